@@ -1,0 +1,128 @@
+//! What the engine is told once, at its start.
+
+use crate::time::Duration;
+use crate::wire::ethernet::MacAddr;
+
+/// A member link's number, as small as it looks on the wire. Numbers are the caller's choice and
+/// are not reused for another link within one life of the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+pub struct LinkId(pub u8);
+
+/// A node's name for one life of its engine: drawn anew at each start, never 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+pub struct NodeId(pub u64);
+
+impl NodeId {
+    /// What trains carry of it.
+    pub fn incarnation(self) -> u16 {
+        self.0 as u16
+    }
+}
+
+/// Settings of one line. Every bound of the engine is here.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub node_id: NodeId,
+    /// Nodes of different lines ignore each other.
+    pub line_id: u32,
+    /// `pt0`'s own address.
+    pub address: MacAddr,
+    /// `pt0`'s MTU: payload bytes after the EtherType.
+    pub mtu: u16,
+    /// Send full-size and GSO frames as they are where one link carries them.
+    pub marked_frames: bool,
+    /// `pt0` stands in a bridge: frames for other stations than `pt0` are taken from links too.
+    pub promiscuous: bool,
+    /// Name and version, as peers see them.
+    pub software: String,
+    pub limits: Limits,
+    /// Seeds everything that is random in the engine (flow hashing, hello jitter).
+    pub seed: u64,
+}
+
+/// The bounds in time, count and bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    pub peers_max: usize,
+    pub stations_max: usize,
+    /// Frames that wait in flow queues, all together.
+    pub queued_frames_max: usize,
+    pub queued_bytes_max: usize,
+    pub codel_target: Duration,
+    pub codel_interval: Duration,
+    /// DRR quantum, bytes.
+    pub quantum: usize,
+    pub reassembly_bytes_max: usize,
+    pub reassembly_age_max: Duration,
+    pub resequencer_bytes_max: usize,
+    pub resequencer_wait_max: Duration,
+    pub hello_interval: Duration,
+    pub peer_silence_max: Duration,
+    pub station_age_max: Duration,
+    /// Answers to unknown nodes a second.
+    pub hello_answers_per_second_max: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            peers_max: 256,
+            stations_max: 4096,
+            queued_frames_max: 8192,
+            queued_bytes_max: 16 << 20,
+            codel_target: Duration::from_millis(5),
+            codel_interval: Duration::from_millis(100),
+            quantum: 1514,
+            reassembly_bytes_max: 4 << 20,
+            reassembly_age_max: Duration::from_millis(500),
+            resequencer_bytes_max: 4 << 20,
+            resequencer_wait_max: Duration::from_millis(50),
+            hello_interval: Duration::from_secs(1),
+            peer_silence_max: Duration::from_millis(3500),
+            station_age_max: Duration::from_secs(300),
+            hello_answers_per_second_max: 200,
+        }
+    }
+}
+
+impl Config {
+    /// Defaults for everything but what names the node.
+    pub fn new(node_id: NodeId, address: MacAddr) -> Config {
+        Config {
+            node_id,
+            line_id: 0,
+            address,
+            mtu: 1500,
+            marked_frames: true,
+            promiscuous: false,
+            software: String::from("packtrain"),
+            limits: Limits::default(),
+            seed: node_id.0,
+        }
+    }
+}
+
+/// A member link as the caller sees it now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkState {
+    /// The link's own MAC address: the outer source of trains.
+    pub address: MacAddr,
+    /// Outer source of frames that go as they are; `None` where the link must not use one.
+    pub mark: Option<MacAddr>,
+    /// Payload bytes after the EtherType.
+    pub mtu: u16,
+    pub carrier: bool,
+    /// As the driver says, bit/s; `None` where it does not know.
+    pub rate_bps: Option<u64>,
+}
+
+/// The mark that belongs to a link address (docs/wire-format.md).
+pub fn mark_of(address: MacAddr) -> Option<MacAddr> {
+    if address.is_zero() {
+        return None;
+    }
+    let mut mark = address.0;
+    mark[0] = ((mark[0] ^ 0x5a) & 0xfe) | 0x02;
+    mark[5] ^= 0xa5;
+    Some(MacAddr(mark))
+}

@@ -1,0 +1,281 @@
+//! Counters, as plain structs. The CLI and the exporters read a copy ([`crate::engine::Engine::snapshot`]).
+
+use serde::Serialize;
+
+use crate::config::{LinkId, NodeId};
+use crate::time::Duration;
+use crate::wire::ethernet::MacAddr;
+
+macro_rules! reasons {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $name { $($(#[$doc])* $variant,)* }
+
+        impl $name {
+            pub const ALL: &'static [$name] = &[$($name::$variant,)*];
+            /// As in `status --json`.
+            pub fn as_str(self) -> &'static str {
+                match self { $($name::$variant => $text,)* }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// Why a frame, or a message of the wire, went no further. Each is counted where it happens.
+    DropReason {
+        // From the host.
+        /// Fewer bytes than an Ethernet header, or nothing after it.
+        Runt = "runt",
+        /// Larger than anything on the way may be.
+        TooLarge = "too_large",
+        /// An EtherType of packtrain's own, inside packtrain.
+        Nested = "nested",
+        /// Offload metadata that does not agree with the frame.
+        BadGso = "bad_gso",
+        /// Too large for a host without packtrain on this link.
+        TooLargeForPlain = "too_large_for_plain",
+        /// No member link with carrier.
+        NoLink = "no_link",
+        /// The flow queues are full.
+        QueueFull = "queue_full",
+        /// CoDel's decision.
+        Codel = "codel",
+        /// The link's own queue refused it.
+        LinkRefused = "link_refused",
+        // From the wire.
+        UnknownVersion = "unknown_version",
+        UnknownType = "unknown_type",
+        Truncated = "truncated",
+        UnknownCriticalOption = "unknown_critical_option",
+        BadOption = "bad_option",
+        /// A train from nobody that we know.
+        UnknownPeer = "unknown_peer",
+        StaleIncarnation = "stale_incarnation",
+        BadLane = "bad_lane",
+        BadSubframe = "bad_subframe",
+        SubframeEmpty = "subframe_empty",
+        /// A train sequence far from the window.
+        SequenceJump = "sequence_jump",
+        Duplicate = "duplicate",
+        /// Arrived after its gap was given up.
+        Late = "late",
+        ReassemblyHole = "reassembly_hole",
+        ReassemblyTimeout = "reassembly_timeout",
+        ReassemblyFull = "reassembly_full",
+        ReassemblyBadPiece = "reassembly_bad_piece",
+        ResequencerFull = "resequencer_full",
+        /// A marked frame from a link that is no peer's.
+        BadMark = "bad_mark",
+        BadHello = "bad_hello",
+        OtherLine = "other_line",
+        /// The peer table or its rate limit was full.
+        PeerTableFull = "peer_table_full",
+        /// Our own frame came back.
+        OwnEcho = "own_echo",
+        /// Not for this host.
+        NotForUs = "not_for_us",
+        /// `pt0` did not take it.
+        HostRefused = "host_refused",
+        BadAck = "bad_ack",
+    }
+}
+
+reasons! {
+    /// What ended a train.
+    FlushReason {
+        /// Nothing more was waiting: 1-persistent.
+        QueueEmpty = "queue_empty",
+        /// No room for another byte.
+        Full = "full",
+        /// What waits next may not share it.
+        Boundary = "boundary",
+    }
+}
+
+/// A counter for each reason.
+#[derive(Clone, Debug)]
+pub struct Drops([u64; DropReason::ALL.len()]);
+
+impl Default for Drops {
+    fn default() -> Drops {
+        Drops([0; DropReason::ALL.len()])
+    }
+}
+
+impl Drops {
+    pub fn count(&mut self, reason: DropReason) {
+        self.0[reason as usize] += 1;
+    }
+
+    pub fn count_many(&mut self, reason: DropReason, n: u64) {
+        self.0[reason as usize] += n;
+    }
+
+    pub fn get(&self, reason: DropReason) -> u64 {
+        self.0[reason as usize]
+    }
+
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// The reasons that happened.
+    pub fn iter(&self) -> impl Iterator<Item = (DropReason, u64)> + '_ {
+        DropReason::ALL.iter().map(|&r| (r, self.get(r))).filter(|&(_, n)| n > 0)
+    }
+}
+
+impl Serialize for Drops {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter().map(|(r, n)| (r.as_str(), n)))
+    }
+}
+
+/// Frames and bytes, one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Traffic {
+    pub frames: u64,
+    pub bytes: u64,
+}
+
+impl Traffic {
+    pub fn count(&mut self, bytes: usize) {
+        self.frames += 1;
+        self.bytes += bytes as u64;
+    }
+}
+
+/// Trains of one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Trains {
+    /// Trains with subframes.
+    pub trains: u64,
+    /// Whole frames, and frames whose last piece rode in a train.
+    pub frames: u64,
+    /// Pieces of frames.
+    pub pieces: u64,
+    /// Trains without subframes: acknowledgements and markers.
+    pub markers: u64,
+    /// Frames that went as they are, with a mark.
+    pub marked: u64,
+    /// Frames to or from hosts without packtrain, and group frames.
+    pub plain: u64,
+}
+
+/// What ended the trains that were sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Flushes {
+    pub queue_empty: u64,
+    pub full: u64,
+    pub boundary: u64,
+}
+
+/// A copy of everything worth reading, taken at one instant. No clock reading of its own.
+#[derive(Clone, Debug, Serialize)]
+pub struct Snapshot {
+    pub node_id: NodeId,
+    pub address: MacAddr,
+    pub mtu: u16,
+    /// Frames taken from and given to the host.
+    pub host_rx: Traffic,
+    pub host_tx: Traffic,
+    pub links: Vec<LinkSnapshot>,
+    pub peers: Vec<PeerSnapshot>,
+    /// Stations without packtrain.
+    pub hosts: Vec<HostSnapshot>,
+    pub trains_tx: Trains,
+    pub trains_rx: Trains,
+    pub flushes: Flushes,
+    pub queue: QueueSnapshot,
+    pub resequencer: ResequencerSnapshot,
+    pub reassembly: ReassemblySnapshot,
+    pub drops: Drops,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct LinkSnapshot {
+    pub id: LinkId,
+    pub address: MacAddr,
+    pub mtu: u16,
+    pub carrier: bool,
+    /// Measured, else the driver's; bit/s.
+    pub rate_bps: Option<u64>,
+    /// Age of the measurement; `None` when the rate is not a measured one.
+    pub rate_age: Option<Duration>,
+    /// Bytes of ours in the link's local queue, as last told.
+    pub local_queue_bytes: u64,
+    pub local_queue_age: Option<Duration>,
+    /// Sent in trains and not acknowledged, all peers.
+    pub in_flight_bytes: u64,
+    pub tx: Traffic,
+    pub rx: Traffic,
+    pub drops: Drops,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct PeerSnapshot {
+    pub node_id: NodeId,
+    pub address: MacAddr,
+    /// Both directions are known to work.
+    pub up: bool,
+    pub software: String,
+    pub capabilities: u32,
+    pub mtu: u16,
+    pub last_heard: Duration,
+    pub paths: Vec<PathSnapshot>,
+    pub queued_frames: u64,
+    pub queued_bytes: u64,
+}
+
+/// One of our links to one of the peer's.
+#[derive(Clone, Debug, Serialize)]
+pub struct PathSnapshot {
+    pub link: LinkId,
+    pub remote_link: LinkId,
+    pub remote_address: MacAddr,
+    pub round_trip: Option<Duration>,
+    pub round_trip_min: Option<Duration>,
+    pub rate_bps: Option<u64>,
+    pub in_flight_bytes: u64,
+    pub window_bytes: u64,
+    pub lost_trains: u64,
+    pub reordering_seen: bool,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct HostSnapshot {
+    pub address: MacAddr,
+    pub link: LinkId,
+    pub last_heard: Duration,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct QueueSnapshot {
+    pub frames: u64,
+    pub bytes: u64,
+    pub flows: u64,
+    pub frames_max_seen: u64,
+    pub bytes_max_seen: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct ResequencerSnapshot {
+    pub held_trains: u64,
+    pub held_bytes: u64,
+    pub held_bytes_max_seen: u64,
+    /// Sequences given up as lost.
+    pub gaps: u64,
+    pub reordered: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct ReassemblySnapshot {
+    pub frames: u64,
+    pub bytes: u64,
+    pub bytes_max_seen: u64,
+    pub completed: u64,
+    /// GSO frames with a hole, delivered as their complete segments.
+    pub partial: u64,
+}

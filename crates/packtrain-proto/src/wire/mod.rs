@@ -1,0 +1,6 @@
+//! What travels: one format a file, each with its diagram, a checked view and a `Repr`.
+//!
+//! Parsing never panics, whatever the bytes: it gives a typed error that names the reason.
+//! Emitting into a buffer that is too short is our own mistake, and panics.
+
+pub mod ethernet;

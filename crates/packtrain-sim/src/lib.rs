@@ -1,0 +1,1 @@
+//! A discrete-event simulator that runs the engine in virtual time.
