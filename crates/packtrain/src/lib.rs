@@ -1,0 +1,6 @@
+//! packtrain on Linux: the engine with real frames and the real clock.
+//!
+//! `linux/` holds every system call and all unsafe code; what stands beside it is safe.
+
+pub mod clock;
+pub mod linux;
