@@ -40,7 +40,11 @@ impl Buffer {
 
     /// Says how many bytes of the room are the frame.
     pub fn set_len(&mut self, len: usize) {
-        assert!(len <= self.capacity(), "a frame of {len} bytes in {}", self.capacity());
+        assert!(
+            len <= self.capacity(),
+            "a frame of {len} bytes in {}",
+            self.capacity()
+        );
         self.end = self.start + len;
     }
 

@@ -54,14 +54,23 @@ impl Delivery<'_> {
 /// What the owner may want to log, or must act upon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    PeerUp { node_id: NodeId, address: MacAddr },
-    PeerDown { node_id: NodeId, address: MacAddr, reason: PeerDownReason },
+    PeerUp {
+        node_id: NodeId,
+        address: MacAddr,
+    },
+    PeerDown {
+        node_id: NodeId,
+        address: MacAddr,
+        reason: PeerDownReason,
+    },
     /// The set of outer source addresses that mark frames for us has changed: read
     /// [`Engine::marks`] again.
     MarksChanged,
     /// The rate at which the host's frames should be taken, bit/s: the line is slower than the
     /// host. `None`: as they come.
-    IntakeRate { rate_bps: Option<u64> },
+    IntakeRate {
+        rate_bps: Option<u64>,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +95,10 @@ pub struct Engine {
 impl Engine {
     pub fn new(config: Config, now: Instant) -> Engine {
         let _ = now;
-        Engine { config, pool: BufferPool::new() }
+        Engine {
+            config,
+            pool: BufferPool::new(),
+        }
     }
 
     /// Buffers to read frames into.
@@ -100,7 +112,13 @@ impl Engine {
     }
 
     /// A frame that arrived on `link`.
-    pub fn handle_link_frame(&mut self, link: LinkId, frame: Buffer, offload: Offload, now: Instant) {
+    pub fn handle_link_frame(
+        &mut self,
+        link: LinkId,
+        frame: Buffer,
+        offload: Offload,
+        now: Instant,
+    ) {
         let _ = (link, frame, offload, now);
     }
 

@@ -44,7 +44,10 @@ pub struct Offload {
 }
 
 impl Offload {
-    pub const NONE: Offload = Offload { checksum: None, gso: None };
+    pub const NONE: Offload = Offload {
+        checksum: None,
+        gso: None,
+    };
 
     pub fn is_none(&self) -> bool {
         *self == Offload::NONE

@@ -78,7 +78,11 @@ impl FromStr for MacAddr {
             let part = parts.next().filter(|p| p.len() == 2).ok_or(MacAddrError)?;
             *octet = u8::from_str_radix(part, 16).map_err(|_| MacAddrError)?;
         }
-        if parts.next().is_some() { Err(MacAddrError) } else { Ok(MacAddr(octets)) }
+        if parts.next().is_some() {
+            Err(MacAddrError)
+        } else {
+            Ok(MacAddr(octets))
+        }
     }
 }
 

@@ -4,3 +4,5 @@
 //! Emitting into a buffer that is too short is our own mistake, and panics.
 
 pub mod ethernet;
+pub mod sequence;
+pub mod train;

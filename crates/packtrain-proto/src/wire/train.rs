@@ -1,0 +1,739 @@
+//! A train: header, options, subframes. The diagrams are in docs/wire-format.md.
+
+use crate::buffer::Buffer;
+use crate::offload::{Gso, GsoKind, Offload, PartialChecksum};
+use crate::wire::ethernet::{self, Header, MacAddr, ether_type};
+use crate::wire::sequence::Sequence;
+
+pub const VERSION: u8 = 1;
+pub const TYPE_TRAIN: u8 = 1;
+pub const TYPE_HELLO: u8 = 2;
+
+/// Bytes before the options, the outer Ethernet header not counted.
+pub const HEADER_LEN: usize = 16;
+/// Bytes of an ACK with its option header.
+pub const ACK_OPTION_LEN: usize = 2 + ACK_LEN;
+const ACK_LEN: usize = 20;
+/// Bytes before the payload of a subframe without any optional field.
+pub const SUBFRAME_HEADER_LEN: usize = 3;
+/// What FIRST and NEXT add.
+pub const PIECE_LEN: usize = 4;
+const ADDRESSES_LEN: usize = 12;
+const ETHER_TYPE_LEN: usize = 2;
+const OFFLOAD_LEN: usize = 8;
+
+mod flag {
+    pub const ACK_NOW: u8 = 0x01;
+    pub const MARKER: u8 = 0x02;
+    pub const ADDRESSES: u8 = 0x80;
+    pub const ETHER_TYPE: u8 = 0x40;
+    pub const OFFLOAD: u8 = 0x20;
+    pub const RESERVED: u8 = 0x10;
+}
+
+mod kind {
+    pub const END: u8 = 0;
+    pub const FRAME: u8 = 1;
+    pub const FIRST: u8 = 2;
+    pub const NEXT: u8 = 3;
+}
+
+mod option {
+    pub const ACK: u8 = 0x01;
+    pub const CRITICAL: u8 = 0x80;
+}
+
+/// Why a message is no train for us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TrainError {
+    #[error("shorter than a train's header and options")]
+    Truncated,
+    #[error("not a version that we speak")]
+    UnknownVersion,
+    #[error("neither train nor hello")]
+    UnknownType,
+    #[error("an option's length does not fit")]
+    BadOption,
+    #[error("a critical option that we do not know")]
+    UnknownCriticalOption,
+}
+
+/// Why the rest of a train cannot be unpacked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SubframeError {
+    #[error("unknown kind or reserved flag")]
+    Unknown,
+    #[error("longer than what is left of the train")]
+    Truncated,
+    #[error("no payload")]
+    Empty,
+    #[error("neither IPv4 nor IPv6, and no EtherType")]
+    NoEtherType,
+    #[error("a first piece that is the whole")]
+    PieceIsWhole,
+    #[error("a later piece with fields of a first one")]
+    PieceWithHeader,
+    #[error("a piece beyond 65,535 bytes")]
+    PieceBeyond,
+    #[error("unknown GSO kind")]
+    UnknownGso,
+    #[error("packtrain inside packtrain")]
+    Nested,
+}
+
+/// The version and type that begin every message, or why there are none for us.
+pub fn message_type(message: &[u8]) -> Result<u8, TrainError> {
+    let first = *message.first().ok_or(TrainError::Truncated)?;
+    match (first >> 4, first & 0xf) {
+        (VERSION, kind @ (TYPE_TRAIN | TYPE_HELLO)) => Ok(kind),
+        (VERSION, _) => Err(TrainError::UnknownType),
+        _ => Err(TrainError::UnknownVersion),
+    }
+}
+
+/// What stands before the options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrainHeader {
+    pub ack_now: bool,
+    pub marker: bool,
+    pub lane: u8,
+    /// The sender's number of the link that this copy left by.
+    pub link: u8,
+    pub incarnation: u16,
+    pub train_sequence: Sequence,
+    pub link_sequence: Sequence,
+}
+
+/// The trains of one link that were received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ack {
+    /// The acknowledged node's number of its link.
+    pub link: u8,
+    pub incarnation: u16,
+    /// From the newest's arrival to this acknowledgement; saturates at 4.29 s.
+    pub delay_nanos: u32,
+    pub newest: Sequence,
+    /// Bit i: newest − 1 − i was received as well.
+    pub bitmap: u64,
+}
+
+impl Ack {
+    fn parse(value: &[u8]) -> Option<Ack> {
+        let value: &[u8; ACK_LEN] = value.try_into().ok()?;
+        Some(Ack {
+            link: value[0],
+            incarnation: u16::from_be_bytes([value[2], value[3]]),
+            delay_nanos: be32(&value[4..]),
+            newest: Sequence(be32(&value[8..])),
+            bitmap: u64::from(be32(&value[12..])) << 32 | u64::from(be32(&value[16..])),
+        })
+    }
+
+    fn to_bytes(self) -> [u8; ACK_OPTION_LEN] {
+        let mut bytes = [0; ACK_OPTION_LEN];
+        bytes[0] = option::ACK;
+        bytes[1] = ACK_LEN as u8;
+        bytes[2] = self.link;
+        bytes[4..6].copy_from_slice(&self.incarnation.to_be_bytes());
+        bytes[6..10].copy_from_slice(&self.delay_nanos.to_be_bytes());
+        bytes[10..14].copy_from_slice(&self.newest.0.to_be_bytes());
+        bytes[14..22].copy_from_slice(&self.bitmap.to_be_bytes());
+        bytes
+    }
+}
+
+fn be16(bytes: &[u8]) -> u16 {
+    u16::from_be_bytes([bytes[0], bytes[1]])
+}
+
+fn be32(bytes: &[u8]) -> u32 {
+    u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+}
+
+/// A checked view: header and options are whole, subframes are not looked at yet.
+#[derive(Clone, Copy, Debug)]
+pub struct Train<'a> {
+    pub header: TrainHeader,
+    options: &'a [u8],
+    /// Where the subframes begin in the message.
+    pub subframes_at: usize,
+}
+
+impl<'a> Train<'a> {
+    /// `message` is what follows the outer Ethernet header.
+    pub fn parse(message: &'a [u8]) -> Result<Train<'a>, TrainError> {
+        if message_type(message)? != TYPE_TRAIN {
+            return Err(TrainError::UnknownType);
+        }
+        let head = message.get(..HEADER_LEN).ok_or(TrainError::Truncated)?;
+        let subframes_at = HEADER_LEN + usize::from(be16(&head[6..]));
+        let options = message
+            .get(HEADER_LEN..subframes_at)
+            .ok_or(TrainError::Truncated)?;
+        let header = TrainHeader {
+            ack_now: head[1] & flag::ACK_NOW != 0,
+            marker: head[1] & flag::MARKER != 0,
+            lane: head[2],
+            link: head[3],
+            incarnation: be16(&head[4..]),
+            train_sequence: Sequence(be32(&head[8..])),
+            link_sequence: Sequence(be32(&head[12..])),
+        };
+        let train = Train {
+            header,
+            options,
+            subframes_at,
+        };
+        let mut rest = options;
+        while let [kind, len, tail @ ..] = rest {
+            let value = tail.get(..usize::from(*len)).ok_or(TrainError::BadOption)?;
+            match *kind {
+                option::ACK if value.len() != ACK_LEN => return Err(TrainError::BadOption),
+                kind if kind & option::CRITICAL != 0 => {
+                    return Err(TrainError::UnknownCriticalOption);
+                }
+                _ => {}
+            }
+            rest = &tail[value.len()..];
+        }
+        if rest.is_empty() {
+            Ok(train)
+        } else {
+            Err(TrainError::BadOption)
+        }
+    }
+
+    /// The acknowledgements that ride on it.
+    pub fn acks(&self) -> impl Iterator<Item = Ack> + 'a {
+        let mut rest = self.options;
+        core::iter::from_fn(move || {
+            while let [kind, len, tail @ ..] = rest {
+                let (value, next) = tail.split_at(usize::from(*len));
+                rest = next;
+                if *kind == option::ACK {
+                    return Ack::parse(value);
+                }
+            }
+            None
+        })
+    }
+}
+
+/// The inner Ethernet header of a subframe, as far as it was written out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InnerHeader {
+    /// Destination and source; `None`: from the sender's `pt0` to the receiver's.
+    pub addresses: Option<(MacAddr, MacAddr)>,
+    pub ether_type: u16,
+    pub offload: Offload,
+}
+
+/// What a subframe carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subframe<'a> {
+    Frame {
+        header: InnerHeader,
+        payload: &'a [u8],
+    },
+    First {
+        header: InnerHeader,
+        id: u16,
+        total_len: u16,
+        payload: &'a [u8],
+    },
+    Next {
+        id: u16,
+        offset: u16,
+        payload: &'a [u8],
+    },
+}
+
+impl<'a> Subframe<'a> {
+    /// The subframe at the front of `bytes` and its length there; `None` at the end of the train.
+    pub fn parse(bytes: &'a [u8]) -> Result<Option<(Subframe<'a>, usize)>, SubframeError> {
+        let Some(&first) = bytes.first() else {
+            return Ok(None);
+        };
+        let kind = first & 0x0f;
+        if kind == kind::END {
+            return Ok(None);
+        }
+        if kind > kind::NEXT || first & flag::RESERVED != 0 {
+            return Err(SubframeError::Unknown);
+        }
+        let mut at = SUBFRAME_HEADER_LEN;
+        let mut field = |len: usize| {
+            let field = bytes.get(at..at + len).ok_or(SubframeError::Truncated);
+            at += len;
+            field
+        };
+        let len = usize::from(be16(bytes.get(1..3).ok_or(SubframeError::Truncated)?));
+        if len == 0 {
+            return Err(SubframeError::Empty);
+        }
+        if kind == kind::NEXT {
+            if first & 0xf0 != 0 {
+                return Err(SubframeError::PieceWithHeader);
+            }
+            let piece = field(PIECE_LEN)?;
+            let (id, offset) = (be16(piece), be16(&piece[2..]));
+            if usize::from(offset) + len > usize::from(u16::MAX) {
+                return Err(SubframeError::PieceBeyond);
+            }
+            let payload = field(len)?;
+            return Ok(Some((
+                Subframe::Next {
+                    id,
+                    offset,
+                    payload,
+                },
+                at,
+            )));
+        }
+        let addresses = match first & flag::ADDRESSES {
+            0 => None,
+            _ => {
+                let field = field(ADDRESSES_LEN)?;
+                Some((MacAddr::from_slice(field), MacAddr::from_slice(&field[6..])))
+            }
+        };
+        let ether_type = match first & flag::ETHER_TYPE {
+            0 => None,
+            _ => Some(be16(field(ETHER_TYPE_LEN)?)),
+        };
+        let offload = match first & flag::OFFLOAD {
+            0 => Offload::NONE,
+            _ => parse_offload(field(OFFLOAD_LEN)?)?,
+        };
+        let piece = match kind {
+            kind::FIRST => Some(field(PIECE_LEN)?),
+            _ => None,
+        };
+        let payload = field(len)?;
+        let ether_type = match ether_type {
+            Some(ether_type::PACKTRAIN) => return Err(SubframeError::Nested),
+            Some(ether_type) => ether_type,
+            None => implied_ether_type(payload).ok_or(SubframeError::NoEtherType)?,
+        };
+        let header = InnerHeader {
+            addresses,
+            ether_type,
+            offload,
+        };
+        let subframe = match piece {
+            None => Subframe::Frame { header, payload },
+            Some(piece) => {
+                let (id, total_len) = (be16(piece), be16(&piece[2..]));
+                if usize::from(total_len) <= len {
+                    return Err(SubframeError::PieceIsWhole);
+                }
+                Subframe::First {
+                    header,
+                    id,
+                    total_len,
+                    payload,
+                }
+            }
+        };
+        Ok(Some((subframe, at)))
+    }
+}
+
+/// The EtherType that the first four bits of a payload tell.
+fn implied_ether_type(payload: &[u8]) -> Option<u16> {
+    match payload.first()? >> 4 {
+        4 => Some(ether_type::IPV4),
+        6 => Some(ether_type::IPV6),
+        _ => None,
+    }
+}
+
+fn parse_offload(field: &[u8]) -> Result<Offload, SubframeError> {
+    let kind = match field[0] & 0x7f {
+        1 => GsoKind::TcpV4,
+        2 => GsoKind::TcpV6,
+        3 => GsoKind::UdpL4,
+        _ => return Err(SubframeError::UnknownGso),
+    };
+    Ok(Offload {
+        checksum: Some(PartialChecksum {
+            start: be16(&field[6..]),
+            offset: u16::from(field[1]),
+        }),
+        gso: Some(Gso {
+            kind,
+            ecn: field[0] & 0x80 != 0,
+            header_len: be16(&field[2..]),
+            segment_len: be16(&field[4..]),
+        }),
+    })
+}
+
+fn offload_to_bytes(gso: &Gso, checksum: PartialChecksum) -> [u8; OFFLOAD_LEN] {
+    let mut bytes = [0; OFFLOAD_LEN];
+    bytes[0] = match gso.kind {
+        GsoKind::TcpV4 => 1,
+        GsoKind::TcpV6 => 2,
+        GsoKind::UdpL4 => 3,
+    } | if gso.ecn { 0x80 } else { 0 };
+    bytes[1] = checksum.offset as u8;
+    bytes[2..4].copy_from_slice(&gso.header_len.to_be_bytes());
+    bytes[4..6].copy_from_slice(&gso.segment_len.to_be_bytes());
+    bytes[6..8].copy_from_slice(&checksum.start.to_be_bytes());
+    bytes
+}
+
+/// Bytes that a subframe of this header takes before its payload; `piece`: as FIRST.
+pub fn subframe_overhead(header: &InnerHeader, payload: &[u8], piece: bool) -> usize {
+    SUBFRAME_HEADER_LEN
+        + if header.addresses.is_some() {
+            ADDRESSES_LEN
+        } else {
+            0
+        }
+        + if implied_ether_type(payload) == Some(header.ether_type) {
+            0
+        } else {
+            ETHER_TYPE_LEN
+        }
+        + if header.offload.gso.is_some() {
+            OFFLOAD_LEN
+        } else {
+            0
+        }
+        + if piece { PIECE_LEN } else { 0 }
+}
+
+/// Writes one train into a buffer, the outer Ethernet header included. Whoever writes has seen to
+/// it that there is room: too little is our own mistake, and panics.
+#[derive(Debug)]
+pub struct TrainWriter<'a> {
+    buffer: &'a mut Buffer,
+}
+
+impl<'a> TrainWriter<'a> {
+    pub fn begin(
+        buffer: &'a mut Buffer,
+        destination: MacAddr,
+        source: MacAddr,
+        header: &TrainHeader,
+        acks: &[Ack],
+    ) -> TrainWriter<'a> {
+        buffer.clear();
+        let outer = Header {
+            destination,
+            source,
+            ether_type: ether_type::PACKTRAIN,
+        };
+        let mut head = [0; ethernet::HEADER_LEN + HEADER_LEN];
+        head[..ethernet::HEADER_LEN].copy_from_slice(&outer.to_bytes());
+        let train = &mut head[ethernet::HEADER_LEN..];
+        train[0] = VERSION << 4 | TYPE_TRAIN;
+        train[1] = if header.ack_now { flag::ACK_NOW } else { 0 }
+            | if header.marker { flag::MARKER } else { 0 };
+        train[2] = header.lane;
+        train[3] = header.link;
+        train[4..6].copy_from_slice(&header.incarnation.to_be_bytes());
+        train[6..8].copy_from_slice(&((acks.len() * ACK_OPTION_LEN) as u16).to_be_bytes());
+        train[8..12].copy_from_slice(&header.train_sequence.0.to_be_bytes());
+        train[12..16].copy_from_slice(&header.link_sequence.0.to_be_bytes());
+        let mut writer = TrainWriter { buffer };
+        writer.put(&head);
+        for ack in acks {
+            writer.put(&ack.to_bytes());
+        }
+        writer
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        let fits = self.buffer.push(bytes);
+        assert!(fits, "a train larger than its buffer");
+    }
+
+    /// Bytes so far, the outer Ethernet header included.
+    #[allow(clippy::len_without_is_empty)] // never empty
+    pub fn len(&self) -> usize {
+        self.buffer.len()
+    }
+
+    fn put_header(&mut self, kind: u8, header: &InnerHeader, payload: &[u8], first: &[u8]) {
+        let mut head = [0; SUBFRAME_HEADER_LEN + ADDRESSES_LEN + ETHER_TYPE_LEN + OFFLOAD_LEN];
+        let mut at = SUBFRAME_HEADER_LEN;
+        head[0] = kind;
+        head[1..3].copy_from_slice(&(payload.len() as u16).to_be_bytes());
+        if let Some((destination, source)) = header.addresses {
+            head[0] |= flag::ADDRESSES;
+            head[at..at + 6].copy_from_slice(&destination.0);
+            head[at + 6..at + 12].copy_from_slice(&source.0);
+            at += ADDRESSES_LEN;
+        }
+        if implied_ether_type(first) != Some(header.ether_type) {
+            head[0] |= flag::ETHER_TYPE;
+            head[at..at + 2].copy_from_slice(&header.ether_type.to_be_bytes());
+            at += ETHER_TYPE_LEN;
+        }
+        if let (Some(gso), Some(checksum)) = (header.offload.gso, header.offload.checksum) {
+            head[0] |= flag::OFFLOAD;
+            head[at..at + OFFLOAD_LEN].copy_from_slice(&offload_to_bytes(&gso, checksum));
+            at += OFFLOAD_LEN;
+        }
+        self.put(&head[..at]);
+    }
+
+    pub fn put_frame(&mut self, header: &InnerHeader, payload: &[u8]) {
+        self.put_header(kind::FRAME, header, payload, payload);
+        self.put(payload);
+    }
+
+    pub fn put_first(&mut self, header: &InnerHeader, id: u16, total_len: u16, payload: &[u8]) {
+        self.put_header(kind::FIRST, header, payload, payload);
+        let mut piece = [0; PIECE_LEN];
+        piece[..2].copy_from_slice(&id.to_be_bytes());
+        piece[2..].copy_from_slice(&total_len.to_be_bytes());
+        self.put(&piece);
+        self.put(payload);
+    }
+
+    pub fn put_next(&mut self, id: u16, offset: u16, payload: &[u8]) {
+        let mut head = [0; SUBFRAME_HEADER_LEN + PIECE_LEN];
+        head[0] = kind::NEXT;
+        head[1..3].copy_from_slice(&(payload.len() as u16).to_be_bytes());
+        head[3..5].copy_from_slice(&id.to_be_bytes());
+        head[5..7].copy_from_slice(&offset.to_be_bytes());
+        self.put(&head);
+        self.put(payload);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn header() -> TrainHeader {
+        TrainHeader {
+            ack_now: true,
+            marker: false,
+            lane: 0,
+            link: 3,
+            incarnation: 0xbeef,
+            train_sequence: Sequence(7),
+            link_sequence: Sequence(9),
+        }
+    }
+
+    fn to_peer(ether_type: u16) -> InnerHeader {
+        InnerHeader {
+            addresses: None,
+            ether_type,
+            offload: Offload::NONE,
+        }
+    }
+
+    /// Every subframe of a message, or the error that ended it.
+    fn unpack(message: &[u8]) -> Result<Vec<Subframe<'_>>, SubframeError> {
+        let train = Train::parse(message).expect("a train");
+        let mut at = train.subframes_at;
+        let mut all = Vec::new();
+        while let Some((subframe, len)) = Subframe::parse(&message[at..])? {
+            all.push(subframe);
+            at += len;
+        }
+        Ok(all)
+    }
+
+    #[test]
+    fn a_train_is_read_as_it_was_written() {
+        let ack = Ack {
+            link: 1,
+            incarnation: 2,
+            delay_nanos: 3,
+            newest: Sequence(4),
+            bitmap: 0x8000_0000_0000_0005,
+        };
+        let gso = Offload {
+            checksum: Some(PartialChecksum {
+                start: 34,
+                offset: 16,
+            }),
+            gso: Some(Gso {
+                kind: GsoKind::TcpV4,
+                ecn: true,
+                header_len: 54,
+                segment_len: 1448,
+            }),
+        };
+        let foreign = InnerHeader {
+            addresses: Some((MacAddr([2; 6]), MacAddr([4; 6]))),
+            ether_type: ether_type::ARP,
+            offload: Offload::NONE,
+        };
+        let first = InnerHeader {
+            offload: gso,
+            ..to_peer(ether_type::IPV4)
+        };
+        let mut buffer = Buffer::with_capacity(2048);
+        let mut writer = TrainWriter::begin(
+            &mut buffer,
+            MacAddr([6; 6]),
+            MacAddr([8; 6]),
+            &header(),
+            &[ack],
+        );
+        writer.put_frame(&to_peer(ether_type::IPV4), &[0x45, 1, 2]);
+        writer.put_frame(&foreign, &[0x45; 46]);
+        writer.put_first(&first, 77, 9000, &[0x45; 100]);
+        writer.put_next(78, 200, &[9; 10]);
+
+        let outer = Header::parse(&buffer).unwrap();
+        assert_eq!(
+            (outer.destination, outer.source),
+            (MacAddr([6; 6]), MacAddr([8; 6]))
+        );
+        let message = &buffer[ethernet::HEADER_LEN..];
+        let train = Train::parse(message).unwrap();
+        assert_eq!(train.header, header());
+        assert_eq!(train.acks().collect::<Vec<_>>(), [ack]);
+        assert_eq!(
+            unpack(message).unwrap(),
+            [
+                Subframe::Frame {
+                    header: to_peer(ether_type::IPV4),
+                    payload: &[0x45, 1, 2]
+                },
+                Subframe::Frame {
+                    header: foreign,
+                    payload: &[0x45; 46]
+                },
+                Subframe::First {
+                    header: first,
+                    id: 77,
+                    total_len: 9000,
+                    payload: &[0x45; 100]
+                },
+                Subframe::Next {
+                    id: 78,
+                    offset: 200,
+                    payload: &[9; 10]
+                },
+            ]
+        );
+    }
+
+    #[test]
+    fn a_frame_between_the_two_pt0s_costs_three_bytes() {
+        let mut buffer = Buffer::with_capacity(2048);
+        let mut writer = TrainWriter::begin(
+            &mut buffer,
+            MacAddr::BROADCAST,
+            MacAddr::BROADCAST,
+            &header(),
+            &[],
+        );
+        let before = writer.len();
+        writer.put_frame(&to_peer(ether_type::IPV6), &[0x60; 40]);
+        assert_eq!(writer.len() - before, 43);
+        assert_eq!(
+            subframe_overhead(&to_peer(ether_type::IPV6), &[0x60; 40], false),
+            3
+        );
+        assert_eq!(before, ethernet::HEADER_LEN + HEADER_LEN);
+    }
+
+    #[test]
+    fn what_a_sender_never_writes_is_refused_by_name() {
+        let cases: &[(&[u8], SubframeError)] = &[
+            (&[0x04, 0, 1, 0x45], SubframeError::Unknown),
+            (&[0x11, 0, 1, 0x45], SubframeError::Unknown),
+            (&[0x01, 0, 0], SubframeError::Empty),
+            (&[0x01, 0, 2, 0x45], SubframeError::Truncated),
+            (&[0x01, 0], SubframeError::Truncated),
+            (&[0x01, 0, 1, 0x00], SubframeError::NoEtherType),
+            (&[0x41, 0, 1, 0x88, 0xb5, 0x00], SubframeError::Nested),
+            (
+                &[0x02, 0, 2, 0, 1, 0, 2, 0x45, 0],
+                SubframeError::PieceIsWhole,
+            ),
+            (
+                &[0x83, 0, 1, 0, 1, 0, 2, 0x45],
+                SubframeError::PieceWithHeader,
+            ),
+            (
+                &[0x03, 0, 2, 0, 1, 0xff, 0xfe, 0x45, 0],
+                SubframeError::PieceBeyond,
+            ),
+            (
+                &[0x21, 0, 1, 9, 0, 0, 0, 0, 0, 0, 0, 0x45],
+                SubframeError::UnknownGso,
+            ),
+        ];
+        for (bytes, error) in cases {
+            assert_eq!(Subframe::parse(bytes), Err(*error), "{bytes:02x?}");
+        }
+        assert_eq!(Subframe::parse(&[]), Ok(None));
+        assert_eq!(Subframe::parse(&[0, 1, 2]), Ok(None));
+    }
+
+    #[test]
+    fn unknown_options_are_skipped_and_critical_ones_refuse_the_train() {
+        let message = |options: &[u8]| {
+            let mut bytes = vec![0x11, 0, 0, 0, 0, 0, 0, options.len() as u8];
+            bytes.extend([0; 8]);
+            bytes.extend(options);
+            bytes
+        };
+        assert!(Train::parse(&message(&[0x33, 2, 0, 0])).is_ok());
+        let refused = |options: &[u8]| Train::parse(&message(options)).unwrap_err();
+        assert_eq!(refused(&[0x81, 1, 0]), TrainError::UnknownCriticalOption);
+        assert_eq!(refused(&[0x33, 3, 0]), TrainError::BadOption);
+        assert_eq!(refused(&[0x33]), TrainError::BadOption);
+        assert_eq!(refused(&[0x01, 1, 0]), TrainError::BadOption);
+        assert_eq!(
+            Train::parse(&[0x21; 40]).unwrap_err(),
+            TrainError::UnknownVersion
+        );
+        assert_eq!(
+            Train::parse(&[0x13; 40]).unwrap_err(),
+            TrainError::UnknownType
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic_or_loop(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let mut bytes = bytes;
+            if let Some(first) = bytes.first_mut() { *first = 0x11; }
+            if let Ok(train) = Train::parse(&bytes) {
+                let _ = train.acks().count();
+                let mut at = train.subframes_at;
+                while let Ok(Some((_, len))) = Subframe::parse(&bytes[at..]) {
+                    prop_assert!(len > 0);
+                    at += len;
+                }
+            }
+        }
+
+        #[test]
+        fn a_train_cut_anywhere_gives_a_reason_or_fewer_subframes(cut in 0usize..200) {
+            let mut buffer = Buffer::with_capacity(2048);
+            let mut writer = TrainWriter::begin(
+                &mut buffer, MacAddr::BROADCAST, MacAddr::BROADCAST, &header(), &[]);
+            for _ in 0..4 {
+                writer.put_frame(&to_peer(ether_type::IPV4), &[0x45; 40]);
+            }
+            let message = &buffer[ethernet::HEADER_LEN..];
+            let cut = cut.min(message.len());
+            if let Ok(train) = Train::parse(&message[..cut]) {
+                let mut at = train.subframes_at;
+                let mut whole = 0;
+                while let Ok(Some((_, len))) = Subframe::parse(&message[at..cut]) {
+                    whole += 1;
+                    at += len;
+                }
+                prop_assert_eq!(whole, (cut - HEADER_LEN) / 43);
+            } else {
+                prop_assert!(cut < HEADER_LEN);
+            }
+        }
+    }
+}
