@@ -5,8 +5,10 @@
 #![forbid(unsafe_code)]
 
 pub mod buffer;
+pub mod classifier;
 pub mod config;
 pub mod engine;
+pub mod gso;
 pub mod offload;
 pub mod stats;
 pub mod time;

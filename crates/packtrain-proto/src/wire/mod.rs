@@ -3,6 +3,8 @@
 //! Parsing never panics, whatever the bytes: it gives a typed error that names the reason.
 //! Emitting into a buffer that is too short is our own mistake, and panics.
 
+pub mod checksum;
 pub mod ethernet;
+pub mod packet;
 pub mod sequence;
 pub mod train;

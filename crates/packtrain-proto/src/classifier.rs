@@ -1,0 +1,281 @@
+//! Which frames belong together: the flow of a frame, as a number.
+//!
+//! Frames of one flow keep their order and share one queue. The number is keyed by a seed, so
+//! that nobody outside can choose addresses and ports that all fall into one queue.
+
+use crate::wire::ethernet::MacAddr;
+use crate::wire::packet::{IpVersion, Packet, field};
+
+/// Gives each frame its flow's number.
+#[derive(Clone, Debug)]
+pub struct Classifier {
+    keys: [u64; 4],
+}
+
+impl Classifier {
+    pub fn new(seed: u64) -> Classifier {
+        // SplitMix64 (Steele, Lea, Flood 2014): any seed, 0 too, gives four unrelated keys.
+        let mut state = seed;
+        let keys = core::array::from_fn(|_| {
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut z = state;
+            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            z ^ (z >> 31)
+        });
+        Classifier { keys }
+    }
+
+    /// The number of the frame's flow: equal for
+    /// - TCP and UDP: addresses, protocol and ports;
+    /// - other IP, and every fragment: addresses and protocol. Later fragments have no ports, and
+    ///   the first must not be sent ahead of them;
+    /// - all else, malformed IP too: MAC addresses and EtherType.
+    ///
+    /// VLAN tags are looked behind and do not count.
+    #[inline]
+    pub fn flow_hash(&self, frame: &[u8]) -> u32 {
+        let Ok(Packet {
+            network_start,
+            ip: Some(ip),
+            ..
+        }) = Packet::parse(frame)
+        else {
+            return self.hash_ethernet(frame);
+        };
+        let ports = match ip.transport {
+            Some(_) => read32(&frame[ip.transport_start..]),
+            None => 0,
+        };
+        let upper = u64::from(ports) << 8 | u64::from(ip.protocol);
+        let network = &frame[network_start..];
+        match ip.version {
+            IpVersion::V4 => self.mix(read64(&network[field::IPV4_ADDRESSES]), upper),
+            IpVersion::V6 => {
+                let addresses = &network[field::IPV6_ADDRESSES];
+                let source = self.fold(read64(addresses), read64(&addresses[8..]));
+                let both = self.fold(read64(&addresses[16..]) ^ source, read64(&addresses[24..]));
+                self.mix(both, upper)
+            }
+        }
+    }
+
+    fn hash_ethernet(&self, frame: &[u8]) -> u32 {
+        // A runt is refused before it has a flow; give it one all the same.
+        let Some(header) = frame.first_chunk::<14>() else {
+            return 0;
+        };
+        const _: () = assert!(size_of::<MacAddr>() == 6);
+        // 14 bytes in two words that overlap.
+        self.mix(read64(header), read64(&header[6..]))
+    }
+
+    #[inline]
+    fn mix(&self, a: u64, b: u64) -> u32 {
+        let hash = product(self.fold(a, b) ^ self.keys[2], self.keys[3] | 1);
+        (hash >> 32) as u32 ^ hash as u32
+    }
+
+    /// Two words into one, each under its own key, so that no order of the two is like another.
+    #[inline]
+    fn fold(&self, a: u64, b: u64) -> u64 {
+        product(a ^ self.keys[0], b ^ self.keys[1])
+    }
+}
+
+/// Both halves of the product: every bit of either factor reaches every bit of the result.
+#[inline]
+fn product(a: u64, b: u64) -> u64 {
+    let wide = u128::from(a) * u128::from(b);
+    wide as u64 ^ (wide >> 64) as u64
+}
+
+#[inline]
+fn read64(bytes: &[u8]) -> u64 {
+    u64::from_ne_bytes(*bytes.first_chunk().expect("8 bytes"))
+}
+
+#[inline]
+fn read32(bytes: &[u8]) -> u32 {
+    u32::from_ne_bytes(*bytes.first_chunk().expect("4 bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::ethernet::ether_type;
+    use crate::wire::packet::protocol;
+    use std::collections::HashSet;
+
+    const SEEDS: [u64; 4] = [0, 1, 2, u64::MAX];
+
+    fn udp4(source: [u8; 4], destination: [u8; 4], ports: [u16; 2]) -> Vec<u8> {
+        let mut frame = [[2; 6], [4; 6]].concat();
+        frame.extend(ether_type::IPV4.to_be_bytes());
+        frame.extend([0x45, 0, 0, 46, 0, 7, 0x40, 0, 64, protocol::UDP, 0, 0]);
+        frame.extend(source);
+        frame.extend(destination);
+        frame.extend(ports[0].to_be_bytes());
+        frame.extend(ports[1].to_be_bytes());
+        frame.extend([0, 26, 0, 0]);
+        frame.resize(64, 0xaa);
+        frame
+    }
+
+    fn udp6(source: u8, destination: u8, ports: [u16; 2], fragment: bool) -> Vec<u8> {
+        let mut frame = [[2; 6], [4; 6]].concat();
+        frame.extend(ether_type::IPV6.to_be_bytes());
+        frame.extend([0x60, 0, 0, 0, 0, 16]);
+        frame.extend([
+            if fragment {
+                protocol::FRAGMENT
+            } else {
+                protocol::UDP
+            },
+            64,
+        ]);
+        for last in [source, destination] {
+            frame.extend([0xfd; 15]);
+            frame.push(last);
+        }
+        if fragment {
+            frame.extend([protocol::UDP, 0, 0, 1, 0, 0, 0, 9]);
+        }
+        frame.extend(ports[0].to_be_bytes());
+        frame.extend(ports[1].to_be_bytes());
+        frame.resize(90, 0);
+        frame
+    }
+
+    /// The number of each frame, asserted to be equal or different under every seed.
+    fn assert_same(expected: bool, a: &[u8], b: &[u8]) {
+        for seed in SEEDS {
+            let classifier = Classifier::new(seed);
+            let same = classifier.flow_hash(a) == classifier.flow_hash(b);
+            assert_eq!(same, expected, "seed {seed}: {a:02x?} {b:02x?}");
+        }
+    }
+
+    #[test]
+    fn each_of_the_five_values_makes_another_flow_and_nothing_else_does() {
+        let (a, b) = ([10, 0, 0, 1], [10, 0, 0, 2]);
+        let frame = udp4(a, b, [1000, 2000]);
+        assert_same(false, &frame, &udp4([10, 0, 0, 3], b, [1000, 2000]));
+        assert_same(false, &frame, &udp4(a, [10, 0, 0, 3], [1000, 2000]));
+        assert_same(false, &frame, &udp4(a, b, [1001, 2000]));
+        assert_same(false, &frame, &udp4(a, b, [1000, 2001]));
+        let mut tcp = frame.clone();
+        tcp[23] = protocol::TCP;
+        tcp[46] = 0x50;
+        assert_same(false, &frame, &tcp);
+        for at in (0..12).chain([15, 18, 19, 22, 24, 25]).chain(38..64) {
+            let mut other = frame.clone();
+            other[at] ^= 1;
+            assert_same(true, &frame, &other);
+        }
+        let mut tagged = frame.clone();
+        tagged.splice(12..12, [0x81, 0, 0, 5]);
+        assert_same(true, &frame, &tagged);
+    }
+
+    #[test]
+    fn both_directions_are_different_flows() {
+        let (a, b) = ([10, 0, 0, 1], [10, 0, 0, 2]);
+        assert_same(false, &udp4(a, b, [1, 2]), &udp4(b, a, [2, 1]));
+    }
+
+    #[test]
+    fn all_fragments_of_a_datagram_are_one_flow() {
+        let (a, b) = ([10, 0, 0, 1], [10, 0, 0, 2]);
+        let mut first = udp4(a, b, [1000, 2000]);
+        first[20] = 0x20;
+        let mut later = udp4(a, b, [0x1234, 0x5678]);
+        later[21] = 0x90;
+        assert_same(true, &first, &later);
+        assert_same(false, &first, &udp4(a, b, [1000, 2000]));
+        assert_same(true, &udp6(1, 2, [1, 2], true), &udp6(1, 2, [3, 4], true));
+        assert_same(false, &udp6(1, 2, [1, 2], true), &udp6(1, 3, [1, 2], true));
+    }
+
+    #[test]
+    fn ipv6_flows_differ_by_addresses_and_ports() {
+        let frame = udp6(1, 2, [7, 8], false);
+        for other in [
+            udp6(3, 2, [7, 8], false),
+            udp6(1, 3, [7, 8], false),
+            udp6(1, 2, [7, 9], false),
+        ] {
+            assert_same(false, &frame, &other);
+        }
+        let mut label = frame.clone();
+        label[17] = 9;
+        assert_same(true, &frame, &label);
+    }
+
+    #[test]
+    fn other_frames_flow_by_their_ethernet_header() {
+        let mut arp = [[0xff; 6], [4; 6]].concat();
+        arp.extend(ether_type::ARP.to_be_bytes());
+        arp.resize(60, 0);
+        for at in 0..14 {
+            let mut other = arp.clone();
+            other[at] ^= 0x40;
+            assert_same(false, &arp, &other);
+        }
+        let mut other = arp.clone();
+        other[20] = 9;
+        assert_same(true, &arp, &other);
+        // IPv4 by its EtherType only.
+        let mut broken = arp.clone();
+        broken[12..14].copy_from_slice(&ether_type::IPV4.to_be_bytes());
+        assert_same(false, &arp, &broken);
+        assert_eq!(Classifier::new(1).flow_hash(&arp[..13]), 0);
+    }
+
+    #[test]
+    fn another_seed_gives_other_numbers() {
+        let frame = udp4([10, 0, 0, 1], [10, 0, 0, 2], [1, 2]);
+        let numbers: HashSet<u32> = (0..100)
+            .map(|seed| Classifier::new(seed).flow_hash(&frame))
+            .collect();
+        assert_eq!(numbers.len(), 100);
+    }
+
+    /// Ports that count up, addresses that count up: what real hosts do, and what a weak hash
+    /// puts into few buckets.
+    #[test]
+    fn neighbouring_flows_spread_evenly() {
+        const FLOWS: usize = 1 << 15;
+        const BUCKETS: usize = 1 << 10;
+        for seed in SEEDS {
+            let classifier = Classifier::new(seed);
+            let ports = (0..FLOWS).map(|i| udp4([10, 0, 0, 1], [10, 0, 0, 2], [i as u16, 53]));
+            let hosts = (0..FLOWS).map(|i| {
+                udp4(
+                    [10, 0, (i >> 8) as u8, i as u8],
+                    [10, 0, 0, 2],
+                    [5060, 5060],
+                )
+            });
+            let hosts6 = (0..FLOWS).map(|i| udp6((i >> 8) as u8, i as u8, [5060, 5060], false));
+            let sets: [Vec<Vec<u8>>; 3] = [ports.collect(), hosts.collect(), hosts6.collect()];
+            for (set, frames) in sets.iter().enumerate() {
+                for shift in [0, 22] {
+                    let mut load = [0usize; BUCKETS];
+                    for frame in frames {
+                        load[(classifier.flow_hash(frame) >> shift) as usize % BUCKETS] += 1;
+                    }
+                    // 32 expected, deviation 5.7: within six deviations, and a chi-square near
+                    // its degrees of freedom (1023, deviation 45).
+                    let chi_square: f64 =
+                        load.iter().map(|&n| (n as f64 - 32.0).powi(2) / 32.0).sum();
+                    assert!(load.iter().all(|&n| n <= 70), "seed {seed}, set {set}");
+                    assert!(
+                        (700.0..1350.0).contains(&chi_square),
+                        "{seed}, {set}: {chi_square}"
+                    );
+                }
+            }
+        }
+    }
+}
