@@ -2,4 +2,11 @@
 //!
 //! Each file wraps one facility in safe types whose errors name what the caller can act upon.
 
+pub mod epoll;
+pub mod packet_socket;
+pub mod tap;
+pub mod vnet_header;
+
+mod landing;
+mod queue_estimate;
 mod sys;
