@@ -1,0 +1,83 @@
+//! Hosts and wires to try packtrain on, made of network namespaces: the demonstration, the
+//! measurements, and what the live tests stand on.
+//!
+//! Everything here runs real programs against real sockets, so it reads clocks and it waits; the
+//! engine below does neither.
+
+pub mod namespaces;
+pub mod wire;
+
+use std::io;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+/// What can go wrong in a lab: each names the command or the file.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("`{command}` {status}: {stderr}")]
+    Command {
+        command: String,
+        status: ExitStatus,
+        stderr: String,
+    },
+    #[error("`{command}` did not start: {source}")]
+    Start {
+        command: String,
+        #[source]
+        source: io::Error,
+    },
+    #[error("{path}: {source}")]
+    File {
+        path: String,
+        #[source]
+        source: io::Error,
+    },
+    #[error("waited {seconds:.1} s for {what}")]
+    TooLate { what: String, seconds: f64 },
+    #[error("{program} said something else than expected: {text}")]
+    Unexpected { program: String, text: String },
+}
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// The lab's clock, for how long things really take.
+#[allow(clippy::disallowed_methods)] // the lab measures real programs
+pub(crate) fn now() -> Instant {
+    Instant::now()
+}
+
+#[allow(clippy::disallowed_methods)] // the lab waits for real programs
+pub(crate) fn pause(duration: Duration) {
+    std::thread::sleep(duration);
+}
+
+/// Asks again every 5 ms until `ready`, or says what it waited for.
+pub fn wait_for(what: &str, at_most: Duration, mut ready: impl FnMut() -> bool) -> Result<()> {
+    let start = now();
+    while !ready() {
+        if start.elapsed() > at_most {
+            return Err(Error::TooLate {
+                what: what.to_owned(),
+                seconds: start.elapsed().as_secs_f64(),
+            });
+        }
+        pause(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+/// Why nothing of the lab can run here, if so: the reason with which a live test skips itself.
+pub fn unavailable() -> Option<String> {
+    if !rustix::process::geteuid().is_root() {
+        return Some("not root: network namespaces need CAP_SYS_ADMIN".to_owned());
+    }
+    for program in ["ip", "tc"] {
+        if !namespaces::program_exists(program) {
+            return Some(format!("no `{program}` (iproute2)"));
+        }
+    }
+    if !std::path::Path::new("/dev/net/tun").exists() {
+        return Some("no /dev/net/tun".to_owned());
+    }
+    None
+}

@@ -1,0 +1,115 @@
+//! Wires between namespaces: veth pairs, bridges, and links of a given rate.
+
+use super::namespaces::{Namespace, run};
+use super::{Error, Result};
+
+/// A cable: `a` and `b` are interfaces of the two hosts, both up.
+pub fn veth(a: (&Namespace, &str), b: (&Namespace, &str)) -> Result<()> {
+    // Made inside the first namespace, so that nothing ever shows up in the host's own.
+    a.0.exec([
+        "ip",
+        "link",
+        "add",
+        a.1,
+        "type",
+        "veth",
+        "peer",
+        "name",
+        b.1,
+        "netns",
+        b.0.name(),
+    ])?;
+    for (host, interface) in [a, b] {
+        host.exec(["ip", "link", "set", interface, "up"])?;
+    }
+    Ok(())
+}
+
+/// A switch in `host` over the given interfaces.
+pub fn bridge(host: &Namespace, name: &str, ports: &[&str]) -> Result<()> {
+    host.exec(["ip", "link", "add", name, "type", "bridge"])?;
+    for port in ports {
+        host.exec(["ip", "link", "set", port, "master", name])?;
+    }
+    host.exec(["ip", "link", "set", name, "up"]).map(drop)
+}
+
+pub fn set_mtu(host: &Namespace, interface: &str, mtu: u32) -> Result<()> {
+    host.exec(["ip", "link", "set", interface, "mtu", &mtu.to_string()])
+        .map(drop)
+}
+
+pub fn add_address(host: &Namespace, interface: &str, address: &str) -> Result<()> {
+    // No duplicate address detection: an IPv6 address is otherwise tentative for a second.
+    let mut words = vec!["ip", "address", "add", address, "dev", interface];
+    if address.contains(':') {
+        words.push("nodad");
+    }
+    host.exec(words).map(drop)
+}
+
+/// Makes the interface send at `rate_mbit` at most, with a queue of packets as a NIC's.
+pub fn shape(host: &Namespace, interface: &str, rate_mbit: u32) -> Result<()> {
+    let rate = format!("{rate_mbit}mbit");
+    host.exec([
+        "tc", "qdisc", "replace", "dev", interface, "root", "handle", "1:", "htb", "default", "1",
+    ])?;
+    // Charged by the bytes of the frame. `overhead 24` would add Ethernet's FCS, preamble and gap,
+    // but once for a whole GSO frame: it would favour who sends those.
+    host.exec([
+        "tc", "class", "replace", "dev", interface, "parent", "1:", "classid", "1:1", "htb",
+        "rate", &rate, "ceil", &rate, "burst", "15k", "cburst", "15k",
+    ])
+    .map(drop)
+}
+
+/// All packets that arrive on the interface are worked on by one CPU. Two CPUs that take turns
+/// reorder even a bare veth, and no measurement is steady.
+pub fn receive_on_cpu(host: &Namespace, interface: &str, cpu: usize) -> Result<()> {
+    let mask = format!("{:x}", 1u64 << cpu);
+    host.sh(&format!(
+        "for queue in /sys/class/net/{interface}/queues/rx-*; do echo {mask} > $queue/rps_cpus; done"
+    ))
+    .map(drop)
+}
+
+/// Frames and bytes that the interface has sent, as its driver counts: packets of the wire, not
+/// GSO frames, where the driver segments.
+pub fn sent(host: &Namespace, interface: &str) -> Result<(u64, u64)> {
+    let read = |what: &str| -> Result<u64> {
+        let text = host.exec([
+            "cat",
+            &format!("/sys/class/net/{interface}/statistics/tx_{what}"),
+        ])?;
+        text.trim().parse().map_err(|_| Error::Unexpected {
+            program: format!("statistics/tx_{what}"),
+            text,
+        })
+    };
+    Ok((read("packets")?, read("bytes")?))
+}
+
+/// Whether `tc` of this kernel knows the shaper.
+pub fn shaping_unavailable() -> Option<String> {
+    let probe = || -> Result<()> {
+        let host = Namespace::create("probe")?;
+        host.exec(["ip", "link", "add", "d0", "type", "dummy"])?;
+        shape(&host, "d0", 100)
+    };
+    probe().err().map(|error| format!("no HTB: {error}"))
+}
+
+/// Turns an offload of an interface on or off, as `ethtool -K` does.
+pub fn offload(host: &Namespace, interface: &str, feature: &str, on: bool) -> Result<()> {
+    let value = if on { "on" } else { "off" };
+    host.exec(["ethtool", "-K", interface, feature, value])
+        .map(drop)
+}
+
+/// The version of a program, for the head of a report.
+pub fn version_of(program: &str, flag: &str) -> String {
+    run(program, [flag])
+        .ok()
+        .and_then(|text| text.lines().next().map(str::to_owned))
+        .unwrap_or_else(|| format!("{program}: not found"))
+}
