@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use packtrain::lab::messages::{Load, measure};
 use packtrain::lab::namespaces::{Namespace, sweep};
 use packtrain::lab::{wait_for, wire};
 
@@ -92,4 +93,24 @@ fn the_namespace_of_a_dead_process_is_swept_and_that_of_a_living_one_stays() {
     sweep();
     assert!(!exists(&dead));
     assert!(exists(living.name()));
+}
+
+#[test]
+fn small_messages_over_a_bare_cable_all_arrive_once_and_in_order() {
+    live!();
+    let a = Namespace::create("lab").unwrap();
+    let b = Namespace::create("lab").unwrap();
+    wire::veth((&a, "eth1"), (&b, "eth1")).unwrap();
+    wire::add_address(&a, "eth1", "10.1.0.1/24").unwrap();
+    wire::add_address(&b, "eth1", "10.1.0.2/24").unwrap();
+    let load = Load {
+        size: 64,
+        duration: Duration::from_millis(500),
+        rate_per_second: Some(10_000),
+    };
+    let report = measure(&a, &b, "10.1.0.2:7777".parse().unwrap(), load).unwrap();
+    assert!(report.sent >= 4000, "{report:?}");
+    assert_eq!(report.lost(), 0, "{report:?}");
+    assert_eq!((report.reordered, report.duplicated), (0, 0), "{report:?}");
+    assert!(report.delay_p50_us > 0.0 && report.delay_p50_us <= report.delay_p99_us);
 }

@@ -4,6 +4,7 @@
 //! Everything here runs real programs against real sockets, so it reads clocks and it waits; the
 //! engine below does neither.
 
+pub mod messages;
 pub mod namespaces;
 pub mod wire;
 

@@ -1,0 +1,235 @@
+//! Small messages: UDP datagrams with a number and the time they were sent, and what became of
+//! them. Sender and receiver share the machine's clock, so the delay is that of one way.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use super::namespaces::Namespace;
+use super::{Error, Result, now, pause};
+
+/// Number and time, 8 bytes each.
+pub const SIZE_MIN: usize = 16;
+/// The number of a message that says "that was all", with the count of messages for its time.
+const END: u64 = u64::MAX;
+/// No run sends as many: a larger number is not one of ours.
+const NUMBERS_MAX: u64 = 1 << 32;
+/// Sent more than once: it may be lost as any other.
+const ENDS: usize = 20;
+/// How long the receiver waits for another message before it takes the last one for the last.
+const SILENCE_MAX: Duration = Duration::from_millis(1500);
+/// Large enough for no datagram to be lost between the interface and the receiver.
+const RECEIVE_BUFFER_BYTES: usize = 32 << 20;
+
+/// What is sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// UDP payload of each message, bytes.
+    pub size: usize,
+    pub duration: Duration,
+    /// Messages a second; `None`: as fast as the socket takes them.
+    pub rate_per_second: Option<u64>,
+}
+
+/// What became of it.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Report {
+    pub sent: u64,
+    pub delivered: u64,
+    pub delivered_per_second: f64,
+    /// Came after one with a higher number.
+    pub reordered: u64,
+    pub duplicated: u64,
+    pub delay_p50_us: f64,
+    pub delay_p99_us: f64,
+    pub delay_max_us: f64,
+}
+
+impl Report {
+    pub fn lost(&self) -> u64 {
+        self.sent.saturating_sub(self.delivered)
+    }
+}
+
+/// Sends `load` from one host to an address of the other, and gives what arrived.
+pub fn measure(from: &Namespace, to: &Namespace, at: SocketAddr, load: Load) -> Result<Report> {
+    assert!(load.size >= SIZE_MIN, "a message has {SIZE_MIN} bytes");
+    let any: SocketAddr = match at {
+        SocketAddr::V4(_) => ([0, 0, 0, 0], 0).into(),
+        SocketAddr::V6(_) => ([0u16; 8], 0).into(),
+    };
+    let failed = |what: &str, source: io::Error| Error::Start {
+        command: format!("small messages to {at}: {what}"),
+        source,
+    };
+    let receiver = to
+        .in_namespace(|| UdpSocket::bind(at))?
+        .map_err(|error| failed("receiver", error))?;
+    let sender = from
+        .in_namespace(|| UdpSocket::bind(any).and_then(|s| s.connect(at).map(|()| s)))?
+        .map_err(|error| failed("sender", error))?;
+    // Without the right to force it the ordinary size has to do.
+    let _ =
+        rustix::net::sockopt::set_socket_recv_buffer_size_force(&receiver, RECEIVE_BUFFER_BYTES);
+    receiver
+        .set_read_timeout(Some(SILENCE_MAX))
+        .map_err(|error| failed("receiver", error))?;
+    std::thread::scope(|scope| {
+        let receiving = scope.spawn(|| receive(&receiver));
+        let sent = send(&sender, load);
+        let mut report = receiving
+            .join()
+            .expect("the receiver has no reason to panic")
+            .map_err(|error| failed("receiver", error))?;
+        report.sent = sent;
+        Ok(report)
+    })
+}
+
+fn send(socket: &UdpSocket, load: Load) -> u64 {
+    let mut message = vec![0u8; load.size];
+    let start = now();
+    let mut sent = 0u64;
+    loop {
+        let elapsed = start.elapsed();
+        if elapsed >= load.duration {
+            break;
+        }
+        if let Some(rate) = load.rate_per_second {
+            let due = (elapsed.as_secs_f64() * rate as f64) as u64;
+            if sent > due {
+                // Sleeping is too coarse for the gap between two messages, and spinning takes a
+                // CPU from the link under test: sleep a tick, then send what became due in it.
+                pause(Duration::from_micros(200));
+                continue;
+            }
+        }
+        write(&mut message, sent, clock_ns());
+        // An error is about an earlier message (a closed port) or a full queue: one message is
+        // lost, and counted as lost.
+        let _ = socket.send(&message);
+        sent += 1;
+    }
+    for _ in 0..ENDS {
+        pause(Duration::from_millis(2));
+        write(&mut message, END, sent);
+        let _ = socket.send(&message);
+    }
+    sent
+}
+
+fn receive(socket: &UdpSocket) -> io::Result<Report> {
+    let mut delays = Histogram::<u64>::new_with_max(60_000_000_000, 3).expect("bounds in order");
+    let mut seen = Seen::default();
+    let mut buffer = [0u8; 2048];
+    let (mut first_ns, mut last_ns) = (None, 0);
+    loop {
+        let len = match socket.recv(&mut buffer) {
+            Ok(len) => len,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        let Some((number, stamp)) = read(&buffer[..len]) else {
+            continue;
+        };
+        if number == END {
+            break;
+        }
+        if number >= NUMBERS_MAX {
+            continue;
+        }
+        let arrived_ns = clock_ns();
+        if seen.take(number) {
+            delays.saturating_record(arrived_ns.saturating_sub(stamp));
+            first_ns.get_or_insert(arrived_ns);
+            last_ns = arrived_ns;
+        }
+    }
+    let seconds = last_ns.saturating_sub(first_ns.unwrap_or(last_ns)) as f64 / 1e9;
+    let micros = |ns: u64| ns as f64 / 1e3;
+    Ok(Report {
+        sent: 0,
+        delivered: delays.len(),
+        delivered_per_second: if seconds > 0.0 {
+            delays.len() as f64 / seconds
+        } else {
+            0.0
+        },
+        reordered: seen.reordered,
+        duplicated: seen.duplicated,
+        delay_p50_us: micros(delays.value_at_quantile(0.5)),
+        delay_p99_us: micros(delays.value_at_quantile(0.99)),
+        delay_max_us: micros(delays.max()),
+    })
+}
+
+/// Which numbers came, a bit each.
+#[derive(Default)]
+struct Seen {
+    bits: Vec<u64>,
+    next: u64,
+    reordered: u64,
+    duplicated: u64,
+}
+
+impl Seen {
+    /// Whether it is the first with this number.
+    fn take(&mut self, number: u64) -> bool {
+        let (word, bit) = ((number / 64) as usize, 1 << (number % 64));
+        if word >= self.bits.len() {
+            self.bits.resize(word + 1, 0);
+        }
+        if self.bits[word] & bit != 0 {
+            self.duplicated += 1;
+            return false;
+        }
+        self.bits[word] |= bit;
+        if number < self.next {
+            self.reordered += 1;
+        } else {
+            self.next = number + 1;
+        }
+        true
+    }
+}
+
+fn write(message: &mut [u8], number: u64, time: u64) {
+    message[..8].copy_from_slice(&number.to_be_bytes());
+    message[8..16].copy_from_slice(&time.to_be_bytes());
+}
+
+fn read(message: &[u8]) -> Option<(u64, u64)> {
+    let number = u64::from_be_bytes(message.get(..8)?.try_into().ok()?);
+    let time = u64::from_be_bytes(message.get(8..16)?.try_into().ok()?);
+    Some((number, time))
+}
+
+fn clock_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_says_its_number_and_time_again() {
+        let mut message = [0xee; 64];
+        write(&mut message, 7, 12_345);
+        assert_eq!(read(&message), Some((7, 12_345)));
+        assert_eq!(read(&message[..15]), None);
+    }
+
+    #[test]
+    fn duplicates_and_late_ones_are_told_apart() {
+        let mut seen = Seen::default();
+        let first: Vec<bool> = [0, 1, 3, 2, 3, 200, 199, 0].map(|n| seen.take(n)).into();
+        assert_eq!(first, [true, true, true, true, false, true, true, false]);
+        assert_eq!((seen.reordered, seen.duplicated), (2, 2));
+    }
+}
