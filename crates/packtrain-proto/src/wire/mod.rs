@@ -5,6 +5,7 @@
 
 pub mod checksum;
 pub mod ethernet;
+pub mod hello;
 pub mod packet;
 pub mod sequence;
 pub mod train;

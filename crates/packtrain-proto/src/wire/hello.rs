@@ -1,0 +1,681 @@
+//! A hello: who is there, by which links, and what it has sent. The diagram is in
+//! docs/wire-format.md.
+
+use crate::buffer::Buffer;
+use crate::config::{LinkId, NodeId};
+use crate::stats::DropReason;
+use crate::wire::ethernet::MacAddr;
+use crate::wire::sequence::Sequence;
+use crate::wire::train::{self, TYPE_HELLO, TrainError, VERSION};
+
+/// Bytes before the link records, the outer Ethernet header not counted.
+pub const HEADER_LEN: usize = 40;
+pub const LINK_RECORD_LEN: usize = 28;
+
+/// What one hello may name. Who says more is not believed anything.
+pub const LINKS_MAX: usize = 16;
+pub const STATIONS_MAX: usize = 256;
+/// Bytes of the software's name that are sent.
+pub const SOFTWARE_LEN_MAX: usize = 64;
+
+/// Bits of [`Hello::capabilities`].
+pub mod capability {
+    /// Takes frames that go as they are, with a mark.
+    pub const MARKED_FRAMES: u32 = 1 << 0;
+    /// Takes GSO frames in trains.
+    pub const GSO_FRAMES: u32 = 1 << 1;
+}
+
+const ADDRESS_LEN: usize = 6;
+/// As many as the option's length byte can say.
+const STATIONS_PER_OPTION: usize = 42;
+
+/// Where fields stand in the header.
+mod field {
+    use core::ops::Range;
+    pub(super) const FLAGS: usize = 1;
+    pub(super) const LINK: usize = 2;
+    pub(super) const LINK_COUNT: usize = 3;
+    pub(super) const NODE_ID: Range<usize> = 4..12;
+    pub(super) const RECIPIENT: Range<usize> = 12..20;
+    pub(super) const LINE_ID: Range<usize> = 20..24;
+    pub(super) const CAPABILITIES: Range<usize> = 24..28;
+    pub(super) const ADDRESS: Range<usize> = 28..34;
+    pub(super) const MTU: Range<usize> = 34..36;
+    pub(super) const LANES: usize = 36;
+    // One reserved byte.
+    pub(super) const OPTIONS_LEN: Range<usize> = 38..40;
+}
+
+/// Where fields stand in a link record.
+mod record {
+    use core::ops::Range;
+    pub(super) const LINK: usize = 0;
+    pub(super) const STATE: usize = 1;
+    pub(super) const MTU: Range<usize> = 2..4;
+    pub(super) const ADDRESS: Range<usize> = 4..10;
+    pub(super) const MARK: Range<usize> = 10..16;
+    pub(super) const RATE: Range<usize> = 16..20;
+    pub(super) const NEWEST_TRAIN: Range<usize> = 20..24;
+    pub(super) const NEWEST_LINK: Range<usize> = 24..28;
+}
+
+const _: () = assert!(field::OPTIONS_LEN.end == HEADER_LEN);
+const _: () = assert!(record::NEWEST_LINK.end == LINK_RECORD_LEN);
+
+mod flag {
+    pub(super) const ANSWER: u8 = 0x01;
+    pub(super) const GOODBYE: u8 = 0x02;
+}
+
+mod state {
+    pub(super) const CARRIER: u8 = 0x01;
+}
+
+mod option {
+    pub(super) const STATIONS: u8 = 0x01;
+    pub(super) const SOFTWARE: u8 = 0x02;
+    pub(super) const CRITICAL: u8 = 0x80;
+}
+
+/// Why a message is no hello for us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HelloError {
+    #[error("shorter than a hello's header, links and options")]
+    Truncated,
+    #[error("not a version that we speak")]
+    UnknownVersion,
+    #[error("not a hello")]
+    UnknownType,
+    #[error("node id 0")]
+    ZeroNodeId,
+    #[error("no lanes")]
+    NoLanes,
+    #[error("{0} links, more than {LINKS_MAX}")]
+    TooManyLinks(u8),
+    #[error("link {0} twice")]
+    DuplicateLink(u8),
+    #[error("{0} is nobody's own address")]
+    BadAddress(MacAddr),
+    #[error("an option's length does not fit")]
+    BadOption,
+    #[error("option {0:#04x} is critical, and not known")]
+    UnknownCriticalOption(u8),
+    #[error("more than {STATIONS_MAX} stations")]
+    TooManyStations,
+    #[error("a software name that is not plain UTF-8")]
+    BadSoftware,
+}
+
+impl HelloError {
+    /// The counter that it belongs to.
+    pub fn drop_reason(self) -> DropReason {
+        match self {
+            HelloError::Truncated => DropReason::Truncated,
+            HelloError::UnknownVersion => DropReason::UnknownVersion,
+            HelloError::UnknownType => DropReason::UnknownType,
+            HelloError::BadOption => DropReason::BadOption,
+            HelloError::UnknownCriticalOption(_) => DropReason::UnknownCriticalOption,
+            HelloError::ZeroNodeId
+            | HelloError::NoLanes
+            | HelloError::TooManyLinks(_)
+            | HelloError::DuplicateLink(_)
+            | HelloError::BadAddress(_)
+            | HelloError::TooManyStations
+            | HelloError::BadSoftware => DropReason::BadHello,
+        }
+    }
+}
+
+/// What a hello says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// Answer me at once.
+    pub answer: bool,
+    /// This node leaves; forget it.
+    pub goodbye: bool,
+    /// The sender's number of the link that this copy left by. It need not be among `links`.
+    pub link: LinkId,
+    pub node_id: NodeId,
+    /// Whom it is for; `None`: everybody.
+    pub recipient: Option<NodeId>,
+    pub line_id: u32,
+    /// See [`capability`]. Bits that we do not know are kept.
+    pub capabilities: u32,
+    /// `pt0`'s address.
+    pub address: MacAddr,
+    /// `pt0`'s MTU: the largest payload that a train may bring it in a frame without GSO.
+    pub mtu: u16,
+    pub lanes: u8,
+    /// At most [`LINKS_MAX`].
+    pub links: Vec<LinkRecord>,
+    /// Stations behind `pt0`, at most [`STATIONS_MAX`].
+    pub stations: Vec<MacAddr>,
+    /// Name and version, as its owner wants them shown; empty when not told.
+    pub software: String,
+}
+
+/// What a hello says of one of the sender's links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkRecord {
+    pub link: LinkId,
+    pub carrier: bool,
+    pub mtu: u16,
+    pub address: MacAddr,
+    /// Outer source of frames that go as they are.
+    pub mark: Option<MacAddr>,
+    pub rate_kbps: Option<u32>,
+    /// The newest sequences sent to the recipient on this link.
+    pub newest_train: Sequence,
+    pub newest_link: Sequence,
+}
+
+impl Hello {
+    /// `message` is what follows the outer Ethernet header; padding after it is not looked at.
+    pub fn parse(message: &[u8]) -> Result<Hello, HelloError> {
+        match train::message_type(message) {
+            Ok(TYPE_HELLO) => {}
+            Err(TrainError::Truncated) => return Err(HelloError::Truncated),
+            Err(TrainError::UnknownVersion) => return Err(HelloError::UnknownVersion),
+            Ok(_) | Err(_) => return Err(HelloError::UnknownType),
+        }
+        let (header, rest) = message
+            .split_at_checked(HEADER_LEN)
+            .ok_or(HelloError::Truncated)?;
+        let node_id = be64(&header[field::NODE_ID]);
+        if node_id == 0 {
+            return Err(HelloError::ZeroNodeId);
+        }
+        if header[field::LANES] == 0 {
+            return Err(HelloError::NoLanes);
+        }
+        let link_count = header[field::LINK_COUNT];
+        if usize::from(link_count) > LINKS_MAX {
+            return Err(HelloError::TooManyLinks(link_count));
+        }
+        let options_len = usize::from(be16(&header[field::OPTIONS_LEN]));
+        let (records, rest) = rest
+            .split_at_checked(usize::from(link_count) * LINK_RECORD_LEN)
+            .ok_or(HelloError::Truncated)?;
+        let options = rest.get(..options_len).ok_or(HelloError::Truncated)?;
+
+        let recipient = be64(&header[field::RECIPIENT]);
+        let mut hello = Hello {
+            answer: header[field::FLAGS] & flag::ANSWER != 0,
+            goodbye: header[field::FLAGS] & flag::GOODBYE != 0,
+            link: LinkId(header[field::LINK]),
+            node_id: NodeId(node_id),
+            recipient: (recipient != 0).then_some(NodeId(recipient)),
+            line_id: be32(&header[field::LINE_ID]),
+            capabilities: be32(&header[field::CAPABILITIES]),
+            address: own_address(&header[field::ADDRESS])?,
+            mtu: be16(&header[field::MTU]),
+            lanes: header[field::LANES],
+            links: Vec::with_capacity(usize::from(link_count)),
+            stations: Vec::new(),
+            software: String::new(),
+        };
+        for bytes in records.chunks_exact(LINK_RECORD_LEN) {
+            let record = LinkRecord::parse(bytes)?;
+            if hello.links.iter().any(|other| other.link == record.link) {
+                return Err(HelloError::DuplicateLink(record.link.0));
+            }
+            hello.links.push(record);
+        }
+        hello.parse_options(options)?;
+        Ok(hello)
+    }
+
+    fn parse_options(&mut self, mut options: &[u8]) -> Result<(), HelloError> {
+        while let [kind, len, tail @ ..] = options {
+            let (value, rest) = tail
+                .split_at_checked(usize::from(*len))
+                .ok_or(HelloError::BadOption)?;
+            match *kind {
+                option::STATIONS => self.parse_stations(value)?,
+                option::SOFTWARE => self.software = parse_software(value)?,
+                kind if kind & option::CRITICAL != 0 => {
+                    return Err(HelloError::UnknownCriticalOption(kind));
+                }
+                _ => {}
+            }
+            options = rest;
+        }
+        if options.is_empty() {
+            Ok(())
+        } else {
+            Err(HelloError::BadOption)
+        }
+    }
+
+    fn parse_stations(&mut self, value: &[u8]) -> Result<(), HelloError> {
+        if !value.len().is_multiple_of(ADDRESS_LEN) {
+            return Err(HelloError::BadOption);
+        }
+        if self.stations.len() + value.len() / ADDRESS_LEN > STATIONS_MAX {
+            return Err(HelloError::TooManyStations);
+        }
+        for bytes in value.chunks_exact(ADDRESS_LEN) {
+            self.stations.push(own_address(bytes)?);
+        }
+        Ok(())
+    }
+
+    /// Bytes that [`Hello::emit`] appends.
+    pub fn buffer_len(&self) -> usize {
+        HEADER_LEN + self.links.len() * LINK_RECORD_LEN + self.options_len()
+    }
+
+    fn options_len(&self) -> usize {
+        let stations = 2 * self.stations.len().div_ceil(STATIONS_PER_OPTION)
+            + ADDRESS_LEN * self.stations.len();
+        let software: usize = shown(&self.software).map(char::len_utf8).sum();
+        stations + if software > 0 { 2 + software } else { 0 }
+    }
+
+    /// Appends the message; what stands in `buffer` is the outer Ethernet header.
+    ///
+    /// # Panics
+    /// If it does not fit, or says what no receiver accepts: more links or stations than allowed,
+    /// node id 0, no lanes, an address that is nobody's own.
+    pub fn emit(&self, buffer: &mut Buffer) {
+        assert!(
+            self.links.len() <= LINKS_MAX,
+            "{} links in a hello",
+            self.links.len()
+        );
+        assert!(
+            self.stations.len() <= STATIONS_MAX,
+            "{} stations in a hello",
+            self.stations.len()
+        );
+        assert!(self.node_id.0 != 0, "a hello of node id 0");
+        assert!(self.lanes != 0, "a hello without lanes");
+        let mut header = [0; HEADER_LEN];
+        header[0] = VERSION << 4 | TYPE_HELLO;
+        header[field::FLAGS] = if self.answer { flag::ANSWER } else { 0 }
+            | if self.goodbye { flag::GOODBYE } else { 0 };
+        header[field::LINK] = self.link.0;
+        header[field::LINK_COUNT] = self.links.len() as u8;
+        header[field::NODE_ID].copy_from_slice(&self.node_id.0.to_be_bytes());
+        let recipient = self.recipient.map_or(0, |node_id| node_id.0);
+        header[field::RECIPIENT].copy_from_slice(&recipient.to_be_bytes());
+        header[field::LINE_ID].copy_from_slice(&self.line_id.to_be_bytes());
+        header[field::CAPABILITIES].copy_from_slice(&self.capabilities.to_be_bytes());
+        header[field::ADDRESS].copy_from_slice(&assert_own(self.address).0);
+        header[field::MTU].copy_from_slice(&self.mtu.to_be_bytes());
+        header[field::LANES] = self.lanes;
+        let options_len = self.options_len() as u16;
+        header[field::OPTIONS_LEN].copy_from_slice(&options_len.to_be_bytes());
+        put(buffer, &header);
+        for link in &self.links {
+            put(buffer, &link.to_bytes());
+        }
+        for stations in self.stations.chunks(STATIONS_PER_OPTION) {
+            put(
+                buffer,
+                &[option::STATIONS, (stations.len() * ADDRESS_LEN) as u8],
+            );
+            for station in stations {
+                put(buffer, &assert_own(*station).0);
+            }
+        }
+        let software: usize = shown(&self.software).map(char::len_utf8).sum();
+        if software > 0 {
+            put(buffer, &[option::SOFTWARE, software as u8]);
+            for character in shown(&self.software) {
+                put(buffer, character.encode_utf8(&mut [0; 4]).as_bytes());
+            }
+        }
+    }
+}
+
+impl LinkRecord {
+    fn parse(bytes: &[u8]) -> Result<LinkRecord, HelloError> {
+        let rate_kbps = be32(&bytes[record::RATE]);
+        Ok(LinkRecord {
+            link: LinkId(bytes[record::LINK]),
+            carrier: bytes[record::STATE] & state::CARRIER != 0,
+            mtu: be16(&bytes[record::MTU]),
+            address: own_address(&bytes[record::ADDRESS])?,
+            mark: match MacAddr::from_slice(&bytes[record::MARK]) {
+                mark if mark.is_zero() => None,
+                _ => Some(own_address(&bytes[record::MARK])?),
+            },
+            rate_kbps: (rate_kbps != 0).then_some(rate_kbps),
+            newest_train: Sequence(be32(&bytes[record::NEWEST_TRAIN])),
+            newest_link: Sequence(be32(&bytes[record::NEWEST_LINK])),
+        })
+    }
+
+    fn to_bytes(self) -> [u8; LINK_RECORD_LEN] {
+        let mut bytes = [0; LINK_RECORD_LEN];
+        bytes[record::LINK] = self.link.0;
+        bytes[record::STATE] = if self.carrier { state::CARRIER } else { 0 };
+        bytes[record::MTU].copy_from_slice(&self.mtu.to_be_bytes());
+        bytes[record::ADDRESS].copy_from_slice(&assert_own(self.address).0);
+        if let Some(mark) = self.mark {
+            bytes[record::MARK].copy_from_slice(&assert_own(mark).0);
+        }
+        bytes[record::RATE].copy_from_slice(&self.rate_kbps.unwrap_or(0).to_be_bytes());
+        bytes[record::NEWEST_TRAIN].copy_from_slice(&self.newest_train.0.to_be_bytes());
+        bytes[record::NEWEST_LINK].copy_from_slice(&self.newest_link.0.to_be_bytes());
+        bytes
+    }
+}
+
+/// An address that one station can have.
+fn own_address(bytes: &[u8]) -> Result<MacAddr, HelloError> {
+    let address = MacAddr::from_slice(bytes);
+    if address.is_zero() || address.is_group() {
+        return Err(HelloError::BadAddress(address));
+    }
+    Ok(address)
+}
+
+fn assert_own(address: MacAddr) -> MacAddr {
+    assert!(
+        !address.is_zero() && !address.is_group(),
+        "{address} in a hello"
+    );
+    address
+}
+
+/// It will be printed on terminals, so it must not be able to steer one.
+fn parse_software(value: &[u8]) -> Result<String, HelloError> {
+    let text = core::str::from_utf8(value).map_err(|_| HelloError::BadSoftware)?;
+    if text.chars().any(char::is_control) {
+        return Err(HelloError::BadSoftware);
+    }
+    Ok(text.to_owned())
+}
+
+/// What is sent of the software's name: whole printable characters, up to the limit.
+fn shown(software: &str) -> impl Iterator<Item = char> + '_ {
+    let mut len = 0;
+    software
+        .chars()
+        .filter(|character| !character.is_control())
+        .take_while(move |character| {
+            len += character.len_utf8();
+            len <= SOFTWARE_LEN_MAX
+        })
+}
+
+fn put(buffer: &mut Buffer, bytes: &[u8]) {
+    assert!(buffer.push(bytes), "a hello larger than its buffer");
+}
+
+fn be16(bytes: &[u8]) -> u16 {
+    u16::from_be_bytes(bytes.try_into().expect("2 bytes"))
+}
+
+fn be32(bytes: &[u8]) -> u32 {
+    u32::from_be_bytes(bytes.try_into().expect("4 bytes"))
+}
+
+fn be64(bytes: &[u8]) -> u64 {
+    u64::from_be_bytes(bytes.try_into().expect("8 bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn link(id: u8) -> LinkRecord {
+        LinkRecord {
+            link: LinkId(id),
+            carrier: true,
+            mtu: 1500,
+            address: MacAddr([2, 0, 0, 0, 1, id]),
+            mark: Some(MacAddr([0x5a, 0, 0, 0, 1, id])),
+            rate_kbps: Some(1_000_000),
+            newest_train: Sequence(7),
+            newest_link: Sequence(9),
+        }
+    }
+
+    fn station(i: usize) -> MacAddr {
+        MacAddr([2, 1, 0, 0, (i >> 8) as u8, i as u8])
+    }
+
+    fn hello(links: u8, stations: usize) -> Hello {
+        Hello {
+            answer: true,
+            goodbye: false,
+            link: LinkId(0),
+            node_id: NodeId(0x0123_4567_89ab_cdef),
+            recipient: None,
+            line_id: 0,
+            capabilities: capability::MARKED_FRAMES,
+            address: MacAddr([2, 0, 0, 0, 0, 1]),
+            mtu: 1500,
+            lanes: 1,
+            links: (0..links).map(link).collect(),
+            stations: (0..stations).map(station).collect(),
+            software: String::from("packtrain 0.1.0"),
+        }
+    }
+
+    fn message(hello: &Hello) -> Vec<u8> {
+        let mut buffer = Buffer::with_capacity(4096);
+        hello.emit(&mut buffer);
+        assert_eq!(buffer.len(), hello.buffer_len());
+        buffer.to_vec()
+    }
+
+    /// The message with an option more.
+    fn with_option(option: &[u8]) -> Vec<u8> {
+        let mut bytes = message(&Hello {
+            software: String::new(),
+            ..hello(1, 0)
+        });
+        bytes[39] = option.len() as u8;
+        bytes.extend(option);
+        bytes
+    }
+
+    fn error(bytes: &[u8]) -> HelloError {
+        Hello::parse(bytes).expect_err("let through")
+    }
+
+    #[test]
+    fn the_limits_themselves_are_accepted() {
+        for (links, stations) in [(0, 0), (1, 42), (1, 43), (LINKS_MAX as u8, STATIONS_MAX)] {
+            let hello = hello(links, stations);
+            assert_eq!(Hello::parse(&message(&hello)).as_ref(), Ok(&hello));
+        }
+    }
+
+    #[test]
+    fn more_links_than_allowed_are_refused() {
+        let mut bytes = message(&hello(LINKS_MAX as u8, 0));
+        bytes[3] += 1;
+        bytes.extend([0; LINK_RECORD_LEN]);
+        assert_eq!(error(&bytes), HelloError::TooManyLinks(17));
+    }
+
+    #[test]
+    fn more_stations_than_allowed_are_refused() {
+        let mut bytes = message(&Hello {
+            software: String::new(),
+            ..hello(0, STATIONS_MAX)
+        });
+        let options_len = (bytes.len() - HEADER_LEN + 8) as u16;
+        bytes[38..40].copy_from_slice(&options_len.to_be_bytes());
+        bytes.extend([option::STATIONS, 6, 2, 0, 0, 0, 0, 9]);
+        assert_eq!(error(&bytes), HelloError::TooManyStations);
+    }
+
+    #[test]
+    fn what_no_node_would_say_of_itself_is_refused() {
+        let change = |at: usize, new: &[u8]| {
+            let mut bytes = message(&hello(2, 1));
+            bytes[at..at + new.len()].copy_from_slice(new);
+            error(&bytes)
+        };
+        assert_eq!(change(0, &[0x22]), HelloError::UnknownVersion);
+        assert_eq!(change(0, &[0x11]), HelloError::UnknownType);
+        assert_eq!(change(0, &[0x1f]), HelloError::UnknownType);
+        assert_eq!(change(4, &[0; 8]), HelloError::ZeroNodeId);
+        assert_eq!(change(36, &[0]), HelloError::NoLanes);
+        assert_eq!(change(40 + 28, &[0]), HelloError::DuplicateLink(0));
+        let group = MacAddr([3, 0, 0, 0, 0, 1]);
+        // `pt0`'s, both links', the station's.
+        for at in [28, 44, 44 + 28, 40 + 56 + 2] {
+            for address in [MacAddr([0; 6]), MacAddr::BROADCAST, group] {
+                assert_eq!(change(at, &address.0), HelloError::BadAddress(address));
+            }
+        }
+        assert_eq!(
+            change(50, &group.0),
+            HelloError::BadAddress(group),
+            "a mark"
+        );
+    }
+
+    #[test]
+    fn a_link_may_have_neither_mark_nor_known_rate() {
+        let mut hello = hello(1, 0);
+        hello.links[0] = LinkRecord {
+            mark: None,
+            rate_kbps: None,
+            carrier: false,
+            ..link(4)
+        };
+        assert_eq!(Hello::parse(&message(&hello)).as_ref(), Ok(&hello));
+    }
+
+    #[test]
+    fn unknown_flags_and_options_are_skipped_but_critical_ones_refuse_it() {
+        let mut bytes = with_option(&[0x33, 3, 1, 2, 3]);
+        bytes[1] |= 0xfc;
+        assert_eq!(Hello::parse(&bytes).unwrap().links, [link(0)]);
+        assert_eq!(
+            error(&with_option(&[0xb3, 0])),
+            HelloError::UnknownCriticalOption(0xb3)
+        );
+        assert_eq!(
+            error(&with_option(&[0x33, 4, 1, 2, 3])),
+            HelloError::BadOption
+        );
+        assert_eq!(error(&with_option(&[0x33])), HelloError::BadOption);
+        assert_eq!(
+            error(&with_option(&[option::STATIONS, 5, 2, 0, 0, 0, 0])),
+            HelloError::BadOption
+        );
+    }
+
+    #[test]
+    fn a_software_name_that_could_steer_a_terminal_is_refused() {
+        for name in ["pack\u{1b}[2J", "a\nb", "\0", "\u{7f}", "\u{9b}31m"] {
+            let option = [&[option::SOFTWARE, name.len() as u8], name.as_bytes()].concat();
+            assert_eq!(
+                error(&with_option(&option)),
+                HelloError::BadSoftware,
+                "{name:?}"
+            );
+        }
+        assert_eq!(
+            error(&with_option(&[option::SOFTWARE, 2, 0xc3, 0x28])),
+            HelloError::BadSoftware
+        );
+    }
+
+    #[test]
+    fn a_long_software_name_is_cut_between_characters() {
+        let sent = |software: &str| {
+            let hello = Hello {
+                software: software.to_owned(),
+                ..hello(1, 0)
+            };
+            Hello::parse(&message(&hello)).unwrap().software
+        };
+        assert_eq!(sent(&"x".repeat(65)), "x".repeat(64));
+        assert_eq!(sent(&"ü".repeat(40)), "ü".repeat(32));
+        assert_eq!(
+            sent(&format!("x{}", "ü".repeat(40))),
+            format!("x{}", "ü".repeat(31))
+        );
+        assert_eq!(sent("a\nb"), "ab");
+        assert_eq!(sent(""), "");
+    }
+
+    #[test]
+    fn every_cut_is_truncated_and_padding_is_harmless() {
+        let hello = hello(2, 3);
+        let mut bytes = message(&hello);
+        for len in 0..bytes.len() {
+            assert_eq!(error(&bytes[..len]), HelloError::Truncated, "{len}");
+        }
+        bytes.extend([0xee; 20]);
+        assert_eq!(Hello::parse(&bytes), Ok(hello));
+    }
+
+    proptest! {
+        #[test]
+        fn a_hello_is_read_as_it_was_written(
+            flags in any::<(bool, bool)>(),
+            ids in any::<(u8, u64, Option<u64>, u32, u32)>(),
+            sizes in any::<(u16, u8)>(),
+            links in prop::collection::vec(any::<(bool, u16, u8, bool, u32, u32, u32)>(), 0..=LINKS_MAX),
+            stations in 0..=STATIONS_MAX,
+            software in "[a-z0-9 .é✓]{0,20}",
+        ) {
+            let (link_id, node_id, recipient, line_id, capabilities) = ids;
+            let hello = Hello {
+                answer: flags.0,
+                goodbye: flags.1,
+                link: LinkId(link_id),
+                node_id: NodeId(node_id.max(1)),
+                recipient: recipient.map(|id| NodeId(id.max(1))),
+                line_id,
+                capabilities,
+                address: MacAddr([2, 3, 4, 5, 6, 7]),
+                mtu: sizes.0,
+                lanes: sizes.1.max(1),
+                links: links.iter().enumerate().map(|(i, l)| LinkRecord {
+                    link: LinkId(255 - i as u8),
+                    carrier: l.0,
+                    mtu: l.1,
+                    address: MacAddr([2, l.2, 0, 0, 0, 0]),
+                    mark: l.3.then_some(MacAddr([6, l.2, 0, 0, 0, 1])),
+                    rate_kbps: (l.4 != 0).then_some(l.4),
+                    newest_train: Sequence(l.5),
+                    newest_link: Sequence(l.6),
+                }).collect(),
+                stations: (0..stations).map(station).collect(),
+                software,
+            };
+            prop_assert_eq!(Hello::parse(&message(&hello)), Ok(hello));
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(
+            mut bytes in prop::collection::vec(any::<u8>(), 0..600),
+            link_count in 0u8..18,
+            options_len in 0u16..300,
+        ) {
+            if bytes.len() >= HEADER_LEN {
+                bytes[0] = 0x12;
+                bytes[3] = link_count;
+                bytes[38..40].copy_from_slice(&options_len.to_be_bytes());
+            }
+            let _ = Hello::parse(&bytes);
+        }
+
+        #[test]
+        fn damage_gives_a_reason_or_a_hello_that_can_be_written_again(
+            at in 0usize..220,
+            new in any::<u8>(),
+        ) {
+            let mut bytes = message(&hello(3, 10));
+            let at = at % bytes.len();
+            bytes[at] = new;
+            if let Ok(read) = Hello::parse(&bytes) {
+                prop_assert_eq!(Hello::parse(&message(&read)), Ok(read));
+            }
+        }
+    }
+}
