@@ -3,6 +3,7 @@
 //! Each file wraps one facility in safe types whose errors name what the caller can act upon.
 
 pub mod epoll;
+pub mod netlink;
 pub mod packet_socket;
 pub mod tap;
 pub mod vnet_header;
@@ -10,3 +11,6 @@ pub mod vnet_header;
 mod landing;
 mod queue_estimate;
 mod sys;
+
+#[cfg(test)]
+mod test_namespace;

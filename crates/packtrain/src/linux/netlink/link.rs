@@ -1,0 +1,91 @@
+//! An interface as rtnetlink tells it.
+
+use packtrain_proto::wire::ethernet::MacAddr;
+
+use super::message::{Attributes, u16_at, u32_at, value_string, value_u32};
+
+/// Bytes of `ifinfomsg`: family (1), padding (1), type (2), index (4), flags (4), change (4).
+pub(super) const IFINFO_LEN: usize = 16;
+
+/// `IFLA_INFO_KIND` inside `IFLA_LINKINFO`.
+const IFLA_INFO_KIND: u16 = 1;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    pub ifindex: u32,
+    pub name: String,
+    /// All zero where the interface has no Ethernet address.
+    pub address: MacAddr,
+    /// Payload bytes after the EtherType.
+    pub mtu: u32,
+    /// What the driver allows; `None` where it does not say.
+    pub mtu_min: Option<u32>,
+    pub mtu_max: Option<u32>,
+    /// An Ethernet interface (`ARPHRD_ETHER`), whatever carries it.
+    pub is_ethernet: bool,
+    /// As the administrator wants it.
+    pub up: bool,
+    /// As the wire says; only an interface that is up knows.
+    pub carrier: bool,
+    /// The bridge, bond or team that it is a port of.
+    pub master: Option<u32>,
+    /// The interface below (a VLAN) or the other end (a veth).
+    pub lower: Option<u32>,
+    /// `veth`, `tun`, `vlan`, …; `None` for what has a driver and nothing more.
+    pub kind: Option<String>,
+    /// The root qdisc.
+    pub qdisc: Option<String>,
+    /// How many want it promiscuous.
+    pub promiscuity: u32,
+}
+
+impl Link {
+    /// From the payload of a `RTM_NEWLINK` or `RTM_DELLINK`; `None` where it is no such thing, or
+    /// is what a bridge tells of its ports (family `AF_BRIDGE`), which has half of it only.
+    pub(super) fn parse(payload: &[u8]) -> Option<Link> {
+        let header = payload.get(..IFINFO_LEN)?;
+        if i32::from(header[0]) != libc::AF_UNSPEC {
+            return None;
+        }
+        let flags = u32_at(header, 8);
+        let mut link = Link {
+            ifindex: u32_at(header, 4),
+            name: String::new(),
+            address: MacAddr::default(),
+            mtu: 0,
+            mtu_min: None,
+            mtu_max: None,
+            is_ethernet: u16_at(header, 2) == libc::ARPHRD_ETHER,
+            up: flags & libc::IFF_UP as u32 != 0,
+            carrier: flags & libc::IFF_LOWER_UP as u32 != 0,
+            master: None,
+            lower: None,
+            kind: None,
+            qdisc: None,
+            promiscuity: 0,
+        };
+        for (kind, value) in Attributes(&payload[IFINFO_LEN..]) {
+            match kind {
+                libc::IFLA_IFNAME => link.name = value_string(value),
+                libc::IFLA_ADDRESS if value.len() == 6 => {
+                    link.address = MacAddr::from_slice(value);
+                }
+                libc::IFLA_MTU => link.mtu = value_u32(value)?,
+                libc::IFLA_MIN_MTU => link.mtu_min = value_u32(value),
+                // 0 is how drivers say that they have no maximum.
+                libc::IFLA_MAX_MTU => link.mtu_max = value_u32(value).filter(|mtu| *mtu != 0),
+                libc::IFLA_MASTER => link.master = value_u32(value),
+                libc::IFLA_LINK => link.lower = value_u32(value),
+                libc::IFLA_QDISC => link.qdisc = Some(value_string(value)),
+                libc::IFLA_PROMISCUITY => link.promiscuity = value_u32(value)?,
+                libc::IFLA_LINKINFO => {
+                    link.kind = Attributes(value)
+                        .find(|(kind, _)| *kind == IFLA_INFO_KIND)
+                        .map(|(_, value)| value_string(value));
+                }
+                _ => {}
+            }
+        }
+        Some(link)
+    }
+}
