@@ -487,6 +487,24 @@ fn metadata_that_lies_is_refused_with_its_reason() {
 }
 
 #[test]
+fn a_udp_frame_of_128_segments_is_the_largest() {
+    let recipe = |payload_len| Recipe {
+        segment_len: 10,
+        payload_len,
+        ..example(GsoKind::UdpL4)
+    };
+    let checked = |recipe: Recipe| check(&recipe.frame(), &recipe.offload());
+    assert_eq!(checked(recipe(1280)), Ok(()));
+    assert_eq!(checked(recipe(1281)), Err(GsoError::TooManySegments(129)));
+    let tcp = Recipe {
+        segment_len: 10,
+        payload_len: 1281,
+        ..example(GsoKind::TcpV4)
+    };
+    assert_eq!(checked(tcp), Ok(()));
+}
+
+#[test]
 fn a_partial_checksum_alone_must_lie_within_the_frame() {
     let partial = |start, offset| Offload {
         checksum: Some(PartialChecksum { start, offset }),

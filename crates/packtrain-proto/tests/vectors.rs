@@ -1,0 +1,390 @@
+//! The test vectors of docs/vectors, read and written to the byte.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use packtrain_proto::buffer::Buffer;
+use packtrain_proto::config::{LinkId, NodeId, mark_of};
+use packtrain_proto::gso;
+use packtrain_proto::offload::{Gso, GsoKind, Offload, PartialChecksum};
+use packtrain_proto::wire::checksum;
+use packtrain_proto::wire::ethernet::{self, Header, MacAddr, ether_type};
+use packtrain_proto::wire::hello::{self, Hello, LinkRecord, capability};
+use packtrain_proto::wire::sequence::Sequence;
+use packtrain_proto::wire::train::{Ack, InnerHeader, Subframe, Train, TrainHeader, TrainWriter};
+
+const LINK_A: MacAddr = MacAddr([2, 0, 0, 0, 0x0a, 1]);
+const LINK_B: MacAddr = MacAddr([2, 0, 0, 0, 0x0b, 1]);
+const NODE_A: NodeId = NodeId(0x0123_4567_89ab_cdef);
+const NODE_B: NodeId = NodeId(0xfedc_ba98_7654_3210);
+
+fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/vectors")
+}
+
+/// The bytes of a vector. A mistake in the file ends the test with its line.
+fn vector(name: &str) -> Vec<u8> {
+    let path = directory().join(name).with_extension("hex");
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let mut bytes = Vec::new();
+    for (i, line) in text.lines().enumerate() {
+        let hex = line.split('#').next().expect("a first part");
+        for pair in hex.split_whitespace() {
+            let byte = u8::from_str_radix(pair, 16)
+                .ok()
+                .filter(|_| pair.len() == 2);
+            bytes.push(byte.unwrap_or_else(|| panic!("{name}, line {}: {pair:?}", i + 1)));
+        }
+    }
+    bytes
+}
+
+/// The message in a vector, after its outer Ethernet header was compared.
+fn message(bytes: &[u8], destination: MacAddr, source: MacAddr) -> &[u8] {
+    let expected = Header {
+        destination,
+        source,
+        ether_type: ether_type::PACKTRAIN,
+    };
+    assert_eq!(Header::parse(bytes), Some(expected));
+    &bytes[ethernet::HEADER_LEN..]
+}
+
+fn assert_hello(name: &str, destination: MacAddr, source: MacAddr, hello: &Hello) {
+    let bytes = vector(name);
+    assert_eq!(
+        Hello::parse(message(&bytes, destination, source)).as_ref(),
+        Ok(hello)
+    );
+    let mut buffer = Buffer::with_capacity(2048);
+    assert!(buffer.push(&bytes[..ethernet::HEADER_LEN]));
+    hello.emit(&mut buffer);
+    assert_eq!(&buffer[..], bytes);
+}
+
+/// A train from A to B that is read as these parts.
+fn assert_read(bytes: &[u8], header: &TrainHeader, acks: &[Ack], subframes: &[Subframe<'_>]) {
+    let message = message(bytes, LINK_B, LINK_A);
+    let train = Train::parse(message).unwrap();
+    assert_eq!(train.header, *header);
+    assert_eq!(train.acks().collect::<Vec<_>>(), acks);
+    let mut at = train.subframes_at;
+    let mut read = Vec::new();
+    while let Some((subframe, len)) = Subframe::parse(&message[at..]).unwrap() {
+        read.push(subframe);
+        at += len;
+    }
+    assert_eq!(read, subframes);
+}
+
+/// These parts, written as a train from A to B.
+fn written(header: &TrainHeader, acks: &[Ack], subframes: &[Subframe<'_>]) -> Vec<u8> {
+    let mut buffer = Buffer::with_capacity(2048);
+    let mut writer = TrainWriter::begin(&mut buffer, LINK_B, LINK_A, header, acks);
+    for subframe in subframes {
+        match subframe {
+            Subframe::Frame { header, payload } => writer.put_frame(header, payload),
+            Subframe::First {
+                header,
+                id,
+                total_len,
+                payload,
+            } => {
+                writer.put_first(header, *id, *total_len, payload);
+            }
+            Subframe::Next {
+                id,
+                offset,
+                payload,
+            } => writer.put_next(*id, *offset, payload),
+        }
+    }
+    buffer.to_vec()
+}
+
+fn header(train_sequence: u32, link_sequence: u32) -> TrainHeader {
+    TrainHeader {
+        ack_now: false,
+        marker: false,
+        lane: 0,
+        link: 0,
+        incarnation: NODE_A.incarnation(),
+        train_sequence: Sequence(train_sequence),
+        link_sequence: Sequence(link_sequence),
+    }
+}
+
+fn ack() -> Ack {
+    Ack {
+        link: 1,
+        incarnation: NODE_B.incarnation(),
+        delay_nanos: 250_000,
+        newest: Sequence(273),
+        bitmap: 1 << 63 | 1 << 2 | 1,
+    }
+}
+
+fn between_pt0s(offload: Offload) -> InnerHeader {
+    InnerHeader {
+        addresses: None,
+        ether_type: ether_type::IPV4,
+        offload,
+    }
+}
+
+/// The inner frame of a payload, as a receiver rebuilds it.
+fn inner(payload: &[u8]) -> Vec<u8> {
+    let header = Header {
+        destination: LINK_B,
+        source: LINK_A,
+        ether_type: ether_type::IPV4,
+    };
+    [&header.to_bytes(), payload].concat()
+}
+
+fn hex(text: &str) -> Vec<u8> {
+    text.split_whitespace()
+        .map(|pair| u8::from_str_radix(pair, 16).unwrap())
+        .collect()
+}
+
+#[test]
+fn every_vector_is_read_by_a_test_and_described() {
+    let source = include_str!("vectors.rs");
+    let readme = fs::read_to_string(directory().join("README.md")).unwrap();
+    let mut count = 0;
+    for entry in fs::read_dir(directory()).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        if path.extension().is_some_and(|extension| extension == "hex") {
+            assert!(
+                source.contains(&format!("\"{name}\"")),
+                "{name} is read by no test"
+            );
+            assert!(
+                readme.contains(&format!("`{name}.hex`")),
+                "{name} is not in the README"
+            );
+            count += 1;
+        }
+    }
+    assert_eq!(
+        count,
+        readme.matches(".hex` |").count(),
+        "the README names one that is not there"
+    );
+}
+
+/// What the hellos below have in common: everything that they do not name is 0 on the wire.
+fn hello_of(node_id: NodeId, address: MacAddr) -> Hello {
+    let mut message = [0; hello::HEADER_LEN];
+    message[0] = 0x12;
+    message[4..12].copy_from_slice(&node_id.0.to_be_bytes());
+    message[20..24].copy_from_slice(&7u32.to_be_bytes());
+    message[28..34].copy_from_slice(&address.0);
+    message[34..36].copy_from_slice(&1500u16.to_be_bytes());
+    message[36] = 1;
+    let hello = Hello::parse(&message).unwrap();
+    assert_eq!(
+        (hello.node_id, hello.recipient, hello.line_id),
+        (node_id, None, 7)
+    );
+    assert_eq!((hello.address, hello.mtu, hello.lanes), (address, 1500, 1));
+    Hello {
+        capabilities: capability::MARKED_FRAMES,
+        ..hello
+    }
+}
+
+#[test]
+fn the_first_hello_of_a_node() {
+    let hello = Hello {
+        answer: true,
+        capabilities: capability::MARKED_FRAMES | capability::GSO_FRAMES,
+        links: vec![LinkRecord {
+            link: LinkId(0),
+            carrier: true,
+            mtu: 1500,
+            address: LINK_A,
+            mark: mark_of(LINK_A),
+            rate_kbps: Some(1_000_000),
+            newest_train: Sequence(0),
+            newest_link: Sequence(0),
+        }],
+        software: String::from("packtrain 0.1.0"),
+        ..hello_of(NODE_A, MacAddr([2, 0, 0, 0, 0x0a, 0]))
+    };
+    assert_hello("hello-first", MacAddr::HELLO, LINK_A, &hello);
+}
+
+#[test]
+fn a_hello_that_answers() {
+    let hello = Hello {
+        link: LinkId(1),
+        recipient: Some(NODE_A),
+        mtu: 9000,
+        links: vec![
+            LinkRecord {
+                link: LinkId(1),
+                carrier: true,
+                mtu: 9000,
+                address: LINK_B,
+                mark: mark_of(LINK_B),
+                rate_kbps: Some(100_000),
+                newest_train: Sequence(42),
+                newest_link: Sequence(17),
+            },
+            LinkRecord {
+                link: LinkId(4),
+                carrier: false,
+                mtu: 1500,
+                address: MacAddr([2, 0, 0, 0, 0x0b, 4]),
+                mark: None,
+                rate_kbps: None,
+                newest_train: Sequence(u32::MAX - 1),
+                newest_link: Sequence(3),
+            },
+        ],
+        stations: vec![
+            MacAddr([2, 0, 0, 0, 0x0c, 1]),
+            MacAddr([2, 0, 0, 0, 0x0c, 2]),
+        ],
+        ..hello_of(NODE_B, MacAddr([2, 0, 0, 0, 0x0b, 0]))
+    };
+    assert_hello("hello-answer", LINK_A, LINK_B, &hello);
+}
+
+#[test]
+fn a_hello_with_unknown_things_is_understood_as_far_as_possible() {
+    let bytes = vector("hello-from-the-future");
+    let hello = Hello::parse(message(&bytes, MacAddr::HELLO, LINK_A)).unwrap();
+    assert_eq!((hello.answer, hello.goodbye), (false, true));
+    assert_eq!((hello.node_id, hello.recipient), (NODE_A, None));
+    assert_eq!(
+        (hello.capabilities, hello.lanes, hello.links.len()),
+        (1 << 31, 4, 0)
+    );
+}
+
+#[test]
+fn an_acknowledgement_and_two_frames() {
+    let bytes = vector("train-ack-two-frames");
+    let (first, second) = (&bytes[55..87], &bytes[90..121]);
+    let header = TrainHeader {
+        ack_now: true,
+        ..header(42, 17)
+    };
+    let subframes = [first, second].map(|payload| Subframe::Frame {
+        header: between_pt0s(Offload::NONE),
+        payload,
+    });
+    assert_read(&bytes, &header, &[ack()], &subframes);
+    assert_eq!(written(&header, &[ack()], &subframes), bytes);
+    for payload in [first, second] {
+        assert_eq!(checksum::checksum(&payload[..20]), 0, "the IPv4 header's");
+    }
+}
+
+#[test]
+fn a_gso_frame_that_agrees_with_its_offload() {
+    let bytes = vector("train-gso-frame");
+    let payload = &bytes[41..];
+    let offload = Offload {
+        checksum: Some(PartialChecksum {
+            start: 34,
+            offset: 6,
+        }),
+        gso: Some(Gso {
+            kind: GsoKind::UdpL4,
+            ecn: false,
+            header_len: 42,
+            segment_len: 4,
+        }),
+    };
+    let subframes = [Subframe::Frame {
+        header: between_pt0s(offload),
+        payload,
+    }];
+    assert_read(&bytes, &header(43, 18), &[], &subframes);
+    assert_eq!(written(&header(43, 18), &[], &subframes), bytes);
+
+    // Its last datagram alone: 20 + 8 + 2 bytes of id 65,535 + 2, with both checksums complete.
+    let frame = inner(payload);
+    assert_eq!(gso::check(&frame, &offload), Ok(()));
+    let mut last = Buffer::with_capacity(2048);
+    let left = gso::slice(&frame, &offload, 2, 1, &mut last).unwrap();
+    gso::finish_checksum(&mut last, left.checksum.unwrap()).unwrap();
+    assert_eq!(
+        last[14..34],
+        hex("45 00 00 1e 00 01 40 00 40 11 26 ba 0a 09 00 01 0a 09 00 02")
+    );
+    assert_eq!(last[34..], hex("1b 58 1b 59 00 0a 51 b1 63 63"));
+}
+
+#[test]
+fn pieces_of_two_frames() {
+    let bytes = vector("train-pieces");
+    let offload = Offload {
+        checksum: Some(PartialChecksum {
+            start: 34,
+            offset: 16,
+        }),
+        gso: Some(Gso {
+            kind: GsoKind::TcpV4,
+            ecn: true,
+            header_len: 54,
+            segment_len: 1000,
+        }),
+    };
+    let first = &bytes[57..];
+    let subframes = [
+        Subframe::Next {
+            id: 6,
+            offset: 8995,
+            payload: &[1, 2, 3, 4, 5],
+        },
+        Subframe::First {
+            header: between_pt0s(offload),
+            id: 7,
+            total_len: 2040,
+            payload: first,
+        },
+    ];
+    let header = header(u32::MAX, 19);
+    assert_read(&bytes, &header, &[], &subframes);
+    assert_eq!(written(&header, &[], &subframes), bytes);
+
+    let mut frame = inner(first);
+    frame.resize(14 + 2040, 0x61);
+    assert_eq!(gso::check(&frame, &offload), Ok(()));
+}
+
+#[test]
+fn a_marker() {
+    let bytes = vector("train-marker");
+    let header = TrainHeader {
+        marker: true,
+        ..header(43, 18)
+    };
+    assert_read(&bytes, &header, &[ack()], &[]);
+    assert_eq!(written(&header, &[ack()], &[]), bytes);
+}
+
+#[test]
+fn an_end_before_padding() {
+    let bytes = vector("train-end-padding");
+    let broadcast = InnerHeader {
+        addresses: Some((MacAddr::BROADCAST, MacAddr([2, 0, 0, 0, 0x0c, 1]))),
+        ether_type: ether_type::ARP,
+        offload: Offload::NONE,
+    };
+    let subframes = [Subframe::Frame {
+        header: broadcast,
+        payload: &[0x45, 0, 0, 0],
+    }];
+    assert_read(&bytes, &header(44, 20), &[], &subframes);
+    // A sender stops after the last subframe; END and padding come from the Ethernet below.
+    let written = written(&header(44, 20), &[], &subframes);
+    assert_eq!(written, bytes[..written.len()]);
+    assert_eq!(bytes[written.len()], 0);
+}
