@@ -3,5 +3,8 @@
 //! `linux/` holds every system call and all unsafe code; what stands beside it is safe.
 
 pub mod clock;
+pub mod control;
+pub mod instance;
 pub mod lab;
 pub mod linux;
+pub mod settings;

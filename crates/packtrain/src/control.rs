@@ -1,0 +1,63 @@
+//! The local control socket, both ends: one line of JSON asks, one line of JSON answers.
+//!
+//! The socket is `\0packtrain/NAME`, an abstract one: such names belong to a network namespace, so
+//! instances of different namespaces never see each other, and none is left behind by a kill -9.
+//! Binding it is also what makes a name taken once, without a race.
+//!
+//! An abstract name has no owner and no permissions. Hence who may *change* something is decided
+//! by the credentials of the connection (`SO_PEERCRED`, unix(7)), and a client believes a server
+//! only when it runs as root or as the client itself.
+
+mod client;
+mod server;
+
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use client::{Connection, ControlError, request};
+pub use server::{BindError, ControlServer};
+
+/// What may be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Request {
+    /// The status document.
+    Status {},
+    /// Leave, and undo everything. The answer comes at once; the connection ends when all is
+    /// undone.
+    Down {},
+}
+
+impl Request {
+    /// Whether only root may ask it.
+    pub fn is_mutating(self) -> bool {
+        match self {
+            Request::Status {} => false,
+            Request::Down {} => true,
+        }
+    }
+}
+
+/// What is answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Response {
+    /// As text already, so that a newer line's fields reach `status --json` of an older binary.
+    Status(Value),
+    Done,
+    Error(String),
+}
+
+/// What stands before the name in an abstract socket's.
+pub const SOCKET_PREFIX: &str = "packtrain/";
+
+fn socket_address(name: &str) -> io::Result<SocketAddr> {
+    SocketAddr::from_abstract_name(format!("{SOCKET_PREFIX}{name}"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+//! The asking end: a person's command. It blocks, with a time limit.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use rustix::net::sockopt::socket_peercred;
+
+use super::{Request, Response, socket_address};
+
+/// A line answers within its event loop's turn; this is for one that is stopped or starved.
+const ANSWER_WAIT_MAX: Duration = Duration::from_secs(5);
+/// Largest answer: a status document with full tables has some 2 MiB.
+const ANSWER_BYTES_MAX: u64 = 16 << 20;
+
+/// Why a line did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    /// Nobody has the control socket.
+    #[error("not running")]
+    NotRunning,
+    #[error("the control socket belongs to uid {uid} (pid {pid}), not to root")]
+    Impostor { uid: u32, pid: i32 },
+    #[error("no answer within {} s", .0.as_secs())]
+    Silent(Duration),
+    #[error("{0}")]
+    Refused(String),
+    #[error("an answer that was not understood: {0}")]
+    NotUnderstood(String),
+    #[error("control socket: {0}")]
+    Io(io::Error),
+}
+
+impl From<io::Error> for ControlError {
+    fn from(error: io::Error) -> ControlError {
+        match error.kind() {
+            io::ErrorKind::ConnectionRefused => ControlError::NotRunning,
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                ControlError::Silent(ANSWER_WAIT_MAX)
+            }
+            _ => ControlError::Io(error),
+        }
+    }
+}
+
+/// A connection to the line of a name.
+#[derive(Debug)]
+pub struct Connection {
+    stream: BufReader<UnixStream>,
+}
+
+/// Asks the line of `name` one thing.
+pub fn request(name: &str, request: Request) -> Result<Response, ControlError> {
+    Connection::open(name)?.ask(request)
+}
+
+impl Connection {
+    pub fn open(name: &str) -> Result<Connection, ControlError> {
+        let stream = UnixStream::connect_addr(&socket_address(name)?)?;
+        // Of an abstract name, these are the credentials of who called listen(2).
+        let server = socket_peercred(&stream).map_err(io::Error::from)?;
+        let uid = server.uid.as_raw();
+        if uid != 0 && uid != rustix::process::geteuid().as_raw() {
+            return Err(ControlError::Impostor {
+                uid,
+                pid: server.pid.as_raw_pid(),
+            });
+        }
+        stream.set_read_timeout(Some(ANSWER_WAIT_MAX))?;
+        stream.set_write_timeout(Some(ANSWER_WAIT_MAX))?;
+        Ok(Connection {
+            stream: BufReader::new(stream),
+        })
+    }
+
+    pub fn ask(&mut self, request: Request) -> Result<Response, ControlError> {
+        let mut line = serde_json::to_vec(&request).expect("a request is plain JSON");
+        line.push(b'\n');
+        self.stream.get_mut().write_all(&line)?;
+        let mut answer = Vec::new();
+        (&mut self.stream)
+            .take(ANSWER_BYTES_MAX)
+            .read_until(b'\n', &mut answer)?;
+        if answer.is_empty() {
+            // It ended before it answered.
+            return Err(ControlError::NotRunning);
+        }
+        match serde_json::from_slice(&answer) {
+            Ok(Response::Error(message)) => Err(ControlError::Refused(message)),
+            Ok(response) => Ok(response),
+            Err(error) => Err(ControlError::NotUnderstood(error.to_string())),
+        }
+    }
+
+    /// Waits until the line has ended and undone everything, which closes the connection.
+    pub fn wait_for_end(&mut self, wait_max: Duration) -> Result<(), ControlError> {
+        self.stream.get_ref().set_read_timeout(Some(wait_max))?;
+        match self.stream.read(&mut [0]) {
+            Ok(_) => Ok(()),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Err(ControlError::Silent(wait_max)),
+            // It was killed on the way; the name is free all the same.
+            Err(e) if e.kind() == io::ErrorKind::ConnectionReset => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

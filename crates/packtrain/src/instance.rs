@@ -1,0 +1,89 @@
+//! Running lines of this network namespace: who they are, and where their files lie.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::control::SOCKET_PREFIX;
+use crate::settings::values::InterfaceName;
+
+/// `__SO_ACCEPTCON` of the kernel's `include/uapi/linux/net.h`: the socket listens.
+const FLAG_LISTENS: u32 = 0x1_0000;
+
+/// Names of the lines that have a control socket in this network namespace, in order.
+pub fn running() -> io::Result<Vec<InterfaceName>> {
+    let table = fs::read_to_string("/proc/thread-self/net/unix")?;
+    Ok(listening(&table))
+}
+
+/// Reads `/proc/net/unix` (proc_pid_net(5)).
+fn listening(table: &str) -> Vec<InterfaceName> {
+    let mut names: Vec<InterfaceName> = table.lines().skip(1).filter_map(listening_name).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+fn listening_name(line: &str) -> Option<InterfaceName> {
+    // Num: RefCount Protocol Flags Type St Inode Path; an abstract path begins with '@'.
+    let mut fields = line.split_ascii_whitespace();
+    let flags = u32::from_str_radix(fields.nth(3)?, 16).ok()?;
+    let path = fields.nth(3)?;
+    let name = path.strip_prefix('@')?.strip_prefix(SOCKET_PREFIX)?;
+    if flags & FLAG_LISTENS == 0 {
+        return None;
+    }
+    name.parse().ok()
+}
+
+/// Where lines of this network namespace keep their files: `/run/packtrain/<namespace>`, by the
+/// namespace's inode number, because a namespace has no other name that all its processes see.
+pub fn state_dir() -> io::Result<PathBuf> {
+    let namespace = fs::read_link("/proc/thread-self/ns/net")?;
+    let namespace = namespace.to_string_lossy();
+    let inode = namespace.trim_start_matches("net:[").trim_end_matches(']');
+    Ok(Path::new("/run/packtrain").join(inode))
+}
+
+/// What a line that is not in the foreground logs to.
+pub fn log_path(name: &InterfaceName) -> io::Result<PathBuf> {
+    Ok(state_dir()?.join(format!("{name}.log")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listening_sockets_of_ours_are_found_among_the_others() {
+        let table = "\
+Num       RefCount Protocol Flags    Type St Inode Path
+0000000000000000: 00000002 00000000 00010000 0001 01 14405 @packtrain/pt1
+0000000000000000: 00000003 00000000 00000000 0001 03 14406 @packtrain/pt1
+0000000000000000: 00000002 00000000 00010000 0001 01 14407 @packtrain/pt0
+0000000000000000: 00000003 00000000 00000000 0001 03 14408 @packtrain/pt2
+0000000000000000: 00000002 00000000 00010000 0001 01 14409 @other/pt3
+0000000000000000: 00000002 00000000 00010000 0001 01 14410 /run/packtrain/pt4
+0000000000000000: 00000002 00000000 00010000 0001 01 14411 @packtrain/a/b
+0000000000000000: 00000002 00000000 00000000 0002 01 14412
+";
+        let names: Vec<String> = listening(table).iter().map(|n| n.to_string()).collect();
+        assert_eq!(names, ["pt0", "pt1"]);
+    }
+
+    #[test]
+    fn a_line_that_runs_is_listed_and_is_not_once_it_has_ended() {
+        let name: InterfaceName = format!("t-inst-{}", std::process::id()).parse().unwrap();
+        let server = crate::control::ControlServer::bind(name.as_str()).unwrap();
+        assert!(running().unwrap().contains(&name));
+        drop(server);
+        assert!(!running().unwrap().contains(&name));
+    }
+
+    #[test]
+    fn the_state_directory_is_named_after_the_namespace() {
+        let dir = state_dir().unwrap();
+        let inode = dir.file_name().unwrap().to_str().unwrap();
+        assert!(inode.bytes().all(|b| b.is_ascii_digit()), "{dir:?}");
+    }
+}

@@ -1,0 +1,172 @@
+//! What a person may say about a line, from the command line or from a file: one struct.
+
+pub mod file;
+pub mod values;
+
+use packtrain_proto::wire::ethernet::MacAddr;
+
+use crate::settings::values::{Cidr, InterfaceName, LogLevel};
+
+/// Smallest MTU of a member link: below, the headers of a train would be most of it, and IPv4
+/// itself promises no less (RFC 791).
+pub const LINK_MTU_MIN: u32 = 576;
+/// Smallest and largest MTU of `pt0`: IPv4's own minimum (RFC 791), and what a TAP takes.
+pub const MTU_MIN: u16 = 68;
+pub const MTU_MAX: u16 = 65_521;
+/// IPv6 does not exist on an interface with less (RFC 8200, section 5).
+pub const MTU_MIN_IPV6: u16 = 1280;
+pub const MTU_DEFAULT: u16 = 1500;
+/// So that a hello with every link's record fits the smallest link (docs/wire-format.md).
+pub const LINKS_MAX: usize = 16;
+
+/// One line as a person wants it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    pub name: InterfaceName,
+    /// In the order given; the first lends its address to `pt0`'s.
+    pub links: Vec<InterfaceName>,
+    pub addresses: Vec<Cidr>,
+    pub mtu: u16,
+    /// `None`: derived, the same at each start.
+    pub mac: Option<MacAddr>,
+    pub line_id: u32,
+    pub marked_frames: bool,
+    /// Start even when none of the links exists yet.
+    pub wait_links: bool,
+    pub log_level: LogLevel,
+}
+
+impl Settings {
+    /// Defaults for everything but the name.
+    pub fn new(name: InterfaceName) -> Settings {
+        Settings {
+            name,
+            links: Vec::new(),
+            addresses: Vec::new(),
+            mtu: MTU_DEFAULT,
+            mac: None,
+            line_id: 0,
+            marked_frames: true,
+            wait_links: false,
+            log_level: LogLevel::Info,
+        }
+    }
+
+    /// What is wrong with the values taken together; each alone was checked when it was read.
+    pub fn check(&self) -> Result<(), Contradiction> {
+        if self.links.is_empty() {
+            return Err(Contradiction::NoLinks);
+        }
+        if self.links.len() > LINKS_MAX {
+            return Err(Contradiction::TooManyLinks(self.links.len()));
+        }
+        if self.links.contains(&self.name) {
+            return Err(Contradiction::OwnLink(self.name.clone()));
+        }
+        if let Some(twice) = first_repeated(&self.links) {
+            return Err(Contradiction::LinkTwice(twice.clone()));
+        }
+        if let Some(twice) = first_repeated(&self.addresses) {
+            return Err(Contradiction::AddressTwice(*twice));
+        }
+        let ipv6 = self.addresses.iter().find(|a| a.address.is_ipv6());
+        if let Some(&address) = ipv6
+            && self.mtu < MTU_MIN_IPV6
+        {
+            return Err(Contradiction::MtuTooSmallForIpv6 {
+                mtu: self.mtu,
+                address,
+            });
+        }
+        Ok(())
+    }
+}
+
+fn first_repeated<T: PartialEq>(list: &[T]) -> Option<&T> {
+    list.iter()
+        .enumerate()
+        .find(|(i, item)| list[..*i].contains(item))
+        .map(|(_, item)| item)
+}
+
+/// Values that are right one by one, and not together.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Contradiction {
+    #[error("a line needs at least one link")]
+    NoLinks,
+    #[error("{0} links are named, a line has at most {LINKS_MAX}")]
+    TooManyLinks(usize),
+    #[error("{0} cannot be a link of itself")]
+    OwnLink(InterfaceName),
+    #[error("link {0} is named twice")]
+    LinkTwice(InterfaceName),
+    #[error("address {0} is named twice")]
+    AddressTwice(Cidr),
+    #[error("MTU {mtu} is too small for {address}: IPv6 needs at least {MTU_MIN_IPV6}")]
+    MtuTooSmallForIpv6 { mtu: u16, address: Cidr },
+}
+
+impl Contradiction {
+    /// The key of the configuration file that says it.
+    pub fn key(&self) -> &'static str {
+        match self {
+            Contradiction::NoLinks
+            | Contradiction::TooManyLinks(_)
+            | Contradiction::OwnLink(_)
+            | Contradiction::LinkTwice(_) => "link",
+            Contradiction::AddressTwice(_) => "addresses",
+            Contradiction::MtuTooSmallForIpv6 { .. } => "mtu",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(links: &[&str], addresses: &[&str]) -> Settings {
+        Settings {
+            links: links.iter().map(|l| l.parse().unwrap()).collect(),
+            addresses: addresses.iter().map(|a| a.parse().unwrap()).collect(),
+            ..Settings::new("pt0".parse().unwrap())
+        }
+    }
+
+    #[test]
+    fn a_line_of_one_link_is_right() {
+        assert_eq!(
+            line(&["eth1"], &["10.9.0.1/24", "fd00::1/64"]).check(),
+            Ok(())
+        );
+    }
+
+    #[test]
+    fn each_contradiction_is_found() {
+        let text = |settings: Settings| settings.check().unwrap_err().to_string();
+        assert_eq!(text(line(&[], &[])), "a line needs at least one link");
+        let many: Vec<String> = (0..17).map(|i| format!("eth{i}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert_eq!(
+            text(line(&many, &[])),
+            "17 links are named, a line has at most 16"
+        );
+        assert_eq!(
+            text(line(&["eth1", "pt0"], &[])),
+            "pt0 cannot be a link of itself"
+        );
+        assert_eq!(
+            text(line(&["eth1", "eth2", "eth1"], &[])),
+            "link eth1 is named twice"
+        );
+        assert_eq!(
+            text(line(&["eth1"], &["10.9.0.1/24", "10.9.0.1/24"])),
+            "address 10.9.0.1/24 is named twice"
+        );
+        let mut small = line(&["eth1"], &["fd00::1/64"]);
+        small.mtu = 1279;
+        assert_eq!(
+            text(small),
+            "MTU 1279 is too small for fd00::1/64: IPv6 needs at least 1280"
+        );
+    }
+}

@@ -1,0 +1,291 @@
+//! Single values as people write them: parsed once, right ever after.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use packtrain_proto::wire::ethernet::MacAddr;
+
+use super::{MTU_MAX, MTU_MIN};
+
+/// A name that Linux takes for an interface.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct InterfaceName(String);
+
+impl InterfaceName {
+    /// `IFNAMSIZ` less the final zero.
+    const LEN_MAX: usize = 15;
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for InterfaceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Why a text is no interface name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InterfaceNameError {
+    #[error("an interface name has 1 to 15 bytes, this one has {0}")]
+    Length(usize),
+    #[error("an interface name has no {0:?}")]
+    Character(char),
+    #[error("no interface can be named {0:?}")]
+    Reserved(String),
+}
+
+impl FromStr for InterfaceName {
+    type Err = InterfaceNameError;
+
+    /// Stricter than the kernel's `dev_valid_name`: `%` would make it choose a number itself, and
+    /// `all` and `default` have no settings of their own below `/proc/sys/net`.
+    fn from_str(text: &str) -> Result<InterfaceName, InterfaceNameError> {
+        if text.is_empty() || text.len() > Self::LEN_MAX {
+            return Err(InterfaceNameError::Length(text.len()));
+        }
+        let wrong = |c: &char| matches!(c, '/' | ':' | '%') || !c.is_ascii_graphic();
+        if let Some(c) = text.chars().find(wrong) {
+            return Err(InterfaceNameError::Character(c));
+        }
+        if matches!(text, "." | ".." | "all" | "default") {
+            return Err(InterfaceNameError::Reserved(text.into()));
+        }
+        Ok(InterfaceName(text.into()))
+    }
+}
+
+/// An IP address with the length of its network's prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cidr {
+    pub address: IpAddr,
+    pub prefix_len: u8,
+}
+
+impl fmt::Display for Cidr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.prefix_len)
+    }
+}
+
+/// Why a text is no address of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CidrError {
+    #[error("an address is written with its prefix length, as in 10.9.0.1/24 or fd00::1/64")]
+    Syntax,
+    #[error("a prefix length of {prefix_len} is too long: at most {max}")]
+    PrefixLength { prefix_len: u32, max: u8 },
+    #[error("{0} is no address that a host can have")]
+    NotAHost(IpAddr),
+}
+
+impl FromStr for Cidr {
+    type Err = CidrError;
+
+    fn from_str(text: &str) -> Result<Cidr, CidrError> {
+        let (address, prefix_len) = text.split_once('/').ok_or(CidrError::Syntax)?;
+        let address: IpAddr = address.parse().map_err(|_| CidrError::Syntax)?;
+        if prefix_len.is_empty() || !prefix_len.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(CidrError::Syntax);
+        }
+        let prefix_len: u32 = prefix_len.parse().map_err(|_| CidrError::Syntax)?;
+        let max = if address.is_ipv4() { 32 } else { 128 };
+        if prefix_len > u32::from(max) {
+            return Err(CidrError::PrefixLength { prefix_len, max });
+        }
+        let broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
+        if address.is_unspecified() || address.is_multicast() || broadcast {
+            return Err(CidrError::NotAHost(address));
+        }
+        Ok(Cidr {
+            address,
+            prefix_len: prefix_len as u8,
+        })
+    }
+}
+
+/// Why an MTU is none for `pt0`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MtuError {
+    #[error("an MTU of {0} bytes is too small: at least {MTU_MIN}")]
+    TooSmall(u32),
+    #[error("an MTU of {0} bytes is too large: at most {MTU_MAX}")]
+    TooLarge(u32),
+}
+
+/// `pt0`'s MTU, within what a TAP takes.
+pub fn check_mtu(mtu: u32) -> Result<u16, MtuError> {
+    match u16::try_from(mtu) {
+        Ok(mtu) if mtu < MTU_MIN => Err(MtuError::TooSmall(mtu.into())),
+        Ok(mtu) if mtu <= MTU_MAX => Ok(mtu),
+        _ => Err(MtuError::TooLarge(mtu)),
+    }
+}
+
+/// Why an address is none for `pt0`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MacError {
+    #[error(transparent)]
+    Syntax(#[from] packtrain_proto::wire::ethernet::MacAddrError),
+    #[error("{0} is a group address: an interface has one of its own (the first byte even)")]
+    Group(MacAddr),
+    #[error("00:00:00:00:00:00 is no address")]
+    Zero,
+}
+
+/// An address that an interface can have.
+pub fn parse_mac(text: &str) -> Result<MacAddr, MacError> {
+    let mac: MacAddr = text.parse()?;
+    if mac.is_zero() {
+        return Err(MacError::Zero);
+    }
+    if mac.is_group() {
+        Err(MacError::Group(mac))
+    } else {
+        Ok(mac)
+    }
+}
+
+/// How much is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogLevel {
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+impl LogLevel {
+    pub const NAMES: &'static str = "error, warn, info, debug or trace";
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            LogLevel::Error => "error",
+            LogLevel::Warn => "warn",
+            LogLevel::Info => "info",
+            LogLevel::Debug => "debug",
+            LogLevel::Trace => "trace",
+        }
+    }
+
+    pub fn as_tracing(self) -> tracing::Level {
+        match self {
+            LogLevel::Error => tracing::Level::ERROR,
+            LogLevel::Warn => tracing::Level::WARN,
+            LogLevel::Info => tracing::Level::INFO,
+            LogLevel::Debug => tracing::Level::DEBUG,
+            LogLevel::Trace => tracing::Level::TRACE,
+        }
+    }
+}
+
+/// Why a text is no log level.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no log level: {names}", names = LogLevel::NAMES)]
+pub struct LogLevelError(String);
+
+impl FromStr for LogLevel {
+    type Err = LogLevelError;
+
+    fn from_str(text: &str) -> Result<LogLevel, LogLevelError> {
+        use LogLevel::{Debug, Error, Info, Trace, Warn};
+        [Error, Warn, Info, Debug, Trace]
+            .into_iter()
+            .find(|level| level.as_str() == text)
+            .ok_or_else(|| LogLevelError(text.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interface_names_are_those_that_the_kernel_takes() {
+        for right in ["eth0", "pt-a_1", "enp0s31f6.100", "a", "123456789012345"] {
+            assert_eq!(right.parse::<InterfaceName>().unwrap().as_str(), right);
+        }
+        let text = |name: &str| name.parse::<InterfaceName>().unwrap_err().to_string();
+        assert_eq!(
+            text(""),
+            "an interface name has 1 to 15 bytes, this one has 0"
+        );
+        assert_eq!(
+            text("1234567890123456"),
+            "an interface name has 1 to 15 bytes, this one has 16"
+        );
+        assert_eq!(text("a/b"), "an interface name has no '/'");
+        assert_eq!(text("pt%d"), "an interface name has no '%'");
+        assert_eq!(text("a b"), "an interface name has no ' '");
+        assert_eq!(text(".."), "no interface can be named \"..\"");
+        assert_eq!(text("all"), "no interface can be named \"all\"");
+    }
+
+    #[test]
+    fn an_address_needs_a_prefix_length_that_fits() {
+        for right in ["10.9.0.1/24", "10.9.0.1/32", "fd00::1/64", "fe80::1/128"] {
+            assert_eq!(right.parse::<Cidr>().unwrap().to_string(), right);
+        }
+        let wrong = |text: &str| text.parse::<Cidr>().unwrap_err();
+        for text in [
+            "10.9.0.1",
+            "10.9.0/24",
+            "10.9.0.1/",
+            "10.9.0.1/+4",
+            "x/24",
+            "10.9.0.1/x",
+        ] {
+            assert_eq!(wrong(text), CidrError::Syntax, "{text}");
+        }
+        assert_eq!(
+            wrong("10.9.0.1/33"),
+            CidrError::PrefixLength {
+                prefix_len: 33,
+                max: 32
+            }
+        );
+        assert_eq!(
+            wrong("fd00::1/129"),
+            CidrError::PrefixLength {
+                prefix_len: 129,
+                max: 128
+            }
+        );
+        for text in [
+            "0.0.0.0/0",
+            "224.0.0.1/4",
+            "255.255.255.255/32",
+            "ff02::1/64",
+            "::/0",
+        ] {
+            assert!(matches!(wrong(text), CidrError::NotAHost(_)), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_mtu_is_within_what_a_tap_takes() {
+        assert_eq!(check_mtu(67), Err(MtuError::TooSmall(67)));
+        assert_eq!(check_mtu(68), Ok(68));
+        assert_eq!(check_mtu(65_521), Ok(65_521));
+        assert_eq!(check_mtu(65_522), Err(MtuError::TooLarge(65_522)));
+        assert_eq!(check_mtu(1 << 20), Err(MtuError::TooLarge(1 << 20)));
+    }
+
+    #[test]
+    fn an_own_address_is_neither_group_nor_zero() {
+        assert!(parse_mac("02:00:00:00:00:01").is_ok());
+        assert_eq!(parse_mac("00:00:00:00:00:00"), Err(MacError::Zero));
+        assert!(matches!(
+            parse_mac("03:00:00:00:00:01"),
+            Err(MacError::Group(_))
+        ));
+        assert!(matches!(
+            parse_mac("02:00:00:00:00"),
+            Err(MacError::Syntax(_))
+        ));
+    }
+}
