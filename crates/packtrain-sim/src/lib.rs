@@ -1,1 +1,18 @@
-//! A discrete-event simulator that runs the engine in virtual time.
+//! A discrete-event simulator that runs packtrain's engine in virtual time.
+//!
+//! What is simulated is what runs: a [`host::Host`] drives the very engine that the daemon drives,
+//! by the same contract. Links, queues and clocks are virtual; faults are drawn from a seed, and
+//! the seed replays the run. [`checker`] says whether the promises were kept.
+#![forbid(unsafe_code)]
+
+pub mod checker;
+pub mod checksum;
+pub mod event_queue;
+pub mod frame;
+pub mod host;
+pub mod net;
+pub mod plain_host;
+pub mod random;
+pub mod sabotage;
+pub mod simulator;
+pub mod workload;

@@ -1,0 +1,229 @@
+//! Nothing vanishes: a frame that did not come out was counted by someone, with a reason.
+//!
+//! *Exactly*, where no frame was lost on any wire: then as many frames are missing as the engines
+//! say that they dropped. A lost train takes several frames or pieces of frames with it, and what
+//! the receiver counts of them (a hole, a late train) overlaps; so with losses it is a bound: no
+//! more may be missing than all these counts together explain.
+
+use std::collections::BTreeSet;
+
+use packtrain_proto::stats::{DropReason, Drops};
+
+use crate::workload::flow::Identity;
+
+/// Of all engines in all their lives.
+#[derive(Clone, Debug, Default)]
+pub struct EngineDrops {
+    pub drops: Drops,
+    /// GSO frames that came as their complete segments only.
+    pub partial: u64,
+    /// Frames that stood in engines that ended, and trains in links and peers then: a bound.
+    pub ended_with: u64,
+}
+
+impl EngineDrops {
+    pub fn add(&mut self, drops: &Drops) {
+        for (reason, count) in drops.iter() {
+            self.drops.count_many(reason, count);
+        }
+    }
+}
+
+/// What the drop of one of a reason means for frames that were to come out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Meaning {
+    /// A frame that a host sent is missing.
+    Frame,
+    /// A message of the wire: a train with all that it carries.
+    Message,
+    /// Nothing is missing: a copy, a stranger's, a frame that another has.
+    Nothing,
+}
+
+fn meaning(reason: DropReason) -> Meaning {
+    match reason {
+        DropReason::Runt
+        | DropReason::TooLarge
+        | DropReason::Nested
+        | DropReason::BadGso
+        | DropReason::TooLargeForPlain
+        | DropReason::NoLink
+        | DropReason::QueueFull
+        | DropReason::Codel
+        | DropReason::SubframeEmpty
+        | DropReason::ReassemblyHole
+        | DropReason::ReassemblyTimeout
+        | DropReason::ReassemblyFull
+        | DropReason::ReassemblyBadPiece
+        | DropReason::BadMark
+        | DropReason::HostRefused => Meaning::Frame,
+        DropReason::LinkRefused
+        | DropReason::UnknownPeer
+        | DropReason::StaleIncarnation
+        | DropReason::BadLane
+        | DropReason::BadSubframe
+        | DropReason::SequenceJump
+        | DropReason::Late
+        | DropReason::ResequencerFull
+        | DropReason::UnknownVersion
+        | DropReason::UnknownType
+        | DropReason::Truncated
+        | DropReason::UnknownCriticalOption
+        | DropReason::BadOption => Meaning::Message,
+        _ => Meaning::Nothing,
+    }
+}
+
+/// What an engine may count in a network that loses and alters nothing.
+fn harmless(reason: DropReason) -> bool {
+    matches!(
+        reason,
+        DropReason::TooLargeForPlain
+            | DropReason::NoLink
+            | DropReason::QueueFull
+            | DropReason::Codel
+            | DropReason::NotForUs
+            | DropReason::OwnEcho
+    )
+}
+
+#[derive(Debug)]
+pub struct Accounted {
+    /// By flow and sequence: sent, travelled as it is.
+    frames: Vec<Vec<(bool, bool)>>,
+    sent: u64,
+    lost_items: u64,
+    lost_as_they_are: BTreeSet<(u16, u32)>,
+    wire_losses: u64,
+    items_per_train_max: u64,
+}
+
+impl Accounted {
+    pub fn new(flows: usize) -> Accounted {
+        Accounted {
+            frames: vec![Vec::new(); flows],
+            sent: 0,
+            lost_items: 0,
+            lost_as_they_are: BTreeSet::new(),
+            wire_losses: 0,
+            items_per_train_max: 1,
+        }
+    }
+
+    pub fn sent(&mut self, flow: usize, sequence: u32) {
+        let frames = &mut self.frames[flow];
+        let sequence = sequence as usize;
+        if frames.len() <= sequence {
+            frames.resize(sequence + 1, (false, false));
+        }
+        frames[sequence].0 = true;
+        self.sent += 1;
+    }
+
+    pub fn was_sent(&self, what: Identity) -> bool {
+        self.look(what).0
+    }
+
+    pub fn frames_sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// One behind the newest sequence of a flow.
+    pub fn sent_until(&self, flow: usize) -> u32 {
+        self.frames[flow].len() as u32
+    }
+
+    pub fn sent_sequences(&self, flow: usize) -> impl Iterator<Item = u32> + '_ {
+        let frames = self.frames[flow].iter().enumerate();
+        frames
+            .filter(|(_, frame)| frame.0)
+            .map(|(sequence, _)| sequence as u32)
+    }
+
+    pub fn went_as_it_is(&mut self, what: Identity) {
+        if self.was_sent(what) {
+            self.frames[usize::from(what.flow)][what.sequence as usize].1 = true;
+        }
+    }
+
+    pub fn travelled_as_it_is(&self, what: Identity) -> bool {
+        self.look(what).1
+    }
+
+    fn look(&self, what: Identity) -> (bool, bool) {
+        let frames = &self.frames[usize::from(what.flow)];
+        frames
+            .get(what.sequence as usize)
+            .copied()
+            .unwrap_or_default()
+    }
+
+    pub fn train_left(&mut self, items: u64) {
+        self.items_per_train_max = self.items_per_train_max.max(items);
+    }
+
+    pub fn train_lost(&mut self, items: u64) {
+        self.wire_losses += 1;
+        self.lost_items += items;
+    }
+
+    pub fn lost_as_it_is(&mut self, what: Identity) {
+        self.wire_losses += 1;
+        self.lost_as_they_are.insert((what.flow, what.sequence));
+    }
+
+    /// `missing`: frames that did not come out whole, once for each station that they were for;
+    /// at most `others` for one frame.
+    pub fn settle(&self, missing: u64, others: u64, engines: &EngineDrops) -> Result<(), String> {
+        let of = |meaning_of: Meaning| -> u64 {
+            let drops = engines.drops.iter();
+            drops
+                .filter(|(r, _)| meaning(*r) == meaning_of)
+                .map(|(_, count)| count)
+                .sum()
+        };
+        let frames = of(Meaning::Frame);
+        let messages = of(Meaning::Message);
+        let quiet = self.wire_losses == 0 && engines.ended_with == 0 && messages == 0;
+        if quiet && others == 1 && missing != frames {
+            return Err(format!(
+                "{missing} of {} frames are missing, no wire lost any, and engines count {:?}",
+                self.sent,
+                counts(&engines.drops)
+            ));
+        }
+        let explained = frames * others
+            + messages * self.items_per_train_max
+            + self.lost_items
+            + self.lost_as_they_are.len() as u64 * others
+            + engines.partial
+            + engines.ended_with;
+        if missing > explained {
+            return Err(format!(
+                "{missing} of {} frames are missing; wires lost {} trains' subframes and {} frames \
+                 as they are, engines count {:?}: {explained} at most",
+                self.sent,
+                self.lost_items,
+                self.lost_as_they_are.len(),
+                counts(&engines.drops)
+            ));
+        }
+        Ok(())
+    }
+
+    /// In a network without faults: nothing may have been dropped for a reason that only faults,
+    /// or mistakes, give.
+    pub fn settle_faultless(engines: &EngineDrops) -> Result<(), String> {
+        match engines.drops.iter().find(|(reason, _)| !harmless(*reason)) {
+            None => Ok(()),
+            Some(_) => Err(format!("without any fault: {:?}", counts(&engines.drops))),
+        }
+    }
+}
+
+fn counts(drops: &Drops) -> Vec<(&'static str, u64)> {
+    drops
+        .iter()
+        .map(|(reason, count)| (reason.as_str(), count))
+        .collect()
+}

@@ -1,0 +1,45 @@
+//! No queue beyond its limit, ever.
+
+use packtrain_proto::config::Limits;
+use packtrain_proto::stats::Snapshot;
+
+/// A limit is checked before a frame is put in, so one frame may stand above it.
+const FRAME_BYTES_MAX: u64 = 65_536 + 64;
+
+pub fn check(snapshot: &Snapshot, limits: &Limits) -> Result<(), String> {
+    let queue = &snapshot.queue;
+    let resequencer = &snapshot.resequencer;
+    let reassembly = &snapshot.reassembly;
+    let peers = snapshot.peers.len() as u64;
+    let hosts = snapshot.hosts.len() as u64;
+    let bytes = |max: usize| max as u64 + FRAME_BYTES_MAX;
+    for (name, is, max) in [
+        (
+            "queued frames",
+            queue.frames.max(queue.frames_max_seen),
+            limits.queued_frames_max as u64,
+        ),
+        (
+            "queued bytes",
+            queue.bytes.max(queue.bytes_max_seen),
+            bytes(limits.queued_bytes_max),
+        ),
+        (
+            "bytes held for their order",
+            resequencer.held_bytes.max(resequencer.held_bytes_max_seen),
+            bytes(limits.resequencer_bytes_max),
+        ),
+        (
+            "bytes in reassembly",
+            reassembly.bytes.max(reassembly.bytes_max_seen),
+            bytes(limits.reassembly_bytes_max),
+        ),
+        ("peers", peers, limits.peers_max as u64),
+        ("plain hosts", hosts, limits.stations_max as u64),
+    ] {
+        if is > max {
+            return Err(format!("{is} {name}, and {max} is the limit"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,323 @@
+//! Who watches. Each promise has a checker of its own, apart from what it checks: none of them asks
+//! the engine what it meant.
+//!
+//! | checker | what holds |
+//! |---|---|
+//! | [`unchanged`] | what comes out is what went in, or whole segments of it |
+//! | [`once`] | … and comes out once |
+//! | [`in_order`] | … in the order of its flow |
+//! | [`addressee`] | … where it was meant to, and a plain host notices nothing |
+//! | [`accounted`] | what does not come out is counted, with a reason |
+//! | [`bounded`] | no queue grows beyond its limit |
+//! | [`progress`] | nothing is stuck when the network is well again, and time moves on |
+
+pub mod accounted;
+pub mod addressee;
+pub mod bounded;
+pub mod in_order;
+pub mod inside;
+pub mod once;
+pub mod progress;
+pub mod unchanged;
+
+use core::fmt;
+
+use packtrain_proto::config::Limits;
+use packtrain_proto::stats::Snapshot;
+use packtrain_proto::time::Instant;
+use packtrain_proto::wire::ethernet::{MacAddr, ether_type};
+
+use crate::frame::Frame;
+use crate::net::network::Refused;
+use crate::net::nic;
+use crate::simulator::StationId;
+use crate::workload::flow::{Flow, Identity, identify};
+use accounted::Accounted;
+use in_order::InOrder;
+use once::Once;
+
+/// A promise that was not kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    pub checker: &'static str,
+    pub at: Instant,
+    pub text: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {:?}: {}", self.checker, self.at, self.text)
+    }
+}
+
+/// What the network may do to frames that travel as they are, without a sequence: nobody can set
+/// that right, and nobody is to be blamed for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NetworkFaults {
+    pub duplicates: bool,
+    pub reorders: bool,
+    /// Bytes change and no FCS tells: only what concerns the hosts themselves is checked.
+    pub alters: bool,
+}
+
+/// A station, as far as it matters to what it may receive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StationFacts {
+    pub address: MacAddr,
+    pub packtrain: bool,
+    /// It stands in a bridge: what is flooded to it may be for others.
+    pub promiscuous: bool,
+}
+
+#[derive(Debug)]
+pub struct Checkers {
+    flows: Vec<Flow>,
+    faults: NetworkFaults,
+    stations: Vec<StationFacts>,
+    once: Once,
+    in_order: InOrder,
+    accounted: Accounted,
+    violation: Option<Violation>,
+    pumps: u64,
+    pub frames_delivered: u64,
+}
+
+impl Checkers {
+    /// A snapshot costs more than the work of most events. The maxima that it holds are kept by
+    /// the engine at every step, so none is missed between two.
+    const PUMPS_PER_SNAPSHOT: u64 = 64;
+
+    pub fn new(flows: Vec<Flow>, stations: Vec<StationFacts>, faults: NetworkFaults) -> Checkers {
+        let (flow_count, station_count) = (flows.len(), stations.len());
+        Checkers {
+            flows,
+            faults,
+            once: Once::new(flow_count, station_count),
+            in_order: InOrder::new(flow_count, station_count),
+            accounted: Accounted::new(flow_count),
+            stations,
+            violation: None,
+            pumps: 0,
+            frames_delivered: 0,
+        }
+    }
+
+    pub fn flows(&self) -> &[Flow] {
+        &self.flows
+    }
+
+    pub fn violation(&self) -> Option<&Violation> {
+        self.violation.as_ref()
+    }
+
+    /// The first objection stands: what follows from it would only hide it.
+    pub fn object(&mut self, checker: &'static str, at: Instant, text: String) {
+        if self.violation.is_none() {
+            self.violation = Some(Violation { checker, at, text });
+        }
+    }
+
+    /// A host's stack hands a frame over.
+    pub fn sent(&mut self, flow: usize, sequence: u32) {
+        self.accounted.sent(flow, sequence);
+    }
+
+    /// A frame leaves a host by a link.
+    pub fn transmitted(&mut self, station: StationId, frame: &Frame, now: Instant) {
+        if frame.header().ether_type == ether_type::PACKTRAIN {
+            self.accounted.train_left(inside::items(&frame.bytes));
+            return;
+        }
+        match identify(&frame.bytes, &self.flows) {
+            Some(identity) => self.accounted.went_as_it_is(identity),
+            None if self.faults.alters => {}
+            None => {
+                let text = format!("{station:?} sends {}", describe(frame));
+                self.object("unchanged", now, text);
+            }
+        }
+    }
+
+    /// A frame came out at a host.
+    pub fn delivered(&mut self, station: StationId, frame: &Frame, now: Instant) {
+        self.frames_delivered += 1;
+        if let Err((checker, text)) = self.judge(station, frame) {
+            let text = format!("{station:?} is given {}: {text}", describe(frame));
+            self.object(checker, now, text);
+        }
+    }
+
+    fn judge(&mut self, station: StationId, frame: &Frame) -> Result<(), (&'static str, String)> {
+        // Whatever happened before: what a kernel is given must hold together.
+        if nic::to_wire(frame.clone()).is_none() {
+            return Err(("well formed", format!("{:?}", frame.offload)));
+        }
+        if self.faults.alters {
+            return Ok(());
+        }
+        let Some(identity) = identify(&frame.bytes, &self.flows) else {
+            return Err(("unchanged", "nobody ever sent it".into()));
+        };
+        let flow = &self.flows[usize::from(identity.flow)];
+        if !self.accounted.was_sent(identity) {
+            return Err(("unchanged", format!("{identity:?} was not sent yet")));
+        }
+        let segments = unchanged::check(flow, identity, frame)
+            .map_err(|text| ("unchanged", format!("{identity:?}: {text}")))?;
+        match addressee::check(flow, station, &self.stations) {
+            addressee::Verdict::Meant => {}
+            // What a bridge does with what is not for it is the bridge's business.
+            addressee::Verdict::Flooded => return Ok(()),
+            addressee::Verdict::Wrong => {
+                return Err(("addressee", format!("{identity:?} is for {:?}", flow.to)));
+            }
+        }
+        let as_it_is = self.accounted.travelled_as_it_is(identity);
+        let again = self.once.delivered(identity, station, segments.clone());
+        if again && !(as_it_is && self.faults.duplicates) {
+            return Err(("once", format!("{identity:?} again")));
+        }
+        if !(as_it_is && (self.faults.reorders || self.faults.duplicates)) {
+            self.in_order
+                .delivered(identity, station, segments.end)
+                .map_err(|after| ("in order", format!("{identity:?} after {after:?}")))?;
+        }
+        Ok(())
+    }
+
+    /// The network dropped a frame.
+    pub fn lost(&mut self, frame: &Frame) {
+        if frame.header().ether_type == ether_type::PACKTRAIN {
+            self.accounted.train_lost(inside::items(&frame.bytes));
+        } else if let Some(identity) = identify(&frame.bytes, &self.flows) {
+            self.accounted.lost_as_it_is(identity);
+        }
+    }
+
+    /// A card refused a frame that no honest engine gives it.
+    pub fn refused(&mut self, station: StationId, mistake: Refused, now: Instant) {
+        if !(self.faults.alters && mistake == Refused::BadOffload) {
+            self.object(
+                "well formed",
+                now,
+                format!("{station:?} sends a frame: {mistake:?}"),
+            );
+        }
+    }
+
+    /// A plain host met a frame of packtrain that its card did not filter out.
+    pub fn noticed(&mut self, station: StationId, frame: &Frame, now: Instant) {
+        if !self.faults.alters {
+            let text = format!(
+                "{station:?} has no packtrain and is sent {}",
+                describe(frame)
+            );
+            self.object("addressee", now, text);
+        }
+    }
+
+    pub fn endless(&mut self, station: StationId, poll: &str, now: Instant) {
+        self.object(
+            "time moves on",
+            now,
+            format!("{poll} of {station:?} never ends"),
+        );
+    }
+
+    pub fn wants_snapshot(&mut self) -> bool {
+        self.pumps += 1;
+        self.pumps.is_multiple_of(Self::PUMPS_PER_SNAPSHOT)
+    }
+
+    pub fn looked_at(
+        &mut self,
+        station: StationId,
+        snapshot: &Snapshot,
+        limits: &Limits,
+        now: Instant,
+    ) {
+        if let Err(text) = bounded::check(snapshot, limits) {
+            self.object("bounded", now, format!("{station:?}: {text}"));
+        }
+    }
+
+    /// When the network has been well for long enough.
+    pub fn at_rest(&mut self, station: StationId, snapshot: &Snapshot, peers: usize, now: Instant) {
+        if let Err(text) = progress::check(snapshot, peers) {
+            self.object("progress", now, format!("{station:?}: {text}"));
+        }
+    }
+
+    /// Frames from `first_sequence` of a flow on were sent through a healthy network at rest:
+    /// all of them must have come.
+    pub fn all_came(&mut self, flow: usize, first_sequence: u32, now: Instant) {
+        let recipients: Vec<StationId> = self.recipients(flow).collect();
+        for sequence in first_sequence..self.accounted.sent_until(flow) {
+            let count = self.flows[flow].segment_count(sequence);
+            for &station in &recipients {
+                if !self.once.is_whole(flow, sequence, station, count) {
+                    let text =
+                        format!("frame {sequence} of flow {flow} for {station:?} is missing");
+                    return self.object("progress", now, text);
+                }
+            }
+        }
+    }
+
+    /// At the end: compares what is missing with what was counted. `dropped`: the counters of all
+    /// engines of all lives.
+    pub fn settle(&mut self, dropped: &accounted::EngineDrops, now: Instant) {
+        if self.faults.alters {
+            return;
+        }
+        let mut missing = 0;
+        for flow in 0..self.flows.len() {
+            let recipients: Vec<StationId> = self.recipients(flow).collect();
+            for sequence in self.accounted.sent_sequences(flow) {
+                let count = self.flows[flow].segment_count(sequence);
+                let whole = |&s: &StationId| self.once.is_whole(flow, sequence, s, count);
+                missing += recipients.iter().filter(|s| !whole(s)).count() as u64;
+            }
+        }
+        let others = self.stations.len() as u64 - 1;
+        if let Err(text) = self.accounted.settle(missing, others, dropped) {
+            self.object("accounted", now, text);
+        }
+    }
+
+    pub fn frames_sent(&self) -> u64 {
+        self.accounted.frames_sent()
+    }
+
+    fn recipients(&self, flow: usize) -> impl Iterator<Item = StationId> + '_ {
+        let flow = &self.flows[flow];
+        (0..self.stations.len()).map(StationId).filter(|&station| {
+            addressee::check(flow, station, &self.stations) == addressee::Verdict::Meant
+        })
+    }
+}
+
+fn describe(frame: &Frame) -> String {
+    let header = frame.header();
+    let gso = if frame.offload.gso.is_some() {
+        " GSO"
+    } else {
+        ""
+    };
+    format!(
+        "{} bytes{gso} {} > {} type {:04x}",
+        frame.bytes.len(),
+        header.source,
+        header.destination,
+        header.ether_type
+    )
+}
+
+/// A part of a frame, by its first segment, for those who keep an order.
+pub type Position = (u32, usize);
+
+impl Identity {
+    pub fn position(self) -> Position {
+        (self.sequence, usize::from(self.segment))
+    }
+}

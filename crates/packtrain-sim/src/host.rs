@@ -1,0 +1,281 @@
+//! A host that runs the engine, and drives it by its contract and nothing else: what the daemon
+//! does with sockets and a clock happens here with virtual ones.
+
+use packtrain_proto::config::{Config, LinkId, LinkState, NodeId, mark_of};
+use packtrain_proto::engine::{Engine, Event as EngineEvent};
+use packtrain_proto::stats::Snapshot;
+use packtrain_proto::time::Instant;
+use packtrain_proto::wire::ethernet::MacAddr;
+
+use crate::checker::Checkers;
+use crate::event_queue::EventQueue;
+use crate::frame::Frame;
+use crate::net::network::{Network, PortId, Refused};
+use crate::random::mix;
+use crate::sabotage::Saboteur;
+use crate::simulator::{Event, StationId};
+
+#[derive(Debug)]
+pub struct HostLink {
+    pub id: LinkId,
+    pub port: PortId,
+    pub state: LinkState,
+    /// As the engine was told last.
+    told_bytes: usize,
+}
+
+/// Everything outside a host that it touches while it works.
+#[derive(Debug)]
+pub struct World<'a> {
+    pub network: &'a mut Network,
+    pub checkers: &'a mut Checkers,
+    pub queue: &'a mut EventQueue<Event>,
+}
+
+#[derive(Debug)]
+pub struct Host {
+    pub station: StationId,
+    pub engine: Engine,
+    config: Config,
+    links: Vec<HostLink>,
+    wakes_at: Option<Instant>,
+    lives: u64,
+    pub saboteur: Option<Saboteur>,
+    pub events: Vec<EngineEvent>,
+}
+
+impl Host {
+    /// More than any honest engine has to say at one instant: who says more never stops.
+    const POLLS_MAX: usize = 1 << 20;
+
+    /// `config.node_id` is that of the first life.
+    pub fn new(station: StationId, config: Config, now: Instant) -> Host {
+        let engine = Engine::new(config.clone(), now);
+        Host {
+            station,
+            engine,
+            config,
+            links: Vec::new(),
+            wakes_at: None,
+            lives: 1,
+            saboteur: None,
+            events: Vec::new(),
+        }
+    }
+
+    pub fn add_link(&mut self, id: LinkId, port: PortId, address: MacAddr, network: &Network) {
+        let state = LinkState {
+            address,
+            mark: mark_of(address),
+            mtu: network.mtu(port.segment),
+            carrier: true,
+            rate_bps: Some(network.rate_bps(port)),
+        };
+        self.links.push(HostLink {
+            id,
+            port,
+            state,
+            told_bytes: 0,
+        });
+    }
+
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    pub fn start(&mut self, now: Instant, world: &mut World<'_>) {
+        for link in &self.links {
+            self.engine.handle_link_state(link.id, link.state, now);
+        }
+        self.pump(now, world);
+    }
+
+    /// The process died and comes again: a new node id, and nothing that the old one knew.
+    pub fn restart(&mut self, now: Instant, world: &mut World<'_>) {
+        self.lives += 1;
+        self.config.node_id = NodeId(mix(self.config.node_id.0 ^ self.lives).max(1));
+        self.config.seed = self.config.node_id.0;
+        self.engine = Engine::new(self.config.clone(), now);
+        self.wakes_at = None;
+        for link in &mut self.links {
+            // The new socket has nothing queued, whatever of the old one still stands there.
+            link.told_bytes = 0;
+        }
+        if let Some(saboteur) = &mut self.saboteur {
+            saboteur.restarted();
+        }
+        self.start(now, world);
+    }
+
+    pub fn send(&mut self, frame: &Frame, now: Instant, world: &mut World<'_>) {
+        let buffer = self.engine.buffers().copy_of(&frame.bytes);
+        self.engine.handle_host_frame(buffer, frame.offload, now);
+        self.pump(now, world);
+    }
+
+    pub fn receive(&mut self, port: PortId, frame: Frame, now: Instant, world: &mut World<'_>) {
+        let link = self
+            .links
+            .iter()
+            .find(|l| l.port == port)
+            .expect("plugged in there")
+            .id;
+        let frames = match &mut self.saboteur {
+            Some(saboteur) => saboteur.incoming(frame),
+            None => vec![frame],
+        };
+        for frame in frames {
+            let buffer = self.engine.buffers().copy_of(&frame.bytes);
+            self.engine
+                .handle_link_frame(link, buffer, frame.offload, now);
+        }
+        self.pump(now, world);
+    }
+
+    pub fn carrier(&mut self, segment: usize, up: bool, now: Instant, world: &mut World<'_>) {
+        for link in self.links.iter_mut().filter(|l| l.port.segment == segment) {
+            link.state.carrier = up;
+            self.engine.handle_link_state(link.id, link.state, now);
+        }
+        self.pump(now, world);
+    }
+
+    /// The local queue has shrunk: wakes the engine when it crosses below what it wants there.
+    pub fn drained(&mut self, port: PortId, now: Instant, world: &mut World<'_>) {
+        let link = self
+            .links
+            .iter()
+            .find(|l| l.port == port)
+            .expect("plugged in there");
+        let limit = self.engine.link_queue_limit(link.id);
+        let queued = world.network.local_queue_bytes(port);
+        if queued < limit && link.told_bytes >= limit || queued == 0 {
+            self.pump(now, world);
+        }
+    }
+
+    /// Its timer went off; one that was set for another time says nothing.
+    pub fn timer(&mut self, set_for: Instant, now: Instant, world: &mut World<'_>) {
+        if self.wakes_at != Some(set_for) {
+            return;
+        }
+        self.wakes_at = None;
+        self.engine.handle_timeout(now);
+        self.pump(now, world);
+    }
+
+    /// What follows every call: tell the queues, then deliveries, transmits, events, timeout.
+    fn pump(&mut self, now: Instant, world: &mut World<'_>) {
+        self.tell_queues(now, world.network);
+        self.deliver(now, world);
+        self.transmit(now, world);
+        self.tell_queues(now, world.network);
+        while let Some(event) = self.engine.poll_event() {
+            self.events.push(event);
+        }
+        let wanted = self.engine.poll_timeout();
+        let wanted = match &mut self.saboteur {
+            Some(saboteur) => saboteur.timeout(wanted, now),
+            None => wanted,
+        };
+        let wanted = wanted.map(|at| at.max(now));
+        if wanted != self.wakes_at {
+            self.wakes_at = wanted;
+            if let Some(at) = wanted {
+                world.queue.push(
+                    at,
+                    Event::HostTimer {
+                        station: self.station,
+                        set_for: at,
+                    },
+                );
+            }
+        }
+        if let Some(snapshot) = world.checkers.wants_snapshot().then(|| self.snapshot(now)) {
+            world
+                .checkers
+                .looked_at(self.station, &snapshot, &self.config.limits, now);
+        }
+    }
+
+    fn tell_queues(&mut self, now: Instant, network: &Network) {
+        for link in &mut self.links {
+            let queued = network.local_queue_bytes(link.port);
+            if queued != link.told_bytes {
+                link.told_bytes = queued;
+                self.engine.handle_link_queue(link.id, queued, now);
+            }
+        }
+    }
+
+    fn deliver(&mut self, now: Instant, world: &mut World<'_>) {
+        for polls in 0.. {
+            if polls == Self::POLLS_MAX {
+                world.checkers.endless(self.station, "poll_delivery", now);
+                return;
+            }
+            let Some(delivery) = self.engine.poll_delivery(now) else {
+                break;
+            };
+            let bytes = [delivery.head, delivery.body].concat();
+            let frame = Frame {
+                bytes,
+                offload: delivery.offload,
+            };
+            match &mut self.saboteur {
+                None => world.checkers.delivered(self.station, &frame, now),
+                Some(saboteur) => {
+                    for frame in saboteur.delivery(frame) {
+                        world.checkers.delivered(self.station, &frame, now);
+                    }
+                }
+            }
+        }
+        for frame in self.saboteur.iter_mut().flat_map(Saboteur::smuggled) {
+            world.checkers.delivered(self.station, &frame, now);
+        }
+    }
+
+    fn transmit(&mut self, now: Instant, world: &mut World<'_>) {
+        for polls in 0.. {
+            if polls == Self::POLLS_MAX {
+                world.checkers.endless(self.station, "poll_transmit", now);
+                return;
+            }
+            let Some(transmit) = self.engine.poll_transmit(now) else {
+                break;
+            };
+            let id = transmit.link;
+            let frame = Frame {
+                bytes: transmit.frame.to_vec(),
+                offload: transmit.offload,
+            };
+            world.checkers.transmitted(self.station, &frame, now);
+            let port = self
+                .links
+                .iter()
+                .find(|l| l.id == id)
+                .expect("a link that we have")
+                .port;
+            let frames = match &mut self.saboteur {
+                Some(saboteur) => saboteur.outgoing(frame),
+                None => vec![frame],
+            };
+            for frame in frames {
+                match world.network.transmit(port, frame, now, world.queue) {
+                    Ok(()) => {}
+                    Err(Refused::QueueFull) => self.engine.handle_transmit_refused(id, now),
+                    Err(mistake) => world.checkers.refused(self.station, mistake, now),
+                }
+            }
+        }
+    }
+
+    pub fn snapshot(&self, now: Instant) -> Snapshot {
+        let mut snapshot = self.engine.snapshot(now);
+        if let Some(saboteur) = &self.saboteur {
+            saboteur.snapshot(&mut snapshot);
+        }
+        snapshot
+    }
+}

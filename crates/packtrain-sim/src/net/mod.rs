@@ -1,0 +1,13 @@
+//! Cables and switches: one impairment a file, put together in [`wire`] and [`network`].
+
+pub mod corruption;
+pub mod cut;
+pub mod delay;
+pub mod duplication;
+pub mod jitter;
+pub mod loss;
+pub mod network;
+pub mod nic;
+pub mod rate;
+pub mod reordering;
+pub mod wire;

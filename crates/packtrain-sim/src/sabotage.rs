@@ -1,0 +1,319 @@
+//! Mistakes on purpose, to check the checkers: a host whose engine seems to make them.
+//!
+//! The saboteur sits on the engine's boundary and alters what passes, so the engine that is tested
+//! has no hooks in it. What it does looks from outside as if the engine did it.
+
+use packtrain_proto::offload::Offload;
+use packtrain_proto::stats::Snapshot;
+use packtrain_proto::time::{Duration, Instant};
+use packtrain_proto::wire::ethernet::ether_type;
+
+use crate::frame::Frame;
+use crate::random::Random;
+
+macro_rules! breakages {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Breakage { $($(#[$doc])* $name,)* }
+        impl Breakage {
+            pub const ALL: &'static [Breakage] = &[$(Breakage::$name,)*];
+        }
+    };
+}
+
+breakages! {
+    /// Pieces of a frame change places between two trains.
+    FragmentsSwapped,
+    DuplicateDelivered,
+    /// The same frame again, long after.
+    DuplicateDeliveredLate,
+    FlowReordered,
+    ByteChanged,
+    Truncated,
+    DeliveryDroppedSilently,
+    /// Two segments of a GSO frame change places.
+    SegmentsSwapped,
+    /// What a host sends comes back to itself.
+    DeliveredToWrongHost,
+    /// From some time on nothing leaves any more.
+    TransmitLeaks,
+    /// Deliveries of one kind are held for ever.
+    DeliveryLeaks,
+    /// A frame of before a restart is delivered again after it.
+    ReplayedAfterRestart,
+    AddressesSwapped,
+    EtherTypeChanged,
+    VlanTagChanged,
+    /// A train is not sent, and nobody counts it.
+    TrainLostSilently,
+    /// A frame that no host sent.
+    Invented,
+    /// GSO metadata with another segment length.
+    SegmentLengthChanged,
+    /// A partial checksum passed as a finished one.
+    ChecksumLeftUnfinished,
+    BroadcastDeliveredTwice,
+    QueueUnbounded,
+    ReassemblyUnbounded,
+    /// A hole in a frame filled with zeros.
+    HoleDelivered,
+    /// The timeout stands in the past for ever.
+    TimeGoesBack,
+    /// No timeout is asked for: hellos and acknowledgements never go.
+    NeverWakes,
+    /// A frame longer than the link takes.
+    TrainTooLong,
+    /// Trains to everybody instead of to one.
+    TrainsToEverybody,
+}
+
+#[derive(Debug)]
+pub struct Saboteur {
+    breakage: Breakage,
+    random: Random,
+    held: Vec<Frame>,
+    waits: u64,
+    smuggled: Vec<Frame>,
+    seen: u64,
+    restarted: bool,
+    /// How often it struck.
+    pub strikes: u64,
+}
+
+impl Saboteur {
+    pub fn new(breakage: Breakage, random: Random) -> Saboteur {
+        Saboteur {
+            breakage,
+            random,
+            held: Vec::new(),
+            waits: 0,
+            smuggled: Vec::new(),
+            seen: 0,
+            restarted: false,
+            strikes: 0,
+        }
+    }
+
+    /// One in twenty: most of the run goes well, as with real mistakes.
+    fn strikes(&mut self) -> bool {
+        let strikes = self.random.chance(0.05);
+        self.strikes += u64::from(strikes);
+        strikes
+    }
+
+    /// From the engine to the wire.
+    pub fn outgoing(&mut self, mut frame: Frame) -> Vec<Frame> {
+        let train = frame.header().ether_type == ether_type::PACKTRAIN;
+        self.seen += 1;
+        let breakage = self.breakage;
+        match breakage {
+            Breakage::FragmentsSwapped if train => return self.swap_fragments(frame),
+            Breakage::DeliveredToWrongHost
+                if !train && frame.header().destination.is_group() && self.strikes() =>
+            {
+                self.smuggled.push(frame.clone());
+            }
+            Breakage::TransmitLeaks if self.seen > 200 => {
+                self.strikes += 1;
+                return Vec::new();
+            }
+            Breakage::TrainLostSilently if piece(&frame.bytes).is_some() && self.strikes() => {
+                return Vec::new();
+            }
+            Breakage::TrainTooLong if train && self.strikes() => {
+                let len = frame.bytes.len() + 65_536;
+                frame.bytes.resize(len, 0);
+            }
+            Breakage::TrainsToEverybody if train && self.strikes() => {
+                frame.bytes[..6].fill(0xff);
+            }
+            _ => {}
+        }
+        vec![frame]
+    }
+
+    /// From the wire to the engine.
+    pub fn incoming(&mut self, frame: Frame) -> Vec<Frame> {
+        let header = frame.header();
+        if self.breakage == Breakage::BroadcastDeliveredTwice
+            && header.destination.is_group()
+            && header.ether_type != ether_type::PACKTRAIN
+            && self.strikes()
+        {
+            return vec![frame.clone(), frame];
+        }
+        vec![frame]
+    }
+
+    /// From the engine to the host.
+    pub fn delivery(&mut self, mut frame: Frame) -> Vec<Frame> {
+        let len = frame.bytes.len();
+        let gso = frame.offload.gso;
+        let tagged = frame.header().ether_type == ether_type::VLAN;
+        let breakage = self.breakage;
+        match breakage {
+            Breakage::DuplicateDelivered if self.strikes() => return vec![frame.clone(), frame],
+            Breakage::DuplicateDeliveredLate => return self.repeat_later(frame),
+            Breakage::FlowReordered => return self.delay_one(frame),
+            Breakage::ByteChanged if self.strikes() => {
+                let at = self.random.below(len as u64) as usize;
+                frame.bytes[at] ^= 1 << self.random.below(8);
+            }
+            Breakage::Truncated if len > 15 && self.strikes() => {
+                frame.bytes.truncate(len - 1);
+            }
+            Breakage::DeliveryDroppedSilently if self.strikes() => return Vec::new(),
+            Breakage::SegmentsSwapped => {
+                let Some(gso) = gso else { return vec![frame] };
+                let (start, segment) = (usize::from(gso.header_len), usize::from(gso.segment_len));
+                if len >= start + 2 * segment && self.strikes() {
+                    let (first, rest) = frame.bytes[start..].split_at_mut(segment);
+                    first.swap_with_slice(&mut rest[..segment]);
+                }
+            }
+            Breakage::DeliveryLeaks if len > 200 && self.strikes() => {
+                self.held.push(frame);
+                return Vec::new();
+            }
+            Breakage::ReplayedAfterRestart => return self.replay(frame),
+            Breakage::AddressesSwapped if self.strikes() => {
+                let (to, rest) = frame.bytes.split_at_mut(6);
+                to.swap_with_slice(&mut rest[..6]);
+            }
+            Breakage::EtherTypeChanged if self.strikes() => frame.bytes[13] ^= 1,
+            Breakage::VlanTagChanged if tagged && self.strikes() => frame.bytes[15] ^= 1,
+            Breakage::Invented if self.strikes() => {
+                let mut invented = Frame::new(frame.bytes.clone(), Offload::NONE);
+                for byte in &mut invented.bytes[14..] {
+                    *byte = self.random.below(256) as u8;
+                }
+                return vec![frame, invented];
+            }
+            Breakage::SegmentLengthChanged => {
+                if let Some(gso) = frame.offload.gso.as_mut().filter(|_| self.strikes()) {
+                    gso.segment_len -= 1;
+                }
+            }
+            Breakage::ChecksumLeftUnfinished
+                if gso.is_none() && frame.offload.checksum.is_some() && self.strikes() =>
+            {
+                frame.offload.checksum = None;
+            }
+            Breakage::HoleDelivered if len > 1000 && self.strikes() => {
+                frame.bytes[600..900].fill(0);
+            }
+            _ => {}
+        }
+        vec![frame]
+    }
+
+    /// Deliveries of its own making.
+    pub fn smuggled(&mut self) -> Vec<Frame> {
+        core::mem::take(&mut self.smuggled)
+    }
+
+    pub fn timeout(&mut self, wanted: Option<Instant>, now: Instant) -> Option<Instant> {
+        match self.breakage {
+            Breakage::TimeGoesBack => {
+                self.strikes += 1;
+                Some(now - Duration::from_millis(1))
+            }
+            Breakage::NeverWakes => {
+                self.strikes += 1;
+                None
+            }
+            _ => wanted,
+        }
+    }
+
+    pub fn snapshot(&self, snapshot: &mut Snapshot) {
+        match self.breakage {
+            Breakage::QueueUnbounded => snapshot.queue.bytes_max_seen += self.seen << 20,
+            Breakage::ReassemblyUnbounded => snapshot.reassembly.bytes_max_seen += self.seen << 20,
+            _ => {}
+        }
+    }
+
+    pub fn restarted(&mut self) {
+        self.restarted = true;
+    }
+
+    fn repeat_later(&mut self, frame: Frame) -> Vec<Frame> {
+        self.waits += 1;
+        if self.held.is_empty() {
+            self.waits = 0;
+            self.held.push(frame.clone());
+        } else if self.waits == 30 {
+            self.strikes += 1;
+            return vec![frame, self.held.remove(0)];
+        }
+        vec![frame]
+    }
+
+    fn delay_one(&mut self, frame: Frame) -> Vec<Frame> {
+        if self.held.is_empty() {
+            if self.strikes() {
+                self.waits = 4;
+                self.held.push(frame);
+                return Vec::new();
+            }
+        } else {
+            self.waits -= 1;
+            if self.waits == 0 {
+                return vec![frame, self.held.remove(0)];
+            }
+        }
+        vec![frame]
+    }
+
+    fn replay(&mut self, frame: Frame) -> Vec<Frame> {
+        if !self.restarted {
+            self.held.truncate(0);
+            self.held.push(frame.clone());
+        } else if let Some(old) = self.held.pop() {
+            self.strikes += 1;
+            return vec![old, frame];
+        }
+        vec![frame]
+    }
+
+    fn swap_fragments(&mut self, mut frame: Frame) -> Vec<Frame> {
+        let Some(range) = piece(&frame.bytes) else {
+            // Nothing to swap with: what is held must not wait for ever.
+            let mut frames = core::mem::take(&mut self.held);
+            frames.push(frame);
+            return frames;
+        };
+        let Some(mut before) = self.held.pop() else {
+            self.held.push(frame);
+            return Vec::new();
+        };
+        let other = piece(&before.bytes).expect("held for it");
+        let len = range.len().min(other.len());
+        let (a, b) = (other.start, range.start);
+        if before.bytes[a..a + len] != frame.bytes[b..b + len] {
+            before.bytes[a..a + len].swap_with_slice(&mut frame.bytes[b..b + len]);
+            self.strikes += 1;
+        }
+        vec![before, frame]
+    }
+}
+
+/// The payload of the first NEXT piece of a train without options, if it begins with one.
+fn piece(train: &[u8]) -> Option<core::ops::Range<usize>> {
+    const SUBFRAMES: usize = 14 + 16;
+    if train.get(14) != Some(&0x11) {
+        return None;
+    }
+    let options = usize::from(u16::from_be_bytes([*train.get(20)?, *train.get(21)?]));
+    let at = SUBFRAMES + options;
+    if train.get(at)? & 0x0f != 3 {
+        return None;
+    }
+    let len = usize::from(u16::from_be_bytes([
+        *train.get(at + 2)?,
+        *train.get(at + 3)?,
+    ]));
+    let start = at + 8;
+    (start + len <= train.len()).then_some(start..start + len)
+}

@@ -1,0 +1,264 @@
+//! Virtual time and who lives in it. One event after the other, from one queue, with one seed:
+//! the same seed gives the same run, everywhere.
+
+use packtrain_proto::time::{Duration, Instant};
+
+use crate::checker::Checkers;
+use crate::event_queue::EventQueue;
+use crate::host::{Host, World};
+use crate::net::network::{NetEvent, Network, Outcome, PortId};
+use crate::plain_host::PlainHost;
+use crate::random::Random;
+use crate::workload::Arrivals;
+
+/// A host, by its number in the simulation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StationId(pub usize);
+
+#[derive(Debug)]
+pub enum Event {
+    Net(NetEvent),
+    HostTimer {
+        station: StationId,
+        set_for: Instant,
+    },
+    /// The next frame of a source.
+    Source {
+        source: usize,
+    },
+    Restart {
+        station: StationId,
+    },
+}
+
+#[derive(Debug)]
+pub enum Station {
+    Packtrain(Box<Host>),
+    Plain(PlainHost),
+}
+
+/// Gives a flow its times.
+#[derive(Debug)]
+pub struct Source {
+    pub flow: usize,
+    pub arrivals: Arrivals,
+    pub random: Random,
+    pub next_sequence: u32,
+    /// Frames still to be sent.
+    pub remaining: u32,
+}
+
+#[derive(Debug)]
+pub struct Simulator {
+    now: Instant,
+    pub queue: EventQueue<Event>,
+    pub network: Network,
+    pub stations: Vec<Station>,
+    /// Who is plugged in where.
+    ports: Vec<(PortId, StationId)>,
+    sources: Vec<Source>,
+    pub checkers: Checkers,
+    events_at_this_instant: u64,
+    pub restarts: u64,
+}
+
+impl Simulator {
+    /// Events that may fall on one nanosecond. A loop without time passes any number.
+    const EVENTS_AT_ONE_INSTANT_MAX: u64 = 200_000;
+
+    pub fn new(network: Network, queue: EventQueue<Event>, checkers: Checkers) -> Simulator {
+        Simulator {
+            now: Instant::ZERO,
+            queue,
+            network,
+            stations: Vec::new(),
+            ports: Vec::new(),
+            sources: Vec::new(),
+            checkers,
+            events_at_this_instant: 0,
+            restarts: 0,
+        }
+    }
+
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    pub fn add(&mut self, station: Station, ports: &[PortId]) {
+        let id = match &station {
+            Station::Packtrain(host) => host.station,
+            Station::Plain(host) => host.station,
+        };
+        assert_eq!(
+            id.0,
+            self.stations.len(),
+            "stations are numbered in the order of their coming"
+        );
+        self.ports.extend(ports.iter().map(|&port| (port, id)));
+        self.stations.push(station);
+    }
+
+    pub fn start(&mut self) {
+        let now = self.now;
+        for i in 0..self.stations.len() {
+            let (station, mut world) = self.split(StationId(i));
+            if let Station::Packtrain(host) = station {
+                host.start(now, &mut world);
+            }
+        }
+    }
+
+    /// Lets a source begin at `at`.
+    pub fn add_source(&mut self, source: Source, at: Instant) {
+        if source.remaining > 0 {
+            self.queue.push(
+                at,
+                Event::Source {
+                    source: self.sources.len(),
+                },
+            );
+        }
+        self.sources.push(source);
+    }
+
+    /// No source sends any more.
+    pub fn stop_sources(&mut self) {
+        self.sources
+            .iter_mut()
+            .for_each(|source| source.remaining = 0);
+    }
+
+    pub fn hosts(&self) -> impl Iterator<Item = &Host> {
+        self.stations.iter().filter_map(|station| match station {
+            Station::Packtrain(host) => Some(&**host),
+            Station::Plain(_) => None,
+        })
+    }
+
+    /// Runs until `end`, or until a checker objects.
+    pub fn run_until(&mut self, end: Instant) {
+        while self.checkers.violation().is_none() {
+            match self.queue.next_at() {
+                Some(at) if at <= end => self.step(),
+                _ => {
+                    self.now = self.now.max(end);
+                    return;
+                }
+            }
+        }
+    }
+
+    pub fn run_for(&mut self, duration: Duration) {
+        self.run_until(self.now + duration);
+    }
+
+    fn step(&mut self) {
+        let (at, event) = self.queue.pop().expect("looked before");
+        if at > self.now {
+            self.now = at;
+            self.events_at_this_instant = 0;
+        }
+        self.events_at_this_instant += 1;
+        if self.events_at_this_instant > Self::EVENTS_AT_ONE_INSTANT_MAX {
+            let text = format!("{event:?} and no end");
+            return self.checkers.object("time moves on", at, text);
+        }
+        match event {
+            Event::Net(event) => self.network_event(event),
+            Event::HostTimer { station, set_for } => {
+                let now = self.now;
+                let (station, mut world) = self.split(station);
+                if let Station::Packtrain(host) = station {
+                    host.timer(set_for, now, &mut world);
+                }
+            }
+            Event::Source { source } => self.source_event(source),
+            Event::Restart { station } => {
+                let now = self.now;
+                self.restarts += 1;
+                let (station, mut world) = self.split(station);
+                if let Station::Packtrain(host) = station {
+                    host.restart(now, &mut world);
+                }
+            }
+        }
+        for frame in self.network.take_lost() {
+            self.checkers.lost(&frame);
+        }
+    }
+
+    fn network_event(&mut self, event: NetEvent) {
+        let now = self.now;
+        match self.network.handle(event, now, &mut self.queue) {
+            Outcome::Nothing => {}
+            Outcome::Drained(port) => {
+                let (station, mut world) = self.split(self.behind(port));
+                if let Station::Packtrain(host) = station {
+                    host.drained(port, now, &mut world);
+                }
+            }
+            Outcome::Delivered(port, frame) => {
+                let (station, mut world) = self.split(self.behind(port));
+                match station {
+                    Station::Packtrain(host) => host.receive(port, frame, now, &mut world),
+                    Station::Plain(host) => host.receive(&frame, now, &mut world),
+                }
+            }
+            Outcome::Carrier { segment, up } => {
+                for i in 0..self.stations.len() {
+                    let (station, mut world) = self.split(StationId(i));
+                    if let Station::Packtrain(host) = station {
+                        host.carrier(segment, up, now, &mut world);
+                    }
+                }
+            }
+        }
+    }
+
+    fn source_event(&mut self, number: usize) {
+        let now = self.now;
+        let source = &mut self.sources[number];
+        if source.remaining == 0 {
+            return;
+        }
+        let sequence = source.next_sequence;
+        source.next_sequence += 1;
+        source.remaining -= 1;
+        if source.remaining > 0 {
+            let at = now + source.arrivals.gap(sequence, &mut source.random);
+            self.queue.push(at, Event::Source { source: number });
+        }
+        let flow = source.flow;
+        self.send(flow, sequence);
+    }
+
+    /// Lets a host send one frame of a flow now.
+    pub fn send(&mut self, flow: usize, sequence: u32) {
+        let now = self.now;
+        let frame = self.checkers.flows()[flow].frame(sequence);
+        let from = self.checkers.flows()[flow].from;
+        self.checkers.sent(flow, sequence);
+        let (station, mut world) = self.split(from);
+        match station {
+            Station::Packtrain(host) => host.send(&frame, now, &mut world),
+            Station::Plain(host) => host.send(&frame, now, &mut world),
+        }
+    }
+
+    fn behind(&self, port: PortId) -> StationId {
+        self.ports
+            .iter()
+            .find(|(p, _)| *p == port)
+            .expect("no port stands open")
+            .1
+    }
+
+    fn split(&mut self, station: StationId) -> (&mut Station, World<'_>) {
+        let world = World {
+            network: &mut self.network,
+            checkers: &mut self.checkers,
+            queue: &mut self.queue,
+        };
+        (&mut self.stations[station.0], world)
+    }
+}

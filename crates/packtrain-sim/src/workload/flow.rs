@@ -1,0 +1,599 @@
+//! A flow of frames that describe themselves.
+//!
+//! Every frame is a function of (flow, sequence in the flow): a checker that meets one anywhere
+//! reads which it is, makes it anew and compares, so nobody keeps what was sent. The content of
+//! each segment starts with
+//!
+//! ```text
+//! | flow (2) | sequence (4) | segment (2) | check (4) | filler from the check …
+//! ```
+//!
+//! so that a GSO frame that arrives in parts is known by each of them. Frames too short for that
+//! ([`Dress::Tiny`]) say their flow by their EtherType and their sequence by their bytes.
+
+use core::ops::Range;
+
+use packtrain_proto::offload::{Gso, GsoKind, Offload, PartialChecksum};
+use packtrain_proto::wire::ethernet::{MacAddr, ether_type};
+
+use crate::checksum::{self, Transport};
+use crate::frame::Frame;
+use crate::random::mix;
+use crate::simulator::StationId;
+
+/// Bytes of the description at the start of each segment.
+pub const DESCRIPTION_LEN: usize = 12;
+/// IEEE 802 local experimental EtherType 2.
+const BARE: u16 = 0x88b6;
+/// Flow n of tiny frames has this plus n. The range is nobody's.
+const TINY: u16 = 0x7000;
+/// What a UDP GSO frame may be cut into (Linux' `UDP_MAX_SEGMENTS`); here for TCP as well.
+pub const SEGMENTS_MAX: usize = 128;
+const OTHER_PROTOCOL: u8 = 253; // RFC 3692: for experiments
+
+/// What a frame looks like to those who read headers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dress {
+    /// An EtherType, then the content.
+    Bare,
+    /// An EtherType, and fewer bytes than a description has.
+    Tiny {
+        payload_len: usize,
+    },
+    /// IEEE 802.3: a length where others have their EtherType.
+    Llc,
+    Arp,
+    Udp,
+    Tcp {
+        timestamps: bool,
+    },
+    /// IP, and a protocol that nobody knows.
+    Other,
+    /// IPv4 fragments, three a datagram; only the first has ports.
+    Fragments,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recipient {
+    Station(StationId),
+    /// A group address: every station but the sender.
+    All,
+}
+
+#[derive(Clone, Debug)]
+pub struct Flow {
+    pub index: u16,
+    pub from: StationId,
+    pub to: Recipient,
+    pub source: MacAddr,
+    pub destination: MacAddr,
+    pub vlan: Option<u16>,
+    pub dress: Dress,
+    pub ipv6: bool,
+    /// With it, frames longer than one segment are GSO frames. TCP and UDP only.
+    pub segment_len: Option<u16>,
+    /// Leaves the checksum to whoever is next. TCP and UDP only; GSO frames always do.
+    pub partial_checksum: bool,
+    pub ecn: bool,
+    /// Bytes of content, least and most.
+    pub content_len: (usize, usize),
+    pub seed: u64,
+}
+
+/// Which frame something is, or which part of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Identity {
+    pub flow: u16,
+    pub sequence: u32,
+    /// Number of the first segment that is there.
+    pub segment: u16,
+}
+
+impl Flow {
+    /// Bytes of all headers, Ethernet's included.
+    pub fn headers_len(&self, sequence: u32) -> usize {
+        let link = 14 + if self.vlan.is_some() { 4 } else { 0 };
+        let network = if self.ipv6 { 40 } else { 20 };
+        link + match self.dress {
+            Dress::Bare | Dress::Tiny { .. } => 0,
+            Dress::Llc => 3,
+            Dress::Arp => 8,
+            Dress::Other => network,
+            Dress::Udp => network + 8,
+            Dress::Tcp { timestamps } => network + if timestamps { 32 } else { 20 },
+            Dress::Fragments => network + if sequence.is_multiple_of(3) { 8 } else { 0 },
+        }
+    }
+
+    /// Bytes of content of a frame, in all its segments.
+    pub fn content_len(&self, sequence: u32) -> usize {
+        if let Dress::Tiny { payload_len } = self.dress {
+            return payload_len;
+        }
+        let (low, high) = self.content_len;
+        let drawn = mix(self.seed ^ 0x5151 ^ (u64::from(sequence) << 20));
+        // Half of them at the ends: there is where mistakes are.
+        let len = match drawn % 4 {
+            0 => low,
+            1 => high,
+            _ => low + (drawn >> 8) as usize % (high - low + 1),
+        };
+        let len = match self.dress {
+            // Fragments but the last are whole multiples of eight bytes, and so their headers.
+            Dress::Fragments if sequence % 3 != 2 => (len & !7).max(16),
+            _ => len,
+        };
+        let Some(segment) = self.segment_len.map(usize::from) else {
+            return len;
+        };
+        let rest = len % segment;
+        // Each segment describes itself, the last as well.
+        if len > segment && (1..DESCRIPTION_LEN).contains(&rest) {
+            len - rest
+        } else {
+            len
+        }
+    }
+
+    pub fn segment_count(&self, sequence: u32) -> usize {
+        let len = self.content_len(sequence);
+        self.segment_len
+            .map_or(1, |segment| len.div_ceil(usize::from(segment)))
+    }
+
+    /// Most frames that the flow can tell apart.
+    pub fn frames_max(&self) -> u32 {
+        match self.dress {
+            Dress::Tiny { payload_len: 1 } => 256,
+            Dress::Tiny { payload_len: 2 } => 65_536,
+            _ => u32::MAX,
+        }
+    }
+
+    /// The frame as its host hands it over.
+    pub fn frame(&self, sequence: u32) -> Frame {
+        let mut frame = self.part(sequence, 0..self.segment_count(sequence));
+        let Some(transport) = Transport::find(&frame.bytes) else {
+            return frame;
+        };
+        if self.partial_checksum || frame.offload.gso.is_some() {
+            transport.put_partial(&mut frame.bytes);
+            frame.offload.checksum = Some(PartialChecksum {
+                start: transport.start as u16,
+                offset: transport.field_offset() as u16,
+            });
+        } else {
+            transport.put_finished(&mut frame.bytes);
+        }
+        frame
+    }
+
+    /// Some segments of a frame, as one frame; the checksum of TCP and UDP is left 0.
+    pub fn part(&self, sequence: u32, segments: Range<usize>) -> Frame {
+        let count = self.segment_count(sequence);
+        assert!(segments.start < segments.end && segments.end <= count);
+        let segment_len = self.segment_len.map_or(usize::MAX, usize::from);
+        let whole = self.content_len(sequence);
+        let start = segments.start.saturating_mul(segment_len);
+        let end = segments.end.saturating_mul(segment_len).min(whole);
+        let header_len = self.headers_len(sequence);
+        let mut bytes = Vec::with_capacity(header_len + end - start);
+        self.put_headers(&mut bytes, sequence, &segments, end - start);
+        assert_eq!(bytes.len(), header_len);
+        for segment in segments.clone() {
+            let at = segment.saturating_mul(segment_len);
+            self.put_content(&mut bytes, sequence, segment, (whole - at).min(segment_len));
+        }
+        let mut offload = Offload::NONE;
+        if segments.len() > 1 {
+            offload.gso = Some(Gso {
+                kind: match (self.dress, self.ipv6) {
+                    (Dress::Udp, _) => GsoKind::UdpL4,
+                    (_, false) => GsoKind::TcpV4,
+                    (_, true) => GsoKind::TcpV6,
+                },
+                ecn: self.cwr(segments.start),
+                header_len: header_len as u16,
+                segment_len: segment_len as u16,
+            });
+        }
+        Frame::new(bytes, offload)
+    }
+
+    fn cwr(&self, first_segment: usize) -> bool {
+        self.ecn && first_segment == 0 && matches!(self.dress, Dress::Tcp { .. })
+    }
+
+    fn put_headers(
+        &self,
+        out: &mut Vec<u8>,
+        sequence: u32,
+        segments: &Range<usize>,
+        content_len: usize,
+    ) {
+        out.extend_from_slice(&self.destination.0);
+        out.extend_from_slice(&self.source.0);
+        if let Some(tag) = self.vlan {
+            out.extend_from_slice(&ether_type::VLAN.to_be_bytes());
+            out.extend_from_slice(&tag.to_be_bytes());
+        }
+        let kind = match self.dress {
+            Dress::Bare => BARE,
+            Dress::Tiny { .. } => TINY + self.index,
+            Dress::Llc => content_len as u16 + 3,
+            Dress::Arp => ether_type::ARP,
+            _ if self.ipv6 => ether_type::IPV6,
+            _ => ether_type::IPV4,
+        };
+        out.extend_from_slice(&kind.to_be_bytes());
+        match self.dress {
+            Dress::Bare | Dress::Tiny { .. } => {}
+            Dress::Llc => out.extend_from_slice(&[0xaa, 0xaa, 0x03]),
+            Dress::Arp => out.extend_from_slice(&[0, 1, 8, 0, 6, 4, 0, 1]),
+            Dress::Other => self.put_network(out, OTHER_PROTOCOL, sequence, segments, content_len),
+            Dress::Udp => {
+                self.put_network(out, checksum::UDP, sequence, segments, content_len + 8);
+                self.put_udp(out, content_len + 8);
+            }
+            Dress::Tcp { timestamps } => {
+                let header = if timestamps { 32 } else { 20 };
+                self.put_network(out, checksum::TCP, sequence, segments, content_len + header);
+                self.put_tcp(out, sequence, segments, timestamps);
+            }
+            Dress::Fragments => {
+                let udp = sequence.is_multiple_of(3);
+                let len = content_len + if udp { 8 } else { 0 };
+                self.put_network(out, checksum::UDP, sequence, segments, len);
+                if udp {
+                    self.put_udp(out, len);
+                }
+            }
+        }
+    }
+
+    fn put_network(
+        &self,
+        out: &mut Vec<u8>,
+        protocol: u8,
+        sequence: u32,
+        segments: &Range<usize>,
+        payload_len: usize,
+    ) {
+        let flow = self.index.to_be_bytes();
+        let (from, to) = (self.source.0[5], self.destination.0[5]);
+        if self.ipv6 {
+            out.extend_from_slice(&[0x60, 0, 0, 0]);
+            out.extend_from_slice(&(payload_len as u16).to_be_bytes());
+            out.extend_from_slice(&[protocol, 64]);
+            for end in [from, to] {
+                let mut address = [0; 16];
+                address[..4].copy_from_slice(&[0xfd, 0x70, 0x74, 0]);
+                address[13..].copy_from_slice(&[flow[0], flow[1], end]);
+                out.extend_from_slice(&address);
+            }
+            return;
+        }
+        let start = out.len();
+        let total_len = payload_len as u16 + 20;
+        out.extend_from_slice(&[0x45, 0]);
+        out.extend_from_slice(&total_len.to_be_bytes());
+        let (id, fragment) = match self.dress {
+            Dress::Fragments => {
+                // Offsets only have to differ and to be no first one's; nobody puts them together.
+                let more = if sequence % 3 == 2 { 0 } else { 0x2000 };
+                ((sequence / 3) as u16, more | ((sequence % 3) as u16 * 180))
+            }
+            _ => ((sequence as u16).wrapping_mul(251), 0x4000),
+        };
+        out.extend_from_slice(&id.wrapping_add(segments.start as u16).to_be_bytes());
+        out.extend_from_slice(&fragment.to_be_bytes());
+        out.extend_from_slice(&[64, protocol, 0, 0]);
+        out.extend_from_slice(&[10, flow[0], flow[1], from]);
+        out.extend_from_slice(&[10, flow[0], flow[1], to]);
+        let check = !checksum::sum(0, &out[start..]);
+        out[start + 10..start + 12].copy_from_slice(&check.to_be_bytes());
+    }
+
+    fn put_udp(&self, out: &mut Vec<u8>, udp_len: usize) {
+        self.put_ports(out);
+        out.extend_from_slice(&(udp_len as u16).to_be_bytes());
+        out.extend_from_slice(&[0, 0]);
+    }
+
+    fn put_tcp(&self, out: &mut Vec<u8>, sequence: u32, segments: &Range<usize>, timestamps: bool) {
+        self.put_ports(out);
+        let segment_len = usize::from(self.segment_len.unwrap_or(0));
+        let number = sequence
+            .wrapping_mul(70_001)
+            .wrapping_add((segments.start * segment_len) as u32);
+        out.extend_from_slice(&number.to_be_bytes());
+        out.extend_from_slice(&sequence.to_be_bytes());
+        // ACK always; PSH on the last segment of some; CWR on the first.
+        let last = segments.end == self.segment_count(sequence);
+        let push = if last && sequence % 2 == 1 { 0x08 } else { 0 };
+        let cwr = if self.cwr(segments.start) { 0x80 } else { 0 };
+        let data_offset = if timestamps { 0x80 } else { 0x50 };
+        out.extend_from_slice(&[data_offset, 0x10 | push | cwr, 0x20, 0, 0, 0, 0, 0]);
+        if timestamps {
+            out.extend_from_slice(&[1, 1, 8, 10]);
+            out.extend_from_slice(&mix(self.seed ^ u64::from(sequence)).to_be_bytes());
+        }
+    }
+
+    fn put_ports(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&(1024 + self.index).to_be_bytes());
+        out.extend_from_slice(&(2048 + self.index).to_be_bytes());
+    }
+
+    fn check(&self, sequence: u32, segment: usize) -> u32 {
+        mix(self.seed ^ (u64::from(sequence) << 16) ^ segment as u64) as u32
+    }
+
+    fn put_content(&self, out: &mut Vec<u8>, sequence: u32, segment: usize, len: usize) {
+        let check = self.check(sequence, segment);
+        let end = out.len() + len;
+        if matches!(self.dress, Dress::Tiny { .. }) {
+            let digits = len.min(4);
+            out.extend_from_slice(&sequence.to_be_bytes()[4 - digits..]);
+        } else {
+            assert!(
+                len >= DESCRIPTION_LEN,
+                "{len} bytes describe nothing in {:?}",
+                self.dress
+            );
+            out.extend_from_slice(&self.index.to_be_bytes());
+            out.extend_from_slice(&sequence.to_be_bytes());
+            out.extend_from_slice(&(segment as u16).to_be_bytes());
+            out.extend_from_slice(&check.to_be_bytes());
+        }
+        let mut filler = u64::from(check) | 1 << 40;
+        while out.len() < end {
+            filler ^= filler << 13;
+            filler ^= filler >> 7;
+            filler ^= filler << 17;
+            let bytes = filler.to_be_bytes();
+            out.extend_from_slice(&bytes[..(end - out.len()).min(8)]);
+        }
+    }
+}
+
+/// Which frame of which flow this is; `None` for what no flow ever sent.
+pub fn identify(bytes: &[u8], flows: &[Flow]) -> Option<Identity> {
+    let mut at = 12;
+    let mut kind = word(bytes, at)?;
+    if kind == ether_type::VLAN {
+        at += 4;
+        kind = word(bytes, at)?;
+    }
+    let payload = at + 2;
+    let content = match kind {
+        0..1536 => payload + 3,
+        BARE => payload,
+        ether_type::ARP => payload + 8,
+        ether_type::IPV4 => {
+            let offset = word(bytes, payload + 6)? & 0x1fff;
+            transport_content(bytes, *bytes.get(payload + 9)?, payload + 20, offset == 0)?
+        }
+        ether_type::IPV6 => transport_content(bytes, *bytes.get(payload + 6)?, payload + 40, true)?,
+        _ => return identify_tiny(kind, bytes.get(payload..)?, flows),
+    };
+    let description = bytes.get(content..content + DESCRIPTION_LEN)?;
+    let flow = word(description, 0)?;
+    let sequence = long(description, 2);
+    let segment = word(description, 6)?;
+    let known = flows.get(usize::from(flow))?;
+    let meant = known.check(sequence, usize::from(segment)) == long(description, 8)
+        && usize::from(segment) < known.segment_count(sequence);
+    meant.then_some(Identity {
+        flow,
+        sequence,
+        segment,
+    })
+}
+
+fn transport_content(bytes: &[u8], protocol: u8, at: usize, first: bool) -> Option<usize> {
+    Some(match protocol {
+        _ if !first => at,
+        checksum::UDP => at + 8,
+        checksum::TCP => at + usize::from(*bytes.get(at + 12)? >> 4) * 4,
+        _ => at,
+    })
+}
+
+fn identify_tiny(kind: u16, payload: &[u8], flows: &[Flow]) -> Option<Identity> {
+    let flow = kind.checked_sub(TINY)?;
+    let Dress::Tiny { payload_len } = flows.get(usize::from(flow))?.dress else {
+        return None;
+    };
+    let digits = payload.get(..payload_len.min(4))?;
+    let sequence = digits
+        .iter()
+        .fold(0, |number, &digit| number << 8 | u32::from(digit));
+    Some(Identity {
+        flow,
+        sequence,
+        segment: 0,
+    })
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]))
+}
+
+fn long(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::net::nic;
+
+    /// One flow of each dress.
+    pub(crate) fn one_of_each() -> Vec<Flow> {
+        let plain = Flow {
+            index: 0,
+            from: StationId(0),
+            to: Recipient::Station(StationId(1)),
+            source: MacAddr([2, 0, 0, 0, 0, 1]),
+            destination: MacAddr([2, 0, 0, 0, 0, 2]),
+            vlan: None,
+            dress: Dress::Bare,
+            ipv6: false,
+            segment_len: None,
+            partial_checksum: false,
+            ecn: false,
+            content_len: (12, 1400),
+            seed: 99,
+        };
+        let gso = Flow {
+            segment_len: Some(1000),
+            content_len: (12, 60_000),
+            ecn: true,
+            ..plain.clone()
+        };
+        let mut flows = vec![
+            plain.clone(),
+            Flow {
+                dress: Dress::Tiny { payload_len: 1 },
+                ..plain.clone()
+            },
+            Flow {
+                dress: Dress::Tiny { payload_len: 11 },
+                ..plain.clone()
+            },
+            Flow {
+                dress: Dress::Llc,
+                ..plain.clone()
+            },
+            Flow {
+                dress: Dress::Arp,
+                content_len: (20, 20),
+                ..plain.clone()
+            },
+            Flow {
+                dress: Dress::Other,
+                vlan: Some(7),
+                ..plain.clone()
+            },
+            Flow {
+                dress: Dress::Other,
+                ipv6: true,
+                ..plain.clone()
+            },
+            Flow {
+                dress: Dress::Udp,
+                partial_checksum: true,
+                ..plain.clone()
+            },
+            Flow {
+                dress: Dress::Fragments,
+                content_len: (16, 1400),
+                ..plain.clone()
+            },
+            Flow {
+                dress: Dress::Udp,
+                ..gso.clone()
+            },
+            Flow {
+                dress: Dress::Udp,
+                ipv6: true,
+                ..gso.clone()
+            },
+            Flow {
+                dress: Dress::Tcp { timestamps: true },
+                ..gso.clone()
+            },
+            Flow {
+                dress: Dress::Tcp { timestamps: false },
+                ipv6: true,
+                vlan: Some(5),
+                ..gso
+            },
+        ];
+        for (i, flow) in flows.iter_mut().enumerate() {
+            flow.index = i as u16;
+        }
+        flows
+    }
+
+    #[test]
+    fn a_frame_says_which_one_it_is() {
+        let flows = one_of_each();
+        for flow in &flows {
+            for sequence in 0..200 {
+                let frame = flow.frame(sequence);
+                let identity = Identity {
+                    flow: flow.index,
+                    sequence,
+                    segment: 0,
+                };
+                assert_eq!(
+                    identify(&frame.bytes, &flows),
+                    Some(identity),
+                    "{:?}",
+                    flow.dress
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn checksums_are_finished_or_partial_as_the_frame_says() {
+        for flow in one_of_each() {
+            for sequence in 0..50 {
+                let frame = flow.frame(sequence);
+                let Some(transport) = Transport::find(&frame.bytes) else {
+                    continue;
+                };
+                assert_eq!(transport.end, frame.bytes.len());
+                assert_eq!(
+                    frame.offload.checksum.is_none(),
+                    transport.is_finished(&frame.bytes)
+                );
+                assert_eq!(
+                    frame.offload.checksum.is_some(),
+                    transport.is_partial(&frame.bytes)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_card_cuts_a_gso_frame_into_exactly_its_parts() {
+        let mut cut = 0;
+        for flow in one_of_each() {
+            for sequence in 0..20 {
+                let frame = flow.frame(sequence);
+                if frame.offload.gso.is_none() {
+                    continue;
+                }
+                let segments = nic::to_wire(frame).expect("true metadata");
+                assert_eq!(segments.len(), flow.segment_count(sequence));
+                for (i, segment) in segments.iter().enumerate() {
+                    let mut part = flow.part(sequence, i..i + 1);
+                    let transport = Transport::find(&part.bytes).unwrap();
+                    transport.put_finished(&mut part.bytes);
+                    assert!(transport.is_finished(&segment.bytes));
+                    part.bytes.resize(part.bytes.len().max(60), 0);
+                    assert_eq!(*segment, part, "segment {i} of {:?}", flow.dress);
+                    cut += 1;
+                }
+            }
+        }
+        assert!(cut > 1000);
+    }
+
+    #[test]
+    fn the_card_refuses_metadata_that_lies() {
+        let flows = one_of_each();
+        let frame = flows[11].frame(1);
+        assert!(frame.offload.gso.is_some());
+        for (header_len, segment_len) in [(53, 1000), (66, 0), (65_000, 1000)] {
+            let mut lying = frame.clone();
+            let gso = lying.offload.gso.as_mut().unwrap();
+            (gso.header_len, gso.segment_len) = (header_len, segment_len);
+            assert_eq!(nic::to_wire(lying), None, "{header_len} {segment_len}");
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! What the hosts send: flows of frames that tell by themselves what they are.
+
+pub mod arrivals;
+pub mod flow;
+pub mod mix;
+
+pub use arrivals::Arrivals;
+pub use flow::{Dress, Flow, Identity, Recipient};
