@@ -133,11 +133,14 @@ impl BufferPool {
         buffer
     }
 
+    /// Keeps a buffer for the next who asks; one of neither size was not taken here, and goes.
     pub fn give_back(&mut self, buffer: Buffer) {
-        let (list, kept_max) = if buffer.bytes.len() <= HEADROOM + SMALL_CAPACITY {
-            (&mut self.small, Self::SMALL_KEPT_MAX)
-        } else {
-            (&mut self.large, Self::LARGE_KEPT_MAX)
+        const SMALL: usize = HEADROOM + SMALL_CAPACITY;
+        const LARGE: usize = HEADROOM + LARGE_CAPACITY;
+        let (list, kept_max) = match buffer.bytes.len() {
+            SMALL => (&mut self.small, Self::SMALL_KEPT_MAX),
+            LARGE => (&mut self.large, Self::LARGE_KEPT_MAX),
+            _ => return,
         };
         if list.len() < kept_max {
             list.push(buffer);

@@ -21,12 +21,37 @@
 //! the local queue again when it has changed; a link that never has a local queue needs no telling
 //! beyond 0. [`Engine::link_queue_limit`] says below which fill the owner is to wake up and tell.
 
+use std::collections::VecDeque;
+
 use crate::buffer::{Buffer, BufferPool};
+use crate::classifier::Classifier;
 use crate::config::{Config, LinkId, LinkState, NodeId};
+use crate::greeter::Greeter;
+use crate::intake::Intake;
+use crate::link::Link;
 use crate::offload::Offload;
-use crate::stats::Snapshot;
-use crate::time::Instant;
-use crate::wire::ethernet::MacAddr;
+use crate::peer_table::{Peer, PeerTable};
+use crate::queue::drr::FlowQueues;
+use crate::reassembly::Complete;
+use crate::station_table::{StationTable, StationsBehind};
+use crate::stats::{DropReason, Drops, Flushes, Traffic, Trains};
+use crate::time::{Duration, Instant};
+use crate::turns::Turns;
+use crate::wire::ethernet::{HEADER_LEN, MacAddr};
+
+mod from_host;
+mod from_link;
+mod greet;
+mod snapshot;
+mod timers;
+mod transmit;
+
+use from_link::{Arrival, Unpacking};
+
+/// Bytes that one destination may send before another has its turn.
+const TURN_BYTES: usize = 16 * 1024;
+/// What a hello can tell of stations behind us.
+const STATIONS_BEHIND_MAX: usize = 168;
 
 /// A frame to put on a link.
 #[derive(Debug)]
@@ -79,6 +104,8 @@ pub enum PeerDownReason {
     Goodbye,
     /// Not heard for too long.
     Silent,
+    /// Heard, but it has not heard us for too long.
+    Deaf,
     /// The same link now speaks for another node id.
     Restarted,
     /// None of our links reaches it any more.
@@ -90,14 +117,105 @@ pub enum PeerDownReason {
 pub struct Engine {
     config: Config,
     pool: BufferPool,
+    classifier: Classifier,
+    links: Vec<Link>,
+    peers: PeerTable,
+    stations: StationTable,
+    stations_behind: StationsBehind,
+    /// Frames for hosts without packtrain, and group frames.
+    plain: FlowQueues,
+    turns: Turns,
+    queued_frames: usize,
+    queued_bytes: usize,
+    greeter: Greeter,
+    intake: Intake,
+    /// Peers that are owed an acknowledgement.
+    ack_slots: Vec<usize>,
+    /// Trains in order, and frames as they are, on their way to the host.
+    arrivals: VecDeque<Arrival>,
+    unpacking: Option<Unpacking>,
+    /// Frames put together again, ahead of `arrivals`.
+    complete: VecDeque<Complete>,
+    /// What the last poll lent out.
+    outgoing: Option<Buffer>,
+    delivering: Option<Buffer>,
+    delivery_head: [u8; HEADER_LEN],
+    events: VecDeque<Event>,
+    next_link: usize,
+    leaving: bool,
+    next_expiry: Instant,
+    /// When the engine was last called about time.
+    ticked_at: Instant,
+    counters: Counters,
+}
+
+/// Everything that is counted and belongs to no part.
+#[derive(Debug, Default)]
+struct Counters {
+    host_rx: Traffic,
+    host_tx: Traffic,
+    trains_tx: Trains,
+    trains_rx: Trains,
+    flushes: Flushes,
+    drops: Drops,
+    queue_frames_max: usize,
+    queue_bytes_max: usize,
+    /// Of peers that have left.
+    gaps: u64,
+    reordered: u64,
+    held_bytes_max: usize,
+    reassembled: u64,
+    reassembled_partly: u64,
+    reassembly_bytes_max: usize,
+}
+
+impl Counters {
+    /// Keeps what a peer that leaves has counted.
+    fn retire(&mut self, peer: &Peer) {
+        let (order, pieces) = (&peer.resequencer.stats, &peer.reassembly.stats);
+        self.gaps += order.gaps;
+        self.reordered += order.reordered;
+        self.held_bytes_max = self.held_bytes_max.max(order.held_bytes_max);
+        self.reassembled += pieces.completed;
+        self.reassembled_partly += pieces.partial;
+        self.reassembly_bytes_max = self.reassembly_bytes_max.max(pieces.bytes_max);
+    }
 }
 
 impl Engine {
     pub fn new(config: Config, now: Instant) -> Engine {
-        let _ = now;
+        let limits = &config.limits;
         Engine {
-            config,
             pool: BufferPool::new(),
+            classifier: Classifier::new(config.seed),
+            links: Vec::new(),
+            peers: PeerTable::new(limits.peers_max, config.seed),
+            stations: StationTable::new(limits.stations_max, limits.station_age_max, config.seed),
+            stations_behind: StationsBehind::new(
+                STATIONS_BEHIND_MAX,
+                limits.station_age_max,
+                config.seed,
+            ),
+            plain: FlowQueues::new(limits.quantum),
+            turns: Turns::new(TURN_BYTES),
+            queued_frames: 0,
+            queued_bytes: 0,
+            greeter: Greeter::new(config.seed, limits, now),
+            intake: Intake::new(now),
+            ack_slots: Vec::new(),
+            arrivals: VecDeque::new(),
+            unpacking: None,
+            complete: VecDeque::new(),
+            outgoing: None,
+            delivering: None,
+            delivery_head: [0; HEADER_LEN],
+            events: VecDeque::new(),
+            next_link: 0,
+            leaving: false,
+            next_expiry: now,
+            ticked_at: now,
+            counters: Counters::default(),
+            config,
         }
     }
 
@@ -106,92 +224,96 @@ impl Engine {
         &mut self.pool
     }
 
-    /// A frame that the host sent into `pt0`.
-    pub fn handle_host_frame(&mut self, frame: Buffer, offload: Offload, now: Instant) {
-        let _ = (frame, offload, now);
+    fn link(&self, id: LinkId) -> Option<&Link> {
+        self.links.iter().find(|link| link.id == id)
     }
 
-    /// A frame that arrived on `link`.
-    pub fn handle_link_frame(
-        &mut self,
-        link: LinkId,
-        frame: Buffer,
-        offload: Offload,
-        now: Instant,
-    ) {
-        let _ = (link, frame, offload, now);
+    fn link_mut(&mut self, id: LinkId) -> Option<&mut Link> {
+        self.links.iter_mut().find(|link| link.id == id)
+    }
+
+    /// Where hosts without packtrain are: the first link with carrier.
+    fn home_link(&self) -> Option<&Link> {
+        self.links.iter().find(|link| link.state.carrier)
     }
 
     /// A link joined, or its state changed.
     pub fn handle_link_state(&mut self, link: LinkId, state: LinkState, now: Instant) {
-        let _ = (link, state, now);
+        match self.link_mut(link) {
+            Some(known) => known.state = state,
+            None => self.links.push(Link::new(link, state)),
+        }
+        self.greeter.hurry(now);
     }
 
     /// A link left.
     pub fn remove_link(&mut self, link: LinkId, now: Instant) {
-        let _ = (link, now);
+        self.links.retain(|l| l.id != link);
+        self.stations.forget_link(link);
+        let mut orphans = Vec::new();
+        for (slot, peer) in self.peers.iter_mut() {
+            peer.paths.retain(|path| path.link != link);
+            peer.resequencer.remove_link(link);
+            if peer.paths.is_empty() {
+                orphans.push(slot);
+            }
+        }
+        for slot in orphans {
+            self.remove_peer(slot, PeerDownReason::NoLink, now);
+        }
     }
 
     /// How many bytes of ours stand in the link's local queue now.
     pub fn handle_link_queue(&mut self, link: LinkId, queued_bytes: usize, now: Instant) {
-        let _ = (link, queued_bytes, now);
+        if let Some(link) = self.link_mut(link) {
+            link.on_told(queued_bytes, now);
+        }
     }
 
     /// The link's local queue refused a frame that `poll_transmit` gave; it is lost, and counted.
     pub fn handle_transmit_refused(&mut self, link: LinkId, now: Instant) {
-        let _ = (link, now);
+        let _ = now;
+        match self.link_mut(link) {
+            Some(link) => link.drops.count(DropReason::LinkRefused),
+            None => self.counters.drops.count(DropReason::LinkRefused),
+        }
     }
 
     /// The host did not take a delivery; it is lost, and counted.
-    pub fn handle_delivery_refused(&mut self) {}
+    pub fn handle_delivery_refused(&mut self) {
+        self.counters.drops.count(DropReason::HostRefused);
+    }
 
     /// `pt0` was given another MTU, or put into or taken out of a bridge.
     pub fn handle_host_change(&mut self, mtu: u16, promiscuous: bool, now: Instant) {
-        let _ = now;
         self.config.mtu = mtu;
         self.config.promiscuous = promiscuous;
-    }
-
-    pub fn handle_timeout(&mut self, now: Instant) {
-        let _ = now;
+        self.greeter.hurry(now);
     }
 
     /// Leaves: the next `poll_transmit`s give the goodbyes. The engine is not to be used after.
     pub fn say_goodbye(&mut self, now: Instant) {
-        let _ = now;
-    }
-
-    pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'_>> {
-        let _ = now;
-        None
-    }
-
-    pub fn poll_delivery(&mut self, now: Instant) -> Option<Delivery<'_>> {
-        let _ = now;
-        None
+        self.leaving = true;
+        self.greet_all(true, now);
     }
 
     pub fn poll_event(&mut self) -> Option<Event> {
-        None
-    }
-
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        None
+        self.events.pop_front()
     }
 
     /// Bytes that may stand in the link's local queue.
     pub fn link_queue_limit(&self, link: LinkId) -> usize {
-        let _ = link;
-        64 * 1024
+        self.link(link).map_or(0, Link::queue_limit)
     }
 
     /// Outer source addresses of marked frames for us: of every peer's links.
     pub fn marks(&self) -> Vec<MacAddr> {
-        Vec::new()
+        self.peers.marks().collect()
     }
 
-    pub fn snapshot(&self, now: Instant) -> Snapshot {
-        let _ = now;
-        todo!("with the parts")
+    fn recycle(&mut self, buffer: Option<Buffer>) {
+        if let Some(buffer) = buffer {
+            self.pool.give_back(buffer);
+        }
     }
 }

@@ -4,12 +4,23 @@
 //! real clock, the simulator with virtual ones. Start at [`engine::Engine`], which states the contract.
 #![forbid(unsafe_code)]
 
+pub mod aggregator;
 pub mod buffer;
 pub mod classifier;
 pub mod config;
 pub mod engine;
+pub mod greeter;
 pub mod gso;
+pub mod intake;
+pub mod link;
+pub mod mac_map;
 pub mod offload;
+pub mod peer_table;
+pub mod queue;
+pub mod reassembly;
+pub mod station_table;
 pub mod stats;
 pub mod time;
+pub mod trunk;
+pub mod turns;
 pub mod wire;

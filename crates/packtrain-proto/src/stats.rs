@@ -72,6 +72,8 @@ reasons! {
         OtherLine = "other_line",
         /// The peer table or its rate limit was full.
         PeerTableFull = "peer_table_full",
+        /// It was under way to or from a peer that left.
+        PeerGone = "peer_gone",
         /// Our own frame came back.
         OwnEcho = "own_echo",
         /// Not for this host.
@@ -173,6 +175,16 @@ pub struct Flushes {
     pub queue_empty: u64,
     pub full: u64,
     pub boundary: u64,
+}
+
+impl Flushes {
+    pub fn count(&mut self, reason: FlushReason) {
+        match reason {
+            FlushReason::QueueEmpty => self.queue_empty += 1,
+            FlushReason::Full => self.full += 1,
+            FlushReason::Boundary => self.boundary += 1,
+        }
+    }
 }
 
 /// A copy of everything worth reading, taken at one instant. No clock reading of its own.

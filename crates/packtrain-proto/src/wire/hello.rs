@@ -43,7 +43,7 @@ mod field {
     pub(super) const ADDRESS: Range<usize> = 28..34;
     pub(super) const MTU: Range<usize> = 34..36;
     pub(super) const LANES: usize = 36;
-    // One reserved byte.
+    pub(super) const EPOCH: usize = 37;
     pub(super) const OPTIONS_LEN: Range<usize> = 38..40;
 }
 
@@ -147,6 +147,8 @@ pub struct Hello {
     /// `pt0`'s MTU: the largest payload that a train may bring it in a frame without GSO.
     pub mtu: u16,
     pub lanes: u8,
+    /// Differs when the sender has begun anew what it keeps for the recipient, sequences included.
+    pub epoch: u8,
     /// At most [`LINKS_MAX`].
     pub links: Vec<LinkRecord>,
     /// Stations behind `pt0`, at most [`STATIONS_MAX`].
@@ -211,6 +213,7 @@ impl Hello {
             address: own_address(&header[field::ADDRESS])?,
             mtu: be16(&header[field::MTU]),
             lanes: header[field::LANES],
+            epoch: header[field::EPOCH],
             links: Vec::with_capacity(usize::from(link_count)),
             stations: Vec::new(),
             software: String::new(),
@@ -305,6 +308,7 @@ impl Hello {
         header[field::ADDRESS].copy_from_slice(&assert_own(self.address).0);
         header[field::MTU].copy_from_slice(&self.mtu.to_be_bytes());
         header[field::LANES] = self.lanes;
+        header[field::EPOCH] = self.epoch;
         let options_len = self.options_len() as u16;
         header[field::OPTIONS_LEN].copy_from_slice(&options_len.to_be_bytes());
         put(buffer, &header);
@@ -452,6 +456,7 @@ mod tests {
             address: MacAddr([2, 0, 0, 0, 0, 1]),
             mtu: 1500,
             lanes: 1,
+            epoch: 7,
             links: (0..links).map(link).collect(),
             stations: (0..stations).map(station).collect(),
             software: String::from("packtrain 0.1.0"),
@@ -635,6 +640,7 @@ mod tests {
                 address: MacAddr([2, 3, 4, 5, 6, 7]),
                 mtu: sizes.0,
                 lanes: sizes.1.max(1),
+                epoch: sizes.1,
                 links: links.iter().enumerate().map(|(i, l)| LinkRecord {
                     link: LinkId(255 - i as u8),
                     carrier: l.0,

@@ -105,7 +105,7 @@ pub struct TrainHeader {
 }
 
 /// The trains of one link that were received.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ack {
     /// The acknowledged node's number of its link.
     pub link: u8,

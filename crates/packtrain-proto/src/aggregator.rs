@@ -1,0 +1,171 @@
+//! Fills a train with what waits: 1-persistent, so it never waits for more.
+//!
+//! Small frames ride whole. A frame that does not fit any more rides in pieces, so that each train
+//! is filled; the flows take turns between pieces, so a small frame waits for a train, not for
+//! a large frame. (The DFAP paper, section 2.4, packs whole packets only and sends
+//! partly filled frames.)
+
+use crate::buffer::BufferPool;
+use crate::gso;
+use crate::offload::Offload;
+use crate::queue::codel::CodelParams;
+use crate::queue::drr::{FlowQueues, QueuedFrame};
+use crate::stats::{DropReason, Drops, FlushReason};
+use crate::time::Instant;
+use crate::wire::ethernet::{self, MacAddr};
+use crate::wire::train::{self, InnerHeader, TrainWriter};
+
+/// A piece of less than this is not worth its header, unless it is the last.
+const PIECE_MIN: usize = 64;
+
+/// What went into a train.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Filled {
+    /// Whole frames, and last pieces.
+    pub frames: u32,
+    pub pieces: u32,
+    pub flush: FlushReason,
+}
+
+/// What a train of this peer is made with.
+#[derive(Debug)]
+pub struct Surroundings<'a> {
+    /// The two `pt0`s whose addresses need not be written out.
+    pub own: MacAddr,
+    pub peer: MacAddr,
+    pub codel: &'a CodelParams,
+    pub pool: &'a mut BufferPool,
+    pub drops: &'a mut Drops,
+    pub now: Instant,
+}
+
+/// Packs frames for one peer and lane.
+#[derive(Debug, Default)]
+pub struct Aggregator {
+    next_piece_id: u16,
+}
+
+impl Aggregator {
+    /// Fills the train up to `len_max` bytes (outer Ethernet header included). Frames for which
+    /// `goes_alone` holds are left in the queue, and end the train.
+    pub fn fill(
+        &mut self,
+        queues: &mut FlowQueues,
+        writer: &mut TrainWriter<'_>,
+        len_max: usize,
+        goes_alone: impl Fn(&QueuedFrame) -> bool,
+        with: &mut Surroundings<'_>,
+    ) -> Filled {
+        let mut filled = Filled {
+            frames: 0,
+            pieces: 0,
+            flush: FlushReason::QueueEmpty,
+        };
+        loop {
+            let Surroundings { pool, drops, .. } = with;
+            let selected = queues.select(with.now, with.codel, len_max, &mut |frame| {
+                drops.count(DropReason::Codel);
+                pool.give_back(frame.buffer);
+            });
+            let Some(flow) = selected else { return filled };
+            let head = queues.head(flow);
+            if goes_alone(head) {
+                filled.flush = FlushReason::Boundary;
+                return filled;
+            }
+            let room = len_max - writer.len();
+            let (taken, done) = match self.put(head, writer, room, with) {
+                Put::Whole(bytes) => (bytes, true),
+                Put::Piece { bytes, last } => {
+                    filled.pieces += 1;
+                    (bytes, last)
+                }
+                Put::NoRoom => {
+                    filled.flush = FlushReason::Full;
+                    return filled;
+                }
+            };
+            queues.charge(flow, taken);
+            if done {
+                filled.frames += 1;
+                let frame = queues.pop(flow);
+                with.pool.give_back(frame.buffer);
+            }
+        }
+    }
+
+    fn put(
+        &mut self,
+        head: &mut QueuedFrame,
+        writer: &mut TrainWriter<'_>,
+        room: usize,
+        with: &Surroundings<'_>,
+    ) -> Put {
+        if head.sent > 0 {
+            return put_next(head, writer, room);
+        }
+        finish_checksum(head);
+        let header = InnerHeader {
+            addresses: (head.header.destination != with.peer || head.header.source != with.own)
+                .then_some((head.header.destination, head.header.source)),
+            ether_type: head.header.ether_type,
+            offload: head.offload,
+        };
+        let payload = head.payload();
+        let overhead = train::subframe_overhead(&header, payload, false);
+        if overhead + payload.len() <= room {
+            writer.put_frame(&header, payload);
+            return Put::Whole(overhead + payload.len());
+        }
+        // The headers of a GSO frame must not be torn: its segments are cut by them.
+        let headers = head
+            .offload
+            .gso
+            .map_or(0, |gso| usize::from(gso.header_len));
+        let overhead = overhead + train::PIECE_LEN;
+        if room < overhead + PIECE_MIN.max(headers) {
+            return Put::NoRoom;
+        }
+        let bytes = room - overhead;
+        let id = self.next_piece_id;
+        self.next_piece_id = id.wrapping_add(1);
+        writer.put_first(&header, id, payload.len() as u16, &payload[..bytes]);
+        head.sent = bytes;
+        head.piece_id = id;
+        Put::Piece {
+            bytes: overhead + bytes,
+            last: false,
+        }
+    }
+}
+
+enum Put {
+    Whole(usize),
+    Piece { bytes: usize, last: bool },
+    NoRoom,
+}
+
+fn put_next(head: &mut QueuedFrame, writer: &mut TrainWriter<'_>, room: usize) -> Put {
+    const OVERHEAD: usize = train::SUBFRAME_HEADER_LEN + train::PIECE_LEN;
+    let rest = &head.buffer[ethernet::HEADER_LEN + head.sent..];
+    let bytes = rest.len().min(room.saturating_sub(OVERHEAD));
+    if bytes < PIECE_MIN.min(rest.len()) {
+        return Put::NoRoom;
+    }
+    writer.put_next(head.piece_id, head.sent as u16, &rest[..bytes]);
+    let last = bytes == rest.len();
+    head.sent += bytes;
+    Put::Piece {
+        bytes: OVERHEAD + bytes,
+        last,
+    }
+}
+
+/// Only GSO frames travel with an unfinished checksum. Intake has checked that it lies inside.
+fn finish_checksum(frame: &mut QueuedFrame) {
+    if let (None, Some(partial)) = (frame.offload.gso, frame.offload.checksum) {
+        let finished = gso::finish_checksum(&mut frame.buffer, partial);
+        debug_assert!(finished.is_ok(), "checked at intake");
+        frame.offload = Offload::NONE;
+    }
+}

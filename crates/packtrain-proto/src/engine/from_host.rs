@@ -1,0 +1,249 @@
+//! Frames that the host sends into `pt0`, up to the queue in which they wait.
+
+use super::{Engine, PeerDownReason};
+use crate::buffer::Buffer;
+use crate::gso;
+use crate::offload::Offload;
+use crate::queue::drr::QueuedFrame;
+use crate::station_table::Place;
+use crate::stats::DropReason;
+use crate::time::Instant;
+use crate::turns::Destination;
+use crate::wire::ethernet::{HEADER_LEN, Header, MacAddr, ether_type};
+
+impl Engine {
+    /// A frame that the host sent into `pt0`.
+    pub fn handle_host_frame(&mut self, frame: Buffer, offload: Offload, now: Instant) {
+        self.counters.host_rx.count(frame.len());
+        let header = match self.check_host_frame(&frame, &offload) {
+            Ok(header) => header,
+            Err(reason) => return self.drop_frame(frame, reason),
+        };
+        let queued = QueuedFrame {
+            buffer: frame,
+            header,
+            offload,
+            enqueued: now,
+            sent: 0,
+            piece_id: 0,
+        };
+        self.dispatch(queued, now);
+    }
+
+    fn check_host_frame(&self, frame: &[u8], offload: &Offload) -> Result<Header, DropReason> {
+        let header = Header::parse(frame).ok_or(DropReason::Runt)?;
+        let payload_len = frame.len() - HEADER_LEN;
+        if payload_len == 0 {
+            return Err(DropReason::Runt);
+        }
+        if payload_len > usize::from(u16::MAX) {
+            return Err(DropReason::TooLarge);
+        }
+        if header.ether_type == ether_type::PACKTRAIN {
+            return Err(DropReason::Nested);
+        }
+        if !offload.is_none() && gso::check(frame, offload).is_err() {
+            return Err(DropReason::BadGso);
+        }
+        Ok(header)
+    }
+
+    pub(super) fn drop_frame(&mut self, frame: Buffer, reason: DropReason) {
+        self.counters.drops.count(reason);
+        self.pool.give_back(frame);
+    }
+
+    /// Into the queue of whom it is for.
+    fn dispatch(&mut self, frame: QueuedFrame, now: Instant) {
+        let Header {
+            destination,
+            source,
+            ..
+        } = frame.header;
+        if source != self.config.address && !source.is_group() {
+            self.stations_behind.learn(source, now);
+        }
+        if destination.is_group() {
+            return self.dispatch_group(frame);
+        }
+        match self.peer_slot_of(destination) {
+            Some(slot) => self.enqueue(Destination::Peer(slot), frame),
+            None => self.enqueue_plain(frame),
+        }
+    }
+
+    fn peer_slot_of(&self, address: MacAddr) -> Option<usize> {
+        self.peers
+            .slot_of_address(address)
+            .or_else(|| match self.stations.find(address)? {
+                Place::Peer(node_id) => {
+                    let slot = self.peers.slot_of_node(node_id)?;
+                    self.peers.get(slot)?.up.then_some(slot)
+                }
+                Place::Plain(_) => None,
+            })
+    }
+
+    /// Plain and once, for everyone hears it there. One that is too large for the segment goes to
+    /// each peer.
+    fn dispatch_group(&mut self, frame: QueuedFrame) {
+        if self.fits_plain(&frame) {
+            return self.enqueue_plain(frame);
+        }
+        let slots: Vec<usize> = self
+            .peers
+            .iter()
+            .filter(|(_, peer)| peer.up)
+            .map(|(slot, _)| slot)
+            .collect();
+        if slots.is_empty() {
+            return self.drop_frame(frame.buffer, DropReason::TooLargeForPlain);
+        }
+        for slot in slots {
+            let copy = QueuedFrame {
+                buffer: self.pool.copy_of(&frame.buffer),
+                ..frame
+            };
+            self.enqueue(Destination::Peer(slot), copy);
+        }
+        self.pool.give_back(frame.buffer);
+    }
+
+    fn fits_plain(&self, frame: &QueuedFrame) -> bool {
+        let Some(link) = self.home_link() else {
+            return true;
+        };
+        largest_on_wire(frame) <= link.frame_max()
+    }
+
+    fn enqueue_plain(&mut self, frame: QueuedFrame) {
+        if self.home_link().is_none() {
+            return self.drop_frame(frame.buffer, DropReason::NoLink);
+        }
+        if !self.fits_plain(&frame) {
+            return self.drop_frame(frame.buffer, DropReason::TooLargeForPlain);
+        }
+        self.enqueue(Destination::Plain, frame);
+    }
+
+    fn enqueue(&mut self, destination: Destination, frame: QueuedFrame) {
+        let hash = self.classifier.flow_hash(&frame.buffer);
+        self.queued_frames += 1;
+        self.queued_bytes += frame.buffer.len();
+        let queues = match destination {
+            Destination::Plain => &mut self.plain,
+            Destination::Peer(slot) => {
+                &mut self.peers.get_mut(slot).expect("looked up just now").queues
+            }
+        };
+        if queues.is_empty() {
+            self.turns.join(destination);
+        }
+        queues.push(hash, frame);
+        let frames_max = self.config.limits.queued_frames_max;
+        let bytes_max = self.config.limits.queued_bytes_max;
+        while self.queued_frames > frames_max || self.queued_bytes > bytes_max {
+            if !self.drop_from_fattest() {
+                break;
+            }
+        }
+        let counters = &mut self.counters;
+        counters.queue_frames_max = counters.queue_frames_max.max(self.queued_frames);
+        counters.queue_bytes_max = counters.queue_bytes_max.max(self.queued_bytes);
+    }
+
+    /// Makes room at the cost of whoever holds most.
+    fn drop_from_fattest(&mut self) -> bool {
+        let (mut fattest, mut slot) = (&mut self.plain, None);
+        for (at, peer) in self.peers.iter_mut() {
+            if peer.queues.bytes() > fattest.bytes() {
+                (fattest, slot) = (&mut peer.queues, Some(at));
+            }
+        }
+        let Some(frame) = fattest.pop_from_fattest() else {
+            return false;
+        };
+        if fattest.is_empty() {
+            self.turns
+                .leave(slot.map_or(Destination::Plain, Destination::Peer));
+        }
+        self.on_unqueued(1, frame.buffer.len());
+        self.drop_frame(frame.buffer, DropReason::QueueFull);
+        true
+    }
+
+    pub(super) fn on_unqueued(&mut self, frames: usize, bytes: usize) {
+        self.queued_frames -= frames;
+        self.queued_bytes -= bytes;
+    }
+
+    /// Who is where has changed: what waits is looked at again, in order, so that no later frame
+    /// of a flow overtakes an earlier one in another queue.
+    pub(super) fn redispatch_plain(&mut self, now: Instant) {
+        self.turns.leave(Destination::Plain);
+        let frames: Vec<QueuedFrame> = self.plain.drain().collect();
+        for frame in frames {
+            self.on_unqueued(1, frame.buffer.len());
+            self.dispatch(frame, now);
+        }
+    }
+
+    pub(super) fn remove_peer(&mut self, slot: usize, reason: PeerDownReason, now: Instant) {
+        let Some(mut peer) = self.peers.remove(slot) else {
+            return;
+        };
+        self.turns.leave(Destination::Peer(slot));
+        self.stations.forget_node(peer.node_id);
+        self.ack_slots.retain(|s| *s != slot);
+        self.forget_arrivals_of(slot);
+        if peer.up {
+            self.events.push_back(super::Event::PeerDown {
+                node_id: peer.node_id,
+                address: peer.address,
+                reason,
+            });
+        }
+        self.events.push_back(super::Event::MarksChanged);
+        let frames: Vec<QueuedFrame> = peer.queues.drain().collect();
+        for frame in frames {
+            self.on_unqueued(1, frame.buffer.len());
+            // Half of it may have been delivered as segments: the rest cannot go another way.
+            if frame.sent > 0 {
+                self.drop_frame(frame.buffer, DropReason::PeerGone);
+            } else {
+                self.dispatch(frame, now);
+            }
+        }
+        self.counters.retire(&peer);
+    }
+}
+
+impl Engine {
+    /// What a peer that leaves has sent and the host has not taken yet.
+    fn forget_arrivals_of(&mut self, slot: usize) {
+        if self
+            .unpacking
+            .as_ref()
+            .is_some_and(|unpacking| unpacking.slot == slot)
+        {
+            let rest = self.unpacking.take().expect("looked at");
+            self.drop_frame(rest.into_buffer(), DropReason::PeerGone);
+        }
+        for _ in 0..self.arrivals.len() {
+            let arrival = self.arrivals.pop_front().expect("counted");
+            if arrival.is_train_of(slot) {
+                self.drop_frame(arrival.into_buffer(), DropReason::PeerGone);
+            } else {
+                self.arrivals.push_back(arrival);
+            }
+        }
+    }
+}
+
+/// Bytes of the largest frame that this becomes on a wire without offloads.
+pub(super) fn largest_on_wire(frame: &QueuedFrame) -> usize {
+    match frame.offload.gso {
+        Some(gso) => usize::from(gso.header_len) + usize::from(gso.segment_len),
+        None => frame.buffer.len(),
+    }
+}

@@ -1,0 +1,440 @@
+//! Frames that arrive on a link, up to the order in which the host gets them.
+
+use std::ops::Range;
+
+use super::{Delivery, Engine};
+use crate::buffer::Buffer;
+use crate::config::LinkId;
+use crate::gso;
+use crate::offload::Offload;
+use crate::peer_table::Owner;
+use crate::reassembly::{Complete, Output};
+use crate::station_table::Place;
+use crate::stats::DropReason;
+use crate::time::Instant;
+use crate::trunk::resequencer::Refused;
+use crate::wire::ethernet::{HEADER_LEN, Header, MacAddr, ether_type};
+use crate::wire::train::{self, Subframe, SubframeError, TYPE_HELLO, Train, TrainError};
+
+/// On its way to the host.
+#[derive(Debug)]
+pub(super) enum Arrival {
+    /// A train, unpacked while the host takes it. `at`: its first subframe.
+    Train {
+        slot: usize,
+        buffer: Buffer,
+        at: usize,
+        after_gap: bool,
+    },
+    Frame {
+        buffer: Buffer,
+        offload: Offload,
+    },
+}
+
+/// A train that is being taken apart. `at`: the next subframe.
+#[derive(Debug)]
+pub(super) struct Unpacking {
+    pub(super) slot: usize,
+    buffer: Buffer,
+    at: usize,
+}
+
+impl Unpacking {
+    pub(super) fn into_buffer(self) -> Buffer {
+        self.buffer
+    }
+}
+
+impl Arrival {
+    pub(super) fn into_buffer(self) -> Buffer {
+        match self {
+            Arrival::Train { buffer, .. } | Arrival::Frame { buffer, .. } => buffer,
+        }
+    }
+
+    pub(super) fn is_train_of(&self, peer: usize) -> bool {
+        matches!(self, Arrival::Train { slot, .. } if *slot == peer)
+    }
+}
+
+impl From<TrainError> for DropReason {
+    fn from(error: TrainError) -> DropReason {
+        match error {
+            TrainError::Truncated => DropReason::Truncated,
+            TrainError::UnknownVersion => DropReason::UnknownVersion,
+            TrainError::UnknownType => DropReason::UnknownType,
+            TrainError::BadOption => DropReason::BadOption,
+            TrainError::UnknownCriticalOption => DropReason::UnknownCriticalOption,
+        }
+    }
+}
+
+impl From<SubframeError> for DropReason {
+    fn from(error: SubframeError) -> DropReason {
+        match error {
+            SubframeError::Truncated => DropReason::Truncated,
+            SubframeError::Empty => DropReason::SubframeEmpty,
+            SubframeError::Nested => DropReason::Nested,
+            SubframeError::UnknownGso => DropReason::BadGso,
+            SubframeError::Unknown
+            | SubframeError::NoEtherType
+            | SubframeError::PieceIsWhole
+            | SubframeError::PieceWithHeader
+            | SubframeError::PieceBeyond => DropReason::BadSubframe,
+        }
+    }
+}
+
+impl From<Refused> for DropReason {
+    fn from(refused: Refused) -> DropReason {
+        match refused {
+            Refused::Duplicate => DropReason::Duplicate,
+            Refused::Late => DropReason::Late,
+            Refused::Jump => DropReason::SequenceJump,
+            Refused::Full => DropReason::ResequencerFull,
+        }
+    }
+}
+
+impl Engine {
+    /// A frame that arrived on `link`.
+    pub fn handle_link_frame(
+        &mut self,
+        link: LinkId,
+        frame: Buffer,
+        offload: Offload,
+        now: Instant,
+    ) {
+        let Some(known) = self.link_mut(link) else {
+            return self.drop_frame(frame, DropReason::NoLink);
+        };
+        known.rx.count(frame.len());
+        let own_link = known.state.address;
+        let Some(header) = Header::parse(&frame) else {
+            return self.drop_frame(frame, DropReason::Runt);
+        };
+        if header.ether_type == ether_type::PACKTRAIN {
+            let for_us = header.destination == own_link || header.destination == MacAddr::HELLO;
+            if !for_us {
+                return self.drop_frame(frame, DropReason::NotForUs);
+            }
+            self.handle_message(link, header, frame, now);
+        } else if let Some(owner) = self.peers.owner_of_mark(header.source) {
+            self.handle_marked(header.destination == own_link, owner, frame, offload, now);
+        } else {
+            self.handle_plain(link, header, frame, offload, now);
+        }
+    }
+
+    fn handle_message(&mut self, link: LinkId, header: Header, frame: Buffer, now: Instant) {
+        match train::message_type(&frame[HEADER_LEN..]) {
+            Err(error) => self.drop_frame(frame, error.into()),
+            Ok(TYPE_HELLO) => {
+                self.handle_hello(link, header.source, &frame[HEADER_LEN..], now);
+                self.pool.give_back(frame);
+            }
+            Ok(_) => match self.peers.owner_of_link(header.source) {
+                None => self.drop_frame(frame, DropReason::UnknownPeer),
+                Some(owner) => self.handle_train(link, owner, frame, now),
+            },
+        }
+    }
+
+    fn handle_train(&mut self, link: LinkId, owner: Owner, frame: Buffer, now: Instant) {
+        let train = match Train::parse(&frame[HEADER_LEN..]) {
+            Ok(train) => train,
+            Err(error) => return self.drop_frame(frame, error.into()),
+        };
+        let own_incarnation = self.config.node_id.incarnation();
+        let peer = self
+            .peers
+            .get_mut(owner.slot)
+            .expect("the index names peers that exist");
+        let head = train.header;
+        if head.incarnation != peer.node_id.incarnation() {
+            return self.drop_frame(frame, DropReason::StaleIncarnation);
+        }
+        if head.lane != 0 {
+            return self.drop_frame(frame, DropReason::BadLane);
+        }
+        peer.last_heard = now;
+        for ack in train.acks() {
+            if ack.incarnation != own_incarnation {
+                self.counters.drops.count(DropReason::StaleIncarnation);
+                continue;
+            }
+            let known = match peer.path_mut(LinkId(ack.link)) {
+                None => true, // a link that has left since
+                Some(path) => path.flight.on_ack(&ack, now).is_ok(),
+            };
+            if known {
+                peer.last_confirmed = now;
+            } else {
+                self.counters.drops.count(DropReason::BadAck);
+            }
+        }
+        if head.marker {
+            self.counters.trains_rx.markers += 1;
+            self.pool.give_back(frame);
+            return self.release_trains(owner.slot, now);
+        }
+        peer.receipts_of(head.link)
+            .on_train(head.link_sequence, head.ack_now, now);
+        let subframes_at = HEADER_LEN + train.subframes_at;
+        let listed = std::mem::replace(&mut peer.ack_listed, true);
+        if !listed {
+            self.ack_slots.push(owner.slot);
+        }
+        match peer
+            .resequencer
+            .insert(head.train_sequence, link, frame, subframes_at, now)
+        {
+            Ok(()) => {
+                self.counters.trains_rx.trains += 1;
+                self.release_trains(owner.slot, now);
+            }
+            Err((frame, refused)) => self.drop_frame(frame, refused.into()),
+        }
+    }
+
+    /// Moves what is in order to the arrivals.
+    pub(super) fn release_trains(&mut self, slot: usize, now: Instant) {
+        let Some(peer) = self.peers.get_mut(slot) else {
+            return;
+        };
+        while let Some((held, after_gap)) = peer.resequencer.poll(now) {
+            self.arrivals.push_back(Arrival::Train {
+                slot,
+                buffer: held.buffer,
+                at: held.subframes_at,
+                after_gap,
+            });
+        }
+    }
+
+    fn handle_marked(
+        &mut self,
+        for_us: bool,
+        owner: Owner,
+        mut frame: Buffer,
+        offload: Offload,
+        now: Instant,
+    ) {
+        if !for_us {
+            return self.drop_frame(frame, DropReason::NotForUs);
+        }
+        let peer = self
+            .peers
+            .get_mut(owner.slot)
+            .expect("the index names peers that exist");
+        peer.last_heard = now;
+        frame[0..6].copy_from_slice(&self.config.address.0);
+        frame[6..12].copy_from_slice(&peer.address.0);
+        if frame.len() == HEADER_LEN {
+            return self.drop_frame(frame, DropReason::Runt);
+        }
+        self.counters.trains_rx.marked += 1;
+        self.arrivals.push_back(Arrival::Frame {
+            buffer: frame,
+            offload,
+        });
+    }
+
+    fn handle_plain(
+        &mut self,
+        link: LinkId,
+        header: Header,
+        frame: Buffer,
+        offload: Offload,
+        now: Instant,
+    ) {
+        let Header {
+            destination,
+            source,
+            ..
+        } = header;
+        if source == self.config.address {
+            return self.drop_frame(frame, DropReason::OwnEcho);
+        }
+        let on_home_link = self.home_link().is_some_and(|home| home.id == link);
+        let wanted = if destination.is_group() {
+            on_home_link
+        } else {
+            destination == self.config.address || (self.config.promiscuous && on_home_link)
+        };
+        if !wanted || frame.len() == HEADER_LEN {
+            return self.drop_frame(frame, DropReason::NotForUs);
+        }
+        if !self.peers.is_peer_address(source) {
+            self.stations.learn(source, Place::Plain(link), now);
+        }
+        self.counters.trains_rx.plain += 1;
+        self.arrivals.push_back(Arrival::Frame {
+            buffer: frame,
+            offload,
+        });
+    }
+
+    /// The next frame for the host.
+    pub fn poll_delivery(&mut self, now: Instant) -> Option<Delivery<'_>> {
+        let used = self.delivering.take();
+        self.recycle(used);
+        loop {
+            if let Some(Complete { frame, offload }) = self.complete.pop_front() {
+                return Some(self.lend_frame(frame, offload));
+            }
+            if self.unpacking.is_none() {
+                match self.arrivals.pop_front()? {
+                    Arrival::Frame { buffer, offload } => {
+                        return Some(self.lend_frame(buffer, offload));
+                    }
+                    Arrival::Train {
+                        slot,
+                        buffer,
+                        at,
+                        after_gap,
+                    } => {
+                        if after_gap {
+                            self.on_gap(slot);
+                        }
+                        self.unpacking = Some(Unpacking { slot, buffer, at });
+                        continue;
+                    }
+                }
+            }
+            if let Some(payload) = self.unpack_one(now) {
+                let unpacking = self.unpacking.as_ref().expect("a frame came from it");
+                self.counters.host_tx.count(HEADER_LEN + payload.len());
+                return Some(Delivery {
+                    head: &self.delivery_head,
+                    body: &unpacking.buffer[payload],
+                    offload: Offload::NONE,
+                });
+            }
+        }
+    }
+
+    fn on_gap(&mut self, slot: usize) {
+        let Some(peer) = self.peers.get_mut(slot) else {
+            return;
+        };
+        peer.reassembly.on_gap(&mut Output {
+            pool: &mut self.pool,
+            complete: &mut self.complete,
+            drops: &mut self.counters.drops,
+        });
+    }
+
+    fn lend_frame(&mut self, frame: Buffer, offload: Offload) -> Delivery<'_> {
+        self.counters.host_tx.count(frame.len());
+        let frame = self.delivering.insert(frame);
+        let (head, body) = frame.split_at(HEADER_LEN);
+        Delivery {
+            head,
+            body,
+            offload,
+        }
+    }
+
+    /// Takes one subframe off the train that is being unpacked. A whole frame is left where it is,
+    /// its header in `delivery_head`: returns where its payload lies. All else goes its way.
+    fn unpack_one(&mut self, now: Instant) -> Option<Range<usize>> {
+        let Unpacking { slot, buffer, at } = self.unpacking.as_mut()?;
+        let (subframe, len) = match Subframe::parse(&buffer[*at..]) {
+            Ok(Some(found)) => found,
+            ended => {
+                if let Err(error) = ended {
+                    self.counters.drops.count(error.into());
+                }
+                let done = self.unpacking.take().expect("looked at above");
+                self.pool.give_back(done.buffer);
+                return None;
+            }
+        };
+        let end = *at + len;
+        let peer = self
+            .peers
+            .get_mut(*slot)
+            .expect("a peer that leaves takes its trains along");
+        let mut out = Output {
+            pool: &mut self.pool,
+            complete: &mut self.complete,
+            drops: &mut self.counters.drops,
+        };
+        *at = end;
+        let (inner, piece, payload) = match subframe {
+            Subframe::Next {
+                id,
+                offset,
+                payload,
+            } => {
+                let completed = peer.reassembly.stats.completed + peer.reassembly.stats.partial;
+                peer.reassembly.next(id, offset, payload, now, &mut out);
+                let after = peer.reassembly.stats.completed + peer.reassembly.stats.partial;
+                self.counters.trains_rx.pieces += 1;
+                self.counters.trains_rx.frames += after - completed;
+                return None;
+            }
+            Subframe::First {
+                header,
+                id,
+                total_len,
+                payload,
+            } => (header, Some((id, total_len)), payload),
+            Subframe::Frame { header, payload } => (header, None, payload),
+        };
+        let (destination, source) = inner
+            .addresses
+            .unwrap_or((self.config.address, peer.address));
+        let for_us =
+            destination == self.config.address || destination.is_group() || self.config.promiscuous;
+        if !for_us {
+            out.drops.count(DropReason::NotForUs);
+            return None;
+        }
+        if source != peer.address && inner.addresses.is_some() {
+            self.stations.learn(source, Place::Peer(peer.node_id), now);
+        }
+        let header = Header {
+            destination,
+            source,
+            ether_type: inner.ether_type,
+        };
+        match piece {
+            Some((id, total_len)) => {
+                let offload = inner.offload;
+                peer.reassembly
+                    .first(id, header, offload, total_len, payload, now, &mut out);
+                self.counters.trains_rx.pieces += 1;
+                None
+            }
+            None if inner.offload.gso.is_some() => {
+                out.whole_gso_frame(header, inner.offload, payload);
+                self.counters.trains_rx.frames += 1;
+                None
+            }
+            None => {
+                self.counters.trains_rx.frames += 1;
+                self.delivery_head = header.to_bytes();
+                Some(end - payload.len()..end)
+            }
+        }
+    }
+}
+
+impl Output<'_> {
+    /// A GSO frame that one train carries whole: copied, for its metadata is checked against one
+    /// contiguous frame.
+    fn whole_gso_frame(&mut self, header: Header, offload: Offload, payload: &[u8]) {
+        let mut frame = self.pool.take(HEADER_LEN + payload.len());
+        let fits = frame.push(&header.to_bytes()) && frame.push(payload);
+        assert!(fits, "taken for this size");
+        if gso::check(&frame, &offload).is_err() {
+            self.drops.count(DropReason::BadGso);
+            self.pool.give_back(frame);
+        } else {
+            self.complete.push_back(Complete { frame, offload });
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! A copy of everything worth reading.
+
+use super::Engine;
+use crate::peer_table::{Path, Peer};
+use crate::stats::{
+    HostSnapshot, LinkSnapshot, PathSnapshot, PeerSnapshot, QueueSnapshot, ReassemblySnapshot,
+    ResequencerSnapshot, Snapshot,
+};
+use crate::time::Instant;
+
+impl Engine {
+    pub fn snapshot(&self, now: Instant) -> Snapshot {
+        let counters = &self.counters;
+        Snapshot {
+            node_id: self.config.node_id,
+            address: self.config.address,
+            mtu: self.config.mtu,
+            host_rx: counters.host_rx,
+            host_tx: counters.host_tx,
+            links: self
+                .links
+                .iter()
+                .map(|link| self.link_snapshot(link, now))
+                .collect(),
+            peers: self
+                .peers
+                .iter()
+                .map(|(_, peer)| peer_snapshot(peer, now))
+                .collect(),
+            hosts: self
+                .stations
+                .plain()
+                .map(|(address, link, heard)| HostSnapshot {
+                    address,
+                    link,
+                    last_heard: now.since(heard),
+                })
+                .collect(),
+            trains_tx: counters.trains_tx,
+            trains_rx: counters.trains_rx,
+            flushes: counters.flushes,
+            queue: QueueSnapshot {
+                frames: self.queued_frames as u64,
+                bytes: self.queued_bytes as u64,
+                flows: (self.plain.flows()
+                    + self
+                        .peers
+                        .iter()
+                        .map(|(_, peer)| peer.queues.flows())
+                        .sum::<usize>()) as u64,
+                frames_max_seen: counters.queue_frames_max as u64,
+                bytes_max_seen: counters.queue_bytes_max as u64,
+            },
+            resequencer: self.resequencer_snapshot(),
+            reassembly: self.reassembly_snapshot(),
+            drops: counters.drops.clone(),
+        }
+    }
+
+    fn link_snapshot(&self, link: &crate::link::Link, now: Instant) -> LinkSnapshot {
+        let paths = || self.peers.iter().filter_map(|(_, peer)| peer.path(link.id));
+        let in_flight = paths().map(|path| path.flight.in_flight_bytes()).sum();
+        let acked = paths().filter_map(|path| path.flight.rate_bps()).max();
+        link.snapshot(in_flight, acked, now)
+    }
+
+    fn resequencer_snapshot(&self) -> ResequencerSnapshot {
+        let mut sum = ResequencerSnapshot {
+            gaps: self.counters.gaps,
+            reordered: self.counters.reordered,
+            held_bytes_max_seen: self.counters.held_bytes_max as u64,
+            ..ResequencerSnapshot::default()
+        };
+        for (_, peer) in self.peers.iter() {
+            let order = &peer.resequencer;
+            sum.held_trains += order.held_trains() as u64;
+            sum.held_bytes += order.held_bytes() as u64;
+            sum.held_bytes_max_seen = sum
+                .held_bytes_max_seen
+                .max(order.stats.held_bytes_max as u64);
+            sum.gaps += order.stats.gaps;
+            sum.reordered += order.stats.reordered;
+        }
+        sum
+    }
+
+    fn reassembly_snapshot(&self) -> ReassemblySnapshot {
+        let mut sum = ReassemblySnapshot {
+            completed: self.counters.reassembled,
+            partial: self.counters.reassembled_partly,
+            bytes_max_seen: self.counters.reassembly_bytes_max as u64,
+            ..ReassemblySnapshot::default()
+        };
+        for (_, peer) in self.peers.iter() {
+            let pieces = &peer.reassembly;
+            sum.frames += pieces.frames() as u64;
+            sum.bytes += pieces.bytes() as u64;
+            sum.bytes_max_seen = sum.bytes_max_seen.max(pieces.stats.bytes_max as u64);
+            sum.completed += pieces.stats.completed;
+            sum.partial += pieces.stats.partial;
+        }
+        sum
+    }
+}
+
+fn peer_snapshot(peer: &Peer, now: Instant) -> PeerSnapshot {
+    PeerSnapshot {
+        node_id: peer.node_id,
+        address: peer.address,
+        up: peer.up,
+        software: peer.software.clone(),
+        capabilities: peer.capabilities,
+        mtu: peer.mtu,
+        last_heard: now.since(peer.last_heard),
+        paths: peer
+            .paths
+            .iter()
+            .map(|path| path_snapshot(path, peer))
+            .collect(),
+        queued_frames: peer.queues.frames() as u64,
+        queued_bytes: peer.queues.bytes() as u64,
+    }
+}
+
+fn path_snapshot(path: &Path, peer: &Peer) -> PathSnapshot {
+    PathSnapshot {
+        link: path.link,
+        remote_link: path.remote_link,
+        remote_address: path.remote_address,
+        round_trip: path.flight.round_trip(),
+        round_trip_min: path.flight.round_trip_min(),
+        rate_bps: path.flight.rate_bps().map(|(bps, _)| bps),
+        in_flight_bytes: path.flight.in_flight_bytes() as u64,
+        window_bytes: path.flight.window_bytes() as u64,
+        lost_trains: path.flight.lost_trains(),
+        reordering_seen: peer.resequencer.reordering_seen(),
+    }
+}

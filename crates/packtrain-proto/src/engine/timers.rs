@@ -1,0 +1,118 @@
+//! What happens because time passed.
+
+use super::{Duration, Engine, Event, PeerDownReason};
+use crate::reassembly::Output;
+use crate::time::Instant;
+use crate::trunk::receipts::Receipts;
+
+/// Looking for what is too old.
+const EXPIRY_INTERVAL: Duration = Duration::from_millis(250);
+/// Called so much later than asked, we were not running: silence in that time means nothing.
+const LATE: Duration = Duration::from_millis(500);
+
+impl Engine {
+    /// When [`Engine::handle_timeout`] is to be called at the latest.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let mut next = self.greeter.poll_timeout().min(self.next_expiry);
+        let mut consider = |at: Option<Instant>| {
+            if let Some(at) = at {
+                next = next.min(at);
+            }
+        };
+        consider(self.intake.poll_timeout(self.queued_bytes));
+        for (_, peer) in self.peers.iter() {
+            consider(peer.resequencer.poll_timeout());
+            consider(peer.reassembly.poll_timeout());
+            peer.receipts
+                .iter()
+                .for_each(|receipts| consider(Receipts::due(receipts)));
+            peer.paths
+                .iter()
+                .for_each(|path| consider(path.flight.poll_timeout()));
+        }
+        Some(next)
+    }
+
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.forgive_own_lateness(now);
+        if self.greeter.round_is_due(now) {
+            self.greet_all(false, now);
+        }
+        self.step_intake(now);
+        if now >= self.next_expiry {
+            self.next_expiry = now + EXPIRY_INTERVAL;
+            self.expire(now);
+        }
+        let mut slots = Vec::new();
+        for (slot, peer) in self.peers.iter_mut() {
+            peer.paths
+                .iter_mut()
+                .for_each(|path| path.flight.handle_timeout(now));
+            peer.reassembly.handle_timeout(
+                now,
+                &mut Output {
+                    pool: &mut self.pool,
+                    complete: &mut self.complete,
+                    drops: &mut self.counters.drops,
+                },
+            );
+            if peer.resequencer.poll_timeout().is_some_and(|at| at <= now) {
+                slots.push(slot);
+            }
+        }
+        for slot in slots {
+            self.release_trains(slot, now);
+        }
+    }
+
+    /// A host that was stopped or starved has heard nobody: that is not their silence.
+    fn forgive_own_lateness(&mut self, now: Instant) {
+        let away = now.since(self.ticked_at);
+        self.ticked_at = now;
+        if away > LATE + EXPIRY_INTERVAL {
+            for (_, peer) in self.peers.iter_mut() {
+                peer.last_heard += away;
+                peer.last_confirmed += away;
+            }
+        }
+    }
+
+    fn step_intake(&mut self, now: Instant) {
+        let rates = self.links.iter().filter(|l| l.state.carrier).map(|link| {
+            let acked = || {
+                let rates = self
+                    .peers
+                    .iter()
+                    .filter_map(|(_, p)| p.path(link.id)?.flight.rate_bps());
+                rates.map(|(bps, _)| bps).max()
+            };
+            link.drain_rate_bps(now).or_else(acked)
+        });
+        let drain_bps = rates.flatten().reduce(|a, b| a + b);
+        if let Some(rate_bps) = self.intake.step(self.queued_bytes, drain_bps, now) {
+            self.events.push_back(Event::IntakeRate { rate_bps });
+        }
+    }
+
+    fn expire(&mut self, now: Instant) {
+        self.stations.expire(now);
+        self.stations_behind.expire(now);
+        let silence_max = self.config.limits.peer_silence_max;
+        let mut gone = Vec::new();
+        let mut unconfirmed = Vec::new();
+        for (slot, peer) in self.peers.iter_mut() {
+            if now.since(peer.last_heard) > silence_max {
+                gone.push(slot);
+            } else if peer.up && now.since(peer.last_confirmed) > silence_max {
+                unconfirmed.push(slot);
+            }
+        }
+        for slot in gone {
+            self.remove_peer(slot, PeerDownReason::Silent, now);
+        }
+        // It is heard, but hears nothing: frames go plain until it does.
+        for slot in unconfirmed {
+            self.remove_peer(slot, PeerDownReason::Deaf, now);
+        }
+    }
+}

@@ -1,0 +1,415 @@
+//! What goes on which link, and when.
+
+use super::from_host::largest_on_wire;
+use super::{Engine, Transmit};
+use crate::aggregator::{Filled, Surroundings};
+use crate::buffer::Buffer;
+use crate::config::LinkId;
+use crate::link::Link;
+use crate::offload::Offload;
+use crate::peer_table::Peer;
+use crate::queue::codel::CodelParams;
+use crate::queue::drr::{FlowQueues, QueuedFrame};
+use crate::stats::DropReason;
+use crate::time::Instant;
+use crate::trunk::receipts::Receipts;
+use crate::turns::Destination;
+use crate::wire::ethernet::{HEADER_LEN, MacAddr};
+use crate::wire::hello::capability;
+use crate::wire::train::{self, ACK_OPTION_LEN, Ack, TrainHeader, TrainWriter};
+
+/// More never ride on one train: the others' turn comes.
+const ACKS_MAX: usize = 4;
+
+/// A frame that is to go, before it is lent out.
+struct Outgoing {
+    link: LinkId,
+    offload: Offload,
+}
+
+impl Engine {
+    /// The next frame for a link. Control messages first; then whoever's turn it is, on a link
+    /// that has room.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'_>> {
+        let used = self.outgoing.take();
+        self.recycle(used);
+        let outgoing = self
+            .take_greeting()
+            .or_else(|| self.take_data(now))
+            .or_else(|| self.take_acknowledgement(now))?;
+        let frame = self.outgoing.as_ref().expect("put there by each of them");
+        let Outgoing { link, offload } = outgoing;
+        if let Some(link) = self.links.iter_mut().find(|l| l.id == link) {
+            link.on_given(frame.len());
+        }
+        Some(Transmit {
+            link,
+            frame,
+            offload,
+        })
+    }
+
+    fn take_greeting(&mut self) -> Option<Outgoing> {
+        while let Some((link, message)) = self.greeter.take() {
+            if self.link(link).is_some_and(|l| l.state.carrier) {
+                self.outgoing = Some(message);
+                return Some(Outgoing {
+                    link,
+                    offload: Offload::NONE,
+                });
+            }
+            self.pool.give_back(message);
+        }
+        None
+    }
+
+    fn take_data(&mut self, now: Instant) -> Option<Outgoing> {
+        if self.queued_frames == 0 {
+            return None;
+        }
+        for turn in 0..self.links.len() {
+            let at = (self.next_link + turn) % self.links.len();
+            if !self.links[at].has_room() {
+                continue;
+            }
+            // CoDel may empty a queue that was chosen: then it is the next one's turn.
+            while let Some(destination) = self.destination_for(at) {
+                let outgoing = match destination {
+                    Destination::Plain => self.take_plain(at, now),
+                    Destination::Peer(slot) => self.take_for_peer(at, slot, now),
+                };
+                if outgoing.is_some() {
+                    self.next_link = at + 1;
+                    let bytes = self.outgoing.as_ref().map_or(0, |frame| frame.len());
+                    self.turns.charge(destination, bytes);
+                }
+                self.leave_if_empty(destination);
+                if outgoing.is_some() {
+                    return outgoing;
+                }
+            }
+        }
+        None
+    }
+
+    /// Whose turn it is on this link.
+    fn destination_for(&mut self, at: usize) -> Option<Destination> {
+        let link = self.links[at].id;
+        let is_home = self.home_link().is_some_and(|home| home.id == link);
+        let peers = &self.peers;
+        self.turns.next(|destination| match destination {
+            Destination::Plain => is_home,
+            Destination::Peer(slot) => peers
+                .get(slot)
+                .and_then(|peer| peer.path(link))
+                .is_some_and(|path| path.remote_carrier && path.flight.has_room()),
+        })
+    }
+
+    fn leave_if_empty(&mut self, destination: Destination) {
+        let empty = match destination {
+            Destination::Plain => self.plain.is_empty(),
+            Destination::Peer(slot) => match self.peers.get_mut(slot) {
+                None => true,
+                Some(peer) => {
+                    let empty = peer.queues.is_empty();
+                    if empty {
+                        peer.paths
+                            .iter_mut()
+                            .for_each(|path| path.flight.on_source_empty());
+                    }
+                    empty
+                }
+            },
+        };
+        if empty {
+            self.turns.leave(destination);
+        }
+    }
+
+    fn codel(&self) -> CodelParams {
+        CodelParams {
+            target: self.config.limits.codel_target,
+            interval: self.config.limits.codel_interval,
+        }
+    }
+
+    /// A frame for a host without packtrain, as it is.
+    fn take_plain(&mut self, at: usize, now: Instant) -> Option<Outgoing> {
+        let codel = self.codel();
+        let mtu = self.links[at].frame_max();
+        let before = (self.plain.frames(), self.plain.bytes());
+        let (pool, drops) = (&mut self.pool, &mut self.counters.drops);
+        let flow = self.plain.select(now, &codel, mtu, &mut |frame| {
+            drops.count(DropReason::Codel);
+            pool.give_back(frame.buffer);
+        });
+        let frame = flow.map(|flow| {
+            let frame = self.plain.pop(flow);
+            self.plain.charge(flow, frame.buffer.len());
+            frame
+        });
+        self.on_unqueued(
+            before.0 - self.plain.frames(),
+            before.1 - self.plain.bytes(),
+        );
+        let frame = frame?;
+        if largest_on_wire(&frame) > mtu {
+            // The home link has changed since it was queued.
+            self.drop_frame(frame.buffer, DropReason::TooLargeForPlain);
+            return None;
+        }
+        self.counters.trains_tx.plain += 1;
+        self.outgoing = Some(frame.buffer);
+        Some(Outgoing {
+            link: self.links[at].id,
+            offload: frame.offload,
+        })
+    }
+
+    /// A train, or a frame as it is with our mark.
+    fn take_for_peer(&mut self, at: usize, slot: usize, now: Instant) -> Option<Outgoing> {
+        let mark = self.mark_for(at, slot);
+        let codel = self.codel();
+        let link = &self.links[at];
+        let peer = self.peers.get_mut(slot)?;
+        let path_at = peer.paths.iter().position(|path| path.link == link.id)?;
+        let way = Way {
+            own: self.config.address,
+            peer: peer.address,
+            train_max: peer.paths[path_at].train_max(link.frame_max()),
+            mark,
+            link,
+        };
+        let before = (peer.queues.frames(), peer.queues.bytes());
+        let mut surroundings = Surroundings {
+            own: way.own,
+            peer: way.peer,
+            codel: &codel,
+            pool: &mut self.pool,
+            drops: &mut self.counters.drops,
+            now,
+        };
+        let outgoing = match way.head_that_goes_alone(&mut peer.queues, &mut surroundings) {
+            None => None,
+            Some(Some(mut frame)) => {
+                frame.buffer[0..6].copy_from_slice(&peer.paths[path_at].remote_address.0);
+                frame.buffer[6..12].copy_from_slice(&mark.expect("it goes alone").0);
+                self.counters.trains_tx.marked += 1;
+                Some((frame.buffer, frame.offload))
+            }
+            Some(None) => {
+                let id = self.config.node_id.incarnation();
+                let train = way.train(peer, path_at, id, &mut surroundings);
+                train.map(|(buffer, filled)| {
+                    let tx = &mut self.counters.trains_tx;
+                    tx.trains += 1;
+                    tx.frames += u64::from(filled.frames);
+                    tx.pieces += u64::from(filled.pieces);
+                    self.counters.flushes.count(filled.flush);
+                    (buffer, Offload::NONE)
+                })
+            }
+        };
+        let link = link.id;
+        let after = (peer.queues.frames(), peer.queues.bytes());
+        self.on_unqueued(before.0 - after.0, before.1 - after.1);
+        let (buffer, offload) = outgoing?;
+        self.outgoing = Some(buffer);
+        Some(Outgoing { link, offload })
+    }
+
+    /// Our mark on this link, where frames may go to this peer as they are: a mark has no
+    /// sequence, so only while there is one way, and one that keeps order.
+    fn mark_for(&self, at: usize, slot: usize) -> Option<MacAddr> {
+        let peer = self.peers.get(slot)?;
+        let usable = self.config.marked_frames
+            && peer.capabilities & capability::MARKED_FRAMES != 0
+            && peer.paths.len() == 1
+            && !peer.resequencer.reordering_seen();
+        if usable {
+            self.links[at].state.mark
+        } else {
+            None
+        }
+    }
+
+    /// An acknowledgement that had no train to ride on in time.
+    fn take_acknowledgement(&mut self, now: Instant) -> Option<Outgoing> {
+        let mut at = 0;
+        while at < self.ack_slots.len() {
+            let slot = self.ack_slots[at];
+            let Some(peer) = self.peers.get_mut(slot) else {
+                self.ack_slots.swap_remove(at);
+                continue;
+            };
+            let due = peer.receipts.iter().filter_map(Receipts::due).min();
+            match due {
+                None => {
+                    peer.ack_listed = false;
+                    self.ack_slots.swap_remove(at);
+                }
+                Some(due) if due > now => at += 1,
+                Some(_) => {
+                    if let Some(outgoing) = self.acknowledge(slot, now) {
+                        return Some(outgoing);
+                    }
+                    at += 1;
+                }
+            }
+        }
+        None
+    }
+
+    fn acknowledge(&mut self, slot: usize, now: Instant) -> Option<Outgoing> {
+        let own_incarnation = self.config.node_id.incarnation();
+        let links = &self.links;
+        let peer = self.peers.get_mut(slot)?;
+        let live = |id: LinkId| links.iter().find(|l| l.id == id && l.state.carrier);
+        let path = peer.paths.iter().find(|path| live(path.link).is_some())?;
+        let link = live(path.link)?;
+        let incarnation = peer.node_id.incarnation();
+        let (acks, n) = take_acks(&mut peer.receipts, incarnation, now);
+        let header = TrainHeader {
+            ack_now: false,
+            marker: true,
+            lane: 0,
+            link: link.id.0,
+            incarnation: own_incarnation,
+            train_sequence: peer.next_train.minus(1),
+            link_sequence: path.flight.next_sequence().minus(1),
+        };
+        let mut buffer = self.pool.take(HEADER_LEN + 64 + ACKS_MAX * ACK_OPTION_LEN);
+        TrainWriter::begin(
+            &mut buffer,
+            path.remote_address,
+            link.state.address,
+            &header,
+            &acks[..n],
+        );
+        self.counters.trains_tx.markers += 1;
+        let link = link.id;
+        self.outgoing = Some(buffer);
+        Some(Outgoing {
+            link,
+            offload: Offload::NONE,
+        })
+    }
+
+    pub(super) fn post(&mut self, link: LinkId, message: Buffer) {
+        let refused = self.greeter.post(link, message);
+        self.recycle(refused);
+    }
+}
+
+/// One of our links to one peer, as far as it decides how frames go.
+struct Way<'a> {
+    own: MacAddr,
+    peer: MacAddr,
+    train_max: usize,
+    mark: Option<MacAddr>,
+    link: &'a Link,
+}
+
+impl Way<'_> {
+    /// Full-size and GSO frames between the two `pt0`s, if this link carries them whole and none
+    /// would hold it for long.
+    fn goes_alone(&self, frame: &QueuedFrame) -> bool {
+        self.mark.is_some()
+            && frame.sent == 0
+            && frame.header.destination == self.peer
+            && frame.header.source == self.own
+            && largest_on_wire(frame) <= self.train_max
+            && !self.link.is_long(frame.buffer.len())
+            && (frame.offload.gso.is_some() || !fits_a_train(frame, self.train_max))
+    }
+
+    /// The next frame, if it goes alone; `Some(None)`: it goes by train. `None`: CoDel has
+    /// dropped all there was.
+    fn head_that_goes_alone(
+        &self,
+        queues: &mut FlowQueues,
+        with: &mut Surroundings<'_>,
+    ) -> Option<Option<QueuedFrame>> {
+        let Surroundings { pool, drops, .. } = with;
+        let flow = queues.select(with.now, with.codel, self.train_max, &mut |frame| {
+            drops.count(DropReason::Codel);
+            pool.give_back(frame.buffer);
+        })?;
+        if !self.goes_alone(queues.head(flow)) {
+            return Some(None);
+        }
+        let frame = queues.pop(flow);
+        queues.charge(flow, frame.buffer.len());
+        Some(Some(frame))
+    }
+
+    fn train(
+        &self,
+        peer: &mut Peer,
+        path_at: usize,
+        own_incarnation: u16,
+        with: &mut Surroundings<'_>,
+    ) -> Option<(Buffer, Filled)> {
+        let (acks, n) = take_acks(&mut peer.receipts, peer.node_id.incarnation(), with.now);
+        let path = &mut peer.paths[path_at];
+        let header = TrainHeader {
+            ack_now: path.flight.wants_ack(),
+            marker: false,
+            lane: 0,
+            link: self.link.id.0,
+            incarnation: own_incarnation,
+            train_sequence: peer.next_train,
+            link_sequence: path.flight.next_sequence(),
+        };
+        let mut buffer = with.pool.take(self.train_max);
+        let (to, from) = (path.remote_address, self.link.state.address);
+        let mut writer = TrainWriter::begin(&mut buffer, to, from, &header, &acks[..n]);
+        let empty_len = writer.len();
+        let goes_alone = |frame: &QueuedFrame| self.goes_alone(frame);
+        let filled = peer.aggregator.fill(
+            &mut peer.queues,
+            &mut writer,
+            self.train_max,
+            goes_alone,
+            with,
+        );
+        if writer.len() == empty_len {
+            // Headers that no train of this link has room for.
+            let flow = peer
+                .queues
+                .select(with.now, with.codel, self.train_max, &mut |_| {});
+            if let Some(flow) = flow {
+                with.pool.give_back(peer.queues.pop(flow).buffer);
+                with.drops.count(DropReason::TooLarge);
+            }
+            with.pool.give_back(buffer);
+            return None;
+        }
+        peer.next_train = peer.next_train.next();
+        path.flight.on_sent(buffer.len(), with.now);
+        Some((buffer, filled))
+    }
+}
+
+fn fits_a_train(frame: &QueuedFrame, train_max: usize) -> bool {
+    let overhead = HEADER_LEN + train::HEADER_LEN + ACK_OPTION_LEN + train::SUBFRAME_HEADER_LEN;
+    overhead + 2 + frame.payload().len() <= train_max
+}
+
+/// The acknowledgements that are owed, as many as ride on one train.
+fn take_acks(
+    receipts: &mut [Receipts],
+    incarnation: u16,
+    now: Instant,
+) -> ([Ack; ACKS_MAX], usize) {
+    let mut acks = [Ack::default(); ACKS_MAX];
+    let mut n = 0;
+    for receipts in receipts.iter_mut().filter(|r| r.has_news()).take(ACKS_MAX) {
+        if let Some(ack) = receipts.take(incarnation, now) {
+            acks[n] = ack;
+            n += 1;
+        }
+    }
+    (acks, n)
+}

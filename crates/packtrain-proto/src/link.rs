@@ -1,0 +1,210 @@
+//! A member link: its state, what stands in its local queue, and how fast that drains.
+//!
+//! The local queue is kept shallow, so that the queue stands in the engine where frames can meet
+//! and take turns: a millisecond at the measured rate. A queue that is never seen standing
+//! (a virtual wire, a link faster than the host) has no measured rate and a generous limit.
+
+use crate::config::{LinkId, LinkState};
+use crate::stats::{Drops, LinkSnapshot, Traffic};
+use crate::time::{Duration, Instant};
+
+/// What may stand below while no rate is known, bytes.
+const LIMIT_UNKNOWN: usize = 256 * 1024;
+const LIMIT_MAX: usize = 1 << 20;
+const QUEUE_TIME: Duration = Duration::from_millis(1);
+/// A rate is measured over at least this much busy time.
+const MEASURE: Duration = Duration::from_millis(2);
+const RATE_AGE_MAX: Duration = Duration::from_secs(10);
+
+/// How fast the local queue drains, seen while it stands.
+#[derive(Debug, Default)]
+struct Drain {
+    /// The fill, at the last telling, and when.
+    told: Option<(usize, Instant)>,
+    given: usize,
+    busy_bytes: u64,
+    busy_time: Duration,
+    rate_bps: Option<(u64, Instant)>,
+}
+
+impl Drain {
+    fn fill(&self) -> usize {
+        self.told.map_or(0, |(told, _)| told) + self.given
+    }
+
+    fn on_told(&mut self, queued: usize, now: Instant) {
+        let fill = self.fill();
+        if let Some((told, at)) = self.told
+            && told > 0
+            && queued > 0
+        {
+            // It stood all the time: what is gone was drained at the link's rate.
+            self.busy_bytes += fill.saturating_sub(queued) as u64;
+            self.busy_time += now.since(at);
+            if self.busy_time >= MEASURE {
+                let nanos = self.busy_time.as_nanos() as u64;
+                let sample = self.busy_bytes.saturating_mul(8_000_000_000) / nanos.max(1);
+                // One sample in four counts: bursts of the shaper's tokens average out.
+                let rate = match self.rate_bps {
+                    Some((rate, at)) if now.since(at) < RATE_AGE_MAX => (rate * 3 + sample) / 4,
+                    _ => sample,
+                };
+                self.rate_bps = Some((rate, now));
+                self.busy_bytes = 0;
+                self.busy_time = Duration::ZERO;
+            }
+        } else {
+            self.busy_bytes = 0;
+            self.busy_time = Duration::ZERO;
+        }
+        self.told = Some((queued, now));
+        self.given = 0;
+    }
+}
+
+#[derive(Debug)]
+pub struct Link {
+    pub id: LinkId,
+    pub state: LinkState,
+    drain: Drain,
+    pub tx: Traffic,
+    pub rx: Traffic,
+    pub drops: Drops,
+}
+
+impl Link {
+    pub fn new(id: LinkId, state: LinkState) -> Link {
+        Link {
+            id,
+            state,
+            drain: Drain::default(),
+            tx: Traffic::default(),
+            rx: Traffic::default(),
+            drops: Drops::default(),
+        }
+    }
+
+    /// Bytes of the largest frame that it carries, Ethernet header included.
+    pub fn frame_max(&self) -> usize {
+        usize::from(self.state.mtu) + crate::wire::ethernet::HEADER_LEN
+    }
+
+    pub fn has_room(&self) -> bool {
+        self.state.carrier && self.drain.fill() < self.queue_limit()
+    }
+
+    pub fn queue_limit(&self) -> usize {
+        let least = 3 * self.frame_max();
+        match self.drain.rate_bps {
+            Some((bps, _)) => {
+                let bytes = u128::from(bps / 8) * QUEUE_TIME.as_nanos() / 1_000_000_000;
+                (bytes as usize).clamp(least, LIMIT_MAX)
+            }
+            None => LIMIT_UNKNOWN.max(least),
+        }
+    }
+
+    /// Seen draining lately, bit/s.
+    pub fn drain_rate_bps(&self, now: Instant) -> Option<u64> {
+        let (bps, at) = self.drain.rate_bps?;
+        (now.since(at) < RATE_AGE_MAX).then_some(bps)
+    }
+
+    /// Whether a frame of `bytes` would block the link for longer than the queue may stand.
+    pub fn is_long(&self, bytes: usize) -> bool {
+        self.drain.rate_bps.is_some() && bytes > self.queue_limit()
+    }
+
+    pub fn on_given(&mut self, bytes: usize) {
+        self.drain.given += bytes;
+        self.tx.count(bytes);
+    }
+
+    pub fn on_told(&mut self, queued: usize, now: Instant) {
+        self.drain.on_told(queued, now);
+    }
+
+    pub fn snapshot(
+        &self,
+        in_flight_bytes: usize,
+        acked_bps: Option<(u64, Instant)>,
+        now: Instant,
+    ) -> LinkSnapshot {
+        let measured = self.drain.rate_bps.or(acked_bps);
+        LinkSnapshot {
+            id: self.id,
+            address: self.state.address,
+            mtu: self.state.mtu,
+            carrier: self.state.carrier,
+            rate_bps: measured.map(|(bps, _)| bps).or(self.state.rate_bps),
+            rate_age: measured.map(|(_, at)| now.since(at)),
+            local_queue_bytes: self.drain.fill() as u64,
+            local_queue_age: self.drain.told.map(|(_, at)| now.since(at)),
+            in_flight_bytes: in_flight_bytes as u64,
+            tx: self.tx,
+            rx: self.rx,
+            drops: self.drops.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::ethernet::MacAddr;
+
+    fn link() -> Link {
+        let state = LinkState {
+            address: MacAddr([2; 6]),
+            mark: None,
+            mtu: 1500,
+            carrier: true,
+            rate_bps: None,
+        };
+        Link::new(LinkId(0), state)
+    }
+
+    #[test]
+    fn a_standing_queue_shows_its_rate_and_is_then_kept_to_a_millisecond() {
+        let mut link = link();
+        let mut now = Instant::ZERO;
+        let mut queued = 0usize;
+        // 100 Mbit/s: 12,500 bytes a millisecond.
+        for _ in 0..40 {
+            while link.has_room() {
+                link.on_given(1514);
+                queued += 1514;
+            }
+            now += Duration::from_micros(200);
+            queued = queued.saturating_sub(2500);
+            link.on_told(queued, now);
+        }
+        let bps = link.drain_rate_bps(now).unwrap();
+        assert!((99_000_000..101_000_000).contains(&bps), "{bps}");
+        assert!(
+            (12_300..12_700).contains(&link.queue_limit()),
+            "{}",
+            link.queue_limit()
+        );
+        assert!(link.is_long(64_000) && !link.is_long(9_000));
+    }
+
+    #[test]
+    fn a_queue_that_is_never_seen_standing_has_no_rate() {
+        let mut link = link();
+        for i in 0..100 {
+            link.on_given(60_000);
+            link.on_told(0, Instant::ZERO + Duration::from_micros(i));
+        }
+        assert_eq!(link.drain_rate_bps(Instant::ZERO), None);
+        assert!(!link.is_long(64_000));
+    }
+
+    #[test]
+    fn without_carrier_there_is_no_room() {
+        let mut link = link();
+        assert!(link.has_room());
+        link.state.carrier = false;
+        assert!(!link.has_room());
+    }
+}

@@ -1,0 +1,332 @@
+//! Nodes with packtrain that were heard, and everything kept for each: its links, what waits
+//! for it, what is in flight to it, the order of what comes from it.
+//!
+//! Bounded; a flood of strangers displaces strangers, never a peer that is up.
+
+use std::collections::HashMap;
+
+use crate::aggregator::Aggregator;
+use crate::config::{Limits, LinkId, NodeId};
+use crate::mac_map::{MacHashBuilder, MacMap};
+use crate::queue::drr::FlowQueues;
+use crate::reassembly::Reassembly;
+use crate::time::Instant;
+use crate::trunk::flight::Flight;
+use crate::trunk::receipts::Receipts;
+use crate::trunk::resequencer::Resequencer;
+use crate::wire::ethernet::{self, MacAddr};
+use crate::wire::hello::{Hello, LinkRecord};
+use crate::wire::sequence::Sequence;
+
+/// One of our links to one of the peer's.
+#[derive(Debug)]
+pub struct Path {
+    pub link: LinkId,
+    pub remote_link: LinkId,
+    pub remote_address: MacAddr,
+    pub remote_mtu: u16,
+    pub remote_carrier: bool,
+    pub flight: Flight,
+    pub last_heard: Instant,
+}
+
+impl Path {
+    /// Bytes of the largest train, outer header included, over our link of `frame_max`.
+    pub fn train_max(&self, frame_max: usize) -> usize {
+        frame_max.min(usize::from(self.remote_mtu) + ethernet::HEADER_LEN)
+    }
+}
+
+#[derive(Debug)]
+pub struct Peer {
+    pub node_id: NodeId,
+    /// Its `pt0`'s.
+    pub address: MacAddr,
+    pub capabilities: u32,
+    pub mtu: u16,
+    pub software: String,
+    /// It hears us: trains may go.
+    pub up: bool,
+    pub last_heard: Instant,
+    /// When it last said that it hears us.
+    pub last_confirmed: Instant,
+    /// What tells one of our states for it from an earlier one, and its for us.
+    pub epoch: u8,
+    pub remote_epoch: Option<u8>,
+    /// Its links, as it says.
+    pub links: Vec<LinkRecord>,
+    pub paths: Vec<Path>,
+    pub receipts: Vec<Receipts>,
+    /// It stands in the list of peers to acknowledge.
+    pub ack_listed: bool,
+    pub queues: FlowQueues,
+    pub aggregator: Aggregator,
+    pub next_train: Sequence,
+    pub resequencer: Resequencer,
+    pub reassembly: Reassembly,
+}
+
+impl Peer {
+    fn new(hello: &Hello, epoch: u8, limits: &Limits, now: Instant) -> Peer {
+        Peer {
+            node_id: hello.node_id,
+            address: hello.address,
+            capabilities: hello.capabilities,
+            mtu: hello.mtu,
+            software: hello.software.clone(),
+            up: false,
+            last_heard: now,
+            last_confirmed: now,
+            epoch,
+            remote_epoch: None,
+            links: hello.links.clone(),
+            paths: Vec::new(),
+            receipts: Vec::new(),
+            ack_listed: false,
+            queues: FlowQueues::new(limits.quantum),
+            aggregator: Aggregator::default(),
+            next_train: Sequence::FIRST,
+            resequencer: Resequencer::new(
+                limits.resequencer_bytes_max,
+                limits.resequencer_wait_max,
+            ),
+            reassembly: Reassembly::new(limits.reassembly_bytes_max, limits.reassembly_age_max),
+        }
+    }
+
+    pub fn path(&self, link: LinkId) -> Option<&Path> {
+        self.paths.iter().find(|path| path.link == link)
+    }
+
+    pub fn path_mut(&mut self, link: LinkId) -> Option<&mut Path> {
+        self.paths.iter_mut().find(|path| path.link == link)
+    }
+
+    /// Takes in what a hello says, heard on `link` from the peer's link `record`.
+    pub fn update(&mut self, hello: &Hello, link: LinkId, record: &LinkRecord, now: Instant) {
+        self.address = hello.address;
+        self.capabilities = hello.capabilities;
+        self.mtu = hello.mtu;
+        self.last_heard = now;
+        if self.software != hello.software {
+            self.software.clone_from(&hello.software);
+        }
+        self.links.clone_from(&hello.links);
+        match self.paths.iter_mut().find(|path| path.link == link) {
+            // One path a link of ours: the one that stands, while it stands.
+            Some(path) if path.remote_link == record.link => {
+                path.last_heard = now;
+            }
+            Some(_) => {}
+            None => self.paths.push(Path {
+                link,
+                remote_link: record.link,
+                remote_address: record.address,
+                remote_mtu: record.mtu,
+                remote_carrier: record.carrier,
+                flight: Flight::new(usize::from(record.mtu) + ethernet::HEADER_LEN),
+                last_heard: now,
+            }),
+        }
+        for path in &mut self.paths {
+            if let Some(record) = hello.links.iter().find(|r| r.link == path.remote_link) {
+                path.remote_address = record.address;
+                path.remote_mtu = record.mtu;
+                path.remote_carrier = record.carrier;
+            }
+        }
+    }
+
+    /// The peer began anew what it keeps for us.
+    pub fn restart_reception(&mut self, limits: &Limits) {
+        self.resequencer =
+            Resequencer::new(limits.resequencer_bytes_max, limits.resequencer_wait_max);
+        self.receipts.clear();
+    }
+
+    pub fn receipts_of(&mut self, remote_link: u8) -> &mut Receipts {
+        let at = match self.receipts.iter().position(|r| r.link == remote_link) {
+            Some(at) => at,
+            None => {
+                self.receipts.push(Receipts::new(remote_link));
+                self.receipts.len() - 1
+            }
+        };
+        &mut self.receipts[at]
+    }
+}
+
+/// Whose an outer source address is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner {
+    pub slot: usize,
+    pub remote_link: LinkId,
+}
+
+#[derive(Debug)]
+pub struct PeerTable {
+    slots: Vec<Option<Box<Peer>>>,
+    by_node: HashMap<NodeId, usize>,
+    by_address: MacMap<usize>,
+    by_link: MacMap<Owner>,
+    by_mark: MacMap<Owner>,
+    peers_max: usize,
+}
+
+impl PeerTable {
+    pub fn new(peers_max: usize, seed: u64) -> PeerTable {
+        let hash = MacHashBuilder::new(seed);
+        PeerTable {
+            slots: Vec::new(),
+            by_node: HashMap::new(),
+            by_address: MacMap::with_hasher(hash),
+            by_link: MacMap::with_hasher(hash),
+            by_mark: MacMap::with_hasher(hash),
+            peers_max,
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.by_node.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.by_node.is_empty()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &Peer)> + '_ {
+        self.slots
+            .iter()
+            .enumerate()
+            .filter_map(|(slot, peer)| Some((slot, peer.as_deref()?)))
+    }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (usize, &mut Peer)> + '_ {
+        let slots = self.slots.iter_mut().enumerate();
+        slots.filter_map(|(slot, peer)| Some((slot, peer.as_deref_mut()?)))
+    }
+
+    pub fn get(&self, slot: usize) -> Option<&Peer> {
+        self.slots.get(slot)?.as_deref()
+    }
+
+    pub fn get_mut(&mut self, slot: usize) -> Option<&mut Peer> {
+        self.slots.get_mut(slot)?.as_deref_mut()
+    }
+
+    pub fn slot_of_node(&self, node_id: NodeId) -> Option<usize> {
+        self.by_node.get(&node_id).copied()
+    }
+
+    /// The peer whose `pt0` has this address, if it is up.
+    pub fn slot_of_address(&self, address: MacAddr) -> Option<usize> {
+        let slot = *self.by_address.get(&address)?;
+        self.get(slot)?.up.then_some(slot)
+    }
+
+    /// Whether a node with packtrain, up or not, has this as its `pt0`'s address.
+    pub fn is_peer_address(&self, address: MacAddr) -> bool {
+        self.by_address.contains_key(&address)
+    }
+
+    pub fn owner_of_link(&self, address: MacAddr) -> Option<Owner> {
+        self.by_link.get(&address).copied()
+    }
+
+    pub fn owner_of_mark(&self, mark: MacAddr) -> Option<Owner> {
+        self.by_mark.get(&mark).copied()
+    }
+
+    pub fn marks(&self) -> impl Iterator<Item = MacAddr> + '_ {
+        self.by_mark.keys().copied()
+    }
+
+    /// Who makes room when the table is full: the stranger that was silent longest.
+    pub fn stranger_to_evict(&self) -> Option<usize> {
+        if self.len() < self.peers_max {
+            return None;
+        }
+        let strangers = self.iter().filter(|(_, peer)| !peer.up);
+        strangers
+            .min_by_key(|(_, peer)| peer.last_heard)
+            .map(|(slot, _)| slot)
+    }
+
+    /// A new peer, not up yet; its slot. `None`: the table is full.
+    pub fn insert(
+        &mut self,
+        hello: &Hello,
+        epoch: u8,
+        limits: &Limits,
+        now: Instant,
+    ) -> Option<usize> {
+        debug_assert!(!self.by_node.contains_key(&hello.node_id));
+        if self.len() >= self.peers_max {
+            return None;
+        }
+        let slot = self
+            .slots
+            .iter()
+            .position(Option::is_none)
+            .unwrap_or_else(|| {
+                self.slots.push(None);
+                self.slots.len() - 1
+            });
+        self.slots[slot] = Some(Box::new(Peer::new(hello, epoch, limits, now)));
+        self.by_node.insert(hello.node_id, slot);
+        Some(slot)
+    }
+
+    /// Makes the addresses that the peer names lead to it; says whether the set of marks changed.
+    pub fn index(&mut self, slot: usize) -> bool {
+        let Some(peer) = self.slots[slot].as_deref() else {
+            return false;
+        };
+        let before: Vec<MacAddr> = self.marks_of(slot);
+        let changed = before.len() != peer.links.iter().filter(|l| l.mark.is_some()).count()
+            || peer
+                .links
+                .iter()
+                .any(|l| l.mark.is_some_and(|m| !before.contains(&m)));
+        if changed
+            || self.by_address.get(&peer.address) != Some(&slot)
+            || peer
+                .links
+                .iter()
+                .any(|l| !self.by_link.contains_key(&l.address))
+        {
+            self.unindex(slot);
+            let peer = self.slots[slot].as_deref().expect("looked at above");
+            self.by_address.insert(peer.address, slot);
+            for link in &peer.links {
+                let owner = Owner {
+                    slot,
+                    remote_link: link.link,
+                };
+                self.by_link.insert(link.address, owner);
+                if let Some(mark) = link.mark {
+                    self.by_mark.insert(mark, owner);
+                }
+            }
+        }
+        changed
+    }
+
+    fn marks_of(&self, slot: usize) -> Vec<MacAddr> {
+        let of_slot = self.by_mark.iter().filter(|(_, owner)| owner.slot == slot);
+        of_slot.map(|(&mark, _)| mark).collect()
+    }
+
+    fn unindex(&mut self, slot: usize) {
+        self.by_address.retain(|_, s| *s != slot);
+        self.by_link.retain(|_, owner| owner.slot != slot);
+        self.by_mark.retain(|_, owner| owner.slot != slot);
+    }
+
+    pub fn remove(&mut self, slot: usize) -> Option<Box<Peer>> {
+        let peer = self.slots.get_mut(slot)?.take()?;
+        self.by_node.remove(&peer.node_id);
+        self.unindex(slot);
+        Some(peer)
+    }
+}

@@ -1,0 +1,392 @@
+//! Flow queues under deficit round robin: each flow gets the same bytes, new flows go first.
+//!
+//! M. Shreedhar and G. Varghese, *Efficient fair queuing using deficit round robin* (1996), in the
+//! form of FQ-CoDel (RFC 8290): a list of new and one of old flows, CoDel at the head of each.
+//! Unlike there, a flow's head may leave in pieces: the deficit is charged for each piece.
+//!
+//! Invariants: a flow is on exactly one list while it has frames, and for one turn after (RFC 8290
+//! section 4.2: a new flow that empties moves to the old list, else it would always be new); a
+//! bucket names a flow exactly while that flow is on a list.
+
+use std::collections::VecDeque;
+
+use crate::buffer::Buffer;
+use crate::offload::Offload;
+use crate::queue::codel::{Codel, CodelParams};
+use crate::time::Instant;
+use crate::wire::ethernet::{self, Header};
+
+const BUCKETS: usize = 4096;
+const NONE: u16 = u16::MAX;
+
+/// A frame that waits.
+#[derive(Debug)]
+pub struct QueuedFrame {
+    pub buffer: Buffer,
+    pub header: Header,
+    pub offload: Offload,
+    pub enqueued: Instant,
+    /// Payload bytes that already left in pieces.
+    pub sent: usize,
+    /// The id of those pieces.
+    pub piece_id: u16,
+}
+
+impl QueuedFrame {
+    pub fn payload(&self) -> &[u8] {
+        &self.buffer[ethernet::HEADER_LEN..]
+    }
+}
+
+/// A flow that [`FlowQueues::select`] chose, valid until the next change of the queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowId(u16);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum List {
+    New,
+    Old,
+}
+
+#[derive(Debug)]
+struct Flow {
+    frames: VecDeque<QueuedFrame>,
+    bytes: usize,
+    deficit: isize,
+    codel: Codel,
+    bucket: u16,
+    list: List,
+}
+
+/// All flows towards one destination.
+#[derive(Debug)]
+pub struct FlowQueues {
+    buckets: Box<[u16]>,
+    flows: Vec<Flow>,
+    free: Vec<u16>,
+    new: VecDeque<u16>,
+    old: VecDeque<u16>,
+    quantum: isize,
+    frames: usize,
+    bytes: usize,
+}
+
+impl FlowQueues {
+    /// `quantum`: bytes a flow may send in its turn.
+    pub fn new(quantum: usize) -> FlowQueues {
+        FlowQueues {
+            buckets: vec![NONE; BUCKETS].into_boxed_slice(),
+            flows: Vec::new(),
+            free: Vec::new(),
+            new: VecDeque::new(),
+            old: VecDeque::new(),
+            quantum: quantum as isize,
+            frames: 0,
+            bytes: 0,
+        }
+    }
+
+    pub fn frames(&self) -> usize {
+        self.frames
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.frames == 0
+    }
+
+    /// Flows that are on a list.
+    pub fn flows(&self) -> usize {
+        self.new.len() + self.old.len()
+    }
+
+    pub fn push(&mut self, flow_hash: u32, frame: QueuedFrame) {
+        let bucket = flow_hash as usize % BUCKETS;
+        let id = match self.buckets[bucket] {
+            NONE => self.open_flow(bucket),
+            id => id,
+        };
+        let flow = &mut self.flows[usize::from(id)];
+        self.frames += 1;
+        self.bytes += frame.buffer.len();
+        flow.bytes += frame.buffer.len();
+        flow.frames.push_back(frame);
+    }
+
+    fn open_flow(&mut self, bucket: usize) -> u16 {
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.flows.push(Flow {
+                frames: VecDeque::new(),
+                bytes: 0,
+                deficit: 0,
+                codel: Codel::default(),
+                bucket: 0,
+                list: List::New,
+            });
+            (self.flows.len() - 1) as u16
+        });
+        let flow = &mut self.flows[usize::from(id)];
+        flow.deficit = self.quantum;
+        flow.codel = Codel::default();
+        flow.bucket = bucket as u16;
+        flow.list = List::New;
+        self.buckets[bucket] = id;
+        self.new.push_back(id);
+        id
+    }
+
+    /// The flow whose head is to go next. Heads that CoDel gives up on the way go to `dropped`;
+    /// a head of which a piece has left already is never dropped.
+    pub fn select(
+        &mut self,
+        now: Instant,
+        params: &CodelParams,
+        mtu: usize,
+        dropped: &mut impl FnMut(QueuedFrame),
+    ) -> Option<FlowId> {
+        loop {
+            let (id, list) = match (self.new.front(), self.old.front()) {
+                (Some(&id), _) => (id, List::New),
+                (None, Some(&id)) => (id, List::Old),
+                (None, None) => return None,
+            };
+            let flow = &mut self.flows[usize::from(id)];
+            if flow.deficit <= 0 {
+                flow.deficit += self.quantum;
+                self.rotate(id, list);
+                continue;
+            }
+            let Some(head) = flow.frames.front() else {
+                self.retire(id, list);
+                continue;
+            };
+            let sojourn = now.since(head.enqueued);
+            let left = flow.bytes - head.buffer.len();
+            if head.sent == 0 && flow.codel.should_drop(sojourn, left, mtu, now, params) {
+                dropped(self.pop(FlowId(id)));
+                continue;
+            }
+            return Some(FlowId(id));
+        }
+    }
+
+    /// To the end of the old list, from the front of `list`.
+    fn rotate(&mut self, id: u16, list: List) {
+        match list {
+            List::New => self.new.pop_front(),
+            List::Old => self.old.pop_front(),
+        };
+        self.flows[usize::from(id)].list = List::Old;
+        self.old.push_back(id);
+    }
+
+    /// An empty flow at the front of `list`: one more turn if it was new and others wait, else out.
+    fn retire(&mut self, id: u16, list: List) {
+        if list == List::New && !self.old.is_empty() {
+            self.rotate(id, list);
+            return;
+        }
+        match list {
+            List::New => self.new.pop_front(),
+            List::Old => self.old.pop_front(),
+        };
+        self.buckets[usize::from(self.flows[usize::from(id)].bucket)] = NONE;
+        self.free.push(id);
+    }
+
+    pub fn head(&mut self, flow: FlowId) -> &mut QueuedFrame {
+        self.flows[usize::from(flow.0)]
+            .frames
+            .front_mut()
+            .expect("a selected flow has a head")
+    }
+
+    /// Bytes of this flow that left.
+    pub fn charge(&mut self, flow: FlowId, bytes: usize) {
+        self.flows[usize::from(flow.0)].deficit -= bytes as isize;
+    }
+
+    /// Takes the head out.
+    pub fn pop(&mut self, flow: FlowId) -> QueuedFrame {
+        let flow = &mut self.flows[usize::from(flow.0)];
+        let frame = flow.frames.pop_front().expect("a selected flow has a head");
+        flow.bytes -= frame.buffer.len();
+        self.bytes -= frame.buffer.len();
+        self.frames -= 1;
+        frame
+    }
+
+    /// Takes the oldest frame out of the flow that holds the most bytes, and of which no piece has
+    /// left. `None` when there is no such frame.
+    pub fn pop_from_fattest(&mut self) -> Option<QueuedFrame> {
+        let droppable = |flow: &Flow| usize::from(flow.frames.front().is_some_and(|f| f.sent > 0));
+        let flow = self
+            .new
+            .iter()
+            .chain(&self.old)
+            .map(|&id| usize::from(id))
+            .filter(|&id| self.flows[id].frames.len() > droppable(&self.flows[id]))
+            .max_by_key(|&id| self.flows[id].bytes)?;
+        let flow = &mut self.flows[flow];
+        let frame = flow
+            .frames
+            .remove(droppable(flow))
+            .expect("filtered for it");
+        flow.bytes -= frame.buffer.len();
+        self.bytes -= frame.buffer.len();
+        self.frames -= 1;
+        Some(frame)
+    }
+
+    /// Takes everything out, flow by flow, each in its order.
+    pub fn drain(&mut self) -> impl Iterator<Item = QueuedFrame> + '_ {
+        self.buckets.fill(NONE);
+        self.frames = 0;
+        self.bytes = 0;
+        let ids = self.new.drain(..).chain(self.old.drain(..));
+        let flows = &mut self.flows;
+        let free = &mut self.free;
+        let mut all = Vec::new();
+        for id in ids {
+            let flow = &mut flows[usize::from(id)];
+            flow.bytes = 0;
+            all.extend(flow.frames.drain(..));
+            free.push(id);
+        }
+        all.into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Duration;
+    use crate::wire::ethernet::MacAddr;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    const PARAMS: CodelParams = CodelParams {
+        target: Duration::from_millis(5),
+        interval: Duration::from_millis(100),
+    };
+
+    fn frame(len: usize, mark: u8) -> QueuedFrame {
+        let mut buffer = Buffer::with_capacity(len);
+        buffer.set_len(len);
+        buffer[len - 1] = mark;
+        QueuedFrame {
+            buffer,
+            header: Header {
+                destination: MacAddr::BROADCAST,
+                source: MacAddr::BROADCAST,
+                ether_type: 0x800,
+            },
+            offload: Offload::NONE,
+            enqueued: Instant::ZERO,
+            sent: 0,
+            piece_id: 0,
+        }
+    }
+
+    fn next(queues: &mut FlowQueues) -> Option<QueuedFrame> {
+        let flow = queues.select(Instant::ZERO, &PARAMS, 1514, &mut |_| panic!("no drop"))?;
+        let frame = queues.pop(flow);
+        queues.charge(flow, frame.buffer.len());
+        Some(frame)
+    }
+
+    #[test]
+    fn two_busy_flows_share_by_bytes_whatever_their_frame_sizes() {
+        let mut queues = FlowQueues::new(1514);
+        for _ in 0..1000 {
+            queues.push(1, frame(1514, 1));
+            queues.push(2, frame(100, 2));
+        }
+        let mut bytes = HashMap::new();
+        for _ in 0..600 {
+            let frame = next(&mut queues).unwrap();
+            *bytes.entry(*frame.buffer.last().unwrap()).or_insert(0usize) += frame.buffer.len();
+        }
+        let (large, small) = (bytes[&1] as f64, bytes[&2] as f64);
+        assert!((large / small - 1.0).abs() < 0.06, "{bytes:?}");
+    }
+
+    #[test]
+    fn a_new_flow_does_not_wait_behind_a_standing_one() {
+        let mut queues = FlowQueues::new(1514);
+        for _ in 0..100 {
+            queues.push(1, frame(1514, 1));
+        }
+        for _ in 0..10 {
+            next(&mut queues);
+        }
+        queues.push(2, frame(64, 2));
+        assert_eq!(*next(&mut queues).unwrap().buffer.last().unwrap(), 2);
+    }
+
+    #[test]
+    fn a_flow_that_pops_up_again_and_again_cannot_starve_the_old_ones() {
+        let mut queues = FlowQueues::new(300);
+        for _ in 0..1000 {
+            queues.push(1, frame(100, 1));
+        }
+        let mut served = 0;
+        for _ in 0..1000 {
+            queues.push(2, frame(300, 2));
+            served += usize::from(*next(&mut queues).unwrap().buffer.last().unwrap() == 1);
+        }
+        assert!(served >= 300, "the old flow got {served} of 1000 turns");
+    }
+
+    #[test]
+    fn what_is_dropped_for_room_comes_from_the_fattest_flow_and_never_from_begun_frames() {
+        let mut queues = FlowQueues::new(1514);
+        queues.push(1, frame(60_000, 1));
+        queues.push(2, frame(1000, 2));
+        let flow = queues
+            .select(Instant::ZERO, &PARAMS, 1514, &mut |_| {})
+            .unwrap();
+        queues.head(flow).sent = 100;
+        assert_eq!(
+            *queues.pop_from_fattest().unwrap().buffer.last().unwrap(),
+            2
+        );
+        assert!(queues.pop_from_fattest().is_none());
+        assert_eq!((queues.frames(), queues.bytes()), (1, 60_000));
+    }
+
+    proptest! {
+        /// Against the obvious: a queue a flow; the order inside each flow is what counts.
+        #[test]
+        fn each_flow_keeps_its_order_and_nothing_is_lost(
+            steps in proptest::collection::vec((0u32..6, 60usize..3000, any::<bool>()), 1..400)
+        ) {
+            let mut queues = FlowQueues::new(1514);
+            let mut model: HashMap<u32, VecDeque<usize>> = HashMap::new();
+            let mut waiting = 0;
+            let check = |frame: QueuedFrame, model: &mut HashMap<u32, VecDeque<usize>>| {
+                let flow = u32::from(*frame.buffer.last().unwrap());
+                model.get_mut(&flow).unwrap().pop_front() == Some(frame.buffer.len())
+            };
+            for (flow, len, take) in steps {
+                queues.push(flow, frame(len, flow as u8));
+                model.entry(flow).or_default().push_back(len);
+                waiting += 1;
+                if take {
+                    prop_assert!(check(next(&mut queues).unwrap(), &mut model));
+                    waiting -= 1;
+                }
+                prop_assert_eq!(queues.frames(), waiting);
+                prop_assert_eq!(queues.bytes(), model.values().flatten().sum::<usize>());
+            }
+            while let Some(frame) = next(&mut queues) {
+                prop_assert!(check(frame, &mut model));
+            }
+            prop_assert!(model.values().all(VecDeque::is_empty));
+            prop_assert_eq!(queues.flows(), 0);
+        }
+    }
+}

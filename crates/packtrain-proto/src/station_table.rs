@@ -1,0 +1,168 @@
+//! Where stations are: behind a peer's `pt0`, or plainly on a link, as a switch learns it.
+//!
+//! A full table learns nothing new and loses nothing: frames for unknown stations go plain on the
+//! home link, where every station hears them.
+
+use crate::config::{LinkId, NodeId};
+use crate::mac_map::{MacHashBuilder, MacMap};
+use crate::time::{Duration, Instant};
+use crate::wire::ethernet::MacAddr;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Behind the `pt0` of this node.
+    Peer(NodeId),
+    /// On this link, without packtrain.
+    Plain(LinkId),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Station {
+    place: Place,
+    last_heard: Instant,
+}
+
+#[derive(Debug)]
+pub struct StationTable {
+    stations: MacMap<Station>,
+    stations_max: usize,
+    age_max: Duration,
+}
+
+impl StationTable {
+    pub fn new(stations_max: usize, age_max: Duration, seed: u64) -> StationTable {
+        StationTable {
+            stations: MacMap::with_hasher(MacHashBuilder::new(seed)),
+            stations_max,
+            age_max,
+        }
+    }
+
+    pub fn learn(&mut self, address: MacAddr, place: Place, now: Instant) {
+        if address.is_group() || address.is_zero() {
+            return;
+        }
+        if let Some(station) = self.stations.get_mut(&address) {
+            // What a peer says of itself holds against what is overheard: its group frames pass
+            // by plainly, too.
+            let overheard = matches!((station.place, place), (Place::Peer(_), Place::Plain(_)))
+                && now.since(station.last_heard) < self.age_max;
+            if !overheard {
+                *station = Station {
+                    place,
+                    last_heard: now,
+                };
+            }
+        } else if self.stations.len() < self.stations_max {
+            self.stations.insert(
+                address,
+                Station {
+                    place,
+                    last_heard: now,
+                },
+            );
+        }
+    }
+
+    pub fn find(&self, address: MacAddr) -> Option<Place> {
+        self.stations.get(&address).map(|station| station.place)
+    }
+
+    pub fn forget_node(&mut self, node_id: NodeId) {
+        self.stations
+            .retain(|_, station| station.place != Place::Peer(node_id));
+    }
+
+    pub fn forget_link(&mut self, link: LinkId) {
+        self.stations
+            .retain(|_, station| station.place != Place::Plain(link));
+    }
+
+    pub fn expire(&mut self, now: Instant) {
+        let age_max = self.age_max;
+        self.stations
+            .retain(|_, station| now.since(station.last_heard) < age_max);
+    }
+
+    /// Stations without packtrain.
+    pub fn plain(&self) -> impl Iterator<Item = (MacAddr, LinkId, Instant)> + '_ {
+        self.stations
+            .iter()
+            .filter_map(|(&address, station)| match station.place {
+                Place::Plain(link) => Some((address, link, station.last_heard)),
+                Place::Peer(_) => None,
+            })
+    }
+}
+
+/// Stations behind our own `pt0` (it stands in a bridge): what hellos tell the peers.
+#[derive(Debug)]
+pub struct StationsBehind {
+    stations: MacMap<Instant>,
+    stations_max: usize,
+    age_max: Duration,
+}
+
+impl StationsBehind {
+    pub fn new(stations_max: usize, age_max: Duration, seed: u64) -> StationsBehind {
+        let stations = MacMap::with_hasher(MacHashBuilder::new(seed));
+        StationsBehind {
+            stations,
+            stations_max,
+            age_max,
+        }
+    }
+
+    /// Says whether it is a new one.
+    pub fn learn(&mut self, address: MacAddr, now: Instant) -> bool {
+        if let Some(heard) = self.stations.get_mut(&address) {
+            *heard = now;
+            return false;
+        }
+        let room = self.stations.len() < self.stations_max;
+        if room {
+            self.stations.insert(address, now);
+        }
+        room
+    }
+
+    pub fn expire(&mut self, now: Instant) {
+        let age_max = self.age_max;
+        self.stations.retain(|_, heard| now.since(*heard) < age_max);
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = MacAddr> + '_ {
+        self.stations.keys().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_of_strangers_displaces_nobody() {
+        let mut table = StationTable::new(2, Duration::from_secs(300), 7);
+        let mac = |n| MacAddr([2, 0, 0, 0, 0, n]);
+        let plain = Place::Plain(LinkId(0));
+        for n in 0..100 {
+            table.learn(mac(n), plain, Instant::ZERO);
+        }
+        assert_eq!(table.find(mac(0)), Some(plain));
+        assert_eq!(table.find(mac(2)), None);
+        table.expire(Instant::ZERO + Duration::from_secs(300));
+        table.learn(mac(2), plain, Instant::ZERO);
+        assert_eq!(table.find(mac(2)), Some(plain));
+    }
+
+    #[test]
+    fn what_a_peer_sent_is_behind_it_though_its_group_frames_pass_by_plainly() {
+        let mut table = StationTable::new(8, Duration::from_secs(300), 7);
+        let mac = MacAddr([2; 6]);
+        table.learn(mac, Place::Peer(NodeId(5)), Instant::ZERO);
+        table.learn(mac, Place::Plain(LinkId(0)), Instant::ZERO);
+        assert_eq!(table.find(mac), Some(Place::Peer(NodeId(5))));
+        table.forget_node(NodeId(5));
+        assert_eq!(table.find(mac), None);
+    }
+}

@@ -1,0 +1,153 @@
+//! What arrived over one link of a peer, and when to say so.
+//!
+//! An acknowledgement rides on whatever train goes the other way; it goes alone when none does
+//! within [`ACK_DELAY_MAX`], after [`ACK_TRAINS_MAX`] trains, or when the sender asks.
+
+use crate::time::{Duration, Instant};
+use crate::wire::sequence::Sequence;
+use crate::wire::train::Ack;
+
+pub const ACK_DELAY_MAX: Duration = Duration::from_millis(1);
+pub const ACK_TRAINS_MAX: u32 = 16;
+
+/// Link sequences received, the last 65 of them by name.
+#[derive(Clone, Debug)]
+pub struct Receipts {
+    /// The peer's number of its link.
+    pub link: u8,
+    newest: Option<Sequence>,
+    newest_at: Instant,
+    bitmap: u64,
+    unacknowledged: u32,
+    /// When the first of those arrived.
+    since: Instant,
+    asked: bool,
+}
+
+impl Receipts {
+    pub fn new(link: u8) -> Receipts {
+        Receipts {
+            link,
+            newest: None,
+            newest_at: Instant::ZERO,
+            bitmap: 0,
+            unacknowledged: 0,
+            since: Instant::ZERO,
+            asked: false,
+        }
+    }
+
+    pub fn on_train(&mut self, sequence: Sequence, ack_now: bool, now: Instant) {
+        match self.newest {
+            Some(newest) if !sequence.is_newer_than(newest) => {
+                let behind = newest.distance_from(sequence);
+                if (1..=64).contains(&behind) {
+                    self.bitmap |= 1 << (behind - 1);
+                }
+            }
+            newest => {
+                let ahead = newest
+                    .map_or(65, |n| sequence.distance_from(n))
+                    .unsigned_abs();
+                // The old newest becomes one of the older ones.
+                self.bitmap = match ahead {
+                    1..=63 => self.bitmap << ahead | 1 << (ahead - 1),
+                    64 => 1 << 63,
+                    _ => 0,
+                };
+                self.newest = Some(sequence);
+                self.newest_at = now;
+            }
+        }
+        if self.unacknowledged == 0 {
+            self.since = now;
+        }
+        self.unacknowledged += 1;
+        self.asked |= ack_now;
+    }
+
+    pub fn has_news(&self) -> bool {
+        self.unacknowledged > 0
+    }
+
+    /// When an acknowledgement is to go alone at the latest.
+    pub fn due(&self) -> Option<Instant> {
+        match self.unacknowledged {
+            0 => None,
+            n if n >= ACK_TRAINS_MAX || self.asked => Some(Instant::ZERO),
+            _ => Some(self.since + ACK_DELAY_MAX),
+        }
+    }
+
+    /// The acknowledgement to send now; what it says counts as said.
+    pub fn take(&mut self, incarnation: u16, now: Instant) -> Option<Ack> {
+        let newest = self.newest?;
+        self.unacknowledged = 0;
+        self.asked = false;
+        let delay = now.since(self.newest_at).as_nanos();
+        Some(Ack {
+            link: self.link,
+            incarnation,
+            delay_nanos: u32::try_from(delay).unwrap_or(u32::MAX),
+            newest,
+            bitmap: self.bitmap,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashSet;
+
+    proptest! {
+        #[test]
+        fn the_bitmap_says_what_a_set_of_all_arrivals_says(
+            start in any::<u32>(),
+            steps in proptest::collection::vec(-70i32..80, 1..200)
+        ) {
+            let mut receipts = Receipts::new(0);
+            let mut seen = HashSet::new();
+            let mut newest = Sequence(start);
+            receipts.on_train(newest, false, Instant::ZERO);
+            seen.insert(newest);
+            for step in steps {
+                let sequence = Sequence(newest.0.wrapping_add_signed(step));
+                receipts.on_train(sequence, false, Instant::ZERO);
+                seen.insert(sequence);
+                if sequence.is_newer_than(newest) {
+                    newest = sequence;
+                }
+                let ack = receipts.clone().take(0, Instant::ZERO).unwrap();
+                prop_assert_eq!(ack.newest, newest);
+                for i in 0..64 {
+                    prop_assert_eq!(
+                        ack.bitmap >> i & 1 == 1,
+                        seen.contains(&newest.minus(1 + i)),
+                        "{} before {:?}", 1 + i, newest
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn it_goes_alone_after_a_millisecond_sixteen_trains_or_when_asked() {
+        let at = |micros| Instant::ZERO + Duration::from_micros(micros);
+        let mut receipts = Receipts::new(0);
+        assert_eq!(receipts.due(), None);
+        receipts.on_train(Sequence(1), false, at(10));
+        receipts.on_train(Sequence(2), false, at(500));
+        assert_eq!(receipts.due(), Some(at(1010)));
+        receipts.on_train(Sequence(3), true, at(600));
+        assert_eq!(receipts.due(), Some(Instant::ZERO));
+        assert_eq!(receipts.take(0, at(700)).unwrap().delay_nanos, 100_000);
+        assert_eq!(receipts.due(), None);
+        for i in 4..20 {
+            assert_eq!(receipts.due().is_some_and(|d| d == Instant::ZERO), false);
+            receipts.on_train(Sequence(i), false, at(800));
+        }
+        assert_eq!(receipts.due(), Some(Instant::ZERO));
+    }
+}

@@ -1,0 +1,381 @@
+//! Puts the trains of one lane back into order, and lets each through once.
+//!
+//! A gap is lost as soon as every live link has delivered something newer, because links keep
+//! their order: nothing waits then. On links that were seen to reorder, a gap waits for as long as
+//! the latest straggler was late (doubled, bounded), and that memory fades. (RFC 1990 section 4.1
+//! uses the same rule for multilink PPP; it has no memory of stragglers.)
+
+use std::collections::VecDeque;
+
+use crate::buffer::Buffer;
+use crate::config::LinkId;
+use crate::time::{Duration, Instant};
+use crate::wire::sequence::Sequence;
+
+/// Slots of the window: how far ahead of the next expected train one may be.
+const WINDOW: usize = 4096;
+/// What is remembered of trains already let through, to tell a duplicate from a straggler.
+const HISTORY: usize = 1024;
+const FADE_AFTER: Duration = Duration::from_secs(10);
+
+/// A train that waits for its turn, or has it now.
+#[derive(Debug)]
+pub struct Held {
+    pub buffer: Buffer,
+    /// Where its subframes begin in the buffer.
+    pub subframes_at: usize,
+    link: LinkId,
+    arrived: Instant,
+}
+
+/// Why a train was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    Duplicate,
+    /// Its gap was given up before.
+    Late,
+    /// Far outside the window.
+    Jump,
+    /// The bound in bytes.
+    Full,
+}
+
+/// One lane of one peer.
+#[derive(Debug)]
+pub struct Resequencer {
+    expected: Sequence,
+    /// Slot i holds train `expected + i`.
+    held: VecDeque<Option<Held>>,
+    held_trains: usize,
+    held_bytes: usize,
+    /// Bit of train `expected − 1 − i`: let through, not given up.
+    history: VecDeque<bool>,
+    /// The newest that each link delivered, for links that delivered anything.
+    newest: Vec<(LinkId, Sequence)>,
+    /// How long a gap waits on links that reorder; zero on those that do not.
+    wait: Duration,
+    wait_max: Duration,
+    bytes_max: usize,
+    /// When the current first gap was noticed.
+    gap_since: Option<Instant>,
+    gap_given_up_at: Instant,
+    last_straggler: Instant,
+    pub stats: ResequencerStats,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ResequencerStats {
+    /// Trains given up.
+    pub gaps: u64,
+    /// Trains that arrived after a newer one.
+    pub reordered: u64,
+    pub held_bytes_max: usize,
+}
+
+impl Resequencer {
+    pub fn new(bytes_max: usize, wait_max: Duration) -> Resequencer {
+        Resequencer {
+            expected: Sequence::FIRST,
+            held: VecDeque::new(),
+            held_trains: 0,
+            held_bytes: 0,
+            history: VecDeque::with_capacity(HISTORY + 1),
+            newest: Vec::new(),
+            wait: Duration::ZERO,
+            wait_max,
+            bytes_max,
+            gap_since: None,
+            gap_given_up_at: Instant::ZERO,
+            last_straggler: Instant::ZERO,
+            stats: ResequencerStats::default(),
+        }
+    }
+
+    pub fn held_trains(&self) -> usize {
+        self.held_trains
+    }
+
+    pub fn held_bytes(&self) -> usize {
+        self.held_bytes
+    }
+
+    pub fn reordering_seen(&self) -> bool {
+        self.stats.reordered > 0
+    }
+
+    /// Takes a train, or gives it back with the reason. Follow with [`Resequencer::poll`].
+    pub fn insert(
+        &mut self,
+        sequence: Sequence,
+        link: LinkId,
+        buffer: Buffer,
+        subframes_at: usize,
+        now: Instant,
+    ) -> Result<(), (Buffer, Refused)> {
+        let ahead = sequence.distance_from(self.expected);
+        if ahead >= WINDOW as i32 || ahead < -(WINDOW as i32) {
+            return Err((buffer, Refused::Jump));
+        }
+        let Ok(slot) = usize::try_from(ahead) else {
+            let refused = self.refuse_old(ahead.unsigned_abs() as usize - 1, now);
+            return Err((buffer, refused));
+        };
+        if self.held.get(slot).is_some_and(Option::is_some) {
+            return Err((buffer, Refused::Duplicate));
+        }
+        if slot > 0 && self.held_bytes + buffer.capacity() > self.bytes_max {
+            return Err((buffer, Refused::Full));
+        }
+        self.note(link, sequence, now);
+        if self.held.len() <= slot {
+            self.held.resize_with(slot + 1, || None);
+        }
+        self.held_bytes += buffer.capacity();
+        self.held_trains += 1;
+        self.stats.held_bytes_max = self.stats.held_bytes_max.max(self.held_bytes);
+        self.held[slot] = Some(Held {
+            buffer,
+            subframes_at,
+            link,
+            arrived: now,
+        });
+        Ok(())
+    }
+
+    /// A train of the past: a duplicate of what went through, or one that was given up too early.
+    fn refuse_old(&mut self, age: usize, now: Instant) -> Refused {
+        if self.history.get(age).copied().unwrap_or(true) {
+            return Refused::Duplicate;
+        }
+        // Given up too early: the next gap waits longer.
+        self.history[age] = true;
+        self.stats.reordered += 1;
+        self.last_straggler = now;
+        let late = now.since(self.gap_given_up_at) + self.wait;
+        self.wait = (late * 2).clamp(Duration::from_micros(50), self.wait_max);
+        Refused::Late
+    }
+
+    /// `link` has delivered, or named as already sent, everything up to `sequence`.
+    pub fn note(&mut self, link: LinkId, sequence: Sequence, now: Instant) {
+        match self.newest.iter_mut().find(|(l, _)| *l == link) {
+            None => self.newest.push((link, sequence)),
+            Some((_, newest)) if sequence.is_newer_than(*newest) => *newest = sequence,
+            Some((_, newest)) if sequence != *newest => {
+                self.stats.reordered += 1;
+                self.last_straggler = now;
+                let age = self
+                    .gap_since
+                    .map_or(Duration::ZERO, |since| now.since(since));
+                self.wait = self.wait.max(age * 2).min(self.wait_max);
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// `link` takes part no more: nothing is waited for because of it.
+    pub fn remove_link(&mut self, link: LinkId) {
+        self.newest.retain(|(l, _)| *l != link);
+    }
+
+    /// The next train in order, and whether a gap was given up just before it.
+    pub fn poll(&mut self, now: Instant) -> Option<(Held, bool)> {
+        let mut gap = false;
+        loop {
+            match self.held.front_mut() {
+                None => {
+                    self.gap_since = None;
+                    return None;
+                }
+                Some(front @ Some(_)) => {
+                    let held = front.take().expect("matched");
+                    self.advance(true);
+                    self.held_bytes -= held.buffer.capacity();
+                    self.held_trains -= 1;
+                    self.gap_since = None;
+                    return Some((held, gap));
+                }
+                Some(None) => {
+                    if !self.gap_is_lost(now) {
+                        return None;
+                    }
+                    self.stats.gaps += 1;
+                    self.gap_given_up_at = now;
+                    self.advance(false);
+                    gap = true;
+                }
+            }
+        }
+    }
+
+    fn advance(&mut self, let_through: bool) {
+        self.held.pop_front();
+        self.expected = self.expected.next();
+        self.history.push_front(let_through);
+        self.history.truncate(HISTORY);
+    }
+
+    fn gap_is_lost(&mut self, now: Instant) -> bool {
+        let since = *self.gap_since.get_or_insert_with(|| {
+            self.held
+                .iter()
+                .flatten()
+                .map(|held| held.arrived)
+                .min()
+                .unwrap_or(now)
+        });
+        if now.since(self.last_straggler) > FADE_AFTER {
+            self.wait = Duration::ZERO;
+        }
+        let passed = self
+            .newest
+            .iter()
+            .all(|(_, newest)| newest.is_newer_than(self.expected));
+        let wait = if passed { self.wait } else { self.wait_max };
+        now.since(since) >= wait || self.held_bytes + 2048 > self.bytes_max
+    }
+
+    /// When a gap is given up though nothing arrives.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let since = self.gap_since?;
+        let passed = self
+            .newest
+            .iter()
+            .all(|(_, newest)| newest.is_newer_than(self.expected));
+        Some(since + if passed { self.wait } else { self.wait_max })
+    }
+}
+
+impl Held {
+    pub fn link(&self) -> LinkId {
+        self.link
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const WAIT_MAX: Duration = Duration::from_millis(50);
+    const LINK: LinkId = LinkId(0);
+
+    fn train(n: u32) -> Buffer {
+        let mut buffer = Buffer::with_capacity(64);
+        assert!(buffer.push(&n.to_be_bytes()));
+        buffer
+    }
+
+    fn number(held: &Held) -> u32 {
+        u32::from_be_bytes(held.buffer[..4].try_into().unwrap())
+    }
+
+    fn insert(r: &mut Resequencer, n: u32, link: LinkId, now: Instant) -> Result<(), Refused> {
+        r.insert(Sequence(n), link, train(n), 0, now)
+            .map_err(|(_, refused)| refused)
+    }
+
+    fn drain(r: &mut Resequencer, now: Instant) -> Vec<u32> {
+        core::iter::from_fn(|| r.poll(now))
+            .map(|(held, _)| number(&held))
+            .collect()
+    }
+
+    #[test]
+    fn on_one_link_that_keeps_order_a_loss_blocks_nothing() {
+        let mut r = Resequencer::new(1 << 20, WAIT_MAX);
+        insert(&mut r, 1, LINK, Instant::ZERO).unwrap();
+        insert(&mut r, 3, LINK, Instant::ZERO).unwrap();
+        assert_eq!(drain(&mut r, Instant::ZERO), [1, 3]);
+        assert_eq!(r.stats.gaps, 1);
+    }
+
+    #[test]
+    fn on_two_links_a_gap_waits_until_both_have_something_newer() {
+        let mut r = Resequencer::new(1 << 20, WAIT_MAX);
+        let other = LinkId(1);
+        insert(&mut r, 1, LINK, Instant::ZERO).unwrap();
+        insert(&mut r, 2, other, Instant::ZERO).unwrap();
+        assert_eq!(drain(&mut r, Instant::ZERO), [1, 2]);
+        insert(&mut r, 4, LINK, Instant::ZERO).unwrap();
+        assert_eq!(drain(&mut r, Instant::ZERO), [] as [u32; 0]);
+        assert_eq!(r.poll_timeout(), Some(Instant::ZERO + WAIT_MAX));
+        insert(&mut r, 5, other, Instant::ZERO).unwrap();
+        assert_eq!(drain(&mut r, Instant::ZERO), [4, 5]);
+    }
+
+    #[test]
+    fn a_link_that_reorders_is_waited_for_from_the_second_time_on() {
+        let mut r = Resequencer::new(1 << 20, WAIT_MAX);
+        let at = |micros| Instant::ZERO + Duration::from_micros(micros);
+        insert(&mut r, 2, LINK, at(0)).unwrap();
+        assert_eq!(drain(&mut r, at(0)), [2]);
+        assert_eq!(insert(&mut r, 1, LINK, at(300)), Err(Refused::Late));
+        insert(&mut r, 4, LINK, at(400)).unwrap();
+        assert_eq!(drain(&mut r, at(400)), [] as [u32; 0]);
+        insert(&mut r, 3, LINK, at(700)).unwrap();
+        assert_eq!(drain(&mut r, at(700)), [3, 4]);
+        assert!(r.reordering_seen());
+    }
+
+    #[test]
+    fn each_refusal_has_its_reason() {
+        let mut r = Resequencer::new(2 * 64 + 10, WAIT_MAX);
+        insert(&mut r, 1, LINK, Instant::ZERO).unwrap();
+        assert_eq!(
+            insert(&mut r, 1, LINK, Instant::ZERO),
+            Err(Refused::Duplicate)
+        );
+        drain(&mut r, Instant::ZERO);
+        assert_eq!(
+            insert(&mut r, 1, LINK, Instant::ZERO),
+            Err(Refused::Duplicate)
+        );
+        assert_eq!(
+            insert(&mut r, 2 + 4096, LINK, Instant::ZERO),
+            Err(Refused::Jump)
+        );
+        insert(&mut r, 4, LINK, Instant::ZERO).unwrap();
+        insert(&mut r, 5, LINK, Instant::ZERO).unwrap();
+        assert_eq!(insert(&mut r, 6, LINK, Instant::ZERO), Err(Refused::Full));
+        assert_eq!(drain(&mut r, Instant::ZERO), [4, 5]);
+        assert_eq!(insert(&mut r, 3, LINK, Instant::ZERO), Err(Refused::Late));
+        assert_eq!(
+            insert(&mut r, 3, LINK, Instant::ZERO),
+            Err(Refused::Duplicate)
+        );
+    }
+
+    proptest! {
+        /// Whatever arrives, in whatever order: what comes out rises, each once, and everything that
+        /// was taken comes out.
+        #[test]
+        fn what_comes_out_rises_and_all_that_was_taken_comes_out(
+            arrivals in proptest::collection::vec((1u32..200, 0u8..3, 0u64..2000), 1..300)
+        ) {
+            let mut r = Resequencer::new(1 << 20, WAIT_MAX);
+            let mut now = Instant::ZERO;
+            let mut taken = Vec::new();
+            let mut out = Vec::new();
+            for (n, link, micros) in arrivals {
+                now += Duration::from_micros(micros);
+                if insert(&mut r, n, LinkId(link), now).is_ok() {
+                    taken.push(n);
+                }
+                out.extend(drain(&mut r, now));
+                if r.held_trains() > 0 {
+                    prop_assert!(r.poll_timeout().is_some_and(|at| at > now));
+                }
+            }
+            now += WAIT_MAX;
+            for _ in 0..300 {
+                out.extend(drain(&mut r, now));
+                now += WAIT_MAX;
+            }
+            prop_assert!(out.windows(2).all(|pair| pair[0] < pair[1]), "{:?}", out);
+            taken.sort_unstable();
+            prop_assert_eq!(out, taken);
+            prop_assert_eq!(r.held_bytes(), 0);
+        }
+    }
+}
