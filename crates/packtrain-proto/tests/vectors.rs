@@ -223,6 +223,7 @@ fn a_hello_that_answers() {
         link: LinkId(1),
         recipient: Some(NODE_A),
         mtu: 9000,
+        epoch: 3,
         links: vec![
             LinkRecord {
                 link: LinkId(1),
