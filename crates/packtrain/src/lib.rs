@@ -8,3 +8,4 @@ pub mod instance;
 pub mod lab;
 pub mod linux;
 pub mod settings;
+pub mod status;

@@ -5,7 +5,8 @@ pub mod values;
 
 use packtrain_proto::wire::ethernet::MacAddr;
 
-use crate::settings::values::{Cidr, InterfaceName, LogLevel};
+use crate::linux::netlink::IpPrefix;
+use crate::settings::values::{InterfaceName, LogLevel};
 
 /// Smallest MTU of a member link: below, the headers of a train would be most of it, and IPv4
 /// itself promises no less (RFC 791).
@@ -25,7 +26,7 @@ pub struct Settings {
     pub name: InterfaceName,
     /// In the order given; the first lends its address to `pt0`'s.
     pub links: Vec<InterfaceName>,
-    pub addresses: Vec<Cidr>,
+    pub addresses: Vec<IpPrefix>,
     pub mtu: u16,
     /// `None`: derived, the same at each start.
     pub mac: Option<MacAddr>,
@@ -101,9 +102,9 @@ pub enum Contradiction {
     #[error("link {0} is named twice")]
     LinkTwice(InterfaceName),
     #[error("address {0} is named twice")]
-    AddressTwice(Cidr),
+    AddressTwice(IpPrefix),
     #[error("MTU {mtu} is too small for {address}: IPv6 needs at least {MTU_MIN_IPV6}")]
-    MtuTooSmallForIpv6 { mtu: u16, address: Cidr },
+    MtuTooSmallForIpv6 { mtu: u16, address: IpPrefix },
 }
 
 impl Contradiction {

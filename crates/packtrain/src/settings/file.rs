@@ -11,8 +11,9 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::values::{Cidr, InterfaceName, LogLevel, check_mtu, parse_mac};
+use super::values::{InterfaceName, LogLevel, check_mtu, parse_address, parse_mac};
 use super::{Contradiction, Settings};
+use crate::linux::netlink::IpPrefix;
 
 /// Everything that is wrong with a file, in the order of its lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,11 +88,7 @@ fn read_line(table: &mut Table<'_>, errors: &mut Errors<'_>) -> Option<Settings>
 
     settings.links = table.list("link", errors, read_link);
     settings.addresses = table.list("addresses", errors, |value, errors| {
-        errors.take(
-            value.span(),
-            "addresses",
-            parse_str::<Cidr>(value.get_ref()),
-        )
+        errors.take(value.span(), "addresses", address(value.get_ref()))
     });
     let mtu = |v: &DeValue<'_>| check_mtu(integer(v)?).map_err(|e| e.to_string());
     table.optional("mtu", errors, &mut settings.mtu, mtu);
@@ -292,6 +289,10 @@ fn integer(value: &DeValue<'_>) -> Result<u32, String> {
         .map_err(|_| format!("{integer} is not within 0 to {}", u32::MAX))
 }
 
+fn address(value: &DeValue<'_>) -> Result<IpPrefix, String> {
+    parse_address(string(value)?).map_err(|e| e.to_string())
+}
+
 fn parse_str<T: std::str::FromStr<Err: fmt::Display>>(value: &DeValue<'_>) -> Result<T, String> {
     string(value)?.parse().map_err(|e: T::Err| e.to_string())
 }
@@ -384,8 +385,8 @@ mod tests {
              line.toml:4: mac: 03:00:00:00:00:01 is a group address: an interface has one of its own \
              (the first byte even)\n\
              line.toml:5: log_level: \"loud\" is no log level: error, warn, info, debug or trace\n\
-             line.toml:8: addresses: an address is written with its prefix length, as in 10.9.0.1/24 \
-             or fd00::1/64\n\
+             line.toml:8: addresses: \"10.9.0.2\" has no prefix length: write it as in 10.9.0.1/24 or \
+             fd00::1/64\n\
              line.toml:11: link.name: an interface name has no '/'\n\
              line.toml:12: link.name: is missing"
         );

@@ -1,0 +1,192 @@
+//! The status document: what `status --json` prints, and every other view of a line reads.
+//!
+//! It is stable: fields are added, none is renamed or given another meaning within one `schema`.
+//! `docs/status.schema.json` describes each; a test keeps the two together. Units are in the
+//! names; ages and durations are seconds, because that is what JSON's readers plot.
+
+mod build;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+pub use build::{LineFacts, LinkFacts};
+
+/// The document's own version: goes up when a field is renamed, removed or changes its meaning.
+pub const SCHEMA: u32 = 1;
+
+/// Counts by reason, as in `DropReason::as_str`.
+pub type Counts = BTreeMap<String, u64>;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StatusDocument {
+    pub schema: u32,
+    pub name: String,
+    pub ifindex: u32,
+    /// Of the running daemon, which an upgrade of the binary does not change.
+    pub version: String,
+    pub pid: u32,
+    pub uptime_s: f64,
+    pub node_id: String,
+    pub line_id: u32,
+    /// `pt0`'s MAC address.
+    pub address: String,
+    /// `pt0`'s IP addresses, with prefix length.
+    pub addresses: Vec<String>,
+    pub mtu: u32,
+    pub up: bool,
+    pub promiscuous: bool,
+    pub host: Host,
+    pub links: Vec<Link>,
+    pub peers: Vec<Peer>,
+    pub hosts: Vec<PlainHost>,
+    pub trains: Trains,
+    pub queue: Queue,
+    pub resequencer: Resequencer,
+    pub reassembly: Reassembly,
+    pub drops: Counts,
+    pub warnings: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traffic {
+    pub frames: u64,
+    pub bytes: u64,
+}
+
+/// What the host's stack gave to `pt0` and got from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Host {
+    pub taken: Traffic,
+    pub given: Traffic,
+}
+
+/// A member link's condition, worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LinkCondition {
+    /// No interface has its name.
+    Absent,
+    /// It is set down.
+    Down,
+    NoCarrier,
+    Up,
+}
+
+impl LinkCondition {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            LinkCondition::Absent => "absent",
+            LinkCondition::Down => "down",
+            LinkCondition::NoCarrier => "no-carrier",
+            LinkCondition::Up => "up",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Link {
+    pub id: u8,
+    pub name: String,
+    pub ifindex: Option<u32>,
+    pub state: LinkCondition,
+    pub carrier: bool,
+    pub mtu: Option<u32>,
+    pub address: Option<String>,
+    pub rate_bps: Option<u64>,
+    /// Age of the measurement; null when the rate is the driver's word or not known.
+    pub rate_age_s: Option<f64>,
+    pub backlog_bytes: u64,
+    pub backlog_age_s: Option<f64>,
+    pub in_flight_bytes: u64,
+    pub tx: Traffic,
+    pub rx: Traffic,
+    pub drops: Counts,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Peer {
+    pub node_id: String,
+    /// MAC addresses: its `pt0`'s first.
+    pub addresses: Vec<String>,
+    pub up: bool,
+    pub version: String,
+    pub capabilities: Vec<String>,
+    pub mtu: u32,
+    pub last_heard_s: f64,
+    pub queued_frames: u64,
+    pub queued_bytes: u64,
+    pub links: Vec<PeerLink>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PeerLink {
+    /// Ours.
+    pub link: String,
+    /// The peer's number for its own.
+    pub remote_link: u8,
+    pub remote_address: String,
+    pub round_trip_s: Option<f64>,
+    pub round_trip_min_s: Option<f64>,
+    pub rate_bps: Option<u64>,
+    pub in_flight_bytes: u64,
+    pub window_bytes: u64,
+    pub lost_trains: u64,
+    pub reordering_seen: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlainHost {
+    pub address: String,
+    pub link: String,
+    pub last_heard_s: f64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trains {
+    pub tx: TrainCounts,
+    pub rx: TrainCounts,
+    /// Of the trains sent; null before the first.
+    pub frames_per_train_mean: Option<f64>,
+    pub flush: Counts,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrainCounts {
+    pub trains: u64,
+    pub frames: u64,
+    pub pieces: u64,
+    pub markers: u64,
+    pub marked: u64,
+    pub plain: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Queue {
+    pub frames: u64,
+    pub bytes: u64,
+    pub flows: u64,
+    pub frames_max_seen: u64,
+    pub bytes_max_seen: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resequencer {
+    pub held_trains: u64,
+    pub held_bytes: u64,
+    pub held_bytes_max_seen: u64,
+    pub gaps: u64,
+    pub reordered: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reassembly {
+    pub frames: u64,
+    pub bytes: u64,
+    pub bytes_max_seen: u64,
+    pub completed: u64,
+    pub partial: u64,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,333 @@
+//! From the engine's snapshot, and what only the daemon knows, to the document.
+
+use packtrain_proto::config::LinkId;
+use packtrain_proto::stats::{self, DropReason, FlushReason, Snapshot};
+use packtrain_proto::time::Duration;
+use packtrain_proto::wire::ethernet::MacAddr;
+
+use super::{
+    Counts, Host, Link, LinkCondition, Peer, PeerLink, PlainHost, Queue, Reassembly, Resequencer,
+    SCHEMA, StatusDocument, Traffic, TrainCounts, Trains,
+};
+use crate::linux::netlink::IpPrefix;
+
+/// What the daemon knows of a line and the engine does not.
+#[derive(Clone, Debug)]
+pub struct LineFacts {
+    pub name: String,
+    pub ifindex: u32,
+    pub line_id: u32,
+    /// `pt0` is set up.
+    pub up: bool,
+    pub promiscuous: bool,
+    pub addresses: Vec<IpPrefix>,
+    pub uptime: Duration,
+    /// Every link that the line was told of, in that order.
+    pub links: Vec<LinkFacts>,
+    /// Whatever else a person should be told.
+    pub warnings: Vec<String>,
+}
+
+/// What the daemon knows of a link; `None` where there is no such interface now.
+#[derive(Clone, Debug)]
+pub struct LinkFacts {
+    pub id: LinkId,
+    pub name: String,
+    pub ifindex: Option<u32>,
+    pub condition: LinkCondition,
+    pub mtu: Option<u32>,
+    pub address: Option<MacAddr>,
+}
+
+impl StatusDocument {
+    pub fn build(snapshot: &Snapshot, facts: &LineFacts) -> StatusDocument {
+        let link_name = |id: LinkId| link_name(facts, id);
+        let mut document = StatusDocument {
+            schema: SCHEMA,
+            name: facts.name.clone(),
+            ifindex: facts.ifindex,
+            version: env!("CARGO_PKG_VERSION").into(),
+            pid: std::process::id(),
+            uptime_s: seconds(facts.uptime),
+            node_id: node_id(snapshot.node_id.0),
+            line_id: facts.line_id,
+            address: snapshot.address.to_string(),
+            addresses: facts.addresses.iter().map(IpPrefix::to_string).collect(),
+            mtu: snapshot.mtu.into(),
+            up: facts.up,
+            promiscuous: facts.promiscuous,
+            host: Host {
+                taken: snapshot.host_rx.into(),
+                given: snapshot.host_tx.into(),
+            },
+            links: facts
+                .links
+                .iter()
+                .map(|link| build_link(snapshot, link))
+                .collect(),
+            peers: snapshot
+                .peers
+                .iter()
+                .map(|peer| build_peer(peer, &link_name))
+                .collect(),
+            hosts: snapshot
+                .hosts
+                .iter()
+                .map(|host| build_host(host, &link_name))
+                .collect(),
+            trains: build_trains(snapshot),
+            queue: snapshot.queue.into(),
+            resequencer: snapshot.resequencer.into(),
+            reassembly: snapshot.reassembly.into(),
+            drops: drops(&snapshot.drops),
+            warnings: Vec::new(),
+        };
+        document.warnings = warnings(&document);
+        document.warnings.extend(facts.warnings.iter().cloned());
+        document
+    }
+}
+
+/// What a person should know and would not ask for.
+fn warnings(document: &StatusDocument) -> Vec<String> {
+    let mut list = Vec::new();
+    if !document.up {
+        list.push(format!("{} is set down", document.name));
+    }
+    for link in &document.links {
+        match link.state {
+            LinkCondition::Absent => {
+                list.push(format!(
+                    "{} does not exist: it joins when it appears",
+                    link.name
+                ));
+            }
+            LinkCondition::Down => list.push(format!("{} is set down", link.name)),
+            LinkCondition::NoCarrier => list.push(format!("{} has no carrier", link.name)),
+            LinkCondition::Up => {}
+        }
+        // The engine says so by its MTU of such a link; below it, trains are mostly header.
+        if link
+            .mtu
+            .is_some_and(|mtu| mtu < crate::settings::LINK_MTU_MIN)
+        {
+            let min = crate::settings::LINK_MTU_MIN;
+            list.push(format!("{} is not used: its MTU is below {min}", link.name));
+        }
+    }
+    let live = document
+        .links
+        .iter()
+        .filter(|l| l.state == LinkCondition::Up);
+    let live_mtu = live.clone().filter_map(|l| l.mtu).max();
+    if live.count() == 0 {
+        list.push("no link is up: nothing travels".into());
+    } else if !document.peers.iter().any(|peer| peer.up) {
+        list.push("no peer answers: frames go plain".into());
+    }
+    if let Some(link_mtu) = live_mtu
+        && document.mtu > link_mtu
+        && !document.hosts.is_empty()
+    {
+        let (name, mtu) = (&document.name, document.mtu);
+        list.push(format!(
+            "hosts without packtrain get no frame above {link_mtu} bytes, and {name} has an MTU of {mtu}"
+        ));
+    }
+    list
+}
+
+fn build_link(snapshot: &Snapshot, facts: &LinkFacts) -> Link {
+    // A link that never appeared is none of the engine's.
+    let known = snapshot.links.iter().find(|link| link.id == facts.id);
+    Link {
+        id: facts.id.0,
+        name: facts.name.clone(),
+        ifindex: facts.ifindex,
+        state: facts.condition,
+        carrier: facts.condition == LinkCondition::Up,
+        mtu: facts.mtu,
+        address: facts.address.map(|a| a.to_string()),
+        rate_bps: known.and_then(|l| l.rate_bps),
+        rate_age_s: known.and_then(|l| l.rate_age).map(seconds),
+        backlog_bytes: known.map_or(0, |l| l.local_queue_bytes),
+        backlog_age_s: known.and_then(|l| l.local_queue_age).map(seconds),
+        in_flight_bytes: known.map_or(0, |l| l.in_flight_bytes),
+        tx: known.map_or(Traffic::default(), |l| l.tx.into()),
+        rx: known.map_or(Traffic::default(), |l| l.rx.into()),
+        drops: known.map_or(Counts::new(), |l| drops(&l.drops)),
+    }
+}
+
+fn build_peer(peer: &stats::PeerSnapshot, link_name: &dyn Fn(LinkId) -> String) -> Peer {
+    let paths = peer.paths.iter().map(|path| PeerLink {
+        link: link_name(path.link),
+        remote_link: path.remote_link.0,
+        remote_address: path.remote_address.to_string(),
+        round_trip_s: path.round_trip.map(seconds),
+        round_trip_min_s: path.round_trip_min.map(seconds),
+        rate_bps: path.rate_bps,
+        in_flight_bytes: path.in_flight_bytes,
+        window_bytes: path.window_bytes,
+        lost_trains: path.lost_trains,
+        reordering_seen: path.reordering_seen,
+    });
+    Peer {
+        node_id: node_id(peer.node_id.0),
+        addresses: vec![peer.address.to_string()],
+        up: peer.up,
+        version: peer.software.clone(),
+        capabilities: capabilities(peer.capabilities),
+        mtu: peer.mtu.into(),
+        last_heard_s: seconds(peer.last_heard),
+        queued_frames: peer.queued_frames,
+        queued_bytes: peer.queued_bytes,
+        links: paths.collect(),
+    }
+}
+
+fn build_host(host: &stats::HostSnapshot, link_name: &dyn Fn(LinkId) -> String) -> PlainHost {
+    PlainHost {
+        address: host.address.to_string(),
+        link: link_name(host.link),
+        last_heard_s: seconds(host.last_heard),
+    }
+}
+
+fn build_trains(snapshot: &Snapshot) -> Trains {
+    let tx = &snapshot.trains_tx;
+    let flush = |reason: FlushReason| {
+        let count = match reason {
+            FlushReason::QueueEmpty => snapshot.flushes.queue_empty,
+            FlushReason::Full => snapshot.flushes.full,
+            FlushReason::Boundary => snapshot.flushes.boundary,
+        };
+        (reason.as_str().to_owned(), count)
+    };
+    Trains {
+        tx: snapshot.trains_tx.into(),
+        rx: snapshot.trains_rx.into(),
+        frames_per_train_mean: (tx.trains > 0).then(|| tx.frames as f64 / tx.trains as f64),
+        flush: FlushReason::ALL.iter().copied().map(flush).collect(),
+    }
+}
+
+/// The bits of the hello (docs/wire-format.md) by name; those of a newer peer by number.
+fn capabilities(bits: u32) -> Vec<String> {
+    let name = |bit: u32| match bit {
+        0 => "marked_frames".to_owned(),
+        1 => "gso_in_trains".to_owned(),
+        _ => format!("bit_{bit}"),
+    };
+    (0..32)
+        .filter(|bit| bits & (1 << bit) != 0)
+        .map(name)
+        .collect()
+}
+
+fn link_name(facts: &LineFacts, id: LinkId) -> String {
+    let link = facts.links.iter().find(|link| link.id == id);
+    link.map_or_else(|| format!("#{}", id.0), |link| link.name.clone())
+}
+
+fn drops(drops: &stats::Drops) -> Counts {
+    let count = |(reason, n): (DropReason, u64)| (reason.as_str().to_owned(), n);
+    drops.iter().map(count).collect()
+}
+
+/// As text: JSON's numbers lose the low bits of 64.
+fn node_id(id: u64) -> String {
+    format!("{id:016x}")
+}
+
+/// To the microsecond, so that the text is short.
+fn seconds(duration: Duration) -> f64 {
+    duration.as_micros() as f64 / 1e6
+}
+
+impl From<stats::Traffic> for Traffic {
+    fn from(t: stats::Traffic) -> Traffic {
+        Traffic {
+            frames: t.frames,
+            bytes: t.bytes,
+        }
+    }
+}
+
+impl From<stats::Trains> for TrainCounts {
+    fn from(t: stats::Trains) -> TrainCounts {
+        let stats::Trains {
+            trains,
+            frames,
+            pieces,
+            markers,
+            marked,
+            plain,
+        } = t;
+        TrainCounts {
+            trains,
+            frames,
+            pieces,
+            markers,
+            marked,
+            plain,
+        }
+    }
+}
+
+impl From<stats::QueueSnapshot> for Queue {
+    fn from(q: stats::QueueSnapshot) -> Queue {
+        let stats::QueueSnapshot {
+            frames,
+            bytes,
+            flows,
+            frames_max_seen,
+            bytes_max_seen,
+        } = q;
+        Queue {
+            frames,
+            bytes,
+            flows,
+            frames_max_seen,
+            bytes_max_seen,
+        }
+    }
+}
+
+impl From<stats::ResequencerSnapshot> for Resequencer {
+    fn from(r: stats::ResequencerSnapshot) -> Resequencer {
+        let stats::ResequencerSnapshot {
+            held_trains,
+            held_bytes,
+            held_bytes_max_seen,
+            gaps,
+            reordered,
+        } = r;
+        Resequencer {
+            held_trains,
+            held_bytes,
+            held_bytes_max_seen,
+            gaps,
+            reordered,
+        }
+    }
+}
+
+impl From<stats::ReassemblySnapshot> for Reassembly {
+    fn from(r: stats::ReassemblySnapshot) -> Reassembly {
+        let stats::ReassemblySnapshot {
+            frames,
+            bytes,
+            bytes_max_seen,
+            completed,
+            partial,
+        } = r;
+        Reassembly {
+            frames,
+            bytes,
+            bytes_max_seen,
+            completed,
+            partial,
+        }
+    }
+}

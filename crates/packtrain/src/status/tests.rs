@@ -1,0 +1,305 @@
+//! Documents against the schema in `docs/`, and what they say.
+
+use packtrain_proto::config::{LinkId, NodeId};
+use packtrain_proto::stats::{
+    self, DropReason, HostSnapshot, LinkSnapshot, PathSnapshot, PeerSnapshot, Snapshot,
+};
+use packtrain_proto::time::Duration;
+use packtrain_proto::wire::ethernet::MacAddr;
+use serde_json::Value;
+
+use super::*;
+
+fn mac(last: u8) -> MacAddr {
+    MacAddr([2, 0, 0, 0, 0, last])
+}
+
+/// Just started: nothing is known yet.
+pub(crate) fn quiet_snapshot() -> Snapshot {
+    Snapshot {
+        node_id: NodeId(0x0123_4567_89ab_cdef),
+        address: mac(1),
+        mtu: 1500,
+        host_rx: stats::Traffic::default(),
+        host_tx: stats::Traffic::default(),
+        links: Vec::new(),
+        peers: Vec::new(),
+        hosts: Vec::new(),
+        trains_tx: stats::Trains::default(),
+        trains_rx: stats::Trains::default(),
+        flushes: stats::Flushes::default(),
+        queue: stats::QueueSnapshot::default(),
+        resequencer: stats::ResequencerSnapshot::default(),
+        reassembly: stats::ReassemblySnapshot::default(),
+        drops: stats::Drops::default(),
+    }
+}
+
+/// Everything that can be there is there, and every reason was met.
+pub(crate) fn busy_snapshot() -> Snapshot {
+    let mut drops = stats::Drops::default();
+    for (n, &reason) in DropReason::ALL.iter().enumerate() {
+        drops.count_many(reason, n as u64 + 1);
+    }
+    let link = LinkSnapshot {
+        id: LinkId(0),
+        address: mac(2),
+        mtu: 1500,
+        carrier: true,
+        rate_bps: Some(100_000_000),
+        rate_age: Some(Duration::from_millis(250)),
+        local_queue_bytes: 3028,
+        local_queue_age: Some(Duration::from_micros(80)),
+        in_flight_bytes: 6056,
+        tx: stats::Traffic {
+            frames: 1_234_567,
+            bytes: 1_500_000_000,
+        },
+        rx: stats::Traffic {
+            frames: 7,
+            bytes: 500,
+        },
+        drops: drops.clone(),
+    };
+    let path = |round_trip| PathSnapshot {
+        link: LinkId(0),
+        remote_link: LinkId(3),
+        remote_address: mac(9),
+        round_trip,
+        round_trip_min: round_trip,
+        rate_bps: round_trip.map(|_| 99_000_000),
+        in_flight_bytes: 6056,
+        window_bytes: 65_536,
+        lost_trains: 2,
+        reordering_seen: true,
+    };
+    let peer = PeerSnapshot {
+        node_id: NodeId(0xfedc),
+        address: mac(8),
+        up: true,
+        software: "packtrain 0.1.0".into(),
+        capabilities: 0b1011,
+        mtu: 9000,
+        last_heard: Duration::from_millis(400),
+        paths: vec![path(Some(Duration::from_micros(317))), path(None)],
+        queued_frames: 12,
+        queued_bytes: 18_000,
+    };
+    let host = |last, link| HostSnapshot {
+        address: mac(last),
+        link,
+        last_heard: Duration::from_secs(12),
+    };
+    Snapshot {
+        links: vec![link],
+        peers: vec![peer],
+        hosts: vec![host(20, LinkId(0)), host(21, LinkId(77))],
+        trains_tx: stats::Trains {
+            trains: 4,
+            frames: 10,
+            ..Default::default()
+        },
+        drops,
+        ..quiet_snapshot()
+    }
+}
+
+fn link_facts(id: u8, condition: LinkCondition) -> LinkFacts {
+    let there = condition != LinkCondition::Absent;
+    LinkFacts {
+        id: LinkId(id),
+        name: format!("eth{}", id + 1),
+        ifindex: there.then_some(5),
+        condition,
+        mtu: there.then_some(1500),
+        address: there.then_some(mac(2)),
+    }
+}
+
+pub(crate) fn facts(conditions: &[LinkCondition]) -> LineFacts {
+    let links = conditions.iter().zip(0..).map(|(&c, id)| link_facts(id, c));
+    LineFacts {
+        name: "pt0".into(),
+        ifindex: 9,
+        line_id: 0,
+        up: true,
+        promiscuous: false,
+        addresses: vec!["10.9.0.1/24".parse().unwrap()],
+        uptime: Duration::from_millis(61_500),
+        links: links.collect(),
+        warnings: Vec::new(),
+    }
+}
+
+fn schema() -> Value {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/status.schema.json");
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// The published schema lets documents of later versions have more fields; the one that this
+/// version's documents are held to does not.
+fn closed(mut schema: Value) -> Value {
+    fn close(value: &mut Value) {
+        match value {
+            Value::Object(map) => {
+                map.values_mut().for_each(close);
+                if map.contains_key("properties") {
+                    map.insert("additionalProperties".into(), Value::Bool(false));
+                }
+            }
+            Value::Array(list) => list.iter_mut().for_each(close),
+            _ => {}
+        }
+    }
+    close(&mut schema);
+    schema
+}
+
+fn problems(schema: &Value, document: &Value) -> Vec<String> {
+    let validator = jsonschema::draft202012::new(schema).unwrap();
+    validator
+        .iter_errors(document)
+        .map(|e| format!("{}: {e}", e.instance_path()))
+        .collect()
+}
+
+#[test]
+fn every_document_is_as_the_schema_says_and_has_no_field_that_it_does_not_describe() {
+    use LinkCondition::{Absent, Down, NoCarrier, Up};
+    let strict = closed(schema());
+    for (snapshot, conditions) in [
+        (quiet_snapshot(), &[Up][..]),
+        (quiet_snapshot(), &[Absent]),
+        (busy_snapshot(), &[Up, Absent, Down, NoCarrier]),
+    ] {
+        let document = StatusDocument::build(&snapshot, &facts(conditions));
+        let value = serde_json::to_value(&document).unwrap();
+        assert_eq!(problems(&strict, &value), Vec::<String>::new());
+        let back: StatusDocument = serde_json::from_value(value).unwrap();
+        assert_eq!(back, document);
+    }
+}
+
+#[test]
+fn a_field_of_a_later_version_is_allowed_and_a_missing_or_wrong_one_is_not() {
+    let document = StatusDocument::build(&busy_snapshot(), &facts(&[LinkCondition::Up]));
+    let good = serde_json::to_value(&document).unwrap();
+    let schema = schema();
+
+    let mut later = good.clone();
+    later["links"][0]["temperature_c"] = 40.into();
+    assert!(problems(&schema, &later).is_empty());
+
+    for key in good.as_object().unwrap().keys() {
+        let mut missing = good.clone();
+        missing.as_object_mut().unwrap().shift_remove(key);
+        assert!(!problems(&schema, &missing).is_empty(), "{key} is required");
+    }
+    for (pointer, wrong) in [
+        ("/mtu", Value::from(-1)),
+        ("/node_id", 5.into()),
+        ("/address", "02:00".into()),
+        ("/links/0/state", "sideways".into()),
+        ("/links/0/tx/frames", "7".into()),
+        ("/peers/0/capabilities", 3.into()),
+        ("/trains/flush/full", Value::Null),
+        ("/drops/runt", 1.5.into()),
+        ("/drops/bad_luck", 1.into()),
+    ] {
+        let mut value = good.clone();
+        if let Some(place) = value.pointer_mut(pointer) {
+            *place = wrong;
+        } else {
+            let (parent, key) = pointer.rsplit_once('/').unwrap();
+            value.pointer_mut(parent).unwrap()[key] = wrong;
+        }
+        assert!(!problems(&schema, &value).is_empty(), "{pointer}");
+    }
+}
+
+#[test]
+fn every_field_has_a_description() {
+    fn undescribed(value: &Value, path: &str, list: &mut Vec<String>) {
+        for (name, field) in value["properties"].as_object().into_iter().flatten() {
+            let path = format!("{path}/{name}");
+            if field["description"].as_str().is_none_or(str::is_empty) {
+                list.push(path.clone());
+            }
+            undescribed(field, &path, list);
+            undescribed(&field["items"], &path, list);
+        }
+    }
+    let schema = schema();
+    let mut list = Vec::new();
+    undescribed(&schema, "", &mut list);
+    for (name, definition) in schema["$defs"].as_object().unwrap() {
+        undescribed(definition, name, &mut list);
+    }
+    assert_eq!(list, Vec::<String>::new());
+}
+
+#[test]
+fn links_are_named_in_peers_and_hosts_and_a_forgotten_one_by_number() {
+    let document = StatusDocument::build(&busy_snapshot(), &facts(&[LinkCondition::Up]));
+    assert_eq!(document.peers[0].links[0].link, "eth1");
+    assert_eq!(document.hosts[0].link, "eth1");
+    assert_eq!(document.hosts[1].link, "#77");
+    assert_eq!(
+        document.peers[0].capabilities,
+        ["marked_frames", "gso_in_trains", "bit_3"]
+    );
+}
+
+#[test]
+fn the_mean_is_of_trains_sent_and_unknown_before_the_first() {
+    let mean = |snapshot| {
+        let document = StatusDocument::build(&snapshot, &facts(&[LinkCondition::Up]));
+        document.trains.frames_per_train_mean
+    };
+    assert_eq!(mean(quiet_snapshot()), None);
+    assert_eq!(mean(busy_snapshot()), Some(2.5));
+}
+
+#[test]
+fn what_a_person_should_know_is_said_plainly() {
+    use LinkCondition::{Absent, Down, NoCarrier, Up};
+    let warnings =
+        |snapshot: &Snapshot, facts: &LineFacts| StatusDocument::build(snapshot, facts).warnings;
+    assert_eq!(
+        warnings(&quiet_snapshot(), &facts(&[Up])),
+        ["no peer answers: frames go plain"]
+    );
+    assert_eq!(
+        warnings(&quiet_snapshot(), &facts(&[Absent, Down, NoCarrier])),
+        [
+            "eth1 does not exist: it joins when it appears",
+            "eth2 is set down",
+            "eth3 has no carrier",
+            "no link is up: nothing travels",
+        ]
+    );
+    assert_eq!(
+        warnings(&busy_snapshot(), &facts(&[Up])),
+        Vec::<String>::new()
+    );
+
+    let mut large = busy_snapshot();
+    large.mtu = 9000;
+    let mut told = facts(&[Up]);
+    told.up = false;
+    told.warnings.push("the daemon's own".into());
+    assert_eq!(
+        warnings(&large, &told),
+        [
+            "pt0 is set down",
+            "hosts without packtrain get no frame above 1500 bytes, and pt0 has an MTU of 9000",
+            "the daemon's own",
+        ]
+    );
+    let mut tiny = facts(&[Up]);
+    tiny.links[0].mtu = Some(500);
+    assert_eq!(
+        warnings(&busy_snapshot(), &tiny)[0],
+        "eth1 is not used: its MTU is below 576"
+    );
+}
