@@ -4,8 +4,11 @@
 //! Everything here runs real programs against real sockets, so it reads clocks and it waits; the
 //! engine below does neither.
 
+pub mod host;
+pub mod measure;
 pub mod messages;
 pub mod namespaces;
+pub mod table;
 pub mod wire;
 
 use std::io;

@@ -1,0 +1,157 @@
+//! The measuring programs that everybody knows, and what they say: iperf3 and ping.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::namespaces::{Namespace, Process};
+use super::{Error, Result, now, pause};
+
+/// One TCP flow.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Bulk {
+    /// Received payload, bit/s.
+    pub goodput_bps: f64,
+    pub retransmits: u64,
+}
+
+/// iperf3's other end, on its usual port, for any number of runs one after the other.
+pub fn iperf3_server(host: &Namespace) -> Result<Process> {
+    host.spawn(["iperf3", "-s"])
+}
+
+/// One CUBIC flow to `to`, where [`iperf3_server`] runs. `more`: further options.
+pub fn bulk(from: &Namespace, to: &str, duration: Duration, more: &[&str]) -> Result<Bulk> {
+    let seconds = duration.as_secs().max(1).to_string();
+    // The congestion control is named because the system's own may be another (BBR here).
+    let mut words = vec!["iperf3", "-J", "-C", "cubic", "-t", &seconds, "-c", to];
+    words.extend(more);
+    let value = iperf3(from, &words)?;
+    let number = |pointer: &str| value.pointer(pointer).and_then(Value::as_f64);
+    Ok(Bulk {
+        goodput_bps: number("/end/sum_received/bits_per_second")
+            .ok_or_else(|| unexpected(&value))?,
+        retransmits: number("/end/sum_sent/retransmits").unwrap_or(0.0) as u64,
+    })
+}
+
+/// Runs an iperf3 client, again for a while as long as the server is not there yet, or busy with
+/// the end of the last run.
+pub fn iperf3(from: &Namespace, words: &[&str]) -> Result<Value> {
+    let start = now();
+    loop {
+        let output = from.try_exec(words)?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let value: Value = serde_json::from_str(&text).map_err(|error| Error::Unexpected {
+            program: words.join(" "),
+            text: format!("{error}: {text}"),
+        })?;
+        match value.get("error").and_then(Value::as_str) {
+            None => return Ok(value),
+            Some(error)
+                if (error.contains("unable to connect") || error.contains("busy"))
+                    && start.elapsed() < Duration::from_secs(3) =>
+            {
+                pause(Duration::from_millis(50));
+            }
+            Some(_) => return Err(unexpected(&value)),
+        }
+    }
+}
+
+fn unexpected(value: &Value) -> Error {
+    let text = value
+        .get("error")
+        .map_or_else(|| "no sum".to_owned(), Value::to_string);
+    Error::Unexpected {
+        program: "iperf3".to_owned(),
+        text,
+    }
+}
+
+/// Round trips of a row of pings.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct RoundTrips {
+    pub sent: u64,
+    pub received: u64,
+    pub p50_us: f64,
+    pub p99_us: f64,
+    pub max_us: f64,
+}
+
+/// Pings until it is stopped; finish with [`round_trips`] of what [`Process::interrupt`] gives.
+pub fn ping(from: &Namespace, to: &str, interval: Duration) -> Result<Process> {
+    from.spawn(["ping", "-n", "-i", &interval.as_secs_f64().to_string(), to])
+}
+
+/// A given number of pings, and what they say.
+pub fn ping_count(
+    from: &Namespace,
+    to: &str,
+    interval: Duration,
+    count: u32,
+) -> Result<RoundTrips> {
+    let interval = interval.as_secs_f64().to_string();
+    let count = count.to_string();
+    // Loss makes ping fail, and is a result here.
+    let output = from.try_exec(["ping", "-n", "-i", &interval, "-c", &count, "-W", "1", to])?;
+    round_trips(&String::from_utf8_lossy(&output.stdout))
+}
+
+/// Reads what iputils' ping printed.
+pub fn round_trips(text: &str) -> Result<RoundTrips> {
+    let mut times = Histogram::<u64>::new_with_max(60_000_000_000, 3).expect("bounds in order");
+    for line in text.lines().filter(|line| !line.contains("DUP!")) {
+        let time = line
+            .split_once("time=")
+            .and_then(|(_, rest)| rest.split(' ').next());
+        if let Some(ms) = time.and_then(|time| time.parse::<f64>().ok()) {
+            times.saturating_record((ms * 1e6) as u64);
+        }
+    }
+    let sent = text
+        .lines()
+        .find(|line| line.contains("packets transmitted"))
+        .and_then(|line| line.split(' ').next()?.parse().ok())
+        .ok_or_else(|| Error::Unexpected {
+            program: "ping".to_owned(),
+            text: text.to_owned(),
+        })?;
+    let micros = |ns: u64| ns as f64 / 1e3;
+    Ok(RoundTrips {
+        sent,
+        received: times.len(),
+        p50_us: micros(times.value_at_quantile(0.5)),
+        p99_us: micros(times.value_at_quantile(0.99)),
+        max_us: micros(times.max()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pings_are_read_and_duplicates_are_not_counted() {
+        let text = "PING 10.0.0.2 (10.0.0.2) 56(84) bytes of data.
+64 bytes from 10.0.0.2: icmp_seq=1 ttl=64 time=0.050 ms
+64 bytes from 10.0.0.2: icmp_seq=2 ttl=64 time=2.00 ms
+64 bytes from 10.0.0.2: icmp_seq=2 ttl=64 time=2.10 ms (DUP!)
+
+--- 10.0.0.2 ping statistics ---
+3 packets transmitted, 2 received, +1 duplicates, 33.3333% packet loss, time 20ms
+rtt min/avg/max/mdev = 0.050/1.025/2.000/0.975 ms
+";
+        let trips = round_trips(text).unwrap();
+        assert_eq!((trips.sent, trips.received), (3, 2));
+        assert!((trips.p50_us - 50.0).abs() < 0.1, "{trips:?}");
+        assert!((trips.max_us - 2000.0).abs() < 2.0, "{trips:?}");
+    }
+
+    #[test]
+    fn what_is_no_summary_of_ping_is_an_error() {
+        assert!(round_trips("ping: connect: Network is unreachable").is_err());
+    }
+}
