@@ -100,6 +100,13 @@ pub fn ping_count(
     round_trips(&String::from_utf8_lossy(&output.stdout))
 }
 
+/// One CUBIC flow, and the round trips of pings beside it, every 10 ms.
+pub fn bulk_and_ping(from: &Namespace, to: &str, duration: Duration) -> Result<(Bulk, RoundTrips)> {
+    let ping = ping(from, to, Duration::from_millis(10))?;
+    let bulk = bulk(from, to, duration, &[])?;
+    Ok((bulk, round_trips(&ping.interrupt()?)?))
+}
+
 /// Reads what iputils' ping printed.
 pub fn round_trips(text: &str) -> Result<RoundTrips> {
     let mut times = Histogram::<u64>::new_with_max(60_000_000_000, 3).expect("bounds in order");

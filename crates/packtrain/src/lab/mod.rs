@@ -4,10 +4,14 @@
 //! Everything here runs real programs against real sockets, so it reads clocks and it waits; the
 //! engine below does neither.
 
+pub mod bench_line;
+pub mod demo;
+pub mod figure;
 pub mod host;
 pub mod measure;
 pub mod messages;
 pub mod namespaces;
+pub mod sample;
 pub mod table;
 pub mod wire;
 

@@ -1,0 +1,480 @@
+//! `packtrain bench line`: `pt0` against the bare cable, in turns, so that whatever else the
+//! machine does falls on both. Each row is a promise, with what was measured and whether it holds.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::figure::{Figure, Target, Unit, figures_table};
+use super::host::Host;
+use super::measure::{self, Bulk, RoundTrips};
+use super::messages::{self, Load, Report};
+use super::namespaces::{Process, clean_up_on_signals, run as run_program};
+use super::table::{Table, grouped};
+use super::{Error, Result, now, wire};
+
+const RATE_MBIT: u32 = 100;
+const BULK: Duration = Duration::from_secs(2);
+const BULK_SHAPED: Duration = Duration::from_secs(5);
+const MESSAGES: Duration = Duration::from_secs(2);
+const MESSAGE_BYTES: usize = 64;
+/// What two runs of the same differ by.
+const NOT_WORSE: Target = Target::RatioAtMost(1.05);
+const IDLE_PINGS: u32 = 300;
+const IDLE_PING_INTERVAL: Duration = Duration::from_millis(5);
+
+/// What may be chosen.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub rounds: usize,
+    /// Where the whole report goes, as JSON.
+    pub json: Option<PathBuf>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            rounds: 5,
+            json: None,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct BenchReport {
+    kernel: String,
+    iperf3: String,
+    cpus: usize,
+    rounds: usize,
+    figures: Vec<Figure>,
+    /// How the frames of each part went: packed, marked, plain, and how many in a train.
+    paths: Vec<PathCounts>,
+}
+
+/// What A sent through `pt0` in one part, all rounds together.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct PathCounts {
+    pub part: &'static str,
+    pub trains: f64,
+    pub frames: f64,
+    pub pieces: f64,
+    pub marked: f64,
+    pub frames_per_train_mean: f64,
+    pub drops: serde_json::Value,
+}
+
+/// Measures everything, prints the table, and writes the report. Whether every promise holds.
+pub fn run(packtrain: &Path, options: &Options) -> Result<bool> {
+    clean_up_on_signals()?;
+    assert!(options.rounds > 0, "no rounds, no medians");
+    let mut bench = Bench {
+        rounds: options.rounds,
+        figures: Vec::new(),
+        paths: Vec::new(),
+    };
+    let unshaped = Line::set(packtrain, None)?;
+    bench.bulk(&unshaped)?;
+    bench.messages(&unshaped)?;
+    bench.memory(&unshaped)?;
+    bench.idle(&unshaped)?;
+    bench.start(&unshaped)?;
+    drop(unshaped);
+    let shaped = Line::set(packtrain, Some(RATE_MBIT))?;
+    bench.bulk_shaped(&shaped)?;
+    bench.messages_beside_bulk(&shaped)?;
+    drop(shaped);
+
+    let report = BenchReport {
+        kernel: wire::version_of("uname", "-r"),
+        iperf3: wire::version_of("iperf3", "--version"),
+        cpus: std::thread::available_parallelism().map_or(1, usize::from),
+        rounds: options.rounds,
+        figures: bench.figures,
+        paths: bench.paths,
+    };
+    print!("\n{}", figures_table(&report.figures));
+    print!("\n{}", report.paths_table());
+    println!(
+        "\nmedian [least … most] of {} rounds in turns; Linux {}, {}, {} CPUs",
+        report.rounds, report.kernel, report.iperf3, report.cpus
+    );
+    if let Some(path) = &options.json {
+        let text = serde_json::to_string_pretty(&report).expect("numbers and names");
+        std::fs::write(path, text + "\n").map_err(|source| Error::File {
+            path: path.display().to_string(),
+            source,
+        })?;
+    }
+    Ok(report.figures.iter().all(|figure| figure.met))
+}
+
+/// Two hosts with two equal cables between them: eth0 bare, eth1 under `pt0`.
+#[derive(Debug)]
+struct Line {
+    _servers: Vec<Process>,
+    a: Host,
+    b: Host,
+}
+
+/// A way from A to B, by B's address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Direct,
+    Pt0,
+}
+
+impl Way {
+    fn to(self) -> &'static str {
+        match self {
+            Way::Direct => "10.8.0.2",
+            Way::Pt0 => "10.9.0.2",
+        }
+    }
+}
+
+impl Line {
+    fn set(packtrain: &Path, rate_mbit: Option<u32>) -> Result<Line> {
+        let a = Host::create("bench", packtrain)?;
+        let b = Host::create("bench", packtrain)?;
+        for interface in ["eth0", "eth1"] {
+            wire::veth((&a.namespace, interface), (&b.namespace, interface))?;
+            for (cpu, host) in [&a, &b].into_iter().enumerate() {
+                wire::receive_on_cpu(&host.namespace, interface, cpu % cpus())?;
+                if let Some(rate_mbit) = rate_mbit {
+                    wire::shape(&host.namespace, interface, rate_mbit)?;
+                }
+            }
+        }
+        wire::add_address(&a.namespace, "eth0", "10.8.0.1/24")?;
+        wire::add_address(&b.namespace, "eth0", "10.8.0.2/24")?;
+        a.up("eth1", "10.9.0.1/24")?;
+        b.up("eth1", "10.9.0.2/24")?;
+        a.wait_for_peers(1)?;
+        b.wait_for_peers(1)?;
+        let servers = vec![measure::iperf3_server(&b.namespace)?];
+        Ok(Line {
+            _servers: servers,
+            a,
+            b,
+        })
+    }
+
+    fn bulk(&self, way: Way) -> Result<Bulk> {
+        measure::bulk(&self.a.namespace, way.to(), BULK, &[])
+    }
+
+    fn messages(&self, way: Way, load: Load) -> Result<Report> {
+        let at = (
+            way.to()
+                .parse::<std::net::IpAddr>()
+                .expect("an address of ours"),
+            7777,
+        )
+            .into();
+        messages::measure(&self.a.namespace, &self.b.namespace, at, load)
+    }
+
+    fn messages_beside_bulk(&self, way: Way) -> Result<Report> {
+        let seconds = (MESSAGES.as_secs() + 2).to_string();
+        let bulk =
+            self.a
+                .namespace
+                .spawn(["iperf3", "-C", "cubic", "-t", &seconds, "-c", way.to()])?;
+        // The flow has to have filled the link before the messages begin.
+        super::pause(Duration::from_secs(1));
+        let report = self.messages(way, blast())?;
+        bulk.finish()?;
+        Ok(report)
+    }
+
+    /// Puts everything that belongs to the two hosts onto one CPU, and pings.
+    fn idle(&self, way: Way) -> Result<RoundTrips> {
+        for pid in self.a.daemons()?.into_iter().chain(self.b.daemons()?) {
+            run_program("taskset", ["-acp", "0", &pid.to_string()])?;
+        }
+        let interval = IDLE_PING_INTERVAL.as_secs_f64().to_string();
+        let count = IDLE_PINGS.to_string();
+        let words = [
+            "taskset",
+            "-c",
+            "0",
+            "ping",
+            "-n",
+            "-i",
+            &interval,
+            "-c",
+            &count,
+            way.to(),
+        ];
+        measure::round_trips(&self.a.namespace.exec(words)?)
+    }
+
+    /// From the call of `up` to the first answer, milliseconds.
+    fn start(&self) -> Result<f64> {
+        self.a.down()?;
+        let start = now();
+        self.a.up("eth1", "10.9.0.1/24")?;
+        self.a.wait_for_ping(
+            "10.9.0.2".parse().expect("an address"),
+            Duration::from_secs(10),
+        )?;
+        Ok(start.elapsed().as_secs_f64() * 1e3)
+    }
+}
+
+fn cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn blast() -> Load {
+    Load {
+        size: MESSAGE_BYTES,
+        duration: MESSAGES,
+        rate_per_second: None,
+    }
+}
+
+#[derive(Debug)]
+struct Bench {
+    rounds: usize,
+    figures: Vec<Figure>,
+    paths: Vec<PathCounts>,
+}
+
+impl Bench {
+    /// Runs both ways `rounds` times in turns; who begins alternates as well.
+    fn in_turns<T>(
+        &mut self,
+        part: &'static str,
+        line: &Line,
+        mut measure: impl FnMut(Way) -> Result<T>,
+    ) -> Result<(Vec<T>, Vec<T>)> {
+        let before = counters(line)?;
+        let (mut direct, mut pt0) = (Vec::new(), Vec::new());
+        for round in 0..self.rounds {
+            eprintln!("{part}: round {} of {}", round + 1, self.rounds);
+            let order = if round % 2 == 0 {
+                [Way::Direct, Way::Pt0]
+            } else {
+                [Way::Pt0, Way::Direct]
+            };
+            for way in order {
+                let result = measure(way)?;
+                match way {
+                    Way::Direct => direct.push(result),
+                    Way::Pt0 => pt0.push(result),
+                }
+            }
+        }
+        let after = counters(line)?;
+        self.paths.push(PathCounts::between(part, &before, &after));
+        Ok((direct, pt0))
+    }
+
+    fn compare(
+        &mut self,
+        name: &'static str,
+        unit: Unit,
+        target: Target,
+        direct: impl Iterator<Item = f64>,
+        pt0: impl Iterator<Item = f64>,
+    ) {
+        self.figures.push(Figure::of(
+            name,
+            unit,
+            target,
+            direct.collect(),
+            pt0.collect(),
+        ));
+    }
+
+    fn bulk(&mut self, line: &Line) -> Result<()> {
+        let (direct, pt0) = self.in_turns("bulk TCP, unshaped", line, |way| line.bulk(way))?;
+        let goodput = |runs: &[Bulk]| runs.iter().map(|b| b.goodput_bps).collect::<Vec<_>>();
+        self.compare(
+            "bulk TCP, one unshaped veth",
+            Unit::BitPerSecond,
+            Target::RatioAtLeast(0.45),
+            goodput(&direct).into_iter(),
+            goodput(&pt0).into_iter(),
+        );
+        Ok(())
+    }
+
+    fn bulk_shaped(&mut self, line: &Line) -> Result<()> {
+        let (direct, pt0) = self.in_turns("CUBIC, 100 Mbit/s", line, |way| {
+            measure::bulk_and_ping(&line.a.namespace, way.to(), BULK_SHAPED)
+        })?;
+        type Runs = [(Bulk, RoundTrips)];
+        let each = |runs: &Runs, what: fn(&(Bulk, RoundTrips)) -> f64| -> Vec<f64> {
+            runs.iter().map(what).collect()
+        };
+        let mut row = |name, unit, target, what: fn(&(Bulk, RoundTrips)) -> f64| {
+            let (direct, pt0) = (each(&direct, what), each(&pt0, what));
+            self.compare(name, unit, target, direct.into_iter(), pt0.into_iter());
+        };
+        let goodput = Target::RatioAtLeast(0.97);
+        row(
+            "one CUBIC flow over 100 Mbit/s",
+            Unit::BitPerSecond,
+            goodput,
+            |r| r.0.goodput_bps,
+        );
+        let no_more = Target::DifferenceAtMost(0.0);
+        row("  … segments sent again", Unit::Count, no_more, |r| {
+            r.0.retransmits as f64
+        });
+        row(
+            "  … ping under load, p50",
+            Unit::Microseconds,
+            NOT_WORSE,
+            |r| r.1.p50_us,
+        );
+        row(
+            "  … ping under load, p99",
+            Unit::Microseconds,
+            NOT_WORSE,
+            |r| r.1.p99_us,
+        );
+        Ok(())
+    }
+
+    fn messages_beside_bulk(&mut self, line: &Line) -> Result<()> {
+        let part = "64 B UDP beside bulk, 100 Mbit/s";
+        let (direct, pt0) = self.in_turns(part, line, |way| line.messages_beside_bulk(way))?;
+        self.compare(
+            "64 B UDP beside a bulk flow, delivered",
+            Unit::PerSecond,
+            Target::RatioAtLeast(1.0),
+            direct.iter().map(|r| r.delivered_per_second),
+            pt0.iter().map(|r| r.delivered_per_second),
+        );
+        self.compare(
+            "  … p99 delay",
+            Unit::Microseconds,
+            Target::RatioAtMost(1.0),
+            direct.iter().map(|r| r.delay_p99_us),
+            pt0.iter().map(|r| r.delay_p99_us),
+        );
+        Ok(())
+    }
+
+    fn messages(&mut self, line: &Line) -> Result<()> {
+        let (direct, pt0) = self.in_turns("64 B UDP, unshaped", line, |way| {
+            line.messages(way, blast())
+        })?;
+        self.compare(
+            "64 B UDP delivered, unshaped",
+            Unit::PerSecond,
+            Target::RatioAtLeast(0.8),
+            direct.iter().map(|r| r.delivered_per_second),
+            pt0.iter().map(|r| r.delivered_per_second),
+        );
+        Ok(())
+    }
+
+    fn idle(&mut self, line: &Line) -> Result<()> {
+        let (direct, pt0) = self.in_turns("idle ping, one CPU", line, |way| line.idle(way))?;
+        self.compare(
+            "idle RTT p50, both ends on one CPU: added",
+            Unit::Microseconds,
+            Target::DifferenceAtMost(40.0),
+            direct.iter().map(|r| r.p50_us),
+            pt0.iter().map(|r| r.p50_us),
+        );
+        Ok(())
+    }
+
+    /// After the load of the parts before.
+    fn memory(&mut self, line: &Line) -> Result<()> {
+        let most = line
+            .a
+            .daemon_memory_max_kib()?
+            .max(line.b.daemon_memory_max_kib()?) as f64;
+        // A daemon that cannot be found has no memory, and keeps no promise.
+        let most = if most > 0.0 { most } else { f64::NAN };
+        let target = Target::AtMost(64.0 * 1024.0);
+        let name = "memory of the daemon after load (VmHWM)";
+        self.compare(
+            name,
+            Unit::Kibibytes,
+            target,
+            [].into_iter(),
+            [most].into_iter(),
+        );
+        Ok(())
+    }
+
+    fn start(&mut self, line: &Line) -> Result<()> {
+        let mut times = Vec::new();
+        for round in 0..self.rounds {
+            eprintln!("up to first ping: round {} of {}", round + 1, self.rounds);
+            times.push(line.start()? * 1e3);
+        }
+        let name = "`up` to the first ping answered";
+        let target = Target::AtMost(1e6);
+        self.compare(
+            name,
+            Unit::Microseconds,
+            target,
+            [].into_iter(),
+            times.into_iter(),
+        );
+        Ok(())
+    }
+}
+
+fn counters(line: &Line) -> Result<serde_json::Value> {
+    line.a.status()
+}
+
+impl PathCounts {
+    fn between(
+        part: &'static str,
+        before: &serde_json::Value,
+        after: &serde_json::Value,
+    ) -> PathCounts {
+        let number = |status: &serde_json::Value, pointer: &str| {
+            status
+                .pointer(pointer)
+                .and_then(serde_json::Value::as_f64)
+                .unwrap_or(0.0)
+        };
+        let grown = |pointer: &str| number(after, pointer) - number(before, pointer);
+        let (trains, frames) = (grown("/trains/tx/trains"), grown("/trains/tx/frames"));
+        PathCounts {
+            part,
+            trains,
+            frames,
+            pieces: grown("/trains/tx/pieces"),
+            marked: grown("/trains/tx/marked"),
+            frames_per_train_mean: if trains > 0.0 { frames / trains } else { 0.0 },
+            drops: after.get("drops").cloned().unwrap_or_default(),
+        }
+    }
+}
+
+impl BenchReport {
+    fn paths_table(&self) -> Table {
+        let mut table = Table::new(&[
+            "what A sent through pt0",
+            "trains",
+            "frames in them",
+            "a train",
+            "pieces",
+            "marked",
+        ]);
+        for path in &self.paths {
+            table.row([
+                path.part.to_owned(),
+                grouped(path.trains),
+                grouped(path.frames),
+                format!("{:.1}", path.frames_per_train_mean),
+                grouped(path.pieces),
+                grouped(path.marked),
+            ]);
+        }
+        table
+    }
+}
