@@ -1,0 +1,26 @@
+//! Any bytes as a hello: no panic, bounded lists, and what was understood is understood the same
+//! again when it is written anew.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use packtrain_proto::buffer::{Buffer, LARGE_CAPACITY};
+use packtrain_proto::wire::hello::{Hello, LINKS_MAX, SOFTWARE_LEN_MAX, STATIONS_MAX};
+
+fuzz_target!(|message: &[u8]| {
+    if message.len() > 65_535 {
+        return;
+    }
+    let Ok(hello) = Hello::parse(message) else {
+        return;
+    };
+    assert!(hello.links.len() <= LINKS_MAX);
+    assert!(hello.stations.len() <= STATIONS_MAX);
+    assert!(hello.software.len() <= 255);
+    if hello.software.len() > SOFTWARE_LEN_MAX {
+        return; // taken from others, never sent
+    }
+    let mut buffer = Buffer::with_capacity(LARGE_CAPACITY);
+    hello.emit(&mut buffer);
+    assert_eq!(buffer.len(), hello.buffer_len());
+    assert_eq!(Hello::parse(&buffer), Ok(hello));
+});
