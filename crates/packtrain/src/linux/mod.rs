@@ -3,6 +3,7 @@
 //! Each file wraps one facility in safe types whose errors name what the caller can act upon.
 
 pub mod epoll;
+pub mod guard;
 pub mod netlink;
 pub mod packet_socket;
 pub mod tap;
@@ -11,6 +12,7 @@ pub mod vnet_header;
 mod landing;
 mod queue_estimate;
 mod sys;
+mod tc;
 
 #[cfg(test)]
 mod test_namespace;

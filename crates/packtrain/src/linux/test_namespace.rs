@@ -1,7 +1,7 @@
 //! A network namespace for one test: it goes with the test's thread, whatever happens there.
 
-use std::io;
-use std::process::Command;
+use std::io::{self, BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
 
 use super::sys::check;
 
@@ -30,6 +30,60 @@ fn skip(error: &io::Error) {
     eprintln!("skipped: no network namespace without CAP_SYS_ADMIN ({error})");
 }
 
+/// Another host: a network namespace of its own. It is held by a process that ends with its
+/// standard input, so with this test, however that ends.
+pub(super) struct Host {
+    holder: Child,
+}
+
+impl Host {
+    pub(super) fn new() -> Host {
+        let mut holder = Command::new("unshare")
+            .args([
+                "--net",
+                "sh",
+                "-c",
+                "ip link set lo up && echo ready && exec cat",
+            ])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("unshare is there");
+        let mut ready = String::new();
+        let output = holder.stdout.take().expect("a pipe");
+        BufReader::new(output)
+            .read_line(&mut ready)
+            .expect("a line");
+        assert_eq!(ready, "ready\n", "the other host did not start");
+        Host { holder }
+    }
+
+    /// Takes over an interface of the thread's namespace.
+    pub(super) fn take(&self, interface: &str) {
+        ip(&format!("link set {interface} netns {}", self.holder.id()));
+    }
+
+    /// Runs `line` there; its standard output.
+    pub(super) fn run(&self, line: &str) -> String {
+        run(&self.entered(line))
+    }
+
+    pub(super) fn succeeds(&self, line: &str) -> bool {
+        succeeds(&self.entered(line))
+    }
+
+    pub(super) fn entered(&self, line: &str) -> String {
+        format!("nsenter --target {} --net {line}", self.holder.id())
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        drop(self.holder.stdin.take());
+        let _ = self.holder.wait();
+    }
+}
+
 /// `ip ARGUMENTS` in the thread's namespace.
 pub(super) fn ip(arguments: &str) {
     run(&format!("ip {arguments}"));
@@ -47,7 +101,6 @@ pub(super) fn run(line: &str) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-#[allow(dead_code)] // for the files beside this one
 pub(super) fn succeeds(line: &str) -> bool {
     output_of(line).status.success()
 }

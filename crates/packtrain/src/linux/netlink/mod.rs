@@ -194,7 +194,7 @@ impl Netlink {
             .map_err(|refusal| failed(action(), refusal))
     }
 
-    fn dump<T>(
+    pub(in crate::linux) fn dump<T>(
         &mut self,
         action: &str,
         request: Request,

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Keeps apart what the link's own stack sees and what packtrain sees on a member link.
+ *
+ * guard_ingress   tc ingress of the link: withholds our frames from the link's stack. Packet
+ *                 sockets stand before tc, so ours has had its copy by then.
+ * guard_socket    filter of our packet socket: lets through only what may be ours, so that the
+ *                 link's own traffic never wakes the daemon.
+ *
+ * A frame with a VLAN tag belongs to an interface on top of the link: it is ours only by its
+ * addresses, never by its type. The kernel has taken the tag out of the bytes before either
+ * program runs, and says so in the context.
+ */
+#include <linux/bpf.h>
+#include <linux/pkt_cls.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_endian.h>
+
+#include "guard.h"
+
+#define ETHERTYPE_IPV4		0x0800
+#define ETHERTYPE_ARP		0x0806
+#define ETHERTYPE_PACKTRAIN	0x88b5
+
+#define HELLO_GROUP		0x037074000001ULL
+#define MAC_GROUP_BIT		(1ULL << 40)
+#define MAC_LOCAL_BIT		(2ULL << 40)
+
+#define VLAN_ID_MASK		0x0fff
+
+#define ARP_REQUEST		1
+
+#define SOCKET_ACCEPT		-1	/* as many bytes as there are */
+#define SOCKET_IGNORE		0
+
+struct ethernet_header {
+	__be16 destination[3];
+	__be16 source[3];
+	__be16 ether_type;
+};
+
+struct arp_ethernet_ipv4 {
+	__be16 hardware_type;
+	__be16 protocol_type;
+	__u8 hardware_len;
+	__u8 protocol_len;
+	__be16 operation;
+	__u8 sender_mac[6];
+	__u8 sender_address[4];
+	__u8 target_mac[6];
+	__u8 target_address[4];
+};
+
+struct frame {
+	__u64 destination;
+	__u64 source;
+	__u16 ether_type;
+	__u16 tagged;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct guard_settings);
+} settings SEC(".maps");
+
+/* Both sets have room for the old and the new keys at once, so that a change leaves no gap. */
+
+/* Source addresses that mark frames of our peers. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 2 * 4096);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u64);
+	__type(value, __u8);
+} marks SEC(".maps");
+
+/* IPv4 addresses of the link itself, as they stand in ARP. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 2 * 1024);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u32);
+	__type(value, __u8);
+} link_addresses SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, GUARD_VERDICTS);
+	__type(key, __u32);
+	__type(value, __u64);
+} ingress_counters SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, GUARD_VERDICTS);
+	__type(key, __u32);
+	__type(value, __u64);
+} socket_counters SEC(".maps");
+
+static __always_inline void count(void *counters, __u32 verdict)
+{
+	__u64 *counter = bpf_map_lookup_elem(counters, &verdict);
+
+	if (counter)
+		*counter += 1;
+}
+
+static __always_inline __u64 mac_of(const __be16 *part)
+{
+	return (__u64)bpf_ntohs(part[0]) << 32 | (__u64)bpf_ntohs(part[1]) << 16 |
+	       bpf_ntohs(part[2]);
+}
+
+static __always_inline struct frame frame_of(const struct ethernet_header *header,
+					     const struct __sk_buff *skb)
+{
+	struct frame frame = {
+		.destination = mac_of(header->destination),
+		.source = mac_of(header->source),
+		.ether_type = bpf_ntohs(header->ether_type),
+		/* VLAN 0 is a priority without a VLAN: the frame is the link's as without. */
+		.tagged = skb->vlan_present && (skb->vlan_tci & VLAN_ID_MASK),
+	};
+
+	return frame;
+}
+
+/* What both programs take for packtrain's. */
+static __always_inline __u32 classify(const struct frame *frame,
+				      const struct guard_settings *set)
+{
+	if (frame->ether_type == ETHERTYPE_PACKTRAIN && !frame->tagged)
+		return GUARD_TRAIN;
+	if (frame->destination == set->host_address && set->host_address)
+		return GUARD_HOST;
+	/* Marks are locally administered: the traffic of most hosts needs no look-up. */
+	if ((frame->source & MAC_LOCAL_BIT) && bpf_map_lookup_elem(&marks, &frame->source))
+		return GUARD_MARKED;
+	return GUARD_OTHER;
+}
+
+static __always_inline __u32 word(const __u8 *bytes)
+{
+	__u32 value;
+
+	__builtin_memcpy(&value, bytes, sizeof(value));
+	return value;
+}
+
+/*
+ * Linux answers ARP on any interface for every address of the host: the link would give its own
+ * MAC for pt0's address. Gratuitous ARP goes through: nobody answers it, and the link's neighbour
+ * table lives on it. So do replies, which are for who asked.
+ */
+static __always_inline int is_foreign_arp(struct __sk_buff *skb)
+{
+	struct arp_ethernet_ipv4 arp;
+	__u32 sender, target;
+
+	/* Copies, because the body may stand outside the linear part. Truncated: the stack drops it. */
+	if (bpf_skb_load_bytes(skb, sizeof(struct ethernet_header), &arp, sizeof(arp)))
+		return 0;
+	if (arp.protocol_type != bpf_htons(ETHERTYPE_IPV4) ||
+	    arp.operation != bpf_htons(ARP_REQUEST))
+		return 0;
+	sender = word(arp.sender_address);
+	target = word(arp.target_address);
+	return sender != target && !bpf_map_lookup_elem(&link_addresses, &target);
+}
+
+SEC("tc")
+int guard_ingress(struct __sk_buff *skb)
+{
+	void *data = (void *)(long)skb->data;
+	void *data_end = (void *)(long)skb->data_end;
+	struct ethernet_header *header = data;
+	struct guard_settings *set;
+	struct frame frame;
+	__u32 zero = 0, verdict;
+
+	set = bpf_map_lookup_elem(&settings, &zero);
+	/* The kernel has read the header already, so it is linear; the verifier wants it said. */
+	if (!set || (void *)(header + 1) > data_end)
+		return TC_ACT_UNSPEC;
+
+	frame = frame_of(header, skb);
+	verdict = classify(&frame, set);
+	if (verdict == GUARD_OTHER) {
+		if (frame.destination == HELLO_GROUP)
+			verdict = GUARD_HELLO_GROUP;
+		else if (frame.ether_type == ETHERTYPE_ARP && !frame.tagged && is_foreign_arp(skb))
+			verdict = GUARD_FOREIGN_ARP;
+	}
+	count(&ingress_counters, verdict);
+	return verdict == GUARD_OTHER ? TC_ACT_UNSPEC : (int)set->withheld_action;
+}
+
+SEC("socket")
+int guard_socket(struct __sk_buff *skb)
+{
+	struct ethernet_header header;
+	struct guard_settings *set;
+	struct frame frame;
+	__u32 zero = 0, verdict;
+
+	set = bpf_map_lookup_elem(&settings, &zero);
+	if (!set || bpf_skb_load_bytes_relative(skb, 0, &header, sizeof(header), BPF_HDR_START_MAC))
+		return SOCKET_IGNORE;
+
+	frame = frame_of(&header, skb);
+	verdict = classify(&frame, set);
+	if (verdict == GUARD_OTHER) {
+		if (frame.destination & MAC_GROUP_BIT)
+			verdict = GUARD_GROUP;
+		else if (set->promiscuous)
+			verdict = GUARD_PROMISCUOUS;
+	}
+	count(&socket_counters, verdict);
+	return verdict == GUARD_OTHER ? SOCKET_IGNORE : SOCKET_ACCEPT;
+}
+
+char _license[] SEC("license") = "Dual MIT/GPL";

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * What guard.bpf.c and linux/guard.rs both know. A test reads this file and compares the order of
+ * the verdicts with the Rust enum.
+ */
+#ifndef PACKTRAIN_GUARD_H
+#define PACKTRAIN_GUARD_H
+
+/* Why a frame was, or was not, ours: the index of its counter in both counter maps. */
+enum guard_verdict {
+	GUARD_OTHER = 0,	/* nothing of ours: for the link's own stack alone */
+	GUARD_TRAIN = 1,	/* EtherType 0x88B5 */
+	GUARD_MARKED = 2,	/* from a peer's mark */
+	GUARD_HOST = 3,		/* to pt0's address */
+	GUARD_HELLO_GROUP = 4,	/* to the hello group */
+	GUARD_FOREIGN_ARP = 5,	/* who-has for an address that is not the link's own */
+	GUARD_GROUP = 6,	/* broadcast or multicast: for the link's stack and for us */
+	GUARD_PROMISCUOUS = 7,	/* anything, because pt0 stands in a bridge */
+	GUARD_VERDICTS = 8,
+};
+
+/* The one entry of the map `settings`. */
+struct guard_settings {
+	__u64 host_address;	/* pt0's address, first byte in bits 47..40; 0: none yet */
+	__u32 promiscuous;	/* not 0: our socket takes every frame */
+	__u32 withheld_action;	/* what the ingress program returns to keep a frame from the stack */
+};
+
+#endif

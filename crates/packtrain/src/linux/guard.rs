@@ -1,0 +1,472 @@
+//! The guard of a member link: our frames are kept from the link's own stack, and the link's own
+//! traffic is kept from us. The rules stand in `bpf/guard.bpf.c`.
+//!
+//! The ingress program is attached by tcx where the kernel has it (6.6): it goes when the daemon
+//! goes, however that ends. Below, it is a clsact filter, which stays when the daemon is killed:
+//! [`Attachment::best`] says which beforehand, and [`remove_clsact`] is the undo.
+//!
+//! What a guard does not keep apart: an ARP request for an address that the host has elsewhere than
+//! on this link (on `lo`, say) is no longer answered through the link, because nothing tells such
+//! an address from one of `pt0`'s.
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::{fmt, io};
+
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder, PrintLevel};
+use packtrain_proto::wire::ethernet::MacAddr;
+
+use super::netlink::{Netlink, NetlinkError, interface};
+use super::sys::check;
+use super::tc::{self, FilterPlace};
+
+/// Half of what the maps of the same names hold.
+const MARKS_MAX: usize = 4096;
+const LINK_ADDRESSES_MAX: usize = 1024;
+
+/// The bit of a first byte that says that an address is locally administered.
+const MAC_LOCAL_BIT: u8 = 0x02;
+
+/// Where our filter stands among those of a clsact, "pt" in ASCII: a place that nobody takes
+/// without asking for it.
+const CLSACT_PRIORITY: u16 = 0x7074;
+const CLSACT_HANDLE: u32 = 1;
+const CLSACT_NAME: &str = "packtrain_guard";
+
+const INGRESS_PROGRAM: &str = "guard_ingress";
+const SOCKET_PROGRAM: &str = "guard_socket";
+
+/// `TCX_DROP`; tcx has no "stolen", and counts no drop.
+const TCX_DROP: u32 = 2;
+/// `TC_ACT_STOLEN`: taken, not dropped, so that clsact counts no drop.
+const TC_ACT_STOLEN: u32 = 4;
+
+/// No interface ever has the largest index.
+const NO_INTERFACE: u32 = i32::MAX as u32;
+
+#[repr(align(8))]
+struct Aligned<T: ?Sized>(T);
+
+/// Aligned as an ELF reader wants it.
+static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/guard.bpf.o")));
+
+macro_rules! verdicts {
+    ($($(#[$doc:meta])* $variant:ident = $text:literal,)*) => {
+        /// Why a frame was, or was not, ours: `enum guard_verdict` of `bpf/guard.h`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Verdict { $($(#[$doc])* $variant,)* }
+
+        impl Verdict {
+            pub const ALL: &'static [Verdict] = &[$(Verdict::$variant,)*];
+
+            pub fn as_str(self) -> &'static str {
+                match self { $(Verdict::$variant => $text,)* }
+            }
+        }
+    };
+}
+
+verdicts! {
+    /// Nothing of ours: for the link's own stack alone.
+    Other = "other",
+    Train = "train",
+    /// From a peer's mark.
+    Marked = "marked",
+    /// To `pt0`'s address.
+    Host = "host",
+    HelloGroup = "hello_group",
+    /// Who-has for an address that is not the link's own.
+    ForeignArp = "foreign_arp",
+    /// Broadcast or multicast: for the link's stack and for us.
+    Group = "group",
+    /// Anything, because `pt0` stands in a bridge.
+    Promiscuous = "promiscuous",
+}
+
+/// Frames by verdict.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters([u64; Verdict::ALL.len()]);
+
+impl Counters {
+    pub fn get(&self, verdict: Verdict) -> u64 {
+        self.0[verdict as usize]
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (Verdict, u64)> + '_ {
+        Verdict::ALL
+            .iter()
+            .map(|verdict| (*verdict, self.get(*verdict)))
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GuardCounters {
+    /// At the link's stack: all but [`Verdict::Other`] were withheld from it.
+    pub ingress: Counters,
+    /// At our socket: all but [`Verdict::Other`] were let through.
+    pub socket: Counters,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum GuardError {
+    #[error("cannot load the BPF programs that guard a link: {source}{}", hint(.source))]
+    Load { source: libbpf_rs::Error },
+    #[error("cannot attach the guard to {link}: {source}")]
+    Attach { link: String, source: io::Error },
+    #[error("cannot change the guard's map {map}: {source}")]
+    Map {
+        map: &'static str,
+        source: libbpf_rs::Error,
+    },
+    #[error(transparent)]
+    Netlink(#[from] NetlinkError),
+}
+
+fn not_loaded(source: libbpf_rs::Error) -> GuardError {
+    GuardError::Load { source }
+}
+
+fn hint(error: &libbpf_rs::Error) -> &'static str {
+    match error.kind() {
+        libbpf_rs::ErrorKind::PermissionDenied => {
+            " (this needs CAP_BPF and CAP_NET_ADMIN, or root, on the host itself)"
+        }
+        _ => "",
+    }
+}
+
+/// How the ingress program hangs on the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attachment {
+    /// Goes with its owner.
+    Tcx,
+    /// Stays until somebody removes it.
+    Clsact,
+}
+
+impl Attachment {
+    /// The best that this kernel has.
+    pub fn best() -> Result<Attachment, GuardError> {
+        let object = load().map_err(not_loaded)?;
+        let program = program_fd(&object, INGRESS_PROGRAM).map_err(not_loaded)?;
+        // A kernel with tcx misses the interface, one without does not know what is asked for.
+        let error = attach_tcx(program.as_fd(), NO_INTERFACE).err();
+        match error.and_then(|error| error.raw_os_error()) {
+            Some(libc::ENODEV) => Ok(Attachment::Tcx),
+            _ => Ok(Attachment::Clsact),
+        }
+    }
+}
+
+impl fmt::Display for Attachment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Attachment::Tcx => "tcx",
+            Attachment::Clsact => "clsact",
+        })
+    }
+}
+
+/// The two programs of one member link, and what they look up.
+#[derive(Debug)]
+pub struct Guard {
+    ifindex: u32,
+    /// `None`: attached by clsact.
+    tcx_link: Option<OwnedFd>,
+    attachment: Attachment,
+    socket_filter: OwnedFd,
+    settings: MapHandle,
+    marks: KeySet,
+    link_addresses: KeySet,
+    ingress_counters: MapHandle,
+    socket_counters: MapHandle,
+    host_address: MacAddr,
+    promiscuous: bool,
+    #[cfg(test)]
+    object: Object,
+}
+
+/// A hash map of the kernel that is used as a set, and what we put into it.
+#[derive(Debug)]
+struct KeySet {
+    name: &'static str,
+    map: MapHandle,
+    keys: BTreeSet<Vec<u8>>,
+}
+
+impl KeySet {
+    /// New keys come in before old ones go, so that what stays is never missing.
+    fn set(&mut self, keys: BTreeSet<Vec<u8>>) -> Result<(), GuardError> {
+        let failed = |source| GuardError::Map {
+            map: self.name,
+            source,
+        };
+        for key in keys.difference(&self.keys) {
+            self.map.update(key, &[1], MapFlags::ANY).map_err(failed)?;
+        }
+        for key in self.keys.difference(&keys) {
+            self.map.delete(key).map_err(failed)?;
+        }
+        self.keys = keys;
+        Ok(())
+    }
+}
+
+impl Guard {
+    /// Guards a link for the `pt0` that has the address `host`.
+    ///
+    /// Attach first, then give [`Guard::socket_filter_fd`] to the packet socket, then bind it: a
+    /// frame is then never ours and the stack's at once.
+    pub fn attach(
+        ifindex: u32,
+        host: MacAddr,
+        attachment: Attachment,
+    ) -> Result<Guard, GuardError> {
+        let object = load().map_err(not_loaded)?;
+        let ingress = program_fd(&object, INGRESS_PROGRAM).map_err(not_loaded)?;
+        let socket_filter = program_fd(&object, SOCKET_PROGRAM).map_err(not_loaded)?;
+        let map = |name| map_handle(&object, name).map_err(not_loaded);
+        let key_set = |name| {
+            map(name).map(|map| KeySet {
+                name,
+                map,
+                keys: BTreeSet::new(),
+            })
+        };
+        let mut guard = Guard {
+            ifindex,
+            tcx_link: None,
+            attachment,
+            socket_filter,
+            settings: map("settings")?,
+            marks: key_set("marks")?,
+            link_addresses: key_set("link_addresses")?,
+            ingress_counters: map("ingress_counters")?,
+            socket_counters: map("socket_counters")?,
+            host_address: host,
+            promiscuous: false,
+            #[cfg(test)]
+            object,
+        };
+        guard.write_settings()?;
+        match attachment {
+            Attachment::Tcx => {
+                let failed = |source| GuardError::Attach {
+                    link: interface(ifindex),
+                    source,
+                };
+                guard.tcx_link = Some(attach_tcx(ingress.as_fd(), ifindex).map_err(failed)?);
+            }
+            Attachment::Clsact => attach_clsact(ingress.as_fd(), ifindex)?,
+        }
+        Ok(guard)
+    }
+
+    pub fn attachment(&self) -> Attachment {
+        self.attachment
+    }
+
+    /// The program for `SO_ATTACH_BPF` of our packet socket on this link.
+    pub fn socket_filter_fd(&self) -> BorrowedFd<'_> {
+        self.socket_filter.as_fd()
+    }
+
+    /// Outer source addresses of our peers' marked frames. Returns how many were refused: group or
+    /// universally administered addresses, which a peer has no business to name and which could
+    /// take the link's own traffic away, and what is more than the table holds.
+    pub fn set_marks(&mut self, marks: &[MacAddr]) -> Result<usize, GuardError> {
+        let keys: BTreeSet<_> = marks
+            .iter()
+            .filter(|mark| !mark.is_group() && mark.0[0] & MAC_LOCAL_BIT != 0)
+            .take(MARKS_MAX)
+            .map(|mark| mac_number(*mark).to_ne_bytes().to_vec())
+            .collect();
+        let taken = keys.len();
+        let wanted: BTreeSet<_> = marks.iter().collect();
+        self.marks.set(keys)?;
+        Ok(wanted.len() - taken)
+    }
+
+    /// The link's own IPv4 addresses, for which it goes on answering ARP. Returns how many were
+    /// more than the table holds.
+    pub fn set_link_addresses(&mut self, addresses: &[Ipv4Addr]) -> Result<usize, GuardError> {
+        let wanted: BTreeSet<_> = addresses.iter().collect();
+        let keys = wanted.iter().take(LINK_ADDRESSES_MAX);
+        self.link_addresses
+            .set(keys.map(|address| address.octets().to_vec()).collect())?;
+        Ok(wanted.len().saturating_sub(LINK_ADDRESSES_MAX))
+    }
+
+    /// Whether our socket takes every frame of the link: `pt0` stands in a bridge.
+    pub fn set_promiscuous(&mut self, promiscuous: bool) -> Result<(), GuardError> {
+        self.promiscuous = promiscuous;
+        self.write_settings()
+    }
+
+    /// `pt0` was given another address.
+    pub fn set_host_address(&mut self, host: MacAddr) -> Result<(), GuardError> {
+        self.host_address = host;
+        self.write_settings()
+    }
+
+    pub fn counters(&self) -> Result<GuardCounters, GuardError> {
+        Ok(GuardCounters {
+            ingress: read_counters("ingress_counters", &self.ingress_counters)?,
+            socket: read_counters("socket_counters", &self.socket_counters)?,
+        })
+    }
+
+    /// `struct guard_settings`.
+    fn write_settings(&self) -> Result<(), GuardError> {
+        let action = match self.attachment {
+            Attachment::Tcx => TCX_DROP,
+            Attachment::Clsact => TC_ACT_STOLEN,
+        };
+        let mut value = [0; 16];
+        value[0..8].copy_from_slice(&mac_number(self.host_address).to_ne_bytes());
+        value[8..12].copy_from_slice(&u32::from(self.promiscuous).to_ne_bytes());
+        value[12..16].copy_from_slice(&action.to_ne_bytes());
+        self.settings
+            .update(&0u32.to_ne_bytes(), &value, MapFlags::ANY)
+            .map_err(|source| GuardError::Map {
+                map: "settings",
+                source,
+            })
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if self.attachment == Attachment::Clsact {
+            // Only the filter: whose the clsact is, the host's state file knows.
+            if let Err(error) = remove_clsact(self.ifindex, false) {
+                tracing::warn!("{error}");
+            }
+        }
+    }
+}
+
+/// First byte in bits 47..40, as the programs compare addresses.
+fn mac_number(mac: MacAddr) -> u64 {
+    mac.0
+        .iter()
+        .fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+fn load() -> libbpf_rs::Result<Object> {
+    // Where libbpf explains itself, the verifier's words included: not on our standard error.
+    libbpf_rs::set_print(Some((PrintLevel::Info, |_, text| {
+        tracing::debug!(target: "libbpf", "{}", text.trim_end());
+    })));
+    ObjectBuilder::default().open_memory(&OBJECT.0)?.load()
+}
+
+fn program_fd(object: &Object, name: &str) -> libbpf_rs::Result<OwnedFd> {
+    let program = object
+        .progs()
+        .find(|program| program.name() == name)
+        .unwrap_or_else(|| panic!("guard.bpf.c has a program {name}"));
+    Ok(program.as_fd().try_clone_to_owned()?)
+}
+
+fn map_handle(object: &Object, name: &str) -> libbpf_rs::Result<MapHandle> {
+    let map = object
+        .maps()
+        .find(|map| map.name() == name)
+        .unwrap_or_else(|| panic!("guard.bpf.c has a map {name}"));
+    MapHandle::try_from(&map)
+}
+
+fn read_counters(name: &'static str, map: &MapHandle) -> Result<Counters, GuardError> {
+    let mut counters = Counters::default();
+    for (index, counter) in counters.0.iter_mut().enumerate() {
+        let per_cpu = map
+            .lookup_percpu(&(index as u32).to_ne_bytes(), MapFlags::ANY)
+            .map_err(|source| GuardError::Map { map: name, source })?
+            .unwrap_or_default();
+        *counter = per_cpu
+            .iter()
+            .filter_map(|value| value.get(..8)?.try_into().ok())
+            .map(u64::from_ne_bytes)
+            .sum();
+    }
+    Ok(counters)
+}
+
+/// Before all other programs of the link: they see what the stack sees.
+fn attach_tcx(program: BorrowedFd<'_>, ifindex: u32) -> io::Result<OwnedFd> {
+    // SAFETY: `bpf_link_create_opts` is plain integers, for which all zero is a value.
+    let mut options: libbpf_sys::bpf_link_create_opts = unsafe { std::mem::zeroed() };
+    options.sz = size_of_val(&options) as libbpf_sys::size_t;
+    options.flags = libbpf_sys::BPF_F_BEFORE;
+    // SAFETY: the options outlive the call and say their size; the descriptor that it returns is
+    // new, and owned by us alone.
+    unsafe {
+        let fd = libbpf_sys::bpf_link_create(
+            program.as_raw_fd(),
+            ifindex as i32,
+            libbpf_sys::BPF_TCX_INGRESS,
+            &options,
+        );
+        Ok(OwnedFd::from_raw_fd(check(fd)?))
+    }
+}
+
+fn clsact_place(ifindex: u32) -> FilterPlace {
+    FilterPlace {
+        ifindex,
+        parent: tc::CLSACT_INGRESS,
+        priority: CLSACT_PRIORITY,
+        handle: CLSACT_HANDLE,
+    }
+}
+
+fn attach_clsact(program: BorrowedFd<'_>, ifindex: u32) -> Result<(), GuardError> {
+    let mut netlink = Netlink::open()?;
+    if !tc::has_clsact(&mut netlink, ifindex)? {
+        tc::add_clsact(&mut netlink, ifindex)?;
+    }
+    // One that was left behind; the place is ours by its name.
+    remove_clsact_filter(&mut netlink, ifindex)?;
+    let place = clsact_place(ifindex);
+    tc::add_bpf_filter(
+        &mut netlink,
+        place,
+        program,
+        CLSACT_NAME,
+        tc::BPF_DIRECT_ACTION,
+    )?;
+    Ok(())
+}
+
+fn remove_clsact_filter(netlink: &mut Netlink, ifindex: u32) -> Result<(), NetlinkError> {
+    let place = clsact_place(ifindex);
+    if tc::bpf_filter_name(netlink, place)?.as_deref() == Some(CLSACT_NAME) {
+        tc::delete_filter(netlink, place)?;
+    }
+    Ok(())
+}
+
+/// Undoes [`Attachment::Clsact`], also of a daemon that was killed: takes our filter away where it
+/// stands, and with `and_qdisc` (the link had no clsact before) the clsact as well, unless somebody
+/// else's filter is in it by now.
+pub fn remove_clsact(ifindex: u32, and_qdisc: bool) -> Result<(), NetlinkError> {
+    let mut netlink = Netlink::open()?;
+    if !tc::has_clsact(&mut netlink, ifindex)? {
+        return Ok(());
+    }
+    remove_clsact_filter(&mut netlink, ifindex)?;
+    if and_qdisc {
+        tc::delete_clsact_if_empty(&mut netlink, ifindex)?;
+    }
+    Ok(())
+}
+
+/// Whether the link has a clsact already: what [`remove_clsact`] needs to know later.
+pub fn has_clsact(ifindex: u32) -> Result<bool, NetlinkError> {
+    tc::has_clsact(&mut Netlink::open()?, ifindex)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,222 @@
+//! Traffic control by rtnetlink: qdiscs, and filters that are BPF programs.
+
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use super::netlink::message::{Attributes, Request, u32_at, value_string};
+use super::netlink::{Netlink, NetlinkError, interface};
+
+/// Bytes of `tcmsg`: family (1), padding (3), index (4), handle (4), parent (4), info (4).
+const TCMSG_LEN: usize = 20;
+
+/// `TC_H_CLSACT`, which is `TC_H_INGRESS` as well: a link has one of the two at most.
+const CLSACT_PARENT: u32 = 0xffff_fff1;
+const CLSACT_HANDLE: u32 = 0xffff_0000;
+/// Where filters of received frames hang, on clsact and on the older ingress qdisc alike.
+pub(super) const CLSACT_INGRESS: u32 = 0xffff_fff2;
+const CLSACT_EGRESS: u32 = 0xffff_fff3;
+
+const TCA_BPF_FD: u16 = 6;
+const TCA_BPF_NAME: u16 = 7;
+const TCA_BPF_FLAGS: u16 = 8;
+/// The program's return value is the verdict itself.
+pub(super) const BPF_DIRECT_ACTION: u32 = 1;
+
+/// `tc_msg` and the kind.
+pub(super) fn request(
+    message: u16,
+    flags: i32,
+    ifindex: u32,
+    handle: u32,
+    parent: u32,
+    info: u32,
+) -> Request {
+    let mut fixed = [0; TCMSG_LEN];
+    fixed[4..8].copy_from_slice(&ifindex.to_ne_bytes());
+    fixed[8..12].copy_from_slice(&handle.to_ne_bytes());
+    fixed[12..16].copy_from_slice(&parent.to_ne_bytes());
+    fixed[16..20].copy_from_slice(&info.to_ne_bytes());
+    Request::new(message, flags, &fixed)
+}
+
+/// A place for one filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FilterPlace {
+    pub(super) ifindex: u32,
+    pub(super) parent: u32,
+    pub(super) priority: u16,
+    pub(super) handle: u32,
+}
+
+impl FilterPlace {
+    fn request(&self, message: u16, flags: i32) -> Request {
+        let every_protocol = (libc::ETH_P_ALL as u16).to_be();
+        let info = u32::from(self.priority) << 16 | u32::from(every_protocol);
+        request(message, flags, self.ifindex, self.handle, self.parent, info)
+            .attribute_str(libc::TCA_KIND, "bpf")
+    }
+}
+
+/// Hangs `program` into `place`; what stands there must be replaced by hand first.
+pub(super) fn add_bpf_filter(
+    netlink: &mut Netlink,
+    place: FilterPlace,
+    program: BorrowedFd<'_>,
+    name: &str,
+    flags: u32,
+) -> Result<(), NetlinkError> {
+    let create = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+    let request =
+        place
+            .request(libc::RTM_NEWTFILTER, create)
+            .nested(libc::TCA_OPTIONS, |options| {
+                options
+                    .attribute_u32(TCA_BPF_FD, program.as_raw_fd() as u32)
+                    .attribute_str(TCA_BPF_NAME, name)
+                    .attribute_u32(TCA_BPF_FLAGS, flags)
+            });
+    netlink.change(
+        || format!("add the filter {name} to {}", interface(place.ifindex)),
+        request,
+    )
+}
+
+pub(super) fn delete_filter(netlink: &mut Netlink, place: FilterPlace) -> Result<(), NetlinkError> {
+    let request = place.request(libc::RTM_DELTFILTER, libc::NLM_F_ACK);
+    netlink.change(
+        || format!("delete a filter of {}", interface(place.ifindex)),
+        request,
+    )
+}
+
+/// The name of the BPF filter that stands in `place`; `None`: nothing stands there, or no BPF.
+pub(super) fn bpf_filter_name(
+    netlink: &mut Netlink,
+    place: FilterPlace,
+) -> Result<Option<String>, NetlinkError> {
+    let filters = filters(netlink, place.ifindex, place.parent)?;
+    Ok(filters
+        .into_iter()
+        .find(|filter| filter.priority == place.priority && filter.handle == place.handle)
+        .and_then(|filter| filter.bpf_name))
+}
+
+/// What a dump tells of a filter.
+struct Filter {
+    priority: u16,
+    handle: u32,
+    bpf_name: Option<String>,
+}
+
+fn filters(netlink: &mut Netlink, ifindex: u32, parent: u32) -> Result<Vec<Filter>, NetlinkError> {
+    let request = request(
+        libc::RTM_GETTFILTER,
+        libc::NLM_F_DUMP,
+        ifindex,
+        0,
+        parent,
+        0,
+    );
+    let action = format!("list the filters of {}", interface(ifindex));
+    netlink.dump(&action, request, |payload| {
+        let header = payload.get(..TCMSG_LEN)?;
+        let handle = u32_at(header, 8);
+        // A dump tells every priority once more, without a filter.
+        if handle == 0 {
+            return None;
+        }
+        let bpf_name = Attributes(&payload[TCMSG_LEN..])
+            .find(|(kind, _)| *kind == libc::TCA_OPTIONS)
+            .and_then(|(_, options)| Attributes(options).find(|(kind, _)| *kind == TCA_BPF_NAME))
+            .map(|(_, name)| value_string(name));
+        Some(Filter {
+            priority: (u32_at(header, 16) >> 16) as u16,
+            handle,
+            bpf_name,
+        })
+    })
+}
+
+/// A qdisc as a dump tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Qdisc {
+    pub(super) kind: String,
+    pub(super) handle: u32,
+    pub(super) parent: u32,
+}
+
+pub(super) fn qdiscs(netlink: &mut Netlink, ifindex: u32) -> Result<Vec<Qdisc>, NetlinkError> {
+    let request = request(libc::RTM_GETQDISC, libc::NLM_F_DUMP, ifindex, 0, 0, 0);
+    let action = format!("list the qdiscs of {}", interface(ifindex));
+    netlink.dump(&action, request, |payload| {
+        let header = payload.get(..TCMSG_LEN)?;
+        // Older kernels tell those of all interfaces.
+        if u32_at(header, 4) != ifindex {
+            return None;
+        }
+        let (_, kind) =
+            Attributes(&payload[TCMSG_LEN..]).find(|(kind, _)| *kind == libc::TCA_KIND)?;
+        Some(Qdisc {
+            kind: value_string(kind),
+            handle: u32_at(header, 8),
+            parent: u32_at(header, 12),
+        })
+    })
+}
+
+/// Whether received frames of the link can meet filters.
+pub(super) fn has_clsact(netlink: &mut Netlink, ifindex: u32) -> Result<bool, NetlinkError> {
+    Ok(qdiscs(netlink, ifindex)?
+        .iter()
+        .any(|qdisc| qdisc.parent == CLSACT_PARENT))
+}
+
+pub(super) fn add_clsact(netlink: &mut Netlink, ifindex: u32) -> Result<(), NetlinkError> {
+    let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+    let request = request(
+        libc::RTM_NEWQDISC,
+        flags,
+        ifindex,
+        CLSACT_HANDLE,
+        CLSACT_PARENT,
+        0,
+    )
+    .attribute_str(libc::TCA_KIND, "clsact");
+    netlink.change(
+        || format!("add a clsact to {}", interface(ifindex)),
+        request,
+    )
+}
+
+/// Deletes the link's clsact, unless it holds a filter; returns whether it did.
+pub(super) fn delete_clsact_if_empty(
+    netlink: &mut Netlink,
+    ifindex: u32,
+) -> Result<bool, NetlinkError> {
+    for parent in [CLSACT_INGRESS, CLSACT_EGRESS] {
+        if !filters(netlink, ifindex, parent)?.is_empty() {
+            return Ok(false);
+        }
+    }
+    delete_qdisc(netlink, ifindex, CLSACT_HANDLE, CLSACT_PARENT)?;
+    Ok(true)
+}
+
+pub(super) fn delete_qdisc(
+    netlink: &mut Netlink,
+    ifindex: u32,
+    handle: u32,
+    parent: u32,
+) -> Result<(), NetlinkError> {
+    let request = request(
+        libc::RTM_DELQDISC,
+        libc::NLM_F_ACK,
+        ifindex,
+        handle,
+        parent,
+        0,
+    );
+    netlink.change(
+        || format!("delete a qdisc of {}", interface(ifindex)),
+        request,
+    )
+}
