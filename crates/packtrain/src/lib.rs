@@ -4,6 +4,7 @@
 
 pub mod clock;
 pub mod control;
+pub mod daemon;
 pub mod instance;
 pub mod lab;
 pub mod linux;

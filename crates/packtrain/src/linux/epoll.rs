@@ -1,7 +1,7 @@
 //! Waiting for several descriptors at once, to the nanosecond (`epoll_pwait2`, Linux 5.11).
 //!
-//! Everything is watched edge-triggered: an event says that something *became* readable or
-//! writable. Who stops reading before the end has to remember that there is more.
+//! What carries frames is watched edge-triggered: an event says that something *became* readable
+//! or writable. Who stops reading before the end has to remember that there is more.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -12,16 +12,20 @@ use super::sys::check;
 /// What a descriptor is watched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
+    /// When something becomes readable.
     Read,
+    /// When something becomes readable or writable.
     ReadWrite,
+    /// Whenever something is readable, again and again until it is read.
+    ReadWhileReady,
 }
 
 impl Interest {
     fn bits(self) -> u32 {
-        let read = libc::EPOLLIN | libc::EPOLLET;
         (match self {
-            Interest::Read => read,
-            Interest::ReadWrite => read | libc::EPOLLOUT,
+            Interest::Read => libc::EPOLLIN | libc::EPOLLET,
+            Interest::ReadWrite => libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLET,
+            Interest::ReadWhileReady => libc::EPOLLIN,
         }) as u32
     }
 }

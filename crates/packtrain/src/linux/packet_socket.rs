@@ -8,7 +8,7 @@ use packtrain_proto::offload::Offload;
 use packtrain_proto::wire::ethernet::{HEADER_LEN, MacAddr, ether_type};
 
 use super::landing::Landing;
-use super::queue_estimate::{QueueEstimate, truesize};
+use super::queue_estimate::QueueEstimate;
 use super::sys::{check, check_len, set_option};
 use super::vnet_header;
 
@@ -242,6 +242,12 @@ impl PacketSocket {
         Ok(())
     }
 
+    /// Whether [`PacketSocket::queued_bytes`] could be other than 0: false once it was 0 and
+    /// nothing was sent since.
+    pub fn may_have_queued(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
     /// Bytes of the frames sent by this socket that still stand in the interface's queue. Exactly
     /// 0 when none does, else an estimate: the kernel counts memory, not frames.
     pub fn queued_bytes(&mut self) -> io::Result<usize> {
@@ -258,10 +264,9 @@ impl PacketSocket {
     /// local queue, and lets no more than about twice as much in.
     pub fn set_queue_limit(&self, bytes: usize) -> io::Result<()> {
         // The kernel doubles the value, and wakes at half: the doubled is the limit, the value
-        // itself the waking fill. It counts memory, so this is right for full-size frames;
-        // with smaller ones the waking comes later, by the ratio of memory to frame.
-        const FULL_SIZE: usize = 1514;
-        let memory = bytes.saturating_mul(truesize(FULL_SIZE)) / FULL_SIZE;
+        // itself the waking fill. It counts memory, so the value is right for frames like those
+        // that stand there now.
+        let memory = self.queue.memory_of(bytes);
         let memory = libc::c_int::try_from(memory).unwrap_or(libc::c_int::MAX / 2);
         self.set_buffer(libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, memory)
     }

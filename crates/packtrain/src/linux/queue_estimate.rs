@@ -75,6 +75,15 @@ impl QueueEstimate {
         // Never 0 while something stands: 0 means that the wire is idle.
         self.frame_bytes.max(1)
     }
+
+    /// The memory that `bytes` of frames like those that stand take; not less than as full-size
+    /// frames, which may follow.
+    pub(super) fn memory_of(&self, bytes: usize) -> usize {
+        const FULL_SIZE: usize = 1514;
+        let full_size = bytes.saturating_mul(truesize(FULL_SIZE)) / FULL_SIZE;
+        let as_standing = bytes.saturating_mul(self.memory) / self.frame_bytes.max(1);
+        full_size.max(as_standing)
+    }
 }
 
 /// The memory that the kernel books for a frame sent by a packet socket (`packet_alloc_skb`,
@@ -113,6 +122,18 @@ mod tests {
         assert!(!queue.is_empty());
         assert_eq!(queue.outstanding(0), 0);
         assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn memory_is_reckoned_for_the_smaller_of_what_stands_and_full_size_frames() {
+        let mut queue = QueueEstimate::new();
+        let full_size = 10 * truesize(1514);
+        assert_eq!(queue.memory_of(15_140), full_size);
+        queue.sent(65_226);
+        assert_eq!(queue.memory_of(15_140), full_size);
+        queue.outstanding(0);
+        queue.sent(60);
+        assert_eq!(queue.memory_of(600), 10 * truesize(60));
     }
 
     #[test]

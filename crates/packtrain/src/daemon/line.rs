@@ -1,0 +1,461 @@
+//! One line: the engine between its TAP and its member links, and the event loop that drives it.
+//!
+//! A turn of the loop takes a bounded batch from the host and from each link, so that none
+//! starves another, and then gives out what the engine has for them, in the order of the
+//! engine's contract ([`packtrain_proto::engine`]). No turn allocates once buffers are warm.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use packtrain_proto::config::{Config, LinkId, LinkState};
+use packtrain_proto::engine::{Engine, Event};
+use packtrain_proto::stats::Snapshot;
+use packtrain_proto::time::Instant;
+use packtrain_proto::wire::ethernet::MacAddr;
+
+use super::member::{Attached, Member, MemberCounters, Outcome};
+use crate::clock::Clock;
+use crate::linux::epoll::{Epoll, Interest};
+use crate::linux::tap::{Tap, TapCounters};
+
+/// What one source gives in a turn. In bytes too, because 64 frames may be 4 MB: milliseconds
+/// that the other direction would wait.
+const BATCH_FRAMES: usize = 64;
+const BATCH_BYTES: usize = 256 * 1024;
+/// What a turn puts on the links, at most.
+const TRANSMIT_FRAMES: usize = 256;
+const TRANSMIT_BYTES: usize = 1 << 20;
+
+const TOKEN_TAP: u64 = 0;
+const TOKEN_OTHERS: u64 = 1 << 32;
+const TOKEN_LINKS: u64 = 2 << 32;
+
+/// Why a line cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum LineError {
+    #[error("the host's interface is gone or broken: {0}")]
+    Host(#[source] io::Error),
+    #[error("waiting for events: {0}")]
+    Wait(#[source] io::Error),
+}
+
+/// Which of the descriptors given to [`Line::watch`] have something to say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Woken(u32);
+
+impl Woken {
+    pub fn contains(self, number: u8) -> bool {
+        self.0 & (1 << number) != 0
+    }
+}
+
+/// A member link as the daemon sees it; the engine's view is in the snapshot.
+#[derive(Clone, Debug)]
+pub struct MemberReport {
+    pub id: LinkId,
+    pub name: String,
+    /// `None` while there is no such interface.
+    pub ifindex: Option<u32>,
+    pub state: Option<LinkState>,
+    pub counters: MemberCounters,
+}
+
+/// Everything worth reading about a line, at one instant.
+#[derive(Clone, Debug)]
+pub struct Report {
+    pub snapshot: Snapshot,
+    pub members: Vec<MemberReport>,
+    pub tap: TapCounters,
+    pub tap_ifindex: u32,
+}
+
+#[derive(Debug)]
+pub struct Line {
+    clock: Clock,
+    engine: Engine,
+    address: MacAddr,
+    promiscuous: bool,
+    tap: Tap,
+    /// Something was left unread on the TAP.
+    tap_readable: bool,
+    members: Vec<Member>,
+    epoll: Epoll,
+    /// The engine had more to send than a turn takes.
+    more_to_send: bool,
+}
+
+impl Line {
+    /// A line over the links of these names, none of which is attached yet.
+    pub fn new(
+        config: Config,
+        tap: Tap,
+        links: impl IntoIterator<Item = String>,
+        clock: Clock,
+    ) -> io::Result<Line> {
+        let epoll = Epoll::new()?;
+        epoll.add(tap.as_fd(), TOKEN_TAP, Interest::Read)?;
+        let members = (0..=u8::MAX)
+            .zip(links)
+            .map(|(number, name)| Member {
+                id: LinkId(number),
+                name,
+                attached: None,
+                counters: MemberCounters::default(),
+            })
+            .collect();
+        Ok(Line {
+            clock,
+            address: config.address,
+            promiscuous: config.promiscuous,
+            engine: Engine::new(config, clock.now()),
+            tap,
+            tap_readable: true,
+            members,
+            epoll,
+            more_to_send: false,
+        })
+    }
+
+    /// Reports in [`Line::turn`] when this descriptor becomes readable, for as long as it is.
+    pub fn watch(&self, fd: impl AsFd, number: u8) -> io::Result<()> {
+        assert!(u32::from(number) < u32::BITS, "numbers are bits of a word");
+        self.epoll.add(
+            fd,
+            TOKEN_OTHERS + u64::from(number),
+            Interest::ReadWhileReady,
+        )
+    }
+
+    /// An interface that carries the name of a link exists, perhaps for the first time. `filter`
+    /// decides what its socket receives. Says whether it was attached: it is not when no link has
+    /// this name, or when the link has its interface already.
+    pub fn link_appeared(
+        &mut self,
+        name: &str,
+        ifindex: u32,
+        state: LinkState,
+        filter: Option<BorrowedFd<'_>>,
+    ) -> io::Result<bool> {
+        let Some(at) = self.members.iter().position(|member| member.name == name) else {
+            return Ok(false);
+        };
+        let member = &mut self.members[at];
+        if member.attached.is_some() {
+            return Ok(false);
+        }
+        let mut attached = Attached::open(ifindex, state, self.address, filter)?;
+        attached.set_promiscuous(self.promiscuous)?;
+        self.epoll.add(
+            attached.socket.as_fd(),
+            TOKEN_LINKS + at as u64,
+            Interest::Read,
+        )?;
+        self.engine
+            .handle_link_state(member.id, state, self.clock.now());
+        attached.follow_queue_limit(self.engine.link_queue_limit(member.id));
+        member.attached = Some(attached);
+        Ok(true)
+    }
+
+    /// The interface of a link has changed: by its index, because it may have another name now.
+    pub fn link_changed(&mut self, ifindex: u32, state: LinkState) {
+        let now = self.clock.now();
+        for member in &mut self.members {
+            if let Some(attached) = &mut member.attached
+                && attached.socket.ifindex() == ifindex
+                && attached.state != state
+            {
+                attached.state = state;
+                self.engine.handle_link_state(member.id, state, now);
+            }
+        }
+    }
+
+    /// The interface is no more. Says whether it was a link's.
+    pub fn link_gone(&mut self, ifindex: u32) -> bool {
+        let now = self.clock.now();
+        let mut found = false;
+        for member in &mut self.members {
+            let attached = member.attached.take_if(|a| a.socket.ifindex() == ifindex);
+            if let Some(mut attached) = attached {
+                let _ = attached.socket.dropped();
+                member.counters.add(attached.socket.counters());
+                self.engine.remove_link(member.id, now);
+                found = true;
+            }
+        }
+        found
+    }
+
+    /// `pt0` was given another MTU, or wants frames for other stations as well, or no longer.
+    pub fn host_changed(&mut self, mtu: u16, promiscuous: bool) {
+        self.promiscuous = promiscuous;
+        for attached in self
+            .members
+            .iter_mut()
+            .filter_map(|member| member.attached.as_mut())
+        {
+            // Fails only where the interface is going: its absence will be told.
+            let _ = attached.set_promiscuous(promiscuous);
+        }
+        self.engine
+            .handle_host_change(mtu, promiscuous, self.clock.now());
+    }
+
+    pub fn tap_ifindex(&self) -> u32 {
+        self.tap.ifindex()
+    }
+
+    /// The interfaces that links are attached to.
+    pub fn attached(&self) -> impl Iterator<Item = (&str, u32)> {
+        self.members.iter().filter_map(|member| {
+            member
+                .attached
+                .as_ref()
+                .map(|a| (member.name.as_str(), a.socket.ifindex()))
+        })
+    }
+
+    /// Outer source addresses of frames for us ([`Engine::marks`]).
+    pub fn marks(&self) -> Vec<MacAddr> {
+        self.engine.marks()
+    }
+
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.engine.poll_event()
+    }
+
+    pub fn report(&mut self) -> Report {
+        let members = self.members.iter_mut().map(|member| MemberReport {
+            id: member.id,
+            name: member.name.clone(),
+            ifindex: member.attached.as_ref().map(|a| a.socket.ifindex()),
+            state: member.attached.as_ref().map(|a| a.state),
+            counters: member.counters(),
+        });
+        Report {
+            members: members.collect(),
+            snapshot: self.engine.snapshot(self.clock.now()),
+            tap: self.tap.counters(),
+            tap_ifindex: self.tap.ifindex(),
+        }
+    }
+
+    /// Waits until something can be done, and does it.
+    pub fn turn(&mut self) -> Result<Woken, LineError> {
+        let timeout = self.time_to_wait();
+        let woken = self.wait(timeout)?;
+        self.handle_time();
+        self.take_from_host()?;
+        for at in 0..self.members.len() {
+            self.take_from_link(at);
+        }
+        self.deliver();
+        self.transmit();
+        Ok(woken)
+    }
+
+    /// Says goodbye to the peers, and gives the links a moment to take it.
+    pub fn leave(&mut self) {
+        /// A goodbye that is lost costs the peers a few seconds of silence, no more.
+        const AT_MOST: Duration = Duration::from_millis(100);
+        let until = self.clock.now() + AT_MOST;
+        self.engine.say_goodbye(self.clock.now());
+        loop {
+            self.transmit();
+            let left = until.since(self.clock.now());
+            let held = self.members.iter().filter_map(|m| m.attached.as_ref());
+            let done = !self.more_to_send && !held.into_iter().any(Attached::holds_frames);
+            if done || left.is_zero() {
+                return;
+            }
+            let _ = self.wait(Some(left.min(Duration::from_millis(1))));
+        }
+    }
+
+    fn time_to_wait(&self) -> Option<Duration> {
+        let unread = self
+            .members
+            .iter()
+            .any(|m| m.attached.as_ref().is_some_and(|a| a.readable));
+        if unread || self.tap_readable || self.more_to_send {
+            return Some(Duration::ZERO);
+        }
+        self.engine
+            .poll_timeout()
+            .map(|at| at.since(self.clock.now()))
+    }
+
+    fn wait(&mut self, timeout: Option<Duration>) -> Result<Woken, LineError> {
+        let mut woken = Woken::default();
+        for ready in self.epoll.wait(timeout).map_err(LineError::Wait)? {
+            if ready.token == TOKEN_TAP {
+                self.tap_readable = true;
+            } else if ready.token < TOKEN_LINKS {
+                woken.0 |= 1 << (ready.token - TOKEN_OTHERS);
+            } else if let Some(attached) =
+                &mut self.members[(ready.token - TOKEN_LINKS) as usize].attached
+            {
+                attached.readable |= ready.readable;
+            }
+        }
+        Ok(woken)
+    }
+
+    fn handle_time(&mut self) {
+        let now = self.clock.now();
+        if self.engine.poll_timeout().is_some_and(|at| at <= now) {
+            self.engine.handle_timeout(now);
+        }
+    }
+
+    fn take_from_host(&mut self) -> Result<(), LineError> {
+        if !self.tap_readable {
+            return Ok(());
+        }
+        let now = self.clock.now();
+        let mut bytes = 0;
+        for _ in 0..BATCH_FRAMES {
+            let received = self
+                .tap
+                .receive(self.engine.buffers())
+                .map_err(LineError::Host)?;
+            let Some((frame, offload)) = received else {
+                self.tap_readable = false;
+                break;
+            };
+            bytes += frame.len();
+            self.engine.handle_host_frame(frame, offload, now);
+            if bytes > BATCH_BYTES {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn take_from_link(&mut self, at: usize) {
+        let member = &mut self.members[at];
+        let Some(attached) = member
+            .attached
+            .as_mut()
+            .filter(|attached| attached.readable)
+        else {
+            return;
+        };
+        let now = self.clock.now();
+        let mut bytes = 0;
+        for _ in 0..BATCH_FRAMES {
+            let pool = self.engine.buffers();
+            let Some((frame, offload)) = attached.receive(pool, &mut member.counters) else {
+                break;
+            };
+            bytes += frame.len();
+            self.engine
+                .handle_link_frame(member.id, frame, offload, now);
+            if bytes > BATCH_BYTES {
+                break;
+            }
+        }
+    }
+
+    fn deliver(&mut self) {
+        let now = self.clock.now();
+        while let Some(delivery) = self.engine.poll_delivery(now) {
+            if self.tap.send(&delivery).is_err() {
+                self.engine.handle_delivery_refused();
+            }
+        }
+    }
+
+    fn transmit(&mut self) {
+        self.more_to_send = false;
+        let (mut frames, mut bytes) = (0, 0);
+        loop {
+            let now = self.clock.now();
+            self.tell_queues(now);
+            let frames_before = frames;
+            while let Some(transmit) = self.engine.poll_transmit(now) {
+                frames += 1;
+                bytes += transmit.frame.len();
+                let link = transmit.link;
+                // The engine knows no link that was not attached, and numbers them as we do.
+                let member = &mut self.members[usize::from(link.0)];
+                let outcome = match &mut member.attached {
+                    Some(attached) => {
+                        attached.transmit(transmit.frame, transmit.offload, &mut member.counters)
+                    }
+                    None => Outcome::Refused,
+                };
+                match outcome {
+                    Outcome::Sent => {}
+                    Outcome::Refused => self.engine.handle_transmit_refused(link, now),
+                    Outcome::Held => self.tell_queue(usize::from(link.0), now),
+                }
+                if frames >= TRANSMIT_FRAMES || bytes >= TRANSMIT_BYTES {
+                    self.more_to_send = true;
+                    break;
+                }
+            }
+            // A link that took everything at once has room again: ask once more.
+            if self.more_to_send || frames == frames_before {
+                break;
+            }
+        }
+        self.await_room();
+    }
+
+    /// Tells the engine what stands on every link where something may, and retries what is held.
+    fn tell_queues(&mut self, now: Instant) {
+        for at in 0..self.members.len() {
+            let member = &mut self.members[at];
+            let Some(attached) = &mut member.attached else {
+                continue;
+            };
+            if !attached.may_stand() {
+                continue;
+            }
+            for _ in 0..attached.retry(&mut member.counters) {
+                self.engine.handle_transmit_refused(member.id, now);
+            }
+            self.tell_queue(at, now);
+        }
+    }
+
+    fn tell_queue(&mut self, at: usize, now: Instant) {
+        let member = &mut self.members[at];
+        let Some(attached) = &mut member.attached else {
+            return;
+        };
+        attached.follow_queue_limit(self.engine.link_queue_limit(member.id));
+        let standing = attached.ask_standing_bytes();
+        self.engine.handle_link_queue(member.id, standing, now);
+    }
+
+    /// Where a link is full, asks to be woken when its queue falls; where it is not, the wake-ups
+    /// would come for nothing.
+    fn await_room(&mut self) {
+        for (at, member) in self.members.iter_mut().enumerate() {
+            let Some(attached) = &mut member.attached else {
+                continue;
+            };
+            let full = attached.is_full(self.engine.link_queue_limit(member.id));
+            if full == attached.awaits_room {
+                continue;
+            }
+            let interest = if full {
+                Interest::ReadWrite
+            } else {
+                Interest::Read
+            };
+            let token = TOKEN_LINKS + at as u64;
+            if self
+                .epoll
+                .modify(attached.socket.as_fd(), token, interest)
+                .is_ok()
+            {
+                attached.awaits_room = full;
+            }
+        }
+    }
+}

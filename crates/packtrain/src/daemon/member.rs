@@ -1,0 +1,334 @@
+//! One member link of a line: configured for as long as the line lives, attached while its
+//! interface exists.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use packtrain_proto::buffer::{Buffer, BufferPool};
+use packtrain_proto::config::{LinkId, LinkState};
+use packtrain_proto::offload::Offload;
+use packtrain_proto::wire::ethernet::MacAddr;
+
+use crate::linux::packet_socket::{PacketSocket, PacketSocketCounters, SendError};
+
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) id: LinkId,
+    pub(super) name: String,
+    pub(super) attached: Option<Attached>,
+    pub(super) counters: MemberCounters,
+}
+
+/// What happened at a link below the engine, counted over all its attachments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemberCounters {
+    /// Frames that had to wait because the socket was full before the engine's limit was reached.
+    pub held: u64,
+    /// Frames that the queueing discipline or the driver dropped.
+    pub refused_queue: u64,
+    /// Frames larger than the interface took.
+    pub refused_too_large: u64,
+    /// Frames for an interface that was down or gone.
+    pub refused_down: u64,
+    /// Frames that the kernel refused for another reason.
+    pub refused_other: u64,
+    /// Errors of the socket when reading, `ENETDOWN` mostly.
+    pub receive_errors: u64,
+    /// Frames that were dropped before we could read them.
+    pub socket: PacketSocketCounters,
+}
+
+/// What became of a frame given to a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Sent,
+    /// Kept, to be sent as soon as there is room: until then the link is full.
+    Held,
+    Refused,
+}
+
+/// A member link whose interface exists.
+#[derive(Debug)]
+pub(super) struct Attached {
+    pub(super) socket: PacketSocket,
+    pub(super) state: LinkState,
+    /// Something was left unread.
+    pub(super) readable: bool,
+    /// Woken when the local queue falls.
+    pub(super) awaits_room: bool,
+    /// Promiscuous, because `pt0` is.
+    promiscuous: bool,
+    /// The engine's limit for the local queue, and the one that the socket was last set to.
+    queue_limit: usize,
+    queue_limit_set: usize,
+    /// What stood below when last asked.
+    standing_bytes: usize,
+    held: Held,
+}
+
+impl Attached {
+    /// Opens the link's socket: the filter first, so that no frame comes past it, then the
+    /// addresses that the interface would not take for itself.
+    pub(super) fn open(
+        ifindex: u32,
+        state: LinkState,
+        host: MacAddr,
+        filter: Option<BorrowedFd<'_>>,
+    ) -> io::Result<Attached> {
+        let mut socket = PacketSocket::create()?;
+        if let Some(filter) = filter {
+            socket.attach_filter(filter)?;
+        }
+        socket.bind(ifindex)?;
+        socket.add_unicast(host)?;
+        socket.add_multicast(MacAddr::HELLO)?;
+        // The host's group memberships are `pt0`'s, and unknown to the link.
+        socket.set_all_multicast(true)?;
+        Ok(Attached {
+            socket,
+            state,
+            readable: true,
+            awaits_room: false,
+            promiscuous: false,
+            queue_limit: 0,
+            queue_limit_set: 0,
+            standing_bytes: 0,
+            held: Held::default(),
+        })
+    }
+
+    pub(super) fn set_promiscuous(&mut self, on: bool) -> io::Result<()> {
+        if self.promiscuous != on {
+            self.socket.set_promiscuous(on)?;
+            self.promiscuous = on;
+        }
+        Ok(())
+    }
+
+    /// The next frame; `None` when none waits. Errors are counted and read past: the socket tells
+    /// each once.
+    pub(super) fn receive(
+        &mut self,
+        pool: &mut BufferPool,
+        counters: &mut MemberCounters,
+    ) -> Option<(Buffer, Offload)> {
+        // More than one in a row is possible: the interface went down, came up and went again.
+        for _ in 0..4 {
+            match self.socket.receive(pool) {
+                Ok(Some(frame)) => return Some(frame),
+                Ok(None) => break,
+                Err(_) => counters.receive_errors += 1,
+            }
+        }
+        self.readable = false;
+        None
+    }
+
+    pub(super) fn transmit(
+        &mut self,
+        frame: &[u8],
+        offload: Offload,
+        counters: &mut MemberCounters,
+    ) -> Outcome {
+        // Nothing overtakes what is held. The engine was told that the link is full, so only what
+        // it sends in spite of that comes here: hellos and acknowledgements.
+        let outcome = match self.held.is_empty() {
+            true => self.try_send(frame, offload, counters),
+            false => Outcome::Held,
+        };
+        if outcome != Outcome::Held {
+            return outcome;
+        }
+        if !self.held.push(frame, offload) {
+            counters.refused_queue += 1;
+            return Outcome::Refused;
+        }
+        counters.held += 1;
+        Outcome::Held
+    }
+
+    /// Tries again what is held, in order, and says how many of it were refused.
+    pub(super) fn retry(&mut self, counters: &mut MemberCounters) -> usize {
+        let mut refused = 0;
+        while let Some((frame, offload)) = self.held.pop() {
+            let outcome = self.try_send(&frame, offload, counters);
+            if outcome == Outcome::Held {
+                self.held.put_back(frame, offload);
+                break;
+            }
+            refused += usize::from(outcome == Outcome::Refused);
+            self.held.recycle(frame);
+        }
+        refused
+    }
+
+    fn try_send(
+        &mut self,
+        frame: &[u8],
+        offload: Offload,
+        counters: &mut MemberCounters,
+    ) -> Outcome {
+        let error = match self.socket.send(frame, offload) {
+            Err(SendError::WouldBlock) if self.queue_limit > 0 => {
+                // The socket counts memory and was set for large frames; with small ones it is
+                // full too early. Set for those that stand there now, it may have room.
+                let _ = self.socket.set_queue_limit(self.queue_limit);
+                self.socket.send(frame, offload)
+            }
+            result => result,
+        };
+        let counter = match error {
+            Ok(()) => return Outcome::Sent,
+            Err(SendError::WouldBlock) => return Outcome::Held,
+            Err(SendError::NoBuffer) => &mut counters.refused_queue,
+            Err(SendError::TooLarge) => &mut counters.refused_too_large,
+            Err(SendError::LinkDown) => &mut counters.refused_down,
+            Err(SendError::Other(_)) => &mut counters.refused_other,
+        };
+        *counter += 1;
+        Outcome::Refused
+    }
+
+    /// Whether bytes of ours may stand below, so that it is worth asking.
+    pub(super) fn may_stand(&self) -> bool {
+        !self.held.is_empty() || self.socket.may_have_queued()
+    }
+
+    /// Asks for the bytes of ours that stand below: in the local queue, and what is held.
+    /// A link that holds something is full, whatever the count says.
+    pub(super) fn ask_standing_bytes(&mut self) -> usize {
+        // The ioctl fails on no open socket; nothing better could be said then anyway.
+        let queued = self.socket.queued_bytes().unwrap_or(0);
+        self.standing_bytes = match self.held.bytes {
+            0 => queued,
+            held => (queued + held).max(self.queue_limit),
+        };
+        self.standing_bytes
+    }
+
+    /// Whether there was no room below when last asked.
+    pub(super) fn is_full(&self, limit: usize) -> bool {
+        self.standing_bytes > 0 && self.standing_bytes >= limit
+    }
+
+    /// Follows the engine's limit. It moves with the measured rate; for the socket an eighth is
+    /// near enough.
+    pub(super) fn follow_queue_limit(&mut self, limit: usize) {
+        self.queue_limit = limit.max(1);
+        if self.queue_limit.abs_diff(self.queue_limit_set) > self.queue_limit_set / 8 {
+            self.queue_limit_set = self.queue_limit;
+            let _ = self.socket.set_queue_limit(self.queue_limit);
+        }
+    }
+
+    pub(super) fn holds_frames(&self) -> bool {
+        !self.held.is_empty()
+    }
+}
+
+/// Frames that found the socket full, oldest first. Few and rarely: the engine stops by its own
+/// limit before the socket does, except where that limit has just shrunk.
+#[derive(Debug, Default)]
+struct Held {
+    frames: VecDeque<(Vec<u8>, Offload)>,
+    bytes: usize,
+    /// Memory of frames that have left.
+    free: Vec<Vec<u8>>,
+}
+
+impl Held {
+    /// The frame that the engine gave before it could be told, and hellos and acknowledgements
+    /// for the time that a queue takes to fall.
+    const FRAMES_MAX: usize = 16;
+
+    fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    /// Keeps a copy, and says whether there was room.
+    #[must_use]
+    fn push(&mut self, frame: &[u8], offload: Offload) -> bool {
+        if self.frames.len() >= Self::FRAMES_MAX {
+            return false;
+        }
+        let mut memory = self.free.pop().unwrap_or_default();
+        memory.extend_from_slice(frame);
+        self.bytes += frame.len();
+        self.frames.push_back((memory, offload));
+        true
+    }
+
+    fn pop(&mut self) -> Option<(Vec<u8>, Offload)> {
+        let (frame, offload) = self.frames.pop_front()?;
+        self.bytes -= frame.len();
+        Some((frame, offload))
+    }
+
+    fn put_back(&mut self, frame: Vec<u8>, offload: Offload) {
+        self.bytes += frame.len();
+        self.frames.push_front((frame, offload));
+    }
+
+    fn recycle(&mut self, mut frame: Vec<u8>) {
+        frame.clear();
+        self.free.push(frame);
+    }
+}
+
+impl MemberCounters {
+    /// Adds what a socket that is about to close has counted.
+    pub(super) fn add(&mut self, socket: PacketSocketCounters) {
+        self.socket = total(self.socket, socket);
+    }
+}
+
+impl Member {
+    /// The counters, those of the open socket included.
+    pub(super) fn counters(&mut self) -> MemberCounters {
+        let mut counters = self.counters;
+        if let Some(attached) = &mut self.attached {
+            // Reads the kernel's counter into the socket's.
+            let _ = attached.socket.dropped();
+            counters.add(attached.socket.counters());
+        }
+        counters
+    }
+}
+
+fn total(a: PacketSocketCounters, b: PacketSocketCounters) -> PacketSocketCounters {
+    PacketSocketCounters {
+        truncated: a.truncated + b.truncated,
+        unrepresentable: a.unrepresentable + b.unrepresentable,
+        overrun: a.overrun + b.overrun,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_held_keeps_its_order_and_its_bound() {
+        let mut held = Held::default();
+        for round in 0..3u8 {
+            for i in 0..Held::FRAMES_MAX as u8 {
+                assert!(held.push(&[i; 100], Offload::NONE));
+            }
+            assert!(
+                !held.push(&[0], Offload::NONE),
+                "a seventeenth in round {round}"
+            );
+            assert_eq!(held.bytes, Held::FRAMES_MAX * 100);
+            for i in 0..Held::FRAMES_MAX as u8 {
+                let (frame, offload) = held.pop().expect("held");
+                assert_eq!(frame, [i; 100]);
+                held.put_back(frame, offload);
+                let (frame, _) = held.pop().expect("put back");
+                held.recycle(frame);
+            }
+            assert!(held.is_empty() && held.pop().is_none());
+            assert_eq!((held.bytes, held.free.len()), (0, Held::FRAMES_MAX));
+        }
+    }
+}
