@@ -7,6 +7,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::figure::{Figure, Target, Unit, figures_table};
+use crate::status::{Counts, StatusDocument};
+
 use super::host::Host;
 use super::measure::{self, Bulk, RoundTrips};
 use super::messages::{self, Load, Report};
@@ -56,12 +58,12 @@ struct BenchReport {
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct PathCounts {
     pub part: &'static str,
-    pub trains: f64,
-    pub frames: f64,
-    pub pieces: f64,
-    pub marked: f64,
+    pub trains: u64,
+    pub frames: u64,
+    pub pieces: u64,
+    pub marked: u64,
     pub frames_per_train_mean: f64,
-    pub drops: serde_json::Value,
+    pub drops: Counts,
 }
 
 /// Measures everything, prints the table, and writes the report. Whether every promise holds.
@@ -148,8 +150,8 @@ impl Line {
         }
         wire::add_address(&a.namespace, "eth0", "10.8.0.1/24")?;
         wire::add_address(&b.namespace, "eth0", "10.8.0.2/24")?;
-        a.up("eth1", "10.9.0.1/24")?;
-        b.up("eth1", "10.9.0.2/24")?;
+        a.up("eth1", &["--address", "10.9.0.1/24"])?;
+        b.up("eth1", &["--address", "10.9.0.2/24"])?;
         a.wait_for_peers(1)?;
         b.wait_for_peers(1)?;
         let servers = vec![measure::iperf3_server(&b.namespace)?];
@@ -190,7 +192,7 @@ impl Line {
 
     /// Puts everything that belongs to the two hosts onto one CPU, and pings.
     fn idle(&self, way: Way) -> Result<RoundTrips> {
-        for pid in self.a.daemons()?.into_iter().chain(self.b.daemons()?) {
+        for pid in [self.a.status()?.pid, self.b.status()?.pid] {
             run_program("taskset", ["-acp", "0", &pid.to_string()])?;
         }
         let interval = IDLE_PING_INTERVAL.as_secs_f64().to_string();
@@ -214,7 +216,7 @@ impl Line {
     fn start(&self) -> Result<f64> {
         self.a.down()?;
         let start = now();
-        self.a.up("eth1", "10.9.0.1/24")?;
+        self.a.up("eth1", &["--address", "10.9.0.1/24"])?;
         self.a.wait_for_ping(
             "10.9.0.2".parse().expect("an address"),
             Duration::from_secs(10),
@@ -250,7 +252,7 @@ impl Bench {
         line: &Line,
         mut measure: impl FnMut(Way) -> Result<T>,
     ) -> Result<(Vec<T>, Vec<T>)> {
-        let before = counters(line)?;
+        let before = line.a.status()?;
         let (mut direct, mut pt0) = (Vec::new(), Vec::new());
         for round in 0..self.rounds {
             eprintln!("{part}: round {} of {}", round + 1, self.rounds);
@@ -267,7 +269,7 @@ impl Bench {
                 }
             }
         }
-        let after = counters(line)?;
+        let after = line.a.status()?;
         self.paths.push(PathCounts::between(part, &before, &after));
         Ok((direct, pt0))
     }
@@ -425,33 +427,33 @@ impl Bench {
     }
 }
 
-fn counters(line: &Line) -> Result<serde_json::Value> {
-    line.a.status()
-}
-
 impl PathCounts {
-    fn between(
-        part: &'static str,
-        before: &serde_json::Value,
-        after: &serde_json::Value,
-    ) -> PathCounts {
-        let number = |status: &serde_json::Value, pointer: &str| {
-            status
-                .pointer(pointer)
-                .and_then(serde_json::Value::as_f64)
-                .unwrap_or(0.0)
-        };
-        let grown = |pointer: &str| number(after, pointer) - number(before, pointer);
-        let (trains, frames) = (grown("/trains/tx/trains"), grown("/trains/tx/frames"));
+    fn between(part: &'static str, before: &StatusDocument, after: &StatusDocument) -> PathCounts {
+        let (old, new) = (&before.trains.tx, &after.trains.tx);
+        let (trains, frames) = (new.trains - old.trains, new.frames - old.frames);
+        let drops = after.drops.iter().map(|(reason, count)| {
+            (
+                reason.clone(),
+                count - before.drops.get(reason).unwrap_or(&0),
+            )
+        });
         PathCounts {
             part,
             trains,
             frames,
-            pieces: grown("/trains/tx/pieces"),
-            marked: grown("/trains/tx/marked"),
-            frames_per_train_mean: if trains > 0.0 { frames / trains } else { 0.0 },
-            drops: after.get("drops").cloned().unwrap_or_default(),
+            pieces: new.pieces - old.pieces,
+            marked: new.marked - old.marked,
+            frames_per_train_mean: frames as f64 / trains.max(1) as f64,
+            drops: drops.filter(|(_, count)| *count > 0).collect(),
         }
+    }
+
+    fn drops_text(&self) -> String {
+        let drops = self
+            .drops
+            .iter()
+            .map(|(reason, count)| format!("{reason} {count}"));
+        drops.collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -464,15 +466,17 @@ impl BenchReport {
             "a train",
             "pieces",
             "marked",
+            "dropped",
         ]);
         for path in &self.paths {
             table.row([
                 path.part.to_owned(),
-                grouped(path.trains),
-                grouped(path.frames),
+                grouped(path.trains as f64),
+                grouped(path.frames as f64),
                 format!("{:.1}", path.frames_per_train_mean),
-                grouped(path.pieces),
-                grouped(path.marked),
+                grouped(path.pieces as f64),
+                grouped(path.marked as f64),
+                path.drops_text(),
             ]);
         }
         table

@@ -126,7 +126,12 @@ pub fn run(packtrain: &Path) -> Result<()> {
     println!("{table}");
     println!(
         "packed: {:.1} frames a train on average (`packtrain status pt0`)\n",
-        stage.a.count("/trains/frames_per_train_mean")?
+        stage
+            .a
+            .status()?
+            .trains
+            .frames_per_train_mean
+            .unwrap_or(0.0)
     );
     drop(stage);
     println!("Next, on two hosts that share a segment over eth1 (as root):");
@@ -158,8 +163,8 @@ impl Stage {
         wire::add_address(&a.namespace, "eth0", &format!("{A_PLAIN}/24"))?;
         wire::add_address(&b.namespace, "eth0", &format!("{B_PLAIN}/24"))?;
         wire::add_address(&c, "eth1", &format!("{C}/24"))?;
-        a.up("eth1", &format!("{A_PT}/24"))?;
-        b.up("eth1", &format!("{B_PT}/24"))?;
+        a.up("eth1", &["--address", &format!("{A_PT}/24")])?;
+        b.up("eth1", &["--address", &format!("{B_PT}/24")])?;
         a.wait_for_peers(1)?;
         b.wait_for_peers(1)?;
         let servers = vec![

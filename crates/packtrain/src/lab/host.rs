@@ -4,9 +4,9 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde_json::Value;
-
 use super::namespaces::Namespace;
+use crate::status::StatusDocument;
+
 use super::{Error, Result, wait_for};
 
 /// Longest wait for a peer: three hellos go out in the first 300 ms, then one a second.
@@ -40,10 +40,11 @@ impl Host {
         self.namespace.exec(self.words(arguments))
     }
 
-    /// `packtrain up pt0` over one link.
-    pub fn up(&self, link: &str, address: &str) -> Result<()> {
-        self.packtrain(&["up", "pt0", "--link", link, "--address", address])
-            .map(drop)
+    /// `packtrain up pt0` over one link, with what else may follow on the command line.
+    pub fn up(&self, link: &str, more: &[&str]) -> Result<()> {
+        let mut arguments = vec!["up", "pt0", "--link", link];
+        arguments.extend(more);
+        self.packtrain(&arguments).map(drop)
     }
 
     pub fn down(&self) -> Result<()> {
@@ -51,7 +52,7 @@ impl Host {
     }
 
     /// The document of `packtrain status pt0 --json`.
-    pub fn status(&self) -> Result<Value> {
+    pub fn status(&self) -> Result<StatusDocument> {
         let text = self.packtrain(&["status", "pt0", "--json"])?;
         serde_json::from_str(&text).map_err(|error| Error::Unexpected {
             program: "packtrain status --json".to_owned(),
@@ -59,25 +60,11 @@ impl Host {
         })
     }
 
-    /// A number of the status document, by its JSON pointer; 0 where there is none.
-    pub fn count(&self, pointer: &str) -> Result<f64> {
-        let status = self.status()?;
-        Ok(status
-            .pointer(pointer)
-            .and_then(Value::as_f64)
-            .unwrap_or(0.0))
-    }
-
     /// Waits until `peers` others are known to hear us, and we them.
     pub fn wait_for_peers(&self, peers: usize) -> Result<()> {
-        let up = || -> Option<usize> {
-            let status = self.status().ok()?;
-            let all = status.get("peers")?.as_array()?;
-            let is_up = |peer: &&Value| peer.get("up").and_then(Value::as_bool) == Some(true);
-            Some(all.iter().filter(is_up).count())
-        };
         wait_for(&format!("{peers} peers"), PEER_WAIT_MAX, || {
-            up().is_some_and(|up| up >= peers)
+            let up = |status: StatusDocument| status.peers.iter().filter(|peer| peer.up).count();
+            self.status().map(up).is_ok_and(|up| up >= peers)
         })
     }
 
@@ -91,29 +78,25 @@ impl Host {
         })
     }
 
-    /// The processes of packtrain in this namespace.
-    pub fn daemons(&self) -> Result<Vec<u32>> {
-        let pids = super::namespaces::run("ip", ["netns", "pids", self.namespace.name()])?;
-        let ours = self.packtrain.canonicalize().ok();
-        Ok(pids
-            .split_whitespace()
-            .filter_map(|pid| pid.parse().ok())
-            .filter(|pid| std::fs::read_link(format!("/proc/{pid}/exe")).ok() == ours)
-            .collect())
-    }
-
     /// The most memory that the daemon ever had (VmHWM), in KiB.
     pub fn daemon_memory_max_kib(&self) -> Result<u64> {
-        let read = |pid: u32| -> Option<u64> {
-            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-            let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
-            line.split_whitespace().nth(1)?.parse().ok()
-        };
-        Ok(self
-            .daemons()?
-            .into_iter()
-            .filter_map(read)
-            .max()
-            .unwrap_or(0))
+        let path = format!("/proc/{}/status", self.status()?.pid);
+        let status = std::fs::read_to_string(&path).map_err(|source| Error::File {
+            path: path.clone(),
+            source,
+        })?;
+        status
+            .lines()
+            .find_map(|line| {
+                line.strip_prefix("VmHWM:")?
+                    .split_whitespace()
+                    .next()?
+                    .parse()
+                    .ok()
+            })
+            .ok_or(Error::Unexpected {
+                program: path,
+                text: status,
+            })
     }
 }
