@@ -14,12 +14,16 @@ fn main() {
 #[divan::bench(args = [1, 16, 1024])]
 fn small_frames(bencher: Bencher, flows: usize) {
     let mut pair = Pair::new();
-    bencher.counter(ItemsCount::new(512usize)).bench_local(|| pair.round(512, flows, 64));
+    bencher
+        .counter(ItemsCount::new(512usize))
+        .bench_local(|| pair.round(512, flows, 64));
 }
 
 /// 1400-byte frames: nothing to pack, one frame a train.
 #[divan::bench]
 fn large_frames(bencher: Bencher) {
     let mut pair = Pair::new();
-    bencher.counter(ItemsCount::new(64usize)).bench_local(|| pair.round(64, 16, 1400));
+    bencher
+        .counter(ItemsCount::new(64usize))
+        .bench_local(|| pair.round(64, 16, 1400));
 }

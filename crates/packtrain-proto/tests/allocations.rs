@@ -25,5 +25,8 @@ fn frames_that_go_through_two_engines_cost_no_allocation() {
     }
     let change = region.change();
     let allocations = change.allocations + change.reallocations;
-    assert!(allocations < 100, "{allocations} allocations for 256,000 frames: {change:?}");
+    assert!(
+        allocations < 100,
+        "{allocations} allocations for 256,000 frames: {change:?}"
+    );
 }

@@ -20,8 +20,13 @@ fn engine(side: u8) -> Engine {
     let config = Config::new(NodeId(u64::from(side)), MacAddr([2, 0, 0, 0, 0, side]));
     let mut engine = Engine::new(config, Instant::ZERO);
     let address = MacAddr([0x0a, 0, 0, 0, 0, side]);
-    let state =
-        LinkState { address, mark: mark_of(address), mtu: 1500, carrier: true, rate_bps: None };
+    let state = LinkState {
+        address,
+        mark: mark_of(address),
+        mtu: 1500,
+        carrier: true,
+        rate_bps: None,
+    };
     engine.handle_link_state(LINK, state, Instant::ZERO);
     engine
 }
@@ -29,11 +34,18 @@ fn engine(side: u8) -> Engine {
 impl Pair {
     pub fn new() -> Pair {
         let mut template = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
-        template.extend([0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        template.extend([
+            0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
+        ]);
         template.extend([0, 1, 0, 2, 0, 0, 0, 0]);
         template.resize(1514, 0xa5);
-        let mut pair =
-            Pair { now: Instant::ZERO, near: engine(1), far: engine(2), template, delivered: 0 };
+        let mut pair = Pair {
+            now: Instant::ZERO,
+            near: engine(1),
+            far: engine(2),
+            template,
+            delivered: 0,
+        };
         for _ in 0..100 {
             pair.now += Duration::from_millis(10);
             pair.near.handle_timeout(pair.now);
@@ -64,7 +76,8 @@ impl Pair {
             let mut idle = true;
             while let Some(transmit) = self.near.poll_transmit(self.now) {
                 let buffer = self.far.buffers().copy_of(transmit.frame);
-                self.far.handle_link_frame(LINK, buffer, transmit.offload, self.now);
+                self.far
+                    .handle_link_frame(LINK, buffer, transmit.offload, self.now);
                 while self.far.poll_delivery(self.now).is_some() {
                     self.delivered += 1;
                 }
@@ -73,7 +86,8 @@ impl Pair {
             self.near.handle_link_queue(LINK, 0, self.now);
             while let Some(transmit) = self.far.poll_transmit(self.now) {
                 let buffer = self.near.buffers().copy_of(transmit.frame);
-                self.near.handle_link_frame(LINK, buffer, transmit.offload, self.now);
+                self.near
+                    .handle_link_frame(LINK, buffer, transmit.offload, self.now);
                 idle = false;
             }
             self.far.handle_link_queue(LINK, 0, self.now);

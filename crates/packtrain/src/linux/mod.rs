@@ -3,7 +3,9 @@
 //! Each file wraps one facility in safe types whose errors name what the caller can act upon.
 
 pub mod epoll;
+pub mod ethtool;
 pub mod guard;
+pub mod host_state;
 pub mod netlink;
 pub mod packet_socket;
 pub mod tap;

@@ -65,6 +65,13 @@ impl NetlinkError {
     }
 }
 
+/// For where the kernel's reason is enough, because the caller says what was tried.
+impl From<NetlinkError> for io::Error {
+    fn from(error: NetlinkError) -> io::Error {
+        error.source
+    }
+}
+
 /// A connection to rtnetlink of the thread's network namespace.
 #[derive(Debug)]
 pub struct Netlink {

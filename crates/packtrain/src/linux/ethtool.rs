@@ -1,0 +1,74 @@
+//! Offloads of an interface, by the ethtool ioctls.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use super::sys::{check, interface_request};
+
+const SIOCETHTOOL: u32 = 0x8946;
+const ETHTOOL_GGRO: u32 = 0x2b;
+const ETHTOOL_SGRO: u32 = 0x2c;
+
+/// `struct ethtool_value`.
+#[repr(C)]
+struct Value {
+    command: u32,
+    data: u32,
+}
+
+/// Whether received segments are put together (generic receive offload).
+pub fn gro(interface: &str) -> io::Result<bool> {
+    Ok(ethtool(interface, ETHTOOL_GGRO, 0)? != 0)
+}
+
+/// Needs CAP_NET_ADMIN.
+pub fn set_gro(interface: &str, on: bool) -> io::Result<()> {
+    ethtool(interface, ETHTOOL_SGRO, u32::from(on)).map(drop)
+}
+
+fn ethtool(interface: &str, command: u32, data: u32) -> io::Result<u32> {
+    let mut value = Value { command, data };
+    let mut request = interface_request(interface)?;
+    request.ifr_ifru.ifru_data = (&raw mut value).cast();
+    // SAFETY: no pointers; the descriptor is checked, and owned here alone.
+    let socket = unsafe {
+        let fd = check(libc::socket(
+            libc::AF_INET,
+            libc::SOCK_DGRAM | libc::SOCK_CLOEXEC,
+            0,
+        ))?;
+        OwnedFd::from_raw_fd(fd)
+    };
+    // SAFETY: the request points to `value`, which has the layout that both commands read and
+    // write, and both outlive the call.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &mut request) })?;
+    Ok(value.data)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linux::test_namespace::{in_namespace, ip, run};
+
+    #[test]
+    fn gro_is_as_ethtool_shows_it() {
+        in_namespace(|| {
+            ip("link add a0 type veth peer name b0");
+            let shown = || {
+                let features = run("ethtool -k a0");
+                let line = features
+                    .lines()
+                    .find(|l| l.starts_with("generic-receive-offload:"));
+                line.expect("a line for GRO").contains(": on")
+            };
+            for on in [true, false, true] {
+                set_gro("a0", on).unwrap();
+                assert_eq!((gro("a0").unwrap(), shown()), (on, on));
+            }
+            assert_eq!(
+                gro("nothere").unwrap_err().raw_os_error(),
+                Some(libc::ENODEV)
+            );
+        });
+    }
+}
