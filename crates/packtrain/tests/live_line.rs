@@ -113,6 +113,14 @@ impl Host {
         self.with_line(Line::report)
     }
 
+    /// Processor time that the line's thread has used.
+    fn cpu_time(&self) -> Duration {
+        self.with_line(|_| {
+            let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+            Duration::new(used.tv_sec as u64, used.tv_nsec as u32)
+        })
+    }
+
     fn peers_up(&self) -> usize {
         self.report()
             .snapshot
@@ -249,7 +257,9 @@ fn over_a_slow_link_the_queue_stands_in_the_engine_and_nothing_stalls() {
     wait_for("iperf3 listens", || {
         b.run("ss -Hltn").contains(":5201") && server.is_running()
     });
+    let used = a.cpu_time();
     let json = a.run("iperf3 -J -c 10.77.0.2 -C cubic -t 4");
+    let used = a.cpu_time() - used;
     server.finish().expect("the server ends");
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     let bps = json["end"]["sum_received"]["bits_per_second"]
@@ -257,7 +267,7 @@ fn over_a_slow_link_the_queue_stands_in_the_engine_and_nothing_stalls() {
         .expect("a rate");
     let report = a.report();
     println!(
-        "{:.2} Mbit/s of 20, {} retransmissions, queue limit by {:?}, {:?}, drops {:?}",
+        "{used:?} of processor time, {:.2} Mbit/s of 20, {} retransmissions, queue limit by {:?}, {:?}, drops {:?}",
         bps / 1e6,
         json["end"]["sum_sent"]["retransmits"],
         report.snapshot.links[0].rate_bps,
@@ -265,10 +275,41 @@ fn over_a_slow_link_the_queue_stands_in_the_engine_and_nothing_stalls() {
         report.snapshot.drops.iter().collect::<Vec<_>>(),
     );
     assert!(bps > 0.8 * 20e6, "{bps} bit/s");
+    assert!(
+        used < Duration::from_millis(800),
+        "it spins: {used:?} in 4 s"
+    );
     assert_eq!(
         report.members[0].counters.refused_queue, 0,
         "the local queue overflowed"
     );
+}
+
+#[test]
+fn a_line_with_nothing_to_do_sleeps() {
+    live!();
+    let [a, b] = hosts(1500, 1500, true);
+    let used = [&a, &b].map(Host::cpu_time);
+    a.run("sleep 2");
+    for (host, before) in [&a, &b].into_iter().zip(used) {
+        let used = host.cpu_time() - before;
+        assert!(used < Duration::from_millis(50), "{used:?} in 2 s");
+    }
+    // Not even with a queue that stands, and a link that is down.
+    a.run("tc qdisc add dev wire root tbf rate 8kbit burst 1600 limit 400000");
+    a.run("ping -c 50 -i 0.002 -s 1400 -W 0.1 10.77.0.2 || true");
+    a.run("ip link set wire down");
+    a.tell_change();
+    b.tell_change();
+    let used = [&a, &b].map(Host::cpu_time);
+    a.run("sleep 2");
+    for (host, before) in [&a, &b].into_iter().zip(used) {
+        let used = host.cpu_time() - before;
+        assert!(
+            used < Duration::from_millis(50),
+            "{used:?} in 2 s, the link down"
+        );
+    }
 }
 
 #[test]
