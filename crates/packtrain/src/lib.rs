@@ -2,11 +2,13 @@
 //!
 //! `linux/` holds every system call and all unsafe code; what stands beside it is safe.
 
+pub mod cli;
 pub mod clock;
 pub mod control;
 pub mod daemon;
 pub mod instance;
 pub mod lab;
 pub mod linux;
+pub mod running;
 pub mod settings;
 pub mod status;

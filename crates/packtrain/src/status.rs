@@ -189,4 +189,4 @@ pub struct Reassembly {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

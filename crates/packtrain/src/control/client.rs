@@ -47,6 +47,7 @@ impl From<io::Error> for ControlError {
 #[derive(Debug)]
 pub struct Connection {
     stream: BufReader<UnixStream>,
+    server_pid: i32,
 }
 
 /// Asks the line of `name` one thing.
@@ -68,9 +69,14 @@ impl Connection {
         }
         stream.set_read_timeout(Some(ANSWER_WAIT_MAX))?;
         stream.set_write_timeout(Some(ANSWER_WAIT_MAX))?;
-        Ok(Connection {
-            stream: BufReader::new(stream),
-        })
+        let server_pid = server.pid.as_raw_pid();
+        let stream = BufReader::new(stream);
+        Ok(Connection { stream, server_pid })
+    }
+
+    /// The process that took the name.
+    pub fn server_pid(&self) -> i32 {
+        self.server_pid
     }
 
     pub fn ask(&mut self, request: Request) -> Result<Response, ControlError> {

@@ -176,7 +176,7 @@ fn build_peer(peer: &stats::PeerSnapshot, link_name: &dyn Fn(LinkId) -> String) 
         node_id: node_id(peer.node_id.0),
         addresses: vec![peer.address.to_string()],
         up: peer.up,
-        version: peer.software.clone(),
+        version: printable(&peer.software),
         capabilities: capabilities(peer.capabilities),
         mtu: peer.mtu.into(),
         last_heard_s: seconds(peer.last_heard),
@@ -233,6 +233,13 @@ fn link_name(facts: &LineFacts, id: LinkId) -> String {
 fn drops(drops: &stats::Drops) -> Counts {
     let count = |(reason, n): (DropReason, u64)| (reason.as_str().to_owned(), n);
     drops.iter().map(count).collect()
+}
+
+/// A peer's own words reach terminals: without what steers one, and not endless.
+fn printable(text: &str) -> String {
+    const CHARS_MAX: usize = 64;
+    let safe = |c: char| if c.is_control() { '?' } else { c };
+    text.chars().take(CHARS_MAX).map(safe).collect()
 }
 
 /// As text: JSON's numbers lose the low bits of 64.

@@ -303,3 +303,15 @@ fn what_a_person_should_know_is_said_plainly() {
         "eth1 is not used: its MTU is below 576"
     );
 }
+
+#[test]
+fn a_peers_words_cannot_steer_a_terminal() {
+    let mut snapshot = busy_snapshot();
+    snapshot.peers[0].software = format!("evil\u{1b}[2J\n{}", "x".repeat(1000));
+    let document = StatusDocument::build(&snapshot, &facts(&[LinkCondition::Up]));
+    let version = &document.peers[0].version;
+    assert!(
+        version.starts_with("evil?[2J?xx") && version.chars().count() == 64,
+        "{version}"
+    );
+}

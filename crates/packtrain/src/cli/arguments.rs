@@ -1,0 +1,235 @@
+//! The command line as clap reads it, with the help that a person sees.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueHint};
+use clap_complete::Shell;
+use packtrain_proto::wire::ethernet::MacAddr;
+
+use super::error::exit_codes_help;
+use crate::linux::netlink::IpPrefix;
+use crate::settings::values::{InterfaceName, LogLevel, parse_address, parse_mac};
+
+const EXAMPLES: &str = "\
+Examples:
+  packtrain up pt0 --link eth1 --address 10.9.0.1/24
+  packtrain status pt0
+  packtrain peer list pt0
+  packtrain down pt0
+
+Each command has examples of its own: packtrain up --help";
+
+/// One virtual Ethernet interface over one or several real ones.
+///
+/// Frames that the host sends into the virtual interface travel as a packet train: packed together
+/// when small, kept whole when huge, and delivered at the other side in order, whole and once.
+/// Hosts without packtrain on the same segment see ordinary frames.
+#[derive(Debug, Parser)]
+#[command(name = "packtrain", version, after_help = EXAMPLES)]
+#[command(after_long_help = format!("{EXAMPLES}\n\n{}", exit_codes_help()))]
+#[command(
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    max_term_width = 100
+)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Up(UpArguments),
+    Run(RunArguments),
+    Status(StatusArguments),
+    Peer(PeerArguments),
+    Down(DownArguments),
+    /// Print a completion script for a shell.
+    #[command(after_help = "\
+Examples:
+  packtrain completions bash > /etc/bash_completion.d/packtrain
+  packtrain completions zsh > \"${fpath[1]}/_packtrain\"")]
+    Completions {
+        /// The shell to print it for.
+        shell: Shell,
+    },
+    /// Print the version of the program and of the wire format.
+    Version,
+}
+
+/// Start a line: create the virtual interface and put it to work.
+///
+/// Returns when the line stands: the interface exists, is up and has its addresses. A link that
+/// does not exist yet, or has no carrier, does not stop the line: it joins when it appears.
+/// Everything that is changed on the host is undone when the line ends, however it ends.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  packtrain up pt0 --link eth1 --address 10.9.0.1/24
+  packtrain up pt0 --link eth1 --link eth2 --address 10.9.0.1/24 --address fd00::1/64
+  packtrain up pt0 --link eth1 --mtu 9000 --foreground --log-level debug
+  ip netns exec blue packtrain up pt0 --link veth0 --address 10.9.0.2/24")]
+pub struct UpArguments {
+    /// Name of the virtual interface, which is also the line's.
+    pub name: InterfaceName,
+
+    /// An interface to send over; give it again for each further one.
+    #[arg(long = "link", value_name = "IF", required = true)]
+    pub links: Vec<InterfaceName>,
+
+    /// An IP address of the virtual interface, with prefix length; may be given again.
+    #[arg(long = "address", value_name = "CIDR", value_parser = parse_address)]
+    pub addresses: Vec<IpPrefix>,
+
+    /// MTU of the virtual interface, 68 to 65521; it may exceed that of the links.
+    #[arg(long, value_name = "BYTES", default_value_t = u32::from(crate::settings::MTU_DEFAULT))]
+    pub mtu: u32,
+
+    /// MAC address of the virtual interface [default: derived from the first link's and the name,
+    /// so that it stays the same].
+    #[arg(long, value_name = "MAC", value_parser = parse_mac)]
+    pub mac: Option<MacAddr>,
+
+    /// Number of the line: hosts of different lines ignore each other.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub line_id: u32,
+
+    /// Never send full-size frames as they are, under a second MAC address of the link: for
+    /// switches with port security.
+    #[arg(long)]
+    pub no_marked_frames: bool,
+
+    /// Start even when none of the links exists yet.
+    #[arg(long)]
+    pub wait_links: bool,
+
+    /// Stay in the foreground and log to standard error.
+    #[arg(long)]
+    pub foreground: bool,
+
+    /// How much to log.
+    #[arg(long, value_name = "LEVEL", value_enum, default_value = "info")]
+    pub log_level: LogLevel,
+
+    /// Set by `up` for the process that it leaves behind: standard output is the pipe over which
+    /// it says that the line stands.
+    #[arg(long, hide = true)]
+    pub detached: bool,
+}
+
+/// Start a line from a configuration file, and stay in the foreground.
+///
+/// The file says all that `packtrain up` takes on its command line; docs/configuration.md
+/// describes it. Mistakes are told with file, line and key, all at once.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  packtrain run /etc/packtrain/pt0.toml
+  packtrain run --check /etc/packtrain/pt0.toml
+
+A file:
+  name = \"pt0\"
+  addresses = [\"10.9.0.1/24\"]
+  [[link]]
+  name = \"eth1\"")]
+pub struct RunArguments {
+    /// The configuration file.
+    #[arg(value_name = "FILE.toml", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+
+    /// Only say whether the file is right.
+    #[arg(long)]
+    pub check: bool,
+}
+
+/// Show the lines of this network namespace: links, peers, trains, drops.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  packtrain status
+  packtrain status pt0
+  packtrain status pt0 --json | jq '.links[] | {name, state, rate_bps}'
+
+The JSON document is described in docs/status.schema.json. Without a name, --json prints an array
+of documents.")]
+pub struct StatusArguments {
+    /// The line to show [default: all].
+    pub name: Option<InterfaceName>,
+
+    /// Print the document for programs.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Look at the hosts with packtrain that a line has found.
+#[derive(Debug, Args)]
+#[command(arg_required_else_help = true)]
+pub struct PeerArguments {
+    #[command(subcommand)]
+    pub command: PeerCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum PeerCommand {
+    /// List the peers of a line.
+    #[command(after_help = "\
+Examples:
+  packtrain peer list pt0
+  packtrain peer list pt0 --json | jq -r '.[].addresses[0]'")]
+    List {
+        /// The line.
+        name: InterfaceName,
+
+        /// Print them for programs: the `peers` of the status document.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// End a line, and undo everything that it changed on the host.
+///
+/// Returns when all is undone. Also cleans up after a line that was killed.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+#[command(after_help = "\
+Examples:
+  packtrain down pt0
+  packtrain down --all")]
+pub struct DownArguments {
+    /// The line to end.
+    pub name: Option<InterfaceName>,
+
+    /// All lines of this network namespace.
+    #[arg(long)]
+    pub all: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_help_and_those_of_daily_use_have_examples() {
+        let mut root = Arguments::command();
+        root.build();
+        for command in root.get_subcommands() {
+            assert!(command.get_about().is_some(), "{}", command.get_name());
+        }
+        for name in ["up", "run", "status", "down"] {
+            let help = root
+                .find_subcommand(name)
+                .unwrap()
+                .get_after_help()
+                .unwrap()
+                .to_string();
+            assert!(help.contains("Examples:"), "{name}");
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! What can go wrong with a command, in words and as an exit code.
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::PathBuf;
+
+use crate::control::ControlError;
+use crate::linux::netlink::NetlinkError;
+use crate::settings::file::FileErrors;
+use crate::settings::values::MtuError;
+use crate::settings::{Contradiction, LINK_MTU_MIN, LINKS_MAX};
+
+/// Every way in which a command fails. The codes are documented in `docs/configuration.md` and in
+/// `packtrain --help`; they do not change.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    /// The system refused something that has no code of its own.
+    #[error("{0}")]
+    Failed(String),
+    #[error("{0}")]
+    Usage(String),
+    #[error("{}: {source}", .path.display())]
+    FileUnread { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    File(#[from] FileErrors),
+    #[error("no such interface: {}", .0.join(", "))]
+    NoSuchInterface(Vec<String>),
+    #[error("{0} is not an Ethernet interface")]
+    NotEthernet(String),
+    #[error("{link} is in line {line} already: an interface belongs to one line")]
+    InterfaceInLine { link: String, line: String },
+    #[error("{link} has an MTU of {mtu}: a link needs at least {LINK_MTU_MIN}")]
+    LinkMtuTooSmall { link: String, mtu: u32 },
+    #[error("{0}")]
+    MtuTooSmall(String),
+    #[error("not allowed: this needs {}", .0.join(" and "))]
+    NoRights(Vec<&'static str>),
+    #[error("the name {name} is taken: there is an interface of that name{kind}")]
+    NameTaken { name: String, kind: String },
+    #[error("{name} is not running")]
+    NotRunning { name: String, running: Vec<String> },
+    #[error("{name} is running already{pid}")]
+    AlreadyRunning { name: String, pid: String },
+    #[error("{name}: {reason}")]
+    NoAnswer { name: String, reason: String },
+    #[error("interrupted; everything is undone")]
+    Interrupted,
+    /// Told by the detached process in its own words, with its own code.
+    #[error("{message}")]
+    Told {
+        exit_code: u8,
+        message: String,
+        hint: Option<String>,
+    },
+}
+
+impl CliError {
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            CliError::Failed(_) => 1,
+            CliError::Usage(_) => 2,
+            CliError::FileUnread { .. } | CliError::File(_) => 3,
+            CliError::NoSuchInterface(_) | CliError::NotEthernet(_) => 4,
+            CliError::InterfaceInLine { .. } => 5,
+            CliError::LinkMtuTooSmall { .. } | CliError::MtuTooSmall(_) => 6,
+            CliError::NoRights(_) => 7,
+            CliError::NameTaken { .. } => 8,
+            CliError::NotRunning { .. } => 9,
+            CliError::AlreadyRunning { .. } => 10,
+            CliError::NoAnswer { .. } => 11,
+            // 128 + SIGINT, as a shell says it.
+            CliError::Interrupted => 130,
+            CliError::Told { exit_code, .. } => *exit_code,
+        }
+    }
+
+    /// What to do about it, where that is not plain.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            CliError::NoSuchInterface(_) => {
+                Some("with --wait-links the line starts and waits for its links".into())
+            }
+            CliError::NoRights(_) => {
+                Some("run it as root, or in a user and network namespace of your own".into())
+            }
+            CliError::NotRunning { running, .. } if running.is_empty() => {
+                Some("no line runs in this network namespace".into())
+            }
+            CliError::NotRunning { running, .. } => Some(format!(
+                "running in this network namespace: {}",
+                running.join(", ")
+            )),
+            CliError::Told { hint, .. } => hint.clone(),
+            _ => None,
+        }
+    }
+
+    /// Of a request to the line of `name`.
+    pub fn from_control(name: &str, error: ControlError) -> CliError {
+        match error {
+            ControlError::NotRunning => {
+                let running = crate::instance::running().unwrap_or_default();
+                let running = running.iter().map(ToString::to_string).collect();
+                CliError::NotRunning {
+                    name: name.into(),
+                    running,
+                }
+            }
+            other => CliError::NoAnswer {
+                name: name.into(),
+                reason: other.to_string(),
+            },
+        }
+    }
+
+    /// Of the system, while doing `what`.
+    pub fn failed(what: &str, error: impl std::fmt::Display) -> CliError {
+        CliError::Failed(format!("{what}: {error}"))
+    }
+}
+
+impl From<NetlinkError> for CliError {
+    fn from(error: NetlinkError) -> CliError {
+        CliError::Failed(error.to_string())
+    }
+}
+
+impl From<Contradiction> for CliError {
+    fn from(contradiction: Contradiction) -> CliError {
+        match contradiction {
+            Contradiction::MtuTooSmallForIpv6 { .. } => {
+                CliError::MtuTooSmall(contradiction.to_string())
+            }
+            other => CliError::Usage(other.to_string()),
+        }
+    }
+}
+
+impl From<MtuError> for CliError {
+    fn from(error: MtuError) -> CliError {
+        match error {
+            MtuError::TooSmall(_) => CliError::MtuTooSmall(error.to_string()),
+            MtuError::TooLarge(_) => CliError::Usage(error.to_string()),
+        }
+    }
+}
+
+/// The codes as `--help` shows them.
+pub const EXIT_CODES: &[(u8, &str)] = &[
+    (0, "done"),
+    (1, "the system refused something; the message says what"),
+    (
+        2,
+        "wrong usage: an option, a value, or values that contradict each other",
+    ),
+    (
+        3,
+        "the configuration file cannot be read, or is wrong (file, line and key are named)",
+    ),
+    (4, "no such interface, or not an Ethernet one"),
+    (5, "an interface is in another line already"),
+    (6, "an MTU is too small"),
+    (7, "no rights; the capability is named"),
+    (8, "the name is taken by another interface"),
+    (9, "not running"),
+    (10, "running already"),
+    (11, "the line does not answer"),
+    (130, "interrupted; everything is undone"),
+];
+
+/// The table above as text.
+pub fn exit_codes_help() -> String {
+    let mut text = String::from("Exit codes:\n");
+    for (code, meaning) in EXIT_CODES {
+        let _ = writeln!(text, "  {code:>3}  {meaning}");
+    }
+    let _ = write!(text, "\nA line has 1 to {LINKS_MAX} links.");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_exit_code_is_in_the_help_and_in_the_documentation() {
+        let errors = [
+            CliError::Failed(String::new()),
+            CliError::Usage(String::new()),
+            CliError::File(FileErrors(Vec::new())),
+            CliError::NoSuchInterface(Vec::new()),
+            CliError::NotEthernet(String::new()),
+            CliError::InterfaceInLine {
+                link: String::new(),
+                line: String::new(),
+            },
+            CliError::LinkMtuTooSmall {
+                link: String::new(),
+                mtu: 0,
+            },
+            CliError::MtuTooSmall(String::new()),
+            CliError::NoRights(Vec::new()),
+            CliError::NameTaken {
+                name: String::new(),
+                kind: String::new(),
+            },
+            CliError::NotRunning {
+                name: String::new(),
+                running: Vec::new(),
+            },
+            CliError::AlreadyRunning {
+                name: String::new(),
+                pid: String::new(),
+            },
+            CliError::NoAnswer {
+                name: String::new(),
+                reason: String::new(),
+            },
+            CliError::Interrupted,
+        ];
+        let told: Vec<u8> = EXIT_CODES.iter().map(|&(code, _)| code).collect();
+        for error in errors {
+            assert!(told.contains(&error.exit_code()), "{error:?}");
+        }
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+        let documentation = std::fs::read_to_string(path).unwrap();
+        for (code, _) in EXIT_CODES {
+            assert!(documentation.contains(&format!("| {code} |")), "{code}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The commands that a person types.
+
+mod arguments;
+mod down;
+pub mod error;
+mod output;
+mod show;
+mod up;
+mod view;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use self::arguments::{Arguments, Command, PeerCommand};
+use self::error::CliError;
+
+/// Runs the command that the process was started with.
+pub fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help and version are "errors" too, of code 0 and to standard output.
+            let _ = error.print();
+            return ExitCode::from(error.exit_code() as u8);
+        }
+    };
+    match run(arguments.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::error(&error.to_string(), error.hint().as_deref());
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn run(command: Command) -> Result<(), CliError> {
+    match command {
+        Command::Up(arguments) => up::up(&arguments),
+        Command::Run(arguments) => up::run(&arguments),
+        Command::Status(arguments) => show::status(arguments.name.as_ref(), arguments.json),
+        Command::Peer(arguments) => match arguments.command {
+            PeerCommand::List { name, json } => show::peer_list(&name, json),
+        },
+        Command::Down(arguments) => match arguments.name {
+            Some(name) => down::down(&name),
+            None => down::down_all(),
+        },
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Arguments::command(), "packtrain", &mut script);
+            output::raw(&script)
+        }
+        Command::Version => output::text(&format!(
+            "packtrain {}\nwire format 1\n",
+            env!("CARGO_PKG_VERSION")
+        )),
+    }
+}

@@ -1,0 +1,75 @@
+//! `packtrain up` and `packtrain run`: a line is started, and stands or says why not.
+
+mod checks;
+mod detach;
+mod log;
+
+use std::fs;
+
+use super::arguments::{RunArguments, UpArguments};
+use super::error::CliError;
+use super::output;
+use crate::running::RunningLine;
+use crate::settings::values::check_mtu;
+use crate::settings::{Settings, file};
+
+pub fn up(arguments: &UpArguments) -> Result<(), CliError> {
+    let settings = settings_of(arguments)?;
+    if arguments.detached {
+        detach::run_detached(&settings)
+    } else if arguments.foreground {
+        run_in_foreground(&settings)
+    } else {
+        detach::launch(&settings)
+    }
+}
+
+pub fn run(arguments: &RunArguments) -> Result<(), CliError> {
+    let path = &arguments.file;
+    let text = fs::read_to_string(path).map_err(|source| CliError::FileUnread {
+        path: path.clone(),
+        source,
+    })?;
+    let settings = file::parse(path, &text)?;
+    if arguments.check {
+        return output::text(&format!(
+            "{}: right, for line {}\n",
+            path.display(),
+            settings.name
+        ));
+    }
+    run_in_foreground(&settings)
+}
+
+fn settings_of(arguments: &UpArguments) -> Result<Settings, CliError> {
+    let settings = Settings {
+        name: arguments.name.clone(),
+        links: arguments.links.clone(),
+        addresses: arguments.addresses.clone(),
+        mtu: check_mtu(arguments.mtu)?,
+        mac: arguments.mac,
+        line_id: arguments.line_id,
+        marked_frames: !arguments.no_marked_frames,
+        wait_links: arguments.wait_links,
+        log_level: arguments.log_level,
+    };
+    settings.check()?;
+    Ok(settings)
+}
+
+fn run_in_foreground(settings: &Settings) -> Result<(), CliError> {
+    log::start(settings.log_level);
+    let line = start(settings, &mut |note| tracing::warn!("{note}"))?;
+    tracing::info!("{} stands", settings.name);
+    line.run()
+}
+
+/// The one way to a line that stands, whoever waits for it.
+fn start(settings: &Settings, note: &mut dyn FnMut(&str)) -> Result<RunningLine, CliError> {
+    checks::rights()?;
+    let signals = crate::running::Signals::catch()?;
+    let control = checks::take_name(&settings.name)?;
+    checks::name_is_free(&settings.name)?;
+    checks::links(settings, note)?;
+    RunningLine::start(settings, control, signals, note)
+}

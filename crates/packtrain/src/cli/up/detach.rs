@@ -1,0 +1,218 @@
+//! `up` returns when the line stands: it starts itself once more, detached, and waits at a pipe
+//! over which that process reports. Both ends are here.
+//!
+//! The pipe is the child's standard output, so that no descriptor number has to be passed on. As
+//! long as the child has not reported, it dies with its parent: what the person interrupted
+//! leaves nothing behind.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, Signal};
+use serde::{Deserialize, Serialize};
+
+use super::{checks, log, start};
+use crate::cli::error::CliError;
+use crate::cli::output;
+use crate::instance;
+use crate::running::Signals;
+use crate::settings::Settings;
+
+/// What the child says, a line of JSON each. The last is `Stands` or `Failed`.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+enum Report {
+    Note(String),
+    Stands,
+    Failed {
+        exit_code: u8,
+        message: String,
+        hint: Option<String>,
+    },
+}
+
+/// The person's end.
+pub fn launch(settings: &Settings) -> Result<(), CliError> {
+    // Here too, because without them there is no log file either.
+    checks::rights()?;
+    let signals = Signals::catch()?;
+    let log_path = instance::log_path(&settings.name)
+        .map_err(|e| CliError::failed("/proc/thread-self/ns/net", e))?;
+    let log_file = open_log(&log_path)?;
+    let mut child = spawn(log_file).map_err(|e| CliError::failed("packtrain itself", e))?;
+    let reports = child.stdout.take().expect("it was asked for");
+    let result = follow(&mut child, reports, &signals);
+    match result {
+        Ok(true) => Ok(()),
+        Ok(false) => {
+            let status = child
+                .wait()
+                .map_or_else(|e| e.to_string(), |s| s.to_string());
+            let log = log_path.display();
+            Err(CliError::Failed(format!(
+                "the line ended before it stood ({status}); see {log}"
+            )))
+        }
+        Err(error) => {
+            // It has undone everything by the time it ends.
+            let _ = child.wait();
+            Err(error)
+        }
+    }
+}
+
+fn spawn(log_file: File) -> io::Result<Child> {
+    let program = std::env::current_exe()?;
+    // The same words once more, so that a list of processes shows what runs.
+    Command::new(program)
+        .args(std::env::args_os().skip(1))
+        .arg("--detached")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(log_file)
+        .spawn()
+}
+
+/// Follows the reports to the last. `Ok(false)`: they ended without a last one.
+fn follow(child: &mut Child, reports: ChildStdout, signals: &Signals) -> Result<bool, CliError> {
+    let mut reports = BufReader::new(reports);
+    loop {
+        if reports.buffer().is_empty() {
+            wait_for_report(child, reports.get_ref(), signals)?;
+        }
+        let mut line = String::new();
+        let len = reports
+            .read_line(&mut line)
+            .map_err(|e| CliError::failed("the pipe", e))?;
+        if len == 0 {
+            return Ok(false);
+        }
+        match serde_json::from_str(&line) {
+            Ok(Report::Note(text)) => output::note(&text),
+            Ok(Report::Stands) => return Ok(true),
+            Ok(Report::Failed {
+                exit_code,
+                message,
+                hint,
+            }) => {
+                return Err(CliError::Told {
+                    exit_code,
+                    message,
+                    hint,
+                });
+            }
+            Err(error) => return Err(CliError::failed("a report that was not understood", error)),
+        }
+    }
+}
+
+fn wait_for_report(
+    child: &Child,
+    reports: &ChildStdout,
+    signals: &Signals,
+) -> Result<(), CliError> {
+    let signal_fd = signals.fd();
+    let mut fds = [
+        PollFd::new(reports, PollFlags::IN),
+        PollFd::new(&signal_fd, PollFlags::IN),
+    ];
+    loop {
+        match poll(&mut fds, None) {
+            Ok(_) => break,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(CliError::failed("waiting for the line", error)),
+        }
+    }
+    if fds[1].revents().is_empty() {
+        return Ok(());
+    }
+    if let Some(pid) = Pid::from_raw(child.id() as i32) {
+        // Not reaped yet, so the number is still its own.
+        let _ = rustix::process::kill_process(pid, Signal::TERM);
+    }
+    Err(CliError::Interrupted)
+}
+
+/// A fresh log: what earlier lines of this name had to say is of no use for this one, and the
+/// file does not grow over the years.
+fn open_log(path: &Path) -> Result<File, CliError> {
+    let failed = |path: &Path, e: io::Error| CliError::failed(&path.display().to_string(), e);
+    let dir: PathBuf = path
+        .parent()
+        .expect("it lies in the state directory")
+        .into();
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o755)
+        .create(&dir)
+        .map_err(|e| failed(&dir, e))?;
+    let remove = fs::remove_file(path);
+    if let Err(error) = remove
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        return Err(failed(path, error));
+    }
+    // Not truncated but new: a line that runs already keeps writing to its own.
+    OpenOptions::new()
+        .append(true)
+        .create_new(true)
+        .mode(0o644)
+        .open(path)
+        .map_err(|e| failed(path, e))
+}
+
+/// The line's end.
+pub fn run_detached(settings: &Settings) -> Result<(), CliError> {
+    // Only the launching process waits; if it is gone, nobody wants this line.
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::TERM));
+    let _ = rustix::process::setsid();
+    let _ = std::env::set_current_dir("/");
+    log::start(settings.log_level);
+
+    let line = match start(settings, &mut |note| {
+        tracing::warn!("{note}");
+        report(&Report::Note(note.into()));
+    }) {
+        Ok(line) => line,
+        Err(error) => {
+            report(&Report::Failed {
+                exit_code: error.exit_code(),
+                message: error.to_string(),
+                hint: error.hint(),
+            });
+            return Err(error);
+        }
+    };
+    if !report(&Report::Stands) {
+        line.stop();
+        return Err(CliError::Interrupted);
+    }
+    let _ = rustix::process::set_parent_process_death_signal(None);
+    close_pipe()?;
+    tracing::info!("{} stands", settings.name);
+    line.run()
+}
+
+/// Says whether anybody still listens.
+fn report(report: &Report) -> bool {
+    let mut line = serde_json::to_string(report).expect("a report is plain JSON");
+    line.push('\n');
+    let mut out = io::stdout();
+    out.write_all(line.as_bytes())
+        .and_then(|()| out.flush())
+        .is_ok()
+}
+
+/// So that whoever reads what `up` prints (`out=$(packtrain up …)`) is not kept waiting for as
+/// long as the line lives.
+fn close_pipe() -> Result<(), CliError> {
+    let failed = |e: io::Error| CliError::failed("/dev/null", e);
+    let null = OpenOptions::new()
+        .write(true)
+        .open("/dev/null")
+        .map_err(failed)?;
+    rustix::stdio::dup2_stdout(&null).map_err(|e| failed(e.into()))
+}

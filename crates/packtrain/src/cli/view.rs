@@ -1,0 +1,497 @@
+//! A line's status for a person: readable at 80 columns, the most asked first.
+
+use std::fmt::Write as _;
+
+use super::output::{BAD, GOOD, HEADING, WARNING};
+use crate::status::{
+    Counts, Link, LinkCondition, Peer, PeerLink, PlainHost, StatusDocument, Traffic,
+};
+
+/// Where the values begin, and where a line of them ends.
+const INDENT: usize = 13;
+const WIDTH: usize = 80;
+/// Plain hosts shown; `--json` has all.
+const HOSTS_SHOWN_MAX: usize = 10;
+
+/// Everything about one line.
+pub fn line(document: &StatusDocument) -> String {
+    let mut out = String::new();
+    heading(
+        &mut out,
+        "line",
+        &document.name,
+        document.up,
+        if document.up { "up" } else { "down" },
+    );
+    write_line(&mut out, document);
+    for link in &document.links {
+        out.push('\n');
+        write_link(&mut out, link);
+    }
+    for peer in &document.peers {
+        out.push('\n');
+        write_peer(&mut out, peer);
+    }
+    if !document.hosts.is_empty() {
+        out.push('\n');
+        write_hosts(&mut out, &document.hosts);
+    }
+    if !document.warnings.is_empty() {
+        out.push('\n');
+    }
+    for warning in &document.warnings {
+        let _ = writeln!(out, "{WARNING}warning:{WARNING:#} {warning}");
+    }
+    out
+}
+
+fn write_line(out: &mut String, document: &StatusDocument) {
+    let mut address = vec![document.address.clone()];
+    address.extend(document.addresses.iter().cloned());
+    field(out, "address", &address.join(", "));
+    let promiscuous = if document.promiscuous {
+        ", takes frames for other stations too"
+    } else {
+        ""
+    };
+    field(out, "mtu", &format!("{}{promiscuous}", document.mtu));
+    let (node, line, version) = (&document.node_id, document.line_id, &document.version);
+    field(
+        out,
+        "node",
+        &format!("{node}, line {line}, packtrain {version}"),
+    );
+    let uptime = duration(document.uptime_s);
+    field(
+        out,
+        "running",
+        &format!("for {uptime}, pid {}", document.pid),
+    );
+    if !document.peers.iter().any(|peer| peer.up) {
+        field(
+            out,
+            "peers",
+            "none: no host with packtrain answers, frames go plain",
+        );
+    }
+    field(out, "from host", &traffic(document.host.taken));
+    field(out, "to host", &traffic(document.host.given));
+    let trains = &document.trains;
+    let mean = trains
+        .frames_per_train_mean
+        .map_or(String::new(), |m| format!(", {m:.1} frames each"));
+    field(
+        out,
+        "trains",
+        &format!(
+            "{} sent{mean}; {} received",
+            count(trains.tx.trains),
+            count(trains.rx.trains)
+        ),
+    );
+    let sent = [
+        ("as they are", trains.tx.marked),
+        ("plain", trains.tx.plain),
+    ];
+    let sent: Vec<String> = sent
+        .iter()
+        .map(|(how, n)| format!("{} {how}", count(*n)))
+        .collect();
+    field(out, "unpacked", &format!("{} sent", sent.join(" and ")));
+    let queue = &document.queue;
+    if queue.frames > 0 {
+        let waiting = format!(
+            "{} frames, {} of {} flows",
+            count(queue.frames),
+            bytes(queue.bytes),
+            queue.flows
+        );
+        field(out, "waiting", &waiting);
+    }
+    let reordered = document.resequencer.reordered;
+    if reordered > 0 || document.resequencer.gaps > 0 {
+        let lost = count(document.resequencer.gaps);
+        field(
+            out,
+            "order",
+            &format!(
+                "{} trains put right, {lost} given up as lost",
+                count(reordered)
+            ),
+        );
+    }
+    drops(out, &document.drops);
+}
+
+fn write_link(out: &mut String, link: &Link) {
+    heading(
+        out,
+        "link",
+        &link.name,
+        link.state == LinkCondition::Up,
+        link.state.as_str(),
+    );
+    if link.state == LinkCondition::Absent && link.tx.frames + link.rx.frames == 0 {
+        return;
+    }
+    if let (Some(address), Some(mtu)) = (&link.address, link.mtu) {
+        field(out, "address", &format!("{address}, mtu {mtu}"));
+    }
+    if let Some(rate_bps) = link.rate_bps {
+        let how = match link.rate_age_s {
+            Some(age) => format!("measured {} ago", duration(age)),
+            None => "as the driver says".into(),
+        };
+        field(out, "rate", &format!("{}, {how}", rate(rate_bps)));
+    }
+    let in_flight = bytes(link.in_flight_bytes);
+    field(
+        out,
+        "backlog",
+        &format!(
+            "{} queued, {in_flight} in flight",
+            bytes(link.backlog_bytes)
+        ),
+    );
+    field(out, "sent", &traffic(link.tx));
+    field(out, "received", &traffic(link.rx));
+    drops(out, &link.drops);
+}
+
+fn write_peer(out: &mut String, peer: &Peer) {
+    let name = peer.addresses.first().map_or("?", String::as_str);
+    heading(
+        out,
+        "peer",
+        name,
+        peer.up,
+        if peer.up { "up" } else { "not up yet" },
+    );
+    field(out, "node", &format!("{}, {}", peer.node_id, peer.version));
+    if let Some((_, more)) = peer.addresses.split_first()
+        && !more.is_empty()
+    {
+        field(out, "behind it", &more.join(", "));
+    }
+    let capabilities = if peer.capabilities.is_empty() {
+        "nothing beyond trains".to_owned()
+    } else {
+        peer.capabilities.join(", ")
+    };
+    field(out, "takes", &format!("{capabilities}; mtu {}", peer.mtu));
+    field(
+        out,
+        "heard",
+        &format!("{} ago", duration(peer.last_heard_s)),
+    );
+    for link in &peer.links {
+        field(out, "path", &path(link));
+    }
+    if peer.queued_frames > 0 {
+        let queued = format!(
+            "{} frames, {}",
+            count(peer.queued_frames),
+            bytes(peer.queued_bytes)
+        );
+        field(out, "waiting", &queued);
+    }
+}
+
+fn path(link: &PeerLink) -> String {
+    let mut text = format!("{} to {}", link.link, link.remote_address);
+    if let Some(round_trip) = link.round_trip_s {
+        let _ = write!(text, ", {}", duration(round_trip));
+    }
+    if let Some(rate_bps) = link.rate_bps {
+        let _ = write!(text, ", {}", rate(rate_bps));
+    }
+    if link.lost_trains > 0 {
+        let _ = write!(text, ", {} trains lost", count(link.lost_trains));
+    }
+    if link.reordering_seen {
+        text.push_str(", reorders");
+    }
+    text
+}
+
+fn write_hosts(out: &mut String, hosts: &[PlainHost]) {
+    let _ = writeln!(
+        out,
+        "{HEADING}hosts without packtrain{HEADING:#}: {}",
+        hosts.len()
+    );
+    for host in hosts.iter().take(HOSTS_SHOWN_MAX) {
+        let heard = duration(host.last_heard_s);
+        let _ = writeln!(
+            out,
+            "  {} on {}, heard {heard} ago",
+            host.address, host.link
+        );
+    }
+    if hosts.len() > HOSTS_SHOWN_MAX {
+        let more = hosts.len() - HOSTS_SHOWN_MAX;
+        let _ = writeln!(out, "  and {more} more (--json has all)");
+    }
+}
+
+/// The peers of a line, one a row.
+pub fn peer_table(document: &StatusDocument) -> String {
+    if document.peers.is_empty() {
+        return format!(
+            "{} has no peer: no host with packtrain answers, frames go plain\n",
+            document.name
+        );
+    }
+    let mut rows =
+        vec![["ADDRESS", "STATE", "LINKS", "RTT", "HEARD", "SOFTWARE"].map(String::from)];
+    for peer in &document.peers {
+        let mut links: Vec<&str> = peer.links.iter().map(|l| l.link.as_str()).collect();
+        links.dedup();
+        let round_trips = peer.links.iter().filter_map(|l| l.round_trip_s);
+        rows.push([
+            peer.addresses.first().cloned().unwrap_or_default(),
+            if peer.up { "up" } else { "waiting" }.into(),
+            links.join(","),
+            round_trips.reduce(f64::min).map_or("-".into(), duration),
+            format!("{} ago", duration(peer.last_heard_s)),
+            peer.version.clone(),
+        ]);
+    }
+    table(&rows)
+}
+
+fn table<const N: usize>(rows: &[[String; N]]) -> String {
+    let mut out = String::new();
+    for row in rows {
+        for (at, cell) in row.iter().enumerate() {
+            let width = rows
+                .iter()
+                .map(|r| r[at].chars().count())
+                .max()
+                .unwrap_or(0);
+            let last = at + 1 == N;
+            let _ = if last {
+                writeln!(out, "{cell}")
+            } else {
+                write!(out, "{cell:width$}  ")
+            };
+        }
+    }
+    out
+}
+
+fn heading(out: &mut String, kind: &str, name: &str, good: bool, state: &str) {
+    let style = if good { GOOD } else { BAD };
+    let _ = writeln!(
+        out,
+        "{HEADING}{kind} {name}{HEADING:#}: {style}{state}{style:#}"
+    );
+}
+
+/// `  label      value`, the value broken at its spaces where it is too long.
+fn field(out: &mut String, label: &str, value: &str) {
+    let mut column = INDENT;
+    let _ = write!(out, "  {label:<width$}", width = INDENT - 2);
+    for (i, word) in value.split(' ').enumerate() {
+        let len = word.chars().count();
+        if i > 0 && column + 1 + len > WIDTH {
+            let _ = write!(out, "\n{:INDENT$}", "");
+            column = INDENT;
+        } else if i > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += len;
+    }
+    out.push('\n');
+}
+
+/// The most frequent first.
+fn drops(out: &mut String, counts: &Counts) {
+    if counts.is_empty() {
+        return;
+    }
+    let mut list: Vec<(&String, &u64)> = counts.iter().collect();
+    list.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
+    let list: Vec<String> = list
+        .iter()
+        .map(|(reason, n)| format!("{} {reason}", count(**n)))
+        .collect();
+    field(out, "drops", &list.join(", "));
+}
+
+fn traffic(traffic: Traffic) -> String {
+    format!("{} frames, {}", count(traffic.frames), bytes(traffic.bytes))
+}
+
+/// With a comma between thousands.
+fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn bytes(n: u64) -> String {
+    let mut value = n as f64;
+    for unit in ["B", "KiB", "MiB", "GiB", "TiB"] {
+        if value < 1024.0 {
+            return if unit == "B" {
+                format!("{n} B")
+            } else {
+                format!("{value:.1} {unit}")
+            };
+        }
+        value /= 1024.0;
+    }
+    format!("{value:.1} PiB")
+}
+
+fn rate(bps: u64) -> String {
+    let bps = bps as f64;
+    let (value, unit) = match bps {
+        b if b >= 1e9 => (b / 1e9, "Gbit/s"),
+        b if b >= 1e6 => (b / 1e6, "Mbit/s"),
+        b if b >= 1e3 => (b / 1e3, "kbit/s"),
+        b => (b, "bit/s"),
+    };
+    let text = format!("{value:.1}");
+    format!("{} {unit}", text.strip_suffix(".0").unwrap_or(&text))
+}
+
+fn duration(seconds: f64) -> String {
+    let whole = seconds as u64;
+    match seconds {
+        s if s < 1e-3 => format!("{:.0} µs", s * 1e6),
+        s if s < 1.0 => format!("{:.1} ms", s * 1e3),
+        s if s < 60.0 => format!("{s:.1} s"),
+        s if s < 3600.0 => format!("{} min {} s", whole / 60, whole % 60),
+        s if s < 86_400.0 => format!("{} h {} min", whole / 3600, whole / 60 % 60),
+        _ => format!("{} d {} h", whole / 86_400, whole / 3600 % 24),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::tests::{busy_snapshot, facts, quiet_snapshot};
+
+    /// As a pipe gets it.
+    fn plain(text: &str) -> String {
+        anstream::adapter::strip_str(text).to_string()
+    }
+
+    #[test]
+    fn a_line_without_peers_says_plainly_that_frames_go_plain() {
+        let document = StatusDocument::build(
+            &quiet_snapshot(),
+            &facts(&[LinkCondition::Up, LinkCondition::Absent]),
+        );
+        let pid = std::process::id();
+        let version = env!("CARGO_PKG_VERSION");
+        assert_eq!(
+            plain(&line(&document)),
+            format!(
+                "line pt0: up
+  address    02:00:00:00:00:01, 10.9.0.1/24
+  mtu        1500
+  node       0123456789abcdef, line 0, packtrain {version}
+  running    for 1 min 1 s, pid {pid}
+  peers      none: no host with packtrain answers, frames go plain
+  from host  0 frames, 0 B
+  to host    0 frames, 0 B
+  trains     0 sent; 0 received
+  unpacked   0 as they are and 0 plain sent
+
+link eth1: up
+  address    02:00:00:00:00:02, mtu 1500
+  backlog    0 B queued, 0 B in flight
+  sent       0 frames, 0 B
+  received   0 frames, 0 B
+
+link eth2: absent
+
+warning: eth2 does not exist: it joins when it appears
+warning: no peer answers: frames go plain
+"
+            )
+        );
+        assert_eq!(
+            peer_table(&document),
+            "pt0 has no peer: no host with packtrain answers, frames go plain\n"
+        );
+    }
+
+    #[test]
+    fn a_busy_line_fits_80_columns_and_shows_its_peer() {
+        let document = StatusDocument::build(&busy_snapshot(), &facts(&[LinkCondition::Up]));
+        let text = plain(&line(&document));
+        for row in text.lines() {
+            assert!(row.chars().count() <= WIDTH, "{row}");
+        }
+        for part in [
+            "trains     4 sent, 2.5 frames each; 0 received",
+            "rate       100 Mbit/s, measured 250.0 ms ago",
+            "backlog    3.0 KiB queued, 5.9 KiB in flight",
+            "sent       1,234,567 frames, 1.4 GiB",
+            "peer 02:00:00:00:00:08: up",
+            "takes      marked_frames, gso_in_trains, bit_3; mtu 9000",
+            "eth1 to 02:00:00:00:00:09, 317 µs, 99 Mbit/s, 2 trains lost,\n             reorders\n",
+            "hosts without packtrain: 2",
+            "02:00:00:00:00:14 on eth1, heard 12.0 s ago",
+        ] {
+            assert!(text.contains(part), "{part}\n---\n{text}");
+        }
+    }
+
+    #[test]
+    fn the_peer_table_is_aligned() {
+        let document = StatusDocument::build(&busy_snapshot(), &facts(&[LinkCondition::Up]));
+        assert_eq!(
+            peer_table(&document),
+            "\
+ADDRESS            STATE  LINKS  RTT     HEARD         SOFTWARE
+02:00:00:00:00:08  up     eth1   317 µs  400.0 ms ago  packtrain 0.1.0
+"
+        );
+    }
+
+    #[test]
+    fn numbers_are_written_as_people_read_them() {
+        assert_eq!(
+            [0, 999, 1000, 12_345, 1_234_567].map(count),
+            ["0", "999", "1,000", "12,345", "1,234,567"]
+        );
+        assert_eq!(
+            [0, 1023, 1024, 1_572_864, 1 << 40].map(bytes),
+            ["0 B", "1023 B", "1.0 KiB", "1.5 MiB", "1.0 TiB"]
+        );
+        assert_eq!(
+            [0, 999, 64_000, 99_500_000, 10_000_000_000].map(rate),
+            [
+                "0 bit/s",
+                "999 bit/s",
+                "64 kbit/s",
+                "99.5 Mbit/s",
+                "10 Gbit/s"
+            ]
+        );
+        assert_eq!(
+            [0.000_25, 0.0125, 3.0, 61.5, 7260.0, 90_000.0].map(duration),
+            [
+                "250 µs",
+                "12.5 ms",
+                "3.0 s",
+                "1 min 1 s",
+                "2 h 1 min",
+                "1 d 1 h"
+            ]
+        );
+    }
+}

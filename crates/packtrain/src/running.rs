@@ -1,0 +1,284 @@
+//! A line at work: the [`Line`] that moves frames, kept in step with its host.
+//!
+//! The line itself knows interfaces by what it is told. Here is who tells it: netlink (links that
+//! come, go and change; what people do to `pt0` by hand), the control socket, and signals. All
+//! are descriptors of the line's one event loop, so nothing here needs a lock or a thread.
+
+mod address;
+mod answer;
+mod member;
+mod signals;
+mod start;
+
+use std::collections::BTreeSet;
+
+use packtrain_proto::engine::Event;
+use packtrain_proto::wire::ethernet::MacAddr;
+
+use self::answer::Host;
+use self::member::Member;
+pub use self::signals::Signals;
+use crate::cli::error::CliError;
+use crate::clock::Clock;
+use crate::control::ControlServer;
+use crate::daemon::Line;
+use crate::linux::netlink::{Link, Monitor, NetEvent, Netlink};
+use crate::settings::Settings;
+
+/// The line's descriptors beside its own.
+const SIGNALS: u8 = 0;
+const MONITOR: u8 = 1;
+const CONTROL: u8 = 2;
+
+/// A line that stands.
+#[derive(Debug)]
+pub struct RunningLine {
+    settings: Settings,
+    /// `pt0`'s, as it was given.
+    address: MacAddr,
+    clock: Clock,
+    // The order matters when this is dropped without `stop`: first no frame moves, then the links'
+    // guards go, and the name is free last.
+    line: Line,
+    members: Vec<Member>,
+    host: Host,
+    netlink: Netlink,
+    monitor: Monitor,
+    signals: Signals,
+    control: ControlServer,
+}
+
+impl RunningLine {
+    /// Moves frames until somebody ends it, and undoes everything.
+    pub fn run(mut self) -> Result<(), CliError> {
+        let result = self.turns();
+        if let Err(error) = &result {
+            tracing::error!("{error}");
+        }
+        self.stop();
+        result
+    }
+
+    /// Says goodbye to the peers and undoes everything; the name is free after.
+    pub fn stop(mut self) {
+        self.line.leave();
+        tracing::info!("{} ends", self.settings.name);
+    }
+
+    fn turns(&mut self) -> Result<(), CliError> {
+        loop {
+            let woken = self
+                .line
+                .turn()
+                .map_err(|e| CliError::Failed(e.to_string()))?;
+            self.handle_events();
+            if woken.contains(SIGNALS) && self.signals.caught() {
+                return Ok(());
+            }
+            if woken.contains(MONITOR) {
+                self.follow_host()?;
+            }
+            if woken.contains(CONTROL) && self.answer() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// What the engine has to tell.
+    fn handle_events(&mut self) {
+        while let Some(event) = self.line.poll_event() {
+            match event {
+                Event::PeerUp { node_id, address } => {
+                    tracing::info!("peer {address} ({:016x}) is up", node_id.0);
+                }
+                Event::PeerDown {
+                    node_id,
+                    address,
+                    reason,
+                } => {
+                    tracing::info!("peer {address} ({:016x}) is down: {reason:?}", node_id.0);
+                }
+                Event::MarksChanged => {
+                    let marks = self.line.marks();
+                    for member in &mut self.members {
+                        member.set_marks(&marks);
+                    }
+                }
+                Event::IntakeRate { .. } => {}
+            }
+        }
+    }
+
+    /// What has changed about the host's interfaces.
+    ///
+    /// An event says how things were when it was sent, and another may have passed it by. So
+    /// events only say where to look; what is believed is what stands there now.
+    fn follow_host(&mut self) -> Result<(), CliError> {
+        let mut links = BTreeSet::new();
+        let mut addresses = BTreeSet::new();
+        loop {
+            match self.monitor.next_event() {
+                Ok(Some(NetEvent::Link(link))) => {
+                    if self.concerns(link.ifindex, &link.name) {
+                        links.insert(link.ifindex);
+                    }
+                }
+                Ok(Some(NetEvent::LinkGone { ifindex, .. })) => {
+                    links.insert(ifindex);
+                }
+                Ok(Some(NetEvent::Address(address) | NetEvent::AddressGone(address))) => {
+                    addresses.insert(address.ifindex);
+                }
+                Ok(Some(NetEvent::Resync)) => self.read_all()?,
+                Ok(None) => break,
+                Err(error) => return Err(CliError::failed("following the host's links", error)),
+            }
+        }
+        for ifindex in links {
+            match self.netlink.link(ifindex)? {
+                Some(link) => self.link_seen(&link),
+                None => self.link_gone(ifindex),
+            }
+        }
+        for ifindex in addresses {
+            self.read_addresses(ifindex);
+        }
+        Ok(())
+    }
+
+    fn concerns(&self, ifindex: u32, name: &str) -> bool {
+        let member = |m: &Member| m.ifindex() == Some(ifindex) || m.name.as_str() == name;
+        ifindex == self.line.tap_ifindex() || self.members.iter().any(member)
+    }
+
+    /// After events were lost, and once at the start.
+    fn read_all(&mut self) -> Result<(), CliError> {
+        let links = self.netlink.links()?;
+        let gone: Vec<u32> = self
+            .members
+            .iter()
+            .filter_map(Member::ifindex)
+            .filter(|ifindex| !links.iter().any(|link| link.ifindex == *ifindex))
+            .collect();
+        for ifindex in gone {
+            self.link_gone(ifindex);
+        }
+        for link in &links {
+            self.link_seen(link);
+        }
+        self.read_addresses(self.line.tap_ifindex());
+        for ifindex in self
+            .members
+            .iter()
+            .filter_map(Member::ifindex)
+            .collect::<Vec<_>>()
+        {
+            self.read_addresses(ifindex);
+        }
+        Ok(())
+    }
+
+    /// An interface is new, or something about it has changed.
+    fn link_seen(&mut self, link: &Link) {
+        if link.ifindex == self.line.tap_ifindex() {
+            self.host_seen(link);
+            return;
+        }
+        let known = self
+            .members
+            .iter_mut()
+            .find(|m| m.ifindex() == Some(link.ifindex));
+        if let Some(member) = known {
+            member.changed(link, &mut self.line, &self.settings);
+            return;
+        }
+        let waiting = self
+            .members
+            .iter_mut()
+            .find(|m| m.ifindex().is_none() && m.name.as_str() == link.name);
+        let Some(member) = waiting else {
+            return;
+        };
+        match member.attach(
+            link,
+            &mut self.line,
+            &self.settings,
+            self.address,
+            &mut self.netlink,
+        ) {
+            Ok(()) => {
+                member.set_promiscuous(self.host.promiscuous);
+                tracing::info!(
+                    "{} has joined (MTU {}, {})",
+                    link.name,
+                    link.mtu,
+                    link.address
+                );
+            }
+            // The line goes on without it; status says so, and the next change tries again.
+            Err(error) => tracing::warn!("{} cannot join: {error}", link.name),
+        }
+    }
+
+    fn link_gone(&mut self, ifindex: u32) {
+        if let Some(member) = self
+            .members
+            .iter_mut()
+            .find(|m| m.ifindex() == Some(ifindex))
+        {
+            self.line.link_gone(ifindex);
+            member.detach();
+            tracing::info!("{} is gone: it joins again when it appears", member.name);
+        }
+    }
+
+    /// Somebody did something to `pt0`.
+    fn host_seen(&mut self, link: &Link) {
+        let host = Host::of(link, std::mem::take(&mut self.host.addresses));
+        if link.address != self.address && link.address != self.host.address {
+            tracing::warn!(
+                "the MAC address of {} is now {}: peers know it as {}, so start the line anew \
+                 with --mac",
+                self.settings.name,
+                link.address,
+                self.address
+            );
+        }
+        if (host.mtu, host.promiscuous) != (self.host.mtu, self.host.promiscuous) {
+            self.line.host_changed(host.mtu, host.promiscuous);
+            for member in &mut self.members {
+                member.set_promiscuous(host.promiscuous);
+            }
+            tracing::info!(
+                "{} has an MTU of {}{}",
+                self.settings.name,
+                host.mtu,
+                if host.promiscuous {
+                    " and takes frames for other stations"
+                } else {
+                    ""
+                }
+            );
+        }
+        self.host = host;
+    }
+
+    fn read_addresses(&mut self, ifindex: u32) {
+        if ifindex == self.line.tap_ifindex() {
+            match self.netlink.addresses(ifindex) {
+                Ok(mut addresses) => {
+                    // What people look for comes first.
+                    addresses.sort_by_key(|address| address.link_scope);
+                    self.host.addresses = addresses.iter().map(|a| a.prefix).collect();
+                }
+                Err(error) => tracing::warn!("{error}"),
+            }
+        } else if let Some(member) = self
+            .members
+            .iter_mut()
+            .find(|m| m.ifindex() == Some(ifindex))
+        {
+            member.read_addresses(&mut self.netlink);
+        }
+    }
+}

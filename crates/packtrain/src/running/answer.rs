@@ -1,0 +1,89 @@
+//! Answers at the control socket.
+
+use packtrain_proto::time::Instant;
+use packtrain_proto::wire::ethernet::MacAddr;
+
+use super::RunningLine;
+use super::member::Member;
+use crate::control::{Request, Response};
+use crate::linux::netlink::{IpPrefix, Link};
+use crate::settings::Settings;
+use crate::status::{LineFacts, StatusDocument};
+
+/// `pt0` as it is now, whatever people did to it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Host {
+    pub(super) mtu: u16,
+    pub(super) up: bool,
+    pub(super) promiscuous: bool,
+    pub(super) addresses: Vec<IpPrefix>,
+    /// Not the line's, where somebody gave it another.
+    pub(super) address: MacAddr,
+}
+
+impl Host {
+    pub(super) fn of(link: &Link, addresses: Vec<IpPrefix>) -> Host {
+        Host {
+            mtu: u16::try_from(link.mtu).unwrap_or(u16::MAX),
+            up: link.up,
+            // A bridge makes its ports promiscuous; say so also for a master that does not.
+            promiscuous: link.promiscuity > 0 || link.master.is_some(),
+            addresses,
+            address: link.address,
+        }
+    }
+}
+
+impl RunningLine {
+    /// Answers who asks at the control socket; says whether the line is to end.
+    pub(super) fn answer(&mut self) -> bool {
+        let mut ends = false;
+        let RunningLine {
+            control,
+            line,
+            settings,
+            members,
+            host,
+            clock,
+            ..
+        } = self;
+        control.handle(&mut |request| match request {
+            Request::Status {} => {
+                let report = line.report();
+                let ifindex = report.tap_ifindex;
+                let facts = facts(ifindex, settings, members, host, clock.now());
+                let document = StatusDocument::build(&report.snapshot, &facts);
+                match serde_json::to_value(&document) {
+                    Ok(document) => Response::Status(document),
+                    Err(error) => Response::Error(format!("the status document: {error}")),
+                }
+            }
+            Request::Down {} => {
+                ends = true;
+                Response::Done
+            }
+        });
+        ends
+    }
+}
+
+fn facts(
+    ifindex: u32,
+    settings: &Settings,
+    members: &[Member],
+    host: &Host,
+    now: Instant,
+) -> LineFacts {
+    LineFacts {
+        name: settings.name.to_string(),
+        ifindex,
+        line_id: settings.line_id,
+        up: host.up,
+        promiscuous: host.promiscuous,
+        addresses: host.addresses.clone(),
+        // The clock was started with the line.
+        uptime: now.since(Instant::ZERO),
+        links: members.iter().map(Member::facts).collect(),
+        warnings: members.iter().filter_map(Member::warning).collect(),
+    }
+}

@@ -1,0 +1,207 @@
+//! A member link from the host's side: its interface, and the guard on it.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use packtrain_proto::config::{LinkId, LinkState, mark_of};
+use packtrain_proto::wire::ethernet::MacAddr;
+
+use crate::daemon::Line;
+use crate::linux::guard::{Attachment, Guard};
+use crate::linux::netlink::{Link, Netlink};
+use crate::settings::values::InterfaceName;
+use crate::settings::{LINK_MTU_MIN, Settings};
+use crate::status::{LinkCondition, LinkFacts};
+
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) id: LinkId,
+    pub(super) name: InterfaceName,
+    attached: Option<Attached>,
+    /// Why it could not join, until it does.
+    trouble: Option<String>,
+}
+
+#[derive(Debug)]
+struct Attached {
+    /// As netlink told it last.
+    link: Link,
+    guard: Guard,
+}
+
+impl Member {
+    /// Links are numbered as the line numbers them: in the order in which they were named.
+    pub(super) fn all_of(settings: &Settings) -> Vec<Member> {
+        let member = |(number, name): (u8, &InterfaceName)| Member {
+            id: LinkId(number),
+            name: name.clone(),
+            attached: None,
+            trouble: None,
+        };
+        (0..=u8::MAX).zip(&settings.links).map(member).collect()
+    }
+
+    pub(super) fn ifindex(&self) -> Option<u32> {
+        self.attached.as_ref().map(|attached| attached.link.ifindex)
+    }
+
+    /// Its interface is there: guards it, and gives it to the line.
+    pub(super) fn attach(
+        &mut self,
+        link: &Link,
+        line: &mut Line,
+        settings: &Settings,
+        host: MacAddr,
+        netlink: &mut Netlink,
+    ) -> Result<(), String> {
+        let result = self.try_attach(link, line, settings, host, netlink);
+        self.trouble = result.as_ref().err().cloned();
+        result
+    }
+
+    fn try_attach(
+        &mut self,
+        link: &Link,
+        line: &mut Line,
+        settings: &Settings,
+        host: MacAddr,
+        netlink: &mut Netlink,
+    ) -> Result<(), String> {
+        if !link.is_ethernet {
+            return Err(format!("{} is not an Ethernet interface", link.name));
+        }
+        // First the guard, then the socket with its filter: no frame is ever ours and the link's
+        // own stack's at once.
+        let text = |error: crate::linux::guard::GuardError| error.to_string();
+        let attachment = Attachment::best().map_err(text)?;
+        let mut guard = Guard::attach(link.ifindex, host, attachment).map_err(text)?;
+        guard.set_marks(&line.marks()).map_err(text)?;
+        let mut attached = Attached {
+            link: link.clone(),
+            guard,
+        };
+        attached.read_addresses(netlink)?;
+        let state = state_of(link, settings);
+        let filter = Some(attached.guard.socket_filter_fd());
+        line.link_appeared(self.name.as_str(), link.ifindex, state, filter)
+            .map_err(|e| format!("its packet socket: {e}"))?;
+        self.attached = Some(attached);
+        Ok(())
+    }
+
+    /// Its interface is no more, and the line knows.
+    pub(super) fn detach(&mut self) {
+        self.attached = None;
+    }
+
+    pub(super) fn changed(&mut self, link: &Link, line: &mut Line, settings: &Settings) {
+        let Some(attached) = &mut self.attached else {
+            return;
+        };
+        let before = attached.link.clone();
+        attached.link = link.clone();
+        line.link_changed(link.ifindex, state_of(link, settings));
+        if condition_of(&before) != condition_of(link) {
+            tracing::info!("{} is {}", self.name, condition_of(link).as_str());
+        }
+        if before.name != link.name {
+            tracing::info!(
+                "{} is named {} now, and stays in the line",
+                before.name,
+                link.name
+            );
+        }
+        if before.mtu != link.mtu {
+            tracing::info!("{} has an MTU of {}", self.name, link.mtu);
+        }
+    }
+
+    pub(super) fn set_marks(&mut self, marks: &[MacAddr]) {
+        let Some(attached) = &mut self.attached else {
+            return;
+        };
+        match attached.guard.set_marks(marks) {
+            Ok(0) => {}
+            Ok(refused) => tracing::warn!("{refused} marks of peers are refused on {}", self.name),
+            Err(error) => tracing::warn!("{}: {error}", self.name),
+        }
+    }
+
+    pub(super) fn set_promiscuous(&mut self, promiscuous: bool) {
+        if let Some(attached) = &mut self.attached
+            && let Err(error) = attached.guard.set_promiscuous(promiscuous)
+        {
+            tracing::warn!("{}: {error}", self.name);
+        }
+    }
+
+    /// The link's own addresses have changed, for which it goes on answering ARP.
+    pub(super) fn read_addresses(&mut self, netlink: &mut Netlink) {
+        if let Some(attached) = &mut self.attached
+            && let Err(error) = attached.read_addresses(netlink)
+        {
+            tracing::warn!("{}: {error}", self.name);
+        }
+    }
+
+    pub(super) fn facts(&self) -> LinkFacts {
+        let link = self.attached.as_ref().map(|attached| &attached.link);
+        LinkFacts {
+            id: self.id,
+            name: self.name.to_string(),
+            ifindex: link.map(|l| l.ifindex),
+            condition: link.map_or(LinkCondition::Absent, condition_of),
+            mtu: link.map(|l| l.mtu),
+            address: link.map(|l| l.address),
+        }
+    }
+
+    /// What a person should know of it beyond its condition.
+    pub(super) fn warning(&self) -> Option<String> {
+        if let Some(trouble) = &self.trouble {
+            return Some(format!("{} cannot join: {trouble}", self.name));
+        }
+        let link = &self.attached.as_ref()?.link;
+        let renamed = link.name != self.name.as_str();
+        renamed.then(|| format!("{} is named {} now", self.name, link.name))
+    }
+}
+
+impl Attached {
+    fn read_addresses(&mut self, netlink: &mut Netlink) -> Result<(), String> {
+        let own = netlink
+            .addresses(self.link.ifindex)
+            .map_err(|e| e.to_string())?;
+        let own: Vec<Ipv4Addr> = own
+            .iter()
+            .filter_map(|address| match address.prefix.address {
+                IpAddr::V4(v4) => Some(v4),
+                IpAddr::V6(_) => None,
+            })
+            .collect();
+        self.guard
+            .set_link_addresses(&own)
+            .map_err(|e| e.to_string())?;
+        Ok(())
+    }
+}
+
+/// As the engine is to see it.
+fn state_of(link: &Link, settings: &Settings) -> LinkState {
+    LinkState {
+        address: link.address,
+        mark: mark_of(link.address).filter(|_| settings.marked_frames),
+        // The largest is that of a loopback or a veth, and larger than any frame.
+        mtu: u16::try_from(link.mtu).unwrap_or(u16::MAX),
+        // Too small an MTU makes trains of headers: such a link is as good as unplugged.
+        carrier: condition_of(link) == LinkCondition::Up && link.mtu >= LINK_MTU_MIN,
+        rate_bps: None,
+    }
+}
+
+fn condition_of(link: &Link) -> LinkCondition {
+    match (link.up, link.carrier) {
+        (false, _) => LinkCondition::Down,
+        (true, false) => LinkCondition::NoCarrier,
+        (true, true) => LinkCondition::Up,
+    }
+}

@@ -1,0 +1,176 @@
+//! From settings to a line that stands. Whatever fails on the way, what was made goes again.
+
+use std::fs;
+use std::io;
+
+use packtrain_proto::config::{Config, NodeId};
+use packtrain_proto::wire::ethernet::MacAddr;
+
+use super::address::{self, Seed};
+use super::answer::Host;
+use super::member::Member;
+use super::{CONTROL, MONITOR, RunningLine, SIGNALS, Signals};
+use crate::cli::error::CliError;
+use crate::clock::Clock;
+use crate::control::ControlServer;
+use crate::daemon::Line;
+use crate::linux::netlink::{Monitor, Netlink};
+use crate::linux::tap::Tap;
+use crate::settings::Settings;
+
+impl RunningLine {
+    /// Returns when `pt0` exists, is up and has its addresses, and every link that exists has
+    /// joined.
+    pub fn start(
+        settings: &Settings,
+        control: ControlServer,
+        signals: Signals,
+        note: &mut dyn FnMut(&str),
+    ) -> Result<RunningLine, CliError> {
+        let clock = Clock::start();
+        let mut netlink = Netlink::open()?;
+        // Before anything is read, so that no change falls between.
+        let failed = |what| move |e: io::Error| CliError::failed(what, e);
+        let monitor = Monitor::open().map_err(failed("following the host's links"))?;
+
+        let address = match settings.mac {
+            Some(mac) => mac,
+            None => default_address(settings, &mut netlink, note)?,
+        };
+        let tap = create_tap(settings, address)?;
+        configure_tap(&tap, settings, &mut netlink, note)?;
+
+        let config = config(settings, address)?;
+        let names = settings.links.iter().map(ToString::to_string);
+        let line = Line::new(config, tap, names, clock).map_err(failed("the line's event loop"))?;
+        line.watch(signals.fd(), SIGNALS)
+            .map_err(failed("watching signals"))?;
+        line.watch(monitor.fd(), MONITOR)
+            .map_err(failed("watching links"))?;
+        line.watch(control.fd(), CONTROL)
+            .map_err(failed("watching the control socket"))?;
+
+        let mut running = RunningLine {
+            settings: settings.clone(),
+            address,
+            clock,
+            line,
+            members: Member::all_of(settings),
+            host: Host {
+                mtu: settings.mtu,
+                ..Host::default()
+            },
+            netlink,
+            monitor,
+            signals,
+            control,
+        };
+        running.read_all()?;
+        running.refuse_trouble()?;
+        Ok(running)
+    }
+
+    /// At the start a person is there to be told; later the line goes on without the link.
+    fn refuse_trouble(&self) -> Result<(), CliError> {
+        let troubled = self
+            .members
+            .iter()
+            .find(|member| member.ifindex().is_none());
+        match troubled.and_then(Member::warning) {
+            Some(trouble) => Err(CliError::Failed(trouble)),
+            None => Ok(()),
+        }
+    }
+}
+
+fn config(settings: &Settings, address: MacAddr) -> Result<Config, CliError> {
+    let mut config = Config::new(NodeId(random_id()?), address);
+    config.line_id = settings.line_id;
+    config.mtu = settings.mtu;
+    config.marked_frames = settings.marked_frames;
+    config.software = concat!("packtrain ", env!("CARGO_PKG_VERSION")).into();
+    config.seed = random_id()?;
+    Ok(config)
+}
+
+/// 64 random bits, not all zero. From the kernel: trains are told from those of an earlier life
+/// by it, and flows are hashed with it.
+fn random_id() -> Result<u64, CliError> {
+    loop {
+        let mut bytes = [0; 8];
+        let len = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
+            .map_err(|e| CliError::failed("getrandom", e))?;
+        let id = u64::from_ne_bytes(bytes);
+        if len == bytes.len() && id != 0 {
+            return Ok(id);
+        }
+    }
+}
+
+fn default_address(
+    settings: &Settings,
+    netlink: &mut Netlink,
+    note: &mut dyn FnMut(&str),
+) -> Result<MacAddr, CliError> {
+    let first = &settings.links[0];
+    let name = settings.name.as_str();
+    let seed = match netlink.link_by_name(first.as_str())? {
+        Some(link) => Seed::Link(link.address),
+        None => {
+            let machine = fs::read_to_string("/etc/machine-id").unwrap_or_default();
+            let machine = machine.trim();
+            let seed = if machine.is_empty() {
+                Seed::Random(random_id()?)
+            } else {
+                Seed::Machine(machine.into())
+            };
+            let source = match seed {
+                Seed::Random(_) => "random, and another at each start",
+                _ => "derived from /etc/machine-id",
+            };
+            note(&format!(
+                "{first} does not exist, so the MAC address of {name} is {source}, not the one \
+                 that goes with {first}; --mac sets it"
+            ));
+            seed
+        }
+    };
+    Ok(address::derive(&seed, name))
+}
+
+fn create_tap(settings: &Settings, address: MacAddr) -> Result<Tap, CliError> {
+    let name = settings.name.as_str();
+    Tap::create(name, address).map_err(|error| match error.kind() {
+        io::ErrorKind::ResourceBusy => CliError::NameTaken {
+            name: name.into(),
+            kind: String::new(),
+        },
+        io::ErrorKind::NotFound => {
+            CliError::Failed("this host has no TUN driver (/dev/net/tun): modprobe tun".into())
+        }
+        _ => CliError::failed(&format!("creating {name}"), error),
+    })
+}
+
+fn configure_tap(
+    tap: &Tap,
+    settings: &Settings,
+    netlink: &mut Netlink,
+    note: &mut dyn FnMut(&str),
+) -> Result<(), CliError> {
+    let name = &settings.name;
+    // Answer ARP for pt0's own addresses only: a host answers for all of its addresses on every
+    // interface otherwise, and a plain host would send to pt0 what belongs to a link.
+    let arp_ignore = format!("/proc/sys/net/ipv4/conf/{name}/arp_ignore");
+    if let Err(error) = fs::write(&arp_ignore, "1") {
+        note(&format!(
+            "{arp_ignore}: {error}; {name} answers ARP for other interfaces' addresses too"
+        ));
+    }
+    netlink.set_mtu(tap.ifindex(), settings.mtu.into())?;
+    for prefix in &settings.addresses {
+        netlink.add_address(tap.ifindex(), *prefix)?;
+    }
+    netlink.set_up(tap.ifindex(), true)?;
+    Ok(())
+}

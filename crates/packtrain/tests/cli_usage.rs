@@ -1,0 +1,243 @@
+//! The real binary, used wrongly: text and exit code of each error that needs no rights.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+struct Outcome {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+fn packtrain(arguments: &[&str]) -> Outcome {
+    outcome(
+        Command::new(env!("CARGO_BIN_EXE_packtrain"))
+            .args(arguments)
+            .output()
+            .unwrap(),
+    )
+}
+
+fn outcome(output: Output) -> Outcome {
+    Outcome {
+        code: output.status.code().expect("it was not killed"),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// A file that is gone again with its test.
+struct TestFile(PathBuf);
+
+impl TestFile {
+    fn new(name: &str, text: &str) -> TestFile {
+        let name = format!("packtrain-{}-{name}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, text).unwrap();
+        TestFile(path)
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+impl Drop for TestFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn wrong_values_are_refused_with_their_reason_and_code() {
+    let up = ["up", "pt0", "--link", "eth1"];
+    for (more, code, text) in [
+        (
+            &["--mtu", "65522"][..],
+            2,
+            "error: an MTU of 65522 bytes is too large: at most 65521\n",
+        ),
+        (
+            &["--mtu", "67"],
+            6,
+            "error: an MTU of 67 bytes is too small: at least 68\n",
+        ),
+        (
+            &["--mtu", "1279", "--address", "fd00::1/64"],
+            6,
+            "error: MTU 1279 is too small for fd00::1/64: IPv6 needs at least 1280\n",
+        ),
+        (&["--link", "eth1"], 2, "error: link eth1 is named twice\n"),
+        (
+            &["--link", "pt0"],
+            2,
+            "error: pt0 cannot be a link of itself\n",
+        ),
+        (
+            &["--address", "10.9.0.1/24", "--address", "10.9.0.1/24"],
+            2,
+            "error: address 10.9.0.1/24 is named twice\n",
+        ),
+    ] {
+        let result = packtrain(&[&up[..], more].concat());
+        assert_eq!((result.code, result.err.as_str()), (code, text), "{more:?}");
+        assert_eq!(result.out, "");
+    }
+}
+
+#[test]
+fn what_clap_refuses_names_the_option_and_has_code_2() {
+    for (arguments, text) in [
+        (&["up", "pt0"][..], "--link <IF>"),
+        (
+            &["up", "a/b", "--link", "eth1"],
+            "an interface name has no '/'",
+        ),
+        (
+            &["up", "pt0", "--link", "a-name-that-is-too-long"],
+            "1 to 15 bytes, this one has 23",
+        ),
+        (
+            &["up", "pt0", "--link", "e", "--address", "10.9.0.1"],
+            "has no prefix length",
+        ),
+        (
+            &["up", "pt0", "--link", "e", "--address", "224.0.0.1/4"],
+            "no address that a host can",
+        ),
+        (
+            &["up", "pt0", "--link", "e", "--mtu", "many"],
+            "'many' for '--mtu <BYTES>'",
+        ),
+        (
+            &["up", "pt0", "--link", "e", "--mac", "01:00:00:00:00:01"],
+            "is a group address",
+        ),
+        (
+            &["up", "pt0", "--link", "e", "--mac", "02:00"],
+            "six pairs of hexadecimal digits",
+        ),
+        (
+            &["up", "pt0", "--link", "e", "--log-level", "loud"],
+            "[possible values: error, warn",
+        ),
+        (&["down"], "<NAME|--all>"),
+        (&["down", "pt0", "--all"], "cannot be used with"),
+        (&["peer", "list"], "<NAME>"),
+        (&["stauts"], "a similar subcommand exists: 'status'"),
+    ] {
+        let result = packtrain(arguments);
+        assert_eq!(result.code, 2, "{arguments:?}: {}", result.err);
+        assert!(result.err.starts_with("error: "), "{}", result.err);
+        assert!(result.err.contains(text), "{arguments:?}: {}", result.err);
+    }
+}
+
+#[test]
+fn a_wrong_file_is_told_with_file_line_and_key_and_has_code_3() {
+    let file = TestFile::new(
+        "wrong.toml",
+        "name = 'pt0'\nmtu = '9000'\nrate = 3\n[[link]]\nname = 7\n",
+    );
+    let path = file.path();
+    for arguments in [&["run", path][..], &["run", "--check", path]] {
+        let result = packtrain(arguments);
+        assert_eq!(result.code, 3);
+        assert_eq!(
+            result.err,
+            format!(
+                "error: {path}:2: mtu: expected an integer, found a string\n\
+                 error: {path}:3: rate: unknown key (known here: addresses, line_id, link, \
+                 log_level, mac, marked_frames, mtu, name, wait_links)\n\
+                 error: {path}:5: link.name: expected a string, found an integer\n"
+            )
+        );
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_has_code_3_and_a_right_one_can_be_checked() {
+    let result = packtrain(&["run", "/nonexistent/pt0.toml"]);
+    assert_eq!(
+        (result.code, result.err.as_str()),
+        (
+            3,
+            "error: /nonexistent/pt0.toml: No such file or directory (os error 2)\n"
+        )
+    );
+    let file = TestFile::new("right.toml", "name = 'pt7'\n[[link]]\nname = 'eth1'\n");
+    let result = packtrain(&["run", "--check", file.path()]);
+    assert_eq!(
+        (result.code, result.out),
+        (0, format!("{}: right, for line pt7\n", file.path()))
+    );
+}
+
+#[test]
+fn help_has_examples_and_exit_codes_and_version_says_itself() {
+    let help = packtrain(&["--help"]);
+    assert_eq!(help.code, 0);
+    assert!(
+        help.out.contains("Examples:") && help.out.contains("Exit codes:"),
+        "{}",
+        help.out
+    );
+    assert!(
+        help.out.lines().all(|line| line.chars().count() <= 100),
+        "{}",
+        help.out
+    );
+    for command in ["up", "run", "status", "down"] {
+        let help = packtrain(&[command, "--help"]);
+        assert!(
+            help.code == 0 && help.out.contains("Examples:"),
+            "{}",
+            help.out
+        );
+    }
+    assert!(!packtrain(&["up", "--help"]).out.contains("--detached"));
+
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(
+        packtrain(&["version"]).out,
+        format!("packtrain {version}\nwire format 1\n")
+    );
+    assert_eq!(
+        packtrain(&["--version"]).out,
+        format!("packtrain {version}\n")
+    );
+}
+
+#[test]
+fn completions_know_the_commands_of_each_shell() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let result = packtrain(&["completions", shell]);
+        assert_eq!(result.code, 0);
+        for word in ["status", "peer", "wait-links"] {
+            assert!(result.out.contains(word), "{shell}: {word}");
+        }
+    }
+}
+
+#[test]
+fn a_line_that_does_not_run_has_code_9() {
+    for arguments in [
+        &["status", "pt-none"][..],
+        &["down", "pt-none"],
+        &["peer", "list", "pt-none"],
+    ] {
+        let result = packtrain(arguments);
+        assert_eq!(result.code, 9, "{arguments:?}");
+        assert!(
+            result.err.starts_with("error: pt-none is not running\n"),
+            "{}",
+            result.err
+        );
+    }
+}
+
+#[test]
+fn colour_is_for_terminals_alone() {
+    let result = packtrain(&["status", "pt-none"]);
+    assert!(!result.err.contains('\u{1b}'), "{:?}", result.err);
+}
