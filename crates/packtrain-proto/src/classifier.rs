@@ -6,6 +6,9 @@
 use crate::wire::ethernet::MacAddr;
 use crate::wire::packet::{IpVersion, Packet, field};
 
+/// Below it, the field holds a length (IEEE 802.3, 3.2.6).
+const ETHER_TYPE_MIN: u16 = 1536;
+
 /// Gives each frame its flow's number.
 #[derive(Clone, Debug)]
 pub struct Classifier {
@@ -30,7 +33,8 @@ impl Classifier {
     /// - TCP and UDP: addresses, protocol and ports;
     /// - other IP, and every fragment: addresses and protocol. Later fragments have no ports, and
     ///   the first must not be sent ahead of them;
-    /// - all else, malformed IP too: MAC addresses and EtherType.
+    /// - all else, malformed IP too: MAC addresses and EtherType (frames with a length in its
+    ///   place are all of one type).
     ///
     /// VLAN tags are looked behind and do not count.
     #[inline]
@@ -66,8 +70,13 @@ impl Classifier {
             return 0;
         };
         const _: () = assert!(size_of::<MacAddr>() == 6);
+        let mut header = *header;
+        if u16::from_be_bytes([header[12], header[13]]) < ETHER_TYPE_MIN {
+            // IEEE 802.3: there stands the length, which differs from frame to frame.
+            header[12..14].fill(0);
+        }
         // 14 bytes in two words that overlap.
-        self.mix(read64(header), read64(&header[6..]))
+        self.mix(read64(&header), read64(&header[6..]))
     }
 
     #[inline]
@@ -230,6 +239,21 @@ mod tests {
         broken[12..14].copy_from_slice(&ether_type::IPV4.to_be_bytes());
         assert_same(false, &arp, &broken);
         assert_eq!(Classifier::new(1).flow_hash(&arp[..13]), 0);
+    }
+
+    #[test]
+    fn frames_with_a_length_for_a_type_are_one_flow_whatever_their_length() {
+        let llc = |length: u16| {
+            let mut frame = [[2; 6], [4; 6]].concat();
+            frame.extend(length.to_be_bytes());
+            frame.resize(14 + usize::from(length).max(46), 0xaa);
+            frame
+        };
+        for seed in SEEDS {
+            let hash = |length| Classifier::new(seed).flow_hash(&llc(length));
+            assert_eq!(hash(3), hash(1500));
+            assert_ne!(hash(1500), hash(1536));
+        }
     }
 
     #[test]

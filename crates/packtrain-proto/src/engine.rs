@@ -172,6 +172,9 @@ struct Counters {
 impl Counters {
     /// Keeps what a peer that leaves has counted.
     fn retire(&mut self, peer: &Peer) {
+        let under_way = peer.resequencer.held_trains() + peer.reassembly.frames();
+        self.drops
+            .count_many(DropReason::PeerGone, under_way as u64);
         let (order, pieces) = (&peer.resequencer.stats, &peer.reassembly.stats);
         self.gaps += order.gaps;
         self.reordered += order.reordered;

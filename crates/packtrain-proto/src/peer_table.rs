@@ -52,7 +52,10 @@ pub struct Peer {
     pub last_confirmed: Instant,
     /// What tells one of our states for it from an earlier one, and its for us.
     pub epoch: u8,
+    /// `None`: it has not named us yet, and what it sends may be for our former life.
     pub remote_epoch: Option<u8>,
+    /// When we last asked for it.
+    pub epoch_asked: Option<Instant>,
     /// Its links, as it says.
     pub links: Vec<LinkRecord>,
     pub paths: Vec<Path>,
@@ -79,6 +82,7 @@ impl Peer {
             last_confirmed: now,
             epoch,
             remote_epoch: None,
+            epoch_asked: None,
             links: hello.links.clone(),
             paths: Vec::new(),
             receipts: Vec::new(),
@@ -87,6 +91,7 @@ impl Peer {
             aggregator: Aggregator::default(),
             next_train: Sequence::FIRST,
             resequencer: Resequencer::new(
+                Sequence::FIRST,
                 limits.resequencer_bytes_max,
                 limits.resequencer_wait_max,
             ),
@@ -137,11 +142,29 @@ impl Peer {
         }
     }
 
-    /// The peer began anew what it keeps for us.
-    pub fn restart_reception(&mut self, limits: &Limits) {
-        self.resequencer =
-            Resequencer::new(limits.resequencer_bytes_max, limits.resequencer_wait_max);
+    /// What our trains to it carry: our life, and what we keep for it.
+    pub fn incarnation(&self, own: NodeId) -> u16 {
+        session(own, self.epoch)
+    }
+
+    /// What its trains to us carry. `None`: it has not named us yet.
+    pub fn remote_incarnation(&self) -> Option<u16> {
+        Some(session(self.node_id, self.remote_epoch?))
+    }
+
+    /// The peer began anew what it keeps for us, and sends `first` next. Returns how many trains
+    /// and frames were under way: none of them will be whole. A piece of now must not be taken for
+    /// one of a frame of before.
+    pub fn restart_reception(&mut self, first: Sequence, limits: &Limits) -> u64 {
+        let under_way = self.resequencer.held_trains() + self.reassembly.frames();
+        self.resequencer = Resequencer::new(
+            first,
+            limits.resequencer_bytes_max,
+            limits.resequencer_wait_max,
+        );
+        self.reassembly = Reassembly::new(limits.reassembly_bytes_max, limits.reassembly_age_max);
         self.receipts.clear();
+        under_way as u64
     }
 
     pub fn receipts_of(&mut self, remote_link: u8) -> &mut Receipts {
@@ -154,6 +177,11 @@ impl Peer {
         };
         &mut self.receipts[at]
     }
+}
+
+/// Trains of one row of sequences: a straggler of an earlier row must not be taken for one of now.
+fn session(sender: NodeId, epoch: u8) -> u16 {
+    sender.incarnation() ^ u16::from(epoch) << 8
 }
 
 /// Whose an outer source address is.

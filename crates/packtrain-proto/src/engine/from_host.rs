@@ -152,12 +152,15 @@ impl Engine {
         counters.queue_bytes_max = counters.queue_bytes_max.max(self.queued_bytes);
     }
 
-    /// Makes room at the cost of whoever holds most.
+    /// Makes room at the cost of the flow that holds most, wherever it goes. `false`: of all that
+    /// waits, pieces have left already.
     fn drop_from_fattest(&mut self) -> bool {
-        let (mut fattest, mut slot) = (&mut self.plain, None);
+        let plain_bytes = self.plain.fattest_bytes();
+        let (mut fattest, mut slot, mut bytes) = (&mut self.plain, None, plain_bytes);
         for (at, peer) in self.peers.iter_mut() {
-            if peer.queues.bytes() > fattest.bytes() {
-                (fattest, slot) = (&mut peer.queues, Some(at));
+            let peer_bytes = peer.queues.fattest_bytes();
+            if peer_bytes > bytes {
+                (fattest, slot, bytes) = (&mut peer.queues, Some(at), peer_bytes);
             }
         }
         let Some(frame) = fattest.pop_from_fattest() else {
@@ -240,10 +243,16 @@ impl Engine {
     }
 }
 
-/// Bytes of the largest frame that this becomes on a wire without offloads.
+/// Bytes of the largest frame that this becomes on a wire without offloads. A VLAN tag is left
+/// out: links take it on top of their MTU (Linux: `packet_extra_vlan_len_allowed`).
 pub(super) fn largest_on_wire(frame: &QueuedFrame) -> usize {
-    match frame.offload.gso {
+    let tag = match frame.header.ether_type {
+        ether_type::VLAN => 4,
+        _ => 0,
+    };
+    let bytes = match frame.offload.gso {
         Some(gso) => usize::from(gso.header_len) + usize::from(gso.segment_len),
         None => frame.buffer.len(),
-    }
+    };
+    bytes - tag
 }

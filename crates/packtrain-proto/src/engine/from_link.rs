@@ -11,10 +11,13 @@ use crate::peer_table::Owner;
 use crate::reassembly::{Complete, Output};
 use crate::station_table::Place;
 use crate::stats::DropReason;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::trunk::resequencer::Refused;
 use crate::wire::ethernet::{HEADER_LEN, Header, MacAddr, ether_type};
 use crate::wire::train::{self, Subframe, SubframeError, TYPE_HELLO, Train, TrainError};
+
+/// Between two questions for a hello that names us.
+const EPOCH_ASK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// On its way to the host.
 #[derive(Debug)]
@@ -146,19 +149,25 @@ impl Engine {
             Ok(train) => train,
             Err(error) => return self.drop_frame(frame, error.into()),
         };
-        let own_incarnation = self.config.node_id.incarnation();
         let peer = self
             .peers
             .get_mut(owner.slot)
             .expect("the index names peers that exist");
         let head = train.header;
-        if head.incarnation != peer.node_id.incarnation() {
-            return self.drop_frame(frame, DropReason::StaleIncarnation);
+        peer.last_heard = now;
+        let session = peer.remote_incarnation();
+        if session != Some(head.incarnation) {
+            let reason = match session {
+                None => DropReason::UnknownPeer,
+                Some(_) => DropReason::StaleIncarnation,
+            };
+            self.ask_epoch(link, owner.slot, now);
+            return self.drop_frame(frame, reason);
         }
         if head.lane != 0 {
             return self.drop_frame(frame, DropReason::BadLane);
         }
-        peer.last_heard = now;
+        let own_incarnation = peer.incarnation(self.config.node_id);
         for ack in train.acks() {
             if ack.incarnation != own_incarnation {
                 self.counters.drops.count(DropReason::StaleIncarnation);
@@ -186,15 +195,31 @@ impl Engine {
         if !listed {
             self.ack_slots.push(owner.slot);
         }
-        match peer
+        let inserted = peer
             .resequencer
-            .insert(head.train_sequence, link, frame, subframes_at, now)
-        {
+            .insert(head.train_sequence, link, frame, subframes_at, now);
+        let discarded = std::mem::take(&mut peer.resequencer.discarded);
+        self.counters
+            .drops
+            .count_many(DropReason::SequenceJump, discarded);
+        match inserted {
             Ok(()) => {
                 self.counters.trains_rx.trains += 1;
                 self.release_trains(owner.slot, now);
             }
             Err((frame, refused)) => self.drop_frame(frame, refused.into()),
+        }
+    }
+
+    /// A train that is not of the row that the peer's last hello to us named: it was under way for
+    /// long, or for our former life, or that hello was lost. For then it is asked for.
+    fn ask_epoch(&mut self, link: LinkId, slot: usize, now: Instant) {
+        let peer = self.peers.get_mut(slot).expect("the caller has looked");
+        let asked = peer.epoch_asked;
+        let due = asked.is_none_or(|at| now.since(at) >= EPOCH_ASK_INTERVAL);
+        if due && self.greeter.may_answer(now) {
+            peer.epoch_asked = Some(now);
+            self.send_hello(link, Some(slot), true, false);
         }
     }
 

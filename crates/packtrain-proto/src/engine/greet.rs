@@ -36,7 +36,7 @@ impl Engine {
         let _ = now;
     }
 
-    fn send_hello(&mut self, link: LinkId, to: Option<usize>, answer: bool, goodbye: bool) {
+    pub(super) fn send_hello(&mut self, link: LinkId, to: Option<usize>, answer: bool, goodbye: bool) {
         let Some(known) = self.link(link).filter(|l| l.state.carrier) else {
             return;
         };
@@ -125,9 +125,9 @@ impl Engine {
         let mut came_up = false;
         if names_us {
             if peer.remote_epoch != Some(hello.epoch) {
-                if peer.remote_epoch.is_some() {
-                    peer.restart_reception(limits);
-                }
+                // It may have been sending for long before it was heard: it says where it is.
+                let lost = peer.restart_reception(record.newest_train.next(), limits);
+                self.counters.drops.count_many(DropReason::PeerGone, lost);
                 peer.remote_epoch = Some(hello.epoch);
             }
             peer.last_confirmed = now;

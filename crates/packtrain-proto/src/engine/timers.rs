@@ -1,6 +1,7 @@
 //! What happens because time passed.
 
 use super::{Duration, Engine, Event, PeerDownReason};
+use crate::config::LinkId;
 use crate::reassembly::Output;
 use crate::time::Instant;
 use crate::trunk::receipts::Receipts;
@@ -23,14 +24,22 @@ impl Engine {
         for (_, peer) in self.peers.iter() {
             consider(peer.resequencer.poll_timeout());
             consider(peer.reassembly.poll_timeout());
-            peer.receipts
-                .iter()
-                .for_each(|receipts| consider(Receipts::due(receipts)));
+            // Without a link to send it by, an acknowledgement is not due: an owner that is woken
+            // for it would be woken again and again.
+            if peer.paths.iter().any(|path| self.is_live(path.link)) {
+                peer.receipts
+                    .iter()
+                    .for_each(|receipts| consider(Receipts::due(receipts)));
+            }
             peer.paths
                 .iter()
                 .for_each(|path| consider(path.flight.poll_timeout()));
         }
         Some(next)
+    }
+
+    fn is_live(&self, link: LinkId) -> bool {
+        self.link(link).is_some_and(|link| link.state.carrier)
     }
 
     pub fn handle_timeout(&mut self, now: Instant) {

@@ -199,8 +199,8 @@ impl Engine {
                 Some((frame.buffer, frame.offload))
             }
             Some(None) => {
-                let id = self.config.node_id.incarnation();
-                let train = way.train(peer, path_at, id, &mut surroundings);
+                let session = peer.incarnation(self.config.node_id);
+                let train = way.train(peer, path_at, session, &mut surroundings);
                 train.map(|(buffer, filled)| {
                     let tx = &mut self.counters.trains_tx;
                     tx.trains += 1;
@@ -262,14 +262,14 @@ impl Engine {
     }
 
     fn acknowledge(&mut self, slot: usize, now: Instant) -> Option<Outgoing> {
-        let own_incarnation = self.config.node_id.incarnation();
         let links = &self.links;
         let peer = self.peers.get_mut(slot)?;
+        let own_incarnation = peer.incarnation(self.config.node_id);
         let live = |id: LinkId| links.iter().find(|l| l.id == id && l.state.carrier);
         let path = peer.paths.iter().find(|path| live(path.link).is_some())?;
         let link = live(path.link)?;
-        let incarnation = peer.node_id.incarnation();
-        let (acks, n) = take_acks(&mut peer.receipts, incarnation, now);
+        let session = peer.remote_incarnation();
+        let (acks, n) = take_acks(&mut peer.receipts, session, now);
         let header = TrainHeader {
             ack_now: false,
             marker: true,
@@ -351,7 +351,8 @@ impl Way<'_> {
         own_incarnation: u16,
         with: &mut Surroundings<'_>,
     ) -> Option<(Buffer, Filled)> {
-        let (acks, n) = take_acks(&mut peer.receipts, peer.node_id.incarnation(), with.now);
+        let session = peer.remote_incarnation();
+        let (acks, n) = take_acks(&mut peer.receipts, session, with.now);
         let path = &mut peer.paths[path_at];
         let header = TrainHeader {
             ack_now: path.flight.wants_ack(),
@@ -400,11 +401,14 @@ fn fits_a_train(frame: &QueuedFrame, train_max: usize) -> bool {
 /// The acknowledgements that are owed, as many as ride on one train.
 fn take_acks(
     receipts: &mut [Receipts],
-    incarnation: u16,
+    session: Option<u16>,
     now: Instant,
 ) -> ([Ack; ACKS_MAX], usize) {
     let mut acks = [Ack::default(); ACKS_MAX];
     let mut n = 0;
+    let Some(incarnation) = session else {
+        return (acks, n); // nothing of it was taken
+    };
     for receipts in receipts.iter_mut().filter(|r| r.has_news()).take(ACKS_MAX) {
         if let Some(ack) = receipts.take(incarnation, now) {
             acks[n] = ack;

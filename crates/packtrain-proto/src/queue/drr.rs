@@ -58,6 +58,13 @@ struct Flow {
     list: List,
 }
 
+impl Flow {
+    /// Frames at the head of which pieces have left: 0 or 1. Their rest has to follow.
+    fn begun(&self) -> usize {
+        usize::from(self.frames.front().is_some_and(|frame| frame.sent > 0))
+    }
+}
+
 /// All flows towards one destination.
 #[derive(Debug)]
 pub struct FlowQueues {
@@ -219,21 +226,26 @@ impl FlowQueues {
         frame
     }
 
+    /// The flow that holds the most bytes, of those with a frame of which no piece has left.
+    fn fattest(&self) -> Option<usize> {
+        let ids = self.new.iter().chain(&self.old).map(|&id| usize::from(id));
+        ids.filter(|&id| self.flows[id].frames.len() > self.flows[id].begun())
+            .max_by_key(|&id| self.flows[id].bytes)
+    }
+
+    /// Bytes of the flow that [`FlowQueues::pop_from_fattest`] would take from.
+    pub fn fattest_bytes(&self) -> Option<usize> {
+        self.fattest().map(|id| self.flows[id].bytes)
+    }
+
     /// Takes the oldest frame out of the flow that holds the most bytes, and of which no piece has
     /// left. `None` when there is no such frame.
     pub fn pop_from_fattest(&mut self) -> Option<QueuedFrame> {
-        let droppable = |flow: &Flow| usize::from(flow.frames.front().is_some_and(|f| f.sent > 0));
-        let flow = self
-            .new
-            .iter()
-            .chain(&self.old)
-            .map(|&id| usize::from(id))
-            .filter(|&id| self.flows[id].frames.len() > droppable(&self.flows[id]))
-            .max_by_key(|&id| self.flows[id].bytes)?;
+        let flow = self.fattest()?;
         let flow = &mut self.flows[flow];
         let frame = flow
             .frames
-            .remove(droppable(flow))
+            .remove(flow.begun())
             .expect("filtered for it");
         flow.bytes -= frame.buffer.len();
         self.bytes -= frame.buffer.len();

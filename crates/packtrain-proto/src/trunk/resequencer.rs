@@ -16,6 +16,9 @@ use crate::wire::sequence::Sequence;
 const WINDOW: usize = 4096;
 /// What is remembered of trains already let through, to tell a duplicate from a straggler.
 const HISTORY: usize = 1024;
+/// So many trains refused for their sequence, each one after the other: that is where the sender
+/// is. A long silent loss, or one false sequence, must not lock a peer out for good.
+const STRAYS_MAX: u32 = 16;
 const FADE_AFTER: Duration = Duration::from_secs(10);
 
 /// A train that waits for its turn, or has it now.
@@ -60,6 +63,11 @@ pub struct Resequencer {
     gap_since: Option<Instant>,
     gap_given_up_at: Instant,
     last_straggler: Instant,
+    /// What would follow the train refused last, and how many were refused in a row.
+    stray_next: Sequence,
+    strays: u32,
+    /// Held trains that were thrown away; the owner counts them.
+    pub discarded: u64,
     pub stats: ResequencerStats,
 }
 
@@ -73,9 +81,10 @@ pub struct ResequencerStats {
 }
 
 impl Resequencer {
-    pub fn new(bytes_max: usize, wait_max: Duration) -> Resequencer {
+    /// `first`: the sequence of the first train that is to come.
+    pub fn new(first: Sequence, bytes_max: usize, wait_max: Duration) -> Resequencer {
         Resequencer {
-            expected: Sequence::FIRST,
+            expected: first,
             held: VecDeque::new(),
             held_trains: 0,
             held_bytes: 0,
@@ -87,6 +96,9 @@ impl Resequencer {
             gap_since: None,
             gap_given_up_at: Instant::ZERO,
             last_straggler: Instant::ZERO,
+            stray_next: Sequence::ZERO,
+            strays: 0,
+            discarded: 0,
             stats: ResequencerStats::default(),
         }
     }
@@ -112,20 +124,28 @@ impl Resequencer {
         subframes_at: usize,
         now: Instant,
     ) -> Result<(), (Buffer, Refused)> {
-        let ahead = sequence.distance_from(self.expected);
+        let mut ahead = sequence.distance_from(self.expected);
         if ahead >= WINDOW as i32 || ahead < -(WINDOW as i32) {
-            return Err((buffer, Refused::Jump));
+            if !self.is_where_the_sender_is(sequence) {
+                return Err((buffer, Refused::Jump));
+            }
+            ahead = 0;
         }
-        let Ok(slot) = usize::try_from(ahead) else {
+        if ahead < 0 {
             let refused = self.refuse_old(ahead.unsigned_abs() as usize - 1, now);
-            return Err((buffer, refused));
-        };
+            if refused != Refused::Late || !self.is_where_the_sender_is(sequence) {
+                return Err((buffer, refused));
+            }
+            ahead = 0;
+        }
+        let slot = ahead as usize;
         if self.held.get(slot).is_some_and(Option::is_some) {
             return Err((buffer, Refused::Duplicate));
         }
         if slot > 0 && self.held_bytes + buffer.capacity() > self.bytes_max {
             return Err((buffer, Refused::Full));
         }
+        self.strays = 0;
         self.note(link, sequence, now);
         if self.held.len() <= slot {
             self.held.resize_with(slot + 1, || None);
@@ -140,6 +160,26 @@ impl Resequencer {
             arrived: now,
         });
         Ok(())
+    }
+
+    /// Counts a train whose sequence is refused. After enough of them in a row the window moves to
+    /// where they are.
+    fn is_where_the_sender_is(&mut self, sequence: Sequence) -> bool {
+        let follows = self.strays > 0 && sequence == self.stray_next;
+        self.strays = if follows { self.strays + 1 } else { 1 };
+        self.stray_next = sequence.next();
+        if self.strays < STRAYS_MAX {
+            return false;
+        }
+        self.discarded += self.held_trains as u64;
+        self.held.clear();
+        self.held_trains = 0;
+        self.held_bytes = 0;
+        self.history.clear();
+        self.newest.clear();
+        self.gap_since = None;
+        self.expected = sequence;
+        true
     }
 
     /// A train of the past: a duplicate of what went through, or one that was given up too early.
@@ -283,7 +323,7 @@ mod tests {
 
     #[test]
     fn on_one_link_that_keeps_order_a_loss_blocks_nothing() {
-        let mut r = Resequencer::new(1 << 20, WAIT_MAX);
+        let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAIT_MAX);
         insert(&mut r, 1, LINK, Instant::ZERO).unwrap();
         insert(&mut r, 3, LINK, Instant::ZERO).unwrap();
         assert_eq!(drain(&mut r, Instant::ZERO), [1, 3]);
@@ -292,7 +332,7 @@ mod tests {
 
     #[test]
     fn on_two_links_a_gap_waits_until_both_have_something_newer() {
-        let mut r = Resequencer::new(1 << 20, WAIT_MAX);
+        let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAIT_MAX);
         let other = LinkId(1);
         insert(&mut r, 1, LINK, Instant::ZERO).unwrap();
         insert(&mut r, 2, other, Instant::ZERO).unwrap();
@@ -306,7 +346,7 @@ mod tests {
 
     #[test]
     fn a_link_that_reorders_is_waited_for_from_the_second_time_on() {
-        let mut r = Resequencer::new(1 << 20, WAIT_MAX);
+        let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAIT_MAX);
         let at = |micros| Instant::ZERO + Duration::from_micros(micros);
         insert(&mut r, 2, LINK, at(0)).unwrap();
         assert_eq!(drain(&mut r, at(0)), [2]);
@@ -320,7 +360,7 @@ mod tests {
 
     #[test]
     fn each_refusal_has_its_reason() {
-        let mut r = Resequencer::new(2 * 64 + 10, WAIT_MAX);
+        let mut r = Resequencer::new(Sequence::FIRST, 2 * 64 + 10, WAIT_MAX);
         insert(&mut r, 1, LINK, Instant::ZERO).unwrap();
         assert_eq!(
             insert(&mut r, 1, LINK, Instant::ZERO),
@@ -346,6 +386,50 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_sender_far_ahead_is_followed_after_some_trains_in_a_row() {
+        let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAIT_MAX);
+        let mut insert = |sequence: u32| {
+            let buffer = Buffer::with_capacity(64);
+            let taken = r.insert(Sequence(sequence), LINK, buffer, 0, Instant::ZERO);
+            while r.poll(Instant::ZERO).is_some() {}
+            taken.map_err(|(_, refused)| refused)
+        };
+        assert_eq!(insert(1), Ok(()));
+        // One false sequence is none, and neither is one again and again.
+        for _ in 0..3 * STRAYS_MAX {
+            assert_eq!(insert(1_000_000), Err(Refused::Jump));
+        }
+        assert_eq!(insert(2), Ok(()));
+        for i in 1..STRAYS_MAX {
+            assert_eq!(insert(500_000 + i), Err(Refused::Jump));
+        }
+        for i in STRAYS_MAX..100 {
+            assert_eq!(insert(500_000 + i), Ok(()));
+        }
+        assert_eq!(insert(3), Err(Refused::Jump));
+    }
+
+    #[test]
+    fn a_window_led_astray_by_one_false_sequence_comes_back() {
+        let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAIT_MAX);
+        let mut insert = |sequence: u32| {
+            let buffer = Buffer::with_capacity(64);
+            let taken = r.insert(Sequence(sequence), LINK, buffer, 0, Instant::ZERO);
+            while r.poll(Instant::ZERO).is_some() {}
+            taken.map_err(|(_, refused)| refused)
+        };
+        assert_eq!(insert(1), Ok(()));
+        assert_eq!(insert(1000), Ok(()));
+        for i in 2..1 + STRAYS_MAX {
+            assert_eq!(insert(i), Err(Refused::Late));
+        }
+        for i in 1 + STRAYS_MAX..100 {
+            assert_eq!(insert(i), Ok(()));
+            assert_eq!(insert(i), Err(Refused::Duplicate));
+        }
+    }
+
     proptest! {
         /// Whatever arrives, in whatever order: what comes out rises, each once, and everything that
         /// was taken comes out.
@@ -353,7 +437,7 @@ mod tests {
         fn what_comes_out_rises_and_all_that_was_taken_comes_out(
             arrivals in proptest::collection::vec((1u32..200, 0u8..3, 0u64..2000), 1..300)
         ) {
-            let mut r = Resequencer::new(1 << 20, WAIT_MAX);
+            let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAIT_MAX);
             let mut now = Instant::ZERO;
             let mut taken = Vec::new();
             let mut out = Vec::new();
