@@ -64,8 +64,8 @@ impl Frame {
         8 * bytes as u64
     }
 
-    /// Whether it is within what a link of this MTU takes: a VLAN tag comes on top, as drivers
-    /// have it.
+    /// Whether it is within what a link of this MTU takes: a VLAN tag comes on top, as Linux has
+    /// it.
     pub fn fits(&self, mtu: u16) -> bool {
         let tagged = matches!(
             self.header().ether_type,

@@ -8,6 +8,7 @@ use packtrain_proto::time::Instant;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use crate::checker::Checkers;
+use crate::checker::accounted::EngineDrops;
 use crate::event_queue::EventQueue;
 use crate::frame::Frame;
 use crate::net::network::{Network, PortId, Refused};
@@ -22,6 +23,8 @@ pub struct HostLink {
     pub state: LinkState,
     /// As the engine was told last.
     told_bytes: usize,
+    /// It gave a frame since, and counts it as standing there: it must hear what became of it.
+    given: bool,
 }
 
 /// Everything outside a host that it touches while it works.
@@ -40,6 +43,8 @@ pub struct Host {
     links: Vec<HostLink>,
     wakes_at: Option<Instant>,
     lives: u64,
+    /// What the engines of earlier lives counted.
+    past: EngineDrops,
     pub saboteur: Option<Saboteur>,
     pub events: Vec<EngineEvent>,
 }
@@ -58,6 +63,7 @@ impl Host {
             links: Vec::new(),
             wakes_at: None,
             lives: 1,
+            past: EngineDrops::default(),
             saboteur: None,
             events: Vec::new(),
         }
@@ -76,7 +82,12 @@ impl Host {
             port,
             state,
             told_bytes: 0,
+            given: false,
         });
+    }
+
+    pub fn past(&self) -> &EngineDrops {
+        &self.past
     }
 
     pub fn config(&self) -> &Config {
@@ -93,6 +104,10 @@ impl Host {
     /// The process died and comes again: a new node id, and nothing that the old one knew.
     pub fn restart(&mut self, now: Instant, world: &mut World<'_>) {
         self.lives += 1;
+        self.past.add_life(&self.engine.snapshot(now));
+        // What it held, what its peers held of it, and what they send until they notice: nobody
+        // counts all of that, so a run with a restart has no accounts.
+        self.past.ended_with = u64::MAX / 4;
         self.config.node_id = NodeId(mix(self.config.node_id.0 ^ self.lives).max(1));
         self.config.seed = self.config.node_id.0;
         self.engine = Engine::new(self.config.clone(), now);
@@ -201,8 +216,9 @@ impl Host {
     fn tell_queues(&mut self, now: Instant, network: &Network) {
         for link in &mut self.links {
             let queued = network.local_queue_bytes(link.port);
-            if queued != link.told_bytes {
+            if queued != link.told_bytes || link.given {
                 link.told_bytes = queued;
+                link.given = false;
                 self.engine.handle_link_queue(link.id, queued, now);
             }
         }

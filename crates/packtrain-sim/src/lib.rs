@@ -14,5 +14,6 @@ pub mod net;
 pub mod plain_host;
 pub mod random;
 pub mod sabotage;
+pub mod scenario;
 pub mod simulator;
 pub mod workload;

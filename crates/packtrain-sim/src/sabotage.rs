@@ -299,7 +299,7 @@ impl Saboteur {
     }
 }
 
-/// The payload of the first NEXT piece of a train without options, if it begins with one.
+/// The payload of the piece that a train begins with, if it begins with a NEXT.
 fn piece(train: &[u8]) -> Option<core::ops::Range<usize>> {
     const SUBFRAMES: usize = 14 + 16;
     if train.get(14) != Some(&0x11) {
@@ -314,6 +314,6 @@ fn piece(train: &[u8]) -> Option<core::ops::Range<usize>> {
         *train.get(at + 2)?,
         *train.get(at + 3)?,
     ]));
-    let start = at + 8;
+    let start = at + 7;
     (start + len <= train.len()).then_some(start..start + len)
 }

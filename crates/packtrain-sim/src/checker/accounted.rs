@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use packtrain_proto::stats::{DropReason, Drops};
+use packtrain_proto::stats::{DropReason, Drops, Snapshot};
 
 use crate::workload::flow::Identity;
 
@@ -22,7 +22,19 @@ pub struct EngineDrops {
 }
 
 impl EngineDrops {
-    pub fn add(&mut self, drops: &Drops) {
+    /// What one engine says of itself.
+    pub fn add_life(&mut self, snapshot: &Snapshot) {
+        self.add_drops(&snapshot.drops);
+        self.partial += snapshot.reassembly.partial;
+    }
+
+    pub fn add_past(&mut self, past: &EngineDrops) {
+        self.add_drops(&past.drops);
+        self.partial += past.partial;
+        self.ended_with += past.ended_with;
+    }
+
+    fn add_drops(&mut self, drops: &Drops) {
         for (reason, count) in drops.iter() {
             self.drops.count_many(reason, count);
         }

@@ -13,6 +13,8 @@ pub fn check(snapshot: &Snapshot, limits: &Limits) -> Result<(), String> {
     let peers = snapshot.peers.len() as u64;
     let hosts = snapshot.hosts.len() as u64;
     let bytes = |max: usize| max as u64 + FRAME_BYTES_MAX;
+    // The limits of what is received hold for each peer.
+    let all_peers = |max: usize| bytes(max) * peers.max(1);
     for (name, is, max) in [
         (
             "queued frames",
@@ -25,14 +27,24 @@ pub fn check(snapshot: &Snapshot, limits: &Limits) -> Result<(), String> {
             bytes(limits.queued_bytes_max),
         ),
         (
-            "bytes held for their order",
-            resequencer.held_bytes.max(resequencer.held_bytes_max_seen),
+            "bytes held for the order of one peer's trains",
+            resequencer.held_bytes_max_seen,
             bytes(limits.resequencer_bytes_max),
         ),
         (
-            "bytes in reassembly",
-            reassembly.bytes.max(reassembly.bytes_max_seen),
+            "bytes held for the order of all peers' trains",
+            resequencer.held_bytes,
+            all_peers(limits.resequencer_bytes_max),
+        ),
+        (
+            "bytes in the reassembly of one peer's frames",
+            reassembly.bytes_max_seen,
             bytes(limits.reassembly_bytes_max),
+        ),
+        (
+            "bytes in the reassembly of all peers' frames",
+            reassembly.bytes,
+            all_peers(limits.reassembly_bytes_max),
         ),
         ("peers", peers, limits.peers_max as u64),
         ("plain hosts", hosts, limits.stations_max as u64),

@@ -18,7 +18,7 @@ pub fn items(frame: &[u8]) -> u64 {
     let options = u16::from_be_bytes([frame[OPTIONS_LEN_AT], frame[OPTIONS_LEN_AT + 1]]);
     let mut at = HEADER_LEN + usize::from(options);
     let mut count = 0;
-    while let Some(first) = frame.get(at..at + 4) {
+    while let Some(first) = frame.get(at..at + 3) {
         let (flags, kind) = (first[0] & 0xf0, first[0] & 0x0f);
         let position = match kind {
             1 => 0,
@@ -30,9 +30,43 @@ pub fn items(frame: &[u8]) -> u64 {
             .filter(|(flag, _)| flags & flag != 0)
             .map(|(_, len)| len)
             .sum();
-        let length = usize::from(u16::from_be_bytes([first[2], first[3]]));
-        at += 4 + fields + position + length;
+        let length = usize::from(u16::from_be_bytes([first[1], first[2]]));
+        at += 3 + fields + position + length;
         count += 1;
     }
     count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn train(options: &[u8], subframes: &[u8]) -> Vec<u8> {
+        let mut frame = vec![0; 14];
+        frame.extend([0x11, 0, 0, 0, 0, 7, 0, options.len() as u8]);
+        frame.extend([0; 8]);
+        frame.extend(options);
+        frame.extend(subframes);
+        frame
+    }
+
+    #[test]
+    fn every_subframe_of_a_train_counts_and_padding_does_not() {
+        // A frame of 2 bytes, one with addresses and type, a first and a later piece, the end.
+        let mut subframes = vec![0x01, 0, 2, 0xaa, 0xaa, 0xc1, 0, 1];
+        subframes.extend([0; 14]);
+        subframes.extend([0xbb, 0x22, 0, 1]);
+        subframes.extend([0; 8 + 4]);
+        subframes.extend([0xcc, 0x03, 0, 3, 0, 1, 0, 1, 0xdd, 0xdd, 0xdd]);
+        assert_eq!(items(&train(&[], &subframes)), 4);
+        subframes.extend([0, 0x01, 0, 1, 0xee]);
+        assert_eq!(items(&train(&[1, 2, 0, 0], &subframes)), 4);
+    }
+
+    #[test]
+    fn other_messages_carry_nothing() {
+        let mut hello = train(&[], &[0x01, 0, 1, 0xaa]);
+        hello[14] = 0x12;
+        assert_eq!((items(&hello), items(&hello[..20]), items(&[])), (0, 0, 0));
+    }
 }

@@ -340,6 +340,10 @@ impl Network {
         self.segments[port.segment].config.up[port.port].rate_bps
     }
 
+    pub fn configs(&self) -> impl Iterator<Item = &SegmentConfig> {
+        self.segments.iter().map(|segment| &segment.config)
+    }
+
     pub fn wires(&self) -> impl Iterator<Item = &Wire> {
         self.segments.iter().flat_map(|segment| &segment.wires)
     }

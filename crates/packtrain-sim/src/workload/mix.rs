@@ -31,6 +31,7 @@ pub struct Scale {
     pub bytes: u64,
 }
 
+const IP_PACKET_MAX: usize = 65_535;
 const IPV4_MULTICAST: MacAddr = MacAddr([0x01, 0x00, 0x5e, 0x10, 0x20, 0x30]);
 const IPV6_MULTICAST: MacAddr = MacAddr([0x33, 0x33, 0x00, 0x00, 0x00, 0x17]);
 
@@ -106,9 +107,9 @@ pub fn random_flow(
         // A path MTU may be below that of `pt0`: segments of any length up to what fits.
         let segment = random.between(room as u64 / 3, room as u64).max(100) as usize;
         let segment = segment.min(room).min(9000);
-        // Long enough for all of an IP packet, which may hold 65,535 bytes with its header.
-        let high =
-            (segment * random.between(2, SEGMENTS_MAX as u64) as usize).min(65_535 - headers);
+        // Up to the longest IP packet there is, a tag before it.
+        let high = (segment * random.between(2, SEGMENTS_MAX as u64) as usize)
+            .min(IP_PACKET_MAX - headers - 4);
         flow.segment_len = Some(segment as u16);
         flow.content_len = (low, high.max(segment));
     }

@@ -1,0 +1,255 @@
+//! What a seed may draw: wires, their faults, and the mixture of flows.
+
+use packtrain_proto::config::{Config, NodeId};
+use packtrain_proto::time::{Duration, Instant};
+use packtrain_proto::wire::ethernet::MacAddr;
+
+use crate::checker::NetworkFaults;
+use crate::net::corruption::CorruptionConfig;
+use crate::net::cut::Cut;
+use crate::net::loss::LossConfig;
+use crate::net::reordering::ReorderingConfig;
+use crate::net::wire::WireConfig;
+use crate::random::Random;
+use crate::simulator::Source;
+use crate::workload::flow::{Dress, Flow};
+use crate::workload::mix::{Endpoint, Scale, random_arrivals, random_flow};
+
+/// What kind of trouble a run is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    None,
+    /// Any of loss, corruption found by the FCS, jitter, cuts: the order stays.
+    InOrder,
+    /// The same, and frames that overtake or come twice.
+    Any,
+    /// Bytes that change unnoticed: only the hosts' own health is checked.
+    Altering,
+}
+
+impl Trouble {
+    pub fn draw(random: &mut Random) -> Trouble {
+        match random.below(20) {
+            0..=2 => Trouble::None,
+            3..=9 => Trouble::InOrder,
+            10..=17 => Trouble::Any,
+            _ => Trouble::Altering,
+        }
+    }
+}
+
+pub fn loss(random: &mut Random) -> LossConfig {
+    if random.chance(0.5) {
+        LossConfig::Bernoulli {
+            probability: 0.003 + 0.1 * random.unit() * random.unit(),
+        }
+    } else {
+        LossConfig::GilbertElliott {
+            good_to_bad: 0.003 + 0.02 * random.unit(),
+            bad_to_good: 0.05 + 0.5 * random.unit(),
+            loss_in_good: 0.0,
+            loss_in_bad: 0.3 + 0.7 * random.unit(),
+        }
+    }
+}
+
+/// One direction of a cable.
+pub fn wire(rate_bps: u64, delay: Duration, trouble: Trouble, random: &mut Random) -> WireConfig {
+    let mut config = WireConfig::perfect(rate_bps, delay);
+    config.queue_bytes_max = random.magnitude(96 << 10, 1 << 20) as usize;
+    if trouble == Trouble::None {
+        return config;
+    }
+    if random.chance(0.35) {
+        config.jitter_max = Duration::from_nanos(random.magnitude(10_000, 5_000_000));
+    }
+    if random.chance(0.4) {
+        config.loss = Some(loss(random));
+    }
+    if trouble == Trouble::Altering || random.chance(0.25) {
+        config.corruption = Some(CorruptionConfig {
+            probability: 0.005 + 0.05 * random.unit(),
+            bits_max: random.between(1, 8),
+            fcs: trouble != Trouble::Altering,
+        });
+    }
+    if matches!(trouble, Trouble::Any | Trouble::Altering) {
+        if random.chance(0.5) {
+            config.duplication = Some(0.005 + 0.1 * random.unit() * random.unit());
+        }
+        if random.chance(0.6) {
+            config.reordering = Some(ReorderingConfig {
+                probability: 0.01 + 0.1 * random.unit(),
+                // Long enough to be overtaken at all: some frames' worth of the line.
+                hold_max: Duration::from_nanos(
+                    random.magnitude(100_000, 20_000_000) + 12_000 * 1_000_000_000 * 4 / rate_bps,
+                ),
+            });
+        }
+    }
+    config
+}
+
+pub fn cut(trouble: Trouble, traffic: Duration, random: &mut Random) -> Cut {
+    if trouble == Trouble::None || !random.chance(0.25) {
+        return Cut::default();
+    }
+    let start = Instant::ZERO + traffic / 5;
+    Cut::random(
+        random.between(1, 3),
+        start,
+        Instant::ZERO + traffic * 9 / 10,
+        random,
+    )
+}
+
+pub fn faults(wires: &[WireConfig]) -> NetworkFaults {
+    NetworkFaults {
+        duplicates: wires.iter().any(|w| w.duplication.is_some()),
+        reorders: wires.iter().any(|w| w.reordering.is_some()),
+        alters: wires.iter().any(|w| w.corruption.is_some_and(|c| !c.fcs)),
+    }
+}
+
+pub fn link_mtu(random: &mut Random) -> u16 {
+    *random.pick(&[576, 1280, 1500, 1500, 1500, 4000, 9000])
+}
+
+pub fn host_mtu(link_mtu: u16, random: &mut Random) -> u16 {
+    *random.pick(&[link_mtu, link_mtu, 1500, 9000, 65_521])
+}
+
+/// How much is sent for how long, on a line of this rate.
+pub fn scale(rate_bps: u64, load: f64, effort: u32, random: &mut Random) -> Scale {
+    let budget = random
+        .magnitude(300_000, 1_500_000)
+        .min(rate_bps / 8)
+        .max(100_000);
+    let bytes = budget << (2 * effort);
+    let nanos = bytes as f64 * 8e9 / (rate_bps as f64 * load);
+    // Peers need a moment to find each other: shorter runs would never see a train.
+    let duration = Duration::from_nanos(nanos as u64)
+        .clamp(Duration::from_millis(600), Duration::from_secs(6 << effort));
+    Scale {
+        rate_bps,
+        duration,
+        bytes,
+    }
+}
+
+/// The address of host number `n`'s `pt0`, and of its link.
+pub fn addresses(n: u8) -> (MacAddr, MacAddr) {
+    (
+        MacAddr([0x02, 0x70, 0, 0, 0, n]),
+        MacAddr([0x00, 0x16, 0x3e, 0, 0, 0x10 + n]),
+    )
+}
+
+/// Stations behind a bridge of host number `n`.
+pub fn behind(n: u8) -> Vec<MacAddr> {
+    (1..=3)
+        .map(|k| MacAddr([0x02, 0x99, 0, 0, n, 0x40 + k]))
+        .collect()
+}
+
+pub fn config(address: MacAddr, mtu: u16, random: &mut Random) -> Config {
+    let mut config = Config::new(NodeId(random.next().max(1)), address);
+    config.mtu = mtu;
+    config.seed = random.next();
+    // Tight bounds in some runs: what is never reached is never tested.
+    if random.chance(0.25) {
+        let limits = &mut config.limits;
+        limits.queued_frames_max = random.magnitude(64, 4096) as usize;
+        limits.queued_bytes_max = random.magnitude(256 << 10, 4 << 20) as usize;
+        limits.reassembly_bytes_max = random.magnitude(256 << 10, 4 << 20) as usize;
+        limits.resequencer_bytes_max = random.magnitude(256 << 10, 4 << 20) as usize;
+    }
+    config
+}
+
+/// Flows and their sources; each begins at its own time.
+#[derive(Debug)]
+pub struct Traffic {
+    /// The segment's: what a group frame may have to reach everybody as it is.
+    pub link_mtu: u16,
+    pub flows: Vec<Flow>,
+    pub sources: Vec<(Source, Instant)>,
+    pub probes: Vec<usize>,
+}
+
+impl Traffic {
+    pub fn new(link_mtu: u16) -> Traffic {
+        Traffic {
+            link_mtu,
+            flows: Vec::new(),
+            sources: Vec::new(),
+            probes: Vec::new(),
+        }
+    }
+
+    /// A flow with a share of the load.
+    pub fn add(
+        &mut self,
+        from: &Endpoint,
+        to: Option<&Endpoint>,
+        load: f64,
+        share: f64,
+        scale: Scale,
+        random: &mut Random,
+    ) {
+        let mtu = from.mtu.min(to.map_or(self.link_mtu, |to| to.mtu));
+        let flow = random_flow(self.flows.len() as u16, from, to, mtu, random);
+        self.add_flow(flow, load, share, scale, random);
+    }
+
+    /// Group frames that are all too long for the segment: each peer is sent its own. (Short ones
+    /// of the same flow would go as they are, and overtake them.)
+    pub fn add_long_group_flow(
+        &mut self,
+        from: &Endpoint,
+        load: f64,
+        share: f64,
+        scale: Scale,
+        random: &mut Random,
+    ) {
+        let mut flow = random_flow(self.flows.len() as u16, from, None, from.mtu, random);
+        flow.dress = Dress::Udp;
+        flow.vlan = None;
+        let headers = flow.headers_len(0) - 14;
+        flow.content_len = (usize::from(self.link_mtu), usize::from(from.mtu) - headers);
+        self.add_flow(flow, load, share, scale, random);
+    }
+
+    fn add_flow(&mut self, flow: Flow, load: f64, share: f64, scale: Scale, random: &mut Random) {
+        let arrivals = random_arrivals(&flow, load, scale, random);
+        let sample = 64.min(flow.frames_max());
+        let total: usize = (0..sample)
+            .map(|s| flow.headers_len(s) + flow.content_len(s))
+            .sum();
+        let mean = (total as u64 / u64::from(sample)).max(1);
+        let frames = (scale.bytes as f64 * share / mean as f64) as u32;
+        let source = Source {
+            flow: self.flows.len(),
+            arrivals,
+            random: random.fork(),
+            next_sequence: 0,
+            remaining: frames.clamp(4, 100_000).min(flow.frames_max()),
+        };
+        // Some begin while nobody knows anybody yet.
+        let start = random.duration(Duration::ZERO, scale.duration / 2);
+        self.sources.push((source, Instant::ZERO + start));
+        self.flows.push(flow);
+    }
+
+    /// A flow that only probes, of short frames.
+    pub fn add_probe(&mut self, from: &Endpoint, to: &Endpoint, random: &mut Random) {
+        let index = self.flows.len() as u16;
+        let mut flow = random_flow(index, from, Some(to), 576, random);
+        // Nothing that a path may have a reason to drop.
+        flow.dress = Dress::Udp;
+        flow.segment_len = None;
+        flow.content_len = (12, 400);
+        self.probes.push(self.flows.len());
+        self.flows.push(flow);
+    }
+}

@@ -1,0 +1,193 @@
+//! Whole experiments from a seed: who is there, what the network does to them, what they send, and
+//! the course of it.
+//!
+//! ```text
+//! traffic with faults │ the network heals, sources stop │ rest: everything drains │ probes │ accounts
+//! ```
+//!
+//! A run says nothing unless what was planned happened: [`Report::faults_missing`] names the
+//! configured faults that did not, and the run is to be repeated with more effort.
+
+pub mod draw;
+pub mod pair;
+pub mod three;
+
+use packtrain_proto::time::{Duration, Instant};
+
+use crate::checker::accounted::{Accounted, EngineDrops};
+use crate::checker::{Violation, progress};
+use crate::sabotage::Breakage;
+use crate::simulator::{Simulator, Station, StationId};
+
+/// What to do to which host, to see whether a checker finds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sabotage {
+    pub station: StationId,
+    pub breakage: Breakage,
+}
+
+/// What a seed is to become.
+#[derive(Clone, Copy, Debug)]
+pub struct Order {
+    pub seed: u64,
+    /// Each step more is four times the traffic.
+    pub effort: u32,
+    pub sabotage: Option<Sabotage>,
+}
+
+impl Order {
+    pub const EFFORT_MAX: u32 = 5;
+
+    pub fn new(seed: u64) -> Order {
+        Order {
+            seed,
+            effort: 0,
+            sabotage: None,
+        }
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    pub violation: Option<Violation>,
+    pub faults_missing: Vec<&'static str>,
+    pub frames_sent: u64,
+    pub frames_delivered: u64,
+    /// Virtual time.
+    pub ended_at: Instant,
+    /// Of the saboteur, if there was one.
+    pub strikes: u64,
+}
+
+/// An experiment that is ready to run.
+#[derive(Debug)]
+pub struct Experiment {
+    pub simulator: Simulator,
+    /// How long sources send.
+    pub traffic: Duration,
+    /// Longest time that the network, once well, may need to carry what waits.
+    pub drain_max: Duration,
+    /// Flows that only send when everything is at rest, to see whether the line still stands.
+    pub probes: Vec<usize>,
+    /// Nothing was configured that could lose, alter, double or reorder a frame.
+    pub faultless: bool,
+    pub restarts: u64,
+}
+
+/// Frames that each probe flow sends.
+const PROBES: u32 = 32;
+/// Of them, those that may be lost where sequences were altered unnoticed on the way: a receiver
+/// that was led astray needs some trains to find back.
+const PROBES_ASTRAY: u32 = 20;
+/// Between two probes of one flow.
+const PROBE_GAP: Duration = Duration::from_millis(40);
+
+impl Experiment {
+    pub fn run(&mut self) -> Report {
+        self.simulator.start();
+        self.simulator.run_for(self.traffic);
+        let mut faults_missing = self.simulator.network.faults_missing();
+        if self.simulator.restarts < self.restarts {
+            faults_missing.push("restart");
+        }
+        self.simulator.network.heal();
+        self.simulator.stop_sources();
+        self.rest();
+        self.probe();
+        self.settle();
+        let saboteurs = self
+            .simulator
+            .hosts()
+            .filter_map(|host| host.saboteur.as_ref());
+        let strikes = saboteurs.map(|saboteur| saboteur.strikes).sum();
+        let checkers = &self.simulator.checkers;
+        Report {
+            violation: checkers.violation().cloned(),
+            faults_missing,
+            frames_sent: checkers.frames_sent(),
+            frames_delivered: checkers.frames_delivered,
+            ended_at: self.simulator.now(),
+            strikes,
+        }
+    }
+
+    fn at_rest(&self) -> bool {
+        let now = self.simulator.now();
+        let peers = self.simulator.hosts().count() - 1;
+        self.simulator
+            .hosts()
+            .all(|host| progress::check(&host.snapshot(now), peers).is_ok())
+    }
+
+    /// Waits until everything has drained, and objects if it does not.
+    fn rest(&mut self) {
+        let end = self.simulator.now() + self.drain_max;
+        while self.simulator.now() < end && !self.at_rest() {
+            self.simulator.run_for(Duration::from_millis(250));
+            if self.simulator.checkers.violation().is_some() {
+                return;
+            }
+        }
+        let (now, peers) = (self.simulator.now(), self.simulator.hosts().count() - 1);
+        for i in 0..self.simulator.stations.len() {
+            if let Station::Packtrain(host) = &self.simulator.stations[i] {
+                let snapshot = host.snapshot(now);
+                let limits = host.config().limits.clone();
+                self.simulator
+                    .checkers
+                    .looked_at(StationId(i), &snapshot, &limits, now);
+                self.simulator
+                    .checkers
+                    .at_rest(StationId(i), &snapshot, peers, now);
+            }
+        }
+    }
+
+    fn probe(&mut self) {
+        for sequence in 0..PROBES {
+            for &flow in &self.probes {
+                if self.simulator.checkers.violation().is_none() {
+                    self.simulator.send(flow, sequence);
+                }
+            }
+            self.simulator.run_for(PROBE_GAP);
+        }
+        self.simulator
+            .run_for(self.drain_max.min(Duration::from_secs(3)));
+        let now = self.simulator.now();
+        let astray = self.simulator.checkers.faults().alters;
+        let first = if astray { PROBES_ASTRAY } else { 0 };
+        for &flow in &self.probes {
+            self.simulator.checkers.all_came(flow, first, now);
+        }
+    }
+
+    fn settle(&mut self) {
+        let now = self.simulator.now();
+        let mut engines = EngineDrops::default();
+        for host in self.simulator.hosts() {
+            engines.add_life(&host.snapshot(now));
+            engines.add_past(host.past());
+        }
+        self.simulator.checkers.settle(&engines, now);
+        if self.faultless
+            && let Err(text) = Accounted::settle_faultless(&engines)
+        {
+            self.simulator.checkers.object("accounted", now, text);
+        }
+    }
+}
+
+/// Runs an order, with more effort as long as a configured fault did not happen.
+pub fn run_until_faults_happen(order: Order, run: fn(Order) -> Report) -> Report {
+    let mut order = order;
+    loop {
+        let report = run(order);
+        let enough = report.faults_missing.is_empty() || report.violation.is_some();
+        if enough || order.effort == Order::EFFORT_MAX {
+            return report;
+        }
+        order.effort += 1;
+    }
+}

@@ -1,0 +1,166 @@
+//! Three packtrain hosts and a plain one on one switch, or one hub.
+
+use packtrain_proto::config::LinkId;
+use packtrain_proto::time::{Duration, Instant};
+
+use super::draw::{self, Traffic, Trouble};
+use super::{Experiment, Order, Report};
+use crate::checker::{Checkers, StationFacts};
+use crate::event_queue::EventQueue;
+use crate::host::Host;
+use crate::net::network::{Network, PortId, SegmentConfig, SegmentKind};
+use crate::net::wire::WireConfig;
+use crate::plain_host::PlainHost;
+use crate::random::Random;
+use crate::sabotage::Saboteur;
+use crate::simulator::{Event, Simulator, Station, StationId};
+use crate::workload::mix::Endpoint;
+
+const STATIONS: usize = 4;
+/// The last one has no packtrain.
+const PLAIN: usize = 3;
+
+pub fn run(order: Order) -> Report {
+    build(order).run()
+}
+
+pub fn build(order: Order) -> Experiment {
+    let mut random = Random::new(order.seed ^ 0x0003_0003);
+    let trouble = Trouble::draw(&mut random);
+    let load = *random.pick(&[0.2, 0.5, 0.8, 2.0]);
+    let kind = if random.chance(0.3) {
+        SegmentKind::Hub
+    } else {
+        SegmentKind::Switch
+    };
+
+    let rate = random.magnitude(5_000_000, 2_000_000_000);
+    let scale = draw::scale(rate, load, order.effort, &mut random);
+    let delay = Duration::from_nanos(random.magnitude(500, 5_000_000));
+    let up: Vec<WireConfig> = (0..STATIONS)
+        .map(|_| draw::wire(rate, delay, trouble, &mut random))
+        .collect();
+    // What a switch sends on is harmed on the way up already.
+    let down: Vec<WireConfig> = (0..STATIONS)
+        .map(|_| WireConfig {
+            queue_bytes_max: 1 << 20,
+            ..WireConfig::perfect(rate, delay)
+        })
+        .collect();
+    let mtu = draw::link_mtu(&mut random);
+    let faults = draw::faults(&up);
+    let segment = SegmentConfig {
+        kind,
+        mtu,
+        carries_offload: random.chance(0.5),
+        up,
+        down,
+        cut: draw::cut(trouble, scale.duration, &mut random),
+    };
+
+    let host_mtu = draw::host_mtu(mtu, &mut random);
+    let bridged = random.chance(0.25).then(|| random.below(3) as usize);
+    let endpoints: Vec<Endpoint> = (0..STATIONS)
+        .map(|n| Endpoint {
+            station: StationId(n),
+            mtu: if n == PLAIN { mtu } else { host_mtu },
+            address: draw::addresses(n as u8).0,
+            behind: if bridged == Some(n) {
+                draw::behind(n as u8)
+            } else {
+                Vec::new()
+            },
+            offloads: n != PLAIN || random.chance(0.5),
+        })
+        .collect();
+    let mut traffic = Traffic::new(mtu);
+    let rounds = random.between(1, 2);
+    let share = 1.0 / (rounds * 14) as f64;
+    for _ in 0..rounds {
+        for from in 0..STATIONS {
+            for to in (0..STATIONS).filter(|&to| to != from) {
+                let load = load / (3 * rounds) as f64;
+                let to = Some(&endpoints[to]);
+                traffic.add(&endpoints[from], to, load, share, scale, &mut random);
+            }
+        }
+        let from = random.below(STATIONS as u64) as usize;
+        traffic.add(
+            &endpoints[from],
+            None,
+            load / 10.0,
+            share,
+            scale,
+            &mut random,
+        );
+    }
+    for (from, to) in [(0, 1), (1, 2), (2, 0), (PLAIN, 0), (1, PLAIN)] {
+        traffic.add_probe(&endpoints[from], &endpoints[to], &mut random);
+    }
+
+    let facts = endpoints
+        .iter()
+        .map(|e| StationFacts {
+            address: e.address,
+            packtrain: e.station.0 != PLAIN,
+            promiscuous: bridged == Some(e.station.0),
+        })
+        .collect();
+    let checkers = Checkers::new(traffic.flows, facts, faults);
+    let mut queue = EventQueue::default();
+    let network = Network::new(vec![segment], &mut random, &mut queue);
+    let mut simulator = Simulator::new(network, queue, checkers);
+    for endpoint in &endpoints {
+        let station = endpoint.station;
+        let n = station.0;
+        let port = PortId {
+            segment: 0,
+            port: n,
+        };
+        if n == PLAIN {
+            let host = PlainHost {
+                station,
+                port,
+                address: endpoint.address,
+            };
+            simulator.add(Station::Plain(host), &[port]);
+            continue;
+        }
+        let mut config = draw::config(endpoint.address, host_mtu, &mut random);
+        let keeps_order = !(faults.duplicates || faults.reorders);
+        config.marked_frames = keeps_order && random.chance(0.8);
+        config.promiscuous = bridged == Some(n);
+        let mut host = Host::new(station, config, Instant::ZERO);
+        host.add_link(
+            LinkId(n as u8),
+            port,
+            draw::addresses(n as u8).1,
+            &simulator.network,
+        );
+        let sabotage = order.sabotage.filter(|s| s.station == station);
+        host.saboteur = sabotage.map(|s| Saboteur::new(s.breakage, random.fork()));
+        simulator.add(Station::Packtrain(Box::new(host)), &[port]);
+    }
+    let mut restarts = 0;
+    if trouble != Trouble::None && random.chance(0.2) {
+        let at = random.duration(scale.duration * 3 / 10, scale.duration * 8 / 10);
+        let station = StationId(random.below(PLAIN as u64) as usize);
+        simulator
+            .queue
+            .push(Instant::ZERO + at, Event::Restart { station });
+        restarts = 1;
+    }
+    for (source, start) in traffic.sources {
+        simulator.add_source(source, start);
+    }
+    Experiment {
+        simulator,
+        traffic: scale.duration,
+        drain_max: Duration::from_secs(12)
+            + Duration::from_secs_f64(40e6 * 8.0 / rate as f64).min(Duration::from_secs(60)),
+        probes: traffic.probes,
+        // Three may send to one: its port drops, and reassemblies have holes.
+        faultless: false,
+        restarts,
+    }
+}

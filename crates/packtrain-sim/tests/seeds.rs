@@ -1,0 +1,105 @@
+//! Many seeds, every fault. A few hundred by default; `PACKTRAIN_SEEDS=10000` for as many, and
+//! `PACKTRAIN_SEED=n` for the one that failed.
+
+use std::panic::catch_unwind;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use packtrain_sim::scenario::{Order, Report, pair, run_until_faults_happen, three};
+
+const SEEDS: u64 = 300;
+
+fn number(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name} is a number, and not {text:?}")),
+    )
+}
+
+/// `Err`: why the seed does not count.
+fn try_seed(seed: u64, run: fn(Order) -> Report) -> Result<Report, String> {
+    let report = catch_unwind(|| run_until_faults_happen(Order::new(seed), run))
+        .map_err(|_| "it panicked, see above".to_string())?;
+    if let Some(violation) = report.violation {
+        return Err(violation.to_string());
+    }
+    if !report.faults_missing.is_empty() {
+        return Err(format!("{:?} never happened", report.faults_missing));
+    }
+    Ok(report)
+}
+
+fn try_seeds(test: &str, run: fn(Order) -> Report) {
+    let (first, count) = match number("PACKTRAIN_SEED") {
+        Some(seed) => (seed, 1),
+        None => (0, number("PACKTRAIN_SEEDS").unwrap_or(SEEDS)),
+    };
+    let next = AtomicU64::new(first);
+    let delivered = AtomicU64::new(0);
+    let failed = AtomicBool::new(false);
+    let work = || {
+        let mut failures = Vec::new();
+        while !failed.load(Ordering::Relaxed) || std::env::var("PACKTRAIN_ALL").is_ok() {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= first + count {
+                break;
+            }
+            match try_seed(seed, run) {
+                Ok(report) => {
+                    delivered.fetch_add(report.frames_delivered, Ordering::Relaxed);
+                }
+                Err(why) => {
+                    failed.store(true, Ordering::Relaxed);
+                    failures.push(format!(
+                        "seed {seed}: {why}\n  replay: PACKTRAIN_SEED={seed} \
+                         cargo test -p packtrain-sim --test seeds {test}"
+                    ));
+                }
+            }
+        }
+        failures
+    };
+    let failures: Vec<String> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..2).map(|_| scope.spawn(work)).collect();
+        workers
+            .into_iter()
+            .flat_map(|worker| worker.join().expect("caught inside"))
+            .collect()
+    });
+    assert!(
+        failures.is_empty(),
+        "{} failed:\n{}",
+        failures.len(),
+        failures.join("\n")
+    );
+    assert!(
+        delivered.into_inner() > 100 * count,
+        "hardly anything was delivered"
+    );
+}
+
+#[test]
+fn a_pair_keeps_its_promises_whatever_the_wire_does() {
+    try_seeds("a_pair", pair::run);
+}
+
+#[test]
+fn three_and_a_plain_host_keep_theirs_on_one_segment() {
+    try_seeds("three", three::run);
+}
+
+#[test]
+fn a_seed_replays_its_run_exactly() {
+    for seed in 0..20 {
+        assert_eq!(
+            pair::run(Order::new(seed)),
+            pair::run(Order::new(seed)),
+            "seed {seed}"
+        );
+        assert_eq!(
+            three::run(Order::new(seed)),
+            three::run(Order::new(seed)),
+            "seed {seed}"
+        );
+    }
+}
