@@ -49,6 +49,8 @@ pub enum Response {
     /// As text already, so that a newer line's fields reach `status --json` of an older binary.
     Status(Value),
     Done,
+    /// Who asks may not.
+    Denied,
     Error(String),
 }
 

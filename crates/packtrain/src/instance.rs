@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::control::SOCKET_PREFIX;
+use crate::linux::host_state::{Change, Outcome};
 use crate::settings::values::InterfaceName;
 
 /// `__SO_ACCEPTCON` of the kernel's `include/uapi/linux/net.h`: the socket listens.
@@ -48,6 +49,41 @@ pub fn state_dir() -> io::Result<PathBuf> {
 /// What a line that is not in the foreground logs to.
 pub fn log_path(name: &InterfaceName) -> io::Result<PathBuf> {
     Ok(state_dir()?.join(format!("{name}.log")))
+}
+
+/// Lines of this network namespace that were killed and left a journal behind.
+pub fn left_behind() -> io::Result<Vec<InterfaceName>> {
+    let dir = match fs::read_dir(state_dir()?) {
+        Ok(dir) => dir,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let running = running()?;
+    let mut names = Vec::new();
+    for entry in dir {
+        let file = entry?.file_name();
+        let name = file
+            .to_str()
+            .and_then(|f| f.strip_suffix(".json"))
+            .and_then(|n| n.parse().ok());
+        names.extend(name.filter(|name| !running.contains(name)));
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// What became of the changes of a line that was killed, in words; nothing of those that need
+/// none.
+pub fn undone(changes: &[(Change, Outcome)]) -> Vec<String> {
+    let words = |(change, outcome): &(Change, Outcome)| match outcome {
+        Outcome::Restored => Some(format!("undone after an earlier run: {change}")),
+        Outcome::Failed { reason } => Some(format!(
+            "not undone after an earlier run: {change}: {reason}"
+        )),
+        // Somebody else's value by now, or gone: there is nothing to undo.
+        Outcome::NotOurs { .. } | Outcome::InterfaceGone => None,
+    };
+    changes.iter().filter_map(words).collect()
 }
 
 #[cfg(test)]

@@ -13,17 +13,15 @@ mod start;
 use std::collections::BTreeSet;
 
 use packtrain_proto::engine::Event;
-use packtrain_proto::wire::ethernet::MacAddr;
 
 use self::answer::Host;
-use self::member::Member;
+use self::member::{Member, Site};
 pub use self::signals::Signals;
 use crate::cli::error::CliError;
 use crate::clock::Clock;
 use crate::control::ControlServer;
 use crate::daemon::Line;
-use crate::linux::netlink::{Link, Monitor, NetEvent, Netlink};
-use crate::settings::Settings;
+use crate::linux::netlink::{Link, Monitor, NetEvent};
 
 /// The line's descriptors beside its own.
 const SIGNALS: u8 = 0;
@@ -33,16 +31,11 @@ const CONTROL: u8 = 2;
 /// A line that stands.
 #[derive(Debug)]
 pub struct RunningLine {
-    settings: Settings,
-    /// `pt0`'s, as it was given.
-    address: MacAddr,
     clock: Clock,
-    // The order matters when this is dropped without `stop`: first no frame moves, then the links'
-    // guards go, and the name is free last.
     line: Line,
     members: Vec<Member>,
+    site: Site,
     host: Host,
-    netlink: Netlink,
     monitor: Monitor,
     signals: Signals,
     control: ControlServer,
@@ -59,10 +52,23 @@ impl RunningLine {
         result
     }
 
-    /// Says goodbye to the peers and undoes everything; the name is free after.
-    pub fn stop(mut self) {
-        self.line.leave();
-        tracing::info!("{} ends", self.settings.name);
+    /// Says goodbye to the peers and undoes everything.
+    pub fn stop(self) {
+        let RunningLine {
+            mut line,
+            members,
+            site,
+            control,
+            ..
+        } = self;
+        line.leave();
+        // First no frame moves, then the links' guards go, then what was changed goes back. The
+        // name is free last: who waits for the end waits for all of this.
+        drop(line);
+        drop(members);
+        tracing::info!("{} ends", site.settings.name);
+        site.restore_all();
+        drop(control);
     }
 
     fn turns(&mut self) -> Result<(), CliError> {
@@ -135,7 +141,7 @@ impl RunningLine {
             }
         }
         for ifindex in links {
-            match self.netlink.link(ifindex)? {
+            match self.site.netlink.link(ifindex)? {
                 Some(link) => self.link_seen(&link),
                 None => self.link_gone(ifindex),
             }
@@ -153,7 +159,7 @@ impl RunningLine {
 
     /// After events were lost, and once at the start.
     fn read_all(&mut self) -> Result<(), CliError> {
-        let links = self.netlink.links()?;
+        let links = self.site.netlink.links()?;
         let gone: Vec<u32> = self
             .members
             .iter()
@@ -189,7 +195,7 @@ impl RunningLine {
             .iter_mut()
             .find(|m| m.ifindex() == Some(link.ifindex));
         if let Some(member) = known {
-            member.changed(link, &mut self.line, &self.settings);
+            member.changed(link, &mut self.line, &self.site.settings);
             return;
         }
         let waiting = self
@@ -199,13 +205,7 @@ impl RunningLine {
         let Some(member) = waiting else {
             return;
         };
-        match member.attach(
-            link,
-            &mut self.line,
-            &self.settings,
-            self.address,
-            &mut self.netlink,
-        ) {
+        match member.attach(link, &mut self.line, &mut self.site) {
             Ok(()) => {
                 member.set_promiscuous(self.host.promiscuous);
                 tracing::info!(
@@ -228,6 +228,7 @@ impl RunningLine {
         {
             self.line.link_gone(ifindex);
             member.detach();
+            self.site.restore(ifindex);
             tracing::info!("{} is gone: it joins again when it appears", member.name);
         }
     }
@@ -235,13 +236,13 @@ impl RunningLine {
     /// Somebody did something to `pt0`.
     fn host_seen(&mut self, link: &Link) {
         let host = Host::of(link, std::mem::take(&mut self.host.addresses));
-        if link.address != self.address && link.address != self.host.address {
+        if link.address != self.site.address && link.address != self.host.address {
             tracing::warn!(
                 "the MAC address of {} is now {}: peers know it as {}, so start the line anew \
                  with --mac",
-                self.settings.name,
+                self.site.settings.name,
                 link.address,
-                self.address
+                self.site.address
             );
         }
         if (host.mtu, host.promiscuous) != (self.host.mtu, self.host.promiscuous) {
@@ -251,7 +252,7 @@ impl RunningLine {
             }
             tracing::info!(
                 "{} has an MTU of {}{}",
-                self.settings.name,
+                self.site.settings.name,
                 host.mtu,
                 if host.promiscuous {
                     " and takes frames for other stations"
@@ -265,7 +266,7 @@ impl RunningLine {
 
     fn read_addresses(&mut self, ifindex: u32) {
         if ifindex == self.line.tap_ifindex() {
-            match self.netlink.addresses(ifindex) {
+            match self.site.netlink.addresses(ifindex) {
                 Ok(mut addresses) => {
                     // What people look for comes first.
                     addresses.sort_by_key(|address| address.link_scope);
@@ -278,7 +279,7 @@ impl RunningLine {
             .iter_mut()
             .find(|m| m.ifindex() == Some(ifindex))
         {
-            member.read_addresses(&mut self.netlink);
+            member.read_addresses(&mut self.site.netlink);
         }
     }
 }

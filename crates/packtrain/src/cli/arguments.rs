@@ -44,6 +44,9 @@ pub enum Command {
     Status(StatusArguments),
     Peer(PeerArguments),
     Down(DownArguments),
+    /// Show packtrain at work: three hosts in network namespaces, with and without it.
+    Demo,
+    Bench(BenchArguments),
     /// Print a completion script for a shell.
     #[command(after_help = "\
 Examples:
@@ -202,6 +205,36 @@ pub struct DownArguments {
     /// All lines of this network namespace.
     #[arg(long)]
     pub all: bool,
+}
+
+/// Measure a line against the plain link below it, in network namespaces.
+#[derive(Debug, Args)]
+#[command(arg_required_else_help = true)]
+pub struct BenchArguments {
+    #[command(subcommand)]
+    pub command: BenchCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum BenchCommand {
+    /// One line over one link: goodput, small messages, round trips, memory, time to start.
+    ///
+    /// Rounds of the plain link and of the line take turns; the table has medians with their
+    /// intervals, and what each has to be at least.
+    #[command(after_help = "\
+Examples:
+  packtrain bench line
+  packtrain bench line --rounds 9 --json line.json")]
+    Line {
+        /// Rounds of each measurement.
+        #[arg(long, value_name = "N", default_value_t = 5,
+              value_parser = clap::value_parser!(u16).range(1..=1000))]
+        rounds: u16,
+
+        /// Write the whole report to this file.
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        json: Option<PathBuf>,
+    },
 }
 
 #[cfg(test)]

@@ -35,6 +35,8 @@ pub enum CliError {
     MtuTooSmall(String),
     #[error("not allowed: this needs {}", .0.join(" and "))]
     NoRights(Vec<&'static str>),
+    #[error("not allowed: only root may end {0}")]
+    NotRoot(String),
     #[error("the name {name} is taken: there is an interface of that name{kind}")]
     NameTaken { name: String, kind: String },
     #[error("{name} is not running")]
@@ -63,7 +65,7 @@ impl CliError {
             CliError::NoSuchInterface(_) | CliError::NotEthernet(_) => 4,
             CliError::InterfaceInLine { .. } => 5,
             CliError::LinkMtuTooSmall { .. } | CliError::MtuTooSmall(_) => 6,
-            CliError::NoRights(_) => 7,
+            CliError::NoRights(_) | CliError::NotRoot(_) => 7,
             CliError::NameTaken { .. } => 8,
             CliError::NotRunning { .. } => 9,
             CliError::AlreadyRunning { .. } => 10,
@@ -106,6 +108,7 @@ impl CliError {
                     running,
                 }
             }
+            ControlError::Denied => CliError::NotRoot(name.into()),
             other => CliError::NoAnswer {
                 name: name.into(),
                 reason: other.to_string(),

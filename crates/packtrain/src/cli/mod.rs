@@ -8,12 +8,14 @@ mod show;
 mod up;
 mod view;
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use self::arguments::{Arguments, Command, PeerCommand};
+use self::arguments::{Arguments, BenchCommand, Command, PeerCommand};
 use self::error::CliError;
+use crate::lab::{bench_line, demo};
 
 /// Runs the command that the process was started with.
 pub fn main() -> ExitCode {
@@ -46,6 +48,10 @@ fn run(command: Command) -> Result<(), CliError> {
             Some(name) => down::down(&name),
             None => down::down_all(),
         },
+        Command::Demo => lab(|packtrain| demo::run(packtrain)),
+        Command::Bench(arguments) => match arguments.command {
+            BenchCommand::Line { rounds, json } => measure_line(rounds, json),
+        },
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Arguments::command(), "packtrain", &mut script);
@@ -56,4 +62,23 @@ fn run(command: Command) -> Result<(), CliError> {
             env!("CARGO_PKG_VERSION")
         )),
     }
+}
+
+fn measure_line(rounds: u16, json: Option<PathBuf>) -> Result<(), CliError> {
+    let options = bench_line::Options {
+        rounds: usize::from(rounds),
+        json,
+    };
+    if lab(|packtrain| bench_line::run(packtrain, &options))? {
+        return Ok(());
+    }
+    Err(CliError::Failed(
+        "a figure is less than it has to be".into(),
+    ))
+}
+
+/// What runs in the lab runs this very program there.
+fn lab<T>(run: impl FnOnce(&Path) -> crate::lab::Result<T>) -> Result<T, CliError> {
+    let packtrain = std::env::current_exe().map_err(|e| CliError::failed("packtrain itself", e))?;
+    run(&packtrain).map_err(|error| CliError::Failed(error.to_string()))
 }

@@ -23,6 +23,8 @@ pub enum ControlError {
     Impostor { uid: u32, pid: i32 },
     #[error("no answer within {} s", .0.as_secs())]
     Silent(Duration),
+    #[error("only root may ask this")]
+    Denied,
     #[error("{0}")]
     Refused(String),
     #[error("an answer that was not understood: {0}")]
@@ -92,6 +94,7 @@ impl Connection {
             return Err(ControlError::NotRunning);
         }
         match serde_json::from_slice(&answer) {
+            Ok(Response::Denied) => Err(ControlError::Denied),
             Ok(Response::Error(message)) => Err(ControlError::Refused(message)),
             Ok(response) => Ok(response),
             Err(error) => Err(ControlError::NotUnderstood(error.to_string())),

@@ -233,7 +233,7 @@ impl Client {
             Err(error) => return Response::Error(format!("not understood: {error}")),
         };
         if request.is_mutating() && self.uid != 0 && self.uid != own_uid {
-            return Response::Error("only root may ask this".into());
+            return Response::Denied;
         }
         let response = answer(request);
         self.waits_for_end = request == Request::Down {} && response == Response::Done;

@@ -41,7 +41,7 @@ impl RunningLine {
         let RunningLine {
             control,
             line,
-            settings,
+            site,
             members,
             host,
             clock,
@@ -51,7 +51,7 @@ impl RunningLine {
             Request::Status {} => {
                 let report = line.report();
                 let ifindex = report.tap_ifindex;
-                let facts = facts(ifindex, settings, members, host, clock.now());
+                let facts = facts(ifindex, &site.settings, members, host, clock.now());
                 let document = StatusDocument::build(&report.snapshot, &facts);
                 match serde_json::to_value(&document) {
                     Ok(document) => Response::Status(document),

@@ -6,11 +6,23 @@ use packtrain_proto::config::{LinkId, LinkState, mark_of};
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use crate::daemon::Line;
-use crate::linux::guard::{Attachment, Guard};
+use crate::linux::guard::{Attachment, Guard, GuardError};
+use crate::linux::host_state::{Change, HostState, Outcome, Setting};
 use crate::linux::netlink::{Link, Netlink};
 use crate::settings::values::InterfaceName;
 use crate::settings::{LINK_MTU_MIN, Settings};
 use crate::status::{LinkCondition, LinkFacts};
+
+/// What links are attached with.
+#[derive(Debug)]
+pub(super) struct Site {
+    pub(super) settings: Settings,
+    /// `pt0`'s address, as it was given.
+    pub(super) address: MacAddr,
+    pub(super) attachment: Attachment,
+    pub(super) netlink: Netlink,
+    pub(super) journal: HostState,
+}
 
 #[derive(Debug)]
 pub(super) struct Member {
@@ -49,38 +61,32 @@ impl Member {
         &mut self,
         link: &Link,
         line: &mut Line,
-        settings: &Settings,
-        host: MacAddr,
-        netlink: &mut Netlink,
+        site: &mut Site,
     ) -> Result<(), String> {
-        let result = self.try_attach(link, line, settings, host, netlink);
+        let result = self.try_attach(link, line, site);
+        if result.is_err() {
+            site.restore(link.ifindex);
+        }
         self.trouble = result.as_ref().err().cloned();
         result
     }
 
-    fn try_attach(
-        &mut self,
-        link: &Link,
-        line: &mut Line,
-        settings: &Settings,
-        host: MacAddr,
-        netlink: &mut Netlink,
-    ) -> Result<(), String> {
+    fn try_attach(&mut self, link: &Link, line: &mut Line, site: &mut Site) -> Result<(), String> {
         if !link.is_ethernet {
             return Err(format!("{} is not an Ethernet interface", link.name));
         }
+        site.prepare(link)?;
         // First the guard, then the socket with its filter: no frame is ever ours and the link's
         // own stack's at once.
-        let text = |error: crate::linux::guard::GuardError| error.to_string();
-        let attachment = Attachment::best().map_err(text)?;
-        let mut guard = Guard::attach(link.ifindex, host, attachment).map_err(text)?;
+        let text = |error: GuardError| error.to_string();
+        let mut guard = Guard::attach(link.ifindex, site.address, site.attachment).map_err(text)?;
         guard.set_marks(&line.marks()).map_err(text)?;
         let mut attached = Attached {
             link: link.clone(),
             guard,
         };
-        attached.read_addresses(netlink)?;
-        let state = state_of(link, settings);
+        attached.read_addresses(&mut site.netlink)?;
+        let state = state_of(link, &site.settings);
         let filter = Some(attached.guard.socket_filter_fd());
         line.link_appeared(self.name.as_str(), link.ifindex, state, filter)
             .map_err(|e| format!("its packet socket: {e}"))?;
@@ -163,6 +169,50 @@ impl Member {
         let link = &self.attached.as_ref()?.link;
         let renamed = link.name != self.name.as_str();
         renamed.then(|| format!("{} is named {} now", self.name, link.name))
+    }
+}
+
+impl Site {
+    /// What is changed on the link itself, written down beforehand.
+    fn prepare(&mut self, link: &Link) -> Result<(), String> {
+        if self.attachment == Attachment::Clsact {
+            self.journal
+                .expect_clsact(link.ifindex)
+                .map_err(|e| e.to_string())?;
+        }
+        // A veth receives bulk as single segments otherwise. Others have it by default; who
+        // switched it off there had a reason.
+        if link.kind.as_deref() == Some("veth")
+            && let Err(error) = self.journal.set(link.ifindex, Setting::Gro, 1)
+        {
+            tracing::debug!("{error}");
+        }
+        Ok(())
+    }
+
+    /// Undoes what was changed on a link that has left, or never joined.
+    pub(super) fn restore(&mut self, ifindex: u32) {
+        match self.journal.restore_interface(ifindex) {
+            Ok(outcomes) => log_failures(&outcomes),
+            Err(error) => tracing::warn!("{error}"),
+        }
+    }
+
+    /// Undoes everything.
+    pub(super) fn restore_all(mut self) {
+        match self.journal.restore() {
+            Ok(outcomes) => log_failures(&outcomes),
+            Err(error) => tracing::warn!("{error}"),
+        }
+    }
+}
+
+fn log_failures(outcomes: &[(Change, Outcome)]) {
+    for (change, outcome) in outcomes {
+        match outcome {
+            Outcome::Failed { reason } => tracing::warn!("not undone: {change}: {reason}"),
+            _ => tracing::debug!("{change}: {outcome:?}"),
+        }
     }
 }
 

@@ -8,12 +8,15 @@ use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::address::{self, Seed};
 use super::answer::Host;
-use super::member::Member;
+use super::member::{Member, Site};
 use super::{CONTROL, MONITOR, RunningLine, SIGNALS, Signals};
 use crate::cli::error::CliError;
 use crate::clock::Clock;
 use crate::control::ControlServer;
 use crate::daemon::Line;
+use crate::instance;
+use crate::linux::guard::Attachment;
+use crate::linux::host_state::{HostState, HostStateError, Recovery};
 use crate::linux::netlink::{Monitor, Netlink};
 use crate::linux::tap::Tap;
 use crate::settings::Settings;
@@ -33,6 +36,9 @@ impl RunningLine {
         let failed = |what| move |e: io::Error| CliError::failed(what, e);
         let monitor = Monitor::open().map_err(failed("following the host's links"))?;
 
+        let journal = create_journal(settings, note)?;
+        let attachment = Attachment::best().map_err(|e| CliError::Failed(e.to_string()))?;
+
         let address = match settings.mac {
             Some(mac) => mac,
             None => default_address(settings, &mut netlink, note)?,
@@ -51,22 +57,29 @@ impl RunningLine {
             .map_err(failed("watching the control socket"))?;
 
         let mut running = RunningLine {
-            settings: settings.clone(),
-            address,
             clock,
             line,
             members: Member::all_of(settings),
+            site: Site {
+                settings: settings.clone(),
+                address,
+                attachment,
+                netlink,
+                journal,
+            },
             host: Host {
                 mtu: settings.mtu,
+                address,
                 ..Host::default()
             },
-            netlink,
             monitor,
             signals,
             control,
         };
-        running.read_all()?;
-        running.refuse_trouble()?;
+        if let Err(error) = running.read_all().and_then(|()| running.refuse_trouble()) {
+            running.stop();
+            return Err(error);
+        }
         Ok(running)
     }
 
@@ -81,6 +94,19 @@ impl RunningLine {
             None => Ok(()),
         }
     }
+}
+
+/// Undoes what an earlier life of this line left behind, and begins anew.
+fn create_journal(settings: &Settings, note: &mut dyn FnMut(&str)) -> Result<HostState, CliError> {
+    let dir = instance::state_dir().map_err(|e| CliError::failed("/proc/thread-self/ns/net", e))?;
+    let failed = |e: HostStateError| CliError::Failed(e.to_string());
+    let name = settings.name.as_str();
+    if let Recovery::Undone { changes } = HostState::recover(&dir, name).map_err(failed)? {
+        for change in instance::undone(&changes) {
+            note(&change);
+        }
+    }
+    HostState::create(&dir, name).map_err(failed)
 }
 
 fn config(settings: &Settings, address: MacAddr) -> Result<Config, CliError> {

@@ -73,6 +73,7 @@ impl StatusDocument {
             hosts: snapshot
                 .hosts
                 .iter()
+                .filter(|host| !is_peers_link(snapshot, host.address))
                 .map(|host| build_host(host, &link_name))
                 .collect(),
             trains: build_trains(snapshot),
@@ -184,6 +185,12 @@ fn build_peer(peer: &stats::PeerSnapshot, link_name: &dyn Fn(LinkId) -> String) 
         queued_bytes: peer.queued_bytes,
         links: paths.collect(),
     }
+}
+
+/// A link's own stack speaks plainly, and is no further host: nobody talks to it through `pt0`.
+fn is_peers_link(snapshot: &Snapshot, address: MacAddr) -> bool {
+    let mut paths = snapshot.peers.iter().flat_map(|peer| &peer.paths);
+    paths.any(|path| path.remote_address == address)
 }
 
 fn build_host(host: &stats::HostSnapshot, link_name: &dyn Fn(LinkId) -> String) -> PlainHost {

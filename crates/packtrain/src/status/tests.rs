@@ -93,7 +93,8 @@ pub(crate) fn busy_snapshot() -> Snapshot {
     Snapshot {
         links: vec![link],
         peers: vec![peer],
-        hosts: vec![host(20, LinkId(0)), host(21, LinkId(77))],
+        // The last is the peer's link itself.
+        hosts: vec![host(20, LinkId(0)), host(21, LinkId(77)), host(9, LinkId(0))],
         trains_tx: stats::Trains {
             trains: 4,
             frames: 10,
@@ -244,6 +245,7 @@ fn links_are_named_in_peers_and_hosts_and_a_forgotten_one_by_number() {
     assert_eq!(document.peers[0].links[0].link, "eth1");
     assert_eq!(document.hosts[0].link, "eth1");
     assert_eq!(document.hosts[1].link, "#77");
+    assert_eq!(document.hosts.len(), 2, "a peer's link is no host without packtrain");
     assert_eq!(
         document.peers[0].capabilities,
         ["marked_frames", "gso_in_trains", "bit_3"]

@@ -100,6 +100,12 @@ pub fn links(settings: &Settings, note: &mut dyn FnMut(&str)) -> Result<(), CliE
             "{name} does not exist yet: it joins when it appears"
         ));
     }
+    for link in present.iter().filter(|link| !link.up) {
+        let name = &link.name;
+        note(&format!(
+            "{name} is set down: it joins when it is set up (ip link set {name} up)"
+        ));
+    }
     for link in &present {
         note_own_addresses(&mut netlink, link, &settings.name, note)?;
     }

@@ -186,11 +186,13 @@ pub fn run_detached(settings: &Settings) -> Result<(), CliError> {
             return Err(error);
         }
     };
+    // Before the report, upon which the parent ends as it should. From here on it is the pipe
+    // that tells whether it has ended too early.
+    let _ = rustix::process::set_parent_process_death_signal(None);
     if !report(&Report::Stands) {
         line.stop();
         return Err(CliError::Interrupted);
     }
-    let _ = rustix::process::set_parent_process_death_signal(None);
     close_pipe()?;
     tracing::info!("{} stands", settings.name);
     line.run()
