@@ -32,33 +32,40 @@ impl Drain {
         self.told.map_or(0, |(told, _)| told) + self.given
     }
 
-    fn on_told(&mut self, queued: usize, now: Instant) {
+    /// `standing`: a fill that takes the link longer than anything else that delays it.
+    fn on_told(&mut self, queued: usize, standing: usize, now: Instant) {
         let fill = self.fill();
-        if let Some((told, at)) = self.told
-            && told > 0
-            && queued > 0
-        {
-            // It stood all the time: what is gone was drained at the link's rate.
-            self.busy_bytes += fill.saturating_sub(queued) as u64;
-            self.busy_time += now.since(at);
-            if self.busy_time >= MEASURE {
-                let nanos = self.busy_time.as_nanos() as u64;
-                let sample = self.busy_bytes.saturating_mul(8_000_000_000) / nanos.max(1);
-                // One sample in four counts: bursts of the shaper's tokens average out.
-                let rate = match self.rate_bps {
-                    Some((rate, at)) if now.since(at) < RATE_AGE_MAX => (rate * 3 + sample) / 4,
-                    _ => sample,
-                };
-                self.rate_bps = Some((rate, now));
+        match self.told {
+            // It stood all the time: what is gone was drained at the link's rate. A frame or two
+            // that are just on their way say nothing.
+            Some((_, at)) if queued > 0 && fill >= standing => {
+                self.busy_bytes += fill.saturating_sub(queued) as u64;
+                self.busy_time += now.since(at);
+                if self.busy_time >= MEASURE {
+                    self.conclude(now);
+                }
+            }
+            _ if queued == 0 => {
                 self.busy_bytes = 0;
                 self.busy_time = Duration::ZERO;
             }
-        } else {
-            self.busy_bytes = 0;
-            self.busy_time = Duration::ZERO;
+            _ => {}
         }
         self.told = Some((queued, now));
         self.given = 0;
+    }
+
+    fn conclude(&mut self, now: Instant) {
+        let nanos = self.busy_time.as_nanos() as u64;
+        let sample = self.busy_bytes.saturating_mul(8_000_000_000) / nanos.max(1);
+        // One sample in four counts: bursts of the shaper's tokens average out.
+        let rate = match self.rate_bps {
+            Some((rate, at)) if now.since(at) < RATE_AGE_MAX => (rate * 3 + sample) / 4,
+            _ => sample,
+        };
+        self.rate_bps = Some((rate, now));
+        self.busy_bytes = 0;
+        self.busy_time = Duration::ZERO;
     }
 }
 
@@ -121,7 +128,7 @@ impl Link {
     }
 
     pub fn on_told(&mut self, queued: usize, now: Instant) {
-        self.drain.on_told(queued, now);
+        self.drain.on_told(queued, 2 * self.frame_max(), now);
     }
 
     pub fn snapshot(
@@ -198,6 +205,22 @@ mod tests {
         }
         assert_eq!(link.drain_rate_bps(Instant::ZERO), None);
         assert!(!link.is_long(64_000));
+    }
+
+    #[test]
+    fn single_small_frames_that_are_slow_to_go_are_no_measurement() {
+        let mut link = link();
+        let mut now = Instant::ZERO;
+        for _ in 0..1000 {
+            link.on_given(100);
+            for _ in 0..3 {
+                now += Duration::from_micros(20);
+                link.on_told(100, now);
+            }
+            link.on_told(0, now);
+        }
+        assert_eq!(link.drain_rate_bps(now), None);
+        assert_eq!(link.queue_limit(), LIMIT_UNKNOWN);
     }
 
     #[test]

@@ -291,7 +291,10 @@ impl Engine {
         if !wanted || frame.len() == HEADER_LEN {
             return self.drop_frame(frame, DropReason::NotForUs);
         }
-        if !self.peers.is_peer_address(source) {
+        // A peer's link may have traffic of its own: that makes it no host without packtrain.
+        let is_peers =
+            self.peers.is_peer_address(source) || self.peers.owner_of_link(source).is_some();
+        if !is_peers {
             self.stations.learn(source, Place::Plain(link), now);
         }
         self.counters.trains_rx.plain += 1;

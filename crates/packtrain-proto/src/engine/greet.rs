@@ -36,7 +36,13 @@ impl Engine {
         let _ = now;
     }
 
-    pub(super) fn send_hello(&mut self, link: LinkId, to: Option<usize>, answer: bool, goodbye: bool) {
+    pub(super) fn send_hello(
+        &mut self,
+        link: LinkId,
+        to: Option<usize>,
+        answer: bool,
+        goodbye: bool,
+    ) {
         let Some(known) = self.link(link).filter(|l| l.state.carrier) else {
             return;
         };

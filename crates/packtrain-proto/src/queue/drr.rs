@@ -243,10 +243,7 @@ impl FlowQueues {
     pub fn pop_from_fattest(&mut self) -> Option<QueuedFrame> {
         let flow = self.fattest()?;
         let flow = &mut self.flows[flow];
-        let frame = flow
-            .frames
-            .remove(flow.begun())
-            .expect("filtered for it");
+        let frame = flow.frames.remove(flow.begun()).expect("filtered for it");
         flow.bytes -= frame.buffer.len();
         self.bytes -= frame.buffer.len();
         self.frames -= 1;

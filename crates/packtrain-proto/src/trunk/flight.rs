@@ -87,6 +87,8 @@ pub struct Flight {
     /// Bytes a second.
     rate: Extreme<u64>,
     rate_at: Instant,
+    /// At least one sample was limited by the link, not by its source.
+    rate_is_the_links: bool,
     phase: Phase,
     round_end: Sequence,
     round_rate: u64,
@@ -110,6 +112,7 @@ impl Flight {
             round_trip_min: Extreme::default(),
             rate: Extreme::default(),
             rate_at: Instant::ZERO,
+            rate_is_the_links: false,
             phase: Phase::Startup {
                 rounds_without_growth: 0,
             },
@@ -143,8 +146,11 @@ impl Flight {
         self.round_trip_min.get(Duration::min)
     }
 
-    /// Measured, bit/s, and when last.
+    /// Measured while there was more to send than the link took, bit/s, and when last.
     pub fn rate_bps(&self) -> Option<(u64, Instant)> {
+        if !self.rate_is_the_links {
+            return None;
+        }
         self.rate
             .get(u64::max)
             .map(|bytes| (bytes * 8, self.rate_at))
@@ -258,6 +264,7 @@ impl Flight {
         if !record.source_limited || self.rate.get(u64::max).is_none_or(|max| rate > max) {
             self.rate.update(rate, u64::max, RATE_PERIOD, now);
             self.rate_at = now;
+            self.rate_is_the_links |= !record.source_limited;
         }
         self.grow(bytes, record.source_limited, newest);
     }

@@ -94,7 +94,11 @@ pub(crate) fn busy_snapshot() -> Snapshot {
         links: vec![link],
         peers: vec![peer],
         // The last is the peer's link itself.
-        hosts: vec![host(20, LinkId(0)), host(21, LinkId(77)), host(9, LinkId(0))],
+        hosts: vec![
+            host(20, LinkId(0)),
+            host(21, LinkId(77)),
+            host(9, LinkId(0)),
+        ],
         trains_tx: stats::Trains {
             trains: 4,
             frames: 10,
@@ -245,7 +249,11 @@ fn links_are_named_in_peers_and_hosts_and_a_forgotten_one_by_number() {
     assert_eq!(document.peers[0].links[0].link, "eth1");
     assert_eq!(document.hosts[0].link, "eth1");
     assert_eq!(document.hosts[1].link, "#77");
-    assert_eq!(document.hosts.len(), 2, "a peer's link is no host without packtrain");
+    assert_eq!(
+        document.hosts.len(),
+        2,
+        "a peer's link is no host without packtrain"
+    );
     assert_eq!(
         document.peers[0].capabilities,
         ["marked_frames", "gso_in_trains", "bit_3"]
