@@ -14,9 +14,10 @@ use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::{fmt, io};
 
-use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder, PrintLevel};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 use packtrain_proto::wire::ethernet::MacAddr;
 
+use super::bpf_object::{self, embedded, map_handle, program_fd};
 use super::netlink::{Netlink, NetlinkError, interface};
 use super::sys::check;
 use super::tc::{self, FilterPlace};
@@ -44,12 +45,6 @@ const TC_ACT_STOLEN: u32 = 4;
 
 /// No interface ever has the largest index.
 const NO_INTERFACE: u32 = i32::MAX as u32;
-
-#[repr(align(8))]
-struct Aligned<T: ?Sized>(T);
-
-/// Aligned as an ELF reader wants it.
-static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/guard.bpf.o")));
 
 macro_rules! verdicts {
     ($($(#[$doc:meta])* $variant:ident = $text:literal,)*) => {
@@ -110,7 +105,7 @@ pub struct GuardCounters {
 
 #[derive(Debug, thiserror::Error)]
 pub enum GuardError {
-    #[error("cannot load the BPF programs that guard a link: {source}{}", hint(.source))]
+    #[error("cannot load the BPF programs that guard a link: {source}{}", bpf_object::hint(.source))]
     Load { source: libbpf_rs::Error },
     #[error("cannot attach the guard to {link}: {source}")]
     Attach { link: String, source: io::Error },
@@ -125,15 +120,6 @@ pub enum GuardError {
 
 fn not_loaded(source: libbpf_rs::Error) -> GuardError {
     GuardError::Load { source }
-}
-
-fn hint(error: &libbpf_rs::Error) -> &'static str {
-    match error.kind() {
-        libbpf_rs::ErrorKind::PermissionDenied => {
-            " (this needs CAP_BPF and CAP_NET_ADMIN, or root, on the host itself)"
-        }
-        _ => "",
-    }
 }
 
 /// How the ingress program hangs on the link.
@@ -355,27 +341,7 @@ fn mac_number(mac: MacAddr) -> u64 {
 }
 
 fn load() -> libbpf_rs::Result<Object> {
-    // Where libbpf explains itself, the verifier's words included: not on our standard error.
-    libbpf_rs::set_print(Some((PrintLevel::Info, |_, text| {
-        tracing::debug!(target: "libbpf", "{}", text.trim_end());
-    })));
-    ObjectBuilder::default().open_memory(&OBJECT.0)?.load()
-}
-
-fn program_fd(object: &Object, name: &str) -> libbpf_rs::Result<OwnedFd> {
-    let program = object
-        .progs()
-        .find(|program| program.name() == name)
-        .unwrap_or_else(|| panic!("guard.bpf.c has a program {name}"));
-    Ok(program.as_fd().try_clone_to_owned()?)
-}
-
-fn map_handle(object: &Object, name: &str) -> libbpf_rs::Result<MapHandle> {
-    let map = object
-        .maps()
-        .find(|map| map.name() == name)
-        .unwrap_or_else(|| panic!("guard.bpf.c has a map {name}"));
-    MapHandle::try_from(&map)
+    bpf_object::load(embedded!("guard"))
 }
 
 fn read_counters(name: &'static str, map: &MapHandle) -> Result<Counters, GuardError> {

@@ -6,11 +6,14 @@ pub mod epoll;
 pub mod ethtool;
 pub mod guard;
 pub mod host_state;
+pub mod intake;
 pub mod netlink;
 pub mod packet_socket;
 pub mod tap;
 pub mod vnet_header;
 
+mod bpf_object;
+mod htb;
 mod landing;
 mod queue_estimate;
 mod sys;

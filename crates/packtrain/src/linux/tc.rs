@@ -8,6 +8,7 @@ use super::netlink::{Netlink, NetlinkError, interface};
 /// Bytes of `tcmsg`: family (1), padding (3), index (4), handle (4), parent (4), info (4).
 const TCMSG_LEN: usize = 20;
 
+pub(super) const ROOT: u32 = 0xffff_ffff;
 /// `TC_H_CLSACT`, which is `TC_H_INGRESS` as well: a link has one of the two at most.
 const CLSACT_PARENT: u32 = 0xffff_fff1;
 const CLSACT_HANDLE: u32 = 0xffff_0000;
@@ -161,6 +162,44 @@ pub(super) fn qdiscs(netlink: &mut Netlink, ifindex: u32) -> Result<Vec<Qdisc>, 
             parent: u32_at(header, 12),
         })
     })
+}
+
+/// What stands in a qdisc, and what it refused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueStats {
+    /// A GSO frame is one.
+    pub frames: u32,
+    pub bytes: u32,
+    pub dropped: u32,
+}
+
+const TCA_STATS2: u16 = 7;
+/// `struct gnet_stats_queue`: frames, bytes, drops, requeues, overlimits; 4 bytes each.
+const TCA_STATS_QUEUE: u16 = 3;
+
+/// `None`: no such qdisc.
+pub(super) fn queue_stats(
+    netlink: &mut Netlink,
+    ifindex: u32,
+    handle: u32,
+) -> Result<Option<QueueStats>, NetlinkError> {
+    let request = request(libc::RTM_GETQDISC, libc::NLM_F_DUMP, ifindex, 0, 0, 0);
+    let action = format!("read the queue of {}", interface(ifindex));
+    let found = netlink.dump(&action, request, |payload| {
+        let header = payload.get(..TCMSG_LEN)?;
+        if u32_at(header, 4) != ifindex || u32_at(header, 8) != handle {
+            return None;
+        }
+        let (_, stats) = Attributes(&payload[TCMSG_LEN..]).find(|(kind, _)| *kind == TCA_STATS2)?;
+        let (_, queue) = Attributes(stats).find(|(kind, _)| *kind == TCA_STATS_QUEUE)?;
+        let queue = queue.get(..12)?;
+        Some(QueueStats {
+            frames: u32_at(queue, 0),
+            bytes: u32_at(queue, 4),
+            dropped: u32_at(queue, 8),
+        })
+    })?;
+    Ok(found.into_iter().next())
 }
 
 /// Whether received frames of the link can meet filters.

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* What intake.bpf.c and linux/intake.rs both know; a test compares the numbers. */
+#ifndef PACKTRAIN_INTAKE_H
+#define PACKTRAIN_INTAKE_H
+
+/* The one entry of the map `state`. */
+#define INTAKE_UNUSED		0	/* never shaped: nothing can wait in a leaf */
+#define INTAKE_SHAPED		1
+#define INTAKE_OPEN		2	/* no longer shaped; leaves may still hold frames */
+
+/* Classes: 1:1 has the rate, 1:16 and on are its leaves. */
+#define INTAKE_MAJOR		1
+#define INTAKE_FIRST_LEAF	16
+#define INTAKE_LEAVES		32
+
+#endif

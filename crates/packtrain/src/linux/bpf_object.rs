@@ -1,0 +1,57 @@
+//! Loading the objects that build.rs compiled from `bpf/`.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use libbpf_rs::{MapHandle, Object, ObjectBuilder, PrintLevel};
+
+/// Aligned as an ELF reader wants it.
+#[repr(align(8))]
+pub(super) struct Aligned<T: ?Sized>(pub(super) T);
+
+/// The compiled `bpf/NAME.bpf.c`.
+macro_rules! embedded {
+    ($name:literal) => {{
+        static OBJECT: &$crate::linux::bpf_object::Aligned<[u8]> =
+            &$crate::linux::bpf_object::Aligned(*include_bytes!(concat!(
+                env!("OUT_DIR"),
+                "/",
+                $name,
+                ".bpf.o"
+            )));
+        &OBJECT.0
+    }};
+}
+pub(super) use embedded;
+
+pub(super) fn load(bytes: &[u8]) -> libbpf_rs::Result<Object> {
+    // Where libbpf explains itself, the verifier's words included: not on our standard error.
+    libbpf_rs::set_print(Some((PrintLevel::Info, |_, text| {
+        tracing::debug!(target: "libbpf", "{}", text.trim_end());
+    })));
+    ObjectBuilder::default().open_memory(bytes)?.load()
+}
+
+/// The object is of our own source: a name that is not in it is our own mistake.
+pub(super) fn program_fd(object: &Object, name: &str) -> libbpf_rs::Result<OwnedFd> {
+    let program = object.progs().find(|program| program.name() == name);
+    let program = program.unwrap_or_else(|| panic!("no program {name}"));
+    Ok(program.as_fd().try_clone_to_owned()?)
+}
+
+pub(super) fn map_handle(object: &Object, name: &str) -> libbpf_rs::Result<MapHandle> {
+    let map = object
+        .maps()
+        .find(|map| libbpf_rs::MapCore::name(map) == name);
+    let map = map.unwrap_or_else(|| panic!("no map {name}"));
+    MapHandle::try_from(&map)
+}
+
+/// What to do about it, for an error's text.
+pub(super) fn hint(error: &libbpf_rs::Error) -> &'static str {
+    match error.kind() {
+        libbpf_rs::ErrorKind::PermissionDenied => {
+            " (this needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN, or root, on the host itself)"
+        }
+        _ => "",
+    }
+}

@@ -1,0 +1,464 @@
+//! The queue before a TAP, with sockets that send into it.
+
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use packtrain_proto::buffer::BufferPool;
+use packtrain_proto::engine::Delivery;
+use packtrain_proto::wire::ethernet::MacAddr;
+
+use super::*;
+use crate::linux::sys::check;
+use crate::linux::tap::Tap;
+use crate::linux::test_namespace::{in_namespace, ip, run};
+
+const HERE: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
+const THERE: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
+const MEGABIT: u64 = 1_000_000;
+
+#[allow(clippy::disallowed_methods)] // a test of real rates needs the real clock
+fn now() -> Instant {
+    Instant::now()
+}
+
+#[allow(clippy::disallowed_methods)] // as above
+fn pause(time: Duration) {
+    thread::sleep(time);
+}
+
+/// A TAP with an address and an intake, up, that knows its neighbour.
+fn tap(own: MacAddr, own_ip: &str, other: MacAddr, other_ip: &str) -> (Tap, Intake) {
+    let tap = Tap::create("t0", own).unwrap();
+    let intake = Intake::attach(tap.ifindex()).unwrap();
+    run("sysctl -qw net.ipv6.conf.t0.disable_ipv6=1");
+    ip(&format!("address add {own_ip}/24 dev t0"));
+    ip("link set t0 up");
+    ip(&format!("neigh add {other_ip} lladdr {other} dev t0"));
+    (tap, intake)
+}
+
+fn wait_readable(tap: &Tap, timeout_ms: i32) {
+    let mut poll = libc::pollfd {
+        fd: tap.as_fd().as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    // SAFETY: one pollfd, which outlives the call.
+    let _ = check(unsafe { libc::poll(&raw mut poll, 1, timeout_ms) });
+}
+
+/// Something that runs beside the test until it is stopped.
+struct Beside<T> {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<T>,
+}
+
+impl<T: Send + 'static> Beside<T> {
+    fn start(work: impl FnOnce(&AtomicBool) -> T + Send + 'static) -> Beside<T> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let told = stop.clone();
+        Beside {
+            stop,
+            thread: thread::spawn(move || work(&told)),
+        }
+    }
+
+    fn stop(self) -> T {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap()
+    }
+}
+
+/// Sends datagrams of `payload` bytes as fast as the socket takes them; how many it took.
+fn flood(payload: usize) -> (Beside<u64>, OwnedFd) {
+    let socket = UdpSocket::bind("10.9.0.1:0").unwrap();
+    socket.connect("10.9.0.2:9").unwrap();
+    // Not forever, so that a test that fails ends.
+    socket
+        .set_write_timeout(Some(Duration::from_secs(1)))
+        .unwrap();
+    let seen = socket.as_fd().try_clone_to_owned().unwrap();
+    let flood = Beside::start(move |stop| {
+        let bytes = vec![0; payload];
+        let mut sent = 0;
+        while !stop.load(Ordering::Relaxed) {
+            sent += u64::from(socket.send(&bytes).is_ok());
+        }
+        sent
+    });
+    (flood, seen)
+}
+
+/// Takes frames off the TAP and counts their bytes.
+fn drain(mut tap: Tap) -> (Beside<(Tap, u64)>, Arc<AtomicU64>) {
+    let bytes = Arc::new(AtomicU64::new(0));
+    let counted = bytes.clone();
+    let beside = Beside::start(move |stop| {
+        let mut pool = BufferPool::new();
+        let mut frames = 0;
+        // Once more after the stop: what stands in the ring.
+        loop {
+            let last = stop.load(Ordering::Relaxed);
+            wait_readable(&tap, 20);
+            while let Some((frame, _)) = tap.receive(&mut pool).unwrap() {
+                counted.fetch_add(frame.len() as u64, Ordering::Relaxed);
+                frames += 1;
+                pool.give_back(frame);
+            }
+            if last {
+                return (tap, frames);
+            }
+        }
+    });
+    (beside, bytes)
+}
+
+/// bit/s over `time`.
+fn rate_over(bytes: &AtomicU64, time: Duration) -> f64 {
+    let (start, before) = (now(), bytes.load(Ordering::Relaxed));
+    pause(time);
+    let counted = bytes.load(Ordering::Relaxed) - before;
+    counted as f64 * 8.0 / start.elapsed().as_secs_f64()
+}
+
+fn assert_rate(measured_bps: f64, set_bps: u64) {
+    let ratio = measured_bps / set_bps as f64;
+    // Never above; below by what a starved test machine loses.
+    assert!(
+        (0.8..1.05).contains(&ratio),
+        "{measured_bps:.0} bit/s where {set_bps} are set"
+    );
+}
+
+/// `SIOCOUTQ`: what the socket is charged for, bytes of memory.
+fn charged(socket: &OwnedFd) -> i32 {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: TIOCOUTQ (the same number) writes one int.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) }).unwrap();
+    bytes
+}
+
+#[test]
+fn the_numbers_are_those_of_the_header() {
+    let header = include_str!("../../bpf/intake.h");
+    for (name, number) in [
+        ("UNUSED", UNUSED),
+        ("SHAPED", SHAPED),
+        ("OPEN", OPEN),
+        ("MAJOR", MAJOR),
+        ("FIRST_LEAF", FIRST_LEAF),
+        ("LEAVES", LEAVES),
+    ] {
+        let line = header
+            .lines()
+            .find(|l| l.starts_with(&format!("#define INTAKE_{name}\t")));
+        let value = line
+            .and_then(|l| l.split_ascii_whitespace().nth(2))
+            .expect(name);
+        assert_eq!(value, number.to_string(), "{name}");
+    }
+}
+
+#[test]
+fn a_udp_flood_is_held_to_the_rate_and_its_socket_and_not_the_queue_says_so() {
+    in_namespace(|| {
+        let (tap, mut intake) = tap(HERE, "10.9.0.1", THERE, "10.9.0.2");
+        intake.set_rate(Some(50 * MEGABIT)).unwrap();
+        let (drain, bytes) = drain(tap);
+        let (flood, socket) = flood(1400);
+        pause(Duration::from_millis(200));
+        assert_rate(rate_over(&bytes, Duration::from_secs(1)), 50 * MEGABIT);
+        let (charged, queue) = (charged(&socket), intake.queue().unwrap());
+        assert!(
+            charged > 50_000,
+            "{charged} bytes: the socket is not pushed back"
+        );
+        assert!(queue.frames > 20, "{queue:?}");
+        // Then another rate, with frames waiting.
+        intake.set_rate(Some(20 * MEGABIT)).unwrap();
+        pause(Duration::from_millis(200));
+        assert_rate(rate_over(&bytes, Duration::from_secs(1)), 20 * MEGABIT);
+        assert_eq!(intake.queue().unwrap().dropped, 0);
+        // Nothing is lost when it opens with frames waiting, either.
+        intake.set_rate(None).unwrap();
+        let sent = flood_end(flood, &mut intake);
+        let (_tap, received) = drain.stop();
+        assert_eq!(intake.queue().unwrap(), QueueStats::default());
+        let refused = ring_drops();
+        assert_eq!(received + refused, sent, "each datagram that a socket took");
+    });
+}
+
+fn flood_end(flood: Beside<u64>, intake: &mut Intake) -> u64 {
+    let sent = flood.stop();
+    for _ in 0..100 {
+        if intake.queue().unwrap().frames == 0 {
+            break;
+        }
+        pause(Duration::from_millis(10));
+    }
+    sent
+}
+
+/// What the TAP itself refused because nobody read it fast enough.
+fn ring_drops() -> u64 {
+    let path = "/proc/thread-self/net/dev";
+    let text = std::fs::read_to_string(path).unwrap();
+    let line = text
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("t0:"))
+        .unwrap();
+    line.split_ascii_whitespace()
+        .nth(11)
+        .unwrap()
+        .parse()
+        .unwrap()
+}
+
+#[test]
+fn open_it_holds_nothing_back() {
+    in_namespace(|| {
+        let (tap, mut intake) = tap(HERE, "10.9.0.1", THERE, "10.9.0.2");
+        let (drain, bytes) = drain(tap);
+        let (flood, _) = flood(1400);
+        let never_shaped = rate_over(&bytes, Duration::from_millis(500));
+        intake.set_rate(Some(2 * MEGABIT)).unwrap();
+        intake.set_rate(None).unwrap();
+        pause(Duration::from_millis(300));
+        let again_open = rate_over(&bytes, Duration::from_millis(500));
+        let sent = flood_end(flood, &mut intake);
+        let _tap = drain.stop();
+        assert!(sent > 0);
+        for rate in [never_shaped, again_open] {
+            assert!(rate > 100e6, "{rate:.0} bit/s");
+        }
+        assert_eq!(intake.queue().unwrap(), QueueStats::default());
+        let direct = run("tc -s -d qdisc show dev t0");
+        assert!(
+            !direct.contains("direct_packets_stat 0 "),
+            "none passed by: {direct}"
+        );
+    });
+}
+
+#[test]
+fn flows_keep_their_order_while_it_opens_and_closes_under_them() {
+    in_namespace(|| {
+        let (mut tap, mut intake) = tap(HERE, "10.9.0.1", THERE, "10.9.0.2");
+        // Four flows that number their datagrams.
+        let flows: Vec<_> = (0..4u16)
+            .map(|flow| {
+                let socket = UdpSocket::bind("10.9.0.1:0").unwrap();
+                socket.connect(("10.9.0.2", 1000 + flow)).unwrap();
+                socket
+                    .set_write_timeout(Some(Duration::from_secs(1)))
+                    .unwrap();
+                Beside::start(move |stop| {
+                    let mut number = 0u64;
+                    while !stop.load(Ordering::Relaxed) {
+                        let mut bytes = [0; 600];
+                        bytes[..8].copy_from_slice(&number.to_be_bytes());
+                        number += u64::from(socket.send(&bytes).is_ok());
+                    }
+                    number
+                })
+            })
+            .collect();
+        let reader = Beside::start(move |stop| {
+            let mut pool = BufferPool::new();
+            let mut next = [0u64; 4];
+            let mut gaps = 0;
+            loop {
+                let last = stop.load(Ordering::Relaxed);
+                wait_readable(&tap, 20);
+                while let Some((frame, _)) = tap.receive(&mut pool).unwrap() {
+                    let port = u16::from_be_bytes([frame[36], frame[37]]);
+                    let number = u64::from_be_bytes(frame[42..50].try_into().unwrap());
+                    let next = &mut next[usize::from(port - 1000)];
+                    assert!(number >= *next, "{number} after {next} on port {port}");
+                    gaps += number - *next;
+                    *next = number + 1;
+                    pool.give_back(frame);
+                }
+                if last {
+                    return (tap, next, gaps);
+                }
+            }
+        });
+        for round in 0..60 {
+            intake.set_rate(Some((10 + round) * MEGABIT)).unwrap();
+            pause(Duration::from_millis(8));
+            intake.set_rate(None).unwrap();
+            pause(Duration::from_millis(2));
+        }
+        let sent: Vec<_> = flows.into_iter().map(Beside::stop).collect();
+        pause(Duration::from_millis(100));
+        let (_tap, next, gaps) = reader.stop();
+        assert_eq!(
+            intake.queue().unwrap(),
+            QueueStats::default(),
+            "nothing waits, none dropped"
+        );
+        // What is missing at the end was refused by the ring as well.
+        let tails: u64 = sent.iter().zip(next).map(|(sent, next)| sent - next).sum();
+        assert_eq!(gaps + tails, ring_drops());
+        assert!(sent.iter().all(|sent| *sent > 100), "{sent:?}");
+    });
+}
+
+#[test]
+fn small_flows_do_not_wait_behind_large_ones() {
+    in_namespace(|| {
+        let (mut tap, mut intake) = tap(HERE, "10.9.0.1", THERE, "10.9.0.2");
+        intake.set_rate(Some(10 * MEGABIT)).unwrap();
+        let floods: Vec<_> = (0..3).map(|_| flood(1400).0).collect();
+        pause(Duration::from_millis(200));
+        let backlog = intake.queue().unwrap();
+        // 10 Mbit/s take 1.2 ms for a frame of this backlog.
+        assert!(backlog.frames > 60, "{backlog:?}");
+        let mut pool = BufferPool::new();
+        let mut waits = Vec::new();
+        for _ in 0..9 {
+            // A flow of its own each time: now and then one shares its leaf with a flood.
+            let probe = UdpSocket::bind("10.9.0.1:0").unwrap();
+            probe.connect("10.9.0.2:7").unwrap();
+            while tap.receive(&mut pool).unwrap().is_some() {}
+            let start = now();
+            probe.send(b"probe").unwrap();
+            'arrived: loop {
+                wait_readable(&tap, 20);
+                while let Some((frame, _)) = tap.receive(&mut pool).unwrap() {
+                    if frame[36..38] == 7u16.to_be_bytes() {
+                        break 'arrived;
+                    }
+                }
+                assert!(
+                    start.elapsed() < Duration::from_secs(5),
+                    "the probe is lost"
+                );
+            }
+            waits.push(start.elapsed());
+            pause(Duration::from_millis(100));
+        }
+        waits.sort();
+        assert!(
+            waits[4] < Duration::from_millis(20),
+            "{waits:?} behind {backlog:?}"
+        );
+        for flood in floods {
+            flood.stop();
+        }
+    });
+}
+
+/// Another namespace with a TAP of its own, on a thread that serves one TCP connection.
+fn tcp_sink() -> (Tap, JoinHandle<u64>) {
+    let (give, take) = std::sync::mpsc::channel();
+    let server = thread::spawn(move || {
+        // SAFETY: no pointers; the namespace changes for this thread alone.
+        check(unsafe { libc::unshare(libc::CLONE_NEWNET) }).unwrap();
+        let (tap, _intake) = tap(THERE, "10.9.0.2", HERE, "10.9.0.1");
+        let listener = TcpListener::bind("10.9.0.2:7").unwrap();
+        give.send(tap).unwrap();
+        let (mut stream, _) = listener.accept().unwrap();
+        std::io::copy(&mut stream, &mut std::io::sink()).unwrap()
+    });
+    (take.recv().unwrap(), server)
+}
+
+/// Carries frames between two TAPs, both ways; counts the bytes of the one.
+fn forward(mut from: Tap, mut to: Tap, bytes: Arc<AtomicU64>) -> Beside<()> {
+    Beside::start(move |stop| {
+        let mut pool = BufferPool::new();
+        while !stop.load(Ordering::Relaxed) {
+            wait_readable(&from, 1);
+            for back in [false, true] {
+                let (source, sink) = if back {
+                    (&mut to, &from)
+                } else {
+                    (&mut from, &to)
+                };
+                while let Some((frame, offload)) = source.receive(&mut pool).unwrap() {
+                    let (head, body) = frame.split_at(14);
+                    sink.send(&Delivery {
+                        head,
+                        body,
+                        offload,
+                    })
+                    .unwrap();
+                    if !back {
+                        bytes.fetch_add(frame.len() as u64, Ordering::Relaxed);
+                    }
+                    pool.give_back(frame);
+                }
+            }
+        }
+    })
+}
+
+#[test]
+fn a_tcp_flow_is_held_to_the_rate_without_a_drop_and_with_little_waiting() {
+    in_namespace(|| {
+        let (there, server) = tcp_sink();
+        let (here, mut intake) = tap(HERE, "10.9.0.1", THERE, "10.9.0.2");
+        intake.set_rate(Some(50 * MEGABIT)).unwrap();
+        let bytes = Arc::new(AtomicU64::new(0));
+        let forward = forward(here, there, bytes.clone());
+        let address = SocketAddr::new(IpAddr::from([10, 9, 0, 2]), 7);
+        let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(5)).unwrap();
+        let sender = Beside::start(move |stop| {
+            let block = vec![7; 64 * 1024];
+            let mut sent = 0;
+            while !stop.load(Ordering::Relaxed) {
+                std::io::Write::write_all(&mut stream, &block).unwrap();
+                sent += block.len() as u64;
+            }
+            sent
+        });
+        pause(Duration::from_millis(500));
+        let rate = rate_over(&bytes, Duration::from_secs(2));
+        let queue = intake.queue().unwrap();
+        intake.set_rate(None).unwrap();
+        let sent = sender.stop();
+        assert_eq!(server.join().unwrap(), sent);
+        forward.stop();
+        assert_rate(rate, 50 * MEGABIT);
+        assert_eq!(queue.dropped, 0);
+        // TCP small queues: a few GSO frames, not the 4 MB to which the socket's buffer grows.
+        assert!(queue.bytes < 800_000, "{queue:?}");
+    });
+}
+
+#[test]
+fn a_rate_is_set_in_microseconds() {
+    in_namespace(|| {
+        let (_tap, mut intake) = tap(HERE, "10.9.0.1", THERE, "10.9.0.2");
+        let start = now();
+        for step in 0..500 {
+            intake.set_rate(Some((10 + step) * MEGABIT)).unwrap();
+        }
+        let each = start.elapsed() / 500;
+        eprintln!("set_rate: {each:?}");
+        // 50 times a second is then below 2.5 % of a core, on a starved machine too.
+        assert!(each < Duration::from_micros(500), "{each:?}");
+    });
+}
+
+#[test]
+fn it_goes_with_its_interface_and_says_so_when_asked_after() {
+    in_namespace(|| {
+        let (tap, mut intake) = tap(HERE, "10.9.0.1", THERE, "10.9.0.2");
+        let ifindex = tap.ifindex();
+        drop(tap);
+        let error = intake
+            .set_rate(Some(MEGABIT))
+            .expect_err("the interface is gone");
+        let text = error.to_string();
+        let start = format!("cannot set an HTB class of interface {ifindex} to 1000000 bit/s: ");
+        assert!(text.starts_with(&start), "{text}");
+    });
+}
