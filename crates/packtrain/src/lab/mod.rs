@@ -79,9 +79,14 @@ pub fn unavailable() -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("not root: network namespaces need CAP_SYS_ADMIN".to_owned());
     }
-    for program in ["ip", "tc"] {
+    for (program, package) in [
+        ("ip", "iproute2"),
+        ("tc", "iproute2"),
+        ("ping", "iputils-ping"),
+        ("iperf3", "iperf3"),
+    ] {
         if !namespaces::program_exists(program) {
-            return Some(format!("no `{program}` (iproute2)"));
+            return Some(format!("no `{program}` (Debian: {package})"));
         }
     }
     if !std::path::Path::new("/dev/net/tun").exists() {
