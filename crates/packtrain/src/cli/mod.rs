@@ -48,7 +48,7 @@ fn run(command: Command) -> Result<(), CliError> {
             Some(name) => down::down(&name),
             None => down::down_all(),
         },
-        Command::Demo => lab(|packtrain| demo::run(packtrain)),
+        Command::Demo => lab(demo::run),
         Command::Bench(arguments) => match arguments.command {
             BenchCommand::Line { rounds, json } => measure_line(rounds, json),
         },

@@ -68,6 +68,7 @@ pub struct PathCounts {
 
 /// Measures everything, prints the table, and writes the report. Whether every promise holds.
 pub fn run(packtrain: &Path, options: &Options) -> Result<bool> {
+    super::check_available()?;
     clean_up_on_signals()?;
     assert!(options.rounds > 0, "no rounds, no medians");
     let mut bench = Bench {

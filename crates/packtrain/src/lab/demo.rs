@@ -51,6 +51,7 @@ struct Way {
 
 /// Shows it. `packtrain` is the program to show: this one.
 pub fn run(packtrain: &Path) -> Result<()> {
+    super::check_available()?;
     clean_up_on_signals()?;
     println!(
         "packtrain demo: hosts A and B over links of {RATE_MBIT} Mbit/s, and C without packtrain"

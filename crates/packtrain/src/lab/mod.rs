@@ -22,6 +22,8 @@ use std::time::{Duration, Instant};
 /// What can go wrong in a lab: each names the command or the file.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    #[error("no lab can be made here: {0}")]
+    Unavailable(String),
     #[error("`{command}` {status}: {stderr}")]
     Command {
         command: String,
@@ -72,6 +74,11 @@ pub fn wait_for(what: &str, at_most: Duration, mut ready: impl FnMut() -> bool) 
         pause(Duration::from_millis(5));
     }
     Ok(())
+}
+
+/// [`unavailable`] as an error.
+pub(crate) fn check_available() -> Result<()> {
+    unavailable().map_or(Ok(()), |reason| Err(Error::Unavailable(reason)))
 }
 
 /// Why nothing of the lab can run here, if so: the reason with which a live test skips itself.
