@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::error::CliError;
 use super::output;
+use super::patience::{GOING_WAIT_MAX, Patience};
 use crate::control::{Connection, Request};
 use crate::instance;
 use crate::linux::host_state::{HostState, Recovery};
@@ -13,9 +14,23 @@ use crate::settings::values::InterfaceName;
 const UNDO_WAIT_MAX: Duration = Duration::from_secs(15);
 
 pub fn down(name: &InterfaceName) -> Result<(), CliError> {
-    match end(name) {
-        Err(CliError::NotRunning { .. }) if recover(name)? => Ok(()),
-        result => result,
+    let mut patience = Patience::of(GOING_WAIT_MAX);
+    loop {
+        match end(name) {
+            Err(not_running @ CliError::NotRunning { .. }) => match recover(name)? {
+                Recovered::Undone => return Ok(()),
+                Recovered::Nothing => return Err(not_running),
+                Recovered::Owned { pid } if !patience.wait() => {
+                    return Err(CliError::NoAnswer {
+                        name: name.to_string(),
+                        reason: format!("process {pid} runs it, and has no control socket"),
+                    });
+                }
+                // It was killed, and is not quite gone.
+                Recovered::Owned { .. } => {}
+            },
+            result => return result,
+        }
     }
 }
 
@@ -42,21 +57,25 @@ fn end(name: &InterfaceName) -> Result<(), CliError> {
     connection.wait_for_end(UNDO_WAIT_MAX).map_err(told)
 }
 
-/// Undoes what a line left that was killed; says whether there was anything of the kind.
-fn recover(name: &InterfaceName) -> Result<bool, CliError> {
+/// What was found of a line that does not answer.
+enum Recovered {
+    Nothing,
+    Undone,
+    Owned { pid: u32 },
+}
+
+/// Undoes what a line left that was killed.
+fn recover(name: &InterfaceName) -> Result<Recovered, CliError> {
     let dir = instance::state_dir().map_err(|e| CliError::failed("/proc/thread-self/ns/net", e))?;
     match HostState::recover(&dir, name.as_str()) {
         Ok(Recovery::Undone { changes }) => {
             for change in instance::undone(&changes) {
                 output::note(&change);
             }
-            Ok(true)
+            Ok(Recovered::Undone)
         }
-        Ok(Recovery::Running { owner }) => Err(CliError::NoAnswer {
-            name: name.to_string(),
-            reason: format!("process {} runs it, and has no control socket", owner.pid),
-        }),
-        Ok(Recovery::Nothing | Recovery::Stale { .. }) => Ok(false),
+        Ok(Recovery::Running { owner }) => Ok(Recovered::Owned { pid: owner.pid }),
+        Ok(Recovery::Nothing | Recovery::Stale { .. }) => Ok(Recovered::Nothing),
         Err(error) => Err(CliError::Failed(error.to_string())),
     }
 }

@@ -4,6 +4,7 @@ mod arguments;
 mod down;
 pub mod error;
 mod output;
+pub mod patience;
 mod show;
 mod up;
 mod view;

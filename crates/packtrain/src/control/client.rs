@@ -36,7 +36,10 @@ pub enum ControlError {
 impl From<io::Error> for ControlError {
     fn from(error: io::Error) -> ControlError {
         match error.kind() {
-            io::ErrorKind::ConnectionRefused => ControlError::NotRunning,
+            // Reset: it ended with our question still unread.
+            io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::BrokenPipe => ControlError::NotRunning,
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
                 ControlError::Silent(ANSWER_WAIT_MAX)
             }

@@ -11,6 +11,7 @@ use super::answer::Host;
 use super::member::{Member, Site};
 use super::{CONTROL, MONITOR, RunningLine, SIGNALS, Signals};
 use crate::cli::error::CliError;
+use crate::cli::patience::{GOING_WAIT_MAX, Patience};
 use crate::clock::Clock;
 use crate::control::ControlServer;
 use crate::daemon::Line;
@@ -101,10 +102,16 @@ fn create_journal(settings: &Settings, note: &mut dyn FnMut(&str)) -> Result<Hos
     let dir = instance::state_dir().map_err(|e| CliError::failed("/proc/thread-self/ns/net", e))?;
     let failed = |e: HostStateError| CliError::Failed(e.to_string());
     let name = settings.name.as_str();
-    if let Recovery::Undone { changes } = HostState::recover(&dir, name).map_err(failed)? {
-        for change in instance::undone(&changes) {
-            note(&change);
+    let mut patience = Patience::of(GOING_WAIT_MAX);
+    loop {
+        match HostState::recover(&dir, name).map_err(failed)? {
+            Recovery::Undone { changes } => instance::undone(&changes).iter().for_each(|c| note(c)),
+            // It was killed: its name is free already, and it is not quite gone.
+            Recovery::Running { .. } if patience.wait() => continue,
+            // One that stays is refused below, by its process number.
+            Recovery::Running { .. } | Recovery::Nothing | Recovery::Stale { .. } => {}
         }
+        break;
     }
     HostState::create(&dir, name).map_err(failed)
 }

@@ -3,7 +3,8 @@
 use std::fs;
 
 use crate::cli::error::CliError;
-use crate::control::{self, BindError, Connection, ControlServer, Request, Response};
+use crate::cli::patience::{GOING_WAIT_MAX, Patience};
+use crate::control::{self, BindError, Connection, ControlError, ControlServer, Request, Response};
 use crate::instance;
 use crate::linux::netlink::{Link, Netlink};
 use crate::settings::values::InterfaceName;
@@ -49,18 +50,33 @@ fn missing_capabilities(status: &str) -> Vec<&'static str> {
     missing
 }
 
-/// Takes the control socket, which only one line of a name can have.
+/// Takes the control socket, which only one line of a name can have. One that nobody answers at
+/// belongs to a process that is going, and is waited for.
 pub fn take_name(name: &InterfaceName) -> Result<ControlServer, CliError> {
-    ControlServer::bind(name.as_str()).map_err(|error| match error {
-        BindError::InUse(_) => {
-            let pid = Connection::open(name.as_str()).map(|c| format!(" (pid {})", c.server_pid()));
-            CliError::AlreadyRunning {
-                name: name.to_string(),
-                pid: pid.unwrap_or_default(),
-            }
+    let mut patience = Patience::of(GOING_WAIT_MAX);
+    loop {
+        match ControlServer::bind(name.as_str()) {
+            Ok(server) => return Ok(server),
+            Err(BindError::Io(error)) => return Err(CliError::failed("control socket", error)),
+            Err(BindError::InUse(_)) => {}
         }
-        BindError::Io(error) => CliError::failed("control socket", error),
-    })
+        let pid = match ask_pid(name) {
+            Err(ControlError::NotRunning) if patience.wait() => continue,
+            Ok(pid) => format!(" (pid {pid})"),
+            Err(_) => String::new(),
+        };
+        return Err(CliError::AlreadyRunning {
+            name: name.to_string(),
+            pid,
+        });
+    }
+}
+
+/// Of who holds the name, once it has answered.
+fn ask_pid(name: &InterfaceName) -> Result<i32, ControlError> {
+    let mut connection = Connection::open(name.as_str())?;
+    connection.ask(Request::Status {})?;
+    Ok(connection.server_pid())
 }
 
 /// No interface has the name that the line is to have.
