@@ -17,6 +17,9 @@ use crate::wire::train::{self, InnerHeader, TrainWriter};
 
 /// A piece of less than this is not worth its header, unless it is the last.
 const PIECE_MIN: usize = 64;
+/// Frames of one peer that are under way in pieces at once. The receiver holds a buffer for each,
+/// and refuses more than its bound: with a flow for each of them, everything would be lost.
+const UNFINISHED_MAX: usize = 4;
 
 /// What went into a train.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +46,8 @@ pub struct Surroundings<'a> {
 #[derive(Debug, Default)]
 pub struct Aggregator {
     next_piece_id: u16,
+    /// Frames of which a piece has left, and not the last.
+    unfinished: usize,
 }
 
 impl Aggregator {
@@ -76,6 +81,11 @@ impl Aggregator {
             let room = len_max - writer.len();
             let (taken, done) = match self.put(head, writer, room, with) {
                 Put::Whole(bytes) => (bytes, true),
+                Put::NotYet => {
+                    // Its turn passes, up to those that are under way: there are some.
+                    queues.pass(flow);
+                    continue;
+                }
                 Put::Piece { bytes, last } => {
                     filled.pieces += 1;
                     (bytes, last)
@@ -89,9 +99,20 @@ impl Aggregator {
             if done {
                 filled.frames += 1;
                 let frame = queues.pop(flow);
+                self.forget(&frame);
                 with.pool.give_back(frame.buffer);
             }
         }
+    }
+
+    /// Frames of which a piece has left, and not the last.
+    pub fn unfinished(&self) -> usize {
+        self.unfinished
+    }
+
+    /// The frame goes no further: all of it has left, or it is dropped.
+    pub fn forget(&mut self, frame: &QueuedFrame) {
+        self.unfinished -= usize::from(frame.sent > 0);
     }
 
     fn put(
@@ -126,6 +147,10 @@ impl Aggregator {
         if room < overhead + PIECE_MIN.max(headers) {
             return Put::NoRoom;
         }
+        if self.unfinished >= UNFINISHED_MAX {
+            return Put::NotYet;
+        }
+        self.unfinished += 1;
         let bytes = room - overhead;
         let id = self.next_piece_id;
         self.next_piece_id = id.wrapping_add(1);
@@ -141,8 +166,13 @@ impl Aggregator {
 
 enum Put {
     Whole(usize),
-    Piece { bytes: usize, last: bool },
+    Piece {
+        bytes: usize,
+        last: bool,
+    },
     NoRoom,
+    /// It would have to be cut, and enough frames are under way in pieces.
+    NotYet,
 }
 
 fn put_next(head: &mut QueuedFrame, writer: &mut TrainWriter<'_>, room: usize) -> Put {

@@ -243,6 +243,8 @@ impl Engine {
     /// A link joined, or its state changed.
     pub fn handle_link_state(&mut self, link: LinkId, state: LinkState, now: Instant) {
         match self.link_mut(link) {
+            // Whoever follows the links' notifications tells the same again and again.
+            Some(known) if known.state == state => return,
             Some(known) => known.state = state,
             None => self.links.push(Link::new(link, state)),
         }

@@ -22,6 +22,7 @@ pub struct Greeter {
     refill_at: Instant,
     outbox: VecDeque<(LinkId, Buffer)>,
     random: u64,
+    epoch: u8,
 }
 
 impl Greeter {
@@ -35,6 +36,7 @@ impl Greeter {
             refill_at: now,
             outbox: VecDeque::new(),
             random: seed ^ 0x5851_f42d_4c95_7f2d,
+            epoch: seed as u8,
         }
     }
 
@@ -89,8 +91,14 @@ impl Greeter {
         self.outbox.pop_front()
     }
 
-    /// xorshift64*: jitter and epochs need no better.
-    pub fn draw(&mut self) -> u64 {
+    /// Another than the last 255: a peer that is met anew must see it.
+    pub fn next_epoch(&mut self) -> u8 {
+        self.epoch = self.epoch.wrapping_add(1);
+        self.epoch
+    }
+
+    /// xorshift64*: jitter needs no better.
+    fn draw(&mut self) -> u64 {
         self.random ^= self.random >> 12;
         self.random ^= self.random << 25;
         self.random ^= self.random >> 27;

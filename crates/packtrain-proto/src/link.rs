@@ -15,6 +15,9 @@ const QUEUE_TIME: Duration = Duration::from_millis(1);
 /// A rate is measured over at least this much busy time.
 const MEASURE: Duration = Duration::from_millis(2);
 const RATE_AGE_MAX: Duration = Duration::from_secs(10);
+/// The least MTU over which trains go: header, acknowledgements, and of the largest headers of
+/// an inner frame as much as must not be torn.
+pub const TRAIN_MTU_MIN: u16 = 256;
 
 /// How fast the local queue drains, seen while it stands.
 #[derive(Debug, Default)]
@@ -94,6 +97,18 @@ impl Link {
     /// Bytes of the largest frame that it carries, Ethernet header included.
     pub fn frame_max(&self) -> usize {
         usize::from(self.state.mtu) + crate::wire::ethernet::HEADER_LEN
+    }
+
+    /// Whether hellos and trains go over it: it has carrier, room for them, and an address by
+    /// which it can be answered.
+    pub fn carries_trains(&self) -> bool {
+        let LinkState {
+            address,
+            mtu,
+            carrier,
+            ..
+        } = self.state;
+        carrier && mtu >= TRAIN_MTU_MIN && !address.is_zero() && !address.is_group()
     }
 
     pub fn has_room(&self) -> bool {

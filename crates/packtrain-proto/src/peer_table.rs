@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use crate::aggregator::Aggregator;
 use crate::config::{Limits, LinkId, NodeId};
+use crate::link::TRAIN_MTU_MIN;
 use crate::mac_map::{MacHashBuilder, MacMap};
 use crate::queue::drr::FlowQueues;
 use crate::reassembly::Reassembly;
@@ -35,6 +36,11 @@ impl Path {
     pub fn train_max(&self, frame_max: usize) -> usize {
         frame_max.min(usize::from(self.remote_mtu) + ethernet::HEADER_LEN)
     }
+
+    /// Whether the other end takes trains.
+    pub fn is_open(&self) -> bool {
+        self.remote_carrier && self.remote_mtu >= TRAIN_MTU_MIN
+    }
 }
 
 #[derive(Debug)]
@@ -58,6 +64,8 @@ pub struct Peer {
     pub epoch_asked: Option<Instant>,
     /// Its links, as it says.
     pub links: Vec<LinkRecord>,
+    /// What of it the table's indexes were last made from: `pt0`'s address, and the links.
+    indexed: Option<(MacAddr, Vec<LinkRecord>)>,
     pub paths: Vec<Path>,
     pub receipts: Vec<Receipts>,
     /// It stands in the list of peers to acknowledge.
@@ -84,6 +92,7 @@ impl Peer {
             remote_epoch: None,
             epoch_asked: None,
             links: hello.links.clone(),
+            indexed: None,
             paths: Vec::new(),
             receipts: Vec::new(),
             ack_listed: false,
@@ -107,8 +116,16 @@ impl Peer {
         self.paths.iter_mut().find(|path| path.link == link)
     }
 
-    /// Takes in what a hello says, heard on `link` from the peer's link `record`.
-    pub fn update(&mut self, hello: &Hello, link: LinkId, record: &LinkRecord, now: Instant) {
+    /// Takes in what a hello says, heard on our `link` (its largest frame: `frame_max`) from the
+    /// peer's link `record`.
+    pub fn update(
+        &mut self,
+        hello: &Hello,
+        (link, frame_max): (LinkId, usize),
+        record: &LinkRecord,
+        limits: &Limits,
+        now: Instant,
+    ) {
         self.address = hello.address;
         self.capabilities = hello.capabilities;
         self.mtu = hello.mtu;
@@ -122,14 +139,22 @@ impl Peer {
             Some(path) if path.remote_link == record.link => {
                 path.last_heard = now;
             }
-            Some(_) => {}
+            Some(path) => {
+                let remote = hello.links.iter().find(|r| r.link == path.remote_link);
+                let stands = remote.is_some_and(|remote| remote.carrier)
+                    && now.since(path.last_heard) < limits.peer_silence_max;
+                if !stands {
+                    path.remote_link = record.link;
+                    path.last_heard = now;
+                }
+            }
             None => self.paths.push(Path {
                 link,
                 remote_link: record.link,
                 remote_address: record.address,
                 remote_mtu: record.mtu,
                 remote_carrier: record.carrier,
-                flight: Flight::new(usize::from(record.mtu) + ethernet::HEADER_LEN),
+                flight: Flight::new(frame_max.min(usize::from(record.mtu) + ethernet::HEADER_LEN)),
                 last_heard: now,
             }),
         }
@@ -157,12 +182,16 @@ impl Peer {
     /// one of a frame of before.
     pub fn restart_reception(&mut self, first: Sequence, limits: &Limits) -> u64 {
         let under_way = self.resequencer.held_trains() + self.reassembly.frames();
+        let (order, pieces) = (self.resequencer.stats, self.reassembly.stats);
         self.resequencer = Resequencer::new(
             first,
             limits.resequencer_bytes_max,
             limits.resequencer_wait_max,
         );
         self.reassembly = Reassembly::new(limits.reassembly_bytes_max, limits.reassembly_age_max);
+        // What was counted stays, and so does what was learnt of the links.
+        self.resequencer.stats = order;
+        self.reassembly.stats = pieces;
         self.receipts.clear();
         under_way as u64
     }
@@ -307,42 +336,68 @@ impl PeerTable {
 
     /// Makes the addresses that the peer names lead to it; says whether the set of marks changed.
     pub fn index(&mut self, slot: usize) -> bool {
-        let Some(peer) = self.slots[slot].as_deref() else {
+        if self.is_indexed(slot) {
             return false;
-        };
-        let before: Vec<MacAddr> = self.marks_of(slot);
-        let changed = before.len() != peer.links.iter().filter(|l| l.mark.is_some()).count()
-            || peer
-                .links
-                .iter()
-                .any(|l| l.mark.is_some_and(|m| !before.contains(&m)));
-        if changed
-            || self.by_address.get(&peer.address) != Some(&slot)
-            || peer
-                .links
-                .iter()
-                .any(|l| !self.by_link.contains_key(&l.address))
-        {
-            self.unindex(slot);
-            let peer = self.slots[slot].as_deref().expect("looked at above");
-            self.by_address.insert(peer.address, slot);
-            for link in &peer.links {
-                let owner = Owner {
-                    slot,
-                    remote_link: link.link,
-                };
+        }
+        let before = self.marks_of(slot);
+        self.unindex(slot);
+        let peer = self.slots[slot].as_deref().expect("the caller's peer");
+        let (address, links) = (peer.address, peer.links.clone());
+        if self.may_hold(slot, self.by_address.get(&address).copied()) {
+            self.by_address.insert(address, slot);
+        }
+        for link in &links {
+            let owner = Owner {
+                slot,
+                remote_link: link.link,
+            };
+            if self.may_hold(slot, self.by_link.get(&link.address).map(|o| o.slot)) {
                 self.by_link.insert(link.address, owner);
-                if let Some(mark) = link.mark {
-                    self.by_mark.insert(mark, owner);
-                }
+            }
+            if let Some(mark) = link.mark
+                && self.may_hold(slot, self.by_mark.get(&mark).map(|o| o.slot))
+            {
+                self.by_mark.insert(mark, owner);
             }
         }
-        changed
+        self.get_mut(slot).expect("looked at above").indexed = Some((address, links));
+        self.marks_of(slot) != before
+    }
+
+    /// Whether an address that leads to `holder` may lead to `slot`: nobody takes what belongs to a
+    /// peer that is up.
+    fn may_hold(&self, slot: usize, holder: Option<usize>) -> bool {
+        holder
+            .is_none_or(|holder| holder == slot || self.get(holder).is_none_or(|holder| !holder.up))
+    }
+
+    /// Whether everything that the peer names leads to it, or to who has it for good reason.
+    fn is_indexed(&self, slot: usize) -> bool {
+        let Some(peer) = self.get(slot) else {
+            return true;
+        };
+        let Some((address, links)) = &peer.indexed else {
+            return false;
+        };
+        let named = |link: &LinkRecord| (link.link, link.address, link.mark);
+        let settled = |holder: Option<usize>| {
+            holder.is_some_and(|holder| holder == slot || !self.may_hold(slot, Some(holder)))
+        };
+        *address == peer.address
+            && links.iter().map(named).eq(peer.links.iter().map(named))
+            && settled(self.by_address.get(address).copied())
+            && links.iter().all(|link| {
+                let of_mark = |mark| settled(self.by_mark.get(&mark).map(|owner| owner.slot));
+                settled(self.by_link.get(&link.address).map(|owner| owner.slot))
+                    && link.mark.is_none_or(of_mark)
+            })
     }
 
     fn marks_of(&self, slot: usize) -> Vec<MacAddr> {
         let of_slot = self.by_mark.iter().filter(|(_, owner)| owner.slot == slot);
-        of_slot.map(|(&mark, _)| mark).collect()
+        let mut marks: Vec<MacAddr> = of_slot.map(|(&mark, _)| mark).collect();
+        marks.sort_unstable();
+        marks
     }
 
     fn unindex(&mut self, slot: usize) {

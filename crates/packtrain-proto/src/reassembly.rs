@@ -6,7 +6,7 @@
 //! given up, the complete segments of all GSO frames under way are delivered at once, because what
 //! comes next of their flows must not overtake them.
 
-use crate::buffer::{Buffer, BufferPool};
+use crate::buffer::{self, Buffer, BufferPool};
 use crate::gso;
 use crate::offload::{Gso, Offload};
 use crate::stats::{DropReason, Drops};
@@ -79,6 +79,15 @@ impl Reassembly {
         self.bytes
     }
 
+    /// Bytes that a frame counts for, from its first piece on: those of the buffer that it takes.
+    pub fn cost(total_len: u16) -> usize {
+        if ethernet::HEADER_LEN + usize::from(total_len) <= buffer::SMALL_CAPACITY {
+            buffer::SMALL_CAPACITY
+        } else {
+            buffer::LARGE_CAPACITY
+        }
+    }
+
     /// The first piece of a frame.
     #[allow(clippy::too_many_arguments)] // the fields of a FIRST, and the surroundings
     pub fn first(
@@ -92,6 +101,7 @@ impl Reassembly {
         out: &mut Output<'_>,
     ) {
         if let Some(at) = self.partials.iter().position(|p| p.id == id) {
+            self.partials[at].deliver_segments(out);
             self.give_up(at, DropReason::ReassemblyHole, out);
         }
         let total_len = usize::from(total_len);
@@ -209,6 +219,28 @@ impl Reassembly {
             } else {
                 at += 1;
             }
+        }
+    }
+
+    /// The frames of a flow that are under way get no more pieces: what is complete of them goes
+    /// out now.
+    pub fn on_end_of(&mut self, of_flow: impl Fn(&[u8]) -> bool, out: &mut Output<'_>) {
+        let mut at = 0;
+        while at < self.partials.len() {
+            if of_flow(&self.partials[at].frame) {
+                self.partials[at].deliver_segments(out);
+                self.give_up(at, DropReason::ReassemblyHole, out);
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    /// Makes room at the cost of the frame that began first.
+    pub fn give_up_oldest(&mut self, out: &mut Output<'_>) {
+        if !self.partials.is_empty() {
+            self.partials[0].deliver_segments(out);
+            self.give_up(0, DropReason::ReassemblyFull, out);
         }
     }
 

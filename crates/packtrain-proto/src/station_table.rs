@@ -115,6 +115,9 @@ impl StationsBehind {
 
     /// Says whether it is a new one.
     pub fn learn(&mut self, address: MacAddr, now: Instant) -> bool {
+        if address.is_group() || address.is_zero() {
+            return false;
+        }
         if let Some(heard) = self.stations.get_mut(&address) {
             *heard = now;
             return false;

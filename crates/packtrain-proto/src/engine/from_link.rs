@@ -7,8 +7,8 @@ use crate::buffer::Buffer;
 use crate::config::LinkId;
 use crate::gso;
 use crate::offload::Offload;
-use crate::peer_table::Owner;
-use crate::reassembly::{Complete, Output};
+use crate::peer_table::{Owner, PeerTable};
+use crate::reassembly::{Complete, Output, Reassembly};
 use crate::station_table::Place;
 use crate::stats::DropReason;
 use crate::time::{Duration, Instant};
@@ -29,10 +29,14 @@ pub(super) enum Arrival {
         at: usize,
         after_gap: bool,
     },
-    Frame {
+    /// A frame as it is, from this peer.
+    Marked {
+        slot: usize,
         buffer: Buffer,
         offload: Offload,
     },
+    /// A plain one.
+    Frame { buffer: Buffer, offload: Offload },
 }
 
 /// A train that is being taken apart. `at`: the next subframe.
@@ -52,7 +56,9 @@ impl Unpacking {
 impl Arrival {
     pub(super) fn into_buffer(self) -> Buffer {
         match self {
-            Arrival::Train { buffer, .. } | Arrival::Frame { buffer, .. } => buffer,
+            Arrival::Train { buffer, .. }
+            | Arrival::Marked { buffer, .. }
+            | Arrival::Frame { buffer, .. } => buffer,
         }
     }
 
@@ -259,8 +265,12 @@ impl Engine {
         if frame.len() == HEADER_LEN {
             return self.drop_frame(frame, DropReason::Runt);
         }
+        if !offload.is_none() && gso::check(&frame, &offload).is_err() {
+            return self.drop_frame(frame, DropReason::BadGso);
+        }
         self.counters.trains_rx.marked += 1;
-        self.arrivals.push_back(Arrival::Frame {
+        self.arrivals.push_back(Arrival::Marked {
+            slot: owner.slot,
             buffer: frame,
             offload,
         });
@@ -291,6 +301,9 @@ impl Engine {
         if !wanted || frame.len() == HEADER_LEN {
             return self.drop_frame(frame, DropReason::NotForUs);
         }
+        if !offload.is_none() && gso::check(&frame, &offload).is_err() {
+            return self.drop_frame(frame, DropReason::BadGso);
+        }
         // A peer's link may have traffic of its own: that makes it no host without packtrain.
         let is_peers =
             self.peers.is_peer_address(source) || self.peers.owner_of_link(source).is_some();
@@ -316,6 +329,18 @@ impl Engine {
                 match self.arrivals.pop_front()? {
                     Arrival::Frame { buffer, offload } => {
                         return Some(self.lend_frame(buffer, offload));
+                    }
+                    Arrival::Marked {
+                        slot,
+                        buffer,
+                        offload,
+                    } => {
+                        self.release_segments_before(slot, &buffer);
+                        self.complete.push_back(Complete {
+                            frame: buffer,
+                            offload,
+                        });
+                        continue;
                     }
                     Arrival::Train {
                         slot,
@@ -352,6 +377,27 @@ impl Engine {
             complete: &mut self.complete,
             drops: &mut self.counters.drops,
         });
+    }
+
+    /// A frame as it is of a flow that has one under way in pieces: its last pieces were lost, for
+    /// a flow's frames leave one after the other. What is complete of it comes first.
+    fn release_segments_before(&mut self, slot: usize, frame: &[u8]) {
+        let Some(peer) = self.peers.get_mut(slot) else {
+            return;
+        };
+        if peer.reassembly.frames() == 0 {
+            return;
+        }
+        let flow = self.classifier.flow_hash(frame);
+        let classifier = &self.classifier;
+        peer.reassembly.on_end_of(
+            |other| classifier.flow_hash(other) == flow,
+            &mut Output {
+                pool: &mut self.pool,
+                complete: &mut self.complete,
+                drops: &mut self.counters.drops,
+            },
+        );
     }
 
     fn lend_frame(&mut self, frame: Buffer, offload: Offload) -> Delivery<'_> {
@@ -421,6 +467,10 @@ impl Engine {
             out.drops.count(DropReason::NotForUs);
             return None;
         }
+        if source == self.config.address {
+            out.drops.count(DropReason::OwnEcho);
+            return None;
+        }
         if source != peer.address && inner.addresses.is_some() {
             self.stations.learn(source, Place::Peer(peer.node_id), now);
         }
@@ -431,10 +481,20 @@ impl Engine {
         };
         match piece {
             Some((id, total_len)) => {
-                let offload = inner.offload;
+                let (slot, offload) = (*slot, inner.offload);
+                let bytes_max = self.config.limits.reassembly_bytes_max;
+                make_room(&mut self.peers, total_len, bytes_max, &mut out);
+                let peer = self.peers.get_mut(slot).expect("looked at above");
                 peer.reassembly
                     .first(id, header, offload, total_len, payload, now, &mut out);
                 self.counters.trains_rx.pieces += 1;
+                let held: usize = self
+                    .peers
+                    .iter()
+                    .map(|(_, peer)| peer.reassembly.bytes())
+                    .sum();
+                let max = &mut self.counters.reassembly_bytes_max;
+                *max = held.max(*max);
                 None
             }
             None if inner.offload.gso.is_some() => {
@@ -464,5 +524,22 @@ impl Output<'_> {
         } else {
             self.complete.push_back(Complete { frame, offload });
         }
+    }
+}
+
+/// The bound in bytes holds for all peers together: for a frame of `total_len`, whoever holds most
+/// gives up frames until there is room.
+fn make_room(peers: &mut PeerTable, total_len: u16, bytes_max: usize, out: &mut Output<'_>) {
+    let needed = Reassembly::cost(total_len);
+    loop {
+        let held: usize = peers.iter().map(|(_, p)| p.reassembly.bytes()).sum();
+        if held + needed <= bytes_max {
+            return;
+        }
+        let all = peers.iter_mut().map(|(_, peer)| &mut peer.reassembly);
+        let Some(fattest) = all.max_by_key(|r| r.bytes()).filter(|r| r.bytes() > 0) else {
+            return;
+        };
+        fattest.give_up_oldest(out);
     }
 }

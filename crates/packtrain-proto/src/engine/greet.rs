@@ -1,7 +1,8 @@
 //! Hellos: who is there, by which links, and whether they hear us.
 
 use super::{Engine, Event, PeerDownReason};
-use crate::config::{LinkId, NodeId};
+use crate::config::{LinkId, NodeId, mark_of};
+use crate::link::{Link, TRAIN_MTU_MIN};
 use crate::station_table::Place;
 use crate::stats::DropReason;
 use crate::time::Instant;
@@ -13,12 +14,8 @@ impl Engine {
     /// A round: to the group on every link, and to each peer on its paths, so that it knows that it
     /// is heard.
     pub(super) fn greet_all(&mut self, goodbye: bool, now: Instant) {
-        let links: Vec<LinkId> = self
-            .links
-            .iter()
-            .filter(|l| l.state.carrier)
-            .map(|l| l.id)
-            .collect();
+        let speaking = self.links.iter().filter(|l| l.carries_trains());
+        let links: Vec<LinkId> = speaking.map(|l| l.id).collect();
         for link in links {
             self.send_hello(link, None, false, goodbye);
         }
@@ -43,7 +40,7 @@ impl Engine {
         answer: bool,
         goodbye: bool,
     ) {
-        let Some(known) = self.link(link).filter(|l| l.state.carrier) else {
+        let Some(known) = self.link(link).filter(|l| l.carries_trains()) else {
             return;
         };
         let (source, frame_max) = (known.state.address, known.frame_max());
@@ -53,7 +50,9 @@ impl Engine {
             Some(None) => return,
             None => MacAddr::HELLO,
         };
-        let records = self.links.iter().take(LINKS_MAX).map(|link| LinkRecord {
+        let addressed = |l: &&Link| !l.state.address.is_zero() && !l.state.address.is_group();
+        let named = self.links.iter().filter(addressed).take(LINKS_MAX);
+        let records = named.map(|link| LinkRecord {
             link: link.id,
             carrier: link.state.carrier,
             mtu: link.state.mtu,
@@ -85,9 +84,7 @@ impl Engine {
             software: self.config.software.clone(),
         };
         let mut message = self.pool.take(1500 + HEADER_LEN);
-        while HEADER_LEN + hello.buffer_len() > frame_max && !hello.stations.is_empty() {
-            hello.stations.pop();
-        }
+        cut_to(&mut hello, frame_max - HEADER_LEN);
         let outer = Header {
             destination,
             source,
@@ -125,9 +122,10 @@ impl Engine {
             return self.counters.drops.count(DropReason::PeerTableFull);
         };
         let names_us = hello.recipient == Some(self.config.node_id);
+        let frame_max = self.link(link).map_or(0, Link::frame_max);
         let limits = &self.config.limits;
         let peer = self.peers.get_mut(slot).expect("admitted");
-        peer.update(&hello, link, &record, now);
+        peer.update(&hello, (link, frame_max), &record, limits, now);
         let mut came_up = false;
         if names_us {
             if peer.remote_epoch != Some(hello.epoch) {
@@ -135,6 +133,11 @@ impl Engine {
                 let lost = peer.restart_reception(record.newest_train.next(), limits);
                 self.counters.drops.count_many(DropReason::PeerGone, lost);
                 peer.remote_epoch = Some(hello.epoch);
+            }
+            peer.resequencer.on_newest_sent(record.newest_train);
+            for receipts in &mut peer.receipts {
+                let sent = hello.links.iter().find(|r| r.link.0 == receipts.link);
+                sent.inspect(|record| receipts.on_newest_sent(record.newest_link));
             }
             peer.last_confirmed = now;
             came_up = !std::mem::replace(&mut peer.up, true);
@@ -166,9 +169,23 @@ impl Engine {
             // Another node with our own address: frames for it could never leave.
             return Err(DropReason::BadHello);
         }
+        let believable = |record: &LinkRecord| {
+            // Any other mark may be the address of a host, whose frames would be taken for a peer's.
+            let mark_is_its_own = record
+                .mark
+                .is_none_or(|m| Some(m) == mark_of(record.address));
+            let is_ours = self.links.iter().any(|l| l.state.address == record.address);
+            mark_is_its_own && !is_ours
+        };
         let names = |record: &&LinkRecord| record.link == hello.link;
         match hello.links.iter().find(names) {
-            Some(record) if record.address == source => Ok(()),
+            Some(record)
+                if record.address == source
+                    && record.mtu >= TRAIN_MTU_MIN
+                    && hello.links.iter().all(believable) =>
+            {
+                Ok(())
+            }
             _ => Err(DropReason::BadHello),
         }
     }
@@ -179,19 +196,19 @@ impl Engine {
         if let Some(slot) = self.peers.slot_of_node(hello.node_id) {
             return Some((slot, false));
         }
+        if !self.greeter.may_answer(now) {
+            return None;
+        }
         let former = self.peers.owner_of_link(source).map(|owner| owner.slot);
         let former = former.or_else(|| self.former_life(hello.node_id, hello.address));
         if let Some(slot) = former {
             self.remove_peer(slot, PeerDownReason::Restarted, now);
         }
-        if !self.greeter.may_answer(now) {
-            return None;
-        }
         let evicted = self.peers.stranger_to_evict();
         if let Some(slot) = evicted {
             self.remove_peer(slot, PeerDownReason::Silent, now);
         }
-        let epoch = self.greeter.draw() as u8;
+        let epoch = self.greeter.next_epoch();
         let slot = self.peers.insert(hello, epoch, &self.config.limits, now)?;
         Some((slot, true))
     }
@@ -202,5 +219,21 @@ impl Engine {
             peer.address == address && peer.node_id != node_id
         };
         self.peers.iter().find(same).map(|(slot, _)| slot)
+    }
+}
+
+/// Leaves out what the link has no room for, the least needed first. The link that speaks is
+/// always named: [`TRAIN_MTU_MIN`] has room for it.
+fn cut_to(hello: &mut Hello, len_max: usize) {
+    while hello.buffer_len() > len_max && hello.stations.pop().is_some() {}
+    if hello.buffer_len() > len_max {
+        hello.software.clear();
+    }
+    while hello.buffer_len() > len_max {
+        let other = hello.links.iter().rposition(|r| r.link != hello.link);
+        match other {
+            Some(at) => hello.links.remove(at),
+            None => break,
+        };
     }
 }

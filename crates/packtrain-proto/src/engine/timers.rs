@@ -1,7 +1,6 @@
 //! What happens because time passed.
 
 use super::{Duration, Engine, Event, PeerDownReason};
-use crate::config::LinkId;
 use crate::reassembly::Output;
 use crate::time::Instant;
 use crate::trunk::receipts::Receipts;
@@ -26,7 +25,7 @@ impl Engine {
             consider(peer.reassembly.poll_timeout());
             // Without a link to send it by, an acknowledgement is not due: an owner that is woken
             // for it would be woken again and again.
-            if peer.paths.iter().any(|path| self.is_live(path.link)) {
+            if self.answering_link(peer).is_some() {
                 peer.receipts
                     .iter()
                     .for_each(|receipts| consider(Receipts::due(receipts)));
@@ -36,10 +35,6 @@ impl Engine {
                 .for_each(|path| consider(path.flight.poll_timeout()));
         }
         Some(next)
-    }
-
-    fn is_live(&self, link: LinkId) -> bool {
-        self.link(link).is_some_and(|link| link.state.carrier)
     }
 
     pub fn handle_timeout(&mut self, now: Instant) {
@@ -80,8 +75,9 @@ impl Engine {
         self.ticked_at = now;
         if away > LATE + EXPIRY_INTERVAL {
             for (_, peer) in self.peers.iter_mut() {
-                peer.last_heard += away;
-                peer.last_confirmed += away;
+                // Frames may have been taken in all that time: nobody is heard in the future.
+                peer.last_heard = (peer.last_heard + away).min(now);
+                peer.last_confirmed = (peer.last_confirmed + away).min(now);
             }
         }
     }

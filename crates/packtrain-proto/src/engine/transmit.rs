@@ -10,7 +10,7 @@ use crate::offload::Offload;
 use crate::peer_table::Peer;
 use crate::queue::codel::CodelParams;
 use crate::queue::drr::{FlowQueues, QueuedFrame};
-use crate::stats::DropReason;
+use crate::stats::{DropReason, FlushReason};
 use crate::time::Instant;
 use crate::trunk::receipts::Receipts;
 use crate::turns::Destination;
@@ -96,13 +96,14 @@ impl Engine {
     fn destination_for(&mut self, at: usize) -> Option<Destination> {
         let link = self.links[at].id;
         let is_home = self.home_link().is_some_and(|home| home.id == link);
+        let carries_trains = self.links[at].carries_trains();
         let peers = &self.peers;
         self.turns.next(|destination| match destination {
             Destination::Plain => is_home,
             Destination::Peer(slot) => peers
                 .get(slot)
                 .and_then(|peer| peer.path(link))
-                .is_some_and(|path| path.remote_carrier && path.flight.has_room()),
+                .is_some_and(|path| carries_trains && path.is_open() && path.flight.has_room()),
         })
     }
 
@@ -262,12 +263,11 @@ impl Engine {
     }
 
     fn acknowledge(&mut self, slot: usize, now: Instant) -> Option<Outgoing> {
-        let links = &self.links;
+        let link = self.answering_link(self.peers.get(slot)?)?;
         let peer = self.peers.get_mut(slot)?;
         let own_incarnation = peer.incarnation(self.config.node_id);
-        let live = |id: LinkId| links.iter().find(|l| l.id == id && l.state.carrier);
-        let path = peer.paths.iter().find(|path| live(path.link).is_some())?;
-        let link = live(path.link)?;
+        let link = self.links.iter().find(|l| l.id == link)?;
+        let path = peer.paths.iter().find(|path| path.link == link.id)?;
         let session = peer.remote_incarnation();
         let (acks, n) = take_acks(&mut peer.receipts, session, now);
         let header = TrainHeader {
@@ -294,6 +294,12 @@ impl Engine {
             link,
             offload: Offload::NONE,
         })
+    }
+
+    /// The first link that an acknowledgement for this peer can take.
+    pub(super) fn answering_link(&self, peer: &Peer) -> Option<LinkId> {
+        let open = |id: &LinkId| self.link(*id).is_some_and(Link::carries_trains);
+        peer.paths.iter().map(|path| path.link).find(open)
     }
 
     pub(super) fn post(&mut self, link: LinkId, message: Buffer) {
@@ -376,13 +382,13 @@ impl Way<'_> {
             with,
         );
         if writer.len() == empty_len {
-            // Headers that no train of this link has room for.
-            let flow = peer
-                .queues
-                .select(with.now, with.codel, self.train_max, &mut |_| {});
-            if let Some(flow) = flow {
-                with.pool.give_back(peer.queues.pop(flow).buffer);
-                with.drops.count(DropReason::TooLarge);
+            // CoDel has dropped all, or turns have passed up to a frame that goes alone, or this
+            // is one with headers that no train of this link has room for.
+            if filled.flush == FlushReason::Full {
+                self.drop_head(peer, with);
+            }
+            for ack in &acks[..n] {
+                peer.receipts_of(ack.link).take_back();
             }
             with.pool.give_back(buffer);
             return None;
@@ -390,6 +396,24 @@ impl Way<'_> {
         peer.next_train = peer.next_train.next();
         path.flight.on_sent(buffer.len(), with.now);
         Some((buffer, filled))
+    }
+}
+
+impl Way<'_> {
+    fn drop_head(&self, peer: &mut Peer, with: &mut Surroundings<'_>) {
+        let Surroundings { pool, drops, .. } = with;
+        let flow = peer
+            .queues
+            .select(with.now, with.codel, self.train_max, &mut |frame| {
+                drops.count(DropReason::Codel);
+                pool.give_back(frame.buffer);
+            });
+        if let Some(flow) = flow {
+            let frame = peer.queues.pop(flow);
+            peer.aggregator.forget(&frame);
+            with.drops.count(DropReason::TooLarge);
+            with.pool.give_back(frame.buffer);
+        }
     }
 }
 

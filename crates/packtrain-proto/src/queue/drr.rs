@@ -211,6 +211,11 @@ impl FlowQueues {
             .expect("a selected flow has a head")
     }
 
+    /// The flow cannot use its turn: to the end, with the deficit that it has.
+    pub fn pass(&mut self, flow: FlowId) {
+        self.flows[usize::from(flow.0)].deficit -= self.quantum;
+    }
+
     /// Bytes of this flow that left.
     pub fn charge(&mut self, flow: FlowId, bytes: usize) {
         self.flows[usize::from(flow.0)].deficit -= bytes as isize;

@@ -9,6 +9,9 @@ use crate::wire::train::Ack;
 
 pub const ACK_DELAY_MAX: Duration = Duration::from_millis(1);
 pub const ACK_TRAINS_MAX: u32 = 16;
+/// Further from the newest than this, a sequence is believed when the next one follows it
+/// (RFC 3550 appendix A.1 does the same): one forged train must not lead what we acknowledge astray.
+const JUMP: i32 = 4096;
 
 /// Link sequences received, the last 65 of them by name.
 #[derive(Clone, Debug)]
@@ -18,6 +21,8 @@ pub struct Receipts {
     newest: Option<Sequence>,
     newest_at: Instant,
     bitmap: u64,
+    /// What would confirm the last jump.
+    jumped_to: Option<Sequence>,
     unacknowledged: u32,
     /// When the first of those arrived.
     since: Instant,
@@ -31,6 +36,7 @@ impl Receipts {
             newest: None,
             newest_at: Instant::ZERO,
             bitmap: 0,
+            jumped_to: None,
             unacknowledged: 0,
             since: Instant::ZERO,
             asked: false,
@@ -38,6 +44,15 @@ impl Receipts {
     }
 
     pub fn on_train(&mut self, sequence: Sequence, ack_now: bool, now: Instant) {
+        let far = |newest: Sequence| !(-JUMP..JUMP).contains(&sequence.distance_from(newest));
+        if self.newest.is_some_and(far) {
+            if self.jumped_to != Some(sequence) {
+                self.jumped_to = Some(sequence.next());
+                return;
+            }
+            self.newest = None;
+        }
+        self.jumped_to = None;
         match self.newest {
             Some(newest) if !sequence.is_newer_than(newest) => {
                 let behind = newest.distance_from(sequence);
@@ -66,6 +81,15 @@ impl Receipts {
         self.asked |= ack_now;
     }
 
+    /// What the sender says is the newest that it has sent on this link. Ours is far ahead of it
+    /// only when a train was forged, and acknowledgements of that are worth nothing.
+    pub fn on_newest_sent(&mut self, newest: Sequence) {
+        if self.newest.is_some_and(|n| n.distance_from(newest) > 64) {
+            self.newest = Some(newest);
+            self.bitmap = 0;
+        }
+    }
+
     pub fn has_news(&self) -> bool {
         self.unacknowledged > 0
     }
@@ -77,6 +101,12 @@ impl Receipts {
             n if n >= ACK_TRAINS_MAX || self.asked => Some(Instant::ZERO),
             _ => Some(self.since + ACK_DELAY_MAX),
         }
+    }
+
+    /// The acknowledgement was not sent after all: it is owed at once.
+    pub fn take_back(&mut self) {
+        self.unacknowledged = self.unacknowledged.max(1);
+        self.asked = true;
     }
 
     /// The acknowledgement to send now; what it says counts as said.
@@ -130,6 +160,22 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_jump_is_believed_when_the_next_one_follows() {
+        let mut receipts = Receipts::new(0);
+        let mut newest = |sequence: u32| {
+            receipts.on_train(Sequence(sequence), false, Instant::ZERO);
+            receipts.take(0, Instant::ZERO).unwrap().newest.0
+        };
+        assert_eq!(newest(1), 1);
+        assert_eq!(newest(1_000_000), 1);
+        assert_eq!(newest(2), 2);
+        assert_eq!(newest(1_000_001), 2);
+        assert_eq!(newest(1_000_002), 1_000_002);
+        assert_eq!(newest(3), 1_000_002);
+        assert_eq!(newest(4), 4);
     }
 
     #[test]

@@ -68,6 +68,8 @@ pub struct Resequencer {
     strays: u32,
     /// Held trains that were thrown away; the owner counts them.
     pub discarded: u64,
+    /// The window has moved: the next train comes after a gap.
+    moved: bool,
     pub stats: ResequencerStats,
 }
 
@@ -99,6 +101,7 @@ impl Resequencer {
             stray_next: Sequence::ZERO,
             strays: 0,
             discarded: 0,
+            moved: false,
             stats: ResequencerStats::default(),
         }
     }
@@ -125,7 +128,11 @@ impl Resequencer {
         now: Instant,
     ) -> Result<(), (Buffer, Refused)> {
         let mut ahead = sequence.distance_from(self.expected);
-        if ahead >= WINDOW as i32 || ahead < -(WINDOW as i32) {
+        if ahead < -(WINDOW as i32) {
+            // However many: that is where replays come from.
+            return Err((buffer, Refused::Jump));
+        }
+        if ahead >= WINDOW as i32 {
             if !self.is_where_the_sender_is(sequence) {
                 return Err((buffer, Refused::Jump));
             }
@@ -171,6 +178,20 @@ impl Resequencer {
         if self.strays < STRAYS_MAX {
             return false;
         }
+        self.move_to(sequence);
+        true
+    }
+
+    /// What the sender says is the newest that it has sent: far from where we are, it is right. A
+    /// forged train has led us astray, or more was lost than the window holds.
+    pub fn on_newest_sent(&mut self, newest: Sequence) {
+        let ahead = newest.next().distance_from(self.expected);
+        if ahead >= WINDOW as i32 || ahead < -(HISTORY as i32) {
+            self.move_to(newest.next());
+        }
+    }
+
+    fn move_to(&mut self, sequence: Sequence) {
         self.discarded += self.held_trains as u64;
         self.held.clear();
         self.held_trains = 0;
@@ -179,7 +200,8 @@ impl Resequencer {
         self.newest.clear();
         self.gap_since = None;
         self.expected = sequence;
-        true
+        self.strays = 0;
+        self.moved = true;
     }
 
     /// A train of the past: a duplicate of what went through, or one that was given up too early.
@@ -233,6 +255,7 @@ impl Resequencer {
                     self.held_bytes -= held.buffer.capacity();
                     self.held_trains -= 1;
                     self.gap_since = None;
+                    gap |= std::mem::take(&mut self.moved);
                     return Some((held, gap));
                 }
                 Some(None) => {
@@ -408,6 +431,28 @@ mod tests {
             assert_eq!(insert(500_000 + i), Ok(()));
         }
         assert_eq!(insert(3), Err(Refused::Jump));
+    }
+
+    #[test]
+    fn only_the_sender_itself_takes_the_window_back_beyond_its_memory() {
+        let mut r = Resequencer::new(Sequence(10_000), 1 << 20, WAIT_MAX);
+        for n in 1..3 * STRAYS_MAX {
+            assert_eq!(insert(&mut r, n, LINK, Instant::ZERO), Err(Refused::Jump));
+        }
+        // Overtaken by some trains, or ahead of some that are lost: nothing new.
+        for (n, newest) in [9_000, 9_998, 9_999, 10_500].into_iter().enumerate() {
+            r.on_newest_sent(Sequence(newest));
+            let next = 10_000 + n as u32;
+            insert(&mut r, next, LINK, Instant::ZERO).unwrap();
+            assert_eq!(drain(&mut r, Instant::ZERO), [next]);
+        }
+        r.on_newest_sent(Sequence(102));
+        insert(&mut r, 103, LINK, Instant::ZERO).unwrap();
+        let (held, gap) = r.poll(Instant::ZERO).unwrap();
+        assert_eq!((number(&held), gap, r.held_bytes()), (103, true, 0));
+        r.on_newest_sent(Sequence(1_000_000));
+        insert(&mut r, 1_000_001, LINK, Instant::ZERO).unwrap();
+        assert_eq!(drain(&mut r, Instant::ZERO), [1_000_001]);
     }
 
     #[test]
