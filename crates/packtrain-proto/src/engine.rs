@@ -122,6 +122,8 @@ pub struct Engine {
     peers: PeerTable,
     stations: StationTable,
     stations_behind: StationsBehind,
+    /// Frames that wait may have to go another way than when they came.
+    stations_moved: bool,
     /// Frames for hosts without packtrain, and group frames.
     plain: FlowQueues,
     turns: Turns,
@@ -199,6 +201,7 @@ impl Engine {
                 limits.station_age_max,
                 config.seed,
             ),
+            stations_moved: false,
             plain: FlowQueues::new(limits.quantum),
             turns: Turns::new(TURN_BYTES),
             queued_frames: 0,
@@ -277,9 +280,8 @@ impl Engine {
 
     /// The link's local queue refused a frame that `poll_transmit` gave; it is lost, and counted.
     pub fn handle_transmit_refused(&mut self, link: LinkId, now: Instant) {
-        let _ = now;
         match self.link_mut(link) {
-            Some(link) => link.drops.count(DropReason::LinkRefused),
+            Some(link) => link.on_refused(now),
             None => self.counters.drops.count(DropReason::LinkRefused),
         }
     }

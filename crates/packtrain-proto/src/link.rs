@@ -5,7 +5,7 @@
 //! (a virtual wire, a link faster than the host) has no measured rate and a generous limit.
 
 use crate::config::{LinkId, LinkState};
-use crate::stats::{Drops, LinkSnapshot, Traffic};
+use crate::stats::{DropReason, Drops, LinkSnapshot, Traffic};
 use crate::time::{Duration, Instant};
 
 /// What may stand below while no rate is known, bytes.
@@ -14,6 +14,7 @@ const LIMIT_MAX: usize = 1 << 20;
 const QUEUE_TIME: Duration = Duration::from_millis(1);
 /// A rate is measured over at least this much busy time.
 const MEASURE: Duration = Duration::from_millis(2);
+const REFUSED_AGE_MAX: Duration = Duration::from_secs(10);
 const RATE_AGE_MAX: Duration = Duration::from_secs(10);
 /// The least MTU over which trains go: header, acknowledgements, and of the largest headers of
 /// an inner frame as much as must not be torn.
@@ -77,6 +78,8 @@ pub struct Link {
     pub id: LinkId,
     pub state: LinkState,
     drain: Drain,
+    /// A fill at which the local queue refused a frame, and when.
+    refused_at: Option<(usize, Instant)>,
     pub tx: Traffic,
     pub rx: Traffic,
     pub drops: Drops,
@@ -88,6 +91,7 @@ impl Link {
             id,
             state,
             drain: Drain::default(),
+            refused_at: None,
             tx: Traffic::default(),
             rx: Traffic::default(),
             drops: Drops::default(),
@@ -117,13 +121,24 @@ impl Link {
 
     pub fn queue_limit(&self) -> usize {
         let least = 3 * self.frame_max();
-        match self.drain.rate_bps {
+        let refused = self.refused_at.map_or(usize::MAX, |(fill, _)| fill / 2);
+        let wanted = match self.drain.rate_bps {
             Some((bps, _)) => {
                 let bytes = u128::from(bps / 8) * QUEUE_TIME.as_nanos() / 1_000_000_000;
                 (bytes as usize).clamp(least, LIMIT_MAX)
             }
             None => LIMIT_UNKNOWN.max(least),
-        }
+        };
+        wanted.min(refused.max(least))
+    }
+
+    /// The local queue is smaller than was thought: from now on, and until it may have changed,
+    /// less is put there.
+    pub fn on_refused(&mut self, now: Instant) {
+        self.drops.count(DropReason::LinkRefused);
+        let fill = self.drain.fill();
+        let known = self.refused_at.filter(|(_, at)| now.since(*at) < REFUSED_AGE_MAX);
+        self.refused_at = Some((known.map_or(fill, |(known, _)| known.min(fill)), now));
     }
 
     /// Seen draining lately, bit/s.
@@ -143,6 +158,9 @@ impl Link {
     }
 
     pub fn on_told(&mut self, queued: usize, now: Instant) {
+        self.refused_at = self
+            .refused_at
+            .filter(|(_, at)| now.since(*at) < REFUSED_AGE_MAX);
         self.drain.on_told(queued, 2 * self.frame_max(), now);
     }
 

@@ -38,21 +38,25 @@ impl StationTable {
         }
     }
 
-    pub fn learn(&mut self, address: MacAddr, place: Place, now: Instant) {
+    /// Says whether frames for it now go another way than before.
+    pub fn learn(&mut self, address: MacAddr, place: Place, now: Instant) -> bool {
         if address.is_group() || address.is_zero() {
-            return;
+            return false;
         }
         if let Some(station) = self.stations.get_mut(&address) {
             // What a peer says of itself holds against what is overheard: its group frames pass
             // by plainly, too.
             let overheard = matches!((station.place, place), (Place::Peer(_), Place::Plain(_)))
                 && now.since(station.last_heard) < self.age_max;
-            if !overheard {
-                *station = Station {
-                    place,
-                    last_heard: now,
-                };
+            if overheard {
+                return false;
             }
+            let moved = station.place != place;
+            *station = Station {
+                place,
+                last_heard: now,
+            };
+            moved
         } else if self.stations.len() < self.stations_max {
             self.stations.insert(
                 address,
@@ -61,6 +65,10 @@ impl StationTable {
                     last_heard: now,
                 },
             );
+            // Unknown ones are looked for plainly.
+            matches!(place, Place::Peer(_))
+        } else {
+            false
         }
     }
 

@@ -15,6 +15,10 @@ impl Engine {
     /// A frame that the host sent into `pt0`.
     pub fn handle_host_frame(&mut self, frame: Buffer, offload: Offload, now: Instant) {
         self.counters.host_rx.count(frame.len());
+        if std::mem::take(&mut self.stations_moved) {
+            // Before this one takes the new way, and overtakes those of its flow that wait.
+            self.redispatch_plain(now);
+        }
         let header = match self.check_host_frame(&frame, &offload) {
             Ok(header) => header,
             Err(reason) => return self.drop_frame(frame, reason),

@@ -292,6 +292,17 @@ impl Engine {
         if source == self.config.address {
             return self.drop_frame(frame, DropReason::OwnEcho);
         }
+        let own_link = self.link(link).map(|known| known.state.address);
+        if Some(destination) == own_link && destination != self.config.address {
+            // The link's own traffic, never `pt0`'s, even when that takes all that passes. Or a
+            // frame as it is, of a peer that we do not know (yet, or any more).
+            let reason = if source.is_local() {
+                DropReason::BadMark
+            } else {
+                DropReason::NotForUs
+            };
+            return self.drop_frame(frame, reason);
+        }
         let on_home_link = self.home_link().is_some_and(|home| home.id == link);
         let wanted = if destination.is_group() {
             on_home_link
@@ -308,7 +319,7 @@ impl Engine {
         let is_peers =
             self.peers.is_peer_address(source) || self.peers.owner_of_link(source).is_some();
         if !is_peers {
-            self.stations.learn(source, Place::Plain(link), now);
+            self.stations_moved |= self.stations.learn(source, Place::Plain(link), now);
         }
         self.counters.trains_rx.plain += 1;
         self.arrivals.push_back(Arrival::Frame {
@@ -472,7 +483,7 @@ impl Engine {
             return None;
         }
         if source != peer.address && inner.addresses.is_some() {
-            self.stations.learn(source, Place::Peer(peer.node_id), now);
+            self.stations_moved |= self.stations.learn(source, Place::Peer(peer.node_id), now);
         }
         let header = Header {
             destination,

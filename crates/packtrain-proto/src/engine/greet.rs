@@ -3,6 +3,7 @@
 use super::{Engine, Event, PeerDownReason};
 use crate::config::{LinkId, NodeId, mark_of};
 use crate::link::{Link, TRAIN_MTU_MIN};
+use crate::peer_table::Peer;
 use crate::station_table::Place;
 use crate::stats::DropReason;
 use crate::time::Instant;
@@ -67,6 +68,17 @@ impl Engine {
                 .and_then(|peer| peer.path(link.id))
                 .map_or(Sequence::ZERO, |path| path.flight.next_sequence().minus(1)),
         });
+        // Frames as they are have no sequence: what overtakes on the way could not be put right.
+        let reorders = |peer: &Peer| peer.resequencer.reordering_seen();
+        let any_reorders = match peer {
+            Some(peer) => reorders(peer),
+            None => self.peers.iter().any(|(_, peer)| reorders(peer)),
+        };
+        let capabilities = if any_reorders {
+            capability::GSO_FRAMES
+        } else {
+            capability::MARKED_FRAMES | capability::GSO_FRAMES
+        };
         let mut hello = Hello {
             answer,
             goodbye,
@@ -74,7 +86,7 @@ impl Engine {
             node_id: self.config.node_id,
             recipient: peer.map(|peer| peer.node_id),
             line_id: self.config.line_id,
-            capabilities: capability::MARKED_FRAMES | capability::GSO_FRAMES,
+            capabilities,
             address: self.config.address,
             mtu: self.config.mtu,
             lanes: 1,
@@ -147,7 +159,7 @@ impl Engine {
             self.events.push_back(Event::MarksChanged);
         }
         for station in &hello.stations {
-            self.stations.learn(*station, Place::Peer(node_id), now);
+            self.stations_moved |= self.stations.learn(*station, Place::Peer(node_id), now);
         }
         if (is_new || hello.answer || (!up && !names_us)) && self.greeter.may_answer(now) {
             self.send_hello(link, Some(slot), !up, false);
@@ -215,7 +227,7 @@ impl Engine {
 
     /// A node of the same `pt0` that has another id.
     fn former_life(&self, node_id: NodeId, address: MacAddr) -> Option<usize> {
-        let same = |(_, peer): &(usize, &crate::peer_table::Peer)| {
+        let same = |(_, peer): &(usize, &Peer)| {
             peer.address == address && peer.node_id != node_id
         };
         self.peers.iter().find(same).map(|(slot, _)| slot)

@@ -206,11 +206,13 @@ impl Resequencer {
 
     /// A train of the past: a duplicate of what went through, or one that was given up too early.
     fn refuse_old(&mut self, age: usize, now: Instant) -> Refused {
-        if self.history.get(age).copied().unwrap_or(true) {
-            return Refused::Duplicate;
+        match self.history.get_mut(age) {
+            Some(true) => return Refused::Duplicate,
+            // So old that nobody knows, and no straggler.
+            None => return Refused::Late,
+            Some(given_up) => *given_up = true,
         }
         // Given up too early: the next gap waits longer.
-        self.history[age] = true;
         self.stats.reordered += 1;
         self.last_straggler = now;
         let late = now.since(self.gap_given_up_at) + self.wait;

@@ -46,6 +46,11 @@ impl MacAddr {
         self.0[0] & 1 == 1
     }
 
+    /// Locally administered.
+    pub const fn is_local(self) -> bool {
+        self.0[0] & 2 == 2
+    }
+
     pub const fn is_zero(self) -> bool {
         matches!(self.0, [0, 0, 0, 0, 0, 0])
     }
