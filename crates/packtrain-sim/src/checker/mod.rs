@@ -157,6 +157,18 @@ impl Checkers {
             return Err(("well formed", format!("{:?}", frame.offload)));
         }
         let identity = identify(&frame.bytes, &self.flows);
+        let destination = frame.header().destination;
+        let is_promiscuous = self.stations[station.0].promiscuous;
+        if is_promiscuous
+            && self
+                .flows
+                .iter()
+                .all(|flow| flow.destination != destination)
+        {
+            // What passes between the links of others: a bridge is given that too, and knows
+            // nobody whom it is for.
+            return Ok(());
+        }
         if self.faults.alters {
             // Nothing is to be said against it; what came whole all the same is remembered, for
             // the probes when the network is well.
@@ -294,6 +306,13 @@ impl Checkers {
         }
         let others = self.stations.len() as u64 - 1;
         if let Err(text) = self.accounted.settle(missing, others, dropped) {
+            self.object("accounted", now, text);
+        }
+    }
+
+    /// At the end of a run without faults.
+    pub fn settle_faultless(&mut self, dropped: &accounted::EngineDrops, now: Instant) {
+        if let Err(text) = self.accounted.settle_faultless(dropped) {
             self.object("accounted", now, text);
         }
     }

@@ -351,6 +351,8 @@ impl Network {
     /// From now on the network only carries.
     pub fn heal(&mut self) {
         for segment in &mut self.segments {
+            // What a switch learned from altered frames would age out, in minutes.
+            segment.stations.clear();
             for wire in &mut segment.wires {
                 wire.heal();
                 wire.mend();

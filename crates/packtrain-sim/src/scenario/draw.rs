@@ -125,11 +125,20 @@ pub fn scale(rate_bps: u64, load: f64, effort: u32, random: &mut Random) -> Scal
         .magnitude(300_000, 1_500_000)
         .min(rate_bps / 8)
         .max(100_000);
-    let bytes = budget << (2 * effort);
+    let bytes = budget << effort;
     let nanos = bytes as f64 * 8e9 / (rate_bps as f64 * load);
     // Peers need a moment to find each other: shorter runs would never see a train.
-    let duration = Duration::from_nanos(nanos as u64)
-        .clamp(Duration::from_millis(600), Duration::from_secs(6 << effort));
+    let least = Duration::from_millis(600 << effort);
+    let most = Duration::from_secs(6 << effort);
+    let duration = Duration::from_nanos(nanos as u64).clamp(least, most);
+    // What hardly happens in a flood may happen in a stream, and the other way round: frames that
+    // are spread out do not wait for each other, and are not packed; but none overtakes another.
+    let spread_bps = (bytes as f64 * 8.0 / (duration.as_secs_f64() * load)) as u64;
+    let rate_bps = if effort % 2 == 1 {
+        spread_bps.clamp(1, rate_bps)
+    } else {
+        rate_bps
+    };
     Scale {
         rate_bps,
         duration,
