@@ -296,7 +296,7 @@ impl Engine {
         if Some(destination) == own_link && destination != self.config.address {
             // The link's own traffic, never `pt0`'s, even when that takes all that passes. Or a
             // frame as it is, of a peer that we do not know (yet, or any more).
-            let reason = if source.is_local() {
+            let reason = if source.is_local() && !source.is_group() {
                 DropReason::BadMark
             } else {
                 DropReason::NotForUs

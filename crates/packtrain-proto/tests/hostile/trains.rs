@@ -316,19 +316,23 @@ fn what_is_for_another_station_or_comes_from_ourselves_is_not_delivered() {
 }
 
 #[test]
-fn frames_with_a_mark_that_is_no_peers_are_not_for_us() {
+fn frames_to_the_link_with_a_mark_that_is_no_peers_are_counted_as_such() {
     let mut pair = Pair::new(true);
     let stranger = Forger::new(1);
     let mut frame = super::support::frame(0, 1000, 3);
     frame[..6].copy_from_slice(&super::support::link_address(1).0);
     let marks = [
-        packtrain_proto::config::mark_of(stranger.link).unwrap(),
-        MacAddr([0; 6]),
-        MacAddr::BROADCAST,
+        (
+            packtrain_proto::config::mark_of(stranger.link).unwrap(),
+            DropReason::BadMark,
+        ),
+        // What no mark can look like.
+        (MacAddr([0; 6]), DropReason::NotForUs),
+        (MacAddr::BROADCAST, DropReason::NotForUs),
     ];
-    for mark in marks {
+    for (mark, reason) in marks {
         frame[6..12].copy_from_slice(&mark.0);
-        counts(&mut pair, &[(DropReason::NotForUs, 1)], |pair| {
+        counts(&mut pair, &[(reason, 1)], |pair| {
             pair.inject(1, &frame, Offload::NONE);
         });
     }
