@@ -1,0 +1,95 @@
+//! The checkers, checked: each way in which the engine is made to seem broken must be noticed, by
+//! the checker whose business it is.
+
+use packtrain_sim::sabotage::Breakage;
+use packtrain_sim::scenario::{Order, Report, Sabotage, pair, three};
+use packtrain_sim::simulator::StationId;
+
+/// Seeds that a breakage may take to come to light.
+const SEEDS_MAX: u64 = 60;
+
+/// Who is to notice. More than one where a mistake breaks more than one promise, and which one is
+/// seen first is chance.
+fn watchers(breakage: Breakage) -> &'static [&'static str] {
+    match breakage {
+        Breakage::DuplicateDelivered | Breakage::DuplicateDeliveredLate => &["once"],
+        Breakage::BroadcastDeliveredTwice | Breakage::ReplayedAfterRestart => &["once"],
+        Breakage::FlowReordered => &["in order"],
+        Breakage::TrainLostSilently => &["accounted"],
+        Breakage::DeliveredToWrongHost => &["addressee"],
+        Breakage::TrainsToEverybody => &["addressee"],
+        Breakage::QueueUnbounded | Breakage::ReassemblyUnbounded => &["bounded"],
+        Breakage::TimeGoesBack => &["time moves on"],
+        Breakage::TransmitLeaks | Breakage::NeverWakes => &["progress"],
+        // A probe that is missing is noticed before the accounts are made up.
+        Breakage::DeliveryDroppedSilently | Breakage::DeliveryLeaks => &["accounted", "progress"],
+        Breakage::TrainTooLong => &["well formed"],
+        Breakage::SegmentLengthChanged => &["unchanged", "well formed"],
+        // A header that is hit may make it malformed, another's, or nobody's.
+        Breakage::ByteChanged
+        | Breakage::Truncated
+        | Breakage::EtherTypeChanged
+        | Breakage::HoleDelivered
+        | Breakage::SegmentsSwapped
+        | Breakage::FragmentsSwapped
+        | Breakage::AddressesSwapped
+        | Breakage::VlanTagChanged
+        | Breakage::Invented
+        | Breakage::ChecksumLeftUnfinished => &["unchanged", "well formed"],
+    }
+}
+
+fn run_of(breakage: Breakage) -> fn(Order) -> Report {
+    match breakage {
+        // Needs somebody without packtrain, or a third.
+        Breakage::TrainsToEverybody => three::run,
+        _ => pair::run,
+    }
+}
+
+/// The first seed in which it struck and was noticed, and by whom.
+fn notice(breakage: Breakage) -> (u64, &'static str) {
+    let run = run_of(breakage);
+    let mut strikes = 0;
+    for seed in 0..SEEDS_MAX {
+        for station in [StationId(0), StationId(1)] {
+            let sabotage = Some(Sabotage { station, breakage });
+            let report = run(Order {
+                sabotage,
+                ..Order::new(seed)
+            });
+            strikes += report.strikes;
+            if let Some(violation) = report.violation {
+                let by = violation.checker;
+                assert!(
+                    watchers(breakage).contains(&by),
+                    "{breakage:?} in seed {seed}: noticed by the wrong one, {violation}"
+                );
+                return (seed, by);
+            }
+        }
+    }
+    panic!("{breakage:?} struck {strikes} times in {SEEDS_MAX} seeds, and nobody noticed");
+}
+
+#[test]
+fn every_breakage_is_noticed_by_the_checker_whose_business_it_is() {
+    assert!(Breakage::ALL.len() >= 20);
+    let mut failures = Vec::new();
+    for &breakage in Breakage::ALL {
+        match std::panic::catch_unwind(|| notice(breakage)) {
+            Ok((seed, by)) => println!("{breakage:?}: seed {seed}, {by}"),
+            Err(_) => failures.push(breakage),
+        }
+    }
+    assert!(failures.is_empty(), "see above: {failures:?}");
+}
+
+#[test]
+fn without_a_breakage_the_same_seeds_pass() {
+    for seed in 0..SEEDS_MAX {
+        for run in [pair::run, three::run] {
+            assert_eq!(run(Order::new(seed)).violation, None, "seed {seed}");
+        }
+    }
+}
