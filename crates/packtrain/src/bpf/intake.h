@@ -8,9 +8,9 @@
 #define INTAKE_SHAPED		1
 #define INTAKE_OPEN		2	/* no longer shaped; leaves may still hold frames */
 
-/* Classes: 1:1 has the rate, 1:16 and on are its leaves. */
+/* Classes: 1:1 has the rate, 1:10 (hexadecimal) and on are its leaves. */
 #define INTAKE_MAJOR		1
 #define INTAKE_FIRST_LEAF	16
-#define INTAKE_LEAVES		32
+#define INTAKE_LEAVES		128
 
 #endif

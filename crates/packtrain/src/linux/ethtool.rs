@@ -17,6 +17,10 @@ struct Value {
 }
 
 /// Whether received segments are put together (generic receive offload).
+///
+/// Packet sockets see frames after it. On a veth, which has it off by default, it makes no
+/// difference while the other end sends GSO frames whole, and bulk TCP through a line two to
+/// three times as fast where they come as single segments (0.7 against 2.0 Gbit/s).
 pub fn gro(interface: &str) -> io::Result<bool> {
     Ok(ethtool(interface, ETHTOOL_GGRO, 0)? != 0)
 }

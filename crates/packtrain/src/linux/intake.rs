@@ -8,8 +8,8 @@
 //! ```text
 //! pt0 ── HTB 1: ─┬─ direct queue                  not shaped: as long as the line keeps up
 //!                └─ 1:1, the rate ─┬─ 1:16
-//!                                  ├─ …           32 leaves by flow hash, DRR between them
-//!                                  └─ 1:47
+//!                                  ├─ …           128 leaves by flow hash, DRR between them
+//!                                  └─ 1:8f
 //! ```
 //! A leaf's own small rate is lent by nobody, and HTB serves it first: a flow that sends a little
 //! (a ping, a name lookup) does not wait behind those that fill the line.
@@ -40,7 +40,7 @@ const SHAPED: u32 = 1;
 const OPEN: u32 = 2;
 const MAJOR: u32 = 1;
 const FIRST_LEAF: u32 = 16;
-const LEAVES: u32 = 32;
+const LEAVES: u32 = 128;
 
 const QDISC: u32 = MAJOR << 16;
 const RATE_CLASS: u32 = QDISC | 1;
@@ -49,7 +49,7 @@ const RATE_CLASS: u32 = QDISC | 1;
 const OPEN_RATE_BPS: u64 = 1_000_000_000_000;
 /// Below, a few busy leaves' own rates are more than the whole.
 pub const RATE_BPS_MIN: u64 = 64_000;
-/// 10 pings a second and what they come with.
+/// Ten pings a second. All leaves together 2 Mbit/s, if 128 flows ask for it at once.
 const LEAF_RATE_BPS: u64 = 16_000;
 /// Two full-size frames at that rate.
 const LEAF_BURST_NS: u64 = 3028 * 8 * 1_000_000_000 / LEAF_RATE_BPS;
