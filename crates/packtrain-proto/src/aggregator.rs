@@ -86,9 +86,14 @@ impl Aggregator {
                     queues.pass(flow);
                     continue;
                 }
-                Put::Piece { bytes, last } => {
+                Put::Piece {
+                    overhead,
+                    payload,
+                    last,
+                } => {
                     filled.pieces += 1;
-                    (bytes, last)
+                    queues.take_piece(flow, payload);
+                    (overhead + payload, last)
                 }
                 Put::NoRoom => {
                     filled.flush = FlushReason::Full;
@@ -155,10 +160,10 @@ impl Aggregator {
         let id = self.next_piece_id;
         self.next_piece_id = id.wrapping_add(1);
         writer.put_first(&header, id, payload.len() as u16, &payload[..bytes]);
-        head.sent = bytes;
         head.piece_id = id;
         Put::Piece {
-            bytes: overhead + bytes,
+            overhead,
+            payload: bytes,
             last: false,
         }
     }
@@ -167,7 +172,8 @@ impl Aggregator {
 enum Put {
     Whole(usize),
     Piece {
-        bytes: usize,
+        overhead: usize,
+        payload: usize,
         last: bool,
     },
     NoRoom,
@@ -175,7 +181,7 @@ enum Put {
     NotYet,
 }
 
-fn put_next(head: &mut QueuedFrame, writer: &mut TrainWriter<'_>, room: usize) -> Put {
+fn put_next(head: &QueuedFrame, writer: &mut TrainWriter<'_>, room: usize) -> Put {
     const OVERHEAD: usize = train::SUBFRAME_HEADER_LEN + train::PIECE_LEN;
     let rest = &head.buffer[ethernet::HEADER_LEN + head.sent..];
     let bytes = rest.len().min(room.saturating_sub(OVERHEAD));
@@ -183,11 +189,10 @@ fn put_next(head: &mut QueuedFrame, writer: &mut TrainWriter<'_>, room: usize) -
         return Put::NoRoom;
     }
     writer.put_next(head.piece_id, head.sent as u16, &rest[..bytes]);
-    let last = bytes == rest.len();
-    head.sent += bytes;
     Put::Piece {
-        bytes: OVERHEAD + bytes,
-        last,
+        overhead: OVERHEAD,
+        payload: bytes,
+        last: bytes == rest.len(),
     }
 }
 

@@ -129,6 +129,8 @@ pub struct Engine {
     turns: Turns,
     queued_frames: usize,
     queued_bytes: usize,
+    /// Host bytes that the links have taken, ever.
+    taken_bytes: u64,
     greeter: Greeter,
     intake: Intake,
     /// Peers that are owed an acknowledgement.
@@ -206,6 +208,7 @@ impl Engine {
             turns: Turns::new(TURN_BYTES),
             queued_frames: 0,
             queued_bytes: 0,
+            taken_bytes: 0,
             greeter: Greeter::new(config.seed, limits, now),
             intake: Intake::new(now),
             ack_slots: Vec::new(),

@@ -5,40 +5,57 @@
 //! to the rate given here: then the queue stands where sockets are charged for it, as
 //! on a NIC, and only as much stands in the engine as it needs to pack (the target below).
 //!
-//! A proportional controller on the waiting time in the engine, with a slow integral
-//! for what proportion cannot know: how many wire bytes a host byte becomes.
+//! The line's speed is what it takes while something waits for it all the time, in host bytes: no
+//! matter what packing makes of them, and how many links there are. The rate is that
+//! speed, a fifth more while nothing waits and a fifth less for each target that waits too much. A
+//! rate that is used up though nothing waits is too low, and grows: so a speed measured too low mends itself.
 
 use crate::time::{Duration, Instant};
 
 const STEP: Duration = Duration::from_millis(10);
-/// The wait in the engine that is aimed at.
+/// Of a longer step nothing is learned: nobody looked in between.
+const STEP_MAX: Duration = Duration::from_millis(50);
+/// The wait in the engine that is aimed at, in time and at least in bytes: two GSO frames of the
+/// smallest kind that TCP makes.
 const TARGET: Duration = Duration::from_millis(2);
-/// A wait that calls for shaping, when it lasts for [`ENGAGE_AFTER`].
-const ENGAGE: Duration = Duration::from_millis(4);
+const TARGET_BYTES_MIN: f64 = 6000.0;
+/// A wait of so many targets calls for shaping, when it lasts for [`ENGAGE_AFTER`].
+const ENGAGE_TARGETS: f64 = 2.0;
 const ENGAGE_AFTER: Duration = Duration::from_millis(20);
 /// Without a wait for so long, shaping ends.
 const RELEASE_AFTER: Duration = Duration::from_secs(2);
 const PROPORTION: f64 = 0.2;
-const INTEGRAL: f64 = 0.01;
+/// However much waits, a fifth of the line's speed is let in.
+const ERROR_MIN: f64 = -4.0;
+/// How much of the rate must be used for it to be the limit, and what it then grows by in a step.
+const USED: f64 = 0.75;
+const GROWTH: f64 = 1.05;
 
 #[derive(Debug)]
 pub struct Intake {
     next_step: Instant,
-    /// Since when the wait is above [`ENGAGE`].
+    stepped_at: Instant,
+    taken_before: u64,
+    waited_before: bool,
+    /// What the line takes, host bits a second.
+    speed_bps: Option<f64>,
+    /// Since when too much waits.
     long_since: Option<Instant>,
     waited_at: Instant,
     rate_bps: Option<u64>,
-    gain: f64,
 }
 
 impl Intake {
     pub fn new(now: Instant) -> Intake {
         Intake {
             next_step: now,
+            stepped_at: now,
+            taken_before: 0,
+            waited_before: false,
+            speed_bps: None,
             long_since: None,
             waited_at: now,
             rate_bps: None,
-            gain: 1.0,
         }
     }
 
@@ -47,38 +64,63 @@ impl Intake {
         (waiting_bytes > 0 || self.rate_bps.is_some()).then_some(self.next_step)
     }
 
-    /// One step of control: `waiting_bytes` in the engine over links that drain at `drain_bps`
-    /// together. Returns the new rate when it has changed.
+    /// One step of control, when it is time for one: `waiting_bytes` in the engine, and
+    /// `taken_bytes` that the links have taken out of it, ever. Returns the new rate when it has
+    /// changed.
     pub fn step(
         &mut self,
         waiting_bytes: usize,
-        drain_bps: Option<u64>,
+        taken_bytes: u64,
         now: Instant,
     ) -> Option<Option<u64>> {
         if now < self.next_step {
             return None;
         }
-        self.next_step = now + STEP;
-        let before = self.rate_bps;
-        self.rate_bps = self.decide(waiting_bytes, drain_bps, now);
-        let moved = match (before, self.rate_bps) {
+        self.measure(waiting_bytes, taken_bytes, now);
+        let rate_bps = self.decide(waiting_bytes, now);
+        let moved = match (self.rate_bps, rate_bps) {
             (Some(a), Some(b)) => a.abs_diff(b) > a / 100,
             (a, b) => a != b,
         };
-        if !moved {
-            self.rate_bps = before;
+        if moved {
+            self.rate_bps = rate_bps;
         }
-        moved.then_some(self.rate_bps)
+        moved.then_some(rate_bps)
     }
 
-    fn decide(&mut self, waiting: usize, drain_bps: Option<u64>, now: Instant) -> Option<u64> {
-        let drain = drain_bps.filter(|&bps| bps > 0)?;
-        let wait = Duration::from_nanos((waiting as u64).saturating_mul(8_000_000_000) / drain);
+    fn measure(&mut self, waiting: usize, taken: u64, now: Instant) {
+        let interval = now.since(self.stepped_at);
+        let bytes = taken - self.taken_before;
+        let stood = self.waited_before && waiting > 0;
+        self.next_step = now + STEP;
+        self.stepped_at = now;
+        self.taken_before = taken;
+        self.waited_before = waiting > 0;
         if waiting > 0 {
             self.waited_at = now;
         }
+        if interval.is_zero() || interval > STEP_MAX {
+            return;
+        }
+        let sample = bytes as f64 * 8.0 / interval.as_secs_f64();
+        if stood {
+            self.speed_bps = Some(
+                self.speed_bps
+                    .map_or(sample, |bps| bps * 0.75 + sample * 0.25),
+            );
+        } else if let (Some(bps), Some(rate)) = (&mut self.speed_bps, self.rate_bps)
+            && sample > rate as f64 * USED
+        {
+            *bps *= GROWTH;
+        }
+    }
+
+    fn decide(&mut self, waiting: usize, now: Instant) -> Option<u64> {
+        let speed = self.speed_bps.filter(|&bps| bps > 0.0)?;
+        let target = (speed / 8.0 * TARGET.as_secs_f64()).max(TARGET_BYTES_MIN);
+        let targets = waiting as f64 / target;
         if self.rate_bps.is_none() {
-            if wait < ENGAGE {
+            if targets < ENGAGE_TARGETS {
                 self.long_since = None;
                 return None;
             }
@@ -86,14 +128,13 @@ impl Intake {
             if now.since(since) < ENGAGE_AFTER {
                 return None;
             }
-            self.gain = 1.0;
         } else if now.since(self.waited_at) > RELEASE_AFTER {
             self.long_since = None;
+            self.speed_bps = None;
             return None;
         }
-        let error = (1.0 - wait.as_secs_f64() / TARGET.as_secs_f64()).max(-1.0);
-        self.gain = (self.gain + INTEGRAL * error).clamp(0.5, 2.0);
-        Some((drain as f64 * (self.gain + PROPORTION * error)) as u64)
+        let error = (1.0 - targets).max(ERROR_MIN);
+        Some((speed * (1.0 + PROPORTION * error)) as u64)
     }
 }
 
@@ -101,47 +142,70 @@ impl Intake {
 mod tests {
     use super::*;
 
-    /// A greedy host over a line of `drain_bps`, each host byte becoming `cost` on the wire.
-    /// Returns the wait in the engine over the last second: mean and maximum.
-    fn run(drain_bps: u64, cost: f64) -> (f64, f64) {
+    /// A host that offers `offered_bps` in frames of `frame` bytes to a line whose speed is
+    /// `line_bps` at each millisecond. Returns the wait in the engine in milliseconds, mean and
+    /// maximum, and the share of the line that was used, over the last two seconds of five.
+    fn run(offered_bps: f64, frame: f64, line_bps: impl Fn(u64) -> f64) -> (f64, f64, f64) {
         let mut intake = Intake::new(Instant::ZERO);
         let mut rate = None;
-        let mut waiting = 0.0f64;
-        let (mut sum, mut max, mut n) = (0.0, 0.0f64, 0.0);
-        for ms in 0..4000u64 {
+        let (mut waiting, mut credit, mut taken) = (0.0f64, 0.0f64, 0.0f64);
+        let (mut sum, mut max, mut used, mut could) = (0.0, 0.0f64, 0.0, 0.0);
+        for ms in 0..5000u64 {
             let now = Instant::ZERO + Duration::from_millis(ms);
-            let taken = rate.unwrap_or(10 * drain_bps) as f64 / 8000.0;
-            waiting = (waiting + taken * cost - drain_bps as f64 / 8000.0).max(0.0);
-            if let Some(changed) = intake.step((waiting / cost) as usize, Some(drain_bps), now) {
+            credit += rate.map_or(offered_bps, |r: u64| offered_bps.min(r as f64)) / 8000.0;
+            while credit >= frame {
+                credit -= frame;
+                waiting += frame;
+            }
+            let line = line_bps(ms) / 8000.0;
+            let goes = waiting.min(line);
+            waiting -= goes;
+            taken += goes;
+            if let Some(changed) = intake.step(waiting as usize, taken as u64, now) {
                 rate = changed;
             }
             if ms >= 3000 {
-                let wait_ms = waiting * 8000.0 / drain_bps as f64;
+                let wait_ms = waiting / line;
                 sum += wait_ms;
                 max = max.max(wait_ms);
-                n += 1.0;
+                used += goes;
+                could += line;
             }
         }
-        (sum / n, max)
+        (sum / 2000.0, max, used / could)
     }
 
     #[test]
-    fn a_greedy_host_is_held_at_a_wait_of_two_milliseconds() {
-        for (drain, cost) in [(1_000_000, 1.0), (100_000_000, 0.85), (1_000_000_000, 1.05)] {
-            let (mean, max) = run(drain, cost);
-            assert!(
-                (0.5..4.0).contains(&mean) && max < 8.0,
-                "{drain} {cost}: {mean} {max}"
-            );
+    fn a_greedy_host_is_held_at_a_short_wait_and_fills_the_line() {
+        for (line, frame) in [
+            (10_000_000.0, 3000.0),
+            (100_000_000.0, 16_000.0),
+            (1_000_000_000.0, 64_000.0),
+        ] {
+            let (mean, max, used) = run(10.0 * line, frame, |_| line);
+            assert!(mean < 6.0 && max < 12.0, "{line}: {mean} {max}");
+            assert!(used > 0.97, "{line}: {used}");
         }
+    }
+
+    #[test]
+    fn a_line_that_becomes_faster_is_filled_again() {
+        let (_, _, used) = run(1e9, 16_000.0, |ms| if ms < 1000 { 1e7 } else { 4e8 });
+        assert!(used > 0.95, "{used}");
+    }
+
+    #[test]
+    fn a_line_that_becomes_slower_has_a_short_wait_again() {
+        let (mean, _, used) = run(1e9, 3000.0, |ms| if ms < 1000 { 1e8 } else { 1e7 });
+        assert!(mean < 8.0 && used > 0.97, "{mean} {used}");
     }
 
     #[test]
     fn a_host_slower_than_the_line_is_left_alone() {
         let mut intake = Intake::new(Instant::ZERO);
-        for ms in 0..1000 {
+        for ms in 0..1000u64 {
             let now = Instant::ZERO + Duration::from_millis(ms);
-            assert_eq!(intake.step(1500, Some(100_000_000), now), None);
+            assert_eq!(intake.step(1500, ms * 6000, now), None);
         }
     }
 
@@ -149,10 +213,14 @@ mod tests {
     fn shaping_ends_when_nothing_waits_any_more() {
         let mut intake = Intake::new(Instant::ZERO);
         let mut rate = None;
-        for ms in 0..5000 {
+        for ms in 0..5000u64 {
             let now = Instant::ZERO + Duration::from_millis(ms);
-            let waiting = if ms < 1000 { 100_000 } else { 0 };
-            rate = intake.step(waiting, Some(100_000_000), now).unwrap_or(rate);
+            let (waiting, taken) = if ms < 1000 {
+                (100_000, ms * 12_500)
+            } else {
+                (0, 12_500_000)
+            };
+            rate = intake.step(waiting, taken, now).unwrap_or(rate);
             if ms == 500 {
                 assert!(rate.is_some());
             }

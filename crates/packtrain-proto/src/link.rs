@@ -137,7 +137,9 @@ impl Link {
     pub fn on_refused(&mut self, now: Instant) {
         self.drops.count(DropReason::LinkRefused);
         let fill = self.drain.fill();
-        let known = self.refused_at.filter(|(_, at)| now.since(*at) < REFUSED_AGE_MAX);
+        let known = self
+            .refused_at
+            .filter(|(_, at)| now.since(*at) < REFUSED_AGE_MAX);
         self.refused_at = Some((known.map_or(fill, |(known, _)| known.min(fill)), now));
     }
 

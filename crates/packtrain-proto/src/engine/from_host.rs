@@ -174,7 +174,7 @@ impl Engine {
             self.turns
                 .leave(slot.map_or(Destination::Plain, Destination::Peer));
         }
-        self.on_unqueued(1, frame.buffer.len());
+        self.on_unqueued(1, frame.waiting());
         self.drop_frame(frame.buffer, DropReason::QueueFull);
         true
     }
@@ -190,7 +190,7 @@ impl Engine {
         self.turns.leave(Destination::Plain);
         let frames: Vec<QueuedFrame> = self.plain.drain().collect();
         for frame in frames {
-            self.on_unqueued(1, frame.buffer.len());
+            self.on_unqueued(1, frame.waiting());
             self.dispatch(frame, now);
         }
     }
@@ -213,7 +213,7 @@ impl Engine {
         self.events.push_back(super::Event::MarksChanged);
         let frames: Vec<QueuedFrame> = peer.queues.drain().collect();
         for frame in frames {
-            self.on_unqueued(1, frame.buffer.len());
+            self.on_unqueued(1, frame.waiting());
             // Half of it may have been delivered as segments: the rest cannot go another way.
             if frame.sent > 0 {
                 self.drop_frame(frame.buffer, DropReason::PeerGone);

@@ -227,9 +227,7 @@ impl Engine {
 
     /// A node of the same `pt0` that has another id.
     fn former_life(&self, node_id: NodeId, address: MacAddr) -> Option<usize> {
-        let same = |(_, peer): &(usize, &Peer)| {
-            peer.address == address && peer.node_id != node_id
-        };
+        let same = |(_, peer): &(usize, &Peer)| peer.address == address && peer.node_id != node_id;
         self.peers.iter().find(same).map(|(slot, _)| slot)
     }
 }

@@ -83,18 +83,7 @@ impl Engine {
     }
 
     fn step_intake(&mut self, now: Instant) {
-        let rates = self.links.iter().filter(|l| l.state.carrier).map(|link| {
-            let acked = || {
-                let rates = self
-                    .peers
-                    .iter()
-                    .filter_map(|(_, p)| p.path(link.id)?.flight.rate_bps());
-                rates.map(|(bps, _)| bps).max()
-            };
-            link.drain_rate_bps(now).or_else(acked)
-        });
-        let drain_bps = rates.flatten().reduce(|a, b| a + b);
-        if let Some(rate_bps) = self.intake.step(self.queued_bytes, drain_bps, now) {
+        if let Some(rate_bps) = self.intake.step(self.queued_bytes, self.taken_bytes, now) {
             self.events.push_back(Event::IntakeRate { rate_bps });
         }
     }

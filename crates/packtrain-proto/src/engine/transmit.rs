@@ -150,10 +150,9 @@ impl Engine {
             self.plain.charge(flow, frame.buffer.len());
             frame
         });
-        self.on_unqueued(
-            before.0 - self.plain.frames(),
-            before.1 - self.plain.bytes(),
-        );
+        let after = (self.plain.frames(), self.plain.bytes());
+        self.on_unqueued(before.0 - after.0, before.1 - after.1);
+        self.taken_bytes += (before.1 - after.1) as u64;
         let frame = frame?;
         if largest_on_wire(&frame) > mtu {
             // The home link has changed since it was queued.
@@ -215,6 +214,7 @@ impl Engine {
         let link = link.id;
         let after = (peer.queues.frames(), peer.queues.bytes());
         self.on_unqueued(before.0 - after.0, before.1 - after.1);
+        self.taken_bytes += (before.1 - after.1) as u64;
         let (buffer, offload) = outgoing?;
         self.outgoing = Some(buffer);
         Some(Outgoing { link, offload })

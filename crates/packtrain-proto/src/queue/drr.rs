@@ -36,6 +36,11 @@ impl QueuedFrame {
     pub fn payload(&self) -> &[u8] {
         &self.buffer[ethernet::HEADER_LEN..]
     }
+
+    /// Bytes of it that still wait.
+    pub fn waiting(&self) -> usize {
+        self.buffer.len() - self.sent
+    }
 }
 
 /// A flow that [`FlowQueues::select`] chose, valid until the next change of the queues.
@@ -171,7 +176,7 @@ impl FlowQueues {
                 continue;
             };
             let sojourn = now.since(head.enqueued);
-            let left = flow.bytes - head.buffer.len();
+            let left = flow.bytes - head.waiting();
             if head.sent == 0 && flow.codel.should_drop(sojourn, left, mtu, now, params) {
                 dropped(self.pop(FlowId(id)));
                 continue;
@@ -225,10 +230,19 @@ impl FlowQueues {
     pub fn pop(&mut self, flow: FlowId) -> QueuedFrame {
         let flow = &mut self.flows[usize::from(flow.0)];
         let frame = flow.frames.pop_front().expect("a selected flow has a head");
-        flow.bytes -= frame.buffer.len();
-        self.bytes -= frame.buffer.len();
+        flow.bytes -= frame.waiting();
+        self.bytes -= frame.waiting();
         self.frames -= 1;
         frame
+    }
+
+    /// A piece of the head left: `payload_len` bytes of it wait no more.
+    pub fn take_piece(&mut self, flow: FlowId, payload_len: usize) {
+        let flow = &mut self.flows[usize::from(flow.0)];
+        let head = flow.frames.front_mut().expect("a selected flow has a head");
+        head.sent += payload_len;
+        flow.bytes -= payload_len;
+        self.bytes -= payload_len;
     }
 
     /// The flow that holds the most bytes, of those with a frame of which no piece has left.
@@ -363,13 +377,13 @@ mod tests {
         let flow = queues
             .select(Instant::ZERO, &PARAMS, 1514, &mut |_| {})
             .unwrap();
-        queues.head(flow).sent = 100;
+        queues.take_piece(flow, 100);
         assert_eq!(
             *queues.pop_from_fattest().unwrap().buffer.last().unwrap(),
             2
         );
         assert!(queues.pop_from_fattest().is_none());
-        assert_eq!((queues.frames(), queues.bytes()), (1, 60_000));
+        assert_eq!((queues.frames(), queues.bytes()), (1, 59_900));
     }
 
     proptest! {
