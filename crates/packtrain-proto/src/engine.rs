@@ -276,8 +276,9 @@ impl Engine {
 
     /// How many bytes of ours stand in the link's local queue now.
     pub fn handle_link_queue(&mut self, link: LinkId, queued_bytes: usize, now: Instant) {
+        let more_waits = self.queued_frames > 0;
         if let Some(link) = self.link_mut(link) {
-            link.on_told(queued_bytes, now);
+            link.on_told(queued_bytes, more_waits, now);
         }
     }
 

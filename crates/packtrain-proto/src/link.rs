@@ -1,8 +1,11 @@
 //! A member link: its state, what stands in its local queue, and how fast that drains.
 //!
 //! The local queue is kept shallow, so that the queue stands in the engine where frames can meet
-//! and take turns: a millisecond at the measured rate. A queue that is never seen standing
-//! (a virtual wire, a link faster than the host) has no measured rate and a generous limit.
+//! and take turns: a millisecond at the measured rate. On a busy host that is too little to keep
+//! the link from running dry until we are called again; then it becomes more, and less again when
+//! it was enough for a while (as the kernel's byte queue limits do, `lib/dynamic_queue_limits.c`).
+//! A queue that is never seen standing (a virtual wire, a link faster than the host) has no
+//! measured rate and a generous limit.
 
 use crate::config::{LinkId, LinkState};
 use crate::stats::{DropReason, Drops, LinkSnapshot, Traffic};
@@ -11,7 +14,10 @@ use crate::time::{Duration, Instant};
 /// What may stand below while no rate is known, bytes.
 const LIMIT_UNKNOWN: usize = 256 * 1024;
 const LIMIT_MAX: usize = 1 << 20;
-const QUEUE_TIME: Duration = Duration::from_millis(1);
+const QUEUE_TIME_MIN: Duration = Duration::from_millis(1);
+const QUEUE_TIME_MAX: Duration = Duration::from_millis(8);
+/// The queue time grows by half, and shrinks by a tenth when it was enough for so long.
+const ENOUGH_FOR: Duration = Duration::from_millis(500);
 /// A rate is measured over at least this much busy time.
 const MEASURE: Duration = Duration::from_millis(2);
 const REFUSED_AGE_MAX: Duration = Duration::from_secs(10);
@@ -80,6 +86,10 @@ pub struct Link {
     drain: Drain,
     /// A fill at which the local queue refused a frame, and when.
     refused_at: Option<(usize, Instant)>,
+    /// What the local queue may hold, in time at the measured rate.
+    queue_time: Duration,
+    /// When that last changed.
+    queue_time_at: Instant,
     pub tx: Traffic,
     pub rx: Traffic,
     pub drops: Drops,
@@ -92,6 +102,8 @@ impl Link {
             state,
             drain: Drain::default(),
             refused_at: None,
+            queue_time: QUEUE_TIME_MIN,
+            queue_time_at: Instant::ZERO,
             tx: Traffic::default(),
             rx: Traffic::default(),
             drops: Drops::default(),
@@ -123,10 +135,7 @@ impl Link {
         let least = 3 * self.frame_max();
         let refused = self.refused_at.map_or(usize::MAX, |(fill, _)| fill / 2);
         let wanted = match self.drain.rate_bps {
-            Some((bps, _)) => {
-                let bytes = u128::from(bps / 8) * QUEUE_TIME.as_nanos() / 1_000_000_000;
-                (bytes as usize).clamp(least, LIMIT_MAX)
-            }
+            Some((bps, _)) => bytes_in(self.queue_time, bps).clamp(least, LIMIT_MAX),
             None => LIMIT_UNKNOWN.max(least),
         };
         wanted.min(refused.max(least))
@@ -151,7 +160,8 @@ impl Link {
 
     /// Whether a frame of `bytes` would block the link for longer than the queue may stand.
     pub fn is_long(&self, bytes: usize) -> bool {
-        self.drain.rate_bps.is_some() && bytes > self.queue_limit()
+        let rate = self.drain.rate_bps;
+        rate.is_some_and(|(bps, _)| bytes > bytes_in(QUEUE_TIME_MIN, bps).max(3 * self.frame_max()))
     }
 
     pub fn on_given(&mut self, bytes: usize) {
@@ -159,7 +169,15 @@ impl Link {
         self.tx.count(bytes);
     }
 
-    pub fn on_told(&mut self, queued: usize, now: Instant) {
+    /// `more_waits`: frames in the engine, that could have been given.
+    pub fn on_told(&mut self, queued: usize, more_waits: bool, now: Instant) {
+        if queued == 0 && more_waits && self.drain.fill() > 0 {
+            self.queue_time = (self.queue_time * 3 / 2).min(QUEUE_TIME_MAX);
+            self.queue_time_at = now;
+        } else if now.since(self.queue_time_at) > ENOUGH_FOR {
+            self.queue_time = (self.queue_time * 9 / 10).max(QUEUE_TIME_MIN);
+            self.queue_time_at = now;
+        }
         self.refused_at = self
             .refused_at
             .filter(|(_, at)| now.since(*at) < REFUSED_AGE_MAX);
@@ -188,6 +206,10 @@ impl Link {
             drops: self.drops.clone(),
         }
     }
+}
+
+fn bytes_in(time: Duration, bps: u64) -> usize {
+    (u128::from(bps / 8) * time.as_nanos() / 1_000_000_000) as usize
 }
 
 #[cfg(test)]
@@ -219,7 +241,7 @@ mod tests {
             }
             now += Duration::from_micros(200);
             queued = queued.saturating_sub(2500);
-            link.on_told(queued, now);
+            link.on_told(queued, false, now);
         }
         let bps = link.drain_rate_bps(now).unwrap();
         assert!((99_000_000..101_000_000).contains(&bps), "{bps}");
@@ -236,10 +258,31 @@ mod tests {
         let mut link = link();
         for i in 0..100 {
             link.on_given(60_000);
-            link.on_told(0, Instant::ZERO + Duration::from_micros(i));
+            link.on_told(0, false, Instant::ZERO + Duration::from_micros(i));
         }
         assert_eq!(link.drain_rate_bps(Instant::ZERO), None);
         assert!(!link.is_long(64_000));
+    }
+
+    #[test]
+    fn a_queue_that_ran_dry_though_more_waited_may_be_deeper_for_a_while() {
+        let mut link = link();
+        link.drain.rate_bps = Some((100_000_000, Instant::ZERO));
+        let limit = link.queue_limit();
+        let mut now = Instant::ZERO;
+        for _ in 0..10 {
+            link.on_given(limit);
+            now += Duration::from_millis(3);
+            link.on_told(0, true, now);
+        }
+        assert_eq!(link.queue_limit(), 8 * limit);
+        assert!(link.is_long(2 * limit), "a frame is not shorter for that");
+        for _ in 0..30 {
+            link.on_given(limit);
+            now += Duration::from_millis(501);
+            link.on_told(100, true, now);
+        }
+        assert_eq!(link.queue_time, QUEUE_TIME_MIN);
     }
 
     #[test]
@@ -250,9 +293,9 @@ mod tests {
             link.on_given(100);
             for _ in 0..3 {
                 now += Duration::from_micros(20);
-                link.on_told(100, now);
+                link.on_told(100, false, now);
             }
-            link.on_told(0, now);
+            link.on_told(0, false, now);
         }
         assert_eq!(link.drain_rate_bps(now), None);
         assert_eq!(link.queue_limit(), LIMIT_UNKNOWN);
