@@ -21,6 +21,7 @@ use crate::cli::error::CliError;
 use crate::clock::Clock;
 use crate::control::ControlServer;
 use crate::daemon::Line;
+use crate::linux::intake::Intake;
 use crate::linux::netlink::{Link, Monitor, NetEvent};
 
 /// The line's descriptors beside its own.
@@ -35,18 +36,36 @@ pub struct RunningLine {
     line: Line,
     members: Vec<Member>,
     site: Site,
+    /// `None` where the kernel has not what it takes.
+    intake: Option<Intake>,
     host: Host,
     monitor: Monitor,
     signals: Signals,
     control: ControlServer,
+    at_clean_end: Option<LastAct>,
+}
+
+struct LastAct(Box<dyn FnOnce()>);
+
+impl std::fmt::Debug for LastAct {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("LastAct")
+    }
 }
 
 impl RunningLine {
+    /// What is left to do when the line has ended as it was asked to, before its name is free.
+    pub fn at_clean_end(mut self, last: impl FnOnce() + 'static) -> RunningLine {
+        self.at_clean_end = Some(LastAct(Box::new(last)));
+        self
+    }
+
     /// Moves frames until somebody ends it, and undoes everything.
     pub fn run(mut self) -> Result<(), CliError> {
         let result = self.turns();
         if let Err(error) = &result {
             tracing::error!("{error}");
+            self.at_clean_end = None;
         }
         self.stop();
         result
@@ -59,6 +78,7 @@ impl RunningLine {
             members,
             site,
             control,
+            at_clean_end,
             ..
         } = self;
         line.leave();
@@ -68,6 +88,9 @@ impl RunningLine {
         drop(members);
         tracing::info!("{} ends", site.settings.name);
         site.restore_all();
+        if let Some(LastAct(last)) = at_clean_end {
+            last();
+        }
         drop(control);
     }
 
@@ -110,7 +133,13 @@ impl RunningLine {
                         member.set_marks(&marks);
                     }
                 }
-                Event::IntakeRate { .. } => {}
+                Event::IntakeRate { rate_bps } => {
+                    if let Some(intake) = &mut self.intake
+                        && let Err(error) = intake.set_rate(rate_bps)
+                    {
+                        tracing::warn!("{error}");
+                    }
+                }
             }
         }
     }

@@ -15,7 +15,30 @@ pub use build::{LineFacts, LinkFacts};
 /// The document's own version: goes up when a field is renamed, removed or changes its meaning.
 pub const SCHEMA: u32 = 1;
 
-/// Counts by reason, as in `DropReason::as_str`.
+/// Why frames went no further outside of the engine, which has reasons of its own
+/// (`DropReason`): before `pt0`, and at a link's socket.
+pub mod drop_reason {
+    /// The queue before `pt0` was full.
+    pub const INTAKE_FULL: &str = "intake_full";
+    /// The host's frame has offload metadata that is not understood, or no whole header.
+    pub const HOST_UNREPRESENTABLE: &str = "host_unrepresentable";
+    /// The kernel dropped it because the line did not read in time.
+    pub const SOCKET_OVERRUN: &str = "socket_overrun";
+    /// Larger than any frame may be.
+    pub const SOCKET_TRUNCATED: &str = "socket_truncated";
+    /// As the host's, from a link.
+    pub const SOCKET_UNREPRESENTABLE: &str = "socket_unrepresentable";
+
+    pub const ALL: [&str; 5] = [
+        INTAKE_FULL,
+        HOST_UNREPRESENTABLE,
+        SOCKET_OVERRUN,
+        SOCKET_TRUNCATED,
+        SOCKET_UNREPRESENTABLE,
+    ];
+}
+
+/// Counts by reason: `DropReason::as_str`, and those of [`drop_reason`].
 pub type Counts = BTreeMap<String, u64>;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,6 +64,8 @@ pub struct StatusDocument {
     pub peers: Vec<Peer>,
     pub hosts: Vec<PlainHost>,
     pub trains: Trains,
+    /// Null where the kernel gives no means of holding the host back.
+    pub intake: Option<Intake>,
     pub queue: Queue,
     pub resequencer: Resequencer,
     pub reassembly: Reassembly,
@@ -159,6 +184,15 @@ pub struct TrainCounts {
     pub markers: u64,
     pub marked: u64,
     pub plain: u64,
+}
+
+/// Where the host is held back, before its frames reach the line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Intake {
+    /// Null: frames are taken as they come.
+    pub rate_bps: Option<u64>,
+    pub waiting_frames: u64,
+    pub waiting_bytes: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

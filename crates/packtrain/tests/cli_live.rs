@@ -596,4 +596,23 @@ fn what_up_prints_can_be_captured_and_the_log_is_where_the_documentation_says() 
         "{log}"
     );
     assert!(!log.contains('\u{1b}'), "no colour in a file");
+
+    // A second up is refused, and takes nothing from the line that runs.
+    assert_eq!(host.packtrain("up pt0 --link eth1").code, 10);
+    let dir = format!("/run/packtrain/{inode}");
+    let files = || {
+        let mut names: Vec<String> = std::fs::read_dir(&dir)
+            .map(|dir| {
+                dir.map(|e| e.unwrap().file_name().into_string().unwrap())
+                    .collect()
+            })
+            .unwrap_or_default();
+        // The kernel gives numbers of namespaces anew: others' logs may lie beside ours.
+        names.retain(|name| name.starts_with("pt0."));
+        names.sort();
+        names
+    };
+    assert_eq!(files(), ["pt0.json", "pt0.log"]);
+    host.done("down pt0");
+    assert_eq!(files(), Vec::<String>::new());
 }

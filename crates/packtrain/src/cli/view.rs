@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::output::{BAD, GOOD, HEADING, WARNING};
 use crate::status::{
-    Counts, Link, LinkCondition, Peer, PeerLink, PlainHost, StatusDocument, Traffic,
+    Counts, Intake, Link, LinkCondition, Peer, PeerLink, PlainHost, StatusDocument, Traffic,
 };
 
 /// Where the values begin, and where a line of them ends.
@@ -98,6 +98,26 @@ fn write_line(out: &mut String, document: &StatusDocument) {
         .map(|(how, n)| format!("{} {how}", count(*n)))
         .collect();
     field(out, "unpacked", &format!("{} sent", sent.join(" and ")));
+    match document.intake {
+        Some(Intake {
+            rate_bps: Some(rate_bps),
+            waiting_frames,
+            waiting_bytes,
+        }) => {
+            let waiting = format!(
+                "{} frames, {} wait",
+                count(waiting_frames),
+                bytes(waiting_bytes)
+            );
+            field(out, "held to", &format!("{}: {waiting}", rate(rate_bps)));
+        }
+        Some(_) => {}
+        None => field(
+            out,
+            "held to",
+            "nothing: the host does not feel the line's rate",
+        ),
+    }
     let queue = &document.queue;
     if queue.frames > 0 {
         let waiting = format!(
@@ -408,12 +428,14 @@ mod tests {
   to host    0 frames, 0 B
   trains     0 sent; 0 received
   unpacked   0 as they are and 0 plain sent
+  drops      3 intake_full
 
 link eth1: up
   address    02:00:00:00:00:02, mtu 1500
   backlog    0 B queued, 0 B in flight
   sent       0 frames, 0 B
   received   0 frames, 0 B
+  drops      5 socket_overrun
 
 link eth2: absent
 

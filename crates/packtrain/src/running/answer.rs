@@ -6,9 +6,11 @@ use packtrain_proto::wire::ethernet::MacAddr;
 use super::RunningLine;
 use super::member::Member;
 use crate::control::{Request, Response};
+use crate::daemon::Report;
+use crate::linux::intake::Intake;
 use crate::linux::netlink::{IpPrefix, Link};
 use crate::settings::Settings;
-use crate::status::{LineFacts, StatusDocument};
+use crate::status::{self, LineFacts, StatusDocument, drop_reason};
 
 /// `pt0` as it is now, whatever people did to it.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +45,7 @@ impl RunningLine {
             line,
             site,
             members,
+            intake,
             host,
             clock,
             ..
@@ -51,7 +54,8 @@ impl RunningLine {
             Request::Status {} => {
                 let report = line.report();
                 let ifindex = report.tap_ifindex;
-                let facts = facts(ifindex, &site.settings, members, host, clock.now());
+                let mut facts = facts(ifindex, &site.settings, members, host, clock.now());
+                add_counters(&mut facts, &report, intake.as_mut());
                 let document = StatusDocument::build(&report.snapshot, &facts);
                 match serde_json::to_value(&document) {
                     Ok(document) => Response::Status(document),
@@ -64,6 +68,37 @@ impl RunningLine {
             }
         });
         ends
+    }
+}
+
+/// What the daemon counts below and before the engine.
+fn add_counters(facts: &mut LineFacts, report: &Report, intake: Option<&mut Intake>) {
+    facts.drops.push((
+        drop_reason::HOST_UNREPRESENTABLE,
+        report.tap.unrepresentable,
+    ));
+    if let Some(intake) = intake {
+        // Nothing waits where somebody has put another queueing discipline in its place.
+        let queue = intake.queue().unwrap_or_default();
+        facts
+            .drops
+            .push((drop_reason::INTAKE_FULL, queue.dropped.into()));
+        facts.intake = Some(status::Intake {
+            rate_bps: intake.rate_bps(),
+            waiting_frames: queue.frames.into(),
+            waiting_bytes: queue.bytes.into(),
+        });
+    }
+    for link in &mut facts.links {
+        let Some(member) = report.members.iter().find(|member| member.id == link.id) else {
+            continue;
+        };
+        let socket = member.counters.socket;
+        link.drops = vec![
+            (drop_reason::SOCKET_OVERRUN, socket.overrun),
+            (drop_reason::SOCKET_TRUNCATED, socket.truncated),
+            (drop_reason::SOCKET_UNREPRESENTABLE, socket.unrepresentable),
+        ];
     }
 }
 
@@ -84,6 +119,8 @@ fn facts(
         // The clock was started with the line.
         uptime: now.since(Instant::ZERO),
         links: members.iter().map(Member::facts).collect(),
+        intake: None,
+        drops: Vec::new(),
         warnings: members.iter().filter_map(Member::warning).collect(),
     }
 }

@@ -158,6 +158,7 @@ impl Member {
             condition: link.map_or(LinkCondition::Absent, condition_of),
             mtu: link.map(|l| l.mtu),
             address: link.map(|l| l.address),
+            drops: Vec::new(),
         }
     }
 

@@ -18,6 +18,7 @@ use crate::daemon::Line;
 use crate::instance;
 use crate::linux::guard::Attachment;
 use crate::linux::host_state::{HostState, HostStateError, Recovery};
+use crate::linux::intake::Intake;
 use crate::linux::netlink::{Monitor, Netlink};
 use crate::linux::tap::Tap;
 use crate::settings::Settings;
@@ -45,6 +46,8 @@ impl RunningLine {
             None => default_address(settings, &mut netlink, note)?,
         };
         let tap = create_tap(settings, address)?;
+        // Before the interface goes up, because its queueing discipline is replaced.
+        let intake = attach_intake(&tap, settings, note);
         configure_tap(&tap, settings, &mut netlink, note)?;
 
         let config = config(settings, address)?;
@@ -73,9 +76,11 @@ impl RunningLine {
                 address,
                 ..Host::default()
             },
+            intake,
             monitor,
             signals,
             control,
+            at_clean_end: None,
         };
         if let Err(error) = running.read_all().and_then(|()| running.refuse_trouble()) {
             running.stop();
@@ -183,6 +188,20 @@ fn create_tap(settings: &Settings, address: MacAddr) -> Result<Tap, CliError> {
         }
         _ => CliError::failed(&format!("creating {name}"), error),
     })
+}
+
+/// Without it a line works, and its senders are not slowed down.
+fn attach_intake(tap: &Tap, settings: &Settings, note: &mut dyn FnMut(&str)) -> Option<Intake> {
+    match Intake::attach(tap.ifindex()) {
+        Ok(intake) => Some(intake),
+        Err(error) => {
+            let name = &settings.name;
+            note(&format!(
+                "{error}; so programs do not feel it when {name} is full"
+            ));
+            None
+        }
+    }
 }
 
 fn configure_tap(

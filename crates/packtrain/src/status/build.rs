@@ -6,8 +6,8 @@ use packtrain_proto::time::Duration;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::{
-    Counts, Host, Link, LinkCondition, Peer, PeerLink, PlainHost, Queue, Reassembly, Resequencer,
-    SCHEMA, StatusDocument, Traffic, TrainCounts, Trains,
+    Counts, Host, Intake, Link, LinkCondition, Peer, PeerLink, PlainHost, Queue, Reassembly,
+    Resequencer, SCHEMA, StatusDocument, Traffic, TrainCounts, Trains,
 };
 use crate::linux::netlink::IpPrefix;
 
@@ -24,6 +24,9 @@ pub struct LineFacts {
     pub uptime: Duration,
     /// Every link that the line was told of, in that order.
     pub links: Vec<LinkFacts>,
+    pub intake: Option<Intake>,
+    /// Drops that the engine does not see, before `pt0`.
+    pub drops: Vec<(&'static str, u64)>,
     /// Whatever else a person should be told.
     pub warnings: Vec<String>,
 }
@@ -37,6 +40,8 @@ pub struct LinkFacts {
     pub condition: LinkCondition,
     pub mtu: Option<u32>,
     pub address: Option<MacAddr>,
+    /// Drops that the engine does not see, at the link's socket.
+    pub drops: Vec<(&'static str, u64)>,
 }
 
 impl StatusDocument {
@@ -77,10 +82,11 @@ impl StatusDocument {
                 .map(|host| build_host(host, &link_name))
                 .collect(),
             trains: build_trains(snapshot),
+            intake: facts.intake,
             queue: snapshot.queue.into(),
             resequencer: snapshot.resequencer.into(),
             reassembly: snapshot.reassembly.into(),
-            drops: drops(&snapshot.drops),
+            drops: drops(&snapshot.drops, &facts.drops),
             warnings: Vec::new(),
         };
         document.warnings = warnings(&document);
@@ -156,7 +162,10 @@ fn build_link(snapshot: &Snapshot, facts: &LinkFacts) -> Link {
         in_flight_bytes: known.map_or(0, |l| l.in_flight_bytes),
         tx: known.map_or(Traffic::default(), |l| l.tx.into()),
         rx: known.map_or(Traffic::default(), |l| l.rx.into()),
-        drops: known.map_or(Counts::new(), |l| drops(&l.drops)),
+        drops: drops(
+            known.map_or(&stats::Drops::default(), |l| &l.drops),
+            &facts.drops,
+        ),
     }
 }
 
@@ -237,9 +246,12 @@ fn link_name(facts: &LineFacts, id: LinkId) -> String {
     link.map_or_else(|| format!("#{}", id.0), |link| link.name.clone())
 }
 
-fn drops(drops: &stats::Drops) -> Counts {
-    let count = |(reason, n): (DropReason, u64)| (reason.as_str().to_owned(), n);
-    drops.iter().map(count).collect()
+fn drops(engine: &stats::Drops, others: &[(&'static str, u64)]) -> Counts {
+    let engine = engine
+        .iter()
+        .map(|(reason, n): (DropReason, u64)| (reason.as_str(), n));
+    let all = engine.chain(others.iter().copied().filter(|&(_, n)| n > 0));
+    all.map(|(reason, n)| (reason.to_owned(), n)).collect()
 }
 
 /// A peer's own words reach terminals: without what steers one, and not endless.

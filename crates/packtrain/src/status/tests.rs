@@ -118,6 +118,10 @@ fn link_facts(id: u8, condition: LinkCondition) -> LinkFacts {
         condition,
         mtu: there.then_some(1500),
         address: there.then_some(mac(2)),
+        drops: vec![
+            (drop_reason::SOCKET_OVERRUN, 5),
+            (drop_reason::SOCKET_TRUNCATED, 0),
+        ],
     }
 }
 
@@ -132,6 +136,12 @@ pub(crate) fn facts(conditions: &[LinkCondition]) -> LineFacts {
         addresses: vec!["10.9.0.1/24".parse().unwrap()],
         uptime: Duration::from_millis(61_500),
         links: links.collect(),
+        intake: Some(Intake {
+            rate_bps: None,
+            waiting_frames: 0,
+            waiting_bytes: 0,
+        }),
+        drops: vec![(drop_reason::INTAKE_FULL, 3)],
         warnings: Vec::new(),
     }
 }
@@ -220,6 +230,31 @@ fn a_field_of_a_later_version_is_allowed_and_a_missing_or_wrong_one_is_not() {
         }
         assert!(!problems(&schema, &value).is_empty(), "{pointer}");
     }
+}
+
+#[test]
+fn the_schema_knows_each_reason_to_drop_and_no_other() {
+    let known = &schema()["$defs"]["drops"]["propertyNames"]["enum"];
+    let known: std::collections::BTreeSet<&str> = known
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|reason| reason.as_str().unwrap())
+        .collect();
+    let engine = DropReason::ALL.iter().map(|reason| reason.as_str());
+    assert_eq!(known, engine.chain(drop_reason::ALL).collect());
+}
+
+#[test]
+fn drops_outside_of_the_engine_are_told_beside_its_own() {
+    let document = StatusDocument::build(&busy_snapshot(), &facts(&[LinkCondition::Up]));
+    assert_eq!(document.drops["intake_full"], 3);
+    assert_eq!(document.drops["runt"], 1);
+    assert_eq!(document.links[0].drops["socket_overrun"], 5);
+    assert!(
+        !document.links[0].drops.contains_key("socket_truncated"),
+        "it never happened"
+    );
 }
 
 #[test]

@@ -21,6 +21,7 @@ use crate::cli::output;
 use crate::instance;
 use crate::running::Signals;
 use crate::settings::Settings;
+use crate::settings::values::InterfaceName;
 
 /// What the child says, a line of JSON each. The last is `Stands` or `Failed`.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -39,7 +40,7 @@ pub fn launch(settings: &Settings) -> Result<(), CliError> {
     // Here too, because without them there is no log file either.
     checks::rights()?;
     let signals = Signals::catch()?;
-    let log_path = instance::log_path(&settings.name)
+    let log_path = starting_log_path(&settings.name)
         .map_err(|e| CliError::failed("/proc/thread-self/ns/net", e))?;
     let log_file = open_log(&log_path)?;
     let mut child = spawn(log_file).map_err(|e| CliError::failed("packtrain itself", e))?;
@@ -57,8 +58,9 @@ pub fn launch(settings: &Settings) -> Result<(), CliError> {
             )))
         }
         Err(error) => {
-            // It has undone everything by the time it ends.
+            // It has undone everything by the time it ends, and has told us all that it had to.
             let _ = child.wait();
+            remove_log(&log_path);
             Err(error)
         }
     }
@@ -136,32 +138,46 @@ fn wait_for_report(
     Err(CliError::Interrupted)
 }
 
-/// A fresh log: what earlier lines of this name had to say is of no use for this one, and the
-/// file does not grow over the years.
+/// Until the line has its name, its log has one of its own: a line of that name may be running,
+/// and goes on writing to its log.
+fn starting_log_path(name: &InterfaceName) -> io::Result<PathBuf> {
+    Ok(instance::state_dir()?.join(format!("{name}.{}.log", std::process::id())))
+}
+
 fn open_log(path: &Path) -> Result<File, CliError> {
     let failed = |path: &Path, e: io::Error| CliError::failed(&path.display().to_string(), e);
-    let dir: PathBuf = path
-        .parent()
-        .expect("it lies in the state directory")
-        .into();
+    let dir = path.parent().expect("it lies in the state directory");
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o755)
-        .create(&dir)
-        .map_err(|e| failed(&dir, e))?;
-    let remove = fs::remove_file(path);
-    if let Err(error) = remove
-        && error.kind() != io::ErrorKind::NotFound
-    {
-        return Err(failed(path, error));
-    }
-    // Not truncated but new: a line that runs already keeps writing to its own.
+        .create(dir)
+        .map_err(|e| failed(dir, e))?;
     OpenOptions::new()
         .append(true)
-        .create_new(true)
+        .create(true)
         .mode(0o644)
         .open(path)
         .map_err(|e| failed(path, e))
+}
+
+/// The log of a line that has its name by now: in place of that of an earlier one. What that one
+/// had to say is of no use, and the file does not grow over the years.
+fn claim_log(settings: &Settings) -> io::Result<PathBuf> {
+    let path = instance::log_path(&settings.name)?;
+    // Standard error is the log, as long as nobody has played with `--detached`.
+    let now = fs::read_link("/proc/self/fd/2")?;
+    if now.parent() == path.parent() {
+        fs::rename(now, &path)?;
+    }
+    Ok(path)
+}
+
+/// Of a line that ended as it was asked to: nothing stays behind, not even an empty directory.
+fn remove_log(path: &Path) {
+    let _ = fs::remove_file(path);
+    if let Some(dir) = path.parent() {
+        let _ = fs::remove_dir(dir);
+    }
 }
 
 /// The line's end.
@@ -172,10 +188,11 @@ pub fn run_detached(settings: &Settings) -> Result<(), CliError> {
     let _ = std::env::set_current_dir("/");
     log::start(settings.log_level);
 
-    let line = match start(settings, &mut |note| {
+    let started = start(settings, &mut |note| {
         tracing::warn!("{note}");
         report(&Report::Note(note.into()));
-    }) {
+    });
+    let line = match started {
         Ok(line) => line,
         Err(error) => {
             report(&Report::Failed {
@@ -186,6 +203,8 @@ pub fn run_detached(settings: &Settings) -> Result<(), CliError> {
             return Err(error);
         }
     };
+    let log_path = claim_log(settings).map_err(|e| CliError::failed("the log", e))?;
+    let line = line.at_clean_end(move || remove_log(&log_path));
     // Before the report, upon which the parent ends as it should. From here on it is the pipe
     // that tells whether it has ended too early.
     let _ = rustix::process::set_parent_process_death_signal(None);
