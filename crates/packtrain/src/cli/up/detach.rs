@@ -205,6 +205,8 @@ pub fn run_detached(settings: &Settings) -> Result<(), CliError> {
     };
     let log_path = claim_log(settings).map_err(|e| CliError::failed("the log", e))?;
     let line = line.at_clean_end(move || remove_log(&log_path));
+    // Whoever waited for the line may read the log at once.
+    tracing::info!("{} stands", settings.name);
     // Before the report, upon which the parent ends as it should. From here on it is the pipe
     // that tells whether it has ended too early.
     let _ = rustix::process::set_parent_process_death_signal(None);
@@ -213,7 +215,6 @@ pub fn run_detached(settings: &Settings) -> Result<(), CliError> {
         return Err(CliError::Interrupted);
     }
     close_pipe()?;
-    tracing::info!("{} stands", settings.name);
     line.run()
 }
 
