@@ -14,6 +14,9 @@ use crate::time::{Duration, Instant};
 use crate::wire::ethernet::{self, Header};
 
 const FRAMES_MAX: usize = 64;
+/// A frame may wait so many ages for its next piece: on a slow link the turns of others are long.
+/// Its complete segments are delivered after one.
+const PATIENCE: u32 = 10;
 
 /// A frame that is complete, ready for the host.
 #[derive(Debug)]
@@ -40,6 +43,8 @@ struct Partial {
     run: (usize, usize),
     holed: bool,
     touched: Instant,
+    /// No piece came for an age, and what was complete was delivered.
+    rests: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,8 +117,12 @@ impl Reassembly {
             out.drops.count(DropReason::BadGso);
             return;
         }
+        if self.partials.len() >= FRAMES_MAX {
+            // No honest sender has so many under way: the rest of the stalest is lost.
+            self.give_up_stalest(out);
+        }
         let mut frame = out.pool.take(ethernet::HEADER_LEN + total_len);
-        if self.partials.len() >= FRAMES_MAX || self.bytes + frame.capacity() > self.bytes_max {
+        if self.bytes + frame.capacity() > self.bytes_max {
             out.pool.give_back(frame);
             out.drops.count(DropReason::ReassemblyFull);
             return;
@@ -131,6 +140,7 @@ impl Reassembly {
             run: (0, payload.len()),
             holed: false,
             touched: now,
+            rests: false,
         });
     }
 
@@ -170,6 +180,7 @@ impl Reassembly {
         partial.frame[start..start + payload.len()].copy_from_slice(payload);
         partial.run.1 = end;
         partial.touched = now;
+        partial.rests = false;
         if end == partial.total_len {
             self.finish(at, out);
         }
@@ -236,37 +247,49 @@ impl Reassembly {
         }
     }
 
-    /// Makes room at the cost of the frame that began first.
-    pub fn give_up_oldest(&mut self, out: &mut Output<'_>) {
-        if !self.partials.is_empty() {
-            self.partials[0].deliver_segments(out);
-            self.give_up(0, DropReason::ReassemblyFull, out);
+    /// Makes room at the cost of the frame that got no piece for longest.
+    pub fn give_up_stalest(&mut self, out: &mut Output<'_>) {
+        let stalest = self
+            .partials
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, p)| p.touched);
+        if let Some((at, _)) = stalest {
+            self.partials[at].deliver_segments(out);
+            self.give_up(at, DropReason::ReassemblyFull, out);
         }
     }
 
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.partials
-            .iter()
-            .map(|p| p.touched)
-            .min()
-            .map(|at| at + self.age_max)
+        let age_max = self.age_max;
+        let due = self.partials.iter().map(|p| p.due(age_max));
+        due.min()
     }
 
     pub fn handle_timeout(&mut self, now: Instant, out: &mut Output<'_>) {
-        while let Some(at) = self
-            .partials
-            .iter()
-            .position(|p| now.since(p.touched) >= self.age_max)
-        {
-            if self.partials[at].offload.gso.is_some() {
-                self.partials[at].deliver_segments(out);
+        let age_max = self.age_max;
+        while let Some(at) = self.partials.iter().position(|p| p.due(age_max) <= now) {
+            let partial = &mut self.partials[at];
+            if now < partial.touched + age_max * PATIENCE {
+                partial.rests = true;
+                if !partial.deliver_segments(out) {
+                    self.give_up(at, DropReason::BadGso, out);
+                }
+            } else {
+                partial.deliver_segments(out);
+                self.give_up(at, DropReason::ReassemblyTimeout, out);
             }
-            self.give_up(at, DropReason::ReassemblyTimeout, out);
         }
     }
 }
 
 impl Partial {
+    /// When it has waited too long for what comes next.
+    fn due(&self, age_max: Duration) -> Instant {
+        let first = self.offload.gso.is_some() && !self.rests;
+        self.touched + age_max * if first { 1 } else { PATIENCE }
+    }
+
     /// Delivers the complete segments of the run, and cuts them off it. `false`: the headers do
     /// not agree with the metadata.
     fn deliver_segments(&mut self, out: &mut Output<'_>) -> bool {

@@ -29,13 +29,13 @@ pub(super) enum Arrival {
         at: usize,
         after_gap: bool,
     },
-    /// A frame as it is, from this peer.
-    Marked {
+    /// A frame of this peer outside its trains: with its mark, or plain.
+    AsItIs {
         slot: usize,
         buffer: Buffer,
         offload: Offload,
     },
-    /// A plain one.
+    /// A plain one of anybody else.
     Frame { buffer: Buffer, offload: Offload },
 }
 
@@ -57,7 +57,7 @@ impl Arrival {
     pub(super) fn into_buffer(self) -> Buffer {
         match self {
             Arrival::Train { buffer, .. }
-            | Arrival::Marked { buffer, .. }
+            | Arrival::AsItIs { buffer, .. }
             | Arrival::Frame { buffer, .. } => buffer,
         }
     }
@@ -269,7 +269,7 @@ impl Engine {
             return self.drop_frame(frame, DropReason::BadGso);
         }
         self.counters.trains_rx.marked += 1;
-        self.arrivals.push_back(Arrival::Marked {
+        self.arrivals.push_back(Arrival::AsItIs {
             slot: owner.slot,
             buffer: frame,
             offload,
@@ -322,10 +322,18 @@ impl Engine {
             self.stations_moved |= self.stations.learn(source, Place::Plain(link), now);
         }
         self.counters.trains_rx.plain += 1;
-        self.arrivals.push_back(Arrival::Frame {
-            buffer: frame,
-            offload,
-        });
+        self.arrivals
+            .push_back(match self.peers.slot_of_address(source) {
+                Some(slot) => Arrival::AsItIs {
+                    slot,
+                    buffer: frame,
+                    offload,
+                },
+                None => Arrival::Frame {
+                    buffer: frame,
+                    offload,
+                },
+            });
     }
 
     /// The next frame for the host.
@@ -341,7 +349,7 @@ impl Engine {
                     Arrival::Frame { buffer, offload } => {
                         return Some(self.lend_frame(buffer, offload));
                     }
-                    Arrival::Marked {
+                    Arrival::AsItIs {
                         slot,
                         buffer,
                         offload,
@@ -551,6 +559,6 @@ fn make_room(peers: &mut PeerTable, total_len: u16, bytes_max: usize, out: &mut 
         let Some(fattest) = all.max_by_key(|r| r.bytes()).filter(|r| r.bytes() > 0) else {
             return;
         };
-        fattest.give_up_oldest(out);
+        fattest.give_up_stalest(out);
     }
 }

@@ -55,7 +55,8 @@ fn a_first_piece_takes_the_id_over_and_the_former_frame_is_a_hole() {
 
 #[test]
 fn frames_that_never_end_hold_no_more_than_the_bound_and_go_when_their_time_is_over() {
-    let mut pair = Pair::new(true);
+    let age_max = Duration::from_millis(100);
+    let mut pair = Pair::with(|_, config| config.limits.reassembly_age_max = age_max);
     let bound = Limits::default().reassembly_bytes_max as u64;
     let mut forgers: Vec<Forger> = (0..20)
         .map(|n| Forger::known_to(&mut pair, 1, n + 1))
@@ -75,7 +76,7 @@ fn frames_that_never_end_hold_no_more_than_the_bound_and_go_when_their_time_is_o
     let refused: u64 = pair.dropped_since(1, &before).iter().map(|(_, n)| n).sum();
     let held = pair.snapshot(1).reassembly.frames;
     assert_eq!(refused + held, 2000 * 20);
-    pair.run(Limits::default().reassembly_age_max + Duration::from_millis(10));
+    pair.run(age_max * 10 + Duration::from_millis(10));
     let dropped = pair.dropped_since(1, &before);
     assert!(
         dropped.contains(&(DropReason::ReassemblyTimeout, held)),
