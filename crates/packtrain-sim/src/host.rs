@@ -4,7 +4,7 @@
 use packtrain_proto::config::{Config, LinkId, LinkState, NodeId, mark_of};
 use packtrain_proto::engine::{Engine, Event as EngineEvent};
 use packtrain_proto::stats::Snapshot;
-use packtrain_proto::time::Instant;
+use packtrain_proto::time::{Duration, Instant};
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use crate::checker::Checkers;
@@ -12,7 +12,7 @@ use crate::checker::accounted::EngineDrops;
 use crate::event_queue::EventQueue;
 use crate::frame::Frame;
 use crate::net::network::{Network, PortId, Refused};
-use crate::random::mix;
+use crate::random::{Random, mix};
 use crate::sabotage::Saboteur;
 use crate::simulator::{Event, StationId};
 
@@ -25,6 +25,33 @@ pub struct HostLink {
     told_bytes: usize,
     /// It gave a frame since, and counts it as standing there: it must hear what became of it.
     given: bool,
+}
+
+/// How promptly a host does what it should: no process runs at the instant that it asked for.
+#[derive(Clone, Debug)]
+pub struct Pace {
+    /// Frames that come within this time are handled together. Zero: each at once.
+    pub batch: Duration,
+    /// Most that a timer goes off too late.
+    pub lateness_max: Duration,
+    pub random: Random,
+}
+
+impl Pace {
+    /// Everything at once and on time.
+    pub fn prompt() -> Pace {
+        Pace {
+            batch: Duration::ZERO,
+            lateness_max: Duration::ZERO,
+            random: Random::new(0),
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Incoming {
+    FromHost(Frame),
+    FromLink(LinkId, Frame),
 }
 
 /// Everything outside a host that it touches while it works.
@@ -41,7 +68,10 @@ pub struct Host {
     pub engine: Engine,
     config: Config,
     links: Vec<HostLink>,
-    wakes_at: Option<Instant>,
+    /// For when it asked to be woken, and when it will be.
+    wakes_at: Option<(Instant, Instant)>,
+    pace: Pace,
+    inbox: Vec<Incoming>,
     lives: u64,
     /// What the engines of earlier lives counted.
     past: EngineDrops,
@@ -54,7 +84,7 @@ impl Host {
     const POLLS_MAX: usize = 1 << 20;
 
     /// `config.node_id` is that of the first life.
-    pub fn new(station: StationId, config: Config, now: Instant) -> Host {
+    pub fn new(station: StationId, config: Config, pace: Pace, now: Instant) -> Host {
         let engine = Engine::new(config.clone(), now);
         Host {
             station,
@@ -62,6 +92,8 @@ impl Host {
             config,
             links: Vec::new(),
             wakes_at: None,
+            pace,
+            inbox: Vec::new(),
             lives: 1,
             past: EngineDrops::default(),
             saboteur: None,
@@ -112,6 +144,7 @@ impl Host {
         self.config.seed = self.config.node_id.0;
         self.engine = Engine::new(self.config.clone(), now);
         self.wakes_at = None;
+        self.inbox.clear();
         for link in &mut self.links {
             // The new socket has nothing queued, whatever of the old one still stands there.
             link.told_bytes = 0;
@@ -123,28 +156,55 @@ impl Host {
     }
 
     pub fn send(&mut self, frame: &Frame, now: Instant, world: &mut World<'_>) {
-        let buffer = self.engine.buffers().copy_of(&frame.bytes);
-        self.engine.handle_host_frame(buffer, frame.offload, now);
-        self.pump(now, world);
+        self.take_in(Incoming::FromHost(frame.clone()), now, world);
     }
 
     pub fn receive(&mut self, port: PortId, frame: Frame, now: Instant, world: &mut World<'_>) {
-        let link = self
-            .links
-            .iter()
-            .find(|l| l.port == port)
-            .expect("plugged in there")
-            .id;
+        let link = self.links.iter().find(|l| l.port == port);
+        let link = link.expect("plugged in there").id;
         let frames = match &mut self.saboteur {
             Some(saboteur) => saboteur.incoming(frame),
             None => vec![frame],
         };
         for frame in frames {
-            let buffer = self.engine.buffers().copy_of(&frame.bytes);
-            self.engine
-                .handle_link_frame(link, buffer, frame.offload, now);
+            self.take_in(Incoming::FromLink(link, frame), now, world);
+        }
+    }
+
+    fn take_in(&mut self, incoming: Incoming, now: Instant, world: &mut World<'_>) {
+        if self.pace.batch.is_zero() {
+            self.handle(incoming, now);
+            return self.pump(now, world);
+        }
+        if self.inbox.is_empty() {
+            let event = Event::HostBatch {
+                station: self.station,
+            };
+            world.queue.push(now + self.pace.batch, event);
+        }
+        self.inbox.push(incoming);
+    }
+
+    /// Everything that came in since it last looked, then one pump for all of it.
+    pub fn batch(&mut self, now: Instant, world: &mut World<'_>) {
+        for incoming in core::mem::take(&mut self.inbox) {
+            self.handle(incoming, now);
         }
         self.pump(now, world);
+    }
+
+    fn handle(&mut self, incoming: Incoming, now: Instant) {
+        match incoming {
+            Incoming::FromHost(frame) => {
+                let buffer = self.engine.buffers().copy_of(&frame.bytes);
+                self.engine.handle_host_frame(buffer, frame.offload, now);
+            }
+            Incoming::FromLink(link, frame) => {
+                let buffer = self.engine.buffers().copy_of(&frame.bytes);
+                self.engine
+                    .handle_link_frame(link, buffer, frame.offload, now);
+            }
+        }
     }
 
     pub fn carrier(&mut self, segment: usize, up: bool, now: Instant, world: &mut World<'_>) {
@@ -171,7 +231,7 @@ impl Host {
 
     /// Its timer went off; one that was set for another time says nothing.
     pub fn timer(&mut self, set_for: Instant, now: Instant, world: &mut World<'_>) {
-        if self.wakes_at != Some(set_for) {
+        if self.wakes_at.is_none_or(|(_, at)| at != set_for) {
             return;
         }
         self.wakes_at = None;
@@ -194,17 +254,19 @@ impl Host {
             None => wanted,
         };
         let wanted = wanted.map(|at| at.max(now));
-        if wanted != self.wakes_at {
-            self.wakes_at = wanted;
-            if let Some(at) = wanted {
-                world.queue.push(
-                    at,
-                    Event::HostTimer {
-                        station: self.station,
-                        set_for: at,
-                    },
-                );
-            }
+        if wanted != self.wakes_at.map(|(wanted, _)| wanted) {
+            self.wakes_at = wanted.map(|wanted| {
+                let late = self
+                    .pace
+                    .random
+                    .duration(Duration::ZERO, self.pace.lateness_max);
+                let event = Event::HostTimer {
+                    station: self.station,
+                    set_for: wanted + late,
+                };
+                world.queue.push(wanted + late, event);
+                (wanted, wanted + late)
+            });
         }
         if let Some(snapshot) = world.checkers.wants_snapshot().then(|| self.snapshot(now)) {
             world

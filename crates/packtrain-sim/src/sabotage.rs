@@ -8,6 +8,7 @@ use packtrain_proto::stats::Snapshot;
 use packtrain_proto::time::{Duration, Instant};
 use packtrain_proto::wire::ethernet::ether_type;
 
+use crate::checker::inside::items;
 use crate::frame::Frame;
 use crate::random::Random;
 
@@ -76,6 +77,7 @@ pub struct Saboteur {
     smuggled: Vec<Frame>,
     seen: u64,
     restarted: bool,
+    resting: bool,
     /// How often it struck.
     pub strikes: u64,
 }
@@ -90,13 +92,14 @@ impl Saboteur {
             smuggled: Vec::new(),
             seen: 0,
             restarted: false,
+            resting: false,
             strikes: 0,
         }
     }
 
     /// One in twenty: most of the run goes well, as with real mistakes.
     fn strikes(&mut self) -> bool {
-        let strikes = self.random.chance(0.05);
+        let strikes = self.random.chance(0.05) && !self.resting;
         self.strikes += u64::from(strikes);
         strikes
     }
@@ -117,7 +120,7 @@ impl Saboteur {
                 self.strikes += 1;
                 return Vec::new();
             }
-            Breakage::TrainLostSilently if piece(&frame.bytes).is_some() && self.strikes() => {
+            Breakage::TrainLostSilently if items(&frame.bytes) > 0 && self.strikes() => {
                 return Vec::new();
             }
             Breakage::TrainTooLong if train && self.strikes() => {
@@ -232,6 +235,17 @@ impl Saboteur {
             Breakage::ReassemblyUnbounded => snapshot.reassembly.bytes_max_seen += self.seen << 20,
             _ => {}
         }
+    }
+
+    /// The sources have stopped. What drops silently does so no more: the probes would show it, and
+    /// the accounts are to.
+    pub fn sources_stopped(&mut self) {
+        self.resting = matches!(
+            self.breakage,
+            Breakage::DeliveryDroppedSilently
+                | Breakage::DeliveryLeaks
+                | Breakage::TrainLostSilently
+        );
     }
 
     pub fn restarted(&mut self) {

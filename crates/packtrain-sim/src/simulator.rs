@@ -22,6 +22,10 @@ pub enum Event {
         station: StationId,
         set_for: Instant,
     },
+    /// A host looks at what came in.
+    HostBatch {
+        station: StationId,
+    },
     /// The next frame of a source.
     Source {
         source: usize,
@@ -170,6 +174,13 @@ impl Simulator {
                 let (station, mut world) = self.split(station);
                 if let Station::Packtrain(host) = station {
                     host.timer(set_for, now, &mut world);
+                }
+            }
+            Event::HostBatch { station } => {
+                let now = self.now;
+                let (station, mut world) = self.split(station);
+                if let Station::Packtrain(host) = station {
+                    host.batch(now, &mut world);
                 }
             }
             Event::Source { source } => self.source_event(source),

@@ -15,14 +15,14 @@ fn watchers(breakage: Breakage) -> &'static [&'static str] {
         Breakage::DuplicateDelivered | Breakage::DuplicateDeliveredLate => &["once"],
         Breakage::BroadcastDeliveredTwice | Breakage::ReplayedAfterRestart => &["once"],
         Breakage::FlowReordered => &["in order"],
-        Breakage::TrainLostSilently => &["accounted"],
+        Breakage::DeliveryDroppedSilently
+        | Breakage::DeliveryLeaks
+        | Breakage::TrainLostSilently => &["accounted"],
         Breakage::DeliveredToWrongHost => &["addressee"],
         Breakage::TrainsToEverybody => &["addressee"],
         Breakage::QueueUnbounded | Breakage::ReassemblyUnbounded => &["bounded"],
         Breakage::TimeGoesBack => &["time moves on"],
         Breakage::TransmitLeaks | Breakage::NeverWakes => &["progress"],
-        // A probe that is missing is noticed before the accounts are made up.
-        Breakage::DeliveryDroppedSilently | Breakage::DeliveryLeaks => &["accounted", "progress"],
         Breakage::TrainTooLong => &["well formed"],
         Breakage::SegmentLengthChanged => &["unchanged", "well formed"],
         // A header that is hit may make it malformed, another's, or nobody's.

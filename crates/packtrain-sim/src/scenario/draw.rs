@@ -5,6 +5,7 @@ use packtrain_proto::time::{Duration, Instant};
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use crate::checker::NetworkFaults;
+use crate::host::Pace;
 use crate::net::corruption::CorruptionConfig;
 use crate::net::cut::Cut;
 use crate::net::loss::LossConfig;
@@ -159,6 +160,20 @@ pub fn behind(n: u8) -> Vec<MacAddr> {
     (1..=3)
         .map(|k| MacAddr([0x02, 0x99, 0, 0, n, 0x40 + k]))
         .collect()
+}
+
+/// Half of the hosts are prompt; the others take frames in batches and wake up late.
+pub fn pace(random: &mut Random) -> Pace {
+    let mut some = |max: u64| match random.below(2) {
+        0 => Duration::ZERO,
+        _ => Duration::from_nanos(random.magnitude(1000, max)),
+    };
+    let (batch, lateness_max) = (some(300_000), some(2_000_000));
+    Pace {
+        batch,
+        lateness_max,
+        random: random.fork(),
+    }
 }
 
 pub fn config(address: MacAddr, mtu: u16, random: &mut Random) -> Config {

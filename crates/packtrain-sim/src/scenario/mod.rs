@@ -93,6 +93,13 @@ impl Experiment {
         }
         self.simulator.network.heal();
         self.simulator.stop_sources();
+        for station in &mut self.simulator.stations {
+            if let Station::Packtrain(host) = station
+                && let Some(saboteur) = &mut host.saboteur
+            {
+                saboteur.sources_stopped();
+            }
+        }
         self.rest();
         self.probe();
         self.settle();

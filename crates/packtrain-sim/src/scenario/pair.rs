@@ -105,7 +105,12 @@ pub fn build(order: Order) -> Experiment {
         // checkers know which they were.
         config.marked_frames = random.chance(if keeps_order { 0.8 } else { 0.3 });
         config.promiscuous = bridged;
-        let mut host = Host::new(endpoint.station, config, Instant::ZERO);
+        let mut host = Host::new(
+            endpoint.station,
+            config,
+            draw::pace(&mut random),
+            Instant::ZERO,
+        );
         let port = PortId {
             segment: 0,
             port: n,

@@ -132,7 +132,7 @@ pub fn build(order: Order) -> Experiment {
         // checkers know which they were.
         config.marked_frames = random.chance(if keeps_order { 0.8 } else { 0.3 });
         config.promiscuous = bridged == Some(n);
-        let mut host = Host::new(station, config, Instant::ZERO);
+        let mut host = Host::new(station, config, draw::pace(&mut random), Instant::ZERO);
         host.add_link(
             LinkId(n as u8),
             port,

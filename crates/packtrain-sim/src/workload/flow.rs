@@ -347,12 +347,13 @@ impl Flow {
             out.extend_from_slice(&check.to_be_bytes());
         }
         let mut filler = u64::from(check) | 1 << 40;
-        while out.len() < end {
+        let start = out.len();
+        out.resize(end, 0);
+        for chunk in out[start..].chunks_mut(8) {
             filler ^= filler << 13;
             filler ^= filler >> 7;
             filler ^= filler << 17;
-            let bytes = filler.to_be_bytes();
-            out.extend_from_slice(&bytes[..(end - out.len()).min(8)]);
+            chunk.copy_from_slice(&filler.to_be_bytes()[..chunk.len()]);
         }
     }
 }
