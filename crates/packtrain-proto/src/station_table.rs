@@ -40,13 +40,26 @@ impl StationTable {
 
     /// Says whether frames for it now go another way than before.
     pub fn learn(&mut self, address: MacAddr, place: Place, now: Instant) -> bool {
+        self.learn_from(address, place, false, now)
+    }
+
+    /// `to_us`: from a frame that was addressed to us alone. A station that speaks to us plainly is
+    /// there, whatever a peer said before: a false word must not hide it until that is old.
+    pub fn learn_from(
+        &mut self,
+        address: MacAddr,
+        place: Place,
+        to_us: bool,
+        now: Instant,
+    ) -> bool {
         if address.is_group() || address.is_zero() {
             return false;
         }
         if let Some(station) = self.stations.get_mut(&address) {
             // What a peer says of itself holds against what is overheard: its group frames pass
             // by plainly, too.
-            let overheard = matches!((station.place, place), (Place::Peer(_), Place::Plain(_)))
+            let overheard = !to_us
+                && matches!((station.place, place), (Place::Peer(_), Place::Plain(_)))
                 && now.since(station.last_heard) < self.age_max;
             if overheard {
                 return false;
@@ -173,6 +186,9 @@ mod tests {
         table.learn(mac, Place::Peer(NodeId(5)), Instant::ZERO);
         table.learn(mac, Place::Plain(LinkId(0)), Instant::ZERO);
         assert_eq!(table.find(mac), Some(Place::Peer(NodeId(5))));
+        assert!(table.learn_from(mac, Place::Plain(LinkId(0)), true, Instant::ZERO));
+        assert_eq!(table.find(mac), Some(Place::Plain(LinkId(0))));
+        table.learn(mac, Place::Peer(NodeId(5)), Instant::ZERO);
         table.forget_node(NodeId(5));
         assert_eq!(table.find(mac), None);
     }

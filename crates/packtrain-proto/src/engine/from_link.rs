@@ -319,7 +319,10 @@ impl Engine {
         let is_peers =
             self.peers.is_peer_address(source) || self.peers.owner_of_link(source).is_some();
         if !is_peers {
-            self.stations_moved |= self.stations.learn(source, Place::Plain(link), now);
+            let to_us = destination == self.config.address;
+            self.stations_moved |=
+                self.stations
+                    .learn_from(source, Place::Plain(link), to_us, now);
         }
         self.counters.trains_rx.plain += 1;
         self.arrivals
