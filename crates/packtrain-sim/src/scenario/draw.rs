@@ -39,14 +39,14 @@ impl Trouble {
     }
 }
 
-pub fn loss(random: &mut Random) -> LossConfig {
+fn loss(more: &impl Fn(f64) -> f64, random: &mut Random) -> LossConfig {
     if random.chance(0.5) {
         LossConfig::Bernoulli {
-            probability: 0.003 + 0.1 * random.unit() * random.unit(),
+            probability: more(0.003 + 0.1 * random.unit() * random.unit()),
         }
     } else {
         LossConfig::GilbertElliott {
-            good_to_bad: 0.003 + 0.02 * random.unit(),
+            good_to_bad: more(0.003 + 0.02 * random.unit()),
             bad_to_good: 0.05 + 0.5 * random.unit(),
             loss_in_good: 0.0,
             loss_in_bad: 0.3 + 0.7 * random.unit(),
@@ -54,8 +54,16 @@ pub fn loss(random: &mut Random) -> LossConfig {
     }
 }
 
-/// One direction of a cable.
-pub fn wire(rate_bps: u64, delay: Duration, trouble: Trouble, random: &mut Random) -> WireConfig {
+/// One direction of a cable. Effort makes faults more likely, for wires that carry little.
+pub fn wire(
+    rate_bps: u64,
+    delay: Duration,
+    trouble: Trouble,
+    effort: u32,
+    random: &mut Random,
+) -> WireConfig {
+    let more =
+        |probability: f64| (probability * f64::from(1u32 << effort)).min(probability.max(0.3));
     let mut config = WireConfig::perfect(rate_bps, delay);
     config.queue_bytes_max = random.magnitude(96 << 10, 1 << 20) as usize;
     if trouble == Trouble::None {
@@ -65,22 +73,22 @@ pub fn wire(rate_bps: u64, delay: Duration, trouble: Trouble, random: &mut Rando
         config.jitter_max = Duration::from_nanos(random.magnitude(10_000, 5_000_000));
     }
     if random.chance(0.4) {
-        config.loss = Some(loss(random));
+        config.loss = Some(loss(&more, random));
     }
     if trouble == Trouble::Altering || random.chance(0.25) {
         config.corruption = Some(CorruptionConfig {
-            probability: 0.005 + 0.05 * random.unit(),
+            probability: more(0.005 + 0.05 * random.unit()),
             bits_max: random.between(1, 8),
             fcs: trouble != Trouble::Altering,
         });
     }
     if matches!(trouble, Trouble::Any | Trouble::Altering) {
         if random.chance(0.5) {
-            config.duplication = Some(0.005 + 0.1 * random.unit() * random.unit());
+            config.duplication = Some(more(0.005 + 0.1 * random.unit() * random.unit()));
         }
         if random.chance(0.6) {
             config.reordering = Some(ReorderingConfig {
-                probability: 0.01 + 0.1 * random.unit(),
+                probability: more(0.01 + 0.1 * random.unit()),
                 // Long enough to be overtaken at all: some frames' worth of the line.
                 hold_max: Duration::from_nanos(
                     random.magnitude(100_000, 20_000_000) + 12_000 * 1_000_000_000 * 4 / rate_bps,

@@ -36,7 +36,7 @@ pub fn build(order: Order) -> Experiment {
     let scale = draw::scale(slowest, load, order.effort, &mut random);
     let delay = Duration::from_nanos(random.magnitude(500, 40_000_000));
     let up = rates
-        .map(|rate| draw::wire(rate, delay, trouble, &mut random))
+        .map(|rate| draw::wire(rate, delay, trouble, order.effort, &mut random))
         .to_vec();
     let mtu = draw::link_mtu(&mut random);
     let faults = draw::faults(&up);

@@ -38,7 +38,7 @@ pub fn build(order: Order) -> Experiment {
     let scale = draw::scale(rate, load, order.effort, &mut random);
     let delay = Duration::from_nanos(random.magnitude(500, 5_000_000));
     let up: Vec<WireConfig> = (0..STATIONS)
-        .map(|_| draw::wire(rate, delay, trouble, &mut random))
+        .map(|_| draw::wire(rate, delay, trouble, order.effort, &mut random))
         .collect();
     // What a switch sends on is harmed on the way up already.
     let down: Vec<WireConfig> = (0..STATIONS)
@@ -94,7 +94,8 @@ pub fn build(order: Order) -> Experiment {
             &mut random,
         );
     }
-    for (from, to) in [(0, 1), (1, 2), (2, 0), (PLAIN, 0), (1, PLAIN)] {
+    // With the plain one both ways: who is spoken to by it knows where it is.
+    for (from, to) in [(0, 1), (1, 2), (2, 0), (PLAIN, 1), (1, PLAIN)] {
         traffic.add_probe(&endpoints[from], &endpoints[to], &mut random);
     }
 
