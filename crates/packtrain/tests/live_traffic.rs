@@ -98,12 +98,16 @@ fn small_messages_are_packed_when_they_queue_and_arrive_once_and_in_order() {
     let report = measure(&pair.a.namespace, &pair.b.namespace, to, load).unwrap();
     let frames = wire::sent(&pair.a.namespace, "eth1").unwrap().0 - before.0;
     assert!(report.delivered > 20_000, "{report:?}");
-    assert_eq!((report.reordered, report.duplicated), (0, 0), "{report:?}");
+    let (status, other) = (pair.a.status().unwrap(), pair.b.status().unwrap());
+    assert_eq!(
+        (report.reordered, report.duplicated),
+        (0, 0),
+        "{report:?}\n{status:?}\n{other:?}"
+    );
     assert!(
         frames * 3 < report.delivered,
         "{frames} frames for {report:?}"
     );
-    let status = pair.a.status().unwrap();
     assert!(
         status.trains.frames_per_train_mean.unwrap_or(0.0) > 1.5,
         "{status:?}"
