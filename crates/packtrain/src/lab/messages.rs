@@ -74,6 +74,7 @@ pub fn measure(from: &Namespace, to: &Namespace, at: SocketAddr, load: Load) -> 
     // Without the right to force it the ordinary size has to do.
     let _ =
         rustix::net::sockopt::set_socket_recv_buffer_size_force(&receiver, RECEIVE_BUFFER_BYTES);
+    find_each_other(&sender, &receiver).map_err(|error| failed("first message", error))?;
     receiver
         .set_read_timeout(Some(SILENCE_MAX))
         .map_err(|error| failed("receiver", error))?;
@@ -87,6 +88,21 @@ pub fn measure(from: &Namespace, to: &Namespace, at: SocketAddr, load: Load) -> 
         report.sent = sent;
         Ok(report)
     })
+}
+
+/// Sends until something has arrived. While an address is looked for (ARP), Linux keeps some
+/// datagrams, loses others, and lets later ones overtake those it kept: none of that is the link's.
+fn find_each_other(sender: &UdpSocket, receiver: &UdpSocket) -> io::Result<()> {
+    receiver.set_read_timeout(Some(Duration::from_millis(100)))?;
+    let start = now();
+    loop {
+        let _ = sender.send(b"hello");
+        match receiver.recv(&mut [0; 16]) {
+            Ok(_) => return Ok(()),
+            Err(error) if start.elapsed() > Duration::from_secs(3) => return Err(error),
+            Err(_) => {}
+        }
+    }
 }
 
 fn send(socket: &UdpSocket, load: Load) -> u64 {
