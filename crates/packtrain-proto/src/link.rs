@@ -18,6 +18,9 @@ const QUEUE_TIME_MIN: Duration = Duration::from_millis(1);
 const QUEUE_TIME_MAX: Duration = Duration::from_millis(8);
 /// The queue time grows by half, and shrinks by a tenth when it was enough for so long.
 const ENOUGH_FOR: Duration = Duration::from_millis(500);
+/// A frame that goes as it is holds the link for no longer. Cutting it costs so much more processor
+/// time that on a starved host, whose links look slow, it would make them slow.
+const FRAME_TIME_MAX: Duration = Duration::from_millis(4);
 /// A rate is measured over at least this much busy time.
 const MEASURE: Duration = Duration::from_millis(2);
 const REFUSED_AGE_MAX: Duration = Duration::from_secs(10);
@@ -158,10 +161,10 @@ impl Link {
         (now.since(at) < RATE_AGE_MAX).then_some(bps)
     }
 
-    /// Whether a frame of `bytes` would block the link for longer than the queue may stand.
+    /// Whether a frame of `bytes` would hold the link for too long to go whole.
     pub fn is_long(&self, bytes: usize) -> bool {
         let rate = self.drain.rate_bps;
-        rate.is_some_and(|(bps, _)| bytes > bytes_in(QUEUE_TIME_MIN, bps).max(3 * self.frame_max()))
+        rate.is_some_and(|(bps, _)| bytes > bytes_in(FRAME_TIME_MAX, bps).max(3 * self.frame_max()))
     }
 
     pub fn on_given(&mut self, bytes: usize) {
@@ -276,7 +279,7 @@ mod tests {
             link.on_told(0, true, now);
         }
         assert_eq!(link.queue_limit(), 8 * limit);
-        assert!(link.is_long(2 * limit), "a frame is not shorter for that");
+        assert!(link.is_long(5 * limit), "a frame is not shorter for that");
         for _ in 0..30 {
             link.on_given(limit);
             now += Duration::from_millis(501);

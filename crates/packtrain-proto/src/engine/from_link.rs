@@ -320,9 +320,9 @@ impl Engine {
             self.peers.is_peer_address(source) || self.peers.owner_of_link(source).is_some();
         if !is_peers {
             let to_us = destination == self.config.address;
-            self.stations_moved |=
-                self.stations
-                    .learn_from(source, Place::Plain(link), to_us, now);
+            self.stations_moved |= self
+                .stations
+                .learn_from(source, Place::Plain(link), to_us, now);
         }
         self.counters.trains_rx.plain += 1;
         self.arrivals
