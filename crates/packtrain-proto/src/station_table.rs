@@ -8,6 +8,9 @@ use crate::mac_map::{MacHashBuilder, MacMap};
 use crate::time::{Duration, Instant};
 use crate::wire::ethernet::MacAddr;
 
+/// Three rounds of hellos, and a little.
+const CLAIM_AGE_MAX: Duration = Duration::from_millis(3500);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// Behind the `pt0` of this node.
@@ -38,29 +41,32 @@ impl StationTable {
         }
     }
 
-    /// Says whether frames for it now go another way than before.
+    /// Says whether frames for it now go another way than before. What a peer says of itself holds
+    /// against what is overheard: its group frames pass by plainly, too.
     pub fn learn(&mut self, address: MacAddr, place: Place, now: Instant) -> bool {
-        self.learn_from(address, place, false, now)
+        self.note(address, place, self.age_max, now)
     }
 
-    /// `to_us`: from a frame that was addressed to us alone. A station that speaks to us plainly is
-    /// there, whatever a peer said before: a false word must not hide it until that is old.
-    pub fn learn_from(
+    /// A station that was heard to speak plainly to one alone is there, unless a peer has claimed
+    /// it just now: a peer repeats its claim with each hello, and a false one must not hide a
+    /// station for longer.
+    pub fn learn_from_unicast(&mut self, address: MacAddr, place: Place, now: Instant) -> bool {
+        self.note(address, place, CLAIM_AGE_MAX, now)
+    }
+
+    fn note(
         &mut self,
         address: MacAddr,
         place: Place,
-        to_us: bool,
+        claim_age_max: Duration,
         now: Instant,
     ) -> bool {
         if address.is_group() || address.is_zero() {
             return false;
         }
         if let Some(station) = self.stations.get_mut(&address) {
-            // What a peer says of itself holds against what is overheard: its group frames pass
-            // by plainly, too.
-            let overheard = !to_us
-                && matches!((station.place, place), (Place::Peer(_), Place::Plain(_)))
-                && now.since(station.last_heard) < self.age_max;
+            let overheard = matches!((station.place, place), (Place::Peer(_), Place::Plain(_)))
+                && now.since(station.last_heard) < claim_age_max;
             if overheard {
                 return false;
             }
@@ -186,7 +192,10 @@ mod tests {
         table.learn(mac, Place::Peer(NodeId(5)), Instant::ZERO);
         table.learn(mac, Place::Plain(LinkId(0)), Instant::ZERO);
         assert_eq!(table.find(mac), Some(Place::Peer(NodeId(5))));
-        assert!(table.learn_from(mac, Place::Plain(LinkId(0)), true, Instant::ZERO));
+        let plain = Place::Plain(LinkId(0));
+        assert!(!table.learn_from_unicast(mac, plain, Instant::ZERO));
+        assert!(!table.learn(mac, plain, Instant::ZERO + CLAIM_AGE_MAX));
+        assert!(table.learn_from_unicast(mac, plain, Instant::ZERO + CLAIM_AGE_MAX));
         assert_eq!(table.find(mac), Some(Place::Plain(LinkId(0))));
         table.learn(mac, Place::Peer(NodeId(5)), Instant::ZERO);
         table.forget_node(NodeId(5));

@@ -303,7 +303,8 @@ impl Engine {
             };
             return self.drop_frame(frame, reason);
         }
-        let on_home_link = self.home_link().is_some_and(|home| home.id == link);
+        // Without any carrier, what arrives is what was under way when it went.
+        let on_home_link = self.home_link().is_none_or(|home| home.id == link);
         let wanted = if destination.is_group() {
             on_home_link
         } else {
@@ -319,10 +320,12 @@ impl Engine {
         let is_peers =
             self.peers.is_peer_address(source) || self.peers.owner_of_link(source).is_some();
         if !is_peers {
-            let to_us = destination == self.config.address;
-            self.stations_moved |= self
-                .stations
-                .learn_from(source, Place::Plain(link), to_us, now);
+            let place = Place::Plain(link);
+            self.stations_moved |= if destination.is_group() {
+                self.stations.learn(source, place, now)
+            } else {
+                self.stations.learn_from_unicast(source, place, now)
+            };
         }
         self.counters.trains_rx.plain += 1;
         self.arrivals
