@@ -130,6 +130,11 @@ impl Experiment {
     /// Waits until everything has drained, and objects if it does not.
     fn rest(&mut self) {
         let end = self.simulator.now() + self.drain_max;
+        if !self.faultless {
+            // Who missed three hellos finds out only now; and false claims of who is behind whom,
+            // altered on the way, hold as long.
+            self.simulator.run_for(Duration::from_secs(4));
+        }
         while self.simulator.now() < end && !self.at_rest() {
             self.simulator.run_for(Duration::from_millis(250));
             if self.simulator.checkers.violation().is_some() {
