@@ -18,8 +18,9 @@
 //! `poll_transmit` gives a frame for a link only while what stands below is less than the link's
 //! limit: bytes in its local queue, as told by [`Engine::handle_link_queue`] plus what was given
 //! since, and bytes in flight that no acknowledgement has named. After each batch the owner tells
-//! the local queue again when it has changed; a link that never has a local queue needs no telling
-//! beyond 0. [`Engine::link_queue_limit`] says below which fill the owner is to wake up and tell.
+//! the local queue again when it has changed and matters: while something stands there, while
+//! frames wait in the engine, or after a few full-size frames; a link that never has a local queue
+//! needs no telling beyond 0. [`Engine::link_queue_limit`] says below which fill the owner is to wake up and tell.
 
 use std::collections::VecDeque;
 
@@ -276,9 +277,8 @@ impl Engine {
 
     /// How many bytes of ours stand in the link's local queue now.
     pub fn handle_link_queue(&mut self, link: LinkId, queued_bytes: usize, now: Instant) {
-        let more_waits = self.queued_frames > 0;
         if let Some(link) = self.link_mut(link) {
-            link.on_told(queued_bytes, more_waits, now);
+            link.on_told(queued_bytes, now);
         }
     }
 
@@ -310,6 +310,11 @@ impl Engine {
 
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
+    }
+
+    /// Whether the host's frames wait in the engine.
+    pub fn has_frames_waiting(&self) -> bool {
+        self.queued_frames > 0
     }
 
     /// Bytes that may stand in the link's local queue.

@@ -7,8 +7,11 @@
 //!
 //! The line's speed is what it takes while something waits for it all the time, in host bytes: no
 //! matter what packing makes of them, and how many links there are. The rate is that
-//! speed, a fifth more while nothing waits and a fifth less for each target that waits too much. A
+//! speed, a tenth more while nothing waits and a tenth less for each target that waits too much. A
 //! rate that is used up though nothing waits is too low, and grows: so a speed measured too low mends itself.
+//!
+//! What waits is the least that waited in a step, as CoDel's standing queue is: frames come in lumps
+//! of up to 64 KB, and a glance shows the lump or the gap behind it.
 
 use crate::time::{Duration, Instant};
 
@@ -19,14 +22,16 @@ const STEP_MAX: Duration = Duration::from_millis(50);
 /// smallest kind that TCP makes.
 const TARGET: Duration = Duration::from_millis(2);
 const TARGET_BYTES_MIN: f64 = 6000.0;
+/// How far one step moves the measured speed.
+const WEIGHT: f64 = 0.125;
 /// A wait of so many targets calls for shaping, when it lasts for [`ENGAGE_AFTER`].
 const ENGAGE_TARGETS: f64 = 2.0;
 const ENGAGE_AFTER: Duration = Duration::from_millis(20);
 /// Without a wait for so long, shaping ends.
 const RELEASE_AFTER: Duration = Duration::from_secs(2);
-const PROPORTION: f64 = 0.2;
+const PROPORTION: f64 = 0.1;
 /// However much waits, a fifth of the line's speed is let in.
-const ERROR_MIN: f64 = -4.0;
+const ERROR_MIN: f64 = -8.0;
 /// How much of the rate must be used for it to be the limit, and what it then grows by in a step.
 const USED: f64 = 0.75;
 const GROWTH: f64 = 1.05;
@@ -36,7 +41,8 @@ pub struct Intake {
     next_step: Instant,
     stepped_at: Instant,
     taken_before: u64,
-    waited_before: bool,
+    /// The least that waited since the last step, bytes.
+    waiting_min: usize,
     /// What the line takes, host bits a second.
     speed_bps: Option<f64>,
     /// Since when too much waits.
@@ -51,12 +57,17 @@ impl Intake {
             next_step: now,
             stepped_at: now,
             taken_before: 0,
-            waited_before: false,
+            waiting_min: 0,
             speed_bps: None,
             long_since: None,
             waited_at: now,
             rate_bps: None,
         }
+    }
+
+    /// Something was taken: so much waits still.
+    pub fn on_taken(&mut self, waiting_bytes: usize) {
+        self.waiting_min = self.waiting_min.min(waiting_bytes);
     }
 
     /// When to step next; only while something waits or is shaped.
@@ -76,8 +87,9 @@ impl Intake {
         if now < self.next_step {
             return None;
         }
-        self.measure(waiting_bytes, taken_bytes, now);
-        let rate_bps = self.decide(waiting_bytes, now);
+        let standing = std::mem::replace(&mut self.waiting_min, waiting_bytes).min(waiting_bytes);
+        self.measure(standing, taken_bytes, now);
+        let rate_bps = self.decide(standing, now);
         let moved = match (self.rate_bps, rate_bps) {
             (Some(a), Some(b)) => a.abs_diff(b) > a / 100,
             (a, b) => a != b,
@@ -88,25 +100,23 @@ impl Intake {
         moved.then_some(rate_bps)
     }
 
-    fn measure(&mut self, waiting: usize, taken: u64, now: Instant) {
+    fn measure(&mut self, standing: usize, taken: u64, now: Instant) {
         let interval = now.since(self.stepped_at);
         let bytes = taken - self.taken_before;
-        let stood = self.waited_before && waiting > 0;
         self.next_step = now + STEP;
         self.stepped_at = now;
         self.taken_before = taken;
-        self.waited_before = waiting > 0;
-        if waiting > 0 {
+        if standing > 0 {
             self.waited_at = now;
         }
         if interval.is_zero() || interval > STEP_MAX {
             return;
         }
         let sample = bytes as f64 * 8.0 / interval.as_secs_f64();
-        if stood {
+        if standing > 0 {
             self.speed_bps = Some(
                 self.speed_bps
-                    .map_or(sample, |bps| bps * 0.75 + sample * 0.25),
+                    .map_or(sample, |bps| bps + (sample - bps) * WEIGHT),
             );
         } else if let (Some(bps), Some(rate)) = (&mut self.speed_bps, self.rate_bps)
             && sample > rate as f64 * USED
@@ -115,10 +125,10 @@ impl Intake {
         }
     }
 
-    fn decide(&mut self, waiting: usize, now: Instant) -> Option<u64> {
+    fn decide(&mut self, standing: usize, now: Instant) -> Option<u64> {
         let speed = self.speed_bps.filter(|&bps| bps > 0.0)?;
         let target = (speed / 8.0 * TARGET.as_secs_f64()).max(TARGET_BYTES_MIN);
-        let targets = waiting as f64 / target;
+        let targets = standing as f64 / target;
         if self.rate_bps.is_none() {
             if targets < ENGAGE_TARGETS {
                 self.long_since = None;
@@ -161,6 +171,7 @@ mod tests {
             let goes = waiting.min(line);
             waiting -= goes;
             taken += goes;
+            intake.on_taken(waiting as usize);
             if let Some(changed) = intake.step(waiting as usize, taken as u64, now) {
                 rate = changed;
             }

@@ -50,27 +50,46 @@ impl Drain {
         let fill = self.fill();
         match self.told {
             // It stood all the time: what is gone was drained at the link's rate. A frame or two
-            // that are just on their way say nothing.
-            Some((_, at)) if queued > 0 && fill >= standing => {
+            // that are just on their way say nothing. After an empty queue it is not known
+            // when the frames came: the owner may have told of none of them.
+            Some((before, at)) if before > 0 && queued > 0 && fill >= standing => {
                 self.busy_bytes += fill.saturating_sub(queued) as u64;
                 self.busy_time += now.since(at);
                 if self.busy_time >= MEASURE {
                     self.conclude(now);
                 }
             }
-            _ if queued == 0 => {
-                self.busy_bytes = 0;
-                self.busy_time = Duration::ZERO;
+            Some((before, at)) if before > 0 && queued == 0 => {
+                self.busy_bytes += fill as u64;
+                self.busy_time += now.since(at);
+                self.conclude_at_least();
             }
             _ => {}
+        }
+        if queued == 0 {
+            self.busy_bytes = 0;
+            self.busy_time = Duration::ZERO;
         }
         self.told = Some((queued, now));
         self.given = 0;
     }
 
-    fn conclude(&mut self, now: Instant) {
+    /// It emptied, and nobody knows since when: so fast at least. On a starved host nothing moves
+    /// for milliseconds, and then all at once; without this only the standstill would count.
+    fn conclude_at_least(&mut self) {
+        let at_least = self.busy_rate_bps();
+        if let Some((rate, _)) = &mut self.rate_bps {
+            *rate = (*rate).max(at_least);
+        }
+    }
+
+    fn busy_rate_bps(&self) -> u64 {
         let nanos = self.busy_time.as_nanos() as u64;
-        let sample = self.busy_bytes.saturating_mul(8_000_000_000) / nanos.max(1);
+        self.busy_bytes.saturating_mul(8_000_000_000) / nanos.max(1)
+    }
+
+    fn conclude(&mut self, now: Instant) {
+        let sample = self.busy_rate_bps();
         // One sample in four counts: bursts of the shaper's tokens average out.
         let rate = match self.rate_bps {
             Some((rate, at)) if now.since(at) < RATE_AGE_MAX => (rate * 3 + sample) / 4,
@@ -93,6 +112,8 @@ pub struct Link {
     queue_time: Duration,
     /// When that last changed.
     queue_time_at: Instant,
+    /// Frames were kept back because the local queue was full.
+    kept_back: bool,
     pub tx: Traffic,
     pub rx: Traffic,
     pub drops: Drops,
@@ -107,6 +128,7 @@ impl Link {
             refused_at: None,
             queue_time: QUEUE_TIME_MIN,
             queue_time_at: Instant::ZERO,
+            kept_back: false,
             tx: Traffic::default(),
             rx: Traffic::default(),
             drops: Drops::default(),
@@ -128,6 +150,11 @@ impl Link {
             ..
         } = self.state;
         carrier && mtu >= TRAIN_MTU_MIN && !address.is_zero() && !address.is_group()
+    }
+
+    /// What stands in the local queue, as far as we know, bytes.
+    pub fn local_queue_bytes(&self) -> usize {
+        self.drain.fill()
     }
 
     pub fn has_room(&self) -> bool {
@@ -172,9 +199,14 @@ impl Link {
         self.tx.count(bytes);
     }
 
-    /// `more_waits`: frames in the engine, that could have been given.
-    pub fn on_told(&mut self, queued: usize, more_waits: bool, now: Instant) {
-        if queued == 0 && more_waits && self.drain.fill() > 0 {
+    /// A frame waits in the engine because there is no room.
+    pub fn on_kept_back(&mut self) {
+        self.kept_back = true;
+    }
+
+    pub fn on_told(&mut self, queued: usize, now: Instant) {
+        let kept_back = core::mem::take(&mut self.kept_back);
+        if queued == 0 && kept_back && self.drain.fill() > 0 {
             self.queue_time = (self.queue_time * 3 / 2).min(QUEUE_TIME_MAX);
             self.queue_time_at = now;
         } else if now.since(self.queue_time_at) > ENOUGH_FOR {
@@ -244,7 +276,7 @@ mod tests {
             }
             now += Duration::from_micros(200);
             queued = queued.saturating_sub(2500);
-            link.on_told(queued, false, now);
+            link.on_told(queued, now);
         }
         let bps = link.drain_rate_bps(now).unwrap();
         assert!((99_000_000..101_000_000).contains(&bps), "{bps}");
@@ -257,11 +289,30 @@ mod tests {
     }
 
     #[test]
+    fn a_standstill_that_ends_all_at_once_is_not_taken_for_a_slow_link() {
+        let mut link = link();
+        let mut now = Instant::ZERO;
+        for _ in 0..50 {
+            while link.has_room() {
+                link.on_given(60_000);
+            }
+            let standing = link.drain.fill();
+            for _ in 0..4 {
+                link.on_told(standing, now);
+                now += Duration::from_millis(1);
+            }
+            link.on_told(0, now);
+            now += Duration::from_millis(1);
+            assert!(!link.is_long(65_000), "{:?}", link.drain_rate_bps(now));
+        }
+    }
+
+    #[test]
     fn a_queue_that_is_never_seen_standing_has_no_rate() {
         let mut link = link();
         for i in 0..100 {
             link.on_given(60_000);
-            link.on_told(0, false, Instant::ZERO + Duration::from_micros(i));
+            link.on_told(0, Instant::ZERO + Duration::from_micros(i));
         }
         assert_eq!(link.drain_rate_bps(Instant::ZERO), None);
         assert!(!link.is_long(64_000));
@@ -276,14 +327,16 @@ mod tests {
         for _ in 0..10 {
             link.on_given(limit);
             now += Duration::from_millis(3);
-            link.on_told(0, true, now);
+            link.on_kept_back();
+            link.on_told(0, now);
         }
         assert_eq!(link.queue_limit(), 8 * limit);
         assert!(link.is_long(5 * limit), "a frame is not shorter for that");
         for _ in 0..30 {
             link.on_given(limit);
             now += Duration::from_millis(501);
-            link.on_told(100, true, now);
+            link.on_kept_back();
+            link.on_told(100, now);
         }
         assert_eq!(link.queue_time, QUEUE_TIME_MIN);
     }
@@ -296,9 +349,9 @@ mod tests {
             link.on_given(100);
             for _ in 0..3 {
                 now += Duration::from_micros(20);
-                link.on_told(100, false, now);
+                link.on_told(100, now);
             }
-            link.on_told(0, false, now);
+            link.on_told(0, now);
         }
         assert_eq!(link.drain_rate_bps(now), None);
         assert_eq!(link.queue_limit(), LIMIT_UNKNOWN);

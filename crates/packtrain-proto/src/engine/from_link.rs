@@ -225,7 +225,7 @@ impl Engine {
         let due = asked.is_none_or(|at| now.since(at) >= EPOCH_ASK_INTERVAL);
         if due && self.greeter.may_answer(now) {
             peer.epoch_asked = Some(now);
-            self.send_hello(link, Some(slot), true, false);
+            self.send_hello(link, Some(slot), true, false, now);
         }
     }
 
@@ -269,6 +269,8 @@ impl Engine {
             return self.drop_frame(frame, DropReason::BadGso);
         }
         self.counters.trains_rx.marked += 1;
+        peer.resequencer.hurry();
+        self.release_trains(owner.slot, now);
         self.arrivals.push_back(Arrival::AsItIs {
             slot: owner.slot,
             buffer: frame,

@@ -18,7 +18,7 @@ impl Engine {
         let speaking = self.links.iter().filter(|l| l.carries_trains());
         let links: Vec<LinkId> = speaking.map(|l| l.id).collect();
         for link in links {
-            self.send_hello(link, None, false, goodbye);
+            self.send_hello(link, None, false, goodbye, now);
         }
         if goodbye {
             return;
@@ -29,9 +29,8 @@ impl Engine {
             .flat_map(|(slot, peer)| peer.paths.iter().map(move |path| (path.link, slot)))
             .collect();
         for (link, slot) in paths {
-            self.send_hello(link, Some(slot), false, false);
+            self.send_hello(link, Some(slot), false, false, now);
         }
-        let _ = now;
     }
 
     pub(super) fn send_hello(
@@ -40,6 +39,7 @@ impl Engine {
         to: Option<usize>,
         answer: bool,
         goodbye: bool,
+        now: Instant,
     ) {
         let Some(known) = self.link(link).filter(|l| l.carries_trains()) else {
             return;
@@ -69,7 +69,7 @@ impl Engine {
                 .map_or(Sequence::ZERO, |path| path.flight.next_sequence().minus(1)),
         });
         // Frames as they are have no sequence: what overtakes on the way could not be put right.
-        let reorders = |peer: &Peer| peer.resequencer.reordering_seen();
+        let reorders = |peer: &Peer| peer.resequencer.reorders(now);
         let any_reorders = match peer {
             Some(peer) => reorders(peer),
             None => self.peers.iter().any(|(_, peer)| reorders(peer)),
@@ -162,7 +162,7 @@ impl Engine {
             self.stations_moved |= self.stations.learn(*station, Place::Peer(node_id), now);
         }
         if (is_new || hello.answer || (!up && !names_us)) && self.greeter.may_answer(now) {
-            self.send_hello(link, Some(slot), !up, false);
+            self.send_hello(link, Some(slot), !up, false, now);
         }
         if came_up {
             self.events.push_back(Event::PeerUp { node_id, address });

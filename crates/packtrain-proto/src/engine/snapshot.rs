@@ -115,14 +115,14 @@ fn peer_snapshot(peer: &Peer, now: Instant) -> PeerSnapshot {
         paths: peer
             .paths
             .iter()
-            .map(|path| path_snapshot(path, peer))
+            .map(|path| path_snapshot(path, peer, now))
             .collect(),
         queued_frames: peer.queues.frames() as u64,
         queued_bytes: peer.queues.bytes() as u64,
     }
 }
 
-fn path_snapshot(path: &Path, peer: &Peer) -> PathSnapshot {
+fn path_snapshot(path: &Path, peer: &Peer, now: Instant) -> PathSnapshot {
     PathSnapshot {
         link: path.link,
         remote_link: path.remote_link,
@@ -133,6 +133,6 @@ fn path_snapshot(path: &Path, peer: &Peer) -> PathSnapshot {
         in_flight_bytes: path.flight.in_flight_bytes() as u64,
         window_bytes: path.flight.window_bytes() as u64,
         lost_trains: path.flight.lost_trains(),
-        reordering_seen: peer.resequencer.reordering_seen(),
+        reordering_seen: peer.resequencer.reorders(now),
     }
 }

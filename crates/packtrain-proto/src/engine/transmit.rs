@@ -70,6 +70,7 @@ impl Engine {
         for turn in 0..self.links.len() {
             let at = (self.next_link + turn) % self.links.len();
             if !self.links[at].has_room() {
+                self.links[at].on_kept_back();
                 continue;
             }
             // CoDel may empty a queue that was chosen: then it is the next one's turn.
@@ -97,13 +98,16 @@ impl Engine {
         let link = self.links[at].id;
         let is_home = self.home_link().is_some_and(|home| home.id == link);
         let carries_trains = self.links[at].carries_trains();
+        let local_bytes = self.links[at].local_queue_bytes();
         let peers = &self.peers;
         self.turns.next(|destination| match destination {
             Destination::Plain => is_home,
             Destination::Peer(slot) => peers
                 .get(slot)
                 .and_then(|peer| peer.path(link))
-                .is_some_and(|path| carries_trains && path.is_open() && path.flight.has_room()),
+                .is_some_and(|path| {
+                    carries_trains && path.is_open() && path.flight.has_room(local_bytes)
+                }),
         })
     }
 
@@ -135,6 +139,13 @@ impl Engine {
         }
     }
 
+    /// The links, or CoDel, have taken something out of the queues.
+    fn on_taken(&mut self, frames: usize, bytes: usize) {
+        self.on_unqueued(frames, bytes);
+        self.taken_bytes += bytes as u64;
+        self.intake.on_taken(self.queued_bytes);
+    }
+
     /// A frame for a host without packtrain, as it is.
     fn take_plain(&mut self, at: usize, now: Instant) -> Option<Outgoing> {
         let codel = self.codel();
@@ -151,8 +162,7 @@ impl Engine {
             frame
         });
         let after = (self.plain.frames(), self.plain.bytes());
-        self.on_unqueued(before.0 - after.0, before.1 - after.1);
-        self.taken_bytes += (before.1 - after.1) as u64;
+        self.on_taken(before.0 - after.0, before.1 - after.1);
         let frame = frame?;
         if largest_on_wire(&frame) > mtu {
             // The home link has changed since it was queued.
@@ -213,21 +223,20 @@ impl Engine {
         };
         let link = link.id;
         let after = (peer.queues.frames(), peer.queues.bytes());
-        self.on_unqueued(before.0 - after.0, before.1 - after.1);
-        self.taken_bytes += (before.1 - after.1) as u64;
+        self.on_taken(before.0 - after.0, before.1 - after.1);
         let (buffer, offload) = outgoing?;
         self.outgoing = Some(buffer);
         Some(Outgoing { link, offload })
     }
 
     /// Our mark on this link, where frames may go to this peer as they are: a mark has no
-    /// sequence, so only while there is one way, and one that keeps order.
+    /// sequence, so only while there is one way, and the peer, who takes them, sees that it keeps
+    /// order.
     fn mark_for(&self, at: usize, slot: usize) -> Option<MacAddr> {
         let peer = self.peers.get(slot)?;
         let usable = self.config.marked_frames
             && peer.capabilities & capability::MARKED_FRAMES != 0
-            && peer.paths.len() == 1
-            && !peer.resequencer.reordering_seen();
+            && peer.paths.len() == 1;
         if usable {
             self.links[at].state.mark
         } else {
@@ -361,7 +370,7 @@ impl Way<'_> {
         let (acks, n) = take_acks(&mut peer.receipts, session, with.now);
         let path = &mut peer.paths[path_at];
         let header = TrainHeader {
-            ack_now: path.flight.wants_ack(),
+            ack_now: path.flight.wants_ack(self.link.local_queue_bytes()),
             marker: false,
             lane: 0,
             link: self.link.id.0,

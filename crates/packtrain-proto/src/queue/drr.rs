@@ -177,7 +177,13 @@ impl FlowQueues {
             };
             let sojourn = now.since(head.enqueued);
             let left = flow.bytes - head.waiting();
-            if head.sent == 0 && flow.codel.should_drop(sojourn, left, mtu, now, params) {
+            // A GSO frame is one frame: a flow of them cannot have less waiting than that.
+            let frame_max = mtu.max(head.waiting());
+            if head.sent == 0
+                && flow
+                    .codel
+                    .should_drop(sojourn, left, frame_max, now, params)
+            {
                 dropped(self.pop(FlowId(id)));
                 continue;
             }

@@ -1,8 +1,8 @@
 //! What is in flight on one link to one peer, and what the acknowledgements tell about the link:
 //! its round trip, the rate at which it delivers, what it lost.
 //!
-//! Bytes in flight are bounded by rate × (least round trip + acknowledgement delay) and a little:
-//! enough to keep the link busy, too little for a queue further down to stand. The rate is
+//! Bytes in flight beyond the local queue are bounded by rate × (least round trip + acknowledgement
+//! delay) and a little: enough to keep the link busy, too little for a queue further down to stand. The rate is
 //! a windowed maximum of delivered bytes a time, as in BBR (Cardwell et al. 2016); samples taken
 //! while the sender had nothing to send never lower it.
 
@@ -160,13 +160,19 @@ impl Flight {
         self.lost
     }
 
-    pub fn has_room(&self) -> bool {
-        self.in_flight < self.window && self.records.len() < RECORDS_MAX
+    /// `local_bytes` stand in the link's local queue still, which has a limit of its own: the
+    /// window bounds what has left.
+    pub fn has_room(&self, local_bytes: usize) -> bool {
+        self.has_left(local_bytes) < self.window && self.records.len() < RECORDS_MAX
     }
 
     /// More than half the window is out: a prompt acknowledgement keeps the link busy.
-    pub fn wants_ack(&self) -> bool {
-        self.in_flight * 2 > self.window
+    pub fn wants_ack(&self, local_bytes: usize) -> bool {
+        self.has_left(local_bytes) * 2 > self.window
+    }
+
+    fn has_left(&self, local_bytes: usize) -> usize {
+        self.in_flight.saturating_sub(local_bytes)
     }
 
     pub fn on_sent(&mut self, bytes: usize, now: Instant) -> Sequence {
@@ -354,7 +360,7 @@ mod tests {
         let mut arrivals: VecDeque<(Instant, Sequence)> = VecDeque::new();
         let mut now = start;
         while now < start + for_ {
-            while flight.has_room() {
+            while flight.has_room(0) {
                 free_at = free_at.max(now) + serialise;
                 let sequence = flight.on_sent(bytes, now);
                 arrivals.push_back((free_at + delay + delay, sequence));

@@ -1,9 +1,10 @@
 //! Puts the trains of one lane back into order, and lets each through once.
 //!
-//! A gap is lost as soon as every live link has delivered something newer, because links keep
-//! their order: nothing waits then. On links that were seen to reorder, a gap waits for as long as
-//! the latest straggler was late (doubled, bounded), and that memory fades. (RFC 1990 section 4.1
-//! uses the same rule for multilink PPP; it has no memory of stragglers.)
+//! A gap is lost when every live link has delivered something newer, because links keep their
+//! order, and a millisecond has passed, because hosts do not quite: two processors that take
+//! turns at one queue swap frames now and then. On links that were seen to reorder, a gap waits for
+//! as long as the latest straggler was late (doubled, bounded), and that memory fades. (RFC 1990
+//! section 4.1 uses the same rule for multilink PPP; it has no memory of stragglers.)
 
 use std::collections::VecDeque;
 
@@ -19,6 +20,13 @@ const HISTORY: usize = 1024;
 /// So many trains refused for their sequence, each one after the other: that is where the sender
 /// is. A long silent loss, or one false sequence, must not lock a peer out for good.
 const STRAYS_MAX: u32 = 16;
+/// How long any gap waits.
+pub const WAIT_MIN: Duration = Duration::from_millis(1);
+/// A straggler weighs as much as so many trains in order.
+const STRAGGLER_WEIGHT: u32 = 1000;
+/// More than so many stragglers, by that measure, make a link that reorders; more than twice as
+/// many are not remembered.
+const STRAGGLERS_MANY: u32 = 4;
 const FADE_AFTER: Duration = Duration::from_secs(10);
 
 /// A train that waits for its turn, or has it now.
@@ -55,7 +63,7 @@ pub struct Resequencer {
     history: VecDeque<bool>,
     /// The newest that each link delivered, for links that delivered anything.
     newest: Vec<(LinkId, Sequence)>,
-    /// How long a gap waits on links that reorder; zero on those that do not.
+    /// How long a gap waits that every link has passed.
     wait: Duration,
     wait_max: Duration,
     bytes_max: usize,
@@ -63,11 +71,15 @@ pub struct Resequencer {
     gap_since: Option<Instant>,
     gap_given_up_at: Instant,
     last_straggler: Instant,
+    /// Rises with stragglers, falls with trains in order.
+    disorder: u32,
     /// What would follow the train refused last, and how many were refused in a row.
     stray_next: Sequence,
     strays: u32,
     /// Held trains that were thrown away; the owner counts them.
     pub discarded: u64,
+    /// No gap is waited for until nothing is held any more.
+    hurried: bool,
     /// The window has moved: the next train comes after a gap.
     moved: bool,
     pub stats: ResequencerStats,
@@ -92,15 +104,17 @@ impl Resequencer {
             held_bytes: 0,
             history: VecDeque::with_capacity(HISTORY + 1),
             newest: Vec::new(),
-            wait: Duration::ZERO,
+            wait: WAIT_MIN.min(wait_max),
             wait_max,
             bytes_max,
             gap_since: None,
             gap_given_up_at: Instant::ZERO,
             last_straggler: Instant::ZERO,
+            disorder: 0,
             stray_next: Sequence::ZERO,
             strays: 0,
             discarded: 0,
+            hurried: false,
             moved: false,
             stats: ResequencerStats::default(),
         }
@@ -114,8 +128,17 @@ impl Resequencer {
         self.held_bytes
     }
 
-    pub fn reordering_seen(&self) -> bool {
-        self.stats.reordered > 0
+    /// Whether stragglers were more than a rare accident lately.
+    pub fn reorders(&self, now: Instant) -> bool {
+        self.disorder > STRAGGLERS_MANY * STRAGGLER_WEIGHT
+            && now.since(self.last_straggler) <= FADE_AFTER
+    }
+
+    fn on_straggler(&mut self, now: Instant) {
+        const MOST: u32 = 2 * STRAGGLERS_MANY * STRAGGLER_WEIGHT;
+        self.stats.reordered += 1;
+        self.last_straggler = now;
+        self.disorder = (self.disorder + STRAGGLER_WEIGHT).min(MOST);
     }
 
     /// Takes a train, or gives it back with the reason. Follow with [`Resequencer::poll`].
@@ -213,10 +236,9 @@ impl Resequencer {
             Some(given_up) => *given_up = true,
         }
         // Given up too early: the next gap waits longer.
-        self.stats.reordered += 1;
-        self.last_straggler = now;
+        self.on_straggler(now);
         let late = now.since(self.gap_given_up_at) + self.wait;
-        self.wait = (late * 2).clamp(Duration::from_micros(50), self.wait_max);
+        self.wait = (late * 2).max(WAIT_MIN).min(self.wait_max);
         Refused::Late
     }
 
@@ -224,10 +246,12 @@ impl Resequencer {
     pub fn note(&mut self, link: LinkId, sequence: Sequence, now: Instant) {
         match self.newest.iter_mut().find(|(l, _)| *l == link) {
             None => self.newest.push((link, sequence)),
-            Some((_, newest)) if sequence.is_newer_than(*newest) => *newest = sequence,
+            Some((_, newest)) if sequence.is_newer_than(*newest) => {
+                *newest = sequence;
+                self.disorder = self.disorder.saturating_sub(1);
+            }
             Some((_, newest)) if sequence != *newest => {
-                self.stats.reordered += 1;
-                self.last_straggler = now;
+                self.on_straggler(now);
                 let age = self
                     .gap_since
                     .map_or(Duration::ZERO, |since| now.since(since));
@@ -242,6 +266,12 @@ impl Resequencer {
         self.newest.retain(|(l, _)| *l != link);
     }
 
+    /// Something that has no sequence has arrived and must not overtake what is held: every gap
+    /// before that is given up. Follow with [`Resequencer::poll`].
+    pub fn hurry(&mut self) {
+        self.hurried = self.held_trains > 0;
+    }
+
     /// The next train in order, and whether a gap was given up just before it.
     pub fn poll(&mut self, now: Instant) -> Option<(Held, bool)> {
         let mut gap = false;
@@ -249,6 +279,7 @@ impl Resequencer {
             match self.held.front_mut() {
                 None => {
                     self.gap_since = None;
+                    self.hurried = false;
                     return None;
                 }
                 Some(front @ Some(_)) => {
@@ -290,14 +321,15 @@ impl Resequencer {
                 .unwrap_or(now)
         });
         if now.since(self.last_straggler) > FADE_AFTER {
-            self.wait = Duration::ZERO;
+            self.wait = WAIT_MIN.min(self.wait_max);
+            self.disorder = 0;
         }
         let passed = self
             .newest
             .iter()
             .all(|(_, newest)| newest.is_newer_than(self.expected));
         let wait = if passed { self.wait } else { self.wait_max };
-        now.since(since) >= wait || self.held_bytes + 2048 > self.bytes_max
+        self.hurried || now.since(since) >= wait || self.held_bytes + 2048 > self.bytes_max
     }
 
     /// When a gap is given up though nothing arrives.
@@ -347,12 +379,28 @@ mod tests {
     }
 
     #[test]
-    fn on_one_link_that_keeps_order_a_loss_blocks_nothing() {
+    fn on_one_link_that_keeps_order_a_loss_blocks_for_a_millisecond() {
         let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAIT_MAX);
         insert(&mut r, 1, LINK, Instant::ZERO).unwrap();
         insert(&mut r, 3, LINK, Instant::ZERO).unwrap();
-        assert_eq!(drain(&mut r, Instant::ZERO), [1, 3]);
+        assert_eq!(drain(&mut r, Instant::ZERO), [1]);
+        assert_eq!(r.poll_timeout(), Some(Instant::ZERO + WAIT_MIN));
+        assert_eq!(drain(&mut r, Instant::ZERO + WAIT_MIN), [3]);
         assert_eq!(r.stats.gaps, 1);
+    }
+
+    #[test]
+    fn in_a_hurry_nothing_is_waited_for_once() {
+        let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAIT_MAX);
+        r.hurry();
+        for n in [2, 4] {
+            insert(&mut r, n, LINK, Instant::ZERO).unwrap();
+        }
+        assert_eq!(drain(&mut r, Instant::ZERO), [] as [u32; 0]);
+        r.hurry();
+        assert_eq!(drain(&mut r, Instant::ZERO), [2, 4]);
+        insert(&mut r, 6, LINK, Instant::ZERO).unwrap();
+        assert_eq!(drain(&mut r, Instant::ZERO), [] as [u32; 0]);
     }
 
     #[test]
@@ -366,7 +414,7 @@ mod tests {
         assert_eq!(drain(&mut r, Instant::ZERO), [] as [u32; 0]);
         assert_eq!(r.poll_timeout(), Some(Instant::ZERO + WAIT_MAX));
         insert(&mut r, 5, other, Instant::ZERO).unwrap();
-        assert_eq!(drain(&mut r, Instant::ZERO), [4, 5]);
+        assert_eq!(drain(&mut r, Instant::ZERO + WAIT_MIN), [4, 5]);
     }
 
     #[test]
@@ -374,13 +422,44 @@ mod tests {
         let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAIT_MAX);
         let at = |micros| Instant::ZERO + Duration::from_micros(micros);
         insert(&mut r, 2, LINK, at(0)).unwrap();
-        assert_eq!(drain(&mut r, at(0)), [2]);
-        assert_eq!(insert(&mut r, 1, LINK, at(300)), Err(Refused::Late));
-        insert(&mut r, 4, LINK, at(400)).unwrap();
-        assert_eq!(drain(&mut r, at(400)), [] as [u32; 0]);
-        insert(&mut r, 3, LINK, at(700)).unwrap();
-        assert_eq!(drain(&mut r, at(700)), [3, 4]);
-        assert!(r.reordering_seen());
+        assert_eq!(drain(&mut r, at(1000)), [2]);
+        assert_eq!(insert(&mut r, 1, LINK, at(1300)), Err(Refused::Late));
+        insert(&mut r, 4, LINK, at(1400)).unwrap();
+        assert_eq!(drain(&mut r, at(2600)), [] as [u32; 0]);
+        insert(&mut r, 3, LINK, at(2700)).unwrap();
+        assert_eq!(drain(&mut r, at(2700)), [3, 4]);
+        assert_eq!(r.stats.reordered, 2);
+    }
+
+    #[test]
+    fn a_rare_straggler_is_an_accident_many_are_a_habit_and_habits_are_forgotten() {
+        let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAIT_MAX);
+        let mut next = 1;
+        // So many trains in order, then two that are swapped.
+        let mut straggler_after = |r: &mut Resequencer, in_order: u32| {
+            let swapped = next + in_order;
+            for n in (next..swapped).chain([swapped + 1, swapped]) {
+                insert(r, n, LINK, Instant::ZERO).unwrap();
+                drain(r, Instant::ZERO);
+            }
+            next = swapped + 2;
+            r.reorders(Instant::ZERO)
+        };
+        for _ in 0..20 {
+            assert!(!straggler_after(&mut r, 2000), "one in 2000");
+        }
+        let often = (0..20)
+            .map(|_| straggler_after(&mut r, 100))
+            .collect::<Vec<_>>();
+        assert!(!often[0] && often[19], "one in 100: {often:?}");
+        assert!(!straggler_after(&mut r, 9000), "since then it kept order");
+        assert!(
+            (0..20)
+                .map(|_| straggler_after(&mut r, 100))
+                .last()
+                .unwrap()
+        );
+        assert!(!r.reorders(Instant::ZERO + FADE_AFTER * 2), "long ago");
     }
 
     #[test]
@@ -403,7 +482,7 @@ mod tests {
         insert(&mut r, 4, LINK, Instant::ZERO).unwrap();
         insert(&mut r, 5, LINK, Instant::ZERO).unwrap();
         assert_eq!(insert(&mut r, 6, LINK, Instant::ZERO), Err(Refused::Full));
-        assert_eq!(drain(&mut r, Instant::ZERO), [4, 5]);
+        assert_eq!(drain(&mut r, Instant::ZERO + WAIT_MIN), [4, 5]);
         assert_eq!(insert(&mut r, 3, LINK, Instant::ZERO), Err(Refused::Late));
         assert_eq!(
             insert(&mut r, 3, LINK, Instant::ZERO),
@@ -417,7 +496,7 @@ mod tests {
         let mut insert = |sequence: u32| {
             let buffer = Buffer::with_capacity(64);
             let taken = r.insert(Sequence(sequence), LINK, buffer, 0, Instant::ZERO);
-            while r.poll(Instant::ZERO).is_some() {}
+            while r.poll(Instant::ZERO + WAIT_MIN).is_some() {}
             taken.map_err(|(_, refused)| refused)
         };
         assert_eq!(insert(1), Ok(()));
@@ -463,7 +542,7 @@ mod tests {
         let mut insert = |sequence: u32| {
             let buffer = Buffer::with_capacity(64);
             let taken = r.insert(Sequence(sequence), LINK, buffer, 0, Instant::ZERO);
-            while r.poll(Instant::ZERO).is_some() {}
+            while r.poll(Instant::ZERO + WAIT_MIN).is_some() {}
             taken.map_err(|(_, refused)| refused)
         };
         assert_eq!(insert(1), Ok(()));

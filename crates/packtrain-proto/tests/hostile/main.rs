@@ -12,6 +12,7 @@ mod stuck;
 mod trains;
 
 use packtrain_proto::stats::DropReason;
+use packtrain_proto::time::Duration;
 use support::Pair;
 
 /// What an attack on side 1 adds to its counters: this, and nothing else.
@@ -19,6 +20,8 @@ use support::Pair;
 fn counts(pair: &mut Pair, expected: &[(DropReason, u64)], attack: impl FnOnce(&mut Pair)) {
     let before = pair.drops(1);
     attack(pair);
+    // What came after a gap is looked at when the gap has been waited for.
+    pair.run(Duration::from_millis(2));
     let mut dropped = pair.dropped_since(1, &before);
     let mut expected = expected.to_vec();
     let by_name = |entry: &(DropReason, u64)| entry.0.as_str();

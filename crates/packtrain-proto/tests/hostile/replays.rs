@@ -185,21 +185,30 @@ fn newest_train(pair: &mut Pair) -> u32 {
     pair.snapshot(0).trains_tx.trains as u32
 }
 
-/// Within the window a forged train is believed, until the sender has been late often enough.
+/// Within the window a forged train is believed: where trains come quickly it is taken for one that
+/// has overtaken them, else they are late, until that has happened often enough.
 #[test]
-fn a_forged_train_within_the_window_costs_fifteen_trains() {
-    let mut pair = Pair::new(true);
-    pair.still_works();
-    let mut real = Forger::as_side(&pair, 0);
-    real.train = newest_train(&mut pair) + 30;
-    real.send(&mut pair, 1, &whole(&[1; 60]));
-    pair.out = Default::default();
-    for i in 0..100 {
-        pair.send(0, &frame(0, 700, i), Offload::NONE);
-        pair.run(Duration::from_micros(100));
+fn a_forged_train_within_the_window_costs_fifteen_trains_at_most() {
+    // The train whose number was taken is a duplicate, at least.
+    for (gap, lost) in [
+        (Duration::from_micros(100), 1),
+        (Duration::from_millis(5), 15),
+    ] {
+        let mut pair = Pair::new(true);
+        pair.still_works();
+        let mut real = Forger::as_side(&pair, 0);
+        real.train = newest_train(&mut pair) + 30;
+        real.send(&mut pair, 1, &whole(&[1; 60]));
+        pair.out = Default::default();
+        for i in 0..100 {
+            pair.run(gap);
+            pair.send(0, &frame(0, 700, i), Offload::NONE);
+        }
+        pair.run(gap);
+        // The forged one was delivered, too.
+        assert_eq!(pair.out[1].len(), 101 - lost, "{gap:?}");
+        pair.still_works();
     }
-    assert_eq!(pair.out[1].len(), 100 - 15);
-    pair.still_works();
 }
 
 /// A blackout swallows more trains than the window of order has slots.

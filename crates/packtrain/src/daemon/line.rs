@@ -15,19 +15,22 @@ use packtrain_proto::time::Instant;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::member::{Attached, Member, MemberCounters, Outcome};
+use super::readable::Readable;
 use crate::clock::Clock;
+use crate::linux::alarm::Alarm;
 use crate::linux::epoll::{Epoll, Interest};
 use crate::linux::tap::{Tap, TapCounters};
 
 /// What one source gives in a turn. In bytes too, because 64 frames may be 4 MB: milliseconds
 /// that the other direction would wait.
 const BATCH_FRAMES: usize = 64;
-const BATCH_BYTES: usize = 256 * 1024;
+const BATCH_BYTES: usize = 48 * 1024;
 /// What a turn puts on the links, at most.
 const TRANSMIT_FRAMES: usize = 256;
 const TRANSMIT_BYTES: usize = 1 << 20;
 
 const TOKEN_TAP: u64 = 0;
+const TOKEN_ALARM: u64 = 1;
 const TOKEN_OTHERS: u64 = 1 << 32;
 const TOKEN_LINKS: u64 = 2 << 32;
 
@@ -77,10 +80,11 @@ pub struct Line {
     address: MacAddr,
     promiscuous: bool,
     tap: Tap,
-    /// Something was left unread on the TAP.
-    tap_readable: bool,
+    tap_readable: Readable,
     members: Vec<Member>,
     epoll: Epoll,
+    /// Rings when the engine wants to be called.
+    alarm: Alarm,
     /// The engine had more to send than a turn takes.
     more_to_send: bool,
 }
@@ -94,7 +98,9 @@ impl Line {
         clock: Clock,
     ) -> io::Result<Line> {
         let epoll = Epoll::new()?;
-        epoll.add(tap.as_fd(), TOKEN_TAP, Interest::Read)?;
+        epoll.add(tap.as_fd(), TOKEN_TAP, Interest::ReadWhileReady)?;
+        let alarm = Alarm::new()?;
+        epoll.add(&alarm, TOKEN_ALARM, Interest::Read)?;
         let members = (0..=u8::MAX)
             .zip(links)
             .map(|(number, name)| Member {
@@ -110,9 +116,10 @@ impl Line {
             promiscuous: config.promiscuous,
             engine: Engine::new(config, clock.now()),
             tap,
-            tap_readable: true,
+            tap_readable: Readable::new(),
             members,
             epoll,
+            alarm,
             more_to_send: false,
         })
     }
@@ -149,7 +156,7 @@ impl Line {
         self.epoll.add(
             attached.socket.as_fd(),
             TOKEN_LINKS + at as u64,
-            Interest::Read,
+            Interest::ReadWhileReady,
         )?;
         self.engine
             .handle_link_state(member.id, state, self.clock.now());
@@ -244,14 +251,18 @@ impl Line {
 
     /// Waits until something can be done, and does it.
     pub fn turn(&mut self) -> Result<Woken, LineError> {
-        let timeout = self.time_to_wait();
+        let timeout = match self.has_work() {
+            true => Some(Duration::ZERO),
+            false => self.set_alarm().map_err(LineError::Wait)?,
+        };
         let woken = self.wait(timeout)?;
-        self.handle_time();
-        self.take_from_host()?;
+        let now = self.clock.now();
+        self.handle_time(now);
+        self.take_from_host(now)?;
         for at in 0..self.members.len() {
-            self.take_from_link(at);
+            self.take_from_link(at, now);
         }
-        self.deliver();
+        self.deliver(now);
         self.transmit();
         Ok(woken)
     }
@@ -274,57 +285,64 @@ impl Line {
         }
     }
 
-    fn time_to_wait(&self) -> Option<Duration> {
-        let unread = self
-            .members
-            .iter()
-            .any(|m| m.attached.as_ref().is_some_and(|a| a.readable));
-        if unread || self.tap_readable || self.more_to_send {
-            return Some(Duration::ZERO);
+    /// Whether the next turn need not wait for anything.
+    fn has_work(&self) -> bool {
+        let mut attached = self.members.iter().filter_map(|m| m.attached.as_ref());
+        self.more_to_send || self.tap_readable.is_ready() || attached.any(|a| a.readable.is_ready())
+    }
+
+    /// Sees to it that the next wait ends when the engine wants to be called. Gives the timeout
+    /// that is left for the wait itself: none.
+    fn set_alarm(&mut self) -> io::Result<Option<Duration>> {
+        if let Some(at) = self.engine.poll_timeout() {
+            self.alarm.ring_by(at, self.clock.now())?;
         }
-        self.engine
-            .poll_timeout()
-            .map(|at| at.since(self.clock.now()))
+        Ok(None)
     }
 
     fn wait(&mut self, timeout: Option<Duration>) -> Result<Woken, LineError> {
         let mut woken = Woken::default();
-        for ready in self.epoll.wait(timeout).map_err(LineError::Wait)? {
-            if ready.token == TOKEN_TAP {
-                self.tap_readable = true;
-            } else if ready.token < TOKEN_LINKS {
-                woken.0 |= 1 << (ready.token - TOKEN_OTHERS);
-            } else if let Some(attached) =
-                &mut self.members[(ready.token - TOKEN_LINKS) as usize].attached
-            {
-                attached.readable |= ready.readable;
+        let events = self.epoll.wait(timeout).map_err(LineError::Wait)?;
+        let now = self.clock.now();
+        for ready in events {
+            match ready.token {
+                TOKEN_TAP => self.tap_readable.on_ready(false, now),
+                TOKEN_ALARM => self.alarm.rang(),
+                token if token < TOKEN_LINKS => woken.0 |= 1 << (token - TOKEN_OTHERS),
+                token => {
+                    let member = &mut self.members[(token - TOKEN_LINKS) as usize];
+                    if let Some(attached) = &mut member.attached
+                        && ready.readable
+                    {
+                        attached.readable.on_ready(attached.awaits_room, now);
+                    }
+                }
             }
         }
         Ok(woken)
     }
 
-    fn handle_time(&mut self) {
-        let now = self.clock.now();
+    fn handle_time(&mut self, now: Instant) {
         if self.engine.poll_timeout().is_some_and(|at| at <= now) {
             self.engine.handle_timeout(now);
         }
     }
 
-    fn take_from_host(&mut self) -> Result<(), LineError> {
-        if !self.tap_readable {
-            return Ok(());
-        }
-        let now = self.clock.now();
+    fn take_from_host(&mut self, now: Instant) -> Result<(), LineError> {
         let mut bytes = 0;
         for _ in 0..BATCH_FRAMES {
+            if !self.tap_readable.is_ready() {
+                break;
+            }
             let received = self
                 .tap
                 .receive(self.engine.buffers())
                 .map_err(LineError::Host)?;
             let Some((frame, offload)) = received else {
-                self.tap_readable = false;
+                self.tap_readable.on_empty(now);
                 break;
             };
+            self.tap_readable.on_frame(now);
             bytes += frame.len();
             self.engine.handle_host_frame(frame, offload, now);
             if bytes > BATCH_BYTES {
@@ -334,20 +352,18 @@ impl Line {
         Ok(())
     }
 
-    fn take_from_link(&mut self, at: usize) {
+    fn take_from_link(&mut self, at: usize, now: Instant) {
         let member = &mut self.members[at];
-        let Some(attached) = member
-            .attached
-            .as_mut()
-            .filter(|attached| attached.readable)
-        else {
+        let Some(attached) = &mut member.attached else {
             return;
         };
-        let now = self.clock.now();
         let mut bytes = 0;
         for _ in 0..BATCH_FRAMES {
+            if !attached.readable.is_ready() {
+                break;
+            }
             let pool = self.engine.buffers();
-            let Some((frame, offload)) = attached.receive(pool, &mut member.counters) else {
+            let Some((frame, offload)) = attached.receive(pool, &mut member.counters, now) else {
                 break;
             };
             bytes += frame.len();
@@ -359,8 +375,7 @@ impl Line {
         }
     }
 
-    fn deliver(&mut self) {
-        let now = self.clock.now();
+    fn deliver(&mut self, now: Instant) {
         while let Some(delivery) = self.engine.poll_delivery(now) {
             if self.tap.send(&delivery).is_err() {
                 self.engine.handle_delivery_refused();
@@ -371,9 +386,10 @@ impl Line {
     fn transmit(&mut self) {
         self.more_to_send = false;
         let (mut frames, mut bytes) = (0, 0);
+        let mut frames_wait = false;
         loop {
             let now = self.clock.now();
-            self.tell_queues(now);
+            self.tell_queues(frames_wait, now);
             let frames_before = frames;
             while let Some(transmit) = self.engine.poll_transmit(now) {
                 frames += 1;
@@ -398,21 +414,22 @@ impl Line {
                 }
             }
             // A link that took everything at once has room again: ask once more.
-            if self.more_to_send || frames == frames_before {
+            let asked = std::mem::replace(&mut frames_wait, self.engine.has_frames_waiting());
+            if self.more_to_send || (frames == frames_before && asked) || !frames_wait {
                 break;
             }
         }
         self.await_room();
     }
 
-    /// Tells the engine what stands on every link where something may, and retries what is held.
-    fn tell_queues(&mut self, now: Instant) {
+    /// Tells the engine what stands on the links where that matters, and retries what is held.
+    fn tell_queues(&mut self, frames_wait: bool, now: Instant) {
         for at in 0..self.members.len() {
             let member = &mut self.members[at];
             let Some(attached) = &mut member.attached else {
                 continue;
             };
-            if !attached.may_stand() {
+            if !attached.is_worth_asking(frames_wait) {
                 continue;
             }
             for _ in 0..attached.retry(&mut member.counters) {
@@ -446,7 +463,7 @@ impl Line {
             let interest = if full {
                 Interest::ReadWrite
             } else {
-                Interest::Read
+                Interest::ReadWhileReady
             };
             let token = TOKEN_LINKS + at as u64;
             if self

@@ -8,8 +8,10 @@ use std::os::fd::BorrowedFd;
 use packtrain_proto::buffer::{Buffer, BufferPool};
 use packtrain_proto::config::{LinkId, LinkState};
 use packtrain_proto::offload::Offload;
+use packtrain_proto::time::Instant;
 use packtrain_proto::wire::ethernet::MacAddr;
 
+use super::readable::Readable;
 use crate::linux::packet_socket::{PacketSocket, PacketSocketCounters, SendError};
 
 #[derive(Debug)]
@@ -53,8 +55,7 @@ pub(super) enum Outcome {
 pub(super) struct Attached {
     pub(super) socket: PacketSocket,
     pub(super) state: LinkState,
-    /// Something was left unread.
-    pub(super) readable: bool,
+    pub(super) readable: Readable,
     /// Woken when the local queue falls.
     pub(super) awaits_room: bool,
     /// Promiscuous, because `pt0` is.
@@ -64,6 +65,8 @@ pub(super) struct Attached {
     queue_limit_set: usize,
     /// What stood below when last asked.
     standing_bytes: usize,
+    /// What was sent since then.
+    sent_bytes: usize,
     held: Held,
 }
 
@@ -88,12 +91,13 @@ impl Attached {
         Ok(Attached {
             socket,
             state,
-            readable: true,
+            readable: Readable::new(),
             awaits_room: false,
             promiscuous: false,
             queue_limit: 0,
             queue_limit_set: 0,
             standing_bytes: 0,
+            sent_bytes: 0,
             held: Held::default(),
         })
     }
@@ -112,16 +116,20 @@ impl Attached {
         &mut self,
         pool: &mut BufferPool,
         counters: &mut MemberCounters,
+        now: Instant,
     ) -> Option<(Buffer, Offload)> {
         // More than one in a row is possible: the interface went down, came up and went again.
         for _ in 0..4 {
             match self.socket.receive(pool) {
-                Ok(Some(frame)) => return Some(frame),
+                Ok(Some(frame)) => {
+                    self.readable.on_frame(now);
+                    return Some(frame);
+                }
                 Ok(None) => break,
                 Err(_) => counters.receive_errors += 1,
             }
         }
-        self.readable = false;
+        self.readable.on_empty(now);
         None
     }
 
@@ -179,7 +187,10 @@ impl Attached {
             result => result,
         };
         let counter = match error {
-            Ok(()) => return Outcome::Sent,
+            Ok(()) => {
+                self.sent_bytes += frame.len();
+                return Outcome::Sent;
+            }
             Err(SendError::WouldBlock) => return Outcome::Held,
             Err(SendError::NoBuffer) => &mut counters.refused_queue,
             Err(SendError::TooLarge) => &mut counters.refused_too_large,
@@ -190,9 +201,14 @@ impl Attached {
         Outcome::Refused
     }
 
-    /// Whether bytes of ours may stand below, so that it is worth asking.
-    pub(super) fn may_stand(&self) -> bool {
-        !self.held.is_empty() || self.socket.may_have_queued()
+    /// Whether bytes of ours may stand below in a number that matters: for frames that wait, or
+    /// because something stood before or so much was sent since that the drain can be measured.
+    /// Asking costs a system call, and a host that sends a small frame now and then would pay it for
+    /// each.
+    pub(super) fn is_worth_asking(&self, frames_wait: bool) -> bool {
+        const MUCH: usize = 3000;
+        let matters = frames_wait || self.standing_bytes > 0 || self.sent_bytes >= MUCH;
+        !self.held.is_empty() || (self.socket.may_have_queued() && matters)
     }
 
     /// Asks for the bytes of ours that stand below: in the local queue, and what is held.
@@ -200,6 +216,7 @@ impl Attached {
     pub(super) fn ask_standing_bytes(&mut self) -> usize {
         // The ioctl fails on no open socket; nothing better could be said then anyway.
         let queued = self.socket.queued_bytes().unwrap_or(0);
+        self.sent_bytes = 0;
         self.standing_bytes = match self.held.bytes {
             0 => queued,
             held => (queued + held).max(self.queue_limit),

@@ -12,7 +12,9 @@
 //!                                  └─ 1:8f
 //! ```
 //! A leaf's own small rate is lent by nobody, and HTB serves it first: a flow that sends a little
-//! (a ping, a name lookup) does not wait behind those that fill the line.
+//! (a ping, a call, a name lookup) does not wait behind those that fill the line. It follows the
+//! whole rate from afar, so that even all leaves at once, each with its own, cannot overwhelm
+//! whoever sets that.
 //!
 //! # Why the HTB is always there
 //! Swapping the root qdisc would cost frames: what stands in the old one is purged, and while
@@ -49,15 +51,18 @@ const RATE_CLASS: u32 = QDISC | 1;
 const OPEN_RATE_BPS: u64 = 1_000_000_000_000;
 /// Below, a few busy leaves' own rates are more than the whole.
 pub const RATE_BPS_MIN: u64 = 64_000;
-/// Ten pings a second. All leaves together 2 Mbit/s, if 128 flows ask for it at once.
-const LEAF_RATE_BPS: u64 = 16_000;
-/// Two full-size frames at that rate.
-const LEAF_BURST_NS: u64 = 3028 * 8 * 1_000_000_000 / LEAF_RATE_BPS;
+/// A leaf's own part of the rate, and how far the two may drift apart before the leaves are told.
+/// 128 leaves are told in about a millisecond, so it must not be often.
+const LEAF_PART: u64 = 64;
+const LEAF_DRIFT: u64 = 2;
+/// What a leaf may save up of its own, bytes: two full-size frames.
+const LEAF_BURST_BYTES: u64 = 3028;
 /// How late the kernel's timer may be without costing rate. A frame may always overdraw.
 const BURST_NS: u64 = 1_000_000;
-/// Bytes a leaf in its turn. TCP cuts its GSO frames to about a millisecond, so this is fair to the
-/// byte up to about 100 Mbit/s; above, a frame is at least a turn, and the engine's own queues are.
-const QUANTUM: u32 = 16 * 1024;
+/// Bytes a leaf in its turn. HTB gives a leaf one frame at least and one quantum at most, whatever
+/// it overdrew before: so no frame may be larger (64 KB and the headers of 45 segments), or large
+/// frames get more than their share.
+const QUANTUM: u32 = 72 * 1024;
 
 #[derive(Debug, thiserror::Error)]
 pub enum IntakeError {
@@ -76,6 +81,7 @@ pub struct Intake {
     netlink: Netlink,
     state: MapHandle,
     rate_bps: Option<u64>,
+    leaf_rate_bps: u64,
     /// Held by the filter as well.
     _program: OwnedFd,
 }
@@ -91,9 +97,8 @@ impl Intake {
         let mut netlink = Netlink::open()?;
         htb::add_root(&mut netlink, ifindex, QDISC)?;
         htb::set_class(&mut netlink, ifindex, rate_class(OPEN_RATE_BPS))?;
-        for leaf in FIRST_LEAF..FIRST_LEAF + LEAVES {
-            htb::set_class(&mut netlink, ifindex, leaf_class(leaf))?;
-        }
+        let leaf_rate_bps = RATE_BPS_MIN / LEAF_PART;
+        set_leaves(&mut netlink, ifindex, leaf_rate_bps)?;
         let place = FilterPlace {
             ifindex,
             parent: QDISC,
@@ -106,6 +111,7 @@ impl Intake {
             netlink,
             state,
             rate_bps: None,
+            leaf_rate_bps,
             _program: program,
         })
     }
@@ -120,6 +126,9 @@ impl Intake {
         }
         let class = rate_class(rate_bps.unwrap_or(OPEN_RATE_BPS));
         htb::set_class(&mut self.netlink, self.ifindex, class)?;
+        if let Some(rate_bps) = rate_bps {
+            self.follow_with_leaves(rate_bps)?;
+        }
         if rate_bps.is_some() != self.rate_bps.is_some() {
             // Once shaped never UNUSED again: something may still wait.
             let state = if rate_bps.is_some() { SHAPED } else { OPEN };
@@ -128,6 +137,16 @@ impl Intake {
                 .map_err(|source| IntakeError::Map { source })?;
         }
         self.rate_bps = rate_bps;
+        Ok(())
+    }
+
+    fn follow_with_leaves(&mut self, rate_bps: u64) -> Result<(), IntakeError> {
+        let wanted = rate_bps / LEAF_PART;
+        let known = self.leaf_rate_bps;
+        if wanted > known * LEAF_DRIFT || wanted < known / LEAF_DRIFT {
+            set_leaves(&mut self.netlink, self.ifindex, wanted)?;
+            self.leaf_rate_bps = wanted;
+        }
         Ok(())
     }
 
@@ -153,15 +172,19 @@ fn rate_class(rate_bps: u64) -> Class {
     }
 }
 
-fn leaf_class(leaf: u32) -> Class {
-    Class {
-        handle: QDISC | leaf,
-        parent: RATE_CLASS,
-        rate_bps: LEAF_RATE_BPS,
-        ceil_bps: OPEN_RATE_BPS,
-        burst_ns: LEAF_BURST_NS,
-        quantum: QUANTUM,
+fn set_leaves(netlink: &mut Netlink, ifindex: u32, rate_bps: u64) -> Result<(), NetlinkError> {
+    for leaf in FIRST_LEAF..FIRST_LEAF + LEAVES {
+        let class = Class {
+            handle: QDISC | leaf,
+            parent: RATE_CLASS,
+            rate_bps,
+            ceil_bps: OPEN_RATE_BPS,
+            burst_ns: LEAF_BURST_BYTES * 8 * 1_000_000_000 / rate_bps.max(1),
+            quantum: QUANTUM,
+        };
+        htb::set_class(netlink, ifindex, class)?;
     }
+    Ok(())
 }
 
 #[cfg(test)]

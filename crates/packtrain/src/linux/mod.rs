@@ -2,6 +2,7 @@
 //!
 //! Each file wraps one facility in safe types whose errors name what the caller can act upon.
 
+pub mod alarm;
 pub mod epoll;
 pub mod ethtool;
 pub mod guard;
