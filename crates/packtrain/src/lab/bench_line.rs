@@ -1,6 +1,7 @@
 //! `packtrain bench line`: `pt0` against the bare cable, in turns, so that whatever else the
 //! machine does falls on both. Each row is a promise, with what was measured and whether it holds.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use super::measure::{self, Bulk, RoundTrips};
 use super::messages::{self, Load, Report};
 use super::namespaces::{Process, clean_up_on_signals, run as run_program};
 use super::table::{Table, grouped};
-use super::{Error, Result, now, wire};
+use super::{Error, Result, exchange, now, wire};
 
 const RATE_MBIT: u32 = 100;
 const BULK: Duration = Duration::from_secs(2);
@@ -23,8 +24,11 @@ const MESSAGES: Duration = Duration::from_secs(2);
 const MESSAGE_BYTES: usize = 64;
 /// What two runs of the same differ by.
 const NOT_WORSE: Target = Target::RatioAtMost(1.05);
+const IDLE_EXCHANGES: u32 = 10_000;
 const IDLE_PINGS: u32 = 300;
 const IDLE_PING_INTERVAL: Duration = Duration::from_millis(5);
+/// Where both ends are while the line is idle.
+const ONE_CPU: usize = 0;
 
 /// What may be chosen.
 #[derive(Clone, Debug)]
@@ -134,6 +138,12 @@ impl Way {
             Way::Pt0 => "10.9.0.2",
         }
     }
+
+    fn at(self) -> SocketAddr {
+        const PORT: u16 = 7777;
+        let address = self.to().parse().expect("an address of ours");
+        SocketAddr::new(address, PORT)
+    }
 }
 
 impl Line {
@@ -142,12 +152,16 @@ impl Line {
         let b = Host::create("bench", packtrain)?;
         for interface in ["eth0", "eth1"] {
             wire::veth((&a.namespace, interface), (&b.namespace, interface))?;
-            for (cpu, host) in [&a, &b].into_iter().enumerate() {
-                wire::receive_on_cpu(&host.namespace, interface, cpu % cpus())?;
+            for host in [&a, &b] {
                 if let Some(rate_mbit) = rate_mbit {
                     wire::shape(&host.namespace, interface, rate_mbit)?;
                 }
             }
+        }
+        // Only the bare wire needs it for its frames to keep their order: `pt0` puts them right, and
+        // its member link would have every frame go by way of the other CPU.
+        for (cpu, host) in [&a, &b].into_iter().enumerate() {
+            wire::receive_on_cpu(&host.namespace, "eth0", cpu % cpus())?;
         }
         wire::add_address(&a.namespace, "eth0", "10.8.0.1/24")?;
         wire::add_address(&b.namespace, "eth0", "10.8.0.2/24")?;
@@ -168,14 +182,7 @@ impl Line {
     }
 
     fn messages(&self, way: Way, load: Load) -> Result<Report> {
-        let at = (
-            way.to()
-                .parse::<std::net::IpAddr>()
-                .expect("an address of ours"),
-            7777,
-        )
-            .into();
-        messages::measure(&self.a.namespace, &self.b.namespace, at, load)
+        messages::measure(&self.a.namespace, &self.b.namespace, way.at(), load)
     }
 
     fn messages_beside_bulk(&self, way: Way) -> Result<Report> {
@@ -191,25 +198,28 @@ impl Line {
         Ok(report)
     }
 
-    /// Puts everything that belongs to the two hosts onto one CPU, and pings.
-    fn idle(&self, way: Way) -> Result<RoundTrips> {
-        for pid in [self.a.status()?.pid, self.b.status()?.pid] {
-            run_program("taskset", ["-acp", "0", &pid.to_string()])?;
+    /// Puts everything that belongs to the two hosts onto one CPU.
+    fn move_to_one_cpu(&self) -> Result<()> {
+        for host in [&self.a, &self.b] {
+            let (cpu, pid) = (ONE_CPU.to_string(), host.status()?.pid.to_string());
+            run_program("taskset", ["-acp", &cpu, &pid])?;
+            wire::receive_on_cpu(&host.namespace, "eth0", ONE_CPU)?;
         }
+        Ok(())
+    }
+
+    /// A question at a time, the next one as soon as it is answered.
+    fn exchange(&self, way: Way) -> Result<RoundTrips> {
+        let (a, b) = (&self.a.namespace, &self.b.namespace);
+        exchange::measure(a, b, way.at(), ONE_CPU, IDLE_EXCHANGES)
+    }
+
+    /// A question now and then: everything sleeps in between, and caches forget.
+    fn idle_ping(&self, way: Way) -> Result<RoundTrips> {
+        let (cpu, count) = (ONE_CPU.to_string(), IDLE_PINGS.to_string());
         let interval = IDLE_PING_INTERVAL.as_secs_f64().to_string();
-        let count = IDLE_PINGS.to_string();
-        let words = [
-            "taskset",
-            "-c",
-            "0",
-            "ping",
-            "-n",
-            "-i",
-            &interval,
-            "-c",
-            &count,
-            way.to(),
-        ];
+        let ping = ["ping", "-n", "-i", &interval, "-c", &count, way.to()];
+        let words = ["taskset", "-c", &cpu].into_iter().chain(ping);
         measure::round_trips(&self.a.namespace.exec(words)?)
     }
 
@@ -378,11 +388,22 @@ impl Bench {
     }
 
     fn idle(&mut self, line: &Line) -> Result<()> {
-        let (direct, pt0) = self.in_turns("idle ping, one CPU", line, |way| line.idle(way))?;
+        line.move_to_one_cpu()?;
+        let part = "UDP exchange, one CPU";
+        let (direct, pt0) = self.in_turns(part, line, |way| line.exchange(way))?;
         self.compare(
-            "idle RTT p50, both ends on one CPU: added",
+            "RTT of a UDP exchange on an idle line, both ends on one CPU, p50: added",
             Unit::Microseconds,
             Target::DifferenceAtMost(40.0),
+            direct.iter().map(|r| r.p50_us),
+            pt0.iter().map(|r| r.p50_us),
+        );
+        let part = "idle ping, one CPU";
+        let (direct, pt0) = self.in_turns(part, line, |way| line.idle_ping(way))?;
+        self.compare(
+            "  … of a ping every 5 ms, between which the CPU sleeps, p50: added",
+            Unit::Microseconds,
+            Target::DifferenceShown,
             direct.iter().map(|r| r.p50_us),
             pt0.iter().map(|r| r.p50_us),
         );

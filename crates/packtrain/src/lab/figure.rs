@@ -37,6 +37,8 @@ pub enum Target {
     RatioAtMost(f64),
     DifferenceAtMost(f64),
     AtMost(f64),
+    /// No promise: the difference is shown because it belongs to one.
+    DifferenceShown,
 }
 
 impl Figure {
@@ -52,7 +54,9 @@ impl Figure {
             Target::RatioAtLeast(_) | Target::RatioAtMost(_) => {
                 direct.iter().zip(&pt0).map(|(d, p)| p / d).collect()
             }
-            Target::DifferenceAtMost(_) => direct.iter().zip(&pt0).map(|(d, p)| p - d).collect(),
+            Target::DifferenceAtMost(_) | Target::DifferenceShown => {
+                direct.iter().zip(&pt0).map(|(d, p)| p - d).collect()
+            }
             Target::AtMost(_) => pt0.iter().copied().collect(),
         };
         let median = compared.median();
@@ -61,6 +65,7 @@ impl Figure {
             Target::RatioAtMost(most) | Target::DifferenceAtMost(most) | Target::AtMost(most) => {
                 median <= most
             }
+            Target::DifferenceShown => true,
         };
         Figure {
             name,
@@ -78,7 +83,7 @@ impl Figure {
             Target::RatioAtLeast(_) | Target::RatioAtMost(_) => {
                 self.compared.show(|ratio| format!("{ratio:.2}"))
             }
-            Target::DifferenceAtMost(_) => self.compared.show(|d| {
+            Target::DifferenceAtMost(_) | Target::DifferenceShown => self.compared.show(|d| {
                 let sign = if d < 0.0 { "-" } else { "+" };
                 format!("{sign}{}", self.unit.show(d.abs()))
             }),
@@ -92,6 +97,7 @@ impl Figure {
             Target::RatioAtMost(most) => format!("≤ {most}"),
             Target::DifferenceAtMost(most) => format!("≤ +{}", self.unit.show(most)),
             Target::AtMost(most) => format!("≤ {}", self.unit.show(most)),
+            Target::DifferenceShown => String::new(),
         }
     }
 }
@@ -121,7 +127,12 @@ pub fn figures_table(figures: &[Figure]) -> Table {
             show(&figure.pt0),
             figure.compared_text(),
             figure.target_text(),
-            if figure.met { "met" } else { "NOT MET" }.to_owned(),
+            match (figure.target, figure.met) {
+                (Target::DifferenceShown, _) => "",
+                (_, true) => "met",
+                (_, false) => "NOT MET",
+            }
+            .to_owned(),
         ]);
     }
     table

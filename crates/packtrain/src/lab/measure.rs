@@ -81,6 +81,20 @@ pub struct RoundTrips {
     pub max_us: f64,
 }
 
+impl RoundTrips {
+    /// `times` in nanoseconds, of `sent` that were asked.
+    pub fn of(times: &Histogram<u64>, sent: u64) -> RoundTrips {
+        let micros = |ns: u64| ns as f64 / 1e3;
+        RoundTrips {
+            sent,
+            received: times.len(),
+            p50_us: micros(times.value_at_quantile(0.5)),
+            p99_us: micros(times.value_at_quantile(0.99)),
+            max_us: micros(times.max()),
+        }
+    }
+}
+
 /// Pings until it is stopped; finish with [`round_trips`] of what [`Process::interrupt`] gives.
 pub fn ping(from: &Namespace, to: &str, interval: Duration) -> Result<Process> {
     from.spawn(["ping", "-n", "-i", &interval.as_secs_f64().to_string(), to])
@@ -126,14 +140,7 @@ pub fn round_trips(text: &str) -> Result<RoundTrips> {
             program: "ping".to_owned(),
             text: text.to_owned(),
         })?;
-    let micros = |ns: u64| ns as f64 / 1e3;
-    Ok(RoundTrips {
-        sent,
-        received: times.len(),
-        p50_us: micros(times.value_at_quantile(0.5)),
-        p99_us: micros(times.value_at_quantile(0.99)),
-        max_us: micros(times.max()),
-    })
+    Ok(RoundTrips::of(&times, sent))
 }
 
 #[cfg(test)]

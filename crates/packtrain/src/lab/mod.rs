@@ -6,6 +6,7 @@
 
 pub mod bench_line;
 pub mod demo;
+pub mod exchange;
 pub mod figure;
 pub mod host;
 pub mod measure;
