@@ -30,8 +30,9 @@ const ENGAGE_AFTER: Duration = Duration::from_millis(20);
 /// Without a wait for so long, shaping ends.
 const RELEASE_AFTER: Duration = Duration::from_secs(2);
 const PROPORTION: f64 = 0.1;
-/// However much waits, a fifth of the line's speed is let in.
-const ERROR_MIN: f64 = -8.0;
+/// However much waits, a hundredth of the line's speed is let in. It can take that little, because
+/// the owner may let every small flow have a part of the rate whatever the others send.
+const ERROR_MIN: f64 = -9.9;
 /// How much of the rate must be used for it to be the limit, and what it then grows by in a step.
 const USED: f64 = 0.75;
 const GROWTH: f64 = 1.05;

@@ -16,8 +16,9 @@ const LIMIT_UNKNOWN: usize = 256 * 1024;
 const LIMIT_MAX: usize = 1 << 20;
 const QUEUE_TIME_MIN: Duration = Duration::from_millis(1);
 const QUEUE_TIME_MAX: Duration = Duration::from_millis(8);
-/// The queue time grows by half, and shrinks by a tenth when it was enough for so long.
-const ENOUGH_FOR: Duration = Duration::from_millis(500);
+/// The queue time grows by a quarter, and shrinks by a tenth when it was enough for so long: a host
+/// that is late once a second pays with a little rate, and not with a queue that always stands.
+const ENOUGH_FOR: Duration = Duration::from_millis(100);
 /// A frame that goes as it is holds the link for no longer. Cutting it costs so much more processor
 /// time that on a starved host, whose links look slow, it would make them slow.
 const FRAME_TIME_MAX: Duration = Duration::from_millis(4);
@@ -207,7 +208,7 @@ impl Link {
     pub fn on_told(&mut self, queued: usize, now: Instant) {
         let kept_back = core::mem::take(&mut self.kept_back);
         if queued == 0 && kept_back && self.drain.fill() > 0 {
-            self.queue_time = (self.queue_time * 3 / 2).min(QUEUE_TIME_MAX);
+            self.queue_time = (self.queue_time * 5 / 4).min(QUEUE_TIME_MAX);
             self.queue_time_at = now;
         } else if now.since(self.queue_time_at) > ENOUGH_FOR {
             self.queue_time = (self.queue_time * 9 / 10).max(QUEUE_TIME_MIN);

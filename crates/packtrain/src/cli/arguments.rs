@@ -7,6 +7,7 @@ use clap_complete::Shell;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::error::exit_codes_help;
+use crate::lab::bench_line::Part;
 use crate::linux::netlink::IpPrefix;
 use crate::settings::values::{InterfaceName, LogLevel, parse_address, parse_mac};
 
@@ -224,12 +225,17 @@ pub enum BenchCommand {
     #[command(after_help = "\
 Examples:
   packtrain bench line
-  packtrain bench line --rounds 9 --json line.json")]
+  packtrain bench line --rounds 9 --json line.json
+  packtrain bench line --part shaped --part beside")]
     Line {
         /// Rounds of each measurement.
         #[arg(long, value_name = "N", default_value_t = 5,
               value_parser = clap::value_parser!(u16).range(1..=1000))]
         rounds: u16,
+
+        /// Measure this part alone; may be given more than once.
+        #[arg(long = "part", value_name = "PART")]
+        parts: Vec<Part>,
 
         /// Write the whole report to this file.
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

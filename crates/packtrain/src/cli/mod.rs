@@ -16,7 +16,8 @@ use clap::{CommandFactory, Parser};
 
 use self::arguments::{Arguments, BenchCommand, Command, PeerCommand};
 use self::error::CliError;
-use crate::lab::{bench_line, demo};
+use crate::lab::bench_line::{self, Part};
+use crate::lab::demo;
 
 /// Runs the command that the process was started with.
 pub fn main() -> ExitCode {
@@ -51,7 +52,11 @@ fn run(command: Command) -> Result<(), CliError> {
         },
         Command::Demo => lab(demo::run),
         Command::Bench(arguments) => match arguments.command {
-            BenchCommand::Line { rounds, json } => measure_line(rounds, json),
+            BenchCommand::Line {
+                rounds,
+                parts,
+                json,
+            } => measure_line(rounds, parts, json),
         },
         Command::Completions { shell } => {
             let mut script = Vec::new();
@@ -65,9 +70,10 @@ fn run(command: Command) -> Result<(), CliError> {
     }
 }
 
-fn measure_line(rounds: u16, json: Option<PathBuf>) -> Result<(), CliError> {
+fn measure_line(rounds: u16, parts: Vec<Part>, json: Option<PathBuf>) -> Result<(), CliError> {
     let options = bench_line::Options {
         rounds: usize::from(rounds),
+        parts,
         json,
     };
     if lab(|packtrain| bench_line::run(packtrain, &options))? {

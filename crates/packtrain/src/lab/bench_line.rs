@@ -30,10 +30,29 @@ const IDLE_PING_INTERVAL: Duration = Duration::from_millis(5);
 /// Where both ends are while the line is idle.
 const ONE_CPU: usize = 0;
 
+/// What can be measured alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Part {
+    /// One TCP flow over an unshaped link
+    Bulk,
+    /// Small UDP messages over an unshaped link
+    Messages,
+    /// Round trips on an idle line
+    Idle,
+    /// From `up` to the first ping
+    Start,
+    /// One TCP flow over 100 Mbit/s, and pings beside it
+    Shaped,
+    /// Small UDP messages beside a TCP flow over 100 Mbit/s
+    Beside,
+}
+
 /// What may be chosen.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub rounds: usize,
+    /// Empty: all.
+    pub parts: Vec<Part>,
     /// Where the whole report goes, as JSON.
     pub json: Option<PathBuf>,
 }
@@ -42,6 +61,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             rounds: 5,
+            parts: Vec::new(),
             json: None,
         }
     }
@@ -80,17 +100,36 @@ pub fn run(packtrain: &Path, options: &Options) -> Result<bool> {
         figures: Vec::new(),
         paths: Vec::new(),
     };
-    let unshaped = Line::set(packtrain, None)?;
-    bench.bulk(&unshaped)?;
-    bench.messages(&unshaped)?;
-    bench.memory(&unshaped)?;
-    bench.idle(&unshaped)?;
-    bench.start(&unshaped)?;
-    drop(unshaped);
-    let shaped = Line::set(packtrain, Some(RATE_MBIT))?;
-    bench.bulk_shaped(&shaped)?;
-    bench.messages_beside_bulk(&shaped)?;
-    drop(shaped);
+    let wanted = |part| options.parts.is_empty() || options.parts.contains(&part);
+    if [Part::Bulk, Part::Messages, Part::Idle, Part::Start]
+        .into_iter()
+        .any(wanted)
+    {
+        let unshaped = Line::set(packtrain, None)?;
+        if wanted(Part::Bulk) {
+            bench.bulk(&unshaped)?;
+        }
+        if wanted(Part::Messages) {
+            bench.messages(&unshaped)?;
+        }
+        // After the load.
+        bench.memory(&unshaped)?;
+        if wanted(Part::Idle) {
+            bench.idle(&unshaped)?;
+        }
+        if wanted(Part::Start) {
+            bench.start(&unshaped)?;
+        }
+    }
+    if [Part::Shaped, Part::Beside].into_iter().any(wanted) {
+        let shaped = Line::set(packtrain, Some(RATE_MBIT))?;
+        if wanted(Part::Shaped) {
+            bench.bulk_shaped(&shaped)?;
+        }
+        if wanted(Part::Beside) {
+            bench.messages_beside_bulk(&shaped)?;
+        }
+    }
 
     let report = BenchReport {
         kernel: wire::version_of("uname", "-r"),
@@ -186,16 +225,16 @@ impl Line {
     }
 
     fn messages_beside_bulk(&self, way: Way) -> Result<Report> {
-        let seconds = (MESSAGES.as_secs() + 2).to_string();
-        let bulk =
-            self.a
-                .namespace
-                .spawn(["iperf3", "-C", "cubic", "-t", &seconds, "-c", way.to()])?;
-        // The flow has to have filled the link before the messages begin.
-        super::pause(Duration::from_secs(1));
-        let report = self.messages(way, blast())?;
-        bulk.finish()?;
-        Ok(report)
+        std::thread::scope(|scope| {
+            let duration = MESSAGES + Duration::from_secs(2);
+            let bulk =
+                scope.spawn(move || measure::bulk(&self.a.namespace, way.to(), duration, &[]));
+            // The flow has to have filled the link before the messages begin.
+            super::pause(Duration::from_secs(1));
+            let report = self.messages(way, blast());
+            bulk.join().expect("the flow has no reason to panic")?;
+            report
+        })
     }
 
     /// Puts everything that belongs to the two hosts onto one CPU.

@@ -260,13 +260,14 @@ impl PacketSocket {
         Ok(self.queue.outstanding(memory as usize))
     }
 
-    /// Wakes who waits for the socket to be writable when less than about `bytes` stand in the
-    /// local queue, and lets no more than about twice as much in.
+    /// Lets no more than about `bytes` and a frame into the local queue, and wakes who waits for the
+    /// socket to be writable when less than about half of that stands there: woken for every frame
+    /// that goes, one would do little else.
     pub fn set_queue_limit(&self, bytes: usize) -> io::Result<()> {
         // The kernel doubles the value, and wakes at half: the doubled is the limit, the value
         // itself the waking fill. It counts memory, so the value is right for frames like those
         // that stand there now.
-        let memory = self.queue.memory_of(bytes);
+        let memory = self.queue.memory_of(bytes.div_ceil(2));
         let memory = libc::c_int::try_from(memory).unwrap_or(libc::c_int::MAX / 2);
         self.set_buffer(libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, memory)
     }
