@@ -33,9 +33,12 @@ const PROPORTION: f64 = 0.1;
 /// However much waits, a hundredth of the line's speed is let in. It can take that little, because
 /// the owner may let every small flow have a part of the rate whatever the others send.
 const ERROR_MIN: f64 = -9.9;
-/// How much of the rate must be used for it to be the limit, and what it then grows by in a step.
+/// How much of the rate must be used for it to be the limit, and what it then grows by in a step;
+/// not beyond so many times what is really taken, or it would overshoot while the links'
+/// local queues fill.
 const USED: f64 = 0.75;
-const GROWTH: f64 = 1.05;
+const GROWTH: f64 = 1.02;
+const GROWTH_MAX: f64 = 1.15;
 
 #[derive(Debug)]
 pub struct Intake {
@@ -46,6 +49,8 @@ pub struct Intake {
     waiting_min: usize,
     /// What the line takes, host bits a second.
     speed_bps: Option<f64>,
+    /// What was taken lately, whether or not anything waited, host bits a second.
+    taken_bps: f64,
     /// Since when too much waits.
     long_since: Option<Instant>,
     waited_at: Instant,
@@ -60,6 +65,7 @@ impl Intake {
             taken_before: 0,
             waiting_min: 0,
             speed_bps: None,
+            taken_bps: 0.0,
             long_since: None,
             waited_at: now,
             rate_bps: None,
@@ -114,6 +120,7 @@ impl Intake {
             return;
         }
         let sample = bytes as f64 * 8.0 / interval.as_secs_f64();
+        self.taken_bps += (sample - self.taken_bps) * WEIGHT;
         if standing > 0 {
             self.speed_bps = Some(
                 self.speed_bps
@@ -122,7 +129,7 @@ impl Intake {
         } else if let (Some(bps), Some(rate)) = (&mut self.speed_bps, self.rate_bps)
             && sample > rate as f64 * USED
         {
-            *bps *= GROWTH;
+            *bps = (*bps * GROWTH).min((self.taken_bps * GROWTH_MAX).max(*bps));
         }
     }
 

@@ -244,6 +244,15 @@ impl Engine {
         }
     }
 
+    /// A frame without a sequence has come from this peer: what came before it in a train does not
+    /// wait for a gap any longer, or this would overtake it.
+    fn let_go_before(&mut self, slot: usize, now: Instant) {
+        if let Some(peer) = self.peers.get_mut(slot) {
+            peer.resequencer.hurry();
+            self.release_trains(slot, now);
+        }
+    }
+
     fn handle_marked(
         &mut self,
         for_us: bool,
@@ -269,8 +278,7 @@ impl Engine {
             return self.drop_frame(frame, DropReason::BadGso);
         }
         self.counters.trains_rx.marked += 1;
-        peer.resequencer.hurry();
-        self.release_trains(owner.slot, now);
+        self.let_go_before(owner.slot, now);
         self.arrivals.push_back(Arrival::AsItIs {
             slot: owner.slot,
             buffer: frame,
@@ -318,6 +326,16 @@ impl Engine {
         if !offload.is_none() && gso::check(&frame, &offload).is_err() {
             return self.drop_frame(frame, DropReason::BadGso);
         }
+        if !destination.is_group() {
+            // Group frames go in no train; what a peer sends to one host may have, until now.
+            let behind = match self.stations.find(source) {
+                Some(Place::Peer(node_id)) => self.peers.slot_of_node(node_id),
+                _ => self.peers.slot_of_address(source),
+            };
+            if let Some(slot) = behind {
+                self.let_go_before(slot, now);
+            }
+        }
         // A peer's link may have traffic of its own: that makes it no host without packtrain.
         let is_peers =
             self.peers.is_peer_address(source) || self.peers.owner_of_link(source).is_some();
@@ -330,18 +348,21 @@ impl Engine {
             };
         }
         self.counters.trains_rx.plain += 1;
-        self.arrivals
-            .push_back(match self.peers.slot_of_address(source) {
-                Some(slot) => Arrival::AsItIs {
-                    slot,
-                    buffer: frame,
-                    offload,
-                },
-                None => Arrival::Frame {
-                    buffer: frame,
-                    offload,
-                },
-            });
+        let from_peer = self.peers.slot_of_address(source);
+        if let Some(slot) = from_peer.filter(|_| !destination.is_group()) {
+            self.let_go_before(slot, now);
+        }
+        self.arrivals.push_back(match from_peer {
+            Some(slot) => Arrival::AsItIs {
+                slot,
+                buffer: frame,
+                offload,
+            },
+            None => Arrival::Frame {
+                buffer: frame,
+                offload,
+            },
+        });
     }
 
     /// The next frame for the host.

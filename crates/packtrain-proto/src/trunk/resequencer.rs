@@ -1,10 +1,12 @@
 //! Puts the trains of one lane back into order, and lets each through once.
 //!
 //! A gap is lost when every live link has delivered something newer, because links keep their
-//! order, and a millisecond has passed, because hosts do not quite: two processors that take
-//! turns at one queue swap frames now and then. On links that were seen to reorder, a gap waits for
-//! as long as the latest straggler was late (doubled, bounded), and that memory fades. (RFC 1990
-//! section 4.1 uses the same rule for multilink PPP; it has no memory of stragglers.)
+//! order, and a moment has passed, because hosts do not quite: two processors that take turns at one
+//! queue swap frames, and one that is taken away (a virtual one) holds some for milliseconds. How
+//! long that moment is, is learned: each gap that was given up halves it, down to a
+//! millisecond, each straggler that came too late for it doubles it and more. So a link that loses
+//! is soon not waited for, and one that reorders is. (RFC 1990 section 4.1 uses the same rule for
+//! multilink PPP, without the moment.)
 
 use std::collections::VecDeque;
 
@@ -20,7 +22,8 @@ const HISTORY: usize = 1024;
 /// So many trains refused for their sequence, each one after the other: that is where the sender
 /// is. A long silent loss, or one false sequence, must not lock a peer out for good.
 const STRAYS_MAX: u32 = 16;
-/// How long any gap waits.
+/// How long a gap waits at first, and at least.
+pub const WAIT_START: Duration = Duration::from_millis(16);
 pub const WAIT_MIN: Duration = Duration::from_millis(1);
 /// A straggler weighs as much as so many trains in order.
 const STRAGGLER_WEIGHT: u32 = 1000;
@@ -70,6 +73,8 @@ pub struct Resequencer {
     /// When the current first gap was noticed.
     gap_since: Option<Instant>,
     gap_given_up_at: Instant,
+    /// How long that had been waited for.
+    waited: Duration,
     last_straggler: Instant,
     /// Rises with stragglers, falls with trains in order.
     disorder: u32,
@@ -104,11 +109,12 @@ impl Resequencer {
             held_bytes: 0,
             history: VecDeque::with_capacity(HISTORY + 1),
             newest: Vec::new(),
-            wait: WAIT_MIN.min(wait_max),
+            wait: WAIT_START.min(wait_max),
             wait_max,
             bytes_max,
             gap_since: None,
             gap_given_up_at: Instant::ZERO,
+            waited: Duration::ZERO,
             last_straggler: Instant::ZERO,
             disorder: 0,
             stray_next: Sequence::ZERO,
@@ -237,7 +243,7 @@ impl Resequencer {
         }
         // Given up too early: the next gap waits longer.
         self.on_straggler(now);
-        let late = now.since(self.gap_given_up_at) + self.wait;
+        let late = now.since(self.gap_given_up_at) + self.waited;
         self.wait = (late * 2).max(WAIT_MIN).min(self.wait_max);
         Refused::Late
     }
@@ -296,12 +302,24 @@ impl Resequencer {
                         return None;
                     }
                     self.stats.gaps += 1;
-                    self.gap_given_up_at = now;
+                    self.on_gap_given_up(now);
                     self.advance(false);
                     gap = true;
                 }
             }
         }
+    }
+
+    fn on_gap_given_up(&mut self, now: Instant) {
+        self.waited = self
+            .gap_since
+            .map_or(Duration::ZERO, |since| now.since(since));
+        let to_the_end = self.waited >= self.wait && !self.hurried;
+        // Several trains in a row are one gap.
+        if to_the_end && self.gap_given_up_at != now {
+            self.wait = (self.wait / 2).max(WAIT_MIN).min(self.wait_max);
+        }
+        self.gap_given_up_at = now;
     }
 
     fn advance(&mut self, let_through: bool) {
@@ -321,7 +339,6 @@ impl Resequencer {
                 .unwrap_or(now)
         });
         if now.since(self.last_straggler) > FADE_AFTER {
-            self.wait = WAIT_MIN.min(self.wait_max);
             self.disorder = 0;
         }
         let passed = self
@@ -379,14 +396,18 @@ mod tests {
     }
 
     #[test]
-    fn on_one_link_that_keeps_order_a_loss_blocks_for_a_millisecond() {
+    fn a_link_that_loses_and_keeps_order_is_soon_not_waited_for() {
         let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAIT_MAX);
-        insert(&mut r, 1, LINK, Instant::ZERO).unwrap();
-        insert(&mut r, 3, LINK, Instant::ZERO).unwrap();
-        assert_eq!(drain(&mut r, Instant::ZERO), [1]);
-        assert_eq!(r.poll_timeout(), Some(Instant::ZERO + WAIT_MIN));
-        assert_eq!(drain(&mut r, Instant::ZERO + WAIT_MIN), [3]);
-        assert_eq!(r.stats.gaps, 1);
+        let mut now = Instant::ZERO;
+        for n in 0..10 {
+            let waits = (WAIT_START / (1 << n)).max(WAIT_MIN);
+            insert(&mut r, 2 * n + 2, LINK, now).unwrap();
+            assert_eq!(drain(&mut r, now), [] as [u32; 0]);
+            assert_eq!(r.poll_timeout(), Some(now + waits));
+            now += waits;
+            assert_eq!(drain(&mut r, now), [2 * n + 2]);
+        }
+        assert_eq!(r.stats.gaps, 10);
     }
 
     #[test]
@@ -414,20 +435,20 @@ mod tests {
         assert_eq!(drain(&mut r, Instant::ZERO), [] as [u32; 0]);
         assert_eq!(r.poll_timeout(), Some(Instant::ZERO + WAIT_MAX));
         insert(&mut r, 5, other, Instant::ZERO).unwrap();
-        assert_eq!(drain(&mut r, Instant::ZERO + WAIT_MIN), [4, 5]);
+        assert_eq!(drain(&mut r, Instant::ZERO + WAIT_START), [4, 5]);
     }
 
     #[test]
     fn a_link_that_reorders_is_waited_for_from_the_second_time_on() {
         let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAIT_MAX);
-        let at = |micros| Instant::ZERO + Duration::from_micros(micros);
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
         insert(&mut r, 2, LINK, at(0)).unwrap();
-        assert_eq!(drain(&mut r, at(1000)), [2]);
-        assert_eq!(insert(&mut r, 1, LINK, at(1300)), Err(Refused::Late));
-        insert(&mut r, 4, LINK, at(1400)).unwrap();
-        assert_eq!(drain(&mut r, at(2600)), [] as [u32; 0]);
-        insert(&mut r, 3, LINK, at(2700)).unwrap();
-        assert_eq!(drain(&mut r, at(2700)), [3, 4]);
+        assert_eq!(drain(&mut r, at(16)), [2]);
+        assert_eq!(insert(&mut r, 1, LINK, at(20)), Err(Refused::Late));
+        insert(&mut r, 4, LINK, at(21)).unwrap();
+        assert_eq!(drain(&mut r, at(60)), [] as [u32; 0]);
+        insert(&mut r, 3, LINK, at(61)).unwrap();
+        assert_eq!(drain(&mut r, at(61)), [3, 4]);
         assert_eq!(r.stats.reordered, 2);
     }
 
@@ -482,7 +503,7 @@ mod tests {
         insert(&mut r, 4, LINK, Instant::ZERO).unwrap();
         insert(&mut r, 5, LINK, Instant::ZERO).unwrap();
         assert_eq!(insert(&mut r, 6, LINK, Instant::ZERO), Err(Refused::Full));
-        assert_eq!(drain(&mut r, Instant::ZERO + WAIT_MIN), [4, 5]);
+        assert_eq!(drain(&mut r, Instant::ZERO + WAIT_START), [4, 5]);
         assert_eq!(insert(&mut r, 3, LINK, Instant::ZERO), Err(Refused::Late));
         assert_eq!(
             insert(&mut r, 3, LINK, Instant::ZERO),
@@ -496,7 +517,7 @@ mod tests {
         let mut insert = |sequence: u32| {
             let buffer = Buffer::with_capacity(64);
             let taken = r.insert(Sequence(sequence), LINK, buffer, 0, Instant::ZERO);
-            while r.poll(Instant::ZERO + WAIT_MIN).is_some() {}
+            while r.poll(Instant::ZERO + WAIT_START).is_some() {}
             taken.map_err(|(_, refused)| refused)
         };
         assert_eq!(insert(1), Ok(()));
@@ -542,7 +563,7 @@ mod tests {
         let mut insert = |sequence: u32| {
             let buffer = Buffer::with_capacity(64);
             let taken = r.insert(Sequence(sequence), LINK, buffer, 0, Instant::ZERO);
-            while r.poll(Instant::ZERO + WAIT_MIN).is_some() {}
+            while r.poll(Instant::ZERO + WAIT_START).is_some() {}
             taken.map_err(|(_, refused)| refused)
         };
         assert_eq!(insert(1), Ok(()));
