@@ -15,7 +15,7 @@ use crate::time::{Duration, Instant};
 const LIMIT_UNKNOWN: usize = 256 * 1024;
 const LIMIT_MAX: usize = 1 << 20;
 const QUEUE_TIME_MIN: Duration = Duration::from_millis(1);
-const QUEUE_TIME_MAX: Duration = Duration::from_millis(8);
+const QUEUE_TIME_MAX: Duration = Duration::from_millis(4);
 /// The queue time grows by a quarter, and shrinks by a tenth when it was enough for so long: a host
 /// that is late once a second pays with a little rate, and not with a queue that always stands.
 const ENOUGH_FOR: Duration = Duration::from_millis(100);
@@ -331,7 +331,7 @@ mod tests {
             link.on_kept_back();
             link.on_told(0, now);
         }
-        assert_eq!(link.queue_limit(), 8 * limit);
+        assert_eq!(link.queue_limit(), 4 * limit);
         assert!(link.is_long(5 * limit), "a frame is not shorter for that");
         for _ in 0..30 {
             link.on_given(limit);

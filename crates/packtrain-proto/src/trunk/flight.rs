@@ -372,6 +372,17 @@ mod tests {
     }
 
     #[test]
+    fn what_stands_in_the_local_queue_does_not_use_up_the_window() {
+        let mut flight = Flight::new(1500);
+        while flight.has_room(0) {
+            flight.on_sent(1500, Instant::ZERO);
+        }
+        assert!(flight.has_room(3000) && flight.wants_ack(3000));
+        let all = flight.in_flight_bytes();
+        assert!(flight.has_room(all) && !flight.wants_ack(all));
+    }
+
+    #[test]
     fn it_finds_the_rate_and_keeps_the_queue_below_short() {
         for (rate_bps, delay) in [
             (1_000_000, Duration::from_micros(100)),

@@ -55,7 +55,7 @@ const OPEN_RATE_BPS: u64 = 1_000_000_000_000;
 pub const RATE_BPS_MIN: u64 = 64_000;
 /// A leaf's own part of the rate, and how far the two may drift apart before the leaves are told.
 /// 128 leaves are told in about a millisecond, so it must not be often.
-const LEAF_PART: u64 = 2;
+const LEAF_PART: u64 = 3;
 const LEAF_DRIFT: u64 = 2;
 /// What a leaf may save up of its own, bytes: two full-size frames.
 const LEAF_BURST_BYTES: u64 = 3028;
