@@ -45,9 +45,10 @@ mod from_link;
 mod greet;
 mod snapshot;
 mod timers;
+mod to_host;
 mod transmit;
 
-use from_link::{Arrival, Unpacking};
+use to_host::{Arrival, Unpacking};
 
 /// Bytes that one destination may send before another has its turn.
 const TURN_BYTES: usize = 16 * 1024;

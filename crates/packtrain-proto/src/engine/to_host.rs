@@ -1,0 +1,307 @@
+//! What has its place in the order, taken apart and given to the host.
+
+use std::ops::Range;
+
+use super::{Delivery, Engine};
+use crate::buffer::Buffer;
+use crate::gso;
+use crate::offload::Offload;
+use crate::peer_table::PeerTable;
+use crate::reassembly::{Complete, Output, Reassembly};
+use crate::station_table::Place;
+use crate::stats::DropReason;
+use crate::time::Instant;
+use crate::wire::ethernet::{HEADER_LEN, Header};
+use crate::wire::train::{Subframe, SubframeError};
+
+/// On its way to the host.
+#[derive(Debug)]
+pub(super) enum Arrival {
+    /// A train, unpacked while the host takes it. `at`: its first subframe.
+    Train {
+        slot: usize,
+        buffer: Buffer,
+        at: usize,
+        after_gap: bool,
+    },
+    /// A frame of this peer outside its trains: with its mark, or plain.
+    AsItIs {
+        slot: usize,
+        buffer: Buffer,
+        offload: Offload,
+    },
+    /// A plain one of anybody else.
+    Frame { buffer: Buffer, offload: Offload },
+}
+
+/// A train that is being taken apart. `at`: the next subframe.
+#[derive(Debug)]
+pub(super) struct Unpacking {
+    pub(super) slot: usize,
+    buffer: Buffer,
+    at: usize,
+}
+
+impl Unpacking {
+    pub(super) fn into_buffer(self) -> Buffer {
+        self.buffer
+    }
+}
+
+impl Arrival {
+    pub(super) fn into_buffer(self) -> Buffer {
+        match self {
+            Arrival::Train { buffer, .. }
+            | Arrival::AsItIs { buffer, .. }
+            | Arrival::Frame { buffer, .. } => buffer,
+        }
+    }
+
+    pub(super) fn is_train_of(&self, peer: usize) -> bool {
+        matches!(self, Arrival::Train { slot, .. } if *slot == peer)
+    }
+}
+
+impl From<SubframeError> for DropReason {
+    fn from(error: SubframeError) -> DropReason {
+        match error {
+            SubframeError::Truncated => DropReason::Truncated,
+            SubframeError::Empty => DropReason::SubframeEmpty,
+            SubframeError::Nested => DropReason::Nested,
+            SubframeError::UnknownGso => DropReason::BadGso,
+            SubframeError::Unknown
+            | SubframeError::NoEtherType
+            | SubframeError::PieceIsWhole
+            | SubframeError::PieceWithHeader
+            | SubframeError::PieceBeyond => DropReason::BadSubframe,
+        }
+    }
+}
+
+impl Engine {
+    /// The next frame for the host.
+    pub fn poll_delivery(&mut self, now: Instant) -> Option<Delivery<'_>> {
+        let used = self.delivering.take();
+        self.recycle(used);
+        loop {
+            if let Some(Complete { frame, offload }) = self.complete.pop_front() {
+                return Some(self.lend_frame(frame, offload));
+            }
+            if self.unpacking.is_none() {
+                match self.arrivals.pop_front()? {
+                    Arrival::Frame { buffer, offload } => {
+                        return Some(self.lend_frame(buffer, offload));
+                    }
+                    Arrival::AsItIs {
+                        slot,
+                        buffer,
+                        offload,
+                    } => {
+                        self.release_segments_before(slot, &buffer);
+                        self.complete.push_back(Complete {
+                            frame: buffer,
+                            offload,
+                        });
+                        continue;
+                    }
+                    Arrival::Train {
+                        slot,
+                        buffer,
+                        at,
+                        after_gap,
+                    } => {
+                        if after_gap {
+                            self.on_gap(slot);
+                        }
+                        self.unpacking = Some(Unpacking { slot, buffer, at });
+                        continue;
+                    }
+                }
+            }
+            if let Some(payload) = self.unpack_one(now) {
+                let unpacking = self.unpacking.as_ref().expect("a frame came from it");
+                self.counters.host_tx.count(HEADER_LEN + payload.len());
+                return Some(Delivery {
+                    head: &self.delivery_head,
+                    body: &unpacking.buffer[payload],
+                    offload: Offload::NONE,
+                });
+            }
+        }
+    }
+
+    fn on_gap(&mut self, slot: usize) {
+        let Some(peer) = self.peers.get_mut(slot) else {
+            return;
+        };
+        peer.reassembly.on_gap(&mut Output {
+            pool: &mut self.pool,
+            complete: &mut self.complete,
+            drops: &mut self.counters.drops,
+        });
+    }
+
+    /// A frame as it is of a flow that has one under way in pieces: its last pieces were lost, for
+    /// a flow's frames leave one after the other. What is complete of it comes first.
+    fn release_segments_before(&mut self, slot: usize, frame: &[u8]) {
+        let Some(peer) = self.peers.get_mut(slot) else {
+            return;
+        };
+        if peer.reassembly.frames() == 0 {
+            return;
+        }
+        let flow = self.classifier.flow_hash(frame);
+        let classifier = &self.classifier;
+        peer.reassembly.on_end_of(
+            |other| classifier.flow_hash(other) == flow,
+            &mut Output {
+                pool: &mut self.pool,
+                complete: &mut self.complete,
+                drops: &mut self.counters.drops,
+            },
+        );
+    }
+
+    fn lend_frame(&mut self, frame: Buffer, offload: Offload) -> Delivery<'_> {
+        self.counters.host_tx.count(frame.len());
+        let frame = self.delivering.insert(frame);
+        let (head, body) = frame.split_at(HEADER_LEN);
+        Delivery {
+            head,
+            body,
+            offload,
+        }
+    }
+
+    /// Takes one subframe off the train that is being unpacked. A whole frame is left where it is,
+    /// its header in `delivery_head`: returns where its payload lies. All else goes its way.
+    fn unpack_one(&mut self, now: Instant) -> Option<Range<usize>> {
+        let Unpacking { slot, buffer, at } = self.unpacking.as_mut()?;
+        let (subframe, len) = match Subframe::parse(&buffer[*at..]) {
+            Ok(Some(found)) => found,
+            ended => {
+                if let Err(error) = ended {
+                    self.counters.drops.count(error.into());
+                }
+                let done = self.unpacking.take().expect("looked at above");
+                self.pool.give_back(done.buffer);
+                return None;
+            }
+        };
+        let end = *at + len;
+        let peer = self
+            .peers
+            .get_mut(*slot)
+            .expect("a peer that leaves takes its trains along");
+        let mut out = Output {
+            pool: &mut self.pool,
+            complete: &mut self.complete,
+            drops: &mut self.counters.drops,
+        };
+        *at = end;
+        let (inner, piece, payload) = match subframe {
+            Subframe::Next {
+                id,
+                offset,
+                payload,
+            } => {
+                let completed = peer.reassembly.stats.completed + peer.reassembly.stats.partial;
+                peer.reassembly.next(id, offset, payload, now, &mut out);
+                let after = peer.reassembly.stats.completed + peer.reassembly.stats.partial;
+                self.counters.trains_rx.pieces += 1;
+                self.counters.trains_rx.frames += after - completed;
+                return None;
+            }
+            Subframe::First {
+                header,
+                id,
+                total_len,
+                payload,
+            } => (header, Some((id, total_len)), payload),
+            Subframe::Frame { header, payload } => (header, None, payload),
+        };
+        let (destination, source) = inner
+            .addresses
+            .unwrap_or((self.config.address, peer.address));
+        let for_us =
+            destination == self.config.address || destination.is_group() || self.config.promiscuous;
+        if !for_us {
+            out.drops.count(DropReason::NotForUs);
+            return None;
+        }
+        if source == self.config.address {
+            out.drops.count(DropReason::OwnEcho);
+            return None;
+        }
+        if source != peer.address && inner.addresses.is_some() {
+            self.stations_moved |= self.stations.learn(source, Place::Peer(peer.node_id), now);
+        }
+        let header = Header {
+            destination,
+            source,
+            ether_type: inner.ether_type,
+        };
+        match piece {
+            Some((id, total_len)) => {
+                let (slot, offload) = (*slot, inner.offload);
+                let bytes_max = self.config.limits.reassembly_bytes_max;
+                make_room(&mut self.peers, total_len, bytes_max, &mut out);
+                let peer = self.peers.get_mut(slot).expect("looked at above");
+                peer.reassembly
+                    .first(id, header, offload, total_len, payload, now, &mut out);
+                self.counters.trains_rx.pieces += 1;
+                let held: usize = self
+                    .peers
+                    .iter()
+                    .map(|(_, peer)| peer.reassembly.bytes())
+                    .sum();
+                let max = &mut self.counters.reassembly_bytes_max;
+                *max = held.max(*max);
+                None
+            }
+            None if inner.offload.gso.is_some() => {
+                out.whole_gso_frame(header, inner.offload, payload);
+                self.counters.trains_rx.frames += 1;
+                None
+            }
+            None => {
+                self.counters.trains_rx.frames += 1;
+                self.delivery_head = header.to_bytes();
+                Some(end - payload.len()..end)
+            }
+        }
+    }
+}
+
+impl Output<'_> {
+    /// A GSO frame that one train carries whole: copied, for its metadata is checked against one
+    /// contiguous frame.
+    fn whole_gso_frame(&mut self, header: Header, offload: Offload, payload: &[u8]) {
+        let mut frame = self.pool.take(HEADER_LEN + payload.len());
+        let fits = frame.push(&header.to_bytes()) && frame.push(payload);
+        assert!(fits, "taken for this size");
+        if gso::check(&frame, &offload).is_err() {
+            self.drops.count(DropReason::BadGso);
+            self.pool.give_back(frame);
+        } else {
+            self.complete.push_back(Complete { frame, offload });
+        }
+    }
+}
+
+/// The bound in bytes holds for all peers together: for a frame of `total_len`, whoever holds most
+/// gives up frames until there is room.
+fn make_room(peers: &mut PeerTable, total_len: u16, bytes_max: usize, out: &mut Output<'_>) {
+    let needed = Reassembly::cost(total_len);
+    loop {
+        let held: usize = peers.iter().map(|(_, p)| p.reassembly.bytes()).sum();
+        if held + needed <= bytes_max {
+            return;
+        }
+        let all = peers.iter_mut().map(|(_, peer)| &mut peer.reassembly);
+        let Some(fattest) = all.max_by_key(|r| r.bytes()).filter(|r| r.bytes() > 0) else {
+            return;
+        };
+        fattest.give_up_stalest(out);
+    }
+}
