@@ -18,6 +18,7 @@ use super::member::{Attached, Member, MemberCounters, Outcome};
 use super::readable::Readable;
 use crate::clock::Clock;
 use crate::linux::alarm::Alarm;
+use crate::linux::coalescer::Coalescer;
 use crate::linux::epoll::{Epoll, Interest};
 use crate::linux::tap::{Tap, TapCounters};
 
@@ -80,6 +81,7 @@ pub struct Line {
     address: MacAddr,
     promiscuous: bool,
     tap: Tap,
+    coalescer: Coalescer,
     tap_readable: Readable,
     members: Vec<Member>,
     epoll: Epoll,
@@ -116,6 +118,7 @@ impl Line {
             promiscuous: config.promiscuous,
             engine: Engine::new(config, clock.now()),
             tap,
+            coalescer: Coalescer::new(),
             tap_readable: Readable::new(),
             members,
             epoll,
@@ -302,11 +305,12 @@ impl Line {
 
     fn wait(&mut self, timeout: Option<Duration>) -> Result<Woken, LineError> {
         let mut woken = Woken::default();
+        let before = self.clock.now();
         let events = self.epoll.wait(timeout).map_err(LineError::Wait)?;
-        let now = self.clock.now();
+        let waited = self.clock.now().since(before);
         for ready in events {
             match ready.token {
-                TOKEN_TAP => self.tap_readable.on_ready(false, now),
+                TOKEN_TAP => self.tap_readable.on_ready(waited, false),
                 TOKEN_ALARM => self.alarm.rang(),
                 token if token < TOKEN_LINKS => woken.0 |= 1 << (token - TOKEN_OTHERS),
                 token => {
@@ -314,7 +318,7 @@ impl Line {
                     if let Some(attached) = &mut member.attached
                         && ready.readable
                     {
-                        attached.readable.on_ready(attached.awaits_room, now);
+                        attached.readable.on_ready(waited, attached.awaits_room);
                     }
                 }
             }
@@ -339,10 +343,10 @@ impl Line {
                 .receive(self.engine.buffers())
                 .map_err(LineError::Host)?;
             let Some((frame, offload)) = received else {
-                self.tap_readable.on_empty(now);
+                self.tap_readable.on_empty();
                 break;
             };
-            self.tap_readable.on_frame(now);
+            self.tap_readable.on_frame();
             bytes += frame.len();
             self.engine.handle_host_frame(frame, offload, now);
             if bytes > BATCH_BYTES {
@@ -363,7 +367,7 @@ impl Line {
                 break;
             }
             let pool = self.engine.buffers();
-            let Some((frame, offload)) = attached.receive(pool, &mut member.counters, now) else {
+            let Some((frame, offload)) = attached.receive(pool, &mut member.counters) else {
                 break;
             };
             bytes += frame.len();
@@ -376,10 +380,13 @@ impl Line {
     }
 
     fn deliver(&mut self, now: Instant) {
+        let mut refused = 0;
         while let Some(delivery) = self.engine.poll_delivery(now) {
-            if self.tap.send(&delivery).is_err() {
-                self.engine.handle_delivery_refused();
-            }
+            refused += self.coalescer.send(&delivery, &self.tap);
+        }
+        refused += self.coalescer.flush(&self.tap);
+        for _ in 0..refused {
+            self.engine.handle_delivery_refused();
         }
     }
 

@@ -8,7 +8,6 @@ use std::os::fd::BorrowedFd;
 use packtrain_proto::buffer::{Buffer, BufferPool};
 use packtrain_proto::config::{LinkId, LinkState};
 use packtrain_proto::offload::Offload;
-use packtrain_proto::time::Instant;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::readable::Readable;
@@ -116,20 +115,19 @@ impl Attached {
         &mut self,
         pool: &mut BufferPool,
         counters: &mut MemberCounters,
-        now: Instant,
     ) -> Option<(Buffer, Offload)> {
         // More than one in a row is possible: the interface went down, came up and went again.
         for _ in 0..4 {
             match self.socket.receive(pool) {
                 Ok(Some(frame)) => {
-                    self.readable.on_frame(now);
+                    self.readable.on_frame();
                     return Some(frame);
                 }
                 Ok(None) => break,
                 Err(_) => counters.receive_errors += 1,
             }
         }
-        self.readable.on_empty(now);
+        self.readable.on_empty();
         None
     }
 

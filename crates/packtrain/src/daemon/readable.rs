@@ -2,12 +2,13 @@
 //!
 //! A descriptor is watched level-triggered: what is left in it is reported again. One that gives a
 //! frame now and then is read once a wake-up, because reading on only to be told that there is no
-//! more costs such a frame a tenth of its time. One that is busy is read until it is empty.
+//! more costs such a frame a tenth of its time. Where something was there before we asked, there may
+//! be more, and it is read until it is empty: so the slower the host, the more frames meet.
 
-use packtrain_proto::time::{Duration, Instant};
+use packtrain_proto::time::Duration;
 
-/// Read again so soon after the last time, it is busy.
-const BUSY: Duration = Duration::from_micros(20);
+/// Who waited for less did not sleep: something was there already.
+const NO_SLEEP: Duration = Duration::from_micros(10);
 
 #[derive(Debug)]
 pub(super) struct Readable {
@@ -15,7 +16,6 @@ pub(super) struct Readable {
     ready: bool,
     /// Read until it is empty.
     busy: bool,
-    read_at: Instant,
 }
 
 impl Readable {
@@ -24,13 +24,13 @@ impl Readable {
         Readable {
             ready: true,
             busy: true,
-            read_at: Instant::ZERO,
         }
     }
 
-    /// `once`: this is not reported again until it was read empty.
-    pub(super) fn on_ready(&mut self, once: bool, now: Instant) {
-        self.busy = once || self.ready || now.since(self.read_at) < BUSY;
+    /// `waited`: how long it took until this was reported. `once`: it is not reported again until
+    /// it was read empty.
+    pub(super) fn on_ready(&mut self, waited: Duration, once: bool) {
+        self.busy = once || self.ready || waited < NO_SLEEP;
         self.ready = true;
     }
 
@@ -39,13 +39,11 @@ impl Readable {
     }
 
     /// One frame was read.
-    pub(super) fn on_frame(&mut self, now: Instant) {
-        self.read_at = now;
+    pub(super) fn on_frame(&mut self) {
         self.ready = self.busy;
     }
 
-    pub(super) fn on_empty(&mut self, now: Instant) {
-        self.read_at = now;
+    pub(super) fn on_empty(&mut self) {
         self.ready = false;
     }
 }
@@ -55,30 +53,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_far_apart_are_read_once_a_wake_up_and_those_close_together_until_none_is_left() {
-        let mut now = Instant::from_nanos(1_000_000);
+    fn who_slept_reads_one_frame_and_who_found_it_there_reads_until_none_is_left() {
         let mut tap = Readable::new();
         assert!(tap.is_ready(), "not known before the first look");
-        tap.on_empty(now);
+        tap.on_empty();
         assert!(!tap.is_ready());
-        for (gap, goes_on) in [(50, false), (50, false), (5, true)] {
-            now += Duration::from_micros(gap);
-            tap.on_ready(false, now);
+        for (waited, goes_on) in [(50, false), (50, false), (2, true)] {
+            tap.on_ready(Duration::from_micros(waited), false);
             assert!(tap.is_ready());
-            tap.on_frame(now);
-            assert_eq!(tap.is_ready(), goes_on, "{gap} us after the last");
+            tap.on_frame();
+            assert_eq!(tap.is_ready(), goes_on, "after {waited} us");
         }
-        tap.on_empty(now);
+        tap.on_empty();
         assert!(!tap.is_ready());
     }
 
     #[test]
     fn what_is_reported_once_is_read_until_none_is_left() {
         let mut link = Readable::new();
-        link.on_empty(Instant::ZERO);
-        let now = Instant::from_nanos(1_000_000_000);
-        link.on_ready(true, now);
-        link.on_frame(now);
+        link.on_empty();
+        link.on_ready(Duration::from_secs(1), true);
+        link.on_frame();
         assert!(link.is_ready());
     }
 }

@@ -3,6 +3,7 @@
 //! Each file wraps one facility in safe types whose errors name what the caller can act upon.
 
 pub mod alarm;
+pub mod coalescer;
 pub mod epoll;
 pub mod ethtool;
 pub mod guard;

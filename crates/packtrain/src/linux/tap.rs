@@ -1,7 +1,7 @@
 //! `pt0`: a TAP interface that hands over frames as large as the host's stack makes them.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
@@ -10,6 +10,7 @@ use packtrain_proto::engine::Delivery;
 use packtrain_proto::offload::Offload;
 use packtrain_proto::wire::ethernet::{HEADER_LEN, MacAddr};
 
+use super::coalescer;
 use super::landing::Landing;
 use super::sys::{check, check_len, hardware_address, interface_request};
 use super::vnet_header;
@@ -134,22 +135,26 @@ impl Tap {
     /// Gives a frame to the host. Any error means that the host did not take it: `EIO` that the
     /// interface is down, `EINVAL` that the kernel did not believe the metadata.
     pub fn send(&self, delivery: &Delivery<'_>) -> io::Result<()> {
-        let header = vnet_header::emit(delivery.offload);
-        let vectors = [&header[..], delivery.head, delivery.body].map(|part| libc::iovec {
-            iov_base: part.as_ptr().cast_mut().cast(),
-            iov_len: part.len(),
-        });
+        let parts = [delivery.head, delivery.body].map(io::IoSlice::new);
+        coalescer::Host::send_parts(self, delivery.offload, &parts)
+    }
+}
+
+impl coalescer::Host for Tap {
+    fn send(&self, delivery: &Delivery<'_>) -> io::Result<()> {
+        Tap::send(self, delivery)
+    }
+
+    /// As [`Tap::send`], for a frame in pieces: not more than 65.
+    fn send_parts(&self, offload: Offload, parts: &[io::IoSlice<'_>]) -> io::Result<()> {
+        const PARTS_MAX: usize = 65;
+        let header = vnet_header::emit(offload);
+        let mut vectors = [io::IoSlice::new(&[]); 1 + PARTS_MAX];
+        vectors[0] = io::IoSlice::new(&header);
+        vectors[1..1 + parts.len()].copy_from_slice(parts);
+        let vectors = &vectors[..1 + parts.len()];
         loop {
-            // SAFETY: the vectors describe slices that are borrowed across the call; the kernel
-            // only reads them.
-            let result = unsafe {
-                libc::writev(
-                    self.file.as_raw_fd(),
-                    vectors.as_ptr(),
-                    vectors.len() as libc::c_int,
-                )
-            };
-            match check_len(result) {
+            match (&self.file).write_vectored(vectors) {
                 Ok(_) => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),

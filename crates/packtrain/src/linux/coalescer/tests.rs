@@ -1,0 +1,230 @@
+use std::cell::{Cell, RefCell};
+
+use packtrain_proto::buffer::Buffer;
+use packtrain_proto::gso;
+use proptest::prelude::*;
+
+use super::*;
+
+/// A host that cuts what it is given, and remembers the frames.
+#[derive(Default)]
+struct Cutter {
+    frames: RefCell<Vec<Vec<u8>>>,
+    given: Cell<usize>,
+    refuses_gso: bool,
+}
+
+impl Host for Cutter {
+    fn send(&self, delivery: &Delivery<'_>) -> io::Result<()> {
+        self.given.set(self.given.get() + 1);
+        let frame = [delivery.head, delivery.body].concat();
+        self.frames.borrow_mut().push(frame);
+        Ok(())
+    }
+
+    fn send_parts(&self, offload: Offload, parts: &[io::IoSlice<'_>]) -> io::Result<()> {
+        if self.refuses_gso {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        self.given.set(self.given.get() + 1);
+        let whole: Vec<u8> = parts.iter().flat_map(|part| part.to_vec()).collect();
+        gso::check(&whole, &offload).expect("metadata that agrees");
+        let count = gso::segment_count(whole.len(), &offload.gso.expect("a GSO frame"));
+        for n in 0..count {
+            let mut segment = Buffer::with_capacity(2048);
+            let rest = gso::slice(&whole, &offload, n, 1, &mut segment).expect("a segment");
+            gso::finish_checksum(&mut segment, rest.checksum.expect("partial")).expect("in it");
+            self.frames.borrow_mut().push(segment.to_vec());
+        }
+        Ok(())
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Message {
+    v6: bool,
+    port: u16,
+    id: u16,
+    fragment: u16,
+    ttl: u8,
+    payload: Vec<u8>,
+    /// Added to the UDP checksum.
+    damage: u16,
+}
+
+impl Message {
+    fn frame(&self) -> Vec<u8> {
+        let udp_len = (8 + self.payload.len()) as u16;
+        let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
+        let mut ip = if self.v6 {
+            frame.extend([0x86, 0xdd]);
+            let mut ip = vec![0x60, 0, 0, 0, 0, 0, 17, self.ttl];
+            ip[4..6].copy_from_slice(&udp_len.to_be_bytes());
+            ip.extend([0xfd; 32]);
+            ip
+        } else {
+            frame.extend([0x08, 0x00]);
+            let mut ip = vec![0x45, 0, 0, 0, 0, 0, 0, 0, self.ttl, 17, 0, 0];
+            ip.extend([10, 9, 0, 1, 10, 9, 0, 2]);
+            ip[2..4].copy_from_slice(&(20 + udp_len).to_be_bytes());
+            ip[4..6].copy_from_slice(&self.id.to_be_bytes());
+            ip[6..8].copy_from_slice(&self.fragment.to_be_bytes());
+            let checksum = !sum(&ip);
+            ip[10..12].copy_from_slice(&checksum.to_be_bytes());
+            ip
+        };
+        let pseudo = pseudo_header(&ip, udp_len);
+        frame.append(&mut ip);
+        let mut udp = [self.port, 7, udp_len, 0].map(u16::to_be_bytes).concat();
+        udp.extend(&self.payload);
+        let checksum = match !add(pseudo, sum(&udp)) {
+            0 => u16::MAX,
+            checksum => checksum,
+        };
+        udp[6..8].copy_from_slice(&checksum.wrapping_add(self.damage).to_be_bytes());
+        frame.extend(udp);
+        frame
+    }
+}
+
+fn give(frames: &[Vec<u8>], host: &Cutter) -> CoalescerCounters {
+    let mut coalescer = Coalescer::new();
+    for frame in frames {
+        let (head, body) = frame.split_at(HEADER_LEN);
+        let delivery = Delivery {
+            head,
+            body,
+            offload: Offload::NONE,
+        };
+        assert_eq!(coalescer.send(&delivery, host), 0);
+    }
+    assert_eq!(coalescer.flush(host), 0);
+    assert_eq!(coalescer.flush(host), 0, "nothing is left");
+    coalescer.counters()
+}
+
+/// As it was sent, but for an identification that means nothing.
+fn without_idle_id(mut frame: Vec<u8>) -> Vec<u8> {
+    if frame[12..14] == [8, 0] && frame[20..22] == [0x40, 0] {
+        frame[18..20].fill(0);
+        frame[24..26].fill(0);
+    }
+    frame
+}
+
+fn message() -> impl Strategy<Value = Message> {
+    let payload = prop_oneof![
+        8 => Just(64usize),
+        2 => 1usize..200,
+        1 => Just(1400usize),
+        1 => Just(0usize),
+    ];
+    let mostly = |value: u16, other: u16| prop_oneof![12 => Just(value), 1 => Just(other)];
+    (
+        mostly(0, 1),
+        mostly(5000, 5001),
+        prop_oneof![4 => Just(None), 1 => any::<u16>().prop_map(Some)],
+        prop_oneof![6 => Just(0x4000u16), 6 => Just(0u16), 1 => Just(0x2000u16)],
+        mostly(64, 63),
+        payload,
+        mostly(0, 1),
+        any::<u8>(),
+    )
+        .prop_map(|(v6, port, id, fragment, ttl, len, damage, fill)| Message {
+            v6: v6 == 1,
+            port,
+            // Filled in by the row: 0 stands for the next one.
+            id: id.unwrap_or(0),
+            fragment,
+            ttl: ttl as u8,
+            payload: (0..len).map(|i| fill.wrapping_add(i as u8)).collect(),
+            damage,
+        })
+}
+
+proptest! {
+    #[test]
+    fn what_the_host_gets_is_what_was_sent(mut row in prop::collection::vec(message(), 1..200)) {
+        for (n, message) in row.iter_mut().enumerate() {
+            if message.id == 0 {
+                message.id = n as u16;
+            }
+        }
+        let frames: Vec<_> = row.iter().map(Message::frame).collect();
+        let host = Cutter::default();
+        give(&frames, &host);
+        let got: Vec<_> = host.frames.take().into_iter().map(without_idle_id).collect();
+        let sent: Vec<_> = frames.into_iter().map(without_idle_id).collect();
+        prop_assert_eq!(got, sent);
+    }
+}
+
+fn equal(count: usize, v6: bool) -> Vec<Message> {
+    let message = |n| Message {
+        v6,
+        port: 5000,
+        id: n as u16,
+        fragment: 0,
+        ttl: 64,
+        payload: vec![n as u8; 64],
+        damage: 0,
+    };
+    (0..count).map(message).collect()
+}
+
+fn frames_given(row: &[Message]) -> usize {
+    let host = Cutter::default();
+    give(&row.iter().map(Message::frame).collect::<Vec<_>>(), &host);
+    host.given.get()
+}
+
+#[test]
+fn a_row_of_equal_datagrams_is_one_frame_and_a_shorter_one_ends_it() {
+    for v6 in [false, true] {
+        let mut row = equal(10, v6);
+        assert_eq!(frames_given(&row), 1);
+        row[6].payload.truncate(9);
+        assert_eq!(frames_given(&row), 2, "seven, three");
+        row[6].payload.resize(65, 0);
+        assert_eq!(
+            frames_given(&row),
+            2,
+            "six, and four that begin with the longer one"
+        );
+        assert_eq!(frames_given(&equal(FRAMES_MAX + 1, v6)), 2);
+        let host = Cutter::default();
+        let frames: Vec<_> = equal(10, v6).iter().map(Message::frame).collect();
+        let counters = give(&frames, &host);
+        assert_eq!((counters.frames, counters.together), (10, 1));
+    }
+}
+
+#[test]
+fn what_differs_in_anything_that_cutting_would_lose_goes_alone() {
+    type Change = fn(&mut Message);
+    let changes: [Change; 6] = [
+        |m| m.port += 1,
+        |m| m.ttl -= 1,
+        |m| m.id += 100,
+        |m| m.fragment = 0x4000,
+        |m| m.damage = 1,
+        |m| m.v6 = true,
+    ];
+    for (n, change) in changes.into_iter().enumerate() {
+        let mut row = equal(3, false);
+        change(&mut row[1]);
+        assert_eq!(frames_given(&row), 3, "change {n}");
+    }
+}
+
+#[test]
+fn a_host_that_takes_no_gso_frames_gets_every_frame_and_is_not_asked_again() {
+    let host = Cutter {
+        refuses_gso: true,
+        ..Cutter::default()
+    };
+    let frames: Vec<_> = equal(150, false).iter().map(Message::frame).collect();
+    let counters = give(&frames, &host);
+    assert_eq!(counters, CoalescerCounters::default());
+    assert_eq!(host.frames.take(), frames);
+}
