@@ -66,6 +66,7 @@ pub struct StatusDocument {
     pub trains: Trains,
     /// Null where the kernel gives no means of holding the host back.
     pub intake: Option<Intake>,
+    pub coalesced: Coalesced,
     pub queue: Queue,
     pub resequencer: Resequencer,
     pub reassembly: Reassembly,
@@ -193,6 +194,14 @@ pub struct Intake {
     pub rate_bps: Option<u64>,
     pub waiting_frames: u64,
     pub waiting_bytes: u64,
+}
+
+/// Datagrams of one flow that were given to the host as one GSO frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Coalesced {
+    pub datagrams: u64,
+    /// GSO frames that they made.
+    pub frames: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

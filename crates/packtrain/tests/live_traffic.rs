@@ -112,6 +112,11 @@ fn small_messages_are_packed_when_they_queue_and_arrive_once_and_in_order() {
         status.trains.frames_per_train_mean.unwrap_or(0.0) > 1.5,
         "{status:?}"
     );
+    let coalesced = other.coalesced;
+    assert!(
+        coalesced.datagrams > 2 * coalesced.frames && coalesced.frames > 0,
+        "{coalesced:?}"
+    );
 }
 
 #[test]

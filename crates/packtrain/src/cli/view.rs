@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use super::output::{BAD, GOOD, HEADING, WARNING};
 use crate::status::{
-    Counts, Intake, Link, LinkCondition, Peer, PeerLink, PlainHost, StatusDocument, Traffic,
+    Coalesced, Counts, Intake, Link, LinkCondition, Peer, PeerLink, PlainHost, StatusDocument,
+    Traffic,
 };
 
 /// Where the values begin, and where a line of them ends.
@@ -75,7 +76,15 @@ fn write_line(out: &mut String, document: &StatusDocument) {
         );
     }
     field(out, "from host", &traffic(document.host.taken));
-    field(out, "to host", &traffic(document.host.given));
+    let together = match document.coalesced {
+        Coalesced { frames: 0, .. } => String::new(),
+        Coalesced { datagrams, frames } => format!(
+            "; {} datagrams as {} GSO frames",
+            count(datagrams),
+            count(frames)
+        ),
+    };
+    field(out, "to host", &(traffic(document.host.given) + &together));
     let trains = &document.trains;
     let mean = trains
         .frames_per_train_mean
@@ -425,7 +434,7 @@ mod tests {
   running    for 1 min 1 s, pid {pid}
   peers      none: no host with packtrain answers, frames go plain
   from host  0 frames, 0 B
-  to host    0 frames, 0 B
+  to host    0 frames, 0 B; 12 datagrams as 3 GSO frames
   trains     0 sent; 0 received
   unpacked   0 as they are and 0 plain sent
   drops      3 intake_full

@@ -18,7 +18,7 @@ use super::member::{Attached, Member, MemberCounters, Outcome};
 use super::readable::Readable;
 use crate::clock::Clock;
 use crate::linux::alarm::Alarm;
-use crate::linux::coalescer::Coalescer;
+use crate::linux::coalescer::{Coalescer, CoalescerCounters};
 use crate::linux::epoll::{Epoll, Interest};
 use crate::linux::tap::{Tap, TapCounters};
 
@@ -71,6 +71,7 @@ pub struct Report {
     pub snapshot: Snapshot,
     pub members: Vec<MemberReport>,
     pub tap: TapCounters,
+    pub coalesced: CoalescerCounters,
     pub tap_ifindex: u32,
 }
 
@@ -248,6 +249,7 @@ impl Line {
             members: members.collect(),
             snapshot: self.engine.snapshot(self.clock.now()),
             tap: self.tap.counters(),
+            coalesced: self.coalescer.counters(),
             tap_ifindex: self.tap.ifindex(),
         }
     }

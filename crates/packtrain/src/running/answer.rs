@@ -77,6 +77,10 @@ fn add_counters(facts: &mut LineFacts, report: &Report, intake: Option<&mut Inta
         drop_reason::HOST_UNREPRESENTABLE,
         report.tap.unrepresentable,
     ));
+    facts.coalesced = status::Coalesced {
+        datagrams: report.coalesced.frames,
+        frames: report.coalesced.together,
+    };
     if let Some(intake) = intake {
         // Nothing waits where somebody has put another queueing discipline in its place.
         let queue = intake.queue().unwrap_or_default();
@@ -120,6 +124,7 @@ fn facts(
         uptime: now.since(Instant::ZERO),
         links: members.iter().map(Member::facts).collect(),
         intake: None,
+        coalesced: status::Coalesced::default(),
         drops: Vec::new(),
         warnings: members.iter().filter_map(Member::warning).collect(),
     }

@@ -6,8 +6,8 @@ use packtrain_proto::time::Duration;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::{
-    Counts, Host, Intake, Link, LinkCondition, Peer, PeerLink, PlainHost, Queue, Reassembly,
-    Resequencer, SCHEMA, StatusDocument, Traffic, TrainCounts, Trains,
+    Coalesced, Counts, Host, Intake, Link, LinkCondition, Peer, PeerLink, PlainHost, Queue,
+    Reassembly, Resequencer, SCHEMA, StatusDocument, Traffic, TrainCounts, Trains,
 };
 use crate::linux::netlink::IpPrefix;
 
@@ -25,6 +25,7 @@ pub struct LineFacts {
     /// Every link that the line was told of, in that order.
     pub links: Vec<LinkFacts>,
     pub intake: Option<Intake>,
+    pub coalesced: Coalesced,
     /// Drops that the engine does not see, before `pt0`.
     pub drops: Vec<(&'static str, u64)>,
     /// Whatever else a person should be told.
@@ -83,6 +84,7 @@ impl StatusDocument {
                 .collect(),
             trains: build_trains(snapshot),
             intake: facts.intake,
+            coalesced: facts.coalesced,
             queue: snapshot.queue.into(),
             resequencer: snapshot.resequencer.into(),
             reassembly: snapshot.reassembly.into(),

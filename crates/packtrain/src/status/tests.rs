@@ -141,6 +141,10 @@ pub(crate) fn facts(conditions: &[LinkCondition]) -> LineFacts {
             waiting_frames: 0,
             waiting_bytes: 0,
         }),
+        coalesced: Coalesced {
+            datagrams: 12,
+            frames: 3,
+        },
         drops: vec![(drop_reason::INTAKE_FULL, 3)],
         warnings: Vec::new(),
     }

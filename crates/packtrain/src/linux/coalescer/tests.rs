@@ -188,8 +188,8 @@ fn a_row_of_equal_datagrams_is_one_frame_and_a_shorter_one_ends_it() {
         row[6].payload.resize(65, 0);
         assert_eq!(
             frames_given(&row),
-            2,
-            "six, and four that begin with the longer one"
+            3,
+            "six, the longer one with its shorter, two"
         );
         assert_eq!(frames_given(&equal(FRAMES_MAX + 1, v6)), 2);
         let host = Cutter::default();
