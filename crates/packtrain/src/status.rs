@@ -20,6 +20,8 @@ pub const SCHEMA: u32 = 1;
 pub mod drop_reason {
     /// The queue before `pt0` was full.
     pub const INTAKE_FULL: &str = "intake_full";
+    /// The host sent faster than the line could read, and nothing told it to wait.
+    pub const HOST_OVERRUN: &str = "host_overrun";
     /// The host's frame has offload metadata that is not understood, or no whole header.
     pub const HOST_UNREPRESENTABLE: &str = "host_unrepresentable";
     /// The kernel dropped it because the line did not read in time.
@@ -29,8 +31,9 @@ pub mod drop_reason {
     /// As the host's, from a link.
     pub const SOCKET_UNREPRESENTABLE: &str = "socket_unrepresentable";
 
-    pub const ALL: [&str; 5] = [
+    pub const ALL: [&str; 6] = [
         INTAKE_FULL,
+        HOST_OVERRUN,
         HOST_UNREPRESENTABLE,
         SOCKET_OVERRUN,
         SOCKET_TRUNCATED,

@@ -112,6 +112,15 @@ fn small_messages_are_packed_when_they_queue_and_arrive_once_and_in_order() {
         status.trains.frames_per_train_mean.unwrap_or(0.0) > 1.5,
         "{status:?}"
     );
+    let dropped: u64 = [&status, &other]
+        .iter()
+        .flat_map(|s| s.drops.values())
+        .sum();
+    assert!(
+        report.lost() <= dropped,
+        "{} lost, {dropped} counted: {status:?}",
+        report.lost()
+    );
     let coalesced = other.coalesced;
     assert!(
         coalesced.datagrams > 2 * coalesced.frames && coalesced.frames > 0,

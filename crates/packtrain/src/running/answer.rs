@@ -56,6 +56,8 @@ impl RunningLine {
                 let ifindex = report.tap_ifindex;
                 let mut facts = facts(ifindex, &site.settings, members, host, clock.now());
                 add_counters(&mut facts, &report, intake.as_mut());
+                let overrun = site.netlink.transmit_dropped(ifindex).unwrap_or_default();
+                facts.drops.push((drop_reason::HOST_OVERRUN, overrun));
                 let document = StatusDocument::build(&report.snapshot, &facts);
                 match serde_json::to_value(&document) {
                     Ok(document) => Response::Status(document),

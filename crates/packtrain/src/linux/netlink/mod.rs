@@ -21,7 +21,7 @@ pub use self::monitor::{Monitor, NetEvent};
 
 use self::address::IFADDR_LEN;
 use self::link::IFINFO_LEN;
-use self::message::Request;
+use self::message::{Attributes, Request};
 use self::socket::{Refusal, RouteSocket};
 
 /// How often a dump is asked again that something changed under.
@@ -113,6 +113,32 @@ impl Netlink {
         let request = link_request(libc::RTM_GETLINK, libc::NLM_F_ACK, ifindex)
             .attribute_u32(libc::IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
         self.one_link(&format!("look at interface {ifindex}"), request)
+    }
+
+    /// Frames that an interface was given and did not send, ever: of a TAP, those that its ring had no
+    /// room for.
+    pub fn transmit_dropped(&mut self, ifindex: u32) -> Result<u64, NetlinkError> {
+        /// `tx_dropped` in `struct rtnl_link_stats64`, after seven counters of 8 bytes.
+        const TX_DROPPED: std::ops::Range<usize> = 56..64;
+        let request = link_request(libc::RTM_GETLINK, libc::NLM_F_ACK, ifindex);
+        let mut dropped = 0;
+        self.socket
+            .transact(request, |message| {
+                let Some(attributes) = message.payload.get(IFINFO_LEN..) else {
+                    return;
+                };
+                let stats = Attributes(attributes)
+                    .find(|(kind, _)| *kind == libc::IFLA_STATS64)
+                    .and_then(|(_, value)| value.get(TX_DROPPED)?.try_into().ok());
+                dropped = stats.map_or(dropped, u64::from_ne_bytes);
+            })
+            .map_err(|refusal| {
+                failed(
+                    format!("count the drops of {}", interface(ifindex)),
+                    refusal,
+                )
+            })?;
+        Ok(dropped)
     }
 
     fn one_link(&mut self, action: &str, request: Request) -> Result<Option<Link>, NetlinkError> {
