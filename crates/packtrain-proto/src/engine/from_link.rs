@@ -282,20 +282,17 @@ impl Engine {
             };
         }
         self.counters.trains_rx.plain += 1;
-        let from_peer = self.peers.slot_of_address(source);
-        if let Some(slot) = from_peer.filter(|_| !destination.is_group()) {
-            self.let_go_before(slot, now);
-        }
-        self.arrivals.push_back(match from_peer {
-            Some(slot) => Arrival::AsItIs {
-                slot,
-                buffer: frame,
-                offload,
-            },
-            None => Arrival::Frame {
-                buffer: frame,
-                offload,
-            },
-        });
+        self.arrivals
+            .push_back(match self.peers.slot_of_address(source) {
+                Some(slot) => Arrival::AsItIs {
+                    slot,
+                    buffer: frame,
+                    offload,
+                },
+                None => Arrival::Frame {
+                    buffer: frame,
+                    offload,
+                },
+            });
     }
 }

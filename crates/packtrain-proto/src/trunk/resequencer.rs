@@ -23,12 +23,12 @@ const HISTORY: usize = 1024;
 /// is. A long silent loss, or one false sequence, must not lock a peer out for good.
 const STRAYS_MAX: u32 = 16;
 /// How long a gap waits at first, and at least.
-pub const WAIT_START: Duration = Duration::from_millis(16);
-pub const WAIT_MIN: Duration = Duration::from_millis(1);
+const WAIT_START: Duration = Duration::from_millis(16);
+const WAIT_MIN: Duration = Duration::from_millis(1);
 /// A straggler weighs as much as so many trains in order.
 const STRAGGLER_WEIGHT: u32 = 1000;
-/// More than so many stragglers, by that measure, make a link that reorders; more than twice as
-/// many are not remembered.
+/// More than so many stragglers, less the trains in order since, make a link that reorders; more
+/// than twice as many are not remembered.
 const STRAGGLERS_MANY: u32 = 4;
 const FADE_AFTER: Duration = Duration::from_secs(10);
 

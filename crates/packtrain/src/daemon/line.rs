@@ -256,10 +256,10 @@ impl Line {
 
     /// Waits until something can be done, and does it.
     pub fn turn(&mut self) -> Result<Woken, LineError> {
-        let timeout = match self.has_work() {
-            true => Some(Duration::ZERO),
-            false => self.set_alarm().map_err(LineError::Wait)?,
-        };
+        let timeout = self.has_work().then_some(Duration::ZERO);
+        if timeout.is_none() {
+            self.set_alarm().map_err(LineError::Wait)?;
+        }
         let woken = self.wait(timeout)?;
         let now = self.clock.now();
         self.handle_time(now);
@@ -296,13 +296,12 @@ impl Line {
         self.more_to_send || self.tap_readable.is_ready() || attached.any(|a| a.readable.is_ready())
     }
 
-    /// Sees to it that the next wait ends when the engine wants to be called. Gives the timeout
-    /// that is left for the wait itself: none.
-    fn set_alarm(&mut self) -> io::Result<Option<Duration>> {
-        if let Some(at) = self.engine.poll_timeout() {
-            self.alarm.ring_by(at, self.clock.now())?;
+    /// Sees to it that a wait without a timeout ends when the engine wants to be called.
+    fn set_alarm(&mut self) -> io::Result<()> {
+        match self.engine.poll_timeout() {
+            Some(at) => self.alarm.ring_by(at, self.clock.now()),
+            None => Ok(()),
         }
-        Ok(None)
     }
 
     fn wait(&mut self, timeout: Option<Duration>) -> Result<Woken, LineError> {

@@ -19,6 +19,8 @@ use packtrain_proto::wire::packet::{
 
 /// Half of what the kernel's own senders put together (`UDP_MAX_SEGMENTS`).
 const FRAMES_MAX: usize = 64;
+/// Headers, and a payload of each frame.
+pub const PARTS_MAX: usize = 1 + FRAMES_MAX;
 /// IPv4 counts to 65,535, its header included.
 const BYTES_MAX: usize = 65_000;
 const HEADERS_MAX: usize = HEADER_LEN + IPV6_HEADER_LEN + UDP_HEADER_LEN;
@@ -27,7 +29,7 @@ const DONT_FRAGMENT: u16 = 0x4000;
 /// Where frames are given to the host.
 pub trait Host {
     fn send(&self, delivery: &Delivery<'_>) -> io::Result<()>;
-    /// One frame of several parts.
+    /// One frame of several parts: at most [`PARTS_MAX`].
     fn send_parts(&self, offload: Offload, parts: &[io::IoSlice<'_>]) -> io::Result<()>;
 }
 
@@ -169,7 +171,7 @@ impl Coalescer {
         headers.copy_from_slice(&self.bytes[..headers_len]);
         let offload = write_headers(headers, run, payload_bytes);
 
-        let mut parts = [io::IoSlice::new(&[]); 1 + FRAMES_MAX];
+        let mut parts = [io::IoSlice::new(&[]); PARTS_MAX];
         parts[0] = io::IoSlice::new(headers);
         let mut start = 0;
         for (part, &end) in parts[1..].iter_mut().zip(&self.ends) {

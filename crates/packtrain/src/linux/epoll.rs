@@ -1,7 +1,8 @@
 //! Waiting for several descriptors at once, to the nanosecond (`epoll_pwait2`, Linux 5.11).
 //!
-//! What carries frames is watched edge-triggered: an event says that something *became* readable
-//! or writable. Who stops reading before the end has to remember that there is more.
+//! What may become writable is watched edge-triggered, or it would be reported for as long as it is:
+//! an event says that something *became* readable or writable, and who stops reading before the end
+//! has to remember that there is more.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};

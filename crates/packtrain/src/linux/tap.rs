@@ -10,7 +10,7 @@ use packtrain_proto::engine::Delivery;
 use packtrain_proto::offload::Offload;
 use packtrain_proto::wire::ethernet::{HEADER_LEN, MacAddr};
 
-use super::coalescer;
+use super::coalescer::{self, PARTS_MAX};
 use super::landing::Landing;
 use super::sys::{check, check_len, hardware_address, interface_request};
 use super::vnet_header;
@@ -135,8 +135,18 @@ impl Tap {
     /// Gives a frame to the host. Any error means that the host did not take it: `EIO` that the
     /// interface is down, `EINVAL` that the kernel did not believe the metadata.
     pub fn send(&self, delivery: &Delivery<'_>) -> io::Result<()> {
-        let parts = [delivery.head, delivery.body].map(io::IoSlice::new);
-        coalescer::Host::send_parts(self, delivery.offload, &parts)
+        let header = vnet_header::emit(delivery.offload);
+        self.write(&[&header, delivery.head, delivery.body].map(io::IoSlice::new))
+    }
+
+    fn write(&self, parts: &[io::IoSlice<'_>]) -> io::Result<()> {
+        loop {
+            match (&self.file).write_vectored(parts) {
+                Ok(_) => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 }
 
@@ -145,21 +155,12 @@ impl coalescer::Host for Tap {
         Tap::send(self, delivery)
     }
 
-    /// As [`Tap::send`], for a frame in pieces: not more than 65.
     fn send_parts(&self, offload: Offload, parts: &[io::IoSlice<'_>]) -> io::Result<()> {
-        const PARTS_MAX: usize = 65;
         let header = vnet_header::emit(offload);
-        let mut vectors = [io::IoSlice::new(&[]); 1 + PARTS_MAX];
-        vectors[0] = io::IoSlice::new(&header);
-        vectors[1..1 + parts.len()].copy_from_slice(parts);
-        let vectors = &vectors[..1 + parts.len()];
-        loop {
-            match (&self.file).write_vectored(vectors) {
-                Ok(_) => return Ok(()),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
+        let mut all = [io::IoSlice::new(&[]); 1 + PARTS_MAX];
+        all[0] = io::IoSlice::new(&header);
+        all[1..=parts.len()].copy_from_slice(parts);
+        self.write(&all[..=parts.len()])
     }
 }
 
