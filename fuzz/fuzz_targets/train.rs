@@ -5,7 +5,8 @@
 use libfuzzer_sys::fuzz_target;
 use packtrain_proto::buffer::{Buffer, LARGE_CAPACITY};
 use packtrain_proto::wire::ethernet::{HEADER_LEN, MacAddr};
-use packtrain_proto::wire::train::{Ack, Subframe, Train, TrainWriter};
+use packtrain_proto::wire::subframe::Subframe;
+use packtrain_proto::wire::train::{Ack, Train, TrainWriter};
 
 fn subframes(message: &[u8], mut at: usize) -> Vec<Subframe<'_>> {
     let mut found = Vec::new();

@@ -13,7 +13,8 @@ use crate::queue::drr::{FlowQueues, QueuedFrame};
 use crate::stats::{DropReason, Drops, FlushReason};
 use crate::time::Instant;
 use crate::wire::ethernet::{self, MacAddr};
-use crate::wire::train::{self, InnerHeader, TrainWriter};
+use crate::wire::subframe::{self, InnerHeader};
+use crate::wire::train::TrainWriter;
 
 /// A piece of less than this is not worth its header, unless it is the last.
 const PIECE_MIN: usize = 64;
@@ -138,7 +139,7 @@ impl Aggregator {
             offload: head.offload,
         };
         let payload = head.payload();
-        let overhead = train::subframe_overhead(&header, payload, false);
+        let overhead = subframe::overhead(&header, payload, false);
         if overhead + payload.len() <= room {
             writer.put_frame(&header, payload);
             return Put::Whole(overhead + payload.len());
@@ -148,7 +149,7 @@ impl Aggregator {
             .offload
             .gso
             .map_or(0, |gso| usize::from(gso.header_len));
-        let overhead = overhead + train::PIECE_LEN;
+        let overhead = overhead + subframe::PIECE_LEN;
         if room < overhead + PIECE_MIN.max(headers) {
             return Put::NoRoom;
         }
@@ -182,7 +183,7 @@ enum Put {
 }
 
 fn put_next(head: &QueuedFrame, writer: &mut TrainWriter<'_>, room: usize) -> Put {
-    const OVERHEAD: usize = train::SUBFRAME_HEADER_LEN + train::PIECE_LEN;
+    const OVERHEAD: usize = subframe::HEADER_LEN + subframe::PIECE_LEN;
     let rest = &head.buffer[ethernet::HEADER_LEN + head.sent..];
     let bytes = rest.len().min(room.saturating_sub(OVERHEAD));
     if bytes < PIECE_MIN.min(rest.len()) {

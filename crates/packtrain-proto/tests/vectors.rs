@@ -11,7 +11,8 @@ use packtrain_proto::wire::checksum;
 use packtrain_proto::wire::ethernet::{self, Header, MacAddr, ether_type};
 use packtrain_proto::wire::hello::{self, Hello, LinkRecord, capability};
 use packtrain_proto::wire::sequence::Sequence;
-use packtrain_proto::wire::train::{Ack, InnerHeader, Subframe, Train, TrainHeader, TrainWriter};
+use packtrain_proto::wire::subframe::{InnerHeader, Subframe};
+use packtrain_proto::wire::train::{Ack, Train, TrainHeader, TrainWriter};
 
 const LINK_A: MacAddr = MacAddr([2, 0, 0, 0, 0x0a, 1]);
 const LINK_B: MacAddr = MacAddr([2, 0, 0, 0, 0x0b, 1]);

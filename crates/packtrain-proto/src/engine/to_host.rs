@@ -12,7 +12,7 @@ use crate::station_table::Place;
 use crate::stats::DropReason;
 use crate::time::Instant;
 use crate::wire::ethernet::{HEADER_LEN, Header};
-use crate::wire::train::{Subframe, SubframeError};
+use crate::wire::subframe::{Subframe, SubframeError};
 
 /// On its way to the host.
 #[derive(Debug)]

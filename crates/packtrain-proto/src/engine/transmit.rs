@@ -16,6 +16,7 @@ use crate::trunk::receipts::Receipts;
 use crate::turns::Destination;
 use crate::wire::ethernet::{HEADER_LEN, MacAddr};
 use crate::wire::hello::capability;
+use crate::wire::subframe;
 use crate::wire::train::{self, ACK_OPTION_LEN, Ack, TrainHeader, TrainWriter};
 
 /// More never ride on one train: the others' turn comes.
@@ -427,7 +428,7 @@ impl Way<'_> {
 }
 
 fn fits_a_train(frame: &QueuedFrame, train_max: usize) -> bool {
-    let overhead = HEADER_LEN + train::HEADER_LEN + ACK_OPTION_LEN + train::SUBFRAME_HEADER_LEN;
+    let overhead = HEADER_LEN + train::HEADER_LEN + ACK_OPTION_LEN + subframe::HEADER_LEN;
     overhead + 2 + frame.payload().len() <= train_max
 }
 

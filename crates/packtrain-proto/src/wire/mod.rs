@@ -8,4 +8,5 @@ pub mod ethernet;
 pub mod hello;
 pub mod packet;
 pub mod sequence;
+pub mod subframe;
 pub mod train;
