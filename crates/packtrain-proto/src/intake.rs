@@ -30,9 +30,9 @@ const ENGAGE_AFTER: Duration = Duration::from_millis(20);
 /// Without a wait for so long, shaping ends.
 const RELEASE_AFTER: Duration = Duration::from_secs(2);
 const PROPORTION: f64 = 0.1;
-/// However much waits, a hundredth of the line's speed is let in. It can take that little, because
-/// the owner may let every small flow have a part of the rate whatever the others send.
-const ERROR_MIN: f64 = -9.9;
+/// However much waits, half of the line's speed is let in: what is overdrawn at a rate cut to almost
+/// nothing would be paid back for seconds.
+const ERROR_MIN: f64 = -5.0;
 /// How much of the rate must be used for it to be the limit, and what it then grows by in a step;
 /// not beyond so many times what is really taken, or it would overshoot while the links'
 /// local queues fill.

@@ -11,12 +11,10 @@
 //!                                  ├─ …           128 leaves by flow hash, DRR between them
 //!                                  └─ 1:8f
 //! ```
-//! A leaf's own rate is lent by nobody, and HTB serves it first: a flow that sends less (a ping, a
-//! call, small messages) does not wait behind those that fill the line. HTB takes turns by whole
-//! frames, and one of 64 KB, as TCP makes them on any short path, is 5 ms of 100 Mbit/s: to those
-//! who wait for it turns alone would give little, and late. The own rate is a part of the whole, and
-//! follows it: many busy leaves have more than the whole between them, and whoever sets it by what
-//! then waits behind us sets it lower.
+//! A leaf's own rate is lent by nobody, and HTB serves it first: a flow that sends little (a ping, a
+//! call, a name lookup) does not wait behind those that fill the line. It follows the whole rate from
+//! afar, and is a small part of it: a leaf may overdraw by one frame, and with 64 KB frames many
+//! leaves that were often allowed to would put the whole into debt, and then nobody may send.
 //!
 //! # Why the HTB is always there
 //! Swapping the root qdisc would cost frames: what stands in the old one is purged, and while
@@ -55,7 +53,7 @@ const OPEN_RATE_BPS: u64 = 1_000_000_000_000;
 pub const RATE_BPS_MIN: u64 = 64_000;
 /// A leaf's own part of the rate, and how far the two may drift apart before the leaves are told.
 /// 128 leaves are told in about a millisecond, so it must not be often.
-const LEAF_PART: u64 = 3;
+const LEAF_PART: u64 = 64;
 const LEAF_DRIFT: u64 = 2;
 /// What a leaf may save up of its own, bytes: two full-size frames.
 const LEAF_BURST_BYTES: u64 = 3028;
