@@ -296,6 +296,12 @@ impl Engine {
         self.counters.drops.count(DropReason::HostRefused);
     }
 
+    /// The owner has read what it wants for now of what the host sent, and left frames unread, or
+    /// there are no more. What stays unread all the time is held back where sockets are charged for it.
+    pub fn handle_host_read(&mut self, left_unread: bool) {
+        self.intake.on_read(left_unread);
+    }
+
     /// `pt0` was given another MTU, or put into or taken out of a bridge.
     pub fn handle_host_change(&mut self, mtu: u16, promiscuous: bool, now: Instant) {
         self.config.mtu = mtu;

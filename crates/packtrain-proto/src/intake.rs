@@ -26,13 +26,15 @@ const TARGET_BYTES_MIN: f64 = 6000.0;
 const WEIGHT: f64 = 0.125;
 /// A wait of so many targets calls for shaping, when it lasts for [`ENGAGE_AFTER`].
 const ENGAGE_TARGETS: f64 = 2.0;
-const ENGAGE_AFTER: Duration = Duration::from_millis(20);
+const ENGAGE_AFTER: Duration = Duration::from_millis(10);
 /// Without a wait for so long, shaping ends.
 const RELEASE_AFTER: Duration = Duration::from_secs(2);
+/// What stays unread before us has no known length: it counts as so many targets.
+const UNREAD_TARGETS: f64 = 3.0;
 const PROPORTION: f64 = 0.1;
-/// However much waits, half of the line's speed is let in: what is overdrawn at a rate cut to almost
-/// nothing would be paid back for seconds.
-const ERROR_MIN: f64 = -5.0;
+/// However much waits, a third of the line's speed is let in: what is overdrawn at a rate cut to
+/// almost nothing would be paid back for seconds.
+const ERROR_MIN: f64 = -7.0;
 /// How much of the rate must be used for it to be the limit, and what it then grows by in a step;
 /// not beyond so many times what is really taken, or it would overshoot while the links'
 /// local queues fill.
@@ -47,6 +49,8 @@ pub struct Intake {
     taken_before: u64,
     /// The least that waited since the last step, bytes.
     waiting_min: usize,
+    /// The owner has been heard of since the last step, and each time it had left frames unread.
+    host_stood: Option<bool>,
     /// What the line takes, host bits a second.
     speed_bps: Option<f64>,
     /// What was taken lately, whether or not anything waited, host bits a second.
@@ -64,6 +68,7 @@ impl Intake {
             stepped_at: now,
             taken_before: 0,
             waiting_min: 0,
+            host_stood: None,
             speed_bps: None,
             taken_bps: 0.0,
             long_since: None,
@@ -77,9 +82,16 @@ impl Intake {
         self.waiting_min = self.waiting_min.min(waiting_bytes);
     }
 
+    /// The owner took frames from the host, and left some unread, or read all.
+    pub fn on_read(&mut self, left_unread: bool) {
+        let stood = self.host_stood.unwrap_or(true);
+        self.host_stood = Some(stood && left_unread);
+    }
+
     /// When to step next; only while something waits or is shaped.
     pub fn poll_timeout(&self, waiting_bytes: usize) -> Option<Instant> {
-        (waiting_bytes > 0 || self.rate_bps.is_some()).then_some(self.next_step)
+        let stood = self.host_stood == Some(true);
+        (waiting_bytes > 0 || stood || self.rate_bps.is_some()).then_some(self.next_step)
     }
 
     /// One step of control, when it is time for one: `waiting_bytes` in the engine, and
@@ -95,8 +107,9 @@ impl Intake {
             return None;
         }
         let standing = std::mem::replace(&mut self.waiting_min, waiting_bytes).min(waiting_bytes);
-        self.measure(standing, taken_bytes, now);
-        let rate_bps = self.decide(standing, now);
+        let host_stood = self.host_stood.take() == Some(true);
+        self.measure(standing > 0 || host_stood, taken_bytes, now);
+        let rate_bps = self.decide(standing, host_stood, now);
         let moved = match (self.rate_bps, rate_bps) {
             (Some(a), Some(b)) => a.abs_diff(b) > a / 100,
             (a, b) => a != b,
@@ -107,13 +120,13 @@ impl Intake {
         moved.then_some(rate_bps)
     }
 
-    fn measure(&mut self, standing: usize, taken: u64, now: Instant) {
+    fn measure(&mut self, stood: bool, taken: u64, now: Instant) {
         let interval = now.since(self.stepped_at);
         let bytes = taken - self.taken_before;
         self.next_step = now + STEP;
         self.stepped_at = now;
         self.taken_before = taken;
-        if standing > 0 {
+        if stood {
             self.waited_at = now;
         }
         if interval.is_zero() || interval > STEP_MAX {
@@ -121,7 +134,7 @@ impl Intake {
         }
         let sample = bytes as f64 * 8.0 / interval.as_secs_f64();
         self.taken_bps += (sample - self.taken_bps) * WEIGHT;
-        if standing > 0 {
+        if stood {
             self.speed_bps = Some(
                 self.speed_bps
                     .map_or(sample, |bps| bps + (sample - bps) * WEIGHT),
@@ -133,10 +146,11 @@ impl Intake {
         }
     }
 
-    fn decide(&mut self, standing: usize, now: Instant) -> Option<u64> {
+    fn decide(&mut self, standing: usize, host_stood: bool, now: Instant) -> Option<u64> {
         let speed = self.speed_bps.filter(|&bps| bps > 0.0)?;
         let target = (speed / 8.0 * TARGET.as_secs_f64()).max(TARGET_BYTES_MIN);
-        let targets = standing as f64 / target;
+        let unread = if host_stood { UNREAD_TARGETS } else { 0.0 };
+        let targets = standing as f64 / target + unread;
         if self.rate_bps.is_none() {
             if targets < ENGAGE_TARGETS {
                 self.long_since = None;

@@ -19,9 +19,11 @@ const QUEUE_TIME_MAX: Duration = Duration::from_millis(4);
 /// The queue time grows by a quarter, and shrinks by a tenth when it was enough for so long: a host
 /// that is late once a second pays with a little rate, and not with a queue that always stands.
 const ENOUGH_FOR: Duration = Duration::from_millis(100);
-/// A frame that goes as it is holds the link for no longer. Cutting it costs so much more processor
-/// time that on a starved host, whose links look slow, it would make them slow.
-const FRAME_TIME_MAX: Duration = Duration::from_millis(4);
+/// On slower links, frames of several segments go in pieces: each train is full then and has the
+/// headers once, and a wire that lets frames overtake each other harms nothing. On faster ones the
+/// processor time that cutting costs counts for more; on a starved host, whose links look slow, it
+/// would make them slow.
+const CUT_BELOW_BPS: u64 = 150_000_000;
 /// A rate is measured over at least this much busy time.
 const MEASURE: Duration = Duration::from_millis(2);
 const REFUSED_AGE_MAX: Duration = Duration::from_secs(10);
@@ -189,10 +191,10 @@ impl Link {
         (now.since(at) < RATE_AGE_MAX).then_some(bps)
     }
 
-    /// Whether a frame of `bytes` would hold the link for too long to go whole.
-    pub fn is_long(&self, bytes: usize) -> bool {
+    /// Whether a frame of `bytes` goes in pieces though the link would take it whole.
+    pub fn cuts(&self, bytes: usize) -> bool {
         let rate = self.drain.rate_bps;
-        rate.is_some_and(|(bps, _)| bytes > bytes_in(FRAME_TIME_MAX, bps).max(3 * self.frame_max()))
+        bytes > self.frame_max() && rate.is_some_and(|(bps, _)| bps < CUT_BELOW_BPS)
     }
 
     pub fn on_given(&mut self, bytes: usize) {

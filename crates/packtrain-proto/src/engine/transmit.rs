@@ -336,7 +336,7 @@ impl Way<'_> {
             && frame.header.destination == self.peer
             && frame.header.source == self.own
             && largest_on_wire(frame) <= self.train_max
-            && !self.link.is_long(frame.buffer.len())
+            && !self.link.cuts(frame.buffer.len())
             && (frame.offload.gso.is_some() || !fits_a_train(frame, self.train_max))
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Which of pt0's HTB queues a frame waits in: a leaf by the hash of its flow, or the direct queue,
- * which is not shaped and costs least.
+ * Which of pt0's HTB queues a frame waits in: a leaf of its flow's own, or the direct queue, which
+ * is not shaped and costs least.
  *
  * The direct queue is emptied before the leaves, so a frame must not be put there while a frame
  * of its flow waits in a leaf. HTB classifies under its root lock, so the length that is
@@ -41,6 +41,59 @@ struct {
 	__type(value, __u32);
 } state SEC(".maps");
 
+/*
+ * The flow's hash says which leaves it may have, and it takes the one that was idle longest: so flows
+ * share a leaf only where more than INTAKE_WAYS of them are busy, and not when two hashes meet.
+ *
+ * A flow must not change its leaf while a frame of it waits there. So who has to share goes by its hash
+ * alone, and no leaf of the set is given out anew until nobody had to for a while.
+ */
+struct leaf_set {
+	__u64 shared_at;
+	__u64 used_at[INTAKE_WAYS];
+	__u32 flow[INTAKE_WAYS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, INTAKE_LEAVES / INTAKE_WAYS);
+	__type(key, __u32);
+	__type(value, struct leaf_set);
+} leaf_sets SEC(".maps");
+
+/* HTB classifies under its root lock: nobody else is in here. */
+static __always_inline __u32 leaf_of(__u32 flow)
+{
+	__u32 number = flow % (INTAKE_LEAVES / INTAKE_WAYS);
+	__u32 first = number * INTAKE_WAYS;
+	struct leaf_set *set = bpf_map_lookup_elem(&leaf_sets, &number);
+	__u64 now = bpf_ktime_get_coarse_ns();
+	__u64 longest = 0;
+	__u32 idle = INTAKE_WAYS;
+
+	if (!set)
+		return first;
+	for (__u32 way = 0; way < INTAKE_WAYS; way++) {
+		__u64 unused = now - set->used_at[way];
+
+		if (set->flow[way] == flow && set->used_at[way]) {
+			set->used_at[way] = now;
+			return first + way;
+		}
+		if (unused > INTAKE_IDLE_NS && unused > longest) {
+			longest = unused;
+			idle = way;
+		}
+	}
+	if (idle >= INTAKE_WAYS || now - set->shared_at <= INTAKE_IDLE_NS) {
+		set->shared_at = now;
+		return first + flow / (INTAKE_LEAVES / INTAKE_WAYS) % INTAKE_WAYS;
+	}
+	set->flow[idle] = flow;
+	set->used_at[idle] = now;
+	return first + idle;
+}
+
 /* What does not know says no: then frames go on through the leaves, at a rate that never holds. */
 static __always_inline int nothing_waits(struct __sk_buff *skb)
 {
@@ -62,7 +115,7 @@ int intake_classify(struct __sk_buff *skb)
 		return DIRECT;
 	if (*now == INTAKE_OPEN && nothing_waits(skb))
 		return DIRECT;
-	return INTAKE_MAJOR << 16 | (INTAKE_FIRST_LEAF + bpf_get_hash_recalc(skb) % INTAKE_LEAVES);
+	return INTAKE_MAJOR << 16 | (INTAKE_FIRST_LEAF + leaf_of(bpf_get_hash_recalc(skb)));
 }
 
 char _license[] SEC("license") = "Dual MIT/GPL";

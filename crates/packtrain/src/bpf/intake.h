@@ -13,4 +13,9 @@
 #define INTAKE_FIRST_LEAF	16
 #define INTAKE_LEAVES		128
 
+/* Leaves are given out as the lines of a cache are: so many that a flow may have. */
+#define INTAKE_WAYS		8
+/* Who has sent nothing for so long has nothing waiting, and its leaf is free. */
+#define INTAKE_IDLE_NS		1000000000ULL
+
 #endif

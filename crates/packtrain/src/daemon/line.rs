@@ -354,6 +354,7 @@ impl Line {
                 break;
             }
         }
+        self.engine.handle_host_read(self.tap_readable.is_ready());
         Ok(())
     }
 

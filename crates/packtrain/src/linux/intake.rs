@@ -7,14 +7,18 @@
 //! # Shape
 //! ```text
 //! pt0 ── HTB 1: ─┬─ direct queue                  not shaped: as long as the line keeps up
-//!                └─ 1:1, the rate ─┬─ 1:16
-//!                                  ├─ …           128 leaves by flow hash, DRR between them
+//!                └─ 1:1, the rate ─┬─ 1:10
+//!                                  ├─ …           128 leaves, one a flow, DRR between them
 //!                                  └─ 1:8f
 //! ```
 //! A leaf's own rate is lent by nobody, and HTB serves it first: a flow that sends little (a ping, a
 //! call, a name lookup) does not wait behind those that fill the line. It follows the whole rate from
-//! afar, and is a small part of it: a leaf may overdraw by one frame, and with 64 KB frames many
-//! leaves that were often allowed to would put the whole into debt, and then nobody may send.
+//! afar, and is a small part of it: a leaf may overdraw by one frame, and many leaves that were
+//! often allowed to would put the whole into debt, and then nobody may send.
+//!
+//! No frame is larger than the line carries in [`FRAME_TIME`]: TCP fills 64 KB where round trips are
+//! short, and has two of those waiting in each connection. On a line of 100 Mbit/s that is 5 ms which
+//! every other flow waits in its turn, and with 64 connections a queue of 0.7 s.
 //!
 //! # Why the HTB is always there
 //! Swapping the root qdisc would cost frames: what stands in the old one is purged, and while
@@ -26,7 +30,9 @@
 //!
 //! All of it goes with `pt0`.
 
+use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
@@ -51,18 +57,19 @@ const RATE_CLASS: u32 = QDISC | 1;
 const OPEN_RATE_BPS: u64 = 1_000_000_000_000;
 /// Below, a few busy leaves' own rates are more than the whole.
 pub const RATE_BPS_MIN: u64 = 64_000;
-/// A leaf's own part of the rate, and how far the two may drift apart before the leaves are told.
-/// 128 leaves are told in about a millisecond, so it must not be often.
-const LEAF_PART: u64 = 64;
-const LEAF_DRIFT: u64 = 2;
+/// A leaf's own part of the rate.
+const LEAF_PART: u64 = 128;
+/// How far the rate may drift before leaves and frame sizes follow: 128 leaves are told in about a
+/// millisecond, so it must not be often.
+const DRIFT: u64 = 2;
 /// What a leaf may save up of its own, bytes: two full-size frames.
 const LEAF_BURST_BYTES: u64 = 3028;
 /// How late the kernel's timer may be without costing rate. A frame may always overdraw.
 const BURST_NS: u64 = 1_000_000;
-/// Bytes a leaf in its turn. HTB gives a leaf one frame at least and one quantum at most, whatever
-/// it overdrew before: so no frame may be larger (64 KB and the headers of 45 segments), or large
-/// frames get more than their share.
-const QUANTUM: u32 = 72 * 1024;
+/// What the line carries in this time is the largest frame that the host makes, within these bounds.
+const FRAME_TIME: Duration = Duration::from_millis(1);
+const FRAME_BYTES_MIN: u32 = 4096;
+const FRAME_BYTES_MAX: u32 = 65_536;
 
 #[derive(Debug, thiserror::Error)]
 pub enum IntakeError {
@@ -82,6 +89,7 @@ pub struct Intake {
     state: MapHandle,
     rate_bps: Option<u64>,
     leaf_rate_bps: u64,
+    frame_bytes_max: u32,
     /// Held by the filter as well.
     _program: OwnedFd,
 }
@@ -98,7 +106,7 @@ impl Intake {
         htb::add_root(&mut netlink, ifindex, QDISC)?;
         htb::set_class(&mut netlink, ifindex, rate_class(OPEN_RATE_BPS))?;
         let leaf_rate_bps = RATE_BPS_MIN / LEAF_PART;
-        set_leaves(&mut netlink, ifindex, leaf_rate_bps)?;
+        set_leaves(&mut netlink, ifindex, leaf_rate_bps, FRAME_BYTES_MAX)?;
         let place = FilterPlace {
             ifindex,
             parent: QDISC,
@@ -112,6 +120,7 @@ impl Intake {
             state,
             rate_bps: None,
             leaf_rate_bps,
+            frame_bytes_max: FRAME_BYTES_MAX,
             _program: program,
         })
     }
@@ -126,8 +135,9 @@ impl Intake {
         }
         let class = rate_class(rate_bps.unwrap_or(OPEN_RATE_BPS));
         htb::set_class(&mut self.netlink, self.ifindex, class)?;
-        if let Some(rate_bps) = rate_bps {
-            self.follow_with_leaves(rate_bps)?;
+        match rate_bps {
+            Some(rate_bps) => self.follow_with_leaves(rate_bps)?,
+            None => self.limit_frames(FRAME_BYTES_MAX)?,
         }
         if rate_bps.is_some() != self.rate_bps.is_some() {
             // Once shaped never UNUSED again: something may still wait.
@@ -141,11 +151,25 @@ impl Intake {
     }
 
     fn follow_with_leaves(&mut self, rate_bps: u64) -> Result<(), IntakeError> {
-        let wanted = rate_bps / LEAF_PART;
-        let known = self.leaf_rate_bps;
-        if wanted > known * LEAF_DRIFT || wanted < known / LEAF_DRIFT {
-            set_leaves(&mut self.netlink, self.ifindex, wanted)?;
-            self.leaf_rate_bps = wanted;
+        let leaf_rate_bps = rate_bps / LEAF_PART;
+        let frame_bytes = frame_bytes_max(rate_bps);
+        if is_near(leaf_rate_bps, self.leaf_rate_bps)
+            && is_near(frame_bytes.into(), self.frame_bytes_max.into())
+        {
+            return Ok(());
+        }
+        self.limit_frames(frame_bytes)?;
+        set_leaves(&mut self.netlink, self.ifindex, leaf_rate_bps, frame_bytes)?;
+        self.leaf_rate_bps = leaf_rate_bps;
+        Ok(())
+    }
+
+    fn limit_frames(&mut self, bytes: u32) -> Result<(), IntakeError> {
+        if bytes != self.frame_bytes_max {
+            self.netlink.set_gso_max_size(self.ifindex, bytes)?;
+            self.frame_bytes_max = bytes;
+            // A socket keeps the size that it found with its route.
+            let _ = fs::write("/proc/sys/net/ipv4/route/flush", "1");
         }
         Ok(())
     }
@@ -168,11 +192,32 @@ fn rate_class(rate_bps: u64) -> Class {
         rate_bps,
         ceil_bps: rate_bps,
         burst_ns: BURST_NS,
-        quantum: QUANTUM,
+        quantum: quantum(FRAME_BYTES_MAX),
     }
 }
 
-fn set_leaves(netlink: &mut Netlink, ifindex: u32, rate_bps: u64) -> Result<(), NetlinkError> {
+fn is_near(wanted: u64, known: u64) -> bool {
+    wanted <= known * DRIFT && wanted >= known / DRIFT
+}
+
+fn frame_bytes_max(rate_bps: u64) -> u32 {
+    let bytes = rate_bps / 8 * FRAME_TIME.as_millis() as u64 / 1000;
+    (bytes.min(FRAME_BYTES_MAX.into()) as u32).max(FRAME_BYTES_MIN)
+}
+
+/// Bytes a leaf in its turn. HTB gives a leaf one frame at least and one quantum at most, whatever
+/// it overdrew before: so no frame may be larger (its segments' headers are counted too), or large
+/// frames get more than their share.
+fn quantum(frame_bytes_max: u32) -> u32 {
+    frame_bytes_max / 8 * 9
+}
+
+fn set_leaves(
+    netlink: &mut Netlink,
+    ifindex: u32,
+    rate_bps: u64,
+    frame_bytes_max: u32,
+) -> Result<(), NetlinkError> {
     for leaf in FIRST_LEAF..FIRST_LEAF + LEAVES {
         let class = Class {
             handle: QDISC | leaf,
@@ -180,7 +225,7 @@ fn set_leaves(netlink: &mut Netlink, ifindex: u32, rate_bps: u64) -> Result<(), 
             rate_bps,
             ceil_bps: OPEN_RATE_BPS,
             burst_ns: LEAF_BURST_BYTES * 8 * 1_000_000_000 / rate_bps.max(1),
-            quantum: QUANTUM,
+            quantum: quantum(frame_bytes_max),
         };
         htb::set_class(netlink, ifindex, class)?;
     }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::time::Duration;
 
 use packtrain_proto::config::{Config, NodeId};
 use packtrain_proto::wire::ethernet::MacAddr;
@@ -22,6 +23,10 @@ use crate::linux::intake::Intake;
 use crate::linux::netlink::{Monitor, Netlink};
 use crate::linux::tap::Tap;
 use crate::settings::Settings;
+
+/// Where senders are held back, a queue that stands has to be let drain before CoDel may say that it
+/// does not: a drop costs a segment sent again, for nothing.
+const CODEL_INTERVAL_BEHIND_INTAKE: Duration = Duration::from_millis(300);
 
 impl RunningLine {
     /// Returns when `pt0` exists, is up and has its addresses, and every link that exists has
@@ -50,7 +55,10 @@ impl RunningLine {
         let intake = attach_intake(&tap, settings, note);
         configure_tap(&tap, settings, &mut netlink, note)?;
 
-        let config = config(settings, address)?;
+        let mut config = config(settings, address)?;
+        if intake.is_some() {
+            config.limits.codel_interval = CODEL_INTERVAL_BEHIND_INTAKE;
+        }
         let names = settings.links.iter().map(ToString::to_string);
         let line = Line::new(config, tap, names, clock).map_err(failed("the line's event loop"))?;
         line.watch(signals.fd(), SIGNALS)

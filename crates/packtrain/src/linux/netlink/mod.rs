@@ -186,6 +186,17 @@ impl Netlink {
         )
     }
 
+    /// The largest frame that the host's stack makes for this interface, bytes: those that are cut
+    /// into segments later.
+    pub fn set_gso_max_size(&mut self, ifindex: u32, bytes: u32) -> Result<(), NetlinkError> {
+        let request = link_request(libc::RTM_NEWLINK, libc::NLM_F_ACK, ifindex)
+            .attribute_u32(libc::IFLA_GSO_MAX_SIZE, bytes);
+        self.change(
+            || format!("set the GSO size of {} to {bytes}", interface(ifindex)),
+            request,
+        )
+    }
+
     pub fn set_mac_address(&mut self, ifindex: u32, mac: MacAddr) -> Result<(), NetlinkError> {
         let request = link_request(libc::RTM_NEWLINK, libc::NLM_F_ACK, ifindex)
             .attribute(libc::IFLA_ADDRESS, &mac.0);
