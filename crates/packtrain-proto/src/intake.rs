@@ -22,8 +22,8 @@ const STEP_MAX: Duration = Duration::from_millis(50);
 /// smallest kind that TCP makes.
 const TARGET: Duration = Duration::from_millis(2);
 const TARGET_BYTES_MIN: f64 = 6000.0;
-/// How far one step moves the measured speed.
-const WEIGHT: f64 = 0.125;
+/// How many samples the measured speed is a mean of, about.
+const SAMPLES: f64 = 8.0;
 /// A wait of so many targets calls for shaping, when it lasts for [`ENGAGE_AFTER`].
 const ENGAGE_TARGETS: f64 = 2.0;
 const ENGAGE_AFTER: Duration = Duration::from_millis(10);
@@ -32,15 +32,29 @@ const RELEASE_AFTER: Duration = Duration::from_secs(2);
 /// What stays unread before us has no known length: it counts as so many targets.
 const UNREAD_TARGETS: f64 = 3.0;
 const PROPORTION: f64 = 0.1;
-/// However much waits, a third of the line's speed is let in: what is overdrawn at a rate cut to
-/// almost nothing would be paid back for seconds.
-const ERROR_MIN: f64 = -7.0;
+/// However much waits, half of the line's speed is let in: shapers count debts as time, and what was
+/// overdrawn at a rate cut to almost nothing is paid back for seconds.
+const ERROR_MIN: f64 = -5.0;
 /// How much of the rate must be used for it to be the limit, and what it then grows by in a step;
 /// not beyond so many times what is really taken, or it would overshoot while the links'
 /// local queues fill.
 const USED: f64 = 0.75;
 const GROWTH: f64 = 1.02;
 const GROWTH_MAX: f64 = 1.15;
+
+/// The plain mean of the first samples, and a moving one of later ones.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mean {
+    value: f64,
+    samples: f64,
+}
+
+impl Mean {
+    fn add(&mut self, sample: f64) {
+        self.samples = (self.samples + 1.0).min(SAMPLES);
+        self.value += (sample - self.value) / self.samples;
+    }
+}
 
 #[derive(Debug)]
 pub struct Intake {
@@ -52,7 +66,7 @@ pub struct Intake {
     /// The owner has been heard of since the last step, and each time it had left frames unread.
     host_stood: Option<bool>,
     /// What the line takes, host bits a second.
-    speed_bps: Option<f64>,
+    speed: Option<Mean>,
     /// What was taken lately, whether or not anything waited, host bits a second.
     taken_bps: f64,
     /// Since when too much waits.
@@ -69,7 +83,7 @@ impl Intake {
             taken_before: 0,
             waiting_min: 0,
             host_stood: None,
-            speed_bps: None,
+            speed: None,
             taken_bps: 0.0,
             long_since: None,
             waited_at: now,
@@ -95,7 +109,7 @@ impl Intake {
     }
 
     /// One step of control, when it is time for one: `waiting_bytes` in the engine, and
-    /// `taken_bytes` that the links have taken out of it, ever. Returns the new rate when it has
+    /// `taken_bytes` that have gone out of it and of the links' local queues, ever. Returns the new rate when it has
     /// changed.
     pub fn step(
         &mut self,
@@ -122,7 +136,8 @@ impl Intake {
 
     fn measure(&mut self, stood: bool, taken: u64, now: Instant) {
         let interval = now.since(self.stepped_at);
-        let bytes = taken - self.taken_before;
+        // Local queues are counted in bytes of the wire, which may be more than the host's.
+        let bytes = taken.saturating_sub(self.taken_before);
         self.next_step = now + STEP;
         self.stepped_at = now;
         self.taken_before = taken;
@@ -133,21 +148,19 @@ impl Intake {
             return;
         }
         let sample = bytes as f64 * 8.0 / interval.as_secs_f64();
-        self.taken_bps += (sample - self.taken_bps) * WEIGHT;
+        self.taken_bps += (sample - self.taken_bps) / SAMPLES;
         if stood {
-            self.speed_bps = Some(
-                self.speed_bps
-                    .map_or(sample, |bps| bps + (sample - bps) * WEIGHT),
-            );
-        } else if let (Some(bps), Some(rate)) = (&mut self.speed_bps, self.rate_bps)
+            self.speed.get_or_insert_default().add(sample);
+        } else if let (Some(speed), Some(rate)) = (&mut self.speed, self.rate_bps)
             && sample > rate as f64 * USED
         {
-            *bps = (*bps * GROWTH).min((self.taken_bps * GROWTH_MAX).max(*bps));
+            let most = (self.taken_bps * GROWTH_MAX).max(speed.value);
+            speed.value = (speed.value * GROWTH).min(most);
         }
     }
 
     fn decide(&mut self, standing: usize, host_stood: bool, now: Instant) -> Option<u64> {
-        let speed = self.speed_bps.filter(|&bps| bps > 0.0)?;
+        let speed = self.speed.map(|mean| mean.value).filter(|&bps| bps > 0.0)?;
         let target = (speed / 8.0 * TARGET.as_secs_f64()).max(TARGET_BYTES_MIN);
         let unread = if host_stood { UNREAD_TARGETS } else { 0.0 };
         let targets = standing as f64 / target + unread;
@@ -162,7 +175,7 @@ impl Intake {
             }
         } else if now.since(self.waited_at) > RELEASE_AFTER {
             self.long_since = None;
-            self.speed_bps = None;
+            self.speed = None;
             return None;
         }
         let error = (1.0 - targets).max(ERROR_MIN);

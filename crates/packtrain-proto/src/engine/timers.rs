@@ -1,6 +1,7 @@
 //! What happens because time passed.
 
 use super::{Duration, Engine, Event, PeerDownReason};
+use crate::link::Link;
 use crate::reassembly::Output;
 use crate::time::Instant;
 use crate::trunk::receipts::Receipts;
@@ -83,7 +84,9 @@ impl Engine {
     }
 
     fn step_intake(&mut self, now: Instant) {
-        if let Some(rate_bps) = self.intake.step(self.queued_bytes, self.taken_bytes, now) {
+        let below: usize = self.links.iter().map(Link::local_queue_bytes).sum();
+        let gone = self.taken_bytes.saturating_sub(below as u64);
+        if let Some(rate_bps) = self.intake.step(self.queued_bytes, gone, now) {
             self.events.push_back(Event::IntakeRate { rate_bps });
         }
     }

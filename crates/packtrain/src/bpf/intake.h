@@ -11,7 +11,7 @@
 /* Classes: 1:1 has the rate, 1:10 (hexadecimal) and on are its leaves. */
 #define INTAKE_MAJOR		1
 #define INTAKE_FIRST_LEAF	16
-#define INTAKE_LEAVES		128
+#define INTAKE_LEAVES		256
 
 /* Leaves are given out as the lines of a cache are: so many that a flow may have. */
 #define INTAKE_WAYS		8

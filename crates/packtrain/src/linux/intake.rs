@@ -8,8 +8,8 @@
 //! ```text
 //! pt0 ── HTB 1: ─┬─ direct queue                  not shaped: as long as the line keeps up
 //!                └─ 1:1, the rate ─┬─ 1:10
-//!                                  ├─ …           128 leaves, one a flow, DRR between them
-//!                                  └─ 1:8f
+//!                                  ├─ …           256 leaves, one a flow, DRR between them
+//!                                  └─ 1:10f
 //! ```
 //! A leaf's own rate is lent by nobody, and HTB serves it first: a flow that sends little (a ping, a
 //! call, a name lookup) does not wait behind those that fill the line. It follows the whole rate from
@@ -48,7 +48,7 @@ const SHAPED: u32 = 1;
 const OPEN: u32 = 2;
 const MAJOR: u32 = 1;
 const FIRST_LEAF: u32 = 16;
-const LEAVES: u32 = 128;
+const LEAVES: u32 = 256;
 
 const QDISC: u32 = MAJOR << 16;
 const RATE_CLASS: u32 = QDISC | 1;
@@ -59,7 +59,7 @@ const OPEN_RATE_BPS: u64 = 1_000_000_000_000;
 pub const RATE_BPS_MIN: u64 = 64_000;
 /// A leaf's own part of the rate.
 const LEAF_PART: u64 = 128;
-/// How far the rate may drift before leaves and frame sizes follow: 128 leaves are told in about a
+/// How far the rate may drift before leaves and frame sizes follow: 256 leaves are told in about a
 /// millisecond, so it must not be often.
 const DRIFT: u64 = 2;
 /// What a leaf may save up of its own, bytes: two full-size frames.
