@@ -54,7 +54,9 @@ pub struct Limits {
     pub quantum: usize,
     pub reassembly_bytes_max: usize,
     pub reassembly_age_max: Duration,
+    /// Of one peer; and of all together, beyond which a train is only taken in its turn.
     pub resequencer_bytes_max: usize,
+    pub resequencer_bytes_total_max: usize,
     pub resequencer_wait_max: Duration,
     pub hello_interval: Duration,
     pub peer_silence_max: Duration,
@@ -76,6 +78,7 @@ impl Default for Limits {
             reassembly_bytes_max: 4 << 20,
             reassembly_age_max: Duration::from_millis(500),
             resequencer_bytes_max: 4 << 20,
+            resequencer_bytes_total_max: 16 << 20,
             resequencer_wait_max: Duration::from_millis(50),
             hello_interval: Duration::from_secs(1),
             peer_silence_max: Duration::from_millis(3500),

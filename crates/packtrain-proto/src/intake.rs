@@ -255,6 +255,52 @@ mod tests {
         }
     }
 
+    /// A host of which `unread(ms)` is left unread at each millisecond, while the links take 12 Mbit/s.
+    /// Returns the last rate of half a second.
+    fn run_unread(unread: impl Fn(u64) -> bool) -> Option<u64> {
+        let mut intake = Intake::new(Instant::ZERO);
+        let mut rate = None;
+        for ms in 0..500u64 {
+            let now = Instant::ZERO + Duration::from_millis(ms);
+            intake.on_read(unread(ms));
+            intake.on_taken(0);
+            if intake.poll_timeout(0).is_some_and(|at| at <= now) {
+                rate = intake.step(0, ms * 1500, now).unwrap_or(rate);
+            }
+        }
+        rate
+    }
+
+    #[test]
+    fn what_is_never_read_to_the_end_is_held_back_though_nothing_waits_behind() {
+        let rate = run_unread(|_| true).expect("held back");
+        assert!((8_000_000..12_000_000).contains(&rate), "{rate}");
+        assert_eq!(
+            run_unread(|ms| ms % 9 != 0),
+            None,
+            "read empty in each step"
+        );
+    }
+
+    #[test]
+    fn the_first_samples_count_alike_and_a_local_queue_that_grew_is_no_underflow() {
+        let mut mean = Mean::default();
+        [10.0, 20.0, 30.0]
+            .into_iter()
+            .for_each(|sample| mean.add(sample));
+        assert!((mean.value - 20.0).abs() < 1e-9, "{mean:?}");
+        let mut intake = Intake::new(Instant::ZERO);
+        for (ms, gone) in [(0, 0), (10, 50_000), (20, 49_000), (30, 49_000)] {
+            let now = Instant::ZERO + Duration::from_millis(ms);
+            intake.on_taken(100_000);
+            intake.step(100_000, gone, now);
+        }
+        assert!(
+            intake.rate_bps.is_some_and(|bps| bps < 40_000_000),
+            "{intake:?}"
+        );
+    }
+
     #[test]
     fn shaping_ends_when_nothing_waits_any_more() {
         let mut intake = Intake::new(Instant::ZERO);

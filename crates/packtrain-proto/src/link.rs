@@ -288,7 +288,10 @@ mod tests {
             "{}",
             link.queue_limit()
         );
-        assert!(link.is_long(64_000) && !link.is_long(9_000));
+        assert!(
+            link.cuts(3_000) && !link.cuts(1_514),
+            "what one train holds is not cut"
+        );
     }
 
     #[test]
@@ -306,7 +309,7 @@ mod tests {
             }
             link.on_told(0, now);
             now += Duration::from_millis(1);
-            assert!(!link.is_long(65_000), "{:?}", link.drain_rate_bps(now));
+            assert!(!link.cuts(65_000), "{:?}", link.drain_rate_bps(now));
         }
     }
 
@@ -318,7 +321,7 @@ mod tests {
             link.on_told(0, Instant::ZERO + Duration::from_micros(i));
         }
         assert_eq!(link.drain_rate_bps(Instant::ZERO), None);
-        assert!(!link.is_long(64_000));
+        assert!(!link.cuts(64_000));
     }
 
     #[test]
@@ -334,7 +337,6 @@ mod tests {
             link.on_told(0, now);
         }
         assert_eq!(link.queue_limit(), 4 * limit);
-        assert!(link.is_long(5 * limit), "a frame is not shorter for that");
         for _ in 0..30 {
             link.on_given(limit);
             now += Duration::from_millis(501);

@@ -154,7 +154,7 @@ impl Reassembly {
         out: &mut Output<'_>,
     ) {
         let Some(at) = self.partials.iter().position(|p| p.id == id) else {
-            // Its first piece was lost, or the frame was given up.
+            out.drops.count(DropReason::StrayPiece);
             return;
         };
         let partial = &mut self.partials[at];

@@ -65,6 +65,9 @@ reasons! {
         ReassemblyTimeout = "reassembly_timeout",
         ReassemblyFull = "reassembly_full",
         ReassemblyBadPiece = "reassembly_bad_piece",
+        /// A later piece of a frame whose first one did not come, or that is counted as dropped: each
+        /// piece counts, beside the frame.
+        StrayPiece = "stray_piece",
         ResequencerFull = "resequencer_full",
         /// A marked frame from a link that is no peer's.
         BadMark = "bad_mark",

@@ -264,6 +264,45 @@ fn a_link_that_appears_later_joins() {
 }
 
 #[test]
+fn a_link_that_is_renamed_stays_in_the_line_and_another_of_its_name_does_not_join() {
+    live!();
+    let pair = Pair::cable("rename", 1500).unwrap();
+    let a = &pair.a.namespace;
+    // Down for it: before Linux 6.2 nobody renames an interface that is up.
+    let rename = |from: &str, to: &str| {
+        a.sh(&format!(
+            "ip link set {from} down && ip link set {from} name {to} && ip link set {to} up"
+        ))
+        .unwrap();
+    };
+    rename("eth1", "wan0");
+    wait_for("no tentative address", SOON, || {
+        a.exec(["ip", "address"])
+            .is_ok_and(|text| !text.contains("tentative"))
+    })
+    .unwrap();
+    let before = dump(a);
+    rename("wan0", "eth1");
+    pair.a_up(&[]).unwrap();
+    pair.b_up(&[]).unwrap();
+    pair.a.wait_for_ping(B.parse().unwrap(), SOON).unwrap();
+    let ifindex = pair.a.status().unwrap().links[0].ifindex;
+    assert!(ifindex.is_some());
+
+    rename("eth1", "wan0");
+    pair.a.wait_for_ping(B.parse().unwrap(), SOON).unwrap();
+    a.sh("ip link add eth1 type veth peer name other0 && ip link set eth1 up")
+        .unwrap();
+    assert_eq!(transfer(&pair.a, &pair.b, B, MEBIBYTE), MEBIBYTE);
+    let links = pair.a.status().unwrap().links;
+    assert_eq!((links.len(), links[0].ifindex), (1, ifindex));
+    a.exec(["ip", "link", "del", "eth1"]).unwrap();
+    pair.a.wait_for_ping(B.parse().unwrap(), SOON).unwrap();
+    pair.a.down().unwrap();
+    assert_undone(&before, &pair.a, "down under another name");
+}
+
+#[test]
 fn pt0_set_down_and_up_by_hand_works_again() {
     live!();
     let pair = Pair::up("hand", 1500).unwrap();

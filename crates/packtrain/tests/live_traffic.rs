@@ -131,7 +131,19 @@ fn small_messages_are_packed_when_they_queue_and_arrive_once_and_in_order() {
 #[test]
 fn one_flow_fills_a_shaped_link_and_pings_beside_it_stay_short() {
     live!(wire::shaping_unavailable());
-    let pair = Pair::cable("fill", 1500).unwrap();
+    fill_a_shaped_link("fill", 1);
+}
+
+#[test]
+fn so_do_twenty_flows_and_none_of_them_starves() {
+    live!(wire::shaping_unavailable());
+    fill_a_shaped_link("many", 20);
+}
+
+/// What stands before a line is a few frames of each flow, and a ping passes them by. On the bare link
+/// 20 flows make it wait for 200 ms.
+fn fill_a_shaped_link(name: &str, flows: u32) {
+    let pair = Pair::cable(name, 1500).unwrap();
     for host in [&pair.a, &pair.b] {
         wire::shape(&host.namespace, "eth1", 100).unwrap();
     }
@@ -139,8 +151,10 @@ fn one_flow_fills_a_shaped_link_and_pings_beside_it_stay_short() {
     pair.b_up(&[]).unwrap();
     pair.a.wait_for_peers(1).unwrap();
     let _server = measure::iperf3_server(&pair.b.namespace).unwrap();
+    let flows = flows.to_string();
+    let duration = Duration::from_secs(3);
     let (bulk, ping) =
-        measure::bulk_and_ping(&pair.a.namespace, B, Duration::from_secs(3)).unwrap();
+        measure::bulk_and_ping(&pair.a.namespace, B, duration, &["-P", &flows]).unwrap();
     assert!(bulk.goodput_bps > 70e6, "{bulk:?}");
     assert!(ping.p50_us < 60_000.0, "{ping:?}");
     assert!(ping.received * 100 >= ping.sent * 95, "{ping:?}");

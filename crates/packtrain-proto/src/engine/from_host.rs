@@ -1,5 +1,6 @@
 //! Frames that the host sends into `pt0`, up to the queue in which they wait.
 
+use super::to_host::Arrival;
 use super::{Engine, PeerDownReason};
 use crate::buffer::Buffer;
 use crate::gso;
@@ -10,6 +11,9 @@ use crate::stats::DropReason;
 use crate::time::Instant;
 use crate::turns::Destination;
 use crate::wire::ethernet::{HEADER_LEN, Header, MacAddr, ether_type};
+
+/// Frames that go at once when the queues are full (as many as Linux' FQ-CoDel drops).
+const SHED_MAX: usize = 64;
 
 impl Engine {
     /// A frame that the host sent into `pt0`.
@@ -167,16 +171,20 @@ impl Engine {
                 (fattest, slot, bytes) = (&mut peer.queues, Some(at), peer_bytes);
             }
         }
-        let Some(frame) = fattest.pop_from_fattest() else {
-            return false;
-        };
+        let (pool, drops) = (&mut self.pool, &mut self.counters.drops);
+        let (mut frames, mut waiting) = (0, 0);
+        fattest.shed(SHED_MAX, |frame| {
+            frames += 1;
+            waiting += frame.waiting();
+            drops.count(DropReason::QueueFull);
+            pool.give_back(frame.buffer);
+        });
         if fattest.is_empty() {
             self.turns
                 .leave(slot.map_or(Destination::Plain, Destination::Peer));
         }
-        self.on_unqueued(1, frame.waiting());
-        self.drop_frame(frame.buffer, DropReason::QueueFull);
-        true
+        self.on_unqueued(frames, waiting);
+        frames > 0
     }
 
     pub(super) fn on_unqueued(&mut self, frames: usize, bytes: usize) {
@@ -237,11 +245,11 @@ impl Engine {
             self.drop_frame(rest.into_buffer(), DropReason::PeerGone);
         }
         for _ in 0..self.arrivals.len() {
-            let arrival = self.arrivals.pop_front().expect("counted");
-            if arrival.is_train_of(slot) {
-                self.drop_frame(arrival.into_buffer(), DropReason::PeerGone);
-            } else {
-                self.arrivals.push_back(arrival);
+            match self.arrivals.pop_front().expect("counted") {
+                Arrival::Train {
+                    slot: of, buffer, ..
+                } if of == slot => self.drop_frame(buffer, DropReason::PeerGone),
+                other => self.arrivals.push_back(other),
             }
         }
     }

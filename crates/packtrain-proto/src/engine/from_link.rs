@@ -135,6 +135,10 @@ impl Engine {
         if !listed {
             self.ack_slots.push(owner.slot);
         }
+        if head.train_sequence != peer.resequencer.expected() && self.resequencers_are_full() {
+            return self.drop_frame(frame, DropReason::ResequencerFull);
+        }
+        let peer = self.peers.get_mut(owner.slot).expect("it was there");
         let inserted = peer
             .resequencer
             .insert(head.train_sequence, link, frame, subframes_at, now);
@@ -149,6 +153,11 @@ impl Engine {
             }
             Err((frame, refused)) => self.drop_frame(frame, refused.into()),
         }
+    }
+
+    fn resequencers_are_full(&self) -> bool {
+        let held = self.peers.iter().map(|(_, p)| p.resequencer.held_bytes());
+        held.sum::<usize>() >= self.config.limits.resequencer_bytes_total_max
     }
 
     /// A train that is not of the row that the peer's last hello to us named: it was under way for
@@ -178,9 +187,9 @@ impl Engine {
         }
     }
 
-    /// A frame without a sequence has come from this peer: what came before it in a train does not
+    /// A frame without a sequence has come from this peer, or its goodbye: what came before it in a train does not
     /// wait for a gap any longer, or this would overtake it.
-    fn let_go_before(&mut self, slot: usize, now: Instant) {
+    pub(super) fn let_go_before(&mut self, slot: usize, now: Instant) {
         if let Some(peer) = self.peers.get_mut(slot) {
             peer.resequencer.hurry();
             self.release_trains(slot, now);

@@ -1,5 +1,6 @@
 //! Hellos: who is there, by which links, and whether they hear us.
 
+use super::to_host::Arrival;
 use super::{Engine, Event, PeerDownReason};
 use crate::config::{LinkId, NodeId, mark_of};
 use crate::link::{Link, TRAIN_MTU_MIN};
@@ -126,7 +127,12 @@ impl Engine {
         let record = *record.expect("checked");
         if hello.goodbye {
             if let Some(slot) = self.peers.slot_of_node(hello.node_id) {
-                self.remove_peer(slot, PeerDownReason::Goodbye, now);
+                // What it sent before has its place in the order, and comes first.
+                self.let_go_before(slot, now);
+                self.arrivals.push_back(Arrival::Goodbye {
+                    slot,
+                    node_id: hello.node_id,
+                });
             }
             return;
         }

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use super::{Delivery, Engine};
+use super::{Delivery, Engine, PeerDownReason};
 use crate::buffer::Buffer;
+use crate::config::NodeId;
 use crate::gso;
 use crate::offload::Offload;
 use crate::peer_table::PeerTable;
@@ -32,6 +33,8 @@ pub(super) enum Arrival {
     },
     /// A plain one of anybody else.
     Frame { buffer: Buffer, offload: Offload },
+    /// This peer leaves, after all that came of it before.
+    Goodbye { slot: usize, node_id: NodeId },
 }
 
 /// A train that is being taken apart. `at`: the next subframe.
@@ -45,20 +48,6 @@ pub(super) struct Unpacking {
 impl Unpacking {
     pub(super) fn into_buffer(self) -> Buffer {
         self.buffer
-    }
-}
-
-impl Arrival {
-    pub(super) fn into_buffer(self) -> Buffer {
-        match self {
-            Arrival::Train { buffer, .. }
-            | Arrival::AsItIs { buffer, .. }
-            | Arrival::Frame { buffer, .. } => buffer,
-        }
-    }
-
-    pub(super) fn is_train_of(&self, peer: usize) -> bool {
-        matches!(self, Arrival::Train { slot, .. } if *slot == peer)
     }
 }
 
@@ -114,6 +103,12 @@ impl Engine {
                             self.on_gap(slot);
                         }
                         self.unpacking = Some(Unpacking { slot, buffer, at });
+                        continue;
+                    }
+                    Arrival::Goodbye { slot, node_id } => {
+                        if self.peers.slot_of_node(node_id) == Some(slot) {
+                            self.remove_peer(slot, PeerDownReason::Goodbye, now);
+                        }
                         continue;
                     }
                 }

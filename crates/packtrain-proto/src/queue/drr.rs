@@ -258,21 +258,32 @@ impl FlowQueues {
             .max_by_key(|&id| self.flows[id].bytes)
     }
 
-    /// Bytes of the flow that [`FlowQueues::pop_from_fattest`] would take from.
+    /// Bytes of the flow that [`FlowQueues::shed`] would take from.
     pub fn fattest_bytes(&self) -> Option<usize> {
         self.fattest().map(|id| self.flows[id].bytes)
     }
 
-    /// Takes the oldest frame out of the flow that holds the most bytes, and of which no piece has
-    /// left. `None` when there is no such frame.
-    pub fn pop_from_fattest(&mut self) -> Option<QueuedFrame> {
-        let flow = self.fattest()?;
-        let flow = &mut self.flows[flow];
-        let frame = flow.frames.remove(flow.begun()).expect("filtered for it");
-        flow.bytes -= frame.buffer.len();
-        self.bytes -= frame.buffer.len();
-        self.frames -= 1;
-        Some(frame)
+    /// Takes the oldest frames out of the flow that holds the most bytes: half of these, at most
+    /// `frames_max` and at least one. None of which a piece has left, so perhaps none. Several at a
+    /// time, because finding the flow is a look at all of them.
+    pub fn shed(&mut self, frames_max: usize, mut give: impl FnMut(QueuedFrame)) {
+        let Some(id) = self.fattest() else {
+            return;
+        };
+        let flow = &mut self.flows[id];
+        let keep = flow.bytes / 2;
+        for _ in 0..frames_max {
+            let Some(frame) = flow.frames.remove(flow.begun()) else {
+                break;
+            };
+            flow.bytes -= frame.buffer.len();
+            self.bytes -= frame.buffer.len();
+            self.frames -= 1;
+            give(frame);
+            if flow.bytes <= keep {
+                break;
+            }
+        }
     }
 
     /// Takes everything out, flow by flow, each in its order.
@@ -384,12 +395,18 @@ mod tests {
             .select(Instant::ZERO, &PARAMS, 1514, &mut |_| {})
             .unwrap();
         queues.take_piece(flow, 100);
-        assert_eq!(
-            *queues.pop_from_fattest().unwrap().buffer.last().unwrap(),
-            2
-        );
-        assert!(queues.pop_from_fattest().is_none());
+        let mut shed = Vec::new();
+        queues.shed(64, |frame| shed.push(*frame.buffer.last().unwrap()));
+        assert_eq!(shed, [2]);
+        queues.shed(64, |_| panic!("a piece has left of all that is there"));
         assert_eq!((queues.frames(), queues.bytes()), (1, 59_900));
+        for number in 0..100u8 {
+            queues.push(3, frame(1000, number));
+        }
+        shed.clear();
+        queues.shed(64, |frame| shed.push(*frame.buffer.last().unwrap()));
+        assert_eq!(shed, (0..50).collect::<Vec<u8>>(), "half, the oldest first");
+        assert_eq!((queues.frames(), queues.bytes()), (51, 109_900));
     }
 
     proptest! {

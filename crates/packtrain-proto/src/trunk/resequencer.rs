@@ -130,6 +130,11 @@ impl Resequencer {
         self.held_trains
     }
 
+    /// The train that is due: it is never held.
+    pub fn expected(&self) -> Sequence {
+        self.expected
+    }
+
     pub fn held_bytes(&self) -> usize {
         self.held_bytes
     }

@@ -22,7 +22,11 @@ fn pieces_that_overlap_or_go_beyond_their_frame_drop_it_once() {
         next(3, 65_000, &[2; 400]),
     ];
     for piece in bad {
-        counts(&mut pair, &[(DropReason::ReassemblyBadPiece, 1)], |pair| {
+        let reasons = [
+            (DropReason::ReassemblyBadPiece, 1),
+            (DropReason::StrayPiece, 1),
+        ];
+        counts(&mut pair, &reasons, |pair| {
             forger.send(pair, 1, &first(3, 1000, &[1; 100]));
             forger.send(pair, 1, &piece);
             // What still comes of it belongs to nothing.

@@ -1,13 +1,14 @@
 //! Trains that come again, too far ahead, or out of a former life.
 
+use packtrain_proto::buffer::SMALL_CAPACITY;
 use packtrain_proto::config::{Config, Limits, NodeId};
 use packtrain_proto::offload::Offload;
-use packtrain_proto::stats::DropReason;
+use packtrain_proto::stats::{DropReason, PeerSnapshot};
 use packtrain_proto::time::Duration;
 
 use super::counts;
-use super::support::forger::{Forger, whole};
-use super::support::{Pair, frame, node, pt0};
+use super::support::forger::{Forger, emit, whole};
+use super::support::{LINK, Pair, frame, node, pt0};
 
 fn is_train(frame: &[u8]) -> bool {
     frame[12..15] == [0x88, 0xb5, 0x11]
@@ -126,6 +127,56 @@ fn a_sequence_jump_is_refused_and_moves_nothing() {
         assert_eq!(pair.out[1], [], "{jump}");
         pair.still_works();
     }
+}
+
+/// They come in one batch, and the host has taken nothing of it yet.
+#[test]
+fn what_a_peer_sent_before_its_goodbye_is_delivered_before_it_is_forgotten() {
+    for lost in [false, true] {
+        let mut pair = Pair::new(true);
+        let mut forger = Forger::known_to(&mut pair, 1, 1);
+        pair.out = Default::default();
+        let mut batch = vec![forger.train(1, &whole(b"one")).bytes()];
+        if lost {
+            forger.train(1, &whole(b"never arrives"));
+        }
+        batch.push(forger.train(1, &whole(b"last")).bytes());
+        let mut bye = forger.hello(Some(node(1)));
+        bye.goodbye = true;
+        batch.push(emit(&bye, forger.link));
+        let drops = pair.drops(1);
+        for bytes in batch {
+            let buffer = pair.engines[1].buffers().copy_of(&bytes);
+            pair.engines[1].handle_link_frame(LINK, buffer, Offload::NONE, pair.now);
+        }
+        pair.settle();
+        let given: Vec<&[u8]> = pair.out[1].iter().map(|out| &out.0[14..]).collect();
+        assert_eq!(given, [&b"one"[..], b"last"], "lost: {lost}");
+        assert_eq!(pair.dropped_since(1, &drops), []);
+        let is_there = |peer: &PeerSnapshot| peer.node_id == forger.node_id;
+        assert!(!pair.snapshot(1).peers.iter().any(is_there));
+        pair.still_works();
+    }
+}
+
+#[test]
+fn trains_out_of_turn_are_held_up_to_a_bound_for_all_peers_together() {
+    const TOTAL: usize = 64 * 1024;
+    let mut pair = Pair::with(|_, config| config.limits.resequencer_bytes_total_max = TOTAL);
+    let mut forgers: Vec<Forger> = (1..=8).map(|n| Forger::known_to(&mut pair, 1, n)).collect();
+    let held = TOTAL / SMALL_CAPACITY;
+    let refused = forgers.len() * 10 - held;
+    let reasons = [(DropReason::ResequencerFull, refused as u64)];
+    counts(&mut pair, &reasons, |pair| {
+        for forger in &mut forgers {
+            let _first_is_lost = forger.train(1, &whole(b"one"));
+            for i in 0..10 {
+                forger.send(pair, 1, &whole(&[i; 100]));
+            }
+        }
+    });
+    assert!(pair.snapshot(1).resequencer.held_bytes <= TOTAL as u64);
+    pair.still_works();
 }
 
 /// The link sequence is not what order is decided by, but acknowledgements name it.

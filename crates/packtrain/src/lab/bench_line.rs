@@ -30,6 +30,30 @@ const IDLE_PING_INTERVAL: Duration = Duration::from_millis(5);
 /// Where both ends are while the line is idle.
 const ONE_CPU: usize = 0;
 
+/// TCP flows from A to B.
+struct TcpLoad {
+    part: &'static str,
+    name: &'static str,
+    flows: u32,
+    /// More than direct, all flows together.
+    sent_again_max: f64,
+}
+
+const ONE_FLOW: TcpLoad = TcpLoad {
+    part: "CUBIC, 100 Mbit/s",
+    name: "one CUBIC flow over 100 Mbit/s",
+    flows: 1,
+    sent_again_max: 0.0,
+};
+
+/// A probe for a lost tail now and then: one a flow at most.
+const MANY_FLOWS: TcpLoad = TcpLoad {
+    part: "20 × CUBIC, 100 Mbit/s",
+    name: "20 CUBIC flows over 100 Mbit/s",
+    flows: 20,
+    sent_again_max: 20.0,
+};
+
 /// What can be measured alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Part {
@@ -43,6 +67,8 @@ pub enum Part {
     Start,
     /// One TCP flow over 100 Mbit/s, and pings beside it
     Shaped,
+    /// Many TCP flows over 100 Mbit/s, and pings beside them
+    Many,
     /// Small UDP messages beside a TCP flow over 100 Mbit/s
     Beside,
 }
@@ -121,10 +147,16 @@ pub fn run(packtrain: &Path, options: &Options) -> Result<bool> {
             bench.start(&unshaped)?;
         }
     }
-    if [Part::Shaped, Part::Beside].into_iter().any(wanted) {
+    if [Part::Shaped, Part::Many, Part::Beside]
+        .into_iter()
+        .any(wanted)
+    {
         let shaped = Line::set(packtrain, Some(RATE_MBIT))?;
         if wanted(Part::Shaped) {
-            bench.bulk_shaped(&shaped)?;
+            bench.bulk_shaped(&shaped, &ONE_FLOW)?;
+        }
+        if wanted(Part::Many) {
+            bench.bulk_shaped(&shaped, &MANY_FLOWS)?;
         }
         if wanted(Part::Beside) {
             bench.messages_beside_bulk(&shaped)?;
@@ -354,9 +386,11 @@ impl Bench {
         Ok(())
     }
 
-    fn bulk_shaped(&mut self, line: &Line) -> Result<()> {
-        let (direct, pt0) = self.in_turns("CUBIC, 100 Mbit/s", line, |way| {
-            measure::bulk_and_ping(&line.a.namespace, way.to(), BULK_SHAPED)
+    fn bulk_shaped(&mut self, line: &Line, load: &'static TcpLoad) -> Result<()> {
+        let flows = load.flows.to_string();
+        let (direct, pt0) = self.in_turns(load.part, line, |way| {
+            let from = &line.a.namespace;
+            measure::bulk_and_ping(from, way.to(), BULK_SHAPED, &["-P", &flows])
         })?;
         type Runs = [(Bulk, RoundTrips)];
         let each = |runs: &Runs, what: fn(&(Bulk, RoundTrips)) -> f64| -> Vec<f64> {
@@ -366,15 +400,14 @@ impl Bench {
             let (direct, pt0) = (each(&direct, what), each(&pt0, what));
             self.compare(name, unit, target, direct.into_iter(), pt0.into_iter());
         };
-        let goodput = Target::RatioAtLeast(0.97);
         row(
-            "one CUBIC flow over 100 Mbit/s",
+            load.name,
             Unit::BitPerSecond,
-            goodput,
+            Target::RatioAtLeast(0.97),
             |r| r.0.goodput_bps,
         );
-        let no_more = Target::DifferenceAtMost(0.0);
-        row("  … segments sent again", Unit::Count, no_more, |r| {
+        let again = Target::DifferenceAtMost(load.sent_again_max);
+        row("  … segments sent again", Unit::Count, again, |r| {
             r.0.retransmits as f64
         });
         row(

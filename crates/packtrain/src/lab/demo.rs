@@ -186,7 +186,7 @@ impl Stage {
         say(&format!("{name}: pings over an idle link"));
         let idle_ping = measure::ping_count(a, to, Duration::from_millis(10), 100)?;
         say(&format!("{name}: one TCP flow, {} s", BULK.as_secs()));
-        let (bulk, loaded_ping) = measure::bulk_and_ping(a, to, BULK)?;
+        let (bulk, loaded_ping) = measure::bulk_and_ping(a, to, BULK, &[])?;
         say(&format!("{name}: small messages, {} s", MESSAGES.as_secs()));
         let before = wire::sent(a, interface)?;
         let load = Load {

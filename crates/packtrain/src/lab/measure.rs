@@ -17,9 +17,10 @@ pub struct Bulk {
     pub retransmits: u64,
 }
 
-/// iperf3's other end, on its usual port, for any number of runs one after the other.
+/// iperf3's other end, on its usual port, for any number of runs one after the other. What it prints
+/// nobody reads, and in a pipe it would stop the server when that is full.
 pub fn iperf3_server(host: &Namespace) -> Result<Process> {
-    host.spawn(["iperf3", "-s"])
+    host.spawn(["iperf3", "-s", "--logfile", "/dev/null"])
 }
 
 /// One CUBIC flow to `to`, where [`iperf3_server`] runs. `more`: further options.
@@ -114,10 +115,15 @@ pub fn ping_count(
     round_trips(&String::from_utf8_lossy(&output.stdout))
 }
 
-/// One CUBIC flow, and the round trips of pings beside it, every 10 ms.
-pub fn bulk_and_ping(from: &Namespace, to: &str, duration: Duration) -> Result<(Bulk, RoundTrips)> {
+/// CUBIC as [`bulk`] has it, and the round trips of pings beside it, every 10 ms.
+pub fn bulk_and_ping(
+    from: &Namespace,
+    to: &str,
+    duration: Duration,
+    more: &[&str],
+) -> Result<(Bulk, RoundTrips)> {
     let ping = ping(from, to, Duration::from_millis(10))?;
-    let bulk = bulk(from, to, duration, &[])?;
+    let bulk = bulk(from, to, duration, more)?;
     Ok((bulk, round_trips(&ping.interrupt()?)?))
 }
 

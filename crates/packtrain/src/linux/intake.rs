@@ -57,8 +57,12 @@ const RATE_CLASS: u32 = QDISC | 1;
 const OPEN_RATE_BPS: u64 = 1_000_000_000_000;
 /// Below, a few busy leaves' own rates are more than the whole.
 pub const RATE_BPS_MIN: u64 = 64_000;
-/// A leaf's own part of the rate.
-const LEAF_PART: u64 = 128;
+/// A leaf's own rate: what a call takes, on a slow line less and on a fast one more. All of them
+/// together must be little of the whole. A leaf that has a frame's worth too little sends nevertheless
+/// and owes the rest, and so do all that fill the line at the same time: a burst, and then nothing.
+const LEAF_RATE_BPS: u64 = 100_000;
+const LEAF_PART_MIN: u64 = 1024;
+const LEAF_PART_MAX: u64 = 128;
 /// How far the rate may drift before leaves and frame sizes follow: 256 leaves are told in about a
 /// millisecond, so it must not be often.
 const DRIFT: u64 = 2;
@@ -105,7 +109,7 @@ impl Intake {
         let mut netlink = Netlink::open()?;
         htb::add_root(&mut netlink, ifindex, QDISC)?;
         htb::set_class(&mut netlink, ifindex, rate_class(OPEN_RATE_BPS))?;
-        let leaf_rate_bps = RATE_BPS_MIN / LEAF_PART;
+        let leaf_rate_bps = leaf_rate_bps(RATE_BPS_MIN);
         set_leaves(&mut netlink, ifindex, leaf_rate_bps, FRAME_BYTES_MAX)?;
         let place = FilterPlace {
             ifindex,
@@ -151,7 +155,7 @@ impl Intake {
     }
 
     fn follow_with_leaves(&mut self, rate_bps: u64) -> Result<(), IntakeError> {
-        let leaf_rate_bps = rate_bps / LEAF_PART;
+        let leaf_rate_bps = leaf_rate_bps(rate_bps);
         let frame_bytes = frame_bytes_max(rate_bps);
         if is_near(leaf_rate_bps, self.leaf_rate_bps)
             && is_near(frame_bytes.into(), self.frame_bytes_max.into())
@@ -194,6 +198,10 @@ fn rate_class(rate_bps: u64) -> Class {
         burst_ns: BURST_NS,
         quantum: quantum(FRAME_BYTES_MAX),
     }
+}
+
+fn leaf_rate_bps(rate_bps: u64) -> u64 {
+    LEAF_RATE_BPS.clamp(rate_bps / LEAF_PART_MIN, rate_bps / LEAF_PART_MAX)
 }
 
 fn is_near(wanted: u64, known: u64) -> bool {

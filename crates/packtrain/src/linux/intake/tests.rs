@@ -310,6 +310,60 @@ fn flows_keep_their_order_while_it_opens_and_closes_under_them() {
     });
 }
 
+/// How many leaves have seen a frame.
+fn leaves_used() -> usize {
+    let text = run("tc -s class show dev t0");
+    let leaf = |lines: &str| lines.contains("leaf") || lines.contains("parent 1:1 ");
+    text.split("\n\n")
+        .filter(|class| leaf(class) && !class.contains("Sent 0 bytes"))
+        .count()
+}
+
+#[test]
+fn each_of_forty_flows_has_a_leaf_of_its_own_and_keeps_it() {
+    in_namespace(|| {
+        let (_tap, mut intake) = tap(HERE, "10.9.0.1", THERE, "10.9.0.2");
+        intake.set_rate(Some(100 * MEGABIT)).unwrap();
+        assert_eq!(leaves_used(), 0);
+        // By hash alone, 40 of 256 would be all different once in thirty runs.
+        let flows: Vec<_> = (0..40u16)
+            .map(|flow| {
+                let socket = UdpSocket::bind("10.9.0.1:0").unwrap();
+                socket.connect(("10.9.0.2", 1000 + flow)).unwrap();
+                socket
+            })
+            .collect();
+        for _ in 0..3 {
+            for flow in &flows {
+                flow.send(b"one").unwrap();
+            }
+        }
+        pause(Duration::from_millis(100));
+        assert_eq!(leaves_used(), flows.len());
+    });
+}
+
+#[test]
+fn frames_are_no_longer_than_a_millisecond_of_the_line() {
+    in_namespace(|| {
+        let (_tap, mut intake) = tap(HERE, "10.9.0.1", THERE, "10.9.0.2");
+        for (rate_bps, bytes) in [
+            (Some(MEGABIT), 4096),
+            (Some(100 * MEGABIT), 12_500),
+            (Some(130 * MEGABIT), 12_500),
+            (Some(10_000 * MEGABIT), 65_536),
+            (Some(100 * MEGABIT), 12_500),
+            (None, 65_536),
+            (Some(100 * MEGABIT), 12_500),
+        ] {
+            intake.set_rate(rate_bps).unwrap();
+            let text = run("ip -d link show t0");
+            let shown = format!(" gso_max_size {bytes} ");
+            assert!(text.contains(&shown), "{rate_bps:?}: {text}");
+        }
+    });
+}
+
 #[test]
 fn small_flows_do_not_wait_behind_large_ones() {
     in_namespace(|| {
@@ -370,9 +424,11 @@ fn tcp_sink() -> (Tap, JoinHandle<u64>) {
     (take.recv().unwrap(), server)
 }
 
-/// Carries frames between two TAPs, both ways; counts the bytes of the one.
-fn forward(mut from: Tap, mut to: Tap, bytes: Arc<AtomicU64>) -> Beside<()> {
+/// Carries frames between two TAPs, both ways; counts the bytes of the one, and gives the largest
+/// frame of its second half.
+fn forward(mut from: Tap, mut to: Tap, bytes: Arc<AtomicU64>) -> Beside<usize> {
     Beside::start(move |stop| {
+        let mut lengths = Vec::new();
         let mut pool = BufferPool::new();
         while !stop.load(Ordering::Relaxed) {
             wait_readable(&from, 1);
@@ -392,11 +448,17 @@ fn forward(mut from: Tap, mut to: Tap, bytes: Arc<AtomicU64>) -> Beside<()> {
                     .unwrap();
                     if !back {
                         bytes.fetch_add(frame.len() as u64, Ordering::Relaxed);
+                        lengths.push(frame.len());
                     }
                     pool.give_back(frame);
                 }
             }
         }
+        lengths[lengths.len() / 2..]
+            .iter()
+            .copied()
+            .max()
+            .unwrap_or(0)
     })
 }
 
@@ -422,14 +484,15 @@ fn a_tcp_flow_is_held_to_the_rate_without_a_drop_and_with_little_waiting() {
         pause(Duration::from_millis(500));
         let rate = rate_over(&bytes, Duration::from_secs(2));
         let queue = intake.queue().unwrap();
-        intake.set_rate(None).unwrap();
         let sent = sender.stop();
         assert_eq!(server.join().unwrap(), sent);
-        forward.stop();
+        let largest = forward.stop();
+        // A millisecond of 50 Mbit/s, and several segments still.
+        assert!((2 * 1448..6400).contains(&largest), "{largest}");
         assert_rate(rate, 50 * MEGABIT);
         assert_eq!(queue.dropped, 0);
         // TCP small queues: a few GSO frames, not the 4 MB to which the socket's buffer grows.
-        assert!(queue.bytes < 800_000, "{queue:?}");
+        assert!(queue.bytes < 100_000, "{queue:?}");
     });
 }
 
