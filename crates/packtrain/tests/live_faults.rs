@@ -276,9 +276,9 @@ fn a_link_that_is_renamed_stays_in_the_line_and_another_of_its_name_does_not_joi
         .unwrap();
     };
     rename("eth1", "wan0");
-    wait_for("no tentative address", SOON, || {
-        a.exec(["ip", "address"])
-            .is_ok_and(|text| !text.contains("tentative"))
+    wait_for("wan0 and its address", SOON, || {
+        a.exec(["ip", "address", "show", "wan0"])
+            .is_ok_and(|text| text.contains("inet6 fe80") && !text.contains("tentative"))
     })
     .unwrap();
     let before = dump(a);
