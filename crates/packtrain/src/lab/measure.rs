@@ -41,6 +41,8 @@ pub fn bulk(from: &Namespace, to: &str, duration: Duration, more: &[&str]) -> Re
 /// Runs an iperf3 client, again for a while as long as the server is not there yet, or busy with
 /// the end of the last run.
 pub fn iperf3(from: &Namespace, words: &[&str]) -> Result<Value> {
+    /// The last: it was let in, and then the server saw that the last run's streams are still there.
+    const NOT_YET: [&str; 3] = ["unable to connect", "busy", "Connection reset by peer"];
     let start = now();
     loop {
         let output = from.try_exec(words)?;
@@ -52,7 +54,7 @@ pub fn iperf3(from: &Namespace, words: &[&str]) -> Result<Value> {
         match value.get("error").and_then(Value::as_str) {
             None => return Ok(value),
             Some(error)
-                if (error.contains("unable to connect") || error.contains("busy"))
+                if NOT_YET.iter().any(|what| error.contains(what))
                     && start.elapsed() < Duration::from_secs(3) =>
             {
                 pause(Duration::from_millis(50));
