@@ -23,7 +23,13 @@ const ENOUGH_FOR: Duration = Duration::from_millis(100);
 /// headers once, and a wire that lets frames overtake each other harms nothing. On faster ones the
 /// processor time that cutting costs counts for more; on a starved host, whose links look slow, it
 /// would make them slow.
-const CUT_BELOW_BPS: u64 = 150_000_000;
+const CUT_BELOW_BPS: u64 = 200_000_000;
+/// A link counts as slow when it was never seen faster for so long, once or twice. A host that is starved
+/// sees its links stand still for milliseconds, and then drain all at once.
+const PEAK_WINDOW: Duration = Duration::from_millis(50);
+/// A queue that empties says something about a link's speed when it was so long: shapers let shorter
+/// ones pass at once.
+const PEAK_BYTES_MIN: u64 = 32 * 1024;
 /// A rate is measured over at least this much busy time.
 const MEASURE: Duration = Duration::from_millis(2);
 const REFUSED_AGE_MAX: Duration = Duration::from_secs(10);
@@ -41,6 +47,9 @@ struct Drain {
     busy_bytes: u64,
     busy_time: Duration,
     rate_bps: Option<(u64, Instant)>,
+    /// The most that was measured in this window and in the one before, and when this one began.
+    peaks_bps: [u64; 2],
+    peaks_at: Instant,
 }
 
 impl Drain {
@@ -65,7 +74,7 @@ impl Drain {
             Some((before, at)) if before > 0 && queued == 0 => {
                 self.busy_bytes += fill as u64;
                 self.busy_time += now.since(at);
-                self.conclude_at_least();
+                self.conclude_at_least(now);
             }
             _ => {}
         }
@@ -79,11 +88,28 @@ impl Drain {
 
     /// It emptied, and nobody knows since when: so fast at least. On a starved host nothing moves
     /// for milliseconds, and then all at once; without this only the standstill would count.
-    fn conclude_at_least(&mut self) {
+    fn conclude_at_least(&mut self, now: Instant) {
         let at_least = self.busy_rate_bps();
+        if self.busy_bytes >= PEAK_BYTES_MIN {
+            self.note_peak(at_least, now);
+        }
         if let Some((rate, _)) = &mut self.rate_bps {
             *rate = (*rate).max(at_least);
         }
+    }
+
+    fn note_peak(&mut self, bps: u64, now: Instant) {
+        if now.since(self.peaks_at) >= PEAK_WINDOW {
+            self.peaks_bps = [0, self.peaks_bps[0]];
+            self.peaks_at = now;
+        }
+        self.peaks_bps[0] = self.peaks_bps[0].max(bps);
+    }
+
+    /// Whether it is known that no more than `bps` come through.
+    fn is_below(&self, bps: u64) -> bool {
+        let measured = self.rate_bps.is_some_and(|(rate, _)| rate < bps);
+        measured && self.peaks_bps.iter().all(|peak| *peak < bps)
     }
 
     fn busy_rate_bps(&self) -> u64 {
@@ -99,6 +125,7 @@ impl Drain {
             _ => sample,
         };
         self.rate_bps = Some((rate, now));
+        self.note_peak(sample, now);
         self.busy_bytes = 0;
         self.busy_time = Duration::ZERO;
     }
@@ -193,8 +220,7 @@ impl Link {
 
     /// Whether a frame of `bytes` goes in pieces though the link would take it whole.
     pub fn cuts(&self, bytes: usize) -> bool {
-        let rate = self.drain.rate_bps;
-        bytes > self.frame_max() && rate.is_some_and(|(bps, _)| bps < CUT_BELOW_BPS)
+        bytes > self.frame_max() && self.drain.is_below(CUT_BELOW_BPS)
     }
 
     pub fn on_given(&mut self, bytes: usize) {
@@ -311,6 +337,32 @@ mod tests {
             now += Duration::from_millis(1);
             assert!(!link.cuts(65_000), "{:?}", link.drain_rate_bps(now));
         }
+    }
+
+    #[test]
+    fn a_link_that_is_fast_now_and_then_is_not_a_slow_one_that_frames_are_cut_for() {
+        let mut link = link();
+        let mut now = Instant::ZERO;
+        link.on_told(100_000, now);
+        // 100 KB stand all the time; so many are drained in so many milliseconds.
+        let mut drain = |link: &mut Link, bytes: usize, ms: u64| {
+            link.on_given(bytes);
+            now += Duration::from_millis(ms);
+            link.on_told(100_000, now);
+            link.drain_rate_bps(now).expect("it stood")
+        };
+        for _ in 0..10 {
+            for _ in 0..8 {
+                drain(&mut link, 50_000, 5);
+            }
+            let rate_bps = drain(&mut link, 100_000, 2);
+            assert!(rate_bps < CUT_BELOW_BPS, "{rate_bps}");
+            assert!(!link.cuts(64_000));
+        }
+        for _ in 0..25 {
+            drain(&mut link, 50_000, 5);
+        }
+        assert!(link.cuts(64_000), "slow for 125 ms");
     }
 
     #[test]
