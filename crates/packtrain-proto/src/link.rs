@@ -39,7 +39,7 @@ const RATE_AGE_MAX: Duration = Duration::from_secs(10);
 pub const TRAIN_MTU_MIN: u16 = 256;
 
 /// How fast the local queue drains, seen while it stands.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Drain {
     /// The fill, at the last telling, and when.
     told: Option<(usize, Instant)>,
@@ -50,6 +50,21 @@ struct Drain {
     /// The most that was measured in this window and in the one before, and when this one began.
     peaks_bps: [u64; 2],
     peaks_at: Instant,
+}
+
+impl Default for Drain {
+    fn default() -> Drain {
+        Drain {
+            told: None,
+            given: 0,
+            busy_bytes: 0,
+            busy_time: Duration::ZERO,
+            rate_bps: None,
+            // What was not looked at yet may be fast.
+            peaks_bps: [u64::MAX; 2],
+            peaks_at: Instant::ZERO,
+        }
+    }
 }
 
 impl Drain {
@@ -107,8 +122,9 @@ impl Drain {
     }
 
     /// Whether it is known that no more than `bps` come through.
-    fn is_below(&self, bps: u64) -> bool {
-        let measured = self.rate_bps.is_some_and(|(rate, _)| rate < bps);
+    fn is_below(&self, bps: u64, now: Instant) -> bool {
+        let below = |&(rate, at): &(u64, Instant)| rate < bps && now.since(at) < RATE_AGE_MAX;
+        let measured = self.rate_bps.as_ref().is_some_and(below);
         measured && self.peaks_bps.iter().all(|peak| *peak < bps)
     }
 
@@ -219,8 +235,8 @@ impl Link {
     }
 
     /// Whether a frame of `bytes` goes in pieces though the link would take it whole.
-    pub fn cuts(&self, bytes: usize) -> bool {
-        bytes > self.frame_max() && self.drain.is_below(CUT_BELOW_BPS)
+    pub fn cuts(&self, bytes: usize, now: Instant) -> bool {
+        bytes > self.frame_max() && self.drain.is_below(CUT_BELOW_BPS, now)
     }
 
     pub fn on_given(&mut self, bytes: usize) {
@@ -298,7 +314,7 @@ mod tests {
         let mut now = Instant::ZERO;
         let mut queued = 0usize;
         // 100 Mbit/s: 12,500 bytes a millisecond.
-        for _ in 0..40 {
+        for _ in 0..600 {
             while link.has_room() {
                 link.on_given(1514);
                 queued += 1514;
@@ -315,7 +331,7 @@ mod tests {
             link.queue_limit()
         );
         assert!(
-            link.cuts(3_000) && !link.cuts(1_514),
+            link.cuts(3_000, now) && !link.cuts(1_514, now),
             "what one train holds is not cut"
         );
     }
@@ -335,21 +351,21 @@ mod tests {
             }
             link.on_told(0, now);
             now += Duration::from_millis(1);
-            assert!(!link.cuts(65_000), "{:?}", link.drain_rate_bps(now));
+            assert!(!link.cuts(65_000, now), "{:?}", link.drain_rate_bps(now));
         }
     }
 
     #[test]
     fn a_link_that_is_fast_now_and_then_is_not_a_slow_one_that_frames_are_cut_for() {
         let mut link = link();
-        let mut now = Instant::ZERO;
-        link.on_told(100_000, now);
+        let now = std::cell::Cell::new(Instant::ZERO);
+        link.on_told(100_000, now.get());
         // 100 KB stand all the time; so many are drained in so many milliseconds.
-        let mut drain = |link: &mut Link, bytes: usize, ms: u64| {
+        let drain = |link: &mut Link, bytes: usize, ms: u64| {
             link.on_given(bytes);
-            now += Duration::from_millis(ms);
-            link.on_told(100_000, now);
-            link.drain_rate_bps(now).expect("it stood")
+            now.set(now.get() + Duration::from_millis(ms));
+            link.on_told(100_000, now.get());
+            link.drain_rate_bps(now.get()).expect("it stood")
         };
         for _ in 0..10 {
             for _ in 0..8 {
@@ -357,12 +373,14 @@ mod tests {
             }
             let rate_bps = drain(&mut link, 100_000, 2);
             assert!(rate_bps < CUT_BELOW_BPS, "{rate_bps}");
-            assert!(!link.cuts(64_000));
+            assert!(!link.cuts(64_000, now.get()));
         }
         for _ in 0..25 {
             drain(&mut link, 50_000, 5);
         }
-        assert!(link.cuts(64_000), "slow for 125 ms");
+        assert!(link.cuts(64_000, now.get()), "slow for 125 ms");
+        let later = now.get() + RATE_AGE_MAX;
+        assert!(!link.cuts(64_000, later), "that was long ago");
     }
 
     #[test]
@@ -373,7 +391,7 @@ mod tests {
             link.on_told(0, Instant::ZERO + Duration::from_micros(i));
         }
         assert_eq!(link.drain_rate_bps(Instant::ZERO), None);
-        assert!(!link.cuts(64_000));
+        assert!(!link.cuts(64_000, Instant::ZERO));
     }
 
     #[test]

@@ -135,7 +135,10 @@ impl Engine {
         if !listed {
             self.ack_slots.push(owner.slot);
         }
-        if head.train_sequence != peer.resequencer.expected() && self.resequencers_are_full() {
+        // Who holds nothing may hold one: that starts the wait for its gap, and so the end of it.
+        let in_turn = head.train_sequence == peer.resequencer.expected();
+        let holds = peer.resequencer.held_trains() > 0;
+        if holds && !in_turn && self.resequencers_are_full() {
             return self.drop_frame(frame, DropReason::ResequencerFull);
         }
         let peer = self.peers.get_mut(owner.slot).expect("it was there");

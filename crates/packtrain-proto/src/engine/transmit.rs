@@ -330,13 +330,13 @@ struct Way<'a> {
 impl Way<'_> {
     /// Full-size and GSO frames between the two `pt0`s, if this link carries them whole and none
     /// would hold it for long.
-    fn goes_alone(&self, frame: &QueuedFrame) -> bool {
+    fn goes_alone(&self, frame: &QueuedFrame, now: Instant) -> bool {
         self.mark.is_some()
             && frame.sent == 0
             && frame.header.destination == self.peer
             && frame.header.source == self.own
             && largest_on_wire(frame) <= self.train_max
-            && !self.link.cuts(frame.buffer.len())
+            && !self.link.cuts(frame.buffer.len(), now)
             && (frame.offload.gso.is_some() || !fits_a_train(frame, self.train_max))
     }
 
@@ -352,7 +352,7 @@ impl Way<'_> {
             drops.count(DropReason::Codel);
             pool.give_back(frame.buffer);
         })?;
-        if !self.goes_alone(queues.head(flow)) {
+        if !self.goes_alone(queues.head(flow), with.now) {
             return Some(None);
         }
         let frame = queues.pop(flow);
@@ -383,7 +383,8 @@ impl Way<'_> {
         let (to, from) = (path.remote_address, self.link.state.address);
         let mut writer = TrainWriter::begin(&mut buffer, to, from, &header, &acks[..n]);
         let empty_len = writer.len();
-        let goes_alone = |frame: &QueuedFrame| self.goes_alone(frame);
+        let now = with.now;
+        let goes_alone = |frame: &QueuedFrame| self.goes_alone(frame, now);
         let filled = peer.aggregator.fill(
             &mut peer.queues,
             &mut writer,

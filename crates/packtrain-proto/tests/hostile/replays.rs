@@ -164,7 +164,8 @@ fn trains_out_of_turn_are_held_up_to_a_bound_for_all_peers_together() {
     const TOTAL: usize = 64 * 1024;
     let mut pair = Pair::with(|_, config| config.limits.resequencer_bytes_total_max = TOTAL);
     let mut forgers: Vec<Forger> = (1..=8).map(|n| Forger::known_to(&mut pair, 1, n)).collect();
-    let held = TOTAL / SMALL_CAPACITY;
+    // Three peers hold all of theirs, one two, and who holds nothing may always hold one.
+    let held = TOTAL / SMALL_CAPACITY + 4;
     let refused = forgers.len() * 10 - held;
     let reasons = [(DropReason::ResequencerFull, refused as u64)];
     counts(&mut pair, &reasons, |pair| {
@@ -175,7 +176,21 @@ fn trains_out_of_turn_are_held_up_to_a_bound_for_all_peers_together() {
             }
         }
     });
-    assert!(pair.snapshot(1).resequencer.held_bytes <= TOTAL as u64);
+    let held_bytes = pair.snapshot(1).resequencer.held_bytes;
+    assert!(held_bytes <= (held * SMALL_CAPACITY) as u64);
+    // An honest peer that loses a train meanwhile goes on after the gap.
+    let mut honest = Forger::known_to(&mut pair, 1, 9);
+    pair.out = Default::default();
+    let _is_lost = honest.train(1, &whole(b"lost"));
+    for _ in 0..40 {
+        honest.send(&mut pair, 1, &whole(b"honest"));
+        for forger in &mut forgers {
+            forger.send(&mut pair, 1, &whole(b"more"));
+        }
+        pair.run(Duration::from_millis(2));
+    }
+    let given = pair.out[1].iter().filter(|out| out.0.ends_with(b"honest"));
+    assert!(given.count() > 20);
     pair.still_works();
 }
 

@@ -36,7 +36,7 @@ extern void *bpf_cast_to_kern_ctx(void *context) __ksym __weak;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, 2);
 	__type(key, __u32);
 	__type(value, __u32);
 } state SEC(".maps");
@@ -71,12 +71,16 @@ static __always_inline __u32 leaf_of(__u32 flow)
 	__u32 number = flow % (INTAKE_LEAVES / INTAKE_WAYS);
 	__u32 first = number * INTAKE_WAYS;
 	struct leaf_set *set = bpf_map_lookup_elem(&leaf_sets, &number);
+	__u32 entry = INTAKE_IDLE_TIME;
+	__u32 *idle_ms = bpf_map_lookup_elem(&state, &entry);
 	__u64 now = bpf_ktime_get_coarse_ns();
+	__u64 idle_ns;
 	__u32 idle;
 
-	if (!set)
+	if (!set || !idle_ms)
 		return first;
-	set->longest = INTAKE_IDLE_NS;
+	idle_ns = *idle_ms * 1000000ULL;
+	set->longest = idle_ns;
 	set->idle = INTAKE_WAYS;
 	for (__u32 way = 0; way < INTAKE_WAYS; way++) {
 		__u64 unused = now - set->used_at[way];
@@ -91,7 +95,7 @@ static __always_inline __u32 leaf_of(__u32 flow)
 		}
 	}
 	idle = set->idle;
-	if (idle >= INTAKE_WAYS || now - set->shared_at <= INTAKE_IDLE_NS) {
+	if (idle >= INTAKE_WAYS || now - set->shared_at <= idle_ns) {
 		set->shared_at = now;
 		return first + flow / (INTAKE_LEAVES / INTAKE_WAYS) % INTAKE_WAYS;
 	}
@@ -114,8 +118,8 @@ static __always_inline int nothing_waits(struct __sk_buff *skb)
 SEC("tc")
 int intake_classify(struct __sk_buff *skb)
 {
-	__u32 zero = 0;
-	__u32 *now = bpf_map_lookup_elem(&state, &zero);
+	__u32 entry = INTAKE_MODE;
+	__u32 *now = bpf_map_lookup_elem(&state, &entry);
 
 	if (!now || *now == INTAKE_UNUSED)
 		return DIRECT;

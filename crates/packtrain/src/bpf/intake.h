@@ -3,7 +3,12 @@
 #ifndef PACKTRAIN_INTAKE_H
 #define PACKTRAIN_INTAKE_H
 
-/* The one entry of the map `state`. */
+/* The entries of the map `state`: what is to be done, and how long a flow is silent, in ms, until
+ * nothing of it can wait any more and its leaf is free. */
+#define INTAKE_MODE		0
+#define INTAKE_IDLE_TIME	1
+
+/* The modes. */
 #define INTAKE_UNUSED		0	/* never shaped: nothing can wait in a leaf */
 #define INTAKE_SHAPED		1
 #define INTAKE_OPEN		2	/* no longer shaped; leaves may still hold frames */
@@ -15,7 +20,5 @@
 
 /* Leaves are given out as the lines of a cache are: so many that a flow may have. */
 #define INTAKE_WAYS		8
-/* Who has sent nothing for so long has nothing waiting, and its leaf is free. */
-#define INTAKE_IDLE_NS		1000000000ULL
 
 #endif

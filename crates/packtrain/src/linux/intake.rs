@@ -46,6 +46,8 @@ use super::tc::{self, FilterPlace, QueueStats};
 const UNUSED: u32 = 0;
 const SHAPED: u32 = 1;
 const OPEN: u32 = 2;
+const MODE: u32 = 0;
+const IDLE_TIME: u32 = 1;
 const MAJOR: u32 = 1;
 const FIRST_LEAF: u32 = 16;
 const LEAVES: u32 = 256;
@@ -58,11 +60,11 @@ const OPEN_RATE_BPS: u64 = 1_000_000_000_000;
 /// Below, a few busy leaves' own rates are more than the whole.
 pub const RATE_BPS_MIN: u64 = 64_000;
 /// A leaf's own rate: what a call takes, on a slow line less and on a fast one more. All of them
-/// together must be little of the whole. A leaf that has a frame's worth too little sends nevertheless
+/// together are a quarter of the whole at most. A leaf that has a frame's worth too little sends nevertheless
 /// and owes the rest, and so do all that fill the line at the same time: a burst, and then nothing.
 const LEAF_RATE_BPS: u64 = 100_000;
-const LEAF_PART_MIN: u64 = 1024;
-const LEAF_PART_MAX: u64 = 128;
+const LEAF_PART_MIN: u64 = 4096;
+const LEAF_PART_MAX: u64 = 4 * LEAVES as u64;
 /// How far the rate may drift before leaves and frame sizes follow: 256 leaves are told in about a
 /// millisecond, so it must not be often.
 const DRIFT: u64 = 2;
@@ -74,6 +76,11 @@ const BURST_NS: u64 = 1_000_000;
 const FRAME_TIME: Duration = Duration::from_millis(1);
 const FRAME_BYTES_MIN: u32 = 4096;
 const FRAME_BYTES_MAX: u32 = 65_536;
+const ROUTE_FLUSH: &str = "/proc/sys/net/ipv4/route/flush";
+/// What may wait before the line: two of the smallest frames in each leaf. A flow that was silent for as
+/// long as that takes has nothing waiting.
+const WAITING_BYTES_MAX: u64 = 2 * LEAVES as u64 * FRAME_BYTES_MIN as u64;
+const IDLE_MS_MIN: u64 = 1000;
 
 #[derive(Debug, thiserror::Error)]
 pub enum IntakeError {
@@ -93,7 +100,10 @@ pub struct Intake {
     state: MapHandle,
     rate_bps: Option<u64>,
     leaf_rate_bps: u64,
+    /// The largest frame that the rate of the leaves goes with.
     frame_bytes_max: u32,
+    /// The host was told so.
+    limits_frames: bool,
     /// Held by the filter as well.
     _program: OwnedFd,
 }
@@ -110,7 +120,12 @@ impl Intake {
         htb::add_root(&mut netlink, ifindex, QDISC)?;
         htb::set_class(&mut netlink, ifindex, rate_class(OPEN_RATE_BPS))?;
         let leaf_rate_bps = leaf_rate_bps(RATE_BPS_MIN);
-        set_leaves(&mut netlink, ifindex, leaf_rate_bps, FRAME_BYTES_MAX)?;
+        set_leaves(
+            &mut netlink,
+            ifindex,
+            leaf_rate_bps,
+            quantum(FRAME_BYTES_MAX),
+        )?;
         let place = FilterPlace {
             ifindex,
             parent: QDISC,
@@ -125,6 +140,7 @@ impl Intake {
             rate_bps: None,
             leaf_rate_bps,
             frame_bytes_max: FRAME_BYTES_MAX,
+            limits_frames: false,
             _program: program,
         })
     }
@@ -141,14 +157,15 @@ impl Intake {
         htb::set_class(&mut self.netlink, self.ifindex, class)?;
         match rate_bps {
             Some(rate_bps) => self.follow_with_leaves(rate_bps)?,
-            None => self.limit_frames(FRAME_BYTES_MAX)?,
+            None => {
+                self.limits_frames = false;
+                self.limit_frames(FRAME_BYTES_MAX);
+            }
         }
         if rate_bps.is_some() != self.rate_bps.is_some() {
             // Once shaped never UNUSED again: something may still wait.
             let state = if rate_bps.is_some() { SHAPED } else { OPEN };
-            self.state
-                .update(&0u32.to_ne_bytes(), &state.to_ne_bytes(), MapFlags::ANY)
-                .map_err(|source| IntakeError::Map { source })?;
+            self.tell(MODE, state)?;
         }
         self.rate_bps = rate_bps;
         Ok(())
@@ -157,25 +174,45 @@ impl Intake {
     fn follow_with_leaves(&mut self, rate_bps: u64) -> Result<(), IntakeError> {
         let leaf_rate_bps = leaf_rate_bps(rate_bps);
         let frame_bytes = frame_bytes_max(rate_bps);
-        if is_near(leaf_rate_bps, self.leaf_rate_bps)
+        if self.limits_frames
+            && is_near(leaf_rate_bps, self.leaf_rate_bps)
             && is_near(frame_bytes.into(), self.frame_bytes_max.into())
         {
             return Ok(());
         }
-        self.limit_frames(frame_bytes)?;
-        set_leaves(&mut self.netlink, self.ifindex, leaf_rate_bps, frame_bytes)?;
+        // Frames that could not be limited would have several turns at once with a small quantum.
+        let quantum = match self.limit_frames(frame_bytes) {
+            true => quantum(frame_bytes),
+            false => quantum(FRAME_BYTES_MAX),
+        };
+        set_leaves(&mut self.netlink, self.ifindex, leaf_rate_bps, quantum)?;
+        self.tell(IDLE_TIME, idle_ms(rate_bps))?;
         self.leaf_rate_bps = leaf_rate_bps;
+        self.frame_bytes_max = frame_bytes;
+        self.limits_frames = true;
         Ok(())
     }
 
-    fn limit_frames(&mut self, bytes: u32) -> Result<(), IntakeError> {
-        if bytes != self.frame_bytes_max {
-            self.netlink.set_gso_max_size(self.ifindex, bytes)?;
-            self.frame_bytes_max = bytes;
-            // A socket keeps the size that it found with its route.
-            let _ = fs::write("/proc/sys/net/ipv4/route/flush", "1");
+    /// A kernel that does not let itself be told makes larger frames: the line is less even, and works.
+    fn limit_frames(&mut self, bytes: u32) -> bool {
+        if let Err(error) = self.netlink.set_gso_max_size(self.ifindex, bytes) {
+            tracing::debug!("{error}");
+            return false;
         }
-        Ok(())
+        // A socket keeps the size that it found with its route.
+        let flushed = fs::write(ROUTE_FLUSH, "1");
+        if let Err(error) = &flushed {
+            tracing::debug!("{ROUTE_FLUSH}: {error}");
+        }
+        flushed.is_ok()
+    }
+
+    /// An entry of the map `state`.
+    fn tell(&mut self, entry: u32, value: u32) -> Result<(), IntakeError> {
+        let (entry, value) = (entry.to_ne_bytes(), value.to_ne_bytes());
+        self.state
+            .update(&entry, &value, MapFlags::ANY)
+            .map_err(|source| IntakeError::Map { source })
     }
 
     pub fn rate_bps(&self) -> Option<u64> {
@@ -204,6 +241,11 @@ fn leaf_rate_bps(rate_bps: u64) -> u64 {
     LEAF_RATE_BPS.clamp(rate_bps / LEAF_PART_MIN, rate_bps / LEAF_PART_MAX)
 }
 
+fn idle_ms(rate_bps: u64) -> u32 {
+    let drained_in = WAITING_BYTES_MAX * 8 * 1000 / rate_bps.max(1);
+    u32::try_from(drained_in.max(IDLE_MS_MIN)).unwrap_or(u32::MAX)
+}
+
 fn is_near(wanted: u64, known: u64) -> bool {
     wanted <= known * DRIFT && wanted >= known / DRIFT
 }
@@ -224,7 +266,7 @@ fn set_leaves(
     netlink: &mut Netlink,
     ifindex: u32,
     rate_bps: u64,
-    frame_bytes_max: u32,
+    quantum: u32,
 ) -> Result<(), NetlinkError> {
     for leaf in FIRST_LEAF..FIRST_LEAF + LEAVES {
         let class = Class {
@@ -233,7 +275,7 @@ fn set_leaves(
             rate_bps,
             ceil_bps: OPEN_RATE_BPS,
             burst_ns: LEAF_BURST_BYTES * 8 * 1_000_000_000 / rate_bps.max(1),
-            quantum: quantum(frame_bytes_max),
+            quantum,
         };
         htb::set_class(netlink, ifindex, class)?;
     }

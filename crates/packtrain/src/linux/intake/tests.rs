@@ -149,6 +149,8 @@ fn the_numbers_are_those_of_the_header() {
         ("UNUSED", UNUSED),
         ("SHAPED", SHAPED),
         ("OPEN", OPEN),
+        ("MODE", MODE),
+        ("IDLE_TIME", IDLE_TIME),
         ("MAJOR", MAJOR),
         ("FIRST_LEAF", FIRST_LEAF),
         ("LEAVES", LEAVES),
@@ -355,6 +357,9 @@ fn frames_are_no_longer_than_a_millisecond_of_the_line() {
             (Some(100 * MEGABIT), 12_500),
             (None, 65_536),
             (Some(100 * MEGABIT), 12_500),
+            (Some(300 * MEGABIT), 37_500),
+            (None, 65_536),
+            (Some(300 * MEGABIT), 37_500),
         ] {
             intake.set_rate(rate_bps).unwrap();
             let text = run("ip -d link show t0");
