@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -139,9 +140,20 @@ fn rsync_leaves_the_same_files_at_the_other_side() {
     assert!(same.success());
 }
 
+/// Processes of this program that run now.
+fn daemons_of(program: &Path) -> usize {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries
+        .filter(|entry| {
+            std::fs::read_link(entry.path().join("exe")).is_ok_and(|exe| exe == program)
+        })
+        .count()
+}
+
 #[test]
 fn the_demonstration_leaves_nothing_behind_when_it_is_interrupted() {
     live!(without("iperf3"));
+    let before = daemons_of(packtrain());
     let mut demo = Command::new(packtrain())
         .arg("demo")
         .stdout(Stdio::null())
@@ -167,4 +179,5 @@ fn the_demonstration_leaves_nothing_behind_when_it_is_interrupted() {
     let status = demo.wait().unwrap();
     assert_eq!(status.code(), Some(130));
     assert_eq!(ours(pid), 0);
+    assert_eq!(daemons_of(packtrain()), before, "daemons before and after");
 }

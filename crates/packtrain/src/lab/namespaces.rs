@@ -14,7 +14,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use super::{Error, Result, now, pause};
@@ -31,13 +31,12 @@ remove() {
     for name; do [ -e "/run/netns/$name" ] && present="$present $name"; done
     set -- $present
     for signal in TERM KILL; do
-        pids=$(everyone "$@")
-        [ -z "$pids" ] || kill -$signal $pids 2>/dev/null
         tries=0
-        while [ -n "$pids" ] && [ $tries -lt 40 ]; do
+        # Again each time: something may have been starting when we looked.
+        while pids=$(everyone "$@"); [ -n "$pids" ] && [ $tries -lt 40 ]; do
+            kill -$signal $pids 2>/dev/null
             sleep 0.05
             tries=$((tries + 1))
-            pids=$(everyone "$@")
         done
     done
     for name; do ip netns delete "$name" 2>/dev/null; done
@@ -61,6 +60,14 @@ struct Guard {
 /// Started with the first namespace, one for the whole process.
 static GUARD_PROCESS: Mutex<Option<Guard>> = Mutex::new(None);
 static NUMBER: AtomicU32 = AtomicU32::new(0);
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Once interrupted, nobody starts anything more, or takes for a failure that a program was ended.
+fn halt_if_interrupted() {
+    while INTERRUPTED.load(Ordering::SeqCst) {
+        std::thread::park();
+    }
+}
 
 /// One host of a lab.
 #[derive(Debug)]
@@ -169,6 +176,7 @@ pub struct Process {
 
 impl Process {
     fn start(command: &mut Command) -> Result<Process> {
+        halt_if_interrupted();
         let text = text_of(command);
         let child = command
             .stdin(Stdio::null())
@@ -240,6 +248,7 @@ impl Process {
             pipe.read_to_end(&mut stdout).map_err(error)?;
         }
         let status = self.child.wait().map_err(error)?;
+        halt_if_interrupted();
         let stderr = errors.join().unwrap_or_default();
         Ok(Output {
             status,
@@ -305,6 +314,7 @@ pub fn clean_up_on_signals() -> Result<()> {
         })?;
     std::thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
+            INTERRUPTED.store(true, Ordering::SeqCst);
             eprintln!("\ninterrupted: removing the namespaces");
             let guard = GUARD_PROCESS.lock().ok().and_then(|mut g| g.take());
             if let Some(Guard { mut process, names }) = guard {
@@ -368,13 +378,13 @@ fn remove(names: &[String]) {
 }
 
 fn output(command: &mut Command) -> Result<Output> {
-    command
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|source| Error::Start {
-            command: text_of(command),
-            source,
-        })
+    halt_if_interrupted();
+    let output = command.stdin(Stdio::null()).output();
+    halt_if_interrupted();
+    output.map_err(|source| Error::Start {
+        command: text_of(command),
+        source,
+    })
 }
 
 fn succeeded(command: &Command, output: Output) -> Result<String> {
