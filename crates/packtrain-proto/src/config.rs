@@ -54,7 +54,7 @@ pub struct Limits {
     pub quantum: usize,
     pub reassembly_bytes_max: usize,
     pub reassembly_age_max: Duration,
-    /// Of one peer; and of all together, beyond which a train is only taken in its turn.
+    /// Of one peer; and of all together, beyond which each holds one train out of turn at most.
     pub resequencer_bytes_max: usize,
     pub resequencer_bytes_total_max: usize,
     pub resequencer_wait_max: Duration,

@@ -11,7 +11,8 @@
 //! rate that is used up though nothing waits is too low, and grows: so a speed measured too low mends itself.
 //!
 //! What waits is the least that waited in a step, as CoDel's standing queue is: frames come in lumps
-//! of up to 64 KB, and a glance shows the lump or the gap behind it.
+//! of up to 64 KB, and a glance shows the lump or the gap behind it. What an owner never reads to the end
+//! waits too, before us, where nobody sees how much.
 
 use crate::time::{Duration, Instant};
 

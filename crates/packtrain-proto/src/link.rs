@@ -24,8 +24,8 @@ const ENOUGH_FOR: Duration = Duration::from_millis(100);
 /// processor time that cutting costs counts for more; on a starved host, whose links look slow, it
 /// would make them slow.
 const CUT_BELOW_BPS: u64 = 200_000_000;
-/// A link counts as slow when it was never seen faster for so long, once or twice. A host that is starved
-/// sees its links stand still for milliseconds, and then drain all at once.
+/// A link counts as slow when it was not seen faster in this window and the one before. A host that is
+/// starved sees its links stand still for milliseconds, and then drain all at once.
 const PEAK_WINDOW: Duration = Duration::from_millis(50);
 /// A queue that empties says something about a link's speed when it was so long: shapers let shorter
 /// ones pass at once.

@@ -190,8 +190,8 @@ impl Engine {
         }
     }
 
-    /// A frame without a sequence has come from this peer, or its goodbye: what came before it in a train does not
-    /// wait for a gap any longer, or this would overtake it.
+    /// A frame without a sequence has come from this peer, or its goodbye: what came before it in a
+    /// train does not wait for a gap any longer, or this would overtake it.
     pub(super) fn let_go_before(&mut self, slot: usize, now: Instant) {
         if let Some(peer) = self.peers.get_mut(slot) {
             peer.resequencer.hurry();

@@ -328,8 +328,8 @@ struct Way<'a> {
 }
 
 impl Way<'_> {
-    /// Full-size and GSO frames between the two `pt0`s, if this link carries them whole and none
-    /// would hold it for long.
+    /// Full-size and GSO frames between the two `pt0`s, if this link carries them whole and is not so
+    /// slow that GSO frames are better cut.
     fn goes_alone(&self, frame: &QueuedFrame, now: Instant) -> bool {
         self.mark.is_some()
             && frame.sent == 0
