@@ -241,6 +241,9 @@ Examples:
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         json: Option<PathBuf>,
     },
+    /// Carry frames between a link and a new TAP, and nothing else: what `line` compares with.
+    #[command(hide = true)]
+    Relay { link: String, tap: String },
 }
 
 #[cfg(test)]

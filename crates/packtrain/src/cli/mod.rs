@@ -17,7 +17,7 @@ use clap::{CommandFactory, Parser};
 use self::arguments::{Arguments, BenchCommand, Command, PeerCommand};
 use self::error::CliError;
 use crate::lab::bench_line::{self, Part};
-use crate::lab::demo;
+use crate::lab::{demo, relay};
 
 /// Runs the command that the process was started with.
 pub fn main() -> ExitCode {
@@ -57,6 +57,9 @@ fn run(command: Command) -> Result<(), CliError> {
                 parts,
                 json,
             } => measure_line(rounds, parts, json),
+            BenchCommand::Relay { link, tap } => {
+                relay::run(&link, &tap).map_err(|error| CliError::failed("the relay", error))
+            }
         },
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -1,5 +1,6 @@
 //! `packtrain bench line`: `pt0` against the bare cable, in turns, so that whatever else the
 //! machine does falls on both. Each row is a promise, with what was measured and whether it holds.
+//! Where the cable is not shaped, a bare relay takes its turns as well ([`super::relay`]).
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::figure::{Figure, Target, Unit, figures_table};
+use super::figure::{Figure, Runs, Target, Unit, figures_table};
 use crate::status::{Counts, StatusDocument};
 
 use super::host::Host;
@@ -15,7 +16,7 @@ use super::measure::{self, Bulk, RoundTrips};
 use super::messages::{self, Load, Report};
 use super::namespaces::{Process, clean_up_on_signals, run as run_program};
 use super::table::{Table, grouped};
-use super::{Error, Result, exchange, now, wire};
+use super::{Error, Result, exchange, now, relay, wire};
 
 const RATE_MBIT: u32 = 100;
 const BULK: Duration = Duration::from_secs(2);
@@ -187,10 +188,12 @@ pub fn run(packtrain: &Path, options: &Options) -> Result<bool> {
     Ok(report.figures.iter().all(|figure| figure.met))
 }
 
-/// Two hosts with two equal cables between them: eth0 bare, eth1 under `pt0`.
+/// Two hosts with equal cables between them: eth0 bare, eth1 under `pt0`, eth2 under a bare relay.
 #[derive(Debug)]
 struct Line {
     _servers: Vec<Process>,
+    /// None where the cables are shaped: a shaper is slower than any program.
+    relays: Vec<Process>,
     a: Host,
     b: Host,
 }
@@ -199,6 +202,7 @@ struct Line {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Direct,
+    Relay,
     Pt0,
 }
 
@@ -207,6 +211,7 @@ impl Way {
         match self {
             Way::Direct => "10.8.0.2",
             Way::Pt0 => "10.9.0.2",
+            Way::Relay => "10.10.0.2",
         }
     }
 
@@ -221,7 +226,7 @@ impl Line {
     fn set(packtrain: &Path, rate_mbit: Option<u32>) -> Result<Line> {
         let a = Host::create("bench", packtrain)?;
         let b = Host::create("bench", packtrain)?;
-        for interface in ["eth0", "eth1"] {
+        for interface in ["eth0", "eth1", "eth2"] {
             wire::veth((&a.namespace, interface), (&b.namespace, interface))?;
             for host in [&a, &b] {
                 if let Some(rate_mbit) = rate_mbit {
@@ -238,14 +243,33 @@ impl Line {
         wire::add_address(&b.namespace, "eth0", "10.8.0.2/24")?;
         a.up("eth1", &["--address", "10.9.0.1/24"])?;
         b.up("eth1", &["--address", "10.9.0.2/24"])?;
+        let mut relays = Vec::new();
+        if rate_mbit.is_none() {
+            for (host, address) in [(&a, "10.10.0.1/24"), (&b, "10.10.0.2/24")] {
+                relays.push(relay::start(&host.namespace, packtrain, "eth2", address)?);
+            }
+            wire::cubic(&a.namespace, "10.10.0.0/24", "eth2-relay")?;
+        }
+        wire::cubic(&a.namespace, "10.8.0.0/24", "eth0")?;
+        wire::cubic(&a.namespace, "10.9.0.0/24", "pt0")?;
         a.wait_for_peers(1)?;
         b.wait_for_peers(1)?;
         let servers = vec![measure::iperf3_server(&b.namespace)?];
         Ok(Line {
             _servers: servers,
+            relays,
             a,
             b,
         })
+    }
+
+    fn ways(&self) -> Vec<Way> {
+        let relay = (!self.relays.is_empty()).then_some(Way::Relay);
+        [Way::Direct]
+            .into_iter()
+            .chain(relay)
+            .chain([Way::Pt0])
+            .collect()
     }
 
     fn bulk(&self, way: Way) -> Result<Bulk> {
@@ -271,9 +295,15 @@ impl Line {
 
     /// Puts everything that belongs to the two hosts onto one CPU.
     fn move_to_one_cpu(&self) -> Result<()> {
+        let mut programs: Vec<u32> = self.relays.iter().map(Process::id).collect();
         for host in [&self.a, &self.b] {
-            let (cpu, pid) = (ONE_CPU.to_string(), host.status()?.pid.to_string());
+            programs.push(host.status()?.pid);
+        }
+        for program in programs {
+            let (cpu, pid) = (ONE_CPU.to_string(), program.to_string());
             run_program("taskset", ["-acp", &cpu, &pid])?;
+        }
+        for host in [&self.a, &self.b] {
             wire::receive_on_cpu(&host.namespace, "eth0", ONE_CPU)?;
         }
         Ok(())
@@ -327,134 +357,107 @@ struct Bench {
 }
 
 impl Bench {
-    /// Runs both ways `rounds` times in turns; who begins alternates as well.
+    /// Runs each way `rounds` times in turns; who begins alternates as well.
     fn in_turns<T>(
         &mut self,
         part: &'static str,
         line: &Line,
         mut measure: impl FnMut(Way) -> Result<T>,
-    ) -> Result<(Vec<T>, Vec<T>)> {
+    ) -> Result<Runs<T>> {
         let before = line.a.status()?;
-        let (mut direct, mut pt0) = (Vec::new(), Vec::new());
+        let mut runs = Runs::default();
+        let mut ways = line.ways();
         for round in 0..self.rounds {
             eprintln!("{part}: round {} of {}", round + 1, self.rounds);
-            let order = if round % 2 == 0 {
-                [Way::Direct, Way::Pt0]
-            } else {
-                [Way::Pt0, Way::Direct]
-            };
-            for way in order {
+            for &way in &ways {
                 let result = measure(way)?;
                 match way {
-                    Way::Direct => direct.push(result),
-                    Way::Pt0 => pt0.push(result),
+                    Way::Direct => runs.direct.push(result),
+                    Way::Relay => runs.relay.push(result),
+                    Way::Pt0 => runs.pt0.push(result),
                 }
             }
+            ways.rotate_left(1);
         }
         let after = line.a.status()?;
         self.paths.push(PathCounts::between(part, &before, &after));
-        Ok((direct, pt0))
+        Ok(runs)
     }
 
-    fn compare(
-        &mut self,
-        name: &'static str,
-        unit: Unit,
-        target: Target,
-        direct: impl Iterator<Item = f64>,
-        pt0: impl Iterator<Item = f64>,
-    ) {
-        self.figures.push(Figure::of(
-            name,
-            unit,
-            target,
-            direct.collect(),
-            pt0.collect(),
-        ));
+    fn compare(&mut self, name: &'static str, unit: Unit, target: Target, runs: Runs<f64>) {
+        self.figures.push(Figure::of(name, unit, target, runs));
     }
 
     fn bulk(&mut self, line: &Line) -> Result<()> {
-        let (direct, pt0) = self.in_turns("bulk TCP, unshaped", line, |way| line.bulk(way))?;
-        let goodput = |runs: &[Bulk]| runs.iter().map(|b| b.goodput_bps).collect::<Vec<_>>();
+        let runs = self.in_turns("bulk TCP, unshaped", line, |way| line.bulk(way))?;
         self.compare(
             "bulk TCP, one unshaped veth",
             Unit::BitPerSecond,
             Target::RatioAtLeast(0.45),
-            goodput(&direct).into_iter(),
-            goodput(&pt0).into_iter(),
+            runs.map(|bulk| bulk.goodput_bps),
         );
         Ok(())
     }
 
     fn bulk_shaped(&mut self, line: &Line, load: &'static TcpLoad) -> Result<()> {
         let flows = load.flows.to_string();
-        let (direct, pt0) = self.in_turns(load.part, line, |way| {
+        let runs = self.in_turns(load.part, line, |way| {
             let from = &line.a.namespace;
             measure::bulk_and_ping(from, way.to(), BULK_SHAPED, &["-P", &flows])
         })?;
-        type Runs = [(Bulk, RoundTrips)];
-        let each = |runs: &Runs, what: fn(&(Bulk, RoundTrips)) -> f64| -> Vec<f64> {
-            runs.iter().map(what).collect()
-        };
-        let mut row = |name, unit, target, what: fn(&(Bulk, RoundTrips)) -> f64| {
-            let (direct, pt0) = (each(&direct, what), each(&pt0, what));
-            self.compare(name, unit, target, direct.into_iter(), pt0.into_iter());
-        };
-        row(
+        self.compare(
             load.name,
             Unit::BitPerSecond,
             Target::RatioAtLeast(0.97),
-            |r| r.0.goodput_bps,
+            runs.map(|(bulk, _)| bulk.goodput_bps),
         );
-        let again = Target::DifferenceAtMost(load.sent_again_max);
-        row("  … segments sent again", Unit::Count, again, |r| {
-            r.0.retransmits as f64
-        });
-        row(
+        self.compare(
+            "  … segments sent again",
+            Unit::Count,
+            Target::DifferenceAtMost(load.sent_again_max),
+            runs.map(|(bulk, _)| bulk.retransmits as f64),
+        );
+        self.compare(
             "  … ping under load, p50",
             Unit::Microseconds,
             NOT_WORSE,
-            |r| r.1.p50_us,
+            runs.map(|(_, ping)| ping.p50_us),
         );
-        row(
+        self.compare(
             "  … ping under load, p99",
             Unit::Microseconds,
             NOT_WORSE,
-            |r| r.1.p99_us,
+            runs.map(|(_, ping)| ping.p99_us),
         );
         Ok(())
     }
 
     fn messages_beside_bulk(&mut self, line: &Line) -> Result<()> {
         let part = "64 B UDP beside bulk, 100 Mbit/s";
-        let (direct, pt0) = self.in_turns(part, line, |way| line.messages_beside_bulk(way))?;
+        let runs = self.in_turns(part, line, |way| line.messages_beside_bulk(way))?;
         self.compare(
             "64 B UDP beside a bulk flow, delivered",
             Unit::PerSecond,
             Target::RatioAtLeast(1.0),
-            direct.iter().map(|r| r.delivered_per_second),
-            pt0.iter().map(|r| r.delivered_per_second),
+            runs.map(|report| report.delivered_per_second),
         );
         self.compare(
             "  … p99 delay",
             Unit::Microseconds,
             Target::RatioAtMost(1.0),
-            direct.iter().map(|r| r.delay_p99_us),
-            pt0.iter().map(|r| r.delay_p99_us),
+            runs.map(|report| report.delay_p99_us),
         );
         Ok(())
     }
 
     fn messages(&mut self, line: &Line) -> Result<()> {
-        let (direct, pt0) = self.in_turns("64 B UDP, unshaped", line, |way| {
-            line.messages(way, blast())
-        })?;
+        let part = "64 B UDP, unshaped";
+        let runs = self.in_turns(part, line, |way| line.messages(way, blast()))?;
         self.compare(
             "64 B UDP delivered, unshaped",
             Unit::PerSecond,
             Target::RatioAtLeast(0.8),
-            direct.iter().map(|r| r.delivered_per_second),
-            pt0.iter().map(|r| r.delivered_per_second),
+            runs.map(|report| report.delivered_per_second),
         );
         Ok(())
     }
@@ -462,22 +465,20 @@ impl Bench {
     fn idle(&mut self, line: &Line) -> Result<()> {
         line.move_to_one_cpu()?;
         let part = "UDP exchange, one CPU";
-        let (direct, pt0) = self.in_turns(part, line, |way| line.exchange(way))?;
+        let runs = self.in_turns(part, line, |way| line.exchange(way))?;
         self.compare(
             "RTT of a UDP exchange on an idle line, both ends on one CPU, p50: added",
             Unit::Microseconds,
             Target::DifferenceAtMost(40.0),
-            direct.iter().map(|r| r.p50_us),
-            pt0.iter().map(|r| r.p50_us),
+            runs.map(|trips| trips.p50_us),
         );
         let part = "idle ping, one CPU";
-        let (direct, pt0) = self.in_turns(part, line, |way| line.idle_ping(way))?;
+        let runs = self.in_turns(part, line, |way| line.idle_ping(way))?;
         self.compare(
             "  … of a ping every 5 ms, between which the CPU sleeps, p50: added",
             Unit::Microseconds,
             Target::DifferenceShown,
-            direct.iter().map(|r| r.p50_us),
-            pt0.iter().map(|r| r.p50_us),
+            runs.map(|trips| trips.p50_us),
         );
         Ok(())
     }
@@ -490,14 +491,11 @@ impl Bench {
             .max(line.b.daemon_memory_max_kib()?) as f64;
         // A daemon that cannot be found has no memory, and keeps no promise.
         let most = if most > 0.0 { most } else { f64::NAN };
-        let target = Target::AtMost(64.0 * 1024.0);
-        let name = "memory of the daemon after load (VmHWM)";
         self.compare(
-            name,
+            "memory of the daemon after load (VmHWM)",
             Unit::Kibibytes,
-            target,
-            [].into_iter(),
-            [most].into_iter(),
+            Target::AtMost(64.0 * 1024.0),
+            Runs::of_pt0([most]),
         );
         Ok(())
     }
@@ -508,14 +506,11 @@ impl Bench {
             eprintln!("up to first ping: round {} of {}", round + 1, self.rounds);
             times.push(line.start()? * 1e3);
         }
-        let name = "`up` to the first ping answered";
-        let target = Target::AtMost(1e6);
         self.compare(
-            name,
+            "`up` to the first ping answered",
             Unit::Microseconds,
-            target,
-            [].into_iter(),
-            times.into_iter(),
+            Target::AtMost(1e6),
+            Runs::of_pt0(times),
         );
         Ok(())
     }

@@ -1,19 +1,60 @@
 //! A promise in numbers: what was measured directly and through `pt0`, how the two compare, and
-//! whether that is what was asked.
+//! whether that is what was asked. Beside it, where it was measured, what a bare relay makes of the
+//! same: the most that passing through user space allows.
 
 use serde::Serialize;
 
 use super::sample::Sample;
 use super::table::{Table, grouped, rate, time};
 
+/// What was measured on each way, a value a round; nothing where a way was not tried.
+#[derive(Clone, Debug)]
+pub struct Runs<T> {
+    pub direct: Vec<T>,
+    pub relay: Vec<T>,
+    pub pt0: Vec<T>,
+}
+
+impl<T> Default for Runs<T> {
+    fn default() -> Runs<T> {
+        Runs {
+            direct: Vec::new(),
+            relay: Vec::new(),
+            pt0: Vec::new(),
+        }
+    }
+}
+
+impl<T> Runs<T> {
+    /// One number of each run.
+    pub fn map(&self, number: impl Fn(&T) -> f64) -> Runs<f64> {
+        let [direct, relay, pt0] =
+            [&self.direct, &self.relay, &self.pt0].map(|runs| runs.iter().map(&number).collect());
+        Runs { direct, relay, pt0 }
+    }
+}
+
+impl Runs<f64> {
+    /// Of what has no counterpart without `pt0`.
+    pub fn of_pt0(runs: impl IntoIterator<Item = f64>) -> Runs<f64> {
+        Runs {
+            pt0: runs.into_iter().collect(),
+            ..Runs::default()
+        }
+    }
+}
+
 /// One promise: what was asked, what was measured.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figure {
     pub name: &'static str,
     pub direct: Sample,
+    pub relay: Sample,
     pub pt0: Sample,
     /// The number that the promise is about, a round each.
     pub compared: Sample,
+    /// The same of the bare relay.
+    pub relay_compared: Sample,
     pub unit: Unit,
     pub target: Target,
     pub met: bool,
@@ -43,22 +84,20 @@ pub enum Target {
 
 impl Figure {
     /// Compares round by round. A number that could not be measured keeps no promise.
-    pub fn of(
-        name: &'static str,
-        unit: Unit,
-        target: Target,
-        direct: Vec<f64>,
-        pt0: Vec<f64>,
-    ) -> Figure {
-        let compared: Sample = match target {
-            Target::RatioAtLeast(_) | Target::RatioAtMost(_) => {
-                direct.iter().zip(&pt0).map(|(d, p)| p / d).collect()
+    pub fn of(name: &'static str, unit: Unit, target: Target, runs: Runs<f64>) -> Figure {
+        let compare = |way: &[f64]| -> Sample {
+            let pairs = runs.direct.iter().zip(way);
+            match target {
+                Target::RatioAtLeast(_) | Target::RatioAtMost(_) => {
+                    pairs.map(|(direct, way)| way / direct).collect()
+                }
+                Target::DifferenceAtMost(_) | Target::DifferenceShown => {
+                    pairs.map(|(direct, way)| way - direct).collect()
+                }
+                Target::AtMost(_) => way.iter().copied().collect(),
             }
-            Target::DifferenceAtMost(_) | Target::DifferenceShown => {
-                direct.iter().zip(&pt0).map(|(d, p)| p - d).collect()
-            }
-            Target::AtMost(_) => pt0.iter().copied().collect(),
         };
+        let (compared, relay_compared) = (compare(&runs.pt0), compare(&runs.relay));
         let median = compared.median();
         let met = match target {
             Target::RatioAtLeast(least) => median >= least,
@@ -69,21 +108,24 @@ impl Figure {
         };
         Figure {
             name,
-            direct: direct.into_iter().collect(),
-            pt0: pt0.into_iter().collect(),
+            direct: runs.direct.into_iter().collect(),
+            relay: runs.relay.into_iter().collect(),
+            pt0: runs.pt0.into_iter().collect(),
             compared,
+            relay_compared,
             unit,
             target,
             met,
         }
     }
 
-    fn compared_text(&self) -> String {
+    fn compared_text(&self, compared: &Sample) -> String {
         match self.target {
+            _ if compared.median().is_nan() => String::new(),
             Target::RatioAtLeast(_) | Target::RatioAtMost(_) => {
-                self.compared.show(|ratio| format!("{ratio:.2}"))
+                compared.show(|ratio| format!("{ratio:.2}"))
             }
-            Target::DifferenceAtMost(_) | Target::DifferenceShown => self.compared.show(|d| {
+            Target::DifferenceAtMost(_) | Target::DifferenceShown => compared.show(|d| {
                 let sign = if d < 0.0 { "-" } else { "+" };
                 format!("{sign}{}", self.unit.show(d.abs()))
             }),
@@ -115,7 +157,15 @@ impl Unit {
 
 /// A row for each.
 pub fn figures_table(figures: &[Figure]) -> Table {
-    let mut table = Table::new(&["what", "direct", "pt0", "compared", "target", ""]);
+    let mut table = Table::new(&[
+        "what",
+        "direct",
+        "pt0",
+        "compared",
+        "target",
+        "",
+        "bare relay",
+    ]);
     for figure in figures {
         let show = |sample: &Sample| match sample.median() {
             median if median.is_nan() => "-".to_owned(),
@@ -125,7 +175,7 @@ pub fn figures_table(figures: &[Figure]) -> Table {
             figure.name.to_owned(),
             show(&figure.direct),
             show(&figure.pt0),
-            figure.compared_text(),
+            figure.compared_text(&figure.compared),
             figure.target_text(),
             match (figure.target, figure.met) {
                 (Target::DifferenceShown, _) => "",
@@ -133,6 +183,7 @@ pub fn figures_table(figures: &[Figure]) -> Table {
                 (_, false) => "NOT MET",
             }
             .to_owned(),
+            figure.compared_text(&figure.relay_compared),
         ]);
     }
     table
@@ -145,7 +196,12 @@ mod tests {
     #[test]
     fn a_promise_is_kept_by_the_median_of_what_it_compares() {
         let figure = |target, direct: &[f64], pt0: &[f64]| {
-            Figure::of("x", Unit::Count, target, direct.to_vec(), pt0.to_vec()).met
+            let runs = Runs {
+                direct: direct.to_vec(),
+                pt0: pt0.to_vec(),
+                relay: vec![f64::NAN; direct.len()],
+            };
+            Figure::of("x", Unit::Count, target, runs).met
         };
         let ratio = Target::RatioAtLeast(0.5);
         assert!(figure(ratio, &[10.0, 10.0, 10.0], &[1.0, 5.0, 9.0]));

@@ -12,6 +12,7 @@ pub mod host;
 pub mod measure;
 pub mod messages;
 pub mod namespaces;
+pub mod relay;
 pub mod sample;
 pub mod table;
 pub mod wire;

@@ -48,6 +48,16 @@ pub fn add_address(host: &Namespace, interface: &str, address: &str) -> Result<(
     host.exec(words).map(drop)
 }
 
+/// TCP flows to `network` by this interface are CUBIC from their first segment. A program that asks
+/// for it once it is connected, as iperf3 does, gets a flow that is paced by timers for good where the
+/// system's own choice is BBR.
+pub fn cubic(host: &Namespace, network: &str, interface: &str) -> Result<()> {
+    host.exec([
+        "ip", "route", "change", network, "dev", interface, "congctl", "cubic",
+    ])
+    .map(drop)
+}
+
 /// Makes the interface send at `rate_mbit` at most, with a queue of packets as a NIC's.
 pub fn shape(host: &Namespace, interface: &str, rate_mbit: u32) -> Result<()> {
     let rate = format!("{rate_mbit}mbit");
