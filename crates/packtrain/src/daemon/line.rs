@@ -30,6 +30,9 @@ const BATCH_BYTES: usize = 48 * 1024;
 const TRANSMIT_FRAMES: usize = 256;
 const TRANSMIT_BYTES: usize = 1 << 20;
 
+/// How long a source that is known to be ready may keep us from looking for others.
+const LOOK_INTERVAL: Duration = Duration::from_micros(100);
+
 const TOKEN_TAP: u64 = 0;
 const TOKEN_ALARM: u64 = 1;
 const TOKEN_OTHERS: u64 = 1 << 32;
@@ -90,6 +93,8 @@ pub struct Line {
     alarm: Alarm,
     /// The engine had more to send than a turn takes.
     more_to_send: bool,
+    /// When the descriptors were last asked who is ready.
+    looked_at: Instant,
 }
 
 impl Line {
@@ -125,6 +130,7 @@ impl Line {
             epoll,
             alarm,
             more_to_send: false,
+            looked_at: clock.now(),
         })
     }
 
@@ -256,11 +262,12 @@ impl Line {
 
     /// Waits until something can be done, and does it.
     pub fn turn(&mut self) -> Result<Woken, LineError> {
-        let timeout = self.has_work().then_some(Duration::ZERO);
-        if timeout.is_none() {
+        let woken = if self.has_work() {
+            self.look_around()?
+        } else {
             self.set_alarm().map_err(LineError::Wait)?;
-        }
-        let woken = self.wait(timeout)?;
+            self.wait(None)?
+        };
         let now = self.clock.now();
         self.handle_time(now);
         self.take_from_host(now)?;
@@ -304,11 +311,22 @@ impl Line {
         }
     }
 
+    /// Asks what else is ready while there is work: now and then, because the answer costs as much
+    /// as a small frame.
+    fn look_around(&mut self) -> Result<Woken, LineError> {
+        if self.clock.now().since(self.looked_at) < LOOK_INTERVAL {
+            return Ok(Woken::default());
+        }
+        self.wait(Some(Duration::ZERO))
+    }
+
     fn wait(&mut self, timeout: Option<Duration>) -> Result<Woken, LineError> {
         let mut woken = Woken::default();
         let before = self.clock.now();
         let events = self.epoll.wait(timeout).map_err(LineError::Wait)?;
-        let waited = self.clock.now().since(before);
+        let now = self.clock.now();
+        let waited = now.since(before);
+        self.looked_at = now;
         for ready in events {
             match ready.token {
                 TOKEN_TAP => self.tap_readable.on_ready(waited, false),

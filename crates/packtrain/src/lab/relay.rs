@@ -35,6 +35,9 @@ pub fn start(host: &Namespace, packtrain: &Path, link: &str, address: &str) -> R
 /// What `packtrain bench relay` does, for ever: a thread for each direction that blocks in one
 /// system call and hands on by the next. The offload headers of the two are the same bytes.
 pub fn run(link: &str, tap: &str) -> io::Result<()> {
+    // A session of its own, as a daemon has: the scheduler shares the processor between sessions.
+    // It fails for who leads one already.
+    let _ = rustix::process::setsid();
     let tap = Tap::create(tap, address())?;
     let any = rustix::net::socket(
         rustix::net::AddressFamily::UNIX,
