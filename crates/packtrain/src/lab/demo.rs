@@ -166,6 +166,9 @@ impl Stage {
         wire::add_address(&c, "eth1", &format!("{C}/24"))?;
         a.up("eth1", &["--address", &format!("{A_PT}/24")])?;
         b.up("eth1", &["--address", &format!("{B_PT}/24")])?;
+        wire::cubic(&a.namespace, "10.8.0.0/24", "eth0")?;
+        wire::cubic(&a.namespace, "10.9.0.0/24", "pt0")?;
+        wire::cubic(&c, "10.9.0.0/24", "eth1")?;
         a.wait_for_peers(1)?;
         b.wait_for_peers(1)?;
         let servers = vec![
