@@ -226,7 +226,11 @@ impl Line {
     fn set(packtrain: &Path, rate_mbit: Option<u32>) -> Result<Line> {
         let a = Host::create("bench", packtrain)?;
         let b = Host::create("bench", packtrain)?;
-        for interface in ["eth0", "eth1", "eth2"] {
+        let cables: &[&str] = match rate_mbit {
+            Some(_) => &["eth0", "eth1"],
+            None => &["eth0", "eth1", "eth2"],
+        };
+        for &interface in cables {
             wire::veth((&a.namespace, interface), (&b.namespace, interface))?;
             for host in [&a, &b] {
                 if let Some(rate_mbit) = rate_mbit {

@@ -194,6 +194,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_bare_relay_is_compared_as_pt0_is_and_keeps_no_promise() {
+        let runs = Runs {
+            direct: vec![10.0, 20.0],
+            relay: vec![5.0, 10.0],
+            pt0: vec![4.0, 8.0],
+        };
+        let figure = Figure::of("x", Unit::Count, Target::RatioAtLeast(0.5), runs);
+        assert_eq!(figure.compared.median(), 0.4);
+        assert_eq!(figure.relay_compared.median(), 0.5);
+        assert!(!figure.met, "by pt0, not by the relay");
+    }
+
+    #[test]
     fn a_promise_is_kept_by_the_median_of_what_it_compares() {
         let figure = |target, direct: &[f64], pt0: &[f64]| {
             let runs = Runs {

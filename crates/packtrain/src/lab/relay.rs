@@ -5,6 +5,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use packtrain_proto::wire::ethernet::MacAddr;
@@ -13,6 +14,7 @@ use rustix::io::{Errno, read, write};
 
 use super::namespaces::{Namespace, Process};
 use super::{Result, wait_for, wire};
+use crate::linux::netlink::Netlink;
 use crate::linux::packet_socket::PacketSocket;
 use crate::linux::tap::Tap;
 
@@ -32,27 +34,28 @@ pub fn start(host: &Namespace, packtrain: &Path, link: &str, address: &str) -> R
     Ok(process)
 }
 
-/// What `packtrain bench relay` does, for ever: a thread for each direction that blocks in one
-/// system call and hands on by the next. The offload headers of the two are the same bytes.
+/// What `packtrain bench relay` does, until one of the two is gone: a thread for each direction that
+/// blocks in one system call and hands on by the next. The offload headers of the two are the same
+/// bytes.
 pub fn run(link: &str, tap: &str) -> io::Result<()> {
     // A session of its own, as a daemon has: the scheduler shares the processor between sessions.
     // It fails for who leads one already.
     let _ = rustix::process::setsid();
-    let tap = Tap::create(tap, address())?;
-    let any = rustix::net::socket(
-        rustix::net::AddressFamily::UNIX,
-        rustix::net::SocketType::DGRAM,
-        None,
-    )?;
-    let link = PacketSocket::open(rustix::net::netdevice::name_to_index(any, link)?)?;
+    let tap = Arc::new(Tap::create(tap, address())?);
+    let found = Netlink::open().and_then(|mut netlink| netlink.link_by_name(link));
+    let found = found.map_err(io::Error::other)?;
+    let found = found.ok_or_else(|| io::Error::other(format!("no interface {link}")))?;
+    let link = Arc::new(PacketSocket::open(found.ifindex)?);
     for fd in [tap.as_fd(), link.as_fd()] {
         fcntl_setfl(fd, fcntl_getfl(fd)? - OFlags::NONBLOCK)?;
     }
-    std::thread::scope(|scope| {
-        let up = scope.spawn(|| carry(link.as_fd(), tap.as_fd()));
-        carry(tap.as_fd(), link.as_fd())?;
-        up.join().expect("carrying has no reason to panic")
-    })
+    let (ended, first_end) = mpsc::channel();
+    let (from_host, from_link) = ((tap.clone(), link.clone()), (link, tap));
+    let ended_too = ended.clone();
+    std::thread::spawn(move || ended.send(carry(from_host.0.as_fd(), from_host.1.as_fd())));
+    std::thread::spawn(move || ended_too.send(carry(from_link.0.as_fd(), from_link.1.as_fd())));
+    // The other thread may block for ever: it ends with the process.
+    first_end.recv().expect("each thread says how it ended")
 }
 
 fn carry(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> io::Result<()> {
