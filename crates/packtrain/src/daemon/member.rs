@@ -201,12 +201,11 @@ impl Attached {
 
     /// Whether bytes of ours may stand below in a number that matters: for frames that wait, or
     /// because something stood before or so much was sent since that the drain can be measured.
-    /// Asking costs a system call, and a host that sends a small frame now and then, or 64 KB every
-    /// 50 µs, would pay it for each.
+    /// Asking costs a system call, and a host that sends a small frame now and then would pay it for
+    /// each.
     pub(super) fn is_worth_asking(&self, frames_wait: bool) -> bool {
         const MUCH: usize = 3000;
-        let much = MUCH.max(self.queue_limit / 2);
-        let matters = frames_wait || self.standing_bytes > 0 || self.sent_bytes >= much;
+        let matters = frames_wait || self.standing_bytes > 0 || self.sent_bytes >= MUCH;
         !self.held.is_empty() || (self.socket.may_have_queued() && matters)
     }
 
