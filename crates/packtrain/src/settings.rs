@@ -6,7 +6,7 @@ pub mod values;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use crate::linux::netlink::IpPrefix;
-use crate::settings::values::{InterfaceName, LogLevel};
+use crate::settings::values::{InterfaceName, LogLevel, PathPolicy};
 
 /// Smallest MTU of a member link: below, the headers of a train would be most of it, and IPv4
 /// itself promises no less (RFC 791).
@@ -32,6 +32,8 @@ pub struct Settings {
     pub mac: Option<MacAddr>,
     pub line_id: u32,
     pub marked_frames: bool,
+    /// Whether frames may go past the engine.
+    pub path: PathPolicy,
     /// Start even when none of the links exists yet.
     pub wait_links: bool,
     pub log_level: LogLevel,
@@ -48,6 +50,7 @@ impl Settings {
             mac: None,
             line_id: 0,
             marked_frames: true,
+            path: PathPolicy::default(),
             wait_links: false,
             log_level: LogLevel::Info,
         }

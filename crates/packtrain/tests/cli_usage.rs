@@ -121,6 +121,10 @@ fn what_clap_refuses_names_the_option_and_has_code_2() {
             &["up", "pt0", "--link", "e", "--log-level", "loud"],
             "[possible values: error, warn",
         ),
+        (
+            &["up", "pt0", "--link", "e", "--path", "kernel"],
+            "'kernel' for '--path <POLICY>'\n  [possible values: auto, engine]",
+        ),
         (&["down"], "<NAME|--all>"),
         (&["down", "pt0", "--all"], "cannot be used with"),
         (&["peer", "list"], "<NAME>"),
@@ -148,7 +152,7 @@ fn a_wrong_file_is_told_with_file_line_and_key_and_has_code_3() {
             format!(
                 "error: {path}:2: mtu: expected an integer, found a string\n\
                  error: {path}:3: rate: unknown key (known here: addresses, line_id, link, \
-                 log_level, mac, marked_frames, mtu, name, wait_links)\n\
+                 log_level, mac, marked_frames, mtu, name, path, wait_links)\n\
                  error: {path}:5: link.name: expected a string, found an integer\n"
             )
         );

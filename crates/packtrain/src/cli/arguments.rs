@@ -9,7 +9,7 @@ use packtrain_proto::wire::ethernet::MacAddr;
 use super::error::exit_codes_help;
 use crate::lab::bench_line::Part;
 use crate::linux::netlink::IpPrefix;
-use crate::settings::values::{InterfaceName, LogLevel, parse_address, parse_mac};
+use crate::settings::values::{InterfaceName, LogLevel, PathPolicy, parse_address, parse_mac};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -102,6 +102,10 @@ pub struct UpArguments {
     /// switches with port security.
     #[arg(long)]
     pub no_marked_frames: bool,
+
+    /// Which way frames take.
+    #[arg(long, value_name = "POLICY", value_enum, default_value_t)]
+    pub path: PathPolicy,
 
     /// Start even when none of the links exists yet.
     #[arg(long)]

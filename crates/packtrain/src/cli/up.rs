@@ -50,6 +50,7 @@ fn settings_of(arguments: &UpArguments) -> Result<Settings, CliError> {
         mac: arguments.mac,
         line_id: arguments.line_id,
         marked_frames: !arguments.no_marked_frames,
+        path: arguments.path,
         wait_links: arguments.wait_links,
         log_level: arguments.log_level,
     };
@@ -72,4 +73,36 @@ fn start(settings: &Settings, note: &mut dyn FnMut(&str)) -> Result<RunningLine,
     checks::name_is_free(&settings.name)?;
     checks::links(settings, note)?;
     RunningLine::start(settings, control, signals, note)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::arguments::{Arguments, Command};
+    use crate::settings::values::PathPolicy;
+
+    fn settings(more: &[&str]) -> Settings {
+        let up = ["packtrain", "up", "pt0", "--link", "eth1"];
+        match Arguments::try_parse_from([&up[..], more].concat()) {
+            Ok(Arguments {
+                command: Command::Up(arguments),
+            }) => settings_of(&arguments).unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_the_command_line_does_not_say_has_the_defaults_of_a_file() {
+        let file = "name = 'pt0'\n[[link]]\nname = 'eth1'";
+        let file = file::parse(std::path::Path::new("f"), file).unwrap();
+        assert_eq!(settings(&[]), file);
+    }
+
+    #[test]
+    fn the_path_is_that_of_the_command_line() {
+        assert_eq!(settings(&["--path", "auto"]).path, PathPolicy::Auto);
+        assert_eq!(settings(&["--path", "engine"]).path, PathPolicy::Engine);
+    }
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::values::{InterfaceName, LogLevel, check_mtu, parse_address, parse_mac};
+use super::values::{InterfaceName, LogLevel, PathPolicy, check_mtu, parse_address, parse_mac};
 use super::{Contradiction, Settings};
 use crate::linux::netlink::IpPrefix;
 
@@ -102,6 +102,9 @@ fn read_line(table: &mut Table<'_>, errors: &mut Errors<'_>) -> Option<Settings>
         &mut settings.marked_frames,
         boolean,
     );
+    table.optional("path", errors, &mut settings.path, |v| {
+        parse_str::<PathPolicy>(v)
+    });
     table.optional("wait_links", errors, &mut settings.wait_links, boolean);
     table.optional("log_level", errors, &mut settings.log_level, |v| {
         parse_str::<LogLevel>(v)
@@ -314,6 +317,7 @@ mod tests {
             mac = "02:00:00:00:00:01"
             line_id = 0x10
             marked_frames = false
+            path = "engine"
             wait_links = true
             log_level = "debug"
             [[link]]
@@ -335,6 +339,7 @@ mod tests {
                 mac: Some("02:00:00:00:00:01".parse().unwrap()),
                 line_id: 16,
                 marked_frames: false,
+                path: PathPolicy::Engine,
                 wait_links: true,
                 log_level: LogLevel::Debug,
             }
@@ -354,7 +359,7 @@ mod tests {
         assert_eq!(
             errors("name = 'pt0'\nmtuu = 3\n[[link]]\nname = 'eth1'\nrate = 3\n"),
             "line.toml:2: mtuu: unknown key (known here: addresses, line_id, link, log_level, mac, \
-             marked_frames, mtu, name, wait_links)\n\
+             marked_frames, mtu, name, path, wait_links)\n\
              line.toml:5: link.rate: unknown key (known here: name)"
         );
     }
@@ -363,13 +368,14 @@ mod tests {
     fn a_wrong_type_is_named_with_its_line_and_key() {
         assert_eq!(
             errors(
-                "name = 1\nmtu = '9000'\nmarked_frames = 0\naddresses = '10.9.0.1/24'\nlink = ['a']"
+                "name = 1\nmtu = '9000'\nmarked_frames = 0\naddresses = '10.9.0.1/24'\nlink = ['a']\npath = true"
             ),
             "line.toml:1: name: expected a string, found an integer\n\
              line.toml:2: mtu: expected an integer, found a string\n\
              line.toml:3: marked_frames: expected true or false, found an integer\n\
              line.toml:4: addresses: expected an array, found a string\n\
-             line.toml:5: link: expected a table, as in [[link]], found a string"
+             line.toml:5: link: expected a table, as in [[link]], found a string\n\
+             line.toml:6: path: expected a string, found a boolean"
         );
     }
 
@@ -378,17 +384,18 @@ mod tests {
         assert_eq!(
             errors(
                 "name = 'pt0'\nmtu = 50\nline_id = -1\nmac = '03:00:00:00:00:01'\nlog_level = 'loud'\n\
-                 addresses = [\n '10.9.0.1/24',\n '10.9.0.2',\n]\n[[link]]\nname = 'a/b'\n[[link]]\n"
+                 path = 'kernel'\naddresses = [\n '10.9.0.1/24',\n '10.9.0.2',\n]\n[[link]]\nname = 'a/b'\n[[link]]\n"
             ),
             "line.toml:2: mtu: an MTU of 50 bytes is too small: at least 68\n\
              line.toml:3: line_id: -1 is not within 0 to 4294967295\n\
              line.toml:4: mac: 03:00:00:00:00:01 is a group address: an interface has one of its own \
              (the first byte even)\n\
              line.toml:5: log_level: \"loud\" is no log level: error, warn, info, debug or trace\n\
-             line.toml:8: addresses: \"10.9.0.2\" has no prefix length: write it as in 10.9.0.1/24 or \
+             line.toml:6: path: \"kernel\" is no path: auto or engine\n\
+             line.toml:9: addresses: \"10.9.0.2\" has no prefix length: write it as in 10.9.0.1/24 or \
              fd00::1/64\n\
-             line.toml:11: link.name: an interface name has no '/'\n\
-             line.toml:12: link.name: is missing"
+             line.toml:12: link.name: an interface name has no '/'\n\
+             line.toml:13: link.name: is missing"
         );
     }
 

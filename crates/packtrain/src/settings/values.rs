@@ -172,8 +172,53 @@ impl FromStr for LogLevel {
     }
 }
 
+/// Which way frames take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum PathPolicy {
+    /// Frames for which the engine can do nothing go past it, by programs in the kernel.
+    #[default]
+    Auto,
+    /// Every frame goes through the engine.
+    Engine,
+}
+
+impl PathPolicy {
+    pub const NAMES: &'static str = "auto or engine";
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            PathPolicy::Auto => "auto",
+            PathPolicy::Engine => "engine",
+        }
+    }
+}
+
+impl fmt::Display for PathPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Why a text is no path.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no path: {names}", names = PathPolicy::NAMES)]
+pub struct PathPolicyError(String);
+
+impl FromStr for PathPolicy {
+    type Err = PathPolicyError;
+
+    fn from_str(text: &str) -> Result<PathPolicy, PathPolicyError> {
+        [PathPolicy::Auto, PathPolicy::Engine]
+            .into_iter()
+            .find(|policy| policy.as_str() == text)
+            .ok_or_else(|| PathPolicyError(text.into()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use clap::ValueEnum;
+
     use super::*;
 
     #[test]
@@ -245,5 +290,24 @@ mod tests {
             parse_mac("02:00:00:00:00"),
             Err(MacError::Syntax(_))
         ));
+    }
+
+    #[test]
+    fn a_path_has_one_name_in_a_file_and_on_the_command_line() {
+        assert_eq!(PathPolicy::default(), PathPolicy::Auto);
+        for &policy in PathPolicy::value_variants() {
+            let name = policy.to_string();
+            assert_eq!(name.parse(), Ok(policy));
+            assert_eq!(
+                <PathPolicy as ValueEnum>::from_str(&name, false),
+                Ok(policy)
+            );
+        }
+        for text in ["kernel", "Auto", "auto ", ""] {
+            assert_eq!(
+                text.parse::<PathPolicy>().unwrap_err().to_string(),
+                format!("{text:?} is no path: auto or engine")
+            );
+        }
     }
 }
