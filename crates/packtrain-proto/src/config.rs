@@ -31,6 +31,9 @@ pub struct Config {
     pub mtu: u16,
     /// Send full-size and GSO frames as they are where one link carries them.
     pub marked_frames: bool,
+    /// Direct frames are taken from links before they come here, and sent past us: whoever owns the
+    /// engine can do both. Only then they are offered to peers.
+    pub direct_frames: bool,
     /// `pt0` stands in a bridge: frames for other stations than `pt0` are taken from links too.
     pub promiscuous: bool,
     /// Name and version, as peers see them.
@@ -97,6 +100,7 @@ impl Config {
             address,
             mtu: 1500,
             marked_frames: true,
+            direct_frames: false,
             promiscuous: false,
             software: String::from("packtrain"),
             limits: Limits::default(),
@@ -128,4 +132,30 @@ pub fn mark_of(address: MacAddr) -> Option<MacAddr> {
     mark[0] = ((mark[0] ^ 0x5a) & 0xfe) | 0x02;
     mark[5] ^= 0xa5;
     Some(MacAddr(mark))
+}
+
+/// The direct mark that belongs to a mark: neither that nor the link's own address, which differ in
+/// the same byte (docs/wire-format.md).
+pub fn direct_mark_of(mark: MacAddr) -> MacAddr {
+    let mut direct = mark.0;
+    direct[5] ^= 0xff;
+    MacAddr(direct)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn address_mark_and_direct_mark_of_a_link_are_three_addresses_of_stations() {
+        for last in 0..=u8::MAX {
+            for first in (0..=u8::MAX).step_by(2) {
+                let address = MacAddr([first, 1, 2, 3, 4, last]);
+                let mark = mark_of(address).unwrap();
+                let direct = direct_mark_of(mark);
+                assert!(direct != mark && direct != address && mark != address);
+                assert!(direct.is_local() && !direct.is_group());
+            }
+        }
+    }
 }

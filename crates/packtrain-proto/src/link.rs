@@ -7,9 +7,10 @@
 //! A queue that is never seen standing (a virtual wire, a link faster than the host) has no
 //! measured rate and a generous limit.
 
-use crate::config::{LinkId, LinkState};
+use crate::config::{LinkId, LinkState, direct_mark_of};
 use crate::stats::{DropReason, Drops, LinkSnapshot, Traffic};
 use crate::time::{Duration, Instant};
+use crate::wire::ethernet::MacAddr;
 
 /// What may stand below while no rate is known, bytes.
 const LIMIT_UNKNOWN: usize = 256 * 1024;
@@ -199,6 +200,15 @@ impl Link {
     }
 
     /// What stands in the local queue, as far as we know, bytes.
+    /// Whether this is one of the outer source addresses of our frames: the link's own, its mark, or
+    /// its direct mark.
+    pub fn is_named(&self, address: MacAddr) -> bool {
+        let LinkState {
+            address: own, mark, ..
+        } = self.state;
+        address == own || Some(address) == mark || Some(address) == mark.map(direct_mark_of)
+    }
+
     pub fn local_queue_bytes(&self) -> usize {
         self.drain.fill()
     }
@@ -295,7 +305,6 @@ fn bytes_in(time: Duration, bps: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::ethernet::MacAddr;
 
     fn link() -> Link {
         let state = LinkState {

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use crate::aggregator::Aggregator;
-use crate::config::{Limits, LinkId, NodeId};
+use crate::config::{Limits, LinkId, NodeId, direct_mark_of};
 use crate::link::TRAIN_MTU_MIN;
 use crate::mac_map::{MacHashBuilder, MacMap};
 use crate::queue::drr::FlowQueues;
@@ -227,6 +227,7 @@ pub struct PeerTable {
     by_address: MacMap<usize>,
     by_link: MacMap<Owner>,
     by_mark: MacMap<Owner>,
+    by_direct_mark: MacMap<usize>,
     peers_max: usize,
 }
 
@@ -239,6 +240,7 @@ impl PeerTable {
             by_address: MacMap::with_hasher(hash),
             by_link: MacMap::with_hasher(hash),
             by_mark: MacMap::with_hasher(hash),
+            by_direct_mark: MacMap::with_hasher(hash),
             peers_max,
         }
     }
@@ -294,6 +296,10 @@ impl PeerTable {
         self.by_mark.get(&mark).copied()
     }
 
+    pub fn slot_of_direct_mark(&self, direct_mark: MacAddr) -> Option<usize> {
+        self.by_direct_mark.get(&direct_mark).copied()
+    }
+
     pub fn marks(&self) -> impl Iterator<Item = MacAddr> + '_ {
         self.by_mark.keys().copied()
     }
@@ -339,11 +345,11 @@ impl PeerTable {
         if self.is_indexed(slot) {
             return false;
         }
-        let before = self.marks_of(slot);
+        let before = (self.marks_of(slot), self.by_mark.len());
         self.unindex(slot);
         let peer = self.slots[slot].as_deref().expect("the caller's peer");
         let (address, links) = (peer.address, peer.links.clone());
-        if self.may_hold(slot, self.by_address.get(&address).copied()) {
+        if self.claim(slot, address) {
             self.by_address.insert(address, slot);
         }
         for link in &links {
@@ -351,24 +357,55 @@ impl PeerTable {
                 slot,
                 remote_link: link.link,
             };
-            if self.may_hold(slot, self.by_link.get(&link.address).map(|o| o.slot)) {
+            if self.claim(slot, link.address) {
                 self.by_link.insert(link.address, owner);
             }
             if let Some(mark) = link.mark
-                && self.may_hold(slot, self.by_mark.get(&mark).map(|o| o.slot))
+                && self.claim(slot, mark)
             {
                 self.by_mark.insert(mark, owner);
+                let direct_mark = direct_mark_of(mark);
+                if self.claim(slot, direct_mark) {
+                    self.by_direct_mark.insert(direct_mark, slot);
+                }
             }
         }
         self.get_mut(slot).expect("looked at above").indexed = Some((address, links));
-        self.marks_of(slot) != before
+        // Who is not up may have lost one: then there are fewer.
+        (self.marks_of(slot), self.by_mark.len()) != before
     }
 
-    /// Whether an address that leads to `holder` may lead to `slot`: nobody takes what belongs to a
-    /// peer that is up.
-    fn may_hold(&self, slot: usize, holder: Option<usize>) -> bool {
-        holder
-            .is_none_or(|holder| holder == slot || self.get(holder).is_none_or(|holder| !holder.up))
+    /// Who has named an address, as whatever: the source of a frame tells whose it is, so what one has
+    /// as a mark is no other's link, and the other way round.
+    fn holders(&self, address: MacAddr) -> impl Iterator<Item = usize> + '_ {
+        let of_link = self.by_link.get(&address).map(|owner| owner.slot);
+        let of_mark = self.by_mark.get(&address).map(|owner| owner.slot);
+        let of_direct_mark = self.by_direct_mark.get(&address).copied();
+        let of_address = self.by_address.get(&address).copied();
+        [of_address, of_link, of_mark, of_direct_mark]
+            .into_iter()
+            .flatten()
+    }
+
+    /// Whether an address may lead to `slot`: nobody takes what belongs to a peer that is up.
+    fn may_hold(&self, slot: usize, address: MacAddr) -> bool {
+        let is_up = |holder: usize| self.get(holder).is_some_and(|holder| holder.up);
+        self.holders(address)
+            .all(|holder| holder == slot || !is_up(holder))
+    }
+
+    /// Takes an address for `slot`, from all who have no right to it. `false`: somebody has.
+    fn claim(&mut self, slot: usize, address: MacAddr) -> bool {
+        if !self.may_hold(slot, address) {
+            return false;
+        }
+        if self.holders(address).any(|holder| holder != slot) {
+            self.by_address.remove(&address);
+            self.by_link.remove(&address);
+            self.by_mark.remove(&address);
+            self.by_direct_mark.remove(&address);
+        }
+        true
     }
 
     /// Whether everything that the peer names leads to it, or to who has it for good reason.
@@ -380,16 +417,22 @@ impl PeerTable {
             return false;
         };
         let named = |link: &LinkRecord| (link.link, link.address, link.mark);
-        let settled = |holder: Option<usize>| {
-            holder.is_some_and(|holder| holder == slot || !self.may_hold(slot, Some(holder)))
+        let settled = |holder: Option<usize>, address: MacAddr| {
+            holder == Some(slot) || !self.may_hold(slot, address)
+        };
+        let mark_is_settled = |mark: MacAddr| {
+            let direct_mark = direct_mark_of(mark);
+            let holder = self.by_mark.get(&mark).map(|owner| owner.slot);
+            settled(holder, mark)
+                && (holder != Some(slot)
+                    || settled(self.slot_of_direct_mark(direct_mark), direct_mark))
         };
         *address == peer.address
             && links.iter().map(named).eq(peer.links.iter().map(named))
-            && settled(self.by_address.get(address).copied())
+            && settled(self.by_address.get(address).copied(), *address)
             && links.iter().all(|link| {
-                let of_mark = |mark| settled(self.by_mark.get(&mark).map(|owner| owner.slot));
-                settled(self.by_link.get(&link.address).map(|owner| owner.slot))
-                    && link.mark.is_none_or(of_mark)
+                let holder = self.by_link.get(&link.address).map(|owner| owner.slot);
+                settled(holder, link.address) && link.mark.is_none_or(mark_is_settled)
             })
     }
 
@@ -404,6 +447,7 @@ impl PeerTable {
         self.by_address.retain(|_, s| *s != slot);
         self.by_link.retain(|_, owner| owner.slot != slot);
         self.by_mark.retain(|_, owner| owner.slot != slot);
+        self.by_direct_mark.retain(|_, s| *s != slot);
     }
 
     pub fn remove(&mut self, slot: usize) -> Option<Box<Peer>> {

@@ -75,11 +75,13 @@ impl Engine {
             Some(peer) => reorders(peer),
             None => self.peers.iter().any(|(_, peer)| reorders(peer)),
         };
-        let capabilities = if any_reorders {
-            capability::GSO_FRAMES
-        } else {
-            capability::MARKED_FRAMES | capability::GSO_FRAMES
-        };
+        let mut capabilities = capability::GSO_FRAMES;
+        if !any_reorders {
+            capabilities |= capability::MARKED_FRAMES;
+            if self.config.direct_frames {
+                capabilities |= capability::DIRECT_FRAMES;
+            }
+        }
         let mut hello = Hello {
             answer,
             goodbye,
@@ -192,7 +194,7 @@ impl Engine {
             let mark_is_its_own = record
                 .mark
                 .is_none_or(|m| Some(m) == mark_of(record.address));
-            let is_ours = self.links.iter().any(|l| l.state.address == record.address);
+            let is_ours = self.links.iter().any(|l| l.is_named(record.address));
             mark_is_its_own && !is_ours
         };
         let names = |record: &&LinkRecord| record.link == hello.link;

@@ -24,6 +24,8 @@ pub mod capability {
     pub const MARKED_FRAMES: u32 = 1 << 0;
     /// Takes GSO frames in trains.
     pub const GSO_FRAMES: u32 = 1 << 1;
+    /// Takes frames that go as they are, with a direct mark, before and past any engine.
+    pub const DIRECT_FRAMES: u32 = 1 << 2;
 }
 
 const ADDRESS_LEN: usize = 6;
