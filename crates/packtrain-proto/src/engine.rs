@@ -27,6 +27,7 @@ use std::collections::VecDeque;
 use crate::buffer::{Buffer, BufferPool};
 use crate::classifier::Classifier;
 use crate::config::{Config, LinkId, LinkState, NodeId};
+use crate::direct::DirectGate;
 use crate::greeter::Greeter;
 use crate::intake::Intake;
 use crate::link::Link;
@@ -40,6 +41,7 @@ use crate::time::{Duration, Instant};
 use crate::turns::Turns;
 use crate::wire::ethernet::{HEADER_LEN, MacAddr};
 
+mod direct;
 mod from_host;
 mod from_link;
 mod greet;
@@ -48,6 +50,9 @@ mod timers;
 mod to_host;
 mod transmit;
 
+pub use crate::direct::{DirectDestination, DirectSource};
+
+use direct::Published;
 use to_host::{Arrival, Unpacking};
 
 /// Bytes that one destination may send before another has its turn.
@@ -98,6 +103,13 @@ pub enum Event {
     IntakeRate {
         rate_bps: Option<u64>,
     },
+    /// Where frames may go past the engine, or come from, has changed: read
+    /// [`Engine::direct_destinations`] and [`Engine::direct_sources`] again.
+    PathsChanged,
+    /// What [`Engine::request_drain`] asked for has happened.
+    Drained {
+        ticket: u64,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,6 +147,8 @@ pub struct Engine {
     taken_bytes: u64,
     greeter: Greeter,
     intake: Intake,
+    direct_gate: DirectGate,
+    published: Published,
     /// Peers that are owed an acknowledgement.
     ack_slots: Vec<usize>,
     /// Trains in order, and frames as they are, on their way to the host.
@@ -213,6 +227,8 @@ impl Engine {
             taken_bytes: 0,
             greeter: Greeter::new(config.seed, limits, now),
             intake: Intake::new(now),
+            direct_gate: DirectGate::default(),
+            published: Published::default(),
             ack_slots: Vec::new(),
             arrivals: VecDeque::new(),
             unpacking: None,
@@ -257,6 +273,7 @@ impl Engine {
             None => self.links.push(Link::new(link, state)),
         }
         self.greeter.hurry(now);
+        self.publish_paths();
     }
 
     /// A link left.
@@ -274,6 +291,7 @@ impl Engine {
         for slot in orphans {
             self.remove_peer(slot, PeerDownReason::NoLink, now);
         }
+        self.publish_paths();
     }
 
     /// How many bytes of ours stand in the link's local queue now.
@@ -307,6 +325,7 @@ impl Engine {
         self.config.mtu = mtu;
         self.config.promiscuous = promiscuous;
         self.greeter.hurry(now);
+        self.publish_paths();
     }
 
     /// Leaves: the next `poll_transmit`s give the goodbyes. The engine is not to be used after.

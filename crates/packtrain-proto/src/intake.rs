@@ -92,6 +92,11 @@ impl Intake {
         }
     }
 
+    /// The rate at which the host's frames are taken now; `None`: as they come.
+    pub fn rate_bps(&self) -> Option<u64> {
+        self.rate_bps
+    }
+
     /// Something was taken: so much waits still.
     pub fn on_taken(&mut self, waiting_bytes: usize) {
         self.waiting_min = self.waiting_min.min(waiting_bytes);

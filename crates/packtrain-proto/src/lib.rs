@@ -8,6 +8,7 @@ pub mod aggregator;
 pub mod buffer;
 pub mod classifier;
 pub mod config;
+pub mod direct;
 pub mod engine;
 pub mod greeter;
 pub mod gso;

@@ -209,6 +209,7 @@ pub struct Snapshot {
     pub queue: QueueSnapshot,
     pub resequencer: ResequencerSnapshot,
     pub reassembly: ReassemblySnapshot,
+    pub direct: DirectSnapshot,
     pub drops: Drops,
 }
 
@@ -245,6 +246,30 @@ pub struct PeerSnapshot {
     pub paths: Vec<PathSnapshot>,
     pub queued_frames: u64,
     pub queued_bytes: u64,
+    /// Frames to it may go past the engine now.
+    pub direct: bool,
+    /// Why they may not.
+    pub engine_because: Option<EngineBecause>,
+}
+
+/// Why frames to a peer go by the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EngineBecause {
+    /// This node neither sends nor takes direct frames.
+    Settings,
+    /// Trains cannot go to it now.
+    NotUp,
+    /// The peer does not take them.
+    NotOffered,
+    /// Over several links only the engine keeps the order.
+    SeveralLinks,
+    /// Our link has none by which the peer would know them.
+    NoMark,
+    /// Our `pt0` takes larger frames than the direct path carries, and those would overtake others.
+    Mtu,
+    /// A queue stood below: the engine's queues serve all flows better.
+    Congestion,
 }
 
 /// One of our links to one of the peer's.
@@ -260,6 +285,14 @@ pub struct PathSnapshot {
     pub window_bytes: u64,
     pub lost_trains: u64,
     pub reordering_seen: bool,
+}
+
+/// The path past the engine.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct DirectSnapshot {
+    pub closed_by_congestion: bool,
+    /// How often it was.
+    pub closures: u64,
 }
 
 #[derive(Clone, Debug, Serialize)]

@@ -133,6 +133,7 @@ impl RunningLine {
                         member.set_marks(&marks);
                     }
                 }
+                Event::PathsChanged | Event::Drained { .. } => {}
                 Event::IntakeRate { rate_bps } => {
                     if let Some(intake) = &mut self.intake
                         && let Err(error) = intake.set_rate(rate_bps)

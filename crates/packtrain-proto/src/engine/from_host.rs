@@ -230,6 +230,7 @@ impl Engine {
             }
         }
         self.counters.retire(&peer);
+        self.publish_paths();
     }
 }
 

@@ -75,6 +75,7 @@ impl Engine {
             Err(error) => self.drop_frame(frame, error.into()),
             Ok(TYPE_HELLO) => {
                 self.handle_hello(link, header.source, &frame[HEADER_LEN..], now);
+                self.publish_paths();
                 self.pool.give_back(frame);
             }
             Ok(_) => match self.peers.owner_of_link(header.source) {

@@ -25,7 +25,7 @@ impl Engine {
             peers: self
                 .peers
                 .iter()
-                .map(|(_, peer)| peer_snapshot(peer, now))
+                .map(|(slot, peer)| self.peer_snapshot(slot, peer, now))
                 .collect(),
             hosts: self
                 .stations
@@ -53,7 +53,30 @@ impl Engine {
             },
             resequencer: self.resequencer_snapshot(),
             reassembly: self.reassembly_snapshot(),
+            direct: self.direct_snapshot(),
             drops: counters.drops.clone(),
+        }
+    }
+
+    fn peer_snapshot(&self, slot: usize, peer: &Peer, now: Instant) -> PeerSnapshot {
+        let direct = self.direct_destination(slot, peer);
+        PeerSnapshot {
+            node_id: peer.node_id,
+            address: peer.address,
+            up: peer.up,
+            software: peer.software.clone(),
+            capabilities: peer.capabilities,
+            mtu: peer.mtu,
+            last_heard: now.since(peer.last_heard),
+            paths: peer
+                .paths
+                .iter()
+                .map(|path| path_snapshot(path, peer, now))
+                .collect(),
+            queued_frames: peer.queues.frames() as u64,
+            queued_bytes: peer.queues.bytes() as u64,
+            direct: direct.is_ok(),
+            engine_because: direct.err(),
         }
     }
 
@@ -100,25 +123,6 @@ impl Engine {
             sum.partial += pieces.stats.partial;
         }
         sum
-    }
-}
-
-fn peer_snapshot(peer: &Peer, now: Instant) -> PeerSnapshot {
-    PeerSnapshot {
-        node_id: peer.node_id,
-        address: peer.address,
-        up: peer.up,
-        software: peer.software.clone(),
-        capabilities: peer.capabilities,
-        mtu: peer.mtu,
-        last_heard: now.since(peer.last_heard),
-        paths: peer
-            .paths
-            .iter()
-            .map(|path| path_snapshot(path, peer, now))
-            .collect(),
-        queued_frames: peer.queues.frames() as u64,
-        queued_bytes: peer.queues.bytes() as u64,
     }
 }
 

@@ -89,6 +89,7 @@ impl Engine {
         if let Some(rate_bps) = self.intake.step(self.queued_bytes, gone, now) {
             self.events.push_back(Event::IntakeRate { rate_bps });
         }
+        self.note_busy_moment(now);
     }
 
     fn expire(&mut self, now: Instant) {
@@ -111,5 +112,6 @@ impl Engine {
         for slot in unconfirmed {
             self.remove_peer(slot, PeerDownReason::Deaf, now);
         }
+        self.look_whether_calm(now);
     }
 }

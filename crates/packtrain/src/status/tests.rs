@@ -31,6 +31,7 @@ pub(crate) fn quiet_snapshot() -> Snapshot {
         queue: stats::QueueSnapshot::default(),
         resequencer: stats::ResequencerSnapshot::default(),
         reassembly: stats::ReassemblySnapshot::default(),
+        direct: stats::DirectSnapshot::default(),
         drops: stats::Drops::default(),
     }
 }
@@ -84,6 +85,8 @@ pub(crate) fn busy_snapshot() -> Snapshot {
         paths: vec![path(Some(Duration::from_micros(317))), path(None)],
         queued_frames: 12,
         queued_bytes: 18_000,
+        direct: false,
+        engine_because: None,
     };
     let host = |last, link| HostSnapshot {
         address: mac(last),

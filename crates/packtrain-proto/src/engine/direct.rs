@@ -1,0 +1,152 @@
+//! Which peers' frames may go past the engine, and what has changed of it.
+
+use super::{Engine, Event};
+use crate::config::{LinkId, direct_mark_of};
+use crate::direct::{DirectDestination, DirectSource};
+use crate::link::Link;
+use crate::peer_table::Peer;
+use crate::stats::{DirectSnapshot, EngineBecause};
+use crate::time::Instant;
+use crate::wire::hello::capability;
+
+/// What the owner was last told to read.
+#[derive(Debug, Default)]
+pub(super) struct Published {
+    destinations: Vec<DirectDestination>,
+    sources: Vec<DirectSource>,
+}
+
+impl Engine {
+    /// The peers to which frames may go directly now. Read it when [`Event::PathsChanged`] says so.
+    pub fn direct_destinations(&self) -> Vec<DirectDestination> {
+        self.destinations_now().collect()
+    }
+
+    /// By what direct frames of peers are known, whether or not they send any.
+    pub fn direct_sources(&self) -> Vec<DirectSource> {
+        self.sources_now().collect()
+    }
+
+    /// A queue of direct frames stands on this link.
+    pub fn handle_direct_congestion(&mut self, link: LinkId, now: Instant) {
+        if self.link(link).is_some() {
+            self.direct_gate.on_congestion(now);
+            self.publish_paths();
+        }
+    }
+
+    fn destinations_now(&self) -> impl Iterator<Item = DirectDestination> + '_ {
+        let peers = self.peers.iter();
+        peers.filter_map(|(slot, peer)| self.direct_destination(slot, peer).ok())
+    }
+
+    /// How frames go to a peer directly, or why not.
+    pub(super) fn direct_destination(
+        &self,
+        slot: usize,
+        peer: &Peer,
+    ) -> Result<DirectDestination, EngineBecause> {
+        if !self.config.direct_frames {
+            return Err(EngineBecause::Settings);
+        }
+        // Somebody else may have had its address before.
+        if self.peers.slot_of_address(peer.address) != Some(slot) {
+            return Err(EngineBecause::NotUp);
+        }
+        if peer.capabilities & capability::DIRECT_FRAMES == 0 {
+            return Err(EngineBecause::NotOffered);
+        }
+        if self.links.len() > 1 || peer.paths.len() > 1 {
+            return Err(EngineBecause::SeveralLinks);
+        }
+        let path = peer.paths.first().ok_or(EngineBecause::NotUp)?;
+        let link = self.link(path.link).ok_or(EngineBecause::NotUp)?;
+        if !link.state.carrier || !path.remote_carrier {
+            return Err(EngineBecause::NotUp);
+        }
+        let mark = link.state.mark.ok_or(EngineBecause::NoMark)?;
+        let payload_max = link.state.mtu.min(path.remote_mtu).min(peer.mtu);
+        if self.config.mtu > payload_max || !link.carries_trains() || !path.is_open() {
+            return Err(EngineBecause::Mtu);
+        }
+        if self.direct_gate.is_closed() {
+            return Err(EngineBecause::Congestion);
+        }
+        Ok(DirectDestination {
+            address: peer.address,
+            link: link.id,
+            remote_address: path.remote_address,
+            direct_mark: direct_mark_of(mark),
+            payload_max,
+        })
+    }
+
+    /// In the order of the peers' slots and of their links, so that two readings can be compared.
+    fn sources_now(&self) -> impl Iterator<Item = DirectSource> + '_ {
+        let peers = self.peers.iter();
+        let holding = peers.filter(|(slot, peer)| {
+            self.peers.slot_of_address(peer.address) == Some(*slot) // and so it is up
+        });
+        holding.flat_map(move |(slot, peer)| {
+            peer.links.iter().filter_map(move |record| {
+                let direct_mark = direct_mark_of(record.mark?);
+                let is_its_own = self.peers.slot_of_direct_mark(direct_mark) == Some(slot);
+                is_its_own.then_some(DirectSource {
+                    direct_mark,
+                    address: peer.address,
+                })
+            })
+        })
+    }
+
+    /// After all that may change what the owner reads. Allocates nothing when nothing has.
+    pub(super) fn publish_paths(&mut self) {
+        let Published {
+            destinations,
+            sources,
+        } = &self.published;
+        let is_as_told = self.destinations_now().eq(destinations.iter().copied())
+            && self.sources_now().eq(sources.iter().copied());
+        if is_as_told {
+            return;
+        }
+        self.published = Published {
+            destinations: self.direct_destinations(),
+            sources: self.direct_sources(),
+        };
+        if !self.events.contains(&Event::PathsChanged) {
+            self.events.push_back(Event::PathsChanged);
+        }
+    }
+
+    /// Between two looks whether it is calm: a moment in which something waits is not to be missed.
+    pub(super) fn note_busy_moment(&mut self, now: Instant) {
+        if self.direct_gate.is_closed() && !self.is_calm() {
+            self.direct_gate.on_busy(now);
+        }
+    }
+
+    pub(super) fn look_whether_calm(&mut self, now: Instant) {
+        if self.is_calm() {
+            self.direct_gate.on_calm(now);
+        } else {
+            self.direct_gate.on_busy(now);
+        }
+        self.publish_paths();
+    }
+
+    /// Nothing waits here or before us, and below not more than what is just on its way.
+    fn is_calm(&self) -> bool {
+        let is_short = |link: &Link| link.local_queue_bytes() < 2 * link.frame_max();
+        self.intake.rate_bps().is_none()
+            && self.queued_frames == 0
+            && self.links.iter().all(is_short)
+    }
+
+    pub(super) fn direct_snapshot(&self) -> DirectSnapshot {
+        DirectSnapshot {
+            closed_by_congestion: self.direct_gate.is_closed(),
+            closures: self.direct_gate.closures,
+        }
+    }
+}
