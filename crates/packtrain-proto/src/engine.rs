@@ -28,6 +28,7 @@ use crate::buffer::{Buffer, BufferPool};
 use crate::classifier::Classifier;
 use crate::config::{Config, LinkId, LinkState, NodeId};
 use crate::direct::DirectGate;
+use crate::drain::Drain;
 use crate::greeter::Greeter;
 use crate::intake::Intake;
 use crate::link::Link;
@@ -42,6 +43,7 @@ use crate::turns::Turns;
 use crate::wire::ethernet::{HEADER_LEN, MacAddr};
 
 mod direct;
+mod drain;
 mod from_host;
 mod from_link;
 mod greet;
@@ -149,6 +151,7 @@ pub struct Engine {
     intake: Intake,
     direct_gate: DirectGate,
     published: Published,
+    drain: Drain,
     /// Peers that are owed an acknowledgement.
     ack_slots: Vec<usize>,
     /// Trains in order, and frames as they are, on their way to the host.
@@ -229,6 +232,7 @@ impl Engine {
             intake: Intake::new(now),
             direct_gate: DirectGate::default(),
             published: Published::default(),
+            drain: Drain::default(),
             ack_slots: Vec::new(),
             arrivals: VecDeque::new(),
             unpacking: None,

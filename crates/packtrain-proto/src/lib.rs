@@ -9,6 +9,7 @@ pub mod buffer;
 pub mod classifier;
 pub mod config;
 pub mod direct;
+pub mod drain;
 pub mod engine;
 pub mod greeter;
 pub mod gso;

@@ -158,7 +158,7 @@ impl Traffic {
 /// Trains of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Trains {
-    /// Trains with subframes.
+    /// Trains with subframes, and probes.
     pub trains: u64,
     /// Whole frames, and frames whose last piece rode in a train.
     pub frames: u64,

@@ -210,6 +210,7 @@ impl Engine {
         self.turns.leave(Destination::Peer(slot));
         self.stations.forget_node(peer.node_id);
         self.ack_slots.retain(|s| *s != slot);
+        self.drain.forget_peer(slot);
         self.forget_arrivals_of(slot);
         if peer.up {
             self.events.push_back(super::Event::PeerDown {
@@ -231,6 +232,7 @@ impl Engine {
         }
         self.counters.retire(&peer);
         self.publish_paths();
+        self.step_drain(now);
     }
 }
 

@@ -12,7 +12,8 @@ use crate::stats::DropReason;
 use crate::time::{Duration, Instant};
 use crate::trunk::resequencer::Refused;
 use crate::wire::ethernet::{HEADER_LEN, Header, MacAddr, ether_type};
-use crate::wire::train::{self, TYPE_HELLO, Train, TrainError};
+use crate::wire::subframe;
+use crate::wire::train::{self, TYPE_HELLO, Train, TrainError, TrainHeader};
 
 /// Between two questions for a hello that names us.
 const EPOCH_ASK_INTERVAL: Duration = Duration::from_millis(20);
@@ -120,22 +121,23 @@ impl Engine {
             };
             if known {
                 peer.last_confirmed = now;
+                self.drain.on_ack(owner.slot, &ack);
             } else {
                 self.counters.drops.count(DropReason::BadAck);
             }
         }
+        self.step_drain(now);
         if head.marker {
             self.counters.trains_rx.markers += 1;
             self.pool.give_back(frame);
             return self.release_trains(owner.slot, now);
         }
-        peer.receipts_of(head.link)
-            .on_train(head.link_sequence, head.ack_now, now);
         let subframes_at = HEADER_LEN + train.subframes_at;
-        let listed = std::mem::replace(&mut peer.ack_listed, true);
-        if !listed {
-            self.ack_slots.push(owner.slot);
+        // A probe is acknowledged in its turn, for what came before it.
+        if subframe::has_any(&frame[subframes_at..]) {
+            self.owe_receipt(owner.slot, &head, now);
         }
+        let peer = self.peers.get_mut(owner.slot).expect("it was there");
         // Who holds nothing may hold one: that starts the wait for its gap, and so the end of it.
         let in_turn = head.train_sequence == peer.resequencer.expected();
         let holds = peer.resequencer.held_trains() > 0;
@@ -156,6 +158,19 @@ impl Engine {
                 self.release_trains(owner.slot, now);
             }
             Err((frame, refused)) => self.drop_frame(frame, refused.into()),
+        }
+    }
+
+    /// A train has arrived, and is to be acknowledged.
+    pub(super) fn owe_receipt(&mut self, slot: usize, head: &TrainHeader, arrived: Instant) {
+        let Some(peer) = self.peers.get_mut(slot) else {
+            return;
+        };
+        peer.receipts_of(head.link)
+            .on_train(head.link_sequence, head.ack_now, arrived);
+        let listed = std::mem::replace(&mut peer.ack_listed, true);
+        if !listed {
+            self.ack_slots.push(slot);
         }
     }
 
@@ -184,6 +199,7 @@ impl Engine {
         while let Some((held, after_gap)) = peer.resequencer.poll(now) {
             self.arrivals.push_back(Arrival::Train {
                 slot,
+                arrived: held.arrived(),
                 buffer: held.buffer,
                 at: held.subframes_at,
                 after_gap,

@@ -21,6 +21,7 @@ impl Engine {
             }
         };
         consider(self.intake.poll_timeout(self.queued_bytes));
+        consider(self.drain.poll_timeout());
         for (_, peer) in self.peers.iter() {
             consider(peer.resequencer.poll_timeout());
             consider(peer.reassembly.poll_timeout());
@@ -68,6 +69,8 @@ impl Engine {
         for slot in slots {
             self.release_trains(slot, now);
         }
+        self.drain.handle_timeout(now);
+        self.step_drain(now);
     }
 
     /// A host that was stopped or starved has heard nobody: that is not their silence.

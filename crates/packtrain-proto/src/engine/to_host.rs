@@ -13,7 +13,8 @@ use crate::station_table::Place;
 use crate::stats::DropReason;
 use crate::time::Instant;
 use crate::wire::ethernet::{HEADER_LEN, Header};
-use crate::wire::subframe::{Subframe, SubframeError};
+use crate::wire::subframe::{self, Subframe, SubframeError};
+use crate::wire::train::Train;
 
 /// On its way to the host.
 #[derive(Debug)]
@@ -24,6 +25,7 @@ pub(super) enum Arrival {
         buffer: Buffer,
         at: usize,
         after_gap: bool,
+        arrived: Instant,
     },
     /// A frame of this peer outside its trains: with its mark, or plain.
     AsItIs {
@@ -98,9 +100,15 @@ impl Engine {
                         buffer,
                         at,
                         after_gap,
+                        arrived,
                     } => {
                         if after_gap {
                             self.on_gap(slot);
+                        }
+                        if !subframe::has_any(&buffer[at..]) {
+                            self.on_probe(slot, &buffer, arrived);
+                            self.pool.give_back(buffer);
+                            continue;
                         }
                         self.unpacking = Some(Unpacking { slot, buffer, at });
                         continue;
@@ -122,6 +130,31 @@ impl Engine {
                     offload: Offload::NONE,
                 });
             }
+        }
+    }
+
+    /// Everything before it in the order was given to the host, or is in `complete` now: the host
+    /// has it before this is acknowledged, for deliveries come before transmits. Its sender had no
+    /// frame under way in pieces, so what is here of one stays as it is.
+    fn on_probe(&mut self, slot: usize, message: &[u8], arrived: Instant) {
+        let Some(peer) = self.peers.get_mut(slot) else {
+            return;
+        };
+        peer.reassembly.on_end_of(
+            |_| true,
+            &mut Output {
+                pool: &mut self.pool,
+                complete: &mut self.complete,
+                drops: &mut self.counters.drops,
+            },
+        );
+        let session = peer.remote_incarnation();
+        match Train::parse(&message[HEADER_LEN..]) {
+            // Else it is of a row of sequences that has ended since.
+            Ok(train) if Some(train.header.incarnation) == session => {
+                self.owe_receipt(slot, &train.header, arrived);
+            }
+            _ => {}
         }
     }
 

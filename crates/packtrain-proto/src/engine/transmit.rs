@@ -20,12 +20,22 @@ use crate::wire::subframe;
 use crate::wire::train::{self, ACK_OPTION_LEN, Ack, TrainHeader, TrainWriter};
 
 /// More never ride on one train: the others' turn comes.
-const ACKS_MAX: usize = 4;
+pub(super) const ACKS_MAX: usize = 4;
 
 /// A frame that is to go, before it is lent out.
-struct Outgoing {
+pub(super) struct Outgoing {
     link: LinkId,
     offload: Offload,
+}
+
+impl Outgoing {
+    /// One of packtrain's own, which no card has anything to do with.
+    pub(super) fn message(link: LinkId) -> Outgoing {
+        Outgoing {
+            link,
+            offload: Offload::NONE,
+        }
+    }
 }
 
 impl Engine {
@@ -37,6 +47,7 @@ impl Engine {
         let outgoing = self
             .take_greeting()
             .or_else(|| self.take_data(now))
+            .or_else(|| self.take_probe(now))
             .or_else(|| self.take_acknowledgement(now))?;
         let frame = self.outgoing.as_ref().expect("put there by each of them");
         let Outgoing { link, offload } = outgoing;
@@ -54,10 +65,7 @@ impl Engine {
         while let Some((link, message)) = self.greeter.take() {
             if self.link(link).is_some_and(|l| l.state.carrier) {
                 self.outgoing = Some(message);
-                return Some(Outgoing {
-                    link,
-                    offload: Offload::NONE,
-                });
+                return Some(Outgoing::message(link));
             }
             self.pool.give_back(message);
         }
@@ -300,10 +308,7 @@ impl Engine {
         self.counters.trains_tx.markers += 1;
         let link = link.id;
         self.outgoing = Some(buffer);
-        Some(Outgoing {
-            link,
-            offload: Offload::NONE,
-        })
+        Some(Outgoing::message(link))
     }
 
     /// The first link that an acknowledgement for this peer can take.
@@ -434,7 +439,7 @@ fn fits_a_train(frame: &QueuedFrame, train_max: usize) -> bool {
 }
 
 /// The acknowledgements that are owed, as many as ride on one train.
-fn take_acks(
+pub(super) fn take_acks(
     receipts: &mut [Receipts],
     session: Option<u16>,
     now: Instant,

@@ -369,6 +369,10 @@ impl Held {
     pub fn link(&self) -> LinkId {
         self.link
     }
+
+    pub fn arrived(&self) -> Instant {
+        self.arrived
+    }
 }
 
 #[cfg(test)]

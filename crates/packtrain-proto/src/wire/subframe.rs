@@ -78,6 +78,11 @@ pub enum Subframe<'a> {
     },
 }
 
+/// Whether a train whose subframes would begin here has any.
+pub fn has_any(bytes: &[u8]) -> bool {
+    bytes.first().is_some_and(|first| first & 0x0f != kind::END)
+}
+
 impl<'a> Subframe<'a> {
     /// The subframe at the front of `bytes` and its length there; `None` at the end of the train.
     pub fn parse(bytes: &'a [u8]) -> Result<Option<(Subframe<'a>, usize)>, SubframeError> {

@@ -87,6 +87,16 @@ impl Ack {
         })
     }
 
+    /// Whether it says of this one that it was received: not of those that are so old that they only
+    /// count as dealt with.
+    pub fn names(&self, sequence: Sequence) -> bool {
+        match self.newest.distance_from(sequence) {
+            0 => true,
+            before @ 1..=64 => self.bitmap >> (before - 1) & 1 == 1,
+            _ => false,
+        }
+    }
+
     fn to_bytes(self) -> [u8; ACK_OPTION_LEN] {
         let mut bytes = [0; ACK_OPTION_LEN];
         bytes[0] = option::ACK;
