@@ -3,13 +3,14 @@
 use std::collections::{HashMap, HashSet};
 
 use packtrain_proto::config::{Config, LinkId, LinkState, NodeId, mark_of};
-use packtrain_proto::engine::Engine;
+use packtrain_proto::engine::{Engine, Event};
 use packtrain_proto::offload::Offload;
 use packtrain_proto::stats::DropReason;
 use packtrain_proto::time::{Duration, Instant};
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::datagram::{self, HEADERS, Id};
+use super::drains::Drains;
 use super::random::Random;
 
 /// What the wire and the people do beside carrying frames.
@@ -64,6 +65,7 @@ pub struct World {
     sent: HashSet<Id>,
     delivered: HashSet<Id>,
     newest: HashMap<(u8, u16), u64>,
+    pub drains: Drains,
     /// Drops that engines counted in earlier lives.
     drops_before: u64,
     /// The first of each frame's datagrams, and how many.
@@ -116,6 +118,7 @@ impl World {
             sent: HashSet::new(),
             delivered: HashSet::new(),
             newest: HashMap::new(),
+            drains: Drains::default(),
             drops_before: 0,
             sent_frames: Vec::new(),
         };
@@ -172,11 +175,22 @@ impl World {
                 self.settle(random);
                 self.restart(side);
             }
+            39 => {
+                self.request_drain(side);
+                self.settle(random);
+            }
             _ => self.settle(random),
         }
     }
 
+    /// Asks for it, and remembers what was handed in before.
+    pub fn request_drain(&mut self, side: usize) {
+        let ticket = self.drains.ask(side, &self.next_number);
+        self.engines[side].request_drain(ticket, self.now);
+    }
+
     fn restart(&mut self, side: usize) {
+        self.drains.forget();
         let seen = self.engines[side].snapshot(self.now);
         let under_way = seen.queue.frames + seen.resequencer.held_trains + seen.reassembly.frames;
         self.drops_before += seen.drops.total() + under_way;
@@ -251,6 +265,8 @@ impl World {
                 let in_order = before.is_none_or(|before| before < id.number);
                 let orderly = self.faults.links == 1 && !self.faults.reordering;
                 assert!(in_order || !orderly, "{id:?} after {before:?}");
+                let told = self.drains.has_arrived(id);
+                assert!(!told, "{id:?} after all was said to have arrived");
             }
         }
         let mut given = Vec::new();
@@ -262,7 +278,15 @@ impl World {
         for (link, frame, offload) in given {
             self.carry(side, link, frame, offload, random);
         }
-        while self.engines[side].poll_event().is_some() {}
+        while let Some(event) = self.engines[side].poll_event() {
+            // Without a peer nobody can tell more than that the queues are empty.
+            let seen = self.engines[side].snapshot(self.now);
+            if let Event::Drained { ticket } = event
+                && seen.peers.iter().any(|peer| peer.up)
+            {
+                self.drains.happened(ticket);
+            }
+        }
         for link in 0..self.faults.links {
             let free_at = self.free_at[side][usize::from(link)];
             let waits = free_at.since(self.now).as_nanos() * u128::from(self.rate);
@@ -295,6 +319,10 @@ impl World {
         *free_at = (*free_at).max(self.now) + Duration::from_nanos(nanos);
         let mut arrives = *free_at + self.delay;
         let own_message = frame[12..14] == [0x88, 0xb5];
+        if !own_message && self.faults.links > 1 {
+            let ids = datagram::ids(&frame, &offload);
+            self.drains.went_another_way(ids);
+        }
         if self.losses > 0 && random.one_in(self.losses) {
             self.lost += 1;
             return;
