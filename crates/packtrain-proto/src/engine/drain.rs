@@ -46,9 +46,7 @@ impl Engine {
         self.step_drain(now);
         let probed = self.drain.due().find_map(|slot| {
             let peer = self.peers.get(slot)?;
-            // It ends frames in pieces at the other end: what has come since may be one.
-            let whole = peer.aggregator.unfinished() == 0;
-            whole.then_some((slot, self.probing_link(peer)?))
+            Some((slot, self.probing_link(peer)?))
         });
         let (slot, link_id) = probed?;
         let peer = self.peers.get_mut(slot)?;

@@ -7,7 +7,7 @@ use crate::buffer::Buffer;
 use crate::config::NodeId;
 use crate::gso;
 use crate::offload::Offload;
-use crate::peer_table::PeerTable;
+use crate::peer_table::{Peer, PeerTable};
 use crate::reassembly::{Complete, Output, Reassembly};
 use crate::station_table::Place;
 use crate::stats::DropReason;
@@ -133,22 +133,11 @@ impl Engine {
         }
     }
 
-    /// Everything before it in the order was given to the host, or is in `complete` now: the host
-    /// has it before this is acknowledged, for deliveries come before transmits. Its sender had no
-    /// frame under way in pieces, so what is here of one stays as it is.
+    /// Everything before it in the order was given to the host, or is in `complete` now: the host has
+    /// it before this is acknowledged, for deliveries come before transmits. Of a frame that lost
+    /// pieces, the gap has let out what was complete.
     fn on_probe(&mut self, slot: usize, message: &[u8], arrived: Instant) {
-        let Some(peer) = self.peers.get_mut(slot) else {
-            return;
-        };
-        peer.reassembly.on_end_of(
-            |_| true,
-            &mut Output {
-                pool: &mut self.pool,
-                complete: &mut self.complete,
-                drops: &mut self.counters.drops,
-            },
-        );
-        let session = peer.remote_incarnation();
+        let session = self.peers.get(slot).and_then(Peer::remote_incarnation);
         match Train::parse(&message[HEADER_LEN..]) {
             // Else it is of a row of sequences that has ended since.
             Ok(train) if Some(train.header.incarnation) == session => {

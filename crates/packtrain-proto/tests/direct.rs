@@ -1,0 +1,392 @@
+//! The direct path: where it leads, when it is closed, and how the engine tells that what went by
+//! itself has arrived.
+
+mod support;
+
+use packtrain_proto::config::{LinkId, LinkState, direct_mark_of, mark_of};
+use packtrain_proto::direct::DIRECT_CALM;
+use packtrain_proto::engine::{DirectDestination, DirectSource, Event};
+use packtrain_proto::offload::Offload;
+use packtrain_proto::stats::EngineBecause;
+use packtrain_proto::time::Duration;
+use packtrain_proto::wire::ethernet::MacAddr;
+use packtrain_proto::wire::hello::capability;
+use support::forger::{Forger, emit};
+use support::{LINK, MTU, Pair, frame, link_address, link_state, node, pt0};
+
+fn direct_pair() -> Pair {
+    let mut pair = Pair::with(|_, config| {
+        config.direct_frames = true;
+        config.mtu = MTU;
+    });
+    pair.events = Default::default();
+    pair
+}
+
+fn direct_mark(side: usize) -> MacAddr {
+    direct_mark_of(mark_of(link_address(side)).unwrap())
+}
+
+/// How side 0 reaches side 1 when nothing stands against it.
+fn to_side_1() -> DirectDestination {
+    DirectDestination {
+        address: pt0(1),
+        link: LINK,
+        remote_address: link_address(1),
+        direct_mark: direct_mark(0),
+        payload_max: MTU,
+    }
+}
+
+fn paths_changed(pair: &mut Pair, side: usize) -> bool {
+    pair.settle();
+    let events = std::mem::take(&mut pair.events[side]);
+    events.contains(&Event::PathsChanged)
+}
+
+/// Side 0 has no direct path for this reason, and has said that something changed.
+#[track_caller]
+fn is_closed(pair: &mut Pair, because: EngineBecause) {
+    assert!(paths_changed(pair, 0));
+    assert_eq!(pair.engines[0].direct_destinations(), []);
+    let peer = &pair.snapshot(0).peers[0];
+    assert_eq!((peer.direct, peer.engine_because), (false, Some(because)));
+}
+
+#[track_caller]
+fn is_open(pair: &mut Pair) {
+    assert!(paths_changed(pair, 0));
+    assert_eq!(pair.engines[0].direct_destinations(), [to_side_1()]);
+    let peer = &pair.snapshot(0).peers[0];
+    assert_eq!((peer.direct, peer.engine_because), (true, None));
+}
+
+fn tell_link(pair: &mut Pair, link: LinkId, change: impl FnOnce(&mut LinkState)) {
+    let mut state = link_state(0);
+    change(&mut state);
+    pair.engines[0].handle_link_state(link, state, pair.now);
+}
+
+#[test]
+fn two_nodes_that_take_direct_frames_send_them_to_each_other() {
+    let pair = direct_pair();
+    assert_eq!(pair.engines[0].direct_destinations(), [to_side_1()]);
+    let source = DirectSource {
+        direct_mark: direct_mark(1),
+        address: pt0(1),
+    };
+    assert_eq!(pair.engines[0].direct_sources(), [source]);
+    let peer = &pair.snapshot(0).peers[0];
+    assert_ne!(peer.capabilities & capability::DIRECT_FRAMES, 0);
+    assert!(peer.direct);
+}
+
+#[test]
+fn who_does_not_take_them_is_sent_none_and_who_may_not_sends_none() {
+    let pair = Pair::with(|side, config| {
+        config.direct_frames = side == 0;
+        config.mtu = MTU;
+    });
+    let because = |side: usize| pair.snapshot(side).peers[0].engine_because;
+    assert_eq!(because(0), Some(EngineBecause::NotOffered));
+    assert_eq!(because(1), Some(EngineBecause::Settings));
+    for engine in &pair.engines {
+        assert_eq!(engine.direct_destinations(), []);
+    }
+    // What it would take if they came.
+    assert_eq!(pair.engines[1].direct_sources().len(), 1);
+}
+
+#[test]
+fn a_peer_that_leaves_takes_its_paths_along() {
+    let mut pair = direct_pair();
+    pair.ticking[1] = false;
+    pair.lose = Box::new(|_, _| true);
+    pair.run(Duration::from_secs(5));
+    assert!(paths_changed(&mut pair, 0));
+    assert_eq!(pair.engines[0].direct_destinations(), []);
+    assert_eq!(pair.engines[0].direct_sources(), []);
+}
+
+#[test]
+fn a_second_link_closes_the_direct_path_and_its_leaving_opens_it() {
+    let mut pair = direct_pair();
+    let second = LinkId(1);
+    tell_link(&mut pair, second, |state| {
+        state.address = MacAddr([0x0a, 0, 0, 0, 1, 1]);
+        state.carrier = false;
+    });
+    is_closed(&mut pair, EngineBecause::SeveralLinks);
+    pair.engines[0].remove_link(second, pair.now);
+    is_open(&mut pair);
+}
+
+#[test]
+fn without_carrier_or_a_mark_there_is_no_direct_path() {
+    let mut pair = direct_pair();
+    tell_link(&mut pair, LINK, |state| state.carrier = false);
+    is_closed(&mut pair, EngineBecause::NotUp);
+    tell_link(&mut pair, LINK, |_| {});
+    is_open(&mut pair);
+    tell_link(&mut pair, LINK, |state| state.mark = None);
+    is_closed(&mut pair, EngineBecause::NoMark);
+}
+
+#[test]
+fn a_pt0_that_takes_larger_frames_than_the_path_goes_by_the_engine() {
+    let mut pair = direct_pair();
+    tell_link(&mut pair, LINK, |state| state.mtu = MTU - 1);
+    is_closed(&mut pair, EngineBecause::Mtu);
+    pair.engines[0].handle_host_change(MTU - 1, false, pair.now);
+    assert!(paths_changed(&mut pair, 0));
+    let expected = DirectDestination {
+        payload_max: MTU - 1,
+        ..to_side_1()
+    };
+    assert_eq!(pair.engines[0].direct_destinations(), [expected]);
+    // The peer's `pt0` takes less.
+    pair.engines[1].handle_host_change(1000, false, pair.now);
+    pair.run(Duration::from_millis(300));
+    is_closed(&mut pair, EngineBecause::Mtu);
+}
+
+#[test]
+fn a_peer_that_sees_disorder_takes_none_until_it_is_over() {
+    let mut pair = direct_pair();
+    for i in 0..6 {
+        // Two trains that change places.
+        pair.lose = Box::new(|side, _| side == 0);
+        pair.record = true;
+        for n in 0..2 {
+            pair.send(0, &frame(0, 100, 2 * i + n), Offload::NONE);
+            pair.settle();
+        }
+        let of_side_0 = |(side, ..): &(usize, _, _)| *side == 0;
+        let trains: Vec<_> = pair.recorded.drain(..).filter(of_side_0).collect();
+        pair.lose = Box::new(|_, _| false);
+        for (_, train, offload) in trains.iter().rev() {
+            pair.inject(1, train, *offload);
+        }
+    }
+    pair.run(Duration::from_secs(2));
+    is_closed(&mut pair, EngineBecause::NotOffered);
+    pair.run(Duration::from_secs(12));
+    is_open(&mut pair);
+}
+
+#[test]
+fn congestion_closes_it_until_the_line_was_calm_for_long() {
+    let mut pair = direct_pair();
+    pair.engines[0].handle_direct_congestion(LinkId(9), pair.now);
+    assert!(!paths_changed(&mut pair, 0), "no link of ours");
+    pair.engines[0].handle_direct_congestion(LINK, pair.now);
+    pair.engines[0].handle_direct_congestion(LINK, pair.now);
+    is_closed(&mut pair, EngineBecause::Congestion);
+    let seen = pair.snapshot(0).direct;
+    assert_eq!((seen.closed_by_congestion, seen.closures), (true, 1));
+    let second = Duration::from_secs(1);
+    pair.run(second);
+    // A queue below, at one of the moments at which it is looked at.
+    pair.engines[0].handle_link_queue(LINK, 50_000, pair.now);
+    pair.engines[0].handle_timeout(pair.now + second / 4);
+    pair.now += second / 4;
+    pair.run(DIRECT_CALM - second / 2);
+    assert!(!paths_changed(&mut pair, 0));
+    pair.run(second);
+    is_open(&mut pair);
+    assert!(!pair.snapshot(0).direct.closed_by_congestion);
+}
+
+#[test]
+fn changes_that_nobody_has_read_yet_are_told_once() {
+    let mut pair = direct_pair();
+    let engine = &mut pair.engines[0];
+    for mtu in [1400, 1500, 1400] {
+        engine.handle_host_change(mtu, false, pair.now);
+        engine.handle_direct_congestion(LINK, pair.now);
+    }
+    let events = std::iter::from_fn(|| engine.poll_event());
+    assert_eq!(events.filter(|e| *e == Event::PathsChanged).count(), 1);
+}
+
+/// What a peer that is up has named, as whatever, leads to nobody else.
+#[test]
+fn direct_marks_of_a_peer_and_of_ourselves_cannot_be_claimed() {
+    let mut pair = direct_pair();
+    let victims = pair.engines[1].direct_sources();
+    assert_eq!(victims[0].direct_mark, direct_mark(0));
+    let forger = Forger::known_to(&mut pair, 1, 1);
+    let mut hello = forger.hello(Some(node(1)));
+    hello.address = pt0(0);
+    // The victim's direct mark as a link, and a link whose mark or direct mark is it.
+    let unmarked = |mark: MacAddr| {
+        let MacAddr([a, b, c, d, e, f]) = mark;
+        MacAddr([a ^ 0x58, b, c, d, e, f ^ 0xa5])
+    };
+    let names = [
+        direct_mark(0),
+        unmarked(direct_mark(0)),
+        unmarked(direct_mark_of(direct_mark(0))),
+    ];
+    assert_eq!(mark_of(names[1]), Some(direct_mark(0)));
+    assert_eq!(mark_of(names[2]).map(direct_mark_of), Some(direct_mark(0)));
+    for (n, address) in names.into_iter().enumerate() {
+        let mut record = forger.record(LinkId(n as u8 + 1));
+        (record.address, record.mark) = (address, mark_of(address));
+        hello.links.push(record);
+    }
+    pair.inject(1, &emit(&hello, forger.link), Offload::NONE);
+    let sources = pair.engines[1].direct_sources();
+    let of_victim = |source: &&DirectSource| source.direct_mark == direct_mark(0);
+    assert_eq!(sources.iter().filter(of_victim).count(), 1);
+    assert_eq!(pair.engines[1].direct_destinations().len(), 1);
+    assert!(!pair.engines[1].marks().contains(&direct_mark(0)));
+    // A frame from there is none of its marked ones.
+    let mut marked = frame(0, 100, 9);
+    marked[..6].copy_from_slice(&link_address(1).0);
+    marked[6..12].copy_from_slice(&direct_mark(0).0);
+    pair.out = Default::default();
+    pair.inject(1, &marked, Offload::NONE);
+    assert_eq!(pair.out[1], []);
+    // Our own: refused as a whole.
+    let before = pair.drops(1);
+    let own = [mark_of(link_address(1)).unwrap(), direct_mark(1)];
+    for address in own {
+        let mut hello = forger.hello(Some(node(1)));
+        let mut record = forger.record(LinkId(1));
+        (record.address, record.mark) = (address, None);
+        hello.links.push(record);
+        pair.inject(1, &emit(&hello, forger.link), Offload::NONE);
+    }
+    let dropped = pair.dropped_since(1, &before);
+    assert_eq!(dropped, [(packtrain_proto::stats::DropReason::BadHello, 2)]);
+}
+
+fn drained(pair: &Pair, side: usize) -> Vec<u64> {
+    let ticket = |event: &Event| match event {
+        Event::Drained { ticket } => Some(*ticket),
+        _ => None,
+    };
+    pair.events[side].iter().filter_map(ticket).collect()
+}
+
+#[test]
+fn what_went_by_the_engine_has_arrived_when_a_probe_behind_it_is_acknowledged() {
+    let mut pair = direct_pair();
+    for i in 0..20 {
+        pair.send(0, &frame(0, 100 + i, i as u8), Offload::NONE);
+    }
+    let drops = [pair.drops(0), pair.drops(1)];
+    let received = pair.snapshot(1).trains_rx.trains;
+    pair.engines[0].request_drain(7, pair.now);
+    assert_eq!(pair.engines[0].poll_event(), None);
+    pair.record = true;
+    pair.settle();
+    assert_eq!(drained(&pair, 0), [7]);
+    assert_eq!(pair.out[1].len(), 20);
+    let probe = |(side, frame, _): &&(usize, Vec<u8>, Offload)| {
+        *side == 0 && frame[12..15] == [0x88, 0xb5, 0x11] && frame[15] == 1 && frame.len() == 30
+    };
+    assert_eq!(pair.recorded.iter().filter(probe).count(), 1);
+    for side in 0..2 {
+        assert_eq!(pair.dropped_since(side, &drops[side]), []);
+    }
+    let seen = pair.snapshot(1);
+    assert_eq!(
+        seen.trains_rx.trains - received,
+        pair.snapshot(0).trains_tx.trains
+    );
+    pair.still_works();
+}
+
+#[test]
+fn a_probe_behind_a_gap_is_acknowledged_when_what_it_stands_behind_is_delivered() {
+    let mut pair = direct_pair();
+    let mut losses = 1;
+    pair.lose = Box::new(move |side, frame| {
+        let lost = side == 0 && frame[14..16] == [0x11, 0] && losses > 0;
+        losses -= usize::from(lost);
+        lost
+    });
+    for i in 0..3u8 {
+        pair.send(0, &frame(0, 100, i), Offload::NONE);
+        pair.settle();
+    }
+    pair.engines[0].request_drain(7, pair.now);
+    pair.settle();
+    assert_eq!((pair.out[1].len(), drained(&pair, 0)), (0, vec![]));
+    pair.run(Duration::from_millis(30));
+    assert_eq!((pair.out[1].len(), drained(&pair, 0)), (2, vec![7]));
+}
+
+/// A train that is to be acknowledged at once, as probes are and nothing else in these tests.
+fn is_probe(side: usize, frame: &[u8]) -> bool {
+    side == 0 && frame[14..16] == [0x11, 1]
+}
+
+#[test]
+fn a_lost_probe_is_sent_again() {
+    let mut pair = direct_pair();
+    let mut losses = 2;
+    pair.lose = Box::new(move |side, frame| {
+        let lost = is_probe(side, frame) && losses > 0;
+        losses -= usize::from(lost);
+        lost
+    });
+    pair.engines[0].request_drain(7, pair.now);
+    pair.run(Duration::from_millis(399));
+    assert_eq!(drained(&pair, 0), []);
+    // The lost ones are a gap, which is waited for.
+    pair.run(Duration::from_millis(30));
+    assert_eq!(drained(&pair, 0), [7]);
+    pair.still_works();
+}
+
+#[test]
+fn who_stays_silent_is_not_asked_for_ever_and_the_next_request_is_not_held_up() {
+    let mut pair = direct_pair();
+    pair.lose = Box::new(is_probe);
+    pair.engines[0].request_drain(7, pair.now);
+    pair.run(Duration::from_millis(500));
+    pair.engines[0].request_drain(8, pair.now);
+    pair.run(Duration::from_millis(499));
+    pair.lose = Box::new(|_, _| false);
+    pair.run(Duration::from_millis(30));
+    assert_eq!(drained(&pair, 0), [8]);
+    pair.still_works();
+}
+
+#[test]
+fn without_a_peer_or_with_one_that_leaves_nobody_is_waited_for() {
+    let mut pair = direct_pair();
+    pair.lose = Box::new(|_, _| true);
+    pair.engines[0].request_drain(7, pair.now);
+    pair.settle();
+    assert_eq!(drained(&pair, 0), []);
+    pair.engines[0].remove_link(LINK, pair.now);
+    pair.settle();
+    assert_eq!(drained(&pair, 0), [7]);
+    pair.engines[0].request_drain(8, pair.now);
+    assert!(
+        std::iter::from_fn(|| pair.engines[0].poll_event())
+            .any(|event| event == Event::Drained { ticket: 8 })
+    );
+}
+
+#[test]
+fn while_something_waits_nobody_is_asked() {
+    let mut pair = direct_pair();
+    // A local queue that takes nothing more.
+    pair.engines[0].handle_link_queue(LINK, 1 << 20, pair.now);
+    pair.send(0, &frame(0, 1000, 1), Offload::NONE);
+    pair.engines[0].request_drain(7, pair.now);
+    assert!(pair.engines[0].poll_transmit(pair.now).is_none());
+    pair.engines[0].request_drain(8, pair.now);
+    pair.engines[0].handle_link_queue(LINK, 0, pair.now);
+    pair.settle();
+    assert_eq!(
+        drained(&pair, 0),
+        [8],
+        "the newer in the place of the older"
+    );
+}
