@@ -73,6 +73,7 @@ pub struct Host {
     pace: Pace,
     inbox: Vec<Incoming>,
     lives: u64,
+    next_ticket: u64,
     /// What the engines of earlier lives counted.
     past: EngineDrops,
     pub saboteur: Option<Saboteur>,
@@ -95,6 +96,7 @@ impl Host {
             pace,
             inbox: Vec::new(),
             lives: 1,
+            next_ticket: 0,
             past: EngineDrops::default(),
             saboteur: None,
             events: Vec::new(),
@@ -152,6 +154,7 @@ impl Host {
         if let Some(saboteur) = &mut self.saboteur {
             saboteur.restarted();
         }
+        world.checkers.restarted();
         self.start(now, world);
     }
 
@@ -189,6 +192,21 @@ impl Host {
     pub fn batch(&mut self, now: Instant, world: &mut World<'_>) {
         for incoming in core::mem::take(&mut self.inbox) {
             self.handle(incoming, now);
+        }
+        self.pump(now, world);
+    }
+
+    /// Asks whether all that was sent has arrived: first it is handed to the engine.
+    pub fn request_drain(&mut self, now: Instant, world: &mut World<'_>) {
+        for incoming in core::mem::take(&mut self.inbox) {
+            self.handle(incoming, now);
+        }
+        self.next_ticket += 1;
+        let ticket = self.next_ticket;
+        self.engine.request_drain(ticket, now);
+        world.checkers.drain_asked(self.station, ticket);
+        if self.saboteur.as_mut().is_some_and(Saboteur::drains_early) {
+            world.checkers.drain_happened(self.station, ticket);
         }
         self.pump(now, world);
     }
@@ -246,6 +264,9 @@ impl Host {
         self.transmit(now, world);
         self.tell_queues(now, world.network);
         while let Some(event) = self.engine.poll_event() {
+            if let EngineEvent::Drained { ticket } = event {
+                self.tell_drained(ticket, now, world);
+            }
             self.events.push(event);
         }
         let wanted = self.engine.poll_timeout();
@@ -272,6 +293,13 @@ impl Host {
             world
                 .checkers
                 .looked_at(self.station, &snapshot, &self.config.limits, now);
+        }
+    }
+
+    /// Without a peer that is up, an engine cannot tell more than that its queues are empty.
+    fn tell_drained(&self, ticket: u64, now: Instant, world: &mut World<'_>) {
+        if self.engine.snapshot(now).peers.iter().any(|peer| peer.up) {
+            world.checkers.drain_happened(self.station, ticket);
         }
     }
 

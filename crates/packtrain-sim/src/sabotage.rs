@@ -66,6 +66,8 @@ breakages! {
     TrainTooLong,
     /// Trains to everybody instead of to one.
     TrainsToEverybody,
+    /// All is said to have arrived as soon as somebody asks.
+    DrainedTooEarly,
 }
 
 #[derive(Debug)]
@@ -213,6 +215,12 @@ impl Saboteur {
     /// Deliveries of its own making.
     pub fn smuggled(&mut self) -> Vec<Frame> {
         core::mem::take(&mut self.smuggled)
+    }
+
+    pub fn drains_early(&mut self) -> bool {
+        let early = self.breakage == Breakage::DrainedTooEarly;
+        self.strikes += u64::from(early);
+        early
     }
 
     pub fn timeout(&mut self, wanted: Option<Instant>, now: Instant) -> Option<Instant> {

@@ -33,6 +33,10 @@ pub enum Event {
     Restart {
         station: StationId,
     },
+    /// A host wants to know when all that it sent has arrived.
+    Drain {
+        station: StationId,
+    },
 }
 
 #[derive(Debug)]
@@ -184,6 +188,13 @@ impl Simulator {
                 }
             }
             Event::Source { source } => self.source_event(source),
+            Event::Drain { station } => {
+                let now = self.now;
+                let (station, mut world) = self.split(station);
+                if let Station::Packtrain(host) = station {
+                    host.request_drain(now, &mut world);
+                }
+            }
             Event::Restart { station } => {
                 let now = self.now;
                 self.restarts += 1;

@@ -24,6 +24,7 @@ fn watchers(breakage: Breakage) -> &'static [&'static str] {
         Breakage::TimeGoesBack => &["time moves on"],
         Breakage::TransmitLeaks | Breakage::NeverWakes => &["progress"],
         Breakage::TrainTooLong => &["well formed"],
+        Breakage::DrainedTooEarly => &["drained"],
         Breakage::SegmentLengthChanged => &["unchanged", "well formed"],
         // A header that is hit may make it malformed, another's, or nobody's.
         Breakage::ByteChanged

@@ -6,6 +6,7 @@
 //! | [`unchanged`] | what comes out is what went in, or whole segments of it |
 //! | [`once`] | … and comes out once |
 //! | [`in_order`] | … in the order of its flow |
+//! | [`drained`] | … and not after its engine said that all of before has arrived |
 //! | [`addressee`] | … where it was meant to, and a plain host notices nothing |
 //! | [`accounted`] | what does not come out is counted, with a reason |
 //! | [`bounded`] | no queue grows beyond its limit |
@@ -14,6 +15,7 @@
 pub mod accounted;
 pub mod addressee;
 pub mod bounded;
+pub mod drained;
 pub mod in_order;
 pub mod inside;
 pub mod once;
@@ -33,6 +35,7 @@ use crate::net::nic;
 use crate::simulator::StationId;
 use crate::workload::flow::{Flow, Identity, identify};
 use accounted::Accounted;
+use drained::Drained;
 use in_order::InOrder;
 use once::Once;
 
@@ -76,6 +79,7 @@ pub struct Checkers {
     stations: Vec<StationFacts>,
     once: Once,
     in_order: InOrder,
+    drained: Drained,
     accounted: Accounted,
     violation: Option<Violation>,
     pumps: u64,
@@ -94,6 +98,7 @@ impl Checkers {
             faults,
             once: Once::new(flow_count, station_count),
             in_order: InOrder::new(flow_count, station_count),
+            drained: Drained::new(flow_count),
             accounted: Accounted::new(flow_count),
             stations,
             violation: None,
@@ -124,6 +129,24 @@ impl Checkers {
     /// A host's stack hands a frame over.
     pub fn sent(&mut self, flow: usize, sequence: u32) {
         self.accounted.sent(flow, sequence);
+    }
+
+    /// A host asks its engine to say when all that it was handed has arrived.
+    pub fn drain_asked(&mut self, station: StationId, ticket: u64) {
+        let flows = self.flows.iter().enumerate();
+        let own = flows.filter(|(_, flow)| flow.from == station);
+        let ends = own.map(|(flow, _)| (flow, self.accounted.sent_until(flow)));
+        let ends = ends.collect();
+        self.drained.asked(station, ticket, ends);
+    }
+
+    /// The engine says so.
+    pub fn drain_happened(&mut self, station: StationId, ticket: u64) {
+        self.drained.happened(station, ticket);
+    }
+
+    pub fn restarted(&mut self) {
+        self.drained.forget();
     }
 
     /// A frame leaves a host by a link.
@@ -208,6 +231,10 @@ impl Checkers {
             self.in_order
                 .delivered(identity, station, segments.end)
                 .map_err(|after| ("in order", format!("{identity:?} after {after:?}")))?;
+            if self.drained.has_arrived(identity) {
+                let text = format!("{identity:?} was said to have arrived");
+                return Err(("drained", text));
+            }
         }
         Ok(())
     }

@@ -105,6 +105,7 @@ pub fn build(order: Order) -> Experiment {
         // checkers know which they were.
         config.marked_frames = random.chance(if keeps_order { 0.8 } else { 0.3 });
         config.promiscuous = bridged;
+        config.direct_frames = true;
         let mut host = Host::new(
             endpoint.station,
             config,
@@ -133,6 +134,17 @@ pub fn build(order: Order) -> Experiment {
             .queue
             .push(Instant::ZERO + at, Event::Restart { station });
         restarts = 1;
+    }
+    // Of their own, so that nothing else of a seed depends on them.
+    let mut random = Random::new(order.seed ^ 0x6472_6169_6e73);
+    for endpoint in &endpoints {
+        for _ in 0..random.between(2, 30) {
+            let at = random.duration(Duration::ZERO, scale.duration);
+            let station = endpoint.station;
+            simulator
+                .queue
+                .push(Instant::ZERO + at, Event::Drain { station });
+        }
     }
     for (source, start) in traffic.sources {
         simulator.add_source(source, start);
