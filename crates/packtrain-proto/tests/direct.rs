@@ -288,8 +288,8 @@ fn what_went_by_the_engine_has_arrived_when_a_probe_behind_it_is_acknowledged() 
         *side == 0 && frame[12..15] == [0x88, 0xb5, 0x11] && frame[15] == 1 && frame.len() == 30
     };
     assert_eq!(pair.recorded.iter().filter(probe).count(), 1);
-    for side in 0..2 {
-        assert_eq!(pair.dropped_since(side, &drops[side]), []);
+    for (side, before) in drops.iter().enumerate() {
+        assert_eq!(pair.dropped_since(side, before), []);
     }
     let seen = pair.snapshot(1);
     assert_eq!(

@@ -373,6 +373,17 @@ fn a_marker() {
 }
 
 #[test]
+fn a_probe() {
+    let bytes = vector("train-probe");
+    let header = TrainHeader {
+        ack_now: true,
+        ..header(45, 21)
+    };
+    assert_read(&bytes, &header, &[], &[]);
+    assert_eq!(written(&header, &[], &[]), bytes);
+}
+
+#[test]
 fn an_end_before_padding() {
     let bytes = vector("train-end-padding");
     let broadcast = InnerHeader {

@@ -10,10 +10,14 @@ use crate::wire::train::{self, ACK_OPTION_LEN, TrainHeader, TrainWriter};
 
 impl Engine {
     /// Asks whether all that was handed to [`Engine::handle_host_frame`] up to now has been given to
-    /// the peers' hosts, or dropped. [`Event::Drained`] says so; it does not come when a peer is
-    /// silent, when its link orders frames anew that have no sequence, or after a newer request that
-    /// came before peers were asked. Without a peer that is up, nobody can tell more than that nothing
-    /// stands in our queues. Transmits follow, as after every `handle_*`.
+    /// the peers' hosts, or dropped. [`Event::Drained`] says so. It does not come when a peer stays
+    /// silent, or when a newer request came before anybody was asked for this one. Transmits follow,
+    /// as after every `handle_*`.
+    ///
+    /// What it rests on: frames without a sequence (as they are, and plain) keep their place on the
+    /// link before the probe; 16 trains in a row do not come after their gap was given up, for then
+    /// they are believed to be new. Without a peer that is up, nobody can tell more than that nothing
+    /// stands in our queues.
     pub fn request_drain(&mut self, ticket: u64, now: Instant) {
         self.drain.request(ticket);
         self.step_drain(now);

@@ -1,6 +1,6 @@
 //! What had been handed in when an engine was asked whether all has arrived, and what it said.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use super::datagram::Id;
 
@@ -12,8 +12,6 @@ pub struct Drains {
     asked: HashMap<u64, Ends>,
     next_ticket: u64,
     arrived: Ends,
-    /// By a link where no probe stood behind them.
-    elsewhere: HashSet<Id>,
     pub happened: u64,
 }
 
@@ -43,14 +41,10 @@ impl Drains {
         self.asked.clear();
     }
 
-    pub fn went_another_way(&mut self, ids: Vec<Id>) {
-        self.elsewhere.extend(ids);
-    }
-
     /// Whether it was said that this one had arrived, or was dropped.
     pub fn has_arrived(&self, id: Id) -> bool {
         let flow = (usize::from(id.side), id.flow);
         let end = self.arrived.get(&flow).copied().unwrap_or(0);
-        id.number < end && !self.elsewhere.contains(&id)
+        id.number < end
     }
 }

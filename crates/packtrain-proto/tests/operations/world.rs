@@ -265,7 +265,9 @@ impl World {
                 let in_order = before.is_none_or(|before| before < id.number);
                 let orderly = self.faults.links == 1 && !self.faults.reordering;
                 assert!(in_order || !orderly, "{id:?} after {before:?}");
-                let told = self.drains.has_arrived(id);
+                // Many in a row that a slower link brings long after their gap was given up are
+                // believed, and come after all: over one link they are not so late.
+                let told = self.faults.links == 1 && self.drains.has_arrived(id);
                 assert!(!told, "{id:?} after all was said to have arrived");
             }
         }
@@ -319,10 +321,6 @@ impl World {
         *free_at = (*free_at).max(self.now) + Duration::from_nanos(nanos);
         let mut arrives = *free_at + self.delay;
         let own_message = frame[12..14] == [0x88, 0xb5];
-        if !own_message && self.faults.links > 1 {
-            let ids = datagram::ids(&frame, &offload);
-            self.drains.went_another_way(ids);
-        }
         if self.losses > 0 && random.one_in(self.losses) {
             self.lost += 1;
             return;
