@@ -134,11 +134,11 @@ pub fn mark_of(address: MacAddr) -> Option<MacAddr> {
     Some(MacAddr(mark))
 }
 
-/// The direct mark that belongs to a mark: neither that nor the link's own address, which differ in
-/// the same byte (docs/wire-format.md).
+/// The direct mark that belongs to a mark (docs/wire-format.md). It differs in a byte that a
+/// manufacturer's addresses have in common, or it could be the mark of a neighbour.
 pub fn direct_mark_of(mark: MacAddr) -> MacAddr {
     let mut direct = mark.0;
-    direct[5] ^= 0xff;
+    direct[1] ^= 0x5a;
     MacAddr(direct)
 }
 

@@ -161,6 +161,9 @@ pub struct Link {
     queue_time_at: Instant,
     /// Frames were kept back because the local queue was full.
     kept_back: bool,
+    /// What is given to the local queue leaves it in that order, whatever it is. Assumed of queues
+    /// that we do not know.
+    pub keeps_order: bool,
     pub tx: Traffic,
     pub rx: Traffic,
     pub drops: Drops,
@@ -176,6 +179,7 @@ impl Link {
             queue_time: QUEUE_TIME_MIN,
             queue_time_at: Instant::ZERO,
             kept_back: false,
+            keeps_order: true,
             tx: Traffic::default(),
             rx: Traffic::default(),
             drops: Drops::default(),
@@ -199,7 +203,6 @@ impl Link {
         carrier && mtu >= TRAIN_MTU_MIN && !address.is_zero() && !address.is_group()
     }
 
-    /// What stands in the local queue, as far as we know, bytes.
     /// Whether this is one of the outer source addresses of our frames: the link's own, its mark, or
     /// its direct mark.
     pub fn is_named(&self, address: MacAddr) -> bool {
@@ -209,6 +212,7 @@ impl Link {
         address == own || Some(address) == mark || Some(address) == mark.map(direct_mark_of)
     }
 
+    /// What stands in the local queue, as far as we know, bytes.
     pub fn local_queue_bytes(&self) -> usize {
         self.drain.fill()
     }

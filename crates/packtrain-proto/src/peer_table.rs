@@ -283,6 +283,11 @@ impl PeerTable {
         self.get(slot)?.up.then_some(slot)
     }
 
+    /// The peer, up or not, whose `pt0` has this address.
+    pub fn holder_of_address(&self, address: MacAddr) -> Option<usize> {
+        self.by_address.get(&address).copied()
+    }
+
     /// Whether a node with packtrain, up or not, has this as its `pt0`'s address.
     pub fn is_peer_address(&self, address: MacAddr) -> bool {
         self.by_address.contains_key(&address)

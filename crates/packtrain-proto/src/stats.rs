@@ -268,6 +268,9 @@ pub enum EngineBecause {
     NoMark,
     /// Our `pt0` takes larger frames than the direct path carries, and those would overtake others.
     Mtu,
+    /// The link's queue lets frames overtake each other: back to the engine, trains would overtake
+    /// the direct frames that stand there.
+    Unordered,
     /// A queue stood below: the engine's queues serve all flows better.
     Congestion,
 }

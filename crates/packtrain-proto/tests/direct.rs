@@ -93,8 +93,24 @@ fn who_does_not_take_them_is_sent_none_and_who_may_not_sends_none() {
     for engine in &pair.engines {
         assert_eq!(engine.direct_destinations(), []);
     }
-    // What it would take if they came.
-    assert_eq!(pair.engines[1].direct_sources().len(), 1);
+    assert_eq!(pair.engines[1].direct_sources(), []);
+}
+
+/// It may send before its second hello has come.
+#[test]
+fn a_peer_that_knows_us_before_we_know_that_it_does_is_told_by_its_mark() {
+    let mut pair = Pair::with(|_, config| {
+        config.direct_frames = true;
+        config.mtu = MTU;
+    });
+    // Of what we send nothing arrives: it forgets us, and we hear it all the same.
+    pair.lose = Box::new(|from, _| from == 0);
+    pair.run(Duration::from_secs(8));
+    let peers = pair.snapshot(0).peers;
+    assert!(peers.iter().all(|peer| !peer.up), "{peers:?}");
+    assert!(pair.engines[0].direct_destinations().is_empty());
+    assert_eq!(pair.engines[0].direct_sources().len(), peers.len());
+    assert_eq!(peers.len(), 1);
 }
 
 #[test]
@@ -106,6 +122,19 @@ fn a_peer_that_leaves_takes_its_paths_along() {
     assert!(paths_changed(&mut pair, 0));
     assert_eq!(pair.engines[0].direct_destinations(), []);
     assert_eq!(pair.engines[0].direct_sources(), []);
+}
+
+#[test]
+fn a_queue_that_lets_frames_overtake_closes_the_direct_path_and_another_opens_it() {
+    let mut pair = direct_pair();
+    pair.engines[0].handle_link_order(LinkId(0), false);
+    assert!(paths_changed(&mut pair, 0));
+    assert_eq!(pair.engines[0].direct_destinations(), []);
+    let because = pair.snapshot(0).peers[0].engine_because;
+    assert_eq!(because, Some(EngineBecause::Unordered));
+    pair.engines[0].handle_link_order(LinkId(0), true);
+    assert!(paths_changed(&mut pair, 0));
+    assert_eq!(pair.engines[0].direct_destinations(), [to_side_1()]);
 }
 
 #[test]

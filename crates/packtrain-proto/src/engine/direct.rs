@@ -22,7 +22,7 @@ impl Engine {
         self.destinations_now().collect()
     }
 
-    /// By what direct frames of peers are known, whether or not they send any.
+    /// By what direct frames of peers are known, whether or not they send any. None where we take none.
     pub fn direct_sources(&self) -> Vec<DirectSource> {
         self.sources_now().collect()
     }
@@ -31,6 +31,15 @@ impl Engine {
     pub fn handle_direct_congestion(&mut self, link: LinkId, now: Instant) {
         if self.link(link).is_some() {
             self.direct_gate.on_congestion(now);
+            self.publish_paths();
+        }
+    }
+
+    /// Whether what is given to the link's local queue leaves it in that order, of all kinds of
+    /// frames and flows.
+    pub fn handle_link_order(&mut self, link: LinkId, keeps_order: bool) {
+        if let Some(link) = self.link_mut(link) {
+            link.keeps_order = keeps_order;
             self.publish_paths();
         }
     }
@@ -69,6 +78,9 @@ impl Engine {
         if self.config.mtu > payload_max || !link.carries_trains() || !path.is_open() {
             return Err(EngineBecause::Mtu);
         }
+        if !link.keeps_order {
+            return Err(EngineBecause::Unordered);
+        }
         if self.direct_gate.is_closed() {
             return Err(EngineBecause::Congestion);
         }
@@ -83,10 +95,10 @@ impl Engine {
 
     /// In the order of the peers' slots and of their links, so that two readings can be compared.
     fn sources_now(&self) -> impl Iterator<Item = DirectSource> + '_ {
-        let peers = self.peers.iter();
-        let holding = peers.filter(|(slot, peer)| {
-            self.peers.slot_of_address(peer.address) == Some(*slot) // and so it is up
-        });
+        let peers = self.peers.iter().filter(|_| self.config.direct_frames);
+        // Also of one that is not up yet: it may know us before we know that it does.
+        let holding =
+            peers.filter(|(slot, peer)| self.peers.holder_of_address(peer.address) == Some(*slot));
         holding.flat_map(move |(slot, peer)| {
             peer.links.iter().filter_map(move |record| {
                 let direct_mark = direct_mark_of(record.mark?);
