@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, exit};
 
-const PROGRAMS: &[&str] = &["guard", "intake"];
+const PROGRAMS: &[&str] = &["direct", "guard", "intake"];
 
 /// Newest first: older ones compile the same, but their code is rejected by the verifier now and then.
 const COMPILERS: &[&str] = &[

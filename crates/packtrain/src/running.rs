@@ -6,6 +6,7 @@
 
 mod address;
 mod answer;
+mod direct;
 mod member;
 mod signals;
 mod start;
@@ -15,6 +16,7 @@ use std::collections::BTreeSet;
 use packtrain_proto::engine::Event;
 
 use self::answer::Host;
+use self::direct::Direct;
 use self::member::{Member, Site};
 pub use self::signals::Signals;
 use crate::cli::error::CliError;
@@ -23,6 +25,7 @@ use crate::control::ControlServer;
 use crate::daemon::Line;
 use crate::linux::intake::Intake;
 use crate::linux::netlink::{Link, Monitor, NetEvent};
+use crate::linux::tc;
 
 /// The line's descriptors beside its own.
 const SIGNALS: u8 = 0;
@@ -38,6 +41,8 @@ pub struct RunningLine {
     site: Site,
     /// `None` where the kernel has not what it takes.
     intake: Option<Intake>,
+    /// `None` where it was not asked for, or the kernel has not what it takes.
+    direct: Option<Direct>,
     host: Host,
     monitor: Monitor,
     signals: Signals,
@@ -101,6 +106,7 @@ impl RunningLine {
                 .turn()
                 .map_err(|e| CliError::Failed(e.to_string()))?;
             self.handle_events();
+            self.step_direct();
             if woken.contains(SIGNALS) && self.signals.caught() {
                 return Ok(());
             }
@@ -127,13 +133,19 @@ impl RunningLine {
                 } => {
                     tracing::info!("peer {address} ({:016x}) is down: {reason:?}", node_id.0);
                 }
-                Event::MarksChanged => {
-                    let marks = self.line.marks();
-                    for member in &mut self.members {
-                        member.set_marks(&marks);
+                Event::MarksChanged => self.tell_sources(),
+                Event::PathsChanged => {
+                    // First who may be heard, then who may be spoken to.
+                    self.tell_sources();
+                    if let Some(direct) = &mut self.direct {
+                        direct.publish(&self.line);
                     }
                 }
-                Event::PathsChanged | Event::Drained { .. } => {}
+                Event::Drained { ticket } => {
+                    if let Some(direct) = &mut self.direct {
+                        direct.on_drained(ticket);
+                    }
+                }
                 Event::IntakeRate { rate_bps } => {
                     if let Some(intake) = &mut self.intake
                         && let Err(error) = intake.set_rate(rate_bps)
@@ -142,6 +154,29 @@ impl RunningLine {
                     }
                 }
             }
+        }
+    }
+
+    fn step_direct(&mut self) {
+        let Some(direct) = &mut self.direct else {
+            return;
+        };
+        let now = self.clock.now();
+        direct.step(&mut self.line, self.intake.as_mut(), now);
+        if direct.look_is_due(now) {
+            for ifindex in self.members.iter().filter_map(Member::ifindex) {
+                // What cannot be seen is not trusted.
+                let order = tc::keeps_order(&mut self.site.netlink, ifindex);
+                self.line.link_order(ifindex, order.unwrap_or(false));
+            }
+            direct.publish(&self.line);
+        }
+    }
+
+    fn tell_sources(&mut self) {
+        let (marks, direct) = (self.line.marks(), self.line.direct_sources());
+        for member in &mut self.members {
+            member.set_sources(&marks, &direct);
         }
     }
 
@@ -238,6 +273,9 @@ impl RunningLine {
         match member.attach(link, &mut self.line, &mut self.site) {
             Ok(()) => {
                 member.set_promiscuous(self.host.promiscuous);
+                if let Some(direct) = &mut self.direct {
+                    direct.look_again();
+                }
                 tracing::info!(
                     "{} has joined (MTU {}, {})",
                     link.name,
@@ -257,6 +295,9 @@ impl RunningLine {
             .find(|m| m.ifindex() == Some(ifindex))
         {
             self.line.link_gone(ifindex);
+            if let Some(direct) = &mut self.direct {
+                direct.forget_link(ifindex);
+            }
             member.detach();
             self.site.restore(ifindex);
             tracing::info!("{} is gone: it joins again when it appears", member.name);

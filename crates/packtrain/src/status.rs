@@ -30,14 +30,18 @@ pub mod drop_reason {
     pub const SOCKET_TRUNCATED: &str = "socket_truncated";
     /// As the host's, from a link.
     pub const SOCKET_UNREPRESENTABLE: &str = "socket_unrepresentable";
+    /// The link's own queueing discipline was full: of all that was given to it since the link joined,
+    /// direct frames and its own traffic alike.
+    pub const LINK_QDISC: &str = "link_qdisc";
 
-    pub const ALL: [&str; 6] = [
+    pub const ALL: [&str; 7] = [
         INTAKE_FULL,
         HOST_OVERRUN,
         HOST_UNREPRESENTABLE,
         SOCKET_OVERRUN,
         SOCKET_TRUNCATED,
         SOCKET_UNREPRESENTABLE,
+        LINK_QDISC,
     ];
 }
 
@@ -67,6 +71,7 @@ pub struct StatusDocument {
     pub peers: Vec<Peer>,
     pub hosts: Vec<PlainHost>,
     pub trains: Trains,
+    pub direct: Direct,
     /// Null where the kernel gives no means of holding the host back.
     pub intake: Option<Intake>,
     pub coalesced: Coalesced,
@@ -83,7 +88,7 @@ pub struct Traffic {
     pub bytes: u64,
 }
 
-/// What the host's stack gave to `pt0` and got from it.
+/// What the host's stack gave to `pt0` and got from it by the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
     pub taken: Traffic,
@@ -145,7 +150,20 @@ pub struct Peer {
     pub last_heard_s: f64,
     pub queued_frames: u64,
     pub queued_bytes: u64,
+    pub path: PeerPath,
+    /// Why by the engine; null where direct.
+    pub path_because: Option<String>,
     pub links: Vec<PeerLink>,
+}
+
+/// How frames go to a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PeerPath {
+    /// In the kernel, past the engine; but for frames that it does not take, and flows of which some
+    /// are under way by the engine.
+    Direct,
+    Engine,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -188,6 +206,17 @@ pub struct TrainCounts {
     pub markers: u64,
     pub marked: u64,
     pub plain: u64,
+}
+
+/// What went past the engine, in the kernel: counted neither in `host` nor in `trains`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Direct {
+    pub tx: Traffic,
+    pub rx: Traffic,
+    /// How often it was closed because a queue stood on the link.
+    pub closures: u64,
+    /// How often peers began or ceased to be sent to directly.
+    pub changes: u64,
 }
 
 /// Where the host is held back, before its frames reach the line.

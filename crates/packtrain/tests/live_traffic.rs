@@ -85,8 +85,9 @@ fn small_messages_are_packed_when_they_queue_and_arrive_once_and_in_order() {
     for host in [&pair.a, &pair.b] {
         wire::shape(&host.namespace, "eth1", 100).unwrap();
     }
-    pair.a_up(&[]).unwrap();
-    pair.b_up(&[]).unwrap();
+    // Past the engine they would go one by one, as long as the link keeps up.
+    pair.a_up(&["--path", "engine"]).unwrap();
+    pair.b_up(&["--path", "engine"]).unwrap();
     pair.a.wait_for_peers(1).unwrap();
     let load = Load {
         size: 64,

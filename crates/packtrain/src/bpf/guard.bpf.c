@@ -3,7 +3,8 @@
  * Keeps apart what the link's own stack sees and what packtrain sees on a member link.
  *
  * guard_ingress   tc ingress of the link: withholds our frames from the link's stack. Packet
- *                 sockets stand before tc, so ours has had its copy by then.
+ *                 sockets stand before tc, so ours has had its copy by then. Direct frames, which
+ *                 our socket does not take, it gives to pt0 (the sending end is direct.bpf.c).
  * guard_socket    filter of our packet socket: lets through only what may be ours, so that the
  *                 link's own traffic never wakes the daemon.
  *
@@ -67,14 +68,21 @@ struct {
 
 /* Both sets have room for the old and the new keys at once, so that a change leaves no gap. */
 
-/* Source addresses that mark frames of our peers. */
+/* Marks and direct marks of our peers. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 2 * 4096);
+	__uint(max_entries, 2 * 2 * 4096);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, __u64);
-	__type(value, __u8);
-} marks SEC(".maps");
+	__type(value, struct guard_source);
+} sources SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct guard_traffic);
+} direct_traffic SEC(".maps");
 
 /* IPv4 addresses of the link itself, as they stand in ARP. */
 struct {
@@ -113,6 +121,13 @@ static __always_inline __u64 mac_of(const __be16 *part)
 	       bpf_ntohs(part[2]);
 }
 
+static __always_inline void put_mac(__be16 *part, __u64 mac)
+{
+	part[0] = bpf_htons(mac >> 32);
+	part[1] = bpf_htons(mac >> 16);
+	part[2] = bpf_htons(mac);
+}
+
 static __always_inline struct frame frame_of(const struct ethernet_header *header,
 					     const struct __sk_buff *skb)
 {
@@ -127,18 +142,46 @@ static __always_inline struct frame frame_of(const struct ethernet_header *heade
 	return frame;
 }
 
-/* What both programs take for packtrain's. */
+/* What both programs take for packtrain's. `pt0`: that a direct frame comes from. */
 static __always_inline __u32 classify(const struct frame *frame,
-				      const struct guard_settings *set)
+				      const struct guard_settings *set, __u64 *pt0)
 {
+	struct guard_source *source;
+
 	if (frame->ether_type == ETHERTYPE_PACKTRAIN && !frame->tagged)
 		return GUARD_TRAIN;
 	if (frame->destination == set->host_address && set->host_address)
 		return GUARD_HOST;
 	/* Marks are locally administered: the traffic of most hosts needs no look-up. */
-	if ((frame->source & MAC_LOCAL_BIT) && bpf_map_lookup_elem(&marks, &frame->source))
+	if (!(frame->source & MAC_LOCAL_BIT))
+		return GUARD_OTHER;
+	source = bpf_map_lookup_elem(&sources, &frame->source);
+	if (!source)
+		return GUARD_OTHER;
+	*pt0 = source->pt0;
+	if (!*pt0)
 		return GUARD_MARKED;
-	return GUARD_OTHER;
+	return frame->destination == set->link_address ? GUARD_DIRECT : GUARD_OTHER;
+}
+
+/* What has gone past the peer's engine goes past ours: into pt0, as it left the peer's. */
+static __always_inline int deliver(struct __sk_buff *skb, const struct guard_settings *set,
+				   __u64 pt0)
+{
+	struct guard_traffic *traffic;
+	__be16 addresses[6];
+	__u32 zero = 0;
+
+	put_mac(addresses, set->host_address);
+	put_mac(addresses + 3, pt0);
+	if (bpf_skb_store_bytes(skb, 0, addresses, sizeof(addresses), 0))
+		return (int)set->withheld_action;
+	traffic = bpf_map_lookup_elem(&direct_traffic, &zero);
+	if (traffic) {
+		traffic->frames += 1;
+		traffic->bytes += skb->len;
+	}
+	return bpf_redirect(set->host_ifindex, BPF_F_INGRESS);
 }
 
 static __always_inline __u32 word(const __u8 *bytes)
@@ -179,6 +222,7 @@ int guard_ingress(struct __sk_buff *skb)
 	struct guard_settings *set;
 	struct frame frame;
 	__u32 zero = 0, verdict;
+	__u64 pt0 = 0;
 
 	set = bpf_map_lookup_elem(&settings, &zero);
 	/* The kernel has read the header already, so it is linear; the verifier wants it said. */
@@ -186,7 +230,7 @@ int guard_ingress(struct __sk_buff *skb)
 		return TC_ACT_UNSPEC;
 
 	frame = frame_of(header, skb);
-	verdict = classify(&frame, set);
+	verdict = classify(&frame, set, &pt0);
 	if (verdict == GUARD_OTHER) {
 		if (frame.destination == HELLO_GROUP)
 			verdict = GUARD_HELLO_GROUP;
@@ -194,6 +238,8 @@ int guard_ingress(struct __sk_buff *skb)
 			verdict = GUARD_FOREIGN_ARP;
 	}
 	count(&ingress_counters, verdict);
+	if (verdict == GUARD_DIRECT)
+		return deliver(skb, set, pt0);
 	return verdict == GUARD_OTHER ? TC_ACT_UNSPEC : (int)set->withheld_action;
 }
 
@@ -204,13 +250,14 @@ int guard_socket(struct __sk_buff *skb)
 	struct guard_settings *set;
 	struct frame frame;
 	__u32 zero = 0, verdict;
+	__u64 pt0 = 0;
 
 	set = bpf_map_lookup_elem(&settings, &zero);
 	if (!set || bpf_skb_load_bytes_relative(skb, 0, &header, sizeof(header), BPF_HDR_START_MAC))
 		return SOCKET_IGNORE;
 
 	frame = frame_of(&header, skb);
-	verdict = classify(&frame, set);
+	verdict = classify(&frame, set, &pt0);
 	if (verdict == GUARD_OTHER) {
 		if (frame.destination & MAC_GROUP_BIT)
 			verdict = GUARD_GROUP;
@@ -218,7 +265,7 @@ int guard_socket(struct __sk_buff *skb)
 			verdict = GUARD_PROMISCUOUS;
 	}
 	count(&socket_counters, verdict);
-	return verdict == GUARD_OTHER ? SOCKET_IGNORE : SOCKET_ACCEPT;
+	return verdict == GUARD_OTHER || verdict == GUARD_DIRECT ? SOCKET_IGNORE : SOCKET_ACCEPT;
 }
 
 char _license[] SEC("license") = "Dual MIT/GPL";

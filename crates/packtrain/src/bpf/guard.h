@@ -16,7 +16,8 @@ enum guard_verdict {
 	GUARD_FOREIGN_ARP = 5,	/* who-has for an address that is not the link's own */
 	GUARD_GROUP = 6,	/* broadcast or multicast: for the link's stack and for us */
 	GUARD_PROMISCUOUS = 7,	/* anything, because pt0 stands in a bridge */
-	GUARD_VERDICTS = 8,
+	GUARD_DIRECT = 8,	/* from a peer's direct mark: given to pt0 here and now */
+	GUARD_VERDICTS = 9,
 };
 
 /* The one entry of the map `settings`. */
@@ -24,6 +25,20 @@ struct guard_settings {
 	__u64 host_address;	/* pt0's address, first byte in bits 47..40; 0: none yet */
 	__u32 promiscuous;	/* not 0: our socket takes every frame */
 	__u32 withheld_action;	/* what the ingress program returns to keep a frame from the stack */
+	__u64 link_address;	/* the link's own */
+	__u32 host_ifindex;	/* pt0 */
+	__u32 unused;
+};
+
+/* Map `sources`, by the outer source address of frames of our peers. */
+struct guard_source {
+	__u64 pt0;		/* of direct frames: the pt0 that they come from; 0: marked ones */
+};
+
+/* The one entry of the map `direct_traffic`, of each processor. */
+struct guard_traffic {
+	__u64 frames;
+	__u64 bytes;
 };
 
 #endif

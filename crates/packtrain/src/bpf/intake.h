@@ -13,8 +13,8 @@
 #define INTAKE_SHAPED		1
 #define INTAKE_OPEN		2	/* no longer shaped; leaves may still hold frames */
 
-/* Classes: 1:1 has the rate, 1:10 (hexadecimal) and on are its leaves. */
-#define INTAKE_MAJOR		1
+/* Classes: 7074:1 has the rate, 7074:10 (hexadecimal) and on are its leaves. */
+#define INTAKE_MAJOR		28788	/* 7074, "pt" in ASCII */
 #define INTAKE_FIRST_LEAF	16
 #define INTAKE_LEAVES		256
 

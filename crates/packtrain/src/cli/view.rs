@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use super::output::{BAD, GOOD, HEADING, WARNING};
 use crate::status::{
-    Coalesced, Counts, Intake, Link, LinkCondition, Peer, PeerLink, PlainHost, StatusDocument,
-    Traffic,
+    Coalesced, Counts, Intake, Link, LinkCondition, Peer, PeerLink, PeerPath, PlainHost,
+    StatusDocument, Traffic,
 };
 
 /// Where the values begin, and where a line of them ends.
@@ -107,6 +107,19 @@ fn write_line(out: &mut String, document: &StatusDocument) {
         .map(|(how, n)| format!("{} {how}", count(*n)))
         .collect();
     field(out, "unpacked", &format!("{} sent", sent.join(" and ")));
+    let direct = &document.direct;
+    if direct.tx.frames + direct.rx.frames > 0 {
+        let closed = match direct.closures {
+            0 => String::new(),
+            n => format!("; closed by a queue {n} times"),
+        };
+        let (sent, received) = (traffic(direct.tx), traffic(direct.rx));
+        field(
+            out,
+            "direct",
+            &format!("{sent} sent, {received} received{closed}"),
+        );
+    }
     match document.intake {
         Some(Intake {
             rate_bps: Some(rate_bps),
@@ -216,6 +229,12 @@ fn write_peer(out: &mut String, peer: &Peer) {
     for link in &peer.links {
         field(out, "path", &path(link));
     }
+    let goes = match (peer.path, peer.path_because.as_deref()) {
+        (PeerPath::Direct, _) => "direct, past the engine".to_owned(),
+        (PeerPath::Engine, None) => "by the engine".to_owned(),
+        (PeerPath::Engine, Some(because)) => format!("by the engine: {}", reason(because)),
+    };
+    field(out, "goes", &goes);
     if peer.queued_frames > 0 {
         let queued = format!(
             "{} frames, {}",
@@ -223,6 +242,23 @@ fn write_peer(out: &mut String, peer: &Peer) {
             bytes(peer.queued_bytes)
         );
         field(out, "waiting", &queued);
+    }
+}
+
+/// Why frames go by the engine, in words.
+fn reason(because: &str) -> &str {
+    match because {
+        "settings" => "the direct path is off here, or this kernel has not what it takes",
+        "failed" => "the direct path could not be set up; the log says why",
+        "pt0_qdisc" => "somebody has put a qdisc or filters of their own before it",
+        "unordered" => "the link's qdisc lets frames overtake each other",
+        "not_offered" => "the peer does not take direct frames",
+        "several_links" => "several links share the frames",
+        "no_mark" => "the link has no mark",
+        "mtu" => "the MTU is larger than what all on the way take",
+        "congestion" => "the link's queue stands",
+        "not_up" => "the peer is not up",
+        other => other,
     }
 }
 

@@ -22,6 +22,8 @@ use crate::linux::coalescer::{Coalescer, CoalescerCounters};
 use crate::linux::epoll::{Epoll, Interest};
 use crate::linux::tap::{Tap, TapCounters};
 
+mod direct;
+
 /// What one source gives in a turn. In bytes too, because 64 frames may be 4 MB: milliseconds
 /// that the other direction would wait.
 const BATCH_FRAMES: usize = 64;
@@ -95,6 +97,12 @@ pub struct Line {
     more_to_send: bool,
     /// When the descriptors were last asked who is ready.
     looked_at: Instant,
+    /// Frames of the host, ever.
+    host_frames: u64,
+    /// To be asked of the engine once `pt0` was seen empty.
+    drain: Option<u64>,
+    /// The owner wants a turn by then.
+    wake_by: Option<Instant>,
 }
 
 impl Line {
@@ -131,6 +139,9 @@ impl Line {
             alarm,
             more_to_send: false,
             looked_at: clock.now(),
+            host_frames: 0,
+            drain: None,
+            wake_by: None,
         })
     }
 
@@ -239,11 +250,20 @@ impl Line {
         self.engine.marks()
     }
 
+    /// The owner wants [`Line::turn`] to return by then, once.
+    pub fn wake_by(&mut self, at: Instant) {
+        self.wake_by = Some(self.wake_by.map_or(at, |other| other.min(at)));
+    }
+
     pub fn poll_event(&mut self) -> Option<Event> {
         self.engine.poll_event()
     }
 
     pub fn report(&mut self) -> Report {
+        for at in 0..self.members.len() {
+            // Asked only where it matters, what is known may be old.
+            self.tell_queue(at, self.clock.now());
+        }
         let members = self.members.iter_mut().map(|member| MemberReport {
             id: member.id,
             name: member.name.clone(),
@@ -305,7 +325,8 @@ impl Line {
 
     /// Sees to it that a wait without a timeout ends when the engine wants to be called.
     fn set_alarm(&mut self) -> io::Result<()> {
-        match self.engine.poll_timeout() {
+        let wanted = [self.engine.poll_timeout(), self.wake_by.take()];
+        match wanted.into_iter().flatten().min() {
             Some(at) => self.alarm.ring_by(at, self.clock.now()),
             None => Ok(()),
         }
@@ -363,9 +384,13 @@ impl Line {
                 .map_err(LineError::Host)?;
             let Some((frame, offload)) = received else {
                 self.tap_readable.on_empty();
+                if let Some(ticket) = self.drain.take() {
+                    self.engine.request_drain(ticket, now);
+                }
                 break;
             };
             self.tap_readable.on_frame();
+            self.host_frames += 1;
             bytes += frame.len();
             self.engine.handle_host_frame(frame, offload, now);
             if bytes > BATCH_BYTES {

@@ -9,21 +9,24 @@
 //! on this link (on `lo`, say) is no longer answered through the link, because nothing tells such
 //! an address from one of `pt0`'s.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::{fmt, io};
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
+use packtrain_proto::stats::Traffic;
 use packtrain_proto::wire::ethernet::MacAddr;
 
+use super::bpf_map::{MapError, Published, mac_key, read_traffic, sum_over_processors};
 use super::bpf_object::{self, embedded, map_handle, program_fd};
 use super::netlink::{Netlink, NetlinkError, interface};
-use super::sys::check;
 use super::tc::{self, FilterPlace};
+use super::tcx::{self, Hook};
 
-/// Half of what the maps of the same names hold.
+/// Of each kind: a quarter of what the map of sources holds.
 const MARKS_MAX: usize = 4096;
+/// Half of what the map of this name holds.
 const LINK_ADDRESSES_MAX: usize = 1024;
 
 /// The bit of a first byte that says that an address is locally administered.
@@ -77,6 +80,8 @@ verdicts! {
     Group = "group",
     /// Anything, because `pt0` stands in a bridge.
     Promiscuous = "promiscuous",
+    /// From a peer's direct mark: given to `pt0` in the kernel.
+    Direct = "direct",
 }
 
 /// Frames by verdict.
@@ -99,8 +104,10 @@ impl Counters {
 pub struct GuardCounters {
     /// At the link's stack: all but [`Verdict::Other`] were withheld from it.
     pub ingress: Counters,
-    /// At our socket: all but [`Verdict::Other`] were let through.
+    /// At our socket: all but [`Verdict::Other`] and [`Verdict::Direct`] were let through.
     pub socket: Counters,
+    /// What was given to `pt0` past the engine.
+    pub direct: Traffic,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -109,11 +116,8 @@ pub enum GuardError {
     Load { source: libbpf_rs::Error },
     #[error("cannot attach the guard to {link}: {source}")]
     Attach { link: String, source: io::Error },
-    #[error("cannot change the guard's map {map}: {source}")]
-    Map {
-        map: &'static str,
-        source: libbpf_rs::Error,
-    },
+    #[error(transparent)]
+    Map(#[from] MapError),
     #[error(transparent)]
     Netlink(#[from] NetlinkError),
 }
@@ -137,7 +141,7 @@ impl Attachment {
         let object = load().map_err(not_loaded)?;
         let program = program_fd(&object, INGRESS_PROGRAM).map_err(not_loaded)?;
         // A kernel with tcx misses the interface, one without does not know what is asked for.
-        let error = attach_tcx(program.as_fd(), NO_INTERFACE).err();
+        let error = tcx::attach(program.as_fd(), NO_INTERFACE, Hook::Ingress).err();
         match error.and_then(|error| error.raw_os_error()) {
             Some(libc::ENODEV) => Ok(Attachment::Tcx),
             _ => Ok(Attachment::Clsact),
@@ -159,78 +163,58 @@ impl fmt::Display for Attachment {
 pub struct Guard {
     ifindex: u32,
     /// `None`: attached by clsact.
-    tcx_link: Option<OwnedFd>,
+    tcx_link: Option<tcx::Attached>,
     attachment: Attachment,
     socket_filter: OwnedFd,
     settings: MapHandle,
-    marks: KeySet,
-    link_addresses: KeySet,
+    sources: Published,
+    link_addresses: Published,
     ingress_counters: MapHandle,
     socket_counters: MapHandle,
-    host_address: MacAddr,
+    direct_traffic: MapHandle,
+    host: Host,
+    link_address: MacAddr,
     promiscuous: bool,
     #[cfg(test)]
     object: Object,
 }
 
-/// A hash map of the kernel that is used as a set, and what we put into it.
-#[derive(Debug)]
-struct KeySet {
-    name: &'static str,
-    map: MapHandle,
-    keys: BTreeSet<Vec<u8>>,
-}
-
-impl KeySet {
-    /// New keys come in before old ones go, so that what stays is never missing.
-    fn set(&mut self, keys: BTreeSet<Vec<u8>>) -> Result<(), GuardError> {
-        let failed = |source| GuardError::Map {
-            map: self.name,
-            source,
-        };
-        for key in keys.difference(&self.keys) {
-            self.map.update(key, &[1], MapFlags::ANY).map_err(failed)?;
-        }
-        for key in self.keys.difference(&keys) {
-            self.map.delete(key).map_err(failed)?;
-        }
-        self.keys = keys;
-        Ok(())
-    }
+/// The `pt0` that a link is guarded for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Host {
+    pub ifindex: u32,
+    pub address: MacAddr,
 }
 
 impl Guard {
-    /// Guards a link for the `pt0` that has the address `host`.
+    /// Guards a link for a `pt0`.
     ///
     /// Attach first, then give [`Guard::socket_filter_fd`] to the packet socket, then bind it: a
     /// frame is then never ours and the stack's at once.
     pub fn attach(
         ifindex: u32,
-        host: MacAddr,
+        link_address: MacAddr,
+        host: Host,
         attachment: Attachment,
     ) -> Result<Guard, GuardError> {
         let object = load().map_err(not_loaded)?;
         let ingress = program_fd(&object, INGRESS_PROGRAM).map_err(not_loaded)?;
         let socket_filter = program_fd(&object, SOCKET_PROGRAM).map_err(not_loaded)?;
         let map = |name| map_handle(&object, name).map_err(not_loaded);
-        let key_set = |name| {
-            map(name).map(|map| KeySet {
-                name,
-                map,
-                keys: BTreeSet::new(),
-            })
-        };
+        let published = |name| Published::open(&object, name).map_err(not_loaded);
         let mut guard = Guard {
             ifindex,
             tcx_link: None,
             attachment,
             socket_filter,
             settings: map("settings")?,
-            marks: key_set("marks")?,
-            link_addresses: key_set("link_addresses")?,
+            sources: published("sources")?,
+            link_addresses: published("link_addresses")?,
             ingress_counters: map("ingress_counters")?,
             socket_counters: map("socket_counters")?,
-            host_address: host,
+            direct_traffic: map("direct_traffic")?,
+            host,
+            link_address,
             promiscuous: false,
             #[cfg(test)]
             object,
@@ -242,7 +226,8 @@ impl Guard {
                     link: interface(ifindex),
                     source,
                 };
-                guard.tcx_link = Some(attach_tcx(ingress.as_fd(), ifindex).map_err(failed)?);
+                let link = tcx::attach(ingress.as_fd(), ifindex, Hook::Ingress);
+                guard.tcx_link = Some(link.map_err(failed)?);
             }
             Attachment::Clsact => attach_clsact(ingress.as_fd(), ifindex)?,
         }
@@ -258,20 +243,30 @@ impl Guard {
         self.socket_filter.as_fd()
     }
 
-    /// Outer source addresses of our peers' marked frames. Returns how many were refused: group or
-    /// universally administered addresses, which a peer has no business to name and which could
-    /// take the link's own traffic away, and what is more than the table holds.
-    pub fn set_marks(&mut self, marks: &[MacAddr]) -> Result<usize, GuardError> {
-        let keys: BTreeSet<_> = marks
-            .iter()
-            .filter(|mark| !mark.is_group() && mark.0[0] & MAC_LOCAL_BIT != 0)
-            .take(MARKS_MAX)
-            .map(|mark| mac_number(*mark).to_ne_bytes().to_vec())
-            .collect();
-        let taken = keys.len();
-        let wanted: BTreeSet<_> = marks.iter().collect();
-        self.marks.set(keys)?;
-        Ok(wanted.len() - taken)
+    /// Outer source addresses of our peers: of marked frames, and of direct ones with the `pt0` that
+    /// they come from. Returns how many were refused: group or universally administered
+    /// addresses, which a peer has no business to name and which could take the link's own traffic
+    /// away, and what is more than the table holds.
+    pub fn set_sources(
+        &mut self,
+        marks: &[MacAddr],
+        direct: &[(MacAddr, MacAddr)],
+    ) -> Result<usize, GuardError> {
+        const MARKED: MacAddr = MacAddr([0; 6]);
+        let marked: BTreeMap<_, _> = marks.iter().map(|mark| (*mark, MARKED)).collect();
+        let direct: BTreeMap<_, _> = direct.iter().copied().collect();
+        let mut entries = BTreeMap::new();
+        let mut refused = 0;
+        for kind in [direct, marked] {
+            let wanted = kind.len();
+            let allowed = kind.into_iter().filter(|(mark, _)| may_mark(*mark));
+            let keys = allowed.map(|(mark, pt0)| (mac_key(mark), mac_key(pt0)));
+            let keys: Vec<_> = keys.take(MARKS_MAX).collect();
+            refused += wanted - keys.len();
+            entries.extend(keys);
+        }
+        self.sources.set(entries)?;
+        Ok(refused)
     }
 
     /// The link's own IPv4 addresses, for which it goes on answering ARP. Returns how many were
@@ -280,7 +275,7 @@ impl Guard {
         let wanted: BTreeSet<_> = addresses.iter().collect();
         let keys = wanted.iter().take(LINK_ADDRESSES_MAX);
         self.link_addresses
-            .set(keys.map(|address| address.octets().to_vec()).collect())?;
+            .set_keys(keys.map(|address| address.octets().to_vec()))?;
         Ok(wanted.len().saturating_sub(LINK_ADDRESSES_MAX))
     }
 
@@ -291,8 +286,17 @@ impl Guard {
     }
 
     /// `pt0` was given another address.
-    pub fn set_host_address(&mut self, host: MacAddr) -> Result<(), GuardError> {
-        self.host_address = host;
+    pub fn set_host_address(&mut self, address: MacAddr) -> Result<(), GuardError> {
+        self.host.address = address;
+        self.write_settings()
+    }
+
+    /// The link was given another address.
+    pub fn set_link_address(&mut self, address: MacAddr) -> Result<(), GuardError> {
+        if self.link_address == address {
+            return Ok(());
+        }
+        self.link_address = address;
         self.write_settings()
     }
 
@@ -300,6 +304,7 @@ impl Guard {
         Ok(GuardCounters {
             ingress: read_counters("ingress_counters", &self.ingress_counters)?,
             socket: read_counters("socket_counters", &self.socket_counters)?,
+            direct: read_traffic("direct_traffic", &self.direct_traffic, 0)?,
         })
     }
 
@@ -309,16 +314,20 @@ impl Guard {
             Attachment::Tcx => TCX_DROP,
             Attachment::Clsact => TC_ACT_STOLEN,
         };
-        let mut value = [0; 16];
-        value[0..8].copy_from_slice(&mac_number(self.host_address).to_ne_bytes());
+        let mut value = [0; 32];
+        value[0..8].copy_from_slice(&mac_key(self.host.address));
         value[8..12].copy_from_slice(&u32::from(self.promiscuous).to_ne_bytes());
         value[12..16].copy_from_slice(&action.to_ne_bytes());
-        self.settings
-            .update(&0u32.to_ne_bytes(), &value, MapFlags::ANY)
-            .map_err(|source| GuardError::Map {
-                map: "settings",
-                source,
-            })
+        value[16..24].copy_from_slice(&mac_key(self.link_address));
+        value[24..28].copy_from_slice(&self.host.ifindex.to_ne_bytes());
+        let failed = |source| MapError {
+            map: "settings",
+            source,
+        };
+        let written = self
+            .settings
+            .update(&0u32.to_ne_bytes(), &value, MapFlags::ANY);
+        Ok(written.map_err(failed)?)
     }
 }
 
@@ -333,50 +342,22 @@ impl Drop for Guard {
     }
 }
 
-/// First byte in bits 47..40, as the programs compare addresses.
-fn mac_number(mac: MacAddr) -> u64 {
-    mac.0
-        .iter()
-        .fold(0, |number, byte| number << 8 | u64::from(*byte))
+/// Not a group's address, nor one that a manufacturer has given to a host.
+fn may_mark(address: MacAddr) -> bool {
+    !address.is_group() && address.0[0] & MAC_LOCAL_BIT != 0
 }
 
 fn load() -> libbpf_rs::Result<Object> {
     bpf_object::load(embedded!("guard"))
 }
 
-fn read_counters(name: &'static str, map: &MapHandle) -> Result<Counters, GuardError> {
+fn read_counters(name: &'static str, map: &MapHandle) -> Result<Counters, MapError> {
     let mut counters = Counters::default();
     for (index, counter) in counters.0.iter_mut().enumerate() {
-        let per_cpu = map
-            .lookup_percpu(&(index as u32).to_ne_bytes(), MapFlags::ANY)
-            .map_err(|source| GuardError::Map { map: name, source })?
-            .unwrap_or_default();
-        *counter = per_cpu
-            .iter()
-            .filter_map(|value| value.get(..8)?.try_into().ok())
-            .map(u64::from_ne_bytes)
-            .sum();
+        let [sum] = sum_over_processors(name, map, index as u32)?;
+        *counter = sum;
     }
     Ok(counters)
-}
-
-/// Before all other programs of the link: they see what the stack sees.
-fn attach_tcx(program: BorrowedFd<'_>, ifindex: u32) -> io::Result<OwnedFd> {
-    // SAFETY: `bpf_link_create_opts` is plain integers, for which all zero is a value.
-    let mut options: libbpf_sys::bpf_link_create_opts = unsafe { std::mem::zeroed() };
-    options.sz = size_of_val(&options) as libbpf_sys::size_t;
-    options.flags = libbpf_sys::BPF_F_BEFORE;
-    // SAFETY: the options outlive the call and say their size; the descriptor that it returns is
-    // new, and owned by us alone.
-    unsafe {
-        let fd = libbpf_sys::bpf_link_create(
-            program.as_raw_fd(),
-            ifindex as i32,
-            libbpf_sys::BPF_TCX_INGRESS,
-            &options,
-        );
-        Ok(OwnedFd::from_raw_fd(check(fd)?))
-    }
 }
 
 fn clsact_place(ifindex: u32) -> FilterPlace {

@@ -6,10 +6,10 @@
 //!
 //! # Shape
 //! ```text
-//! pt0 ── HTB 1: ─┬─ direct queue                  not shaped: as long as the line keeps up
-//!                └─ 1:1, the rate ─┬─ 1:10
+//! pt0 ── HTB ─┬─ direct queue                     not shaped: as long as the line keeps up
+//! 7074:       └─ 7074:1, the rate ─┬─ 7074:10
 //!                                  ├─ …           256 leaves, one a flow, DRR between them
-//!                                  └─ 1:10f
+//!                                  └─ 7074:10f
 //! ```
 //! A leaf's own rate is lent by nobody, and HTB serves it first: a flow that sends little (a ping, a
 //! call, a name lookup) does not wait behind those that fill the line. It follows the whole rate from
@@ -48,11 +48,12 @@ const SHAPED: u32 = 1;
 const OPEN: u32 = 2;
 const MODE: u32 = 0;
 const IDLE_TIME: u32 = 1;
-const MAJOR: u32 = 1;
+/// "pt" in ASCII: nobody else's handle, and so the direct path knows whose qdisc is there.
+const MAJOR: u32 = 0x7074;
 const FIRST_LEAF: u32 = 16;
 const LEAVES: u32 = 256;
 
-const QDISC: u32 = MAJOR << 16;
+pub(super) const QDISC: u32 = MAJOR << 16;
 const RATE_CLASS: u32 = QDISC | 1;
 
 /// A rate that never holds a frame, for what waited when shaping ended.
@@ -217,6 +218,11 @@ impl Intake {
 
     pub fn rate_bps(&self) -> Option<u64> {
         self.rate_bps
+    }
+
+    /// Whether frames may wait before `pt0` now. Who cannot tell says yes.
+    pub fn may_hold_frames(&mut self) -> bool {
+        self.rate_bps.is_some() || self.queue().map_or(true, |queue| queue.frames > 0)
     }
 
     /// What waits before `pt0`, and what was dropped there because too much waited. Zero where

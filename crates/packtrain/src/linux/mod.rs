@@ -4,6 +4,7 @@
 
 pub mod alarm;
 pub mod coalescer;
+pub mod direct;
 pub mod epoll;
 pub mod ethtool;
 pub mod guard;
@@ -14,12 +15,14 @@ pub mod packet_socket;
 pub mod tap;
 pub mod vnet_header;
 
+mod bpf_map;
 mod bpf_object;
 mod htb;
 mod landing;
 mod queue_estimate;
 mod sys;
-mod tc;
+pub mod tc;
+mod tcx;
 
 #[cfg(test)]
 mod test_namespace;

@@ -14,7 +14,7 @@ const CLSACT_PARENT: u32 = 0xffff_fff1;
 const CLSACT_HANDLE: u32 = 0xffff_0000;
 /// Where filters of received frames hang, on clsact and on the older ingress qdisc alike.
 pub(super) const CLSACT_INGRESS: u32 = 0xffff_fff2;
-const CLSACT_EGRESS: u32 = 0xffff_fff3;
+pub(super) const CLSACT_EGRESS: u32 = 0xffff_fff3;
 
 const TCA_BPF_FD: u16 = 6;
 const TCA_BPF_NAME: u16 = 7;
@@ -176,6 +176,44 @@ pub struct QueueStats {
 const TCA_STATS2: u16 = 7;
 /// `struct gnet_stats_queue`: frames, bytes, drops, requeues, overlimits; 4 bytes each.
 const TCA_STATS_QUEUE: u16 = 3;
+
+/// Kinds of one queue, which is emptied in the order in which it was filled. ("noqueue" is none.)
+const FIFOS: [&str; 4] = ["noqueue", "pfifo", "bfifo", "pfifo_head_drop"];
+
+/// Whether the link's root qdisc is known to let frames out in the order in which they were given to
+/// it, whatever they are: one queue, or a shaper with one.
+pub fn keeps_order(netlink: &mut Netlink, ifindex: u32) -> Result<bool, NetlinkError> {
+    let all = qdiscs(netlink, ifindex)?;
+    let Some(root) = all.iter().find(|qdisc| qdisc.parent == ROOT) else {
+        return Ok(false);
+    };
+    let below = all
+        .iter()
+        .filter(|qdisc| qdisc.parent >> 16 == root.handle >> 16 && root.handle != 0);
+    let below_are_fifos = below
+        .into_iter()
+        .all(|qdisc| FIFOS.contains(&qdisc.kind.as_str()));
+    Ok(match root.kind.as_str() {
+        fifo if FIFOS.contains(&fifo) => true,
+        "tbf" => below_are_fifos,
+        "htb" => below_are_fifos && classes(netlink, ifindex)? == 1,
+        _ => false,
+    })
+}
+
+fn classes(netlink: &mut Netlink, ifindex: u32) -> Result<usize, NetlinkError> {
+    let request = request(libc::RTM_GETTCLASS, libc::NLM_F_DUMP, ifindex, 0, 0, 0);
+    let action = format!("list the classes of {}", interface(ifindex));
+    Ok(netlink.dump(&action, request, |_| Some(()))?.len())
+}
+
+/// What the link's root qdisc has dropped of all that was given to it, ever.
+pub fn root_drops(netlink: &mut Netlink, ifindex: u32) -> Result<u32, NetlinkError> {
+    let all = qdiscs(netlink, ifindex)?;
+    let root = all.iter().find(|qdisc| qdisc.parent == ROOT);
+    let stats = root.map(|root| queue_stats(netlink, ifindex, root.handle));
+    Ok(stats.transpose()?.flatten().unwrap_or_default().dropped)
+}
 
 /// `None`: no such qdisc.
 pub(super) fn queue_stats(

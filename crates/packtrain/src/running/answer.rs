@@ -4,11 +4,12 @@ use packtrain_proto::time::Instant;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::RunningLine;
+use super::direct::Direct;
 use super::member::Member;
 use crate::control::{Request, Response};
 use crate::daemon::Report;
 use crate::linux::intake::Intake;
-use crate::linux::netlink::{IpPrefix, Link};
+use crate::linux::netlink::{IpPrefix, Link, Netlink};
 use crate::settings::Settings;
 use crate::status::{self, LineFacts, StatusDocument, drop_reason};
 
@@ -46,6 +47,7 @@ impl RunningLine {
             site,
             members,
             intake,
+            direct,
             host,
             clock,
             ..
@@ -56,6 +58,9 @@ impl RunningLine {
                 let ifindex = report.tap_ifindex;
                 let mut facts = facts(ifindex, &site.settings, members, host, clock.now());
                 add_counters(&mut facts, &report, intake.as_mut());
+                if let Some(direct) = direct {
+                    add_direct(&mut facts, direct, members, &mut site.netlink);
+                }
                 let overrun = site.netlink.transmit_dropped(ifindex).unwrap_or_default();
                 facts.drops.push((drop_reason::HOST_OVERRUN, overrun));
                 let document = StatusDocument::build(&report.snapshot, &facts);
@@ -108,6 +113,18 @@ fn add_counters(facts: &mut LineFacts, report: &Report, intake: Option<&mut Inta
     }
 }
 
+/// What the kernel counts past the engine.
+fn add_direct(facts: &mut LineFacts, direct: &Direct, members: &[Member], netlink: &mut Netlink) {
+    facts.direct_changes = direct.changes();
+    facts.direct_refusal = direct.refusal();
+    for (link, member) in facts.links.iter_mut().zip(members) {
+        link.direct_tx = direct.traffic(link.id);
+        link.direct_rx = member.direct_traffic();
+        let dropped = member.qdisc_drops(netlink);
+        link.drops.push((drop_reason::LINK_QDISC, dropped));
+    }
+}
+
 fn facts(
     ifindex: u32,
     settings: &Settings,
@@ -127,6 +144,8 @@ fn facts(
         links: members.iter().map(Member::facts).collect(),
         intake: None,
         coalesced: status::Coalesced::default(),
+        direct_changes: 0,
+        direct_refusal: None,
         drops: Vec::new(),
         warnings: members.iter().filter_map(Member::warning).collect(),
     }

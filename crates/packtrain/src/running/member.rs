@@ -3,12 +3,14 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use packtrain_proto::config::{LinkId, LinkState, mark_of};
+use packtrain_proto::stats::Traffic;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use crate::daemon::Line;
-use crate::linux::guard::{Attachment, Guard, GuardError};
+use crate::linux::guard::{Attachment, Guard, GuardError, Host};
 use crate::linux::host_state::{Change, HostState, Outcome, Setting};
 use crate::linux::netlink::{Link, Netlink};
+use crate::linux::tc;
 use crate::settings::values::InterfaceName;
 use crate::settings::{LINK_MTU_MIN, Settings};
 use crate::status::{LinkCondition, LinkFacts};
@@ -31,6 +33,8 @@ pub(super) struct Member {
     attached: Option<Attached>,
     /// Why it could not join, until it does.
     trouble: Option<String>,
+    /// Of earlier attachments.
+    direct_before: Traffic,
 }
 
 #[derive(Debug)]
@@ -38,6 +42,8 @@ struct Attached {
     /// As netlink told it last.
     link: Link,
     guard: Guard,
+    /// What its qdisc had dropped before.
+    qdisc_drops: u32,
 }
 
 impl Member {
@@ -48,6 +54,7 @@ impl Member {
             name: name.clone(),
             attached: None,
             trouble: None,
+            direct_before: Traffic::default(),
         };
         (0..=u8::MAX).zip(&settings.links).map(member).collect()
     }
@@ -79,11 +86,19 @@ impl Member {
         // First the guard, then the socket with its filter: no frame is ever ours and the link's
         // own stack's at once.
         let text = |error: GuardError| error.to_string();
-        let mut guard = Guard::attach(link.ifindex, site.address, site.attachment).map_err(text)?;
-        guard.set_marks(&line.marks()).map_err(text)?;
+        let host = Host {
+            ifindex: line.tap_ifindex(),
+            address: site.address,
+        };
+        let guard = Guard::attach(link.ifindex, link.address, host, site.attachment);
+        let mut guard = guard.map_err(text)?;
+        guard
+            .set_sources(&line.marks(), &line.direct_sources())
+            .map_err(text)?;
         let mut attached = Attached {
             link: link.clone(),
             guard,
+            qdisc_drops: tc::root_drops(&mut site.netlink, link.ifindex).unwrap_or_default(),
         };
         attached.read_addresses(&mut site.netlink)?;
         let state = state_of(link, &site.settings);
@@ -96,6 +111,7 @@ impl Member {
 
     /// Its interface is no more, and the line knows.
     pub(super) fn detach(&mut self) {
+        self.direct_before = self.direct_traffic();
         self.attached = None;
     }
 
@@ -105,6 +121,9 @@ impl Member {
         };
         let before = attached.link.clone();
         attached.link = link.clone();
+        if let Err(error) = attached.guard.set_link_address(link.address) {
+            tracing::warn!("{}: {error}", self.name);
+        }
         line.link_changed(link.ifindex, state_of(link, settings));
         if condition_of(&before) != condition_of(link) {
             tracing::info!("{} is {}", self.name, condition_of(link).as_str());
@@ -121,15 +140,36 @@ impl Member {
         }
     }
 
-    pub(super) fn set_marks(&mut self, marks: &[MacAddr]) {
+    /// What peers' frames are known by.
+    pub(super) fn set_sources(&mut self, marks: &[MacAddr], direct: &[(MacAddr, MacAddr)]) {
         let Some(attached) = &mut self.attached else {
             return;
         };
-        match attached.guard.set_marks(marks) {
+        match attached.guard.set_sources(marks, direct) {
             Ok(0) => {}
             Ok(refused) => tracing::warn!("{refused} marks of peers are refused on {}", self.name),
             Err(error) => tracing::warn!("{}: {error}", self.name),
         }
+    }
+
+    /// Frames of this link that were given to `pt0` past the engine, ever.
+    pub(super) fn direct_traffic(&self) -> Traffic {
+        let counters = self.attached.as_ref().map(|a| a.guard.counters());
+        let now = counters.and_then(Result::ok).unwrap_or_default().direct;
+        Traffic {
+            frames: self.direct_before.frames + now.frames,
+            bytes: self.direct_before.bytes + now.bytes,
+        }
+    }
+
+    /// What the link's own qdisc has dropped since it joined. It begins anew with another qdisc.
+    pub(super) fn qdisc_drops(&self, netlink: &mut Netlink) -> u64 {
+        let Some(attached) = &self.attached else {
+            return 0;
+        };
+        let now = tc::root_drops(netlink, attached.link.ifindex).unwrap_or_default();
+        let before = attached.qdisc_drops;
+        u64::from(now.checked_sub(before).unwrap_or(now))
     }
 
     pub(super) fn set_promiscuous(&mut self, promiscuous: bool) {
@@ -158,6 +198,8 @@ impl Member {
             condition: link.map_or(LinkCondition::Absent, condition_of),
             mtu: link.map(|l| l.mtu),
             address: link.map(|l| l.address),
+            direct_tx: Traffic::default(),
+            direct_rx: Traffic::default(),
             drops: Vec::new(),
         }
     }

@@ -9,6 +9,7 @@ use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::address::{self, Seed};
 use super::answer::Host;
+use super::direct::Direct;
 use super::member::{Member, Site};
 use super::{CONTROL, MONITOR, RunningLine, SIGNALS, Signals};
 use crate::cli::error::CliError;
@@ -17,12 +18,14 @@ use crate::clock::Clock;
 use crate::control::ControlServer;
 use crate::daemon::Line;
 use crate::instance;
+use crate::linux::direct::DirectPath;
 use crate::linux::guard::Attachment;
 use crate::linux::host_state::{HostState, HostStateError, Recovery};
 use crate::linux::intake::Intake;
 use crate::linux::netlink::{Monitor, Netlink};
 use crate::linux::tap::Tap;
 use crate::settings::Settings;
+use crate::settings::values::PathPolicy;
 
 /// Where senders are held back, a queue that stands has to be let drain before CoDel may say that it
 /// does not: a drop costs a segment sent again, for nothing.
@@ -53,9 +56,11 @@ impl RunningLine {
         let tap = create_tap(settings, address)?;
         // Before the interface goes up, because its queueing discipline is replaced.
         let intake = attach_intake(&tap, settings, note);
+        let direct = attach_direct(&tap, settings, address, attachment, intake.is_some(), note);
         configure_tap(&tap, settings, &mut netlink, note)?;
 
         let mut config = config(settings, address)?;
+        config.direct_frames = direct.is_some();
         if intake.is_some() {
             config.limits.codel_interval = CODEL_INTERVAL_BEHIND_INTAKE;
         }
@@ -85,6 +90,7 @@ impl RunningLine {
                 ..Host::default()
             },
             intake,
+            direct,
             monitor,
             signals,
             control,
@@ -206,6 +212,39 @@ fn attach_intake(tap: &Tap, settings: &Settings, note: &mut dyn FnMut(&str)) -> 
             let name = &settings.name;
             note(&format!(
                 "{error}; so programs do not feel it when {name} is full"
+            ));
+            None
+        }
+    }
+}
+
+/// Without it a line works, and all frames pay for passing through the engine.
+fn attach_direct(
+    tap: &Tap,
+    settings: &Settings,
+    address: MacAddr,
+    attachment: Attachment,
+    has_intake: bool,
+    note: &mut dyn FnMut(&str),
+) -> Option<Direct> {
+    // With several links only the engine keeps the order, also when a second one appears later.
+    let has_one_link = settings.links.len() == 1;
+    if settings.path == PathPolicy::Engine || !settings.marked_frames || !has_one_link {
+        return None;
+    }
+    let name = &settings.name;
+    // It would be left behind on the links by a daemon that is killed.
+    if attachment != Attachment::Tcx {
+        note(&format!(
+            "this kernel has no tcx (Linux 6.6), so all frames of {name} go by the engine"
+        ));
+        return None;
+    }
+    match DirectPath::attach(tap.ifindex(), address, has_intake) {
+        Ok(path) => Some(Direct::new(path)),
+        Err(error) => {
+            note(&format!(
+                "{error}; so all frames of {name} go by the engine"
             ));
             None
         }

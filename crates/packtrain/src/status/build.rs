@@ -1,13 +1,14 @@
 //! From the engine's snapshot, and what only the daemon knows, to the document.
 
 use packtrain_proto::config::LinkId;
-use packtrain_proto::stats::{self, DropReason, FlushReason, Snapshot};
+use packtrain_proto::stats::{self, DropReason, EngineBecause, FlushReason, Snapshot};
 use packtrain_proto::time::Duration;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::{
-    Coalesced, Counts, Host, Intake, Link, LinkCondition, Peer, PeerLink, PlainHost, Queue,
-    Reassembly, Resequencer, SCHEMA, StatusDocument, Traffic, TrainCounts, Trains,
+    Coalesced, Counts, Direct, Host, Intake, Link, LinkCondition, Peer, PeerLink, PeerPath,
+    PlainHost, Queue, Reassembly, Resequencer, SCHEMA, StatusDocument, Traffic, TrainCounts,
+    Trains,
 };
 use crate::linux::netlink::IpPrefix;
 
@@ -26,6 +27,10 @@ pub struct LineFacts {
     pub links: Vec<LinkFacts>,
     pub intake: Option<Intake>,
     pub coalesced: Coalesced,
+    /// How often peers began or ceased to be sent to directly.
+    pub direct_changes: u64,
+    /// Why nothing goes directly, whatever the engine says.
+    pub direct_refusal: Option<&'static str>,
     /// Drops that the engine does not see, before `pt0`.
     pub drops: Vec<(&'static str, u64)>,
     /// Whatever else a person should be told.
@@ -41,6 +46,9 @@ pub struct LinkFacts {
     pub condition: LinkCondition,
     pub mtu: Option<u32>,
     pub address: Option<MacAddr>,
+    /// What passed by it in the kernel, past the engine.
+    pub direct_tx: stats::Traffic,
+    pub direct_rx: stats::Traffic,
     /// Drops that the engine does not see, at the link's socket.
     pub drops: Vec<(&'static str, u64)>,
 }
@@ -74,7 +82,7 @@ impl StatusDocument {
             peers: snapshot
                 .peers
                 .iter()
-                .map(|peer| build_peer(peer, &link_name))
+                .map(|peer| build_peer(peer, facts.direct_refusal, &link_name))
                 .collect(),
             hosts: snapshot
                 .hosts
@@ -83,6 +91,12 @@ impl StatusDocument {
                 .map(|host| build_host(host, &link_name))
                 .collect(),
             trains: build_trains(snapshot),
+            direct: Direct {
+                tx: sum(facts.links.iter().map(|link| link.direct_tx)),
+                rx: sum(facts.links.iter().map(|link| link.direct_rx)),
+                closures: snapshot.direct.closures,
+                changes: facts.direct_changes,
+            },
             intake: facts.intake,
             coalesced: facts.coalesced,
             queue: snapshot.queue.into(),
@@ -162,8 +176,8 @@ fn build_link(snapshot: &Snapshot, facts: &LinkFacts) -> Link {
         backlog_bytes: known.map_or(0, |l| l.local_queue_bytes),
         backlog_age_s: known.and_then(|l| l.local_queue_age).map(seconds),
         in_flight_bytes: known.map_or(0, |l| l.in_flight_bytes),
-        tx: known.map_or(Traffic::default(), |l| l.tx.into()),
-        rx: known.map_or(Traffic::default(), |l| l.rx.into()),
+        tx: sum(known.map(|l| l.tx).into_iter().chain([facts.direct_tx])),
+        rx: sum(known.map(|l| l.rx).into_iter().chain([facts.direct_rx])),
         drops: drops(
             known.map_or(&stats::Drops::default(), |l| &l.drops),
             &facts.drops,
@@ -171,7 +185,12 @@ fn build_link(snapshot: &Snapshot, facts: &LinkFacts) -> Link {
     }
 }
 
-fn build_peer(peer: &stats::PeerSnapshot, link_name: &dyn Fn(LinkId) -> String) -> Peer {
+fn build_peer(
+    peer: &stats::PeerSnapshot,
+    direct_refusal: Option<&'static str>,
+    link_name: &dyn Fn(LinkId) -> String,
+) -> Peer {
+    let path_because = peer.engine_because.map(in_a_word).or(direct_refusal);
     let paths = peer.paths.iter().map(|path| PeerLink {
         link: link_name(path.link),
         remote_link: path.remote_link.0,
@@ -194,8 +213,34 @@ fn build_peer(peer: &stats::PeerSnapshot, link_name: &dyn Fn(LinkId) -> String) 
         last_heard_s: seconds(peer.last_heard),
         queued_frames: peer.queued_frames,
         queued_bytes: peer.queued_bytes,
+        path: match peer.direct && path_because.is_none() {
+            true => PeerPath::Direct,
+            false => PeerPath::Engine,
+        },
+        path_because: path_because.map(str::to_owned),
         links: paths.collect(),
     }
+}
+
+fn in_a_word(because: EngineBecause) -> &'static str {
+    match because {
+        EngineBecause::Settings => "settings",
+        EngineBecause::NotUp => "not_up",
+        EngineBecause::NotOffered => "not_offered",
+        EngineBecause::SeveralLinks => "several_links",
+        EngineBecause::NoMark => "no_mark",
+        EngineBecause::Mtu => "mtu",
+        EngineBecause::Unordered => "unordered",
+        EngineBecause::Congestion => "congestion",
+    }
+}
+
+fn sum(of: impl IntoIterator<Item = stats::Traffic>) -> Traffic {
+    let of = of.into_iter();
+    of.fold(Traffic::default(), |sum, one| Traffic {
+        frames: sum.frames + one.frames,
+        bytes: sum.bytes + one.bytes,
+    })
 }
 
 /// A link's own stack speaks plainly, and is no further host: nobody talks to it through `pt0`.
@@ -235,6 +280,7 @@ fn capabilities(bits: u32) -> Vec<String> {
     let name = |bit: u32| match bit {
         0 => "marked_frames".to_owned(),
         1 => "gso_in_trains".to_owned(),
+        2 => "direct_frames".to_owned(),
         _ => format!("bit_{bit}"),
     };
     (0..32)

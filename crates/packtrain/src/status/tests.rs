@@ -121,6 +121,8 @@ fn link_facts(id: u8, condition: LinkCondition) -> LinkFacts {
         condition,
         mtu: there.then_some(1500),
         address: there.then_some(mac(2)),
+        direct_tx: stats::Traffic::default(),
+        direct_rx: stats::Traffic::default(),
         drops: vec![
             (drop_reason::SOCKET_OVERRUN, 5),
             (drop_reason::SOCKET_TRUNCATED, 0),
@@ -144,6 +146,8 @@ pub(crate) fn facts(conditions: &[LinkCondition]) -> LineFacts {
             waiting_frames: 0,
             waiting_bytes: 0,
         }),
+        direct_changes: 2,
+        direct_refusal: None,
         coalesced: Coalesced {
             datagrams: 12,
             frames: 3,

@@ -1,13 +1,20 @@
 //! The programs by `BPF_PROG_TEST_RUN`, frame by frame, and the guard on links in namespaces.
 
+use std::os::fd::{AsRawFd, FromRawFd};
+
 use libbpf_rs::ProgramInput;
 use packtrain_proto::buffer::BufferPool;
 
 use super::*;
 use crate::linux::packet_socket::PacketSocket;
+use crate::linux::sys::check;
 use crate::linux::test_namespace::{Host, in_namespace, ip, run, succeeds};
 
 const HOST: MacAddr = MacAddr([0x02, 0x70, 0x74, 1, 2, 3]);
+const PT0: super::Host = super::Host {
+    ifindex: LOOPBACK_IFINDEX,
+    address: HOST,
+};
 const LINK: MacAddr = MacAddr([0x52, 0x54, 0, 0, 0, 1]);
 const PLAIN: MacAddr = MacAddr([0x00, 0x1b, 0x21, 9, 9, 9]);
 const VIRTUAL: MacAddr = MacAddr([0x52, 0x54, 0, 0, 0, 9]);
@@ -42,8 +49,8 @@ fn arp(operation: u8, sender: [u8; 4], target: [u8; 4]) -> Vec<u8> {
 }
 
 fn guard(attachment: Attachment) -> Guard {
-    let mut guard = Guard::attach(LOOPBACK_IFINDEX, HOST, attachment).expect("a guard on lo");
-    assert_eq!(guard.set_marks(&[MARK]).unwrap(), 0);
+    let mut guard = Guard::attach(LOOPBACK_IFINDEX, LINK, PT0, attachment).expect("a guard on lo");
+    assert_eq!(guard.set_sources(&[MARK], &[]).unwrap(), 0);
     assert_eq!(guard.set_link_addresses(&[LINK_IP.into()]).unwrap(), 0);
     guard
 }
@@ -190,6 +197,73 @@ fn each_frame_gets_its_verdict_at_the_stack_and_at_the_socket() {
 }
 
 #[test]
+fn a_direct_frame_is_given_to_pt0_with_the_inner_addresses_and_no_socket_is_woken() {
+    const DIRECT: MacAddr = MacAddr([0x0a, 0x54, 0, 0, 0, 0x59]);
+    const PEER: MacAddr = MacAddr([0x02, 0x70, 0x74, 9, 9, 9]);
+    const TC_ACT_REDIRECT: u32 = 7;
+    with_guard(|guard| {
+        assert_eq!(guard.set_sources(&[], &[(DIRECT, PEER)]).unwrap(), 0);
+        let bytes = frame(LINK, DIRECT, IPV4);
+        let run = |bytes: &[u8]| {
+            let program = guard
+                .object
+                .progs_mut()
+                .find(|p| p.name() == INGRESS_PROGRAM);
+            let mut out = vec![0; bytes.len()];
+            let input = ProgramInput {
+                data_in: Some(bytes),
+                data_out: Some(&mut out),
+                ..ProgramInput::default()
+            };
+            let result = program.unwrap().test_run(input).expect("a test run");
+            (result.return_value, out)
+        };
+        let (verdict, given) = run(&bytes);
+        assert_eq!(verdict, TC_ACT_REDIRECT);
+        assert_eq!((&given[0..6], &given[6..12]), (&HOST.0[..], &PEER.0[..]));
+        assert!(given[12..] == bytes[12..], "the rest is as it was");
+        let counters = guard.counters().unwrap();
+        assert_eq!(
+            (counters.direct.frames, counters.direct.bytes),
+            (1, bytes.len() as u64)
+        );
+        assert_eq!(counters.ingress.get(Verdict::Direct), 1);
+
+        // Also where our socket takes all that passes.
+        for promiscuous in [false, true] {
+            guard.set_promiscuous(promiscuous).unwrap();
+            assert_eq!(at_socket(guard, &bytes), (0, Verdict::Direct));
+        }
+        guard.set_promiscuous(false).unwrap();
+
+        // Flooded by a switch, of another kind, tagged, or of nobody's.
+        assert_eq!(
+            at_ingress(guard, &frame(VIRTUAL, DIRECT, IPV4)).1,
+            Verdict::Other
+        );
+        assert_eq!(
+            at_ingress(guard, &frame(LINK, DIRECT, PACKTRAIN)).1,
+            Verdict::Train
+        );
+        assert_eq!(
+            at_ingress(guard, &frame(LINK, DIRECT, VLAN)).1,
+            Verdict::Direct
+        );
+        guard.set_link_address(VIRTUAL).unwrap();
+        assert_eq!(at_ingress(guard, &bytes).1, Verdict::Other);
+        assert_eq!(
+            at_ingress(guard, &frame(VIRTUAL, DIRECT, IPV4)).1,
+            Verdict::Direct
+        );
+        guard.set_link_address(LINK).unwrap();
+        guard.set_sources(&[], &[]).unwrap();
+        assert_eq!(at_ingress(guard, &bytes).1, Verdict::Other);
+        let refused = guard.set_sources(&[], &[(PLAIN, PEER), (DIRECT, PEER)]);
+        assert_eq!(refused.unwrap(), 1, "a host's own address is nobody's mark");
+    });
+}
+
+#[test]
 fn a_promiscuous_socket_takes_all_and_the_stack_loses_nothing_by_it() {
     with_guard(|guard| {
         let plain = frame(VIRTUAL, PLAIN, IPV4);
@@ -219,12 +293,12 @@ fn what_is_looked_up_follows_what_is_set() {
             Verdict::Other
         );
 
-        assert_eq!(guard.set_marks(&[second, MARK, second]).unwrap(), 0);
+        assert_eq!(guard.set_sources(&[second, MARK, second], &[]).unwrap(), 0);
         assert_eq!(
             at_ingress(guard, &frame(LINK, second, IPV4)).1,
             Verdict::Marked
         );
-        guard.set_marks(&[second]).unwrap();
+        guard.set_sources(&[second], &[]).unwrap();
         assert_eq!(
             at_ingress(guard, &frame(LINK, MARK, IPV4)).1,
             Verdict::Other
@@ -254,7 +328,9 @@ fn what_is_looked_up_follows_what_is_set() {
 #[test]
 fn a_peer_cannot_name_a_mark_that_takes_plain_traffic_away() {
     with_guard(|guard| {
-        let refused = guard.set_marks(&[PLAIN, MacAddr::BROADCAST, MARK]).unwrap();
+        let refused = guard
+            .set_sources(&[PLAIN, MacAddr::BROADCAST, MARK], &[])
+            .unwrap();
         assert_eq!(refused, 2);
         assert_eq!(
             at_ingress(guard, &frame(LINK, PLAIN, IPV4)).1,
@@ -268,8 +344,16 @@ fn a_peer_cannot_name_a_mark_that_takes_plain_traffic_away() {
         let many: Vec<_> = (0..MARKS_MAX + 7)
             .map(|n| MacAddr([2, 0, 0, (n >> 16) as u8, (n >> 8) as u8, n as u8]))
             .collect();
-        assert_eq!(guard.set_marks(&many).unwrap(), 7, "the table is bounded");
-        assert_eq!(guard.set_marks(&[MARK]).unwrap(), 0, "and usable after");
+        assert_eq!(
+            guard.set_sources(&many, &[]).unwrap(),
+            7,
+            "the table is bounded"
+        );
+        assert_eq!(
+            guard.set_sources(&[MARK], &[]).unwrap(),
+            0,
+            "and usable after"
+        );
     });
 }
 
@@ -369,7 +453,7 @@ fn live(attachment: Attachment) {
             "without a guard the link answers for host0's address"
         );
 
-        let mut guard = Guard::attach(a0, HOST, attachment).unwrap();
+        let mut guard = Guard::attach(a0, LINK, PT0, attachment).unwrap();
         assert!(!asks_for_host(&other), "with one it does not");
         assert!(guard.counters().unwrap().ingress.get(Verdict::ForeignArp) > 0);
 
@@ -417,15 +501,15 @@ fn a_clsact_that_was_there_before_stays_and_one_of_ours_goes_unless_it_is_used()
         assert!(!has_clsact(a0).unwrap());
 
         // Killed: the owner's drop does not run.
-        std::mem::forget(Guard::attach(a0, HOST, Attachment::Clsact).unwrap());
+        std::mem::forget(Guard::attach(a0, LINK, PT0, Attachment::Clsact).unwrap());
         assert!(shown().contains("packtrain_guard"), "{}", shown());
         // Attached again over what was left behind.
-        std::mem::forget(Guard::attach(a0, HOST, Attachment::Clsact).unwrap());
+        std::mem::forget(Guard::attach(a0, LINK, PT0, Attachment::Clsact).unwrap());
         remove_clsact(a0, true).unwrap();
         assert_eq!(shown(), before);
         remove_clsact(a0, true).unwrap();
 
-        std::mem::forget(Guard::attach(a0, HOST, Attachment::Clsact).unwrap());
+        std::mem::forget(Guard::attach(a0, LINK, PT0, Attachment::Clsact).unwrap());
         run("tc filter add dev a0 egress protocol all prio 7 u32 match u32 0 0 flowid 1:1");
         remove_clsact(a0, true).unwrap();
         assert!(!shown().contains("packtrain_guard"), "{}", shown());
@@ -437,7 +521,7 @@ fn a_clsact_that_was_there_before_stays_and_one_of_ours_goes_unless_it_is_used()
 fn a_kernel_with_tcx_is_known_by_it() {
     in_namespace(|| {
         let best = Attachment::best().unwrap();
-        let attached = Guard::attach(LOOPBACK_IFINDEX, HOST, Attachment::Tcx);
+        let attached = Guard::attach(LOOPBACK_IFINDEX, LINK, PT0, Attachment::Tcx);
         assert_eq!(best == Attachment::Tcx, attached.is_ok(), "{attached:?}");
     });
 }
@@ -445,7 +529,7 @@ fn a_kernel_with_tcx_is_known_by_it() {
 #[test]
 fn an_interface_that_is_not_there_is_named() {
     in_namespace(|| {
-        let error = Guard::attach(4711, HOST, Attachment::Tcx).expect_err("no such interface");
+        let error = Guard::attach(4711, LINK, PT0, Attachment::Tcx).expect_err("no such interface");
         assert_eq!(
             error.to_string(),
             "cannot attach the guard to interface 4711: No such device (os error 19)"
@@ -503,7 +587,7 @@ fn a_body_outside_the_linear_part_is_read_all_the_same() {
         let index =
             |netlink: &mut Netlink, name| netlink.link_by_name(name).unwrap().unwrap().ifindex;
         let (a0, b0) = (index(&mut netlink, "a0"), index(&mut netlink, "b0"));
-        let guard = Guard::attach(a0, HOST, Attachment::Tcx).unwrap();
+        let guard = Guard::attach(a0, LINK, PT0, Attachment::Tcx).unwrap();
         let injector = Injector::open(b0);
         let mut padded = arp(1, ASKER_IP, HOST_IP);
         padded.resize(8000, 0);
@@ -522,7 +606,7 @@ fn our_socket_sees_our_frames_although_the_stack_does_not_and_none_of_the_links_
         let (other, a0) = linked();
         ip("address add 10.1.0.1/24 dev a0");
         other.run("ip address add 10.1.0.2/24 dev b0");
-        let mut guard = Guard::attach(a0, HOST, Attachment::Tcx).unwrap();
+        let mut guard = Guard::attach(a0, LINK, PT0, Attachment::Tcx).unwrap();
         guard.set_link_addresses(&[LINK_IP.into()]).unwrap();
         let mut socket = PacketSocket::create().unwrap();
         socket.attach_filter(guard.socket_filter_fd()).unwrap();

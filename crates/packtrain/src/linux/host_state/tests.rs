@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::*;
-use crate::linux::guard::{Attachment, Guard};
+use crate::linux::guard::{Attachment, Guard, Host};
 use crate::linux::test_namespace::{in_namespace, ip, run};
 
 /// A directory of one test.
@@ -82,8 +82,12 @@ fn change_everything(state: &mut HostState, a0: u32) {
     assert!(state.set(a0, Setting::Up, 1).unwrap());
     assert!(state.set(a0, arp_ignore(), 1).unwrap());
     state.expect_clsact(a0).unwrap();
-    let host = MacAddr([2, 0, 0, 0, 0, 1]);
-    std::mem::forget(Guard::attach(a0, host, Attachment::Clsact).unwrap());
+    let host = Host {
+        ifindex: a0,
+        address: MacAddr([2, 0, 0, 0, 0, 1]),
+    };
+    let link = MacAddr([2, 0, 0, 0, 0, 2]);
+    std::mem::forget(Guard::attach(a0, link, host, Attachment::Clsact).unwrap());
 }
 
 #[test]

@@ -315,7 +315,7 @@ fn flows_keep_their_order_while_it_opens_and_closes_under_them() {
 /// How many leaves have seen a frame.
 fn leaves_used() -> usize {
     let text = run("tc -s class show dev t0");
-    let leaf = |lines: &str| lines.contains("leaf") || lines.contains("parent 1:1 ");
+    let leaf = |lines: &str| lines.contains("leaf") || lines.contains("parent 7074:1 ");
     text.split("\n\n")
         .filter(|class| leaf(class) && !class.contains("Sent 0 bytes"))
         .count()

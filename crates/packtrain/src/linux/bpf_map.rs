@@ -1,0 +1,97 @@
+//! What our BPF programs look up, and what they count.
+
+use std::collections::BTreeMap;
+
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
+use packtrain_proto::stats::Traffic;
+use packtrain_proto::wire::ethernet::MacAddr;
+
+use super::bpf_object::map_handle;
+
+#[derive(Debug, thiserror::Error)]
+#[error("cannot use the BPF map {map}: {source}")]
+pub struct MapError {
+    pub(super) map: &'static str,
+    pub(super) source: libbpf_rs::Error,
+}
+
+/// A hash map of the kernel that nobody else writes, and what we put into it.
+#[derive(Debug)]
+pub(super) struct Published {
+    name: &'static str,
+    map: MapHandle,
+    entries: BTreeMap<Vec<u8>, Vec<u8>>,
+}
+
+impl Published {
+    pub(super) fn open(object: &Object, name: &'static str) -> libbpf_rs::Result<Published> {
+        Ok(Published {
+            name,
+            map: map_handle(object, name)?,
+            entries: BTreeMap::new(),
+        })
+    }
+
+    /// New entries come in before old ones go, so that what stays is never missing. What fails midway
+    /// is known as far as it went.
+    pub(super) fn set(&mut self, entries: BTreeMap<Vec<u8>, Vec<u8>>) -> Result<(), MapError> {
+        let failed = |source| MapError {
+            map: self.name,
+            source,
+        };
+        for (key, value) in &entries {
+            if self.entries.get(key) != Some(value) {
+                self.map.update(key, value, MapFlags::ANY).map_err(failed)?;
+                self.entries.insert(key.clone(), value.clone());
+            }
+        }
+        let known: Vec<Vec<u8>> = self.entries.keys().cloned().collect();
+        for key in known.into_iter().filter(|key| !entries.contains_key(key)) {
+            self.map.delete(&key).map_err(failed)?;
+            self.entries.remove(&key);
+        }
+        Ok(())
+    }
+
+    pub(super) fn set_keys(&mut self, keys: impl Iterator<Item = Vec<u8>>) -> Result<(), MapError> {
+        self.set(keys.map(|key| (key, vec![1])).collect())
+    }
+}
+
+/// As the programs compare addresses: first byte in bits 47..40.
+pub(super) fn mac_key(mac: MacAddr) -> Vec<u8> {
+    let number = mac
+        .0
+        .iter()
+        .fold(0, |number, byte| number << 8 | u64::from(*byte));
+    number.to_ne_bytes().to_vec()
+}
+
+/// An entry of a per-processor map whose value is so many 64-bit counters.
+pub(super) fn sum_over_processors<const N: usize>(
+    map: &'static str,
+    handle: &MapHandle,
+    index: u32,
+) -> Result<[u64; N], MapError> {
+    let per_cpu = handle
+        .lookup_percpu(&index.to_ne_bytes(), MapFlags::ANY)
+        .map_err(|source| MapError { map, source })?
+        .unwrap_or_default();
+    let mut sums = [0; N];
+    for value in &per_cpu {
+        for (sum, bytes) in sums.iter_mut().zip(value.chunks_exact(8)) {
+            *sum += u64::from_ne_bytes(bytes.try_into().expect("eight bytes"));
+        }
+    }
+    Ok(sums)
+}
+
+/// Frames and bytes, as `struct guard_traffic` and `struct direct_traffic` count them.
+pub(super) fn read_traffic(
+    map: &'static str,
+    handle: &MapHandle,
+    index: u32,
+) -> Result<Traffic, MapError> {
+    let [frames, bytes] = sum_over_processors(map, handle, index)?;
+    Ok(Traffic { frames, bytes })
+}

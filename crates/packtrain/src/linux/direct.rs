@@ -1,0 +1,250 @@
+//! The direct path: frames from `pt0` to the link and back in the kernel, past the engine. The rules
+//! stand in `bpf/direct.bpf.c`; here they are attached, and told what the engine has decided.
+//!
+//! The programs go with this value, and with the daemon however that ends: they are attached by
+//! tcx (Linux 6.6).
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
+use packtrain_proto::stats::Traffic;
+use packtrain_proto::wire::ethernet::MacAddr;
+
+use super::bpf_map::{MapError, Published, mac_key, read_traffic};
+use super::bpf_object::{self, embedded, map_handle, program_fd};
+use super::intake;
+use super::netlink::interface;
+use super::tcx::{self, Hook};
+
+/// As in bpf/direct.h.
+const DESTINATIONS_MAX: usize = 256;
+
+#[derive(Debug, thiserror::Error)]
+pub enum DirectError {
+    #[error("cannot load the BPF programs of the direct path: {source}{}", bpf_object::hint(.source))]
+    Load { source: libbpf_rs::Error },
+    #[error("cannot attach the direct path to {interface}: {source}")]
+    Attach {
+        interface: String,
+        source: io::Error,
+    },
+    #[error(transparent)]
+    Map(#[from] MapError),
+}
+
+/// Where frames for one peer's `pt0` go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Destination {
+    /// The peer's `pt0`.
+    pub address: MacAddr,
+    /// The member link.
+    pub ifindex: u32,
+    pub outer_destination: MacAddr,
+    pub outer_source: MacAddr,
+    /// Payload bytes after the EtherType that all on the way take.
+    pub payload_max: u16,
+    /// The link's number: what goes there is counted by it.
+    pub link: u8,
+}
+
+/// What the programs have to tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// Frames that went to the engine, ever.
+    pub tickets: u64,
+    /// The link whose queue stands: all frames go to the engine since.
+    pub closed_by: Option<u32>,
+    /// Somebody has put another qdisc or filters before `pt0`, and all frames go there, and to the
+    /// engine.
+    pub foreign_tc: bool,
+}
+
+/// `struct direct_orders`.
+#[derive(Clone, Copy, Debug)]
+struct Orders {
+    host_address: MacAddr,
+    drained: u64,
+    opening: u32,
+    qdisc: u32,
+}
+
+/// The programs before one `pt0`, and on the links that its direct frames leave by.
+#[derive(Debug)]
+pub struct DirectPath {
+    orders: Orders,
+    orders_map: MapHandle,
+    state: MapHandle,
+    destinations: Published,
+    watches: MapHandle,
+    leaving: MapHandle,
+    watch_program: OwnedFd,
+    /// By the index of the member link.
+    watched: BTreeMap<u32, (MacAddr, tcx::Attached)>,
+    _leave: tcx::Attached,
+    #[cfg(test)]
+    object: Object,
+}
+
+impl DirectPath {
+    /// Before a `pt0`, without any destination: all frames still go to the engine. Before the
+    /// interface goes up, so that none goes there unseen.
+    /// `has_intake`: the qdisc of [`super::intake`] is before it.
+    pub fn attach(
+        ifindex: u32,
+        host_address: MacAddr,
+        has_intake: bool,
+    ) -> Result<DirectPath, DirectError> {
+        let failed = |source| DirectError::Load { source };
+        let object: Object = bpf_object::load(embedded!("direct")).map_err(failed)?;
+        let leave = program_fd(&object, "direct_leave").map_err(failed)?;
+        let watch_program = program_fd(&object, "direct_watch").map_err(failed)?;
+        let map = |name| map_handle(&object, name).map_err(failed);
+        let path = DirectPath {
+            orders: Orders {
+                host_address,
+                drained: 0,
+                opening: 1,
+                qdisc: if has_intake { intake::QDISC } else { 0 },
+            },
+            orders_map: map("orders")?,
+            state: map("state")?,
+            destinations: Published::open(&object, "destinations").map_err(failed)?,
+            watches: map("watches")?,
+            leaving: map("leaving")?,
+            watch_program,
+            watched: BTreeMap::new(),
+            _leave: attach(&leave, ifindex)?,
+            #[cfg(test)]
+            object,
+        };
+        path.give_orders()?;
+        Ok(path)
+    }
+
+    /// Where frames may go past the engine from now on. What closed the path is forgotten by it.
+    /// Returns how many destinations were more than the table holds: their frames go by the engine.
+    pub fn set_destinations(&mut self, wanted: &[Destination]) -> Result<usize, DirectError> {
+        let taken = &wanted[..wanted.len().min(DESTINATIONS_MAX)];
+        self.watch_links_of(taken)?;
+        let entries = taken.iter().map(|d| (mac_key(d.address), entry_of(d)));
+        self.destinations.set(entries.collect())?;
+        // Closed when it is opened, it would stay so: nothing goes there that could close it again.
+        self.orders.opening = self.orders.opening.wrapping_add(1).max(1);
+        self.give_orders()?;
+        Ok(wanted.len() - taken.len())
+    }
+
+    /// The link is no more: another may come by its index.
+    pub fn forget_link(&mut self, ifindex: u32) {
+        if self.watched.remove(&ifindex).is_some()
+            && let Err(source) = self.watches.delete(&ifindex.to_ne_bytes())
+        {
+            tracing::debug!("watches: {source}");
+        }
+    }
+
+    /// Everything that had a ticket up to this one was delivered, or dropped and counted.
+    pub fn set_drained(&mut self, ticket: u64) -> Result<(), DirectError> {
+        self.orders.drained = ticket;
+        self.give_orders()
+    }
+
+    pub fn state(&self) -> Result<State, DirectError> {
+        let value = lookup("state", &self.state, 0)?;
+        let word = |at: usize| u32::from_ne_bytes(value[at..at + 4].try_into().expect("four"));
+        Ok(State {
+            tickets: u64::from_ne_bytes(value[..8].try_into().expect("eight bytes")),
+            closed_by: (word(8) == self.orders.opening).then_some(word(12)),
+            foreign_tc: word(16) != 0,
+        })
+    }
+
+    /// Frames that went past the engine by the link of this number, ever.
+    pub fn traffic(&self, link: u8) -> Result<Traffic, DirectError> {
+        Ok(read_traffic("leaving", &self.leaving, link.into())?)
+    }
+
+    fn give_orders(&self) -> Result<(), DirectError> {
+        let mut value = [0; 24];
+        value[..8].copy_from_slice(&mac_key(self.orders.host_address));
+        value[8..16].copy_from_slice(&self.orders.drained.to_ne_bytes());
+        value[16..20].copy_from_slice(&self.orders.opening.to_ne_bytes());
+        value[20..24].copy_from_slice(&self.orders.qdisc.to_ne_bytes());
+        let written = self
+            .orders_map
+            .update(&0u32.to_ne_bytes(), &value, MapFlags::ANY);
+        Ok(written.map_err(|source| MapError {
+            map: "orders",
+            source,
+        })?)
+    }
+
+    /// The links that destinations leave by, each with the source address of its direct frames.
+    fn watch_links_of(&mut self, destinations: &[Destination]) -> Result<(), DirectError> {
+        let failed = |source| MapError {
+            map: "watches",
+            source,
+        };
+        let wanted: BTreeMap<u32, MacAddr> = destinations
+            .iter()
+            .map(|d| (d.ifindex, d.outer_source))
+            .collect();
+        // One without destinations stays: they often come back, and attaching takes milliseconds.
+        if !wanted.is_empty() {
+            let known: Vec<u32> = self.watched.keys().copied().collect();
+            for ifindex in known.into_iter().filter(|i| !wanted.contains_key(i)) {
+                self.watched.remove(&ifindex);
+                let key = ifindex.to_ne_bytes();
+                self.watches.delete(&key).map_err(failed)?;
+            }
+        }
+        for (ifindex, source) in wanted {
+            let known = self.watched.remove(&ifindex);
+            let program = match known {
+                Some((address, program)) if address == source => {
+                    self.watched.insert(ifindex, (address, program));
+                    continue;
+                }
+                Some((_, program)) => program,
+                None => attach(&self.watch_program, ifindex)?,
+            };
+            let mut value = [0; 32];
+            value[..8].copy_from_slice(&mac_key(source));
+            let key = ifindex.to_ne_bytes();
+            self.watches
+                .update(&key, &value, MapFlags::ANY)
+                .map_err(failed)?;
+            self.watched.insert(ifindex, (source, program));
+        }
+        Ok(())
+    }
+}
+
+fn attach(program: &OwnedFd, ifindex: u32) -> Result<tcx::Attached, DirectError> {
+    tcx::attach(program.as_fd(), ifindex, Hook::Egress).map_err(|source| DirectError::Attach {
+        interface: interface(ifindex),
+        source,
+    })
+}
+
+fn lookup(map: &'static str, handle: &MapHandle, index: u32) -> Result<Vec<u8>, MapError> {
+    let value = handle.lookup(&index.to_ne_bytes(), MapFlags::ANY);
+    let value = value.map_err(|source| MapError { map, source })?;
+    Ok(value.expect("an array has all its entries"))
+}
+
+/// `struct direct_destination`.
+fn entry_of(destination: &Destination) -> Vec<u8> {
+    let mut value = Vec::with_capacity(24);
+    value.extend_from_slice(&destination.outer_destination.0);
+    value.extend_from_slice(&destination.outer_source.0);
+    value.extend_from_slice(&destination.ifindex.to_ne_bytes());
+    value.extend_from_slice(&u32::from(destination.payload_max).to_ne_bytes());
+    value.extend_from_slice(&u32::from(destination.link).to_ne_bytes());
+    value
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,487 @@
+//! The programs by `BPF_PROG_TEST_RUN`, frame by frame, against the rule written down anew.
+
+use libbpf_rs::ProgramInput;
+use packtrain_proto::offload::Offload;
+use proptest::prelude::*;
+
+use super::*;
+use crate::linux::netlink::Netlink;
+use crate::linux::packet_socket::PacketSocket;
+use crate::linux::tc::{self, FilterPlace};
+use crate::linux::test_namespace::{in_namespace, ip, run};
+
+const PT0: MacAddr = MacAddr([0x02, 0x70, 0x74, 1, 2, 3]);
+const PEER: MacAddr = MacAddr([0x02, 0x70, 0x74, 4, 5, 6]);
+const STRANGER: MacAddr = MacAddr([0x02, 0x70, 0x74, 7, 8, 9]);
+const PEER_LINK: MacAddr = MacAddr([0x52, 0x54, 0, 0, 0, 2]);
+const DIRECT_MARK: MacAddr = MacAddr([0x0a, 0x54, 0, 0, 0, 0x5b]);
+const LOOPBACK_IFINDEX: u32 = 1;
+
+const IPV4: u16 = 0x0800;
+const VLAN: u16 = 0x8100;
+const PACKTRAIN: u16 = 0x88b5;
+
+const GO_ON: u32 = u32::MAX; // TC_ACT_UNSPEC
+const REDIRECT: u32 = 7; // TC_ACT_REDIRECT
+
+fn destination() -> Destination {
+    Destination {
+        address: PEER,
+        ifindex: LOOPBACK_IFINDEX,
+        outer_destination: PEER_LINK,
+        outer_source: DIRECT_MARK,
+        payload_max: 1500,
+        link: 3,
+    }
+}
+
+/// UDP over IPv4 from port `flow`, `payload` bytes after the EtherType.
+fn frame(to: MacAddr, from: MacAddr, ether_type: u16, flow: u16, payload: usize) -> Vec<u8> {
+    let mut frame = [to.0, from.0].concat();
+    frame.extend_from_slice(&ether_type.to_be_bytes());
+    let len = payload as u16;
+    let [high, low] = len.to_be_bytes();
+    frame.extend_from_slice(&[0x45, 0, high, low, 0, 0, 0, 0, 64, 17, 0, 0]);
+    frame.extend_from_slice(&[10, 9, 0, 1, 10, 9, 0, 2]);
+    frame.extend_from_slice(&flow.to_be_bytes());
+    frame.extend_from_slice(&[0x13, 0x88]);
+    frame.extend_from_slice(&(len - 20).to_be_bytes());
+    frame.resize(14 + payload, 0);
+    frame
+}
+
+/// What the program says to the frame, and the frame after it.
+fn leave(path: &DirectPath, bytes: &[u8]) -> (u32, Vec<u8>) {
+    let program = path
+        .object
+        .progs_mut()
+        .find(|program| program.name() == "direct_leave")
+        .expect("the program");
+    let mut out = vec![0; bytes.len() + 64];
+    let input = ProgramInput {
+        data_in: Some(bytes),
+        data_out: Some(&mut out),
+        ..ProgramInput::default()
+    };
+    let result = program.test_run(input).expect("a test run");
+    let len = result.data.map_or(0, |data| data.len());
+    let value = result.return_value;
+    out.truncate(len);
+    (value, out)
+}
+
+fn with_path(test: impl FnOnce(&mut DirectPath) + Send + 'static) {
+    in_namespace(|| {
+        ip("link set lo up");
+        test(&mut DirectPath::attach(LOOPBACK_IFINDEX, PT0, false).expect("a path on lo"));
+    });
+}
+
+#[test]
+fn lengths_are_those_of_the_header() {
+    let header = include_str!("../../bpf/direct.h");
+    assert!(header.contains(&format!("DIRECT_DESTINATIONS	{DESTINATIONS_MAX}	")));
+    with_path(|path| {
+        let size = |name: &str| {
+            let map = path.object.maps().find(|map| map.name() == name);
+            map.expect("a map of that name").value_size() as usize
+        };
+        assert_eq!(size("orders"), 24);
+        assert_eq!(size("state"), 24);
+        assert_eq!(size("destinations"), entry_of(&destination()).len());
+        assert_eq!(size("watches"), 32);
+    });
+}
+
+#[test]
+fn a_frame_for_a_peers_pt0_is_sent_to_the_link_with_outer_addresses_and_no_other_is() {
+    with_path(|path| {
+        path.set_destinations(&[destination()]).unwrap();
+        let ours = frame(PEER, PT0, IPV4, 1, 1500);
+        let (verdict, sent) = leave(path, &ours);
+        assert_eq!(verdict, REDIRECT);
+        let mut expected = ours.clone();
+        expected[0..6].copy_from_slice(&PEER_LINK.0);
+        expected[6..12].copy_from_slice(&DIRECT_MARK.0);
+        assert!(sent == expected, "all but the addresses stays");
+        assert_eq!(
+            (
+                path.traffic(3).unwrap().frames,
+                path.state().unwrap().tickets
+            ),
+            (1, 0)
+        );
+        assert_eq!(path.traffic(3).unwrap().bytes, 1514);
+
+        let others = [
+            ("to a stranger", frame(STRANGER, PT0, IPV4, 2, 100)),
+            ("of a station behind", frame(PEER, STRANGER, IPV4, 3, 100)),
+            ("to a group", frame(MacAddr::BROADCAST, PT0, IPV4, 4, 100)),
+            (
+                "one of packtrain's own",
+                frame(PEER, PT0, PACKTRAIN, 5, 100),
+            ),
+            ("larger than the way takes", frame(PEER, PT0, IPV4, 6, 1501)),
+            ("tagged, and larger", frame(PEER, PT0, VLAN, 7, 1505)),
+        ];
+        for (number, (what, bytes)) in (1..).zip(&others) {
+            let (verdict, after) = leave(path, bytes);
+            assert_eq!(verdict, GO_ON, "{what}");
+            assert!(after == *bytes, "{what}: unchanged");
+            assert_eq!(path.state().unwrap().tickets, number, "{what}");
+        }
+        assert_eq!(leave(path, &frame(PEER, PT0, VLAN, 8, 1504)).0, REDIRECT);
+        assert_eq!(path.traffic(3).unwrap().frames, 2);
+
+        path.set_destinations(&[]).unwrap();
+        assert_eq!(leave(path, &frame(PEER, PT0, IPV4, 11, 100)).0, GO_ON);
+    });
+}
+
+#[test]
+fn the_table_of_destinations_is_bounded_and_usable_after() {
+    with_path(|path| {
+        let numbered = |n: usize| Destination {
+            address: MacAddr([2, 0, 0, 0, (n >> 8) as u8, n as u8]),
+            ..destination()
+        };
+        let many: Vec<_> = (0..DESTINATIONS_MAX + 3).map(numbered).collect();
+        assert_eq!(path.set_destinations(&many).unwrap(), 3);
+        assert_eq!(path.set_destinations(&[destination()]).unwrap(), 0);
+        assert_eq!(leave(path, &frame(PEER, PT0, IPV4, 1, 100)).0, REDIRECT);
+        assert_eq!(
+            leave(path, &frame(many[7].address, PT0, IPV4, 2, 100)).0,
+            GO_ON
+        );
+    });
+}
+
+#[test]
+fn what_was_closed_stays_closed_until_destinations_are_set_anew() {
+    with_path(|path| {
+        path.set_destinations(&[destination()]).unwrap();
+        assert_eq!(path.state().unwrap().closed_by, None);
+        close(path, 7);
+        assert_eq!(path.state().unwrap().closed_by, Some(7));
+        assert_eq!(leave(path, &frame(PEER, PT0, IPV4, 1, 100)).0, GO_ON);
+        path.set_drained(100).unwrap();
+        assert_eq!(leave(path, &frame(PEER, PT0, IPV4, 2, 100)).0, GO_ON);
+        path.set_destinations(&[destination()]).unwrap();
+        assert_eq!(path.state().unwrap().closed_by, None);
+        assert_eq!(leave(path, &frame(PEER, PT0, IPV4, 3, 100)).0, REDIRECT);
+    });
+}
+
+/// As `direct_watch` does when a queue stands.
+fn close(path: &DirectPath, ifindex: u32) {
+    let mut value = path.state.lookup(&[0; 4], MapFlags::ANY).unwrap().unwrap();
+    value[8..12].copy_from_slice(&path.orders.opening.to_ne_bytes());
+    value[12..16].copy_from_slice(&ifindex.to_ne_bytes());
+    path.state.update(&[0; 4], &value, MapFlags::ANY).unwrap();
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// A frame of this flow.
+    Send(u16),
+    /// All tickets but the last so many are delivered.
+    Drain(u64),
+    /// A peer comes, or goes.
+    Publish(bool),
+    Close,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        8 => (0u16..6).prop_map(Step::Send),
+        2 => (0u64..5).prop_map(Step::Drain),
+        1 => any::<bool>().prop_map(Step::Publish),
+        1 => Just(Step::Close),
+    ];
+    proptest::collection::vec(step, 1..120)
+}
+
+/// The rule, slow and obvious: a frame goes direct if the path is open, its peer is a destination,
+/// and no earlier frame of its flow is under way by the engine.
+#[derive(Default)]
+struct Model {
+    open: bool,
+    known: bool,
+    tickets: u64,
+    drained: u64,
+    /// Flow and ticket of what went to the engine.
+    under_way: Vec<(u16, u64)>,
+}
+
+impl Model {
+    fn goes_direct(&mut self, flow: u16) -> bool {
+        let drained = self.drained;
+        let waits = self
+            .under_way
+            .iter()
+            .any(|&(f, t)| f == flow && t > drained);
+        if self.open && self.known && !waits {
+            return true;
+        }
+        self.tickets += 1;
+        self.under_way.push((flow, self.tickets));
+        false
+    }
+}
+
+#[test]
+fn no_flow_goes_direct_while_a_frame_of_it_is_under_way_by_the_engine() {
+    with_path(|path| {
+        let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
+            cases: 200,
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        });
+        // Six flows of six slots: two that share one wait for each other, which the model does not
+        // know.
+        let mut flows: Vec<u16> = Vec::new();
+        for port in 1000.. {
+            if flows.len() == 6 {
+                break;
+            }
+            path.set_destinations(&[]).unwrap();
+            leave(path, &frame(PEER, PT0, IPV4, port, 100));
+            let used = path.slots_in_use();
+            if used == flows.len() + 1 {
+                flows.push(port);
+            }
+        }
+        let (directs, engines) = (std::cell::Cell::new(0), std::cell::Cell::new(0));
+        let path = std::cell::RefCell::new(path);
+        runner
+            .run(&steps(), |steps| {
+                let mut path = path.borrow_mut();
+                let begin = path.state().unwrap().tickets;
+                path.set_drained(begin).unwrap();
+                path.set_destinations(&[]).unwrap();
+                let mut model = Model {
+                    open: true,
+                    tickets: begin,
+                    drained: begin,
+                    ..Model::default()
+                };
+                for step in steps {
+                    match step {
+                        Step::Send(flow) => {
+                            let bytes = frame(PEER, PT0, IPV4, flows[usize::from(flow)], 100);
+                            let direct = leave(&path, &bytes).0 == REDIRECT;
+                            prop_assert_eq!(direct, model.goes_direct(flow));
+                            let count = if direct { &directs } else { &engines };
+                            count.set(count.get() + 1);
+                        }
+                        Step::Drain(but) => {
+                            model.drained = model.drained.max(model.tickets.saturating_sub(but));
+                            path.set_drained(model.drained).unwrap();
+                        }
+                        Step::Publish(known) => {
+                            let list = [destination()];
+                            let list = if known { &list[..] } else { &[] };
+                            path.set_destinations(list).unwrap();
+                            (model.known, model.open) = (known, true);
+                        }
+                        Step::Close => {
+                            close(&path, 1);
+                            model.open = false;
+                        }
+                    }
+                }
+                Ok(())
+            })
+            .unwrap();
+        assert!(
+            directs.get() > 500 && engines.get() > 500,
+            "both ways were taken"
+        );
+    });
+}
+
+/// Through real interfaces: out by `a0`, whose queue is a token bucket filter's, and counted at its
+/// other end.
+#[test]
+#[allow(clippy::disallowed_methods)] // a queue stands in real time
+fn a_queue_that_stands_closes_the_path_and_a_burst_does_not() {
+    in_namespace(|| {
+        ip("link add a0 type veth peer name b0");
+        ip("link set a0 up");
+        ip("link set b0 up");
+        run("tc qdisc add dev a0 root tbf rate 20mbit burst 20000 limit 4000000");
+        ip("link add pt0 type veth peer name other");
+        ip(&format!("link set pt0 address {PT0} addrgenmode none"));
+        ip("link set pt0 up");
+        let (a0, pt0) = (index_of("a0"), index_of("pt0"));
+        let mut path = DirectPath::attach(pt0, PT0, false).unwrap();
+        let over_a0 = Destination {
+            ifindex: a0,
+            ..destination()
+        };
+        path.set_destinations(&[over_a0]).unwrap();
+        let mut socket = PacketSocket::create().unwrap();
+        socket.bind(pt0).unwrap();
+        let mut send = |frames: usize| {
+            for _ in 0..frames {
+                let bytes = frame(PEER, PT0, IPV4, 1, 1000);
+                socket.send(&bytes, Offload::NONE).expect("sent");
+            }
+        };
+        // Within the bucket, then 50 frames: 20 ms of queue, and seen only while it is made.
+        send(5);
+        send(50);
+        assert_eq!(path.state().unwrap(), State::default());
+        assert_eq!(path.traffic(3).unwrap().frames, 55);
+        // A sender that keeps it filled.
+        let begin = std::time::Instant::now();
+        while path.state().unwrap().closed_by.is_none() {
+            assert!(
+                begin.elapsed().as_secs() < 10,
+                "it stands, and nobody sees it"
+            );
+            send(10);
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        assert_eq!(path.state().unwrap().closed_by, Some(a0));
+        let direct = path.traffic(3).unwrap().frames;
+        let tickets = path.state().unwrap().tickets;
+        send(7);
+        let now = path.state().unwrap();
+        assert_eq!(
+            (path.traffic(3).unwrap().frames, now.tickets),
+            (direct, tickets + 7)
+        );
+        // Open again, they still go to the engine, until they are known to have come.
+        path.set_destinations(&[over_a0]).unwrap();
+        send(1);
+        path.set_drained(tickets + 8).unwrap();
+        send(1);
+        let now = path.state().unwrap();
+        assert_eq!(
+            (path.traffic(3).unwrap().frames, now.tickets),
+            (direct + 1, tickets + 8)
+        );
+    });
+}
+
+#[test]
+fn a_queueing_discipline_of_somebody_elses_is_not_passed_by() {
+    in_namespace(|| {
+        ip("link add pt0 type veth peer name other");
+        ip(&format!("link set pt0 address {PT0} addrgenmode none"));
+        ip("link set other up");
+        run("tc qdisc add dev pt0 root handle 7074: htb");
+        ip("link set pt0 up");
+        let pt0 = index_of("pt0");
+        let mut path = DirectPath::attach(pt0, PT0, true).unwrap();
+        path.set_destinations(&[destination()]).unwrap();
+        let mut socket = PacketSocket::create().unwrap();
+        socket.bind(pt0).unwrap();
+        let mut send = || {
+            let bytes = frame(PEER, PT0, IPV4, 1, 1000);
+            socket.send(&bytes, Offload::NONE).expect("sent");
+        };
+        let way = |path: &DirectPath| {
+            (
+                path.traffic(3).unwrap().frames,
+                path.state().unwrap().tickets,
+            )
+        };
+        send();
+        assert_eq!(way(&path), (1, 0));
+        assert!(!path.state().unwrap().foreign_tc);
+        run("tc qdisc replace dev pt0 root handle 2: tbf rate 1gbit burst 20000 limit 100000");
+        send();
+        assert_eq!(way(&path), (1, 1));
+        assert!(path.state().unwrap().foreign_tc);
+        run("tc qdisc replace dev pt0 root handle 1: htb");
+        path.set_drained(1).unwrap();
+        send();
+        assert_eq!(way(&path), (1, 2), "the same kind, and another");
+    });
+}
+
+#[test]
+fn filters_of_somebody_elses_are_not_passed_by() {
+    in_namespace(|| {
+        ip("link add pt0 type veth peer name other");
+        ip(&format!("link set pt0 address {PT0} addrgenmode none"));
+        ip("link set other up");
+        ip("link set pt0 up");
+        let pt0 = index_of("pt0");
+        let mut path = DirectPath::attach(pt0, PT0, false).unwrap();
+        path.set_destinations(&[destination()]).unwrap();
+        let mut socket = PacketSocket::create().unwrap();
+        socket.bind(pt0).unwrap();
+        let mut send = || {
+            let bytes = frame(PEER, PT0, IPV4, 1, 1000);
+            socket.send(&bytes, Offload::NONE).expect("sent");
+        };
+        let way = |path: &DirectPath| {
+            (
+                path.traffic(3).unwrap().frames,
+                path.state().unwrap().tickets,
+            )
+        };
+        run("tc qdisc add dev pt0 clsact");
+        send();
+        assert_eq!(way(&path), (1, 0), "an empty one does nothing");
+        let mut netlink = Netlink::open().unwrap();
+        let place = FilterPlace {
+            ifindex: pt0,
+            parent: tc::CLSACT_EGRESS,
+            priority: 1,
+            handle: 1,
+        };
+        let program = path.watch_program.as_fd();
+        tc::add_bpf_filter(&mut netlink, place, program, "any", tc::BPF_DIRECT_ACTION).unwrap();
+        send();
+        assert_eq!(way(&path), (1, 1));
+        assert!(path.state().unwrap().foreign_tc);
+        tc::delete_filter(&mut netlink, place).unwrap();
+        path.set_drained(1).unwrap();
+        send();
+        assert_eq!(way(&path), (2, 1));
+        assert!(!path.state().unwrap().foreign_tc);
+    });
+}
+
+fn index_of(name: &str) -> u32 {
+    let text = std::fs::read_to_string(format!("/proc/thread-self/net/dev_snmp6/{name}"));
+    let text = text.expect("its numbers");
+    let index = text.lines().find_map(|line| line.strip_prefix("ifIndex"));
+    index.expect("an index").trim().parse().expect("a number")
+}
+
+impl DirectPath {
+    fn slots_in_use(&self) -> usize {
+        let slots = self
+            .object
+            .maps()
+            .find(|map| map.name() == "slots")
+            .unwrap();
+        let taken = |n: u32| {
+            let value = slots
+                .lookup(&n.to_ne_bytes(), MapFlags::ANY)
+                .unwrap()
+                .unwrap();
+            value != [0; 8]
+        };
+        (0..4096).filter(|n| taken(*n)).count()
+    }
+}
+
+#[test]
+fn it_goes_with_its_owner_and_says_where_it_cannot_be() {
+    in_namespace(|| {
+        let error = DirectPath::attach(4711, PT0, false).expect_err("no such interface");
+        assert_eq!(
+            error.to_string(),
+            "cannot attach the direct path to interface 4711: No such device (os error 19)"
+        );
+        let path = DirectPath::attach(LOOPBACK_IFINDEX, PT0, false).unwrap();
+        drop(path);
+        DirectPath::attach(LOOPBACK_IFINDEX, PT0, false).expect("nothing of the first is left");
+    });
+}

@@ -1,0 +1,45 @@
+//! Programs on an interface's way in and out by tcx (Linux 6.6): they go when their owner goes,
+//! however that ends.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use super::sys::check;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hook {
+    /// Before all other programs there: they see what the stack sees.
+    Ingress,
+    /// After all others: what they change or refuse has been decided.
+    Egress,
+}
+
+/// A program that is attached for as long as this lives.
+#[derive(Debug)]
+pub(super) struct Attached(OwnedFd);
+
+pub(super) fn attach(program: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io::Result<Attached> {
+    // SAFETY: `bpf_link_create_opts` is plain integers, for which all zero is a value.
+    let mut options: libbpf_sys::bpf_link_create_opts = unsafe { std::mem::zeroed() };
+    options.sz = size_of_val(&options) as libbpf_sys::size_t;
+    let (kind, flags) = match hook {
+        Hook::Ingress => (libbpf_sys::BPF_TCX_INGRESS, libbpf_sys::BPF_F_BEFORE),
+        Hook::Egress => (libbpf_sys::BPF_TCX_EGRESS, libbpf_sys::BPF_F_AFTER),
+    };
+    options.flags = flags;
+    // SAFETY: the options outlive the call and say their size; the descriptor that it returns is
+    // new, and owned by us alone.
+    unsafe {
+        let fd = libbpf_sys::bpf_link_create(program.as_raw_fd(), ifindex as i32, kind, &options);
+        Ok(Attached(OwnedFd::from_raw_fd(check(fd)?)))
+    }
+}
+
+impl Drop for Attached {
+    /// Closing the descriptor detaches later, and until then the program cannot be attached anew.
+    fn drop(&mut self) {
+        // SAFETY: takes a descriptor that is open, and nothing else. It fails where the interface
+        // is gone, and the program with it.
+        unsafe { libbpf_sys::bpf_link_detach(self.0.as_raw_fd()) };
+    }
+}

@@ -1,0 +1,206 @@
+//! The direct path of a line: what the engine decides is told to the programs, and what the
+//! programs see to the engine.
+//!
+//! # When a flow may change to it
+//! Frames that went to the engine have tickets (`bpf/direct.bpf.c`). To let flows change, all that has a
+//! ticket has to be known as delivered. So now and then, after the host has sent something to the
+//! engine: read the number of the last ticket; see the queue before `pt0` empty, and then `pt0` itself;
+//! ask the engine to say when all that it was given is delivered; and tell the programs the number.
+//! A flow that rests for about a round trip changes then; one that never does stays where it is, and so
+//! does any while something else is sent to the engine without a pause.
+
+use std::time::Duration;
+
+use packtrain_proto::config::LinkId;
+use packtrain_proto::stats::Traffic;
+use packtrain_proto::time::Instant;
+
+use crate::daemon::Line;
+use crate::linux::direct::{Destination, DirectError, DirectPath};
+use crate::linux::intake::Intake;
+
+/// How soon the engine is asked again, at first and at last: each costs two small frames, and what
+/// goes by the engine all the time, to a plain host perhaps, gives no reason to stop asking.
+const INTERVAL_MIN: Duration = Duration::from_millis(1);
+const INTERVAL_MAX: Duration = Duration::from_millis(50);
+/// How often the links' own queues are looked at, and a failed attempt is repeated.
+const LOOK_INTERVAL: Duration = Duration::from_secs(2);
+/// A drain that was lost on the way is asked for again.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+#[derive(Debug)]
+pub(super) struct Direct {
+    path: DirectPath,
+    /// What the programs know; nothing after it could not be told to them.
+    destinations: Vec<Destination>,
+    failed: bool,
+    looked_at: Option<Instant>,
+    changes: u64,
+    /// The engine was asked, and has not answered.
+    asked: Option<Question>,
+    questions: u64,
+    drained: u64,
+    /// What the host had sent to the engine when it was asked last; `None`: never since
+    /// destinations changed.
+    host_frames: Option<u64>,
+    next: Instant,
+    interval: Duration,
+}
+
+/// Whether all that has a ticket up to this one was delivered.
+#[derive(Clone, Copy, Debug)]
+struct Question {
+    number: u64,
+    ticket: u64,
+    at: Instant,
+}
+
+impl Direct {
+    pub(super) fn new(path: DirectPath) -> Direct {
+        Direct {
+            path,
+            destinations: Vec::new(),
+            failed: false,
+            looked_at: None,
+            changes: 0,
+            asked: None,
+            questions: 0,
+            drained: 0,
+            host_frames: None,
+            next: Instant::ZERO,
+            interval: INTERVAL_MIN,
+        }
+    }
+
+    /// What went past the engine by a link, ever.
+    pub(super) fn traffic(&self, link: LinkId) -> Traffic {
+        self.path.traffic(link.0).unwrap_or_default()
+    }
+
+    /// How often destinations came or went.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// The engine has decided anew.
+    pub(super) fn publish(&mut self, line: &Line) {
+        let wanted = line.direct_destinations();
+        if wanted == self.destinations && !self.failed {
+            return;
+        }
+        tracing::debug!("direct destinations: {wanted:?}");
+        // First nobody goes direct: what went to a new one before it was a peer was never asked for.
+        (self.asked, self.host_frames) = (None, None);
+        self.set_drained(0);
+        let outcome = self.path.set_destinations(&wanted);
+        self.failed = outcome.is_err();
+        self.destinations = match outcome {
+            Ok(more) => {
+                if more > 0 {
+                    tracing::warn!("too many peers: the frames of {more} all go by the engine");
+                }
+                wanted
+            }
+            Err(error) => {
+                tracing::warn!("{error}; all frames go by the engine");
+                // Rather none than some that are wrong.
+                warn_of(self.path.set_destinations(&[]).map(drop));
+                Vec::new()
+            }
+        };
+        self.changes += 1;
+        (self.next, self.interval) = (Instant::ZERO, INTERVAL_MIN);
+    }
+
+    /// Whether it is time to look at the links' own queues, and to try again what failed.
+    pub(super) fn look_is_due(&mut self, now: Instant) -> bool {
+        let due = self
+            .looked_at
+            .is_none_or(|at| now.since(at) >= LOOK_INTERVAL);
+        if due {
+            self.looked_at = Some(now);
+        }
+        due
+    }
+
+    /// A link has come.
+    pub(super) fn look_again(&mut self) {
+        self.looked_at = None;
+    }
+
+    pub(super) fn forget_link(&mut self, ifindex: u32) {
+        self.path.forget_link(ifindex);
+    }
+
+    /// Why nothing goes directly, whatever the engine says.
+    pub(super) fn refusal(&self) -> Option<&'static str> {
+        let foreign = self.path.state().is_ok_and(|state| state.foreign_tc);
+        match (self.failed, foreign) {
+            (true, _) => Some("failed"),
+            (_, true) => Some("pt0_qdisc"),
+            _ => None,
+        }
+    }
+
+    /// After each turn of the line: sees whether the path was closed, and whether flows may change.
+    pub(super) fn step(&mut self, line: &mut Line, intake: Option<&mut Intake>, now: Instant) {
+        if self.destinations.is_empty() || self.host_frames == Some(line.host_frames()) {
+            return;
+        }
+        if now < self.next {
+            return line.wake_by(self.next);
+        }
+        self.next = now + self.interval;
+        self.interval = (self.interval * 2).min(INTERVAL_MAX);
+        warn_of(self.look(line, intake, now));
+    }
+
+    fn look(
+        &mut self,
+        line: &mut Line,
+        intake: Option<&mut Intake>,
+        now: Instant,
+    ) -> Result<(), DirectError> {
+        let state = self.path.state()?;
+        if let Some(ifindex) = state.closed_by {
+            line.direct_frames_stand(ifindex);
+            return Ok(());
+        }
+        if self
+            .asked
+            .is_some_and(|asked| now.since(asked.at) < PATIENCE)
+        {
+            return Ok(());
+        }
+        self.host_frames = Some(line.host_frames());
+        let waits = intake.is_some_and(|intake| intake.may_hold_frames());
+        if state.tickets > self.drained && !waits {
+            self.questions += 1;
+            self.asked = Some(Question {
+                number: self.questions,
+                ticket: state.tickets,
+                at: now,
+            });
+            line.request_drain(self.questions);
+        }
+        Ok(())
+    }
+
+    /// The answer to the question of this number.
+    pub(super) fn on_drained(&mut self, number: u64) {
+        if let Some(asked) = self.asked.take_if(|asked| asked.number == number) {
+            self.set_drained(asked.ticket);
+        }
+    }
+
+    fn set_drained(&mut self, ticket: u64) {
+        self.drained = ticket;
+        warn_of(self.path.set_drained(ticket));
+    }
+}
+
+fn warn_of(outcome: Result<(), DirectError>) {
+    if let Err(error) = outcome {
+        tracing::warn!("{error}");
+    }
+}
