@@ -1,6 +1,7 @@
 //! `packtrain bench line`: `pt0` against the bare cable, in turns, so that whatever else the
 //! machine does falls on both. Each row is a promise, with what was measured and whether it holds.
-//! Where the cable is not shaped, a bare relay takes its turns as well ([`super::relay`]).
+//! Where the cable is not shaped, a line without the direct path and a bare relay ([`super::relay`])
+//! take their turns as well.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -36,7 +37,7 @@ struct TcpLoad {
     part: &'static str,
     name: &'static str,
     flows: u32,
-    /// More than direct, all flows together.
+    /// More than bare, all flows together.
     sent_again_max: f64,
 }
 
@@ -101,14 +102,17 @@ struct BenchReport {
     cpus: usize,
     rounds: usize,
     figures: Vec<Figure>,
-    /// How the frames of each part went: packed, marked, plain, and how many in a train.
+    /// How the frames of each part went: direct, packed, marked, and how many in a train.
     paths: Vec<PathCounts>,
 }
 
-/// What A sent through `pt0` in one part, all rounds together.
+/// What A sent through a line in one part, all rounds together.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct PathCounts {
     pub part: &'static str,
+    pub line: &'static str,
+    /// Frames that went past the engine.
+    pub direct: u64,
     pub trains: u64,
     pub frames: u64,
     pub pieces: u64,
@@ -188,11 +192,15 @@ pub fn run(packtrain: &Path, options: &Options) -> Result<bool> {
     Ok(report.figures.iter().all(|figure| figure.met))
 }
 
-/// Two hosts with equal cables between them: eth0 bare, eth1 under `pt0`, eth2 under a bare relay.
+/// The line whose frames all go by the engine.
+const ENGINE_LINE: &str = "pt1";
+
+/// Two hosts with equal cables between them: eth0 bare, eth1 under `pt0`, eth2 under a bare relay,
+/// eth3 under a line without the direct path.
 #[derive(Debug)]
 struct Line {
     _servers: Vec<Process>,
-    /// None where the cables are shaped: a shaper is slower than any program.
+    /// Neither relays nor that line where the cables are shaped: a shaper is slower than any program.
     relays: Vec<Process>,
     a: Host,
     b: Host,
@@ -201,17 +209,19 @@ struct Line {
 /// A way from A to B, by B's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    Direct,
+    Bare,
     Relay,
+    Engine,
     Pt0,
 }
 
 impl Way {
     fn to(self) -> &'static str {
         match self {
-            Way::Direct => "10.8.0.2",
+            Way::Bare => "10.8.0.2",
             Way::Pt0 => "10.9.0.2",
             Way::Relay => "10.10.0.2",
+            Way::Engine => "10.11.0.2",
         }
     }
 
@@ -228,7 +238,7 @@ impl Line {
         let b = Host::create("bench", packtrain)?;
         let cables: &[&str] = match rate_mbit {
             Some(_) => &["eth0", "eth1"],
-            None => &["eth0", "eth1", "eth2"],
+            None => &["eth0", "eth1", "eth2", "eth3"],
         };
         for &interface in cables {
             wire::veth((&a.namespace, interface), (&b.namespace, interface))?;
@@ -238,10 +248,17 @@ impl Line {
                 }
             }
         }
-        // Only the bare wire needs it for its frames to keep their order: `pt0` puts them right, and
-        // its member link would have every frame go by way of the other CPU.
+        // Or frames of a flow overtake each other, as those of a thread that moves from one CPU to
+        // another do. The engine puts them right, and is slower where every frame goes by way of the
+        // other CPU: not for what goes by it.
+        let kept_in_order: &[&str] = match rate_mbit {
+            Some(_) => &["eth0"],
+            None => &["eth0", "eth1"],
+        };
         for (cpu, host) in [&a, &b].into_iter().enumerate() {
-            wire::receive_on_cpu(&host.namespace, "eth0", cpu % cpus())?;
+            for interface in kept_in_order {
+                wire::receive_on_cpu(&host.namespace, interface, cpu % cpus())?;
+            }
         }
         wire::add_address(&a.namespace, "eth0", "10.8.0.1/24")?;
         wire::add_address(&b.namespace, "eth0", "10.8.0.2/24")?;
@@ -253,6 +270,13 @@ impl Line {
                 relays.push(relay::start(&host.namespace, packtrain, "eth2", address)?);
             }
             wire::cubic(&a.namespace, "10.10.0.0/24", "eth2-relay")?;
+            let up = ["up", ENGINE_LINE, "--link", "eth3", "--path", "engine"];
+            for (host, address) in [(&a, "10.11.0.1/24"), (&b, "10.11.0.2/24")] {
+                host.packtrain(&[&up[..], &["--address", address]].concat())?;
+            }
+            wire::cubic(&a.namespace, "10.11.0.0/24", ENGINE_LINE)?;
+            a.wait_for_peers_of(ENGINE_LINE, 1)?;
+            b.wait_for_peers_of(ENGINE_LINE, 1)?;
         }
         wire::cubic(&a.namespace, "10.8.0.0/24", "eth0")?;
         wire::cubic(&a.namespace, "10.9.0.0/24", "pt0")?;
@@ -268,12 +292,18 @@ impl Line {
     }
 
     fn ways(&self) -> Vec<Way> {
-        let relay = (!self.relays.is_empty()).then_some(Way::Relay);
-        [Way::Direct]
-            .into_iter()
-            .chain(relay)
-            .chain([Way::Pt0])
-            .collect()
+        match self.relays.is_empty() {
+            true => vec![Way::Bare, Way::Pt0],
+            false => vec![Way::Bare, Way::Relay, Way::Engine, Way::Pt0],
+        }
+    }
+
+    /// The lines that stand, by name.
+    fn names(&self) -> &'static [&'static str] {
+        match self.relays.is_empty() {
+            true => &["pt0"],
+            false => &["pt0", ENGINE_LINE],
+        }
     }
 
     fn bulk(&self, way: Way) -> Result<Bulk> {
@@ -301,14 +331,18 @@ impl Line {
     fn move_to_one_cpu(&self) -> Result<()> {
         let mut programs: Vec<u32> = self.relays.iter().map(Process::id).collect();
         for host in [&self.a, &self.b] {
-            programs.push(host.status()?.pid);
+            for line in self.names() {
+                programs.push(host.status_of(line)?.pid);
+            }
         }
         for program in programs {
             let (cpu, pid) = (ONE_CPU.to_string(), program.to_string());
             run_program("taskset", ["-acp", &cpu, &pid])?;
         }
         for host in [&self.a, &self.b] {
-            wire::receive_on_cpu(&host.namespace, "eth0", ONE_CPU)?;
+            for interface in ["eth0", "eth1"] {
+                wire::receive_on_cpu(&host.namespace, interface, ONE_CPU)?;
+            }
         }
         Ok(())
     }
@@ -368,7 +402,13 @@ impl Bench {
         line: &Line,
         mut measure: impl FnMut(Way) -> Result<T>,
     ) -> Result<Runs<T>> {
-        let before = line.a.status()?;
+        let statuses = || -> Result<Vec<StatusDocument>> {
+            line.names()
+                .iter()
+                .map(|name| line.a.status_of(name))
+                .collect()
+        };
+        let before = statuses()?;
         let mut runs = Runs::default();
         let mut ways = line.ways();
         for round in 0..self.rounds {
@@ -376,15 +416,18 @@ impl Bench {
             for &way in &ways {
                 let result = measure(way)?;
                 match way {
-                    Way::Direct => runs.direct.push(result),
+                    Way::Bare => runs.bare.push(result),
                     Way::Relay => runs.relay.push(result),
+                    Way::Engine => runs.engine.push(result),
                     Way::Pt0 => runs.pt0.push(result),
                 }
             }
             ways.rotate_left(1);
         }
-        let after = line.a.status()?;
-        self.paths.push(PathCounts::between(part, &before, &after));
+        for ((&name, before), after) in line.names().iter().zip(&before).zip(&statuses()?) {
+            self.paths
+                .push(PathCounts::between(part, name, before, after));
+        }
         Ok(runs)
     }
 
@@ -489,10 +532,12 @@ impl Bench {
 
     /// After the load of the parts before.
     fn memory(&mut self, line: &Line) -> Result<()> {
-        let most = line
-            .a
-            .daemon_memory_max_kib()?
-            .max(line.b.daemon_memory_max_kib()?) as f64;
+        let mut most = 0.0_f64;
+        for name in line.names() {
+            for host in [&line.a, &line.b] {
+                most = most.max(host.daemon_memory_max_kib(name)? as f64);
+            }
+        }
         // A daemon that cannot be found has no memory, and keeps no promise.
         let most = if most > 0.0 { most } else { f64::NAN };
         self.compare(
@@ -521,7 +566,12 @@ impl Bench {
 }
 
 impl PathCounts {
-    fn between(part: &'static str, before: &StatusDocument, after: &StatusDocument) -> PathCounts {
+    fn between(
+        part: &'static str,
+        line: &'static str,
+        before: &StatusDocument,
+        after: &StatusDocument,
+    ) -> PathCounts {
         let (old, new) = (&before.trains.tx, &after.trains.tx);
         let (trains, frames) = (new.trains - old.trains, new.frames - old.frames);
         let drops = after.drops.iter().map(|(reason, count)| {
@@ -532,6 +582,8 @@ impl PathCounts {
         });
         PathCounts {
             part,
+            line,
+            direct: after.direct.tx.frames - before.direct.tx.frames,
             trains,
             frames,
             pieces: new.pieces - old.pieces,
@@ -553,7 +605,9 @@ impl PathCounts {
 impl BenchReport {
     fn paths_table(&self) -> Table {
         let mut table = Table::new(&[
-            "what A sent through pt0",
+            "what A sent",
+            "by",
+            "direct",
             "trains",
             "frames in them",
             "a train",
@@ -564,6 +618,8 @@ impl BenchReport {
         for path in &self.paths {
             table.row([
                 path.part.to_owned(),
+                path.line.to_owned(),
+                grouped(path.direct as f64),
                 grouped(path.trains as f64),
                 grouped(path.frames as f64),
                 format!("{:.1}", path.frames_per_train_mean),

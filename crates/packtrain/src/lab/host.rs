@@ -53,7 +53,11 @@ impl Host {
 
     /// The document of `packtrain status pt0 --json`.
     pub fn status(&self) -> Result<StatusDocument> {
-        let text = self.packtrain(&["status", "pt0", "--json"])?;
+        self.status_of("pt0")
+    }
+
+    pub fn status_of(&self, line: &str) -> Result<StatusDocument> {
+        let text = self.packtrain(&["status", line, "--json"])?;
         serde_json::from_str(&text).map_err(|error| Error::Unexpected {
             program: "packtrain status --json".to_owned(),
             text: format!("{error}: {text}"),
@@ -62,9 +66,13 @@ impl Host {
 
     /// Waits until `peers` others are known to hear us, and we them.
     pub fn wait_for_peers(&self, peers: usize) -> Result<()> {
+        self.wait_for_peers_of("pt0", peers)
+    }
+
+    pub fn wait_for_peers_of(&self, line: &str, peers: usize) -> Result<()> {
         wait_for(&format!("{peers} peers"), PEER_WAIT_MAX, || {
             let up = |status: StatusDocument| status.peers.iter().filter(|peer| peer.up).count();
-            self.status().map(up).is_ok_and(|up| up >= peers)
+            self.status_of(line).map(up).is_ok_and(|up| up >= peers)
         })
     }
 
@@ -78,9 +86,9 @@ impl Host {
         })
     }
 
-    /// The most memory that the daemon ever had (VmHWM), in KiB.
-    pub fn daemon_memory_max_kib(&self) -> Result<u64> {
-        let path = format!("/proc/{}/status", self.status()?.pid);
+    /// The most memory that the daemon of a line ever had (VmHWM), in KiB.
+    pub fn daemon_memory_max_kib(&self, line: &str) -> Result<u64> {
+        let path = format!("/proc/{}/status", self.status_of(line)?.pid);
         let status = std::fs::read_to_string(&path).map_err(|source| Error::File {
             path: path.clone(),
             source,
