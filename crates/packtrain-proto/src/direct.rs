@@ -2,11 +2,17 @@
 //! engine carries the frames; the engine decides where they may go, and says so.
 
 use crate::config::LinkId;
+use crate::stats::Traffic;
 use crate::time::{Duration, Instant};
 use crate::wire::ethernet::MacAddr;
 
 /// So long the line must be calm before the direct path opens again.
 pub const DIRECT_CALM: Duration = Duration::from_secs(2);
+
+/// Fewer small frames a second than this are not worth packing. Half of what closes the path
+/// (`bpf/direct.bpf.c`), so that it does not come and go.
+const SMALL_PER_SECOND: u64 = 40_000;
+const SMALL_BYTES: u64 = 300;
 
 /// A peer to which frames may go directly, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +50,9 @@ pub struct DirectGate {
     busy_at: Instant,
     /// How often it has closed.
     pub closures: u64,
+    /// What the host had sent when last looked at, and when that was.
+    host_rx: Traffic,
+    looked_at: Instant,
 }
 
 impl DirectGate {
@@ -56,6 +65,16 @@ impl DirectGate {
         self.closures += u64::from(!self.closed);
         self.closed = true;
         self.busy_at = now;
+    }
+
+    /// Whether the host has sent so many small frames since the last look that packing them pays.
+    pub fn small_ones_are_many(&mut self, host_rx: Traffic, now: Instant) -> bool {
+        let frames = host_rx.frames - self.host_rx.frames;
+        let bytes = host_rx.bytes - self.host_rx.bytes;
+        let elapsed = now.since(self.looked_at);
+        (self.host_rx, self.looked_at) = (host_rx, now);
+        let many = SMALL_PER_SECOND * elapsed.as_micros() as u64 / 1_000_000;
+        frames > many && bytes <= frames * SMALL_BYTES
     }
 
     /// Something waits, or is held back.
@@ -105,6 +124,22 @@ mod tests {
         assert!(!gate.is_closed());
         gate.on_congestion(at(4000));
         assert_eq!((gate.is_closed(), gate.closures), (true, 2));
+    }
+
+    #[test]
+    fn many_small_frames_are_many_and_many_large_or_a_few_are_not() {
+        let mut gate = DirectGate::default();
+        let mut sent = Traffic::default();
+        let mut after = |frames: u64, size: u64, ms: u64| {
+            sent.frames += frames;
+            sent.bytes += frames * size;
+            gate.small_ones_are_many(sent, at(ms))
+        };
+        assert!(after(12_000, 106, 250));
+        assert!(!after(12_000, 1514, 500));
+        assert!(!after(9_000, 106, 750));
+        assert!(after(25_000, 300, 1250));
+        assert!(!after(0, 0, 1500));
     }
 
     #[test]

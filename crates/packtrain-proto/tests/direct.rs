@@ -227,6 +227,23 @@ fn congestion_closes_it_until_the_line_was_calm_for_long() {
 }
 
 #[test]
+fn it_stays_closed_while_small_frames_are_many_and_opens_when_they_end() {
+    let mut pair = direct_pair();
+    pair.engines[0].handle_direct_congestion(LINK, pair.now);
+    is_closed(&mut pair, EngineBecause::Congestion);
+    let step = Duration::from_millis(1);
+    for _ in 0..4000 {
+        for _ in 0..50 {
+            pair.send(0, &frame(0, 100, 1), Offload::NONE);
+        }
+        pair.run(step);
+    }
+    assert!(pair.snapshot(0).direct.closed_by_congestion);
+    pair.run(DIRECT_CALM + Duration::from_secs(1));
+    is_open(&mut pair);
+}
+
+#[test]
 fn changes_that_nobody_has_read_yet_are_told_once() {
     let mut pair = direct_pair();
     let engine = &mut pair.engines[0];

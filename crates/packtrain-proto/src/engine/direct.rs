@@ -27,7 +27,8 @@ impl Engine {
         self.sources_now().collect()
     }
 
-    /// A queue of direct frames stands on this link.
+    /// A queue of direct frames stands on this link, or small ones are so many that they are better
+    /// packed.
     pub fn handle_direct_congestion(&mut self, link: LinkId, now: Instant) {
         if self.link(link).is_some() {
             self.direct_gate.on_congestion(now);
@@ -139,7 +140,10 @@ impl Engine {
     }
 
     pub(super) fn look_whether_calm(&mut self, now: Instant) {
-        if self.is_calm() {
+        let small_ones_are_many = self
+            .direct_gate
+            .small_ones_are_many(self.counters.host_rx, now);
+        if self.is_calm() && !small_ones_are_many {
             self.direct_gate.on_calm(now);
         } else {
             self.direct_gate.on_busy(now);

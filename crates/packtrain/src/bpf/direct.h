@@ -21,9 +21,11 @@ struct direct_orders {
 struct direct_state {
 	__u64 tickets;		/* frames that went to the engine, ever */
 	__u32 closed;		/* the opening that has been closed: all go to the engine */
-	__u32 closed_by;	/* the link whose queue stands */
+	__u32 closed_by;	/* the link whose queue stands, or by which small frames are many */
 	__u32 foreign_tc;	/* not 0: there is a qdisc before pt0, or a filter, that is not ours */
 	__u32 unused;
+	__u64 small_since;	/* ns: small direct frames are counted since then */
+	__u64 small_frames;
 };
 
 /* Map `destinations`, by the address of a peer's pt0. */

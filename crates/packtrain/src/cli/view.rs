@@ -256,7 +256,7 @@ fn reason(because: &str) -> &str {
         "several_links" => "several links share the frames",
         "no_mark" => "the link has no mark",
         "mtu" => "the MTU is larger than what all on the way take",
-        "congestion" => "the link's queue stands",
+        "congestion" => "the link's queue stands, or small frames are many",
         "not_up" => "the peer is not up",
         other => other,
     }

@@ -54,7 +54,8 @@ pub struct Destination {
 pub struct State {
     /// Frames that went to the engine, ever.
     pub tickets: u64,
-    /// The link whose queue stands: all frames go to the engine since.
+    /// The link whose queue stands, or by which small frames were many: all frames go to the engine
+    /// since.
     pub closed_by: Option<u32>,
     /// Somebody has put another qdisc or filters before `pt0`, and all frames go there, and to the
     /// engine.

@@ -87,7 +87,7 @@ fn lengths_are_those_of_the_header() {
             map.expect("a map of that name").value_size() as usize
         };
         assert_eq!(size("orders"), 24);
-        assert_eq!(size("state"), 24);
+        assert_eq!(size("state"), 40);
         assert_eq!(size("destinations"), entry_of(&destination()).len());
         assert_eq!(size("watches"), 32);
     });
@@ -297,6 +297,40 @@ fn no_flow_goes_direct_while_a_frame_of_it_is_under_way_by_the_engine() {
             directs.get() > 500 && engines.get() > 500,
             "both ways were taken"
         );
+    });
+}
+
+#[test]
+fn many_small_frames_close_the_path_and_as_many_large_ones_do_not() {
+    with_path(|path| {
+        // Now and then one is not many.
+        path.set_destinations(&[destination()]).unwrap();
+        for _ in 0..1000 {
+            assert_eq!(leave(path, &frame(PEER, PT0, IPV4, 1, 100)).0, REDIRECT);
+        }
+        // A frame that stays as it is may be sent again and again.
+        let to_itself = Destination {
+            outer_destination: PEER,
+            outer_source: PT0,
+            ..destination()
+        };
+        let mut closed_by = |payload: usize| {
+            path.set_destinations(&[to_itself]).unwrap();
+            let program = path.object.progs_mut().find(|p| p.name() == "direct_leave");
+            let bytes = frame(PEER, PT0, IPV4, 1, payload);
+            let input = ProgramInput {
+                data_in: Some(&bytes),
+                repeat: 1_000_000,
+                ..ProgramInput::default()
+            };
+            program
+                .expect("the program")
+                .test_run(input)
+                .expect("a test run");
+            path.state().unwrap().closed_by
+        };
+        assert_eq!(closed_by(400), None);
+        assert_eq!(closed_by(100), Some(LOOPBACK_IFINDEX));
     });
 }
 
