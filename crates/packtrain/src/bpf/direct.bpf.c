@@ -36,8 +36,8 @@
 #define ENGINE_BYTES_PER_US	250
 
 /*
- * So many small frames a second cost the host more one by one than packed. Not one question and
- * answer after the other, which are a third of it at most, and would only wait longer.
+ * So many small frames a second cost the host more one by one than packed. It is more than one
+ * question and answer after the other come to (some 50,000), which would only wait longer.
  */
 #define SMALL_BYTES		300
 #define SMALL_PER_MS		80
