@@ -60,7 +60,7 @@ impl DirectGate {
         self.closed
     }
 
-    /// Direct frames stand in a queue.
+    /// Direct frames stand in a queue, or small ones are many.
     pub fn on_congestion(&mut self, now: Instant) {
         self.closures += u64::from(!self.closed);
         self.closed = true;

@@ -23,9 +23,9 @@
 #include <bpf/bpf_core_read.h>
 
 #include "direct.h"
+#include "ethernet.h"
 
 #define ETHERTYPE_VLAN		0x8100
-#define ETHERTYPE_PACKTRAIN	0x88b5
 #define VLAN_TAG_LEN		4
 
 /* A queue that never was empty for so long stands; one that is shorter-lived is a burst. */
@@ -85,12 +85,6 @@ struct sk_buff {
 extern void *bpf_cast_to_kern_ctx(void *context) __ksym;
 extern void *bpf_rdonly_cast(const void *object, __u32 type) __ksym;
 
-struct ethernet_header {
-	__be16 destination[3];
-	__be16 source[3];
-	__be16 ether_type;
-};
-
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -132,12 +126,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct direct_traffic);
 } leaving SEC(".maps");
-
-static __always_inline __u64 mac_of(const __be16 *part)
-{
-	return (__u64)bpf_ntohs(part[0]) << 32 | (__u64)bpf_ntohs(part[1]) << 16 |
-	       bpf_ntohs(part[2]);
-}
 
 /* The largest of what it becomes on the wire; TCP's and UDP's headers are in pt0's own MTU. */
 static __always_inline int fits(const struct __sk_buff *skb, __u16 ether_type, __u32 payload_max)

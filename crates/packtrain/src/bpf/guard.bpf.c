@@ -18,10 +18,10 @@
 #include <bpf/bpf_endian.h>
 
 #include "guard.h"
+#include "ethernet.h"
 
 #define ETHERTYPE_IPV4		0x0800
 #define ETHERTYPE_ARP		0x0806
-#define ETHERTYPE_PACKTRAIN	0x88b5
 
 #define HELLO_GROUP		0x037074000001ULL
 #define MAC_GROUP_BIT		(1ULL << 40)
@@ -33,12 +33,6 @@
 
 #define SOCKET_ACCEPT		-1	/* as many bytes as there are */
 #define SOCKET_IGNORE		0
-
-struct ethernet_header {
-	__be16 destination[3];
-	__be16 source[3];
-	__be16 ether_type;
-};
 
 struct arp_ethernet_ipv4 {
 	__be16 hardware_type;
@@ -113,12 +107,6 @@ static __always_inline void count(void *counters, __u32 verdict)
 
 	if (counter)
 		*counter += 1;
-}
-
-static __always_inline __u64 mac_of(const __be16 *part)
-{
-	return (__u64)bpf_ntohs(part[0]) << 32 | (__u64)bpf_ntohs(part[1]) << 16 |
-	       bpf_ntohs(part[2]);
 }
 
 static __always_inline void put_mac(__be16 *part, __u64 mac)
@@ -237,9 +225,10 @@ int guard_ingress(struct __sk_buff *skb)
 		else if (frame.ether_type == ETHERTYPE_ARP && !frame.tagged && is_foreign_arp(skb))
 			verdict = GUARD_FOREIGN_ARP;
 	}
-	count(&ingress_counters, verdict);
+	/* Counted by its own counter, frames and bytes at once. */
 	if (verdict == GUARD_DIRECT)
 		return deliver(skb, set, pt0);
+	count(&ingress_counters, verdict);
 	return verdict == GUARD_OTHER ? TC_ACT_UNSPEC : (int)set->withheld_action;
 }
 

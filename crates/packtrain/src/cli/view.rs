@@ -111,7 +111,8 @@ fn write_line(out: &mut String, document: &StatusDocument) {
     if direct.tx.frames + direct.rx.frames > 0 {
         let closed = match direct.closures {
             0 => String::new(),
-            n => format!("; closed by a queue {n} times"),
+            1 => "; closed once".to_owned(),
+            n => format!("; closed {} times", count(n)),
         };
         let (sent, received) = (traffic(direct.tx), traffic(direct.rx));
         field(

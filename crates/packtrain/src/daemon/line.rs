@@ -99,7 +99,7 @@ pub struct Line {
     looked_at: Instant,
     /// Frames of the host, ever.
     host_frames: u64,
-    /// To be asked of the engine once `pt0` was seen empty.
+    /// The number of a drain that is asked of the engine once `pt0` was seen empty.
     drain: Option<u64>,
     /// The owner wants a turn by then.
     wake_by: Option<Instant>,
@@ -384,8 +384,8 @@ impl Line {
                 .map_err(LineError::Host)?;
             let Some((frame, offload)) = received else {
                 self.tap_readable.on_empty();
-                if let Some(ticket) = self.drain.take() {
-                    self.engine.request_drain(ticket, now);
+                if let Some(number) = self.drain.take() {
+                    self.engine.request_drain(number, now);
                 }
                 break;
             };

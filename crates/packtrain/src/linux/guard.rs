@@ -301,11 +301,14 @@ impl Guard {
     }
 
     pub fn counters(&self) -> Result<GuardCounters, GuardError> {
-        Ok(GuardCounters {
+        let mut counters = GuardCounters {
             ingress: read_counters("ingress_counters", &self.ingress_counters)?,
             socket: read_counters("socket_counters", &self.socket_counters)?,
             direct: read_traffic("direct_traffic", &self.direct_traffic, 0)?,
-        })
+        };
+        // The program counts these once, with their bytes.
+        counters.ingress.0[Verdict::Direct as usize] = counters.direct.frames;
+        Ok(counters)
     }
 
     /// `struct guard_settings`.

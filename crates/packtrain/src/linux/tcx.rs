@@ -10,7 +10,7 @@ use super::sys::check;
 pub(super) enum Hook {
     /// Before all other programs there: they see what the stack sees.
     Ingress,
-    /// After all others: what they change or refuse has been decided.
+    /// After all others of tcx. Filters of a clsact come later still, and only to what goes on.
     Egress,
 }
 

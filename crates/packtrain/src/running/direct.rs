@@ -163,7 +163,7 @@ impl Direct {
     ) -> Result<(), DirectError> {
         let state = self.path.state()?;
         if let Some(ifindex) = state.closed_by {
-            line.direct_frames_stand(ifindex);
+            line.direct_path_closed(ifindex);
             return Ok(());
         }
         if self

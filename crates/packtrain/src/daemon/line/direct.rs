@@ -35,8 +35,8 @@ impl Line {
         with_interface.collect()
     }
 
-    /// A queue of direct frames stands on this interface.
-    pub fn direct_frames_stand(&mut self, ifindex: u32) {
+    /// A program has closed the direct path: by this interface a queue stands, or small frames are many.
+    pub fn direct_path_closed(&mut self, ifindex: u32) {
         if let Some(link) = self.link_of(ifindex) {
             self.engine.handle_direct_congestion(link, self.clock.now());
         }
@@ -62,8 +62,9 @@ impl Line {
     }
 
     /// Asks the engine to tell when all that `pt0` holds now, and all before, was delivered.
-    pub fn request_drain(&mut self, ticket: u64) {
-        self.drain = Some(ticket);
+    /// The answer ([`Event::Drained`](packtrain_proto::engine::Event::Drained)) has the same number.
+    pub fn request_drain(&mut self, number: u64) {
+        self.drain = Some(number);
         // What is there is read, or found not to be.
         self.tap_readable.on_ready(Duration::ZERO, false);
     }

@@ -399,85 +399,83 @@ fn a_queue_that_stands_closes_the_path_and_a_burst_does_not() {
     });
 }
 
-#[test]
-fn a_queueing_discipline_of_somebody_elses_is_not_passed_by() {
-    in_namespace(|| {
+/// A `pt0` on which somebody else does something, and a program that sends into it.
+struct Sender {
+    path: DirectPath,
+    pt0: u32,
+    socket: PacketSocket,
+}
+
+impl Sender {
+    /// `prepare`: before the interface goes up.
+    fn new(has_intake: bool, prepare: impl FnOnce()) -> Sender {
         ip("link add pt0 type veth peer name other");
+        // What the host sends by itself would be counted too.
         ip(&format!("link set pt0 address {PT0} addrgenmode none"));
         ip("link set other up");
-        run("tc qdisc add dev pt0 root handle 7074: htb");
+        prepare();
         ip("link set pt0 up");
         let pt0 = index_of("pt0");
-        let mut path = DirectPath::attach(pt0, PT0, true).unwrap();
+        let mut path = DirectPath::attach(pt0, PT0, has_intake).unwrap();
         path.set_destinations(&[destination()]).unwrap();
         let mut socket = PacketSocket::create().unwrap();
         socket.bind(pt0).unwrap();
-        let mut send = || {
-            let bytes = frame(PEER, PT0, IPV4, 1, 1000);
-            socket.send(&bytes, Offload::NONE).expect("sent");
-        };
-        let way = |path: &DirectPath| {
-            (
-                path.traffic(3).unwrap().frames,
-                path.state().unwrap().tickets,
-            )
-        };
-        send();
-        assert_eq!(way(&path), (1, 0));
-        assert!(!path.state().unwrap().foreign_tc);
+        Sender { path, pt0, socket }
+    }
+
+    /// Sends one frame; how many went directly up to now, and how many to the engine.
+    fn send(&mut self) -> (u64, u64) {
+        let bytes = frame(PEER, PT0, IPV4, 1, 1000);
+        self.socket.send(&bytes, Offload::NONE).expect("sent");
+        (
+            self.path.traffic(3).unwrap().frames,
+            self.path.state().unwrap().tickets,
+        )
+    }
+
+    fn sees_foreign_tc(&self) -> bool {
+        self.path.state().unwrap().foreign_tc
+    }
+}
+
+#[test]
+fn a_queueing_discipline_of_somebody_elses_is_not_passed_by() {
+    in_namespace(|| {
+        let mut sender = Sender::new(true, || {
+            run("tc qdisc add dev pt0 root handle 7074: htb");
+        });
+        assert_eq!(sender.send(), (1, 0));
+        assert!(!sender.sees_foreign_tc());
         run("tc qdisc replace dev pt0 root handle 2: tbf rate 1gbit burst 20000 limit 100000");
-        send();
-        assert_eq!(way(&path), (1, 1));
-        assert!(path.state().unwrap().foreign_tc);
+        assert_eq!(sender.send(), (1, 1));
+        assert!(sender.sees_foreign_tc());
         run("tc qdisc replace dev pt0 root handle 1: htb");
-        path.set_drained(1).unwrap();
-        send();
-        assert_eq!(way(&path), (1, 2), "the same kind, and another");
+        sender.path.set_drained(1).unwrap();
+        assert_eq!(sender.send(), (1, 2), "the same kind, and another");
     });
 }
 
 #[test]
 fn filters_of_somebody_elses_are_not_passed_by() {
     in_namespace(|| {
-        ip("link add pt0 type veth peer name other");
-        ip(&format!("link set pt0 address {PT0} addrgenmode none"));
-        ip("link set other up");
-        ip("link set pt0 up");
-        let pt0 = index_of("pt0");
-        let mut path = DirectPath::attach(pt0, PT0, false).unwrap();
-        path.set_destinations(&[destination()]).unwrap();
-        let mut socket = PacketSocket::create().unwrap();
-        socket.bind(pt0).unwrap();
-        let mut send = || {
-            let bytes = frame(PEER, PT0, IPV4, 1, 1000);
-            socket.send(&bytes, Offload::NONE).expect("sent");
-        };
-        let way = |path: &DirectPath| {
-            (
-                path.traffic(3).unwrap().frames,
-                path.state().unwrap().tickets,
-            )
-        };
+        let mut sender = Sender::new(false, || {});
         run("tc qdisc add dev pt0 clsact");
-        send();
-        assert_eq!(way(&path), (1, 0), "an empty one does nothing");
+        assert_eq!(sender.send(), (1, 0), "an empty one does nothing");
         let mut netlink = Netlink::open().unwrap();
         let place = FilterPlace {
-            ifindex: pt0,
+            ifindex: sender.pt0,
             parent: tc::CLSACT_EGRESS,
             priority: 1,
             handle: 1,
         };
-        let program = path.watch_program.as_fd();
+        let program = sender.path.watch_program.as_fd();
         tc::add_bpf_filter(&mut netlink, place, program, "any", tc::BPF_DIRECT_ACTION).unwrap();
-        send();
-        assert_eq!(way(&path), (1, 1));
-        assert!(path.state().unwrap().foreign_tc);
+        assert_eq!(sender.send(), (1, 1));
+        assert!(sender.sees_foreign_tc());
         tc::delete_filter(&mut netlink, place).unwrap();
-        path.set_drained(1).unwrap();
-        send();
-        assert_eq!(way(&path), (2, 1));
-        assert!(!path.state().unwrap().foreign_tc);
+        sender.path.set_drained(1).unwrap();
+        assert_eq!(sender.send(), (2, 1));
+        assert!(!sender.sees_foreign_tc());
     });
 }
 

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* A frame's header, and addresses as numbers: first byte in bits 47..40, as the maps have them. */
+#ifndef PACKTRAIN_ETHERNET_H
+#define PACKTRAIN_ETHERNET_H
+
+#define ETHERTYPE_PACKTRAIN	0x88b5
+
+struct ethernet_header {
+	__be16 destination[3];
+	__be16 source[3];
+	__be16 ether_type;
+};
+
+static __always_inline __u64 mac_of(const __be16 *part)
+{
+	return (__u64)bpf_ntohs(part[0]) << 32 | (__u64)bpf_ntohs(part[1]) << 16 |
+	       bpf_ntohs(part[2]);
+}
+
+#endif
