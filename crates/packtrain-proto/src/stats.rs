@@ -44,6 +44,10 @@ reasons! {
         Codel = "codel",
         /// The link's own queue refused it.
         LinkRefused = "link_refused",
+        /// A train of a link that died, too large for those that are left.
+        ReplayTooLarge = "replay_too_large",
+        /// A train of a link that died, of which no copy was kept: the memory for that was full.
+        ReplayNotKept = "replay_not_kept",
         // From the wire.
         UnknownVersion = "unknown_version",
         UnknownType = "unknown_type",
@@ -208,6 +212,7 @@ pub struct Snapshot {
     pub flushes: Flushes,
     pub queue: QueueSnapshot,
     pub resequencer: ResequencerSnapshot,
+    pub replay: ReplaySnapshot,
     pub reassembly: ReassemblySnapshot,
     pub direct: DirectSnapshot,
     pub drops: Drops,
@@ -228,8 +233,15 @@ pub struct LinkSnapshot {
     pub local_queue_age: Option<Duration>,
     /// Sent in trains and not acknowledged, all peers.
     pub in_flight_bytes: u64,
+    /// Frames for hosts without packtrain, and group frames, leave its segment by it.
+    pub home: bool,
+    /// No new trains are put on it: it is to leave.
+    pub retiring: bool,
     pub tx: Traffic,
     pub rx: Traffic,
+    /// Trains with subframes of all peers, replays included.
+    pub trains_tx: u64,
+    pub trains_rx: u64,
     pub drops: Drops,
 }
 
@@ -287,7 +299,32 @@ pub struct PathSnapshot {
     pub in_flight_bytes: u64,
     pub window_bytes: u64,
     pub lost_trains: u64,
+    /// Trains put on it, replays included.
+    pub trains_tx: u64,
+    pub state: PathState,
     pub reordering_seen: bool,
+}
+
+/// What a path is used for now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PathState {
+    /// Trains go over it.
+    #[default]
+    Open,
+    /// One of its ends has no carrier, or too small an MTU.
+    Closed,
+    /// New: what went unsequenced by another path has to arrive before.
+    Joining,
+    /// Its trains were not acknowledged for too long: they were replayed on others, and copies show
+    /// whether it works again.
+    Silent,
+    /// It is to leave: what is under way on it arrives, and nothing new is put on it.
+    Retiring,
+    /// It works, and the settings use another one.
+    Backup,
+    /// So much slower than the others that more would have to wait for its trains than can.
+    TooSlow,
 }
 
 /// The path past the engine.
@@ -322,6 +359,20 @@ pub struct ResequencerSnapshot {
     /// Sequences given up as lost.
     pub gaps: u64,
     pub reordered: u64,
+}
+
+/// Trains of which a copy is kept, in case that their link dies.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct ReplaySnapshot {
+    pub kept_trains: u64,
+    pub kept_bytes: u64,
+    pub kept_bytes_max_seen: u64,
+    /// Waiting to be sent again.
+    pub waiting_trains: u64,
+    /// Sent again on another link, ever.
+    pub replayed: u64,
+    /// Sent without a copy, ever: the memory for copies was full.
+    pub not_kept: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, Serialize)]

@@ -146,6 +146,8 @@ impl RunningLine {
                         direct.on_drained(ticket);
                     }
                 }
+                // Nothing is retired yet, and one home link is all there is.
+                Event::LinkRetired { .. } | Event::HomeMoved { .. } => {}
                 Event::IntakeRate { rate_bps } => {
                     if let Some(intake) = &mut self.intake
                         && let Err(error) = intake.set_rate(rate_bps)

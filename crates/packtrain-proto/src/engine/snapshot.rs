@@ -52,6 +52,7 @@ impl Engine {
                 bytes_max_seen: counters.queue_bytes_max as u64,
             },
             resequencer: self.resequencer_snapshot(),
+            replay: crate::stats::ReplaySnapshot::default(),
             reassembly: self.reassembly_snapshot(),
             direct: self.direct_snapshot(),
             drops: counters.drops.clone(),
@@ -84,7 +85,11 @@ impl Engine {
         let paths = || self.peers.iter().filter_map(|(_, peer)| peer.path(link.id));
         let in_flight = paths().map(|path| path.flight.in_flight_bytes()).sum();
         let acked = paths().filter_map(|path| path.flight.rate_bps()).max();
-        link.snapshot(in_flight, acked, now)
+        let is_home = self.home_link().is_some_and(|home| home.id == link.id);
+        LinkSnapshot {
+            home: is_home,
+            ..link.snapshot(in_flight, acked, now)
+        }
     }
 
     fn resequencer_snapshot(&self) -> ResequencerSnapshot {
@@ -137,6 +142,8 @@ fn path_snapshot(path: &Path, peer: &Peer, now: Instant) -> PathSnapshot {
         in_flight_bytes: path.flight.in_flight_bytes() as u64,
         window_bytes: path.flight.window_bytes() as u64,
         lost_trains: path.flight.lost_trains(),
+        trains_tx: 0,
+        state: crate::stats::PathState::Open,
         reordering_seen: peer.resequencer.reorders(now),
     }
 }

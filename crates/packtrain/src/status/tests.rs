@@ -2,7 +2,8 @@
 
 use packtrain_proto::config::{LinkId, NodeId};
 use packtrain_proto::stats::{
-    self, DropReason, HostSnapshot, LinkSnapshot, PathSnapshot, PeerSnapshot, Snapshot,
+    self, DropReason, HostSnapshot, LinkSnapshot, PathSnapshot, PathState, PeerSnapshot,
+    ReplaySnapshot, Snapshot,
 };
 use packtrain_proto::time::Duration;
 use packtrain_proto::wire::ethernet::MacAddr;
@@ -30,6 +31,7 @@ pub(crate) fn quiet_snapshot() -> Snapshot {
         flushes: stats::Flushes::default(),
         queue: stats::QueueSnapshot::default(),
         resequencer: stats::ResequencerSnapshot::default(),
+        replay: ReplaySnapshot::default(),
         reassembly: stats::ReassemblySnapshot::default(),
         direct: stats::DirectSnapshot::default(),
         drops: stats::Drops::default(),
@@ -52,6 +54,10 @@ pub(crate) fn busy_snapshot() -> Snapshot {
         local_queue_bytes: 3028,
         local_queue_age: Some(Duration::from_micros(80)),
         in_flight_bytes: 6056,
+        home: true,
+        retiring: false,
+        trains_tx: 0,
+        trains_rx: 0,
         tx: stats::Traffic {
             frames: 1_234_567,
             bytes: 1_500_000_000,
@@ -72,6 +78,8 @@ pub(crate) fn busy_snapshot() -> Snapshot {
         in_flight_bytes: 6056,
         window_bytes: 65_536,
         lost_trains: 2,
+        trains_tx: 0,
+        state: PathState::Open,
         reordering_seen: true,
     };
     let peer = PeerSnapshot {
