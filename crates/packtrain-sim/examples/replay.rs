@@ -1,11 +1,11 @@
 //! Tells what a seed was and what came of it:
 //! `cargo run -p packtrain-sim --example replay -- pair 7`
 
-use packtrain_sim::scenario::{Order, pair, three};
+use packtrain_sim::scenario::{Order, links, mesh, pair, three};
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
-    let usage = "usage: replay pair|three SEED [EFFORT]";
+    let usage = "usage: replay pair|three|links|carrier-cuts|silent-cuts|mesh SEED [EFFORT]";
     let scenario = arguments.next().expect(usage);
     let seed = arguments
         .next()
@@ -21,6 +21,10 @@ fn main() {
     let mut experiment = match scenario.as_str() {
         "pair" => pair::build(order),
         "three" => three::build(order),
+        "links" => links::build(order, links::Course::Faults),
+        "carrier-cuts" => links::build(order, links::Course::CarrierCuts),
+        "silent-cuts" => links::build(order, links::Course::SilentCuts),
+        "mesh" => mesh::build(order),
         _ => panic!("{usage}"),
     };
     for flow in experiment.simulator.checkers.flows() {

@@ -1,14 +1,15 @@
 //! A host that runs the engine, and drives it by its contract and nothing else: what the daemon
 //! does with sockets and a clock happens here with virtual ones.
 
-use packtrain_proto::config::{Config, LinkId, LinkState, NodeId, mark_of};
+mod links;
+
+use packtrain_proto::config::{Config, LinkId, LinkState, NodeId};
 use packtrain_proto::engine::{Engine, Event as EngineEvent};
 use packtrain_proto::stats::Snapshot;
 use packtrain_proto::time::{Duration, Instant};
-use packtrain_proto::wire::ethernet::MacAddr;
 
-use crate::checker::Checkers;
 use crate::checker::accounted::EngineDrops;
+use crate::checker::{Checkers, inside};
 use crate::event_queue::EventQueue;
 use crate::frame::Frame;
 use crate::net::network::{Network, PortId, Refused};
@@ -25,6 +26,10 @@ pub struct HostLink {
     told_bytes: usize,
     /// It gave a frame since, and counts it as standing there: it must hear what became of it.
     given: bool,
+    /// It is to leave, and the engine was told so then.
+    retiring_since: Option<Instant>,
+    /// It is to come back as soon as it has left.
+    returns: bool,
 }
 
 /// How promptly a host does what it should: no process runs at the instant that it asked for.
@@ -73,6 +78,7 @@ pub struct Host {
     pace: Pace,
     inbox: Vec<Incoming>,
     lives: u64,
+    next_link: u8,
     next_ticket: u64,
     /// What the engines of earlier lives counted.
     past: EngineDrops,
@@ -96,28 +102,12 @@ impl Host {
             pace,
             inbox: Vec::new(),
             lives: 1,
+            next_link: 0,
             next_ticket: 0,
             past: EngineDrops::default(),
             saboteur: None,
             events: Vec::new(),
         }
-    }
-
-    pub fn add_link(&mut self, id: LinkId, port: PortId, address: MacAddr, network: &Network) {
-        let state = LinkState {
-            address,
-            mark: mark_of(address),
-            mtu: network.mtu(port.segment),
-            carrier: true,
-            rate_bps: Some(network.rate_bps(port)),
-        };
-        self.links.push(HostLink {
-            id,
-            port,
-            state,
-            told_bytes: 0,
-            given: false,
-        });
     }
 
     pub fn past(&self) -> &EngineDrops {
@@ -147,9 +137,12 @@ impl Host {
         self.engine = Engine::new(self.config.clone(), now);
         self.wakes_at = None;
         self.inbox.clear();
+        self.links
+            .retain(|link| link.retiring_since.is_none() || link.returns);
         for link in &mut self.links {
             // The new socket has nothing queued, whatever of the old one still stands there.
             link.told_bytes = 0;
+            link.retiring_since = None;
         }
         if let Some(saboteur) = &mut self.saboteur {
             saboteur.restarted();
@@ -163,8 +156,10 @@ impl Host {
     }
 
     pub fn receive(&mut self, port: PortId, frame: Frame, now: Instant, world: &mut World<'_>) {
-        let link = self.links.iter().find(|l| l.port == port);
-        let link = link.expect("plugged in there").id;
+        let Some(link) = self.links.iter().find(|l| l.port == port) else {
+            return world.checkers.lost(&frame); // nobody listens at this port any more
+        };
+        let link = link.id;
         let frames = match &mut self.saboteur {
             Some(saboteur) => saboteur.incoming(frame),
             None => vec![frame],
@@ -225,21 +220,11 @@ impl Host {
         }
     }
 
-    pub fn carrier(&mut self, segment: usize, up: bool, now: Instant, world: &mut World<'_>) {
-        for link in self.links.iter_mut().filter(|l| l.port.segment == segment) {
-            link.state.carrier = up;
-            self.engine.handle_link_state(link.id, link.state, now);
-        }
-        self.pump(now, world);
-    }
-
     /// The local queue has shrunk: wakes the engine when it crosses below what it wants there.
     pub fn drained(&mut self, port: PortId, now: Instant, world: &mut World<'_>) {
-        let link = self
-            .links
-            .iter()
-            .find(|l| l.port == port)
-            .expect("plugged in there");
+        let Some(link) = self.links.iter().find(|l| l.port == port) else {
+            return;
+        };
         let limit = self.engine.link_queue_limit(link.id);
         let queued = world.network.local_queue_bytes(port);
         if queued < limit && link.told_bytes >= limit || queued == 0 {
@@ -264,8 +249,11 @@ impl Host {
         self.transmit(now, world);
         self.tell_queues(now, world.network);
         while let Some(event) = self.engine.poll_event() {
-            if let EngineEvent::Drained { ticket } = event {
-                self.tell_drained(ticket, now, world);
+            match event {
+                EngineEvent::Drained { ticket } => self.tell_drained(ticket, now, world),
+                EngineEvent::LinkRetired { link } => self.let_go(link, now, world.network),
+                EngineEvent::HomeMoved { link } => self.announce(link, now, world),
+                _ => {}
             }
             self.events.push(event);
         }
@@ -289,6 +277,8 @@ impl Host {
                 (wanted, wanted + late)
             });
         }
+        let waiting = self.engine.has_frames_waiting();
+        world.checkers.waits(self.station, waiting, now);
         if let Some(snapshot) = world.checkers.wants_snapshot().then(|| self.snapshot(now)) {
             world
                 .checkers
@@ -309,7 +299,11 @@ impl Host {
             if queued != link.told_bytes || link.given {
                 link.told_bytes = queued;
                 link.given = false;
-                self.engine.handle_link_queue(link.id, queued, now);
+                let told = match &mut self.saboteur {
+                    Some(saboteur) => saboteur.local_queue(link.id, queued),
+                    None => queued,
+                };
+                self.engine.handle_link_queue(link.id, told, now);
             }
         }
     }
@@ -368,7 +362,9 @@ impl Host {
                 None => vec![frame],
             };
             for frame in frames {
+                let carries = inside::items(&frame.bytes) > 0;
                 match world.network.transmit(port, frame, now, world.queue) {
+                    Ok(()) if carries => world.checkers.train_left(self.station, port, now),
                     Ok(()) => {}
                     Err(Refused::QueueFull) => self.engine.handle_transmit_refused(id, now),
                     Err(mistake) => world.checkers.refused(self.station, mistake, now),

@@ -5,6 +5,7 @@
 //! the seed replays the run. [`checker`] says whether the promises were kept.
 #![forbid(unsafe_code)]
 
+pub mod announcement;
 pub mod checker;
 pub mod checksum;
 pub mod event_queue;

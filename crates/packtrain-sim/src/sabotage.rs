@@ -3,6 +3,9 @@
 //! The saboteur sits on the engine's boundary and alters what passes, so the engine that is tested
 //! has no hooks in it. What it does looks from outside as if the engine did it.
 
+mod trunk;
+
+use packtrain_proto::config::LinkId;
 use packtrain_proto::offload::Offload;
 use packtrain_proto::stats::Snapshot;
 use packtrain_proto::time::{Duration, Instant};
@@ -11,6 +14,7 @@ use packtrain_proto::wire::ethernet::ether_type;
 use crate::checker::inside::items;
 use crate::frame::Frame;
 use crate::random::Random;
+use trunk::{EarlyRelease, ReplayTwice};
 
 macro_rules! breakages {
     ($($(#[$doc:meta])* $name:ident,)*) => {
@@ -68,6 +72,33 @@ breakages! {
     TrainsToEverybody,
     /// All is said to have arrived as soon as somebody asks.
     DrainedTooEarly,
+    /// What came in a train that was sent again is delivered twice.
+    ReplayDeliveredTwice,
+    /// A train is let through before an older one that another link brings.
+    GapReleasedEarly,
+    /// Trains are named as sent that were not.
+    MarkerLies,
+    /// Nothing is ever put on one of the links.
+    LinkKeptIdle,
+    /// What is put on one of the links never leaves.
+    LinkSwallows,
+    /// Trains that are to be sent again are not, and nobody counts it.
+    ReplayLostSilently,
+}
+
+impl Breakage {
+    /// Only a line of several links can be broken in this way.
+    pub fn needs_links(self) -> bool {
+        matches!(
+            self,
+            Breakage::ReplayDeliveredTwice
+                | Breakage::GapReleasedEarly
+                | Breakage::MarkerLies
+                | Breakage::LinkKeptIdle
+                | Breakage::LinkSwallows
+                | Breakage::ReplayLostSilently
+        )
+    }
 }
 
 #[derive(Debug)]
@@ -77,6 +108,8 @@ pub struct Saboteur {
     held: Vec<Frame>,
     waits: u64,
     smuggled: Vec<Frame>,
+    early_release: EarlyRelease,
+    replay_twice: ReplayTwice,
     seen: u64,
     restarted: bool,
     resting: bool,
@@ -92,6 +125,8 @@ impl Saboteur {
             held: Vec::new(),
             waits: 0,
             smuggled: Vec::new(),
+            early_release: EarlyRelease::default(),
+            replay_twice: ReplayTwice::default(),
             seen: 0,
             restarted: false,
             resting: false,
@@ -125,6 +160,17 @@ impl Saboteur {
             Breakage::TrainLostSilently if items(&frame.bytes) > 0 && self.strikes() => {
                 return Vec::new();
             }
+            Breakage::ReplayLostSilently if trunk::is_replay(&frame) && !self.resting => {
+                self.strikes += 1;
+                return Vec::new();
+            }
+            Breakage::LinkSwallows if trunk::is_train(&frame) && trunk::link(&frame) == 1 => {
+                self.strikes += 1;
+                return Vec::new();
+            }
+            Breakage::MarkerLies if !self.resting && self.random.chance(0.5) => {
+                self.strikes += u64::from(trunk::lie(&mut frame, 200));
+            }
             Breakage::TrainTooLong if train && self.strikes() => {
                 let len = frame.bytes.len() + 65_536;
                 frame.bytes.resize(len, 0);
@@ -139,6 +185,16 @@ impl Saboteur {
 
     /// From the wire to the engine.
     pub fn incoming(&mut self, frame: Frame) -> Vec<Frame> {
+        match self.breakage {
+            Breakage::ReplayDeliveredTwice => self.replay_twice.incoming(&frame),
+            Breakage::GapReleasedEarly => {
+                let strikes = !self.resting && self.random.chance(0.3);
+                let (frames, struck) = self.early_release.incoming(frame, strikes);
+                self.strikes += u64::from(struck);
+                return frames;
+            }
+            _ => {}
+        }
         let header = frame.header();
         if self.breakage == Breakage::BroadcastDeliveredTwice
             && header.destination.is_group()
@@ -160,6 +216,11 @@ impl Saboteur {
             Breakage::DuplicateDelivered if self.strikes() => return vec![frame.clone(), frame],
             Breakage::DuplicateDeliveredLate => return self.repeat_later(frame),
             Breakage::FlowReordered => return self.delay_one(frame),
+            Breakage::ReplayDeliveredTwice => {
+                let frames = self.replay_twice.delivery(frame);
+                self.strikes += frames.len() as u64 - 1;
+                return frames;
+            }
             Breakage::ByteChanged if self.strikes() => {
                 let at = self.random.below(len as u64) as usize;
                 frame.bytes[at] ^= 1 << self.random.below(8);
@@ -223,6 +284,15 @@ impl Saboteur {
         early
     }
 
+    /// What the engine is told of a local queue: a full one gets nothing.
+    pub fn local_queue(&mut self, link: LinkId, queued_bytes: usize) -> usize {
+        if self.breakage == Breakage::LinkKeptIdle && link.0 == 1 && !self.resting {
+            self.strikes += 1;
+            return 64 << 20;
+        }
+        queued_bytes
+    }
+
     pub fn timeout(&mut self, wanted: Option<Instant>, now: Instant) -> Option<Instant> {
         match self.breakage {
             Breakage::TimeGoesBack => {
@@ -253,6 +323,9 @@ impl Saboteur {
             Breakage::DeliveryDroppedSilently
                 | Breakage::DeliveryLeaks
                 | Breakage::TrainLostSilently
+                | Breakage::ReplayLostSilently
+                | Breakage::MarkerLies
+                | Breakage::GapReleasedEarly
         );
     }
 

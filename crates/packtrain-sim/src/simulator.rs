@@ -2,6 +2,7 @@
 //! the same seed gives the same run, everywhere.
 
 use packtrain_proto::time::{Duration, Instant};
+use packtrain_proto::wire::ethernet::MacAddr;
 
 use crate::checker::Checkers;
 use crate::event_queue::EventQueue;
@@ -10,6 +11,9 @@ use crate::net::network::{NetEvent, Network, Outcome, PortId};
 use crate::plain_host::PlainHost;
 use crate::random::Random;
 use crate::workload::Arrivals;
+
+/// Between two looks at how links are used.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A host, by its number in the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,6 +41,19 @@ pub enum Event {
     Drain {
         station: StationId,
     },
+    /// A link joins a host's line.
+    Plug {
+        station: StationId,
+        port: PortId,
+        address: MacAddr,
+    },
+    /// A link is to leave it.
+    Unplug {
+        station: StationId,
+        port: PortId,
+    },
+    /// The checkers look at how the hosts use their links, and will again.
+    Look,
 }
 
 #[derive(Debug)]
@@ -195,6 +212,25 @@ impl Simulator {
                     host.request_drain(now, &mut world);
                 }
             }
+            Event::Plug {
+                station,
+                port,
+                address,
+            } => {
+                let now = self.now;
+                let (station, mut world) = self.split(station);
+                if let Station::Packtrain(host) = station {
+                    host.plug(port, address, now, &mut world);
+                }
+            }
+            Event::Unplug { station, port } => {
+                let now = self.now;
+                let (station, mut world) = self.split(station);
+                if let Station::Packtrain(host) = station {
+                    host.unplug(port, now, &mut world);
+                }
+            }
+            Event::Look => self.look(),
             Event::Restart { station } => {
                 let now = self.now;
                 self.restarts += 1;
@@ -207,6 +243,17 @@ impl Simulator {
         for frame in self.network.take_lost() {
             self.checkers.lost(&frame);
         }
+    }
+
+    fn look(&mut self) {
+        let now = self.now;
+        for i in 0..self.stations.len() {
+            let (station, mut world) = self.split(StationId(i));
+            if let Station::Packtrain(host) = station {
+                host.look(now, &mut world);
+            }
+        }
+        self.queue.push(now + LOOK_INTERVAL, Event::Look);
     }
 
     fn network_event(&mut self, event: NetEvent) {
@@ -226,11 +273,11 @@ impl Simulator {
                     Station::Plain(host) => host.receive(&frame, now, &mut world),
                 }
             }
-            Outcome::Carrier { segment, up } => {
+            Outcome::Carrier { segment, port, up } => {
                 for i in 0..self.stations.len() {
                     let (station, mut world) = self.split(StationId(i));
                     if let Station::Packtrain(host) = station {
-                        host.carrier(segment, up, now, &mut world);
+                        host.carrier(segment, port, up, now, &mut world);
                     }
                 }
             }

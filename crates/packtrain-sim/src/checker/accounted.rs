@@ -11,6 +11,15 @@ use packtrain_proto::stats::{DropReason, Drops, Snapshot};
 
 use crate::workload::flow::Identity;
 
+/// What a run is held to in the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// What does not come out was counted, or was lost by a wire.
+    Accounts,
+    /// What is lost by a wire is no excuse either: another link had to bring it.
+    Everything,
+}
+
 /// Of all engines in all their lives.
 #[derive(Clone, Debug, Default)]
 pub struct EngineDrops {
@@ -70,6 +79,8 @@ fn meaning(reason: DropReason) -> Meaning {
         | DropReason::BadMark
         | DropReason::HostRefused => Meaning::Frame,
         DropReason::LinkRefused
+        | DropReason::ReplayTooLarge
+        | DropReason::ReplayNotKept
         | DropReason::UnknownPeer
         | DropReason::StaleIncarnation
         | DropReason::BadLane
@@ -185,8 +196,15 @@ impl Accounted {
     }
 
     /// `missing`: frames that did not come out whole, once for each station that they were for;
-    /// at most `others` for one frame.
-    pub fn settle(&self, missing: u64, others: u64, engines: &EngineDrops) -> Result<(), String> {
+    /// at most `others` for one frame. `moves_home`: some may have come by a link that was not the home
+    /// one when they came.
+    pub fn settle(
+        &self,
+        missing: u64,
+        others: u64,
+        moves_home: bool,
+        engines: &EngineDrops,
+    ) -> Result<(), String> {
         let of = |meaning_of: Meaning| -> u64 {
             let drops = engines.drops.iter();
             drops
@@ -197,14 +215,19 @@ impl Accounted {
         let frames = of(Meaning::Frame);
         let messages = of(Meaning::Message);
         let quiet = self.wire_losses == 0 && engines.ended_with == 0 && messages == 0;
-        if quiet && others == 1 && missing != frames {
+        if quiet && others == 1 && !moves_home && missing != frames {
             return Err(format!(
                 "{missing} of {} frames are missing, no wire lost any, and engines count {:?}",
                 self.sent,
                 counts(&engines.drops)
             ));
         }
+        let elsewhere = match moves_home {
+            true => engines.drops.get(DropReason::NotForUs),
+            false => 0,
+        };
         let explained = frames * others
+            + elsewhere
             + messages * self.items_per_train_max
             + self.lost_items
             + self.lost_as_they_are.len() as u64 * others
@@ -221,6 +244,42 @@ impl Accounted {
             ));
         }
         Ok(())
+    }
+
+    /// Where wires lose only what others could have brought, between two hosts, and nobody restarts: as
+    /// many frames are missing as queues were too short for, but for trains that could not be sent
+    /// again.
+    pub fn settle_lossless(&self, missing: u64, engines: &EngineDrops) -> Result<(), String> {
+        let of = |reasons: &[DropReason]| -> u64 {
+            reasons
+                .iter()
+                .map(|&reason| engines.drops.get(reason))
+                .sum()
+        };
+        let frames = of(&[
+            DropReason::QueueFull,
+            DropReason::Codel,
+            DropReason::NoLink,
+            DropReason::TooLargeForPlain,
+        ]);
+        let trains = of(&[DropReason::ReplayTooLarge, DropReason::ReplayNotKept]);
+        let most = frames + trains * self.items_per_train_max;
+        if missing > most || missing < frames {
+            return Err(format!(
+                "{missing} of {} frames are missing where {frames} to {most} may be; wires lost {} \
+                 messages, engines count {:?}",
+                self.sent,
+                self.wire_losses,
+                counts(&engines.drops)
+            ));
+        }
+        match self.lost_as_they_are.first() {
+            None => Ok(()),
+            Some((flow, sequence)) => Err(format!(
+                "frame {sequence} of flow {flow} went as it is, and was lost, while several links \
+                 could have kept it"
+            )),
+        }
     }
 
     /// In a network without faults, and where no queue was too short: nothing may have been

@@ -10,6 +10,7 @@ pub fn check(snapshot: &Snapshot, limits: &Limits) -> Result<(), String> {
     let queue = &snapshot.queue;
     let resequencer = &snapshot.resequencer;
     let reassembly = &snapshot.reassembly;
+    let replay = &snapshot.replay;
     let peers = snapshot.peers.len() as u64;
     let hosts = snapshot.hosts.len() as u64;
     let bytes = |max: usize| max as u64 + FRAME_BYTES_MAX;
@@ -35,6 +36,22 @@ pub fn check(snapshot: &Snapshot, limits: &Limits) -> Result<(), String> {
             "bytes held for the order of all peers' trains",
             resequencer.held_bytes,
             all_peers(limits.resequencer_bytes_max),
+        ),
+        (
+            "bytes held for the order of all peers' trains together",
+            resequencer.held_bytes,
+            // Beyond it each peer holds one train at most.
+            limits.resequencer_bytes_total_max as u64 + FRAME_BYTES_MAX * peers.max(1),
+        ),
+        (
+            "bytes of trains kept for replay",
+            replay.kept_bytes,
+            all_peers(limits.replay_bytes_max).min(bytes(limits.replay_bytes_total_max)),
+        ),
+        (
+            "bytes of trains ever kept for replay at once",
+            replay.kept_bytes_max_seen,
+            bytes(limits.replay_bytes_total_max),
         ),
         (
             "bytes in the reassembly of one peer's frames",

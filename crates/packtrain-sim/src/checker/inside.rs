@@ -3,27 +3,48 @@
 //! A reading of `docs/wire-format.md` of its own, so that a mistake of the engine's writer is not
 //! believed because its reader makes the same.
 
+use core::ops::Range;
+
 const HEADER_LEN: usize = 14 + 16;
 const OPTIONS_LEN_AT: usize = 14 + 6;
 
+const FRAME: u8 = 1;
 const ADDRESSES: (u8, usize) = (0x80, 12);
 const ETHER_TYPE: (u8, usize) = (0x40, 2);
 const OFFLOAD: (u8, usize) = (0x20, 8);
 
 /// Subframes of a train; 0 for other messages, and as far as it can be read for broken ones.
 pub fn items(frame: &[u8]) -> u64 {
-    if frame.len() < HEADER_LEN || frame[14] != 0x11 {
-        return 0;
-    }
-    let options = u16::from_be_bytes([frame[OPTIONS_LEN_AT], frame[OPTIONS_LEN_AT + 1]]);
-    let mut at = HEADER_LEN + usize::from(options);
-    let mut count = 0;
-    while let Some(first) = frame.get(at..at + 3) {
+    subframes(frame).count() as u64
+}
+
+/// Payloads of the whole frames in a train: what follows their EtherType.
+pub fn whole_frames(frame: &[u8]) -> Vec<&[u8]> {
+    let payload = |(kind, range): (u8, Range<usize>)| match kind {
+        FRAME => frame.get(range),
+        _ => None,
+    };
+    subframes(frame).filter_map(payload).collect()
+}
+
+/// Kind and payload of each.
+fn subframes(frame: &[u8]) -> impl Iterator<Item = (u8, Range<usize>)> + '_ {
+    let is_train = frame.len() >= HEADER_LEN && frame[14] == 0x11;
+    let mut at = match is_train {
+        false => frame.len(),
+        true => {
+            let options = u16::from_be_bytes([frame[OPTIONS_LEN_AT], frame[OPTIONS_LEN_AT + 1]]);
+            HEADER_LEN + usize::from(options)
+        }
+    };
+    core::iter::from_fn(move || {
+        // END may be the last byte of all.
+        let first = frame.get(at..at + 3)?;
         let (flags, kind) = (first[0] & 0xf0, first[0] & 0x0f);
         let position = match kind {
-            1 => 0,
+            FRAME => 0,
             2 | 3 => 4,
-            _ => break,
+            _ => return None,
         };
         let fields: usize = [ADDRESSES, ETHER_TYPE, OFFLOAD]
             .iter()
@@ -31,10 +52,10 @@ pub fn items(frame: &[u8]) -> u64 {
             .map(|(_, len)| len)
             .sum();
         let length = usize::from(u16::from_be_bytes([first[1], first[2]]));
-        at += 3 + fields + position + length;
-        count += 1;
-    }
-    count
+        let start = at + 3 + fields + position;
+        at = start + length;
+        Some((kind, start..at))
+    })
 }
 
 #[cfg(test)]
@@ -61,6 +82,8 @@ mod tests {
         assert_eq!(items(&train(&[], &subframes)), 4);
         subframes.extend([0, 0x01, 0, 1, 0xee]);
         assert_eq!(items(&train(&[1, 2, 0, 0], &subframes)), 4);
+        let whole = train(&[], &subframes);
+        assert_eq!(whole_frames(&whole), [&[0xaa, 0xaa][..], &[0xbb]]);
     }
 
     #[test]

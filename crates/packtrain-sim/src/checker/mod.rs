@@ -10,6 +10,7 @@
 //! | [`addressee`] | … where it was meant to, and a plain host notices nothing |
 //! | [`accounted`] | what does not come out is counted, with a reason |
 //! | [`bounded`] | no queue grows beyond its limit |
+//! | [`work_conserving`] | no open link stands idle while frames wait for it |
 //! | [`progress`] | nothing is stuck when the network is well again, and time moves on |
 
 pub mod accounted;
@@ -21,6 +22,7 @@ pub mod inside;
 pub mod once;
 pub mod progress;
 pub mod unchanged;
+pub mod work_conserving;
 
 use core::fmt;
 
@@ -29,15 +31,17 @@ use packtrain_proto::stats::Snapshot;
 use packtrain_proto::time::Instant;
 use packtrain_proto::wire::ethernet::{MacAddr, ether_type};
 
+use crate::announcement;
 use crate::frame::Frame;
-use crate::net::network::Refused;
+use crate::net::network::{PortId, Refused};
 use crate::net::nic;
 use crate::simulator::StationId;
 use crate::workload::flow::{Flow, Identity, identify};
-use accounted::Accounted;
+use accounted::{Accounted, EngineDrops, Kept};
 use drained::Drained;
 use in_order::InOrder;
 use once::Once;
+use work_conserving::{LinkSeen, WorkConserving};
 
 /// A promise that was not kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +65,10 @@ pub struct NetworkFaults {
     pub reorders: bool,
     /// Bytes change and no FCS tells: only what concerns the hosts themselves is checked.
     pub alters: bool,
+    /// Links come, go and are cut, or there are several on a segment: group frames, which have no
+    /// sequence, go another way from one moment to the next, and for a moment two hosts may not agree
+    /// which.
+    pub moves_home: bool,
 }
 
 /// A station, as far as it matters to what it may receive.
@@ -81,6 +89,7 @@ pub struct Checkers {
     in_order: InOrder,
     drained: Drained,
     accounted: Accounted,
+    work_conserving: WorkConserving,
     violation: Option<Violation>,
     pumps: u64,
     pub frames_delivered: u64,
@@ -100,6 +109,7 @@ impl Checkers {
             in_order: InOrder::new(flow_count, station_count),
             drained: Drained::new(flow_count),
             accounted: Accounted::new(flow_count),
+            work_conserving: WorkConserving::default(),
             stations,
             violation: None,
             pumps: 0,
@@ -206,6 +216,9 @@ impl Checkers {
             return Ok(());
         }
         let Some(identity) = identity else {
+            if announcement::is_one(frame) {
+                return Ok(()); // its segments hear who is where
+            }
             return Err(("unchanged", "nobody ever sent it".into()));
         };
         let flow = &self.flows[usize::from(identity.flow)];
@@ -227,7 +240,8 @@ impl Checkers {
         if again && !(as_it_is && self.faults.duplicates) {
             return Err(("once", format!("{identity:?} again")));
         }
-        if !(as_it_is && (self.faults.reorders || self.faults.duplicates)) {
+        let moved = self.faults.moves_home && destination.is_group();
+        if !(as_it_is && (self.faults.reorders || self.faults.duplicates || moved)) {
             self.in_order
                 .delivered(identity, station, segments.end)
                 .map_err(|after| ("in order", format!("{identity:?} after {after:?}")))?;
@@ -270,6 +284,29 @@ impl Checkers {
         }
     }
 
+    /// A train with something in it is on a wire.
+    pub fn train_left(&mut self, station: StationId, port: PortId, now: Instant) {
+        self.work_conserving.train_left(station, port, now);
+    }
+
+    /// Whether frames wait in a station's engine, after each of its steps.
+    pub fn waits(&mut self, station: StationId, waiting: bool, now: Instant) {
+        self.work_conserving.waits(station, waiting, now);
+    }
+
+    pub fn look_at_link(&mut self, link: &LinkSeen, snapshot: &Snapshot, now: Instant) {
+        let station = link.station;
+        if let Err(text) = progress::check_leaving(link, now) {
+            self.object("progress", now, format!("{station:?}: {text}"));
+        }
+        if self.faults.alters {
+            return; // an altered hello may close or open what is not
+        }
+        if let Err(text) = self.work_conserving.look(link, snapshot, now) {
+            self.object("work conserving", now, format!("{station:?}: {text}"));
+        }
+    }
+
     pub fn endless(&mut self, station: StationId, poll: &str, now: Instant) {
         self.object(
             "time moves on",
@@ -296,8 +333,15 @@ impl Checkers {
     }
 
     /// When the network has been well for long enough.
-    pub fn at_rest(&mut self, station: StationId, snapshot: &Snapshot, peers: usize, now: Instant) {
-        if let Err(text) = progress::check(snapshot, peers) {
+    pub fn at_rest(
+        &mut self,
+        station: StationId,
+        snapshot: &Snapshot,
+        peers: usize,
+        paths: Option<usize>,
+        now: Instant,
+    ) {
+        if let Err(text) = progress::check(snapshot, peers, paths) {
             self.object("progress", now, format!("{station:?}: {text}"));
         }
     }
@@ -320,7 +364,7 @@ impl Checkers {
 
     /// At the end: compares what is missing with what was counted. `dropped`: the counters of all
     /// engines of all lives.
-    pub fn settle(&mut self, dropped: &accounted::EngineDrops, now: Instant) {
+    pub fn settle(&mut self, kept: Kept, dropped: &EngineDrops, now: Instant) {
         if self.faults.alters {
             return;
         }
@@ -334,13 +378,18 @@ impl Checkers {
             }
         }
         let others = self.stations.len() as u64 - 1;
-        if let Err(text) = self.accounted.settle(missing, others, dropped) {
+        let not_for_us = self.faults.moves_home;
+        let verdict = match kept {
+            Kept::Accounts => self.accounted.settle(missing, others, not_for_us, dropped),
+            Kept::Everything => self.accounted.settle_lossless(missing, dropped),
+        };
+        if let Err(text) = verdict {
             self.object("accounted", now, text);
         }
     }
 
     /// At the end of a run without faults.
-    pub fn settle_faultless(&mut self, dropped: &accounted::EngineDrops, now: Instant) {
+    pub fn settle_faultless(&mut self, dropped: &EngineDrops, now: Instant) {
         if let Err(text) = self.accounted.settle_faultless(dropped) {
             self.object("accounted", now, text);
         }

@@ -1,9 +1,15 @@
 //! When nobody sends any more and the network is well, everything drains and all peers are up.
 
-use packtrain_proto::stats::Snapshot;
+use packtrain_proto::stats::{PathState, Snapshot};
+use packtrain_proto::time::{Duration, Instant};
 
-/// `peers`: how many there are to be.
-pub fn check(snapshot: &Snapshot, peers: usize) -> Result<(), String> {
+use super::work_conserving::LinkSeen;
+
+/// Longest that a link may take to leave: what was under way on it arrives, or is replayed elsewhere.
+const LEAVING_MAX: Duration = Duration::from_secs(10);
+
+/// `peers`: how many there are to be. `paths`: how many to each of them, if that is known.
+pub fn check(snapshot: &Snapshot, peers: usize, paths: Option<usize>) -> Result<(), String> {
     let in_flight: u64 = snapshot.links.iter().map(|link| link.in_flight_bytes).sum();
     for (name, is) in [
         ("frames wait in queues", snapshot.queue.frames),
@@ -14,6 +20,11 @@ pub fn check(snapshot: &Snapshot, peers: usize) -> Result<(), String> {
         ),
         ("frames are in reassembly", snapshot.reassembly.frames),
         ("bytes are in flight", in_flight),
+        ("trains are kept for replay", snapshot.replay.kept_trains),
+        (
+            "trains wait for their replay",
+            snapshot.replay.waiting_trains,
+        ),
     ] {
         if is != 0 {
             return Err(format!("{is} {name}, long after the last was sent"));
@@ -23,5 +34,37 @@ pub fn check(snapshot: &Snapshot, peers: usize) -> Result<(), String> {
     if up != peers {
         return Err(format!("{up} of {peers} peers are up"));
     }
+    paths.map_or(Ok(()), |paths| check_paths(snapshot, paths))
+}
+
+/// Every path must be of use again.
+fn check_paths(snapshot: &Snapshot, paths: usize) -> Result<(), String> {
+    for peer in &snapshot.peers {
+        let of_use = |state| {
+            matches!(
+                state,
+                PathState::Open | PathState::Backup | PathState::TooSlow
+            )
+        };
+        let count = peer.paths.iter().filter(|p| of_use(p.state)).count();
+        if count != paths {
+            let states: Vec<_> = peer.paths.iter().map(|p| (p.link.0, p.state)).collect();
+            return Err(format!(
+                "{count} of {paths} paths to {:?} are of use: {states:?}",
+                peer.address
+            ));
+        }
+    }
     Ok(())
+}
+
+/// A link that is to leave does so.
+pub fn check_leaving(link: &LinkSeen, now: Instant) -> Result<(), String> {
+    match link.retiring_since {
+        Some(since) if now.since(since) > LEAVING_MAX => Err(format!(
+            "link {} is to leave since {since:?}, and is still there",
+            link.id.0
+        )),
+        _ => Ok(()),
+    }
 }

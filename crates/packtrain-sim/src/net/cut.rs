@@ -1,8 +1,8 @@
 //! A cable that is pulled and put back, at set times.
 //!
-//! *Seen*: both ends lose their carrier, and what stands in queues and on the way is gone. *Unseen*:
-//! frames vanish and both ends go on believing in the link (a media converter, a dead switch
-//! behind a live port).
+//! *Seen*: both ends lose their carrier, and what stands in queues and on the way is gone; at once, or
+//! each end so much later. *Unseen*: frames vanish and both ends go on believing in the link (a media
+//! converter, a dead switch behind a live port).
 
 use packtrain_proto::time::{Duration, Instant};
 
@@ -13,6 +13,25 @@ pub struct Outage {
     pub from: Instant,
     pub until: Instant,
     pub seen: bool,
+    /// How much later than the cut, and than its end, each end of a cable has another carrier. Until
+    /// then it sends into nothing, and after the end it does not hear yet.
+    pub lag: [Duration; 2],
+    /// Of a switch: this port alone, and not all of it.
+    pub port: Option<usize>,
+}
+
+impl Outage {
+    pub fn lags(&self) -> bool {
+        self.seen && self.lag != [Duration::ZERO; 2]
+    }
+
+    /// When everything is as it was before.
+    pub fn over(&self) -> Instant {
+        match self.lags() {
+            true => self.until + self.lag[0].max(self.lag[1]),
+            false => self.until,
+        }
+    }
 }
 
 /// The outages of one cable, one after the other.
@@ -23,10 +42,11 @@ pub struct Cut {
 
 impl Cut {
     pub fn new(outages: Vec<Outage>) -> Cut {
-        let follow = outages.windows(2).all(|pair| pair[0].until < pair[1].from);
+        let follow = outages.windows(2).all(|pair| pair[0].over() < pair[1].from);
+        let noticed = |o: &Outage| o.lag.iter().all(|&lag| o.from + lag < o.until);
         assert!(
-            follow && outages.iter().all(|o| o.from < o.until),
-            "outages follow each other"
+            follow && outages.iter().all(noticed),
+            "outages follow each other, and their ends notice"
         );
         Cut { outages }
     }
@@ -42,6 +62,8 @@ impl Cut {
                     from,
                     until,
                     seen: random.chance(0.7),
+                    lag: [Duration::ZERO; 2],
+                    port: None,
                 }
             })
             .collect();
@@ -50,6 +72,15 @@ impl Cut {
 
     pub fn outages(&self) -> &[Outage] {
         &self.outages
+    }
+
+    /// Since when nothing has been wrong; `None` while something is.
+    pub fn well_since(&self, now: Instant) -> Option<Instant> {
+        let begun = self.outages.iter().take_while(|outage| outage.from <= now);
+        match begun.last() {
+            None => Some(Instant::ZERO),
+            Some(last) => (last.over() <= now).then(|| last.over()),
+        }
     }
 
     /// The outage that holds at `now`.
@@ -71,6 +102,8 @@ mod tests {
             from: at(10),
             until: at(20),
             seen: true,
+            lag: [Duration::ZERO; 2],
+            port: None,
         }]);
         let held: Vec<bool> = [9, 10, 19, 20]
             .iter()

@@ -1,4 +1,4 @@
-//! Cables and switches: one impairment a file, put together in [`wire`] and [`network`].
+//! Cables and switches: one impairment a file, put together in [`wire`], [`segment`] and [`network`].
 
 pub mod corruption;
 pub mod cut;
@@ -10,4 +10,5 @@ pub mod network;
 pub mod nic;
 pub mod rate;
 pub mod reordering;
+pub mod segment;
 pub mod wire;

@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 
 use packtrain_proto::offload::Offload;
-use packtrain_proto::time::Instant;
-use packtrain_proto::wire::ethernet::MacAddr;
+use packtrain_proto::time::{Duration, Instant};
 
-use super::cut::Cut;
 use super::nic;
+use super::segment::Segment;
+pub use super::segment::{SegmentConfig, SegmentKind};
 use super::wire::{Passed, Wire, WireConfig};
 use crate::event_queue::EventQueue;
-use crate::frame::Frame;
+use crate::frame::{Frame, WIRE_OVERHEAD_BYTES};
 use crate::random::Random;
 use crate::simulator::Event;
 
@@ -20,41 +20,6 @@ use crate::simulator::Event;
 pub struct PortId {
     pub segment: usize,
     pub port: usize,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SegmentKind {
-    /// Two ports.
-    Cable,
-    /// Learns addresses, floods what it does not know. Each port has a queue of its own.
-    Switch,
-    /// Everybody hears everything.
-    Hub,
-}
-
-#[derive(Clone, Debug)]
-pub struct SegmentConfig {
-    pub kind: SegmentKind,
-    /// Payload bytes after the EtherType.
-    pub mtu: u16,
-    /// GSO frames and partial checksums cross as they are, as between virtual interfaces.
-    /// Otherwise the sending card cuts, finishes and pads.
-    pub carries_offload: bool,
-    /// From each port into the segment.
-    pub up: Vec<WireConfig>,
-    /// From the switch to each port; a cable has none.
-    pub down: Vec<WireConfig>,
-    /// One for all ports: the cable, or the switch as a whole.
-    pub cut: Cut,
-}
-
-#[derive(Debug)]
-pub struct Segment {
-    config: SegmentConfig,
-    /// Up wires, then down wires.
-    wires: Vec<Wire>,
-    stations: BTreeMap<MacAddr, usize>,
-    cuts_happened: usize,
 }
 
 /// Something on its way through the network.
@@ -77,6 +42,13 @@ pub enum NetEvent {
     },
     CutEnds {
         segment: usize,
+        outage: usize,
+    },
+    /// One end of a cable sees what the other has seen already, or is still to see.
+    PortNotices {
+        segment: usize,
+        port: usize,
+        up: bool,
     },
 }
 
@@ -87,9 +59,10 @@ pub enum Outcome {
     /// The port's local queue is shorter by a frame.
     Drained(PortId),
     Delivered(PortId, Frame),
-    /// Carrier of all ports of the segment.
+    /// Carrier of one port of the segment; `None`: of all.
     Carrier {
         segment: usize,
+        port: Option<usize>,
         up: bool,
     },
 }
@@ -129,10 +102,24 @@ impl Network {
                     outage: i,
                 };
                 queue.push(outage.from, Event::Net(start));
-                queue.push(
-                    outage.until,
-                    Event::Net(NetEvent::CutEnds { segment: number }),
-                );
+                let end = NetEvent::CutEnds {
+                    segment: number,
+                    outage: i,
+                };
+                queue.push(outage.until, Event::Net(end));
+                if !outage.lags() {
+                    continue;
+                }
+                for (at, up) in [(outage.from, false), (outage.until, true)] {
+                    for (port, &lag) in outage.lag.iter().enumerate() {
+                        let notice = NetEvent::PortNotices {
+                            segment: number,
+                            port,
+                            up,
+                        };
+                        queue.push(at + lag, Event::Net(notice));
+                    }
+                }
             }
         }
         Network {
@@ -257,25 +244,56 @@ impl Network {
                 outage,
             } => {
                 let segment = &mut self.segments[number];
-                let seen = segment.config.cut.outages()[outage].seen;
                 segment.cuts_happened += 1;
-                for wire in &mut segment.wires {
-                    self.lost.extend(wire.cut(seen));
+                let outage = segment.config.cut.outages()[outage];
+                let seen = outage.seen && !outage.lags();
+                for wire in segment.wires_of(outage.port) {
+                    self.lost.extend(segment.wires[wire].cut(seen));
                 }
-                if seen {
-                    Outcome::Carrier {
-                        segment: number,
-                        up: false,
-                    }
-                } else {
-                    Outcome::Nothing
+                if !seen {
+                    return Outcome::Nothing;
                 }
-            }
-            NetEvent::CutEnds { segment: number } => {
-                self.segments[number].wires.iter_mut().for_each(Wire::mend);
+                segment.set_carrier(outage.port, false);
                 Outcome::Carrier {
                     segment: number,
+                    port: outage.port,
+                    up: false,
+                }
+            }
+            NetEvent::CutEnds {
+                segment: number,
+                outage,
+            } => {
+                let segment = &mut self.segments[number];
+                let outage = segment.config.cut.outages()[outage];
+                if outage.lags() {
+                    return Outcome::Nothing; // each end has its own time
+                }
+                for wire in segment.wires_of(outage.port) {
+                    segment.wires[wire].mend();
+                }
+                segment.set_carrier(outage.port, true);
+                Outcome::Carrier {
+                    segment: number,
+                    port: outage.port,
                     up: true,
+                }
+            }
+            NetEvent::PortNotices {
+                segment: number,
+                port,
+                up,
+            } => {
+                let segment = &mut self.segments[number];
+                match up {
+                    true => segment.wires[port].mend(),
+                    false => self.lost.extend(segment.wires[port].cut(true)),
+                }
+                segment.set_carrier(Some(port), up);
+                Outcome::Carrier {
+                    segment: number,
+                    port: Some(port),
+                    up,
                 }
             }
         }
@@ -297,7 +315,13 @@ impl Network {
             return Outcome::Nothing;
         }
         let ports = segment.ports();
-        if segment.config.kind == SegmentKind::Cable {
+        let is_cable = segment.config.kind == SegmentKind::Cable;
+        if is_cable && !segment.carrier[1 - wire] {
+            segment.wires[wire].count_cut_on_the_way();
+            self.lost.push(frame);
+            return Outcome::Nothing;
+        }
+        if is_cable {
             return Outcome::Delivered(
                 PortId {
                     segment: number,
@@ -336,6 +360,28 @@ impl Network {
         self.segments[segment].config.mtu
     }
 
+    pub fn carrier(&self, port: PortId) -> bool {
+        self.segments[port.segment].carrier[port.port]
+    }
+
+    /// Since when no cut has touched the segment; `None` while one does.
+    pub fn well_since(&self, segment: usize, now: Instant) -> Option<Instant> {
+        self.segments[segment].config.cut.well_since(now)
+    }
+
+    /// The longest that a frame of `bytes` and its answer take on an idle segment, queues of a switch
+    /// left out.
+    pub fn round_trip_max(&self, segment: usize, bytes: usize) -> Duration {
+        let config = &self.segments[segment].config;
+        let one = |wire: &WireConfig| {
+            let nanos = 8_000_000_000 * (bytes + WIRE_OVERHEAD_BYTES) as u64 / wire.rate_bps;
+            let hold = wire.reordering.map_or(Duration::ZERO, |r| r.hold_max);
+            wire.delay + wire.jitter_max + hold + Duration::from_nanos(nanos)
+        };
+        let worst = |wires: &[WireConfig]| wires.iter().map(one).max().unwrap_or_default();
+        2 * (worst(&config.up) + worst(&config.down))
+    }
+
     pub fn rate_bps(&self, port: PortId) -> u64 {
         self.segments[port.segment].config.up[port.port].rate_bps
     }
@@ -363,80 +409,34 @@ impl Network {
     /// Names of the configured faults that have not happened yet.
     pub fn faults_missing(&self) -> Vec<&'static str> {
         let mut missing: Vec<_> = self.wires().flat_map(Wire::faults_missing).collect();
-        for segment in &self.segments {
-            if segment.cuts_happened < segment.config.cut.outages().len() {
-                missing.push("cut");
-            }
-        }
+        missing.extend(self.cuts_missing());
         missing
     }
-}
 
-impl Segment {
-    fn new(config: SegmentConfig, random: &mut Random) -> Segment {
-        let down = if config.kind == SegmentKind::Cable {
-            0
-        } else {
-            config.up.len()
-        };
-        assert_eq!(config.down.len(), down, "wires down of a {:?}", config.kind);
-        assert!(config.kind != SegmentKind::Cable || config.up.len() == 2);
-        let wires = config
-            .up
-            .iter()
-            .chain(&config.down)
-            .map(|w| Wire::new(w, random))
-            .collect();
-        Segment {
-            config,
-            wires,
-            stations: BTreeMap::new(),
-            cuts_happened: 0,
-        }
-    }
-
-    fn ports(&self) -> usize {
-        self.config.up.len()
-    }
-
-    fn offer(
-        &mut self,
-        number: usize,
-        wire: usize,
-        frame: Frame,
-        now: Instant,
-        queue: &mut EventQueue<Event>,
-    ) -> Result<(), Frame> {
-        if let Some(at) = self.wires[wire].offer(frame, now)? {
-            let epoch = self.wires[wire].epoch;
-            queue.push(
-                at,
-                Event::Net(NetEvent::Sent {
-                    segment: number,
-                    wire,
-                    epoch,
-                }),
-            );
-        }
-        Ok(())
-    }
-
-    /// The ports that a frame goes out by.
-    fn forward(&mut self, from: usize, frame: &Frame) -> Vec<usize> {
-        let header = frame.header();
-        let others = (0..self.ports()).filter(|&port| port != from);
-        if self.config.kind == SegmentKind::Hub {
-            return others.collect();
-        }
-        if !header.source.is_group() {
-            self.stations.insert(header.source, from);
-        }
-        match self.stations.get(&header.destination) {
-            Some(&port) if !header.destination.is_group() => {
-                // What came by the port that it should leave by is where it belongs already.
-                if port == from { Vec::new() } else { vec![port] }
+    /// The same where hosts may choose their links: a fault has to happen on one of the wires that
+    /// have it, and only when these carried enough for it to be likely.
+    pub fn kinds_missing(&self) -> Vec<&'static str> {
+        const ENOUGH_FRAMES: u64 = 2000;
+        let mut kinds: BTreeMap<&'static str, (u64, bool)> = BTreeMap::new();
+        for wire in self.wires() {
+            for (name, happened) in wire.faults() {
+                let kind = kinds.entry(name).or_default();
+                kind.0 += wire.counters.offered;
+                kind.1 |= happened;
             }
-            _ => others.collect(),
         }
+        let missing = kinds
+            .into_iter()
+            .filter(|(_, (offered, happened))| !happened && *offered > ENOUGH_FRAMES);
+        missing
+            .map(|(name, _)| name)
+            .chain(self.cuts_missing())
+            .collect()
+    }
+
+    fn cuts_missing(&self) -> impl Iterator<Item = &'static str> {
+        let missing =
+            |segment: &&Segment| segment.cuts_happened < segment.config.cut.outages().len();
+        self.segments.iter().filter(missing).map(|_| "cut")
     }
 }

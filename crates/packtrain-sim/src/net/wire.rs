@@ -240,30 +240,36 @@ impl Wire {
         self.healed = true;
     }
 
-    /// Names of the configured faults that have not happened yet.
-    pub fn faults_missing(&self) -> Vec<&'static str> {
-        let mut missing = Vec::new();
-        let mut need = |configured: bool, happened: bool, name| {
-            if configured && !happened {
-                missing.push(name);
+    /// The configured faults, and whether each has happened yet.
+    pub fn faults(&self) -> Vec<(&'static str, bool)> {
+        let mut faults = Vec::new();
+        let mut add = |configured: bool, happened: bool, name| {
+            if configured {
+                faults.push((name, happened));
             }
         };
-        need(self.loss.is_some(), self.counters.lost > 0, "loss");
+        add(self.loss.is_some(), self.counters.lost > 0, "loss");
         let struck = self.counters.corrupted + self.counters.altered > 0;
-        need(self.corruption.is_some(), struck, "corruption");
-        need(
+        add(self.corruption.is_some(), struck, "corruption");
+        add(
             self.duplication.is_some(),
             self.counters.more_copies > 0,
             "duplication",
         );
         let jittered = self.jitter.as_ref().is_some_and(|j| j.frames_delayed > 0);
-        need(self.jitter.is_some(), jittered, "jitter");
+        add(self.jitter.is_some(), jittered, "jitter");
         let overtaken = self
             .reordering
             .as_ref()
             .is_some_and(|r| r.frames_overtaking > 0);
-        need(self.reordering.is_some(), overtaken, "reordering");
-        missing
+        add(self.reordering.is_some(), overtaken, "reordering");
+        faults
+    }
+
+    /// Names of the configured faults that have not happened yet.
+    pub fn faults_missing(&self) -> Vec<&'static str> {
+        let missing = |(name, happened): (_, bool)| (!happened).then_some(name);
+        self.faults().into_iter().filter_map(missing).collect()
     }
 
     pub fn duplicates(&self) -> bool {

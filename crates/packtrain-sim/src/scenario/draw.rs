@@ -117,6 +117,7 @@ pub fn faults(wires: &[WireConfig]) -> NetworkFaults {
         duplicates: wires.iter().any(|w| w.duplication.is_some()),
         reorders: wires.iter().any(|w| w.reordering.is_some()),
         alters: wires.iter().any(|w| w.corruption.is_some_and(|c| !c.fcs)),
+        moves_home: false,
     }
 }
 
@@ -161,6 +162,11 @@ pub fn addresses(n: u8) -> (MacAddr, MacAddr) {
         MacAddr([0x02, 0x70, 0, 0, 0, n]),
         MacAddr([0x00, 0x16, 0x3e, 0, 0, 0x10 + n]),
     )
+}
+
+/// The address of host number `n`'s link number `link`.
+pub fn link_address(n: u8, link: u8) -> MacAddr {
+    MacAddr([0x00, 0x16, 0x3e, 1 + link, 0, 0x10 + n])
 }
 
 /// Stations behind a bridge of host number `n`.

@@ -9,12 +9,15 @@
 //! configured faults that did not, and the run is to be repeated with more effort.
 
 pub mod draw;
+pub mod links;
+pub mod mesh;
+pub mod outages;
 pub mod pair;
 pub mod three;
 
 use packtrain_proto::time::{Duration, Instant};
 
-use crate::checker::accounted::EngineDrops;
+use crate::checker::accounted::{EngineDrops, Kept};
 use crate::checker::{Violation, progress};
 use crate::sabotage::Breakage;
 use crate::simulator::{Simulator, Station, StationId};
@@ -58,6 +61,8 @@ pub struct Report {
     pub ended_at: Instant,
     /// Of the saboteur, if there was one.
     pub strikes: u64,
+    /// Trains sent again on another link, by engines that lived to the end.
+    pub replayed: u64,
 }
 
 /// An experiment that is ready to run.
@@ -73,6 +78,15 @@ pub struct Experiment {
     /// Nothing was configured that could lose, alter, double or reorder a frame.
     pub faultless: bool,
     pub restarts: u64,
+    /// What the end is held to.
+    pub kept: Kept,
+    /// How many peers each packtrain host has to find.
+    pub peers: Vec<usize>,
+    /// Paths to each peer that must be of use in the end. `None`: one link a host, and nothing to
+    /// choose.
+    pub paths: Option<usize>,
+    /// Hosts choose their links: not every wire need carry enough to harm something.
+    pub choice: bool,
 }
 
 /// Frames that each probe flow sends.
@@ -87,7 +101,10 @@ impl Experiment {
     pub fn run(&mut self) -> Report {
         self.simulator.start();
         self.simulator.run_for(self.traffic);
-        let mut faults_missing = self.simulator.network.faults_missing();
+        let mut faults_missing = match self.choice {
+            true => self.simulator.network.kinds_missing(),
+            false => self.simulator.network.faults_missing(),
+        };
         if self.simulator.restarts < self.restarts {
             faults_missing.push("restart");
         }
@@ -108,6 +125,8 @@ impl Experiment {
             .hosts()
             .filter_map(|host| host.saboteur.as_ref());
         let strikes = saboteurs.map(|saboteur| saboteur.strikes).sum();
+        let snapshots = self.simulator.hosts().map(|host| host.snapshot(self.now()));
+        let replayed = snapshots.map(|snapshot| snapshot.replay.replayed).sum();
         let checkers = &self.simulator.checkers;
         Report {
             violation: checkers.violation().cloned(),
@@ -116,15 +135,20 @@ impl Experiment {
             frames_delivered: checkers.frames_delivered,
             ended_at: self.simulator.now(),
             strikes,
+            replayed,
         }
+    }
+
+    fn now(&self) -> Instant {
+        self.simulator.now()
     }
 
     fn at_rest(&self) -> bool {
         let now = self.simulator.now();
-        let peers = self.simulator.hosts().count() - 1;
         self.simulator
             .hosts()
-            .all(|host| progress::check(&host.snapshot(now), peers).is_ok())
+            .zip(&self.peers)
+            .all(|(host, &peers)| progress::check(&host.snapshot(now), peers, self.paths).is_ok())
     }
 
     /// Waits until everything has drained, and objects if it does not.
@@ -141,7 +165,7 @@ impl Experiment {
                 return;
             }
         }
-        let (now, peers) = (self.simulator.now(), self.simulator.hosts().count() - 1);
+        let now = self.simulator.now();
         for i in 0..self.simulator.stations.len() {
             if let Station::Packtrain(host) = &self.simulator.stations[i] {
                 let snapshot = host.snapshot(now);
@@ -149,9 +173,13 @@ impl Experiment {
                 self.simulator
                     .checkers
                     .looked_at(StationId(i), &snapshot, &limits, now);
-                self.simulator
-                    .checkers
-                    .at_rest(StationId(i), &snapshot, peers, now);
+                self.simulator.checkers.at_rest(
+                    StationId(i),
+                    &snapshot,
+                    self.peers[i],
+                    self.paths,
+                    now,
+                );
             }
         }
     }
@@ -182,7 +210,7 @@ impl Experiment {
             engines.add_life(&host.snapshot(now));
             engines.add_past(host.past());
         }
-        self.simulator.checkers.settle(&engines, now);
+        self.simulator.checkers.settle(self.kept, &engines, now);
         if self.faultless {
             self.simulator.checkers.settle_faultless(&engines, now);
         }

@@ -5,6 +5,7 @@ use packtrain_proto::time::{Duration, Instant};
 
 use super::draw::{self, Traffic, Trouble};
 use super::{Experiment, Order, Report};
+use crate::checker::accounted::Kept;
 use crate::checker::{Checkers, StationFacts};
 use crate::event_queue::EventQueue;
 use crate::host::Host;
@@ -157,5 +158,9 @@ pub fn build(order: Order) -> Experiment {
         probes: traffic.probes,
         faultless: faultless && restarts == 0,
         restarts,
+        kept: Kept::Accounts,
+        peers: vec![1; 2],
+        paths: None,
+        choice: false,
     }
 }

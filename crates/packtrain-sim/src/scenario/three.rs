@@ -5,6 +5,7 @@ use packtrain_proto::time::{Duration, Instant};
 
 use super::draw::{self, Traffic, Trouble};
 use super::{Experiment, Order, Report};
+use crate::checker::accounted::Kept;
 use crate::checker::{Checkers, StationFacts};
 use crate::event_queue::EventQueue;
 use crate::host::Host;
@@ -165,5 +166,9 @@ pub fn build(order: Order) -> Experiment {
         // Three may send to one: its port drops, and reassemblies have holes.
         faultless: false,
         restarts,
+        kept: Kept::Accounts,
+        peers: vec![2; 3],
+        paths: None,
+        choice: false,
     }
 }

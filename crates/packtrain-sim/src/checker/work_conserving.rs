@@ -1,0 +1,271 @@
+//! No link stands idle while frames wait that it could carry.
+//!
+//! A link that the engine itself calls open to a peer ([`PathState::Open`]) has to put a train on its
+//! wire within a window, if frames for that peer wait all the time. The window is 300 ms and two of the
+//! longest round trips of its segment, each with its serialisation at the link's rate and the lateness
+//! of the host: what a bounded number of bytes in flight may have to wait for its acknowledgement, with
+//! room for one that was lost and asked for again.
+//!
+//! Not asked: a link that was cut in that time, one whose local queue or window of bytes in flight is
+//! full, one that is to leave, and one whose path has another state: the engine says why it is out.
+
+use packtrain_proto::config::{LinkId, NodeId};
+use packtrain_proto::stats::{PathState, PeerSnapshot, Snapshot};
+use packtrain_proto::time::{Duration, Instant};
+
+use crate::net::network::PortId;
+use crate::simulator::StationId;
+
+const WINDOW: Duration = Duration::from_millis(300);
+
+/// A link as it is seen from outside its engine.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkSeen {
+    pub station: StationId,
+    pub id: LinkId,
+    pub port: PortId,
+    pub retiring_since: Option<Instant>,
+    pub local_queue_bytes: usize,
+    /// Since when its segment has been whole; `None` while it is not.
+    pub well_since: Option<Instant>,
+    /// Longest that an answer takes when all is well.
+    pub patience: Duration,
+}
+
+#[derive(Debug)]
+struct Use {
+    station: StationId,
+    port: PortId,
+    peer: NodeId,
+    /// When it was last busy, or had a reason not to be.
+    excused_at: Instant,
+}
+
+#[derive(Debug, Default)]
+pub struct WorkConserving {
+    uses: Vec<Use>,
+    /// By station: since when frames wait in its engine without a break.
+    waiting_since: Vec<Option<Instant>>,
+    last_trains: Vec<(StationId, PortId, Instant)>,
+}
+
+impl WorkConserving {
+    pub fn waits(&mut self, station: StationId, waiting: bool, now: Instant) {
+        if self.waiting_since.len() <= station.0 {
+            self.waiting_since.resize(station.0 + 1, None);
+        }
+        let since = &mut self.waiting_since[station.0];
+        *since = waiting.then(|| since.unwrap_or(now));
+    }
+
+    /// A train with something in it is on the wire.
+    pub fn train_left(&mut self, station: StationId, port: PortId, now: Instant) {
+        let known = self
+            .last_trains
+            .iter_mut()
+            .find(|(s, p, _)| (*s, *p) == (station, port));
+        match known {
+            Some((_, _, at)) => *at = now,
+            None => self.last_trains.push((station, port, now)),
+        }
+    }
+
+    /// Looks at one link, often.
+    pub fn look(
+        &mut self,
+        link: &LinkSeen,
+        snapshot: &Snapshot,
+        now: Instant,
+    ) -> Result<(), String> {
+        let waiting_since = self.waiting_since.get(link.station.0).copied().flatten();
+        let last_train = self
+            .last_trains
+            .iter()
+            .find(|(s, p, _)| (*s, *p) == (link.station, link.port))
+            .map_or(Instant::ZERO, |(_, _, at)| *at);
+        for peer in &snapshot.peers {
+            let excused = excused(link, peer);
+            let usage = self.use_of(link, peer.node_id, now);
+            if excused {
+                usage.excused_at = now;
+                continue;
+            }
+            let (Some(waiting), Some(well)) = (waiting_since, link.well_since) else {
+                usage.excused_at = now;
+                continue;
+            };
+            let idle_since = usage.excused_at.max(waiting).max(well).max(last_train);
+            let window = WINDOW + 2 * link.patience;
+            if now.since(idle_since) > window {
+                return Err(format!(
+                    "link {} is open to {:?} and idle since {idle_since:?}, for longer than {window:?}, \
+                     while {} frames wait",
+                    link.id.0, peer.address, peer.queued_frames
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn use_of(&mut self, link: &LinkSeen, peer: NodeId, now: Instant) -> &mut Use {
+        let is_it = |u: &Use| (u.station, u.port, u.peer) == (link.station, link.port, peer);
+        let at = self.uses.iter().position(is_it).unwrap_or_else(|| {
+            self.uses.push(Use {
+                station: link.station,
+                port: link.port,
+                peer,
+                excused_at: now,
+            });
+            self.uses.len() - 1
+        });
+        &mut self.uses[at]
+    }
+}
+
+/// Whether the link has a reason not to carry anything to this peer at this moment.
+fn excused(link: &LinkSeen, peer: &PeerSnapshot) -> bool {
+    let path = peer.paths.iter().find(|path| path.link == link.id);
+    let Some(path) = path.filter(|path| path.state == PathState::Open && peer.up) else {
+        return true;
+    };
+    peer.queued_frames == 0
+        || link.retiring_since.is_some()
+        || link.local_queue_bytes > 0
+        || path.in_flight_bytes >= path.window_bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use packtrain_proto::config::Config;
+    use packtrain_proto::engine::Engine;
+    use packtrain_proto::stats::PathSnapshot;
+    use packtrain_proto::wire::ethernet::MacAddr;
+
+    const STATION: StationId = StationId(0);
+    const PORT: PortId = PortId {
+        segment: 0,
+        port: 0,
+    };
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    fn snapshot(state: PathState, in_flight_bytes: u64) -> Snapshot {
+        let config = Config::new(NodeId(1), MacAddr([2; 6]));
+        let mut snapshot = Engine::new(config, Instant::ZERO).snapshot(Instant::ZERO);
+        let path = PathSnapshot {
+            link: LinkId(0),
+            remote_link: LinkId(0),
+            remote_address: MacAddr([4; 6]),
+            round_trip: None,
+            round_trip_min: None,
+            rate_bps: None,
+            in_flight_bytes,
+            window_bytes: 1000,
+            lost_trains: 0,
+            trains_tx: 0,
+            state,
+            reordering_seen: false,
+        };
+        snapshot.peers.push(PeerSnapshot {
+            node_id: NodeId(2),
+            address: MacAddr([6; 6]),
+            up: true,
+            software: String::new(),
+            capabilities: 0,
+            mtu: 1500,
+            last_heard: Duration::ZERO,
+            paths: vec![path],
+            queued_frames: 9,
+            queued_bytes: 9000,
+            direct: false,
+            engine_because: None,
+        });
+        snapshot
+    }
+
+    /// Looks every 20 ms for a second; when it objected first, and what it was shown then.
+    fn objects_at(mut seen: impl FnMut(u64, &mut WorkConserving) -> (LinkSeen, Snapshot)) -> u64 {
+        let mut checker = WorkConserving::default();
+        checker.waits(STATION, true, at(0));
+        (0..1000)
+            .step_by(20)
+            .find(|&ms| {
+                let (link, snapshot) = seen(ms, &mut checker);
+                checker.look(&link, &snapshot, at(ms)).is_err()
+            })
+            .unwrap_or(u64::MAX)
+    }
+
+    fn link() -> LinkSeen {
+        LinkSeen {
+            station: STATION,
+            id: LinkId(0),
+            port: PORT,
+            retiring_since: None,
+            local_queue_bytes: 0,
+            well_since: Some(Instant::ZERO),
+            patience: Duration::from_millis(10),
+        }
+    }
+
+    #[test]
+    fn an_open_link_may_be_idle_for_its_window_and_not_longer() {
+        let open = || snapshot(PathState::Open, 0);
+        assert_eq!(objects_at(|_, _| (link(), open())), 340);
+        let one_train = |ms, checker: &mut WorkConserving| {
+            if ms == 300 {
+                checker.train_left(STATION, PORT, at(ms));
+            }
+            (link(), open())
+        };
+        assert_eq!(objects_at(one_train), 640);
+        let nothing_waits = |ms, checker: &mut WorkConserving| {
+            checker.waits(STATION, ms != 200, at(ms));
+            (link(), open())
+        };
+        assert_eq!(objects_at(nothing_waits), 560);
+    }
+
+    #[test]
+    fn a_link_with_a_reason_is_left_alone() {
+        let never = |link: LinkSeen, snapshot: Snapshot| {
+            assert_eq!(objects_at(|_, _| (link, snapshot.clone())), u64::MAX);
+        };
+        for state in [
+            PathState::Closed,
+            PathState::Joining,
+            PathState::Silent,
+            PathState::Retiring,
+            PathState::Backup,
+            PathState::TooSlow,
+        ] {
+            never(link(), snapshot(state, 0));
+        }
+        never(link(), snapshot(PathState::Open, 1000));
+        let open = snapshot(PathState::Open, 0);
+        never(
+            LinkSeen {
+                local_queue_bytes: 1,
+                ..link()
+            },
+            open.clone(),
+        );
+        never(
+            LinkSeen {
+                well_since: None,
+                ..link()
+            },
+            open.clone(),
+        );
+        never(
+            LinkSeen {
+                retiring_since: Some(at(0)),
+                ..link()
+            },
+            open,
+        );
+    }
+}

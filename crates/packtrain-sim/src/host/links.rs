@@ -1,0 +1,140 @@
+//! The links of a host: they join and leave while it runs, and it says where it is.
+
+use packtrain_proto::config::{LinkId, LinkState, mark_of};
+use packtrain_proto::time::{Duration, Instant};
+use packtrain_proto::wire::ethernet::{HEADER_LEN, MacAddr};
+
+use super::{Host, HostLink, World};
+use crate::announcement;
+use crate::checker::work_conserving::LinkSeen;
+use crate::net::network::{Network, PortId};
+
+impl Host {
+    /// Before the start.
+    pub fn add_link(&mut self, id: LinkId, port: PortId, address: MacAddr, network: &Network) {
+        let state = LinkState {
+            address,
+            mark: mark_of(address),
+            mtu: network.mtu(port.segment),
+            carrier: network.carrier(port),
+            rate_bps: Some(network.rate_bps(port)),
+        };
+        self.next_link = self.next_link.max(id.0 + 1);
+        self.links.push(HostLink {
+            id,
+            port,
+            state,
+            told_bytes: 0,
+            given: false,
+            retiring_since: None,
+            returns: false,
+        });
+    }
+
+    /// A link joins the line while it runs, under a number that no other had.
+    pub fn plug(&mut self, port: PortId, address: MacAddr, now: Instant, world: &mut World<'_>) {
+        if let Some(link) = self.links.iter_mut().find(|link| link.port == port) {
+            link.returns = link.retiring_since.is_some();
+            return;
+        }
+        self.add_link(LinkId(self.next_link), port, address, world.network);
+        let link = self.links.last().expect("just put there");
+        self.engine.handle_link_state(link.id, link.state, now);
+        self.pump(now, world);
+    }
+
+    /// A link is to leave the line: it does when the engine says so.
+    pub fn unplug(&mut self, port: PortId, now: Instant, world: &mut World<'_>) {
+        let link = self.links.iter_mut().find(|link| link.port == port);
+        let Some(link) = link else { return };
+        link.returns = false;
+        if link.retiring_since.is_some() {
+            return;
+        }
+        link.retiring_since = Some(now);
+        self.engine.retire_link(link.id, now);
+        self.pump(now, world);
+    }
+
+    pub fn links(&self) -> &[HostLink] {
+        &self.links
+    }
+
+    /// Carrier of a port of a segment, or of all of its ports.
+    pub fn carrier(
+        &mut self,
+        segment: usize,
+        port: Option<usize>,
+        up: bool,
+        now: Instant,
+        world: &mut World<'_>,
+    ) {
+        let concerned =
+            |l: &HostLink| l.port.segment == segment && port.is_none_or(|port| port == l.port.port);
+        let mut any = false;
+        for link in self.links.iter_mut().filter(|l| concerned(l)) {
+            link.state.carrier = up;
+            self.engine.handle_link_state(link.id, link.state, now);
+            any = true;
+        }
+        if any {
+            self.pump(now, world);
+        }
+    }
+
+    /// A link that was to leave has nothing under way any more.
+    pub(super) fn let_go(&mut self, id: LinkId, now: Instant, network: &Network) {
+        let leaves = |l: &HostLink| l.id == id && l.retiring_since.is_some();
+        let Some(at) = self.links.iter().position(leaves) else {
+            return;
+        };
+        let link = self.links.remove(at);
+        self.engine.remove_link(id, now);
+        if link.returns {
+            let id = LinkId(self.next_link);
+            self.add_link(id, link.port, link.state.address, network);
+            let link = self.links.last().expect("just put there");
+            self.engine.handle_link_state(id, link.state, now);
+        }
+    }
+
+    /// Tells the switches of a segment where we are from now on, and those behind us.
+    pub(super) fn announce(&mut self, id: LinkId, now: Instant, world: &mut World<'_>) {
+        let Some(link) = self.links.iter().find(|link| link.id == id) else {
+            return;
+        };
+        let behind = self.engine.stations_behind();
+        for address in core::iter::once(self.config.address).chain(behind) {
+            let frame = announcement::of(address);
+            // As with any frame on a link: it may be lost, and the next one of ours tells as well.
+            let _ = world.network.transmit(link.port, frame, now, world.queue);
+        }
+    }
+
+    /// Lets the checkers see how it uses its links.
+    pub fn look(&mut self, now: Instant, world: &mut World<'_>) {
+        let snapshot = self.snapshot(now);
+        for link in &self.links {
+            world.checkers.look_at_link(
+                &LinkSeen {
+                    station: self.station,
+                    id: link.id,
+                    port: link.port,
+                    retiring_since: link.retiring_since,
+                    local_queue_bytes: world.network.local_queue_bytes(link.port),
+                    well_since: world.network.well_since(link.port.segment, now),
+                    patience: self.patience(link.port.segment, world.network),
+                },
+                &snapshot,
+                now,
+            );
+        }
+    }
+
+    /// Longest that the engine may be without an answer over a segment on which all is well.
+    fn patience(&self, segment: usize, network: &Network) -> Duration {
+        let largest = usize::from(network.mtu(segment)) + HEADER_LEN;
+        let own = self.pace.batch + self.pace.lateness_max;
+        network.round_trip_max(segment, largest) + 2 * own
+    }
+}
