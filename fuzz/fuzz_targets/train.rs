@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use packtrain_proto::buffer::{Buffer, LARGE_CAPACITY};
 use packtrain_proto::wire::ethernet::{HEADER_LEN, MacAddr};
 use packtrain_proto::wire::subframe::Subframe;
-use packtrain_proto::wire::train::{Ack, Train, TrainWriter};
+use packtrain_proto::wire::train::{Ack, NEWEST_MAX, Newest, Options, Train, TrainWriter};
 
 fn subframes(message: &[u8], mut at: usize) -> Vec<Subframe<'_>> {
     let mut found = Vec::new();
@@ -31,7 +31,13 @@ fuzz_target!(|message: &[u8]| {
 
     let mut buffer = Buffer::with_capacity(2 * LARGE_CAPACITY);
     let (to, from) = (MacAddr([2; 6]), MacAddr([4; 6]));
-    let mut writer = TrainWriter::begin(&mut buffer, to, from, &train.header, &acks);
+    // One option of each kind is written; more than one may have been read.
+    let newest: Vec<Newest> = train.newest().take(NEWEST_MAX).collect();
+    let options = Options {
+        acks: &acks,
+        newest: &newest,
+    };
+    let mut writer = TrainWriter::begin(&mut buffer, to, from, &train.header, &options);
     for subframe in &found {
         match *subframe {
             Subframe::Frame { header, payload } => writer.put_frame(&header, payload),
@@ -52,5 +58,6 @@ fuzz_target!(|message: &[u8]| {
     let again = Train::parse(written).expect("our own train");
     assert_eq!(again.header, train.header);
     assert!(again.acks().eq(acks));
+    assert!(again.newest().eq(newest));
     assert_eq!(subframes(written, again.subframes_at), found);
 });

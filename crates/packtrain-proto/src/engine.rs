@@ -41,13 +41,18 @@ use crate::stats::{DropReason, Drops, Flushes, Traffic, Trains};
 use crate::time::{Duration, Instant};
 use crate::turns::Turns;
 use crate::wire::ethernet::{HEADER_LEN, MacAddr};
+use crate::wire::train::REPLAYED;
 
 mod direct;
 mod drain;
 mod from_host;
 mod from_link;
 mod greet;
+mod join;
+mod paths;
+mod replay;
 mod snapshot;
+mod tell;
 mod timers;
 mod to_host;
 mod transmit;
@@ -55,6 +60,7 @@ mod transmit;
 pub use crate::direct::{DirectDestination, DirectSource};
 
 use direct::Published;
+use replay::Copies;
 use to_host::{Arrival, Unpacking};
 
 /// Bytes that one destination may send before another has its turn.
@@ -162,6 +168,7 @@ pub struct Engine {
     direct_gate: DirectGate,
     published: Published,
     drain: Drain,
+    copies: Copies,
     /// Peers that are owed an acknowledgement.
     ack_slots: Vec<usize>,
     /// Trains in order, and frames as they are, on their way to the host.
@@ -174,7 +181,6 @@ pub struct Engine {
     delivering: Option<Buffer>,
     delivery_head: [u8; HEADER_LEN],
     events: VecDeque<Event>,
-    next_link: usize,
     leaving: bool,
     next_expiry: Instant,
     /// When the engine was last called about time.
@@ -243,6 +249,7 @@ impl Engine {
             direct_gate: DirectGate::default(),
             published: Published::default(),
             drain: Drain::default(),
+            copies: Copies::default(),
             ack_slots: Vec::new(),
             arrivals: VecDeque::new(),
             unpacking: None,
@@ -251,7 +258,6 @@ impl Engine {
             delivering: None,
             delivery_head: [0; HEADER_LEN],
             events: VecDeque::new(),
-            next_link: 0,
             leaving: false,
             next_expiry: now,
             ticked_at: now,
@@ -280,10 +286,17 @@ impl Engine {
 
     /// A link joined, or its state changed.
     pub fn handle_link_state(&mut self, link: LinkId, state: LinkState, now: Instant) {
+        debug_assert!(link.0 != REPLAYED, "it stands for all dead links");
         match self.link_mut(link) {
             // Whoever follows the links' notifications tells the same again and again.
             Some(known) if known.state == state => return,
-            Some(known) => known.state = state,
+            Some(known) => {
+                let carried = known.carries_trains();
+                known.state = state;
+                if carried && !known.carries_trains() {
+                    self.on_link_down(link);
+                }
+            }
             None => self.links.push(Link::new(link, state)),
         }
         self.greeter.hurry(now);
@@ -295,10 +308,18 @@ impl Engine {
         self.links.retain(|l| l.id != link);
         self.stations.forget_link(link);
         let mut orphans = Vec::new();
-        for (slot, peer) in self.peers.iter_mut() {
-            peer.paths.retain(|path| path.link != link);
-            peer.resequencer.remove_link(link);
-            if peer.paths.is_empty() {
+        for slot in self.peers.slots() {
+            let Some(peer) = self.peers.get(slot) else {
+                continue;
+            };
+            if let Some(at) = peer.paths.iter().position(|path| path.link == link) {
+                self.remove_path(slot, at);
+            }
+            if self
+                .peers
+                .get(slot)
+                .is_some_and(|peer| peer.paths.is_empty())
+            {
                 orphans.push(slot);
             }
         }
@@ -306,12 +327,6 @@ impl Engine {
             self.remove_peer(slot, PeerDownReason::NoLink, now);
         }
         self.publish_paths();
-    }
-
-    /// A link is to leave: nothing new is put on it, and the peers are told that it is gone.
-    /// [`Event::LinkRetired`] says when it may be removed.
-    pub fn retire_link(&mut self, link: LinkId, _now: Instant) {
-        self.events.push_back(Event::LinkRetired { link });
     }
 
     /// Stations behind our own `pt0`, as far as they were heard.

@@ -148,6 +148,16 @@ impl Drain {
     }
 }
 
+/// A link that is to leave, and is not used for anything new.
+#[derive(Clone, Copy, Debug)]
+pub struct Retiring {
+    pub since: Instant,
+    /// Whether it may leave is looked at then.
+    pub next_look: Instant,
+    /// The owner was told that it may.
+    pub told: bool,
+}
+
 #[derive(Debug)]
 pub struct Link {
     pub id: LinkId,
@@ -164,6 +174,10 @@ pub struct Link {
     /// What is given to the local queue leaves it in that order, whatever it is. Assumed of queues
     /// that we do not know.
     pub keeps_order: bool,
+    /// It is to leave.
+    pub retiring: Option<Retiring>,
+    pub trains_tx: u64,
+    pub trains_rx: u64,
     pub tx: Traffic,
     pub rx: Traffic,
     pub drops: Drops,
@@ -180,6 +194,9 @@ impl Link {
             queue_time_at: Instant::ZERO,
             kept_back: false,
             keeps_order: true,
+            retiring: None,
+            trains_tx: 0,
+            trains_rx: 0,
             tx: Traffic::default(),
             rx: Traffic::default(),
             drops: Drops::default(),
@@ -296,9 +313,9 @@ impl Link {
             local_queue_age: self.drain.told.map(|(_, at)| now.since(at)),
             in_flight_bytes: in_flight_bytes as u64,
             home: false,
-            retiring: false,
-            trains_tx: 0,
-            trains_rx: 0,
+            retiring: self.retiring.is_some(),
+            trains_tx: self.trains_tx,
+            trains_rx: self.trains_rx,
             tx: self.tx,
             rx: self.rx,
             drops: self.drops.clone(),

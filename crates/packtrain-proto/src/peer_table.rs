@@ -11,13 +11,18 @@ use crate::link::TRAIN_MTU_MIN;
 use crate::mac_map::{MacHashBuilder, MacMap};
 use crate::queue::drr::FlowQueues;
 use crate::reassembly::Reassembly;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::trunk::flight::Flight;
+use crate::trunk::join::Join;
 use crate::trunk::receipts::Receipts;
+use crate::trunk::replay::Replay;
 use crate::trunk::resequencer::Resequencer;
 use crate::wire::ethernet::{self, MacAddr};
-use crate::wire::hello::{Hello, LinkRecord};
+use crate::wire::hello::{Hello, LINKS_MAX, LinkRecord};
 use crate::wire::sequence::Sequence;
+
+/// An MTU with room for a hello that names as many links as one can.
+const HELLO_MTU_MIN: usize = 512;
 
 /// One of our links to one of the peer's.
 #[derive(Debug)]
@@ -28,10 +33,54 @@ pub struct Path {
     pub remote_mtu: u16,
     pub remote_carrier: bool,
     pub flight: Flight,
+    /// When the other end was.
     pub last_heard: Instant,
+    /// All links of the peer that are heard on this one of ours, and when last: a switch may lie between.
+    heard: Vec<(LinkId, Instant)>,
+    /// Its trains were not acknowledged for too long. When the next copy is to show whether it works again.
+    pub silent: Option<Instant>,
+    /// What went by another path before, without a sequence, must arrive first.
+    pub joining: bool,
+    /// Its other end is gone, and what is under way is lost.
+    pub broken: bool,
+    pub trains_tx: u64,
 }
 
 impl Path {
+    fn new(link: LinkId, record: &LinkRecord, flight: Flight, now: Instant) -> Path {
+        Path {
+            link,
+            remote_link: record.link,
+            remote_address: record.address,
+            remote_mtu: record.mtu,
+            remote_carrier: record.carrier,
+            flight,
+            last_heard: now,
+            heard: vec![(record.link, now)],
+            silent: None,
+            joining: false,
+            broken: false,
+            trains_tx: 0,
+        }
+    }
+
+    fn note_heard(&mut self, remote_link: LinkId, now: Instant) {
+        match self.heard.iter_mut().find(|(link, _)| *link == remote_link) {
+            Some((_, heard)) => *heard = now,
+            None => {
+                // A peer names no more links than that at once.
+                if self.heard.len() >= LINKS_MAX {
+                    let oldest = (0..self.heard.len()).min_by_key(|&at| self.heard[at].1);
+                    self.heard.swap_remove(oldest.expect("some"));
+                }
+                self.heard.push((remote_link, now));
+            }
+        }
+        if self.remote_link == remote_link {
+            self.last_heard = now;
+        }
+    }
+
     /// Bytes of the largest train, outer header included, over our link of `frame_max`.
     pub fn train_max(&self, frame_max: usize) -> usize {
         frame_max.min(usize::from(self.remote_mtu) + ethernet::HEADER_LEN)
@@ -73,6 +122,10 @@ pub struct Peer {
     pub queues: FlowQueues,
     pub aggregator: Aggregator,
     pub next_train: Sequence,
+    pub replay: Replay,
+    pub join: Option<Join>,
+    /// The link by which the last train left.
+    pub last_link: LinkId,
     pub resequencer: Resequencer,
     pub reassembly: Reassembly,
 }
@@ -99,10 +152,13 @@ impl Peer {
             queues: FlowQueues::new(limits.quantum),
             aggregator: Aggregator::default(),
             next_train: Sequence::FIRST,
+            replay: Replay::default(),
+            join: None,
+            last_link: LinkId(0),
             resequencer: Resequencer::new(
                 Sequence::FIRST,
                 limits.resequencer_bytes_max,
-                limits.resequencer_wait_max,
+                (limits.resequencer_wait_max, limits.resequencer_stall_max),
             ),
             reassembly: Reassembly::new(limits.reassembly_bytes_max, limits.reassembly_age_max),
         }
@@ -135,36 +191,74 @@ impl Peer {
         }
         self.links.clone_from(&hello.links);
         match self.paths.iter_mut().find(|path| path.link == link) {
-            // One path a link of ours: the one that stands, while it stands.
-            Some(path) if path.remote_link == record.link => {
-                path.last_heard = now;
+            Some(path) => path.note_heard(record.link, now),
+            None => {
+                let frame_max = frame_max.min(usize::from(record.mtu) + ethernet::HEADER_LEN);
+                let mut path = Path::new(link, record, Flight::new(frame_max), now);
+                // Before it was up, nothing was sent to it.
+                path.joining = self.up && !self.paths.is_empty();
+                self.paths.push(path);
             }
-            Some(path) => {
-                let remote = hello.links.iter().find(|r| r.link == path.remote_link);
-                let stands = remote.is_some_and(|remote| remote.carrier)
-                    && now.since(path.last_heard) < limits.peer_silence_max;
-                if !stands {
-                    path.remote_link = record.link;
-                    path.last_heard = now;
-                }
-            }
-            None => self.paths.push(Path {
-                link,
-                remote_link: record.link,
-                remote_address: record.address,
-                remote_mtu: record.mtu,
-                remote_carrier: record.carrier,
-                flight: Flight::new(frame_max.min(usize::from(record.mtu) + ethernet::HEADER_LEN)),
-                last_heard: now,
-            }),
         }
+        // Over a link of a small MTU a hello may leave some links out.
+        let names_all = usize::from(record.mtu) >= HELLO_MTU_MIN;
+        self.choose_remote_links(names_all, limits.peer_silence_max, now);
         for path in &mut self.paths {
             if let Some(record) = hello.links.iter().find(|r| r.link == path.remote_link) {
+                path.broken |= path.is_open() && !record.carrier;
+                if !path.is_open() {
+                    path.silent = None;
+                }
                 path.remote_address = record.address;
                 path.remote_mtu = record.mtu;
                 path.remote_carrier = record.carrier;
             }
         }
+    }
+
+    /// Each link of ours has one of the peer's as its other end: as long as it works the same, but not one
+    /// that another link of ours has while one is free, or a switch would send all to one port.
+    fn choose_remote_links(&mut self, names_all: bool, silence_max: Duration, now: Instant) {
+        for at in 0..self.paths.len() {
+            let path = &self.paths[at];
+            let works = |&(remote, heard): &(LinkId, Instant)| {
+                let carries = match self.links.iter().find(|record| record.link == remote) {
+                    Some(record) => record.carrier && record.mtu >= TRAIN_MTU_MIN,
+                    None => !names_all && remote == path.remote_link && path.is_open(),
+                };
+                carries && now.since(heard) < silence_max
+            };
+            let is_others = |remote: LinkId| {
+                let others = self.paths.iter().enumerate();
+                others
+                    .into_iter()
+                    .any(|(other, p)| other != at && p.remote_link == remote)
+            };
+            let working = || path.heard.iter().filter(|heard| works(heard));
+            let current = working().find(|(remote, _)| *remote == path.remote_link);
+            let free = working().find(|(remote, _)| !is_others(*remote));
+            let wanted = match (current, free) {
+                (Some(current), _) if !is_others(current.0) => current,
+                (_, Some(free)) => free,
+                (Some(current), None) => current,
+                (None, None) => match working().next() {
+                    Some(any) => any,
+                    None => continue,
+                },
+            };
+            let (remote_link, last_heard) = *wanted;
+            let other_end_is_lost = current.is_none();
+            let path = &mut self.paths[at];
+            path.broken |= other_end_is_lost && path.remote_link != remote_link;
+            path.remote_link = remote_link;
+            path.last_heard = last_heard;
+        }
+    }
+
+    /// What had to arrive before the newest paths are used has arrived, or never will.
+    pub fn end_join(&mut self) {
+        self.join = None;
+        self.paths.iter_mut().for_each(|path| path.joining = false);
     }
 
     /// What our trains to it carry: our life, and what we keep for it.
@@ -186,7 +280,7 @@ impl Peer {
         self.resequencer = Resequencer::new(
             first,
             limits.resequencer_bytes_max,
-            limits.resequencer_wait_max,
+            (limits.resequencer_wait_max, limits.resequencer_stall_max),
         );
         self.reassembly = Reassembly::new(limits.reassembly_bytes_max, limits.reassembly_age_max);
         // What was counted stays, and so does what was learnt of the links.
@@ -263,6 +357,11 @@ impl PeerTable {
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (usize, &mut Peer)> + '_ {
         let slots = self.slots.iter_mut().enumerate();
         slots.filter_map(|(slot, peer)| Some((slot, peer.as_deref_mut()?)))
+    }
+
+    /// All slots that may have a peer.
+    pub fn slots(&self) -> std::ops::Range<usize> {
+        0..self.slots.len()
     }
 
     pub fn get(&self, slot: usize) -> Option<&Peer> {

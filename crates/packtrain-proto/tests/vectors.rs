@@ -12,7 +12,9 @@ use packtrain_proto::wire::ethernet::{self, Header, MacAddr, ether_type};
 use packtrain_proto::wire::hello::{self, Hello, LinkRecord, capability};
 use packtrain_proto::wire::sequence::Sequence;
 use packtrain_proto::wire::subframe::{InnerHeader, Subframe};
-use packtrain_proto::wire::train::{Ack, Train, TrainHeader, TrainWriter};
+use packtrain_proto::wire::train::{
+    Ack, Newest, Options, REPLAYED, Train, TrainHeader, TrainWriter,
+};
 
 const LINK_A: MacAddr = MacAddr([2, 0, 0, 0, 0x0a, 1]);
 const LINK_B: MacAddr = MacAddr([2, 0, 0, 0, 0x0b, 1]);
@@ -78,10 +80,14 @@ fn assert_read(bytes: &[u8], header: &TrainHeader, acks: &[Ack], subframes: &[Su
     assert_eq!(read, subframes);
 }
 
+fn acknowledging(acks: &[Ack]) -> Options<'_> {
+    Options { acks, newest: &[] }
+}
+
 /// These parts, written as a train from A to B.
-fn written(header: &TrainHeader, acks: &[Ack], subframes: &[Subframe<'_>]) -> Vec<u8> {
+fn written(header: &TrainHeader, options: &Options<'_>, subframes: &[Subframe<'_>]) -> Vec<u8> {
     let mut buffer = Buffer::with_capacity(2048);
-    let mut writer = TrainWriter::begin(&mut buffer, LINK_B, LINK_A, header, acks);
+    let mut writer = TrainWriter::begin(&mut buffer, LINK_B, LINK_A, header, options);
     for subframe in subframes {
         match subframe {
             Subframe::Frame { header, payload } => writer.put_frame(header, payload),
@@ -107,6 +113,7 @@ fn header(train_sequence: u32, link_sequence: u32) -> TrainHeader {
     TrainHeader {
         ack_now: false,
         marker: false,
+        replay: false,
         lane: 0,
         link: 0,
         incarnation: NODE_A.incarnation(),
@@ -281,7 +288,10 @@ fn an_acknowledgement_and_two_frames() {
         payload,
     });
     assert_read(&bytes, &header, &[ack()], &subframes);
-    assert_eq!(written(&header, &[ack()], &subframes), bytes);
+    assert_eq!(
+        written(&header, &acknowledging(&[ack()]), &subframes),
+        bytes
+    );
     for payload in [first, second] {
         assert_eq!(checksum::checksum(&payload[..20]), 0, "the IPv4 header's");
     }
@@ -308,7 +318,10 @@ fn a_gso_frame_that_agrees_with_its_offload() {
         payload,
     }];
     assert_read(&bytes, &header(43, 18), &[], &subframes);
-    assert_eq!(written(&header(43, 18), &[], &subframes), bytes);
+    assert_eq!(
+        written(&header(43, 18), &Options::default(), &subframes),
+        bytes
+    );
 
     // Its last datagram alone: 20 + 8 + 2 bytes of id 65,535 + 2, with both checksums complete.
     let frame = inner(payload);
@@ -354,7 +367,7 @@ fn pieces_of_two_frames() {
     ];
     let header = header(u32::MAX, 19);
     assert_read(&bytes, &header, &[], &subframes);
-    assert_eq!(written(&header, &[], &subframes), bytes);
+    assert_eq!(written(&header, &Options::default(), &subframes), bytes);
 
     let mut frame = inner(first);
     frame.resize(14 + 2040, 0x61);
@@ -369,7 +382,35 @@ fn a_marker() {
         ..header(43, 18)
     };
     assert_read(&bytes, &header, &[ack()], &[]);
-    assert_eq!(written(&header, &[ack()], &[]), bytes);
+    assert_eq!(written(&header, &acknowledging(&[ack()]), &[]), bytes);
+}
+
+#[test]
+fn a_replay_that_names_what_other_links_carry() {
+    let bytes = vector("train-replay-newest");
+    let header = TrainHeader {
+        replay: true,
+        ..header(46, 22)
+    };
+    let payload = &bytes[43..];
+    let subframes = [Subframe::Frame {
+        header: between_pt0s(Offload::NONE),
+        payload,
+    }];
+    let newest = [(1, 45), (REPLAYED, 40)].map(|(link, train)| Newest {
+        link,
+        train: Sequence(train),
+    });
+    assert_read(&bytes, &header, &[], &subframes);
+    let read = Train::parse(message(&bytes, LINK_B, LINK_A))
+        .unwrap()
+        .newest();
+    assert_eq!(read.collect::<Vec<_>>(), newest);
+    let options = Options {
+        acks: &[],
+        newest: &newest,
+    };
+    assert_eq!(written(&header, &options, &subframes), bytes);
 }
 
 #[test]
@@ -380,7 +421,7 @@ fn a_probe() {
         ..header(45, 21)
     };
     assert_read(&bytes, &header, &[], &[]);
-    assert_eq!(written(&header, &[], &[]), bytes);
+    assert_eq!(written(&header, &Options::default(), &[]), bytes);
 }
 
 #[test]
@@ -397,7 +438,7 @@ fn an_end_before_padding() {
     }];
     assert_read(&bytes, &header(44, 20), &[], &subframes);
     // A sender stops after the last subframe; END and padding come from the Ethernet below.
-    let written = written(&header(44, 20), &[], &subframes);
+    let written = written(&header(44, 20), &Options::default(), &subframes);
     assert_eq!(written, bytes[..written.len()]);
     assert_eq!(bytes[written.len()], 0);
 }

@@ -1,12 +1,13 @@
 //! Probes: whether the peers have given to their hosts all that was sent to them before.
 
-use super::transmit::{ACKS_MAX, Outgoing, take_acks};
+use super::tell::under_way;
+use super::transmit::{MARKER_LEN_MAX, Outgoing, acks_max, take_acks};
 use super::{Engine, Event};
 use crate::config::LinkId;
 use crate::peer_table::Peer;
 use crate::time::Instant;
-use crate::wire::ethernet::HEADER_LEN;
-use crate::wire::train::{self, ACK_OPTION_LEN, TrainHeader, TrainWriter};
+use crate::wire::sequence::Sequence;
+use crate::wire::train::{Options, TrainHeader, TrainWriter};
 
 impl Engine {
     /// Asks whether all that was handed to [`Engine::handle_host_frame`] up to now has been given to
@@ -53,33 +54,53 @@ impl Engine {
             Some((slot, self.probing_link(peer)?))
         });
         let (slot, link_id) = probed?;
+        let (outgoing, sequence) = self.send_probe(slot, link_id, now)?;
+        self.drain.on_sent(slot, link_id, sequence);
+        Some(outgoing)
+    }
+
+    /// A train without subframes, and its link sequence.
+    pub(super) fn send_probe(
+        &mut self,
+        slot: usize,
+        link_id: LinkId,
+        now: Instant,
+    ) -> Option<(Outgoing, Sequence)> {
         let peer = self.peers.get_mut(slot)?;
         let link = self.links.iter().find(|link| link.id == link_id)?;
+        let at = peer.paths.iter().position(|path| path.link == link_id)?;
+        if !peer.paths[at].is_open() || !link.carries_trains() {
+            return None;
+        }
+        let told = under_way(peer, link_id);
         let incarnation = peer.incarnation(self.config.node_id);
         let session = peer.remote_incarnation();
-        let (acks, n) = take_acks(&mut peer.receipts, session, now);
-        let path = peer.paths.iter_mut().find(|path| path.link == link_id)?;
+        let acks_max = acks_max(told.entries().len());
+        let (acks, n) = take_acks(&mut peer.receipts, session, acks_max, now);
+        let path = &mut peer.paths[at];
+        let train = peer.next_train;
         let header = TrainHeader {
             ack_now: true,
             marker: false,
+            replay: false,
             lane: 0,
             link: link_id.0,
             incarnation,
-            train_sequence: peer.next_train,
+            train_sequence: train,
             link_sequence: path.flight.next_sequence(),
         };
-        let len = HEADER_LEN + train::HEADER_LEN + ACKS_MAX * ACK_OPTION_LEN;
-        let mut buffer = self.pool.take(len);
+        let options = Options {
+            acks: &acks[..n],
+            newest: told.entries(),
+        };
+        let mut buffer = self.pool.take(MARKER_LEN_MAX);
         let (to, from) = (path.remote_address, link.state.address);
-        TrainWriter::begin(&mut buffer, to, from, &header, &acks[..n]);
-        peer.next_train = peer.next_train.next();
+        TrainWriter::begin(&mut buffer, to, from, &header, &options);
+        peer.next_train = train.next();
         // Whatever it takes says nothing about the link's rate.
         path.flight.on_source_empty();
-        let sequence = path.flight.on_sent(buffer.len(), now);
-        self.drain.on_sent(slot, link_id, sequence);
         self.counters.trains_tx.trains += 1;
-        self.outgoing = Some(buffer);
-        Some(Outgoing::message(link_id))
+        self.send_train((slot, at), train, (buffer, 0), false, now)
     }
 
     fn probing_link(&self, peer: &Peer) -> Option<LinkId> {

@@ -230,6 +230,7 @@ impl Engine {
                 self.dispatch(frame, now);
             }
         }
+        self.release_copies(&mut peer);
         self.counters.retire(&peer);
         self.publish_paths();
         self.step_drain(now);

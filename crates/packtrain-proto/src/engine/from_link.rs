@@ -115,19 +115,44 @@ impl Engine {
                 self.counters.drops.count(DropReason::StaleIncarnation);
                 continue;
             }
-            let known = match peer.path_mut(LinkId(ack.link)) {
-                None => true, // a link that has left since
-                Some(path) => path.flight.on_ack(&ack, now).is_ok(),
+            let (copies, pool) = (&mut self.copies, &mut self.pool);
+            let taken = match peer.path_mut(LinkId(ack.link)) {
+                None => Ok(false), // a link that has left since
+                Some(path) => {
+                    let release = &mut |copy| copies.release(copy, pool);
+                    let taken = path.flight.on_ack(&ack, now, release);
+                    if taken == Ok(true) {
+                        path.silent = None;
+                    }
+                    taken
+                }
             };
-            if known {
+            if taken.is_ok() {
                 peer.last_confirmed = now;
+                if peer
+                    .join
+                    .as_ref()
+                    .is_some_and(|join| join.is_answered_by(&ack))
+                {
+                    peer.end_join();
+                }
                 self.drain.on_ack(owner.slot, &ack);
             } else {
                 self.counters.drops.count(DropReason::BadAck);
             }
         }
         self.step_drain(now);
+        let peer = self.peers.get_mut(owner.slot).expect("it was there");
+        let by = LinkId(head.link);
+        if !head.replay {
+            // Of what went again, what it tells is long past.
+            let told = train
+                .newest()
+                .map(|newest| (LinkId(newest.link), newest.train));
+            peer.resequencer.on_told(head.train_sequence, told);
+        }
         if head.marker {
+            peer.resequencer.note(by, head.train_sequence, now);
             self.counters.trains_rx.markers += 1;
             self.pool.give_back(frame);
             return self.release_trains(owner.slot, now);
@@ -145,9 +170,13 @@ impl Engine {
             return self.drop_frame(frame, DropReason::ResequencerFull);
         }
         let peer = self.peers.get_mut(owner.slot).expect("it was there");
-        let inserted = peer
-            .resequencer
-            .insert(head.train_sequence, link, frame, subframes_at, now);
+        let inserted = peer.resequencer.insert(
+            head.train_sequence,
+            (!head.replay).then_some(by),
+            frame,
+            subframes_at,
+            now,
+        );
         let discarded = std::mem::take(&mut peer.resequencer.discarded);
         self.counters
             .drops
@@ -155,6 +184,9 @@ impl Engine {
         match inserted {
             Ok(()) => {
                 self.counters.trains_rx.trains += 1;
+                if let Some(link) = self.link_mut(link) {
+                    link.trains_rx += 1;
+                }
                 self.release_trains(owner.slot, now);
             }
             Err((frame, refused)) => self.drop_frame(frame, refused.into()),

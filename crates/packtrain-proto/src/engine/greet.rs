@@ -56,7 +56,7 @@ impl Engine {
         let named = self.links.iter().filter(addressed).take(LINKS_MAX);
         let records = named.map(|link| LinkRecord {
             link: link.id,
-            carrier: link.state.carrier,
+            carrier: link.state.carrier && link.retiring.is_none(),
             mtu: link.state.mtu,
             address: link.state.address,
             mark: link.state.mark,
@@ -154,15 +154,18 @@ impl Engine {
                 self.counters.drops.count_many(DropReason::PeerGone, lost);
                 peer.remote_epoch = Some(hello.epoch);
             }
-            peer.resequencer.on_newest_sent(record.newest_train);
-            for receipts in &mut peer.receipts {
-                let sent = hello.links.iter().find(|r| r.link.0 == receipts.link);
-                sent.inspect(|record| receipts.on_newest_sent(record.newest_link));
+            peer.resequencer.on_newest_sent(record.newest_train, now);
+            // Of other links it may tell what is long past.
+            let receipts = peer.receipts.iter_mut().find(|r| r.link == hello.link.0);
+            if let Some(receipts) = receipts {
+                receipts.on_newest_sent(record.newest_link);
             }
             peer.last_confirmed = now;
             came_up = !std::mem::replace(&mut peer.up, true);
         }
         let (up, node_id, address) = (peer.up, peer.node_id, peer.address);
+        self.replay_broken(slot);
+        self.begin_join(slot);
         if self.peers.index(slot) {
             self.events.push_back(Event::MarksChanged);
         }

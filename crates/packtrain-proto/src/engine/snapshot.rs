@@ -3,8 +3,8 @@
 use super::Engine;
 use crate::peer_table::{Path, Peer};
 use crate::stats::{
-    HostSnapshot, LinkSnapshot, PathSnapshot, PeerSnapshot, QueueSnapshot, ReassemblySnapshot,
-    ResequencerSnapshot, Snapshot,
+    HostSnapshot, LinkSnapshot, PathSnapshot, PathState, PeerSnapshot, QueueSnapshot,
+    ReassemblySnapshot, ResequencerSnapshot, Snapshot,
 };
 use crate::time::Instant;
 
@@ -52,7 +52,7 @@ impl Engine {
                 bytes_max_seen: counters.queue_bytes_max as u64,
             },
             resequencer: self.resequencer_snapshot(),
-            replay: crate::stats::ReplaySnapshot::default(),
+            replay: self.replay_snapshot(),
             reassembly: self.reassembly_snapshot(),
             direct: self.direct_snapshot(),
             drops: counters.drops.clone(),
@@ -72,7 +72,10 @@ impl Engine {
             paths: peer
                 .paths
                 .iter()
-                .map(|path| path_snapshot(path, peer, now))
+                .map(|path| PathSnapshot {
+                    state: self.path_state(peer, path, now),
+                    ..path_snapshot(path, peer, now)
+                })
                 .collect(),
             queued_frames: peer.queues.frames() as u64,
             queued_bytes: peer.queues.bytes() as u64,
@@ -142,8 +145,8 @@ fn path_snapshot(path: &Path, peer: &Peer, now: Instant) -> PathSnapshot {
         in_flight_bytes: path.flight.in_flight_bytes() as u64,
         window_bytes: path.flight.window_bytes() as u64,
         lost_trains: path.flight.lost_trains(),
-        trains_tx: 0,
-        state: crate::stats::PathState::Open,
+        trains_tx: path.trains_tx,
+        state: PathState::Open,
         reordering_seen: peer.resequencer.reorders(now),
     }
 }

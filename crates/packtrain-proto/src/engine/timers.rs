@@ -11,6 +11,9 @@ const EXPIRY_INTERVAL: Duration = Duration::from_millis(250);
 /// Called so much later than asked, we were not running: silence in that time means nothing.
 const LATE: Duration = Duration::from_millis(500);
 
+/// … and so much later, acknowledgements may wait to be read.
+const LATE_FOR_ACKS: Duration = Duration::from_millis(20);
+
 impl Engine {
     /// When [`Engine::handle_timeout`] is to be called at the latest.
     pub fn poll_timeout(&self) -> Option<Instant> {
@@ -22,6 +25,9 @@ impl Engine {
         };
         consider(self.intake.poll_timeout(self.queued_bytes));
         consider(self.drain.poll_timeout());
+        consider(self.retire_timeout());
+        consider(self.marker_timeout());
+        consider(self.join_timeout());
         for (_, peer) in self.peers.iter() {
             consider(peer.resequencer.poll_timeout());
             consider(peer.reassembly.poll_timeout());
@@ -40,6 +46,7 @@ impl Engine {
     }
 
     pub fn handle_timeout(&mut self, now: Instant) {
+        self.forgive_lateness_of_acknowledgements(now);
         self.forgive_own_lateness(now);
         if self.greeter.round_is_due(now) {
             self.greet_all(false, now);
@@ -51,9 +58,6 @@ impl Engine {
         }
         let mut slots = Vec::new();
         for (slot, peer) in self.peers.iter_mut() {
-            peer.paths
-                .iter_mut()
-                .for_each(|path| path.flight.handle_timeout(now));
             peer.reassembly.handle_timeout(
                 now,
                 &mut Output {
@@ -69,6 +73,8 @@ impl Engine {
         for slot in slots {
             self.release_trains(slot, now);
         }
+        self.look_for_silence(now);
+        self.look_who_is_retired(now);
         self.drain.handle_timeout(now);
         self.step_drain(now);
     }
@@ -82,6 +88,20 @@ impl Engine {
                 // Frames may have been taken in all that time: nobody is heard in the future.
                 peer.last_heard = (peer.last_heard + away).min(now);
                 peer.last_confirmed = (peer.last_confirmed + away).min(now);
+            }
+        }
+    }
+
+    /// Called later than asked, we have not read what peers had acknowledged long ago.
+    fn forgive_lateness_of_acknowledgements(&mut self, now: Instant) {
+        let late = self
+            .poll_timeout()
+            .map_or(Duration::ZERO, |at| now.since(at));
+        if late > LATE_FOR_ACKS {
+            for (_, peer) in self.peers.iter_mut() {
+                for path in &mut peer.paths {
+                    path.flight.forgive(late, now);
+                }
             }
         }
     }
@@ -115,6 +135,7 @@ impl Engine {
         for slot in unconfirmed {
             self.remove_peer(slot, PeerDownReason::Deaf, now);
         }
+        self.expire_paths(now);
         self.look_whether_calm(now);
     }
 }

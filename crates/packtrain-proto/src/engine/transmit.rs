@@ -1,10 +1,12 @@
 //! What goes on which link, and when.
 
 use super::from_host::largest_on_wire;
+use super::paths::{best_path, train_max};
+use super::tell::under_way;
 use super::{Engine, Transmit};
 use crate::aggregator::{Filled, Surroundings};
 use crate::buffer::Buffer;
-use crate::config::LinkId;
+use crate::config::{Config, LinkId};
 use crate::link::Link;
 use crate::offload::Offload;
 use crate::peer_table::Peer;
@@ -17,23 +19,36 @@ use crate::turns::Destination;
 use crate::wire::ethernet::{HEADER_LEN, MacAddr};
 use crate::wire::hello::capability;
 use crate::wire::subframe;
-use crate::wire::train::{self, ACK_OPTION_LEN, Ack, TrainHeader, TrainWriter};
+use crate::wire::train::{
+    self, ACK_OPTION_LEN, Ack, NEWEST_MAX, Options, TrainHeader, TrainWriter, newest_option_len,
+};
 
 /// More never ride on one train: the others' turn comes.
 pub(super) const ACKS_MAX: usize = 4;
+pub(super) const MARKER_LEN_MAX: usize =
+    HEADER_LEN + train::HEADER_LEN + ACKS_MAX * ACK_OPTION_LEN + newest_option_len(NEWEST_MAX);
 
 /// A frame that is to go, before it is lent out.
 pub(super) struct Outgoing {
     link: LinkId,
     offload: Offload,
+    /// It stands in the records of this peer's path, and not in `outgoing`.
+    kept_for: Option<usize>,
+    len: usize,
 }
 
 impl Outgoing {
     /// One of packtrain's own, which no card has anything to do with.
     pub(super) fn message(link: LinkId) -> Outgoing {
+        Outgoing::train(link, None, 0)
+    }
+
+    pub(super) fn train(link: LinkId, kept_for: Option<usize>, len: usize) -> Outgoing {
         Outgoing {
             link,
             offload: Offload::NONE,
+            kept_for,
+            len,
         }
     }
 }
@@ -46,11 +61,27 @@ impl Engine {
         self.recycle(used);
         let outgoing = self
             .take_greeting()
+            .or_else(|| self.take_replay(now))
             .or_else(|| self.take_data(now))
             .or_else(|| self.take_probe(now))
+            .or_else(|| self.take_join_probe(now))
+            .or_else(|| self.take_try(now))
+            .or_else(|| self.take_marker(now))
             .or_else(|| self.take_acknowledgement(now))?;
-        let frame = self.outgoing.as_ref().expect("put there by each of them");
-        let Outgoing { link, offload } = outgoing;
+        let Outgoing {
+            link,
+            offload,
+            kept_for,
+            ..
+        } = outgoing;
+        let frame = match kept_for {
+            None => self.outgoing.as_ref(),
+            Some(slot) => {
+                let path = self.peers.get(slot).and_then(|peer| peer.path(link));
+                path.and_then(|path| path.flight.newest_copy())
+            }
+        };
+        let frame = frame.expect("put there by each of them");
         if let Some(link) = self.links.iter_mut().find(|l| l.id == link) {
             link.on_given(frame.len());
         }
@@ -76,48 +107,44 @@ impl Engine {
         if self.queued_frames == 0 {
             return None;
         }
-        for turn in 0..self.links.len() {
-            let at = (self.next_link + turn) % self.links.len();
-            if !self.links[at].has_room() {
-                self.links[at].on_kept_back();
-                continue;
+        for link in self.links.iter_mut().filter(|link| !link.has_room()) {
+            link.on_kept_back();
+        }
+        // CoDel may empty a queue that was chosen: then it is the next one's turn.
+        while let Some((destination, way)) = self.next_destination(now) {
+            let outgoing = match destination {
+                Destination::Plain => self.take_plain(way, now),
+                Destination::Peer(slot) => self.take_for_peer(slot, way, now),
+            };
+            if let Some(outgoing) = &outgoing {
+                self.turns.charge(destination, outgoing.len);
             }
-            // CoDel may empty a queue that was chosen: then it is the next one's turn.
-            while let Some(destination) = self.destination_for(at) {
-                let outgoing = match destination {
-                    Destination::Plain => self.take_plain(at, now),
-                    Destination::Peer(slot) => self.take_for_peer(at, slot, now),
-                };
-                if outgoing.is_some() {
-                    self.next_link = at + 1;
-                    let bytes = self.outgoing.as_ref().map_or(0, |frame| frame.len());
-                    self.turns.charge(destination, bytes);
-                }
-                self.leave_if_empty(destination);
-                if outgoing.is_some() {
-                    return outgoing;
-                }
+            self.leave_if_empty(destination);
+            if outgoing.is_some() {
+                return outgoing;
             }
         }
         None
     }
 
-    /// Whose turn it is on this link.
-    fn destination_for(&mut self, at: usize) -> Option<Destination> {
-        let link = self.links[at].id;
-        let is_home = self.home_link().is_some_and(|home| home.id == link);
-        let carries_trains = self.links[at].carries_trains();
-        let local_bytes = self.links[at].local_queue_bytes();
-        let peers = &self.peers;
-        self.turns.next(|destination| match destination {
-            Destination::Plain => is_home,
-            Destination::Peer(slot) => peers
-                .get(slot)
-                .and_then(|peer| peer.path(link))
-                .is_some_and(|path| {
-                    carries_trains && path.is_open() && path.flight.has_room(local_bytes)
-                }),
-        })
+    /// Whose turn it is of those that have a link with room, and the place of that: among our links for
+    /// plain frames, among the peer's paths for trains.
+    fn next_destination(&mut self, now: Instant) -> Option<(Destination, usize)> {
+        let home = self.home_link().map(|home| home.id);
+        let (links, peers, balance) = (&self.links, &self.peers, self.config.balance);
+        let mut way = None;
+        let destination = self.turns.next(|destination| {
+            way = match destination {
+                Destination::Plain => links
+                    .iter()
+                    .position(|link| Some(link.id) == home && link.has_room()),
+                Destination::Peer(slot) => peers
+                    .get(slot)
+                    .and_then(|peer| best_path(links, peer, balance, None, now)),
+            };
+            way.is_some()
+        })?;
+        Some((destination, way?))
     }
 
     fn leave_if_empty(&mut self, destination: Destination) {
@@ -179,24 +206,29 @@ impl Engine {
             return None;
         }
         self.counters.trains_tx.plain += 1;
+        let len = frame.buffer.len();
         self.outgoing = Some(frame.buffer);
         Some(Outgoing {
-            link: self.links[at].id,
             offload: frame.offload,
+            ..Outgoing::train(self.links[at].id, None, len)
         })
     }
 
     /// A train, or a frame as it is with our mark.
-    fn take_for_peer(&mut self, at: usize, slot: usize, now: Instant) -> Option<Outgoing> {
-        let mark = self.mark_for(at, slot);
+    fn take_for_peer(&mut self, slot: usize, path_at: usize, now: Instant) -> Option<Outgoing> {
         let codel = self.codel();
-        let link = &self.links[at];
         let peer = self.peers.get_mut(slot)?;
-        let path_at = peer.paths.iter().position(|path| path.link == link.id)?;
+        let path = &peer.paths[path_at];
+        let link = self.links.iter().find(|link| link.id == path.link)?;
+        let mark = mark_for(&self.config, peer, link);
+        let train_max = match peer.paths.len() {
+            1 => path.train_max(link.frame_max()),
+            _ => train_max(&self.links, peer)?,
+        };
         let way = Way {
             own: self.config.address,
             peer: peer.address,
-            train_max: peer.paths[path_at].train_max(link.frame_max()),
+            train_max,
             mark,
             link,
         };
@@ -209,48 +241,42 @@ impl Engine {
             drops: &mut self.counters.drops,
             now,
         };
-        let outgoing = match way.head_that_goes_alone(&mut peer.queues, &mut surroundings) {
-            None => None,
+        let (link_id, train) = (link.id, peer.next_train);
+        let alone = way.head_that_goes_alone(&mut peer.queues, &mut surroundings);
+        let mut filled = None;
+        let mut as_it_is = None;
+        match alone {
+            None => {}
             Some(Some(mut frame)) => {
                 frame.buffer[0..6].copy_from_slice(&peer.paths[path_at].remote_address.0);
                 frame.buffer[6..12].copy_from_slice(&mark.expect("it goes alone").0);
-                self.counters.trains_tx.marked += 1;
-                Some((frame.buffer, frame.offload))
+                as_it_is = Some(frame);
             }
             Some(None) => {
                 let session = peer.incarnation(self.config.node_id);
-                let train = way.train(peer, path_at, session, &mut surroundings);
-                train.map(|(buffer, filled)| {
-                    let tx = &mut self.counters.trains_tx;
-                    tx.trains += 1;
-                    tx.frames += u64::from(filled.frames);
-                    tx.pieces += u64::from(filled.pieces);
-                    self.counters.flushes.count(filled.flush);
-                    (buffer, Offload::NONE)
-                })
+                filled = way.train(peer, path_at, session, &mut surroundings);
             }
-        };
-        let link = link.id;
+        }
         let after = (peer.queues.frames(), peer.queues.bytes());
         self.on_taken(before.0 - after.0, before.1 - after.1);
-        let (buffer, offload) = outgoing?;
-        self.outgoing = Some(buffer);
-        Some(Outgoing { link, offload })
-    }
-
-    /// Our mark on this link, where frames may go to this peer as they are: a mark has no
-    /// sequence, so only while there is one way, and the peer, who takes them, sees that it keeps
-    /// order.
-    fn mark_for(&self, at: usize, slot: usize) -> Option<MacAddr> {
-        let peer = self.peers.get(slot)?;
-        let usable = self.config.marked_frames
-            && peer.capabilities & capability::MARKED_FRAMES != 0
-            && peer.paths.len() == 1;
-        if usable {
-            self.links[at].state.mark
-        } else {
-            None
+        if let Some(frame) = as_it_is {
+            self.counters.trains_tx.marked += 1;
+            let len = frame.buffer.len();
+            self.outgoing = Some(frame.buffer);
+            return Some(Outgoing {
+                offload: frame.offload,
+                ..Outgoing::train(link_id, None, len)
+            });
         }
+        let (buffer, filled) = filled?;
+        let tx = &mut self.counters.trains_tx;
+        tx.trains += 1;
+        tx.frames += u64::from(filled.frames);
+        tx.pieces += u64::from(filled.pieces);
+        self.counters.flushes.count(filled.flush);
+        let len = buffer.len();
+        let sent = self.send_train((slot, path_at), train, (buffer, len), false, now);
+        sent.map(|(outgoing, _)| outgoing)
     }
 
     /// An acknowledgement that had no train to ride on in time.
@@ -282,39 +308,62 @@ impl Engine {
 
     fn acknowledge(&mut self, slot: usize, now: Instant) -> Option<Outgoing> {
         let link = self.answering_link(self.peers.get(slot)?)?;
+        self.send_marker(slot, link, now)
+    }
+
+    /// A train without subframes: what is owed in acknowledgements, and what is under way on the links.
+    pub(super) fn send_marker(
+        &mut self,
+        slot: usize,
+        link: LinkId,
+        now: Instant,
+    ) -> Option<Outgoing> {
         let peer = self.peers.get_mut(slot)?;
         let own_incarnation = peer.incarnation(self.config.node_id);
+        let told = under_way(peer, link);
         let link = self.links.iter().find(|l| l.id == link)?;
-        let path = peer.paths.iter().find(|path| path.link == link.id)?;
+        let path = peer.paths.iter_mut().find(|path| path.link == link.id)?;
+        // It says that nothing comes behind what this link carries, as one sent for that would.
+        path.flight.on_marker_sent();
         let session = peer.remote_incarnation();
-        let (acks, n) = take_acks(&mut peer.receipts, session, now);
+        let (acks, n) = take_acks(&mut peer.receipts, session, ACKS_MAX, now);
+        let path = peer.paths.iter().find(|path| path.link == link.id)?;
         let header = TrainHeader {
             ack_now: false,
             marker: true,
+            replay: false,
             lane: 0,
             link: link.id.0,
             incarnation: own_incarnation,
             train_sequence: peer.next_train.minus(1),
             link_sequence: path.flight.next_sequence().minus(1),
         };
-        let mut buffer = self.pool.take(HEADER_LEN + 64 + ACKS_MAX * ACK_OPTION_LEN);
-        TrainWriter::begin(
-            &mut buffer,
-            path.remote_address,
-            link.state.address,
-            &header,
-            &acks[..n],
-        );
+        let options = Options {
+            acks: &acks[..n],
+            newest: told.entries(),
+        };
+        let mut buffer = self.pool.take(MARKER_LEN_MAX);
+        let (to, from) = (path.remote_address, link.state.address);
+        TrainWriter::begin(&mut buffer, to, from, &header, &options);
         self.counters.trains_tx.markers += 1;
         let link = link.id;
         self.outgoing = Some(buffer);
         Some(Outgoing::message(link))
     }
 
-    /// The first link that an acknowledgement for this peer can take.
+    /// The link by which an acknowledgement for this peer is there first.
     pub(super) fn answering_link(&self, peer: &Peer) -> Option<LinkId> {
-        let open = |id: &LinkId| self.link(*id).is_some_and(Link::carries_trains);
-        peer.paths.iter().map(|path| path.link).find(open)
+        if let [path] = &peer.paths[..] {
+            let link = self.link(path.link).filter(|link| link.carries_trains());
+            return link.map(|link| link.id);
+        }
+        let open = peer.paths.iter().filter_map(|path| {
+            let link = self.link(path.link).filter(|link| link.carries_trains())?;
+            let works = path.is_open() && path.silent.is_none() && link.retiring.is_none();
+            Some((!works, path.flight.round_trip_min(), link.id))
+        });
+        let (_, _, link) = open.min()?;
+        Some(link)
     }
 
     pub(super) fn post(&mut self, link: LinkId, message: Buffer) {
@@ -373,11 +422,14 @@ impl Way<'_> {
         with: &mut Surroundings<'_>,
     ) -> Option<(Buffer, Filled)> {
         let session = peer.remote_incarnation();
-        let (acks, n) = take_acks(&mut peer.receipts, session, with.now);
+        let told = under_way(peer, self.link.id);
+        let acks_max = acks_max(told.entries().len());
+        let (acks, n) = take_acks(&mut peer.receipts, session, acks_max, with.now);
         let path = &mut peer.paths[path_at];
         let header = TrainHeader {
             ack_now: path.flight.wants_ack(self.link.local_queue_bytes()),
             marker: false,
+            replay: false,
             lane: 0,
             link: self.link.id.0,
             incarnation: own_incarnation,
@@ -386,7 +438,11 @@ impl Way<'_> {
         };
         let mut buffer = with.pool.take(self.train_max);
         let (to, from) = (path.remote_address, self.link.state.address);
-        let mut writer = TrainWriter::begin(&mut buffer, to, from, &header, &acks[..n]);
+        let options = Options {
+            acks: &acks[..n],
+            newest: told.entries(),
+        };
+        let mut writer = TrainWriter::begin(&mut buffer, to, from, &header, &options);
         let empty_len = writer.len();
         let now = with.now;
         let goes_alone = |frame: &QueuedFrame| self.goes_alone(frame, now);
@@ -410,7 +466,6 @@ impl Way<'_> {
             return None;
         }
         peer.next_train = peer.next_train.next();
-        path.flight.on_sent(buffer.len(), with.now);
         Some((buffer, filled))
     }
 }
@@ -438,10 +493,29 @@ fn fits_a_train(frame: &QueuedFrame, train_max: usize) -> bool {
     overhead + 2 + frame.payload().len() <= train_max
 }
 
+/// Our mark on this link, where frames may go to this peer as they are: a mark has no sequence, so only
+/// while there is one way, and the peer, who takes them, sees that it keeps order.
+fn mark_for(config: &Config, peer: &Peer, link: &Link) -> Option<MacAddr> {
+    let usable = config.marked_frames
+        && peer.capabilities & capability::MARKED_FRAMES != 0
+        && peer.paths.len() == 1
+        && peer.replay.is_empty();
+    link.state.mark.filter(|_| usable)
+}
+
+/// How many acknowledgements ride on a train that names so many links: the smallest trains have room for
+/// [`ACKS_MAX`] of them.
+pub(super) fn acks_max(links: usize) -> usize {
+    ACKS_MAX
+        .saturating_sub(newest_option_len(links).div_ceil(ACK_OPTION_LEN))
+        .max(1)
+}
+
 /// The acknowledgements that are owed, as many as ride on one train.
 pub(super) fn take_acks(
     receipts: &mut [Receipts],
     session: Option<u16>,
+    acks_max: usize,
     now: Instant,
 ) -> ([Ack; ACKS_MAX], usize) {
     let mut acks = [Ack::default(); ACKS_MAX];
@@ -449,7 +523,7 @@ pub(super) fn take_acks(
     let Some(incarnation) = session else {
         return (acks, n); // nothing of it was taken
     };
-    for receipts in receipts.iter_mut().filter(|r| r.has_news()).take(ACKS_MAX) {
+    for receipts in receipts.iter_mut().filter(|r| r.has_news()).take(acks_max) {
         if let Some(ack) = receipts.take(incarnation, now) {
             acks[n] = ack;
             n += 1;

@@ -5,9 +5,13 @@
 //! delay) and a little: enough to keep the link busy, too little for a queue further down to stand. The rate is
 //! a windowed maximum of delivered bytes a time, as in BBR (Cardwell et al. 2016); samples taken
 //! while the sender had nothing to send never lower it.
+//!
+//! Where there are several links, a copy of each train is kept until it is acknowledged or counts as
+//! lost: when the link dies, the others send it again.
 
 use std::collections::VecDeque;
 
+use crate::buffer::Buffer;
 use crate::time::{Duration, Instant};
 use crate::trunk::receipts::ACK_DELAY_MAX;
 use crate::wire::sequence::Sequence;
@@ -18,6 +22,11 @@ const WINDOW_MAX: usize = 8 << 20;
 const RECORDS_MAX: usize = 16 * 1024;
 /// So many newer trains acknowledged, and a train is lost: links keep their order, or nearly.
 const REORDER_TRAINS_MAX: i32 = 16;
+/// … or one newer, and so much longer on its way than the round trip takes.
+const LATE_MIN: Duration = Duration::from_millis(5);
+/// While the rate is not known, so much may be out in all, the local queue included: how long that
+/// stands there is not known either, and all others would wait for it.
+const UNPROVEN_MAX: usize = 16 * 1024;
 const RATE_PERIOD: Duration = Duration::from_secs(1);
 const ROUND_TRIP_PERIOD: Duration = Duration::from_secs(5);
 const SILENCE_MIN: Duration = Duration::from_millis(200);
@@ -27,10 +36,36 @@ const SILENCE_MIN: Duration = Duration::from_millis(200);
 #[error("acknowledges a train that was never sent")]
 pub struct NeverSent;
 
-#[derive(Clone, Copy, Debug)]
+/// A train that leaves.
+#[derive(Debug)]
+pub struct Sent {
+    pub train: Sequence,
+    /// 0 of a probe, whose acknowledgement may have to wait: its silence means nothing.
+    pub bytes: usize,
+    pub copy: Option<Buffer>,
+    pub is_replay: bool,
+}
+
+/// A train of a link that died, and was not acknowledged.
+#[derive(Debug)]
+pub struct Unacknowledged {
+    pub train: Sequence,
+    pub copy: Option<Buffer>,
+}
+
+#[derive(Debug)]
 struct Record {
+    train: Sequence,
     bytes: u32,
     outstanding: bool,
+    is_replay: bool,
+    copy: Option<Buffer>,
+    sample: Sample,
+}
+
+/// What tells of the link when the train is acknowledged.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
     sent_at: Instant,
     delivered_before: u64,
     delivered_at: Instant,
@@ -78,6 +113,11 @@ pub struct Flight {
     /// Trains `next − records.len()` … `next − 1`.
     records: VecDeque<Record>,
     in_flight: usize,
+    outstanding: usize,
+    replays: usize,
+    copies_bytes: usize,
+    /// When a marker is to say that nothing more is coming behind what is out.
+    marker_at: Option<Instant>,
     delivered: u64,
     delivered_at: Instant,
     /// Samples of trains sent before this many bytes are delivered say nothing about the link.
@@ -105,6 +145,10 @@ impl Flight {
             next: Sequence::FIRST,
             records: VecDeque::new(),
             in_flight: 0,
+            outstanding: 0,
+            replays: 0,
+            copies_bytes: 0,
+            marker_at: None,
             delivered: 0,
             delivered_at: Instant::ZERO,
             source_limited_until: 0,
@@ -175,24 +219,122 @@ impl Flight {
         self.in_flight.saturating_sub(local_bytes)
     }
 
+    /// Whether more may be put on this link though its rate is not known yet.
+    pub fn is_proven(&self) -> bool {
+        self.rate_is_the_links || self.in_flight < UNPROVEN_MAX
+    }
+
+    /// Bytes that stand somewhere behind the local queue, beyond what a link that keeps up has out.
+    pub fn excess_bytes(&self, local_bytes: usize) -> usize {
+        let rate = self.rate.get(u64::max).unwrap_or(0);
+        let round_trip = self.round_trip_min().unwrap_or_default();
+        let keeps_up = u128::from(rate) * round_trip.as_nanos() / 1_000_000_000;
+        self.has_left(local_bytes).saturating_sub(keeps_up as usize)
+    }
+
+    /// Trains of which nobody knows whether they arrived.
+    pub fn outstanding_trains(&self) -> usize {
+        self.outstanding
+    }
+
+    /// Of them, those that another link had sent before.
+    pub fn outstanding_replays(&self) -> usize {
+        self.replays
+    }
+
+    pub fn copies_bytes(&self) -> usize {
+        self.copies_bytes
+    }
+
+    pub fn copies(&self) -> usize {
+        let copied = |record: &&Record| record.copy.is_some();
+        self.records.iter().filter(copied).count()
+    }
+
+    /// No train after this one is under way here, replays left out. `None`: none is.
+    pub fn newest_outstanding(&self) -> Option<Sequence> {
+        let own = |record: &&Record| record.outstanding && !record.is_replay;
+        let newest = self.records.iter().rev().find(own)?;
+        Some(newest.train)
+    }
+
+    /// No train before this one is under way here. `None`: none is.
+    pub fn oldest_outstanding(&self) -> Option<Sequence> {
+        let out = self.records.iter().filter(|record| record.outstanding);
+        let mut trains = out.map(|record| record.train);
+        let first = trains.next()?;
+        // Replays are older than what they stand behind; all others rise.
+        if self.replays == 0 {
+            return Some(first);
+        }
+        Some(
+            trains.fold(first, |oldest, train| match oldest.is_newer_than(train) {
+                true => train,
+                false => oldest,
+            }),
+        )
+    }
+
+    /// The copy of the train that left last.
+    pub fn newest_copy(&self) -> Option<&Buffer> {
+        self.records.back()?.copy.as_ref()
+    }
+
+    /// The copy of the newest train that is under way.
+    pub fn newest_outstanding_copy(&self) -> Option<(Sequence, &Buffer)> {
+        let mut records = self.records.iter().rev();
+        records.find_map(|record| Some((record.train, record.copy.as_ref()?)))
+    }
+
+    /// A train with nothing to keep of it.
     pub fn on_sent(&mut self, bytes: usize, now: Instant) -> Sequence {
+        let sent = Sent {
+            train: self.next,
+            bytes,
+            copy: None,
+            is_replay: false,
+        };
+        self.on_train_sent(sent, now)
+    }
+
+    /// Returns its link sequence.
+    pub fn on_train_sent(&mut self, sent: Sent, now: Instant) -> Sequence {
         if self.in_flight == 0 {
             // A rest says nothing about the link: rate intervals start anew.
             self.delivered_at = now;
             self.last_progress = now;
         }
+        self.copies_bytes += sent.copy.as_ref().map_or(0, Buffer::capacity);
+        self.replays += usize::from(sent.is_replay);
+        self.outstanding += 1;
+        self.marker_at = Some(now + ACK_DELAY_MAX);
         self.records.push_back(Record {
-            bytes: bytes as u32,
+            train: sent.train,
+            bytes: sent.bytes as u32,
             outstanding: true,
-            sent_at: now,
-            delivered_before: self.delivered,
-            delivered_at: self.delivered_at,
-            source_limited: self.delivered < self.source_limited_until,
+            is_replay: sent.is_replay,
+            copy: sent.copy,
+            sample: Sample {
+                sent_at: now,
+                delivered_before: self.delivered,
+                delivered_at: self.delivered_at,
+                source_limited: self.delivered < self.source_limited_until,
+            },
         });
-        self.in_flight += bytes;
+        self.in_flight += sent.bytes;
         let sequence = self.next;
         self.next = sequence.next();
         sequence
+    }
+
+    /// When a marker is to go, unless more trains do: something is out, and perhaps lost, behind which
+    /// nothing comes by this link.
+    pub fn marker_due(&self) -> Option<Instant> {
+        self.marker_at.filter(|_| self.outstanding > 0)
+    }
+
+    pub fn on_marker_sent(&mut self) {
+        self.marker_at = None;
     }
 
     /// Nothing more to send though there is room.
@@ -200,26 +342,30 @@ impl Flight {
         self.source_limited_until = self.delivered + self.in_flight as u64 + 1;
     }
 
-    pub fn on_ack(&mut self, ack: &Ack, now: Instant) -> Result<(), NeverSent> {
+    /// Says whether it tells anything new. `release` takes the copies that are not needed any more.
+    pub fn on_ack(
+        &mut self,
+        ack: &Ack,
+        now: Instant,
+        release: &mut dyn FnMut(Buffer),
+    ) -> Result<bool, NeverSent> {
         if !self.next.is_newer_than(ack.newest) {
             return Err(NeverSent);
         }
         let first = self.next.minus(self.records.len() as u32);
         let Ok(newest) = usize::try_from(ack.newest.distance_from(first)) else {
-            return Ok(()); // older than all that is out
+            return Ok(false); // older than all that is out
         };
         let mut sampled = None;
+        let outstanding = self.outstanding;
         for i in 0..=64usize {
             let named = i == 0 || ack.bitmap >> (i - 1) & 1 == 1;
             let Some(at) = newest.checked_sub(i).filter(|_| named) else {
                 continue;
             };
-            let record = &mut self.records[at];
-            if record.outstanding {
-                record.outstanding = false;
-                self.in_flight -= record.bytes as usize;
-                self.delivered += u64::from(record.bytes);
-                sampled.get_or_insert((*record, i == 0));
+            if let Some(bytes) = self.settle(at, release) {
+                self.delivered += bytes;
+                sampled.get_or_insert((self.records[at].sample, i == 0));
             }
         }
         if let Some((record, is_newest)) = sampled {
@@ -232,19 +378,59 @@ impl Flight {
                 now,
             );
         }
-        let lost_below = newest.saturating_sub(REORDER_TRAINS_MAX as usize);
-        for record in self
-            .records
-            .iter_mut()
-            .take(lost_below)
-            .filter(|r| r.outstanding)
-        {
-            record.outstanding = false;
-            self.in_flight -= record.bytes as usize;
-            self.lost += 1;
+        for at in 0..newest {
+            if self.counts_as_lost(at, newest, now) {
+                let bytes = self.settle(at, release);
+                self.lost += u64::from(bytes.is_some_and(|bytes| bytes > 0));
+            }
         }
         self.forget_settled();
-        Ok(())
+        Ok(outstanding > self.outstanding)
+    }
+
+    /// It stands behind enough that arrived, or is much later than one that left after it.
+    fn counts_as_lost(&self, at: usize, newest: usize, now: Instant) -> bool {
+        let record = &self.records[at];
+        if !record.outstanding || record.bytes == 0 {
+            // A probe is acknowledged in its turn, however many overtake it.
+            return record.outstanding && newest - at > 64;
+        }
+        let usual = self.round_trip.unwrap_or_default() + ACK_DELAY_MAX;
+        let late = now.since(record.sample.sent_at) > usual * 5 / 4 + LATE_MIN;
+        newest - at > REORDER_TRAINS_MAX as usize || (self.round_trip.is_some() && late)
+    }
+
+    /// It has arrived, or is given up: its bytes, if it was out.
+    fn settle(&mut self, at: usize, release: &mut dyn FnMut(Buffer)) -> Option<u64> {
+        let record = &mut self.records[at];
+        if !std::mem::replace(&mut record.outstanding, false) {
+            return None;
+        }
+        self.outstanding -= 1;
+        self.replays -= usize::from(record.is_replay);
+        self.in_flight -= record.bytes as usize;
+        if let Some(copy) = record.copy.take() {
+            self.copies_bytes -= copy.capacity();
+            release(copy);
+        }
+        Some(u64::from(record.bytes))
+    }
+
+    /// The link has died: what it has not acknowledged, in the order in which it was sent. Nothing is
+    /// under way on it any more.
+    pub fn take_unacknowledged(&mut self) -> Vec<Unacknowledged> {
+        let records = std::mem::take(&mut self.records);
+        let out = records.into_iter().filter(|record| record.outstanding);
+        let unacknowledged = out.map(|record| Unacknowledged {
+            train: record.train,
+            copy: record.copy,
+        });
+        self.outstanding = 0;
+        self.replays = 0;
+        self.in_flight = 0;
+        self.copies_bytes = 0;
+        self.marker_at = None;
+        unacknowledged.collect()
     }
 
     fn forget_settled(&mut self) {
@@ -253,7 +439,7 @@ impl Flight {
         }
     }
 
-    fn sample(&mut self, record: &Record, delay: Option<u32>, newest: Sequence, now: Instant) {
+    fn sample(&mut self, record: &Sample, delay: Option<u32>, newest: Sequence, now: Instant) {
         if let Some(delay) = delay {
             let delay = Duration::from_nanos(u64::from(delay));
             let sample = now.since(record.sent_at).saturating_sub(delay);
@@ -299,7 +485,9 @@ impl Flight {
                     if *rounds_without_growth >= 3 {
                         self.phase = Phase::Steady;
                     } else {
-                        self.window = (self.window * 2).min(WINDOW_MAX);
+                        // More than what is seen to fill the link only stands before it.
+                        let most = (self.target(rate) * 3).max(WINDOW_START);
+                        self.window = (self.window * 2).min(most).min(WINDOW_MAX);
                     }
                 }
             }
@@ -326,13 +514,23 @@ impl Flight {
         (self.in_flight > 0).then(|| self.last_progress + self.silence_max())
     }
 
-    pub fn handle_timeout(&mut self, now: Instant) {
-        if self.poll_timeout().is_some_and(|at| at <= now) {
-            self.lost += self.records.iter().filter(|r| r.outstanding).count() as u64;
-            self.records.clear();
-            self.in_flight = 0;
-            self.last_progress = now;
+    /// Whether no acknowledgement came for too long.
+    pub fn is_silent(&self, now: Instant) -> bool {
+        self.poll_timeout().is_some_and(|at| at <= now)
+    }
+
+    /// We were not called for so long: nobody could have been heard in that time.
+    pub fn forgive(&mut self, away: Duration, now: Instant) {
+        self.last_progress = (self.last_progress + away).min(now);
+    }
+
+    /// All that is out counts as lost.
+    pub fn give_up(&mut self, now: Instant, release: &mut dyn FnMut(Buffer)) {
+        for at in 0..self.records.len() {
+            self.lost += u64::from(self.settle(at, release).is_some());
         }
+        self.records.clear();
+        self.last_progress = now;
     }
 }
 
@@ -367,7 +565,7 @@ mod tests {
             }
             let (at, sequence) = arrivals.pop_front().unwrap();
             now = at;
-            flight.on_ack(&ack(sequence.0, 0), now).unwrap();
+            flight.on_ack(&ack(sequence.0, 0), now, &mut drop).unwrap();
         }
     }
 
@@ -444,12 +642,24 @@ mod tests {
     #[test]
     fn an_acknowledgement_of_what_was_never_sent_is_refused() {
         let mut flight = Flight::new(1514);
-        assert_eq!(flight.on_ack(&ack(1, 0), Instant::ZERO), Err(NeverSent));
+        assert_eq!(
+            flight.on_ack(&ack(1, 0), Instant::ZERO, &mut drop),
+            Err(NeverSent)
+        );
         flight.on_sent(100, Instant::ZERO);
-        assert_eq!(flight.on_ack(&ack(2, 0), Instant::ZERO), Err(NeverSent));
-        assert_eq!(flight.on_ack(&ack(1, u64::MAX), Instant::ZERO), Ok(()));
+        assert_eq!(
+            flight.on_ack(&ack(2, 0), Instant::ZERO, &mut drop),
+            Err(NeverSent)
+        );
+        assert_eq!(
+            flight.on_ack(&ack(1, u64::MAX), Instant::ZERO, &mut drop),
+            Ok(true)
+        );
         assert_eq!(flight.in_flight_bytes(), 0);
-        assert_eq!(flight.on_ack(&ack(1, 0), Instant::ZERO), Ok(()));
+        assert_eq!(
+            flight.on_ack(&ack(1, 0), Instant::ZERO, &mut drop),
+            Ok(false)
+        );
     }
 
     #[test]
@@ -457,11 +667,12 @@ mod tests {
         let mut flight = Flight::new(1514);
         flight.on_sent(1000, Instant::ZERO);
         let at = flight.poll_timeout().unwrap();
-        flight.handle_timeout(at);
+        assert!(flight.is_silent(at));
+        flight.give_up(at, &mut drop);
         assert_eq!((flight.in_flight_bytes(), flight.lost_trains()), (0, 1));
         assert_eq!(flight.poll_timeout(), None);
         // The acknowledgement comes after all.
-        assert_eq!(flight.on_ack(&ack(1, 0), at), Ok(()));
+        assert_eq!(flight.on_ack(&ack(1, 0), at, &mut drop), Ok(false));
     }
 
     proptest! {
@@ -481,7 +692,7 @@ mod tests {
                 } else if next > 1 {
                     let newest = next.saturating_sub(1 + back).max(1);
                     let oldest = out.iter().min().copied().unwrap_or(next);
-                    flight.on_ack(&ack(newest, bitmap), Instant::ZERO).unwrap();
+                    flight.on_ack(&ack(newest, bitmap), Instant::ZERO, &mut drop).unwrap();
                     if newest >= oldest {
                         out.retain(|&s| {
                             let named = s == newest

@@ -1,5 +1,9 @@
-//! Several links as one: what is in flight on each, what arrived, and the order of it all.
+//! Several links as one: what is in flight on each, which of them a train takes, what is sent again
+//! when one dies, what arrived, and the order of it all.
 
+pub mod balance;
 pub mod flight;
+pub mod join;
 pub mod receipts;
+pub mod replay;
 pub mod resequencer;

@@ -14,13 +14,28 @@ pub const HEADER_LEN: usize = 16;
 /// Bytes of an ACK with its option header.
 pub const ACK_OPTION_LEN: usize = 2 + ACK_LEN;
 const ACK_LEN: usize = 20;
+/// Bytes of a NEWEST option that names so many links.
+pub const fn newest_option_len(links: usize) -> usize {
+    match links {
+        0 => 0,
+        n => 2 + n * NEWEST_LEN,
+    }
+}
+const NEWEST_LEN: usize = 4;
+/// More links than this are not named: nobody waits for what they carry. A peer's hello has no more.
+pub const NEWEST_MAX: usize = 17;
+/// Stands in NEWEST for all links that are dead: what was under way on them is sent again on others.
+pub const REPLAYED: u8 = 0xff;
+
 mod flag {
     pub const ACK_NOW: u8 = 0x01;
     pub const MARKER: u8 = 0x02;
+    pub const REPLAY: u8 = 0x04;
 }
 
 mod option {
     pub const ACK: u8 = 0x01;
+    pub const NEWEST: u8 = 0x02;
     pub const CRITICAL: u8 = 0x80;
 }
 
@@ -54,12 +69,52 @@ pub fn message_type(message: &[u8]) -> Result<u8, TrainError> {
 pub struct TrainHeader {
     pub ack_now: bool,
     pub marker: bool,
+    /// It went by a link that has died since, and keeps its train sequence.
+    pub replay: bool,
     pub lane: u8,
     /// The sender's number of the link that this copy left by.
     pub link: u8,
     pub incarnation: u16,
     pub train_sequence: Sequence,
     pub link_sequence: Sequence,
+}
+
+/// What a sender says of one of its links, in a train that left by another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Newest {
+    /// The sender's number of it, or [`REPLAYED`].
+    pub link: u8,
+    /// No train after this one is under way on it.
+    pub train: Sequence,
+}
+
+impl Newest {
+    /// As a distance from the train that tells it: what is farther away than that can say is long past.
+    fn to_bytes(self, told_by: Sequence) -> [u8; NEWEST_LEN] {
+        let behind = told_by.distance_from(self.train).clamp(0, 0xff_ffff) as u32;
+        (u32::from(self.link) << 24 | behind).to_be_bytes()
+    }
+
+    fn parse(value: &[u8], told_by: Sequence) -> Newest {
+        let word = be32(value);
+        Newest {
+            link: (word >> 24) as u8,
+            train: told_by.minus(word & 0xff_ffff),
+        }
+    }
+}
+
+/// What stands between the header and the subframes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options<'a> {
+    pub acks: &'a [Ack],
+    pub newest: &'a [Newest],
+}
+
+impl Options<'_> {
+    fn len(&self) -> usize {
+        self.acks.len() * ACK_OPTION_LEN + newest_option_len(self.newest.len())
+    }
 }
 
 /// The trains of one link that were received.
@@ -141,6 +196,7 @@ impl<'a> Train<'a> {
         let header = TrainHeader {
             ack_now: head[1] & flag::ACK_NOW != 0,
             marker: head[1] & flag::MARKER != 0,
+            replay: head[1] & flag::REPLAY != 0,
             lane: head[2],
             link: head[3],
             incarnation: be16(&head[4..]),
@@ -157,6 +213,9 @@ impl<'a> Train<'a> {
             let value = tail.get(..usize::from(*len)).ok_or(TrainError::BadOption)?;
             match *kind {
                 option::ACK if value.len() != ACK_LEN => return Err(TrainError::BadOption),
+                option::NEWEST if !value.len().is_multiple_of(NEWEST_LEN) => {
+                    return Err(TrainError::BadOption);
+                }
                 kind if kind & option::CRITICAL != 0 => {
                     return Err(TrainError::UnknownCriticalOption);
                 }
@@ -173,13 +232,25 @@ impl<'a> Train<'a> {
 
     /// The acknowledgements that ride on it.
     pub fn acks(&self) -> impl Iterator<Item = Ack> + 'a {
+        self.options_of(option::ACK).filter_map(Ack::parse)
+    }
+
+    /// What may still arrive by other links of its sender.
+    pub fn newest(&self) -> impl Iterator<Item = Newest> + 'a {
+        let told_by = self.header.train_sequence;
+        self.options_of(option::NEWEST)
+            .flat_map(|value| value.chunks_exact(NEWEST_LEN))
+            .map(move |entry| Newest::parse(entry, told_by))
+    }
+
+    fn options_of(&self, wanted: u8) -> impl Iterator<Item = &'a [u8]> + 'a {
         let mut rest = self.options;
         core::iter::from_fn(move || {
             while let [kind, len, tail @ ..] = rest {
                 let (value, next) = tail.split_at(usize::from(*len));
                 rest = next;
-                if *kind == option::ACK {
-                    return Ack::parse(value);
+                if *kind == wanted {
+                    return Some(value);
                 }
             }
             None
@@ -200,7 +271,7 @@ impl<'a> TrainWriter<'a> {
         destination: MacAddr,
         source: MacAddr,
         header: &TrainHeader,
-        acks: &[Ack],
+        options: &Options<'_>,
     ) -> TrainWriter<'a> {
         buffer.clear();
         let outer = Header {
@@ -213,19 +284,32 @@ impl<'a> TrainWriter<'a> {
         let train = &mut head[ethernet::HEADER_LEN..];
         train[0] = VERSION << 4 | TYPE_TRAIN;
         train[1] = if header.ack_now { flag::ACK_NOW } else { 0 }
-            | if header.marker { flag::MARKER } else { 0 };
+            | if header.marker { flag::MARKER } else { 0 }
+            | if header.replay { flag::REPLAY } else { 0 };
         train[2] = header.lane;
         train[3] = header.link;
         train[4..6].copy_from_slice(&header.incarnation.to_be_bytes());
-        train[6..8].copy_from_slice(&((acks.len() * ACK_OPTION_LEN) as u16).to_be_bytes());
+        train[6..8].copy_from_slice(&(options.len() as u16).to_be_bytes());
         train[8..12].copy_from_slice(&header.train_sequence.0.to_be_bytes());
         train[12..16].copy_from_slice(&header.link_sequence.0.to_be_bytes());
         let mut writer = TrainWriter { buffer };
         writer.put(&head);
-        for ack in acks {
+        for ack in options.acks {
             writer.put(&ack.to_bytes());
         }
+        if !options.newest.is_empty() {
+            let value_len = options.newest.len() * NEWEST_LEN;
+            writer.put(&[option::NEWEST, value_len as u8]);
+            for newest in options.newest {
+                writer.put(&newest.to_bytes(header.train_sequence));
+            }
+        }
         writer
+    }
+
+    /// Subframes that another train carried.
+    pub fn put_subframes(&mut self, bytes: &[u8]) {
+        self.put(bytes);
     }
 
     pub(super) fn put(&mut self, bytes: &[u8]) {
@@ -251,6 +335,7 @@ mod tests {
         TrainHeader {
             ack_now: true,
             marker: false,
+            replay: false,
             lane: 0,
             link: 3,
             incarnation: 0xbeef,
@@ -288,6 +373,11 @@ mod tests {
             newest: Sequence(4),
             bitmap: 0x8000_0000_0000_0005,
         };
+        // The second one is so far behind that the distance says no more than that.
+        let newest = [(2, 5), (REPLAYED, 0x8000_0000)].map(|(link, train)| Newest {
+            link,
+            train: Sequence(train),
+        });
         let gso = Offload {
             checksum: Some(PartialChecksum {
                 start: 34,
@@ -315,7 +405,10 @@ mod tests {
             MacAddr([6; 6]),
             MacAddr([8; 6]),
             &header(),
-            &[ack],
+            &Options {
+                acks: &[ack],
+                newest: &newest,
+            },
         );
         writer.put_frame(&to_peer(ether_type::IPV4), &[0x45, 1, 2]);
         writer.put_frame(&foreign, &[0x45; 46]);
@@ -365,7 +458,7 @@ mod tests {
             MacAddr::BROADCAST,
             MacAddr::BROADCAST,
             &header(),
-            &[],
+            &Options::default(),
         );
         let before = writer.len();
         writer.put_frame(&to_peer(ether_type::IPV6), &[0x60; 40]);
@@ -420,7 +513,7 @@ mod tests {
         fn a_train_cut_anywhere_gives_a_reason_or_fewer_subframes(cut in 0usize..200) {
             let mut buffer = Buffer::with_capacity(2048);
             let mut writer = TrainWriter::begin(
-                &mut buffer, MacAddr::BROADCAST, MacAddr::BROADCAST, &header(), &[]);
+                &mut buffer, MacAddr::BROADCAST, MacAddr::BROADCAST, &header(), &Options::default());
             for _ in 0..4 {
                 writer.put_frame(&to_peer(ether_type::IPV4), &[0x45; 40]);
             }

@@ -1,0 +1,60 @@
+//! A second path to a peer, from its first hello until trains may go over it.
+
+use super::Engine;
+use super::Event;
+use super::transmit::Outgoing;
+use crate::time::Instant;
+use crate::trunk::join::Join;
+
+impl Engine {
+    /// After a hello: a path has come to others, over which frames without a sequence may be under way.
+    pub(super) fn begin_join(&mut self, slot: usize) {
+        if let Some(peer) = self.peers.get_mut(slot)
+            && peer.join.is_none()
+            && peer.paths.iter().any(|path| path.joining)
+        {
+            peer.join = Some(Join::default());
+        }
+    }
+
+    /// A probe behind all that went by the older paths. Not before the owner was told that nothing goes
+    /// past us any more, and has been back since.
+    pub(super) fn take_join_probe(&mut self, now: Instant) -> Option<Outgoing> {
+        if self.events.contains(&Event::PathsChanged) {
+            return None;
+        }
+        for slot in self.peers.slots() {
+            let Some(peer) = self.peers.get(slot) else {
+                continue;
+            };
+            let Some(join) = &peer.join else { continue };
+            if join.is_hopeless(now) {
+                self.peers.get_mut(slot)?.end_join();
+                continue;
+            }
+            if !join.is_due(now) {
+                continue;
+            }
+            let old = peer.paths.iter().find(|path| !path.joining);
+            let Some(link) = old.map(|path| path.link) else {
+                self.peers.get_mut(slot)?.end_join();
+                continue;
+            };
+            match self.send_probe(slot, link, now) {
+                Some((outgoing, sequence)) => {
+                    let join = self.peers.get_mut(slot)?.join.as_mut()?;
+                    join.on_sent(link, sequence, now);
+                    return Some(outgoing);
+                }
+                // It cannot carry one: then nothing is under way on it either.
+                None => self.peers.get_mut(slot)?.end_join(),
+            }
+        }
+        None
+    }
+
+    pub(super) fn join_timeout(&self) -> Option<Instant> {
+        let joins = self.peers.iter().filter_map(|(_, peer)| peer.join.as_ref());
+        joins.map(Join::poll_timeout).min()
+    }
+}

@@ -1,0 +1,249 @@
+//! Over which paths trains to a peer can go, and what happens when one cannot any more.
+
+use super::{Engine, Event};
+use crate::config::{Balance, LinkId};
+use crate::link::{Link, Retiring};
+use crate::peer_table::{Path, Peer};
+use crate::stats::PathState;
+use crate::time::{Duration, Instant};
+use crate::trunk::balance::{self, Candidate, Standing};
+use crate::wire::sequence::Sequence;
+
+/// What peers had put on a link before they heard that it leaves takes no longer to arrive.
+const RETIRE_MIN: Duration = Duration::from_millis(100);
+const RETIRE_MAX: Duration = Duration::from_secs(2);
+const RETIRE_LOOK: Duration = Duration::from_millis(10);
+
+/// The paths to a peer over which trains can go now, by their place among its paths.
+pub(super) fn candidates<'a>(
+    links: &'a [Link],
+    peer: &'a Peer,
+    now: Instant,
+) -> impl Iterator<Item = Candidate> + Clone + 'a {
+    let is_alone = peer.paths.len() == 1;
+    peer.paths.iter().enumerate().filter_map(move |(at, path)| {
+        let link = link_of(links, path)?;
+        let local_bytes = link.local_queue_bytes();
+        let flight = &path.flight;
+        let has_room =
+            link.has_room() && flight.has_room(local_bytes) && (is_alone || flight.is_proven());
+        Some(Candidate {
+            at,
+            link: path.link,
+            standing: standing(link, path),
+            has_room,
+            rate_bps: rate_bps(link, path, now),
+            ahead_bytes: local_bytes + flight.excess_bytes(local_bytes),
+            delay: flight.round_trip_min().unwrap_or_default(),
+        })
+    })
+}
+
+/// The link of a path that can carry trains now.
+pub(super) fn link_of<'a>(links: &'a [Link], path: &Path) -> Option<&'a Link> {
+    let link = links.iter().find(|link| link.id == path.link)?;
+    (link.carries_trains() && path.is_open()).then_some(link)
+}
+
+fn standing(link: &Link, path: &Path) -> Standing {
+    if link.retiring.is_some() {
+        Standing::Retiring
+    } else if path.joining {
+        Standing::Joining
+    } else if path.silent.is_some() {
+        Standing::Silent
+    } else {
+        Standing::Open
+    }
+}
+
+fn rate_bps(link: &Link, path: &Path, now: Instant) -> Option<u64> {
+    let acknowledged = path.flight.rate_bps().map(|(bps, _)| bps);
+    acknowledged
+        .or_else(|| link.drain_rate_bps(now))
+        .or(link.state.rate_bps)
+}
+
+/// Bytes of the largest train that each open path to the peer carries: one that is sent again must fit
+/// whichever is left.
+pub(super) fn train_max(links: &[Link], peer: &Peer) -> Option<usize> {
+    let open = peer.paths.iter().filter_map(|path| {
+        let link = link_of(links, path)?;
+        Some(path.train_max(link.frame_max()))
+    });
+    open.min()
+}
+
+/// Whether the receiver can hold what is ahead of the oldest train that is under way, and one more.
+fn has_span(links: &[Link], peer: &Peer) -> bool {
+    let waiting = peer.replay.first().map(|waiting| waiting.train);
+    let under_way = peer
+        .paths
+        .iter()
+        .map(|path| path.flight.oldest_outstanding());
+    let older = |a: Sequence, b: Sequence| if a.is_newer_than(b) { b } else { a };
+    let oldest = under_way.chain([waiting]).flatten().reduce(older);
+    let span_max = balance::span_trains_max(train_max(links, peer).unwrap_or(0));
+    oldest.is_none_or(|oldest| peer.next_train.distance_from(oldest) < span_max as i32)
+}
+
+/// The path by which the next train leaves, if one has room. `len`: of a train that exists, and does not
+/// fit everywhere.
+pub(super) fn best_path(
+    links: &[Link],
+    peer: &Peer,
+    balance: Balance,
+    len: Option<usize>,
+    now: Instant,
+) -> Option<usize> {
+    if let [path] = &peer.paths[..] {
+        let link = link_of(links, path)?;
+        let has_room = link.has_room() && path.flight.has_room(link.local_queue_bytes());
+        return has_room.then_some(0);
+    }
+    let fits = |c: &Candidate| {
+        let path = &peer.paths[c.at];
+        let link = links.iter().find(|link| link.id == path.link);
+        len.is_none_or(|len| link.is_some_and(|l| len <= path.train_max(l.frame_max())))
+    };
+    let bytes = len.or_else(|| train_max(links, peer))?;
+    if len.is_none() && !has_span(links, peer) {
+        return None;
+    }
+    let fitting = candidates(links, peer, now).filter(fits);
+    balance::choose(fitting, balance, bytes, peer.last_link)
+}
+
+impl Engine {
+    /// What a path is used for now.
+    pub(super) fn path_state(&self, peer: &Peer, path: &Path, now: Instant) -> PathState {
+        let Some(link) = link_of(&self.links, path) else {
+            return PathState::Closed;
+        };
+        match standing(link, path) {
+            Standing::Retiring => return PathState::Retiring,
+            Standing::Joining => return PathState::Joining,
+            Standing::Silent => return PathState::Silent,
+            Standing::Open => {}
+        }
+        let bytes = train_max(&self.links, peer).unwrap_or(0);
+        let all = candidates(&self.links, peer, now);
+        let mut part = balance::taking_part(all, self.config.balance, bytes);
+        if part.any(|candidate| candidate.link == path.link) {
+            PathState::Open
+        } else if self.config.balance == Balance::ActiveBackup {
+            PathState::Backup
+        } else {
+            PathState::TooSlow
+        }
+    }
+
+    /// One of our links carries nothing any more.
+    pub(super) fn on_link_down(&mut self, link: LinkId) {
+        for slot in self.peers.slots() {
+            let of_link = |peer: &Peer| peer.paths.iter().position(|path| path.link == link);
+            if let Some(at) = self.peers.get(slot).and_then(of_link) {
+                self.replay_path(slot, at);
+            }
+        }
+    }
+
+    /// After a hello: paths of which the other end is gone.
+    pub(super) fn replay_broken(&mut self, slot: usize) {
+        let paths = self.peers.get(slot).map_or(0, |peer| peer.paths.len());
+        for at in 0..paths {
+            let peer = self.peers.get_mut(slot).expect("it has paths");
+            if std::mem::take(&mut peer.paths[at].broken) {
+                self.replay_path(slot, at);
+            }
+        }
+    }
+
+    /// Paths that have not acknowledged for too long. Where another one works, their trains go again by
+    /// that; where none does, the peer may just be slow.
+    pub(super) fn look_for_silence(&mut self, now: Instant) {
+        for slot in self.peers.slots() {
+            let paths = self.peers.get(slot).map_or(0, |peer| peer.paths.len());
+            for at in 0..paths {
+                let peer = self.peers.get(slot).expect("listed");
+                if !peer.paths[at].flight.is_silent(now) {
+                    continue;
+                }
+                let works = |(other, path): (usize, &Path)| {
+                    other != at
+                        && path.silent.is_none()
+                        && !path.flight.is_silent(now)
+                        && link_of(&self.links, path).is_some()
+                };
+                if peer.paths.iter().enumerate().any(works) {
+                    self.replay_path(slot, at);
+                    let peer = self.peers.get_mut(slot).expect("listed");
+                    peer.paths[at].silent = Some(now);
+                } else {
+                    self.give_up_path(slot, at, now);
+                }
+            }
+        }
+    }
+
+    /// A path that has not been heard for long, of a peer that is heard by another.
+    pub(super) fn expire_paths(&mut self, now: Instant) {
+        let silence_max = self.config.limits.peer_silence_max;
+        for slot in self.peers.slots() {
+            let old = |path: &Path| now.since(path.last_heard) > silence_max;
+            while let Some(peer) = self.peers.get(slot)
+                && peer.paths.len() > 1
+                && let Some(at) = peer.paths.iter().position(old)
+            {
+                self.remove_path(slot, at);
+            }
+        }
+    }
+
+    pub(super) fn remove_path(&mut self, slot: usize, at: usize) {
+        self.replay_path(slot, at);
+        if let Some(peer) = self.peers.get_mut(slot) {
+            peer.paths.remove(at);
+        }
+    }
+
+    /// A link is to leave: nothing new is put on it, and the peers are told that it is gone.
+    /// [`Event::LinkRetired`] says when it may be removed.
+    pub fn retire_link(&mut self, link: LinkId, now: Instant) {
+        let Some(link) = self.link_mut(link) else {
+            self.events.push_back(Event::LinkRetired { link });
+            return;
+        };
+        link.retiring.get_or_insert(Retiring {
+            since: now,
+            next_look: now + RETIRE_MIN,
+            told: false,
+        });
+        self.greeter.hurry(now);
+        self.publish_paths();
+    }
+
+    pub(super) fn retire_timeout(&self) -> Option<Instant> {
+        let retiring = self.links.iter().filter_map(|link| link.retiring);
+        let open = retiring.filter(|retiring| !retiring.told);
+        open.map(|retiring| retiring.next_look).min()
+    }
+
+    pub(super) fn look_who_is_retired(&mut self, now: Instant) {
+        for link in &mut self.links {
+            let Some(mut retiring) = link.retiring.filter(|r| !r.told && r.next_look <= now) else {
+                continue;
+            };
+            let paths = self.peers.iter().filter_map(|(_, peer)| peer.path(link.id));
+            let under_way: usize = paths.map(|path| path.flight.outstanding_trains()).sum();
+            let has_left = under_way == 0 && link.local_queue_bytes() == 0;
+            let is_late = now.since(retiring.since) >= RETIRE_MAX;
+            retiring.next_look = now + RETIRE_LOOK;
+            retiring.told = has_left || is_late || !link.state.carrier;
+            link.retiring = Some(retiring);
+            if retiring.told {
+                self.events.push_back(Event::LinkRetired { link: link.id });
+            }
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! Copies of trains, and what is sent again.
+
+use super::Engine;
+use super::paths::{best_path, link_of};
+use super::transmit::Outgoing;
+use crate::buffer::{Buffer, BufferPool};
+use crate::peer_table::Peer;
+use crate::stats::{DropReason, ReplaySnapshot};
+use crate::time::{Duration, Instant};
+use crate::trunk::flight::Sent;
+use crate::wire::ethernet::HEADER_LEN;
+use crate::wire::sequence::Sequence;
+use crate::wire::train::{Options, Train, TrainHeader, TrainWriter};
+
+/// Between two copies that show whether a silent link works again.
+const TRY_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How much of the memory for copies is used, and what became of them.
+#[derive(Debug, Default)]
+pub(super) struct Copies {
+    bytes: usize,
+    bytes_max: usize,
+    /// Trains of all peers that are to be sent again.
+    pub(super) waiting: usize,
+    replayed: u64,
+    not_kept: u64,
+}
+
+impl Copies {
+    fn keep(&mut self, copy: &Buffer) {
+        self.bytes += copy.capacity();
+        self.bytes_max = self.bytes_max.max(self.bytes);
+    }
+
+    /// A copy that nobody needs any more.
+    pub(super) fn release(&mut self, copy: Buffer, pool: &mut BufferPool) {
+        self.bytes -= copy.capacity();
+        pool.give_back(copy);
+    }
+}
+
+fn kept_bytes(peer: &Peer) -> usize {
+    let in_flight = peer.paths.iter().map(|path| path.flight.copies_bytes());
+    in_flight.sum::<usize>() + peer.replay.bytes()
+}
+
+impl Engine {
+    /// Whether a copy of this train is kept, in case that its link dies before it is acknowledged.
+    pub(super) fn keeps_copy(&mut self, slot: usize, message: &Buffer) -> bool {
+        let Some(peer) = self.peers.get(slot).filter(|peer| peer.paths.len() > 1) else {
+            return false;
+        };
+        let limits = &self.config.limits;
+        let bytes = message.capacity();
+        let fits = kept_bytes(peer) + bytes <= limits.replay_bytes_max
+            && self.copies.bytes + bytes <= limits.replay_bytes_total_max;
+        match fits {
+            true => self.copies.keep(message),
+            false => self.copies.not_kept += 1,
+        }
+        fits
+    }
+
+    /// What leaves by a path, into the records of it. `message` goes out from there, or by `outgoing`.
+    pub(super) fn send_train(
+        &mut self,
+        (slot, at): (usize, usize),
+        train: Sequence,
+        (message, bytes): (Buffer, usize),
+        is_replay: bool,
+        now: Instant,
+    ) -> Option<(Outgoing, Sequence)> {
+        let keeps = self.keeps_copy(slot, &message);
+        let len = message.len();
+        let peer = self.peers.get_mut(slot)?;
+        let path = &mut peer.paths[at];
+        let (lent, copy) = match keeps {
+            true => (None, Some(message)),
+            false => (Some(message), None),
+        };
+        let sent = Sent {
+            train,
+            bytes,
+            copy,
+            is_replay,
+        };
+        let sequence = path.flight.on_train_sent(sent, now);
+        path.trains_tx += 1;
+        let link = path.link;
+        peer.last_link = link;
+        self.outgoing = lent;
+        if let Some(link) = self.link_mut(link) {
+            link.trains_tx += 1;
+        }
+        let outgoing = Outgoing::train(link, keeps.then_some(slot), len);
+        Some((outgoing, sequence))
+    }
+
+    /// Nothing that is under way on this path will arrive: it goes again by the others.
+    pub(super) fn replay_path(&mut self, slot: usize, at: usize) {
+        let Some(peer) = self.peers.get_mut(slot) else {
+            return;
+        };
+        if peer.paths.len() == 1 {
+            return;
+        }
+        if !peer.paths[at].joining {
+            // What had to arrive before is lost, or has its place in the order.
+            peer.end_join();
+        }
+        for unacknowledged in peer.paths[at].flight.take_unacknowledged() {
+            match unacknowledged.copy {
+                Some(copy) => {
+                    self.copies.waiting += 1;
+                    peer.replay.push(unacknowledged.train, copy);
+                }
+                None => self.counters.drops.count(DropReason::ReplayNotKept),
+            }
+        }
+    }
+
+    /// What is under way on this path counts as lost.
+    pub(super) fn give_up_path(&mut self, slot: usize, at: usize, now: Instant) {
+        let (copies, pool) = (&mut self.copies, &mut self.pool);
+        if let Some(peer) = self.peers.get_mut(slot) {
+            let flight = &mut peer.paths[at].flight;
+            flight.give_up(now, &mut |copy| copies.release(copy, pool));
+        }
+    }
+
+    /// A peer leaves, and so does what was kept for it.
+    pub(super) fn release_copies(&mut self, peer: &mut Peer) {
+        for path in &mut peer.paths {
+            for unacknowledged in path.flight.take_unacknowledged() {
+                if let Some(copy) = unacknowledged.copy {
+                    self.copies.release(copy, &mut self.pool);
+                }
+            }
+        }
+        while let Some(waiting) = peer.replay.pop() {
+            self.copies.waiting -= 1;
+            self.counters.drops.count(DropReason::PeerGone);
+            self.copies.release(waiting.message, &mut self.pool);
+        }
+    }
+
+    /// The next train that is sent again, before all that is new.
+    pub(super) fn take_replay(&mut self, now: Instant) -> Option<Outgoing> {
+        if self.copies.waiting == 0 {
+            return None;
+        }
+        for slot in self.peers.slots() {
+            while let Some(peer) = self.peers.get(slot)
+                && let Some(waiting) = peer.replay.first()
+            {
+                let len = waiting.message.len();
+                let fits_any = peer.paths.iter().any(|path| {
+                    let link = link_of(&self.links, path);
+                    link.is_none_or(|link| len <= path.train_max(link.frame_max()))
+                });
+                if fits_any {
+                    let balance = self.config.balance;
+                    let Some(at) = best_path(&self.links, peer, balance, Some(len), now) else {
+                        break;
+                    };
+                    let waiting = self.peers.get_mut(slot)?.replay.pop()?;
+                    self.copies.waiting -= 1;
+                    let message = self.readdressed(slot, at, &waiting.message, false)?;
+                    self.copies.release(waiting.message, &mut self.pool);
+                    self.copies.replayed += 1;
+                    let bytes = message.len();
+                    let sent =
+                        self.send_train((slot, at), waiting.train, (message, bytes), true, now);
+                    return sent.map(|(outgoing, _)| outgoing);
+                }
+                let waiting = self.peers.get_mut(slot)?.replay.pop()?;
+                self.copies.waiting -= 1;
+                self.counters.drops.count(DropReason::ReplayTooLarge);
+                self.copies.release(waiting.message, &mut self.pool);
+            }
+        }
+        None
+    }
+
+    /// A copy of a train that goes by another link shows whether a silent one works again: the receiver
+    /// acknowledges it, and drops it as the duplicate that it is.
+    pub(super) fn take_try(&mut self, now: Instant) -> Option<Outgoing> {
+        for slot in self.peers.slots() {
+            let Some(peer) = self.peers.get(slot).filter(|peer| peer.paths.len() > 1) else {
+                continue;
+            };
+            let due = |path: &crate::peer_table::Path| {
+                path.silent.is_some_and(|next| next <= now) && link_of(&self.links, path).is_some()
+            };
+            let Some(at) = peer.paths.iter().position(due) else {
+                continue;
+            };
+            let copies = peer
+                .paths
+                .iter()
+                .map(|path| path.flight.newest_outstanding_copy());
+            let Some((train, copy)) = copies.flatten().next() else {
+                continue;
+            };
+            let path = &peer.paths[at];
+            let link = self.links.iter().find(|link| link.id == path.link)?;
+            if copy.len() > path.train_max(link.frame_max()) {
+                continue;
+            }
+            let message = {
+                let copy = self.pool.copy_of(copy);
+                let message = self.readdressed(slot, at, &copy, true);
+                self.pool.give_back(copy);
+                message?
+            };
+            let peer = self.peers.get_mut(slot)?;
+            let path = &mut peer.paths[at];
+            path.silent = Some(now + TRY_INTERVAL);
+            path.trains_tx += 1;
+            let (link, len) = (path.link, message.len());
+            // Nothing waits for it, and it says nothing of the link's rate.
+            let sent = Sent {
+                train,
+                bytes: 0,
+                copy: None,
+                is_replay: true,
+            };
+            path.flight.on_source_empty();
+            path.flight.on_train_sent(sent, now);
+            self.outgoing = Some(message);
+            return Some(Outgoing::train(link, None, len));
+        }
+        None
+    }
+
+    /// The subframes of a train under a new header. Without options, so that it is no longer than before.
+    fn readdressed(
+        &mut self,
+        slot: usize,
+        at: usize,
+        message: &[u8],
+        ack_now: bool,
+    ) -> Option<Buffer> {
+        let peer = self.peers.get(slot)?;
+        let path = &peer.paths[at];
+        let link = self.links.iter().find(|link| link.id == path.link)?;
+        let train = Train::parse(&message[HEADER_LEN..]).expect("our own train");
+        let header = TrainHeader {
+            ack_now: ack_now || path.flight.wants_ack(link.local_queue_bytes()),
+            replay: true,
+            link: path.link.0,
+            link_sequence: path.flight.next_sequence(),
+            ..train.header
+        };
+        let mut buffer = self.pool.take(message.len());
+        let (to, from) = (path.remote_address, link.state.address);
+        let mut writer = TrainWriter::begin(&mut buffer, to, from, &header, &Options::default());
+        writer.put_subframes(&message[HEADER_LEN + train.subframes_at..]);
+        Some(buffer)
+    }
+
+    pub(super) fn replay_snapshot(&self) -> ReplaySnapshot {
+        let peers = || self.peers.iter().map(|(_, peer)| peer);
+        let in_flight = peers().flat_map(|peer| &peer.paths);
+        let waiting: usize = peers().map(|peer| peer.replay.len()).sum();
+        let kept: usize = in_flight.map(|path| path.flight.copies()).sum();
+        ReplaySnapshot {
+            kept_trains: (kept + waiting) as u64,
+            kept_bytes: self.copies.bytes as u64,
+            kept_bytes_max_seen: self.copies.bytes_max as u64,
+            waiting_trains: waiting as u64,
+            replayed: self.copies.replayed,
+            not_kept: self.copies.not_kept,
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Which of several links the next train takes.
+//!
+//! By default the one by which it arrives first: what stands before it there, at that link's rate, and
+//! the link's own delay. A link that has no room is passed over, so an idle one always takes what would
+//! else wait: pure earliest finish would wait for the fastest link, and leave slow ones unused for as long
+//! as senders keep the fast one's queue short.
+
+use crate::buffer::SMALL_CAPACITY;
+use crate::config::{Balance, LinkId};
+use crate::time::Duration;
+
+/// What the others would have to wait for a train of a slower link, at most. The receiver gives up a
+/// gap after no less than twice as long.
+const SKEW_MAX: Duration = Duration::from_millis(200);
+/// … and at most half of so many trains of theirs, which the receiver has to hold meanwhile: it has a
+/// window of 4096, and memory of which large trains take much.
+const SPAN_TRAINS: u32 = 3072;
+const SPAN_LARGE_TRAINS: u32 = 192;
+
+/// How far the newest train may be ahead of the oldest that is under way. `bytes`: of a train.
+pub fn span_trains_max(bytes: usize) -> u32 {
+    match bytes <= SMALL_CAPACITY {
+        true => SPAN_TRAINS,
+        false => SPAN_LARGE_TRAINS,
+    }
+}
+
+/// How well a path may be used. Worse ones are used only where there is no better one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    Open,
+    /// Its trains were not acknowledged for too long.
+    Silent,
+    /// What went by another path, without a sequence, must arrive first.
+    Joining,
+    /// It is to leave.
+    Retiring,
+}
+
+/// A path over which trains can go now.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate {
+    /// Whatever the caller knows it by.
+    pub at: usize,
+    pub link: LinkId,
+    pub standing: Standing,
+    pub has_room: bool,
+    /// `None`: not measured yet.
+    pub rate_bps: Option<u64>,
+    /// What has to leave, or arrive, before a train that is put there now.
+    pub ahead_bytes: usize,
+    /// The least round trip: all differ from each other as the ways there do, because acknowledgements
+    /// come back by the same way.
+    pub delay: Duration,
+}
+
+impl Candidate {
+    /// When a train of `bytes` has arrived. A link that nobody has measured is tried at once.
+    pub fn finish(&self, bytes: usize) -> Duration {
+        let transfer = match self.rate_bps {
+            Some(bps) => {
+                let bits = (self.ahead_bytes + bytes) as u64 * 8;
+                Duration::from_nanos(bits.saturating_mul(1_000_000_000) / bps.max(1))
+            }
+            None => Duration::ZERO,
+        };
+        transfer + self.delay
+    }
+}
+
+/// How much later than by the fastest path a train may arrive.
+fn skew_max(candidates: impl Iterator<Item = Candidate>, bytes: usize) -> Duration {
+    let rates = candidates.filter_map(|candidate| candidate.rate_bps);
+    let rate_bps: u64 = rates.sum();
+    let bits = u64::from(span_trains_max(bytes) / 2) * bytes as u64 * 8;
+    let held = Duration::from_nanos(bits.saturating_mul(1_000_000_000) / rate_bps.max(1));
+    held.min(SKEW_MAX)
+}
+
+/// The paths that take part: of the best standing that there is, those that are not so slow that the
+/// others would have to wait for them for too long.
+pub fn taking_part(
+    candidates: impl Iterator<Item = Candidate> + Clone,
+    balance: Balance,
+    bytes: usize,
+) -> impl Iterator<Item = Candidate> + Clone {
+    let best = candidates.clone().map(|c| c.standing).min();
+    let used = candidates.filter(move |c| Some(c.standing) == best);
+    let latest = match balance {
+        Balance::ActiveBackup => None,
+        Balance::EarliestFinish | Balance::RoundRobin => {
+            let first = used.clone().map(|c| c.finish(bytes)).min();
+            first.map(|first| first + skew_max(used.clone(), bytes))
+        }
+    };
+    let active = used.clone().map(|c| c.link).min();
+    used.filter(move |c| match latest {
+        Some(latest) => c.finish(bytes) <= latest,
+        None => Some(c.link) == active,
+    })
+}
+
+/// The path for a train of `bytes`, if one that takes part has room. `last`: the link that was used last.
+pub fn choose(
+    candidates: impl Iterator<Item = Candidate> + Clone,
+    balance: Balance,
+    bytes: usize,
+    last: LinkId,
+) -> Option<usize> {
+    let with_room = taking_part(candidates, balance, bytes).filter(|c| c.has_room);
+    // In a circle, from the one after the last.
+    let turn = |link: LinkId| link.0.wrapping_sub(last.0).wrapping_sub(1);
+    let chosen = match balance {
+        Balance::EarliestFinish => with_room.min_by_key(|c| (c.finish(bytes), turn(c.link))),
+        Balance::RoundRobin | Balance::ActiveBackup => with_room.min_by_key(|c| turn(c.link)),
+    };
+    chosen.map(|c| c.at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn candidate(at: usize, rate_mbit: u64, ahead_bytes: usize, delay_ms: u64) -> Candidate {
+        Candidate {
+            at,
+            link: LinkId(at as u8),
+            standing: Standing::Open,
+            has_room: true,
+            rate_bps: Some(rate_mbit * 1_000_000),
+            ahead_bytes,
+            delay: Duration::from_millis(delay_ms),
+        }
+    }
+
+    fn chosen(candidates: &[Candidate], balance: Balance, last: u8) -> Option<usize> {
+        choose(candidates.iter().copied(), balance, 1500, LinkId(last))
+    }
+
+    #[test]
+    fn a_train_takes_the_link_by_which_it_arrives_first() {
+        use Balance::EarliestFinish;
+        let fast = candidate(0, 100, 12_500, 0);
+        let slow = candidate(1, 20, 0, 0);
+        assert_eq!(chosen(&[fast, slow], EarliestFinish, 0), Some(1));
+        let far = candidate(1, 20, 0, 2);
+        assert_eq!(chosen(&[fast, far], EarliestFinish, 0), Some(0));
+        let full = Candidate {
+            has_room: false,
+            ..fast
+        };
+        assert_eq!(
+            chosen(&[full, far], EarliestFinish, 0),
+            Some(1),
+            "or it waits"
+        );
+        let new = Candidate {
+            rate_bps: None,
+            ..far
+        };
+        let near = Candidate {
+            delay: Duration::ZERO,
+            ..new
+        };
+        assert_eq!(chosen(&[fast, near], EarliestFinish, 0), Some(1));
+    }
+
+    #[test]
+    fn links_that_are_alike_take_turns() {
+        for balance in [Balance::EarliestFinish, Balance::RoundRobin] {
+            let alike = [0, 1, 2].map(|at| candidate(at, 100, 0, 1));
+            let mut last = 0;
+            let order = [(); 6].map(|()| {
+                last = chosen(&alike, balance, last as u8).unwrap();
+                last
+            });
+            assert_eq!(order, [1, 2, 0, 1, 2, 0], "{balance:?}");
+        }
+    }
+
+    #[test]
+    fn a_backup_waits_for_the_active_link_to_fail_and_not_for_it_to_be_full() {
+        let mut links = [0, 1].map(|at| candidate(at, 100, 0, 1));
+        assert_eq!(chosen(&links, Balance::ActiveBackup, 0), Some(0));
+        links[0].has_room = false;
+        assert_eq!(chosen(&links, Balance::ActiveBackup, 0), None);
+        links[0].standing = Standing::Silent;
+        assert_eq!(chosen(&links, Balance::ActiveBackup, 0), Some(1));
+        assert_eq!(chosen(&links[..1], Balance::ActiveBackup, 0), None);
+        links[0].has_room = true;
+        assert_eq!(chosen(&links[..1], Balance::ActiveBackup, 0), Some(0));
+    }
+
+    #[test]
+    fn a_link_that_all_others_would_have_to_wait_for_takes_no_part() {
+        let fast = Candidate {
+            has_room: false,
+            ..candidate(0, 1000, 0, 0)
+        };
+        let late = candidate(1, 1000, 0, 300);
+        assert_eq!(chosen(&[fast, late], Balance::EarliestFinish, 0), None);
+        // 100 ms of 2 Gbit/s are more than a receiver can hold.
+        let less = candidate(1, 1000, 0, 100);
+        assert_eq!(chosen(&[fast, less], Balance::EarliestFinish, 0), None);
+        let slow_fast = Candidate {
+            has_room: false,
+            ..candidate(0, 10, 0, 0)
+        };
+        let slow_late = candidate(1, 10, 0, 100);
+        assert_eq!(
+            chosen(&[slow_fast, slow_late], Balance::EarliestFinish, 0),
+            Some(1)
+        );
+        assert_eq!(chosen(&[late], Balance::EarliestFinish, 0), Some(1));
+    }
+
+    proptest! {
+        #[test]
+        fn whoever_takes_part_and_has_room_is_not_kept_waiting(
+            links in proptest::collection::vec(
+                (0u8..4, any::<bool>(), proptest::option::of(1u64..1000), 0usize..100_000, 0u64..100),
+                1..9
+            ),
+            last in 0u8..9,
+            balance in 0u8..3,
+        ) {
+            use Standing::*;
+            let balance = [Balance::EarliestFinish, Balance::RoundRobin, Balance::ActiveBackup][usize::from(balance)];
+            let all: Vec<Candidate> = links
+                .iter()
+                .enumerate()
+                .map(|(at, &(standing, has_room, rate, ahead, delay))| Candidate {
+                    standing: [Open, Silent, Joining, Retiring][usize::from(standing)],
+                    has_room,
+                    rate_bps: rate.map(|rate| rate * 1_000_000),
+                    ..candidate(at, 1, ahead, delay)
+                })
+                .collect();
+            let part: Vec<Candidate> = taking_part(all.iter().copied(), balance, 1500).collect();
+            let best = all.iter().map(|c| c.standing).min();
+            prop_assert!(!part.is_empty() && part.iter().all(|c| Some(c.standing) == best));
+            let chosen = chosen(&all, balance, last);
+            prop_assert_eq!(chosen.is_some(), part.iter().any(|c| c.has_room));
+            if let Some(at) = chosen {
+                prop_assert!(all[at].has_room && part.iter().any(|c| c.at == at));
+                if balance == Balance::EarliestFinish {
+                    let sooner = |c: &&Candidate| c.has_room && c.finish(1500) < all[at].finish(1500);
+                    prop_assert_eq!(part.iter().filter(sooner).count(), 0);
+                }
+            }
+        }
+    }
+}
