@@ -89,6 +89,13 @@ impl Drain {
         self.round = Some(Round { ticket, open });
     }
 
+    /// Who was asked may have been overtaken: all are asked again, later.
+    pub fn begin_anew(&mut self) {
+        if let Some(round) = self.round.take() {
+            self.waiting.get_or_insert(round.ticket);
+        }
+    }
+
     /// The peers to which a probe is to leave.
     pub fn due(&self) -> impl Iterator<Item = usize> + '_ {
         let open = self.round.iter().flat_map(|round| &round.open);

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use crate::aggregator::Aggregator;
+use crate::buffer::Buffer;
 use crate::config::{Limits, LinkId, NodeId, direct_mark_of};
 use crate::link::TRAIN_MTU_MIN;
 use crate::mac_map::{MacHashBuilder, MacMap};
@@ -37,8 +38,8 @@ pub struct Path {
     pub last_heard: Instant,
     /// All links of the peer that are heard on this one of ours, and when last: a switch may lie between.
     heard: Vec<(LinkId, Instant)>,
-    /// Its trains were not acknowledged for too long. When the next copy is to show whether it works again.
-    pub silent: Option<Instant>,
+    /// Its trains were not acknowledged for too long.
+    pub silent: Option<Silence>,
     /// What went by another path before, without a sequence, must arrive first.
     pub joining: bool,
     /// Its other end is gone, and what is under way is lost.
@@ -90,6 +91,14 @@ impl Path {
     pub fn is_open(&self) -> bool {
         self.remote_carrier && self.remote_mtu >= TRAIN_MTU_MIN
     }
+}
+
+/// Of a path: a copy of one of its trains, sent again and again, shows when it works again.
+#[derive(Debug)]
+pub struct Silence {
+    pub sample: Buffer,
+    pub next_try: Instant,
+    pub interval: Duration,
 }
 
 #[derive(Debug)]

@@ -12,8 +12,8 @@ use crate::wire::train::{Options, TrainHeader, TrainWriter};
 impl Engine {
     /// Asks whether all that was handed to [`Engine::handle_host_frame`] up to now has been given to
     /// the peers' hosts, or dropped. [`Event::Drained`] says so. It does not come when a peer stays
-    /// silent, or when a newer request came before anybody was asked for this one. Transmits follow,
-    /// as after every `handle_*`.
+    /// silent, or when a newer request came before anybody was asked for this one, and not while there
+    /// are several links. Transmits follow, as after every `handle_*`.
     ///
     /// What it rests on: frames without a sequence (as they are, and plain) keep their place on the
     /// link before the probe; 16 trains in a row do not come after their gap was given up, for then
@@ -29,6 +29,12 @@ impl Engine {
         loop {
             if let Some(ticket) = self.drain.take_done() {
                 self.events.push_back(Event::Drained { ticket });
+            }
+            // Frames without a sequence are not before a probe on another link. Nothing goes past us there.
+            let several = |(_, peer): (usize, &Peer)| peer.paths.len() > 1;
+            if self.links.len() > 1 || self.peers.iter().any(several) {
+                self.drain.begin_anew();
+                return;
             }
             if !self.drain.may_begin() || self.queued_frames > 0 {
                 return;

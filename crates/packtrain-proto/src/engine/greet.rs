@@ -169,8 +169,13 @@ impl Engine {
         if self.peers.index(slot) {
             self.events.push_back(Event::MarksChanged);
         }
+        let mut found_behind = false;
         for station in &hello.stations {
-            self.stations_moved |= self.stations.learn(*station, Place::Peer(node_id), now);
+            found_behind |= self.stations.learn(*station, Place::Peer(node_id), now);
+        }
+        self.stations_moved |= found_behind;
+        if came_up || found_behind {
+            self.join_behind_plain_frames(slot);
         }
         if (is_new || hello.answer || (!up && !names_us)) && self.greeter.may_answer(now) {
             self.send_hello(link, Some(slot), !up, false, now);

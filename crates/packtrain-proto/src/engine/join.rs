@@ -10,10 +10,25 @@ impl Engine {
     /// After a hello: a path has come to others, over which frames without a sequence may be under way.
     pub(super) fn begin_join(&mut self, slot: usize) {
         if let Some(peer) = self.peers.get_mut(slot)
+            && peer.up
             && peer.join.is_none()
             && peer.paths.iter().any(|path| path.joining)
         {
             peer.join = Some(Join::default());
+        }
+    }
+
+    /// What was sent plainly goes by trains from now on: not by another link than the home link before
+    /// what is under way there has arrived.
+    pub(super) fn join_behind_plain_frames(&mut self, slot: usize) {
+        let home = self.home_link().map(|home| home.id);
+        if let Some(peer) = self.peers.get_mut(slot)
+            && peer.paths.iter().any(|path| Some(path.link) == home)
+        {
+            for path in &mut peer.paths {
+                path.joining |= Some(path.link) != home;
+            }
+            self.begin_join(slot);
         }
     }
 

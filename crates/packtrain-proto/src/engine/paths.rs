@@ -175,10 +175,9 @@ impl Engine {
                         && !path.flight.is_silent(now)
                         && link_of(&self.links, path).is_some()
                 };
-                if peer.paths.iter().enumerate().any(works) {
-                    self.replay_path(slot, at);
-                    let peer = self.peers.get_mut(slot).expect("listed");
-                    peer.paths[at].silent = Some(now);
+                let is_probe_alone = peer.paths[at].flight.in_flight_bytes() == 0;
+                if !is_probe_alone && peer.paths.iter().enumerate().any(works) {
+                    self.silence_path(slot, at, now);
                 } else {
                     self.give_up_path(slot, at, now);
                 }

@@ -4,7 +4,7 @@ use super::Engine;
 use super::paths::{best_path, link_of};
 use super::transmit::Outgoing;
 use crate::buffer::{Buffer, BufferPool};
-use crate::peer_table::Peer;
+use crate::peer_table::{Path, Peer, Silence};
 use crate::stats::{DropReason, ReplaySnapshot};
 use crate::time::{Duration, Instant};
 use crate::trunk::flight::Sent;
@@ -14,6 +14,7 @@ use crate::wire::train::{Options, Train, TrainHeader, TrainWriter};
 
 /// Between two copies that show whether a silent link works again.
 const TRY_INTERVAL: Duration = Duration::from_millis(100);
+const TRY_INTERVAL_MAX: Duration = Duration::from_secs(1);
 
 /// How much of the memory for copies is used, and what became of them.
 #[derive(Debug, Default)]
@@ -42,6 +43,11 @@ impl Copies {
 fn kept_bytes(peer: &Peer) -> usize {
     let in_flight = peer.paths.iter().map(|path| path.flight.copies_bytes());
     in_flight.sum::<usize>() + peer.replay.bytes()
+}
+
+fn train_of(message: &[u8]) -> Sequence {
+    let train = Train::parse(&message[HEADER_LEN..]).expect("our own train");
+    train.header.train_sequence
 }
 
 impl Engine {
@@ -182,55 +188,74 @@ impl Engine {
         None
     }
 
-    /// A copy of a train that goes by another link shows whether a silent one works again: the receiver
-    /// acknowledges it, and drops it as the duplicate that it is.
+    /// This path is not used any more until it acknowledges something.
+    pub(super) fn silence_path(&mut self, slot: usize, at: usize, now: Instant) {
+        let newest = |peer: &Peer| {
+            let flight = &peer.paths[at].flight;
+            flight
+                .newest_outstanding_copy()
+                .map(|(_, copy)| copy.to_vec())
+        };
+        let sample = self.peers.get(slot).and_then(newest);
+        self.replay_path(slot, at);
+        let Some(sample) = sample else {
+            return; // nothing to try it with: new trains will
+        };
+        let sample = self.pool.copy_of(&sample);
+        if let Some(peer) = self.peers.get_mut(slot) {
+            peer.paths[at].silent = Some(Silence {
+                sample,
+                next_try: now,
+                interval: TRY_INTERVAL,
+            });
+        }
+    }
+
+    /// A copy of an old train shows whether a silent link works again: the receiver acknowledges it, and
+    /// drops it as the duplicate that it is.
     pub(super) fn take_try(&mut self, now: Instant) -> Option<Outgoing> {
         for slot in self.peers.slots() {
-            let Some(peer) = self.peers.get(slot).filter(|peer| peer.paths.len() > 1) else {
+            let due = |path: &Path| {
+                let silence = path.silent.as_ref();
+                silence.is_some_and(|s| s.next_try <= now) && link_of(&self.links, path).is_some()
+            };
+            let position = |peer: &Peer| peer.paths.iter().position(due);
+            let Some(at) = self.peers.get(slot).and_then(position) else {
                 continue;
             };
-            let due = |path: &crate::peer_table::Path| {
-                path.silent.is_some_and(|next| next <= now) && link_of(&self.links, path).is_some()
-            };
-            let Some(at) = peer.paths.iter().position(due) else {
+            let path = &mut self.peers.get_mut(slot)?.paths[at];
+            let Some(mut silence) = path.silent.take() else {
                 continue;
             };
-            let copies = peer
-                .paths
-                .iter()
-                .map(|path| path.flight.newest_outstanding_copy());
-            let Some((train, copy)) = copies.flatten().next() else {
-                continue;
-            };
-            let path = &peer.paths[at];
-            let link = self.links.iter().find(|link| link.id == path.link)?;
-            if copy.len() > path.train_max(link.frame_max()) {
-                continue;
-            }
-            let message = {
-                let copy = self.pool.copy_of(copy);
-                let message = self.readdressed(slot, at, &copy, true);
-                self.pool.give_back(copy);
-                message?
-            };
-            let peer = self.peers.get_mut(slot)?;
-            let path = &mut peer.paths[at];
-            path.silent = Some(now + TRY_INTERVAL);
+            path.flight.on_source_empty();
+            silence.next_try = now + silence.interval;
+            silence.interval = (silence.interval * 2).min(TRY_INTERVAL_MAX);
+            let message = self.readdressed(slot, at, &silence.sample, true);
+            let path = &mut self.peers.get_mut(slot)?.paths[at];
+            path.silent = Some(silence);
             path.trains_tx += 1;
+            let message = message?;
             let (link, len) = (path.link, message.len());
             // Nothing waits for it, and it says nothing of the link's rate.
             let sent = Sent {
-                train,
+                train: train_of(&message),
                 bytes: 0,
                 copy: None,
                 is_replay: true,
             };
-            path.flight.on_source_empty();
             path.flight.on_train_sent(sent, now);
             self.outgoing = Some(message);
             return Some(Outgoing::train(link, None, len));
         }
         None
+    }
+
+    pub(super) fn try_timeout(&self) -> Option<Instant> {
+        let paths = self.peers.iter().flat_map(|(_, peer)| &peer.paths);
+        let silent = paths.filter(|path| link_of(&self.links, path).is_some());
+        silent
+            .filter_map(|path| Some(path.silent.as_ref()?.next_try))
+            .min()
     }
 
     /// The subframes of a train under a new header. Without options, so that it is no longer than before.

@@ -27,6 +27,7 @@ impl Engine {
         consider(self.drain.poll_timeout());
         consider(self.retire_timeout());
         consider(self.marker_timeout());
+        consider(self.try_timeout());
         consider(self.join_timeout());
         for (_, peer) in self.peers.iter() {
             consider(peer.resequencer.poll_timeout());

@@ -30,6 +30,8 @@ const UNPROVEN_MAX: usize = 16 * 1024;
 const RATE_PERIOD: Duration = Duration::from_secs(1);
 const ROUND_TRIP_PERIOD: Duration = Duration::from_secs(5);
 const SILENCE_MIN: Duration = Duration::from_millis(200);
+/// Probes are acknowledged in their turn, behind gaps that may take long.
+const PROBE_SILENCE_MIN: Duration = Duration::from_secs(5);
 
 /// An acknowledgement of what was never sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -511,7 +513,11 @@ impl Flight {
 
     /// When what is out counts as lost, if no acknowledgement comes.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        (self.in_flight > 0).then(|| self.last_progress + self.silence_max())
+        let silence_max = match self.in_flight {
+            0 => self.silence_max().max(PROBE_SILENCE_MIN),
+            _ => self.silence_max(),
+        };
+        (self.outstanding > 0).then(|| self.last_progress + silence_max)
     }
 
     /// Whether no acknowledgement came for too long.
