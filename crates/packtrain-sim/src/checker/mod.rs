@@ -333,15 +333,21 @@ impl Checkers {
     }
 
     /// When the network has been well for long enough.
-    pub fn at_rest(
+    pub fn at_rest(&mut self, station: StationId, snapshot: &Snapshot, peers: usize, now: Instant) {
+        if let Err(text) = progress::check(snapshot, peers) {
+            self.object("progress", now, format!("{station:?}: {text}"));
+        }
+    }
+
+    /// After frames have gone again through a network that is well.
+    pub fn all_links_back(
         &mut self,
         station: StationId,
         snapshot: &Snapshot,
-        peers: usize,
-        paths: Option<usize>,
+        paths: usize,
         now: Instant,
     ) {
-        if let Err(text) = progress::check(snapshot, peers, paths) {
+        if let Err(text) = progress::check_paths(snapshot, paths) {
             self.object("progress", now, format!("{station:?}: {text}"));
         }
     }

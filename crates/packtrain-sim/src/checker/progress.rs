@@ -8,8 +8,8 @@ use super::work_conserving::LinkSeen;
 /// Longest that a link may take to leave: what was under way on it arrives, or is replayed elsewhere.
 const LEAVING_MAX: Duration = Duration::from_secs(10);
 
-/// `peers`: how many there are to be. `paths`: how many to each of them, if that is known.
-pub fn check(snapshot: &Snapshot, peers: usize, paths: Option<usize>) -> Result<(), String> {
+/// `peers`: how many there are to be.
+pub fn check(snapshot: &Snapshot, peers: usize) -> Result<(), String> {
     let in_flight: u64 = snapshot.links.iter().map(|link| link.in_flight_bytes).sum();
     for (name, is) in [
         ("frames wait in queues", snapshot.queue.frames),
@@ -34,11 +34,11 @@ pub fn check(snapshot: &Snapshot, peers: usize, paths: Option<usize>) -> Result<
     if up != peers {
         return Err(format!("{up} of {peers} peers are up"));
     }
-    paths.map_or(Ok(()), |paths| check_paths(snapshot, paths))
+    Ok(())
 }
 
-/// Every path must be of use again.
-fn check_paths(snapshot: &Snapshot, paths: usize) -> Result<(), String> {
+/// `paths`: how many there are to each peer. Every one must be of use again.
+pub fn check_paths(snapshot: &Snapshot, paths: usize) -> Result<(), String> {
     for peer in &snapshot.peers {
         let of_use = |state| {
             matches!(

@@ -30,19 +30,17 @@ pub fn link(frame: &Frame) -> u8 {
     frame.bytes[LINK_AT]
 }
 
-/// Names trains as sent that were not: in a marker, and wherever a train tells what is on other
-/// links. `false`: there is nothing of that in it.
+/// Says that nothing is under way on other links, and in a marker that trains were sent that were not.
+/// `false`: there is nothing of that in it.
 pub fn lie(frame: &mut Frame, by: u32) -> bool {
     if !is_train(frame) {
         return false;
     }
-    let raise = |bytes: &mut [u8]| {
-        let named = u32::from_be_bytes(bytes.try_into().expect("four bytes"));
-        bytes.copy_from_slice(&named.wrapping_add(by).to_be_bytes());
-    };
     let mut lied = false;
     if frame.bytes[FLAGS_AT] & MARKER != 0 {
-        raise(&mut frame.bytes[TRAIN_SEQUENCE_AT..TRAIN_SEQUENCE_AT + 4]);
+        let sequence = &mut frame.bytes[TRAIN_SEQUENCE_AT..TRAIN_SEQUENCE_AT + 4];
+        let named = u32::from_be_bytes([sequence[0], sequence[1], sequence[2], sequence[3]]);
+        sequence.copy_from_slice(&named.wrapping_add(by).to_be_bytes());
         lied = true;
     }
     let options = usize::from(u16::from_be_bytes([frame.bytes[20], frame.bytes[21]]));
@@ -53,8 +51,9 @@ pub fn lie(frame: &mut Frame, by: u32) -> bool {
         let value = at + 2..(at + 2 + len).min(end);
         at = value.end;
         if kind == NEWEST {
-            for entry in frame.bytes[value].chunks_exact_mut(8) {
-                raise(&mut entry[4..]);
+            // Link (1), how far behind this train the newest there is (3).
+            for entry in frame.bytes[value].chunks_exact_mut(4) {
+                entry[1..].fill(0xff);
                 lied = true;
             }
         }
@@ -156,16 +155,13 @@ mod tests {
 
     #[test]
     fn a_lie_is_in_a_marker_and_in_what_a_train_says_of_other_links() {
-        let newest = [2, 8, 1, 0, 0, 0, 0, 0, 0, 9];
+        let newest = [2, 4, 1, 0, 0, 9];
         let mut marker = train(0, 5, MARKER, &[], &[]);
         assert!(lie(&mut marker, 100));
         assert_eq!(marker, train(0, 105, MARKER, &[], &[]));
         let mut told = train(0, 5, 0, &newest, &[1, 2]);
         assert!(lie(&mut told, 100));
-        assert_eq!(
-            told,
-            train(0, 5, 0, &[2, 8, 1, 0, 0, 0, 0, 0, 0, 109], &[1, 2])
-        );
+        assert_eq!(told, train(0, 5, 0, &[2, 4, 1, 0xff, 0xff, 0xff], &[1, 2]));
         assert!(!lie(&mut train(0, 5, 0, &[], &[1]), 100));
     }
 

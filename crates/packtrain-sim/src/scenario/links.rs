@@ -3,7 +3,7 @@
 //! Three courses: *faults*, where cables also lose, double, reorder and alter frames, all of them may
 //! be gone at once, and hosts restart; *carrier cuts*, where cables only break, and links come and go,
 //! but one that works is always there, so nothing may be lost at all; *silent cuts*, the same where
-//! nobody is told that a cable is broken.
+//! nobody is told that a cable is broken, and it stays so until the traffic is over.
 
 use packtrain_proto::config::{Balance, Config, LinkId};
 use packtrain_proto::time::{Duration, Instant};
@@ -28,6 +28,11 @@ pub enum Course {
     CarrierCuts,
     SilentCuts,
 }
+
+/// So long is more than four round trips of any link there: a silent cut outlasts the traffic by it, so
+/// that what it took is missed before the cable works again. (A link that fails for less than that
+/// cannot be told from one that loses frames, and what that loses nobody sends again.)
+const SILENCE: Duration = Duration::from_secs(3);
 
 /// Hellos go each second: by then a new link is known at both ends, with what its cable takes besides.
 const SETTLES: Duration = Duration::from_millis(1500);
@@ -74,6 +79,8 @@ pub fn build(order: Order, course: Course) -> Experiment {
         },
         one_well_for: (course != Course::Faults).then_some(settles),
         outage_max: Duration::from_millis(1500),
+        for_good: (course == Course::SilentCuts)
+            .then_some(Instant::ZERO + scale.duration + SILENCE * 9 / 10),
     };
     let most = if trouble == Trouble::None && course == Course::Faults {
         0
@@ -241,6 +248,10 @@ pub fn build(order: Order, course: Course) -> Experiment {
     Experiment {
         simulator,
         traffic: scale.duration,
+        quiet: match course {
+            Course::SilentCuts => SILENCE,
+            _ => Duration::ZERO,
+        },
         drain_max: Duration::from_secs(12)
             + Duration::from_secs_f64(40e6 * 8.0 / slowest_bps as f64).min(Duration::from_secs(60)),
         probes: traffic.probes,

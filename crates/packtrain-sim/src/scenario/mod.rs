@@ -2,7 +2,7 @@
 //! the course of it.
 //!
 //! ```text
-//! traffic with faults │ the network heals, sources stop │ rest: everything drains │ probes │ accounts
+//! traffic with faults │ sources stop, the network heals │ rest: everything drains │ probes │ accounts
 //! ```
 //!
 //! A run says nothing unless what was planned happened: [`Report::faults_missing`] names the
@@ -71,6 +71,8 @@ pub struct Experiment {
     pub simulator: Simulator,
     /// How long sources send.
     pub traffic: Duration,
+    /// How much later the network heals.
+    pub quiet: Duration,
     /// Longest time that the network, once well, may need to carry what waits.
     pub drain_max: Duration,
     /// Flows that only send when everything is at rest, to see whether the line still stands.
@@ -101,6 +103,10 @@ impl Experiment {
     pub fn run(&mut self) -> Report {
         self.simulator.start();
         self.simulator.run_for(self.traffic);
+        if !self.quiet.is_zero() {
+            self.simulator.stop_sources();
+            self.simulator.run_for(self.quiet);
+        }
         let mut faults_missing = match self.choice {
             true => self.simulator.network.kinds_missing(),
             false => self.simulator.network.faults_missing(),
@@ -148,7 +154,7 @@ impl Experiment {
         self.simulator
             .hosts()
             .zip(&self.peers)
-            .all(|(host, &peers)| progress::check(&host.snapshot(now), peers, self.paths).is_ok())
+            .all(|(host, &peers)| progress::check(&host.snapshot(now), peers).is_ok())
     }
 
     /// Waits until everything has drained, and objects if it does not.
@@ -173,13 +179,9 @@ impl Experiment {
                 self.simulator
                     .checkers
                     .looked_at(StationId(i), &snapshot, &limits, now);
-                self.simulator.checkers.at_rest(
-                    StationId(i),
-                    &snapshot,
-                    self.peers[i],
-                    self.paths,
-                    now,
-                );
+                self.simulator
+                    .checkers
+                    .at_rest(StationId(i), &snapshot, self.peers[i], now);
             }
         }
     }
@@ -200,6 +202,14 @@ impl Experiment {
         let first = if astray { PROBES_ASTRAY } else { 0 };
         for &flow in &self.probes {
             self.simulator.checkers.all_came(flow, first, now);
+        }
+        let Some(paths) = self.paths else { return };
+        for i in 0..self.simulator.stations.len() {
+            if let Station::Packtrain(host) = &self.simulator.stations[i] {
+                let snapshot = host.snapshot(now);
+                let checkers = &mut self.simulator.checkers;
+                checkers.all_links_back(StationId(i), &snapshot, paths, now);
+            }
         }
     }
 

@@ -24,6 +24,8 @@ pub struct Rules {
     pub one_well_for: Option<Duration>,
     /// How long an outage is at most.
     pub outage_max: Duration,
+    /// A cable that is cut stays so until then, whatever ends before. `None`: they come back.
+    pub for_good: Option<Instant>,
 }
 
 /// A link joins or leaves the line of one of the two hosts.
@@ -80,10 +82,12 @@ impl Outages {
                     }
                 }
             };
+            let until = rules.for_good.unwrap_or(until);
             let over = until + apart[0].max(apart[1]);
             let for_good = is_move && !late && random.chance(0.3);
             let span = (from, if for_good { FOR_EVER } else { over });
-            let fits = over < rules.end && free(&spans[cable], span);
+            let ends = rules.for_good.is_some() || over < rules.end;
+            let fits = ends && free(&spans[cable], span);
             spans[cable].push(span);
             if !fits || !rules.allow(&spans) {
                 spans[cable].pop();
@@ -194,6 +198,7 @@ mod tests {
             moves: 0.4,
             one_well_for,
             outage_max: Duration::from_secs(1),
+            for_good: None,
         }
     }
 

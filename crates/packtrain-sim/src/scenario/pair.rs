@@ -153,6 +153,7 @@ pub fn build(order: Order) -> Experiment {
     Experiment {
         simulator,
         traffic: scale.duration,
+        quiet: Duration::ZERO,
         drain_max: Duration::from_secs(12)
             + Duration::from_secs_f64(40e6 * 8.0 / slowest as f64).min(Duration::from_secs(60)),
         probes: traffic.probes,
