@@ -211,7 +211,7 @@ struct Counters {
 impl Counters {
     /// Keeps what a peer that leaves has counted.
     fn retire(&mut self, peer: &Peer) {
-        let under_way = peer.resequencer.held_trains() + peer.reassembly.frames();
+        let under_way = peer.trains_and_frames_held();
         self.drops
             .count_many(DropReason::PeerGone, under_way as u64);
         let (order, pieces) = (&peer.resequencer.stats, &peer.reassembly.stats);

@@ -23,6 +23,7 @@ pub struct Greeter {
     outbox: VecDeque<(LinkId, Buffer)>,
     random: u64,
     epoch: u8,
+    hellos: u32,
 }
 
 impl Greeter {
@@ -37,6 +38,7 @@ impl Greeter {
             outbox: VecDeque::new(),
             random: seed ^ 0x5851_f42d_4c95_7f2d,
             epoch: seed as u8,
+            hellos: 0,
         }
     }
 
@@ -89,6 +91,12 @@ impl Greeter {
 
     pub fn take(&mut self) -> Option<(LinkId, Buffer)> {
         self.outbox.pop_front()
+    }
+
+    /// The number of the next hello: never 0.
+    pub fn next_count(&mut self) -> u32 {
+        self.hellos = self.hellos.wrapping_add(1).max(1);
+        self.hellos
     }
 
     /// Another than the last 255: a peer that is met anew must see it.

@@ -3,13 +3,14 @@
 //!
 //! Bounded; a flood of strangers displaces strangers, never a peer that is up.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use crate::aggregator::Aggregator;
 use crate::buffer::Buffer;
 use crate::config::{Limits, LinkId, NodeId, direct_mark_of};
 use crate::link::TRAIN_MTU_MIN;
 use crate::mac_map::{MacHashBuilder, MacMap};
+use crate::offload::Offload;
 use crate::queue::drr::FlowQueues;
 use crate::reassembly::Reassembly;
 use crate::time::{Duration, Instant};
@@ -22,6 +23,8 @@ use crate::wire::ethernet::{self, MacAddr};
 use crate::wire::hello::{Hello, LINKS_MAX, LinkRecord};
 use crate::wire::sequence::Sequence;
 
+/// A hello is late by fewer than so many others, or it is not late.
+const HELLOS_LATE_MAX: u32 = 256;
 /// An MTU with room for a hello that names as many links as one can.
 const HELLO_MTU_MIN: usize = 512;
 
@@ -120,6 +123,8 @@ pub struct Peer {
     pub remote_epoch: Option<u8>,
     /// When we last asked for it.
     pub epoch_asked: Option<Instant>,
+    /// Of the newest of its hellos.
+    hello_count: u32,
     /// Its links, as it says.
     pub links: Vec<LinkRecord>,
     /// What of it the table's indexes were last made from: `pt0`'s address, and the links.
@@ -136,6 +141,8 @@ pub struct Peer {
     /// The link by which the last train left.
     pub last_link: LinkId,
     pub resequencer: Resequencer,
+    /// Frames without a sequence that came while trains were held, and the last of these.
+    pub unsequenced: VecDeque<(Sequence, Buffer, Offload)>,
     pub reassembly: Reassembly,
 }
 
@@ -153,6 +160,7 @@ impl Peer {
             epoch,
             remote_epoch: None,
             epoch_asked: None,
+            hello_count: 0,
             links: hello.links.clone(),
             indexed: None,
             paths: Vec::new(),
@@ -169,6 +177,7 @@ impl Peer {
                 limits.resequencer_bytes_max,
                 (limits.resequencer_wait_max, limits.resequencer_stall_max),
             ),
+            unsequenced: VecDeque::new(),
             reassembly: Reassembly::new(limits.reassembly_bytes_max, limits.reassembly_age_max),
         }
     }
@@ -181,24 +190,38 @@ impl Peer {
         self.paths.iter_mut().find(|path| path.link == link)
     }
 
+    /// Whether a hello of this number is newer than all before. One that is much older was forged, or
+    /// those before it were.
+    pub fn is_newest(&mut self, count: u32) -> bool {
+        let behind = self.hello_count.wrapping_sub(count);
+        let is_old = count != 0 && self.hello_count != 0 && (1..HELLOS_LATE_MAX).contains(&behind);
+        if !is_old {
+            self.hello_count = count;
+        }
+        !is_old
+    }
+
     /// Takes in what a hello says, heard on our `link` (its largest frame: `frame_max`) from the
-    /// peer's link `record`.
+    /// peer's link `record`. Of one that is not the newest, only that it was heard.
     pub fn update(
         &mut self,
         hello: &Hello,
+        is_newest: bool,
         (link, frame_max): (LinkId, usize),
         record: &LinkRecord,
         limits: &Limits,
         now: Instant,
     ) {
-        self.address = hello.address;
-        self.capabilities = hello.capabilities;
-        self.mtu = hello.mtu;
         self.last_heard = now;
-        if self.software != hello.software {
-            self.software.clone_from(&hello.software);
+        if is_newest {
+            self.address = hello.address;
+            self.capabilities = hello.capabilities;
+            self.mtu = hello.mtu;
+            if self.software != hello.software {
+                self.software.clone_from(&hello.software);
+            }
+            self.links.clone_from(&hello.links);
         }
-        self.links.clone_from(&hello.links);
         match self.paths.iter_mut().find(|path| path.link == link) {
             Some(path) => path.note_heard(record.link, now),
             None => {
@@ -213,7 +236,7 @@ impl Peer {
         let names_all = usize::from(record.mtu) >= HELLO_MTU_MIN;
         self.choose_remote_links(names_all, limits.peer_silence_max, now);
         for path in &mut self.paths {
-            if let Some(record) = hello.links.iter().find(|r| r.link == path.remote_link) {
+            if let Some(record) = self.links.iter().find(|r| r.link == path.remote_link) {
                 path.broken |= path.is_open() && !record.carrier;
                 if !path.is_open() {
                     path.silent = None;
@@ -284,7 +307,8 @@ impl Peer {
     /// and frames were under way: none of them will be whole. A piece of now must not be taken for
     /// one of a frame of before.
     pub fn restart_reception(&mut self, first: Sequence, limits: &Limits) -> u64 {
-        let under_way = self.resequencer.held_trains() + self.reassembly.frames();
+        let under_way = self.trains_and_frames_held();
+        self.unsequenced.clear();
         let (order, pieces) = (self.resequencer.stats, self.reassembly.stats);
         self.resequencer = Resequencer::new(
             first,
@@ -297,6 +321,11 @@ impl Peer {
         self.reassembly.stats = pieces;
         self.receipts.clear();
         under_way as u64
+    }
+
+    /// What has come of it, and not been given to the host yet.
+    pub fn trains_and_frames_held(&self) -> usize {
+        self.resequencer.held_trains() + self.reassembly.frames() + self.unsequenced.len()
     }
 
     pub fn receipts_of(&mut self, remote_link: u8) -> &mut Receipts {

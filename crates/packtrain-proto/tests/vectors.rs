@@ -232,6 +232,7 @@ fn a_hello_that_answers() {
         recipient: Some(NODE_A),
         mtu: 9000,
         epoch: 3,
+        count: 0,
         links: vec![
             LinkRecord {
                 link: LinkId(1),

@@ -17,6 +17,8 @@ use crate::wire::train::{self, TYPE_HELLO, Train, TrainError, TrainHeader};
 
 /// Between two questions for a hello that names us.
 const EPOCH_ASK_INTERVAL: Duration = Duration::from_millis(20);
+/// Frames of one peer that wait behind its trains; with more, nobody waits.
+const UNSEQUENCED_MAX: usize = 1024;
 
 impl From<TrainError> for DropReason {
     fn from(error: TrainError) -> DropReason {
@@ -228,24 +230,60 @@ impl Engine {
         let Some(peer) = self.peers.get_mut(slot) else {
             return;
         };
-        while let Some((held, after_gap)) = peer.resequencer.poll(now) {
-            self.arrivals.push_back(Arrival::Train {
-                slot,
-                arrived: held.arrived(),
-                buffer: held.buffer,
-                at: held.subframes_at,
-                after_gap,
-            });
+        loop {
+            let released = peer.resequencer.poll(now);
+            let is_last = released.is_none();
+            if let Some((held, after_gap)) = released {
+                self.arrivals.push_back(Arrival::Train {
+                    slot,
+                    arrived: held.arrived(),
+                    buffer: held.buffer,
+                    at: held.subframes_at,
+                    after_gap,
+                });
+            }
+            let expected = peer.resequencer.expected();
+            while let Some((behind, ..)) = peer.unsequenced.front()
+                && expected.is_newer_than(*behind)
+            {
+                let (_, buffer, offload) = peer.unsequenced.pop_front().expect("looked at");
+                self.arrivals.push_back(Arrival::AsItIs {
+                    slot,
+                    buffer,
+                    offload,
+                });
+            }
+            if is_last {
+                return;
+            }
         }
     }
 
-    /// A frame without a sequence has come from this peer, or its goodbye: what came before it in a
-    /// train does not wait for a gap any longer, or this would overtake it.
+    /// Goodbye has come from this peer: what came before it in a train does not wait for a gap any longer.
     pub(super) fn let_go_before(&mut self, slot: usize, now: Instant) {
         if let Some(peer) = self.peers.get_mut(slot) {
             peer.resequencer.hurry();
             self.release_trains(slot, now);
         }
+    }
+
+    /// A frame without a sequence has come from this peer, and must not overtake what came before it in
+    /// a train. By the only link there is: what is missing there is lost, and nobody waits for it.
+    fn queue_unsequenced(&mut self, slot: usize, frame: Buffer, offload: Offload, now: Instant) {
+        let Some(peer) = self.peers.get_mut(slot) else {
+            return self.drop_frame(frame, DropReason::PeerGone);
+        };
+        let behind = peer.resequencer.newest_held();
+        if let Some(behind) = behind.filter(|_| peer.unsequenced.len() < UNSEQUENCED_MAX) {
+            peer.unsequenced.push_back((behind, frame, offload));
+            return;
+        }
+        self.let_go_before(slot, now);
+        self.arrivals.push_back(Arrival::AsItIs {
+            slot,
+            buffer: frame,
+            offload,
+        });
     }
 
     fn handle_marked(
@@ -273,12 +311,7 @@ impl Engine {
             return self.drop_frame(frame, DropReason::BadGso);
         }
         self.counters.trains_rx.marked += 1;
-        self.let_go_before(owner.slot, now);
-        self.arrivals.push_back(Arrival::AsItIs {
-            slot: owner.slot,
-            buffer: frame,
-            offload,
-        });
+        self.queue_unsequenced(owner.slot, frame, offload, now);
     }
 
     fn handle_plain(
@@ -321,16 +354,12 @@ impl Engine {
         if !offload.is_none() && gso::check(&frame, &offload).is_err() {
             return self.drop_frame(frame, DropReason::BadGso);
         }
-        if !destination.is_group() {
-            // Group frames go in no train; what a peer sends to one host may have, until now.
-            let behind = match self.stations.find(source) {
-                Some(Place::Peer(node_id)) => self.peers.slot_of_node(node_id),
-                _ => self.peers.slot_of_address(source),
-            };
-            if let Some(slot) = behind {
-                self.let_go_before(slot, now);
-            }
-        }
+        // Group frames go in no train; what a peer sends to one host may have, until now.
+        let of_peer = match self.stations.find(source) {
+            _ if destination.is_group() => None,
+            Some(Place::Peer(node_id)) => self.peers.slot_of_node(node_id),
+            _ => self.peers.slot_of_address(source),
+        };
         // A peer's link may have traffic of its own: that makes it no host without packtrain.
         let is_peers =
             self.peers.is_peer_address(source) || self.peers.owner_of_link(source).is_some();
@@ -343,6 +372,9 @@ impl Engine {
             };
         }
         self.counters.trains_rx.plain += 1;
+        if let Some(slot) = of_peer {
+            return self.queue_unsequenced(slot, frame, offload, now);
+        }
         self.arrivals
             .push_back(match self.peers.slot_of_address(source) {
                 Some(slot) => Arrival::AsItIs {

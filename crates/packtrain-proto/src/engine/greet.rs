@@ -69,6 +69,7 @@ impl Engine {
                 .and_then(|peer| peer.path(link.id))
                 .map_or(Sequence::ZERO, |path| path.flight.next_sequence().minus(1)),
         });
+        let records = records.collect();
         // Frames as they are have no sequence: what overtakes on the way could not be put right.
         let reorders = |peer: &Peer| peer.resequencer.reorders(now);
         let any_reorders = match peer {
@@ -82,6 +83,8 @@ impl Engine {
                 capabilities |= capability::DIRECT_FRAMES;
             }
         }
+        let count = self.greeter.next_count();
+        let peer = to.and_then(|slot| self.peers.get(slot));
         let mut hello = Hello {
             answer,
             goodbye,
@@ -94,7 +97,8 @@ impl Engine {
             mtu: self.config.mtu,
             lanes: 1,
             epoch: peer.map_or(0, |peer| peer.epoch),
-            links: records.collect(),
+            count,
+            links: records,
             stations: self.stations_behind.iter().take(STATIONS_MAX).collect(),
             software: self.config.software.clone(),
         };
@@ -145,16 +149,19 @@ impl Engine {
         let frame_max = self.link(link).map_or(0, Link::frame_max);
         let limits = &self.config.limits;
         let peer = self.peers.get_mut(slot).expect("admitted");
-        peer.update(&hello, (link, frame_max), &record, limits, now);
+        let is_newest = peer.is_newest(hello.count);
+        peer.update(&hello, is_newest, (link, frame_max), &record, limits, now);
         let mut came_up = false;
-        if names_us {
-            if peer.remote_epoch != Some(hello.epoch) {
+        if names_us && (is_newest || peer.remote_epoch.is_some()) {
+            if is_newest && peer.remote_epoch != Some(hello.epoch) {
                 // It may have been sending for long before it was heard: it says where it is.
                 let lost = peer.restart_reception(record.newest_train.next(), limits);
                 self.counters.drops.count_many(DropReason::PeerGone, lost);
                 peer.remote_epoch = Some(hello.epoch);
             }
-            peer.resequencer.on_newest_sent(record.newest_train, now);
+            if is_newest {
+                peer.resequencer.on_newest_sent(record.newest_train, now);
+            }
             // Of other links it may tell what is long past.
             let receipts = peer.receipts.iter_mut().find(|r| r.link == hello.link.0);
             if let Some(receipts) = receipts {

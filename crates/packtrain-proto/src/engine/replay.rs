@@ -53,9 +53,13 @@ fn train_of(message: &[u8]) -> Sequence {
 impl Engine {
     /// Whether a copy of this train is kept, in case that its link dies before it is acknowledged.
     pub(super) fn keeps_copy(&mut self, slot: usize, message: &Buffer) -> bool {
-        let Some(peer) = self.peers.get(slot).filter(|peer| peer.paths.len() > 1) else {
+        let Some(peer) = self.peers.get(slot) else {
             return false;
         };
+        // The peer may be found on another of our links later.
+        if peer.paths.len() == 1 && self.links.len() == 1 {
+            return false;
+        }
         let limits = &self.config.limits;
         let bytes = message.capacity();
         let fits = kept_bytes(peer) + bytes <= limits.replay_bytes_max
@@ -192,9 +196,7 @@ impl Engine {
     pub(super) fn silence_path(&mut self, slot: usize, at: usize, now: Instant) {
         let newest = |peer: &Peer| {
             let flight = &peer.paths[at].flight;
-            flight
-                .newest_outstanding_copy()
-                .map(|(_, copy)| copy.to_vec())
+            flight.outstanding_copy().map(|copy| copy.to_vec())
         };
         let sample = self.peers.get(slot).and_then(newest);
         self.replay_path(slot, at);
@@ -223,10 +225,15 @@ impl Engine {
             let Some(at) = self.peers.get(slot).and_then(position) else {
                 continue;
             };
-            let path = &mut self.peers.get_mut(slot)?.paths[at];
+            let peer = self.peers.get_mut(slot)?;
+            let len_max = super::paths::train_max(&self.links, peer).unwrap_or(0);
+            let path = &mut peer.paths[at];
             let Some(mut silence) = path.silent.take() else {
                 continue;
             };
+            if silence.sample.len() > len_max {
+                continue; // only new trains can tell
+            }
             path.flight.on_source_empty();
             silence.next_try = now + silence.interval;
             silence.interval = (silence.interval * 2).min(TRY_INTERVAL_MAX);

@@ -220,7 +220,8 @@ impl Engine {
         let peer = self.peers.get_mut(slot)?;
         let path = &peer.paths[path_at];
         let link = self.links.iter().find(|link| link.id == path.link)?;
-        let mark = mark_for(&self.config, peer, link);
+        let has_one_link = self.links.len() == 1;
+        let mark = mark_for(&self.config, peer, link).filter(|_| has_one_link);
         let train_max = match peer.paths.len() {
             1 => path.train_max(link.frame_max()),
             _ => train_max(&self.links, peer)?,
@@ -493,8 +494,8 @@ fn fits_a_train(frame: &QueuedFrame, train_max: usize) -> bool {
     overhead + 2 + frame.payload().len() <= train_max
 }
 
-/// Our mark on this link, where frames may go to this peer as they are: a mark has no sequence, so only
-/// while there is one way, and the peer, who takes them, sees that it keeps order.
+/// Our mark on this link, where frames may go to this peer as they are: a mark has no sequence, and no
+/// copy is kept, so only while there is one way, and the peer, who takes them, sees that it keeps order.
 fn mark_for(config: &Config, peer: &Peer, link: &Link) -> Option<MacAddr> {
     let usable = config.marked_frames
         && peer.capabilities & capability::MARKED_FRAMES != 0

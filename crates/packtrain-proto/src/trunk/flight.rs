@@ -30,6 +30,8 @@ const UNPROVEN_MAX: usize = 16 * 1024;
 const RATE_PERIOD: Duration = Duration::from_secs(1);
 const ROUND_TRIP_PERIOD: Duration = Duration::from_secs(5);
 const SILENCE_MIN: Duration = Duration::from_millis(200);
+/// … while no round trip is known.
+const SILENCE_START: Duration = Duration::from_secs(1);
 /// Probes are acknowledged in their turn, behind gaps that may take long.
 const PROBE_SILENCE_MIN: Duration = Duration::from_secs(5);
 
@@ -282,10 +284,10 @@ impl Flight {
         self.records.back()?.copy.as_ref()
     }
 
-    /// The copy of the newest train that is under way.
-    pub fn newest_outstanding_copy(&self) -> Option<(Sequence, &Buffer)> {
-        let mut records = self.records.iter().rev();
-        records.find_map(|record| Some((record.train, record.copy.as_ref()?)))
+    /// A copy of a train that is under way, and no probe.
+    pub fn outstanding_copy(&self) -> Option<&Buffer> {
+        let mut trains = self.records.iter().filter(|record| record.bytes > 0);
+        trains.find_map(|record| record.copy.as_ref())
     }
 
     /// A train with nothing to keep of it.
@@ -508,7 +510,10 @@ impl Flight {
     }
 
     fn silence_max(&self) -> Duration {
-        SILENCE_MIN.max(self.round_trip.unwrap_or_default() * 4)
+        match self.round_trip {
+            Some(round_trip) => SILENCE_MIN.max(round_trip * 4),
+            None => SILENCE_START,
+        }
     }
 
     /// When what is out counts as lost, if no acknowledgement comes.

@@ -364,6 +364,13 @@ impl Resequencer {
         self.hurried = self.held_trains > 0;
     }
 
+    /// The newest train that is held, where some of those before it may still come by another link: what
+    /// has no sequence goes behind it, and makes nobody hurry.
+    pub fn newest_held(&self) -> Option<Sequence> {
+        let waits_for_links = self.several_links && self.held_trains > 0;
+        waits_for_links.then(|| self.expected.plus(self.held.len() as u32).minus(1))
+    }
+
     /// The next train in order, and whether a gap was given up just before it.
     pub fn poll(&mut self, now: Instant) -> Option<(Held, bool)> {
         let mut gap = false;

@@ -65,6 +65,9 @@ mod record {
 const _: () = assert!(field::OPTIONS_LEN.end == HEADER_LEN);
 const _: () = assert!(record::NEWEST_LINK.end == LINK_RECORD_LEN);
 
+const COUNT_LEN: usize = 4;
+const COUNT_OPTION_LEN: usize = 2 + COUNT_LEN;
+
 mod flag {
     pub(super) const ANSWER: u8 = 0x01;
     pub(super) const GOODBYE: u8 = 0x02;
@@ -77,6 +80,7 @@ mod state {
 mod option {
     pub(super) const STATIONS: u8 = 0x01;
     pub(super) const SOFTWARE: u8 = 0x02;
+    pub(super) const COUNT: u8 = 0x03;
     pub(super) const CRITICAL: u8 = 0x80;
 }
 
@@ -151,6 +155,9 @@ pub struct Hello {
     pub lanes: u8,
     /// Differs when the sender has begun anew what it keeps for the recipient, sequences included.
     pub epoch: u8,
+    /// How many hellos the sender has made before, from 1 and wrapping: of two links, one may bring an older
+    /// one later. 0: not told.
+    pub count: u32,
     /// At most [`LINKS_MAX`].
     pub links: Vec<LinkRecord>,
     /// Stations behind `pt0`, at most [`STATIONS_MAX`].
@@ -216,6 +223,7 @@ impl Hello {
             mtu: be16(&header[field::MTU]),
             lanes: header[field::LANES],
             epoch: header[field::EPOCH],
+            count: 0,
             links: Vec::with_capacity(usize::from(link_count)),
             stations: Vec::new(),
             software: String::new(),
@@ -238,6 +246,7 @@ impl Hello {
                 .ok_or(HelloError::BadOption)?;
             match *kind {
                 option::STATIONS => self.parse_stations(value)?,
+                option::COUNT => self.count = parse_count(value)?,
                 option::SOFTWARE => self.software = parse_software(value)?,
                 kind if kind & option::CRITICAL != 0 => {
                     return Err(HelloError::UnknownCriticalOption(kind));
@@ -275,7 +284,8 @@ impl Hello {
         let stations = 2 * self.stations.len().div_ceil(STATIONS_PER_OPTION)
             + ADDRESS_LEN * self.stations.len();
         let software: usize = shown(&self.software).map(char::len_utf8).sum();
-        stations + if software > 0 { 2 + software } else { 0 }
+        let count = if self.count > 0 { COUNT_OPTION_LEN } else { 0 };
+        count + stations + if software > 0 { 2 + software } else { 0 }
     }
 
     /// Appends the message; what stands in `buffer` is the outer Ethernet header.
@@ -316,6 +326,10 @@ impl Hello {
         put(buffer, &header);
         for link in &self.links {
             put(buffer, &link.to_bytes());
+        }
+        if self.count > 0 {
+            put(buffer, &[option::COUNT, COUNT_LEN as u8]);
+            put(buffer, &self.count.to_be_bytes());
         }
         for stations in self.stations.chunks(STATIONS_PER_OPTION) {
             put(
@@ -385,6 +399,11 @@ fn assert_own(address: MacAddr) -> MacAddr {
         "{address} in a hello"
     );
     address
+}
+
+fn parse_count(value: &[u8]) -> Result<u32, HelloError> {
+    let value: [u8; COUNT_LEN] = value.try_into().map_err(|_| HelloError::BadOption)?;
+    Ok(u32::from_be_bytes(value))
 }
 
 /// It will be printed on terminals, so it must not be able to steer one.

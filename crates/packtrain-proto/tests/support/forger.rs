@@ -156,6 +156,7 @@ impl Forger {
             mtu: 1500,
             lanes: 1,
             epoch: EPOCH,
+            count: 0,
             links: vec![self.record(LINK)],
             stations: Vec::new(),
             software: String::from("forged"),
