@@ -387,7 +387,13 @@ impl Checkers {
         let not_for_us = self.faults.moves_home;
         let verdict = match kept {
             Kept::Accounts => self.accounted.settle(missing, others, not_for_us, dropped),
-            Kept::Everything => self.accounted.settle_lossless(missing, dropped),
+            Kept::Everything => {
+                let has_copies = |flow: u16| {
+                    let to = self.flows[usize::from(flow)].destination;
+                    self.stations.iter().any(|station| station.address == to)
+                };
+                self.accounted.settle_lossless(missing, has_copies, dropped)
+            }
         };
         if let Err(text) = verdict {
             self.object("accounted", now, text);
