@@ -33,6 +33,7 @@ fn hello(links: u8, stations: usize) -> Hello {
         mtu: 1500,
         lanes: 1,
         epoch: 7,
+        count: 77,
         links: (0..links).map(link).collect(),
         stations: (0..stations).map(station).collect(),
         software: String::from("packtrain 0.1.0"),
@@ -217,6 +218,7 @@ proptest! {
             mtu: sizes.0,
             lanes: sizes.1.max(1),
             epoch: sizes.1,
+            count: line_id,
             links: links.iter().enumerate().map(|(i, l)| LinkRecord {
                 link: LinkId(255 - i as u8),
                 carrier: l.0,
