@@ -19,10 +19,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use client::{Connection, ControlError, request};
-pub use server::{BindError, ControlServer};
+pub use server::{Asker, BindError, ControlServer, Reply};
 
 /// What may be asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
     /// The status document.
@@ -30,14 +30,24 @@ pub enum Request {
     /// Leave, and undo everything. The answer comes at once; the connection ends when all is
     /// undone.
     Down {},
+    /// One more link. The answer comes when it has joined.
+    LinkAdd {
+        /// The interface's.
+        name: String,
+        /// It may be absent, and joins when it appears.
+        wait: bool,
+    },
+    /// A link leaves. The answer comes when what was under way on it has arrived, or has had its
+    /// time, and what was changed on the interface is undone.
+    LinkRemove { name: String },
 }
 
 impl Request {
     /// Whether only root may ask it.
-    pub fn is_mutating(self) -> bool {
+    pub fn is_mutating(&self) -> bool {
         match self {
             Request::Status {} => false,
-            Request::Down {} => true,
+            Request::Down {} | Request::LinkAdd { .. } | Request::LinkRemove { .. } => true,
         }
     }
 }
@@ -49,8 +59,22 @@ pub enum Response {
     /// As text already, so that a newer line's fields reach `status --json` of an older binary.
     Status(Value),
     Done,
+    /// The link, as in the status document.
+    LinkAdded(Value),
+    /// The link, as it was at last in the status document.
+    LinkRemoved {
+        link: Value,
+        /// All that was under way on it has arrived.
+        drained: bool,
+    },
     /// Who asks may not.
     Denied,
+    /// What was asked is understood, and cannot be done: as a command says it.
+    Refused {
+        exit_code: u8,
+        message: String,
+        hint: Option<String>,
+    },
     Error(String),
 }
 

@@ -2,7 +2,9 @@
 
 pub mod line;
 mod member;
+mod members;
 mod readable;
 
 pub use line::{Line, LineError, MemberReport, Report, Woken};
 pub use member::MemberCounters;
+pub use members::NumbersUsedUp;

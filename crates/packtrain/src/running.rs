@@ -5,8 +5,10 @@
 //! are descriptors of the line's one event loop, so nothing here needs a lock or a thread.
 
 mod address;
+mod announce;
 mod answer;
 mod direct;
+mod links;
 mod member;
 mod signals;
 mod start;
@@ -15,8 +17,10 @@ use std::collections::BTreeSet;
 
 use packtrain_proto::engine::Event;
 
+use self::announce::Announcement;
 use self::answer::Host;
 use self::direct::Direct;
+use self::links::Leaving;
 use self::member::{Member, Site};
 pub use self::signals::Signals;
 use crate::cli::error::CliError;
@@ -38,6 +42,10 @@ pub struct RunningLine {
     clock: Clock,
     line: Line,
     members: Vec<Member>,
+    /// At most as many as there are members.
+    leaving: Vec<Leaving>,
+    /// Where hosts without packtrain reach us has changed, and they are to be told once more.
+    announcement: Option<Announcement>,
     site: Site,
     /// `None` where the kernel has not what it takes.
     intake: Option<Intake>,
@@ -107,6 +115,8 @@ impl RunningLine {
                 .map_err(|e| CliError::Failed(e.to_string()))?;
             self.handle_events();
             self.step_direct();
+            self.end_overdue_removals();
+            self.repeat_announcement();
             if woken.contains(SIGNALS) && self.signals.caught() {
                 return Ok(());
             }
@@ -146,8 +156,8 @@ impl RunningLine {
                         direct.on_drained(ticket);
                     }
                 }
-                // Nothing is retired yet, and one home link is all there is.
-                Event::LinkRetired { .. } | Event::HomeMoved { .. } => {}
+                Event::LinkRetired { link } => self.finish_removal(link, true),
+                Event::HomeMoved { link } => self.home_moved(link),
                 Event::IntakeRate { rate_bps } => {
                     if let Some(intake) = &mut self.intake
                         && let Err(error) = intake.set_rate(rate_bps)
@@ -265,13 +275,15 @@ impl RunningLine {
             member.changed(link, &mut self.line, &self.site.settings);
             return;
         }
-        let waiting = self
-            .members
-            .iter_mut()
-            .find(|m| m.ifindex().is_none() && m.name.as_str() == link.name);
-        let Some(member) = waiting else {
-            return;
-        };
+        let is = |m: &Member| m.ifindex().is_none() && m.name.as_str() == link.name;
+        if let Some(at) = self.members.iter().position(is) {
+            self.join(at, link);
+        }
+    }
+
+    /// A member's interface is there.
+    fn join(&mut self, at: usize, link: &Link) {
+        let member = &mut self.members[at];
         match member.attach(link, &mut self.line, &mut self.site) {
             Ok(()) => {
                 member.set_promiscuous(self.host.promiscuous);
@@ -303,6 +315,8 @@ impl RunningLine {
             member.detach();
             self.site.restore(ifindex);
             tracing::info!("{} is gone: it joins again when it appears", member.name);
+            let id = member.id;
+            self.finish_removal(id, true);
         }
     }
 

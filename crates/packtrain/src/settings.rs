@@ -6,7 +6,7 @@ pub mod values;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use crate::linux::netlink::IpPrefix;
-use crate::settings::values::{InterfaceName, LogLevel, PathPolicy};
+use crate::settings::values::{BalancePolicy, InterfaceName, LogLevel, PathPolicy};
 
 /// Smallest MTU of a member link: below, the headers of a train would be most of it, and IPv4
 /// itself promises no less (RFC 791).
@@ -34,6 +34,7 @@ pub struct Settings {
     pub marked_frames: bool,
     /// Whether frames may go past the engine.
     pub path: PathPolicy,
+    pub balance: BalancePolicy,
     /// Start even when none of the links exists yet.
     pub wait_links: bool,
     pub log_level: LogLevel,
@@ -51,6 +52,7 @@ impl Settings {
             line_id: 0,
             marked_frames: true,
             path: PathPolicy::default(),
+            balance: BalancePolicy::default(),
             wait_links: false,
             log_level: LogLevel::Info,
         }

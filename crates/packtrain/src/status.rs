@@ -59,6 +59,8 @@ pub struct StatusDocument {
     pub uptime_s: f64,
     pub node_id: String,
     pub line_id: u32,
+    /// Which of several links a train takes.
+    pub balance: String,
     /// `pt0`'s MAC address.
     pub address: String,
     /// `pt0`'s IP addresses, with prefix length.
@@ -77,6 +79,7 @@ pub struct StatusDocument {
     pub coalesced: Coalesced,
     pub queue: Queue,
     pub resequencer: Resequencer,
+    pub replay: Replay,
     pub reassembly: Reassembly,
     pub drops: Counts,
     pub warnings: Vec<String>,
@@ -133,8 +136,15 @@ pub struct Link {
     pub backlog_bytes: u64,
     pub backlog_age_s: Option<f64>,
     pub in_flight_bytes: u64,
+    /// Hosts without packtrain are reached by it.
+    pub home: bool,
+    /// It is to leave the line.
+    pub retiring: bool,
     pub tx: Traffic,
     pub rx: Traffic,
+    /// Trains that carried something, of all peers.
+    pub trains_tx: u64,
+    pub trains_rx: u64,
     pub drops: Counts,
 }
 
@@ -179,6 +189,9 @@ pub struct PeerLink {
     pub in_flight_bytes: u64,
     pub window_bytes: u64,
     pub lost_trains: u64,
+    pub trains_tx: u64,
+    /// What it is used for: `stats::PathState` in a word.
+    pub state: String,
     pub reordering_seen: bool,
 }
 
@@ -252,6 +265,17 @@ pub struct Resequencer {
     pub held_bytes_max_seen: u64,
     pub gaps: u64,
     pub reordered: u64,
+}
+
+/// Trains of which a copy is kept, in case that their link dies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Replay {
+    pub kept_trains: u64,
+    pub kept_bytes: u64,
+    pub kept_bytes_max_seen: u64,
+    pub waiting_trains: u64,
+    pub replayed: u64,
+    pub not_kept: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,12 +9,15 @@ use packtrain_proto::wire::ethernet::MacAddr;
 use super::error::exit_codes_help;
 use crate::lab::bench_line::Part;
 use crate::linux::netlink::IpPrefix;
-use crate::settings::values::{InterfaceName, LogLevel, PathPolicy, parse_address, parse_mac};
+use crate::settings::values::{
+    BalancePolicy, InterfaceName, LogLevel, PathPolicy, parse_address, parse_mac,
+};
 
 const EXAMPLES: &str = "\
 Examples:
   packtrain up pt0 --link eth1 --address 10.9.0.1/24
   packtrain status pt0
+  packtrain link add pt0 eth2
   packtrain peer list pt0
   packtrain down pt0
 
@@ -43,6 +46,7 @@ pub enum Command {
     Up(UpArguments),
     Run(RunArguments),
     Status(StatusArguments),
+    Link(LinkArguments),
     Peer(PeerArguments),
     Down(DownArguments),
     /// Show packtrain at work: three hosts in network namespaces, with and without it.
@@ -107,6 +111,10 @@ pub struct UpArguments {
     #[arg(long, value_name = "POLICY", value_enum, default_value_t)]
     pub path: PathPolicy,
 
+    /// Which of several links a train takes.
+    #[arg(long, value_name = "POLICY", value_enum, default_value_t)]
+    pub balance: BalancePolicy,
+
     /// Start even when none of the links exists yet.
     #[arg(long)]
     pub wait_links: bool,
@@ -167,6 +175,77 @@ pub struct StatusArguments {
     /// Print the document for programs.
     #[arg(long)]
     pub json: bool,
+}
+
+/// Add links to a line that runs, take them away, look at them.
+#[derive(Debug, Args)]
+#[command(arg_required_else_help = true)]
+pub struct LinkArguments {
+    #[command(subcommand)]
+    pub command: LinkCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum LinkCommand {
+    /// Add a link to a line that runs.
+    ///
+    /// Returns when it has joined: what is sent from then on may go over it. Peers use it once they
+    /// have heard of it, within a second. At the line's next start it is a link only if it is named
+    /// there.
+    #[command(after_help = "\
+Examples:
+  packtrain link add pt0 eth3
+  packtrain link add pt0 usb0 --wait-links
+  packtrain link add pt0 eth3 --json | jq .id")]
+    Add {
+        /// The line.
+        name: InterfaceName,
+
+        /// The interface to send over.
+        #[arg(value_name = "IF")]
+        link: InterfaceName,
+
+        /// Add it even when it does not exist yet: it joins when it appears.
+        #[arg(long)]
+        wait_links: bool,
+
+        /// Print the link for programs, as in the `links` of the status document.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Take a link out of a line that runs.
+    ///
+    /// Returns when what was under way on it has arrived (within 3 seconds, or else it is sent again
+    /// over the others) and everything that was changed on the interface is undone.
+    #[command(after_help = "\
+Examples:
+  packtrain link remove pt0 eth2
+  packtrain link remove pt0 eth2 --json | jq .tx")]
+    Remove {
+        /// The line.
+        name: InterfaceName,
+
+        /// The link.
+        #[arg(value_name = "IF")]
+        link: InterfaceName,
+
+        /// Print the link for programs, as it was at last in the `links` of the status document.
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the links of a line.
+    #[command(after_help = "\
+Examples:
+  packtrain link list pt0
+  packtrain link list pt0 --json | jq '.[] | {name, state, trains_tx}'")]
+    List {
+        /// The line.
+        name: InterfaceName,
+
+        /// Print them for programs: the `links` of the status document.
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// Look at the hosts with packtrain that a line has found.
@@ -276,6 +355,13 @@ mod tests {
                 .unwrap()
                 .to_string();
             assert!(help.contains("Examples:"), "{name}");
+        }
+        for group in ["link", "peer"] {
+            for command in root.find_subcommand(group).unwrap().get_subcommands() {
+                let help = command.get_after_help().map(ToString::to_string);
+                let shown = help.is_some_and(|help| help.contains("Examples:"));
+                assert!(shown, "{group} {}", command.get_name());
+            }
         }
     }
 }

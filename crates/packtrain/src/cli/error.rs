@@ -29,14 +29,24 @@ pub enum CliError {
     NotEthernet(String),
     #[error("{link} is in line {line} already: an interface belongs to one line")]
     InterfaceInLine { link: String, line: String },
+    #[error("{link} is a link of {line} already")]
+    LinkAlready { link: String, line: String },
+    #[error("{link} is no link of {line}")]
+    NoSuchLink {
+        link: String,
+        line: String,
+        links: Vec<String>,
+    },
+    #[error("{link} is the only link of {line}: packtrain down {line} ends the line")]
+    OnlyLink { link: String, line: String },
     #[error("{link} has an MTU of {mtu}: a link needs at least {LINK_MTU_MIN}")]
     LinkMtuTooSmall { link: String, mtu: u32 },
     #[error("{0}")]
     MtuTooSmall(String),
     #[error("not allowed: this needs {}", .0.join(" and "))]
     NoRights(Vec<&'static str>),
-    #[error("not allowed: only root may end {0}")]
-    NotRoot(String),
+    #[error("not allowed: only root may {action} {name}")]
+    NotRoot { action: &'static str, name: String },
     #[error("the name {name} is taken: there is an interface of that name{kind}")]
     NameTaken { name: String, kind: String },
     #[error("{name} is not running")]
@@ -60,12 +70,14 @@ impl CliError {
     pub fn exit_code(&self) -> u8 {
         match self {
             CliError::Failed(_) => 1,
-            CliError::Usage(_) => 2,
+            CliError::Usage(_) | CliError::OnlyLink { .. } => 2,
             CliError::FileUnread { .. } | CliError::File(_) => 3,
-            CliError::NoSuchInterface(_) | CliError::NotEthernet(_) => 4,
-            CliError::InterfaceInLine { .. } => 5,
+            CliError::NoSuchInterface(_)
+            | CliError::NotEthernet(_)
+            | CliError::NoSuchLink { .. } => 4,
+            CliError::InterfaceInLine { .. } | CliError::LinkAlready { .. } => 5,
             CliError::LinkMtuTooSmall { .. } | CliError::MtuTooSmall(_) => 6,
-            CliError::NoRights(_) | CliError::NotRoot(_) => 7,
+            CliError::NoRights(_) | CliError::NotRoot { .. } => 7,
             CliError::NameTaken { .. } => 8,
             CliError::NotRunning { .. } => 9,
             CliError::AlreadyRunning { .. } => 10,
@@ -81,6 +93,9 @@ impl CliError {
         match self {
             CliError::NoSuchInterface(_) => {
                 Some("with --wait-links the line starts and waits for its links".into())
+            }
+            CliError::NoSuchLink { line, links, .. } => {
+                Some(format!("{line} has: {}", links.join(", ")))
             }
             CliError::NoRights(_) => {
                 Some("run it as root, or in a user and network namespace of your own".into())
@@ -108,7 +123,19 @@ impl CliError {
                     running,
                 }
             }
-            ControlError::Denied => CliError::NotRoot(name.into()),
+            ControlError::Denied => CliError::NotRoot {
+                action: "end",
+                name: name.into(),
+            },
+            ControlError::Told {
+                exit_code,
+                message,
+                hint,
+            } => CliError::Told {
+                exit_code,
+                message,
+                hint,
+            },
             other => CliError::NoAnswer {
                 name: name.into(),
                 reason: other.to_string(),
@@ -160,8 +187,8 @@ pub const EXIT_CODES: &[(u8, &str)] = &[
         3,
         "the configuration file cannot be read, or is wrong (file, line and key are named)",
     ),
-    (4, "no such interface, or not an Ethernet one"),
-    (5, "an interface is in another line already"),
+    (4, "no such interface or link, or not an Ethernet interface"),
+    (5, "an interface is in a line already"),
     (6, "an MTU is too small"),
     (7, "no rights; the capability is named"),
     (8, "the name is taken by another interface"),
@@ -194,6 +221,19 @@ mod tests {
             CliError::NoSuchInterface(Vec::new()),
             CliError::NotEthernet(String::new()),
             CliError::InterfaceInLine {
+                link: String::new(),
+                line: String::new(),
+            },
+            CliError::LinkAlready {
+                link: String::new(),
+                line: String::new(),
+            },
+            CliError::NoSuchLink {
+                link: String::new(),
+                line: String::new(),
+                links: Vec::new(),
+            },
+            CliError::OnlyLink {
                 link: String::new(),
                 line: String::new(),
             },

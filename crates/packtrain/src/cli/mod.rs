@@ -3,10 +3,11 @@
 mod arguments;
 mod down;
 pub mod error;
+mod link;
 mod output;
 pub mod patience;
 mod show;
-mod up;
+pub mod up;
 mod view;
 
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use self::arguments::{Arguments, BenchCommand, Command, PeerCommand};
+use self::arguments::{Arguments, BenchCommand, Command, LinkCommand, PeerCommand};
 use self::error::CliError;
 use crate::lab::bench_line::{self, Part};
 use crate::lab::{demo, relay};
@@ -43,6 +44,16 @@ fn run(command: Command) -> Result<(), CliError> {
         Command::Up(arguments) => up::up(&arguments),
         Command::Run(arguments) => up::run(&arguments),
         Command::Status(arguments) => show::status(arguments.name.as_ref(), arguments.json),
+        Command::Link(arguments) => match arguments.command {
+            LinkCommand::Add {
+                name,
+                link,
+                wait_links,
+                json,
+            } => link::add(&name, &link, wait_links, json),
+            LinkCommand::Remove { name, link, json } => link::remove(&name, &link, json),
+            LinkCommand::List { name, json } => show::link_list(&name, json),
+        },
         Command::Peer(arguments) => match arguments.command {
             PeerCommand::List { name, json } => show::peer_list(&name, json),
         },

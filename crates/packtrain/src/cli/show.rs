@@ -1,4 +1,4 @@
-//! `packtrain status` and `packtrain peer list`: ask, and print.
+//! `packtrain status`, `packtrain link list` and `packtrain peer list`: ask, and print.
 
 use serde_json::Value;
 
@@ -41,6 +41,14 @@ pub fn status(name: Option<&InterfaceName>, json: bool) -> Result<(), CliError> 
     output::text(&views?.join("\n"))
 }
 
+pub fn link_list(name: &InterfaceName, json: bool) -> Result<(), CliError> {
+    let document = ask(name)?;
+    if json {
+        return print_json(&document["links"]);
+    }
+    output::text(&view::link_table(&read(document)?))
+}
+
 pub fn peer_list(name: &InterfaceName, json: bool) -> Result<(), CliError> {
     let document = ask(name)?;
     if json {
@@ -70,7 +78,7 @@ fn read(document: Value) -> Result<StatusDocument, CliError> {
     })
 }
 
-fn print_json(value: &Value) -> Result<(), CliError> {
+pub(super) fn print_json(value: &Value) -> Result<(), CliError> {
     let text = serde_json::to_string_pretty(value).expect("a value has text keys");
     output::raw(format!("{text}\n").as_bytes())
 }

@@ -1,6 +1,6 @@
 //! `packtrain up` and `packtrain run`: a line is started, and stands or says why not.
 
-mod checks;
+pub mod checks;
 mod detach;
 mod log;
 
@@ -51,6 +51,7 @@ fn settings_of(arguments: &UpArguments) -> Result<Settings, CliError> {
         line_id: arguments.line_id,
         marked_frames: !arguments.no_marked_frames,
         path: arguments.path,
+        balance: arguments.balance,
         wait_links: arguments.wait_links,
         log_level: arguments.log_level,
     };
@@ -81,7 +82,7 @@ mod tests {
 
     use super::*;
     use crate::cli::arguments::{Arguments, Command};
-    use crate::settings::values::PathPolicy;
+    use crate::settings::values::{BalancePolicy, PathPolicy};
 
     fn settings(more: &[&str]) -> Settings {
         let up = ["packtrain", "up", "pt0", "--link", "eth1"];
@@ -104,5 +105,12 @@ mod tests {
     fn the_path_is_that_of_the_command_line() {
         assert_eq!(settings(&["--path", "auto"]).path, PathPolicy::Auto);
         assert_eq!(settings(&["--path", "engine"]).path, PathPolicy::Engine);
+    }
+
+    #[test]
+    fn the_balance_is_that_of_the_command_line() {
+        let balance = |name| settings(&["--balance", name]).balance;
+        assert_eq!(balance("round-robin"), BalancePolicy::RoundRobin);
+        assert_eq!(balance("active-backup"), BalancePolicy::ActiveBackup);
     }
 }

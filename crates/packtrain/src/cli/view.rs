@@ -1,10 +1,15 @@
 //! A line's status for a person: readable at 80 columns, the most asked first.
 
+mod tables;
+mod words;
+
 use std::fmt::Write as _;
 
+pub use self::tables::{link_table, peer_table};
+use self::words::{bytes, count, duration, rate};
 use super::output::{BAD, GOOD, HEADING, WARNING};
 use crate::status::{
-    Coalesced, Counts, Intake, Link, LinkCondition, Peer, PeerLink, PeerPath, PlainHost,
+    Coalesced, Counts, Intake, Link, LinkCondition, Peer, PeerLink, PeerPath, PlainHost, Replay,
     StatusDocument, Traffic,
 };
 
@@ -25,9 +30,14 @@ pub fn line(document: &StatusDocument) -> String {
         if document.up { "up" } else { "down" },
     );
     write_line(&mut out, document);
-    for link in &document.links {
+    if are_several(&document.links) {
         out.push('\n');
-        write_link(&mut out, link);
+        write_links(&mut out, document);
+    } else {
+        for link in &document.links {
+            out.push('\n');
+            write_link(&mut out, link);
+        }
     }
     for peer in &document.peers {
         out.push('\n');
@@ -163,7 +173,49 @@ fn write_line(out: &mut String, document: &StatusDocument) {
             ),
         );
     }
+    write_replay(out, &document.replay);
     drops(out, &document.drops);
+}
+
+fn write_replay(out: &mut String, replay: &Replay) {
+    if replay.kept_trains > 0 || replay.kept_bytes_max_seen > 0 {
+        let (trains, kept) = (count(replay.kept_trains), bytes(replay.kept_bytes));
+        let most = bytes(replay.kept_bytes_max_seen);
+        let copies = format!("{trains} trains until acknowledged, {kept}; {most} at most so far");
+        field(out, "copies of", &copies);
+    }
+    let mut again = Vec::new();
+    if replay.replayed > 0 || replay.waiting_trains > 0 {
+        again.push(format!("{} trains", count(replay.replayed)));
+    }
+    if replay.waiting_trains > 0 {
+        again.push(format!("{} wait", count(replay.waiting_trains)));
+    }
+    if replay.not_kept > 0 {
+        again.push(format!("{} were without a copy", count(replay.not_kept)));
+    }
+    if !again.is_empty() {
+        field(out, "sent again", &again.join(", "));
+    }
+}
+
+/// Whether they are read better beside each other.
+fn are_several(links: &[Link]) -> bool {
+    let there = |link: &&Link| link.state != LinkCondition::Absent;
+    links.iter().filter(there).count() > 1
+}
+
+fn write_links(out: &mut String, document: &StatusDocument) {
+    let (links, balance) = (document.links.len(), &document.balance);
+    let _ = writeln!(out, "{HEADING}links{HEADING:#}: {links}, {balance}");
+    out.push_str(&tables::links(&document.links, "  "));
+    for link in document.links.iter().filter(|link| !link.drops.is_empty()) {
+        field(
+            out,
+            "drops",
+            &format!("on {}: {}", link.name, reasons(&link.drops)),
+        );
+    }
 }
 
 fn write_link(out: &mut String, link: &Link) {
@@ -227,8 +279,17 @@ fn write_peer(out: &mut String, peer: &Peer) {
         "heard",
         &format!("{} ago", duration(peer.last_heard_s)),
     );
-    for link in &peer.links {
-        field(out, "path", &path(link));
+    let first = peer.links.first();
+    if peer
+        .links
+        .iter()
+        .all(|path| first.is_some_and(|first| first.link == path.link))
+    {
+        for link in &peer.links {
+            field(out, "path", &path(link));
+        }
+    } else {
+        out.push_str(&tables::paths(&peer.links, "  "));
     }
     let goes = match (peer.path, peer.path_because.as_deref()) {
         (PeerPath::Direct, _) => "direct, past the engine".to_owned(),
@@ -277,6 +338,17 @@ fn path(link: &PeerLink) -> String {
     if link.reordering_seen {
         text.push_str(", reorders");
     }
+    let why = match link.state.as_str() {
+        "open" => return text,
+        "closed" => "closed: one end has no carrier, or too small an MTU",
+        "joining" => "joining: what went another way before has to arrive first",
+        "silent" => "silent: its trains are not acknowledged",
+        "retiring" => "leaving: what is under way arrives, nothing new is sent",
+        "backup" => "backup: another one is used",
+        "too_slow" => "too slow for the others to wait for",
+        other => other,
+    };
+    let _ = write!(text, ", {why}");
     text
 }
 
@@ -298,52 +370,6 @@ fn write_hosts(out: &mut String, hosts: &[PlainHost]) {
         let more = hosts.len() - HOSTS_SHOWN_MAX;
         let _ = writeln!(out, "  and {more} more (--json has all)");
     }
-}
-
-/// The peers of a line, one a row.
-pub fn peer_table(document: &StatusDocument) -> String {
-    if document.peers.is_empty() {
-        return format!(
-            "{} has no peer: no host with packtrain answers, frames go plain\n",
-            document.name
-        );
-    }
-    let mut rows =
-        vec![["ADDRESS", "STATE", "LINKS", "RTT", "HEARD", "SOFTWARE"].map(String::from)];
-    for peer in &document.peers {
-        let mut links: Vec<&str> = peer.links.iter().map(|l| l.link.as_str()).collect();
-        links.dedup();
-        let round_trips = peer.links.iter().filter_map(|l| l.round_trip_s);
-        rows.push([
-            peer.addresses.first().cloned().unwrap_or_default(),
-            if peer.up { "up" } else { "waiting" }.into(),
-            links.join(","),
-            round_trips.reduce(f64::min).map_or("-".into(), duration),
-            format!("{} ago", duration(peer.last_heard_s)),
-            peer.version.clone(),
-        ]);
-    }
-    table(&rows)
-}
-
-fn table<const N: usize>(rows: &[[String; N]]) -> String {
-    let mut out = String::new();
-    for row in rows {
-        for (at, cell) in row.iter().enumerate() {
-            let width = rows
-                .iter()
-                .map(|r| r[at].chars().count())
-                .max()
-                .unwrap_or(0);
-            let last = at + 1 == N;
-            let _ = if last {
-                writeln!(out, "{cell}")
-            } else {
-                write!(out, "{cell:width$}  ")
-            };
-        }
-    }
-    out
 }
 
 fn heading(out: &mut String, kind: &str, name: &str, good: bool, state: &str) {
@@ -373,80 +399,33 @@ fn field(out: &mut String, label: &str, value: &str) {
     out.push('\n');
 }
 
-/// The most frequent first.
 fn drops(out: &mut String, counts: &Counts) {
-    if counts.is_empty() {
-        return;
+    if !counts.is_empty() {
+        field(out, "drops", &reasons(counts));
     }
+}
+
+/// The most frequent first.
+fn reasons(counts: &Counts) -> String {
     let mut list: Vec<(&String, &u64)> = counts.iter().collect();
     list.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
     let list: Vec<String> = list
         .iter()
         .map(|(reason, n)| format!("{} {reason}", count(**n)))
         .collect();
-    field(out, "drops", &list.join(", "));
+    list.join(", ")
 }
 
 fn traffic(traffic: Traffic) -> String {
     format!("{} frames, {}", count(traffic.frames), bytes(traffic.bytes))
 }
 
-/// With a comma between thousands.
-fn count(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-fn bytes(n: u64) -> String {
-    let mut value = n as f64;
-    for unit in ["B", "KiB", "MiB", "GiB", "TiB"] {
-        if value < 1024.0 {
-            return if unit == "B" {
-                format!("{n} B")
-            } else {
-                format!("{value:.1} {unit}")
-            };
-        }
-        value /= 1024.0;
-    }
-    format!("{value:.1} PiB")
-}
-
-fn rate(bps: u64) -> String {
-    let bps = bps as f64;
-    let (value, unit) = match bps {
-        b if b >= 1e9 => (b / 1e9, "Gbit/s"),
-        b if b >= 1e6 => (b / 1e6, "Mbit/s"),
-        b if b >= 1e3 => (b / 1e3, "kbit/s"),
-        b => (b, "bit/s"),
-    };
-    let text = format!("{value:.1}");
-    format!("{} {unit}", text.strip_suffix(".0").unwrap_or(&text))
-}
-
-fn duration(seconds: f64) -> String {
-    let whole = seconds as u64;
-    match seconds {
-        s if s < 1e-3 => format!("{:.0} µs", s * 1e6),
-        s if s < 1.0 => format!("{:.1} ms", s * 1e3),
-        s if s < 60.0 => format!("{s:.1} s"),
-        s if s < 3600.0 => format!("{} min {} s", whole / 60, whole % 60),
-        s if s < 86_400.0 => format!("{} h {} min", whole / 3600, whole / 60 % 60),
-        _ => format!("{} d {} h", whole / 86_400, whole / 3600 % 24),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::status::tests::{busy_snapshot, facts, quiet_snapshot};
+    use packtrain_proto::config::LinkId;
+    use packtrain_proto::stats::{Drops, LinkSnapshot, PathSnapshot, PathState, ReplaySnapshot};
 
     /// As a pipe gets it.
     fn plain(text: &str) -> String {
@@ -519,47 +498,67 @@ warning: no peer answers: frames go plain
     }
 
     #[test]
-    fn the_peer_table_is_aligned() {
-        let document = StatusDocument::build(&busy_snapshot(), &facts(&[LinkCondition::Up]));
-        assert_eq!(
-            peer_table(&document),
-            "\
-ADDRESS            STATE  LINKS  RTT     HEARD         SOFTWARE
-02:00:00:00:00:08  up     eth1   317 µs  400.0 ms ago  packtrain 0.1.0
-"
-        );
+    fn several_links_and_paths_stand_beside_each_other_within_80_columns() {
+        let mut snapshot = busy_snapshot();
+        snapshot.links.push(LinkSnapshot {
+            id: LinkId(1),
+            home: false,
+            retiring: true,
+            trains_tx: 1_234_567,
+            drops: Drops::default(),
+            ..snapshot.links[0].clone()
+        });
+        let path = snapshot.peers[0].paths[0].clone();
+        snapshot.peers[0].paths[1] = PathSnapshot {
+            link: LinkId(1),
+            state: PathState::TooSlow,
+            lost_trains: 0,
+            reordering_seen: false,
+            ..path
+        };
+        snapshot.replay = ReplaySnapshot {
+            kept_trains: 12,
+            kept_bytes: 18_432,
+            kept_bytes_max_seen: 16 << 20,
+            waiting_trains: 2,
+            replayed: 40,
+            not_kept: 1,
+        };
+        let up = LinkCondition::Up;
+        let mut told = facts(&[up, up, LinkCondition::Absent]);
+        told.links[1].drops.clear();
+        let text = plain(&line(&StatusDocument::build(&snapshot, &told)));
+        for row in text.lines() {
+            assert!(row.chars().count() <= WIDTH, "{row}");
+        }
+        for part in [
+            "  copies of  12 trains until acknowledged, 18.0 KiB; 16.0 MiB at most so far\n\
+             \x20 sent again 40 trains, 2 wait, 1 were without a copy\n",
+            "links: 3, earliest-finish\n\
+             \x20 LINK  STATE     MTU   RATE        SENT     RECEIVED  TRAINS OUT  IN\n\
+             \x20 eth1  up, home  1500  100 Mbit/s  1.4 GiB  500 B     0           0\n\
+             \x20 eth2  leaving   1500  100 Mbit/s  1.4 GiB  500 B     1,234,567   0\n\
+             \x20 eth3  absent    -     -           0 B      0 B       0           0\n\
+             \x20 drops      on eth1: ",
+            "  PATH  TO                 STATE     RTT     RATE       IN FLIGHT  LOST\n\
+             \x20 eth1  02:00:00:00:00:09  open      317 µs  99 Mbit/s  5.9 KiB    2, reorders\n\
+             \x20 eth2  02:00:00:00:00:09  too slow  317 µs  99 Mbit/s  5.9 KiB    0\n",
+        ] {
+            assert!(text.contains(part), "{part}\n---\n{text}");
+        }
     }
 
     #[test]
-    fn numbers_are_written_as_people_read_them() {
-        assert_eq!(
-            [0, 999, 1000, 12_345, 1_234_567].map(count),
-            ["0", "999", "1,000", "12,345", "1,234,567"]
-        );
-        assert_eq!(
-            [0, 1023, 1024, 1_572_864, 1 << 40].map(bytes),
-            ["0 B", "1023 B", "1.0 KiB", "1.5 MiB", "1.0 TiB"]
-        );
-        assert_eq!(
-            [0, 999, 64_000, 99_500_000, 10_000_000_000].map(rate),
-            [
-                "0 bit/s",
-                "999 bit/s",
-                "64 kbit/s",
-                "99.5 Mbit/s",
-                "10 Gbit/s"
-            ]
-        );
-        assert_eq!(
-            [0.000_25, 0.0125, 3.0, 61.5, 7260.0, 90_000.0].map(duration),
-            [
-                "250 µs",
-                "12.5 ms",
-                "3.0 s",
-                "1 min 1 s",
-                "2 h 1 min",
-                "1 d 1 h"
-            ]
+    fn what_a_single_path_is_not_used_for_is_said_with_its_reason() {
+        let mut snapshot = busy_snapshot();
+        snapshot.peers[0].paths.truncate(1);
+        snapshot.peers[0].paths[0].state = PathState::Silent;
+        let document = StatusDocument::build(&snapshot, &facts(&[LinkCondition::Up]));
+        let text = plain(&line(&document));
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            words.contains("reorders, silent: its trains are not acknowledged"),
+            "{text}"
         );
     }
 }

@@ -25,6 +25,13 @@ pub enum ControlError {
     Silent(Duration),
     #[error("only root may ask this")]
     Denied,
+    /// In the words of a command, with its exit code.
+    #[error("{message}")]
+    Told {
+        exit_code: u8,
+        message: String,
+        hint: Option<String>,
+    },
     #[error("{0}")]
     Refused(String),
     #[error("an answer that was not understood: {0}")]
@@ -85,23 +92,47 @@ impl Connection {
     }
 
     pub fn ask(&mut self, request: Request) -> Result<Response, ControlError> {
-        let mut line = serde_json::to_vec(&request).expect("a request is plain JSON");
-        line.push(b'\n');
-        self.stream.get_mut().write_all(&line)?;
+        self.send(&request)?;
         let mut answer = Vec::new();
-        (&mut self.stream)
-            .take(ANSWER_BYTES_MAX)
-            .read_until(b'\n', &mut answer)?;
-        if answer.is_empty() {
-            // It ended before it answered.
-            return Err(ControlError::NotRunning);
+        self.read_answer(&mut answer)?;
+        understand(&answer)
+    }
+
+    /// Asks something that may take its time: `waiting` is told once, after `quiet`.
+    pub fn ask_patiently(
+        &mut self,
+        request: Request,
+        quiet: Duration,
+        waiting: &mut dyn FnMut(),
+    ) -> Result<Response, ControlError> {
+        self.send(&request)?;
+        let mut answer = Vec::new();
+        self.stream.get_ref().set_read_timeout(Some(quiet))?;
+        let early = self.read_answer(&mut answer);
+        self.stream
+            .get_ref()
+            .set_read_timeout(Some(ANSWER_WAIT_MAX))?;
+        match early {
+            Err(ControlError::Silent(_)) => {
+                waiting();
+                // What has come of it is in `answer`.
+                self.read_answer(&mut answer)?;
+            }
+            done => done?,
         }
-        match serde_json::from_slice(&answer) {
-            Ok(Response::Denied) => Err(ControlError::Denied),
-            Ok(Response::Error(message)) => Err(ControlError::Refused(message)),
-            Ok(response) => Ok(response),
-            Err(error) => Err(ControlError::NotUnderstood(error.to_string())),
-        }
+        understand(&answer)
+    }
+
+    fn send(&mut self, request: &Request) -> Result<(), ControlError> {
+        let mut line = serde_json::to_vec(request).expect("a request is plain JSON");
+        line.push(b'\n');
+        Ok(self.stream.get_mut().write_all(&line)?)
+    }
+
+    fn read_answer(&mut self, answer: &mut Vec<u8>) -> Result<(), ControlError> {
+        let left = ANSWER_BYTES_MAX.saturating_sub(answer.len() as u64);
+        (&mut self.stream).take(left).read_until(b'\n', answer)?;
+        Ok(())
     }
 
     /// Waits until the line has ended and undone everything, which closes the connection.
@@ -114,5 +145,27 @@ impl Connection {
             Err(e) if e.kind() == io::ErrorKind::ConnectionReset => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+fn understand(answer: &[u8]) -> Result<Response, ControlError> {
+    if answer.is_empty() {
+        // It ended before it answered.
+        return Err(ControlError::NotRunning);
+    }
+    match serde_json::from_slice(answer) {
+        Ok(Response::Denied) => Err(ControlError::Denied),
+        Ok(Response::Error(message)) => Err(ControlError::Refused(message)),
+        Ok(Response::Refused {
+            exit_code,
+            message,
+            hint,
+        }) => Err(ControlError::Told {
+            exit_code,
+            message,
+            hint,
+        }),
+        Ok(response) => Ok(response),
+        Err(error) => Err(ControlError::NotUnderstood(error.to_string())),
     }
 }

@@ -24,6 +24,9 @@ pub enum BindError {
     Io(#[from] io::Error),
 }
 
+/// Who answers: the line.
+type Answer<'a> = &'a mut dyn FnMut(Request, Asker) -> Reply;
+
 /// The listening socket and its clients, behind one descriptor to poll.
 #[derive(Debug)]
 pub struct ControlServer {
@@ -51,9 +54,30 @@ struct Client {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Reading,
+    /// Its answer comes later.
+    Waiting,
     Writing,
     /// Answered, and waits for the end of the line: that the connection ends is the news.
     Parked,
+}
+
+/// Somebody whose answer is owed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asker(u64);
+
+/// What is done about a request.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reply {
+    Now(Response),
+    /// [`ControlServer::answer_later`] gives the answer, within a bounded time. Who waits for one
+    /// keeps its place among few: whoever says this bounds how many do.
+    Later,
+}
+
+impl From<Response> for Reply {
+    fn from(response: Response) -> Reply {
+        Reply::Now(response)
+    }
 }
 
 /// What becomes of a client after something happened to it.
@@ -97,7 +121,7 @@ impl ControlServer {
 
     /// Does what can be done now: takes clients in, reads, answers by `answer`, writes. Bounded:
     /// what is left over makes [`ControlServer::fd`] readable again at once.
-    pub fn handle(&mut self, answer: &mut dyn FnMut(Request) -> Response) {
+    pub fn handle(&mut self, answer: Answer<'_>) {
         let mut events = Vec::with_capacity(CLIENTS_MAX + 1);
         let now = Timespec {
             tv_sec: 0,
@@ -115,6 +139,19 @@ impl ControlServer {
         }
     }
 
+    /// The answer to what [`Reply::Later`] was said to. Who does not wait any more misses nothing.
+    pub fn answer_later(&mut self, asker: Asker, response: &Response) {
+        let waits = |client: &Client| client.serial == asker.0 && client.phase == Phase::Waiting;
+        let mut slots = self.clients.iter();
+        let Some(slot) = slots.position(|client| client.as_ref().is_some_and(waits)) else {
+            return;
+        };
+        if let Some(client) = &mut self.clients[slot] {
+            let fate = client.answer(response);
+            self.settle(slot, fate);
+        }
+    }
+
     fn accept(&mut self) {
         // One at a time: a storm of clients takes its turn with the frames.
         let Ok((stream, _)) = self.listener.accept() else {
@@ -127,7 +164,7 @@ impl ControlServer {
             return;
         }
         let Some(slot) = self.free_slot() else {
-            return; // all wait for the end of the line; dropping the stream says so
+            return; // all wait for something; dropping the stream says so
         };
         let data = epoll::EventData::new_u64(slot as u64);
         if epoll::add(&self.epoll, &stream, data, epoll::EventFlags::IN).is_err() {
@@ -146,13 +183,13 @@ impl ControlServer {
         });
     }
 
-    /// A slot for a newcomer. The oldest client that is not parked makes room: whoever only
-    /// connects and stays silent must not lock the others out.
+    /// A slot for a newcomer. The oldest client that is neither parked nor owed an answer makes room:
+    /// whoever only connects and stays silent must not lock the others out.
     fn free_slot(&mut self) -> Option<usize> {
         if let Some(free) = self.clients.iter().position(Option::is_none) {
             return Some(free);
         }
-        let open = |client: &Client| client.phase != Phase::Parked;
+        let open = |client: &Client| !matches!(client.phase, Phase::Parked | Phase::Waiting);
         let (slot, _) = self
             .clients
             .iter()
@@ -168,7 +205,7 @@ impl ControlServer {
         Some(slot)
     }
 
-    fn handle_client(&mut self, slot: usize, answer: &mut dyn FnMut(Request) -> Response) {
+    fn handle_client(&mut self, slot: usize, answer: Answer<'_>) {
         let Some(client) = &mut self.clients[slot] else {
             return; // made room for a newcomer within this very batch of events
         };
@@ -176,20 +213,23 @@ impl ControlServer {
             Phase::Reading => client.read(self.own_uid, answer),
             Phase::Writing => client.write(),
             // Only its hanging up can have woken us.
-            Phase::Parked => Fate::Goes,
+            Phase::Waiting | Phase::Parked => Fate::Goes,
         };
-        if fate == Fate::Goes {
-            self.remove(slot);
+        self.settle(slot, fate);
+    }
+
+    fn settle(&mut self, slot: usize, fate: Fate) {
+        let Some(client) = &self.clients[slot] else {
             return;
-        }
-        // A parked client is heard of again only when it hangs up, which epoll always tells.
+        };
+        // One that waits is heard of again only when it hangs up, which epoll always tells.
         let flags = match client.phase {
             Phase::Reading => epoll::EventFlags::IN,
             Phase::Writing => epoll::EventFlags::OUT,
-            Phase::Parked => epoll::EventFlags::RDHUP,
+            Phase::Waiting | Phase::Parked => epoll::EventFlags::RDHUP,
         };
         let data = epoll::EventData::new_u64(slot as u64);
-        if epoll::modify(&self.epoll, &client.stream, data, flags).is_err() {
+        if fate == Fate::Goes || epoll::modify(&self.epoll, &client.stream, data, flags).is_err() {
             self.remove(slot);
         }
     }
@@ -203,41 +243,47 @@ impl ControlServer {
 }
 
 impl Client {
-    fn read(&mut self, own_uid: u32, answer: &mut dyn FnMut(Request) -> Response) -> Fate {
+    fn read(&mut self, own_uid: u32, answer: Answer<'_>) -> Fate {
         let mut chunk = [0; REQUEST_BYTES_MAX];
         match self.stream.read(&mut chunk) {
             Ok(0) => return Fate::Goes,
             Ok(len) => self.input.extend_from_slice(&chunk[..len]),
             Err(error) => return fate_of(&error),
         }
-        let response = match self.input.iter().position(|&b| b == b'\n') {
+        let reply = match self.input.iter().position(|&b| b == b'\n') {
             Some(end) if end < REQUEST_BYTES_MAX => self.respond(end, own_uid, answer),
             None if self.input.len() < REQUEST_BYTES_MAX => return Fate::Stays,
-            _ => Response::Error(format!("a request has at most {REQUEST_BYTES_MAX} bytes")),
+            _ => Response::Error(format!("a request has at most {REQUEST_BYTES_MAX} bytes")).into(),
         };
-        self.output = serde_json::to_vec(&response).expect("a response has no key but strings");
-        self.output.push(b'\n');
         self.input = Vec::new();
-        self.phase = Phase::Writing;
-        self.write()
+        match reply {
+            Reply::Now(response) => self.answer(&response),
+            Reply::Later => {
+                self.phase = Phase::Waiting;
+                Fate::Stays
+            }
+        }
     }
 
-    fn respond(
-        &mut self,
-        end: usize,
-        own_uid: u32,
-        answer: &mut dyn FnMut(Request) -> Response,
-    ) -> Response {
+    fn respond(&mut self, end: usize, own_uid: u32, answer: Answer<'_>) -> Reply {
         let request: Request = match serde_json::from_slice(&self.input[..end]) {
             Ok(request) => request,
-            Err(error) => return Response::Error(format!("not understood: {error}")),
+            Err(error) => return Response::Error(format!("not understood: {error}")).into(),
         };
         if request.is_mutating() && self.uid != 0 && self.uid != own_uid {
-            return Response::Denied;
+            return Response::Denied.into();
         }
-        let response = answer(request);
-        self.waits_for_end = request == Request::Down {} && response == Response::Done;
-        response
+        let ends = request == Request::Down {};
+        let reply = answer(request, Asker(self.serial));
+        self.waits_for_end = ends && reply == Reply::Now(Response::Done);
+        reply
+    }
+
+    fn answer(&mut self, response: &Response) -> Fate {
+        self.output = serde_json::to_vec(response).expect("a response has no key but strings");
+        self.output.push(b'\n');
+        self.phase = Phase::Writing;
+        self.write()
     }
 
     fn write(&mut self) -> Fate {

@@ -34,9 +34,9 @@ impl Serving {
             let mut answered = 0;
             while !stopped.load(Ordering::Relaxed) {
                 wait_readable(&server, 20);
-                server.handle(&mut |request| {
+                server.handle(&mut |request, _| {
                     answered += 1;
-                    answer(request)
+                    answer(request).into()
                 });
             }
             answered
@@ -201,14 +201,116 @@ fn an_idle_server_is_not_readable_and_burns_no_time() {
     assert!(!wait_readable(&server, 10));
     let mut stream = raw(&name);
     assert!(wait_readable(&server, 900));
-    server.handle(&mut |_| Response::Done); // accepts
+    server.handle(&mut |_, _| Response::Done.into()); // accepts
     assert!(!wait_readable(&server, 10), "a silent client");
     stream.write_all(b"{\"request\":\"down\"}\n").unwrap();
     assert!(wait_readable(&server, 900));
-    server.handle(&mut |_| Response::Done);
+    server.handle(&mut |_, _| Response::Done.into());
     assert!(!wait_readable(&server, 10), "a parked client");
     drop(stream);
     assert!(wait_readable(&server, 900), "it hung up");
-    server.handle(&mut |_| Response::Done);
+    server.handle(&mut |_, _| Response::Done.into());
     assert!(!wait_readable(&server, 10));
+}
+
+#[test]
+fn an_answer_may_come_later_and_who_hung_up_meanwhile_is_missed_by_nobody() {
+    let name = unique_name();
+    let mut server = ControlServer::bind(&name).unwrap();
+    let request = b"{\"request\":\"link_remove\",\"name\":\"eth1\"}\n";
+    let mut askers = Vec::new();
+    let mut streams = [raw(&name), raw(&name)];
+    for stream in &mut streams {
+        stream.write_all(request).unwrap();
+    }
+    while askers.len() < 2 {
+        assert!(wait_readable(&server, 900));
+        server.handle(&mut |request, asker| {
+            assert_eq!(
+                request,
+                Request::LinkRemove {
+                    name: "eth1".into()
+                }
+            );
+            askers.push(asker);
+            Reply::Later
+        });
+    }
+    assert!(!wait_readable(&server, 10), "both wait");
+    let [mut first, second] = streams;
+    drop(second);
+    assert!(wait_readable(&server, 900), "it hung up");
+    server.handle(&mut |_, _| unreachable!());
+
+    for _ in 0..2 {
+        for &asker in &askers {
+            server.answer_later(asker, &Response::Done);
+        }
+    }
+    let mut answer = String::new();
+    first.read_to_string(&mut answer).unwrap();
+    assert_eq!(answer, "\"done\"\n", "once, and the connection ends");
+    assert!(!wait_readable(&server, 10));
+}
+
+#[test]
+fn who_waits_for_an_answer_is_not_pushed_out_by_silent_clients() {
+    let name = unique_name();
+    let mut server = ControlServer::bind(&name).unwrap();
+    let mut waiting = raw(&name);
+    waiting
+        .write_all(b"{\"request\":\"link_remove\",\"name\":\"eth1\"}\n")
+        .unwrap();
+    let mut asker = None;
+    while asker.is_none() {
+        assert!(wait_readable(&server, 900));
+        server.handle(&mut |_, from| {
+            asker = Some(from);
+            Reply::Later
+        });
+    }
+    let silent: Vec<UnixStream> = (0..40).map(|_| raw(&name)).collect();
+    while wait_readable(&server, 50) {
+        server.handle(&mut |_, _| unreachable!());
+    }
+    server.answer_later(asker.unwrap(), &document());
+    let mut answer = String::new();
+    waiting.read_to_string(&mut answer).unwrap();
+    assert_eq!(
+        serde_json::from_str::<Response>(&answer).unwrap(),
+        document()
+    );
+    drop(silent);
+}
+
+#[test]
+fn who_waits_long_is_told_so_once_and_gets_the_answer_all_the_same() {
+    let name = unique_name();
+    let mut server = ControlServer::bind(&name).unwrap();
+    let asking = {
+        let name = name.clone();
+        std::thread::spawn(move || {
+            let mut told = 0;
+            let request = Request::LinkRemove {
+                name: "eth1".into(),
+            };
+            let answer = Connection::open(&name).unwrap().ask_patiently(
+                request,
+                Duration::from_millis(20),
+                &mut || told += 1,
+            );
+            (answer.unwrap(), told)
+        })
+    };
+    let mut asker = None;
+    while asker.is_none() {
+        assert!(wait_readable(&server, 900));
+        server.handle(&mut |_, from| {
+            asker = Some(from);
+            Reply::Later
+        });
+    }
+    assert!(!wait_readable(&server, 100));
+    server.answer_later(asker.unwrap(), &Response::Done);
+    assert_eq!(asking.join().unwrap(), (Response::Done, 1));
 }

@@ -10,11 +10,13 @@ use std::time::Duration;
 
 use packtrain_proto::config::{Config, LinkId, LinkState};
 use packtrain_proto::engine::{Engine, Event};
+use packtrain_proto::offload::Offload;
 use packtrain_proto::stats::Snapshot;
 use packtrain_proto::time::Instant;
 use packtrain_proto::wire::ethernet::MacAddr;
 
-use super::member::{Attached, Member, MemberCounters, Outcome};
+use super::member::{Attached, MemberCounters, Outcome};
+use super::members::{Members, NumbersUsedUp};
 use super::readable::Readable;
 use crate::clock::Clock;
 use crate::linux::alarm::Alarm;
@@ -89,7 +91,7 @@ pub struct Line {
     tap: Tap,
     coalescer: Coalescer,
     tap_readable: Readable,
-    members: Vec<Member>,
+    members: Members,
     epoll: Epoll,
     /// Rings when the engine wants to be called.
     alarm: Alarm,
@@ -117,15 +119,10 @@ impl Line {
         epoll.add(tap.as_fd(), TOKEN_TAP, Interest::ReadWhileReady)?;
         let alarm = Alarm::new()?;
         epoll.add(&alarm, TOKEN_ALARM, Interest::Read)?;
-        let members = (0..=u8::MAX)
-            .zip(links)
-            .map(|(number, name)| Member {
-                id: LinkId(number),
-                name,
-                attached: None,
-                counters: MemberCounters::default(),
-            })
-            .collect();
+        let mut members = Members::new();
+        for name in links {
+            members.add(name).map_err(io::Error::other)?;
+        }
         Ok(Line {
             clock,
             address: config.address,
@@ -165,10 +162,9 @@ impl Line {
         state: LinkState,
         filter: Option<BorrowedFd<'_>>,
     ) -> io::Result<bool> {
-        let Some(at) = self.members.iter().position(|member| member.name == name) else {
+        let Some(member) = self.members.iter_mut().find(|member| member.name == name) else {
             return Ok(false);
         };
-        let member = &mut self.members[at];
         if member.attached.is_some() {
             return Ok(false);
         }
@@ -176,20 +172,72 @@ impl Line {
         attached.set_promiscuous(self.promiscuous)?;
         self.epoll.add(
             attached.socket.as_fd(),
-            TOKEN_LINKS + at as u64,
+            TOKEN_LINKS + u64::from(member.id.0),
             Interest::ReadWhileReady,
         )?;
         self.engine
             .handle_link_state(member.id, state, self.clock.now());
         attached.follow_queue_limit(self.engine.link_queue_limit(member.id));
-        member.attached = Some(attached);
+        (member.attached, member.was_attached) = (Some(attached), true);
         Ok(true)
+    }
+
+    /// One more link, of a name that no other has; its interface is told of as those of the others are.
+    pub fn add_link(&mut self, name: String) -> Result<LinkId, NumbersUsedUp> {
+        self.members.add(name)
+    }
+
+    /// A link is to leave without loss: [`Event::LinkRetired`](packtrain_proto::engine::Event::LinkRetired)
+    /// says when nothing is under way on it any more. Says whether there is something to wait for.
+    pub fn retire_link(&mut self, link: LinkId) -> bool {
+        let member = self.members.get_mut(link);
+        let attached = member.is_some_and(|member| member.attached.is_some());
+        if attached {
+            self.engine.retire_link(link, self.clock.now());
+        }
+        attached
+    }
+
+    /// A link leaves at once; its number is not given again.
+    pub fn remove_link(&mut self, link: LinkId) {
+        let now = self.clock.now();
+        if let Some(place) = self.members.place(link) {
+            // What has arrived is taken, or whoever sent it would have to send it again.
+            self.take_all_from_link(place, now);
+        }
+        let Some(mut member) = self.members.remove(link) else {
+            return;
+        };
+        if let Some(attached) = &mut member.attached {
+            attached.retry(&mut member.counters);
+            self.engine.remove_link(link, now);
+        }
+    }
+
+    /// The links, in the order in which they were added.
+    pub fn links(&self) -> impl Iterator<Item = (LinkId, &str)> {
+        self.members.iter().map(|m| (m.id, m.name.as_str()))
+    }
+
+    /// Sends frames as if the host had sent them.
+    pub fn send_as_host<'a>(&mut self, frames: impl IntoIterator<Item = &'a [u8]>) {
+        let now = self.clock.now();
+        for frame in frames {
+            let copy = self.engine.buffers().copy_of(frame);
+            self.engine.handle_host_frame(copy, Offload::NONE, now);
+        }
+        self.transmit();
+    }
+
+    /// Stations behind `pt0` ([`Engine::stations_behind`]).
+    pub fn stations_behind(&self) -> Vec<MacAddr> {
+        self.engine.stations_behind()
     }
 
     /// The interface of a link has changed: by its index, because it may have another name now.
     pub fn link_changed(&mut self, ifindex: u32, state: LinkState) {
         let now = self.clock.now();
-        for member in &mut self.members {
+        for member in self.members.iter_mut() {
             if let Some(attached) = &mut member.attached
                 && attached.socket.ifindex() == ifindex
                 && attached.state != state
@@ -204,7 +252,7 @@ impl Line {
     pub fn link_gone(&mut self, ifindex: u32) -> bool {
         let now = self.clock.now();
         let mut found = false;
-        for member in &mut self.members {
+        for member in self.members.iter_mut() {
             let attached = member.attached.take_if(|a| a.socket.ifindex() == ifindex);
             if let Some(mut attached) = attached {
                 let _ = attached.socket.dropped();
@@ -354,8 +402,9 @@ impl Line {
                 TOKEN_ALARM => self.alarm.rang(),
                 token if token < TOKEN_LINKS => woken.0 |= 1 << (token - TOKEN_OTHERS),
                 token => {
-                    let member = &mut self.members[(token - TOKEN_LINKS) as usize];
-                    if let Some(attached) = &mut member.attached
+                    let link = LinkId((token - TOKEN_LINKS) as u8);
+                    if let Some(member) = self.members.get_mut(link)
+                        && let Some(attached) = &mut member.attached
                         && ready.readable
                     {
                         attached.readable.on_ready(waited, attached.awaits_room);
@@ -424,6 +473,23 @@ impl Line {
         }
     }
 
+    /// Whatever its socket holds, as far as that has an end.
+    fn take_all_from_link(&mut self, at: usize, now: Instant) {
+        const BATCHES_MAX: usize = 64;
+        for _ in 0..BATCHES_MAX {
+            match &mut self.members[at].attached {
+                Some(attached) => attached.readable.on_ready(Duration::ZERO, true),
+                None => return,
+            }
+            self.take_from_link(at, now);
+            self.deliver(now);
+            let attached = self.members[at].attached.as_ref();
+            if attached.is_none_or(|attached| !attached.readable.is_ready()) {
+                return;
+            }
+        }
+    }
+
     fn deliver(&mut self, now: Instant) {
         let mut refused = 0;
         while let Some(delivery) = self.engine.poll_delivery(now) {
@@ -447,8 +513,9 @@ impl Line {
                 frames += 1;
                 bytes += transmit.frame.len();
                 let link = transmit.link;
-                // The engine knows no link that was not attached, and numbers them as we do.
-                let member = &mut self.members[usize::from(link.0)];
+                // The engine is told of the links that are here, and of no other.
+                let place = self.members.place(link).expect("a link of ours");
+                let member = &mut self.members[place];
                 let outcome = match &mut member.attached {
                     Some(attached) => {
                         attached.transmit(transmit.frame, transmit.offload, &mut member.counters)
@@ -458,7 +525,7 @@ impl Line {
                 match outcome {
                     Outcome::Sent => {}
                     Outcome::Refused => self.engine.handle_transmit_refused(link, now),
-                    Outcome::Held => self.tell_queue(usize::from(link.0), now),
+                    Outcome::Held => self.tell_queue(place, now),
                 }
                 if frames >= TRANSMIT_FRAMES || bytes >= TRANSMIT_BYTES {
                     self.more_to_send = true;
@@ -504,7 +571,7 @@ impl Line {
     /// Where a link is full, asks to be woken when its queue falls; where it is not, the wake-ups
     /// would come for nothing.
     fn await_room(&mut self) {
-        for (at, member) in self.members.iter_mut().enumerate() {
+        for member in self.members.iter_mut() {
             let Some(attached) = &mut member.attached else {
                 continue;
             };
@@ -517,7 +584,7 @@ impl Line {
             } else {
                 Interest::ReadWhileReady
             };
-            let token = TOKEN_LINKS + at as u64;
+            let token = TOKEN_LINKS + u64::from(member.id.0);
             if self
                 .epoll
                 .modify(attached.socket.as_fd(), token, interest)

@@ -18,6 +18,8 @@ pub(super) struct Member {
     pub(super) id: LinkId,
     pub(super) name: String,
     pub(super) attached: Option<Attached>,
+    /// It has an interface now or had one: the engine and the peers have heard of its number.
+    pub(super) was_attached: bool,
     pub(super) counters: MemberCounters,
 }
 

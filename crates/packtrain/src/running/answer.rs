@@ -5,8 +5,9 @@ use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::RunningLine;
 use super::direct::Direct;
+use super::links::refusal;
 use super::member::Member;
-use crate::control::{Request, Response};
+use crate::control::{Asker, Reply, Request, Response};
 use crate::daemon::Report;
 use crate::linux::intake::Intake;
 use crate::linux::netlink::{IpPrefix, Link, Netlink};
@@ -40,9 +41,47 @@ impl Host {
 impl RunningLine {
     /// Answers who asks at the control socket; says whether the line is to end.
     pub(super) fn answer(&mut self) -> bool {
-        let mut ends = false;
+        let (mut ends, mut others) = (false, Vec::new());
+        self.control.handle(&mut |request, asker| match request {
+            Request::Down {} => {
+                ends = true;
+                Response::Done.into()
+            }
+            // Whatever takes the whole line to answer, once it is at hand.
+            request => {
+                others.push((request, asker));
+                Reply::Later
+            }
+        });
+        for (request, asker) in others {
+            if let Some(response) = self.respond(request, asker) {
+                self.control.answer_later(asker, &response);
+            }
+        }
+        ends
+    }
+
+    /// `None`: the answer comes when what was asked for has happened.
+    fn respond(&mut self, request: Request, asker: Asker) -> Option<Response> {
+        match request {
+            Request::Status {} => Some(match serde_json::to_value(self.status_document()) {
+                Ok(document) => Response::Status(document),
+                Err(error) => Response::Error(format!("the status document: {error}")),
+            }),
+            Request::Down {} => None,
+            Request::LinkAdd { name, wait } => Some(match self.add_link(&name, wait) {
+                Ok(link) => Response::LinkAdded(link),
+                Err(error) => refusal(&error),
+            }),
+            Request::LinkRemove { name } => {
+                let refused = self.retire_link(&name, asker).err();
+                refused.map(|error| refusal(&error))
+            }
+        }
+    }
+
+    pub(super) fn status_document(&mut self) -> StatusDocument {
         let RunningLine {
-            control,
             line,
             site,
             members,
@@ -52,29 +91,16 @@ impl RunningLine {
             clock,
             ..
         } = self;
-        control.handle(&mut |request| match request {
-            Request::Status {} => {
-                let report = line.report();
-                let ifindex = report.tap_ifindex;
-                let mut facts = facts(ifindex, &site.settings, members, host, clock.now());
-                add_counters(&mut facts, &report, intake.as_mut());
-                if let Some(direct) = direct {
-                    add_direct(&mut facts, direct, members, &mut site.netlink);
-                }
-                let overrun = site.netlink.transmit_dropped(ifindex).unwrap_or_default();
-                facts.drops.push((drop_reason::HOST_OVERRUN, overrun));
-                let document = StatusDocument::build(&report.snapshot, &facts);
-                match serde_json::to_value(&document) {
-                    Ok(document) => Response::Status(document),
-                    Err(error) => Response::Error(format!("the status document: {error}")),
-                }
-            }
-            Request::Down {} => {
-                ends = true;
-                Response::Done
-            }
-        });
-        ends
+        let report = line.report();
+        let ifindex = report.tap_ifindex;
+        let mut facts = facts(ifindex, &site.settings, members, host, clock.now());
+        add_counters(&mut facts, &report, intake.as_mut());
+        if let Some(direct) = direct {
+            add_direct(&mut facts, direct, members, &mut site.netlink);
+        }
+        let overrun = site.netlink.transmit_dropped(ifindex).unwrap_or_default();
+        facts.drops.push((drop_reason::HOST_OVERRUN, overrun));
+        StatusDocument::build(&report.snapshot, &facts)
     }
 }
 
@@ -136,6 +162,7 @@ fn facts(
         name: settings.name.to_string(),
         ifindex,
         line_id: settings.line_id,
+        balance: settings.balance,
         up: host.up,
         promiscuous: host.promiscuous,
         addresses: host.addresses.clone(),

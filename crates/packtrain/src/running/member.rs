@@ -47,16 +47,15 @@ struct Attached {
 }
 
 impl Member {
-    /// Links are numbered as the line numbers them: in the order in which they were named.
-    pub(super) fn all_of(settings: &Settings) -> Vec<Member> {
-        let member = |(number, name): (u8, &InterfaceName)| Member {
-            id: LinkId(number),
-            name: name.clone(),
+    /// `id` is the line's number for it.
+    pub(super) fn new(id: LinkId, name: InterfaceName) -> Member {
+        Member {
+            id,
+            name,
             attached: None,
             trouble: None,
             direct_before: Traffic::default(),
-        };
-        (0..=u8::MAX).zip(&settings.links).map(member).collect()
+        }
     }
 
     pub(super) fn ifindex(&self) -> Option<u32> {

@@ -73,10 +73,15 @@ impl RunningLine {
         line.watch(control.fd(), CONTROL)
             .map_err(failed("watching the control socket"))?;
 
+        let members = line.links().zip(&settings.links);
+        let members = members.map(|((id, _), name)| Member::new(id, name.clone()));
+        let members = members.collect();
         let mut running = RunningLine {
             clock,
             line,
-            members: Member::all_of(settings),
+            members,
+            leaving: Vec::new(),
+            announcement: None,
             site: Site {
                 settings: settings.clone(),
                 address,
@@ -140,6 +145,7 @@ fn config(settings: &Settings, address: MacAddr) -> Result<Config, CliError> {
     config.line_id = settings.line_id;
     config.mtu = settings.mtu;
     config.marked_frames = settings.marked_frames;
+    config.balance = settings.balance.into();
     config.software = concat!("packtrain ", env!("CARGO_PKG_VERSION")).into();
     config.seed = random_id()?;
     Ok(config)
@@ -227,9 +233,8 @@ fn attach_direct(
     has_intake: bool,
     note: &mut dyn FnMut(&str),
 ) -> Option<Direct> {
-    // With several links only the engine keeps the order, also when a second one appears later.
-    let has_one_link = settings.links.len() == 1;
-    if settings.path == PathPolicy::Engine || !settings.marked_frames || !has_one_link {
+    // Over several links only the engine keeps the order, which it knows; a line may come down to one.
+    if settings.path == PathPolicy::Engine || !settings.marked_frames {
         return None;
     }
     let name = &settings.name;

@@ -11,7 +11,9 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::values::{InterfaceName, LogLevel, PathPolicy, check_mtu, parse_address, parse_mac};
+use super::values::{
+    BalancePolicy, InterfaceName, LogLevel, PathPolicy, check_mtu, parse_address, parse_mac,
+};
 use super::{Contradiction, Settings};
 use crate::linux::netlink::IpPrefix;
 
@@ -104,6 +106,9 @@ fn read_line(table: &mut Table<'_>, errors: &mut Errors<'_>) -> Option<Settings>
     );
     table.optional("path", errors, &mut settings.path, |v| {
         parse_str::<PathPolicy>(v)
+    });
+    table.optional("balance", errors, &mut settings.balance, |v| {
+        parse_str::<BalancePolicy>(v)
     });
     table.optional("wait_links", errors, &mut settings.wait_links, boolean);
     table.optional("log_level", errors, &mut settings.log_level, |v| {
@@ -318,6 +323,7 @@ mod tests {
             line_id = 0x10
             marked_frames = false
             path = "engine"
+            balance = "active-backup"
             wait_links = true
             log_level = "debug"
             [[link]]
@@ -340,6 +346,7 @@ mod tests {
                 line_id: 16,
                 marked_frames: false,
                 path: PathPolicy::Engine,
+                balance: BalancePolicy::ActiveBackup,
                 wait_links: true,
                 log_level: LogLevel::Debug,
             }
@@ -358,8 +365,8 @@ mod tests {
     fn an_unknown_key_is_named_with_its_line_and_with_what_is_known() {
         assert_eq!(
             errors("name = 'pt0'\nmtuu = 3\n[[link]]\nname = 'eth1'\nrate = 3\n"),
-            "line.toml:2: mtuu: unknown key (known here: addresses, line_id, link, log_level, mac, \
-             marked_frames, mtu, name, path, wait_links)\n\
+            "line.toml:2: mtuu: unknown key (known here: addresses, balance, line_id, link, log_level, \
+             mac, marked_frames, mtu, name, path, wait_links)\n\
              line.toml:5: link.rate: unknown key (known here: name)"
         );
     }
@@ -384,7 +391,7 @@ mod tests {
         assert_eq!(
             errors(
                 "name = 'pt0'\nmtu = 50\nline_id = -1\nmac = '03:00:00:00:00:01'\nlog_level = 'loud'\n\
-                 path = 'kernel'\naddresses = [\n '10.9.0.1/24',\n '10.9.0.2',\n]\n[[link]]\nname = 'a/b'\n[[link]]\n"
+                 path = 'kernel'\nbalance = 'lacp'\naddresses = [\n '10.9.0.1/24',\n '10.9.0.2',\n]\n[[link]]\nname = 'a/b'\n[[link]]\n"
             ),
             "line.toml:2: mtu: an MTU of 50 bytes is too small: at least 68\n\
              line.toml:3: line_id: -1 is not within 0 to 4294967295\n\
@@ -392,10 +399,12 @@ mod tests {
              (the first byte even)\n\
              line.toml:5: log_level: \"loud\" is no log level: error, warn, info, debug or trace\n\
              line.toml:6: path: \"kernel\" is no path: auto or engine\n\
-             line.toml:9: addresses: \"10.9.0.2\" has no prefix length: write it as in 10.9.0.1/24 or \
+             line.toml:7: balance: \"lacp\" is no way to choose a link: earliest-finish, round-robin or \
+             active-backup\n\
+             line.toml:10: addresses: \"10.9.0.2\" has no prefix length: write it as in 10.9.0.1/24 or \
              fd00::1/64\n\
-             line.toml:12: link.name: an interface name has no '/'\n\
-             line.toml:13: link.name: is missing"
+             line.toml:13: link.name: an interface name has no '/'\n\
+             line.toml:14: link.name: is missing"
         );
     }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use packtrain_proto::config::Balance;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::{MTU_MAX, MTU_MIN};
@@ -215,6 +216,63 @@ impl FromStr for PathPolicy {
     }
 }
 
+/// Which of several links a train takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum BalancePolicy {
+    /// The one by which it arrives first.
+    #[default]
+    EarliestFinish,
+    /// One after the other.
+    RoundRobin,
+    /// The first that works; the others wait for its failure.
+    ActiveBackup,
+}
+
+impl BalancePolicy {
+    pub const NAMES: &'static str = "earliest-finish, round-robin or active-backup";
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            BalancePolicy::EarliestFinish => "earliest-finish",
+            BalancePolicy::RoundRobin => "round-robin",
+            BalancePolicy::ActiveBackup => "active-backup",
+        }
+    }
+}
+
+impl From<BalancePolicy> for Balance {
+    fn from(policy: BalancePolicy) -> Balance {
+        match policy {
+            BalancePolicy::EarliestFinish => Balance::EarliestFinish,
+            BalancePolicy::RoundRobin => Balance::RoundRobin,
+            BalancePolicy::ActiveBackup => Balance::ActiveBackup,
+        }
+    }
+}
+
+impl fmt::Display for BalancePolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Why a text names no way to choose a link.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no way to choose a link: {names}", names = BalancePolicy::NAMES)]
+pub struct BalancePolicyError(String);
+
+impl FromStr for BalancePolicy {
+    type Err = BalancePolicyError;
+
+    fn from_str(text: &str) -> Result<BalancePolicy, BalancePolicyError> {
+        use BalancePolicy::{ActiveBackup, EarliestFinish, RoundRobin};
+        [EarliestFinish, RoundRobin, ActiveBackup]
+            .into_iter()
+            .find(|policy| policy.as_str() == text)
+            .ok_or_else(|| BalancePolicyError(text.into()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use clap::ValueEnum;
@@ -309,5 +367,22 @@ mod tests {
                 format!("{text:?} is no path: auto or engine")
             );
         }
+    }
+
+    #[test]
+    fn a_balance_has_one_name_in_a_file_and_on_the_command_line() {
+        assert_eq!(Balance::from(BalancePolicy::default()), Balance::default());
+        for &policy in BalancePolicy::value_variants() {
+            let name = policy.to_string();
+            assert_eq!(name.parse(), Ok(policy));
+            assert_eq!(
+                <BalancePolicy as ValueEnum>::from_str(&name, false),
+                Ok(policy)
+            );
+        }
+        assert_eq!(
+            "lacp".parse::<BalancePolicy>().unwrap_err().to_string(),
+            "\"lacp\" is no way to choose a link: earliest-finish, round-robin or active-backup"
+        );
     }
 }

@@ -1,16 +1,17 @@
 //! From the engine's snapshot, and what only the daemon knows, to the document.
 
 use packtrain_proto::config::LinkId;
-use packtrain_proto::stats::{self, DropReason, EngineBecause, FlushReason, Snapshot};
+use packtrain_proto::stats::{self, DropReason, EngineBecause, FlushReason, PathState, Snapshot};
 use packtrain_proto::time::Duration;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::{
     Coalesced, Counts, Direct, Host, Intake, Link, LinkCondition, Peer, PeerLink, PeerPath,
-    PlainHost, Queue, Reassembly, Resequencer, SCHEMA, StatusDocument, Traffic, TrainCounts,
-    Trains,
+    PlainHost, Queue, Reassembly, Replay, Resequencer, SCHEMA, StatusDocument, Traffic,
+    TrainCounts, Trains,
 };
 use crate::linux::netlink::IpPrefix;
+use crate::settings::values::BalancePolicy;
 
 /// What the daemon knows of a line and the engine does not.
 #[derive(Clone, Debug)]
@@ -18,6 +19,7 @@ pub struct LineFacts {
     pub name: String,
     pub ifindex: u32,
     pub line_id: u32,
+    pub balance: BalancePolicy,
     /// `pt0` is set up.
     pub up: bool,
     pub promiscuous: bool,
@@ -65,6 +67,7 @@ impl StatusDocument {
             uptime_s: seconds(facts.uptime),
             node_id: node_id(snapshot.node_id.0),
             line_id: facts.line_id,
+            balance: facts.balance.to_string(),
             address: snapshot.address.to_string(),
             addresses: facts.addresses.iter().map(IpPrefix::to_string).collect(),
             mtu: snapshot.mtu.into(),
@@ -101,6 +104,7 @@ impl StatusDocument {
             coalesced: facts.coalesced,
             queue: snapshot.queue.into(),
             resequencer: snapshot.resequencer.into(),
+            replay: snapshot.replay.into(),
             reassembly: snapshot.reassembly.into(),
             drops: drops(&snapshot.drops, &facts.drops),
             warnings: Vec::new(),
@@ -157,6 +161,12 @@ fn warnings(document: &StatusDocument) -> Vec<String> {
             "hosts without packtrain get no frame above {link_mtu} bytes, and {name} has an MTU of {mtu}"
         ));
     }
+    let not_kept = document.replay.not_kept;
+    if not_kept > 0 {
+        list.push(format!(
+            "memory for copies ran out ({not_kept} trains): a link that dies loses frames"
+        ));
+    }
     list
 }
 
@@ -176,8 +186,12 @@ fn build_link(snapshot: &Snapshot, facts: &LinkFacts) -> Link {
         backlog_bytes: known.map_or(0, |l| l.local_queue_bytes),
         backlog_age_s: known.and_then(|l| l.local_queue_age).map(seconds),
         in_flight_bytes: known.map_or(0, |l| l.in_flight_bytes),
+        home: known.is_some_and(|l| l.home),
+        retiring: known.is_some_and(|l| l.retiring),
         tx: sum(known.map(|l| l.tx).into_iter().chain([facts.direct_tx])),
         rx: sum(known.map(|l| l.rx).into_iter().chain([facts.direct_rx])),
+        trains_tx: known.map_or(0, |l| l.trains_tx),
+        trains_rx: known.map_or(0, |l| l.trains_rx),
         drops: drops(
             known.map_or(&stats::Drops::default(), |l| &l.drops),
             &facts.drops,
@@ -201,6 +215,8 @@ fn build_peer(
         in_flight_bytes: path.in_flight_bytes,
         window_bytes: path.window_bytes,
         lost_trains: path.lost_trains,
+        trains_tx: path.trains_tx,
+        state: use_of(path.state).into(),
         reordering_seen: path.reordering_seen,
     });
     Peer {
@@ -232,6 +248,18 @@ fn in_a_word(because: EngineBecause) -> &'static str {
         EngineBecause::Mtu => "mtu",
         EngineBecause::Unordered => "unordered",
         EngineBecause::Congestion => "congestion",
+    }
+}
+
+fn use_of(state: PathState) -> &'static str {
+    match state {
+        PathState::Open => "open",
+        PathState::Closed => "closed",
+        PathState::Joining => "joining",
+        PathState::Silent => "silent",
+        PathState::Retiring => "retiring",
+        PathState::Backup => "backup",
+        PathState::TooSlow => "too_slow",
     }
 }
 
@@ -383,6 +411,27 @@ impl From<stats::ResequencerSnapshot> for Resequencer {
             held_bytes_max_seen,
             gaps,
             reordered,
+        }
+    }
+}
+
+impl From<stats::ReplaySnapshot> for Replay {
+    fn from(r: stats::ReplaySnapshot) -> Replay {
+        let stats::ReplaySnapshot {
+            kept_trains,
+            kept_bytes,
+            kept_bytes_max_seen,
+            waiting_trains,
+            replayed,
+            not_kept,
+        } = r;
+        Replay {
+            kept_trains,
+            kept_bytes,
+            kept_bytes_max_seen,
+            waiting_trains,
+            replayed,
+            not_kept,
         }
     }
 }

@@ -10,6 +10,7 @@ use packtrain_proto::wire::ethernet::MacAddr;
 use serde_json::Value;
 
 use super::*;
+use crate::settings::values::BalancePolicy;
 
 fn mac(last: u8) -> MacAddr {
     MacAddr([2, 0, 0, 0, 0, last])
@@ -144,6 +145,7 @@ pub(crate) fn facts(conditions: &[LinkCondition]) -> LineFacts {
         name: "pt0".into(),
         ifindex: 9,
         line_id: 0,
+        balance: BalancePolicy::EarliestFinish,
         up: true,
         promiscuous: false,
         addresses: vec!["10.9.0.1/24".parse().unwrap()],
@@ -377,5 +379,40 @@ fn a_peers_words_cannot_steer_a_terminal() {
     assert!(
         version.starts_with("evil?[2J?xx") && version.chars().count() == 64,
         "{version}"
+    );
+}
+
+#[test]
+fn the_schema_knows_each_use_of_a_path_and_each_balance() {
+    use clap::ValueEnum;
+    use stats::PathState::{Backup, Closed, Joining, Open, Retiring, Silent, TooSlow};
+    let strict = closed(schema());
+    for state in [Open, Closed, Joining, Silent, Retiring, Backup, TooSlow] {
+        let mut snapshot = busy_snapshot();
+        snapshot.peers[0].paths[0].state = state;
+        let document = StatusDocument::build(&snapshot, &facts(&[LinkCondition::Up]));
+        let value = serde_json::to_value(&document).unwrap();
+        assert_eq!(problems(&strict, &value), Vec::<String>::new());
+    }
+    for &balance in BalancePolicy::value_variants() {
+        let mut told = facts(&[LinkCondition::Up]);
+        told.balance = balance;
+        let document = StatusDocument::build(&quiet_snapshot(), &told);
+        let value = serde_json::to_value(&document).unwrap();
+        assert_eq!(problems(&strict, &value), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn what_was_sent_without_a_copy_is_warned_of() {
+    let mut snapshot = busy_snapshot();
+    let warnings = |snapshot: &Snapshot| {
+        StatusDocument::build(snapshot, &facts(&[LinkCondition::Up])).warnings
+    };
+    assert_eq!(warnings(&snapshot), Vec::<String>::new());
+    snapshot.replay.not_kept = 3;
+    assert_eq!(
+        warnings(&snapshot),
+        ["memory for copies ran out (3 trains): a link that dies loses frames"]
     );
 }

@@ -110,17 +110,12 @@ pub fn links(settings: &Settings, note: &mut dyn FnMut(&str)) -> Result<(), CliE
     for link in &present {
         usable(link)?;
     }
-    in_no_other_line(&present, settings)?;
+    in_no_other_line(&present, &settings.name)?;
     for name in &absent {
-        note(&format!(
-            "{name} does not exist yet: it joins when it appears"
-        ));
+        note(&absent_yet(name));
     }
     for link in present.iter().filter(|link| !link.up) {
-        let name = &link.name;
-        note(&format!(
-            "{name} is set down: it joins when it is set up (ip link set {name} up)"
-        ));
+        note(&set_down(&link.name));
     }
     for link in &present {
         note_own_addresses(&mut netlink, link, &settings.name, note)?;
@@ -128,7 +123,15 @@ pub fn links(settings: &Settings, note: &mut dyn FnMut(&str)) -> Result<(), CliE
     Ok(())
 }
 
-fn usable(link: &Link) -> Result<(), CliError> {
+pub fn absent_yet(name: &str) -> String {
+    format!("{name} does not exist yet: it joins when it appears")
+}
+
+pub fn set_down(name: &str) -> String {
+    format!("{name} is set down: it joins when it is set up (ip link set {name} up)")
+}
+
+pub fn usable(link: &Link) -> Result<(), CliError> {
     // A loopback's frames go nowhere; whatever else is no Ethernet has no MAC addresses.
     if !link.is_ethernet {
         return Err(CliError::NotEthernet(link.name.clone()));
@@ -143,9 +146,9 @@ fn usable(link: &Link) -> Result<(), CliError> {
 }
 
 /// By index, because a link keeps it when it is renamed.
-fn in_no_other_line(links: &[Link], settings: &Settings) -> Result<(), CliError> {
+pub fn in_no_other_line(links: &[Link], own: &InterfaceName) -> Result<(), CliError> {
     let running = instance::running().map_err(|e| CliError::failed("/proc/net/unix", e))?;
-    for line in running.iter().filter(|&line| *line != settings.name) {
+    for line in running.iter().filter(|&line| line != own) {
         // One that does not answer is going, or is not ours to judge.
         let Ok(Response::Status(document)) = control::request(line.as_str(), Request::Status {})
         else {
@@ -177,7 +180,7 @@ fn in_no_other_line(links: &[Link], settings: &Settings) -> Result<(), CliError>
     Ok(())
 }
 
-fn note_own_addresses(
+pub fn note_own_addresses(
     netlink: &mut Netlink,
     link: &Link,
     line: &InterfaceName,

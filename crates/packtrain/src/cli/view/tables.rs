@@ -1,0 +1,174 @@
+//! What is many of a kind, one a row.
+
+use super::WIDTH;
+use super::words::{bytes, count, duration, rate};
+use crate::status::{Link, LinkCondition, PeerLink, StatusDocument};
+
+/// The peers of a line, one a row.
+pub fn peer_table(document: &StatusDocument) -> String {
+    if document.peers.is_empty() {
+        return format!(
+            "{} has no peer: no host with packtrain answers, frames go plain\n",
+            document.name
+        );
+    }
+    let mut rows = Vec::new();
+    for peer in &document.peers {
+        let mut links: Vec<&str> = peer.links.iter().map(|l| l.link.as_str()).collect();
+        links.dedup();
+        let round_trips = peer.links.iter().filter_map(|l| l.round_trip_s);
+        rows.push([
+            peer.addresses.first().cloned().unwrap_or_default(),
+            if peer.up { "up" } else { "waiting" }.into(),
+            links.join(","),
+            round_trips.reduce(f64::min).map_or("-".into(), duration),
+            format!("{} ago", duration(peer.last_heard_s)),
+            peer.version.clone(),
+        ]);
+    }
+    let headings = ["ADDRESS", "STATE", "LINKS", "RTT", "HEARD", "SOFTWARE"];
+    table(headings, rows, &[], "")
+}
+
+/// The links of a line, one a row.
+pub fn link_table(document: &StatusDocument) -> String {
+    links(&document.links, "")
+}
+
+/// Beside each other, without what matters least where it would be too wide.
+pub(super) fn links(links: &[Link], indent: &str) -> String {
+    let rows = links.iter().map(|link| {
+        [
+            link.name.clone(),
+            link_state(link),
+            link.mtu.map_or("-".into(), |mtu| mtu.to_string()),
+            link.rate_bps.map_or("-".into(), rate),
+            bytes(link.tx.bytes),
+            bytes(link.rx.bytes),
+            count(link.trains_tx),
+            count(link.trains_rx),
+        ]
+    });
+    let headings = [
+        "LINK",
+        "STATE",
+        "MTU",
+        "RATE",
+        "SENT",
+        "RECEIVED",
+        "TRAINS OUT",
+        "IN",
+    ];
+    table(headings, rows.collect(), &["MTU", "RATE", "IN"], indent)
+}
+
+fn link_state(link: &Link) -> String {
+    match (link.retiring, link.home, link.state) {
+        (true, _, _) => "leaving".into(),
+        (false, true, LinkCondition::Up) => "up, home".into(),
+        (false, _, state) => state.as_str().into(),
+    }
+}
+
+/// The paths to a peer.
+pub(super) fn paths(paths: &[PeerLink], indent: &str) -> String {
+    let rows = paths.iter().map(|path| {
+        let reorders = if path.reordering_seen {
+            ", reorders"
+        } else {
+            ""
+        };
+        [
+            path.link.clone(),
+            path.remote_address.clone(),
+            used_for(&path.state).into(),
+            path.round_trip_s.map_or("-".into(), duration),
+            path.rate_bps.map_or("-".into(), rate),
+            bytes(path.in_flight_bytes),
+            format!("{}{reorders}", count(path.lost_trains)),
+        ]
+    });
+    let headings = ["PATH", "TO", "STATE", "RTT", "RATE", "IN FLIGHT", "LOST"];
+    table(headings, rows.collect(), &["TO", "IN FLIGHT"], indent)
+}
+
+/// What a path is used for, in a plain word.
+fn used_for(state: &str) -> &str {
+    match state {
+        "retiring" => "leaving",
+        "too_slow" => "too slow",
+        other => other,
+    }
+}
+
+/// Columns as wide as their widest cell. While a row is too long, the next of `dispensable` goes.
+fn table<const N: usize>(
+    headings: [&str; N],
+    rows: Vec<[String; N]>,
+    dispensable: &[&str],
+    indent: &str,
+) -> String {
+    let rows: Vec<[String; N]> = [headings.map(String::from)]
+        .into_iter()
+        .chain(rows)
+        .collect();
+    let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max();
+    let widths: Vec<usize> = (0..N).map(|at| width(at).unwrap_or(0)).collect();
+    let mut columns: Vec<usize> = (0..N).collect();
+    for heading in dispensable {
+        let gaps = 2 * columns.len().saturating_sub(1);
+        let long = indent.len() + gaps + columns.iter().map(|&at| widths[at]).sum::<usize>();
+        if long <= WIDTH {
+            break;
+        }
+        columns.retain(|&at| headings[at] != *heading);
+    }
+    let mut out = String::new();
+    for row in &rows {
+        let cells = columns.iter().map(|&at| {
+            let padding = widths[at] - row[at].chars().count();
+            format!("{}{:padding$}", row[at], "")
+        });
+        let line = cells.collect::<Vec<_>>().join("  ");
+        out.push_str(indent);
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::LinkCondition;
+    use crate::status::tests::{busy_snapshot, facts};
+
+    #[test]
+    fn the_peer_table_is_aligned() {
+        let document = StatusDocument::build(&busy_snapshot(), &facts(&[LinkCondition::Up]));
+        assert_eq!(
+            peer_table(&document),
+            "\
+ADDRESS            STATE  LINKS  RTT     HEARD         SOFTWARE
+02:00:00:00:00:08  up     eth1   317 µs  400.0 ms ago  packtrain 0.1.0
+"
+        );
+    }
+
+    #[test]
+    fn what_matters_least_is_left_out_of_a_table_that_is_too_wide() {
+        let table = |name: &str| {
+            let row = [name.to_owned(), "x".repeat(30), "b".into(), "c".into()];
+            super::table(["A", "B", "C", "D"], vec![row], &["B", "C"], "  ")
+        };
+        let wide = "n".repeat(20);
+        let all = format!("  {wide}  {}  b  c\n", "x".repeat(30));
+        assert!(table(&wide).ends_with(&all));
+        let wider = "n".repeat(50);
+        assert!(table(&wider).ends_with(&format!("  {wider}  b  c\n")));
+        assert!(
+            table(&"n".repeat(76)).ends_with("  c\n"),
+            "all that may go has gone"
+        );
+    }
+}

@@ -1,0 +1,220 @@
+//! Links that join a line at work, and leave it, by command.
+//!
+//! One that leaves is retired first: nothing new is put on it, peers are told that it is gone, and
+//! what is under way arrives. Only then it is taken apart; who asked is told after that.
+
+use std::time::Duration;
+
+use packtrain_proto::config::LinkId;
+use packtrain_proto::time::Instant;
+use serde_json::Value;
+
+use super::RunningLine;
+use super::member::Member;
+use crate::cli::error::CliError;
+use crate::cli::up::checks;
+use crate::control::{Asker, Response};
+use crate::linux::netlink::Link;
+use crate::settings::LINKS_MAX;
+use crate::settings::values::InterfaceName;
+
+/// What takes longer to arrive than this is on a link that does not work.
+const RETIRING_MAX: Duration = Duration::from_secs(3);
+
+/// A link that is about to leave.
+#[derive(Debug)]
+pub(super) struct Leaving {
+    link: LinkId,
+    asker: Asker,
+    /// It leaves by then, whatever is under way.
+    until: Instant,
+}
+
+impl RunningLine {
+    /// Adds a link, attaches it if its interface is there, and gives it as in the status document.
+    pub(super) fn add_link(&mut self, name: &str, wait: bool) -> Result<Value, CliError> {
+        let name: InterfaceName = parse(name)?;
+        let interface = self.site.netlink.link_by_name(name.as_str())?;
+        self.check_new_link(&name, interface.as_ref(), wait)?;
+        let id = match self.line.add_link(name.to_string()) {
+            Ok(id) => id,
+            Err(used_up) => {
+                let line = &self.site.settings.name;
+                return Err(CliError::Failed(format!(
+                    "{used_up}: packtrain down {line} and up again starts anew"
+                )));
+            }
+        };
+        self.members.push(Member::new(id, name.clone()));
+        self.site.settings.links.push(name.clone());
+        if let Some(interface) = interface {
+            self.join(self.members.len() - 1, &interface);
+            let member = self.members.last().expect("just pushed");
+            if member.ifindex().is_none() {
+                let trouble = member.warning();
+                self.forget(id);
+                return Err(CliError::Failed(
+                    trouble.unwrap_or_else(|| format!("{name} cannot join")),
+                ));
+            }
+        } else {
+            tracing::info!("{name} joins when it appears");
+        }
+        self.link_document(id)
+    }
+
+    fn check_new_link(
+        &self,
+        name: &InterfaceName,
+        interface: Option<&Link>,
+        wait: bool,
+    ) -> Result<(), CliError> {
+        let line = &self.site.settings.name;
+        let index = interface.map(|interface| interface.ifindex);
+        if name == line || index == Some(self.line.tap_ifindex()) {
+            return Err(CliError::Usage(format!(
+                "{name} cannot be a link of itself"
+            )));
+        }
+        let is = |m: &&Member| m.name == *name || (index.is_some() && m.ifindex() == index);
+        if let Some(member) = self.members.iter().find(is) {
+            if self.is_leaving(member.id) {
+                return Err(CliError::Failed(format!(
+                    "{name} is being removed from {line}: add it when that is done"
+                )));
+            }
+            return Err(CliError::LinkAlready {
+                link: name.to_string(),
+                line: line.to_string(),
+            });
+        }
+        if self.members.len() >= LINKS_MAX {
+            return Err(CliError::Usage(format!(
+                "{line} has {LINKS_MAX} links, and no line has more: packtrain link remove {line} takes \
+                 one away"
+            )));
+        }
+        match interface {
+            Some(interface) => checks::usable(interface),
+            None if wait => Ok(()),
+            None => Err(CliError::Told {
+                exit_code: CliError::NoSuchInterface(Vec::new()).exit_code(),
+                message: CliError::NoSuchInterface(vec![name.to_string()]).to_string(),
+                hint: Some("with --wait-links it is added and joins when it appears".into()),
+            }),
+        }
+    }
+
+    /// Begins to remove a link. Who asks is answered when it has left.
+    pub(super) fn retire_link(&mut self, name: &str, asker: Asker) -> Result<(), CliError> {
+        let link = self.link_to_remove(&parse(name)?)?;
+        self.leaving.push(Leaving {
+            link,
+            asker,
+            until: self.clock.now() + RETIRING_MAX,
+        });
+        if !self.line.retire_link(link) {
+            // There is no such interface now: nothing is under way.
+            self.finish_removal(link, true);
+        }
+        Ok(())
+    }
+
+    fn link_to_remove(&self, name: &InterfaceName) -> Result<LinkId, CliError> {
+        let line = self.site.settings.name.to_string();
+        let Some(member) = self.members.iter().find(|member| member.name == *name) else {
+            let staying = self.members.iter().filter(|m| !self.is_leaving(m.id));
+            return Err(CliError::NoSuchLink {
+                link: name.to_string(),
+                line,
+                links: staying.map(|m| m.name.to_string()).collect(),
+            });
+        };
+        if self.is_leaving(member.id) {
+            return Err(CliError::Failed(format!(
+                "{name} is being removed from {line} already"
+            )));
+        }
+        if self.members.len() - self.leaving.len() == 1 {
+            return Err(CliError::OnlyLink {
+                link: name.to_string(),
+                line,
+            });
+        }
+        Ok(member.id)
+    }
+
+    fn is_leaving(&self, link: LinkId) -> bool {
+        self.leaving.iter().any(|leaving| leaving.link == link)
+    }
+
+    /// Ends what has waited long enough, and sees to being called in time for the rest.
+    pub(super) fn end_overdue_removals(&mut self) {
+        if self.leaving.is_empty() {
+            return;
+        }
+        let now = self.clock.now();
+        while let Some(overdue) = self.leaving.iter().find(|leaving| leaving.until <= now) {
+            self.finish_removal(overdue.link, false);
+        }
+        if let Some(next) = self.leaving.iter().map(|leaving| leaving.until).min() {
+            self.line.wake_by(next);
+        }
+    }
+
+    /// Takes a link apart, and tells who asked for it. `drained`: nothing was under way on it.
+    pub(super) fn finish_removal(&mut self, link: LinkId, drained: bool) {
+        let Some(at) = self.leaving.iter().position(|l| l.link == link) else {
+            return;
+        };
+        let leaving = self.leaving.remove(at);
+        let last = self.link_document(link);
+        self.forget(link);
+        let response = match last {
+            Ok(link) => Response::LinkRemoved { link, drained },
+            Err(error) => refusal(&error),
+        };
+        self.control.answer_later(leaving.asker, &response);
+    }
+
+    /// The link is none any more, and what was changed for it is undone.
+    fn forget(&mut self, id: LinkId) {
+        // First no frame moves, then the guard goes, then what was changed goes back.
+        self.line.remove_link(id);
+        let Some(at) = self.members.iter().position(|member| member.id == id) else {
+            return;
+        };
+        let mut member = self.members.remove(at);
+        self.site.settings.links.retain(|name| *name != member.name);
+        if let Some(ifindex) = member.ifindex() {
+            if let Some(direct) = &mut self.direct {
+                direct.forget_link(ifindex);
+            }
+            member.detach();
+            self.site.restore(ifindex);
+            tracing::info!("{} has left", member.name);
+        }
+    }
+
+    /// A link as in the status document.
+    fn link_document(&mut self, id: LinkId) -> Result<Value, CliError> {
+        let failed = |error| CliError::failed("the status document", error);
+        let links = self.status_document().links;
+        let link = links.into_iter().find(|link| link.id == id.0);
+        serde_json::to_value(link).map_err(failed)
+    }
+}
+
+fn parse(name: &str) -> Result<InterfaceName, CliError> {
+    name.parse()
+        .map_err(|error| CliError::Usage(format!("{name:?}: {error}")))
+}
+
+/// To somebody at the control socket, in the words and with the code of a command.
+pub(super) fn refusal(error: &CliError) -> Response {
+    Response::Refused {
+        exit_code: error.exit_code(),
+        message: error.to_string(),
+        hint: error.hint(),
+    }
+}
