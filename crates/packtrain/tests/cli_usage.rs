@@ -125,6 +125,16 @@ fn what_clap_refuses_names_the_option_and_has_code_2() {
             &["up", "pt0", "--link", "e", "--path", "kernel"],
             "'kernel' for '--path <POLICY>'\n  [possible values: auto, engine]",
         ),
+        (
+            &["up", "pt0", "--link", "e", "--balance", "lacp"],
+            "'lacp' for '--balance <POLICY>'\n  [possible values: earliest-finish, round-robin, \
+             active-backup]",
+        ),
+        (&["link", "add", "pt0"], "<IF>"),
+        (
+            &["link", "remove", "pt0", "a/b"],
+            "an interface name has no '/'",
+        ),
         (&["down"], "<NAME|--all>"),
         (&["down", "pt0", "--all"], "cannot be used with"),
         (&["peer", "list"], "<NAME>"),
@@ -151,7 +161,7 @@ fn a_wrong_file_is_told_with_file_line_and_key_and_has_code_3() {
             result.err,
             format!(
                 "error: {path}:2: mtu: expected an integer, found a string\n\
-                 error: {path}:3: rate: unknown key (known here: addresses, line_id, link, \
+                 error: {path}:3: rate: unknown key (known here: addresses, balance, line_id, link, \
                  log_level, mac, marked_frames, mtu, name, path, wait_links)\n\
                  error: {path}:5: link.name: expected a string, found an integer\n"
             )

@@ -190,12 +190,15 @@ impl Line {
     /// A link is to leave without loss: [`Event::LinkRetired`](packtrain_proto::engine::Event::LinkRetired)
     /// says when nothing is under way on it any more. Says whether there is something to wait for.
     pub fn retire_link(&mut self, link: LinkId) -> bool {
-        let member = self.members.get_mut(link);
-        let attached = member.is_some_and(|member| member.attached.is_some());
-        if attached {
+        let Some(member) = self.members.get_mut(link) else {
+            return false;
+        };
+        let waits = member.attached.is_some();
+        if waits {
+            member.leaving = true;
             self.engine.retire_link(link, self.clock.now());
         }
-        attached
+        waits
     }
 
     /// A link leaves at once; its number is not given again.
@@ -548,7 +551,7 @@ impl Line {
             let Some(attached) = &mut member.attached else {
                 continue;
             };
-            if !attached.is_worth_asking(frames_wait) {
+            if !member.leaving && !attached.is_worth_asking(frames_wait) {
                 continue;
             }
             for _ in 0..attached.retry(&mut member.counters) {

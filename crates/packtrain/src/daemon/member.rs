@@ -20,6 +20,8 @@ pub(super) struct Member {
     pub(super) attached: Option<Attached>,
     /// It has an interface now or had one: the engine and the peers have heard of its number.
     pub(super) was_attached: bool,
+    /// The engine waits for its local queue to be empty: it is asked all the time.
+    pub(super) leaving: bool,
     pub(super) counters: MemberCounters,
 }
 

@@ -48,6 +48,7 @@ impl Members {
             name,
             attached: None,
             was_attached: false,
+            leaving: false,
             counters: MemberCounters::default(),
         });
         Ok(id)
