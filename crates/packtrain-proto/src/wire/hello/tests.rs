@@ -33,7 +33,7 @@ fn hello(links: u8, stations: usize) -> Hello {
         mtu: 1500,
         lanes: 1,
         epoch: 7,
-        count: 77,
+        count: 0,
         links: (0..links).map(link).collect(),
         stations: (0..stations).map(station).collect(),
         software: String::from("packtrain 0.1.0"),
