@@ -45,6 +45,8 @@ pub struct Path {
     pub silent: Option<Silence>,
     /// What went by another path before, without a sequence, must arrive first.
     pub joining: bool,
+    /// Our link had no carrier, and nothing was heard on it since: its other end may still have none.
+    pub unheard: bool,
     /// Its other end is gone, and what is under way is lost.
     pub broken: bool,
     pub trains_tx: u64,
@@ -63,12 +65,14 @@ impl Path {
             heard: vec![(record.link, now)],
             silent: None,
             joining: false,
+            unheard: false,
             broken: false,
             trains_tx: 0,
         }
     }
 
     fn note_heard(&mut self, remote_link: LinkId, now: Instant) {
+        self.unheard = false;
         match self.heard.iter_mut().find(|(link, _)| *link == remote_link) {
             Some((_, heard)) => *heard = now,
             None => {
@@ -92,7 +96,7 @@ impl Path {
 
     /// Whether the other end takes trains.
     pub fn is_open(&self) -> bool {
-        self.remote_carrier && self.remote_mtu >= TRAIN_MTU_MIN
+        self.remote_carrier && !self.unheard && self.remote_mtu >= TRAIN_MTU_MIN
     }
 }
 

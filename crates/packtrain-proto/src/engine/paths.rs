@@ -144,6 +144,9 @@ impl Engine {
             let of_link = |peer: &Peer| peer.paths.iter().position(|path| path.link == link);
             if let Some(at) = self.peers.get(slot).and_then(of_link) {
                 self.replay_path(slot, at);
+                if let Some(peer) = self.peers.get_mut(slot) {
+                    peer.paths[at].unheard = peer.paths.len() > 1;
+                }
             }
         }
     }
