@@ -7,7 +7,7 @@ use clap_complete::Shell;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::error::exit_codes_help;
-use crate::lab::bench_line::Part;
+use crate::lab::{bench_line, bench_links};
 use crate::linux::netlink::IpPrefix;
 use crate::settings::values::{
     BalancePolicy, InterfaceName, LogLevel, PathPolicy, parse_address, parse_mac,
@@ -318,7 +318,29 @@ Examples:
 
         /// Measure this part alone; may be given more than once.
         #[arg(long = "part", value_name = "PART")]
-        parts: Vec<Part>,
+        parts: Vec<bench_line::Part>,
+
+        /// Write the whole report to this file.
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        json: Option<PathBuf>,
+    },
+    /// One line over several links: goodput, cut cables, added delay.
+    ///
+    /// Against a line over one link, the plain link and MPTCP, in turns; a table has medians with
+    /// their intervals, what each has to be, and how much went over each link.
+    #[command(after_help = "\
+Examples:
+  packtrain bench links
+  packtrain bench links --part pings --part transfer --rounds 3")]
+    Links {
+        /// Rounds of each measurement.
+        #[arg(long, value_name = "N", default_value_t = 5,
+              value_parser = clap::value_parser!(u16).range(1..=1000))]
+        rounds: u16,
+
+        /// Measure this part alone; may be given more than once.
+        #[arg(long = "part", value_name = "PART")]
+        parts: Vec<bench_links::Part>,
 
         /// Write the whole report to this file.
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -10,15 +10,14 @@ mod show;
 pub mod up;
 mod view;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
 use self::arguments::{Arguments, BenchCommand, Command, LinkCommand, PeerCommand};
 use self::error::CliError;
-use crate::lab::bench_line::{self, Part};
-use crate::lab::{demo, relay};
+use crate::lab::{bench_line, bench_links, demo, relay};
 
 /// Runs the command that the process was started with.
 pub fn main() -> ExitCode {
@@ -67,7 +66,28 @@ fn run(command: Command) -> Result<(), CliError> {
                 rounds,
                 parts,
                 json,
-            } => measure_line(rounds, parts, json),
+            } => measure(|packtrain| {
+                let rounds = usize::from(rounds);
+                let options = bench_line::Options {
+                    rounds,
+                    parts,
+                    json,
+                };
+                bench_line::run(packtrain, &options)
+            }),
+            BenchCommand::Links {
+                rounds,
+                parts,
+                json,
+            } => measure(|packtrain| {
+                let rounds = usize::from(rounds);
+                let options = bench_links::Options {
+                    rounds,
+                    parts,
+                    json,
+                };
+                bench_links::run(packtrain, &options)
+            }),
             BenchCommand::Relay { link, tap } => {
                 relay::run(&link, &tap).map_err(|error| CliError::failed("the relay", error))
             }
@@ -84,13 +104,9 @@ fn run(command: Command) -> Result<(), CliError> {
     }
 }
 
-fn measure_line(rounds: u16, parts: Vec<Part>, json: Option<PathBuf>) -> Result<(), CliError> {
-    let options = bench_line::Options {
-        rounds: usize::from(rounds),
-        parts,
-        json,
-    };
-    if lab(|packtrain| bench_line::run(packtrain, &options))? {
+/// A bench that says whether every promise holds.
+fn measure(bench: impl FnOnce(&Path) -> crate::lab::Result<bool>) -> Result<(), CliError> {
+    if lab(bench)? {
         return Ok(());
     }
     Err(CliError::Failed(

@@ -2,7 +2,9 @@
 //!
 //! Three hosts on two switches, all of them namespaces. A and B have a link of 100 Mbit/s to each
 //! switch: over the first they talk plainly, over the second through `pt0`. C is on the second as
-//! well, and has no packtrain.
+//! well, and has no packtrain. Then two hosts with several cables between them.
+
+mod several_links;
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -135,11 +137,13 @@ pub fn run(packtrain: &Path) -> Result<()> {
             .unwrap_or(0.0)
     );
     drop(stage);
+    several_links::show(packtrain)?;
     println!("Next, on two hosts that share a segment over eth1 (as root):");
     println!("  packtrain up pt0 --link eth1 --address 10.9.0.1/24     # 10.9.0.2/24 on the other");
     println!("  ping 10.9.0.2");
     println!("  packtrain status pt0");
     println!("  packtrain down pt0");
+    println!("With a second cable between them: --link eth1 --link eth2 on both.");
     Ok(())
 }
 

@@ -87,35 +87,21 @@ pub enum Target {
     RatioAtMost(f64),
     DifferenceAtMost(f64),
     AtMost(f64),
-    /// No promise: the difference is shown because it belongs to one.
+    /// In no round.
+    NeverAbove(f64),
+    /// No promise: it is shown because it belongs to one.
+    RatioShown,
     DifferenceShown,
+    Shown,
 }
 
 impl Figure {
     /// Compares round by round. A number that could not be measured keeps no promise.
     pub fn of(name: &'static str, unit: Unit, target: Target, runs: Runs<f64>) -> Figure {
-        let compare = |way: &[f64]| -> Sample {
-            let pairs = runs.bare.iter().zip(way);
-            match target {
-                Target::RatioAtLeast(_) | Target::RatioAtMost(_) => {
-                    pairs.map(|(bare, way)| way / bare).collect()
-                }
-                Target::DifferenceAtMost(_) | Target::DifferenceShown => {
-                    pairs.map(|(bare, way)| way - bare).collect()
-                }
-                Target::AtMost(_) => way.iter().copied().collect(),
-            }
-        };
+        let compare = |way: &[f64]| target.compare(&runs.bare, way);
         let compared = compare(&runs.pt0);
         let (engine_compared, relay_compared) = (compare(&runs.engine), compare(&runs.relay));
-        let median = compared.median();
-        let met = match target {
-            Target::RatioAtLeast(least) => median >= least,
-            Target::RatioAtMost(most) | Target::DifferenceAtMost(most) | Target::AtMost(most) => {
-                median <= most
-            }
-            Target::DifferenceShown => true,
-        };
+        let met = target.is_met(&compared);
         Figure {
             name,
             bare: runs.bare.into_iter().collect(),
@@ -130,34 +116,74 @@ impl Figure {
             met,
         }
     }
+}
 
-    fn compared_text(&self, compared: &Sample) -> String {
-        match self.target {
+impl Target {
+    /// What the promise is about, round by round.
+    pub fn compare(self, base: &[f64], way: &[f64]) -> Sample {
+        let pairs = base.iter().zip(way);
+        match self {
+            Target::RatioAtLeast(_) | Target::RatioAtMost(_) | Target::RatioShown => {
+                pairs.map(|(base, way)| way / base).collect()
+            }
+            Target::DifferenceAtMost(_) | Target::DifferenceShown => {
+                pairs.map(|(base, way)| way - base).collect()
+            }
+            Target::AtMost(_) | Target::NeverAbove(_) | Target::Shown => {
+                way.iter().copied().collect()
+            }
+        }
+    }
+
+    /// A number that could not be measured keeps no promise.
+    pub fn is_met(self, compared: &Sample) -> bool {
+        match self {
+            Target::RatioAtLeast(least) => compared.median() >= least,
+            Target::RatioAtMost(most) | Target::DifferenceAtMost(most) | Target::AtMost(most) => {
+                compared.median() <= most
+            }
+            Target::NeverAbove(most) => compared.is_all(|round| round <= most),
+            Target::RatioShown | Target::DifferenceShown | Target::Shown => true,
+        }
+    }
+
+    pub fn compared_text(self, unit: Unit, compared: &Sample) -> String {
+        match self {
             _ if compared.median().is_nan() => String::new(),
-            Target::RatioAtLeast(_) | Target::RatioAtMost(_) => {
+            Target::RatioAtLeast(_) | Target::RatioAtMost(_) | Target::RatioShown => {
                 compared.show(|ratio| format!("{ratio:.2}"))
             }
             Target::DifferenceAtMost(_) | Target::DifferenceShown => compared.show(|d| {
                 let sign = if d < 0.0 { "-" } else { "+" };
-                format!("{sign}{}", self.unit.show(d.abs()))
+                format!("{sign}{}", unit.show(d.abs()))
             }),
-            Target::AtMost(_) => String::new(),
+            Target::AtMost(_) | Target::NeverAbove(_) | Target::Shown => String::new(),
         }
     }
 
-    fn target_text(&self) -> String {
-        match self.target {
+    pub fn text(self, unit: Unit) -> String {
+        match self {
             Target::RatioAtLeast(least) => format!("≥ {least}"),
             Target::RatioAtMost(most) => format!("≤ {most}"),
-            Target::DifferenceAtMost(most) => format!("≤ +{}", self.unit.show(most)),
-            Target::AtMost(most) => format!("≤ {}", self.unit.show(most)),
-            Target::DifferenceShown => String::new(),
+            Target::DifferenceAtMost(most) => format!("≤ +{}", unit.show(most)),
+            Target::AtMost(most) => format!("≤ {}", unit.show(most)),
+            Target::NeverAbove(most) => format!("never > {}", unit.show(most)),
+            Target::RatioShown | Target::DifferenceShown | Target::Shown => String::new(),
+        }
+    }
+
+    /// What the table says of it.
+    pub fn verdict(self, met: bool) -> &'static str {
+        match (self, met) {
+            (Target::RatioShown | Target::DifferenceShown | Target::Shown, _) => "",
+            (_, true) => "met",
+            (_, false) => "NOT MET",
         }
     }
 }
 
 impl Unit {
-    fn show(self, value: f64) -> String {
+    pub fn show(self, value: f64) -> String {
         match self {
             Unit::BitPerSecond => rate(value),
             Unit::PerSecond | Unit::Count => grouped(value),
@@ -180,24 +206,20 @@ pub fn figures_table(figures: &[Figure]) -> Table {
         "bare relay",
     ]);
     for figure in figures {
+        let (target, unit) = (figure.target, figure.unit);
         let show = |sample: &Sample| match sample.median() {
             median if median.is_nan() => "-".to_owned(),
-            median => figure.unit.show(median),
+            median => unit.show(median),
         };
         table.row([
             figure.name.to_owned(),
             show(&figure.bare),
             show(&figure.pt0),
-            figure.compared_text(&figure.compared),
-            figure.target_text(),
-            match (figure.target, figure.met) {
-                (Target::DifferenceShown, _) => "",
-                (_, true) => "met",
-                (_, false) => "NOT MET",
-            }
-            .to_owned(),
-            figure.compared_text(&figure.engine_compared),
-            figure.compared_text(&figure.relay_compared),
+            target.compared_text(unit, &figure.compared),
+            target.text(unit),
+            target.verdict(figure.met).to_owned(),
+            target.compared_text(unit, &figure.engine_compared),
+            target.compared_text(unit, &figure.relay_compared),
         ]);
     }
     table
@@ -241,5 +263,9 @@ mod tests {
         assert!(!figure(Target::DifferenceAtMost(0.0), &[3.0], &[4.0]));
         assert!(!figure(Target::AtMost(5.0), &[], &[f64::NAN]));
         assert!(!figure(ratio, &[], &[]), "nothing measured, nothing kept");
+        let never = Target::NeverAbove(0.0);
+        assert!(figure(never, &[], &[0.0, 0.0, 0.0]));
+        assert!(!figure(never, &[], &[0.0, 1.0, 0.0]), "once is too often");
+        assert!(!figure(never, &[], &[0.0, f64::NAN]) && !figure(never, &[], &[]));
     }
 }

@@ -47,6 +47,14 @@ impl Host {
         self.packtrain(&arguments).map(drop)
     }
 
+    /// A line of this name over several links.
+    pub fn up_over(&self, line: &str, links: &[&str], more: &[&str]) -> Result<()> {
+        let links = links.iter().flat_map(|&link| ["--link", link]);
+        let words = ["up", line].into_iter().chain(links);
+        let words: Vec<&str> = words.chain(more.iter().copied()).collect();
+        self.packtrain(&words).map(drop)
+    }
+
     pub fn down(&self) -> Result<()> {
         self.packtrain(&["down", "pt0"]).map(drop)
     }

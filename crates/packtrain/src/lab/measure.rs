@@ -117,6 +117,65 @@ pub fn ping_count(
     round_trips(&String::from_utf8_lossy(&output.stdout))
 }
 
+/// A long row of pings: not how soon each is answered, but whether, and how evenly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Echoes {
+    pub sent: u64,
+    pub received: u64,
+    pub duplicated: u64,
+    /// Came after one with a higher number.
+    pub reordered: u64,
+    /// The longest time between two answers.
+    pub gap_max_us: f64,
+}
+
+impl Echoes {
+    pub fn lost(&self) -> u64 {
+        self.sent.saturating_sub(self.received)
+    }
+}
+
+/// Pings every `interval`, `count` times, and how evenly the answers came.
+pub fn echoes(from: &Namespace, to: &str, interval: Duration, count: u32) -> Result<Echoes> {
+    let (interval, count) = (interval.as_secs_f64().to_string(), count.to_string());
+    // Loss makes ping fail, and is a result here.
+    let words = [
+        "ping", "-n", "-D", "-i", &interval, "-c", &count, "-W", "1", to,
+    ];
+    let output = from.try_exec(words)?;
+    read_echoes(&String::from_utf8_lossy(&output.stdout))
+}
+
+fn read_echoes(text: &str) -> Result<Echoes> {
+    let mut echoes = Echoes {
+        sent: round_trips(text)?.sent,
+        ..Echoes::default()
+    };
+    let (mut newest, mut last_s) = (0, None);
+    for line in text.lines() {
+        let stamp = line.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+        let number = line.split_once("icmp_seq=");
+        let number = number.and_then(|(_, rest)| rest.split(' ').next()?.parse::<u64>().ok());
+        // Lines without a time are of errors, as "Destination Host Unreachable".
+        let (Some((stamp, _)), Some(number), true) = (stamp, number, line.contains("time=")) else {
+            continue;
+        };
+        if line.contains("DUP!") {
+            echoes.duplicated += 1;
+            continue;
+        }
+        echoes.received += 1;
+        echoes.reordered += u64::from(number < newest);
+        newest = newest.max(number);
+        if let Ok(at_s) = stamp.parse::<f64>() {
+            let gap_us = (at_s - last_s.unwrap_or(at_s)) * 1e6;
+            echoes.gap_max_us = echoes.gap_max_us.max(gap_us);
+            last_s = Some(at_s);
+        }
+    }
+    Ok(echoes)
+}
+
 /// CUBIC as [`bulk`] has it, and the round trips of pings beside it, every 10 ms.
 pub fn bulk_and_ping(
     from: &Namespace,
@@ -170,6 +229,24 @@ rtt min/avg/max/mdev = 0.050/1.025/2.000/0.975 ms
         assert_eq!((trips.sent, trips.received), (3, 2));
         assert!((trips.p50_us - 50.0).abs() < 0.1, "{trips:?}");
         assert!((trips.max_us - 2000.0).abs() < 2.0, "{trips:?}");
+    }
+
+    #[test]
+    fn a_row_of_answers_is_read_with_its_longest_gap() {
+        let text = "PING 10.0.0.2 (10.0.0.2) 56(84) bytes of data.
+[1700000000.100000] 64 bytes from 10.0.0.2: icmp_seq=1 ttl=64 time=0.050 ms
+[1700000000.101000] 64 bytes from 10.0.0.2: icmp_seq=3 ttl=64 time=0.05 ms
+[1700000000.108500] 64 bytes from 10.0.0.2: icmp_seq=2 ttl=64 time=7.0 ms
+[1700000000.108600] 64 bytes from 10.0.0.2: icmp_seq=2 ttl=64 time=7.1 ms (DUP!)
+[1700000000.109000] From 10.0.0.1 icmp_seq=4 Destination Host Unreachable
+
+--- 10.0.0.2 ping statistics ---
+4 packets transmitted, 3 received, +1 duplicates, 25% packet loss, time 20ms
+";
+        let echoes = read_echoes(text).unwrap();
+        let counts = (echoes.lost(), echoes.duplicated, echoes.reordered);
+        assert_eq!(counts, (1, 1, 1), "{echoes:?}");
+        assert!((echoes.gap_max_us - 7500.0).abs() < 1.0, "{echoes:?}");
     }
 
     #[test]

@@ -3,12 +3,13 @@
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use super::namespaces::Namespace;
+use super::timeline::Timeline;
 use super::{Error, Result, now, pause};
 
 /// Number and time, 8 bytes each.
@@ -46,6 +47,8 @@ pub struct Report {
     pub delay_p50_us: f64,
     pub delay_p99_us: f64,
     pub delay_max_us: f64,
+    /// The longest time between two arrivals.
+    pub gap_max_us: f64,
 }
 
 impl Report {
@@ -56,6 +59,17 @@ impl Report {
 
 /// Sends `load` from one host to an address of the other, and gives what arrived.
 pub fn measure(from: &Namespace, to: &Namespace, at: SocketAddr, load: Load) -> Result<Report> {
+    measure_in_time(from, to, at, load, now()).map(|(report, _)| report)
+}
+
+/// As [`measure`], and when their bytes arrived.
+pub fn measure_in_time(
+    from: &Namespace,
+    to: &Namespace,
+    at: SocketAddr,
+    load: Load,
+    start: Instant,
+) -> Result<(Report, Timeline)> {
     assert!(load.size >= SIZE_MIN, "a message has {SIZE_MIN} bytes");
     let any: SocketAddr = match at {
         SocketAddr::V4(_) => ([0, 0, 0, 0], 0).into(),
@@ -79,14 +93,14 @@ pub fn measure(from: &Namespace, to: &Namespace, at: SocketAddr, load: Load) -> 
         .set_read_timeout(Some(SILENCE_MAX))
         .map_err(|error| failed("receiver", error))?;
     std::thread::scope(|scope| {
-        let receiving = scope.spawn(|| receive(&receiver));
+        let receiving = scope.spawn(|| receive(&receiver, start));
         let sent = send(&sender, load);
-        let mut report = receiving
+        let (mut report, arrivals) = receiving
             .join()
             .expect("the receiver has no reason to panic")
             .map_err(|error| failed("receiver", error))?;
         report.sent = sent;
-        Ok(report)
+        Ok((report, arrivals))
     })
 }
 
@@ -137,7 +151,8 @@ fn send(socket: &UdpSocket, load: Load) -> u64 {
     sent
 }
 
-fn receive(socket: &UdpSocket) -> io::Result<Report> {
+fn receive(socket: &UdpSocket, start: Instant) -> io::Result<(Report, Timeline)> {
+    let mut arrivals = Timeline::from(start);
     let mut delays = Histogram::<u64>::new_with_max(60_000_000_000, 3).expect("bounds in order");
     let mut seen = Seen::default();
     let mut buffer = [0u8; 2048];
@@ -161,13 +176,14 @@ fn receive(socket: &UdpSocket) -> io::Result<Report> {
         let arrived_ns = clock_ns();
         if seen.take(number) {
             delays.saturating_record(arrived_ns.saturating_sub(stamp));
+            arrivals.record(now(), len as u64);
             first_ns.get_or_insert(arrived_ns);
             last_ns = arrived_ns;
         }
     }
     let seconds = last_ns.saturating_sub(first_ns.unwrap_or(last_ns)) as f64 / 1e9;
     let micros = |ns: u64| ns as f64 / 1e3;
-    Ok(Report {
+    let report = Report {
         sent: 0,
         delivered: delays.len(),
         delivered_per_second: if seconds > 0.0 {
@@ -180,7 +196,9 @@ fn receive(socket: &UdpSocket) -> io::Result<Report> {
         delay_p50_us: micros(delays.value_at_quantile(0.5)),
         delay_p99_us: micros(delays.value_at_quantile(0.99)),
         delay_max_us: micros(delays.max()),
-    })
+        gap_max_us: arrivals.gap_max().as_secs_f64() * 1e6,
+    };
+    Ok((report, arrivals))
 }
 
 /// Which numbers came, a bit each.

@@ -5,6 +5,9 @@
 //! engine below does neither.
 
 pub mod bench_line;
+pub mod bench_links;
+pub mod cable;
+pub mod cut;
 pub mod demo;
 pub mod exchange;
 pub mod figure;
@@ -14,12 +17,16 @@ pub mod messages;
 pub mod namespaces;
 pub mod relay;
 pub mod sample;
+pub mod stream;
 pub mod table;
+pub mod timeline;
 pub mod wire;
 
 use std::io;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
+
+use crate::linux::netlink::NetlinkError;
 
 /// What can go wrong in a lab: each names the command or the file.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +53,8 @@ pub enum Error {
     },
     #[error("waited {seconds:.1} s for {what}")]
     TooLate { what: String, seconds: f64 },
+    #[error(transparent)]
+    Netlink(#[from] NetlinkError),
     #[error("{program} said something else than expected: {text}")]
     Unexpected { program: String, text: String },
 }

@@ -57,6 +57,11 @@ impl Sample {
         self.rounds.iter().copied().fold(f64::NAN, f64::max)
     }
 
+    /// Whether every round is so, and there is one.
+    pub fn is_all(&self, so: impl Fn(f64) -> bool) -> bool {
+        !self.rounds.is_empty() && self.rounds.iter().all(|&round| so(round))
+    }
+
     /// `median [min … max]`, each shown by `show`.
     pub fn show(&self, show: impl Fn(f64) -> String) -> String {
         format!(

@@ -60,10 +60,15 @@ pub fn cubic(host: &Namespace, network: &str, interface: &str) -> Result<()> {
 
 /// Makes the interface send at `rate_mbit` at most, with a queue of packets as a NIC's.
 pub fn shape(host: &Namespace, interface: &str, rate_mbit: u32) -> Result<()> {
-    let rate = format!("{rate_mbit}mbit");
     host.exec([
         "tc", "qdisc", "replace", "dev", interface, "root", "handle", "1:", "htb", "default", "1",
     ])?;
+    set_rate(host, interface, rate_mbit)
+}
+
+/// Makes an interface that is shaped already faster or slower.
+pub fn set_rate(host: &Namespace, interface: &str, rate_mbit: u32) -> Result<()> {
+    let rate = format!("{rate_mbit}mbit");
     // Charged by the bytes of the frame. `overhead 24` would add Ethernet's FCS, preamble and gap,
     // but once for a whole GSO frame: it would favour who sends those.
     host.exec([
@@ -97,6 +102,27 @@ pub fn sent(host: &Namespace, interface: &str) -> Result<(u64, u64)> {
         })
     };
     Ok((read("packets")?, read("bytes")?))
+}
+
+/// Segments that the host's TCP, MPTCP's subflows included, has sent again so far.
+pub fn tcp_sent_again(host: &Namespace) -> Result<u64> {
+    const COUNTERS: &str = "/proc/thread-self/net/snmp";
+    let text = host.in_namespace(|| std::fs::read_to_string(COUNTERS))?;
+    let text = text.map_err(|source| Error::File {
+        path: COUNTERS.to_owned(),
+        source,
+    })?;
+    // Two lines of each protocol: names, and under them the numbers.
+    let mut tcp = text.lines().filter(|line| line.starts_with("Tcp:"));
+    let mut words = || tcp.next().unwrap_or_default().split_whitespace();
+    let (names, numbers) = (words(), words());
+    names
+        .zip(numbers)
+        .find_map(|(name, number)| (name == "RetransSegs").then(|| number.parse().ok())?)
+        .ok_or_else(|| Error::Unexpected {
+            program: COUNTERS.to_owned(),
+            text: text.clone(),
+        })
 }
 
 /// Whether `tc` of this kernel knows the shaper.

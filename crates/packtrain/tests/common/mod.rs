@@ -1,6 +1,8 @@
 //! What the live tests share.
 #![allow(dead_code)] // each file of tests uses a part of it
 
+pub mod undo;
+
 use std::io::Write;
 
 /// Says why the test cannot run here, where `./x test` counts it (`PACKTRAIN_SKIPPED`), and

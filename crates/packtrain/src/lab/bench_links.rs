@@ -1,0 +1,147 @@
+//! `packtrain bench links`: a line over several links against one over one link, the plain link and
+//! MPTCP, in turns. Each row is a promise, with what was measured and whether it holds; under them
+//! stands how much went over each link, by the line's own counters.
+
+mod link_use;
+mod parts;
+mod stage;
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use self::link_use::{LinkUse, uses_table};
+use self::parts::Bench;
+use self::stage::Stage;
+use super::figure::{Target, Unit};
+use super::namespaces::clean_up_on_signals;
+use super::sample::Sample;
+use super::table::Table;
+use super::{Error, Result, wire};
+
+/// What can be measured alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Part {
+    /// One TCP flow over 2 × 100 Mbit/s
+    Equal,
+    /// One TCP flow over 100 + 20 Mbit/s
+    Unequal,
+    /// A cable cut under pings, a thousand a second
+    Pings,
+    /// A cable cut under a checked TCP transfer and numbered datagrams
+    Transfer,
+    /// One-way delay and round trips over two idle links
+    Delay,
+}
+
+/// What may be chosen.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub rounds: usize,
+    /// Empty: all.
+    pub parts: Vec<Part>,
+    /// Where the whole report goes, as JSON.
+    pub json: Option<PathBuf>,
+}
+
+/// One promise: what was asked, what was measured on each way, a value a round; nothing where a way
+/// was not tried.
+#[derive(Clone, Debug, Serialize)]
+struct Row {
+    name: &'static str,
+    plain: Sample,
+    mptcp: Sample,
+    one: Sample,
+    several: Sample,
+    /// Of the line over several links, against the one over one where the promise compares.
+    compared: Sample,
+    unit: Unit,
+    target: Target,
+    met: bool,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Report {
+    kernel: String,
+    cpus: usize,
+    rounds: usize,
+    /// Why there are no figures of MPTCP.
+    mptcp_unavailable: Option<String>,
+    figures: Vec<Row>,
+    /// How much A sent over each link of its lines.
+    links: Vec<LinkUse>,
+}
+
+/// Measures everything, prints the tables, and writes the report. Whether every promise holds.
+pub fn run(packtrain: &Path, options: &Options) -> Result<bool> {
+    super::check_available()?;
+    clean_up_on_signals()?;
+    assert!(options.rounds > 0, "no rounds, no medians");
+    let mut bench = Bench::new(Stage::set(packtrain)?, options.rounds);
+    for (part, measure) in [
+        (Part::Equal, Bench::equal as fn(&mut Bench) -> Result<()>),
+        (Part::Unequal, Bench::unequal),
+        (Part::Pings, Bench::pings),
+        (Part::Transfer, Bench::transfer),
+        (Part::Delay, Bench::delay),
+    ] {
+        if options.parts.is_empty() || options.parts.contains(&part) {
+            measure(&mut bench)?;
+        }
+    }
+    let report = Report {
+        kernel: wire::version_of("uname", "-r"),
+        cpus: std::thread::available_parallelism().map_or(1, usize::from),
+        rounds: options.rounds,
+        mptcp_unavailable: bench.mptcp_unavailable().map(str::to_owned),
+        figures: bench.figures,
+        links: bench.links,
+    };
+    print!("\n{}", figures_table(&report.figures));
+    print!("\n{}", uses_table(&report.links));
+    println!(
+        "\nmedian [least … most] of {} rounds in turns; CUBIC; Linux {}, {} CPUs",
+        report.rounds, report.kernel, report.cpus
+    );
+    if let Some(reason) = &report.mptcp_unavailable {
+        println!("no figures of MPTCP: {reason}");
+    }
+    if let Some(path) = &options.json {
+        let text = serde_json::to_string_pretty(&report).expect("numbers and names");
+        std::fs::write(path, text + "\n").map_err(|source| Error::File {
+            path: path.display().to_string(),
+            source,
+        })?;
+    }
+    Ok(report.figures.iter().all(|figure| figure.met))
+}
+
+fn figures_table(figures: &[Row]) -> Table {
+    let mut table = Table::new(&[
+        "what", "plain", "MPTCP", "one link", "several", "compared", "target", "",
+    ]);
+    for row in figures {
+        let show = |sample: &Sample| match sample.median() {
+            median if median.is_nan() => "-".to_owned(),
+            median => row.unit.show(median),
+        };
+        // Without anything to compare it with, the spread of the number itself is of interest.
+        let compared = match row.target.compared_text(row.unit, &row.compared) {
+            text if text.is_empty() && !row.several.median().is_nan() => {
+                row.several.show(|value| row.unit.show(value))
+            }
+            text => text,
+        };
+        table.row([
+            row.name.to_owned(),
+            show(&row.plain),
+            show(&row.mptcp),
+            show(&row.one),
+            show(&row.several),
+            compared,
+            row.target.text(row.unit),
+            row.target.verdict(row.met).to_owned(),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,98 @@
+//! How much went over each link, by the counters of the line.
+
+use serde::Serialize;
+
+use crate::lab::Result;
+use crate::lab::host::Host;
+use crate::lab::table::{Table, grouped};
+use crate::status::Link;
+
+/// What A sent over a link of a line in one part, all rounds together.
+#[derive(Clone, Debug, Serialize)]
+pub struct LinkUse {
+    pub part: &'static str,
+    pub line: &'static str,
+    #[serde(flatten)]
+    pub sent: Counters,
+}
+
+/// Of one link since the line began.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Counters {
+    pub link: String,
+    pub trains: u64,
+    /// Packets of the wire: trains, frames as they are, direct ones, hellos.
+    pub frames: u64,
+    pub bytes: u64,
+}
+
+impl Counters {
+    fn of(link: &Link) -> Counters {
+        Counters {
+            link: link.name.clone(),
+            trains: link.trains_tx,
+            frames: link.tx.frames,
+            bytes: link.tx.bytes,
+        }
+    }
+
+    fn since(&self, before: &Counters) -> Counters {
+        Counters {
+            link: self.link.clone(),
+            trains: self.trains - before.trains,
+            frames: self.frames - before.frames,
+            bytes: self.bytes - before.bytes,
+        }
+    }
+}
+
+/// The counters of a line's links, in its order of them.
+pub fn counters(host: &Host, line: &str) -> Result<Vec<Counters>> {
+    let status = host.status_of(line)?;
+    Ok(status.links.iter().map(Counters::of).collect())
+}
+
+/// What was sent between two readings.
+pub fn uses(
+    part: &'static str,
+    line: &'static str,
+    before: &[Counters],
+    after: &[Counters],
+) -> Vec<LinkUse> {
+    let pairs = before.iter().zip(after);
+    pairs
+        .map(|(before, after)| LinkUse {
+            part,
+            line,
+            sent: after.since(before),
+        })
+        .collect()
+}
+
+pub fn uses_table(uses: &[LinkUse]) -> Table {
+    let mut table = Table::new(&[
+        "what A sent",
+        "line",
+        "over",
+        "trains",
+        "frames",
+        "bytes",
+        "share",
+    ]);
+    for one in uses {
+        let of_line = uses
+            .iter()
+            .filter(|other| (other.part, other.line) == (one.part, one.line));
+        let all: u64 = of_line.map(|other| other.sent.bytes).sum();
+        table.row([
+            one.part.to_owned(),
+            one.line.to_owned(),
+            one.sent.link.clone(),
+            grouped(one.sent.trains as f64),
+            grouped(one.sent.frames as f64),
+            grouped(one.sent.bytes as f64),
+            format!("{:.0} %", 100.0 * one.sent.bytes as f64 / all.max(1) as f64),
+        ]);
+    }
+    table
+}
