@@ -7,7 +7,8 @@
 //! room for one that was lost and asked for again.
 //!
 //! Not asked: a link that was cut in that time, one whose local queue or window of bytes in flight is
-//! full, one that is to leave, and one whose path has another state: the engine says why it is out.
+//! full, one that has not answered its first trains yet, one that is to leave, and one whose path has
+//! another state: the engine says why it is out.
 
 use packtrain_proto::config::{LinkId, NodeId};
 use packtrain_proto::stats::{PathState, PeerSnapshot, Snapshot};
@@ -132,6 +133,7 @@ fn excused(link: &LinkSeen, peer: &PeerSnapshot) -> bool {
         || link.retiring_since.is_some()
         || link.local_queue_bytes > 0
         || path.in_flight_bytes >= path.window_bytes
+        || path.in_flight_bytes > 0 && path.round_trip.is_none()
 }
 
 #[cfg(test)]
@@ -147,6 +149,8 @@ mod tests {
         segment: 0,
         port: 0,
     };
+    /// In flight without a round trip so far.
+    const UNANSWERED: u64 = 1;
 
     fn at(millis: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(millis)
@@ -159,7 +163,7 @@ mod tests {
             link: LinkId(0),
             remote_link: LinkId(0),
             remote_address: MacAddr([4; 6]),
-            round_trip: None,
+            round_trip: (in_flight_bytes != UNANSWERED).then_some(Duration::from_millis(1)),
             round_trip_min: None,
             rate_bps: None,
             in_flight_bytes,
@@ -245,6 +249,7 @@ mod tests {
             never(link(), snapshot(state, 0));
         }
         never(link(), snapshot(PathState::Open, 1000));
+        never(link(), snapshot(PathState::Open, UNANSWERED));
         let open = snapshot(PathState::Open, 0);
         never(
             LinkSeen {
