@@ -8,6 +8,7 @@ use crate::peer_table::{Path, Peer, Silence};
 use crate::stats::{DropReason, ReplaySnapshot};
 use crate::time::{Duration, Instant};
 use crate::trunk::flight::Sent;
+use crate::trunk::receipts::Receipts;
 use crate::wire::ethernet::HEADER_LEN;
 use crate::wire::sequence::Sequence;
 use crate::wire::train::{Options, Train, TrainHeader, TrainWriter};
@@ -117,6 +118,11 @@ impl Engine {
         if !peer.paths[at].joining {
             // What had to arrive before is lost, or has its place in the order.
             peer.end_join();
+        }
+        // So is what we had acknowledged by it.
+        peer.receipts.iter_mut().for_each(Receipts::take_back);
+        if !std::mem::replace(&mut peer.ack_listed, true) {
+            self.ack_slots.push(slot);
         }
         for unacknowledged in peer.paths[at].flight.take_unacknowledged() {
             match unacknowledged.copy {

@@ -105,8 +105,10 @@ impl Receipts {
 
     /// The acknowledgement was not sent after all: it is owed at once.
     pub fn take_back(&mut self) {
-        self.unacknowledged = self.unacknowledged.max(1);
-        self.asked = true;
+        if self.newest.is_some() {
+            self.unacknowledged = self.unacknowledged.max(1);
+            self.asked = true;
+        }
     }
 
     /// The acknowledgement to send now; what it says counts as said.
