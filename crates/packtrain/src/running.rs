@@ -115,7 +115,7 @@ impl RunningLine {
                 .map_err(|e| CliError::Failed(e.to_string()))?;
             self.handle_events();
             self.step_direct();
-            self.end_overdue_removals();
+            self.step_removals();
             self.repeat_announcement();
             if woken.contains(SIGNALS) && self.signals.caught() {
                 return Ok(());
@@ -284,7 +284,7 @@ impl RunningLine {
     /// A member's interface is there.
     fn join(&mut self, at: usize, link: &Link) {
         let member = &mut self.members[at];
-        match member.attach(link, &mut self.line, &mut self.site) {
+        match member.attach(link, &mut self.line, &mut self.site, self.clock.now()) {
             Ok(()) => {
                 member.set_promiscuous(self.host.promiscuous);
                 if let Some(direct) = &mut self.direct {

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use common::{A, B, packtrain};
 use packtrain::lab::host::Host;
+use packtrain::lab::measure::RoundTrips;
+use packtrain::lab::namespaces::Process;
 use packtrain::lab::{measure, wait_for, wire};
 use packtrain::status::{LinkCondition, PeerPath, StatusDocument};
 use serde_json::Value;
@@ -151,6 +153,12 @@ fn kind(target: &str) -> String {
 fn wait(host: &Host, what: &str, ready: impl Fn(&StatusDocument) -> bool) {
     wait_for(what, SOON, || ready(&host.status().unwrap()))
         .unwrap_or_else(|error| panic!("{error}: {:#?}", host.status().unwrap()));
+}
+
+/// Ends it when the answer of what it sent last has had time to come.
+fn stop(ping: Process, from: &Host) -> RoundTrips {
+    measure::ping_count(&from.namespace, B, Duration::from_millis(10), 20).unwrap();
+    measure::round_trips(&ping.interrupt().unwrap()).unwrap()
 }
 
 fn has_path_over(status: &StatusDocument, link: &str) -> bool {
@@ -365,12 +373,30 @@ fn a_link_added_and_removed_a_hundred_times_under_ping_leaves_nothing_behind_and
         done(&a, "link add pt0 eth2");
         done(&a, "link remove pt0 eth2");
     }
-    let pings = measure::round_trips(&ping.interrupt().unwrap()).unwrap();
+    let pings = stop(ping, &a);
 
     assert_eq!(held(&a, pid), before);
     assert_eq!(dump(&a, "eth2"), interface);
     assert_eq!(link_names(&a), ["eth1"]);
     assert!(pings.sent > 100, "{pings:?}");
+    assert_eq!(pings.received, pings.sent);
+}
+
+#[test]
+fn a_line_moves_from_one_link_to_another_under_ping_and_loses_nothing() {
+    live!();
+    let (a, b) = lines_of_one_link("links", &[]);
+    let ping = measure::ping(&a.namespace, B, Duration::from_millis(5)).unwrap();
+    for (old, new) in [("eth1", "eth2"), ("eth2", "eth1")] {
+        done(&b, &format!("link add pt0 {new}"));
+        done(&a, &format!("link add pt0 {new}"));
+        // At once: nobody has been heard on the new one yet.
+        done(&a, &format!("link remove pt0 {old}"));
+        let peers = a.status().unwrap().peers;
+        assert!(peers[0].up && peers[0].links[0].link == new, "{peers:#?}");
+        done(&b, &format!("link remove pt0 {old}"));
+    }
+    let pings = stop(ping, &a);
     assert_eq!(pings.received, pings.sent);
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use packtrain_proto::config::{Config, LinkId, LinkState};
 use packtrain_proto::engine::{Engine, Event};
 use packtrain_proto::offload::Offload;
-use packtrain_proto::stats::Snapshot;
+use packtrain_proto::stats::{PathSnapshot, PathState, Snapshot};
 use packtrain_proto::time::Instant;
 use packtrain_proto::wire::ethernet::MacAddr;
 
@@ -199,6 +199,17 @@ impl Line {
             self.engine.retire_link(link, self.clock.now());
         }
         waits
+    }
+
+    /// Whether every peer that is up can be sent to without these links.
+    pub fn reaches_its_peers_without(&self, links: &[LinkId]) -> bool {
+        use PathState::{Backup, Open, TooSlow};
+        let works = |path: &PathSnapshot| {
+            !links.contains(&path.link) && matches!(path.state, Open | Backup | TooSlow)
+        };
+        let peers = self.engine.snapshot(self.clock.now()).peers;
+        let mut up = peers.iter().filter(|peer| peer.up);
+        up.all(|peer| peer.paths.iter().any(works))
     }
 
     /// A link leaves at once; its number is not given again.

@@ -1,7 +1,9 @@
 //! Links that join a line at work, and leave it, by command.
 //!
 //! One that leaves is retired first: nothing new is put on it, peers are told that it is gone, and
-//! what is under way arrives. Only then it is taken apart; who asked is told after that.
+//! what is under way arrives. Only then it is taken apart; who asked is told after that. Who adds a
+//! link to take another one away finds the peers' answers on the new one missing still: they are
+//! waited for before anything else.
 
 use std::time::Duration;
 
@@ -21,11 +23,17 @@ use crate::settings::values::InterfaceName;
 /// What takes longer to arrive than this is on a link that does not work.
 const RETIRING_MAX: Duration = Duration::from_secs(3);
 
+/// Peers say hello once a second: who is not heard on a link that joined longer ago is not there.
+const MEETING_MAX: Duration = Duration::from_millis(1200);
+const MEETING_LOOK: Duration = Duration::from_millis(20);
+
 /// A link that is about to leave.
 #[derive(Debug)]
 pub(super) struct Leaving {
     link: LinkId,
     asker: Asker,
+    /// Not retired yet: peers that are reached by it alone may be met on a new link until then.
+    meets_until: Option<Instant>,
     /// It leaves by then, whatever is under way.
     until: Instant,
 }
@@ -108,16 +116,60 @@ impl RunningLine {
     /// Begins to remove a link. Who asks is answered when it has left.
     pub(super) fn retire_link(&mut self, name: &str, asker: Asker) -> Result<(), CliError> {
         let link = self.link_to_remove(&parse(name)?)?;
+        let now = self.clock.now();
+        let others = self.members.iter().filter(|member| member.id != link);
+        let newest = others.filter_map(Member::joined_at).max();
         self.leaving.push(Leaving {
             link,
             asker,
-            until: self.clock.now() + RETIRING_MAX,
+            meets_until: Some(newest.map_or(now, |joined_at| joined_at + MEETING_MAX)),
+            until: now + RETIRING_MAX,
         });
+        self.step_removals();
+        Ok(())
+    }
+
+    /// Goes on with every removal, and sees to being called in time.
+    pub(super) fn step_removals(&mut self) {
+        if self.leaving.is_empty() {
+            return;
+        }
+        let now = self.clock.now();
+        let links: Vec<LinkId> = self.leaving.iter().map(|leaving| leaving.link).collect();
+        for link in links {
+            self.step_removal(link, now);
+        }
+        let next = |leaving: &Leaving| match leaving.meets_until {
+            Some(_) => now + MEETING_LOOK,
+            None => leaving.until,
+        };
+        if let Some(next) = self.leaving.iter().map(next).min() {
+            self.line.wake_by(next);
+        }
+    }
+
+    fn step_removal(&mut self, link: LinkId, now: Instant) {
+        let Some(at) = self.leaving.iter().position(|l| l.link == link) else {
+            return;
+        };
+        let Leaving {
+            meets_until, until, ..
+        } = self.leaving[at];
+        if until <= now {
+            return self.finish_removal(link, false);
+        }
+        let Some(meets_until) = meets_until else {
+            return;
+        };
+        let leaving: Vec<LinkId> = self.leaving.iter().map(|leaving| leaving.link).collect();
+        if meets_until > now && !self.line.reaches_its_peers_without(&leaving) {
+            return;
+        }
+        self.leaving[at].meets_until = None;
         if !self.line.retire_link(link) {
             // There is no such interface now: nothing is under way.
             self.finish_removal(link, true);
         }
-        Ok(())
     }
 
     fn link_to_remove(&self, name: &InterfaceName) -> Result<LinkId, CliError> {
@@ -146,20 +198,6 @@ impl RunningLine {
 
     fn is_leaving(&self, link: LinkId) -> bool {
         self.leaving.iter().any(|leaving| leaving.link == link)
-    }
-
-    /// Ends what has waited long enough, and sees to being called in time for the rest.
-    pub(super) fn end_overdue_removals(&mut self) {
-        if self.leaving.is_empty() {
-            return;
-        }
-        let now = self.clock.now();
-        while let Some(overdue) = self.leaving.iter().find(|leaving| leaving.until <= now) {
-            self.finish_removal(overdue.link, false);
-        }
-        if let Some(next) = self.leaving.iter().map(|leaving| leaving.until).min() {
-            self.line.wake_by(next);
-        }
     }
 
     /// Takes a link apart, and tells who asked for it. `drained`: nothing was under way on it.

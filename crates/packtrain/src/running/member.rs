@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use packtrain_proto::config::{LinkId, LinkState, mark_of};
 use packtrain_proto::stats::Traffic;
+use packtrain_proto::time::Instant;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use crate::daemon::Line;
@@ -41,6 +42,7 @@ pub(super) struct Member {
 struct Attached {
     /// As netlink told it last.
     link: Link,
+    joined_at: Instant,
     guard: Guard,
     /// What its qdisc had dropped before.
     qdisc_drops: u32,
@@ -62,14 +64,20 @@ impl Member {
         self.attached.as_ref().map(|attached| attached.link.ifindex)
     }
 
+    /// Since when its interface has been in the line.
+    pub(super) fn joined_at(&self) -> Option<Instant> {
+        self.attached.as_ref().map(|attached| attached.joined_at)
+    }
+
     /// Its interface is there: guards it, and gives it to the line.
     pub(super) fn attach(
         &mut self,
         link: &Link,
         line: &mut Line,
         site: &mut Site,
+        now: Instant,
     ) -> Result<(), String> {
-        let result = self.try_attach(link, line, site);
+        let result = self.try_attach(link, line, site, now);
         if result.is_err() {
             site.restore(link.ifindex);
         }
@@ -77,7 +85,13 @@ impl Member {
         result
     }
 
-    fn try_attach(&mut self, link: &Link, line: &mut Line, site: &mut Site) -> Result<(), String> {
+    fn try_attach(
+        &mut self,
+        link: &Link,
+        line: &mut Line,
+        site: &mut Site,
+        now: Instant,
+    ) -> Result<(), String> {
         if !link.is_ethernet {
             return Err(format!("{} is not an Ethernet interface", link.name));
         }
@@ -96,6 +110,7 @@ impl Member {
             .map_err(text)?;
         let mut attached = Attached {
             link: link.clone(),
+            joined_at: now,
             guard,
             qdisc_drops: tc::root_drops(&mut site.netlink, link.ifindex).unwrap_or_default(),
         };
