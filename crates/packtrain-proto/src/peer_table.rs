@@ -144,6 +144,8 @@ pub struct Peer {
     pub join: Option<Join>,
     /// The link by which the last train left.
     pub last_link: LinkId,
+    /// Ours by which its last train came.
+    pub last_arrival: LinkId,
     pub resequencer: Resequencer,
     /// Frames without a sequence that came while trains were held, and the last of these.
     pub unsequenced: VecDeque<(Sequence, Buffer, Offload)>,
@@ -176,6 +178,7 @@ impl Peer {
             replay: Replay::default(),
             join: None,
             last_link: LinkId(0),
+            last_arrival: LinkId(0),
             resequencer: Resequencer::new(
                 Sequence::FIRST,
                 limits.resequencer_bytes_max,

@@ -146,6 +146,7 @@ impl Engine {
         self.step_drain(now);
         let peer = self.peers.get_mut(owner.slot).expect("it was there");
         let by = LinkId(head.link);
+        peer.last_arrival = link;
         if !head.replay {
             // Of what went again, what it tells is long past.
             let told = train

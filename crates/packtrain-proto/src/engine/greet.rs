@@ -150,6 +150,7 @@ impl Engine {
         let limits = &self.config.limits;
         let peer = self.peers.get_mut(slot).expect("admitted");
         let is_newest = peer.is_newest(hello.count);
+        let is_new_path = peer.path(link).is_none();
         peer.update(&hello, is_newest, (link, frame_max), &record, limits, now);
         let mut came_up = false;
         if names_us && (is_newest || peer.remote_epoch.is_some()) {
@@ -184,7 +185,9 @@ impl Engine {
         if came_up || found_behind {
             self.join_behind_plain_frames(slot);
         }
-        if (is_new || hello.answer || (!up && !names_us)) && self.greeter.may_answer(now) {
+        if (is_new || is_new_path || hello.answer || (!up && !names_us))
+            && self.greeter.may_answer(now)
+        {
             self.send_hello(link, Some(slot), !up, false, now);
         }
         if came_up {

@@ -163,24 +163,33 @@ impl Engine {
     }
 
     /// Paths that have not acknowledged for too long. Where another one works, their trains go again by
-    /// that; where none does, the peer may just be slow.
+    /// that; where none does, the peer may just be slow, and everything waits for a while.
     pub(super) fn look_for_silence(&mut self, now: Instant) {
         for slot in self.peers.slots() {
-            let paths = self.peers.get(slot).map_or(0, |peer| peer.paths.len());
-            for at in 0..paths {
-                let peer = self.peers.get(slot).expect("listed");
-                if !peer.paths[at].flight.is_silent(now) {
+            let Some(peer) = self.peers.get(slot) else {
+                continue;
+            };
+            let is_silent = |path: &Path| path.flight.is_silent(now);
+            if !peer.paths.iter().any(is_silent) {
+                continue;
+            }
+            let open = |path: &&Path| link_of(&self.links, path).is_some();
+            let open_paths = peer.paths.iter().filter(open).count();
+            let works = |path: &Path| path.silent.is_none() && !is_silent(path);
+            let some_work = peer.paths.iter().filter(open).any(works);
+            for at in 0..peer.paths.len() {
+                let Some(peer) = self.peers.get_mut(slot) else {
+                    break;
+                };
+                let flight = &mut peer.paths[at].flight;
+                if !flight.is_silent(now) {
                     continue;
                 }
-                let works = |(other, path): (usize, &Path)| {
-                    other != at
-                        && path.silent.is_none()
-                        && !path.flight.is_silent(now)
-                        && link_of(&self.links, path).is_some()
-                };
-                let is_probe_alone = peer.paths[at].flight.in_flight_bytes() == 0;
-                if !is_probe_alone && peer.paths.iter().enumerate().any(works) {
+                let has_trains = flight.in_flight_bytes() > 0;
+                if has_trains && some_work && flight.is_dead(now) {
                     self.silence_path(slot, at, now);
+                } else if has_trains && open_paths > 1 && !flight.is_hopeless(now) {
+                    flight.wait_on(now);
                 } else {
                     self.give_up_path(slot, at, now);
                 }
@@ -192,12 +201,15 @@ impl Engine {
     pub(super) fn expire_paths(&mut self, now: Instant) {
         let silence_max = self.config.limits.peer_silence_max;
         for slot in self.peers.slots() {
-            let old = |path: &Path| now.since(path.last_heard) > silence_max;
+            let old = |path: &Path| !path.unheard && now.since(path.last_heard) > silence_max;
             while let Some(peer) = self.peers.get(slot)
                 && peer.paths.len() > 1
                 && let Some(at) = peer.paths.iter().position(old)
             {
-                self.remove_path(slot, at);
+                self.replay_path(slot, at);
+                if let Some(peer) = self.peers.get_mut(slot) {
+                    peer.paths[at].unheard = true;
+                }
             }
         }
     }

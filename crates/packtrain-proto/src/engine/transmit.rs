@@ -352,7 +352,8 @@ impl Engine {
         Some(Outgoing::message(link))
     }
 
-    /// The link by which an acknowledgement for this peer is there first.
+    /// The link by which an acknowledgement for this peer goes: the one by which the last train came, for
+    /// of that we know that it works.
     pub(super) fn answering_link(&self, peer: &Peer) -> Option<LinkId> {
         if let [path] = &peer.paths[..] {
             let link = self.link(path.link).filter(|link| link.carries_trains());
@@ -361,9 +362,14 @@ impl Engine {
         let open = peer.paths.iter().filter_map(|path| {
             let link = self.link(path.link).filter(|link| link.carries_trains())?;
             let works = path.is_open() && path.silent.is_none() && link.retiring.is_none();
-            Some((!works, path.flight.round_trip_min(), link.id))
+            Some((
+                !works,
+                path.link != peer.last_arrival,
+                path.flight.round_trip_min(),
+                link.id,
+            ))
         });
-        let (_, _, link) = open.min()?;
+        let (.., link) = open.min()?;
         Some(link)
     }
 

@@ -30,9 +30,10 @@ const UNPROVEN_MAX: usize = 16 * 1024;
 const RATE_PERIOD: Duration = Duration::from_secs(1);
 const ROUND_TRIP_PERIOD: Duration = Duration::from_secs(5);
 const SILENCE_MIN: Duration = Duration::from_millis(200);
-/// … while no round trip is known.
+/// While no round trip is known, a link is not dead before that.
 const SILENCE_START: Duration = Duration::from_secs(1);
 /// Probes are acknowledged in their turn, behind gaps that may take long.
+const HOPELESS_AFTER: Duration = Duration::from_secs(2);
 const PROBE_SILENCE_MIN: Duration = Duration::from_secs(5);
 
 /// An acknowledgement of what was never sent.
@@ -139,6 +140,7 @@ pub struct Flight {
     window: usize,
     mtu: usize,
     last_progress: Instant,
+    acknowledged_at: Instant,
     lost: u64,
 }
 
@@ -169,6 +171,7 @@ impl Flight {
             window: WINDOW_START.max(4 * mtu),
             mtu,
             last_progress: Instant::ZERO,
+            acknowledged_at: Instant::ZERO,
             lost: 0,
         }
     }
@@ -307,6 +310,7 @@ impl Flight {
             // A rest says nothing about the link: rate intervals start anew.
             self.delivered_at = now;
             self.last_progress = now;
+            self.acknowledged_at = now;
         }
         self.copies_bytes += sent.copy.as_ref().map_or(0, Buffer::capacity);
         self.replays += usize::from(sent.is_replay);
@@ -374,6 +378,7 @@ impl Flight {
         }
         if let Some((record, is_newest)) = sampled {
             self.last_progress = now;
+            self.acknowledged_at = now;
             self.delivered_at = now;
             self.sample(
                 &record,
@@ -510,10 +515,7 @@ impl Flight {
     }
 
     fn silence_max(&self) -> Duration {
-        match self.round_trip {
-            Some(round_trip) => SILENCE_MIN.max(round_trip * 4),
-            None => SILENCE_START,
-        }
+        SILENCE_MIN.max(self.round_trip.unwrap_or_default() * 4)
     }
 
     /// When what is out counts as lost, if no acknowledgement comes.
@@ -528,6 +530,21 @@ impl Flight {
     /// Whether no acknowledgement came for too long.
     pub fn is_silent(&self, now: Instant) -> bool {
         self.poll_timeout().is_some_and(|at| at <= now)
+    }
+
+    /// Silent for longer than an acknowledgement takes on any link.
+    pub fn is_dead(&self, now: Instant) -> bool {
+        self.round_trip.is_some() || now.since(self.acknowledged_at) >= SILENCE_START
+    }
+
+    /// Everything is silent, and for so long that more has to be lost than what is out.
+    pub fn is_hopeless(&self, now: Instant) -> bool {
+        now.since(self.acknowledged_at) > HOPELESS_AFTER
+    }
+
+    /// Nobody is heard: it is waited for as long again.
+    pub fn wait_on(&mut self, now: Instant) {
+        self.last_progress = now;
     }
 
     /// We were not called for so long: nobody could have been heard in that time.
