@@ -223,7 +223,8 @@ fn a_cable_cut_under_a_thousand_pings_a_second_loses_none() {
             to: &b.namespace,
             address: address(B),
         };
-        let echoes = cut::under_pings(path, &mut cables[cable], side, PLAN).unwrap();
+        let pinged = cut::under_pings(path, &mut cables[cable], side, PLAN).unwrap();
+        let echoes = pinged.echoes;
         let wrong = (echoes.lost(), echoes.reordered, echoes.duplicated);
         assert!(
             wrong == (0, 0, 0) && echoes.sent > 1000,

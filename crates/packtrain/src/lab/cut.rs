@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use super::cable::{Cable, Side};
+use super::cable::{Cable, Cut, Side};
 use super::measure::{self, Echoes};
 use super::messages::{self, Load, Report};
 use super::namespaces::Namespace;
@@ -34,6 +34,13 @@ pub struct Plan {
     pub after: Duration,
 }
 
+/// What pings came through, and how long the kernels took to tell of the cut.
+#[derive(Clone, Copy, Debug)]
+pub struct Pinged {
+    pub echoes: Echoes,
+    pub told_after: Duration,
+}
+
 impl Plan {
     pub fn whole(self) -> Duration {
         self.before + self.cut + self.after
@@ -42,8 +49,8 @@ impl Plan {
     /// Cuts and mends in time, and gives when.
     fn follow(self, cable: &mut Cable, at: Side) -> Result<Moments> {
         pause(self.before);
-        let cut = cable.cut(at)?;
-        pause(self.cut);
+        let cut = cable.cut_and_tell(at)?;
+        pause(self.cut.saturating_sub(cut.at.elapsed()));
         let mended = cable.mend(at)?;
         Ok(Moments { cut, mended })
     }
@@ -51,12 +58,12 @@ impl Plan {
 
 #[derive(Clone, Copy, Debug)]
 pub struct Moments {
-    pub cut: Instant,
+    pub cut: Cut,
     pub mended: Instant,
 }
 
 /// Cuts the cable under pings.
-pub fn under_pings(path: Path<'_>, cable: &mut Cable, at: Side, plan: Plan) -> Result<Echoes> {
+pub fn under_pings(path: Path<'_>, cable: &mut Cable, at: Side, plan: Plan) -> Result<Pinged> {
     let count = plan.whole().as_millis() / PING_INTERVAL.as_millis();
     let address = path.address.to_string();
     // The first of all asks for the address, and would be the longest gap.
@@ -66,7 +73,11 @@ pub fn under_pings(path: Path<'_>, cable: &mut Cable, at: Side, plan: Plan) -> R
             scope.spawn(|| measure::echoes(path.from, &address, PING_INTERVAL, count as u32));
         let moments = plan.follow(cable, at);
         let echoes = pings.join().expect("the pings have no reason to panic")?;
-        moments.map(|_| echoes)
+        let Moments { cut, .. } = moments?;
+        Ok(Pinged {
+            echoes,
+            told_after: cut.told.saturating_duration_since(cut.at),
+        })
     })
 }
 
@@ -128,7 +139,7 @@ pub fn under_transfer(
         };
         let end = start + plan.whole();
         Ok(Crossed {
-            rest_after: arrivals.reaches(under.rest_bps, moments.cut, moments.mended),
+            rest_after: arrivals.reaches(under.rest_bps, moments.cut.at, moments.mended),
             all_after: arrivals.reaches(under.all_bps, moments.mended, end),
             messages: messages.map(|(report, _)| report),
             transfer,

@@ -179,21 +179,28 @@ impl Bench {
             (Unit::Count, Target::NeverAbove(0.0)),
             ways,
             &runs,
-            |echoes| echoes.lost() as f64,
+            |pinged| pinged.echoes.lost() as f64,
         );
         self.promise(
             "  … out of order, or twice",
             (Unit::Count, Target::NeverAbove(0.0)),
             ways,
             &runs,
-            |echoes| (echoes.reordered + echoes.duplicated) as f64,
+            |pinged| (pinged.echoes.reordered + pinged.echoes.duplicated) as f64,
         );
         self.promise(
             "  … longest time without an answer",
             (Unit::Microseconds, Target::AtMost(20_000.0)),
             ways,
             &runs,
-            |echoes| echoes.gap_max_us,
+            |pinged| pinged.echoes.gap_max_us,
+        );
+        self.promise(
+            "  … of which until both kernels have told of the cut",
+            (Unit::Microseconds, Target::Shown),
+            ways,
+            &runs,
+            |pinged| micros(Some(pinged.told_after)),
         );
         Ok(())
     }
@@ -265,7 +272,13 @@ impl Bench {
 
     pub fn delay(&mut self) -> Result<()> {
         let part = "1000 messages a second, idle links";
-        let ways = [Way::Plain, Way::One, Way::OneByEngine, Way::Several];
+        let ways = [
+            Way::Plain,
+            Way::One,
+            Way::OneByEngine,
+            Way::Several,
+            Way::InTurns,
+        ];
         let runs = self.in_turns(part, &ways, |stage, way, _| {
             let path = stage.path(way);
             let at = SocketAddr::new(path.address, 7003);
@@ -282,6 +295,20 @@ impl Bench {
             "  … p50: added to one link by the engine",
             (Unit::Microseconds, Target::DifferenceShown),
             (Way::OneByEngine, Way::Several),
+            &runs,
+            |report| report.delay_p50_us,
+        );
+        self.promise(
+            "  … p99, both links in turns: added to one link by the engine",
+            (Unit::Microseconds, Target::DifferenceAtMost(100.0)),
+            (Way::OneByEngine, Way::InTurns),
+            &runs,
+            |report| report.delay_p99_us,
+        );
+        self.promise(
+            "  … p50, both links in turns: added to one link by the engine",
+            (Unit::Microseconds, Target::DifferenceShown),
+            (Way::OneByEngine, Way::InTurns),
             &runs,
             |report| report.delay_p50_us,
         );

@@ -1,4 +1,4 @@
-//! Two hosts with eight cables between them, so that every way has its own and all are of one make.
+//! Two hosts, and between them cables of one make: one or two for every way.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -25,6 +25,9 @@ pub enum Way {
     /// One link as well, and all by the engine as over several: what the others add.
     OneByEngine,
     Several,
+    /// Two as well, a train on each in turns: idle links are not, where the one that finishes first
+    /// takes all.
+    InTurns,
     /// One fast link and a slow one.
     Unequal,
 }
@@ -38,7 +41,7 @@ struct LineOf {
     more: &'static [&'static str],
 }
 
-const LINES: [LineOf; 4] = [
+const LINES: [LineOf; 5] = [
     LineOf {
         way: Way::One,
         name: "pt-one",
@@ -59,6 +62,13 @@ const LINES: [LineOf; 4] = [
         network: 3,
         cables: &[("two0", RATE_MBIT), ("two1", RATE_MBIT)],
         more: &[],
+    },
+    LineOf {
+        way: Way::InTurns,
+        name: "pt-turns",
+        network: 5,
+        cables: &[("turn0", RATE_MBIT), ("turn1", RATE_MBIT)],
+        more: &["--balance", "round-robin"],
     },
     LineOf {
         way: Way::Unequal,

@@ -48,7 +48,7 @@ pub fn show(packtrain: &Path) -> Result<()> {
     say(&format!("two links: one TCP flow, {} s", FLOW.as_secs()));
     let (two, shares) = stage.flow(TWO, B_TWO)?;
     say("two links: a cable is cut under 1000 pings a second");
-    let echoes = stage.cut(0, |path, cable| {
+    let pinged = stage.cut(0, |path, cable| {
         cut::under_pings(path, cable, Side::B, CUT_UNDER_PINGS)
     })?;
     // The peer hears of the cable that is back with the next hello.
@@ -64,7 +64,7 @@ pub fn show(packtrain: &Path) -> Result<()> {
         cut::under_transfer(path, cable, Side::B, CUT_UNDER_TRANSFER, under)
     })?;
     say("");
-    println!("{}", table(&one, &two, &shares, &echoes, &crossed));
+    println!("{}", table(&one, &two, &shares, &pinged.echoes, &crossed));
     Ok(())
 }
 
