@@ -29,13 +29,15 @@ use crate::classifier::Classifier;
 use crate::config::{Config, LinkId, LinkState, NodeId};
 use crate::direct::DirectGate;
 use crate::drain::Drain;
+use crate::duplicates::Duplicates;
 use crate::greeter::Greeter;
 use crate::intake::Intake;
 use crate::link::Link;
 use crate::offload::Offload;
 use crate::peer_table::{Peer, PeerTable};
-use crate::queue::drr::FlowQueues;
+use crate::queue::plain::{PlainQueues, Spread};
 use crate::reassembly::Complete;
+use crate::segments::Segments;
 use crate::station_table::{StationTable, StationsBehind};
 use crate::stats::{DropReason, Drops, Flushes, Traffic, Trains};
 use crate::time::{Duration, Instant};
@@ -48,6 +50,7 @@ mod drain;
 mod from_host;
 mod from_link;
 mod greet;
+mod home;
 mod join;
 mod paths;
 mod replay;
@@ -157,7 +160,11 @@ pub struct Engine {
     /// Frames that wait may have to go another way than when they came.
     stations_moved: bool,
     /// Frames for hosts without packtrain, and group frames.
-    plain: FlowQueues,
+    plain: PlainQueues,
+    segments: Segments,
+    /// Since there were two links.
+    duplicates: Option<Duplicates>,
+    spread: Spread,
     turns: Turns,
     queued_frames: usize,
     queued_bytes: usize,
@@ -239,7 +246,10 @@ impl Engine {
                 config.seed,
             ),
             stations_moved: false,
-            plain: FlowQueues::new(limits.quantum),
+            plain: PlainQueues::new(limits.quantum),
+            segments: Segments::new(limits.peer_silence_max),
+            duplicates: None,
+            spread: Spread::default(),
             turns: Turns::new(TURN_BYTES),
             queued_frames: 0,
             queued_bytes: 0,
@@ -279,11 +289,6 @@ impl Engine {
         self.links.iter_mut().find(|link| link.id == id)
     }
 
-    /// Where hosts without packtrain are: the first link with carrier.
-    fn home_link(&self) -> Option<&Link> {
-        self.links.iter().find(|link| link.state.carrier)
-    }
-
     /// A link joined, or its state changed.
     pub fn handle_link_state(&mut self, link: LinkId, state: LinkState, now: Instant) {
         debug_assert!(link.0 != REPLAYED, "it stands for all dead links");
@@ -297,14 +302,23 @@ impl Engine {
                     self.on_link_down(link);
                 }
             }
-            None => self.links.push(Link::new(link, state)),
+            None => {
+                self.links.push(Link::new(link, state));
+                self.plain.add(link);
+                if self.links.len() > 1 && self.duplicates.is_none() {
+                    self.duplicates = Some(Duplicates::new(self.config.seed));
+                }
+            }
         }
+        self.segments.set_carrier(link, state.carrier, now);
+        self.update_homes(now);
         self.greeter.hurry(now);
         self.publish_paths();
     }
 
     /// A link left.
     pub fn remove_link(&mut self, link: LinkId, now: Instant) {
+        self.leave_segment(link, now);
         self.links.retain(|l| l.id != link);
         self.stations.forget_link(link);
         let mut orphans = Vec::new();
@@ -326,6 +340,7 @@ impl Engine {
         for slot in orphans {
             self.remove_peer(slot, PeerDownReason::NoLink, now);
         }
+        self.redirect_plain_of(link, now);
         self.publish_paths();
     }
 

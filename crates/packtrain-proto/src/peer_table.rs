@@ -134,6 +134,8 @@ pub struct Peer {
     /// What of it the table's indexes were last made from: `pt0`'s address, and the links.
     indexed: Option<(MacAddr, Vec<LinkRecord>)>,
     pub paths: Vec<Path>,
+    /// Our link on which what it sends to everybody is taken.
+    pub group_link: Option<LinkId>,
     pub receipts: Vec<Receipts>,
     /// It stands in the list of peers to acknowledge.
     pub ack_listed: bool,
@@ -170,6 +172,7 @@ impl Peer {
             links: hello.links.clone(),
             indexed: None,
             paths: Vec::new(),
+            group_link: None,
             receipts: Vec::new(),
             ack_listed: false,
             queues: FlowQueues::new(limits.quantum),

@@ -1,7 +1,7 @@
 //! Where stations are: behind a peer's `pt0`, or plainly on a link, as a switch learns it.
 //!
 //! A full table learns nothing new and loses nothing: frames for unknown stations go plain on the
-//! home link, where every station hears them.
+//! home links, where every station hears them.
 
 use crate::config::{LinkId, NodeId};
 use crate::mac_map::{MacHashBuilder, MacMap};
@@ -17,6 +17,8 @@ pub enum Place {
     Peer(NodeId),
     /// On this link, without packtrain.
     Plain(LinkId),
+    /// The `pt0` of a peer that is gone, and was heard on this link last.
+    Former(LinkId),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -101,8 +103,9 @@ impl StationTable {
     }
 
     pub fn forget_link(&mut self, link: LinkId) {
-        self.stations
-            .retain(|_, station| station.place != Place::Plain(link));
+        self.stations.retain(|_, station| {
+            ![Place::Plain(link), Place::Former(link)].contains(&station.place)
+        });
     }
 
     pub fn expire(&mut self, now: Instant) {
@@ -117,7 +120,7 @@ impl StationTable {
             .iter()
             .filter_map(|(&address, station)| match station.place {
                 Place::Plain(link) => Some((address, link, station.last_heard)),
-                Place::Peer(_) => None,
+                Place::Peer(_) | Place::Former(_) => None,
             })
     }
 }

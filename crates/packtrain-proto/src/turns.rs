@@ -2,12 +2,14 @@
 
 use std::collections::VecDeque;
 
-/// A queue of its own: a peer's, or that of all plain frames.
+use crate::config::LinkId;
+
+/// Queues of their own: a peer's, or those of the plain frames of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
     /// The peer's slot in the peer table.
     Peer(usize),
-    Plain,
+    Plain(LinkId),
 }
 
 #[derive(Debug)]
@@ -71,7 +73,7 @@ mod tests {
         let (a, b, c) = (
             Destination::Peer(0),
             Destination::Peer(1),
-            Destination::Plain,
+            Destination::Plain(LinkId(0)),
         );
         for destination in [a, b, c] {
             turns.join(destination);

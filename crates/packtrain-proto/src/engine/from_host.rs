@@ -1,5 +1,6 @@
 //! Frames that the host sends into `pt0`, up to the queue in which they wait.
 
+use super::home::Way;
 use super::to_host::Arrival;
 use super::{Engine, PeerDownReason};
 use crate::buffer::Buffer;
@@ -10,7 +11,7 @@ use crate::station_table::Place;
 use crate::stats::DropReason;
 use crate::time::Instant;
 use crate::turns::Destination;
-use crate::wire::ethernet::{HEADER_LEN, Header, MacAddr, ether_type};
+use crate::wire::ethernet::{HEADER_LEN, Header, ether_type};
 
 /// Frames that go at once when the queues are full (as many as Linux' FQ-CoDel drops).
 const SHED_MAX: usize = 64;
@@ -34,6 +35,7 @@ impl Engine {
             enqueued: now,
             sent: 0,
             piece_id: 0,
+            copy: None,
         };
         self.dispatch(queued, now);
     }
@@ -62,41 +64,34 @@ impl Engine {
     }
 
     /// Into the queue of whom it is for.
-    fn dispatch(&mut self, frame: QueuedFrame, now: Instant) {
+    pub(super) fn dispatch(&mut self, frame: QueuedFrame, now: Instant) {
         let Header {
             destination,
             source,
             ..
         } = frame.header;
         if source != self.config.address && !source.is_group() {
-            self.stations_behind.learn(source, now);
+            let is_new = self.stations_behind.learn(source, now);
+            if is_new {
+                self.tell_of_stations_behind(now);
+            }
         }
         if destination.is_group() {
             return self.dispatch_group(frame);
         }
-        match self.peer_slot_of(destination) {
-            Some(slot) => self.enqueue(Destination::Peer(slot), frame),
-            None => self.enqueue_plain(frame),
+        match self.way_to(destination) {
+            Way::Peer(slot) => self.enqueue(Destination::Peer(slot), frame),
+            Way::Plain(home) => self.enqueue_plain(home, frame),
+            Way::Everywhere => self.enqueue_unknown(frame),
+            Way::Nowhere => self.drop_frame(frame.buffer, DropReason::NoLink),
         }
     }
 
-    fn peer_slot_of(&self, address: MacAddr) -> Option<usize> {
-        self.peers
-            .slot_of_address(address)
-            .or_else(|| match self.stations.find(address)? {
-                Place::Peer(node_id) => {
-                    let slot = self.peers.slot_of_node(node_id)?;
-                    self.peers.get(slot)?.up.then_some(slot)
-                }
-                Place::Plain(_) => None,
-            })
-    }
-
-    /// Plain and once, for everyone hears it there. One that is too large for the segment goes to
-    /// each peer.
+    /// Plain and once on each segment, for everyone hears it there. One that is too large for any of
+    /// them goes to each peer: who would get it plainly and who would not, only each peer can tell.
     fn dispatch_group(&mut self, frame: QueuedFrame) {
-        if self.fits_plain(&frame) {
-            return self.enqueue_plain(frame);
+        if self.fits_everywhere(&frame) {
+            return self.enqueue_everywhere(frame);
         }
         let slots: Vec<usize> = self
             .peers
@@ -105,7 +100,7 @@ impl Engine {
             .map(|(slot, _)| slot)
             .collect();
         if slots.is_empty() {
-            return self.drop_frame(frame.buffer, DropReason::TooLargeForPlain);
+            return self.enqueue_everywhere(frame);
         }
         for slot in slots {
             let copy = QueuedFrame {
@@ -117,29 +112,12 @@ impl Engine {
         self.pool.give_back(frame.buffer);
     }
 
-    fn fits_plain(&self, frame: &QueuedFrame) -> bool {
-        let Some(link) = self.home_link() else {
-            return true;
-        };
-        largest_on_wire(frame) <= link.frame_max()
-    }
-
-    fn enqueue_plain(&mut self, frame: QueuedFrame) {
-        if self.home_link().is_none() {
-            return self.drop_frame(frame.buffer, DropReason::NoLink);
-        }
-        if !self.fits_plain(&frame) {
-            return self.drop_frame(frame.buffer, DropReason::TooLargeForPlain);
-        }
-        self.enqueue(Destination::Plain, frame);
-    }
-
-    fn enqueue(&mut self, destination: Destination, frame: QueuedFrame) {
+    pub(super) fn enqueue(&mut self, destination: Destination, frame: QueuedFrame) {
         let hash = self.classifier.flow_hash(&frame.buffer);
         self.queued_frames += 1;
         self.queued_bytes += frame.buffer.len();
         let queues = match destination {
-            Destination::Plain => &mut self.plain,
+            Destination::Plain(link) => self.plain.of(link).expect("a link that is there"),
             Destination::Peer(slot) => {
                 &mut self.peers.get_mut(slot).expect("looked up just now").queues
             }
@@ -163,25 +141,28 @@ impl Engine {
     /// Makes room at the cost of the flow that holds most, wherever it goes. `false`: of all that
     /// waits, pieces have left already.
     fn drop_from_fattest(&mut self) -> bool {
-        let plain_bytes = self.plain.fattest_bytes();
-        let (mut fattest, mut slot, mut bytes) = (&mut self.plain, None, plain_bytes);
-        for (at, peer) in self.peers.iter_mut() {
-            let peer_bytes = peer.queues.fattest_bytes();
-            if peer_bytes > bytes {
-                (fattest, slot, bytes) = (&mut peer.queues, Some(at), peer_bytes);
-            }
-        }
-        let (pool, drops) = (&mut self.pool, &mut self.counters.drops);
+        let plain = self.plain.iter_mut();
+        let plain = plain.map(|(link, queues)| (Destination::Plain(link), queues));
+        let peers = self.peers.iter_mut();
+        let peers = peers.map(|(slot, peer)| (Destination::Peer(slot), &mut peer.queues));
+        let sizes = plain
+            .chain(peers)
+            .map(|(whose, queues)| (queues.fattest_bytes(), whose, queues));
+        // Of equals the first: plain frames before those of peers.
+        let fattest = sizes.reduce(|most, next| if next.0 > most.0 { next } else { most });
+        let Some((_, whose, fattest)) = fattest else {
+            return false;
+        };
+        let (pool, drops, spread) = (&mut self.pool, &mut self.counters.drops, &mut self.spread);
         let (mut frames, mut waiting) = (0, 0);
         fattest.shed(SHED_MAX, |frame| {
             frames += 1;
             waiting += frame.waiting();
-            drops.count(DropReason::QueueFull);
+            drops.count(spread.on_dropped(&frame, DropReason::QueueFull));
             pool.give_back(frame.buffer);
         });
         if fattest.is_empty() {
-            self.turns
-                .leave(slot.map_or(Destination::Plain, Destination::Peer));
+            self.turns.leave(whose);
         }
         self.on_unqueued(frames, waiting);
         frames > 0
@@ -192,23 +173,17 @@ impl Engine {
         self.queued_bytes -= bytes;
     }
 
-    /// Who is where has changed: what waits is looked at again, in order, so that no later frame
-    /// of a flow overtakes an earlier one in another queue.
-    pub(super) fn redispatch_plain(&mut self, now: Instant) {
-        self.turns.leave(Destination::Plain);
-        let frames: Vec<QueuedFrame> = self.plain.drain().collect();
-        for frame in frames {
-            self.on_unqueued(1, frame.waiting());
-            self.dispatch(frame, now);
-        }
-    }
-
     pub(super) fn remove_peer(&mut self, slot: usize, reason: PeerDownReason, now: Instant) {
         let Some(mut peer) = self.peers.remove(slot) else {
             return;
         };
         self.turns.leave(Destination::Peer(slot));
         self.stations.forget_node(peer.node_id);
+        // It may be back soon: it takes a frame on any link, and copies are for those that may be anywhere.
+        if let Some(path) = peer.paths.iter().min_by_key(|path| path.link) {
+            self.stations
+                .learn(peer.address, Place::Former(path.link), now);
+        }
         self.ack_slots.retain(|s| *s != slot);
         self.drain.forget_peer(slot);
         self.forget_arrivals_of(slot);

@@ -342,18 +342,18 @@ impl Engine {
             };
             return self.drop_frame(frame, reason);
         }
-        // Without any carrier, what arrives is what was under way when it went.
-        let on_home_link = self.home_link().is_none_or(|home| home.id == link);
-        let wanted = if destination.is_group() {
-            on_home_link
-        } else {
-            destination == self.config.address || (self.config.promiscuous && on_home_link)
-        };
+        let for_all = destination.is_group() || self.config.promiscuous;
+        let for_us = destination == self.config.address;
+        let wanted = for_us || (for_all && self.takes_for_all(link, source));
+        let is_copy = (for_us || for_all) && self.is_copy(link, wanted, &frame, now);
         if !wanted || frame.len() == HEADER_LEN {
             return self.drop_frame(frame, DropReason::NotForUs);
         }
         if !offload.is_none() && gso::check(&frame, &offload).is_err() {
             return self.drop_frame(frame, DropReason::BadGso);
+        }
+        if is_copy {
+            return self.drop_frame(frame, DropReason::Duplicate);
         }
         // Group frames go in no train; what a peer sends to one host may have, until now.
         let of_peer = match self.stations.find(source) {

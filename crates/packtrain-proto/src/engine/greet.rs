@@ -126,6 +126,7 @@ impl Engine {
             Ok(hello) => hello,
             Err(error) => return self.counters.drops.count(error.drop_reason()),
         };
+        self.note_own_echo(link, source, &hello, now);
         if let Err(reason) = self.check_hello(&hello, source) {
             return self.counters.drops.count(reason);
         }
@@ -192,6 +193,9 @@ impl Engine {
         }
         if came_up {
             self.events.push_back(Event::PeerUp { node_id, address });
+        }
+        // What was looked for everywhere has been found.
+        if came_up || is_new {
             self.redispatch_plain(now);
         }
     }

@@ -21,7 +21,7 @@ impl Engine {
     /// What was sent plainly goes by trains from now on: not by another link than the home link before
     /// what is under way there has arrived.
     pub(super) fn join_behind_plain_frames(&mut self, slot: usize) {
-        let home = self.home_link().map(|home| home.id);
+        let home = self.home_towards(slot);
         if let Some(peer) = self.peers.get_mut(slot)
             && peer.paths.iter().any(|path| Some(path.link) == home)
         {

@@ -233,6 +233,9 @@ impl Engine {
             next_look: now + RETIRE_MIN,
             told: false,
         });
+        let link = link.id;
+        self.segments.retire(link);
+        self.update_homes(now);
         self.greeter.hurry(now);
         self.publish_paths();
     }

@@ -42,7 +42,11 @@ impl Engine {
             queue: QueueSnapshot {
                 frames: self.queued_frames as u64,
                 bytes: self.queued_bytes as u64,
-                flows: (self.plain.flows()
+                flows: (self
+                    .plain
+                    .iter()
+                    .map(|(_, queues)| queues.flows())
+                    .sum::<usize>()
                     + self
                         .peers
                         .iter()
@@ -88,9 +92,8 @@ impl Engine {
         let paths = || self.peers.iter().filter_map(|(_, peer)| peer.path(link.id));
         let in_flight = paths().map(|path| path.flight.in_flight_bytes()).sum();
         let acked = paths().filter_map(|path| path.flight.rate_bps()).max();
-        let is_home = self.home_link().is_some_and(|home| home.id == link.id);
         LinkSnapshot {
-            home: is_home,
+            home: self.segments.is_home(link.id),
             ..link.snapshot(in_flight, acked, now)
         }
     }

@@ -29,6 +29,7 @@ impl Engine {
         consider(self.marker_timeout());
         consider(self.try_timeout());
         consider(self.join_timeout());
+        consider(self.segments.poll_timeout());
         for (_, peer) in self.peers.iter() {
             consider(peer.resequencer.poll_timeout());
             consider(peer.reassembly.poll_timeout());
@@ -51,6 +52,9 @@ impl Engine {
         self.forgive_own_lateness(now);
         if self.greeter.round_is_due(now) {
             self.greet_all(false, now);
+        }
+        if self.segments.poll_timeout().is_some_and(|at| at <= now) {
+            self.update_homes(now);
         }
         self.step_intake(now);
         if now >= self.next_expiry {
@@ -85,6 +89,7 @@ impl Engine {
         let away = now.since(self.ticked_at);
         self.ticked_at = now;
         if away > LATE + EXPIRY_INTERVAL {
+            self.segments.forgive(away, now);
             for (_, peer) in self.peers.iter_mut() {
                 // Frames may have been taken in all that time: nobody is heard in the future.
                 peer.last_heard = (peer.last_heard + away).min(now);
@@ -119,6 +124,7 @@ impl Engine {
     fn expire(&mut self, now: Instant) {
         self.stations.expire(now);
         self.stations_behind.expire(now);
+        self.update_homes(now);
         let silence_max = self.config.limits.peer_silence_max;
         let mut gone = Vec::new();
         let mut unconfirmed = Vec::new();

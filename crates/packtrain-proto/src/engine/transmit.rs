@@ -113,7 +113,7 @@ impl Engine {
         // CoDel may empty a queue that was chosen: then it is the next one's turn.
         while let Some((destination, way)) = self.next_destination(now) {
             let outgoing = match destination {
-                Destination::Plain => self.take_plain(way, now),
+                Destination::Plain(_) => self.take_plain(way, now),
                 Destination::Peer(slot) => self.take_for_peer(slot, way, now),
             };
             if let Some(outgoing) = &outgoing {
@@ -130,14 +130,14 @@ impl Engine {
     /// Whose turn it is of those that have a link with room, and the place of that: among our links for
     /// plain frames, among the peer's paths for trains.
     fn next_destination(&mut self, now: Instant) -> Option<(Destination, usize)> {
-        let home = self.home_link().map(|home| home.id);
+        let segments = &self.segments;
         let (links, peers, balance) = (&self.links, &self.peers, self.config.balance);
         let mut way = None;
         let destination = self.turns.next(|destination| {
             way = match destination {
-                Destination::Plain => links
+                Destination::Plain(of) => links
                     .iter()
-                    .position(|link| Some(link.id) == home && link.has_room()),
+                    .position(|link| link.id == of && link.has_room() && segments.is_home(of)),
                 Destination::Peer(slot) => peers
                     .get(slot)
                     .and_then(|peer| best_path(links, peer, balance, None, now)),
@@ -149,7 +149,7 @@ impl Engine {
 
     fn leave_if_empty(&mut self, destination: Destination) {
         let empty = match destination {
-            Destination::Plain => self.plain.is_empty(),
+            Destination::Plain(of) => self.plain.of(of).is_none_or(|queues| queues.is_empty()),
             Destination::Peer(slot) => match self.peers.get_mut(slot) {
                 None => true,
                 Some(peer) => {
@@ -185,32 +185,35 @@ impl Engine {
     /// A frame for a host without packtrain, as it is.
     fn take_plain(&mut self, at: usize, now: Instant) -> Option<Outgoing> {
         let codel = self.codel();
+        let link = self.links[at].id;
         let mtu = self.links[at].frame_max();
-        let before = (self.plain.frames(), self.plain.bytes());
-        let (pool, drops) = (&mut self.pool, &mut self.counters.drops);
-        let flow = self.plain.select(now, &codel, mtu, &mut |frame| {
-            drops.count(DropReason::Codel);
+        let queues = self.plain.of(link)?;
+        let before = (queues.frames(), queues.bytes());
+        let (pool, drops, spread) = (&mut self.pool, &mut self.counters.drops, &mut self.spread);
+        let flow = queues.select(now, &codel, mtu, &mut |frame| {
+            drops.count(spread.on_dropped(&frame, DropReason::Codel));
             pool.give_back(frame.buffer);
         });
         let frame = flow.map(|flow| {
-            let frame = self.plain.pop(flow);
-            self.plain.charge(flow, frame.buffer.len());
+            let frame = queues.pop(flow);
+            queues.charge(flow, frame.buffer.len());
             frame
         });
-        let after = (self.plain.frames(), self.plain.bytes());
+        let after = (queues.frames(), queues.bytes());
         self.on_taken(before.0 - after.0, before.1 - after.1);
         let frame = frame?;
         if largest_on_wire(&frame) > mtu {
-            // The home link has changed since it was queued.
-            self.drop_frame(frame.buffer, DropReason::TooLargeForPlain);
+            // The link's MTU has changed since it was queued.
+            self.drop_copy(frame, DropReason::TooLargeForPlain);
             return None;
         }
+        self.spread.on_left(&frame);
         self.counters.trains_tx.plain += 1;
         let len = frame.buffer.len();
         self.outgoing = Some(frame.buffer);
         Some(Outgoing {
             offload: frame.offload,
-            ..Outgoing::train(self.links[at].id, None, len)
+            ..Outgoing::train(link, None, len)
         })
     }
 

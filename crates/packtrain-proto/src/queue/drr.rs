@@ -30,6 +30,15 @@ pub struct QueuedFrame {
     pub sent: usize,
     /// The id of those pieces.
     pub piece_id: u16,
+    /// Each segment got one of these, this one that of the link it waits for.
+    pub copy: Option<CopyOf>,
+}
+
+/// The same for all copies of one frame: which frame, and how many there were at first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CopyOf {
+    pub frame: u64,
+    pub copies: u16,
 }
 
 impl QueuedFrame {
@@ -333,6 +342,7 @@ mod tests {
             enqueued: Instant::ZERO,
             sent: 0,
             piece_id: 0,
+            copy: None,
         }
     }
 

@@ -2,3 +2,4 @@
 
 pub mod codel;
 pub mod drr;
+pub mod plain;

@@ -1,0 +1,329 @@
+//! Home links: by which of our links plain frames leave and are taken, and what becomes of those that
+//! wait when another link becomes one.
+
+use std::collections::HashMap;
+
+use super::from_host::largest_on_wire;
+use super::{Engine, Event};
+use crate::config::LinkId;
+use crate::peer_table::Peer;
+use crate::queue::drr::QueuedFrame;
+use crate::station_table::Place;
+use crate::stats::DropReason;
+use crate::time::Instant;
+use crate::turns::Destination;
+use crate::wire::ethernet::MacAddr;
+use crate::wire::hello::Hello;
+
+/// Which way a frame of the host's goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// To the peer in this slot of the peer table, which hears us.
+    Peer(usize),
+    /// Plainly, on the segment of which this is the home link.
+    Plain(LinkId),
+    /// Plainly, on each segment: it is for everybody, or nobody knows where its addressee is.
+    Everywhere,
+    /// It was behind a link that leads nowhere now.
+    Nowhere,
+}
+
+impl Engine {
+    pub(super) fn way_to(&self, destination: MacAddr) -> Way {
+        if destination.is_group() {
+            return Way::Everywhere;
+        }
+        if let Some(slot) = self.peers.slot_of_address(destination) {
+            return Way::Peer(slot);
+        }
+        let place = self.stations.find(destination);
+        let behind = match place {
+            Some(Place::Peer(node_id)) => self.peers.slot_of_node(node_id),
+            _ => None,
+        };
+        if let Some(slot) = behind.filter(|&slot| self.peers.get(slot).is_some_and(|p| p.up)) {
+            return Way::Peer(slot);
+        }
+        // One that does not hear us yet is heard already: it is not looked for on every segment.
+        let deaf = self.peers.holder_of_address(destination).or(behind);
+        let home = match (deaf.and_then(|slot| self.home_towards(slot)), place) {
+            (Some(home), _) => Some(home),
+            (None, Some(Place::Plain(link))) => self.segments.head_of(link),
+            // A node that turns up elsewhere says so itself.
+            (None, Some(Place::Former(link))) => match self.segments.head_of(link) {
+                Some(home) => return Way::Plain(home),
+                None => return Way::Nowhere,
+            },
+            (None, _) => None,
+        };
+        home.map_or(Way::Everywhere, Way::Plain)
+    }
+
+    /// The homes of the segments on which this peer is heard. A path counts as silent beside a
+    /// fresher one, and not by the clock: when we were asleep, nobody was heard.
+    fn homes_towards<'a>(&'a self, peer: &'a Peer) -> impl Iterator<Item = LinkId> + 'a {
+        let newest = peer.paths.iter().map(|path| path.last_heard).max();
+        let silence_max = self.config.limits.peer_silence_max;
+        let heard = peer.paths.iter().filter(move |path| {
+            let is_silent = newest.is_some_and(|at| at.since(path.last_heard) >= silence_max);
+            let is_dead = path.silent.is_some() || path.broken || path.unheard;
+            path.remote_carrier && !is_silent && !is_dead
+        });
+        let up = heard.filter(|path| self.link(path.link).is_some_and(|l| l.state.carrier));
+        up.filter_map(|path| self.segments.head_of(path.link))
+    }
+
+    pub(super) fn home_towards(&self, slot: usize) -> Option<LinkId> {
+        self.homes_towards(self.peers.get(slot)?).min()
+    }
+
+    /// Into the queue of this home link.
+    pub(super) fn enqueue_plain(&mut self, home: LinkId, frame: QueuedFrame) {
+        if self.fits_plain(home, &frame) {
+            self.enqueue(Destination::Plain(home), frame);
+        } else {
+            self.drop_copy(frame, DropReason::TooLargeForPlain);
+        }
+    }
+
+    /// Drops a frame that may be one of several copies.
+    pub(super) fn drop_copy(&mut self, frame: QueuedFrame, reason: DropReason) {
+        let reason = self.spread.on_dropped(&frame, reason);
+        self.drop_frame(frame.buffer, reason);
+    }
+
+    /// A copy that is not wanted, because another one is.
+    fn discard_copy(&mut self, frame: QueuedFrame) {
+        self.spread.on_dropped(&frame, DropReason::Duplicate);
+        self.pool.give_back(frame.buffer);
+    }
+
+    /// Nobody knows where its addressee is. While a link settles, neighbours are being met: one of
+    /// them may be it.
+    pub(super) fn enqueue_unknown(&mut self, frame: QueuedFrame) {
+        let mut homes = self.segments.heads().iter();
+        match homes.find(|&&home| !self.segments.is_home(home)) {
+            Some(&settling) => self.enqueue(Destination::Plain(settling), frame),
+            None if self.fits_everywhere(&frame) || !self.peers.iter().any(|(_, p)| p.up) => {
+                self.enqueue_everywhere(frame)
+            }
+            // A peer takes it on one of the segments, and that may be the one without a copy.
+            None => self.drop_frame(frame.buffer, DropReason::TooLargeForPlain),
+        }
+    }
+
+    /// One to each segment.
+    pub(super) fn enqueue_everywhere(&mut self, mut frame: QueuedFrame) {
+        let homes = self.segments.heads().len();
+        if homes == 0 {
+            return self.drop_frame(frame.buffer, DropReason::NoLink);
+        }
+        if homes > 1 {
+            frame.copy = Some(self.spread.begin(homes as u16));
+        }
+        for at in 0..homes - 1 {
+            let home = self.segments.heads()[at];
+            let buffer = self.pool.copy_of(&frame.buffer);
+            self.enqueue_plain(home, QueuedFrame { buffer, ..frame });
+        }
+        self.enqueue_plain(self.segments.heads()[homes - 1], frame);
+    }
+
+    pub(super) fn fits_everywhere(&self, frame: &QueuedFrame) -> bool {
+        let mut homes = self.segments.heads().iter();
+        homes.all(|&home| self.fits_plain(home, frame))
+    }
+
+    fn fits_plain(&self, home: LinkId, frame: &QueuedFrame) -> bool {
+        let frame_max = self.link(home).map_or(0, |link| link.frame_max());
+        largest_on_wire(frame) <= frame_max
+    }
+
+    /// After all that may make another link home.
+    pub(super) fn update_homes(&mut self, now: Instant) {
+        let before = self.segments.heads().to_vec();
+        let mut settling = before.clone();
+        settling.retain(|&link| !self.segments.is_home(link));
+        let events = &mut self.events;
+        self.segments.update(now, |link| {
+            let moved = Event::HomeMoved { link };
+            if !events.contains(&moved) {
+                events.push_back(moved);
+            }
+        });
+        let homes = self.segments.heads();
+        // Without any carrier, what waits goes on waiting.
+        if homes.is_empty() {
+            return;
+        }
+        let waits_for = |link| {
+            let mut queues = self.plain.iter();
+            queues.any(|(of, frames)| of == link && !frames.is_empty())
+        };
+        let mut links = self.links.iter().map(|link| link.id);
+        let stranded = links.any(|link| !homes.contains(&link) && waits_for(link));
+        let has_settled = |link: &LinkId| self.segments.is_home(*link) && waits_for(*link);
+        if stranded || settling.iter().any(has_settled) {
+            self.redispatch_since(&before, now);
+        }
+    }
+
+    /// Who is where has changed: what waits is looked at again, in order, so that no later frame
+    /// of a flow overtakes an earlier one in another queue.
+    pub(super) fn redispatch_plain(&mut self, now: Instant) {
+        let homes = self.segments.heads().to_vec();
+        self.redispatch_since(&homes, now);
+    }
+
+    /// `before`: the homes that got a copy of their own of what went everywhere.
+    fn redispatch_since(&mut self, before: &[LinkId], now: Instant) {
+        for (link, _) in self.plain.iter() {
+            self.turns.leave(Destination::Plain(link));
+        }
+        let waiting = self.plain.drain();
+        let mut copies = HashMap::new();
+        for copy in waiting.iter().filter_map(|(_, frame)| frame.copy) {
+            *copies.entry(copy.frame).or_insert(0) += 1;
+        }
+        for (link, frame) in waiting {
+            self.on_unqueued(1, frame.waiting());
+            let Some(copy) = frame.copy else {
+                self.dispatch(frame, now);
+                continue;
+            };
+            let Some(home) = self.segments.head_of(link) else {
+                self.drop_copy(frame, DropReason::NoLink);
+                continue;
+            };
+            let has_its_own = home != link && before.contains(&home);
+            // By a train it would not be known as a copy: none may have left.
+            let is_one_of_all = copies[&copy.frame] == copy.copies;
+            let alone = |frame| QueuedFrame {
+                copy: None,
+                ..frame
+            };
+            // Where one is not wanted, it is no loss: another one is.
+            match self.way_to(frame.header.destination) {
+                _ if has_its_own => self.discard_copy(frame),
+                Way::Everywhere | Way::Nowhere => self.enqueue_plain(home, frame),
+                Way::Plain(of) if of != home => self.discard_copy(frame),
+                Way::Plain(_) if is_one_of_all => {
+                    self.spread.on_left(&frame);
+                    self.enqueue_plain(home, alone(frame));
+                }
+                Way::Plain(_) => self.enqueue_plain(home, frame),
+                Way::Peer(slot) if is_one_of_all => {
+                    copies.insert(copy.frame, 0);
+                    self.spread.on_left(&frame);
+                    self.enqueue(Destination::Peer(slot), alone(frame));
+                }
+                Way::Peer(_) if copies[&copy.frame] == 0 => self.discard_copy(frame),
+                Way::Peer(_) => self.enqueue_plain(home, frame),
+            }
+        }
+    }
+
+    /// A link is about to leave: another one of its segment takes over what is plain.
+    pub(super) fn leave_segment(&mut self, link: LinkId, now: Instant) {
+        self.segments.set_carrier(link, false, now);
+        self.update_homes(now);
+    }
+
+    /// It has left, and what still waits for it finds another way, or none.
+    pub(super) fn redirect_plain_of(&mut self, link: LinkId, now: Instant) {
+        self.segments.remove(link);
+        self.turns.leave(Destination::Plain(link));
+        let Some(mut queues) = self.plain.remove(link) else {
+            return;
+        };
+        for frame in queues.drain() {
+            self.on_unqueued(1, frame.waiting());
+            if frame.copy.is_some() {
+                self.drop_copy(frame, DropReason::NoLink);
+            } else {
+                self.dispatch(frame, now);
+            }
+        }
+    }
+
+    /// Our own hello to the group, heard on another link than the one that it left by.
+    pub(super) fn note_own_echo(
+        &mut self,
+        heard: LinkId,
+        source: MacAddr,
+        hello: &Hello,
+        now: Instant,
+    ) {
+        let is_ours = hello.node_id == self.config.node_id
+            && hello.line_id == self.config.line_id
+            && hello.recipient.is_none()
+            && self
+                .link(hello.link)
+                .is_some_and(|sent| sent.state.address == source);
+        if is_ours && self.segments.on_echo(hello.link, heard, now) {
+            self.update_homes(now);
+        }
+    }
+
+    /// Whether what everybody gets is taken on this link. Of a peer, and of those behind it, on one
+    /// link: it sends one to each segment. Of others, on the home link of their segment.
+    pub(super) fn takes_for_all(&mut self, link: LinkId, source: MacAddr) -> bool {
+        let of_others = self.segments.listens(link);
+        let holder = self.peers.holder_of_address(source);
+        let behind = || match self.stations.find(source)? {
+            Place::Peer(node_id) => self.peers.slot_of_node(node_id),
+            Place::Plain(_) | Place::Former(_) => None,
+        };
+        let Some(slot) = holder.or_else(behind) else {
+            return of_others;
+        };
+        let Some(chosen) = self.choose_group_link(slot) else {
+            return of_others;
+        };
+        // Where the peer is not heard, a station that was behind it has moved to.
+        let peer = self.peers.get(slot).expect("it was looked up");
+        let home = self.segments.head_of(link);
+        match holder.is_some() || self.homes_towards(peer).any(|of| Some(of) == home) {
+            true => link == chosen,
+            false => of_others,
+        }
+    }
+
+    /// A home link, for a switch that follows memberships sends many groups to no other. And the
+    /// same one while it can be: what the peer sends by another may stand in a queue for a while.
+    fn choose_group_link(&mut self, slot: usize) -> Option<LinkId> {
+        let peer = self.peers.get(slot)?;
+        let stays = peer
+            .group_link
+            .and_then(|link| self.segments.head_of(link))
+            .filter(|home| self.homes_towards(peer).any(|of| of == *home));
+        let chosen = stays.or_else(|| self.homes_towards(peer).min());
+        self.peers.get_mut(slot)?.group_link = chosen;
+        chosen
+    }
+
+    /// Before a station behind us is heard on several segments, the peers learn where it is, and take
+    /// of its frames one.
+    pub(super) fn tell_of_stations_behind(&mut self, now: Instant) {
+        if self.segments.heads().len() < 2 {
+            return;
+        }
+        let links: Vec<LinkId> = self.links.iter().map(|link| link.id).collect();
+        for link in links {
+            self.send_hello(link, None, false, false, now);
+        }
+    }
+
+    /// A plain frame has come for us, or for everybody, and is taken on this link or not. Says whether it
+    /// is a copy of one that was.
+    pub(super) fn is_copy(
+        &mut self,
+        link: LinkId,
+        taken: bool,
+        frame: &[u8],
+        now: Instant,
+    ) -> bool {
+        let duplicates = self.duplicates.as_mut();
+        duplicates.is_some_and(|duplicates| duplicates.is_duplicate(frame, link, taken, now))
+    }
+}

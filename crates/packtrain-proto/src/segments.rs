@@ -1,0 +1,322 @@
+//! Which of our links are on one segment, and the home link of each: the one by which hosts without
+//! packtrain reach us there, so that no switch sees `pt0`'s address on two ports.
+//!
+//! Two links are on one segment when our own hello, sent to the group on one, is heard on the other.
+//! That holds for a while, and ends with the carrier of either: its cable may be in another port
+//! after. A link that has just got carrier is *settling*: it is not known yet whose segment it is
+//! on, so nothing goes out plainly until its hellos had time to come back on another link. Where no
+//! other link could have heard them, there is nothing to wait for.
+//!
+//! ```text
+//!          carrier, and no other home          another home's segment: heard
+//!  DOWN ────────────────────────────▶ HOME ───────────────────────────────────▶ BESIDE(home)
+//!    │                                 ▲ │ ◀─────────────────────────────────────  │
+//!    │ carrier              time is up │ │   that home is gone, or heard no more   │
+//!    └─────────────────▶ SETTLING ─────┘ │                                         │
+//!                           └────────────┼─ heard ────────────────────────────────▶│
+//!         (carrier lost: DOWN, from each of them)
+//! ```
+//!
+//! Invariants: links with carrier that hear each other have one head, which is home or settling; the
+//! others stand beside it. There is a home whenever a link has carrier. A home stays one until its
+//! carrier goes, it retires beside another, or a lower home is on its segment.
+
+use crate::config::LinkId;
+use crate::time::{Duration, Instant};
+
+/// Two rounds of hurried hellos, and time for the second one to come back.
+const SETTLING: Duration = Duration::from_millis(150);
+
+/// What a link is to its segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// No carrier.
+    Down,
+    /// It is not known yet whether another home is on its segment.
+    Settling,
+    Home,
+    /// On the segment of which that link is the head: home or settling.
+    Beside(LinkId),
+}
+
+#[derive(Debug)]
+struct Member {
+    link: LinkId,
+    retiring: bool,
+    standing: Standing,
+    /// When it is settled at the latest.
+    settles_at: Instant,
+    /// Behind which link those on its segment believe us, also while it has no carrier.
+    known_behind: Option<LinkId>,
+}
+
+/// Our hello, sent on one, was heard on the other. `low < high`.
+#[derive(Debug)]
+struct Echo {
+    low: LinkId,
+    high: LinkId,
+    heard: Instant,
+}
+
+#[derive(Debug)]
+pub struct Segments {
+    /// Ascending.
+    members: Vec<Member>,
+    /// At most one of each pair of members.
+    echoes: Vec<Echo>,
+    echo_age_max: Duration,
+    /// Of all segments, ascending.
+    heads: Vec<LinkId>,
+}
+
+impl Segments {
+    /// `echo_age_max`: how long two links count as on one segment without being heard again.
+    pub fn new(echo_age_max: Duration) -> Segments {
+        Segments {
+            members: Vec::new(),
+            echoes: Vec::new(),
+            echo_age_max,
+            heads: Vec::new(),
+        }
+    }
+
+    fn member(&self, link: LinkId) -> Option<&Member> {
+        self.members.iter().find(|member| member.link == link)
+    }
+
+    fn member_mut(&mut self, link: LinkId) -> Option<&mut Member> {
+        self.members.iter_mut().find(|member| member.link == link)
+    }
+
+    /// A link has joined, or its carrier may have changed. [`Segments::update`] follows.
+    pub fn set_carrier(&mut self, link: LinkId, carrier: bool, now: Instant) {
+        if self.member(link).is_none() {
+            let at = self.members.partition_point(|member| member.link < link);
+            let joined = Member {
+                link,
+                retiring: false,
+                standing: Standing::Down,
+                settles_at: now,
+                known_behind: None,
+            };
+            self.members.insert(at, joined);
+        }
+        let member = self.member_mut(link).expect("it is there now");
+        let had_carrier = member.standing != Standing::Down;
+        if carrier && !had_carrier {
+            member.standing = Standing::Settling;
+            member.settles_at = now + SETTLING;
+        } else if !carrier && had_carrier {
+            member.standing = Standing::Down;
+            self.echoes
+                .retain(|echo| echo.low != link && echo.high != link);
+        }
+    }
+
+    /// A link is to leave: another one of its segment is home from now on. [`Segments::update`] follows.
+    pub fn retire(&mut self, link: LinkId) {
+        if let Some(member) = self.member_mut(link) {
+            member.retiring = true;
+        }
+    }
+
+    /// A link has left, after its carrier was said to be gone.
+    pub fn remove(&mut self, link: LinkId) {
+        self.members.retain(|member| member.link != link);
+    }
+
+    /// Our own hello to the group came back: sent on one link, heard on another. Says whether that
+    /// was not known; [`Segments::update`] follows then.
+    pub fn on_echo(&mut self, sent: LinkId, heard: LinkId, now: Instant) -> bool {
+        let is_up = |link| self.standing(link) != Standing::Down;
+        if sent == heard || !is_up(sent) || !is_up(heard) {
+            return false;
+        }
+        let (low, high) = (sent.min(heard), sent.max(heard));
+        let known = self
+            .echoes
+            .iter_mut()
+            .find(|echo| (echo.low, echo.high) == (low, high));
+        match known {
+            Some(echo) => {
+                echo.heard = now;
+                false
+            }
+            None => {
+                self.echoes.push(Echo {
+                    low,
+                    high,
+                    heard: now,
+                });
+                true
+            }
+        }
+    }
+
+    /// We were not running for so long: that nothing was heard means nothing.
+    pub fn forgive(&mut self, away: Duration, now: Instant) {
+        for echo in &mut self.echoes {
+            echo.heard = (echo.heard + away).min(now);
+        }
+    }
+
+    /// When the next link has settled.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let settling = self
+            .members
+            .iter()
+            .filter(|member| member.standing == Standing::Settling);
+        settling.map(|member| member.settles_at).min()
+    }
+
+    /// Decides anew. `moved` is told each home whose segment knew us behind another link.
+    pub fn update(&mut self, now: Instant, mut moved: impl FnMut(LinkId)) {
+        let age_max = self.echo_age_max;
+        self.echoes.retain(|echo| now.since(echo.heard) < age_max);
+        let mut segments = self.segments(now);
+        if !segments.iter().any(|segment| segment.settled) {
+            // Nobody else could be home: the lowest need not wait.
+            if let Some(first) = segments.iter_mut().min_by_key(|segment| segment.head) {
+                first.settled = true;
+            }
+        }
+        for segment in &segments {
+            for &at in &segment.members {
+                let member = &mut self.members[at];
+                member.standing = match (member.link == segment.head, segment.settled) {
+                    (true, true) => Standing::Home,
+                    (true, false) => Standing::Settling,
+                    (false, _) => Standing::Beside(segment.head),
+                };
+                if segment.settled {
+                    member.settles_at = member.settles_at.min(now);
+                }
+            }
+        }
+        for segment in segments.iter().filter(|segment| segment.settled) {
+            if self.make_known(segment) {
+                moved(segment.head);
+            }
+        }
+        self.heads.clear();
+        self.heads
+            .extend(segments.iter().map(|segment| segment.head));
+        self.heads.sort_unstable();
+    }
+
+    /// Those on the segment are to find us behind its head. Says whether they believed something else.
+    fn make_known(&mut self, segment: &Segment) -> bool {
+        let mut former = Vec::new();
+        for &at in &segment.members {
+            let known = self.members[at].known_behind.replace(segment.head);
+            former.extend(known.filter(|&link| link != segment.head));
+        }
+        // Where a link without carrier was, they have learnt it too: so it will be no news to them
+        // when that comes back, but one if it becomes home again.
+        let taken_over = |link: &LinkId| self.standing(*link) != Standing::Home;
+        let gone: Vec<LinkId> = former.iter().copied().filter(taken_over).collect();
+        for member in &mut self.members {
+            let known = member.known_behind;
+            if member.standing == Standing::Down && known.is_some_and(|link| gone.contains(&link)) {
+                member.known_behind = Some(segment.head);
+            }
+        }
+        !former.is_empty()
+    }
+
+    /// Links with carrier that hear each other, over others if need be, and who is to stand for them.
+    fn segments(&self, now: Instant) -> Vec<Segment> {
+        let mut seen = vec![false; self.members.len()];
+        let mut segments = Vec::new();
+        for first in 0..self.members.len() {
+            if seen[first] || self.members[first].standing == Standing::Down {
+                continue;
+            }
+            seen[first] = true;
+            let mut members = vec![first];
+            let mut looked = 0;
+            while let Some(&at) = members.get(looked) {
+                looked += 1;
+                for (other, seen) in seen.iter_mut().enumerate() {
+                    if !*seen && self.hear_each_other(at, other) {
+                        *seen = true;
+                        members.push(other);
+                    }
+                }
+            }
+            segments.push(self.with_head(members, now));
+        }
+        segments
+    }
+
+    fn hear_each_other(&self, at: usize, other: usize) -> bool {
+        let (a, b) = (self.members[at].link, self.members[other].link);
+        let pair = (a.min(b), a.max(b));
+        let names = |echo: &Echo| (echo.low, echo.high) == pair;
+        self.echoes.iter().any(names)
+    }
+
+    fn with_head(&self, members: Vec<usize>, now: Instant) -> Segment {
+        let lowest = |suits: &dyn Fn(&Member) -> bool| {
+            let all = members.iter().map(|&at| &self.members[at]);
+            all.filter(|member| suits(member)).map(|m| m.link).min()
+        };
+        let is_home = |member: &Member| member.standing == Standing::Home;
+        let head = lowest(&|member| is_home(member) && !member.retiring)
+            .or_else(|| lowest(&|member| !member.retiring))
+            .or_else(|| lowest(&is_home))
+            .or_else(|| lowest(&|_| true));
+        let settled = lowest(&|m| is_home(m) || m.settles_at <= now).is_some();
+        Segment {
+            head: head.expect("a segment has a member"),
+            members,
+            settled,
+        }
+    }
+
+    pub fn standing(&self, link: LinkId) -> Standing {
+        self.member(link).map_or(Standing::Down, |m| m.standing)
+    }
+
+    pub fn is_home(&self, link: LinkId) -> bool {
+        self.standing(link) == Standing::Home
+    }
+
+    /// The link of each segment by which plain frames go there; at one that is settling, they wait.
+    pub fn heads(&self) -> &[LinkId] {
+        &self.heads
+    }
+
+    /// The head of this link's segment. `None`: nobody there can be reached.
+    pub fn head_of(&self, link: LinkId) -> Option<LinkId> {
+        let member = self.member(link)?;
+        match member.standing {
+            Standing::Home | Standing::Settling => Some(link),
+            Standing::Beside(head) => Some(head),
+            // Another one may have taken over.
+            Standing::Down => member.known_behind.filter(|&home| self.is_home(home)),
+        }
+    }
+
+    /// Whether what everybody on a segment gets is taken on this link.
+    pub fn listens(&self, link: LinkId) -> bool {
+        match self.member(link).map(|m| (m.standing, m.known_behind)) {
+            Some((Standing::Home | Standing::Settling, _)) => true,
+            // What was under way when the carrier went.
+            Some((Standing::Down, known)) => known == Some(link) || self.heads.is_empty(),
+            Some((Standing::Beside(_), _)) | None => false,
+        }
+    }
+}
+
+/// Links with carrier, by their places among the members.
+#[derive(Debug)]
+struct Segment {
+    members: Vec<usize>,
+    head: LinkId,
+    /// It is known that no other home is on it.
+    settled: bool,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,315 @@
+//! Hosts with several links, and segments between them: everybody gets what is for everybody once, and
+//! no segment sees a `pt0` behind two ports.
+
+#[path = "support/segments.rs"]
+mod segments;
+
+use packtrain_proto::config::LinkId;
+use packtrain_proto::engine::Event;
+use packtrain_proto::stats::DropReason;
+use packtrain_proto::time::Duration;
+use packtrain_proto::wire::ethernet::MacAddr;
+use segments::{Bed, Cable, PLAIN, frame_to, group_frame, host, pt0};
+
+const MS: Duration = Duration::from_millis(1);
+const A: usize = 0;
+const B: usize = 1;
+const C: usize = 2;
+
+/// Two links of each of three hosts, and a plain host, on one switch.
+fn one_switch() -> Bed {
+    let links = [A, B, C].map(|host| [(host, 0), (host, 1)]).concat();
+    Bed::new(3, &[Cable::plain(&links)])
+}
+
+/// A and B by cable 0, B and C by cable 1, A and C by cable 2.
+fn triangle() -> Bed {
+    let cables = [[(A, 0), (B, 0)], [(B, 1), (C, 0)], [(A, 1), (C, 1)]];
+    Bed::new(3, &cables.map(|ends| Cable::of(&ends)))
+}
+
+/// Two cables from A to B, crossed: each one's first is the other's second.
+fn two_cables() -> Bed {
+    let cables = [[(A, 0), (B, 1)], [(A, 1), (B, 0)]];
+    Bed::new(2, &cables.map(|ends| Cable::of(&ends)))
+}
+
+impl Bed {
+    /// Everybody sends `n` frames to all, a millisecond apart; returns what is missing or too many.
+    #[track_caller]
+    fn everybody_is_heard_once(&mut self, n: u8) {
+        let hosts = self.engines.len();
+        for side in 0..hosts {
+            self.out[side].clear();
+        }
+        for i in 0..n {
+            for side in 0..hosts {
+                self.send(side, &group_frame(side, i));
+            }
+            self.run(MS);
+        }
+        self.run(200 * MS);
+        for side in 0..hosts {
+            for from in (0..hosts).filter(|from| *from != side) {
+                let got: Vec<u8> = self.out[side]
+                    .iter()
+                    .filter(|frame| **frame == group_frame(from, frame[20]))
+                    .map(|frame| frame[20])
+                    .collect();
+                let expected: Vec<u8> = (0..n).collect();
+                assert_eq!(got, expected, "{side} hears {from}");
+            }
+        }
+    }
+
+    fn homes(&self, side: usize) -> Vec<u8> {
+        let links = self.engines[side].snapshot(self.now).links;
+        let homes = links.iter().filter(|link| link.home);
+        homes.map(|link| link.id.0).collect()
+    }
+
+    fn moved(&mut self, side: usize) -> Vec<u8> {
+        let events = std::mem::take(&mut self.events[side]);
+        let moved = events.iter().filter_map(|event| match event {
+            Event::HomeMoved { link } => Some(link.0),
+            _ => None,
+        });
+        moved.collect()
+    }
+}
+
+#[test]
+fn two_ports_of_each_on_one_switch_are_one_segment_with_one_home() {
+    let mut bed = one_switch();
+    // From the first moment: nobody has heard a hello yet.
+    bed.everybody_is_heard_once(50);
+    for side in [A, B, C] {
+        assert_eq!(bed.homes(side), [0]);
+        assert_eq!(bed.moved(side), []);
+        let ports = bed.ports_of(pt0(side));
+        assert_eq!(ports, [(side, 0)], "the switch knows it behind one port");
+    }
+    assert_eq!(
+        bed.plain_got.len(),
+        3 * 50,
+        "and the plain host hears each once"
+    );
+}
+
+#[test]
+fn in_a_triangle_without_a_switch_each_cable_is_a_segment() {
+    let mut bed = triangle();
+    bed.everybody_is_heard_once(50);
+    for side in [A, B, C] {
+        assert_eq!(bed.homes(side), [0, 1]);
+        assert_eq!(bed.moved(side), []);
+    }
+    bed.everybody_is_heard_once(50);
+}
+
+#[test]
+fn over_two_cables_that_each_end_counts_its_own_way_group_frames_come_once() {
+    let mut bed = two_cables();
+    bed.everybody_is_heard_once(50);
+    bed.set_carrier(A, 0, false);
+    bed.set_carrier(B, 1, false);
+    bed.everybody_is_heard_once(20);
+    bed.set_carrier(A, 0, true);
+    bed.set_carrier(B, 1, true);
+    bed.everybody_is_heard_once(20);
+    bed.run(200 * MS);
+    assert_eq!((bed.homes(A), bed.homes(B)), (vec![0, 1], vec![0, 1]));
+    assert_eq!((bed.moved(A), bed.moved(B)), (vec![], vec![]));
+}
+
+#[test]
+fn when_the_home_dies_another_takes_over_says_so_and_stays() {
+    let mut bed = one_switch();
+    bed.run(500 * MS);
+    bed.set_carrier(A, 0, false);
+    assert_eq!(bed.homes(A), [1]);
+    assert_eq!(bed.moved(A), [1]);
+    bed.everybody_is_heard_once(20);
+    assert_eq!(bed.ports_of(pt0(A)), [(A, 1)]);
+    bed.set_carrier(A, 0, true);
+    bed.everybody_is_heard_once(20);
+    bed.run(500 * MS);
+    assert_eq!(bed.homes(A), [1], "it stays");
+    assert_eq!(bed.moved(A), []);
+    assert_eq!(bed.ports_of(pt0(A)), [(A, 1)]);
+    assert_eq!(bed.moved(B), []);
+}
+
+#[test]
+fn a_home_that_is_to_leave_gives_way_before_and_what_waits_goes_by_the_next() {
+    let mut bed = one_switch();
+    bed.run(500 * MS);
+    bed.full.insert((A, LinkId(0)));
+    bed.run(MS);
+    for i in 0..5 {
+        bed.send(A, &group_frame(A, i));
+    }
+    bed.run(MS);
+    assert_eq!(bed.out[B].len(), 0, "the local queue is full");
+    let now = bed.now;
+    bed.engines[A].retire_link(LinkId(0), now);
+    bed.run(20 * MS);
+    assert_eq!(bed.moved(A), [1]);
+    let got: Vec<u8> = bed.out[B].iter().map(|frame| frame[20]).collect();
+    assert_eq!(got, [0, 1, 2, 3, 4]);
+    bed.engines[A].remove_link(LinkId(0), bed.now);
+    bed.everybody_is_heard_once(5);
+    assert_eq!(bed.moved(A), []);
+}
+
+#[test]
+fn a_plain_host_on_the_second_segment_is_looked_for_everywhere_found_and_spoken_to_there_alone() {
+    // A: a cable to B, and a switch with the plain host.
+    let mut bed = Bed::new(2, &[Cable::of(&[(A, 0), (B, 0)]), Cable::plain(&[(A, 1)])]);
+    bed.run(500 * MS);
+    bed.send(A, &frame_to(PLAIN, pt0(A), 1));
+    bed.run(10 * MS);
+    assert_eq!(bed.plain_got.len(), 1);
+    assert_eq!(bed.plain_sent(0, PLAIN), 1, "not known: on the cable, too");
+    bed.plain_says(&frame_to(pt0(A), PLAIN, 2));
+    bed.run(10 * MS);
+    assert_eq!(bed.out[A], [frame_to(pt0(A), PLAIN, 2)]);
+    bed.send(A, &frame_to(PLAIN, pt0(A), 3));
+    bed.run(10 * MS);
+    assert_eq!(bed.plain_got.len(), 2);
+    assert_eq!(bed.plain_sent(0, PLAIN), 1, "known: where it is");
+    let hosts = bed.engines[A].snapshot(bed.now).hosts;
+    assert_eq!((hosts[0].address, hosts[0].link), (PLAIN, LinkId(1)));
+    // Without the link it is looked for again.
+    bed.engines[A].remove_link(LinkId(1), bed.now);
+    bed.send(A, &frame_to(PLAIN, pt0(A), 4));
+    bed.run(10 * MS);
+    assert_eq!(bed.plain_sent(0, PLAIN), 2);
+}
+
+#[test]
+fn a_plain_host_is_heard_once_though_two_ports_bring_its_frames() {
+    let mut bed = one_switch();
+    bed.run(500 * MS);
+    bed.plain_says(&frame_to(MacAddr::BROADCAST, PLAIN, 1));
+    bed.run(10 * MS);
+    // The switch has forgotten where A is, and floods.
+    bed.plain_says(&frame_to(pt0(A), PLAIN, 2));
+    bed.run(10 * MS);
+    for side in [A, B, C] {
+        let to_all = frame_to(MacAddr::BROADCAST, PLAIN, 1);
+        assert_eq!(bed.out[side].iter().filter(|f| **f == to_all).count(), 1);
+    }
+    let to_a = frame_to(pt0(A), PLAIN, 2);
+    assert_eq!(bed.out[A].iter().filter(|f| **f == to_a).count(), 1);
+    // The same words again are no copy.
+    bed.plain_says(&to_a);
+    bed.run(10 * MS);
+    assert_eq!(bed.out[A].iter().filter(|f| **f == to_a).count(), 2);
+}
+
+#[test]
+fn a_plain_host_behind_a_home_that_died_is_spoken_to_by_the_next_one() {
+    let mut bed = one_switch();
+    bed.run(500 * MS);
+    bed.plain_says(&frame_to(pt0(A), PLAIN, 1));
+    bed.run(10 * MS);
+    bed.set_carrier(A, 0, false);
+    bed.send(A, &frame_to(PLAIN, pt0(A), 2));
+    bed.run(10 * MS);
+    assert_eq!(bed.plain_got, [frame_to(PLAIN, pt0(A), 2)]);
+}
+
+#[test]
+fn a_station_behind_a_host_is_heard_once_over_two_cables() {
+    let mut bed = two_cables();
+    for engine in &mut bed.engines {
+        engine.handle_host_change(1500, true, bed.now);
+    }
+    bed.run(500 * MS);
+    for i in 0..20 {
+        bed.send(A, &frame_to(MacAddr::BROADCAST, PLAIN, i));
+        bed.run(MS);
+    }
+    bed.run(100 * MS);
+    let got: Vec<u8> = bed.out[B].iter().map(|frame| frame[20]).collect();
+    assert_eq!(got, (0..20).collect::<Vec<_>>());
+}
+
+#[test]
+fn when_a_trunk_between_two_switches_breaks_each_part_has_a_home() {
+    // Link 0 of each on one switch, link 1 on another, and a trunk between them.
+    let mut bed = Bed::new(
+        2,
+        &[Cable::of(&[(A, 0), (B, 0)]), Cable::of(&[(A, 1), (B, 1)])],
+    );
+    bed.trunk = true;
+    bed.set_carrier(A, 1, false);
+    bed.set_carrier(B, 1, false);
+    bed.run(1000 * MS);
+    bed.set_carrier(A, 1, true);
+    bed.set_carrier(B, 1, true);
+    bed.everybody_is_heard_once(20);
+    assert_eq!((bed.homes(A), bed.homes(B)), (vec![0], vec![0]));
+    bed.trunk = false;
+    bed.run(5000 * MS);
+    assert_eq!((bed.homes(A), bed.homes(B)), (vec![0, 1], vec![0, 1]));
+    assert_eq!((bed.moved(A), bed.moved(B)), (vec![1], vec![1]));
+    bed.everybody_is_heard_once(20);
+    bed.trunk = true;
+    bed.run(2000 * MS);
+    assert_eq!((bed.homes(A), bed.homes(B)), (vec![0], vec![0]));
+    assert_eq!((bed.moved(A), bed.moved(B)), (vec![0], vec![0]));
+    bed.everybody_is_heard_once(20);
+}
+
+#[test]
+fn a_frame_too_large_for_one_segment_goes_to_the_peers_by_trains() {
+    let mut bed = triangle();
+    for side in [A, C] {
+        bed.mtus.insert((side, LinkId(1)), 9000);
+        bed.set_carrier(side, 1, true);
+    }
+    bed.run(500 * MS);
+    for side in [A, B, C] {
+        bed.engines[side].handle_host_change(9000, false, bed.now);
+    }
+    let mut large = group_frame(A, 9);
+    large.resize(4000, 9);
+    bed.send(A, &large);
+    bed.run(50 * MS);
+    assert_eq!(bed.out[B], [large.clone()]);
+    assert_eq!(bed.out[C], [large]);
+}
+
+#[test]
+fn echoes_of_hellos_that_are_not_ours_join_no_segments() {
+    let mut bed = two_cables();
+    bed.run(500 * MS);
+    // A hello of A's link 0 with another source address, and one of B's, on A's link 1.
+    let hello = bed.last_group_hello[&(A, LinkId(0))].clone();
+    let mut forged = hello.clone();
+    forged[6..12].copy_from_slice(&host(B, 1).0);
+    for frame in [forged, bed.last_group_hello[&(B, LinkId(1))].clone()] {
+        bed.inject(A, 1, &frame);
+        assert_eq!(bed.homes(A), [0, 1]);
+    }
+    let before = bed.engines[A].snapshot(bed.now).drops;
+    bed.inject(A, 1, &hello);
+    let after = bed.engines[A].snapshot(bed.now).drops;
+    let echoes = |drops: &packtrain_proto::stats::Drops| drops.get(DropReason::OwnEcho);
+    assert_eq!(echoes(&after), echoes(&before) + 1);
+    assert_eq!(bed.homes(A), [0]);
+}
+
+#[test]
+fn frames_for_a_host_that_was_not_met_yet_come_once_and_in_order() {
+    let mut bed = two_cables();
+    for i in 0..30 {
+        bed.send(A, &frame_to(pt0(B), pt0(A), i));
+        bed.run(MS);
+    }
+    bed.run(300 * MS);
+    let got: Vec<u8> = bed.out[B].iter().map(|frame| frame[20]).collect();
+    assert_eq!(got, (0..30).collect::<Vec<_>>());
+}

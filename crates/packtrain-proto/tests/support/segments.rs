@@ -1,0 +1,264 @@
+//! Engines with two links each, and segments between them: cables, and switches that flood.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use packtrain_proto::config::{Config, LinkId, LinkState, NodeId, mark_of};
+use packtrain_proto::engine::{Engine, Event};
+use packtrain_proto::offload::Offload;
+use packtrain_proto::time::{Duration, Instant};
+use packtrain_proto::wire::ethernet::MacAddr;
+
+/// The host without packtrain.
+pub const PLAIN: MacAddr = MacAddr([4, 0, 0, 0, 0, 9]);
+
+pub fn pt0(side: usize) -> MacAddr {
+    MacAddr([2, 0, 0, 0, 0, side as u8 + 1])
+}
+
+/// A link's own address.
+pub fn host(side: usize, link: u8) -> MacAddr {
+    MacAddr([0x0a, 0, 0, 0, link, side as u8 + 1])
+}
+
+/// A frame that says `word`, neither IPv4 nor IPv6.
+pub fn frame_to(to: MacAddr, from: MacAddr, word: u8) -> Vec<u8> {
+    let mut frame = [&to.0[..], &from.0, &[0x90, 0x00]].concat();
+    frame.resize(80, word);
+    frame
+}
+
+pub fn group_frame(from: usize, word: u8) -> Vec<u8> {
+    frame_to(MacAddr::BROADCAST, pt0(from), word)
+}
+
+/// A segment: whoever is on it hears all that the others send, and filters by address as a card does.
+#[derive(Clone, Debug)]
+pub struct Cable {
+    ends: Vec<(usize, LinkId)>,
+    has_plain_host: bool,
+    /// It takes what is sent, and nobody gets it.
+    pub broken: bool,
+}
+
+impl Cable {
+    pub fn of(ends: &[(usize, u8)]) -> Cable {
+        Cable {
+            ends: ends
+                .iter()
+                .map(|&(side, link)| (side, LinkId(link)))
+                .collect(),
+            has_plain_host: false,
+            broken: false,
+        }
+    }
+
+    /// … and the plain host.
+    pub fn plain(ends: &[(usize, u8)]) -> Cable {
+        Cable {
+            has_plain_host: true,
+            ..Cable::of(ends)
+        }
+    }
+}
+
+pub struct Bed {
+    pub now: Instant,
+    pub engines: Vec<Engine>,
+    pub cables: Vec<Cable>,
+    /// All segments are one.
+    pub trunk: bool,
+    /// What each host was given.
+    pub out: Vec<Vec<Vec<u8>>>,
+    pub events: Vec<Vec<Event>>,
+    pub plain_got: Vec<Vec<u8>>,
+    /// Links whose local queue has no room.
+    pub full: HashSet<(usize, LinkId)>,
+    pub last_group_hello: HashMap<(usize, LinkId), Vec<u8>>,
+    /// Where it is not 1500.
+    pub mtus: HashMap<(usize, LinkId), u16>,
+    carrier: HashMap<(usize, LinkId), bool>,
+    /// By which links frames of each outer source address have left, since it was asked last.
+    sources: HashMap<MacAddr, BTreeSet<(usize, LinkId)>>,
+    /// Frames on each segment, by their destination.
+    sent_to: HashMap<(usize, MacAddr), usize>,
+}
+
+impl Bed {
+    pub fn new(hosts: usize, cables: &[Cable]) -> Bed {
+        let engine = |side: usize| {
+            let config = Config::new(NodeId(0x1111 * (side as u64 + 1)), pt0(side));
+            Engine::new(config, Instant::ZERO)
+        };
+        let mut bed = Bed {
+            now: Instant::ZERO,
+            engines: (0..hosts).map(engine).collect(),
+            cables: cables.to_vec(),
+            trunk: false,
+            out: vec![Vec::new(); hosts],
+            events: vec![Vec::new(); hosts],
+            plain_got: Vec::new(),
+            full: HashSet::new(),
+            last_group_hello: HashMap::new(),
+            mtus: HashMap::new(),
+            carrier: HashMap::new(),
+            sources: HashMap::new(),
+            sent_to: HashMap::new(),
+        };
+        let mut ends: Vec<_> = cables.iter().flat_map(|cable| cable.ends.clone()).collect();
+        ends.sort_unstable();
+        for (side, link) in ends {
+            bed.set_carrier(side, link.0, true);
+        }
+        bed
+    }
+
+    pub fn set_carrier(&mut self, side: usize, link: u8, carrier: bool) {
+        let address = host(side, link);
+        let state = LinkState {
+            address,
+            mark: mark_of(address),
+            mtu: self
+                .mtus
+                .get(&(side, LinkId(link)))
+                .copied()
+                .unwrap_or(1500),
+            carrier,
+            rate_bps: None,
+        };
+        self.carrier.insert((side, LinkId(link)), carrier);
+        self.engines[side].handle_link_state(LinkId(link), state, self.now);
+        self.take_events();
+    }
+
+    pub fn send(&mut self, side: usize, frame: &[u8]) {
+        let buffer = self.engines[side].buffers().copy_of(frame);
+        self.engines[side].handle_host_frame(buffer, Offload::NONE, self.now);
+    }
+
+    pub fn inject(&mut self, side: usize, link: u8, frame: &[u8]) {
+        let buffer = self.engines[side].buffers().copy_of(frame);
+        self.engines[side].handle_link_frame(LinkId(link), buffer, Offload::NONE, self.now);
+    }
+
+    pub fn plain_says(&mut self, frame: &[u8]) {
+        let at = self.cables.iter().position(|cable| cable.has_plain_host);
+        self.carry(at.expect("there is one"), None, frame);
+    }
+
+    /// The ports behind which switches have seen this address since it was asked last.
+    pub fn ports_of(&mut self, address: MacAddr) -> Vec<(usize, u8)> {
+        let ports = self.sources.remove(&address).unwrap_or_default();
+        ports.iter().map(|(side, link)| (*side, link.0)).collect()
+    }
+
+    pub fn plain_sent(&self, cable: usize, to: MacAddr) -> usize {
+        self.sent_to.get(&(cable, to)).copied().unwrap_or_default()
+    }
+
+    fn carry(&mut self, cable: usize, from: Option<(usize, LinkId)>, frame: &[u8]) {
+        let destination = MacAddr::from_slice(frame);
+        *self.sent_to.entry((cable, destination)).or_default() += 1;
+        let segments = match self.trunk {
+            true => (0..self.cables.len()).collect(),
+            false => vec![cable],
+        };
+        for cable in segments {
+            if self.cables[cable].broken {
+                continue;
+            }
+            for (side, link) in self.cables[cable].ends.clone() {
+                let has_carrier = self.carrier[&(side, link)];
+                let mine = [host(side, link.0), pt0(side)].contains(&destination);
+                let card_takes = destination.is_group() || mine;
+                if Some((side, link)) != from && has_carrier && card_takes {
+                    self.inject(side, link.0, frame);
+                }
+            }
+            let plain = self.cables[cable].has_plain_host && from.is_some();
+            let own_message = frame[12..14] == [0x88, 0xb5];
+            if plain && !own_message && (destination == PLAIN || destination.is_group()) {
+                self.plain_got.push(frame.to_vec());
+            }
+        }
+    }
+
+    fn take_events(&mut self) {
+        for (engine, events) in self.engines.iter_mut().zip(&mut self.events) {
+            events.extend(std::iter::from_fn(|| engine.poll_event()));
+        }
+    }
+
+    fn drain(&mut self, side: usize) -> bool {
+        let mut moved = false;
+        while let Some(delivery) = self.engines[side].poll_delivery(self.now) {
+            self.out[side].push([delivery.head, delivery.body].concat());
+            moved = true;
+        }
+        let mut sent = Vec::new();
+        while let Some(transmit) = self.engines[side].poll_transmit(self.now) {
+            sent.push((transmit.link, transmit.frame.to_vec()));
+            assert!(sent.len() < 100_000, "transmits without end");
+        }
+        self.take_events();
+        for (link, frame) in sent {
+            moved = true;
+            assert!(self.carrier[&(side, link)], "a frame for a dead link");
+            let source = MacAddr::from_slice(&frame[6..]);
+            self.sources.entry(source).or_default().insert((side, link));
+            if frame[12..15] == [0x88, 0xb5, 0x12] && frame[0..6] == MacAddr::HELLO.0 {
+                self.last_group_hello.insert((side, link), frame.clone());
+            }
+            let cable = self
+                .cables
+                .iter()
+                .position(|c| c.ends.contains(&(side, link)));
+            self.carry(
+                cable.expect("each link is on one"),
+                Some((side, link)),
+                &frame,
+            );
+        }
+        for link in 0..2 {
+            let full = self.full.contains(&(side, LinkId(link)));
+            let queued = if full { 1 << 30 } else { 0 };
+            self.engines[side].handle_link_queue(LinkId(link), queued, self.now);
+        }
+        moved
+    }
+
+    fn settle(&mut self) {
+        for _ in 0..100_000 {
+            let moved = (0..self.engines.len())
+                .filter(|&side| self.drain(side))
+                .count();
+            if moved == 0 {
+                return;
+            }
+        }
+        panic!("the engines never come to rest at {:?}", self.now);
+    }
+
+    /// Lets time pass, and sees to it that each wake-up leads further.
+    pub fn run(&mut self, time: Duration) {
+        let end = self.now + time;
+        let mut at_one_instant = 0;
+        loop {
+            self.settle();
+            let next = self.engines.iter().filter_map(Engine::poll_timeout).min();
+            let Some(next) = next.filter(|&next| next <= end) else {
+                self.now = end;
+                return;
+            };
+            at_one_instant = if next > self.now {
+                0
+            } else {
+                at_one_instant + 1
+            };
+            assert!(at_one_instant < 20, "time stands still at {:?}", self.now);
+            self.now = self.now.max(next);
+            for engine in &mut self.engines {
+                engine.handle_timeout(self.now);
+            }
+        }
+    }
+}
