@@ -347,6 +347,9 @@ impl Checkers {
         paths: usize,
         now: Instant,
     ) {
+        if self.faults.alters {
+            return; // an altered sequence may have to be caught up with first, at a try a second
+        }
         if let Err(text) = progress::check_paths(snapshot, paths) {
             self.object("progress", now, format!("{station:?}: {text}"));
         }
