@@ -14,7 +14,7 @@ use super::{Error, Result, now, pause};
 
 /// Number and time, 8 bytes each.
 pub const SIZE_MIN: usize = 16;
-/// The number of a message that says "that was all", with the count of messages for its time.
+/// The number of a message that says "that was all".
 const END: u64 = u64::MAX;
 /// No run sends as many: a larger number is not one of ours.
 const NUMBERS_MAX: u64 = 1 << 32;
@@ -92,8 +92,11 @@ pub fn measure_in_time(
     receiver
         .set_read_timeout(Some(SILENCE_MAX))
         .map_err(|error| failed("receiver", error))?;
+    let receiver = &receiver;
     std::thread::scope(|scope| {
-        let receiving = scope.spawn(|| receive(&receiver, start));
+        // The last of a run before, to the same port, may still be on its way.
+        let begin_ns = clock_ns();
+        let receiving = scope.spawn(move || receive(receiver, begin_ns, start));
         let sent = send(&sender, load);
         let (mut report, arrivals) = receiving
             .join()
@@ -145,13 +148,14 @@ fn send(socket: &UdpSocket, load: Load) -> u64 {
     }
     for _ in 0..ENDS {
         pause(Duration::from_millis(2));
-        write(&mut message, END, sent);
+        write(&mut message, END, clock_ns());
         let _ = socket.send(&message);
     }
     sent
 }
 
-fn receive(socket: &UdpSocket, start: Instant) -> io::Result<(Report, Timeline)> {
+/// What was sent since `begin_ns`.
+fn receive(socket: &UdpSocket, begin_ns: u64, start: Instant) -> io::Result<(Report, Timeline)> {
     let mut arrivals = Timeline::from(start);
     let mut delays = Histogram::<u64>::new_with_max(60_000_000_000, 3).expect("bounds in order");
     let mut seen = Seen::default();
@@ -167,6 +171,9 @@ fn receive(socket: &UdpSocket, start: Instant) -> io::Result<(Report, Timeline)>
         let Some((number, stamp)) = read(&buffer[..len]) else {
             continue;
         };
+        if stamp < begin_ns {
+            continue;
+        }
         if number == END {
             break;
         }
@@ -257,6 +264,22 @@ mod tests {
         write(&mut message, 7, 12_345);
         assert_eq!(read(&message), Some((7, 12_345)));
         assert_eq!(read(&message[..15]), None);
+    }
+
+    #[test]
+    fn the_end_of_a_run_before_is_not_the_end_of_this_one() {
+        let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+        sender.connect(receiver.local_addr().unwrap()).unwrap();
+        receiver.set_read_timeout(Some(SILENCE_MAX)).unwrap();
+        let begin_ns = clock_ns();
+        for (number, time) in [(END, begin_ns - 1), (0, begin_ns), (END, begin_ns)] {
+            let mut message = [0; SIZE_MIN];
+            write(&mut message, number, time);
+            sender.send(&message).unwrap();
+        }
+        let (report, _) = receive(&receiver, begin_ns, now()).unwrap();
+        assert_eq!((report.delivered, report.duplicated), (1, 0));
     }
 
     #[test]
