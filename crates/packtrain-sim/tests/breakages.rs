@@ -59,6 +59,10 @@ fn notice(breakage: Breakage) -> (u64, &'static str) {
     let run = run_of(breakage);
     let mut strikes = 0;
     for seed in 0..SEEDS_MAX {
+        // Whoever objects to the engine itself says nothing of the breakage: the seeds' own tests do.
+        if breakage.needs_links() && run(Order::new(seed)).violation.is_some() {
+            continue;
+        }
         for station in [StationId(0), StationId(1)] {
             let sabotage = Some(Sabotage { station, breakage });
             let report = run(Order {
