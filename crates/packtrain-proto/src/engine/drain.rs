@@ -6,6 +6,7 @@ use super::{Engine, Event};
 use crate::config::LinkId;
 use crate::peer_table::Peer;
 use crate::time::Instant;
+use crate::trunk::flight::Kind;
 use crate::wire::sequence::Sequence;
 use crate::wire::train::{Options, TrainHeader, TrainWriter};
 
@@ -106,7 +107,7 @@ impl Engine {
         // Whatever it takes says nothing about the link's rate.
         path.flight.on_source_empty();
         self.counters.trains_tx.trains += 1;
-        self.send_train((slot, at), train, (buffer, 0), false, now)
+        self.send_train((slot, at), train, (buffer, 0), Kind::New, now)
     }
 
     fn probing_link(&self, peer: &Peer) -> Option<LinkId> {

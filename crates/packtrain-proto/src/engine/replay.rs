@@ -7,7 +7,7 @@ use crate::buffer::{Buffer, BufferPool};
 use crate::peer_table::{Path, Peer, Silence};
 use crate::stats::{DropReason, ReplaySnapshot};
 use crate::time::{Duration, Instant};
-use crate::trunk::flight::Sent;
+use crate::trunk::flight::{Kind, Sent};
 use crate::trunk::receipts::Receipts;
 use crate::wire::ethernet::HEADER_LEN;
 use crate::wire::sequence::Sequence;
@@ -78,7 +78,7 @@ impl Engine {
         (slot, at): (usize, usize),
         train: Sequence,
         (message, bytes): (Buffer, usize),
-        is_replay: bool,
+        kind: Kind,
         now: Instant,
     ) -> Option<(Outgoing, Sequence)> {
         let keeps = self.keeps_copy(slot, &message);
@@ -93,7 +93,7 @@ impl Engine {
             train,
             bytes,
             copy,
-            is_replay,
+            kind,
         };
         let sequence = path.flight.on_train_sent(sent, now);
         path.trains_tx += 1;
@@ -185,8 +185,13 @@ impl Engine {
                     self.copies.release(waiting.message, &mut self.pool);
                     self.copies.replayed += 1;
                     let bytes = message.len();
-                    let sent =
-                        self.send_train((slot, at), waiting.train, (message, bytes), true, now);
+                    let sent = self.send_train(
+                        (slot, at),
+                        waiting.train,
+                        (message, bytes),
+                        Kind::Replay,
+                        now,
+                    );
                     return sent.map(|(outgoing, _)| outgoing);
                 }
                 let waiting = self.peers.get_mut(slot)?.replay.pop()?;
@@ -254,7 +259,7 @@ impl Engine {
                 train: train_of(&message),
                 bytes: 0,
                 copy: None,
-                is_replay: true,
+                kind: Kind::Try,
             };
             path.flight.on_train_sent(sent, now);
             self.outgoing = Some(message);

@@ -14,6 +14,7 @@ use crate::queue::codel::CodelParams;
 use crate::queue::drr::{FlowQueues, QueuedFrame};
 use crate::stats::{DropReason, FlushReason};
 use crate::time::Instant;
+use crate::trunk::flight::Kind;
 use crate::trunk::receipts::Receipts;
 use crate::turns::Destination;
 use crate::wire::ethernet::{HEADER_LEN, MacAddr};
@@ -279,7 +280,7 @@ impl Engine {
         tx.pieces += u64::from(filled.pieces);
         self.counters.flushes.count(filled.flush);
         let len = buffer.len();
-        let sent = self.send_train((slot, path_at), train, (buffer, len), false, now);
+        let sent = self.send_train((slot, path_at), train, (buffer, len), Kind::New, now);
         sent.map(|(outgoing, _)| outgoing)
     }
 

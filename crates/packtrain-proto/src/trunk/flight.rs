@@ -41,6 +41,16 @@ const PROBE_SILENCE_MIN: Duration = Duration::from_secs(5);
 #[error("acknowledges a train that was never sent")]
 pub struct NeverSent;
 
+/// Why a train leaves by this link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    New,
+    /// The link by which it left before has died.
+    Replay,
+    /// A copy of one that has arrived or is on its way: only its acknowledgement counts.
+    Try,
+}
+
 /// A train that leaves.
 #[derive(Debug)]
 pub struct Sent {
@@ -48,7 +58,7 @@ pub struct Sent {
     /// 0 of a probe, whose acknowledgement may have to wait: its silence means nothing.
     pub bytes: usize,
     pub copy: Option<Buffer>,
-    pub is_replay: bool,
+    pub kind: Kind,
 }
 
 /// A train of a link that died, and was not acknowledged.
@@ -63,7 +73,7 @@ struct Record {
     train: Sequence,
     bytes: u32,
     outstanding: bool,
-    is_replay: bool,
+    kind: Kind,
     copy: Option<Buffer>,
     sample: Sample,
 }
@@ -260,14 +270,15 @@ impl Flight {
 
     /// No train after this one is under way here, replays left out. `None`: none is.
     pub fn newest_outstanding(&self) -> Option<Sequence> {
-        let own = |record: &&Record| record.outstanding && !record.is_replay;
+        let own = |record: &&Record| record.outstanding && record.kind == Kind::New;
         let newest = self.records.iter().rev().find(own)?;
         Some(newest.train)
     }
 
     /// No train before this one is under way here. `None`: none is.
     pub fn oldest_outstanding(&self) -> Option<Sequence> {
-        let out = self.records.iter().filter(|record| record.outstanding);
+        let counts = |record: &&Record| record.outstanding && record.kind != Kind::Try;
+        let out = self.records.iter().filter(counts);
         let mut trains = out.map(|record| record.train);
         let first = trains.next()?;
         // Replays are older than what they stand behind; all others rise.
@@ -299,7 +310,7 @@ impl Flight {
             train: self.next,
             bytes,
             copy: None,
-            is_replay: false,
+            kind: Kind::New,
         };
         self.on_train_sent(sent, now)
     }
@@ -313,14 +324,14 @@ impl Flight {
             self.acknowledged_at = now;
         }
         self.copies_bytes += sent.copy.as_ref().map_or(0, Buffer::capacity);
-        self.replays += usize::from(sent.is_replay);
+        self.replays += usize::from(sent.kind == Kind::Replay);
         self.outstanding += 1;
         self.marker_at = Some(now + ACK_DELAY_MAX);
         self.records.push_back(Record {
             train: sent.train,
             bytes: sent.bytes as u32,
             outstanding: true,
-            is_replay: sent.is_replay,
+            kind: sent.kind,
             copy: sent.copy,
             sample: Sample {
                 sent_at: now,
@@ -416,7 +427,7 @@ impl Flight {
             return None;
         }
         self.outstanding -= 1;
-        self.replays -= usize::from(record.is_replay);
+        self.replays -= usize::from(record.kind == Kind::Replay);
         self.in_flight -= record.bytes as usize;
         if let Some(copy) = record.copy.take() {
             self.copies_bytes -= copy.capacity();
@@ -429,7 +440,8 @@ impl Flight {
     /// under way on it any more.
     pub fn take_unacknowledged(&mut self) -> Vec<Unacknowledged> {
         let records = std::mem::take(&mut self.records);
-        let out = records.into_iter().filter(|record| record.outstanding);
+        let counts = |record: &Record| record.outstanding && record.kind != Kind::Try;
+        let out = records.into_iter().filter(counts);
         let unacknowledged = out.map(|record| Unacknowledged {
             train: record.train,
             copy: record.copy,
