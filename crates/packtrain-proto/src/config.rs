@@ -103,7 +103,7 @@ impl Default for Limits {
             resequencer_bytes_max: 16 << 20,
             resequencer_bytes_total_max: 32 << 20,
             resequencer_wait_max: Duration::from_millis(50),
-            resequencer_stall_max: Duration::from_secs(1),
+            resequencer_stall_max: Duration::from_secs(2),
             replay_bytes_max: 16 << 20,
             replay_bytes_total_max: 32 << 20,
             hello_interval: Duration::from_secs(1),
