@@ -11,6 +11,7 @@ use crate::trunk::flight::{Kind, Sent};
 use crate::trunk::receipts::Receipts;
 use crate::wire::ethernet::HEADER_LEN;
 use crate::wire::sequence::Sequence;
+use crate::wire::subframe;
 use crate::wire::train::{Options, Train, TrainHeader, TrainWriter};
 
 /// Between two copies that show whether a silent link works again.
@@ -44,6 +45,11 @@ impl Copies {
 fn kept_bytes(peer: &Peer) -> usize {
     let in_flight = peer.paths.iter().map(|path| path.flight.copies_bytes());
     in_flight.sum::<usize>() + peer.replay.bytes()
+}
+
+fn is_probe(message: &[u8]) -> bool {
+    let train = Train::parse(&message[HEADER_LEN..]).expect("our own train");
+    !subframe::has_any(&message[HEADER_LEN + train.subframes_at..])
 }
 
 fn train_of(message: &[u8]) -> Sequence {
@@ -184,7 +190,7 @@ impl Engine {
                     let message = self.readdressed(slot, at, &waiting.message, false)?;
                     self.copies.release(waiting.message, &mut self.pool);
                     self.copies.replayed += 1;
-                    let bytes = message.len();
+                    let bytes = if is_probe(&message) { 0 } else { message.len() };
                     let sent = self.send_train(
                         (slot, at),
                         waiting.train,
