@@ -177,6 +177,8 @@ impl Engine {
             let open_paths = peer.paths.iter().filter(open).count();
             let works = |path: &Path| path.silent.is_none() && !is_silent(path);
             let some_work = peer.paths.iter().filter(open).any(works);
+            // Nobody can wait any longer for one that was never heard.
+            let is_urgent = !has_span(&self.links, peer);
             for at in 0..peer.paths.len() {
                 let Some(peer) = self.peers.get_mut(slot) else {
                     break;
@@ -186,7 +188,7 @@ impl Engine {
                     continue;
                 }
                 let has_trains = flight.in_flight_bytes() > 0;
-                if has_trains && some_work && flight.is_dead(now) {
+                if has_trains && some_work && (is_urgent || flight.is_dead(now)) {
                     self.silence_path(slot, at, now);
                 } else if has_trains && open_paths > 1 && !flight.is_hopeless(now) {
                     flight.wait_on(now);
