@@ -405,7 +405,10 @@ impl Checkers {
 
     /// At the end of a run without faults.
     pub fn settle_faultless(&mut self, dropped: &EngineDrops, now: Instant) {
-        if let Err(text) = self.accounted.settle_faultless(dropped) {
+        if let Err(text) = self
+            .accounted
+            .settle_faultless(dropped, self.faults.moves_home)
+        {
             self.object("accounted", now, text);
         }
     }

@@ -180,7 +180,7 @@ pub fn build(order: Order, course: Course) -> Experiment {
     for endpoint in &endpoints {
         let n = endpoint.station.0;
         let mut config = draw::config(endpoint.address, host_mtu, &mut random);
-        if course != Course::Faults {
+        if course != Course::Faults || trouble == Trouble::None {
             // What is held for the order, or in pieces, may have to wait long for a slow link.
             let defaults = Config::new(config.node_id, config.address).limits;
             config.limits.resequencer_bytes_max = defaults.resequencer_bytes_max;
