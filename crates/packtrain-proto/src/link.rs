@@ -248,6 +248,11 @@ impl Link {
         wanted.min(refused.max(least))
     }
 
+    /// A local queue that is gone soon at this rate.
+    pub fn short_queue_bytes(&self, bps: u64) -> usize {
+        bytes_in(QUEUE_TIME_MAX, bps).max(3 * self.frame_max())
+    }
+
     /// The local queue is smaller than was thought: from now on, and until it may have changed,
     /// less is put there.
     pub fn on_refused(&mut self, now: Instant) {

@@ -25,14 +25,18 @@ pub(super) fn candidates<'a>(
         let link = link_of(links, path)?;
         let local_bytes = link.local_queue_bytes();
         let flight = &path.flight;
-        let has_room =
-            link.has_room() && flight.has_room(local_bytes) && (is_alone || flight.is_proven());
+        let rate_bps = rate_bps(link, path, now);
+        // Before its local queue was ever seen draining, a link takes much: here others wait for it.
+        let is_short = rate_bps.is_none_or(|bps| local_bytes < link.short_queue_bytes(bps));
+        let has_room = link.has_room()
+            && flight.has_room(local_bytes)
+            && (is_alone || (flight.is_proven() && is_short));
         Some(Candidate {
             at,
             link: path.link,
             standing: standing(link, path),
             has_room,
-            rate_bps: rate_bps(link, path, now),
+            rate_bps,
             ahead_bytes: local_bytes + flight.excess_bytes(local_bytes),
             delay: flight.round_trip_min().unwrap_or_default(),
         })
