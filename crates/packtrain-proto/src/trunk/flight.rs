@@ -33,6 +33,7 @@ const SILENCE_MIN: Duration = Duration::from_millis(200);
 /// While no round trip is known, a link is not dead before that.
 const SILENCE_START: Duration = Duration::from_secs(1);
 /// Probes are acknowledged in their turn, behind gaps that may take long.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 const HOPELESS_AFTER: Duration = Duration::from_secs(2);
 const PROBE_SILENCE_MIN: Duration = Duration::from_secs(5);
 
@@ -554,9 +555,9 @@ impl Flight {
         now.since(self.acknowledged_at) > HOPELESS_AFTER
     }
 
-    /// Nobody is heard: it is waited for as long again.
+    /// Nothing can be said yet: it is looked at again soon.
     pub fn wait_on(&mut self, now: Instant) {
-        self.last_progress = now;
+        self.last_progress = now + LOOK_AGAIN - self.silence_max();
     }
 
     /// We were not called for so long: nobody could have been heard in that time.

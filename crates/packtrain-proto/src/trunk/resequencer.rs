@@ -273,8 +273,13 @@ impl Resequencer {
     /// while in which nothing was taken.
     pub fn on_newest_sent(&mut self, newest: Sequence, now: Instant) {
         let ahead = newest.next().distance_from(self.expected);
-        let is_behind = ahead < -(HISTORY as i32);
+        let behind_max = match self.several_links {
+            true => 0,
+            false => HISTORY as i32,
+        };
+        let is_behind = ahead < -behind_max;
         if !is_behind && ahead < WINDOW as i32 {
+            self.behind_since = None;
             return;
         }
         if self.several_links && is_behind {
