@@ -10,13 +10,17 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hasher};
 
 use crate::config::LinkId;
+use crate::gso;
 use crate::time::{Duration, Instant};
 
 /// How much later a copy may come: what the queues of two segments can differ by.
 const AGE_MAX: Duration = Duration::from_secs(2);
-const FRAMES_MAX: usize = 2048;
-/// Of huge frames, so much is looked at: headers with sequences and checksums, and more.
-const BYTES_MAX: usize = 512;
+const FRAMES_MAX: usize = 8192;
+/// Of huge frames, so much is looked at: headers with sequences, and more. Of others all, for their
+/// checksums, by which they may differ most, are left out.
+const BYTES_MAX: usize = 2048;
+/// A card fills frames up to this length, with zeros (IEEE 802.3, without the FCS).
+const FRAME_LEN_MIN: usize = 60;
 
 #[derive(Debug)]
 pub struct Duplicates {
@@ -61,8 +65,16 @@ impl Duplicates {
     fn name_of(&self, frame: &[u8]) -> u64 {
         let mut hasher = DefaultHasher::new();
         hasher.write_u64(self.seed);
-        hasher.write_usize(frame.len());
-        hasher.write(&frame[..frame.len().min(BYTES_MAX)]);
+        hasher.write_usize(frame.len().max(FRAME_LEN_MIN));
+        let seen = &frame[..frame.len().min(BYTES_MAX)];
+        match gso::transport_checksum_at(frame).filter(|&at| at + 2 <= seen.len()) {
+            Some(at) => {
+                hasher.write(&seen[..at]);
+                hasher.write(&seen[at + 2..]);
+            }
+            None => hasher.write(seen),
+        }
+        hasher.write(&[0; FRAME_LEN_MIN][seen.len().min(FRAME_LEN_MIN)..]);
         hasher.finish()
     }
 
@@ -141,6 +153,23 @@ mod tests {
         }
         assert!(!duplicates.is_duplicate(b"x", B, true, at(1)), "the sixth");
         assert!(duplicates.is_duplicate(b"x", A, true, at(2)), "a late one");
+    }
+
+    #[test]
+    fn a_short_frame_that_was_filled_up_and_a_finished_checksum_make_no_other_frame() {
+        let mut duplicates = Duplicates::new(7);
+        let (short, filled) = ([3; 42], [[3; 42].as_slice(), &[0; 18]].concat());
+        assert!(!duplicates.is_duplicate(&short, A, true, at(0)));
+        assert!(duplicates.is_duplicate(&filled, B, true, at(0)));
+        let mut datagram = [[2; 12].as_slice(), &[8, 0, 0x45, 0, 0, 50]].concat();
+        datagram.extend([0, 0, 0, 0, 64, 17, 0, 0]);
+        datagram.resize(64, 5);
+        let (mut finished, mut other) = (datagram.clone(), datagram.clone());
+        finished[40..42].copy_from_slice(&[8, 9]);
+        other[63] = 6;
+        assert!(!duplicates.is_duplicate(&datagram, A, true, at(0)));
+        assert!(duplicates.is_duplicate(&finished, B, true, at(0)));
+        assert!(!duplicates.is_duplicate(&other, B, true, at(0)));
     }
 
     #[test]

@@ -259,6 +259,16 @@ fn check_gso(
     Ok((packet, ip))
 }
 
+/// Where the checksum of TCP or UDP stands, finished or not. `None`: of a fragment, or there is none.
+pub fn transport_checksum_at(frame: &[u8]) -> Option<usize> {
+    let ip = Packet::parse(frame).ok()?.ip?;
+    let offset = match ip.transport? {
+        Transport::Tcp { .. } => TCP_CHECKSUM_OFFSET,
+        Transport::Udp => UDP_CHECKSUM_OFFSET,
+    };
+    Some(ip.transport_start + usize::from(offset))
+}
+
 /// Where the field stands, if it and the first byte of the sum are within the frame's payload.
 fn checksum_field(frame: &[u8], partial: PartialChecksum) -> Result<usize, GsoError> {
     let start = usize::from(partial.start);

@@ -148,6 +148,7 @@ impl Engine {
         };
         let names_us = hello.recipient == Some(self.config.node_id);
         let frame_max = self.link(link).map_or(0, Link::frame_max);
+        let home_before = self.home_towards(slot);
         let limits = &self.config.limits;
         let peer = self.peers.get_mut(slot).expect("admitted");
         let is_newest = peer.is_newest(hello.count);
@@ -194,8 +195,9 @@ impl Engine {
         if came_up {
             self.events.push_back(Event::PeerUp { node_id, address });
         }
-        // What was looked for everywhere has been found.
-        if came_up || is_new {
+        // What was looked for everywhere has been found, or goes to the deaf one by another link now.
+        let other_home = !up && self.home_towards(slot) != home_before;
+        if came_up || is_new || other_home {
             self.redispatch_plain(now);
         }
     }

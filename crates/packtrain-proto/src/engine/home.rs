@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::from_host::largest_on_wire;
 use super::{Engine, Event};
 use crate::config::LinkId;
-use crate::peer_table::Peer;
+use crate::peer_table::{Path, Peer};
 use crate::queue::drr::QueuedFrame;
 use crate::station_table::Place;
 use crate::stats::DropReason;
@@ -59,18 +59,24 @@ impl Engine {
         home.map_or(Way::Everywhere, Way::Plain)
     }
 
-    /// The homes of the segments on which this peer is heard. A path counts as silent beside a
-    /// fresher one, and not by the clock: when we were asleep, nobody was heard.
+    /// The homes of the segments on which this peer is heard, and by which it is reached.
     fn homes_towards<'a>(&'a self, peer: &'a Peer) -> impl Iterator<Item = LinkId> + 'a {
-        let newest = peer.paths.iter().map(|path| path.last_heard).max();
-        let silence_max = self.config.limits.peer_silence_max;
-        let heard = peer.paths.iter().filter(move |path| {
-            let is_silent = newest.is_some_and(|at| at.since(path.last_heard) >= silence_max);
+        let heard = self.paths_heard(peer).filter(|path| {
             let is_dead = path.silent.is_some() || path.broken || path.unheard;
-            path.remote_carrier && !is_silent && !is_dead
+            path.remote_carrier && !is_dead
         });
         let up = heard.filter(|path| self.link(path.link).is_some_and(|l| l.state.carrier));
         up.filter_map(|path| self.segments.head_of(path.link))
+    }
+
+    /// A path counts as silent beside a fresher one, and not by the clock: when we were asleep, nobody
+    /// was heard.
+    fn paths_heard<'a>(&'a self, peer: &'a Peer) -> impl Iterator<Item = &'a Path> + 'a {
+        let newest = peer.paths.iter().map(|path| path.last_heard).max();
+        let silence_max = self.config.limits.peer_silence_max;
+        let is_silent =
+            move |path: &Path| newest.is_some_and(|at| at.since(path.last_heard) >= silence_max);
+        peer.paths.iter().filter(move |path| !is_silent(path))
     }
 
     pub(super) fn home_towards(&self, slot: usize) -> Option<LinkId> {
@@ -180,7 +186,9 @@ impl Engine {
         for (link, _) in self.plain.iter() {
             self.turns.leave(Destination::Plain(link));
         }
-        let waiting = self.plain.drain();
+        let mut waiting = self.plain.drain();
+        // Those of a flow may stand in several queues: who came first goes on first.
+        waiting.sort_by_key(|(_, frame)| frame.enqueued);
         let mut copies = HashMap::new();
         for copy in waiting.iter().filter_map(|(_, frame)| frame.copy) {
             *copies.entry(copy.frame).or_insert(0) += 1;
@@ -280,13 +288,19 @@ impl Engine {
         let Some(chosen) = self.choose_group_link(slot) else {
             return of_others;
         };
-        // Where the peer is not heard, a station that was behind it has moved to.
+        // Where the peer was not heard lately, a station that was behind it has moved to. Where it was, and
+        // leaves or is not reached, what it has sent may still be on its way.
         let peer = self.peers.get(slot).expect("it was looked up");
         let home = self.segments.head_of(link);
-        match holder.is_some() || self.homes_towards(peer).any(|of| Some(of) == home) {
+        match holder.is_some() || self.is_heard_beside(peer, home) {
             true => link == chosen,
             false => of_others,
         }
+    }
+
+    fn is_heard_beside(&self, peer: &Peer, home: Option<LinkId>) -> bool {
+        self.paths_heard(peer)
+            .any(|path| self.segments.head_of(path.link) == home)
     }
 
     /// A home link, for a switch that follows memberships sends many groups to no other. And the

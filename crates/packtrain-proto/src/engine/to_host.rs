@@ -159,12 +159,13 @@ impl Engine {
     }
 
     /// A frame as it is of a flow that has one under way in pieces: its last pieces were lost, for
-    /// a flow's frames leave one after the other. What is complete of it comes first.
+    /// a flow's frames leave one after the other. What is complete of it comes first. By several links
+    /// its last pieces may still come: what was flooded on another one overtakes them.
     fn release_segments_before(&mut self, slot: usize, frame: &[u8]) {
         let Some(peer) = self.peers.get_mut(slot) else {
             return;
         };
-        if peer.reassembly.frames() == 0 {
+        if peer.reassembly.frames() == 0 || peer.paths.len() > 1 {
             return;
         }
         let flow = self.classifier.flow_hash(frame);

@@ -248,8 +248,8 @@ impl Accounted {
 
     /// Where wires lose only what others could have brought, between two hosts, and nobody restarts: as
     /// many frames are missing as queues were too short for, but for trains that could not be sent
-    /// again, and for frames that went as they are. Those to a station that nobody knows yet may;
-    /// `has_copies`: those of a flow go by trains, and may not.
+    /// again. Frames that went as they are to a station that nobody knows yet are not among the missing;
+    /// `has_copies`: those of a flow go by trains, and none of them may be lost as it is.
     pub fn settle_lossless(
         &self,
         missing: u64,
@@ -267,8 +267,7 @@ impl Accounted {
             DropReason::TooLargeForPlain,
         ]);
         let trains = of(&[DropReason::ReplayTooLarge, DropReason::ReplayNotKept]);
-        let plain = self.lost_as_they_are.len() as u64;
-        let most = frames + trains * self.items_per_train_max + plain;
+        let most = frames + trains * self.items_per_train_max;
         if missing > most || missing < frames {
             return Err(format!(
                 "{missing} of {} frames are missing where {frames} to {most} may be; wires lost {} \

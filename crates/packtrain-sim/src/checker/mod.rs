@@ -65,9 +65,9 @@ pub struct NetworkFaults {
     pub reorders: bool,
     /// Bytes change and no FCS tells: only what concerns the hosts themselves is checked.
     pub alters: bool,
-    /// Links come, go and are cut, or there are several on a segment: group frames, which have no
-    /// sequence, go another way from one moment to the next, and for a moment two hosts may not agree
-    /// which.
+    /// Links come, go and are cut, or there are several on a segment: group frames, and those to a
+    /// station that nobody knows yet, go to each segment without a sequence. They are taken on another
+    /// one from one moment to the next, and for a moment two hosts may not agree which.
     pub moves_home: bool,
 }
 
@@ -240,7 +240,7 @@ impl Checkers {
         if again && !(as_it_is && self.faults.duplicates) {
             return Err(("once", format!("{identity:?} again")));
         }
-        let moved = self.faults.moves_home && destination.is_group();
+        let moved = self.faults.moves_home && !self.is_a_hosts_own(destination);
         if !(as_it_is && (self.faults.reorders || self.faults.duplicates || moved)) {
             self.in_order
                 .delivered(identity, station, segments.end)
@@ -380,7 +380,21 @@ impl Checkers {
         let mut missing = 0;
         for flow in 0..self.flows.len() {
             let recipients: Vec<StationId> = self.recipients(flow).collect();
+            let is_flooded = !self.is_a_hosts_own(self.flows[flow].destination);
             for sequence in self.accounted.sent_sequences(flow) {
+                let what = Identity {
+                    flow: flow as u16,
+                    sequence,
+                    segment: 0,
+                };
+                if kept == Kept::Everything
+                    && is_flooded
+                    && self.accounted.travelled_as_it_is(what)
+                {
+                    // It is taken on one segment, and that may have lost its copy, or had no room
+                    // for it, where another one did not: nobody brings it then.
+                    continue;
+                }
                 let count = self.flows[flow].segment_count(sequence);
                 let whole = |&s: &StationId| self.once.is_whole(flow, sequence, s, count);
                 missing += recipients.iter().filter(|s| !whole(s)).count() as u64;
@@ -391,10 +405,8 @@ impl Checkers {
         let verdict = match kept {
             Kept::Accounts => self.accounted.settle(missing, others, not_for_us, dropped),
             Kept::Everything => {
-                let has_copies = |flow: u16| {
-                    let to = self.flows[usize::from(flow)].destination;
-                    self.stations.iter().any(|station| station.address == to)
-                };
+                let has_copies =
+                    |flow: u16| self.is_a_hosts_own(self.flows[usize::from(flow)].destination);
                 self.accounted.settle_lossless(missing, has_copies, dropped)
             }
         };
@@ -415,6 +427,13 @@ impl Checkers {
 
     pub fn frames_sent(&self) -> u64 {
         self.accounted.frames_sent()
+    }
+
+    /// Where a host is, its peers know; where those behind it are, they learn.
+    fn is_a_hosts_own(&self, address: MacAddr) -> bool {
+        self.stations
+            .iter()
+            .any(|station| station.address == address)
     }
 
     fn recipients(&self, flow: usize) -> impl Iterator<Item = StationId> + '_ {
