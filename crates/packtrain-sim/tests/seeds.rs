@@ -99,7 +99,6 @@ fn several_links_keep_their_promises_whatever_the_wires_do() {
 }
 
 #[test]
-#[ignore = "the engine makes no line of several links yet"]
 fn links_that_are_cut_leave_and_join_lose_nothing_while_one_is_whole() {
     let replayed = try_seeds("links_that_are_cut", links::run_carrier_cuts);
     assert!(single_seed() || replayed > 0, "nothing was ever sent again");

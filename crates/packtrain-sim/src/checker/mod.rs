@@ -387,9 +387,7 @@ impl Checkers {
                     sequence,
                     segment: 0,
                 };
-                if kept == Kept::Everything
-                    && is_flooded
-                    && self.accounted.travelled_as_it_is(what)
+                if kept == Kept::Everything && is_flooded && self.accounted.travelled_as_it_is(what)
                 {
                     // It is taken on one segment, and that may have lost its copy, or had no room
                     // for it, where another one did not: nobody brings it then.
