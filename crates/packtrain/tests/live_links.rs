@@ -551,7 +551,7 @@ fn a_switch_with_two_ports_of_each_host_never_sees_an_address_move() {
         assert_sent(host, &plain, "10.9.0.3", 4 * MEBIBYTE);
     }
     assert_sent(&hosts[0], &hosts[1], B, 20 * MEBIBYTE);
-    let monitored = monitor.interrupt().unwrap();
+    let monitored = monitor.terminate().unwrap();
     let pt0 = status(&hosts[0]).address;
     assert!(monitored.contains(&pt0), "{pt0} was learned: {monitored}");
     let moves = moves(&monitored);

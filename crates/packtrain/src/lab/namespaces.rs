@@ -222,8 +222,17 @@ impl Process {
 
     /// Asks it to end (SIGINT, on which measuring programs print their summary), and gives what
     /// it printed.
-    pub fn interrupt(mut self) -> Result<String> {
-        self.signal(rustix::process::Signal::INT);
+    pub fn interrupt(self) -> Result<String> {
+        self.end_by(rustix::process::Signal::INT)
+    }
+
+    /// For one that catches no signal: who runs in the background may have been told to ignore interrupts.
+    pub fn terminate(self) -> Result<String> {
+        self.end_by(rustix::process::Signal::TERM)
+    }
+
+    fn end_by(mut self, signal: rustix::process::Signal) -> Result<String> {
+        self.signal(signal);
         let output = self.collect()?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
