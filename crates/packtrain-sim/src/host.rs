@@ -185,17 +185,25 @@ impl Host {
 
     /// Everything that came in since it last looked, then one pump for all of it.
     pub fn batch(&mut self, now: Instant, world: &mut World<'_>) {
-        for incoming in core::mem::take(&mut self.inbox) {
-            self.handle(incoming, now);
-        }
+        self.empty_inbox(now, world);
         self.pump(now, world);
+    }
+
+    fn empty_inbox(&mut self, now: Instant, world: &mut World<'_>) {
+        for incoming in core::mem::take(&mut self.inbox) {
+            match incoming {
+                // Its socket went with the link, before it was read.
+                Incoming::FromLink(link, frame) if self.links.iter().all(|l| l.id != link) => {
+                    world.checkers.lost(&frame);
+                }
+                incoming => self.handle(incoming, now),
+            }
+        }
     }
 
     /// Asks whether all that was sent has arrived: first it is handed to the engine.
     pub fn request_drain(&mut self, now: Instant, world: &mut World<'_>) {
-        for incoming in core::mem::take(&mut self.inbox) {
-            self.handle(incoming, now);
-        }
+        self.empty_inbox(now, world);
         self.next_ticket += 1;
         let ticket = self.next_ticket;
         self.engine.request_drain(ticket, now);
