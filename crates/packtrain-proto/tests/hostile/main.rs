@@ -6,6 +6,7 @@ mod support;
 
 mod fragments;
 mod hellos;
+mod links;
 mod offloads;
 mod replays;
 mod stuck;
