@@ -8,6 +8,17 @@ use packtrain_sim::scenario::{Order, Report, links, mesh, pair, run_until_faults
 
 const SEEDS: u64 = 300;
 
+/// Of the first [`SEEDS`], those that still fail: plain frames to stations that nobody knows yet come twice after
+/// a restart or a fault, or one link stands idle for a moment.
+const KNOWN_OF_SEVERAL_LINKS: &[u64] = &[35, 98, 100, 151];
+/// Such frames again, and trains that a link has lost just before it died.
+const KNOWN_OF_SILENT_LINKS: &[u64] = &[10, 111, 123, 132, 201, 258];
+/// Group frames to a host that is cut off: nothing counts them, and the checker does not excuse them yet.
+const KNOWN_OF_THREE_HOSTS: &[u64] = &[
+    7, 17, 30, 31, 44, 46, 47, 77, 83, 96, 110, 120, 143, 144, 146, 148, 152, 191, 206, 213, 241,
+    244, 249, 255, 275, 294,
+];
+
 fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
     Some(
@@ -31,6 +42,11 @@ fn try_seed(seed: u64, run: fn(Order) -> Report) -> Result<Report, String> {
 
 /// Trains that were sent again on another link, in all seeds.
 fn try_seeds(test: &str, run: fn(Order) -> Report) -> u64 {
+    try_seeds_but(&[], test, run)
+}
+
+/// The same, but for seeds that are known to fail. One that passes must not be on their list any longer.
+fn try_seeds_but(known: &[u64], test: &str, run: fn(Order) -> Report) -> u64 {
     let (first, count) = match number("PACKTRAIN_SEED") {
         Some(seed) => (seed, 1),
         None => (0, number("PACKTRAIN_SEEDS").unwrap_or(SEEDS)),
@@ -47,10 +63,14 @@ fn try_seeds(test: &str, run: fn(Order) -> Report) -> u64 {
                 break;
             }
             match try_seed(seed, run) {
+                Ok(_) if known.contains(&seed) && !single_seed() => {
+                    failures.push(format!("seed {seed} passes now: take it off the list"));
+                }
                 Ok(report) => {
                     delivered.fetch_add(report.frames_delivered, Ordering::Relaxed);
                     replayed.fetch_add(report.replayed, Ordering::Relaxed);
                 }
+                Err(_) if known.contains(&seed) && !single_seed() => {}
                 Err(why) => {
                     failed.store(true, Ordering::Relaxed);
                     failures.push(format!(
@@ -93,9 +113,8 @@ fn three_and_a_plain_host_keep_theirs_on_one_segment() {
 }
 
 #[test]
-#[ignore = "a few seeds in a hundred: plain frames to stations that nobody knows, twice after a restart or a fault"]
 fn several_links_keep_their_promises_whatever_the_wires_do() {
-    try_seeds("several_links", links::run);
+    try_seeds_but(KNOWN_OF_SEVERAL_LINKS, "several_links", links::run);
 }
 
 #[test]
@@ -105,16 +124,18 @@ fn links_that_are_cut_leave_and_join_lose_nothing_while_one_is_whole() {
 }
 
 #[test]
-#[ignore = "a few seeds in a hundred: such frames again, and a train lost by a link just before it died"]
 fn links_that_die_silently_lose_nothing_while_one_is_whole() {
-    let replayed = try_seeds("links_that_die", links::run_silent_cuts);
+    let replayed = try_seeds_but(
+        KNOWN_OF_SILENT_LINKS,
+        "links_that_die",
+        links::run_silent_cuts,
+    );
     assert!(single_seed() || replayed > 0, "nothing was ever sent again");
 }
 
 #[test]
-#[ignore = "a group frame to a host that is cut off is not excused yet, and nothing else can be told from it"]
 fn three_with_different_sets_of_links_keep_theirs() {
-    try_seeds("three_with", mesh::run);
+    try_seeds_but(KNOWN_OF_THREE_HOSTS, "three_with", mesh::run);
 }
 
 fn single_seed() -> bool {
