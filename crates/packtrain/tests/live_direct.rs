@@ -218,8 +218,9 @@ fn iperf3_and_the_links_own_traffic_pass_side_by_side() {
         assert!(bulk.unwrap().goodput_bps > 1e8, "{more:?}");
         assert!(pings_whole(&pair.a, "10.8.0.2", 1472));
     }
+    // Eight flows may have had acknowledgements enough to close the path for a moment.
+    wait_for_direct(&pair.a);
     let (a, b) = (status(&pair.a), status(&pair.b));
-    assert_eq!(path(&pair.a).0, PeerPath::Direct, "{a:?}");
     assert!(a.direct.rx.bytes > 10_000_000 && b.direct.rx.bytes > 10_000_000);
 }
 
