@@ -2,6 +2,7 @@
 //! when one dies, what arrived, and the order of it all.
 
 pub mod balance;
+mod extreme;
 pub mod flight;
 pub mod join;
 pub mod receipts;

@@ -1,0 +1,170 @@
+use super::*;
+use proptest::prelude::*;
+use std::collections::HashSet;
+
+fn ack(newest: u32, bitmap: u64) -> Ack {
+    Ack {
+        link: 0,
+        incarnation: 0,
+        delay_nanos: 0,
+        newest: Sequence(newest),
+        bitmap,
+    }
+}
+
+/// Runs a link of `rate_bps` and one-way `delay` that is never short of trains for `for_`.
+fn run(flight: &mut Flight, rate_bps: u64, delay: Duration, start: Instant, for_: Duration) {
+    let bytes = 1500;
+    let serialise = Duration::from_nanos(bytes as u64 * 8 * 1_000_000_000 / rate_bps);
+    let mut free_at = start;
+    let mut arrivals: VecDeque<(Instant, Sequence)> = VecDeque::new();
+    let mut now = start;
+    while now < start + for_ {
+        while flight.has_room(0) {
+            free_at = free_at.max(now) + serialise;
+            let sequence = flight.on_sent(bytes, now);
+            arrivals.push_back((free_at + delay + delay, sequence));
+        }
+        let (at, sequence) = arrivals.pop_front().unwrap();
+        now = at;
+        flight.on_ack(&ack(sequence.0, 0), now, &mut drop).unwrap();
+    }
+}
+
+#[test]
+fn what_stands_in_the_local_queue_does_not_use_up_the_window() {
+    let mut flight = Flight::new(1500);
+    while flight.has_room(0) {
+        flight.on_sent(1500, Instant::ZERO);
+    }
+    assert!(flight.has_room(3000) && flight.wants_ack(3000));
+    let all = flight.in_flight_bytes();
+    assert!(flight.has_room(all) && !flight.wants_ack(all));
+}
+
+#[test]
+fn it_finds_the_rate_and_keeps_the_queue_below_short() {
+    for (rate_bps, delay) in [
+        (1_000_000, Duration::from_micros(100)),
+        (100_000_000, Duration::from_micros(50)),
+        (100_000_000, Duration::from_millis(50)),
+        (5_000_000_000, Duration::from_micros(20)),
+    ] {
+        let mut flight = Flight::new(1514);
+        run(
+            &mut flight,
+            rate_bps,
+            delay,
+            Instant::ZERO,
+            Duration::from_secs(4),
+        );
+        let (measured, _) = flight.rate_bps().unwrap();
+        let ratio = measured as f64 / rate_bps as f64;
+        assert!((0.97..1.03).contains(&ratio), "{rate_bps}: {ratio}");
+        let round_trip = delay * 2 + ACK_DELAY_MAX;
+        let needed = rate_bps as u128 / 8 * round_trip.as_nanos() / 1_000_000_000;
+        let window = flight.window_bytes() as u128;
+        assert!(
+            window > needed.min(WINDOW_MAX as u128 - 1),
+            "{rate_bps} {delay:?}: {window}"
+        );
+        assert!(
+            window < needed * 14 / 10 + 16_384,
+            "{rate_bps} {delay:?}: {window} {needed}"
+        );
+    }
+}
+
+#[test]
+fn it_follows_a_link_that_becomes_slower_and_faster_again() {
+    let mut flight = Flight::new(1514);
+    let delay = Duration::from_millis(1);
+    let second = Duration::from_secs(1);
+    run(&mut flight, 100_000_000, delay, Instant::ZERO, second * 2);
+    run(
+        &mut flight,
+        10_000_000,
+        delay,
+        Instant::ZERO + second * 2,
+        second * 4,
+    );
+    let (slow, _) = flight.rate_bps().unwrap();
+    assert!((9_500_000..10_500_000).contains(&slow), "{slow}");
+    run(
+        &mut flight,
+        100_000_000,
+        delay,
+        Instant::ZERO + second * 6,
+        second * 3,
+    );
+    let (fast, _) = flight.rate_bps().unwrap();
+    assert!(fast > 95_000_000, "{fast}");
+}
+
+#[test]
+fn an_acknowledgement_of_what_was_never_sent_is_refused() {
+    let mut flight = Flight::new(1514);
+    assert_eq!(
+        flight.on_ack(&ack(1, 0), Instant::ZERO, &mut drop),
+        Err(NeverSent)
+    );
+    flight.on_sent(100, Instant::ZERO);
+    assert_eq!(
+        flight.on_ack(&ack(2, 0), Instant::ZERO, &mut drop),
+        Err(NeverSent)
+    );
+    assert_eq!(
+        flight.on_ack(&ack(1, u64::MAX), Instant::ZERO, &mut drop),
+        Ok(true)
+    );
+    assert_eq!(flight.in_flight_bytes(), 0);
+    assert_eq!(
+        flight.on_ack(&ack(1, 0), Instant::ZERO, &mut drop),
+        Ok(false)
+    );
+}
+
+#[test]
+fn silence_gives_the_window_back() {
+    let mut flight = Flight::new(1514);
+    flight.on_sent(1000, Instant::ZERO);
+    let at = flight.poll_timeout().unwrap();
+    assert!(flight.is_silent(at));
+    flight.give_up(at, &mut drop);
+    assert_eq!((flight.in_flight_bytes(), flight.lost_trains()), (0, 1));
+    assert_eq!(flight.poll_timeout(), None);
+    // The acknowledgement comes after all.
+    assert_eq!(flight.on_ack(&ack(1, 0), at, &mut drop), Ok(false));
+}
+
+proptest! {
+    /// Against a set of what is out.
+    #[test]
+    fn bytes_in_flight_are_what_is_neither_named_nor_given_up(
+        steps in proptest::collection::vec((0u8..3, 0u32..80, any::<u64>()), 1..300)
+    ) {
+        let mut flight = Flight::new(1514);
+        let mut out: HashSet<u32> = HashSet::new();
+        let mut next = 1u32;
+        for (kind, back, bitmap) in steps {
+            if kind < 2 {
+                flight.on_sent(100, Instant::ZERO);
+                out.insert(next);
+                next += 1;
+            } else if next > 1 {
+                let newest = next.saturating_sub(1 + back).max(1);
+                let oldest = out.iter().min().copied().unwrap_or(next);
+                flight.on_ack(&ack(newest, bitmap), Instant::ZERO, &mut drop).unwrap();
+                if newest >= oldest {
+                    out.retain(|&s| {
+                        let named = s == newest
+                            || (s < newest && newest - s <= 64
+                                && bitmap >> (newest - s - 1) & 1 == 1);
+                        !named && s as i64 >= newest as i64 - i64::from(REORDER_TRAINS_MAX)
+                    });
+                }
+            }
+            prop_assert_eq!(flight.in_flight_bytes(), out.len() * 100);
+        }
+    }
+}

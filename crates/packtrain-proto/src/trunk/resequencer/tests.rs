@@ -1,0 +1,344 @@
+use super::*;
+use proptest::prelude::*;
+
+const WAIT_MAX: Duration = Duration::from_millis(50);
+const STALL_MAX: Duration = Duration::from_secs(3);
+const WAITS: (Duration, Duration) = (WAIT_MAX, STALL_MAX);
+const LINK: LinkId = LinkId(0);
+
+fn train(n: u32) -> Buffer {
+    let mut buffer = Buffer::with_capacity(64);
+    assert!(buffer.push(&n.to_be_bytes()));
+    buffer
+}
+
+fn number(held: &Held) -> u32 {
+    u32::from_be_bytes(held.buffer[..4].try_into().unwrap())
+}
+
+fn insert(r: &mut Resequencer, n: u32, link: LinkId, now: Instant) -> Result<(), Refused> {
+    r.insert(Sequence(n), Some(link), train(n), 0, now)
+        .map_err(|(_, refused)| refused)
+}
+
+fn drain(r: &mut Resequencer, now: Instant) -> Vec<u32> {
+    core::iter::from_fn(|| r.poll(now))
+        .map(|(held, _)| number(&held))
+        .collect()
+}
+
+#[test]
+fn a_link_that_loses_and_keeps_order_is_soon_not_waited_for() {
+    let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAITS);
+    let mut now = Instant::ZERO;
+    for n in 0..10 {
+        let waits = (WAIT_START / (1 << n)).max(WAIT_MIN);
+        insert(&mut r, 2 * n + 2, LINK, now).unwrap();
+        assert_eq!(drain(&mut r, now), [] as [u32; 0]);
+        assert_eq!(r.poll_timeout(), Some(now + waits));
+        now += waits;
+        assert_eq!(drain(&mut r, now), [2 * n + 2]);
+    }
+    assert_eq!(r.stats.gaps, 10);
+}
+
+#[test]
+fn in_a_hurry_nothing_is_waited_for_once() {
+    let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAITS);
+    r.hurry();
+    for n in [2, 4] {
+        insert(&mut r, n, LINK, Instant::ZERO).unwrap();
+    }
+    assert_eq!(drain(&mut r, Instant::ZERO), [] as [u32; 0]);
+    r.hurry();
+    assert_eq!(drain(&mut r, Instant::ZERO), [2, 4]);
+    insert(&mut r, 6, LINK, Instant::ZERO).unwrap();
+    assert_eq!(drain(&mut r, Instant::ZERO), [] as [u32; 0]);
+}
+
+/// Told by a train or marker: what is under way on other links.
+fn told(r: &mut Resequencer, by: u32, links: &[(LinkId, u32)]) {
+    let links = links.iter().map(|&(link, n)| (link, Sequence(n)));
+    r.on_told(Sequence(by), links);
+}
+
+#[test]
+fn on_two_links_a_gap_waits_until_both_have_something_newer() {
+    let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAITS);
+    let other = LinkId(1);
+    insert(&mut r, 1, LINK, Instant::ZERO).unwrap();
+    insert(&mut r, 2, other, Instant::ZERO).unwrap();
+    assert_eq!(drain(&mut r, Instant::ZERO), [1, 2]);
+    told(&mut r, 4, &[(other, 3)]);
+    insert(&mut r, 4, LINK, Instant::ZERO).unwrap();
+    assert_eq!(drain(&mut r, Instant::ZERO), [] as [u32; 0]);
+    assert_eq!(r.poll_timeout(), Some(Instant::ZERO + STALL_MIN));
+    let later = Instant::ZERO + WAIT_START * 3;
+    insert(&mut r, 5, other, later).unwrap();
+    assert_eq!(drain(&mut r, later), [] as [u32; 0], "perhaps overtaken");
+    assert_eq!(drain(&mut r, later + WAIT_START), [4, 5]);
+}
+
+#[test]
+fn a_link_that_is_idle_or_was_given_nothing_so_old_is_not_waited_for() {
+    for under_way in [&[][..], &[(LinkId(1), 2)]] {
+        let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAITS);
+        for n in [1, 2] {
+            insert(&mut r, n, LINK, Instant::ZERO).unwrap();
+        }
+        drain(&mut r, Instant::ZERO);
+        told(&mut r, 4, under_way);
+        insert(&mut r, 4, LINK, Instant::ZERO).unwrap();
+        assert_eq!(drain(&mut r, Instant::ZERO + WAIT_START), [4]);
+    }
+}
+
+#[test]
+fn a_marker_by_the_link_itself_says_that_nothing_more_is_coming() {
+    let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAITS);
+    let other = LinkId(1);
+    told(&mut r, 2, &[(other, 1)]);
+    insert(&mut r, 2, LINK, Instant::ZERO).unwrap();
+    assert_eq!(drain(&mut r, Instant::ZERO + WAIT_MAX), [] as [u32; 0]);
+    let later = Instant::ZERO + WAIT_MAX;
+    r.note(other, Sequence(2), later);
+    assert_eq!(drain(&mut r, later), [] as [u32; 0]);
+    assert_eq!(drain(&mut r, later + WAIT_START), [2]);
+}
+
+#[test]
+fn what_an_older_train_tells_is_not_believed_against_a_newer_one() {
+    let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAITS);
+    told(&mut r, 5, &[(LinkId(1), 4)]);
+    insert(&mut r, 5, LINK, Instant::ZERO).unwrap();
+    told(&mut r, 3, &[]);
+    insert(&mut r, 3, LINK, Instant::ZERO).unwrap();
+    assert_eq!(drain(&mut r, Instant::ZERO + WAIT_MAX), [] as [u32; 0]);
+    assert_eq!(drain(&mut r, Instant::ZERO + STALL_MIN), [3, 5]);
+    // Nor what tells of trains that nobody can have reached.
+    told(&mut r, 100_000, &[]);
+    r.note(LinkId(1), Sequence(100_000), Instant::ZERO);
+    told(&mut r, 8, &[(LinkId(1), 7)]);
+    insert(&mut r, 8, LINK, Instant::ZERO).unwrap();
+    assert_eq!(drain(&mut r, Instant::ZERO + WAIT_MAX), [] as [u32; 0]);
+}
+
+#[test]
+fn trains_that_a_stalled_link_delivers_late_do_not_take_the_window_back() {
+    let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAITS);
+    let other = LinkId(1);
+    told(&mut r, 51, &[(other, 50)]);
+    insert(&mut r, 51, LINK, Instant::ZERO).unwrap();
+    let mut now = Instant::ZERO;
+    let mut out = Vec::new();
+    while out.is_empty() {
+        now = r.poll_timeout().unwrap_or(now);
+        out = drain(&mut r, now);
+    }
+    assert_eq!((out, now), (vec![51], Instant::ZERO + STALL_MIN));
+    for n in 1..=50 {
+        assert_eq!(insert(&mut r, n, other, now), Err(Refused::Late));
+    }
+    insert(&mut r, 52, LINK, now).unwrap();
+    assert_eq!(drain(&mut r, now), [52]);
+    // A hello that was overtaken says that the sender is far behind: only when it still does.
+    for n in 53..2000 {
+        insert(&mut r, n, LINK, now).unwrap();
+        drain(&mut r, now);
+    }
+    r.on_newest_sent(Sequence(500), now);
+    assert_ne!(insert(&mut r, 501, LINK, now), Ok(()));
+    r.on_newest_sent(Sequence(500), now + BEHIND_FOR);
+    insert(&mut r, 501, LINK, now).unwrap();
+    assert_eq!(drain(&mut r, now), [501]);
+}
+
+#[test]
+fn a_replay_fills_its_gap_and_tells_nothing_of_the_link_by_which_it_came() {
+    let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAITS);
+    insert(&mut r, 1, LINK, Instant::ZERO).unwrap();
+    drain(&mut r, Instant::ZERO);
+    told(&mut r, 4, &[(LinkId(0xff), 3)]);
+    insert(&mut r, 4, LINK, Instant::ZERO).unwrap();
+    let later = Instant::ZERO + STALL_MIN / 2;
+    assert_eq!(drain(&mut r, later), [] as [u32; 0]);
+    for n in [2, 3] {
+        r.insert(Sequence(n), None, train(n), 0, later).unwrap();
+    }
+    assert_eq!(drain(&mut r, later), [2, 3, 4]);
+    let again = r.insert(Sequence(3), None, train(3), 0, later);
+    assert_eq!(again.unwrap_err().1, Refused::Duplicate);
+    assert_eq!(r.stats.reordered, 0);
+}
+
+#[test]
+fn a_link_that_reorders_is_waited_for_from_the_second_time_on() {
+    let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAITS);
+    let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+    insert(&mut r, 2, LINK, at(0)).unwrap();
+    assert_eq!(drain(&mut r, at(16)), [2]);
+    assert_eq!(insert(&mut r, 1, LINK, at(20)), Err(Refused::Late));
+    insert(&mut r, 4, LINK, at(21)).unwrap();
+    assert_eq!(drain(&mut r, at(60)), [] as [u32; 0]);
+    insert(&mut r, 3, LINK, at(61)).unwrap();
+    assert_eq!(drain(&mut r, at(61)), [3, 4]);
+    assert_eq!(r.stats.reordered, 2);
+}
+
+#[test]
+fn a_rare_straggler_is_an_accident_many_are_a_habit_and_habits_are_forgotten() {
+    let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAITS);
+    let mut next = 1;
+    // So many trains in order, then two that are swapped.
+    let mut straggler_after = |r: &mut Resequencer, in_order: u32| {
+        let swapped = next + in_order;
+        for n in (next..swapped).chain([swapped + 1, swapped]) {
+            insert(r, n, LINK, Instant::ZERO).unwrap();
+            drain(r, Instant::ZERO);
+        }
+        next = swapped + 2;
+        r.reorders(Instant::ZERO)
+    };
+    for _ in 0..20 {
+        assert!(!straggler_after(&mut r, 2000), "one in 2000");
+    }
+    let often = (0..20)
+        .map(|_| straggler_after(&mut r, 100))
+        .collect::<Vec<_>>();
+    assert!(!often[0] && often[19], "one in 100: {often:?}");
+    assert!(!straggler_after(&mut r, 9000), "since then it kept order");
+    assert!(
+        (0..20)
+            .map(|_| straggler_after(&mut r, 100))
+            .last()
+            .unwrap()
+    );
+    assert!(!r.reorders(Instant::ZERO + FADE_AFTER * 2), "long ago");
+}
+
+#[test]
+fn each_refusal_has_its_reason() {
+    let mut r = Resequencer::new(Sequence::FIRST, 2 * 64 + 10, WAITS);
+    insert(&mut r, 1, LINK, Instant::ZERO).unwrap();
+    assert_eq!(
+        insert(&mut r, 1, LINK, Instant::ZERO),
+        Err(Refused::Duplicate)
+    );
+    drain(&mut r, Instant::ZERO);
+    assert_eq!(
+        insert(&mut r, 1, LINK, Instant::ZERO),
+        Err(Refused::Duplicate)
+    );
+    assert_eq!(
+        insert(&mut r, 2 + 4096, LINK, Instant::ZERO),
+        Err(Refused::Jump)
+    );
+    insert(&mut r, 4, LINK, Instant::ZERO).unwrap();
+    insert(&mut r, 5, LINK, Instant::ZERO).unwrap();
+    assert_eq!(insert(&mut r, 6, LINK, Instant::ZERO), Err(Refused::Full));
+    assert_eq!(drain(&mut r, Instant::ZERO + WAIT_START), [4, 5]);
+    assert_eq!(insert(&mut r, 3, LINK, Instant::ZERO), Err(Refused::Late));
+    assert_eq!(
+        insert(&mut r, 3, LINK, Instant::ZERO),
+        Err(Refused::Duplicate)
+    );
+}
+
+#[test]
+fn a_sender_far_ahead_is_followed_after_some_trains_in_a_row() {
+    let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAITS);
+    let mut insert = |sequence: u32| {
+        let buffer = Buffer::with_capacity(64);
+        let taken = r.insert(Sequence(sequence), Some(LINK), buffer, 0, Instant::ZERO);
+        while r.poll(Instant::ZERO + WAIT_START).is_some() {}
+        taken.map_err(|(_, refused)| refused)
+    };
+    assert_eq!(insert(1), Ok(()));
+    // One false sequence is none, and neither is one again and again.
+    for _ in 0..3 * STRAYS_MAX {
+        assert_eq!(insert(1_000_000), Err(Refused::Jump));
+    }
+    assert_eq!(insert(2), Ok(()));
+    for i in 1..STRAYS_MAX {
+        assert_eq!(insert(500_000 + i), Err(Refused::Jump));
+    }
+    for i in STRAYS_MAX..100 {
+        assert_eq!(insert(500_000 + i), Ok(()));
+    }
+    assert_eq!(insert(3), Err(Refused::Jump));
+}
+
+#[test]
+fn only_the_sender_itself_takes_the_window_back_beyond_its_memory() {
+    let mut r = Resequencer::new(Sequence(10_000), 1 << 20, WAITS);
+    for n in 1..3 * STRAYS_MAX {
+        assert_eq!(insert(&mut r, n, LINK, Instant::ZERO), Err(Refused::Jump));
+    }
+    // Overtaken by some trains, or ahead of some that are lost: nothing new.
+    for (n, newest) in [9_000, 9_998, 9_999, 10_500].into_iter().enumerate() {
+        r.on_newest_sent(Sequence(newest), Instant::ZERO);
+        let next = 10_000 + n as u32;
+        insert(&mut r, next, LINK, Instant::ZERO).unwrap();
+        assert_eq!(drain(&mut r, Instant::ZERO), [next]);
+    }
+    r.on_newest_sent(Sequence(102), Instant::ZERO);
+    insert(&mut r, 103, LINK, Instant::ZERO).unwrap();
+    let (held, gap) = r.poll(Instant::ZERO).unwrap();
+    assert_eq!((number(&held), gap, r.held_bytes()), (103, true, 0));
+    r.on_newest_sent(Sequence(1_000_000), Instant::ZERO);
+    insert(&mut r, 1_000_001, LINK, Instant::ZERO).unwrap();
+    assert_eq!(drain(&mut r, Instant::ZERO), [1_000_001]);
+}
+
+#[test]
+fn a_window_led_astray_by_one_false_sequence_comes_back() {
+    let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAITS);
+    let mut insert = |sequence: u32| {
+        let buffer = Buffer::with_capacity(64);
+        let taken = r.insert(Sequence(sequence), Some(LINK), buffer, 0, Instant::ZERO);
+        while r.poll(Instant::ZERO + WAIT_START).is_some() {}
+        taken.map_err(|(_, refused)| refused)
+    };
+    assert_eq!(insert(1), Ok(()));
+    assert_eq!(insert(1000), Ok(()));
+    for i in 2..1 + STRAYS_MAX {
+        assert_eq!(insert(i), Err(Refused::Late));
+    }
+    for i in 1 + STRAYS_MAX..100 {
+        assert_eq!(insert(i), Ok(()));
+        assert_eq!(insert(i), Err(Refused::Duplicate));
+    }
+}
+
+proptest! {
+    /// Whatever arrives, in whatever order: what comes out rises, each once, and everything that
+    /// was taken comes out.
+    #[test]
+    fn what_comes_out_rises_and_all_that_was_taken_comes_out(
+        arrivals in proptest::collection::vec((1u32..200, 0u8..3, 0u64..2000), 1..300)
+    ) {
+        let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAITS);
+        let mut now = Instant::ZERO;
+        let mut taken = Vec::new();
+        let mut out = Vec::new();
+        for (n, link, micros) in arrivals {
+            now += Duration::from_micros(micros);
+            if insert(&mut r, n, LinkId(link), now).is_ok() {
+                taken.push(n);
+            }
+            out.extend(drain(&mut r, now));
+            if r.held_trains() > 0 {
+                prop_assert!(r.poll_timeout().is_some_and(|at| at > now));
+            }
+        }
+        now += WAIT_MAX;
+        for _ in 0..300 {
+            out.extend(drain(&mut r, now));
+            now += STALL_MAX;
+        }
+        prop_assert!(out.windows(2).all(|pair| pair[0] < pair[1]), "{:?}", out);
+        taken.sort_unstable();
+        prop_assert_eq!(out, taken);
+        prop_assert_eq!(r.held_bytes(), 0);
+    }
+}
