@@ -8,3 +8,4 @@ pub mod join;
 pub mod receipts;
 pub mod replay;
 pub mod resequencer;
+mod under_way;

@@ -17,6 +17,7 @@ use std::collections::VecDeque;
 use crate::buffer::Buffer;
 use crate::config::LinkId;
 use crate::time::{Duration, Instant};
+use crate::trunk::under_way::{Delivered, UnderWay};
 use crate::wire::sequence::Sequence;
 
 /// Slots of the window: how far ahead of the next expected train one may be.
@@ -83,13 +84,7 @@ pub struct Resequencer {
     held_bytes: usize,
     /// Bit of train `expected − 1 − i`: let through, not given up.
     history: VecDeque<bool>,
-    /// The newest that each link of the sender delivered, for links that delivered anything.
-    newest: Vec<(LinkId, Sequence)>,
-    /// What the sender's other links may still deliver, and the train that told so.
-    under_way: Vec<(LinkId, Sequence)>,
-    told_by: Sequence,
-    /// It has spoken of other links: what comes late may be theirs.
-    several_links: bool,
+    under_way: UnderWay,
     /// How long a gap waits that every link has passed.
     wait: Duration,
     wait_max: Duration,
@@ -142,10 +137,7 @@ impl Resequencer {
             held_trains: 0,
             held_bytes: 0,
             history: VecDeque::with_capacity(HISTORY + 1),
-            newest: Vec::new(),
-            under_way: Vec::new(),
-            told_by: first.minus(1),
-            several_links: false,
+            under_way: UnderWay::after(first.minus(1)),
             wait: WAIT_START.min(wait_max),
             wait_max,
             stall_max,
@@ -216,7 +208,7 @@ impl Resequencer {
         if ahead < 0 {
             let refused = self.refuse_old(ahead.unsigned_abs() as usize - 1, link.is_some(), now);
             // Of several links, one that was stalled delivers many in a row that are late.
-            let may_be_astray = refused == Refused::Late && !self.several_links;
+            let may_be_astray = refused == Refused::Late && !self.under_way.names_links();
             if !may_be_astray || !self.is_where_the_sender_is(sequence) {
                 return Err((buffer, refused));
             }
@@ -273,7 +265,7 @@ impl Resequencer {
     /// while in which nothing was taken.
     pub fn on_newest_sent(&mut self, newest: Sequence, now: Instant) {
         let ahead = newest.next().distance_from(self.expected);
-        let behind_max = match self.several_links {
+        let behind_max = match self.under_way.names_links() {
             true => 0,
             false => HISTORY as i32,
         };
@@ -282,7 +274,7 @@ impl Resequencer {
             self.behind_since = None;
             return;
         }
-        if self.several_links && is_behind {
+        if self.under_way.names_links() && is_behind {
             let since = *self.behind_since.get_or_insert(now);
             if now.since(since) < BEHIND_FOR {
                 return;
@@ -297,9 +289,7 @@ impl Resequencer {
         self.held_trains = 0;
         self.held_bytes = 0;
         self.history.clear();
-        self.newest.clear();
-        self.under_way.clear();
-        self.told_by = sequence.minus(1);
+        self.under_way.restart_after(sequence.minus(1));
         self.gap = None;
         self.expected = sequence;
         self.strays = 0;
@@ -331,31 +321,23 @@ impl Resequencer {
         if !self.is_near(sequence) {
             return;
         }
-        match self.newest.iter_mut().find(|(l, _)| *l == link) {
-            None => self.newest.push((link, sequence)),
-            Some((_, newest)) if sequence.is_newer_than(*newest) => {
-                *newest = sequence;
-                self.disorder = self.disorder.saturating_sub(1);
-            }
-            Some((_, newest)) if sequence != *newest => {
+        match self.under_way.on_delivered(link, sequence) {
+            Delivered::First | Delivered::Again => {}
+            Delivered::Newer => self.disorder = self.disorder.saturating_sub(1),
+            Delivered::Older => {
                 self.on_straggler(now);
                 let age = self.gap.map_or(Duration::ZERO, |gap| now.since(gap.since));
                 self.wait = self.wait.max(age * 2).min(self.wait_max);
             }
-            Some(_) => {}
         }
     }
 
     /// What train or marker `told_by` says of the sender's other links: nothing newer than this is under
     /// way there, and nothing at all on those that it leaves out.
     pub fn on_told(&mut self, told_by: Sequence, links: impl Iterator<Item = (LinkId, Sequence)>) {
-        if self.told_by.is_newer_than(told_by) || !self.is_near(told_by) {
-            return;
+        if self.is_near(told_by) {
+            self.under_way.on_told(told_by, links);
         }
-        self.told_by = told_by;
-        self.under_way.clear();
-        self.under_way.extend(links);
-        self.several_links |= !self.under_way.is_empty();
     }
 
     /// One that is not was forged, or tells of a long silent loss: nothing follows from it alone.
@@ -372,7 +354,7 @@ impl Resequencer {
     /// The newest train that is held, where some of those before it may still come by another link: what
     /// has no sequence goes behind it, and makes nobody hurry.
     pub fn newest_held(&self) -> Option<Sequence> {
-        let waits_for_links = self.several_links && self.held_trains > 0;
+        let waits_for_links = self.under_way.names_links() && self.held_trains > 0;
         waits_for_links.then(|| self.expected.plus(self.held.len() as u32).minus(1))
     }
 
@@ -426,23 +408,8 @@ impl Resequencer {
         self.history.truncate(HISTORY);
     }
 
-    /// Whether nothing is under way that may fill the first gap.
-    fn is_passed(&self) -> bool {
-        let delivered_newer = |link: LinkId| {
-            let newest = self.newest.iter().find(|(l, _)| *l == link);
-            newest.is_some_and(|(_, newest)| newest.is_newer_than(self.expected))
-        };
-        // What an older train told says nothing of it.
-        if self.several_links && self.expected.is_newer_than(self.told_by) {
-            return false;
-        }
-        self.under_way
-            .iter()
-            .all(|&(link, newest)| self.expected.is_newer_than(newest) || delivered_newer(link))
-    }
-
     fn gap_is_lost(&mut self, now: Instant) -> bool {
-        let passed = self.is_passed();
+        let passed = self.under_way.has_passed(self.expected);
         let mut gap = match self.gap {
             Some(gap) => gap,
             None => {
