@@ -2,24 +2,26 @@
 
 mod common;
 
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::thread::scope;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use common::cabled::{
+    Cabled, MEBIBYTE, address, assert_all_once_in_order, assert_sent, now, pause, send, status,
+};
 use common::undo::{SOON, assert_undone, dump, kill};
 use common::{B, packtrain, pings_whole};
 use nix::sys::socket::{setsockopt, sockopt::BindToDevice};
 use packtrain::lab::cable::{Cable, Side};
 use packtrain::lab::cut::{self, Crossed, Path, Plan, Under};
 use packtrain::lab::host::Host;
-use packtrain::lab::messages::{self, Load, Report};
+use packtrain::lab::messages::{self, Load};
 use packtrain::lab::namespaces::Namespace;
-use packtrain::lab::stream::{self, Amount, Protocol, Transfer};
+use packtrain::lab::stream::{self, Amount, Protocol};
 use packtrain::lab::{measure, wait_for, wire};
-use packtrain::status::{LinkCondition, StatusDocument};
+use packtrain::status::LinkCondition;
 use rustix::process::Signal;
 
-const MEBIBYTE: u64 = 1 << 20;
 const PLAN: Plan = Plan {
     before: Duration::from_millis(700),
     cut: Duration::from_millis(800),
@@ -27,137 +29,6 @@ const PLAN: Plan = Plan {
 };
 /// Every cable at either of its ends.
 const CUTS: [(usize, Side); 4] = [(0, Side::A), (1, Side::A), (0, Side::B), (1, Side::B)];
-
-fn address(text: &str) -> IpAddr {
-    text.parse().expect("an address")
-}
-
-fn status(host: &Host) -> StatusDocument {
-    host.status().expect("a status")
-}
-
-#[allow(clippy::disallowed_methods)] // live tests run in real time
-fn now() -> Instant {
-    Instant::now()
-}
-
-/// Bytes to an address of another host, and what arrived of them.
-fn send(from: &Host, to: &Host, at: &str, bytes: u64) -> Transfer {
-    let at = SocketAddr::new(address(at), 7100);
-    let (from, to) = (&from.namespace, &to.namespace);
-    stream::transfer(from, to, at, Amount::Bytes(bytes), Protocol::Tcp, now()).expect("a transfer")
-}
-
-fn assert_sent(from: &Host, to: &Host, at: &str, bytes: u64) {
-    let transfer = send(from, to, at, bytes);
-    let (right, arrived) = (transfer.right_bytes, transfer.arrivals.bytes());
-    assert!(
-        transfer.is_whole() && right == bytes,
-        "{right} of {bytes} bytes to {at} right, {arrived} arrived"
-    );
-}
-
-fn assert_all_once_in_order(report: &Report, hosts: [&Host; 2]) {
-    let wrong = (report.lost(), report.reordered, report.duplicated);
-    assert!(
-        wrong == (0, 0, 0) && report.delivered > 0,
-        "lost, out of order, twice: {wrong:?} of {}\n{:#?}\n{:#?}",
-        report.sent,
-        status(hosts[0]),
-        status(hosts[1]),
-    );
-}
-
-/// Two hosts with several cables between them, and a line over all.
-struct Cabled {
-    cables: Vec<Cable>,
-    a: Host,
-    b: Host,
-}
-
-impl Cabled {
-    fn up(tag: &str, rates_mbit: &[u32]) -> Cabled {
-        let a = Host::create(tag, packtrain()).unwrap();
-        let b = Host::create(tag, packtrain()).unwrap();
-        let cables = (1..).zip(rates_mbit).map(|(number, &rate_mbit)| {
-            let name = format!("eth{number}");
-            Cable::lay_shaped(&a.namespace, &b.namespace, &name, rate_mbit).unwrap()
-        });
-        let cabled = Cabled {
-            cables: cables.collect(),
-            a,
-            b,
-        };
-        cabled.a_up();
-        cabled.b_up();
-        cabled.wait();
-        cabled
-    }
-
-    fn names(&self) -> Vec<&str> {
-        self.cables.iter().map(Cable::name).collect()
-    }
-
-    fn a_up(&self) {
-        let address = ["--address", "10.9.0.1/24"];
-        self.a.up_over("pt0", &self.names(), &address).unwrap();
-    }
-
-    fn b_up(&self) {
-        let address = ["--address", "10.9.0.2/24"];
-        self.b.up_over("pt0", &self.names(), &address).unwrap();
-    }
-
-    /// Until each knows the other, by all links.
-    fn wait(&self) {
-        for host in [&self.a, &self.b] {
-            wait_for("the peer on every link", SOON, || {
-                let peers = host.status().map(|status| status.peers);
-                peers.is_ok_and(|peers| {
-                    let mut up = peers.iter().filter(|peer| peer.up);
-                    up.any(|peer| peer.links.len() >= self.cables.len())
-                })
-            })
-            .unwrap();
-        }
-    }
-
-    /// Until both ends see every link up.
-    fn wait_for_links(&self) {
-        for host in [&self.a, &self.b] {
-            wait_for("every link up", SOON, || {
-                let mut links = status(host).links.into_iter();
-                links.all(|link| link.state == LinkCondition::Up)
-            })
-            .unwrap();
-        }
-    }
-
-    /// Sends from A, and gives what share went over each link.
-    fn shares(&self, bytes: u64) -> Vec<f64> {
-        let sent = || -> Vec<u64> {
-            let links = status(&self.a).links.into_iter();
-            links.map(|link| link.tx.bytes).collect()
-        };
-        let before = sent();
-        assert_sent(&self.a, &self.b, B, bytes);
-        let links = sent().into_iter().zip(before);
-        let of_each: Vec<f64> = links.map(|(now, then)| (now - then) as f64).collect();
-        let all: f64 = of_each.iter().sum();
-        of_each.iter().map(|bytes| bytes / all).collect()
-    }
-
-    /// What was cut and mended is used again: by itself, and soon.
-    fn assert_all_used_again(&self) {
-        self.wait_for_links();
-        let mut shares = Vec::new();
-        wait_for("every link to be used again", SOON, || {
-            shares = self.shares(4 * MEBIBYTE);
-            shares.iter().all(|&share| share > 0.1)
-        })
-        .unwrap_or_else(|error| panic!("{error}: shares {shares:?}, {:#?}", status(&self.a)));
-    }
-}
 
 #[test]
 fn one_flow_uses_two_equal_links_and_arrives_whole() {
@@ -306,11 +177,6 @@ fn a_transfer_and_datagrams_survive_a_hundred_flaps_of_carrier() {
     );
     assert_all_once_in_order(&report, [a, b]);
     cabled.assert_all_used_again();
-}
-
-#[allow(clippy::disallowed_methods)] // live tests run in real time
-fn pause(duration: Duration) {
-    std::thread::sleep(duration);
 }
 
 #[test]

@@ -30,6 +30,8 @@ pub enum Part {
     Pings,
     /// A cable cut under a checked TCP transfer and numbered datagrams
     Transfer,
+    /// A link added under a TCP flow
+    Join,
     /// One-way delay and round trips over two idle links
     Delay,
 }
@@ -83,6 +85,7 @@ pub fn run(packtrain: &Path, options: &Options) -> Result<bool> {
         (Part::Unequal, Bench::unequal),
         (Part::Pings, Bench::pings),
         (Part::Transfer, Bench::transfer),
+        (Part::Join, Bench::join),
         (Part::Delay, Bench::delay),
     ] {
         if options.parts.is_empty() || options.parts.contains(&part) {

@@ -12,6 +12,7 @@ pub mod demo;
 pub mod exchange;
 pub mod figure;
 pub mod host;
+pub mod join;
 pub mod measure;
 pub mod messages;
 pub mod namespaces;

@@ -1,6 +1,7 @@
 //! What the live tests share.
 #![allow(dead_code)] // each file of tests uses a part of it
 
+pub mod cabled;
 pub mod undo;
 
 use std::io::Write;

@@ -16,10 +16,12 @@ pub struct LinkUse {
     pub sent: Counters,
 }
 
-/// Of one link since the line began.
+/// Of one link since it joined the line.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Counters {
     pub link: String,
+    /// Never given to a second link of the line.
+    pub id: u8,
     pub trains: u64,
     /// Packets of the wire: trains, frames as they are, direct ones, hellos.
     pub frames: u64,
@@ -30,6 +32,7 @@ impl Counters {
     fn of(link: &Link) -> Counters {
         Counters {
             link: link.name.clone(),
+            id: link.id,
             trains: link.trains_tx,
             frames: link.tx.frames,
             bytes: link.tx.bytes,
@@ -39,6 +42,7 @@ impl Counters {
     fn since(&self, before: &Counters) -> Counters {
         Counters {
             link: self.link.clone(),
+            id: self.id,
             trains: self.trains - before.trains,
             frames: self.frames - before.frames,
             bytes: self.bytes - before.bytes,
@@ -52,19 +56,24 @@ pub fn counters(host: &Host, line: &str) -> Result<Vec<Counters>> {
     Ok(status.links.iter().map(Counters::of).collect())
 }
 
-/// What was sent between two readings.
+/// What was sent between two readings, by the links that are there in the end: one that joined in between
+/// began with nothing.
 pub fn uses(
     part: &'static str,
     line: &'static str,
     before: &[Counters],
     after: &[Counters],
 ) -> Vec<LinkUse> {
-    let pairs = before.iter().zip(after);
-    pairs
-        .map(|(before, after)| LinkUse {
+    let since = |link: &Counters| match before.iter().find(|before| before.id == link.id) {
+        Some(before) => link.since(before),
+        None => link.clone(),
+    };
+    let links = after.iter();
+    links
+        .map(|link| LinkUse {
             part,
             line,
-            sent: after.since(before),
+            sent: since(link),
         })
         .collect()
 }

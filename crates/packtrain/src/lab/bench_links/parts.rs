@@ -270,6 +270,44 @@ impl Bench {
         Ok(())
     }
 
+    pub fn join(&mut self) -> Result<()> {
+        let part = "a link added under TCP";
+        let runs = self.in_turns(part, &[Way::Several], |stage, way, round| {
+            let all_bps = full_speed_bps(2 * RATE_MBIT);
+            stage.addition(way, round).under_transfer(all_bps)
+        })?;
+        let ways = (Way::One, Way::Several);
+        self.promise(
+            "the second of two links added under TCP: until the full speed of both",
+            (Unit::Microseconds, Target::AtMost(1_000_000.0)),
+            ways,
+            &runs,
+            |joined| micros(joined.all_after),
+        );
+        self.promise(
+            "  … of which the two commands took",
+            (Unit::Microseconds, Target::Shown),
+            ways,
+            &runs,
+            |joined| micros(Some(joined.commands)),
+        );
+        self.promise(
+            "  … longest time without a byte of TCP",
+            (Unit::Microseconds, Target::Shown),
+            ways,
+            &runs,
+            |joined| micros(Some(joined.transfer.arrivals.gap_max())),
+        );
+        self.promise(
+            "  … bytes of TCP missing or wrong",
+            (Unit::Count, Target::NeverAbove(0.0)),
+            ways,
+            &runs,
+            |joined| (joined.transfer.sent_bytes - joined.transfer.right_bytes) as f64,
+        );
+        Ok(())
+    }
+
     pub fn delay(&mut self) -> Result<()> {
         let part = "1000 messages a second, idle links";
         let ways = [

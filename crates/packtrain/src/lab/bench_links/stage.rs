@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::lab::cable::{Cable, Side};
 use crate::lab::cut;
 use crate::lab::host::Host;
+use crate::lab::join::Addition;
 use crate::lab::stream::{self, Amount, Protocol, Transfer};
 use crate::lab::{Result, now, pause, wait_for, wire};
 use crate::status::LinkCondition;
@@ -212,6 +213,19 @@ impl Stage {
         let result = cut(path, &mut cables[round % 2], side)?;
         self.settle(way)?;
         Ok(result)
+    }
+
+    /// One of the way's two links, another each round.
+    pub fn addition(&self, way: Way, round: usize) -> Addition<'_> {
+        let line = LINES.iter().find(|line| line.way == way);
+        let line = line.expect("a way that is a line");
+        Addition {
+            a: &self.a,
+            b: &self.b,
+            line: line.name,
+            link: line.cables[round % line.cables.len()].0,
+            to: way.to(),
+        }
     }
 
     /// Until both links of the way are there again, and the next round finds what this one found.

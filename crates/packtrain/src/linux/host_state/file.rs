@@ -1,6 +1,6 @@
 //! The journal's file: replaced as a whole, so that it is the old or the new one at any instant.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
@@ -78,7 +78,9 @@ pub(super) fn unreadable(path: &Path, source: io::Error) -> HostStateError {
     }
 }
 
-/// On the disk, or in the memory that /run is, when this returns.
+/// The kernel has it when this returns: that outlives the daemon, however it ends. It need not outlive the
+/// kernel, for what is written means nothing in another boot; so nothing waits for a disk, which would hold up
+/// every frame meanwhile.
 pub(super) fn write(path: &Path, record: &Record) -> io::Result<()> {
     let directory = path.parent().expect("the journal lies in a directory");
     DirBuilder::new()
@@ -95,9 +97,7 @@ pub(super) fn write(path: &Path, record: &Record) -> io::Result<()> {
         .open(&new)?;
     file.write_all(&text)?;
     file.write_all(b"\n")?;
-    file.sync_all()?;
-    fs::rename(&new, path)?;
-    File::open(directory)?.sync_all()
+    fs::rename(&new, path)
 }
 
 pub(super) fn remove(path: &Path) -> Result<(), HostStateError> {

@@ -1,0 +1,152 @@
+//! Two hosts with several cables between them, and a line over all; and what is sent over it.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use packtrain::lab::cable::Cable;
+use packtrain::lab::host::Host;
+use packtrain::lab::messages::Report;
+use packtrain::lab::stream::{self, Amount, Protocol, Transfer};
+use packtrain::lab::wait_for;
+use packtrain::status::{LinkCondition, StatusDocument};
+
+use super::undo::SOON;
+use super::{B, packtrain};
+
+pub const MEBIBYTE: u64 = 1 << 20;
+
+pub fn address(text: &str) -> IpAddr {
+    text.parse().expect("an address")
+}
+
+pub fn status(host: &Host) -> StatusDocument {
+    host.status().expect("a status")
+}
+
+#[allow(clippy::disallowed_methods)] // live tests run in real time
+pub fn now() -> Instant {
+    Instant::now()
+}
+
+#[allow(clippy::disallowed_methods)] // live tests run in real time
+pub fn pause(duration: Duration) {
+    std::thread::sleep(duration);
+}
+
+/// Bytes to an address of another host, and what arrived of them.
+pub fn send(from: &Host, to: &Host, at: &str, bytes: u64) -> Transfer {
+    let at = SocketAddr::new(address(at), 7100);
+    let (from, to) = (&from.namespace, &to.namespace);
+    stream::transfer(from, to, at, Amount::Bytes(bytes), Protocol::Tcp, now()).expect("a transfer")
+}
+
+pub fn assert_sent(from: &Host, to: &Host, at: &str, bytes: u64) {
+    let transfer = send(from, to, at, bytes);
+    let (right, arrived) = (transfer.right_bytes, transfer.arrivals.bytes());
+    assert!(
+        transfer.is_whole() && right == bytes,
+        "{right} of {bytes} bytes to {at} right, {arrived} arrived"
+    );
+}
+
+pub fn assert_all_once_in_order(report: &Report, hosts: [&Host; 2]) {
+    let wrong = (report.lost(), report.reordered, report.duplicated);
+    assert!(
+        wrong == (0, 0, 0) && report.delivered > 0,
+        "lost, out of order, twice: {wrong:?} of {}\n{:#?}\n{:#?}",
+        report.sent,
+        status(hosts[0]),
+        status(hosts[1]),
+    );
+}
+
+/// Two hosts with several cables between them, and a line over all.
+pub struct Cabled {
+    pub cables: Vec<Cable>,
+    pub a: Host,
+    pub b: Host,
+}
+
+impl Cabled {
+    pub fn up(tag: &str, rates_mbit: &[u32]) -> Cabled {
+        let a = Host::create(tag, packtrain()).unwrap();
+        let b = Host::create(tag, packtrain()).unwrap();
+        let cables = (1..).zip(rates_mbit).map(|(number, &rate_mbit)| {
+            let name = format!("eth{number}");
+            Cable::lay_shaped(&a.namespace, &b.namespace, &name, rate_mbit).unwrap()
+        });
+        let cabled = Cabled {
+            cables: cables.collect(),
+            a,
+            b,
+        };
+        cabled.a_up();
+        cabled.b_up();
+        cabled.wait();
+        cabled
+    }
+
+    pub fn names(&self) -> Vec<&str> {
+        self.cables.iter().map(Cable::name).collect()
+    }
+
+    pub fn a_up(&self) {
+        let address = ["--address", "10.9.0.1/24"];
+        self.a.up_over("pt0", &self.names(), &address).unwrap();
+    }
+
+    pub fn b_up(&self) {
+        let address = ["--address", "10.9.0.2/24"];
+        self.b.up_over("pt0", &self.names(), &address).unwrap();
+    }
+
+    /// Until each knows the other, by all links.
+    pub fn wait(&self) {
+        for host in [&self.a, &self.b] {
+            wait_for("the peer on every link", SOON, || {
+                let peers = host.status().map(|status| status.peers);
+                peers.is_ok_and(|peers| {
+                    let mut up = peers.iter().filter(|peer| peer.up);
+                    up.any(|peer| peer.links.len() >= self.cables.len())
+                })
+            })
+            .unwrap();
+        }
+    }
+
+    /// Until both ends see every link up.
+    pub fn wait_for_links(&self) {
+        for host in [&self.a, &self.b] {
+            wait_for("every link up", SOON, || {
+                let mut links = status(host).links.into_iter();
+                links.all(|link| link.state == LinkCondition::Up)
+            })
+            .unwrap();
+        }
+    }
+
+    /// Sends from A, and gives what share went over each link.
+    pub fn shares(&self, bytes: u64) -> Vec<f64> {
+        let sent = || -> Vec<u64> {
+            let links = status(&self.a).links.into_iter();
+            links.map(|link| link.tx.bytes).collect()
+        };
+        let before = sent();
+        assert_sent(&self.a, &self.b, B, bytes);
+        let links = sent().into_iter().zip(before);
+        let of_each: Vec<f64> = links.map(|(now, then)| (now - then) as f64).collect();
+        let all: f64 = of_each.iter().sum();
+        of_each.iter().map(|bytes| bytes / all).collect()
+    }
+
+    /// What was cut and mended is used again: by itself, and soon.
+    pub fn assert_all_used_again(&self) {
+        self.wait_for_links();
+        let mut shares = Vec::new();
+        wait_for("every link to be used again", SOON, || {
+            shares = self.shares(4 * MEBIBYTE);
+            shares.iter().all(|&share| share > 0.1)
+        })
+        .unwrap_or_else(|error| panic!("{error}: shares {shares:?}, {:#?}", status(&self.a)));
+    }
+}
