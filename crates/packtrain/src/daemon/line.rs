@@ -5,26 +5,29 @@
 //! engine's contract ([`packtrain_proto::engine`]). No turn allocates once buffers are warm.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
-use packtrain_proto::config::{Config, LinkId, LinkState};
+use packtrain_proto::config::{Config, LinkId};
 use packtrain_proto::engine::{Engine, Event};
 use packtrain_proto::offload::Offload;
-use packtrain_proto::stats::{PathSnapshot, PathState, Snapshot};
 use packtrain_proto::time::Instant;
 use packtrain_proto::wire::ethernet::MacAddr;
 
-use super::member::{Attached, MemberCounters, Outcome};
-use super::members::{Members, NumbersUsedUp};
+use super::member::{Attached, Outcome};
+use super::members::Members;
 use super::readable::Readable;
 use crate::clock::Clock;
 use crate::linux::alarm::Alarm;
-use crate::linux::coalescer::{Coalescer, CoalescerCounters};
+use crate::linux::coalescer::Coalescer;
 use crate::linux::epoll::{Epoll, Interest};
-use crate::linux::tap::{Tap, TapCounters};
+use crate::linux::tap::Tap;
 
 mod direct;
+mod links;
+mod report;
+
+pub use report::{MemberReport, Report};
 
 /// What one source gives in a turn. In bytes too, because 64 frames may be 4 MB: milliseconds
 /// that the other direction would wait.
@@ -59,27 +62,6 @@ impl Woken {
     pub fn contains(self, number: u8) -> bool {
         self.0 & (1 << number) != 0
     }
-}
-
-/// A member link as the daemon sees it; the engine's view is in the snapshot.
-#[derive(Clone, Debug)]
-pub struct MemberReport {
-    pub id: LinkId,
-    pub name: String,
-    /// `None` while there is no such interface.
-    pub ifindex: Option<u32>,
-    pub state: Option<LinkState>,
-    pub counters: MemberCounters,
-}
-
-/// Everything worth reading about a line, at one instant.
-#[derive(Clone, Debug)]
-pub struct Report {
-    pub snapshot: Snapshot,
-    pub members: Vec<MemberReport>,
-    pub tap: TapCounters,
-    pub coalesced: CoalescerCounters,
-    pub tap_ifindex: u32,
 }
 
 #[derive(Debug)]
@@ -152,87 +134,6 @@ impl Line {
         )
     }
 
-    /// An interface that carries the name of a link exists, perhaps for the first time. `filter`
-    /// decides what its socket receives. Says whether it was attached: it is not when no link has
-    /// this name, or when the link has its interface already.
-    pub fn link_appeared(
-        &mut self,
-        name: &str,
-        ifindex: u32,
-        state: LinkState,
-        filter: Option<BorrowedFd<'_>>,
-    ) -> io::Result<bool> {
-        let Some(member) = self.members.iter_mut().find(|member| member.name == name) else {
-            return Ok(false);
-        };
-        if member.attached.is_some() {
-            return Ok(false);
-        }
-        let mut attached = Attached::open(ifindex, state, self.address, filter)?;
-        attached.set_promiscuous(self.promiscuous)?;
-        self.epoll.add(
-            attached.socket.as_fd(),
-            TOKEN_LINKS + u64::from(member.id.0),
-            Interest::ReadWhileReady,
-        )?;
-        self.engine
-            .handle_link_state(member.id, state, self.clock.now());
-        attached.follow_queue_limit(self.engine.link_queue_limit(member.id));
-        (member.attached, member.was_attached) = (Some(attached), true);
-        Ok(true)
-    }
-
-    /// One more link, of a name that no other has; its interface is told of as those of the others are.
-    pub fn add_link(&mut self, name: String) -> Result<LinkId, NumbersUsedUp> {
-        self.members.add(name)
-    }
-
-    /// A link is to leave without loss: [`Event::LinkRetired`](packtrain_proto::engine::Event::LinkRetired)
-    /// says when nothing is under way on it any more. Says whether there is something to wait for.
-    pub fn retire_link(&mut self, link: LinkId) -> bool {
-        let Some(member) = self.members.get_mut(link) else {
-            return false;
-        };
-        let waits = member.attached.is_some();
-        if waits {
-            member.leaving = true;
-            self.engine.retire_link(link, self.clock.now());
-        }
-        waits
-    }
-
-    /// Whether every peer that is up can be sent to without these links.
-    pub fn reaches_its_peers_without(&self, links: &[LinkId]) -> bool {
-        use PathState::{Backup, Open, TooSlow};
-        let works = |path: &PathSnapshot| {
-            !links.contains(&path.link) && matches!(path.state, Open | Backup | TooSlow)
-        };
-        let peers = self.engine.snapshot(self.clock.now()).peers;
-        let mut up = peers.iter().filter(|peer| peer.up);
-        up.all(|peer| peer.paths.iter().any(works))
-    }
-
-    /// A link leaves at once; its number is not given again.
-    pub fn remove_link(&mut self, link: LinkId) {
-        let now = self.clock.now();
-        if let Some(place) = self.members.place(link) {
-            // What has arrived is taken, or whoever sent it would have to send it again.
-            self.take_all_from_link(place, now);
-        }
-        let Some(mut member) = self.members.remove(link) else {
-            return;
-        };
-        if let Some(attached) = &mut member.attached {
-            attached.retry(&mut member.counters);
-            self.engine.remove_link(link, now);
-        }
-    }
-
-    /// The links, in the order in which they were added.
-    pub fn links(&self) -> impl Iterator<Item = (LinkId, &str)> {
-        self.members.iter().map(|m| (m.id, m.name.as_str()))
-    }
-
     /// Sends frames as if the host had sent them.
     pub fn send_as_host<'a>(&mut self, frames: impl IntoIterator<Item = &'a [u8]>) {
         let now = self.clock.now();
@@ -246,36 +147,6 @@ impl Line {
     /// Stations behind `pt0` ([`Engine::stations_behind`]).
     pub fn stations_behind(&self) -> Vec<MacAddr> {
         self.engine.stations_behind()
-    }
-
-    /// The interface of a link has changed: by its index, because it may have another name now.
-    pub fn link_changed(&mut self, ifindex: u32, state: LinkState) {
-        let now = self.clock.now();
-        for member in self.members.iter_mut() {
-            if let Some(attached) = &mut member.attached
-                && attached.socket.ifindex() == ifindex
-                && attached.state != state
-            {
-                attached.state = state;
-                self.engine.handle_link_state(member.id, state, now);
-            }
-        }
-    }
-
-    /// The interface is no more. Says whether it was a link's.
-    pub fn link_gone(&mut self, ifindex: u32) -> bool {
-        let now = self.clock.now();
-        let mut found = false;
-        for member in self.members.iter_mut() {
-            let attached = member.attached.take_if(|a| a.socket.ifindex() == ifindex);
-            if let Some(mut attached) = attached {
-                let _ = attached.socket.dropped();
-                member.counters.add(attached.socket.counters());
-                self.engine.remove_link(member.id, now);
-                found = true;
-            }
-        }
-        found
     }
 
     /// `pt0` was given another MTU, or wants frames for other stations as well, or no longer.
@@ -297,16 +168,6 @@ impl Line {
         self.tap.ifindex()
     }
 
-    /// The interfaces that links are attached to.
-    pub fn attached(&self) -> impl Iterator<Item = (&str, u32)> {
-        self.members.iter().filter_map(|member| {
-            member
-                .attached
-                .as_ref()
-                .map(|a| (member.name.as_str(), a.socket.ifindex()))
-        })
-    }
-
     /// Outer source addresses of frames for us ([`Engine::marks`]).
     pub fn marks(&self) -> Vec<MacAddr> {
         self.engine.marks()
@@ -319,27 +180,6 @@ impl Line {
 
     pub fn poll_event(&mut self) -> Option<Event> {
         self.engine.poll_event()
-    }
-
-    pub fn report(&mut self) -> Report {
-        for at in 0..self.members.len() {
-            // Asked only where it matters, what is known may be old.
-            self.tell_queue(at, self.clock.now());
-        }
-        let members = self.members.iter_mut().map(|member| MemberReport {
-            id: member.id,
-            name: member.name.clone(),
-            ifindex: member.attached.as_ref().map(|a| a.socket.ifindex()),
-            state: member.attached.as_ref().map(|a| a.state),
-            counters: member.counters(),
-        });
-        Report {
-            members: members.collect(),
-            snapshot: self.engine.snapshot(self.clock.now()),
-            tap: self.tap.counters(),
-            coalesced: self.coalescer.counters(),
-            tap_ifindex: self.tap.ifindex(),
-        }
     }
 
     /// Waits until something can be done, and does it.
@@ -483,23 +323,6 @@ impl Line {
                 .handle_link_frame(member.id, frame, offload, now);
             if bytes > BATCH_BYTES {
                 break;
-            }
-        }
-    }
-
-    /// Whatever its socket holds, as far as that has an end.
-    fn take_all_from_link(&mut self, at: usize, now: Instant) {
-        const BATCHES_MAX: usize = 64;
-        for _ in 0..BATCHES_MAX {
-            match &mut self.members[at].attached {
-                Some(attached) => attached.readable.on_ready(Duration::ZERO, true),
-                None => return,
-            }
-            self.take_from_link(at, now);
-            self.deliver(now);
-            let attached = self.members[at].attached.as_ref();
-            if attached.is_none_or(|attached| !attached.readable.is_ready()) {
-                return;
             }
         }
     }

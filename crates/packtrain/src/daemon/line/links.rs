@@ -1,0 +1,154 @@
+//! Links that join a line and leave it, and interfaces that come, change and go.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use packtrain_proto::config::{LinkId, LinkState};
+use packtrain_proto::stats::{PathSnapshot, PathState};
+use packtrain_proto::time::Instant;
+
+use super::super::member::Attached;
+use super::super::members::NumbersUsedUp;
+use super::{Line, TOKEN_LINKS};
+use crate::linux::epoll::Interest;
+
+impl Line {
+    /// An interface that carries the name of a link exists, perhaps for the first time. `filter`
+    /// decides what its socket receives. Says whether it was attached: it is not when no link has
+    /// this name, or when the link has its interface already.
+    pub fn link_appeared(
+        &mut self,
+        name: &str,
+        ifindex: u32,
+        state: LinkState,
+        filter: Option<BorrowedFd<'_>>,
+    ) -> io::Result<bool> {
+        let Some(member) = self.members.iter_mut().find(|member| member.name == name) else {
+            return Ok(false);
+        };
+        if member.attached.is_some() {
+            return Ok(false);
+        }
+        let mut attached = Attached::open(ifindex, state, self.address, filter)?;
+        attached.set_promiscuous(self.promiscuous)?;
+        self.epoll.add(
+            attached.socket.as_fd(),
+            TOKEN_LINKS + u64::from(member.id.0),
+            Interest::ReadWhileReady,
+        )?;
+        self.engine
+            .handle_link_state(member.id, state, self.clock.now());
+        attached.follow_queue_limit(self.engine.link_queue_limit(member.id));
+        (member.attached, member.was_attached) = (Some(attached), true);
+        Ok(true)
+    }
+
+    /// One more link, of a name that no other has; its interface is told of as those of the others are.
+    pub fn add_link(&mut self, name: String) -> Result<LinkId, NumbersUsedUp> {
+        self.members.add(name)
+    }
+
+    /// A link is to leave without loss: [`Event::LinkRetired`](packtrain_proto::engine::Event::LinkRetired)
+    /// says when nothing is under way on it any more. Says whether there is something to wait for.
+    pub fn retire_link(&mut self, link: LinkId) -> bool {
+        let Some(member) = self.members.get_mut(link) else {
+            return false;
+        };
+        let waits = member.attached.is_some();
+        if waits {
+            member.leaving = true;
+            self.engine.retire_link(link, self.clock.now());
+        }
+        waits
+    }
+
+    /// Whether every peer that is up can be sent to without these links.
+    pub fn reaches_its_peers_without(&self, links: &[LinkId]) -> bool {
+        use PathState::{Backup, Open, TooSlow};
+        let works = |path: &PathSnapshot| {
+            !links.contains(&path.link) && matches!(path.state, Open | Backup | TooSlow)
+        };
+        let peers = self.engine.snapshot(self.clock.now()).peers;
+        let mut up = peers.iter().filter(|peer| peer.up);
+        up.all(|peer| peer.paths.iter().any(works))
+    }
+
+    /// A link leaves at once; its number is not given again.
+    pub fn remove_link(&mut self, link: LinkId) {
+        let now = self.clock.now();
+        if let Some(place) = self.members.place(link) {
+            // What has arrived is taken, or whoever sent it would have to send it again.
+            self.take_all_from_link(place, now);
+        }
+        let Some(mut member) = self.members.remove(link) else {
+            return;
+        };
+        if let Some(attached) = &mut member.attached {
+            attached.retry(&mut member.counters);
+            self.engine.remove_link(link, now);
+        }
+    }
+
+    /// The links, in the order in which they were added.
+    pub fn links(&self) -> impl Iterator<Item = (LinkId, &str)> {
+        self.members.iter().map(|m| (m.id, m.name.as_str()))
+    }
+
+    /// The interface of a link has changed: by its index, because it may have another name now.
+    pub fn link_changed(&mut self, ifindex: u32, state: LinkState) {
+        let now = self.clock.now();
+        for member in self.members.iter_mut() {
+            if let Some(attached) = &mut member.attached
+                && attached.socket.ifindex() == ifindex
+                && attached.state != state
+            {
+                attached.state = state;
+                self.engine.handle_link_state(member.id, state, now);
+            }
+        }
+    }
+
+    /// The interface is no more. Says whether it was a link's.
+    pub fn link_gone(&mut self, ifindex: u32) -> bool {
+        let now = self.clock.now();
+        let mut found = false;
+        for member in self.members.iter_mut() {
+            let attached = member.attached.take_if(|a| a.socket.ifindex() == ifindex);
+            if let Some(mut attached) = attached {
+                let _ = attached.socket.dropped();
+                member.counters.add(attached.socket.counters());
+                self.engine.remove_link(member.id, now);
+                found = true;
+            }
+        }
+        found
+    }
+
+    /// The interfaces that links are attached to.
+    pub fn attached(&self) -> impl Iterator<Item = (&str, u32)> {
+        self.members.iter().filter_map(|member| {
+            member
+                .attached
+                .as_ref()
+                .map(|a| (member.name.as_str(), a.socket.ifindex()))
+        })
+    }
+
+    /// Whatever its socket holds, as far as that has an end.
+    fn take_all_from_link(&mut self, at: usize, now: Instant) {
+        const BATCHES_MAX: usize = 64;
+        for _ in 0..BATCHES_MAX {
+            match &mut self.members[at].attached {
+                Some(attached) => attached.readable.on_ready(Duration::ZERO, true),
+                None => return,
+            }
+            self.take_from_link(at, now);
+            self.deliver(now);
+            let attached = self.members[at].attached.as_ref();
+            if attached.is_none_or(|attached| !attached.readable.is_ready()) {
+                return;
+            }
+        }
+    }
+}
