@@ -15,6 +15,7 @@ use crate::queue::drr::FlowQueues;
 use crate::reassembly::Reassembly;
 use crate::time::{Duration, Instant};
 use crate::trunk::flight::Flight;
+use crate::trunk::hold_times::HoldTimes;
 use crate::trunk::join::Join;
 use crate::trunk::receipts::Receipts;
 use crate::trunk::replay::Replay;
@@ -108,6 +109,16 @@ pub struct Silence {
     pub interval: Duration,
 }
 
+/// A frame that came outside the trains, and must not overtake those that came before it.
+#[derive(Debug)]
+pub struct Unsequenced {
+    /// The last of these.
+    pub behind: Sequence,
+    pub frame: Buffer,
+    pub offload: Offload,
+    pub arrived: Instant,
+}
+
 #[derive(Debug)]
 pub struct Peer {
     pub node_id: NodeId,
@@ -149,8 +160,9 @@ pub struct Peer {
     /// Ours by which its last train came.
     pub last_arrival: LinkId,
     pub resequencer: Resequencer,
-    /// Frames without a sequence that came while trains were held, and the last of these.
-    pub unsequenced: VecDeque<(Sequence, Buffer, Offload)>,
+    pub hold_times: HoldTimes,
+    /// Frames without a sequence that came while trains were held.
+    pub unsequenced: VecDeque<Unsequenced>,
     pub reassembly: Reassembly,
 }
 
@@ -187,6 +199,7 @@ impl Peer {
                 limits.resequencer_bytes_max,
                 (limits.resequencer_wait_max, limits.resequencer_stall_max),
             ),
+            hold_times: HoldTimes::default(),
             unsequenced: VecDeque::new(),
             reassembly: Reassembly::new(limits.reassembly_bytes_max, limits.reassembly_age_max),
         }

@@ -258,6 +258,8 @@ pub struct PeerSnapshot {
     pub paths: Vec<PathSnapshot>,
     pub queued_frames: u64,
     pub queued_bytes: u64,
+    /// What came of it, and waited for its turn.
+    pub hold: HoldSnapshot,
     /// Frames to it may go past the engine now.
     pub direct: bool,
     /// Why they may not.
@@ -359,6 +361,30 @@ pub struct ResequencerSnapshot {
     /// Sequences given up as lost.
     pub gaps: u64,
     pub reordered: u64,
+}
+
+/// How long what came of a peer waited for its turn, and how much of it did: trains, and frames outside
+/// trains where they waited behind some. Times are those of buckets, at most an eighth too long.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct HoldSnapshot {
+    pub trains: u64,
+    /// For a microsecond or longer.
+    pub held_trains: u64,
+    /// So many of all trains were held no longer; zero: not at all.
+    pub p50: Duration,
+    pub p99: Duration,
+    pub p999: Duration,
+    pub max: Duration,
+    /// Those that are not empty, shortest first.
+    pub buckets: Vec<HoldBucket>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct HoldBucket {
+    /// All of it was held shorter than this, by a ninth of it at most; in the first for less than a
+    /// microsecond.
+    pub below: Duration,
+    pub trains: u64,
 }
 
 /// Trains of which a copy is kept, in case that their link dies.

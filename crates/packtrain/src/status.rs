@@ -160,10 +160,33 @@ pub struct Peer {
     pub last_heard_s: f64,
     pub queued_frames: u64,
     pub queued_bytes: u64,
+    pub hold: Hold,
     pub path: PeerPath,
     /// Why by the engine; null where direct.
     pub path_because: Option<String>,
     pub links: Vec<PeerLink>,
+}
+
+/// How long what came of a peer waited for its turn: trains, and frames outside trains where they waited
+/// behind some.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Hold {
+    pub trains: u64,
+    /// For a microsecond or longer.
+    pub held_trains: u64,
+    /// Of all trains; 0: not held.
+    pub p50_s: f64,
+    pub p99_s: f64,
+    pub p999_s: f64,
+    pub max_s: f64,
+    /// How many were held how long; those of no trains are left out.
+    pub buckets: Vec<HoldBucket>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HoldBucket {
+    pub below_s: f64,
+    pub trains: u64,
 }
 
 /// How frames go to a peer.

@@ -84,11 +84,38 @@ fn datagrams_over_two_idle_links_arrive_once_and_in_order() {
 }
 
 #[test]
+fn how_long_trains_in_turns_wait_for_each_other_is_told() {
+    live!(wire::shaping_unavailable());
+    let cabled = Cabled::up_with("turns", &[100, 100], &["--balance", "round-robin"]);
+    let (from, to) = (&cabled.a.namespace, &cabled.b.namespace);
+    let load = Load {
+        size: 64,
+        duration: Duration::from_millis(1500),
+        rate_per_second: Some(1000),
+    };
+    let at = SocketAddr::new(address(B), 7106);
+    let report = messages::measure(from, to, at, load).unwrap();
+    assert_all_once_in_order(&report, [&cabled.a, &cabled.b]);
+    let status = status(&cabled.b);
+    let by_link: Vec<u64> = status.links.iter().map(|link| link.trains_rx).collect();
+    let all: u64 = by_link.iter().sum();
+    assert!(by_link.iter().all(|&n| n > all * 2 / 5), "{by_link:?}");
+    let hold = &status.peers[0].hold;
+    assert!(hold.trains >= all && all > 500, "{by_link:?}, {hold:?}");
+    let in_buckets: u64 = hold.buckets.iter().map(|bucket| bucket.trains).sum();
+    assert_eq!(in_buckets, hold.trains);
+    assert!(
+        hold.p50_s <= hold.p99_s && hold.p99_s <= hold.p999_s && hold.p999_s <= hold.max_s,
+        "{hold:?}"
+    );
+}
+
+#[test]
 fn a_cable_cut_under_a_thousand_pings_a_second_loses_none() {
     live!(wire::shaping_unavailable());
     let mut cabled = Cabled::up("pings", &[100, 100]);
     for (cable, side) in CUTS {
-        let Cabled { cables, a, b } = &mut cabled;
+        let Cabled { cables, a, b, .. } = &mut cabled;
         let path = Path {
             from: &a.namespace,
             to: &b.namespace,
@@ -127,7 +154,7 @@ fn a_cable_cut_under_a_transfer_and_datagrams_loses_nothing_and_disorders_nothin
 }
 
 fn cross(cabled: &mut Cabled, cable: usize, side: Side) -> Crossed {
-    let Cabled { cables, a, b } = cabled;
+    let Cabled { cables, a, b, .. } = cabled;
     let path = Path {
         from: &a.namespace,
         to: &b.namespace,
@@ -146,7 +173,7 @@ fn cross(cabled: &mut Cabled, cable: usize, side: Side) -> Crossed {
 fn a_transfer_and_datagrams_survive_a_hundred_flaps_of_carrier() {
     live!(wire::shaping_unavailable());
     let mut cabled = Cabled::up("flaps", &[100, 100]);
-    let Cabled { cables, a, b } = &mut cabled;
+    let Cabled { cables, a, b, .. } = &mut cabled;
     let duration = Duration::from_secs(14);
     let load = Load {
         size: 500,

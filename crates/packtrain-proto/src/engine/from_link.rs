@@ -6,7 +6,7 @@ use crate::buffer::Buffer;
 use crate::config::LinkId;
 use crate::gso;
 use crate::offload::Offload;
-use crate::peer_table::Owner;
+use crate::peer_table::{Owner, Unsequenced};
 use crate::station_table::Place;
 use crate::stats::DropReason;
 use crate::time::{Duration, Instant};
@@ -235,6 +235,7 @@ impl Engine {
             let released = peer.resequencer.poll(now);
             let is_last = released.is_none();
             if let Some((held, after_gap)) = released {
+                peer.hold_times.record(now.since(held.arrived()));
                 self.arrivals.push_back(Arrival::Train {
                     slot,
                     arrived: held.arrived(),
@@ -244,14 +245,15 @@ impl Engine {
                 });
             }
             let expected = peer.resequencer.expected();
-            while let Some((behind, ..)) = peer.unsequenced.front()
-                && expected.is_newer_than(*behind)
+            while let Some(front) = peer.unsequenced.front()
+                && expected.is_newer_than(front.behind)
             {
-                let (_, buffer, offload) = peer.unsequenced.pop_front().expect("looked at");
+                let waited = peer.unsequenced.pop_front().expect("looked at");
+                peer.hold_times.record(now.since(waited.arrived));
                 self.arrivals.push_back(Arrival::AsItIs {
                     slot,
-                    buffer,
-                    offload,
+                    buffer: waited.frame,
+                    offload: waited.offload,
                 });
             }
             if is_last {
@@ -276,7 +278,12 @@ impl Engine {
         };
         let behind = peer.resequencer.newest_held();
         if let Some(behind) = behind.filter(|_| peer.unsequenced.len() < UNSEQUENCED_MAX) {
-            peer.unsequenced.push_back((behind, frame, offload));
+            peer.unsequenced.push_back(Unsequenced {
+                behind,
+                frame,
+                offload,
+                arrived: now,
+            });
             return;
         }
         self.let_go_before(slot, now);

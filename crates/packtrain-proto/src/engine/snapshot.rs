@@ -83,6 +83,7 @@ impl Engine {
                 .collect(),
             queued_frames: peer.queues.frames() as u64,
             queued_bytes: peer.queues.bytes() as u64,
+            hold: peer.hold_times.snapshot(),
             direct: direct.is_ok(),
             engine_because: direct.err(),
         }

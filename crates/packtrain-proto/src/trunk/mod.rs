@@ -4,6 +4,7 @@
 pub mod balance;
 mod extreme;
 pub mod flight;
+pub mod hold_times;
 pub mod join;
 pub mod receipts;
 pub mod replay;

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
     use packtrain_proto::config::Config;
     use packtrain_proto::engine::Engine;
-    use packtrain_proto::stats::PathSnapshot;
+    use packtrain_proto::stats::{HoldSnapshot, PathSnapshot};
     use packtrain_proto::wire::ethernet::MacAddr;
 
     const STATION: StationId = StationId(0);
@@ -184,6 +184,7 @@ mod tests {
             paths: vec![path],
             queued_frames: 9,
             queued_bytes: 9000,
+            hold: HoldSnapshot::default(),
             direct: false,
             engine_because: None,
         });

@@ -9,8 +9,8 @@ pub use self::tables::{link_table, peer_table};
 use self::words::{bytes, count, duration, rate};
 use super::output::{BAD, GOOD, HEADING, WARNING};
 use crate::status::{
-    Coalesced, Counts, Intake, Link, LinkCondition, Peer, PeerLink, PeerPath, PlainHost, Replay,
-    StatusDocument, Traffic,
+    Coalesced, Counts, Hold, Intake, Link, LinkCondition, Peer, PeerLink, PeerPath, PlainHost,
+    Replay, StatusDocument, Traffic,
 };
 
 /// Where the values begin, and where a line of them ends.
@@ -297,6 +297,9 @@ fn write_peer(out: &mut String, peer: &Peer) {
         (PeerPath::Engine, Some(because)) => format!("by the engine: {}", reason(because)),
     };
     field(out, "goes", &goes);
+    if peer.hold.held_trains > 0 {
+        field(out, "held", &held(&peer.hold));
+    }
     if peer.queued_frames > 0 {
         let queued = format!(
             "{} frames, {}",
@@ -305,6 +308,17 @@ fn write_peer(out: &mut String, peer: &Peer) {
         );
         field(out, "waiting", &queued);
     }
+}
+
+/// What waited for those before it.
+fn held(hold: &Hold) -> String {
+    let (held, all) = (count(hold.held_trains), count(hold.trains));
+    let p99 = match hold.p99_s {
+        0.0 => "p99 not held".to_owned(),
+        seconds => format!("p99 {}", duration(seconds)),
+    };
+    let most = duration(hold.max_s);
+    format!("{held} of {all} trains received, {p99}, {most} at most")
 }
 
 /// Why frames go by the engine, in words.
@@ -490,6 +504,7 @@ warning: no peer answers: frames go plain
             "peer 02:00:00:00:00:08: up",
             "takes      marked_frames, gso_in_trains, bit_3; mtu 9000",
             "eth1 to 02:00:00:00:00:09, 317 µs, 99 Mbit/s, 2 trains lost,\n             reorders\n",
+            "held       12,346 of 1,234,567 trains received, p99 88 µs, 2.3 ms at most",
             "hosts without packtrain: 2",
             "02:00:00:00:00:14 on eth1, heard 12.0 s ago",
         ] {

@@ -6,8 +6,8 @@ use packtrain_proto::time::Duration;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::{
-    Coalesced, Counts, Direct, Host, Intake, Link, LinkCondition, Peer, PeerLink, PeerPath,
-    PlainHost, Queue, Reassembly, Replay, Resequencer, SCHEMA, StatusDocument, Traffic,
+    Coalesced, Counts, Direct, Hold, HoldBucket, Host, Intake, Link, LinkCondition, Peer, PeerLink,
+    PeerPath, PlainHost, Queue, Reassembly, Replay, Resequencer, SCHEMA, StatusDocument, Traffic,
     TrainCounts, Trains,
 };
 use crate::linux::netlink::IpPrefix;
@@ -229,6 +229,7 @@ fn build_peer(
         last_heard_s: seconds(peer.last_heard),
         queued_frames: peer.queued_frames,
         queued_bytes: peer.queued_bytes,
+        hold: (&peer.hold).into(),
         path: match peer.direct && path_because.is_none() {
             true => PeerPath::Direct,
             false => PeerPath::Engine,
@@ -345,6 +346,29 @@ fn node_id(id: u64) -> String {
 /// To the microsecond, so that the text is short.
 fn seconds(duration: Duration) -> f64 {
     duration.as_micros() as f64 / 1e6
+}
+
+/// What is counted in eighths of octaves, and compared between two documents, is told exactly.
+fn exact_seconds(duration: Duration) -> f64 {
+    duration.as_nanos() as f64 / 1e9
+}
+
+impl From<&stats::HoldSnapshot> for Hold {
+    fn from(hold: &stats::HoldSnapshot) -> Hold {
+        let buckets = hold.buckets.iter().map(|bucket| HoldBucket {
+            below_s: exact_seconds(bucket.below),
+            trains: bucket.trains,
+        });
+        Hold {
+            trains: hold.trains,
+            held_trains: hold.held_trains,
+            p50_s: exact_seconds(hold.p50),
+            p99_s: exact_seconds(hold.p99),
+            p999_s: exact_seconds(hold.p999),
+            max_s: exact_seconds(hold.max),
+            buckets: buckets.collect(),
+        }
+    }
 }
 
 impl From<stats::Traffic> for Traffic {

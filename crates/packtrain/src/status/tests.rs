@@ -2,8 +2,8 @@
 
 use packtrain_proto::config::{LinkId, NodeId};
 use packtrain_proto::stats::{
-    self, DropReason, HostSnapshot, LinkSnapshot, PathSnapshot, PathState, PeerSnapshot,
-    ReplaySnapshot, Snapshot,
+    self, DropReason, HoldBucket, HoldSnapshot, HostSnapshot, LinkSnapshot, PathSnapshot,
+    PathState, PeerSnapshot, ReplaySnapshot, Snapshot,
 };
 use packtrain_proto::time::Duration;
 use packtrain_proto::wire::ethernet::MacAddr;
@@ -94,6 +94,24 @@ pub(crate) fn busy_snapshot() -> Snapshot {
         paths: vec![path(Some(Duration::from_micros(317))), path(None)],
         queued_frames: 12,
         queued_bytes: 18_000,
+        hold: HoldSnapshot {
+            trains: 1_234_567,
+            held_trains: 12_346,
+            p50: Duration::ZERO,
+            p99: Duration::from_nanos(88_064),
+            p999: Duration::from_nanos(1_966_080),
+            max: Duration::from_micros(2_345),
+            buckets: vec![
+                HoldBucket {
+                    below: Duration::from_nanos(1024),
+                    trains: 1_222_221,
+                },
+                HoldBucket {
+                    below: Duration::from_nanos(2_359_296),
+                    trains: 12_346,
+                },
+            ],
+        },
         direct: false,
         engine_because: None,
     };

@@ -65,10 +65,16 @@ pub struct Cabled {
     pub cables: Vec<Cable>,
     pub a: Host,
     pub b: Host,
+    /// What else `up` is told.
+    more: &'static [&'static str],
 }
 
 impl Cabled {
     pub fn up(tag: &str, rates_mbit: &[u32]) -> Cabled {
+        Cabled::up_with(tag, rates_mbit, &[])
+    }
+
+    pub fn up_with(tag: &str, rates_mbit: &[u32], more: &'static [&'static str]) -> Cabled {
         let a = Host::create(tag, packtrain()).unwrap();
         let b = Host::create(tag, packtrain()).unwrap();
         let cables = (1..).zip(rates_mbit).map(|(number, &rate_mbit)| {
@@ -79,6 +85,7 @@ impl Cabled {
             cables: cables.collect(),
             a,
             b,
+            more,
         };
         cabled.a_up();
         cabled.b_up();
@@ -91,13 +98,13 @@ impl Cabled {
     }
 
     pub fn a_up(&self) {
-        let address = ["--address", "10.9.0.1/24"];
-        self.a.up_over("pt0", &self.names(), &address).unwrap();
+        let more = [&["--address", "10.9.0.1/24"], self.more].concat();
+        self.a.up_over("pt0", &self.names(), &more).unwrap();
     }
 
     pub fn b_up(&self) {
-        let address = ["--address", "10.9.0.2/24"];
-        self.b.up_over("pt0", &self.names(), &address).unwrap();
+        let more = [&["--address", "10.9.0.2/24"], self.more].concat();
+        self.b.up_over("pt0", &self.names(), &more).unwrap();
     }
 
     /// Until each knows the other, by all links.
