@@ -3,8 +3,9 @@
 
 mod support;
 
-use divan::{Bencher, counter::ItemsCount};
+use divan::{Bencher, black_box, counter::ItemsCount};
 use support::Pair;
+use support::crowd::Crowd;
 
 fn main() {
     divan::main();
@@ -26,4 +27,19 @@ fn large_frames(bencher: Bencher) {
     bencher
         .counter(ItemsCount::new(64usize))
         .bench_local(|| pair.round(64, 16, 1400));
+}
+
+/// The host is known to so many, by two links each, and has nothing to send: what each round of the owner
+/// costs for their sake.
+#[divan::bench(args = [1, 16, 256, 1024])]
+fn idle_transmit(bencher: Bencher, peers: usize) {
+    let mut crowd = Crowd::new(peers);
+    let now = crowd.now;
+    bencher.bench_local(|| black_box(crowd.engine.poll_transmit(now)).is_some());
+}
+
+#[divan::bench(args = [1, 16, 256, 1024])]
+fn idle_timeout(bencher: Bencher, peers: usize) {
+    let crowd = Crowd::new(peers);
+    bencher.bench_local(|| black_box(crowd.engine.poll_timeout()));
 }

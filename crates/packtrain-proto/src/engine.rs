@@ -310,6 +310,7 @@ impl Engine {
                 }
             }
         }
+        self.peers.touch_all();
         self.segments.set_carrier(link, state.carrier, now);
         self.update_homes(now);
         self.greeter.hurry(now);
@@ -320,6 +321,7 @@ impl Engine {
     pub fn remove_link(&mut self, link: LinkId, now: Instant) {
         self.leave_segment(link, now);
         self.links.retain(|l| l.id != link);
+        self.peers.touch_all();
         self.stations.forget_link(link);
         let mut orphans = Vec::new();
         for slot in self.peers.slots() {

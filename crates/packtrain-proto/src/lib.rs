@@ -10,6 +10,7 @@ pub mod classifier;
 pub mod config;
 pub mod direct;
 pub mod drain;
+pub mod due;
 pub mod duplicates;
 pub mod engine;
 pub mod greeter;

@@ -8,6 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use crate::aggregator::Aggregator;
 use crate::buffer::Buffer;
 use crate::config::{Limits, LinkId, NodeId, direct_mark_of};
+use crate::due::DueTimes;
 use crate::link::TRAIN_MTU_MIN;
 use crate::mac_map::{MacHashBuilder, MacMap};
 use crate::offload::Offload;
@@ -383,6 +384,7 @@ pub struct PeerTable {
     by_link: MacMap<Owner>,
     by_mark: MacMap<Owner>,
     by_direct_mark: MacMap<usize>,
+    pub due: DueTimes,
     peers_max: usize,
 }
 
@@ -396,6 +398,7 @@ impl PeerTable {
             by_link: MacMap::with_hasher(hash),
             by_mark: MacMap::with_hasher(hash),
             by_direct_mark: MacMap::with_hasher(hash),
+            due: DueTimes::default(),
             peers_max,
         }
     }
@@ -415,7 +418,9 @@ impl PeerTable {
             .filter_map(|(slot, peer)| Some((slot, peer.as_deref()?)))
     }
 
+    /// All of them are touched by it.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (usize, &mut Peer)> + '_ {
+        self.touch_all();
         let slots = self.slots.iter_mut().enumerate();
         slots.filter_map(|(slot, peer)| Some((slot, peer.as_deref_mut()?)))
     }
@@ -430,7 +435,14 @@ impl PeerTable {
     }
 
     pub fn get_mut(&mut self, slot: usize) -> Option<&mut Peer> {
-        self.slots.get_mut(slot)?.as_deref_mut()
+        let peer = self.slots.get_mut(slot)?.as_deref_mut()?;
+        self.due.touch(slot);
+        Some(peer)
+    }
+
+    /// Something outside of them has changed on which their times depend.
+    pub fn touch_all(&mut self) {
+        self.slots().for_each(|slot| self.due.touch(slot));
     }
 
     pub fn slot_of_node(&self, node_id: NodeId) -> Option<usize> {
@@ -502,6 +514,7 @@ impl PeerTable {
             });
         self.slots[slot] = Some(Box::new(Peer::new(hello, epoch, limits, now)));
         self.by_node.insert(hello.node_id, slot);
+        self.due.touch(slot);
         Some(slot)
     }
 
@@ -617,6 +630,7 @@ impl PeerTable {
 
     pub fn remove(&mut self, slot: usize) -> Option<Box<Peer>> {
         let peer = self.slots.get_mut(slot)?.take()?;
+        self.due.touch(slot);
         self.by_node.remove(&peer.node_id);
         self.unindex(slot);
         Some(peer)

@@ -1,5 +1,8 @@
 //! Two engines and a wire of one memory copy.
 
+#[allow(dead_code)] // what shares this file does not share all of it
+pub mod crowd;
+
 use packtrain_proto::config::{Config, LinkId, LinkState, NodeId, mark_of};
 use packtrain_proto::engine::Engine;
 use packtrain_proto::offload::Offload;

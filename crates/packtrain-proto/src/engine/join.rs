@@ -38,7 +38,9 @@ impl Engine {
         if self.events.contains(&Event::PathsChanged) {
             return None;
         }
-        for slot in self.peers.slots() {
+        let mut from = 0;
+        while let Some(slot) = self.peers.due.next(from, now) {
+            from = slot + 1;
             let Some(peer) = self.peers.get(slot) else {
                 continue;
             };
@@ -66,10 +68,5 @@ impl Engine {
             }
         }
         None
-    }
-
-    pub(super) fn join_timeout(&self) -> Option<Instant> {
-        let joins = self.peers.iter().filter_map(|(_, peer)| peer.join.as_ref());
-        joins.map(Join::poll_timeout).min()
     }
 }

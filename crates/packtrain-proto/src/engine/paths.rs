@@ -169,7 +169,9 @@ impl Engine {
     /// Paths that have not acknowledged for too long. Where another one works, their trains go again by
     /// that; where none does, the peer may just be slow, and everything waits for a while.
     pub(super) fn look_for_silence(&mut self, now: Instant) {
-        for slot in self.peers.slots() {
+        let mut from = 0;
+        while let Some(slot) = self.peers.due.next(from, now) {
+            from = slot + 1;
             let Some(peer) = self.peers.get(slot) else {
                 continue;
             };

@@ -233,7 +233,9 @@ impl Engine {
     /// A copy of an old train shows whether a silent link works again: the receiver acknowledges it, and
     /// drops it as the duplicate that it is.
     pub(super) fn take_try(&mut self, now: Instant) -> Option<Outgoing> {
-        for slot in self.peers.slots() {
+        let mut from = 0;
+        while let Some(slot) = self.peers.due.next(from, now) {
+            from = slot + 1;
             let due = |path: &Path| {
                 let silence = path.silent.as_ref();
                 silence.is_some_and(|s| s.next_try <= now) && link_of(&self.links, path).is_some()
@@ -274,12 +276,10 @@ impl Engine {
         None
     }
 
-    pub(super) fn try_timeout(&self) -> Option<Instant> {
-        let paths = self.peers.iter().flat_map(|(_, peer)| &peer.paths);
-        let silent = paths.filter(|path| link_of(&self.links, path).is_some());
-        silent
-            .filter_map(|path| Some(path.silent.as_ref()?.next_try))
-            .min()
+    /// When the next copy goes by a silent path.
+    pub(super) fn try_timeout(&self, path: &Path) -> Option<Instant> {
+        let silence = path.silent.as_ref()?;
+        link_of(&self.links, path).map(|_| silence.next_try)
     }
 
     /// The subframes of a train under a new header. Without options, so that it is no longer than before.

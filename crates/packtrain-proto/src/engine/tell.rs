@@ -61,18 +61,12 @@ pub(super) fn under_way(peer: &mut Peer, by: LinkId) -> Told {
 }
 
 impl Engine {
-    /// When the next marker may have to go.
-    pub(super) fn marker_timeout(&self) -> Option<Instant> {
-        let peers = self.peers.iter().map(|(_, peer)| peer);
-        let several = peers.filter(|peer| peer.paths.len() > 1);
-        let paths = several.flat_map(|peer| &peer.paths);
-        paths.filter_map(|path| path.flight.marker_due()).min()
-    }
-
     /// The end of what a link carries is not acknowledged, and newer trains went by others: it may be lost,
     /// and they would wait for it. A marker behind it says that nothing comes any more.
     pub(super) fn take_marker(&mut self, now: Instant) -> Option<Outgoing> {
-        for slot in self.peers.slots() {
+        let mut from = 0;
+        while let Some(slot) = self.peers.due.next(from, now) {
+            from = slot + 1;
             let several = |peer: &&mut Peer| peer.paths.len() > 1;
             let Some(peer) = self.peers.get_mut(slot).filter(several) else {
                 continue;

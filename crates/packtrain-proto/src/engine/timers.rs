@@ -2,8 +2,10 @@
 
 use super::{Duration, Engine, Event, PeerDownReason};
 use crate::link::Link;
+use crate::peer_table::Peer;
 use crate::reassembly::Output;
 use crate::time::Instant;
+use crate::trunk::join::Join;
 use crate::trunk::receipts::Receipts;
 
 /// Looking for what is too old.
@@ -26,26 +28,65 @@ impl Engine {
         consider(self.intake.poll_timeout(self.queued_bytes));
         consider(self.drain.poll_timeout());
         consider(self.retire_timeout());
-        consider(self.marker_timeout());
-        consider(self.try_timeout());
-        consider(self.join_timeout());
         consider(self.segments.poll_timeout());
-        for (_, peer) in self.peers.iter() {
-            consider(peer.resequencer.poll_timeout());
-            consider(peer.reassembly.poll_timeout());
-            // Without a link to send it by, an acknowledgement is not due: an owner that is woken
-            // for it would be woken again and again.
-            if self.answering_link(peer).is_some() {
-                peer.receipts
-                    .iter()
-                    .for_each(|receipts| consider(Receipts::due(receipts)));
-            }
-            peer.paths
-                .iter()
-                .for_each(|path| consider(path.flight.poll_timeout()));
+        self.assert_due_times();
+        consider(self.peers.due.earliest());
+        for &slot in self.peers.due.touched() {
+            consider(self.peers.get(slot).and_then(|peer| self.due_of(peer)));
         }
         Some(next)
     }
+
+    /// When something is due of this peer. It depends on the peer and on the state of links: what changes
+    /// either touches the peer.
+    fn due_of(&self, peer: &Peer) -> Option<Instant> {
+        let held = [
+            peer.resequencer.poll_timeout(),
+            peer.reassembly.poll_timeout(),
+            peer.join.as_ref().map(Join::poll_timeout),
+        ];
+        let mut next = held.into_iter().flatten().min();
+        let mut consider = |at: Option<Instant>| {
+            next = match (next, at) {
+                (Some(next), Some(at)) => Some(next.min(at)),
+                (next, at) => next.or(at),
+            };
+        };
+        let owed = peer.receipts.iter().filter_map(Receipts::due).min();
+        // Without a link to send it by, an acknowledgement is not due: an owner that is woken for it would
+        // be woken again and again.
+        consider(owed.filter(|_| self.answering_link(peer).is_some()));
+        let are_several = peer.paths.len() > 1;
+        for path in &peer.paths {
+            consider(path.flight.poll_timeout());
+            consider(path.flight.marker_due().filter(|_| are_several));
+            consider(self.try_timeout(path));
+        }
+        next
+    }
+
+    /// Asks all peers that were touched what is due of them.
+    pub(super) fn settle_due_times(&mut self) {
+        while let Some(slot) = self.peers.due.pop_touched() {
+            let due = self.peers.get(slot).and_then(|peer| self.due_of(peer));
+            self.peers.due.settle(slot, due);
+        }
+    }
+
+    /// A peer whose times have changed untouched would be woken for too late.
+    #[cfg(debug_assertions)]
+    fn assert_due_times(&self) {
+        for (slot, peer) in self.peers.iter() {
+            let first = Instant::from_nanos(1);
+            if let Some(settled) = self.peers.due.settled(slot) {
+                let due = self.due_of(peer).map(|due| due.max(first));
+                assert_eq!(settled, due, "peer {slot} has changed untouched");
+            }
+        }
+    }
+
+    #[cfg(not(debug_assertions))]
+    fn assert_due_times(&self) {}
 
     pub fn handle_timeout(&mut self, now: Instant) {
         self.forgive_lateness_of_acknowledgements(now);
@@ -61,8 +102,12 @@ impl Engine {
             self.next_expiry = now + EXPIRY_INTERVAL;
             self.expire(now);
         }
-        let mut slots = Vec::new();
-        for (slot, peer) in self.peers.iter_mut() {
+        let mut from = 0;
+        while let Some(slot) = self.peers.due.next(from, now) {
+            from = slot + 1;
+            let Some(peer) = self.peers.get_mut(slot) else {
+                continue;
+            };
             peer.reassembly.handle_timeout(
                 now,
                 &mut Output {
@@ -72,11 +117,8 @@ impl Engine {
                 },
             );
             if peer.resequencer.poll_timeout().is_some_and(|at| at <= now) {
-                slots.push(slot);
+                self.release_trains(slot, now);
             }
-        }
-        for slot in slots {
-            self.release_trains(slot, now);
         }
         self.look_for_silence(now);
         self.look_who_is_retired(now);
@@ -128,7 +170,7 @@ impl Engine {
         let silence_max = self.config.limits.peer_silence_max;
         let mut gone = Vec::new();
         let mut unconfirmed = Vec::new();
-        for (slot, peer) in self.peers.iter_mut() {
+        for (slot, peer) in self.peers.iter() {
             if now.since(peer.last_heard) > silence_max {
                 gone.push(slot);
             } else if peer.up && now.since(peer.last_confirmed) > silence_max {

@@ -65,10 +65,13 @@ impl Engine {
             .or_else(|| self.take_replay(now))
             .or_else(|| self.take_data(now))
             .or_else(|| self.take_probe(now))
-            .or_else(|| self.take_join_probe(now))
-            .or_else(|| self.take_try(now))
-            .or_else(|| self.take_marker(now))
-            .or_else(|| self.take_acknowledgement(now))?;
+            .or_else(|| self.take_due(now))
+            .or_else(|| self.take_acknowledgement(now));
+        let Some(outgoing) = outgoing else {
+            // The round is over.
+            self.settle_due_times();
+            return None;
+        };
         let Outgoing {
             link,
             offload,
@@ -102,6 +105,14 @@ impl Engine {
             self.pool.give_back(message);
         }
         None
+    }
+
+    /// What time makes one say to a peer.
+    fn take_due(&mut self, now: Instant) -> Option<Outgoing> {
+        self.peers.due.next(0, now)?;
+        self.take_join_probe(now)
+            .or_else(|| self.take_try(now))
+            .or_else(|| self.take_marker(now))
     }
 
     fn take_data(&mut self, now: Instant) -> Option<Outgoing> {
@@ -289,14 +300,14 @@ impl Engine {
         let mut at = 0;
         while at < self.ack_slots.len() {
             let slot = self.ack_slots[at];
-            let Some(peer) = self.peers.get_mut(slot) else {
+            let Some(peer) = self.peers.get(slot) else {
                 self.ack_slots.swap_remove(at);
                 continue;
             };
             let due = peer.receipts.iter().filter_map(Receipts::due).min();
             match due {
                 None => {
-                    peer.ack_listed = false;
+                    self.peers.get_mut(slot)?.ack_listed = false;
                     self.ack_slots.swap_remove(at);
                 }
                 Some(due) if due > now => at += 1,
