@@ -1,7 +1,9 @@
 //! `packtrain bench links`: a line over several links against one over one link, the plain link and
 //! MPTCP, in turns. Each row is a promise, with what was measured and whether it holds; under them
-//! stands how much went over each link, by the line's own counters.
+//! stands how much went over each link, and how long it was held for its turn, by the line's own counters.
 
+mod delay;
+mod hold;
 mod link_use;
 mod parts;
 mod stage;
@@ -10,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use self::hold::{HoldOfPart, holds_table};
 use self::link_use::{LinkUse, uses_table};
 use self::parts::Bench;
 use self::stage::Stage;
@@ -72,6 +75,8 @@ struct Report {
     figures: Vec<Row>,
     /// How much A sent over each link of its lines.
     links: Vec<LinkUse>,
+    /// How long trains waited for their turn at both ends of lines over several.
+    holds: Vec<HoldOfPart>,
 }
 
 /// Measures everything, prints the tables, and writes the report. Whether every promise holds.
@@ -99,9 +104,11 @@ pub fn run(packtrain: &Path, options: &Options) -> Result<bool> {
         mptcp_unavailable: bench.mptcp_unavailable().map(str::to_owned),
         figures: bench.figures,
         links: bench.links,
+        holds: bench.holds,
     };
     print!("\n{}", figures_table(&report.figures));
     print!("\n{}", uses_table(&report.links));
+    print!("\n{}", holds_table(&report.holds));
     println!(
         "\nmedian [least … most] of {} rounds in turns; CUBIC; Linux {}, {} CPUs",
         report.rounds, report.kernel, report.cpus

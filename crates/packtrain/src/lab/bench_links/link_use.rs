@@ -2,10 +2,8 @@
 
 use serde::Serialize;
 
-use crate::lab::Result;
-use crate::lab::host::Host;
 use crate::lab::table::{Table, grouped};
-use crate::status::Link;
+use crate::status::{Link, StatusDocument};
 
 /// What A sent over a link of a line in one part, all rounds together.
 #[derive(Clone, Debug, Serialize)]
@@ -51,9 +49,8 @@ impl Counters {
 }
 
 /// The counters of a line's links, in its order of them.
-pub fn counters(host: &Host, line: &str) -> Result<Vec<Counters>> {
-    let status = host.status_of(line)?;
-    Ok(status.links.iter().map(Counters::of).collect())
+pub fn counters(document: &StatusDocument) -> Vec<Counters> {
+    document.links.iter().map(Counters::of).collect()
 }
 
 /// What was sent between two readings, by the links that are there in the end: one that joined in between

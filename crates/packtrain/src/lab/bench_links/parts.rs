@@ -1,17 +1,16 @@
 //! What is measured, and what each number has to be.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::Row;
-use super::link_use::{self, Counters, LinkUse};
-use super::stage::{RATE_MBIT, SLOW_MBIT, Stage, Way, full_speed_bps};
+use super::hold::{Held, HoldOfPart};
+use super::link_use::{self, LinkUse};
+use super::stage::{Documents, RATE_MBIT, SLOW_MBIT, Stage, Way, full_speed_bps};
+use crate::lab::Result;
 use crate::lab::cut::{self, Plan, Under};
 use crate::lab::figure::{Target, Unit};
-use crate::lab::messages::{self, Load};
 use crate::lab::sample::Sample;
-use crate::lab::{Result, exchange};
 
 const FLOW: Duration = Duration::from_secs(5);
 const CUT_UNDER_PINGS: Plan = Plan {
@@ -24,24 +23,17 @@ const CUT_UNDER_TRANSFER: Plan = Plan {
     cut: Duration::from_millis(1500),
     after: Duration::from_millis(2500),
 };
-/// Few enough to leave the links idle.
-const MESSAGES: Load = Load {
-    size: 200,
-    duration: Duration::from_secs(2),
-    rate_per_second: Some(1000),
-};
-const EXCHANGES: u32 = 5000;
-const ONE_CPU: usize = 0;
 
 /// A value a round, of each way.
-type Runs<T> = BTreeMap<Way, Vec<T>>;
+pub(super) type Runs<T> = BTreeMap<Way, Vec<T>>;
 
 #[derive(Debug)]
 pub struct Bench {
-    stage: Stage,
-    rounds: usize,
+    pub(super) stage: Stage,
+    pub(super) rounds: usize,
     pub figures: Vec<Row>,
     pub links: Vec<LinkUse>,
+    pub holds: Vec<HoldOfPart>,
 }
 
 impl Bench {
@@ -51,6 +43,7 @@ impl Bench {
             rounds,
             figures: Vec::new(),
             links: Vec::new(),
+            holds: Vec::new(),
         }
     }
 
@@ -59,21 +52,14 @@ impl Bench {
     }
 
     /// Each way `rounds` times in turns; who begins alternates as well.
-    fn in_turns<T>(
+    pub(super) fn in_turns<T>(
         &mut self,
         part: &'static str,
         ways: &[Way],
         mut measure: impl FnMut(&mut Stage, Way, usize) -> Result<T>,
     ) -> Result<Runs<T>> {
         let mut ways = self.stage.available(ways);
-        let lines: Vec<&'static str> = ways.iter().filter_map(|way| way.line()).collect();
-        let counters = |stage: &Stage| -> Result<Vec<Vec<Counters>>> {
-            let lines = lines.iter();
-            lines
-                .map(|line| link_use::counters(&stage.a, line))
-                .collect()
-        };
-        let before = counters(&self.stage)?;
+        let before = self.documents(&ways)?;
         let mut runs = Runs::new();
         for round in 0..self.rounds {
             eprintln!("{part}: round {} of {}", round + 1, self.rounds);
@@ -83,15 +69,34 @@ impl Bench {
             }
             ways.rotate_left(1);
         }
-        let after = counters(&self.stage)?;
-        for ((line, before), after) in lines.iter().zip(&before).zip(&after) {
-            self.links.extend(link_use::uses(part, line, before, after));
-        }
+        self.note_use(part, &before)?;
         Ok(runs)
     }
 
+    /// What both ends of the lines of these ways say of themselves now.
+    pub(super) fn documents(&self, ways: &[Way]) -> Result<Vec<Documents>> {
+        let lines = ways.iter().filter_map(|way| way.line());
+        lines.map(|line| self.stage.documents(line)).collect()
+    }
+
+    /// What went over each link of these lines since, and how much of it was held.
+    pub(super) fn note_use(&mut self, part: &'static str, before: &[Documents]) -> Result<()> {
+        for before in before {
+            let line = before.line;
+            let after = self.stage.documents(line)?;
+            let [sent, sent_before] = [&after, before].map(|d| link_use::counters(&d.of_hosts[0]));
+            self.links
+                .extend(link_use::uses(part, line, &sent_before, &sent));
+            if sent.len() > 1 {
+                let held = Held::of(&after.of_hosts).since(&Held::of(&before.of_hosts));
+                self.holds.push(HoldOfPart::new(part, line, &held));
+            }
+        }
+        Ok(())
+    }
+
     /// A row of the table: `several` against `one`, where the target compares.
-    fn promise<T>(
+    pub(super) fn promise<T>(
         &mut self,
         name: &'static str,
         (unit, target): (Unit, Target),
@@ -304,71 +309,6 @@ impl Bench {
             ways,
             &runs,
             |joined| (joined.transfer.sent_bytes - joined.transfer.right_bytes) as f64,
-        );
-        Ok(())
-    }
-
-    pub fn delay(&mut self) -> Result<()> {
-        let part = "1000 messages a second, idle links";
-        let ways = [
-            Way::Plain,
-            Way::One,
-            Way::OneByEngine,
-            Way::Several,
-            Way::InTurns,
-        ];
-        let runs = self.in_turns(part, &ways, |stage, way, _| {
-            let path = stage.path(way);
-            let at = SocketAddr::new(path.address, 7003);
-            messages::measure(path.from, path.to, at, MESSAGES)
-        })?;
-        self.promise(
-            "one-way delay over two idle links, p99: added to one link by the engine",
-            (Unit::Microseconds, Target::DifferenceAtMost(100.0)),
-            (Way::OneByEngine, Way::Several),
-            &runs,
-            |report| report.delay_p99_us,
-        );
-        self.promise(
-            "  … p50: added to one link by the engine",
-            (Unit::Microseconds, Target::DifferenceShown),
-            (Way::OneByEngine, Way::Several),
-            &runs,
-            |report| report.delay_p50_us,
-        );
-        self.promise(
-            "  … p99, both links in turns: added to one link by the engine",
-            (Unit::Microseconds, Target::DifferenceAtMost(100.0)),
-            (Way::OneByEngine, Way::InTurns),
-            &runs,
-            |report| report.delay_p99_us,
-        );
-        self.promise(
-            "  … p50, both links in turns: added to one link by the engine",
-            (Unit::Microseconds, Target::DifferenceShown),
-            (Way::OneByEngine, Way::InTurns),
-            &runs,
-            |report| report.delay_p50_us,
-        );
-        self.promise(
-            "  … p99: added to one link",
-            (Unit::Microseconds, Target::DifferenceShown),
-            (Way::One, Way::Several),
-            &runs,
-            |report| report.delay_p99_us,
-        );
-        let part = "UDP exchange, idle links";
-        let runs = self.in_turns(part, &ways, |stage, way, _| {
-            let path = stage.path(way);
-            let at = SocketAddr::new(path.address, 7004);
-            exchange::measure(path.from, path.to, at, ONE_CPU, EXCHANGES)
-        })?;
-        self.promise(
-            "round trip over two idle links, p99: added to one link by the engine",
-            (Unit::Microseconds, Target::DifferenceShown),
-            (Way::OneByEngine, Way::Several),
-            &runs,
-            |trips| trips.p99_us,
         );
         Ok(())
     }

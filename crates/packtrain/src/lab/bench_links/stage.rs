@@ -4,13 +4,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
+use super::hold::Held;
 use crate::lab::cable::{Cable, Side};
 use crate::lab::cut;
 use crate::lab::host::Host;
 use crate::lab::join::Addition;
 use crate::lab::stream::{self, Amount, Protocol, Transfer};
 use crate::lab::{Result, now, pause, wait_for, wire};
-use crate::status::LinkCondition;
+use crate::status::{LinkCondition, StatusDocument};
 
 pub const RATE_MBIT: u32 = 100;
 pub const SLOW_MBIT: u32 = 20;
@@ -103,6 +104,13 @@ impl Way {
     }
 }
 
+/// What the two hosts of a line say of it.
+#[derive(Debug)]
+pub struct Documents {
+    pub line: &'static str,
+    pub of_hosts: [StatusDocument; 2],
+}
+
 /// Fields are dropped in this order.
 #[derive(Debug)]
 pub struct Stage {
@@ -171,6 +179,29 @@ impl Stage {
             to: &self.b.namespace,
             address: way.to(),
         }
+    }
+
+    pub fn documents(&self, line: &'static str) -> Result<Documents> {
+        let of = |host: &Host| host.status_of(line);
+        Ok(Documents {
+            line,
+            of_hosts: [of(&self.a)?, of(&self.b)?],
+        })
+    }
+
+    /// What something gives, and how long trains of both ends were held meanwhile.
+    pub fn held_during<T>(
+        &self,
+        way: Way,
+        measure: impl FnOnce(cut::Path<'_>) -> Result<T>,
+    ) -> Result<(T, Held)> {
+        let held = || match way.line() {
+            None => Ok(Held::default()),
+            Some(line) => self.documents(line).map(|d| Held::of(&d.of_hosts)),
+        };
+        let before = held()?;
+        let result = measure(self.path(way))?;
+        Ok((result, held()?.since(&before)))
     }
 
     /// One flow for some time, and how many segments were sent again.
