@@ -1,96 +1,165 @@
 //! Plain frames have no sequence: a host with several segments sends one to each of them, and whoever
-//! shares two of those with it hears it twice. The second is known by its bytes.
+//! shares two of those with it hears it twice. The second is known by its bytes, segment by segment
+//! ([`name`]), whatever a card makes of it on the way.
 //!
-//! Of equal frames as many are taken as came by one link at most: a host may say the same twice, and
+//! Of equal ones as many are taken as came by one link at most: a host may say the same twice, and
 //! then both come by each link. All that comes is counted, also on links on which it is not taken, so
-//! that another link can go on where one has ended. What this cannot see: a copy that a card has cut,
-//! merged, or finished the checksum of, is another frame.
+//! that another link can go on where one has ended. What was taken long ago is expected on no link any
+//! more, or a host that says the same each second would not be heard for as long where it turns up next.
+
+mod name;
 
 use std::collections::{HashMap, VecDeque};
-use std::hash::{DefaultHasher, Hasher};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Range;
 
 use crate::config::LinkId;
-use crate::gso;
+use crate::offload::Offload;
 use crate::time::{Duration, Instant};
 
-/// How much later a copy may come: what the queues of two segments can differ by.
-const AGE_MAX: Duration = Duration::from_secs(2);
-const FRAMES_MAX: usize = 8192;
-/// Of huge frames, so much is looked at: headers with sequences, and more. Of others all, for their
-/// checksums, by which they may differ most, are left out.
-const BYTES_MAX: usize = 2048;
-/// A card fills frames up to this length, with zeros (IEEE 802.3, without the FCS).
-const FRAME_LEN_MIN: usize = 60;
+/// How much later a copy may come. One leaves at most [`COPIES_APART_MAX`] after another; then it may
+/// stand below, on a slow link of which no rate is known, and on the way.
+const AGE_MAX: Duration = Duration::from_secs(4);
+/// How much later than the first of a frame's copies another one may leave.
+pub const COPIES_APART_MAX: Duration = Duration::from_secs(1);
+/// Segments that are remembered.
+const SEGMENTS_MAX: usize = 32_768;
+
+/// What of a frame has not come before.
+#[derive(Debug, PartialEq, Eq)]
+pub enum New {
+    All,
+    Nothing,
+    /// These of its segments.
+    Segments(Vec<Range<usize>>),
+}
 
 #[derive(Debug)]
 pub struct Duplicates {
-    recent: VecDeque<(u64, Instant)>,
-    /// When a frame came last, and how often it was taken.
-    frames: HashMap<u64, (Instant, u32)>,
-    /// How often it came by a link.
-    arrivals: HashMap<(u64, LinkId), u32>,
-    /// Links that have brought something, also those that have left since.
+    /// What was new when it came, and whether it was taken.
+    recent: VecDeque<(u64, bool, Instant)>,
+    segments: HashMap<u64, Known, BuildHasherDefault<Hashed>>,
+    /// How often one came by a link, of those that are known.
+    arrivals: HashMap<(u64, LinkId), u32, BuildHasherDefault<Hashed>>,
+    /// Links that have brought something.
     links: Vec<LinkId>,
     seed: u64,
+    /// Of the frame that is looked at.
+    names: Vec<u64>,
+    runs: Vec<Range<usize>>,
+}
+
+/// Of a segment that came lately.
+#[derive(Debug, Default)]
+struct Known {
+    /// How often it was taken, and how often of that long ago.
+    takings: u32,
+    old: u32,
+    /// How often it stands in `recent`.
+    recent: u32,
+}
+
+/// Names are hashes with a seed already.
+#[derive(Debug, Default)]
+struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("keys are names, and links");
+    }
+
+    fn write_u64(&mut self, name: u64) {
+        self.0 ^= name;
+    }
+
+    fn write_u8(&mut self, link: u8) {
+        self.0 = self.0.wrapping_add(u64::from(link) << 48 | u64::from(link));
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 impl Duplicates {
     pub fn new(seed: u64) -> Duplicates {
         Duplicates {
             recent: VecDeque::new(),
-            frames: HashMap::new(),
-            arrivals: HashMap::new(),
+            segments: HashMap::default(),
+            arrivals: HashMap::default(),
             links: Vec::new(),
             seed,
+            names: Vec::new(),
+            runs: Vec::new(),
         }
     }
 
-    /// A frame has come. Says whether it is a copy of one that was taken.
-    pub fn is_duplicate(&mut self, frame: &[u8], link: LinkId, taken: bool, now: Instant) -> bool {
+    /// A frame has come by `link`, where it is taken or not; `offload` agrees with it. Says what of it is no
+    /// copy of what was taken.
+    pub fn look(
+        &mut self,
+        frame: &[u8],
+        offload: &Offload,
+        (link, taken): (LinkId, bool),
+        now: Instant,
+    ) -> New {
         self.forget_old(now);
-        let name = self.name_of(frame);
-        self.recent.push_back((name, now));
         if !self.links.contains(&link) {
             self.links.push(link);
         }
-        let arrivals = self.arrivals.entry((name, link)).or_default();
-        *arrivals += 1;
-        let (came_last, takings) = self.frames.entry(name).or_default();
-        *came_last = now;
-        let is_new = *arrivals > *takings;
-        *takings += u32::from(taken && is_new);
-        !is_new
+        let mut names = std::mem::take(&mut self.names);
+        let mut runs = std::mem::take(&mut self.runs);
+        name::names_of(self.seed, frame, offload.gso, &mut names);
+        runs.clear();
+        for (at, &name) in names.iter().enumerate() {
+            if !self.arrives(name, link, taken, now) {
+                continue;
+            }
+            match runs.last_mut() {
+                Some(run) if run.end == at => run.end += 1,
+                _ => runs.push(at..at + 1),
+            }
+        }
+        let new = match &runs[..] {
+            [] => New::Nothing,
+            [all] if all.len() == names.len() => New::All,
+            some => New::Segments(some.to_vec()),
+        };
+        (self.names, self.runs) = (names, runs);
+        new
     }
 
-    fn name_of(&self, frame: &[u8]) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        hasher.write_u64(self.seed);
-        hasher.write_usize(frame.len().max(FRAME_LEN_MIN));
-        let seen = &frame[..frame.len().min(BYTES_MAX)];
-        match gso::transport_checksum_at(frame).filter(|&at| at + 2 <= seen.len()) {
-            Some(at) => {
-                hasher.write(&seen[..at]);
-                hasher.write(&seen[at + 2..]);
-            }
-            None => hasher.write(seen),
+    /// Whether it is new.
+    fn arrives(&mut self, name: u64, link: LinkId, taken: bool, now: Instant) -> bool {
+        let known = self.segments.entry(name).or_default();
+        let arrivals = self.arrivals.entry((name, link)).or_default();
+        *arrivals = (*arrivals).max(known.old) + 1;
+        let is_new = *arrivals > known.takings;
+        if is_new {
+            known.takings += u32::from(taken);
+            known.recent += 1;
+            self.recent.push_back((name, taken, now));
         }
-        hasher.write(&[0; FRAME_LEN_MIN][seen.len().min(FRAME_LEN_MIN)..]);
-        hasher.finish()
+        is_new
+    }
+
+    /// A link has left. What it has brought may still come by others.
+    pub fn forget_link(&mut self, link: LinkId) {
+        self.links.retain(|of| *of != link);
+        self.arrivals.retain(|(_, of), _| *of != link);
     }
 
     fn forget_old(&mut self, now: Instant) {
-        while let Some(&(name, came)) = self.recent.front() {
-            if self.recent.len() < FRAMES_MAX && now.since(came) < AGE_MAX {
+        while let Some(&(name, taken, came)) = self.recent.front() {
+            if self.recent.len() < SEGMENTS_MAX && now.since(came) < AGE_MAX {
                 return;
             }
             self.recent.pop_front();
-            // It may have come again since.
-            if self
-                .frames
-                .get(&name)
-                .is_some_and(|(last, _)| *last == came)
-            {
-                self.frames.remove(&name);
+            let known = self.segments.get_mut(&name).expect("it is recent");
+            known.old += u32::from(taken);
+            known.recent -= 1;
+            if known.recent == 0 {
+                self.segments.remove(&name);
                 for &link in &self.links {
                     self.arrivals.remove(&(name, link));
                 }
@@ -102,6 +171,9 @@ impl Duplicates {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::buffer::Buffer;
+    use crate::gso;
+    use crate::gso::tests::gso_frames;
 
     const A: LinkId = LinkId(0);
     const B: LinkId = LinkId(1);
@@ -111,10 +183,14 @@ mod tests {
         Instant::ZERO + Duration::from_millis(ms)
     }
 
+    fn is_new(duplicates: &mut Duplicates, frame: &[u8], link: LinkId, now: Instant) -> bool {
+        duplicates.look(frame, &Offload::NONE, (link, true), now) == New::All
+    }
+
     /// Which of these are taken, if each may be.
     fn taken(duplicates: &mut Duplicates, frames: &[(&[u8], LinkId)], now: Instant) -> Vec<bool> {
         let each = frames.iter();
-        each.map(|&(frame, link)| !duplicates.is_duplicate(frame, link, true, now))
+        each.map(|&(frame, link)| is_new(duplicates, frame, link, now))
             .collect()
     }
 
@@ -148,47 +224,74 @@ mod tests {
     fn a_link_that_was_only_counted_goes_on_where_another_ends() {
         let mut duplicates = Duplicates::new(7);
         for _ in 0..5 {
-            duplicates.is_duplicate(b"x", B, false, at(0));
-            assert!(!duplicates.is_duplicate(b"x", A, true, at(0)));
+            duplicates.look(b"x", &Offload::NONE, (B, false), at(0));
+            assert!(is_new(&mut duplicates, b"x", A, at(0)));
         }
-        assert!(!duplicates.is_duplicate(b"x", B, true, at(1)), "the sixth");
-        assert!(duplicates.is_duplicate(b"x", A, true, at(2)), "a late one");
+        assert!(is_new(&mut duplicates, b"x", B, at(1)), "the sixth");
+        assert!(!is_new(&mut duplicates, b"x", A, at(2)), "a late one");
     }
 
     #[test]
-    fn a_short_frame_that_was_filled_up_and_a_finished_checksum_make_no_other_frame() {
-        let mut duplicates = Duplicates::new(7);
-        let (short, filled) = ([3; 42], [[3; 42].as_slice(), &[0; 18]].concat());
-        assert!(!duplicates.is_duplicate(&short, A, true, at(0)));
-        assert!(duplicates.is_duplicate(&filled, B, true, at(0)));
-        let mut datagram = [[2; 12].as_slice(), &[8, 0, 0x45, 0, 0, 50]].concat();
-        datagram.extend([0, 0, 0, 0, 64, 17, 0, 0]);
-        datagram.resize(64, 5);
-        let (mut finished, mut other) = (datagram.clone(), datagram.clone());
-        finished[40..42].copy_from_slice(&[8, 9]);
-        other[63] = 6;
-        assert!(!duplicates.is_duplicate(&datagram, A, true, at(0)));
-        assert!(duplicates.is_duplicate(&finished, B, true, at(0)));
-        assert!(!duplicates.is_duplicate(&other, B, true, at(0)));
+    fn a_frame_that_is_whole_by_one_link_and_cut_by_another_comes_once() {
+        for (frame, offload) in gso_frames() {
+            let count = gso::segment_count(frame.len(), &offload.gso.expect("a GSO frame"));
+            let cut = |first: usize, n: usize| {
+                let mut out = Buffer::with_capacity(frame.len());
+                let offload = gso::slice(&frame, &offload, first, n, &mut out).expect("agrees");
+                (out, offload)
+            };
+            let mut duplicates = Duplicates::new(7);
+            let mut look = |(frame, offload): &(Buffer, Offload), link| {
+                duplicates.look(frame, offload, (link, true), at(0))
+            };
+            // One in the middle by A, the whole by B, and then the rest by A, in two parts.
+            assert_eq!(look(&cut(1, 1), A), New::All);
+            let others = New::Segments(vec![0..1, 2..count]);
+            assert_eq!(look(&cut(0, count), B), others);
+            assert_eq!(look(&cut(0, 1), A), New::Nothing);
+            assert_eq!(look(&cut(2, count - 2), A), New::Nothing);
+            // Sent again, it is no copy.
+            assert_eq!(look(&cut(0, count), B), New::All);
+            assert_eq!(look(&cut(0, count), A), New::Nothing);
+        }
     }
 
     #[test]
-    fn what_comes_two_seconds_later_is_no_copy_and_little_is_remembered() {
+    fn what_comes_four_seconds_later_is_no_copy() {
         let mut duplicates = Duplicates::new(7);
         assert_eq!(taken(&mut duplicates, &[(b"x", A)], at(0)), [true]);
-        assert_eq!(taken(&mut duplicates, &[(b"x", B)], at(1999)), [false]);
+        assert_eq!(taken(&mut duplicates, &[(b"x", B)], at(3999)), [false]);
         // The same words each second: neither is forgotten while they go on.
-        for second in 2..20 {
+        for second in 4..20 {
             let both: [(&[u8], _); 2] = [(b"x", A), (b"x", B)];
             let now = at(second * 1000 + 500);
             assert_eq!(taken(&mut duplicates, &both, now), [true, false]);
         }
-        assert_eq!(taken(&mut duplicates, &[(b"x", C)], at(30_000)), [true]);
-        for n in 0..10_000u32 {
-            taken(&mut duplicates, &[(&n.to_be_bytes(), A)], at(30_000));
+        // Their host is elsewhere from now on: what was taken of late may be what comes there.
+        for second in 20..40 {
+            let now = at(second * 1000 + 500);
+            let is_late = second < 23;
+            assert_eq!(taken(&mut duplicates, &[(b"x", C)], now), [!is_late]);
         }
-        assert_eq!(duplicates.recent.len(), FRAMES_MAX);
-        assert_eq!(duplicates.frames.len(), FRAMES_MAX);
-        assert_eq!(duplicates.arrivals.len(), FRAMES_MAX);
+    }
+
+    #[test]
+    fn little_is_remembered_and_nothing_of_links_that_have_left() {
+        let mut duplicates = Duplicates::new(7);
+        for n in 0..40_000u32 {
+            taken(&mut duplicates, &[(&n.to_be_bytes(), A)], at(0));
+        }
+        assert_eq!(duplicates.recent.len(), SEGMENTS_MAX);
+        assert_eq!(duplicates.segments.len(), SEGMENTS_MAX);
+        assert_eq!(duplicates.arrivals.len(), SEGMENTS_MAX);
+        duplicates.forget_link(A);
+        assert!(duplicates.arrivals.is_empty());
+        let last = 39_999u32.to_be_bytes();
+        assert_eq!(taken(&mut duplicates, &[(&last, B)], at(0)), [false]);
+        assert_eq!(taken(&mut duplicates, &[(b"x", B)], at(4000)), [true]);
+        assert_eq!(
+            (duplicates.segments.len(), duplicates.arrivals.len()),
+            (1, 1)
+        );
     }
 }

@@ -162,8 +162,7 @@ pub struct Engine {
     /// Frames for hosts without packtrain, and group frames.
     plain: PlainQueues,
     segments: Segments,
-    /// Since there were two links.
-    duplicates: Option<Duplicates>,
+    duplicates: Duplicates,
     spread: Spread,
     turns: Turns,
     queued_frames: usize,
@@ -248,7 +247,7 @@ impl Engine {
             stations_moved: false,
             plain: PlainQueues::new(limits.quantum),
             segments: Segments::new(limits.peer_silence_max),
-            duplicates: None,
+            duplicates: Duplicates::new(config.seed),
             spread: Spread::default(),
             turns: Turns::new(TURN_BYTES),
             queued_frames: 0,
@@ -305,9 +304,6 @@ impl Engine {
             None => {
                 self.links.push(Link::new(link, state));
                 self.plain.add(link);
-                if self.links.len() > 1 && self.duplicates.is_none() {
-                    self.duplicates = Some(Duplicates::new(self.config.seed));
-                }
             }
         }
         self.peers.touch_all();
@@ -323,6 +319,7 @@ impl Engine {
         self.links.retain(|l| l.id != link);
         self.peers.touch_all();
         self.stations.forget_link(link);
+        self.duplicates.forget_link(link);
         let mut orphans = Vec::new();
         for slot in self.peers.slots() {
             let Some(peer) = self.peers.get(slot) else {

@@ -259,16 +259,6 @@ fn check_gso(
     Ok((packet, ip))
 }
 
-/// Where the checksum of TCP or UDP stands, finished or not. `None`: of a fragment, or there is none.
-pub fn transport_checksum_at(frame: &[u8]) -> Option<usize> {
-    let ip = Packet::parse(frame).ok()?.ip?;
-    let offset = match ip.transport? {
-        Transport::Tcp { .. } => TCP_CHECKSUM_OFFSET,
-        Transport::Udp => UDP_CHECKSUM_OFFSET,
-    };
-    Some(ip.transport_start + usize::from(offset))
-}
-
 /// Where the field stands, if it and the first byte of the sum are within the frame's payload.
 fn checksum_field(frame: &[u8], partial: PartialChecksum) -> Result<usize, GsoError> {
     let start = usize::from(partial.start);
@@ -305,13 +295,14 @@ fn patch_tcp(tcp: &mut [u8], bytes_ahead: u32, has_first: bool, has_last: bool) 
     let sequence = &mut tcp[field::TCP_SEQUENCE];
     let moved = u32::from_be_bytes(sequence.try_into().expect("4 bytes")).wrapping_add(bytes_ahead);
     sequence.copy_from_slice(&moved.to_be_bytes());
-    // CWR is said once; PSH and FIN come after the last byte.
-    if !has_first {
-        tcp[field::TCP_FLAGS] &= !TCP_CWR;
-    }
-    if !has_last {
-        tcp[field::TCP_FLAGS] &= !(TCP_FIN | TCP_PSH);
-    }
+    tcp[field::TCP_FLAGS] = flags_of_cut(tcp[field::TCP_FLAGS], has_first, has_last);
+}
+
+/// TCP flags of some segments of a frame: CWR is said once; PSH and FIN come after the last byte.
+pub fn flags_of_cut(flags: u8, has_first: bool, has_last: bool) -> u8 {
+    let cwr = if has_first { 0 } else { TCP_CWR };
+    let end = if has_last { 0 } else { TCP_FIN | TCP_PSH };
+    flags & !(cwr | end)
 }
 
 /// Lowers a length field, and gives its new value.
@@ -334,4 +325,4 @@ fn push(out: &mut Buffer, bytes: &[u8]) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

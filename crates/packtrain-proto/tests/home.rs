@@ -6,6 +6,8 @@ mod segments;
 
 use packtrain_proto::config::LinkId;
 use packtrain_proto::engine::Event;
+use packtrain_proto::gso;
+use packtrain_proto::offload::{Gso, GsoKind, Offload, PartialChecksum};
 use packtrain_proto::stats::DropReason;
 use packtrain_proto::time::Duration;
 use packtrain_proto::wire::ethernet::MacAddr;
@@ -312,4 +314,99 @@ fn frames_for_a_host_that_was_not_met_yet_come_once_and_in_order() {
     bed.run(300 * MS);
     let got: Vec<u8> = bed.out[B].iter().map(|frame| frame[20]).collect();
     assert_eq!(got, (0..30).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_copy_is_known_on_a_link_that_joined_after_the_first_one_came() {
+    let mut bed = two_cables();
+    bed.run(500 * MS);
+    bed.engines[B].remove_link(LinkId(0), bed.now);
+    bed.full.insert((A, LinkId(1)));
+    bed.run(MS);
+    bed.send(A, &group_frame(A, 1));
+    bed.run(10 * MS);
+    assert_eq!(bed.out[B].len(), 1, "by the only link");
+    bed.set_carrier(B, 0, true);
+    bed.run(400 * MS);
+    bed.full.clear();
+    bed.run(200 * MS);
+    assert_eq!(bed.plain_sent(1, MacAddr::BROADCAST), 1, "the other left");
+    assert_eq!(bed.out[B].len(), 1);
+}
+
+#[test]
+fn a_copy_leaves_no_later_than_a_second_after_another() {
+    let mut bed = two_cables();
+    bed.run(500 * MS);
+    let sent = |bed: &Bed| [0, 1].map(|cable| bed.plain_sent(cable, MacAddr::BROADCAST));
+    bed.full.insert((A, LinkId(0)));
+    bed.run(MS);
+    bed.send(A, &group_frame(A, 1));
+    bed.run(1100 * MS);
+    bed.full.clear();
+    bed.run(10 * MS);
+    assert_eq!(sent(&bed), [0, 1]);
+    let drops = bed.engines[A].snapshot(bed.now).drops;
+    assert_eq!(drops.get(DropReason::Duplicate), 1);
+    // However long both have waited.
+    bed.full.extend([0, 1].map(|link| (A, LinkId(link))));
+    bed.run(MS);
+    bed.send(A, &group_frame(A, 2));
+    bed.run(1100 * MS);
+    bed.full.clear();
+    bed.run(10 * MS);
+    assert_eq!(sent(&bed), [1, 2]);
+    let got: Vec<u8> = bed.out[B].iter().map(|frame| frame[20]).collect();
+    assert_eq!(got, [1, 2]);
+}
+
+/// A datagram for B of so many segments of 100 bytes, as one frame.
+fn datagrams_in_one(segments: usize) -> (Vec<u8>, Offload) {
+    let payload_len = 100 * segments;
+    let mut frame = [&pt0(B).0[..], &PLAIN.0, &[0x08, 0x00]].concat();
+    frame.extend([0x45, 0]);
+    frame.extend((28 + payload_len as u16).to_be_bytes());
+    frame.extend([0, 7, 0, 0, 64, 17, 0, 0, 10, 0, 0, 9, 10, 0, 0, 2]);
+    frame.extend([0, 1, 0, 2]);
+    frame.extend((8 + payload_len as u16).to_be_bytes());
+    frame.extend([0, 0]);
+    frame.extend((0..payload_len).map(|at| (at / 100) as u8));
+    let offload = Offload {
+        checksum: Some(PartialChecksum {
+            start: 34,
+            offset: 6,
+        }),
+        gso: Some(Gso {
+            kind: GsoKind::UdpL4,
+            ecn: false,
+            header_len: 42,
+            segment_len: 100,
+        }),
+    };
+    (frame, offload)
+}
+
+#[test]
+fn what_came_of_a_large_frame_in_segments_by_one_link_is_cut_out_of_the_whole_by_another() {
+    let mut bed = two_cables();
+    bed.run(500 * MS);
+    let (whole, offload) = datagrams_in_one(5);
+    let mut give = |link: u8, first: usize, count: usize| {
+        let engine = &mut bed.engines[B];
+        let mut buffer = engine.buffers().take(whole.len());
+        let cut = gso::slice(&whole, &offload, first, count, &mut buffer).expect("agrees");
+        engine.handle_link_frame(LinkId(link), buffer, cut, bed.now);
+        bed.run(MS);
+        let payloads = bed.out[B].drain(..).map(|frame| frame[42..].to_vec());
+        payloads.collect::<Vec<_>>()
+    };
+    let payload = |segments: std::ops::Range<usize>| {
+        whole[42..][100 * segments.start..][..100 * segments.len()].to_vec()
+    };
+    assert_eq!(give(0, 1, 1), [payload(1..2)]);
+    assert_eq!(give(1, 0, 5), [payload(0..1), payload(2..5)]);
+    for segment in [0, 2, 3, 4] {
+        assert_eq!(give(0, segment, 1), [[0; 0]; 0], "segment {segment}");
+    }
+    assert_eq!(give(0, 0, 5), [payload(0..5)], "said again");
 }

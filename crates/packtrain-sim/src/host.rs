@@ -147,7 +147,7 @@ impl Host {
         if let Some(saboteur) = &mut self.saboteur {
             saboteur.restarted();
         }
-        world.checkers.restarted();
+        world.checkers.restarted(self.station);
         self.start(now, world);
     }
 

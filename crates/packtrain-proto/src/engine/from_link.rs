@@ -4,6 +4,7 @@ use super::Engine;
 use super::to_host::Arrival;
 use crate::buffer::Buffer;
 use crate::config::LinkId;
+use crate::duplicates::New;
 use crate::gso;
 use crate::offload::Offload;
 use crate::peer_table::{Owner, Unsequenced};
@@ -352,14 +353,17 @@ impl Engine {
         let for_all = destination.is_group() || self.config.promiscuous;
         let for_us = destination == self.config.address;
         let wanted = for_us || (for_all && self.takes_for_all(link, source));
-        let is_copy = (for_us || for_all) && self.is_copy(link, wanted, &frame, now);
-        if !wanted || frame.len() == HEADER_LEN {
+        if frame.len() == HEADER_LEN || !(for_us || for_all) {
             return self.drop_frame(frame, DropReason::NotForUs);
         }
         if !offload.is_none() && gso::check(&frame, &offload).is_err() {
             return self.drop_frame(frame, DropReason::BadGso);
         }
-        if is_copy {
+        let new = self.look_for_copies(&frame, &offload, source, (link, wanted), now);
+        if !wanted {
+            return self.drop_frame(frame, DropReason::NotForUs);
+        }
+        if new == New::Nothing {
             return self.drop_frame(frame, DropReason::Duplicate);
         }
         // Group frames go in no train; what a peer sends to one host may have, until now.
@@ -380,20 +384,37 @@ impl Engine {
             };
         }
         self.counters.trains_rx.plain += 1;
+        let New::Segments(runs) = new else {
+            return self.take_plainly(of_peer, source, (frame, offload), now);
+        };
+        for run in runs {
+            let mut part = self.pool.take(frame.len());
+            let cut = gso::slice(&frame, &offload, run.start, run.len(), &mut part);
+            let offload = cut.expect("checked above");
+            self.take_plainly(of_peer, source, (part, offload), now);
+        }
+        self.drop_frame(frame, DropReason::Duplicate);
+    }
+
+    /// To the host, or behind what a peer has sent before in trains.
+    fn take_plainly(
+        &mut self,
+        of_peer: Option<usize>,
+        source: MacAddr,
+        (buffer, offload): (Buffer, Offload),
+        now: Instant,
+    ) {
         if let Some(slot) = of_peer {
-            return self.queue_unsequenced(slot, frame, offload, now);
+            return self.queue_unsequenced(slot, buffer, offload, now);
         }
         self.arrivals
             .push_back(match self.peers.slot_of_address(source) {
                 Some(slot) => Arrival::AsItIs {
                     slot,
-                    buffer: frame,
+                    buffer,
                     offload,
                 },
-                None => Arrival::Frame {
-                    buffer: frame,
-                    offload,
-                },
+                None => Arrival::Frame { buffer, offload },
             });
     }
 }

@@ -6,6 +6,8 @@ use std::collections::HashMap;
 use super::from_host::largest_on_wire;
 use super::{Engine, Event};
 use crate::config::LinkId;
+use crate::duplicates::New;
+use crate::offload::Offload;
 use crate::peer_table::{Path, Peer};
 use crate::queue::drr::QueuedFrame;
 use crate::station_table::Place;
@@ -216,13 +218,13 @@ impl Engine {
                 Way::Everywhere | Way::Nowhere => self.enqueue_plain(home, frame),
                 Way::Plain(of) if of != home => self.discard_copy(frame),
                 Way::Plain(_) if is_one_of_all => {
-                    self.spread.on_left(&frame);
+                    self.spread.on_left(&frame, now);
                     self.enqueue_plain(home, alone(frame));
                 }
                 Way::Plain(_) => self.enqueue_plain(home, frame),
                 Way::Peer(slot) if is_one_of_all => {
                     copies.insert(copy.frame, 0);
-                    self.spread.on_left(&frame);
+                    self.spread.on_left(&frame, now);
                     self.enqueue(Destination::Peer(slot), alone(frame));
                 }
                 Way::Peer(_) if copies[&copy.frame] == 0 => self.discard_copy(frame),
@@ -328,16 +330,27 @@ impl Engine {
         }
     }
 
-    /// A plain frame has come for us, or for everybody, and is taken on this link or not. Says whether it
-    /// is a copy of one that was.
-    pub(super) fn is_copy(
+    /// A plain frame has come for us, or for everybody, and is taken on this link or not. Says what of it
+    /// is no copy of one that was. With one link of ours, only who has several can be heard twice: the
+    /// other one may come by our next.
+    pub(super) fn look_for_copies(
         &mut self,
-        link: LinkId,
-        taken: bool,
         frame: &[u8],
+        offload: &Offload,
+        source: MacAddr,
+        (link, taken): (LinkId, bool),
         now: Instant,
-    ) -> bool {
-        let duplicates = self.duplicates.as_mut();
-        duplicates.is_some_and(|duplicates| duplicates.is_duplicate(frame, link, taken, now))
+    ) -> New {
+        let may_come_again = self.links.len() > 1 || self.is_of_a_node(source);
+        match may_come_again {
+            true => self.duplicates.look(frame, offload, (link, taken), now),
+            false => New::All,
+        }
+    }
+
+    /// Whether it is a peer's `pt0`, or behind one.
+    fn is_of_a_node(&self, source: MacAddr) -> bool {
+        let is_behind = || matches!(self.stations.find(source), Some(Place::Peer(_)));
+        self.peers.holder_of_address(source).is_some() || is_behind()
     }
 }

@@ -219,7 +219,11 @@ impl Engine {
             self.drop_copy(frame, DropReason::TooLargeForPlain);
             return None;
         }
-        self.spread.on_left(&frame);
+        if self.spread.is_late(&frame, now) {
+            self.drop_copy(frame, DropReason::Duplicate);
+            return None;
+        }
+        self.spread.on_left(&frame, now);
         self.counters.trains_tx.plain += 1;
         let len = frame.buffer.len();
         self.outgoing = Some(frame.buffer);

@@ -5,6 +5,33 @@ use crate::wire::ethernet::ether_type;
 use crate::wire::packet::protocol;
 use proptest::prelude::*;
 
+/// Frames of each kind that is cut, with what is peculiar to it.
+pub(crate) fn gso_frames() -> Vec<(Vec<u8>, Offload)> {
+    let kinds = [
+        (GsoKind::TcpV4, false, 0, 2),
+        (GsoKind::TcpV6, true, 1, 1),
+        (GsoKind::UdpL4, false, 1, 0),
+        (GsoKind::UdpL4, true, 0, 0),
+    ];
+    let recipes = kinds.map(|(kind, v6, tags, extra)| Recipe {
+        kind,
+        v6,
+        tags,
+        ip_extra: extra,
+        tcp_options: 3,
+        tcp_flags: 0x99,
+        sequence: u32::MAX - 150,
+        id: u16::MAX - 1,
+        segment_len: 100,
+        payload_len: 430,
+        noise: 5,
+    });
+    let frames = recipes.iter();
+    frames
+        .map(|recipe| (recipe.frame(), recipe.offload()))
+        .collect()
+}
+
 /// What a test frame is made of; the model cuts by this and never parses.
 #[derive(Clone, Debug)]
 struct Recipe {

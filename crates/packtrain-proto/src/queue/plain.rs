@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 
 use crate::config::LinkId;
+use crate::duplicates::COPIES_APART_MAX;
 use crate::queue::drr::{CopyOf, FlowQueues, QueuedFrame};
 use crate::stats::DropReason;
+use crate::time::Instant;
 
 #[derive(Debug)]
 pub struct PlainQueues {
@@ -59,14 +61,22 @@ impl PlainQueues {
 pub struct Spread {
     /// Ever.
     frames: u64,
-    /// Of those of which no copy has left: how many wait.
-    waiting: HashMap<u64, u16>,
+    /// Those of which copies wait.
+    waiting: HashMap<u64, Waiting>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    copies: u16,
+    /// When the first has left.
+    left: Option<Instant>,
 }
 
 impl Spread {
     pub fn begin(&mut self, copies: u16) -> CopyOf {
         self.frames += 1;
-        self.waiting.insert(self.frames, copies);
+        let waiting = Waiting { copies, left: None };
+        self.waiting.insert(self.frames, waiting);
         CopyOf {
             frame: self.frames,
             copies,
@@ -74,26 +84,45 @@ impl Spread {
     }
 
     /// It leaves, or goes another way as the only one.
-    pub fn on_left(&mut self, frame: &QueuedFrame) {
-        if let Some(copy) = frame.copy {
-            self.waiting.remove(&copy.frame);
+    pub fn on_left(&mut self, frame: &QueuedFrame, now: Instant) {
+        if let Some(waiting) = self.waiting_with(frame) {
+            waiting.left.get_or_insert(now);
         }
+        self.on_gone(frame);
+    }
+
+    /// Whether another copy has left so long before that who got it would not know this one as a copy.
+    pub fn is_late(&mut self, frame: &QueuedFrame, now: Instant) -> bool {
+        let left = self.waiting_with(frame).and_then(|waiting| waiting.left);
+        left.is_some_and(|at| now.since(at) > COPIES_APART_MAX)
     }
 
     /// It is dropped: the reason to count. Where another copy goes on or has left, the frame is not lost.
     pub fn on_dropped(&mut self, frame: &QueuedFrame, reason: DropReason) -> DropReason {
-        let Some(copy) = frame.copy else {
-            return reason;
+        let is_last = match self.waiting_with(frame) {
+            Some(waiting) => waiting.copies == 1 && waiting.left.is_none(),
+            None => true,
         };
-        let Some(left) = self.waiting.get_mut(&copy.frame) else {
-            return DropReason::Duplicate;
-        };
-        *left -= 1;
-        if *left > 0 {
-            return DropReason::Duplicate;
+        self.on_gone(frame);
+        match is_last {
+            true => reason,
+            false => DropReason::Duplicate,
         }
-        self.waiting.remove(&copy.frame);
-        reason
+    }
+
+    fn waiting_with(&mut self, frame: &QueuedFrame) -> Option<&mut Waiting> {
+        let copy = frame.copy?;
+        Some(self.waiting.get_mut(&copy.frame).expect("it has waited"))
+    }
+
+    fn on_gone(&mut self, frame: &QueuedFrame) {
+        let Some(waiting) = self.waiting_with(frame) else {
+            return;
+        };
+        waiting.copies -= 1;
+        if let (0, Some(copy)) = (waiting.copies, frame.copy) {
+            self.waiting.remove(&copy.frame);
+        }
     }
 }
 
@@ -102,7 +131,7 @@ mod tests {
     use super::*;
     use crate::buffer::Buffer;
     use crate::offload::Offload;
-    use crate::time::Instant;
+    use crate::time::Duration;
     use crate::wire::ethernet::{Header, MacAddr};
 
     fn copy(copy: Option<CopyOf>) -> QueuedFrame {
@@ -126,14 +155,29 @@ mod tests {
     fn a_frame_is_lost_with_the_last_of_its_copies_if_none_has_left() {
         use DropReason::{Codel, Duplicate, QueueFull};
         let mut spread = Spread::default();
-        let [one, two] = [spread.begin(3), spread.begin(2)].map(|of| copy(Some(of)));
+        let [one, two] = [spread.begin(3), spread.begin(3)].map(|of| copy(Some(of)));
         assert_eq!(spread.on_dropped(&one, Codel), Duplicate);
         assert_eq!(spread.on_dropped(&two, Codel), Duplicate);
-        spread.on_left(&two);
+        spread.on_left(&two, Instant::ZERO);
         assert_eq!(spread.on_dropped(&one, Codel), Duplicate);
         assert_eq!(spread.on_dropped(&one, QueueFull), QueueFull);
         assert_eq!(spread.on_dropped(&two, Codel), Duplicate);
         assert_eq!(spread.on_dropped(&copy(None), Codel), Codel);
+        assert!(spread.waiting.is_empty());
+    }
+
+    #[test]
+    fn a_copy_is_late_when_another_left_long_before_however_long_they_waited() {
+        let mut spread = Spread::default();
+        let one = copy(Some(spread.begin(3)));
+        let first = Instant::ZERO + COPIES_APART_MAX * 10;
+        assert!(!spread.is_late(&one, first) && !spread.is_late(&copy(None), first));
+        spread.on_left(&one, first);
+        let last = first + COPIES_APART_MAX;
+        assert!(!spread.is_late(&one, last));
+        spread.on_left(&one, last);
+        assert!(spread.is_late(&one, last + Duration::from_nanos(1)));
+        spread.on_dropped(&one, DropReason::Codel);
         assert!(spread.waiting.is_empty());
     }
 }

@@ -199,16 +199,19 @@ impl Resequencer {
             // However many: that is where replays come from.
             return Err((buffer, Refused::Jump));
         }
+        // What is sent again is where the sender was once.
+        let is_first_copy = link.is_some();
         if ahead >= WINDOW as i32 {
-            if !self.is_where_the_sender_is(sequence) {
+            if !is_first_copy || !self.is_where_the_sender_is(sequence) {
                 return Err((buffer, Refused::Jump));
             }
             ahead = 0;
         }
         if ahead < 0 {
-            let refused = self.refuse_old(ahead.unsigned_abs() as usize - 1, link.is_some(), now);
+            let refused = self.refuse_old(ahead.unsigned_abs() as usize - 1, is_first_copy, now);
             // Of several links, one that was stalled delivers many in a row that are late.
-            let may_be_astray = refused == Refused::Late && !self.under_way.names_links();
+            let may_be_astray =
+                refused == Refused::Late && is_first_copy && !self.under_way.names_links();
             if !may_be_astray || !self.is_where_the_sender_is(sequence) {
                 return Err((buffer, refused));
             }

@@ -112,8 +112,8 @@ fn harmless(reason: DropReason) -> bool {
 
 #[derive(Debug)]
 pub struct Accounted {
-    /// By flow and sequence: sent, travelled as it is.
-    frames: Vec<Vec<(bool, bool)>>,
+    /// By flow and sequence: sent, and how often it left as it is.
+    frames: Vec<Vec<(bool, u8)>>,
     sent: u64,
     lost_items: u64,
     lost_as_they_are: BTreeSet<(u16, u32)>,
@@ -137,7 +137,7 @@ impl Accounted {
         let frames = &mut self.frames[flow];
         let sequence = sequence as usize;
         if frames.len() <= sequence {
-            frames.resize(sequence + 1, (false, false));
+            frames.resize(sequence + 1, (false, 0));
         }
         frames[sequence].0 = true;
         self.sent += 1;
@@ -165,15 +165,21 @@ impl Accounted {
 
     pub fn went_as_it_is(&mut self, what: Identity) {
         if self.was_sent(what) {
-            self.frames[usize::from(what.flow)][what.sequence as usize].1 = true;
+            let frame = &mut self.frames[usize::from(what.flow)][what.sequence as usize];
+            frame.1 = frame.1.saturating_add(1);
         }
     }
 
     pub fn travelled_as_it_is(&self, what: Identity) -> bool {
+        self.copies_as_it_is(what) > 0
+    }
+
+    /// How many copies of a frame left as they are: one for each segment.
+    pub fn copies_as_it_is(&self, what: Identity) -> u8 {
         self.look(what).1
     }
 
-    fn look(&self, what: Identity) -> (bool, bool) {
+    fn look(&self, what: Identity) -> (bool, u8) {
         let frames = &self.frames[usize::from(what.flow)];
         frames
             .get(what.sequence as usize)

@@ -269,6 +269,23 @@ fn a_sender_far_ahead_is_followed_after_some_trains_in_a_row() {
 }
 
 #[test]
+fn trains_that_are_sent_again_move_the_window_nowhere_however_many() {
+    // A peer that was forgotten and met again: what it sent before may have been delivered then.
+    let mut r = Resequencer::new(Sequence(1000), 1 << 20, WAITS);
+    let mut replay = |n: u32| {
+        let taken = r.insert(Sequence(n), None, train(n), 0, Instant::ZERO);
+        taken.map_err(|(_, refused)| refused)
+    };
+    for n in 900..1000 {
+        assert_eq!(replay(n), Err(Refused::Late));
+    }
+    for n in 0..2 * STRAYS_MAX {
+        assert_eq!(replay(50_000 + n), Err(Refused::Jump));
+    }
+    assert_eq!(replay(1000), Ok(()));
+}
+
+#[test]
 fn only_the_sender_itself_takes_the_window_back_beyond_its_memory() {
     let mut r = Resequencer::new(Sequence(10_000), 1 << 20, WAITS);
     for n in 1..3 * STRAYS_MAX {
