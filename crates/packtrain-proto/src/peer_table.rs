@@ -3,7 +3,7 @@
 //!
 //! Bounded; a flood of strangers displaces strangers, never a peer that is up.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 
 use crate::aggregator::Aggregator;
 use crate::buffer::Buffer;
@@ -11,7 +11,6 @@ use crate::config::{Limits, LinkId, NodeId, direct_mark_of};
 use crate::due::DueTimes;
 use crate::link::TRAIN_MTU_MIN;
 use crate::mac_map::{MacHashBuilder, MacMap};
-use crate::offload::Offload;
 use crate::queue::drr::FlowQueues;
 use crate::reassembly::Reassembly;
 use crate::time::{Duration, Instant};
@@ -21,6 +20,7 @@ use crate::trunk::join::Join;
 use crate::trunk::receipts::Receipts;
 use crate::trunk::replay::Replay;
 use crate::trunk::resequencer::Resequencer;
+use crate::trunk::unsequenced::UnsequencedFrames;
 use crate::wire::ethernet::{self, MacAddr};
 use crate::wire::hello::{Hello, LINKS_MAX, LinkRecord};
 use crate::wire::sequence::Sequence;
@@ -110,16 +110,6 @@ pub struct Silence {
     pub interval: Duration,
 }
 
-/// A frame that came outside the trains, and must not overtake those that came before it.
-#[derive(Debug)]
-pub struct Unsequenced {
-    /// The last of these.
-    pub behind: Sequence,
-    pub frame: Buffer,
-    pub offload: Offload,
-    pub arrived: Instant,
-}
-
 #[derive(Debug)]
 pub struct Peer {
     pub node_id: NodeId,
@@ -163,7 +153,7 @@ pub struct Peer {
     pub resequencer: Resequencer,
     pub hold_times: HoldTimes,
     /// Frames without a sequence that came while trains were held.
-    pub unsequenced: VecDeque<Unsequenced>,
+    pub unsequenced: UnsequencedFrames,
     pub reassembly: Reassembly,
 }
 
@@ -201,7 +191,7 @@ impl Peer {
                 (limits.resequencer_wait_max, limits.resequencer_stall_max),
             ),
             hold_times: HoldTimes::default(),
-            unsequenced: VecDeque::new(),
+            unsequenced: UnsequencedFrames::default(),
             reassembly: Reassembly::new(limits.reassembly_bytes_max, limits.reassembly_age_max),
         }
     }

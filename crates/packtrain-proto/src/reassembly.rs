@@ -266,7 +266,8 @@ impl Reassembly {
         due.min()
     }
 
-    pub fn handle_timeout(&mut self, now: Instant, out: &mut Output<'_>) {
+    /// `order_waits`: trains are held for one before them, and with them perhaps the next pieces.
+    pub fn handle_timeout(&mut self, now: Instant, order_waits: bool, out: &mut Output<'_>) {
         let age_max = self.age_max;
         while let Some(at) = self.partials.iter().position(|p| p.due(age_max) <= now) {
             let partial = &mut self.partials[at];
@@ -275,6 +276,8 @@ impl Reassembly {
                 if !partial.deliver_segments(out) {
                     self.give_up(at, DropReason::BadGso, out);
                 }
+            } else if order_waits {
+                partial.touched = now;
             } else {
                 partial.deliver_segments(out);
                 self.give_up(at, DropReason::ReassemblyTimeout, out);

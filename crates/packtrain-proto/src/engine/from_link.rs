@@ -7,19 +7,20 @@ use crate::config::LinkId;
 use crate::duplicates::New;
 use crate::gso;
 use crate::offload::Offload;
-use crate::peer_table::{Owner, Unsequenced};
+use crate::peer_table::Owner;
 use crate::station_table::Place;
 use crate::stats::DropReason;
 use crate::time::{Duration, Instant};
 use crate::trunk::resequencer::Refused;
+use crate::trunk::unsequenced::Unsequenced;
 use crate::wire::ethernet::{HEADER_LEN, Header, MacAddr, ether_type};
 use crate::wire::subframe;
 use crate::wire::train::{self, TYPE_HELLO, Train, TrainError, TrainHeader};
 
 /// Between two questions for a hello that names us.
 const EPOCH_ASK_INTERVAL: Duration = Duration::from_millis(20);
-/// Frames of one peer that wait behind its trains; with more, nobody waits.
-const UNSEQUENCED_MAX: usize = 1024;
+/// Bytes of one peer's frames without a sequence that wait behind its trains.
+const UNSEQUENCED_BYTES_MAX: usize = 4 << 20;
 
 impl From<TrainError> for DropReason {
     fn from(error: TrainError) -> DropReason {
@@ -153,10 +154,13 @@ impl Engine {
             let told = train
                 .newest()
                 .map(|newest| (LinkId(newest.link), newest.train));
-            peer.resequencer.on_told(head.train_sequence, told);
+            peer.resequencer.on_told(head.train_sequence, told, now);
         }
         if head.marker {
             peer.resequencer.note(by, head.train_sequence, now);
+            if head.ack_now {
+                self.say_again(owner.slot, head.link);
+            }
             self.counters.trains_rx.markers += 1;
             self.pool.give_back(frame);
             return self.release_trains(owner.slot, now);
@@ -210,6 +214,17 @@ impl Engine {
         }
     }
 
+    /// What was acknowledged of this link may be lost: its sender asks.
+    fn say_again(&mut self, slot: usize, link: u8) {
+        let Some(peer) = self.peers.get_mut(slot) else {
+            return;
+        };
+        peer.receipts_of(link).take_back();
+        if !std::mem::replace(&mut peer.ack_listed, true) {
+            self.ack_slots.push(slot);
+        }
+    }
+
     fn resequencers_are_full(&self) -> bool {
         let held = self.peers.iter().map(|(_, p)| p.resequencer.held_bytes());
         held.sum::<usize>() >= self.config.limits.resequencer_bytes_total_max
@@ -246,10 +261,7 @@ impl Engine {
                 });
             }
             let expected = peer.resequencer.expected();
-            while let Some(front) = peer.unsequenced.front()
-                && expected.is_newer_than(front.behind)
-            {
-                let waited = peer.unsequenced.pop_front().expect("looked at");
+            while let Some(waited) = peer.unsequenced.pop(expected, UNSEQUENCED_BYTES_MAX) {
                 peer.hold_times.record(now.since(waited.arrived));
                 self.arrivals.push_back(Arrival::AsItIs {
                     slot,
@@ -277,15 +289,14 @@ impl Engine {
         let Some(peer) = self.peers.get_mut(slot) else {
             return self.drop_frame(frame, DropReason::PeerGone);
         };
-        let behind = peer.resequencer.newest_held();
-        if let Some(behind) = behind.filter(|_| peer.unsequenced.len() < UNSEQUENCED_MAX) {
-            peer.unsequenced.push_back(Unsequenced {
+        if let Some(behind) = peer.resequencer.newest_held() {
+            peer.unsequenced.push(Unsequenced {
                 behind,
                 frame,
                 offload,
                 arrived: now,
             });
-            return;
+            return self.release_trains(slot, now);
         }
         self.let_go_before(slot, now);
         self.arrivals.push_back(Arrival::AsItIs {

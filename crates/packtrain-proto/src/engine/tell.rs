@@ -4,9 +4,13 @@ use super::Engine;
 use super::paths::link_of;
 use super::transmit::Outgoing;
 use crate::config::LinkId;
-use crate::peer_table::Peer;
-use crate::time::Instant;
+use crate::peer_table::{Path, Peer};
+use crate::time::{Duration, Instant};
 use crate::wire::train::{NEWEST_MAX, Newest, REPLAYED};
+
+/// So often is said again what is under way for long: much more often than a receiver stops waiting for
+/// it, and before a link of which acknowledgements were lost seems dead.
+const REPEAT_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What one train tells.
 #[derive(Debug)]
@@ -60,9 +64,30 @@ pub(super) fn under_way(peer: &mut Peer, by: LinkId) -> Told {
     told
 }
 
+/// Whether anything is under way that may have to be named.
+fn has_trains_out(peer: &Peer) -> bool {
+    let is_out = |path: &Path| path.flight.outstanding_trains() > 0;
+    !peer.replay.is_empty() || peer.paths.iter().any(is_out)
+}
+
+/// When the receiver has to be told again by this link what is under way on the others.
+fn repeat_due(peer: &Peer, path: &Path) -> Option<Instant> {
+    let repeats = path.silent.is_none() && has_trains_out(peer);
+    repeats.then(|| path.flight.told_at() + REPEAT_INTERVAL)
+}
+
+/// When the next marker may have to go by this path.
+pub(super) fn marker_due(peer: &Peer, path: &Path) -> Option<Instant> {
+    let times = [path.flight.marker_due(), repeat_due(peer, path)];
+    let is_alone = peer.paths.len() == 1;
+    times.into_iter().flatten().min().filter(|_| !is_alone)
+}
+
 impl Engine {
     /// The end of what a link carries is not acknowledged, and newer trains went by others: it may be lost,
-    /// and they would wait for it. A marker behind it says that nothing comes any more.
+    /// and they would wait for it. A marker behind it says that nothing comes any more. And what is under
+    /// way for long, on links that may be dead, is named again by each that works: the receiver waits as
+    /// long as we try.
     pub(super) fn take_marker(&mut self, now: Instant) -> Option<Outgoing> {
         let mut from = 0;
         while let Some(slot) = self.peers.due.next(from, now) {
@@ -73,18 +98,22 @@ impl Engine {
             };
             let newest = peer.next_train.minus(1);
             for at in 0..peer.paths.len() {
+                let is_due = |due: Option<Instant>| due.is_some_and(|due| due <= now);
+                let repeats = is_due(repeat_due(peer, &peer.paths[at]));
                 let path = &mut peer.paths[at];
-                if path.flight.marker_due().is_none_or(|due| due > now) {
+                let ends = is_due(path.flight.marker_due());
+                if !ends && !repeats {
                     continue;
                 }
-                path.flight.on_marker_sent();
-                let is_behind = path
-                    .flight
-                    .newest_outstanding()
-                    .is_some_and(|train| newest.is_newer_than(train));
-                if is_behind && link_of(&self.links, path).is_some() {
-                    let link = path.link;
-                    return self.send_marker(slot, link, now);
+                path.flight.on_marker_sent(now);
+                let last = path.flight.newest_outstanding();
+                let is_behind = last.is_some_and(|train| newest.is_newer_than(train));
+                let is_asked = repeats && path.flight.outstanding_trains() > 0;
+                let is_open = link_of(&self.links, path).is_some();
+                let link = path.link;
+                let tells = repeats && !under_way(peer, link).entries().is_empty();
+                if is_open && (ends && is_behind || is_asked || tells) {
+                    return self.send_marker(slot, link, is_asked, now);
                 }
             }
         }

@@ -1,5 +1,6 @@
 //! What happens because time passed.
 
+use super::tell::marker_due;
 use super::{Duration, Engine, Event, PeerDownReason};
 use crate::link::Link;
 use crate::peer_table::Peer;
@@ -56,10 +57,9 @@ impl Engine {
         // Without a link to send it by, an acknowledgement is not due: an owner that is woken for it would
         // be woken again and again.
         consider(owed.filter(|_| self.answering_link(peer).is_some()));
-        let are_several = peer.paths.len() > 1;
         for path in &peer.paths {
             consider(path.flight.poll_timeout());
-            consider(path.flight.marker_due().filter(|_| are_several));
+            consider(marker_due(peer, path));
             consider(self.try_timeout(path));
         }
         next
@@ -110,6 +110,7 @@ impl Engine {
             };
             peer.reassembly.handle_timeout(
                 now,
+                peer.resequencer.held_trains() > 0,
                 &mut Output {
                     pool: &mut self.pool,
                     complete: &mut self.complete,

@@ -328,28 +328,34 @@ impl Engine {
 
     fn acknowledge(&mut self, slot: usize, now: Instant) -> Option<Outgoing> {
         let link = self.answering_link(self.peers.get(slot)?)?;
-        self.send_marker(slot, link, now)
+        self.send_marker(slot, link, false, now)
     }
 
     /// A train without subframes: what is owed in acknowledgements, and what is under way on the links.
+    /// `ack_now`: what was acknowledged of this link is to be said again, for it may be lost.
     pub(super) fn send_marker(
         &mut self,
         slot: usize,
         link: LinkId,
+        ack_now: bool,
         now: Instant,
     ) -> Option<Outgoing> {
+        let peer = self.peers.get(slot)?;
+        // Of any other link nobody knows that it works.
+        let answers = self.answering_link(peer) == Some(link);
+        let acks_max = if answers { ACKS_MAX } else { 0 };
         let peer = self.peers.get_mut(slot)?;
         let own_incarnation = peer.incarnation(self.config.node_id);
         let told = under_way(peer, link);
         let link = self.links.iter().find(|l| l.id == link)?;
         let path = peer.paths.iter_mut().find(|path| path.link == link.id)?;
         // It says that nothing comes behind what this link carries, as one sent for that would.
-        path.flight.on_marker_sent();
+        path.flight.on_marker_sent(now);
         let session = peer.remote_incarnation();
-        let (acks, n) = take_acks(&mut peer.receipts, session, ACKS_MAX, now);
+        let (acks, n) = take_acks(&mut peer.receipts, session, acks_max, now);
         let path = peer.paths.iter().find(|path| path.link == link.id)?;
         let header = TrainHeader {
-            ack_now: false,
+            ack_now,
             marker: true,
             replay: false,
             lane: 0,

@@ -110,6 +110,8 @@ pub struct Flight {
     copies_bytes: usize,
     /// When a marker is to say that nothing more is coming behind what is out.
     marker_at: Option<Instant>,
+    /// When a train or marker that tells what is under way left last.
+    told_at: Instant,
     delivered: u64,
     delivered_at: Instant,
     /// Samples of trains sent before this many bytes are delivered say nothing about the link.
@@ -142,6 +144,7 @@ impl Flight {
             replays: 0,
             copies_bytes: 0,
             marker_at: None,
+            told_at: Instant::ZERO,
             delivered: 0,
             delivered_at: Instant::ZERO,
             source_limited_until: 0,
@@ -304,6 +307,9 @@ impl Flight {
         self.replays += usize::from(sent.kind == Kind::Replay);
         self.outstanding += 1;
         self.marker_at = Some(now + ACK_DELAY_MAX);
+        if sent.kind == Kind::New {
+            self.told_at = now;
+        }
         self.records.push_back(Record {
             train: sent.train,
             bytes: sent.bytes as u32,
@@ -329,8 +335,14 @@ impl Flight {
         self.marker_at.filter(|_| self.outstanding > 0)
     }
 
-    pub fn on_marker_sent(&mut self) {
+    pub fn on_marker_sent(&mut self, now: Instant) {
         self.marker_at = None;
+        self.told_at = now;
+    }
+
+    /// When the receiver was last told by this link what is under way on the others.
+    pub fn told_at(&self) -> Instant {
+        self.told_at
     }
 
     /// Nothing more to send though there is room.

@@ -10,3 +10,4 @@ pub mod receipts;
 pub mod replay;
 pub mod resequencer;
 mod under_way;
+pub mod unsequenced;

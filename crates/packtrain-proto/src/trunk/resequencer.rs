@@ -35,6 +35,9 @@ const WAIT_MIN: Duration = Duration::from_millis(1);
 const STALL_MIN: Duration = Duration::from_millis(1200);
 /// … and as many times the longest that one took of late.
 const STALL_SKEWS: u32 = 4;
+/// A sender that says again and again that something may still come is believed for so many times the
+/// longest that a gap waits without that: it may try one dead link after the other.
+const CLAIMS_MAX: u32 = 5;
 /// A straggler weighs as much as so many trains in order.
 const STRAGGLER_WEIGHT: u32 = 1000;
 /// More than so many stragglers, less the trains in order since, make a link that reorders; more
@@ -337,9 +340,14 @@ impl Resequencer {
 
     /// What train or marker `told_by` says of the sender's other links: nothing newer than this is under
     /// way there, and nothing at all on those that it leaves out.
-    pub fn on_told(&mut self, told_by: Sequence, links: impl Iterator<Item = (LinkId, Sequence)>) {
+    pub fn on_told(
+        &mut self,
+        told_by: Sequence,
+        links: impl Iterator<Item = (LinkId, Sequence)>,
+        now: Instant,
+    ) {
         if self.is_near(told_by) {
-            self.under_way.on_told(told_by, links);
+            self.under_way.on_told(told_by, links, now);
         }
     }
 
@@ -437,7 +445,9 @@ impl Resequencer {
 
     fn given_up_at(&self, gap: Gap) -> Instant {
         let stall = (self.skew * STALL_SKEWS).max(STALL_MIN).min(self.stall_max);
-        let stalled_at = gap.since + stall;
+        let named_at = self.under_way.named_at(self.expected);
+        let expected_since = named_at.map_or(gap.since, |at| at.max(gap.since));
+        let stalled_at = (expected_since + stall).min(gap.since + self.stall_max * CLAIMS_MAX);
         gap.passed_since
             .map_or(stalled_at, |since| stalled_at.min(since + self.wait))
     }

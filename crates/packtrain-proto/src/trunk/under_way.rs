@@ -2,16 +2,30 @@
 //! docs/wire-format.md), and what each link has delivered since.
 
 use crate::config::LinkId;
+use crate::time::Instant;
 use crate::wire::sequence::Sequence;
+use crate::wire::train::NEWEST_MAX;
+
+/// Of more links than a train can name, only a forger speaks.
+const CLAIMS_MAX: usize = 2 * NEWEST_MAX;
 
 #[derive(Debug)]
 pub(super) struct UnderWay {
     /// The newest that each link delivered, for links that delivered anything.
     delivered: Vec<(LinkId, Sequence)>,
     /// What other links than its own carried when this train left.
-    links: Vec<(LinkId, Sequence)>,
+    claims: Vec<Claim>,
     told_by: Sequence,
     names_links: bool,
+}
+
+/// No train newer than this is under way on this link.
+#[derive(Clone, Copy, Debug)]
+struct Claim {
+    link: LinkId,
+    newest: Sequence,
+    /// When the sender last said so.
+    told_at: Instant,
 }
 
 /// A train beside those that its link delivered before.
@@ -28,7 +42,7 @@ impl UnderWay {
     pub(super) fn after(train: Sequence) -> UnderWay {
         UnderWay {
             delivered: Vec::new(),
-            links: Vec::new(),
+            claims: Vec::new(),
             told_by: train,
             names_links: false,
         }
@@ -37,13 +51,18 @@ impl UnderWay {
     /// The same, but a sender that has several links still has them.
     pub(super) fn restart_after(&mut self, train: Sequence) {
         self.delivered.clear();
-        self.links.clear();
+        self.claims.clear();
         self.told_by = train;
     }
 
     /// The sender has spoken of several links, ever: what comes late may be another link's.
     pub(super) fn names_links(&self) -> bool {
         self.names_links
+    }
+
+    #[cfg(test)]
+    pub(super) fn claims(&self) -> usize {
+        self.claims.len()
     }
 
     /// Links keep their order: all that this one was given before has arrived, or is lost.
@@ -62,18 +81,38 @@ impl UnderWay {
         }
     }
 
+    /// What a newer train tells takes the place of what an older one told. Markers with the same sequence
+    /// overtake each other, on links of different delay, and nobody knows which is newer: what only one of
+    /// them names may still be under way.
     pub(super) fn on_told(
         &mut self,
         told_by: Sequence,
         links: impl Iterator<Item = (LinkId, Sequence)>,
+        now: Instant,
     ) {
         if self.told_by.is_newer_than(told_by) {
             return;
         }
-        self.told_by = told_by;
-        self.links.clear();
-        self.links.extend(links);
-        self.names_links |= !self.links.is_empty();
+        if told_by != self.told_by {
+            self.told_by = told_by;
+            self.claims.clear();
+        }
+        for (link, newest) in links {
+            let claim = Claim {
+                link,
+                newest,
+                told_at: now,
+            };
+            match self.claims.iter().position(|claim| claim.link == link) {
+                None if self.claims.len() == CLAIMS_MAX => {}
+                None => self.claims.push(claim),
+                Some(at) if self.claims[at].newest.is_newer_than(newest) => {
+                    self.claims[at].told_at = now;
+                }
+                Some(at) => self.claims[at] = claim,
+            }
+        }
+        self.names_links |= !self.claims.is_empty();
     }
 
     /// Whether nothing is under way that may still bring this train.
@@ -82,12 +121,22 @@ impl UnderWay {
         if self.names_links && train.is_newer_than(self.told_by) {
             return false;
         }
-        let delivered_newer = |link: LinkId| {
+        self.claims_of(train).next().is_none()
+    }
+
+    /// When the sender last named what may still bring this train: it may have given up since.
+    pub(super) fn named_at(&self, train: Sequence) -> Option<Instant> {
+        self.claims_of(train).map(|claim| claim.told_at).max()
+    }
+
+    /// What may still bring this train, as far as was told.
+    fn claims_of(&self, train: Sequence) -> impl Iterator<Item = &Claim> {
+        let delivered_newer = move |link: LinkId| {
             let newest = self.delivered.iter().find(|(l, _)| *l == link);
             newest.is_some_and(|(_, newest)| newest.is_newer_than(train))
         };
-        self.links
+        self.claims
             .iter()
-            .all(|&(link, newest)| train.is_newer_than(newest) || delivered_newer(link))
+            .filter(move |claim| !train.is_newer_than(claim.newest) && !delivered_newer(claim.link))
     }
 }

@@ -1,4 +1,4 @@
-//! Engines with two links each, and segments between them: cables, and switches that flood.
+//! Engines with some links each, and segments between them: cables, and switches that flood.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -218,10 +218,10 @@ impl Bed {
                 &frame,
             );
         }
-        for link in 0..2 {
-            let full = self.full.contains(&(side, LinkId(link)));
+        for &(side, link) in self.carrier.keys().filter(|(of, _)| *of == side) {
+            let full = self.full.contains(&(side, link));
             let queued = if full { 1 << 30 } else { 0 };
-            self.engines[side].handle_link_queue(LinkId(link), queued, self.now);
+            self.engines[side].handle_link_queue(link, queued, self.now);
         }
         moved
     }

@@ -58,8 +58,12 @@ fn in_a_hurry_nothing_is_waited_for_once() {
 
 /// Told by a train or marker: what is under way on other links.
 fn told(r: &mut Resequencer, by: u32, links: &[(LinkId, u32)]) {
+    told_at(r, by, links, Instant::ZERO);
+}
+
+fn told_at(r: &mut Resequencer, by: u32, links: &[(LinkId, u32)], now: Instant) {
     let links = links.iter().map(|&(link, n)| (link, Sequence(n)));
-    r.on_told(Sequence(by), links);
+    r.on_told(Sequence(by), links, now);
 }
 
 #[test]
@@ -358,4 +362,62 @@ proptest! {
         prop_assert_eq!(out, taken);
         prop_assert_eq!(r.held_bytes(), 0);
     }
+}
+
+#[test]
+fn a_sender_that_names_what_may_come_again_and_again_is_waited_for_but_not_for_ever() {
+    let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAITS);
+    let replayed = LinkId(0xff);
+    told_at(&mut r, 2, &[(replayed, 1)], Instant::ZERO);
+    insert(&mut r, 2, LINK, Instant::ZERO).unwrap();
+    let mut now = Instant::ZERO;
+    while drain(&mut r, now).is_empty() {
+        assert!(now <= Instant::ZERO + STALL_MAX * CLAIMS_MAX, "{now:?}");
+        told_at(&mut r, 2, &[(replayed, 1)], now);
+        now += STALL_MIN / 2;
+    }
+    assert_eq!(now, Instant::ZERO + STALL_MAX * CLAIMS_MAX);
+    // Once it is silent, the wait is the usual one.
+    told_at(&mut r, 4, &[(replayed, 3)], now);
+    insert(&mut r, 4, LINK, now).unwrap();
+    assert_eq!(drain(&mut r, now), [] as [u32; 0]);
+    let again = now + STALL_MIN / 2;
+    told_at(&mut r, 4, &[(replayed, 3)], again);
+    assert_eq!(r.poll_timeout(), Some(again + STALL_MIN));
+}
+
+#[test]
+fn of_two_markers_that_overtake_each_other_both_are_believed() {
+    // The older one names the link by which the train had left, the newer one that it is sent again
+    // because that link has died. It works again since, and has brought something newer.
+    let (dead, replayed) = (LinkId(1), LinkId(0xff));
+    let older = |r: &mut Resequencer| told(r, 3, &[(dead, 1)]);
+    let newer = |r: &mut Resequencer| told(r, 3, &[(replayed, 1)]);
+    for newer_comes_first in [false, true] {
+        let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAITS);
+        insert(&mut r, 3, LINK, Instant::ZERO).unwrap();
+        r.note(dead, Sequence(3), Instant::ZERO);
+        if newer_comes_first {
+            newer(&mut r);
+            older(&mut r);
+        } else {
+            older(&mut r);
+            newer(&mut r);
+        }
+        insert(&mut r, 2, LINK, Instant::ZERO).unwrap();
+        assert_eq!(drain(&mut r, Instant::ZERO + WAIT_MAX), [] as [u32; 0]);
+        assert_eq!(insert(&mut r, 1, LINK, Instant::ZERO), Ok(()));
+        assert_eq!(drain(&mut r, Instant::ZERO), [1, 2, 3]);
+    }
+}
+
+#[test]
+fn links_without_end_that_a_forger_names_take_no_memory() {
+    let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAITS);
+    for link in 0..=u8::MAX {
+        told(&mut r, 3, &[(LinkId(link), 1)]);
+    }
+    insert(&mut r, 3, LINK, Instant::ZERO).unwrap();
+    assert_eq!(drain(&mut r, Instant::ZERO + STALL_MIN), [3]);
+    assert!(r.under_way.claims() <= 2 * crate::wire::train::NEWEST_MAX);
 }

@@ -1,0 +1,90 @@
+//! Links that die one after the other, and nobody is told.
+
+#[path = "support/segments.rs"]
+#[allow(dead_code)] // what other tests of segments need
+mod segments;
+
+use packtrain_proto::config::LinkId;
+use packtrain_proto::stats::DropReason;
+use packtrain_proto::time::Duration;
+use segments::{Bed, Cable, frame_to, pt0};
+
+const LINKS: usize = 8;
+
+/// By each link of host 0.
+fn trains_sent(bed: &Bed) -> Vec<u64> {
+    let snapshot = bed.engines[0].snapshot(bed.now);
+    snapshot.links.iter().map(|link| link.trains_tx).collect()
+}
+
+#[test]
+fn a_train_that_is_sent_again_by_one_dead_link_after_the_other_is_waited_for() {
+    let cables: Vec<Cable> = (0..LINKS as u8)
+        .map(|link| Cable::of(&[(0, link), (1, link)]))
+        .collect();
+    let mut bed = Bed::new(2, &cables);
+    bed.run(Duration::from_secs(4));
+    let send = |bed: &mut Bed, word: u8| bed.send(0, &frame_to(pt0(1), pt0(0), word));
+    for word in 0..4 * LINKS as u8 {
+        send(&mut bed, word);
+        bed.run(Duration::from_millis(10));
+    }
+    bed.out[1].clear();
+
+    // The first is lost; of the rest only one is whole, and has room for markers alone for a while.
+    let before = trains_sent(&bed);
+    bed.cables.iter_mut().for_each(|cable| cable.broken = true);
+    send(&mut bed, 100);
+    bed.run(Duration::from_micros(100));
+    let after = trains_sent(&bed);
+    let lost_by = (0..LINKS).find(|&at| after[at] > before[at]);
+    let whole = (lost_by.expect("it has left") + 1) % LINKS;
+    bed.cables[whole].broken = false;
+    send(&mut bed, 101);
+    bed.run(Duration::from_micros(100));
+    assert_eq!(trains_sent(&bed)[whole], before[whole] + 1);
+    let whole_link = (0, LinkId(whole as u8));
+    bed.full.insert(whole_link);
+    bed.run(Duration::from_millis(1300));
+    assert_eq!(bed.out[1].len(), 0, "the one that is lost is tried still");
+    bed.full.remove(&whole_link);
+    bed.run(Duration::from_secs(2));
+    let words: Vec<u8> = bed.out[1].iter().map(|f| f[f.len() - 1]).collect();
+    assert_eq!(words, [100, 101]);
+    let drops = bed.engines[1].snapshot(bed.now).drops;
+    assert_eq!(drops.get(DropReason::Late), 0);
+    let replayed = bed.engines[0].snapshot(bed.now).replay.replayed;
+    assert!(
+        replayed >= 6,
+        "{replayed}: by one dead link after the other"
+    );
+}
+
+#[test]
+fn an_acknowledgement_that_a_dead_link_took_along_is_said_again_before_its_own_link_seems_dead() {
+    let cables = [0, 1].map(|link| Cable::of(&[(0, link), (1, link)]));
+    let mut bed = Bed::new(2, &cables);
+    bed.run(Duration::from_secs(4));
+    for word in 0..8 {
+        for side in 0..2 {
+            bed.send(side, &frame_to(pt0(1 - side), pt0(side), word));
+            bed.run(Duration::from_millis(10));
+        }
+    }
+    // What the one sends arrives; the other's train, with the acknowledgement, does not.
+    let room_by_one = [(0, LinkId(0)), (1, LinkId(1))];
+    bed.full.extend(room_by_one);
+    bed.cables[0].broken = true;
+    bed.run(Duration::from_millis(1));
+    bed.send(0, &frame_to(pt0(1), pt0(0), 100));
+    bed.run(Duration::from_micros(10));
+    bed.send(1, &frame_to(pt0(0), pt0(1), 101));
+    bed.run(Duration::from_micros(10));
+    bed.full.clear();
+    bed.run(Duration::from_secs(1));
+    let words = |side: usize| bed.out[side].iter().map(|f| f[f.len() - 1]);
+    assert!(words(1).eq((0..8).chain([100])));
+    assert!(words(0).eq((0..8).chain([101])));
+    let replayed = |side: usize| bed.engines[side].snapshot(bed.now).replay.replayed;
+    assert_eq!((replayed(0), replayed(1)), (0, 1));
+}
