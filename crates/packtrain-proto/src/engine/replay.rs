@@ -4,6 +4,7 @@ use super::Engine;
 use super::paths::{best_path, link_of};
 use super::transmit::Outgoing;
 use crate::buffer::{Buffer, BufferPool};
+use crate::link::Link;
 use crate::peer_table::{Path, Peer, Silence};
 use crate::stats::{DropReason, ReplaySnapshot};
 use crate::time::{Duration, Instant};
@@ -17,6 +18,10 @@ use crate::wire::train::{Options, Train, TrainHeader, TrainWriter};
 /// Between two copies that show whether a silent link works again.
 const TRY_INTERVAL: Duration = Duration::from_millis(100);
 const TRY_INTERVAL_MAX: Duration = Duration::from_secs(1);
+/// … and while no other link works, and everything waits.
+const TRY_INTERVAL_MAX_ALONE: Duration = Duration::from_millis(200);
+/// … and while its local queue is full.
+const TRY_INTERVAL_FULL: Duration = Duration::from_millis(20);
 
 /// How much of the memory for copies is used, and what became of them.
 #[derive(Debug, Default)]
@@ -211,23 +216,27 @@ impl Engine {
 
     /// This path is not used any more until it acknowledges something.
     pub(super) fn silence_path(&mut self, slot: usize, at: usize, now: Instant) {
-        let newest = |peer: &Peer| {
-            let flight = &peer.paths[at].flight;
-            flight.outstanding_copy().map(|copy| copy.to_vec())
-        };
-        let sample = self.peers.get(slot).and_then(newest);
+        self.try_path(slot, at, now);
         self.replay_path(slot, at);
-        let Some(sample) = sample else {
+    }
+
+    /// Copies of a train that this path has not acknowledged are to show whether it works.
+    pub(super) fn try_path(&mut self, slot: usize, at: usize, now: Instant) {
+        let Some(peer) = self.peers.get_mut(slot) else {
+            return;
+        };
+        let path = &mut peer.paths[at];
+        if path.silent.is_some() {
+            return; // it is being tried
+        }
+        let Some(copy) = path.flight.outstanding_copy() else {
             return; // nothing to try it with: new trains will
         };
-        let sample = self.pool.copy_of(&sample);
-        if let Some(peer) = self.peers.get_mut(slot) {
-            peer.paths[at].silent = Some(Silence {
-                sample,
-                next_try: now,
-                interval: TRY_INTERVAL,
-            });
-        }
+        path.silent = Some(Silence {
+            sample: self.pool.copy_of(copy),
+            next_try: now,
+            interval: TRY_INTERVAL,
+        });
     }
 
     /// A copy of an old train shows whether a silent link works again: the receiver acknowledges it, and
@@ -246,6 +255,11 @@ impl Engine {
             };
             let peer = self.peers.get_mut(slot)?;
             let len_max = super::paths::train_max(&self.links, peer).unwrap_or(0);
+            let works = |path: &Path| path.silent.is_none() && link_of(&self.links, path).is_some();
+            let interval_max = match peer.paths.iter().any(works) {
+                true => TRY_INTERVAL_MAX,
+                false => TRY_INTERVAL_MAX_ALONE,
+            };
             let path = &mut peer.paths[at];
             let Some(mut silence) = path.silent.take() else {
                 continue;
@@ -253,9 +267,16 @@ impl Engine {
             if silence.sample.len() > len_max {
                 continue; // only new trains can tell
             }
+            let link = self.links.iter().find(|link| link.id == path.link);
+            if !link.is_some_and(Link::has_room) {
+                // Behind what stands in the local queue still, another train shows nothing.
+                silence.next_try = now + TRY_INTERVAL_FULL;
+                path.silent = Some(silence);
+                continue;
+            }
             path.flight.on_source_empty();
             silence.next_try = now + silence.interval;
-            silence.interval = (silence.interval * 2).min(TRY_INTERVAL_MAX);
+            silence.interval = (silence.interval * 2).min(interval_max);
             let message = self.readdressed(slot, at, &silence.sample, true);
             let path = &mut self.peers.get_mut(slot)?.paths[at];
             path.silent = Some(silence);

@@ -57,6 +57,7 @@ impl Engine {
         // Without a link to send it by, an acknowledgement is not due: an owner that is woken for it would
         // be woken again and again.
         consider(owed.filter(|_| self.answering_link(peer).is_some()));
+        consider(self.overdue_timeout(peer));
         for path in &peer.paths {
             consider(path.flight.poll_timeout());
             consider(marker_due(peer, path));
@@ -122,6 +123,7 @@ impl Engine {
             }
         }
         self.look_for_silence(now);
+        self.look_for_overdue(now);
         self.look_who_is_retired(now);
         self.drain.handle_timeout(now);
         self.step_drain(now);

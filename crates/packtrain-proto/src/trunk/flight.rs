@@ -255,33 +255,16 @@ impl Flight {
         Some(newest.train)
     }
 
-    /// No train before this one is under way here. `None`: none is.
-    pub fn oldest_outstanding(&self) -> Option<Sequence> {
-        let counts = |record: &&Record| record.outstanding && record.kind != Kind::Try;
-        let out = self.records.iter().filter(counts);
-        let mut trains = out.map(|record| record.train);
-        let first = trains.next()?;
-        // Replays are older than what they stand behind; all others rise.
-        if self.replays == 0 {
-            return Some(first);
-        }
-        Some(
-            trains.fold(first, |oldest, train| match oldest.is_newer_than(train) {
-                true => train,
-                false => oldest,
-            }),
-        )
-    }
-
     /// The copy of the train that left last.
     pub fn newest_copy(&self) -> Option<&Buffer> {
         self.records.back()?.copy.as_ref()
     }
 
-    /// A copy of a train that is under way, and no probe.
+    /// A copy of the shortest train that is under way, and no probe.
     pub fn outstanding_copy(&self) -> Option<&Buffer> {
-        let mut trains = self.records.iter().filter(|record| record.bytes > 0);
-        trains.find_map(|record| record.copy.as_ref())
+        let trains = self.records.iter().filter(|record| record.bytes > 0);
+        let copies = trains.filter_map(|record| record.copy.as_ref());
+        copies.min_by_key(|copy| copy.len())
     }
 
     /// A train with nothing to keep of it.
@@ -404,9 +387,16 @@ impl Flight {
             // A probe is acknowledged in its turn, however many overtake it.
             return record.outstanding && newest - at > 64;
         }
-        let usual = self.round_trip.unwrap_or_default() + ACK_DELAY_MAX;
-        let late = now.since(record.sample.sent_at) > usual * 5 / 4 + LATE_MIN;
+        let late = now.since(record.sample.sent_at) > self.late_after();
         newest - at > REORDER_TRAINS_MAX as usize || (self.round_trip.is_some() && late)
+    }
+
+    /// No acknowledgement takes so long when all is well.
+    fn late_after(&self) -> Duration {
+        match self.round_trip {
+            Some(round_trip) => (round_trip + ACK_DELAY_MAX) * 5 / 4 + LATE_MIN,
+            None => SILENCE_MIN,
+        }
     }
 
     /// It has arrived, or is given up: its bytes, if it was out.
@@ -563,5 +553,6 @@ impl Flight {
     }
 }
 
+mod overdue;
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,5 @@
 //! Engines with some links each, and segments between them: cables, and switches that flood.
+#![allow(dead_code)] // each test binary uses a part
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -61,6 +62,8 @@ impl Cable {
     }
 }
 
+type Loss = Box<dyn FnMut(usize, LinkId, &[u8]) -> bool>;
+
 pub struct Bed {
     pub now: Instant,
     pub engines: Vec<Engine>,
@@ -73,6 +76,8 @@ pub struct Bed {
     pub plain_got: Vec<Vec<u8>>,
     /// Links whose local queue has no room.
     pub full: HashSet<(usize, LinkId)>,
+    /// Whether what a host sends by this link is lost.
+    pub lose: Loss,
     pub last_group_hello: HashMap<(usize, LinkId), Vec<u8>>,
     /// Where it is not 1500.
     pub mtus: HashMap<(usize, LinkId), u16>,
@@ -98,6 +103,7 @@ impl Bed {
             events: vec![Vec::new(); hosts],
             plain_got: Vec::new(),
             full: HashSet::new(),
+            lose: Box::new(|_, _, _| false),
             last_group_hello: HashMap::new(),
             mtus: HashMap::new(),
             carrier: HashMap::new(),
@@ -207,6 +213,9 @@ impl Bed {
             self.sources.entry(source).or_default().insert((side, link));
             if frame[12..15] == [0x88, 0xb5, 0x12] && frame[0..6] == MacAddr::HELLO.0 {
                 self.last_group_hello.insert((side, link), frame.clone());
+            }
+            if (self.lose)(side, link, &frame) {
+                continue;
             }
             let cable = self
                 .cables

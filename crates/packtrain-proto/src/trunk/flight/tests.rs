@@ -137,6 +137,38 @@ fn silence_gives_the_window_back() {
     assert_eq!(flight.on_ack(&ack(1, 0), at, &mut drop), Ok(false));
 }
 
+#[test]
+fn the_oldest_train_is_overdue_a_while_after_the_last_word_and_a_probe_after_it_left() {
+    let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+    let kept = |train: u32, bytes, kind| Sent {
+        train: Sequence(train),
+        bytes,
+        copy: Some(Buffer::with_capacity(10)),
+        kind,
+    };
+    let mut flight = Flight::new(1514);
+    assert_eq!(flight.overdue_at(), None);
+    flight.on_train_sent(kept(1, 100, Kind::New), at(0));
+    assert_eq!(flight.overdue_at(), Some(at(0) + SILENCE_MIN));
+    flight.on_train_sent(kept(2, 100, Kind::New), at(1));
+    flight.on_train_sent(kept(3, 100, Kind::New), at(2));
+    flight.on_ack(&ack(1, 0), at(8), &mut drop).unwrap();
+    // A round trip of 8 ms and what delays an acknowledgement, a quarter more, and 5 ms.
+    let late = Duration::from_micros(16_250);
+    assert_eq!(flight.overdue_at(), Some(at(8) + late));
+    // A replay is older than what it stands behind, and a try keeps nobody waiting.
+    flight.on_train_sent(kept(u32::MAX, 100, Kind::Try), at(9));
+    flight.on_train_sent(kept(0, 0, Kind::Replay), at(10));
+    assert!(flight.oldest_is_probe());
+    assert_eq!(flight.overdue_at(), Some(at(10) + late));
+    assert!(flight.give_up_oldest_probe(&mut drop));
+    assert!(!flight.give_up_oldest_probe(&mut drop));
+    assert_eq!(flight.oldest_outstanding(), Some(Sequence(2)));
+    // Without a copy, going again would lose it.
+    flight.on_sent(100, at(11));
+    assert_eq!(flight.overdue_at(), None);
+}
+
 proptest! {
     /// Against a set of what is out.
     #[test]

@@ -1,0 +1,142 @@
+//! No link stands idle for long while frames wait: whatever was lost, what holds the others up is found out.
+
+#[path = "support/segments.rs"]
+mod segments;
+
+use packtrain_proto::config::LinkId;
+use packtrain_proto::stats::PathState;
+use packtrain_proto::time::Duration;
+use packtrain_proto::wire::train::Train;
+use segments::{Bed, Cable, frame_to, pt0};
+
+const MS: Duration = Duration::from_millis(1);
+const A: usize = 0;
+const B: usize = 1;
+/// Frames of one train each, and more of them than may be ahead of the oldest train under way.
+const MANY: usize = 4000;
+
+fn train(message: &[u8]) -> Option<Train<'_>> {
+    let is_train = message[12..15] == [0x88, 0xb5, 0x11];
+    is_train.then(|| Train::parse(&message[14..]).expect("our own"))
+}
+
+/// It has a sequence, and nothing for the host.
+fn is_probe(message: &[u8]) -> bool {
+    train(message).is_some_and(|train| {
+        !train.header.marker
+            && message[14 + train.subframes_at..]
+                .iter()
+                .all(|byte| *byte == 0)
+    })
+}
+
+/// A and B with a cable for each of their two links, and peers by both.
+fn two_cables() -> Bed {
+    let cables = [[(A, 0), (B, 0)], [(A, 1), (B, 1)]];
+    let mut bed = Bed::new(2, &cables.map(|ends| Cable::of(&ends)));
+    bed.run(1500 * MS);
+    bed
+}
+
+fn long_frame(word: usize) -> Vec<u8> {
+    let mut frame = frame_to(pt0(B), pt0(A), word as u8);
+    frame.resize(1400, word as u8);
+    frame[14..18].copy_from_slice(&(word as u32).to_be_bytes());
+    frame
+}
+
+impl Bed {
+    /// A sends so many frames to B, some each tenth of a millisecond.
+    fn send_long_frames(&mut self, words: std::ops::Range<usize>) {
+        for word in words {
+            self.send(A, &long_frame(word));
+            if word % 16 == 0 {
+                self.run(MS / 10);
+            }
+        }
+    }
+
+    #[track_caller]
+    fn got_long_frames(&self, count: usize) {
+        let got = &self.out[B];
+        assert_eq!(got.len(), count);
+        assert!((0..count).all(|word| got[word] == long_frame(word)));
+    }
+
+    fn states(&self) -> Vec<PathState> {
+        let seen = self.engines[A].snapshot(self.now);
+        seen.peers[0].paths.iter().map(|path| path.state).collect()
+    }
+}
+
+#[test]
+fn acknowledgements_that_were_lost_for_all_that_is_out_are_asked_for() {
+    let mut bed = two_cables();
+    bed.lose = Box::new(|side, _, message| side == B && train(message).is_some());
+    for word in 0..60 {
+        bed.send(A, &long_frame(word));
+    }
+    bed.run(20 * MS);
+    bed.lose = Box::new(|_, _, _| false);
+    assert!(
+        bed.engines[A].has_frames_waiting(),
+        "all that may be out is"
+    );
+    bed.run(250 * MS);
+    bed.got_long_frames(60);
+    assert_eq!(bed.states(), [PathState::Open; 2]);
+}
+
+#[test]
+fn a_path_that_everything_was_lost_on_is_tried_until_it_works() {
+    let mut bed = two_cables();
+    for cable in &mut bed.cables {
+        cable.broken = true;
+    }
+    bed.send_long_frames(0..60);
+    bed.run(900 * MS);
+    for cable in &mut bed.cables {
+        cable.broken = false;
+    }
+    assert_eq!(bed.states(), [PathState::Silent; 2]);
+    bed.run(250 * MS);
+    assert_eq!(bed.states(), [PathState::Open; 2]);
+    assert!(!bed.engines[A].has_frames_waiting());
+}
+
+#[test]
+fn a_train_that_is_overdue_goes_again_by_the_link_that_would_stand_idle_for_it() {
+    let mut bed = two_cables();
+    bed.send_long_frames(0..200);
+    bed.cables[0].broken = true;
+    bed.send_long_frames(200..MANY);
+    bed.run(60 * MS);
+    bed.got_long_frames(MANY);
+}
+
+#[test]
+fn a_probe_that_was_lost_holds_nobody_up() {
+    let cables = [[(A, 0), (B, 0)], [(A, 1), (B, 1)]];
+    let mut bed = Bed::new(2, &cables.map(|ends| Cable::of(&ends)));
+    bed.set_carrier(A, 1, false);
+    bed.run(1500 * MS);
+    bed.set_carrier(A, 1, true);
+    let (lost, count) = (std::rc::Rc::new(std::cell::Cell::new(0)), 1);
+    let seen = lost.clone();
+    bed.lose = Box::new(move |side, _, message| {
+        let is_first = side == A && is_probe(message) && seen.get() < count;
+        seen.set(seen.get() + u32::from(is_first));
+        is_first
+    });
+    bed.run(1500 * MS);
+    assert_eq!(
+        (lost.get(), bed.states()),
+        (count, vec![PathState::Open; 2])
+    );
+    // Nothing comes behind it by its own link.
+    bed.full.insert((A, LinkId(0)));
+    bed.run(2 * MS);
+    bed.send_long_frames(0..MANY);
+    bed.run(60 * MS);
+    bed.got_long_frames(MANY);
+}
