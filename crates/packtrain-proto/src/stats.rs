@@ -42,6 +42,9 @@ reasons! {
         QueueFull = "queue_full",
         /// CoDel's decision.
         Codel = "codel",
+        /// Of a frame that goes once to each segment, the one for a segment: its queue was too full, or its
+        /// link is gone. Another segment had its own.
+        SegmentCopy = "segment_copy",
         /// The link's own queue refused it.
         LinkRefused = "link_refused",
         /// A train of a link that died, too large for those that are left.

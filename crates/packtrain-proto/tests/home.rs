@@ -347,7 +347,7 @@ fn a_copy_leaves_no_later_than_a_second_after_another() {
     bed.run(10 * MS);
     assert_eq!(sent(&bed), [0, 1]);
     let drops = bed.engines[A].snapshot(bed.now).drops;
-    assert_eq!(drops.get(DropReason::Duplicate), 1);
+    assert_eq!(drops.get(DropReason::SegmentCopy), 1);
     // However long both have waited.
     bed.full.extend([0, 1].map(|link| (A, LinkId(link))));
     bed.run(MS);
@@ -409,4 +409,49 @@ fn what_came_of_a_large_frame_in_segments_by_one_link_is_cut_out_of_the_whole_by
         assert_eq!(give(0, segment, 1), [[0; 0]; 0], "segment {segment}");
     }
     assert_eq!(give(0, 0, 5), [payload(0..5)], "said again");
+}
+
+#[test]
+fn a_copy_for_one_segment_that_is_dropped_has_a_reason_and_the_others_go_on() {
+    let mut bed = triangle();
+    bed.run(200 * MS);
+    bed.full.insert((A, LinkId(1)));
+    bed.run(MS);
+    bed.send(A, &group_frame(A, 7));
+    bed.run(MS);
+    assert_eq!(bed.out[B], [group_frame(A, 7)]);
+    bed.set_carrier(A, 1, false);
+    bed.set_carrier(C, 1, false);
+    bed.run(MS);
+    let drops = |bed: &Bed| {
+        let drops = bed.engines[A].snapshot(bed.now).drops;
+        drops.iter().collect::<Vec<_>>()
+    };
+    assert_eq!(drops(&bed), [(DropReason::SegmentCopy, 1)]);
+    // Where there is no link, there is no copy.
+    bed.send(A, &group_frame(A, 8));
+    bed.run(MS);
+    assert_eq!(drops(&bed), [(DropReason::SegmentCopy, 1)]);
+    assert_eq!(bed.out[B], [group_frame(A, 7), group_frame(A, 8)]);
+    assert!(bed.out[C].is_empty());
+}
+
+#[test]
+fn what_waits_for_a_peer_that_leaves_and_went_to_all_others_goes_to_none_of_them_again() {
+    let mut bed = triangle();
+    bed.run(200 * MS);
+    bed.set_carrier(A, 1, false);
+    bed.set_carrier(C, 1, false);
+    bed.run(MS);
+    // Too large to go plainly: one to each peer, in trains.
+    let mut large = group_frame(A, 7);
+    large.resize(5000, 7);
+    bed.send(A, &large);
+    bed.run(100 * MS);
+    assert!(bed.out[B] == std::slice::from_ref(&large));
+    bed.run(10_000 * MS);
+    let snapshot = bed.engines[A].snapshot(bed.now);
+    assert_eq!(snapshot.peers.len(), 1, "C was not heard for so long");
+    assert!(bed.out[B] == [large], "{} frames", bed.out[B].len());
+    assert_eq!(snapshot.drops.get(DropReason::PeerGone), 1);
 }

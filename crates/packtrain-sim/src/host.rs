@@ -120,6 +120,8 @@ impl Host {
 
     pub fn start(&mut self, now: Instant, world: &mut World<'_>) {
         for link in &self.links {
+            let checkers = &mut world.checkers;
+            checkers.link(self.station, link.port, link.state.carrier, now);
             self.engine.handle_link_state(link.id, link.state, now);
         }
         self.pump(now, world);
@@ -160,6 +162,7 @@ impl Host {
             return world.checkers.lost(&frame); // nobody listens at this port any more
         };
         let link = link.id;
+        world.checkers.came(self.station, &frame);
         let frames = match &mut self.saboteur {
             Some(saboteur) => saboteur.incoming(frame),
             None => vec![frame],
@@ -259,7 +262,7 @@ impl Host {
         while let Some(event) = self.engine.poll_event() {
             match event {
                 EngineEvent::Drained { ticket } => self.tell_drained(ticket, now, world),
-                EngineEvent::LinkRetired { link } => self.let_go(link, now, world.network),
+                EngineEvent::LinkRetired { link } => self.let_go(link, now, world),
                 EngineEvent::HomeMoved { link } => self.announce(link, now, world),
                 _ => {}
             }
@@ -358,13 +361,14 @@ impl Host {
                 bytes: transmit.frame.to_vec(),
                 offload: transmit.offload,
             };
-            world.checkers.transmitted(self.station, &frame, now);
             let port = self
                 .links
                 .iter()
                 .find(|l| l.id == id)
                 .expect("a link that we have")
                 .port;
+            let checkers = &mut world.checkers;
+            checkers.transmitted(self.station, port, &frame, now);
             let frames = match &mut self.saboteur {
                 Some(saboteur) => saboteur.outgoing(frame),
                 None => vec![frame],

@@ -18,7 +18,9 @@ pub struct PlainHost {
 
 impl PlainHost {
     pub fn send(&mut self, frame: &Frame, now: Instant, world: &mut World<'_>) {
-        world.checkers.transmitted(self.station, frame, now);
+        world
+            .checkers
+            .transmitted(self.station, self.port, frame, now);
         match world
             .network
             .transmit(self.port, frame.clone(), now, world.queue)

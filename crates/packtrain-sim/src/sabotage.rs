@@ -51,6 +51,8 @@ breakages! {
     VlanTagChanged,
     /// A train is not sent, and nobody counts it.
     TrainLostSilently,
+    /// Of a frame for everybody, the copy for one segment is not sent, and nobody counts it.
+    GroupCopyLostSilently,
     /// A frame that no host sent.
     Invented,
     /// GSO metadata with another segment length.
@@ -158,6 +160,11 @@ impl Saboteur {
                 return Vec::new();
             }
             Breakage::TrainLostSilently if items(&frame.bytes) > 0 && self.strikes() => {
+                return Vec::new();
+            }
+            Breakage::GroupCopyLostSilently
+                if !train && frame.header().destination.is_group() && self.strikes() =>
+            {
                 return Vec::new();
             }
             Breakage::ReplayLostSilently if trunk::is_replay(&frame) && !self.resting => {
@@ -323,6 +330,7 @@ impl Saboteur {
             Breakage::DeliveryDroppedSilently
                 | Breakage::DeliveryLeaks
                 | Breakage::TrainLostSilently
+                | Breakage::GroupCopyLostSilently
                 | Breakage::ReplayLostSilently
                 | Breakage::MarkerLies
                 | Breakage::GapReleasedEarly

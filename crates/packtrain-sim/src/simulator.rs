@@ -127,8 +127,9 @@ impl Simulator {
         let now = self.now;
         for i in 0..self.stations.len() {
             let (station, mut world) = self.split(StationId(i));
-            if let Station::Packtrain(host) = station {
-                host.start(now, &mut world);
+            match station {
+                Station::Packtrain(host) => host.start(now, &mut world),
+                Station::Plain(host) => world.checkers.link(host.station, host.port, true, now),
             }
         }
     }
@@ -306,7 +307,7 @@ impl Simulator {
         let now = self.now;
         let frame = self.checkers.flows()[flow].frame(sequence);
         let from = self.checkers.flows()[flow].from;
-        self.checkers.sent(flow, sequence);
+        self.checkers.sent(flow, sequence, now);
         let (station, mut world) = self.split(from);
         match station {
             Station::Packtrain(host) => host.send(&frame, now, &mut world),

@@ -2,7 +2,7 @@
 //! the checker whose business it is.
 
 use packtrain_sim::sabotage::Breakage;
-use packtrain_sim::scenario::{Order, Report, Sabotage, links, pair, three};
+use packtrain_sim::scenario::{Order, Report, Sabotage, links, mesh, pair, three};
 use packtrain_sim::simulator::StationId;
 
 /// Seeds that a breakage may take to come to light.
@@ -17,6 +17,7 @@ fn watchers(breakage: Breakage) -> &'static [&'static str] {
         Breakage::FlowReordered | Breakage::GapReleasedEarly => &["in order"],
         Breakage::ReplayDeliveredTwice => &["once"],
         Breakage::MarkerLies | Breakage::ReplayLostSilently => &["accounted"],
+        Breakage::GroupCopyLostSilently => &["accounted"],
         Breakage::LinkKeptIdle => &["work conserving"],
         // The line does without the link, and the link never comes back.
         Breakage::LinkSwallows => &["progress"],
@@ -49,20 +50,16 @@ fn run_of(breakage: Breakage) -> fn(Order) -> Report {
     match breakage {
         // Needs somebody without packtrain, or a third.
         Breakage::TrainsToEverybody => three::run,
+        Breakage::GroupCopyLostSilently => mesh::run,
         _ if breakage.needs_links() => links::run_carrier_cuts,
         _ => pair::run,
     }
 }
 
 /// The first seed in which it struck and was noticed, and by whom.
-fn notice(breakage: Breakage) -> (u64, &'static str) {
-    let run = run_of(breakage);
+fn notice(breakage: Breakage, run: fn(Order) -> Report) -> (u64, &'static str) {
     let mut strikes = 0;
     for seed in 0..SEEDS_MAX {
-        // Whoever objects to the engine itself says nothing of the breakage: the seeds' own tests do.
-        if breakage.needs_links() && run(Order::new(seed)).violation.is_some() {
-            continue;
-        }
         for station in [StationId(0), StationId(1)] {
             let sabotage = Some(Sabotage { station, breakage });
             let report = run(Order {
@@ -71,6 +68,10 @@ fn notice(breakage: Breakage) -> (u64, &'static str) {
             });
             strikes += report.strikes;
             if let Some(violation) = report.violation {
+                // Whoever objects to the engine itself says nothing of the breakage: the seeds' own tests do.
+                if run(Order::new(seed)).violation.is_some() {
+                    continue;
+                }
                 let by = violation.checker;
                 assert!(
                     watchers(breakage).contains(&by),
@@ -86,7 +87,7 @@ fn notice(breakage: Breakage) -> (u64, &'static str) {
 fn every_one_is_noticed(breakages: impl Iterator<Item = Breakage>) {
     let mut failures = Vec::new();
     for breakage in breakages {
-        match std::panic::catch_unwind(|| notice(breakage)) {
+        match std::panic::catch_unwind(|| notice(breakage, run_of(breakage))) {
             Ok((seed, by)) => println!("{breakage:?}: seed {seed}, {by}"),
             Err(_) => failures.push(breakage),
         }
@@ -105,6 +106,20 @@ fn every_breakage_is_noticed_by_the_checker_whose_business_it_is() {
 fn every_breakage_of_several_links_is_noticed_too() {
     let all = Breakage::ALL.iter().copied();
     every_one_is_noticed(all.filter(|breakage| breakage.needs_links()));
+}
+
+/// Where frames for everybody go to each segment, and some of these are cut off, what is excused must hide
+/// nothing.
+#[test]
+fn what_is_lost_silently_among_three_hosts_is_noticed_too() {
+    for breakage in [
+        Breakage::TrainLostSilently,
+        Breakage::DeliveryDroppedSilently,
+        Breakage::GroupCopyLostSilently,
+    ] {
+        let (seed, by) = notice(breakage, mesh::run);
+        println!("{breakage:?}: seed {seed}, {by}");
+    }
 }
 
 #[test]

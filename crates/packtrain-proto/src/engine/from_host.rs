@@ -198,8 +198,9 @@ impl Engine {
         let frames: Vec<QueuedFrame> = peer.queues.drain().collect();
         for frame in frames {
             self.on_unqueued(1, frame.waiting());
-            // Half of it may have been delivered as segments: the rest cannot go another way.
-            if frame.sent > 0 {
+            // Half of it may have been delivered as segments: the rest cannot go another way. And of a
+            // frame for everybody, every other peer was given its own.
+            if frame.sent > 0 || frame.header.destination.is_group() {
                 self.drop_frame(frame.buffer, DropReason::PeerGone);
             } else {
                 self.dispatch(frame, now);

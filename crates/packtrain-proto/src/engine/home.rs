@@ -102,7 +102,7 @@ impl Engine {
 
     /// A copy that is not wanted, because another one is.
     fn discard_copy(&mut self, frame: QueuedFrame) {
-        self.spread.on_dropped(&frame, DropReason::Duplicate);
+        self.spread.on_dropped(&frame, DropReason::SegmentCopy);
         self.pool.give_back(frame.buffer);
     }
 

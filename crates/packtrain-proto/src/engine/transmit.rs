@@ -220,7 +220,7 @@ impl Engine {
             return None;
         }
         if self.spread.is_late(&frame, now) {
-            self.drop_copy(frame, DropReason::Duplicate);
+            self.drop_copy(frame, DropReason::SegmentCopy);
             return None;
         }
         self.spread.on_left(&frame, now);

@@ -97,7 +97,8 @@ impl Spread {
         left.is_some_and(|at| now.since(at) > COPIES_APART_MAX)
     }
 
-    /// It is dropped: the reason to count. Where another copy goes on or has left, the frame is not lost.
+    /// It is dropped: the reason to count. Where another copy goes on or has left, the frame is not lost,
+    /// but for those on this segment.
     pub fn on_dropped(&mut self, frame: &QueuedFrame, reason: DropReason) -> DropReason {
         let is_last = match self.waiting_with(frame) {
             Some(waiting) => waiting.copies == 1 && waiting.left.is_none(),
@@ -106,7 +107,7 @@ impl Spread {
         self.on_gone(frame);
         match is_last {
             true => reason,
-            false => DropReason::Duplicate,
+            false => DropReason::SegmentCopy,
         }
     }
 
@@ -153,15 +154,15 @@ mod tests {
 
     #[test]
     fn a_frame_is_lost_with_the_last_of_its_copies_if_none_has_left() {
-        use DropReason::{Codel, Duplicate, QueueFull};
+        use DropReason::{Codel, QueueFull, SegmentCopy};
         let mut spread = Spread::default();
         let [one, two] = [spread.begin(3), spread.begin(3)].map(|of| copy(Some(of)));
-        assert_eq!(spread.on_dropped(&one, Codel), Duplicate);
-        assert_eq!(spread.on_dropped(&two, Codel), Duplicate);
+        assert_eq!(spread.on_dropped(&one, Codel), SegmentCopy);
+        assert_eq!(spread.on_dropped(&two, Codel), SegmentCopy);
         spread.on_left(&two, Instant::ZERO);
-        assert_eq!(spread.on_dropped(&one, Codel), Duplicate);
+        assert_eq!(spread.on_dropped(&one, Codel), SegmentCopy);
         assert_eq!(spread.on_dropped(&one, QueueFull), QueueFull);
-        assert_eq!(spread.on_dropped(&two, Codel), Duplicate);
+        assert_eq!(spread.on_dropped(&two, Codel), SegmentCopy);
         assert_eq!(spread.on_dropped(&copy(None), Codel), Codel);
         assert!(spread.waiting.is_empty());
     }

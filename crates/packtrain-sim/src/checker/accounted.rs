@@ -8,7 +8,10 @@
 use std::collections::BTreeSet;
 
 use packtrain_proto::stats::{DropReason, Drops, Snapshot};
+use packtrain_proto::time::Instant;
 
+use super::reach::Copies;
+use crate::simulator::StationId;
 use crate::workload::flow::Identity;
 
 /// What a run is held to in the end.
@@ -71,6 +74,7 @@ fn meaning(reason: DropReason) -> Meaning {
         | DropReason::NoLink
         | DropReason::QueueFull
         | DropReason::Codel
+        | DropReason::SegmentCopy
         | DropReason::SubframeEmpty
         | DropReason::ReassemblyHole
         | DropReason::ReassemblyTimeout
@@ -105,6 +109,7 @@ fn harmless(reason: DropReason) -> bool {
             | DropReason::NoLink
             | DropReason::QueueFull
             | DropReason::Codel
+            | DropReason::SegmentCopy
             | DropReason::NotForUs
             | DropReason::OwnEcho
     )
@@ -112,8 +117,8 @@ fn harmless(reason: DropReason) -> bool {
 
 #[derive(Debug)]
 pub struct Accounted {
-    /// By flow and sequence: sent, and how often it left as it is.
-    frames: Vec<Vec<(bool, u8)>>,
+    /// By flow and sequence: those that were sent, and how they went as they are.
+    frames: Vec<Vec<Option<Copies>>>,
     sent: u64,
     lost_items: u64,
     lost_as_they_are: BTreeSet<(u16, u32)>,
@@ -133,18 +138,22 @@ impl Accounted {
         }
     }
 
-    pub fn sent(&mut self, flow: usize, sequence: u32) {
+    pub fn sent(&mut self, flow: usize, sequence: u32, now: Instant) {
         let frames = &mut self.frames[flow];
         let sequence = sequence as usize;
         if frames.len() <= sequence {
-            frames.resize(sequence + 1, (false, 0));
+            frames.resize(sequence + 1, None);
         }
-        frames[sequence].0 = true;
+        frames[sequence] = Some(Copies {
+            sent_at: now,
+            ..Copies::default()
+        });
         self.sent += 1;
     }
 
     pub fn was_sent(&self, what: Identity) -> bool {
-        self.look(what).0
+        let frames = &self.frames[usize::from(what.flow)];
+        matches!(frames.get(what.sequence as usize), Some(Some(_)))
     }
 
     pub fn frames_sent(&self) -> u64 {
@@ -159,32 +168,33 @@ impl Accounted {
     pub fn sent_sequences(&self, flow: usize) -> impl Iterator<Item = u32> + '_ {
         let frames = self.frames[flow].iter().enumerate();
         frames
-            .filter(|(_, frame)| frame.0)
+            .filter(|(_, frame)| frame.is_some())
             .map(|(sequence, _)| sequence as u32)
     }
 
-    pub fn went_as_it_is(&mut self, what: Identity) {
-        if self.was_sent(what) {
-            let frame = &mut self.frames[usize::from(what.flow)][what.sequence as usize];
-            frame.1 = frame.1.saturating_add(1);
+    pub fn went_as_it_is(&mut self, what: Identity, segment: usize, now: Instant) {
+        let frames = &mut self.frames[usize::from(what.flow)];
+        if let Some(Some(copies)) = frames.get_mut(what.sequence as usize) {
+            copies.left_on(segment, now);
         }
     }
 
-    pub fn travelled_as_it_is(&self, what: Identity) -> bool {
-        self.copies_as_it_is(what) > 0
+    pub fn came_as_it_is(&mut self, what: Identity, station: StationId) {
+        let frames = &mut self.frames[usize::from(what.flow)];
+        if let Some(Some(copies)) = frames.get_mut(what.sequence as usize) {
+            copies.came_to(station);
+        }
     }
 
-    /// How many copies of a frame left as they are: one for each segment.
-    pub fn copies_as_it_is(&self, what: Identity) -> u8 {
-        self.look(what).1
+    pub fn was_lost_as_it_is(&self, what: Identity) -> bool {
+        self.lost_as_they_are.contains(&(what.flow, what.sequence))
     }
 
-    fn look(&self, what: Identity) -> (bool, u8) {
+    /// `None`: it left by trains only, or not at all.
+    pub fn as_it_is(&self, what: Identity) -> Option<&Copies> {
         let frames = &self.frames[usize::from(what.flow)];
-        frames
-            .get(what.sequence as usize)
-            .copied()
-            .unwrap_or_default()
+        let copies = frames.get(what.sequence as usize)?.as_ref();
+        copies.filter(|copies| copies.segments != 0)
     }
 
     pub fn train_left(&mut self, items: u64) {
@@ -202,13 +212,13 @@ impl Accounted {
     }
 
     /// `missing`: frames that did not come out whole, once for each station that they were for;
-    /// at most `others` for one frame. `moves_home`: some may have come by a link that was not the home
-    /// one when they came.
+    /// at most `others` for one frame. Those that a wire has lost as they are are not among them.
+    /// `moves_home`: so many have come as they are, perhaps by a link that was not the home one then.
     pub fn settle(
         &self,
         missing: u64,
         others: u64,
-        moves_home: bool,
+        moves_home: Option<u64>,
         engines: &EngineDrops,
     ) -> Result<(), String> {
         let of = |meaning_of: Meaning| -> u64 {
@@ -221,31 +231,26 @@ impl Accounted {
         let frames = of(Meaning::Frame);
         let messages = of(Meaning::Message);
         let quiet = self.wire_losses == 0 && engines.ended_with == 0 && messages == 0;
-        if quiet && others == 1 && !moves_home && missing != frames {
+        if quiet && others == 1 && moves_home.is_none() && missing != frames {
             return Err(format!(
                 "{missing} of {} frames are missing, no wire lost any, and engines count {:?}",
                 self.sent,
                 counts(&engines.drops)
             ));
         }
-        let elsewhere = match moves_home {
-            true => engines.drops.get(DropReason::NotForUs),
-            false => 0,
-        };
+        let elsewhere = engines.drops.get(DropReason::NotForUs);
         let explained = frames * others
-            + elsewhere
+            + moves_home.unwrap_or(0).min(elsewhere)
             + messages * self.items_per_train_max
             + self.lost_items
-            + self.lost_as_they_are.len() as u64 * others
             + engines.partial
             + engines.ended_with;
         if missing > explained {
             return Err(format!(
-                "{missing} of {} frames are missing; wires lost {} trains' subframes and {} frames \
-                 as they are, engines count {:?}: {explained} at most",
+                "{missing} of {} frames are missing; wires lost {} trains' subframes, engines count \
+                 {:?}: {explained} at most",
                 self.sent,
                 self.lost_items,
-                self.lost_as_they_are.len(),
                 counts(&engines.drops)
             ));
         }

@@ -9,6 +9,7 @@
 //! | [`drained`] | … and not after its engine said that all of before has arrived |
 //! | [`addressee`] | … where it was meant to, and a plain host notices nothing |
 //! | [`accounted`] | what does not come out is counted, with a reason |
+//! | [`reach`] | … unless no cable led to where it was to go |
 //! | [`bounded`] | no queue grows beyond its limit |
 //! | [`work_conserving`] | no open link stands idle while frames wait for it |
 //! | [`progress`] | nothing is stuck when the network is well again, and time moves on |
@@ -21,6 +22,7 @@ pub mod in_order;
 pub mod inside;
 pub mod once;
 pub mod progress;
+pub mod reach;
 pub mod unchanged;
 pub mod work_conserving;
 
@@ -41,6 +43,7 @@ use accounted::{Accounted, EngineDrops, Kept};
 use drained::Drained;
 use in_order::InOrder;
 use once::{Again, Once};
+use reach::Reach;
 use work_conserving::{LinkSeen, WorkConserving};
 
 /// A promise that was not kept.
@@ -89,6 +92,7 @@ pub struct Checkers {
     in_order: InOrder,
     drained: Drained,
     accounted: Accounted,
+    reach: Reach,
     work_conserving: WorkConserving,
     violation: Option<Violation>,
     pumps: u64,
@@ -109,6 +113,7 @@ impl Checkers {
             in_order: InOrder::new(flow_count, station_count),
             drained: Drained::new(flow_count),
             accounted: Accounted::new(flow_count),
+            reach: Reach::default(),
             work_conserving: WorkConserving::default(),
             stations,
             violation: None,
@@ -137,8 +142,13 @@ impl Checkers {
     }
 
     /// A host's stack hands a frame over.
-    pub fn sent(&mut self, flow: usize, sequence: u32) {
-        self.accounted.sent(flow, sequence);
+    pub fn sent(&mut self, flow: usize, sequence: u32, now: Instant) {
+        self.accounted.sent(flow, sequence, now);
+    }
+
+    /// A link of a station's line has carrier, or has none, or has left the line.
+    pub fn link(&mut self, station: StationId, port: PortId, carrier: bool, now: Instant) {
+        self.reach.link(station, port, carrier, now);
     }
 
     /// A host asks its engine to say when all that it was handed has arrived.
@@ -161,18 +171,28 @@ impl Checkers {
     }
 
     /// A frame leaves a host by a link.
-    pub fn transmitted(&mut self, station: StationId, frame: &Frame, now: Instant) {
+    pub fn transmitted(&mut self, station: StationId, port: PortId, frame: &Frame, now: Instant) {
         if frame.header().ether_type == ether_type::PACKTRAIN {
             self.accounted.train_left(inside::items(&frame.bytes));
             return;
         }
         match identify(&frame.bytes, &self.flows) {
-            Some(identity) => self.accounted.went_as_it_is(identity),
+            Some(identity) => self.accounted.went_as_it_is(identity, port.segment, now),
             None if self.faults.alters => {}
             None => {
                 let text = format!("{station:?} sends {}", describe(frame));
                 self.object("unchanged", now, text);
             }
+        }
+    }
+
+    /// A frame has come to a host, by a link.
+    pub fn came(&mut self, station: StationId, frame: &Frame) {
+        if frame.header().ether_type == ether_type::PACKTRAIN {
+            return;
+        }
+        if let Some(identity) = identify(&frame.bytes, &self.flows) {
+            self.accounted.came_as_it_is(identity, station);
         }
     }
 
@@ -236,12 +256,16 @@ impl Checkers {
                 return Err(("addressee", format!("{identity:?} is for {:?}", flow.to)));
             }
         }
-        let as_it_is = self.accounted.travelled_as_it_is(identity);
+        let copies = self
+            .accounted
+            .as_it_is(identity)
+            .map_or(0, |copies| copies.count);
+        let as_it_is = copies > 0;
         let is_excused = match self.once.delivered(identity, station, segments.clone()) {
             Again::No => true,
             // Of copies for several segments, without a sequence, whoever starts between two of them
             // cannot know that the first had come.
-            Again::SinceItsRestart if self.accounted.copies_as_it_is(identity) > 1 => true,
+            Again::SinceItsRestart if copies > 1 => true,
             _ => as_it_is && self.faults.duplicates,
         };
         if !is_excused {
@@ -384,8 +408,9 @@ impl Checkers {
         if self.faults.alters {
             return;
         }
-        let mut missing = 0;
+        let (mut missing, mut came) = (0, 0);
         for flow in 0..self.flows.len() {
+            let from = self.flows[flow].from;
             let recipients: Vec<StationId> = self.recipients(flow).collect();
             let is_flooded = !self.is_a_hosts_own(self.flows[flow].destination);
             for sequence in self.accounted.sent_sequences(flow) {
@@ -394,21 +419,30 @@ impl Checkers {
                     sequence,
                     segment: 0,
                 };
-                if kept == Kept::Everything && is_flooded && self.accounted.travelled_as_it_is(what)
-                {
+                let flooded = self.accounted.as_it_is(what).filter(|_| is_flooded);
+                if kept == Kept::Everything && flooded.is_some() {
                     // It is taken on one segment, and that may have lost its copy, or had no room
                     // for it, where another one did not: nobody brings it then.
                     continue;
                 }
                 let count = self.flows[flow].segment_count(sequence);
                 let whole = |&s: &StationId| self.once.is_whole(flow, sequence, s, count);
-                missing += recipients.iter().filter(|s| !whole(s)).count() as u64;
+                if kept == Kept::Accounts && self.accounted.was_lost_as_it_is(what) {
+                    continue;
+                }
+                for &to in recipients.iter().filter(|s| !whole(s)) {
+                    if flooded.is_some_and(|copies| self.reach.is_out(from, to, copies)) {
+                        continue;
+                    }
+                    missing += 1;
+                    came += u64::from(flooded.is_some_and(|copies| copies.has_come_to(to)));
+                }
             }
         }
         let others = self.stations.len() as u64 - 1;
-        let not_for_us = self.faults.moves_home;
+        let moves_home = self.faults.moves_home.then_some(came);
         let verdict = match kept {
-            Kept::Accounts => self.accounted.settle(missing, others, not_for_us, dropped),
+            Kept::Accounts => self.accounted.settle(missing, others, moves_home, dropped),
             Kept::Everything => {
                 let has_copies =
                     |flow: u16| self.is_a_hosts_own(self.flows[usize::from(flow)].destination);

@@ -6,6 +6,7 @@ use packtrain_proto::wire::ethernet::{HEADER_LEN, MacAddr};
 
 use super::{Host, HostLink, World};
 use crate::announcement;
+use crate::checker::Checkers;
 use crate::checker::work_conserving::LinkSeen;
 use crate::net::network::{Network, PortId};
 
@@ -38,8 +39,7 @@ impl Host {
             return;
         }
         self.add_link(LinkId(self.next_link), port, address, world.network);
-        let link = self.links.last().expect("just put there");
-        self.engine.handle_link_state(link.id, link.state, now);
+        self.tell_of_last(now, world.checkers);
         self.pump(now, world);
     }
 
@@ -74,6 +74,7 @@ impl Host {
         let mut any = false;
         for link in self.links.iter_mut().filter(|l| concerned(l)) {
             link.state.carrier = up;
+            world.checkers.link(self.station, link.port, up, now);
             self.engine.handle_link_state(link.id, link.state, now);
             any = true;
         }
@@ -83,19 +84,26 @@ impl Host {
     }
 
     /// A link that was to leave has nothing under way any more.
-    pub(super) fn let_go(&mut self, id: LinkId, now: Instant, network: &Network) {
+    pub(super) fn let_go(&mut self, id: LinkId, now: Instant, world: &mut World<'_>) {
         let leaves = |l: &HostLink| l.id == id && l.retiring_since.is_some();
         let Some(at) = self.links.iter().position(leaves) else {
             return;
         };
         let link = self.links.remove(at);
         self.engine.remove_link(id, now);
+        world.checkers.link(self.station, link.port, false, now);
         if link.returns {
             let id = LinkId(self.next_link);
-            self.add_link(id, link.port, link.state.address, network);
-            let link = self.links.last().expect("just put there");
-            self.engine.handle_link_state(id, link.state, now);
+            self.add_link(id, link.port, link.state.address, world.network);
+            self.tell_of_last(now, world.checkers);
         }
+    }
+
+    /// Of the link that has just joined.
+    fn tell_of_last(&mut self, now: Instant, checkers: &mut Checkers) {
+        let link = self.links.last().expect("just put there");
+        checkers.link(self.station, link.port, link.state.carrier, now);
+        self.engine.handle_link_state(link.id, link.state, now);
     }
 
     /// Tells the switches of a segment where we are from now on, and those behind us.
