@@ -455,3 +455,32 @@ fn what_waits_for_a_peer_that_leaves_and_went_to_all_others_goes_to_none_of_them
     assert!(bed.out[B] == [large], "{} frames", bed.out[B].len());
     assert_eq!(snapshot.drops.get(DropReason::PeerGone), 1);
 }
+
+#[test]
+fn what_a_station_behind_us_said_to_all_does_not_come_back_when_another_link_becomes_home() {
+    let mut bed = one_switch();
+    bed.run(500 * MS);
+    let behind = MacAddr([2, 0x99, 0, 0, 0, 1]);
+    let frame = frame_to(MacAddr::BROADCAST, behind, 7);
+    bed.engines[A].handle_host_change(1500, true, bed.now);
+    bed.run(MS);
+    bed.send(A, &frame);
+    let mut left = Vec::new();
+    while let Some(transmit) = bed.engines[A].poll_transmit(bed.now) {
+        if transmit.frame == frame {
+            left.push(transmit.link);
+        }
+    }
+    assert_eq!(left, [LinkId(0)]);
+    // The switch has it still, and the port by which it went in is dead.
+    bed.set_carrier(A, 0, false);
+    assert_eq!(bed.homes(A), [1]);
+    bed.inject(A, 1, &frame);
+    bed.run(MS);
+    assert!(bed.out[A].is_empty());
+    // It has moved, and says something else.
+    let elsewhere = frame_to(MacAddr::BROADCAST, behind, 8);
+    bed.inject(A, 1, &elsewhere);
+    bed.run(MS);
+    assert_eq!(bed.out[A], [elsewhere]);
+}

@@ -330,6 +330,15 @@ impl Engine {
         }
     }
 
+    /// A frame leaves plainly. One for all of a station behind us comes back on our other links of the segment, and
+    /// its source does not show that it is ours: it is known as a copy, also when such a link is home then.
+    pub(super) fn note_sent(&mut self, frame: &QueuedFrame, link: LinkId, now: Instant) {
+        if self.links.len() > 1 && frame.header.source != self.config.address {
+            let (duplicates, offload) = (&mut self.duplicates, &frame.offload);
+            duplicates.look(&frame.buffer, offload, (link, true), now);
+        }
+    }
+
     /// A plain frame has come for us, or for everybody, and is taken on this link or not. Says what of it
     /// is no copy of one that was. With one link of ours, only who has several can be heard twice: the
     /// other one may come by our next.

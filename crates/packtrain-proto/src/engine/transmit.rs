@@ -224,6 +224,7 @@ impl Engine {
             return None;
         }
         self.spread.on_left(&frame, now);
+        self.note_sent(&frame, link, now);
         self.counters.trains_tx.plain += 1;
         let len = frame.buffer.len();
         self.outgoing = Some(frame.buffer);
