@@ -8,8 +8,8 @@ use packtrain_sim::scenario::{Order, Report, links, mesh, pair, run_until_faults
 
 const SEEDS: u64 = 300;
 
-/// Of the first [`SEEDS`], those that still fail: one link stands idle for a moment, and frames without a
-/// sequence are overtaken after a restart.
+/// Of the first [`SEEDS`], those that still fail: one link stands idle for a moment (no copy was kept of what it
+/// lost), and trains of a former life come by a slow link after those of the new one.
 const KNOWN_OF_SEVERAL_LINKS: &[u64] = &[32, 35, 78];
 
 fn number(name: &str) -> Option<u64> {
