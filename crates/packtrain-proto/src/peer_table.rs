@@ -25,6 +25,8 @@ use crate::wire::ethernet::{self, MacAddr};
 use crate::wire::hello::{Hello, LINKS_MAX, LinkRecord};
 use crate::wire::sequence::Sequence;
 
+/// Peers that were forgotten and are known again.
+const LEFT_MAX: usize = 64;
 /// A hello is late by fewer than so many others, or it is not late.
 const HELLOS_LATE_MAX: u32 = 256;
 /// An MTU with room for a hello that names as many links as one can.
@@ -127,6 +129,8 @@ pub struct Peer {
     pub epoch: u8,
     /// `None`: it has not named us yet, and what it sends may be for our former life.
     pub remote_epoch: Option<u8>,
+    /// Its epoch, and the train that was due, when it was forgotten before.
+    left_at: Option<(u8, Sequence)>,
     /// When we last asked for it.
     pub epoch_asked: Option<Instant>,
     /// Of the newest of its hellos.
@@ -170,6 +174,7 @@ impl Peer {
             last_confirmed: now,
             epoch,
             remote_epoch: None,
+            left_at: None,
             epoch_asked: None,
             hello_count: 0,
             links: hello.links.clone(),
@@ -317,6 +322,15 @@ impl Peer {
         Some(session(self.node_id, self.remote_epoch?))
     }
 
+    /// The first train that is to come of a row of sequences that is new to us. `named`: the first behind what
+    /// a hello says is sent; it may be an old one, that others have overtaken.
+    pub fn first_of_row(&mut self, epoch: u8, named: Sequence) -> Sequence {
+        match self.left_at.take() {
+            Some((left_in, due)) if left_in == epoch && due.is_newer_than(named) => due,
+            _ => named,
+        }
+    }
+
     /// The peer began anew what it keeps for us, and sends `first` next. Returns how many trains
     /// and frames were under way: none of them will be whole. A piece of now must not be taken for
     /// one of a frame of before.
@@ -376,6 +390,17 @@ pub struct PeerTable {
     by_direct_mark: MacMap<usize>,
     pub due: DueTimes,
     peers_max: usize,
+    /// Of peers that were forgotten, the newest at the end.
+    left_at: VecDeque<LeftAt>,
+}
+
+/// Where a peer's row of sequences stood when it was forgotten. It may not know that it was, and go on: what
+/// it had sent until then has been delivered, or given up.
+#[derive(Clone, Copy, Debug)]
+struct LeftAt {
+    node_id: NodeId,
+    epoch: u8,
+    expected: Sequence,
 }
 
 impl PeerTable {
@@ -390,6 +415,7 @@ impl PeerTable {
             by_direct_mark: MacMap::with_hasher(hash),
             due: DueTimes::default(),
             peers_max,
+            left_at: VecDeque::new(),
         }
     }
 
@@ -502,7 +528,11 @@ impl PeerTable {
                 self.slots.push(None);
                 self.slots.len() - 1
             });
-        self.slots[slot] = Some(Box::new(Peer::new(hello, epoch, limits, now)));
+        let mut peer = Peer::new(hello, epoch, limits, now);
+        let known = self.left_at.iter().rev();
+        let mut known = known.filter(|left| left.node_id == hello.node_id);
+        peer.left_at = known.next().map(|left| (left.epoch, left.expected));
+        self.slots[slot] = Some(Box::new(peer));
         self.by_node.insert(hello.node_id, slot);
         self.due.touch(slot);
         Some(slot)
@@ -623,6 +653,71 @@ impl PeerTable {
         self.due.touch(slot);
         self.by_node.remove(&peer.node_id);
         self.unindex(slot);
+        if let Some(epoch) = peer.remote_epoch {
+            if self.left_at.len() >= LEFT_MAX {
+                self.left_at.pop_front();
+            }
+            self.left_at.push_back(LeftAt {
+                node_id: peer.node_id,
+                epoch,
+                expected: peer.resequencer.expected(),
+            });
+        }
         Some(peer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    fn hello(node_id: u64) -> Hello {
+        Hello {
+            answer: false,
+            goodbye: false,
+            link: LinkId(0),
+            node_id: NodeId(node_id),
+            recipient: None,
+            line_id: 0,
+            capabilities: 0,
+            address: MacAddr([4; 6]),
+            mtu: 1500,
+            lanes: 1,
+            epoch: 0,
+            count: 1,
+            links: Vec::new(),
+            stations: Vec::new(),
+            software: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_peer_that_was_forgotten_and_goes_on_is_met_where_it_was_left() {
+        let limits = Config::new(NodeId(1), MacAddr([2; 6])).limits;
+        let mut table = PeerTable::new(4, 7);
+        // In the row of epoch 3, with train 208 due, and met again.
+        let mut meet_again = |node_id: u64| {
+            let first = table.insert(&hello(node_id), 1, &limits, Instant::ZERO);
+            let first = first.expect("there is room");
+            let peer = table.get_mut(first).expect("it was met");
+            peer.remote_epoch = Some(3);
+            peer.restart_reception(Sequence(208), &limits);
+            table.remove(first);
+            let again = table.insert(&hello(node_id), 1, &limits, Instant::ZERO);
+            let met = table.remove(again.expect("there is room"));
+            met.expect("it was met again")
+        };
+        // An old hello, a new one, and one of a row that was begun since.
+        for (epoch, named, first) in [(3, 205, 208), (3, 210, 210), (4, 1, 1)] {
+            let mut peer = meet_again(5);
+            let named = Sequence(named);
+            assert_eq!(peer.first_of_row(epoch, named), Sequence(first));
+            assert_eq!(peer.first_of_row(epoch, named), named, "once");
+        }
+        for node_id in 6..200 {
+            meet_again(node_id);
+        }
+        assert_eq!(table.left_at.len(), LEFT_MAX);
     }
 }

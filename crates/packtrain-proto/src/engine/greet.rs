@@ -158,7 +158,8 @@ impl Engine {
         if names_us && (is_newest || peer.remote_epoch.is_some()) {
             if is_newest && peer.remote_epoch != Some(hello.epoch) {
                 // It may have been sending for long before it was heard: it says where it is.
-                let lost = peer.restart_reception(record.newest_train.next(), limits);
+                let first = peer.first_of_row(hello.epoch, record.newest_train.next());
+                let lost = peer.restart_reception(first, limits);
                 self.counters.drops.count_many(DropReason::PeerGone, lost);
                 peer.remote_epoch = Some(hello.epoch);
             }
