@@ -3,7 +3,7 @@
 //!
 //! Bounded; a flood of strangers displaces strangers, never a peer that is up.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use crate::aggregator::Aggregator;
 use crate::buffer::Buffer;
@@ -27,6 +27,8 @@ use crate::wire::sequence::Sequence;
 
 /// Peers that were forgotten and are known again.
 const LEFT_MAX: usize = 64;
+/// How much later than what a node sends now may come what it sent in a former life, by a slow link's queue.
+const FORMER_LIFE_FOR: Duration = Duration::from_secs(4);
 /// A hello is late by fewer than so many others, or it is not late.
 const HELLOS_LATE_MAX: u32 = 256;
 /// An MTU with room for a hello that names as many links as one can.
@@ -392,6 +394,8 @@ pub struct PeerTable {
     peers_max: usize,
     /// Of peers that were forgotten, the newest at the end.
     left_at: VecDeque<LeftAt>,
+    /// Nodes in whose place another one speaks since, the newest at the end.
+    former: VecDeque<(NodeId, Instant)>,
 }
 
 /// Where a peer's row of sequences stood when it was forgotten. It may not know that it was, and go on: what
@@ -416,6 +420,7 @@ impl PeerTable {
             due: DueTimes::default(),
             peers_max,
             left_at: VecDeque::new(),
+            former: VecDeque::new(),
         }
     }
 
@@ -459,6 +464,22 @@ impl PeerTable {
     /// Something outside of them has changed on which their times depend.
     pub fn touch_all(&mut self) {
         self.slots().for_each(|slot| self.due.touch(slot));
+    }
+
+    /// This node has been restarted, and has another id since.
+    pub fn note_former_life(&mut self, node_id: NodeId, now: Instant) {
+        if self.former.len() >= LEFT_MAX {
+            self.former.pop_front();
+        }
+        self.former.push_back((node_id, now));
+    }
+
+    /// What comes of this node now was under way for long. It must not be taken for the newer life.
+    pub fn is_former_life(&self, node_id: NodeId, now: Instant) -> bool {
+        let is = |&(former, since): &(NodeId, Instant)| {
+            former == node_id && now.since(since) < FORMER_LIFE_FOR
+        };
+        self.former.iter().any(is)
     }
 
     pub fn slot_of_node(&self, node_id: NodeId) -> Option<usize> {

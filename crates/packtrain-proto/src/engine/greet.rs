@@ -130,6 +130,9 @@ impl Engine {
         if let Err(reason) = self.check_hello(&hello, source) {
             return self.counters.drops.count(reason);
         }
+        if self.peers.is_former_life(hello.node_id, now) {
+            return self.counters.drops.count(DropReason::StaleIncarnation);
+        }
         let record = hello.links.iter().find(|record| record.link == hello.link);
         let record = *record.expect("checked");
         if hello.goodbye {
@@ -247,6 +250,10 @@ impl Engine {
         let former = self.peers.owner_of_link(source).map(|owner| owner.slot);
         let former = former.or_else(|| self.former_life(hello.node_id, hello.address));
         if let Some(slot) = former {
+            if let Some(peer) = self.peers.get(slot) {
+                let node_id = peer.node_id;
+                self.peers.note_former_life(node_id, now);
+            }
             self.remove_peer(slot, PeerDownReason::Restarted, now);
         }
         let evicted = self.peers.stranger_to_evict();
