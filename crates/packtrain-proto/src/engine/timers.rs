@@ -145,9 +145,9 @@ impl Engine {
 
     /// Called later than asked, we have not read what peers had acknowledged long ago.
     fn forgive_lateness_of_acknowledgements(&mut self, now: Instant) {
-        let late = self
-            .poll_timeout()
-            .map_or(Duration::ZERO, |at| now.since(at));
+        // What is due at once has no time that one could be late for.
+        let asked_for = self.poll_timeout().filter(|&at| at != Instant::ZERO);
+        let late = asked_for.map_or(Duration::ZERO, |at| now.since(at));
         if late > LATE_FOR_ACKS {
             for (_, peer) in self.peers.iter_mut() {
                 for path in &mut peer.paths {
