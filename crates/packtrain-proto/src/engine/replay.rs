@@ -13,7 +13,7 @@ use crate::trunk::receipts::Receipts;
 use crate::wire::ethernet::HEADER_LEN;
 use crate::wire::sequence::Sequence;
 use crate::wire::subframe;
-use crate::wire::train::{Options, Train, TrainHeader, TrainWriter};
+use crate::wire::train::{self, Options, Train, TrainHeader, TrainWriter};
 
 /// Between two copies that show whether a silent link works again.
 const TRY_INTERVAL: Duration = Duration::from_millis(100);
@@ -60,6 +60,12 @@ fn is_probe(message: &[u8]) -> bool {
 fn train_of(message: &[u8]) -> Sequence {
     let train = Train::parse(&message[HEADER_LEN..]).expect("our own train");
     train.header.train_sequence
+}
+
+/// Bytes of it when it goes again: without options.
+fn len_again(message: &[u8]) -> usize {
+    let train = Train::parse(&message[HEADER_LEN..]).expect("our own train");
+    message.len() - (train.subframes_at - train::HEADER_LEN)
 }
 
 impl Engine {
@@ -180,7 +186,7 @@ impl Engine {
             while let Some(peer) = self.peers.get(slot)
                 && let Some(waiting) = peer.replay.first()
             {
-                let len = waiting.message.len();
+                let len = len_again(&waiting.message);
                 let fits_any = peer.paths.iter().any(|path| {
                     let link = link_of(&self.links, path);
                     link.is_none_or(|link| len <= path.train_max(link.frame_max()))
@@ -264,7 +270,7 @@ impl Engine {
             let Some(mut silence) = path.silent.take() else {
                 continue;
             };
-            if silence.sample.len() > len_max {
+            if len_again(&silence.sample) > len_max {
                 continue; // only new trains can tell
             }
             let link = self.links.iter().find(|link| link.id == path.link);

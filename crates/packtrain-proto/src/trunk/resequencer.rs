@@ -111,8 +111,8 @@ pub struct Resequencer {
     pub discarded: u64,
     /// No gap is waited for until nothing is held any more.
     hurried: bool,
-    /// The window has moved: the next train comes after a gap.
-    moved: bool,
+    /// The next train comes after one that was given up, or the window has moved.
+    after_gap: bool,
     pub stats: ResequencerStats,
 }
 
@@ -156,7 +156,7 @@ impl Resequencer {
             behind_since: None,
             discarded: 0,
             hurried: false,
-            moved: false,
+            after_gap: false,
             stats: ResequencerStats::default(),
         }
     }
@@ -300,7 +300,7 @@ impl Resequencer {
         self.expected = sequence;
         self.strays = 0;
         self.behind_since = None;
-        self.moved = true;
+        self.after_gap = true;
     }
 
     /// A train of the past: a duplicate of what went through, or one that was given up too early.
@@ -371,7 +371,6 @@ impl Resequencer {
 
     /// The next train in order, and whether a gap was given up just before it.
     pub fn poll(&mut self, now: Instant) -> Option<(Held, bool)> {
-        let mut gap = false;
         loop {
             match self.held.front_mut() {
                 None => {
@@ -385,8 +384,7 @@ impl Resequencer {
                     self.held_bytes -= held.buffer.capacity();
                     self.held_trains -= 1;
                     self.gap = None;
-                    gap |= std::mem::take(&mut self.moved);
-                    return Some((held, gap));
+                    return Some((held, std::mem::take(&mut self.after_gap)));
                 }
                 Some(None) => {
                     if !self.gap_is_lost(now) {
@@ -395,7 +393,7 @@ impl Resequencer {
                     self.stats.gaps += 1;
                     self.on_gap_given_up(now);
                     self.advance(false);
-                    gap = true;
+                    self.after_gap = true;
                 }
             }
         }

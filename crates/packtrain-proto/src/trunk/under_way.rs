@@ -117,8 +117,8 @@ impl UnderWay {
 
     /// Whether nothing is under way that may still bring this train.
     pub(super) fn has_passed(&self, train: Sequence) -> bool {
-        // What an older train told says nothing of it.
-        if self.names_links && train.is_newer_than(self.told_by) {
+        // What an older train told says nothing of it: one that was sent again has come first.
+        if train.is_newer_than(self.told_by) {
             return false;
         }
         self.claims_of(train).next().is_none()

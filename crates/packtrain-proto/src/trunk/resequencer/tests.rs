@@ -16,7 +16,11 @@ fn number(held: &Held) -> u32 {
     u32::from_be_bytes(held.buffer[..4].try_into().unwrap())
 }
 
+/// A train that tells of nothing under way, as all do until one tells of something.
 fn insert(r: &mut Resequencer, n: u32, link: LinkId, now: Instant) -> Result<(), Refused> {
+    if !r.under_way.names_links() {
+        told(r, n, &[]);
+    }
     r.insert(Sequence(n), Some(link), train(n), 0, now)
         .map_err(|(_, refused)| refused)
 }
@@ -175,6 +179,34 @@ fn a_replay_fills_its_gap_and_tells_nothing_of_the_link_by_which_it_came() {
     assert_eq!(r.stats.reordered, 0);
 }
 
+/// Trains 1 and 2 went by two links, and 3 by a third that died: it comes again before anything has told of
+/// more than one link.
+#[test]
+fn a_replay_that_comes_before_all_that_tells_of_links_makes_nobody_give_up_what_they_carry() {
+    let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAITS);
+    insert(&mut r, 1, LINK, Instant::ZERO).unwrap();
+    r.insert(Sequence(3), None, train(3), 0, Instant::ZERO)
+        .unwrap();
+    assert_eq!(drain(&mut r, Instant::ZERO + WAIT_MAX), [1]);
+    assert_eq!(r.poll_timeout(), Some(Instant::ZERO + STALL_MIN));
+}
+
+#[test]
+fn the_train_behind_a_gap_says_so_however_long_it_takes_to_come() {
+    let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAITS);
+    told(&mut r, 1, &[]);
+    let replay = |r: &mut Resequencer, n| r.insert(Sequence(n), None, train(n), 0, Instant::ZERO);
+    replay(&mut r, 3).unwrap();
+    assert!(r.poll(Instant::ZERO).is_none());
+    // The first is lost, and nothing is known of the second.
+    let later = Instant::ZERO + WAIT_START;
+    assert!(r.poll(later).is_none());
+    assert_eq!(r.expected(), Sequence(2));
+    replay(&mut r, 2).unwrap();
+    let after_gap = [(); 2].map(|()| r.poll(later).expect("it is there").1);
+    assert_eq!(after_gap, [true, false]);
+}
+
 #[test]
 fn a_link_that_reorders_is_waited_for_from_the_second_time_on() {
     let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAITS);
@@ -252,10 +284,9 @@ fn each_refusal_has_its_reason() {
 fn a_sender_far_ahead_is_followed_after_some_trains_in_a_row() {
     let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAITS);
     let mut insert = |sequence: u32| {
-        let buffer = Buffer::with_capacity(64);
-        let taken = r.insert(Sequence(sequence), Some(LINK), buffer, 0, Instant::ZERO);
-        while r.poll(Instant::ZERO + WAIT_START).is_some() {}
-        taken.map_err(|(_, refused)| refused)
+        let taken = insert(&mut r, sequence, LINK, Instant::ZERO);
+        drain(&mut r, Instant::ZERO + WAIT_START);
+        taken
     };
     assert_eq!(insert(1), Ok(()));
     // One false sequence is none, and neither is one again and again.
@@ -315,10 +346,9 @@ fn only_the_sender_itself_takes_the_window_back_beyond_its_memory() {
 fn a_window_led_astray_by_one_false_sequence_comes_back() {
     let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAITS);
     let mut insert = |sequence: u32| {
-        let buffer = Buffer::with_capacity(64);
-        let taken = r.insert(Sequence(sequence), Some(LINK), buffer, 0, Instant::ZERO);
-        while r.poll(Instant::ZERO + WAIT_START).is_some() {}
-        taken.map_err(|(_, refused)| refused)
+        let taken = insert(&mut r, sequence, LINK, Instant::ZERO);
+        drain(&mut r, Instant::ZERO + WAIT_START);
+        taken
     };
     assert_eq!(insert(1), Ok(()));
     assert_eq!(insert(1000), Ok(()));

@@ -1,0 +1,472 @@
+//! A sender with several links, what they do to its trains, and a receiver that is held to the model.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use packtrain_proto::buffer::Buffer;
+use packtrain_proto::config::LinkId;
+use packtrain_proto::time::{Duration, Instant};
+use packtrain_proto::trunk::resequencer::{Refused, Resequencer};
+use packtrain_proto::wire::sequence::Sequence;
+use packtrain_proto::wire::train::REPLAYED;
+
+use crate::arrival_step::Step;
+use crate::breakage::Breakage;
+use crate::order::{Order, Turn};
+
+const LINKS: u8 = 3;
+const WAITS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+const STALL_MIN: Duration = Duration::from_millis(1200);
+const SENT_AT_ONCE_MAX: u8 = 40;
+const RECENT: usize = 64;
+/// Room for one more train of the usual size.
+const ROOM: usize = 2048;
+/// How far senders let the newest train be ahead of the oldest that is under way.
+const SPAN: u32 = 3072;
+
+#[derive(Clone, Debug)]
+struct Message {
+    train: Sequence,
+    link: u8,
+    is_marker: bool,
+    is_replay: bool,
+    told: Vec<(LinkId, Sequence)>,
+    bytes: usize,
+}
+
+/// A train of which the sender does not know what became of it.
+#[derive(Clone, Copy, Debug)]
+struct Out {
+    train: Sequence,
+    is_replay: bool,
+    /// It has left the link, by one end or the other.
+    has_left: bool,
+}
+
+/// A failed comparison, or a broken promise.
+pub type Failure = String;
+
+pub struct Arrivals {
+    now: Instant,
+    real: Resequencer,
+    model: Order,
+    next: Sequence,
+    wires: [Vec<Message>; LINKS as usize],
+    out: [Vec<Out>; LINKS as usize],
+    /// Copies that are to be sent again, by distance from the first: sequences wrap.
+    waiting: BTreeSet<u32>,
+    first: Sequence,
+    recent: Vec<Message>,
+    honest: bool,
+    /// Trains that a link lost: nothing is promised of them, even if they are sent again.
+    lost: BTreeSet<u32>,
+    /// When each train came that was taken and waits.
+    holding: BTreeMap<u32, Instant>,
+    given: BTreeSet<u32>,
+    taken: u64,
+    bytes_max: usize,
+    checks_promises: bool,
+}
+
+fn index(link: u8) -> usize {
+    usize::from(link % LINKS)
+}
+
+impl Arrivals {
+    pub fn new(first: Sequence, bytes_max: usize, breakage: Option<Breakage>) -> Arrivals {
+        Arrivals {
+            // Not at the origin of time, which stands for never.
+            now: Instant::from_nanos(60_000_000_000),
+            real: Resequencer::new(first, bytes_max, WAITS),
+            model: Order::new(first, bytes_max, WAITS, breakage),
+            next: first,
+            wires: Default::default(),
+            out: Default::default(),
+            waiting: BTreeSet::new(),
+            first,
+            recent: Vec::new(),
+            honest: true,
+            lost: BTreeSet::new(),
+            holding: BTreeMap::new(),
+            given: BTreeSet::new(),
+            taken: 0,
+            bytes_max,
+            checks_promises: breakage.is_none(),
+        }
+    }
+
+    fn number(&self, train: Sequence) -> u32 {
+        train.0.wrapping_sub(self.first.0)
+    }
+
+    /// What may still arrive by other links, as the sender knows it.
+    fn told(&self, by: usize) -> Vec<(LinkId, Sequence)> {
+        let replayed = self.out.iter().flatten().filter(|out| out.is_replay);
+        let replayed = replayed.map(|out| self.number(out.train));
+        let newest = replayed.chain(self.waiting.last().copied()).max();
+        let mut told: Vec<(LinkId, Sequence)> = newest
+            .map(|number| (LinkId(REPLAYED), self.first.plus(number)))
+            .into_iter()
+            .collect();
+        for link in (0..usize::from(LINKS)).filter(|link| *link != by) {
+            let own = self.out[link].iter().filter(|out| !out.is_replay);
+            if let Some(newest) = own.map(|out| self.number(out.train)).max() {
+                told.push((LinkId(link as u8), self.first.plus(newest)));
+            }
+        }
+        told
+    }
+
+    fn put(&mut self, link: u8, train: Sequence, is_replay: bool, bytes: usize) {
+        let at = index(link);
+        let told = if is_replay { Vec::new() } else { self.told(at) };
+        self.wires[at].push(Message {
+            train,
+            link: at as u8,
+            is_marker: false,
+            is_replay,
+            told,
+            bytes,
+        });
+        self.out[at].push(Out {
+            train,
+            is_replay,
+            has_left: false,
+        });
+    }
+
+    fn send(&mut self, link: u8, bytes: usize) {
+        if !self.has_span() {
+            return;
+        }
+        let train = self.next;
+        self.next = train.next();
+        self.put(link, train, false, bytes);
+    }
+
+    fn left(&mut self, message: &Message) {
+        let out = self.out[index(message.link)].iter_mut();
+        for out in out.filter(|out| out.train == message.train) {
+            out.has_left |= !message.is_marker;
+        }
+    }
+
+    /// What has come by this link is known to have come, and what was lost before it to be lost.
+    fn acknowledge(&mut self, link: u8) {
+        let out = &mut self.out[index(link)];
+        let under_way = out.iter().position(|out| !out.has_left);
+        let known = under_way.unwrap_or(out.len());
+        out.drain(..known);
+    }
+
+    fn arrive(&mut self, message: Message) -> Result<(), Failure> {
+        self.left(&message);
+        self.recent.push(message.clone());
+        if self.recent.len() > RECENT {
+            self.recent.remove(0);
+        }
+        self.receive(&message)
+    }
+
+    /// As the engine does it.
+    fn receive(&mut self, message: &Message) -> Result<(), Failure> {
+        let (train, by, now) = (message.train, LinkId(message.link), self.now);
+        if !message.is_replay {
+            self.real.on_told(train, message.told.iter().copied(), now);
+            self.model.tell(train, &message.told, now);
+        }
+        if message.is_marker {
+            self.real.note(by, train, now);
+            self.model.marker(by, train, now);
+        } else {
+            let link = (!message.is_replay).then_some(by);
+            let mut buffer = Buffer::with_capacity(message.bytes);
+            let fits = buffer.push(&train.0.to_be_bytes());
+            assert!(fits);
+            let real = self.real.insert(train, link, buffer, 0, now);
+            let real: Result<(), Refused> = real.map_err(|(_, refused)| refused);
+            let model = self.model.insert(train, link, message.bytes, now);
+            self.same(&format!("taken: {message:?}"), real, model)?;
+            if real.is_ok() {
+                self.taken += 1;
+                self.holding.insert(self.number(train), now);
+            }
+        }
+        self.poll()
+    }
+
+    fn same<T: PartialEq + std::fmt::Debug>(
+        &self,
+        what: &str,
+        real: T,
+        model: T,
+    ) -> Result<(), Failure> {
+        match real == model {
+            true => Ok(()),
+            false => Err(format!(
+                "{what} at {:?}: {real:?}, by the model {model:?}",
+                self.now
+            )),
+        }
+    }
+
+    fn poll(&mut self) -> Result<(), Failure> {
+        let now = self.now;
+        loop {
+            let from = self.number(self.real.expected());
+            let is_full = self.real.held_bytes() + ROOM > self.bytes_max;
+            let real = self.real.poll(now).map(|(held, after_gap)| Turn {
+                train: Sequence(u32::from_be_bytes(held.buffer[..4].try_into().unwrap())),
+                arrived: held.arrived(),
+                after_gap,
+            });
+            let model = self.model.poll(now);
+            self.same("the next", real, model)?;
+            let to = match real {
+                Some(turn) => self.number(turn.train),
+                None => self.number(self.real.expected()),
+            };
+            if self.honest && self.checks_promises && !is_full {
+                self.check_given_up(from..to)?;
+            }
+            let Some(turn) = real else {
+                break;
+            };
+            self.holding.remove(&to);
+            let rises = self.given.last().is_none_or(|last| *last < to);
+            let once = self.given.insert(to);
+            if self.honest && !(rises && once) {
+                return Err(format!("{:?} comes out of order, or twice", turn.train));
+            }
+        }
+        self.same("expected", self.real.expected(), self.model.expected())?;
+        let sleeps = self.real.poll_timeout().is_none_or(|at| at > now);
+        self.same("each wake-up leads further", sleeps, true)?;
+        let bounded = self.real.held_bytes() <= self.bytes_max || !self.checks_promises;
+        self.same("within its bound", bounded, true)
+    }
+
+    fn compare(&self) -> Result<(), Failure> {
+        let (real, model, now) = (&self.real, &self.model, self.now);
+        self.same("held", real.held_trains(), model.held_trains())?;
+        self.same("held bytes", real.held_bytes(), model.held_bytes())?;
+        self.same("the newest held", real.newest_held(), model.newest_held())?;
+        self.same("the wake-up", real.poll_timeout(), model.poll_timeout())?;
+        self.same("reorders", real.reorders(now), model.reorders(now))?;
+        self.same("gaps", real.stats.gaps, model.gaps())?;
+        self.same("reordered", real.stats.reordered, model.reordered())?;
+        self.same("discarded", real.discarded, model.discarded())
+    }
+
+    /// What may still come is not given up, unless it takes too long. By what is on the links and what the
+    /// sender is about to send again, whatever it has told.
+    fn check_given_up(&self, given_up: std::ops::Range<u32>) -> Result<(), Failure> {
+        let waits_since = self.holding.values().min();
+        let stalled = waits_since.is_none_or(|since| self.now.since(*since) >= STALL_MIN);
+        for number in given_up {
+            let train = self.first.plus(number);
+            let comes = |m: &Message| m.train == train && !m.is_marker;
+            let comes = self.wires.iter().flatten().any(comes) || self.waiting.contains(&number);
+            if comes && !stalled && !self.lost.contains(&number) {
+                return Err(format!(
+                    "{train:?} is given up at {:?}, and may come",
+                    self.now
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The receiver could not hold more, and senders know.
+    fn has_span(&self) -> bool {
+        let out = self.out.iter().flatten().map(|out| self.number(out.train));
+        let oldest = out.chain(self.waiting.first().copied()).min();
+        oldest.is_none_or(|oldest| self.number(self.next) - oldest < SPAN)
+    }
+
+    pub fn step(&mut self, step: &Step) -> Result<(), Failure> {
+        self.honest &= step.is_honest();
+        self.take(step)?;
+        self.compare()
+    }
+
+    fn take(&mut self, step: &Step) -> Result<(), Failure> {
+        match *step {
+            Step::Send { link, large } => self.send(link, if large { 3500 } else { 100 }),
+            Step::SendMany { trains } => {
+                for n in 0..trains % SENT_AT_ONCE_MAX {
+                    self.send(n, 100);
+                }
+            }
+            Step::Arrives { link, acknowledged } => {
+                let wire = &mut self.wires[index(link)];
+                if !wire.is_empty() {
+                    let message = wire.remove(0);
+                    self.arrive(message)?;
+                }
+                if acknowledged {
+                    self.acknowledge(link);
+                }
+            }
+            Step::AllArrive { link } => {
+                for message in std::mem::take(&mut self.wires[index(link)]) {
+                    self.arrive(message)?;
+                }
+            }
+            Step::Overtakes { link, nth } => {
+                let wire = &mut self.wires[index(link)];
+                if !wire.is_empty() {
+                    let message = wire.remove(usize::from(nth) % wire.len());
+                    self.arrive(message)?;
+                }
+            }
+            Step::Lost { link, nth } => {
+                let wire = &mut self.wires[index(link)];
+                if !wire.is_empty() {
+                    let message = wire.remove(usize::from(nth) % wire.len());
+                    self.left(&message);
+                    if !message.is_marker {
+                        self.lost.insert(self.number(message.train));
+                    }
+                }
+            }
+            Step::Acknowledged { link } => self.acknowledge(link),
+            Step::Marker { link } => self.put_marker(link),
+            Step::Dies { link, stalls } => {
+                if !stalls {
+                    self.wires[index(link)].clear();
+                }
+                for out in std::mem::take(&mut self.out[index(link)]) {
+                    self.waiting.insert(self.number(out.train));
+                }
+            }
+            Step::SentAgain { link } => {
+                if let Some(number) = self.waiting.pop_first() {
+                    self.put(link, self.first.plus(number), true, 100);
+                }
+            }
+            Step::ComesAgain { nth } => {
+                if !self.recent.is_empty() {
+                    let message = self.recent[usize::from(nth) % self.recent.len()].clone();
+                    self.receive(&message)?;
+                }
+            }
+            Step::Wait { micros } => {
+                self.now += Duration::from_micros(u64::from(micros));
+                self.poll()?;
+            }
+            Step::WaitUntilDue { early } => {
+                if let Some(due) = self.real.poll_timeout() {
+                    let before = Duration::from_nanos(u64::from(early));
+                    self.now = self.now.max(due - before);
+                    self.poll()?;
+                }
+            }
+            Step::Stream { trains, lost_every } => self.stream(trains, lost_every)?,
+            Step::Hurry => {
+                self.real.hurry();
+                self.model.hurry(self.now);
+                self.poll()?;
+            }
+            Step::Hello { behind } => {
+                let newest = self.next.minus(1 + u32::from(behind));
+                self.real.on_newest_sent(newest, self.now);
+                self.model.newest_sent(newest, self.now);
+                self.poll()?;
+            }
+            Step::Forged {
+                ahead,
+                trains,
+                link,
+            } => {
+                let train = self.next.plus(ahead as u32);
+                for n in 0..u32::from(trains) {
+                    self.receive(&forged(train.plus(n), link))?;
+                }
+            }
+            Step::ForgedMarker { ahead, link, names } => {
+                let train = self.next.plus(ahead as u32);
+                let told = |link| (LinkId(link), train.minus(u32::from(link)));
+                self.receive(&Message {
+                    is_marker: true,
+                    told: (0..names).map(told).collect(),
+                    ..forged(train, link)
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn put_marker(&mut self, link: u8) {
+        let at = index(link);
+        let told = self.told(at);
+        self.wires[at].push(Message {
+            train: self.next.minus(1),
+            link: at as u8,
+            is_marker: true,
+            is_replay: false,
+            told,
+            bytes: 0,
+        });
+    }
+
+    /// By one link alone, and acknowledged at once.
+    fn stream(&mut self, trains: u16, lost_every: u8) -> Result<(), Failure> {
+        for n in 1..=trains {
+            self.send(lost_every, 100);
+            let Some(sent) = self.wires[index(lost_every)].pop() else {
+                break;
+            };
+            let lost = lost_every > 8 && n % u16::from(lost_every) == 0;
+            if !self.wires[index(lost_every)].is_empty() {
+                self.wires[index(lost_every)].push(sent);
+            } else if lost {
+                self.left(&sent);
+                self.lost.insert(self.number(sent.train));
+            } else {
+                self.arrive(sent)?;
+                self.acknowledge(lost_every);
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything that is under way arrives, and each link brings something newer: nothing is held any more.
+    pub fn end(&mut self) -> Result<(), Failure> {
+        while let Some(number) = self.waiting.pop_first() {
+            self.put(0, self.first.plus(number), true, 100);
+        }
+        for round in 0..2 {
+            for link in 0..LINKS {
+                for message in std::mem::take(&mut self.wires[index(link)]) {
+                    self.arrive(message)?;
+                }
+                self.acknowledge(link);
+            }
+            if round == 0 {
+                (0..LINKS).for_each(|link| self.send(link, 100));
+            }
+        }
+        self.put_marker(0);
+        let marker = self.wires[0].pop().expect("just sent");
+        self.arrive(marker)?;
+        self.now += WAITS.0;
+        self.poll()?;
+        if !self.honest || !self.checks_promises {
+            return Ok(());
+        }
+        self.same("held at the end", self.real.held_trains(), 0)?;
+        let out = self.given.len() as u64 + self.real.discarded;
+        self.same("all that was taken comes out", out, self.taken)
+    }
+}
+
+fn forged(train: Sequence, link: u8) -> Message {
+    Message {
+        train,
+        link: link % LINKS,
+        is_marker: false,
+        is_replay: link >= 128,
+        told: Vec::new(),
+        bytes: 100,
+    }
+}

@@ -1,0 +1,82 @@
+//! Rules left out of the models on purpose, one at a time: the tests must see the difference, or they would
+//! not see it either when the code leaves that rule out.
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Breakage {
+    /// What an older train told is taken for what may still bring a newer one.
+    NothingIsKnownOfNewerTrains,
+    /// A link that is named is waited for, however old all is that it carries.
+    DistanceIsIgnored,
+    /// … and even when it has delivered something newer.
+    LinksNamedNeverPass,
+    /// What was told earlier and comes later is believed.
+    OldNewsIsNews,
+    /// Of two markers of one sequence, only the one that comes last is believed.
+    MarkersTakeBack,
+    /// A gap is waited for from when it was noticed, however often the sender says that it may be filled.
+    NamingAgainChangesNothing,
+    /// A train that was sent again says that all before has come by the link it took.
+    ReplaysPass,
+    MarkersSayNothing,
+    /// A gap that nothing brings is given up so long after it was noticed, not after that.
+    TheMomentBeginsWithTheGap,
+    NothingIsLearned,
+    StallsAreNotLearned,
+    NoStallEnds,
+    /// A train let through long ago is taken for one that nobody knows.
+    MemoryIsShort,
+    /// Trains that a stalled link brings late are taken for where the sender is.
+    LateOnesMoveTheWindow,
+    /// What is sent again is taken for where the sender is.
+    ReplaysMoveTheWindow,
+    OneStrayMoves,
+    HellosAreNeverLate,
+    NoBound,
+    /// Of an acknowledgement only its newest counts.
+    BitmapsAreIgnored,
+    /// What stands behind many that arrived is still kept, and sent again.
+    NothingIsEverLost,
+    WhatWasGivenUpGoesAgain,
+    NewestGoesFirst,
+    /// A train names what its own link carries.
+    OwnLinkIsTold,
+    /// Copies are kept however many there are.
+    AllIsKept,
+    /// What waits to be sent again is not named.
+    ReplaysAreNotTold,
+    /// New trains go while older ones wait to be sent again: seen from the other side, what waits goes last.
+    WaitingGoesLast,
+}
+
+impl Breakage {
+    pub const OF_ORDER: &'static [Breakage] = &[
+        Breakage::NothingIsKnownOfNewerTrains,
+        Breakage::DistanceIsIgnored,
+        Breakage::LinksNamedNeverPass,
+        Breakage::OldNewsIsNews,
+        Breakage::MarkersTakeBack,
+        Breakage::NamingAgainChangesNothing,
+        Breakage::ReplaysPass,
+        Breakage::MarkersSayNothing,
+        Breakage::TheMomentBeginsWithTheGap,
+        Breakage::NothingIsLearned,
+        Breakage::StallsAreNotLearned,
+        Breakage::NoStallEnds,
+        Breakage::MemoryIsShort,
+        Breakage::LateOnesMoveTheWindow,
+        Breakage::ReplaysMoveTheWindow,
+        Breakage::OneStrayMoves,
+        Breakage::HellosAreNeverLate,
+        Breakage::NoBound,
+    ];
+    pub const OF_COPIES: &'static [Breakage] = &[
+        Breakage::BitmapsAreIgnored,
+        Breakage::NothingIsEverLost,
+        Breakage::WhatWasGivenUpGoesAgain,
+        Breakage::NewestGoesFirst,
+        Breakage::OwnLinkIsTold,
+        Breakage::AllIsKept,
+        Breakage::ReplaysAreNotTold,
+        Breakage::WaitingGoesLast,
+    ];
+}

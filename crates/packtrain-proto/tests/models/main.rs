@@ -1,0 +1,136 @@
+//! The order of what comes, and what is sent again, against models that are slow and obvious: they keep
+//! everything that has happened, and work each answer out from all of it.
+
+mod arrival_step;
+mod arrivals;
+mod breakage;
+mod copies;
+mod far_end;
+mod order;
+mod sender;
+mod sending_step;
+
+use arrivals::{Arrivals, Failure};
+use breakage::Breakage;
+use packtrain_proto::wire::sequence::Sequence;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
+use sender::Sender;
+
+/// Where the sequences begin, and the bound of what is held.
+fn beginnings() -> impl Strategy<Value = (u32, usize)> {
+    let first = prop_oneof![Just(1u32), Just(u32::MAX - 20), any::<u32>()];
+    let bytes_max = prop_oneof![Just(1usize << 20), Just(6000usize)];
+    (first, bytes_max)
+}
+
+fn arrivals(honest: bool) -> impl Strategy<Value = Vec<arrival_step::Step>> {
+    let any_step = any::<[u8; 4]>().prop_map(arrival_step::Step::from_bytes);
+    let step = any_step.prop_filter("an honest one", move |step| !honest || step.is_honest());
+    proptest::collection::vec(step, 1..200)
+}
+
+/// The bound of what is kept, in trains, and what happens.
+fn sendings() -> impl Strategy<Value = (usize, Vec<sending_step::Step>)> {
+    let copies_max = prop_oneof![Just(4096usize), 3usize..40];
+    let step = any::<[u8; 4]>().prop_map(sending_step::Step::from_bytes);
+    (copies_max, proptest::collection::vec(step, 1..120))
+}
+
+fn receive(
+    (first, bytes_max): (u32, usize),
+    steps: &[arrival_step::Step],
+    breakage: Option<Breakage>,
+) -> Result<(), Failure> {
+    let mut arrivals = Arrivals::new(Sequence(first), bytes_max, breakage);
+    for step in steps {
+        arrivals.step(step)?;
+    }
+    arrivals.end()
+}
+
+fn send(
+    copies_max: usize,
+    steps: &[sending_step::Step],
+    breakage: Option<Breakage>,
+) -> Result<(), Failure> {
+    let mut sender = Sender::new(copies_max, breakage);
+    for step in steps {
+        sender.step(step)?;
+    }
+    sender.end()
+}
+
+fn config(cases: u32) -> Config {
+    Config {
+        cases,
+        failure_persistence: None,
+        ..Config::default()
+    }
+}
+
+proptest! {
+    #![proptest_config(config(60))]
+
+    #[test]
+    fn order_of_an_honest_sender_is_what_the_model_says_and_nothing_is_given_up_that_may_come(
+        beginning in beginnings(), steps in arrivals(true)
+    ) {
+        receive(beginning, &steps, None).map_err(TestCaseError::fail)?;
+    }
+
+    #[test]
+    fn order_of_whatever_comes_is_what_the_model_says(
+        beginning in beginnings(), steps in arrivals(false)
+    ) {
+        receive(beginning, &steps, None).map_err(TestCaseError::fail)?;
+    }
+
+    #[test]
+    fn copies_are_kept_and_sent_again_as_the_model_says(
+        (copies_max, steps) in sendings()
+    ) {
+        send(copies_max, &steps, None).map_err(TestCaseError::fail)?;
+    }
+}
+
+/// The breakages of which no difference was seen.
+fn unseen<S: Strategy>(
+    breakages: &[Breakage],
+    inputs: impl Fn() -> S,
+    run: impl Fn(&S::Value, Breakage) -> Result<(), Failure>,
+) -> Vec<Breakage> {
+    let is_seen = |breakage: &Breakage| {
+        let config = Config {
+            max_shrink_iters: 0,
+            ..config(2000)
+        };
+        let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+        let found = TestRunner::new_with_rng(config, rng).run(&inputs(), |input| {
+            run(&input, *breakage).map_err(TestCaseError::fail)
+        });
+        matches!(found, Err(TestError::Fail(..)))
+    };
+    let unseen = breakages.iter().filter(|breakage| !is_seen(breakage));
+    unseen.copied().collect()
+}
+
+#[test]
+fn each_rule_of_the_order_is_missed_when_the_model_leaves_it_out() {
+    let unseen = unseen(
+        Breakage::OF_ORDER,
+        || (beginnings(), arrivals(false)),
+        |(beginning, steps), breakage| receive(*beginning, steps, Some(breakage)),
+    );
+    assert_eq!(unseen, []);
+}
+
+#[test]
+fn each_rule_of_the_copies_is_missed_when_the_model_leaves_it_out() {
+    let unseen = unseen(
+        Breakage::OF_COPIES,
+        sendings,
+        |(copies_max, steps), breakage| send(*copies_max, steps, Some(breakage)),
+    );
+    assert_eq!(unseen, []);
+}

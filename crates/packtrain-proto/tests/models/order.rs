@@ -1,0 +1,653 @@
+//! What a resequencer has to do, after docs/wire-format.md: nothing is kept but what has happened, and each
+//! answer is worked out anew from all of it.
+
+use packtrain_proto::config::LinkId;
+use packtrain_proto::time::{Duration, Instant};
+use packtrain_proto::trunk::resequencer::Refused;
+use packtrain_proto::wire::sequence::Sequence;
+
+use crate::breakage::Breakage;
+
+const WINDOW: i32 = 4096;
+const REMEMBERED: usize = 1024;
+const IN_A_ROW: usize = 16;
+const WAIT_START: Duration = Duration::from_millis(16);
+const WAIT_MIN: Duration = Duration::from_millis(1);
+const STALL_MIN: Duration = Duration::from_millis(1200);
+const FADE_AFTER: Duration = Duration::from_secs(10);
+/// What is named again and again is waited for so many times as long.
+const CLAIMS_MAX: u32 = 5;
+const BEHIND_FOR: Duration = Duration::from_millis(1500);
+/// Room for one more train, of the usual size.
+const ROOM: usize = 2048;
+
+#[derive(Clone, Debug)]
+enum What {
+    Began {
+        first: Sequence,
+    },
+    Taken {
+        train: Sequence,
+        bytes: usize,
+    },
+    /// The first gap was filled, so long after it was noticed.
+    Filled {
+        took: Duration,
+    },
+    /// Refused, and perhaps a sign that we are astray.
+    Stray {
+        train: Sequence,
+    },
+    CameLate {
+        train: Sequence,
+    },
+    /// By its own link, so long after it could have been waited for.
+    TooLate {
+        late: Duration,
+    },
+    /// Everything before this train has come by this link, or is lost.
+    Passed {
+        link: LinkId,
+        train: Sequence,
+        is_newer: bool,
+    },
+    /// By one that its own link was given later; the first gap was so old.
+    Overtaken {
+        gap_age: Duration,
+    },
+    Told {
+        by: Sequence,
+        links: Vec<(LinkId, Sequence)>,
+    },
+    /// The next train is missing: whether something may still bring it.
+    Missed {
+        nothing_brings_it: bool,
+    },
+    GivenUp {
+        train: Sequence,
+        waited: Duration,
+        learns: bool,
+    },
+    LetThrough {
+        train: Sequence,
+    },
+    Hurry,
+    NothingHeld,
+    Moved {
+        to: Sequence,
+        discarded: usize,
+    },
+    SaidBehind,
+    SaidNear,
+}
+
+#[derive(Clone, Debug)]
+struct Event {
+    at: Instant,
+    what: What,
+}
+
+/// No train newer than this may still come by this link.
+#[derive(Clone, Copy, Debug)]
+struct Claim {
+    link: LinkId,
+    newest: Sequence,
+    told_at: Instant,
+}
+
+/// A train whose turn it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    pub train: Sequence,
+    pub arrived: Instant,
+    pub after_gap: bool,
+}
+
+#[derive(Debug)]
+pub struct Order {
+    history: Vec<Event>,
+    bytes_max: usize,
+    wait_max: Duration,
+    stall_max: Duration,
+    breakage: Option<Breakage>,
+}
+
+impl Order {
+    pub fn new(
+        first: Sequence,
+        bytes_max: usize,
+        (wait_max, stall_max): (Duration, Duration),
+        breakage: Option<Breakage>,
+    ) -> Order {
+        let begin = Event {
+            at: Instant::ZERO,
+            what: What::Began { first },
+        };
+        Order {
+            history: vec![begin],
+            bytes_max,
+            wait_max,
+            stall_max,
+            breakage,
+        }
+    }
+
+    fn is(&self, breakage: Breakage) -> bool {
+        self.breakage == Some(breakage)
+    }
+
+    fn log(&mut self, at: Instant, what: What) {
+        self.history.push(Event { at, what });
+    }
+
+    /// What has happened since something of this kind.
+    fn since(&self, is_end: impl Fn(&What) -> bool) -> &[Event] {
+        let end = self.history.iter().rposition(|event| is_end(&event.what));
+        &self.history[end.map_or(0, |end| end + 1)..]
+    }
+
+    /// What still counts after the window has moved.
+    fn present(&self) -> &[Event] {
+        self.since(|what| matches!(what, What::Moved { .. }))
+    }
+
+    pub fn expected(&self) -> Sequence {
+        let mut events = self.history.iter().rev();
+        let last = events.find_map(|event| match event.what {
+            What::LetThrough { train } | What::GivenUp { train, .. } => Some(train.next()),
+            What::Moved { to, .. } | What::Began { first: to } => Some(to),
+            _ => None,
+        });
+        last.expect("it has begun")
+    }
+
+    /// Trains that were taken, and have not left.
+    fn held(&self) -> Vec<(Sequence, usize, Instant)> {
+        let expected = self.expected();
+        let ends = |what: &What| matches!(what, What::NothingHeld | What::Moved { .. });
+        let taken = self
+            .since(ends)
+            .iter()
+            .filter_map(|event| match event.what {
+                What::Taken { train, bytes } => Some((train, bytes, event.at)),
+                _ => None,
+            });
+        taken
+            .filter(|(train, ..)| !expected.is_newer_than(*train))
+            .collect()
+    }
+
+    pub fn held_trains(&self) -> usize {
+        self.held().len()
+    }
+
+    pub fn held_bytes(&self) -> usize {
+        self.held().iter().map(|(_, bytes, _)| bytes).sum()
+    }
+
+    pub fn newest_held(&self) -> Option<Sequence> {
+        let trains = self.held().into_iter().map(|(train, ..)| train);
+        let newest = trains.reduce(|a, b| if b.is_newer_than(a) { b } else { a });
+        newest.filter(|_| self.names_links())
+    }
+
+    /// The sender has spoken of several links, ever.
+    fn names_links(&self) -> bool {
+        self.history.iter().any(|event| match &event.what {
+            What::Told { links, .. } => !links.is_empty(),
+            _ => false,
+        })
+    }
+
+    /// The newest train or marker that told of links.
+    fn told_by(&self) -> Sequence {
+        let mut events = self.present().iter().rev();
+        let told = events.find_map(|event| match event.what {
+            What::Told { by, .. } => Some(by),
+            _ => None,
+        });
+        told.unwrap_or(self.began_after())
+    }
+
+    /// What the sender said by that, and by others of the same sequence: nobody knows which was the last.
+    fn claims(&self) -> Vec<Claim> {
+        let by = self.told_by();
+        let mut claims: Vec<Claim> = Vec::new();
+        for event in self.present() {
+            let What::Told { by: told_by, links } = &event.what else {
+                continue;
+            };
+            if *told_by != by {
+                continue;
+            }
+            if self.is(Breakage::MarkersTakeBack) {
+                claims.clear();
+            }
+            for &(link, train) in links {
+                let before = claims.iter().position(|claim| claim.link == link);
+                let before = before.map(|at| claims.swap_remove(at).newest);
+                let newest = before.filter(|before| before.is_newer_than(train));
+                claims.push(Claim {
+                    link,
+                    newest: newest.unwrap_or(train),
+                    told_at: event.at,
+                });
+            }
+        }
+        claims
+    }
+
+    fn passed_by(&self, link: LinkId) -> Option<Sequence> {
+        // Each is newer than those before.
+        let mut events = self.present().iter().rev();
+        events.find_map(|event| match event.what {
+            What::Passed { link: l, train, .. } if l == link => Some(train),
+            _ => None,
+        })
+    }
+
+    /// Whether this train may still come, by what was told and what has come.
+    fn may_come(&self, train: Sequence) -> bool {
+        if train.is_newer_than(self.told_by()) {
+            return !self.is(Breakage::NothingIsKnownOfNewerTrains);
+        }
+        self.claims()
+            .iter()
+            .any(|claim| self.may_bring(claim, train))
+    }
+
+    fn may_bring(&self, claim: &Claim, train: Sequence) -> bool {
+        let passed_by = self.passed_by(claim.link);
+        let has_passed = passed_by.is_some_and(|by| by.is_newer_than(train));
+        let is_older = train.is_newer_than(claim.newest) && !self.is(Breakage::DistanceIsIgnored);
+        !is_older && (!has_passed || self.is(Breakage::LinksNamedNeverPass))
+    }
+
+    /// When the sender said last that something may bring what is missing.
+    fn named_at(&self) -> Option<Instant> {
+        let (missing, claims) = (self.expected(), self.claims());
+        let named = claims.iter().filter(|claim| self.may_bring(claim, missing));
+        let named_at = named.map(|claim| claim.told_at).max();
+        named_at.filter(|_| !self.is(Breakage::NamingAgainChangesNothing))
+    }
+
+    /// The train before the next one, as far as it is remembered: let through, or given up.
+    fn is_remembered(&self, train: Sequence) -> Option<bool> {
+        let gone = self
+            .present()
+            .iter()
+            .rev()
+            .filter_map(|event| match event.what {
+                What::LetThrough { train } => Some((train, true)),
+                What::GivenUp { train, .. } => Some((train, false)),
+                _ => None,
+            });
+        let remembered = if self.is(Breakage::MemoryIsShort) {
+            100
+        } else {
+            REMEMBERED
+        };
+        let mut gone = gone.take(remembered);
+        gone.find(|(t, _)| *t == train).map(|(_, through)| through)
+    }
+
+    fn is_near(&self, train: Sequence) -> bool {
+        train.distance_from(self.expected()).unsigned_abs() < WINDOW as u32
+    }
+
+    /// `link`: that by which it came, unless it was sent again.
+    pub fn insert(
+        &mut self,
+        train: Sequence,
+        link: Option<LinkId>,
+        bytes: usize,
+        now: Instant,
+    ) -> Result<(), Refused> {
+        let ahead = train.distance_from(self.expected());
+        let refused = match ahead {
+            _ if ahead < -WINDOW => return Err(Refused::Jump),
+            _ if ahead >= WINDOW => Some(Refused::Jump),
+            _ if ahead < 0 => Some(self.refuse_old(train, link.is_some(), now)),
+            _ => None,
+        };
+        if let Some(reason) = refused {
+            let astray = match reason {
+                Refused::Jump => true,
+                Refused::Late => !self.names_links() || self.is(Breakage::LateOnesMoveTheWindow),
+                Refused::Duplicate | Refused::Full => false,
+            };
+            // What is sent again is where the sender was once.
+            let is_new = link.is_some() || self.is(Breakage::ReplaysMoveTheWindow);
+            if !astray || !is_new {
+                return Err(reason);
+            }
+            self.log(now, What::Stray { train });
+            let in_a_row = if self.is(Breakage::OneStrayMoves) {
+                1
+            } else {
+                IN_A_ROW
+            };
+            if self.strays_in_a_row() < in_a_row {
+                return Err(reason);
+            }
+            self.move_to(train, now);
+        }
+        let held = self.held();
+        if held.iter().any(|(t, ..)| *t == train) {
+            return Err(Refused::Duplicate);
+        }
+        let is_next = train == self.expected();
+        let fits = self.held_bytes() + bytes <= self.bytes_max || self.is(Breakage::NoBound);
+        if !is_next && !fits {
+            return Err(Refused::Full);
+        }
+        let by = match self.is(Breakage::ReplaysPass) {
+            true => Some(link.unwrap_or(LinkId(0))),
+            false => link,
+        };
+        if let Some(by) = by {
+            self.pass(by, train, now);
+        }
+        if is_next && let Some(since) = self.gap_since() {
+            let took = now.since(since);
+            self.log(now, What::Filled { took });
+        }
+        self.log(now, What::Taken { train, bytes });
+        Ok(())
+    }
+
+    fn refuse_old(&mut self, train: Sequence, is_first_copy: bool, now: Instant) -> Refused {
+        let came = |event: &Event| matches!(event.what, What::CameLate { train: t } if t == train);
+        match self.is_remembered(train) {
+            None => return Refused::Late,
+            Some(true) => return Refused::Duplicate,
+            Some(false) if self.present().iter().any(came) => return Refused::Duplicate,
+            Some(false) => {}
+        }
+        self.log(now, What::CameLate { train });
+        if is_first_copy {
+            let last = self
+                .history
+                .iter()
+                .rev()
+                .find_map(|event| match event.what {
+                    What::GivenUp { waited, .. } => Some(now.since(event.at) + waited),
+                    _ => None,
+                });
+            let late = last.expect("it was given up");
+            self.log(now, What::TooLate { late });
+        }
+        Refused::Late
+    }
+
+    fn strays_in_a_row(&self) -> usize {
+        let since = self.since(|what| matches!(what, What::Taken { .. } | What::Moved { .. }));
+        let strays: Vec<Sequence> = since
+            .iter()
+            .filter_map(|event| match event.what {
+                What::Stray { train } => Some(train),
+                _ => None,
+            })
+            .collect();
+        let breaks = strays
+            .windows(2)
+            .rposition(|pair| pair[0].next() != pair[1]);
+        strays.len() - breaks.map_or(0, |at| at + 1)
+    }
+
+    fn move_to(&mut self, to: Sequence, now: Instant) {
+        let discarded = self.held_trains();
+        self.log(now, What::Moved { to, discarded });
+    }
+
+    /// A marker, or a train of this link's own.
+    pub fn pass(&mut self, link: LinkId, train: Sequence, now: Instant) {
+        if !self.is_near(train) {
+            return;
+        }
+        let newest = self.passed_by(link);
+        match newest {
+            Some(newest) if newest == train => {}
+            Some(newest) if newest.is_newer_than(train) => {
+                let gap_age = self
+                    .gap_since()
+                    .map_or(Duration::ZERO, |since| now.since(since));
+                self.log(now, What::Overtaken { gap_age });
+            }
+            _ => {
+                let is_newer = newest.is_some();
+                self.log(
+                    now,
+                    What::Passed {
+                        link,
+                        train,
+                        is_newer,
+                    },
+                );
+            }
+        }
+    }
+
+    pub fn marker(&mut self, link: LinkId, train: Sequence, now: Instant) {
+        if !self.is(Breakage::MarkersSayNothing) {
+            self.pass(link, train, now);
+        }
+    }
+
+    pub fn tell(&mut self, by: Sequence, links: &[(LinkId, Sequence)], now: Instant) {
+        let is_old = self.told_by().is_newer_than(by);
+        if !self.is_near(by) || (is_old && !self.is(Breakage::OldNewsIsNews)) {
+            return;
+        }
+        let links = links.to_vec();
+        self.log(now, What::Told { by, links });
+    }
+
+    /// The train before the first of the present.
+    fn began_after(&self) -> Sequence {
+        let mut events = self.history.iter().rev();
+        let first = events.find_map(|event| match event.what {
+            What::Moved { to: first, .. } | What::Began { first } => Some(first),
+            _ => None,
+        });
+        first.expect("it has begun").minus(1)
+    }
+
+    pub fn hurry(&mut self, now: Instant) {
+        let what = match self.held_trains() {
+            0 => What::NothingHeld,
+            _ => What::Hurry,
+        };
+        self.log(now, what);
+    }
+
+    fn is_hurried(&self) -> bool {
+        let since = self.since(|what| matches!(what, What::NothingHeld));
+        since.iter().any(|event| matches!(event.what, What::Hurry))
+    }
+
+    /// What a hello says was sent last.
+    pub fn newest_sent(&mut self, newest: Sequence, now: Instant) {
+        let ahead = newest.next().distance_from(self.expected());
+        let several = self.names_links();
+        let is_behind = ahead < if several { 0 } else { -(REMEMBERED as i32) };
+        if !is_behind && ahead < WINDOW {
+            return self.log(now, What::SaidNear);
+        }
+        if is_behind && several && !self.is(Breakage::HellosAreNeverLate) {
+            self.log(now, What::SaidBehind);
+            let ends = |what: &What| {
+                matches!(
+                    what,
+                    What::SaidNear | What::Taken { .. } | What::Moved { .. }
+                )
+            };
+            let said = |event: &&Event| matches!(event.what, What::SaidBehind);
+            let first = self.since(ends).iter().find(said).expect("just now");
+            if now.since(first.at) < BEHIND_FOR {
+                return;
+            }
+        }
+        self.move_to(newest.next(), now);
+    }
+
+    /// Looks at the first gap since the last train was let through: when, and whether nothing brings it.
+    fn looks(&self) -> impl DoubleEndedIterator<Item = (Instant, bool)> {
+        let ends = |what: &What| matches!(what, What::LetThrough { .. } | What::Moved { .. });
+        self.since(ends)
+            .iter()
+            .filter_map(|event| match event.what {
+                What::Missed { nothing_brings_it } => Some((event.at, nothing_brings_it)),
+                _ => None,
+            })
+    }
+
+    /// Since when something is held before which one is missing, if somebody has looked.
+    fn gap_since(&self) -> Option<Instant> {
+        let (noticed, _) = self.looks().next()?;
+        let held = self.held().into_iter().map(|(_, _, arrived)| arrived);
+        held.filter(|arrived| *arrived <= noticed).min()
+    }
+
+    /// Since when nothing brings what is missing.
+    fn passed_since(&self) -> Option<Instant> {
+        let looks: Vec<_> = self.looks().collect();
+        let last = looks.iter().rposition(|(_, nothing)| !nothing);
+        match last {
+            None => self.gap_since(),
+            Some(_) if self.is(Breakage::TheMomentBeginsWithTheGap) && looks.last()?.1 => {
+                self.gap_since()
+            }
+            Some(last) => looks.get(last + 1).map(|(at, _)| *at),
+        }
+    }
+
+    /// How long a gap is waited for that nothing brings.
+    fn wait(&self) -> Duration {
+        let mut wait = WAIT_START.min(self.wait_max);
+        let mut given_up_at = None;
+        for event in &self.history {
+            match event.what {
+                _ if self.is(Breakage::NothingIsLearned) => {}
+                What::GivenUp { learns, .. } => {
+                    // Several trains in a row are one gap.
+                    if learns && given_up_at != Some(event.at) {
+                        wait = (wait / 2).max(WAIT_MIN).min(self.wait_max);
+                    }
+                    given_up_at = Some(event.at);
+                }
+                What::TooLate { late } => wait = (late * 2).max(WAIT_MIN).min(self.wait_max),
+                What::Overtaken { gap_age } => wait = wait.max(gap_age * 2).min(self.wait_max),
+                _ => {}
+            }
+        }
+        wait
+    }
+
+    /// How long one is waited for that something may bring.
+    fn stall(&self) -> Duration {
+        let mut skew = Duration::ZERO;
+        for event in &self.history {
+            if let What::Filled { took } = event.what {
+                skew = took.max(skew * 31 / 32);
+            }
+        }
+        if self.is(Breakage::StallsAreNotLearned) {
+            skew = Duration::ZERO;
+        }
+        (skew * 4).max(STALL_MIN).min(self.stall_max)
+    }
+
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let since = self.gap_since()?;
+        let expected_since = self.named_at().map_or(since, |at| at.max(since));
+        let longest = since + self.stall_max * CLAIMS_MAX;
+        let stalled = (expected_since + self.stall()).min(longest);
+        let stalled = match self.is(Breakage::NoStallEnds) {
+            true => stalled + self.stall_max,
+            false => stalled,
+        };
+        let passed = self.passed_since().map(|since| since + self.wait());
+        Some(passed.map_or(stalled, |passed| passed.min(stalled)))
+    }
+
+    pub fn poll(&mut self, now: Instant) -> Option<Turn> {
+        loop {
+            let held = self.held();
+            let next = self.expected();
+            if held.is_empty() {
+                self.log(now, What::NothingHeld);
+                return None;
+            }
+            if let Some((train, _, arrived)) = held.iter().copied().find(|(t, ..)| *t == next) {
+                let ends = |what: &What| matches!(what, What::LetThrough { .. });
+                let gap =
+                    |event: &Event| matches!(event.what, What::GivenUp { .. } | What::Moved { .. });
+                let after_gap = self.since(ends).iter().any(gap);
+                self.log(now, What::LetThrough { train });
+                return Some(Turn {
+                    train,
+                    arrived,
+                    after_gap,
+                });
+            }
+            let nothing_brings_it = !self.may_come(next);
+            self.log(now, What::Missed { nothing_brings_it });
+            let is_due = self.poll_timeout().expect("just seen") <= now;
+            let is_full = self.held_bytes() + ROOM > self.bytes_max;
+            if !is_due && !is_full && !self.is_hurried() {
+                return None;
+            }
+            let waited = self
+                .passed_since()
+                .map_or(Duration::ZERO, |since| now.since(since));
+            self.log(
+                now,
+                What::GivenUp {
+                    train: next,
+                    waited,
+                    learns: waited >= self.wait() && !self.is_hurried(),
+                },
+            );
+        }
+    }
+
+    /// Stragglers weigh 1000 trains in order; 8000 at most are remembered, for 10 s.
+    pub fn reorders(&self, now: Instant) -> bool {
+        let mut disorder = 0u32;
+        let mut last = Instant::ZERO;
+        for event in &self.history {
+            match event.what {
+                What::Overtaken { .. } | What::TooLate { .. } => {
+                    disorder = (disorder + 1000).min(8000);
+                    last = event.at;
+                }
+                What::Passed { is_newer: true, .. } => disorder = disorder.saturating_sub(1),
+                What::Missed { .. } if event.at.since(last) > FADE_AFTER => disorder = 0,
+                _ => {}
+            }
+        }
+        disorder > 4000 && now.since(last) <= FADE_AFTER
+    }
+
+    fn count(&self, counts: impl Fn(&What) -> bool) -> u64 {
+        let events = self.history.iter().filter(|event| counts(&event.what));
+        events.count() as u64
+    }
+
+    pub fn gaps(&self) -> u64 {
+        self.count(|what| matches!(what, What::GivenUp { .. }))
+    }
+
+    pub fn reordered(&self) -> u64 {
+        self.count(|what| matches!(what, What::Overtaken { .. } | What::TooLate { .. }))
+    }
+
+    pub fn discarded(&self) -> u64 {
+        let moves = self.history.iter().map(|event| match event.what {
+            What::Moved { discarded, .. } => discarded as u64,
+            _ => 0,
+        });
+        moves.sum()
+    }
+}
