@@ -714,6 +714,22 @@ mod tests {
     }
 
     #[test]
+    fn who_was_restarted_is_not_met_again_while_its_frames_may_be_under_way() {
+        let mut table = PeerTable::new(4, 7);
+        let since = Instant::ZERO + Duration::from_secs(10);
+        table.note_former_life(NodeId(5), since);
+        assert!(table.is_former_life(NodeId(5), since));
+        assert!(!table.is_former_life(NodeId(6), since));
+        let over = since + FORMER_LIFE_FOR;
+        assert!(!table.is_former_life(NodeId(5), over));
+        // Few are remembered, however many are said to have been.
+        for node_id in 0..1000 {
+            table.note_former_life(NodeId(node_id), since);
+        }
+        assert!(table.former.len() <= LEFT_MAX && table.is_former_life(NodeId(999), since));
+    }
+
+    #[test]
     fn a_peer_that_was_forgotten_and_goes_on_is_met_where_it_was_left() {
         let limits = Config::new(NodeId(1), MacAddr([2; 6])).limits;
         let mut table = PeerTable::new(4, 7);
