@@ -68,7 +68,7 @@ pub enum Step {
         trains: u8,
         link: u8,
     },
-    /// A marker that lies.
+    /// Two markers that lie.
     ForgedMarker {
         ahead: i32,
         link: u8,
@@ -120,7 +120,7 @@ impl Step {
             },
             61 | 62 => Step::Forged {
                 ahead: far(low, high),
-                trains: if link % 4 == 0 { 20 } else { link % 20 },
+                trains: if link % 2 == 0 { 20 } else { link % 20 },
                 link: low,
             },
             _ => Step::ForgedMarker {

@@ -212,17 +212,17 @@ impl Order {
     /// What the sender said by that, and by others of the same sequence: nobody knows which was the last.
     fn claims(&self) -> Vec<Claim> {
         let by = self.told_by();
+        let told = self.present().iter().rev();
+        let told = told.filter_map(|event| match &event.what {
+            What::Told { by, links } => Some((*by, links, event.at)),
+            _ => None,
+        });
+        let mut told: Vec<_> = told.take_while(|(told_by, ..)| *told_by == by).collect();
+        if self.is(Breakage::MarkersTakeBack) {
+            told.truncate(1);
+        }
         let mut claims: Vec<Claim> = Vec::new();
-        for event in self.present() {
-            let What::Told { by: told_by, links } = &event.what else {
-                continue;
-            };
-            if *told_by != by {
-                continue;
-            }
-            if self.is(Breakage::MarkersTakeBack) {
-                claims.clear();
-            }
+        for (_, links, told_at) in told.into_iter().rev() {
             for &(link, train) in links {
                 let before = claims.iter().position(|claim| claim.link == link);
                 let before = before.map(|at| claims.swap_remove(at).newest);
@@ -230,7 +230,7 @@ impl Order {
                 claims.push(Claim {
                     link,
                     newest: newest.unwrap_or(train),
-                    told_at: event.at,
+                    told_at,
                 });
             }
         }
