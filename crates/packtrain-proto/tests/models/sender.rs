@@ -582,14 +582,22 @@ impl Sender {
             }
             Step::Cut { .. } | Step::OwnCarrier { .. } | Step::PeerCarrier { .. } => Ok(()),
             Step::OwnMtu { link } => {
-                let wire = self.wire(link);
-                wire.own_mtu = if wire.own_mtu == MTU { MTU_SMALL } else { MTU };
-                self.tell_own_state(link % LINKS);
+                self.change_mtu(link % LINKS);
+                self.settle()
+            }
+            Step::OwnMtus => {
+                (0..LINKS).for_each(|link| self.change_mtu(link));
                 self.settle()
             }
             Step::Wait { micros } => self.advance(Duration::from_micros(micros.into())),
             Step::Pass { millis } => self.pass(Duration::from_millis(millis.into())),
         }
+    }
+
+    fn change_mtu(&mut self, link: u8) {
+        let wire = self.wire(link);
+        wire.own_mtu = if wire.own_mtu == MTU { MTU_SMALL } else { MTU };
+        self.tell_own_state(link);
     }
 
     fn excuse_what_was_not_kept(&mut self, link: u8) {

@@ -41,6 +41,8 @@ pub enum Step {
     OwnMtu {
         link: u8,
     },
+    /// Those of all links: what is sent again may fit none.
+    OwnMtus,
     /// Nothing else happens meanwhile.
     Wait {
         micros: u16,
@@ -58,7 +60,11 @@ impl Step {
         match kind % 64 {
             0..=17 => Step::HostSends {
                 frames: low % 8 + 1,
-                len: 64 + word % 1400,
+                len: match link % 4 {
+                    // A train that fits the smaller MTU, or would without its options.
+                    0 => 570 + word % 30,
+                    _ => 64 + word % 1400,
+                },
             },
             18..=25 => Step::Arrive { link, trains: low },
             26..=28 => Step::Lost { link, nth: low },
@@ -69,7 +75,8 @@ impl Step {
             45..=48 => Step::OwnCarrier { link },
             49..=51 => Step::PeerCarrier { link },
             52 => Step::OwnMtu { link },
-            53..=57 => Step::Wait {
+            53 => Step::OwnMtus,
+            54..=57 => Step::Wait {
                 micros: word % 20_000,
             },
             _ => Step::Pass { millis: word % 500 },
