@@ -4,7 +4,7 @@ use super::{Engine, Event};
 use crate::config::{LinkId, direct_mark_of};
 use crate::direct::{DirectDestination, DirectSource};
 use crate::link::Link;
-use crate::peer_table::Peer;
+use crate::peer::Peer;
 use crate::stats::{DirectSnapshot, EngineBecause};
 use crate::time::Instant;
 use crate::wire::hello::capability;

@@ -4,7 +4,7 @@ use super::tell::under_way;
 use super::transmit::{MARKER_LEN_MAX, Outgoing, acks_max, take_acks};
 use super::{Engine, Event};
 use crate::config::LinkId;
-use crate::peer_table::Peer;
+use crate::peer::Peer;
 use crate::time::Instant;
 use crate::trunk::flight::Kind;
 use crate::wire::sequence::Sequence;

@@ -4,7 +4,7 @@ use super::to_host::Arrival;
 use super::{Engine, Event, PeerDownReason};
 use crate::config::{LinkId, NodeId, mark_of};
 use crate::link::{Link, TRAIN_MTU_MIN};
-use crate::peer_table::Peer;
+use crate::peer::Peer;
 use crate::station_table::Place;
 use crate::stats::DropReason;
 use crate::time::Instant;
@@ -130,7 +130,7 @@ impl Engine {
         if let Err(reason) = self.check_hello(&hello, source) {
             return self.counters.drops.count(reason);
         }
-        if self.peers.is_former_life(hello.node_id, now) {
+        if self.peers.gone.is_former_life(hello.node_id, now) {
             return self.counters.drops.count(DropReason::StaleIncarnation);
         }
         let record = hello.links.iter().find(|record| record.link == hello.link);
@@ -252,7 +252,7 @@ impl Engine {
         if let Some(slot) = former {
             if let Some(peer) = self.peers.get(slot) {
                 let node_id = peer.node_id;
-                self.peers.note_former_life(node_id, now);
+                self.peers.gone.note_former_life(node_id, now);
             }
             self.remove_peer(slot, PeerDownReason::Restarted, now);
         }

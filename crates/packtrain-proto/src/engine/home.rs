@@ -8,7 +8,7 @@ use super::{Engine, Event};
 use crate::config::LinkId;
 use crate::duplicates::New;
 use crate::offload::Offload;
-use crate::peer_table::{Path, Peer};
+use crate::peer::{Path, Peer};
 use crate::queue::drr::QueuedFrame;
 use crate::station_table::Place;
 use crate::stats::DropReason;

@@ -3,7 +3,7 @@
 use super::{Engine, Event};
 use crate::config::{Balance, LinkId};
 use crate::link::{Link, Retiring};
-use crate::peer_table::{Path, Peer};
+use crate::peer::{Path, Peer};
 use crate::stats::PathState;
 use crate::time::{Duration, Instant};
 use crate::trunk::balance::{self, Candidate, Standing};

@@ -5,7 +5,7 @@ use super::paths::{best_path, link_of};
 use super::transmit::Outgoing;
 use crate::buffer::{Buffer, BufferPool};
 use crate::link::Link;
-use crate::peer_table::{Path, Peer, Silence};
+use crate::peer::{Path, Peer, Silence};
 use crate::stats::{DropReason, ReplaySnapshot};
 use crate::time::{Duration, Instant};
 use crate::trunk::flight::{Kind, Sent};

@@ -1,7 +1,7 @@
 //! A copy of everything worth reading.
 
 use super::Engine;
-use crate::peer_table::{Path, Peer};
+use crate::peer::{Path, Peer};
 use crate::stats::{
     HostSnapshot, LinkSnapshot, PathSnapshot, PathState, PeerSnapshot, QueueSnapshot,
     ReassemblySnapshot, ResequencerSnapshot, Snapshot,

@@ -4,7 +4,7 @@ use super::Engine;
 use super::paths::link_of;
 use super::transmit::Outgoing;
 use crate::config::LinkId;
-use crate::peer_table::{Path, Peer};
+use crate::peer::{Path, Peer};
 use crate::time::{Duration, Instant};
 use crate::wire::train::{NEWEST_MAX, Newest, REPLAYED};
 

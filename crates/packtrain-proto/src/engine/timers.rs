@@ -3,7 +3,7 @@
 use super::tell::marker_due;
 use super::{Duration, Engine, Event, PeerDownReason};
 use crate::link::Link;
-use crate::peer_table::Peer;
+use crate::peer::Peer;
 use crate::reassembly::Output;
 use crate::time::Instant;
 use crate::trunk::join::Join;

@@ -9,7 +9,7 @@ use crate::buffer::Buffer;
 use crate::config::{Config, LinkId};
 use crate::link::Link;
 use crate::offload::Offload;
-use crate::peer_table::Peer;
+use crate::peer::Peer;
 use crate::queue::codel::CodelParams;
 use crate::queue::drr::{FlowQueues, QueuedFrame};
 use crate::stats::{DropReason, FlushReason};

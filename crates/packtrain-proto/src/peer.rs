@@ -1,0 +1,366 @@
+//! Everything kept for one node with packtrain: its links, what waits for it, what is in flight to it, the
+//! order of what comes from it.
+
+use crate::aggregator::Aggregator;
+use crate::buffer::Buffer;
+use crate::config::{Limits, LinkId, NodeId};
+use crate::link::TRAIN_MTU_MIN;
+use crate::queue::drr::FlowQueues;
+use crate::reassembly::Reassembly;
+use crate::time::{Duration, Instant};
+use crate::trunk::flight::Flight;
+use crate::trunk::hold_times::HoldTimes;
+use crate::trunk::join::Join;
+use crate::trunk::receipts::Receipts;
+use crate::trunk::replay::Replay;
+use crate::trunk::resequencer::Resequencer;
+use crate::trunk::unsequenced::UnsequencedFrames;
+use crate::wire::ethernet::{self, MacAddr};
+use crate::wire::hello::{Hello, LINKS_MAX, LinkRecord};
+use crate::wire::sequence::Sequence;
+
+/// A hello is late by fewer than so many others, or it is not late.
+const HELLOS_LATE_MAX: u32 = 256;
+/// An MTU with room for a hello that names as many links as one can.
+const HELLO_MTU_MIN: usize = 512;
+
+/// One of our links to one of the peer's.
+#[derive(Debug)]
+pub struct Path {
+    pub link: LinkId,
+    pub remote_link: LinkId,
+    pub remote_address: MacAddr,
+    pub remote_mtu: u16,
+    pub remote_carrier: bool,
+    pub flight: Flight,
+    /// When the other end was.
+    pub last_heard: Instant,
+    /// All links of the peer that are heard on this one of ours, and when last: a switch may lie between.
+    heard: Vec<(LinkId, Instant)>,
+    /// Its trains were not acknowledged for too long.
+    pub silent: Option<Silence>,
+    /// What went by another path before, without a sequence, must arrive first.
+    pub joining: bool,
+    /// Our link had no carrier, and nothing was heard on it since: its other end may still have none.
+    pub unheard: bool,
+    /// Its other end is gone, and what is under way is lost.
+    pub broken: bool,
+    pub trains_tx: u64,
+}
+
+impl Path {
+    fn new(link: LinkId, record: &LinkRecord, flight: Flight, now: Instant) -> Path {
+        Path {
+            link,
+            remote_link: record.link,
+            remote_address: record.address,
+            remote_mtu: record.mtu,
+            remote_carrier: record.carrier,
+            flight,
+            last_heard: now,
+            heard: vec![(record.link, now)],
+            silent: None,
+            joining: false,
+            unheard: false,
+            broken: false,
+            trains_tx: 0,
+        }
+    }
+
+    fn note_heard(&mut self, remote_link: LinkId, now: Instant) {
+        self.unheard = false;
+        match self.heard.iter_mut().find(|(link, _)| *link == remote_link) {
+            Some((_, heard)) => *heard = now,
+            None => {
+                // A peer names no more links than that at once.
+                if self.heard.len() >= LINKS_MAX {
+                    let oldest = (0..self.heard.len()).min_by_key(|&at| self.heard[at].1);
+                    self.heard.swap_remove(oldest.expect("some"));
+                }
+                self.heard.push((remote_link, now));
+            }
+        }
+        if self.remote_link == remote_link {
+            self.last_heard = now;
+        }
+    }
+
+    /// Bytes of the largest train, outer header included, over our link of `frame_max`.
+    pub fn train_max(&self, frame_max: usize) -> usize {
+        frame_max.min(usize::from(self.remote_mtu) + ethernet::HEADER_LEN)
+    }
+
+    /// Whether the other end takes trains.
+    pub fn is_open(&self) -> bool {
+        self.remote_carrier && !self.unheard && self.remote_mtu >= TRAIN_MTU_MIN
+    }
+}
+
+/// Of a path: a copy of one of its trains, sent again and again, shows when it works again.
+#[derive(Debug)]
+pub struct Silence {
+    pub sample: Buffer,
+    pub next_try: Instant,
+    pub interval: Duration,
+}
+
+#[derive(Debug)]
+pub struct Peer {
+    pub node_id: NodeId,
+    /// Its `pt0`'s.
+    pub address: MacAddr,
+    pub capabilities: u32,
+    pub mtu: u16,
+    pub software: String,
+    /// It hears us: trains may go.
+    pub up: bool,
+    pub last_heard: Instant,
+    /// When it last said that it hears us.
+    pub last_confirmed: Instant,
+    /// What tells one of our states for it from an earlier one, and its for us.
+    pub epoch: u8,
+    /// `None`: it has not named us yet, and what it sends may be for our former life.
+    pub remote_epoch: Option<u8>,
+    /// Its epoch, and the train that was due, when it was forgotten before.
+    pub(crate) left_at: Option<(u8, Sequence)>,
+    /// When we last asked for it.
+    pub epoch_asked: Option<Instant>,
+    /// Of the newest of its hellos.
+    hello_count: u32,
+    /// Its links, as it says.
+    pub links: Vec<LinkRecord>,
+    /// What of it the table's indexes were last made from: `pt0`'s address, and the links.
+    pub(crate) indexed: Option<(MacAddr, Vec<LinkRecord>)>,
+    pub paths: Vec<Path>,
+    /// Our link on which what it sends to everybody is taken.
+    pub group_link: Option<LinkId>,
+    pub receipts: Vec<Receipts>,
+    /// It stands in the list of peers to acknowledge.
+    pub ack_listed: bool,
+    pub queues: FlowQueues,
+    pub aggregator: Aggregator,
+    pub next_train: Sequence,
+    pub replay: Replay,
+    pub join: Option<Join>,
+    /// The link by which the last train left.
+    pub last_link: LinkId,
+    /// Ours by which its last train came.
+    pub last_arrival: LinkId,
+    pub resequencer: Resequencer,
+    pub hold_times: HoldTimes,
+    /// Frames without a sequence that came while trains were held.
+    pub unsequenced: UnsequencedFrames,
+    pub reassembly: Reassembly,
+}
+
+impl Peer {
+    pub(crate) fn new(hello: &Hello, epoch: u8, limits: &Limits, now: Instant) -> Peer {
+        Peer {
+            node_id: hello.node_id,
+            address: hello.address,
+            capabilities: hello.capabilities,
+            mtu: hello.mtu,
+            software: hello.software.clone(),
+            up: false,
+            last_heard: now,
+            last_confirmed: now,
+            epoch,
+            remote_epoch: None,
+            left_at: None,
+            epoch_asked: None,
+            hello_count: 0,
+            links: hello.links.clone(),
+            indexed: None,
+            paths: Vec::new(),
+            group_link: None,
+            receipts: Vec::new(),
+            ack_listed: false,
+            queues: FlowQueues::new(limits.quantum),
+            aggregator: Aggregator::default(),
+            next_train: Sequence::FIRST,
+            replay: Replay::default(),
+            join: None,
+            last_link: LinkId(0),
+            last_arrival: LinkId(0),
+            resequencer: Resequencer::new(
+                Sequence::FIRST,
+                limits.resequencer_bytes_max,
+                (limits.resequencer_wait_max, limits.resequencer_stall_max),
+            ),
+            hold_times: HoldTimes::default(),
+            unsequenced: UnsequencedFrames::default(),
+            reassembly: Reassembly::new(limits.reassembly_bytes_max, limits.reassembly_age_max),
+        }
+    }
+
+    pub fn path(&self, link: LinkId) -> Option<&Path> {
+        self.paths.iter().find(|path| path.link == link)
+    }
+
+    pub fn path_mut(&mut self, link: LinkId) -> Option<&mut Path> {
+        self.paths.iter_mut().find(|path| path.link == link)
+    }
+
+    /// Whether a hello of this number is newer than all before. One that is much older was forged, or
+    /// those before it were.
+    pub fn is_newest(&mut self, count: u32) -> bool {
+        let behind = self.hello_count.wrapping_sub(count);
+        let is_old = count != 0 && self.hello_count != 0 && (1..HELLOS_LATE_MAX).contains(&behind);
+        if !is_old {
+            self.hello_count = count;
+        }
+        !is_old
+    }
+
+    /// Takes in what a hello says, heard on our `link` (its largest frame: `frame_max`) from the
+    /// peer's link `record`. Of one that is not the newest, only that it was heard.
+    pub fn update(
+        &mut self,
+        hello: &Hello,
+        is_newest: bool,
+        (link, frame_max): (LinkId, usize),
+        record: &LinkRecord,
+        limits: &Limits,
+        now: Instant,
+    ) {
+        self.last_heard = now;
+        if is_newest {
+            self.address = hello.address;
+            self.capabilities = hello.capabilities;
+            self.mtu = hello.mtu;
+            if self.software != hello.software {
+                self.software.clone_from(&hello.software);
+            }
+            self.links.clone_from(&hello.links);
+        }
+        match self.paths.iter_mut().find(|path| path.link == link) {
+            Some(path) => path.note_heard(record.link, now),
+            None => {
+                let frame_max = frame_max.min(usize::from(record.mtu) + ethernet::HEADER_LEN);
+                let mut path = Path::new(link, record, Flight::new(frame_max), now);
+                // Before it was up, nothing was sent to it.
+                path.joining = self.up && !self.paths.is_empty();
+                self.paths.push(path);
+            }
+        }
+        // Over a link of a small MTU a hello may leave some links out.
+        let names_all = usize::from(record.mtu) >= HELLO_MTU_MIN;
+        self.choose_remote_links(names_all, limits.peer_silence_max, now);
+        for path in &mut self.paths {
+            if let Some(record) = self.links.iter().find(|r| r.link == path.remote_link) {
+                path.broken |= path.is_open() && !record.carrier;
+                if !path.is_open() {
+                    path.silent = None;
+                }
+                path.remote_address = record.address;
+                path.remote_mtu = record.mtu;
+                path.remote_carrier = record.carrier;
+            }
+        }
+    }
+
+    /// Each link of ours has one of the peer's as its other end: as long as it works the same, but not one
+    /// that another link of ours has while one is free, or a switch would send all to one port.
+    fn choose_remote_links(&mut self, names_all: bool, silence_max: Duration, now: Instant) {
+        for at in 0..self.paths.len() {
+            let path = &self.paths[at];
+            let works = |&(remote, heard): &(LinkId, Instant)| {
+                let carries = match self.links.iter().find(|record| record.link == remote) {
+                    Some(record) => record.carrier && record.mtu >= TRAIN_MTU_MIN,
+                    None => !names_all && remote == path.remote_link && path.is_open(),
+                };
+                carries && now.since(heard) < silence_max
+            };
+            let is_others = |remote: LinkId| {
+                let others = self.paths.iter().enumerate();
+                others
+                    .into_iter()
+                    .any(|(other, p)| other != at && p.remote_link == remote)
+            };
+            let working = || path.heard.iter().filter(|heard| works(heard));
+            let current = working().find(|(remote, _)| *remote == path.remote_link);
+            let free = working().find(|(remote, _)| !is_others(*remote));
+            let wanted = match (current, free) {
+                (Some(current), _) if !is_others(current.0) => current,
+                (_, Some(free)) => free,
+                (Some(current), None) => current,
+                (None, None) => match working().next() {
+                    Some(any) => any,
+                    None => continue,
+                },
+            };
+            let (remote_link, last_heard) = *wanted;
+            let other_end_is_lost = current.is_none();
+            let path = &mut self.paths[at];
+            path.broken |= other_end_is_lost && path.remote_link != remote_link;
+            path.remote_link = remote_link;
+            path.last_heard = last_heard;
+        }
+    }
+
+    /// What had to arrive before the newest paths are used has arrived, or never will.
+    pub fn end_join(&mut self) {
+        self.join = None;
+        self.paths.iter_mut().for_each(|path| path.joining = false);
+    }
+
+    /// What our trains to it carry: our life, and what we keep for it.
+    pub fn incarnation(&self, own: NodeId) -> u16 {
+        session(own, self.epoch)
+    }
+
+    /// What its trains to us carry. `None`: it has not named us yet.
+    pub fn remote_incarnation(&self) -> Option<u16> {
+        Some(session(self.node_id, self.remote_epoch?))
+    }
+
+    /// The first train that is to come of a row of sequences that is new to us. `named`: the first behind what
+    /// a hello says is sent; it may be an old one, that others have overtaken.
+    pub fn first_of_row(&mut self, epoch: u8, named: Sequence) -> Sequence {
+        match self.left_at.take() {
+            Some((left_in, due)) if left_in == epoch && due.is_newer_than(named) => due,
+            _ => named,
+        }
+    }
+
+    /// The peer began anew what it keeps for us, and sends `first` next. Returns how many trains
+    /// and frames were under way: none of them will be whole. A piece of now must not be taken for
+    /// one of a frame of before.
+    pub fn restart_reception(&mut self, first: Sequence, limits: &Limits) -> u64 {
+        let under_way = self.trains_and_frames_held();
+        self.unsequenced.clear();
+        let (order, pieces) = (self.resequencer.stats, self.reassembly.stats);
+        self.resequencer = Resequencer::new(
+            first,
+            limits.resequencer_bytes_max,
+            (limits.resequencer_wait_max, limits.resequencer_stall_max),
+        );
+        self.reassembly = Reassembly::new(limits.reassembly_bytes_max, limits.reassembly_age_max);
+        // What was counted stays, and so does what was learnt of the links.
+        self.resequencer.stats = order;
+        self.reassembly.stats = pieces;
+        self.receipts.clear();
+        under_way as u64
+    }
+
+    /// What has come of it, and not been given to the host yet.
+    pub fn trains_and_frames_held(&self) -> usize {
+        self.resequencer.held_trains() + self.reassembly.frames() + self.unsequenced.len()
+    }
+
+    pub fn receipts_of(&mut self, remote_link: u8) -> &mut Receipts {
+        let at = match self.receipts.iter().position(|r| r.link == remote_link) {
+            Some(at) => at,
+            None => {
+                self.receipts.push(Receipts::new(remote_link));
+                self.receipts.len() - 1
+            }
+        };
+        &mut self.receipts[at]
+    }
+}
+
+/// Trains of one row of sequences: a straggler of an earlier row must not be taken for one of now.
+fn session(sender: NodeId, epoch: u8) -> u16 {
+    sender.incarnation() ^ u16::from(epoch) << 8
+}
