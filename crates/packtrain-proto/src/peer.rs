@@ -134,6 +134,9 @@ pub struct Peer {
     pub paths: Vec<Path>,
     /// Our link on which what it sends to everybody is taken.
     pub group_link: Option<LinkId>,
+    /// Our home link by which frames as they are go to it, as long as they can: by another one they
+    /// might overtake.
+    pub plain_home: Option<LinkId>,
     pub receipts: Vec<Receipts>,
     /// It stands in the list of peers to acknowledge.
     pub ack_listed: bool,
@@ -173,6 +176,7 @@ impl Peer {
             indexed: None,
             paths: Vec::new(),
             group_link: None,
+            plain_home: None,
             receipts: Vec::new(),
             ack_listed: false,
             queues: FlowQueues::new(limits.quantum),

@@ -157,6 +157,9 @@ impl Engine {
         let is_newest = peer.is_newest(hello.count);
         let is_new_path = peer.path(link).is_none();
         peer.update(&hello, is_newest, (link, frame_max), &record, limits, now);
+        let home = self.home_towards(slot);
+        let peer = self.peers.get_mut(slot).expect("admitted");
+        peer.plain_home = home;
         let mut came_up = false;
         if names_us && (is_newest || peer.remote_epoch.is_some()) {
             if is_newest && peer.remote_epoch != Some(hello.epoch) {

@@ -82,7 +82,10 @@ impl Engine {
     }
 
     pub(super) fn home_towards(&self, slot: usize) -> Option<LinkId> {
-        self.homes_towards(self.peers.get(slot)?).min()
+        let peer = self.peers.get(slot)?;
+        let stays = |home: &LinkId| self.homes_towards(peer).any(|of| of == *home);
+        let chosen = peer.plain_home.filter(stays);
+        chosen.or_else(|| self.homes_towards(peer).min())
     }
 
     /// Into the queue of this home link.

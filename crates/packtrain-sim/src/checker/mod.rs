@@ -271,7 +271,9 @@ impl Checkers {
         if !is_excused {
             return Err(("once", format!("{identity:?} again")));
         }
-        let moved = self.faults.moves_home && !self.is_a_hosts_own(destination);
+        // What its sender has put on several segments went to a station that it had not met: by which
+        // of them the next one goes, and which of the copies a wire loses, nobody can set right.
+        let moved = self.faults.moves_home && (copies > 1 || !self.is_a_hosts_own(destination));
         if !(as_it_is && (self.faults.reorders || self.faults.duplicates || moved)) {
             self.in_order
                 .delivered(identity, station, segments.end)
