@@ -172,10 +172,12 @@ impl Accounted {
             .map(|(sequence, _)| sequence as u32)
     }
 
-    pub fn went_as_it_is(&mut self, what: Identity, segment: usize, now: Instant) {
+    /// `has_met`: whether its sender had sent any train.
+    pub fn went_as_it_is(&mut self, what: Identity, segment: usize, has_met: bool, now: Instant) {
         let frames = &mut self.frames[usize::from(what.flow)];
         if let Some(Some(copies)) = frames.get_mut(what.sequence as usize) {
             copies.left_on(segment, now);
+            copies.before_any_train |= !has_met;
         }
     }
 

@@ -21,6 +21,8 @@ pub struct Copies {
     /// When the first of them left.
     pub left_at: Instant,
     pub count: u32,
+    /// Its sender had not met anybody when one of them left.
+    pub before_any_train: bool,
     /// A bit for each segment that got one.
     pub segments: u64,
     /// A bit for each station that one came to, whatever became of it there.

@@ -1,0 +1,81 @@
+//! What a host sends as it is before it has met anybody, in each of its lives.
+//!
+//! Such frames have no sequence, and go by whichever link there is: to one that settles, to each
+//! segment, and to the first one on which their addressee is heard. Another link may be faster, and
+//! no receiver can know. The same holds of the last frames of one life and the first of the next.
+
+use super::Position;
+use crate::simulator::StationId;
+use crate::workload::flow::Identity;
+
+#[derive(Debug)]
+pub struct Lives {
+    /// By station: whether it has sent a train since it began.
+    has_met: Vec<bool>,
+    /// By flow: the first sequence of its sender's present life.
+    began_with: Vec<u32>,
+}
+
+impl Lives {
+    pub fn new(flows: usize, stations: usize) -> Lives {
+        Lives {
+            has_met: vec![false; stations],
+            began_with: vec![0; flows],
+        }
+    }
+
+    pub fn restarted(&mut self, station: StationId) {
+        self.has_met[station.0] = false;
+    }
+
+    /// The sender of a flow begins anew with this sequence.
+    pub fn flow_begins_anew(&mut self, flow: usize, sequence: u32) {
+        self.began_with[flow] = sequence;
+    }
+
+    pub fn train_left(&mut self, station: StationId) {
+        self.has_met[station.0] = true;
+    }
+
+    pub fn has_met(&self, station: StationId) -> bool {
+        self.has_met[station.0]
+    }
+
+    /// Whether the sender was restarted between a frame and the newest that came before it.
+    pub fn lie_between(&self, late: Identity, newest: Position) -> bool {
+        let began_with = self.began_with[usize::from(late.flow)];
+        late.sequence < began_with && began_with <= newest.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_restart_between_two_frames_parts_them() {
+        let mut lives = Lives::new(2, 1);
+        let late = |sequence| Identity {
+            flow: 1,
+            sequence,
+            segment: 0,
+        };
+        assert!(!lives.lie_between(late(0), (9, 1)));
+        lives.flow_begins_anew(1, 5);
+        assert!(lives.lie_between(late(4), (5, 1)));
+        assert!(
+            !lives.lie_between(late(3), (4, 1)),
+            "both of the former life"
+        );
+        assert!(!lives.lie_between(late(5), (6, 1)), "both of this one");
+    }
+
+    #[test]
+    fn whoever_is_restarted_has_met_nobody() {
+        let mut lives = Lives::new(0, 2);
+        lives.train_left(StationId(1));
+        assert!(!lives.has_met(StationId(0)) && lives.has_met(StationId(1)));
+        lives.restarted(StationId(1));
+        assert!(!lives.has_met(StationId(1)));
+    }
+}
