@@ -190,6 +190,10 @@ impl Line {
             self.set_alarm().map_err(LineError::Wait)?;
             self.wait(None)?
         };
+        if woken != Woken::default() {
+            // News first: that a link has lost its carrier tells what the next acknowledgement means.
+            return Ok(woken);
+        }
         let now = self.clock.now();
         self.handle_time(now);
         self.take_from_host(now)?;

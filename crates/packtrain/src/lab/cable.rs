@@ -120,9 +120,9 @@ impl Cable {
         self.set(at, true)
     }
 
-    /// Cuts it for some time.
+    /// Cuts it for some time after both hosts have been told.
     pub fn cut_for(&mut self, at: Side, duration: Duration) -> Result<()> {
-        self.cut(at)?;
+        self.cut_and_tell(at)?;
         super::pause(duration);
         self.mend(at).map(drop)
     }

@@ -138,7 +138,17 @@ impl Member {
         if let Err(error) = attached.guard.set_link_address(link.address) {
             tracing::warn!("{}: {error}", self.name);
         }
-        line.link_changed(link.ifindex, state_of(link, settings));
+        let state = state_of(link, settings);
+        if has_blinked(&before, link) {
+            // What was under way then is lost all the same.
+            let dark = LinkState {
+                carrier: false,
+                ..state
+            };
+            line.link_changed(link.ifindex, dark);
+            tracing::info!("{} had no carrier for a moment", self.name);
+        }
+        line.link_changed(link.ifindex, state);
         if condition_of(&before) != condition_of(link) {
             tracing::info!("{} is {}", self.name, condition_of(link).as_str());
         }
@@ -303,6 +313,12 @@ fn state_of(link: &Link, settings: &Settings) -> LinkState {
         carrier: condition_of(link) == LinkCondition::Up && link.mtu >= LINK_MTU_MIN,
         rate_bps: None,
     }
+}
+
+/// Whether it lost its carrier and has it again since it was looked at.
+fn has_blinked(before: &Link, now: &Link) -> bool {
+    let is_up = |link| condition_of(link) == LinkCondition::Up;
+    is_up(before) && is_up(now) && before.carrier_losses != now.carrier_losses
 }
 
 fn condition_of(link: &Link) -> LinkCondition {

@@ -27,6 +27,9 @@ pub struct Link {
     pub up: bool,
     /// As the wire says; only an interface that is up knows.
     pub carrier: bool,
+    /// How often it has lost it, ever: who looks late sees a link that is up before and after. `None`
+    /// where the kernel does not count.
+    pub carrier_losses: Option<u32>,
     /// The bridge, bond or team that it is a port of.
     pub master: Option<u32>,
     /// The interface below (a VLAN) or the other end (a veth).
@@ -58,6 +61,7 @@ impl Link {
             is_ethernet: u16_at(header, 2) == libc::ARPHRD_ETHER,
             up: flags & libc::IFF_UP as u32 != 0,
             carrier: flags & libc::IFF_LOWER_UP as u32 != 0,
+            carrier_losses: None,
             master: None,
             lower: None,
             kind: None,
@@ -74,6 +78,7 @@ impl Link {
                 libc::IFLA_MIN_MTU => link.mtu_min = value_u32(value),
                 // 0 is how drivers say that they have no maximum.
                 libc::IFLA_MAX_MTU => link.mtu_max = value_u32(value).filter(|mtu| *mtu != 0),
+                libc::IFLA_CARRIER_DOWN_COUNT => link.carrier_losses = value_u32(value),
                 libc::IFLA_MASTER => link.master = value_u32(value),
                 libc::IFLA_LINK => link.lower = value_u32(value),
                 libc::IFLA_QDISC => link.qdisc = Some(value_string(value)),

@@ -44,7 +44,14 @@ fn a_link_is_told_as_ip_link_shows_it() {
         assert_eq!((lo.is_ethernet, lo.kind), (false, None));
 
         ip("link set b0 up");
-        assert!(link(&mut netlink, "a0").carrier);
+        let before = link(&mut netlink, "a0");
+        assert!(before.carrier);
+        ip("link set b0 down");
+        ip("link set b0 up");
+        let again = link(&mut netlink, "a0");
+        let losses = before.carrier_losses.map(|losses| losses + 1);
+        assert!(losses.is_some(), "kernels have counted since 4.16");
+        assert_eq!((again.carrier, again.carrier_losses), (true, losses));
         assert_eq!(
             netlink.link(a.ifindex).unwrap(),
             Some(link(&mut netlink, "a0"))
