@@ -21,6 +21,8 @@ use crate::wire::sequence::Sequence;
 
 /// A hello is late by fewer than so many others, or it is not late.
 const HELLOS_LATE_MAX: u32 = 256;
+/// No hello takes longer: when none was the newest for so long, the number of that one was wrong.
+const HELLO_LATE_MAX: Duration = Duration::from_secs(4);
 /// An MTU with room for a hello that names as many links as one can.
 const HELLO_MTU_MIN: usize = 512;
 
@@ -125,8 +127,9 @@ pub struct Peer {
     pub(crate) left_at: Option<(u8, Sequence)>,
     /// When we last asked for it.
     pub epoch_asked: Option<Instant>,
-    /// Of the newest of its hellos.
+    /// Of the newest of its hellos, and when it came.
     hello_count: u32,
+    newest_hello_at: Instant,
     /// Its links, as it says.
     pub links: Vec<LinkRecord>,
     /// What of it the table's indexes were last made from: `pt0`'s address, and the links.
@@ -172,6 +175,7 @@ impl Peer {
             left_at: None,
             epoch_asked: None,
             hello_count: 0,
+            newest_hello_at: now,
             links: hello.links.clone(),
             indexed: None,
             paths: Vec::new(),
@@ -207,11 +211,14 @@ impl Peer {
 
     /// Whether a hello of this number is newer than all before. One that is much older was forged, or
     /// those before it were.
-    pub fn is_newest(&mut self, count: u32) -> bool {
+    pub fn is_newest(&mut self, count: u32, now: Instant) -> bool {
         let behind = self.hello_count.wrapping_sub(count);
-        let is_old = count != 0 && self.hello_count != 0 && (1..HELLOS_LATE_MAX).contains(&behind);
+        let is_behind = (1..HELLOS_LATE_MAX).contains(&behind);
+        let may_be_late = now.since(self.newest_hello_at) < HELLO_LATE_MAX;
+        let is_old = count != 0 && self.hello_count != 0 && is_behind && may_be_late;
         if !is_old {
             self.hello_count = count;
+            self.newest_hello_at = now;
         }
         !is_old
     }

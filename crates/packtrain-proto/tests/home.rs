@@ -10,7 +10,7 @@ use packtrain_proto::gso;
 use packtrain_proto::offload::{Gso, GsoKind, Offload, PartialChecksum};
 use packtrain_proto::stats::DropReason;
 use packtrain_proto::time::Duration;
-use packtrain_proto::wire::ethernet::MacAddr;
+use packtrain_proto::wire::ethernet::{MacAddr, ether_type};
 use segments::{Bed, Cable, PLAIN, frame_to, group_frame, host, pt0};
 
 const MS: Duration = Duration::from_millis(1);
@@ -483,4 +483,26 @@ fn what_a_station_behind_us_said_to_all_does_not_come_back_when_another_link_bec
     bed.inject(A, 1, &elsewhere);
     bed.run(MS);
     assert_eq!(bed.out[A], [elsewhere]);
+}
+
+/// By a faster link they would overtake those that are under way.
+#[test]
+fn frames_to_a_peer_that_does_not_hear_us_stay_on_the_link_where_it_was_heard_first() {
+    let mut bed = two_cables();
+    let is_ours = |frame: &[u8]| frame[12..14] == ether_type::PACKTRAIN.to_be_bytes();
+    bed.lose =
+        Box::new(move |side, link, frame| is_ours(frame) && (side == A || link == LinkId(1)));
+    bed.run(1500 * MS);
+    let to_b = |bed: &mut Bed, word: u8| {
+        bed.send(A, &frame_to(pt0(B), pt0(A), word));
+        bed.run(MS);
+        [0, 1].map(|cable| bed.plain_sent(cable, pt0(B)))
+    };
+    assert_eq!(to_b(&mut bed, 1), [0, 1], "heard by the second cable only");
+    bed.lose = Box::new(move |side, _, frame| is_ours(frame) && side == A);
+    bed.run(1500 * MS);
+    assert_eq!(to_b(&mut bed, 2), [0, 2], "heard by both");
+    bed.set_carrier(A, 1, false);
+    bed.run(MS);
+    assert_eq!(to_b(&mut bed, 3), [1, 2], "the second one is cut");
 }

@@ -149,7 +149,7 @@ impl Host {
         if let Some(saboteur) = &mut self.saboteur {
             saboteur.restarted();
         }
-        world.checkers.restarted(self.station);
+        world.checkers.restarted(self.station, now);
         self.start(now, world);
     }
 

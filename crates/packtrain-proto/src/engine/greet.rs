@@ -154,7 +154,7 @@ impl Engine {
         let home_before = self.home_towards(slot);
         let limits = &self.config.limits;
         let peer = self.peers.get_mut(slot).expect("admitted");
-        let is_newest = peer.is_newest(hello.count);
+        let is_newest = peer.is_newest(hello.count, now);
         let is_new_path = peer.path(link).is_none();
         peer.update(&hello, is_newest, (link, frame_max), &record, limits, now);
         let home = self.home_towards(slot);

@@ -208,3 +208,28 @@ fn stations_that_a_hello_claims_fill_the_table_and_no_more() {
     pair.run(Duration::from_secs(5));
     pair.still_works();
 }
+
+#[test]
+fn a_hello_with_a_number_ahead_of_its_time_shuts_the_true_ones_out_for_seconds_only() {
+    let mut pair = Pair::new(true);
+    let forger = Forger::new(1);
+    let say = |pair: &mut Pair, recipient, count| {
+        let hello = Hello {
+            count,
+            ..forger.hello(recipient)
+        };
+        pair.inject(1, &emit(&hello, forger.link), Offload::NONE);
+        let peers = pair.snapshot(1).peers;
+        peers
+            .iter()
+            .any(|peer| peer.node_id == forger.node_id && peer.up)
+    };
+    say(&mut pair, None, 200);
+    let mut up = Vec::new();
+    for count in 1..=6 {
+        up.push(say(&mut pair, Some(node(1)), count));
+        pair.run(Duration::from_secs(1));
+    }
+    assert_eq!(up, [false, false, false, false, true, true]);
+    pair.still_works();
+}

@@ -4,6 +4,8 @@
 //! segment, and to the first one on which their addressee is heard. Another link may be faster, and
 //! no receiver can know. The same holds of the last frames of one life and the first of the next.
 
+use packtrain_proto::time::Instant;
+
 use super::Position;
 use crate::simulator::StationId;
 use crate::workload::flow::Identity;
@@ -12,6 +14,8 @@ use crate::workload::flow::Identity;
 pub struct Lives {
     /// By station: whether it has sent a train since it began.
     has_met: Vec<bool>,
+    /// By station.
+    began_at: Vec<Instant>,
     /// By flow: the first sequence of its sender's present life.
     began_with: Vec<u32>,
 }
@@ -20,12 +24,14 @@ impl Lives {
     pub fn new(flows: usize, stations: usize) -> Lives {
         Lives {
             has_met: vec![false; stations],
+            began_at: vec![Instant::ZERO; stations],
             began_with: vec![0; flows],
         }
     }
 
-    pub fn restarted(&mut self, station: StationId) {
+    pub fn restarted(&mut self, station: StationId, now: Instant) {
         self.has_met[station.0] = false;
+        self.began_at[station.0] = now;
     }
 
     /// The sender of a flow begins anew with this sequence.
@@ -41,6 +47,11 @@ impl Lives {
         self.has_met[station.0]
     }
 
+    /// When its present life began.
+    pub fn began_at(&self, station: StationId) -> Instant {
+        self.began_at[station.0]
+    }
+
     /// Whether the sender was restarted between a frame and the newest that came before it.
     pub fn lie_between(&self, late: Identity, newest: Position) -> bool {
         let began_with = self.began_with[usize::from(late.flow)];
@@ -51,6 +62,7 @@ impl Lives {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use packtrain_proto::time::Duration;
 
     #[test]
     fn only_a_restart_between_two_frames_parts_them() {
@@ -75,7 +87,10 @@ mod tests {
         let mut lives = Lives::new(0, 2);
         lives.train_left(StationId(1));
         assert!(!lives.has_met(StationId(0)) && lives.has_met(StationId(1)));
-        lives.restarted(StationId(1));
+        let now = Instant::ZERO + Duration::from_secs(1);
+        lives.restarted(StationId(1), now);
         assert!(!lives.has_met(StationId(1)));
+        assert_eq!(lives.began_at(StationId(1)), now);
+        assert_eq!(lives.began_at(StationId(0)), Instant::ZERO);
     }
 }

@@ -169,10 +169,10 @@ impl Checkers {
         self.drained.happened(station, ticket);
     }
 
-    pub fn restarted(&mut self, station: StationId) {
+    pub fn restarted(&mut self, station: StationId, now: Instant) {
         self.drained.forget();
         self.once.restarted(station);
-        self.lives.restarted(station);
+        self.lives.restarted(station, now);
         for (flow, _) in self
             .flows
             .iter()
@@ -270,22 +270,28 @@ impl Checkers {
         }
         let segments = unchanged::check(flow, identity, frame)
             .map_err(|text| ("unchanged", format!("{identity:?}: {text}")))?;
+        let copies = self.accounted.as_it_is(identity).copied();
+        let as_it_is = copies.is_some();
+        let copies = copies.unwrap_or_default();
+        // A switch gives a host with two ports on it the same frame twice, and its own back: whoever
+        // starts in between cannot know either.
+        let may_echo = as_it_is
+            && copies.left_at < self.lives.began_at(station)
+            && self.reach.has_several_ports(station, &copies);
         match addressee::check(flow, station, &self.stations) {
             addressee::Verdict::Meant => {}
             // What a bridge does with what is not for it is the bridge's business.
             addressee::Verdict::Flooded => return Ok(()),
+            addressee::Verdict::Wrong if may_echo && flow.from == station => return Ok(()),
             addressee::Verdict::Wrong => {
                 return Err(("addressee", format!("{identity:?} is for {:?}", flow.to)));
             }
         }
-        let copies = self.accounted.as_it_is(identity).copied();
-        let as_it_is = copies.is_some();
-        let copies = copies.unwrap_or_default();
         let is_excused = match self.once.delivered(identity, station, segments.clone()) {
             Again::No => true,
             // Of copies for several segments, without a sequence, whoever starts between two of them
             // cannot know that the first had come.
-            Again::SinceItsRestart if copies.count > 1 => true,
+            Again::SinceItsRestart if copies.count > 1 || may_echo => true,
             _ => as_it_is && self.faults.duplicates,
         };
         if !is_excused {
@@ -294,8 +300,10 @@ impl Checkers {
         // What its sender has put on several segments went to a station that it had not met: by which
         // of them the next one goes, and which of the copies a wire loses, nobody can set right.
         let is_to_a_stranger = copies.count > 1 || copies.before_any_train;
-        let moved =
-            self.faults.moves_home && (is_to_a_stranger || !self.is_a_hosts_own(destination));
+        // A switch brings it by one of several ports, and what goes by trains by another one.
+        let by_one_of_several = as_it_is && self.reach.has_several_ports(station, &copies);
+        let moved = self.faults.moves_home
+            && (is_to_a_stranger || by_one_of_several || !self.is_a_hosts_own(destination));
         if !(as_it_is && (self.faults.reorders || self.faults.duplicates || moved)) {
             let in_order = self.in_order.delivered(identity, station, segments.end);
             if let Err(newest) = in_order {

@@ -58,6 +58,8 @@ impl Copies {
 struct Access {
     station: StationId,
     segment: usize,
+    /// All that there ever were.
+    ports: Vec<usize>,
     /// Ports of those with carrier.
     carriers: Vec<usize>,
     /// When there was none, from and until; the last one may go on.
@@ -79,12 +81,16 @@ impl Reach {
                 self.accesses.push(Access {
                     station,
                     segment: port.segment,
+                    ports: Vec::new(),
                     carriers: Vec::new(),
                     without: vec![(Instant::ZERO, None)],
                 });
                 self.accesses.last_mut().expect("just put there")
             }
         };
+        if !access.ports.contains(&port.port) {
+            access.ports.push(port.port);
+        }
         let had_any = !access.carriers.is_empty();
         access.carriers.retain(|&other| other != port.port);
         if carrier {
@@ -95,6 +101,14 @@ impl Reach {
             (false, false) => access.without.last_mut().expect("it is open").1 = Some(now),
             _ => {}
         }
+    }
+
+    /// Whether what left on the segments of these copies may come to a station by more than one port: of
+    /// a switch that floods, by each of them.
+    pub fn has_several_ports(&self, station: StationId, copies: &Copies) -> bool {
+        let of_station = self.accesses.iter().filter(|a| a.station == station);
+        let mut reached = of_station.filter(|access| copies.has_left_on(access.segment));
+        reached.any(|access| access.ports.len() > 1)
     }
 
     /// Whether no copy of a frame of `from` could go where `to` is.
@@ -197,5 +211,18 @@ mod tests {
         assert!(reach.is_out(A, C, &copies(16, 16, &[0])));
         reach.link(C, port(0, 2), true, at(16));
         assert!(!reach.is_out(A, C, &copies(17, 17, &[0])));
+    }
+
+    #[test]
+    fn a_host_with_two_ports_on_a_switch_is_reached_by_both_and_one_with_two_cables_is_not() {
+        let mut reach = two_cables();
+        for segment in [0, 1] {
+            assert!(!reach.has_several_ports(A, &copies(0, 0, &[segment])));
+        }
+        reach.link(B, port(0, 2), true, at(0));
+        reach.link(B, port(0, 2), false, at(1));
+        assert!(reach.has_several_ports(B, &copies(0, 0, &[0, 1])));
+        assert!(!reach.has_several_ports(B, &copies(0, 0, &[1])));
+        assert!(!reach.has_several_ports(A, &copies(0, 0, &[0])));
     }
 }
