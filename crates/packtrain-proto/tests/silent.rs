@@ -87,3 +87,50 @@ fn an_acknowledgement_that_a_dead_link_took_along_is_said_again_before_its_own_l
     let replayed = |side: usize| bed.engines[side].snapshot(bed.now).replay.replayed;
     assert_eq!((replayed(0), replayed(1)), (0, 1));
 }
+
+#[test]
+fn a_train_that_only_a_link_that_is_gone_has_room_for_holds_nobody_up() {
+    let cables = [0, 1].map(|link| Cable::of(&[(0, link), (1, link)]));
+    let mut bed = Bed::new(2, &cables);
+    for side in 0..2 {
+        bed.mtus.insert((side, LinkId(0)), 9000);
+        bed.set_carrier(side, 0, true);
+    }
+    bed.run(Duration::from_secs(4));
+    bed.set_carrier(0, 1, false);
+    bed.run(Duration::from_secs(1));
+    bed.cables[0].broken = true;
+    let mut large = frame_to(pt0(1), pt0(0), 1);
+    large.resize(5000, 1);
+    bed.send(0, &large);
+    bed.run(Duration::from_millis(1));
+    bed.set_carrier(0, 1, true);
+    bed.set_carrier(0, 0, false);
+    bed.run(Duration::from_secs(2));
+    let seen = bed.engines[0].snapshot(bed.now);
+    assert_eq!(seen.drops.get(DropReason::ReplayTooLarge), 1);
+    assert_eq!((seen.replay.kept_trains, seen.replay.kept_bytes), (0, 0));
+    bed.send(0, &frame_to(pt0(1), pt0(0), 2));
+    bed.run(Duration::from_secs(2));
+    let words: Vec<u8> = bed.out[1].iter().map(|f| f[f.len() - 1]).collect();
+    assert_eq!(words, [2]);
+}
+
+#[test]
+fn what_may_fit_a_link_that_comes_back_waits_while_there_is_no_other() {
+    let cables = [0, 1].map(|link| Cable::of(&[(0, link), (1, link)]));
+    let mut bed = Bed::new(2, &cables);
+    bed.run(Duration::from_secs(4));
+    bed.set_carrier(0, 1, false);
+    bed.run(Duration::from_secs(1));
+    bed.cables[0].broken = true;
+    bed.send(0, &frame_to(pt0(1), pt0(0), 1));
+    bed.run(Duration::from_millis(1));
+    bed.set_carrier(0, 0, false);
+    bed.run(Duration::from_millis(500));
+    assert_eq!(bed.engines[0].snapshot(bed.now).replay.waiting_trains, 1);
+    bed.cables[0].broken = false;
+    bed.set_carrier(0, 0, true);
+    bed.run(Duration::from_secs(1));
+    assert_eq!(bed.out[1].len(), 1);
+}

@@ -187,11 +187,12 @@ impl Engine {
                 && let Some(waiting) = peer.replay.first()
             {
                 let len = len_again(&waiting.message);
-                let fits_any = peer.paths.iter().any(|path| {
-                    let link = link_of(&self.links, path);
-                    link.is_none_or(|link| len <= path.train_max(link.frame_max()))
+                let open = peer.paths.iter().filter_map(|path| {
+                    let link = link_of(&self.links, path)?;
+                    Some(path.train_max(link.frame_max()))
                 });
-                if fits_any {
+                // A closed path may never come back: where another is open, no train waits for it.
+                if open.max().is_none_or(|len_max| len <= len_max) {
                     let balance = self.config.balance;
                     let Some(at) = best_path(&self.links, peer, balance, Some(len), now) else {
                         break;

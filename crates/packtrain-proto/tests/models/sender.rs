@@ -223,7 +223,7 @@ impl Sender {
         fail(format!("transmits without end at {:?}", self.now))
     }
 
-    /// Only where all links are there and too small, and the first that waits first.
+    /// Only where there are links and all of them are too small, and the first that waits first.
     fn look_for_too_large(&mut self) -> Result<(), Failure> {
         let dropped = self.dropped(DropReason::ReplayTooLarge);
         while self.too_large < dropped {
@@ -232,9 +232,15 @@ impl Sender {
                 return fail(format!("nothing waits that is too large at {:?}", self.now));
             };
             let len = self.replay_len(first);
-            let fits =
-                |link: u8| !self.wires[usize::from(link)].is_open() || len <= self.train_max(link);
-            self.same("too large for every link", (0..LINKS).any(fits), false)?;
+            let is_open = |link: &u8| self.wires[usize::from(*link)].is_open();
+            let mut open = (0..LINKS).filter(is_open);
+            self.same(
+                "dropped with no link there",
+                open.clone().count() == 0,
+                false,
+            )?;
+            let fits_any = open.any(|link| len <= self.train_max(link));
+            self.same("too large for every link", fits_any, false)?;
             self.model.too_large(first, self.now);
             self.excused.insert(first.0);
         }

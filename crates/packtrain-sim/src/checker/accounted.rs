@@ -87,6 +87,7 @@ fn meaning(reason: DropReason) -> Meaning {
         | DropReason::ReplayNotKept
         | DropReason::UnknownPeer
         | DropReason::StaleIncarnation
+        | DropReason::PeerGone
         | DropReason::BadLane
         | DropReason::BadSubframe
         | DropReason::SequenceJump
