@@ -88,6 +88,29 @@ fn acknowledgements_that_were_lost_for_all_that_is_out_are_asked_for() {
 }
 
 #[test]
+fn no_link_is_dead_while_acknowledgements_are_late_on_all() {
+    let mut bed = two_cables();
+    bed.send_long_frames(0..60);
+    bed.run(20 * MS);
+    // As if what B says waited in a queue of its own: the one link is put to use later than the other.
+    bed.lose = Box::new(|side, _, message| side == B && train(message).is_some());
+    bed.full.insert((A, LinkId(1)));
+    bed.run(MS);
+    bed.send_long_frames(60..61);
+    bed.run(150 * MS);
+    bed.full = [(A, LinkId(0))].into();
+    bed.run(MS);
+    bed.send_long_frames(61..62);
+    bed.run(90 * MS);
+    bed.lose = Box::new(|_, _, _| false);
+    bed.full.clear();
+    bed.run(200 * MS);
+    bed.got_long_frames(62);
+    assert_eq!(bed.states(), [PathState::Open; 2]);
+    assert_eq!(bed.engines[A].snapshot(bed.now).replay.replayed, 0);
+}
+
+#[test]
 fn a_path_that_everything_was_lost_on_is_tried_until_it_works() {
     let mut bed = two_cables();
     for cable in &mut bed.cables {

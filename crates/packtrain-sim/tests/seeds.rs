@@ -8,10 +8,6 @@ use packtrain_sim::scenario::{Order, Report, links, mesh, pair, run_until_faults
 
 const SEEDS: u64 = 300;
 
-/// Of the first [`SEEDS`], those that still fail: what a host that has just been restarted sends as it is, to a peer that it
-/// has not met yet, goes by several cables, and is overtaken by what goes by fewer.
-const KNOWN_OF_SEVERAL_LINKS: &[u64] = &[35];
-
 fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
     Some(
@@ -35,11 +31,6 @@ fn try_seed(seed: u64, run: fn(Order) -> Report) -> Result<Report, String> {
 
 /// Trains that were sent again on another link, in all seeds.
 fn try_seeds(test: &str, run: fn(Order) -> Report) -> u64 {
-    try_seeds_but(&[], test, run)
-}
-
-/// The same, but for seeds that are known to fail. One that passes must not be on their list any longer.
-fn try_seeds_but(known: &[u64], test: &str, run: fn(Order) -> Report) -> u64 {
     let (first, count) = match number("PACKTRAIN_SEED") {
         Some(seed) => (seed, 1),
         None => (0, number("PACKTRAIN_SEEDS").unwrap_or(SEEDS)),
@@ -56,14 +47,10 @@ fn try_seeds_but(known: &[u64], test: &str, run: fn(Order) -> Report) -> u64 {
                 break;
             }
             match try_seed(seed, run) {
-                Ok(_) if known.contains(&seed) && !single_seed() => {
-                    failures.push(format!("seed {seed} passes now: take it off the list"));
-                }
                 Ok(report) => {
                     delivered.fetch_add(report.frames_delivered, Ordering::Relaxed);
                     replayed.fetch_add(report.replayed, Ordering::Relaxed);
                 }
-                Err(_) if known.contains(&seed) && !single_seed() => {}
                 Err(why) => {
                     failed.store(true, Ordering::Relaxed);
                     failures.push(format!(
@@ -107,7 +94,7 @@ fn three_and_a_plain_host_keep_theirs_on_one_segment() {
 
 #[test]
 fn several_links_keep_their_promises_whatever_the_wires_do() {
-    try_seeds_but(KNOWN_OF_SEVERAL_LINKS, "several_links", links::run);
+    try_seeds("several_links", links::run);
 }
 
 #[test]

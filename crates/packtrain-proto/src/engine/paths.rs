@@ -209,10 +209,16 @@ impl Engine {
             if !peer.paths.iter().any(is_silent) {
                 continue;
             }
-            let open = |path: &&Path| link_of(&self.links, path).is_some();
-            let open_paths = peer.paths.iter().filter(open).count();
-            let works = |path: &Path| path.silent.is_none() && !is_silent(path);
-            let some_work = peer.paths.iter().filter(open).any(works);
+            let open = || {
+                let paths = peer.paths.iter();
+                paths.filter(|path| link_of(&self.links, path).is_some())
+            };
+            let open_paths = open().count();
+            let answers = |path: &Path| path.silent.is_none() && !is_silent(path);
+            // What the peer has to say may wait in a queue of its own: then it is late by all links, and one
+            // that was put to use later shows nothing of the others.
+            let works = |path: &Path| answers(path) && !path.flight.is_late(now);
+            let (some_answer, some_work) = (open().any(answers), open().any(works));
             // Nobody can wait any longer for one that was never heard.
             let is_urgent = !has_span(&self.links, peer);
             for at in 0..peer.paths.len() {
@@ -224,9 +230,14 @@ impl Engine {
                     continue;
                 }
                 let has_trains = flight.in_flight_bytes() > 0;
-                if has_trains && some_work && (is_urgent || flight.is_dead(now)) {
+                let is_hopeless = flight.is_hopeless(now);
+                let is_dead = match some_work {
+                    true => is_urgent || flight.is_dead(now),
+                    false => some_answer && is_hopeless,
+                };
+                if has_trains && is_dead {
                     self.silence_path(slot, at, now);
-                } else if has_trains && open_paths > 1 && !flight.is_hopeless(now) {
+                } else if has_trains && open_paths > 1 && !is_hopeless {
                     flight.wait_on(now);
                     self.try_path(slot, at, now);
                 } else {

@@ -523,6 +523,11 @@ impl Flight {
         self.poll_timeout().is_some_and(|at| at <= now)
     }
 
+    /// What is out is acknowledged later than it takes when all is well: nothing shows that this link works.
+    pub fn is_late(&self, now: Instant) -> bool {
+        self.in_flight > 0 && now.since(self.last_progress) > self.late_after()
+    }
+
     /// Silent for longer than an acknowledgement takes on any link.
     pub fn is_dead(&self, now: Instant) -> bool {
         self.round_trip.is_some() || now.since(self.acknowledged_at) >= SILENCE_START

@@ -14,6 +14,8 @@ const NEWER_MAX: i32 = 16;
 const NEWER_THAN_A_PROBE_MAX: i32 = 64;
 const ACK_DELAY_MAX: Duration = Duration::from_millis(1);
 const LATE_MIN: Duration = Duration::from_millis(5);
+/// … while no round trip is known.
+const UNKNOWN_LATE: Duration = Duration::from_millis(200);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -71,6 +73,14 @@ pub struct Standing {
 impl Standing {
     pub fn has_data(&self) -> bool {
         self.out.iter().any(Sending::has_bytes)
+    }
+
+    /// No acknowledgement takes so long when all is well.
+    pub fn late_after(&self) -> Duration {
+        match self.round_trip {
+            Some(round_trip) => (round_trip + ACK_DELAY_MAX) * 5 / 4 + LATE_MIN,
+            None => UNKNOWN_LATE,
+        }
     }
 }
 
@@ -167,12 +177,12 @@ impl Copies {
                 standing.round_trip = Some(round_trip.map_or(sample, |r| (r * 7 + sample) / 8));
             }
         }
-        let usual = standing.round_trip.unwrap_or_default() + ACK_DELAY_MAX;
+        let late_after = standing.late_after();
         let knows = standing.round_trip.is_some();
         let is_lost = |sending: &Sending| match behind(sending) {
             ..=0 => false,
             n if !sending.has_bytes() => n > NEWER_THAN_A_PROBE_MAX,
-            n => n > NEWER_MAX || (knows && at.since(sending.at) > usual * 5 / 4 + LATE_MIN),
+            n => n > NEWER_MAX || (knows && at.since(sending.at) > late_after),
         };
         let is_lost = |sending: &Sending| is_lost(sending) && !self.is(Breakage::NothingIsEverLost);
         standing

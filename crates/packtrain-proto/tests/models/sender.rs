@@ -420,7 +420,8 @@ impl Sender {
                 // All are silent, and each is tried; or nobody knows how long it takes.
                 let works = |path: &PathSnapshot| {
                     let other = self.model.standing(path.link.0);
-                    let answers = !other.has_data() || now.since(other.progress_at) < SILENCE_MIN;
+                    let answers =
+                        !other.has_data() || now.since(other.progress_at) < other.late_after();
                     path.link.0 != link && path.state == PathState::Open && answers
                 };
                 let one_works = paths.iter().any(works);
