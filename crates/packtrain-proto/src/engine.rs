@@ -400,7 +400,11 @@ impl Engine {
 
     /// Bytes that may stand in the link's local queue.
     pub fn link_queue_limit(&self, link: LinkId) -> usize {
-        self.link(link).map_or(0, Link::queue_limit)
+        let limit = match self.links.len() {
+            1 => Link::queue_limit,
+            _ => Link::shared_queue_limit,
+        };
+        self.link(link).map_or(0, limit)
     }
 
     /// Outer source addresses of marked frames for us: of every peer's links.

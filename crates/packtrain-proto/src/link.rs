@@ -238,6 +238,11 @@ impl Link {
         self.state.carrier && self.drain.fill() < self.queue_limit()
     }
 
+    /// Where there are other links as well.
+    pub fn has_shared_room(&self) -> bool {
+        self.state.carrier && self.drain.fill() < self.shared_queue_limit()
+    }
+
     pub fn queue_limit(&self) -> usize {
         let least = 3 * self.frame_max();
         let refused = self.refused_at.map_or(usize::MAX, |(fill, _)| fill / 2);
@@ -246,6 +251,16 @@ impl Link {
             None => LIMIT_UNKNOWN.max(least),
         };
         wanted.min(refused.max(least))
+    }
+
+    /// … where there are other links as well. One that was never seen draining is believed what it says of
+    /// itself: on a slow one the rest would stand for seconds before trains that others wait for, and before
+    /// acknowledgements.
+    pub fn shared_queue_limit(&self) -> usize {
+        match (self.drain.rate_bps, self.state.rate_bps) {
+            (None, Some(bps)) => self.queue_limit().min(self.short_queue_bytes(bps)),
+            _ => self.queue_limit(),
+        }
     }
 
     /// A local queue that is gone soon at this rate.
@@ -373,6 +388,26 @@ mod tests {
             link.cuts(3_000, now) && !link.cuts(1_514, now),
             "what one train holds is not cut"
         );
+    }
+
+    #[test]
+    fn a_link_that_was_never_seen_draining_is_believed_its_rate_where_others_wait_for_it() {
+        let mut link = link();
+        assert_eq!(link.shared_queue_limit(), LIMIT_UNKNOWN);
+        for (bps, limit) in [
+            (1_000_000, 3 * 1514),
+            (100_000_000, 50_000),
+            (10_000_000_000, LIMIT_UNKNOWN),
+        ] {
+            link.state.rate_bps = Some(bps);
+            assert_eq!(link.queue_limit(), LIMIT_UNKNOWN, "it is alone");
+            assert_eq!(link.shared_queue_limit(), limit);
+        }
+        link.state.rate_bps = Some(1_000_000);
+        link.on_given(3 * 1514);
+        assert!(link.has_room() && !link.has_shared_room());
+        link.drain.rate_bps = Some((100_000_000, Instant::ZERO));
+        assert!(link.has_shared_room(), "it was seen faster than it says");
     }
 
     #[test]

@@ -104,6 +104,8 @@ pub struct Silence {
     pub sample: Buffer,
     pub next_try: Instant,
     pub interval: Duration,
+    /// Since when a try is due and the link's local queue is full.
+    pub no_room_since: Option<Instant>,
 }
 
 #[derive(Debug)]

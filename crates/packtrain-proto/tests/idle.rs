@@ -3,11 +3,13 @@
 #[path = "support/segments.rs"]
 mod segments;
 
-use packtrain_proto::config::LinkId;
-use packtrain_proto::stats::PathState;
-use packtrain_proto::time::Duration;
+use packtrain_proto::config::{Config, LinkId, LinkState, NodeId, mark_of};
+use packtrain_proto::engine::Engine;
+use packtrain_proto::offload::Offload;
+use packtrain_proto::stats::{DropReason, PathState};
+use packtrain_proto::time::{Duration, Instant};
 use packtrain_proto::wire::train::Train;
-use segments::{Bed, Cable, frame_to, pt0};
+use segments::{Bed, Cable, frame_to, host, pt0};
 
 const MS: Duration = Duration::from_millis(1);
 const A: usize = 0;
@@ -135,6 +137,119 @@ fn a_train_that_is_overdue_goes_again_by_the_link_that_would_stand_idle_for_it()
     bed.send_long_frames(200..MANY);
     bed.run(60 * MS);
     bed.got_long_frames(MANY);
+}
+
+#[test]
+fn what_has_a_copy_goes_again_though_there_was_no_memory_for_all() {
+    let cables = [[(A, 0), (B, 0)], [(A, 1), (B, 1)]].map(|ends| Cable::of(&ends));
+    let mut bed = Bed::with(2, &cables, |config| {
+        config.limits.replay_bytes_max = 16 << 10;
+    });
+    bed.run(1500 * MS);
+    bed.send_long_frames(0..200);
+    bed.run(MS);
+    bed.got_long_frames(200);
+    bed.cables[0].broken = true;
+    bed.send_long_frames(200..MANY);
+    bed.run(60 * MS);
+    let kept = bed.engines[A].snapshot(bed.now).replay.replayed as usize;
+    assert!(kept > 2, "{kept}");
+    assert!(bed.out[B].len() >= 200 + kept, "{}", bed.out[B].len());
+    // The rest counts as lost when the link is silent for long enough to be dead.
+    let dropped = |bed: &Bed, reason| bed.engines[A].snapshot(bed.now).drops.get(reason) as usize;
+    assert_eq!(dropped(&bed, DropReason::ReplayNotKept), 0);
+    bed.run(400 * MS);
+    let lost = dropped(&bed, DropReason::ReplayNotKept);
+    assert!(lost > 0);
+    // A train that is lost may take a piece of one frame more along.
+    let missing = MANY - bed.out[B].len();
+    assert!((lost..=2 * lost).contains(&missing), "{missing} for {lost}");
+}
+
+#[test]
+fn what_goes_again_takes_a_link_that_answers_before_one_that_never_did() {
+    let cables = [0, 1, 2].map(|link| Cable::of(&[(A, link), (B, link)]));
+    let mut bed = Bed::new(2, &cables);
+    bed.set_carrier(A, 2, false);
+    bed.run(1500 * MS);
+    bed.send_long_frames(0..200);
+    bed.set_carrier(A, 2, true);
+    bed.run(1500 * MS);
+    let never_used = (A, LinkId(2));
+    bed.full.insert(never_used);
+    bed.run(Duration::ZERO);
+    bed.cables[0].broken = true;
+    bed.cables[2].broken = true;
+    (200..220).for_each(|word| bed.send(A, &long_frame(word)));
+    bed.run(Duration::ZERO);
+    assert!(bed.out[B].len() < 220, "some went by the dead one");
+    assert_eq!(bed.states()[2], PathState::Open);
+    bed.full.remove(&never_used);
+    bed.run(250 * MS);
+    bed.got_long_frames(220);
+}
+
+#[test]
+fn a_silent_link_is_tried_though_its_local_queue_is_never_seen_with_room() {
+    let mut bed = two_cables();
+    bed.send_long_frames(0..200);
+    bed.run(MS);
+    bed.cables[0].broken = true;
+    bed.send_long_frames(200..220);
+    bed.run(300 * MS);
+    assert_eq!(bed.states(), [PathState::Silent, PathState::Open]);
+    bed.cables[0].broken = false;
+    bed.full.insert((A, LinkId(0)));
+    bed.run(1500 * MS);
+    assert_ne!(bed.states()[0], PathState::Silent);
+    bed.got_long_frames(220);
+}
+
+/// Bytes that leave by each of so many links before anybody is known, and before a queue was seen draining.
+fn bytes_at_once(links: u8, rate_bps: u64) -> Vec<usize> {
+    let mut now = Instant::ZERO;
+    let mut engine = Engine::new(Config::new(NodeId(1), pt0(A)), now);
+    for link in 0..links {
+        let address = host(A, link);
+        let state = LinkState {
+            address,
+            mark: mark_of(address),
+            mtu: 1500,
+            carrier: true,
+            rate_bps: Some(rate_bps),
+        };
+        engine.handle_link_state(LinkId(link), state, now);
+    }
+    // Which link is home on which segment is known by then.
+    while now < Instant::ZERO + 2000 * MS {
+        now = engine.poll_timeout().expect("it greets").max(now);
+        engine.handle_timeout(now);
+        while engine.poll_transmit(now).is_some() {}
+        (0..links).for_each(|link| engine.handle_link_queue(LinkId(link), 0, now));
+    }
+    for word in 0..300 {
+        let buffer = engine.buffers().copy_of(&long_frame(word));
+        engine.handle_host_frame(buffer, Offload::NONE, now);
+    }
+    let mut bytes = vec![0; usize::from(links)];
+    while let Some(transmit) = engine.poll_transmit(now) {
+        if transmit.frame[12..14] != [0x88, 0xb5] {
+            bytes[usize::from(transmit.link.0)] += transmit.frame.len();
+        }
+    }
+    bytes
+}
+
+#[test]
+fn frames_as_they_are_fill_no_slow_link_for_seconds_where_there_are_others() {
+    let rate_bps = 10_000_000;
+    let most = rate_bps as usize / 8 * 4 / 1000 + 1514;
+    let shared = bytes_at_once(2, rate_bps);
+    assert!(
+        shared.iter().all(|bytes| (1..=most).contains(bytes)),
+        "{shared:?}"
+    );
+    assert!(bytes_at_once(1, rate_bps)[0] > 200_000);
 }
 
 #[test]

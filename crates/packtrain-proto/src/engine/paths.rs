@@ -144,7 +144,16 @@ pub(super) fn best_path(
         return None;
     }
     let fitting = candidates(links, peer, now).filter(fits);
-    balance::choose(fitting, balance, bytes, peer.last_link)
+    let choose_alive = || {
+        let shows_life =
+            |c: &Candidate| c.standing == Standing::Open && peer.paths[c.at].flight.shows_life(now);
+        let part = balance::taking_part(fitting.clone(), balance, bytes);
+        balance::choose(part.filter(shows_life), balance, bytes, peer.last_link)
+    };
+    // What goes again was lost with one link: where others are dead too, and nobody knows it yet, everything
+    // would wait for one after the other.
+    let alive = len.and_then(|_| choose_alive());
+    alive.or_else(|| balance::choose(fitting.clone(), balance, bytes, peer.last_link))
 }
 
 impl Engine {
@@ -265,7 +274,7 @@ impl Engine {
                 let (copies, pool) = (&mut self.copies, &mut self.pool);
                 let release = &mut |copy| copies.release(copy, pool);
                 if !peer.paths[at].flight.give_up_oldest_probe(release) {
-                    self.silence_path(slot, at, now);
+                    self.replay_late_path(slot, at, now);
                 }
             }
         }

@@ -8,7 +8,7 @@ use crate::link::Link;
 use crate::peer::{Path, Peer, Silence};
 use crate::stats::{DropReason, ReplaySnapshot};
 use crate::time::{Duration, Instant};
-use crate::trunk::flight::{Kind, Sent};
+use crate::trunk::flight::{Flight, Kind, Sent, Unacknowledged};
 use crate::trunk::receipts::Receipts;
 use crate::wire::ethernet::HEADER_LEN;
 use crate::wire::sequence::Sequence;
@@ -22,6 +22,8 @@ const TRY_INTERVAL_MAX: Duration = Duration::from_secs(1);
 const TRY_INTERVAL_MAX_ALONE: Duration = Duration::from_millis(200);
 /// … and while its local queue is full.
 const TRY_INTERVAL_FULL: Duration = Duration::from_millis(20);
+/// … but no longer: frames as they are may fill it again and again, and nobody would ever learn that it works.
+const NO_ROOM_MAX: Duration = Duration::from_millis(100);
 
 /// How much of the memory for copies is used, and what became of them.
 #[derive(Debug, Default)]
@@ -126,6 +128,21 @@ impl Engine {
 
     /// Nothing that is under way on this path will arrive: it goes again by the others.
     pub(super) fn replay_path(&mut self, slot: usize, at: usize) {
+        self.replay(slot, at, Flight::take_unacknowledged);
+    }
+
+    /// It is late: what has a copy goes again by the others. The rest is waited for, and it is tried.
+    pub(super) fn replay_late_path(&mut self, slot: usize, at: usize, now: Instant) {
+        self.try_path(slot, at, now);
+        self.replay(slot, at, Flight::take_kept);
+    }
+
+    fn replay(
+        &mut self,
+        slot: usize,
+        at: usize,
+        take: impl FnOnce(&mut Flight) -> Vec<Unacknowledged>,
+    ) {
         let Some(peer) = self.peers.get_mut(slot) else {
             return;
         };
@@ -141,7 +158,7 @@ impl Engine {
         if !std::mem::replace(&mut peer.ack_listed, true) {
             self.ack_slots.push(slot);
         }
-        for unacknowledged in peer.paths[at].flight.take_unacknowledged() {
+        for unacknowledged in take(&mut peer.paths[at].flight) {
             match unacknowledged.copy {
                 Some(copy) => {
                     self.copies.waiting += 1;
@@ -243,6 +260,7 @@ impl Engine {
             sample: self.pool.copy_of(copy),
             next_try: now,
             interval: TRY_INTERVAL,
+            no_room_since: None,
         });
     }
 
@@ -275,13 +293,16 @@ impl Engine {
                 continue; // only new trains can tell
             }
             let link = self.links.iter().find(|link| link.id == path.link);
-            if !link.is_some_and(Link::has_room) {
+            let waits_since = *silence.no_room_since.get_or_insert(now);
+            let may_wait = now.since(waits_since) < NO_ROOM_MAX;
+            if may_wait && !link.is_some_and(Link::has_room) {
                 // Behind what stands in the local queue still, another train shows nothing.
                 silence.next_try = now + TRY_INTERVAL_FULL;
                 path.silent = Some(silence);
                 continue;
             }
             path.flight.on_source_empty();
+            silence.no_room_since = None;
             silence.next_try = now + silence.interval;
             silence.interval = (silence.interval * 2).min(interval_max);
             let message = self.readdressed(slot, at, &silence.sample, true);

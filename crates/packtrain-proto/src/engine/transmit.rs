@@ -144,12 +144,16 @@ impl Engine {
     fn next_destination(&mut self, now: Instant) -> Option<(Destination, usize)> {
         let segments = &self.segments;
         let (links, peers, balance) = (&self.links, &self.peers, self.config.balance);
+        let has_room = match links.len() {
+            1 => Link::has_room,
+            _ => Link::has_shared_room,
+        };
         let mut way = None;
         let destination = self.turns.next(|destination| {
             way = match destination {
                 Destination::Plain(of) => links
                     .iter()
-                    .position(|link| link.id == of && link.has_room() && segments.is_home(of)),
+                    .position(|link| link.id == of && has_room(link) && segments.is_home(of)),
                 Destination::Peer(slot) => peers
                     .get(slot)
                     .and_then(|peer| best_path(links, peer, balance, None, now)),

@@ -229,6 +229,12 @@ impl Flight {
         self.has_left(local_bytes).saturating_sub(keeps_up as usize)
     }
 
+    /// It has answered before, and is not late with what is out.
+    pub fn shows_life(&self, now: Instant) -> bool {
+        let is_late = now.since(self.last_progress) > self.late_after();
+        self.round_trip.is_some() && !(self.in_flight > 0 && is_late)
+    }
+
     /// Trains of which nobody knows whether they arrived.
     pub fn outstanding_trains(&self) -> usize {
         self.outstanding

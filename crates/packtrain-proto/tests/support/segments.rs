@@ -90,8 +90,14 @@ pub struct Bed {
 
 impl Bed {
     pub fn new(hosts: usize, cables: &[Cable]) -> Bed {
+        Bed::with(hosts, cables, |_| {})
+    }
+
+    /// With settings of their own.
+    pub fn with(hosts: usize, cables: &[Cable], set: impl Fn(&mut Config)) -> Bed {
         let engine = |side: usize| {
-            let config = Config::new(NodeId(0x1111 * (side as u64 + 1)), pt0(side));
+            let mut config = Config::new(NodeId(0x1111 * (side as u64 + 1)), pt0(side));
+            set(&mut config);
             Engine::new(config, Instant::ZERO)
         };
         let mut bed = Bed {

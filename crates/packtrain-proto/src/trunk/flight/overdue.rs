@@ -1,7 +1,7 @@
 //! The oldest train under way on a link: nothing may be further ahead of it than the receiver can hold, so
 //! all links may come to wait for this one.
 
-use super::{Flight, Kind, Record};
+use super::{Flight, Kind, Record, Unacknowledged};
 use crate::buffer::Buffer;
 use crate::time::Instant;
 use crate::wire::sequence::Sequence;
@@ -31,17 +31,34 @@ impl Flight {
     }
 
     /// When the oldest train under way is out for longer than acknowledgements take here, and nothing
-    /// behind it was acknowledged either. `None`: none is, or there are no copies to send again.
+    /// behind it was acknowledged either. `None`: none is, or there is no copy of it to send again.
     pub fn overdue_at(&self) -> Option<Instant> {
         let record = &self.records[self.oldest()?];
         let sent_at = record.sample.sent_at;
         if record.bytes == 0 {
             return Some(sent_at + self.late_after());
         }
-        let counts = |record: &&Record| record.outstanding && record.kind != Kind::Try;
-        let mut out = self.records.iter().filter(counts);
-        let all_are_kept = out.all(|record| record.copy.is_some());
-        all_are_kept.then(|| sent_at.max(self.last_progress) + self.late_after())
+        let is_kept = record.copy.is_some();
+        is_kept.then(|| sent_at.max(self.last_progress) + self.late_after())
+    }
+
+    /// What may go again by other links, in the order in which it was sent, as lost here. What has no copy
+    /// stays: this link may only be slow, and nothing else would bring it.
+    pub fn take_kept(&mut self) -> Vec<Unacknowledged> {
+        let mut kept = Vec::new();
+        for at in 0..self.records.len() {
+            let record = &self.records[at];
+            if record.copy.is_none() || record.kind == Kind::Try {
+                continue;
+            }
+            let train = record.train;
+            self.settle(at, &mut |copy| {
+                let copy = Some(copy);
+                kept.push(Unacknowledged { train, copy });
+            });
+        }
+        self.forget_settled();
+        kept
     }
 
     /// It has nothing for the host in it.

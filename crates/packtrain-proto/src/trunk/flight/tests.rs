@@ -164,9 +164,32 @@ fn the_oldest_train_is_overdue_a_while_after_the_last_word_and_a_probe_after_it_
     assert!(flight.give_up_oldest_probe(&mut drop));
     assert!(!flight.give_up_oldest_probe(&mut drop));
     assert_eq!(flight.oldest_outstanding(), Some(Sequence(2)));
-    // Without a copy, going again would lose it.
+    // Without a copy, going again would lose it: the others do, and it is waited for.
     flight.on_sent(100, at(11));
-    assert_eq!(flight.overdue_at(), None);
+    assert_eq!(flight.overdue_at(), Some(at(8) + late));
+    let again = flight.take_kept().into_iter();
+    let again: Vec<_> = again.map(|u| (u.train.0, u.copy.is_some())).collect();
+    assert_eq!(again, [(2, true), (3, true)]);
+    assert_eq!(
+        (flight.overdue_at(), flight.in_flight_bytes()),
+        (None, 200),
+        "the one without a copy, and the try"
+    );
+    assert!(flight.is_silent(at(8) + SILENCE_MIN));
+}
+
+#[test]
+fn a_link_shows_life_when_it_has_answered_and_is_not_late() {
+    let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+    let mut flight = Flight::new(1514);
+    assert!(!flight.shows_life(at(0)), "it was never heard");
+    flight.on_sent(100, at(0));
+    flight.on_ack(&ack(1, 0), at(8), &mut drop).unwrap();
+    assert!(flight.shows_life(at(1000)), "nothing is out");
+    flight.on_sent(100, at(1000));
+    let late = Duration::from_micros(16_250);
+    assert!(flight.shows_life(at(1000) + late));
+    assert!(!flight.shows_life(at(1001) + late));
 }
 
 proptest! {
