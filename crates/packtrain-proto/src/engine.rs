@@ -327,7 +327,7 @@ impl Engine {
                 continue;
             };
             if let Some(at) = peer.paths.iter().position(|path| path.link == link) {
-                self.remove_path(slot, at);
+                self.remove_path(slot, at, now);
             }
             if self
                 .peers

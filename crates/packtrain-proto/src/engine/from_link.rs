@@ -265,6 +265,7 @@ impl Engine {
                 peer.hold_times.record(now.since(waited.arrived));
                 self.arrivals.push_back(Arrival::AsItIs {
                     slot,
+                    is_marked: waited.is_marked,
                     buffer: waited.frame,
                     offload: waited.offload,
                 });
@@ -285,13 +286,20 @@ impl Engine {
 
     /// A frame without a sequence has come from this peer, and must not overtake what came before it in
     /// a train. By the only link there is: what is missing there is lost, and nobody waits for it.
-    fn queue_unsequenced(&mut self, slot: usize, frame: Buffer, offload: Offload, now: Instant) {
+    fn queue_unsequenced(
+        &mut self,
+        slot: usize,
+        (frame, offload): (Buffer, Offload),
+        is_marked: bool,
+        now: Instant,
+    ) {
         let Some(peer) = self.peers.get_mut(slot) else {
             return self.drop_frame(frame, DropReason::PeerGone);
         };
         if let Some(behind) = peer.resequencer.newest_held() {
             peer.unsequenced.push(Unsequenced {
                 behind,
+                is_marked,
                 frame,
                 offload,
                 arrived: now,
@@ -301,6 +309,7 @@ impl Engine {
         self.let_go_before(slot, now);
         self.arrivals.push_back(Arrival::AsItIs {
             slot,
+            is_marked,
             buffer: frame,
             offload,
         });
@@ -331,7 +340,7 @@ impl Engine {
             return self.drop_frame(frame, DropReason::BadGso);
         }
         self.counters.trains_rx.marked += 1;
-        self.queue_unsequenced(owner.slot, frame, offload, now);
+        self.queue_unsequenced(owner.slot, (frame, offload), true, now);
     }
 
     fn handle_plain(
@@ -416,12 +425,13 @@ impl Engine {
         now: Instant,
     ) {
         if let Some(slot) = of_peer {
-            return self.queue_unsequenced(slot, buffer, offload, now);
+            return self.queue_unsequenced(slot, (buffer, offload), false, now);
         }
         self.arrivals
             .push_back(match self.peers.slot_of_address(source) {
                 Some(slot) => Arrival::AsItIs {
                     slot,
+                    is_marked: false,
                     buffer,
                     offload,
                 },

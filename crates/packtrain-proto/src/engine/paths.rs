@@ -297,7 +297,14 @@ impl Engine {
         }
     }
 
-    pub(super) fn remove_path(&mut self, slot: usize, at: usize) {
+    pub(super) fn remove_path(&mut self, slot: usize, at: usize, now: Instant) {
+        if let Some(peer) = self.peers.get_mut(slot)
+            && peer.paths.len() > 1
+            && peer.paths[at].is_open()
+        {
+            // A cable that nobody has cut brings what was behind that still, once the link is back.
+            peer.resequencer.on_link_removed(now);
+        }
         self.replay_path(slot, at);
         if let Some(peer) = self.peers.get_mut(slot) {
             peer.paths.remove(at);

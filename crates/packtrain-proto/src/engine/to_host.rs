@@ -31,6 +31,7 @@ pub(super) enum Arrival {
     /// A frame of this peer outside its trains: with its mark, or plain.
     AsItIs {
         slot: usize,
+        is_marked: bool,
         buffer: Buffer,
         offload: Offload,
     },
@@ -86,10 +87,11 @@ impl Engine {
                     }
                     Arrival::AsItIs {
                         slot,
+                        is_marked,
                         buffer,
                         offload,
                     } => {
-                        self.release_segments_before(slot, &buffer);
+                        self.release_segments_before(slot, &buffer, is_marked);
                         self.complete.push_back(Complete {
                             frame: buffer,
                             offload,
@@ -160,13 +162,15 @@ impl Engine {
     }
 
     /// A frame as it is of a flow that has one under way in pieces: its last pieces were lost, for
-    /// a flow's frames leave one after the other. What is complete of it comes first. By several links
-    /// its last pieces may still come: what was flooded on another one overtakes them.
-    fn release_segments_before(&mut self, slot: usize, frame: &[u8]) {
+    /// a flow's frames leave one after the other. What is complete of it comes first. So it is with a mark, that
+    /// is sent by an only link. A plain frame of a peer that has several links, or had, was flooded on another
+    /// one: it may have left after the last pieces, or long before the first.
+    fn release_segments_before(&mut self, slot: usize, frame: &[u8], is_marked: bool) {
         let Some(peer) = self.peers.get_mut(slot) else {
             return;
         };
-        if peer.reassembly.frames() == 0 || peer.paths.len() > 1 {
+        let has_several_links = peer.paths.len() > 1 || peer.resequencer.names_links();
+        if peer.reassembly.frames() == 0 || (has_several_links && !is_marked) {
             return;
         }
         let flow = self.classifier.flow_hash(frame);

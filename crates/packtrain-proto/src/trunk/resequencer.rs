@@ -10,20 +10,26 @@
 //! multilink PPP, without the moment, and without knowing which links are idle.)
 //!
 //! A link that stalls, or has died without anybody knowing yet, holds a gap open for much longer than
-//! gaps were seen to take, for its trains may be sent again; but not for ever.
+//! gaps were seen to take, for its trains may be sent again; but not for ever. The same holds for any gap after
+//! a link of ours was taken away, until the sender has said what goes again.
 
 use std::collections::VecDeque;
 
 use crate::buffer::Buffer;
 use crate::config::LinkId;
 use crate::time::{Duration, Instant};
+use crate::trunk::balance::span_trains_max;
 use crate::trunk::under_way::{Delivered, UnderWay};
 use crate::wire::sequence::Sequence;
+use doubt::Doubt;
 
 /// Slots of the window: how far ahead of the next expected train one may be.
 const WINDOW: usize = 4096;
-/// What is remembered of trains already let through, to tell a duplicate from a straggler.
-const HISTORY: usize = 1024;
+/// What is remembered of trains already let through, to tell a duplicate from a straggler: copies that try a
+/// silent link come from as far back as its sender may be ahead of what it has under way.
+const HISTORY: usize = WINDOW;
+/// A sender that says to be further behind than this is right.
+const BEHIND_MAX: i32 = 1024;
 /// So many trains refused for their sequence, each one after the other: that is where the sender
 /// is. A long silent loss, or one false sequence, must not lock a peer out for good.
 const STRAYS_MAX: u32 = 16;
@@ -96,6 +102,7 @@ pub struct Resequencer {
     skew: Duration,
     bytes_max: usize,
     gap: Option<Gap>,
+    doubt: Doubt,
     gap_given_up_at: Instant,
     /// How long that had been waited for.
     waited: Duration,
@@ -147,6 +154,7 @@ impl Resequencer {
             skew: Duration::ZERO,
             bytes_max,
             gap: None,
+            doubt: Doubt::default(),
             gap_given_up_at: Instant::ZERO,
             waited: Duration::ZERO,
             last_straggler: Instant::ZERO,
@@ -273,7 +281,7 @@ impl Resequencer {
         let ahead = newest.next().distance_from(self.expected);
         let behind_max = match self.under_way.names_links() {
             true => 0,
-            false => HISTORY as i32,
+            false => BEHIND_MAX,
         };
         let is_behind = ahead < -behind_max;
         if !is_behind && ahead < WINDOW as i32 {
@@ -348,7 +356,20 @@ impl Resequencer {
     ) {
         if self.is_near(told_by) {
             self.under_way.on_told(told_by, links, now);
+            self.doubt.on_told(|| self.under_way.replayed());
         }
+    }
+
+    /// One of our several links to the sender was taken away: what is missing may be sent again, and the sender
+    /// has not said so yet.
+    pub fn on_link_removed(&mut self, now: Instant) {
+        let until = now + STALL_MIN.min(self.stall_max);
+        self.doubt.begin(until, self.under_way.replayed());
+    }
+
+    /// The sender has several links, or had: what comes by one may be overtaken by what left later by another.
+    pub fn names_links(&self) -> bool {
+        self.under_way.names_links()
     }
 
     /// One that is not was forged, or tells of a long silent loss: nothing follows from it alone.
@@ -442,12 +463,24 @@ impl Resequencer {
     }
 
     fn given_up_at(&self, gap: Gap) -> Instant {
-        let stall = (self.skew * STALL_SKEWS).max(STALL_MIN).min(self.stall_max);
         let named_at = self.under_way.named_at(self.expected);
+        let stall = match named_at {
+            Some(at) if at == self.under_way.told_at() => self.stall_max,
+            _ => (self.skew * STALL_SKEWS).max(STALL_MIN).min(self.stall_max),
+        };
         let expected_since = named_at.map_or(gap.since, |at| at.max(gap.since));
         let stalled_at = (expected_since + stall).min(gap.since + self.stall_max * CLAIMS_MAX);
-        gap.passed_since
-            .map_or(stalled_at, |since| stalled_at.min(since + self.wait))
+        let known_since = |passed: Instant| self.doubt_until().map_or(passed, |at| at.max(passed));
+        gap.passed_since.map_or(stalled_at, |passed| {
+            stalled_at.min(known_since(passed) + self.wait)
+        })
+    }
+
+    /// Nobody knows before that whether what all links have passed is lost. So far ahead of what may go again no
+    /// sender is.
+    fn doubt_until(&self) -> Option<Instant> {
+        let is_beyond = self.held.len() > span_trains_max(0) as usize;
+        self.doubt.until().filter(|_| !is_beyond)
     }
 
     /// When a gap is given up though nothing arrives.
@@ -462,5 +495,6 @@ impl Held {
     }
 }
 
+mod doubt;
 #[cfg(test)]
 mod tests;

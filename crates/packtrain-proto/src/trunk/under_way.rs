@@ -4,7 +4,7 @@
 use crate::config::LinkId;
 use crate::time::Instant;
 use crate::wire::sequence::Sequence;
-use crate::wire::train::NEWEST_MAX;
+use crate::wire::train::{NEWEST_MAX, REPLAYED};
 
 /// Of more links than a train can name, only a forger speaks.
 const CLAIMS_MAX: usize = 2 * NEWEST_MAX;
@@ -16,6 +16,8 @@ pub(super) struct UnderWay {
     /// What other links than its own carried when this train left.
     claims: Vec<Claim>,
     told_by: Sequence,
+    /// When it, or another of the same sequence, has come.
+    told_at: Instant,
     names_links: bool,
 }
 
@@ -44,6 +46,7 @@ impl UnderWay {
             delivered: Vec::new(),
             claims: Vec::new(),
             told_by: train,
+            told_at: Instant::ZERO,
             names_links: false,
         }
     }
@@ -97,6 +100,7 @@ impl UnderWay {
             self.told_by = told_by;
             self.claims.clear();
         }
+        self.told_at = now;
         for (link, newest) in links {
             let claim = Claim {
                 link,
@@ -127,6 +131,17 @@ impl UnderWay {
     /// When the sender last named what may still bring this train: it may have given up since.
     pub(super) fn named_at(&self, train: Sequence) -> Option<Instant> {
         self.claims_of(train).map(|claim| claim.told_at).max()
+    }
+
+    /// When the sender last told anything.
+    pub(super) fn told_at(&self) -> Instant {
+        self.told_at
+    }
+
+    /// The newest train that it says to be sent again, by whatever link.
+    pub(super) fn replayed(&self) -> Option<Sequence> {
+        let replayed = |claim: &&Claim| claim.link == LinkId(REPLAYED);
+        self.claims.iter().find(replayed).map(|claim| claim.newest)
     }
 
     /// What may still bring this train, as far as was told.

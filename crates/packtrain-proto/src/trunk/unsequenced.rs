@@ -14,6 +14,8 @@ use crate::wire::sequence::Sequence;
 pub struct Unsequenced {
     /// The last of these.
     pub behind: Sequence,
+    /// It left by the only link that its sender had.
+    pub is_marked: bool,
     pub frame: Buffer,
     pub offload: Offload,
     pub arrived: Instant,
@@ -65,6 +67,7 @@ mod tests {
     fn push(frames: &mut UnsequencedFrames, behind: u32, bytes: usize) {
         frames.push(Unsequenced {
             behind: Sequence(behind),
+            is_marked: false,
             frame: Buffer::with_capacity(bytes),
             offload: Offload::NONE,
             arrived: Instant::ZERO,

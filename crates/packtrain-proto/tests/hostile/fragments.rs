@@ -7,8 +7,11 @@ use packtrain_proto::time::Duration;
 
 use super::counts;
 use super::offloads::{ethernet, field, honest};
-use super::support::forger::{FIRST, Forger, first, next, subframe};
-use super::support::{Pair, link_address};
+use super::support::forger::{FIRST, Forger, first, next, option, subframe};
+use super::support::{Pair, link_address, pt0};
+
+const NEWEST: u8 = 2;
+const OTHER_LINK: u8 = 9;
 
 #[test]
 fn pieces_that_overlap_or_go_beyond_their_frame_drop_it_once() {
@@ -172,4 +175,27 @@ fn udp_frame(port: u16, len: usize) -> Vec<u8> {
     frame.extend(((len - 34) as u16).to_be_bytes());
     frame.resize(len, 7);
     frame
+}
+
+/// Some of a host's frames are flooded before its peer is known to be behind a link, and come late by another.
+#[test]
+fn a_plain_frame_of_a_peer_with_several_links_ends_no_frame_in_pieces_and_one_with_a_mark_does() {
+    for (is_marked, whole) in [(false, 1), (true, 0)] {
+        let mut pair = Pair::new(true);
+        let mut forger = Forger::known_to(&mut pair, 1, 1);
+        let mut piece = forger.train(1, &first(3, 200, &[1; 100]));
+        piece.options = option(NEWEST, &[OTHER_LINK, 0, 0, 1]);
+        pair.inject(1, &piece.bytes(), Offload::NONE);
+        let (to, from) = match is_marked {
+            true => (link_address(1), mark_of(forger.link).expect("it has one")),
+            false => (pt0(1), forger.pt0),
+        };
+        let frame = [&to.0[..], &from.0, &[0x90, 0], &[9; 60]].concat();
+        pair.inject(1, &frame, Offload::NONE);
+        let before = pair.drops(1).get(DropReason::ReassemblyHole);
+        assert_eq!(before, 1 - whole as u64);
+        forger.send(&mut pair, 1, &next(3, 100, &[1; 100]));
+        let payloads: Vec<u8> = pair.out[1].iter().map(|(frame, _)| frame[14]).collect();
+        assert_eq!(payloads, [9, 1][..1 + whole]);
+    }
 }

@@ -38,6 +38,11 @@ pub enum Step {
         link: u8,
         stalls: bool,
     },
+    /// The receiver has none for a moment: the first that it carries are gone, the others come.
+    Flickers {
+        link: u8,
+        gone: u8,
+    },
     SentAgain {
         link: u8,
     },
@@ -94,7 +99,8 @@ impl Step {
             30 | 31 => Step::Overtakes { link, nth: low },
             32..=34 => Step::Lost { link, nth: low },
             35..=37 => Step::Acknowledged { link },
-            38..=40 => Step::Marker { link },
+            38 | 39 => Step::Marker { link },
+            40 => Step::Flickers { link, gone: low },
             41 | 42 => Step::Dies {
                 link,
                 stalls: low % 4 == 0,

@@ -339,6 +339,7 @@ impl Arrivals {
                     self.waiting.insert(self.number(out.train));
                 }
             }
+            Step::Flickers { link, gone } => self.flicker(link, gone)?,
             Step::SentAgain { link } => {
                 if let Some(number) = self.waiting.pop_first() {
                     self.put(link, self.first.plus(number), true, 100);
@@ -397,6 +398,22 @@ impl Arrivals {
             }
         }
         Ok(())
+    }
+
+    fn flicker(&mut self, link: u8, gone: u8) -> Result<(), Failure> {
+        let is_replay = |out: &Out| out.is_replay;
+        if !self.waiting.is_empty() || self.out.iter().flatten().any(is_replay) {
+            return Ok(()); // of which link the sender speaks, nobody could know
+        }
+        let wire = &mut self.wires[index(link)];
+        let gone = usize::from(gone) % (wire.len() + 1);
+        wire.drain(..gone);
+        for out in std::mem::take(&mut self.out[index(link)]) {
+            self.waiting.insert(self.number(out.train));
+        }
+        self.real.on_link_removed(self.now);
+        self.model.link_removed(self.now);
+        self.poll()
     }
 
     fn put_marker(&mut self, link: u8) {

@@ -23,6 +23,12 @@ pub enum Breakage {
     NothingIsLearned,
     StallsAreNotLearned,
     NoStallEnds,
+    /// A gap that the sender's last word names is given up as soon as one that it does not name any more.
+    SilenceIsAWord,
+    /// What a link brings after it was away shows what is lost.
+    RemovalsChangeNothing,
+    /// … not even when the sender has said what goes again.
+    DoubtOutlastsTheWord,
     /// A train let through long ago is taken for one that nobody knows.
     MemoryIsShort,
     /// Trains that a stalled link brings late are taken for where the sender is.
@@ -62,6 +68,9 @@ impl Breakage {
         Breakage::NothingIsLearned,
         Breakage::StallsAreNotLearned,
         Breakage::NoStallEnds,
+        Breakage::SilenceIsAWord,
+        Breakage::RemovalsChangeNothing,
+        Breakage::DoubtOutlastsTheWord,
         Breakage::MemoryIsShort,
         Breakage::LateOnesMoveTheWindow,
         Breakage::ReplaysMoveTheWindow,

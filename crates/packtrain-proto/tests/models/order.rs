@@ -5,11 +5,15 @@ use packtrain_proto::config::LinkId;
 use packtrain_proto::time::{Duration, Instant};
 use packtrain_proto::trunk::resequencer::Refused;
 use packtrain_proto::wire::sequence::Sequence;
+use packtrain_proto::wire::train::REPLAYED;
 
 use crate::breakage::Breakage;
 
 const WINDOW: i32 = 4096;
-const REMEMBERED: usize = 1024;
+const REMEMBERED: usize = WINDOW as usize;
+const BEHIND_MAX: i32 = 1024;
+/// How far senders let the newest train be ahead of the oldest that is under way.
+const SPAN: i32 = 3072;
 const IN_A_ROW: usize = 16;
 const WAIT_START: Duration = Duration::from_millis(16);
 const WAIT_MIN: Duration = Duration::from_millis(1);
@@ -58,6 +62,14 @@ enum What {
     Told {
         by: Sequence,
         links: Vec<(LinkId, Sequence)>,
+    },
+    /// What links that had died carried goes again, up to this train.
+    GoesAgain {
+        newest: Sequence,
+    },
+    /// A link was taken away, and the sender has said only that older trains go again.
+    LinkRemoved {
+        told: Option<Sequence>,
     },
     /// The next train is missing: whether something may still bring it.
     Missed {
@@ -441,6 +453,49 @@ impl Order {
         }
         let links = links.to_vec();
         self.log(now, What::Told { by, links });
+        if let Some(newest) = self.goes_again() {
+            self.log(now, What::GoesAgain { newest });
+        }
+    }
+
+    fn goes_again(&self) -> Option<Sequence> {
+        let claims = self.claims().into_iter();
+        let mut again = claims.filter(|claim| claim.link == LinkId(REPLAYED));
+        again.next().map(|claim| claim.newest)
+    }
+
+    pub fn link_removed(&mut self, now: Instant) {
+        let told = self.goes_again();
+        self.log(now, What::LinkRemoved { told });
+    }
+
+    /// Before that, what nothing seems to bring may go again by other links.
+    fn doubt_until(&self) -> Option<Instant> {
+        let is_removal = |event: &Event| matches!(event.what, What::LinkRemoved { .. });
+        let removal = self.history.iter().rposition(is_removal)?;
+        let What::LinkRemoved { told } = self.history[removal].what else {
+            unreachable!("just found");
+        };
+        let newer = |newest: Sequence| told.is_none_or(|told| newest.is_newer_than(told));
+        let says_so =
+            |event: &Event| matches!(event.what, What::GoesAgain { newest } if newer(newest));
+        let is_told = self.history[removal..].iter().any(says_so);
+        let held = self.held().into_iter();
+        let ahead = held.map(|(train, ..)| train.distance_from(self.expected()) + 1);
+        let is_beyond = ahead.max().is_some_and(|ahead| ahead > SPAN);
+        let ends = is_told && !self.is(Breakage::DoubtOutlastsTheWord);
+        let is_over = ends || is_beyond || self.is(Breakage::RemovalsChangeNothing);
+        let until = self.history[removal].at + STALL_MIN.min(self.stall_max);
+        (!is_over).then_some(until)
+    }
+
+    /// When the sender told anything last.
+    fn told_at(&self) -> Option<Instant> {
+        let mut events = self.present().iter().rev();
+        events.find_map(|event| match event.what {
+            What::Told { .. } => Some(event.at),
+            _ => None,
+        })
     }
 
     /// The train before the first of the present.
@@ -470,7 +525,7 @@ impl Order {
     pub fn newest_sent(&mut self, newest: Sequence, now: Instant) {
         let ahead = newest.next().distance_from(self.expected());
         let several = self.names_links();
-        let is_behind = ahead < if several { 0 } else { -(REMEMBERED as i32) };
+        let is_behind = ahead < if several { 0 } else { -BEHIND_MAX };
         if !is_behind && ahead < WINDOW {
             return self.log(now, What::SaidNear);
         }
@@ -560,14 +615,25 @@ impl Order {
 
     pub fn poll_timeout(&self) -> Option<Instant> {
         let since = self.gap_since()?;
-        let expected_since = self.named_at().map_or(since, |at| at.max(since));
+        let named_at = self.named_at();
+        let expected_since = named_at.map_or(since, |at| at.max(since));
+        // Nothing was heard of the sender since.
+        let is_last_word = named_at.is_some() && named_at == self.told_at();
+        let stall = match is_last_word && !self.is(Breakage::SilenceIsAWord) {
+            true => self.stall_max,
+            false => self.stall(),
+        };
         let longest = since + self.stall_max * CLAIMS_MAX;
-        let stalled = (expected_since + self.stall()).min(longest);
+        let stalled = (expected_since + stall).min(longest);
         let stalled = match self.is(Breakage::NoStallEnds) {
             true => stalled + self.stall_max,
             false => stalled,
         };
-        let passed = self.passed_since().map(|since| since + self.wait());
+        let doubt = self.doubt_until();
+        let known = self
+            .passed_since()
+            .map(|since| doubt.map_or(since, |until| until.max(since)));
+        let passed = known.map(|since| since + self.wait());
         Some(passed.map_or(stalled, |passed| passed.min(stalled)))
     }
 

@@ -1,10 +1,10 @@
 use super::*;
 use proptest::prelude::*;
 
-const WAIT_MAX: Duration = Duration::from_millis(50);
+pub(super) const WAIT_MAX: Duration = Duration::from_millis(50);
 const STALL_MAX: Duration = Duration::from_secs(3);
-const WAITS: (Duration, Duration) = (WAIT_MAX, STALL_MAX);
-const LINK: LinkId = LinkId(0);
+pub(super) const WAITS: (Duration, Duration) = (WAIT_MAX, STALL_MAX);
+pub(super) const LINK: LinkId = LinkId(0);
 
 fn train(n: u32) -> Buffer {
     let mut buffer = Buffer::with_capacity(64);
@@ -17,7 +17,12 @@ fn number(held: &Held) -> u32 {
 }
 
 /// A train that tells of nothing under way, as all do until one tells of something.
-fn insert(r: &mut Resequencer, n: u32, link: LinkId, now: Instant) -> Result<(), Refused> {
+pub(super) fn insert(
+    r: &mut Resequencer,
+    n: u32,
+    link: LinkId,
+    now: Instant,
+) -> Result<(), Refused> {
     if !r.under_way.names_links() {
         told(r, n, &[]);
     }
@@ -25,7 +30,7 @@ fn insert(r: &mut Resequencer, n: u32, link: LinkId, now: Instant) -> Result<(),
         .map_err(|(_, refused)| refused)
 }
 
-fn drain(r: &mut Resequencer, now: Instant) -> Vec<u32> {
+pub(super) fn drain(r: &mut Resequencer, now: Instant) -> Vec<u32> {
     core::iter::from_fn(|| r.poll(now))
         .map(|(held, _)| number(&held))
         .collect()
@@ -65,7 +70,7 @@ fn told(r: &mut Resequencer, by: u32, links: &[(LinkId, u32)]) {
     told_at(r, by, links, Instant::ZERO);
 }
 
-fn told_at(r: &mut Resequencer, by: u32, links: &[(LinkId, u32)], now: Instant) {
+pub(super) fn told_at(r: &mut Resequencer, by: u32, links: &[(LinkId, u32)], now: Instant) {
     let links = links.iter().map(|&(link, n)| (link, Sequence(n)));
     r.on_told(Sequence(by), links, now);
 }
@@ -80,7 +85,7 @@ fn on_two_links_a_gap_waits_until_both_have_something_newer() {
     told(&mut r, 4, &[(other, 3)]);
     insert(&mut r, 4, LINK, Instant::ZERO).unwrap();
     assert_eq!(drain(&mut r, Instant::ZERO), [] as [u32; 0]);
-    assert_eq!(r.poll_timeout(), Some(Instant::ZERO + STALL_MIN));
+    assert_eq!(r.poll_timeout(), Some(Instant::ZERO + STALL_MAX));
     let later = Instant::ZERO + WAIT_START * 3;
     insert(&mut r, 5, other, later).unwrap();
     assert_eq!(drain(&mut r, later), [] as [u32; 0], "perhaps overtaken");
@@ -280,6 +285,22 @@ fn each_refusal_has_its_reason() {
     );
 }
 
+/// A copy shows now and then whether a silent link works again, while all that is new goes by others.
+#[test]
+fn a_train_let_through_is_a_duplicate_as_long_as_one_may_be_tried_with_it() {
+    let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAITS);
+    for n in 1..=WINDOW as u32 + 1 {
+        insert(&mut r, n, LINK, Instant::ZERO).unwrap();
+        drain(&mut r, Instant::ZERO);
+    }
+    let mut again = |n: u32| {
+        let taken = r.insert(Sequence(n), None, train(n), 0, Instant::ZERO);
+        taken.map_err(|(_, refused)| refused)
+    };
+    assert_eq!(again(2), Err(Refused::Duplicate));
+    assert_eq!(again(1), Err(Refused::Jump), "nobody is so far behind");
+}
+
 #[test]
 fn a_sender_far_ahead_is_followed_after_some_trains_in_a_row() {
     let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAITS);
@@ -407,12 +428,14 @@ fn a_sender_that_names_what_may_come_again_and_again_is_waited_for_but_not_for_e
         now += STALL_MIN / 2;
     }
     assert_eq!(now, Instant::ZERO + STALL_MAX * CLAIMS_MAX);
-    // Once it is silent, the wait is the usual one.
+    // Once it does not any more, the wait is the usual one; while it is silent, its word holds for longer.
     told_at(&mut r, 4, &[(replayed, 3)], now);
     insert(&mut r, 4, LINK, now).unwrap();
     assert_eq!(drain(&mut r, now), [] as [u32; 0]);
     let again = now + STALL_MIN / 2;
     told_at(&mut r, 4, &[(replayed, 3)], again);
+    assert_eq!(r.poll_timeout(), Some(again + STALL_MAX));
+    told_at(&mut r, 4, &[], again + WAIT_START);
     assert_eq!(r.poll_timeout(), Some(again + STALL_MIN));
 }
 
