@@ -49,7 +49,8 @@ reasons! {
         LinkRefused = "link_refused",
         /// A train of a link that died, too large for those that are left.
         ReplayTooLarge = "replay_too_large",
-        /// A train of a link that died, of which no copy was kept: the memory for that was full.
+        /// A train of a link that died, or is so slow that it seemed to, of which no copy was kept: the memory for
+        /// that was full, or it had left while that link was the only one. It may come still.
         ReplayNotKept = "replay_not_kept",
         // From the wire.
         UnknownVersion = "unknown_version",

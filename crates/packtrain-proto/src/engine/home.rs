@@ -353,7 +353,9 @@ impl Engine {
         (link, taken): (LinkId, bool),
         now: Instant,
     ) -> New {
-        let may_come_again = self.links.len() > 1 || self.is_of_a_node(source);
+        // What is for everybody may be of a node that has not been met yet.
+        let is_group = frame[0] & 1 != 0;
+        let may_come_again = self.links.len() > 1 || is_group || self.is_of_a_node(source);
         match may_come_again {
             true => self.duplicates.look(frame, offload, (link, taken), now),
             false => New::All,

@@ -120,6 +120,30 @@ fn holds_span_up(links: &[Link], peer: &Peer) -> Option<(usize, Instant)> {
     Some((at, flight.overdue_at().filter(|_| may_go_again)?))
 }
 
+/// Frames wait, and a link that has not shown its rate yet is late with the little that it was given: before it
+/// answers it gets no more, and four of its round trips may be long. When it is to go again by others.
+fn is_late_at_first(links: &[Link], peer: &Peer) -> Option<(usize, Instant)> {
+    if peer.paths.len() == 1 || peer.queues.is_empty() {
+        return None;
+    }
+    let good = peer.paths.iter().enumerate().filter(|(_, path)| {
+        link_of(links, path).is_some_and(|link| standing(link, path) == Standing::Open)
+    });
+    if good.clone().count() < 2 {
+        return None;
+    }
+    let unproven = good.filter(|(_, path)| !path.flight.is_proven());
+    let overdue = unproven.filter_map(|(at, path)| Some((at, path.flight.overdue_at()?)));
+    overdue.min_by_key(|(_, overdue_at)| *overdue_at)
+}
+
+/// What must not be waited for any longer: the path that it went by, and from when on.
+fn holds_up(links: &[Link], peer: &Peer) -> Option<(usize, Instant)> {
+    let both = [holds_span_up(links, peer), is_late_at_first(links, peer)];
+    let both = both.into_iter().flatten();
+    both.min_by_key(|(_, overdue_at)| *overdue_at)
+}
+
 /// The path by which the next train leaves, if one has room. `len`: of a train that exists, and does not
 /// fit everywhere.
 pub(super) fn best_path(
@@ -257,18 +281,18 @@ impl Engine {
     }
 
     pub(super) fn overdue_timeout(&self, peer: &Peer) -> Option<Instant> {
-        let (_, overdue_at) = holds_span_up(&self.links, peer)?;
+        let (_, overdue_at) = holds_up(&self.links, peer)?;
         Some(overdue_at)
     }
 
-    /// Nothing new may leave before the oldest train is acknowledged. A link that is late with it may only
-    /// be slow today, but the others stand idle: what it has goes again by them, and it is tried.
+    /// Nothing new may leave before the oldest train is acknowledged, or nothing by this link. One that is late
+    /// may only be slow today, but others stand idle, or it does: what it has goes again by them, and it is tried.
     pub(super) fn look_for_overdue(&mut self, now: Instant) {
         let mut from = 0;
         while let Some(slot) = self.peers.due.next(from, now) {
             from = slot + 1;
             while let Some(peer) = self.peers.get_mut(slot)
-                && let Some((at, overdue_at)) = holds_span_up(&self.links, peer)
+                && let Some((at, overdue_at)) = holds_up(&self.links, peer)
                 && overdue_at <= now
             {
                 let (copies, pool) = (&mut self.copies, &mut self.pool);

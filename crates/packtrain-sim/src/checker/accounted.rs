@@ -111,6 +111,8 @@ fn harmless(reason: DropReason) -> bool {
             | DropReason::QueueFull
             | DropReason::Codel
             | DropReason::SegmentCopy
+            // A slow link may be taken for dead. What has no copy comes late then, and that is looked at.
+            | DropReason::ReplayNotKept
             | DropReason::NotForUs
             | DropReason::OwnEcho
     )
@@ -232,7 +234,12 @@ impl Accounted {
                 .sum()
         };
         let frames = of(Meaning::Frame);
-        let messages = of(Meaning::Message);
+        // What was not sent again is missing only where a wire has lost it.
+        let not_again = match self.wire_losses {
+            0 => engines.drops.get(DropReason::ReplayNotKept),
+            _ => 0,
+        };
+        let messages = of(Meaning::Message) - not_again;
         let quiet = self.wire_losses == 0 && engines.ended_with == 0 && messages == 0;
         if quiet && others == 1 && moves_home.is_none() && missing != frames {
             return Err(format!(
