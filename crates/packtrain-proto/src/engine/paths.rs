@@ -132,8 +132,7 @@ fn is_late_at_first(links: &[Link], peer: &Peer) -> Option<(usize, Instant)> {
     if good.clone().count() < 2 {
         return None;
     }
-    let unproven = good.filter(|(_, path)| !path.flight.is_proven());
-    let overdue = unproven.filter_map(|(at, path)| Some((at, path.flight.overdue_at()?)));
+    let overdue = good.filter_map(|(at, path)| Some((at, path.flight.late_at_first_at()?)));
     overdue.min_by_key(|(_, overdue_at)| *overdue_at)
 }
 

@@ -469,7 +469,12 @@ impl Arrivals {
         self.put_marker(0);
         let marker = self.wires[0].pop().expect("just sent");
         self.arrive(marker)?;
-        self.now += WAITS.0;
+        // A link that was away, and the sender had nothing to say of: for as long what is lost may go again.
+        let known_at = self
+            .model
+            .doubt_until()
+            .map_or(self.now, |at| at.max(self.now));
+        self.now = known_at + WAITS.0;
         self.poll()?;
         if !self.honest || !self.checks_promises {
             return Ok(());

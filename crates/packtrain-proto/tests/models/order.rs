@@ -470,7 +470,7 @@ impl Order {
     }
 
     /// Before that, what nothing seems to bring may go again by other links.
-    fn doubt_until(&self) -> Option<Instant> {
+    pub fn doubt_until(&self) -> Option<Instant> {
         let is_removal = |event: &Event| matches!(event.what, What::LinkRemoved { .. });
         let removal = self.history.iter().rposition(is_removal)?;
         let What::LinkRemoved { told } = self.history[removal].what else {

@@ -1,7 +1,7 @@
 //! The oldest train under way on a link: nothing may be further ahead of it than the receiver can hold, so
 //! all links may come to wait for this one.
 
-use super::{Flight, Kind, Record, Unacknowledged};
+use super::{Flight, Kind, Record, SILENCE_MIN, Unacknowledged};
 use crate::buffer::Buffer;
 use crate::time::Instant;
 use crate::wire::sequence::Sequence;
@@ -40,6 +40,12 @@ impl Flight {
         }
         let is_kept = record.copy.is_some();
         is_kept.then(|| sent_at.max(self.last_progress) + self.late_after())
+    }
+
+    /// The same, on a link that has not shown its rate yet, and not before any link may seem silent.
+    pub fn late_at_first_at(&self) -> Option<Instant> {
+        let overdue_at = self.overdue_at().filter(|_| !self.is_proven())?;
+        Some(overdue_at.max(self.last_progress + SILENCE_MIN))
     }
 
     /// What may go again by other links, in the order in which it was sent, as lost here. What has no copy
