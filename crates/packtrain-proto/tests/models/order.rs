@@ -1,26 +1,24 @@
 //! What a resequencer has to do, after docs/wire-format.md: nothing is kept but what has happened, and each
-//! answer is worked out anew from all of it.
+//! answer is worked out anew from all of it. Here is what has happened, and what becomes of each train.
+
+// The fuzz target takes this file by its path, and what is below it would be looked for elsewhere.
+#[path = "order/said.rs"]
+mod said;
+#[path = "order/waits.rs"]
+mod waits;
 
 use packtrain_proto::config::LinkId;
 use packtrain_proto::time::{Duration, Instant};
 use packtrain_proto::trunk::resequencer::Refused;
 use packtrain_proto::wire::sequence::Sequence;
-use packtrain_proto::wire::train::REPLAYED;
 
 use crate::breakage::Breakage;
 
 const WINDOW: i32 = 4096;
 const REMEMBERED: usize = WINDOW as usize;
 const BEHIND_MAX: i32 = 1024;
-/// How far senders let the newest train be ahead of the oldest that is under way.
-const SPAN: i32 = 3072;
 const IN_A_ROW: usize = 16;
-const WAIT_START: Duration = Duration::from_millis(16);
-const WAIT_MIN: Duration = Duration::from_millis(1);
 const STALL_MIN: Duration = Duration::from_millis(1200);
-const FADE_AFTER: Duration = Duration::from_secs(10);
-/// What is named again and again is waited for so many times as long.
-const CLAIMS_MAX: u32 = 5;
 const BEHIND_FOR: Duration = Duration::from_millis(1500);
 /// Room for one more train, of the usual size.
 const ROOM: usize = 2048;
@@ -97,14 +95,6 @@ enum What {
 struct Event {
     at: Instant,
     what: What,
-}
-
-/// No train newer than this may still come by this link.
-#[derive(Clone, Copy, Debug)]
-struct Claim {
-    link: LinkId,
-    newest: Sequence,
-    told_at: Instant,
 }
 
 /// A train whose turn it is.
@@ -201,86 +191,6 @@ impl Order {
         let trains = self.held().into_iter().map(|(train, ..)| train);
         let newest = trains.reduce(|a, b| if b.is_newer_than(a) { b } else { a });
         newest.filter(|_| self.names_links())
-    }
-
-    /// The sender has spoken of several links, ever.
-    fn names_links(&self) -> bool {
-        self.history.iter().any(|event| match &event.what {
-            What::Told { links, .. } => !links.is_empty(),
-            _ => false,
-        })
-    }
-
-    /// The newest train or marker that told of links.
-    fn told_by(&self) -> Sequence {
-        let mut events = self.present().iter().rev();
-        let told = events.find_map(|event| match event.what {
-            What::Told { by, .. } => Some(by),
-            _ => None,
-        });
-        told.unwrap_or(self.began_after())
-    }
-
-    /// What the sender said by that, and by others of the same sequence: nobody knows which was the last.
-    fn claims(&self) -> Vec<Claim> {
-        let by = self.told_by();
-        let told = self.present().iter().rev();
-        let told = told.filter_map(|event| match &event.what {
-            What::Told { by, links } => Some((*by, links, event.at)),
-            _ => None,
-        });
-        let mut told: Vec<_> = told.take_while(|(told_by, ..)| *told_by == by).collect();
-        if self.is(Breakage::MarkersTakeBack) {
-            told.truncate(1);
-        }
-        let mut claims: Vec<Claim> = Vec::new();
-        for (_, links, told_at) in told.into_iter().rev() {
-            for &(link, train) in links {
-                let before = claims.iter().position(|claim| claim.link == link);
-                let before = before.map(|at| claims.swap_remove(at).newest);
-                let newest = before.filter(|before| before.is_newer_than(train));
-                claims.push(Claim {
-                    link,
-                    newest: newest.unwrap_or(train),
-                    told_at,
-                });
-            }
-        }
-        claims
-    }
-
-    fn passed_by(&self, link: LinkId) -> Option<Sequence> {
-        // Each is newer than those before.
-        let mut events = self.present().iter().rev();
-        events.find_map(|event| match event.what {
-            What::Passed { link: l, train, .. } if l == link => Some(train),
-            _ => None,
-        })
-    }
-
-    /// Whether this train may still come, by what was told and what has come.
-    fn may_come(&self, train: Sequence) -> bool {
-        if train.is_newer_than(self.told_by()) {
-            return !self.is(Breakage::NothingIsKnownOfNewerTrains);
-        }
-        self.claims()
-            .iter()
-            .any(|claim| self.may_bring(claim, train))
-    }
-
-    fn may_bring(&self, claim: &Claim, train: Sequence) -> bool {
-        let passed_by = self.passed_by(claim.link);
-        let has_passed = passed_by.is_some_and(|by| by.is_newer_than(train));
-        let is_older = train.is_newer_than(claim.newest) && !self.is(Breakage::DistanceIsIgnored);
-        !is_older && (!has_passed || self.is(Breakage::LinksNamedNeverPass))
-    }
-
-    /// When the sender said last that something may bring what is missing.
-    fn named_at(&self) -> Option<Instant> {
-        let (missing, claims) = (self.expected(), self.claims());
-        let named = claims.iter().filter(|claim| self.may_bring(claim, missing));
-        let named_at = named.map(|claim| claim.told_at).max();
-        named_at.filter(|_| !self.is(Breakage::NamingAgainChangesNothing))
     }
 
     /// The train before the next one, as far as it is remembered: let through, or given up.
@@ -446,58 +356,6 @@ impl Order {
         }
     }
 
-    pub fn tell(&mut self, by: Sequence, links: &[(LinkId, Sequence)], now: Instant) {
-        let is_old = self.told_by().is_newer_than(by);
-        if !self.is_near(by) || (is_old && !self.is(Breakage::OldNewsIsNews)) {
-            return;
-        }
-        let links = links.to_vec();
-        self.log(now, What::Told { by, links });
-        if let Some(newest) = self.goes_again() {
-            self.log(now, What::GoesAgain { newest });
-        }
-    }
-
-    fn goes_again(&self) -> Option<Sequence> {
-        let claims = self.claims().into_iter();
-        let mut again = claims.filter(|claim| claim.link == LinkId(REPLAYED));
-        again.next().map(|claim| claim.newest)
-    }
-
-    pub fn link_removed(&mut self, now: Instant) {
-        let told = self.goes_again();
-        self.log(now, What::LinkRemoved { told });
-    }
-
-    /// Before that, what nothing seems to bring may go again by other links.
-    pub fn doubt_until(&self) -> Option<Instant> {
-        let is_removal = |event: &Event| matches!(event.what, What::LinkRemoved { .. });
-        let removal = self.history.iter().rposition(is_removal)?;
-        let What::LinkRemoved { told } = self.history[removal].what else {
-            unreachable!("just found");
-        };
-        let newer = |newest: Sequence| told.is_none_or(|told| newest.is_newer_than(told));
-        let says_so =
-            |event: &Event| matches!(event.what, What::GoesAgain { newest } if newer(newest));
-        let is_told = self.history[removal..].iter().any(says_so);
-        let held = self.held().into_iter();
-        let ahead = held.map(|(train, ..)| train.distance_from(self.expected()) + 1);
-        let is_beyond = ahead.max().is_some_and(|ahead| ahead > SPAN);
-        let ends = is_told && !self.is(Breakage::DoubtOutlastsTheWord);
-        let is_over = ends || is_beyond || self.is(Breakage::RemovalsChangeNothing);
-        let until = self.history[removal].at + STALL_MIN.min(self.stall_max);
-        (!is_over).then_some(until)
-    }
-
-    /// When the sender told anything last.
-    fn told_at(&self) -> Option<Instant> {
-        let mut events = self.present().iter().rev();
-        events.find_map(|event| match event.what {
-            What::Told { .. } => Some(event.at),
-            _ => None,
-        })
-    }
-
     /// The train before the first of the present.
     fn began_after(&self) -> Sequence {
         let mut events = self.history.iter().rev();
@@ -546,97 +404,6 @@ impl Order {
         self.move_to(newest.next(), now);
     }
 
-    /// Looks at the first gap since the last train was let through: when, and whether nothing brings it.
-    fn looks(&self) -> impl DoubleEndedIterator<Item = (Instant, bool)> {
-        let ends = |what: &What| matches!(what, What::LetThrough { .. } | What::Moved { .. });
-        self.since(ends)
-            .iter()
-            .filter_map(|event| match event.what {
-                What::Missed { nothing_brings_it } => Some((event.at, nothing_brings_it)),
-                _ => None,
-            })
-    }
-
-    /// Since when something is held before which one is missing, if somebody has looked.
-    fn gap_since(&self) -> Option<Instant> {
-        let (noticed, _) = self.looks().next()?;
-        let held = self.held().into_iter().map(|(_, _, arrived)| arrived);
-        held.filter(|arrived| *arrived <= noticed).min()
-    }
-
-    /// Since when nothing brings what is missing.
-    fn passed_since(&self) -> Option<Instant> {
-        let looks: Vec<_> = self.looks().collect();
-        let last = looks.iter().rposition(|(_, nothing)| !nothing);
-        match last {
-            None => self.gap_since(),
-            Some(_) if self.is(Breakage::TheMomentBeginsWithTheGap) && looks.last()?.1 => {
-                self.gap_since()
-            }
-            Some(last) => looks.get(last + 1).map(|(at, _)| *at),
-        }
-    }
-
-    /// How long a gap is waited for that nothing brings.
-    fn wait(&self) -> Duration {
-        let mut wait = WAIT_START.min(self.wait_max);
-        let mut given_up_at = None;
-        for event in &self.history {
-            match event.what {
-                _ if self.is(Breakage::NothingIsLearned) => {}
-                What::GivenUp { learns, .. } => {
-                    // Several trains in a row are one gap.
-                    if learns && given_up_at != Some(event.at) {
-                        wait = (wait / 2).max(WAIT_MIN).min(self.wait_max);
-                    }
-                    given_up_at = Some(event.at);
-                }
-                What::TooLate { late } => wait = (late * 2).max(WAIT_MIN).min(self.wait_max),
-                What::Overtaken { gap_age } => wait = wait.max(gap_age * 2).min(self.wait_max),
-                _ => {}
-            }
-        }
-        wait
-    }
-
-    /// How long one is waited for that something may bring.
-    fn stall(&self) -> Duration {
-        let mut skew = Duration::ZERO;
-        for event in &self.history {
-            if let What::Filled { took } = event.what {
-                skew = took.max(skew * 31 / 32);
-            }
-        }
-        if self.is(Breakage::StallsAreNotLearned) {
-            skew = Duration::ZERO;
-        }
-        (skew * 4).max(STALL_MIN).min(self.stall_max)
-    }
-
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        let since = self.gap_since()?;
-        let named_at = self.named_at();
-        let expected_since = named_at.map_or(since, |at| at.max(since));
-        // Nothing was heard of the sender since.
-        let is_last_word = named_at.is_some() && named_at == self.told_at();
-        let stall = match is_last_word && !self.is(Breakage::SilenceIsAWord) {
-            true => self.stall_max,
-            false => self.stall(),
-        };
-        let longest = since + self.stall_max * CLAIMS_MAX;
-        let stalled = (expected_since + stall).min(longest);
-        let stalled = match self.is(Breakage::NoStallEnds) {
-            true => stalled + self.stall_max,
-            false => stalled,
-        };
-        let doubt = self.doubt_until();
-        let known = self
-            .passed_since()
-            .map(|since| doubt.map_or(since, |until| until.max(since)));
-        let passed = known.map(|since| since + self.wait());
-        Some(passed.map_or(stalled, |passed| passed.min(stalled)))
-    }
-
     pub fn poll(&mut self, now: Instant) -> Option<Turn> {
         loop {
             let held = self.held();
@@ -676,24 +443,6 @@ impl Order {
                 },
             );
         }
-    }
-
-    /// Stragglers weigh 1000 trains in order; 8000 at most are remembered, for 10 s.
-    pub fn reorders(&self, now: Instant) -> bool {
-        let mut disorder = 0u32;
-        let mut last = Instant::ZERO;
-        for event in &self.history {
-            match event.what {
-                What::Overtaken { .. } | What::TooLate { .. } => {
-                    disorder = (disorder + 1000).min(8000);
-                    last = event.at;
-                }
-                What::Passed { is_newer: true, .. } => disorder = disorder.saturating_sub(1),
-                What::Missed { .. } if event.at.since(last) > FADE_AFTER => disorder = 0,
-                _ => {}
-            }
-        }
-        disorder > 4000 && now.since(last) <= FADE_AFTER
     }
 
     fn count(&self, counts: impl Fn(&What) -> bool) -> u64 {

@@ -1,0 +1,154 @@
+//! What the sender has said, and what links have brought: whether a train may still come.
+
+use packtrain_proto::config::LinkId;
+use packtrain_proto::time::Instant;
+use packtrain_proto::wire::sequence::Sequence;
+use packtrain_proto::wire::train::REPLAYED;
+
+use super::{Event, Order, STALL_MIN, What};
+use crate::breakage::Breakage;
+
+/// How far senders let the newest train be ahead of the oldest that is under way.
+const SPAN: i32 = 3072;
+
+/// No train newer than this may still come by this link.
+#[derive(Clone, Copy, Debug)]
+struct Claim {
+    link: LinkId,
+    newest: Sequence,
+    told_at: Instant,
+}
+
+impl Order {
+    /// The sender has spoken of several links, ever.
+    pub(super) fn names_links(&self) -> bool {
+        self.history.iter().any(|event| match &event.what {
+            What::Told { links, .. } => !links.is_empty(),
+            _ => false,
+        })
+    }
+
+    /// The newest train or marker that told of links.
+    fn told_by(&self) -> Sequence {
+        let mut events = self.present().iter().rev();
+        let told = events.find_map(|event| match event.what {
+            What::Told { by, .. } => Some(by),
+            _ => None,
+        });
+        told.unwrap_or(self.began_after())
+    }
+
+    /// What the sender said by that, and by others of the same sequence: nobody knows which was the last.
+    fn claims(&self) -> Vec<Claim> {
+        let by = self.told_by();
+        let told = self.present().iter().rev();
+        let told = told.filter_map(|event| match &event.what {
+            What::Told { by, links } => Some((*by, links, event.at)),
+            _ => None,
+        });
+        let mut told: Vec<_> = told.take_while(|(told_by, ..)| *told_by == by).collect();
+        if self.is(Breakage::MarkersTakeBack) {
+            told.truncate(1);
+        }
+        let mut claims: Vec<Claim> = Vec::new();
+        for (_, links, told_at) in told.into_iter().rev() {
+            for &(link, train) in links {
+                let before = claims.iter().position(|claim| claim.link == link);
+                let before = before.map(|at| claims.swap_remove(at).newest);
+                let newest = before.filter(|before| before.is_newer_than(train));
+                claims.push(Claim {
+                    link,
+                    newest: newest.unwrap_or(train),
+                    told_at,
+                });
+            }
+        }
+        claims
+    }
+
+    pub(super) fn passed_by(&self, link: LinkId) -> Option<Sequence> {
+        // Each is newer than those before.
+        let mut events = self.present().iter().rev();
+        events.find_map(|event| match event.what {
+            What::Passed { link: l, train, .. } if l == link => Some(train),
+            _ => None,
+        })
+    }
+
+    /// Whether this train may still come, by what was told and what has come.
+    pub(super) fn may_come(&self, train: Sequence) -> bool {
+        if train.is_newer_than(self.told_by()) {
+            return !self.is(Breakage::NothingIsKnownOfNewerTrains);
+        }
+        self.claims()
+            .iter()
+            .any(|claim| self.may_bring(claim, train))
+    }
+
+    fn may_bring(&self, claim: &Claim, train: Sequence) -> bool {
+        let passed_by = self.passed_by(claim.link);
+        let has_passed = passed_by.is_some_and(|by| by.is_newer_than(train));
+        let is_older = train.is_newer_than(claim.newest) && !self.is(Breakage::DistanceIsIgnored);
+        !is_older && (!has_passed || self.is(Breakage::LinksNamedNeverPass))
+    }
+
+    /// When the sender said last that something may bring what is missing.
+    pub(super) fn named_at(&self) -> Option<Instant> {
+        let (missing, claims) = (self.expected(), self.claims());
+        let named = claims.iter().filter(|claim| self.may_bring(claim, missing));
+        let named_at = named.map(|claim| claim.told_at).max();
+        named_at.filter(|_| !self.is(Breakage::NamingAgainChangesNothing))
+    }
+
+    pub fn tell(&mut self, by: Sequence, links: &[(LinkId, Sequence)], now: Instant) {
+        let is_old = self.told_by().is_newer_than(by);
+        if !self.is_near(by) || (is_old && !self.is(Breakage::OldNewsIsNews)) {
+            return;
+        }
+        let links = links.to_vec();
+        self.log(now, What::Told { by, links });
+        if let Some(newest) = self.goes_again() {
+            self.log(now, What::GoesAgain { newest });
+        }
+    }
+
+    fn goes_again(&self) -> Option<Sequence> {
+        let claims = self.claims().into_iter();
+        let mut again = claims.filter(|claim| claim.link == LinkId(REPLAYED));
+        again.next().map(|claim| claim.newest)
+    }
+
+    pub fn link_removed(&mut self, now: Instant) {
+        let told = self.goes_again();
+        self.log(now, What::LinkRemoved { told });
+    }
+
+    /// Before that, what nothing seems to bring may go again by other links.
+    pub fn doubt_until(&self) -> Option<Instant> {
+        let is_removal = |event: &Event| matches!(event.what, What::LinkRemoved { .. });
+        let removal = self.history.iter().rposition(is_removal)?;
+        let What::LinkRemoved { told } = self.history[removal].what else {
+            unreachable!("just found");
+        };
+        let newer = |newest: Sequence| told.is_none_or(|told| newest.is_newer_than(told));
+        let says_so =
+            |event: &Event| matches!(event.what, What::GoesAgain { newest } if newer(newest));
+        let is_told = self.history[removal..].iter().any(says_so);
+        let held = self.held().into_iter();
+        let ahead = held.map(|(train, ..)| train.distance_from(self.expected()) + 1);
+        let is_beyond = ahead.max().is_some_and(|ahead| ahead > SPAN);
+        let ends = is_told && !self.is(Breakage::DoubtOutlastsTheWord);
+        let is_over = ends || is_beyond || self.is(Breakage::RemovalsChangeNothing);
+        let until = self.history[removal].at + STALL_MIN.min(self.stall_max);
+        (!is_over).then_some(until)
+    }
+
+    /// When the sender told anything last.
+    pub(super) fn told_at(&self) -> Option<Instant> {
+        let mut events = self.present().iter().rev();
+        events.find_map(|event| match event.what {
+            What::Told { .. } => Some(event.at),
+            _ => None,
+        })
+    }
+}
