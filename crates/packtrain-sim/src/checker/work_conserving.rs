@@ -4,7 +4,9 @@
 //! wire within a window, if frames for that peer wait all the time. The window is 300 ms and two of the
 //! longest round trips of its segment, each with its serialisation at the link's rate and the lateness
 //! of the host: what a bounded number of bytes in flight may have to wait for its acknowledgement, with
-//! room for one that was lost and asked for again.
+//! room for one that was lost and asked for again. Where the engine has measured longer ones by any of its
+//! links to the peer, those: nothing may be too far ahead of the oldest train, so all may wait until one
+//! counts as late that had to stand in a queue there, and for another that only the same link can carry.
 //!
 //! Not asked: a link that was cut in that time, one whose local queue or window of bytes in flight is
 //! full, one that has not answered its first trains yet, one that is to leave, and one whose path has
@@ -96,7 +98,8 @@ impl WorkConserving {
                 continue;
             };
             let idle_since = usage.excused_at.max(waiting).max(well).max(last_train);
-            let window = WINDOW + 2 * link.patience;
+            let measured = peer.paths.iter().filter_map(|path| path.round_trip).max();
+            let window = WINDOW + 2 * measured.unwrap_or_default().max(link.patience);
             if now.since(idle_since) > window {
                 return Err(format!(
                     "link {} is open to {:?} and idle since {idle_since:?}, for longer than {window:?}, \
@@ -232,6 +235,21 @@ mod tests {
             (link(), open())
         };
         assert_eq!(objects_at(nothing_waits), 560);
+    }
+
+    #[test]
+    fn a_long_round_trip_by_another_link_is_waited_for() {
+        let slow = |_, _: &mut WorkConserving| {
+            let mut snapshot = snapshot(PathState::Open, 0);
+            let path = PathSnapshot {
+                link: LinkId(1),
+                round_trip: Some(Duration::from_millis(100)),
+                ..snapshot.peers[0].paths[0].clone()
+            };
+            snapshot.peers[0].paths.push(path);
+            (link(), snapshot)
+        };
+        assert_eq!(objects_at(slow), 520);
     }
 
     #[test]
