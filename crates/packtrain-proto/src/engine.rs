@@ -55,6 +55,8 @@ mod home;
 mod join;
 mod paths;
 mod replay;
+mod retire;
+mod silence;
 mod snapshot;
 mod tell;
 mod timers;

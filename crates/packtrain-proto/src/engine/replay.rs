@@ -1,7 +1,7 @@
 //! Copies of trains, and what is sent again.
 
 use super::Engine;
-use super::paths::{best_path, link_of};
+use super::paths::{best_path_again, link_of, train_max, train_sizes};
 use super::transmit::Outgoing;
 use crate::buffer::{Buffer, BufferPool};
 use crate::link::Link;
@@ -204,14 +204,11 @@ impl Engine {
                 && let Some(waiting) = peer.replay.first()
             {
                 let len = len_again(&waiting.message);
-                let open = peer.paths.iter().filter_map(|path| {
-                    let link = link_of(&self.links, path)?;
-                    Some(path.train_max(link.frame_max()))
-                });
+                let open = train_sizes(&self.links, peer);
                 // A closed path may never come back: where another is open, no train waits for it.
                 if open.max().is_none_or(|len_max| len <= len_max) {
                     let balance = self.config.balance;
-                    let Some(at) = best_path(&self.links, peer, balance, Some(len), now) else {
+                    let Some(at) = best_path_again(&self.links, peer, balance, len, now) else {
                         break;
                     };
                     let waiting = self.peers.get_mut(slot)?.replay.pop()?;
@@ -279,7 +276,7 @@ impl Engine {
                 continue;
             };
             let peer = self.peers.get_mut(slot)?;
-            let len_max = super::paths::train_max(&self.links, peer).unwrap_or(0);
+            let len_max = train_max(&self.links, peer).unwrap_or(0);
             let works = |path: &Path| path.silent.is_none() && link_of(&self.links, path).is_some();
             let interval_max = match peer.paths.iter().any(works) {
                 true => TRY_INTERVAL_MAX,

@@ -156,7 +156,7 @@ impl Engine {
                     .position(|link| link.id == of && has_room(link) && segments.is_home(of)),
                 Destination::Peer(slot) => peers
                     .get(slot)
-                    .and_then(|peer| best_path(links, peer, balance, None, now)),
+                    .and_then(|peer| best_path(links, peer, balance, now)),
             };
             way.is_some()
         })?;

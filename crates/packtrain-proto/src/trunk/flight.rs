@@ -229,12 +229,6 @@ impl Flight {
         self.has_left(local_bytes).saturating_sub(keeps_up as usize)
     }
 
-    /// It has answered before, and is not late with what is out.
-    pub fn shows_life(&self, now: Instant) -> bool {
-        let is_late = now.since(self.last_progress) > self.late_after();
-        self.round_trip.is_some() && !(self.in_flight > 0 && is_late)
-    }
-
     /// Trains of which nobody knows whether they arrived.
     pub fn outstanding_trains(&self) -> usize {
         self.outstanding
@@ -464,10 +458,10 @@ impl Flight {
             self.rate_at = now;
             self.rate_is_the_links |= !record.source_limited;
         }
-        self.grow(bytes, record.source_limited, newest);
+        self.grow(record.source_limited, newest);
     }
 
-    fn grow(&mut self, acked: u64, source_limited: bool, newest: Sequence) {
+    fn grow(&mut self, source_limited: bool, newest: Sequence) {
         let rate = self.rate.get(u64::max).unwrap_or(0);
         let round = !self.round_end.is_newer_than(newest);
         if round {
@@ -480,7 +474,6 @@ impl Flight {
                 if source_limited {
                     return;
                 }
-                let _ = acked;
                 if round {
                     if rate > self.round_rate + self.round_rate / 4 {
                         self.round_rate = rate;
@@ -532,6 +525,11 @@ impl Flight {
     /// What is out is acknowledged later than it takes when all is well: nothing shows that this link works.
     pub fn is_late(&self, now: Instant) -> bool {
         self.in_flight > 0 && now.since(self.last_progress) > self.late_after()
+    }
+
+    /// It has answered before, and is not late with what is out.
+    pub fn shows_life(&self, now: Instant) -> bool {
+        self.round_trip.is_some() && !self.is_late(now)
     }
 
     /// Silent for longer than an acknowledgement takes on any link.

@@ -20,6 +20,7 @@ pub mod bounded;
 pub mod drained;
 pub mod in_order;
 pub mod inside;
+mod judge;
 pub mod lives;
 pub mod once;
 pub mod progress;
@@ -34,17 +35,15 @@ use packtrain_proto::stats::Snapshot;
 use packtrain_proto::time::Instant;
 use packtrain_proto::wire::ethernet::{MacAddr, ether_type};
 
-use crate::announcement;
 use crate::frame::Frame;
 use crate::net::network::{PortId, Refused};
-use crate::net::nic;
 use crate::simulator::StationId;
 use crate::workload::flow::{Flow, Identity, identify};
 use accounted::{Accounted, EngineDrops, Kept};
 use drained::Drained;
 use in_order::InOrder;
 use lives::Lives;
-use once::{Again, Once};
+use once::Once;
 use reach::Reach;
 use work_conserving::{LinkSeen, WorkConserving};
 
@@ -225,99 +224,6 @@ impl Checkers {
             let text = format!("{station:?} is given {}: {text}", describe(frame));
             self.object(checker, now, text);
         }
-    }
-
-    fn judge(&mut self, station: StationId, frame: &Frame) -> Result<(), (&'static str, String)> {
-        // Whatever happened before: what a kernel is given must hold together.
-        // (What an altering wire gives to a host without packtrain is nobody's promise.)
-        let promised = self.stations[station.0].packtrain || !self.faults.alters;
-        if promised && nic::to_wire(frame.clone()).is_none() {
-            return Err(("well formed", format!("{:?}", frame.offload)));
-        }
-        let identity = identify(&frame.bytes, &self.flows);
-        let destination = frame.header().destination;
-        let is_promiscuous = self.stations[station.0].promiscuous;
-        if is_promiscuous
-            && self
-                .flows
-                .iter()
-                .all(|flow| flow.destination != destination)
-        {
-            // What passes between the links of others: a bridge is given that too, and knows
-            // nobody whom it is for.
-            return Ok(());
-        }
-        if self.faults.alters {
-            // Nothing is to be said against it; what came whole all the same is remembered, for
-            // the probes when the network is well.
-            if let Some(identity) = identity.filter(|&what| self.accounted.was_sent(what)) {
-                let flow = &self.flows[usize::from(identity.flow)];
-                if let Ok(segments) = unchanged::check(flow, identity, frame) {
-                    self.once.delivered(identity, station, segments);
-                }
-            }
-            return Ok(());
-        }
-        let Some(identity) = identity else {
-            if announcement::is_one(frame) {
-                return Ok(()); // its segments hear who is where
-            }
-            return Err(("unchanged", "nobody ever sent it".into()));
-        };
-        let flow = &self.flows[usize::from(identity.flow)];
-        if !self.accounted.was_sent(identity) {
-            return Err(("unchanged", format!("{identity:?} was not sent yet")));
-        }
-        let segments = unchanged::check(flow, identity, frame)
-            .map_err(|text| ("unchanged", format!("{identity:?}: {text}")))?;
-        let copies = self.accounted.as_it_is(identity).copied();
-        let as_it_is = copies.is_some();
-        let copies = copies.unwrap_or_default();
-        // A switch gives a host with two ports on it the same frame twice, and its own back: whoever
-        // starts in between cannot know either.
-        let may_echo = as_it_is
-            && copies.left_at < self.lives.began_at(station)
-            && self.reach.has_several_ports(station, &copies);
-        match addressee::check(flow, station, &self.stations) {
-            addressee::Verdict::Meant => {}
-            // What a bridge does with what is not for it is the bridge's business.
-            addressee::Verdict::Flooded => return Ok(()),
-            addressee::Verdict::Wrong if may_echo && flow.from == station => return Ok(()),
-            addressee::Verdict::Wrong => {
-                return Err(("addressee", format!("{identity:?} is for {:?}", flow.to)));
-            }
-        }
-        let is_excused = match self.once.delivered(identity, station, segments.clone()) {
-            Again::No => true,
-            // Of copies for several segments, without a sequence, whoever starts between two of them
-            // cannot know that the first had come.
-            Again::SinceItsRestart if copies.count > 1 || may_echo => true,
-            _ => as_it_is && self.faults.duplicates,
-        };
-        if !is_excused {
-            return Err(("once", format!("{identity:?} again")));
-        }
-        // What its sender has put on several segments went to a station that it had not met: by which
-        // of them the next one goes, and which of the copies a wire loses, nobody can set right.
-        let is_to_a_stranger = copies.count > 1 || copies.before_any_train;
-        // A switch brings it by one of several ports, and what goes by trains by another one.
-        let by_one_of_several = as_it_is && self.reach.has_several_ports(station, &copies);
-        let moved = self.faults.moves_home
-            && (is_to_a_stranger || by_one_of_several || !self.is_a_hosts_own(destination));
-        if !(as_it_is && (self.faults.reorders || self.faults.duplicates || moved)) {
-            let in_order = self.in_order.delivered(identity, station, segments.end);
-            if let Err(newest) = in_order {
-                if as_it_is && self.faults.moves_home && self.lives.lie_between(identity, newest) {
-                    return Ok(());
-                }
-                return Err(("in order", format!("{identity:?} after {newest:?}")));
-            }
-            if self.drained.has_arrived(identity) {
-                let text = format!("{identity:?} was said to have arrived");
-                return Err(("drained", text));
-            }
-        }
-        Ok(())
     }
 
     /// The network dropped a frame.
