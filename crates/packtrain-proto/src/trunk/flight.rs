@@ -1,11 +1,6 @@
 //! What is in flight on one link to one peer, and what the acknowledgements tell about the link:
 //! its round trip, the rate at which it delivers, what it lost.
 //!
-//! Bytes in flight beyond the local queue are bounded by rate × (least round trip + acknowledgement
-//! delay) and a little: enough to keep the link busy, too little for a queue further down to stand. The rate is
-//! a windowed maximum of delivered bytes a time, as in BBR (Cardwell et al. 2016); samples taken
-//! while the sender had nothing to send never lower it.
-//!
 //! Where there are several links, a copy of each train is kept until it is acknowledged or counts as
 //! lost: when the link dies, the others send it again.
 
@@ -13,13 +8,11 @@ use std::collections::VecDeque;
 
 use crate::buffer::Buffer;
 use crate::time::{Duration, Instant};
-use crate::trunk::extreme::Extreme;
 use crate::trunk::receipts::ACK_DELAY_MAX;
 use crate::wire::sequence::Sequence;
 use crate::wire::train::Ack;
+use delivery::{Delivery, Sample};
 
-const WINDOW_START: usize = 32 * 1024;
-const WINDOW_MAX: usize = 8 << 20;
 const RECORDS_MAX: usize = 16 * 1024;
 /// So many newer trains acknowledged, and a train is lost: links keep their order, or nearly.
 const REORDER_TRAINS_MAX: i32 = 16;
@@ -28,15 +21,7 @@ const LATE_MIN: Duration = Duration::from_millis(5);
 /// While the rate is not known, so much may be out in all, the local queue included: how long that
 /// stands there is not known either, and all others would wait for it.
 const UNPROVEN_MAX: usize = 16 * 1024;
-const RATE_PERIOD: Duration = Duration::from_secs(1);
-const ROUND_TRIP_PERIOD: Duration = Duration::from_secs(5);
 const SILENCE_MIN: Duration = Duration::from_millis(200);
-/// While no round trip is known, a link is not dead before that.
-const SILENCE_START: Duration = Duration::from_secs(1);
-/// Probes are acknowledged in their turn, behind gaps that may take long.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
-const HOPELESS_AFTER: Duration = Duration::from_secs(2);
-const PROBE_SILENCE_MIN: Duration = Duration::from_secs(5);
 
 /// An acknowledgement of what was never sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -80,24 +65,6 @@ struct Record {
     sample: Sample,
 }
 
-/// What tells of the link when the train is acknowledged.
-#[derive(Clone, Copy, Debug)]
-struct Sample {
-    sent_at: Instant,
-    delivered_before: u64,
-    delivered_at: Instant,
-    source_limited: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    /// The window doubles each round trip while the rate still grows.
-    Startup {
-        rounds_without_growth: u8,
-    },
-    Steady,
-}
-
 /// Trains under way on one path, and its estimates.
 #[derive(Debug)]
 pub struct Flight {
@@ -112,22 +79,7 @@ pub struct Flight {
     marker_at: Option<Instant>,
     /// When a train or marker that tells what is under way left last.
     told_at: Instant,
-    delivered: u64,
-    delivered_at: Instant,
-    /// Samples of trains sent before this many bytes are delivered say nothing about the link.
-    source_limited_until: u64,
-    round_trip: Option<Duration>,
-    round_trip_min: Extreme<Duration>,
-    /// Bytes a second.
-    rate: Extreme<u64>,
-    rate_at: Instant,
-    /// At least one sample was limited by the link, not by its source.
-    rate_is_the_links: bool,
-    phase: Phase,
-    round_end: Sequence,
-    round_rate: u64,
-    window: usize,
-    mtu: usize,
+    delivery: Delivery,
     last_progress: Instant,
     acknowledged_at: Instant,
     lost: u64,
@@ -145,21 +97,7 @@ impl Flight {
             copies_bytes: 0,
             marker_at: None,
             told_at: Instant::ZERO,
-            delivered: 0,
-            delivered_at: Instant::ZERO,
-            source_limited_until: 0,
-            round_trip: None,
-            round_trip_min: Extreme::default(),
-            rate: Extreme::default(),
-            rate_at: Instant::ZERO,
-            rate_is_the_links: false,
-            phase: Phase::Startup {
-                rounds_without_growth: 0,
-            },
-            round_end: Sequence::ZERO,
-            round_rate: 0,
-            window: WINDOW_START.max(4 * mtu),
-            mtu,
+            delivery: Delivery::new(mtu),
             last_progress: Instant::ZERO,
             acknowledged_at: Instant::ZERO,
             lost: 0,
@@ -176,25 +114,20 @@ impl Flight {
     }
 
     pub fn window_bytes(&self) -> usize {
-        self.window
+        self.delivery.window_bytes()
     }
 
     pub fn round_trip(&self) -> Option<Duration> {
-        self.round_trip
+        self.delivery.round_trip()
     }
 
     pub fn round_trip_min(&self) -> Option<Duration> {
-        self.round_trip_min.get(Duration::min)
+        self.delivery.round_trip_min()
     }
 
     /// Measured while there was more to send than the link took, bit/s, and when last.
     pub fn rate_bps(&self) -> Option<(u64, Instant)> {
-        if !self.rate_is_the_links {
-            return None;
-        }
-        self.rate
-            .get(u64::max)
-            .map(|bytes| (bytes * 8, self.rate_at))
+        self.delivery.rate_bps()
     }
 
     pub fn lost_trains(&self) -> u64 {
@@ -204,12 +137,12 @@ impl Flight {
     /// `local_bytes` stand in the link's local queue still, which has a limit of its own: the
     /// window bounds what has left.
     pub fn has_room(&self, local_bytes: usize) -> bool {
-        self.has_left(local_bytes) < self.window && self.records.len() < RECORDS_MAX
+        self.has_left(local_bytes) < self.window_bytes() && self.records.len() < RECORDS_MAX
     }
 
     /// More than half the window is out: a prompt acknowledgement keeps the link busy.
     pub fn wants_ack(&self, local_bytes: usize) -> bool {
-        self.has_left(local_bytes) * 2 > self.window
+        self.has_left(local_bytes) * 2 > self.window_bytes()
     }
 
     fn has_left(&self, local_bytes: usize) -> usize {
@@ -218,15 +151,13 @@ impl Flight {
 
     /// Whether more may be put on this link though its rate is not known yet.
     pub fn is_proven(&self) -> bool {
-        self.rate_is_the_links || self.in_flight < UNPROVEN_MAX
+        self.rate_bps().is_some() || self.in_flight < UNPROVEN_MAX
     }
 
     /// Bytes that stand somewhere behind the local queue, beyond what a link that keeps up has out.
     pub fn excess_bytes(&self, local_bytes: usize) -> usize {
-        let rate = self.rate.get(u64::max).unwrap_or(0);
-        let round_trip = self.round_trip_min().unwrap_or_default();
-        let keeps_up = u128::from(rate) * round_trip.as_nanos() / 1_000_000_000;
-        self.has_left(local_bytes).saturating_sub(keeps_up as usize)
+        self.has_left(local_bytes)
+            .saturating_sub(self.delivery.keeps_up_bytes())
     }
 
     /// Trains of which nobody knows whether they arrived.
@@ -281,8 +212,7 @@ impl Flight {
     /// Returns its link sequence.
     pub fn on_train_sent(&mut self, sent: Sent, now: Instant) -> Sequence {
         if self.in_flight == 0 {
-            // A rest says nothing about the link: rate intervals start anew.
-            self.delivered_at = now;
+            self.delivery.on_rest(now);
             self.last_progress = now;
             self.acknowledged_at = now;
         }
@@ -299,12 +229,7 @@ impl Flight {
             outstanding: true,
             kind: sent.kind,
             copy: sent.copy,
-            sample: Sample {
-                sent_at: now,
-                delivered_before: self.delivered,
-                delivered_at: self.delivered_at,
-                source_limited: self.delivered < self.source_limited_until,
-            },
+            sample: self.delivery.begin_sample(now),
         });
         self.in_flight += sent.bytes;
         let sequence = self.next;
@@ -330,7 +255,7 @@ impl Flight {
 
     /// Nothing more to send though there is room.
     pub fn on_source_empty(&mut self) {
-        self.source_limited_until = self.delivered + self.in_flight as u64 + 1;
+        self.delivery.on_source_empty(self.in_flight);
     }
 
     /// Says whether it tells anything new. `release` takes the copies that are not needed any more.
@@ -355,20 +280,17 @@ impl Flight {
                 continue;
             };
             if let Some(bytes) = self.settle(at, release) {
-                self.delivered += bytes;
+                self.delivery.on_delivered(bytes);
                 sampled.get_or_insert((self.records[at].sample, i == 0));
             }
         }
-        if let Some((record, is_newest)) = sampled {
+        if let Some((sample, is_newest)) = sampled {
             self.last_progress = now;
             self.acknowledged_at = now;
-            self.delivered_at = now;
-            self.sample(
-                &record,
-                is_newest.then_some(ack.delay_nanos),
-                ack.newest,
-                now,
-            );
+            let delay_nanos = is_newest.then_some(ack.delay_nanos);
+            let sequences = (ack.newest, self.next);
+            self.delivery
+                .on_sample(&sample, delay_nanos, sequences, now);
         }
         for at in 0..newest {
             if self.counts_as_lost(at, newest, now) {
@@ -388,12 +310,12 @@ impl Flight {
             return record.outstanding && newest - at > 64;
         }
         let late = now.since(record.sample.sent_at) > self.late_after();
-        newest - at > REORDER_TRAINS_MAX as usize || (self.round_trip.is_some() && late)
+        newest - at > REORDER_TRAINS_MAX as usize || (self.round_trip().is_some() && late)
     }
 
     /// No acknowledgement takes so long when all is well.
     fn late_after(&self) -> Duration {
-        match self.round_trip {
+        match self.round_trip() {
             Some(round_trip) => (round_trip + ACK_DELAY_MAX) * 5 / 4 + LATE_MIN,
             None => SILENCE_MIN,
         }
@@ -433,125 +355,6 @@ impl Flight {
         unacknowledged.collect()
     }
 
-    fn forget_settled(&mut self) {
-        while self.records.front().is_some_and(|r| !r.outstanding) {
-            self.records.pop_front();
-        }
-    }
-
-    fn sample(&mut self, record: &Sample, delay: Option<u32>, newest: Sequence, now: Instant) {
-        if let Some(delay) = delay {
-            let delay = Duration::from_nanos(u64::from(delay));
-            let sample = now.since(record.sent_at).saturating_sub(delay);
-            self.round_trip = Some(self.round_trip.map_or(sample, |r| (r * 7 + sample) / 8));
-            self.round_trip_min
-                .update(sample, Duration::min, ROUND_TRIP_PERIOD, now);
-        }
-        let interval = now
-            .since(record.delivered_at)
-            .max(now.since(record.sent_at));
-        let bytes = self.delivered - record.delivered_before;
-        let nanos = interval.as_nanos().max(1) as u64;
-        let rate = (u128::from(bytes) * 1_000_000_000 / u128::from(nanos)) as u64;
-        if !record.source_limited || self.rate.get(u64::max).is_none_or(|max| rate > max) {
-            self.rate.update(rate, u64::max, RATE_PERIOD, now);
-            self.rate_at = now;
-            self.rate_is_the_links |= !record.source_limited;
-        }
-        self.grow(record.source_limited, newest);
-    }
-
-    fn grow(&mut self, source_limited: bool, newest: Sequence) {
-        let rate = self.rate.get(u64::max).unwrap_or(0);
-        let round = !self.round_end.is_newer_than(newest);
-        if round {
-            self.round_end = self.next;
-        }
-        match &mut self.phase {
-            Phase::Startup {
-                rounds_without_growth,
-            } => {
-                if source_limited {
-                    return;
-                }
-                if round {
-                    if rate > self.round_rate + self.round_rate / 4 {
-                        self.round_rate = rate;
-                        *rounds_without_growth = 0;
-                    } else {
-                        *rounds_without_growth += 1;
-                    }
-                    if *rounds_without_growth >= 3 {
-                        self.phase = Phase::Steady;
-                    } else {
-                        // More than what is seen to fill the link only stands before it.
-                        let most = (self.target(rate) * 3).max(WINDOW_START);
-                        self.window = (self.window * 2).min(most).min(WINDOW_MAX);
-                    }
-                }
-            }
-            Phase::Steady => {}
-        }
-        if self.phase == Phase::Steady {
-            self.window = self.target(rate);
-        }
-    }
-
-    fn target(&self, rate: u64) -> usize {
-        let round_trip = self.round_trip_min().unwrap_or_default() + ACK_DELAY_MAX;
-        let bytes = u128::from(rate) * round_trip.as_nanos() / 1_000_000_000;
-        let little = 4 * self.mtu;
-        (bytes as usize * 5 / 4 + little).clamp(WINDOW_START / 4, WINDOW_MAX)
-    }
-
-    fn silence_max(&self) -> Duration {
-        SILENCE_MIN.max(self.round_trip.unwrap_or_default() * 4)
-    }
-
-    /// When what is out counts as lost, if no acknowledgement comes.
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        let silence_max = match self.in_flight {
-            0 => self.silence_max().max(PROBE_SILENCE_MIN),
-            _ => self.silence_max(),
-        };
-        (self.outstanding > 0).then(|| self.last_progress + silence_max)
-    }
-
-    /// Whether no acknowledgement came for too long.
-    pub fn is_silent(&self, now: Instant) -> bool {
-        self.poll_timeout().is_some_and(|at| at <= now)
-    }
-
-    /// What is out is acknowledged later than it takes when all is well: nothing shows that this link works.
-    pub fn is_late(&self, now: Instant) -> bool {
-        self.in_flight > 0 && now.since(self.last_progress) > self.late_after()
-    }
-
-    /// It has answered before, and is not late with what is out.
-    pub fn shows_life(&self, now: Instant) -> bool {
-        self.round_trip.is_some() && !self.is_late(now)
-    }
-
-    /// Silent for longer than an acknowledgement takes on any link.
-    pub fn is_dead(&self, now: Instant) -> bool {
-        self.round_trip.is_some() || now.since(self.acknowledged_at) >= SILENCE_START
-    }
-
-    /// Everything is silent, and for so long that more has to be lost than what is out.
-    pub fn is_hopeless(&self, now: Instant) -> bool {
-        now.since(self.acknowledged_at) > HOPELESS_AFTER
-    }
-
-    /// Nothing can be said yet: it is looked at again soon.
-    pub fn wait_on(&mut self, now: Instant) {
-        self.last_progress = now + LOOK_AGAIN - self.silence_max();
-    }
-
-    /// We were not called for so long: nobody could have been heard in that time.
-    pub fn forgive(&mut self, away: Duration, now: Instant) {
-        self.last_progress = (self.last_progress + away).min(now);
-    }
-
     /// All that is out counts as lost.
     pub fn give_up(&mut self, now: Instant, release: &mut dyn FnMut(Buffer)) {
         for at in 0..self.records.len() {
@@ -560,8 +363,16 @@ impl Flight {
         self.records.clear();
         self.last_progress = now;
     }
+
+    fn forget_settled(&mut self) {
+        while self.records.front().is_some_and(|r| !r.outstanding) {
+            self.records.pop_front();
+        }
+    }
 }
 
+mod delivery;
 mod overdue;
+mod silence;
 #[cfg(test)]
 mod tests;

@@ -1,3 +1,4 @@
+use super::delivery::WINDOW_MAX;
 use super::*;
 use proptest::prelude::*;
 use std::collections::HashSet;

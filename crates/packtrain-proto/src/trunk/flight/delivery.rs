@@ -1,0 +1,215 @@
+//! What acknowledgements tell about a link: its round trip, the rate at which it delivers, and how much may be
+//! out on it.
+//!
+//! Bytes in flight beyond the local queue are bounded by rate × (least round trip + acknowledgement
+//! delay) and a little: enough to keep the link busy, too little for a queue further down to stand. The rate is
+//! a windowed maximum of delivered bytes a time, as in BBR (Cardwell et al. 2016); samples taken
+//! while the sender had nothing to send never lower it.
+
+use crate::time::{Duration, Instant};
+use crate::trunk::extreme::Extreme;
+use crate::trunk::receipts::ACK_DELAY_MAX;
+use crate::wire::sequence::Sequence;
+
+const WINDOW_START: usize = 32 * 1024;
+pub(super) const WINDOW_MAX: usize = 8 << 20;
+const RATE_PERIOD: Duration = Duration::from_secs(1);
+/// So many round trips at about the same rate, and the link is full.
+const ROUNDS_WITHOUT_GROWTH_MAX: u8 = 3;
+const ROUND_TRIP_PERIOD: Duration = Duration::from_secs(5);
+
+/// Of a train that leaves: what tells of the link when it is acknowledged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sample {
+    pub sent_at: Instant,
+    delivered_before: u64,
+    delivered_at: Instant,
+    source_limited: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The window doubles each round trip while the rate still grows.
+    Startup {
+        rounds_without_growth: u8,
+    },
+    Steady,
+}
+
+#[derive(Debug)]
+pub(super) struct Delivery {
+    delivered: u64,
+    delivered_at: Instant,
+    /// Samples of trains sent before this many bytes are delivered say nothing about the link.
+    source_limited_until: u64,
+    round_trip: Option<Duration>,
+    round_trip_min: Extreme<Duration>,
+    /// Bytes a second.
+    rate: Extreme<u64>,
+    rate_at: Instant,
+    /// At least one sample was limited by the link, not by its source.
+    rate_is_the_links: bool,
+    phase: Phase,
+    round_end: Sequence,
+    round_rate: u64,
+    window: usize,
+    mtu: usize,
+}
+
+impl Delivery {
+    /// `mtu`: bytes of the largest train.
+    pub fn new(mtu: usize) -> Delivery {
+        Delivery {
+            delivered: 0,
+            delivered_at: Instant::ZERO,
+            source_limited_until: 0,
+            round_trip: None,
+            round_trip_min: Extreme::default(),
+            rate: Extreme::default(),
+            rate_at: Instant::ZERO,
+            rate_is_the_links: false,
+            phase: Phase::Startup {
+                rounds_without_growth: 0,
+            },
+            round_end: Sequence::ZERO,
+            round_rate: 0,
+            window: WINDOW_START.max(4 * mtu),
+            mtu,
+        }
+    }
+
+    /// Smoothed, without the time that the receiver took.
+    pub fn round_trip(&self) -> Option<Duration> {
+        self.round_trip
+    }
+
+    pub fn round_trip_min(&self) -> Option<Duration> {
+        self.round_trip_min.get(Duration::min)
+    }
+
+    pub fn window_bytes(&self) -> usize {
+        self.window
+    }
+
+    /// As far as was seen, bytes a second.
+    pub fn rate(&self) -> u64 {
+        self.rate.get(u64::max).unwrap_or(0)
+    }
+
+    /// Measured while there was more to send than the link took, bit/s, and when last.
+    pub fn rate_bps(&self) -> Option<(u64, Instant)> {
+        let rate = self.rate.get(u64::max)?;
+        self.rate_is_the_links.then_some((rate * 8, self.rate_at))
+    }
+
+    /// What a link that keeps up has out.
+    pub fn keeps_up_bytes(&self) -> usize {
+        bytes_in(self.round_trip_min().unwrap_or_default(), self.rate())
+    }
+
+    /// A rest says nothing about the link: rate intervals start anew.
+    pub fn on_rest(&mut self, now: Instant) {
+        self.delivered_at = now;
+    }
+
+    /// Nothing more to send though there is room for more than what is in flight.
+    pub fn on_source_empty(&mut self, in_flight: usize) {
+        self.source_limited_until = self.delivered + in_flight as u64 + 1;
+    }
+
+    /// Of a train that leaves now.
+    pub fn begin_sample(&self, now: Instant) -> Sample {
+        Sample {
+            sent_at: now,
+            delivered_before: self.delivered,
+            delivered_at: self.delivered_at,
+            source_limited: self.delivered < self.source_limited_until,
+        }
+    }
+
+    pub fn on_delivered(&mut self, bytes: u64) {
+        self.delivered += bytes;
+    }
+
+    /// The newest train that an acknowledgement names for the first time. `delay`: nanoseconds for which the
+    /// receiver kept it to itself, if known of this train. `newest`: link sequence that it names, `next`: of
+    /// the next train.
+    pub fn on_sample(
+        &mut self,
+        sample: &Sample,
+        delay_nanos: Option<u32>,
+        (newest, next): (Sequence, Sequence),
+        now: Instant,
+    ) {
+        self.delivered_at = now;
+        if let Some(nanos) = delay_nanos {
+            let delay = Duration::from_nanos(u64::from(nanos));
+            let round_trip = now.since(sample.sent_at).saturating_sub(delay);
+            let smooth = |before: Duration| (before * 7 + round_trip) / 8;
+            self.round_trip = Some(self.round_trip.map_or(round_trip, smooth));
+            self.round_trip_min
+                .update(round_trip, Duration::min, ROUND_TRIP_PERIOD, now);
+        }
+        let interval = now
+            .since(sample.delivered_at)
+            .max(now.since(sample.sent_at));
+        let bytes = self.delivered - sample.delivered_before;
+        let nanos = interval.as_nanos().max(1) as u64;
+        let rate = (u128::from(bytes) * 1_000_000_000 / u128::from(nanos)) as u64;
+        if !sample.source_limited || self.rate.get(u64::max).is_none_or(|max| rate > max) {
+            self.rate.update(rate, u64::max, RATE_PERIOD, now);
+            self.rate_at = now;
+            self.rate_is_the_links |= !sample.source_limited;
+        }
+        self.grow(sample.source_limited, newest, next);
+    }
+
+    fn grow(&mut self, source_limited: bool, newest: Sequence, next: Sequence) {
+        let is_round = !self.round_end.is_newer_than(newest);
+        if is_round {
+            self.round_end = next;
+        }
+        if let Phase::Startup {
+            rounds_without_growth,
+        } = self.phase
+            && is_round
+            && !source_limited
+        {
+            self.grow_at_start(rounds_without_growth);
+        }
+        if self.phase == Phase::Steady {
+            self.window = self.target();
+        }
+    }
+
+    /// After a round trip in which the source was not the limit.
+    fn grow_at_start(&mut self, rounds_without_growth: u8) {
+        let rate = self.rate();
+        let grows = rate > self.round_rate + self.round_rate / 4;
+        if grows {
+            self.round_rate = rate;
+        }
+        let rounds_without_growth = if grows { 0 } else { rounds_without_growth + 1 };
+        self.phase = Phase::Startup {
+            rounds_without_growth,
+        };
+        if rounds_without_growth >= ROUNDS_WITHOUT_GROWTH_MAX {
+            self.phase = Phase::Steady;
+            return;
+        }
+        // More than what is seen to fill the link only stands before it.
+        let most = (self.target() * 3).max(WINDOW_START);
+        self.window = (self.window * 2).min(most).min(WINDOW_MAX);
+    }
+
+    fn target(&self) -> usize {
+        let round_trip = self.round_trip_min().unwrap_or_default() + ACK_DELAY_MAX;
+        let little = 4 * self.mtu;
+        (bytes_in(round_trip, self.rate()) * 5 / 4 + little).clamp(WINDOW_START / 4, WINDOW_MAX)
+    }
+}
+
+/// `rate`: bytes a second.
+fn bytes_in(time: Duration, rate: u64) -> usize {
+    (u128::from(rate) * time.as_nanos() / 1_000_000_000) as usize
+}
