@@ -46,11 +46,13 @@ use crate::turns::Turns;
 use crate::wire::ethernet::{HEADER_LEN, MacAddr};
 use crate::wire::train::REPLAYED;
 
+mod answer;
 mod direct;
 mod drain;
 mod from_host;
 mod from_link;
 mod greet;
+mod head;
 mod home;
 mod join;
 mod paths;
@@ -62,6 +64,7 @@ mod tell;
 mod timers;
 mod to_host;
 mod transmit;
+mod way;
 
 pub use crate::direct::{DirectDestination, DirectSource};
 

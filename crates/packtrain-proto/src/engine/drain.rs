@@ -1,14 +1,13 @@
 //! Probes: whether the peers have given to their hosts all that was sent to them before.
 
-use super::tell::under_way;
-use super::transmit::{MARKER_LEN_MAX, Outgoing, acks_max, take_acks};
+use super::head::{HEAD_LEN_MAX, Head};
+use super::transmit::Outgoing;
 use super::{Engine, Event};
 use crate::config::LinkId;
 use crate::peer::Peer;
 use crate::time::Instant;
 use crate::trunk::flight::Kind;
 use crate::wire::sequence::Sequence;
-use crate::wire::train::{Options, TrainHeader, TrainWriter};
 
 impl Engine {
     /// Asks whether all that was handed to [`Engine::handle_host_frame`] up to now has been given to
@@ -79,30 +78,13 @@ impl Engine {
         if !peer.paths[at].is_open() || !link.carries_trains() {
             return None;
         }
-        let told = under_way(peer, link_id);
-        let incarnation = peer.incarnation(self.config.node_id);
-        let session = peer.remote_incarnation();
-        let acks_max = acks_max(told.entries().len());
-        let (acks, n) = take_acks(&mut peer.receipts, session, acks_max, now);
+        let own = self.config.node_id;
+        let mut head = Head::of_train((&mut *peer, at), link, own, now);
+        head.header.ack_now = true;
         let path = &mut peer.paths[at];
-        let train = peer.next_train;
-        let header = TrainHeader {
-            ack_now: true,
-            marker: false,
-            replay: false,
-            lane: 0,
-            link: link_id.0,
-            incarnation,
-            train_sequence: train,
-            link_sequence: path.flight.next_sequence(),
-        };
-        let options = Options {
-            acks: &acks[..n],
-            newest: told.entries(),
-        };
-        let mut buffer = self.pool.take(MARKER_LEN_MAX);
-        let (to, from) = (path.remote_address, link.state.address);
-        TrainWriter::begin(&mut buffer, to, from, &header, &options);
+        let train = head.header.train_sequence;
+        let mut buffer = self.pool.take(HEAD_LEN_MAX);
+        head.write(&mut buffer, path, link);
         peer.next_train = train.next();
         // Whatever it takes says nothing about the link's rate.
         path.flight.on_source_empty();

@@ -1,0 +1,93 @@
+//! What is said to a peer without anything for its host: acknowledgements, and what is under way.
+
+use super::Engine;
+use super::head::{HEAD_LEN_MAX, Head};
+use super::transmit::Outgoing;
+use crate::config::LinkId;
+use crate::peer::Peer;
+use crate::time::Instant;
+use crate::trunk::receipts::Receipts;
+
+impl Engine {
+    /// An acknowledgement that had no train to ride on in time.
+    pub(super) fn take_acknowledgement(&mut self, now: Instant) -> Option<Outgoing> {
+        let mut at = 0;
+        while at < self.ack_slots.len() {
+            let slot = self.ack_slots[at];
+            let Some(peer) = self.peers.get(slot) else {
+                self.ack_slots.swap_remove(at);
+                continue;
+            };
+            let due = peer.receipts.iter().filter_map(Receipts::due).min();
+            match due {
+                None => {
+                    self.peers.get_mut(slot)?.ack_listed = false;
+                    self.ack_slots.swap_remove(at);
+                }
+                Some(due) if due > now => at += 1,
+                Some(_) => {
+                    if let Some(outgoing) = self.acknowledge(slot, now) {
+                        return Some(outgoing);
+                    }
+                    at += 1;
+                }
+            }
+        }
+        None
+    }
+
+    fn acknowledge(&mut self, slot: usize, now: Instant) -> Option<Outgoing> {
+        let link = self.answering_link(self.peers.get(slot)?)?;
+        self.send_marker(slot, link, false, now)
+    }
+
+    /// A train without subframes: what is owed in acknowledgements, and what is under way on the links.
+    /// `ack_now`: what was acknowledged of this link is to be said again, for it may be lost.
+    pub(super) fn send_marker(
+        &mut self,
+        slot: usize,
+        link: LinkId,
+        ack_now: bool,
+        now: Instant,
+    ) -> Option<Outgoing> {
+        let peer = self.peers.get(slot)?;
+        // Of any other link nobody knows that it works.
+        let answers = self.answering_link(peer) == Some(link);
+        let peer = self.peers.get_mut(slot)?;
+        let at = peer.paths.iter().position(|path| path.link == link)?;
+        let link = self.links.iter().find(|l| l.id == link)?;
+        let own = self.config.node_id;
+        let mut head = Head::of_marker((&mut *peer, at), link, own, answers, now);
+        head.header.ack_now = ack_now;
+        let path = &mut peer.paths[at];
+        // It says that nothing comes behind what this link carries, as one sent for that would.
+        path.flight.on_marker_sent(now);
+        let mut buffer = self.pool.take(HEAD_LEN_MAX);
+        head.write(&mut buffer, path, link);
+        self.counters.trains_tx.markers += 1;
+        let link = link.id;
+        self.outgoing = Some(buffer);
+        Some(Outgoing::message(link))
+    }
+
+    /// The link by which an acknowledgement for this peer goes: the one by which the last train came, for
+    /// of that we know that it works.
+    pub(super) fn answering_link(&self, peer: &Peer) -> Option<LinkId> {
+        if let [path] = &peer.paths[..] {
+            let link = self.link(path.link).filter(|link| link.carries_trains());
+            return link.map(|link| link.id);
+        }
+        let open = peer.paths.iter().filter_map(|path| {
+            let link = self.link(path.link).filter(|link| link.carries_trains())?;
+            let works = path.is_open() && path.silent.is_none() && link.retiring.is_none();
+            Some((
+                !works,
+                path.link != peer.last_arrival,
+                path.flight.round_trip_min(),
+                link.id,
+            ))
+        });
+        let (.., link) = open.min()?;
+        Some(link)
+    }
+}

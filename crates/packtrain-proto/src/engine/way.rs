@@ -1,0 +1,126 @@
+//! One of our links to one peer: whether a frame goes by it alone, or in a train with others.
+
+use super::from_host::largest_on_wire;
+use super::head::Head;
+use crate::aggregator::{Filled, Surroundings};
+use crate::buffer::Buffer;
+use crate::config::{Config, NodeId};
+use crate::link::Link;
+use crate::peer::Peer;
+use crate::queue::drr::{FlowQueues, QueuedFrame};
+use crate::stats::{DropReason, FlushReason};
+use crate::time::Instant;
+use crate::wire::ethernet::{HEADER_LEN, MacAddr};
+use crate::wire::hello::capability;
+use crate::wire::subframe;
+use crate::wire::train::{self, ACK_OPTION_LEN};
+
+/// One of our links to one peer, as far as it decides how frames go.
+pub(super) struct Way<'a> {
+    pub own: MacAddr,
+    pub peer: MacAddr,
+    pub train_max: usize,
+    pub mark: Option<MacAddr>,
+    pub link: &'a Link,
+}
+
+impl Way<'_> {
+    /// Full-size and GSO frames between the two `pt0`s, if this link carries them whole and is not so
+    /// slow that GSO frames are better cut.
+    fn goes_alone(&self, frame: &QueuedFrame, now: Instant) -> bool {
+        self.mark.is_some()
+            && frame.sent == 0
+            && frame.header.destination == self.peer
+            && frame.header.source == self.own
+            && largest_on_wire(frame) <= self.train_max
+            && !self.link.cuts(frame.buffer.len(), now)
+            && (frame.offload.gso.is_some() || !fits_a_train(frame, self.train_max))
+    }
+
+    /// The next frame, if it goes alone; `Some(None)`: it goes by train. `None`: CoDel has
+    /// dropped all there was.
+    pub(super) fn head_that_goes_alone(
+        &self,
+        queues: &mut FlowQueues,
+        with: &mut Surroundings<'_>,
+    ) -> Option<Option<QueuedFrame>> {
+        let Surroundings { pool, drops, .. } = with;
+        let flow = queues.select(with.now, with.codel, self.train_max, &mut |frame| {
+            drops.count(DropReason::Codel);
+            pool.give_back(frame.buffer);
+        })?;
+        if !self.goes_alone(queues.head(flow), with.now) {
+            return Some(None);
+        }
+        let frame = queues.pop(flow);
+        queues.charge(flow, frame.buffer.len());
+        Some(Some(frame))
+    }
+
+    pub(super) fn train(
+        &self,
+        peer: &mut Peer,
+        path_at: usize,
+        own: NodeId,
+        with: &mut Surroundings<'_>,
+    ) -> Option<(Buffer, Filled)> {
+        let mut head = Head::of_train((&mut *peer, path_at), self.link, own, with.now);
+        let path = &peer.paths[path_at];
+        head.header.ack_now = path.flight.wants_ack(self.link.local_queue_bytes());
+        let mut buffer = with.pool.take(self.train_max);
+        let mut writer = head.write(&mut buffer, path, self.link);
+        let empty_len = writer.len();
+        let now = with.now;
+        let goes_alone = |frame: &QueuedFrame| self.goes_alone(frame, now);
+        let filled = peer.aggregator.fill(
+            &mut peer.queues,
+            &mut writer,
+            self.train_max,
+            goes_alone,
+            with,
+        );
+        if writer.len() == empty_len {
+            // CoDel has dropped all, or turns have passed up to a frame that goes alone, or this
+            // is one with headers that no train of this link has room for.
+            if filled.flush == FlushReason::Full {
+                self.drop_head(peer, with);
+            }
+            head.take_back(peer);
+            with.pool.give_back(buffer);
+            return None;
+        }
+        peer.next_train = peer.next_train.next();
+        Some((buffer, filled))
+    }
+
+    fn drop_head(&self, peer: &mut Peer, with: &mut Surroundings<'_>) {
+        let Surroundings { pool, drops, .. } = with;
+        let flow = peer
+            .queues
+            .select(with.now, with.codel, self.train_max, &mut |frame| {
+                drops.count(DropReason::Codel);
+                pool.give_back(frame.buffer);
+            });
+        if let Some(flow) = flow {
+            let frame = peer.queues.pop(flow);
+            peer.aggregator.forget(&frame);
+            with.drops.count(DropReason::TooLarge);
+            with.pool.give_back(frame.buffer);
+        }
+    }
+}
+
+fn fits_a_train(frame: &QueuedFrame, train_max: usize) -> bool {
+    let overhead = HEADER_LEN + train::HEADER_LEN + ACK_OPTION_LEN + subframe::HEADER_LEN;
+    overhead + 2 + frame.payload().len() <= train_max
+}
+
+/// Our mark on this link, where frames may go to this peer as they are: a mark has no sequence, and no
+/// copy is kept, so only while there is one way, and the peer, who takes them, sees that it keeps order.
+pub(super) fn mark_for(config: &Config, peer: &Peer, link: &Link) -> Option<MacAddr> {
+    let usable = config.marked_frames
+        && peer.capabilities & capability::MARKED_FRAMES != 0
+        && peer.paths.len() == 1
+        && peer.replay.is_empty();
+    link.state.mark.filter(|_| usable)
+}
