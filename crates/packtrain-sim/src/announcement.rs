@@ -26,7 +26,8 @@ pub fn is_one(frame: &Frame) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::flow::{identify, tests::one_of_each};
+    use crate::workload::flow::tests::one_of_each;
+    use crate::workload::identity::identify;
 
     #[test]
     fn an_announcement_is_known_and_is_no_flows_frame() {

@@ -12,7 +12,7 @@ use packtrain_proto::time::Instant;
 
 use super::reach::Copies;
 use crate::simulator::StationId;
-use crate::workload::flow::Identity;
+use crate::workload::identity::Identity;
 
 /// What a run is held to in the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! What an engine says has arrived is not delivered after.
 
 use crate::simulator::StationId;
-use crate::workload::flow::Identity;
+use crate::workload::identity::Identity;
 
 #[derive(Debug)]
 struct Asked {

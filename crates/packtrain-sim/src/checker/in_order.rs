@@ -2,7 +2,7 @@
 
 use super::Position;
 use crate::simulator::StationId;
-use crate::workload::flow::Identity;
+use crate::workload::identity::Identity;
 
 #[derive(Debug)]
 pub struct InOrder {

@@ -13,7 +13,8 @@ use crate::announcement;
 use crate::frame::Frame;
 use crate::net::nic;
 use crate::simulator::StationId;
-use crate::workload::flow::{Flow, Identity, identify};
+use crate::workload::flow::Flow;
+use crate::workload::identity::{Identity, identify};
 
 /// Which promise was not kept, and how.
 type Broken = (&'static str, String);

@@ -8,7 +8,7 @@ use packtrain_proto::time::Instant;
 
 use super::Position;
 use crate::simulator::StationId;
-use crate::workload::flow::Identity;
+use crate::workload::identity::Identity;
 
 #[derive(Debug)]
 pub struct Lives {

@@ -3,7 +3,8 @@
 use core::ops::Range;
 
 use crate::simulator::StationId;
-use crate::workload::flow::{Identity, SEGMENTS_MAX};
+use crate::workload::flow::SEGMENTS_MAX;
+use crate::workload::identity::Identity;
 
 /// For each sequence of a flow, a bit for each segment that came to a station.
 type Came = Vec<u128>;

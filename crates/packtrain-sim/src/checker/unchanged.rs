@@ -8,7 +8,8 @@ use core::ops::Range;
 
 use crate::checksum::Transport;
 use crate::frame::{FRAME_BYTES_MIN, Frame};
-use crate::workload::flow::{Flow, Identity};
+use crate::workload::flow::Flow;
+use crate::workload::identity::Identity;
 
 /// The segments that arrived, or what is wrong with them.
 pub fn check(flow: &Flow, identity: Identity, frame: &Frame) -> Result<Range<usize>, String> {
@@ -86,7 +87,8 @@ fn check_checksum(expected: &Frame, frame: &Frame) -> Result<Range<usize>, Strin
 mod tests {
     use super::*;
     use crate::net::nic;
-    use crate::workload::flow::{identify, tests::one_of_each};
+    use crate::workload::flow::tests::one_of_each;
+    use crate::workload::identity::identify;
 
     #[test]
     fn a_frame_is_itself_and_every_segment_of_it_is_part_of_it() {

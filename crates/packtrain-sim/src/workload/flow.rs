@@ -24,9 +24,9 @@ use crate::simulator::StationId;
 /// Bytes of the description at the start of each segment.
 pub const DESCRIPTION_LEN: usize = 12;
 /// IEEE 802 local experimental EtherType 2.
-const BARE: u16 = 0x88b6;
+pub(super) const BARE: u16 = 0x88b6;
 /// Flow n of tiny frames has this plus n. The range is nobody's.
-const TINY: u16 = 0x7000;
+pub(super) const TINY: u16 = 0x7000;
 /// What a UDP GSO frame may be cut into (Linux' `UDP_MAX_SEGMENTS`); here for TCP as well.
 pub const SEGMENTS_MAX: usize = 128;
 const OTHER_PROTOCOL: u8 = 253; // RFC 3692: for experiments
@@ -78,15 +78,6 @@ pub struct Flow {
     /// Bytes of content, least and most.
     pub content_len: (usize, usize),
     pub seed: u64,
-}
-
-/// Which frame something is, or which part of one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Identity {
-    pub flow: u16,
-    pub sequence: u32,
-    /// Number of the first segment that is there.
-    pub segment: u16,
 }
 
 impl Flow {
@@ -325,7 +316,7 @@ impl Flow {
         out.extend_from_slice(&(2048 + self.index).to_be_bytes());
     }
 
-    fn check(&self, sequence: u32, segment: usize) -> u32 {
+    pub(super) fn check(&self, sequence: u32, segment: usize) -> u32 {
         mix(self.seed ^ (u64::from(sequence) << 16) ^ segment as u64) as u32
     }
 
@@ -358,243 +349,5 @@ impl Flow {
     }
 }
 
-/// Which frame of which flow this is; `None` for what no flow ever sent.
-pub fn identify(bytes: &[u8], flows: &[Flow]) -> Option<Identity> {
-    let mut at = 12;
-    let mut kind = word(bytes, at)?;
-    if kind == ether_type::VLAN {
-        at += 4;
-        kind = word(bytes, at)?;
-    }
-    let payload = at + 2;
-    let content = match kind {
-        0..1536 => payload + 3,
-        BARE => payload,
-        ether_type::ARP => payload + 8,
-        ether_type::IPV4 => {
-            let offset = word(bytes, payload + 6)? & 0x1fff;
-            transport_content(bytes, *bytes.get(payload + 9)?, payload + 20, offset == 0)?
-        }
-        ether_type::IPV6 => transport_content(bytes, *bytes.get(payload + 6)?, payload + 40, true)?,
-        _ => return identify_tiny(kind, bytes.get(payload..)?, flows),
-    };
-    let description = bytes.get(content..content + DESCRIPTION_LEN)?;
-    let flow = word(description, 0)?;
-    let sequence = long(description, 2);
-    let segment = word(description, 6)?;
-    let known = flows.get(usize::from(flow))?;
-    let meant = known.check(sequence, usize::from(segment)) == long(description, 8)
-        && usize::from(segment) < known.segment_count(sequence);
-    meant.then_some(Identity {
-        flow,
-        sequence,
-        segment,
-    })
-}
-
-fn transport_content(bytes: &[u8], protocol: u8, at: usize, first: bool) -> Option<usize> {
-    Some(match protocol {
-        _ if !first => at,
-        checksum::UDP => at + 8,
-        checksum::TCP => at + usize::from(*bytes.get(at + 12)? >> 4) * 4,
-        _ => at,
-    })
-}
-
-fn identify_tiny(kind: u16, payload: &[u8], flows: &[Flow]) -> Option<Identity> {
-    let flow = kind.checked_sub(TINY)?;
-    let Dress::Tiny { payload_len } = flows.get(usize::from(flow))?.dress else {
-        return None;
-    };
-    let digits = payload.get(..payload_len.min(4))?;
-    let sequence = digits
-        .iter()
-        .fold(0, |number, &digit| number << 8 | u32::from(digit));
-    Some(Identity {
-        flow,
-        sequence,
-        segment: 0,
-    })
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]))
-}
-
-fn long(bytes: &[u8], at: usize) -> u32 {
-    u32::from_be_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
-}
-
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-    use crate::net::nic;
-
-    /// One flow of each dress.
-    pub(crate) fn one_of_each() -> Vec<Flow> {
-        let plain = Flow {
-            index: 0,
-            from: StationId(0),
-            to: Recipient::Station(StationId(1)),
-            source: MacAddr([2, 0, 0, 0, 0, 1]),
-            destination: MacAddr([2, 0, 0, 0, 0, 2]),
-            vlan: None,
-            dress: Dress::Bare,
-            ipv6: false,
-            segment_len: None,
-            partial_checksum: false,
-            ecn: false,
-            content_len: (12, 1400),
-            seed: 99,
-        };
-        let gso = Flow {
-            segment_len: Some(1000),
-            content_len: (12, 60_000),
-            ecn: true,
-            ..plain.clone()
-        };
-        let mut flows = vec![
-            plain.clone(),
-            Flow {
-                dress: Dress::Tiny { payload_len: 1 },
-                ..plain.clone()
-            },
-            Flow {
-                dress: Dress::Tiny { payload_len: 11 },
-                ..plain.clone()
-            },
-            Flow {
-                dress: Dress::Llc,
-                ..plain.clone()
-            },
-            Flow {
-                dress: Dress::Arp,
-                content_len: (20, 20),
-                ..plain.clone()
-            },
-            Flow {
-                dress: Dress::Other,
-                vlan: Some(7),
-                ..plain.clone()
-            },
-            Flow {
-                dress: Dress::Other,
-                ipv6: true,
-                ..plain.clone()
-            },
-            Flow {
-                dress: Dress::Udp,
-                partial_checksum: true,
-                ..plain.clone()
-            },
-            Flow {
-                dress: Dress::Fragments,
-                content_len: (16, 1400),
-                ..plain.clone()
-            },
-            Flow {
-                dress: Dress::Udp,
-                ..gso.clone()
-            },
-            Flow {
-                dress: Dress::Udp,
-                ipv6: true,
-                ..gso.clone()
-            },
-            Flow {
-                dress: Dress::Tcp { timestamps: true },
-                ..gso.clone()
-            },
-            Flow {
-                dress: Dress::Tcp { timestamps: false },
-                ipv6: true,
-                vlan: Some(5),
-                ..gso
-            },
-        ];
-        for (i, flow) in flows.iter_mut().enumerate() {
-            flow.index = i as u16;
-        }
-        flows
-    }
-
-    #[test]
-    fn a_frame_says_which_one_it_is() {
-        let flows = one_of_each();
-        for flow in &flows {
-            for sequence in 0..200 {
-                let frame = flow.frame(sequence);
-                let identity = Identity {
-                    flow: flow.index,
-                    sequence,
-                    segment: 0,
-                };
-                assert_eq!(
-                    identify(&frame.bytes, &flows),
-                    Some(identity),
-                    "{:?}",
-                    flow.dress
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn checksums_are_finished_or_partial_as_the_frame_says() {
-        for flow in one_of_each() {
-            for sequence in 0..50 {
-                let frame = flow.frame(sequence);
-                let Some(transport) = Transport::find(&frame.bytes) else {
-                    continue;
-                };
-                assert_eq!(transport.end, frame.bytes.len());
-                assert_eq!(
-                    frame.offload.checksum.is_none(),
-                    transport.is_finished(&frame.bytes)
-                );
-                assert_eq!(
-                    frame.offload.checksum.is_some(),
-                    transport.is_partial(&frame.bytes)
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn the_card_cuts_a_gso_frame_into_exactly_its_parts() {
-        let mut cut = 0;
-        for flow in one_of_each() {
-            for sequence in 0..20 {
-                let frame = flow.frame(sequence);
-                if frame.offload.gso.is_none() {
-                    continue;
-                }
-                let segments = nic::to_wire(frame).expect("true metadata");
-                assert_eq!(segments.len(), flow.segment_count(sequence));
-                for (i, segment) in segments.iter().enumerate() {
-                    let mut part = flow.part(sequence, i..i + 1);
-                    let transport = Transport::find(&part.bytes).unwrap();
-                    transport.put_finished(&mut part.bytes);
-                    assert!(transport.is_finished(&segment.bytes));
-                    part.bytes.resize(part.bytes.len().max(60), 0);
-                    assert_eq!(*segment, part, "segment {i} of {:?}", flow.dress);
-                    cut += 1;
-                }
-            }
-        }
-        assert!(cut > 1000);
-    }
-
-    #[test]
-    fn the_card_refuses_metadata_that_lies() {
-        let flows = one_of_each();
-        let frame = flows[11].frame(1);
-        assert!(frame.offload.gso.is_some());
-        for (header_len, segment_len) in [(53, 1000), (66, 0), (65_000, 1000)] {
-            let mut lying = frame.clone();
-            let gso = lying.offload.gso.as_mut().unwrap();
-            (gso.header_len, gso.segment_len) = (header_len, segment_len);
-            assert_eq!(nic::to_wire(lying), None, "{header_len} {segment_len}");
-        }
-    }
-}
+pub(crate) mod tests;

@@ -2,7 +2,9 @@
 
 pub mod arrivals;
 pub mod flow;
+pub mod identity;
 pub mod mix;
 
 pub use arrivals::Arrivals;
-pub use flow::{Dress, Flow, Identity, Recipient};
+pub use flow::{Dress, Flow, Recipient};
+pub use identity::Identity;

@@ -1,0 +1,164 @@
+use super::*;
+
+fn link() -> Link {
+    let state = LinkState {
+        address: MacAddr([2; 6]),
+        mark: None,
+        mtu: 1500,
+        carrier: true,
+        rate_bps: None,
+    };
+    Link::new(LinkId(0), state)
+}
+
+#[test]
+fn a_standing_queue_shows_its_rate_and_is_then_kept_to_a_millisecond() {
+    let mut link = link();
+    let mut now = Instant::ZERO;
+    let mut queued = 0usize;
+    // 100 Mbit/s: 12,500 bytes a millisecond.
+    for _ in 0..600 {
+        while link.has_room() {
+            link.on_given(1514);
+            queued += 1514;
+        }
+        now += Duration::from_micros(200);
+        queued = queued.saturating_sub(2500);
+        link.on_told(queued, now);
+    }
+    let bps = link.drain_rate_bps(now).unwrap();
+    assert!((99_000_000..101_000_000).contains(&bps), "{bps}");
+    assert!(
+        (12_300..12_700).contains(&link.queue_limit()),
+        "{}",
+        link.queue_limit()
+    );
+    assert!(
+        link.cuts(3_000, now) && !link.cuts(1_514, now),
+        "what one train holds is not cut"
+    );
+}
+
+#[test]
+fn a_link_that_was_never_seen_draining_is_believed_its_rate_where_others_wait_for_it() {
+    let mut link = link();
+    assert_eq!(link.shared_queue_limit(), LIMIT_UNKNOWN);
+    for (bps, limit) in [
+        (1_000_000, 3 * 1514),
+        (100_000_000, 50_000),
+        (10_000_000_000, LIMIT_UNKNOWN),
+    ] {
+        link.state.rate_bps = Some(bps);
+        assert_eq!(link.queue_limit(), LIMIT_UNKNOWN, "it is alone");
+        assert_eq!(link.shared_queue_limit(), limit);
+    }
+    link.state.rate_bps = Some(1_000_000);
+    link.on_given(3 * 1514);
+    assert!(link.has_room() && !link.has_shared_room());
+    link.drain.rate_bps = Some((100_000_000, Instant::ZERO));
+    assert!(link.has_shared_room(), "it was seen faster than it says");
+}
+
+#[test]
+fn a_standstill_that_ends_all_at_once_is_not_taken_for_a_slow_link() {
+    let mut link = link();
+    let mut now = Instant::ZERO;
+    for _ in 0..50 {
+        while link.has_room() {
+            link.on_given(60_000);
+        }
+        let standing = link.drain.fill();
+        for _ in 0..4 {
+            link.on_told(standing, now);
+            now += Duration::from_millis(1);
+        }
+        link.on_told(0, now);
+        now += Duration::from_millis(1);
+        assert!(!link.cuts(65_000, now), "{:?}", link.drain_rate_bps(now));
+    }
+}
+
+#[test]
+fn a_link_that_is_fast_now_and_then_is_not_a_slow_one_that_frames_are_cut_for() {
+    let mut link = link();
+    let now = std::cell::Cell::new(Instant::ZERO);
+    link.on_told(100_000, now.get());
+    // 100 KB stand all the time; so many are drained in so many milliseconds.
+    let drain = |link: &mut Link, bytes: usize, ms: u64| {
+        link.on_given(bytes);
+        now.set(now.get() + Duration::from_millis(ms));
+        link.on_told(100_000, now.get());
+        link.drain_rate_bps(now.get()).expect("it stood")
+    };
+    for _ in 0..10 {
+        for _ in 0..8 {
+            drain(&mut link, 50_000, 5);
+        }
+        let rate_bps = drain(&mut link, 100_000, 2);
+        assert!(rate_bps < CUT_BELOW_BPS, "{rate_bps}");
+        assert!(!link.cuts(64_000, now.get()));
+    }
+    for _ in 0..25 {
+        drain(&mut link, 50_000, 5);
+    }
+    assert!(link.cuts(64_000, now.get()), "slow for 125 ms");
+    let later = now.get() + RATE_AGE_MAX;
+    assert!(!link.cuts(64_000, later), "that was long ago");
+}
+
+#[test]
+fn a_queue_that_is_never_seen_standing_has_no_rate() {
+    let mut link = link();
+    for i in 0..100 {
+        link.on_given(60_000);
+        link.on_told(0, Instant::ZERO + Duration::from_micros(i));
+    }
+    assert_eq!(link.drain_rate_bps(Instant::ZERO), None);
+    assert!(!link.cuts(64_000, Instant::ZERO));
+}
+
+#[test]
+fn a_queue_that_ran_dry_though_more_waited_may_be_deeper_for_a_while() {
+    let mut link = link();
+    link.drain.rate_bps = Some((100_000_000, Instant::ZERO));
+    let limit = link.queue_limit();
+    let mut now = Instant::ZERO;
+    for _ in 0..10 {
+        link.on_given(limit);
+        now += Duration::from_millis(3);
+        link.on_kept_back();
+        link.on_told(0, now);
+    }
+    assert_eq!(link.queue_limit(), 4 * limit);
+    for _ in 0..30 {
+        link.on_given(limit);
+        now += Duration::from_millis(501);
+        link.on_kept_back();
+        link.on_told(100, now);
+    }
+    assert_eq!(link.queue_time, QUEUE_TIME_MIN);
+}
+
+#[test]
+fn single_small_frames_that_are_slow_to_go_are_no_measurement() {
+    let mut link = link();
+    let mut now = Instant::ZERO;
+    for _ in 0..1000 {
+        link.on_given(100);
+        for _ in 0..3 {
+            now += Duration::from_micros(20);
+            link.on_told(100, now);
+        }
+        link.on_told(0, now);
+    }
+    assert_eq!(link.drain_rate_bps(now), None);
+    assert_eq!(link.queue_limit(), LIMIT_UNKNOWN);
+}
+
+#[test]
+fn without_carrier_there_is_no_room() {
+    let mut link = link();
+    assert!(link.has_room());
+    link.state.carrier = false;
+    assert!(!link.has_room());
+}

@@ -1,0 +1,140 @@
+use super::*;
+use crate::status::tests::{busy_snapshot, facts, quiet_snapshot};
+use packtrain_proto::config::LinkId;
+use packtrain_proto::stats::{Drops, LinkSnapshot, PathSnapshot, PathState, ReplaySnapshot};
+
+/// As a pipe gets it.
+fn plain(text: &str) -> String {
+    anstream::adapter::strip_str(text).to_string()
+}
+
+#[test]
+fn a_line_without_peers_says_plainly_that_frames_go_plain() {
+    let document = StatusDocument::build(
+        &quiet_snapshot(),
+        &facts(&[LinkCondition::Up, LinkCondition::Absent]),
+    );
+    let pid = std::process::id();
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(
+        plain(&line(&document)),
+        format!(
+            "line pt0: up
+  address    02:00:00:00:00:01, 10.9.0.1/24
+  mtu        1500
+  node       0123456789abcdef, line 0, packtrain {version}
+  running    for 1 min 1 s, pid {pid}
+  peers      none: no host with packtrain answers, frames go plain
+  from host  0 frames, 0 B
+  to host    0 frames, 0 B; 12 datagrams as 3 GSO frames
+  trains     0 sent; 0 received
+  unpacked   0 as they are and 0 plain sent
+  drops      3 intake_full
+
+link eth1: up
+  address    02:00:00:00:00:02, mtu 1500
+  backlog    0 B queued, 0 B in flight
+  sent       0 frames, 0 B
+  received   0 frames, 0 B
+  drops      5 socket_overrun
+
+link eth2: absent
+
+warning: eth2 does not exist: it joins when it appears
+warning: no peer answers: frames go plain
+"
+        )
+    );
+    assert_eq!(
+        peer_table(&document),
+        "pt0 has no peer: no host with packtrain answers, frames go plain\n"
+    );
+}
+
+#[test]
+fn a_busy_line_fits_80_columns_and_shows_its_peer() {
+    let document = StatusDocument::build(&busy_snapshot(), &facts(&[LinkCondition::Up]));
+    let text = plain(&line(&document));
+    for row in text.lines() {
+        assert!(row.chars().count() <= WIDTH, "{row}");
+    }
+    for part in [
+        "trains     4 sent, 2.5 frames each; 0 received",
+        "rate       100 Mbit/s, measured 250.0 ms ago",
+        "backlog    3.0 KiB queued, 5.9 KiB in flight",
+        "sent       1,234,567 frames, 1.4 GiB",
+        "peer 02:00:00:00:00:08: up",
+        "takes      marked_frames, gso_in_trains, bit_3; mtu 9000",
+        "eth1 to 02:00:00:00:00:09, 317 µs, 99 Mbit/s, 2 trains lost,\n             reorders\n",
+        "held       12,346 of 1,234,567 trains received, p99 88 µs, 2.3 ms at most",
+        "hosts without packtrain: 2",
+        "02:00:00:00:00:14 on eth1, heard 12.0 s ago",
+    ] {
+        assert!(text.contains(part), "{part}\n---\n{text}");
+    }
+}
+
+#[test]
+fn several_links_and_paths_stand_beside_each_other_within_80_columns() {
+    let mut snapshot = busy_snapshot();
+    snapshot.links.push(LinkSnapshot {
+        id: LinkId(1),
+        home: false,
+        retiring: true,
+        trains_tx: 1_234_567,
+        drops: Drops::default(),
+        ..snapshot.links[0].clone()
+    });
+    let path = snapshot.peers[0].paths[0].clone();
+    snapshot.peers[0].paths[1] = PathSnapshot {
+        link: LinkId(1),
+        state: PathState::TooSlow,
+        lost_trains: 0,
+        reordering_seen: false,
+        ..path
+    };
+    snapshot.replay = ReplaySnapshot {
+        kept_trains: 12,
+        kept_bytes: 18_432,
+        kept_bytes_max_seen: 16 << 20,
+        waiting_trains: 2,
+        replayed: 40,
+        not_kept: 1,
+    };
+    let up = LinkCondition::Up;
+    let mut told = facts(&[up, up, LinkCondition::Absent]);
+    told.links[1].drops.clear();
+    let text = plain(&line(&StatusDocument::build(&snapshot, &told)));
+    for row in text.lines() {
+        assert!(row.chars().count() <= WIDTH, "{row}");
+    }
+    for part in [
+        "  copies of  12 trains until acknowledged, 18.0 KiB; 16.0 MiB at most so far\n\
+             \x20 sent again 40 trains, 2 wait, 1 were without a copy\n",
+        "links: 3, earliest-finish\n\
+             \x20 LINK  STATE     MTU   RATE        SENT     RECEIVED  TRAINS OUT  IN\n\
+             \x20 eth1  up, home  1500  100 Mbit/s  1.4 GiB  500 B     0           0\n\
+             \x20 eth2  leaving   1500  100 Mbit/s  1.4 GiB  500 B     1,234,567   0\n\
+             \x20 eth3  absent    -     -           0 B      0 B       0           0\n\
+             \x20 drops      on eth1: ",
+        "  PATH  TO                 STATE     RTT     RATE       IN FLIGHT  LOST\n\
+             \x20 eth1  02:00:00:00:00:09  open      317 µs  99 Mbit/s  5.9 KiB    2, reorders\n\
+             \x20 eth2  02:00:00:00:00:09  too slow  317 µs  99 Mbit/s  5.9 KiB    0\n",
+    ] {
+        assert!(text.contains(part), "{part}\n---\n{text}");
+    }
+}
+
+#[test]
+fn what_a_single_path_is_not_used_for_is_said_with_its_reason() {
+    let mut snapshot = busy_snapshot();
+    snapshot.peers[0].paths.truncate(1);
+    snapshot.peers[0].paths[0].state = PathState::Silent;
+    let document = StatusDocument::build(&snapshot, &facts(&[LinkCondition::Up]));
+    let text = plain(&line(&document));
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.contains("reorders, silent: its trains are not acknowledged"),
+        "{text}"
+    );
+}
