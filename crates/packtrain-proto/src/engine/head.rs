@@ -27,6 +27,7 @@ pub(super) struct Head {
 
 impl Head {
     /// Of the next train to this peer, by this path over `link`.
+    #[inline]
     pub(super) fn of_train(
         (peer, at): (&mut Peer, usize),
         link: &Link,
@@ -56,6 +57,7 @@ impl Head {
         head
     }
 
+    #[inline]
     fn new(
         (peer, at): (&mut Peer, usize),
         own: NodeId,
@@ -82,6 +84,7 @@ impl Head {
         }
     }
 
+    #[inline]
     pub(super) fn write<'a>(
         &self,
         buffer: &'a mut Buffer,
