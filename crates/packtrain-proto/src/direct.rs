@@ -2,9 +2,9 @@
 //! engine carries the frames; the engine decides where they may go, and says so.
 
 use crate::config::LinkId;
-use crate::stats::Traffic;
 use crate::time::{Duration, Instant};
 use crate::wire::ethernet::MacAddr;
+use crate::wire::packet::Packet;
 
 /// So long the line must be calm before the direct path opens again.
 pub const DIRECT_CALM: Duration = Duration::from_secs(2);
@@ -12,7 +12,7 @@ pub const DIRECT_CALM: Duration = Duration::from_secs(2);
 /// Fewer small frames a second than this are not worth packing. Half of what closes the path
 /// (`bpf/direct.bpf.c`), so that it does not come and go.
 const SMALL_PER_SECOND: u64 = 40_000;
-const SMALL_BYTES: u64 = 300;
+const SMALL_BYTES: usize = 300;
 
 /// A peer to which frames may go directly, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,8 +50,8 @@ pub struct DirectGate {
     busy_at: Instant,
     /// How often it has closed.
     pub closures: u64,
-    /// What the host had sent when last looked at, and when that was.
-    host_rx: Traffic,
+    /// Small frames that the host has sent since it was last looked, and when that was.
+    small_frames: u64,
     looked_at: Instant,
 }
 
@@ -62,19 +62,28 @@ impl DirectGate {
 
     /// Direct frames stand in a queue, or small ones are many.
     pub fn on_congestion(&mut self, now: Instant) {
-        self.closures += u64::from(!self.closed);
+        if !self.closed {
+            self.closures += 1;
+            (self.small_frames, self.looked_at) = (0, now);
+        }
         self.closed = true;
         self.busy_at = now;
     }
 
+    /// A frame that the host has sent while it is closed. Acknowledgements of a flow in the other direction are as
+    /// many as that is fast, and would only be late in a train: they do not count.
+    #[inline]
+    pub fn on_host_frame(&mut self, frame: &[u8]) {
+        let is_small = frame.len() <= SMALL_BYTES
+            && !Packet::parse(frame).is_ok_and(|packet| packet.is_empty_tcp());
+        self.small_frames += u64::from(is_small);
+    }
+
     /// Whether the host has sent so many small frames since the last look that packing them pays.
-    pub fn small_ones_are_many(&mut self, host_rx: Traffic, now: Instant) -> bool {
-        let frames = host_rx.frames - self.host_rx.frames;
-        let bytes = host_rx.bytes - self.host_rx.bytes;
-        let elapsed = now.since(self.looked_at);
-        (self.host_rx, self.looked_at) = (host_rx, now);
-        let many = SMALL_PER_SECOND * elapsed.as_micros() as u64 / 1_000_000;
-        frames > many && bytes <= frames * SMALL_BYTES
+    pub fn small_ones_are_many(&mut self, now: Instant) -> bool {
+        let frames = core::mem::take(&mut self.small_frames);
+        let elapsed = now.since(core::mem::replace(&mut self.looked_at, now));
+        frames > SMALL_PER_SECOND * elapsed.as_micros() as u64 / 1_000_000
     }
 
     /// Something waits, or is held back.
@@ -129,17 +138,42 @@ mod tests {
     #[test]
     fn many_small_frames_are_many_and_many_large_or_a_few_are_not() {
         let mut gate = DirectGate::default();
-        let mut sent = Traffic::default();
-        let mut after = |frames: u64, size: u64, ms: u64| {
-            sent.frames += frames;
-            sent.bytes += frames * size;
-            gate.small_ones_are_many(sent, at(ms))
+        gate.on_congestion(at(0));
+        let mut after = |frames: u64, len: usize, ms: u64| {
+            (0..frames).for_each(|_| gate.on_host_frame(&vec![0; len]));
+            gate.small_ones_are_many(at(ms))
         };
         assert!(after(12_000, 106, 250));
         assert!(!after(12_000, 1514, 500));
         assert!(!after(9_000, 106, 750));
         assert!(after(25_000, 300, 1250));
         assert!(!after(0, 0, 1500));
+    }
+
+    /// IPv4 and TCP, with so many bytes of payload.
+    fn tcp(payload: u16) -> Vec<u8> {
+        let mut frame = vec![0; 54 + usize::from(payload)];
+        frame[12..14].copy_from_slice(&[8, 0]);
+        frame[14] = 0x45;
+        frame[16..18].copy_from_slice(&(40 + payload).to_be_bytes());
+        frame[23] = 6;
+        frame[46] = 0x50;
+        frame
+    }
+
+    #[test]
+    fn acknowledgements_of_a_fast_flow_are_not_many_however_many_they_are() {
+        let mut gate = DirectGate::default();
+        gate.on_congestion(at(0));
+        let mut after = |frame: &[u8], ms: u64| {
+            (0..100_000).for_each(|_| gate.on_host_frame(frame));
+            gate.small_ones_are_many(at(ms))
+        };
+        assert!(!after(&tcp(0), 1000));
+        let mut padded = tcp(0);
+        padded.resize(60, 0);
+        assert!(!after(&padded, 2000));
+        assert!(after(&tcp(1), 3000));
     }
 
     #[test]

@@ -140,9 +140,7 @@ impl Engine {
     }
 
     pub(super) fn look_whether_calm(&mut self, now: Instant) {
-        let small_ones_are_many = self
-            .direct_gate
-            .small_ones_are_many(self.counters.host_rx, now);
+        let small_ones_are_many = self.direct_gate.small_ones_are_many(now);
         if self.is_calm() && !small_ones_are_many {
             self.direct_gate.on_calm(now);
         } else {

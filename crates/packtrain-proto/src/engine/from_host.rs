@@ -20,6 +20,9 @@ impl Engine {
     /// A frame that the host sent into `pt0`.
     pub fn handle_host_frame(&mut self, frame: Buffer, offload: Offload, now: Instant) {
         self.counters.host_rx.count(frame.len());
+        if self.direct_gate.is_closed() {
+            self.direct_gate.on_host_frame(&frame);
+        }
         if std::mem::take(&mut self.stations_moved) {
             // Before this one takes the new way, and overtakes those of its flow that wait.
             self.redispatch_plain(now);

@@ -147,6 +147,14 @@ impl Packet {
         let ip = self.ip?;
         Some(ip.transport_start + ip.transport?.header_len())
     }
+
+    /// A TCP segment that carries nothing: an acknowledgement, or a connection's begin or end.
+    pub fn is_empty_tcp(&self) -> bool {
+        self.ip.is_some_and(|ip| {
+            let end = self.network_start + ip.total_len;
+            matches!(ip.transport, Some(Transport::Tcp { .. })) && self.header_len() == Some(end)
+        })
+    }
 }
 
 #[inline]

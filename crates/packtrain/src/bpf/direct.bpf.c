@@ -17,7 +17,10 @@
  * path: what goes to the engine comes later than what went direct before.
  */
 #include <linux/bpf.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
 #include <linux/pkt_cls.h>
+#include <linux/tcp.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_core_read.h>
@@ -25,7 +28,10 @@
 #include "direct.h"
 #include "ethernet.h"
 
+#define ETHERTYPE_IPV4		0x0800
 #define ETHERTYPE_VLAN		0x8100
+#define ETHERTYPE_IPV6		0x86dd
+#define PROTOCOL_TCP		6
 #define VLAN_TAG_LEN		4
 
 /* A queue that never was empty for so long stands; one that is shorter-lived is a burst. */
@@ -158,6 +164,37 @@ static __always_inline int has_foreign_tc(struct __sk_buff *skb, const struct di
 	return foreign;
 }
 
+/*
+ * Acknowledgements of a flow in the other direction are as many as that is fast, and would only be late
+ * in a train: they are not what packing is for. Tagged ones, and those behind IPv6 extension headers, are not
+ * looked for.
+ */
+static __always_inline int is_empty_tcp(void *data, void *data_end, __u16 ether_type)
+{
+	struct ethernet_header *header = data;
+	struct ipv6hdr *ipv6;
+	struct tcphdr *tcp;
+	struct iphdr *ip;
+	__u32 len;
+
+	if (ether_type == ETHERTYPE_IPV4) {
+		ip = (void *)(header + 1);
+		if ((void *)(ip + 1) > data_end || ip->protocol != PROTOCOL_TCP)
+			return 0;
+		len = bpf_ntohs(ip->tot_len) - ip->ihl * 4;
+		tcp = (void *)ip + ip->ihl * 4;
+	} else if (ether_type == ETHERTYPE_IPV6) {
+		ipv6 = (void *)(header + 1);
+		if ((void *)(ipv6 + 1) > data_end || ipv6->nexthdr != PROTOCOL_TCP)
+			return 0;
+		len = bpf_ntohs(ipv6->payload_len);
+		tcp = (void *)(ipv6 + 1);
+	} else {
+		return 0;
+	}
+	return (void *)(tcp + 1) <= data_end && len == tcp->doff * 4;
+}
+
 /* Not exact where several processors send: the bound is not either. */
 static __always_inline void count_small(struct direct_state *now, const struct direct_orders *told,
 					__u32 ifindex)
@@ -189,6 +226,7 @@ int direct_leave(struct __sk_buff *skb)
 	__u32 zero = 0, slot_number;
 	__u64 *slot, address, ticket;
 	__u16 ether_type;
+	int is_small;
 
 	told = bpf_map_lookup_elem(&orders, &zero);
 	now = bpf_map_lookup_elem(&state, &zero);
@@ -206,6 +244,7 @@ int direct_leave(struct __sk_buff *skb)
 	destination = bpf_map_lookup_elem(&destinations, &address);
 	if (!destination || !fits(skb, ether_type, destination->payload_max))
 		goto engine;
+	is_small = skb->len <= SMALL_BYTES && !is_empty_tcp(data, data_end, ether_type);
 	/* Both addresses, as they stand one after the other in the header and in the map. */
 	if (bpf_skb_store_bytes(skb, 0, destination->outer_destination, 12, 0))
 		goto engine;
@@ -214,7 +253,7 @@ int direct_leave(struct __sk_buff *skb)
 		traffic->frames += 1;
 		traffic->bytes += skb->len;
 	}
-	if (skb->len <= SMALL_BYTES)
+	if (is_small)
 		count_small(now, told, destination->ifindex);
 	return bpf_redirect(destination->ifindex, 0);
 

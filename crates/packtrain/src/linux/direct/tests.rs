@@ -300,6 +300,27 @@ fn no_flow_goes_direct_while_a_frame_of_it_is_under_way_by_the_engine() {
     });
 }
 
+/// Which link closes the path when this frame goes there a million times, one after the other.
+fn closed_by(path: &mut DirectPath, bytes: &[u8]) -> Option<u32> {
+    // A frame that stays as it is may be sent again and again.
+    let to_itself = Destination {
+        outer_destination: PEER,
+        outer_source: PT0,
+        ..destination()
+    };
+    path.set_destinations(&[to_itself]).unwrap();
+    let mut programs = path.object.progs_mut();
+    let program = programs.find(|p| p.name() == "direct_leave");
+    let input = ProgramInput {
+        data_in: Some(bytes),
+        repeat: 1_000_000,
+        ..ProgramInput::default()
+    };
+    let program = program.expect("the program");
+    program.test_run(input).expect("a test run");
+    path.state().unwrap().closed_by
+}
+
 #[test]
 fn many_small_frames_close_the_path_and_as_many_large_ones_do_not() {
     with_path(|path| {
@@ -308,30 +329,45 @@ fn many_small_frames_close_the_path_and_as_many_large_ones_do_not() {
         for _ in 0..1000 {
             assert_eq!(leave(path, &frame(PEER, PT0, IPV4, 1, 100)).0, REDIRECT);
         }
-        // A frame that stays as it is may be sent again and again.
-        let to_itself = Destination {
-            outer_destination: PEER,
-            outer_source: PT0,
-            ..destination()
-        };
-        let mut closed_by = |payload: usize| {
-            path.set_destinations(&[to_itself]).unwrap();
-            let program = path.object.progs_mut().find(|p| p.name() == "direct_leave");
-            let bytes = frame(PEER, PT0, IPV4, 1, payload);
-            let input = ProgramInput {
-                data_in: Some(&bytes),
-                repeat: 1_000_000,
-                ..ProgramInput::default()
-            };
-            program
-                .expect("the program")
-                .test_run(input)
-                .expect("a test run");
-            path.state().unwrap().closed_by
-        };
-        assert_eq!(closed_by(400), None);
-        assert_eq!(closed_by(100), Some(LOOPBACK_IFINDEX));
+        let datagram = |payload| frame(PEER, PT0, IPV4, 1, payload);
+        assert_eq!(closed_by(path, &datagram(400)), None);
+        assert_eq!(closed_by(path, &datagram(100)), Some(LOOPBACK_IFINDEX));
     });
+}
+
+/// A TCP segment with so many bytes in it, and 12 of options.
+fn segment(ipv6: bool, payload: u16) -> Vec<u8> {
+    const TCP_LEN: u16 = 32;
+    let mut frame = [PEER.0, PT0.0].concat();
+    if ipv6 {
+        frame.extend_from_slice(&[0x86, 0xdd, 0x60, 0, 0, 0]);
+        frame.extend_from_slice(&(TCP_LEN + payload).to_be_bytes());
+        frame.extend_from_slice(&[6, 64]);
+        frame.extend_from_slice(&[0xfd; 32]);
+    } else {
+        frame.extend_from_slice(&[8, 0, 0x45, 0]);
+        frame.extend_from_slice(&(20 + TCP_LEN + payload).to_be_bytes());
+        frame.extend_from_slice(&[0, 0, 0, 0, 64, 6, 0, 0]);
+        frame.extend_from_slice(&[10, 9, 0, 1, 10, 9, 0, 2]);
+    }
+    let tcp_at = frame.len();
+    frame.resize(tcp_at + usize::from(TCP_LEN + payload), 0);
+    frame[tcp_at + 12] = (TCP_LEN as u8 / 4) << 4;
+    frame
+}
+
+#[test]
+fn acknowledgements_of_a_fast_flow_do_not_close_the_path_and_small_segments_do() {
+    for ipv6 in [false, true] {
+        with_path(move |path| {
+            assert_eq!(closed_by(path, &segment(ipv6, 0)), None, "IPv6: {ipv6}");
+            assert_eq!(
+                closed_by(path, &segment(ipv6, 1)),
+                Some(LOOPBACK_IFINDEX),
+                "IPv6: {ipv6}"
+            );
+        });
+    }
 }
 
 /// Through real interfaces: out by `a0`, whose queue is a token bucket filter's, and counted at its
