@@ -3,6 +3,7 @@
 mod common;
 
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -310,6 +311,28 @@ fn a_line_with_nothing_to_do_sleeps() {
             "{used:?} in 2 s, the link down"
         );
     }
+}
+
+/// To look after each piece of news takes longer than the next one needs to come.
+#[test]
+#[allow(clippy::disallowed_methods)] // to look after news takes real time
+fn news_without_end_keeps_no_frame_waiting() {
+    live!();
+    let [a, _b] = hosts(1500, 1500, true);
+    assert_pings(&a, "-s 56"); // who has the address is known
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !ended.load(Ordering::Relaxed) {
+                    a.with_line(|_| std::thread::sleep(Duration::from_millis(1)));
+                }
+            });
+        }
+        let printed = a.run("ping -c 20 -i 0.02 -W 1 10.77.0.2 || true");
+        ended.store(true, Ordering::Relaxed);
+        assert!(printed.contains(" 20 received"), "{printed}");
+    });
 }
 
 #[test]

@@ -40,6 +40,9 @@ const TRANSMIT_BYTES: usize = 1 << 20;
 /// How long a source that is known to be ready may keep us from looking for others.
 const LOOK_INTERVAL: Duration = Duration::from_micros(100);
 
+/// So long news that come one after the other are taken before frames.
+const NEWS_FIRST_MAX: Duration = Duration::from_millis(1);
+
 const TOKEN_TAP: u64 = 0;
 const TOKEN_ALARM: u64 = 1;
 const TOKEN_OTHERS: u64 = 1 << 32;
@@ -81,6 +84,8 @@ pub struct Line {
     more_to_send: bool,
     /// When the descriptors were last asked who is ready.
     looked_at: Instant,
+    /// Since when frames wait because there were news.
+    frames_wait_since: Option<Instant>,
     /// Frames of the host, ever.
     host_frames: u64,
     /// The number of a drain that is asked of the engine once `pt0` was seen empty.
@@ -118,6 +123,7 @@ impl Line {
             alarm,
             more_to_send: false,
             looked_at: clock.now(),
+            frames_wait_since: None,
             host_frames: 0,
             drain: None,
             wake_by: None,
@@ -190,10 +196,10 @@ impl Line {
             self.set_alarm().map_err(LineError::Wait)?;
             self.wait(None)?
         };
-        if woken != Woken::default() {
-            // News first: that a link has lost its carrier tells what the next acknowledgement means.
+        if woken != Woken::default() && self.news_come_first() {
             return Ok(woken);
         }
+        self.frames_wait_since = None;
         let now = self.clock.now();
         self.handle_time(now);
         self.take_from_host(now)?;
@@ -221,6 +227,17 @@ impl Line {
             }
             let _ = self.wait(Some(left.min(Duration::from_millis(1))));
         }
+    }
+
+    /// That a link has lost its carrier tells what the next acknowledgement means. But who looks after news may
+    /// take as long as the next needs to come: frames do not wait for that without end.
+    fn news_come_first(&mut self) -> bool {
+        if !self.has_work() {
+            self.frames_wait_since = None;
+            return true;
+        }
+        let since = *self.frames_wait_since.get_or_insert(self.looked_at);
+        self.looked_at.since(since) < NEWS_FIRST_MAX
     }
 
     /// Whether the next turn need not wait for anything.

@@ -496,8 +496,9 @@ fn a_tcp_flow_is_held_to_the_rate_without_a_drop_and_with_little_waiting() {
         assert!((2 * 1448..6400).contains(&largest), "{largest}");
         assert_rate(rate, 50 * MEGABIT);
         assert_eq!(queue.dropped, 0);
-        // TCP small queues: a few GSO frames, not the 4 MB to which the socket's buffer grows.
-        assert!(queue.bytes < 100_000, "{queue:?}");
+        // TCP small queues: some tens of frames where processors are busy, a few where they are not, and not
+        // the 4 MB to which the socket's buffer grows.
+        assert!(queue.bytes < 400_000, "{queue:?}");
     });
 }
 
