@@ -1,6 +1,6 @@
 //! Frames that the host sends into `pt0`, up to the queue in which they wait.
 
-use super::home::Way;
+use super::home::NextHop;
 use super::to_host::Arrival;
 use super::{Engine, PeerDownReason};
 use crate::buffer::Buffer;
@@ -82,11 +82,11 @@ impl Engine {
         if destination.is_group() {
             return self.dispatch_group(frame);
         }
-        match self.way_to(destination) {
-            Way::Peer(slot) => self.enqueue(Destination::Peer(slot), frame),
-            Way::Plain(home) => self.enqueue_plain(home, frame),
-            Way::Everywhere => self.enqueue_unknown(frame),
-            Way::Nowhere => self.drop_frame(frame.buffer, DropReason::NoLink),
+        match self.next_hop(destination) {
+            NextHop::Peer(slot) => self.enqueue(Destination::Peer(slot), frame),
+            NextHop::Plain(home) => self.enqueue_plain(home, frame),
+            NextHop::Everywhere => self.enqueue_unknown(frame),
+            NextHop::Nowhere => self.drop_frame(frame.buffer, DropReason::NoLink),
         }
     }
 

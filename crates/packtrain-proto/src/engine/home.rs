@@ -17,9 +17,9 @@ use crate::turns::Destination;
 use crate::wire::ethernet::MacAddr;
 use crate::wire::hello::Hello;
 
-/// Which way a frame of the host's goes.
+/// Where a frame of the host goes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum NextHop {
     /// To the peer in this slot of the peer table, which hears us.
     Peer(usize),
     /// Plainly, on the segment of which this is the home link.
@@ -31,12 +31,12 @@ pub(super) enum Way {
 }
 
 impl Engine {
-    pub(super) fn way_to(&self, destination: MacAddr) -> Way {
+    pub(super) fn next_hop(&self, destination: MacAddr) -> NextHop {
         if destination.is_group() {
-            return Way::Everywhere;
+            return NextHop::Everywhere;
         }
         if let Some(slot) = self.peers.slot_of_address(destination) {
-            return Way::Peer(slot);
+            return NextHop::Peer(slot);
         }
         let place = self.stations.find(destination);
         let behind = match place {
@@ -44,7 +44,7 @@ impl Engine {
             _ => None,
         };
         if let Some(slot) = behind.filter(|&slot| self.peers.get(slot).is_some_and(|p| p.up)) {
-            return Way::Peer(slot);
+            return NextHop::Peer(slot);
         }
         // One that does not hear us yet is heard already: it is not looked for on every segment.
         let deaf = self.peers.holder_of_address(destination).or(behind);
@@ -53,12 +53,12 @@ impl Engine {
             (None, Some(Place::Plain(link))) => self.segments.head_of(link),
             // A node that turns up elsewhere says so itself.
             (None, Some(Place::Former(link))) => match self.segments.head_of(link) {
-                Some(home) => return Way::Plain(home),
-                None => return Way::Nowhere,
+                Some(home) => return NextHop::Plain(home),
+                None => return NextHop::Nowhere,
             },
             (None, _) => None,
         };
-        home.map_or(Way::Everywhere, Way::Plain)
+        home.map_or(NextHop::Everywhere, NextHop::Plain)
     }
 
     /// The homes of the segments on which this peer is heard, and by which it is reached.
@@ -216,22 +216,22 @@ impl Engine {
                 ..frame
             };
             // Where one is not wanted, it is no loss: another one is.
-            match self.way_to(frame.header.destination) {
+            match self.next_hop(frame.header.destination) {
                 _ if has_its_own => self.discard_copy(frame),
-                Way::Everywhere | Way::Nowhere => self.enqueue_plain(home, frame),
-                Way::Plain(of) if of != home => self.discard_copy(frame),
-                Way::Plain(_) if is_one_of_all => {
+                NextHop::Everywhere | NextHop::Nowhere => self.enqueue_plain(home, frame),
+                NextHop::Plain(of) if of != home => self.discard_copy(frame),
+                NextHop::Plain(_) if is_one_of_all => {
                     self.spread.on_left(&frame, now);
                     self.enqueue_plain(home, alone(frame));
                 }
-                Way::Plain(_) => self.enqueue_plain(home, frame),
-                Way::Peer(slot) if is_one_of_all => {
+                NextHop::Plain(_) => self.enqueue_plain(home, frame),
+                NextHop::Peer(slot) if is_one_of_all => {
                     copies.insert(copy.frame, 0);
                     self.spread.on_left(&frame, now);
                     self.enqueue(Destination::Peer(slot), alone(frame));
                 }
-                Way::Peer(_) if copies[&copy.frame] == 0 => self.discard_copy(frame),
-                Way::Peer(_) => self.enqueue_plain(home, frame),
+                NextHop::Peer(_) if copies[&copy.frame] == 0 => self.discard_copy(frame),
+                NextHop::Peer(_) => self.enqueue_plain(home, frame),
             }
         }
     }

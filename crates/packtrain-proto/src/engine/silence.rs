@@ -7,6 +7,10 @@ use crate::peer::{Path, Peer};
 use crate::time::Instant;
 use crate::trunk::balance::Standing;
 
+fn is_good(links: &[Link], path: &Path) -> bool {
+    link_of(links, path).is_some_and(|link| standing(link, path) == Standing::Open)
+}
+
 /// Frames wait only because the oldest train is not acknowledged: the path that it went by, and when it is
 /// overdue there. `None` also where nothing can be done about it.
 fn holds_span_up(links: &[Link], peer: &Peer) -> Option<(usize, Instant)> {
@@ -24,15 +28,12 @@ fn holds_span_up(links: &[Link], peer: &Peer) -> Option<(usize, Instant)> {
     {
         return None; // it leaves as soon as there is room
     }
-    let is_good = |path: &Path| {
-        link_of(links, path).is_some_and(|link| standing(link, path) == Standing::Open)
-    };
     let mut others = peer
         .paths
         .iter()
         .filter(|path| path.link != peer.paths[at].link);
     let flight = &peer.paths[at].flight;
-    let may_go_again = flight.oldest_is_probe() || others.any(is_good);
+    let may_go_again = flight.oldest_is_probe() || others.any(|path| is_good(links, path));
     Some((at, flight.overdue_at().filter(|_| may_go_again)?))
 }
 
@@ -42,9 +43,8 @@ fn is_late_at_first(links: &[Link], peer: &Peer) -> Option<(usize, Instant)> {
     if peer.paths.len() == 1 || peer.queues.is_empty() {
         return None;
     }
-    let good = peer.paths.iter().enumerate().filter(|(_, path)| {
-        link_of(links, path).is_some_and(|link| standing(link, path) == Standing::Open)
-    });
+    let paths = peer.paths.iter().enumerate();
+    let good = paths.filter(|(_, path)| is_good(links, path));
     if good.clone().count() < 2 {
         return None;
     }

@@ -1,5 +1,5 @@
-//! What is in flight on one link to one peer, and what the acknowledgements tell about the link:
-//! its round trip, the rate at which it delivers, what it lost.
+//! What is in flight on one link to one peer, and what of it the acknowledgements say to have arrived. What they
+//! tell about the link stands in `flight/delivery.rs`.
 //!
 //! Where there are several links, a copy of each train is kept until it is acknowledged or counts as
 //! lost: when the link dies, the others send it again.

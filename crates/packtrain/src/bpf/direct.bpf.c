@@ -17,6 +17,7 @@
  * path: what goes to the engine comes later than what went direct before.
  */
 #include <linux/bpf.h>
+#include <linux/in.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/pkt_cls.h>
@@ -28,10 +29,6 @@
 #include "direct.h"
 #include "ethernet.h"
 
-#define ETHERTYPE_IPV4		0x0800
-#define ETHERTYPE_VLAN		0x8100
-#define ETHERTYPE_IPV6		0x86dd
-#define PROTOCOL_TCP		6
 #define VLAN_TAG_LEN		4
 
 /* A queue that never was empty for so long stands; one that is shorter-lived is a burst. */
@@ -179,13 +176,13 @@ static __always_inline int is_empty_tcp(void *data, void *data_end, __u16 ether_
 
 	if (ether_type == ETHERTYPE_IPV4) {
 		ip = (void *)(header + 1);
-		if ((void *)(ip + 1) > data_end || ip->protocol != PROTOCOL_TCP)
+		if ((void *)(ip + 1) > data_end || ip->protocol != IPPROTO_TCP)
 			return 0;
 		len = bpf_ntohs(ip->tot_len) - ip->ihl * 4;
 		tcp = (void *)ip + ip->ihl * 4;
 	} else if (ether_type == ETHERTYPE_IPV6) {
 		ipv6 = (void *)(header + 1);
-		if ((void *)(ipv6 + 1) > data_end || ipv6->nexthdr != PROTOCOL_TCP)
+		if ((void *)(ipv6 + 1) > data_end || ipv6->nexthdr != IPPROTO_TCP)
 			return 0;
 		len = bpf_ntohs(ipv6->payload_len);
 		tcp = (void *)(ipv6 + 1);

@@ -3,6 +3,10 @@
 #ifndef PACKTRAIN_ETHERNET_H
 #define PACKTRAIN_ETHERNET_H
 
+#define ETHERTYPE_IPV4		0x0800
+#define ETHERTYPE_ARP		0x0806
+#define ETHERTYPE_VLAN		0x8100
+#define ETHERTYPE_IPV6		0x86dd
 #define ETHERTYPE_PACKTRAIN	0x88b5
 
 struct ethernet_header {

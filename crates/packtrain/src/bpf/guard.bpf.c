@@ -20,9 +20,6 @@
 #include "guard.h"
 #include "ethernet.h"
 
-#define ETHERTYPE_IPV4		0x0800
-#define ETHERTYPE_ARP		0x0806
-
 #define HELLO_GROUP		0x037074000001ULL
 #define MAC_GROUP_BIT		(1ULL << 40)
 #define MAC_LOCAL_BIT		(2ULL << 40)

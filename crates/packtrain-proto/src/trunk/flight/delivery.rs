@@ -14,9 +14,9 @@ use crate::wire::sequence::Sequence;
 const WINDOW_START: usize = 32 * 1024;
 pub(super) const WINDOW_MAX: usize = 8 << 20;
 const RATE_PERIOD: Duration = Duration::from_secs(1);
+const ROUND_TRIP_PERIOD: Duration = Duration::from_secs(5);
 /// So many round trips at about the same rate, and the link is full.
 const ROUNDS_WITHOUT_GROWTH_MAX: u8 = 3;
-const ROUND_TRIP_PERIOD: Duration = Duration::from_secs(5);
 
 /// Of a train that leaves: what tells of the link when it is acknowledged.
 #[derive(Clone, Copy, Debug)]

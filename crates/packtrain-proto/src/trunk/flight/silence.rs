@@ -5,9 +5,9 @@ use crate::time::{Duration, Instant};
 
 /// While no round trip is known, a link is not dead before that.
 const SILENCE_START: Duration = Duration::from_secs(1);
-/// Probes are acknowledged in their turn, behind gaps that may take long.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 const HOPELESS_AFTER: Duration = Duration::from_secs(2);
+/// Probes are acknowledged in their turn, behind gaps that may take long.
 const PROBE_SILENCE_MIN: Duration = Duration::from_secs(5);
 
 impl Flight {

@@ -488,17 +488,24 @@ fn a_tcp_flow_is_held_to_the_rate_without_a_drop_and_with_little_waiting() {
         });
         pause(Duration::from_millis(500));
         let rate = rate_over(&bytes, Duration::from_secs(2));
-        let queue = intake.queue().unwrap();
+        // One look may fall on a moment in which the processor was away.
+        let mut looks: Vec<_> = (0..9)
+            .map(|_| {
+                pause(Duration::from_millis(20));
+                intake.queue().unwrap()
+            })
+            .collect();
+        looks.sort_by_key(|queue| queue.bytes);
         let sent = sender.stop();
         assert_eq!(server.join().unwrap(), sent);
         let largest = forward.stop();
         // A millisecond of 50 Mbit/s, and several segments still.
         assert!((2 * 1448..6400).contains(&largest), "{largest}");
         assert_rate(rate, 50 * MEGABIT);
-        assert_eq!(queue.dropped, 0);
-        // TCP small queues: some tens of frames where processors are busy, a few where they are not, and not
-        // the 4 MB to which the socket's buffer grows.
-        assert!(queue.bytes < 400_000, "{queue:?}");
+        assert!(looks.iter().all(|queue| queue.dropped == 0), "{looks:?}");
+        // TCP small queues: a few GSO frames, not the 4 MB to which the socket's buffer grows.
+        assert!(looks[4].bytes < 100_000, "{looks:?}");
+        assert!(looks[8].bytes < 400_000, "{looks:?}");
     });
 }
 
