@@ -125,12 +125,37 @@ fn rate_over(bytes: &AtomicU64, time: Duration) -> f64 {
     counted as f64 * 8.0 / start.elapsed().as_secs_f64()
 }
 
-fn assert_rate(measured_bps: f64, set_bps: u64) {
+/// `work` in a moment, and the share of the processors' time that was away meanwhile: a virtual machine is not
+/// always run when it wants to be, and a shaper does not catch up on what it missed.
+fn with_time_away<T>(work: impl FnOnce() -> T) -> (T, f64) {
+    let (start, before) = (now(), stolen());
+    let result = work();
+    let all =
+        start.elapsed().as_secs_f64() * std::thread::available_parallelism().unwrap().get() as f64;
+    (result, (stolen() - before) / all)
+}
+
+/// Seconds, of all processors.
+fn stolen() -> f64 {
+    let stat = std::fs::read_to_string("/proc/stat").unwrap();
+    let steal = stat
+        .split_whitespace()
+        .nth(8)
+        .expect("cpu user nice … steal");
+    let ticks_per_second = rustix::param::clock_ticks_per_second() as f64;
+    steal.parse::<f64>().unwrap() / ticks_per_second
+}
+
+/// bit/s over `time` are those that are set.
+fn assert_rate(bytes: &AtomicU64, time: Duration, set_bps: u64) {
+    let (measured_bps, away) = with_time_away(|| rate_over(bytes, time));
     let ratio = measured_bps / set_bps as f64;
-    // Never above; below by what a starved test machine loses.
+    // Never above; below by what a busy test machine loses, and by what it was not given.
+    let least = 0.8 - 2.0 * away;
     assert!(
-        (0.8..1.05).contains(&ratio),
-        "{measured_bps:.0} bit/s where {set_bps} are set"
+        (least..1.05).contains(&ratio),
+        "{measured_bps:.0} bit/s where {set_bps} are set; {:.0} % of the time was away",
+        away * 100.0
     );
 }
 
@@ -173,7 +198,7 @@ fn a_udp_flood_is_held_to_the_rate_and_its_socket_and_not_the_queue_says_so() {
         let (drain, bytes) = drain(tap);
         let (flood, socket) = flood(1400);
         pause(Duration::from_millis(200));
-        assert_rate(rate_over(&bytes, Duration::from_secs(1)), 50 * MEGABIT);
+        assert_rate(&bytes, Duration::from_secs(1), 50 * MEGABIT);
         let (charged, queue) = (charged(&socket), intake.queue().unwrap());
         assert!(
             charged > 50_000,
@@ -183,7 +208,7 @@ fn a_udp_flood_is_held_to_the_rate_and_its_socket_and_not_the_queue_says_so() {
         // Then another rate, with frames waiting.
         intake.set_rate(Some(20 * MEGABIT)).unwrap();
         pause(Duration::from_millis(200));
-        assert_rate(rate_over(&bytes, Duration::from_secs(1)), 20 * MEGABIT);
+        assert_rate(&bytes, Duration::from_secs(1), 20 * MEGABIT);
         assert_eq!(intake.queue().unwrap().dropped, 0);
         // Nothing is lost when it opens with frames waiting, either.
         intake.set_rate(None).unwrap();
@@ -487,7 +512,7 @@ fn a_tcp_flow_is_held_to_the_rate_without_a_drop_and_with_little_waiting() {
             sent
         });
         pause(Duration::from_millis(500));
-        let rate = rate_over(&bytes, Duration::from_secs(2));
+        assert_rate(&bytes, Duration::from_secs(2), 50 * MEGABIT);
         // One look may fall on a moment in which the processor was away.
         let mut looks: Vec<_> = (0..9)
             .map(|_| {
@@ -501,7 +526,6 @@ fn a_tcp_flow_is_held_to_the_rate_without_a_drop_and_with_little_waiting() {
         let largest = forward.stop();
         // A millisecond of 50 Mbit/s, and several segments still.
         assert!((2 * 1448..6400).contains(&largest), "{largest}");
-        assert_rate(rate, 50 * MEGABIT);
         assert!(looks.iter().all(|queue| queue.dropped == 0), "{looks:?}");
         // TCP small queues: a few GSO frames, not the 4 MB to which the socket's buffer grows.
         assert!(looks[4].bytes < 100_000, "{looks:?}");
