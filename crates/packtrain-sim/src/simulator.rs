@@ -56,6 +56,12 @@ pub enum Event {
     Look,
 }
 
+impl From<NetEvent> for Event {
+    fn from(event: NetEvent) -> Event {
+        Event::Net(event)
+    }
+}
+
 #[derive(Debug)]
 pub enum Station {
     Packtrain(Box<Host>),

@@ -1,7 +1,7 @@
 //! Segments: a cable between two ports, or a switch with many. It carries frames between ports and
 //! tells what happened; who is behind a port is not its business.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use packtrain_proto::offload::Offload;
 use packtrain_proto::time::{Duration, Instant};
@@ -9,11 +9,10 @@ use packtrain_proto::time::{Duration, Instant};
 use super::nic;
 use super::segment::Segment;
 pub use super::segment::{SegmentConfig, SegmentKind};
-use super::wire::{Passed, Wire, WireConfig};
+use super::wire::{Passed, Wire, WireConfig, WireDrop};
 use crate::event_queue::EventQueue;
 use crate::frame::{Frame, WIRE_OVERHEAD_BYTES};
 use crate::random::Random;
-use crate::simulator::Event;
 
 /// Where a station's link is plugged in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,13 +25,11 @@ pub struct PortId {
 #[derive(Debug)]
 pub enum NetEvent {
     Sent {
-        segment: usize,
-        wire: usize,
+        wire: WireId,
         epoch: u32,
     },
     Arrives {
-        segment: usize,
-        wire: usize,
+        wire: WireId,
         epoch: u32,
         frame: Frame,
     },
@@ -78,18 +75,58 @@ pub enum Refused {
     BadOffload,
 }
 
+/// One direction of something: a wire of a segment. Of a cable, wire n leads from port n to the other;
+/// of a switch with p ports, wire n leads from port n to the switch and wire p + n back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WireId {
+    pub segment: usize,
+    pub wire: usize,
+}
+
+impl WireId {
+    /// The wire that begins at a port of a station.
+    fn out_of(port: PortId) -> WireId {
+        port.segment_wire(port.port)
+    }
+}
+
+impl PortId {
+    fn segment_wire(self, wire: usize) -> WireId {
+        WireId {
+            segment: self.segment,
+            wire,
+        }
+    }
+}
+
+/// What became of a frame on a wire that is watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sighting {
+    /// When it arrived, or was dropped.
+    pub at: Instant,
+    pub wire: WireId,
+    pub frame: Frame,
+    pub dropped: Option<WireDrop>,
+}
+
 #[derive(Debug)]
 pub struct Network {
     segments: Vec<Segment>,
+    /// Ports of two switches with a cable between them: what one sends out by it comes in by the other.
+    joins: BTreeMap<PortId, PortId>,
     /// Frames that were dropped since last asked: the accounts want to know what was inside.
     lost: Vec<Frame>,
+    /// A GSO frame comes to a wire on which single frames count in the pieces that a card makes.
+    cuts_where_frames_count: bool,
+    watched: BTreeSet<WireId>,
+    sightings: Vec<Sighting>,
 }
 
 impl Network {
-    pub fn new(
+    pub fn new<E: From<NetEvent>>(
         configs: Vec<SegmentConfig>,
         random: &mut Random,
-        queue: &mut EventQueue<Event>,
+        queue: &mut EventQueue<E>,
     ) -> Network {
         let segments: Vec<Segment> = configs
             .into_iter()
@@ -101,12 +138,12 @@ impl Network {
                     segment: number,
                     outage: i,
                 };
-                queue.push(outage.from, Event::Net(start));
+                queue.push(outage.from, start.into());
                 let end = NetEvent::CutEnds {
                     segment: number,
                     outage: i,
                 };
-                queue.push(outage.until, Event::Net(end));
+                queue.push(outage.until, end.into());
                 if !outage.lags() {
                     continue;
                 }
@@ -117,24 +154,46 @@ impl Network {
                             port,
                             up,
                         };
-                        queue.push(at + lag, Event::Net(notice));
+                        queue.push(at + lag, notice.into());
                     }
                 }
             }
         }
         Network {
             segments,
+            joins: BTreeMap::new(),
             lost: Vec::new(),
+            cuts_where_frames_count: false,
+            watched: BTreeSet::new(),
+            sightings: Vec::new(),
         }
     }
 
+    /// From now on GSO frames are cut where chance, or a bound, is about single frames. Without it
+    /// they are lost, altered and overtaken whole, as virtual interfaces do it.
+    pub fn cut_where_frames_count(&mut self) {
+        self.cuts_where_frames_count = true;
+    }
+
+    /// Puts a cable between a port of one switch and one of another. Each of its directions is the
+    /// wire that leads out of the port where it begins.
+    pub fn join(&mut self, a: PortId, b: PortId) {
+        for port in [a, b] {
+            let kind = self.segments[port.segment].config.kind;
+            assert!(kind != SegmentKind::Cable, "a cable has no ports to spare");
+            assert!(!self.joins.contains_key(&port), "{port:?} is taken");
+        }
+        self.joins.insert(a, b);
+        self.joins.insert(b, a);
+    }
+
     /// Hands a frame to the card behind a port.
-    pub fn transmit(
+    pub fn transmit<E: From<NetEvent>>(
         &mut self,
         port: PortId,
         frame: Frame,
         now: Instant,
-        queue: &mut EventQueue<Event>,
+        queue: &mut EventQueue<E>,
     ) -> Result<(), Refused> {
         let segment = &mut self.segments[port.segment];
         if !frame.fits(segment.config.mtu) {
@@ -146,9 +205,9 @@ impl Network {
                 return Err(Refused::BadOffload);
             }
             if !segment.wires[port.port].has_room(len) {
-                return self.refuse(port, frame);
+                return self.refuse(port, frame, now);
             }
-            return self.offer(port, frame, now, queue);
+            return self.enter(port, frame, now, queue);
         }
         let whole = frame.clone();
         let Some(frames) = nic::to_wire(frame) else {
@@ -156,89 +215,93 @@ impl Network {
         };
         let total = frames.iter().map(|f| f.bytes.len()).sum();
         if !self.segments[port.segment].wires[port.port].has_room(total) {
-            return self.refuse(port, whole);
+            return self.refuse(port, whole, now);
         }
         for frame in frames {
-            self.offer(port, frame, now, queue)?;
+            self.enter(port, frame, now, queue)?;
         }
         Ok(())
     }
 
-    fn refuse(&mut self, port: PortId, frame: Frame) -> Result<(), Refused> {
-        let counters = &mut self.segments[port.segment].wires[port.port].counters;
+    fn refuse(&mut self, port: PortId, frame: Frame, now: Instant) -> Result<(), Refused> {
+        let wire = WireId::out_of(port);
+        let counters = &mut self.wire_mut(wire).counters;
         counters.offered += 1;
         counters.queue_full += 1;
-        self.lost.push(frame);
+        self.dropped(wire, frame, WireDrop::QueueFull, now);
         Err(Refused::QueueFull)
     }
 
-    fn offer(
+    /// Puts a frame that is known to be right on the wire that begins at a port.
+    pub fn enter<E: From<NetEvent>>(
         &mut self,
         port: PortId,
         frame: Frame,
         now: Instant,
-        queue: &mut EventQueue<Event>,
+        queue: &mut EventQueue<E>,
     ) -> Result<(), Refused> {
-        match self.segments[port.segment].offer(port.segment, port.port, frame, now, queue) {
-            Ok(()) => Ok(()),
-            Err(frame) => {
-                self.lost.push(frame);
+        self.offer(WireId::out_of(port), frame, now, queue)
+    }
+
+    /// The frame goes into the queue of a wire, cut first where this network does so.
+    fn offer<E: From<NetEvent>>(
+        &mut self,
+        wire: WireId,
+        frame: Frame,
+        now: Instant,
+        queue: &mut EventQueue<E>,
+    ) -> Result<(), Refused> {
+        let is_cut_first = self.cuts_where_frames_count
+            && frame.offload != Offload::NONE
+            && self.wire(wire).counts_frames();
+        if !is_cut_first {
+            return self.offer_whole(wire, frame, now, queue);
+        }
+        let whole = frame.clone();
+        let Some(frames) = nic::to_wire(frame) else {
+            self.dropped(wire, whole, WireDrop::BadOffload, now);
+            return Err(Refused::BadOffload);
+        };
+        let mut result = Ok(());
+        for frame in frames {
+            result = result.and(self.offer_whole(wire, frame, now, queue));
+        }
+        result
+    }
+
+    fn offer_whole<E: From<NetEvent>>(
+        &mut self,
+        id: WireId,
+        frame: Frame,
+        now: Instant,
+        queue: &mut EventQueue<E>,
+    ) -> Result<(), Refused> {
+        let wire = self.wire_mut(id);
+        let epoch = wire.epoch;
+        match wire.offer(frame, now) {
+            Ok(None) => Ok(()),
+            Ok(Some(at)) => {
+                queue.push(at, NetEvent::Sent { wire: id, epoch }.into());
+                Ok(())
+            }
+            Err((frame, reason)) => {
+                self.dropped(id, frame, reason, now);
                 Err(Refused::QueueFull)
             }
         }
     }
 
-    pub fn handle(
+    pub fn handle<E: From<NetEvent>>(
         &mut self,
         event: NetEvent,
         now: Instant,
-        queue: &mut EventQueue<Event>,
+        queue: &mut EventQueue<E>,
     ) -> Outcome {
         match event {
-            NetEvent::Sent {
-                segment: number,
-                wire: index,
-                epoch,
-            } => {
-                let segment = &mut self.segments[number];
-                let wire = &mut segment.wires[index];
-                if wire.epoch != epoch {
-                    return Outcome::Nothing; // it was cut off
-                }
-                let next = wire.sent(now, |passed| match passed {
-                    Passed::Dropped(_, frame) => self.lost.push(frame),
-                    Passed::Arrives(at, frame) => {
-                        let event = NetEvent::Arrives {
-                            segment: number,
-                            wire: index,
-                            epoch,
-                            frame,
-                        };
-                        queue.push(at, Event::Net(event));
-                    }
-                });
-                if let Some(at) = next {
-                    let event = NetEvent::Sent {
-                        segment: number,
-                        wire: index,
-                        epoch,
-                    };
-                    queue.push(at, Event::Net(event));
-                }
-                match index < segment.ports() {
-                    true => Outcome::Drained(PortId {
-                        segment: number,
-                        port: index,
-                    }),
-                    false => Outcome::Nothing,
-                }
+            NetEvent::Sent { wire, epoch } => self.sent(wire, epoch, now, queue),
+            NetEvent::Arrives { wire, epoch, frame } => {
+                self.arrived(wire, epoch, frame, now, queue)
             }
-            NetEvent::Arrives {
-                segment,
-                wire,
-                epoch,
-                frame,
-            } => self.arrived(segment, wire, epoch, frame, now, queue),
             NetEvent::CutStarts {
                 segment: number,
                 outage,
@@ -248,12 +311,12 @@ impl Network {
                 let outage = segment.config.cut.outages()[outage];
                 let seen = outage.seen && !outage.lags();
                 for wire in segment.wires_of(outage.port) {
-                    self.lost.extend(segment.wires[wire].cut(seen));
+                    self.cut(WireId { segment: number, wire }, seen, now);
                 }
                 if !seen {
                     return Outcome::Nothing;
                 }
-                segment.set_carrier(outage.port, false);
+                self.segments[number].set_carrier(outage.port, false);
                 Outcome::Carrier {
                     segment: number,
                     port: outage.port,
@@ -284,12 +347,15 @@ impl Network {
                 port,
                 up,
             } => {
-                let segment = &mut self.segments[number];
+                let id = PortId {
+                    segment: number,
+                    port,
+                };
                 match up {
-                    true => segment.wires[port].mend(),
-                    false => self.lost.extend(segment.wires[port].cut(true)),
+                    true => self.mend(WireId::out_of(id)),
+                    false => self.cut(WireId::out_of(id), true, now),
                 }
-                segment.set_carrier(Some(port), up);
+                self.set_carrier(id, up);
                 Outcome::Carrier {
                     segment: number,
                     port: Some(port),
@@ -299,52 +365,161 @@ impl Network {
         }
     }
 
-    fn arrived(
+    fn sent<E: From<NetEvent>>(
         &mut self,
-        number: usize,
-        wire: usize,
+        id: WireId,
+        epoch: u32,
+        now: Instant,
+        queue: &mut EventQueue<E>,
+    ) -> Outcome {
+        let segment = &mut self.segments[id.segment];
+        let wire = &mut segment.wires[id.wire];
+        if wire.epoch != epoch {
+            return Outcome::Nothing; // it was cut off
+        }
+        let is_first = id.wire < segment.config.up.len();
+        let mut dropped = Vec::new();
+        let next = wire.sent(now, |passed| match passed {
+            Passed::Dropped(reason, frame) => dropped.push((reason, frame)),
+            Passed::Arrives(at, frame) => {
+                let event = NetEvent::Arrives {
+                    wire: id,
+                    epoch,
+                    frame,
+                };
+                queue.push(at, event.into());
+            }
+        });
+        if let Some(at) = next {
+            queue.push(at, NetEvent::Sent { wire: id, epoch }.into());
+        }
+        for (reason, frame) in dropped {
+            self.dropped(id, frame, reason, now);
+        }
+        match is_first {
+            true => Outcome::Drained(PortId {
+                segment: id.segment,
+                port: id.wire,
+            }),
+            false => Outcome::Nothing,
+        }
+    }
+
+    fn arrived<E: From<NetEvent>>(
+        &mut self,
+        id: WireId,
         epoch: u32,
         frame: Frame,
         now: Instant,
-        queue: &mut EventQueue<Event>,
+        queue: &mut EventQueue<E>,
     ) -> Outcome {
-        let segment = &mut self.segments[number];
-        if segment.wires[wire].epoch != epoch {
-            segment.wires[wire].count_cut_on_the_way();
-            self.lost.push(frame);
-            return Outcome::Nothing;
-        }
+        let segment = &mut self.segments[id.segment];
         let ports = segment.ports();
         let is_cable = segment.config.kind == SegmentKind::Cable;
-        if is_cable && !segment.carrier[1 - wire] {
-            segment.wires[wire].count_cut_on_the_way();
-            self.lost.push(frame);
+        let unplugged = is_cable && !segment.carrier[1 - id.wire];
+        if segment.wires[id.wire].epoch != epoch || unplugged {
+            segment.wires[id.wire].count_cut_on_the_way();
+            self.dropped(id, frame, WireDrop::Cut, now);
             return Outcome::Nothing;
         }
+        self.sighted(id, &frame, None, now);
+        let port = |port| PortId {
+            segment: id.segment,
+            port,
+        };
         if is_cable {
-            return Outcome::Delivered(
-                PortId {
-                    segment: number,
-                    port: 1 - wire,
-                },
-                frame,
-            );
+            return Outcome::Delivered(port(1 - id.wire), frame);
         }
-        if wire >= ports {
-            return Outcome::Delivered(
-                PortId {
-                    segment: number,
-                    port: wire - ports,
-                },
-                frame,
-            );
+        if id.wire < ports {
+            self.forward(port(id.wire), frame, now, queue);
+            return Outcome::Nothing;
         }
-        for port in segment.forward(wire, &frame) {
-            if let Err(frame) = segment.offer(number, ports + port, frame.clone(), now, queue) {
-                self.lost.push(frame);
+        let out = port(id.wire - ports);
+        match self.joins.get(&out) {
+            None => Outcome::Delivered(out, frame),
+            Some(&into) => {
+                self.forward(into, frame, now, queue);
+                Outcome::Nothing
             }
         }
-        Outcome::Nothing
+    }
+
+    /// A frame has come into a switch or a hub by a port, and goes out by others.
+    fn forward<E: From<NetEvent>>(
+        &mut self,
+        from: PortId,
+        frame: Frame,
+        now: Instant,
+        queue: &mut EventQueue<E>,
+    ) {
+        let segment = &mut self.segments[from.segment];
+        let ports = segment.ports();
+        let mut out = segment.forward(from.port, &frame);
+        let last = out.pop();
+        // A full queue has counted it.
+        for port in out {
+            let wire = from.segment_wire(ports + port);
+            let _ = self.offer(wire, frame.clone(), now, queue);
+        }
+        if let Some(port) = last {
+            let _ = self.offer(from.segment_wire(ports + port), frame, now, queue);
+        }
+    }
+
+    fn dropped(&mut self, wire: WireId, frame: Frame, reason: WireDrop, now: Instant) {
+        self.sighted(wire, &frame, Some(reason), now);
+        self.lost.push(frame);
+    }
+
+    fn sighted(&mut self, wire: WireId, frame: &Frame, dropped: Option<WireDrop>, at: Instant) {
+        if self.watched.contains(&wire) {
+            self.sightings.push(Sighting {
+                at,
+                wire,
+                frame: frame.clone(),
+                dropped,
+            });
+        }
+    }
+
+    /// Cuts one direction. *Seen*: what stands in its queue and is on its way is gone.
+    pub fn cut(&mut self, wire: WireId, seen: bool, now: Instant) {
+        for frame in self.wire_mut(wire).cut(seen) {
+            self.dropped(wire, frame, WireDrop::Cut, now);
+        }
+    }
+
+    pub fn mend(&mut self, wire: WireId) {
+        self.wire_mut(wire).mend();
+    }
+
+    /// Says whether the card behind a port has carrier; a switch forgets who was behind it.
+    pub fn set_carrier(&mut self, port: PortId, up: bool) {
+        let segment = &mut self.segments[port.segment];
+        segment.set_carrier(Some(port.port), up);
+        if !up {
+            segment.stations.retain(|_, &mut behind| behind != port.port);
+        }
+    }
+
+    pub fn wire(&self, id: WireId) -> &Wire {
+        &self.segments[id.segment].wires[id.wire]
+    }
+
+    pub fn wire_mut(&mut self, id: WireId) -> &mut Wire {
+        &mut self.segments[id.segment].wires[id.wire]
+    }
+
+    /// Remembers what becomes of each frame on a wire, until [`Network::take_sightings`] is asked.
+    pub fn watch(&mut self, wire: WireId, on: bool) {
+        match on {
+            true => self.watched.insert(wire),
+            false => self.watched.remove(&wire),
+        };
+    }
+
+    pub fn take_sightings(&mut self) -> Vec<Sighting> {
+        core::mem::take(&mut self.sightings)
     }
 
     /// Takes what was dropped since the last call.

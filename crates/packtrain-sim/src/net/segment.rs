@@ -2,16 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use packtrain_proto::time::Instant;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::cut::Cut;
-use super::network::NetEvent;
 use super::wire::{Wire, WireConfig};
-use crate::event_queue::EventQueue;
 use crate::frame::Frame;
 use crate::random::Random;
-use crate::simulator::Event;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentKind {
@@ -91,28 +87,6 @@ impl Segment {
             None => self.carrier.fill(up),
             Some(port) => self.carrier[port] = up,
         }
-    }
-
-    pub(super) fn offer(
-        &mut self,
-        number: usize,
-        wire: usize,
-        frame: Frame,
-        now: Instant,
-        queue: &mut EventQueue<Event>,
-    ) -> Result<(), Frame> {
-        if let Some(at) = self.wires[wire].offer(frame, now)? {
-            let epoch = self.wires[wire].epoch;
-            queue.push(
-                at,
-                Event::Net(NetEvent::Sent {
-                    segment: number,
-                    wire,
-                    epoch,
-                }),
-            );
-        }
-        Ok(())
     }
 
     /// The ports that a frame goes out by.

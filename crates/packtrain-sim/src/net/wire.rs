@@ -54,6 +54,8 @@ pub enum WireDrop {
     Loss,
     /// The receiving card found a wrong FCS.
     Corrupted,
+    /// Metadata that contradicts the frame: no card could cut it.
+    BadOffload,
 }
 
 /// Frames, by what became of them.
@@ -64,6 +66,7 @@ pub struct WireCounters {
     pub cut: u64,
     pub lost: u64,
     pub corrupted: u64,
+    pub bad_offload: u64,
     /// Arrived altered, with nobody to notice.
     pub altered: u64,
     /// Arrivals of more copies than were sent.
@@ -78,11 +81,12 @@ impl WireCounters {
             WireDrop::Cut => self.cut += 1,
             WireDrop::Loss => self.lost += 1,
             WireDrop::Corrupted => self.corrupted += 1,
+            WireDrop::BadOffload => self.bad_offload += 1,
         }
     }
 
     pub fn dropped(&self) -> u64 {
-        self.queue_full + self.cut + self.lost + self.corrupted
+        self.queue_full + self.cut + self.lost + self.corrupted + self.bad_offload
     }
 }
 
@@ -138,23 +142,36 @@ impl Wire {
         self.rate.queued_bytes_max_seen
     }
 
+    /// Whether chance, or a bound, is about single frames here.
+    pub fn counts_frames(&self) -> bool {
+        self.loss.is_some()
+            || self.corruption.is_some()
+            || self.duplication.is_some()
+            || self.jitter.is_some()
+            || self.reordering.is_some()
+    }
+
     pub fn has_room(&self, bytes: usize) -> bool {
         self.rate.has_room(bytes)
     }
 
     /// Puts a frame into the queue. `Ok(Some(t))`: it is alone, and has left at t.
-    pub fn offer(&mut self, frame: Frame, now: Instant) -> Result<Option<Instant>, Frame> {
+    pub fn offer(
+        &mut self,
+        frame: Frame,
+        now: Instant,
+    ) -> Result<Option<Instant>, (Frame, WireDrop)> {
         self.counters.offered += 1;
         if self.cut == Some(true) {
             self.counters.count(WireDrop::Cut);
-            return Err(frame);
+            return Err((frame, WireDrop::Cut));
         }
         match self.rate.offer(frame, now) {
             Offered::Queued => Ok(None),
             Offered::Sending(end) => Ok(Some(end)),
             Offered::Refused(frame) => {
                 self.counters.count(WireDrop::QueueFull);
-                Err(frame)
+                Err((frame, WireDrop::QueueFull))
             }
         }
     }

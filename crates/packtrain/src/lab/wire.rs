@@ -106,6 +106,16 @@ pub fn sent(host: &Namespace, interface: &str) -> Result<(u64, u64)> {
 
 /// Segments that the host's TCP, MPTCP's subflows included, has sent again so far.
 pub fn tcp_sent_again(host: &Namespace) -> Result<u64> {
+    counter(host, "Tcp:", "RetransSegs")
+}
+
+/// Datagrams that came to sockets of the host whose program did not read in time.
+pub fn udp_not_read_in_time(host: &Namespace) -> Result<u64> {
+    counter(host, "Udp:", "RcvbufErrors")
+}
+
+/// One counter of the host's kernel, by its names in `/proc/net/snmp`.
+fn counter(host: &Namespace, protocol: &str, wanted: &str) -> Result<u64> {
     const COUNTERS: &str = "/proc/thread-self/net/snmp";
     let text = host.in_namespace(|| std::fs::read_to_string(COUNTERS))?;
     let text = text.map_err(|source| Error::File {
@@ -113,12 +123,12 @@ pub fn tcp_sent_again(host: &Namespace) -> Result<u64> {
         source,
     })?;
     // Two lines of each protocol: names, and under them the numbers.
-    let mut tcp = text.lines().filter(|line| line.starts_with("Tcp:"));
-    let mut words = || tcp.next().unwrap_or_default().split_whitespace();
+    let mut lines = text.lines().filter(|line| line.starts_with(protocol));
+    let mut words = || lines.next().unwrap_or_default().split_whitespace();
     let (names, numbers) = (words(), words());
     names
         .zip(numbers)
-        .find_map(|(name, number)| (name == "RetransSegs").then(|| number.parse().ok())?)
+        .find_map(|(name, number)| (name == wanted).then(|| number.parse().ok())?)
         .ok_or_else(|| Error::Unexpected {
             program: COUNTERS.to_owned(),
             text: text.clone(),

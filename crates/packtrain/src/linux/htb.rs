@@ -39,15 +39,22 @@ pub(super) fn add_root(
     ifindex: u32,
     handle: u32,
 ) -> Result<(), NetlinkError> {
+    netlink.change(
+        || format!("give {} an HTB", interface(ifindex)),
+        root_request(ifindex, handle, 0),
+    )
+}
+
+/// A root qdisc with a class for what is not classified; 0: its direct queue.
+pub(super) fn root_request(ifindex: u32, handle: u32, default_class: u32) -> Request {
     let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
-    // Version, rate to quantum, default class (none), debug, direct packets (only read).
-    let glob = words(&[VERSION, 10, 0, 0, 0]);
-    let request = tc::request(libc::RTM_NEWQDISC, flags, ifindex, handle, ROOT, 0)
+    // Version, rate to quantum, default class, debug, direct packets (only read).
+    let glob = words(&[VERSION, 10, default_class, 0, 0]);
+    tc::request(libc::RTM_NEWQDISC, flags, ifindex, handle, ROOT, 0)
         .attribute_str(libc::TCA_KIND, "htb")
         .nested(libc::TCA_OPTIONS, |options| {
             options.attribute(TCA_HTB_INIT, &glob)
-        });
-    netlink.change(|| format!("give {} an HTB", interface(ifindex)), request)
+        })
 }
 
 /// Adds the class, or changes the one that is there; what waits in it stays.

@@ -1,0 +1,142 @@
+//! The rate of an interface's own port: an HTB that counts what a wire would.
+//!
+//! A qdisc counts the bytes of an `sk_buff`. A wire carries more: preamble, FCS and the gap between
+//! frames, 64 bytes at least, and of a GSO frame the headers of every segment. HTB's size table
+//! (`TCA_STAB`) says for each length how much that is, so that GSO frames and single ones leave at the
+//! rate that was set, and sockets feel it as they feel a card's.
+//!
+//! The segments of a GSO frame are not known from its length. They are taken for TCP's over IPv4 with
+//! time stamps, as large as the MTU allows: with other headers the count is off by a percent at most;
+//! UDP cut into smaller pieces (`UDP_SEGMENT`) is charged too little.
+
+use packtrain_proto::wire::ethernet::HEADER_LEN;
+
+use super::htb::{self, Class};
+use super::netlink::message::Request;
+use super::netlink::{Netlink, NetlinkError, interface};
+use super::tc::{self, ROOT};
+
+/// What of a frame is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// All that a wire spends on it.
+    Ethernet,
+    /// The IP packet.
+    Ip,
+}
+
+/// What a port lets through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortRate {
+    pub rate_bps: u64,
+    pub counted: Counted,
+    /// Payload bytes of the largest frame.
+    pub mtu: u16,
+    /// Frames that wait at most; a GSO frame is one.
+    pub queue_frames_max: u32,
+}
+
+const HANDLE: u32 = 0x1_0000;
+const CLASS: u32 = 0x1_0001;
+const LEAF: u32 = 0x2_0000;
+
+const TCA_STAB: u16 = 8;
+const TCA_STAB_BASE: u16 = 1;
+const TCA_STAB_DATA: u16 = 2;
+
+/// Lengths within so many bits share an entry of the table: with fewer, the table would not fit an
+/// attribute of netlink.
+const CELL_LOG: u32 = 2;
+/// Entries are 16 bits wide, and 64 KB in segments are more than 65,535 bytes of wire.
+const SIZE_LOG: u32 = 1;
+const LENGTH_MAX: usize = (1 << 16) + HEADER_LEN;
+
+const WIRE_OVERHEAD: usize = 24;
+const FRAME_MIN: usize = 60;
+/// IPv4 and TCP with time stamps.
+const SEGMENT_HEADERS: usize = 20 + 32;
+
+/// Saved up while the port is idle, as time: enough to make up for a timer that is late.
+const BURST_NS: u64 = 200_000;
+
+/// Gives the interface a rate, instead of what it had.
+pub fn set(netlink: &mut Netlink, ifindex: u32, rate: PortRate) -> Result<(), NetlinkError> {
+    let root = htb::root_request(ifindex, HANDLE, CLASS & 0xffff);
+    let root = with_size_table(root, rate);
+    netlink.change(|| format!("give {} an HTB", interface(ifindex)), root)?;
+    change(netlink, ifindex, rate.rate_bps)?;
+    set_queue(netlink, ifindex, rate.queue_frames_max)
+}
+
+/// Another rate for a port that has one; what waits stays.
+pub fn change(netlink: &mut Netlink, ifindex: u32, rate_bps: u64) -> Result<(), NetlinkError> {
+    let class = Class {
+        handle: CLASS,
+        parent: HANDLE,
+        rate_bps,
+        ceil_bps: rate_bps,
+        burst_ns: BURST_NS,
+        quantum: 3000,
+    };
+    htb::set_class(netlink, ifindex, class)
+}
+
+/// Another bound for its queue.
+pub fn set_queue(
+    netlink: &mut Netlink,
+    ifindex: u32,
+    frames_max: u32,
+) -> Result<(), NetlinkError> {
+    let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
+    // `struct tc_fifo_qopt`.
+    let request = tc::request(libc::RTM_NEWQDISC, flags, ifindex, LEAF, CLASS, 0)
+        .attribute_str(libc::TCA_KIND, "pfifo")
+        .attribute(libc::TCA_OPTIONS, &frames_max.to_ne_bytes());
+    netlink.change(|| format!("give {} a queue", interface(ifindex)), request)
+}
+
+/// Lets the interface send as fast as it can.
+pub fn clear(netlink: &mut Netlink, ifindex: u32) -> Result<(), NetlinkError> {
+    let request = tc::request(libc::RTM_DELQDISC, libc::NLM_F_ACK, ifindex, HANDLE, ROOT, 0);
+    netlink.change(
+        || format!("take the HTB of {} away", interface(ifindex)),
+        request,
+    )
+}
+
+/// `struct tc_sizespec` and the table.
+fn with_size_table(request: Request, rate: PortRate) -> Request {
+    let table: Vec<u8> = (0..=LENGTH_MAX >> CELL_LOG)
+        .map(|cell| {
+            // Lengths of full frames stand in the middle of their cell, on which the error is least.
+            let len = (cell << CELL_LOG) + (1 << CELL_LOG) / 2;
+            (counted_bytes(len, rate) >> SIZE_LOG) as u16
+        })
+        .flat_map(u16::to_ne_bytes)
+        .collect();
+    let entries = (table.len() / 2) as u32;
+    let mut spec = vec![CELL_LOG as u8, SIZE_LOG as u8, 0, 0];
+    // Overhead, link layer, least packet, MTU (for the program that made the table), entries.
+    for word in [0, 1, 0, LENGTH_MAX as u32, entries] {
+        spec.extend_from_slice(&word.to_ne_bytes());
+    }
+    request.nested(TCA_STAB, |stab| {
+        stab.attribute(TCA_STAB_BASE, &spec)
+            .attribute(TCA_STAB_DATA, &table)
+    })
+}
+
+/// What a frame of `len` bytes counts for, Ethernet header included and FCS not.
+fn counted_bytes(len: usize, rate: PortRate) -> usize {
+    let largest = usize::from(rate.mtu) + HEADER_LEN;
+    let headers = HEADER_LEN + SEGMENT_HEADERS;
+    let segments = match len <= largest + (1 << CELL_LOG) || largest <= headers {
+        true => 1,
+        false => (len - headers).div_ceil(largest - headers),
+    };
+    let bytes = len + (segments - 1) * headers;
+    match rate.counted {
+        Counted::Ethernet => bytes.max(FRAME_MIN) + segments * WIRE_OVERHEAD,
+        Counted::Ip => bytes - (segments * HEADER_LEN).min(bytes - 1),
+    }
+}
