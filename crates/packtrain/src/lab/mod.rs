@@ -9,6 +9,7 @@ pub mod bench_links;
 pub mod cable;
 pub mod cut;
 pub mod demo;
+pub mod emulator;
 pub mod exchange;
 pub mod figure;
 pub mod host;

@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -98,10 +98,6 @@ impl Namespace {
         &self.name
     }
 
-    fn path(&self) -> PathBuf {
-        Path::new(NAMESPACE_DIR).join(&self.name)
-    }
-
     /// A command that will run inside; its `/sys` is that of the namespace.
     pub fn command<S: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = S>) -> Command {
         let mut command = Command::new("ip");
@@ -134,23 +130,7 @@ impl Namespace {
     /// Runs `inside` on a thread of its own that has entered the namespace: for sockets that a
     /// test opens itself, which stay in the namespace after.
     pub fn in_namespace<T: Send>(&self, inside: impl FnOnce() -> T + Send) -> Result<T> {
-        use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-        let path = self.path();
-        let file_error = |source| Error::File {
-            path: path.display().to_string(),
-            source,
-        };
-        let namespace = File::open(&path).map_err(file_error)?;
-        std::thread::scope(|scope| {
-            let thread = scope.spawn(|| {
-                move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
-                    .map_err(|errno| file_error(errno.into()))?;
-                Ok(inside())
-            });
-            thread
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })
+        enter(&self.name, inside)
     }
 
     /// Writes one value below the namespace's `/proc/sys`, with `/` between the parts of the key
@@ -165,6 +145,27 @@ impl Drop for Namespace {
     fn drop(&mut self) {
         remove(std::slice::from_ref(&self.name));
     }
+}
+
+/// Runs `inside` on a thread of its own that has entered the namespace of this name.
+pub fn enter<T: Send>(name: &str, inside: impl FnOnce() -> T + Send) -> Result<T> {
+    use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+    let path = Path::new(NAMESPACE_DIR).join(name);
+    let file_error = |source| Error::File {
+        path: path.display().to_string(),
+        source,
+    };
+    let namespace = File::open(&path).map_err(file_error)?;
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
+                .map_err(|errno| file_error(errno.into()))?;
+            Ok(inside())
+        });
+        thread
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 /// A program that runs beside; ended, gently first, when this is dropped.

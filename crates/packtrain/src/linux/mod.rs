@@ -12,6 +12,8 @@ pub mod host_state;
 pub mod intake;
 pub mod netlink;
 pub mod packet_socket;
+pub mod port_rate;
+pub mod real_time;
 pub mod tap;
 pub mod vnet_header;
 

@@ -57,7 +57,7 @@ const FRAME_MIN: usize = 60;
 const SEGMENT_HEADERS: usize = 20 + 32;
 
 /// Saved up while the port is idle, as time: enough to make up for a timer that is late.
-const BURST_NS: u64 = 200_000;
+const BURST_NS: u64 = 4_000_000;
 
 /// Gives the interface a rate, instead of what it had.
 pub fn set(netlink: &mut Netlink, ifindex: u32, rate: PortRate) -> Result<(), NetlinkError> {

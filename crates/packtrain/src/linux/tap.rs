@@ -17,6 +17,8 @@ use super::vnet_header;
 
 // include/uapi/linux/if_tun.h; the libc crate does not have all of them.
 const IFF_TUN_EXCL: i32 = 0x8000;
+/// `_IOW('T', 226, int)`.
+const TUNSETCARRIER: libc::Ioctl = 0x4004_54e2;
 const TUN_F_CSUM: libc::c_ulong = 0x01;
 const TUN_F_TSO4: libc::c_ulong = 0x02;
 const TUN_F_TSO6: libc::c_ulong = 0x04;
@@ -86,6 +88,14 @@ impl Tap {
 
     pub fn ifindex(&self) -> u32 {
         self.ifindex
+    }
+
+    /// Says whether a cable is plugged in, as it were: without one the host has no carrier.
+    pub fn set_carrier(&self, up: bool) -> io::Result<()> {
+        let carrier = libc::c_int::from(up);
+        // SAFETY: TUNSETCARRIER reads one int, which lives across the call.
+        check(unsafe { libc::ioctl(self.file.as_raw_fd(), TUNSETCARRIER, &raw const carrier) })
+            .map(drop)
     }
 
     pub fn counters(&self) -> TapCounters {

@@ -186,6 +186,16 @@ impl Netlink {
         )
     }
 
+    /// Frames that wait in the interface's own queue: of a TAP, between the kernel and its program.
+    pub fn set_queue_len(&mut self, ifindex: u32, frames: u32) -> Result<(), NetlinkError> {
+        let request = link_request(libc::RTM_NEWLINK, libc::NLM_F_ACK, ifindex)
+            .attribute_u32(libc::IFLA_TXQLEN, frames);
+        self.change(
+            || format!("set the queue of {} to {frames}", interface(ifindex)),
+            request,
+        )
+    }
+
     /// The largest frame that the host's stack makes for this interface, bytes: those that are cut
     /// into segments later.
     pub fn set_gso_max_size(&mut self, ifindex: u32, bytes: u32) -> Result<(), NetlinkError> {

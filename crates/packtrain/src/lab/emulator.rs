@@ -1,0 +1,187 @@
+//! The wires of a lab at work: a process between the interfaces of its hosts.
+//!
+//! A host's port is a TAP in its namespace; what the host sends is read here, goes through the very
+//! network that the simulator has ([`packtrain_sim::net`]), on the clock instead of in virtual time,
+//! and is written to the TAPs where it arrives. An event is handled for the time at which it was due,
+//! so a wire keeps its rate and its order even where this process came late; how late is counted
+//! ([`Lateness`]), because an experiment on a late wire says nothing.
+
+use std::io;
+use std::num::NonZeroU64;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use packtrain_proto::buffer::BufferPool;
+use packtrain_proto::engine::Delivery;
+use packtrain_proto::time::Instant;
+use packtrain_sim::event_queue::EventQueue;
+use packtrain_sim::frame::Frame;
+use packtrain_sim::net::network::{NetEvent, Network, Outcome, PortId};
+use packtrain_sim::random::Random;
+
+use crate::clock::Clock;
+use crate::linux::epoll::{Epoll, Interest};
+
+pub mod lateness;
+pub mod plan;
+pub mod port;
+
+pub use lateness::Lateness;
+pub use plan::Plan;
+pub use port::Port;
+
+/// Frames of one port before the next one has its turn.
+const BATCH_FRAMES: usize = 32;
+
+const TOKEN_COMMANDS: u64 = u64::MAX;
+
+/// What a turn of the loop found besides frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Woken {
+    ByFrames,
+    /// The descriptor that was given to [`Emulator::watch`] has something to say.
+    ByCommand,
+}
+
+#[derive(Debug)]
+pub struct Emulator {
+    clock: Clock,
+    pub(super) network: Network,
+    events: EventQueue<NetEvent>,
+    pub(super) ports: Vec<Port>,
+    /// By segment and port: which of the ports above it is.
+    places: Vec<Vec<Option<usize>>>,
+    epoll: Epoll,
+    readable: Vec<bool>,
+    pool: BufferPool,
+    pub lateness: Lateness,
+    /// Frames that the host did not take, its interface being down.
+    pub not_taken: u64,
+}
+
+impl Emulator {
+    /// `ports` are those of the plan, in its order.
+    pub fn new(plan: &Plan, ports: Vec<Port>) -> io::Result<Emulator> {
+        let mut events = EventQueue::default();
+        let mut random = Random::new(plan.seed);
+        let mut network = Network::new(plan.segments.clone(), &mut random, &mut events);
+        network.cut_where_frames_count();
+        for &(a, b) in &plan.joins {
+            network.join(a, b);
+        }
+        let mut places: Vec<Vec<Option<usize>>> = Vec::new();
+        places.extend(plan.segments.iter().map(|s| vec![None; s.up.len()]));
+        let epoll = Epoll::new()?;
+        for (index, port) in ports.iter().enumerate() {
+            places[port.place.segment][port.place.port] = Some(index);
+            epoll.add(port, index as u64, Interest::ReadWhileReady)?;
+        }
+        // A timer that may be late by the usual 50 µs would be most of what a wire may be late.
+        rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
+        Ok(Emulator {
+            clock: Clock::start(),
+            network,
+            events,
+            readable: vec![false; ports.len()],
+            ports,
+            places,
+            epoll,
+            pool: BufferPool::new(),
+            lateness: Lateness::default(),
+            not_taken: 0,
+        })
+    }
+
+    /// Wakes [`Emulator::turn`] when there is something to read.
+    pub fn watch(&self, commands: impl AsFd) -> io::Result<()> {
+        self.epoll
+            .add(commands, TOKEN_COMMANDS, Interest::ReadWhileReady)
+    }
+
+    pub fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    /// Carries what is there to be carried, and waits for more: for the next event, at the longest.
+    pub fn turn(&mut self) -> io::Result<Woken> {
+        self.deliver_due();
+        for index in 0..self.ports.len() {
+            if self.readable[index] {
+                self.take_in(index)?;
+            }
+        }
+        self.network.take_lost();
+        self.wait()
+    }
+
+    fn wait(&mut self) -> io::Result<Woken> {
+        let timeout = match self.events.next_at() {
+            _ if self.readable.contains(&true) => Some(Duration::ZERO),
+            Some(at) => Some(at.since(self.clock.now())),
+            None => None,
+        };
+        let mut woken = Woken::ByFrames;
+        for ready in self.epoll.wait(timeout)? {
+            match ready.token {
+                TOKEN_COMMANDS => woken = Woken::ByCommand,
+                index => self.readable[index as usize] = true,
+            }
+        }
+        Ok(woken)
+    }
+
+    /// Takes a bounded batch from a host's port into the wire that begins there.
+    fn take_in(&mut self, index: usize) -> io::Result<()> {
+        for _ in 0..BATCH_FRAMES {
+            let port = &mut self.ports[index];
+            let Some((bytes, offload)) = port.receive(&mut self.pool)? else {
+                self.readable[index] = false;
+                return Ok(());
+            };
+            let place = port.place;
+            let frame = Frame::new(bytes, offload);
+            // What does not find room is counted by the wire.
+            let _ = self
+                .network
+                .enter(place, frame, self.clock.now(), &mut self.events);
+            self.deliver_due();
+        }
+        Ok(())
+    }
+
+    /// Lets everything happen whose time has come.
+    fn deliver_due(&mut self) {
+        let mut now = self.clock.now();
+        while let Some(at) = self.events.next_at() {
+            if at > now {
+                now = self.clock.now();
+                if at > now {
+                    return;
+                }
+            }
+            let (at, event) = self.events.pop().expect("looked before");
+            match self.network.handle(event, at, &mut self.events) {
+                Outcome::Delivered(place, frame) => {
+                    self.lateness.record(self.clock.now().since(at));
+                    self.give(place, &frame);
+                }
+                Outcome::Nothing | Outcome::Drained(_) => {}
+                Outcome::Carrier { .. } => unreachable!("a lab's cuts are commands"),
+            }
+        }
+    }
+
+    fn give(&mut self, place: PortId, frame: &Frame) {
+        let Some(index) = self.places[place.segment][place.port] else {
+            return; // a port of a switch with nobody behind
+        };
+        let delivery = Delivery {
+            head: &frame.bytes,
+            body: &[],
+            offload: frame.offload,
+        };
+        if self.ports[index].send(&delivery).is_err() {
+            self.not_taken += 1;
+        }
+    }
+}

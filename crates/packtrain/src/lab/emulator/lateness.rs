@@ -1,0 +1,74 @@
+//! How late a lab's wires ran: what makes the difference between a wire and a busy machine.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+/// By how much frames arrived later than their wires would have had it.
+#[derive(Debug)]
+pub struct Lateness {
+    nanos: Histogram<u64>,
+}
+
+/// The same, in a few numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LatenessSummary {
+    pub frames: u64,
+    pub mean_us: f64,
+    pub p50_us: f64,
+    pub p99_us: f64,
+    pub max_us: f64,
+}
+
+/// What is later than this counts as this.
+const LONGEST: Duration = Duration::from_secs(60);
+
+impl Default for Lateness {
+    fn default() -> Lateness {
+        let nanos = Histogram::new_with_bounds(1, LONGEST.as_nanos() as u64, 2);
+        Lateness {
+            nanos: nanos.expect("bounds that a histogram can have"),
+        }
+    }
+}
+
+impl Lateness {
+    pub fn record(&mut self, late: Duration) {
+        self.nanos.saturating_record(late.as_nanos() as u64);
+    }
+
+    /// Begins anew.
+    pub fn reset(&mut self) {
+        self.nanos.reset();
+    }
+
+    pub fn summary(&self) -> LatenessSummary {
+        let micros = |nanos: u64| nanos as f64 / 1e3;
+        LatenessSummary {
+            frames: self.nanos.len(),
+            mean_us: self.nanos.mean() / 1e3,
+            p50_us: micros(self.nanos.value_at_quantile(0.5)),
+            p99_us: micros(self.nanos.value_at_quantile(0.99)),
+            max_us: micros(self.nanos.max()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_has_the_middle_the_tail_and_the_worst_within_a_percent() {
+        let mut lateness = Lateness::default();
+        (1..=1000).for_each(|us| lateness.record(Duration::from_micros(us)));
+        let summary = lateness.summary();
+        let near = |is: f64, wanted: f64| (is / wanted - 1.0).abs() < 0.01;
+        assert_eq!(summary.frames, 1000);
+        assert!(near(summary.mean_us, 500.5) && near(summary.p50_us, 500.0), "{summary:?}");
+        assert!(near(summary.p99_us, 990.0) && near(summary.max_us, 1000.0), "{summary:?}");
+        lateness.reset();
+        assert_eq!(lateness.summary().frames, 0);
+    }
+}
