@@ -1,7 +1,8 @@
 //! Chance with a seed: the same numbers on every machine.
 //!
-//! xoshiro256++ by Blackman and Vigna, seeded by SplitMix64. Integers and the four basic
-//! operations of IEEE 754 only, so that a seed replays a run bit for bit wherever it is run.
+//! xoshiro256++ by Blackman and Vigna, seeded by SplitMix64. Integers, the four basic operations of
+//! IEEE 754 and its square root only, which have one result everywhere: a seed replays a run bit for
+//! bit wherever it is run.
 
 use packtrain_proto::time::Duration;
 
@@ -89,6 +90,18 @@ impl Random {
         let nanos = -ln(1.0 - self.unit()) * mean.as_nanos() as f64;
         Duration::from_nanos(nanos as u64)
     }
+
+    /// A normal deviate of mean 0 and deviation 1: Marsaglia's polar method, of which one of the two
+    /// is thrown away, so that nothing is kept between calls.
+    pub fn normal(&mut self) -> f64 {
+        loop {
+            let (u, v) = (2.0 * self.unit() - 1.0, 2.0 * self.unit() - 1.0);
+            let square = u * u + v * v;
+            if 0.0 < square && square < 1.0 {
+                return u * (-2.0 * ln(square) / square).sqrt();
+            }
+        }
+    }
 }
 
 /// Natural logarithm for 0 < x, from basic operations alone: the platform's `ln` may differ in its
@@ -161,6 +174,21 @@ mod tests {
         for x in [1e-9, 0.1, 0.5, 0.999_999, 1.0, 1.5, 2.0, 12345.678] {
             assert!((ln(x) - f64::ln(x)).abs() < 1e-10, "ln {x}");
         }
+    }
+
+    #[test]
+    fn normal_deviates_have_mean_0_deviation_1_and_the_tails_of_their_curve() {
+        let mut random = Random::new(11);
+        let drawn: Vec<f64> = (0..100_000).map(|_| random.normal()).collect();
+        let n = drawn.len() as f64;
+        let mean = drawn.iter().sum::<f64>() / n;
+        let variance = drawn.iter().map(|x| x * x).sum::<f64>() / n;
+        assert!(mean.abs() < 0.015, "{mean}");
+        assert!((variance - 1.0).abs() < 0.02, "{variance}");
+        let beyond = |z: f64| drawn.iter().filter(|x| x.abs() > z).count() as f64 / n;
+        assert!((beyond(1.0) - 0.3173).abs() < 0.006, "{}", beyond(1.0));
+        assert!((beyond(2.0) - 0.0455).abs() < 0.003, "{}", beyond(2.0));
+        assert!((beyond(3.0) - 0.0027).abs() < 0.0007, "{}", beyond(3.0));
     }
 
     #[test]

@@ -18,7 +18,7 @@ impl Host {
             mark: mark_of(address),
             mtu: network.mtu(port.segment),
             carrier: network.carrier(port),
-            rate_bps: Some(network.rate_bps(port)),
+            rate_bps: network.rate_bps(port),
         };
         self.next_link = self.next_link.max(id.0 + 1);
         self.links.push(HostLink {

@@ -1,13 +1,17 @@
 //! Cables and switches: one impairment a file, put together in [`wire`], [`segment`] and [`network`].
 
+pub mod bit_errors;
 pub mod corruption;
 pub mod cut;
 pub mod delay;
 pub mod duplication;
+pub mod ecn;
 pub mod jitter;
 pub mod loss;
 pub mod network;
 pub mod nic;
+pub mod packet_cap;
+pub mod queue;
 pub mod rate;
 pub mod reordering;
 pub mod segment;

@@ -11,7 +11,7 @@ use super::segment::Segment;
 pub use super::segment::{SegmentConfig, SegmentKind};
 use super::wire::{Passed, Wire, WireConfig, WireDrop};
 use crate::event_queue::EventQueue;
-use crate::frame::{Frame, WIRE_OVERHEAD_BYTES};
+use crate::frame::Frame;
 use crate::random::Random;
 
 /// Where a station's link is plugged in.
@@ -204,7 +204,7 @@ impl Network {
             if frame.offload != Offload::NONE && nic::to_wire(frame.clone()).is_none() {
                 return Err(Refused::BadOffload);
             }
-            if !segment.wires[port.port].has_room(len) {
+            if !segment.wires[port.port].has_room(len, frame.segment_count()) {
                 return self.refuse(port, frame, now);
             }
             return self.enter(port, frame, now, queue);
@@ -214,7 +214,7 @@ impl Network {
             return Err(Refused::BadOffload);
         };
         let total = frames.iter().map(|f| f.bytes.len()).sum();
-        if !self.segments[port.segment].wires[port.port].has_room(total) {
+        if !self.segments[port.segment].wires[port.port].has_room(total, frames.len()) {
             return self.refuse(port, whole, now);
         }
         for frame in frames {
@@ -227,6 +227,7 @@ impl Network {
         let wire = WireId::out_of(port);
         let counters = &mut self.wire_mut(wire).counters;
         counters.offered += 1;
+        counters.offered_bytes += frame.bytes.len() as u64;
         counters.queue_full += 1;
         self.dropped(wire, frame, WireDrop::QueueFull, now);
         Err(Refused::QueueFull)
@@ -548,17 +549,14 @@ impl Network {
     /// left out.
     pub fn round_trip_max(&self, segment: usize, bytes: usize) -> Duration {
         let config = &self.segments[segment].config;
-        let one = |wire: &WireConfig| {
-            let nanos = 8_000_000_000 * (bytes + WIRE_OVERHEAD_BYTES) as u64 / wire.rate_bps;
-            let hold = wire.reordering.map_or(Duration::ZERO, |r| r.hold_max);
-            wire.delay + wire.jitter_max + hold + Duration::from_nanos(nanos)
-        };
+        let one = |wire: &WireConfig| wire.passage_max(bytes);
         let worst = |wires: &[WireConfig]| wires.iter().map(one).max().unwrap_or_default();
         2 * (worst(&config.up) + worst(&config.down))
     }
 
-    pub fn rate_bps(&self, port: PortId) -> u64 {
-        self.segments[port.segment].config.up[port.port].rate_bps
+    pub fn rate_bps(&self, port: PortId) -> Option<u64> {
+        let wire = &self.segments[port.segment].config.up[port.port];
+        wire.rate.map(|rate| rate.bps)
     }
 
     pub fn configs(&self) -> impl Iterator<Item = &SegmentConfig> {

@@ -1,89 +1,71 @@
-//! Serialisation, and the queue before it: what a NIC or a port of a switch has, drop-tail and
-//! bounded in bytes.
+//! Serialisation: so many bits a second, to the bit for ever.
 
-use std::collections::VecDeque;
-
-use packtrain_proto::time::{Duration, Instant};
+use packtrain_proto::time::Instant;
 
 use crate::frame::Frame;
 
-#[derive(Debug)]
-pub struct Rate {
-    rate_bps: u64,
-    queue_bytes_max: usize,
-    /// The first one is on the wire already; it counts until its last bit has left.
-    queue: VecDeque<Frame>,
-    queued_bytes: usize,
-    pub queued_bytes_max_seen: usize,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateConfig {
+    pub bps: u64,
+    pub level: RateLevel,
 }
 
-/// What became of a frame that was offered.
+/// Which bits the rate counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateLevel {
+    /// All that a wire spends on a frame: preamble, FCS, the gap, and 64 bytes for shorter ones.
+    Ethernet,
+    /// IP packets, as the rates of most access lines and shapers are meant.
+    Ip,
+}
+
+impl RateConfig {
+    pub fn ethernet(bps: u64) -> RateConfig {
+        RateConfig {
+            bps,
+            level: RateLevel::Ethernet,
+        }
+    }
+
+    pub fn bits(&self, frame: &Frame) -> u64 {
+        match self.level {
+            RateLevel::Ethernet => frame.wire_bits(),
+            RateLevel::Ip => frame.ip_bits(),
+        }
+    }
+}
+
+/// A nanosecond, in units of 1/bps of it: a bit takes so many of them.
+const NANOS_PER_SECOND: u128 = 1_000_000_000;
+
+/// The line behind a queue.
+///
+/// In units of 1/bps ns every bit has a whole length: what is sent back to back keeps its fraction of a
+/// nanosecond, and a million frames take as long as their bits.
 #[derive(Debug)]
-pub enum Offered {
-    /// It waits behind others.
-    Queued,
-    /// Its last bit leaves then: call [`Rate::sent`].
-    Sending(Instant),
-    Refused(Frame),
+pub struct Rate {
+    config: RateConfig,
+    /// When the last bit so far has left, in those units.
+    free: u128,
 }
 
 impl Rate {
-    pub fn new(rate_bps: u64, queue_bytes_max: usize) -> Rate {
-        assert!(rate_bps > 0);
+    pub fn new(config: RateConfig, free: Instant) -> Rate {
+        assert!(config.bps > 0);
         Rate {
-            rate_bps,
-            queue_bytes_max,
-            queue: VecDeque::new(),
-            queued_bytes: 0,
-            queued_bytes_max_seen: 0,
+            config,
+            free: u128::from(free.as_nanos()) * u128::from(config.bps),
         }
     }
 
-    pub fn queued_bytes(&self) -> usize {
-        self.queued_bytes
-    }
-
-    pub fn has_room(&self, bytes: usize) -> bool {
-        // An empty queue takes any frame, as a NIC's ring does.
-        self.queue.is_empty() || self.queued_bytes + bytes <= self.queue_bytes_max
-    }
-
-    pub fn offer(&mut self, frame: Frame, now: Instant) -> Offered {
-        if !self.has_room(frame.bytes.len()) {
-            return Offered::Refused(frame);
-        }
-        self.queued_bytes += frame.bytes.len();
-        self.queued_bytes_max_seen = self.queued_bytes_max_seen.max(self.queued_bytes);
-        let end = now + self.duration_of(&frame);
-        self.queue.push_back(frame);
-        if self.queue.len() == 1 {
-            Offered::Sending(end)
-        } else {
-            Offered::Queued
-        }
-    }
-
-    /// The first frame has left: it, and when the next will have.
-    pub fn sent(&mut self, now: Instant) -> (Frame, Option<Instant>) {
-        let frame = self.queue.pop_front().expect("something was being sent");
-        self.queued_bytes -= frame.bytes.len();
-        let next = self
-            .queue
-            .front()
-            .map(|frame| now + self.duration_of(frame));
-        (frame, next)
-    }
-
-    /// Everything that waits; what was being sent is cut off as well.
-    pub fn clear(&mut self) -> Vec<Frame> {
-        self.queued_bytes = 0;
-        self.queue.drain(..).collect()
-    }
-
-    /// Never zero: two frames do not leave one port at once.
-    fn duration_of(&self, frame: &Frame) -> Duration {
-        let nanos = u128::from(frame.wire_bits()) * 1_000_000_000 / u128::from(self.rate_bps);
-        Duration::from_nanos((nanos as u64).max(1))
+    /// Sends a frame from `from` on, or as soon as the one before has left. When its last bit has: never
+    /// earlier, but for a part of a nanosecond later.
+    pub fn send(&mut self, frame: &Frame, from: Instant) -> Instant {
+        let bps = u128::from(self.config.bps);
+        let from = u128::from(from.as_nanos()) * bps;
+        let bits = u128::from(self.config.bits(frame));
+        self.free = self.free.max(from) + bits * NANOS_PER_SECOND;
+        Instant::from_nanos(self.free.div_ceil(bps) as u64)
     }
 }
 
@@ -98,35 +80,22 @@ mod tests {
 
     #[test]
     fn frames_leave_one_after_the_other_at_the_rate_with_all_that_a_wire_costs() {
-        let mut rate = Rate::new(1_000_000_000, 10_000);
+        let mut rate = Rate::new(RateConfig::ethernet(1_000_000_000), Instant::ZERO);
         // 1514 + 24 bytes at 1 Gbit/s.
-        let Offered::Sending(end) = rate.offer(frame(1514), Instant::ZERO) else {
-            panic!()
-        };
-        assert_eq!(end, Instant::from_nanos(12_304));
-        assert!(matches!(
-            rate.offer(frame(15), Instant::ZERO),
-            Offered::Queued
-        ));
-        let (first, next) = rate.sent(end);
-        assert_eq!(first.bytes.len(), 1514);
+        let first = rate.send(&frame(1514), Instant::ZERO);
+        assert_eq!(first, Instant::from_nanos(12_304));
         // A frame of 15 bytes is padded to 60: 672 bits.
-        assert_eq!(next, Some(end + Duration::from_nanos(672)));
-        assert_eq!(rate.sent(next.unwrap()).1, None);
-        assert_eq!(rate.queued_bytes(), 0);
+        let second = rate.send(&frame(15), Instant::ZERO);
+        assert_eq!(second, Instant::from_nanos(12_304 + 672));
+        let late = Instant::from_nanos(20_000);
+        assert_eq!(rate.send(&frame(15), late), Instant::from_nanos(20_672));
     }
 
     #[test]
-    fn a_full_queue_refuses_and_an_empty_one_takes_anything() {
-        let mut rate = Rate::new(1_000_000, 1000);
-        assert!(matches!(
-            rate.offer(frame(5000), Instant::ZERO),
-            Offered::Sending(_)
-        ));
-        assert!(matches!(
-            rate.offer(frame(15), Instant::ZERO),
-            Offered::Refused(_)
-        ));
-        assert_eq!(rate.queued_bytes(), 5000);
+    fn what_a_nanosecond_is_divided_into_is_not_lost() {
+        // 672 bits at 7 Gbit/s are 96 ns; at 9.99 Gbit/s 67.267…
+        let mut rate = Rate::new(RateConfig::ethernet(9_990_000_000), Instant::ZERO);
+        let last = (0..999_000).map(|_| rate.send(&frame(60), Instant::ZERO));
+        assert_eq!(last.last(), Some(Instant::from_nanos(67_200_000)));
     }
 }

@@ -1,32 +1,44 @@
 //! One direction of a cable: a queue, a rate, and everything that happens on the way.
 //!
 //! ```text
-//! offer → queue → rate → cut → loss → corruption → duplication → delay → jitter → reordering → arrival
+//! offer → queue → packet cap, rate → cut → loss → bit errors → corruption
+//!       → duplication → delay, jitter → reordering → arrival
 //! ```
+//!
+//! Who drives it, in virtual time or on a clock: [`Wire::offer`] puts a frame in. While something is
+//! being sent the wire says until when, and is told by [`Wire::sent`] when that has come, before
+//! anything is offered that comes later. It may be told late: what leaves and arrives has the time that
+//! it was due at, so that lateness does not add up. Times never go back.
 
 use packtrain_proto::time::{Duration, Instant};
 
+use super::bit_errors::{BitErrorConfig, BitErrors};
 use super::corruption::{Corrupted, Corruption, CorruptionConfig};
 use super::delay::Delay;
 use super::duplication::Duplication;
-use super::jitter::Jitter;
+use super::jitter::{Jitter, JitterConfig};
 use super::loss::{Loss, LossConfig};
-use super::rate::{Offered, Rate};
+use super::packet_cap::{PacketCap, PacketCapConfig};
+use super::queue::{Discipline, Queue, QueueConfig, QueueLimit, Verdict};
+use super::rate::{Rate, RateConfig};
 use super::reordering::{Reordering, ReorderingConfig};
-use crate::frame::Frame;
-use crate::random::Random;
+use crate::frame::{Frame, WIRE_OVERHEAD_BYTES};
+use crate::random::{Random, mix};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct WireConfig {
-    pub rate_bps: u64,
-    pub queue_bytes_max: usize,
-    pub delay: Duration,
-    /// Zero: none.
-    pub jitter_max: Duration,
+    /// `None`: what is offered leaves at once.
+    pub rate: Option<RateConfig>,
+    pub queue: QueueConfig,
+    /// Most frames a second, however short.
+    pub packet_cap: Option<PacketCapConfig>,
     pub loss: Option<LossConfig>,
+    pub bit_errors: Option<BitErrorConfig>,
     pub corruption: Option<CorruptionConfig>,
     /// Probability of a frame to come again.
     pub duplication: Option<f64>,
+    pub delay: Duration,
+    pub jitter: Option<JitterConfig>,
     pub reordering: Option<ReorderingConfig>,
 }
 
@@ -34,15 +46,55 @@ impl WireConfig {
     /// A wire that does nothing to its frames but carry them.
     pub fn perfect(rate_bps: u64, delay: Duration) -> WireConfig {
         WireConfig {
-            rate_bps,
-            queue_bytes_max: 512 * 1024,
-            delay,
-            jitter_max: Duration::ZERO,
+            rate: Some(RateConfig::ethernet(rate_bps)),
+            ..WireConfig::unrated(delay)
+        }
+    }
+
+    /// The same, as fast as it is fed.
+    pub fn unrated(delay: Duration) -> WireConfig {
+        WireConfig {
+            rate: None,
+            queue: QueueConfig::drop_tail(512 * 1024),
+            packet_cap: None,
             loss: None,
+            bit_errors: None,
             corruption: None,
             duplication: None,
+            delay,
+            jitter: None,
             reordering: None,
         }
+    }
+
+    /// Whether it makes a difference to the wire if several frames come as one that is still to be cut.
+    /// Who drives it cuts them first where it does.
+    pub fn counts_frames(&self) -> bool {
+        let carries_only = WireConfig {
+            rate: self.rate,
+            queue: self.queue,
+            ..WireConfig::unrated(self.delay)
+        };
+        let by_bytes = matches!(self.queue.limit, QueueLimit::Bytes(_));
+        let drops_tail = self.queue.discipline == Discipline::DropTail;
+        *self != carries_only || !by_bytes || !drops_tail
+    }
+
+    /// Whether a frame may arrive before one that left before it.
+    pub fn reorders(&self) -> bool {
+        self.reordering.is_some() || self.jitter.is_some_and(|jitter| !jitter.keeps_order)
+    }
+
+    /// The longest that a frame of so many bytes takes when nothing stands before it.
+    pub fn passage_max(&self, bytes: usize) -> Duration {
+        let bits = 8 * (bytes + WIRE_OVERHEAD_BYTES) as u64;
+        let nanos = self.rate.map_or(0, |rate| 1_000_000_000 * bits / rate.bps);
+        let jitter = self.jitter.map(|jitter| jitter.distribution.max());
+        let hold = self.reordering.map(|reordering| reordering.hold_max);
+        Duration::from_nanos(nanos)
+            + self.delay
+            + jitter.unwrap_or_default()
+            + hold.unwrap_or_default()
     }
 }
 
@@ -50,9 +102,13 @@ impl WireConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WireDrop {
     QueueFull,
+    /// The queue stood for too long.
+    Codel,
     Cut,
     Loss,
-    /// The receiving card found a wrong FCS.
+    /// The receiving card found a wrong FCS, because of bits that flip by themselves.
+    BitErrors,
+    /// The same, because of what strikes a frame.
     Corrupted,
     /// Metadata that contradicts the frame: no card could cut it.
     BadOffload,
@@ -62,31 +118,45 @@ pub enum WireDrop {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WireCounters {
     pub offered: u64,
+    pub offered_bytes: u64,
     pub queue_full: u64,
+    pub codel: u64,
+    /// Those that were on their way have been counted as arriving, too.
     pub cut: u64,
     pub lost: u64,
+    pub bit_errors: u64,
     pub corrupted: u64,
+    /// Went on with Congestion Experienced.
+    pub marked: u64,
     pub bad_offload: u64,
     /// Arrived altered, with nobody to notice.
     pub altered: u64,
+    /// The last bit has been sent, whatever happens then.
+    pub left: u64,
+    pub left_bytes: u64,
     /// Arrivals of more copies than were sent.
     pub more_copies: u64,
     pub arriving: u64,
+    /// How long something was being sent, of what has left.
+    pub busy: Duration,
 }
 
 impl WireCounters {
     fn count(&mut self, reason: WireDrop) {
         match reason {
             WireDrop::QueueFull => self.queue_full += 1,
+            WireDrop::Codel => self.codel += 1,
             WireDrop::Cut => self.cut += 1,
             WireDrop::Loss => self.lost += 1,
+            WireDrop::BitErrors => self.bit_errors += 1,
             WireDrop::Corrupted => self.corrupted += 1,
             WireDrop::BadOffload => self.bad_offload += 1,
         }
     }
 
     pub fn dropped(&self) -> u64 {
-        self.queue_full + self.cut + self.lost + self.corrupted + self.bad_offload
+        let by_chance = self.lost + self.bit_errors + self.corrupted;
+        self.queue_full + self.codel + self.cut + by_chance + self.bad_offload
     }
 }
 
@@ -97,10 +167,38 @@ pub enum Passed {
     Dropped(WireDrop, Frame),
 }
 
+/// The first frame of the queue, on the wire.
+#[derive(Clone, Copy, Debug)]
+struct Sending {
+    begins: Instant,
+    ends: Instant,
+}
+
+/// What chance decides: each by a generator of its own, so that a change of one leaves the others what
+/// they would have been.
+#[derive(Clone, Copy, Debug)]
+enum Impairment {
+    Loss,
+    BitErrors,
+    Corruption,
+    Duplication,
+    Jitter,
+    Reordering,
+}
+
+/// Something is being sent whenever something stands in the queue.
 #[derive(Debug)]
 pub struct Wire {
-    rate: Rate,
+    config: WireConfig,
+    seed: u64,
+    queue: Queue,
+    rate: Option<Rate>,
+    packet_cap: Option<PacketCap>,
+    sending: Option<Sending>,
+    /// When what was sent last has left: nothing begins before.
+    free: Instant,
     loss: Option<Loss>,
+    bit_errors: Option<BitErrors>,
     corruption: Option<Corruption>,
     duplication: Option<Duplication>,
     delay: Delay,
@@ -115,88 +213,192 @@ pub struct Wire {
 }
 
 impl Wire {
+    /// Draws one number, whatever the configuration: what is drawn after it does not depend on that.
     pub fn new(config: &WireConfig, random: &mut Random) -> Wire {
-        Wire {
-            rate: Rate::new(config.rate_bps, config.queue_bytes_max),
-            loss: config.loss.map(|loss| Loss::new(loss, random.fork())),
-            corruption: config.corruption.map(|c| Corruption::new(c, random.fork())),
-            duplication: config
-                .duplication
-                .map(|p| Duplication::new(p, random.fork())),
-            delay: Delay::new(config.delay),
-            jitter: (!config.jitter_max.is_zero())
-                .then(|| Jitter::new(config.jitter_max, random.fork())),
-            reordering: config.reordering.map(|r| Reordering::new(r, random.fork())),
+        let bare = WireConfig::unrated(config.delay);
+        let mut wire = Wire {
+            seed: random.next(),
+            queue: Queue::new(bare.queue),
+            rate: None,
+            packet_cap: None,
+            sending: None,
+            free: Instant::ZERO,
+            loss: None,
+            bit_errors: None,
+            corruption: None,
+            duplication: None,
+            delay: Delay::new(bare.delay),
+            jitter: None,
+            reordering: None,
             epoch: 0,
             cut: None,
             healed: false,
             counters: WireCounters::default(),
+            config: bare,
+        };
+        wire.set(config);
+        wire
+    }
+
+    /// Changes a running wire. What stands in the queue and what is on its way stays, the frame that is
+    /// being sent leaves when it was said to, and counters go on. What did not change keeps its state;
+    /// what did begins anew, with the generator that it would have had from the start.
+    pub fn set(&mut self, config: &WireConfig) {
+        let before = std::mem::replace(&mut self.config, config.clone());
+        if config.rate != before.rate {
+            self.rate = config.rate.map(|rate| Rate::new(rate, self.free));
+        }
+        if config.packet_cap != before.packet_cap {
+            self.packet_cap = config.packet_cap.map(PacketCap::new);
+        }
+        self.queue.set(config.queue);
+        self.delay.set(config.delay);
+        let seed = self.seed;
+        let random = |of: Impairment| Random::new(mix(seed).wrapping_add(of as u64));
+        if config.loss != before.loss {
+            let loss = config.loss.clone();
+            self.loss = loss.map(|loss| Loss::new(loss, random(Impairment::Loss)));
+        }
+        if config.bit_errors != before.bit_errors {
+            let new = |errors| BitErrors::new(errors, random(Impairment::BitErrors));
+            self.bit_errors = config.bit_errors.map(new);
+        }
+        if config.corruption != before.corruption {
+            let new = |corruption| Corruption::new(corruption, random(Impairment::Corruption));
+            self.corruption = config.corruption.map(new);
+        }
+        if config.duplication != before.duplication {
+            let new = |probability| Duplication::new(probability, random(Impairment::Duplication));
+            self.duplication = config.duplication.map(new);
+        }
+        if config.jitter != before.jitter {
+            let new = |jitter| Jitter::new(jitter, random(Impairment::Jitter));
+            self.jitter = config.jitter.map(new);
+        }
+        if config.reordering != before.reordering {
+            let new = |reordering| Reordering::new(reordering, random(Impairment::Reordering));
+            self.reordering = config.reordering.map(new);
         }
     }
 
+    pub fn config(&self) -> &WireConfig {
+        &self.config
+    }
+
+    /// What stands in the queue, the frame that is being sent included.
     pub fn queued_bytes(&self) -> usize {
-        self.rate.queued_bytes()
+        self.queue.bytes()
+    }
+
+    pub fn queued_frames(&self) -> usize {
+        self.queue.len()
     }
 
     pub fn queued_bytes_max_seen(&self) -> usize {
-        self.rate.queued_bytes_max_seen
+        self.queue.bytes_max_seen
     }
 
-    /// Whether chance, or a bound, is about single frames here.
+    /// Whether the queue takes so much more, in so many frames.
+    pub fn has_room(&self, bytes: usize, frames: usize) -> bool {
+        self.queue.has_room(bytes, frames)
+    }
+
+    /// When [`Wire::sent`] is to be called next, if something is being sent.
+    pub fn sending_until(&self) -> Option<Instant> {
+        self.sending.map(|sending| sending.ends)
+    }
+
+    /// [`WireConfig::counts_frames`] of what it is set to.
     pub fn counts_frames(&self) -> bool {
-        self.loss.is_some()
-            || self.corruption.is_some()
-            || self.duplication.is_some()
-            || self.jitter.is_some()
-            || self.reordering.is_some()
+        self.config.counts_frames()
     }
 
-    pub fn has_room(&self, bytes: usize) -> bool {
-        self.rate.has_room(bytes)
-    }
-
-    /// Puts a frame into the queue. `Ok(Some(t))`: it is alone, and has left at t.
+    /// Puts a frame into the queue. `Ok(Some(t))`: it is alone, and has left at t; on a wire without a
+    /// rate that may be now.
     pub fn offer(
         &mut self,
         frame: Frame,
         now: Instant,
     ) -> Result<Option<Instant>, (Frame, WireDrop)> {
         self.counters.offered += 1;
+        self.counters.offered_bytes += frame.bytes.len() as u64;
         if self.cut == Some(true) {
             self.counters.count(WireDrop::Cut);
             return Err((frame, WireDrop::Cut));
         }
-        match self.rate.offer(frame, now) {
-            Offered::Queued => Ok(None),
-            Offered::Sending(end) => Ok(Some(end)),
-            Offered::Refused(frame) => {
+        match self.queue.push(frame, now) {
+            Ok(marked) => self.counters.marked += u64::from(marked),
+            Err(frame) => {
                 self.counters.count(WireDrop::QueueFull);
-                Err((frame, WireDrop::QueueFull))
+                return Err((frame, WireDrop::QueueFull));
             }
+        }
+        if self.sending.is_some() {
+            return Ok(None);
+        }
+        Ok(self.begin(&mut |_| unreachable!("CoDel never drops the last one")))
+    }
+
+    /// The first frame of the queue has left; `passed` hears of each copy of it, and of what CoDel
+    /// drops then. Returns when the next one will have left.
+    pub fn sent(&mut self, now: Instant, mut passed: impl FnMut(Passed)) -> Option<Instant> {
+        let sending = self.sending.take().expect("something was being sent");
+        assert!(sending.ends <= now, "it leaves at {:?}", sending.ends);
+        let frame = self.queue.pop();
+        self.counters.left += 1;
+        self.counters.left_bytes += frame.bytes.len() as u64;
+        self.counters.busy += sending.ends.since(sending.begins);
+        self.pass(frame, sending.ends, &mut passed);
+        self.begin(&mut passed)
+    }
+
+    /// Begins to send the first frame that CoDel lets live. It begins when the frame before has left,
+    /// the bucket has a token, and it is there: behind a packet cap that may be later than now, and is
+    /// decided now, by what stands behind it now.
+    fn begin(&mut self, passed: &mut impl FnMut(Passed)) -> Option<Instant> {
+        loop {
+            let (frame, entered) = self.queue.first()?;
+            let segments = frame.segment_count() as u64;
+            let token = self.packet_cap.as_ref().map(|cap| cap.ready(segments));
+            let from = entered.max(token.unwrap_or(Instant::ZERO));
+            let begins = from.max(self.free);
+            match self.queue.verdict(begins) {
+                Verdict::Send => {}
+                Verdict::SendMarked => self.counters.marked += 1,
+                Verdict::Drop => {
+                    self.counters.count(WireDrop::Codel);
+                    passed(Passed::Dropped(WireDrop::Codel, self.queue.pop()));
+                    continue;
+                }
+            }
+            if let Some(cap) = &mut self.packet_cap {
+                cap.take(segments, begins);
+            }
+            let (frame, _) = self.queue.first().expect("it is to be sent");
+            // The rate knows by itself when it is free, and to the fraction of a nanosecond.
+            let ends = match &mut self.rate {
+                Some(rate) => rate.send(frame, from),
+                None => begins,
+            };
+            self.free = ends;
+            self.sending = Some(Sending { begins, ends });
+            return Some(ends);
         }
     }
 
-    /// The first frame of the queue has left; `passed` hears of each copy of it. Returns when the
-    /// next one will have left.
-    pub fn sent(&mut self, now: Instant, mut passed: impl FnMut(Passed)) -> Option<Instant> {
-        let (mut frame, next) = self.rate.sent(now);
-        match self.fate(&mut frame) {
-            Some(reason) => {
-                self.counters.count(reason);
-                passed(Passed::Dropped(reason, frame));
-            }
-            None => {
-                let duplication = self.duplication.as_mut().filter(|_| !self.healed);
-                let more = duplication.map_or(0, Duplication::more_copies);
-                self.counters.more_copies += more as u64;
-                for _ in 0..more {
-                    passed(Passed::Arrives(self.arrival(now), frame.clone()));
-                }
-                passed(Passed::Arrives(self.arrival(now), frame));
-                self.counters.arriving += 1 + more as u64;
-            }
+    fn pass(&mut self, mut frame: Frame, leaves: Instant, passed: &mut impl FnMut(Passed)) {
+        if let Some(reason) = self.fate(&mut frame) {
+            self.counters.count(reason);
+            return passed(Passed::Dropped(reason, frame));
         }
-        next
+        let duplication = self.duplication.as_mut().filter(|_| !self.healed);
+        let more = duplication.map_or(0, Duplication::more_copies);
+        self.counters.more_copies += more as u64;
+        self.counters.arriving += 1 + more as u64;
+        for _ in 0..more {
+            passed(Passed::Arrives(self.arrival(leaves), frame.clone()));
+        }
+        passed(Passed::Arrives(self.arrival(leaves), frame));
     }
 
     fn fate(&mut self, frame: &mut Frame) -> Option<WireDrop> {
@@ -209,6 +411,10 @@ impl Wire {
         if self.loss.as_mut().is_some_and(Loss::takes) {
             return Some(WireDrop::Loss);
         }
+        let hit = |errors: &mut BitErrors| errors.hit(frame.checked_bits());
+        if self.bit_errors.as_mut().is_some_and(hit) {
+            return Some(WireDrop::BitErrors);
+        }
         let strike = |c: &mut Corruption| c.strike(&mut frame.bytes);
         match self.corruption.as_mut().map_or(Corrupted::No, strike) {
             Corrupted::No => None,
@@ -220,11 +426,11 @@ impl Wire {
         }
     }
 
-    fn arrival(&mut self, now: Instant) -> Instant {
-        let mut at = self.delay.arrival(now);
-        if let Some(jitter) = &mut self.jitter {
-            at = jitter.arrival(at);
-        }
+    fn arrival(&mut self, leaves: Instant) -> Instant {
+        let at = match &mut self.jitter {
+            Some(jitter) => jitter.arrival(leaves, self.healed, &mut self.delay),
+            None => self.delay.in_order(self.delay.on_time(leaves)),
+        };
         match self.reordering.as_mut().filter(|_| !self.healed) {
             Some(reordering) => reordering.arrival(at),
             None => at,
@@ -238,7 +444,11 @@ impl Wire {
             return Vec::new(); // frames go on leaving, into nothing
         }
         self.epoch += 1;
-        let gone = self.rate.clear();
+        let gone = self.queue.clear();
+        // Nobody waits for the end of a frame that is gone.
+        self.sending = None;
+        self.free = Instant::ZERO;
+        self.rate = self.config.rate.map(|rate| Rate::new(rate, self.free));
         self.counters.cut += gone.len() as u64;
         gone
     }
@@ -266,6 +476,8 @@ impl Wire {
             }
         };
         add(self.loss.is_some(), self.counters.lost > 0, "loss");
+        let hit = self.counters.bit_errors > 0;
+        add(self.bit_errors.is_some(), hit, "bit errors");
         let struck = self.counters.corrupted + self.counters.altered > 0;
         add(self.corruption.is_some(), struck, "corruption");
         add(
@@ -273,7 +485,7 @@ impl Wire {
             self.counters.more_copies > 0,
             "duplication",
         );
-        let jittered = self.jitter.as_ref().is_some_and(|j| j.frames_delayed > 0);
+        let jittered = self.jitter.as_ref().is_some_and(|j| j.frames_moved > 0);
         add(self.jitter.is_some(), jittered, "jitter");
         let overtaken = self
             .reordering
@@ -294,7 +506,7 @@ impl Wire {
     }
 
     pub fn reorders(&self) -> bool {
-        self.reordering.is_some()
+        self.config.reorders()
     }
 
     pub fn alters(&self) -> bool {
@@ -305,12 +517,19 @@ impl Wire {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::net::jitter::JitterDistribution;
     use packtrain_proto::offload::Offload;
 
     fn faulty() -> WireConfig {
         WireConfig {
-            jitter_max: Duration::from_micros(300),
+            jitter: Some(JitterConfig {
+                distribution: JitterDistribution::Queue {
+                    max: Duration::from_micros(300),
+                },
+                keeps_order: true,
+            }),
             loss: Some(LossConfig::Bernoulli { probability: 0.05 }),
+            bit_errors: Some(BitErrorConfig { rate: 1e-4 }),
             corruption: Some(CorruptionConfig {
                 probability: 0.05,
                 bits_max: 3,
@@ -376,7 +595,13 @@ mod tests {
         assert!(arrivals.is_sorted() && arrivals.len() == 1000);
         assert_eq!(
             wire.faults_missing(),
-            ["loss", "corruption", "duplication", "reordering"]
+            [
+                "loss",
+                "bit errors",
+                "corruption",
+                "duplication",
+                "reordering"
+            ]
         );
     }
 

@@ -8,7 +8,9 @@ use crate::checker::NetworkFaults;
 use crate::host::Pace;
 use crate::net::corruption::CorruptionConfig;
 use crate::net::cut::Cut;
+use crate::net::jitter::{JitterConfig, JitterDistribution};
 use crate::net::loss::LossConfig;
+use crate::net::queue::QueueConfig;
 use crate::net::reordering::ReorderingConfig;
 use crate::net::wire::WireConfig;
 use crate::random::Random;
@@ -65,12 +67,16 @@ pub fn wire(
     let more =
         |probability: f64| (probability * f64::from(1u32 << effort)).min(probability.max(0.3));
     let mut config = WireConfig::perfect(rate_bps, delay);
-    config.queue_bytes_max = random.magnitude(96 << 10, 1 << 20) as usize;
+    config.queue = QueueConfig::drop_tail(random.magnitude(96 << 10, 1 << 20) as usize);
     if trouble == Trouble::None {
         return config;
     }
     if random.chance(0.35) {
-        config.jitter_max = Duration::from_nanos(random.magnitude(10_000, 5_000_000));
+        let max = Duration::from_nanos(random.magnitude(10_000, 5_000_000));
+        config.jitter = Some(JitterConfig {
+            distribution: JitterDistribution::Queue { max },
+            keeps_order: true,
+        });
     }
     if random.chance(0.4) {
         config.loss = Some(loss(&more, random));
@@ -115,7 +121,7 @@ pub fn cut(trouble: Trouble, traffic: Duration, random: &mut Random) -> Cut {
 pub fn faults(wires: &[WireConfig]) -> NetworkFaults {
     NetworkFaults {
         duplicates: wires.iter().any(|w| w.duplication.is_some()),
-        reorders: wires.iter().any(|w| w.reordering.is_some()),
+        reorders: wires.iter().any(WireConfig::reorders),
         alters: wires.iter().any(|w| w.corruption.is_some_and(|c| !c.fcs)),
         moves_home: false,
     }

@@ -16,6 +16,7 @@ use crate::checker::{Checkers, StationFacts};
 use crate::event_queue::EventQueue;
 use crate::host::Host;
 use crate::net::network::{Network, PortId, SegmentConfig, SegmentKind};
+use crate::net::queue::QueueConfig;
 use crate::net::wire::WireConfig;
 use crate::random::Random;
 use crate::sabotage::Saboteur;
@@ -105,7 +106,7 @@ pub fn build(order: Order, course: Course) -> Experiment {
                     );
                     if course != Course::Faults {
                         // More than an engine ever lets stand there: nothing is refused.
-                        wire.queue_bytes_max = 4 << 20;
+                        wire.queue = QueueConfig::drop_tail(4 << 20);
                     }
                     wire
                 })

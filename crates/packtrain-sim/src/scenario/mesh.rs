@@ -16,6 +16,7 @@ use crate::event_queue::EventQueue;
 use crate::host::Host;
 use crate::net::cut::{Cut, Outage};
 use crate::net::network::{Network, PortId, SegmentConfig, SegmentKind};
+use crate::net::queue::QueueConfig;
 use crate::net::wire::WireConfig;
 use crate::plain_host::PlainHost;
 use crate::random::Random;
@@ -104,7 +105,7 @@ pub fn build(order: Order) -> Experiment {
                 _ => ports
                     .iter()
                     .map(|_| WireConfig {
-                        queue_bytes_max: 1 << 20,
+                        queue: QueueConfig::drop_tail(1 << 20),
                         ..WireConfig::perfect(rate_bps, delay)
                     })
                     .collect(),

@@ -10,6 +10,7 @@ use crate::checker::{Checkers, StationFacts};
 use crate::event_queue::EventQueue;
 use crate::host::Host;
 use crate::net::network::{Network, PortId, SegmentConfig, SegmentKind};
+use crate::net::queue::QueueConfig;
 use crate::net::wire::WireConfig;
 use crate::plain_host::PlainHost;
 use crate::random::Random;
@@ -44,7 +45,7 @@ pub fn build(order: Order) -> Experiment {
     // What a switch sends on is harmed on the way up already.
     let down: Vec<WireConfig> = (0..STATIONS)
         .map(|_| WireConfig {
-            queue_bytes_max: 1 << 20,
+            queue: QueueConfig::drop_tail(1 << 20),
             ..WireConfig::perfect(rate, delay)
         })
         .collect();
