@@ -51,6 +51,7 @@ pub enum Command {
     Down(DownArguments),
     /// Show packtrain at work: three hosts in network namespaces, with and without it.
     Demo,
+    Lab(super::lab::LabArguments),
     Bench(BenchArguments),
     /// Print a completion script for a shell.
     #[command(after_help = "\

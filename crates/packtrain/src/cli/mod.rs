@@ -3,6 +3,7 @@
 mod arguments;
 mod down;
 pub mod error;
+mod lab;
 mod link;
 mod output;
 pub mod patience;
@@ -60,7 +61,8 @@ fn run(command: Command) -> Result<(), CliError> {
             Some(name) => down::down(&name),
             None => down::down_all(),
         },
-        Command::Demo => lab(demo::run),
+        Command::Lab(arguments) => lab::run(arguments.command),
+        Command::Demo => in_lab(demo::run),
         Command::Bench(arguments) => match arguments.command {
             BenchCommand::Line {
                 rounds,
@@ -106,7 +108,7 @@ fn run(command: Command) -> Result<(), CliError> {
 
 /// A bench that says whether every promise holds.
 fn measure(bench: impl FnOnce(&Path) -> crate::lab::Result<bool>) -> Result<(), CliError> {
-    if lab(bench)? {
+    if in_lab(bench)? {
         return Ok(());
     }
     Err(CliError::Failed(
@@ -115,7 +117,7 @@ fn measure(bench: impl FnOnce(&Path) -> crate::lab::Result<bool>) -> Result<(), 
 }
 
 /// What runs in the lab runs this very program there.
-fn lab<T>(run: impl FnOnce(&Path) -> crate::lab::Result<T>) -> Result<T, CliError> {
+fn in_lab<T>(run: impl FnOnce(&Path) -> crate::lab::Result<T>) -> Result<T, CliError> {
     let packtrain = std::env::current_exe().map_err(|e| CliError::failed("packtrain itself", e))?;
     run(&packtrain).map_err(|error| CliError::Failed(error.to_string()))
 }

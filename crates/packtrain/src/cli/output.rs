@@ -1,6 +1,6 @@
 //! To the terminal: colour only there, and only where NO_COLOR does not forbid it.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
 
@@ -43,4 +43,15 @@ pub fn error(message: &str, hint: Option<&str>) {
 /// Something that a person should know, and that stops nothing.
 pub fn note(message: &str) {
     let _ = writeln!(anstream::stderr(), "{WARNING}note:{WARNING:#} {message}");
+}
+
+/// What is being done, on a line that the next step takes the place of; only for a person who waits.
+pub fn progress(message: &str) {
+    if io::stderr().is_terminal() {
+        let _ = write!(io::stderr(), "\r\x1b[K{message}");
+    }
+}
+
+pub fn progress_ends() {
+    progress("");
 }

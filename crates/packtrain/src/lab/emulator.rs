@@ -22,9 +22,12 @@ use packtrain_sim::random::Random;
 use crate::clock::Clock;
 use crate::linux::epoll::{Epoll, Interest};
 
+pub mod counters;
 pub mod lateness;
 pub mod plan;
 pub mod port;
+pub mod protocol;
+pub mod service;
 
 pub use lateness::Lateness;
 pub use plan::Plan;
@@ -140,23 +143,23 @@ impl Emulator {
             };
             let place = port.place;
             let frame = Frame::new(bytes, offload);
+            // Wires are told what comes in the order of its times.
+            let now = self.deliver_due();
             // What does not find room is counted by the wire.
-            let _ = self
-                .network
-                .enter(place, frame, self.clock.now(), &mut self.events);
-            self.deliver_due();
+            let _ = self.network.enter(place, frame, now, &mut self.events);
         }
+        self.deliver_due();
         Ok(())
     }
 
-    /// Lets everything happen whose time has come.
-    fn deliver_due(&mut self) {
+    /// Lets everything happen whose time has come, and gives the time until which it has.
+    fn deliver_due(&mut self) -> Instant {
         let mut now = self.clock.now();
         while let Some(at) = self.events.next_at() {
             if at > now {
                 now = self.clock.now();
                 if at > now {
-                    return;
+                    break;
                 }
             }
             let (at, event) = self.events.pop().expect("looked before");
@@ -169,6 +172,7 @@ impl Emulator {
                 Outcome::Carrier { .. } => unreachable!("a lab's cuts are commands"),
             }
         }
+        now
     }
 
     fn give(&mut self, place: PortId, frame: &Frame) {

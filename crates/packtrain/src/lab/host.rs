@@ -28,6 +28,14 @@ impl Host {
         })
     }
 
+    /// One whose namespace is there.
+    pub fn new(namespace: Namespace, packtrain: &Path) -> Host {
+        Host {
+            namespace,
+            packtrain: packtrain.to_owned(),
+        }
+    }
+
     /// The words of a call of packtrain, to be run in the namespace.
     pub fn words<'a>(&'a self, arguments: &[&'a str]) -> Vec<&'a str> {
         let program = self.packtrain.to_str().expect("a path of ordinary letters");
@@ -78,7 +86,16 @@ impl Host {
     }
 
     pub fn wait_for_peers_of(&self, line: &str, peers: usize) -> Result<()> {
-        wait_for(&format!("{peers} peers"), PEER_WAIT_MAX, || {
+        self.wait_for_peers_within(line, peers, PEER_WAIT_MAX)
+    }
+
+    pub fn wait_for_peers_within(
+        &self,
+        line: &str,
+        peers: usize,
+        at_most: Duration,
+    ) -> Result<()> {
+        wait_for(&format!("{peers} peers"), at_most, || {
             let up = |status: StatusDocument| status.peers.iter().filter(|peer| peer.up).count();
             self.status_of(line).map(up).is_ok_and(|up| up >= peers)
         })

@@ -19,6 +19,7 @@ pub mod messages;
 pub mod namespaces;
 pub mod relay;
 pub mod sample;
+pub mod standing;
 pub mod stream;
 pub mod table;
 pub mod timeline;
@@ -57,6 +58,24 @@ pub enum Error {
     TooLate { what: String, seconds: f64 },
     #[error(transparent)]
     Netlink(#[from] NetlinkError),
+    #[error("a lab named {0} stands already")]
+    LabExists(String),
+    #[error("no lab stands here")]
+    NoLab,
+    #[error("several labs stand: {}", .0.join(", "))]
+    SeveralLabs(Vec<String>),
+    #[error("no lab is named {lab}")]
+    NoSuchLab { lab: String, standing: Vec<String> },
+    #[error("the lab {lab} has no host {host}; it has {}", hosts.join(", "))]
+    NoSuchHost {
+        host: String,
+        lab: String,
+        hosts: Vec<String>,
+    },
+    #[error("a network namespace named {0} is there already, and belongs to no lab")]
+    NamespaceExists(String),
+    #[error("the wires of the lab could not be made: {0}")]
+    Emulator(String),
     #[error("{program} said something else than expected: {text}")]
     Unexpected { program: String, text: String },
 }

@@ -19,14 +19,14 @@ use std::time::Duration;
 
 use super::{Error, Result, now, pause};
 
-const NAMESPACE_DIR: &str = "/run/netns";
+pub const NAMESPACE_DIR: &str = "/run/netns";
 
 /// Ends what runs in the namespaces given as arguments, gently first because packtrain undoes
 /// its changes on SIGTERM, and removes them.
 const REMOVE: &str = r#"
 PATH=$PATH:/usr/sbin:/sbin
 everyone() { for name; do ip netns pids "$name" 2>/dev/null; done; }
-remove() {
+end_programs() {
     present=
     for name; do [ -e "/run/netns/$name" ] && present="$present $name"; done
     set -- $present
@@ -39,7 +39,11 @@ remove() {
             tries=$((tries + 1))
         done
     done
-    for name; do ip netns delete "$name" 2>/dev/null; done
+    true
+}
+remove() {
+    end_programs "$@"
+    for name; do [ -e "/run/netns/$name" ] && ip netns delete "$name" 2>/dev/null; done
     true
 }
 "#;
@@ -73,6 +77,8 @@ fn halt_if_interrupted() {
 #[derive(Debug)]
 pub struct Namespace {
     name: String,
+    /// It goes with this value.
+    is_ours: bool,
 }
 
 impl Namespace {
@@ -89,9 +95,20 @@ impl Namespace {
         let name = format!("pt-{tag}-{}-{number}", std::process::id());
         watch(&name)?;
         run("ip", ["netns", "add", &name])?;
-        let namespace = Namespace { name };
+        let namespace = Namespace {
+            name,
+            is_ours: true,
+        };
         namespace.exec(["ip", "link", "set", "lo", "up"])?;
         Ok(namespace)
+    }
+
+    /// One that is there, and stays.
+    pub fn standing(name: &str) -> Namespace {
+        Namespace {
+            name: name.to_owned(),
+            is_ours: false,
+        }
     }
 
     pub fn name(&self) -> &str {
@@ -143,7 +160,9 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        remove(std::slice::from_ref(&self.name));
+        if self.is_ours {
+            remove(std::slice::from_ref(&self.name));
+        }
     }
 }
 
@@ -311,6 +330,11 @@ pub fn sweep() {
     remove(&stale);
 }
 
+/// From now on nobody starts anything more: who is told to end takes away what there is.
+pub fn interrupt() {
+    INTERRUPTED.store(true, Ordering::SeqCst);
+}
+
 /// Ends this process with its namespaces gone when it is interrupted: without this the guard
 /// removes them a moment after the shell's prompt is back.
 pub fn clean_up_on_signals() -> Result<()> {
@@ -324,7 +348,7 @@ pub fn clean_up_on_signals() -> Result<()> {
         })?;
     std::thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
-            INTERRUPTED.store(true, Ordering::SeqCst);
+            interrupt();
             eprintln!("\ninterrupted: removing the namespaces");
             let guard = GUARD_PROCESS.lock().ok().and_then(|mut g| g.take());
             if let Some(Guard { mut process, names }) = guard {
@@ -373,12 +397,27 @@ fn watch(name: &str) -> Result<()> {
     writeln!(guard.names, "{name}").map_err(error)
 }
 
-fn remove(names: &[String]) {
+/// A new, empty one, which stays until it is removed.
+pub fn add(name: &str) -> Result<()> {
+    run("ip", ["netns", "add", name]).map(drop)
+}
+
+/// Ends what runs in them, and removes them.
+pub fn remove(names: &[String]) {
+    call("remove", names);
+}
+
+/// Ends what runs in them, gently first.
+pub fn end_programs(names: &[String]) {
+    call("end_programs", names);
+}
+
+fn call(function: &str, names: &[String]) {
     if names.is_empty() {
         return;
     }
     let result = Command::new("sh")
-        .args(["-c", &format!("{REMOVE}\nremove \"$@\""), "sh"])
+        .args(["-c", &format!("{REMOVE}\n{function} \"$@\""), "sh"])
         .args(names)
         .stdin(Stdio::null())
         .status();

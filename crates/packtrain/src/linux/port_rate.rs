@@ -9,6 +9,8 @@
 //! time stamps, as large as the MTU allows: with other headers the count is off by a percent at most;
 //! UDP cut into smaller pieces (`UDP_SEGMENT`) is charged too little.
 
+use std::time::Duration;
+
 use packtrain_proto::wire::ethernet::HEADER_LEN;
 
 use super::htb::{self, Class};
@@ -56,8 +58,9 @@ const FRAME_MIN: usize = 60;
 /// IPv4 and TCP with time stamps.
 const SEGMENT_HEADERS: usize = 20 + 32;
 
-/// Saved up while the port is idle, as time: enough to make up for a timer that is late.
-const BURST_NS: u64 = 4_000_000;
+/// Saved up while the port is idle, as time at the rate: enough to make up for a timer that is late.
+/// Whoever wants frames evenly spaced does so behind the port.
+pub const BURST: Duration = Duration::from_millis(4);
 
 /// Gives the interface a rate, instead of what it had.
 pub fn set(netlink: &mut Netlink, ifindex: u32, rate: PortRate) -> Result<(), NetlinkError> {
@@ -75,7 +78,7 @@ pub fn change(netlink: &mut Netlink, ifindex: u32, rate_bps: u64) -> Result<(), 
         parent: HANDLE,
         rate_bps,
         ceil_bps: rate_bps,
-        burst_ns: BURST_NS,
+        burst_ns: BURST.as_nanos() as u64,
         quantum: 3000,
     };
     htb::set_class(netlink, ifindex, class)

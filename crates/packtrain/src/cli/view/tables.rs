@@ -102,7 +102,7 @@ fn used_for(state: &str) -> &str {
 }
 
 /// Columns as wide as their widest cell. While a row is too long, the next of `dispensable` goes.
-fn table<const N: usize>(
+pub(in crate::cli) fn table<const N: usize>(
     headings: [&str; N],
     rows: Vec<[String; N]>,
     dispensable: &[&str],

@@ -1,0 +1,237 @@
+//! The command line of `packtrain lab`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueHint};
+
+use crate::lab::standing::LabName;
+use crate::lab::topology::{Change, TopologyOptions, ready};
+
+/// Hosts and wires of one's own, to try things on: network namespaces, joined by wires that behave as
+/// one says.
+///
+/// Needs root. Nothing of it touches a real interface.
+#[derive(Debug, Args)]
+#[command(
+    arg_required_else_help = true,
+    after_help = "\
+Examples:
+  packtrain lab up                                  two hosts, two links, pt0 on both
+  packtrain lab exec a -- ping -c3 b
+  packtrain lab set a-b.0 --delay 20ms --loss 1%    while traffic runs
+  packtrain lab cut a-b.0
+  packtrain lab list
+  packtrain lab down
+
+docs/lab.md walks through all of it."
+)]
+pub struct LabArguments {
+    #[command(subcommand)]
+    pub command: LabCommand,
+}
+
+/// Which lab, where several stand.
+#[derive(Debug, Args)]
+pub struct WhichLab {
+    /// The lab, where several stand.
+    #[arg(long = "lab", value_name = "NAME")]
+    pub name: Option<LabName>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum LabCommand {
+    Up(Box<UpArguments>),
+    /// Run a program on a host; names of hosts are found there.
+    ///
+    /// `b` is the host b on its line; `b.eth0` is its first interface, past the line. Ends with the
+    /// program's exit code.
+    #[command(after_help = "\
+Examples:
+  packtrain lab exec b -- iperf3 -s -D
+  packtrain lab exec a -- iperf3 -c b
+  packtrain lab exec a -- iperf3 -c b.eth0      the bare first link
+  packtrain lab exec a -- packtrain status")]
+    Exec {
+        #[command(flatten)]
+        lab: WhichLab,
+
+        /// The host.
+        host: String,
+
+        /// The program and its arguments.
+        #[arg(last = true, required = true, value_name = "PROGRAM", value_hint = ValueHint::CommandName)]
+        words: Vec<OsString>,
+    },
+    /// Open a shell on a host.
+    Shell {
+        #[command(flatten)]
+        lab: WhichLab,
+
+        /// The host.
+        host: String,
+    },
+    /// List hosts, and wires with their settings, state and counters.
+    #[command(after_help = "\
+Examples:
+  packtrain lab list
+  packtrain lab list --json | jq '.[0].wires[] | {name, carrier}'")]
+    List {
+        #[command(flatten)]
+        lab: WhichLab,
+
+        /// Print it for programs.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Change a wire, also while traffic runs over it.
+    ///
+    /// What is not named stays as it is. What stands in its queue, and what is on its way, stays.
+    #[command(
+        arg_required_else_help = true,
+        after_help = "\
+Examples:
+  packtrain lab set a-b.0 --rate 10mbit --delay 5ms --jitter 1ms --loss 2%
+  packtrain lab set a-b.0 --from a --loss gilbert:1%,25%,0%,50%
+  packtrain lab set a-b.0 --loss none"
+    )]
+    Set {
+        #[command(flatten)]
+        lab: WhichLab,
+
+        /// The wire, as in `lab list`.
+        wire: String,
+
+        /// Only the direction in which this end sends.
+        #[arg(long, value_name = "NODE")]
+        from: Option<String>,
+
+        #[command(flatten)]
+        change: Box<Change>,
+    },
+    /// Cut a wire: both ends lose their carrier.
+    #[command(after_help = "\
+Examples:
+  packtrain lab cut a-b.0
+  packtrain lab cut --silent a-b.0             frames vanish, and no end is told
+  packtrain lab cut --silent --from a a-b.0    only those that a sends")]
+    Cut {
+        #[command(flatten)]
+        lab: WhichLab,
+
+        /// The wire, as in `lab list`.
+        wire: String,
+
+        /// Frames vanish, and both ends keep their carrier.
+        #[arg(long)]
+        silent: bool,
+
+        /// With --silent: only the direction in which this end sends.
+        #[arg(long, value_name = "NODE", requires = "silent")]
+        from: Option<String>,
+    },
+    /// Mend a wire that was cut, silently or not.
+    Mend {
+        #[command(flatten)]
+        lab: WhichLab,
+
+        /// The wire, as in `lab list`.
+        wire: String,
+
+        /// Only the direction in which this end sends.
+        #[arg(long, value_name = "NODE")]
+        from: Option<String>,
+    },
+    /// Draw a lab, or a topology that is not up.
+    #[command(after_help = "\
+Examples:
+  packtrain lab graph
+  packtrain lab graph --svg > lab.svg
+  packtrain lab graph star")]
+    Graph {
+        #[command(flatten)]
+        lab: WhichLab,
+
+        /// A file or a ready topology instead of a lab that stands.
+        #[arg(value_name = "TOPOLOGY", value_hint = ValueHint::FilePath, conflicts_with = "name")]
+        topology: Option<PathBuf>,
+
+        /// As SVG.
+        #[arg(long)]
+        svg: bool,
+    },
+    /// Take a lab down: end what runs in it, remove its hosts and wires.
+    Down {
+        /// The lab, where several stand.
+        name: Option<LabName>,
+
+        /// All labs, and what is left of any.
+        #[arg(long, conflicts_with = "name")]
+        all: bool,
+    },
+    /// The process that carries a lab's frames; `lab up` starts it.
+    #[command(hide = true)]
+    Emulate,
+}
+
+/// Make a lab, and say what to type next.
+///
+/// Without a topology: two hosts with two links of 100 Mbit/s, and a line on each. It stands until
+/// `packtrain lab down`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  packtrain lab up
+  packtrain lab up --hosts 3 --links 2 --rate 50mbit --delay 20ms --loss 1% --no-packtrain
+  packtrain lab up unequal
+  packtrain lab up topology.toml --lab second
+  packtrain lab up --ready                          the ready topologies")]
+pub struct UpArguments {
+    /// A file, or the name of a ready topology.
+    #[arg(value_name = "TOPOLOGY", value_hint = ValueHint::FilePath,
+          conflicts_with_all = OPTIONS)]
+    pub topology: Option<PathBuf>,
+
+    /// Name of the lab, so that several can stand.
+    #[arg(long = "lab", value_name = "NAME", default_value = "lab")]
+    pub name: LabName,
+
+    /// Only list the ready topologies.
+    #[arg(long)]
+    pub ready: bool,
+
+    #[command(flatten)]
+    pub options: TopologyOptions,
+}
+
+/// What describes a topology itself, and says nothing beside a file.
+const OPTIONS: [&str; 17] = [
+    "hosts",
+    "links",
+    "mtu",
+    "packtrain",
+    "rate",
+    "port_rate",
+    "port_queue",
+    "queue",
+    "queue_discipline",
+    "packets_per_second",
+    "delay",
+    "jitter",
+    "loss",
+    "bit_errors",
+    "duplicate",
+    "reorder",
+    "corrupt",
+];
+
+/// The ready topologies, a line each.
+pub fn ready_list() -> String {
+    let names = ready::names();
+    let width = names.iter().map(|name| name.len()).max().unwrap_or(0);
+    let line = |name: &&str| {
+        let topology = ready::find(name).expect("it is listed");
+        format!("{name:width$}  {}\n", topology.about.unwrap_or_default())
+    };
+    names.iter().map(line).collect()
+}

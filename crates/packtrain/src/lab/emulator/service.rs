@@ -1,0 +1,323 @@
+//! The process of an emulator: carries frames, and answers commands between two of them.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use packtrain_proto::time::Instant;
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::OwnedFd;
+use serde::{Deserialize, Serialize};
+
+use super::counters::{LOOK_INTERVAL, Meter, WireStatus};
+use super::plan::{self, Plan, PlannedWire};
+use super::port::Port;
+use super::protocol::{CutRequest, EmulatorStatus, Request, Response};
+use super::{Emulator, Woken};
+use crate::lab::topology::{Name, Topology};
+use crate::lab::{Error, Result};
+use crate::linux::real_time::run_in_real_time;
+
+/// What an emulator is told at its start, on its standard input.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Spec {
+    pub topology: Topology,
+    /// By host, their names in /run/netns.
+    pub namespaces: BTreeMap<Name, String>,
+    pub socket: PathBuf,
+}
+
+impl Spec {
+    /// What it says on its standard output when its wires are there.
+    pub const READY: &'static str = "ready\n";
+}
+
+/// What `packtrain lab emulate` does.
+pub fn run() -> Result<()> {
+    // It stays when the terminal goes.
+    let _ = rustix::process::setsid();
+    let spec: Spec = serde_json::from_reader(io::stdin()).map_err(|error| started(error.into()))?;
+    let service = Service::new(spec.topology, |host| spec.namespaces[host].clone())?;
+    service.run(&spec.socket, || {
+        let mut stdout = io::stdout();
+        // Who started it may be gone.
+        let _ = stdout.write_all(Spec::READY.as_bytes());
+        let _ = stdout.flush();
+    })
+}
+
+/// A command, and where its answer goes.
+struct Asked {
+    request: Request,
+    answer: Sender<Response>,
+}
+
+/// The wires of a lab, with what a person knows of them.
+#[derive(Debug)]
+pub struct Service {
+    emulator: Emulator,
+    topology: Topology,
+    wires: Vec<PlannedWire>,
+    /// By wire and direction.
+    meters: Vec<[Meter; 2]>,
+    /// Whether a direction swallows what is sent.
+    silent: Vec<[bool; 2]>,
+    carrier: Vec<bool>,
+    next_look: Instant,
+    real_time: bool,
+}
+
+impl Service {
+    /// Makes the hosts' interfaces, and the wires between them.
+    pub fn new(topology: Topology, namespace_of: impl Fn(&Name) -> String) -> Result<Service> {
+        let plan = Plan::of(&topology, namespace_of);
+        let ports = plan.ports.iter().map(Port::create).collect::<Result<_>>()?;
+        let emulator = Emulator::new(&plan, ports).map_err(started)?;
+        let count = plan.wires.len();
+        Ok(Service {
+            next_look: emulator.now() + LOOK_INTERVAL,
+            emulator,
+            topology,
+            wires: plan.wires,
+            meters: vec![Default::default(); count],
+            silent: vec![[false; 2]; count],
+            carrier: vec![true; count],
+            real_time: false,
+        })
+    }
+
+    /// Carries frames and answers at `socket` until it is told to end. `ready` is called when commands
+    /// can come.
+    pub fn run(mut self, socket: &Path, ready: impl FnOnce()) -> Result<()> {
+        // Before the thread below is started, which then is not of that class.
+        let listener = UnixListener::bind(socket).map_err(|source| Error::File {
+            path: socket.display().to_string(),
+            source,
+        })?;
+        let bell = Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).map_err(
+            |errno| started(errno.into()),
+        )?);
+        let (asks, asked) = channel();
+        let rings = bell.clone();
+        std::thread::spawn(move || listen(&listener, &asks, &rings));
+        self.real_time = run_in_real_time().is_ok();
+        self.emulator.watch(&*bell).map_err(started)?;
+        ready();
+        loop {
+            let woken = self.emulator.turn().map_err(started)?;
+            let now = self.emulator.now();
+            if now >= self.next_look {
+                self.look(now);
+            }
+            if woken == Woken::ByCommand && self.answer(&bell, &asked) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Answers what was asked; whether it is time to end.
+    fn answer(&mut self, bell: &OwnedFd, asked: &Receiver<Asked>) -> bool {
+        let _ = rustix::io::read(bell, &mut [0; 8]);
+        while let Ok(Asked { request, answer }) = asked.try_recv() {
+            let ends = request == Request::Down {};
+            let response = self.handle(request);
+            // Who does not wait any more misses nothing.
+            let _ = answer.send(response);
+            if ends {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn handle(&mut self, request: Request) -> Response {
+        let result = match request {
+            Request::Status {} => return Response::Status(Box::new(self.status())),
+            Request::Lateness { reset } => {
+                let summary = self.emulator.lateness.summary();
+                if reset {
+                    self.emulator.lateness.reset();
+                }
+                return Response::Lateness(summary);
+            }
+            Request::Down {} => Ok(()),
+            Request::Set { wire, directions } => self.set(&wire, *directions),
+            Request::Cut(of) => self.cut(&of),
+            Request::Mend(of) => self.mend(&of),
+            Request::Capture { .. } => Err("not yet".to_owned()),
+        };
+        result.map_or_else(Response::Refused, |()| Response::Done)
+    }
+
+    fn find(&self, name: &str) -> std::result::Result<usize, String> {
+        let wires = &self.topology.wires;
+        wires.iter().position(|wire| wire.name == name).ok_or_else(|| {
+            let known: Vec<&str> = wires.iter().map(|wire| wire.name.as_str()).collect();
+            format!("there is no wire {name}; there are {}", known.join(", "))
+        })
+    }
+
+    /// The wire, and which of its directions are meant.
+    fn directions(&self, of: &CutRequest) -> std::result::Result<(usize, Vec<usize>), String> {
+        let wire = self.find(&of.wire)?;
+        let Some(from) = &of.from else {
+            return Ok((wire, vec![0, 1]));
+        };
+        let ends = &self.topology.wires[wire].ends;
+        let end = ends.iter().position(|end| end.node == **from);
+        let end = end.ok_or_else(|| {
+            let [a, b] = ends.each_ref().map(|end| &end.node);
+            format!("{from} is no end of {}; its ends are {a} and {b}", of.wire)
+        })?;
+        Ok((wire, vec![end]))
+    }
+
+    fn set(
+        &mut self,
+        name: &str,
+        directions: [crate::lab::topology::Direction; 2],
+    ) -> std::result::Result<(), String> {
+        let wire = self.find(name)?;
+        let mtu = self.topology.wires[wire].mtu;
+        for (end, direction) in self.wires[wire].ends.iter().zip(&directions) {
+            if let Some(port) = end.port {
+                let rate = plan::port_rate_of(direction, mtu);
+                let port = &mut self.emulator.ports[port];
+                port.set_rate(rate).map_err(|error| error.to_string())?;
+            }
+            let config = plan::config_of(direction);
+            self.emulator.network.wire_mut(end.out).set(&config);
+        }
+        self.topology.wires[wire].directions = directions;
+        Ok(())
+    }
+
+    fn cut(&mut self, of: &CutRequest) -> std::result::Result<(), String> {
+        let (wire, directions) = self.directions(of)?;
+        if of.from.is_some() && !of.silent {
+            return Err(
+                "a cable has one carrier: --from goes with --silent, which leaves it".to_owned(),
+            );
+        }
+        let now = self.emulator.now();
+        for direction in directions {
+            let end = self.wires[wire].ends[direction];
+            self.silent[wire][direction] = of.silent;
+            self.emulator.network.cut(end.out, !of.silent, now);
+        }
+        if !of.silent {
+            self.set_carrier(wire, false)?;
+        }
+        Ok(())
+    }
+
+    fn mend(&mut self, of: &CutRequest) -> std::result::Result<(), String> {
+        let (wire, directions) = self.directions(of)?;
+        for direction in directions {
+            let end = self.wires[wire].ends[direction];
+            self.silent[wire][direction] = false;
+            self.emulator.network.mend(end.out);
+        }
+        self.set_carrier(wire, true)
+    }
+
+    fn set_carrier(&mut self, wire: usize, up: bool) -> std::result::Result<(), String> {
+        if self.carrier[wire] == up {
+            return Ok(());
+        }
+        self.carrier[wire] = up;
+        for end in self.wires[wire].ends {
+            self.emulator.network.set_carrier(end.place, up);
+            if let Some(port) = end.port {
+                let port = &self.emulator.ports[port];
+                port.set_carrier(up).map_err(|error| error.to_string())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn look(&mut self, now: Instant) {
+        for (meters, wire) in self.meters.iter_mut().zip(&self.wires) {
+            for (meter, end) in meters.iter_mut().zip(&wire.ends) {
+                meter.look(now, &self.emulator.network.wire(end.out).counters);
+            }
+        }
+        self.next_look = now + LOOK_INTERVAL;
+    }
+
+    fn status(&mut self) -> EmulatorStatus {
+        // A lab without traffic has no turns.
+        let now = self.emulator.now();
+        if now >= self.next_look {
+            self.look(now);
+        }
+        let wires = (0..self.wires.len()).map(|wire| self.status_of(wire)).collect();
+        EmulatorStatus {
+            wires,
+            topology: self.topology.clone(),
+            lateness: self.emulator.lateness.summary(),
+            real_time: self.real_time,
+        }
+    }
+
+    fn status_of(&mut self, wire: usize) -> WireStatus {
+        let described = &self.topology.wires[wire];
+        let names = described.ends.each_ref().map(|end| end.node.to_string());
+        let directions = [0, 1].map(|i| {
+            let end = self.wires[wire].ends[i];
+            let on_the_wire = self.emulator.network.wire(end.out);
+            let queued = on_the_wire.queued_bytes();
+            let mut status = self.meters[wire][i].status(&on_the_wire.counters, queued);
+            status.from = names[i].clone();
+            status.to = names[1 - i].clone();
+            status.silent = self.silent[wire][i];
+            if let Some(port) = end.port {
+                let dropped = self.emulator.ports[port].dropped();
+                status.dropped.emulator_late = dropped.unwrap_or_default();
+            }
+            status
+        });
+        WireStatus {
+            name: described.name.clone(),
+            carrier: self.carrier[wire],
+            directions,
+        }
+    }
+}
+
+fn started(source: io::Error) -> Error {
+    Error::Start {
+        command: "the emulator of the lab".to_owned(),
+        source,
+    }
+}
+
+/// Takes commands in, one after the other: each is answered within a turn of the emulator.
+fn listen(listener: &UnixListener, asks: &Sender<Asked>, bell: &OwnedFd) {
+    for stream in listener.incoming().flatten() {
+        // Who goes away in the middle of it harms nobody.
+        let _ = converse(stream, asks, bell);
+    }
+}
+
+fn converse(stream: UnixStream, asks: &Sender<Asked>, bell: &OwnedFd) -> io::Result<()> {
+    stream.set_read_timeout(Some(std::time::Duration::from_secs(1)))?;
+    let mut line = String::new();
+    BufReader::new(&stream).read_line(&mut line)?;
+    let response = match serde_json::from_str(&line) {
+        Err(error) => Response::Refused(format!("not understood: {error}")),
+        Ok(request) => {
+            let (answer, answered) = channel();
+            let _ = asks.send(Asked { request, answer });
+            rustix::io::write(bell, &1u64.to_ne_bytes())?;
+            let gone = || Response::Refused("the emulator has ended".to_owned());
+            answered.recv().unwrap_or_else(|_| gone())
+        }
+    };
+    let mut line = serde_json::to_vec(&response)?;
+    line.push(b'\n');
+    (&stream).write_all(&line)
+}

@@ -1,0 +1,283 @@
+//! A lab that stands until it is taken down: hosts, and a process that carries their frames.
+//!
+//! ```text
+//!  pt-lab-a                     pt-lab-b        a namespace for each host
+//!   pt0                          pt0
+//!   eth0  eth1                   eth0  eth1     TAPs, with a qdisc where the port has a rate
+//!     │     │    ┌──────────┐      │     │
+//!     └─────┴────┤ emulator ├──────┴─────┘      `packtrain lab emulate`
+//!                └──────────┘
+//! ```
+//! What is there is written down first ([`record`]), and everything of it goes with `lab down`.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::emulator::protocol::{self, AskError, EmulatorStatus, Request, Response};
+use super::emulator::service::Spec;
+use super::namespaces::{self, Namespace};
+use super::topology::{Name, Topology};
+use super::{Error, Result, wait_for};
+
+pub mod addresses;
+mod configure;
+pub mod record;
+
+pub use addresses::HostAddresses;
+use record::{ProcessId, Record, file};
+
+/// `ip netns exec` puts these over /etc of the programs that it starts.
+const NETNS_CONFIG_DIR: &str = "/etc/netns";
+
+/// How long the emulator may take to make its interfaces.
+const END_WAIT_MAX: Duration = Duration::from_secs(3);
+const PEERS_WAIT_MAX: Duration = Duration::from_secs(8);
+
+/// What a lab is called: part of the names of its namespaces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LabName(String);
+
+impl LabName {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Why a text names no lab.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a lab's name is a lower-case letter, and up to 15 more of these or digits; not {0:?}")]
+pub struct LabNameError(String);
+
+impl FromStr for LabName {
+    type Err = LabNameError;
+
+    fn from_str(text: &str) -> std::result::Result<LabName, LabNameError> {
+        let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+        let starts = text.starts_with(|c: char| c.is_ascii_lowercase());
+        match starts && text.len() <= 16 && text.bytes().all(plain) {
+            true => Ok(LabName(text.to_owned())),
+            false => Err(LabNameError(text.to_owned())),
+        }
+    }
+}
+
+/// Takes a lab that is being made down again when the command is interrupted.
+pub fn clean_up_on_signals(lab: &str) -> Result<()> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP]);
+    let mut signals = signals.map_err(|source| Error::Start {
+        command: "signal handler".to_owned(),
+        source,
+    })?;
+    let lab = lab.to_owned();
+    std::thread::spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            namespaces::interrupt();
+            eprintln!("\ninterrupted: removing what there is of {lab}");
+            if let Ok(record) = Record::load(&lab) {
+                let _ = remove(&record);
+            }
+            std::process::exit(128 + signal);
+        }
+    });
+    Ok(())
+}
+
+/// A lab that stands.
+#[derive(Debug)]
+pub struct Lab {
+    record: Record,
+    addresses: Vec<HostAddresses>,
+}
+
+impl Lab {
+    /// Makes a lab of this name; `packtrain` is the program that runs on its hosts. What was made is
+    /// taken away again when something of it fails. `step` is told what is done next.
+    pub fn up(
+        name: &str,
+        topology: &Topology,
+        packtrain: &Path,
+        mut step: impl FnMut(&str),
+    ) -> Result<Lab> {
+        super::check_available()?;
+        let mut record = Record::new(name, topology);
+        for namespace in record.namespaces.values() {
+            if Path::new(namespaces::NAMESPACE_DIR).join(namespace).exists() {
+                return Err(Error::NamespaceExists(namespace.clone()));
+            }
+        }
+        record.claim()?;
+        match make(&mut record, packtrain, &mut step) {
+            Ok(()) => Ok(Lab::of(record)),
+            Err(error) => {
+                // The first failure is the one to tell of.
+                let _ = remove(&record);
+                Err(error)
+            }
+        }
+    }
+
+    /// The lab of this name; without one, the only one that stands.
+    pub fn find(name: Option<&str>) -> Result<Lab> {
+        let name = match name {
+            Some(name) => name.to_owned(),
+            None => {
+                let standing = record::standing();
+                match &standing[..] {
+                    [] => return Err(Error::NoLab),
+                    [only] => only.clone(),
+                    _ => return Err(Error::SeveralLabs(standing)),
+                }
+            }
+        };
+        Record::load(&name).map(Lab::of)
+    }
+
+    /// All that stand, or of which something is left.
+    pub fn all() -> Result<Vec<Lab>> {
+        let names = record::standing();
+        names.iter().map(|name| Record::load(name).map(Lab::of)).collect()
+    }
+
+    fn of(record: Record) -> Lab {
+        Lab {
+            addresses: addresses::assign(&record.topology),
+            record,
+        }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.record.lab
+    }
+
+    /// As it was made.
+    pub fn topology(&self) -> &Topology {
+        &self.record.topology
+    }
+
+    pub fn addresses(&self) -> &[HostAddresses] {
+        &self.addresses
+    }
+
+    /// The namespace of a host.
+    pub fn host(&self, host: &str) -> Result<Namespace> {
+        let mut namespaces = self.record.namespaces.iter();
+        let found = namespaces.find(|(name, _)| name.as_str() == host);
+        let (_, namespace) = found.ok_or_else(|| Error::NoSuchHost {
+            host: host.to_owned(),
+            lab: self.record.lab.clone(),
+            hosts: self.record.namespaces.keys().map(Name::to_string).collect(),
+        })?;
+        Ok(Namespace::standing(namespace))
+    }
+
+    /// Asks the emulator.
+    pub fn ask(&self, request: &Request) -> std::result::Result<Response, AskError> {
+        protocol::ask(&self.record.socket(), request).map(|(response, _)| response)
+    }
+
+    pub fn status(&self) -> std::result::Result<EmulatorStatus, AskError> {
+        match self.ask(&Request::Status {})? {
+            Response::Status(status) => Ok(*status),
+            other => Err(AskError::NotUnderstood(format!("{other:?}"))),
+        }
+    }
+
+    /// Ends everything that runs in it, and removes what was made.
+    pub fn down(self) -> Result<()> {
+        remove(&self.record)
+    }
+}
+
+fn make(record: &mut Record, packtrain: &Path, step: &mut impl FnMut(&str)) -> Result<()> {
+    let addresses = addresses::assign(&record.topology);
+    record.made_netns_dir = !Path::new(NETNS_CONFIG_DIR).exists();
+    record.save()?;
+    step("hosts");
+    let hosts = addresses::hosts_file(&addresses);
+    for namespace in record.namespaces.values() {
+        namespaces::add(namespace)?;
+        let dir = Path::new(NETNS_CONFIG_DIR).join(namespace);
+        fs::create_dir_all(&dir).map_err(|e| file(&dir, e))?;
+        fs::write(dir.join("hosts"), &hosts).map_err(|e| file(&dir, e))?;
+    }
+    step("wires");
+    start_emulator(record, packtrain)?;
+    step("addresses");
+    for (host, of) in record.topology.hosts.iter().zip(&addresses) {
+        configure::links(&record.namespaces[&host.name], host, of)?;
+    }
+    step("lines");
+    configure::lines(record, &addresses, packtrain, PEERS_WAIT_MAX)
+}
+
+fn start_emulator(record: &mut Record, packtrain: &Path) -> Result<()> {
+    let log = fs::File::create(record.log()).map_err(|e| file(&record.log(), e))?;
+    let started = |source| Error::Start {
+        command: format!("{} lab emulate", packtrain.display()),
+        source,
+    };
+    let mut child = Command::new(packtrain)
+        .args(["lab", "emulate"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(log)
+        .spawn()
+        .map_err(started)?;
+    record.emulator = ProcessId::of(child.id());
+    record.save()?;
+    let spec = Spec {
+        topology: record.topology.clone(),
+        namespaces: record.namespaces.clone(),
+        socket: record.socket(),
+    };
+    let text = serde_json::to_vec(&spec).expect("a spec has no key but strings");
+    let mut stdin = child.stdin.take().expect("it was asked for");
+    // If it ended already, its log says why.
+    let _ = stdin.write_all(&text);
+    drop(stdin);
+    let mut answer = String::new();
+    let stdout = child.stdout.take().expect("it was asked for");
+    BufReader::new(stdout).read_line(&mut answer).map_err(started)?;
+    if answer == Spec::READY {
+        return Ok(());
+    }
+    let mut why = String::new();
+    if let Ok(mut log) = fs::File::open(record.log()) {
+        let _ = log.read_to_string(&mut why);
+    }
+    Err(Error::Emulator(why.trim().to_owned()))
+}
+
+/// Takes away whatever there is of a lab.
+fn remove(record: &Record) -> Result<()> {
+    let names: Vec<String> = record.namespaces.values().cloned().collect();
+    // Programs first: packtrain undoes on its links what it has changed there.
+    namespaces::end_programs(&names);
+    if let Some(emulator) = record.emulator {
+        let _ = protocol::ask(&record.socket(), &Request::Down {});
+        let gone = || !emulator.is_alive();
+        if wait_for("the emulator to end", END_WAIT_MAX, gone).is_err() {
+            let pid = rustix::process::Pid::from_raw(emulator.pid as i32);
+            if let Some(pid) = pid.filter(|_| emulator.is_alive()) {
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            }
+            wait_for("the emulator to end", END_WAIT_MAX, gone)?;
+        }
+    }
+    namespaces::remove(&names);
+    for namespace in &names {
+        let dir = Path::new(NETNS_CONFIG_DIR).join(namespace);
+        // There is none when it was interrupted early.
+        let _ = fs::remove_file(dir.join("hosts"));
+        let _ = fs::remove_dir(&dir);
+    }
+    if record.made_netns_dir {
+        let _ = fs::remove_dir(NETNS_CONFIG_DIR);
+    }
+    record.forget()
+}
