@@ -6,6 +6,7 @@ pub mod delay;
 pub mod duplication;
 pub mod jitter;
 pub mod loss;
+pub mod medium;
 pub mod network;
 pub mod nic;
 pub mod rate;
