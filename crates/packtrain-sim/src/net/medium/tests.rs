@@ -213,6 +213,29 @@ fn who_waits_meets_the_next_frame_of_the_station_that_it_waited_for() {
     assert_eq!(begun(&medium, 0), None);
     run(&mut medium, at(again));
     assert_eq!(begun(&medium, 0), Some(at(again)));
+    // Only 1 had to wait before its first attempt; that of 0 waited for the gap after its own frame.
+    run(&mut medium, at(100_000));
+    let deferred = [0, 1].map(|s| medium.station_counters(s).deferred);
+    assert_eq!(deferred, [0, 1]);
+}
+
+#[test]
+fn a_carrier_counts_in_the_first_two_thirds_of_a_gap_and_not_in_the_last() {
+    // A piece of 5 bits from 0 is heard from 101 until 106; the gap after it ends at 202, its first two
+    // thirds at 170. 1 begins before it hears the piece, and is heard by 2 at 151, or at 176.
+    for (begins, jams_until, expected) in [(50, 146, 146 + WAY + 96), (75, 171, 202)] {
+        let mut medium = medium(3, 1);
+        medium.offer(0, frame(0, 64), Instant::ZERO).unwrap();
+        medium.cut(0, at(5));
+        medium.offer(1, frame(1, 64), at(begins)).unwrap();
+        medium.offer(2, frame(2, 64), at(110)).unwrap();
+        run(&mut medium, at(jams_until));
+        assert_eq!(begun(&medium, 1), None);
+        run(&mut medium, at(expected - 1));
+        assert_eq!(begun(&medium, 2), None);
+        run(&mut medium, at(expected));
+        assert_eq!(begun(&medium, 2), Some(at(expected)));
+    }
 }
 
 #[test]
