@@ -8,6 +8,7 @@ pub mod duplication;
 pub mod ecn;
 pub mod jitter;
 pub mod loss;
+pub mod medium;
 pub mod network;
 pub mod nic;
 pub mod packet_cap;
