@@ -4,15 +4,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use packtrain_proto::offload::Offload;
-use packtrain_proto::time::{Duration, Instant};
+use packtrain_proto::time::Instant;
 
 use super::nic;
 use super::segment::Segment;
 pub use super::segment::{SegmentConfig, SegmentKind};
-use super::wire::{Passed, Wire, WireConfig, WireDrop};
+use super::wire::{Passed, Wire, WireDrop};
 use crate::event_queue::EventQueue;
 use crate::frame::Frame;
 use crate::random::Random;
+
+mod hub;
+mod look;
 
 /// Where a station's link is plugged in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,6 +43,11 @@ pub enum NetEvent {
     CutEnds {
         segment: usize,
         outage: usize,
+    },
+    /// Something is due on a hub's medium, or was when this was planned.
+    Medium {
+        segment: usize,
+        due: Instant,
     },
     /// One end of a cable sees what the other has seen already, or is still to see.
     PortNotices {
@@ -87,6 +95,14 @@ impl WireId {
     /// The wire that begins at a port of a station.
     fn out_of(port: PortId) -> WireId {
         port.segment_wire(port.port)
+    }
+
+    /// Where it begins, of one into a switch or a hub.
+    fn port(self) -> PortId {
+        PortId {
+            segment: self.segment,
+            port: self.wire,
+        }
     }
 }
 
@@ -252,10 +268,9 @@ impl Network {
         now: Instant,
         queue: &mut EventQueue<E>,
     ) -> Result<(), Refused> {
-        let is_cut_first = self.cuts_where_frames_count
-            && frame.offload != Offload::NONE
-            && self.wire(wire).counts_frames();
-        if !is_cut_first {
+        let is_shared = self.is_shared(wire);
+        let counts = || self.cuts_where_frames_count && self.wire(wire).counts_frames();
+        if frame.offload == Offload::NONE || !(is_shared || counts()) {
             return self.offer_whole(wire, frame, now, queue);
         }
         let whole = frame.clone();
@@ -270,6 +285,12 @@ impl Network {
         result
     }
 
+    /// Whether what would be the wire of a port is the medium of a hub.
+    fn is_shared(&self, id: WireId) -> bool {
+        let segment = &self.segments[id.segment];
+        segment.medium.is_some() && id.wire < segment.ports()
+    }
+
     fn offer_whole<E: From<NetEvent>>(
         &mut self,
         id: WireId,
@@ -277,6 +298,9 @@ impl Network {
         now: Instant,
         queue: &mut EventQueue<E>,
     ) -> Result<(), Refused> {
+        if self.is_shared(id) {
+            return self.offer_to_medium(id.port(), frame, now, queue);
+        }
         let wire = self.wire_mut(id);
         let epoch = wire.epoch;
         match wire.offer(frame, now) {
@@ -302,6 +326,12 @@ impl Network {
             NetEvent::Sent { wire, epoch } => self.sent(wire, epoch, now, queue),
             NetEvent::Arrives { wire, epoch, frame } => {
                 self.arrived(wire, epoch, frame, now, queue)
+            }
+            NetEvent::Medium { segment, due } => {
+                if self.segments[segment].medium_due == Some(due) {
+                    self.run_medium(segment, now, queue);
+                }
+                Outcome::Nothing
             }
             NetEvent::CutStarts {
                 segment: number,
@@ -353,7 +383,7 @@ impl Network {
                     port,
                 };
                 match up {
-                    true => self.mend(WireId::out_of(id)),
+                    true => self.mend(WireId::out_of(id), now),
                     false => self.cut(WireId::out_of(id), true, now),
                 }
                 self.set_carrier(id, up);
@@ -454,6 +484,11 @@ impl Network {
         queue: &mut EventQueue<E>,
     ) {
         let segment = &mut self.segments[from.segment];
+        if segment.medium.is_some() {
+            // Another device is the station here.
+            let _ = self.offer(WireId::out_of(from), frame, now, queue);
+            return;
+        }
         let ports = segment.ports();
         let mut out = segment.forward(from.port, &frame);
         let last = out.pop();
@@ -485,12 +520,18 @@ impl Network {
 
     /// Cuts one direction. *Seen*: what stands in its queue and is on its way is gone.
     pub fn cut(&mut self, wire: WireId, seen: bool, now: Instant) {
+        if self.is_shared(wire) {
+            return self.cut_station(wire.port(), now);
+        }
         for frame in self.wire_mut(wire).cut(seen) {
             self.dropped(wire, frame, WireDrop::Cut, now);
         }
     }
 
-    pub fn mend(&mut self, wire: WireId) {
+    pub fn mend(&mut self, wire: WireId, now: Instant) {
+        if self.is_shared(wire) {
+            return self.mend_station(wire.port(), now);
+        }
         self.wire_mut(wire).mend();
     }
 
@@ -528,45 +569,6 @@ impl Network {
         core::mem::take(&mut self.lost)
     }
 
-    pub fn local_queue_bytes(&self, port: PortId) -> usize {
-        self.segments[port.segment].wires[port.port].queued_bytes()
-    }
-
-    pub fn mtu(&self, segment: usize) -> u16 {
-        self.segments[segment].config.mtu
-    }
-
-    pub fn carrier(&self, port: PortId) -> bool {
-        self.segments[port.segment].carrier[port.port]
-    }
-
-    /// Since when no cut has touched the segment; `None` while one does.
-    pub fn well_since(&self, segment: usize, now: Instant) -> Option<Instant> {
-        self.segments[segment].config.cut.well_since(now)
-    }
-
-    /// The longest that a frame of `bytes` and its answer take on an idle segment, queues of a switch
-    /// left out.
-    pub fn round_trip_max(&self, segment: usize, bytes: usize) -> Duration {
-        let config = &self.segments[segment].config;
-        let one = |wire: &WireConfig| wire.passage_max(bytes);
-        let worst = |wires: &[WireConfig]| wires.iter().map(one).max().unwrap_or_default();
-        2 * (worst(&config.up) + worst(&config.down))
-    }
-
-    pub fn rate_bps(&self, port: PortId) -> Option<u64> {
-        let wire = &self.segments[port.segment].config.up[port.port];
-        wire.rate.map(|rate| rate.bps)
-    }
-
-    pub fn configs(&self) -> impl Iterator<Item = &SegmentConfig> {
-        self.segments.iter().map(|segment| &segment.config)
-    }
-
-    pub fn wires(&self) -> impl Iterator<Item = &Wire> {
-        self.segments.iter().flat_map(|segment| &segment.wires)
-    }
-
     /// From now on the network only carries.
     pub fn heal(&mut self) {
         for segment in &mut self.segments {
@@ -577,39 +579,5 @@ impl Network {
                 wire.mend();
             }
         }
-    }
-
-    /// Names of the configured faults that have not happened yet.
-    pub fn faults_missing(&self) -> Vec<&'static str> {
-        let mut missing: Vec<_> = self.wires().flat_map(Wire::faults_missing).collect();
-        missing.extend(self.cuts_missing());
-        missing
-    }
-
-    /// The same where hosts may choose their links: a fault has to happen on one of the wires that
-    /// have it, and only when these carried enough for it to be likely.
-    pub fn kinds_missing(&self) -> Vec<&'static str> {
-        const ENOUGH_FRAMES: u64 = 2000;
-        let mut kinds: BTreeMap<&'static str, (u64, bool)> = BTreeMap::new();
-        for wire in self.wires() {
-            for (name, happened) in wire.faults() {
-                let kind = kinds.entry(name).or_default();
-                kind.0 += wire.counters.offered;
-                kind.1 |= happened;
-            }
-        }
-        let missing = kinds
-            .into_iter()
-            .filter(|(_, (offered, happened))| !happened && *offered > ENOUGH_FRAMES);
-        missing
-            .map(|(name, _)| name)
-            .chain(self.cuts_missing())
-            .collect()
-    }
-
-    fn cuts_missing(&self) -> impl Iterator<Item = &'static str> {
-        let missing =
-            |segment: &&Segment| segment.cuts_happened < segment.config.cut.outages().len();
-        self.segments.iter().filter(missing).map(|_| "cut")
     }
 }

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use packtrain_proto::time::Instant;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::cut::Cut;
+use super::medium::{Medium, MediumConfig};
 use super::wire::{Wire, WireConfig};
 use crate::frame::Frame;
 use crate::random::Random;
@@ -15,8 +17,10 @@ pub enum SegmentKind {
     Cable,
     /// Learns addresses, floods what it does not know. Each port has a queue of its own.
     Switch,
-    /// Everybody hears everything.
-    Hub,
+    /// Everybody hears everything, and sends while others do: each port has wires of its own.
+    Repeater,
+    /// Shared Ethernet (CSMA/CD): one sends, everybody else hears it. There are no wires up.
+    Hub { rate_bps: u64 },
 }
 
 #[derive(Clone, Debug)]
@@ -44,6 +48,10 @@ pub struct Segment {
     /// Of each port, as its card sees it.
     pub(super) carrier: Vec<bool>,
     pub(super) cuts_happened: usize,
+    /// Of a hub.
+    pub(super) medium: Option<Medium>,
+    /// When the network looks at it next.
+    pub(super) medium_due: Option<Instant>,
 }
 
 impl Segment {
@@ -61,7 +69,16 @@ impl Segment {
             .chain(&config.down)
             .map(|w| Wire::new(w, random))
             .collect();
+        let medium = match config.kind {
+            SegmentKind::Hub { rate_bps } => {
+                let config = MediumConfig::one_hub(rate_bps, config.up.len());
+                Some(Medium::new(config, random.fork()))
+            }
+            _ => None,
+        };
         Segment {
+            medium,
+            medium_due: None,
             carrier: vec![true; config.up.len()],
             config,
             wires,
@@ -93,7 +110,7 @@ impl Segment {
     pub(super) fn forward(&mut self, from: usize, frame: &Frame) -> Vec<usize> {
         let header = frame.header();
         let others = (0..self.ports()).filter(|&port| port != from);
-        if self.config.kind == SegmentKind::Hub {
+        if self.config.kind == SegmentKind::Repeater {
             return others.collect();
         }
         if !header.source.is_group() {

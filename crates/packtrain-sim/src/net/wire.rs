@@ -112,6 +112,8 @@ pub enum WireDrop {
     Corrupted,
     /// Metadata that contradicts the frame: no card could cut it.
     BadOffload,
+    /// At a hub: each of its attempts collided with another's.
+    Collisions,
 }
 
 /// Frames, by what became of them.
@@ -151,6 +153,7 @@ impl WireCounters {
             WireDrop::BitErrors => self.bit_errors += 1,
             WireDrop::Corrupted => self.corrupted += 1,
             WireDrop::BadOffload => self.bad_offload += 1,
+            WireDrop::Collisions => unreachable!("a hub counts them at its stations"),
         }
     }
 

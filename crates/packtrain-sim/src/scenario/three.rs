@@ -31,7 +31,7 @@ pub fn build(order: Order) -> Experiment {
     let trouble = Trouble::draw(&mut random);
     let load = *random.pick(&[0.2, 0.5, 0.8, 2.0]);
     let kind = if random.chance(0.3) {
-        SegmentKind::Hub
+        SegmentKind::Repeater
     } else {
         SegmentKind::Switch
     };

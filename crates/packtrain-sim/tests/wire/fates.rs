@@ -160,6 +160,7 @@ fn nothing_is_unaccounted_for(driven: &Driven) {
                 match reason {
                     WireDrop::QueueFull => unreachable!("it was refused"),
                     WireDrop::BadOffload => unreachable!("the network refuses it"),
+                    WireDrop::Collisions => unreachable!("it is no hub"),
                     WireDrop::Codel => told.codel += 1,
                     WireDrop::Cut => told.cut += 1,
                     WireDrop::Loss => told.lost += 1,

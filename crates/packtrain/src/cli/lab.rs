@@ -101,7 +101,8 @@ fn described(from: &Path) -> Result<Topology, CliError> {
             "{error}; a file of one's own is written with its .toml"
         )));
     }
-    file::read(from).map_err(CliError::File)
+    let text = std::fs::read_to_string(from).map_err(|error| CliError::failed(&name, error))?;
+    file::parse(from, &text).map_err(CliError::File)
 }
 
 /// Takes the place of this process, so that signals, the terminal and the exit code are the program's.
@@ -211,16 +212,16 @@ fn set(
 
 fn draw(which: &WhichLab, topology: Option<&Path>, svg: bool) -> Result<(), CliError> {
     let (topology, state) = match topology {
-        Some(from) => (described(from)?, graph::State::default()),
+        Some(from) => (described(from)?, None),
         None => {
             let status = find(which)?.status().map_err(asked)?;
             let state = status.drawn();
-            (status.topology, state)
+            (status.topology, Some(state))
         }
     };
     let drawing = match svg {
-        true => graph::svg::draw(&topology, &state),
-        false => graph::text::draw(&topology, &state),
+        true => graph::svg::draw(&topology, state.as_ref()),
+        false => graph::text::draw(&topology, state.as_ref()),
     };
     output::text(&drawing)
 }

@@ -1,7 +1,7 @@
 //! A line's status for a person: readable at 80 columns, the most asked first.
 
-mod tables;
-mod words;
+pub(super) mod tables;
+pub(super) mod words;
 
 use std::fmt::Write as _;
 

@@ -1,7 +1,7 @@
 //! Numbers as people write them.
 
 /// With a comma between thousands.
-pub(super) fn count(n: u64) -> String {
+pub(in crate::cli) fn count(n: u64) -> String {
     let digits = n.to_string();
     let mut text = String::new();
     for (i, digit) in digits.chars().enumerate() {
@@ -13,7 +13,7 @@ pub(super) fn count(n: u64) -> String {
     text
 }
 
-pub(super) fn bytes(n: u64) -> String {
+pub(in crate::cli) fn bytes(n: u64) -> String {
     let mut value = n as f64;
     for unit in ["B", "KiB", "MiB", "GiB", "TiB"] {
         if value < 1024.0 {
@@ -28,7 +28,7 @@ pub(super) fn bytes(n: u64) -> String {
     format!("{value:.1} PiB")
 }
 
-pub(super) fn rate(bps: u64) -> String {
+pub(in crate::cli) fn rate(bps: u64) -> String {
     let bps = bps as f64;
     let (value, unit) = match bps {
         b if b >= 1e9 => (b / 1e9, "Gbit/s"),
@@ -40,7 +40,7 @@ pub(super) fn rate(bps: u64) -> String {
     format!("{} {unit}", text.strip_suffix(".0").unwrap_or(&text))
 }
 
-pub(super) fn duration(seconds: f64) -> String {
+pub(in crate::cli) fn duration(seconds: f64) -> String {
     let whole = seconds as u64;
     match seconds {
         s if s < 1e-3 => format!("{:.0} µs", s * 1e6),

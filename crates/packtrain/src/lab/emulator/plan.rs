@@ -66,7 +66,7 @@ impl Plan {
         for node in &topology.nodes {
             let kind = match node.kind {
                 NodeKind::Switch => SegmentKind::Switch,
-                NodeKind::Hub { .. } => SegmentKind::Hub,
+                NodeKind::Hub { rate_bps } => SegmentKind::Hub { rate_bps },
             };
             nodes.insert(&node.name, plan.segments.len());
             plan.segments.push(segment(kind, u16::MAX));

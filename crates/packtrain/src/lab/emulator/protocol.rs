@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::counters::WireStatus;
 use super::lateness::LatenessSummary;
-use crate::lab::topology::{Direction, Topology};
+use crate::lab::topology::graph::{Carrier, DirectionState, State};
+use crate::lab::topology::{Direction, Topology, Wire};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case", deny_unknown_fields)]
@@ -65,6 +66,32 @@ pub struct EmulatorStatus {
     pub lateness: LatenessSummary,
     /// Whether the kernel lets the emulator run before everything else.
     pub real_time: bool,
+}
+
+impl EmulatorStatus {
+    /// What a drawing shows of it.
+    pub fn drawn(&self) -> State {
+        let of = |(wire, described): (&WireStatus, &Wire)| {
+            let directions = [0, 1].map(|i| {
+                let now = &wire.directions[i];
+                DirectionState {
+                    carrier: match (wire.carrier, now.silent) {
+                        (false, _) => Carrier::Cut,
+                        (true, true) => Carrier::Silent,
+                        (true, false) => Carrier::Up,
+                    },
+                    bits_per_second: Some(now.bits_per_second),
+                    utilisation: Some(now.utilisation),
+                    ..DirectionState::from(&described.directions[i])
+                }
+            });
+            (wire.name.clone(), directions)
+        };
+        let wires = self.wires.iter().zip(&self.topology.wires).map(of);
+        State {
+            wires: wires.collect(),
+        }
+    }
 }
 
 /// Why an emulator did not do what it was asked.

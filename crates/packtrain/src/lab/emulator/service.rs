@@ -219,7 +219,8 @@ impl Service {
         for direction in directions {
             let end = self.wires[wire].ends[direction];
             self.silent[wire][direction] = false;
-            self.emulator.network.mend(end.out);
+            let now = self.emulator.now();
+            self.emulator.network.mend(end.out, now);
         }
         self.set_carrier(wire, true)
     }

@@ -76,6 +76,13 @@ pub fn assign(topology: &Topology) -> Vec<HostAddresses> {
     topology.hosts.iter().enumerate().map(of).collect()
 }
 
+/// Whether some wire of one host lies in the same part of the network as one of the other.
+pub fn meet(a: &HostAddresses, b: &HostAddresses) -> bool {
+    let part = |address: &Ipv4Addr| [address.octets()[1], address.octets()[2]];
+    let of_b: Vec<[u8; 2]> = b.links.iter().map(|(_, address)| part(address)).collect();
+    a.links.iter().any(|(_, address)| of_b.contains(&part(address)))
+}
+
 /// For each wire the number of the part of the network in which it lies: wires at one switch, or at
 /// switches that are joined, are in one.
 fn parts(topology: &Topology) -> Vec<usize> {

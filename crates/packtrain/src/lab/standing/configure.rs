@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use super::addresses::{HostAddresses, LINE};
+use super::addresses::{HostAddresses, LINE, meet};
 use super::record::Record;
 use crate::lab::host;
 use crate::lab::namespaces::{self, Namespace};
@@ -91,11 +91,9 @@ pub fn lines(
         results.try_for_each(|result| result)
     })?;
     let end = now() + at_most;
-    for (line, host, _) in &with_line {
-        let peers = with_line.iter().filter(|(_, other, _)| {
-            other.name != host.name && record.topology.is_reached(&host.name, &other.name)
-        });
-        let peers = peers.count();
+    for (line, host, of) in &with_line {
+        let others = with_line.iter().filter(|(_, other, _)| other.name != host.name);
+        let peers = others.filter(|(_, _, other)| meet(of, other)).count();
         if peers > 0 {
             line.wait_for_peers_within(LINE, peers, end.saturating_duration_since(now()))?;
         }
