@@ -21,6 +21,7 @@ pub mod sample;
 pub mod stream;
 pub mod table;
 pub mod timeline;
+pub mod topology;
 pub mod wire;
 
 use std::io;
