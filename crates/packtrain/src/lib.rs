@@ -12,3 +12,4 @@ pub mod linux;
 pub mod running;
 pub mod settings;
 pub mod status;
+pub mod toml_reader;

@@ -23,6 +23,7 @@ pub mod standing;
 pub mod stream;
 pub mod table;
 pub mod timeline;
+pub mod topology;
 pub mod wire;
 
 use std::io;

@@ -1,87 +1,21 @@
 //! A line's configuration file: TOML in, [`Settings`] out, and every mistake with its line and key.
-//!
-//! Read by hand, not by a derived deserializer: all mistakes are told at once, and each in the
-//! words of the value's own error.
 
-use std::collections::BTreeSet;
-use std::fmt;
-use std::ops::Range;
 use std::path::Path;
 
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeValue;
 
 use super::values::{
     BalancePolicy, InterfaceName, LogLevel, PathPolicy, check_mtu, parse_address, parse_mac,
 };
 use super::{Contradiction, Settings};
 use crate::linux::netlink::IpPrefix;
-
-/// Everything that is wrong with a file, in the order of its lines.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileErrors(pub Vec<FileError>);
-
-/// One mistake.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileError {
-    pub file: String,
-    /// From 1.
-    pub line: usize,
-    /// As in `link.name`; `None` where the file is no TOML.
-    pub key: Option<String>,
-    pub message: String,
-}
-
-impl fmt::Display for FileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: ", self.file, self.line)?;
-        if let Some(key) = &self.key {
-            write!(f, "{key}: ")?;
-        }
-        f.write_str(&self.message)
-    }
-}
-
-impl fmt::Display for FileErrors {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, error) in self.0.iter().enumerate() {
-            if i > 0 {
-                f.write_str("\n")?;
-            }
-            error.fmt(f)?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for FileErrors {}
+use crate::toml_reader::{Errors, Table, boolean, integer, parse_str, read, string};
+pub use crate::toml_reader::{FileError, FileErrors};
 
 /// Reads settings out of `text`; `path` is for the errors alone.
 pub fn parse(path: &Path, text: &str) -> Result<Settings, FileErrors> {
-    let mut errors = Errors {
-        file: path.display().to_string(),
-        text,
-        list: Vec::new(),
-    };
-    let root = match DeTable::parse(text) {
-        Ok(root) => root,
-        Err(error) => {
-            errors.add(
-                error.span().unwrap_or(0..0),
-                None,
-                error.message().to_owned(),
-            );
-            return Err(errors.into_result());
-        }
-    };
-    let settings = read_line(
-        &mut Table::new(root.get_ref(), root.span(), ""),
-        &mut errors,
-    );
-    match settings {
-        Some(settings) if errors.list.is_empty() => Ok(settings),
-        _ => Err(errors.into_result()),
-    }
+    read(path, text, read_line)
 }
 
 fn read_line(table: &mut Table<'_>, errors: &mut Errors<'_>) -> Option<Settings> {
@@ -116,7 +50,7 @@ fn read_line(table: &mut Table<'_>, errors: &mut Errors<'_>) -> Option<Settings>
     });
     table.refuse_the_rest(errors);
 
-    if errors.list.is_empty()
+    if errors.is_empty()
         && let Err(contradiction) = settings.check()
     {
         let span = table.span_of(contradiction.key());
@@ -135,174 +69,18 @@ fn read_line(table: &mut Table<'_>, errors: &mut Errors<'_>) -> Option<Settings>
     Some(settings)
 }
 
-fn read_link(value: &Spanned<DeValue<'_>>, errors: &mut Errors<'_>) -> Option<InterfaceName> {
-    let Some(table) = value.get_ref().as_table() else {
-        let message = wrong_type("a table, as in [[link]]", value.get_ref());
-        errors.add(value.span(), Some("link".into()), message);
-        return None;
-    };
-    let mut table = Table::new(table, value.span(), "link.");
+fn read_link<'a>(
+    value: &'a Spanned<DeValue<'a>>,
+    errors: &mut Errors<'_>,
+) -> Option<InterfaceName> {
+    let mut table = Table::of(value, "link", "[[link]]", errors)?;
     let name = table.required("name", errors, parse_str::<InterfaceName>);
     table.refuse_the_rest(errors);
     name
 }
 
-/// A table, and which of its keys were asked for: what is left over is unknown.
-struct Table<'a> {
-    table: &'a DeTable<'a>,
-    span: Range<usize>,
-    /// Before each key in errors.
-    prefix: &'static str,
-    known: BTreeSet<&'static str>,
-}
-
-impl<'a> Table<'a> {
-    fn new(table: &'a DeTable<'a>, span: Range<usize>, prefix: &'static str) -> Table<'a> {
-        Table {
-            table,
-            span,
-            prefix,
-            known: BTreeSet::new(),
-        }
-    }
-
-    fn get(&mut self, key: &'static str) -> Option<&'a Spanned<DeValue<'a>>> {
-        self.known.insert(key);
-        self.table
-            .iter()
-            .find(|(k, _)| k.get_ref() == key)
-            .map(|(_, value)| value)
-    }
-
-    fn key(&self, key: &str) -> String {
-        format!("{}{key}", self.prefix)
-    }
-
-    fn span_of(&self, key: &str) -> Range<usize> {
-        let entry = self.table.iter().find(|(k, _)| k.get_ref() == key);
-        entry.map_or(self.span.clone(), |(k, _)| k.span())
-    }
-
-    fn required<T>(
-        &mut self,
-        key: &'static str,
-        errors: &mut Errors<'_>,
-        read: impl Fn(&DeValue<'_>) -> Result<T, String>,
-    ) -> Option<T> {
-        let Some(value) = self.get(key) else {
-            errors.add(self.span.clone(), Some(self.key(key)), "is missing".into());
-            return None;
-        };
-        errors.take(value.span(), &self.key(key), read(value.get_ref()))
-    }
-
-    fn optional<T>(
-        &mut self,
-        key: &'static str,
-        errors: &mut Errors<'_>,
-        into: &mut T,
-        read: impl Fn(&DeValue<'_>) -> Result<T, String>,
-    ) {
-        if let Some(value) = self.get(key)
-            && let Some(read) = errors.take(value.span(), &self.key(key), read(value.get_ref()))
-        {
-            *into = read;
-        }
-    }
-
-    fn list<T>(
-        &mut self,
-        key: &'static str,
-        errors: &mut Errors<'_>,
-        read: impl Fn(&Spanned<DeValue<'_>>, &mut Errors<'_>) -> Option<T>,
-    ) -> Vec<T> {
-        let Some(value) = self.get(key) else {
-            return Vec::new();
-        };
-        let Some(array) = value.get_ref().as_array() else {
-            let message = wrong_type("an array", value.get_ref());
-            errors.add(value.span(), Some(self.key(key)), message);
-            return Vec::new();
-        };
-        array.iter().filter_map(|item| read(item, errors)).collect()
-    }
-
-    fn refuse_the_rest(&self, errors: &mut Errors<'_>) {
-        for (key, _) in self
-            .table
-            .iter()
-            .filter(|(k, _)| !self.known.contains(k.get_ref().as_ref()))
-        {
-            let known: Vec<&str> = self.known.iter().copied().collect();
-            let message = format!("unknown key (known here: {})", known.join(", "));
-            errors.add(key.span(), Some(self.key(key.get_ref())), message);
-        }
-    }
-}
-
-struct Errors<'a> {
-    file: String,
-    text: &'a str,
-    list: Vec<FileError>,
-}
-
-impl Errors<'_> {
-    fn add(&mut self, span: Range<usize>, key: Option<String>, message: String) {
-        let before = &self.text.as_bytes()[..span.start.min(self.text.len())];
-        let line = before.iter().filter(|&&b| b == b'\n').count() + 1;
-        self.list.push(FileError {
-            file: self.file.clone(),
-            line,
-            key,
-            message,
-        });
-    }
-
-    fn take<T>(&mut self, span: Range<usize>, key: &str, read: Result<T, String>) -> Option<T> {
-        read.map_err(|message| self.add(span, Some(key.into()), message))
-            .ok()
-    }
-
-    fn into_result(mut self) -> FileErrors {
-        self.list.sort_by_key(|e| e.line);
-        FileErrors(self.list)
-    }
-}
-
-fn wrong_type(expected: &str, found: &DeValue<'_>) -> String {
-    let found = found.type_str();
-    let article = if found.starts_with(['a', 'i']) {
-        "an"
-    } else {
-        "a"
-    };
-    format!("expected {expected}, found {article} {found}")
-}
-
-fn string<'a>(value: &'a DeValue<'_>) -> Result<&'a str, String> {
-    value.as_str().ok_or_else(|| wrong_type("a string", value))
-}
-
-fn boolean(value: &DeValue<'_>) -> Result<bool, String> {
-    value
-        .as_bool()
-        .ok_or_else(|| wrong_type("true or false", value))
-}
-
-fn integer(value: &DeValue<'_>) -> Result<u32, String> {
-    let integer = value
-        .as_integer()
-        .ok_or_else(|| wrong_type("an integer", value))?;
-    u32::from_str_radix(integer.as_str(), integer.radix())
-        .map_err(|_| format!("{integer} is not within 0 to {}", u32::MAX))
-}
-
 fn address(value: &DeValue<'_>) -> Result<IpPrefix, String> {
     parse_address(string(value)?).map_err(|e| e.to_string())
-}
-
-fn parse_str<T: std::str::FromStr<Err: fmt::Display>>(value: &DeValue<'_>) -> Result<T, String> {
-    string(value)?.parse().map_err(|e: T::Err| e.to_string())
 }
 
 #[cfg(test)]
