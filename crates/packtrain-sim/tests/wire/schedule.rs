@@ -51,10 +51,12 @@ impl Bucket {
         }
     }
 
-    /// When so many frames may begin.
+    /// When so many frames may begin; 0 if they might have at once.
     fn ready(&self, frames: i128) -> i128 {
-        let missing = (frames.min(self.holds) * SECOND - self.level).max(0);
-        self.looked_at + (missing + self.per_second - 1).div_euclid(self.per_second)
+        match frames.min(self.holds) * SECOND - self.level {
+            ..=0 => 0,
+            missing => self.looked_at + (missing + self.per_second - 1).div_euclid(self.per_second),
+        }
     }
 }
 
