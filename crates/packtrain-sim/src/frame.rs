@@ -55,17 +55,19 @@ impl Frame {
         }
     }
 
-    /// Bits on the wire, all that nobody sees included.
+    /// Bits on the wire, all that nobody sees included: of a frame that is still to be cut, those of
+    /// what it becomes.
     pub fn wire_bits(&self) -> u64 {
-        let count = self.segment_count();
-        let headers = self
+        let before_the_last = self.segment_count() - 1;
+        let header_len = self
             .offload
             .gso
             .map_or(0, |gso| usize::from(gso.header_len));
-        let bytes = self.bytes.len().max(FRAME_BYTES_MIN)
-            + (count - 1) * headers
-            + count * WIRE_OVERHEAD_BYTES;
-        8 * bytes as u64
+        let full = self.segment_bytes_max();
+        let last = self.bytes.len() + before_the_last * header_len;
+        let last = last.saturating_sub(before_the_last * full);
+        let on_the_wire = |len: usize| len.max(FRAME_BYTES_MIN) + WIRE_OVERHEAD_BYTES;
+        8 * (before_the_last * on_the_wire(full) + on_the_wire(last)) as u64
     }
 
     /// Bits between preamble and gap, the FCS included: a flipped one among them is found by the FCS.
@@ -167,6 +169,19 @@ mod tests {
         assert_eq!(frame.ip_bits(), 8 * 3 * 1040);
         assert_eq!(frame.wire_bits(), 8 * 3 * (18 + 1040 + 24));
         assert_eq!(frame.checked_bits(), 8 * 3 * (18 + 1040 + 4));
+    }
+
+    #[test]
+    fn a_last_segment_that_is_short_is_padded() {
+        let mut frame = ipv4(0, 40 + 2001, 54 + 2001);
+        frame.offload.gso = Some(Gso {
+            kind: GsoKind::TcpV4,
+            ecn: false,
+            header_len: 54,
+            segment_len: 1000,
+        });
+        assert_eq!(frame.wire_bits(), 8 * (2 * (1054 + 24) + 60 + 24));
+        assert_eq!(frame.ip_bits(), 8 * (2 * 1040 + 41));
     }
 
     #[test]

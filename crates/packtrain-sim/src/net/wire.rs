@@ -85,7 +85,8 @@ impl WireConfig {
         self.reordering.is_some() || self.jitter.is_some_and(|jitter| !jitter.keeps_order)
     }
 
-    /// The longest that a frame of so many bytes takes when nothing stands before it.
+    /// The longest that a frame of so many bytes takes when nothing stands before it and it has its
+    /// token.
     pub fn passage_max(&self, bytes: usize) -> Duration {
         let bits = 8 * (bytes + WIRE_OVERHEAD_BYTES) as u64;
         let nanos = self.rate.map_or(0, |rate| 1_000_000_000 * bits / rate.bps);

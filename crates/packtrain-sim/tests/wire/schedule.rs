@@ -6,7 +6,8 @@ use packtrain_sim::frame::Frame;
 use packtrain_sim::net::packet_cap::PacketCapConfig;
 use packtrain_sim::net::queue::{Discipline, QueueConfig, QueueLimit};
 use packtrain_sim::net::rate::{RateConfig, RateLevel};
-use packtrain_sim::net::wire::{WireConfig, WireDrop};
+use packtrain_sim::net::wire::{Passed, Wire, WireConfig, WireDrop};
+use packtrain_sim::random::Random;
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
@@ -51,10 +52,12 @@ impl Bucket {
         }
     }
 
-    /// When so many frames may begin.
+    /// When so many frames may begin; 0 if they might have at once.
     fn ready(&self, frames: i128) -> i128 {
-        let missing = (frames.min(self.holds) * SECOND - self.level).max(0);
-        self.looked_at + (missing + self.per_second - 1).div_euclid(self.per_second)
+        match frames.min(self.holds) * SECOND - self.level {
+            ..=0 => 0,
+            missing => self.looked_at + (missing + self.per_second - 1).div_euclid(self.per_second),
+        }
     }
 }
 
@@ -223,6 +226,34 @@ fn a_line_that_is_never_idle_is_busy_all_the_time() {
     driven.offer(bare(60));
     driven.drain();
     assert_eq!(driven.wire.counters.busy, Duration::from_nanos(67_268 + 68));
+}
+
+/// On a clock nobody is told in time, and lateness must not add up to another rate.
+#[test]
+fn who_is_told_late_that_frames_have_left_delays_none_of_them() {
+    let config = WireConfig::perfect(7_000_000, Duration::from_millis(1));
+    let arrivals = |late: bool| {
+        let mut wire = Wire::new(&config, &mut Random::new(1));
+        let (mut due, mut arrivals) = (None::<Instant>, Vec::new());
+        for burst in 0..20u64 {
+            let begins = Instant::ZERO + Duration::from_millis(10) * burst as u32;
+            while let Some(at) = due.filter(|&at| at <= begins) {
+                // Late: not before the next burst comes.
+                due = wire.sent(if late { begins } else { at }, |passed| match passed {
+                    Passed::Arrives(at, _) => arrivals.push(at),
+                    Passed::Dropped(..) => unreachable!("nothing harms it"),
+                });
+            }
+            for _ in 0..burst {
+                let alone = wire.offer(bare(500), begins).expect("there is room");
+                due = due.or(alone);
+            }
+        }
+        arrivals
+    };
+    let in_time = arrivals(false);
+    assert!(in_time.len() > 100);
+    assert_eq!(arrivals(true), in_time);
 }
 
 /// Time that a frame waits for its token is not time that the wire sends.

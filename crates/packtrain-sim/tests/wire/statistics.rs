@@ -120,19 +120,20 @@ fn every_nth_frame_and_those_given_are_lost_on_a_wire() {
 
 #[test]
 fn a_frame_dies_with_the_probability_that_one_of_its_bits_flips() {
-    let rate = 1e-5f64;
-    let config = WireConfig {
-        bit_errors: Some(BitErrorConfig { rate }),
-        ..WireConfig::unrated(Duration::ZERO)
-    };
-    // With the FCS, and padded to 64 bytes.
-    for (len, bits) in [
-        (20, 512),
-        (60, 512),
-        (596, 4800),
-        (1514, 12_144),
-        (8996, 72_000),
+    // With the FCS, and padded to 64 bytes; rates at which about every second one dies, so that a
+    // few bytes more or less are seen, and one at which hardly any does.
+    for (len, bits, rate) in [
+        (20, 512, 1e-3f64),
+        (60, 512, 1e-3),
+        (596, 4800, 1e-4),
+        (1514, 12_144, 1e-4),
+        (8996, 72_000, 1e-5),
+        (1514, 12_144, 1e-7),
     ] {
+        let config = WireConfig {
+            bit_errors: Some(BitErrorConfig { rate }),
+            ..WireConfig::unrated(Duration::ZERO)
+        };
         let driven = driven(&config, len, len as u64);
         let share = driven.wire.counters.bit_errors as f64 / FRAMES as f64;
         let expected = 1.0 - (1.0 - rate).powi(bits);
