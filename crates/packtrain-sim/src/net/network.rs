@@ -96,14 +96,6 @@ impl WireId {
     fn out_of(port: PortId) -> WireId {
         port.segment_wire(port.port)
     }
-
-    /// Where it begins, of one into a switch or a hub.
-    fn port(self) -> PortId {
-        PortId {
-            segment: self.segment,
-            port: self.wire,
-        }
-    }
 }
 
 impl PortId {
@@ -268,9 +260,8 @@ impl Network {
         now: Instant,
         queue: &mut EventQueue<E>,
     ) -> Result<(), Refused> {
-        let is_shared = self.is_shared(wire);
         let counts = || self.cuts_where_frames_count && self.wire(wire).counts_frames();
-        if frame.offload == Offload::NONE || !(is_shared || counts()) {
+        if frame.offload == Offload::NONE || !counts() {
             return self.offer_whole(wire, frame, now, queue);
         }
         let whole = frame.clone();
@@ -285,12 +276,6 @@ impl Network {
         result
     }
 
-    /// Whether what would be the wire of a port is the medium of a hub.
-    fn is_shared(&self, id: WireId) -> bool {
-        let segment = &self.segments[id.segment];
-        segment.medium.is_some() && id.wire < segment.ports()
-    }
-
     fn offer_whole<E: From<NetEvent>>(
         &mut self,
         id: WireId,
@@ -298,9 +283,6 @@ impl Network {
         now: Instant,
         queue: &mut EventQueue<E>,
     ) -> Result<(), Refused> {
-        if self.is_shared(id) {
-            return self.offer_to_medium(id.port(), frame, now, queue);
-        }
         let wire = self.wire_mut(id);
         let epoch = wire.epoch;
         match wire.offer(frame, now) {
@@ -342,7 +324,14 @@ impl Network {
                 let outage = segment.config.cut.outages()[outage];
                 let seen = outage.seen && !outage.lags();
                 for wire in segment.wires_of(outage.port) {
-                    self.cut(WireId { segment: number, wire }, seen, now);
+                    self.cut(
+                        WireId {
+                            segment: number,
+                            wire,
+                        },
+                        seen,
+                        now,
+                    );
                 }
                 if !seen {
                     return Outcome::Nothing;
@@ -383,10 +372,10 @@ impl Network {
                     port,
                 };
                 match up {
-                    true => self.mend(WireId::out_of(id), now),
+                    true => self.mend(WireId::out_of(id)),
                     false => self.cut(WireId::out_of(id), true, now),
                 }
-                self.set_carrier(id, up);
+                self.set_carrier(id, up, now);
                 Outcome::Carrier {
                     segment: number,
                     port: Some(port),
@@ -485,9 +474,7 @@ impl Network {
     ) {
         let segment = &mut self.segments[from.segment];
         if segment.medium.is_some() {
-            // Another device is the station here.
-            let _ = self.offer(WireId::out_of(from), frame, now, queue);
-            return;
+            return self.offer_to_medium(from, frame, now, queue);
         }
         let ports = segment.ports();
         let mut out = segment.forward(from.port, &frame);
@@ -520,27 +507,27 @@ impl Network {
 
     /// Cuts one direction. *Seen*: what stands in its queue and is on its way is gone.
     pub fn cut(&mut self, wire: WireId, seen: bool, now: Instant) {
-        if self.is_shared(wire) {
-            return self.cut_station(wire.port(), now);
-        }
         for frame in self.wire_mut(wire).cut(seen) {
             self.dropped(wire, frame, WireDrop::Cut, now);
         }
     }
 
-    pub fn mend(&mut self, wire: WireId, now: Instant) {
-        if self.is_shared(wire) {
-            return self.mend_station(wire.port(), now);
-        }
+    pub fn mend(&mut self, wire: WireId) {
         self.wire_mut(wire).mend();
     }
 
-    /// Says whether the card behind a port has carrier; a switch forgets who was behind it.
-    pub fn set_carrier(&mut self, port: PortId, up: bool) {
+    /// Says whether the card behind a port has carrier. A switch forgets who was behind it, and at a
+    /// hub what waits there is gone.
+    pub fn set_carrier(&mut self, port: PortId, up: bool, now: Instant) {
         let segment = &mut self.segments[port.segment];
         segment.set_carrier(Some(port.port), up);
         if !up {
-            segment.stations.retain(|_, &mut behind| behind != port.port);
+            segment
+                .stations
+                .retain(|_, &mut behind| behind != port.port);
+        }
+        if segment.medium.is_some() {
+            self.plug_station(port, up, now);
         }
     }
 

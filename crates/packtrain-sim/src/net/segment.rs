@@ -19,7 +19,8 @@ pub enum SegmentKind {
     Switch,
     /// Everybody hears everything, and sends while others do: each port has wires of its own.
     Repeater,
-    /// Shared Ethernet (CSMA/CD): one sends, everybody else hears it. There are no wires up.
+    /// Shared Ethernet (CSMA/CD): one sends, everybody else hears it. A wire up leads to where a frame
+    /// waits for its turn.
     Hub { rate_bps: u64 },
 }
 

@@ -134,7 +134,10 @@ fn list(which: &WhichLab, as_json: bool) -> Result<(), CliError> {
     if labs.is_empty() {
         return output::text("no lab stands here; `packtrain lab up` makes one\n");
     }
-    let texts: Vec<String> = labs.iter().map(|lab| view::lab(lab, &lab.status())).collect();
+    let texts: Vec<String> = labs
+        .iter()
+        .map(|lab| view::lab(lab, &lab.status()))
+        .collect();
     output::text(&texts.join("\n"))
 }
 
@@ -244,9 +247,10 @@ impl From<Error> for CliError {
         let (exit_code, hint) = match &error {
             Error::Unavailable(_) => (7, None),
             Error::NoLab => (9, Some("`packtrain lab up` makes one".to_owned())),
-            Error::NoSuchLab { standing, .. } if standing.is_empty() => {
-                (9, Some("none stands; `packtrain lab up` makes one".to_owned()))
-            }
+            Error::NoSuchLab { standing, .. } if standing.is_empty() => (
+                9,
+                Some("none stands; `packtrain lab up` makes one".to_owned()),
+            ),
             Error::NoSuchLab { standing, .. } => {
                 (9, Some(format!("there are: {}", standing.join(", "))))
             }

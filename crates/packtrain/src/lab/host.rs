@@ -89,12 +89,7 @@ impl Host {
         self.wait_for_peers_within(line, peers, PEER_WAIT_MAX)
     }
 
-    pub fn wait_for_peers_within(
-        &self,
-        line: &str,
-        peers: usize,
-        at_most: Duration,
-    ) -> Result<()> {
+    pub fn wait_for_peers_within(&self, line: &str, peers: usize, at_most: Duration) -> Result<()> {
         wait_for(&format!("{peers} peers"), at_most, || {
             let up = |status: StatusDocument| status.peers.iter().filter(|peer| peer.up).count();
             self.status_of(line).map(up).is_ok_and(|up| up >= peers)

@@ -106,7 +106,10 @@ impl Lab {
         super::check_available()?;
         let mut record = Record::new(name, topology);
         for namespace in record.namespaces.values() {
-            if Path::new(namespaces::NAMESPACE_DIR).join(namespace).exists() {
+            if Path::new(namespaces::NAMESPACE_DIR)
+                .join(namespace)
+                .exists()
+            {
                 return Err(Error::NamespaceExists(namespace.clone()));
             }
         }
@@ -140,7 +143,10 @@ impl Lab {
     /// All that stand, or of which something is left.
     pub fn all() -> Result<Vec<Lab>> {
         let names = record::standing();
-        names.iter().map(|name| Record::load(name).map(Lab::of)).collect()
+        names
+            .iter()
+            .map(|name| Record::load(name).map(Lab::of))
+            .collect()
     }
 
     fn of(record: Record) -> Lab {
@@ -242,7 +248,9 @@ fn start_emulator(record: &mut Record, packtrain: &Path) -> Result<()> {
     drop(stdin);
     let mut answer = String::new();
     let stdout = child.stdout.take().expect("it was asked for");
-    BufReader::new(stdout).read_line(&mut answer).map_err(started)?;
+    BufReader::new(stdout)
+        .read_line(&mut answer)
+        .map_err(started)?;
     if answer == Spec::READY {
         return Ok(());
     }

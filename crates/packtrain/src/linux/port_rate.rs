@@ -85,11 +85,7 @@ pub fn change(netlink: &mut Netlink, ifindex: u32, rate_bps: u64) -> Result<(), 
 }
 
 /// Another bound for its queue.
-pub fn set_queue(
-    netlink: &mut Netlink,
-    ifindex: u32,
-    frames_max: u32,
-) -> Result<(), NetlinkError> {
+pub fn set_queue(netlink: &mut Netlink, ifindex: u32, frames_max: u32) -> Result<(), NetlinkError> {
     let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
     // `struct tc_fifo_qopt`.
     let request = tc::request(libc::RTM_NEWQDISC, flags, ifindex, LEAF, CLASS, 0)
@@ -100,7 +96,14 @@ pub fn set_queue(
 
 /// Lets the interface send as fast as it can.
 pub fn clear(netlink: &mut Netlink, ifindex: u32) -> Result<(), NetlinkError> {
-    let request = tc::request(libc::RTM_DELQDISC, libc::NLM_F_ACK, ifindex, HANDLE, ROOT, 0);
+    let request = tc::request(
+        libc::RTM_DELQDISC,
+        libc::NLM_F_ACK,
+        ifindex,
+        HANDLE,
+        ROOT,
+        0,
+    );
     netlink.change(
         || format!("take the HTB of {} away", interface(ifindex)),
         request,

@@ -1,34 +1,46 @@
 //! Hubs: shared Ethernet in the middle of a segment. What comes in by a port waits for its turn on the
 //! medium, and what is heard whole goes out by every other port.
 
+use packtrain_proto::offload::Offload;
 use packtrain_proto::time::Instant;
 
-use super::{NetEvent, Network, PortId, Refused, WireId};
-use crate::net::segment::Segment;
+use super::{NetEvent, Network, PortId, WireId};
 use crate::event_queue::EventQueue;
 use crate::frame::Frame;
 use crate::net::medium::{Heard, MediumCounters, StationCounters};
+use crate::net::nic;
+use crate::net::segment::Segment;
 use crate::net::wire::WireDrop;
 
 impl Network {
-    /// A frame comes to the station that a port of a hub is. It is cut and finished already.
+    /// A frame has come to a hub by a port, and waits for its turn there.
     pub(super) fn offer_to_medium<E: From<NetEvent>>(
         &mut self,
         port: PortId,
         frame: Frame,
         now: Instant,
         queue: &mut EventQueue<E>,
-    ) -> Result<(), Refused> {
-        let medium = self.segments[port.segment].medium.as_mut();
-        let medium = medium.expect("it is a hub's port");
-        let is_cut = medium.is_cut(port.port);
-        let offered = medium.offer(port.port, frame, now);
+    ) {
+        let wire = WireId::out_of(port);
+        let whole = (frame.offload != Offload::NONE).then(|| frame.clone());
+        let Some(frames) = nic::to_wire(frame) else {
+            let whole = whole.expect("without metadata there is nothing wrong with it");
+            return self.dropped(wire, whole, WireDrop::BadOffload, now);
+        };
+        for frame in frames {
+            let medium = self.segments[port.segment].medium.as_mut();
+            let medium = medium.expect("it is a hub's port");
+            let is_cut = medium.is_cut(port.port);
+            if let Err(frame) = medium.offer(port.port, frame, now) {
+                let reason = if is_cut {
+                    WireDrop::Cut
+                } else {
+                    WireDrop::QueueFull
+                };
+                self.dropped(wire, frame, reason, now);
+            }
+        }
         self.schedule_medium(port.segment, now, queue);
-        offered.map_err(|frame| {
-            let reason = if is_cut { WireDrop::Cut } else { WireDrop::QueueFull };
-            self.dropped(WireId::out_of(port), frame, reason, now);
-            Refused::QueueFull
-        })
     }
 
     /// Lets a medium go on until now.
@@ -42,7 +54,9 @@ impl Network {
         self.segments[segment].medium_due = None;
         let mut all = Vec::new();
         let medium = self.segments[segment].medium.as_mut();
-        medium.expect("it is a hub").handle(now, |heard| all.push(heard));
+        medium
+            .expect("it is a hub")
+            .handle(now, |heard| all.push(heard));
         for heard in all {
             match heard {
                 Heard::Frame { by, frame, .. } => {
@@ -74,7 +88,9 @@ impl Network {
         now: Instant,
         queue: &mut EventQueue<E>,
     ) {
-        let Segment { medium, medium_due, .. } = &mut self.segments[segment];
+        let Segment {
+            medium, medium_due, ..
+        } = &mut self.segments[segment];
         let next = medium.as_ref().and_then(|medium| medium.next_at());
         let Some(next) = next.map(|at| at.max(now)) else {
             return;
@@ -100,16 +116,15 @@ impl Network {
         Some(medium.queued_bytes(port.port))
     }
 
-    /// The cable between a hub's port and its station is pulled, or put back.
-    pub(super) fn cut_station(&mut self, port: PortId, now: Instant) {
+    /// The cable of a hub's port is pulled, or put back.
+    pub(super) fn plug_station(&mut self, port: PortId, up: bool, now: Instant) {
         let medium = self.segments[port.segment].medium.as_mut();
-        for frame in medium.expect("it is a hub").cut(port.port, now) {
+        let medium = medium.expect("it is a hub");
+        if up {
+            return medium.mend(port.port, now);
+        }
+        for frame in medium.cut(port.port, now) {
             self.dropped(WireId::out_of(port), frame, WireDrop::Cut, now);
         }
-    }
-
-    pub(super) fn mend_station(&mut self, port: PortId, now: Instant) {
-        let medium = self.segments[port.segment].medium.as_mut();
-        medium.expect("it is a hub").mend(port.port, now);
     }
 }

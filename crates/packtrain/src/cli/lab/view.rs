@@ -37,7 +37,10 @@ pub fn up(lab: &Lab, took: Duration) -> String {
         (format!("exec {which}{first} -- ping -c3 {second}"), ""),
         (format!("exec {which}{second} -- iperf3 -s -D"), ""),
         (format!("exec {which}{first} -- iperf3 -c {second}"), ""),
-        (format!("set {which}{wire} --delay 20ms --loss 1%"), "while it runs"),
+        (
+            format!("set {which}{wire} --delay 20ms --loss 1%"),
+            "while it runs",
+        ),
         (format!("cut {which}{wire}"), "and mend"),
         (format!("list{}", which_after(&which)), ""),
         (format!("down{}", down_after(lab.name())), ""),
@@ -47,7 +50,10 @@ pub fn up(lab: &Lab, took: Duration) -> String {
     }
     let width = commands.iter().map(|(command, _)| command.len()).max();
     for (command, note) in commands {
-        let line = format!("  packtrain lab {command:width$}  {note}", width = width.unwrap_or(0));
+        let line = format!(
+            "  packtrain lab {command:width$}  {note}",
+            width = width.unwrap_or(0)
+        );
         let _ = writeln!(text, "{}", line.trim_end());
     }
     text
@@ -95,8 +101,9 @@ pub fn lab(lab: &Lab, status: &Result<EmulatorStatus, AskError>) -> String {
 fn hosts_table(hosts: &[HostAddresses]) -> String {
     let rows = hosts.iter().map(|host| {
         let links = host.links.iter();
-        let links: Vec<String> =
-            links.map(|(interface, address)| format!("{interface} {address}")).collect();
+        let links: Vec<String> = links
+            .map(|(interface, address)| format!("{interface} {address}"))
+            .collect();
         [
             host.host.to_string(),
             format!("{} {}", host.main_interface, host.main),
@@ -114,7 +121,10 @@ fn wires_table(status: &EmulatorStatus) -> String {
                 wire.name.clone(),
                 format!("{} > {}", now.from, now.to),
                 state(wire, now),
-                direction.wire.rate.map_or("-".into(), |rate| rate.to_string()),
+                direction
+                    .wire
+                    .rate
+                    .map_or("-".into(), |rate| rate.to_string()),
                 delay(direction),
                 others(direction),
                 rate(now.bits_per_second),
@@ -149,11 +159,26 @@ fn others(direction: &Direction) -> String {
     let wire = &direction.wire;
     let mut words = Vec::new();
     words.extend(wire.loss.as_ref().map(|loss| format!("loss {loss}")));
-    words.extend(wire.bit_error_rate.map(|rate| format!("bit errors {rate:e}")));
-    words.extend(wire.packets_per_second.map(|cap| format!("{} p/s", cap.rate)));
-    words.extend(wire.duplicate.map(|share| format!("twice {}%", share * 100.0)));
-    words.extend(wire.reorder.map(|r| format!("reorder {}%", r.share * 100.0)));
-    words.extend(wire.corrupt.map(|share| format!("corrupt {}%", share * 100.0)));
+    words.extend(
+        wire.bit_error_rate
+            .map(|rate| format!("bit errors {rate:e}")),
+    );
+    words.extend(
+        wire.packets_per_second
+            .map(|cap| format!("{} p/s", cap.rate)),
+    );
+    words.extend(
+        wire.duplicate
+            .map(|share| format!("twice {}%", share * 100.0)),
+    );
+    words.extend(
+        wire.reorder
+            .map(|r| format!("reorder {}%", r.share * 100.0)),
+    );
+    words.extend(
+        wire.corrupt
+            .map(|share| format!("corrupt {}%", share * 100.0)),
+    );
     match words.is_empty() {
         true => "-".to_owned(),
         false => words.join(", "),
@@ -172,7 +197,9 @@ fn dropped(direction: &DirectionStatus) -> String {
         ("emulator late", dropped.emulator_late),
     ];
     let said = reasons.iter().filter(|(_, n)| *n > 0);
-    let said: Vec<String> = said.map(|(why, n)| format!("{} {why}", count(*n))).collect();
+    let said: Vec<String> = said
+        .map(|(why, n)| format!("{} {why}", count(*n)))
+        .collect();
     match said.is_empty() {
         true => "0".to_owned(),
         false => said.join(", "),

@@ -144,8 +144,14 @@ mod tests {
         meter.look(at(3000), &counters);
         let status = meter.status(&counters, 7);
         assert_eq!(status.sent_frames, 1500);
-        assert_eq!((status.frames_per_second, status.drops_per_second), (500, 20));
-        assert_eq!((status.bits_per_second, status.queued_bytes), (1_000_000, 7));
+        assert_eq!(
+            (status.frames_per_second, status.drops_per_second),
+            (500, 20)
+        );
+        assert_eq!(
+            (status.bits_per_second, status.queued_bytes),
+            (1_000_000, 7)
+        );
         assert!((status.utilisation - 0.25).abs() < 1e-9);
         assert_eq!(status.dropped.total(), 40);
     }

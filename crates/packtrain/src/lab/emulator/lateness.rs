@@ -66,8 +66,14 @@ mod tests {
         let summary = lateness.summary();
         let near = |is: f64, wanted: f64| (is / wanted - 1.0).abs() < 0.01;
         assert_eq!(summary.frames, 1000);
-        assert!(near(summary.mean_us, 500.5) && near(summary.p50_us, 500.0), "{summary:?}");
-        assert!(near(summary.p99_us, 990.0) && near(summary.max_us, 1000.0), "{summary:?}");
+        assert!(
+            near(summary.mean_us, 500.5) && near(summary.p50_us, 500.0),
+            "{summary:?}"
+        );
+        assert!(
+            near(summary.p99_us, 990.0) && near(summary.max_us, 1000.0),
+            "{summary:?}"
+        );
         lateness.reset();
         assert_eq!(lateness.summary().frames, 0);
     }

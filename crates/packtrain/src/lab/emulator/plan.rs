@@ -72,7 +72,10 @@ impl Plan {
             plan.segments.push(segment(kind, u16::MAX));
         }
         for wire in &topology.wires {
-            let nodes = wire.ends.each_ref().map(|end| nodes.get(&end.node).copied());
+            let nodes = wire
+                .ends
+                .each_ref()
+                .map(|end| nodes.get(&end.node).copied());
             let [there, back] = wire.directions.each_ref().map(config_of);
             let places = match nodes {
                 [None, None] => {
@@ -108,7 +111,10 @@ impl Plan {
                     });
                     plan.ports.len() - 1
                 });
-                let PortId { segment, port: number } = places[i];
+                let PortId {
+                    segment,
+                    port: number,
+                } = places[i];
                 PlannedEnd {
                     place: places[i],
                     out: WireId {

@@ -109,7 +109,10 @@ pub enum AskError {
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 
 /// Asks, and gives the answer, and the connection for what may follow.
-pub fn ask(socket: &Path, request: &Request) -> Result<(Response, BufReader<UnixStream>), AskError> {
+pub fn ask(
+    socket: &Path,
+    request: &Request,
+) -> Result<(Response, BufReader<UnixStream>), AskError> {
     let mut stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(ANSWER_MAX))?;
     let mut line = serde_json::to_vec(request).expect("a request has no key but strings");

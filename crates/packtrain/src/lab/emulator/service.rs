@@ -97,9 +97,10 @@ impl Service {
             path: socket.display().to_string(),
             source,
         })?;
-        let bell = Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).map_err(
-            |errno| started(errno.into()),
-        )?);
+        let bell = Arc::new(
+            eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)
+                .map_err(|errno| started(errno.into()))?,
+        );
         let (asks, asked) = channel();
         let rings = bell.clone();
         std::thread::spawn(move || listen(&listener, &asks, &rings));
@@ -154,10 +155,13 @@ impl Service {
 
     fn find(&self, name: &str) -> std::result::Result<usize, String> {
         let wires = &self.topology.wires;
-        wires.iter().position(|wire| wire.name == name).ok_or_else(|| {
-            let known: Vec<&str> = wires.iter().map(|wire| wire.name.as_str()).collect();
-            format!("there is no wire {name}; there are {}", known.join(", "))
-        })
+        wires
+            .iter()
+            .position(|wire| wire.name == name)
+            .ok_or_else(|| {
+                let known: Vec<&str> = wires.iter().map(|wire| wire.name.as_str()).collect();
+                format!("there is no wire {name}; there are {}", known.join(", "))
+            })
     }
 
     /// The wire, and which of its directions are meant.
@@ -219,8 +223,7 @@ impl Service {
         for direction in directions {
             let end = self.wires[wire].ends[direction];
             self.silent[wire][direction] = false;
-            let now = self.emulator.now();
-            self.emulator.network.mend(end.out, now);
+            self.emulator.network.mend(end.out);
         }
         self.set_carrier(wire, true)
     }
@@ -230,8 +233,9 @@ impl Service {
             return Ok(());
         }
         self.carrier[wire] = up;
+        let now = self.emulator.now();
         for end in self.wires[wire].ends {
-            self.emulator.network.set_carrier(end.place, up);
+            self.emulator.network.set_carrier(end.place, up, now);
             if let Some(port) = end.port {
                 let port = &self.emulator.ports[port];
                 port.set_carrier(up).map_err(|error| error.to_string())?;
@@ -255,7 +259,9 @@ impl Service {
         if now >= self.next_look {
             self.look(now);
         }
-        let wires = (0..self.wires.len()).map(|wire| self.status_of(wire)).collect();
+        let wires = (0..self.wires.len())
+            .map(|wire| self.status_of(wire))
+            .collect();
         EmulatorStatus {
             wires,
             topology: self.topology.clone(),

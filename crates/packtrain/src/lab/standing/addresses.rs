@@ -59,12 +59,16 @@ pub fn assign(topology: &Topology) -> Vec<HostAddresses> {
     let parts = parts(topology);
     let of = |(index, host): (usize, &Host)| {
         let number = index as u8 + 1;
-        let interfaces = topology.wires.iter().zip(&parts).filter_map(|(wire, &part)| {
-            let end = wire.ends.iter().find(|end| end.node == host.name)?;
-            let [high, low] = (part as u16).to_be_bytes();
-            let address = Ipv4Addr::new(10, 100 + high, low, number);
-            Some((end.interface.clone()?, address))
-        });
+        let interfaces = topology
+            .wires
+            .iter()
+            .zip(&parts)
+            .filter_map(|(wire, &part)| {
+                let end = wire.ends.iter().find(|end| end.node == host.name)?;
+                let [high, low] = (part as u16).to_be_bytes();
+                let address = Ipv4Addr::new(10, 100 + high, low, number);
+                Some((end.interface.clone()?, address))
+            });
         HostAddresses {
             host: host.name.clone(),
             main: Ipv4Addr::new(10, 9, 0, number),
@@ -80,7 +84,9 @@ pub fn assign(topology: &Topology) -> Vec<HostAddresses> {
 pub fn meet(a: &HostAddresses, b: &HostAddresses) -> bool {
     let part = |address: &Ipv4Addr| [address.octets()[1], address.octets()[2]];
     let of_b: Vec<[u8; 2]> = b.links.iter().map(|(_, address)| part(address)).collect();
-    a.links.iter().any(|(_, address)| of_b.contains(&part(address)))
+    a.links
+        .iter()
+        .any(|(_, address)| of_b.contains(&part(address)))
 }
 
 /// For each wire the number of the part of the network in which it lies: wires at one switch, or at
@@ -110,19 +116,24 @@ fn parts(topology: &Topology) -> Vec<usize> {
     }
     // Numbered anew, in the order of the wires.
     let mut numbers: Vec<Option<usize>> = Vec::new();
-    let mut number_of = |part: Option<usize>| match numbers.iter().position(|p| part.is_some() && *p == part) {
-        Some(known) => known,
-        None => {
-            numbers.push(part);
-            numbers.len() - 1
-        }
-    };
+    let mut number_of =
+        |part: Option<usize>| match numbers.iter().position(|p| part.is_some() && *p == part) {
+            Some(known) => known,
+            None => {
+                numbers.push(part);
+                numbers.len() - 1
+            }
+        };
     let part_of = |wire: &crate::lab::topology::Wire| {
         wire.ends
             .iter()
             .find_map(|end| part_of_node.get(&end.node).copied())
     };
-    topology.wires.iter().map(|wire| number_of(part_of(wire))).collect()
+    topology
+        .wires
+        .iter()
+        .map(|wire| number_of(part_of(wire)))
+        .collect()
 }
 
 /// `/etc/hosts` of every host of the lab.
@@ -148,7 +159,9 @@ mod tests {
         let hosts = assign(&ready::find(topology).unwrap());
         let text = |host: &HostAddresses| {
             let links = host.links.iter();
-            links.map(|(name, address)| format!("{name} {address}")).collect()
+            links
+                .map(|(name, address)| format!("{name} {address}"))
+                .collect()
         };
         hosts.iter().map(text).collect()
     }
@@ -164,20 +177,34 @@ mod tests {
         );
         let star = links_of("star");
         assert!(star.iter().all(|links| links.len() == 1));
-        assert!(star.iter().all(|links| links[0].starts_with("eth0 10.100.0.")));
+        assert!(
+            star.iter()
+                .all(|links| links[0].starts_with("eth0 10.100.0."))
+        );
     }
 
     #[test]
     fn switches_that_are_joined_are_one_network() {
-        assert!(links_of("dumbbell").iter().flatten().all(|link| link.contains("10.100.0.")));
+        assert!(
+            links_of("dumbbell")
+                .iter()
+                .flatten()
+                .all(|link| link.contains("10.100.0."))
+        );
     }
 
     #[test]
     fn a_host_without_packtrain_has_its_name_on_its_first_interface() {
         let hosts = assign(&ready::find("mixed").unwrap());
-        let plain = hosts.iter().find(|host| host.main_interface == "eth0").unwrap();
-        let on_eth0: Vec<String> =
-            plain.of_interface("eth0").iter().map(|p| p.address.to_string()).collect();
+        let plain = hosts
+            .iter()
+            .find(|host| host.main_interface == "eth0")
+            .unwrap();
+        let on_eth0: Vec<String> = plain
+            .of_interface("eth0")
+            .iter()
+            .map(|p| p.address.to_string())
+            .collect();
         assert_eq!(on_eth0, ["10.9.0.3", "fd00:9::3", "10.100.0.3"]);
         let line = hosts[0].of_interface(LINE);
         assert_eq!(line[0].address.to_string(), "10.9.0.1");

@@ -92,7 +92,9 @@ pub fn lines(
     })?;
     let end = now() + at_most;
     for (line, host, of) in &with_line {
-        let others = with_line.iter().filter(|(_, other, _)| other.name != host.name);
+        let others = with_line
+            .iter()
+            .filter(|(_, other, _)| other.name != host.name);
         let peers = others.filter(|(_, _, other)| meet(of, other)).count();
         if peers > 0 {
             line.wait_for_peers_within(LINE, peers, end.saturating_duration_since(now()))?;

@@ -86,7 +86,9 @@ impl Record {
     pub fn claim(&self) -> Result<()> {
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true).mode(0o700);
-        builder.create(LABS_DIR).map_err(|e| file(Path::new(LABS_DIR), e))?;
+        builder
+            .create(LABS_DIR)
+            .map_err(|e| file(Path::new(LABS_DIR), e))?;
         match fs::DirBuilder::new().mode(0o700).create(self.dir()) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 Err(Error::LabExists(self.lab.clone()))
