@@ -134,8 +134,10 @@ mod tests {
     fn rates_are_of_the_last_look_and_totals_of_all_time() {
         let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
         let mut meter = Meter::default();
-        let mut counters = WireCounters::default();
-        counters.left = 500;
+        let mut counters = WireCounters {
+            left: 500,
+            ..WireCounters::default()
+        };
         meter.look(at(1000), &counters);
         counters.left = 1500;
         counters.left_bytes = 250_000;
