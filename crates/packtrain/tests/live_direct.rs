@@ -103,6 +103,7 @@ fn a_flow_that_changes_its_path_loses_nothing_and_overtakes_nothing() {
                     size,
                     duration: Duration::from_secs(6),
                     rate_per_second: Some(1000),
+                    real_time: false,
                 };
                 let at = SocketAddr::new(B.parse().unwrap(), port);
                 scope.spawn(move || measure(from, to, at, load).unwrap())
@@ -285,6 +286,7 @@ fn what_the_links_queue_drops_of_direct_frames_is_counted() {
         size: 1000,
         duration: Duration::from_secs(1),
         rate_per_second: Some(2000),
+        real_time: false,
     };
     let to = SocketAddr::new(B.parse().unwrap(), 7000);
     let report = measure(&pair.a.namespace, &pair.b.namespace, to, load).unwrap();

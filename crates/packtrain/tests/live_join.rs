@@ -41,6 +41,7 @@ fn a_hundred_links_that_leave_and_join_under_a_transfer_and_datagrams_take_nothi
         size: 500,
         duration,
         rate_per_second: Some(1000),
+        real_time: false,
     };
     let finished = AtomicBool::new(false);
     let is_finished = || finished.load(Ordering::Relaxed);

@@ -107,6 +107,7 @@ fn small_messages_over_a_bare_cable_all_arrive_once_and_in_order() {
         size: 64,
         duration: Duration::from_millis(500),
         rate_per_second: Some(10_000),
+        real_time: false,
     };
     let report = measure(&a, &b, "10.1.0.2:7777".parse().unwrap(), load).unwrap();
     assert!(report.sent >= 4000, "{report:?}");

@@ -76,6 +76,7 @@ fn datagrams_over_two_idle_links_arrive_once_and_in_order() {
             size,
             duration: Duration::from_millis(1500),
             rate_per_second: Some(rate),
+            real_time: false,
         };
         let at = SocketAddr::new(address(B), 7101);
         let report = messages::measure(from, to, at, load).unwrap();
@@ -92,6 +93,7 @@ fn how_long_trains_in_turns_wait_for_each_other_is_told() {
         size: 64,
         duration: Duration::from_millis(1500),
         rate_per_second: Some(1000),
+        real_time: false,
     };
     let at = SocketAddr::new(address(B), 7106);
     let report = messages::measure(from, to, at, load).unwrap();
@@ -181,6 +183,7 @@ fn a_transfer_and_datagrams_survive_a_hundred_flaps_of_carrier() {
         size: 500,
         duration,
         rate_per_second: Some(1000),
+        real_time: false,
     };
     let (from, to) = (&a.namespace, &b.namespace);
     let at = |port| SocketAddr::new(address(B), port);

@@ -93,6 +93,7 @@ fn small_messages_are_packed_when_they_queue_and_arrive_once_and_in_order() {
         size: 64,
         duration: Duration::from_secs(2),
         rate_per_second: None,
+        real_time: false,
     };
     let before = wire::sent(&pair.a.namespace, "eth1").unwrap();
     let to = SocketAddr::new(B.parse().unwrap(), 7777);

@@ -7,7 +7,7 @@ use clap_complete::Shell;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::error::exit_codes_help;
-use crate::lab::{bench_line, bench_links};
+use crate::lab::{bench_lab, bench_line, bench_links};
 use crate::linux::netlink::IpPrefix;
 use crate::settings::values::{
     BalancePolicy, InterfaceName, LogLevel, PathPolicy, parse_address, parse_mac,
@@ -342,6 +342,29 @@ Examples:
         /// Measure this part alone; may be given more than once.
         #[arg(long = "part", value_name = "PART")]
         parts: Vec<bench_links::Part>,
+
+        /// Write the whole report to this file.
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        json: Option<PathBuf>,
+    },
+    /// The lab's wires: what they carry, and whether they do what is set.
+    ///
+    /// Throughput over 198 ms and over none, small frames, the time until 8 hosts stand, and all that
+    /// `packtrain lab check` measures. With each figure: how many frames crossed, how large they were,
+    /// what was dropped, and how late the wire ran.
+    #[command(after_help = "\
+Examples:
+  packtrain bench lab
+  packtrain bench lab --part long --rounds 3")]
+    Lab {
+        /// Rounds of each measurement.
+        #[arg(long, value_name = "N", default_value_t = 3,
+              value_parser = clap::value_parser!(u16).range(1..=1000))]
+        rounds: u16,
+
+        /// Measure this part alone; may be given more than once.
+        #[arg(long = "part", value_name = "PART")]
+        parts: Vec<bench_lab::Part>,
 
         /// Write the whole report to this file.
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -4,7 +4,7 @@ mod arguments;
 mod view;
 
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -15,6 +15,7 @@ use arguments::{LabCommand, UpArguments, WhichLab};
 use super::error::CliError;
 use super::output;
 use super::show::print_json;
+use crate::lab::check::{self, Verdict};
 use crate::lab::emulator::protocol::{AskError, CutRequest, Request};
 use crate::lab::emulator::service;
 use crate::lab::standing::{Lab, LabName};
@@ -51,6 +52,7 @@ pub fn run(command: LabCommand) -> Result<(), CliError> {
             ask(&lab, &Request::Mend(of))
         }
         LabCommand::Graph { lab, topology, svg } => draw(&lab, topology.as_deref(), svg),
+        LabCommand::Check { short, json } => check(short, json),
         LabCommand::Down { name, all } => down(name.as_ref(), all),
         LabCommand::Emulate => service::run().map_err(CliError::from),
     }
@@ -71,7 +73,7 @@ fn up(arguments: &UpArguments) -> Result<(), CliError> {
             topology.map_err(|contradiction| CliError::Usage(contradiction.to_string()))?
         }
     };
-    let packtrain = std::env::current_exe().map_err(|e| CliError::failed("packtrain itself", e))?;
+    let packtrain = own_program()?;
     let name = arguments.name.as_str();
     let started = now();
     lab::standing::clean_up_on_signals(name)?;
@@ -227,6 +229,24 @@ fn draw(which: &WhichLab, topology: Option<&Path>, svg: bool) -> Result<(), CliE
         false => graph::text::draw(&topology, state.as_ref()),
     };
     output::text(&drawing)
+}
+
+fn check(short: bool, as_json: bool) -> Result<(), CliError> {
+    let packtrain = own_program()?;
+    let quiet = as_json;
+    let report = check::run(&packtrain, check::Options { short, quiet })?;
+    match as_json {
+        true => print_json(&json!(report))?,
+        false => output::text(&format!("\n{}", check::table(&report)))?,
+    }
+    match report.has(Verdict::Off) {
+        true => Err(CliError::Failed("a setting is off".into())),
+        false => Ok(()),
+    }
+}
+
+fn own_program() -> Result<PathBuf, CliError> {
+    std::env::current_exe().map_err(|e| CliError::failed("packtrain itself", e))
 }
 
 fn down(name: Option<&LabName>, all: bool) -> Result<(), CliError> {

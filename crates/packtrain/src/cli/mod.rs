@@ -18,7 +18,7 @@ use clap::{CommandFactory, Parser};
 
 use self::arguments::{Arguments, BenchCommand, Command, LinkCommand, PeerCommand};
 use self::error::CliError;
-use crate::lab::{bench_line, bench_links, demo, relay};
+use crate::lab::{bench_lab, bench_line, bench_links, demo, relay};
 
 /// Runs the command that the process was started with.
 pub fn main() -> ExitCode {
@@ -89,6 +89,19 @@ fn run(command: Command) -> Result<(), CliError> {
                     json,
                 };
                 bench_links::run(packtrain, &options)
+            }),
+            BenchCommand::Lab {
+                rounds,
+                parts,
+                json,
+            } => measure(|packtrain| {
+                let rounds = usize::from(rounds);
+                let options = bench_lab::Options {
+                    rounds,
+                    parts,
+                    json,
+                };
+                bench_lab::run(packtrain, &options)
             }),
             BenchCommand::Relay { link, tap } => {
                 relay::run(&link, &tap).map_err(|error| CliError::failed("the relay", error))

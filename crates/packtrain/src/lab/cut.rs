@@ -116,6 +116,7 @@ pub fn under_transfer(
         size: MESSAGE_BYTES,
         duration: plan.whole(),
         rate_per_second: Some(MESSAGES_PER_SECOND),
+        real_time: false,
     };
     let start = now();
     std::thread::scope(|scope| {

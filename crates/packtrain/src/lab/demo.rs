@@ -200,6 +200,7 @@ impl Stage {
             size: MESSAGE_BYTES,
             duration: MESSAGES,
             rate_per_second: None,
+            real_time: false,
         };
         let at = (
             to.parse::<std::net::IpAddr>().expect("an address of ours"),

@@ -77,6 +77,7 @@ pub enum Unit {
     Microseconds,
     Kibibytes,
     Count,
+    Ratio,
 }
 
 /// What `compared` is, and what its median must be.
@@ -87,6 +88,7 @@ pub enum Target {
     RatioAtMost(f64),
     DifferenceAtMost(f64),
     AtMost(f64),
+    AtLeast(f64),
     /// In no round.
     NeverAbove(f64),
     /// No promise: it is shown because it belongs to one.
@@ -129,7 +131,7 @@ impl Target {
             Target::DifferenceAtMost(_) | Target::DifferenceShown => {
                 pairs.map(|(base, way)| way - base).collect()
             }
-            Target::AtMost(_) | Target::NeverAbove(_) | Target::Shown => {
+            Target::AtMost(_) | Target::AtLeast(_) | Target::NeverAbove(_) | Target::Shown => {
                 way.iter().copied().collect()
             }
         }
@@ -138,7 +140,7 @@ impl Target {
     /// A number that could not be measured keeps no promise.
     pub fn is_met(self, compared: &Sample) -> bool {
         match self {
-            Target::RatioAtLeast(least) => compared.median() >= least,
+            Target::RatioAtLeast(least) | Target::AtLeast(least) => compared.median() >= least,
             Target::RatioAtMost(most) | Target::DifferenceAtMost(most) | Target::AtMost(most) => {
                 compared.median() <= most
             }
@@ -157,7 +159,9 @@ impl Target {
                 let sign = if d < 0.0 { "-" } else { "+" };
                 format!("{sign}{}", unit.show(d.abs()))
             }),
-            Target::AtMost(_) | Target::NeverAbove(_) | Target::Shown => String::new(),
+            Target::AtMost(_) | Target::AtLeast(_) | Target::NeverAbove(_) | Target::Shown => {
+                String::new()
+            }
         }
     }
 
@@ -167,6 +171,7 @@ impl Target {
             Target::RatioAtMost(most) => format!("≤ {most}"),
             Target::DifferenceAtMost(most) => format!("≤ +{}", unit.show(most)),
             Target::AtMost(most) => format!("≤ {}", unit.show(most)),
+            Target::AtLeast(least) => format!("≥ {}", unit.show(least)),
             Target::NeverAbove(most) => format!("never > {}", unit.show(most)),
             Target::RatioShown | Target::DifferenceShown | Target::Shown => String::new(),
         }
@@ -188,6 +193,7 @@ impl Unit {
             Unit::BitPerSecond => rate(value),
             Unit::PerSecond | Unit::Count => grouped(value),
             Unit::Microseconds => time(value),
+            Unit::Ratio => format!("{value:.3}"),
             Unit::Kibibytes => format!("{:.1} MiB", value / 1024.0),
         }
     }

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::namespaces::Namespace;
 use super::timeline::Timeline;
 use super::{Error, Result, now, pause};
+use crate::linux::real_time::run_in_real_time;
 
 /// Number and time, 8 bytes each.
 pub const SIZE_MIN: usize = 16;
@@ -33,6 +34,9 @@ pub struct Load {
     pub duration: Duration,
     /// Messages a second; `None`: as fast as the socket takes them.
     pub rate_per_second: Option<u64>,
+    /// Sender and receiver run before everything else, where they may: when it is about the time that
+    /// a wire takes, and not about theirs.
+    pub real_time: bool,
 }
 
 /// What became of it.
@@ -44,6 +48,8 @@ pub struct Report {
     /// Came after one with a higher number.
     pub reordered: u64,
     pub duplicated: u64,
+    pub delay_mean_us: f64,
+    pub delay_deviation_us: f64,
     pub delay_p50_us: f64,
     pub delay_p99_us: f64,
     pub delay_max_us: f64,
@@ -96,8 +102,15 @@ pub fn measure_in_time(
     std::thread::scope(|scope| {
         // The last of a run before, to the same port, may still be on its way.
         let begin_ns = clock_ns();
-        let receiving = scope.spawn(move || receive(receiver, begin_ns, start));
-        let sent = send(&sender, load);
+        let receiving = scope.spawn(move || {
+            hurry(load);
+            receive(receiver, begin_ns, start)
+        });
+        let sending = scope.spawn(|| {
+            hurry(load);
+            send(&sender, load)
+        });
+        let sent = sending.join().expect("the sender has no reason to panic");
         let (mut report, arrivals) = receiving
             .join()
             .expect("the receiver has no reason to panic")
@@ -105,6 +118,13 @@ pub fn measure_in_time(
         report.sent = sent;
         Ok((report, arrivals))
     })
+}
+
+fn hurry(load: Load) {
+    if load.real_time {
+        // Without the right to it, times are those of an ordinary program.
+        let _ = run_in_real_time();
+    }
 }
 
 /// Sends until something has arrived. While an address is looked for (ARP), Linux keeps some
@@ -157,7 +177,8 @@ fn send(socket: &UdpSocket, load: Load) -> u64 {
 /// What was sent since `begin_ns`.
 fn receive(socket: &UdpSocket, begin_ns: u64, start: Instant) -> io::Result<(Report, Timeline)> {
     let mut arrivals = Timeline::from(start);
-    let mut delays = Histogram::<u64>::new_with_max(60_000_000_000, 3).expect("bounds in order");
+    // Four digits: of a delay of 200 ms, ten microseconds.
+    let mut delays = Histogram::<u64>::new_with_max(60_000_000_000, 4).expect("bounds in order");
     let mut seen = Seen::default();
     let mut buffer = [0u8; 2048];
     let (mut first_ns, mut last_ns) = (None, 0);
@@ -200,6 +221,8 @@ fn receive(socket: &UdpSocket, begin_ns: u64, start: Instant) -> io::Result<(Rep
         },
         reordered: seen.reordered,
         duplicated: seen.duplicated,
+        delay_mean_us: delays.mean() / 1e3,
+        delay_deviation_us: delays.stdev() / 1e3,
         delay_p50_us: micros(delays.value_at_quantile(0.5)),
         delay_p99_us: micros(delays.value_at_quantile(0.99)),
         delay_max_us: micros(delays.max()),

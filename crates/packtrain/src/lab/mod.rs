@@ -4,9 +4,11 @@
 //! Everything here runs real programs against real sockets, so it reads clocks and it waits; the
 //! engine below does neither.
 
+pub mod bench_lab;
 pub mod bench_line;
 pub mod bench_links;
 pub mod cable;
+pub mod check;
 pub mod cut;
 pub mod demo;
 pub mod emulator;

@@ -46,12 +46,13 @@ const TCA_STAB: u16 = 8;
 const TCA_STAB_BASE: u16 = 1;
 const TCA_STAB_DATA: u16 = 2;
 
-/// Lengths within so many bits share an entry of the table: with fewer, the table would not fit an
-/// attribute of netlink.
-const CELL_LOG: u32 = 2;
+/// Two lengths share an entry of the table, an even one and the next.
+const CELL_LOG: u32 = 1;
 /// Entries are 16 bits wide, and 64 KB in segments are more than 65,535 bytes of wire.
 const SIZE_LOG: u32 = 1;
-const LENGTH_MAX: usize = (1 << 16) + HEADER_LEN;
+/// As many as an attribute of netlink holds. The few lengths beyond are charged as the last one and a
+/// small frame.
+const ENTRIES: usize = 32_700;
 
 const WIRE_OVERHEAD: usize = 24;
 const FRAME_MIN: usize = 60;
@@ -112,18 +113,13 @@ pub fn clear(netlink: &mut Netlink, ifindex: u32) -> Result<(), NetlinkError> {
 
 /// `struct tc_sizespec` and the table.
 fn with_size_table(request: Request, rate: PortRate) -> Request {
-    let table: Vec<u8> = (0..=LENGTH_MAX >> CELL_LOG)
-        .map(|cell| {
-            // Lengths of full frames stand in the middle of their cell, on which the error is least.
-            let len = (cell << CELL_LOG) + (1 << CELL_LOG) / 2;
-            (counted_bytes(len, rate) >> SIZE_LOG) as u16
-        })
+    let table: Vec<u8> = (0..ENTRIES)
+        .map(|cell| (counted_bytes(cell << CELL_LOG, rate) >> SIZE_LOG) as u16)
         .flat_map(u16::to_ne_bytes)
         .collect();
-    let entries = (table.len() / 2) as u32;
     let mut spec = vec![CELL_LOG as u8, SIZE_LOG as u8, 0, 0];
     // Overhead, link layer, least packet, MTU (for the program that made the table), entries.
-    for word in [0, 1, 0, LENGTH_MAX as u32, entries] {
+    for word in [0, 1, 0, (ENTRIES << CELL_LOG) as u32, ENTRIES as u32] {
         spec.extend_from_slice(&word.to_ne_bytes());
     }
     request.nested(TCA_STAB, |stab| {
@@ -136,7 +132,7 @@ fn with_size_table(request: Request, rate: PortRate) -> Request {
 fn counted_bytes(len: usize, rate: PortRate) -> usize {
     let largest = usize::from(rate.mtu) + HEADER_LEN;
     let headers = HEADER_LEN + SEGMENT_HEADERS;
-    let segments = match len <= largest + (1 << CELL_LOG) || largest <= headers {
+    let segments = match len <= largest || largest <= headers {
         true => 1,
         false => (len - headers).div_ceil(largest - headers),
     };

@@ -160,6 +160,25 @@ Examples:
         #[arg(long)]
         svg: bool,
     },
+    /// Measure whether wires do what is set, with real traffic, in a lab of its own.
+    ///
+    /// Each setting is tried on a wire between two hosts, and what arrives there is compared with
+    /// what was set. A run over a wire that ran late, because the machine was busy, is discarded and
+    /// made again. Fails when a setting is off.
+    #[command(after_help = "\
+Examples:
+  packtrain lab check
+  packtrain lab check --short
+  packtrain lab check --json | jq '.rows[] | select(.verdict != \"ok\")'")]
+    Check {
+        /// A few settings, in some seconds.
+        #[arg(long)]
+        short: bool,
+
+        /// Print the figures for programs.
+        #[arg(long)]
+        json: bool,
+    },
     /// Take a lab down: end what runs in it, remove its hosts and wires.
     Down {
         /// The lab, where several stand.

@@ -202,5 +202,6 @@ pub fn blast() -> Load {
         size: MESSAGE_BYTES,
         duration: MESSAGES,
         rate_per_second: None,
+        real_time: false,
     }
 }

@@ -20,6 +20,7 @@ const MESSAGES: Load = Load {
     size: 64,
     duration: Duration::from_secs(4),
     rate_per_second: Some(1000),
+    real_time: false,
 };
 /// Short, and many: what else the machine does falls on all ways alike.
 const BLOCKS: Blocks = Blocks {

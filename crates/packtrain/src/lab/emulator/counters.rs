@@ -31,6 +31,8 @@ pub struct DirectionStatus {
     pub marked_frames: u64,
     pub dropped: Dropped,
     pub queued_bytes: u64,
+    /// How long something was being sent, in all.
+    pub busy_s: f64,
     /// Of the last whole second.
     pub bits_per_second: u64,
     pub frames_per_second: u64,
@@ -114,6 +116,7 @@ impl Meter {
                 emulator_late: 0,
             },
             queued_bytes: queued_bytes as u64,
+            busy_s: counters.busy.as_secs_f64(),
             bits_per_second: self.bits_per_second,
             frames_per_second: self.frames_per_second,
             drops_per_second: self.drops_per_second,
