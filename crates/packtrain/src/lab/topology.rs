@@ -7,6 +7,8 @@
 pub mod change;
 pub mod check;
 pub mod direction;
+#[cfg(test)]
+mod documentation;
 pub mod file;
 pub mod graph;
 pub mod options;
