@@ -3,6 +3,7 @@
 //! stands how much went over each link, and how long it was held for its turn, by the line's own counters.
 
 mod delay;
+mod distance;
 mod hold;
 mod link_use;
 mod parts;
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use self::distance::WireLateness;
 use self::hold::{HoldOfPart, holds_table};
 use self::link_use::{LinkUse, uses_table};
 use self::parts::Bench;
@@ -37,6 +39,8 @@ pub enum Part {
     Join,
     /// One-way delay and round trips over two idle links
     Delay,
+    /// One TCP flow, and a cut under pings, over wires of 0, 5 and 50 ms
+    Distance,
 }
 
 /// What may be chosen.
@@ -77,6 +81,8 @@ struct Report {
     links: Vec<LinkUse>,
     /// How long trains waited for their turn at both ends of lines over several.
     holds: Vec<HoldOfPart>,
+    /// How late the lab's wires ran, where it is about them.
+    lateness: Vec<WireLateness>,
 }
 
 /// Measures everything, prints the tables, and writes the report. Whether every promise holds.
@@ -84,6 +90,7 @@ pub fn run(packtrain: &Path, options: &Options) -> Result<bool> {
     super::check_available()?;
     clean_up_on_signals()?;
     assert!(options.rounds > 0, "no rounds, no medians");
+    let wants = |part| options.parts.is_empty() || options.parts.contains(&part);
     let mut bench = Bench::new(Stage::set(packtrain)?, options.rounds);
     for (part, measure) in [
         (Part::Equal, Bench::equal as fn(&mut Bench) -> Result<()>),
@@ -93,18 +100,35 @@ pub fn run(packtrain: &Path, options: &Options) -> Result<bool> {
         (Part::Join, Bench::join),
         (Part::Delay, Bench::delay),
     ] {
-        if options.parts.is_empty() || options.parts.contains(&part) {
+        if wants(part) {
             measure(&mut bench)?;
         }
+    }
+    let mptcp_unavailable = bench.mptcp_unavailable().map(str::to_owned);
+    let Bench {
+        mut figures,
+        mut links,
+        holds,
+        stage,
+        ..
+    } = bench;
+    drop(stage);
+    let mut lateness = Vec::new();
+    if wants(Part::Distance) {
+        let measured = distance::measure(packtrain, options.rounds)?;
+        figures.extend(measured.figures);
+        links.extend(measured.links);
+        lateness = measured.lateness;
     }
     let report = Report {
         kernel: wire::version_of("uname", "-r"),
         cpus: std::thread::available_parallelism().map_or(1, usize::from),
         rounds: options.rounds,
-        mptcp_unavailable: bench.mptcp_unavailable().map(str::to_owned),
-        figures: bench.figures,
-        links: bench.links,
-        holds: bench.holds,
+        mptcp_unavailable,
+        figures,
+        links,
+        holds,
+        lateness,
     };
     print!("\n{}", figures_table(&report.figures));
     print!("\n{}", uses_table(&report.links));
