@@ -26,6 +26,30 @@ impl Clock {
         let elapsed = std::time::Instant::now().duration_since(self.origin);
         Instant::from_nanos(1 + elapsed.as_nanos() as u64)
     }
+
+    /// What a wall shows, from now on. It is read once: who sets the wall's clock later does not bend
+    /// what lies between two of our times.
+    #[allow(clippy::disallowed_methods)] // as above
+    pub fn wall(&self) -> Wall {
+        let unix = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let unix = unix.unwrap_or_default().as_nanos() as u64;
+        Wall {
+            unix_nanos_at_zero: unix.saturating_sub(self.now().as_nanos()),
+        }
+    }
+}
+
+/// Which time of day a time of a [`Clock`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wall {
+    pub unix_nanos_at_zero: u64,
+}
+
+impl Wall {
+    /// Since 1970, without leap seconds.
+    pub fn unix_nanos(&self, at: Instant) -> u64 {
+        self.unix_nanos_at_zero + at.as_nanos()
+    }
 }
 
 #[cfg(test)]
@@ -38,5 +62,16 @@ mod tests {
         let first = clock.now();
         assert!(first > Instant::ZERO);
         assert!(clock.now() >= first);
+    }
+
+    #[test]
+    fn the_wall_shows_as_much_later_as_our_clock() {
+        let clock = Clock::start();
+        let wall = clock.wall();
+        let at = Instant::from_nanos(5);
+        let later = Instant::from_nanos(1_000_000_007);
+        assert_eq!(wall.unix_nanos(later) - wall.unix_nanos(at), 1_000_000_002);
+        // After this was written, and before the nanoseconds run over.
+        assert!(wall.unix_nanos(at) > 1_700_000_000_000_000_000);
     }
 }

@@ -255,3 +255,10 @@ fn colour_is_for_terminals_alone() {
     let result = packtrain(&["status", "pt-none"]);
     assert!(!result.err.contains('\u{1b}'), "{:?}", result.err);
 }
+
+#[test]
+fn a_capture_without_a_file_is_refused_with_what_shows_frames_on_a_terminal() {
+    let Outcome { code, out, err } = packtrain(&["lab", "capture", "a-b.0"]);
+    assert_eq!((code, &*out), (2, ""));
+    assert!(err.contains("-w FILE") && err.contains("tshark"), "{err}");
+}

@@ -1,6 +1,7 @@
 //! `packtrain lab`: hosts and wires to try things on.
 
 mod arguments;
+mod capture;
 mod view;
 
 use std::os::unix::process::CommandExt;
@@ -51,6 +52,7 @@ pub fn run(command: LabCommand) -> Result<(), CliError> {
             let of = CutRequest { wire, from, silent };
             ask(&lab, &Request::Mend(of))
         }
+        LabCommand::Capture(arguments) => capture::run(&arguments),
         LabCommand::Graph { lab, topology, svg } => draw(&lab, topology.as_deref(), svg),
         LabCommand::Check { short, json } => check(short, json),
         LabCommand::Down { name, all } => down(name.as_ref(), all),

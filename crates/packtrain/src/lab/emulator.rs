@@ -16,12 +16,14 @@ use packtrain_proto::engine::Delivery;
 use packtrain_proto::time::Instant;
 use packtrain_sim::event_queue::EventQueue;
 use packtrain_sim::frame::Frame;
-use packtrain_sim::net::network::{NetEvent, Network, Outcome, PortId};
+use packtrain_sim::net::network::{NetEvent, Network, Outcome, PortId, WireId};
 use packtrain_sim::random::Random;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Wall};
+use crate::lab::pcapng::Interface;
 use crate::linux::epoll::{Epoll, Interest};
 
+pub mod capture;
 pub mod counters;
 pub mod lateness;
 pub mod plan;
@@ -29,6 +31,7 @@ pub mod port;
 pub mod protocol;
 pub mod service;
 
+use capture::{Capture, Captures};
 pub use lateness::Lateness;
 pub use plan::Plan;
 pub use port::Port;
@@ -49,6 +52,7 @@ pub enum Woken {
 #[derive(Debug)]
 pub struct Emulator {
     clock: Clock,
+    wall: Wall,
     pub(super) network: Network,
     events: EventQueue<NetEvent>,
     pub(super) ports: Vec<Port>,
@@ -57,6 +61,7 @@ pub struct Emulator {
     epoll: Epoll,
     readable: Vec<bool>,
     pool: BufferPool,
+    captures: Captures,
     pub lateness: Lateness,
     /// Frames that the host did not take, its interface being down.
     pub not_taken: u64,
@@ -81,8 +86,10 @@ impl Emulator {
         }
         // A timer that may be late by the usual 50 µs would be most of what a wire may be late.
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
+        let clock = Clock::start();
         Ok(Emulator {
-            clock: Clock::start(),
+            wall: clock.wall(),
+            clock,
             network,
             events,
             readable: vec![false; ports.len()],
@@ -90,6 +97,7 @@ impl Emulator {
             places,
             epoll,
             pool: BufferPool::new(),
+            captures: Captures::default(),
             lateness: Lateness::default(),
             not_taken: 0,
         })
@@ -114,7 +122,34 @@ impl Emulator {
             }
         }
         self.network.take_lost();
+        let sightings = self.network.take_sightings();
+        let rate_of = |wire| self.network.wire(wire).config().rate;
+        self.captures.tell(sightings, rate_of);
         self.wait()
+    }
+
+    /// From now on what becomes of the frames on these wires is told to a capture.
+    pub fn begin_capture(
+        &mut self,
+        wires: Vec<(WireId, Interface)>,
+        limits: capture::Limits,
+    ) -> Capture {
+        for &(wire, _) in &wires {
+            self.network.watch(wire, true);
+        }
+        let clock = (self.wall, self.now());
+        self.captures.begin(wires, limits, capture::BOUNDS, clock)
+    }
+
+    pub fn end_capture(&mut self, number: u64) {
+        for wire in self.captures.end(number) {
+            self.network.watch(wire, false);
+        }
+    }
+
+    /// To be called before the process ends, so that captures are whole.
+    pub fn end_captures(&mut self) {
+        self.captures.finish();
     }
 
     fn wait(&mut self) -> io::Result<Woken> {

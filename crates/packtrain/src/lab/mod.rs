@@ -19,6 +19,7 @@ pub mod join;
 pub mod measure;
 pub mod messages;
 pub mod namespaces;
+pub mod pcapng;
 pub mod relay;
 pub mod sample;
 pub mod standing;

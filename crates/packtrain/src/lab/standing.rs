@@ -12,6 +12,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::str::FromStr;
@@ -184,6 +185,20 @@ impl Lab {
     /// Asks the emulator.
     pub fn ask(&self, request: &Request) -> std::result::Result<Response, AskError> {
         protocol::ask(&self.record.socket(), request).map(|(response, _)| response)
+    }
+
+    /// Asks for a capture; pcapng comes over the connection until its half that writes is shut down.
+    pub fn capture(
+        &self,
+        request: &Request,
+    ) -> std::result::Result<BufReader<UnixStream>, AskError> {
+        let (response, stream) = protocol::ask(&self.record.socket(), request)?;
+        if response != Response::Done {
+            return Err(AskError::NotUnderstood(format!("{response:?}")));
+        }
+        // Nothing may come for as long as nobody sends.
+        stream.get_ref().set_read_timeout(None)?;
+        Ok(stream)
     }
 
     pub fn status(&self) -> std::result::Result<EmulatorStatus, AskError> {

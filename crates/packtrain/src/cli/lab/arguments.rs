@@ -21,6 +21,7 @@ Examples:
   packtrain lab exec a -- ping -c3 b
   packtrain lab set a-b.0 --delay 20ms --loss 1%    while traffic runs
   packtrain lab cut a-b.0
+  packtrain lab capture a-b.0 -w - | tshark -l -r -
   packtrain lab list
   packtrain lab down
 
@@ -142,6 +143,7 @@ Examples:
         #[arg(long, value_name = "NODE")]
         from: Option<String>,
     },
+    Capture(CaptureArguments),
     /// Draw a lab, or a topology that is not up.
     #[command(after_help = "\
 Examples:
@@ -191,6 +193,51 @@ Examples:
     /// The process that carries a lab's frames; `lab up` starts it.
     #[command(hide = true)]
     Emulate,
+}
+
+/// Capture what is on wires, as pcapng for Wireshark.
+///
+/// A frame has the time at which its last bit arrived, or at which it was dropped; then a comment says
+/// why. What a host sends in one piece for its card to cut is shown as the card would have cut it. Ends
+/// on Ctrl-C, or when the lab goes, and says how many frames it has captured, and how many it has not
+/// because the file was written too slowly: the wires themselves never wait for it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  packtrain lab capture a-b.0 -w wire.pcapng
+  packtrain lab capture a-b.0 a-b.1 -c 1000 -w both.pcapng
+  packtrain lab capture a-b.0 --from a -s 96 -w - | tshark -l -r -
+  packtrain lab capture a-b.0 -w - | tshark -l -r - -Y 'frame.comment contains \"dropped\"'
+  packtrain lab capture a-b.0 -w - | wireshark -k -i -")]
+pub struct CaptureArguments {
+    #[command(flatten)]
+    pub lab: WhichLab,
+
+    /// The wires, as in `lab list`.
+    #[arg(required = true, value_name = "WIRE")]
+    pub wires: Vec<String>,
+
+    /// Only the directions in which this end sends.
+    #[arg(long, value_name = "NODE")]
+    pub from: Option<String>,
+
+    /// The file to write; `-` is standard output.
+    #[arg(short = 'w', long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub write: Option<PathBuf>,
+
+    /// End after so many frames.
+    #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+
+    /// Most bytes kept of each frame; 0: all.
+    #[arg(
+        short = 's',
+        long = "snap-len",
+        value_name = "BYTES",
+        default_value = "0",
+        hide_default_value = true
+    )]
+    pub snap_len: u32,
 }
 
 /// Make a lab, and say what to type next.

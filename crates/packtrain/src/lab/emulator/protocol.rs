@@ -24,9 +24,15 @@ pub enum Request {
     },
     Cut(CutRequest),
     Mend(CutRequest),
-    /// What becomes of each frame on these wires from now on.
+    /// What becomes of each frame on these wires from now on: after [`Response::Done`] comes pcapng,
+    /// until the limit is reached or who asked says nothing more, which is to close its half of the
+    /// connection.
     Capture {
         wires: Vec<CutRequest>,
+        /// It ends after so many.
+        frames_max: Option<u64>,
+        /// Most bytes of each; 0: all.
+        snap_len: u32,
     },
     /// How late the wires ran since it was last reset.
     Lateness {

@@ -5,18 +5,21 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, SendError, Sender, channel};
 
 use packtrain_proto::time::Instant;
-use rustix::event::{EventfdFlags, eventfd};
+use packtrain_sim::net::network::WireId;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::OwnedFd;
 use serde::{Deserialize, Serialize};
 
+use super::capture::{Capture, Limits};
 use super::counters::{LOOK_INTERVAL, Meter, WireStatus};
 use super::plan::{self, Plan, PlannedWire};
 use super::port::Port;
 use super::protocol::{CutRequest, EmulatorStatus, Request, Response};
 use super::{Emulator, Woken};
+use crate::lab::pcapng::Interface;
 use crate::lab::topology::{Name, Topology};
 use crate::lab::{Error, Result};
 use crate::linux::real_time::run_in_real_time;
@@ -49,10 +52,37 @@ pub fn run() -> Result<()> {
     })
 }
 
-/// A command, and where its answer goes.
-struct Asked {
-    request: Request,
-    answer: Sender<Response>,
+/// What the threads beside the wires want of them.
+enum Asked {
+    /// A command, and where its answer goes.
+    Command {
+        request: Request,
+        answer: Sender<Response>,
+    },
+    Capture {
+        wires: Vec<CutRequest>,
+        limits: Limits,
+        answer: Sender<std::result::Result<Capture, String>>,
+    },
+    CaptureEnds {
+        number: u64,
+    },
+}
+
+/// Where they ask, and what wakes the emulator to hear it.
+#[derive(Clone)]
+struct Asker {
+    asks: Sender<Asked>,
+    bell: Arc<OwnedFd>,
+}
+
+impl Asker {
+    fn ask(&self, asked: Asked) {
+        // If the emulator has ended there is nobody to hear it, nor an answer.
+        let _ = self.asks.send(asked);
+        // A bell that cannot count further rings already.
+        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+    }
 }
 
 /// The wires of a lab, with what a person knows of them.
@@ -102,8 +132,11 @@ impl Service {
                 .map_err(|errno| started(errno.into()))?,
         );
         let (asks, asked) = channel();
-        let rings = bell.clone();
-        std::thread::spawn(move || listen(&listener, &asks, &rings));
+        let asker = Asker {
+            asks,
+            bell: bell.clone(),
+        };
+        std::thread::spawn(move || listen(&listener, &asker));
         self.real_time = run_in_real_time().is_ok();
         self.emulator.watch(&*bell).map_err(started)?;
         ready();
@@ -114,6 +147,7 @@ impl Service {
                 self.look(now);
             }
             if woken == Woken::ByCommand && self.answer(&bell, &asked) {
+                self.emulator.end_captures();
                 return Ok(());
             }
         }
@@ -122,13 +156,28 @@ impl Service {
     /// Answers what was asked; whether it is time to end.
     fn answer(&mut self, bell: &OwnedFd, asked: &Receiver<Asked>) -> bool {
         let _ = rustix::io::read(bell, &mut [0; 8]);
-        while let Ok(Asked { request, answer }) = asked.try_recv() {
-            let ends = request == Request::Down {};
-            let response = self.handle(request);
-            // Who does not wait any more misses nothing.
-            let _ = answer.send(response);
-            if ends {
-                return true;
+        while let Ok(asked) = asked.try_recv() {
+            // Who does not wait for an answer any more misses nothing.
+            match asked {
+                Asked::Command { request, answer } => {
+                    let ends = request == Request::Down {};
+                    let response = self.handle(request);
+                    let _ = answer.send(response);
+                    if ends {
+                        return true;
+                    }
+                }
+                Asked::Capture {
+                    wires,
+                    limits,
+                    answer,
+                } => {
+                    let capture = self.capture(&wires, limits);
+                    if let Err(SendError(Ok(capture))) = answer.send(capture) {
+                        self.emulator.end_capture(capture.number);
+                    }
+                }
+                Asked::CaptureEnds { number } => self.emulator.end_capture(number),
             }
         }
         false
@@ -148,7 +197,7 @@ impl Service {
             Request::Set { wire, directions } => self.set(&wire, *directions),
             Request::Cut(of) => self.cut(&of),
             Request::Mend(of) => self.mend(&of),
-            Request::Capture { .. } => Err("not yet".to_owned()),
+            Request::Capture { .. } => unreachable!("it is asked for apart"),
         };
         result.map_or_else(Response::Refused, |()| Response::Done)
     }
@@ -244,6 +293,36 @@ impl Service {
         Ok(())
     }
 
+    fn capture(
+        &mut self,
+        of: &[CutRequest],
+        limits: Limits,
+    ) -> std::result::Result<Capture, String> {
+        let mut wires: Vec<(WireId, Interface)> = Vec::new();
+        for of in of {
+            let (wire, directions) = self.directions(of)?;
+            let described = &self.topology.wires[wire];
+            for i in directions {
+                let out = self.wires[wire].ends[i].out;
+                if wires.iter().any(|&(already, _)| already == out) {
+                    continue;
+                }
+                let [from, to] = [i, 1 - i].map(|end| &described.ends[end].node);
+                let rate = described.directions[i].wire.rate;
+                let interface = Interface {
+                    name: format!("{} {from}>{to}", described.name),
+                    speed_bps: rate.map(|rate| rate.bps),
+                    snap_len: limits.snap_len,
+                };
+                wires.push((out, interface));
+            }
+        }
+        if wires.is_empty() {
+            return Err("no wire was named to capture on".to_owned());
+        }
+        Ok(self.emulator.begin_capture(wires, limits))
+    }
+
     fn look(&mut self, now: Instant) {
         for (meters, wire) in self.meters.iter_mut().zip(&self.wires) {
             for (meter, end) in meters.iter_mut().zip(&wire.ends) {
@@ -302,29 +381,90 @@ fn started(source: io::Error) -> Error {
     }
 }
 
-/// Takes commands in, one after the other: each is answered within a turn of the emulator.
-fn listen(listener: &UnixListener, asks: &Sender<Asked>, bell: &OwnedFd) {
+/// Takes commands in, one after the other: each is answered within a turn of the emulator. What takes
+/// longer, a capture, goes on in a thread of its own.
+fn listen(listener: &UnixListener, asker: &Asker) {
     for stream in listener.incoming().flatten() {
         // Who goes away in the middle of it harms nobody.
-        let _ = converse(stream, asks, bell);
+        let _ = converse(stream, asker);
     }
 }
 
-fn converse(stream: UnixStream, asks: &Sender<Asked>, bell: &OwnedFd) -> io::Result<()> {
+fn converse(stream: UnixStream, asker: &Asker) -> io::Result<()> {
     stream.set_read_timeout(Some(std::time::Duration::from_secs(1)))?;
     let mut line = String::new();
     BufReader::new(&stream).read_line(&mut line)?;
-    let response = match serde_json::from_str(&line) {
-        Err(error) => Response::Refused(format!("not understood: {error}")),
+    match serde_json::from_str(&line) {
+        Err(error) => respond(
+            &stream,
+            &Response::Refused(format!("not understood: {error}")),
+        ),
+        Ok(Request::Capture {
+            wires,
+            frames_max,
+            snap_len,
+        }) => {
+            let limits = Limits {
+                frames: frames_max,
+                snap_len,
+            };
+            begin_capture(stream, wires, limits, asker)
+        }
         Ok(request) => {
             let (answer, answered) = channel();
-            let _ = asks.send(Asked { request, answer });
-            rustix::io::write(bell, &1u64.to_ne_bytes())?;
-            let gone = || Response::Refused("the emulator has ended".to_owned());
-            answered.recv().unwrap_or_else(|_| gone())
+            asker.ask(Asked::Command { request, answer });
+            respond(&stream, &answered.recv().unwrap_or_else(|_| ended()))
         }
-    };
-    let mut line = serde_json::to_vec(&response)?;
+    }
+}
+
+fn respond(mut stream: &UnixStream, response: &Response) -> io::Result<()> {
+    let mut line = serde_json::to_vec(response)?;
     line.push(b'\n');
-    (&stream).write_all(&line)
+    stream.write_all(&line)
+}
+
+fn ended() -> Response {
+    Response::Refused("the emulator has ended".to_owned())
+}
+
+fn begin_capture(
+    stream: UnixStream,
+    wires: Vec<CutRequest>,
+    limits: Limits,
+    asker: &Asker,
+) -> io::Result<()> {
+    let (answer, answered) = channel();
+    asker.ask(Asked::Capture {
+        wires,
+        limits,
+        answer,
+    });
+    let capture = match answered.recv() {
+        Ok(Ok(capture)) => capture,
+        Ok(Err(why)) => return respond(&stream, &Response::Refused(why)),
+        Err(_) => return respond(&stream, &ended()),
+    };
+    let number = capture.number;
+    let asks = asker.clone();
+    let thread = std::thread::Builder::new().name(format!("capture-{number}"));
+    let started = thread.spawn(move || {
+        let end = || asks.ask(Asked::CaptureEnds { number });
+        let told = respond(&stream, &Response::Done);
+        // Who closes the connection wants no more of it.
+        let _ = told.and_then(|()| capture.stream(&stream, || has_gone(&stream), end));
+        end();
+    });
+    if started.is_err() {
+        asker.ask(Asked::CaptureEnds { number });
+    }
+    started.map(drop)
+}
+
+/// Whether the other end has closed the connection, or the half in which it speaks: it has nothing to
+/// say but that.
+fn has_gone(stream: &UnixStream) -> bool {
+    let mut polled = [PollFd::new(stream, PollFlags::IN | PollFlags::RDHUP)];
+    let at_once = Timespec::default();
+    poll(&mut polled, Some(&at_once)).is_ok_and(|ready| ready > 0)
 }
