@@ -61,6 +61,8 @@ pub enum Error {
     Netlink(#[from] NetlinkError),
     #[error("a lab named {0} stands already")]
     LabExists(String),
+    #[error("not allowed: the labs here are root's, whose hosts CAP_SYS_ADMIN is needed to enter")]
+    NoRights,
     #[error("no lab stands here")]
     NoLab,
     #[error("several labs stand: {}", .0.join(", "))]
