@@ -3,6 +3,10 @@
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
+const LAB_COMMANDS: [&str; 9] = [
+    "up", "exec", "shell", "list", "set", "cut", "mend", "graph", "down",
+];
+
 struct Outcome {
     code: i32,
     out: String,
@@ -210,6 +214,18 @@ fn help_has_examples_and_exit_codes_and_version_says_itself() {
         );
     }
     assert!(!packtrain(&["up", "--help"]).out.contains("--detached"));
+    for command in LAB_COMMANDS {
+        let help = packtrain(&["lab", command, "--help"]);
+        let example = format!("Examples:\n  packtrain lab {command}");
+        assert!(
+            help.code == 0 && help.out.contains(&example),
+            "{}",
+            help.out
+        );
+        assert!(help.out.lines().all(|line| line.chars().count() <= 100));
+    }
+    let lab = packtrain(&["lab", "--help"]);
+    assert!(!lab.out.contains("emulate"), "{}", lab.out);
 
     let version = env!("CARGO_PKG_VERSION");
     assert_eq!(
@@ -227,9 +243,105 @@ fn completions_know_the_commands_of_each_shell() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let result = packtrain(&["completions", shell]);
         assert_eq!(result.code, 0);
-        for word in ["status", "peer", "wait-links"] {
+        for word in ["status", "peer", "wait-links", "port-queue"] {
             assert!(result.out.contains(word), "{shell}: {word}");
         }
+        for command in LAB_COMMANDS {
+            // Each shell has words of its own around it.
+            let known = result.out.lines().any(|line| {
+                line.contains("lab")
+                    && line
+                        .split(|c: char| !c.is_alphanumeric())
+                        .any(|w| w == command)
+            });
+            assert!(known, "{shell}: lab {command}");
+        }
+    }
+}
+
+#[test]
+fn a_setting_of_a_wire_that_is_wrong_is_told_what_is_right() {
+    for (setting, text) in [
+        (
+            &["--delay", "5parsec"][..],
+            "\"5parsec\" is no time: write it as in 20ms, 5us or 2s",
+        ),
+        (
+            &["--delay", "5"],
+            "\"5\" is no time: write it as in 20ms, 5us or 2s",
+        ),
+        (&["--delay", "3s"], "a time of 3s is too large: at most 2s"),
+        (
+            &["--rate", "10mb"],
+            "\"10mb\" is no rate: write it as in 100mbit, 64kbit or 1.5gbit",
+        ),
+        (
+            &["--rate", "10"],
+            "a rate of 10 is too small: at least 1kbit",
+        ),
+        (
+            &["--loss", "101%"],
+            "a share of 101% is too large: at most 100% (1.0)",
+        ),
+        (
+            &["--loss", "some"],
+            "\"some\" is no loss: write it as in 1%, gilbert:1%,25%,0%,100%, every:100 or \
+             frames:3,7",
+        ),
+        (
+            &["--queue", "many"],
+            "\"many\" is no size: write it as in 256kb",
+        ),
+        (
+            &["--lab", "My-Lab"],
+            "a lab's name is a lower-case letter, and up to 15 more",
+        ),
+    ] {
+        let result = packtrain(&[&["lab", "set", "a-b.0"], setting].concat());
+        assert_eq!(result.code, 2, "{setting:?}: {}", result.err);
+        assert!(result.err.contains(text), "{setting:?}: {}", result.err);
+    }
+    let nothing = packtrain(&["lab", "set", "a-b.0"]);
+    assert_eq!(
+        (nothing.code, nothing.err.as_str()),
+        (
+            2,
+            "error: nothing to set: name a setting, as in --delay 5ms\n"
+        )
+    );
+}
+
+#[test]
+fn a_topology_that_cannot_be_read_is_told_by_its_name_and_needs_no_rights() {
+    let absent = packtrain(&["lab", "up", "absent.toml"]);
+    assert_eq!(
+        (absent.code, absent.err.as_str()),
+        (
+            3,
+            "error: absent.toml: No such file or directory (os error 2)\n"
+        )
+    );
+    let no_name = packtrain(&["lab", "graph", "ring"]);
+    assert_eq!(no_name.code, 2);
+    assert!(
+        no_name
+            .err
+            .starts_with("error: there is no topology \"ring\"; there are pair, ")
+            && no_name
+                .err
+                .ends_with("a file of one's own is written with its .toml\n"),
+        "{}",
+        no_name.err
+    );
+    let file = TestFile::new(
+        "topology.toml",
+        "[[host]]\nname = 'a'\n[[wire]]\nends = ['a', 'b']\nrate = 'fast'\n",
+    );
+    for command in ["up", "graph"] {
+        let wrong = packtrain(&["lab", command, file.path()]);
+        assert_eq!(wrong.code, 3, "{}", wrong.err);
+        let place = format!("error: {}:5: wire.rate: ", file.path());
+        assert!(wrong.err.contains(&place), "{}", wrong.err);
     }
 }
 

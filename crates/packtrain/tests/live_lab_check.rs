@@ -14,9 +14,16 @@ fn wires_do_what_is_set_as_far_as_the_machine_lets_them_say() {
     };
     let report = check::run(packtrain(), options).unwrap();
     assert!(report.rows.len() >= 5, "{:?}", report.rows);
-    for row in report.rows.iter().filter(|row| row.verdict == Verdict::Late) {
+    for row in report
+        .rows
+        .iter()
+        .filter(|row| row.verdict == Verdict::Late)
+    {
         // Said, and not taken for a result.
-        println!("not shown: {} {}: {:?}", row.setting, row.what, row.discarded);
+        println!(
+            "not shown: {} {}: {:?}",
+            row.setting, row.what, row.discarded
+        );
     }
     assert!(!report.has(Verdict::Off), "\n{}", check::table(&report));
 }

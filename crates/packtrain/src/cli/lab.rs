@@ -6,6 +6,7 @@ mod view;
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -20,15 +21,19 @@ use crate::lab::check::{self, Verdict};
 use crate::lab::emulator::protocol::{AskError, CutRequest, Request};
 use crate::lab::emulator::service;
 use crate::lab::standing::{Lab, LabName};
+use crate::lab::topology::change::ChangeError;
 use crate::lab::topology::{Change, Topology, file, graph, ready};
 use crate::lab::{self, Error};
+
+/// Of docs/lab.schema.json.
+const SCHEMA: u32 = 1;
 
 pub fn run(command: LabCommand) -> Result<(), CliError> {
     match command {
         LabCommand::Up(arguments) => up(&arguments),
         LabCommand::Exec { lab, host, words } => {
             let host = find(&lab)?.host(&host)?;
-            Err(start(&mut host.command(words)))
+            Err(start(host.command(words)))
         }
         LabCommand::Shell { lab, host } => shell(&lab, &host),
         LabCommand::List { lab, json } => list(&lab, json),
@@ -45,17 +50,17 @@ pub fn run(command: LabCommand) -> Result<(), CliError> {
             from,
         } => {
             let of = CutRequest { wire, from, silent };
-            ask(&lab, &Request::Cut(of))
+            ask_of(&lab, of, Request::Cut)
         }
         LabCommand::Mend { lab, wire, from } => {
             let silent = false;
             let of = CutRequest { wire, from, silent };
-            ask(&lab, &Request::Mend(of))
+            ask_of(&lab, of, Request::Mend)
         }
         LabCommand::Capture(arguments) => capture::run(&arguments),
         LabCommand::Graph { lab, topology, svg } => draw(&lab, topology.as_deref(), svg),
         LabCommand::Check { short, json } => check(short, json),
-        LabCommand::Down { name, all } => down(name.as_ref(), all),
+        LabCommand::Down { name, lab, all } => down(name.as_ref().or(lab.name.as_ref()), all),
         LabCommand::Emulate => service::run().map_err(CliError::from),
     }
 }
@@ -78,7 +83,7 @@ fn up(arguments: &UpArguments) -> Result<(), CliError> {
     let packtrain = own_program()?;
     let name = arguments.name.as_str();
     let started = now();
-    lab::standing::clean_up_on_signals(name)?;
+    lab::standing::clean_up_on_signals()?;
     let lab = Lab::up(name, &topology, &packtrain, |step| {
         output::progress(&format!("{name}: {step}"));
     });
@@ -105,12 +110,25 @@ fn described(from: &Path) -> Result<Topology, CliError> {
             "{error}; a file of one's own is written with its .toml"
         )));
     }
-    let text = std::fs::read_to_string(from).map_err(|error| CliError::failed(&name, error))?;
+    let text = std::fs::read_to_string(from).map_err(|source| CliError::FileUnread {
+        path: from.to_owned(),
+        source,
+    })?;
     file::parse(from, &text).map_err(CliError::File)
 }
 
 /// Takes the place of this process, so that signals, the terminal and the exit code are the program's.
-fn start(command: &mut std::process::Command) -> CliError {
+/// This packtrain is found on a host also where none is installed.
+fn start(mut command: Command) -> CliError {
+    let own = std::env::current_exe().ok();
+    if let Some(directory) = own.as_deref().and_then(Path::parent) {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let with_own = std::env::split_paths(&path).chain([directory.to_owned()]);
+        // A directory with a colon in its name cannot be on it.
+        if let Ok(path) = std::env::join_paths(with_own) {
+            command.env("PATH", path);
+        }
+    }
     let error = command.exec();
     CliError::failed("ip netns exec", error)
 }
@@ -123,13 +141,16 @@ fn shell(which: &WhichLab, host: &str) -> Result<(), CliError> {
     // Debian's prompts show this one.
     command.env("debian_chroot", format!("{}:{host}", lab.name()));
     command.env("PACKTRAIN_LAB_HOST", host);
-    Err(start(&mut command))
+    Err(start(command))
 }
 
 fn list(which: &WhichLab, as_json: bool) -> Result<(), CliError> {
     let labs = match &which.name {
         Some(name) => vec![Lab::find(Some(name.as_str()))?],
-        None => Lab::all()?,
+        None => Lab::names()?
+            .iter()
+            .map(|name| Lab::find(Some(name)))
+            .collect::<lab::Result<_>>()?,
     };
     if as_json {
         let documents = labs.iter().map(document).collect();
@@ -162,6 +183,7 @@ fn document(lab: &Lab) -> Value {
         })
     });
     let mut document = json!({
+        "schema": SCHEMA,
         "name": lab.name(),
         "hosts": hosts.collect::<Vec<_>>(),
     });
@@ -177,15 +199,24 @@ fn document(lab: &Lab) -> Value {
     document
 }
 
-fn ask(which: &WhichLab, request: &Request) -> Result<(), CliError> {
+fn ask_of(
+    which: &WhichLab,
+    of: CutRequest,
+    request: impl FnOnce(CutRequest) -> Request,
+) -> Result<(), CliError> {
     let lab = find(which)?;
-    lab.ask(request).map_err(asked)?;
+    // A lab has the wires with which it was made.
+    lab.topology().direction(&of.wire, of.from.as_deref())?;
+    lab.ask(&request(of)).map_err(|error| asked(&lab, error))?;
     Ok(())
 }
 
-fn asked(error: AskError) -> CliError {
+fn asked(lab: &Lab, error: AskError) -> CliError {
     let hint = match &error {
-        AskError::NoAnswer(_) => Some("its process has ended: packtrain lab down".into()),
+        AskError::NoAnswer(_) => Some(format!(
+            "its process has ended, or hangs: packtrain lab down {}",
+            lab.name()
+        )),
         _ => None,
     };
     CliError::Told {
@@ -207,13 +238,13 @@ fn set(
         ));
     }
     let lab = find(which)?;
-    let mut topology = lab.status().map_err(asked)?.topology;
-    topology
-        .change(&wire, from, change)
-        .map_err(|error| CliError::Usage(error.to_string()))?;
+    let status = lab.status().map_err(|error| asked(&lab, error))?;
+    let mut topology = status.topology;
+    topology.change(&wire, from, change)?;
     let directions = topology.wire(&wire).expect("it was changed");
     let directions = Box::new(directions.directions.clone());
-    lab.ask(&Request::Set { wire, directions }).map_err(asked)?;
+    let request = Request::Set { wire, directions };
+    lab.ask(&request).map_err(|error| asked(&lab, error))?;
     Ok(())
 }
 
@@ -221,7 +252,8 @@ fn draw(which: &WhichLab, topology: Option<&Path>, svg: bool) -> Result<(), CliE
     let (topology, state) = match topology {
         Some(from) => (described(from)?, None),
         None => {
-            let status = find(which)?.status().map_err(asked)?;
+            let lab = find(which)?;
+            let status = lab.status().map_err(|error| asked(&lab, error))?;
             let state = status.drawn();
             (status.topology, Some(state))
         }
@@ -253,21 +285,35 @@ fn own_program() -> Result<PathBuf, CliError> {
 
 fn down(name: Option<&LabName>, all: bool) -> Result<(), CliError> {
     if !all {
-        let lab = Lab::find(name.map(LabName::as_str))?;
-        return Ok(lab.down()?);
+        return Ok(Lab::down(name.map(LabName::as_str))?);
     }
+    // One that cannot be taken down keeps none of the others up.
     let mut first = Ok(());
-    for lab in Lab::all()? {
-        let result = lab.down().map_err(CliError::from);
+    for name in Lab::names()? {
+        let result = Lab::down(Some(&name)).map_err(CliError::from);
         first = first.and(result);
     }
     first
 }
 
+impl From<ChangeError> for CliError {
+    fn from(error: ChangeError) -> CliError {
+        let exit_code = match error {
+            ChangeError::NoWire { .. } | ChangeError::NoEnd { .. } => 4,
+            ChangeError::NoPort { .. } | ChangeError::HubRate { .. } => 2,
+        };
+        CliError::Told {
+            exit_code,
+            message: error.to_string(),
+            hint: None,
+        }
+    }
+}
+
 impl From<Error> for CliError {
     fn from(error: Error) -> CliError {
         let (exit_code, hint) = match &error {
-            Error::Unavailable(_) => (7, None),
+            Error::Unavailable(_) | Error::NoRights => (7, None),
             Error::NoLab => (9, Some("`packtrain lab up` makes one".to_owned())),
             Error::NoSuchLab { standing, .. } if standing.is_empty() => (
                 9,

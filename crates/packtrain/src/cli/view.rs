@@ -15,7 +15,7 @@ use crate::status::{
 
 /// Where the values begin, and where a line of them ends.
 const INDENT: usize = 13;
-const WIDTH: usize = 80;
+pub(super) const WIDTH: usize = 80;
 /// Plain hosts shown; `--json` has all.
 const HOSTS_SHOWN_MAX: usize = 10;
 

@@ -15,7 +15,7 @@ use super::emulator::lateness::LatenessSummary;
 use super::figure::{Target, Unit};
 use super::measure::{bulk, iperf3_server};
 use super::sample::Sample;
-use super::standing::{self, Lab};
+use super::standing::HeldLab;
 use super::table::{Table, grouped};
 use super::topology::ready;
 use super::{Error, Result, now, wire};
@@ -90,15 +90,13 @@ struct Bench {
 /// Measures everything, prints the tables, and writes the report. Whether every promise holds.
 pub fn run(packtrain: &Path, options: &Options) -> Result<bool> {
     assert!(options.rounds > 0, "no rounds, no medians");
-    let name = format!("bench{}", std::process::id());
-    standing::clean_up_on_signals(&name)?;
     let wants = |part| options.parts.is_empty() || options.parts.contains(&part);
     let mut bench = Bench {
-        stage: Stage::set(&name, packtrain)?,
+        stage: Stage::set("bench", packtrain)?,
         rounds: options.rounds,
         figures: Vec::new(),
     };
-    let real_time = bench.stage.is_real_time()?;
+    let real_time = bench.stage.lab.status()?.real_time;
     if wants(Part::Fast) {
         bench.fast()?;
     }
@@ -110,7 +108,7 @@ pub fn run(packtrain: &Path, options: &Options) -> Result<bool> {
         mut figures,
         rounds,
     } = bench;
-    stage.down()?;
+    stage.lab.down()?;
     if wants(Part::Stand) {
         figures.push(stand(packtrain, rounds)?);
     }
@@ -162,16 +160,16 @@ impl Bench {
         let mut carried = None;
         for round in 1..=self.rounds {
             self.stage.set_wire(setting, Back::AfterTheDelay)?;
-            self.stage.reset_lateness()?;
-            let before = self.stage.status()?;
+            self.stage.lab.lateness()?;
+            let before = self.stage.lab.status()?;
             let value = measure(&self.stage)?;
-            let after = self.stage.status()?;
+            let after = self.stage.lab.status()?;
             let [before, after] = [before, after].map(|s| s.wires[0].directions[0].clone());
             carried = Some(Carried {
                 frames: after.sent_frames - before.sent_frames,
                 bytes: after.sent_bytes - before.sent_bytes,
                 dropped: after.dropped.total() - before.dropped.total(),
-                lateness: self.stage.lateness()?,
+                lateness: self.stage.lab.lateness()?,
             });
             println!("{name}, round {round}: {}", unit.show(value));
             values.push(value);
@@ -240,11 +238,10 @@ impl Bench {
 /// The star has seven clients and a server.
 fn stand(packtrain: &Path, rounds: usize) -> Result<Row> {
     let topology = ready::find("star").expect("it is a ready one");
-    let name = format!("stand{}", std::process::id());
     let mut values = Vec::new();
     for _ in 0..rounds {
         let start = now();
-        let lab = Lab::up(&name, &topology, packtrain, |_| {})?;
+        let lab = HeldLab::up("stand", &topology, packtrain)?;
         values.push(start.elapsed().as_secs_f64() * 1e6);
         lab.down()?;
     }

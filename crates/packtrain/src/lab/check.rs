@@ -14,9 +14,9 @@ use serde::Serialize;
 
 use self::checks::Check;
 use self::stage::{Back, Stage};
+use super::Result;
 use super::emulator::lateness::LatenessSummary;
 use super::table::Table;
-use super::{Result, standing};
 
 /// Runs of one check until it is given up: on a busy machine each may be late.
 const ATTEMPTS_MAX: usize = 4;
@@ -102,9 +102,7 @@ impl Report {
 
 /// Makes a lab, checks every setting, and takes it down.
 pub fn run(packtrain: &Path, options: Options) -> Result<Report> {
-    let name = format!("check{}", std::process::id());
-    standing::clean_up_on_signals(&name)?;
-    let mut stage = Stage::set(&name, packtrain)?;
+    let mut stage = Stage::set("check", packtrain)?;
     let mut rows = Vec::new();
     for check in checks::all() {
         if options.short && !check.short {
@@ -116,8 +114,8 @@ pub fn run(packtrain: &Path, options: Options) -> Result<Report> {
         }
         rows.push(row);
     }
-    let real_time = stage.is_real_time()?;
-    stage.down()?;
+    let real_time = stage.lab.status()?.real_time;
+    stage.lab.down()?;
     Ok(Report { rows, real_time })
 }
 
@@ -125,9 +123,9 @@ fn measure(stage: &mut Stage, check: &Check, options: Options) -> Result<Row> {
     let mut discarded = Vec::new();
     loop {
         stage.set_wire(&check.setting, Back::AtOnce)?;
-        stage.reset_lateness()?;
+        stage.lab.lateness()?;
         let measured = (check.measure)(stage, options.short)?;
-        let lateness = stage.lateness()?;
+        let lateness = stage.lab.lateness()?;
         let says_nothing = match measured.busy {
             _ if lateness.p99_us > check.late_max_us => Some(Discarded::LateByUs(lateness.p99_us)),
             Some(busy) if busy < BUSY_MIN => Some(Discarded::Idle(busy)),

@@ -33,6 +33,7 @@ use std::io;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
+use crate::lab::emulator::protocol::AskError;
 use crate::linux::netlink::NetlinkError;
 
 /// What can go wrong in a lab: each names the command or the file.
@@ -64,6 +65,8 @@ pub enum Error {
     Netlink(#[from] NetlinkError),
     #[error("a lab named {0} stands already")]
     LabExists(String),
+    #[error("not allowed: the labs here are root's, whose hosts CAP_SYS_ADMIN is needed to enter")]
+    NoRights,
     #[error("no lab stands here")]
     NoLab,
     #[error("several labs stand: {}", .0.join(", "))]
@@ -80,6 +83,8 @@ pub enum Error {
     NamespaceExists(String),
     #[error("the wires of the lab could not be made: {0}")]
     Emulator(String),
+    #[error(transparent)]
+    Asked(#[from] AskError),
     #[error("{program} said something else than expected: {text}")]
     Unexpected { program: String, text: String },
 }

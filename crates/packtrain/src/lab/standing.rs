@@ -16,6 +16,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::str::FromStr;
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::emulator::protocol::{self, AskError, EmulatorStatus, Request, Response};
@@ -26,9 +27,11 @@ use super::{Error, Result, wait_for};
 
 pub mod addresses;
 mod configure;
+mod held;
 pub mod record;
 
 pub use addresses::HostAddresses;
+pub use held::HeldLab;
 use record::{ProcessId, Record, file};
 
 /// `ip netns exec` puts these over /etc of the programs that it starts.
@@ -66,21 +69,34 @@ impl FromStr for LabName {
     }
 }
 
-/// Takes a lab that is being made down again when the command is interrupted.
-pub fn clean_up_on_signals(lab: &str) -> Result<()> {
+/// The lab that this process makes, from the moment on which there is something of it, or one that goes
+/// with this process. Whoever makes
+/// a part of it that could stay behind holds this, and whoever takes it down for a signal waits for
+/// that part, and lets no other begin.
+static IN_THE_MAKING: Mutex<Option<String>> = Mutex::new(None);
+
+fn making() -> MutexGuard<'static, Option<String>> {
+    IN_THE_MAKING.lock().expect("no code panics with the lock")
+}
+
+/// Takes a lab that this process is making down again when the command is interrupted.
+pub fn clean_up_on_signals() -> Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP]);
     let mut signals = signals.map_err(|source| Error::Start {
         command: "signal handler".to_owned(),
         source,
     })?;
-    let lab = lab.to_owned();
     std::thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
+            // Held to the end.
+            let making = making();
             namespaces::interrupt();
-            eprintln!("\ninterrupted: removing what there is of {lab}");
-            if let Ok(record) = Record::load(&lab) {
-                let _ = remove(&record);
+            if let Some(lab) = &*making {
+                eprintln!("\ninterrupted: removing what there is of {lab}");
+                if let Ok(record) = Record::load(lab) {
+                    let _ = remove(&record);
+                }
             }
             std::process::exit(128 + signal);
         }
@@ -106,48 +122,25 @@ impl Lab {
     ) -> Result<Lab> {
         super::check_available()?;
         let mut record = Record::new(name, topology);
-        for namespace in record.namespaces.values() {
-            if Path::new(namespaces::NAMESPACE_DIR)
-                .join(namespace)
-                .exists()
-            {
-                return Err(Error::NamespaceExists(namespace.clone()));
-            }
+        claim(&mut record)?;
+        let made = make(&mut record, packtrain, &mut step);
+        let mut making = making();
+        if made.is_err() {
+            // The first failure is the one to tell of.
+            let _ = remove(&record);
         }
-        record.claim()?;
-        match make(&mut record, packtrain, &mut step) {
-            Ok(()) => Ok(Lab::of(record)),
-            Err(error) => {
-                // The first failure is the one to tell of.
-                let _ = remove(&record);
-                Err(error)
-            }
-        }
+        *making = None;
+        made.map(|()| Lab::of(record))
     }
 
     /// The lab of this name; without one, the only one that stands.
     pub fn find(name: Option<&str>) -> Result<Lab> {
-        let name = match name {
-            Some(name) => name.to_owned(),
-            None => {
-                let standing = record::standing();
-                match &standing[..] {
-                    [] => return Err(Error::NoLab),
-                    [only] => only.clone(),
-                    _ => return Err(Error::SeveralLabs(standing)),
-                }
-            }
-        };
-        Record::load(&name).map(Lab::of)
+        Record::load(&meant(name)?).map(Lab::of)
     }
 
-    /// All that stand, or of which something is left.
-    pub fn all() -> Result<Vec<Lab>> {
-        let names = record::standing();
-        names
-            .iter()
-            .map(|name| Record::load(name).map(Lab::of))
-            .collect()
+    /// The names of all that stand, or of which something is left.
+    pub fn names() -> Result<Vec<String>> {
+        record::standing()
     }
 
     fn of(record: Record) -> Lab {
@@ -208,23 +201,63 @@ impl Lab {
         }
     }
 
-    /// Ends everything that runs in it, and removes what was made.
-    pub fn down(self) -> Result<()> {
-        remove(&self.record)
+    /// Ends everything that runs in the lab of this name, or in the only one, and removes what was
+    /// made: also where the record cannot be read.
+    pub fn down(name: Option<&str>) -> Result<()> {
+        let name = meant(name)?;
+        match Record::load(&name) {
+            Err(Error::Unexpected { .. }) => remove(&Record::by_names(&name)),
+            record => remove(&record?),
+        }
     }
+}
+
+/// The name, or that of the only lab that stands.
+fn meant(name: Option<&str>) -> Result<String> {
+    if let Some(name) = name {
+        return Ok(name.to_owned());
+    }
+    let standing = record::standing()?;
+    match &standing[..] {
+        [] => Err(Error::NoLab),
+        [only] => Ok(only.clone()),
+        _ => Err(Error::SeveralLabs(standing)),
+    }
+}
+
+/// Takes the name for a new lab, and writes down what will be there.
+fn claim(record: &mut Record) -> Result<()> {
+    let mut making = making();
+    record.claim()?;
+    let mut namespaces = record.namespaces.values();
+    let taken = namespaces.find(|name| Path::new(namespaces::NAMESPACE_DIR).join(name).exists());
+    if let Some(taken) = taken {
+        // Nothing is removed that is somebody else's.
+        record.forget()?;
+        return Err(Error::NamespaceExists(taken.clone()));
+    }
+    record.made_netns_dir =
+        !Path::new(NETNS_CONFIG_DIR).exists() || record::some_made_netns_dir(&record.lab);
+    if let Err(error) = record.save() {
+        let _ = record.forget();
+        return Err(error);
+    }
+    *making = Some(record.lab.clone());
+    Ok(())
 }
 
 fn make(record: &mut Record, packtrain: &Path, step: &mut impl FnMut(&str)) -> Result<()> {
     let addresses = addresses::assign(&record.topology);
-    record.made_netns_dir = !Path::new(NETNS_CONFIG_DIR).exists();
-    record.save()?;
     step("hosts");
     let hosts = addresses::hosts_file(&addresses);
     for namespace in record.namespaces.values() {
+        let making = making();
         namespaces::add(namespace)?;
         let dir = Path::new(NETNS_CONFIG_DIR).join(namespace);
         fs::create_dir_all(&dir).map_err(|e| file(&dir, e))?;
         fs::write(dir.join("hosts"), &hosts).map_err(|e| file(&dir, e))?;
+        drop(making);
+        configure::settings(namespace)?;
     }
     step("wires");
     start_emulator(record, packtrain)?;
@@ -242,6 +275,7 @@ fn start_emulator(record: &mut Record, packtrain: &Path) -> Result<()> {
         command: format!("{} lab emulate", packtrain.display()),
         source,
     };
+    let making = making();
     let mut child = Command::new(packtrain)
         .args(["lab", "emulate"])
         .stdin(Stdio::piped())
@@ -251,6 +285,7 @@ fn start_emulator(record: &mut Record, packtrain: &Path) -> Result<()> {
         .map_err(started)?;
     record.emulator = ProcessId::of(child.id());
     record.save()?;
+    drop(making);
     let spec = Spec {
         topology: record.topology.clone(),
         namespaces: record.namespaces.clone(),
@@ -281,10 +316,11 @@ fn remove(record: &Record) -> Result<()> {
     let names: Vec<String> = record.namespaces.values().cloned().collect();
     // Programs first: packtrain undoes on its links what it has changed there.
     namespaces::end_programs(&names);
+    let asked = protocol::ask(&record.socket(), &Request::Down {});
     if let Some(emulator) = record.emulator {
-        let _ = protocol::ask(&record.socket(), &Request::Down {});
         let gone = || !emulator.is_alive();
-        if wait_for("the emulator to end", END_WAIT_MAX, gone).is_err() {
+        let ends = asked.is_ok() && wait_for("the emulator to end", END_WAIT_MAX, gone).is_ok();
+        if !ends {
             let pid = rustix::process::Pid::from_raw(emulator.pid as i32);
             if let Some(pid) = pid.filter(|_| emulator.is_alive()) {
                 let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);

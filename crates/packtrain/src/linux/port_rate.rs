@@ -142,3 +142,104 @@ fn counted_bytes(len: usize, rate: PortRate) -> usize {
         Counted::Ip => bytes - (segments * HEADER_LEN).min(bytes - 1),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linux::test_namespace::{in_namespace, ip, run};
+
+    fn rate(mtu: u16, counted: Counted) -> PortRate {
+        PortRate {
+            rate_bps: 10_000_000,
+            counted,
+            mtu,
+            queue_frames_max: 70,
+        }
+    }
+
+    #[test]
+    fn a_frame_counts_with_all_that_ethernet_sends_of_it() {
+        let counted = |len| counted_bytes(len, rate(1500, Counted::Ethernet));
+        assert_eq!(counted(60), 84);
+        assert_eq!(counted(42), 84, "shorter ones are padded");
+        assert_eq!(counted(1514), 1538);
+    }
+
+    #[test]
+    fn at_ip_level_the_packet_counts_alone() {
+        let counted = |len| counted_bytes(len, rate(1500, Counted::Ip));
+        assert_eq!(counted(60), 46);
+        assert_eq!(counted(1514), 1500);
+        assert!(
+            (1..20).all(|len| counted(len) >= 1),
+            "nothing is for nothing"
+        );
+    }
+
+    /// Every segment has the headers of the whole.
+    fn segments_bytes(payload: usize, mtu: usize, of_frame: impl Fn(usize) -> usize) -> usize {
+        let largest = mtu - SEGMENT_HEADERS;
+        let (full, rest) = (payload / largest, payload % largest);
+        let frame = |payload| of_frame(HEADER_LEN + SEGMENT_HEADERS + payload);
+        full * frame(largest) + if rest > 0 { frame(rest) } else { 0 }
+    }
+
+    #[test]
+    fn a_gso_frame_counts_as_its_segments_do() {
+        for mtu in [1500, 9000] {
+            for counted in [Counted::Ethernet, Counted::Ip] {
+                let rate = rate(mtu, counted);
+                // From two segments to what the largest IP packet holds, all that TCP may send.
+                for payload in (usize::from(mtu)..=65_535 - SEGMENT_HEADERS).step_by(97) {
+                    let wanted =
+                        segments_bytes(payload, mtu.into(), |len| counted_bytes(len, rate));
+                    let whole = HEADER_LEN + SEGMENT_HEADERS + payload;
+                    let is = counted_bytes(whole, rate);
+                    let share = is as f64 / wanted as f64;
+                    assert!(
+                        (share - 1.0).abs() < 0.001,
+                        "{payload} bytes at {mtu}, {counted:?}: {is}, not {wanted}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn tc_shows_the_table_the_class_and_the_queue_and_a_change_of_them() {
+        in_namespace(|| {
+            ip("link add a0 type veth peer name b0");
+            ip("link set a0 up");
+            let mut netlink = Netlink::open().unwrap();
+            let a0 = netlink.link_by_name("a0").unwrap().unwrap().ifindex;
+            set(&mut netlink, a0, rate(1500, Counted::Ethernet)).unwrap();
+            let qdiscs = run("tc -s -d qdisc show dev a0");
+            for part in [
+                "htb 1: root",
+                "default 0x1",
+                "linklayer ethernet",
+                "mtu 65550",
+                "tsize 16388",
+                "pfifo 2: parent 1:1 limit 70p",
+            ] {
+                assert!(qdiscs.contains(part), "no {part:?} in {qdiscs}");
+            }
+            let class = || run("tc class show dev a0");
+            assert!(
+                class().contains("class htb 1:1 root leaf 2: prio 0 rate 10Mbit ceil 10Mbit"),
+                "{}",
+                class()
+            );
+
+            change(&mut netlink, a0, 3_000_000).unwrap();
+            set_queue(&mut netlink, a0, 9).unwrap();
+            assert!(class().contains("rate 3Mbit ceil 3Mbit"), "{}", class());
+            let qdiscs = run("tc qdisc show dev a0");
+            assert!(qdiscs.contains("limit 9p"), "{qdiscs}");
+
+            clear(&mut netlink, a0).unwrap();
+            let qdiscs = run("tc qdisc show dev a0");
+            assert!(!qdiscs.contains("htb"), "{qdiscs}");
+        });
+    }
+}

@@ -61,10 +61,15 @@ Examples:
         host: String,
 
         /// The program and its arguments.
-        #[arg(last = true, required = true, value_name = "PROGRAM", value_hint = ValueHint::CommandName)]
+        #[arg(trailing_var_arg = true, required = true, value_name = "PROGRAM",
+              value_hint = ValueHint::CommandWithArguments)]
         words: Vec<OsString>,
     },
     /// Open a shell on a host.
+    #[command(after_help = "\
+Examples:
+  packtrain lab shell a
+  packtrain lab shell --lab second a")]
     Shell {
         #[command(flatten)]
         lab: WhichLab,
@@ -76,7 +81,9 @@ Examples:
     #[command(after_help = "\
 Examples:
   packtrain lab list
-  packtrain lab list --json | jq '.[0].wires[] | {name, carrier}'")]
+  packtrain lab list --json | jq '.[0].wires[] | {name, carrier}'
+
+The JSON document is described in docs/lab.schema.json.")]
     List {
         #[command(flatten)]
         lab: WhichLab,
@@ -132,6 +139,10 @@ Examples:
         from: Option<String>,
     },
     /// Mend a wire that was cut, silently or not.
+    #[command(after_help = "\
+Examples:
+  packtrain lab mend a-b.0
+  packtrain lab mend --from a a-b.0            of what was cut silently, only one direction")]
     Mend {
         #[command(flatten)]
         lab: WhichLab,
@@ -182,12 +193,21 @@ Examples:
         json: bool,
     },
     /// Take a lab down: end what runs in it, remove its hosts and wires.
+    #[command(after_help = "\
+Examples:
+  packtrain lab down
+  packtrain lab down second
+  packtrain lab down --all                     also what a lab left that was killed")]
     Down {
         /// The lab, where several stand.
+        #[arg(id = "positional", value_name = "NAME", conflicts_with = "name")]
         name: Option<LabName>,
 
+        #[command(flatten)]
+        lab: WhichLab,
+
         /// All labs, and what is left of any.
-        #[arg(long, conflicts_with = "name")]
+        #[arg(long, conflicts_with_all = ["name", "positional"])]
         all: bool,
     },
     /// The process that carries a lab's frames; `lab up` starts it.

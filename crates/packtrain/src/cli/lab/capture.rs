@@ -35,7 +35,8 @@ pub fn run(arguments: &CaptureArguments) -> Result<(), CliError> {
         frames_max: arguments.count,
         snap_len: arguments.snap_len,
     };
-    let stream = find(&arguments.lab)?.capture(&request).map_err(asked)?;
+    let lab = find(&arguments.lab)?;
+    let stream = lab.capture(&request).map_err(|error| asked(&lab, error))?;
     end_on_signals(stream.get_ref())?;
     let to: Box<dyn Write> = match to_stdout {
         true => Box::new(io::stdout().lock()),

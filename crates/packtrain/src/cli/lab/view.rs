@@ -4,17 +4,22 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::cli::output::{BAD, GOOD, HEADING, WARNING};
+use crate::cli::view::WIDTH;
 use crate::cli::view::tables::table;
 use crate::cli::view::words::{count, rate};
 use crate::lab::emulator::counters::{DirectionStatus, WireStatus};
 use crate::lab::emulator::lateness::LatenessSummary;
 use crate::lab::emulator::protocol::{AskError, EmulatorStatus};
+use crate::lab::standing::addresses::meet;
 use crate::lab::standing::{HostAddresses, Lab};
-use crate::lab::topology::Direction;
 use crate::lab::topology::values::Time;
+use crate::lab::topology::{Direction, Name};
 
 /// Later than this at the 99th percentile, and figures taken over these wires say little.
 const LATE: Duration = Duration::from_micros(300);
+
+/// They fit into 80 columns with the longest name and the longest addresses.
+const LINKS_A_ROW: usize = 2;
 
 /// What was made, and what to type next.
 pub fn up(lab: &Lab, took: Duration) -> String {
@@ -31,23 +36,23 @@ pub fn up(lab: &Lab, took: Duration) -> String {
         "lab" => String::new(),
         name => format!("--lab {name} "),
     };
-    let [first, second] = [0, 1].map(|i| &topology.hosts[i].name);
-    let wire = &topology.wires[0].name;
-    let mut commands = vec![
-        (format!("exec {which}{first} -- ping -c3 {second}"), ""),
-        (format!("exec {which}{second} -- iperf3 -s -D"), ""),
-        (format!("exec {which}{first} -- iperf3 -c {second}"), ""),
-        (
-            format!("set {which}{wire} --delay 20ms --loss 1%"),
-            "while it runs",
-        ),
-        (format!("cut {which}{wire}"), "and mend"),
-        (format!("list{}", which_after(&which)), ""),
-        (format!("down{}", down_after(lab.name())), ""),
-    ];
-    if topology.hosts.iter().any(|host| host.packtrain) {
-        commands.insert(1, (format!("exec {which}{first} -- packtrain status"), ""));
+    let mut commands = Vec::new();
+    if let Some((first, second)) = pair(lab.addresses()) {
+        commands.push((format!("exec {which}{first} -- ping -c3 {second}"), ""));
+        commands.push((format!("exec {which}{second} -- iperf3 -s -D"), ""));
+        commands.push((format!("exec {which}{first} -- iperf3 -c {second}"), ""));
     }
+    if let Some(host) = topology.hosts.iter().find(|host| host.packtrain) {
+        let status = format!("exec {which}{} -- packtrain status", host.name);
+        commands.insert(commands.len().min(1), (status, ""));
+    }
+    if let Some(wire) = topology.wires.first() {
+        let set = format!("set {which}{} --delay 20ms --loss 1%", wire.name);
+        commands.push((set, "while it runs"));
+        commands.push((format!("cut {which}{}", wire.name), "and mend"));
+    }
+    commands.push((format!("list{}", which_after(&which)), ""));
+    commands.push((format!("down{}", down_after(lab.name())), ""));
     let width = commands.iter().map(|(command, _)| command.len()).max();
     for (command, note) in commands {
         let line = format!(
@@ -57,6 +62,14 @@ pub fn up(lab: &Lab, took: Duration) -> String {
         let _ = writeln!(text, "{}", line.trim_end());
     }
     text
+}
+
+/// The first two hosts that reach each other.
+fn pair(hosts: &[HostAddresses]) -> Option<(&Name, &Name)> {
+    hosts.iter().enumerate().find_map(|(i, first)| {
+        let second = hosts[i + 1..].iter().find(|second| meet(first, second))?;
+        Some((&first.host, &second.host))
+    })
 }
 
 fn which_after(which: &str) -> String {
@@ -77,7 +90,8 @@ fn down_after(name: &str) -> String {
 pub fn lab(lab: &Lab, status: &Result<EmulatorStatus, AskError>) -> String {
     let mut text = format!("{HEADING}{}{HEADING:#}", lab.name());
     if let Some(about) = &lab.topology().about {
-        let _ = write!(text, ": {about}");
+        let fits = lab.name().len() + 2 + about.chars().count() <= WIDTH;
+        let _ = write!(text, "{}{about}", if fits { ": " } else { "\n" });
     }
     text.push_str("\n\n");
     text += &hosts_table(lab.addresses());
@@ -99,16 +113,22 @@ pub fn lab(lab: &Lab, status: &Result<EmulatorStatus, AskError>) -> String {
 }
 
 fn hosts_table(hosts: &[HostAddresses]) -> String {
-    let rows = hosts.iter().map(|host| {
-        let links = host.links.iter();
-        let links: Vec<String> = links
-            .map(|(interface, address)| format!("{interface} {address}"))
-            .collect();
-        [
-            host.host.to_string(),
-            format!("{} {}", host.main_interface, host.main),
-            links.join("  "),
-        ]
+    let rows = hosts.iter().flat_map(|host| {
+        let links = host.links.chunks(LINKS_A_ROW);
+        links.enumerate().map(|(row, links)| {
+            let links: Vec<String> = links
+                .iter()
+                .map(|(interface, address)| format!("{interface} {address}"))
+                .collect();
+            let [name, address] = match row {
+                0 => [
+                    host.host.to_string(),
+                    format!("{} {}", host.main_interface, host.main),
+                ],
+                _ => [String::new(), String::new()],
+            };
+            [name, address, links.join("  ")]
+        })
     });
     table(["HOST", "ADDRESS", "WIRES"], rows.collect(), &[], "")
 }
@@ -194,6 +214,7 @@ fn dropped(direction: &DirectionStatus) -> String {
         ("lost", dropped.loss),
         ("bit errors", dropped.bit_errors),
         ("bad offload", dropped.bad_offload),
+        ("collisions given up", dropped.collisions),
         ("emulator late", dropped.emulator_late),
     ];
     let said = reasons.iter().filter(|(_, n)| *n > 0);

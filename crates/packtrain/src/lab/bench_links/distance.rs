@@ -10,14 +10,14 @@ use super::Row;
 use super::link_use::{self, LinkUse};
 use crate::lab::cut::{Path as Way, Plan};
 use crate::lab::emulator::lateness::LatenessSummary;
-use crate::lab::emulator::protocol::{CutRequest, Request, Response};
+use crate::lab::emulator::protocol::{CutRequest, Request};
 use crate::lab::figure::{Target, Unit};
 use crate::lab::host::Host;
 use crate::lab::measure::{self, Echoes};
 use crate::lab::sample::Sample;
-use crate::lab::standing::Lab;
+use crate::lab::standing::HeldLab;
 use crate::lab::stream::{self, Amount, Protocol};
-use crate::lab::topology::{Topology, TopologyOptions};
+use crate::lab::topology::TopologyOptions;
 use crate::lab::{Error, Result, now, pause, wire};
 
 const FLOW: Duration = Duration::from_secs(6);
@@ -65,7 +65,7 @@ const WIRES: usize = 4;
 
 /// Two hosts, four wires between them.
 struct Stage {
-    lab: Option<Lab>,
+    lab: HeldLab,
     a: Host,
     b: Host,
     plain: IpAddr,
@@ -104,15 +104,14 @@ impl Stage {
             ..TopologyOptions::default()
         };
         let topology = options.topology().expect("two hosts and their wires");
-        let name = format!("links{}", std::process::id());
-        let lab = Lab::up(&name, &topology, packtrain, |_| {})?;
+        let lab = HeldLab::up("links", &topology, packtrain)?;
         let host = |name| Ok::<Host, Error>(Host::new(lab.host(name)?, packtrain));
         let (_, plain) = lab.addresses()[1].links[3];
         let stage = Stage {
             a: host("a")?,
             b: host("b")?,
             plain: plain.into(),
-            lab: Some(lab),
+            lab,
         };
         for (line, links, network) in [(TWO, &["eth0", "eth1"][..], 3), (ONE, &["eth2"], 1)] {
             for (number, host) in (1..).zip([&stage.a, &stage.b]) {
@@ -131,34 +130,12 @@ impl Stage {
         Ok(stage)
     }
 
-    fn ask(&self, request: &Request) -> Result<Response> {
-        let lab = self.lab.as_ref().expect("it stands until the end");
-        lab.ask(request).map_err(|error| Error::Unexpected {
-            program: "the emulator".to_owned(),
-            text: error.to_string(),
-        })
-    }
-
-    fn topology(&self) -> Result<Topology> {
-        match self.ask(&Request::Status {})? {
-            Response::Status(status) => Ok(status.topology),
-            other => Err(unexpected(&other)),
-        }
-    }
-
-    fn lateness(&self) -> Result<LatenessSummary> {
-        match self.ask(&Request::Lateness { reset: true })? {
-            Response::Lateness(summary) => Ok(summary),
-            other => Err(unexpected(&other)),
-        }
-    }
-
     fn set_delay(&self, one_way: Duration) -> Result<()> {
-        for wire in &mut self.topology()?.wires {
+        for wire in &mut self.lab.status()?.topology.wires {
             for direction in &mut wire.directions {
                 direction.wire.delay_ns = one_way.as_nanos() as u64;
             }
-            self.ask(&Request::Set {
+            self.lab.ask(&Request::Set {
                 wire: wire.name.clone(),
                 directions: Box::new(wire.directions.clone()),
             })?;
@@ -203,9 +180,9 @@ impl Stage {
             let pings =
                 scope.spawn(|| measure::echoes(from, &address, PING_INTERVAL, count as u32));
             pause(CUT.before);
-            self.ask(&Request::Cut(of.clone()))?;
+            self.lab.ask(&Request::Cut(of.clone()))?;
             pause(CUT.cut);
-            self.ask(&Request::Mend(of))?;
+            self.lab.ask(&Request::Mend(of))?;
             let echoes = pings.join().expect("the pings have no reason to panic")?;
             // A peer is told of a link that is back with the next hello.
             pause(Duration::from_secs(3));
@@ -215,7 +192,7 @@ impl Stage {
 
     fn one(&self, distance: &Distance, rounds: usize, into: &mut Measured) -> Result<()> {
         let (two, one) = (IpAddr::from([10, 19, 3, 2]), IpAddr::from([10, 19, 1, 2]));
-        self.lateness()?;
+        self.lab.lateness()?;
         let before = link_use::counters(&self.a.status_of(TWO)?);
         let mut flows: [Vec<[f64; 2]>; 3] = Default::default();
         for round in 0..rounds {
@@ -231,7 +208,7 @@ impl Stage {
             .extend(link_use::uses(distance.part, TWO, &before, &after));
         let pings = (0..rounds).map(|round| self.pings(two, round));
         let pings = pings.collect::<Result<Vec<Echoes>>>()?;
-        let lateness = self.lateness()?;
+        let lateness = self.lab.lateness()?;
         let part = distance.part;
         into.lateness.push(WireLateness { part, lateness });
 
@@ -277,15 +254,6 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
-    fn drop(&mut self) {
-        if let Some(lab) = self.lab.take() {
-            // The failure that ended us is the one to tell of.
-            let _ = lab.down();
-        }
-    }
-}
-
 fn row(
     name: &'static str,
     (unit, target): (Unit, Target),
@@ -303,12 +271,5 @@ fn row(
         compared,
         unit,
         target,
-    }
-}
-
-fn unexpected(response: &Response) -> Error {
-    Error::Unexpected {
-        program: "the emulator".to_owned(),
-        text: format!("{response:?}"),
     }
 }

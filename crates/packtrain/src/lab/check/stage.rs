@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use clap::Parser;
 
-use crate::lab::emulator::lateness::LatenessSummary;
-use crate::lab::emulator::protocol::{EmulatorStatus, Request, Response};
+use crate::lab::emulator::protocol::Request;
 use crate::lab::messages::{self, Load, Report};
 use crate::lab::namespaces::Namespace;
-use crate::lab::standing::Lab;
+use crate::lab::standing::HeldLab;
 use crate::lab::topology::{Change, Direction, TopologyOptions};
 use crate::lab::{Error, Result};
 
@@ -34,8 +33,7 @@ pub(crate) enum Back {
 
 #[derive(Debug)]
 pub(crate) struct Stage {
-    /// `None` once it is down.
-    lab: Option<Lab>,
+    pub(crate) lab: HeldLab,
     pub(crate) a: Namespace,
     pub(crate) b: Namespace,
     /// B's, on the wire.
@@ -43,29 +41,21 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    pub(crate) fn set(name: &str, packtrain: &Path) -> Result<Stage> {
+    pub(crate) fn set(tag: &str, packtrain: &Path) -> Result<Stage> {
         let options = TopologyOptions {
             links: 1,
             packtrain: false,
             ..TopologyOptions::default()
         };
         let topology = options.topology().expect("two hosts and a wire");
-        let lab = Lab::up(name, &topology, packtrain, |_| {})?;
+        let lab = HeldLab::up(tag, &topology, packtrain)?;
         let address = lab.addresses()[1].main.into();
         Ok(Stage {
             a: lab.host("a")?,
             b: lab.host("b")?,
             address,
-            lab: Some(lab),
+            lab,
         })
-    }
-
-    fn lab(&self) -> &Lab {
-        self.lab.as_ref().expect("it stands until the end")
-    }
-
-    pub(crate) fn down(mut self) -> Result<()> {
-        self.lab.take().map_or(Ok(()), Lab::down)
     }
 
     /// Makes the wire one with these settings, and no others, from A to B; back it only carries, after
@@ -81,45 +71,17 @@ impl Stage {
         if back == Back::AfterTheDelay {
             back_again.wire.delay_ns = there.wire.delay_ns;
         }
-        self.ask(&Request::Set {
+        let request = Request::Set {
             wire: WIRE.to_owned(),
             directions: Box::new([there, back_again]),
-        })
-        .map(drop)
-    }
-
-    fn ask(&self, request: &Request) -> Result<Response> {
-        self.lab().ask(request).map_err(|error| Error::Unexpected {
-            program: "the emulator".to_owned(),
-            text: error.to_string(),
-        })
-    }
-
-    pub(crate) fn reset_lateness(&self) -> Result<()> {
-        self.ask(&Request::Lateness { reset: true }).map(drop)
-    }
-
-    pub(crate) fn lateness(&self) -> Result<LatenessSummary> {
-        match self.ask(&Request::Lateness { reset: false })? {
-            Response::Lateness(summary) => Ok(summary),
-            other => Err(unexpected(&other)),
-        }
-    }
-
-    pub(crate) fn status(&self) -> Result<EmulatorStatus> {
-        match self.ask(&Request::Status {})? {
-            Response::Status(status) => Ok(*status),
-            other => Err(unexpected(&other)),
-        }
+        };
+        self.lab.ask(&request)?;
+        Ok(())
     }
 
     /// How long A's direction of the wire has been sending, in all.
     pub(crate) fn busy_s(&self) -> Result<f64> {
-        Ok(self.status()?.wires[0].directions[0].busy_s)
-    }
-
-    pub(crate) fn is_real_time(&self) -> Result<bool> {
-        Ok(self.status()?.real_time)
+        Ok(self.lab.status()?.wires[0].directions[0].busy_s)
     }
 
     /// Sends datagrams from A to B: as many a second for so long, each a frame of `frame_bytes`.
@@ -142,19 +104,3 @@ impl Stage {
 
 /// Ethernet, IPv4, UDP.
 const FRAME_HEADERS: usize = 14 + 20 + 8;
-
-impl Drop for Stage {
-    fn drop(&mut self) {
-        if let Some(lab) = self.lab.take() {
-            // The failure that ended us is the one to tell of.
-            let _ = lab.down();
-        }
-    }
-}
-
-fn unexpected(response: &Response) -> Error {
-    Error::Unexpected {
-        program: "the emulator".to_owned(),
-        text: format!("{response:?}"),
-    }
-}

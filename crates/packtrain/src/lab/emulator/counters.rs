@@ -1,6 +1,7 @@
 //! What a wire has carried and dropped, as commands show it.
 
 use packtrain_proto::time::{Duration, Instant};
+use packtrain_sim::net::medium::StationCounters;
 use packtrain_sim::net::wire::WireCounters;
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +31,9 @@ pub struct DirectionStatus {
     pub altered_frames: u64,
     pub marked_frames: u64,
     pub dropped: Dropped,
+    /// Of the direction into a hub: what frames met on its medium, behind the wire.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hub: Option<HubStatus>,
     pub queued_bytes: u64,
     /// How long something was being sent, in all.
     pub busy_s: f64,
@@ -39,6 +43,36 @@ pub struct DirectionStatus {
     pub drops_per_second: u64,
     /// Share of that second in which something was being sent; 0 where the wire has no rate.
     pub utilisation: f64,
+}
+
+/// How the station at a hub's port has fared on the shared medium.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HubStatus {
+    /// Heard by everybody else.
+    pub sent_frames: u64,
+    pub sent_bytes: u64,
+    /// Frames whose first attempt had to wait for somebody else.
+    pub deferred_frames: u64,
+    /// Attempts that failed.
+    pub collisions: u64,
+    /// Frames given up after 16 attempts.
+    pub given_up_frames: u64,
+}
+
+impl DirectionStatus {
+    /// Adds what happened at the station that this direction leads to.
+    pub fn meets(&mut self, station: &StationCounters) {
+        self.dropped.queue_full += station.queue_full;
+        self.dropped.cut += station.cut;
+        self.dropped.collisions += station.excessive_collisions;
+        self.hub = Some(HubStatus {
+            sent_frames: station.sent_frames,
+            sent_bytes: station.sent_bytes,
+            deferred_frames: station.deferred,
+            collisions: station.collisions,
+            given_up_frames: station.excessive_collisions,
+        });
+    }
 }
 
 /// Frames, by why they went no further.
@@ -51,6 +85,8 @@ pub struct Dropped {
     pub bit_errors: u64,
     /// Offload metadata that contradicts the frame.
     pub bad_offload: u64,
+    /// Given up by a hub's station after 16 attempts.
+    pub collisions: u64,
     /// The host sent it and the emulator came too late for it: no property of the wire.
     pub emulator_late: u64,
 }
@@ -63,6 +99,7 @@ impl Dropped {
             + self.loss
             + self.bit_errors
             + self.bad_offload
+            + self.collisions
             + self.emulator_late
     }
 }
@@ -113,6 +150,7 @@ impl Meter {
                 loss: counters.lost,
                 bit_errors: counters.bit_errors + counters.corrupted,
                 bad_offload: counters.bad_offload,
+                collisions: 0,
                 emulator_late: 0,
             },
             queued_bytes: queued_bytes as u64,
@@ -159,5 +197,29 @@ mod tests {
         );
         assert!((status.utilisation - 0.25).abs() < 1e-9);
         assert_eq!(status.dropped.total(), 40);
+    }
+
+    #[test]
+    fn what_a_hubs_station_drops_is_dropped_in_the_direction_to_it() {
+        let station = StationCounters {
+            sent_frames: 100,
+            queue_full: 1,
+            cut: 2,
+            excessive_collisions: 3,
+            collisions: 70,
+            deferred: 40,
+            ..StationCounters::default()
+        };
+        let wire = WireCounters {
+            lost: 4,
+            ..WireCounters::default()
+        };
+        let mut status = Meter::default().status(&wire, 0);
+        assert_eq!(status.hub, None);
+        status.meets(&station);
+        assert_eq!(status.dropped.total(), 10);
+        let hub = status.hub.unwrap();
+        assert_eq!((hub.sent_frames, hub.deferred_frames), (100, 40));
+        assert_eq!((hub.collisions, hub.given_up_frames), (70, 3));
     }
 }

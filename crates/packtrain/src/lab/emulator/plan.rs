@@ -289,3 +289,197 @@ fn loss_of(loss: &Loss) -> LossConfig {
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::lab::topology::{Change, Host, Node, ready};
+
+    fn name(text: &str) -> Name {
+        text.parse().unwrap()
+    }
+
+    /// Hosts are those whose names begin with a letter up to m; s is a switch and t another, h a hub.
+    /// Each wire has a delay of its number of milliseconds there, and ten times that back.
+    fn plan(wires: &[(&str, &str)]) -> Plan {
+        let mut topology = Topology::new("t");
+        for text in wires.iter().flat_map(|&(a, b)| [a, b]) {
+            let name = name(text);
+            let kind = match text {
+                "s" | "t" => Some(NodeKind::Switch),
+                "h" => Some(NodeKind::Hub {
+                    rate_bps: 10_000_000,
+                }),
+                _ => None,
+            };
+            match kind {
+                _ if topology.host(&name).is_some() || topology.node(&name).is_some() => {}
+                Some(kind) => topology.nodes.push(Node { name, kind }),
+                None => topology.hosts.push(Host {
+                    name,
+                    packtrain: false,
+                    up: Vec::new(),
+                }),
+            }
+        }
+        for (number, (from, to)) in (1..).zip(wires) {
+            let mut directions: [Direction; 2] = Default::default();
+            directions[0].wire.delay_ns = number * 1_000_000;
+            directions[1].wire.delay_ns = number * 10_000_000;
+            topology.connect(&name(from), &name(to), 1500, directions);
+        }
+        assert_eq!(topology.check(), []);
+        plan_of(&topology)
+    }
+
+    fn plan_of(topology: &Topology) -> Plan {
+        Plan::of(topology, |host| format!("pt-{host}"))
+    }
+
+    /// What the plan's network would do on this direction, in milliseconds.
+    fn delay_ms(plan: &Plan, out: WireId) -> u128 {
+        let segment = &plan.segments[out.segment];
+        let mut wires = segment.up.iter().chain(&segment.down);
+        let wire = wires.nth(out.wire).expect("a wire of the segment");
+        wire.delay.as_millis()
+    }
+
+    fn delays_ms(plan: &Plan, wire: usize) -> [u128; 2] {
+        plan.wires[wire].ends.map(|end| delay_ms(plan, end.out))
+    }
+
+    fn place(segment: usize, port: usize) -> PortId {
+        PortId { segment, port }
+    }
+
+    fn out(segment: usize, wire: usize) -> WireId {
+        WireId { segment, wire }
+    }
+
+    #[test]
+    fn a_wire_between_hosts_is_a_cable_with_a_port_at_each_end() {
+        let plan = plan(&[("a", "b")]);
+        assert_eq!(plan.segments.len(), 1);
+        assert_eq!(plan.segments[0].kind, SegmentKind::Cable);
+        let end = |port| PlannedEnd {
+            place: place(0, port),
+            out: out(0, port),
+            port: Some(port),
+        };
+        assert_eq!(plan.wires[0].ends, [end(0), end(1)]);
+        assert_eq!(delays_ms(&plan, 0), [1, 10]);
+        let ports = plan.ports.iter().map(|port| {
+            let (namespace, interface) = (port.namespace.as_str(), port.interface.as_str());
+            (namespace, interface, port.place)
+        });
+        let ports: Vec<_> = ports.collect();
+        assert_eq!(
+            ports,
+            [("pt-a", "eth0", place(0, 0)), ("pt-b", "eth0", place(0, 1))]
+        );
+    }
+
+    #[test]
+    fn at_a_switch_the_way_in_and_the_way_out_are_those_of_the_port_whatever_end_is_named_first() {
+        let plan = plan(&[("a", "s"), ("s", "b")]);
+        assert_eq!(plan.segments.len(), 1);
+        assert_eq!(plan.segments[0].kind, SegmentKind::Switch);
+        // Wires 0 and 1 lead in, 2 and 3 out.
+        let host = |port| PlannedEnd {
+            place: place(0, port),
+            out: out(0, port),
+            port: Some(port),
+        };
+        let switch = |port| PlannedEnd {
+            place: place(0, port),
+            out: out(0, 2 + port),
+            port: None,
+        };
+        assert_eq!(plan.wires[0].ends, [host(0), switch(0)]);
+        assert_eq!(plan.wires[1].ends, [switch(1), host(1)]);
+        assert_eq!(delays_ms(&plan, 0), [1, 10]);
+        assert_eq!(delays_ms(&plan, 1), [2, 20]);
+    }
+
+    #[test]
+    fn between_switches_each_direction_is_the_way_out_of_where_it_begins() {
+        for ends in [("s", "t"), ("t", "s")] {
+            let plan = plan(&[("a", "s"), ends, ("t", "b")]);
+            assert_eq!(plan.segments.len(), 2);
+            let [first, second] = plan.wires[1].ends;
+            assert_eq!(plan.joins, [(first.place, second.place)]);
+            assert_ne!(first.place.segment, second.place.segment);
+            assert_eq!((first.port, second.port), (None, None));
+            assert_eq!(delays_ms(&plan, 1), [2, 20], "{ends:?}");
+            for end in [first, second] {
+                let segment = &plan.segments[end.place.segment];
+                assert_eq!(end.out.wire, segment.up.len() + end.place.port);
+                // A frame takes its time once.
+                let way_in = &segment.up[end.place.port];
+                assert_eq!(*way_in, WireConfig::unrated(Duration::ZERO));
+            }
+        }
+    }
+
+    #[test]
+    fn a_hub_has_its_rate_and_its_wires_have_their_delays() {
+        let plan = plan(&[("a", "h"), ("h", "b")]);
+        let rate_bps = 10_000_000;
+        assert_eq!(plan.segments[0].kind, SegmentKind::Hub { rate_bps });
+        assert_eq!(delays_ms(&plan, 0), [1, 10]);
+        assert_eq!(delays_ms(&plan, 1), [2, 20]);
+        let rates = plan.ports.iter().map(|port| port.rate.unwrap().rate_bps);
+        assert!(rates.eq([rate_bps; 2]));
+    }
+
+    #[test]
+    fn in_every_ready_topology_each_direction_has_a_wire_and_each_port_a_place_of_its_own() {
+        for ready in ready::names() {
+            let mut topology = ready::find(ready).unwrap();
+            // Told apart by what happens on them.
+            let mut number = 0;
+            for wire in &mut topology.wires {
+                for direction in &mut wire.directions {
+                    number += 1;
+                    direction.wire.delay_ns = number * 1_000_000;
+                }
+            }
+            let plan = plan_of(&topology);
+            let mut outs = BTreeSet::new();
+            let mut number = 0;
+            for end in plan.wires.iter().flat_map(|wire| wire.ends) {
+                number += 1;
+                assert!(outs.insert(end.out), "{ready}: {end:?}");
+                assert_eq!(delay_ms(&plan, end.out), number, "{ready}: {end:?}");
+                let port = end.port.map(|port| plan.ports[port].place);
+                assert!(port.is_none_or(|place| place == end.place), "{ready}");
+            }
+            let places: BTreeSet<PortId> = plan.ports.iter().map(|port| port.place).collect();
+            let macs: BTreeSet<_> = plan.ports.iter().map(|port| port.mac.0).collect();
+            assert_eq!(
+                (places.len(), macs.len()),
+                (plan.ports.len(), plan.ports.len()),
+                "{ready}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_queue_behind_a_port_of_the_same_rate_holds_what_the_port_lets_through_at_once() {
+        let mut direction = Direction::default();
+        let change = Change {
+            rate: Some("1gbit".parse().unwrap()),
+            queue: Some("10kb".parse().unwrap()),
+            ..Change::default()
+        };
+        change.apply(&mut direction);
+        let limit = |direction: &Direction| config_of(direction).queue.limit;
+        // 4 ms at a gigabit are 500,000 bytes.
+        let wanted = queue::QueueLimit::Bytes(2 * 500_000 + 2 * 65_536);
+        assert_eq!(limit(&direction), wanted);
+        direction.port.rate_bps = None;
+        assert_eq!(limit(&direction), queue::QueueLimit::Bytes(10_240));
+    }
+}

@@ -114,6 +114,17 @@ pub enum AskError {
 /// Longest wait for an answer: an emulator answers between two frames.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 
+/// A time that has run out is no "resource temporarily unavailable".
+fn in_words(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::WouldBlock => io::Error::new(
+            io::ErrorKind::TimedOut,
+            format!("no answer within {} s", ANSWER_MAX.as_secs()),
+        ),
+        _ => error,
+    }
+}
+
 /// Asks, and gives the answer, and the connection for what may follow.
 pub fn ask(
     socket: &Path,
@@ -126,7 +137,11 @@ pub fn ask(
     stream.write_all(&line)?;
     let mut reader = BufReader::new(stream);
     let mut answer = String::new();
-    reader.read_line(&mut answer)?;
+    reader.read_line(&mut answer).map_err(in_words)?;
+    if answer.is_empty() {
+        let ended = io::Error::new(io::ErrorKind::UnexpectedEof, "it has ended just now");
+        return Err(AskError::NoAnswer(ended));
+    }
     match serde_json::from_str(&answer) {
         Ok(Response::Refused(why)) => Err(AskError::Refused(why)),
         Ok(response) => Ok((response, reader)),

@@ -202,30 +202,11 @@ impl Service {
         result.map_or_else(Response::Refused, |()| Response::Done)
     }
 
-    fn find(&self, name: &str) -> std::result::Result<usize, String> {
-        let wires = &self.topology.wires;
-        wires
-            .iter()
-            .position(|wire| wire.name == name)
-            .ok_or_else(|| {
-                let known: Vec<&str> = wires.iter().map(|wire| wire.name.as_str()).collect();
-                format!("there is no wire {name}; there are {}", known.join(", "))
-            })
-    }
-
     /// The wire, and which of its directions are meant.
     fn directions(&self, of: &CutRequest) -> std::result::Result<(usize, Vec<usize>), String> {
-        let wire = self.find(&of.wire)?;
-        let Some(from) = &of.from else {
-            return Ok((wire, vec![0, 1]));
-        };
-        let ends = &self.topology.wires[wire].ends;
-        let end = ends.iter().position(|end| end.node == **from);
-        let end = end.ok_or_else(|| {
-            let [a, b] = ends.each_ref().map(|end| &end.node);
-            format!("{from} is no end of {}; its ends are {a} and {b}", of.wire)
-        })?;
-        Ok((wire, vec![end]))
+        let found = self.topology.direction(&of.wire, of.from.as_deref());
+        let (wire, end) = found.map_err(|error| error.to_string())?;
+        Ok((wire, end.map_or(vec![0, 1], |end| vec![end])))
     }
 
     fn set(
@@ -233,7 +214,8 @@ impl Service {
         name: &str,
         directions: [crate::lab::topology::Direction; 2],
     ) -> std::result::Result<(), String> {
-        let wire = self.find(name)?;
+        let found = self.topology.direction(name, None);
+        let (wire, _) = found.map_err(|error| error.to_string())?;
         let mtu = self.topology.wires[wire].mtu;
         for (end, direction) in self.wires[wire].ends.iter().zip(&directions) {
             if let Some(port) = end.port {
@@ -269,6 +251,12 @@ impl Service {
 
     fn mend(&mut self, of: &CutRequest) -> std::result::Result<(), String> {
         let (wire, directions) = self.directions(of)?;
+        if of.from.is_some() && !self.carrier[wire] {
+            return Err(format!(
+                "{} has lost its carrier, and a cable has one: mend it whole, without --from",
+                of.wire
+            ));
+        }
         for direction in directions {
             let end = self.wires[wire].ends[direction];
             self.silent[wire][direction] = false;
@@ -360,6 +348,14 @@ impl Service {
             status.from = names[i].clone();
             status.to = names[1 - i].clone();
             status.silent = self.silent[wire][i];
+            // Where a hub is at the other end, a frame waits there for its turn.
+            let far = self.wires[wire].ends[1 - i];
+            let station = self.emulator.network.station_counters(far.place);
+            if let Some(station) = station.filter(|_| far.port.is_none()) {
+                status.meets(station);
+                let waiting = self.emulator.network.station_queued_bytes(far.place);
+                status.queued_bytes += waiting.unwrap_or(0) as u64;
+            }
             if let Some(port) = end.port {
                 let dropped = self.emulator.ports[port].dropped();
                 status.dropped.emulator_late = dropped.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a host of a lab is given: addresses, room for long wires, and its line.
+//! What a host of a lab is given: room for long wires, addresses, and its line.
 
 use std::fs;
 use std::path::Path;
@@ -26,10 +26,14 @@ const SETTINGS: &[(&str, &str)] = &[
     // Wires carry what hosts send, and nothing that a kernel says by itself.
     ("ipv6/conf/default/accept_ra", "0"),
     ("ipv6/conf/default/router_solicitations", "0"),
+    // An address can be used at once: the kernel looks for a second for somebody else who has it,
+    // where either of these two says so.
+    ("ipv6/conf/all/accept_dad", "0"),
+    ("ipv6/conf/default/accept_dad", "0"),
 ];
 
-/// Loopback, settings, and the addresses of its wires' interfaces.
-pub fn links(namespace: &str, host: &Host, addresses: &HostAddresses) -> Result<()> {
+/// What interfaces that come later take over.
+pub fn settings(namespace: &str) -> Result<()> {
     let inside = || -> Result<()> {
         let mut netlink = Netlink::open()?;
         if let Some(lo) = netlink.link_by_name("lo")? {
@@ -38,12 +42,19 @@ pub fn links(namespace: &str, host: &Host, addresses: &HostAddresses) -> Result<
         for &(key, value) in SETTINGS {
             set(key, value);
         }
+        Ok(())
+    };
+    namespaces::enter(namespace, inside)?
+}
+
+/// The addresses of its wires' interfaces.
+pub fn links(namespace: &str, host: &Host, addresses: &HostAddresses) -> Result<()> {
+    let inside = || -> Result<()> {
+        let mut netlink = Netlink::open()?;
         for (interface, _) in &addresses.links {
             if host.packtrain {
                 // Its line has the IPv6 address.
                 set(&format!("ipv6/conf/{interface}/disable_ipv6"), "1");
-            } else {
-                set(&format!("ipv6/conf/{interface}/accept_dad"), "0");
             }
             let link = netlink.link_by_name(interface)?;
             let link = link.ok_or_else(|| Error::Unexpected {

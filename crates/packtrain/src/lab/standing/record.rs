@@ -5,14 +5,19 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::lab::namespaces::NAMESPACE_DIR;
 use crate::lab::topology::{Name, Topology};
 use crate::lab::{Error, Result};
 
+const RUN_DIR: &str = "/run/packtrain";
 const LABS_DIR: &str = "/run/packtrain/labs";
+
+const CLAIM_TRIES_MAX: usize = 10;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
@@ -22,7 +27,8 @@ pub struct Record {
     /// By host.
     pub namespaces: BTreeMap<Name, String>,
     pub emulator: Option<ProcessId>,
-    /// Directories in /etc/netns that were made for it.
+    /// Whether /etc/netns is there for labs alone: made for this one, or for one that stood when this
+    /// one was made. The last of them removes it.
     pub made_netns_dir: bool,
 }
 
@@ -55,6 +61,13 @@ fn started(pid: u32) -> Option<u64> {
     rest.nth(18)?.parse().ok()
 }
 
+/// The process that listens there.
+fn listener(socket: &Path) -> Option<ProcessId> {
+    let stream = UnixStream::connect(socket).ok()?;
+    let credentials = rustix::net::sockopt::socket_peercred(&stream).ok()?;
+    ProcessId::of(credentials.pid.as_raw_nonzero().get() as u32)
+}
+
 impl Record {
     /// The namespace of a host is called after the lab and it.
     pub fn new(lab: &str, topology: &Topology) -> Record {
@@ -84,17 +97,28 @@ impl Record {
 
     /// Takes the name: there is no other lab of it.
     pub fn claim(&self) -> Result<()> {
+        // Lines have their files there too, and anybody may ask for their status.
         let mut builder = fs::DirBuilder::new();
-        builder.recursive(true).mode(0o700);
+        builder.recursive(true).mode(0o755);
         builder
-            .create(LABS_DIR)
-            .map_err(|e| file(Path::new(LABS_DIR), e))?;
-        match fs::DirBuilder::new().mode(0o700).create(self.dir()) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                Err(Error::LabExists(self.lab.clone()))
+            .create(RUN_DIR)
+            .map_err(|e| file(Path::new(RUN_DIR), e))?;
+        // Again when the last other lab goes down in between and takes the directory with it.
+        for _ in 0..CLAIM_TRIES_MAX {
+            let mut builder = fs::DirBuilder::new();
+            builder.recursive(true).mode(0o700);
+            builder
+                .create(LABS_DIR)
+                .map_err(|e| file(Path::new(LABS_DIR), e))?;
+            match fs::DirBuilder::new().mode(0o700).create(self.dir()) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    return Err(Error::LabExists(self.lab.clone()));
+                }
+                result => return result.map_err(|e| file(&self.dir(), e)),
             }
-            result => result.map_err(|e| file(&self.dir(), e)),
         }
+        Err(file(&self.dir(), io::ErrorKind::NotFound.into()))
     }
 
     pub fn save(&self) -> Result<()> {
@@ -116,8 +140,11 @@ impl Record {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(Error::NoSuchLab {
                     lab: lab.to_owned(),
-                    standing: standing(),
+                    standing: standing()?,
                 });
+            }
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Err(Error::NoRights);
             }
             Err(error) => return Err(file(&path, error)),
         };
@@ -125,6 +152,26 @@ impl Record {
             program: path.display().to_string(),
             text: error.to_string(),
         })
+    }
+
+    /// What can be known of a lab without its record: by how its namespaces are called.
+    pub fn by_names(lab: &str) -> Record {
+        let mut record = Record::new(lab, &Topology::new(lab));
+        let prefix = format!("pt-{lab}-");
+        let entries = fs::read_dir(NAMESPACE_DIR).into_iter().flatten();
+        for name in entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()) {
+            // The name of a host has no hyphen, and those of other namespaces of ours have.
+            let host = name
+                .strip_prefix(&prefix)
+                .and_then(|host| host.parse().ok());
+            record
+                .namespaces
+                .extend(host.map(|host| (host, name.clone())));
+        }
+        record.emulator = listener(&record.socket());
+        // It goes only where nothing is in it.
+        record.made_netns_dir = true;
+        record
     }
 
     pub fn forget(&self) -> Result<()> {
@@ -144,15 +191,27 @@ fn dir_of(lab: &str) -> PathBuf {
 }
 
 /// Names of the labs that stand, or of which something is left.
-pub fn standing() -> Vec<String> {
-    let Ok(entries) = fs::read_dir(LABS_DIR) else {
-        return Vec::new();
+pub fn standing() -> Result<Vec<String>> {
+    let entries = match fs::read_dir(LABS_DIR) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            return Err(Error::NoRights);
+        }
+        Err(error) => return Err(file(Path::new(LABS_DIR), error)),
     };
     let mut names: Vec<String> = entries
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
         .collect();
     names.sort();
-    names
+    Ok(names)
+}
+
+/// Whether a lab other than this one has /etc/netns to remove.
+pub fn some_made_netns_dir(but: &str) -> bool {
+    let names = standing().unwrap_or_default();
+    let mut others = names.iter().filter(|name| *name != but);
+    others.any(|name| Record::load(name).is_ok_and(|record| record.made_netns_dir))
 }
 
 pub(super) fn file(path: &Path, source: io::Error) -> Error {

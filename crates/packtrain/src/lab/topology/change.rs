@@ -159,8 +159,12 @@ impl Port {
 pub enum ChangeError {
     #[error("there is no wire {name}; there are {}", known.join(", "))]
     NoWire { name: String, known: Vec<String> },
-    #[error("{node} is no end of {wire}")]
-    NoEnd { wire: String, node: String },
+    #[error("{node} is no end of {wire}; its ends are {} and {}", ends[0], ends[1])]
+    NoEnd {
+        wire: String,
+        node: String,
+        ends: [Name; 2],
+    },
     #[error("{node} is no host, so it has no port of its own: set the wire's rate and queue")]
     NoPort { node: Name },
     #[error("{wire} ends at a hub, which has one rate for all")]
@@ -168,6 +172,32 @@ pub enum ChangeError {
 }
 
 impl Topology {
+    /// The place of a wire, and of the direction in which one of its ends sends, if one is named.
+    pub fn direction(
+        &self,
+        wire: &str,
+        from: Option<&str>,
+    ) -> Result<(usize, Option<usize>), ChangeError> {
+        let Some(index) = self.wires.iter().position(|w| w.name == wire) else {
+            return Err(ChangeError::NoWire {
+                name: wire.into(),
+                known: self.wires.iter().map(|wire| wire.name.clone()).collect(),
+            });
+        };
+        let Some(node) = from else {
+            return Ok((index, None));
+        };
+        let ends = &self.wires[index].ends;
+        match ends.iter().position(|end| end.node == *node) {
+            Some(end) => Ok((index, Some(end))),
+            None => Err(ChangeError::NoEnd {
+                wire: wire.into(),
+                node: node.into(),
+                ends: ends.each_ref().map(|end| end.node.clone()),
+            }),
+        }
+    }
+
     /// Changes one direction of a wire, or both: nothing, when it returns an error.
     pub fn change(
         &mut self,
@@ -175,31 +205,21 @@ impl Topology {
         from: Option<&str>,
         change: &Change,
     ) -> Result<(), ChangeError> {
-        let Some(index) = self.wires.iter().position(|w| w.name == wire) else {
-            return Err(ChangeError::NoWire {
-                name: wire.into(),
-                known: self.wires.iter().map(|wire| wire.name.clone()).collect(),
-            });
-        };
+        let (index, end) = self.direction(wire, from)?;
         let ends = self.wires[index].ends.clone().map(|end| end.node);
         let at_hub = self.hub_rate_bps(ends.each_ref()).is_some();
         if at_hub && (change.rate.is_some() || change.port_rate.is_some()) {
             return Err(ChangeError::HubRate { wire: wire.into() });
         }
-        if let Some(node) = from {
-            let Some(end) = ends.iter().find(|end| end.as_str() == node) else {
-                return Err(ChangeError::NoEnd {
-                    wire: wire.into(),
-                    node: node.into(),
-                });
-            };
-            if change.names_port() && self.host(end).is_none() {
-                return Err(ChangeError::NoPort { node: end.clone() });
-            }
+        if let Some(node) = end.map(|end| &ends[end])
+            && change.names_port()
+            && self.host(node).is_none()
+        {
+            return Err(ChangeError::NoPort { node: node.clone() });
         }
-        for (i, end) in ends.iter().enumerate() {
-            if from.is_none_or(|node| end.as_str() == node) {
-                let is_host = self.host(end).is_some();
+        for (i, node) in ends.iter().enumerate() {
+            if end.is_none_or(|end| end == i) {
+                let is_host = self.host(node).is_some();
                 let direction = &mut self.wires[index].directions[i];
                 change.apply(direction);
                 if !is_host {
@@ -317,7 +337,7 @@ mod tests {
         );
         assert_eq!(
             error("a-b.0", Some("c"), "--delay 1ms"),
-            "c is no end of a-b.0"
+            "c is no end of a-b.0; its ends are a and b"
         );
         let mut mixed = ready::find("mixed").unwrap();
         assert_eq!(
