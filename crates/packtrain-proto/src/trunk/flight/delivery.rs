@@ -5,6 +5,11 @@
 //! delay) and a little: enough to keep the link busy, too little for a queue further down to stand. The rate is
 //! a windowed maximum of delivered bytes a time, as in BBR (Cardwell et al. 2016); samples taken
 //! while the sender had nothing to send never lower it.
+//!
+//! What is measured under a bound is no more than the bound lets through: a flow that sends in bursts,
+//! as TCP does over a long way, would be held to the first rate that was seen. So the bound doubles each
+//! round trip in which it was all that held the sender back, and trains did not wait on their way:
+//! that shows in the least round trip of those.
 
 use crate::time::{Duration, Instant};
 use crate::trunk::extreme::Extreme;
@@ -15,6 +20,8 @@ const WINDOW_START: usize = 32 * 1024;
 pub(super) const WINDOW_MAX: usize = 8 << 20;
 const RATE_PERIOD: Duration = Duration::from_secs(1);
 const ROUND_TRIP_PERIOD: Duration = Duration::from_secs(5);
+/// What trains may wait on their way and it is no queue that stands: local queues have as much.
+const STANDING_MIN: Duration = Duration::from_millis(1);
 /// So many round trips at about the same rate, and the link is full.
 const ROUNDS_WITHOUT_GROWTH_MAX: u8 = 3;
 
@@ -52,6 +59,10 @@ pub(super) struct Delivery {
     phase: Phase,
     round_end: Sequence,
     round_rate: u64,
+    /// Of the trains of this round.
+    round_trip_of_round: Option<Duration>,
+    /// The bound as far as it has grown without a queue.
+    reach: usize,
     window: usize,
     mtu: usize,
 }
@@ -73,6 +84,8 @@ impl Delivery {
             },
             round_end: Sequence::ZERO,
             round_rate: 0,
+            round_trip_of_round: None,
+            reach: 0,
             window: WINDOW_START.max(4 * mtu),
             mtu,
         }
@@ -149,6 +162,8 @@ impl Delivery {
             self.round_trip = Some(self.round_trip.map_or(round_trip, smooth));
             self.round_trip_min
                 .update(round_trip, Duration::min, ROUND_TRIP_PERIOD, now);
+            let of_round = self.round_trip_of_round;
+            self.round_trip_of_round = Some(of_round.map_or(round_trip, |t| t.min(round_trip)));
         }
         let interval = now
             .since(sample.delivered_at)
@@ -178,8 +193,32 @@ impl Delivery {
             self.grow_at_start(rounds_without_growth);
         }
         if self.phase == Phase::Steady {
-            self.window = self.target();
+            if is_round {
+                self.reach_further(source_limited);
+            }
+            self.window = self.target().max(self.reach);
         }
+    }
+
+    /// After a round trip: the bound doubles if nothing else held the sender back, and goes if trains wait
+    /// somewhere.
+    fn reach_further(&mut self, source_limited: bool) {
+        let Some(of_round) = self.round_trip_of_round.take() else {
+            return;
+        };
+        if self.stands(of_round) {
+            self.reach = 0;
+        } else if !source_limited {
+            self.reach = (self.window * 2).min(WINDOW_MAX);
+        }
+    }
+
+    /// Whether even the fastest train of a round trip has waited for others.
+    fn stands(&self, round_trip: Duration) -> bool {
+        let least = self.round_trip_min().unwrap_or_default();
+        let little = 4 * self.mtu as u64 * 1_000_000_000 / self.rate().max(1);
+        let waited = round_trip.saturating_sub(least);
+        waited > least / 4 + STANDING_MIN + Duration::from_nanos(little)
     }
 
     /// After a round trip in which the source was not the limit.
