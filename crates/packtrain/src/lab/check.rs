@@ -69,6 +69,8 @@ pub struct Row {
 pub enum Discarded {
     /// The wire ran late by so much, at the 99th percentile.
     LateByUs(f64),
+    /// For so many milliseconds nobody looked at the wire: the machine was away.
+    AwayForMs(f64),
     /// The hosts did not send as much as it would have carried: the share of the time in which it had
     /// something to send.
     Idle(f64),
@@ -78,6 +80,7 @@ impl fmt::Display for Discarded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Discarded::LateByUs(us) => write!(f, "late by {us:.0} us (99 %)"),
+            Discarded::AwayForMs(ms) => write!(f, "the machine was away for {ms:.1} ms"),
             Discarded::Idle(share) => write!(f, "the hosts filled it to {:.1} %", share * 100.0),
         }
     }
@@ -128,6 +131,9 @@ fn measure(stage: &mut Stage, check: &Check, options: Options) -> Result<Row> {
         let lateness = stage.lab.lateness()?;
         let says_nothing = match measured.busy {
             _ if lateness.p99_us > check.late_max_us => Some(Discarded::LateByUs(lateness.p99_us)),
+            _ if lateness.away_ms > check.away_max_ms => {
+                Some(Discarded::AwayForMs(lateness.away_ms))
+            }
             Some(busy) if busy < BUSY_MIN => Some(Discarded::Idle(busy)),
             _ => None,
         };

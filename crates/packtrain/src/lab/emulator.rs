@@ -32,12 +32,15 @@ pub mod protocol;
 pub mod service;
 
 use capture::{Capture, Captures};
-pub use lateness::Lateness;
+pub use lateness::{Lateness, TICK};
 pub use plan::Plan;
 pub use port::Port;
 
 /// Frames of one port before the next one has its turn.
 const BATCH_FRAMES: usize = 32;
+
+/// Nothing came for so long: nobody needs to look.
+const TRAFFIC_FOR: Duration = Duration::from_millis(100);
 
 const TOKEN_COMMANDS: u64 = u64::MAX;
 
@@ -63,6 +66,10 @@ pub struct Emulator {
     pool: BufferPool,
     captures: Captures,
     pub lateness: Lateness,
+    /// When the clock is to be looked at next, while there is traffic.
+    next_look: Option<Instant>,
+    /// When a frame came last.
+    traffic_at: Instant,
     /// Frames that the host did not take, its interface being down.
     pub not_taken: u64,
 }
@@ -99,6 +106,8 @@ impl Emulator {
             pool: BufferPool::new(),
             captures: Captures::default(),
             lateness: Lateness::default(),
+            next_look: None,
+            traffic_at: Instant::ZERO,
             not_taken: 0,
         })
     }
@@ -153,10 +162,16 @@ impl Emulator {
     }
 
     fn wait(&mut self) -> io::Result<Woken> {
-        let timeout = match self.events.next_at() {
-            _ if self.readable.contains(&true) => Some(Duration::ZERO),
-            Some(at) => Some(at.since(self.clock.now())),
-            None => None,
+        let now = self.clock.now();
+        if let Some(at) = self.next_look {
+            self.lateness.record_look(now.since(at));
+        }
+        let is_traffic = now.since(self.traffic_at) < TRAFFIC_FOR;
+        self.next_look = is_traffic.then(|| now + TICK);
+        let next = self.events.next_at().into_iter().chain(self.next_look).min();
+        let timeout = match self.readable.contains(&true) {
+            true => Some(Duration::ZERO),
+            false => next.map(|at| at.since(now)),
         };
         let mut woken = Woken::ByFrames;
         for ready in self.epoll.wait(timeout)? {
@@ -180,6 +195,7 @@ impl Emulator {
             let frame = Frame::new(bytes, offload);
             // Wires are told what comes in the order of its times.
             let now = self.deliver_due();
+            self.traffic_at = now;
             // What does not find room is counted by the wire.
             let _ = self.network.enter(place, frame, now, &mut self.events);
         }

@@ -15,6 +15,8 @@ pub(super) struct Check {
     pub(super) short: bool,
     /// Above this at the 99th percentile the run says nothing.
     pub(super) late_max_us: f64,
+    /// The same, in all its time.
+    pub(super) away_max_ms: f64,
     pub(super) measure: Box<dyn Fn(&Stage, bool) -> Result<Measured>>,
 }
 
@@ -49,6 +51,10 @@ const WIRE_OVERHEAD: usize = 24;
 const LATE_MAX_US: f64 = 20_000.0;
 /// Of what is about when: what the delay of a wire may be off at the 99th percentile.
 const LATE_MAX_OF_TIMES_US: f64 = 300.0;
+
+/// The machine's own, of two seconds of traffic.
+const AWAY_MAX_MS: f64 = 100.0;
+const AWAY_MAX_OF_TIMES_MS: f64 = 10.0;
 
 /// Standard deviations of a count that chance decides: one run of a thousand is beyond.
 const DEVIATIONS: f64 = 3.3;
@@ -106,6 +112,7 @@ fn rate_check(setting: String, bps: f64, frame: usize, short: bool) -> Check {
         unit: "/s",
         short,
         late_max_us: LATE_MAX_US,
+        away_max_ms: AWAY_MAX_MS,
         measure: Box::new(move |stage, short| {
             let busy_before_s = stage.busy_s()?;
             let report = stage.send(frame, None, seconds(2.0, short))?;
@@ -128,6 +135,7 @@ fn ip_rate_check() -> Check {
         unit: "/s",
         short: false,
         late_max_us: LATE_MAX_US,
+        away_max_ms: AWAY_MAX_MS,
         measure: Box::new(|stage, short| {
             let set = 10e6 / (8.0 * 1500.0);
             // No port of the sender has this rate, so nothing holds it back.
@@ -159,6 +167,7 @@ fn delay_check(delay: &str, us: f64, short: bool, of: Percentile, more_us: f64) 
         unit: "us",
         short,
         late_max_us: LATE_MAX_OF_TIMES_US,
+        away_max_ms: AWAY_MAX_OF_TIMES_MS,
         measure: Box::new(move |stage, short| {
             let report = stage.send(SMALL, Some(2000), seconds(2.0, short))?;
             Ok(Measured {
@@ -186,6 +195,7 @@ fn jitter_checks() -> Vec<Check> {
         unit: "us",
         short: false,
         late_max_us: LATE_MAX_OF_TIMES_US,
+        away_max_ms: AWAY_MAX_OF_TIMES_MS,
         measure: Box::new(move |stage, short| {
             let report = stage.send(SMALL, Some(5000), seconds(4.0, short))?;
             let count = report.delivered.max(1) as f64;
@@ -230,6 +240,7 @@ fn share_check(setting: &str, share: f64, frame: usize, short: bool, spread: f64
         unit: "of frames",
         short,
         late_max_us: LATE_MAX_US,
+        away_max_ms: AWAY_MAX_MS,
         measure: Box::new(move |stage, short| {
             let report = stage.send(frame, Some(40_000), seconds(2.5, short))?;
             Ok(Measured {
@@ -265,6 +276,7 @@ fn periodic_check() -> Check {
         unit: "",
         short: true,
         late_max_us: LATE_MAX_US,
+        away_max_ms: AWAY_MAX_MS,
         measure: Box::new(|stage, short| {
             let report = stage.send(SMALL, Some(20_000), seconds(2.0, short))?;
             let set = (report.sent / 100) as f64;
@@ -293,6 +305,7 @@ fn duplicates_check() -> Check {
         unit: "of frames",
         short: false,
         late_max_us: LATE_MAX_US,
+        away_max_ms: AWAY_MAX_MS,
         measure: Box::new(|stage, short| {
             let report = stage.send(SMALL, Some(40_000), seconds(2.5, short))?;
             // One in twenty of those comes a third time.
@@ -314,6 +327,7 @@ fn reordering_check() -> Check {
         unit: "of frames",
         short: false,
         late_max_us: LATE_MAX_US,
+        away_max_ms: AWAY_MAX_MS,
         measure: Box::new(|stage, short| {
             let report = stage.send(SMALL, Some(40_000), seconds(2.5, short))?;
             let [least, most] = binomial(report.sent, 0.02, 1.0);
@@ -336,6 +350,7 @@ fn cap_check() -> Check {
         unit: "/s",
         short: false,
         late_max_us: LATE_MAX_US,
+        away_max_ms: AWAY_MAX_MS,
         measure: Box::new(|stage, short| {
             let report = stage.send(SMALL, Some(8000), seconds(4.0, short))?;
             Ok(Measured {
@@ -357,6 +372,7 @@ fn queue_check() -> Check {
         unit: "that arrive",
         short: true,
         late_max_us: LATE_MAX_US,
+        away_max_ms: AWAY_MAX_MS,
         measure: Box::new(|stage, _| {
             let duration = Duration::from_millis(3);
             let report = stage.send(SMALL, None, duration)?;

@@ -5,10 +5,14 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// By how much frames arrived later than their wires would have had it.
+/// By how much frames arrived later than their wires would have had it, and for how long the machine
+/// kept this process from looking: what hosts sent meanwhile has come to its wire late, which no
+/// wire can know.
 #[derive(Debug)]
 pub struct Lateness {
     nanos: Histogram<u64>,
+    away: Duration,
+    away_max: Duration,
 }
 
 /// The same, in a few numbers.
@@ -19,7 +23,16 @@ pub struct LatenessSummary {
     pub p50_us: f64,
     pub p99_us: f64,
     pub max_us: f64,
+    /// Time in which nobody looked at the wires though something was going on, in all and at once:
+    /// only what is longer than [`AWAY_MIN`].
+    pub away_ms: f64,
+    pub away_max_ms: f64,
 }
+
+/// Between two looks at the clock while there is traffic.
+pub const TICK: Duration = Duration::from_millis(1);
+/// Shorter than this nobody was away.
+pub const AWAY_MIN: Duration = Duration::from_micros(300);
 
 /// What is later than this counts as this.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -29,6 +42,8 @@ impl Default for Lateness {
         let nanos = Histogram::new_with_bounds(1, LONGEST.as_nanos() as u64, 2);
         Lateness {
             nanos: nanos.expect("bounds that a histogram can have"),
+            away: Duration::ZERO,
+            away_max: Duration::ZERO,
         }
     }
 }
@@ -38,9 +53,19 @@ impl Lateness {
         self.nanos.saturating_record(late.as_nanos() as u64);
     }
 
+    /// A look at the clock came so late.
+    pub fn record_look(&mut self, late: Duration) {
+        if late > AWAY_MIN {
+            self.away += late;
+            self.away_max = self.away_max.max(late);
+        }
+    }
+
     /// Begins anew.
     pub fn reset(&mut self) {
         self.nanos.reset();
+        self.away = Duration::ZERO;
+        self.away_max = Duration::ZERO;
     }
 
     pub fn summary(&self) -> LatenessSummary {
@@ -51,6 +76,8 @@ impl Lateness {
             p50_us: micros(self.nanos.value_at_quantile(0.5)),
             p99_us: micros(self.nanos.value_at_quantile(0.99)),
             max_us: micros(self.nanos.max()),
+            away_ms: self.away.as_secs_f64() * 1e3,
+            away_max_ms: self.away_max.as_secs_f64() * 1e3,
         }
     }
 }
@@ -76,5 +103,13 @@ mod tests {
         );
         lateness.reset();
         assert_eq!(lateness.summary().frames, 0);
+    }
+
+    #[test]
+    fn only_long_absences_count_and_they_add_up() {
+        let mut lateness = Lateness::default();
+        [299, 300, 500, 2000].map(|us| lateness.record_look(Duration::from_micros(us)));
+        let summary = lateness.summary();
+        assert_eq!((summary.away_ms, summary.away_max_ms), (2.5, 2.0));
     }
 }
