@@ -8,6 +8,7 @@ mod checks;
 pub(crate) mod stage;
 
 use std::fmt::{self, Write as _};
+use std::io::{self, Write as _};
 use std::path::Path;
 
 use serde::Serialize;
@@ -113,7 +114,7 @@ pub fn run(packtrain: &Path, options: Options) -> Result<Report> {
         }
         let row = measure(&mut stage, &check, options)?;
         if !options.quiet {
-            println!("{}", line(&row));
+            say(&line(&row));
         }
         rows.push(row);
     }
@@ -141,7 +142,7 @@ fn measure(stage: &mut Stage, check: &Check, options: Options) -> Result<Row> {
             discarded.push(why);
             if discarded.len() < ATTEMPTS_MAX {
                 if !options.quiet {
-                    println!("again {}: {why}", check.setting);
+                    say(&format!("again {}: {why}", check.setting));
                 }
                 continue;
             }
@@ -164,6 +165,11 @@ fn measure(stage: &mut Stage, check: &Check, options: Options) -> Result<Row> {
             discarded,
         });
     }
+}
+
+/// Who reads it may stop reading.
+fn say(line: &str) {
+    let _ = writeln!(io::stdout(), "{line}");
 }
 
 fn line(row: &Row) -> String {

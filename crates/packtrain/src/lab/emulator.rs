@@ -168,7 +168,12 @@ impl Emulator {
         }
         let is_traffic = now.since(self.traffic_at) < TRAFFIC_FOR;
         self.next_look = is_traffic.then(|| now + TICK);
-        let next = self.events.next_at().into_iter().chain(self.next_look).min();
+        let next = self
+            .events
+            .next_at()
+            .into_iter()
+            .chain(self.next_look)
+            .min();
         let timeout = match self.readable.contains(&true) {
             true => Some(Duration::ZERO),
             false => next.map(|at| at.since(now)),

@@ -218,8 +218,8 @@ mod tests {
                 "htb 1: root",
                 "default 0x1",
                 "linklayer ethernet",
-                "mtu 65550",
-                "tsize 16388",
+                "mtu 65400",
+                "tsize 32700",
                 "pfifo 2: parent 1:1 limit 70p",
             ] {
                 assert!(qdiscs.contains(part), "no {part:?} in {qdiscs}");

@@ -5,6 +5,9 @@ use std::time::Duration;
 use super::stage::Stage;
 use crate::lab::Result;
 
+/// Makes the traffic; `true`: in the short form.
+pub(super) type Measure = Box<dyn Fn(&Stage, bool) -> Result<Measured>>;
+
 /// A setting, and how to see whether a wire has it.
 pub(super) struct Check {
     /// As on the command line of `lab set`.
@@ -17,7 +20,7 @@ pub(super) struct Check {
     pub(super) late_max_us: f64,
     /// The same, in all its time.
     pub(super) away_max_ms: f64,
-    pub(super) measure: Box<dyn Fn(&Stage, bool) -> Result<Measured>>,
+    pub(super) measure: Measure,
 }
 
 /// One number, and between which it is right.

@@ -108,7 +108,9 @@ mod tests {
     #[test]
     fn only_long_absences_count_and_they_add_up() {
         let mut lateness = Lateness::default();
-        [299, 300, 500, 2000].map(|us| lateness.record_look(Duration::from_micros(us)));
+        for us in [299, 300, 500, 2000] {
+            lateness.record_look(Duration::from_micros(us));
+        }
         let summary = lateness.summary();
         assert_eq!((summary.away_ms, summary.away_max_ms), (2.5, 2.0));
     }
