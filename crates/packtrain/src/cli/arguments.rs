@@ -7,6 +7,7 @@ use clap_complete::Shell;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::error::exit_codes_help;
+use crate::lab::bench_options::Options;
 use crate::lab::{bench_lab, bench_line, bench_links};
 use crate::linux::netlink::IpPrefix;
 use crate::settings::values::{
@@ -311,20 +312,7 @@ Examples:
   packtrain bench line
   packtrain bench line --rounds 9 --json line.json
   packtrain bench line --part shaped --part beside")]
-    Line {
-        /// Rounds of each measurement.
-        #[arg(long, value_name = "N", default_value_t = 5,
-              value_parser = clap::value_parser!(u16).range(1..=1000))]
-        rounds: u16,
-
-        /// Measure this part alone; may be given more than once.
-        #[arg(long = "part", value_name = "PART")]
-        parts: Vec<bench_line::Part>,
-
-        /// Write the whole report to this file.
-        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-        json: Option<PathBuf>,
-    },
+    Line(Options<bench_line::Part>),
     /// One line over several links: goodput, cut cables, added delay.
     ///
     /// Against a line over one link, the plain link and MPTCP, in turns; a table has medians with
@@ -333,20 +321,7 @@ Examples:
 Examples:
   packtrain bench links
   packtrain bench links --part pings --part transfer --rounds 3")]
-    Links {
-        /// Rounds of each measurement.
-        #[arg(long, value_name = "N", default_value_t = 5,
-              value_parser = clap::value_parser!(u16).range(1..=1000))]
-        rounds: u16,
-
-        /// Measure this part alone; may be given more than once.
-        #[arg(long = "part", value_name = "PART")]
-        parts: Vec<bench_links::Part>,
-
-        /// Write the whole report to this file.
-        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-        json: Option<PathBuf>,
-    },
+    Links(Options<bench_links::Part>),
     /// The lab's wires: what they carry, and whether they do what is set.
     ///
     /// Throughput over 198 ms and over none, small frames, the time until 8 hosts stand, and all that
@@ -356,20 +331,7 @@ Examples:
 Examples:
   packtrain bench lab
   packtrain bench lab --part long --rounds 3")]
-    Lab {
-        /// Rounds of each measurement.
-        #[arg(long, value_name = "N", default_value_t = 3,
-              value_parser = clap::value_parser!(u16).range(1..=1000))]
-        rounds: u16,
-
-        /// Measure this part alone; may be given more than once.
-        #[arg(long = "part", value_name = "PART")]
-        parts: Vec<bench_lab::Part>,
-
-        /// Write the whole report to this file.
-        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-        json: Option<PathBuf>,
-    },
+    Lab(Options<bench_lab::Part>),
     /// Carry frames between a link and a new TAP, and nothing else: what `line` compares with.
     #[command(hide = true)]
     Relay { link: String, tap: String },

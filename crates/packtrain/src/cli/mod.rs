@@ -64,45 +64,13 @@ fn run(command: Command) -> Result<(), CliError> {
         Command::Lab(arguments) => lab::run(arguments.command),
         Command::Demo => in_lab(demo::run),
         Command::Bench(arguments) => match arguments.command {
-            BenchCommand::Line {
-                rounds,
-                parts,
-                json,
-            } => measure(|packtrain| {
-                let rounds = usize::from(rounds);
-                let options = bench_line::Options {
-                    rounds,
-                    parts,
-                    json,
-                };
-                bench_line::run(packtrain, &options)
-            }),
-            BenchCommand::Links {
-                rounds,
-                parts,
-                json,
-            } => measure(|packtrain| {
-                let rounds = usize::from(rounds);
-                let options = bench_links::Options {
-                    rounds,
-                    parts,
-                    json,
-                };
-                bench_links::run(packtrain, &options)
-            }),
-            BenchCommand::Lab {
-                rounds,
-                parts,
-                json,
-            } => measure(|packtrain| {
-                let rounds = usize::from(rounds);
-                let options = bench_lab::Options {
-                    rounds,
-                    parts,
-                    json,
-                };
-                bench_lab::run(packtrain, &options)
-            }),
+            BenchCommand::Line(options) => {
+                measure(|packtrain| bench_line::run(packtrain, &options))
+            }
+            BenchCommand::Links(options) => {
+                measure(|packtrain| bench_links::run(packtrain, &options))
+            }
+            BenchCommand::Lab(options) => measure(|packtrain| bench_lab::run(packtrain, &options)),
             BenchCommand::Relay { link, tap } => {
                 relay::run(&link, &tap).map_err(|error| CliError::failed("the relay", error))
             }

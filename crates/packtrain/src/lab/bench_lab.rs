@@ -4,11 +4,12 @@
 //! peer here. Beside it stands how many frames the wire carried for it, how large they were (64 KB where
 //! GSO frames crossed whole), what it dropped, and how late it ran.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
 
+use super::bench_options::Options;
 use super::check;
 use super::check::stage::{Back, Stage};
 use super::emulator::lateness::LatenessSummary;
@@ -18,7 +19,7 @@ use super::sample::Sample;
 use super::standing::HeldLab;
 use super::table::{Table, grouped};
 use super::topology::ready;
-use super::{Error, Result, now, wire};
+use super::{Result, now, wire};
 
 /// What can be measured alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -31,15 +32,6 @@ pub enum Part {
     Stand,
     /// Each setting against what was set, as `lab check`
     Settings,
-}
-
-#[derive(Clone, Debug)]
-pub struct Options {
-    pub rounds: usize,
-    /// Empty: all.
-    pub parts: Vec<Part>,
-    /// Where the whole report goes, as JSON.
-    pub json: Option<PathBuf>,
 }
 
 /// One promise, a value a round.
@@ -88,12 +80,11 @@ struct Bench {
 }
 
 /// Measures everything, prints the tables, and writes the report. Whether every promise holds.
-pub fn run(packtrain: &Path, options: &Options) -> Result<bool> {
-    assert!(options.rounds > 0, "no rounds, no medians");
-    let wants = |part| options.parts.is_empty() || options.parts.contains(&part);
+pub fn run(packtrain: &Path, options: &Options<Part>) -> Result<bool> {
+    let wants = |part| options.wants(&part);
     let mut bench = Bench {
         stage: Stage::set("bench", packtrain)?,
-        rounds: options.rounds,
+        rounds: options.rounds(),
         figures: Vec::new(),
     };
     let real_time = bench.stage.lab.status()?.real_time;
@@ -135,13 +126,7 @@ pub fn run(packtrain: &Path, options: &Options) -> Result<bool> {
         "\nmedian [least … most] of {} rounds; CUBIC; Linux {}, {} CPUs",
         report.rounds, report.kernel, report.cpus
     );
-    if let Some(path) = &options.json {
-        let text = serde_json::to_string_pretty(&report).expect("numbers and names");
-        std::fs::write(path, text + "\n").map_err(|source| Error::File {
-            path: path.display().to_string(),
-            source,
-        })?;
-    }
+    options.write(&report)?;
     let settings = report.settings.as_ref();
     let as_set = settings.is_none_or(|settings| settings.is_all(check::Verdict::Ok));
     Ok(as_set && report.figures.iter().all(|figure| figure.met))

@@ -7,16 +7,17 @@ mod parts;
 mod path_use;
 mod stage;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Serialize;
 
 use self::parts::{Bench, MANY_FLOWS, ONE_FLOW};
 use self::path_use::{PathCounts, paths_table};
 use self::stage::Line;
+use super::bench_options::Options;
 use super::figure::{Figure, figures_table};
 use super::namespaces::clean_up_on_signals;
-use super::{Error, Result, wire};
+use super::{Result, wire};
 
 const RATE_MBIT: u32 = 100;
 
@@ -39,26 +40,6 @@ pub enum Part {
     Beside,
 }
 
-/// What may be chosen.
-#[derive(Clone, Debug)]
-pub struct Options {
-    pub rounds: usize,
-    /// Empty: all.
-    pub parts: Vec<Part>,
-    /// Where the whole report goes, as JSON.
-    pub json: Option<PathBuf>,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            rounds: 5,
-            parts: Vec::new(),
-            json: None,
-        }
-    }
-}
-
 #[derive(Clone, Debug, Serialize)]
 struct BenchReport {
     kernel: String,
@@ -71,16 +52,15 @@ struct BenchReport {
 }
 
 /// Measures everything, prints the table, and writes the report. Whether every promise holds.
-pub fn run(packtrain: &Path, options: &Options) -> Result<bool> {
+pub fn run(packtrain: &Path, options: &Options<Part>) -> Result<bool> {
     super::check_available()?;
     clean_up_on_signals()?;
-    assert!(options.rounds > 0, "no rounds, no medians");
     let mut bench = Bench {
-        rounds: options.rounds,
+        rounds: options.rounds(),
         figures: Vec::new(),
         paths: Vec::new(),
     };
-    let wanted = |part| options.parts.is_empty() || options.parts.contains(&part);
+    let wanted = |part| options.wants(&part);
     if [Part::Bulk, Part::Messages, Part::Idle, Part::Start]
         .into_iter()
         .any(wanted)
@@ -121,7 +101,7 @@ pub fn run(packtrain: &Path, options: &Options) -> Result<bool> {
         kernel: wire::version_of("uname", "-r"),
         iperf3: wire::version_of("iperf3", "--version"),
         cpus: std::thread::available_parallelism().map_or(1, usize::from),
-        rounds: options.rounds,
+        rounds: options.rounds(),
         figures: bench.figures,
         paths: bench.paths,
     };
@@ -131,12 +111,6 @@ pub fn run(packtrain: &Path, options: &Options) -> Result<bool> {
         "\nmedian [least … most] of {} rounds in turns; Linux {}, {}, {} CPUs",
         report.rounds, report.kernel, report.iperf3, report.cpus
     );
-    if let Some(path) = &options.json {
-        let text = serde_json::to_string_pretty(&report).expect("numbers and names");
-        std::fs::write(path, text + "\n").map_err(|source| Error::File {
-            path: path.display().to_string(),
-            source,
-        })?;
-    }
+    options.write(&report)?;
     Ok(report.figures.iter().all(|figure| figure.met))
 }

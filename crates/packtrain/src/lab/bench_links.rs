@@ -9,7 +9,7 @@ mod link_use;
 mod parts;
 mod stage;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -18,11 +18,12 @@ use self::hold::{HoldOfPart, holds_table};
 use self::link_use::{LinkUse, uses_table};
 use self::parts::Bench;
 use self::stage::Stage;
+use super::bench_options::Options;
 use super::figure::{Target, Unit};
 use super::namespaces::clean_up_on_signals;
 use super::sample::Sample;
 use super::table::Table;
-use super::{Error, Result, wire};
+use super::{Result, wire};
 
 /// What can be measured alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -41,16 +42,6 @@ pub enum Part {
     Delay,
     /// One TCP flow, and a cut under pings, over wires of 0, 5 and 50 ms
     Distance,
-}
-
-/// What may be chosen.
-#[derive(Clone, Debug)]
-pub struct Options {
-    pub rounds: usize,
-    /// Empty: all.
-    pub parts: Vec<Part>,
-    /// Where the whole report goes, as JSON.
-    pub json: Option<PathBuf>,
 }
 
 /// One promise: what was asked, what was measured on each way, a value a round; nothing where a way
@@ -86,12 +77,11 @@ struct Report {
 }
 
 /// Measures everything, prints the tables, and writes the report. Whether every promise holds.
-pub fn run(packtrain: &Path, options: &Options) -> Result<bool> {
+pub fn run(packtrain: &Path, options: &Options<Part>) -> Result<bool> {
     super::check_available()?;
     clean_up_on_signals()?;
-    assert!(options.rounds > 0, "no rounds, no medians");
-    let wants = |part| options.parts.is_empty() || options.parts.contains(&part);
-    let mut bench = Bench::new(Stage::set(packtrain)?, options.rounds);
+    let wants = |part| options.wants(&part);
+    let mut bench = Bench::new(Stage::set(packtrain)?, options.rounds());
     for (part, measure) in [
         (Part::Equal, Bench::equal as fn(&mut Bench) -> Result<()>),
         (Part::Unequal, Bench::unequal),
@@ -115,7 +105,7 @@ pub fn run(packtrain: &Path, options: &Options) -> Result<bool> {
     drop(stage);
     let mut lateness = Vec::new();
     if wants(Part::Distance) {
-        let measured = distance::measure(packtrain, options.rounds)?;
+        let measured = distance::measure(packtrain, options.rounds())?;
         figures.extend(measured.figures);
         links.extend(measured.links);
         lateness = measured.lateness;
@@ -123,7 +113,7 @@ pub fn run(packtrain: &Path, options: &Options) -> Result<bool> {
     let report = Report {
         kernel: wire::version_of("uname", "-r"),
         cpus: std::thread::available_parallelism().map_or(1, usize::from),
-        rounds: options.rounds,
+        rounds: options.rounds(),
         mptcp_unavailable,
         figures,
         links,
@@ -140,13 +130,7 @@ pub fn run(packtrain: &Path, options: &Options) -> Result<bool> {
     if let Some(reason) = &report.mptcp_unavailable {
         println!("no figures of MPTCP: {reason}");
     }
-    if let Some(path) = &options.json {
-        let text = serde_json::to_string_pretty(&report).expect("numbers and names");
-        std::fs::write(path, text + "\n").map_err(|source| Error::File {
-            path: path.display().to_string(),
-            source,
-        })?;
-    }
+    options.write(&report)?;
     Ok(report.figures.iter().all(|figure| figure.met))
 }
 

@@ -7,6 +7,7 @@
 pub mod bench_lab;
 pub mod bench_line;
 pub mod bench_links;
+pub mod bench_options;
 pub mod cable;
 pub mod check;
 pub mod cut;

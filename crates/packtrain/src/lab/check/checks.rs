@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::stage::Stage;
 use crate::lab::Result;
+use crate::lab::messages::Report;
 
 /// Makes the traffic; `true`: in the short form.
 pub(super) type Measure = Box<dyn Fn(&Stage, bool) -> Result<Measured>>;
@@ -21,6 +22,41 @@ pub(super) struct Check {
     /// The same, in all its time.
     pub(super) away_max_ms: f64,
     pub(super) measure: Measure,
+}
+
+impl Check {
+    /// About how many, and not part of the short form.
+    fn new(
+        setting: impl Into<String>,
+        (what, unit): (&'static str, &'static str),
+        measure: impl Fn(&Stage, bool) -> Result<Measured> + 'static,
+    ) -> Check {
+        Check {
+            setting: setting.into(),
+            what,
+            unit,
+            short: false,
+            late_max_us: LATE_MAX_US,
+            away_max_ms: AWAY_MAX_MS,
+            measure: Box::new(measure),
+        }
+    }
+
+    /// About when.
+    fn of_times(self) -> Check {
+        Check {
+            late_max_us: LATE_MAX_OF_TIMES_US,
+            away_max_ms: AWAY_MAX_OF_TIMES_MS,
+            ..self
+        }
+    }
+
+    fn in_short(self) -> Check {
+        Check {
+            short: true,
+            ..self
+        }
+    }
 }
 
 /// One number, and between which it is right.
@@ -63,197 +99,176 @@ const AWAY_MAX_OF_TIMES_MS: f64 = 10.0;
 const DEVIATIONS: f64 = 3.3;
 
 pub(super) fn all() -> Vec<Check> {
-    let mut all = Vec::new();
-    for (rate, bps, frame, short) in [
-        ("1mbit", 1e6, SMALL, false),
-        ("10mbit", 10e6, SMALL, true),
-        ("100mbit", 100e6, SMALL, false),
-        ("100mbit", 100e6, LARGE, false),
-        ("622mbit", 622e6, LARGE, false),
-    ] {
-        all.push(rate_check(format!("--rate {rate}"), bps, frame, short));
+    let mut all = vec![
+        rate_check("1mbit", 1e6, SMALL),
+        rate_check("10mbit", 10e6, SMALL).in_short(),
+        rate_check("100mbit", 100e6, SMALL),
+        rate_check("100mbit", 100e6, LARGE),
+        rate_check("622mbit", 622e6, LARGE),
+        ip_rate_check(),
+    ];
+    for (delay, us) in [("0ms", 0.0), ("1ms", 1e3), ("20ms", 20e3), ("198ms", 198e3)] {
+        let [mean, tail] = delay_checks(delay, us);
+        match delay {
+            "20ms" => all.extend([mean.in_short(), tail.in_short()]),
+            _ => all.extend([mean, tail]),
+        }
     }
-    all.push(ip_rate_check());
-    for (delay, us, short) in [
-        ("0ms", 0.0, false),
-        ("1ms", 1e3, false),
-        ("20ms", 20e3, true),
-        ("198ms", 198e3, false),
-    ] {
-        all.push(delay_check(delay, us, short, Percentile::Mean, 100.0));
-        all.push(delay_check(delay, us, short, Percentile::P99, 300.0));
-    }
-    all.extend(jitter_checks());
-    all.push(share_check("--loss 1%", 0.01, SMALL, false, 1.0));
-    all.push(share_check("--loss 10%", 0.1, SMALL, true, 1.0));
-    all.push(bursts_check());
-    all.push(periodic_check());
-    all.push(bit_errors_check());
-    all.push(share_check("--corrupt 5%", 0.05, LARGE, false, 1.0));
-    all.push(duplicates_check());
-    all.push(reordering_check());
-    all.push(cap_check());
-    all.push(queue_check());
+    all.extend([
+        jitter_mean_check("uniform:5ms", 2_500.0, UNIFORM_DEVIATION_US),
+        jitter_deviation_check("uniform:5ms", UNIFORM_DEVIATION_US),
+        jitter_mean_check("normal:2ms", 0.0, 2_000.0),
+        jitter_deviation_check("normal:2ms", 2_000.0),
+        // Its deviation is its tail's, which few frames meet.
+        jitter_mean_check("pareto:1ms", 1_000.0, 1_880.0),
+        lost_check("--loss 1%", 0.01, SMALL, 1.0),
+        lost_check("--loss 10%", 0.1, SMALL, 1.0).in_short(),
+        bursts_check(),
+        periodic_check().in_short(),
+        bit_errors_check(),
+        lost_check("--corrupt 5%", 0.05, LARGE, 1.0),
+        duplicates_check(),
+        reordering_check(),
+        cap_check(),
+        queue_check().in_short(),
+    ]);
     all
 }
+
+/// Of 0 to 5 ms, each as likely: 5 ms / √12.
+const UNIFORM_DEVIATION_US: f64 = 1_443.4;
 
 /// Long enough for the figure, or for a look.
 fn seconds(whole: f64, short: bool) -> Duration {
     Duration::from_secs_f64(if short { whole / 4.0 } else { whole })
 }
 
-fn rate_check(setting: String, bps: f64, frame: usize, short: bool) -> Check {
-    let bits = 8 * (frame + WIRE_OVERHEAD);
-    let what = if frame == SMALL {
-        "frames of 60 bytes"
-    } else {
-        "frames of 1514 bytes"
-    };
-    Check {
-        setting,
-        what,
-        unit: "/s",
-        short,
-        late_max_us: LATE_MAX_US,
-        away_max_ms: AWAY_MAX_MS,
-        measure: Box::new(move |stage, short| {
-            let busy_before_s = stage.busy_s()?;
-            let report = stage.send(frame, None, seconds(2.0, short))?;
-            let set = bps / bits as f64;
-            let value = report.delivered_per_second;
-            let lasted_s = report.delivered as f64 / value;
-            let busy_s = stage.busy_s()? - busy_before_s;
-            Ok(Measured {
-                busy: Some(busy_s / lasted_s),
-                ..Measured::new(set, value, [0.99 * set, 1.01 * set])
-            })
-        }),
+fn frames_of(bytes: usize) -> &'static str {
+    match bytes {
+        SMALL => "frames of 60 bytes",
+        _ => "frames of 1514 bytes",
     }
+}
+
+/// A percent above and below.
+fn percent(set: f64) -> [f64; 2] {
+    [0.99 * set, 1.01 * set]
+}
+
+fn rate_check(rate: &str, bps: f64, frame: usize) -> Check {
+    let set = bps / (8 * (frame + WIRE_OVERHEAD)) as f64;
+    let setting = format!("--rate {rate}");
+    Check::new(setting, (frames_of(frame), "/s"), move |stage, short| {
+        let busy_before_s = stage.busy_s()?;
+        let report = stage.send(frame, None, seconds(2.0, short))?;
+        let value = report.delivered_per_second;
+        let lasted_s = report.delivered as f64 / value;
+        let busy_s = stage.busy_s()? - busy_before_s;
+        Ok(Measured {
+            busy: Some(busy_s / lasted_s),
+            ..Measured::new(set, value, percent(set))
+        })
+    })
 }
 
 fn ip_rate_check() -> Check {
-    Check {
-        setting: "--rate 10mbit:ip".to_owned(),
-        what: "frames of 1514 bytes",
-        unit: "/s",
-        short: false,
-        late_max_us: LATE_MAX_US,
-        away_max_ms: AWAY_MAX_MS,
-        measure: Box::new(|stage, short| {
-            let set = 10e6 / (8.0 * 1500.0);
-            // No port of the sender has this rate, so nothing holds it back.
-            let offered = Some((1.5 * set) as u64);
-            let report = stage.send(LARGE, offered, seconds(2.0, short))?;
-            Ok(Measured {
-                set,
-                value: report.delivered_per_second,
-                within: [0.99 * set, 1.01 * set],
-                busy: None,
-            })
-        }),
-    }
+    let set = 10e6 / (8.0 * 1500.0);
+    // No port of the sender has this rate, so nothing holds it back.
+    let offered = Some((1.5 * set) as u64);
+    let what = (frames_of(LARGE), "/s");
+    Check::new("--rate 10mbit:ip", what, move |stage, short| {
+        let report = stage.send(LARGE, offered, seconds(2.0, short))?;
+        Ok(Measured::new(
+            set,
+            report.delivered_per_second,
+            percent(set),
+        ))
+    })
 }
 
-#[derive(Clone, Copy)]
-enum Percentile {
-    Mean,
-    P99,
-}
-
-fn delay_check(delay: &str, us: f64, short: bool, of: Percentile, more_us: f64) -> Check {
-    Check {
-        setting: format!("--delay {delay}"),
-        what: match of {
-            Percentile::Mean => "one way, mean",
-            Percentile::P99 => "one way, 99 %",
-        },
-        unit: "us",
-        short,
-        late_max_us: LATE_MAX_OF_TIMES_US,
-        away_max_ms: AWAY_MAX_OF_TIMES_MS,
-        measure: Box::new(move |stage, short| {
+/// The mean and the 99th percentile, each with what a wire of the lab may be off.
+fn delay_checks(delay: &str, us: f64) -> [Check; 2] {
+    let check = |what, most_us: f64, of: fn(&Report) -> f64| {
+        let setting = format!("--delay {delay}");
+        Check::new(setting, (what, "us"), move |stage, short| {
             let report = stage.send(SMALL, Some(2000), seconds(2.0, short))?;
-            Ok(Measured {
-                set: us,
-                value: match of {
-                    Percentile::Mean => report.delay_mean_us,
-                    Percentile::P99 => report.delay_p99_us,
-                },
-                within: [us, us + more_us],
-                busy: None,
-            })
-        }),
-    }
-}
-
-/// The mean of what is added, and how far it spreads.
-fn jitter_checks() -> Vec<Check> {
-    let check = |jitter: &str, mean_us: f64, deviation_us: f64, is_mean: bool| Check {
-        setting: format!("--delay 20ms --jitter {jitter},unordered"),
-        what: if is_mean {
-            "one way, mean"
-        } else {
-            "one way, deviation"
-        },
-        unit: "us",
-        short: false,
-        late_max_us: LATE_MAX_OF_TIMES_US,
-        away_max_ms: AWAY_MAX_OF_TIMES_MS,
-        measure: Box::new(move |stage, short| {
-            let report = stage.send(SMALL, Some(5000), seconds(4.0, short))?;
-            let count = report.delivered.max(1) as f64;
-            // Of a mean the error is that of so many draws; of a deviation it depends on the tail.
-            let (set, value, error) = match is_mean {
-                true => (mean_us, report.delay_mean_us, deviation_us / count.sqrt()),
-                false => (deviation_us, report.delay_deviation_us, deviation_us * 0.01),
-            };
-            let error = DEVIATIONS * error;
-            // What is late is late by as much as a delay may be.
-            Ok(Measured {
-                set,
-                value,
-                within: [set - error, set + error + 100.0],
-                busy: None,
-            })
-        }),
+            Ok(Measured::new(us, of(&report), [us, us + most_us]))
+        })
+        .of_times()
     };
-    let uniform = 5000.0 / 12f64.sqrt();
-    vec![
-        check("uniform:5ms", 22_500.0, uniform, true),
-        check("uniform:5ms", 22_500.0, uniform, false),
-        check("normal:2ms", 20_000.0, 2000.0, true),
-        check("normal:2ms", 20_000.0, 2000.0, false),
-        check("pareto:1ms", 21_000.0, 1880.0, true),
+    [
+        check("one way, mean", 100.0, |report| report.delay_mean_us),
+        check("one way, 99 %", 300.0, |report| report.delay_p99_us),
     ]
 }
 
-/// The bounds of a count of `n` that each meet a fate with a probability. `spread`: how much further
-/// than independent ones such counts spread.
-fn binomial(n: u64, share: f64, spread: f64) -> [f64; 2] {
-    let n = n as f64;
-    let deviation = (n * share * (1.0 - share)).sqrt() * spread;
-    [-1.0, 1.0].map(|sign| (n * share + sign * DEVIATIONS * deviation) / n)
+/// Before jitter, which may be negative.
+const JITTER_DELAY_US: f64 = 20_000.0;
+/// What is late is late by as much as a delay may be.
+const JITTER_LATE_US: f64 = 100.0;
+
+fn jitter_check(
+    jitter: &str,
+    what: &'static str,
+    measure: impl Fn(&Report) -> Measured + 'static,
+) -> Check {
+    let setting = format!("--delay 20ms --jitter {jitter},unordered");
+    Check::new(setting, (what, "us"), move |stage, short| {
+        Ok(measure(&stage.send(
+            SMALL,
+            Some(5000),
+            seconds(4.0, short),
+        )?))
+    })
+    .of_times()
 }
 
-/// 10⁵ frames, of which a share does not arrive.
-fn share_check(setting: &str, share: f64, frame: usize, short: bool, spread: f64) -> Check {
-    Check {
-        setting: setting.to_owned(),
-        what: "share lost",
-        unit: "of frames",
-        short,
-        late_max_us: LATE_MAX_US,
-        away_max_ms: AWAY_MAX_MS,
-        measure: Box::new(move |stage, short| {
-            let report = stage.send(frame, Some(40_000), seconds(2.5, short))?;
-            Ok(Measured {
-                set: share,
-                value: report.lost() as f64 / report.sent as f64,
-                within: binomial(report.sent, share, spread),
-                busy: None,
-            })
-        }),
-    }
+fn jitter_mean_check(jitter: &str, mean_us: f64, deviation_us: f64) -> Check {
+    jitter_check(jitter, "one way, mean", move |report| {
+        let set = JITTER_DELAY_US + mean_us;
+        let draws = report.delivered.max(1) as f64;
+        let error = DEVIATIONS * deviation_us / draws.sqrt();
+        let within = [set - error, set + error + JITTER_LATE_US];
+        Measured::new(set, report.delay_mean_us, within)
+    })
+}
+
+fn jitter_deviation_check(jitter: &str, set: f64) -> Check {
+    jitter_check(jitter, "one way, deviation", move |report| {
+        // Of so many draws it is off by half a percent, where there is no long tail.
+        let error = DEVIATIONS * 0.01 * set;
+        let within = [set - error, set + error + JITTER_LATE_US];
+        Measured::new(set, report.delay_deviation_us, within)
+    })
+}
+
+/// The bounds of a share of `n` frames, of which each meets a fate with a probability. `spread`: how
+/// much further than that of independent ones it spreads.
+fn binomial(n: u64, share: f64, spread: f64) -> [f64; 2] {
+    let n = n as f64;
+    let deviation = (share * (1.0 - share) / n).sqrt() * spread;
+    [-1.0, 1.0].map(|sign| share + sign * DEVIATIONS * deviation)
+}
+
+/// 10⁵ frames, and what became of them.
+fn many(stage: &Stage, frame: usize, short: bool) -> Result<Report> {
+    stage.send(frame, Some(40_000), seconds(2.5, short))
+}
+
+fn share_of(count: u64, report: &Report) -> f64 {
+    count as f64 / report.sent as f64
+}
+
+fn lost_check(setting: &str, share: f64, frame: usize, spread: f64) -> Check {
+    Check::new(setting, ("share lost", "of frames"), move |stage, short| {
+        let report = many(stage, frame, short)?;
+        let within = binomial(report.sent, share, spread);
+        Ok(Measured::new(
+            share,
+            share_of(report.lost(), &report),
+            within,
+        ))
+    })
 }
 
 /// Bursts: in the bad state, which lasts 10 frames, half of them are lost.
@@ -263,133 +278,86 @@ fn bursts_check() -> Check {
     // What happens to one frame tells of the next ones, this much.
     let correlation = 1.0 - to_bad - to_good;
     let spread = ((1.0 + correlation) / (1.0 - correlation)).sqrt();
-    share_check(
-        "--loss gilbert:1%,10%,0%,50%",
-        bad * 0.5,
-        SMALL,
-        false,
-        spread,
-    )
+    lost_check("--loss gilbert:1%,10%,0%,50%", bad * 0.5, SMALL, spread)
 }
 
 fn periodic_check() -> Check {
-    Check {
-        setting: "--loss every:100".to_owned(),
-        what: "frames lost",
-        unit: "",
-        short: true,
-        late_max_us: LATE_MAX_US,
-        away_max_ms: AWAY_MAX_MS,
-        measure: Box::new(|stage, short| {
-            let report = stage.send(SMALL, Some(20_000), seconds(2.0, short))?;
-            let set = (report.sent / 100) as f64;
-            Ok(Measured {
-                set,
-                value: report.lost() as f64,
-                // The count began with a frame before ours.
-                within: [set, set + 1.0],
-                busy: None,
-            })
-        }),
-    }
+    Check::new("--loss every:100", ("frames lost", ""), |stage, short| {
+        let report = stage.send(SMALL, Some(20_000), seconds(2.0, short))?;
+        let set = (report.sent / 100) as f64;
+        // The count began with a frame before ours.
+        Ok(Measured::new(set, report.lost() as f64, [set, set + 1.0]))
+    })
 }
 
 /// Long frames die as often as their bits are many.
 fn bit_errors_check() -> Check {
     let bits = 8.0 * (LARGE + 4) as f64;
     let share = 1.0 - (1.0 - 1e-6f64).powf(bits);
-    share_check("--bit-errors 1e-6", share, LARGE, false, 1.0)
+    lost_check("--bit-errors 1e-6", share, LARGE, 1.0)
 }
 
 fn duplicates_check() -> Check {
-    Check {
-        setting: "--duplicate 5%".to_owned(),
-        what: "share that came again",
-        unit: "of frames",
-        short: false,
-        late_max_us: LATE_MAX_US,
-        away_max_ms: AWAY_MAX_MS,
-        measure: Box::new(|stage, short| {
-            let report = stage.send(SMALL, Some(40_000), seconds(2.5, short))?;
-            // One in twenty of those comes a third time.
-            let share = 0.05 + 0.05 * 0.05;
-            Ok(Measured {
-                set: share,
-                value: report.duplicated as f64 / report.sent as f64,
-                within: binomial(report.sent, share, 1.1),
-                busy: None,
-            })
-        }),
-    }
+    // One in twenty of those comes a third time.
+    let share = 0.05 + 0.05 * 0.05;
+    let what = ("share that came again", "of frames");
+    Check::new("--duplicate 5%", what, move |stage, short| {
+        let report = many(stage, SMALL, short)?;
+        let within = binomial(report.sent, share, 1.1);
+        Ok(Measured::new(
+            share,
+            share_of(report.duplicated, &report),
+            within,
+        ))
+    })
 }
 
 fn reordering_check() -> Check {
-    Check {
-        setting: "--reorder 2%:10ms".to_owned(),
-        what: "share overtaken",
-        unit: "of frames",
-        short: false,
-        late_max_us: LATE_MAX_US,
-        away_max_ms: AWAY_MAX_MS,
-        measure: Box::new(|stage, short| {
-            let report = stage.send(SMALL, Some(40_000), seconds(2.5, short))?;
-            let [least, most] = binomial(report.sent, 0.02, 1.0);
-            Ok(Measured {
-                set: 0.02,
-                value: report.reordered as f64 / report.sent as f64,
-                // Who is held for less than until the next bundle leaves is not overtaken: the
-                // sender sends what is due every 0.2 ms.
-                within: [0.95 * least, most],
-                busy: None,
-            })
-        }),
-    }
+    let what = ("share overtaken", "of frames");
+    Check::new("--reorder 2%:10ms", what, |stage, short| {
+        let report = many(stage, SMALL, short)?;
+        let [least, most] = binomial(report.sent, 0.02, 1.0);
+        // Who is held for less than until the next bundle leaves is not overtaken: the sender sends
+        // what is due every 0.2 ms.
+        let within = [0.95 * least, most];
+        Ok(Measured::new(
+            0.02,
+            share_of(report.reordered, &report),
+            within,
+        ))
+    })
 }
 
 fn cap_check() -> Check {
-    Check {
-        setting: "--packets-per-second 5000:64".to_owned(),
-        what: "frames of 60 bytes",
-        unit: "/s",
-        short: false,
-        late_max_us: LATE_MAX_US,
-        away_max_ms: AWAY_MAX_MS,
-        measure: Box::new(|stage, short| {
-            let report = stage.send(SMALL, Some(8000), seconds(4.0, short))?;
-            Ok(Measured {
-                set: 5000.0,
-                value: report.delivered_per_second,
-                within: [4950.0, 5050.0],
-                busy: None,
-            })
-        }),
-    }
+    let what = (frames_of(SMALL), "/s");
+    Check::new("--packets-per-second 5000:64", what, |stage, short| {
+        let report = stage.send(SMALL, Some(8000), seconds(4.0, short))?;
+        let set = 5000.0;
+        Ok(Measured::new(
+            set,
+            report.delivered_per_second,
+            percent(set),
+        ))
+    })
 }
 
 fn queue_check() -> Check {
     const ROOM: f64 = 100.0;
     const RATE_BPS: f64 = 1e6;
-    Check {
-        setting: "--rate 1mbit --port-rate none --queue 100p".to_owned(),
-        what: "frames of a burst",
-        unit: "that arrive",
-        short: true,
-        late_max_us: LATE_MAX_US,
-        away_max_ms: AWAY_MAX_MS,
-        measure: Box::new(|stage, _| {
-            let duration = Duration::from_millis(3);
-            let report = stage.send(SMALL, None, duration)?;
-            // What leaves while the burst comes makes room, and while the last messages come,
-            // which say that it is over, and are not counted.
+    const BURST: Duration = Duration::from_millis(3);
+    let what = ("frames of a burst", "that arrive");
+    Check::new(
+        "--rate 1mbit --port-rate none --queue 100p",
+        what,
+        |stage, _| {
+            let report = stage.send(SMALL, None, BURST)?;
+            // What leaves while the burst comes makes room, and while the last messages come, which say
+            // that it is over, and are not counted.
             let a_frame_s = 8.0 * (SMALL + WIRE_OVERHEAD) as f64 / RATE_BPS;
-            let left = duration.as_secs_f64() / a_frame_s;
-            Ok(Measured {
-                set: ROOM + left,
-                value: report.delivered as f64,
-                // A message of those that found the way may still stand there.
-                within: [ROOM - 2.0, ROOM + left + 2.0],
-                busy: None,
-            })
-        }),
-    }
+            let left = BURST.as_secs_f64() / a_frame_s;
+            // A message of those that found the way may still stand there.
+            let within = [ROOM - 2.0, ROOM + left + 2.0];
+            Ok(Measured::new(ROOM + left, report.delivered as f64, within))
+        },
+    )
 }
