@@ -18,7 +18,7 @@ use super::error::CliError;
 use super::output;
 use super::show::print_json;
 use crate::lab::check::{self, Verdict};
-use crate::lab::emulator::protocol::{AskError, CutRequest, Request};
+use crate::lab::emulator::protocol::{AskError, Request, WireChoice};
 use crate::lab::emulator::service;
 use crate::lab::standing::{Lab, LabName};
 use crate::lab::topology::change::ChangeError;
@@ -49,13 +49,12 @@ pub fn run(command: LabCommand) -> Result<(), CliError> {
             silent,
             from,
         } => {
-            let of = CutRequest { wire, from, silent };
-            ask_of(&lab, of, Request::Cut)
+            let of = WireChoice { wire, from };
+            ask_of(&lab, of, |of| Request::Cut { of, silent })
         }
         LabCommand::Mend { lab, wire, from } => {
-            let silent = false;
-            let of = CutRequest { wire, from, silent };
-            ask_of(&lab, of, Request::Mend)
+            let of = WireChoice { wire, from };
+            ask_of(&lab, of, |of| Request::Mend { of })
         }
         LabCommand::Capture(arguments) => capture::run(&arguments),
         LabCommand::Graph { lab, topology, svg } => draw(&lab, topology.as_deref(), svg),
@@ -201,8 +200,8 @@ fn document(lab: &Lab) -> Value {
 
 fn ask_of(
     which: &WhichLab,
-    of: CutRequest,
-    request: impl FnOnce(CutRequest) -> Request,
+    of: WireChoice,
+    request: impl FnOnce(WireChoice) -> Request,
 ) -> Result<(), CliError> {
     let lab = find(which)?;
     // A lab has the wires with which it was made.

@@ -11,7 +11,7 @@ use signal_hook::iterator::Signals;
 
 use super::arguments::CaptureArguments;
 use super::{CliError, asked, find, output};
-use crate::lab::emulator::protocol::{CutRequest, Request};
+use crate::lab::emulator::protocol::{Request, WireChoice};
 use crate::lab::pcapng::Block;
 
 pub fn run(arguments: &CaptureArguments) -> Result<(), CliError> {
@@ -53,13 +53,12 @@ pub fn run(arguments: &CaptureArguments) -> Result<(), CliError> {
     Ok(())
 }
 
-fn wires(names: &[String], from: Option<&str>) -> Vec<CutRequest> {
+fn wires(names: &[String], from: Option<&str>) -> Vec<WireChoice> {
     let names = names.iter();
     names
-        .map(|wire| CutRequest {
+        .map(|wire| WireChoice {
             wire: wire.clone(),
             from: from.map(str::to_owned),
-            silent: false,
         })
         .collect()
 }

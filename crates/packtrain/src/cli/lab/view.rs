@@ -12,7 +12,8 @@ use crate::lab::emulator::lateness::LatenessSummary;
 use crate::lab::emulator::protocol::{AskError, EmulatorStatus};
 use crate::lab::standing::addresses::meet;
 use crate::lab::standing::{HostAddresses, Lab};
-use crate::lab::topology::values::Time;
+use crate::lab::topology::direction::{PORT_QUEUE_PACKETS_DEFAULT, Queue};
+use crate::lab::topology::values::{BitRate, ErrorRate, Share, Time};
 use crate::lab::topology::{Direction, Name};
 
 /// Later than this at the 99th percentile, and figures taken over these wires say little.
@@ -99,6 +100,7 @@ pub fn lab(lab: &Lab, status: &Result<EmulatorStatus, AskError>) -> String {
     match status {
         Ok(status) => {
             text += &wires_table(status);
+            text += &settings(status);
             text += &lateness(&status.lateness, status.real_time);
         }
         Err(error) => {
@@ -146,7 +148,6 @@ fn wires_table(status: &EmulatorStatus) -> String {
                     .rate
                     .map_or("-".into(), |rate| rate.to_string()),
                 delay(direction),
-                others(direction),
                 rate(now.bits_per_second),
                 count(now.sent_frames),
                 dropped(now),
@@ -154,9 +155,9 @@ fn wires_table(status: &EmulatorStatus) -> String {
         }
     }
     let headings = [
-        "WIRE", "WAY", "STATE", "RATE", "DELAY", "ALSO", "NOW", "FRAMES", "DROPPED",
+        "WIRE", "WAY", "STATE", "RATE", "DELAY", "NOW", "FRAMES", "DROPPED",
     ];
-    table(headings, rows, &["FRAMES", "NOW", "ALSO"], "")
+    table(headings, rows, &["FRAMES", "NOW"], "")
 }
 
 fn state(wire: &WireStatus, direction: &DirectionStatus) -> String {
@@ -170,39 +171,59 @@ fn delay(direction: &Direction) -> String {
     match (direction.wire.delay_ns, &direction.wire.jitter) {
         (0, None) => "-".to_owned(),
         (delay, None) => Time(delay).to_string(),
+        (0, Some(jitter)) => jitter.to_string(),
         (delay, Some(jitter)) => format!("{} +{jitter}", Time(delay)),
     }
 }
 
-/// What else happens to frames there.
-fn others(direction: &Direction) -> String {
-    let wire = &direction.wire;
-    let mut words = Vec::new();
-    words.extend(wire.loss.as_ref().map(|loss| format!("loss {loss}")));
-    words.extend(
-        wire.bit_error_rate
-            .map(|rate| format!("bit errors {rate:e}")),
-    );
-    words.extend(
-        wire.packets_per_second
-            .map(|cap| format!("{} p/s", cap.rate)),
-    );
-    words.extend(
-        wire.duplicate
-            .map(|share| format!("twice {}%", share * 100.0)),
-    );
-    words.extend(
-        wire.reorder
-            .map(|r| format!("reorder {}%", r.share * 100.0)),
-    );
-    words.extend(
-        wire.corrupt
-            .map(|share| format!("corrupt {}%", share * 100.0)),
-    );
-    match words.is_empty() {
-        true => "-".to_owned(),
-        false => words.join(", "),
+/// What else was set, under the table: there is no room for it beside counters.
+fn settings(status: &EmulatorStatus) -> String {
+    let mut text = String::new();
+    for wire in &status.topology.wires {
+        let [there, back] = wire.directions.each_ref().map(others);
+        let [a, b] = wire.ends.each_ref().map(|end| &end.node);
+        let lines = match there == back {
+            true => vec![(format!("{a} - {b}"), there)],
+            false => vec![(format!("{a} > {b}"), there), (format!("{b} > {a}"), back)],
+        };
+        for (way, others) in lines.into_iter().filter(|(_, others)| !others.is_empty()) {
+            let _ = writeln!(text, "{}  {way}  {}", wire.name, others.join(", "));
+        }
     }
+    match text.is_empty() {
+        true => text,
+        false => format!("\nalso set\n{text}"),
+    }
+}
+
+/// What a direction has besides rate and delay, as it is written on the command line.
+fn others(direction: &Direction) -> Vec<String> {
+    let Direction { port, wire } = direction;
+    let mut words = Vec::new();
+    let mut say = |name: &str, value: Option<String>| {
+        words.extend(value.map(|value| format!("{name} {value}")));
+    };
+    let of_wire = wire.rate.map(|rate| rate.bps);
+    let own = port.rate_bps.filter(|&bps| of_wire != Some(bps));
+    say("port-rate", own.map(|bps| BitRate(bps).to_string()));
+    let queue = port.queue_packets;
+    let queue = queue.filter(|&packets| packets != PORT_QUEUE_PACKETS_DEFAULT);
+    say("port-queue", queue.map(|packets| packets.to_string()));
+    let default = Queue::default();
+    let limit = Some(wire.queue.limit).filter(|limit| *limit != default.limit);
+    say("queue", limit.map(|limit| limit.to_string()));
+    let discipline = Some(wire.queue.discipline).filter(|how| *how != default.discipline);
+    say("queue-discipline", discipline.map(|how| how.to_string()));
+    let cap = wire.packets_per_second;
+    say("packets-per-second", cap.map(|cap| cap.to_string()));
+    say("loss", wire.loss.as_ref().map(ToString::to_string));
+    let bits = wire.bit_error_rate.map(ErrorRate);
+    say("bit-errors", bits.map(|rate| rate.to_string()));
+    let share = |share: f64| Share(share).to_string();
+    say("corrupt", wire.corrupt.map(share));
+    say("duplicate", wire.duplicate.map(share));
+    say("reorder", wire.reorder.map(|reorder| reorder.to_string()));
+    words
 }
 
 fn dropped(direction: &DirectionStatus) -> String {

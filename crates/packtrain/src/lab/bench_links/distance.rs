@@ -10,7 +10,7 @@ use super::Row;
 use super::link_use::{self, LinkUse};
 use crate::lab::cut::{Path as Way, Plan};
 use crate::lab::emulator::lateness::LatenessSummary;
-use crate::lab::emulator::protocol::{CutRequest, Request};
+use crate::lab::emulator::protocol::{Request, WireChoice};
 use crate::lab::figure::{Target, Unit};
 use crate::lab::host::Host;
 use crate::lab::measure::{self, Echoes};
@@ -166,10 +166,9 @@ impl Stage {
 
     /// Pings over two wires, of which one is cut meanwhile.
     fn pings(&self, address: IpAddr, round: usize) -> Result<Echoes> {
-        let of = CutRequest {
+        let of = WireChoice {
             wire: format!("a-b.{}", round % 2),
             from: None,
-            silent: false,
         };
         let address = address.to_string();
         let from = &self.a.namespace;
@@ -180,9 +179,13 @@ impl Stage {
             let pings =
                 scope.spawn(|| measure::echoes(from, &address, PING_INTERVAL, count as u32));
             pause(CUT.before);
-            self.lab.ask(&Request::Cut(of.clone()))?;
+            let silent = false;
+            self.lab.ask(&Request::Cut {
+                of: of.clone(),
+                silent,
+            })?;
             pause(CUT.cut);
-            self.lab.ask(&Request::Mend(of))?;
+            self.lab.ask(&Request::Mend { of })?;
             let echoes = pings.join().expect("the pings have no reason to panic")?;
             // A peer is told of a link that is back with the next hello.
             pause(Duration::from_secs(3));

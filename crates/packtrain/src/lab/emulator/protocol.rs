@@ -22,13 +22,19 @@ pub enum Request {
         wire: String,
         directions: Box<[Direction; 2]>,
     },
-    Cut(CutRequest),
-    Mend(CutRequest),
+    Cut {
+        of: WireChoice,
+        /// Frames vanish, and both ends keep their carrier.
+        silent: bool,
+    },
+    Mend {
+        of: WireChoice,
+    },
     /// What becomes of each frame on these wires from now on: after [`Response::Done`] comes pcapng,
     /// until the limit is reached or who asked says nothing more, which is to close its half of the
     /// connection.
     Capture {
-        wires: Vec<CutRequest>,
+        wires: Vec<WireChoice>,
         /// It ends after so many.
         frames_max: Option<u64>,
         /// Most bytes of each; 0: all.
@@ -44,12 +50,10 @@ pub enum Request {
 
 /// A wire, or one direction of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CutRequest {
+pub struct WireChoice {
     pub wire: String,
     /// The direction in which this node sends; `None`: both.
     pub from: Option<String>,
-    /// Frames vanish, and both ends keep their carrier.
-    pub silent: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -17,7 +17,7 @@ use super::capture::{Capture, Limits};
 use super::counters::{LOOK_INTERVAL, Meter, WireStatus};
 use super::plan::{self, Plan, PlannedWire};
 use super::port::Port;
-use super::protocol::{CutRequest, EmulatorStatus, Request, Response};
+use super::protocol::{EmulatorStatus, Request, Response, WireChoice};
 use super::{Emulator, Woken};
 use crate::lab::pcapng::Interface;
 use crate::lab::topology::{Name, Topology};
@@ -60,7 +60,7 @@ enum Asked {
         answer: Sender<Response>,
     },
     Capture {
-        wires: Vec<CutRequest>,
+        wires: Vec<WireChoice>,
         limits: Limits,
         answer: Sender<std::result::Result<Capture, String>>,
     },
@@ -195,15 +195,15 @@ impl Service {
             }
             Request::Down {} => Ok(()),
             Request::Set { wire, directions } => self.set(&wire, *directions),
-            Request::Cut(of) => self.cut(&of),
-            Request::Mend(of) => self.mend(&of),
+            Request::Cut { of, silent } => self.cut(&of, silent),
+            Request::Mend { of } => self.mend(&of),
             Request::Capture { .. } => unreachable!("it is asked for apart"),
         };
         result.map_or_else(Response::Refused, |()| Response::Done)
     }
 
     /// The wire, and which of its directions are meant.
-    fn directions(&self, of: &CutRequest) -> std::result::Result<(usize, Vec<usize>), String> {
+    fn directions(&self, of: &WireChoice) -> std::result::Result<(usize, Vec<usize>), String> {
         let found = self.topology.direction(&of.wire, of.from.as_deref());
         let (wire, end) = found.map_err(|error| error.to_string())?;
         Ok((wire, end.map_or(vec![0, 1], |end| vec![end])))
@@ -230,9 +230,9 @@ impl Service {
         Ok(())
     }
 
-    fn cut(&mut self, of: &CutRequest) -> std::result::Result<(), String> {
+    fn cut(&mut self, of: &WireChoice, silent: bool) -> std::result::Result<(), String> {
         let (wire, directions) = self.directions(of)?;
-        if of.from.is_some() && !of.silent {
+        if of.from.is_some() && !silent {
             return Err(
                 "a cable has one carrier: --from goes with --silent, which leaves it".to_owned(),
             );
@@ -240,16 +240,16 @@ impl Service {
         let now = self.emulator.now();
         for direction in directions {
             let end = self.wires[wire].ends[direction];
-            self.silent[wire][direction] = of.silent;
-            self.emulator.network.cut(end.out, !of.silent, now);
+            self.silent[wire][direction] = silent;
+            self.emulator.network.cut(end.out, !silent, now);
         }
-        if !of.silent {
+        if !silent {
             self.set_carrier(wire, false)?;
         }
         Ok(())
     }
 
-    fn mend(&mut self, of: &CutRequest) -> std::result::Result<(), String> {
+    fn mend(&mut self, of: &WireChoice) -> std::result::Result<(), String> {
         let (wire, directions) = self.directions(of)?;
         if of.from.is_some() && !self.carrier[wire] {
             return Err(format!(
@@ -283,7 +283,7 @@ impl Service {
 
     fn capture(
         &mut self,
-        of: &[CutRequest],
+        of: &[WireChoice],
         limits: Limits,
     ) -> std::result::Result<Capture, String> {
         let mut wires: Vec<(WireId, Interface)> = Vec::new();
@@ -426,7 +426,7 @@ fn ended() -> Response {
 
 fn begin_capture(
     stream: UnixStream,
-    wires: Vec<CutRequest>,
+    wires: Vec<WireChoice>,
     limits: Limits,
     asker: &Asker,
 ) -> io::Result<()> {
