@@ -187,13 +187,30 @@ fn settings(status: &EmulatorStatus) -> String {
             false => vec![(format!("{a} > {b}"), there), (format!("{b} > {a}"), back)],
         };
         for (way, others) in lines.into_iter().filter(|(_, others)| !others.is_empty()) {
-            let _ = writeln!(text, "{}  {way}  {}", wire.name, others.join(", "));
+            text += &wrapped(&format!("{}  {way}  ", wire.name), &others);
         }
     }
     match text.is_empty() {
         true => text,
         false => format!("\nalso set\n{text}"),
     }
+}
+
+/// Words one after the other, on as many lines as they need; those after the first are indented.
+fn wrapped(head: &str, words: &[String]) -> String {
+    let mut lines = vec![head.to_owned()];
+    for (i, word) in words.iter().enumerate() {
+        let comma = if i + 1 < words.len() { ", " } else { "" };
+        let line = lines.last_mut().expect("there is one");
+        let is_empty = line.len() == head.len();
+        if is_empty || line.len() + word.len() + comma.trim_end().len() <= WIDTH {
+            *line += &format!("{word}{comma}");
+        } else {
+            lines.push(format!("{:indent$}{word}{comma}", "", indent = head.len()));
+        }
+    }
+    let lines = lines.iter().map(|line| format!("{}\n", line.trim_end()));
+    lines.collect()
 }
 
 /// What a direction has besides rate and delay, as it is written on the command line.
@@ -266,4 +283,24 @@ fn lateness(lateness: &LatenessSummary, real_time: bool) -> String {
         lateness.max_us / 1e3,
         count(lateness.frames),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_wrapped_before_the_last_column_and_none_is_lost() {
+        let words: Vec<String> = (0..20).map(|i| format!("setting-{i} value")).collect();
+        let text = wrapped("a-b.0  a > b  ", &words);
+        assert!(text.lines().count() > 1);
+        assert!(text.lines().all(|line| line.len() <= WIDTH), "{text}");
+        assert!(
+            text.lines()
+                .skip(1)
+                .all(|line| line.starts_with("              setting"))
+        );
+        let joined: Vec<&str> = text["a-b.0  a > b  ".len()..].split_whitespace().collect();
+        assert_eq!(joined.join(" "), words.join(", "));
+    }
 }
