@@ -126,8 +126,8 @@ impl Emulator {
     pub fn turn(&mut self) -> io::Result<Woken> {
         self.deliver_due();
         for index in 0..self.ports.len() {
-            if self.readable[index] {
-                self.take_in(index)?;
+            if self.readable[index] && self.take_in(index).is_err() {
+                self.give_up(index);
             }
         }
         self.network.take_lost();
@@ -206,6 +206,18 @@ impl Emulator {
         }
         self.deliver_due();
         Ok(())
+    }
+
+    /// A host may delete its interface, and that takes this wire's end and nothing else.
+    fn give_up(&mut self, index: usize) {
+        self.readable[index] = false;
+        // Otherwise it would be readable for ever.
+        let _ = self.epoll.remove(&self.ports[index]);
+        // Into the lab's log.
+        eprintln!(
+            "{} is gone: its wire ends there until the lab is made anew",
+            self.ports[index].name()
+        );
     }
 
     /// Lets everything happen whose time has come, and gives the time until which it has.

@@ -184,3 +184,22 @@ fn an_up_that_fails_leaves_nothing() {
     assert!(up.err.contains("an MTU of 1 bytes is too small"), "{up:?}");
     world.assert_empty("after a failure");
 }
+
+#[test]
+fn a_host_that_deletes_an_interface_takes_the_end_of_one_wire_and_nothing_else() {
+    live!();
+    let world = World::new();
+    world.done("up --lab gone --no-packtrain");
+    world.on("gone", "a", "ip link delete eth0");
+    let wires = |world: &World| {
+        let text = world.done("list --lab gone --json");
+        let labs: serde_json::Value = serde_json::from_str(&text).unwrap();
+        labs[0]["wires"].as_array().unwrap().len()
+    };
+    // It goes on answering, and carrying what goes over the other wire.
+    assert_eq!(wires(&world), 2);
+    world.on("gone", "a", "ping -q -c2 -i0.2 -W1 b.eth1");
+    world.on("gone", "b", "ping -q -c2 -i0.2 -W1 a.eth1");
+    assert_eq!(wires(&world), 2);
+    world.done("down gone");
+}

@@ -12,7 +12,7 @@ use packtrain_sim::net::network::PortId;
 use crate::lab::namespaces;
 use crate::lab::{Error, Result};
 use crate::linux::netlink::{Netlink, NetlinkError};
-use crate::linux::port_rate::{self, Counted, PortRate};
+use crate::linux::port_rate::{self, PortRate};
 use crate::linux::tap::Tap;
 
 /// Frames that may stand between the kernel and us, who may be away for some milliseconds. What a
@@ -37,11 +37,12 @@ pub struct PortPlan {
 #[derive(Debug)]
 pub struct Port {
     pub place: PortId,
+    /// Namespace and interface.
+    name: String,
     tap: Tap,
     /// In the host's namespace.
     netlink: Netlink,
     rate: Option<PortRate>,
-    mtu: u16,
 }
 
 impl Port {
@@ -57,10 +58,10 @@ impl Port {
         let (tap, netlink) = namespaces::enter(&plan.namespace, make)??;
         let mut port = Port {
             place: plan.place,
+            name: format!("{} in {}", plan.interface, plan.namespace),
             tap,
             netlink,
             rate: None,
-            mtu: plan.mtu,
         };
         let ifindex = port.tap.ifindex();
         port.netlink.set_mtu(ifindex, plan.mtu.into())?;
@@ -94,18 +95,8 @@ impl Port {
         Ok(())
     }
 
-    pub fn rate(&self) -> Option<PortRate> {
-        self.rate
-    }
-
-    /// What a port of this MTU lets through.
-    pub fn rate_of(&self, rate_bps: u64, queue_frames_max: u32) -> PortRate {
-        PortRate {
-            rate_bps,
-            counted: Counted::Ethernet,
-            mtu: self.mtu,
-            queue_frames_max,
-        }
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     pub fn set_carrier(&self, up: bool) -> io::Result<()> {
