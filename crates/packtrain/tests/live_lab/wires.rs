@@ -19,14 +19,18 @@ fn shortest_ms(world: &World, lab: &str) -> f64 {
     round_trips_ms(&ping)[0]
 }
 
-/// What iperf3's receiver counted in a second, in Mbit/s.
+/// What iperf3's receiver counted in a second, in Mbit/s. Its server may be busy with the end of the
+/// run before.
 fn mbit_per_second(world: &World, lab: &str, more: &str) -> f64 {
-    let text = world.on(lab, "a", &format!("iperf3 -c b -t 1 -J {more}"));
-    let report: Value = serde_json::from_str(&text).unwrap();
-    report["end"]["sum_received"]["bits_per_second"]
-        .as_f64()
-        .unwrap()
-        / 1e6
+    let mut rate = None;
+    soon("iperf3's server to be free", || {
+        let run = world.try_on(lab, "a", &format!("iperf3 -c b -t 1 -J {more}"));
+        let report: Value = serde_json::from_str(&run.out).unwrap();
+        rate = report["end"]["sum_received"]["bits_per_second"].as_f64();
+        assert!(rate.is_some() || report["error"].is_string(), "{report}");
+        rate.is_some()
+    });
+    rate.unwrap() / 1e6
 }
 
 fn carriers(world: &World, lab: &str) -> [String; 2] {
