@@ -114,6 +114,10 @@ impl Intake {
         (waiting_bytes > 0 || stood || self.rate_bps.is_some()).then_some(self.next_step)
     }
 
+    pub fn is_due(&self, now: Instant) -> bool {
+        self.next_step <= now
+    }
+
     /// One step of control, when it is time for one: `waiting_bytes` in the engine, and
     /// `taken_bytes` that have gone out of it and of the links' local queues, ever. Returns the new rate when it has
     /// changed.
@@ -123,7 +127,7 @@ impl Intake {
         taken_bytes: u64,
         now: Instant,
     ) -> Option<Option<u64>> {
-        if now < self.next_step {
+        if !self.is_due(now) {
             return None;
         }
         let standing = std::mem::replace(&mut self.waiting_min, waiting_bytes).min(waiting_bytes);

@@ -1,9 +1,10 @@
 //! What happens because time passed.
 
+use super::paths::link_of;
 use super::tell::marker_due;
 use super::{Duration, Engine, Event, PeerDownReason};
 use crate::link::Link;
-use crate::peer::Peer;
+use crate::peer::{Path, Peer};
 use crate::reassembly::Output;
 use crate::time::Instant;
 use crate::trunk::join::Join;
@@ -158,12 +159,27 @@ impl Engine {
     }
 
     fn step_intake(&mut self, now: Instant) {
+        self.note_busy_moment(now);
+        if !self.intake.is_due(now) {
+            return;
+        }
         let below: usize = self.links.iter().map(Link::local_queue_bytes).sum();
         let gone = self.taken_bytes.saturating_sub(below as u64);
-        if let Some(rate_bps) = self.intake.step(self.queued_bytes, gone, now) {
+        let waiting = self.queued_bytes - self.bytes_that_wait_for_windows();
+        if let Some(rate_bps) = self.intake.step(waiting, gone, now) {
             self.events.push_back(Event::IntakeRate { rate_bps });
         }
-        self.note_busy_moment(now);
+    }
+
+    /// What waits until the bound of a path has grown says nothing of the line's speed.
+    fn bytes_that_wait_for_windows(&self) -> usize {
+        let waits = |path: &Path| {
+            let link = link_of(&self.links, path);
+            link.is_some_and(|link| path.flight.waits_for_window(link.local_queue_bytes()))
+        };
+        let peers = self.peers.iter().map(|(_, peer)| peer);
+        let waiting = peers.filter(|peer| !peer.queues.is_empty() && peer.paths.iter().any(waits));
+        waiting.map(|peer| peer.queues.bytes()).sum()
     }
 
     fn expire(&mut self, now: Instant) {

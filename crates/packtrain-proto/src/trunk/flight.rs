@@ -140,6 +140,13 @@ impl Flight {
         self.has_left(local_bytes) < self.window_bytes() && self.records.len() < RECORDS_MAX
     }
 
+    /// As much is out as may be until a round trip has shown more of the link: what waits now waits for
+    /// that, and not for the link.
+    pub fn waits_for_window(&self, local_bytes: usize) -> bool {
+        let is_full = self.has_left(local_bytes) >= self.window_bytes();
+        !self.is_proven() || (is_full && self.delivery.grows())
+    }
+
     /// More than half the window is out: a prompt acknowledgement keeps the link busy.
     pub fn wants_ack(&self, local_bytes: usize) -> bool {
         self.has_left(local_bytes) * 2 > self.window_bytes()
@@ -151,7 +158,8 @@ impl Flight {
 
     /// Whether more may be put on this link though its rate is not known yet.
     pub fn is_proven(&self) -> bool {
-        self.rate_bps().is_some() || self.in_flight < UNPROVEN_MAX
+        let unproven_max = UNPROVEN_MAX.max(self.delivery.reach_bytes());
+        self.rate_bps().is_some() || self.in_flight < unproven_max
     }
 
     /// Bytes that stand somewhere behind the local queue, beyond what a link that keeps up has out.
@@ -223,15 +231,15 @@ impl Flight {
         if sent.kind == Kind::New {
             self.told_at = now;
         }
+        self.in_flight += sent.bytes;
         self.records.push_back(Record {
             train: sent.train,
             bytes: sent.bytes as u32,
             outstanding: true,
             kind: sent.kind,
             copy: sent.copy,
-            sample: self.delivery.begin_sample(now),
+            sample: self.delivery.begin_sample(self.in_flight, now),
         });
-        self.in_flight += sent.bytes;
         let sequence = self.next;
         self.next = sequence.next();
         sequence

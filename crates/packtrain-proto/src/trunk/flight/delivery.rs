@@ -9,7 +9,10 @@
 //! What is measured under a bound is no more than the bound lets through: a flow that sends in bursts,
 //! as TCP does over a long way, would be held to the first rate that was seen. So the bound doubles each
 //! round trip in which it was all that held the sender back, and trains did not wait on their way:
-//! that shows in the least round trip of those.
+//! that shows in the least round trip of those. And it is kept ahead of a sender that doubles what it has out
+//! with each round trip, as TCP does at its start: one that had to wait for the bound would take that for a
+//! full link (HyStart), and go on slowly. What passed within a quarter of a round trip, the slowest train
+//! included, would have passed four times over.
 
 use crate::time::{Duration, Instant};
 use crate::trunk::extreme::Extreme;
@@ -18,6 +21,8 @@ use crate::wire::sequence::Sequence;
 
 const WINDOW_START: usize = 32 * 1024;
 pub(super) const WINDOW_MAX: usize = 8 << 20;
+/// With less in flight a link has not shown what it can do.
+const PRESSED_MIN: usize = super::UNPROVEN_MAX / 2;
 const RATE_PERIOD: Duration = Duration::from_secs(1);
 const ROUND_TRIP_PERIOD: Duration = Duration::from_secs(5);
 /// What trains may wait on their way and it is no queue that stands: local queues have as much.
@@ -43,12 +48,30 @@ enum Phase {
     Steady,
 }
 
+/// What is seen in one round trip.
+#[derive(Clone, Copy, Debug, Default)]
+struct Round {
+    fastest: Option<Duration>,
+    slowest: Duration,
+    /// Bytes.
+    in_flight_max: usize,
+}
+
+impl Round {
+    fn on_round_trip(&mut self, round_trip: Duration) {
+        self.fastest = Some(self.fastest.map_or(round_trip, |t| t.min(round_trip)));
+        self.slowest = self.slowest.max(round_trip);
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Delivery {
     delivered: u64,
     delivered_at: Instant,
     /// Samples of trains sent before this many bytes are delivered say nothing about the link.
     source_limited_until: u64,
+    /// The most since the last rest, bytes.
+    in_flight_max: usize,
     round_trip: Option<Duration>,
     round_trip_min: Extreme<Duration>,
     /// Bytes a second.
@@ -59,8 +82,7 @@ pub(super) struct Delivery {
     phase: Phase,
     round_end: Sequence,
     round_rate: u64,
-    /// Of the trains of this round.
-    round_trip_of_round: Option<Duration>,
+    round: Round,
     /// The bound as far as it has grown without a queue.
     reach: usize,
     window: usize,
@@ -74,6 +96,7 @@ impl Delivery {
             delivered: 0,
             delivered_at: Instant::ZERO,
             source_limited_until: 0,
+            in_flight_max: 0,
             round_trip: None,
             round_trip_min: Extreme::default(),
             rate: Extreme::default(),
@@ -84,7 +107,7 @@ impl Delivery {
             },
             round_end: Sequence::ZERO,
             round_rate: 0,
-            round_trip_of_round: None,
+            round: Round::default(),
             reach: 0,
             window: WINDOW_START.max(4 * mtu),
             mtu,
@@ -120,9 +143,14 @@ impl Delivery {
         bytes_in(self.round_trip_min().unwrap_or_default(), self.rate())
     }
 
-    /// A rest says nothing about the link: rate intervals start anew.
+    /// A rest says nothing about the link: rate intervals start anew. Nor do a few trains between
+    /// two rests, however much waited for other links meanwhile.
     pub fn on_rest(&mut self, now: Instant) {
         self.delivered_at = now;
+        if self.in_flight_max < PRESSED_MIN {
+            self.on_source_empty(0);
+        }
+        self.in_flight_max = 0;
     }
 
     /// Nothing more to send though there is room for more than what is in flight.
@@ -130,8 +158,20 @@ impl Delivery {
         self.source_limited_until = self.delivered + in_flight as u64 + 1;
     }
 
-    /// Of a train that leaves now.
-    pub fn begin_sample(&self, now: Instant) -> Sample {
+    /// So much may be out by what has passed without waiting, whatever the rate is.
+    pub fn reach_bytes(&self) -> usize {
+        self.reach
+    }
+
+    /// The bound is not the link's yet: it grows with each round trip in which it is used up.
+    pub fn grows(&self) -> bool {
+        self.phase != Phase::Steady || self.reach > 0
+    }
+
+    /// Of a train that leaves now, after which so much is in flight.
+    pub fn begin_sample(&mut self, in_flight: usize, now: Instant) -> Sample {
+        self.in_flight_max = self.in_flight_max.max(in_flight);
+        self.round.in_flight_max = self.round.in_flight_max.max(in_flight);
         Sample {
             sent_at: now,
             delivered_before: self.delivered,
@@ -162,8 +202,7 @@ impl Delivery {
             self.round_trip = Some(self.round_trip.map_or(round_trip, smooth));
             self.round_trip_min
                 .update(round_trip, Duration::min, ROUND_TRIP_PERIOD, now);
-            let of_round = self.round_trip_of_round;
-            self.round_trip_of_round = Some(of_round.map_or(round_trip, |t| t.min(round_trip)));
+            self.round.on_round_trip(round_trip);
         }
         let interval = now
             .since(sample.delivered_at)
@@ -192,29 +231,36 @@ impl Delivery {
         {
             self.grow_at_start(rounds_without_growth);
         }
-        if self.phase == Phase::Steady {
-            if is_round {
-                self.reach_further(source_limited);
-            }
-            self.window = self.target().max(self.reach);
+        if is_round {
+            self.reach_further(source_limited);
         }
+        self.window = match self.phase {
+            Phase::Startup { .. } => self.window.max(self.reach),
+            Phase::Steady => self.target().max(self.reach),
+        };
     }
 
-    /// After a round trip: the bound doubles if nothing else held the sender back, and goes if trains wait
-    /// somewhere.
+    /// After a round trip: what the bound may be beyond rate × round trip.
     fn reach_further(&mut self, source_limited: bool) {
-        let Some(of_round) = self.round_trip_of_round.take() else {
+        let round = std::mem::take(&mut self.round);
+        let Some(fastest) = round.fastest else {
             return;
         };
-        if self.stands(of_round) {
+        let further = if self.has_waited(fastest) {
             self.reach = 0;
-        } else if !source_limited {
-            self.reach = (self.window * 2).min(WINDOW_MAX);
-        }
+            return;
+        } else if source_limited && !self.has_waited(round.slowest) {
+            round.in_flight_max * 4
+        } else if !source_limited && self.phase == Phase::Steady {
+            self.window * 2
+        } else {
+            return;
+        };
+        self.reach = self.reach.max(further).min(WINDOW_MAX);
     }
 
-    /// Whether even the fastest train of a round trip has waited for others.
-    fn stands(&self, round_trip: Duration) -> bool {
+    /// Whether a train has waited for others on its way.
+    fn has_waited(&self, round_trip: Duration) -> bool {
         let least = self.round_trip_min().unwrap_or_default();
         let little = 4 * self.mtu as u64 * 1_000_000_000 / self.rate().max(1);
         let waited = round_trip.saturating_sub(least);
