@@ -32,6 +32,7 @@ pub(super) fn candidates<'a>(
             standing: standing(link, path),
             has_room,
             rate_bps,
+            expected_bps: flight.expected_bps(),
             ahead_bytes: local_bytes + flight.excess_bytes(local_bytes),
             delay: flight.round_trip_min().unwrap_or_default(),
         })
@@ -97,7 +98,7 @@ pub(super) fn best_path(
     now: Instant,
 ) -> Option<usize> {
     if let [path] = &peer.paths[..] {
-        return has_room_alone(links, path).then_some(0);
+        return has_room_alone(links, path, now).then_some(0);
     }
     let bytes = train_max(links, peer)?;
     if !has_span(links, peer) {
@@ -117,7 +118,7 @@ pub(super) fn best_path_again(
     now: Instant,
 ) -> Option<usize> {
     if let [path] = &peer.paths[..] {
-        return has_room_alone(links, path).then_some(0);
+        return has_room_alone(links, path, now).then_some(0);
     }
     let fits = |c: &Candidate| {
         let path = &peer.paths[c.at];
@@ -132,9 +133,26 @@ pub(super) fn best_path_again(
 }
 
 /// Of the only path that there is.
-fn has_room_alone(links: &[Link], path: &Path) -> bool {
-    link_of(links, path)
-        .is_some_and(|link| link.has_room() && path.flight.has_room(link.local_queue_bytes()))
+fn has_room_alone(links: &[Link], path: &Path, now: Instant) -> bool {
+    link_of(links, path).is_some_and(|link| link.has_room() && has_window_alone(link, path, now))
+}
+
+fn has_window_alone(link: &Link, path: &Path, now: Instant) -> bool {
+    let local_bps = link.drain_rate_bps(now);
+    path.flight
+        .has_room_alone(link.local_queue_bytes(), local_bps)
+}
+
+/// As much is out as may be until a round trip has shown more of the link.
+pub(super) fn waits_for_window(links: &[Link], path: &Path, is_alone: bool, now: Instant) -> bool {
+    let flight = &path.flight;
+    link_of(links, path).is_some_and(|link| {
+        let has_window = match is_alone {
+            true => has_window_alone(link, path, now),
+            false => flight.is_proven() && flight.has_room(link.local_queue_bytes()),
+        };
+        !has_window && flight.grows()
+    })
 }
 
 impl Engine {

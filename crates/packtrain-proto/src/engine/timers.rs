@@ -1,10 +1,10 @@
 //! What happens because time passed.
 
-use super::paths::link_of;
+use super::paths::waits_for_window;
 use super::tell::marker_due;
 use super::{Duration, Engine, Event, PeerDownReason};
 use crate::link::Link;
-use crate::peer::{Path, Peer};
+use crate::peer::Peer;
 use crate::reassembly::Output;
 use crate::time::Instant;
 use crate::trunk::join::Join;
@@ -165,20 +165,22 @@ impl Engine {
         }
         let below: usize = self.links.iter().map(Link::local_queue_bytes).sum();
         let gone = self.taken_bytes.saturating_sub(below as u64);
-        let waiting = self.queued_bytes - self.bytes_that_wait_for_windows();
+        let waiting = self.queued_bytes - self.bytes_that_wait_for_windows(now);
         if let Some(rate_bps) = self.intake.step(waiting, gone, now) {
             self.events.push_back(Event::IntakeRate { rate_bps });
         }
     }
 
     /// What waits until the bound of a path has grown says nothing of the line's speed.
-    fn bytes_that_wait_for_windows(&self) -> usize {
-        let waits = |path: &Path| {
-            let link = link_of(&self.links, path);
-            link.is_some_and(|link| path.flight.waits_for_window(link.local_queue_bytes()))
-        };
+    fn bytes_that_wait_for_windows(&self, now: Instant) -> usize {
         let peers = self.peers.iter().map(|(_, peer)| peer);
-        let waiting = peers.filter(|peer| !peer.queues.is_empty() && peer.paths.iter().any(waits));
+        let waiting = peers.filter(|peer| {
+            !peer.queues.is_empty()
+                && peer
+                    .paths
+                    .iter()
+                    .any(|path| waits_for_window(&self.links, path, peer.paths.len() == 1, now))
+        });
         waiting.map(|peer| peer.queues.bytes()).sum()
     }
 

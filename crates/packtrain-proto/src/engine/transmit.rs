@@ -229,6 +229,7 @@ impl Engine {
         let codel = self.codel();
         let peer = self.peers.get_mut(slot)?;
         let path = &peer.paths[path_at];
+        let codel = codel.over(path.flight.round_trip_min().unwrap_or_default());
         let link = self.links.iter().find(|link| link.id == path.link)?;
         let has_one_link = self.links.len() == 1;
         let mark = mark_for(&self.config, peer, link).filter(|_| has_one_link);

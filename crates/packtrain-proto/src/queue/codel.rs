@@ -21,6 +21,17 @@ pub struct CodelParams {
     pub interval: Duration,
 }
 
+impl CodelParams {
+    /// Of flows whose round trips are no shorter than this: who sends more slowly is seen to do so only
+    /// after that, and a queue that comes with one round trip goes with the next.
+    pub fn over(self, round_trip: Duration) -> CodelParams {
+        CodelParams {
+            interval: self.interval.max(round_trip * 2),
+            ..self
+        }
+    }
+}
+
 /// The state of one queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Codel {

@@ -47,6 +47,8 @@ pub struct Candidate {
     pub has_room: bool,
     /// `None`: not measured yet.
     pub rate_bps: Option<u64>,
+    /// What it counts as until then.
+    pub expected_bps: u64,
     /// What has to leave, or arrive, before a train that is put there now.
     pub ahead_bytes: usize,
     /// The least round trip: all differ from each other as the ways there do, because acknowledgements
@@ -55,15 +57,11 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// When a train of `bytes` has arrived. A link that nobody has measured is tried at once.
+    /// When a train of `bytes` has arrived.
     pub fn finish(&self, bytes: usize) -> Duration {
-        let transfer = match self.rate_bps {
-            Some(bps) => {
-                let bits = (self.ahead_bytes + bytes) as u64 * 8;
-                Duration::from_nanos(bits.saturating_mul(1_000_000_000) / bps.max(1))
-            }
-            None => Duration::ZERO,
-        };
+        let bps = self.rate_bps.unwrap_or(self.expected_bps);
+        let bits = (self.ahead_bytes + bytes) as u64 * 8;
+        let transfer = Duration::from_nanos(bits.saturating_mul(1_000_000_000) / bps.max(1));
         transfer + self.delay
     }
 }
@@ -129,6 +127,7 @@ mod tests {
             standing: Standing::Open,
             has_room: true,
             rate_bps: Some(rate_mbit * 1_000_000),
+            expected_bps: u64::MAX,
             ahead_bytes,
             delay: Duration::from_millis(delay_ms),
         }

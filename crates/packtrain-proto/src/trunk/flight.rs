@@ -130,6 +130,15 @@ impl Flight {
         self.delivery.rate_bps()
     }
 
+    /// While that is not known: what its bound lets through. One that has never answered is tried at once.
+    pub fn expected_bps(&self) -> u64 {
+        let per_round_trip = |round_trip: Duration| {
+            let bits = self.window_bytes() as u64 * 8;
+            bits * 1_000_000_000 / (round_trip.as_nanos() as u64).max(1)
+        };
+        self.round_trip_min().map_or(u64::MAX, per_round_trip)
+    }
+
     pub fn lost_trains(&self) -> u64 {
         self.lost
     }
@@ -140,11 +149,15 @@ impl Flight {
         self.has_left(local_bytes) < self.window_bytes() && self.records.len() < RECORDS_MAX
     }
 
-    /// As much is out as may be until a round trip has shown more of the link: what waits now waits for
-    /// that, and not for the link.
-    pub fn waits_for_window(&self, local_bytes: usize) -> bool {
-        let is_full = self.has_left(local_bytes) >= self.window_bytes();
-        !self.is_proven() || (is_full && self.delivery.grows())
+    /// The same of the only link. `local_bps`: the rate at which its local queue is seen to drain.
+    pub fn has_room_alone(&self, local_bytes: usize, local_bps: Option<u64>) -> bool {
+        let window = self.delivery.window_bytes_at(local_bps);
+        self.has_left(local_bytes) < window && self.records.len() < RECORDS_MAX
+    }
+
+    /// Its bound still grows each round trip: what waits while there is no room waits for that, and not for the link.
+    pub fn grows(&self) -> bool {
+        !self.is_proven() || self.delivery.grows()
     }
 
     /// More than half the window is out: a prompt acknowledgement keeps the link busy.

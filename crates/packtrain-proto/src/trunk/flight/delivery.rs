@@ -127,6 +127,15 @@ impl Delivery {
         self.window
     }
 
+    /// The same of the only link, whose local queue is seen to drain at `local_bps`: where that one stands, nothing
+    /// behind it has shown to be slower, and a flow that went past us till now has much more out.
+    pub fn window_bytes_at(&self, local_bps: Option<u64>) -> usize {
+        match (self.phase, local_bps) {
+            (Phase::Startup { .. }, Some(bps)) => self.window.max(self.window_for(bps / 8)),
+            _ => self.window,
+        }
+    }
+
     /// As far as was seen, bytes a second.
     pub fn rate(&self) -> u64 {
         self.rate.get(u64::max).unwrap_or(0)
@@ -288,9 +297,14 @@ impl Delivery {
     }
 
     fn target(&self) -> usize {
+        self.window_for(self.rate())
+    }
+
+    /// `rate`: bytes a second.
+    fn window_for(&self, rate: u64) -> usize {
         let round_trip = self.round_trip_min().unwrap_or_default() + ACK_DELAY_MAX;
         let little = 4 * self.mtu;
-        (bytes_in(round_trip, self.rate()) * 5 / 4 + little).clamp(WINDOW_START / 4, WINDOW_MAX)
+        (bytes_in(round_trip, rate) * 5 / 4 + little).clamp(WINDOW_START / 4, WINDOW_MAX)
     }
 }
 
