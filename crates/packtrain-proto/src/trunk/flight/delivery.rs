@@ -11,8 +11,8 @@
 //! round trip in which it was all that held the sender back, and trains did not wait on their way:
 //! that shows in the least round trip of those. And it is kept ahead of a sender that doubles what it has out
 //! with each round trip, as TCP does at its start: one that had to wait for the bound would take that for a
-//! full link (HyStart), and go on slowly. What passed within a quarter of a round trip, the slowest train
-//! included, would have passed four times over.
+//! full link (HyStart), and go on slowly. When a train has waited for no more than a quarter of a round trip,
+//! four times what was out with it passes in one.
 
 use crate::time::{Duration, Instant};
 use crate::trunk::extreme::Extreme;
@@ -37,6 +37,8 @@ pub(super) struct Sample {
     delivered_before: u64,
     delivered_at: Instant,
     source_limited: bool,
+    /// With it, bytes.
+    in_flight: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,22 +48,6 @@ enum Phase {
         rounds_without_growth: u8,
     },
     Steady,
-}
-
-/// What is seen in one round trip.
-#[derive(Clone, Copy, Debug, Default)]
-struct Round {
-    fastest: Option<Duration>,
-    slowest: Duration,
-    /// Bytes.
-    in_flight_max: usize,
-}
-
-impl Round {
-    fn on_round_trip(&mut self, round_trip: Duration) {
-        self.fastest = Some(self.fastest.map_or(round_trip, |t| t.min(round_trip)));
-        self.slowest = self.slowest.max(round_trip);
-    }
 }
 
 #[derive(Debug)]
@@ -82,7 +68,8 @@ pub(super) struct Delivery {
     phase: Phase,
     round_end: Sequence,
     round_rate: u64,
-    round: Round,
+    /// Of the trains of this round.
+    round_trip_of_round: Option<Duration>,
     /// The bound as far as it has grown without a queue.
     reach: usize,
     window: usize,
@@ -107,7 +94,7 @@ impl Delivery {
             },
             round_end: Sequence::ZERO,
             round_rate: 0,
-            round: Round::default(),
+            round_trip_of_round: None,
             reach: 0,
             window: WINDOW_START.max(4 * mtu),
             mtu,
@@ -180,12 +167,12 @@ impl Delivery {
     /// Of a train that leaves now, after which so much is in flight.
     pub fn begin_sample(&mut self, in_flight: usize, now: Instant) -> Sample {
         self.in_flight_max = self.in_flight_max.max(in_flight);
-        self.round.in_flight_max = self.round.in_flight_max.max(in_flight);
         Sample {
             sent_at: now,
             delivered_before: self.delivered,
             delivered_at: self.delivered_at,
             source_limited: self.delivered < self.source_limited_until,
+            in_flight,
         }
     }
 
@@ -211,7 +198,11 @@ impl Delivery {
             self.round_trip = Some(self.round_trip.map_or(round_trip, smooth));
             self.round_trip_min
                 .update(round_trip, Duration::min, ROUND_TRIP_PERIOD, now);
-            self.round.on_round_trip(round_trip);
+            let of_round = self.round_trip_of_round;
+            self.round_trip_of_round = Some(of_round.map_or(round_trip, |t| t.min(round_trip)));
+            if sample.source_limited && !self.has_waited(round_trip) {
+                self.reach = self.reach.max(sample.in_flight * 4).min(WINDOW_MAX);
+            }
         }
         let interval = now
             .since(sample.delivered_at)
@@ -249,31 +240,33 @@ impl Delivery {
         };
     }
 
-    /// After a round trip: what the bound may be beyond rate × round trip.
+    /// After a round trip: the bound doubles if nothing else held the sender back, and goes if trains wait
+    /// somewhere.
     fn reach_further(&mut self, source_limited: bool) {
-        let round = std::mem::take(&mut self.round);
-        let Some(fastest) = round.fastest else {
+        let Some(of_round) = self.round_trip_of_round.take() else {
             return;
         };
-        let further = if self.has_waited(fastest) {
+        if self.stands(of_round) {
             self.reach = 0;
-            return;
-        } else if source_limited && !self.has_waited(round.slowest) {
-            round.in_flight_max * 4
         } else if !source_limited && self.phase == Phase::Steady {
-            self.window * 2
-        } else {
-            return;
-        };
-        self.reach = self.reach.max(further).min(WINDOW_MAX);
+            self.reach = (self.window * 2).min(WINDOW_MAX);
+        }
     }
 
     /// Whether a train has waited for others on its way.
     fn has_waited(&self, round_trip: Duration) -> bool {
-        let least = self.round_trip_min().unwrap_or_default();
+        self.waited(round_trip) > self.round_trip_min().unwrap_or_default() / 4 + STANDING_MIN
+    }
+
+    /// Whether even the fastest train of a round trip has waited for others.
+    fn stands(&self, round_trip: Duration) -> bool {
         let little = 4 * self.mtu as u64 * 1_000_000_000 / self.rate().max(1);
-        let waited = round_trip.saturating_sub(least);
-        waited > least / 4 + STANDING_MIN + Duration::from_nanos(little)
+        let least = self.round_trip_min().unwrap_or_default();
+        self.waited(round_trip) > least / 4 + STANDING_MIN + Duration::from_nanos(little)
+    }
+
+    fn waited(&self, round_trip: Duration) -> Duration {
+        round_trip.saturating_sub(self.round_trip_min().unwrap_or_default())
     }
 
     /// After a round trip in which the source was not the limit.
