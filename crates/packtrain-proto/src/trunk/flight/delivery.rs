@@ -12,7 +12,8 @@
 //! that shows in the least round trip of those. And it is kept ahead of a sender that doubles what it has out
 //! with each round trip, as TCP does at its start: one that had to wait for the bound would take that for a
 //! full link (HyStart), and go on slowly. When a train has waited for no more than a quarter of a round trip,
-//! four times what was out with it passes in one.
+//! four times what was out with it passes in one: three times may be. It shrinks with what is out, for a link that dies
+//! takes as much as the bound allows, and the others have to send that again.
 
 use crate::time::{Duration, Instant};
 use crate::trunk::extreme::Extreme;
@@ -70,8 +71,8 @@ pub(super) struct Delivery {
     round_rate: u64,
     /// Of the trains of this round.
     round_trip_of_round: Option<Duration>,
-    /// The bound as far as it has grown without a queue.
-    reach: usize,
+    /// The bound as far as it has grown without a queue, by trains of this round and of the one before.
+    reach: [usize; 2],
     window: usize,
     mtu: usize,
 }
@@ -95,7 +96,7 @@ impl Delivery {
             round_end: Sequence::ZERO,
             round_rate: 0,
             round_trip_of_round: None,
-            reach: 0,
+            reach: [0; 2],
             window: WINDOW_START.max(4 * mtu),
             mtu,
         }
@@ -156,12 +157,12 @@ impl Delivery {
 
     /// So much may be out by what has passed without waiting, whatever the rate is.
     pub fn reach_bytes(&self) -> usize {
-        self.reach
+        self.reach[0].max(self.reach[1])
     }
 
     /// The bound is not the link's yet: it grows with each round trip in which it is used up.
     pub fn grows(&self) -> bool {
-        self.phase != Phase::Steady || self.reach > 0
+        self.phase != Phase::Steady || self.reach_bytes() > 0
     }
 
     /// Of a train that leaves now, after which so much is in flight.
@@ -200,8 +201,8 @@ impl Delivery {
                 .update(round_trip, Duration::min, ROUND_TRIP_PERIOD, now);
             let of_round = self.round_trip_of_round;
             self.round_trip_of_round = Some(of_round.map_or(round_trip, |t| t.min(round_trip)));
-            if sample.source_limited && !self.has_waited(round_trip) {
-                self.reach = self.reach.max(sample.in_flight * 4).min(WINDOW_MAX);
+            if let Some(further) = self.further(sample, round_trip) {
+                self.reach[0] = self.reach[0].max(further).min(WINDOW_MAX);
             }
         }
         let interval = now
@@ -232,25 +233,31 @@ impl Delivery {
             self.grow_at_start(rounds_without_growth);
         }
         if is_round {
-            self.reach_further(source_limited);
+            self.end_round();
         }
         self.window = match self.phase {
-            Phase::Startup { .. } => self.window.max(self.reach),
-            Phase::Steady => self.target().max(self.reach),
+            Phase::Startup { .. } => self.window.max(self.reach_bytes()),
+            Phase::Steady => self.target().max(self.reach_bytes()),
         };
     }
 
-    /// After a round trip: the bound doubles if nothing else held the sender back, and goes if trains wait
-    /// somewhere.
-    fn reach_further(&mut self, source_limited: bool) {
+    /// What the bound may be, by a train and what was out with it.
+    fn further(&self, sample: &Sample, round_trip: Duration) -> Option<usize> {
+        if sample.source_limited {
+            return (!self.has_waited(round_trip)).then_some(sample.in_flight * 3);
+        }
+        // The bound was all that held the sender back; at the start it grows by itself.
+        let doubles = self.phase == Phase::Steady && !self.stands(round_trip);
+        doubles.then_some(sample.in_flight * 2)
+    }
+
+    /// After a round trip: the bound shrinks to what the next shows, and goes if trains wait somewhere.
+    fn end_round(&mut self) {
         let Some(of_round) = self.round_trip_of_round.take() else {
             return;
         };
-        if self.stands(of_round) {
-            self.reach = 0;
-        } else if !source_limited && self.phase == Phase::Steady {
-            self.reach = (self.window * 2).min(WINDOW_MAX);
-        }
+        let reached = if self.stands(of_round) { 0 } else { self.reach[0] };
+        self.reach = [0, reached];
     }
 
     /// Whether a train has waited for others on its way.
@@ -258,7 +265,7 @@ impl Delivery {
         self.waited(round_trip) > self.round_trip_min().unwrap_or_default() / 4 + STANDING_MIN
     }
 
-    /// Whether even the fastest train of a round trip has waited for others.
+    /// Whether that is a queue that stands: more than what leaves at once.
     fn stands(&self, round_trip: Duration) -> bool {
         let little = 4 * self.mtu as u64 * 1_000_000_000 / self.rate().max(1);
         let least = self.round_trip_min().unwrap_or_default();

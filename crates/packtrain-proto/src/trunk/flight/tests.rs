@@ -102,6 +102,106 @@ fn it_follows_a_link_that_becomes_slower_and_faster_again() {
     assert!(fast > 95_000_000, "{fast}");
 }
 
+/// What a sender does that has `cwnd` out, and a byte more for each that is acknowledged, until it has `cwnd_max`.
+/// Returns the bytes that were out when there was no room first, if that happened.
+fn double_each_round_trip(
+    flight: &mut Flight,
+    rate_bps: u64,
+    delay: Duration,
+    cwnd_max: usize,
+) -> Option<usize> {
+    let bytes = 1500;
+    let serialise = Duration::from_nanos(bytes as u64 * 8 * 1_000_000_000 / rate_bps);
+    let mut cwnd = 10 * bytes;
+    let (mut now, mut free_at) = (Instant::ZERO, Instant::ZERO);
+    let mut arrivals: VecDeque<(Instant, Sequence)> = VecDeque::new();
+    while cwnd < cwnd_max {
+        while arrivals.len() * bytes < cwnd {
+            if !flight.has_room(0) {
+                return Some(flight.in_flight_bytes());
+            }
+            free_at = free_at.max(now) + serialise;
+            let sequence = flight.on_sent(bytes, now);
+            arrivals.push_back((free_at + delay + delay, sequence));
+        }
+        flight.on_source_empty();
+        let (at, sequence) = arrivals.pop_front().unwrap();
+        now = at;
+        flight.on_ack(&ack(sequence.0, 0), now, &mut drop).unwrap();
+        cwnd += bytes;
+    }
+    None
+}
+
+#[test]
+fn who_doubles_with_each_round_trip_never_waits_before_the_link_is_full() {
+    for (rate_bps, delay) in [
+        (100_000_000, Duration::from_millis(1)),
+        (100_000_000, Duration::from_millis(25)),
+        (20_000_000, Duration::from_millis(99)),
+        (1_000_000_000, Duration::from_millis(5)),
+    ] {
+        let mut flight = Flight::new(1514);
+        let round_trip = delay * 2;
+        let fills = rate_bps as u128 / 8 * round_trip.as_nanos() / 1_000_000_000;
+        let waited = double_each_round_trip(&mut flight, rate_bps, delay, fills as usize);
+        assert_eq!(waited, None, "{rate_bps} {delay:?}: {fills} fill it");
+    }
+}
+
+#[test]
+fn on_a_slow_link_who_doubles_is_held_back_soon() {
+    let mut flight = Flight::new(1514);
+    let delay = Duration::from_millis(1);
+    let out = double_each_round_trip(&mut flight, 1_000_000, delay, 1 << 20);
+    assert!(out.is_some_and(|out| out < 3 * 32 * 1024), "{out:?}");
+}
+
+#[test]
+fn a_few_trains_now_and_then_say_nothing_of_the_rate() {
+    let mut flight = Flight::new(1514);
+    let round_trip = Duration::from_millis(50);
+    let mut now = Instant::ZERO;
+    for _ in 0..100 {
+        let sequence = flight.on_sent(115, now);
+        now += round_trip;
+        flight.on_ack(&ack(sequence.0, 0), now, &mut drop).unwrap();
+        // Others had frames to send all the time.
+        now += Duration::from_millis(1);
+    }
+    assert!(flight.rate_bps().is_none(), "{:?}", flight.rate_bps());
+    assert!(flight.is_proven(), "it may have more");
+}
+
+#[test]
+fn the_bound_shrinks_to_what_is_out_for_a_link_that_dies_takes_as_much() {
+    let mut flight = Flight::new(1514);
+    let (rate_bps, delay) = (100_000_000, Duration::from_millis(10));
+    let filled = double_each_round_trip(&mut flight, rate_bps, delay, 240_000);
+    assert_eq!(filled, None);
+    let wide = flight.window_bytes();
+    assert!(wide > 240_000, "{wide}");
+    let start = Instant::ZERO + Duration::from_secs(2);
+    run(&mut flight, rate_bps, delay, start, Duration::from_secs(1));
+    let (full, fills) = (flight.window_bytes(), 250_000);
+    assert!(full > fills && full < fills * 3 / 2 + 16_384, "{full}");
+}
+
+#[test]
+fn the_only_link_starts_with_what_its_local_queue_shows() {
+    let mut flight = Flight::new(1514);
+    let sequence = flight.on_sent(100, Instant::ZERO);
+    let at = Instant::ZERO + Duration::from_millis(200);
+    flight.on_ack(&ack(sequence.0, 0), at, &mut drop).unwrap();
+    // 100 Mbit/s have 2.5 MB out in 200 ms.
+    while flight.in_flight_bytes() < 2_000_000 {
+        flight.on_sent(1500, at);
+    }
+    assert!(!flight.has_room(0) && !flight.has_room_alone(0, None));
+    assert!(flight.has_room_alone(0, Some(100_000_000)));
+    assert!(!flight.has_room_alone(0, Some(10_000_000)));
+}
+
 #[test]
 fn an_acknowledgement_of_what_was_never_sent_is_refused() {
     let mut flight = Flight::new(1514);
