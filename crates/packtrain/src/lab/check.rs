@@ -126,6 +126,9 @@ pub fn run(packtrain: &Path, options: Options) -> Result<Report> {
 fn measure(stage: &mut Stage, check: &Check, options: Options) -> Result<Row> {
     let mut discarded = Vec::new();
     loop {
+        // Nothing of the one before stands there, and CoDel has forgotten how often it dropped.
+        stage.set_wire("", Back::AtOnce)?;
+        stage.wait_until_empty()?;
         stage.set_wire(&check.setting, Back::AtOnce)?;
         stage.lab.lateness()?;
         let measured = (check.measure)(stage, options.short)?;
@@ -142,7 +145,7 @@ fn measure(stage: &mut Stage, check: &Check, options: Options) -> Result<Row> {
             discarded.push(why);
             if discarded.len() < ATTEMPTS_MAX {
                 if !options.quiet {
-                    say(&format!("again {}: {why}", check.setting));
+                    say(&format!("again {}: {why}", check.name()));
                 }
                 continue;
             }
@@ -150,7 +153,7 @@ fn measure(stage: &mut Stage, check: &Check, options: Options) -> Result<Row> {
         let [least, most] = measured.within;
         let is_right = (least..=most).contains(&measured.value);
         return Ok(Row {
-            setting: check.setting.clone(),
+            setting: check.name().to_owned(),
             what: check.what,
             unit: check.unit,
             set: measured.set,

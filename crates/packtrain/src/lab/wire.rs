@@ -106,20 +106,26 @@ pub fn sent(host: &Namespace, interface: &str) -> Result<(u64, u64)> {
 
 /// Segments that the host's TCP, MPTCP's subflows included, has sent again so far.
 pub fn tcp_sent_again(host: &Namespace) -> Result<u64> {
-    counter(host, "Tcp:", "RetransSegs")
+    counter(host, SNMP, "Tcp:", "RetransSegs")
 }
 
 /// Datagrams that came to sockets of the host whose program did not read in time.
 pub fn udp_not_read_in_time(host: &Namespace) -> Result<u64> {
-    counter(host, "Udp:", "RcvbufErrors")
+    counter(host, SNMP, "Udp:", "RcvbufErrors")
 }
 
-/// One counter of the host's kernel, by its names in `/proc/net/snmp`.
-fn counter(host: &Namespace, protocol: &str, wanted: &str) -> Result<u64> {
-    const COUNTERS: &str = "/proc/thread-self/net/snmp";
-    let text = host.in_namespace(|| std::fs::read_to_string(COUNTERS))?;
+/// IPv4 packets that came to the host with *Congestion Experienced*.
+pub fn congestion_experienced(host: &Namespace) -> Result<u64> {
+    counter(host, "/proc/thread-self/net/netstat", "IpExt:", "InCEPkts")
+}
+
+const SNMP: &str = "/proc/thread-self/net/snmp";
+
+/// One counter of the host's kernel, by its names in that file.
+fn counter(host: &Namespace, file: &str, protocol: &str, wanted: &str) -> Result<u64> {
+    let text = host.in_namespace(|| std::fs::read_to_string(file))?;
     let text = text.map_err(|source| Error::File {
-        path: COUNTERS.to_owned(),
+        path: file.into(),
         source,
     })?;
     // Two lines of each protocol: names, and under them the numbers.
@@ -130,7 +136,7 @@ fn counter(host: &Namespace, protocol: &str, wanted: &str) -> Result<u64> {
         .zip(numbers)
         .find_map(|(name, number)| (name == wanted).then(|| number.parse().ok())?)
         .ok_or_else(|| Error::Unexpected {
-            program: COUNTERS.to_owned(),
+            program: file.to_owned(),
             text: text.clone(),
         })
 }

@@ -256,7 +256,11 @@ impl Delivery {
         let Some(of_round) = self.round_trip_of_round.take() else {
             return;
         };
-        let reached = if self.stands(of_round) { 0 } else { self.reach[0] };
+        let reached = if self.stands(of_round) {
+            0
+        } else {
+            self.reach[0]
+        };
         self.reach = [0, reached];
     }
 

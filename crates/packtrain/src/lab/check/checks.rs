@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::stage::Stage;
+use super::stage::{SMALL, Stage};
 use crate::lab::Result;
 use crate::lab::messages::Report;
 
@@ -13,6 +13,8 @@ pub(super) type Measure = Box<dyn Fn(&Stage, bool) -> Result<Measured>>;
 pub(super) struct Check {
     /// As on the command line of `lab set`.
     pub(super) setting: String,
+    /// What is tried is none of those.
+    pub(super) name: Option<&'static str>,
     pub(super) what: &'static str,
     pub(super) unit: &'static str,
     /// Part of the short form.
@@ -33,12 +35,21 @@ impl Check {
     ) -> Check {
         Check {
             setting: setting.into(),
+            name: None,
             what,
             unit,
             short: false,
             late_max_us: LATE_MAX_US,
             away_max_ms: AWAY_MAX_MS,
             measure: Box::new(measure),
+        }
+    }
+
+    /// About how many in a time, to a percent.
+    fn of_rates(self) -> Check {
+        Check {
+            away_max_ms: AWAY_MAX_OF_RATES_MS,
+            ..self
         }
     }
 
@@ -49,6 +60,18 @@ impl Check {
             away_max_ms: AWAY_MAX_OF_TIMES_MS,
             ..self
         }
+    }
+
+    fn named(self, name: &'static str) -> Check {
+        Check {
+            name: Some(name),
+            ..self
+        }
+    }
+
+    /// As it is called in the table.
+    pub(super) fn name(&self) -> &str {
+        self.name.unwrap_or(&self.setting)
     }
 
     fn in_short(self) -> Check {
@@ -80,8 +103,7 @@ impl Measured {
     }
 }
 
-/// Bytes of a frame without FCS.
-const SMALL: usize = 60;
+/// Bytes of the longest frame, without FCS.
 const LARGE: usize = 1514;
 /// With preamble, FCS and the gap.
 const WIRE_OVERHEAD: usize = 24;
@@ -93,6 +115,7 @@ const LATE_MAX_OF_TIMES_US: f64 = 300.0;
 
 /// The machine's own, of two seconds of traffic.
 const AWAY_MAX_MS: f64 = 100.0;
+const AWAY_MAX_OF_RATES_MS: f64 = 20.0;
 const AWAY_MAX_OF_TIMES_MS: f64 = 10.0;
 
 /// Standard deviations of a count that chance decides: one run of a thousand is beyond.
@@ -131,6 +154,10 @@ pub(super) fn all() -> Vec<Check> {
         reordering_check(),
         cap_check(),
         queue_check().in_short(),
+        codel_check(),
+        ecn_check().in_short(),
+        cut_check("a cut", false),
+        cut_check("a silent cut", true).in_short(),
     ]);
     all
 }
@@ -169,6 +196,7 @@ fn rate_check(rate: &str, bps: f64, frame: usize) -> Check {
             ..Measured::new(set, value, percent(set))
         })
     })
+    .of_rates()
 }
 
 fn ip_rate_check() -> Check {
@@ -184,6 +212,7 @@ fn ip_rate_check() -> Check {
             percent(set),
         ))
     })
+    .of_rates()
 }
 
 /// The mean and the 99th percentile, each with what a wire of the lab may be off.
@@ -360,4 +389,65 @@ fn queue_check() -> Check {
             Ok(Measured::new(ROOM + left, report.delivered as f64, within))
         },
     )
+}
+
+/// A queue that a fifth too many frames keep standing: CoDel drops first after an interval, and then after
+/// interval / √n each, until what was too many has gone (RFC 8289, 5).
+fn codel_check() -> Check {
+    const RATE_BPS: f64 = 10e6;
+    const OFFERED: f64 = 1.2;
+    const INTERVAL_S: f64 = 0.1;
+    const TARGET_S: f64 = 0.005;
+    let what = ("frames dropped by a queue", "that stands");
+    let setting =
+        "--rate 10mbit --port-rate none --queue 20000p --queue-discipline codel:5ms,100ms";
+    let a_frame_s = 8.0 * (LARGE + WIRE_OVERHEAD) as f64 / RATE_BPS;
+    Check::new(setting, what, move |stage, short| {
+        let offered = (OFFERED / a_frame_s) as u64;
+        let report = stage.send(LARGE, Some(offered), seconds(2.0, short))?;
+        let above_after_s = TARGET_S / (OFFERED - 1.0);
+        let stands_s = report.delivered as f64 * a_frame_s - above_after_s - INTERVAL_S;
+        let mut due_s = 0.0;
+        let mut dropped = 0.0;
+        while due_s < stands_s {
+            dropped += 1.0;
+            due_s += INTERVAL_S / f64::sqrt(dropped);
+        }
+        let within = [0.95 * dropped - 2.0, 1.05 * dropped + 2.0];
+        Ok(Measured::new(dropped, report.lost() as f64, within))
+    })
+}
+
+/// Who finds more than a threshold before it is marked.
+fn ecn_check() -> Check {
+    const FRAMES: usize = 500;
+    const BEFORE_MARKS: f64 = 101.0;
+    const RATE_BPS: f64 = 10e6;
+    let what = ("frames of a burst", "with a mark");
+    let setting = "--rate 10mbit --port-rate none --queue 1000p --queue-discipline ecn:6000b";
+    Check::new(setting, what, |stage, _| {
+        let (took, marked) = stage.send_ecn(SMALL, FRAMES)?;
+        let a_frame_s = 8.0 * (SMALL + WIRE_OVERHEAD) as f64 / RATE_BPS;
+        let left = took.as_secs_f64() / a_frame_s;
+        let set = FRAMES as f64 - BEFORE_MARKS;
+        let within = [set - left - 2.0, set + 2.0];
+        Ok(Measured::new(set, marked as f64, within))
+    })
+}
+
+/// What it takes beside the cut itself to be told of, and for the next frame to come.
+const CUT_TOLD_MS: f64 = 20.0;
+
+fn cut_check(setting: &'static str, silent: bool) -> Check {
+    Check::new("", ("time without a frame", "ms"), move |stage, _| {
+        let (lasted, report) = stage.send_under_cut(silent, Duration::from_millis(400))?;
+        let set = lasted.as_secs_f64() * 1e3;
+        let value = report.gap_max_us / 1e3;
+        Ok(Measured::new(
+            set,
+            value,
+            [set - CUT_TOLD_MS, set + CUT_TOLD_MS],
+        ))
+    })
+    .named(setting)
 }

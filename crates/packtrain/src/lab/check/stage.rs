@@ -1,17 +1,17 @@
 //! Two hosts and a wire, on which one setting after the other is tried.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 
 use clap::Parser;
 
-use crate::lab::emulator::protocol::Request;
+use crate::lab::emulator::protocol::{Request, WireChoice};
 use crate::lab::messages::{self, Load, Report};
 use crate::lab::namespaces::Namespace;
 use crate::lab::standing::HeldLab;
 use crate::lab::topology::{Change, Direction, TopologyOptions};
-use crate::lab::{Error, Result};
+use crate::lab::{Error, Result, now, pause, wait_for, wire};
 
 pub(crate) const WIRE: &str = "a-b.0";
 const PORT: u16 = 7100;
@@ -49,12 +49,25 @@ impl Stage {
         };
         let topology = options.topology().expect("two hosts and a wire");
         let lab = HeldLab::up(tag, &topology, packtrain)?;
-        let address = lab.addresses()[1].main.into();
-        Ok(Stage {
-            a: lab.host("a")?,
-            b: lab.host("b")?,
-            address,
-            lab,
+        let address: IpAddr = lab.addresses()[1].main.into();
+        let (a, b) = (lab.host("a")?, lab.host("b")?);
+        // Who has to ask for an address after a cut asks once a second: that is not the wire's time.
+        let known = b.sh("cat /sys/class/net/eth0/address")?;
+        let to = address.to_string();
+        let neighbour = ["lladdr", known.trim(), "dev", "eth0", "nud", "permanent"];
+        a.exec([&["ip", "neigh", "replace", &to][..], &neighbour].concat())?;
+        Ok(Stage { a, b, address, lab })
+    }
+
+    /// Waits until nothing of what was sent before stands anywhere.
+    pub(crate) fn wait_until_empty(&self) -> Result<()> {
+        const AT_MOST: Duration = Duration::from_secs(10);
+        wait_for("the wire to be empty", AT_MOST, || {
+            let status = self.lab.status();
+            status.is_ok_and(|status| {
+                let mut directions = status.wires[0].directions.iter();
+                directions.all(|direction| direction.queued_bytes == 0)
+            })
         })
     }
 
@@ -100,7 +113,69 @@ impl Stage {
         };
         messages::measure(&self.a, &self.b, SocketAddr::new(self.address, PORT), load)
     }
+
+    /// Sends datagrams that may be marked from A to B, one after the other, each a frame of
+    /// `frame_bytes`. Gives how long that took, and how many came with a mark.
+    pub(crate) fn send_ecn(&self, frame_bytes: usize, frames: usize) -> Result<(Duration, u64)> {
+        let failed = |source| Error::Start {
+            command: "datagrams that may be marked".to_owned(),
+            source,
+        };
+        let marked = || wire::congestion_experienced(&self.b);
+        let at = SocketAddr::new(self.address, PORT);
+        let before = marked()?;
+        let open = |host: &Namespace, at: SocketAddr| host.in_namespace(|| UdpSocket::bind(at));
+        let receiver = open(&self.b, at)?.map_err(failed)?;
+        let sender = open(&self.a, ([0, 0, 0, 0], 0).into())?.map_err(failed)?;
+        sender.connect(at).map_err(failed)?;
+        rustix::net::sockopt::set_ip_tos(&sender, ECT_0).map_err(|error| failed(error.into()))?;
+        let message = vec![0; frame_bytes - FRAME_HEADERS];
+        let start = now();
+        for _ in 0..frames {
+            sender.send(&message).map_err(failed)?;
+        }
+        let took = start.elapsed();
+        let mut arrived = 0;
+        receiver
+            .set_read_timeout(Some(SILENCE_MAX))
+            .map_err(failed)?;
+        while arrived < frames && receiver.recv(&mut [0; 64]).is_ok() {
+            arrived += 1;
+        }
+        Ok((took, marked()? - before))
+    }
+
+    /// A cut of the wire so long, while datagrams go each 0.2 ms. Gives how long it really was, and
+    /// what arrived.
+    pub(crate) fn send_under_cut(&self, silent: bool, cut: Duration) -> Result<(Duration, Report)> {
+        const BESIDE: Duration = Duration::from_millis(300);
+        let of = WireChoice {
+            wire: WIRE.to_owned(),
+            from: None,
+        };
+        std::thread::scope(|scope| {
+            let sending = scope.spawn(|| self.send(SMALL, Some(5000), cut + 2 * BESIDE));
+            pause(BESIDE);
+            self.lab.ask(&Request::Cut {
+                of: of.clone(),
+                silent,
+            })?;
+            let start = now();
+            pause(cut);
+            self.lab.ask(&Request::Mend { of })?;
+            let lasted = start.elapsed();
+            let report = sending.join().expect("it has no reason to panic")?;
+            Ok((lasted, report))
+        })
+    }
 }
+
+/// Bytes of the shortest frame, without FCS.
+pub(crate) const SMALL: usize = 60;
+/// ECN-capable transport (RFC 3168), in the two low bits of IP's traffic class.
+const ECT_0: u8 = 2;
+/// Without another datagram for so long, the last has arrived.
+const SILENCE_MAX: Duration = Duration::from_millis(500);
 
 /// Ethernet, IPv4, UDP.
 const FRAME_HEADERS: usize = 14 + 20 + 8;
