@@ -11,7 +11,7 @@ use packtrain::lab::wait_for;
 use packtrain::status::{LinkCondition, StatusDocument};
 
 use super::undo::SOON;
-use super::{B, packtrain};
+use super::{B, packtrain, steady};
 
 pub const MEBIBYTE: u64 = 1 << 20;
 
@@ -144,6 +144,11 @@ impl Cabled {
         let of_each: Vec<f64> = links.map(|(now, then)| (now - then) as f64).collect();
         let all: f64 = of_each.iter().sum();
         of_each.iter().map(|bytes| bytes / all).collect()
+    }
+
+    pub fn judge_shares(&self, mebibytes: u64, are_right: impl Fn(&[f64]) -> bool) {
+        let shares = || self.shares(mebibytes * MEBIBYTE);
+        steady::judge("shares of the links", shares, |shares| are_right(shares));
     }
 
     /// What was cut and mended is used again: by itself, and soon.
