@@ -9,6 +9,7 @@ use std::time::Duration;
 use common::cabled::{
     Cabled, MEBIBYTE, address, assert_all_once_in_order, assert_sent, now, pause, send, status,
 };
+use common::standing::Standing;
 use common::undo::{SOON, assert_undone, dump, kill};
 use common::{B, packtrain, pings_whole, steady};
 use nix::sys::socket::{setsockopt, sockopt::BindToDevice};
@@ -250,45 +251,6 @@ fn after_kill_9_in_the_middle_the_line_comes_back_over_all_links_and_leaves_noth
     assert_undone(&before, &cabled.b, "kill -9, up and down");
 }
 
-/// Hosts, and switches of which each has some, their `pt0`s being 10.9.0.1 and so on.
-struct Segments {
-    hosts: Vec<Host>,
-    _switches: Vec<Namespace>,
-}
-
-impl Segments {
-    /// For each host the numbers of the switches that it is on, by `eth0`, `eth1` and so on.
-    fn of(tag: &str, sets: &[&[usize]]) -> Segments {
-        let count = sets
-            .iter()
-            .copied()
-            .flatten()
-            .max()
-            .map_or(0, |&most| most + 1);
-        let switches: Vec<Namespace> = (0..count).map(|_| switch(tag)).collect();
-        let mut hosts = Vec::new();
-        for (number, set) in (1..).zip(sets) {
-            let host = Host::create(tag, packtrain()).unwrap();
-            let mut names = Vec::new();
-            for (interface, &on) in set.iter().enumerate() {
-                let name = format!("eth{interface}");
-                let port = format!("h{number}{name}");
-                plug(&host.namespace, &name, &switches[on], &port);
-                names.push(name);
-            }
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            let address = format!("10.9.0.{number}/24");
-            host.up_over("pt0", &names, &["--address", &address])
-                .unwrap();
-            hosts.push(host);
-        }
-        Segments {
-            hosts,
-            _switches: switches,
-        }
-    }
-}
-
 fn switch(tag: &str) -> Namespace {
     let switch = Namespace::create(tag).unwrap();
     wire::bridge(&switch, "br0", &[]).unwrap();
@@ -366,39 +328,22 @@ fn group_counts(number: usize, from: &Host, hosts: &[Host]) -> Vec<(usize, [u32;
 #[test]
 fn three_hosts_with_different_sets_of_links_all_talk() {
     live!();
-    let segments = Segments::of("sets", &[&[0, 1, 2], &[0, 1], &[1, 2]]);
-    assert_all_talk(&segments.hosts);
+    let standing = Standing::wired("sets", "a-s1 a-s2 a-s3 b-s1 b-s2 c-s2 c-s3");
+    assert_all_talk(&standing.hosts);
 }
 
 #[test]
 fn hosts_whose_sets_have_one_link_in_common_each_all_talk() {
     live!();
-    let segments = Segments::of("rings", &[&[0, 1], &[1, 2], &[2, 0]]);
-    assert_all_talk(&segments.hosts);
+    let standing = Standing::wired("rings", "a-s1 a-s2 b-s2 b-s3 c-s3 c-s1");
+    assert_all_talk(&standing.hosts);
 }
 
 #[test]
 fn three_hosts_in_a_triangle_without_a_switch_all_talk() {
     live!();
-    let hosts: Vec<Host> = (0..3)
-        .map(|_| Host::create("tri", packtrain()).unwrap())
-        .collect();
-    for (n, m) in [(0, 1), (1, 2), (2, 0)] {
-        let names = (format!("to{m}"), format!("to{n}"));
-        let (a, b) = (&hosts[n].namespace, &hosts[m].namespace);
-        wire::veth((a, &names.0), (b, &names.1)).unwrap();
-    }
-    for (n, host) in hosts.iter().enumerate() {
-        let names: Vec<String> = (0..3)
-            .filter(|&m| m != n)
-            .map(|m| format!("to{m}"))
-            .collect();
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let address = format!("10.9.0.{}/24", n + 1);
-        host.up_over("pt0", &names, &["--address", &address])
-            .unwrap();
-    }
-    assert_all_talk(&hosts);
+    let standing = Standing::wired("triangle", "a-b b-c c-a");
+    assert_all_talk(&standing.hosts);
 }
 
 /// What the table of a switch said of each address: the ports, one after the other.
