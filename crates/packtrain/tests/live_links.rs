@@ -9,8 +9,9 @@ use std::time::Duration;
 use common::cabled::{
     Cabled, MEBIBYTE, address, assert_all_once_in_order, assert_sent, now, pause, send, status,
 };
+use common::standing::Standing;
 use common::undo::{SOON, assert_undone, dump, kill};
-use common::{B, packtrain, pings_whole};
+use common::{B, packtrain, pings_whole, steady};
 use nix::sys::socket::{setsockopt, sockopt::BindToDevice};
 use packtrain::lab::cable::{Cable, Side};
 use packtrain::lab::cut::{self, Crossed, Path, Plan, Under};
@@ -34,8 +35,7 @@ const CUTS: [(usize, Side); 4] = [(0, Side::A), (1, Side::A), (0, Side::B), (1, 
 fn one_flow_uses_two_equal_links_and_arrives_whole() {
     live!(wire::shaping_unavailable());
     let cabled = Cabled::up("equal", &[100, 100]);
-    let shares = cabled.shares(40 * MEBIBYTE);
-    assert!(shares.iter().all(|&share| share > 0.3), "{shares:?}");
+    cabled.judge_shares(40, |shares| shares.iter().all(|&share| share > 0.3));
     assert_sent(&cabled.b, &cabled.a, common::A, 10 * MEBIBYTE);
 }
 
@@ -44,8 +44,7 @@ fn a_slow_link_takes_its_part_beside_a_fast_one() {
     live!(wire::shaping_unavailable());
     let cabled = Cabled::up("unequal", &[100, 20]);
     // By their rates 0.17.
-    let shares = cabled.shares(40 * MEBIBYTE);
-    assert!((0.05..0.3).contains(&shares[1]), "{shares:?}");
+    cabled.judge_shares(40, |shares| (0.05..0.3).contains(&shares[1]));
 }
 
 #[test]
@@ -57,8 +56,7 @@ fn links_of_different_mtu_and_rate_carry_one_flow_whole() {
             wire::set_mtu(&host.namespace, link, mtu).unwrap();
         }
     }
-    let shares = cabled.shares(24 * MEBIBYTE);
-    assert!(shares[0] > 0.3 && shares[1] > 0.1, "{shares:?}");
+    cabled.judge_shares(24, |shares| shares[0] > 0.3 && shares[1] > 0.1);
     for size in [56, 1000, 1472] {
         assert!(pings_whole(&cabled.a, B, size), "{size} bytes");
     }
@@ -143,17 +141,23 @@ fn a_cable_cut_under_a_transfer_and_datagrams_loses_nothing_and_disorders_nothin
     live!(wire::shaping_unavailable());
     let mut cabled = Cabled::up("cut", &[100, 100]);
     for (cable, side) in CUTS {
-        let crossed = cross(&mut cabled, cable, side);
-        let transfer = &crossed.transfer;
-        let (right, sent) = (transfer.right_bytes, transfer.sent_bytes);
-        assert!(
-            transfer.is_whole() && sent > 10 * MEBIBYTE,
-            "cable {cable} cut at {side:?}: {right} of {sent} bytes right"
-        );
-        let report = crossed.messages.expect("asked for");
-        assert_all_once_in_order(&report, [&cabled.a, &cabled.b]);
-        assert!(crossed.rest_after.is_some(), "nothing went on");
-        cabled.assert_all_used_again();
+        let what = format!("bytes with cable {cable} cut at {side:?}, and when the rest went on");
+        let under_both = || {
+            let crossed = cross(&mut cabled, cable, side);
+            let transfer = &crossed.transfer;
+            let (right, sent) = (transfer.right_bytes, transfer.sent_bytes);
+            assert!(
+                transfer.is_whole(),
+                "cable {cable} cut at {side:?}: {right} of {sent} bytes right"
+            );
+            let report = crossed.messages.expect("asked for");
+            assert_all_once_in_order(&report, [&cabled.a, &cabled.b]);
+            cabled.assert_all_used_again();
+            (sent, crossed.rest_after)
+        };
+        steady::judge(&what, under_both, |&(sent, rest_after)| {
+            sent > 10 * MEBIBYTE && rest_after.is_some()
+        });
     }
 }
 
@@ -177,7 +181,13 @@ fn cross(cabled: &mut Cabled, cable: usize, side: Side) -> Crossed {
 fn a_transfer_and_datagrams_survive_a_hundred_flaps_of_carrier() {
     live!(wire::shaping_unavailable());
     let mut cabled = Cabled::up("flaps", &[100, 100]);
-    let Cabled { cables, a, b, .. } = &mut cabled;
+    let flaps = || a_hundred_flaps(&mut cabled);
+    steady::judge("bytes sent meanwhile", flaps, |&sent| sent > 20 * MEBIBYTE);
+}
+
+/// Gives how many bytes were sent meanwhile.
+fn a_hundred_flaps(cabled: &mut Cabled) -> u64 {
+    let Cabled { cables, a, b, .. } = &mut *cabled;
     let duration = Duration::from_secs(14);
     let load = Load {
         size: 500,
@@ -203,12 +213,10 @@ fn a_transfer_and_datagrams_survive_a_hundred_flaps_of_carrier() {
         (transfer.join().unwrap(), messages.join().unwrap())
     });
     let (right, sent) = (transfer.right_bytes, transfer.sent_bytes);
-    assert!(
-        transfer.is_whole() && sent > 20 * MEBIBYTE,
-        "{right} of {sent} bytes right"
-    );
+    assert!(transfer.is_whole(), "{right} of {sent} bytes right");
     assert_all_once_in_order(&report, [a, b]);
     cabled.assert_all_used_again();
+    sent
 }
 
 #[test]
@@ -241,45 +249,6 @@ fn after_kill_9_in_the_middle_the_line_comes_back_over_all_links_and_leaves_noth
     assert_sent(&cabled.b, &cabled.a, common::A, 4 * MEBIBYTE);
     cabled.b.down().unwrap();
     assert_undone(&before, &cabled.b, "kill -9, up and down");
-}
-
-/// Hosts, and switches of which each has some, their `pt0`s being 10.9.0.1 and so on.
-struct Segments {
-    hosts: Vec<Host>,
-    _switches: Vec<Namespace>,
-}
-
-impl Segments {
-    /// For each host the numbers of the switches that it is on, by `eth0`, `eth1` and so on.
-    fn of(tag: &str, sets: &[&[usize]]) -> Segments {
-        let count = sets
-            .iter()
-            .copied()
-            .flatten()
-            .max()
-            .map_or(0, |&most| most + 1);
-        let switches: Vec<Namespace> = (0..count).map(|_| switch(tag)).collect();
-        let mut hosts = Vec::new();
-        for (number, set) in (1..).zip(sets) {
-            let host = Host::create(tag, packtrain()).unwrap();
-            let mut names = Vec::new();
-            for (interface, &on) in set.iter().enumerate() {
-                let name = format!("eth{interface}");
-                let port = format!("h{number}{name}");
-                plug(&host.namespace, &name, &switches[on], &port);
-                names.push(name);
-            }
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            let address = format!("10.9.0.{number}/24");
-            host.up_over("pt0", &names, &["--address", &address])
-                .unwrap();
-            hosts.push(host);
-        }
-        Segments {
-            hosts,
-            _switches: switches,
-        }
-    }
 }
 
 fn switch(tag: &str) -> Namespace {
@@ -359,39 +328,22 @@ fn group_counts(number: usize, from: &Host, hosts: &[Host]) -> Vec<(usize, [u32;
 #[test]
 fn three_hosts_with_different_sets_of_links_all_talk() {
     live!();
-    let segments = Segments::of("sets", &[&[0, 1, 2], &[0, 1], &[1, 2]]);
-    assert_all_talk(&segments.hosts);
+    let standing = Standing::wired("sets", "a-s1 a-s2 a-s3 b-s1 b-s2 c-s2 c-s3");
+    assert_all_talk(&standing.hosts);
 }
 
 #[test]
 fn hosts_whose_sets_have_one_link_in_common_each_all_talk() {
     live!();
-    let segments = Segments::of("rings", &[&[0, 1], &[1, 2], &[2, 0]]);
-    assert_all_talk(&segments.hosts);
+    let standing = Standing::wired("rings", "a-s1 a-s2 b-s2 b-s3 c-s3 c-s1");
+    assert_all_talk(&standing.hosts);
 }
 
 #[test]
 fn three_hosts_in_a_triangle_without_a_switch_all_talk() {
     live!();
-    let hosts: Vec<Host> = (0..3)
-        .map(|_| Host::create("tri", packtrain()).unwrap())
-        .collect();
-    for (n, m) in [(0, 1), (1, 2), (2, 0)] {
-        let names = (format!("to{m}"), format!("to{n}"));
-        let (a, b) = (&hosts[n].namespace, &hosts[m].namespace);
-        wire::veth((a, &names.0), (b, &names.1)).unwrap();
-    }
-    for (n, host) in hosts.iter().enumerate() {
-        let names: Vec<String> = (0..3)
-            .filter(|&m| m != n)
-            .map(|m| format!("to{m}"))
-            .collect();
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let address = format!("10.9.0.{}/24", n + 1);
-        host.up_over("pt0", &names, &["--address", &address])
-            .unwrap();
-    }
-    assert_all_talk(&hosts);
+    let standing = Standing::wired("triangle", "a-b b-c c-a");
+    assert_all_talk(&standing.hosts);
 }
 
 /// What the table of a switch said of each address: the ports, one after the other.

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::{B, Pair, packtrain};
+use common::{B, Pair, packtrain, steady};
 use packtrain::lab::measure::{bulk, iperf3, iperf3_server};
 use packtrain::lab::namespaces::program_exists;
 use packtrain::lab::{unavailable, wait_for, wire};
@@ -23,17 +23,22 @@ fn iperf3_moves_tcp_both_ways_one_flow_and_several() {
     let pair = Pair::up("iperf", 1500).unwrap();
     let _server = iperf3_server(&pair.b.namespace).unwrap();
     for more in [&[][..], &["-R"], &["-P", "8"], &["-P", "4", "-R"]] {
-        let result = bulk(&pair.a.namespace, B, Duration::from_secs(1), more).unwrap();
-        assert!(result.goodput_bps > 50e6, "{more:?}: {result:?}");
+        let run = || bulk(&pair.a.namespace, B, Duration::from_secs(1), more).unwrap();
+        steady::judge(&format!("iperf3 {more:?}"), run, |result| {
+            result.goodput_bps > 50e6
+        });
     }
-    let words = ["iperf3", "-J", "-t", "1", "--bidir", "-c", B];
-    let result = iperf3(&pair.a.namespace, &words).unwrap();
-    for sum in ["sum_received", "sum_received_bidir_reverse"] {
-        let rate = result
-            .pointer(&format!("/end/{sum}/bits_per_second"))
-            .and_then(Value::as_f64);
-        assert!(rate.unwrap_or(0.0) > 10e6, "{sum}: {rate:?}");
-    }
+    let both_ways = || {
+        let words = ["iperf3", "-J", "-t", "1", "--bidir", "-c", B];
+        let result = iperf3(&pair.a.namespace, &words).unwrap();
+        ["sum_received", "sum_received_bidir_reverse"].map(|sum| {
+            let rate = result.pointer(&format!("/end/{sum}/bits_per_second"));
+            rate.and_then(Value::as_f64).unwrap_or(0.0)
+        })
+    };
+    steady::judge("iperf3 --bidir, bit/s", both_ways, |rates| {
+        rates.iter().all(|&rate| rate > 10e6)
+    });
 }
 
 #[test]
@@ -80,24 +85,27 @@ fn nuttcp_says_that_it_sent_and_received_the_same() {
         .spawn(["nuttcp", "-S", "--nofork"])
         .unwrap();
     for direction in ["-t", "-r"] {
-        let mut said = String::new();
-        wait_for("nuttcp", Duration::from_secs(5), || {
-            let output = pair
-                .a
-                .namespace
-                .try_exec(["nuttcp", direction, "-T1", "-fparse", B])
-                .unwrap();
-            said = String::from_utf8_lossy(&output.stdout).into_owned();
-            output.status.success() && said.contains("rate_Mbps=")
-        })
-        .unwrap();
-        let rate = said
-            .split_once("rate_Mbps=")
-            .and_then(|(_, rest)| rest.split_whitespace().next());
-        assert!(
-            rate.and_then(|r| r.parse::<f64>().ok()).unwrap_or(0.0) > 50.0,
-            "{said}"
-        );
+        let run = || {
+            let mut said = String::new();
+            wait_for("nuttcp", Duration::from_secs(5), || {
+                let output = pair
+                    .a
+                    .namespace
+                    .try_exec(["nuttcp", direction, "-T1", "-fparse", B])
+                    .unwrap();
+                said = String::from_utf8_lossy(&output.stdout).into_owned();
+                output.status.success() && said.contains("rate_Mbps=")
+            })
+            .unwrap();
+            said
+        };
+        let rate = |said: &str| -> Option<f64> {
+            let (_, rest) = said.split_once("rate_Mbps=")?;
+            rest.split_whitespace().next()?.parse().ok()
+        };
+        steady::judge(&format!("nuttcp {direction}"), run, |said| {
+            rate(said).unwrap_or(0.0) > 50.0
+        });
     }
 }
 

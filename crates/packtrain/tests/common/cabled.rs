@@ -11,7 +11,7 @@ use packtrain::lab::wait_for;
 use packtrain::status::{LinkCondition, StatusDocument};
 
 use super::undo::SOON;
-use super::{B, packtrain};
+use super::{B, packtrain, steady};
 
 pub const MEBIBYTE: u64 = 1 << 20;
 
@@ -58,6 +58,37 @@ pub fn assert_all_once_in_order(report: &Report, hosts: [&Host; 2]) {
         status(hosts[0]),
         status(hosts[1]),
     );
+}
+
+/// Sends from the first to the second, which has the address B, and gives what share went over each link.
+fn shares([a, b]: [&Host; 2], bytes: u64) -> Vec<f64> {
+    let sent = || -> Vec<u64> {
+        let links = status(a).links.into_iter();
+        links.map(|link| link.tx.bytes).collect()
+    };
+    let before = sent();
+    assert_sent(a, b, B, bytes);
+    let links = sent().into_iter().zip(before);
+    let of_each: Vec<f64> = links.map(|(now, then)| (now - then) as f64).collect();
+    let all: f64 = of_each.iter().sum();
+    of_each.iter().map(|bytes| bytes / all).collect()
+}
+
+/// What was cut and mended is used again: by itself, and soon.
+pub fn assert_all_used_again(hosts: [&Host; 2]) {
+    for host in hosts {
+        wait_for("every link up", SOON, || {
+            let mut links = status(host).links.into_iter();
+            links.all(|link| link.state == LinkCondition::Up)
+        })
+        .unwrap();
+    }
+    let mut of_each = Vec::new();
+    wait_for("every link to be used again", SOON, || {
+        of_each = shares(hosts, 4 * MEBIBYTE);
+        of_each.iter().all(|&share| share > 0.1)
+    })
+    .unwrap_or_else(|error| panic!("{error}: shares {of_each:?}, {:#?}", status(hosts[0])));
 }
 
 /// Two hosts with several cables between them, and a line over all.
@@ -121,39 +152,12 @@ impl Cabled {
         }
     }
 
-    /// Until both ends see every link up.
-    pub fn wait_for_links(&self) {
-        for host in [&self.a, &self.b] {
-            wait_for("every link up", SOON, || {
-                let mut links = status(host).links.into_iter();
-                links.all(|link| link.state == LinkCondition::Up)
-            })
-            .unwrap();
-        }
+    pub fn judge_shares(&self, mebibytes: u64, are_right: impl Fn(&[f64]) -> bool) {
+        let shares = || shares([&self.a, &self.b], mebibytes * MEBIBYTE);
+        steady::judge("shares of the links", shares, |shares| are_right(shares));
     }
 
-    /// Sends from A, and gives what share went over each link.
-    pub fn shares(&self, bytes: u64) -> Vec<f64> {
-        let sent = || -> Vec<u64> {
-            let links = status(&self.a).links.into_iter();
-            links.map(|link| link.tx.bytes).collect()
-        };
-        let before = sent();
-        assert_sent(&self.a, &self.b, B, bytes);
-        let links = sent().into_iter().zip(before);
-        let of_each: Vec<f64> = links.map(|(now, then)| (now - then) as f64).collect();
-        let all: f64 = of_each.iter().sum();
-        of_each.iter().map(|bytes| bytes / all).collect()
-    }
-
-    /// What was cut and mended is used again: by itself, and soon.
     pub fn assert_all_used_again(&self) {
-        self.wait_for_links();
-        let mut shares = Vec::new();
-        wait_for("every link to be used again", SOON, || {
-            shares = self.shares(4 * MEBIBYTE);
-            shares.iter().all(|&share| share > 0.1)
-        })
-        .unwrap_or_else(|error| panic!("{error}: shares {shares:?}, {:#?}", status(&self.a)));
+        assert_all_used_again([&self.a, &self.b]);
     }
 }

@@ -2,6 +2,8 @@
 #![allow(dead_code)] // each file of tests uses a part of it
 
 pub mod cabled;
+pub mod standing;
+pub mod steady;
 pub mod undo;
 
 use std::io::Write;

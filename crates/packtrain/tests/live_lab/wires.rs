@@ -1,9 +1,11 @@
 //! Wires are set, cut and mended while traffic runs over them.
 
+use std::ops::Range;
 use std::process::Stdio;
 
 use serde_json::Value;
 
+use crate::common::steady;
 use crate::world::{World, round_trips_ms, soon};
 use crate::{common, live};
 
@@ -19,6 +21,13 @@ fn shortest_ms(world: &World, lab: &str) -> f64 {
     round_trips_ms(&ping)[0]
 }
 
+fn judge_shortest_ms(world: &World, lab: &str, right: Range<f64>) {
+    let measure = || shortest_ms(world, lab);
+    steady::judge("the shortest round trip, ms", measure, |ms| {
+        right.contains(ms)
+    });
+}
+
 /// What iperf3's receiver counted in a second, in Mbit/s. Its server may be busy with the end of the
 /// run before.
 fn mbit_per_second(world: &World, lab: &str, more: &str) -> f64 {
@@ -31,6 +40,11 @@ fn mbit_per_second(world: &World, lab: &str, more: &str) -> f64 {
         rate.is_some()
     });
     rate.unwrap() / 1e6
+}
+
+fn judge_mbit_per_second(world: &World, lab: &str, more: &str, right: Range<f64>) {
+    let measure = || mbit_per_second(world, lab, more);
+    steady::judge("Mbit/s of TCP", measure, |is| right.contains(is));
 }
 
 fn carriers(world: &World, lab: &str) -> [String; 2] {
@@ -60,17 +74,15 @@ fn a_delay_that_is_set_while_traffic_runs_is_there_when_the_command_returns() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    assert!(shortest_ms(&world, "delay") < 5.0);
+    judge_shortest_ms(&world, "delay", 0.0..5.0);
     world.done("set --lab delay a-b.0 --delay 15ms");
     // The very first one after the command, and not one that was on its way.
     let first = round_trips_ms(&world.on("delay", "a", "ping -c1 -q b"))[0];
     assert!(first >= 30.0, "{first} ms");
-    let shortest = shortest_ms(&world, "delay");
-    assert!((30.0..38.0).contains(&shortest), "{shortest} ms");
+    judge_shortest_ms(&world, "delay", 30.0..38.0);
 
     world.done("set --lab delay a-b.0 --from b --delay 5ms");
-    let shortest = shortest_ms(&world, "delay");
-    assert!((20.0..28.0).contains(&shortest), "{shortest} ms");
+    judge_shortest_ms(&world, "delay", 20.0..28.0);
     world.done("set --lab delay a-b.0 --delay 0ms");
     // Those that are on their way arrive later than those that are sent now.
     soon("the old delay to be over", || {
@@ -121,13 +133,10 @@ fn tcp_gets_the_rate_that_is_set_and_each_direction_its_own() {
     soon("iperf3 to listen", || {
         world.try_on("rate", "b", "ss -Hltn | grep -q :5201").code == 0
     });
-    let is = mbit_per_second(&world, "rate", "");
-    assert!((15.0..50.0).contains(&is), "{is} Mbit/s of 50");
+    judge_mbit_per_second(&world, "rate", "", 15.0..50.0);
     world.done("set a-b.0 --from a --rate 10mbit");
-    let is = mbit_per_second(&world, "rate", "");
-    assert!((4.0..10.0).contains(&is), "{is} Mbit/s of 10");
-    let is = mbit_per_second(&world, "rate", "-R");
-    assert!((15.0..50.0).contains(&is), "{is} Mbit/s of 50, back");
+    judge_mbit_per_second(&world, "rate", "", 4.0..10.0);
+    judge_mbit_per_second(&world, "rate", "-R", 15.0..50.0);
 }
 
 #[test]
