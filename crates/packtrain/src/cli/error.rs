@@ -55,6 +55,8 @@ pub enum CliError {
     AlreadyRunning { name: String, pid: String },
     #[error("{name}: {reason}")]
     NoAnswer { name: String, reason: String },
+    #[error("no such program: {0}")]
+    NoSuchProgram(String),
     #[error("interrupted; everything is undone")]
     Interrupted,
     /// Told by the detached process in its own words, with its own code.
@@ -82,7 +84,8 @@ impl CliError {
             CliError::NotRunning { .. } => 9,
             CliError::AlreadyRunning { .. } => 10,
             CliError::NoAnswer { .. } => 11,
-            // 128 + SIGINT, as a shell says it.
+            // As a shell says it, and 128 + SIGINT.
+            CliError::NoSuchProgram(_) => 127,
             CliError::Interrupted => 130,
             CliError::Told { exit_code, .. } => *exit_code,
         }
@@ -195,6 +198,7 @@ pub const EXIT_CODES: &[(u8, &str)] = &[
     (9, "not running"),
     (10, "running already"),
     (11, "the line does not answer"),
+    (127, "lab exec: no such program"),
     (130, "interrupted; everything is undone"),
 ];
 

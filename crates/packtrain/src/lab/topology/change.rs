@@ -211,11 +211,12 @@ impl Topology {
         if at_hub && (change.rate.is_some() || change.port_rate.is_some()) {
             return Err(ChangeError::HubRate { wire: wire.into() });
         }
-        if let Some(node) = end.map(|end| &ends[end])
-            && change.names_port()
-            && self.host(node).is_none()
-        {
-            return Err(ChangeError::NoPort { node: node.clone() });
+        let mut meant = ends.iter().enumerate();
+        let has_port =
+            meant.any(|(i, node)| end.is_none_or(|e| e == i) && self.host(node).is_some());
+        if change.names_port() && !has_port {
+            let node = ends[end.unwrap_or(0)].clone();
+            return Err(ChangeError::NoPort { node });
         }
         for (i, node) in ends.iter().enumerate() {
             if end.is_none_or(|end| end == i) {
@@ -346,6 +347,14 @@ mod tests {
                 .unwrap_err()
                 .to_string(),
             "s is no host, so it has no port of its own: set the wire's rate and queue"
+        );
+        let mut dumbbell = ready::find("dumbbell").unwrap();
+        assert_eq!(
+            dumbbell
+                .change("l-r.0", None, &change("--port-rate 1mbit"))
+                .unwrap_err()
+                .to_string(),
+            "l is no host, so it has no port of its own: set the wire's rate and queue"
         );
         let mut hub = ready::find("hub").unwrap();
         assert_eq!(
