@@ -7,13 +7,17 @@
 //! while the sender had nothing to send never lower it.
 //!
 //! What is measured under a bound is no more than the bound lets through: a flow that sends in bursts,
-//! as TCP does over a long way, would be held to the first rate that was seen. So the bound doubles each
-//! round trip in which it was all that held the sender back, and trains did not wait on their way:
-//! that shows in the least round trip of those. And it is kept ahead of a sender that doubles what it has out
-//! with each round trip, as TCP does at its start: one that had to wait for the bound would take that for a
-//! full link (HyStart), and go on slowly. When a train has waited for no more than a quarter of a round trip,
-//! four times what was out with it passes in one: three times may be. It shrinks with what is out, for a link that dies
-//! takes as much as the bound allows, and the others have to send that again.
+//! as TCP does over a long way, would be held to the first rate that was seen. So the bound reaches
+//! further by each train that did not wait on its way:
+//!
+//! - One that left when the bound was all that held the sender back: twice what was out with it may be.
+//! - One that left when the source had no more: the bound is kept ahead of a sender that doubles what it has
+//!   out with each round trip, as TCP does at its start. If that had to wait for the bound, it would take
+//!   the wait for a full link (HyStart), and go on slowly. What waited for no more than a quarter of a round
+//!   trip would have passed four times over in one: three times may be.
+//!
+//! That holds for a round trip, and the bound shrinks to what is out: a link that dies takes as much as the bound
+//! allows, and the others have to send that again.
 
 use crate::time::{Duration, Instant};
 use crate::trunk::extreme::Extreme;

@@ -1,0 +1,42 @@
+//! Links that are long: what is under way on them is much, and nobody knows how much before it is tried.
+
+mod common;
+
+use std::time::Duration;
+
+use common::cabled::status;
+use common::standing::Standing;
+use common::{B, steady};
+use packtrain::lab::topology::TopologyOptions;
+use packtrain::lab::{measure, wire};
+
+const ONE_WAY: Duration = Duration::from_millis(25);
+/// One link's payload: 94 Mbit/s of 100, less the first second, in which TCP starts.
+const MORE_THAN_ONE_LINK_BPS: f64 = 120e6;
+
+#[test]
+fn a_first_flow_over_two_long_links_fills_both() {
+    live!(wire::shaping_unavailable());
+    // The line must not have learned anything from a run before: each has a lab of its own.
+    let first_flow = || {
+        let mut topology = TopologyOptions::default().topology().unwrap();
+        for wire in &mut topology.wires {
+            for direction in &mut wire.directions {
+                direction.wire.delay_ns = ONE_WAY.as_nanos() as u64;
+            }
+        }
+        let standing = Standing::up("far", &topology);
+        let [a, b] = &standing.hosts[..] else {
+            panic!("two hosts");
+        };
+        a.wait_for_peers(1).unwrap();
+        let _server = measure::iperf3_server(&b.namespace).unwrap();
+        let bulk = measure::bulk(&a.namespace, B, Duration::from_secs(5), &[]).unwrap();
+        let peer = &status(a).peers[0];
+        let states: Vec<String> = peer.links.iter().map(|link| link.state.clone()).collect();
+        (bulk.goodput_bps, bulk.retransmits, states)
+    };
+    steady::judge("a first flow", first_flow, |(bps, sent_again, states)| {
+        *bps > MORE_THAN_ONE_LINK_BPS && *sent_again == 0 && states.iter().all(|s| s == "open")
+    });
+}
