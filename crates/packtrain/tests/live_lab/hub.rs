@@ -40,9 +40,13 @@ fn hosts_that_send_at_once_collide_and_both_get_through() {
         assert_eq!(direction["dropped"]["collisions"], *given_up, "{direction}");
         assert!(sent.as_u64().unwrap() >= 300, "{direction}");
         assert!(hub["deferred_frames"].as_u64().unwrap() > 0, "{direction}");
+        // 1200 frames of 1042 bytes, with what the wire adds, and nobody sends beside another for long.
+        let busy_s = direction["busy_s"].as_f64().unwrap();
+        assert!((1.0..4.0).contains(&busy_s), "{direction}");
         collisions += hub["collisions"].as_u64().unwrap();
         let back = world.direction("shared", &format!("{host}-h.0"), "h");
         assert!(back.get("hub").is_none(), "{back}");
+        assert_eq!(back["busy_s"], 0.0, "{back}");
     }
     assert!(collisions > 0, "{}", world.done("list"));
     crate::standing::assert_as_the_schema_says(&world);

@@ -35,13 +35,13 @@ pub struct DirectionStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hub: Option<HubStatus>,
     pub queued_bytes: u64,
-    /// How long something was being sent, in all.
+    /// How long something was being sent, in all; into a hub: by whomever.
     pub busy_s: f64,
     /// Of the last whole second.
     pub bits_per_second: u64,
     pub frames_per_second: u64,
     pub drops_per_second: u64,
-    /// Share of that second in which something was being sent; 0 where the wire has no rate.
+    /// Share of that second in which something was being sent, into a hub by whomever; 0 where the wire has no rate.
     pub utilisation: f64,
 }
 

@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, SendError, Sender, channel};
 
 use packtrain_proto::time::Instant;
 use packtrain_sim::net::network::WireId;
+use packtrain_sim::net::wire::WireCounters;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::OwnedFd;
 use serde::{Deserialize, Serialize};
@@ -312,9 +313,10 @@ impl Service {
     }
 
     fn look(&mut self, now: Instant) {
-        for (meters, wire) in self.meters.iter_mut().zip(&self.wires) {
-            for (meter, end) in meters.iter_mut().zip(&wire.ends) {
-                meter.look(now, &self.emulator.network.wire(end.out).counters);
+        for wire in 0..self.wires.len() {
+            for direction in [0, 1] {
+                let counters = self.counters(wire, direction);
+                self.meters[wire][direction].look(now, &counters);
             }
         }
         self.next_look = now + LOOK_INTERVAL;
@@ -337,14 +339,29 @@ impl Service {
         }
     }
 
+    /// A wire into a hub has no rate of its own: it is busy as long as the medium is, whoever sends.
+    fn counters(&self, wire: usize, direction: usize) -> WireCounters {
+        let ends = &self.wires[wire].ends;
+        let network = &self.emulator.network;
+        let counters = network.wire(ends[direction].out).counters;
+        match network.medium_counters(ends[1 - direction].place.segment) {
+            Some(medium) if ends[1 - direction].port.is_none() => WireCounters {
+                busy: medium.busy,
+                ..counters
+            },
+            _ => counters,
+        }
+    }
+
     fn status_of(&mut self, wire: usize) -> WireStatus {
+        let counters = [0, 1].map(|direction| self.counters(wire, direction));
         let described = &self.topology.wires[wire];
         let names = described.ends.each_ref().map(|end| end.node.to_string());
         let directions = [0, 1].map(|i| {
             let end = self.wires[wire].ends[i];
             let on_the_wire = self.emulator.network.wire(end.out);
             let queued = on_the_wire.queued_bytes();
-            let mut status = self.meters[wire][i].status(&on_the_wire.counters, queued);
+            let mut status = self.meters[wire][i].status(&counters[i], queued);
             status.from = names[i].clone();
             status.to = names[1 - i].clone();
             status.silent = self.silent[wire][i];
