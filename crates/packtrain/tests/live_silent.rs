@@ -6,9 +6,7 @@ use std::net::SocketAddr;
 use std::thread::scope;
 use std::time::Duration;
 
-use common::cabled::{
-    MEBIBYTE, address, assert_all_once_in_order, assert_all_used_again, now, pause, status,
-};
+use common::cabled::{MEBIBYTE, address, assert_all_used_again, now, pause, status};
 use common::standing::Standing;
 use common::undo::SOON;
 use common::{B, steady};
@@ -74,7 +72,9 @@ fn under_both(standing: &Standing, of: &WireChoice, link: &str) -> (Transfer, Re
 #[test]
 fn a_link_that_dies_silently_under_a_transfer_and_datagrams_loses_nothing_and_is_used_again() {
     live!(wire::shaping_unavailable());
-    let standing = Standing::up("silent", &TopologyOptions::default().topology().unwrap());
+    let mut options = TopologyOptions::default();
+    options.wires.rate = Some("20mbit".parse().unwrap());
+    let standing = Standing::up("silent", &options.topology().unwrap());
     let hosts = [&standing.hosts[0], &standing.hosts[1]];
     // Each link in both directions, and one in that of the transfer alone.
     for (number, from) in [(0, None), (1, None), (0, Some("a"))] {
@@ -87,12 +87,14 @@ fn a_link_that_dies_silently_under_a_transfer_and_datagrams_loses_nothing_and_is
             let (transfer, report) = under_both(&standing, &of, &link);
             let (right, sent) = (transfer.right_bytes, transfer.sent_bytes);
             assert!(transfer.is_whole(), "{of:?}: {right} of {sent} bytes right");
-            assert_all_once_in_order(&report, hosts);
+            assert_eq!((report.reordered, report.duplicated), (0, 0), "{of:?}");
             assert_all_used_again(hosts);
-            sent
+            (sent, report.lost(), hosts.map(|host| status(host).drops))
         };
-        steady::judge(&format!("bytes sent, {of:?} silent"), send, |&sent| {
-            sent > 20 * MEBIBYTE
+        // Who is not run finds both links silent, and its queues full of what the host has sent.
+        let what = format!("bytes sent, and datagrams lost, {of:?} silent");
+        steady::judge(&what, send, |&(sent, lost, _)| {
+            sent > 10 * MEBIBYTE && lost == 0
         });
     }
 }

@@ -13,7 +13,7 @@ use super::cabled::pause;
 /// percent of a second of two processors.
 pub const STOLEN_MAX: f64 = 0.02;
 /// A machine that is away for longer than so many runs take may be so for the whole day.
-pub const RUNS_MAX: usize = 6;
+pub const RUNS_MAX: usize = 4;
 /// It is away for seconds at a time.
 const PAUSE: Duration = Duration::from_millis(1500);
 
