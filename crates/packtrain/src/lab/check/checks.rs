@@ -433,10 +433,11 @@ fn ecn_check() -> Check {
         let within = [set - left - 2.0, set + 2.0];
         Ok(Measured::new(set, marked as f64, within))
     })
+    .of_rates()
 }
 
 /// What it takes beside the cut itself to be told of, and for the next frame to come.
-const CUT_TOLD_MS: f64 = 20.0;
+const CUT_TOLD_MS: f64 = 20.0 + AWAY_MAX_OF_RATES_MS;
 
 fn cut_check(setting: &'static str, silent: bool) -> Check {
     Check::new("", ("time without a frame", "ms"), move |stage, _| {
@@ -450,4 +451,5 @@ fn cut_check(setting: &'static str, silent: bool) -> Check {
         ))
     })
     .named(setting)
+    .of_rates()
 }
