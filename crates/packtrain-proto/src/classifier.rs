@@ -4,7 +4,7 @@
 //! that nobody outside can choose addresses and ports that all fall into one queue.
 
 use crate::wire::ethernet::MacAddr;
-use crate::wire::packet::{IpVersion, Packet, field};
+use crate::wire::packet::{IpVersion, Packet, PacketError, field};
 
 /// Below it, the field holds a length (IEEE 802.3, 3.2.6).
 const ETHER_TYPE_MIN: u16 = 1536;
@@ -37,13 +37,18 @@ impl Classifier {
     ///   place are all of one type).
     ///
     /// VLAN tags are looked behind and do not count.
-    #[inline]
     pub fn flow_hash(&self, frame: &[u8]) -> u32 {
-        let Ok(Packet {
+        self.flow_hash_of(frame, &Packet::parse(frame))
+    }
+
+    /// [`Classifier::flow_hash`], with what [`Packet::parse`] says of the frame.
+    #[inline]
+    pub fn flow_hash_of(&self, frame: &[u8], parsed: &Result<Packet, PacketError>) -> u32 {
+        let &Ok(Packet {
             network_start,
             ip: Some(ip),
             ..
-        }) = Packet::parse(frame)
+        }) = parsed
         else {
             return self.hash_ethernet(frame);
         };

@@ -25,6 +25,7 @@
 use std::collections::VecDeque;
 
 use crate::buffer::{Buffer, BufferPool};
+use crate::class::{self, ClassTable};
 use crate::classifier::Classifier;
 use crate::config::{Config, LinkId, LinkState, NodeId};
 use crate::direct::DirectGate;
@@ -159,6 +160,7 @@ pub struct Engine {
     config: Config,
     pool: BufferPool,
     classifier: Classifier,
+    classes: ClassTable,
     links: Vec<Link>,
     peers: PeerTable,
     stations: StationTable,
@@ -242,6 +244,7 @@ impl Engine {
         Engine {
             pool: BufferPool::new(),
             classifier: Classifier::new(config.seed),
+            classes: ClassTable::new(class::defaults()),
             links: Vec::new(),
             peers: PeerTable::new(limits.peers_max, config.seed),
             stations: StationTable::new(limits.stations_max, limits.station_age_max, config.seed),

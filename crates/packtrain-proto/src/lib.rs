@@ -6,6 +6,7 @@
 
 pub mod aggregator;
 pub mod buffer;
+pub mod class;
 pub mod classifier;
 pub mod config;
 pub mod direct;

@@ -37,6 +37,17 @@ impl Turns {
         self.waiting.retain(|(d, _)| *d != destination);
     }
 
+    /// The first for which `ready` holds, of those that have overdrawn their credit by less than a turn. Who goes
+    /// ahead pays with its own turns.
+    pub fn next_urgent(&self, mut ready: impl FnMut(Destination) -> bool) -> Option<Destination> {
+        let mut may = self
+            .waiting
+            .iter()
+            .filter(|(_, credit)| *credit > -self.quantum);
+        may.find(|(destination, _)| ready(*destination))
+            .map(|(destination, _)| *destination)
+    }
+
     /// The first in turn for which `ready` holds. Who is not ready keeps its place and credit.
     pub fn next(&mut self, mut ready: impl FnMut(Destination) -> bool) -> Option<Destination> {
         let mut looked = 0;
@@ -90,5 +101,27 @@ mod tests {
         assert_eq!(turns.next(|d| d == c), Some(c));
         turns.leave(c);
         assert_eq!(turns.next(|d| d == c), None);
+    }
+
+    #[test]
+    fn who_is_urgent_goes_ahead_and_pays_with_its_turns() {
+        let mut turns = Turns::new(1500);
+        let (a, b) = (Destination::Peer(0), Destination::Peer(1));
+        turns.join(a);
+        turns.join(b);
+        let mut bytes = [0usize; 2];
+        let mut first = Vec::new();
+        for _ in 0..1000 {
+            let next = turns
+                .next_urgent(|d| d == b)
+                .or_else(|| turns.next(|_| true));
+            let next = next.unwrap();
+            turns.charge(next, 500);
+            bytes[usize::from(next == b)] += 500;
+            first.push(next);
+        }
+        assert_eq!(first[..6], [b; 6]);
+        let ratio = bytes[0] as f64 / bytes[1] as f64;
+        assert!((0.98..1.02).contains(&ratio), "{bytes:?}");
     }
 }

@@ -4,6 +4,7 @@ use super::home::NextHop;
 use super::to_host::Arrival;
 use super::{Engine, PeerDownReason};
 use crate::buffer::Buffer;
+use crate::class::{Class, Facts, Pack};
 use crate::gso;
 use crate::offload::Offload;
 use crate::queue::drr::QueuedFrame;
@@ -12,6 +13,7 @@ use crate::stats::DropReason;
 use crate::time::Instant;
 use crate::turns::Destination;
 use crate::wire::ethernet::{HEADER_LEN, Header, ether_type};
+use crate::wire::packet::Packet;
 
 /// Frames that go at once when the queues are full (as many as Linux' FQ-CoDel drops).
 const SHED_MAX: usize = 64;
@@ -31,6 +33,12 @@ impl Engine {
             Ok(header) => header,
             Err(reason) => return self.drop_frame(frame, reason),
         };
+        let parsed = Packet::parse(&frame);
+        let flow_hash = self.classifier.flow_hash_of(&frame, &parsed);
+        let facts = Facts::of(&frame, &parsed, 0);
+        let class = self.classes.class_of(flow_hash, &facts);
+        self.classes.count(class, frame.len());
+        let pack = self.classes.action(class).pack;
         let queued = QueuedFrame {
             buffer: frame,
             header,
@@ -39,8 +47,26 @@ impl Engine {
             sent: 0,
             piece_id: 0,
             copy: None,
+            flow_hash,
+            urgent: pack == Pack::Now,
+            hold_until: match pack {
+                Pack::Within(budget) => Some(now + budget),
+                Pack::Queued | Pack::Now => None,
+            },
         };
         self.dispatch(queued, now);
+    }
+
+    /// Which frames are treated in a way of their own, from now on.
+    ///
+    /// # Panics
+    /// With more than [`crate::class::CLASSES_MAX`].
+    pub fn set_classes(&mut self, classes: Vec<Class>) {
+        self.classes.replace(classes);
+    }
+
+    pub fn classes(&self) -> impl Iterator<Item = &Class> + '_ {
+        self.classes.iter()
     }
 
     fn check_host_frame(&self, frame: &[u8], offload: &Offload) -> Result<Header, DropReason> {
@@ -116,7 +142,6 @@ impl Engine {
     }
 
     pub(super) fn enqueue(&mut self, destination: Destination, frame: QueuedFrame) {
-        let hash = self.classifier.flow_hash(&frame.buffer);
         self.queued_frames += 1;
         self.queued_bytes += frame.buffer.len();
         let queues = match destination {
@@ -128,7 +153,7 @@ impl Engine {
         if queues.is_empty() {
             self.turns.join(destination);
         }
-        queues.push(hash, frame);
+        queues.push(frame);
         let frames_max = self.config.limits.queued_frames_max;
         let bytes_max = self.config.limits.queued_bytes_max;
         while self.queued_frames > frames_max || self.queued_bytes > bytes_max {

@@ -77,6 +77,15 @@ pub(super) fn train_max(links: &[Link], peer: &Peer) -> Option<usize> {
     train_sizes(links, peer).min()
 }
 
+/// Whether something that waits for the peer need not wait for more.
+pub(super) fn is_ripe(links: &[Link], peer: &Peer, now: Instant) -> bool {
+    let holds = peer.queues.ripe_at().is_some();
+    !holds
+        || peer
+            .queues
+            .is_ripe(train_max(links, peer).unwrap_or(0), now)
+}
+
 /// Whether the receiver can hold what is ahead of the oldest train that is under way, and one more.
 pub(super) fn has_span(links: &[Link], peer: &Peer) -> bool {
     let waiting = peer.replay.first().map(|waiting| waiting.train);

@@ -1,6 +1,6 @@
 //! What happens because time passed.
 
-use super::paths::waits_for_window;
+use super::paths::{is_ripe, waits_for_window};
 use super::tell::marker_due;
 use super::{Duration, Engine, Event, PeerDownReason};
 use crate::link::Link;
@@ -59,6 +59,7 @@ impl Engine {
         // be woken again and again.
         consider(owed.filter(|_| self.answering_link(peer).is_some()));
         consider(self.overdue_timeout(peer));
+        consider(peer.queues.ripe_at());
         for path in &peer.paths {
             consider(path.flight.poll_timeout());
             consider(marker_due(peer, path));
@@ -110,6 +111,7 @@ impl Engine {
             let Some(peer) = self.peers.get_mut(slot) else {
                 continue;
             };
+            peer.queues.ripen(now);
             peer.reassembly.handle_timeout(
                 now,
                 peer.resequencer.held_trains() > 0,
@@ -165,21 +167,22 @@ impl Engine {
         }
         let below: usize = self.links.iter().map(Link::local_queue_bytes).sum();
         let gone = self.taken_bytes.saturating_sub(below as u64);
-        let waiting = self.queued_bytes - self.bytes_that_wait_for_windows(now);
+        let waiting = self.queued_bytes - self.bytes_that_wait_for_no_link(now);
         if let Some(rate_bps) = self.intake.step(waiting, gone, now) {
             self.events.push_back(Event::IntakeRate { rate_bps });
         }
     }
 
-    /// What waits until the bound of a path has grown says nothing of the line's speed.
-    fn bytes_that_wait_for_windows(&self, now: Instant) -> usize {
+    /// What waits until the bound of a path has grown, or for others to fill its train, says nothing of the
+    /// line's speed.
+    fn bytes_that_wait_for_no_link(&self, now: Instant) -> usize {
         let peers = self.peers.iter().map(|(_, peer)| peer);
         let waiting = peers.filter(|peer| {
+            let is_alone = peer.paths.len() == 1;
+            let mut paths = peer.paths.iter();
             !peer.queues.is_empty()
-                && peer
-                    .paths
-                    .iter()
-                    .any(|path| waits_for_window(&self.links, path, peer.paths.len() == 1, now))
+                && (!is_ripe(&self.links, peer, now)
+                    || paths.any(|path| waits_for_window(&self.links, path, is_alone, now)))
         });
         waiting.map(|peer| peer.queues.bytes()).sum()
     }

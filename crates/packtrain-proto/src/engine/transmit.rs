@@ -1,7 +1,7 @@
 //! What goes on which link, and when.
 
 use super::from_host::largest_on_wire;
-use super::paths::{best_path, train_max};
+use super::paths::{best_path, is_ripe, train_max};
 use super::way::{Way, mark_for};
 use super::{Engine, Transmit};
 use crate::aggregator::Surroundings;
@@ -134,17 +134,31 @@ impl Engine {
             1 => Link::has_room,
             _ => Link::has_shared_room,
         };
+        let way_to = |destination| match destination {
+            Destination::Plain(of) => links
+                .iter()
+                .position(|link| link.id == of && has_room(link) && segments.is_home(of)),
+            Destination::Peer(slot) => peers
+                .get(slot)
+                .filter(|peer| is_ripe(links, peer, now))
+                .and_then(|peer| best_path(links, peer, balance, now)),
+        };
+        let has_urgent = |destination| match destination {
+            Destination::Plain(of) => self.plain.has_urgent(of),
+            Destination::Peer(slot) => peers.get(slot).is_some_and(|p| p.queues.has_urgent()),
+        };
         let mut way = None;
-        let destination = self.turns.next(|destination| {
-            way = match destination {
-                Destination::Plain(of) => links
-                    .iter()
-                    .position(|link| link.id == of && has_room(link) && segments.is_home(of)),
-                Destination::Peer(slot) => peers
-                    .get(slot)
-                    .and_then(|peer| best_path(links, peer, balance, now)),
-            };
+        let urgent = self.turns.next_urgent(|destination| {
+            way = Some(destination)
+                .filter(|d| has_urgent(*d))
+                .and_then(way_to);
             way.is_some()
+        });
+        let destination = urgent.or_else(|| {
+            self.turns.next(|destination| {
+                way = way_to(destination);
+                way.is_some()
+            })
         })?;
         Some((destination, way?))
     }

@@ -4,15 +4,20 @@
 //! form of FQ-CoDel (RFC 8290): a list of new and one of old flows, CoDel at the head of each.
 //! Unlike there, a flow's head may leave in pieces: the deficit is charged for each piece.
 //!
+//! Frames of a class that says *now* go ahead of all flows but their own: a flow whose head is such a
+//! frame is [`ahead`](Ahead) besides being on its list. They cannot starve the others: see there.
+//!
 //! Invariants: a flow is on exactly one list while it has frames, and for one turn after (RFC 8290
 //! section 4.2: a new flow that empties moves to the old list, else it would always be new); a
-//! bucket names a flow exactly while that flow is on a list.
+//! bucket names a flow exactly while that flow is on a list; a flow whose head is urgent is ahead.
 
 use std::collections::VecDeque;
 
 use crate::buffer::Buffer;
 use crate::offload::Offload;
+use crate::queue::ahead::Ahead;
 use crate::queue::codel::{Codel, CodelParams};
+use crate::queue::hold::Hold;
 use crate::time::Instant;
 use crate::wire::ethernet::{self, Header};
 
@@ -32,6 +37,12 @@ pub struct QueuedFrame {
     pub piece_id: u16,
     /// Each segment got one of these, this one that of the link it waits for.
     pub copy: Option<CopyOf>,
+    /// The number of its flow.
+    pub flow_hash: u32,
+    /// Its class says *now*.
+    pub urgent: bool,
+    /// Its class lets it wait so long for others.
+    pub hold_until: Option<Instant>,
 }
 
 /// The same for all copies of one frame: which frame, and how many there were at first.
@@ -70,12 +81,17 @@ struct Flow {
     codel: Codel,
     bucket: u16,
     list: List,
+    is_ahead: bool,
 }
 
 impl Flow {
     /// Frames at the head of which pieces have left: 0 or 1. Their rest has to follow.
     fn begun(&self) -> usize {
         usize::from(self.frames.front().is_some_and(|frame| frame.sent > 0))
+    }
+
+    fn is_urgent(&self) -> bool {
+        self.frames.front().is_some_and(|frame| frame.urgent)
     }
 }
 
@@ -87,6 +103,8 @@ pub struct FlowQueues {
     free: Vec<u16>,
     new: VecDeque<u16>,
     old: VecDeque<u16>,
+    ahead: Ahead,
+    hold: Hold,
     quantum: isize,
     frames: usize,
     bytes: usize,
@@ -101,6 +119,8 @@ impl FlowQueues {
             free: Vec::new(),
             new: VecDeque::new(),
             old: VecDeque::new(),
+            ahead: Ahead::default(),
+            hold: Hold::default(),
             quantum: quantum as isize,
             frames: 0,
             bytes: 0,
@@ -124,8 +144,31 @@ impl FlowQueues {
         self.new.len() + self.old.len()
     }
 
-    pub fn push(&mut self, flow_hash: u32, frame: QueuedFrame) {
-        let bucket = flow_hash as usize % BUCKETS;
+    /// Whether a frame is at the head of its flow whose class says *now*.
+    pub fn has_urgent(&self) -> bool {
+        let flows = &self.flows;
+        self.ahead
+            .iter()
+            .any(|id| flows[usize::from(id)].is_urgent())
+    }
+
+    /// Whether something may leave that fills a train of so many bytes, or need not wait for one that is full.
+    pub fn is_ripe(&self, train_bytes: usize, now: Instant) -> bool {
+        self.hold.is_over(now) || self.bytes >= train_bytes
+    }
+
+    /// When the first frame has waited for long enough, where all that wait may.
+    pub fn ripe_at(&self) -> Option<Instant> {
+        self.hold.ends_at()
+    }
+
+    /// Time has passed.
+    pub fn ripen(&mut self, now: Instant) {
+        self.hold.handle_timeout(now);
+    }
+
+    pub fn push(&mut self, frame: QueuedFrame) {
+        let bucket = frame.flow_hash as usize % BUCKETS;
         let id = match self.buckets[bucket] {
             NONE => self.open_flow(bucket),
             id => id,
@@ -133,8 +176,19 @@ impl FlowQueues {
         let flow = &mut self.flows[usize::from(id)];
         self.frames += 1;
         self.bytes += frame.buffer.len();
+        self.hold.on_pushed(frame.hold_until);
         flow.bytes += frame.buffer.len();
         flow.frames.push_back(frame);
+        self.note_head(id);
+    }
+
+    /// The flow may have another head. One that is over is still ahead by its number, until it is looked at.
+    fn note_head(&mut self, id: u16) {
+        let flow = &mut self.flows[usize::from(id)];
+        if flow.is_urgent() && !flow.is_ahead {
+            flow.is_ahead = true;
+            self.ahead.add(id);
+        }
     }
 
     fn open_flow(&mut self, bucket: usize) -> u16 {
@@ -146,6 +200,7 @@ impl FlowQueues {
                 codel: Codel::default(),
                 bucket: 0,
                 list: List::New,
+                is_ahead: false,
             });
             (self.flows.len() - 1) as u16
         });
@@ -169,21 +224,18 @@ impl FlowQueues {
         dropped: &mut impl FnMut(QueuedFrame),
     ) -> Option<FlowId> {
         loop {
-            let (id, list) = match (self.new.front(), self.old.front()) {
-                (Some(&id), _) => (id, List::New),
-                (None, Some(&id)) => (id, List::Old),
-                (None, None) => return None,
+            let flows = &mut self.flows;
+            let ahead = self.ahead.select(|id| {
+                let flow = &mut flows[usize::from(id)];
+                flow.is_ahead = flow.is_urgent();
+                flow.is_ahead
+            });
+            let id = match ahead {
+                Some(id) => id,
+                None => self.whose_turn()?,
             };
             let flow = &mut self.flows[usize::from(id)];
-            if flow.deficit <= 0 {
-                flow.deficit += self.quantum;
-                self.rotate(id, list);
-                continue;
-            }
-            let Some(head) = flow.frames.front() else {
-                self.retire(id, list);
-                continue;
-            };
+            let head = flow.frames.front().expect("whose turn it is has a head");
             let sojourn = now.since(head.enqueued);
             let left = flow.bytes - head.waiting();
             // A GSO frame is one frame: a flow of them cannot have less waiting than that.
@@ -197,6 +249,26 @@ impl FlowQueues {
                 continue;
             }
             return Some(FlowId(id));
+        }
+    }
+
+    /// The flow whose turn it is by deficit round robin.
+    fn whose_turn(&mut self) -> Option<u16> {
+        loop {
+            let (id, list) = match (self.new.front(), self.old.front()) {
+                (Some(&id), _) => (id, List::New),
+                (None, Some(&id)) => (id, List::Old),
+                (None, None) => return None,
+            };
+            let flow = &mut self.flows[usize::from(id)];
+            if flow.deficit <= 0 {
+                flow.deficit += self.quantum;
+                self.rotate(id, list);
+            } else if flow.frames.is_empty() {
+                self.retire(id, list);
+            } else {
+                return Some(id);
+            }
         }
     }
 
@@ -233,21 +305,32 @@ impl FlowQueues {
 
     /// The flow cannot use its turn: to the end, with the deficit that it has.
     pub fn pass(&mut self, flow: FlowId) {
+        self.ahead.pass();
         self.flows[usize::from(flow.0)].deficit -= self.quantum;
     }
 
     /// Bytes of this flow that left.
     pub fn charge(&mut self, flow: FlowId, bytes: usize) {
-        self.flows[usize::from(flow.0)].deficit -= bytes as isize;
+        let went_ahead = self.ahead.charge(bytes);
+        let flow = &mut self.flows[usize::from(flow.0)];
+        let deficit = flow.deficit - bytes as isize;
+        flow.deficit = match went_ahead {
+            // Its own turns are no longer away than one of these: there may be nobody else for long.
+            true => deficit.max(flow.deficit.min(-self.quantum)),
+            false => deficit,
+        };
     }
 
     /// Takes the head out.
     pub fn pop(&mut self, flow: FlowId) -> QueuedFrame {
-        let flow = &mut self.flows[usize::from(flow.0)];
+        let id = flow.0;
+        let flow = &mut self.flows[usize::from(id)];
         let frame = flow.frames.pop_front().expect("a selected flow has a head");
         flow.bytes -= frame.waiting();
         self.bytes -= frame.waiting();
         self.frames -= 1;
+        self.hold.on_popped(frame.hold_until, self.frames);
+        self.note_head(id);
         frame
     }
 
@@ -256,6 +339,8 @@ impl FlowQueues {
         let flow = &mut self.flows[usize::from(flow.0)];
         let head = flow.frames.front_mut().expect("a selected flow has a head");
         head.sent += payload_len;
+        // The rest of it has to follow.
+        self.hold.on_begun(head.hold_until.take());
         flow.bytes -= payload_len;
         self.bytes -= payload_len;
     }
@@ -288,11 +373,13 @@ impl FlowQueues {
             flow.bytes -= frame.buffer.len();
             self.bytes -= frame.buffer.len();
             self.frames -= 1;
+            self.hold.on_popped(frame.hold_until, self.frames);
             give(frame);
             if flow.bytes <= keep {
                 break;
             }
         }
+        self.note_head(id as u16);
     }
 
     /// Takes everything out, flow by flow, each in its order.
@@ -300,6 +387,8 @@ impl FlowQueues {
         self.buckets.fill(NONE);
         self.frames = 0;
         self.bytes = 0;
+        self.ahead = Ahead::default();
+        self.hold = Hold::default();
         let ids = self.new.drain(..).chain(self.old.drain(..));
         let flows = &mut self.flows;
         let free = &mut self.free;
@@ -307,6 +396,7 @@ impl FlowQueues {
         for id in ids {
             let flow = &mut flows[usize::from(id)];
             flow.bytes = 0;
+            flow.is_ahead = false;
             all.extend(flow.frames.drain(..));
             free.push(id);
         }
@@ -327,6 +417,14 @@ mod tests {
         interval: Duration::from_millis(100),
     };
 
+    /// Of a flow, which its last byte tells too.
+    fn of(flow: u32, len: usize) -> QueuedFrame {
+        QueuedFrame {
+            flow_hash: flow,
+            ..frame(len, flow as u8)
+        }
+    }
+
     fn frame(len: usize, mark: u8) -> QueuedFrame {
         let mut buffer = Buffer::with_capacity(len);
         buffer.set_len(len);
@@ -343,6 +441,9 @@ mod tests {
             sent: 0,
             piece_id: 0,
             copy: None,
+            flow_hash: 0,
+            urgent: false,
+            hold_until: None,
         }
     }
 
@@ -357,8 +458,8 @@ mod tests {
     fn two_busy_flows_share_by_bytes_whatever_their_frame_sizes() {
         let mut queues = FlowQueues::new(1514);
         for _ in 0..1000 {
-            queues.push(1, frame(1514, 1));
-            queues.push(2, frame(100, 2));
+            queues.push(of(1, 1514));
+            queues.push(of(2, 100));
         }
         let mut bytes = HashMap::new();
         for _ in 0..600 {
@@ -373,12 +474,12 @@ mod tests {
     fn a_new_flow_does_not_wait_behind_a_standing_one() {
         let mut queues = FlowQueues::new(1514);
         for _ in 0..100 {
-            queues.push(1, frame(1514, 1));
+            queues.push(of(1, 1514));
         }
         for _ in 0..10 {
             next(&mut queues);
         }
-        queues.push(2, frame(64, 2));
+        queues.push(of(2, 64));
         assert_eq!(*next(&mut queues).unwrap().buffer.last().unwrap(), 2);
     }
 
@@ -386,11 +487,11 @@ mod tests {
     fn a_flow_that_pops_up_again_and_again_cannot_starve_the_old_ones() {
         let mut queues = FlowQueues::new(300);
         for _ in 0..1000 {
-            queues.push(1, frame(100, 1));
+            queues.push(of(1, 100));
         }
         let mut served = 0;
         for _ in 0..1000 {
-            queues.push(2, frame(300, 2));
+            queues.push(of(2, 300));
             served += usize::from(*next(&mut queues).unwrap().buffer.last().unwrap() == 1);
         }
         assert!(served >= 300, "the old flow got {served} of 1000 turns");
@@ -399,8 +500,8 @@ mod tests {
     #[test]
     fn what_is_dropped_for_room_comes_from_the_fattest_flow_and_never_from_begun_frames() {
         let mut queues = FlowQueues::new(1514);
-        queues.push(1, frame(60_000, 1));
-        queues.push(2, frame(1000, 2));
+        queues.push(of(1, 60_000));
+        queues.push(of(2, 1000));
         let flow = queues
             .select(Instant::ZERO, &PARAMS, 1514, &mut |_| {})
             .unwrap();
@@ -411,7 +512,10 @@ mod tests {
         queues.shed(64, |_| panic!("a piece has left of all that is there"));
         assert_eq!((queues.frames(), queues.bytes()), (1, 59_900));
         for number in 0..100u8 {
-            queues.push(3, frame(1000, number));
+            queues.push(QueuedFrame {
+                flow_hash: 3,
+                ..frame(1000, number)
+            });
         }
         shed.clear();
         queues.shed(64, |frame| shed.push(*frame.buffer.last().unwrap()));
@@ -419,11 +523,87 @@ mod tests {
         assert_eq!((queues.frames(), queues.bytes()), (51, 109_900));
     }
 
+    fn urgent(flow: u32, len: usize) -> QueuedFrame {
+        QueuedFrame {
+            urgent: true,
+            ..of(flow, len)
+        }
+    }
+
+    fn next_flows(queues: &mut FlowQueues, count: usize) -> Vec<u8> {
+        let mut flow = || *next(queues).unwrap().buffer.last().unwrap();
+        (0..count).map(|_| flow()).collect()
+    }
+
+    #[test]
+    fn an_urgent_frame_goes_ahead_of_all_flows_and_behind_its_own() {
+        let mut queues = FlowQueues::new(1514);
+        for flow in [1, 2, 3] {
+            (0..5).for_each(|_| queues.push(of(flow, 1514)));
+        }
+        assert_eq!(next_flows(&mut queues, 4), [1, 2, 3, 1]);
+        queues.push(urgent(9, 60));
+        queues.push(urgent(2, 60));
+        assert!(queues.has_urgent());
+        assert_eq!(next_flows(&mut queues, 1), [9]);
+        assert!(
+            !queues.has_urgent(),
+            "the other one has frames of its flow before it"
+        );
+        // Four of flow 2 are before it: it leaves as the fifth, as soon as it is at their head.
+        let flows = next_flows(&mut queues, 12);
+        let before = flows.iter().filter(|&&flow| flow == 2).count();
+        assert_eq!((before, queues.frames()), (5, 0));
+        assert!(!queues.has_urgent());
+    }
+
+    #[test]
+    fn who_marks_all_as_urgent_gets_no_more_than_all_others_together() {
+        let mut queues = FlowQueues::new(1514);
+        for _ in 0..1000 {
+            queues.push(of(1, 1000));
+            queues.push(of(2, 1000));
+            queues.push(urgent(9, 1000));
+        }
+        let flows = next_flows(&mut queues, 1000);
+        let share = flows.iter().filter(|&&flow| flow == 9).count();
+        assert_eq!(flows[..17], [9; 17]);
+        assert!((490..=530).contains(&share), "{share} of 1000");
+        // And with nobody else it is not held back.
+        let mut queues = FlowQueues::new(1514);
+        (0..100).for_each(|_| queues.push(urgent(9, 1000)));
+        assert_eq!(next_flows(&mut queues, 100), [9; 100]);
+    }
+
+    #[test]
+    fn frames_that_may_wait_are_ripe_when_a_train_is_full_or_their_time_is_over() {
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        let patient = |flow, ms| QueuedFrame {
+            hold_until: Some(at(ms)),
+            ..of(flow, 100)
+        };
+        let mut queues = FlowQueues::new(1514);
+        queues.push(patient(1, 5));
+        queues.push(patient(2, 3));
+        assert_eq!(queues.ripe_at(), Some(at(3)));
+        assert!(!queues.is_ripe(300, at(2)));
+        assert!(queues.is_ripe(200, at(2)), "it is full");
+        queues.push(of(3, 60));
+        assert!(queues.is_ripe(300, at(2)), "one may not wait");
+        queues.shed(1, |_| {});
+        assert!(queues.is_ripe(300, at(3)));
+        queues.drain().for_each(drop);
+        assert_eq!(queues.ripe_at(), None);
+    }
+
     proptest! {
         /// Against the obvious: a queue a flow; the order inside each flow is what counts.
         #[test]
         fn each_flow_keeps_its_order_and_nothing_is_lost(
-            steps in proptest::collection::vec((0u32..6, 60usize..3000, any::<bool>()), 1..400)
+            steps in proptest::collection::vec(
+                (0u32..6, 60usize..3000, any::<bool>(), any::<bool>()),
+                1..400,
+            )
         ) {
             let mut queues = FlowQueues::new(1514);
             let mut model: HashMap<u32, VecDeque<usize>> = HashMap::new();
@@ -432,8 +612,8 @@ mod tests {
                 let flow = u32::from(*frame.buffer.last().unwrap());
                 model.get_mut(&flow).unwrap().pop_front() == Some(frame.buffer.len())
             };
-            for (flow, len, take) in steps {
-                queues.push(flow, frame(len, flow as u8));
+            for (flow, len, urgent, take) in steps {
+                queues.push(QueuedFrame { urgent, ..of(flow, len) });
                 model.entry(flow).or_default().push_back(len);
                 waiting += 1;
                 if take {

@@ -1,5 +1,7 @@
 //! Where frames wait: per flow, fairly, and not for long.
 
+pub mod ahead;
 pub mod codel;
 pub mod drr;
+pub mod hold;
 pub mod plain;

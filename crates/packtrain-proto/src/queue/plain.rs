@@ -38,6 +38,12 @@ impl PlainQueues {
         queues.find_map(|(of, queues)| (*of == link).then_some(queues))
     }
 
+    /// Whether a frame of a class that says *now* waits for the link.
+    pub fn has_urgent(&self, link: LinkId) -> bool {
+        let mut queues = self.queues.iter();
+        queues.any(|(of, queues)| *of == link && queues.has_urgent())
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = (LinkId, &FlowQueues)> + '_ {
         self.queues.iter().map(|(link, queues)| (*link, queues))
     }
@@ -149,6 +155,9 @@ mod tests {
             sent: 0,
             piece_id: 0,
             copy,
+            flow_hash: 0,
+            urgent: false,
+            hold_until: None,
         }
     }
 

@@ -120,16 +120,11 @@ pub struct Packet {
 impl Packet {
     #[inline]
     pub fn parse(frame: &[u8]) -> Result<Packet, PacketError> {
-        let mut network_start = ethernet::HEADER_LEN;
-        let mut ether_type = be16(frame, 12).ok_or(PacketError::Truncated("Ethernet header"))?;
-        for _ in 0..TAGS_MAX {
-            if !matches!(ether_type, ether_type::VLAN | ether_type::QINQ) {
-                break;
-            }
-            ether_type =
-                be16(frame, network_start + 2).ok_or(PacketError::Truncated("VLAN tag"))?;
-            network_start += 4;
-        }
+        let Tags {
+            ether_type,
+            network_start,
+            ..
+        } = behind_tags(frame)?;
         let ip = match ether_type {
             ether_type::IPV4 => Some(parse_ipv4(frame, network_start)?),
             ether_type::IPV6 => Some(parse_ipv6(frame, network_start)?),
@@ -155,6 +150,36 @@ impl Packet {
             matches!(ip.transport, Some(Transport::Tcp { .. })) && self.header_len() == Some(end)
         })
     }
+}
+
+/// What stands between the addresses and the rest of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tags {
+    /// The id in the outermost tag (IEEE 802.1Q, 9.6).
+    pub vlan: Option<u16>,
+    /// As in [`Packet`].
+    pub ether_type: u16,
+    pub network_start: usize,
+}
+
+#[inline]
+pub fn behind_tags(frame: &[u8]) -> Result<Tags, PacketError> {
+    const TRUNCATED: PacketError = PacketError::Truncated("VLAN tag");
+    let mut tags = Tags {
+        vlan: None,
+        ether_type: be16(frame, 12).ok_or(PacketError::Truncated("Ethernet header"))?,
+        network_start: ethernet::HEADER_LEN,
+    };
+    for _ in 0..TAGS_MAX {
+        if !matches!(tags.ether_type, ether_type::VLAN | ether_type::QINQ) {
+            break;
+        }
+        let control = be16(frame, tags.network_start).ok_or(TRUNCATED)?;
+        tags.vlan.get_or_insert(control & 0x0fff);
+        tags.ether_type = be16(frame, tags.network_start + 2).ok_or(TRUNCATED)?;
+        tags.network_start += 4;
+    }
+    Ok(tags)
 }
 
 #[inline]

@@ -1,0 +1,171 @@
+//! Classes: which frames are to be treated in a way of their own.
+//!
+//! A class is a [`Match`] and an [`Action`]. A line has a list of them, and the first that matches a
+//! frame is its class; what none matches is in the class *rest*. People's own classes stand before
+//! the [`defaults`], which they can take away too.
+
+pub mod condition;
+pub mod facts;
+pub mod prefix;
+pub mod ranges;
+pub mod table;
+mod text;
+pub mod words;
+
+use core::fmt;
+use core::str::FromStr;
+
+use crate::time::Duration;
+
+pub use condition::{Condition, Match, Side, Test};
+pub use facts::Facts;
+pub use table::{ClassId, ClassTable};
+pub use text::MatchError;
+
+/// Classes of a line, the rest not counted.
+pub const CLASSES_MAX: usize = 64;
+/// What no class matches is called so.
+pub const REST: &str = "rest";
+/// Longest time that a class lets its frames wait for others to share their train.
+pub const HOLD_MAX: Duration = Duration::from_millis(100);
+
+/// Some frames, and what is done with them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Class {
+    pub name: ClassName,
+    pub matches: Match,
+    pub action: Action,
+}
+
+/// What is done with the frames of a class. The default is what is done with all others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Action {
+    pub pack: Pack,
+    pub path: ClassPath,
+}
+
+/// When a frame leaves, and with which others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pack {
+    /// When the link has room, with whatever waits already.
+    #[default]
+    Queued,
+    /// Ahead of all others, but for those of its own flow.
+    Now,
+    /// It may wait so long for others to fill its train, even while the link has room.
+    Within(Duration),
+}
+
+/// Which way frames take where there are two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ClassPath {
+    /// Direct while the line has nothing to gain by the engine.
+    #[default]
+    Auto,
+    /// Always by the engine.
+    Engine,
+    /// Past the engine wherever there is a direct path, also while others are better off in the engine.
+    Direct,
+}
+
+/// A class's name: 1 to 31 of letters, digits, `-`, `_` and `.`, the first a letter.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClassName(String);
+
+impl ClassName {
+    const LEN_MAX: usize = 31;
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Why a text names no class.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ClassNameError {
+    #[error("a class's name has 1 to 31 characters, this one has {0}")]
+    Length(usize),
+    #[error("a class's name begins with a letter, not with {0:?}")]
+    Start(char),
+    #[error("a class's name has letters, digits, '-', '_' and '.', and no {0:?}")]
+    Character(char),
+    #[error("\"rest\" is what no class matches")]
+    Reserved,
+}
+
+impl FromStr for ClassName {
+    type Err = ClassNameError;
+
+    fn from_str(text: &str) -> Result<ClassName, ClassNameError> {
+        if text.is_empty() || text.len() > Self::LEN_MAX {
+            return Err(ClassNameError::Length(text.chars().count()));
+        }
+        let first = text.chars().next().expect("it is not empty");
+        if !first.is_ascii_alphabetic() {
+            return Err(ClassNameError::Start(first));
+        }
+        let wrong = |c: &char| !c.is_ascii_alphanumeric() && !matches!(c, '-' | '_' | '.');
+        if let Some(c) = text.chars().find(wrong) {
+            return Err(ClassNameError::Character(c));
+        }
+        if text == REST {
+            return Err(ClassNameError::Reserved);
+        }
+        Ok(ClassName(text.into()))
+    }
+}
+
+impl fmt::Display for ClassName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// What a host wants at once, whatever else it sends: who is where, what a name means, whether
+/// somebody answers, what has arrived; and what its sender has marked for it (RFC 3246).
+pub fn defaults() -> Vec<Class> {
+    let now = |name: &str, matches: &str| Class {
+        name: name.parse().expect("a right name"),
+        matches: matches.parse().expect("a right match"),
+        action: Action {
+            pack: Pack::Now,
+            ..Action::default()
+        },
+    };
+    vec![
+        now("arp", "arp"),
+        // Neighbour discovery is ICMPv6.
+        now("icmp6", "icmp6"),
+        now("icmp", "icmp"),
+        now("dns", "udp port 53,5353"),
+        now("tcp-empty", "tcp empty"),
+        now("ef", "dscp ef"),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_words_and_rest_is_taken() {
+        for good in ["a", "voice", "Call-1_b.c", &"x".repeat(31)] {
+            assert_eq!(good.parse::<ClassName>().unwrap().as_str(), good);
+        }
+        let error = |text: &str| text.parse::<ClassName>().unwrap_err();
+        assert_eq!(error(""), ClassNameError::Length(0));
+        assert_eq!(error(&"x".repeat(32)), ClassNameError::Length(32));
+        assert_eq!(error("1a"), ClassNameError::Start('1'));
+        assert_eq!(error("a b"), ClassNameError::Character(' '));
+        assert_eq!(error("rest"), ClassNameError::Reserved);
+    }
+
+    #[test]
+    fn the_defaults_have_different_names() {
+        let mut names: Vec<ClassName> = defaults().into_iter().map(|class| class.name).collect();
+        let count = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}

@@ -1,0 +1,163 @@
+//! The classes of a line, made ready to be asked for each frame.
+//!
+//! What a class asks is mostly the same for all frames of a flow. So the answer for a flow is
+//! remembered as a set of classes, a bit each, that the frame may be of; what is left to ask of a frame is what
+//! differs: its size, its payload, its mark.
+
+use super::condition::Condition;
+use super::facts::{Facts, FlowFacts};
+use super::{Action, CLASSES_MAX, Class, ClassPath};
+use crate::stats::Traffic;
+
+/// Flows that are remembered; two that share a place forget each other.
+const FLOWS: usize = 1024;
+
+/// A class's place in the list. Of the rest: behind all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClassId(pub u8);
+
+#[derive(Debug)]
+pub struct ClassTable {
+    classes: Vec<Entry>,
+    rest: Traffic,
+    remembered: Box<[Option<Remembered>]>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    class: Class,
+    /// What is asked of flows, and of frames.
+    of_flow: Vec<Condition>,
+    of_frame: Vec<Condition>,
+    traffic: Traffic,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Remembered {
+    flow: FlowFacts,
+    /// Classes whose conditions on flows it meets.
+    candidates: u64,
+}
+
+const _: () = assert!(CLASSES_MAX <= 64, "a bit each");
+
+impl ClassTable {
+    /// # Panics
+    /// With more than [`CLASSES_MAX`].
+    pub fn new(classes: Vec<Class>) -> ClassTable {
+        assert!(classes.len() <= CLASSES_MAX);
+        ClassTable {
+            classes: classes.into_iter().map(Entry::new).collect(),
+            rest: Traffic::default(),
+            remembered: vec![None; FLOWS].into_boxed_slice(),
+        }
+    }
+
+    /// Other classes from now on. Those that keep their name keep what they have counted.
+    pub fn replace(&mut self, classes: Vec<Class>) {
+        let before = core::mem::replace(self, ClassTable::new(classes));
+        self.rest = before.rest;
+        for old in before.classes {
+            let mut same = self.classes.iter_mut();
+            if let Some(entry) = same.find(|entry| entry.class.name == old.class.name) {
+                entry.traffic = old.traffic;
+            }
+        }
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Class> + '_ {
+        self.classes.iter().map(|entry| &entry.class)
+    }
+
+    /// The class of a frame, whose flow has this number.
+    #[inline]
+    pub fn class_of(&mut self, flow_hash: u32, facts: &Facts) -> ClassId {
+        let mut candidates = self.candidates(flow_hash, &facts.flow);
+        while candidates != 0 {
+            let first = candidates.trailing_zeros();
+            let entry = &self.classes[first as usize];
+            if entry.of_frame.iter().all(|c| c.holds(facts)) {
+                return ClassId(first as u8);
+            }
+            candidates &= candidates - 1;
+        }
+        ClassId(self.classes.len() as u8)
+    }
+
+    #[inline]
+    fn candidates(&mut self, flow_hash: u32, flow: &FlowFacts) -> u64 {
+        let place = flow_hash as usize % FLOWS;
+        if let Some(remembered) = &self.remembered[place]
+            && remembered.flow == *flow
+        {
+            return remembered.candidates;
+        }
+        let facts = Facts {
+            flow: *flow,
+            size: 0,
+            empty_tcp: false,
+            mark: 0,
+        };
+        let mut candidates = 0;
+        for (bit, entry) in self.classes.iter().enumerate() {
+            if entry.of_flow.iter().all(|c| c.holds(&facts)) {
+                candidates |= 1 << bit;
+            }
+        }
+        self.remembered[place] = Some(Remembered {
+            flow: *flow,
+            candidates,
+        });
+        candidates
+    }
+
+    /// Of the rest: the default.
+    #[inline]
+    pub fn action(&self, class: ClassId) -> Action {
+        self.classes
+            .get(usize::from(class.0))
+            .map_or(Action::default(), |entry| entry.class.action)
+    }
+
+    #[inline]
+    pub fn count(&mut self, class: ClassId, bytes: usize) {
+        match self.classes.get_mut(usize::from(class.0)) {
+            Some(entry) => entry.traffic.count(bytes),
+            None => self.rest.count(bytes),
+        }
+    }
+
+    /// The classes in their order, each with what it has counted.
+    pub fn iter_counted(&self) -> impl Iterator<Item = (&Class, Traffic)> + '_ {
+        self.classes
+            .iter()
+            .map(|entry| (&entry.class, entry.traffic))
+    }
+
+    /// What no class has matched.
+    pub fn rest(&self) -> Traffic {
+        self.rest
+    }
+
+    /// Whether any class wants another path than the line would choose.
+    pub fn choose_paths(&self) -> bool {
+        self.iter()
+            .any(|class| class.action.path != ClassPath::Auto)
+    }
+}
+
+impl Entry {
+    fn new(class: Class) -> Entry {
+        let conditions = class.matches.conditions().iter().cloned();
+        let (of_flow, of_frame) = conditions.partition(|c| c.test.is_of_flow());
+        Entry {
+            class,
+            of_flow,
+            of_frame,
+            traffic: Traffic::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests;
