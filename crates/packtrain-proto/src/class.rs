@@ -38,14 +38,14 @@ pub struct Class {
 }
 
 /// What is done with the frames of a class. The default is what is done with all others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Action {
     pub pack: Pack,
     pub path: ClassPath,
 }
 
 /// When a frame leaves, and with which others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub enum Pack {
     /// When the link has room, with whatever waits already.
     #[default]
@@ -57,7 +57,7 @@ pub enum Pack {
 }
 
 /// Which way frames take where there are two.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub enum ClassPath {
     /// Direct while the line has nothing to gain by the engine.
     #[default]

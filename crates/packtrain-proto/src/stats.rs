@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::class::Action;
 use crate::config::{LinkId, NodeId};
 use crate::time::Duration;
 use crate::wire::ethernet::MacAddr;
@@ -214,12 +215,24 @@ pub struct Snapshot {
     pub trains_tx: Trains,
     pub trains_rx: Trains,
     pub flushes: Flushes,
+    /// In their order; the last is the rest.
+    pub classes: Vec<ClassSnapshot>,
     pub queue: QueueSnapshot,
     pub resequencer: ResequencerSnapshot,
     pub replay: ReplaySnapshot,
     pub reassembly: ReassemblySnapshot,
     pub direct: DirectSnapshot,
     pub drops: Drops,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct ClassSnapshot {
+    pub name: String,
+    /// As people write it; `None` of the rest.
+    pub matches: Option<String>,
+    pub action: Action,
+    /// Frames that the host has sent to the engine.
+    pub traffic: Traffic,
 }
 
 #[derive(Clone, Debug, Serialize)]

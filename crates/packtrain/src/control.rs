@@ -40,6 +40,18 @@ pub enum Request {
     /// A link leaves. The answer comes when what was under way on it has arrived, or has had its
     /// time, and what was changed on the interface is undone.
     LinkRemove { name: String },
+    /// One more class. Each text as a person writes it.
+    ClassAdd {
+        /// The line gives it one otherwise.
+        name: Option<String>,
+        matches: String,
+        pack: String,
+        path: String,
+        /// Before the class of this name.
+        before: Option<String>,
+    },
+    /// A class is no more.
+    ClassRemove { name: String },
 }
 
 impl Request {
@@ -47,7 +59,11 @@ impl Request {
     pub fn is_mutating(&self) -> bool {
         match self {
             Request::Status {} => false,
-            Request::Down {} | Request::LinkAdd { .. } | Request::LinkRemove { .. } => true,
+            Request::Down {}
+            | Request::LinkAdd { .. }
+            | Request::LinkRemove { .. }
+            | Request::ClassAdd { .. }
+            | Request::ClassRemove { .. } => true,
         }
     }
 }
@@ -67,6 +83,10 @@ pub enum Response {
         /// All that was under way on it has arrived.
         drained: bool,
     },
+    /// The class, as in the status document.
+    ClassAdded(Value),
+    /// The class, as it was at last in the status document.
+    ClassRemoved(Value),
     /// Who asks may not.
     Denied,
     /// What was asked is understood, and cannot be done: as a command says it.

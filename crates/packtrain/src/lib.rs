@@ -13,3 +13,4 @@ pub mod running;
 pub mod settings;
 pub mod status;
 pub mod toml_reader;
+pub mod units;

@@ -7,6 +7,7 @@
 mod address;
 mod announce;
 mod answer;
+mod classes;
 mod direct;
 mod links;
 mod member;

@@ -1,8 +1,10 @@
 //! What a person may say about a line, from the command line or from a file: one struct.
 
+pub mod classes;
 pub mod file;
 pub mod values;
 
+use packtrain_proto::class::{self, Class};
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use crate::linux::netlink::IpPrefix;
@@ -35,6 +37,8 @@ pub struct Settings {
     /// Whether frames may go past the engine.
     pub path: PathPolicy,
     pub balance: BalancePolicy,
+    /// In the order in which frames are compared with them.
+    pub classes: Vec<Class>,
     /// Start even when none of the links exists yet.
     pub wait_links: bool,
     pub log_level: LogLevel,
@@ -53,6 +57,7 @@ impl Settings {
             marked_frames: true,
             path: PathPolicy::default(),
             balance: BalancePolicy::default(),
+            classes: class::defaults(),
             wait_links: false,
             log_level: LogLevel::Info,
         }

@@ -73,6 +73,9 @@ pub struct StatusDocument {
     pub peers: Vec<Peer>,
     pub hosts: Vec<PlainHost>,
     pub trains: Trains,
+    /// In the order in which frames are compared with them; the last is what none of them matches.
+    #[serde(default)]
+    pub classes: Vec<Class>,
     pub direct: Direct,
     /// Null where the kernel gives no means of holding the host back.
     pub intake: Option<Intake>,
@@ -96,6 +99,21 @@ pub struct Traffic {
 pub struct Host {
     pub taken: Traffic,
     pub given: Traffic,
+}
+
+/// Frames that are treated in a way of their own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Class {
+    pub name: String,
+    /// Null of the rest.
+    #[serde(rename = "match")]
+    pub matches: Option<String>,
+    /// When its frames leave: `queued`, `now`, or how long they may wait for others, as in `500us`.
+    pub pack: String,
+    /// `auto`, `engine` or `direct`.
+    pub path: String,
+    /// What the host has sent of it to the engine.
+    pub taken: Traffic,
 }
 
 /// A member link's condition, worst first.

@@ -1,10 +1,11 @@
 //! A copy of everything worth reading.
 
 use super::Engine;
+use crate::class::{self, Action, Class};
 use crate::peer::{Path, Peer};
 use crate::stats::{
-    HostSnapshot, LinkSnapshot, PathSnapshot, PathState, PeerSnapshot, QueueSnapshot,
-    ReassemblySnapshot, ResequencerSnapshot, Snapshot,
+    ClassSnapshot, HostSnapshot, LinkSnapshot, PathSnapshot, PathState, PeerSnapshot,
+    QueueSnapshot, ReassemblySnapshot, ResequencerSnapshot, Snapshot, Traffic,
 };
 use crate::time::Instant;
 
@@ -39,6 +40,7 @@ impl Engine {
             trains_tx: counters.trains_tx,
             trains_rx: counters.trains_rx,
             flushes: counters.flushes,
+            classes: self.class_snapshots(),
             queue: QueueSnapshot {
                 frames: self.queued_frames as u64,
                 bytes: self.queued_bytes as u64,
@@ -61,6 +63,23 @@ impl Engine {
             direct: self.direct_snapshot(),
             drops: counters.drops.clone(),
         }
+    }
+
+    fn class_snapshots(&self) -> Vec<ClassSnapshot> {
+        let of_class = |(class, traffic): (&Class, Traffic)| ClassSnapshot {
+            name: class.name.to_string(),
+            matches: Some(class.matches.to_string()),
+            action: class.action,
+            traffic,
+        };
+        let rest = ClassSnapshot {
+            name: class::REST.into(),
+            matches: None,
+            action: Action::default(),
+            traffic: self.classes.rest(),
+        };
+        let classes = self.classes.iter_counted().map(of_class);
+        classes.chain([rest]).collect()
     }
 
     fn peer_snapshot(&self, slot: usize, peer: &Peer, now: Instant) -> PeerSnapshot {

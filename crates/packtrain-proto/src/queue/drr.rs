@@ -20,6 +20,7 @@ use crate::queue::codel::{Codel, CodelParams};
 use crate::queue::hold::Hold;
 use crate::time::Instant;
 use crate::wire::ethernet::{self, Header};
+use crate::wire::{subframe, train};
 
 const BUCKETS: usize = 4096;
 const NONE: u16 = u16::MAX;
@@ -154,7 +155,10 @@ impl FlowQueues {
 
     /// Whether something may leave that fills a train of so many bytes, or need not wait for one that is full.
     pub fn is_ripe(&self, train_bytes: usize, now: Instant) -> bool {
-        self.hold.is_over(now) || self.bytes >= train_bytes
+        // In a train a frame's own Ethernet header becomes a shorter one.
+        let saved = ethernet::HEADER_LEN - subframe::HEADER_LEN;
+        let around = ethernet::HEADER_LEN + train::HEADER_LEN;
+        self.hold.is_over(now) || around + self.bytes >= train_bytes + self.frames * saved
     }
 
     /// When the first frame has waited for long enough, where all that wait may.
@@ -587,7 +591,8 @@ mod tests {
         queues.push(patient(2, 3));
         assert_eq!(queues.ripe_at(), Some(at(3)));
         assert!(!queues.is_ripe(300, at(2)));
-        assert!(queues.is_ripe(200, at(2)), "it is full");
+        assert!(!queues.is_ripe(209, at(2)));
+        assert!(queues.is_ripe(208, at(2)), "it is full");
         queues.push(of(3, 60));
         assert!(queues.is_ripe(300, at(2)), "one may not wait");
         queues.shed(1, |_| {});

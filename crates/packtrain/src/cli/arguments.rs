@@ -4,12 +4,14 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
+use packtrain_proto::class::{ClassName, Match};
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::error::exit_codes_help;
 use crate::lab::bench_options::Options;
 use crate::lab::{bench_lab, bench_line, bench_links};
 use crate::linux::netlink::IpPrefix;
+use crate::settings::classes::{ClassPathPolicy, PackPolicy};
 use crate::settings::values::{
     BalancePolicy, InterfaceName, LogLevel, PathPolicy, parse_address, parse_mac,
 };
@@ -49,6 +51,7 @@ pub enum Command {
     Status(StatusArguments),
     Link(LinkArguments),
     Peer(PeerArguments),
+    Class(ClassArguments),
     Down(DownArguments),
     /// Show packtrain at work: three hosts in network namespaces, with and without it.
     Demo,
@@ -275,6 +278,146 @@ Examples:
     },
 }
 
+/// Say which frames are treated in a way of their own, and how.
+///
+/// A frame is compared with the classes of a line in their order, and belongs to the first that
+/// matches. docs/classes.md has the words of a match, and what each treatment does.
+#[derive(Debug, Args)]
+#[command(arg_required_else_help = true)]
+pub struct ClassArguments {
+    #[command(subcommand)]
+    pub command: ClassCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ClassCommand {
+    Add(ClassAddArguments),
+    /// Take a class away from a line that runs.
+    #[command(after_help = "\
+Examples:
+  packtrain class remove pt0 voice
+  packtrain class remove pt0 tcp-empty --json | jq .taken")]
+    Remove {
+        /// The line.
+        name: InterfaceName,
+
+        /// The class.
+        #[arg(value_name = "CLASS")]
+        class: ClassName,
+
+        /// Print the class for programs, as it was at last in the `classes` of the status document.
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the classes of a line, and what the host has sent of each to the engine.
+    #[command(after_help = "\
+Examples:
+  packtrain class list
+  packtrain class list pt0 --json | jq '.[] | {name, taken}'")]
+    List {
+        /// The line [default: the only one].
+        name: Option<InterfaceName>,
+
+        /// Print them for programs: the `classes` of the status document.
+        #[arg(long)]
+        json: bool,
+    },
+    Test(ClassTestArguments),
+}
+
+/// Add a class to a line that runs.
+///
+/// It stands behind the classes that were added before, and before those that every line has at its
+/// start. At the line's next start it is a class only if its file says so.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  packtrain class add --match 'udp dport 5060' --pack now
+  packtrain class add pt0 --name sensors --match 'udp dst 10.9.0.0/24 size -200' --pack 2ms
+  packtrain class add pt0 --name backup --match 'tcp dport 873' --path engine --before sensors")]
+pub struct ClassAddArguments {
+    /// The line [default: the only one].
+    pub name: Option<InterfaceName>,
+
+    /// Which frames: conditions that must all hold, as in 'udp dport 5060-5070'.
+    #[arg(long = "match", value_name = "CONDITIONS")]
+    pub matches: Match,
+
+    /// What it is called [default: class1, class2 and so on].
+    #[arg(long = "name", value_name = "CLASS")]
+    pub class: Option<ClassName>,
+
+    /// When its frames leave: queued, when the link has room, with what waits already; now, ahead of
+    /// all others but for those of their own flow; or how long they may wait for others to fill
+    /// their train, 100ms at most, as in 500us.
+    #[arg(long, value_name = "WHEN", default_value_t)]
+    pub pack: PackPolicy,
+
+    /// Which way its frames take.
+    #[arg(long, value_name = "PATH", value_enum, default_value_t)]
+    pub path: ClassPathPolicy,
+
+    /// Compare frames with it before this class.
+    #[arg(long, value_name = "CLASS")]
+    pub before: Option<ClassName>,
+
+    /// Its frames may be lost with a link (not possible yet).
+    #[arg(long)]
+    pub loss_ok: bool,
+
+    /// Only over these links (not possible yet).
+    #[arg(long, value_name = "IF,...")]
+    pub links: Option<String>,
+
+    /// Send its frames over every link (not possible yet).
+    #[arg(long)]
+    pub duplicate: bool,
+
+    /// Its share beside other classes (not possible yet).
+    #[arg(long, value_name = "N")]
+    pub weight: Option<String>,
+
+    /// What of its frames is compressed (not possible yet).
+    #[arg(long, value_name = "WHAT")]
+    pub compress: Option<String>,
+
+    /// Print the class for programs, as in the `classes` of the status document.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Say of which class each frame of a capture would be.
+///
+/// Nothing need run: without a line and a file it is the classes that every line has at its start.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  packtrain class test capture.pcap
+  packtrain class test capture.pcap --line pt0 --summary
+  packtrain class test capture.pcap --file /etc/packtrain/pt0.toml --json | jq .classes
+  tcpdump -i eth1 -w - -c 1000 | packtrain class test -")]
+pub struct ClassTestArguments {
+    /// A capture, pcap or pcapng, of Ethernet frames; - is standard input.
+    #[arg(value_name = "FILE.pcap", value_hint = ValueHint::FilePath)]
+    pub capture: PathBuf,
+
+    /// With the classes of this line, which runs.
+    #[arg(long, value_name = "LINE", conflicts_with = "file")]
+    pub line: Option<InterfaceName>,
+
+    /// With the classes of this configuration file.
+    #[arg(long, value_name = "FILE.toml", value_hint = ValueHint::FilePath)]
+    pub file: Option<PathBuf>,
+
+    /// Only how many frames are of each class.
+    #[arg(long)]
+    pub summary: bool,
+
+    /// Print it for programs: frames and classes.
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// End a line, and undo everything that it changed on the host.
 ///
 /// Returns when all is undone. Also cleans up after a line that was killed.
@@ -364,7 +507,7 @@ mod tests {
                 .to_string();
             assert!(help.contains("Examples:"), "{name}");
         }
-        for group in ["link", "peer"] {
+        for group in ["link", "peer", "class"] {
             for command in root.find_subcommand(group).unwrap().get_subcommands() {
                 let help = command.get_after_help().map(ToString::to_string);
                 let shown = help.is_some_and(|help| help.contains("Examples:"));

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
 
+use crate::capture_file::CaptureError;
 use crate::control::ControlError;
 use crate::linux::netlink::NetlinkError;
 use crate::settings::file::FileErrors;
@@ -23,6 +24,8 @@ pub enum CliError {
     FileUnread { path: PathBuf, source: io::Error },
     #[error(transparent)]
     File(#[from] FileErrors),
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
     #[error("no such interface: {}", .0.join(", "))]
     NoSuchInterface(Vec<String>),
     #[error("{0} is not an Ethernet interface")]
@@ -37,6 +40,8 @@ pub enum CliError {
         line: String,
         links: Vec<String>,
     },
+    #[error("there is no class {class}")]
+    NoSuchClass { class: String, classes: Vec<String> },
     #[error("{link} is the only link of {line}: packtrain down {line} ends the line")]
     OnlyLink { link: String, line: String },
     #[error("{link} has an MTU of {mtu}: a link needs at least {LINK_MTU_MIN}")]
@@ -73,10 +78,11 @@ impl CliError {
         match self {
             CliError::Failed(_) => 1,
             CliError::Usage(_) | CliError::OnlyLink { .. } => 2,
-            CliError::FileUnread { .. } | CliError::File(_) => 3,
+            CliError::FileUnread { .. } | CliError::File(_) | CliError::Capture(_) => 3,
             CliError::NoSuchInterface(_)
             | CliError::NotEthernet(_)
-            | CliError::NoSuchLink { .. } => 4,
+            | CliError::NoSuchLink { .. }
+            | CliError::NoSuchClass { .. } => 4,
             CliError::InterfaceInLine { .. } | CliError::LinkAlready { .. } => 5,
             CliError::LinkMtuTooSmall { .. } | CliError::MtuTooSmall(_) => 6,
             CliError::NoRights(_) | CliError::NotRoot { .. } => 7,
@@ -99,6 +105,12 @@ impl CliError {
             }
             CliError::NoSuchLink { line, links, .. } => {
                 Some(format!("{line} has: {}", links.join(", ")))
+            }
+            CliError::NoSuchClass { classes, .. } if classes.is_empty() => {
+                Some("the line has no classes".into())
+            }
+            CliError::NoSuchClass { classes, .. } => {
+                Some(format!("the line has: {}", classes.join(", ")))
             }
             CliError::NoRights(_) => {
                 Some("run it as root, or in a user and network namespace of your own".into())
@@ -188,9 +200,9 @@ pub const EXIT_CODES: &[(u8, &str)] = &[
     ),
     (
         3,
-        "the configuration file cannot be read, or is wrong (file, line and key are named)",
+        "a configuration file cannot be read, or is wrong (file, line and key are named), or a capture (its place is named)",
     ),
-    (4, "no such interface or link, or not an Ethernet interface"),
+    (4, "no such interface, link or class, or not an Ethernet interface"),
     (5, "an interface is in a line already"),
     (6, "an MTU is too small"),
     (7, "no rights; the capability is named"),
@@ -236,6 +248,10 @@ mod tests {
                 link: String::new(),
                 line: String::new(),
                 links: Vec::new(),
+            },
+            CliError::NoSuchClass {
+                class: String::new(),
+                classes: Vec::new(),
             },
             CliError::OnlyLink {
                 link: String::new(),

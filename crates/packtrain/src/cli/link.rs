@@ -103,7 +103,12 @@ fn told(line: &InterfaceName, error: ControlError) -> CliError {
     }
 }
 
-fn unexpected(line: &InterfaceName, answer: &Response) -> CliError {
+/// Asks the line to change something.
+pub(super) fn ask(line: &InterfaceName, request: Request) -> Result<Response, CliError> {
+    open(line)?.ask(request).map_err(|e| told(line, e))
+}
+
+pub(super) fn unexpected(line: &InterfaceName, answer: &Response) -> CliError {
     CliError::NoAnswer {
         name: line.to_string(),
         reason: format!("an answer to something else: {answer:?}"),

@@ -1,6 +1,7 @@
 //! The commands that a person types.
 
 mod arguments;
+mod class;
 mod down;
 pub mod error;
 mod lab;
@@ -16,7 +17,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use self::arguments::{Arguments, BenchCommand, Command, LinkCommand, PeerCommand};
+use self::arguments::{Arguments, BenchCommand, ClassCommand, Command, LinkCommand, PeerCommand};
 use self::error::CliError;
 use crate::lab::{bench_lab, bench_line, bench_links, demo, relay};
 
@@ -56,6 +57,12 @@ fn run(command: Command) -> Result<(), CliError> {
         },
         Command::Peer(arguments) => match arguments.command {
             PeerCommand::List { name, json } => show::peer_list(&name, json),
+        },
+        Command::Class(arguments) => match arguments.command {
+            ClassCommand::Add(arguments) => class::add(&arguments),
+            ClassCommand::Remove { name, class, json } => class::remove(&name, &class, json),
+            ClassCommand::List { name, json } => show::class_list(name.as_ref(), json),
+            ClassCommand::Test(arguments) => class::test(&arguments),
         },
         Command::Down(arguments) => match arguments.name {
             Some(name) => down::down(&name),

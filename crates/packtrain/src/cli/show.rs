@@ -49,6 +49,40 @@ pub fn link_list(name: &InterfaceName, json: bool) -> Result<(), CliError> {
     output::text(&view::link_table(&read(document)?))
 }
 
+/// Of the line of this name, or of the only one.
+pub fn class_list(name: Option<&InterfaceName>, json: bool) -> Result<(), CliError> {
+    let document = ask(&only_line(name)?)?;
+    if json {
+        return print_json(&document["classes"]);
+    }
+    output::text(&view::class_table(&read(document)?))
+}
+
+/// All that a line says of itself.
+pub(super) fn document(name: &InterfaceName) -> Result<StatusDocument, CliError> {
+    read(ask(name)?)
+}
+
+/// The line that is meant where none need be named.
+pub(super) fn only_line(name: Option<&InterfaceName>) -> Result<InterfaceName, CliError> {
+    if let Some(name) = name {
+        return Ok(name.clone());
+    }
+    let mut running = instance::running().map_err(|e| CliError::failed("/proc/net/unix", e))?;
+    match running.len() {
+        1 => Ok(running.remove(0)),
+        0 => Err(CliError::NotRunning {
+            name: "a line".into(),
+            running: Vec::new(),
+        }),
+        _ => {
+            let names: Vec<&str> = running.iter().map(InterfaceName::as_str).collect();
+            let names = names.join(", ");
+            Err(CliError::Usage(format!("several lines run: name one of {names}")))
+        }
+    }
+}
+
 pub fn peer_list(name: &InterfaceName, json: bool) -> Result<(), CliError> {
     let document = ask(name)?;
     if json {

@@ -5,6 +5,7 @@ mod detach;
 mod log;
 
 use std::fs;
+use std::path::Path;
 
 use super::arguments::{RunArguments, UpArguments};
 use super::error::CliError;
@@ -26,11 +27,7 @@ pub fn up(arguments: &UpArguments) -> Result<(), CliError> {
 
 pub fn run(arguments: &RunArguments) -> Result<(), CliError> {
     let path = &arguments.file;
-    let text = fs::read_to_string(path).map_err(|source| CliError::FileUnread {
-        path: path.clone(),
-        source,
-    })?;
-    let settings = file::parse(path, &text)?;
+    let settings = read_file(path)?;
     if arguments.check {
         return output::text(&format!(
             "{}: right, for line {}\n",
@@ -39,6 +36,15 @@ pub fn run(arguments: &RunArguments) -> Result<(), CliError> {
         ));
     }
     run_in_foreground(&settings)
+}
+
+/// What a configuration file says.
+pub fn read_file(path: &Path) -> Result<Settings, CliError> {
+    let text = fs::read_to_string(path).map_err(|source| CliError::FileUnread {
+        path: path.into(),
+        source,
+    })?;
+    Ok(file::parse(path, &text)?)
 }
 
 fn settings_of(arguments: &UpArguments) -> Result<Settings, CliError> {
@@ -54,6 +60,7 @@ fn settings_of(arguments: &UpArguments) -> Result<Settings, CliError> {
         balance: arguments.balance,
         wait_links: arguments.wait_links,
         log_level: arguments.log_level,
+        ..Settings::new(arguments.name.clone())
     };
     settings.check()?;
     Ok(settings)

@@ -5,7 +5,7 @@ pub(super) mod words;
 
 use std::fmt::Write as _;
 
-pub use self::tables::{link_table, peer_table};
+pub use self::tables::{class_table, link_table, peer_table};
 use self::words::{bytes, count, duration, rate};
 use super::output::{BAD, GOOD, HEADING, WARNING};
 use crate::status::{

@@ -9,8 +9,8 @@ use rustix::net::sockopt::socket_peercred;
 
 use super::{Request, Response, socket_address};
 
-/// Longest request, with its line feed.
-const REQUEST_BYTES_MAX: usize = 1024;
+/// Longest request, with its line feed: a class with all conditions and prefixes that it can have.
+const REQUEST_BYTES_MAX: usize = 8192;
 const CLIENTS_MAX: usize = 16;
 /// The listener's mark in the epoll set; clients have their slot's number.
 const LISTENER: u64 = u64::MAX;

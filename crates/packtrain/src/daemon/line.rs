@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use packtrain_proto::class::Class;
 use packtrain_proto::config::{Config, LinkId};
 use packtrain_proto::engine::{Engine, Event};
 use packtrain_proto::offload::Offload;
@@ -128,6 +129,17 @@ impl Line {
             drain: None,
             wake_by: None,
         })
+    }
+
+    /// Which frames are treated in a way of their own, in the order in which they are compared.
+    pub fn classes(&self) -> Vec<Class> {
+        self.engine.classes().cloned().collect()
+    }
+
+    /// # Panics
+    /// With more than [`packtrain_proto::class::CLASSES_MAX`].
+    pub fn set_classes(&mut self, classes: Vec<Class>) {
+        self.engine.set_classes(classes);
     }
 
     /// Reports in [`Line::turn`] when this descriptor becomes readable, for as long as it is.

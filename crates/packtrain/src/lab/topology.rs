@@ -14,7 +14,6 @@ pub mod graph;
 pub mod options;
 pub mod ready;
 pub mod spelling;
-pub mod values;
 
 use std::fmt;
 use std::str::FromStr;

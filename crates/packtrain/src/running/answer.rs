@@ -4,6 +4,7 @@ use packtrain_proto::time::Instant;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::RunningLine;
+use super::classes::NewClass;
 use super::direct::Direct;
 use super::links::refusal;
 use super::member::Member;
@@ -77,6 +78,29 @@ impl RunningLine {
                 let refused = self.retire_link(&name, asker).err();
                 refused.map(|error| refusal(&error))
             }
+            Request::ClassAdd {
+                name,
+                matches,
+                pack,
+                path,
+                before,
+            } => {
+                let text = NewClass {
+                    name: name.as_deref(),
+                    matches: &matches,
+                    pack: &pack,
+                    path: &path,
+                    before: before.as_deref(),
+                };
+                Some(match self.add_class(&text) {
+                    Ok(class) => Response::ClassAdded(class),
+                    Err(error) => refusal(&error),
+                })
+            }
+            Request::ClassRemove { name } => Some(match self.remove_class(&name) {
+                Ok(class) => Response::ClassRemoved(class),
+                Err(error) => refusal(&error),
+            }),
         }
     }
 

@@ -65,7 +65,9 @@ impl RunningLine {
             config.limits.codel_interval = CODEL_INTERVAL_BEHIND_INTAKE;
         }
         let names = settings.links.iter().map(ToString::to_string);
-        let line = Line::new(config, tap, names, clock).map_err(failed("the line's event loop"))?;
+        let mut line =
+            Line::new(config, tap, names, clock).map_err(failed("the line's event loop"))?;
+        line.set_classes(settings.classes.clone());
         line.watch(signals.fd(), SIGNALS)
             .map_err(failed("watching signals"))?;
         line.watch(monitor.fd(), MONITOR)

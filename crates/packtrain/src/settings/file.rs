@@ -5,9 +5,12 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::DeValue;
 
+use packtrain_proto::class::{Class, ClassName, Match};
+
 use super::values::{
     BalancePolicy, InterfaceName, LogLevel, PathPolicy, check_mtu, parse_address, parse_mac,
 };
+use super::classes::{ClassPathPolicy, ClassSettings, NOT_YET, PackPolicy};
 use super::{Contradiction, Settings};
 use crate::linux::netlink::IpPrefix;
 use crate::toml_reader::{Errors, Table, boolean, integer, parse_str, read, string};
@@ -44,6 +47,7 @@ fn read_line(table: &mut Table<'_>, errors: &mut Errors<'_>) -> Option<Settings>
     table.optional("balance", errors, &mut settings.balance, |v| {
         parse_str::<BalancePolicy>(v)
     });
+    settings.classes = read_classes(table, settings.classes, errors);
     table.optional("wait_links", errors, &mut settings.wait_links, boolean);
     table.optional("log_level", errors, &mut settings.log_level, |v| {
         parse_str::<LogLevel>(v)
@@ -79,6 +83,50 @@ fn read_link<'a>(
     name
 }
 
+/// The file's own classes, before the defaults unless the file does without these.
+fn read_classes(
+    table: &mut Table<'_>,
+    defaults: Vec<Class>,
+    errors: &mut Errors<'_>,
+) -> Vec<Class> {
+    let mut with_defaults = true;
+    table.optional("default_classes", errors, &mut with_defaults, boolean);
+    let mut classes = if with_defaults { defaults } else { Vec::new() };
+    table.list("class", errors, |value, errors| {
+        let class = read_class(value, errors)?;
+        let inserted = class.insert(&mut classes, None).map_err(|e| e.to_string());
+        errors.take(value.span(), "class", inserted)
+    });
+    classes
+}
+
+fn read_class<'a>(
+    value: &'a Spanned<DeValue<'a>>,
+    errors: &mut Errors<'_>,
+) -> Option<ClassSettings> {
+    let mut table = Table::of(value, "class", "[[class]]", errors)?;
+    let mut name = None;
+    table.optional("name", errors, &mut name, |value| {
+        parse_str::<ClassName>(value).map(Some)
+    });
+    let matches = table.required("match", errors, parse_str::<Match>);
+    let (mut pack, mut path) = (PackPolicy::default(), ClassPathPolicy::default());
+    table.optional("pack", errors, &mut pack, parse_str::<PackPolicy>);
+    table.optional("path", errors, &mut path, parse_str::<ClassPathPolicy>);
+    for (key, instead) in NOT_YET {
+        if table.get(key).is_some() {
+            table.refuse(Some(key), format!("not possible yet: {instead}"), errors);
+        }
+    }
+    table.refuse_the_rest(errors);
+    Some(ClassSettings {
+        name,
+        matches: matches?,
+        pack,
+        path,
+    })
+}
+
 fn address(value: &DeValue<'_>) -> Result<IpPrefix, String> {
     parse_address(string(value)?).map_err(|e| e.to_string())
 }
@@ -86,9 +134,49 @@ fn address(value: &DeValue<'_>) -> Result<IpPrefix, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use packtrain_proto::class::{Action, ClassPath, Pack};
+    use packtrain_proto::time::Duration;
 
     fn errors(text: &str) -> String {
         parse(Path::new("line.toml"), text).unwrap_err().to_string()
+    }
+
+    const WAIT: Duration = Duration::from_micros(500);
+
+    fn class(name: &str, matches: &str, pack: Pack, path: ClassPath) -> Class {
+        Class {
+            name: name.parse().unwrap(),
+            matches: matches.parse().unwrap(),
+            action: Action { pack, path },
+        }
+    }
+
+    #[test]
+    fn wrong_classes_are_named_with_their_lines() {
+        assert_eq!(
+            errors(
+                "name = 'pt0'\n[[link]]\nname = 'e'\n[[class]]\nname = 'arp'\nmatch = 'udp'\n\
+                 [[class]]\nmatch = 'upd'\npack = 'soon'\nweight = 3\n[[class]]\npath = 'x'\nto = 1"
+            ),
+            "line.toml:4: class: there is a class arp already\n\
+             line.toml:8: class.match: \"upd\" begins no condition: arp, ip, ip6, tcp, udp, icmp, icmp6, \
+             ethertype, proto, dscp, port, sport, dport, host, src, dst, size, vlan, mark, empty, any\n\
+             line.toml:9: class.pack: \"soon\" does not say when frames leave: queued, now, or how \
+             long they may wait, as in 500us\n\
+             line.toml:10: class.weight: not possible yet: all flows get the same share\n\
+             line.toml:11: class.match: is missing\n\
+             line.toml:12: class.path: \"x\" is no path: auto, engine or direct\n\
+             line.toml:13: class.to: unknown key (known here: compress, duplicate, links, loss_ok, \
+             match, name, pack, path, weight)"
+        );
+    }
+
+    #[test]
+    fn own_classes_stand_before_the_defaults() {
+        let text = "name = 'pt0'\n[[link]]\nname = 'e'\n[[class]]\nname = 'a'\nmatch = 'udp'";
+        let settings = parse(Path::new("line.toml"), text).unwrap();
+        assert_eq!(settings.classes[0].name.as_str(), "a");
+        assert_eq!(settings.classes[1..], packtrain_proto::class::defaults());
     }
 
     #[test]
@@ -102,12 +190,21 @@ mod tests {
             marked_frames = false
             path = "engine"
             balance = "active-backup"
+            default_classes = false
             wait_links = true
             log_level = "debug"
             [[link]]
             name = "eth1"
             [[link]]
             name = "eth2"
+            [[class]]
+            name = "voice"
+            match = "udp dport 5060"
+            pack = "now"
+            path = "engine"
+            [[class]]
+            match = "tcp"
+            pack = "500us"
         "#;
         let settings = parse(Path::new("line.toml"), text).unwrap();
         assert_eq!(
@@ -125,6 +222,10 @@ mod tests {
                 marked_frames: false,
                 path: PathPolicy::Engine,
                 balance: BalancePolicy::ActiveBackup,
+                classes: vec![
+                    class("voice", "udp dport 5060", Pack::Now, ClassPath::Engine),
+                    class("class1", "tcp", Pack::Within(WAIT), ClassPath::Auto),
+                ],
                 wait_links: true,
                 log_level: LogLevel::Debug,
             }

@@ -6,11 +6,12 @@ use packtrain_proto::time::Duration;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::{
-    Coalesced, Counts, Direct, Hold, HoldBucket, Host, Intake, Link, LinkCondition, Peer, PeerLink,
+    Class, Coalesced, Counts, Direct, Hold, HoldBucket, Host, Intake, Link, LinkCondition, Peer, PeerLink,
     PeerPath, PlainHost, Queue, Reassembly, Replay, Resequencer, SCHEMA, StatusDocument, Traffic,
     TrainCounts, Trains,
 };
 use crate::linux::netlink::IpPrefix;
+use crate::settings::classes::{ClassPathPolicy, PackPolicy};
 use crate::settings::values::BalancePolicy;
 
 /// What the daemon knows of a line and the engine does not.
@@ -94,6 +95,7 @@ impl StatusDocument {
                 .map(|host| build_host(host, &link_name))
                 .collect(),
             trains: build_trains(snapshot),
+            classes: snapshot.classes.iter().map(build_class).collect(),
             direct: Direct {
                 tx: sum(facts.links.iter().map(|link| link.direct_tx)),
                 rx: sum(facts.links.iter().map(|link| link.direct_rx)),
@@ -112,6 +114,16 @@ impl StatusDocument {
         document.warnings = warnings(&document);
         document.warnings.extend(facts.warnings.iter().cloned());
         document
+    }
+}
+
+fn build_class(class: &stats::ClassSnapshot) -> Class {
+    Class {
+        name: class.name.clone(),
+        matches: class.matches.clone(),
+        pack: PackPolicy(class.action.pack).to_string(),
+        path: ClassPathPolicy::from(class.action.path).to_string(),
+        taken: class.traffic.into(),
     }
 }
 

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::settings::values::BalancePolicy;
+use packtrain_proto::class::{Action, ClassPath, Pack};
 
 fn mac(last: u8) -> MacAddr {
     MacAddr([2, 0, 0, 0, 0, last])
@@ -30,6 +31,7 @@ pub(crate) fn quiet_snapshot() -> Snapshot {
         trains_tx: stats::Trains::default(),
         trains_rx: stats::Trains::default(),
         flushes: stats::Flushes::default(),
+        classes: Vec::new(),
         queue: stats::QueueSnapshot::default(),
         resequencer: stats::ResequencerSnapshot::default(),
         replay: ReplaySnapshot::default(),
@@ -128,6 +130,26 @@ pub(crate) fn busy_snapshot() -> Snapshot {
             host(20, LinkId(0)),
             host(21, LinkId(77)),
             host(9, LinkId(0)),
+        ],
+        classes: vec![
+            stats::ClassSnapshot {
+                name: "voice".into(),
+                matches: Some("udp dport 5060".into()),
+                action: Action {
+                    pack: Pack::Now,
+                    path: ClassPath::Engine,
+                },
+                traffic: stats::Traffic {
+                    frames: 1234,
+                    bytes: 250_000,
+                },
+            },
+            stats::ClassSnapshot {
+                name: "rest".into(),
+                matches: None,
+                action: Action::default(),
+                traffic: stats::Traffic::default(),
+            },
         ],
         trains_tx: stats::Trains {
             trains: 4,

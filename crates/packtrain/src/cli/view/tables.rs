@@ -35,6 +35,22 @@ pub fn link_table(document: &StatusDocument) -> String {
     links(&document.links, "")
 }
 
+/// The classes of a line in their order, one a row.
+pub fn class_table(document: &StatusDocument) -> String {
+    let rows = document.classes.iter().map(|class| {
+        [
+            class.name.clone(),
+            class.pack.clone(),
+            class.path.clone(),
+            count(class.taken.frames),
+            bytes(class.taken.bytes),
+            class.matches.clone().unwrap_or_else(|| "what no class matches".into()),
+        ]
+    });
+    let headings = ["CLASS", "PACK", "PATH", "FRAMES", "BYTES", "MATCH"];
+    table(headings, rows.collect(), &["BYTES", "FRAMES"], "")
+}
+
 /// Beside each other, without what matters least where it would be too wide.
 pub(super) fn links(links: &[Link], indent: &str) -> String {
     let rows = links.iter().map(|link| {
@@ -151,6 +167,19 @@ mod tests {
             "\
 ADDRESS            STATE  LINKS  RTT     HEARD         SOFTWARE
 02:00:00:00:00:08  up     eth1   317 µs  400.0 ms ago  packtrain 0.1.0
+"
+        );
+    }
+
+    #[test]
+    fn the_class_table_is_aligned() {
+        let document = StatusDocument::build(&busy_snapshot(), &facts(&[LinkCondition::Up]));
+        assert_eq!(
+            class_table(&document),
+            "\
+CLASS  PACK    PATH    FRAMES  BYTES      MATCH
+voice  now     engine  1,234   244.1 KiB  udp dport 5060
+rest   queued  auto    0       0 B        what no class matches
 "
         );
     }

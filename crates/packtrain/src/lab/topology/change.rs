@@ -8,7 +8,7 @@ use super::direction::{
     Counts, Direction, Discipline, Jitter, Loss, PORT_QUEUE_PACKETS_DEFAULT, PacketRate, Port,
     QueueLimit, Rate, Reorder,
 };
-use super::values::{BitRate, ErrorRate, Packets, Share, Time};
+use crate::units::{BitRate, ErrorRate, Packets, Share, Time};
 use super::{Name, Topology};
 
 /// A setting that can be taken away: the value, or `none`.

@@ -1,6 +1,6 @@
 //! What is wrong with a topology taken together; each value alone was checked when it was read.
 
-use super::values::BitRate;
+use crate::units::BitRate;
 use super::{HOSTS_MAX, Name, NodeKind, Topology};
 use crate::settings::LINKS_MAX;
 

@@ -28,7 +28,7 @@ use toml::de::DeValue;
 use super::change::Change;
 use super::check::Part;
 use super::direction::Direction;
-use super::values::BitRate;
+use crate::units::BitRate;
 use super::{HOSTS_MAX, Host, Name, Node, NodeKind, SEED_DEFAULT, Topology};
 use crate::settings::values::check_mtu;
 use crate::settings::{LINKS_MAX, MTU_DEFAULT};

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::direction::{Direction, Loss, Rate};
-use super::values::{Share, Time};
+use crate::units::{Share, Time};
 use super::{Topology, Wire};
 
 /// What a terminal surely has.
@@ -176,7 +176,7 @@ fn wrap(words: &[String], width: usize, first: &str) -> Vec<String> {
 /// What stands in a box, besides its name.
 fn note(topology: &Topology, vertex: layers::Vertex) -> Option<String> {
     use super::NodeKind;
-    use super::values::BitRate;
+    use crate::units::BitRate;
     match vertex {
         // Worth a word only where others do run it.
         layers::Vertex::Host(i) => {

@@ -54,7 +54,7 @@ pub fn find(name: &str) -> Result<Topology, UnknownTopology> {
 #[cfg(test)]
 mod tests {
     use super::super::direction::{Direction, QueueLimit};
-    use super::super::values::BitRate;
+    use crate::units::BitRate;
     use super::*;
 
     fn wires(name: &str) -> Vec<String> {

@@ -8,7 +8,7 @@ use super::direction::{
     CODEL_INTERVAL_US, CODEL_TARGET_US, Counts, Discipline, Jitter, JitterKind, Loss, PacketRate,
     QueueLimit, Rate, Reorder,
 };
-use super::values::{BitRate, Bytes, Packets, Share, Time, ValueError};
+use crate::units::{BitRate, Bytes, Packets, Share, Time, ValueError};
 
 /// Largest cap, in packets a second: no frames of Ethernet are so many, even at 100 Gbit/s.
 pub const PACKETS_PER_SECOND_MAX: u32 = 200_000_000;

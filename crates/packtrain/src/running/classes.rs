@@ -1,0 +1,73 @@
+//! Classes that come and go while the line works.
+
+use packtrain_proto::class::{Class, ClassName};
+use serde_json::Value;
+
+use super::RunningLine;
+use crate::cli::error::CliError;
+use crate::settings::classes::{self, ClassError, ClassPathPolicy, ClassSettings, PackPolicy};
+
+/// A class as it was asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NewClass<'a> {
+    pub(super) name: Option<&'a str>,
+    pub(super) matches: &'a str,
+    pub(super) pack: &'a str,
+    pub(super) path: &'a str,
+    /// Before the class of this name.
+    pub(super) before: Option<&'a str>,
+}
+
+impl RunningLine {
+    /// Adds a class, and gives it as in the status document.
+    pub(super) fn add_class(&mut self, text: &NewClass<'_>) -> Result<Value, CliError> {
+        let before = text.before.map(parse::<ClassName>).transpose()?;
+        let class = ClassSettings {
+            name: text.name.map(parse).transpose()?,
+            matches: parse(text.matches)?,
+            pack: parse::<PackPolicy>(text.pack)?,
+            path: parse::<ClassPathPolicy>(text.path)?,
+        };
+        let mut classes = self.line.classes();
+        let at = class.insert(&mut classes, before.as_ref())?;
+        self.use_classes(classes);
+        self.class_document(at)
+    }
+
+    /// Removes a class, and gives it as it was.
+    pub(super) fn remove_class(&mut self, name: &str) -> Result<Value, CliError> {
+        let name = parse::<ClassName>(name)?;
+        let mut classes = self.line.classes();
+        let at = classes.iter().position(|class| class.name == name);
+        classes::remove(&mut classes, &name)?;
+        let last = self.class_document(at.expect("it was there"))?;
+        self.use_classes(classes);
+        Ok(last)
+    }
+
+    fn use_classes(&mut self, classes: Vec<Class>) {
+        self.line.set_classes(classes);
+    }
+
+    fn class_document(&mut self, at: usize) -> Result<Value, CliError> {
+        let class = self.status_document().classes.into_iter().nth(at);
+        serde_json::to_value(class).map_err(|e| CliError::failed("the status document", e))
+    }
+}
+
+fn parse<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, CliError> {
+    text.parse()
+        .map_err(|error: T::Err| CliError::Usage(error.to_string()))
+}
+
+impl From<ClassError> for CliError {
+    fn from(error: ClassError) -> CliError {
+        match error {
+            ClassError::Unknown { name, classes } => CliError::NoSuchClass {
+                class: name.to_string(),
+                classes: classes.iter().map(ToString::to_string).collect(),
+            },
+            other => CliError::Usage(other.to_string()),
+        }
+    }
+}

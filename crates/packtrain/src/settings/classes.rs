@@ -1,0 +1,291 @@
+//! Classes as people write them, on the command line and in a file: in the same words.
+
+use std::fmt;
+use std::str::FromStr;
+
+use packtrain_proto::class::{
+    Action, CLASSES_MAX, Class, ClassName, ClassPath, HOLD_MAX, Match, Pack, defaults,
+};
+use packtrain_proto::time::Duration;
+
+use crate::units::Time;
+
+/// What a class may say once packtrain can do it, and what it does until then.
+pub const NOT_YET: [(&str, &str); 5] = [
+    ("loss_ok", "frames of a line over several links all go by the engine"),
+    ("links", "a class does not choose among links"),
+    ("duplicate", "frames are sent once"),
+    ("weight", "all flows get the same share"),
+    ("compress", "trains are not compressed"),
+];
+
+/// A class, but for its name, which may be left to the line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassSettings {
+    pub name: Option<ClassName>,
+    pub matches: Match,
+    pub pack: PackPolicy,
+    pub path: ClassPathPolicy,
+}
+
+/// Why a list does not take a class.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ClassError {
+    #[error("there is a class {0} already")]
+    Taken(ClassName),
+    #[error("{CLASSES_MAX} classes are there already, and there cannot be more")]
+    TooMany,
+    #[error("there is no class {name}")]
+    Unknown {
+        name: ClassName,
+        classes: Vec<ClassName>,
+    },
+}
+
+impl ClassSettings {
+    /// Puts the class into the list: before that of the name `before`, else behind people's own and before
+    /// the defaults. Returns its place.
+    pub fn insert(
+        self,
+        classes: &mut Vec<Class>,
+        before: Option<&ClassName>,
+    ) -> Result<usize, ClassError> {
+        if classes.len() >= CLASSES_MAX {
+            return Err(ClassError::TooMany);
+        }
+        let name = match self.name {
+            Some(name) if classes.iter().any(|class| class.name == name) => {
+                return Err(ClassError::Taken(name));
+            }
+            Some(name) => name,
+            None => unused_name(classes),
+        };
+        let at = match before {
+            Some(before) => place_of(classes, before)?,
+            None => {
+                let defaults = defaults();
+                let first = classes.iter().position(|class| defaults.contains(class));
+                first.unwrap_or(classes.len())
+            }
+        };
+        let class = Class {
+            name,
+            matches: self.matches,
+            action: Action {
+                pack: self.pack.0,
+                path: self.path.into(),
+            },
+        };
+        classes.insert(at, class);
+        Ok(at)
+    }
+}
+
+/// Takes a class out of the list.
+pub fn remove(classes: &mut Vec<Class>, name: &ClassName) -> Result<Class, ClassError> {
+    let at = place_of(classes, name)?;
+    Ok(classes.remove(at))
+}
+
+fn place_of(classes: &[Class], name: &ClassName) -> Result<usize, ClassError> {
+    let at = classes.iter().position(|class| class.name == *name);
+    at.ok_or_else(|| ClassError::Unknown {
+        name: name.clone(),
+        classes: classes.iter().map(|class| class.name.clone()).collect(),
+    })
+}
+
+fn unused_name(classes: &[Class]) -> ClassName {
+    let mut names = (1..).map(|n| format!("class{n}"));
+    let taken = |name: &String| classes.iter().any(|class| class.name.as_str() == name);
+    let name = names.find(|name| !taken(name)).expect("they go on");
+    name.parse().expect("a right name")
+}
+
+/// When frames leave: `queued`, `now`, or how long they may wait, as in `500us`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PackPolicy(pub Pack);
+
+/// Why a text does not say when frames leave.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PackPolicyError {
+    #[error("{0:?} does not say when frames leave: queued, now, or how long they may wait, as in 500us")]
+    Syntax(String),
+    #[error("frames wait {most} at most, not {given}")]
+    TooLong { given: String, most: Time },
+}
+
+impl FromStr for PackPolicy {
+    type Err = PackPolicyError;
+
+    fn from_str(text: &str) -> Result<PackPolicy, PackPolicyError> {
+        let pack = match text {
+            "queued" => Pack::Queued,
+            "now" => Pack::Now,
+            time => {
+                let time: Time = time
+                    .parse()
+                    .map_err(|_| PackPolicyError::Syntax(text.into()))?;
+                match Duration::from_nanos(time.0) {
+                    Duration::ZERO => Pack::Queued,
+                    budget if budget > HOLD_MAX => {
+                        return Err(PackPolicyError::TooLong {
+                            given: text.into(),
+                            most: Time(HOLD_MAX.as_nanos() as u64),
+                        });
+                    }
+                    budget => Pack::Within(budget),
+                }
+            }
+        };
+        Ok(PackPolicy(pack))
+    }
+}
+
+impl fmt::Display for PackPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Pack::Queued => f.pad("queued"),
+            Pack::Now => f.pad("now"),
+            Pack::Within(budget) => Time(budget.as_nanos() as u64).fmt(f),
+        }
+    }
+}
+
+/// Which way the frames of a class take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum ClassPathPolicy {
+    /// Past the engine while that has nothing to gain by them.
+    #[default]
+    Auto,
+    /// Always by the engine.
+    Engine,
+    /// Past the engine wherever there is a way, also while others are better off in it.
+    Direct,
+}
+
+impl ClassPathPolicy {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ClassPathPolicy::Auto => "auto",
+            ClassPathPolicy::Engine => "engine",
+            ClassPathPolicy::Direct => "direct",
+        }
+    }
+}
+
+impl fmt::Display for ClassPathPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// Why a text is no path of a class.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no path: auto, engine or direct")]
+pub struct ClassPathPolicyError(String);
+
+impl FromStr for ClassPathPolicy {
+    type Err = ClassPathPolicyError;
+
+    fn from_str(text: &str) -> Result<ClassPathPolicy, ClassPathPolicyError> {
+        use ClassPathPolicy::{Auto, Direct, Engine};
+        [Auto, Engine, Direct]
+            .into_iter()
+            .find(|policy| policy.as_str() == text)
+            .ok_or_else(|| ClassPathPolicyError(text.into()))
+    }
+}
+
+impl From<ClassPathPolicy> for ClassPath {
+    fn from(policy: ClassPathPolicy) -> ClassPath {
+        match policy {
+            ClassPathPolicy::Auto => ClassPath::Auto,
+            ClassPathPolicy::Engine => ClassPath::Engine,
+            ClassPathPolicy::Direct => ClassPath::Direct,
+        }
+    }
+}
+
+impl From<ClassPath> for ClassPathPolicy {
+    fn from(path: ClassPath) -> ClassPathPolicy {
+        match path {
+            ClassPath::Auto => ClassPathPolicy::Auto,
+            ClassPath::Engine => ClassPathPolicy::Engine,
+            ClassPath::Direct => ClassPathPolicy::Direct,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(name: Option<&str>, matches: &str) -> ClassSettings {
+        ClassSettings {
+            name: name.map(|name| name.parse().unwrap()),
+            matches: matches.parse().unwrap(),
+            pack: PackPolicy::default(),
+            path: ClassPathPolicy::default(),
+        }
+    }
+
+    fn names(classes: &[Class]) -> Vec<&str> {
+        classes.iter().map(|class| class.name.as_str()).collect()
+    }
+
+    #[test]
+    fn own_classes_stand_before_the_defaults_in_the_order_in_which_they_came() {
+        let mut classes = defaults();
+        let first_default = classes[0].name.to_string();
+        assert_eq!(settings(Some("a"), "udp").insert(&mut classes, None), Ok(0));
+        assert_eq!(settings(None, "tcp").insert(&mut classes, None), Ok(1));
+        assert_eq!(settings(None, "tcp").insert(&mut classes, None), Ok(2));
+        let before = "class1".parse().unwrap();
+        assert_eq!(settings(Some("b"), "tcp").insert(&mut classes, Some(&before)), Ok(1));
+        assert_eq!(names(&classes)[..5], ["a", "b", "class1", "class2", &first_default]);
+        remove(&mut classes, &before).unwrap();
+        assert_eq!(names(&classes)[..3], ["a", "b", "class2"]);
+    }
+
+    #[test]
+    fn what_a_list_does_not_take_is_told() {
+        let mut classes = vec![];
+        settings(Some("a"), "udp").insert(&mut classes, None).unwrap();
+        let error = settings(Some("a"), "udp").insert(&mut classes, None).unwrap_err();
+        assert_eq!(error.to_string(), "there is a class a already");
+        let error = remove(&mut classes, &"b".parse().unwrap()).unwrap_err();
+        assert_eq!(error.to_string(), "there is no class b");
+        let unknown = "b".parse().unwrap();
+        assert!(settings(None, "udp").insert(&mut classes, Some(&unknown)).is_err());
+        while classes.len() < CLASSES_MAX {
+            settings(None, "udp").insert(&mut classes, None).unwrap();
+        }
+        assert_eq!(settings(None, "udp").insert(&mut classes, None), Err(ClassError::TooMany));
+    }
+
+    #[test]
+    fn when_frames_leave_is_a_word_or_a_time() {
+        for text in ["queued", "now", "500us", "1.5ms", "100ms"] {
+            assert_eq!(text.parse::<PackPolicy>().unwrap().to_string(), text);
+        }
+        assert_eq!("0".parse(), Ok(PackPolicy(Pack::Queued)));
+        let error = |text: &str| text.parse::<PackPolicy>().unwrap_err().to_string();
+        assert_eq!(error("101ms"), "frames wait 100ms at most, not 101ms");
+        assert!(error("soon").starts_with("\"soon\" does not say when frames leave: queued, now, "));
+        assert!(error("500").starts_with("\"500\" does not say"));
+    }
+
+    #[test]
+    fn a_path_of_a_class_has_one_name_everywhere() {
+        for text in ["auto", "engine", "direct"] {
+            let policy: ClassPathPolicy = text.parse().unwrap();
+            assert_eq!(policy.to_string(), text);
+            assert_eq!(ClassPathPolicy::from(ClassPath::from(policy)), policy);
+        }
+        assert_eq!(
+            "kernel".parse::<ClassPathPolicy>().unwrap_err().to_string(),
+            "\"kernel\" is no path: auto, engine or direct"
+        );
+    }
+}
