@@ -24,6 +24,8 @@ pub use text::MatchError;
 
 /// Classes of a line, the rest not counted.
 pub const CLASSES_MAX: usize = 64;
+/// Values in the matches of a line's classes altogether: each is a comparison for each frame, at worst.
+pub const VALUES_MAX: usize = 4096;
 /// What no class matches is called so.
 pub const REST: &str = "rest";
 /// Longest time that a class lets its frames wait for others to share their train.
@@ -42,6 +44,17 @@ pub struct Class {
 pub struct Action {
     pub pack: Pack,
     pub path: ClassPath,
+}
+
+impl Action {
+    /// Which way its frames take where nobody says anything of it: who waits for others to share a train is not
+    /// to go past them.
+    pub fn kernel_path(&self) -> ClassPath {
+        match (self.path, self.pack) {
+            (ClassPath::Auto, Pack::Within(_)) => ClassPath::Engine,
+            (path, _) => path,
+        }
+    }
 }
 
 /// When a frame leaves, and with which others.

@@ -26,6 +26,8 @@ pub struct DirectDestination {
     pub direct_mark: MacAddr,
     /// Payload bytes after the EtherType.
     pub payload_max: u16,
+    /// It is closed to all frames but those of classes that say direct.
+    pub only_classes: bool,
 }
 
 /// By what a peer's direct frames are known, and whose they are.

@@ -57,6 +57,18 @@ impl Match {
         &self.0
     }
 
+    /// Whether it asks for a mark, which only the kernel and whoever is told by it know.
+    pub fn asks_for_marks(&self) -> bool {
+        let mut conditions = self.0.iter();
+        conditions.any(|condition| matches!(condition.test, Test::Mark { .. }))
+    }
+
+    /// Values that a frame is compared with, at most.
+    pub fn values(&self) -> usize {
+        let values = self.0.iter().map(|condition| condition.test.values());
+        values.sum::<usize>().max(1)
+    }
+
     pub fn matches(&self, facts: &Facts) -> bool {
         self.0.iter().all(|condition| condition.holds(facts))
     }
@@ -73,6 +85,20 @@ impl Test {
     /// Whether [`FlowFacts`] are enough to know.
     pub fn is_of_flow(&self) -> bool {
         !matches!(self, Test::Size(_) | Test::EmptyTcp | Test::Mark { .. })
+    }
+
+    fn values(&self) -> usize {
+        let ends = |side: &Side| if *side == Side::Either { 2 } else { 1 };
+        match self {
+            Test::Address(side, prefixes) => prefixes.len() * ends(side),
+            Test::Port(side, ports) => ports.iter().count() * ends(side),
+            Test::EtherType(ranges)
+            | Test::Vlan(Some(ranges))
+            | Test::Protocol(ranges)
+            | Test::Dscp(ranges)
+            | Test::Size(ranges) => ranges.iter().count(),
+            Test::Vlan(None) | Test::EmptyTcp | Test::Mark { .. } => 1,
+        }
     }
 
     #[inline]

@@ -139,10 +139,10 @@ impl ClassTable {
         self.rest
     }
 
-    /// Whether any class wants another path than the line would choose.
-    pub fn choose_paths(&self) -> bool {
-        self.iter()
-            .any(|class| class.action.path != ClassPath::Auto)
+    /// Whether a class has frames that go past the engine while others are better off in it.
+    pub fn has_direct(&self) -> bool {
+        let path = |class: &Class| class.action.kernel_path();
+        self.iter().any(|class| path(class) == ClassPath::Direct)
     }
 }
 

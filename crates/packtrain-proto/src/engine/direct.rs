@@ -82,7 +82,7 @@ impl Engine {
         if !link.keeps_order {
             return Err(EngineBecause::Unordered);
         }
-        if self.direct_gate.is_closed() {
+        if self.direct_gate.is_closed() && !self.classes.has_direct() {
             return Err(EngineBecause::Congestion);
         }
         Ok(DirectDestination {
@@ -91,6 +91,7 @@ impl Engine {
             remote_address: path.remote_address,
             direct_mark: direct_mark_of(mark),
             payload_max,
+            only_classes: self.direct_gate.is_closed(),
         })
     }
 

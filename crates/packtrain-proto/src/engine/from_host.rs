@@ -21,6 +21,17 @@ const SHED_MAX: usize = 64;
 impl Engine {
     /// A frame that the host sent into `pt0`.
     pub fn handle_host_frame(&mut self, frame: Buffer, offload: Offload, now: Instant) {
+        self.handle_marked_host_frame(frame, offload, 0, now);
+    }
+
+    /// … which its socket or the firewall has given a mark, for the classes that ask for it.
+    pub fn handle_marked_host_frame(
+        &mut self,
+        frame: Buffer,
+        offload: Offload,
+        mark: u32,
+        now: Instant,
+    ) {
         self.counters.host_rx.count(frame.len());
         if self.direct_gate.is_closed() {
             self.direct_gate.on_host_frame(&frame);
@@ -35,7 +46,7 @@ impl Engine {
         };
         let parsed = Packet::parse(&frame);
         let flow_hash = self.classifier.flow_hash_of(&frame, &parsed);
-        let facts = Facts::of(&frame, &parsed, 0);
+        let facts = Facts::of(&frame, &parsed, mark);
         let class = self.classes.class_of(flow_hash, &facts);
         self.classes.count(class, frame.len());
         let pack = self.classes.action(class).pack;
@@ -63,6 +74,7 @@ impl Engine {
     /// With more than [`crate::class::CLASSES_MAX`].
     pub fn set_classes(&mut self, classes: Vec<Class>) {
         self.classes.replace(classes);
+        self.publish_paths();
     }
 
     pub fn classes(&self) -> impl Iterator<Item = &Class> + '_ {

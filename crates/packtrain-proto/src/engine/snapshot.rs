@@ -4,6 +4,7 @@ use super::Engine;
 use crate::class::{self, Action, Class};
 use crate::peer::{Path, Peer};
 use crate::stats::{
+    EngineBecause,
     ClassSnapshot, HostSnapshot, LinkSnapshot, PathSnapshot, PathState, PeerSnapshot,
     QueueSnapshot, ReassemblySnapshot, ResequencerSnapshot, Snapshot, Traffic,
 };
@@ -103,8 +104,11 @@ impl Engine {
             queued_frames: peer.queues.frames() as u64,
             queued_bytes: peer.queues.bytes() as u64,
             hold: peer.hold_times.snapshot(),
-            direct: direct.is_ok(),
-            engine_because: direct.err(),
+            direct: direct.is_ok_and(|direct| !direct.only_classes),
+            engine_because: match direct {
+                Ok(direct) => direct.only_classes.then_some(EngineBecause::Congestion),
+                Err(because) => Some(because),
+            },
         }
     }
 

@@ -28,6 +28,7 @@
 
 #include "direct.h"
 #include "ethernet.h"
+#include "class.bpf.h"
 
 #define VLAN_TAG_LEN		4
 
@@ -210,6 +211,20 @@ static __always_inline void count_small(struct direct_state *now, const struct d
 	now->small_since = time;
 }
 
+/* A TAP does not carry the mark: the engine reads it out of the address that it knows anyway. */
+static __always_inline void tell_mark(struct __sk_buff *skb, __u64 host_address)
+{
+	struct ethernet_header header;
+	__u8 source[6] = { DIRECT_MARKED_0, DIRECT_MARKED_1 };
+
+	if (bpf_skb_load_bytes(skb, 0, &header, sizeof(header)) ||
+	    mac_of(header.source) != host_address)
+		return;
+	for (int i = 0; i < 4; i++)
+		source[2 + i] = skb->mark >> (24 - 8 * i);
+	bpf_skb_store_bytes(skb, sizeof(header.destination), source, sizeof(source), 0);
+}
+
 SEC("tc")
 int direct_leave(struct __sk_buff *skb)
 {
@@ -223,7 +238,7 @@ int direct_leave(struct __sk_buff *skb)
 	__u32 zero = 0, slot_number;
 	__u64 *slot, address, ticket;
 	__u16 ether_type;
-	int is_small;
+	int is_small, path = CLASS_PATH_AUTO;
 
 	told = bpf_map_lookup_elem(&orders, &zero);
 	now = bpf_map_lookup_elem(&state, &zero);
@@ -231,15 +246,20 @@ int direct_leave(struct __sk_buff *skb)
 	slot = bpf_map_lookup_elem(&slots, &slot_number);
 	if (!told || !now || !slot)
 		return TC_ACT_UNSPEC;
-	if (now->closed == told->opening || *slot > told->drained ||
-	    (void *)(header + 1) > data_end || has_foreign_tc(skb, told, now))
+	if (told->classes_count)
+		path = class_path(skb, told->classes_first, told->classes_count);
+	if (path == CLASS_PATH_ENGINE ||
+	    (path != CLASS_PATH_DIRECT && now->closed == told->opening) ||
+	    *slot > told->drained || (void *)(header + 1) > data_end ||
+	    has_foreign_tc(skb, told, now))
 		goto engine;
 	ether_type = bpf_ntohs(header->ether_type);
 	if (mac_of(header->source) != told->host_address || ether_type == ETHERTYPE_PACKTRAIN)
 		goto engine;
 	address = mac_of(header->destination);
 	destination = bpf_map_lookup_elem(&destinations, &address);
-	if (!destination || !fits(skb, ether_type, destination->payload_max))
+	if (!destination || !fits(skb, ether_type, destination->payload_max) ||
+	    (destination->only_classes && path != CLASS_PATH_DIRECT))
 		goto engine;
 	is_small = skb->len <= SMALL_BYTES && !is_empty_tcp(data, data_end, ether_type);
 	/* Both addresses, as they stand one after the other in the header and in the map. */
@@ -259,6 +279,8 @@ engine:
 	/* Another flow of this slot may have had a later one meanwhile. */
 	if (*slot < ticket)
 		*slot = ticket;
+	if (told->tells_marks && skb->mark)
+		tell_mark(skb, told->host_address);
 	return TC_ACT_UNSPEC;
 }
 

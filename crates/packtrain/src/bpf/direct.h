@@ -9,12 +9,23 @@
 #define DIRECT_LINKS		16
 #define DIRECT_COUNTERS		256	/* a link's number is a byte */
 
+/*
+ * The first bytes of the source address of a frame of pt0's own that goes to the engine with a mark,
+ * which stands in the other four. No station has such an address: it is a group's.
+ */
+#define DIRECT_MARKED_0		0x03
+#define DIRECT_MARKED_1		0x70
+
 /* The one entry of the map `orders`, which only the daemon writes. */
 struct direct_orders {
 	__u64 host_address;	/* pt0's address, first byte in bits 47..40 */
 	__u64 drained;		/* what had a ticket up to this was delivered by the peers */
 	__u32 opening;		/* the path was opened so many times */
 	__u32 qdisc;		/* handle of the qdisc that is ours before pt0; 0: none is */
+	__u32 classes_first;	/* in the map `comparisons` */
+	__u32 classes_count;	/* 0: no class says anything of paths */
+	__u32 tells_marks;	/* the engine is told what mark a frame has */
+	__u32 unused;
 };
 
 /* The one entry of the map `state`, which only the programs write. */
@@ -35,6 +46,7 @@ struct direct_destination {
 	__u32 ifindex;		/* the member link */
 	__u32 payload_max;	/* bytes after the EtherType that all on the way take */
 	__u32 counter;		/* the link's number, and so its entry in the map `leaving` */
+	__u32 only_classes;	/* closed to all frames but those of a class that says direct */
 };
 
 /* Map `watches`, by the index of the member link. */

@@ -21,6 +21,7 @@ use super::readable::Readable;
 use crate::clock::Clock;
 use crate::linux::alarm::Alarm;
 use crate::linux::coalescer::Coalescer;
+use crate::linux::direct::take_mark;
 use crate::linux::epoll::{Epoll, Interest};
 use crate::linux::tap::Tap;
 
@@ -87,6 +88,8 @@ pub struct Line {
     looked_at: Instant,
     /// Since when frames wait because there were news.
     frames_wait_since: Option<Instant>,
+    /// Frames of `pt0`'s own may carry their marks in the place of their source address.
+    tells_marks: bool,
     /// Frames of the host, ever.
     host_frames: u64,
     /// The number of a drain that is asked of the engine once `pt0` was seen empty.
@@ -125,6 +128,7 @@ impl Line {
             more_to_send: false,
             looked_at: clock.now(),
             frames_wait_since: None,
+            tells_marks: false,
             host_frames: 0,
             drain: None,
             wake_by: None,
@@ -139,6 +143,8 @@ impl Line {
     /// # Panics
     /// With more than [`packtrain_proto::class::CLASSES_MAX`].
     pub fn set_classes(&mut self, classes: Vec<Class>) {
+        // Once and for ever: some that have one may stand before us when no class asks any more.
+        self.tells_marks |= classes.iter().any(|class| class.matches.asks_for_marks());
         self.engine.set_classes(classes);
     }
 
@@ -318,7 +324,7 @@ impl Line {
                 .tap
                 .receive(self.engine.buffers())
                 .map_err(LineError::Host)?;
-            let Some((frame, offload)) = received else {
+            let Some((mut frame, offload)) = received else {
                 self.tap_readable.on_empty();
                 if let Some(number) = self.drain.take() {
                     self.engine.request_drain(number, now);
@@ -328,7 +334,12 @@ impl Line {
             self.tap_readable.on_frame();
             self.host_frames += 1;
             bytes += frame.len();
-            self.engine.handle_host_frame(frame, offload, now);
+            let mark = match self.tells_marks {
+                true => take_mark(&mut frame, self.address),
+                false => 0,
+            };
+            self.engine
+                .handle_marked_host_frame(frame, offload, mark, now);
             if bytes > BATCH_BYTES {
                 break;
             }

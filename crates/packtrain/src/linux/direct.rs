@@ -9,6 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
+use packtrain_proto::class::{Class, VALUES_MAX};
 use packtrain_proto::stats::Traffic;
 use packtrain_proto::wire::ethernet::MacAddr;
 
@@ -18,8 +19,12 @@ use super::intake;
 use super::netlink::interface;
 use super::tcx::{self, Hook};
 
+mod classes;
+
 /// As in bpf/direct.h.
 const DESTINATIONS_MAX: usize = 256;
+/// The first bytes of a source address that carries a mark in its place.
+const MARKED: [u8; 2] = [0x03, 0x70];
 
 #[derive(Debug, thiserror::Error)]
 pub enum DirectError {
@@ -47,6 +52,8 @@ pub struct Destination {
     pub payload_max: u16,
     /// The link's number: what goes there is counted by it.
     pub link: u8,
+    /// Only frames of classes that say direct go there.
+    pub only_classes: bool,
 }
 
 /// What the programs have to tell.
@@ -69,6 +76,9 @@ struct Orders {
     drained: u64,
     opening: u32,
     qdisc: u32,
+    classes_first: u32,
+    classes_count: u32,
+    tells_marks: bool,
 }
 
 /// The programs before one `pt0`, and on the links that its direct frames leave by.
@@ -80,6 +90,7 @@ pub struct DirectPath {
     destinations: Published,
     watches: MapHandle,
     leaving: MapHandle,
+    comparisons: MapHandle,
     watch_program: OwnedFd,
     /// By the index of the member link.
     watched: BTreeMap<u32, (MacAddr, tcx::Attached)>,
@@ -108,7 +119,11 @@ impl DirectPath {
                 drained: 0,
                 opening: 1,
                 qdisc: if has_intake { intake::QDISC } else { 0 },
+                classes_first: 0,
+                classes_count: 0,
+                tells_marks: false,
             },
+            comparisons: map("comparisons")?,
             orders_map: map("orders")?,
             state: map("state")?,
             destinations: Published::open(&object, "destinations").map_err(failed)?,
@@ -135,6 +150,32 @@ impl DirectPath {
         self.orders.opening = self.orders.opening.wrapping_add(1).max(1);
         self.give_orders()?;
         Ok(wanted.len() - taken.len())
+    }
+
+    /// Which way the frames of these classes take.
+    ///
+    /// # Panics
+    /// With more than [`VALUES_MAX`] values in them.
+    pub fn set_classes(&mut self, classes: &[Class]) -> Result<(), DirectError> {
+        let wanted = classes::comparisons(classes);
+        assert!(wanted.len() <= VALUES_MAX);
+        // Into the half that is not in use, for frames go on meanwhile.
+        let first = match self.orders.classes_first {
+            0 => VALUES_MAX,
+            _ => 0,
+        };
+        for (at, comparison) in wanted.iter().enumerate() {
+            let key = ((first + at) as u32).to_ne_bytes();
+            let written = self.comparisons.update(&key, comparison, MapFlags::ANY);
+            written.map_err(|source| MapError {
+                map: "comparisons",
+                source,
+            })?;
+        }
+        self.orders.classes_first = first as u32;
+        self.orders.classes_count = wanted.len() as u32;
+        self.orders.tells_marks = classes.iter().any(|class| class.matches.asks_for_marks());
+        self.give_orders()
     }
 
     /// The link is no more: another may come by its index.
@@ -168,11 +209,14 @@ impl DirectPath {
     }
 
     fn give_orders(&self) -> Result<(), DirectError> {
-        let mut value = [0; 24];
+        let mut value = [0; 40];
         value[..8].copy_from_slice(&mac_key(self.orders.host_address));
         value[8..16].copy_from_slice(&self.orders.drained.to_ne_bytes());
         value[16..20].copy_from_slice(&self.orders.opening.to_ne_bytes());
         value[20..24].copy_from_slice(&self.orders.qdisc.to_ne_bytes());
+        value[24..28].copy_from_slice(&self.orders.classes_first.to_ne_bytes());
+        value[28..32].copy_from_slice(&self.orders.classes_count.to_ne_bytes());
+        value[32..36].copy_from_slice(&u32::from(self.orders.tells_marks).to_ne_bytes());
         let written = self
             .orders_map
             .update(&0u32.to_ne_bytes(), &value, MapFlags::ANY);
@@ -238,14 +282,30 @@ fn lookup(map: &'static str, handle: &MapHandle, index: u32) -> Result<Vec<u8>, 
 
 /// `struct direct_destination`.
 fn entry_of(destination: &Destination) -> Vec<u8> {
-    let mut value = Vec::with_capacity(24);
+    let mut value = Vec::with_capacity(28);
     value.extend_from_slice(&destination.outer_destination.0);
     value.extend_from_slice(&destination.outer_source.0);
     value.extend_from_slice(&destination.ifindex.to_ne_bytes());
     value.extend_from_slice(&u32::from(destination.payload_max).to_ne_bytes());
     value.extend_from_slice(&u32::from(destination.link).to_ne_bytes());
+    value.extend_from_slice(&u32::from(destination.only_classes).to_ne_bytes());
     value
 }
 
+/// The mark in a frame that has one in the place of its source address, where the address is put again.
+pub fn take_mark(frame: &mut [u8], host_address: MacAddr) -> u32 {
+    let Some(source) = frame.get_mut(6..12) else {
+        return 0;
+    };
+    let [a, b, mark @ ..]: [u8; 6] = (*source).try_into().expect("six bytes");
+    if [a, b] != MARKED {
+        return 0;
+    }
+    source.copy_from_slice(&host_address.0);
+    u32::from_be_bytes(mark)
+}
+
+#[cfg(test)]
+mod class_tests;
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,11 @@
 //! Classes that come and go while the line works.
 
-use packtrain_proto::class::{Class, ClassName};
+use packtrain_proto::class::{Class, ClassName, ClassPath};
 use serde_json::Value;
 
 use super::RunningLine;
 use crate::cli::error::CliError;
+use crate::settings::values::PathPolicy;
 use crate::settings::classes::{self, ClassError, ClassPathPolicy, ClassSettings, PackPolicy};
 
 /// A class as it was asked for.
@@ -30,7 +31,8 @@ impl RunningLine {
         };
         let mut classes = self.line.classes();
         let at = class.insert(&mut classes, before.as_ref())?;
-        self.use_classes(classes);
+        self.refuse_what_needs_the_kernel(&classes[at])?;
+        self.use_classes(classes)?;
         self.class_document(at)
     }
 
@@ -41,12 +43,46 @@ impl RunningLine {
         let at = classes.iter().position(|class| class.name == name);
         classes::remove(&mut classes, &name)?;
         let last = self.class_document(at.expect("it was there"))?;
-        self.use_classes(classes);
+        self.use_classes(classes)?;
         Ok(last)
     }
 
-    fn use_classes(&mut self, classes: Vec<Class>) {
+    /// The classes that the line was started with.
+    pub(super) fn begin_with_classes(&mut self) -> Result<(), CliError> {
+        let classes = self.site.settings.classes.clone();
+        for class in &classes {
+            self.refuse_what_needs_the_kernel(class)?;
+        }
+        self.use_classes(classes)
+    }
+
+    fn use_classes(&mut self, classes: Vec<Class>) -> Result<(), CliError> {
+        if let Some(direct) = &mut self.direct {
+            let failed = |error| CliError::failed("the classes' paths", error);
+            direct.set_classes(&classes).map_err(failed)?;
+        }
         self.line.set_classes(classes);
+        Ok(())
+    }
+
+    /// Without the program before `pt0` there is one path, and nobody sees marks.
+    fn refuse_what_needs_the_kernel(&self, class: &Class) -> Result<(), CliError> {
+        let what = match class {
+            _ if self.direct.is_some() => return Ok(()),
+            class if class.matches.asks_for_marks() => "frames show no mark",
+            class if class.action.path == ClassPath::Direct => "no frame goes direct",
+            _ => return Ok(()),
+        };
+        let name = &self.site.settings.name;
+        let because = match (self.site.settings.path, self.site.settings.marked_frames) {
+            (PathPolicy::Engine, _) => "its path is engine",
+            (PathPolicy::Auto, false) => "it has no marked frames",
+            (PathPolicy::Auto, true) => "this kernel lacks what that needs (Linux 6.6)",
+        };
+        Err(CliError::Usage(format!(
+            "class {}: {what} on {name}, because {because}",
+            class.name
+        )))
     }
 
     fn class_document(&mut self, at: usize) -> Result<Value, CliError> {

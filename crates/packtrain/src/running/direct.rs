@@ -11,6 +11,7 @@
 
 use std::time::Duration;
 
+use packtrain_proto::class::Class;
 use packtrain_proto::config::LinkId;
 use packtrain_proto::stats::Traffic;
 use packtrain_proto::time::Instant;
@@ -70,6 +71,11 @@ impl Direct {
             next: Instant::ZERO,
             interval: INTERVAL_MIN,
         }
+    }
+
+    /// Which way the frames of these classes take.
+    pub(super) fn set_classes(&mut self, classes: &[Class]) -> Result<(), DirectError> {
+        self.path.set_classes(classes)
     }
 
     /// What went past the engine by a link, ever.

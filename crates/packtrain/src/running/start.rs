@@ -65,9 +65,7 @@ impl RunningLine {
             config.limits.codel_interval = CODEL_INTERVAL_BEHIND_INTAKE;
         }
         let names = settings.links.iter().map(ToString::to_string);
-        let mut line =
-            Line::new(config, tap, names, clock).map_err(failed("the line's event loop"))?;
-        line.set_classes(settings.classes.clone());
+        let line = Line::new(config, tap, names, clock).map_err(failed("the line's event loop"))?;
         line.watch(signals.fd(), SIGNALS)
             .map_err(failed("watching signals"))?;
         line.watch(monitor.fd(), MONITOR)
@@ -103,7 +101,8 @@ impl RunningLine {
             control,
             at_clean_end: None,
         };
-        if let Err(error) = running.read_all().and_then(|()| running.refuse_trouble()) {
+        let begun = running.begin_with_classes().and_then(|()| running.read_all());
+        if let Err(error) = begun.and_then(|()| running.refuse_trouble()) {
             running.stop();
             return Err(error);
         }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use packtrain_proto::class::{
-    Action, CLASSES_MAX, Class, ClassName, ClassPath, HOLD_MAX, Match, Pack, defaults,
+    VALUES_MAX, Action, CLASSES_MAX, Class, ClassName, ClassPath, HOLD_MAX, Match, Pack, defaults,
 };
 use packtrain_proto::time::Duration;
 
@@ -35,6 +35,8 @@ pub enum ClassError {
     Taken(ClassName),
     #[error("{CLASSES_MAX} classes are there already, and there cannot be more")]
     TooMany,
+    #[error("the classes have more than {VALUES_MAX} values to compare with")]
+    TooManyValues,
     #[error("there is no class {name}")]
     Unknown {
         name: ClassName,
@@ -76,6 +78,10 @@ impl ClassSettings {
                 path: self.path.into(),
             },
         };
+        let values = classes.iter().chain([&class]).map(|c| c.matches.values());
+        if values.sum::<usize>() > VALUES_MAX {
+            return Err(ClassError::TooManyValues);
+        }
         classes.insert(at, class);
         Ok(at)
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, BufWriter, Write};
 
 use packtrain_proto::class::words::{ETHER_TYPES, PROTOCOLS};
-use packtrain_proto::class::{Class, ClassTable, Facts, REST, Test, defaults};
+use packtrain_proto::class::{Class, ClassTable, Facts, REST, defaults};
 use packtrain_proto::classifier::Classifier;
 use packtrain_proto::stats::Traffic;
 use packtrain_proto::wire::packet::{IpVersion, Packet};
@@ -27,7 +27,7 @@ pub fn run(arguments: &ClassTestArguments) -> Result<(), CliError> {
         (None, Some(file)) => up::read_file(file)?.classes,
         (None, None) => defaults(),
     };
-    if classes.iter().any(asks_for_marks) {
+    if classes.iter().any(|class| class.matches.asks_for_marks()) {
         output::note("a capture does not say what mark a frame had: it counts as 0");
     }
     let mut capture = CaptureFile::open(&arguments.capture)?;
@@ -77,11 +77,6 @@ fn sort(
             .map_err(Stop::Output)?;
     }
     Ok(())
-}
-
-fn asks_for_marks(class: &Class) -> bool {
-    let conditions = class.matches.conditions();
-    conditions.iter().any(|c| matches!(c.test, Test::Mark { .. }))
 }
 
 fn classes_of_line(line: &InterfaceName) -> Result<Vec<Class>, CliError> {

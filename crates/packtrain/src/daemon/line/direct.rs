@@ -30,6 +30,7 @@ impl Line {
                 outer_source: destination.direct_mark,
                 payload_max: destination.payload_max,
                 link: destination.link.0,
+                only_classes: destination.only_classes,
             })
         });
         with_interface.collect()

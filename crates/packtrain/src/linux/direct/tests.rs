@@ -10,8 +10,8 @@ use crate::linux::packet_socket::PacketSocket;
 use crate::linux::tc::{self, FilterPlace};
 use crate::linux::test_namespace::{in_namespace, ip, run};
 
-const PT0: MacAddr = MacAddr([0x02, 0x70, 0x74, 1, 2, 3]);
-const PEER: MacAddr = MacAddr([0x02, 0x70, 0x74, 4, 5, 6]);
+pub(super) const PT0: MacAddr = MacAddr([0x02, 0x70, 0x74, 1, 2, 3]);
+pub(super) const PEER: MacAddr = MacAddr([0x02, 0x70, 0x74, 4, 5, 6]);
 const STRANGER: MacAddr = MacAddr([0x02, 0x70, 0x74, 7, 8, 9]);
 const PEER_LINK: MacAddr = MacAddr([0x52, 0x54, 0, 0, 0, 2]);
 const DIRECT_MARK: MacAddr = MacAddr([0x0a, 0x54, 0, 0, 0, 0x5b]);
@@ -21,10 +21,10 @@ const IPV4: u16 = 0x0800;
 const VLAN: u16 = 0x8100;
 const PACKTRAIN: u16 = 0x88b5;
 
-const GO_ON: u32 = u32::MAX; // TC_ACT_UNSPEC
-const REDIRECT: u32 = 7; // TC_ACT_REDIRECT
+pub(super) const GO_ON: u32 = u32::MAX; // TC_ACT_UNSPEC
+pub(super) const REDIRECT: u32 = 7; // TC_ACT_REDIRECT
 
-fn destination() -> Destination {
+pub(super) fn destination() -> Destination {
     Destination {
         address: PEER,
         ifindex: LOOPBACK_IFINDEX,
@@ -32,6 +32,7 @@ fn destination() -> Destination {
         outer_source: DIRECT_MARK,
         payload_max: 1500,
         link: 3,
+        only_classes: false,
     }
 }
 
@@ -52,6 +53,13 @@ fn frame(to: MacAddr, from: MacAddr, ether_type: u16, flow: u16, payload: usize)
 
 /// What the program says to the frame, and the frame after it.
 fn leave(path: &DirectPath, bytes: &[u8]) -> (u32, Vec<u8>) {
+    leave_with_mark(path, bytes, 0)
+}
+
+pub(super) fn leave_with_mark(path: &DirectPath, bytes: &[u8], mark: u32) -> (u32, Vec<u8>) {
+    // `struct __sk_buff`: the mark is its third word.
+    let mut context = [0u8; 192];
+    context[8..12].copy_from_slice(&mark.to_ne_bytes());
     let program = path
         .object
         .progs_mut()
@@ -61,6 +69,7 @@ fn leave(path: &DirectPath, bytes: &[u8]) -> (u32, Vec<u8>) {
     let input = ProgramInput {
         data_in: Some(bytes),
         data_out: Some(&mut out),
+        context_in: Some(&mut context),
         ..ProgramInput::default()
     };
     let result = program.test_run(input).expect("a test run");
@@ -70,7 +79,7 @@ fn leave(path: &DirectPath, bytes: &[u8]) -> (u32, Vec<u8>) {
     (value, out)
 }
 
-fn with_path(test: impl FnOnce(&mut DirectPath) + Send + 'static) {
+pub(super) fn with_path(test: impl FnOnce(&mut DirectPath) + Send + 'static) {
     in_namespace(|| {
         ip("link set lo up");
         test(&mut DirectPath::attach(LOOPBACK_IFINDEX, PT0, false).expect("a path on lo"));
@@ -86,7 +95,8 @@ fn lengths_are_those_of_the_header() {
             let map = path.object.maps().find(|map| map.name() == name);
             map.expect("a map of that name").value_size() as usize
         };
-        assert_eq!(size("orders"), 24);
+        assert_eq!(size("orders"), 40);
+        assert_eq!(size("comparisons"), super::classes::COMPARISON_LEN);
         assert_eq!(size("state"), 40);
         assert_eq!(size("destinations"), entry_of(&destination()).len());
         assert_eq!(size("watches"), 32);

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Which way the class of a frame takes. What a frame is, is read as packtrain-proto does
+ * (wire/packet.rs, class/facts.rs), to the byte: the engine and this program must not disagree.
+ *
+ * Needs Linux 5.17 (bpf_loop).
+ */
+#ifndef PACKTRAIN_CLASS_BPF_H
+#define PACKTRAIN_CLASS_BPF_H
+
+#include "class.h"
+
+#define CLASS_ABSENT		(~0ULL)
+#define CLASS_TAGS_MAX		2
+#define CLASS_EXTENSIONS_MAX	8
+#define CLASS_VLAN_ID		0x0fff
+#define CLASS_FRAGMENT		0x3fff	/* more fragments, and the offset */
+
+struct class_facts {
+	__u64 numbers[CLASS_NUMBERS];
+	__u64 source[2];
+	__u64 destination[2];
+	__u32 mark;
+	__u8 version;		/* 4, 6, or 0 of what is not IP, or not whole */
+};
+
+struct class_walk {
+	struct class_facts facts;
+	__u32 first;
+	__u8 met;		/* an alternative of this condition */
+	__u8 failed;		/* a condition of this class */
+	__u8 path;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 2 * CLASS_COMPARISONS);
+	__type(key, __u32);
+	__type(value, struct class_comparison);
+} comparisons SEC(".maps");
+
+/* The ports, and whether it is TCP without payload. -1: the transport header is not whole. */
+static __always_inline int class_read_transport(struct __sk_buff *skb, struct class_facts *facts,
+						__u8 protocol, __u32 start, __u32 end_claimed)
+{
+	struct tcphdr tcp;
+	__be16 ports[4];
+	__u32 len;
+
+	if (protocol == IPPROTO_UDP) {
+		/* All of its header, of which only the ports are looked at. */
+		if (bpf_skb_load_bytes(skb, start, ports, sizeof(ports)))
+			return -1;
+		facts->numbers[CLASS_SOURCE_PORT] = bpf_ntohs(ports[0]);
+		facts->numbers[CLASS_DESTINATION_PORT] = bpf_ntohs(ports[1]);
+	} else if (protocol == IPPROTO_TCP) {
+		if (bpf_skb_load_bytes(skb, start, &tcp, sizeof(tcp)))
+			return -1;
+		len = tcp.doff * 4;
+		if (len < sizeof(tcp) || start + len > skb->len)
+			return -1;
+		facts->numbers[CLASS_SOURCE_PORT] = bpf_ntohs(tcp.source);
+		facts->numbers[CLASS_DESTINATION_PORT] = bpf_ntohs(tcp.dest);
+		facts->numbers[CLASS_EMPTY_TCP] = start + len == end_claimed;
+	}
+	return 0;
+}
+
+static __always_inline void class_read_ipv4(struct __sk_buff *skb, struct class_facts *facts,
+					    __u32 start)
+{
+	struct iphdr ip;
+	__u32 len;
+
+	if (bpf_skb_load_bytes(skb, start, &ip, sizeof(ip)) || ip.version != 4)
+		return;
+	len = ip.ihl * 4;
+	if (len < sizeof(ip) || start + len > skb->len)
+		return;
+	if (!(bpf_ntohs(ip.frag_off) & CLASS_FRAGMENT) &&
+	    class_read_transport(skb, facts, ip.protocol, start + len,
+				 start + bpf_ntohs(ip.tot_len)))
+		return;
+	facts->version = 4;
+	facts->source[0] = bpf_ntohl(ip.saddr);
+	facts->destination[0] = bpf_ntohl(ip.daddr);
+	facts->numbers[CLASS_PROTOCOL] = ip.protocol;
+	facts->numbers[CLASS_DSCP] = ip.tos >> 2;
+}
+
+static __always_inline void class_read_ipv6(struct __sk_buff *skb, struct class_facts *facts,
+					    __u32 start)
+{
+	struct ipv6hdr ip;
+	__u8 extension[8], protocol;
+	__u32 at = start + sizeof(ip);
+	int is_fragment = 0;
+
+	if (bpf_skb_load_bytes(skb, start, &ip, sizeof(ip)) || ip.version != 6)
+		return;
+	protocol = ip.nexthdr;
+	for (int i = 0; i < CLASS_EXTENSIONS_MAX && !is_fragment; i++) {
+		if (protocol != IPPROTO_HOPOPTS && protocol != IPPROTO_ROUTING &&
+		    protocol != IPPROTO_DSTOPTS && protocol != IPPROTO_FRAGMENT)
+			break;
+		if (bpf_skb_load_bytes(skb, at, extension, sizeof(extension)))
+			return;
+		is_fragment = protocol == IPPROTO_FRAGMENT;
+		at += is_fragment ? 8 : (extension[1] + 1) * 8;
+		protocol = extension[0];
+		if (at > skb->len)
+			return;
+	}
+	if (!is_fragment &&
+	    class_read_transport(skb, facts, protocol, at,
+				 start + sizeof(ip) + bpf_ntohs(ip.payload_len)))
+		return;
+	facts->version = 6;
+	facts->source[1] = (__u64)bpf_ntohl(ip.saddr.in6_u.u6_addr32[0]) << 32 |
+			   bpf_ntohl(ip.saddr.in6_u.u6_addr32[1]);
+	facts->source[0] = (__u64)bpf_ntohl(ip.saddr.in6_u.u6_addr32[2]) << 32 |
+			   bpf_ntohl(ip.saddr.in6_u.u6_addr32[3]);
+	facts->destination[1] = (__u64)bpf_ntohl(ip.daddr.in6_u.u6_addr32[0]) << 32 |
+				bpf_ntohl(ip.daddr.in6_u.u6_addr32[1]);
+	facts->destination[0] = (__u64)bpf_ntohl(ip.daddr.in6_u.u6_addr32[2]) << 32 |
+				bpf_ntohl(ip.daddr.in6_u.u6_addr32[3]);
+	facts->numbers[CLASS_PROTOCOL] = protocol;
+	/* The traffic class lies across the first two bytes. */
+	facts->numbers[CLASS_DSCP] = ip.priority << 2 | ip.flow_lbl[0] >> 6;
+}
+
+static __always_inline void class_read(struct __sk_buff *skb, struct class_facts *facts)
+{
+	__be16 ether_type, tag[2];
+	__u32 start = sizeof(struct ethernet_header), tags = 0;
+
+	for (int i = 0; i < CLASS_NUMBERS; i++)
+		facts->numbers[i] = CLASS_ABSENT;
+	facts->numbers[CLASS_ETHER_TYPE] = 0;
+	facts->numbers[CLASS_EMPTY_TCP] = 0;
+	facts->numbers[CLASS_SIZE] = skb->len;
+	facts->mark = skb->mark;
+	/* A device may put the outermost tag in itself; then it is not among the bytes yet. */
+	if (skb->vlan_present) {
+		facts->numbers[CLASS_VLAN] = skb->vlan_tci & CLASS_VLAN_ID;
+		facts->numbers[CLASS_SIZE] += sizeof(tag);
+		tags = 1;
+	}
+	if (bpf_skb_load_bytes(skb, start - sizeof(ether_type), &ether_type, sizeof(ether_type)))
+		return;
+	for (int i = 0; i < CLASS_TAGS_MAX; i++) {
+		if (tags + i >= CLASS_TAGS_MAX || (ether_type != bpf_htons(ETHERTYPE_VLAN) &&
+						   ether_type != bpf_htons(ETHERTYPE_QINQ)))
+			break;
+		if (bpf_skb_load_bytes(skb, start, tag, sizeof(tag))) {
+			/* Not whole: then nothing is said of its tags and its type. */
+			facts->numbers[CLASS_VLAN] = CLASS_ABSENT;
+			facts->numbers[CLASS_ETHER_TYPE] = 0;
+			return;
+		}
+		if (facts->numbers[CLASS_VLAN] == CLASS_ABSENT)
+			facts->numbers[CLASS_VLAN] = bpf_ntohs(tag[0]) & CLASS_VLAN_ID;
+		ether_type = tag[1];
+		start += sizeof(tag);
+	}
+	facts->numbers[CLASS_ETHER_TYPE] = bpf_ntohs(ether_type);
+	if (ether_type == bpf_htons(ETHERTYPE_IPV4))
+		class_read_ipv4(skb, facts, start);
+	else if (ether_type == bpf_htons(ETHERTYPE_IPV6))
+		class_read_ipv6(skb, facts, start);
+	if (!facts->version) {
+		/* What was read before it turned out not to be whole. */
+		facts->numbers[CLASS_SOURCE_PORT] = CLASS_ABSENT;
+		facts->numbers[CLASS_DESTINATION_PORT] = CLASS_ABSENT;
+		facts->numbers[CLASS_EMPTY_TCP] = 0;
+	}
+}
+
+static __always_inline int class_is_inside(const __u64 *address,
+					   const struct class_comparison *comparison)
+{
+	return (address[0] & comparison->high[0]) == comparison->low[0] &&
+	       (address[1] & comparison->high[1]) == comparison->low[1];
+}
+
+static __always_inline int class_holds(const struct class_facts *facts,
+				       const struct class_comparison *comparison)
+{
+	__u64 number;
+
+	switch (comparison->fact) {
+	case CLASS_MARK:
+		return (facts->mark & comparison->high[0]) == comparison->low[0];
+	case CLASS_SOURCE4:
+		return facts->version == 4 && class_is_inside(facts->source, comparison);
+	case CLASS_DESTINATION4:
+		return facts->version == 4 && class_is_inside(facts->destination, comparison);
+	case CLASS_SOURCE6:
+		return facts->version == 6 && class_is_inside(facts->source, comparison);
+	case CLASS_DESTINATION6:
+		return facts->version == 6 && class_is_inside(facts->destination, comparison);
+	default:
+		number = facts->numbers[comparison->fact % CLASS_NUMBERS];
+		return comparison->low[0] <= number && number <= comparison->high[0];
+	}
+}
+
+/* One comparison; 1 when the class is known. */
+static long class_step(__u32 index, void *context)
+{
+	struct class_walk *walk = context;
+	__u32 place = walk->first + index;
+	struct class_comparison *comparison = bpf_map_lookup_elem(&comparisons, &place);
+
+	if (!comparison)
+		return 1;
+	if (!walk->failed && !walk->met)
+		walk->met = class_holds(&walk->facts, comparison);
+	if (comparison->ends & CLASS_ENDS_CONDITION) {
+		if (walk->met == comparison->negated)
+			walk->failed = 1;
+		walk->met = 0;
+	}
+	if (comparison->ends & CLASS_ENDS_CLASS) {
+		if (!walk->failed) {
+			walk->path = comparison->path;
+			return 1;
+		}
+		walk->failed = 0;
+	}
+	return 0;
+}
+
+/* The way that the frame's class takes; `first` and `count` say which comparisons are in use. */
+static __always_inline int class_path(struct __sk_buff *skb, __u32 first, __u32 count)
+{
+	struct class_walk walk = { .first = first };
+
+	class_read(skb, &walk.facts);
+	bpf_loop(count, class_step, &walk, 0);
+	return walk.path;
+}
+
+#endif
