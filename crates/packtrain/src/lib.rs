@@ -2,6 +2,7 @@
 //!
 //! `linux/` holds every system call and all unsafe code; what stands beside it is safe.
 
+pub mod capture_file;
 pub mod cli;
 pub mod clock;
 pub mod control;

@@ -1,0 +1,276 @@
+//! The newer format: blocks, of which some are packets, in sections that have interfaces of their own.
+//!
+//! After draft-ietf-opsawg-pcapng; [`crate::lab::pcapng`] writes it. A section is in the byte order of
+//! whoever wrote it, which its header tells.
+//!
+//! ```text
+//!  0            4     8                          len - 4     len
+//! +------------+-----+--------------------------+-----------+
+//! | block type | len | body, 4 × n bytes        | len again |
+//! +------------+-----+--------------------------+-----------+
+//!  section header      byte order (4), major (2), minor (2), length (8), options
+//!  interface           link type (2), unused (2), snap len (4), options
+//!  enhanced packet     interface (4), time (4 + 4, the upper half first),
+//!                      bytes kept (4), on the wire (4), the bytes, options
+//!  packet, obsolete    interface (2), drops (2), and on as the enhanced one
+//!  simple packet       on the wire (4), the bytes: of the first interface, at no time
+//!  option              code (2), length (2), value, padded to a multiple of 4; the last has code 0
+//! ```
+
+use super::Packet;
+use super::byte_order::ByteOrder;
+use super::error::Cause;
+use super::input::{Input, Part};
+use super::link_type::LinkType;
+use super::time::Clock;
+
+const SECTION_HEADER: u32 = 0x0a0d_0d0a;
+const INTERFACE_DESCRIPTION: u32 = 1;
+const OBSOLETE_PACKET: u32 = 2;
+const SIMPLE_PACKET: u32 = 3;
+const ENHANCED_PACKET: u32 = 6;
+const JOURNAL_ENTRY: u32 = 9;
+const CUSTOM: u32 = 0xbad;
+const CUSTOM_NOT_COPIED: u32 = 0x4000_0bad;
+
+const BYTE_ORDER: u32 = 0x1a2b_3c4d;
+const MAJOR: u16 = 1;
+
+/// Type and length, and the length again.
+const HEAD_BYTES: usize = 8;
+const TAIL_BYTES: usize = 4;
+/// Most that a section may have: a table of them is kept.
+const INTERFACES_MAX: usize = 1 << 16;
+
+mod option {
+    pub const END: u16 = 0;
+    pub const IF_TSRESOL: u16 = 9;
+    pub const IF_TSOFFSET: u16 = 14;
+}
+
+/// The section that is being read.
+#[derive(Debug)]
+pub struct Pcapng {
+    order: ByteOrder,
+    interfaces: Vec<Interface>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Interface {
+    link_type: LinkType,
+    /// Most bytes kept of a packet; 0: all.
+    snap_len: u32,
+    clock: Clock,
+}
+
+/// It reads the same in both byte orders.
+pub fn is_section_header(kind: [u8; 4]) -> bool {
+    u32::from_le_bytes(kind) == SECTION_HEADER
+}
+
+impl Pcapng {
+    /// The first section, whose block type is read.
+    pub fn begin(input: &mut Input) -> Result<Pcapng, Cause> {
+        let mut pcapng = Pcapng {
+            order: ByteOrder::Little,
+            interfaces: Vec::new(),
+        };
+        pcapng.block(input)?;
+        Ok(pcapng)
+    }
+
+    pub fn next(&mut self, input: &mut Input) -> Result<Option<Packet>, Cause> {
+        while input.begin(Part::Block, 4)? {
+            if let Some(packet) = self.block(input)? {
+                return Ok(Some(packet));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The rest of a block whose type is read.
+    fn block(&mut self, input: &mut Input) -> Result<Option<Packet>, Cause> {
+        let kind = input.record().try_into().expect("four bytes");
+        if is_section_header(kind) {
+            self.section(input)?;
+            return Ok(None);
+        }
+        let packet = match self.order.u32(&kind, 0) {
+            INTERFACE_DESCRIPTION => {
+                let interface = self.interface(self.whole(input, 8)?)?;
+                if self.interfaces.len() == INTERFACES_MAX {
+                    return malformed(format!("more than {INTERFACES_MAX} interfaces"));
+                }
+                self.interfaces.push(interface);
+                return Ok(None);
+            }
+            ENHANCED_PACKET => {
+                input.turns_out(Part::Packet);
+                let block = self.whole(input, 20)?;
+                self.packet(block, self.order.u32(block, 8))?
+            }
+            OBSOLETE_PACKET => {
+                input.turns_out(Part::Packet);
+                let block = self.whole(input, 20)?;
+                self.packet(block, self.order.u16(block, 8).into())?
+            }
+            SIMPLE_PACKET => {
+                input.turns_out(Part::Packet);
+                self.simple_packet(self.whole(input, 4)?)?
+            }
+            other => {
+                // Wireshark shows and numbers them between the frames.
+                if matches!(other, JOURNAL_ENTRY | CUSTOM | CUSTOM_NOT_COPIED) {
+                    input.turns_out(Part::Packet);
+                }
+                let len = self.len(input, 0)?;
+                self.pass(input, len)?;
+                return Ok(None);
+            }
+        };
+        Ok(Some(packet))
+    }
+
+    /// A header: what follows has a byte order of its own, and interfaces of its own.
+    fn section(&mut self, input: &mut Input) -> Result<(), Cause> {
+        input.read_to(HEAD_BYTES + 4)?;
+        let magic = input.record()[HEAD_BYTES..].try_into().expect("four bytes");
+        self.order = match ByteOrder::of(magic, BYTE_ORDER) {
+            Some(order) => order,
+            None => return malformed("a section header without its byte order"),
+        };
+        self.interfaces.clear();
+        let len = self.len(input, 16)?;
+        input.read_to(HEAD_BYTES + 16)?;
+        let header = input.record();
+        let (major, minor) = (self.order.u16(header, 12), self.order.u16(header, 14));
+        if major != MAJOR {
+            return Err(Cause::Version {
+                format: "pcapng",
+                major,
+                minor,
+            });
+        }
+        self.pass(input, len)
+    }
+
+    fn interface(&self, block: &[u8]) -> Result<Interface, Cause> {
+        Ok(Interface {
+            link_type: LinkType(self.order.u16(block, 8).into()),
+            snap_len: self.order.u32(block, 12),
+            clock: self.clock(&block[16..])?,
+        })
+    }
+
+    fn clock(&self, mut options: &[u8]) -> Result<Clock, Cause> {
+        let mut clock = Clock::DEFAULT;
+        while let Some((head, rest)) = options.split_at_checked(4) {
+            let (code, len) = (self.order.u16(head, 0), self.order.u16(head, 2));
+            let len = usize::from(len);
+            let Some((value, _)) = rest.split_at_checked(len) else {
+                return malformed(format!("option {code} of {len} bytes does not fit"));
+            };
+            match (code, value) {
+                (option::END, _) => break,
+                (option::IF_TSRESOL, [resolution]) => clock.resolution = *resolution,
+                (option::IF_TSOFFSET, [_, _, _, _, _, _, _, _]) => {
+                    clock.offset_seconds = self.order.i64(value, 0);
+                }
+                (option::IF_TSRESOL | option::IF_TSOFFSET, _) => {
+                    return malformed(format!("option {code} of {len} bytes"));
+                }
+                _ => {}
+            }
+            // Whole blocks are multiples of four, and so what is left of one.
+            options = &rest[len.next_multiple_of(4)..];
+        }
+        Ok(clock)
+    }
+
+    fn packet(&self, block: &[u8], interface: u32) -> Result<Packet, Cause> {
+        const BYTES_AT: usize = 28;
+        let interface = self.ethernet(interface)?;
+        let word = |at| self.order.u32(block, at);
+        let ticks = u64::from(word(12)) << 32 | u64::from(word(16));
+        let (len, len_on_wire) = (word(20) as usize, word(24));
+        if len > block.len() - BYTES_AT {
+            return malformed(format!("{len} bytes do not fit into its block"));
+        }
+        Ok(Packet {
+            at: interface.clock.time(ticks),
+            bytes: BYTES_AT..BYTES_AT + len,
+            len_on_wire,
+        })
+    }
+
+    fn simple_packet(&self, block: &[u8]) -> Result<Packet, Cause> {
+        const BYTES_AT: usize = 12;
+        let interface = self.ethernet(0)?;
+        let len_on_wire = self.order.u32(block, 8);
+        // What is kept of it is not said: the block's length has the padding in it.
+        let len = match interface.snap_len {
+            0 => len_on_wire,
+            snap_len => len_on_wire.min(snap_len),
+        } as usize;
+        if len > block.len() - BYTES_AT {
+            return malformed(format!("{len} bytes do not fit into its block"));
+        }
+        Ok(Packet {
+            at: None,
+            bytes: BYTES_AT..BYTES_AT + len,
+            len_on_wire,
+        })
+    }
+
+    /// One that has packets; a file may describe others as well.
+    fn ethernet(&self, interface: u32) -> Result<Interface, Cause> {
+        match self.interfaces.get(interface as usize) {
+            Some(interface) if interface.link_type == LinkType::ETHERNET => Ok(*interface),
+            Some(interface) => Err(Cause::NotEthernet(interface.link_type)),
+            None => malformed(format!(
+                "it is of interface {interface}, and {} are described",
+                self.interfaces.len()
+            )),
+        }
+    }
+
+    /// All of a block but the length behind it; its body has `body_bytes_min` at least.
+    fn whole<'a>(&self, input: &'a mut Input, body_bytes_min: usize) -> Result<&'a [u8], Cause> {
+        let len = self.len(input, body_bytes_min)?;
+        input.read_to(len as usize)?;
+        let (block, tail) = input.record().split_at(len as usize - TAIL_BYTES);
+        self.check_tail(tail, len)?;
+        Ok(block)
+    }
+
+    fn len(&self, input: &mut Input, body_bytes_min: usize) -> Result<u32, Cause> {
+        input.read_to(HEAD_BYTES)?;
+        let len = self.order.u32(input.record(), 4);
+        let len_min = HEAD_BYTES + body_bytes_min + TAIL_BYTES;
+        if (len as usize) < len_min || !len.is_multiple_of(4) {
+            return malformed(format!("a block cannot have {len} bytes"));
+        }
+        Ok(len)
+    }
+
+    /// Passes over the rest of a block of `len` bytes.
+    fn pass(&self, input: &mut Input, len: u32) -> Result<(), Cause> {
+        let read = input.record().len();
+        input.skip((len as usize - TAIL_BYTES - read) as u64)?;
+        input.read_to(read + TAIL_BYTES)?;
+        self.check_tail(&input.record()[read..], len)
+    }
+
+    fn check_tail(&self, tail: &[u8], len: u32) -> Result<(), Cause> {
+        match self.order.u32(tail, 0) {
+            tail if tail == len => Ok(()),
+            tail => malformed(format!(
+                "a block of {len} bytes, of {tail} by what its end says"
+            )),
+        }
+    }
+}
+
+fn malformed<T>(what: impl Into<String>) -> Result<T, Cause> {
+    Err(Cause::Malformed(what.into()))
+}
