@@ -156,14 +156,7 @@ impl Stage {
         std::thread::scope(|scope| {
             let sending = scope.spawn(|| self.send(SMALL, Some(5000), cut + 2 * BESIDE));
             pause(BESIDE);
-            self.lab.ask(&Request::Cut {
-                of: of.clone(),
-                silent,
-            })?;
-            let start = now();
-            pause(cut);
-            self.lab.ask(&Request::Mend { of })?;
-            let lasted = start.elapsed();
+            let lasted = self.lab.cut_for(of, silent, cut)?;
             let report = sending.join().expect("it has no reason to panic")?;
             Ok((lasted, report))
         })
