@@ -10,7 +10,7 @@ use common::{B, steady};
 use packtrain::lab::topology::TopologyOptions;
 use packtrain::lab::{measure, wire};
 
-const ONE_WAY: Duration = Duration::from_millis(25);
+const ONE_WAY: &str = "25ms";
 /// One link's payload: 94 Mbit/s of 100, less the first second, in which TCP starts.
 const MORE_THAN_ONE_LINK_BPS: f64 = 120e6;
 
@@ -19,13 +19,9 @@ fn a_first_flow_over_two_long_links_fills_both() {
     live!(wire::shaping_unavailable());
     // The line must not have learned anything from a run before: each has a lab of its own.
     let first_flow = || {
-        let mut topology = TopologyOptions::default().topology().unwrap();
-        for wire in &mut topology.wires {
-            for direction in &mut wire.directions {
-                direction.wire.delay_ns = ONE_WAY.as_nanos() as u64;
-            }
-        }
-        let standing = Standing::up("far", &topology);
+        let mut options = TopologyOptions::default();
+        options.wires.delay = Some(ONE_WAY.parse().unwrap());
+        let standing = Standing::up("far", &options.topology().unwrap());
         let [a, b] = &standing.hosts[..] else {
             panic!("two hosts");
         };

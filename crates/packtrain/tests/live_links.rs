@@ -7,7 +7,8 @@ use std::thread::scope;
 use std::time::Duration;
 
 use common::cabled::{
-    Cabled, MEBIBYTE, address, assert_all_once_in_order, assert_sent, now, pause, send, status,
+    Cabled, MEBIBYTE, address, assert_all_once_in_order, assert_once_in_order, assert_sent, now,
+    pause, send, status,
 };
 use common::standing::Standing;
 use common::undo::{SOON, assert_undone, dump, kill};
@@ -20,7 +21,7 @@ use packtrain::lab::messages::{self, Load};
 use packtrain::lab::namespaces::Namespace;
 use packtrain::lab::stream::{self, Amount, Protocol};
 use packtrain::lab::{measure, wait_for, wire};
-use packtrain::status::LinkCondition;
+use packtrain::status::{Counts, LinkCondition};
 use rustix::process::Signal;
 
 const PLAN: Plan = Plan {
@@ -141,7 +142,9 @@ fn a_cable_cut_under_a_transfer_and_datagrams_loses_nothing_and_disorders_nothin
     live!(wire::shaping_unavailable());
     let mut cabled = Cabled::up("cut", &[100, 100]);
     for (cable, side) in CUTS {
-        let what = format!("bytes with cable {cable} cut at {side:?}, and when the rest went on");
+        let what = format!(
+            "bytes with cable {cable} cut at {side:?}, when the rest went on, and datagrams lost"
+        );
         let under_both = || {
             let crossed = cross(&mut cabled, cable, side);
             let transfer = &crossed.transfer;
@@ -151,12 +154,12 @@ fn a_cable_cut_under_a_transfer_and_datagrams_loses_nothing_and_disorders_nothin
                 "cable {cable} cut at {side:?}: {right} of {sent} bytes right"
             );
             let report = crossed.messages.expect("asked for");
-            assert_all_once_in_order(&report, [&cabled.a, &cabled.b]);
+            assert_once_in_order(&report, [&cabled.a, &cabled.b]);
             cabled.assert_all_used_again();
-            (sent, crossed.rest_after)
+            (sent, crossed.rest_after, report.lost(), cabled.drops())
         };
-        steady::judge(&what, under_both, |&(sent, rest_after)| {
-            sent > 10 * MEBIBYTE && rest_after.is_some()
+        steady::judge(&what, under_both, |&(sent, rest_after, lost, _)| {
+            sent > 10 * MEBIBYTE && rest_after.is_some() && lost == 0
         });
     }
 }
@@ -182,11 +185,14 @@ fn a_transfer_and_datagrams_survive_a_hundred_flaps_of_carrier() {
     live!(wire::shaping_unavailable());
     let mut cabled = Cabled::up("flaps", &[100, 100]);
     let flaps = || a_hundred_flaps(&mut cabled);
-    steady::judge("bytes sent meanwhile", flaps, |&sent| sent > 20 * MEBIBYTE);
+    let what = "bytes sent meanwhile, and datagrams lost";
+    steady::judge(what, flaps, |&(sent, lost, _)| {
+        sent > 20 * MEBIBYTE && lost == 0
+    });
 }
 
-/// Gives how many bytes were sent meanwhile.
-fn a_hundred_flaps(cabled: &mut Cabled) -> u64 {
+/// Gives how many bytes were sent meanwhile, how many datagrams were lost, and what was dropped on each host.
+fn a_hundred_flaps(cabled: &mut Cabled) -> (u64, u64, [Counts; 2]) {
     let Cabled { cables, a, b, .. } = &mut *cabled;
     let duration = Duration::from_secs(14);
     let load = Load {
@@ -214,9 +220,9 @@ fn a_hundred_flaps(cabled: &mut Cabled) -> u64 {
     });
     let (right, sent) = (transfer.right_bytes, transfer.sent_bytes);
     assert!(transfer.is_whole(), "{right} of {sent} bytes right");
-    assert_all_once_in_order(&report, [a, b]);
+    assert_once_in_order(&report, [a, b]);
     cabled.assert_all_used_again();
-    sent
+    (sent, report.lost(), cabled.drops())
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::link::Link;
 use crate::peer::{Path, Peer};
 use crate::stats::PathState;
 use crate::time::Instant;
-use crate::trunk::balance::{self, Candidate, Standing};
+use crate::trunk::balance::{self, Candidate, Rate, Standing};
 use crate::wire::sequence::Sequence;
 
 /// The paths to a peer over which trains can go now, by their place among its paths.
@@ -31,8 +31,10 @@ pub(super) fn candidates<'a>(
             link: path.link,
             standing: standing(link, path),
             has_room,
-            rate_bps,
-            expected_bps: flight.expected_bps(),
+            rate: match rate_bps {
+                Some(bps) => Rate::Measured(bps),
+                None => Rate::Expected(flight.expected_bps()),
+            },
             ahead_bytes: local_bytes + flight.excess_bytes(local_bytes),
             delay: flight.round_trip_min().unwrap_or_default(),
         })

@@ -100,7 +100,11 @@ impl Engine {
         if self.segments.poll_timeout().is_some_and(|at| at <= now) {
             self.update_homes(now);
         }
-        self.step_intake(now);
+        // What waits is counted peer by peer: not at every call.
+        if self.intake.is_due(now) {
+            self.step_intake(now);
+        }
+        self.note_busy_moment(now);
         if now >= self.next_expiry {
             self.next_expiry = now + EXPIRY_INTERVAL;
             self.expire(now);
@@ -161,10 +165,6 @@ impl Engine {
     }
 
     fn step_intake(&mut self, now: Instant) {
-        self.note_busy_moment(now);
-        if !self.intake.is_due(now) {
-            return;
-        }
         let below: usize = self.links.iter().map(Link::local_queue_bytes).sum();
         let gone = self.taken_bytes.saturating_sub(below as u64);
         let waiting = self.queued_bytes - self.bytes_that_wait_for_no_link(now);

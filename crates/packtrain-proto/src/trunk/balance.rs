@@ -37,6 +37,28 @@ pub enum Standing {
     Retiring,
 }
 
+/// How fast a path is, bit/s.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rate {
+    Measured(u64),
+    /// What it counts as until it is measured.
+    Expected(u64),
+}
+
+impl Rate {
+    fn bps(self) -> u64 {
+        let (Rate::Measured(bps) | Rate::Expected(bps)) = self;
+        bps
+    }
+
+    fn measured_bps(self) -> Option<u64> {
+        match self {
+            Rate::Measured(bps) => Some(bps),
+            Rate::Expected(_) => None,
+        }
+    }
+}
+
 /// A path over which trains can go now.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate {
@@ -45,10 +67,7 @@ pub struct Candidate {
     pub link: LinkId,
     pub standing: Standing,
     pub has_room: bool,
-    /// `None`: not measured yet.
-    pub rate_bps: Option<u64>,
-    /// What it counts as until then.
-    pub expected_bps: u64,
+    pub rate: Rate,
     /// What has to leave, or arrive, before a train that is put there now.
     pub ahead_bytes: usize,
     /// The least round trip: all differ from each other as the ways there do, because acknowledgements
@@ -59,16 +78,16 @@ pub struct Candidate {
 impl Candidate {
     /// When a train of `bytes` has arrived.
     pub fn finish(&self, bytes: usize) -> Duration {
-        let bps = self.rate_bps.unwrap_or(self.expected_bps);
         let bits = (self.ahead_bytes + bytes) as u64 * 8;
-        let transfer = Duration::from_nanos(bits.saturating_mul(1_000_000_000) / bps.max(1));
+        let nanos = bits.saturating_mul(1_000_000_000) / self.rate.bps().max(1);
+        let transfer = Duration::from_nanos(nanos);
         transfer + self.delay
     }
 }
 
 /// How much later than by the fastest path a train may arrive.
 fn skew_max(candidates: impl Iterator<Item = Candidate>, bytes: usize) -> Duration {
-    let rates = candidates.filter_map(|candidate| candidate.rate_bps);
+    let rates = candidates.filter_map(|candidate| candidate.rate.measured_bps());
     let rate_bps: u64 = rates.sum();
     let bits = u64::from(span_trains_max(bytes) / 2) * bytes as u64 * 8;
     let held = Duration::from_nanos(bits.saturating_mul(1_000_000_000) / rate_bps.max(1));
@@ -126,8 +145,7 @@ mod tests {
             link: LinkId(at as u8),
             standing: Standing::Open,
             has_room: true,
-            rate_bps: Some(rate_mbit * 1_000_000),
-            expected_bps: u64::MAX,
+            rate: Rate::Measured(rate_mbit * 1_000_000),
             ahead_bytes,
             delay: Duration::from_millis(delay_ms),
         }
@@ -155,7 +173,7 @@ mod tests {
             "or it waits"
         );
         let new = Candidate {
-            rate_bps: None,
+            rate: Rate::Expected(u64::MAX),
             ..far
         };
         let near = Candidate {
@@ -232,7 +250,10 @@ mod tests {
                 .map(|(at, &(standing, has_room, rate, ahead, delay))| Candidate {
                     standing: [Open, Silent, Joining, Retiring][usize::from(standing)],
                     has_room,
-                    rate_bps: rate.map(|rate| rate * 1_000_000),
+                    rate: match rate {
+                        Some(mbit) => Rate::Measured(mbit * 1_000_000),
+                        None => Rate::Expected(u64::MAX),
+                    },
                     ..candidate(at, 1, ahead, delay)
                 })
                 .collect();

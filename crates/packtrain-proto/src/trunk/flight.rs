@@ -146,13 +146,19 @@ impl Flight {
     /// `local_bytes` stand in the link's local queue still, which has a limit of its own: the
     /// window bounds what has left.
     pub fn has_room(&self, local_bytes: usize) -> bool {
-        self.has_left(local_bytes) < self.window_bytes() && self.records.len() < RECORDS_MAX
+        self.has_left(local_bytes) < self.window_bytes() && self.has_free_record()
     }
 
-    /// The same of the only link. `local_bps`: the rate at which its local queue is seen to drain.
+    /// The same of the only link. `local_bps`: the rate at which its local queue is seen to drain. What
+    /// that one allows is never less than the window, and takes a division: it is asked last.
     pub fn has_room_alone(&self, local_bytes: usize, local_bps: Option<u64>) -> bool {
-        let window = self.delivery.window_bytes_at(local_bps);
-        self.has_left(local_bytes) < window && self.records.len() < RECORDS_MAX
+        let left = self.has_left(local_bytes);
+        let fits_as_it_drains = || left < self.delivery.window_bytes_at(local_bps);
+        self.has_free_record() && (left < self.window_bytes() || fits_as_it_drains())
+    }
+
+    fn has_free_record(&self) -> bool {
+        self.records.len() < RECORDS_MAX
     }
 
     /// Its bound still grows each round trip: what waits while there is no room waits for that, and not for the link.

@@ -4,7 +4,7 @@ mod arguments;
 mod capture;
 mod view;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,7 +21,7 @@ use super::show::print_json;
 use crate::lab::check::{self, Verdict};
 use crate::lab::emulator::protocol::{AskError, Request, WireChoice};
 use crate::lab::emulator::service;
-use crate::lab::namespaces::Namespace;
+use crate::lab::namespaces::{Namespace, program_directories, program_exists};
 use crate::lab::standing::{Lab, LabName};
 use crate::lab::topology::change::ChangeError;
 use crate::lab::topology::{Change, Topology, file, graph, ready};
@@ -35,7 +35,7 @@ pub fn run(command: LabCommand) -> Result<(), CliError> {
         LabCommand::Up(arguments) => up(&arguments),
         LabCommand::Exec { lab, host, words } => {
             let host = find(&lab)?.host(&host)?;
-            Err(start(&host, &words))
+            Err(exec(&host, &words))
         }
         LabCommand::Shell { lab, host } => shell(&lab, &host),
         LabCommand::List { lab, json } => list(&lab, json),
@@ -119,35 +119,18 @@ fn described(from: &Path) -> Result<Topology, CliError> {
 }
 
 /// A program of a host takes the place of this process.
-fn start(host: &Namespace, words: &[OsString]) -> CliError {
+fn exec(host: &Namespace, words: &[OsString]) -> CliError {
     let program = &words[0];
-    if !is_found(program) {
+    if !program_exists(program) {
         return CliError::NoSuchProgram(program.to_string_lossy().into_owned());
     }
-    become_it(host.command(words))
+    replace_process_with(host.command(words))
 }
 
-/// Where programs are looked for on a host: this packtrain is found there also where none is installed.
-fn directories() -> Vec<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let own = std::env::current_exe().ok();
-    let own = own.as_deref().and_then(Path::parent).map(Path::to_owned);
-    std::env::split_paths(&path).chain(own).collect()
-}
-
-/// Hosts have the file system of this one.
-fn is_found(program: &OsStr) -> bool {
-    let is_path = Path::new(program).components().count() > 1;
-    match is_path {
-        true => Path::new(program).exists(),
-        false => directories().iter().any(|d| d.join(program).is_file()),
-    }
-}
-
-/// Takes the place of this process, so that signals, the terminal and the exit code are the program's.
-fn become_it(mut command: Command) -> CliError {
+/// The command takes the place of this process, so that signals, the terminal and the exit code are the program's.
+fn replace_process_with(mut command: Command) -> CliError {
     // A directory with a colon in its name cannot be on it.
-    if let Ok(path) = std::env::join_paths(directories()) {
+    if let Ok(path) = std::env::join_paths(program_directories()) {
         command.env("PATH", path);
     }
     let error = command.exec();
@@ -162,7 +145,7 @@ fn shell(which: &WhichLab, host: &str) -> Result<(), CliError> {
     // Debian's prompts show this one.
     command.env("debian_chroot", format!("{}:{host}", lab.name()));
     command.env("PACKTRAIN_LAB_HOST", host);
-    Err(become_it(command))
+    Err(replace_process_with(command))
 }
 
 fn list(which: &WhichLab, as_json: bool) -> Result<(), CliError> {

@@ -10,8 +10,9 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -311,11 +312,28 @@ pub fn run<S: AsRef<OsStr>>(program: &str, words: impl IntoIterator<Item = S>) -
     succeeded(&command, output)
 }
 
-pub fn program_exists(program: &str) -> bool {
+/// Where programs are looked for: not everyone's PATH has those of administrators, and this packtrain is found
+/// also where none is installed.
+pub fn program_directories() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
+    let own = std::env::current_exe().ok();
+    let own = own.as_deref().and_then(Path::parent).map(Path::to_owned);
+    let of_administrators = ["/usr/sbin", "/sbin"].map(PathBuf::from);
     std::env::split_paths(&path)
-        .chain(["/usr/sbin".into(), "/sbin".into()])
-        .any(|directory| directory.join(program).is_file())
+        .chain(own)
+        .chain(of_administrators)
+        .collect()
+}
+
+/// Here, and so on every host: they have the file system of this one.
+pub fn program_exists(program: impl AsRef<OsStr>) -> bool {
+    let program = program.as_ref();
+    // As for execvp(3): what has a slash is a path, and is looked for nowhere else.
+    if program.as_bytes().contains(&b'/') {
+        return Path::new(program).exists();
+    }
+    let directories = program_directories();
+    directories.iter().any(|d| d.join(program).is_file())
 }
 
 /// Removes namespaces whose lab is dead.
@@ -468,6 +486,16 @@ fn text_of(command: &Command) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_is_looked_for_in_directories_unless_it_is_a_path() {
+        let own = std::env::current_exe().unwrap();
+        let name = own.file_name().unwrap();
+        assert!(program_exists("sh") && program_exists("/bin/sh") && program_exists(name));
+        assert!(!program_exists("no-such-program") && !program_exists("./no-such-program"));
+        // Not in this directory, in whichever it is found.
+        assert!(!program_exists(Path::new(".").join(name)));
+    }
 
     #[test]
     fn only_names_of_a_lab_have_an_owner() {

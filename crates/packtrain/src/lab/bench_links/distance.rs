@@ -179,13 +179,7 @@ impl Stage {
             let pings =
                 scope.spawn(|| measure::echoes(from, &address, PING_INTERVAL, count as u32));
             pause(CUT.before);
-            let silent = false;
-            self.lab.ask(&Request::Cut {
-                of: of.clone(),
-                silent,
-            })?;
-            pause(CUT.cut);
-            self.lab.ask(&Request::Mend { of })?;
+            self.lab.cut_for(of, false, CUT.cut)?;
             let echoes = pings.join().expect("the pings have no reason to panic")?;
             // A peer is told of a link that is back with the next hello.
             pause(Duration::from_secs(3));

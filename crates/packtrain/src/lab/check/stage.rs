@@ -12,6 +12,7 @@ use crate::lab::namespaces::Namespace;
 use crate::lab::standing::HeldLab;
 use crate::lab::topology::{Change, Direction, TopologyOptions};
 use crate::lab::{Error, Result, now, pause, wait_for, wire};
+use crate::linux::netlink::Netlink;
 
 pub(crate) const WIRE: &str = "a-b.0";
 const PORT: u16 = 7100;
@@ -52,9 +53,13 @@ impl Stage {
         let address: IpAddr = lab.addresses()[1].main.into();
         let (a, b) = (lab.host("a")?, lab.host("b")?);
         // Who has to ask for an address after a cut asks once a second: that is not the wire's time.
-        let known = b.sh("cat /sys/class/net/eth0/address")?;
-        let to = address.to_string();
-        let neighbour = ["lladdr", known.trim(), "dev", "eth0", "nud", "permanent"];
+        let link = b.in_namespace(|| Netlink::open()?.link_by_name("eth0"))??;
+        let link = link.ok_or_else(|| Error::Unexpected {
+            program: "netlink".to_owned(),
+            text: "no interface eth0 in b".to_owned(),
+        })?;
+        let (to, known) = (address.to_string(), link.address.to_string());
+        let neighbour = ["lladdr", &known, "dev", "eth0", "nud", "permanent"];
         a.exec([&["ip", "neigh", "replace", &to][..], &neighbour].concat())?;
         Ok(Stage { a, b, address, lab })
     }
@@ -156,14 +161,7 @@ impl Stage {
         std::thread::scope(|scope| {
             let sending = scope.spawn(|| self.send(SMALL, Some(5000), cut + 2 * BESIDE));
             pause(BESIDE);
-            self.lab.ask(&Request::Cut {
-                of: of.clone(),
-                silent,
-            })?;
-            let start = now();
-            pause(cut);
-            self.lab.ask(&Request::Mend { of })?;
-            let lasted = start.elapsed();
+            let lasted = self.lab.cut_for(of, silent, cut)?;
             let report = sending.join().expect("it has no reason to panic")?;
             Ok((lasted, report))
         })

@@ -2,12 +2,13 @@
 
 use std::ops::Deref;
 use std::path::Path;
+use std::time::Duration;
 
 use super::{Lab, making};
-use crate::lab::Result;
 use crate::lab::emulator::lateness::LatenessSummary;
-use crate::lab::emulator::protocol::{AskError, Request, Response};
+use crate::lab::emulator::protocol::{AskError, Request, Response, WireChoice};
 use crate::lab::topology::Topology;
+use crate::lab::{Result, now, pause};
 
 /// Taken down when it is dropped, and when the process is interrupted.
 #[derive(Debug)]
@@ -35,6 +36,19 @@ impl HeldLab {
             Response::Lateness(summary) => Ok(summary),
             other => Err(AskError::NotUnderstood(format!("{other:?}"))),
         }
+    }
+
+    /// Cuts a wire, and mends it after some time. Gives how long the cut really was.
+    pub fn cut_for(&self, of: WireChoice, silent: bool, duration: Duration) -> Result<Duration> {
+        let cut = Request::Cut {
+            of: of.clone(),
+            silent,
+        };
+        self.ask(&cut)?;
+        let start = now();
+        pause(duration);
+        self.ask(&Request::Mend { of })?;
+        Ok(start.elapsed())
     }
 
     /// As dropping it, and says what went wrong.
