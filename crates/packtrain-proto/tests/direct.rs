@@ -35,6 +35,7 @@ fn to_side_1() -> DirectDestination {
         remote_address: link_address(1),
         direct_mark: direct_mark(0),
         payload_max: MTU,
+        only_classes: false,
     }
 }
 

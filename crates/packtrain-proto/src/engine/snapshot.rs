@@ -4,9 +4,8 @@ use super::Engine;
 use crate::class::{self, Action, Class};
 use crate::peer::{Path, Peer};
 use crate::stats::{
-    EngineBecause,
-    ClassSnapshot, HostSnapshot, LinkSnapshot, PathSnapshot, PathState, PeerSnapshot,
-    QueueSnapshot, ReassemblySnapshot, ResequencerSnapshot, Snapshot, Traffic,
+    ClassSnapshot, EngineBecause, HostSnapshot, LinkSnapshot, PathSnapshot, PathState,
+    PeerSnapshot, QueueSnapshot, ReassemblySnapshot, ResequencerSnapshot, Snapshot, Traffic,
 };
 use crate::time::Instant;
 

@@ -46,7 +46,9 @@ fn refuse_what_is_not_yet(arguments: &ClassAddArguments) -> Result<(), CliError>
         None => Ok(()),
         Some((key, instead)) => {
             let option = key.replace('_', "-");
-            Err(CliError::Usage(format!("--{option} is not possible yet: {instead}")))
+            Err(CliError::Usage(format!(
+                "--{option} is not possible yet: {instead}"
+            )))
         }
     }
 }

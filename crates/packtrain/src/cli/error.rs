@@ -100,6 +100,7 @@ impl CliError {
     /// What to do about it, where that is not plain.
     pub fn hint(&self) -> Option<String> {
         match self {
+            CliError::Capture(error) => error.hint(),
             CliError::NoSuchInterface(_) => {
                 Some("with --wait-links the line starts and waits for its links".into())
             }
@@ -202,7 +203,10 @@ pub const EXIT_CODES: &[(u8, &str)] = &[
         3,
         "a configuration file cannot be read, or is wrong (file, line and key are named), or a capture (its place is named)",
     ),
-    (4, "no such interface, link or class, or not an Ethernet interface"),
+    (
+        4,
+        "no such interface, link or class, or not an Ethernet interface",
+    ),
     (5, "an interface is in a line already"),
     (6, "an MTU is too small"),
     (7, "no rights; the capability is named"),

@@ -78,7 +78,9 @@ pub(super) fn only_line(name: Option<&InterfaceName>) -> Result<InterfaceName, C
         _ => {
             let names: Vec<&str> = running.iter().map(InterfaceName::as_str).collect();
             let names = names.join(", ");
-            Err(CliError::Usage(format!("several lines run: name one of {names}")))
+            Err(CliError::Usage(format!(
+                "several lines run: name one of {names}"
+            )))
         }
     }
 }

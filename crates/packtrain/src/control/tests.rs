@@ -129,7 +129,7 @@ fn what_is_no_request_is_told_so_and_never_reaches_the_line() {
         (b"{\"request\":\"status\",\"more\":1}\n", "not understood"),
         (b"\xff\xfe\n", "not understood"),
         (b"\n", "not understood"),
-        (&[b'x'; 5000], "at most 1024 bytes"),
+        (&[b'x'; 9000], "at most 8192 bytes"),
     ] {
         let answer = answer_to(&name, bytes);
         assert!(

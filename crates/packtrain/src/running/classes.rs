@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::RunningLine;
 use crate::cli::error::CliError;
-use crate::settings::values::PathPolicy;
 use crate::settings::classes::{self, ClassError, ClassPathPolicy, ClassSettings, PackPolicy};
+use crate::settings::values::PathPolicy;
 
 /// A class as it was asked for.
 #[derive(Clone, Copy, Debug)]

@@ -101,7 +101,9 @@ impl RunningLine {
             control,
             at_clean_end: None,
         };
-        let begun = running.begin_with_classes().and_then(|()| running.read_all());
+        let begun = running
+            .begin_with_classes()
+            .and_then(|()| running.read_all());
         if let Err(error) = begun.and_then(|()| running.refuse_trouble()) {
             running.stop();
             return Err(error);

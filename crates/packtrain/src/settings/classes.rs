@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use packtrain_proto::class::{
-    VALUES_MAX, Action, CLASSES_MAX, Class, ClassName, ClassPath, HOLD_MAX, Match, Pack, defaults,
+    Action, CLASSES_MAX, Class, ClassName, ClassPath, HOLD_MAX, Match, Pack, VALUES_MAX, defaults,
 };
 use packtrain_proto::time::Duration;
 
@@ -12,7 +12,10 @@ use crate::units::Time;
 
 /// What a class may say once packtrain can do it, and what it does until then.
 pub const NOT_YET: [(&str, &str); 5] = [
-    ("loss_ok", "frames of a line over several links all go by the engine"),
+    (
+        "loss_ok",
+        "frames of a line over several links all go by the engine",
+    ),
     ("links", "a class does not choose among links"),
     ("duplicate", "frames are sent once"),
     ("weight", "all flows get the same share"),
@@ -115,7 +118,9 @@ pub struct PackPolicy(pub Pack);
 /// Why a text does not say when frames leave.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PackPolicyError {
-    #[error("{0:?} does not say when frames leave: queued, now, or how long they may wait, as in 500us")]
+    #[error(
+        "{0:?} does not say when frames leave: queued, now, or how long they may wait, as in 500us"
+    )]
     Syntax(String),
     #[error("frames wait {most} at most, not {given}")]
     TooLong { given: String, most: Time },
@@ -248,8 +253,14 @@ mod tests {
         assert_eq!(settings(None, "tcp").insert(&mut classes, None), Ok(1));
         assert_eq!(settings(None, "tcp").insert(&mut classes, None), Ok(2));
         let before = "class1".parse().unwrap();
-        assert_eq!(settings(Some("b"), "tcp").insert(&mut classes, Some(&before)), Ok(1));
-        assert_eq!(names(&classes)[..5], ["a", "b", "class1", "class2", &first_default]);
+        assert_eq!(
+            settings(Some("b"), "tcp").insert(&mut classes, Some(&before)),
+            Ok(1)
+        );
+        assert_eq!(
+            names(&classes)[..5],
+            ["a", "b", "class1", "class2", &first_default]
+        );
         remove(&mut classes, &before).unwrap();
         assert_eq!(names(&classes)[..3], ["a", "b", "class2"]);
     }
@@ -257,17 +268,28 @@ mod tests {
     #[test]
     fn what_a_list_does_not_take_is_told() {
         let mut classes = vec![];
-        settings(Some("a"), "udp").insert(&mut classes, None).unwrap();
-        let error = settings(Some("a"), "udp").insert(&mut classes, None).unwrap_err();
+        settings(Some("a"), "udp")
+            .insert(&mut classes, None)
+            .unwrap();
+        let error = settings(Some("a"), "udp")
+            .insert(&mut classes, None)
+            .unwrap_err();
         assert_eq!(error.to_string(), "there is a class a already");
         let error = remove(&mut classes, &"b".parse().unwrap()).unwrap_err();
         assert_eq!(error.to_string(), "there is no class b");
         let unknown = "b".parse().unwrap();
-        assert!(settings(None, "udp").insert(&mut classes, Some(&unknown)).is_err());
+        assert!(
+            settings(None, "udp")
+                .insert(&mut classes, Some(&unknown))
+                .is_err()
+        );
         while classes.len() < CLASSES_MAX {
             settings(None, "udp").insert(&mut classes, None).unwrap();
         }
-        assert_eq!(settings(None, "udp").insert(&mut classes, None), Err(ClassError::TooMany));
+        assert_eq!(
+            settings(None, "udp").insert(&mut classes, None),
+            Err(ClassError::TooMany)
+        );
     }
 
     #[test]
@@ -278,7 +300,9 @@ mod tests {
         assert_eq!("0".parse(), Ok(PackPolicy(Pack::Queued)));
         let error = |text: &str| text.parse::<PackPolicy>().unwrap_err().to_string();
         assert_eq!(error("101ms"), "frames wait 100ms at most, not 101ms");
-        assert!(error("soon").starts_with("\"soon\" does not say when frames leave: queued, now, "));
+        assert!(
+            error("soon").starts_with("\"soon\" does not say when frames leave: queued, now, ")
+        );
         assert!(error("500").starts_with("\"500\" does not say"));
     }
 

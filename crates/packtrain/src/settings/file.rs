@@ -7,10 +7,10 @@ use toml::de::DeValue;
 
 use packtrain_proto::class::{Class, ClassName, Match};
 
+use super::classes::{ClassPathPolicy, ClassSettings, NOT_YET, PackPolicy};
 use super::values::{
     BalancePolicy, InterfaceName, LogLevel, PathPolicy, check_mtu, parse_address, parse_mac,
 };
-use super::classes::{ClassPathPolicy, ClassSettings, NOT_YET, PackPolicy};
 use super::{Contradiction, Settings};
 use crate::linux::netlink::IpPrefix;
 use crate::toml_reader::{Errors, Table, boolean, integer, parse_str, read, string};
@@ -244,8 +244,8 @@ mod tests {
     fn an_unknown_key_is_named_with_its_line_and_with_what_is_known() {
         assert_eq!(
             errors("name = 'pt0'\nmtuu = 3\n[[link]]\nname = 'eth1'\nrate = 3\n"),
-            "line.toml:2: mtuu: unknown key (known here: addresses, balance, line_id, link, log_level, \
-             mac, marked_frames, mtu, name, path, wait_links)\n\
+            "line.toml:2: mtuu: unknown key (known here: addresses, balance, class, default_classes, \
+             line_id, link, log_level, mac, marked_frames, mtu, name, path, wait_links)\n\
              line.toml:5: link.rate: unknown key (known here: name)"
         );
     }

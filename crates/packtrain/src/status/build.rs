@@ -6,9 +6,9 @@ use packtrain_proto::time::Duration;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::{
-    Class, Coalesced, Counts, Direct, Hold, HoldBucket, Host, Intake, Link, LinkCondition, Peer, PeerLink,
-    PeerPath, PlainHost, Queue, Reassembly, Replay, Resequencer, SCHEMA, StatusDocument, Traffic,
-    TrainCounts, Trains,
+    Class, Coalesced, Counts, Direct, Hold, HoldBucket, Host, Intake, Link, LinkCondition, Peer,
+    PeerLink, PeerPath, PlainHost, Queue, Reassembly, Replay, Resequencer, SCHEMA, StatusDocument,
+    Traffic, TrainCounts, Trains,
 };
 use crate::linux::netlink::IpPrefix;
 use crate::settings::classes::{ClassPathPolicy, PackPolicy};

@@ -163,7 +163,10 @@ impl<W: Write> Report for Lines<W> {
         }
         let (number, size) = (frame.number, facts.size);
         let what = describe(facts);
-        writeln!(self.out, "{number:>6}  {class:<NAME_WIDTH$}  {size:>5} B  {what}")
+        writeln!(
+            self.out,
+            "{number:>6}  {class:<NAME_WIDTH$}  {size:>5} B  {what}"
+        )
     }
 
     fn end(&mut self, sorter: &Sorter) -> io::Result<()> {
@@ -270,12 +273,16 @@ fn describe(facts: &Facts) -> String {
     let ends = [flow.source, flow.destination].map(address);
     let ends: Vec<String> = match (flow.ports, ip.version) {
         (None, _) => ends.into(),
-        (Some(ports), IpVersion::V4) => {
-            ends.iter().zip(ports).map(|(a, port)| format!("{a}:{port}")).collect()
-        }
-        (Some(ports), IpVersion::V6) => {
-            ends.iter().zip(ports).map(|(a, port)| format!("[{a}]:{port}")).collect()
-        }
+        (Some(ports), IpVersion::V4) => ends
+            .iter()
+            .zip(ports)
+            .map(|(a, port)| format!("{a}:{port}"))
+            .collect(),
+        (Some(ports), IpVersion::V6) => ends
+            .iter()
+            .zip(ports)
+            .map(|(a, port)| format!("[{a}]:{port}"))
+            .collect(),
     };
     let _ = write!(text, " {} > {}", ends[0], ends[1]);
     if facts.empty_tcp {

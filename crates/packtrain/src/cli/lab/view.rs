@@ -13,8 +13,8 @@ use crate::lab::emulator::protocol::{AskError, EmulatorStatus};
 use crate::lab::standing::addresses::meet;
 use crate::lab::standing::{HostAddresses, Lab};
 use crate::lab::topology::direction::{PORT_QUEUE_PACKETS_DEFAULT, Queue};
-use crate::units::{BitRate, ErrorRate, Share, Time};
 use crate::lab::topology::{Direction, Name};
+use crate::units::{BitRate, ErrorRate, Share, Time};
 
 /// Later than this at the 99th percentile, and figures taken over these wires say little.
 const LATE: Duration = Duration::from_micros(300);

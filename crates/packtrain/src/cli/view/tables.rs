@@ -44,7 +44,10 @@ pub fn class_table(document: &StatusDocument) -> String {
             class.path.clone(),
             count(class.taken.frames),
             bytes(class.taken.bytes),
-            class.matches.clone().unwrap_or_else(|| "what no class matches".into()),
+            class
+                .matches
+                .clone()
+                .unwrap_or_else(|| "what no class matches".into()),
         ]
     });
     let headings = ["CLASS", "PACK", "PATH", "FRAMES", "BYTES", "MATCH"];

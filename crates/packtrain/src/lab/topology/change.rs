@@ -8,8 +8,8 @@ use super::direction::{
     Counts, Direction, Discipline, Jitter, Loss, PORT_QUEUE_PACKETS_DEFAULT, PacketRate, Port,
     QueueLimit, Rate, Reorder,
 };
-use crate::units::{BitRate, ErrorRate, Packets, Share, Time};
 use super::{Name, Topology};
+use crate::units::{BitRate, ErrorRate, Packets, Share, Time};
 
 /// A setting that can be taken away: the value, or `none`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! What is wrong with a topology taken together; each value alone was checked when it was read.
 
-use crate::units::BitRate;
 use super::{HOSTS_MAX, Name, NodeKind, Topology};
 use crate::settings::LINKS_MAX;
+use crate::units::BitRate;
 
 /// The rates of shared Ethernet (IEEE 802.3, clauses 8 and 21); at a gigabit nobody built it.
 const HUB_RATES_BPS: [u64; 2] = [10_000_000, 100_000_000];

@@ -28,13 +28,13 @@ use toml::de::DeValue;
 use super::change::Change;
 use super::check::Part;
 use super::direction::Direction;
-use crate::units::BitRate;
 use super::{HOSTS_MAX, Host, Name, Node, NodeKind, SEED_DEFAULT, Topology};
 use crate::settings::values::check_mtu;
 use crate::settings::{LINKS_MAX, MTU_DEFAULT};
 use crate::toml_reader::{
     Errors, FileErrors, Table, boolean, integer, parse_scalar, parse_str, read, string, wrong_type,
 };
+use crate::units::BitRate;
 
 /// Reads the topology out of `text`. `path` is for the errors, and its file is what the topology
 /// is called.

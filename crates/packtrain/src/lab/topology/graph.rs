@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::direction::{Direction, Loss, Rate};
-use crate::units::{Share, Time};
 use super::{Topology, Wire};
+use crate::units::{Share, Time};
 
 /// What a terminal surely has.
 const COLUMNS: usize = 80;

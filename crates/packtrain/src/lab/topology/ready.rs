@@ -54,8 +54,8 @@ pub fn find(name: &str) -> Result<Topology, UnknownTopology> {
 #[cfg(test)]
 mod tests {
     use super::super::direction::{Direction, QueueLimit};
-    use crate::units::BitRate;
     use super::*;
+    use crate::units::BitRate;
 
     fn wires(name: &str) -> Vec<String> {
         let topology = find(name).unwrap();

@@ -8,7 +8,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
 use super::tests::{GO_ON, PEER, PT0, REDIRECT, destination, leave_with_mark, with_path};
-use super::{DirectPath, Destination, take_mark};
+use super::{Destination, DirectPath, take_mark};
 
 const TABLES: usize = 100;
 const FRAMES: usize = 100;
@@ -51,12 +51,14 @@ fn any_match() -> impl Strategy<Value = Match> {
         });
         let text = terms.collect::<Vec<_>>().join(" ");
         let text = if text.is_empty() { "any" } else { &text };
-        text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+        text.parse()
+            .unwrap_or_else(|error| panic!("{text}: {error}"))
     })
 }
 
 fn any_class() -> impl Strategy<Value = Class> {
-    let path = proptest::sample::select(&[ClassPath::Auto, ClassPath::Engine, ClassPath::Direct][..]);
+    let path =
+        proptest::sample::select(&[ClassPath::Auto, ClassPath::Engine, ClassPath::Direct][..]);
     let within = Pack::Within(packtrain_proto::time::Duration::from_micros(100));
     let pack = proptest::sample::select(vec![Pack::Queued, Pack::Now, within]);
     (any_match(), path, pack).prop_map(|(matches, path, pack)| Class {
@@ -92,7 +94,12 @@ fn protocol() -> impl Strategy<Value = u8> {
 }
 
 fn ipv4() -> impl Strategy<Value = Vec<u8>> {
-    let head = (5u8..8, any::<u8>(), prop_oneof![3 => Just(0u16), 1 => any::<u16>()], 0u8..4);
+    let head = (
+        5u8..8,
+        any::<u8>(),
+        prop_oneof![3 => Just(0u16), 1 => any::<u16>()],
+        0u8..4,
+    );
     let lie = prop_oneof![4 => Just(0i32), 1 => -30i32..30];
     (head, protocol(), lie).prop_flat_map(|((ihl, tos, fragment, last), protocol, lie)| {
         transport(protocol).prop_map(move |transport| {
@@ -143,10 +150,10 @@ fn any_frame() -> impl Strategy<Value = Vec<u8>> {
         4 => ipv4().prop_map(|packet| (0x0800u16, packet)),
         4 => ipv6().prop_map(|packet| (0x86dd, packet)),
         1 => (proptest::sample::select(&[0x0806u16, 0x88cc, 60, 0x0800, 0x86dd][..]),
-              proptest::collection::vec(any::<u8>(), 0..80)),
+              proptest::collection::vec(any::<u8>(), 1..80)),
     ];
     let tags = proptest::collection::vec((any::<bool>(), any::<u16>()), 0..4);
-    let cut = prop_oneof![3 => Just(usize::MAX), 1 => 14usize..120];
+    let cut = prop_oneof![3 => Just(usize::MAX), 1 => 15usize..120];
     (packet, tags, any::<bool>(), cut).prop_map(|((ether_type, packet), tags, tagged, cut)| {
         let mut frame = [PEER.0, PT0.0].concat();
         for (customer, control) in tags.into_iter().filter(|_| tagged) {
@@ -157,15 +164,29 @@ fn any_frame() -> impl Strategy<Value = Vec<u8>> {
         frame.extend(ether_type.to_be_bytes());
         frame.extend(packet);
         frame.truncate(cut);
+        // A test run takes no shorter ones: behind a tag there are some.
+        let whole = match frame[12..14] {
+            [8, 0] => 34,
+            [0x86, 0xdd] => 54,
+            _ => 15,
+        };
+        frame.resize(frame.len().max(whole), 0xff);
         frame
     })
 }
 
 fn sample<T>(runner: &mut TestRunner, strategy: &impl Strategy<Value = T>) -> T {
-    strategy.new_tree(runner).expect("it always has one").current()
+    strategy
+        .new_tree(runner)
+        .expect("it always has one")
+        .current()
 }
 
-fn verdict(path: &DirectPath, frame: &[u8], mark: u32) -> u32 {
+fn verdict(path: &mut DirectPath, to: Destination, frame: &[u8], mark: u32) -> u32 {
+    // So many small frames in so short a time close the path for themselves.
+    if path.state().unwrap().closed_by.is_some() {
+        path.set_destinations(&[to]).unwrap();
+    }
     leave_with_mark(path, frame, mark).0
 }
 
@@ -211,10 +232,14 @@ fn a_frame_takes_the_way_that_the_engines_table_says() {
                 path.set_destinations(&[destination]).unwrap();
                 for ((frame, mark), way) in frames.iter().zip(&ways) {
                     let expected = if goes.contains(way) { REDIRECT } else { GO_ON };
-                    let got = verdict(path, frame, *mark);
-                    let texts: Vec<_> = classes.iter().map(|c| (c.matches.to_string(), c.action)).collect();
+                    let got = verdict(path, destination, frame, *mark);
+                    let texts: Vec<_> = classes
+                        .iter()
+                        .map(|c| (c.matches.to_string(), c.action))
+                        .collect();
                     assert_eq!(
-                        got, expected,
+                        got,
+                        expected,
                         "{way:?}, mark {mark}: {texts:?}\n{frame:02x?}\n{:?}",
                         Facts::of(frame, &Packet::parse(frame), *mark)
                     );
@@ -223,7 +248,10 @@ fn a_frame_takes_the_way_that_the_engines_table_says() {
             ways.iter().for_each(|way| seen[*way as usize] += 1);
         }
         // A test of nothing but one way would pass too.
-        assert!(seen.iter().all(|&count| count > TABLES * FRAMES / 20), "{seen:?}");
+        assert!(
+            seen.iter().all(|&count| count > TABLES * FRAMES / 20),
+            "{seen:?}"
+        );
     });
 }
 
