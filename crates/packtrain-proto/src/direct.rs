@@ -1,13 +1,22 @@
 //! The direct path: past the engines of both hosts, from one `pt0` to the other. Whoever owns the
 //! engine carries the frames; the engine decides where they may go, and says so.
 
+pub mod counts;
+
 use crate::config::LinkId;
+use crate::stats::EngineBecause;
 use crate::time::{Duration, Instant};
 use crate::wire::ethernet::MacAddr;
 use crate::wire::packet::Packet;
 
+use counts::Signal;
+
 /// So long the line must be calm before the direct path opens again.
 pub const DIRECT_CALM: Duration = Duration::from_secs(2);
+
+/// Closed again so soon after it was opened, by what cannot be seen, it stays closed for twice as long, up to …
+const HIDDEN_AGAIN: Duration = Duration::from_secs(60);
+const HIDDEN_CALM_MAX: Duration = Duration::from_secs(64);
 
 /// Fewer small frames a second than this are not worth packing. Half of what closes the path
 /// (`bpf/direct.bpf.c`), so that it does not come and go.
@@ -48,6 +57,13 @@ pub struct DirectSource {
 #[derive(Debug, Default)]
 pub struct DirectGate {
     closed: bool,
+    /// Not by what is seen of the link itself.
+    hidden: Option<Signal>,
+    /// How long it must be calm; after [`DIRECT_CALM`] where it is `None`.
+    calm: Option<Duration>,
+    /// What was asked for when it was closed so last.
+    calm_after_hidden: Option<Duration>,
+    opened_at: Instant,
     /// When the line was last seen busy.
     busy_at: Instant,
     /// How often it has closed.
@@ -67,9 +83,37 @@ impl DirectGate {
         if !self.closed {
             self.closures += 1;
             (self.small_frames, self.looked_at) = (0, now);
+            self.hidden = None;
+            self.calm = None;
         }
         self.closed = true;
         self.busy_at = now;
+    }
+
+    /// Direct frames are lost, or stand in a queue that nobody sees. That this is over cannot be seen
+    /// either, but by opening; who is wrong again soon tries less and less often.
+    pub fn on_hidden_congestion(&mut self, signal: Signal, now: Instant) {
+        if self.closed {
+            return;
+        }
+        let was_open = now.since(self.opened_at);
+        let calm = match self.calm_after_hidden {
+            Some(calm) if was_open < HIDDEN_AGAIN => (calm * 2).min(HIDDEN_CALM_MAX),
+            _ => DIRECT_CALM,
+        };
+        self.on_congestion(now);
+        self.hidden = Some(signal);
+        self.calm = Some(calm);
+        self.calm_after_hidden = Some(calm);
+    }
+
+    /// By what it was closed, while it is.
+    pub fn closed_because(&self) -> Option<EngineBecause> {
+        self.closed.then_some(match self.hidden {
+            None => EngineBecause::Congestion,
+            Some(Signal::Loss) => EngineBecause::Loss,
+            Some(Signal::Delay) => EngineBecause::Delay,
+        })
     }
 
     /// A frame that the host has sent while it is closed. Acknowledgements of a flow in the other direction are as
@@ -95,8 +139,9 @@ impl DirectGate {
 
     /// Nothing waits now.
     pub fn on_calm(&mut self, now: Instant) {
-        if now.since(self.busy_at) >= DIRECT_CALM {
+        if self.closed && now.since(self.busy_at) >= self.calm.unwrap_or(DIRECT_CALM) {
             self.closed = false;
+            self.opened_at = now;
         }
     }
 }
@@ -121,6 +166,32 @@ mod tests {
         }
         gate.on_calm(at(3000));
         assert!(!gate.is_closed());
+    }
+
+    #[test]
+    fn who_finds_what_cannot_be_seen_again_and_again_tries_less_and_less_often() {
+        let mut gate = DirectGate::default();
+        let (mut ms, mut calms) = (100_000, Vec::new());
+        for _ in 0..8 {
+            gate.on_hidden_congestion(Signal::Loss, at(ms));
+            assert_eq!(gate.closed_because(), Some(EngineBecause::Loss));
+            let closed_at = ms;
+            while gate.is_closed() {
+                ms += 100;
+                gate.on_calm(at(ms));
+            }
+            calms.push((ms - closed_at) / 1000);
+            ms += 1000;
+        }
+        assert_eq!(calms, [2, 4, 8, 16, 32, 64, 64, 64]);
+        // A queue that is seen, and long after.
+        gate.on_congestion(at(ms));
+        assert_eq!(gate.closed_because(), Some(EngineBecause::Congestion));
+        gate.on_calm(at(ms + 2000));
+        assert!(!gate.is_closed());
+        gate.on_hidden_congestion(Signal::Delay, at(ms + 70_000));
+        gate.on_calm(at(ms + 72_000));
+        assert_eq!(gate.closed_because(), None);
     }
 
     #[test]

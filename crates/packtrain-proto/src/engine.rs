@@ -124,6 +124,12 @@ pub enum Event {
     /// Where frames may go past the engine, or come from, has changed: read
     /// [`Engine::direct_destinations`] and [`Engine::direct_sources`] again.
     PathsChanged,
+    /// A peer wants to know how many of its direct frames have come, of this direct mark on this link:
+    /// [`Engine::handle_direct_received`].
+    DirectAsked {
+        link: LinkId,
+        direct_mark: MacAddr,
+    },
     /// What [`Engine::request_drain`] asked for has happened.
     Drained {
         ticket: u64,
@@ -185,6 +191,8 @@ pub struct Engine {
     copies: Copies,
     /// Peers that are owed an acknowledgement.
     ack_slots: Vec<usize>,
+    /// Peers, and our link to each, that are to be told of direct frames.
+    direct_reports: Vec<(usize, LinkId)>,
     /// Trains in order, and frames as they are, on their way to the host.
     arrivals: VecDeque<Arrival>,
     unpacking: Option<Unpacking>,
@@ -220,6 +228,7 @@ struct Counters {
     reassembled: u64,
     reassembled_partly: u64,
     reassembly_bytes_max: usize,
+    direct_lost: u64,
 }
 
 impl Counters {
@@ -235,6 +244,11 @@ impl Counters {
         self.reassembled += pieces.completed;
         self.reassembled_partly += pieces.partial;
         self.reassembly_bytes_max = self.reassembly_bytes_max.max(pieces.bytes_max);
+        self.direct_lost += peer
+            .paths
+            .iter()
+            .map(|path| path.direct.lost())
+            .sum::<u64>();
     }
 }
 
@@ -269,6 +283,7 @@ impl Engine {
             drain: Drain::default(),
             copies: Copies::default(),
             ack_slots: Vec::new(),
+            direct_reports: Vec::new(),
             arrivals: VecDeque::new(),
             unpacking: None,
             complete: VecDeque::new(),

@@ -4,6 +4,7 @@
 use crate::aggregator::Aggregator;
 use crate::buffer::Buffer;
 use crate::config::{Limits, LinkId, NodeId};
+use crate::direct::counts::DirectCounts;
 use crate::link::TRAIN_MTU_MIN;
 use crate::queue::drr::FlowQueues;
 use crate::reassembly::Reassembly;
@@ -48,6 +49,8 @@ pub struct Path {
     /// Its other end is gone, and what is under way is lost.
     pub broken: bool,
     pub trains_tx: u64,
+    /// Of frames that went past both engines.
+    pub direct: DirectCounts,
 }
 
 impl Path {
@@ -66,6 +69,7 @@ impl Path {
             unheard: false,
             broken: false,
             trains_tx: 0,
+            direct: DirectCounts::default(),
         }
     }
 

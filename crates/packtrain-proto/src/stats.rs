@@ -302,8 +302,12 @@ pub enum EngineBecause {
     /// The link's queue lets frames overtake each other: back to the engine, trains would overtake
     /// the direct frames that stand there.
     Unordered,
-    /// A queue stood below: the engine's queues serve all flows better.
+    /// A queue stood on the link: the engine's queues serve all flows better. Or small frames were many.
     Congestion,
+    /// Direct frames were lost on the way.
+    Loss,
+    /// Direct frames were late: a queue stood on the way that nobody sees.
+    Delay,
 }
 
 /// One of our links to one of the peer's.
@@ -352,6 +356,8 @@ pub struct DirectSnapshot {
     pub closed_by_congestion: bool,
     /// How often it was.
     pub closures: u64,
+    /// Direct frames that were lost on the way to peers, as far as it was found out.
+    pub lost: u64,
 }
 
 #[derive(Clone, Debug, Serialize)]

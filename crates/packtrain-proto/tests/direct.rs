@@ -114,6 +114,66 @@ fn a_peer_that_knows_us_before_we_know_that_it_does_is_told_by_its_mark() {
     assert_eq!(peers.len(), 1);
 }
 
+/// Side 0 has sent so many directly, and so many have come.
+fn count(pair: &mut Pair, sent: u32, came: u32) {
+    pair.events = Default::default();
+    let now = pair.now;
+    pair.engines[0].handle_direct_sent(pt0(1), LINK, sent, now);
+    pair.settle();
+    let asked = Event::DirectAsked {
+        link: LINK,
+        direct_mark: direct_mark(0),
+    };
+    assert!(pair.events[1].contains(&asked));
+    pair.engines[1].handle_direct_received(LINK, direct_mark(0), came);
+    pair.run(Duration::from_millis(100));
+}
+
+#[test]
+fn direct_frames_that_are_lost_are_counted_and_many_of_them_close_the_path() {
+    let mut pair = direct_pair();
+    count(&mut pair, 0, 0);
+    count(&mut pair, 1000, 1000);
+    count(&mut pair, 2000, 1990);
+    assert_eq!(pair.engines[0].direct_destinations(), [to_side_1()]);
+    // Nothing new is sent: nothing is said.
+    let markers = pair.snapshot(0).trains_tx.markers;
+    let now = pair.now;
+    pair.engines[0].handle_direct_sent(pt0(1), LINK, 2000, now);
+    pair.run(Duration::from_millis(300));
+    assert_eq!(pair.snapshot(0).trains_tx.markers, markers);
+    count(&mut pair, 3000, 2900);
+    assert_eq!(pair.engines[0].direct_destinations(), []);
+    let seen = pair.snapshot(0);
+    assert_eq!(seen.peers[0].engine_because, Some(EngineBecause::Loss));
+    assert_eq!((seen.direct.lost, seen.direct.closures), (100, 1));
+    assert_eq!(pair.snapshot(1).direct.lost, 0);
+    pair.run(DIRECT_CALM + Duration::from_millis(500));
+    assert_eq!(pair.engines[0].direct_destinations(), [to_side_1()]);
+    // So soon again: it tries later.
+    count(&mut pair, 4000, 3000);
+    pair.run(DIRECT_CALM + Duration::from_millis(500));
+    assert_eq!(pair.engines[0].direct_destinations(), []);
+    pair.run(DIRECT_CALM);
+    assert_eq!(pair.engines[0].direct_destinations(), [to_side_1()]);
+    pair.still_works();
+}
+
+#[test]
+fn counts_of_a_path_that_nobody_has_change_nothing() {
+    let mut pair = direct_pair();
+    let stranger = direct_mark_of(mark_of(link_address(7)).unwrap());
+    let now = pair.now;
+    pair.engines[0].handle_direct_sent(pt0(9), LINK, 5, now);
+    pair.engines[0].handle_direct_sent(pt0(1), LinkId(9), 5, now);
+    pair.engines[0].handle_direct_received(LINK, stranger, 5);
+    pair.engines[0].handle_direct_received(LINK, direct_mark(1), 5);
+    let markers = pair.snapshot(0).trains_tx.markers;
+    pair.run(Duration::from_millis(50));
+    assert_eq!(pair.snapshot(0).trains_tx.markers, markers);
+    pair.still_works();
+}
+
 #[test]
 fn a_peer_that_leaves_takes_its_paths_along() {
     let mut pair = direct_pair();

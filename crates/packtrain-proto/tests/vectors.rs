@@ -13,7 +13,7 @@ use packtrain_proto::wire::hello::{self, Hello, LinkRecord, capability};
 use packtrain_proto::wire::sequence::Sequence;
 use packtrain_proto::wire::subframe::{InnerHeader, Subframe};
 use packtrain_proto::wire::train::{
-    Ack, Newest, Options, REPLAYED, Train, TrainHeader, TrainWriter,
+    Ack, DirectReport, Newest, Options, REPLAYED, Train, TrainHeader, TrainWriter,
 };
 
 const LINK_A: MacAddr = MacAddr([2, 0, 0, 0, 0x0a, 1]);
@@ -81,7 +81,10 @@ fn assert_read(bytes: &[u8], header: &TrainHeader, acks: &[Ack], subframes: &[Su
 }
 
 fn acknowledging(acks: &[Ack]) -> Options<'_> {
-    Options { acks, newest: &[] }
+    Options {
+        acks,
+        ..Options::default()
+    }
 }
 
 /// These parts, written as a train from A to B.
@@ -387,6 +390,28 @@ fn a_marker() {
 }
 
 #[test]
+fn a_marker_with_counts_of_direct_frames() {
+    let bytes = vector("train-direct");
+    let header = TrainHeader {
+        marker: true,
+        ..header(43, 18)
+    };
+    assert_read(&bytes, &header, &[], &[]);
+    let report = DirectReport {
+        sent: 10_000,
+        seen_sent: u32::MAX,
+        seen_received: u32::MAX - 30,
+    };
+    let read = Train::parse(message(&bytes, LINK_B, LINK_A)).unwrap();
+    assert_eq!(read.direct_report(), Some(report));
+    let options = Options {
+        direct: Some(report),
+        ..Options::default()
+    };
+    assert_eq!(written(&header, &options, &[]), bytes);
+}
+
+#[test]
 fn a_replay_that_names_what_other_links_carry() {
     let bytes = vector("train-replay-newest");
     let header = TrainHeader {
@@ -410,6 +435,7 @@ fn a_replay_that_names_what_other_links_carry() {
     let options = Options {
         acks: &[],
         newest: &newest,
+        direct: None,
     };
     assert_eq!(written(&header, &options, &subframes), bytes);
 }

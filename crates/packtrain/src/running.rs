@@ -152,6 +152,12 @@ impl RunningLine {
                         direct.publish(&self.line);
                     }
                 }
+                Event::DirectAsked { link, direct_mark } => {
+                    let member = self.members.iter().find(|member| member.id == link);
+                    if let Some(came) = member.and_then(|m| m.direct_segments(direct_mark)) {
+                        self.line.direct_received(link, direct_mark, came);
+                    }
+                }
                 Event::Drained { ticket } => {
                     if let Some(direct) = &mut self.direct {
                         direct.on_drained(ticket);

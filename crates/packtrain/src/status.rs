@@ -267,10 +267,14 @@ pub struct TrainCounts {
 pub struct Direct {
     pub tx: Traffic,
     pub rx: Traffic,
-    /// How often it was closed because a queue stood on the link.
+    /// How often it was closed: because a queue stood on the link or behind it, because frames were lost on the
+    /// way, or because small ones were many.
     pub closures: u64,
     /// How often peers began or ceased to be sent to directly.
     pub changes: u64,
+    /// Of those sent, as far as peers have told.
+    #[serde(default)]
+    pub lost: u64,
 }
 
 /// Where the host is held back, before its frames reach the line.

@@ -60,6 +60,7 @@ impl Engine {
         let mut head = Head::of_marker((&mut *peer, at), link, own, answers, now);
         head.header.ack_now = ack_now;
         let path = &mut peer.paths[at];
+        head.direct = path.direct.take_report(now);
         // It says that nothing comes behind what this link carries, as one sent for that would.
         path.flight.on_marker_sent(now);
         let mut buffer = self.pool.take(HEAD_LEN_MAX);

@@ -1,13 +1,17 @@
 //! Which peers' frames may go past the engine, and what has changed of it.
 
+use super::transmit::Outgoing;
 use super::{Engine, Event};
 use crate::config::{LinkId, direct_mark_of};
+use crate::direct::counts::Signal;
 use crate::direct::{DirectDestination, DirectSource};
 use crate::link::Link;
 use crate::peer::Peer;
 use crate::stats::{DirectSnapshot, EngineBecause};
 use crate::time::Instant;
+use crate::wire::ethernet::MacAddr;
 use crate::wire::hello::capability;
+use crate::wire::train::DirectReport;
 
 /// What the owner was last told to read.
 #[derive(Debug, Default)]
@@ -34,6 +38,94 @@ impl Engine {
             self.direct_gate.on_congestion(now);
             self.publish_paths();
         }
+    }
+
+    /// So many frames, a GSO frame as its segments, have gone directly to this `pt0` by this link, ever. Told
+    /// twenty times a second while there are more and more, and four times a second otherwise, so that the
+    /// peer can be asked what has come.
+    pub fn handle_direct_sent(
+        &mut self,
+        address: MacAddr,
+        link: LinkId,
+        frames: u32,
+        now: Instant,
+    ) {
+        let Some(slot) = self.peers.slot_of_address(address) else {
+            return;
+        };
+        let Some(path) = self.peers.get_mut(slot).and_then(|p| p.path_mut(link)) else {
+            return;
+        };
+        let signal = path.direct.on_sent(frames, now);
+        if path.direct.is_due() {
+            self.owe_direct_report(slot, link);
+        }
+        self.on_direct_signal(signal, now);
+    }
+
+    fn on_direct_signal(&mut self, signal: Option<Signal>, now: Instant) {
+        if let Some(signal) = signal {
+            self.direct_gate.on_hidden_congestion(signal, now);
+            self.publish_paths();
+        }
+    }
+
+    /// The answer to [`Event::DirectAsked`]: so many have come, ever.
+    pub fn handle_direct_received(&mut self, link: LinkId, direct_mark: MacAddr, frames: u32) {
+        let Some(slot) = self.peers.slot_of_direct_mark(direct_mark) else {
+            return;
+        };
+        if let Some(path) = self.peers.get_mut(slot).and_then(|p| p.path_mut(link)) {
+            path.direct.on_received(frames);
+            self.owe_direct_report(slot, link);
+        }
+    }
+
+    fn owe_direct_report(&mut self, slot: usize, link: LinkId) {
+        if !self.direct_reports.contains(&(slot, link)) {
+            self.direct_reports.push((slot, link));
+        }
+    }
+
+    pub(super) fn take_direct_report(&mut self, now: Instant) -> Option<Outgoing> {
+        while let Some((slot, link)) = self.direct_reports.pop() {
+            let path = self.peers.get(slot).and_then(|peer| peer.path(link));
+            // It has ridden on another marker meanwhile.
+            if path.is_some_and(|path| path.direct.is_due()) {
+                return self.send_marker(slot, link, false, now);
+            }
+        }
+        None
+    }
+
+    /// What a peer says of direct frames between it and this link of ours.
+    pub(super) fn on_direct_report(
+        &mut self,
+        slot: usize,
+        link: LinkId,
+        report: &DirectReport,
+        now: Instant,
+    ) {
+        let Some(path) = self.peers.get_mut(slot).and_then(|p| p.path_mut(link)) else {
+            return;
+        };
+        let heard = path.direct.on_report(report, now);
+        let remote_link = path.remote_link;
+        if heard.asks
+            && let Some(direct_mark) = self.direct_mark_of_peer(slot, remote_link)
+        {
+            let asked = Event::DirectAsked { link, direct_mark };
+            if !self.events.contains(&asked) {
+                self.events.push_back(asked);
+            }
+        }
+        self.on_direct_signal(heard.signal, now);
+    }
+
+    fn direct_mark_of_peer(&self, slot: usize, remote_link: LinkId) -> Option<MacAddr> {
+        let records = &self.peers.get(slot)?.links;
+        let record = records.iter().find(|record| record.link == remote_link)?;
+        Some(direct_mark_of(record.mark?))
     }
 
     /// Whether what is given to the link's local queue leaves it in that order, of all kinds of
@@ -82,8 +174,10 @@ impl Engine {
         if !link.keeps_order {
             return Err(EngineBecause::Unordered);
         }
-        if self.direct_gate.is_closed() && !self.classes.has_direct() {
-            return Err(EngineBecause::Congestion);
+        if let Some(because) = self.direct_gate.closed_because()
+            && !self.classes.has_direct()
+        {
+            return Err(because);
         }
         Ok(DirectDestination {
             address: peer.address,
@@ -158,10 +252,16 @@ impl Engine {
             && self.links.iter().all(is_short)
     }
 
+    fn direct_lost(&self) -> u64 {
+        let paths = self.peers.iter().flat_map(|(_, peer)| &peer.paths);
+        self.counters.direct_lost + paths.map(|path| path.direct.lost()).sum::<u64>()
+    }
+
     pub(super) fn direct_snapshot(&self) -> DirectSnapshot {
         DirectSnapshot {
             closed_by_congestion: self.direct_gate.is_closed(),
             closures: self.direct_gate.closures,
+            lost: self.direct_lost(),
         }
     }
 }

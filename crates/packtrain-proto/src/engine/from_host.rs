@@ -225,6 +225,7 @@ impl Engine {
                 .learn(peer.address, Place::Former(path.link), now);
         }
         self.ack_slots.retain(|s| *s != slot);
+        self.direct_reports.retain(|(s, _)| *s != slot);
         self.drain.forget_peer(slot);
         self.forget_arrivals_of(slot);
         if peer.up {

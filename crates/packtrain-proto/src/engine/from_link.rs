@@ -146,6 +146,9 @@ impl Engine {
             }
         }
         self.step_drain(now);
+        if let Some(report) = train.direct_report() {
+            self.on_direct_report(owner.slot, link, &report, now);
+        }
         let peer = self.peers.get_mut(owner.slot).expect("it was there");
         let by = LinkId(head.link);
         peer.last_arrival = link;

@@ -9,20 +9,26 @@ use crate::peer::{Path, Peer};
 use crate::time::Instant;
 use crate::wire::ethernet::HEADER_LEN;
 use crate::wire::train::{
-    self, ACK_OPTION_LEN, Ack, NEWEST_MAX, Options, TrainHeader, TrainWriter, newest_option_len,
+    self, ACK_OPTION_LEN, Ack, DIRECT_OPTION_LEN, DirectReport, NEWEST_MAX, Options, TrainHeader,
+    TrainWriter, newest_option_len,
 };
 
 /// More never ride on one train: the others' turn comes.
 const ACKS_MAX: usize = 4;
 /// Bytes of the longest that carries nothing.
-pub(super) const HEAD_LEN_MAX: usize =
-    HEADER_LEN + train::HEADER_LEN + ACKS_MAX * ACK_OPTION_LEN + newest_option_len(NEWEST_MAX);
+pub(super) const HEAD_LEN_MAX: usize = HEADER_LEN
+    + train::HEADER_LEN
+    + ACKS_MAX * ACK_OPTION_LEN
+    + newest_option_len(NEWEST_MAX)
+    + DIRECT_OPTION_LEN;
 
 pub(super) struct Head {
     pub(super) header: TrainHeader,
     told: Told,
     acks: [Ack; ACKS_MAX],
     acks_len: usize,
+    /// Only in a marker: those are alone in having room for it.
+    pub(super) direct: Option<DirectReport>,
 }
 
 impl Head {
@@ -81,6 +87,7 @@ impl Head {
             told,
             acks,
             acks_len,
+            direct: None,
         }
     }
 
@@ -94,6 +101,7 @@ impl Head {
         let options = Options {
             acks: &self.acks[..self.acks_len],
             newest: self.told.entries(),
+            direct: self.direct,
         };
         let (to, from) = (path.remote_address, link.state.address);
         TrainWriter::begin(buffer, to, from, &self.header, &options)

@@ -241,7 +241,8 @@ impl Engine {
         }
         self.replay_path(slot, at);
         if let Some(peer) = self.peers.get_mut(slot) {
-            peer.paths.remove(at);
+            let path = peer.paths.remove(at);
+            self.counters.direct_lost += path.direct.lost();
         }
     }
 }

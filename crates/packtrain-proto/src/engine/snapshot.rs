@@ -4,8 +4,8 @@ use super::Engine;
 use crate::class::{self, Action, Class};
 use crate::peer::{Path, Peer};
 use crate::stats::{
-    ClassSnapshot, EngineBecause, HostSnapshot, LinkSnapshot, PathSnapshot, PathState,
-    PeerSnapshot, QueueSnapshot, ReassemblySnapshot, ResequencerSnapshot, Snapshot, Traffic,
+    ClassSnapshot, HostSnapshot, LinkSnapshot, PathSnapshot, PathState, PeerSnapshot,
+    QueueSnapshot, ReassemblySnapshot, ResequencerSnapshot, Snapshot, Traffic,
 };
 use crate::time::Instant;
 
@@ -105,7 +105,7 @@ impl Engine {
             hold: peer.hold_times.snapshot(),
             direct: direct.is_ok_and(|direct| !direct.only_classes),
             engine_because: match direct {
-                Ok(direct) => direct.only_classes.then_some(EngineBecause::Congestion),
+                Ok(_) => self.direct_gate.closed_because(),
                 Err(because) => Some(because),
             },
         }

@@ -52,7 +52,8 @@ impl Engine {
             .or_else(|| self.take_data(now))
             .or_else(|| self.take_probe(now))
             .or_else(|| self.take_due(now))
-            .or_else(|| self.take_acknowledgement(now));
+            .or_else(|| self.take_acknowledgement(now))
+            .or_else(|| self.take_direct_report(now));
         let Some(outgoing) = outgoing else {
             // The round is over.
             self.settle_due_times();

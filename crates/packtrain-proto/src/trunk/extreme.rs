@@ -4,14 +4,14 @@ use crate::time::{Duration, Instant};
 
 /// The maximum over the current and the previous period.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Extreme<T> {
+pub(crate) struct Extreme<T> {
     current: Option<T>,
     previous: Option<T>,
     since: Instant,
 }
 
 impl<T: Copy> Extreme<T> {
-    pub(super) fn update(
+    pub(crate) fn update(
         &mut self,
         value: T,
         better: impl Fn(T, T) -> T,
@@ -25,7 +25,7 @@ impl<T: Copy> Extreme<T> {
         self.current = Some(self.current.map_or(value, |c| better(c, value)));
     }
 
-    pub(super) fn get(&self, better: impl Fn(T, T) -> T) -> Option<T> {
+    pub(crate) fn get(&self, better: impl Fn(T, T) -> T) -> Option<T> {
         match (self.current, self.previous) {
             (Some(a), Some(b)) => Some(better(a, b)),
             (a, b) => a.or(b),

@@ -2,7 +2,7 @@
 //! when one dies, what arrived, and the order of it all.
 
 pub mod balance;
-mod extreme;
+pub(crate) mod extreme;
 pub mod flight;
 pub mod hold_times;
 pub mod join;

@@ -27,6 +27,10 @@ pub const NEWEST_MAX: usize = 17;
 /// Stands in NEWEST for all links that are dead: what was under way on them is sent again on others.
 pub const REPLAYED: u8 = 0xff;
 
+/// Bytes of a DIRECT with its option header.
+pub const DIRECT_OPTION_LEN: usize = 2 + DIRECT_LEN;
+const DIRECT_LEN: usize = 12;
+
 mod flag {
     pub const ACK_NOW: u8 = 0x01;
     pub const MARKER: u8 = 0x02;
@@ -36,6 +40,7 @@ mod flag {
 mod option {
     pub const ACK: u8 = 0x01;
     pub const NEWEST: u8 = 0x02;
+    pub const DIRECT: u8 = 0x03;
     pub const CRITICAL: u8 = 0x80;
 }
 
@@ -109,11 +114,13 @@ impl Newest {
 pub struct Options<'a> {
     pub acks: &'a [Ack],
     pub newest: &'a [Newest],
+    pub direct: Option<DirectReport>,
 }
 
 impl Options<'_> {
     fn len(&self) -> usize {
-        self.acks.len() * ACK_OPTION_LEN + newest_option_len(self.newest.len())
+        let direct = self.direct.map_or(0, |_| DIRECT_OPTION_LEN);
+        self.acks.len() * ACK_OPTION_LEN + newest_option_len(self.newest.len()) + direct
     }
 }
 
@@ -161,6 +168,38 @@ impl Ack {
         bytes[6..10].copy_from_slice(&self.delay_nanos.to_be_bytes());
         bytes[10..14].copy_from_slice(&self.newest.0.to_be_bytes());
         bytes[14..22].copy_from_slice(&self.bitmap.to_be_bytes());
+        bytes
+    }
+}
+
+/// What a sender has counted of direct frames on the path of the message: a GSO frame as its segments. All
+/// wrap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DirectReport {
+    /// Sent before this message.
+    pub sent: u32,
+    /// What the receiver of this message has said last that it has sent.
+    pub seen_sent: u32,
+    /// … and how many had come when it did.
+    pub seen_received: u32,
+}
+
+impl DirectReport {
+    fn parse(value: &[u8]) -> DirectReport {
+        DirectReport {
+            sent: be32(value),
+            seen_sent: be32(&value[4..]),
+            seen_received: be32(&value[8..]),
+        }
+    }
+
+    fn to_bytes(self) -> [u8; DIRECT_OPTION_LEN] {
+        let mut bytes = [0; DIRECT_OPTION_LEN];
+        bytes[0] = option::DIRECT;
+        bytes[1] = DIRECT_LEN as u8;
+        bytes[2..6].copy_from_slice(&self.sent.to_be_bytes());
+        bytes[6..10].copy_from_slice(&self.seen_sent.to_be_bytes());
+        bytes[10..14].copy_from_slice(&self.seen_received.to_be_bytes());
         bytes
     }
 }
@@ -213,6 +252,7 @@ impl<'a> Train<'a> {
             let value = tail.get(..usize::from(*len)).ok_or(TrainError::BadOption)?;
             match *kind {
                 option::ACK if value.len() != ACK_LEN => return Err(TrainError::BadOption),
+                option::DIRECT if value.len() != DIRECT_LEN => return Err(TrainError::BadOption),
                 option::NEWEST if !value.len().is_multiple_of(NEWEST_LEN) => {
                     return Err(TrainError::BadOption);
                 }
@@ -241,6 +281,13 @@ impl<'a> Train<'a> {
         self.options_of(option::NEWEST)
             .flat_map(|value| value.chunks_exact(NEWEST_LEN))
             .map(move |entry| Newest::parse(entry, told_by))
+    }
+
+    /// What its sender has counted of direct frames.
+    pub fn direct_report(&self) -> Option<DirectReport> {
+        self.options_of(option::DIRECT)
+            .next()
+            .map(DirectReport::parse)
     }
 
     fn options_of(&self, wanted: u8) -> impl Iterator<Item = &'a [u8]> + 'a {
@@ -303,6 +350,9 @@ impl<'a> TrainWriter<'a> {
             for newest in options.newest {
                 writer.put(&newest.to_bytes(header.train_sequence));
             }
+        }
+        if let Some(report) = options.direct {
+            writer.put(&report.to_bytes());
         }
         writer
     }

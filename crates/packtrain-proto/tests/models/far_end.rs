@@ -159,7 +159,7 @@ pub fn acknowledgement(by: u8, ack: Ack, buffer: &mut Buffer) {
     };
     let options = Options {
         acks: &[ack],
-        newest: &[],
+        ..Options::default()
     };
     TrainWriter::begin(buffer, own_address(by), peer_address(by), &header, &options);
 }

@@ -265,6 +265,8 @@ int direct_leave(struct __sk_buff *skb)
 	/* Both addresses, as they stand one after the other in the header and in the map. */
 	if (bpf_skb_store_bytes(skb, 0, destination->outer_destination, 12, 0))
 		goto engine;
+	/* The peer is told, and says how many of them have come. */
+	__sync_fetch_and_add(&destination->segments, segments_of(skb));
 	traffic = bpf_map_lookup_elem(&leaving, &destination->counter);
 	if (traffic) {
 		traffic->frames += 1;

@@ -47,6 +47,7 @@ struct direct_destination {
 	__u32 payload_max;	/* bytes after the EtherType that all on the way take */
 	__u32 counter;		/* the link's number, and so its entry in the map `leaving` */
 	__u32 only_classes;	/* closed to all frames but those of a class that says direct */
+	__u32 segments;		/* sent there, a GSO frame as what it becomes; written by the program */
 };
 
 /* Map `watches`, by the index of the member link. */

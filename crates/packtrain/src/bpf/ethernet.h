@@ -22,4 +22,10 @@ static __always_inline __u64 mac_of(const __be16 *part)
 	       bpf_ntohs(part[2]);
 }
 
+/* What a frame becomes on the wire, where GRO puts it together again as it likes. */
+static __always_inline __u32 segments_of(const struct __sk_buff *skb)
+{
+	return skb->gso_segs ? skb->gso_segs : 1;
+}
+
 #endif

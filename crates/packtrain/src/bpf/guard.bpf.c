@@ -127,9 +127,10 @@ static __always_inline struct frame frame_of(const struct ethernet_header *heade
 	return frame;
 }
 
-/* What both programs take for packtrain's. `pt0`: that a direct frame comes from. */
+/* What both programs take for packtrain's. `from`: whose mark a frame has. */
 static __always_inline __u32 classify(const struct frame *frame,
-				      const struct guard_settings *set, __u64 *pt0)
+				      const struct guard_settings *set,
+				      struct guard_source **from)
 {
 	struct guard_source *source;
 
@@ -143,24 +144,25 @@ static __always_inline __u32 classify(const struct frame *frame,
 	source = bpf_map_lookup_elem(&sources, &frame->source);
 	if (!source)
 		return GUARD_OTHER;
-	*pt0 = source->pt0;
-	if (!*pt0)
+	*from = source;
+	if (!source->pt0)
 		return GUARD_MARKED;
 	return frame->destination == set->link_address ? GUARD_DIRECT : GUARD_OTHER;
 }
 
 /* What has gone past the peer's engine goes past ours: into pt0, as it left the peer's. */
 static __always_inline int deliver(struct __sk_buff *skb, const struct guard_settings *set,
-				   __u64 pt0)
+				   struct guard_source *from)
 {
 	struct guard_traffic *traffic;
 	__be16 addresses[6];
 	__u32 zero = 0;
 
 	put_mac(addresses, set->host_address);
-	put_mac(addresses + 3, pt0);
+	put_mac(addresses + 3, from->pt0);
 	if (bpf_skb_store_bytes(skb, 0, addresses, sizeof(addresses), 0))
 		return (int)set->withheld_action;
+	__sync_fetch_and_add(&from->segments, segments_of(skb));
 	traffic = bpf_map_lookup_elem(&direct_traffic, &zero);
 	if (traffic) {
 		traffic->frames += 1;
@@ -207,7 +209,7 @@ int guard_ingress(struct __sk_buff *skb)
 	struct guard_settings *set;
 	struct frame frame;
 	__u32 zero = 0, verdict;
-	__u64 pt0 = 0;
+	struct guard_source *from = 0;
 
 	set = bpf_map_lookup_elem(&settings, &zero);
 	/* The kernel has read the header already, so it is linear; the verifier wants it said. */
@@ -215,7 +217,7 @@ int guard_ingress(struct __sk_buff *skb)
 		return TC_ACT_UNSPEC;
 
 	frame = frame_of(header, skb);
-	verdict = classify(&frame, set, &pt0);
+	verdict = classify(&frame, set, &from);
 	if (verdict == GUARD_OTHER) {
 		if (frame.destination == HELLO_GROUP)
 			verdict = GUARD_HELLO_GROUP;
@@ -223,8 +225,8 @@ int guard_ingress(struct __sk_buff *skb)
 			verdict = GUARD_FOREIGN_ARP;
 	}
 	/* Counted by its own counter, frames and bytes at once. */
-	if (verdict == GUARD_DIRECT)
-		return deliver(skb, set, pt0);
+	if (verdict == GUARD_DIRECT && from)
+		return deliver(skb, set, from);
 	count(&ingress_counters, verdict);
 	return verdict == GUARD_OTHER ? TC_ACT_UNSPEC : (int)set->withheld_action;
 }
@@ -236,14 +238,14 @@ int guard_socket(struct __sk_buff *skb)
 	struct guard_settings *set;
 	struct frame frame;
 	__u32 zero = 0, verdict;
-	__u64 pt0 = 0;
+	struct guard_source *from = 0;
 
 	set = bpf_map_lookup_elem(&settings, &zero);
 	if (!set || bpf_skb_load_bytes_relative(skb, 0, &header, sizeof(header), BPF_HDR_START_MAC))
 		return SOCKET_IGNORE;
 
 	frame = frame_of(&header, skb);
-	verdict = classify(&frame, set, &pt0);
+	verdict = classify(&frame, set, &from);
 	if (verdict == GUARD_OTHER) {
 		if (frame.destination & MAC_GROUP_BIT)
 			verdict = GUARD_GROUP;

@@ -33,6 +33,8 @@ struct guard_settings {
 /* Map `sources`, by the outer source address of frames of our peers. */
 struct guard_source {
 	__u64 pt0;		/* of direct frames: the pt0 that they come from; 0: marked ones */
+	__u32 segments;		/* direct frames that came, a GSO frame as its segments; written by the program */
+	__u32 unused;
 };
 
 /* The one entry of the map `direct_traffic`, of each processor. */

@@ -125,10 +125,14 @@ fn write_line(out: &mut String, document: &StatusDocument) {
             n => format!("; closed {} times", count(n)),
         };
         let (sent, received) = (traffic(direct.tx), traffic(direct.rx));
+        let lost = match direct.lost {
+            0 => String::new(),
+            n => format!(" ({} lost)", count(n)),
+        };
         field(
             out,
             "direct",
-            &format!("{sent} sent, {received} received{closed}"),
+            &format!("{sent} sent{lost}, {received} received{closed}"),
         );
     }
     match document.intake {
@@ -333,6 +337,8 @@ fn reason(because: &str) -> &str {
         "no_mark" => "the link has no mark",
         "mtu" => "the MTU is larger than what all on the way take",
         "congestion" => "the link's queue stands, or small frames are many",
+        "loss" => "direct frames were lost on the way",
+        "delay" => "a queue stands behind the link",
         "not_up" => "the peer is not up",
         other => other,
     }

@@ -53,9 +53,23 @@ impl Published {
         Ok(())
     }
 
+    /// An entry as the programs have left it.
+    pub(super) fn current(&self, key: &[u8]) -> Result<Option<Vec<u8>>, MapError> {
+        let value = self.map.lookup(key, MapFlags::ANY);
+        value.map_err(|source| MapError {
+            map: self.name,
+            source,
+        })
+    }
+
     pub(super) fn set_keys(&mut self, keys: impl Iterator<Item = Vec<u8>>) -> Result<(), MapError> {
         self.set(keys.map(|key| (key, vec![1])).collect())
     }
+}
+
+/// 32 bits of an entry.
+pub(super) fn word_of(value: &[u8], at: usize) -> u32 {
+    u32::from_ne_bytes(value[at..at + 4].try_into().expect("four bytes"))
 }
 
 /// As the programs compare addresses: first byte in bits 47..40.

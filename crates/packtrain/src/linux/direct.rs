@@ -13,7 +13,7 @@ use packtrain_proto::class::{Class, VALUES_MAX};
 use packtrain_proto::stats::Traffic;
 use packtrain_proto::wire::ethernet::MacAddr;
 
-use super::bpf_map::{MapError, Published, mac_key, read_traffic};
+use super::bpf_map::{MapError, Published, mac_key, read_traffic, word_of};
 use super::bpf_object::{self, embedded, map_handle, program_fd};
 use super::intake;
 use super::netlink::interface;
@@ -208,6 +208,13 @@ impl DirectPath {
         Ok(read_traffic("leaving", &self.leaving, link.into())?)
     }
 
+    /// Frames that went to a destination, a GSO frame as its segments; wraps, and begins at 0 whenever it is changed.
+    pub fn segments(&self, address: MacAddr) -> Result<u32, DirectError> {
+        const SEGMENTS_AT: usize = 28;
+        let value = self.destinations.current(&mac_key(address))?;
+        Ok(value.map_or(0, |value| word_of(&value, SEGMENTS_AT)))
+    }
+
     fn give_orders(&self) -> Result<(), DirectError> {
         let mut value = [0; 40];
         value[..8].copy_from_slice(&mac_key(self.orders.host_address));
@@ -282,13 +289,15 @@ fn lookup(map: &'static str, handle: &MapHandle, index: u32) -> Result<Vec<u8>, 
 
 /// `struct direct_destination`.
 fn entry_of(destination: &Destination) -> Vec<u8> {
-    let mut value = Vec::with_capacity(28);
+    let mut value = Vec::with_capacity(32);
     value.extend_from_slice(&destination.outer_destination.0);
     value.extend_from_slice(&destination.outer_source.0);
     value.extend_from_slice(&destination.ifindex.to_ne_bytes());
     value.extend_from_slice(&u32::from(destination.payload_max).to_ne_bytes());
     value.extend_from_slice(&u32::from(destination.link).to_ne_bytes());
     value.extend_from_slice(&u32::from(destination.only_classes).to_ne_bytes());
+    // Nothing was sent there yet.
+    value.extend_from_slice(&0u32.to_ne_bytes());
     value
 }
 

@@ -18,7 +18,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 use packtrain_proto::stats::Traffic;
 use packtrain_proto::wire::ethernet::MacAddr;
 
-use super::bpf_map::{MapError, Published, mac_key, read_traffic, sum_over_processors};
+use super::bpf_map::{MapError, Published, mac_key, read_traffic, sum_over_processors, word_of};
 use super::bpf_object::{self, embedded, map_handle, program_fd};
 use super::netlink::{Netlink, NetlinkError, interface};
 use super::tc::{self, FilterPlace};
@@ -260,13 +260,21 @@ impl Guard {
         for kind in [direct, marked] {
             let wanted = kind.len();
             let allowed = kind.into_iter().filter(|(mark, _)| may_mark(*mark));
-            let keys = allowed.map(|(mark, pt0)| (mac_key(mark), mac_key(pt0)));
+            // `struct guard_source`: nothing has come yet.
+            let entry = |pt0| [mac_key(pt0), vec![0; 8]].concat();
+            let keys = allowed.map(|(mark, pt0)| (mac_key(mark), entry(pt0)));
             let keys: Vec<_> = keys.take(MARKS_MAX).collect();
             refused += wanted - keys.len();
             entries.extend(keys);
         }
         self.sources.set(entries)?;
         Ok(refused)
+    }
+
+    /// Direct frames of a direct mark that have come, a GSO frame as its segments; wraps. 0 of what is no source.
+    pub fn direct_segments(&self, mark: MacAddr) -> Result<u32, GuardError> {
+        let value = self.sources.current(&mac_key(mark))?;
+        Ok(value.map_or(0, |value| word_of(&value, 8)))
     }
 
     /// The link's own IPv4 addresses, for which it goes on answering ARP. Returns how many were

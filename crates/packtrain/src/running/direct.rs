@@ -24,6 +24,8 @@ use crate::linux::intake::Intake;
 /// goes by the engine all the time, to a plain host perhaps, gives no reason to stop asking.
 const INTERVAL_MIN: Duration = Duration::from_millis(1);
 const INTERVAL_MAX: Duration = Duration::from_millis(50);
+/// How often peers are told how many frames have gone to them.
+const COUNT_INTERVAL: Duration = Duration::from_millis(50);
 /// How often the links' own queues are looked at, and a failed attempt is repeated.
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 /// A drain that was lost on the way is asked for again.
@@ -34,6 +36,9 @@ pub(super) struct Direct {
     path: DirectPath,
     /// What the programs know; nothing after it could not be told to them.
     destinations: Vec<Destination>,
+    /// What had gone to each when it was looked at last.
+    counted: Vec<u32>,
+    next_count: Instant,
     failed: bool,
     looked_at: Option<Instant>,
     changes: u64,
@@ -61,6 +66,8 @@ impl Direct {
         Direct {
             path,
             destinations: Vec::new(),
+            counted: Vec::new(),
+            next_count: Instant::ZERO,
             failed: false,
             looked_at: None,
             changes: 0,
@@ -114,6 +121,7 @@ impl Direct {
                 Vec::new()
             }
         };
+        self.counted = vec![0; self.destinations.len()];
         self.changes += 1;
         (self.next, self.interval) = (Instant::ZERO, INTERVAL_MIN);
     }
@@ -148,8 +156,32 @@ impl Direct {
         }
     }
 
+    /// Tells the engine what has gone directly: often while there is more and more, and else whenever the
+    /// line turns anyway, which it does four times a second.
+    fn count(&mut self, line: &mut Line, now: Instant) {
+        if now < self.next_count {
+            return;
+        }
+        self.next_count = now + COUNT_INTERVAL;
+        let mut is_sending = false;
+        for (destination, counted) in self.destinations.iter().zip(&mut self.counted) {
+            match self.path.segments(destination.address) {
+                Ok(segments) => {
+                    is_sending |= segments != *counted;
+                    *counted = segments;
+                    line.direct_sent(destination.address, LinkId(destination.link), segments);
+                }
+                Err(error) => tracing::debug!("{error}"),
+            }
+        }
+        if is_sending {
+            line.wake_by(self.next_count);
+        }
+    }
+
     /// After each turn of the line: sees whether the path was closed, and whether flows may change.
     pub(super) fn step(&mut self, line: &mut Line, intake: Option<&mut Intake>, now: Instant) {
+        self.count(line, now);
         if self.destinations.is_empty() || self.host_frames == Some(line.host_frames()) {
             return;
         }

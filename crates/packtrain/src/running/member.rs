@@ -186,6 +186,12 @@ impl Member {
         }
     }
 
+    /// Direct frames of this direct mark that have come by this link ([`Guard::direct_segments`]).
+    pub(super) fn direct_segments(&self, mark: MacAddr) -> Option<u32> {
+        let guard = &self.attached.as_ref()?.guard;
+        guard.direct_segments(mark).ok()
+    }
+
     /// What the link's own qdisc has dropped since it joined. It begins anew with another qdisc.
     pub(super) fn qdisc_drops(&self, netlink: &mut Netlink) -> u64 {
         let Some(attached) = &self.attached else {

@@ -101,6 +101,7 @@ impl StatusDocument {
                 rx: sum(facts.links.iter().map(|link| link.direct_rx)),
                 closures: snapshot.direct.closures,
                 changes: facts.direct_changes,
+                lost: snapshot.direct.lost,
             },
             intake: facts.intake,
             coalesced: facts.coalesced,
@@ -261,6 +262,8 @@ fn in_a_word(because: EngineBecause) -> &'static str {
         EngineBecause::Mtu => "mtu",
         EngineBecause::Unordered => "unordered",
         EngineBecause::Congestion => "congestion",
+        EngineBecause::Loss => "loss",
+        EngineBecause::Delay => "delay",
     }
 }
 

@@ -50,6 +50,11 @@ fn a_train_is_read_as_it_was_written() {
         link,
         train: Sequence(train),
     });
+    let report = DirectReport {
+        sent: 6,
+        seen_sent: u32::MAX,
+        seen_received: 7,
+    };
     let gso = Offload {
         checksum: Some(PartialChecksum {
             start: 34,
@@ -80,6 +85,7 @@ fn a_train_is_read_as_it_was_written() {
         &Options {
             acks: &[ack],
             newest: &newest,
+            direct: Some(report),
         },
     );
     writer.put_frame(&to_peer(ether_type::IPV4), &[0x45, 1, 2]);
@@ -96,6 +102,7 @@ fn a_train_is_read_as_it_was_written() {
     let train = Train::parse(message).unwrap();
     assert_eq!(train.header, header());
     assert_eq!(train.acks().collect::<Vec<_>>(), [ack]);
+    assert_eq!(train.direct_report(), Some(report));
     assert_eq!(
         unpack(message).unwrap(),
         [

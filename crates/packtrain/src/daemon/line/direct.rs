@@ -36,6 +36,18 @@ impl Line {
         with_interface.collect()
     }
 
+    /// So many frames have gone directly to this `pt0` ([`Engine::handle_direct_sent`]).
+    pub fn direct_sent(&mut self, address: MacAddr, link: LinkId, frames: u32) {
+        let now = self.clock.now();
+        self.engine.handle_direct_sent(address, link, frames, now);
+    }
+
+    /// So many have come, of this direct mark ([`Engine::handle_direct_received`]).
+    pub fn direct_received(&mut self, link: LinkId, direct_mark: MacAddr, frames: u32) {
+        self.engine
+            .handle_direct_received(link, direct_mark, frames);
+    }
+
     /// A program has closed the direct path: by this interface a queue stands, or small frames are many.
     pub fn direct_path_closed(&mut self, ifindex: u32) {
         if let Some(link) = self.link_of(ifindex) {
