@@ -38,6 +38,8 @@ const AWAY: Duration = Duration::from_millis(150);
 /// Between two messages at least; a third of a round trip where that is more, and this where it is not known.
 const GAP_MIN: Duration = Duration::from_millis(40);
 const GAP_UNKNOWN: Duration = Duration::from_millis(500);
+/// A peer that has not answered so often does not know how.
+const FIRST_WORDS_MAX: u32 = 10;
 /// A receiver that has as many more than were sent has counted before we did.
 const AHEAD_MAX: i32 = 4096;
 
@@ -63,6 +65,7 @@ pub struct DirectCounts {
     /// Frames that we have sent.
     sent: u32,
     announced: [Option<Announced>; ANNOUNCED_MAX],
+    first_words: u32,
     /// When we were told last what was sent.
     counted_at: Instant,
     /// What the peer has said last that it has sent, and what of it had come.
@@ -73,7 +76,6 @@ pub struct DirectCounts {
     judged: Option<Judged>,
     lost: u64,
     round_trip_min: Extreme<Duration>,
-    round_trip: Option<Duration>,
     late: u32,
 }
 
@@ -100,19 +102,19 @@ impl DirectCounts {
         if now.since(core::mem::replace(&mut self.counted_at, now)) > AWAY {
             self.forget_unanswered();
         }
-        let gap = match self.round_trip {
-            None => GAP_UNKNOWN,
-            Some(round_trip) => GAP_MIN.max(round_trip / 3),
-        };
-        // A first word tells where both begin.
-        self.due |=
-            self.announced[0].is_none_or(|last| last.sent != frames && now.since(last.at) >= gap);
+        let least = self.least_round_trip();
+        let gap = least.map_or(GAP_UNKNOWN, |least| GAP_MIN.max(least / 3));
+        // The first word tells where both begin, so it is said until it was heard.
+        let may_be_unheard = least.is_none() && self.first_words < FIRST_WORDS_MAX;
+        self.due |= self.announced[0].is_none_or(|last| {
+            (last.sent != frames || may_be_unheard) && now.since(last.at) >= gap
+        });
         self.is_unanswered(now).then_some(Signal::Loss)
     }
 
     /// Nothing is heard of what was said, by a peer that has answered before.
     fn is_unanswered(&mut self, now: Instant) -> bool {
-        let Some(round_trip) = self.round_trip else {
+        let Some(round_trip) = self.least_round_trip() else {
             return false;
         };
         let last = self.announced.iter().flatten();
@@ -126,6 +128,11 @@ impl DirectCounts {
             self.forget_unanswered();
         }
         is_over
+    }
+
+    /// A queue that stands on the way is no reason to be patient.
+    fn least_round_trip(&self) -> Option<Duration> {
+        self.round_trip_min.get(Duration::min)
     }
 
     fn forget_unanswered(&mut self) {
@@ -151,7 +158,9 @@ impl DirectCounts {
         if !std::mem::take(&mut self.due) {
             return None;
         }
-        if self.announced[0].is_none_or(|last| last.sent != self.sent) {
+        let least = self.least_round_trip();
+        self.first_words += u32::from(least.is_none());
+        if least.is_none() || self.announced[0].is_none_or(|last| last.sent != self.sent) {
             self.announced.rotate_right(1);
             self.announced[0] = Some(Announced {
                 sent: self.sent,
@@ -185,10 +194,9 @@ impl DirectCounts {
     }
 
     fn on_round_trip(&mut self, sample: Duration, now: Instant) -> Option<Signal> {
-        self.round_trip = Some(sample);
         self.round_trip_min
             .update(sample, Duration::min, ROUND_TRIP_PERIOD, now);
-        let least = self.round_trip_min.get(Duration::min).unwrap_or(sample);
+        let least = self.least_round_trip().unwrap_or(sample);
         self.late = match sample > least + LATE {
             true => self.late + 1,
             false => 0,
@@ -225,11 +233,6 @@ impl DirectCounts {
     /// Direct frames that were lost on the way, as far as it was found out.
     pub fn lost(&self) -> u64 {
         self.lost
-    }
-
-    /// From a marker behind direct frames to the answer, last.
-    pub fn round_trip(&self) -> Option<Duration> {
-        self.round_trip
     }
 }
 

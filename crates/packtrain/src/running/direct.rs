@@ -39,6 +39,7 @@ pub(super) struct Direct {
     /// What had gone to each when it was looked at last.
     counted: Vec<u32>,
     next_count: Instant,
+    is_sending: bool,
     failed: bool,
     looked_at: Option<Instant>,
     changes: u64,
@@ -68,6 +69,7 @@ impl Direct {
             destinations: Vec::new(),
             counted: Vec::new(),
             next_count: Instant::ZERO,
+            is_sending: false,
             failed: false,
             looked_at: None,
             changes: 0,
@@ -159,22 +161,21 @@ impl Direct {
     /// Tells the engine what has gone directly: often while there is more and more, and else whenever the
     /// line turns anyway, which it does four times a second.
     fn count(&mut self, line: &mut Line, now: Instant) {
-        if now < self.next_count {
-            return;
-        }
-        self.next_count = now + COUNT_INTERVAL;
-        let mut is_sending = false;
-        for (destination, counted) in self.destinations.iter().zip(&mut self.counted) {
-            match self.path.segments(destination.address) {
-                Ok(segments) => {
-                    is_sending |= segments != *counted;
-                    *counted = segments;
-                    line.direct_sent(destination.address, LinkId(destination.link), segments);
+        if now >= self.next_count {
+            self.next_count = now + COUNT_INTERVAL;
+            self.is_sending = false;
+            for (destination, counted) in self.destinations.iter().zip(&mut self.counted) {
+                match self.path.segments(destination.address) {
+                    Ok(segments) => {
+                        self.is_sending |= segments != *counted;
+                        *counted = segments;
+                        line.direct_sent(destination.address, LinkId(destination.link), segments);
+                    }
+                    Err(error) => tracing::debug!("{error}"),
                 }
-                Err(error) => tracing::debug!("{error}"),
             }
         }
-        if is_sending {
+        if self.is_sending {
             line.wake_by(self.next_count);
         }
     }
