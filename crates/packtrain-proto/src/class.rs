@@ -151,8 +151,8 @@ pub fn defaults() -> Vec<Class> {
         now("icmp6", "icmp6"),
         now("icmp", "icmp"),
         now("dns", "udp port 53,5353"),
-        now("tcp-empty", "tcp empty"),
         now("ef", "dscp ef"),
+        now("tcp-empty", "tcp empty"),
     ]
 }
 

@@ -101,6 +101,11 @@ impl Test {
         }
     }
 
+    /// Whether it is the same for all frames of a flow for ever. A code point is chosen anew now and then.
+    pub fn is_fixed(&self) -> bool {
+        self.is_of_flow() && !matches!(self, Test::Dscp(_))
+    }
+
     #[inline]
     fn holds(&self, facts: &Facts) -> bool {
         let flow = &facts.flow;

@@ -30,6 +30,7 @@ struct class_walk {
 	__u8 met;		/* an alternative of this condition */
 	__u8 failed;		/* a condition of this class */
 	__u8 path;
+	__u8 urgent;
 };
 
 struct {
@@ -224,6 +225,7 @@ static long class_step(__u32 index, void *context)
 	if (comparison->ends & CLASS_ENDS_CLASS) {
 		if (!walk->failed) {
 			walk->path = comparison->path;
+			walk->urgent = comparison->urgent;
 			return 1;
 		}
 		walk->failed = 0;
@@ -231,14 +233,13 @@ static long class_step(__u32 index, void *context)
 	return 0;
 }
 
-/* The way that the frame's class takes; `first` and `count` say which comparisons are in use. */
-static __always_inline int class_path(struct __sk_buff *skb, __u32 first, __u32 count)
+/* What the frame's class says; `first` and `count` say which comparisons are in use. */
+static __always_inline void class_find(struct __sk_buff *skb, struct class_walk *walk, __u32 first,
+				       __u32 count)
 {
-	struct class_walk walk = { .first = first };
-
-	class_read(skb, &walk.facts);
-	bpf_loop(count, class_step, &walk, 0);
-	return walk.path;
+	*walk = (struct class_walk){ .first = first };
+	class_read(skb, &walk->facts);
+	bpf_loop(count, class_step, walk, 0);
 }
 
 #endif

@@ -43,7 +43,8 @@ struct class_comparison {
 	__u8 negated;		/* the condition must not hold */
 	__u8 ends;
 	__u8 path;		/* where it ends a class */
-	__u32 unused;
+	__u8 urgent;		/* … all frames of whose flows go ahead of others */
+	__u8 unused[3];
 };
 
 #endif

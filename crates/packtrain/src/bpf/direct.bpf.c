@@ -235,6 +235,7 @@ int direct_leave(struct __sk_buff *skb)
 	struct direct_traffic *traffic;
 	struct direct_orders *told;
 	struct direct_state *now;
+	struct class_walk class;
 	__u32 zero = 0, slot_number;
 	__u64 *slot, address, ticket;
 	__u16 ether_type;
@@ -246,8 +247,10 @@ int direct_leave(struct __sk_buff *skb)
 	slot = bpf_map_lookup_elem(&slots, &slot_number);
 	if (!told || !now || !slot)
 		return TC_ACT_UNSPEC;
-	if (told->classes_count)
-		path = class_path(skb, told->classes_first, told->classes_count);
+	if (told->classes_count) {
+		class_find(skb, &class, told->classes_first, told->classes_count);
+		path = class.path;
+	}
 	if (path == CLASS_PATH_ENGINE ||
 	    (path != CLASS_PATH_DIRECT && now->closed == told->opening) ||
 	    *slot > told->drained || (void *)(header + 1) > data_end ||
@@ -281,6 +284,12 @@ engine:
 	/* Another flow of this slot may have had a later one meanwhile. */
 	if (*slot < ticket)
 		*slot = ticket;
+	if (told->urgent_count) {
+		/* HTB puts what names itself into its direct queue, which is emptied before all others. */
+		class_find(skb, &class, told->classes_first, told->urgent_count);
+		if (class.urgent)
+			skb->priority = told->qdisc;
+	}
 	if (told->tells_marks && skb->mark)
 		tell_mark(skb, told->host_address);
 	return TC_ACT_UNSPEC;

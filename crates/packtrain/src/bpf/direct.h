@@ -25,7 +25,7 @@ struct direct_orders {
 	__u32 classes_first;	/* in the map `comparisons` */
 	__u32 classes_count;	/* 0: no class says anything of paths */
 	__u32 tells_marks;	/* the engine is told what mark a frame has */
-	__u32 unused;
+	__u32 urgent_count;	/* as classes_count: 0: what is urgent need not go past our qdisc's queues */
 };
 
 /* The one entry of the map `state`, which only the programs write. */

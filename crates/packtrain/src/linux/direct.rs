@@ -79,6 +79,7 @@ struct Orders {
     classes_first: u32,
     classes_count: u32,
     tells_marks: bool,
+    urgent_count: u32,
 }
 
 /// The programs before one `pt0`, and on the links that its direct frames leave by.
@@ -91,6 +92,8 @@ pub struct DirectPath {
     watches: MapHandle,
     leaving: MapHandle,
     comparisons: MapHandle,
+    /// Of the classes that there are.
+    urgent_count: u32,
     watch_program: OwnedFd,
     /// By the index of the member link.
     watched: BTreeMap<u32, (MacAddr, tcx::Attached)>,
@@ -122,7 +125,9 @@ impl DirectPath {
                 classes_first: 0,
                 classes_count: 0,
                 tells_marks: false,
+                urgent_count: 0,
             },
+            urgent_count: 0,
             comparisons: map("comparisons")?,
             orders_map: map("orders")?,
             state: map("state")?,
@@ -157,14 +162,14 @@ impl DirectPath {
     /// # Panics
     /// With more than [`VALUES_MAX`] values in them.
     pub fn set_classes(&mut self, classes: &[Class]) -> Result<(), DirectError> {
-        let wanted = classes::comparisons(classes);
-        assert!(wanted.len() <= VALUES_MAX);
+        let compiled = classes::compile(classes);
+        assert!(compiled.comparisons.len() <= VALUES_MAX);
         // Into the half that is not in use, for frames go on meanwhile.
         let first = match self.orders.classes_first {
             0 => VALUES_MAX,
             _ => 0,
         };
-        for (at, comparison) in wanted.iter().enumerate() {
+        for (at, comparison) in compiled.comparisons.iter().enumerate() {
             let key = ((first + at) as u32).to_ne_bytes();
             let written = self.comparisons.update(&key, comparison, MapFlags::ANY);
             written.map_err(|source| MapError {
@@ -173,8 +178,21 @@ impl DirectPath {
             })?;
         }
         self.orders.classes_first = first as u32;
-        self.orders.classes_count = wanted.len() as u32;
+        self.orders.classes_count = compiled.paths as u32;
+        // Whoever waits in the qdisc's queues now, and is urgent from now on, must have left them before.
+        self.orders.urgent_count = 0;
+        self.urgent_count = compiled.urgent as u32;
         self.orders.tells_marks = classes.iter().any(|class| class.matches.asks_for_marks());
+        self.give_orders()
+    }
+
+    /// Urgent flows go past the queues of the qdisc that is ours, from now on. When nothing of what has become
+    /// urgent waits there any more.
+    pub fn let_urgent_pass(&mut self) -> Result<(), DirectError> {
+        self.orders.urgent_count = match self.orders.qdisc {
+            0 => 0,
+            _ => self.urgent_count,
+        };
         self.give_orders()
     }
 
@@ -224,6 +242,7 @@ impl DirectPath {
         value[24..28].copy_from_slice(&self.orders.classes_first.to_ne_bytes());
         value[28..32].copy_from_slice(&self.orders.classes_count.to_ne_bytes());
         value[32..36].copy_from_slice(&u32::from(self.orders.tells_marks).to_ne_bytes());
+        value[36..40].copy_from_slice(&self.orders.urgent_count.to_ne_bytes());
         let written = self
             .orders_map
             .update(&0u32.to_ne_bytes(), &value, MapFlags::ANY);

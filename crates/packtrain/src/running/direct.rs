@@ -24,6 +24,8 @@ use crate::linux::intake::Intake;
 /// goes by the engine all the time, to a plain host perhaps, gives no reason to stop asking.
 const INTERVAL_MIN: Duration = Duration::from_millis(1);
 const INTERVAL_MAX: Duration = Duration::from_millis(50);
+/// No flow waits so long in a queue before `pt0`, and is still there.
+const URGENT_PASS_AFTER: Duration = Duration::from_secs(2);
 /// How often peers are told how many frames have gone to them.
 const COUNT_INTERVAL: Duration = Duration::from_millis(50);
 /// How often the links' own queues are looked at, and a failed attempt is repeated.
@@ -40,6 +42,8 @@ pub(super) struct Direct {
     counted: Vec<u32>,
     next_count: Instant,
     is_sending: bool,
+    /// When nothing of what has become urgent waits before `pt0` any more.
+    urgent_pass_at: Option<Instant>,
     failed: bool,
     looked_at: Option<Instant>,
     changes: u64,
@@ -70,6 +74,7 @@ impl Direct {
             counted: Vec::new(),
             next_count: Instant::ZERO,
             is_sending: false,
+            urgent_pass_at: None,
             failed: false,
             looked_at: None,
             changes: 0,
@@ -83,8 +88,20 @@ impl Direct {
     }
 
     /// Which way the frames of these classes take.
-    pub(super) fn set_classes(&mut self, classes: &[Class]) -> Result<(), DirectError> {
-        self.path.set_classes(classes)
+    pub(super) fn set_classes(
+        &mut self,
+        classes: &[Class],
+        now: Instant,
+    ) -> Result<(), DirectError> {
+        self.path.set_classes(classes)?;
+        self.urgent_pass_at = Some(now + URGENT_PASS_AFTER);
+        Ok(())
+    }
+
+    fn let_urgent_pass(&mut self, now: Instant) {
+        if self.urgent_pass_at.take_if(|at| *at <= now).is_some() {
+            warn_of(self.path.let_urgent_pass());
+        }
     }
 
     /// What went past the engine by a link, ever.
@@ -182,6 +199,7 @@ impl Direct {
 
     /// After each turn of the line: sees whether the path was closed, and whether flows may change.
     pub(super) fn step(&mut self, line: &mut Line, intake: Option<&mut Intake>, now: Instant) {
+        self.let_urgent_pass(now);
         self.count(line, now);
         if self.destinations.is_empty() || self.host_frames == Some(line.host_frames()) {
             return;

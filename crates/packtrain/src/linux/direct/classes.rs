@@ -2,7 +2,7 @@
 
 use packtrain_proto::class::prefix::Prefix;
 use packtrain_proto::class::ranges::Ranges;
-use packtrain_proto::class::{Class, ClassPath, Condition, Side, Test};
+use packtrain_proto::class::{Class, ClassPath, Condition, Pack, Side, Test};
 use packtrain_proto::wire::packet::IpVersion;
 
 /// `struct class_comparison`.
@@ -30,6 +30,14 @@ enum Fact {
     Destination6,
 }
 
+/// What a class says that the program acts upon.
+#[derive(Clone, Copy, Debug)]
+struct Verdict {
+    path: ClassPath,
+    /// All frames of its flows go ahead of others.
+    urgent: bool,
+}
+
 /// A fact is within a range, or has this value under a mask.
 #[derive(Clone, Copy, Debug)]
 struct Comparison {
@@ -44,49 +52,76 @@ impl Comparison {
         Comparison { fact, low, high }
     }
 
-    fn bytes(self, negated: bool, ends: u8, path: ClassPath) -> [u8; COMPARISON_LEN] {
+    fn bytes(self, negated: bool, ends: u8, verdict: Verdict) -> [u8; COMPARISON_LEN] {
         let mut bytes = [0; COMPARISON_LEN];
         // Two words, the last 64 bits first, each as this machine has them.
         for (at, value) in [(0, self.low), (16, self.high)] {
             bytes[at..at + 8].copy_from_slice(&(value as u64).to_ne_bytes());
             bytes[at + 8..at + 16].copy_from_slice(&((value >> 64) as u64).to_ne_bytes());
         }
-        let path = match path {
+        let path = match verdict.path {
             ClassPath::Auto => 0,
             ClassPath::Engine => 1,
             ClassPath::Direct => 2,
         };
-        bytes[32..36].copy_from_slice(&[self.fact as u8, negated.into(), ends, path]);
+        let urgent = verdict.urgent.into();
+        bytes[32..37].copy_from_slice(&[self.fact as u8, negated.into(), ends, path, urgent]);
         bytes
     }
 }
 
-/// What the program has to compare to know the way of any frame. Nothing where no class says anything
-/// of it: behind the last that does, all frames take the same way.
-pub(super) fn comparisons(classes: &[Class]) -> Vec<[u8; COMPARISON_LEN]> {
-    let says = |class: &Class| class.action.kernel_path() != ClassPath::Auto;
-    let last = classes.iter().rposition(says);
-    let mut all = Vec::new();
-    for class in classes.iter().take(last.map_or(0, |last| last + 1)) {
-        let path = class.action.kernel_path();
+/// What the program has to compare.
+#[derive(Debug, Default)]
+pub(super) struct Compiled {
+    pub(super) comparisons: Vec<[u8; COMPARISON_LEN]>,
+    /// How many of them to know the way of any frame: behind the last class that says something of it all
+    /// frames take the same.
+    pub(super) paths: usize,
+    /// … and to know whether it is urgent with all its flow.
+    pub(super) urgent: usize,
+}
+
+pub(super) fn compile(classes: &[Class]) -> Compiled {
+    let mut compiled = Compiled::default();
+    // Of a flow that an earlier class takes frames of, nobody knows which.
+    let mut flows_are_whole = true;
+    for class in classes {
         let conditions = class.matches.conditions();
-        if conditions.is_empty() {
-            let any = Comparison::range(Fact::Size, (0, u32::MAX.into()));
-            all.push(any.bytes(false, ENDS_CONDITION | ENDS_CLASS, path));
+        flows_are_whole &= conditions.iter().all(|condition| condition.test.is_fixed());
+        let verdict = Verdict {
+            path: class.action.kernel_path(),
+            urgent: flows_are_whole && class.action.pack == Pack::Now,
+        };
+        put(class, verdict, &mut compiled.comparisons);
+        if verdict.path != ClassPath::Auto {
+            compiled.paths = compiled.comparisons.len();
         }
-        for (at, condition) in conditions.iter().enumerate() {
-            let is_last = at + 1 == conditions.len();
-            let alternatives = alternatives(condition);
-            for (at, alternative) in alternatives.iter().enumerate() {
-                let mut ends = 0;
-                if at + 1 == alternatives.len() {
-                    ends = ENDS_CONDITION | if is_last { ENDS_CLASS } else { 0 };
-                }
-                all.push(alternative.bytes(condition.negated, ends, path));
-            }
+        if verdict.urgent {
+            compiled.urgent = compiled.comparisons.len();
         }
     }
-    all
+    let needed = compiled.paths.max(compiled.urgent);
+    compiled.comparisons.truncate(needed);
+    compiled
+}
+
+fn put(class: &Class, verdict: Verdict, into: &mut Vec<[u8; COMPARISON_LEN]>) {
+    let conditions = class.matches.conditions();
+    if conditions.is_empty() {
+        let any = Comparison::range(Fact::Size, (0, u32::MAX.into()));
+        into.push(any.bytes(false, ENDS_CONDITION | ENDS_CLASS, verdict));
+    }
+    for (at, condition) in conditions.iter().enumerate() {
+        let is_last = at + 1 == conditions.len();
+        let alternatives = alternatives(condition);
+        for (at, alternative) in alternatives.iter().enumerate() {
+            let mut ends = 0;
+            if at + 1 == alternatives.len() {
+                ends = ENDS_CONDITION | if is_last { ENDS_CLASS } else { 0 };
+            }
+            into.push(alternative.bytes(condition.negated, ends, verdict));
+        }
+    }
 }
 
 /// One of these must hold.
