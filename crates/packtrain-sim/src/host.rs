@@ -361,12 +361,10 @@ impl Host {
                 bytes: transmit.frame.to_vec(),
                 offload: transmit.offload,
             };
-            let port = self
-                .links
-                .iter()
-                .find(|l| l.id == id)
-                .expect("a link that we have")
-                .port;
+            let mut links = self.links.iter_mut();
+            let link = links.find(|l| l.id == id).expect("a link that we have");
+            link.given = true;
+            let port = link.port;
             let checkers = &mut world.checkers;
             checkers.transmitted(self.station, port, &frame, now);
             let frames = match &mut self.saboteur {
