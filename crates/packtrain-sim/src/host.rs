@@ -3,12 +3,14 @@
 
 mod links;
 
+use packtrain_proto::class::{self, Class};
 use packtrain_proto::config::{Config, LinkId, LinkState, NodeId};
 use packtrain_proto::engine::{Engine, Event as EngineEvent};
 use packtrain_proto::stats::Snapshot;
 use packtrain_proto::time::{Duration, Instant};
 
 use crate::checker::accounted::EngineDrops;
+use crate::checker::held_within::Line;
 use crate::checker::{Checkers, inside};
 use crate::event_queue::EventQueue;
 use crate::frame::Frame;
@@ -73,6 +75,8 @@ pub struct Host {
     pub engine: Engine,
     config: Config,
     links: Vec<HostLink>,
+    /// `None`: those with which an engine starts.
+    classes: Option<Vec<Class>>,
     /// For when it asked to be woken, and when it will be.
     wakes_at: Option<(Instant, Instant)>,
     pace: Pace,
@@ -98,6 +102,7 @@ impl Host {
             engine,
             config,
             links: Vec::new(),
+            classes: None,
             wakes_at: None,
             pace,
             inbox: Vec::new(),
@@ -118,7 +123,29 @@ impl Host {
         &self.config
     }
 
+    /// Before the start.
+    pub fn give_classes(&mut self, classes: Vec<Class>) {
+        self.classes = Some(classes);
+    }
+
+    /// Its frames are of other classes from now on.
+    pub fn change_classes(&mut self, classes: Vec<Class>, now: Instant, world: &mut World<'_>) {
+        self.engine.set_classes(classes.clone());
+        self.classes = Some(classes);
+        self.tell_classes(world.checkers);
+        self.pump(now, world);
+    }
+
+    fn tell_classes(&self, checkers: &mut Checkers) {
+        let classes = self.classes.clone().unwrap_or_else(class::defaults);
+        checkers.classes(self.station, classes, self.pace.lateness_max);
+    }
+
     pub fn start(&mut self, now: Instant, world: &mut World<'_>) {
+        if let Some(classes) = &self.classes {
+            self.engine.set_classes(classes.clone());
+        }
+        self.tell_classes(world.checkers);
         for link in &self.links {
             let checkers = &mut world.checkers;
             checkers.link(self.station, link.port, link.state.carrier, now);
@@ -174,7 +201,7 @@ impl Host {
 
     fn take_in(&mut self, incoming: Incoming, now: Instant, world: &mut World<'_>) {
         if self.pace.batch.is_zero() {
-            self.handle(incoming, now);
+            self.handle(incoming, now, world.checkers);
             return self.pump(now, world);
         }
         if self.inbox.is_empty() {
@@ -199,7 +226,7 @@ impl Host {
                 Incoming::FromLink(link, frame) if self.links.iter().all(|l| l.id != link) => {
                     world.checkers.lost(&frame);
                 }
-                incoming => self.handle(incoming, now),
+                incoming => self.handle(incoming, now, world.checkers),
             }
         }
     }
@@ -217,9 +244,10 @@ impl Host {
         self.pump(now, world);
     }
 
-    fn handle(&mut self, incoming: Incoming, now: Instant) {
+    fn handle(&mut self, incoming: Incoming, now: Instant, checkers: &mut Checkers) {
         match incoming {
             Incoming::FromHost(frame) => {
+                checkers.taken_in(self.station, &frame, now);
                 let buffer = self.engine.buffers().copy_of(&frame.bytes);
                 self.engine.handle_host_frame(buffer, frame.offload, now);
             }
@@ -255,11 +283,14 @@ impl Host {
 
     /// What follows every call: tell the queues, then deliveries, transmits, events, timeout.
     fn pump(&mut self, now: Instant, world: &mut World<'_>) {
+        world.checkers.called(self.station, now);
         self.tell_queues(now, world.network);
         self.deliver(now, world);
         self.transmit(now, world);
         self.tell_queues(now, world.network);
+        let mut settled = true;
         while let Some(event) = self.engine.poll_event() {
+            settled &= !matches!(event, EngineEvent::LinkRetired { .. });
             match event {
                 EngineEvent::Drained { ticket } => self.tell_drained(ticket, now, world),
                 EngineEvent::LinkRetired { link } => self.let_go(link, now, world),
@@ -290,11 +321,36 @@ impl Host {
         }
         let waiting = self.engine.has_frames_waiting();
         world.checkers.waits(self.station, waiting, now);
+        if waiting && settled {
+            self.show_what_waits(now, world);
+        } else {
+            world.checkers.nothing_waits(self.station);
+        }
         if let Some(snapshot) = world.checkers.wants_snapshot().then(|| self.snapshot(now)) {
             world
                 .checkers
                 .looked_at(self.station, &snapshot, &self.config.limits, now);
         }
+    }
+
+    fn show_what_waits(&self, now: Instant, world: &mut World<'_>) {
+        let lines = self.lines(world.network);
+        // A snapshot costs more than the work of most events, and no link has room.
+        if lines.iter().all(|line| line.local_queue_bytes > 0) {
+            return world.checkers.nothing_waits(self.station);
+        }
+        let snapshot = self.snapshot(now);
+        let checkers = &mut world.checkers;
+        checkers.still_waits(self.station, &snapshot, &lines, now);
+    }
+
+    fn lines(&self, network: &Network) -> Vec<Line> {
+        let line = |link: &HostLink| Line {
+            link: link.id,
+            local_queue_bytes: network.local_queue_bytes(link.port),
+            mtu: link.state.mtu,
+        };
+        self.links.iter().map(line).collect()
     }
 
     /// Without a peer that is up, an engine cannot tell more than that its queues are empty.
