@@ -130,7 +130,11 @@ impl Host {
 
     /// Its frames are of other classes from now on.
     pub fn change_classes(&mut self, classes: Vec<Class>, now: Instant, world: &mut World<'_>) {
-        self.engine.set_classes(classes.clone());
+        self.hand_over_kept_back(now);
+        let saboteur = self.saboteur.as_mut();
+        if !saboteur.is_some_and(Saboteur::keeps_its_classes) {
+            self.engine.set_classes(classes.clone());
+        }
         self.classes = Some(classes);
         self.tell_classes(world.checkers);
         self.pump(now, world);
@@ -234,6 +238,7 @@ impl Host {
     /// Asks whether all that was sent has arrived: first it is handed to the engine.
     pub fn request_drain(&mut self, now: Instant, world: &mut World<'_>) {
         self.empty_inbox(now, world);
+        self.hand_over_kept_back(now);
         self.next_ticket += 1;
         let ticket = self.next_ticket;
         self.engine.request_drain(ticket, now);
@@ -247,9 +252,14 @@ impl Host {
     fn handle(&mut self, incoming: Incoming, now: Instant, checkers: &mut Checkers) {
         match incoming {
             Incoming::FromHost(frame) => {
-                checkers.taken_in(self.station, &frame, now);
-                let buffer = self.engine.buffers().copy_of(&frame.bytes);
-                self.engine.handle_host_frame(buffer, frame.offload, now);
+                let what = checkers.taken_in(self.station, &frame, now);
+                let frames = match (&mut self.saboteur, what) {
+                    (Some(saboteur), Some(what)) => saboteur.from_host(frame, what),
+                    _ => vec![frame],
+                };
+                for frame in frames {
+                    self.hand_over(&frame, now);
+                }
             }
             Incoming::FromLink(link, frame) => {
                 let buffer = self.engine.buffers().copy_of(&frame.bytes);
@@ -257,6 +267,18 @@ impl Host {
                     .handle_link_frame(link, buffer, frame.offload, now);
             }
         }
+    }
+
+    fn hand_over_kept_back(&mut self, now: Instant) {
+        let kept_back = self.saboteur.as_mut().and_then(Saboteur::kept_back);
+        if let Some(frame) = kept_back {
+            self.hand_over(&frame, now);
+        }
+    }
+
+    fn hand_over(&mut self, frame: &Frame, now: Instant) {
+        let buffer = self.engine.buffers().copy_of(&frame.bytes);
+        self.engine.handle_host_frame(buffer, frame.offload, now);
     }
 
     /// The local queue has shrunk: wakes the engine when it crosses below what it wants there.
@@ -319,7 +341,7 @@ impl Host {
                 (wanted, wanted + late)
             });
         }
-        let waiting = self.engine.has_frames_waiting();
+        let waiting = self.has_frames_waiting();
         world.checkers.waits(self.station, waiting, now);
         if waiting && settled {
             self.show_what_waits(now, world);
@@ -331,6 +353,11 @@ impl Host {
                 .checkers
                 .looked_at(self.station, &snapshot, &self.config.limits, now);
         }
+    }
+
+    fn has_frames_waiting(&self) -> bool {
+        let holds = |saboteur: &Saboteur| saboteur.holds_frames();
+        self.engine.has_frames_waiting() || self.saboteur.as_ref().is_some_and(holds)
     }
 
     fn show_what_waits(&self, now: Instant, world: &mut World<'_>) {
