@@ -31,6 +31,14 @@ use crate::workload::identity::Identity;
 const TRAIN_HEADER_LEN: u64 = 16;
 const SUBFRAME_HEADER_LEN: u64 = 3;
 
+/// A question whether all has arrived has its place among the trains and is no bytes in flight: where there are
+/// several paths, nothing may be too far ahead of it before it is answered, or counts as lost.
+const ANSWER_MAX: Duration = Duration::from_millis(300);
+/// Older questions are not looked at.
+const ASKED_AGE_MAX: Duration = Duration::from_secs(10);
+/// So many trains are too far.
+const SPAN_TRAINS: u32 = 192;
+
 /// A link of a host, as far as it matters to whether anything may wait for it.
 #[derive(Clone, Copy, Debug)]
 pub struct Line {
@@ -62,6 +70,8 @@ struct Station {
     lateness_max: Duration,
     patients: Vec<Patient>,
     left: Vec<Left>,
+    /// When it asked a peer whether all has arrived, and trains that left since.
+    asked: Vec<(Instant, u32)>,
 }
 
 #[derive(Debug, Default)]
@@ -95,6 +105,7 @@ impl HeldWithin {
         let station = &mut self.stations[station.0];
         station.patients.clear();
         station.left.clear();
+        station.asked.clear();
     }
 
     /// An engine is given a frame by its host: how it is to be treated.
@@ -131,6 +142,17 @@ impl HeldWithin {
         self.stations[station.0].patients.retain(stays);
     }
 
+    /// A probe leaves.
+    pub fn asks(&mut self, station: StationId, now: Instant) {
+        self.stations[station.0].asked.push((now, 0));
+    }
+
+    /// A train leaves that carries something.
+    pub fn train_left(&mut self, station: StationId) {
+        let asked = &mut self.stations[station.0].asked;
+        asked.iter_mut().for_each(|(_, trains)| *trains += 1);
+    }
+
     /// An engine is called at this moment. `Err`: it should have been before.
     pub fn called(&mut self, station: StationId, now: Instant) -> Result<(), String> {
         let station = &self.stations[station.0];
@@ -159,10 +181,16 @@ impl HeldWithin {
     ) -> Result<(), String> {
         let station = &mut self.stations[station.0];
         station.left.clear();
+        station
+            .asked
+            .retain(|(at, _)| now.since(*at) < ASKED_AGE_MAX);
         let replays = snapshot.replay.waiting_trains > 0;
         for peer in &snapshot.peers {
             let waits = peer.queued_frames > 0;
             if !waits || replays || !has_room(peer, lines) {
+                continue;
+            }
+            if peer.paths.len() > 1 && station.may_wait_for_an_answer(peer, now) {
                 continue;
             }
             let Some(who) = whose(peer.address) else {
@@ -211,6 +239,14 @@ impl HeldWithin {
 }
 
 impl Station {
+    fn may_wait_for_an_answer(&self, peer: &PeerSnapshot, now: Instant) -> bool {
+        let round_trips = peer.paths.iter().filter_map(|path| path.round_trip);
+        let longest = round_trips.max().unwrap_or_default();
+        let open = |at: Instant| now.since(at) <= ANSWER_MAX + 2 * longest;
+        let mut asked = self.asked.iter();
+        asked.any(|&(at, trains)| open(at) && trains + 1 >= SPAN_TRAINS)
+    }
+
     fn count(&self, peer: StationId, holds: impl Fn(&&Patient) -> bool) -> u64 {
         let is_for = |p: &&Patient| p.to == Recipient::All || p.to == Recipient::Station(peer);
         self.patients.iter().filter(is_for).filter(holds).count() as u64

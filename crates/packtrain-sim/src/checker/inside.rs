@@ -22,6 +22,13 @@ pub fn items(frame: &[u8]) -> u64 {
     subframes(frame).count() as u64
 }
 
+/// A train that carries nothing and is no marker: a question whether all before it has arrived.
+pub fn is_probe(frame: &[u8]) -> bool {
+    const MARKER: u8 = 0x02;
+    let is_train = frame.len() >= HEADER_LEN && frame[14] == 0x11;
+    is_train && frame[15] & MARKER == 0 && items(frame) == 0
+}
+
 /// Payloads of the whole frames in a train: what follows their EtherType.
 pub fn whole_frames(frame: &[u8]) -> Vec<&[u8]> {
     let payload = |(_, kind, range): (u8, u8, Range<usize>)| match kind {

@@ -197,6 +197,12 @@ impl Checkers {
             let items = inside::items(&frame.bytes);
             self.accounted.train_left(items);
             self.left_in_train(station, frame);
+            if inside::is_probe(&frame.bytes) {
+                self.held_within.asks(station, now);
+            }
+            if items > 0 {
+                self.held_within.train_left(station);
+            }
             if items > 0 {
                 self.lives.train_left(station);
             }
