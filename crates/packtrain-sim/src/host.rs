@@ -3,12 +3,14 @@
 
 mod links;
 
+use packtrain_proto::class::{self, Class};
 use packtrain_proto::config::{Config, LinkId, LinkState, NodeId};
 use packtrain_proto::engine::{Engine, Event as EngineEvent};
 use packtrain_proto::stats::Snapshot;
 use packtrain_proto::time::{Duration, Instant};
 
 use crate::checker::accounted::EngineDrops;
+use crate::checker::held_within::Line;
 use crate::checker::{Checkers, inside};
 use crate::event_queue::EventQueue;
 use crate::frame::Frame;
@@ -73,6 +75,8 @@ pub struct Host {
     pub engine: Engine,
     config: Config,
     links: Vec<HostLink>,
+    /// `None`: those with which an engine starts.
+    classes: Option<Vec<Class>>,
     /// For when it asked to be woken, and when it will be.
     wakes_at: Option<(Instant, Instant)>,
     pace: Pace,
@@ -98,6 +102,7 @@ impl Host {
             engine,
             config,
             links: Vec::new(),
+            classes: None,
             wakes_at: None,
             pace,
             inbox: Vec::new(),
@@ -118,7 +123,33 @@ impl Host {
         &self.config
     }
 
+    /// Before the start.
+    pub fn give_classes(&mut self, classes: Vec<Class>) {
+        self.classes = Some(classes);
+    }
+
+    /// Its frames are of other classes from now on.
+    pub fn change_classes(&mut self, classes: Vec<Class>, now: Instant, world: &mut World<'_>) {
+        self.hand_over_kept_back(now);
+        let saboteur = self.saboteur.as_mut();
+        if !saboteur.is_some_and(Saboteur::keeps_its_classes) {
+            self.engine.set_classes(classes.clone());
+        }
+        self.classes = Some(classes);
+        self.tell_classes(world.checkers);
+        self.pump(now, world);
+    }
+
+    fn tell_classes(&self, checkers: &mut Checkers) {
+        let classes = self.classes.clone().unwrap_or_else(class::defaults);
+        checkers.classes(self.station, classes, self.pace.lateness_max);
+    }
+
     pub fn start(&mut self, now: Instant, world: &mut World<'_>) {
+        if let Some(classes) = &self.classes {
+            self.engine.set_classes(classes.clone());
+        }
+        self.tell_classes(world.checkers);
         for link in &self.links {
             let checkers = &mut world.checkers;
             checkers.link(self.station, link.port, link.state.carrier, now);
@@ -174,7 +205,7 @@ impl Host {
 
     fn take_in(&mut self, incoming: Incoming, now: Instant, world: &mut World<'_>) {
         if self.pace.batch.is_zero() {
-            self.handle(incoming, now);
+            self.handle(incoming, now, world.checkers);
             return self.pump(now, world);
         }
         if self.inbox.is_empty() {
@@ -199,7 +230,7 @@ impl Host {
                 Incoming::FromLink(link, frame) if self.links.iter().all(|l| l.id != link) => {
                     world.checkers.lost(&frame);
                 }
-                incoming => self.handle(incoming, now),
+                incoming => self.handle(incoming, now, world.checkers),
             }
         }
     }
@@ -207,6 +238,7 @@ impl Host {
     /// Asks whether all that was sent has arrived: first it is handed to the engine.
     pub fn request_drain(&mut self, now: Instant, world: &mut World<'_>) {
         self.empty_inbox(now, world);
+        self.hand_over_kept_back(now);
         self.next_ticket += 1;
         let ticket = self.next_ticket;
         self.engine.request_drain(ticket, now);
@@ -217,11 +249,17 @@ impl Host {
         self.pump(now, world);
     }
 
-    fn handle(&mut self, incoming: Incoming, now: Instant) {
+    fn handle(&mut self, incoming: Incoming, now: Instant, checkers: &mut Checkers) {
         match incoming {
             Incoming::FromHost(frame) => {
-                let buffer = self.engine.buffers().copy_of(&frame.bytes);
-                self.engine.handle_host_frame(buffer, frame.offload, now);
+                let what = checkers.taken_in(self.station, &frame, now);
+                let frames = match (&mut self.saboteur, what) {
+                    (Some(saboteur), Some(what)) => saboteur.from_host(frame, what),
+                    _ => vec![frame],
+                };
+                for frame in frames {
+                    self.hand_over(&frame, now);
+                }
             }
             Incoming::FromLink(link, frame) => {
                 let buffer = self.engine.buffers().copy_of(&frame.bytes);
@@ -229,6 +267,18 @@ impl Host {
                     .handle_link_frame(link, buffer, frame.offload, now);
             }
         }
+    }
+
+    fn hand_over_kept_back(&mut self, now: Instant) {
+        let kept_back = self.saboteur.as_mut().and_then(Saboteur::kept_back);
+        if let Some(frame) = kept_back {
+            self.hand_over(&frame, now);
+        }
+    }
+
+    fn hand_over(&mut self, frame: &Frame, now: Instant) {
+        let buffer = self.engine.buffers().copy_of(&frame.bytes);
+        self.engine.handle_host_frame(buffer, frame.offload, now);
     }
 
     /// The local queue has shrunk: wakes the engine when it crosses below what it wants there.
@@ -255,11 +305,14 @@ impl Host {
 
     /// What follows every call: tell the queues, then deliveries, transmits, events, timeout.
     fn pump(&mut self, now: Instant, world: &mut World<'_>) {
+        world.checkers.called(self.station, now);
         self.tell_queues(now, world.network);
         self.deliver(now, world);
         self.transmit(now, world);
         self.tell_queues(now, world.network);
+        let mut settled = true;
         while let Some(event) = self.engine.poll_event() {
+            settled &= !matches!(event, EngineEvent::LinkRetired { .. });
             match event {
                 EngineEvent::Drained { ticket } => self.tell_drained(ticket, now, world),
                 EngineEvent::LinkRetired { link } => self.let_go(link, now, world),
@@ -288,13 +341,43 @@ impl Host {
                 (wanted, wanted + late)
             });
         }
-        let waiting = self.engine.has_frames_waiting();
+        let waiting = self.has_frames_waiting();
         world.checkers.waits(self.station, waiting, now);
+        if waiting && settled {
+            self.show_what_waits(now, world);
+        } else {
+            world.checkers.nothing_waits(self.station);
+        }
         if let Some(snapshot) = world.checkers.wants_snapshot().then(|| self.snapshot(now)) {
             world
                 .checkers
                 .looked_at(self.station, &snapshot, &self.config.limits, now);
         }
+    }
+
+    fn has_frames_waiting(&self) -> bool {
+        let holds = |saboteur: &Saboteur| saboteur.holds_frames();
+        self.engine.has_frames_waiting() || self.saboteur.as_ref().is_some_and(holds)
+    }
+
+    fn show_what_waits(&self, now: Instant, world: &mut World<'_>) {
+        let lines = self.lines(world.network);
+        // A snapshot costs more than the work of most events, and no link has room.
+        if lines.iter().all(|line| line.local_queue_bytes > 0) {
+            return world.checkers.nothing_waits(self.station);
+        }
+        let snapshot = self.snapshot(now);
+        let checkers = &mut world.checkers;
+        checkers.still_waits(self.station, &snapshot, &lines, now);
+    }
+
+    fn lines(&self, network: &Network) -> Vec<Line> {
+        let line = |link: &HostLink| Line {
+            link: link.id,
+            local_queue_bytes: network.local_queue_bytes(link.port),
+            mtu: link.state.mtu,
+        };
+        self.links.iter().map(line).collect()
     }
 
     /// Without a peer that is up, an engine cannot tell more than that its queues are empty.
@@ -361,12 +444,10 @@ impl Host {
                 bytes: transmit.frame.to_vec(),
                 offload: transmit.offload,
             };
-            let port = self
-                .links
-                .iter()
-                .find(|l| l.id == id)
-                .expect("a link that we have")
-                .port;
+            let mut links = self.links.iter_mut();
+            let link = links.find(|l| l.id == id).expect("a link that we have");
+            link.given = true;
+            let port = link.port;
             let checkers = &mut world.checkers;
             checkers.transmitted(self.station, port, &frame, now);
             let frames = match &mut self.saboteur {

@@ -5,6 +5,7 @@
 
 mod trunk;
 
+use packtrain_proto::class::Pack;
 use packtrain_proto::config::LinkId;
 use packtrain_proto::offload::Offload;
 use packtrain_proto::stats::Snapshot;
@@ -86,6 +87,18 @@ breakages! {
     LinkSwallows,
     /// Trains that are to be sent again are not, and nobody counts it.
     ReplayLostSilently,
+    /// A frame of a class that says *now* goes ahead of one of its own flow.
+    UrgentOvertakesItsFlow,
+    /// What a class lets wait for others waits for ever.
+    HoldNeverEnds,
+    /// … or for some milliseconds more.
+    HoldEndsLate,
+    /// A frame waits for others that no class lets wait.
+    HeldWithoutClass,
+    /// One that is to go ahead of all others does.
+    UrgentHeld,
+    /// Frames are treated by the classes of before.
+    ClassesKept,
 }
 
 impl Breakage {
@@ -141,6 +154,66 @@ impl Saboteur {
         let strikes = self.random.chance(0.05) && !self.resting;
         self.strikes += u64::from(strikes);
         strikes
+    }
+
+    /// From the host to the engine; of which flow, and how it is to be treated.
+    pub fn from_host(&mut self, frame: Frame, (flow, pack): (u16, Pack)) -> Vec<Frame> {
+        let is_group = frame.header().destination.is_group();
+        let is_kept = match self.breakage {
+            Breakage::UrgentOvertakesItsFlow => return self.overtake(frame, flow, pack),
+            Breakage::HoldNeverEnds => matches!(pack, Pack::Within(_)),
+            Breakage::HeldWithoutClass => pack == Pack::Queued,
+            Breakage::UrgentHeld => pack == Pack::Now,
+            _ => false,
+        };
+        if is_kept && !is_group && self.strikes() {
+            self.held.push(frame);
+            return Vec::new();
+        }
+        vec![frame]
+    }
+
+    /// Holds a frame back until an urgent one of its flow comes, which goes first, or any other.
+    fn overtake(&mut self, frame: Frame, flow: u16, pack: Pack) -> Vec<Frame> {
+        let Some(before) = self.held.pop() else {
+            if pack != Pack::Queued || self.resting || !self.random.chance(0.2) {
+                return vec![frame];
+            }
+            self.waits = flow.into();
+            self.held.push(frame);
+            return Vec::new();
+        };
+        if self.waits == u64::from(flow) && pack == Pack::Now {
+            self.strikes += 1;
+            return vec![frame, before];
+        }
+        vec![before, frame]
+    }
+
+    /// What is to be overtaken is handed over before anybody asks for all of before, or changes its class.
+    pub fn kept_back(&mut self) -> Option<Frame> {
+        let overtakes = self.breakage == Breakage::UrgentOvertakesItsFlow;
+        overtakes.then(|| self.held.pop())?
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.held.iter().map(|frame| frame.bytes.len() as u64).sum()
+    }
+
+    /// It seems as if its engine had frames that wait.
+    pub fn holds_frames(&self) -> bool {
+        let breakages = [
+            Breakage::HoldNeverEnds,
+            Breakage::HeldWithoutClass,
+            Breakage::UrgentHeld,
+        ];
+        breakages.contains(&self.breakage) && !self.held.is_empty()
+    }
+
+    pub fn keeps_its_classes(&mut self) -> bool {
+        let keeps = self.breakage == Breakage::ClassesKept;
+        self.strikes += u64::from(keeps);
+        keeps
     }
 
     /// From the engine to the wire.
@@ -310,6 +383,10 @@ impl Saboteur {
                 self.strikes += 1;
                 None
             }
+            Breakage::HoldEndsLate => {
+                self.strikes += 1;
+                wanted.map(|at| at + Duration::from_millis(5))
+            }
             _ => wanted,
         }
     }
@@ -318,6 +395,15 @@ impl Saboteur {
         match self.breakage {
             Breakage::QueueUnbounded => snapshot.queue.bytes_max_seen += self.seen << 20,
             Breakage::ReassemblyUnbounded => snapshot.reassembly.bytes_max_seen += self.seen << 20,
+            Breakage::HoldNeverEnds | Breakage::HeldWithoutClass | Breakage::UrgentHeld => {
+                let (frames, bytes) = (self.held.len() as u64, self.held_bytes());
+                snapshot.queue.frames += frames;
+                snapshot.queue.bytes += bytes;
+                for peer in snapshot.peers.iter_mut().filter(|peer| peer.up) {
+                    peer.queued_frames += frames;
+                    peer.queued_bytes += bytes;
+                }
+            }
             _ => {}
         }
     }
@@ -334,6 +420,7 @@ impl Saboteur {
                 | Breakage::ReplayLostSilently
                 | Breakage::MarkerLies
                 | Breakage::GapReleasedEarly
+                | Breakage::UrgentOvertakesItsFlow
         );
     }
 

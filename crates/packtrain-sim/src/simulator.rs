@@ -1,6 +1,7 @@
 //! Virtual time and who lives in it. One event after the other, from one queue, with one seed:
 //! the same seed gives the same run, everywhere.
 
+use packtrain_proto::class::Class;
 use packtrain_proto::time::{Duration, Instant};
 use packtrain_proto::wire::ethernet::MacAddr;
 
@@ -51,6 +52,11 @@ pub enum Event {
     Unplug {
         station: StationId,
         port: PortId,
+    },
+    /// A host treats other frames in a way of their own from now on.
+    Classes {
+        station: StationId,
+        classes: Vec<Class>,
     },
     /// The checkers look at how the hosts use their links, and will again.
     Look,
@@ -235,6 +241,13 @@ impl Simulator {
                 let (station, mut world) = self.split(station);
                 if let Station::Packtrain(host) = station {
                     host.unplug(port, now, &mut world);
+                }
+            }
+            Event::Classes { station, classes } => {
+                let now = self.now;
+                let (station, mut world) = self.split(station);
+                if let Station::Packtrain(host) = station {
+                    host.change_classes(classes, now, &mut world);
                 }
             }
             Event::Look => self.look(),

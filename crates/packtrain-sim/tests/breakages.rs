@@ -14,7 +14,14 @@ fn watchers(breakage: Breakage) -> &'static [&'static str] {
     match breakage {
         Breakage::DuplicateDelivered | Breakage::DuplicateDeliveredLate => &["once"],
         Breakage::BroadcastDeliveredTwice | Breakage::ReplayedAfterRestart => &["once"],
-        Breakage::FlowReordered | Breakage::GapReleasedEarly => &["in order"],
+        Breakage::FlowReordered | Breakage::GapReleasedEarly | Breakage::UrgentOvertakesItsFlow => {
+            &["in order"]
+        }
+        Breakage::HoldNeverEnds
+        | Breakage::HoldEndsLate
+        | Breakage::HeldWithoutClass
+        | Breakage::UrgentHeld
+        | Breakage::ClassesKept => &["held within"],
         Breakage::ReplayDeliveredTwice => &["once"],
         Breakage::MarkerLies | Breakage::ReplayLostSilently => &["accounted"],
         Breakage::GroupCopyLostSilently => &["accounted"],

@@ -114,6 +114,13 @@ fn three_with_different_sets_of_links_keep_theirs() {
     try_seeds("three_with", mesh::run);
 }
 
+/// More of them than the few hundred that are tried each time.
+#[test]
+fn seeds_that_have_shown_mistakes_of_the_engine_pass() {
+    // A path whose join was given up stood idle until the engine was called for something else.
+    assert_eq!(try_seed(2970, links::run_carrier_cuts).err(), None);
+}
+
 fn single_seed() -> bool {
     number("PACKTRAIN_SEED").is_some()
 }

@@ -38,6 +38,7 @@ impl Engine {
         if self.events.contains(&Event::PathsChanged) {
             return None;
         }
+        let mut has_ended = false;
         let mut from = 0;
         while let Some(slot) = self.peers.due.next(from, now) {
             from = slot + 1;
@@ -47,6 +48,7 @@ impl Engine {
             let Some(join) = &peer.join else { continue };
             if join.is_hopeless(now) {
                 self.peers.get_mut(slot)?.end_join();
+                has_ended = true;
                 continue;
             }
             if !join.is_due(now) {
@@ -55,6 +57,7 @@ impl Engine {
             let old = peer.paths.iter().find(|path| !path.joining);
             let Some(link) = old.map(|path| path.link) else {
                 self.peers.get_mut(slot)?.end_join();
+                has_ended = true;
                 continue;
             };
             match self.send_probe(slot, link, now) {
@@ -64,9 +67,16 @@ impl Engine {
                     return Some(outgoing);
                 }
                 // It cannot carry one: then nothing is under way on it either.
-                None => self.peers.get_mut(slot)?.end_join(),
+                None => {
+                    self.peers.get_mut(slot)?.end_join();
+                    has_ended = true;
+                }
             }
         }
-        None
+        // What waits for such a path was asked for before it could be used, and nobody may call again soon.
+        match has_ended {
+            true => self.take_data(now),
+            false => None,
+        }
     }
 }

@@ -102,7 +102,7 @@ impl Engine {
             .or_else(|| self.take_marker(now))
     }
 
-    fn take_data(&mut self, now: Instant) -> Option<Outgoing> {
+    pub(super) fn take_data(&mut self, now: Instant) -> Option<Outgoing> {
         if self.queued_frames == 0 {
             return None;
         }

@@ -40,17 +40,19 @@ impl Ahead {
         flow
     }
 
-    /// What was chosen cannot leave now: another has its turn.
-    pub fn pass(&mut self) {
+    /// What was chosen cannot leave now: another has its turn. Says whether it was ahead of its own.
+    pub fn pass(&mut self) -> bool {
         if self.chosen {
             self.bytes = AHEAD_BYTES_MAX;
         }
+        self.chosen
     }
 
     /// Bytes of what was chosen left; says whether ahead of its turn.
     pub fn charge(&mut self, bytes: usize) -> bool {
         self.bytes = match self.chosen {
-            true => (self.bytes + bytes).min(AHEAD_BYTES_MAX),
+            // The last one may be larger than what was left: others have as much before the next.
+            true => self.bytes + bytes,
             false => self.bytes.saturating_sub(bytes),
         };
         self.chosen

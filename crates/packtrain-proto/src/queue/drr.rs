@@ -309,16 +309,20 @@ impl FlowQueues {
 
     /// The flow cannot use its turn: to the end, with the deficit that it has.
     pub fn pass(&mut self, flow: FlowId) {
-        self.ahead.pass();
-        self.flows[usize::from(flow.0)].deficit -= self.quantum;
+        let was_ahead = self.ahead.pass();
+        self.owe(flow, self.quantum, was_ahead);
     }
 
     /// Bytes of this flow that left.
     pub fn charge(&mut self, flow: FlowId, bytes: usize) {
         let went_ahead = self.ahead.charge(bytes);
+        self.owe(flow, bytes as isize, went_ahead);
+    }
+
+    fn owe(&mut self, flow: FlowId, bytes: isize, was_ahead: bool) {
         let flow = &mut self.flows[usize::from(flow.0)];
-        let deficit = flow.deficit - bytes as isize;
-        flow.deficit = match went_ahead {
+        let deficit = flow.deficit - bytes;
+        flow.deficit = match was_ahead {
             // Its own turns are no longer away than one of these: there may be nobody else for long.
             true => deficit.max(flow.deficit.min(-self.quantum)),
             false => deficit,

@@ -9,26 +9,61 @@ const HEADER_LEN: usize = 14 + 16;
 const OPTIONS_LEN_AT: usize = 14 + 6;
 
 const FRAME: u8 = 1;
+const FIRST: u8 = 2;
 const ADDRESSES: (u8, usize) = (0x80, 12);
 const ETHER_TYPE: (u8, usize) = (0x40, 2);
 const OFFLOAD: (u8, usize) = (0x20, 8);
+
+/// A frame of the workload says which one it is in so many bytes behind its EtherType.
+const DESCRIBED_WITHIN: usize = 128;
 
 /// Subframes of a train; 0 for other messages, and as far as it can be read for broken ones.
 pub fn items(frame: &[u8]) -> u64 {
     subframes(frame).count() as u64
 }
 
+/// A train that carries nothing and is no marker: a question whether all before it has arrived.
+pub fn is_probe(frame: &[u8]) -> bool {
+    const MARKER: u8 = 0x02;
+    let is_train = frame.len() >= HEADER_LEN && frame[14] == 0x11;
+    is_train && frame[15] & MARKER == 0 && items(frame) == 0
+}
+
 /// Payloads of the whole frames in a train: what follows their EtherType.
 pub fn whole_frames(frame: &[u8]) -> Vec<&[u8]> {
-    let payload = |(kind, range): (u8, Range<usize>)| match kind {
+    let payload = |(_, kind, range): (u8, u8, Range<usize>)| match kind {
         FRAME => frame.get(range),
         _ => None,
     };
     subframes(frame).filter_map(payload).collect()
 }
 
-/// Kind and payload of each.
-fn subframes(frame: &[u8]) -> impl Iterator<Item = (u8, Range<usize>)> + '_ {
+/// Of each frame in a train, whole or in its first piece: its EtherType behind two addresses of nobody, and
+/// what it begins with.
+pub fn starts(frame: &[u8]) -> Vec<Vec<u8>> {
+    let start = |(flags, kind, range): (u8, u8, Range<usize>)| {
+        let fields = if kind == FRAME { 0 } else { 4 };
+        if !matches!(kind, FRAME | FIRST) {
+            return None;
+        }
+        let payload = frame.get(range.clone())?;
+        let ether_type = match flags & ETHER_TYPE.0 {
+            0 if payload[0] >> 4 == 4 => [0x08, 0x00],
+            0 => [0x86, 0xdd],
+            _ => {
+                let offload = if flags & OFFLOAD.0 == 0 { 0 } else { OFFLOAD.1 };
+                let at = range.start - fields - offload - ETHER_TYPE.1;
+                [frame[at], frame[at + 1]]
+            }
+        };
+        let beginning = &payload[..payload.len().min(DESCRIBED_WITHIN)];
+        Some([&[0; 12], &ether_type[..], beginning].concat())
+    };
+    subframes(frame).filter_map(start).collect()
+}
+
+/// Flags, kind and payload of each.
+fn subframes(frame: &[u8]) -> impl Iterator<Item = (u8, u8, Range<usize>)> + '_ {
     let is_train = frame.len() >= HEADER_LEN && frame[14] == 0x11;
     let mut at = match is_train {
         false => frame.len(),
@@ -54,7 +89,7 @@ fn subframes(frame: &[u8]) -> impl Iterator<Item = (u8, Range<usize>)> + '_ {
         let length = usize::from(u16::from_be_bytes([first[1], first[2]]));
         let start = at + 3 + fields + position;
         at = start + length;
-        Some((kind, start..at))
+        Some((flags, kind, start..at))
     })
 }
 
@@ -84,6 +119,10 @@ mod tests {
         assert_eq!(items(&train(&[1, 2, 0, 0], &subframes)), 4);
         let whole = train(&[], &subframes);
         assert_eq!(whole_frames(&whole), [&[0xaa, 0xaa][..], &[0xbb]]);
+        let starts = starts(&whole);
+        assert_eq!(starts.len(), 3, "the later piece begins nothing");
+        assert_eq!(starts[0][12..], [0x86, 0xdd, 0xaa, 0xaa]);
+        assert_eq!(starts[1][12..], [0, 0, 0xbb]);
     }
 
     #[test]

@@ -12,12 +12,14 @@
 //! | [`reach`] | … unless no cable led to where it was to go |
 //! | [`bounded`] | no queue grows beyond its limit |
 //! | [`work_conserving`] | no open link stands idle while frames wait for it |
+//! | [`held_within`] | … at no moment, but for what a class lets wait, and no longer than that |
 //! | [`progress`] | nothing is stuck when the network is well again, and time moves on |
 
 pub mod accounted;
 pub mod addressee;
 pub mod bounded;
 pub mod drained;
+pub mod held_within;
 pub mod in_order;
 pub mod inside;
 mod judge;
@@ -30,9 +32,10 @@ pub mod work_conserving;
 
 use core::fmt;
 
+use packtrain_proto::class::{Class, Pack};
 use packtrain_proto::config::Limits;
-use packtrain_proto::stats::Snapshot;
-use packtrain_proto::time::Instant;
+use packtrain_proto::stats::{PeerSnapshot, Snapshot};
+use packtrain_proto::time::{Duration, Instant};
 use packtrain_proto::wire::ethernet::{MacAddr, ether_type};
 
 use crate::frame::Frame;
@@ -42,6 +45,7 @@ use crate::workload::flow::Flow;
 use crate::workload::identity::{Identity, identify};
 use accounted::{Accounted, EngineDrops, Kept};
 use drained::Drained;
+use held_within::{HeldWithin, Line};
 use in_order::InOrder;
 use lives::Lives;
 use once::Once;
@@ -97,6 +101,7 @@ pub struct Checkers {
     reach: Reach,
     lives: Lives,
     work_conserving: WorkConserving,
+    held_within: HeldWithin,
     violation: Option<Violation>,
     pumps: u64,
     pub frames_delivered: u64,
@@ -119,6 +124,7 @@ impl Checkers {
             reach: Reach::default(),
             lives: Lives::new(flow_count, station_count),
             work_conserving: WorkConserving::default(),
+            held_within: HeldWithin::new(station_count),
             stations,
             violation: None,
             pumps: 0,
@@ -173,6 +179,7 @@ impl Checkers {
         self.drained.forget();
         self.once.restarted(station);
         self.lives.restarted(station, now);
+        self.held_within.restarted(station);
         for (flow, _) in self
             .flows
             .iter()
@@ -189,6 +196,13 @@ impl Checkers {
         if frame.header().ether_type == ether_type::PACKTRAIN {
             let items = inside::items(&frame.bytes);
             self.accounted.train_left(items);
+            self.left_in_train(station, frame);
+            if inside::is_probe(&frame.bytes) {
+                self.held_within.asks(station, now);
+            }
+            if items > 0 {
+                self.held_within.train_left(station);
+            }
             if items > 0 {
                 self.lives.train_left(station);
             }
@@ -196,6 +210,7 @@ impl Checkers {
         }
         match identify(&frame.bytes, &self.flows) {
             Some(identity) => {
+                self.held_within.left(station, identity, false);
                 let has_met = self.lives.has_met(station);
                 self.accounted
                     .went_as_it_is(identity, port.segment, has_met, now);
@@ -268,7 +283,76 @@ impl Checkers {
         self.work_conserving.waits(station, waiting, now);
     }
 
-    pub fn look_at_link(&mut self, link: &LinkSeen, snapshot: &Snapshot, now: Instant) {
+    /// The classes of a station's frames, from now on.
+    pub fn classes(&mut self, station: StationId, classes: Vec<Class>, lateness_max: Duration) {
+        self.held_within.classes(station, classes, lateness_max);
+    }
+
+    /// An engine is given a frame by its host. Of which flow it is, and how it is to be treated.
+    pub fn taken_in(
+        &mut self,
+        station: StationId,
+        frame: &Frame,
+        now: Instant,
+    ) -> Option<(u16, Pack)> {
+        let what = identify(&frame.bytes, &self.flows)?;
+        let to = self.flows[usize::from(what.flow)].to;
+        let pack = self.held_within.came(station, frame, (what, to), now);
+        Some((what.flow, pack))
+    }
+
+    fn left_in_train(&mut self, station: StationId, frame: &Frame) {
+        if self.held_within.is_empty(station) {
+            return;
+        }
+        for start in inside::starts(&frame.bytes) {
+            if let Some(what) = identify(&start, &self.flows) {
+                self.held_within.left(station, what, true);
+            }
+        }
+    }
+
+    /// A station's engine is called.
+    pub fn called(&mut self, station: StationId, now: Instant) {
+        if self.faults.alters {
+            return;
+        }
+        if let Err(text) = self.held_within.called(station, now) {
+            self.object("held within", now, format!("{station:?}: {text}"));
+        }
+    }
+
+    /// Nothing waits in a station's engine.
+    pub fn nothing_waits(&mut self, station: StationId) {
+        self.held_within.nothing_waits(station);
+    }
+
+    /// What waits in a station's engine when it wants nothing more for now.
+    pub fn still_waits(
+        &mut self,
+        station: StationId,
+        snapshot: &Snapshot,
+        lines: &[Line],
+        now: Instant,
+    ) {
+        if self.faults.alters {
+            return; // as with idle links
+        }
+        let stations = &self.stations;
+        let whose = |address| station_of(stations, address);
+        let look = self.held_within.look(station, snapshot, lines, whose, now);
+        if let Err(text) = look {
+            self.object("held within", now, format!("{station:?}: {text}"));
+        }
+    }
+
+    pub fn look_at_link(
+        &mut self,
+        link: &LinkSeen,
+        snapshot: &Snapshot,
+        lines: &[Line],
+        now: Instant,
+    ) {
         let station = link.station;
         if let Err(text) = progress::check_leaving(link, now) {
             self.object("progress", now, format!("{station:?}: {text}"));
@@ -276,7 +360,13 @@ impl Checkers {
         if self.faults.alters {
             return; // an altered hello may close or open what is not
         }
-        if let Err(text) = self.work_conserving.look(link, snapshot, now) {
+        let is_hold = |peer: &PeerSnapshot| {
+            let who = station_of(&self.stations, peer.address);
+            let held = &self.held_within;
+            who.is_some_and(|who| held.is_hold(station, peer, lines, who, now))
+        };
+        let look = self.work_conserving.look(link, snapshot, is_hold, now);
+        if let Err(text) = look {
             self.object("work conserving", now, format!("{station:?}: {text}"));
         }
     }
@@ -424,6 +514,12 @@ impl Checkers {
             addressee::check(flow, station, &self.stations) == addressee::Verdict::Meant
         })
     }
+}
+
+fn station_of(stations: &[StationFacts], address: MacAddr) -> Option<StationId> {
+    let mut stations = stations.iter();
+    let at = stations.position(|station| station.address == address);
+    at.map(StationId)
 }
 
 fn describe(frame: &Frame) -> String {

@@ -8,6 +8,8 @@
 //! links to the peer, those: nothing may be too far ahead of the oldest train, so all may wait until one
 //! counts as late that had to stand in a queue there, and for another that only the same link can carry.
 //!
+//! What a class lets wait for others, and may wait still ([`super::held_within`]), waits for no link.
+//!
 //! Not asked: a link that was cut in that time, one whose local queue or window of bytes in flight is
 //! full, one that has not answered its first trains yet, one that is to leave, and one whose path has
 //! another state: the engine says why it is out.
@@ -73,11 +75,12 @@ impl WorkConserving {
         }
     }
 
-    /// Looks at one link, often.
+    /// Looks at one link, often. `is_hold`: whether all that waits for a peer may.
     pub fn look(
         &mut self,
         link: &LinkSeen,
         snapshot: &Snapshot,
+        is_hold: impl Fn(&PeerSnapshot) -> bool,
         now: Instant,
     ) -> Result<(), String> {
         let waiting_since = self.waiting_since.get(link.station.0).copied().flatten();
@@ -87,7 +90,7 @@ impl WorkConserving {
             .find(|(s, p, _)| (*s, *p) == (link.station, link.port))
             .map_or(Instant::ZERO, |(_, _, at)| *at);
         for peer in &snapshot.peers {
-            let excused = excused(link, peer);
+            let excused = excused(link, peer) || is_hold(peer);
             let usage = self.use_of(link, peer.node_id, now);
             if excused {
                 usage.excused_at = now;
@@ -202,7 +205,8 @@ mod tests {
             .step_by(20)
             .find(|&ms| {
                 let (link, snapshot) = seen(ms, &mut checker);
-                checker.look(&link, &snapshot, at(ms)).is_err()
+                let look = checker.look(&link, &snapshot, |_| false, at(ms));
+                look.is_err()
             })
             .unwrap_or(u64::MAX)
     }
@@ -235,6 +239,19 @@ mod tests {
             (link(), open())
         };
         assert_eq!(objects_at(nothing_waits), 560);
+    }
+
+    #[test]
+    fn what_may_wait_for_others_waits_for_no_link() {
+        let mut checker = WorkConserving::default();
+        checker.waits(STATION, true, at(0));
+        let mut look = |ms, held| {
+            let open = snapshot(PathState::Open, 0);
+            checker.look(&link(), &open, |_| held, at(ms)).is_ok()
+        };
+        assert!((0..1000).step_by(20).all(|ms| look(ms, true)));
+        assert!((1000..1300).step_by(20).all(|ms| look(ms, false)));
+        assert!(!look(1320, false));
     }
 
     #[test]

@@ -122,6 +122,7 @@ impl Host {
     /// Lets the checkers see how it uses its links.
     pub fn look(&mut self, now: Instant, world: &mut World<'_>) {
         let snapshot = self.snapshot(now);
+        let lines = self.lines(world.network);
         for link in &self.links {
             world.checkers.look_at_link(
                 &LinkSeen {
@@ -134,6 +135,7 @@ impl Host {
                     patience: self.patience(link.port.segment, world.network),
                 },
                 &snapshot,
+                &lines,
                 now,
             );
         }

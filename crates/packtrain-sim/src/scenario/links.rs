@@ -10,7 +10,7 @@ use packtrain_proto::time::{Duration, Instant};
 
 use super::draw::{self, Traffic, Trouble};
 use super::outages::{Outages, Rules};
-use super::{Experiment, Order, Report};
+use super::{Experiment, Order, Report, classes};
 use crate::checker::accounted::Kept;
 use crate::checker::{Checkers, StationFacts};
 use crate::event_queue::EventQueue;
@@ -242,6 +242,7 @@ pub fn build(order: Order, course: Course) -> Experiment {
                 .push(Instant::ZERO + at, Event::Drain { station });
         }
     }
+    classes::give(&mut simulator, order.seed, scale.duration);
     for (source, start) in traffic.sources {
         simulator.add_source(source, start);
     }

@@ -9,7 +9,7 @@ use packtrain_proto::config::LinkId;
 use packtrain_proto::time::{Duration, Instant};
 
 use super::draw::{self, Traffic, Trouble};
-use super::{Experiment, Order, Report, links};
+use super::{Experiment, Order, Report, classes, links};
 use crate::checker::accounted::Kept;
 use crate::checker::{Checkers, StationFacts};
 use crate::event_queue::EventQueue;
@@ -181,6 +181,7 @@ pub fn build(order: Order) -> Experiment {
         Trouble::None => 0,
         _ => links::draw_restarts(&mut simulator, scale.duration, &mut random),
     };
+    classes::give(&mut simulator, order.seed, scale.duration);
     for (source, start) in traffic.sources {
         simulator.add_source(source, start);
     }

@@ -8,6 +8,7 @@
 //! A run says nothing unless what was planned happened: [`Report::faults_missing`] names the
 //! configured faults that did not, and the run is to be repeated with more effort.
 
+pub mod classes;
 pub mod draw;
 pub mod links;
 pub mod mesh;

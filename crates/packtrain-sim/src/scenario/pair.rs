@@ -4,7 +4,7 @@ use packtrain_proto::config::LinkId;
 use packtrain_proto::time::{Duration, Instant};
 
 use super::draw::{self, Traffic, Trouble};
-use super::{Experiment, Order, Report};
+use super::{Experiment, Order, Report, classes};
 use crate::checker::accounted::Kept;
 use crate::checker::{Checkers, StationFacts};
 use crate::event_queue::EventQueue;
@@ -147,6 +147,7 @@ pub fn build(order: Order) -> Experiment {
                 .push(Instant::ZERO + at, Event::Drain { station });
         }
     }
+    classes::give(&mut simulator, order.seed, scale.duration);
     for (source, start) in traffic.sources {
         simulator.add_source(source, start);
     }

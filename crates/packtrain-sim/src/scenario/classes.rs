@@ -1,0 +1,138 @@
+//! Classes that a seed gives to each host, and changes while it runs.
+//!
+//! They ask for what the workload's frames have, so that most match some frames and few match all; a class
+//! that goes by size divides a flow, whose frames are then treated in different ways and must keep their order.
+
+use packtrain_proto::class::{self, Action, Class, Pack};
+use packtrain_proto::time::{Duration, Instant};
+
+use crate::random::Random;
+use crate::simulator::{Event, Simulator, Station, StationId};
+use crate::workload::flow::Flow;
+
+const BUDGET_MIN_NS: u64 = 50_000;
+const BUDGET_MAX_NS: u64 = 20_000_000;
+
+/// For each host that runs the engine. Drawn by a generator of its own, so that nothing else of a seed depends
+/// on it.
+pub fn give(simulator: &mut Simulator, seed: u64, traffic: Duration) {
+    let mut random = Random::new(seed ^ 0x0063_6c61_7373_6573);
+    let flows = simulator.checkers.flows().to_vec();
+    for n in 0..simulator.stations.len() {
+        let Station::Packtrain(host) = &mut simulator.stations[n] else {
+            continue;
+        };
+        if let Some(classes) = table(&flows, &mut random) {
+            host.give_classes(classes);
+        }
+        let changes = match random.chance(0.4) {
+            true => random.between(1, 3),
+            false => 0,
+        };
+        for _ in 0..changes {
+            let at = random.duration(Duration::ZERO, traffic);
+            let event = Event::Classes {
+                station: StationId(n),
+                classes: table(&flows, &mut random).unwrap_or_else(class::defaults),
+            };
+            simulator.queue.push(Instant::ZERO + at, event);
+        }
+    }
+}
+
+/// `None`: those with which an engine starts.
+fn table(flows: &[Flow], random: &mut Random) -> Option<Vec<Class>> {
+    let count = match random.below(10) {
+        0..=1 => return None,
+        2 => 0,
+        _ => random.between(1, 6),
+    };
+    let mut classes: Vec<Class> = (0..count)
+        .map(|n| Class {
+            name: format!("c{n}").parse().expect("a right name"),
+            matches: matches(flows, random).parse().expect("a right match"),
+            action: Action {
+                pack: pack(random),
+                ..Action::default()
+            },
+        })
+        .collect();
+    if random.chance(0.3) {
+        classes.extend(class::defaults());
+    }
+    Some(classes)
+}
+
+fn pack(random: &mut Random) -> Pack {
+    match random.below(5) {
+        0..=1 => Pack::Now,
+        2..=3 => {
+            let budget = random.magnitude(BUDGET_MIN_NS, BUDGET_MAX_NS);
+            Pack::Within(Duration::from_nanos(budget))
+        }
+        _ => Pack::Queued,
+    }
+}
+
+fn matches(flows: &[Flow], random: &mut Random) -> String {
+    let first = condition(flows, random);
+    match random.below(4) {
+        0 => format!("{first} {}", condition(flows, random)),
+        1 => "any".into(),
+        _ => first,
+    }
+}
+
+fn condition(flows: &[Flow], random: &mut Random) -> String {
+    let not = match random.chance(0.15) {
+        true => "not ",
+        false => "",
+    };
+    let [low, high] = flow_numbers(flows, random);
+    let test = match random.below(10) {
+        0..=3 => {
+            let size = random.magnitude(64, 4096);
+            let bounds = [format!("-{size}"), format!("{size}-")];
+            format!("size {}", random.pick(&bounds))
+        }
+        4 => format!("sport {}-{}", 1024 + low, 1024 + high),
+        5 => format!("dport {}-{}", 2048 + low, 2048 + high),
+        6 => format!("src 10.{}.{}.0/24", low >> 8, low & 0xff),
+        7 => format!("dst fd70:7400::{:x}:{:x}/120", low >> 8, (low & 0xff) << 8),
+        8 => "ip6".into(),
+        _ => (*random.pick(&["udp", "tcp", "arp", "proto 253", "tcp empty", "vlan any"])).into(),
+    };
+    format!("{not}{test}")
+}
+
+/// The first and the last of some flows.
+fn flow_numbers(flows: &[Flow], random: &mut Random) -> [u64; 2] {
+    let mut number = || random.below(flows.len() as u64);
+    let (a, b) = (number(), number());
+    [a.min(b), a.max(b)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::flow::tests::one_of_each;
+
+    #[test]
+    fn tables_of_all_kinds_are_drawn_and_each_way_of_packing() {
+        let flows = one_of_each();
+        let mut random = Random::new(1);
+        let tables: Vec<_> = (0..300).map(|_| table(&flows, &mut random)).collect();
+        assert!(tables.iter().any(Option::is_none));
+        assert!(tables.iter().flatten().any(Vec::is_empty));
+        let packs = || tables.iter().flatten().flatten().map(|c| c.action.pack);
+        assert!(packs().any(|pack| pack == Pack::Now));
+        assert!(packs().any(|pack| pack == Pack::Queued));
+        let budgets = packs().filter_map(|pack| match pack {
+            Pack::Within(budget) => Some(budget),
+            _ => None,
+        });
+        assert!(budgets.clone().any(|b| b < Duration::from_micros(200)));
+        assert!(budgets.clone().any(|b| b > Duration::from_millis(10)));
+        assert!(budgets.max() <= Some(Duration::from_nanos(BUDGET_MAX_NS)));
+    }
+}
