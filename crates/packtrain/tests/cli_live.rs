@@ -687,8 +687,8 @@ fn classes_are_added_listed_and_removed_by_their_names() {
             "icmp6",
             "icmp",
             "dns",
-            "tcp-empty",
             "ef",
+            "tcp-empty",
             "rest"
         ]
     );
@@ -702,7 +702,7 @@ fn classes_are_added_listed_and_removed_by_their_names() {
         2,
         "error: there is a class first already\n",
     );
-    let has = "       the line has: first, class1, arp, icmp6, icmp, dns, tcp-empty, ef\n";
+    let has = "       the line has: first, class1, arp, icmp6, icmp, dns, ef, tcp-empty\n";
     let unknown = format!("error: there is no class secnod\n{has}");
     host.fails("class remove pt0 secnod", 4, &unknown);
     host.fails("class add --match udp --before secnod", 4, &unknown);

@@ -570,8 +570,8 @@ arp        1       42 B
 icmp6      1       58 B
 icmp       0       0 B
 dns        1       72 B
-tcp-empty  1       54 B
 ef         0       0 B
+tcp-empty  1       54 B
 rest       4       1.5 KiB
 ";
     assert_eq!(shown.out, format!("{frames}\n{summary}"));
@@ -614,11 +614,11 @@ fn class_test_prints_a_document_for_programs_whatever_is_in_the_capture() {
         traffic("icmp6", 1, 58),
         traffic("icmp", 0, 0),
         traffic("dns", 1, 72),
-        traffic("tcp-empty", 1, 54),
         traffic("ef", 0, 0),
+        traffic("tcp-empty", 1, 54),
         traffic("rest", 4, 1526),
     ]);
-    let names = ["arp", "icmp6", "icmp", "dns", "tcp-empty", "ef", "rest"];
+    let names = ["arp", "icmp6", "icmp", "dns", "ef", "tcp-empty", "rest"];
     let nothing = json!(names.map(|name| traffic(name, 0, 0)));
     for (frames, classes) in [(some_frames(), counted), (Vec::new(), nothing)] {
         let file = TestFile::new("json.pcapng", capture(&frames, WHOLE));

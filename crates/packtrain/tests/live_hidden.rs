@@ -74,13 +74,17 @@ fn a_wire_that_is_short_of_packets_is_found_out_and_what_it_is_sent_is_packed() 
         (direct, packed, trains, report.delivered, after.direct)
     };
     let name = "a wire that is short of packets";
-    steady::judge(name, under_load, |&(direct, packed, trains, delivered, counted)| {
-        // Within a second, and nearly all of the rest by trains of several frames.
-        direct > 0
-            && direct < MESSAGES_PER_SECOND
-            && packed > 4 * MESSAGES_PER_SECOND
-            && trains < PACKETS_PER_SECOND * SENT_FOR.as_secs()
-            && delivered > 4 * MESSAGES_PER_SECOND
-            && counted.closures == 1
-    });
+    steady::judge(
+        name,
+        under_load,
+        |&(direct, packed, trains, delivered, counted)| {
+            // Within a second, and nearly all of the rest by trains of several frames.
+            direct > 0
+                && direct < MESSAGES_PER_SECOND
+                && packed > 4 * MESSAGES_PER_SECOND
+                && trains < PACKETS_PER_SECOND * SENT_FOR.as_secs()
+                && delivered > 4 * MESSAGES_PER_SECOND
+                && counted.closures == 1
+        },
+    );
 }

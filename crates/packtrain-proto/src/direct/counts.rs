@@ -68,8 +68,10 @@ pub struct DirectCounts {
     first_words: u32,
     /// When we were told last what was sent.
     counted_at: Instant,
-    /// What the peer has said last that it has sent, and what of it had come.
-    seen_sent: Option<u32>,
+    /// What the peer has said last that it has sent.
+    asked: Option<u32>,
+    /// What it is answered: what it had said, and how many had come after that was heard.
+    seen_sent: u32,
     seen_received: u32,
     /// Something is to be said.
     due: bool,
@@ -142,8 +144,9 @@ impl DirectCounts {
 
     /// Of what the peer asked for, so many had come.
     pub fn on_received(&mut self, frames: u32) {
-        if self.seen_sent.is_some() {
-            self.seen_received = frames;
+        // Both at once: a message that leaves before we know must not say the one without the other.
+        if let Some(asked) = self.asked {
+            (self.seen_sent, self.seen_received) = (asked, frames);
             self.due = true;
         }
     }
@@ -170,13 +173,13 @@ impl DirectCounts {
         }
         Some(DirectReport {
             sent: self.sent,
-            seen_sent: self.seen_sent.unwrap_or_default(),
+            seen_sent: self.seen_sent,
             seen_received: self.seen_received,
         })
     }
 
     pub fn on_report(&mut self, report: &DirectReport, now: Instant) -> Heard {
-        let asks = self.seen_sent.replace(report.sent) != Some(report.sent);
+        let asks = self.asked.replace(report.sent) != Some(report.sent);
         let signal = self.left_at(report.seen_sent).and_then(|left| {
             let delay = self.on_round_trip(now.since(left), now);
             let loss = self.judge(report.seen_sent, report.seen_received);
@@ -386,6 +389,23 @@ mod tests {
         });
         // 150 ms, and a round trip and a half of 200 ms.
         assert_eq!(signals.position(|signal| signal.is_some()), Some(9));
+    }
+
+    #[test]
+    fn what_is_said_before_the_count_is_known_is_what_was_known_before() {
+        let mut counts = DirectCounts::default();
+        let said = |sent| DirectReport {
+            sent,
+            ..DirectReport::default()
+        };
+        assert!(counts.on_report(&said(10), at(1)).asks);
+        counts.on_received(10);
+        assert!(counts.on_report(&said(20), at(2)).asks);
+        let seen = |report: DirectReport| (report.seen_sent, report.seen_received);
+        assert_eq!(counts.take_report(at(3)).map(seen), Some((10, 10)));
+        counts.on_received(19);
+        assert_eq!(counts.take_report(at(4)).map(seen), Some((20, 19)));
+        assert!(!counts.on_report(&said(20), at(5)).asks);
     }
 
     #[test]

@@ -81,6 +81,11 @@ impl Engine {
         }
     }
 
+    /// Whether [`Engine::poll_transmit`] has something to tell a peer of direct frames.
+    pub fn has_direct_reports(&self) -> bool {
+        !self.direct_reports.is_empty()
+    }
+
     fn owe_direct_report(&mut self, slot: usize, link: LinkId) {
         if !self.direct_reports.contains(&(slot, link)) {
             self.direct_reports.push((slot, link));

@@ -59,7 +59,9 @@ impl RunningLine {
     fn use_classes(&mut self, classes: Vec<Class>) -> Result<(), CliError> {
         if let Some(direct) = &mut self.direct {
             let failed = |error| CliError::failed("the classes' paths", error);
-            direct.set_classes(&classes, self.clock.now()).map_err(failed)?;
+            direct
+                .set_classes(&classes, self.clock.now())
+                .map_err(failed)?;
         }
         self.line.set_classes(classes);
         Ok(())

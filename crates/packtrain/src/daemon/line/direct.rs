@@ -40,12 +40,19 @@ impl Line {
     pub fn direct_sent(&mut self, address: MacAddr, link: LinkId, frames: u32) {
         let now = self.clock.now();
         self.engine.handle_direct_sent(address, link, frames, now);
+        self.send_soon();
     }
 
     /// So many have come, of this direct mark ([`Engine::handle_direct_received`]).
     pub fn direct_received(&mut self, link: LinkId, direct_mark: MacAddr, frames: u32) {
         self.engine
             .handle_direct_received(link, direct_mark, frames);
+        self.send_soon();
+    }
+
+    /// The turn is over, and nothing may come that begins another one.
+    fn send_soon(&mut self) {
+        self.more_to_send |= self.engine.has_direct_reports();
     }
 
     /// A program has closed the direct path: by this interface a queue stands, or small frames are many.
