@@ -7,7 +7,8 @@ use std::collections::VecDeque;
 
 use libfuzzer_sys::fuzz_target;
 use packtrain_proto::buffer::LARGE_CAPACITY;
-use packtrain_proto::config::{Config, LinkId, LinkState, NodeId, mark_of};
+use packtrain_proto::class::{Action, Class, ClassPath, Pack};
+use packtrain_proto::config::{Config, LinkId, LinkState, NodeId, direct_mark_of, mark_of};
 use packtrain_proto::engine::Engine;
 use packtrain_proto::gso;
 use packtrain_proto::offload::{Gso, GsoKind, Offload, PartialChecksum};
@@ -19,6 +20,29 @@ const LINKS: u8 = 2;
 const POLLS_MAX: usize = 1 << 16;
 /// What a link between the two holds; more is lost.
 const WIRE_FRAMES_MAX: usize = 64;
+
+/// Tables of classes, a match and when its frames leave each: 0 now, else within so many milliseconds.
+const CLASSES: &[&[(&str, u64)]] = &[
+    &[],
+    &[("any", 0)],
+    &[("any", 20)],
+    &[("size -200", 0), ("udp", 5)],
+    &[("not ip", 0), ("dport 0-100", 0), ("size 1000-", 50)],
+];
+
+fn class(&(matches, wait_ms): &(&str, u64)) -> Class {
+    Class {
+        name: "class".parse().expect("a right name"),
+        matches: matches.parse().expect("a right match"),
+        action: Action {
+            pack: match wait_ms {
+                0 => Pack::Now,
+                ms => Pack::Within(Duration::from_millis(ms)),
+            },
+            path: ClassPath::Direct,
+        },
+    }
+}
 
 /// The input, a number at a time; zeros after its end.
 struct Script<'a>(&'a [u8]);
@@ -70,6 +94,7 @@ impl World {
             config.limits.queued_bytes_max = 200_000;
             config.limits.reassembly_bytes_max = 100_000;
             config.limits.resequencer_bytes_max = 20_000;
+            config.direct_frames = true;
             let mut engine = Engine::new(config, now);
             for link in 0..LINKS {
                 engine.handle_link_state(LinkId(link), state(n, link, 1500, true), now);
@@ -161,11 +186,28 @@ impl World {
                     self.pump(to);
                 }
             }
-            _ => {
-                for engine in &mut self.engines {
-                    engine.handle_timeout(self.now);
+            _ => match op >> 4 & 7 {
+                1 => {
+                    let table = CLASSES[usize::from(script.byte()) % CLASSES.len()];
+                    self.engines[n].set_classes(table.iter().map(class).collect());
                 }
-            }
+                2 => {
+                    let (link, frames) = (LinkId(script.byte() % LINKS), script.word().into());
+                    let to = host_address(1 - n);
+                    self.engines[n].handle_direct_sent(to, link, frames, self.now);
+                }
+                3 => {
+                    let link = script.byte() % LINKS;
+                    let mark = mark_of(link_address(1 - n, link)).expect("it has one");
+                    let (mark, frames) = (direct_mark_of(mark), script.word().into());
+                    self.engines[n].handle_direct_received(LinkId(link), mark, frames);
+                }
+                _ => {
+                    for engine in &mut self.engines {
+                        engine.handle_timeout(self.now);
+                    }
+                }
+            },
         }
         self.pump(n);
     }

@@ -36,6 +36,7 @@ fuzz_target!(|message: &[u8]| {
     let options = Options {
         acks: &acks,
         newest: &newest,
+        direct: train.direct_report(),
     };
     let mut writer = TrainWriter::begin(&mut buffer, to, from, &train.header, &options);
     for subframe in &found {
@@ -58,6 +59,7 @@ fuzz_target!(|message: &[u8]| {
     let again = Train::parse(written).expect("our own train");
     assert_eq!(again.header, train.header);
     assert!(again.acks().eq(acks));
+    assert_eq!(again.direct_report(), train.direct_report());
     assert!(again.newest().eq(newest));
     assert_eq!(subframes(written, again.subframes_at), found);
 });

@@ -218,7 +218,8 @@ impl DirectCounts {
         };
         let since = sent.wrapping_sub(judged.sent);
         let more = missing.wrapping_sub(judged.missing_max);
-        if since > i32::MAX as u32 || more > since as i32 || more < -AHEAD_MAX - since as i32 {
+        let possible = -i64::from(AHEAD_MAX) - i64::from(since)..=i64::from(since);
+        if since > i32::MAX as u32 || !possible.contains(&more.into()) {
             // One end has begun anew.
             self.judged = None;
             return self.judge(sent, received);
@@ -227,7 +228,7 @@ impl DirectCounts {
             return None;
         }
         judged.sent = sent;
-        let lost = more.max(0) as u32;
+        let lost = more.max(0).unsigned_abs();
         judged.missing_max = judged.missing_max.max(missing);
         self.lost += u64::from(lost);
         (lost >= LOSS_MIN.max(since / LOSS_SHARE)).then_some(Signal::Loss)

@@ -177,13 +177,16 @@ impl DirectPath {
                 source,
             })?;
         }
+        let before = self.orders;
         self.orders.classes_first = first as u32;
         self.orders.classes_count = compiled.paths as u32;
         // Whoever waits in the qdisc's queues now, and is urgent from now on, must have left them before.
         self.orders.urgent_count = 0;
-        self.urgent_count = compiled.urgent as u32;
         self.orders.tells_marks = classes.iter().any(|class| class.matches.asks_for_marks());
-        self.give_orders()
+        // What could not be given is not given with the next orders either.
+        self.give_orders().inspect_err(|_| self.orders = before)?;
+        self.urgent_count = compiled.urgent as u32;
+        Ok(())
     }
 
     /// Urgent flows go past the queues of the qdisc that is ours, from now on. When nothing of what has become

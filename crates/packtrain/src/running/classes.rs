@@ -57,13 +57,15 @@ impl RunningLine {
     }
 
     fn use_classes(&mut self, classes: Vec<Class>) -> Result<(), CliError> {
-        if let Some(direct) = &mut self.direct {
-            let failed = |error| CliError::failed("the classes' paths", error);
-            direct
-                .set_classes(&classes, self.clock.now())
-                .map_err(failed)?;
+        let before = self.line.classes();
+        // First who reads marks: one that nobody reads would be taken for an address.
+        self.line.set_classes(classes.clone());
+        if let Some(direct) = &mut self.direct
+            && let Err(error) = direct.set_classes(&classes, self.clock.now())
+        {
+            self.line.set_classes(before);
+            return Err(CliError::failed("the classes' paths", error));
         }
-        self.line.set_classes(classes);
         Ok(())
     }
 
