@@ -1,0 +1,49 @@
+//! The real binary, run, and files for it.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+pub struct Outcome {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+pub fn packtrain(arguments: &[&str]) -> Outcome {
+    outcome(
+        Command::new(env!("CARGO_BIN_EXE_packtrain"))
+            .args(arguments)
+            .output()
+            .unwrap(),
+    )
+}
+
+pub fn outcome(output: Output) -> Outcome {
+    Outcome {
+        code: output.status.code().expect("it was not killed"),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// A file that is gone again with its test.
+pub struct TestFile(PathBuf);
+
+impl TestFile {
+    pub fn new(name: &str, content: impl AsRef<[u8]>) -> TestFile {
+        let name = format!("packtrain-{}-{name}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, content).unwrap();
+        TestFile(path)
+    }
+
+    pub fn path(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+impl Drop for TestFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
