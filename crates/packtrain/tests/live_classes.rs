@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
+use common::cabled::status;
+use common::direct::{path, wait_for_direct};
 use common::{A, B, Pair, packtrain, pattern, pings_whole, steady};
 use nix::sys::socket::{setsockopt, sockopt};
 use packtrain::lab::host::Host;
@@ -29,19 +31,6 @@ const PAYLOAD_BYTES: usize = 200;
 const HEADER_BYTES: usize = 14 + 20 + 8;
 /// A socket keeps so many for a reader that is late.
 const AT_ONCE: u64 = 20;
-
-fn status(host: &Host) -> StatusDocument {
-    host.status().expect("a status")
-}
-
-fn path(host: &Host) -> (PeerPath, Option<String>) {
-    let peer = status(host).peers.into_iter().next().expect("a peer");
-    (peer.path, peer.path_because)
-}
-
-fn wait_for_direct(host: &Host) {
-    wait_for("the direct path", LONG, || path(host).0 == PeerPath::Direct).unwrap();
-}
 
 fn taken(status: &StatusDocument, class: &str) -> Traffic {
     let found = status.classes.iter().find(|known| known.name == class);

@@ -11,27 +11,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use common::cabled::status;
+use common::direct::{path, wait_for_direct};
 use common::{B, B6, Pair, pings_whole, steady, transfer};
 use packtrain::lab::host::Host;
 use packtrain::lab::messages::{Load, measure};
 use packtrain::lab::{measure as programs, wait_for, wire};
 use packtrain::linux::netlink::Netlink;
-use packtrain::status::{PeerPath, StatusDocument};
+use packtrain::status::PeerPath;
 
 const LONG: Duration = Duration::from_secs(10);
-
-fn status(host: &Host) -> StatusDocument {
-    host.status().expect("a status")
-}
-
-fn path(host: &Host) -> (PeerPath, Option<String>) {
-    let peer = status(host).peers.into_iter().next().expect("a peer");
-    (peer.path, peer.path_because)
-}
-
-fn wait_for_direct(host: &Host) {
-    wait_for("the direct path", LONG, || path(host).0 == PeerPath::Direct).unwrap();
-}
 
 #[test]
 fn what_one_link_carries_goes_past_the_engine_whole() {

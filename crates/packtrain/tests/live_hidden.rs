@@ -7,24 +7,17 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use common::cabled::{address, status};
+use common::direct::wait_for_direct;
 use common::standing::Standing;
 use common::{B, steady};
-use packtrain::lab::host::Host;
 use packtrain::lab::messages::{self, Load};
 use packtrain::lab::topology::TopologyOptions;
-use packtrain::lab::{wait_for, wire};
-use packtrain::status::PeerPath;
+use packtrain::lab::wire;
 
-const LONG: Duration = Duration::from_secs(10);
 const PACKETS_PER_SECOND: u64 = 2000;
 /// Much more than the wire carries one by one, and little for it when they are packed.
 const MESSAGES_PER_SECOND: u64 = 12_000;
 const SENT_FOR: Duration = Duration::from_secs(6);
-
-fn path(host: &Host) -> (PeerPath, Option<String>) {
-    let peer = status(host).peers.into_iter().next().expect("a peer");
-    (peer.path, peer.path_because)
-}
 
 /// Two hosts with a wire that carries so few packets, and whose own queues do not stand.
 fn over_a_capped_wire() -> Standing {
@@ -43,7 +36,7 @@ fn over_a_capped_wire() -> Standing {
         host.namespace.sh(replace).unwrap();
     }
     for host in &standing.hosts {
-        wait_for("the direct path", LONG, || path(host).0 == PeerPath::Direct).unwrap();
+        wait_for_direct(host);
     }
     standing
 }

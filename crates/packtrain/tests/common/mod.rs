@@ -2,6 +2,7 @@
 #![allow(dead_code)] // each file of tests uses a part of it
 
 pub mod cabled;
+pub mod direct;
 pub mod standing;
 pub mod steady;
 pub mod undo;
