@@ -56,9 +56,16 @@ impl Facts {
             ip: None,
         };
         let mut empty_tcp = false;
-        if let Ok(tags) = packet::behind_tags(frame) {
-            flow.ether_type = tags.ether_type;
-            flow.vlan = tags.vlan.unwrap_or(UNTAGGED);
+        // Of broken IP, what stands before it is known all the same.
+        let tags = match parsed {
+            Ok(packet) => Some((packet.ether_type, packet.vlan)),
+            Err(_) => packet::behind_tags(frame)
+                .ok()
+                .map(|tags| (tags.ether_type, tags.vlan)),
+        };
+        if let Some((ether_type, vlan)) = tags {
+            flow.ether_type = ether_type;
+            flow.vlan = vlan.unwrap_or(UNTAGGED);
         }
         if let Ok(packet) = parsed
             && let Some(ip) = &packet.ip

@@ -111,6 +111,8 @@ pub struct Ip {
 pub struct Packet {
     /// The one after the tags.
     pub ether_type: u16,
+    /// The id in the outermost tag (IEEE 802.1Q, 9.6).
+    pub vlan: Option<u16>,
     /// First byte after that EtherType.
     pub network_start: usize,
     /// `None` where the EtherType is not IP's.
@@ -121,9 +123,9 @@ impl Packet {
     #[inline]
     pub fn parse(frame: &[u8]) -> Result<Packet, PacketError> {
         let Tags {
+            vlan,
             ether_type,
             network_start,
-            ..
         } = behind_tags(frame)?;
         let ip = match ether_type {
             ether_type::IPV4 => Some(parse_ipv4(frame, network_start)?),
@@ -132,6 +134,7 @@ impl Packet {
         };
         Ok(Packet {
             ether_type,
+            vlan,
             network_start,
             ip,
         })
