@@ -8,7 +8,13 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, exit};
 
-const PROGRAMS: &[&str] = &["direct", "guard", "intake"];
+/// Each with what it is compiled from, and what is defined.
+const PROGRAMS: &[(&str, &str, &[&str])] = &[
+    ("direct", "direct", &[]),
+    ("guard", "guard", &[]),
+    ("guard_without_types", "guard", &["-DWITHOUT_KERNEL_TYPES"]),
+    ("intake", "intake", &[]),
+];
 
 /// Newest first: older ones compile the same, but their code is rejected by the verifier now and then.
 const COMPILERS: &[&str] = &[
@@ -21,14 +27,10 @@ fn main() {
     let clang = find_clang();
     println!("cargo:rerun-if-env-changed=PACKTRAIN_CLANG");
     println!("cargo:rerun-if-changed=src/bpf");
-    for program in PROGRAMS {
-        let source = Path::new("src/bpf").join(format!("{program}.bpf.c"));
-        compile(
-            &clang,
-            &headers,
-            &source,
-            &out.join(format!("{program}.bpf.o")),
-        );
+    for (object, source, definitions) in PROGRAMS {
+        let source = Path::new("src/bpf").join(format!("{source}.bpf.c"));
+        let object = out.join(format!("{object}.bpf.o"));
+        compile(&clang, &headers, definitions, &source, &object);
     }
 }
 
@@ -48,7 +50,13 @@ fn find_clang() -> OsString {
     }
 }
 
-fn compile(clang: &OsString, headers: &OsString, source: &Path, object: &Path) {
+fn compile(
+    clang: &OsString,
+    headers: &OsString,
+    definitions: &[&str],
+    source: &Path,
+    object: &Path,
+) {
     let mut command = Command::new(clang);
     command
         // -g gives the BTF that libbpf reads the maps from; no path of the build goes into it.
@@ -56,6 +64,7 @@ fn compile(clang: &OsString, headers: &OsString, source: &Path, object: &Path) {
             "-g", "-O2", "-Wall", "-Werror", "-target", "bpf", "-mcpu=v3",
         ])
         .args(["-fdebug-compilation-dir=.", "-c"])
+        .args(definitions)
         .arg("-I")
         .arg(headers);
     // The bpf target does not look where Debian keeps <asm/types.h>.

@@ -8,8 +8,10 @@ use std::collections::VecDeque;
 use libfuzzer_sys::fuzz_target;
 use packtrain_proto::buffer::LARGE_CAPACITY;
 use packtrain_proto::class::{Action, Class, ClassPath, Pack};
-use packtrain_proto::config::{Config, LinkId, LinkState, NodeId, direct_mark_of, mark_of};
-use packtrain_proto::engine::Engine;
+use packtrain_proto::config::{
+    Config, LinkId, LinkOrder, LinkState, NodeId, Unused, direct_mark_of, mark_of,
+};
+use packtrain_proto::engine::{Engine, Event};
 use packtrain_proto::gso;
 use packtrain_proto::offload::{Gso, GsoKind, Offload, PartialChecksum};
 use packtrain_proto::time::{Duration, Instant};
@@ -40,6 +42,7 @@ fn class(&(matches, wait_ms): &(&str, u64)) -> Class {
                 ms => Pack::Within(Duration::from_millis(ms)),
             },
             path: ClassPath::Direct,
+            loss_ok: wait_ms == 5,
         },
     }
 }
@@ -95,6 +98,7 @@ impl World {
             config.limits.reassembly_bytes_max = 100_000;
             config.limits.resequencer_bytes_max = 20_000;
             config.direct_frames = true;
+            config.direct_vlan = Some(7);
             let mut engine = Engine::new(config, now);
             for link in 0..LINKS {
                 engine.handle_link_state(LinkId(link), state(n, link, 1500, true), now);
@@ -133,7 +137,16 @@ impl World {
             polls += 1;
             assert!(polls < POLLS_MAX, "transmits without end");
         }
-        while engine.poll_event().is_some() {
+        while let Some(event) = engine.poll_event() {
+            if let Event::DirectAsked {
+                link,
+                direct_mark,
+                address,
+            } = event
+            {
+                engine.handle_direct_sent(address, link, 0, self.now);
+                engine.handle_direct_received(link, direct_mark, 0, self.now);
+            }
             polls += 1;
             assert!(polls < POLLS_MAX, "events without end");
         }
@@ -200,7 +213,21 @@ impl World {
                     let link = script.byte() % LINKS;
                     let mark = mark_of(link_address(1 - n, link)).expect("it has one");
                     let (mark, frames) = (direct_mark_of(mark), script.word().into());
-                    self.engines[n].handle_direct_received(LinkId(link), mark, frames);
+                    self.engines[n].handle_direct_received(LinkId(link), mark, frames, self.now);
+                }
+                4 => {
+                    let order = [LinkOrder::Whole, LinkOrder::Socket, LinkOrder::Flow];
+                    let order = order[usize::from(script.byte()) % order.len()];
+                    self.engines[n].handle_link_order(LinkId(script.byte() % LINKS), order);
+                }
+                5 => self.engines[n].handle_flows_left_direct(),
+                6 => {
+                    let (link, use_of) = (LinkId(script.byte() % LINKS), script.byte());
+                    let unused = Unused {
+                        untagged: use_of & 1 == 0,
+                        vlan: use_of & 2 == 0,
+                    };
+                    self.engines[n].handle_link_use(link, unused, self.now);
                 }
                 _ => {
                     for engine in &mut self.engines {

@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use packtrain_proto::buffer::{Buffer, LARGE_CAPACITY};
 use packtrain_proto::wire::ethernet::{HEADER_LEN, MacAddr};
 use packtrain_proto::wire::subframe::Subframe;
-use packtrain_proto::wire::train::{Ack, NEWEST_MAX, Newest, Options, Train, TrainWriter};
+use packtrain_proto::wire::train::{Ack, Fence, NEWEST_MAX, Newest, Options, Train, TrainWriter};
 
 fn subframes(message: &[u8], mut at: usize) -> Vec<Subframe<'_>> {
     let mut found = Vec::new();
@@ -33,10 +33,12 @@ fuzz_target!(|message: &[u8]| {
     let (to, from) = (MacAddr([2; 6]), MacAddr([4; 6]));
     // One option of each kind is written; more than one may have been read.
     let newest: Vec<Newest> = train.newest().take(NEWEST_MAX).collect();
+    let fences: Vec<Fence> = train.fences().collect();
     let options = Options {
         acks: &acks,
         newest: &newest,
         direct: train.direct_report(),
+        fences: &fences,
     };
     let mut writer = TrainWriter::begin(&mut buffer, to, from, &train.header, &options);
     for subframe in &found {
@@ -61,5 +63,6 @@ fuzz_target!(|message: &[u8]| {
     assert!(again.acks().eq(acks));
     assert_eq!(again.direct_report(), train.direct_report());
     assert!(again.newest().eq(newest));
+    assert!(again.fences().eq(fences));
     assert_eq!(subframes(written, again.subframes_at), found);
 });

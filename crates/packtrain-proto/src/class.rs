@@ -44,17 +44,33 @@ pub struct Class {
 pub struct Action {
     pub pack: Pack,
     pub path: ClassPath,
+    /// Its frames may be lost with a link: no copy of them is needed.
+    pub loss_ok: bool,
 }
 
 impl Action {
-    /// Which way its frames take where nobody says anything of it: who waits for others to share a train is not
-    /// to go past them.
-    pub fn kernel_path(&self) -> ClassPath {
+    /// Which way its frames take. Who waits for others to share a train is not to go past them.
+    pub fn kernel_path(&self) -> KernelPath {
         match (self.path, self.pack) {
-            (ClassPath::Auto, Pack::Within(_)) => ClassPath::Engine,
-            (path, _) => path,
+            (ClassPath::Direct, _) => KernelPath::Direct,
+            (ClassPath::Engine, _) | (ClassPath::Auto, Pack::Within(_)) => KernelPath::Engine,
+            (ClassPath::Auto, _) if self.loss_ok => KernelPath::LossOk,
+            (ClassPath::Auto, _) => KernelPath::Auto,
         }
     }
+}
+
+/// Which frames go past the engine, each where all before it do too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum KernelPath {
+    /// None.
+    Engine,
+    /// Those that nothing is lost by.
+    Auto,
+    /// Also where only the engine has a copy of them when a link takes them with it.
+    LossOk,
+    /// Also where they would be better off in the engine.
+    Direct,
 }
 
 /// When a frame leaves, and with which others.

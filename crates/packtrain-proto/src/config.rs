@@ -32,6 +32,26 @@ pub enum Balance {
     ActiveBackup,
 }
 
+/// What a link's own host has no use for, so that direct frames may look like it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unused {
+    /// Frames without a tag: it has no addresses but link-local ones, nor anything else that they could be meant for.
+    pub untagged: bool,
+    /// Those in the VLAN of [`Config::direct_vlan`].
+    pub vlan: bool,
+}
+
+/// What leaves a link's local queue in the order in which it was given to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkOrder {
+    /// Everything: it is one queue, or none.
+    Whole,
+    /// What one socket gives to it: ours, but not with what others give.
+    Socket,
+    /// Frames of one flow, and trains: all of those look alike to it.
+    Flow,
+}
+
 /// Settings of one line. Every bound of the engine is here.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -47,6 +67,8 @@ pub struct Config {
     /// Direct frames are taken from links before they come here, and sent past us: whoever owns the
     /// engine can do both. Only then they are offered to peers.
     pub direct_frames: bool,
+    /// The VLAN in which direct frames may go where marks do not pass; nobody else uses it between these links.
+    pub direct_vlan: Option<u16>,
     pub balance: Balance,
     /// `pt0` stands in a bridge: frames for other stations than `pt0` are taken from links too.
     pub promiscuous: bool,
@@ -124,6 +146,7 @@ impl Config {
             mtu: 1500,
             marked_frames: true,
             direct_frames: false,
+            direct_vlan: None,
             balance: Balance::default(),
             promiscuous: false,
             software: String::from("packtrain"),

@@ -28,7 +28,8 @@ use crate::buffer::{Buffer, BufferPool};
 use crate::class::{self, ClassTable};
 use crate::classifier::Classifier;
 use crate::config::{Config, LinkId, LinkState, NodeId};
-use crate::direct::DirectGate;
+use crate::direct::small_frames::SmallFrames;
+use crate::direct::surplus::Surplus;
 use crate::drain::Drain;
 use crate::duplicates::Duplicates;
 use crate::greeter::Greeter;
@@ -48,7 +49,9 @@ use crate::wire::ethernet::{HEADER_LEN, MacAddr};
 use crate::wire::train::REPLAYED;
 
 mod answer;
+mod away;
 mod direct;
+mod direct_counts;
 mod drain;
 mod from_host;
 mod from_link;
@@ -56,6 +59,7 @@ mod greet;
 mod head;
 mod home;
 mod join;
+mod kinds;
 mod paths;
 mod replay;
 mod retire;
@@ -67,9 +71,11 @@ mod to_host;
 mod transmit;
 mod way;
 
-pub use crate::direct::{DirectDestination, DirectSource};
+pub use crate::direct::{DirectDestination, DirectSource, OpenTo};
+pub use away::Word;
 
 use direct::Published;
+use direct_counts::DirectTotals;
 use replay::Copies;
 use to_host::{Arrival, Unpacking};
 
@@ -125,10 +131,12 @@ pub enum Event {
     /// [`Engine::direct_destinations`] and [`Engine::direct_sources`] again.
     PathsChanged,
     /// A peer wants to know how many of its direct frames have come, of this direct mark on this link:
-    /// [`Engine::handle_direct_received`].
+    /// [`Engine::handle_direct_received`]; and first, as the answer says so, how many have gone to its `pt0`:
+    /// [`Engine::handle_direct_sent`].
     DirectAsked {
         link: LinkId,
         direct_mark: MacAddr,
+        address: MacAddr,
     },
     /// What [`Engine::request_drain`] asked for has happened.
     Drained {
@@ -185,7 +193,11 @@ pub struct Engine {
     taken_bytes: u64,
     greeter: Greeter,
     intake: Intake,
-    direct_gate: DirectGate,
+    /// The direct path may be closed to somebody, by some link.
+    gates_closed: bool,
+    /// … since when these are counted.
+    small_frames: SmallFrames,
+    surplus: Surplus,
     published: Published,
     drain: Drain,
     copies: Copies,
@@ -228,7 +240,7 @@ struct Counters {
     reassembled: u64,
     reassembled_partly: u64,
     reassembly_bytes_max: usize,
-    direct_lost: u64,
+    direct: DirectTotals,
 }
 
 impl Counters {
@@ -244,11 +256,7 @@ impl Counters {
         self.reassembled += pieces.completed;
         self.reassembled_partly += pieces.partial;
         self.reassembly_bytes_max = self.reassembly_bytes_max.max(pieces.bytes_max);
-        self.direct_lost += peer
-            .paths
-            .iter()
-            .map(|path| path.direct.lost())
-            .sum::<u64>();
+        peer.paths.iter().for_each(|path| self.direct.add(path));
     }
 }
 
@@ -278,7 +286,9 @@ impl Engine {
             taken_bytes: 0,
             greeter: Greeter::new(config.seed, limits, now),
             intake: Intake::new(now),
-            direct_gate: DirectGate::default(),
+            gates_closed: false,
+            small_frames: SmallFrames::default(),
+            surplus: Surplus::default(),
             published: Published::default(),
             drain: Drain::default(),
             copies: Copies::default(),
@@ -340,7 +350,9 @@ impl Engine {
     /// A link left.
     pub fn remove_link(&mut self, link: LinkId, now: Instant) {
         self.leave_segment(link, now);
-        self.links.retain(|l| l.id != link);
+        for gone in self.links.extract_if(.., |l| l.id == link) {
+            self.counters.direct.add_gate(&gone.direct_gate);
+        }
         self.peers.touch_all();
         self.stations.forget_link(link);
         self.duplicates.forget_link(link);

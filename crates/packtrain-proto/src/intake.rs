@@ -36,6 +36,10 @@ const PROPORTION: f64 = 0.1;
 /// However much waits, half of the line's speed is let in: shapers count debts as time, and what was
 /// overdrawn at a rate cut to almost nothing is paid back for seconds.
 const ERROR_MIN: f64 = -5.0;
+/// The owner is the limit, and not the line, when for so long frames were left unread now and then, and none waited
+/// in the engine.
+const OWNER_FULL_AFTER: Duration = Duration::from_millis(50);
+const OWNER_FULL_FADES: Duration = Duration::from_millis(250);
 /// How much of the rate must be used for it to be the limit, and what it then grows by in a step;
 /// not beyond so many times what is really taken, or it would overshoot while the links'
 /// local queues fill.
@@ -73,6 +77,8 @@ pub struct Intake {
     /// Since when too much waits.
     long_since: Option<Instant>,
     waited_at: Instant,
+    /// Since when, and when last, the owner had left frames unread though none waited in the engine.
+    owner_full: Option<(Instant, Instant)>,
     rate_bps: Option<u64>,
 }
 
@@ -88,6 +94,7 @@ impl Intake {
             taken_bps: 0.0,
             long_since: None,
             waited_at: now,
+            owner_full: None,
             rate_bps: None,
         }
     }
@@ -95,6 +102,23 @@ impl Intake {
     /// The rate at which the host's frames are taken now; `None`: as they come.
     pub fn rate_bps(&self) -> Option<u64> {
         self.rate_bps
+    }
+
+    /// What is taken, host bits a second, while it is as much as the owner can though the line could more.
+    pub fn owner_is_full(&self, now: Instant) -> Option<u64> {
+        let (since, _) = self.owner_full?;
+        (now.since(since) >= OWNER_FULL_AFTER).then_some(self.taken_bps as u64)
+    }
+
+    fn note_who_is_full(&mut self, standing: usize, host_stood: bool, now: Instant) {
+        if standing > 0 {
+            self.owner_full = None;
+        } else if host_stood {
+            self.owner_full.get_or_insert((now, now)).1 = now;
+        } else {
+            let fades = |(_, last): &mut (Instant, Instant)| now.since(*last) > OWNER_FULL_FADES;
+            self.owner_full.take_if(fades);
+        }
     }
 
     /// Something was taken: so much waits still.
@@ -133,6 +157,7 @@ impl Intake {
         let standing = std::mem::replace(&mut self.waiting_min, waiting_bytes).min(waiting_bytes);
         let host_stood = self.host_stood.take() == Some(true);
         self.measure(standing > 0 || host_stood, taken_bytes, now);
+        self.note_who_is_full(standing, host_stood, now);
         let rate_bps = self.decide(standing, host_stood, now);
         let moved = match (self.rate_bps, rate_bps) {
             (Some(a), Some(b)) => a.abs_diff(b) > a / 100,

@@ -7,7 +7,8 @@
 //! A queue that is never seen standing (a virtual wire, a link faster than the host) has no
 //! measured rate and a generous limit.
 
-use crate::config::{LinkId, LinkState, direct_mark_of};
+use crate::config::{LinkId, LinkOrder, LinkState, Unused, direct_mark_of};
+use crate::direct::gate::DirectGate;
 use crate::stats::{DropReason, Drops, LinkSnapshot, Traffic};
 use crate::time::{Duration, Instant};
 use crate::wire::ethernet::MacAddr;
@@ -171,9 +172,12 @@ pub struct Link {
     queue_time_at: Instant,
     /// Frames were kept back because the local queue was full.
     kept_back: bool,
-    /// What is given to the local queue leaves it in that order, whatever it is. Assumed of queues
-    /// that we do not know.
-    pub keeps_order: bool,
+    /// What leaves the local queue in the order in which it was given. Everything, unless we are told.
+    pub order: LinkOrder,
+    /// What its host does not need it for. Nothing, unless we are told.
+    pub unused: Unused,
+    /// To direct frames, by what stands on the link.
+    pub direct_gate: DirectGate,
     /// It is to leave.
     pub retiring: Option<Retiring>,
     pub trains_tx: u64,
@@ -193,7 +197,9 @@ impl Link {
             queue_time: QUEUE_TIME_MIN,
             queue_time_at: Instant::ZERO,
             kept_back: false,
-            keeps_order: true,
+            order: LinkOrder::Whole,
+            unused: Unused::default(),
+            direct_gate: DirectGate::default(),
             retiring: None,
             trains_tx: 0,
             trains_rx: 0,

@@ -5,6 +5,9 @@ use crate::aggregator::Aggregator;
 use crate::buffer::Buffer;
 use crate::config::{Limits, LinkId, NodeId};
 use crate::direct::counts::DirectCounts;
+use crate::direct::fence::{FenceWait, RaisedFences};
+use crate::direct::gate::DirectGate;
+use crate::direct::kinds::KindChoice;
 use crate::link::TRAIN_MTU_MIN;
 use crate::queue::drr::FlowQueues;
 use crate::reassembly::Reassembly;
@@ -19,6 +22,7 @@ use crate::trunk::unsequenced::UnsequencedFrames;
 use crate::wire::ethernet::{self, MacAddr};
 use crate::wire::hello::{Hello, LINKS_MAX, LinkRecord};
 use crate::wire::sequence::Sequence;
+use crate::wire::train::{Ack, Fence};
 
 /// A hello is late by fewer than so many others, or it is not late.
 const HELLOS_LATE_MAX: u32 = 256;
@@ -51,6 +55,16 @@ pub struct Path {
     pub trains_tx: u64,
     /// Of frames that went past both engines.
     pub direct: DirectCounts,
+    /// By what those are known.
+    pub direct_kinds: KindChoice,
+    /// When another line was heard from the same link of the peer.
+    pub other_line: Option<Instant>,
+    /// To those, by what both ends have counted.
+    pub direct_gate: DirectGate,
+    /// The first train by this path that has said what the raised fences say.
+    pub fenced_since: Option<Sequence>,
+    /// Trains, by whichever path, that wait for direct frames of this one.
+    pub fence: FenceWait,
 }
 
 impl Path {
@@ -70,6 +84,11 @@ impl Path {
             broken: false,
             trains_tx: 0,
             direct: DirectCounts::default(),
+            direct_kinds: KindChoice::default(),
+            other_line: None,
+            direct_gate: DirectGate::default(),
+            fenced_since: None,
+            fence: FenceWait::default(),
         }
     }
 
@@ -119,9 +138,13 @@ pub struct Peer {
     pub address: MacAddr,
     pub capabilities: u32,
     pub mtu: u16,
+    /// In which it takes direct frames.
+    pub direct_vlan: Option<u16>,
     pub software: String,
     /// It hears us: trains may go.
     pub up: bool,
+    /// Its engine is away, and only direct frames reach it.
+    pub away: bool,
     pub last_heard: Instant,
     /// When it last said that it hears us.
     pub last_confirmed: Instant,
@@ -152,6 +175,8 @@ pub struct Peer {
     pub queues: FlowQueues,
     pub aggregator: Aggregator,
     pub next_train: Sequence,
+    /// Direct frames that our next trains must not overtake.
+    pub fences: RaisedFences,
     pub replay: Replay,
     pub join: Option<Join>,
     /// The link by which the last train left.
@@ -172,8 +197,10 @@ impl Peer {
             address: hello.address,
             capabilities: hello.capabilities,
             mtu: hello.mtu,
+            direct_vlan: hello.direct_vlan,
             software: hello.software.clone(),
             up: false,
+            away: false,
             last_heard: now,
             last_confirmed: now,
             epoch,
@@ -192,6 +219,7 @@ impl Peer {
             queues: FlowQueues::new(limits.quantum),
             aggregator: Aggregator::default(),
             next_train: Sequence::FIRST,
+            fences: RaisedFences::default(),
             replay: Replay::default(),
             join: None,
             last_link: LinkId(0),
@@ -245,6 +273,7 @@ impl Peer {
             self.address = hello.address;
             self.capabilities = hello.capabilities;
             self.mtu = hello.mtu;
+            self.direct_vlan = hello.direct_vlan;
             if self.software != hello.software {
                 self.software.clone_from(&hello.software);
             }
@@ -263,6 +292,7 @@ impl Peer {
         // Over a link of a small MTU a hello may leave some links out.
         let names_all = usize::from(record.mtu) >= HELLO_MTU_MIN;
         self.choose_remote_links(names_all, limits.peer_silence_max, now);
+        self.follow_fences();
         for path in &mut self.paths {
             if let Some(record) = self.links.iter().find(|r| r.link == path.remote_link) {
                 path.broken |= path.is_open() && !record.carrier;
@@ -309,7 +339,13 @@ impl Peer {
             let (remote_link, last_heard) = *wanted;
             let other_end_is_lost = current.is_none();
             let path = &mut self.paths[at];
-            path.broken |= other_end_is_lost && path.remote_link != remote_link;
+            let is_another = path.remote_link != remote_link;
+            path.broken |= other_end_is_lost && is_another;
+            if is_another {
+                // Neither end has counted what goes directly between these two.
+                path.direct.restart();
+                path.fence.restart();
+            }
             path.remote_link = remote_link;
             path.last_heard = last_heard;
         }
@@ -319,6 +355,35 @@ impl Peer {
     pub fn end_join(&mut self) {
         self.join = None;
         self.paths.iter_mut().for_each(|path| path.joining = false);
+    }
+
+    /// Our trains after these say so, until it has heard it.
+    pub fn raise_fence(&mut self, fence: Fence) {
+        self.fences.raise(fence);
+        self.paths
+            .iter_mut()
+            .for_each(|path| path.fenced_since = None);
+    }
+
+    /// Once a train that said so is acknowledged, and so all that may be late are known to wait.
+    pub fn lower_fences(&mut self, ack: &Ack) {
+        let Some(path) = self.path(LinkId(ack.link)) else {
+            return;
+        };
+        let is_heard = |since: Sequence| ack.newest.distance_from(since) >= 0;
+        if path.fenced_since.is_some_and(is_heard) {
+            self.fences.lower();
+            self.paths
+                .iter_mut()
+                .for_each(|path| path.fenced_since = None);
+        }
+    }
+
+    /// After all that may have changed which trains wait for direct frames.
+    pub fn follow_fences(&mut self) {
+        let held = self.paths.iter().filter_map(|path| path.fence.holds_from());
+        let first = held.reduce(|a, b| if a.is_newer_than(b) { b } else { a });
+        self.resequencer.fence = first;
     }
 
     /// What our trains to it carry: our life, and what we keep for it.
@@ -357,6 +422,11 @@ impl Peer {
         self.resequencer.stats = order;
         self.reassembly.stats = pieces;
         self.receipts.clear();
+        for path in &mut self.paths {
+            path.direct.restart();
+            path.direct_kinds.begin_anew();
+            path.fence.restart();
+        }
         under_way as u64
     }
 

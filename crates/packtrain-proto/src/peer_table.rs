@@ -299,6 +299,7 @@ mod tests {
         Hello {
             answer: false,
             goodbye: false,
+            away: false,
             link: LinkId(0),
             node_id: NodeId(node_id),
             recipient: None,
@@ -311,6 +312,7 @@ mod tests {
             count: 1,
             links: Vec::new(),
             stations: Vec::new(),
+            direct_vlan: None,
             software: String::new(),
         }
     }

@@ -4,6 +4,8 @@ use serde::Serialize;
 
 use crate::class::Action;
 use crate::config::{LinkId, NodeId};
+use crate::direct::OpenTo;
+use crate::direct::kinds::{DirectKind, KindRefused};
 use crate::time::Duration;
 use crate::wire::ethernet::MacAddr;
 
@@ -86,6 +88,8 @@ reasons! {
         PeerTableFull = "peer_table_full",
         /// It was under way to or from a peer that left.
         PeerGone = "peer_gone",
+        /// It cannot go directly, and the peer's engine is away.
+        PeerAway = "peer_away",
         /// Our own frame came back.
         OwnEcho = "own_echo",
         /// Not for this host.
@@ -268,6 +272,8 @@ pub struct PeerSnapshot {
     pub address: MacAddr,
     /// Both directions are known to work.
     pub up: bool,
+    /// Its engine is away, and only direct frames reach it.
+    pub away: bool,
     pub software: String,
     pub capabilities: u32,
     pub mtu: u16,
@@ -277,9 +283,7 @@ pub struct PeerSnapshot {
     pub queued_bytes: u64,
     /// What came of it, and waited for its turn.
     pub hold: HoldSnapshot,
-    /// Frames to it may go past the engine now.
-    pub direct: bool,
-    /// Why they may not.
+    /// Why not all frames to it may go past the engine.
     pub engine_because: Option<EngineBecause>,
 }
 
@@ -293,15 +297,14 @@ pub enum EngineBecause {
     NotUp,
     /// The peer does not take them.
     NotOffered,
-    /// Over several links only the engine keeps the order.
+    /// What a link takes with it, only the engine sends again by another one.
     SeveralLinks,
     /// Our link has none by which the peer would know them.
     NoMark,
     /// Our `pt0` takes larger frames than the direct path carries, and those would overtake others.
     Mtu,
-    /// The link's queue lets frames overtake each other: back to the engine, trains would overtake
-    /// the direct frames that stand there.
-    Unordered,
+    /// What was sent with our mark was not answered yet: the peer may not be reached so.
+    Unanswered,
     /// A queue stood on the link: the engine's queues serve all flows better. Or small frames were many.
     Congestion,
     /// Direct frames were lost on the way.
@@ -325,6 +328,12 @@ pub struct PathSnapshot {
     /// Trains put on it, replays included.
     pub trains_tx: u64,
     pub state: PathState,
+    /// Which frames may go by it past the engine.
+    pub direct: Option<OpenTo>,
+    /// By what those are known; `None`: nothing was answered yet.
+    pub direct_mark: Option<DirectKind>,
+    /// Why not by the others.
+    pub direct_marks_refused: Vec<(DirectKind, KindRefused)>,
     pub reordering_seen: bool,
 }
 
@@ -353,11 +362,17 @@ pub enum PathState {
 /// The path past the engine.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct DirectSnapshot {
-    pub closed_by_congestion: bool,
-    /// How often it was.
+    /// The engine carries all it can, over several links: what begins now goes past it. How often that was.
+    pub takes_surplus: bool,
+    pub surpluses: u64,
+    /// How often it was closed to a link, or to a peer by one.
     pub closures: u64,
     /// Direct frames that were lost on the way to peers, as far as it was found out.
     pub lost: u64,
+    /// How often trains of a peer had to wait for direct frames that had left before, and how often those
+    /// did not come.
+    pub fences: u64,
+    pub fences_given_up: u64,
 }
 
 #[derive(Clone, Debug, Serialize)]

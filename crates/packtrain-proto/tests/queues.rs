@@ -37,6 +37,8 @@ struct Flow {
     /// Bytes of others that left since its head is its head: in their turns, and ahead of theirs.
     in_turn: usize,
     ahead: usize,
+    /// Of its head itself, in its turns: pieces.
+    own_in_turn: usize,
 }
 
 impl Flow {
@@ -87,7 +89,7 @@ impl Slow {
 
     fn begin_to_wait(&mut self, flow: u32) {
         let flow = self.of(flow);
-        (flow.in_turn, flow.ahead) = (0, 0);
+        (flow.in_turn, flow.ahead, flow.own_in_turn) = (0, 0, 0);
     }
 
     /// Whose head goes next, and whether ahead of its turn. Of several that may go ahead, any may be `chosen`.
@@ -142,6 +144,8 @@ impl Slow {
                 state.ahead += bytes;
             } else if *other != flow {
                 state.in_turn += bytes;
+            } else if !is_ahead {
+                state.own_in_turn += bytes;
             }
         }
         let head = &mut self.of(flow).frames[0];
@@ -179,7 +183,7 @@ impl Slow {
     /// What holds for all that wait, at any time.
     fn check_promises(&self) -> Result<(), TestCaseError> {
         let frame = FRAME_MAX as isize;
-        // Whatever waits meanwhile: ahead of it go no more than the bound, a frame, and as much as others had.
+        // Whatever waits meanwhile: ahead of it go no more than the bound, a frame, and as much as left in turn.
         prop_assert!(self.excess <= AHEAD_BYTES_MAX as isize + frame);
         let turns = 1 + (self.quantum.max(frame) as usize).div_ceil(self.quantum as usize);
         let turn = self.quantum as usize + FRAME_MAX;
@@ -193,7 +197,8 @@ impl Slow {
             );
             if !flow.frames.is_empty() {
                 prop_assert!(flow.in_turn <= in_turn_max, "{number}: {flow:?}");
-                prop_assert!(flow.ahead <= AHEAD_BYTES_MAX + FRAME_MAX + flow.in_turn);
+                let in_turn = flow.in_turn + flow.own_in_turn;
+                prop_assert!(flow.ahead <= AHEAD_BYTES_MAX + FRAME_MAX + in_turn);
             }
         }
         Ok(())

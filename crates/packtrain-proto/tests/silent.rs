@@ -134,3 +134,40 @@ fn what_may_fit_a_link_that_comes_back_waits_while_there_is_no_other() {
     bed.run(Duration::from_secs(1));
     assert_eq!(bed.out[1].len(), 1);
 }
+
+/// It is acknowledged in its turn, behind a train that nobody sends again: who waits for that one because the probe
+/// goes again waits for itself.
+#[test]
+fn a_probe_that_goes_again_keeps_nobody_waiting_for_what_was_lost_before_it() {
+    let cables = [0, 1].map(|link| Cable::of(&[(0, link), (1, link)]));
+    let mut bed = Bed::new(2, &cables);
+    bed.run(Duration::from_secs(4));
+    for word in 0..32 {
+        bed.send(0, &frame_to(pt0(1), pt0(0), word));
+        bed.run(Duration::from_millis(10));
+    }
+    bed.out[1].clear();
+    // By the second link: one is lost, and counts as lost when the next has arrived.
+    bed.full.insert((0, LinkId(0)));
+    bed.run(Duration::from_millis(1));
+    bed.cables[1].broken = true;
+    bed.send(0, &frame_to(pt0(1), pt0(0), 100));
+    bed.run(Duration::from_millis(20));
+    bed.cables[1].broken = false;
+    bed.send(0, &frame_to(pt0(1), pt0(0), 101));
+    bed.run(Duration::from_micros(100));
+    // The first takes a probe with it, which goes again by the second.
+    bed.cables[0].broken = true;
+    bed.engines[0].request_drain(1, bed.now);
+    bed.run(Duration::from_micros(100));
+    let before = trains_sent(&bed);
+    bed.set_carrier(0, 0, false);
+    bed.send(0, &frame_to(pt0(1), pt0(0), 102));
+    bed.run(Duration::from_millis(1));
+    assert_eq!(trains_sent(&bed)[1], before[1] + 2);
+    assert_eq!(bed.engines[0].snapshot(bed.now).replay.replayed, 1);
+    assert_eq!(bed.out[1].len(), 0, "the first may come still");
+    bed.run(Duration::from_secs(2));
+    let words: Vec<u8> = bed.out[1].iter().map(|f| f[f.len() - 1]).collect();
+    assert_eq!(words, [101, 102]);
+}

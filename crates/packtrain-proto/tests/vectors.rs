@@ -13,7 +13,7 @@ use packtrain_proto::wire::hello::{self, Hello, LinkRecord, capability};
 use packtrain_proto::wire::sequence::Sequence;
 use packtrain_proto::wire::subframe::{InnerHeader, Subframe};
 use packtrain_proto::wire::train::{
-    Ack, DirectReport, Newest, Options, REPLAYED, Train, TrainHeader, TrainWriter,
+    Ack, DirectReport, Fence, Newest, Options, REPLAYED, Train, TrainHeader, TrainWriter,
 };
 
 const LINK_A: MacAddr = MacAddr([2, 0, 0, 0, 0x0a, 1]);
@@ -215,6 +215,8 @@ fn the_first_hello_of_a_node() {
         links: vec![LinkRecord {
             link: LinkId(0),
             carrier: true,
+            unused_by_host: false,
+            takes_vlan: false,
             mtu: 1500,
             address: LINK_A,
             mark: mark_of(LINK_A),
@@ -229,6 +231,78 @@ fn the_first_hello_of_a_node() {
 }
 
 #[test]
+fn a_hello_by_a_link_that_its_host_does_not_use() {
+    let hello = Hello {
+        capabilities: capability::MARKED_FRAMES
+            | capability::GSO_FRAMES
+            | capability::DIRECT_FRAMES,
+        links: vec![LinkRecord {
+            link: LinkId(0),
+            carrier: true,
+            unused_by_host: true,
+            takes_vlan: false,
+            mtu: 1500,
+            address: LINK_A,
+            mark: mark_of(LINK_A),
+            rate_kbps: None,
+            newest_train: Sequence(0),
+            newest_link: Sequence(0),
+        }],
+        ..hello_of(NODE_A, MacAddr([2, 0, 0, 0, 0x0a, 0]))
+    };
+    assert_hello("hello-unused-link", MacAddr::HELLO, LINK_A, &hello);
+}
+
+#[test]
+fn a_hello_that_names_a_vlan() {
+    let hello = Hello {
+        capabilities: capability::MARKED_FRAMES
+            | capability::GSO_FRAMES
+            | capability::DIRECT_FRAMES,
+        links: vec![LinkRecord {
+            link: LinkId(0),
+            carrier: true,
+            unused_by_host: false,
+            takes_vlan: true,
+            mtu: 1500,
+            address: LINK_A,
+            mark: mark_of(LINK_A),
+            rate_kbps: None,
+            newest_train: Sequence(0),
+            newest_link: Sequence(0),
+        }],
+        direct_vlan: Some(100),
+        ..hello_of(NODE_A, MacAddr([2, 0, 0, 0, 0x0a, 0]))
+    };
+    assert_hello("hello-direct-vlan", MacAddr::HELLO, LINK_A, &hello);
+}
+
+#[test]
+fn what_is_said_for_a_node_whose_engine_is_away() {
+    let hello = Hello {
+        away: true,
+        capabilities: capability::MARKED_FRAMES
+            | capability::GSO_FRAMES
+            | capability::DIRECT_FRAMES,
+        links: vec![LinkRecord {
+            link: LinkId(0),
+            carrier: true,
+            unused_by_host: false,
+            takes_vlan: false,
+            mtu: 1500,
+            address: LINK_A,
+            mark: mark_of(LINK_A),
+            rate_kbps: Some(1_000_000),
+            newest_train: Sequence(0),
+            newest_link: Sequence(0),
+        }],
+        software: String::from("packtrain 0.1.0"),
+        ..hello_of(NODE_A, MacAddr([2, 0, 0, 0, 0x0a, 0]))
+    };
+    assert_hello("hello-away", MacAddr::HELLO, LINK_A, &hello);
+}
+
+#[test]
 fn a_hello_that_answers() {
     let hello = Hello {
         link: LinkId(1),
@@ -240,6 +314,8 @@ fn a_hello_that_answers() {
             LinkRecord {
                 link: LinkId(1),
                 carrier: true,
+                unused_by_host: false,
+                takes_vlan: false,
                 mtu: 9000,
                 address: LINK_B,
                 mark: mark_of(LINK_B),
@@ -250,6 +326,8 @@ fn a_hello_that_answers() {
             LinkRecord {
                 link: LinkId(4),
                 carrier: false,
+                unused_by_host: false,
+                takes_vlan: false,
                 mtu: 1500,
                 address: MacAddr([2, 0, 0, 0, 0x0b, 4]),
                 mark: None,
@@ -398,6 +476,7 @@ fn a_marker_with_counts_of_direct_frames() {
     };
     assert_read(&bytes, &header, &[], &[]);
     let report = DirectReport {
+        wants_answer: false,
         sent: 10_000,
         seen_sent: u32::MAX,
         seen_received: u32::MAX - 30,
@@ -435,7 +514,31 @@ fn a_replay_that_names_what_other_links_carry() {
     let options = Options {
         acks: &[],
         newest: &newest,
-        direct: None,
+        ..Options::default()
+    };
+    assert_eq!(written(&header, &options, &subframes), bytes);
+}
+
+#[test]
+fn a_train_that_must_not_overtake_direct_frames() {
+    let bytes = vector("train-fence");
+    let header = header(47, 23);
+    let subframes = [Subframe::Frame {
+        header: between_pt0s(Offload::NONE),
+        payload: &[0x45, 0, 0, 4],
+    }];
+    let fences = [Fence {
+        link: 0,
+        remote_link: 3,
+        from: Sequence(46),
+        sent: 10_000,
+    }];
+    assert_read(&bytes, &header, &[], &subframes);
+    let read = Train::parse(message(&bytes, LINK_B, LINK_A)).unwrap();
+    assert_eq!(read.fences().collect::<Vec<_>>(), fences);
+    let options = Options {
+        fences: &fences,
+        ..Options::default()
     };
     assert_eq!(written(&header, &options, &subframes), bytes);
 }

@@ -1,11 +1,12 @@
 //! Tells what a seed was and what came of it:
 //! `cargo run -p packtrain-sim --example replay -- pair 7`
 
-use packtrain_sim::scenario::{Order, links, mesh, pair, three};
+use packtrain_sim::scenario::{Order, direct, links, mesh, pair, three};
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
-    let usage = "usage: replay pair|three|links|carrier-cuts|silent-cuts|mesh SEED [EFFORT]";
+    let usage = "usage: replay pair|three|links|carrier-cuts|silent-cuts|mesh|direct|direct-links|\
+                 direct-cuts SEED [EFFORT]";
     let scenario = arguments.next().expect(usage);
     let seed = arguments
         .next()
@@ -25,6 +26,9 @@ fn main() {
         "carrier-cuts" => links::build(order, links::Course::CarrierCuts),
         "silent-cuts" => links::build(order, links::Course::SilentCuts),
         "mesh" => mesh::build(order),
+        "direct" => direct::build(order),
+        "direct-links" => direct::build_links(order, links::Course::Faults),
+        "direct-cuts" => direct::build_links(order, links::Course::CarrierCuts),
         _ => panic!("{usage}"),
     };
     for flow in experiment.simulator.checkers.flows() {
@@ -48,6 +52,7 @@ fn main() {
     }
     for host in experiment.simulator.hosts() {
         println!("{:?}: {:?}", host.station, host.events);
+        println!("{:?}", host.direct_counters());
         println!("{:#?}", host.snapshot(now));
         println!(
             "drops {:?}",

@@ -1,7 +1,10 @@
 //! A host that runs the engine, and drives it by its contract and nothing else: what the daemon
 //! does with sockets and a clock happens here with virtual ones.
 
+mod direct;
+pub mod kernel;
 mod links;
+mod watch;
 
 use packtrain_proto::class::{self, Class};
 use packtrain_proto::config::{Config, LinkId, LinkState, NodeId};
@@ -18,6 +21,7 @@ use crate::net::network::{Network, PortId, Refused};
 use crate::random::{Random, mix};
 use crate::sabotage::Saboteur;
 use crate::simulator::{Event, StationId};
+use kernel::Kernel;
 
 #[derive(Debug)]
 pub struct HostLink {
@@ -84,6 +88,8 @@ pub struct Host {
     lives: u64,
     next_link: u8,
     next_ticket: u64,
+    /// `None`: no frame of its goes past the engine.
+    kernel: Option<Kernel>,
     /// What the engines of earlier lives counted.
     past: EngineDrops,
     pub saboteur: Option<Saboteur>,
@@ -109,6 +115,7 @@ impl Host {
             lives: 1,
             next_link: 0,
             next_ticket: 0,
+            kernel: None,
             past: EngineDrops::default(),
             saboteur: None,
             events: Vec::new(),
@@ -155,6 +162,7 @@ impl Host {
             checkers.link(self.station, link.port, link.state.carrier, now);
             self.engine.handle_link_state(link.id, link.state, now);
         }
+        self.tell_orders();
         self.pump(now, world);
     }
 
@@ -177,6 +185,9 @@ impl Host {
             link.told_bytes = 0;
             link.retiring_since = None;
         }
+        if let Some(kernel) = &mut self.kernel {
+            kernel.restart();
+        }
         if let Some(saboteur) = &mut self.saboteur {
             saboteur.restarted();
         }
@@ -185,6 +196,9 @@ impl Host {
     }
 
     pub fn send(&mut self, frame: &Frame, now: Instant, world: &mut World<'_>) {
+        if self.kernel.is_some() && self.leaves_directly(frame, now, world) {
+            return;
+        }
         self.take_in(Incoming::FromHost(frame.clone()), now, world);
     }
 
@@ -192,7 +206,10 @@ impl Host {
         let Some(link) = self.links.iter().find(|l| l.port == port) else {
             return world.checkers.lost(&frame); // nobody listens at this port any more
         };
-        let link = link.id;
+        let (link, address) = (link.id, link.state.address);
+        if self.arrives_directly((link, address), &frame, now, world) {
+            return;
+        }
         world.checkers.came(self.station, &frame);
         let frames = match &mut self.saboteur {
             Some(saboteur) => saboteur.incoming(frame),
@@ -206,6 +223,7 @@ impl Host {
     fn take_in(&mut self, incoming: Incoming, now: Instant, world: &mut World<'_>) {
         if self.pace.batch.is_zero() {
             self.handle(incoming, now, world.checkers);
+            self.look_for_flows_that_left(now);
             return self.pump(now, world);
         }
         if self.inbox.is_empty() {
@@ -233,6 +251,7 @@ impl Host {
                 incoming => self.handle(incoming, now, world.checkers),
             }
         }
+        self.look_for_flows_that_left(now);
     }
 
     /// Asks whether all that was sent has arrived: first it is handed to the engine.
@@ -307,20 +326,8 @@ impl Host {
     fn pump(&mut self, now: Instant, world: &mut World<'_>) {
         world.checkers.called(self.station, now);
         self.tell_queues(now, world.network);
-        self.deliver(now, world);
-        self.transmit(now, world);
-        self.tell_queues(now, world.network);
-        let mut settled = true;
-        while let Some(event) = self.engine.poll_event() {
-            settled &= !matches!(event, EngineEvent::LinkRetired { .. });
-            match event {
-                EngineEvent::Drained { ticket } => self.tell_drained(ticket, now, world),
-                EngineEvent::LinkRetired { link } => self.let_go(link, now, world),
-                EngineEvent::HomeMoved { link } => self.announce(link, now, world),
-                _ => {}
-            }
-            self.events.push(event);
-        }
+        let settled = self.turn(now, world);
+        self.plan_kernel_turn(now, world);
         let wanted = self.engine.poll_timeout();
         let wanted = match &mut self.saboteur {
             Some(saboteur) => saboteur.timeout(wanted, now),
@@ -355,12 +362,57 @@ impl Host {
         }
     }
 
+    /// Deliveries, transmits, events: until no event asks for more of the first two. Whether nothing is to be
+    /// polled again.
+    fn turn(&mut self, now: Instant, world: &mut World<'_>) -> bool {
+        let mut settled = true;
+        for turns in 0.. {
+            self.deliver(now, world);
+            self.transmit(now, world);
+            self.tell_queues(now, world.network);
+            let mut was_asked = false;
+            while let Some(event) = self.engine.poll_event() {
+                settled &= !matches!(event, EngineEvent::LinkRetired { .. });
+                was_asked |= matches!(event, EngineEvent::DirectAsked { .. });
+                self.on_event(event, now, world);
+            }
+            if !was_asked {
+                break;
+            }
+            if turns == Self::POLLS_MAX {
+                world.checkers.endless(self.station, "poll_event", now);
+                break;
+            }
+        }
+        settled
+    }
+
+    fn on_event(&mut self, event: EngineEvent, now: Instant, world: &mut World<'_>) {
+        match event {
+            EngineEvent::DirectAsked {
+                link,
+                direct_mark,
+                address,
+            } => self.tell_direct_counts((address, link), direct_mark, now),
+            EngineEvent::PathsChanged => self.publish_paths(now),
+            EngineEvent::Drained { ticket } => self.tell_drained(ticket, now, world),
+            EngineEvent::LinkRetired { link } => self.let_go(link, now, world),
+            EngineEvent::HomeMoved { link } => self.announce(link, now, world),
+            _ => {}
+        }
+        self.events.push(event);
+    }
+
     fn has_frames_waiting(&self) -> bool {
         let holds = |saboteur: &Saboteur| saboteur.holds_frames();
         self.engine.has_frames_waiting() || self.saboteur.as_ref().is_some_and(holds)
     }
 
     fn show_what_waits(&self, now: Instant, world: &mut World<'_>) {
+        // Who wants to be called again at once is looked at then.
+        if self.engine.poll_timeout().is_some_and(|at| at <= now) {
+            return world.checkers.nothing_waits(self.station);
+        }
         let lines = self.lines(world.network);
         // A snapshot costs more than the work of most events, and no link has room.
         if lines.iter().all(|line| line.local_queue_bytes > 0) {
@@ -381,7 +433,10 @@ impl Host {
     }
 
     /// Without a peer that is up, an engine cannot tell more than that its queues are empty.
-    fn tell_drained(&self, ticket: u64, now: Instant, world: &mut World<'_>) {
+    fn tell_drained(&mut self, ticket: u64, now: Instant, world: &mut World<'_>) {
+        if let Some(kernel) = &mut self.kernel {
+            kernel.on_drained(ticket);
+        }
         if self.engine.snapshot(now).peers.iter().any(|peer| peer.up) {
             world.checkers.drain_happened(self.station, ticket);
         }

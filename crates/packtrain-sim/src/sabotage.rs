@@ -14,6 +14,7 @@ use packtrain_proto::wire::ethernet::ether_type;
 
 use crate::checker::inside::items;
 use crate::frame::Frame;
+use crate::host::kernel::Redirected;
 use crate::random::Random;
 use trunk::{EarlyRelease, ReplayTwice};
 
@@ -99,6 +100,14 @@ breakages! {
     UrgentHeld,
     /// Frames are treated by the classes of before.
     ClassesKept,
+    /// The programs are told that all has arrived as soon as the engine would be asked.
+    DirectTooEarly,
+    /// The engine is not told that flows have come back from the direct path.
+    FencesNotRaised,
+    /// A flow goes directly by another link, and not by way of the engine.
+    FlowChangesLink,
+    /// A direct frame is counted as sent, and is not.
+    DirectLostSilently,
 }
 
 impl Breakage {
@@ -112,6 +121,17 @@ impl Breakage {
                 | Breakage::LinkKeptIdle
                 | Breakage::LinkSwallows
                 | Breakage::ReplayLostSilently
+        )
+    }
+
+    /// Only where frames go past the engine.
+    pub fn needs_direct(self) -> bool {
+        matches!(
+            self,
+            Breakage::DirectTooEarly
+                | Breakage::FencesNotRaised
+                | Breakage::FlowChangesLink
+                | Breakage::DirectLostSilently
         )
     }
 }
@@ -364,6 +384,36 @@ impl Saboteur {
         early
     }
 
+    /// From the program before `pt0` to a link; `misled`: by another one. `None`: it is not sent.
+    pub fn redirected(
+        &mut self,
+        redirected: Redirected,
+        misled: impl FnOnce(&Redirected) -> Option<Redirected>,
+    ) -> Option<Redirected> {
+        let breakage = self.breakage;
+        match breakage {
+            Breakage::DirectLostSilently if self.strikes() => None,
+            Breakage::FlowChangesLink if !self.resting && self.random.chance(0.05) => {
+                let other = misled(&redirected);
+                self.strikes += u64::from(other.is_some());
+                Some(other.unwrap_or(redirected))
+            }
+            _ => Some(redirected),
+        }
+    }
+
+    pub fn believes_early(&mut self) -> bool {
+        let early = self.breakage == Breakage::DirectTooEarly;
+        self.strikes += u64::from(early);
+        early
+    }
+
+    pub fn hides_flows_that_left(&mut self) -> bool {
+        let hides = self.breakage == Breakage::FencesNotRaised;
+        self.strikes += u64::from(hides);
+        hides
+    }
+
     /// What the engine is told of a local queue: a full one gets nothing.
     pub fn local_queue(&mut self, link: LinkId, queued_bytes: usize) -> usize {
         if self.breakage == Breakage::LinkKeptIdle && link.0 == 1 && !self.resting {
@@ -421,6 +471,7 @@ impl Saboteur {
                 | Breakage::MarkerLies
                 | Breakage::GapReleasedEarly
                 | Breakage::UrgentOvertakesItsFlow
+                | Breakage::DirectLostSilently
         );
     }
 

@@ -7,6 +7,7 @@ use packtrain_proto::wire::ethernet::MacAddr;
 
 use crate::checker::Checkers;
 use crate::event_queue::EventQueue;
+use crate::frame::Frame;
 use crate::host::{Host, World};
 use crate::net::network::{NetEvent, Network, Outcome, PortId};
 use crate::plain_host::PlainHost;
@@ -52,6 +53,21 @@ pub enum Event {
     Unplug {
         station: StationId,
         port: PortId,
+    },
+    /// A direct frame leaves its queue of a host's card.
+    CardSends {
+        station: StationId,
+        port: PortId,
+        frame: Frame,
+    },
+    /// A host's daemon looks at the programs of the direct path.
+    KernelTurn {
+        station: StationId,
+    },
+    /// A link is closed to a host's direct frames; `None`: all are as its engine says.
+    ToggleDirect {
+        station: StationId,
+        port: Option<PortId>,
     },
     /// A host treats other frames in a way of their own from now on.
     Classes {
@@ -250,6 +266,21 @@ impl Simulator {
                     host.change_classes(classes, now, &mut world);
                 }
             }
+            Event::CardSends {
+                station,
+                port,
+                frame,
+            } => self.with_host(station, |host, now, world| {
+                host.give_to_card(port, frame, now, world);
+            }),
+            Event::KernelTurn { station } => {
+                self.with_host(station, |host, now, world| host.kernel_turn(now, world));
+            }
+            Event::ToggleDirect { station, port } => {
+                self.with_host(station, |host, now, world| {
+                    host.toggle_direct(port, now, world);
+                });
+            }
             Event::Look => self.look(),
             Event::Restart { station } => {
                 let now = self.now;
@@ -262,6 +293,18 @@ impl Simulator {
         }
         for frame in self.network.take_lost() {
             self.checkers.lost(&frame);
+        }
+    }
+
+    fn with_host(
+        &mut self,
+        station: StationId,
+        act: impl FnOnce(&mut Host, Instant, &mut World<'_>),
+    ) {
+        let now = self.now;
+        let (station, mut world) = self.split(station);
+        if let Station::Packtrain(host) = station {
+            act(host, now, &mut world);
         }
     }
 

@@ -2,7 +2,7 @@
 //! the checker whose business it is.
 
 use packtrain_sim::sabotage::Breakage;
-use packtrain_sim::scenario::{Order, Report, Sabotage, links, mesh, pair, three};
+use packtrain_sim::scenario::{Order, Report, Sabotage, direct, links, mesh, pair, three};
 use packtrain_sim::simulator::StationId;
 
 /// Seeds that a breakage may take to come to light.
@@ -34,6 +34,11 @@ fn watchers(breakage: Breakage) -> &'static [&'static str] {
         Breakage::DeliveredToWrongHost => &["addressee"],
         Breakage::TrainsToEverybody => &["addressee"],
         Breakage::QueueUnbounded | Breakage::ReassemblyUnbounded => &["bounded"],
+        // An engine's frames overtake direct ones, or the other way round.
+        Breakage::DirectTooEarly | Breakage::FencesNotRaised | Breakage::FlowChangesLink => {
+            &["in order"]
+        }
+        Breakage::DirectLostSilently => &["accounted"],
         Breakage::TimeGoesBack => &["time moves on"],
         Breakage::TransmitLeaks | Breakage::NeverWakes => &["progress"],
         Breakage::TrainTooLong => &["well formed"],
@@ -58,6 +63,7 @@ fn run_of(breakage: Breakage) -> fn(Order) -> Report {
         // Needs somebody without packtrain, or a third.
         Breakage::TrainsToEverybody => three::run,
         Breakage::GroupCopyLostSilently => mesh::run,
+        _ if breakage.needs_direct() => direct::run_carrier_cuts,
         _ if breakage.needs_links() => links::run_carrier_cuts,
         _ => pair::run,
     }
@@ -106,13 +112,29 @@ fn every_one_is_noticed(breakages: impl Iterator<Item = Breakage>) {
 fn every_breakage_is_noticed_by_the_checker_whose_business_it_is() {
     assert!(Breakage::ALL.len() >= 20);
     let all = Breakage::ALL.iter().copied();
-    every_one_is_noticed(all.filter(|breakage| !breakage.needs_links()));
+    let is_of_one_link = |breakage: &Breakage| !breakage.needs_links() && !breakage.needs_direct();
+    every_one_is_noticed(all.filter(is_of_one_link));
 }
 
 #[test]
 fn every_breakage_of_several_links_is_noticed_too() {
     let all = Breakage::ALL.iter().copied();
     every_one_is_noticed(all.filter(|breakage| breakage.needs_links()));
+}
+
+#[test]
+fn every_breakage_of_the_direct_path_is_noticed_too() {
+    let all = Breakage::ALL.iter().copied();
+    every_one_is_noticed(all.filter(|breakage| breakage.needs_direct()));
+}
+
+/// Where each link keeps its order, and where its card does not.
+#[test]
+fn flows_that_change_too_early_over_one_link_are_noticed_too() {
+    for breakage in [Breakage::DirectTooEarly, Breakage::FencesNotRaised] {
+        let (seed, by) = notice(breakage, direct::run);
+        println!("{breakage:?}: seed {seed}, {by}");
+    }
 }
 
 /// Where frames for everybody go to each segment, and some of these are cut off, what is excused must hide
@@ -132,7 +154,7 @@ fn what_is_lost_silently_among_three_hosts_is_noticed_too() {
 #[test]
 fn without_a_breakage_the_same_seeds_pass() {
     for seed in 0..SEEDS_MAX {
-        for run in [pair::run, three::run] {
+        for run in [pair::run, three::run, direct::run] {
             assert_eq!(run(Order::new(seed)).violation, None, "seed {seed}");
         }
     }
@@ -141,7 +163,8 @@ fn without_a_breakage_the_same_seeds_pass() {
 #[test]
 fn without_a_breakage_the_same_seeds_pass_over_several_links() {
     for seed in 0..SEEDS_MAX {
-        let report = links::run_carrier_cuts(Order::new(seed));
-        assert_eq!(report.violation, None, "seed {seed}");
+        for run in [links::run_carrier_cuts, direct::run_carrier_cuts] {
+            assert_eq!(run(Order::new(seed)).violation, None, "seed {seed}");
+        }
     }
 }

@@ -47,6 +47,7 @@ pub enum Request {
         matches: String,
         pack: String,
         path: String,
+        loss_ok: bool,
         /// Before the class of this name.
         before: Option<String>,
     },

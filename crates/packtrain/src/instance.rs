@@ -51,6 +51,15 @@ pub fn log_path(name: &InterfaceName) -> io::Result<PathBuf> {
     Ok(state_dir()?.join(format!("{name}.log")))
 }
 
+/// Takes away the log of a line that ended as it was asked to: nothing stays behind, not even an empty directory.
+pub fn remove_log(name: &str) {
+    let Ok(directory) = state_dir() else {
+        return;
+    };
+    let _ = fs::remove_file(directory.join(format!("{name}.log")));
+    let _ = fs::remove_dir(directory);
+}
+
 /// Lines of this network namespace that were killed and left a journal behind.
 pub fn left_behind() -> io::Result<Vec<InterfaceName>> {
     let dir = match fs::read_dir(state_dir()?) {

@@ -2,6 +2,7 @@
 //!
 //! `linux/` holds every system call and all unsafe code; what stands beside it is safe.
 
+pub mod capture;
 pub mod capture_file;
 pub mod cli;
 pub mod clock;
@@ -10,8 +11,10 @@ pub mod daemon;
 pub mod instance;
 pub mod lab;
 pub mod linux;
+pub mod pcapng;
 pub mod running;
 pub mod settings;
 pub mod status;
+pub mod stay;
 pub mod toml_reader;
 pub mod units;

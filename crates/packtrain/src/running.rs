@@ -9,13 +9,16 @@ mod announce;
 mod answer;
 mod classes;
 mod direct;
+mod link_use;
 mod links;
 mod member;
 mod signals;
 mod start;
+mod stay;
 
 use std::collections::BTreeSet;
 
+use packtrain_proto::config::LinkOrder;
 use packtrain_proto::engine::Event;
 
 use self::announce::Announcement;
@@ -24,6 +27,7 @@ use self::direct::Direct;
 use self::links::Leaving;
 use self::member::{Member, Site};
 pub use self::signals::Signals;
+use self::stay::{Inheritance, Stay};
 use crate::cli::error::CliError;
 use crate::clock::Clock;
 use crate::control::ControlServer;
@@ -52,11 +56,24 @@ pub struct RunningLine {
     intake: Option<Intake>,
     /// `None` where it was not asked for, or the kernel has not what it takes.
     direct: Option<Direct>,
+    /// `None` where it was not asked for, or nothing would stay.
+    stay: Option<Stay>,
+    /// Until what a former daemon has left is carried by us.
+    inheritance: Option<Inheritance>,
     host: Host,
     monitor: Monitor,
     signals: Signals,
     control: ControlServer,
     at_clean_end: Option<LastAct>,
+}
+
+/// What is to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// `packtrain down`.
+    Line,
+    /// A signal: whoever has started it may start it again.
+    Daemon,
 }
 
 struct LastAct(Box<dyn FnOnce()>);
@@ -74,15 +91,24 @@ impl RunningLine {
         self
     }
 
-    /// Moves frames until somebody ends it, and undoes everything.
+    /// Moves frames until somebody ends it, and undoes everything; or leaves it to the keeper, when it is not the line
+    /// that is to end but its daemon.
     pub fn run(mut self) -> Result<(), CliError> {
-        let result = self.turns();
-        if let Err(error) = &result {
-            tracing::error!("{error}");
-            self.at_clean_end = None;
+        match self.turns() {
+            Ok(Ending::Line) => self.stop(),
+            Ok(Ending::Daemon) => {
+                if let Err(line) = self.leave_to_keeper() {
+                    line.stop();
+                }
+            }
+            Err(error) => {
+                tracing::error!("{error}");
+                self.at_clean_end = None;
+                self.stop();
+                return Err(error);
+            }
         }
-        self.stop();
-        result
+        Ok(())
     }
 
     /// Says goodbye to the peers and undoes everything.
@@ -93,9 +119,18 @@ impl RunningLine {
             site,
             control,
             at_clean_end,
+            stay,
+            inheritance,
             ..
         } = self;
         line.leave();
+        // It holds the same, and nothing goes before it does.
+        if let Some(stay) = stay {
+            stay.end();
+        }
+        if let Some(inheritance) = inheritance {
+            inheritance.end();
+        }
         // First no frame moves, then the links' guards go, then what was changed goes back. The
         // name is free last: who waits for the end waits for all of this.
         drop(line);
@@ -108,7 +143,7 @@ impl RunningLine {
         drop(control);
     }
 
-    fn turns(&mut self) -> Result<(), CliError> {
+    fn turns(&mut self) -> Result<Ending, CliError> {
         loop {
             let woken = self
                 .line
@@ -116,16 +151,18 @@ impl RunningLine {
                 .map_err(|e| CliError::Failed(e.to_string()))?;
             self.handle_events();
             self.step_direct();
+            self.step_inheritance();
+            self.step_stay();
             self.step_removals();
             self.repeat_announcement();
             if woken.contains(SIGNALS) && self.signals.caught() {
-                return Ok(());
+                return Ok(Ending::Daemon);
             }
             if woken.contains(MONITOR) {
                 self.follow_host()?;
             }
             if woken.contains(CONTROL) && self.answer() {
-                return Ok(());
+                return Ok(Ending::Line);
             }
         }
     }
@@ -149,13 +186,16 @@ impl RunningLine {
                     // First who may be heard, then who may be spoken to.
                     self.tell_sources();
                     if let Some(direct) = &mut self.direct {
-                        direct.publish(&self.line);
+                        direct.publish(&mut self.line);
                     }
                 }
-                Event::DirectAsked { link, direct_mark } => {
-                    let member = self.members.iter().find(|member| member.id == link);
-                    if let Some(came) = member.and_then(|m| m.direct_segments(direct_mark)) {
-                        self.line.direct_received(link, direct_mark, came);
+                Event::DirectAsked {
+                    link,
+                    direct_mark,
+                    address,
+                } => {
+                    if let Some(direct) = &self.direct {
+                        direct.tell_counts(&mut self.line, (address, link), direct_mark);
                     }
                 }
                 Event::Drained { ticket } => {
@@ -185,10 +225,16 @@ impl RunningLine {
         if direct.look_is_due(now) {
             for ifindex in self.members.iter().filter_map(Member::ifindex) {
                 // What cannot be seen is not trusted.
-                let order = tc::keeps_order(&mut self.site.netlink, ifindex);
-                self.line.link_order(ifindex, order.unwrap_or(false));
+                let queue = tc::link_queue(&mut self.site.netlink, ifindex);
+                let order = queue.ok().flatten().map(|queue| queue.order);
+                self.line
+                    .link_order(ifindex, order.unwrap_or(LinkOrder::Flow));
             }
-            direct.publish(&self.line);
+            direct.publish(&mut self.line);
+            // Of what is on top of a link nobody tells that it goes.
+            for ifindex in self.member_indexes() {
+                self.read_member_addresses(ifindex);
+            }
         }
     }
 
@@ -212,6 +258,8 @@ impl RunningLine {
                     if self.concerns(link.ifindex, &link.name) {
                         links.insert(link.ifindex);
                     }
+                    // It may stand on top of a member.
+                    addresses.extend(link.lower.filter(|lower| self.has_member(*lower)));
                 }
                 Ok(Some(NetEvent::LinkGone { ifindex, .. })) => {
                     links.insert(ifindex);
@@ -257,12 +305,7 @@ impl RunningLine {
             self.link_seen(link);
         }
         self.read_addresses(self.line.tap_ifindex());
-        for ifindex in self
-            .members
-            .iter()
-            .filter_map(Member::ifindex)
-            .collect::<Vec<_>>()
-        {
+        for ifindex in self.member_indexes() {
             self.read_addresses(ifindex);
         }
         Ok(())
@@ -280,7 +323,7 @@ impl RunningLine {
             .find(|m| m.ifindex() == Some(link.ifindex));
         if let Some(member) = known {
             member.changed(link, &mut self.line, &self.site.settings);
-            return;
+            return self.read_member_addresses(link.ifindex);
         }
         let is = |m: &Member| m.ifindex().is_none() && m.name.as_str() == link.name;
         if let Some(at) = self.members.iter().position(is) {
@@ -297,6 +340,7 @@ impl RunningLine {
                 if let Some(direct) = &mut self.direct {
                     direct.look_again();
                 }
+                self.read_member_addresses(link.ifindex);
                 tracing::info!(
                     "{} has joined (MTU {}, {})",
                     link.name,
@@ -368,12 +412,16 @@ impl RunningLine {
                 }
                 Err(error) => tracing::warn!("{error}"),
             }
-        } else if let Some(member) = self
-            .members
-            .iter_mut()
-            .find(|m| m.ifindex() == Some(ifindex))
-        {
-            member.read_addresses(&mut self.site.netlink);
+        } else if self.has_member(ifindex) {
+            self.read_member_addresses(ifindex);
         }
+    }
+
+    fn has_member(&self, ifindex: u32) -> bool {
+        self.members.iter().any(|m| m.ifindex() == Some(ifindex))
+    }
+
+    fn member_indexes(&self) -> Vec<u32> {
+        self.members.iter().filter_map(Member::ifindex).collect()
     }
 }

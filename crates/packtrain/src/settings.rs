@@ -4,6 +4,8 @@ pub mod classes;
 pub mod file;
 pub mod values;
 
+use std::time::Duration;
+
 use packtrain_proto::class::{self, Class};
 use packtrain_proto::wire::ethernet::MacAddr;
 
@@ -36,9 +38,13 @@ pub struct Settings {
     pub marked_frames: bool,
     /// Whether frames may go past the engine.
     pub path: PathPolicy,
+    /// Where direct frames may go that no mark lets pass.
+    pub direct_vlan: Option<u16>,
     pub balance: BalancePolicy,
     /// In the order in which frames are compared with them.
     pub classes: Vec<Class>,
+    /// For how long what goes directly flows on when the daemon ends.
+    pub stay: Option<Duration>,
     /// Start even when none of the links exists yet.
     pub wait_links: bool,
     pub log_level: LogLevel,
@@ -56,8 +62,10 @@ impl Settings {
             line_id: 0,
             marked_frames: true,
             path: PathPolicy::default(),
+            direct_vlan: None,
             balance: BalancePolicy::default(),
             classes: class::defaults(),
+            stay: None,
             wait_links: false,
             log_level: LogLevel::Info,
         }

@@ -77,6 +77,9 @@ pub struct StatusDocument {
     #[serde(default)]
     pub classes: Vec<Class>,
     pub direct: Direct,
+    /// Null where nothing of the line stays when its daemon ends.
+    #[serde(default)]
+    pub stay: Option<Stay>,
     /// Null where the kernel gives no means of holding the host back.
     pub intake: Option<Intake>,
     pub coalesced: Coalesced,
@@ -112,6 +115,8 @@ pub struct Class {
     pub pack: String,
     /// `auto`, `engine` or `direct`.
     pub path: String,
+    /// Its frames may be lost with a link.
+    pub loss_ok: bool,
     /// What the host has sent of it to the engine.
     pub taken: Traffic,
 }
@@ -151,6 +156,12 @@ pub struct Link {
     pub rate_bps: Option<u64>,
     /// Age of the measurement; null when the rate is the driver's word or not known.
     pub rate_age_s: Option<f64>,
+    /// The kind of its root qdisc; null where nobody looks at it.
+    #[serde(default)]
+    pub qdisc: Option<String>,
+    /// By what it is known that more is sent than it, or the way behind it, carries.
+    #[serde(default)]
+    pub congestion_signals: Vec<String>,
     pub backlog_bytes: u64,
     pub backlog_age_s: Option<f64>,
     pub in_flight_bytes: u64,
@@ -172,6 +183,9 @@ pub struct Peer {
     /// MAC addresses: its `pt0`'s first.
     pub addresses: Vec<String>,
     pub up: bool,
+    /// Its engine is away: only direct frames reach it, and come from it.
+    #[serde(default)]
+    pub away: bool,
     pub version: String,
     pub capabilities: Vec<String>,
     pub mtu: u32,
@@ -233,6 +247,16 @@ pub struct PeerLink {
     pub trains_tx: u64,
     /// What it is used for: `stats::PathState` in a word.
     pub state: String,
+    /// Whose frames may go by it past the engine: `all`, `loss_ok` and those of classes that go directly,
+    /// only `classes` that do, or, until the peer has answered, `nobody`. Null where that is not possible.
+    pub direct: Option<String>,
+    /// By what those are known at the other end: `source`, an address of their own; `none`, nothing but the links'
+    /// addresses; or `vlan`, those in a VLAN. Null until the peer has answered by one of them.
+    #[serde(default)]
+    pub direct_mark: Option<String>,
+    /// Why not by the others.
+    #[serde(default)]
+    pub direct_marks_refused: BTreeMap<String, String>,
     pub reordering_seen: bool,
 }
 
@@ -267,6 +291,13 @@ pub struct TrainCounts {
 pub struct Direct {
     pub tx: Traffic,
     pub rx: Traffic,
+    /// The VLAN that the settings name for it.
+    #[serde(default)]
+    pub vlan: Option<u16>,
+    /// The engine carries all it can, over several links: flows that begin now go past it.
+    pub takes_surplus: bool,
+    /// How often that was.
+    pub surpluses: u64,
     /// How often it was closed: because a queue stood on the link or behind it, because frames were lost on the
     /// way, or because small ones were many.
     pub closures: u64,
@@ -275,6 +306,22 @@ pub struct Direct {
     /// Of those sent, as far as peers have told.
     #[serde(default)]
     pub lost: u64,
+    /// How often trains of a peer waited for direct frames that had left before, and how often in vain.
+    #[serde(default)]
+    pub fences: u64,
+    #[serde(default)]
+    pub fences_given_up: u64,
+}
+
+/// What stays of a line whose daemon ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stay {
+    /// How long, when nobody starts it again.
+    pub seconds: u64,
+    /// Its keeper is at work.
+    pub kept: bool,
+    /// Frames can go directly to some peer: if the daemon ended now, they would flow on.
+    pub carries: bool,
 }
 
 /// Where the host is held back, before its frames reach the line.

@@ -1,10 +1,12 @@
 //! How figures are judged, by a made-up machine that is away.
 
-mod common;
+#[path = "live/common/steady/judging.rs"]
+mod judging;
 
 use std::cell::{Cell, RefCell};
 
-use common::steady::{Machine, RUNS_MAX, Ticks, judge_on};
+use judging::{Machine, RUNS_MAX, judge_on};
+use packtrain::lab::processors::Ticks;
 
 /// Of which so many percent are stolen in each run, and then nothing; and what it was asked to do.
 #[derive(Default)]
@@ -23,6 +25,7 @@ impl Machine for MadeUp {
         let run = looks.div_ceil(2);
         Ticks {
             all: 1000 + 100 * run as u64,
+            busy: 0,
             stolen: 70 + self.stolen.iter().take(run).sum::<u64>(),
         }
     }
@@ -104,38 +107,4 @@ fn what_could_never_be_judged_does_not_fail_and_ends() {
     assert_eq!(said.len(), RUNS_MAX + 1);
     let last = "NOT JUDGED: a rate: the machine was away in each of 4 runs";
     assert_eq!(said[RUNS_MAX], last);
-}
-
-#[test]
-fn the_ticks_are_those_of_all_processors_and_no_guest_is_counted_twice() {
-    let stat = "cpu  10 20 30 400 50 6 7 80 9 1\ncpu0 1 1 1 1 1 1 1 1 0 0\nintr 5 0\n";
-    let ticks = Ticks {
-        all: 603,
-        stolen: 80,
-    };
-    assert_eq!(Ticks::read(stat), Some(ticks));
-    let before = Ticks {
-        all: 403,
-        stolen: 30,
-    };
-    assert_eq!(ticks.stolen_since(before), 0.25);
-}
-
-#[test]
-fn no_time_at_all_was_not_stolen_and_none_is_given_back() {
-    let ticks = |all, stolen| Ticks { all, stolen };
-    assert_eq!(ticks(5, 1).stolen_since(ticks(5, 1)), 0.0);
-    assert_eq!(ticks(4, 1).stolen_since(ticks(5, 2)), 0.0);
-}
-
-#[test]
-fn a_text_without_the_line_or_of_a_kernel_without_steal_gives_no_ticks() {
-    for stat in [
-        "",
-        "cpu0 1 2 3 4 5 6 7 8\n",
-        "cpu  1 2 3 4\n",
-        "cpu  1 2 3 4 5 6 7 x\n",
-    ] {
-        assert_eq!(Ticks::read(stat), None, "{stat:?}");
-    }
 }

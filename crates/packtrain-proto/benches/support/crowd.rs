@@ -28,6 +28,8 @@ fn hello(n: usize, link: u8, count: u32) -> Vec<u8> {
     let record = |link: u8| LinkRecord {
         link: LinkId(link),
         carrier: true,
+        unused_by_host: false,
+        takes_vlan: false,
         mtu: 1500,
         address: link_address(link),
         mark: mark_of(link_address(link)),
@@ -38,6 +40,7 @@ fn hello(n: usize, link: u8, count: u32) -> Vec<u8> {
     let hello = Hello {
         answer: false,
         goodbye: false,
+        away: false,
         link: LinkId(link),
         node_id: NodeId(n as u64 + 2),
         recipient: Some(OWN),
@@ -50,6 +53,7 @@ fn hello(n: usize, link: u8, count: u32) -> Vec<u8> {
         count,
         links: (0..LINKS).map(record).collect(),
         stations: Vec::new(),
+        direct_vlan: None,
         software: String::new(),
     };
     let header = Header {

@@ -6,7 +6,8 @@
 
 use super::condition::Condition;
 use super::facts::{Facts, FlowFacts};
-use super::{Action, CLASSES_MAX, Class, ClassPath};
+use super::{Action, CLASSES_MAX, Class};
+use crate::direct::OpenTo;
 use crate::stats::Traffic;
 
 /// Flows that are remembered; two that share a place forget each other.
@@ -139,10 +140,11 @@ impl ClassTable {
         self.rest
     }
 
-    /// Whether a class has frames that go past the engine while others are better off in it.
-    pub fn has_direct(&self) -> bool {
-        let path = |class: &Class| class.action.kernel_path();
-        self.iter().any(|class| path(class) == ClassPath::Direct)
+    /// Whether frames of any class may go where only these may.
+    pub fn uses(&self, open_to: OpenTo) -> bool {
+        let takes = |class: &Class| open_to.takes(class.action.kernel_path());
+        // What no class matches goes as it would without any.
+        open_to.takes(Action::default().kernel_path()) || self.iter().any(takes)
     }
 }
 

@@ -10,9 +10,13 @@
 //!     │ ◀──────────── marker: of your 1000, I have 970 ─ │   30 lost, and a round trip
 //! ```
 //!
+//! The marker has the same source address as the frames. Not every network lets a foreign one pass; of one
+//! that does not, no answer comes, and no frame goes there.
+//!
 //! A frame that leaves between the reading of a count and the marker is counted by the receiver
 //! alone. So a sample may show less loss than there was, never more: what is lost is how far the
-//! difference has risen *at most*.
+//! difference has risen *at most*. Where the link's queue lets the marker overtake frames, those that it has
+//! overtaken are missing for a moment: there, what is lost is missing in several samples in a row.
 
 use crate::time::{Duration, Instant};
 use crate::trunk::extreme::Extreme;
@@ -20,6 +24,8 @@ use crate::wire::train::DirectReport;
 
 /// Fewer frames than these say nothing of loss.
 const JUDGED_MIN: u32 = 64;
+/// So many samples in a row show what a marker that may overtake says of loss.
+const OVERTAKEN: usize = 4;
 /// One in so many, and at least so many.
 const LOSS_SHARE: u32 = 50;
 const LOSS_MIN: u32 = 8;
@@ -38,8 +44,11 @@ const AWAY: Duration = Duration::from_millis(150);
 /// Between two messages at least; a third of a round trip where that is more, and this where it is not known.
 const GAP_MIN: Duration = Duration::from_millis(40);
 const GAP_UNKNOWN: Duration = Duration::from_millis(500);
-/// A peer that has not answered so often does not know how.
-const FIRST_WORDS_MAX: u32 = 10;
+/// Where counting begins: a peer that has heard nothing says that it has seen 0.
+const FIRST: u32 = 1;
+/// A peer that has not answered so often does not know how, or is not reached so, and is asked less often.
+const FIRST_WORDS_MANY: u32 = 10;
+const GAP_UNANSWERED: Duration = Duration::from_secs(5);
 /// A receiver that has as many more than were sent has counted before we did.
 const AHEAD_MAX: i32 = 4096;
 
@@ -68,14 +77,22 @@ pub struct DirectCounts {
     first_words: u32,
     /// When we were told last what was sent.
     counted_at: Instant,
-    /// What the peer has said last that it has sent.
+    /// What the last fence said that we had sent. `None`: there was none.
+    fenced: Option<u32>,
+    /// What the peer has said last that it has sent, and whether it waits for how many have come.
     asked: Option<u32>,
+    is_asked: bool,
     /// What it is answered: what it had said, and how many had come after that was heard.
     seen_sent: u32,
     seen_received: u32,
     /// Something is to be said.
     due: bool,
     judged: Option<Judged>,
+    /// What was lost while nothing was answered has led to what it leads to.
+    is_told: bool,
+    /// How many were missing in the last samples, and how many of these there are.
+    missing: [i32; OVERTAKEN],
+    samples: usize,
     lost: u64,
     round_trip_min: Extreme<Duration>,
     late: u32,
@@ -98,20 +115,43 @@ struct Judged {
 }
 
 impl DirectCounts {
+    /// What was told last of how many we have sent.
+    pub fn sent(&self) -> u32 {
+        self.sent.wrapping_sub(FIRST)
+    }
+
     /// We have sent so many, ever.
     pub fn on_sent(&mut self, frames: u32, now: Instant) -> Option<Signal> {
+        let frames = frames.wrapping_add(FIRST);
         self.sent = frames;
         if now.since(core::mem::replace(&mut self.counted_at, now)) > AWAY {
             self.forget_unanswered();
         }
-        let least = self.least_round_trip();
-        let gap = least.map_or(GAP_UNKNOWN, |least| GAP_MIN.max(least / 3));
         // The first word tells where both begin, so it is said until it was heard.
-        let may_be_unheard = least.is_none() && self.first_words < FIRST_WORDS_MAX;
-        self.due |= self.announced[0].is_none_or(|last| {
-            (last.sent != frames || may_be_unheard) && now.since(last.at) >= gap
-        });
-        self.is_unanswered(now).then_some(Signal::Loss)
+        self.due |= match self.least_round_trip() {
+            None => self.wants_to_be_known(now),
+            Some(least) => self.announced[0].is_none_or(|last| {
+                last.sent != frames && now.since(last.at) >= GAP_MIN.max(least / 3)
+            }),
+        };
+        let is_unanswered = self.is_unanswered(now);
+        if is_unanswered {
+            // Nothing is sent before it answers again.
+            self.round_trip_min = Extreme::default();
+            self.first_words = 0;
+            self.is_told = true;
+        }
+        is_unanswered.then_some(Signal::Loss)
+    }
+
+    /// Whether it is time to ask whether the peer is reached at all.
+    pub fn wants_to_be_known(&self, now: Instant) -> bool {
+        let gap = match self.first_words < FIRST_WORDS_MANY {
+            true => GAP_UNKNOWN,
+            false => GAP_UNANSWERED,
+        };
+        let is_due = |last: Announced| now.since(last.at) >= gap;
+        !self.is_known() && self.announced[0].is_none_or(is_due)
     }
 
     /// Nothing is heard of what was said, by a peer that has answered before.
@@ -133,7 +173,7 @@ impl DirectCounts {
     }
 
     /// A queue that stands on the way is no reason to be patient.
-    fn least_round_trip(&self) -> Option<Duration> {
+    pub fn least_round_trip(&self) -> Option<Duration> {
         self.round_trip_min.get(Duration::min)
     }
 
@@ -142,13 +182,48 @@ impl DirectCounts {
         announced.for_each(|said| said.is_answered = true);
     }
 
-    /// Of what the peer asked for, so many had come.
-    pub fn on_received(&mut self, frames: u32) {
+    /// So many have come. Returns of how many the peer had asked it, if it had.
+    pub fn on_received(&mut self, frames: u32) -> Option<u32> {
         // Both at once: a message that leaves before we know must not say the one without the other.
-        if let Some(asked) = self.asked {
-            (self.seen_sent, self.seen_received) = (asked, frames);
-            self.due = true;
+        let asked = self.asked.filter(|_| self.is_asked)?;
+        (self.seen_sent, self.seen_received) = (asked, frames);
+        self.is_asked = false;
+        self.due = true;
+        Some(asked)
+    }
+
+    /// Whether the peer has counted: it has answered.
+    pub fn is_known(&self) -> bool {
+        self.least_round_trip().is_some()
+    }
+
+    /// What was sent, if it is more than trains say already.
+    pub fn take_unfenced(&mut self) -> Option<u32> {
+        if self.sent == 0 {
+            return None; // nobody has counted yet
         }
+        // Of what never was sent there is nothing to wait for: trains have room for few fences.
+        let before = self.fenced.replace(self.sent).unwrap_or(FIRST);
+        (before != self.sent).then_some(self.sent)
+    }
+
+    /// The peer has forgotten us.
+    pub fn restart(&mut self) {
+        *self = DirectCounts {
+            sent: self.sent,
+            lost: self.lost,
+            ..DirectCounts::default()
+        };
+    }
+
+    /// Frames go by another kind of mark from now on, of which nothing is known yet.
+    pub fn try_anew(&mut self, is_seldom: bool) {
+        // What was asked by the former one says nothing of this one.
+        self.announced = Default::default();
+        self.round_trip_min = Extreme::default();
+        self.first_words = if is_seldom { FIRST_WORDS_MANY } else { 0 };
+        self.late = 0;
+        self.is_told = true;
     }
 
     /// Whether something is to be said.
@@ -172,28 +247,43 @@ impl DirectCounts {
             });
         }
         Some(DirectReport {
+            wants_answer: least.is_none(),
             sent: self.sent,
             seen_sent: self.seen_sent,
             seen_received: self.seen_received,
         })
     }
 
-    pub fn on_report(&mut self, report: &DirectReport, now: Instant) -> Heard {
-        let asks = self.asked.replace(report.sent) != Some(report.sent);
+    /// `overtakes`: our markers may overtake direct frames.
+    pub fn on_report(&mut self, report: &DirectReport, overtakes: bool, now: Instant) -> Heard {
+        let is_new = self.asked.replace(report.sent) != Some(report.sent);
+        let asks = is_new || report.wants_answer;
+        self.is_asked |= asks;
         let signal = self.left_at(report.seen_sent).and_then(|left| {
             let delay = self.on_round_trip(now.since(left), now);
-            let loss = self.judge(report.seen_sent, report.seen_received);
+            let (sent, received) = (report.seen_sent, report.seen_received);
+            let missing = sent.wrapping_sub(received) as i32;
+            let missing = match overtakes {
+                true => self.least_missing(missing),
+                false => Some(missing),
+            };
+            let loss = missing.and_then(|missing| self.judge(sent, missing, overtakes));
             loss.or(delay)
         });
         Heard { asks, signal }
     }
 
-    /// When the message left that said so. Once: the answer is repeated with each of the peer's own messages.
+    /// When the message left that said so. Once: the answer is repeated with each of the peer's own messages. Of
+    /// several that said the same, the first: which one is answered nobody knows, and after a round trip that was
+    /// taken for too short all others seem late.
     fn left_at(&mut self, sent: u32) -> Option<Instant> {
-        let mut announced = self.announced.iter_mut().flatten();
-        let said = announced.find(|said| said.sent == sent && !said.is_answered)?;
-        said.is_answered = true;
-        Some(said.at)
+        let announced = self.announced.iter_mut().flatten();
+        let said_so = announced.filter(|said| said.sent == sent && !said.is_answered);
+        let left = said_so.map(|said| {
+            said.is_answered = true;
+            said.at
+        });
+        left.min()
     }
 
     fn on_round_trip(&mut self, sample: Duration, now: Instant) -> Option<Signal> {
@@ -207,8 +297,16 @@ impl DirectCounts {
         (self.late >= LATE_SAMPLES).then_some(Signal::Delay)
     }
 
-    fn judge(&mut self, sent: u32, received: u32) -> Option<Signal> {
-        let missing = sent.wrapping_sub(received) as i32;
+    fn least_missing(&mut self, missing: i32) -> Option<i32> {
+        self.missing[self.samples % OVERTAKEN] = missing;
+        self.samples += 1;
+        // The first shows how the two counts stand to each other: nothing was under way then.
+        let is_enough = self.samples == 1 || self.samples >= OVERTAKEN;
+        let known = &self.missing[..self.samples.min(OVERTAKEN)];
+        known.iter().min().copied().filter(|_| is_enough)
+    }
+
+    fn judge(&mut self, sent: u32, missing: i32, overtakes: bool) -> Option<Signal> {
         let Some(judged) = &mut self.judged else {
             // Either end may have counted before the other one did.
             let is_ahead = (-AHEAD_MAX..0).contains(&missing);
@@ -222,16 +320,25 @@ impl DirectCounts {
         if since > i32::MAX as u32 || !possible.contains(&more.into()) {
             // One end has begun anew.
             self.judged = None;
-            return self.judge(sent, received);
+            self.samples = 0;
+            return self.judge(sent, missing, overtakes);
         }
         if since < JUDGED_MIN {
             return None;
         }
         judged.sent = sent;
         let lost = more.max(0).unsigned_abs();
-        judged.missing_max = judged.missing_max.max(missing);
         self.lost += u64::from(lost);
-        (lost >= LOSS_MIN.max(since / LOSS_SHARE)).then_some(Signal::Loss)
+        if overtakes && more < 0 {
+            // They stood somewhere all the time.
+            let found = u64::from(more.unsigned_abs()).min(self.lost);
+            self.lost -= found;
+            judged.missing_max -= found as i32;
+        } else {
+            judged.missing_max = judged.missing_max.max(missing);
+        }
+        let is_told = core::mem::take(&mut self.is_told);
+        (lost >= LOSS_MIN.max(since / LOSS_SHARE) && !is_told).then_some(Signal::Loss)
     }
 
     /// Direct frames that were lost on the way, as far as it was found out.
@@ -241,193 +348,17 @@ impl DirectCounts {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(ms: u64) -> Instant {
-        Instant::ZERO + Duration::from_millis(ms)
-    }
-
-    /// An end that sends, and an answer to it `later` ms after each message.
-    struct Sender {
-        counts: DirectCounts,
-        ms: u64,
-        sent: u32,
-        received: u32,
-    }
-
-    impl Sender {
-        fn new(sent: u32, received: u32) -> Sender {
-            Sender {
-                counts: DirectCounts::default(),
-                ms: 1,
-                sent,
-                received,
-            }
-        }
-
-        /// `sent` more, of which `received` had come when the marker did.
-        fn sample(&mut self, sent: u32, received: u32, later: u64) -> Option<Signal> {
-            self.ms += 100;
-            self.sent = self.sent.wrapping_add(sent);
-            self.received = self.received.wrapping_add(received);
-            assert_eq!(self.counts.on_sent(self.sent, at(self.ms)), None);
-            let report = self.counts.take_report(at(self.ms)).unwrap();
-            assert_eq!(report.sent, self.sent);
-            let answer = DirectReport {
-                sent: 0,
-                seen_sent: self.sent,
-                seen_received: self.received,
-            };
-            let heard = self.counts.on_report(&answer, at(self.ms + later));
-            // Said again, it says nothing.
-            assert_eq!(
-                self.counts.on_report(&answer, at(self.ms + 99)).signal,
-                None
-            );
-            heard.signal
-        }
-    }
-
-    #[test]
-    fn one_in_fifty_that_is_lost_is_told_and_less_is_only_counted() {
-        for start in [0, u32::MAX - 150] {
-            let mut end = Sender::new(start, start);
-            assert_eq!(end.sample(100, 100, 1), None);
-            assert_eq!(end.sample(1000, 981, 1), None);
-            assert_eq!(end.sample(1000, 980, 1), Some(Signal::Loss));
-            assert_eq!(end.sample(1000, 1000, 1), None);
-            assert_eq!(end.counts.lost(), 39);
-        }
-    }
-
-    #[test]
-    fn a_few_frames_say_nothing_until_they_are_enough() {
-        let mut end = Sender::new(0, 0);
-        assert_eq!(end.sample(10, 10, 1), None);
-        assert_eq!(end.sample(30, 20, 1), None);
-        assert_eq!(end.sample(33, 33, 1), None);
-        assert_eq!(end.sample(1, 1, 1), Some(Signal::Loss), "10 of 64");
-    }
-
-    #[test]
-    fn who_counts_more_for_a_moment_has_lost_nothing_when_that_is_over() {
-        let mut end = Sender::new(0, 0);
-        assert_eq!(end.sample(1000, 1000, 1), None);
-        assert_eq!(end.sample(1000, 1800, 1), None, "it was looked at late");
-        assert_eq!(end.sample(1000, 200, 1), None);
-        assert_eq!(end.sample(1000, 900, 1), Some(Signal::Loss));
-        assert_eq!(end.counts.lost(), 100);
-    }
-
-    #[test]
-    fn an_end_that_begins_anew_has_lost_nothing() {
-        // The receiver knows us from before, or does not yet.
-        for (sent, received) in [(0, 900_000), (900_000, 0), (0, 50)] {
-            let mut end = Sender::new(sent, received);
-            for _ in 0..3 {
-                assert_eq!(end.sample(1000, 1000, 1), None, "{sent} {received}");
-            }
-            end.received = 0;
-            assert_eq!(end.sample(1000, 1000, 1), None);
-            assert_eq!(end.sample(1000, 1000, 1), None);
-            end.sent = 0;
-            assert_eq!(end.sample(10, 1000, 1), None);
-            assert_eq!(end.sample(1000, 1000, 1), None);
-            assert_eq!(end.counts.lost(), 0);
-        }
-    }
-
-    #[test]
-    fn a_queue_that_stands_somewhere_is_told_and_one_late_answer_is_not() {
-        let mut end = Sender::new(0, 0);
-        assert_eq!(end.sample(10, 10, 2), None);
-        for later in [90, 23, 23, 23, 23, 22, 23, 23, 23, 23, 23] {
-            assert_eq!(end.sample(10, 10, later), None, "{later}");
-        }
-        assert_eq!(end.sample(10, 10, 23), Some(Signal::Delay));
-    }
-
-    #[test]
-    fn a_peer_that_has_answered_and_does_not_any_more_is_not_reached() {
-        let mut end = Sender::new(0, 0);
-        let silent = |end: &mut Sender, ms: u64| {
-            end.ms += ms;
-            end.sent += 10;
-            let signal = end.counts.on_sent(end.sent, at(end.ms));
-            (signal, end.counts.take_report(at(end.ms)).is_some())
-        };
-        // Never heard, it may be one that does not know how.
-        for _ in 0..20 {
-            assert_eq!(silent(&mut end, 50).0, None);
-        }
-        (end.sent, end.ms) = (0, end.ms + 500);
-        assert_eq!(end.sample(10, 10, 1), None);
-        // Not more often than is worth while.
-        assert_eq!(silent(&mut end, 30), (None, false));
-        for expected in [None, None, None, None, Some(Signal::Loss)] {
-            assert_eq!(silent(&mut end, 50), (expected, true));
-        }
-        // Who was away itself has not read what was answered.
-        for _ in 0..3 {
-            assert_eq!(silent(&mut end, 50), (None, true));
-        }
-        assert_eq!(silent(&mut end, 200), (None, true));
-        assert_eq!(silent(&mut end, 50), (None, true));
-    }
-
-    #[test]
-    fn over_a_long_way_an_answer_is_waited_for() {
-        let mut end = Sender::new(0, 0);
-        assert_eq!(end.sample(10, 10, 200), None);
-        end.ms += 200;
-        let mut signals = (0..20).map(|_| {
-            end.ms += 50;
-            end.sent += 10;
-            let signal = end.counts.on_sent(end.sent, at(end.ms));
-            end.counts.take_report(at(end.ms));
-            signal
-        });
-        // 150 ms, and a round trip and a half of 200 ms.
-        assert_eq!(signals.position(|signal| signal.is_some()), Some(9));
-    }
-
-    #[test]
-    fn what_is_said_before_the_count_is_known_is_what_was_known_before() {
-        let mut counts = DirectCounts::default();
-        let said = |sent| DirectReport {
-            sent,
-            ..DirectReport::default()
-        };
-        assert!(counts.on_report(&said(10), at(1)).asks);
-        counts.on_received(10);
-        assert!(counts.on_report(&said(20), at(2)).asks);
-        let seen = |report: DirectReport| (report.seen_sent, report.seen_received);
-        assert_eq!(counts.take_report(at(3)).map(seen), Some((10, 10)));
-        counts.on_received(19);
-        assert_eq!(counts.take_report(at(4)).map(seen), Some((20, 19)));
-        assert!(!counts.on_report(&said(20), at(5)).asks);
-    }
-
-    #[test]
-    fn two_ends_that_have_said_all_are_silent() {
-        let mut ends = [DirectCounts::default(), DirectCounts::default()];
-        ends[0].on_sent(5, at(1));
-        ends[1].on_sent(7, at(1));
-        let mut said = 0;
-        for turn in 0..20 {
-            let (speaker, hearer) = (turn % 2, 1 - turn % 2);
-            let now = at(turn as u64 + 1);
-            if let Some(report) = ends[speaker].take_report(now) {
-                said += 1;
-                if ends[hearer].on_report(&report, now).asks {
-                    ends[hearer].on_received(report.sent);
-                }
-            }
-        }
-        assert!(said <= 4, "{said} messages");
-        assert_eq!(ends[0].take_report(at(50)), None);
-        ends[0].on_sent(5, at(1000));
-        assert_eq!(ends[0].take_report(at(1000)), None);
-    }
+mod tests;
+#[test]
+fn a_fence_is_raised_for_what_was_sent_since_the_last_one_and_for_nothing_else() {
+    let mut counts = DirectCounts::default();
+    assert_eq!(counts.take_unfenced(), None);
+    counts.on_sent(0, Instant::ZERO);
+    assert_eq!(counts.take_unfenced(), None);
+    counts.on_sent(5, Instant::ZERO);
+    assert_eq!(counts.take_unfenced(), Some(5 + FIRST));
+    assert_eq!(counts.take_unfenced(), None);
+    // The other end has forgotten, and what was sent may be under way.
+    counts.restart();
+    assert_eq!(counts.take_unfenced(), Some(5 + FIRST));
 }

@@ -2,8 +2,10 @@
 
 use super::Engine;
 use super::head::{HEAD_LEN_MAX, Head};
+use super::kinds::{TAG_LEN, outer_source, put_tag};
 use super::transmit::Outgoing;
 use crate::config::LinkId;
+use crate::direct::kinds::DirectKind;
 use crate::peer::Peer;
 use crate::time::Instant;
 use crate::trunk::receipts::Receipts;
@@ -60,11 +62,41 @@ impl Engine {
         let mut head = Head::of_marker((&mut *peer, at), link, own, answers, now);
         head.header.ack_now = ack_now;
         let path = &mut peer.paths[at];
-        head.direct = path.direct.take_report(now);
         // It says that nothing comes behind what this link carries, as one sent for that would.
         path.flight.on_marker_sent(now);
         let mut buffer = self.pool.take(HEAD_LEN_MAX);
         head.write(&mut buffer, path, link);
+        self.counters.trains_tx.markers += 1;
+        let link = link.id;
+        self.outgoing = Some(buffer);
+        Some(Outgoing::message(link))
+    }
+
+    /// What was counted of direct frames, from where they come from: a network that does not let them pass does not
+    /// let this pass. So nothing else rides on it.
+    pub(super) fn send_direct_report(
+        &mut self,
+        slot: usize,
+        link: LinkId,
+        now: Instant,
+    ) -> Option<Outgoing> {
+        let peer = self.peers.get_mut(slot)?;
+        let at = peer.paths.iter().position(|path| path.link == link)?;
+        let link = self.links.iter().find(|l| l.id == link)?;
+        let kind = peer.paths[at].direct_kinds.kind();
+        let source = outer_source(link, kind)?;
+        let own = self.config.node_id;
+        let report = peer.paths[at].direct.take_report(now)?;
+        let mut head = Head::of_marker((&mut *peer, at), link, own, false, now);
+        head.header.ack_now = report.wants_answer;
+        head.direct = Some(report);
+        let path = &peer.paths[at];
+        let mut buffer = self.pool.take(HEAD_LEN_MAX + TAG_LEN);
+        head.write(&mut buffer, path, link);
+        buffer[6..12].copy_from_slice(&source.0);
+        if let Some(vlan) = self.config.direct_vlan.filter(|_| kind == DirectKind::Vlan) {
+            put_tag(&mut buffer, vlan);
+        }
         self.counters.trains_tx.markers += 1;
         let link = link.id;
         self.outgoing = Some(buffer);

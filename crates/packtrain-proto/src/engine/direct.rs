@@ -1,17 +1,19 @@
 //! Which peers' frames may go past the engine, and what has changed of it.
 
-use super::transmit::Outgoing;
+use super::kinds::outer_source;
+use super::paths::standing;
 use super::{Engine, Event};
-use crate::config::{LinkId, direct_mark_of};
+use crate::config::{Balance, LinkId, LinkOrder, direct_mark_of};
 use crate::direct::counts::Signal;
-use crate::direct::{DirectDestination, DirectSource};
+use crate::direct::gate::DirectGate;
+use crate::direct::kinds::DirectKind;
+use crate::direct::{DIRECT_WAYS_MAX, DirectDestination, DirectSource, OpenTo};
 use crate::link::Link;
-use crate::peer::Peer;
-use crate::stats::{DirectSnapshot, EngineBecause};
+use crate::peer::{Path, Peer};
+use crate::stats::EngineBecause;
 use crate::time::Instant;
-use crate::wire::ethernet::MacAddr;
+use crate::trunk::balance::Standing;
 use crate::wire::hello::capability;
-use crate::wire::train::DirectReport;
 
 /// What the owner was last told to read.
 #[derive(Debug, Default)]
@@ -34,127 +36,90 @@ impl Engine {
     /// A queue of direct frames stands on this link, or small ones are so many that they are better
     /// packed.
     pub fn handle_direct_congestion(&mut self, link: LinkId, now: Instant) {
-        if self.link(link).is_some() {
-            self.direct_gate.on_congestion(now);
+        if let Some(link) = self.link_mut(link) {
+            link.direct_gate.on_congestion(now);
+            self.on_gate_closing(now);
             self.publish_paths();
         }
     }
 
-    /// So many frames, a GSO frame as its segments, have gone directly to this `pt0` by this link, ever. Told
-    /// twenty times a second while there are more and more, and four times a second otherwise, so that the
-    /// peer can be asked what has come.
-    pub fn handle_direct_sent(
+    /// What both ends have counted says that it is not well on the way to this peer by this link.
+    pub(super) fn on_direct_signal(
         &mut self,
-        address: MacAddr,
-        link: LinkId,
-        frames: u32,
+        (slot, link): (usize, LinkId),
+        signal: Option<Signal>,
         now: Instant,
     ) {
-        let Some(slot) = self.peers.slot_of_address(address) else {
-            return;
-        };
-        let Some(path) = self.peers.get_mut(slot).and_then(|p| p.path_mut(link)) else {
-            return;
-        };
-        let signal = path.direct.on_sent(frames, now);
-        if path.direct.is_due() {
-            self.owe_direct_report(slot, link);
-        }
-        self.on_direct_signal(signal, now);
-    }
-
-    fn on_direct_signal(&mut self, signal: Option<Signal>, now: Instant) {
-        if let Some(signal) = signal {
-            self.direct_gate.on_hidden_congestion(signal, now);
-            self.publish_paths();
-        }
-    }
-
-    /// The answer to [`Event::DirectAsked`]: so many have come, ever.
-    pub fn handle_direct_received(&mut self, link: LinkId, direct_mark: MacAddr, frames: u32) {
-        let Some(slot) = self.peers.slot_of_direct_mark(direct_mark) else {
+        let Some(signal) = signal else {
             return;
         };
         if let Some(path) = self.peers.get_mut(slot).and_then(|p| p.path_mut(link)) {
-            path.direct.on_received(frames);
-            self.owe_direct_report(slot, link);
+            path.direct_gate.on_hidden_congestion(signal, now);
+            self.on_gate_closing(now);
+            self.publish_paths();
         }
     }
 
-    /// Whether [`Engine::poll_transmit`] has something to tell a peer of direct frames.
-    pub fn has_direct_reports(&self) -> bool {
-        !self.direct_reports.is_empty()
-    }
-
-    fn owe_direct_report(&mut self, slot: usize, link: LinkId) {
-        if !self.direct_reports.contains(&(slot, link)) {
-            self.direct_reports.push((slot, link));
-        }
-    }
-
-    pub(super) fn take_direct_report(&mut self, now: Instant) -> Option<Outgoing> {
-        while let Some((slot, link)) = self.direct_reports.pop() {
-            let path = self.peers.get(slot).and_then(|peer| peer.path(link));
-            // It has ridden on another marker meanwhile.
-            if path.is_some_and(|path| path.direct.is_due()) {
-                return self.send_marker(slot, link, false, now);
-            }
-        }
-        None
-    }
-
-    /// What a peer says of direct frames between it and this link of ours.
-    pub(super) fn on_direct_report(
-        &mut self,
-        slot: usize,
-        link: LinkId,
-        report: &DirectReport,
-        now: Instant,
-    ) {
-        let Some(path) = self.peers.get_mut(slot).and_then(|p| p.path_mut(link)) else {
+    /// We carry as much as we can. Whether the links could carry much more is known where they were seen draining.
+    pub(super) fn on_engine_full(&mut self, full_bps: u64, now: Instant) {
+        let live = self.links.iter().filter(|link| link.carries_trains());
+        let rates = live.map(|link| link.drain_rate_bps(now));
+        let line_bps: Option<u64> = rates.sum();
+        if line_bps.is_some_and(|line_bps| line_bps / 2 < full_bps) {
             return;
-        };
-        let heard = path.direct.on_report(report, now);
-        let remote_link = path.remote_link;
-        if heard.asks
-            && let Some(direct_mark) = self.direct_mark_of_peer(slot, remote_link)
-        {
-            let asked = Event::DirectAsked { link, direct_mark };
-            if !self.events.contains(&asked) {
-                self.events.push_back(asked);
-            }
         }
-        self.on_direct_signal(heard.signal, now);
+        let was_open = self.surplus.is_open();
+        let engine_bytes = self.counters.host_rx.bytes;
+        self.surplus.on_engine_full(full_bps, engine_bytes, now);
+        if !was_open {
+            self.publish_paths();
+        }
     }
 
-    fn direct_mark_of_peer(&self, slot: usize, remote_link: LinkId) -> Option<MacAddr> {
-        let records = &self.peers.get(slot)?.links;
-        let record = records.iter().find(|record| record.link == remote_link)?;
-        Some(direct_mark_of(record.mark?))
-    }
-
-    /// Whether what is given to the link's local queue leaves it in that order, of all kinds of
-    /// frames and flows.
-    pub fn handle_link_order(&mut self, link: LinkId, keeps_order: bool) {
+    /// What leaves the link's local queue in the order in which it was given to it.
+    pub fn handle_link_order(&mut self, link: LinkId, order: LinkOrder) {
         if let Some(link) = self.link_mut(link) {
-            link.keeps_order = keeps_order;
+            link.order = order;
             self.publish_paths();
         }
     }
 
     fn destinations_now(&self) -> impl Iterator<Item = DirectDestination> + '_ {
-        let peers = self.peers.iter();
-        peers.filter_map(|(slot, peer)| self.direct_destination(slot, peer).ok())
+        let is_of_use = |way: &DirectDestination| {
+            way.open_to == OpenTo::Nobody || self.classes.uses(way.open_to)
+        };
+        self.peers.iter().flat_map(move |(slot, peer)| {
+            let paths = peer.paths.iter();
+            let ways = paths.filter_map(move |path| self.direct_way(slot, peer, path).ok());
+            let ways = ways.map(|(way, _)| way).filter(is_of_use);
+            ways.take(DIRECT_WAYS_MAX)
+        })
     }
 
-    /// How frames go to a peer directly, or why not.
-    pub(super) fn direct_destination(
+    /// How frames go to a peer directly by this path, and why not all; or why none.
+    pub(super) fn direct_way(
         &self,
         slot: usize,
         peer: &Peer,
-    ) -> Result<DirectDestination, EngineBecause> {
+        path: &Path,
+    ) -> Result<(DirectDestination, Option<EngineBecause>), EngineBecause> {
+        self.way_past_gates(slot, peer, path, peer.away)
+    }
+
+    /// `past_gates`: nothing but direct frames reaches it, however busy its link is. Only where there is no other
+    /// link: who is away says nothing of which of several still works.
+    pub(super) fn way_past_gates(
+        &self,
+        slot: usize,
+        peer: &Peer,
+        path: &Path,
+        past_gates: bool,
+    ) -> Result<(DirectDestination, Option<EngineBecause>), EngineBecause> {
         if !self.config.direct_frames {
             return Err(EngineBecause::Settings);
+        }
+        if past_gates && !self.has_one_link(peer) {
+            return Err(EngineBecause::SeveralLinks);
         }
         // Somebody else may have had its address before.
         if self.peers.slot_of_address(peer.address) != Some(slot) {
@@ -163,35 +128,87 @@ impl Engine {
         if peer.capabilities & capability::DIRECT_FRAMES == 0 {
             return Err(EngineBecause::NotOffered);
         }
-        if self.links.len() > 1 || peer.paths.len() > 1 {
-            return Err(EngineBecause::SeveralLinks);
-        }
-        let path = peer.paths.first().ok_or(EngineBecause::NotUp)?;
         let link = self.link(path.link).ok_or(EngineBecause::NotUp)?;
-        if !link.state.carrier || !path.remote_carrier {
+        if !link.state.carrier || !path.remote_carrier || !self.may_go_by(peer, path) {
             return Err(EngineBecause::NotUp);
         }
-        let mark = link.state.mark.ok_or(EngineBecause::NoMark)?;
+        let kind = path.direct_kinds.kind();
         let payload_max = link.state.mtu.min(path.remote_mtu).min(peer.mtu);
         if self.config.mtu > payload_max || !link.carries_trains() || !path.is_open() {
             return Err(EngineBecause::Mtu);
         }
-        if !link.keeps_order {
-            return Err(EngineBecause::Unordered);
-        }
-        if let Some(because) = self.direct_gate.closed_because()
-            && !self.classes.has_direct()
-        {
-            return Err(because);
-        }
-        Ok(DirectDestination {
+        let (open_to, because) = match past_gates && path.direct.is_known() {
+            true => (OpenTo::All, None),
+            false => self.open_to(peer, link, path),
+        };
+        let way = DirectDestination {
             address: peer.address,
             link: link.id,
             remote_address: path.remote_address,
-            direct_mark: direct_mark_of(mark),
+            outer_source: outer_source(link, kind).ok_or(EngineBecause::NoMark)?,
+            kind,
+            vlan: self.vlan_of(kind),
             payload_max,
-            only_classes: self.direct_gate.is_closed(),
-        })
+            open_to,
+        };
+        Ok((way, because))
+    }
+
+    /// Which frames may go by this path directly, and why not all.
+    fn open_to(&self, peer: &Peer, link: &Link, path: &Path) -> (OpenTo, Option<EngineBecause>) {
+        let gates = [&link.direct_gate, &path.direct_gate];
+        if !path.direct.is_known() {
+            (OpenTo::Nobody, Some(EngineBecause::Unanswered))
+        } else if let Some(because) = gates.iter().find_map(|gate| gate.closed_because()) {
+            (OpenTo::Classes, Some(because))
+        } else if self.has_several_ways(peer) && !self.surplus.is_open() {
+            (OpenTo::LossOk, Some(EngineBecause::SeveralLinks))
+        } else {
+            (OpenTo::All, None)
+        }
+    }
+
+    /// Why not all frames to a peer may go directly.
+    pub(super) fn engine_because(&self, slot: usize, peer: &Peer) -> Option<EngineBecause> {
+        let ways = peer
+            .paths
+            .iter()
+            .map(|path| match self.direct_way(slot, peer, path) {
+                Ok((way, because)) => (way.open_to, because),
+                Err(because) => (OpenTo::Nobody, Some(because)),
+            });
+        // Of those that are open to the most, the first.
+        let widest = ways.reduce(|a, b| if b.0 > a.0 { b } else { a });
+        widest.map_or(Some(EngineBecause::NotUp), |(_, because)| because)
+    }
+
+    /// What a link takes with it, only the engine sends again by another one. And only the engine keeps the order
+    /// of what goes by several.
+    fn has_several_ways(&self, peer: &Peer) -> bool {
+        let is_live = |path: &&Path| {
+            let link = self.link(path.link);
+            path.is_open() && link.is_some_and(|link| link.carries_trains())
+        };
+        peer.paths.iter().filter(is_live).count() > 1
+    }
+
+    /// There is no other link, and never was since the peer came.
+    pub(super) fn has_one_link(&self, peer: &Peer) -> bool {
+        self.links.len() == 1 && peer.paths.len() == 1
+    }
+
+    /// Whether the engine would use this path.
+    fn may_go_by(&self, peer: &Peer, path: &Path) -> bool {
+        let is_usable = |path: &Path| {
+            let link = self.link(path.link);
+            link.is_some_and(|link| path.is_open() && standing(link, path) == Standing::Open)
+        };
+        let is_active = || {
+            let mut others = peer.paths.iter();
+            self.config.balance != Balance::ActiveBackup
+                || others.all(|other| other.link >= path.link || !is_usable(other))
+        };
+        self.has_one_link(peer) || is_usable(path) && is_active()
     }
 
     /// In the order of the peers' slots and of their links, so that two readings can be compared.
@@ -201,19 +218,23 @@ impl Engine {
         let holding =
             peers.filter(|(slot, peer)| self.peers.holder_of_address(peer.address) == Some(*slot));
         holding.flat_map(move |(slot, peer)| {
-            peer.links.iter().filter_map(move |record| {
+            let marked = peer.links.iter().filter_map(move |record| {
                 let direct_mark = direct_mark_of(record.mark?);
                 let is_its_own = self.peers.slot_of_direct_mark(direct_mark) == Some(slot);
                 is_its_own.then_some(DirectSource {
-                    direct_mark,
+                    outer_source: direct_mark,
+                    kind: DirectKind::Source,
+                    link: None,
                     address: peer.address,
                 })
-            })
+            });
+            marked.chain(self.unmarked_sources(slot, peer))
         })
     }
 
     /// After all that may change what the owner reads. Allocates nothing when nothing has.
     pub(super) fn publish_paths(&mut self) {
+        self.leave_unusable_kinds();
         let Published {
             destinations,
             sources,
@@ -234,39 +255,51 @@ impl Engine {
 
     /// Between two looks whether it is calm: a moment in which something waits is not to be missed.
     pub(super) fn note_busy_moment(&mut self, now: Instant) {
-        if self.direct_gate.is_closed() && !self.is_calm() {
-            self.direct_gate.on_busy(now);
+        if self.gates_closed {
+            self.tell_gates(|gate, is_calm| {
+                if !is_calm {
+                    gate.on_busy(now);
+                }
+            });
         }
     }
 
     pub(super) fn look_whether_calm(&mut self, now: Instant) {
-        let small_ones_are_many = self.direct_gate.small_ones_are_many(now);
-        if self.is_calm() && !small_ones_are_many {
-            self.direct_gate.on_calm(now);
-        } else {
-            self.direct_gate.on_busy(now);
+        if self.gates_closed {
+            let small_ones_were_many = self.small_frames.were_many(now);
+            let mut are_closed = false;
+            self.tell_gates(|gate, is_calm| {
+                match is_calm && !small_ones_were_many {
+                    true => gate.on_calm(now),
+                    false => gate.on_busy(now),
+                }
+                are_closed |= gate.is_closed();
+            });
+            self.gates_closed = are_closed;
         }
         self.publish_paths();
     }
 
-    /// Nothing waits here or before us, and below not more than what is just on its way.
-    fn is_calm(&self) -> bool {
-        let is_short = |link: &Link| link.local_queue_bytes() < 2 * link.frame_max();
-        self.intake.rate_bps().is_none()
-            && self.queued_frames == 0
-            && self.links.iter().all(is_short)
+    /// … whether nothing waits here or before us, and below not more than what is just on its way.
+    fn tell_gates(&mut self, mut tell: impl FnMut(&mut DirectGate, bool)) {
+        let is_idle = self.intake.rate_bps().is_none() && self.queued_frames == 0;
+        let is_calm = |link: &Link| is_idle && link.local_queue_bytes() < 2 * link.frame_max();
+        for path in self.peers.iter_mut().flat_map(|(_, peer)| &mut peer.paths) {
+            if let Some(link) = self.links.iter().find(|link| link.id == path.link) {
+                tell(&mut path.direct_gate, is_calm(link));
+            }
+        }
+        for link in &mut self.links {
+            let is_calm = is_calm(link);
+            tell(&mut link.direct_gate, is_calm);
+        }
     }
 
-    fn direct_lost(&self) -> u64 {
-        let paths = self.peers.iter().flat_map(|(_, peer)| &peer.paths);
-        self.counters.direct_lost + paths.map(|path| path.direct.lost()).sum::<u64>()
-    }
-
-    pub(super) fn direct_snapshot(&self) -> DirectSnapshot {
-        DirectSnapshot {
-            closed_by_congestion: self.direct_gate.is_closed(),
-            closures: self.direct_gate.closures,
-            lost: self.direct_lost(),
+    /// A gate closes: small frames are counted from when the first does.
+    fn on_gate_closing(&mut self, now: Instant) {
+        if !self.gates_closed {
+            self.small_frames.begin(now);
+            self.gates_closed = true;
         }
     }
 }

@@ -4,7 +4,7 @@ use super::head::{HEAD_LEN_MAX, Head};
 use super::transmit::Outgoing;
 use super::{Engine, Event};
 use crate::config::LinkId;
-use crate::peer::Peer;
+use crate::peer::{Path, Peer};
 use crate::time::Instant;
 use crate::trunk::flight::Kind;
 use crate::wire::sequence::Sequence;
@@ -12,8 +12,8 @@ use crate::wire::sequence::Sequence;
 impl Engine {
     /// Asks whether all that was handed to [`Engine::handle_host_frame`] up to now has been given to
     /// the peers' hosts, or dropped. [`Event::Drained`] says so. It does not come when a peer stays
-    /// silent, or when a newer request came before anybody was asked for this one, and not while there
-    /// are several links. Transmits follow, as after every `handle_*`.
+    /// silent, or when a newer request came before anybody was asked for this one, and not while links
+    /// join those that there are. Transmits follow, as after every `handle_*`.
     ///
     /// What it rests on: frames without a sequence (as they are, and plain) keep their place on the
     /// link before the probe; 16 trains in a row do not come after their gap was given up, for then
@@ -30,16 +30,16 @@ impl Engine {
             if let Some(ticket) = self.drain.take_done() {
                 self.events.push_back(Event::Drained { ticket });
             }
-            // Frames without a sequence are not before a probe on another link. Nothing goes past us there.
-            let several = |(_, peer): (usize, &Peer)| peer.paths.len() > 1;
-            if self.links.len() > 1 || self.peers.iter().any(several) {
+            // Frames without a sequence, of when there was one link, are not before a probe on another.
+            let joins = |(_, peer): (usize, &Peer)| peer.paths.iter().any(|path| path.joining);
+            if self.peers.iter().any(joins) {
                 self.drain.begin_anew();
                 return;
             }
             if !self.drain.may_begin() || self.queued_frames > 0 {
                 return;
             }
-            let up = self.peers.iter().filter(|(_, peer)| peer.up);
+            let up = self.peers.iter().filter(|(_, peer)| peer.up && !peer.away);
             let round_trip = |peer: &Peer| {
                 let paths = peer.paths.iter();
                 paths.filter_map(|path| path.flight.round_trip()).max()
@@ -93,8 +93,13 @@ impl Engine {
     }
 
     fn probing_link(&self, peer: &Peer) -> Option<LinkId> {
-        let open = peer.paths.iter().filter(|path| path.is_open());
-        let mut links = open.map(|path| path.link);
-        links.find(|&id| self.link(id).is_some_and(|link| link.carries_trains()))
+        let carries = |path: &&Path| {
+            let link = self.link(path.link);
+            path.is_open() && link.is_some_and(|link| link.carries_trains())
+        };
+        // One that answers, if there is one.
+        let open = peer.paths.iter().filter(carries);
+        open.min_by_key(|path| path.silent.is_some())
+            .map(|path| path.link)
     }
 }

@@ -33,8 +33,8 @@ impl Engine {
         now: Instant,
     ) {
         self.counters.host_rx.count(frame.len());
-        if self.direct_gate.is_closed() {
-            self.direct_gate.on_host_frame(&frame);
+        if self.gates_closed {
+            self.small_frames.on_host_frame(&frame);
         }
         if std::mem::take(&mut self.stations_moved) {
             // Before this one takes the new way, and overtakes those of its flow that wait.
@@ -121,6 +121,9 @@ impl Engine {
             return self.dispatch_group(frame);
         }
         match self.next_hop(destination) {
+            NextHop::Peer(slot) if self.is_away(slot) => {
+                self.drop_frame(frame.buffer, DropReason::PeerAway);
+            }
             NextHop::Peer(slot) => self.enqueue(Destination::Peer(slot), frame),
             NextHop::Plain(home) => self.enqueue_plain(home, frame),
             NextHop::Everywhere => self.enqueue_unknown(frame),
@@ -137,7 +140,7 @@ impl Engine {
         let slots: Vec<usize> = self
             .peers
             .iter()
-            .filter(|(_, peer)| peer.up)
+            .filter(|(_, peer)| peer.up && !peer.away)
             .map(|(slot, _)| slot)
             .collect();
         if slots.is_empty() {

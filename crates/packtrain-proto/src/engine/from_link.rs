@@ -1,9 +1,11 @@
 //! Frames that arrive on a link, up to the order in which the host gets them.
 
 use super::Engine;
+use super::kinds::{kind_of, take_tag};
 use super::to_host::Arrival;
 use crate::buffer::Buffer;
 use crate::config::LinkId;
+use crate::direct::kinds::DirectKind;
 use crate::duplicates::New;
 use crate::gso;
 use crate::offload::Offload;
@@ -50,7 +52,7 @@ impl Engine {
     pub fn handle_link_frame(
         &mut self,
         link: LinkId,
-        frame: Buffer,
+        mut frame: Buffer,
         offload: Offload,
         now: Instant,
     ) {
@@ -59,6 +61,7 @@ impl Engine {
         };
         known.rx.count(frame.len());
         let own_link = known.state.address;
+        let is_tagged = take_tag(&mut frame, self.config.direct_vlan);
         let Some(header) = Header::parse(&frame) else {
             return self.drop_frame(frame, DropReason::Runt);
         };
@@ -67,7 +70,7 @@ impl Engine {
             if !for_us {
                 return self.drop_frame(frame, DropReason::NotForUs);
             }
-            self.handle_message(link, header, frame, now);
+            self.handle_message(link, (header, is_tagged), frame, now);
         } else if let Some(owner) = self.peers.owner_of_mark(header.source) {
             self.handle_marked(header.destination == own_link, owner, frame, offload, now);
         } else {
@@ -75,7 +78,13 @@ impl Engine {
         }
     }
 
-    fn handle_message(&mut self, link: LinkId, header: Header, frame: Buffer, now: Instant) {
+    fn handle_message(
+        &mut self,
+        link: LinkId,
+        (header, is_tagged): (Header, bool),
+        frame: Buffer,
+        now: Instant,
+    ) {
         match train::message_type(&frame[HEADER_LEN..]) {
             Err(error) => self.drop_frame(frame, error.into()),
             Ok(TYPE_HELLO) => {
@@ -83,21 +92,40 @@ impl Engine {
                 self.publish_paths();
                 self.pool.give_back(frame);
             }
-            Ok(_) => match self.peers.owner_of_link(header.source) {
-                None => self.drop_frame(frame, DropReason::UnknownPeer),
-                Some(owner) => self.handle_train(link, owner, frame, now),
-            },
+            Ok(_) => {
+                // By a direct mark comes what is said of direct frames.
+                let by_link = self.peers.owner_of_link(header.source);
+                let slot = by_link.map(|owner| owner.slot);
+                match slot.or_else(|| self.peers.slot_of_direct_mark(header.source)) {
+                    None => self.drop_frame(frame, DropReason::UnknownPeer),
+                    Some(slot) => {
+                        let by = match is_tagged {
+                            true => DirectKind::Vlan,
+                            false => kind_of(&frame, &self.peers),
+                        };
+                        self.handle_train(link, slot, by, frame, now);
+                    }
+                }
+            }
         }
     }
 
-    fn handle_train(&mut self, link: LinkId, owner: Owner, frame: Buffer, now: Instant) {
+    /// `by`: what a DIRECT in it has come by.
+    fn handle_train(
+        &mut self,
+        link: LinkId,
+        slot: usize,
+        by: DirectKind,
+        frame: Buffer,
+        now: Instant,
+    ) {
         let train = match Train::parse(&frame[HEADER_LEN..]) {
             Ok(train) => train,
             Err(error) => return self.drop_frame(frame, error.into()),
         };
         let peer = self
             .peers
-            .get_mut(owner.slot)
+            .get_mut(slot)
             .expect("the index names peers that exist");
         let head = train.header;
         peer.last_heard = now;
@@ -107,7 +135,7 @@ impl Engine {
                 None => DropReason::UnknownPeer,
                 Some(_) => DropReason::StaleIncarnation,
             };
-            self.ask_epoch(link, owner.slot, now);
+            self.ask_epoch(link, slot, now);
             return self.drop_frame(frame, reason);
         }
         if head.lane != 0 {
@@ -133,6 +161,7 @@ impl Engine {
             };
             if taken.is_ok() {
                 peer.last_confirmed = now;
+                peer.lower_fences(&ack);
                 if peer
                     .join
                     .as_ref()
@@ -140,16 +169,19 @@ impl Engine {
                 {
                     peer.end_join();
                 }
-                self.drain.on_ack(owner.slot, &ack);
+                self.drain.on_ack(slot, &ack);
             } else {
                 self.counters.drops.count(DropReason::BadAck);
             }
         }
         self.step_drain(now);
         if let Some(report) = train.direct_report() {
-            self.on_direct_report(owner.slot, link, &report, now);
+            self.on_direct_report((slot, link), by, &report, now);
         }
-        let peer = self.peers.get_mut(owner.slot).expect("it was there");
+        for fence in train.fences() {
+            self.on_fence(slot, &fence, now);
+        }
+        let peer = self.peers.get_mut(slot).expect("it was there");
         let by = LinkId(head.link);
         peer.last_arrival = link;
         if !head.replay {
@@ -162,25 +194,26 @@ impl Engine {
         if head.marker {
             peer.resequencer.note(by, head.train_sequence, now);
             if head.ack_now {
-                self.say_again(owner.slot, head.link);
+                self.say_again(slot, head.link);
             }
             self.counters.trains_rx.markers += 1;
             self.pool.give_back(frame);
-            return self.release_trains(owner.slot, now);
+            return self.release_trains(slot, now);
         }
         let subframes_at = HEADER_LEN + train.subframes_at;
         // A probe is acknowledged in its turn, for what came before it.
         if subframe::has_any(&frame[subframes_at..]) {
-            self.owe_receipt(owner.slot, &head, now);
+            self.owe_receipt(slot, &head, now);
         }
-        let peer = self.peers.get_mut(owner.slot).expect("it was there");
+        self.make_room_behind_fences(slot, (head.train_sequence, frame.capacity()), now);
+        let peer = self.peers.get_mut(slot).expect("it was there");
         // Who holds nothing may hold one: that starts the wait for its gap, and so the end of it.
         let in_turn = head.train_sequence == peer.resequencer.expected();
         let holds = peer.resequencer.held_trains() > 0;
         if holds && !in_turn && self.resequencers_are_full() {
             return self.drop_frame(frame, DropReason::ResequencerFull);
         }
-        let peer = self.peers.get_mut(owner.slot).expect("it was there");
+        let peer = self.peers.get_mut(slot).expect("it was there");
         let inserted = peer.resequencer.insert(
             head.train_sequence,
             (!head.replay).then_some(by),
@@ -198,7 +231,7 @@ impl Engine {
                 if let Some(link) = self.link_mut(link) {
                     link.trains_rx += 1;
                 }
-                self.release_trains(owner.slot, now);
+                self.release_trains(slot, now);
             }
             Err((frame, refused)) => self.drop_frame(frame, refused.into()),
         }
@@ -228,7 +261,7 @@ impl Engine {
         }
     }
 
-    fn resequencers_are_full(&self) -> bool {
+    pub(super) fn resequencers_are_full(&self) -> bool {
         let held = self.peers.iter().map(|(_, p)| p.resequencer.held_bytes());
         held.sum::<usize>() >= self.config.limits.resequencer_bytes_total_max
     }
@@ -263,7 +296,11 @@ impl Engine {
                     after_gap,
                 });
             }
-            let expected = peer.resequencer.expected();
+            let mut expected = peer.resequencer.expected();
+            if peer.resequencer.is_fenced() {
+                // What came behind the train before waits as the one that is due does.
+                expected = expected.minus(1);
+            }
             while let Some(waited) = peer.unsequenced.pop(expected, UNSEQUENCED_BYTES_MAX) {
                 peer.hold_times.record(now.since(waited.arrived));
                 self.arrivals.push_back(Arrival::AsItIs {
@@ -375,7 +412,7 @@ impl Engine {
         }
         let for_all = destination.is_group() || self.config.promiscuous;
         let for_us = destination == self.config.address;
-        let wanted = for_us || (for_all && self.takes_for_all(link, source));
+        let wanted = for_us || (for_all && self.takes_for_all(link, source, destination));
         if frame.len() == HEADER_LEN || !(for_us || for_all) {
             return self.drop_frame(frame, DropReason::NotForUs);
         }

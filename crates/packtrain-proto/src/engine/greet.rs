@@ -2,7 +2,9 @@
 
 use super::to_host::Arrival;
 use super::{Engine, Event, PeerDownReason};
+use crate::buffer::Buffer;
 use crate::config::{LinkId, NodeId, mark_of};
+use crate::greeter::Greeter;
 use crate::link::{Link, TRAIN_MTU_MIN};
 use crate::peer::Peer;
 use crate::station_table::Place;
@@ -42,14 +44,28 @@ impl Engine {
         goodbye: bool,
         now: Instant,
     ) {
-        let Some(known) = self.link(link).filter(|l| l.carries_trains()) else {
-            return;
-        };
+        let message = self.hello_frame(link, to, now, |hello, greeter| {
+            (hello.answer, hello.goodbye) = (answer, goodbye);
+            hello.count = greeter.next_count();
+        });
+        if let Some(message) = message {
+            self.post(link, message);
+        }
+    }
+
+    /// A hello for this link, of which `say` tells what it is for. `None`: none can leave there.
+    pub(super) fn hello_frame(
+        &mut self,
+        link: LinkId,
+        to: Option<usize>,
+        now: Instant,
+        say: impl FnOnce(&mut Hello, &mut Greeter),
+    ) -> Option<Buffer> {
+        let known = self.link(link).filter(|l| l.carries_trains())?;
         let (source, frame_max) = (known.state.address, known.frame_max());
         let peer = to.and_then(|slot| self.peers.get(slot));
         let destination = match peer.map(|peer| peer.path(link)) {
-            Some(Some(path)) => path.remote_address,
-            Some(None) => return,
+            Some(path) => path?.remote_address,
             None => MacAddr::HELLO,
         };
         let addressed = |l: &&Link| !l.state.address.is_zero() && !l.state.address.is_group();
@@ -57,6 +73,8 @@ impl Engine {
         let records = named.map(|link| LinkRecord {
             link: link.id,
             carrier: link.state.carrier && link.retiring.is_none(),
+            unused_by_host: self.offers_unmarked(link),
+            takes_vlan: self.offers_vlan(link),
             mtu: link.state.mtu,
             address: link.state.address,
             mark: link.state.mark,
@@ -83,11 +101,11 @@ impl Engine {
                 capabilities |= capability::DIRECT_FRAMES;
             }
         }
-        let count = self.greeter.next_count();
         let peer = to.and_then(|slot| self.peers.get(slot));
         let mut hello = Hello {
-            answer,
-            goodbye,
+            answer: false,
+            goodbye: false,
+            away: false,
             link,
             node_id: self.config.node_id,
             recipient: peer.map(|peer| peer.node_id),
@@ -97,11 +115,13 @@ impl Engine {
             mtu: self.config.mtu,
             lanes: 1,
             epoch: peer.map_or(0, |peer| peer.epoch),
-            count,
+            count: 0,
             links: records,
             stations: self.stations_behind.iter().take(STATIONS_MAX).collect(),
+            direct_vlan: self.config.direct_vlan,
             software: self.config.software.clone(),
         };
+        say(&mut hello, &mut self.greeter);
         let mut message = self.pool.take(1500 + HEADER_LEN);
         cut_to(&mut hello, frame_max - HEADER_LEN);
         let outer = Header {
@@ -112,7 +132,7 @@ impl Engine {
         let fits = message.push(&outer.to_bytes());
         debug_assert!(fits);
         hello.emit(&mut message);
-        self.post(link, message);
+        Some(message)
     }
 
     pub(super) fn handle_hello(
@@ -128,6 +148,9 @@ impl Engine {
         };
         self.note_own_echo(link, source, &hello, now);
         if let Err(reason) = self.check_hello(&hello, source) {
+            if reason == DropReason::OtherLine {
+                self.note_other_line(link, source, now);
+            }
             return self.counters.drops.count(reason);
         }
         if self.peers.gone.is_former_life(hello.node_id, now) {
@@ -180,8 +203,14 @@ impl Engine {
             peer.last_confirmed = now;
             came_up = !std::mem::replace(&mut peer.up, true);
         }
+        if is_newest {
+            self.note_whether_away(slot, hello.away, now);
+        }
+        let peer = self.peers.get(slot).expect("admitted");
         let (up, node_id, address) = (peer.up, peer.node_id, peer.address);
         self.replay_broken(slot);
+        // Those that waited for direct frames of a path that leads elsewhere now.
+        self.release_trains(slot, now);
         self.begin_join(slot);
         if self.peers.index(slot) {
             self.events.push_back(Event::MarksChanged);
@@ -195,12 +224,14 @@ impl Engine {
             self.join_behind_plain_frames(slot);
         }
         if (is_new || is_new_path || hello.answer || (!up && !names_us))
+            && !hello.away
             && self.greeter.may_answer(now)
         {
             self.send_hello(link, Some(slot), !up, false, now);
         }
         if came_up {
             self.events.push_back(Event::PeerUp { node_id, address });
+            self.introduce_mark(slot, now);
         }
         // What was looked for everywhere has been found, or goes to the deaf one by another link now.
         let other_home = !up && self.home_towards(slot) != home_before;

@@ -4,13 +4,14 @@
 use super::tell::{Told, under_way};
 use crate::buffer::Buffer;
 use crate::config::NodeId;
+use crate::direct::fence::{FENCES_MAX, RaisedFences};
 use crate::link::Link;
 use crate::peer::{Path, Peer};
 use crate::time::Instant;
 use crate::wire::ethernet::HEADER_LEN;
 use crate::wire::train::{
-    self, ACK_OPTION_LEN, Ack, DIRECT_OPTION_LEN, DirectReport, NEWEST_MAX, Options, TrainHeader,
-    TrainWriter, newest_option_len,
+    self, ACK_OPTION_LEN, Ack, DIRECT_OPTION_LEN, DirectReport, FENCE_OPTION_LEN, NEWEST_MAX,
+    Options, TrainHeader, TrainWriter, newest_option_len,
 };
 
 /// More never ride on one train: the others' turn comes.
@@ -20,7 +21,8 @@ pub(super) const HEAD_LEN_MAX: usize = HEADER_LEN
     + train::HEADER_LEN
     + ACKS_MAX * ACK_OPTION_LEN
     + newest_option_len(NEWEST_MAX)
-    + DIRECT_OPTION_LEN;
+    + DIRECT_OPTION_LEN
+    + FENCES_MAX * FENCE_OPTION_LEN;
 
 pub(super) struct Head {
     pub(super) header: TrainHeader,
@@ -29,6 +31,7 @@ pub(super) struct Head {
     acks_len: usize,
     /// Only in a marker: those are alone in having room for it.
     pub(super) direct: Option<DirectReport>,
+    fences: RaisedFences,
 }
 
 impl Head {
@@ -40,8 +43,8 @@ impl Head {
         own: NodeId,
         now: Instant,
     ) -> Head {
-        let told = under_way(peer, link.id);
-        let acks_max = acks_max(told.entries().len());
+        let told = under_way(peer, link.id, now);
+        let acks_max = acks_max(told.entries().len(), peer.fences.entries().len());
         Head::new((peer, at), own, (told, acks_max), now)
     }
 
@@ -54,9 +57,10 @@ impl Head {
         answers: bool,
         now: Instant,
     ) -> Head {
-        let told = under_way(peer, link.id);
+        let told = under_way(peer, link.id, now);
         let acks_max = if answers { ACKS_MAX } else { 0 };
         let mut head = Head::new((peer, at), own, (told, acks_max), now);
+        head.fences = RaisedFences::default();
         head.header.marker = true;
         head.header.train_sequence = head.header.train_sequence.minus(1);
         head.header.link_sequence = head.header.link_sequence.minus(1);
@@ -88,6 +92,7 @@ impl Head {
             acks,
             acks_len,
             direct: None,
+            fences: peer.fences,
         }
     }
 
@@ -102,6 +107,7 @@ impl Head {
             acks: &self.acks[..self.acks_len],
             newest: self.told.entries(),
             direct: self.direct,
+            fences: self.fences.entries(),
         };
         let (to, from) = (path.remote_address, link.state.address);
         TrainWriter::begin(buffer, to, from, &self.header, &options)
@@ -115,11 +121,12 @@ impl Head {
     }
 }
 
-/// How many acknowledgements ride on a train that names so many links: the smallest trains have room for
-/// [`ACKS_MAX`] of them.
-fn acks_max(links: usize) -> usize {
+/// How many acknowledgements ride on a train that names so many links and fences: the smallest trains have
+/// room for [`ACKS_MAX`] of them.
+fn acks_max(links: usize, fences: usize) -> usize {
+    let others = newest_option_len(links) + fences * FENCE_OPTION_LEN;
     ACKS_MAX
-        .saturating_sub(newest_option_len(links).div_ceil(ACK_OPTION_LEN))
+        .saturating_sub(others.div_ceil(ACK_OPTION_LEN))
         .max(1)
 }
 

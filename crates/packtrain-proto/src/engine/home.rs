@@ -279,8 +279,14 @@ impl Engine {
     }
 
     /// Whether what everybody gets is taken on this link. Of a peer, and of those behind it, on one
-    /// link: it sends one to each segment. Of others, on the home link of their segment.
-    pub(super) fn takes_for_all(&mut self, link: LinkId, source: MacAddr) -> bool {
+    /// link: it sends one to each segment. Of others, on the home link of their segment; but what they say to the
+    /// next port alone is for the link, which that is; a bridge over `pt0` has to hear of loops.
+    pub(super) fn takes_for_all(
+        &mut self,
+        link: LinkId,
+        source: MacAddr,
+        destination: MacAddr,
+    ) -> bool {
         let of_others = self.segments.listens(link);
         let holder = self.peers.holder_of_address(source);
         let behind = || match self.stations.find(source)? {
@@ -288,7 +294,8 @@ impl Engine {
             Place::Plain(_) | Place::Former(_) => None,
         };
         let Some(slot) = holder.or_else(behind) else {
-            return of_others;
+            let is_links = destination.is_for_next_port() && !self.config.promiscuous;
+            return of_others && !is_links;
         };
         let Some(chosen) = self.choose_group_link(slot) else {
             return of_others;

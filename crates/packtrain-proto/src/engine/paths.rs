@@ -242,7 +242,9 @@ impl Engine {
         self.replay_path(slot, at);
         if let Some(peer) = self.peers.get_mut(slot) {
             let path = peer.paths.remove(at);
-            self.counters.direct_lost += path.direct.lost();
+            self.counters.direct.add(&path);
+            peer.follow_fences();
+            self.release_trains(slot, now);
         }
     }
 }

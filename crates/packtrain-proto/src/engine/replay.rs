@@ -114,7 +114,11 @@ impl Engine {
             copy,
             kind,
         };
+        let says_fences = kind == Kind::New && !peer.fences.is_empty();
         let sequence = path.flight.on_train_sent(sent, now);
+        if says_fences {
+            path.fenced_since.get_or_insert(sequence);
+        }
         path.trains_tx += 1;
         let link = path.link;
         peer.last_link = link;

@@ -1,6 +1,7 @@
 //! A copy of everything worth reading.
 
 use super::Engine;
+use super::kinds::kind_in_use;
 use crate::class::{self, Action, Class};
 use crate::peer::{Path, Peer};
 use crate::stats::{
@@ -83,11 +84,11 @@ impl Engine {
     }
 
     fn peer_snapshot(&self, slot: usize, peer: &Peer, now: Instant) -> PeerSnapshot {
-        let direct = self.direct_destination(slot, peer);
         PeerSnapshot {
             node_id: peer.node_id,
             address: peer.address,
             up: peer.up,
+            away: peer.away,
             software: peer.software.clone(),
             capabilities: peer.capabilities,
             mtu: peer.mtu,
@@ -97,17 +98,19 @@ impl Engine {
                 .iter()
                 .map(|path| PathSnapshot {
                     state: self.path_state(peer, path, now),
+                    direct: self
+                        .direct_way(slot, peer, path)
+                        .ok()
+                        .map(|(way, _)| way.open_to),
+                    direct_mark: kind_in_use(path),
+                    direct_marks_refused: self.kinds_refused(peer, path),
                     ..path_snapshot(path, peer, now)
                 })
                 .collect(),
             queued_frames: peer.queues.frames() as u64,
             queued_bytes: peer.queues.bytes() as u64,
             hold: peer.hold_times.snapshot(),
-            direct: direct.is_ok_and(|direct| !direct.only_classes),
-            engine_because: match direct {
-                Ok(_) => self.direct_gate.closed_because(),
-                Err(because) => Some(because),
-            },
+            engine_because: self.engine_because(slot, peer),
         }
     }
 
@@ -173,6 +176,9 @@ fn path_snapshot(path: &Path, peer: &Peer, now: Instant) -> PathSnapshot {
         lost_trains: path.flight.lost_trains(),
         trains_tx: path.trains_tx,
         state: PathState::Open,
+        direct: None,
+        direct_mark: None,
+        direct_marks_refused: Vec::new(),
         reordering_seen: peer.resequencer.reorders(now),
     }
 }

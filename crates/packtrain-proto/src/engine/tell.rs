@@ -34,7 +34,7 @@ impl Told {
 
 /// What may still arrive by other links than `by`. A train or marker by that link says of it that all
 /// before has arrived or is lost.
-pub(super) fn under_way(peer: &mut Peer, by: LinkId) -> Told {
+pub(super) fn under_way(peer: &mut Peer, by: LinkId, now: Instant) -> Told {
     let mut told = Told {
         entries: [Newest::default(); NEWEST_MAX],
         len: 0,
@@ -42,12 +42,9 @@ pub(super) fn under_way(peer: &mut Peer, by: LinkId) -> Told {
     if peer.paths.len() == 1 && peer.replay.is_empty() {
         return told;
     }
-    let replays: usize = peer
-        .paths
-        .iter()
-        .map(|p| p.flight.outstanding_replays())
-        .sum();
-    if let Some(train) = peer.replay.newest(replays > 0) {
+    let mut paths = peer.paths.iter();
+    let may_come = paths.any(|path| path.flight.may_bring_replays(now));
+    if let Some(train) = peer.replay.newest(may_come) {
         told.push(Newest {
             link: REPLAYED,
             train,
@@ -111,7 +108,7 @@ impl Engine {
                 let is_asked = repeats && path.flight.outstanding_trains() > 0;
                 let is_open = link_of(&self.links, path).is_some();
                 let link = path.link;
-                let tells = repeats && !under_way(peer, link).entries().is_empty();
+                let tells = repeats && !under_way(peer, link, now).entries().is_empty();
                 if is_open && (ends && is_behind || is_asked || tells) {
                     return self.send_marker(slot, link, is_asked, now);
                 }

@@ -64,6 +64,7 @@ impl Engine {
             consider(path.flight.poll_timeout());
             consider(marker_due(peer, path));
             consider(self.try_timeout(path));
+            consider(path.fence.poll_timeout());
         }
         next
     }
@@ -128,6 +129,7 @@ impl Engine {
             if peer.resequencer.poll_timeout().is_some_and(|at| at <= now) {
                 self.release_trains(slot, now);
             }
+            self.look_at_fences(slot, now);
         }
         self.look_for_silence(now);
         self.look_for_overdue(now);
@@ -171,6 +173,9 @@ impl Engine {
         if let Some(rate_bps) = self.intake.step(waiting, gone, now) {
             self.events.push_back(Event::IntakeRate { rate_bps });
         }
+        if let Some(full_bps) = self.intake.owner_is_full(now) {
+            self.on_engine_full(full_bps, now);
+        }
     }
 
     /// What waits until the bound of a path has grown, or for others to fill its train, says nothing of the
@@ -209,6 +214,9 @@ impl Engine {
             self.remove_peer(slot, PeerDownReason::Deaf, now);
         }
         self.expire_paths(now);
+        self.forget_other_lines(now);
+        self.introduce_marks(now);
+        self.surplus.look(self.counters.host_rx.bytes, now);
         self.look_whether_calm(now);
     }
 }

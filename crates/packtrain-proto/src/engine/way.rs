@@ -1,12 +1,14 @@
 //! One of our links to one peer: whether a frame goes by it alone, or in a train with others.
 
+use super::direct_counts::both_take_direct;
 use super::from_host::largest_on_wire;
 use super::head::Head;
 use crate::aggregator::{Filled, Surroundings};
 use crate::buffer::Buffer;
-use crate::config::{Config, NodeId};
+use crate::config::{Config, LinkOrder, NodeId};
+use crate::direct::kinds::DirectKind;
 use crate::link::Link;
-use crate::peer::Peer;
+use crate::peer::{Path, Peer};
 use crate::queue::drr::{FlowQueues, QueuedFrame};
 use crate::stats::{DropReason, FlushReason};
 use crate::time::Instant;
@@ -116,11 +118,19 @@ fn fits_a_train(frame: &QueuedFrame, train_max: usize) -> bool {
 }
 
 /// Our mark on this link, where frames may go to this peer as they are: a mark has no sequence, and no
-/// copy is kept, so only while there is one way, and the peer, who takes them, sees that it keeps order.
+/// copy is kept, so only while there is one way, its queue does not let them overtake trains, and the peer,
+/// who takes them, sees that it keeps order. While trains say what must not be overtaken, only they can.
 pub(super) fn mark_for(config: &Config, peer: &Peer, link: &Link) -> Option<MacAddr> {
+    // A network that does not let one of our marks pass does not let the other.
+    let is_passed =
+        |path: &Path| path.direct.is_known() && path.direct_kinds.kind() == DirectKind::Source;
+    let may_pass = |path: &Path| !both_take_direct(config, peer) || is_passed(path);
     let usable = config.marked_frames
         && peer.capabilities & capability::MARKED_FRAMES != 0
         && peer.paths.len() == 1
-        && peer.replay.is_empty();
+        && peer.paths.iter().all(may_pass)
+        && peer.replay.is_empty()
+        && link.order != LinkOrder::Flow
+        && peer.fences.is_empty();
     link.state.mark.filter(|_| usable)
 }

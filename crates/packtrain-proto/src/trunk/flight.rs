@@ -74,6 +74,9 @@ pub struct Flight {
     in_flight: usize,
     outstanding: usize,
     replays: usize,
+    /// Of those, probes, and when the last one left.
+    replayed_probes: usize,
+    probe_replayed_at: Instant,
     copies_bytes: usize,
     /// When a marker is to say that nothing more is coming behind what is out.
     marker_at: Option<Instant>,
@@ -94,6 +97,8 @@ impl Flight {
             in_flight: 0,
             outstanding: 0,
             replays: 0,
+            replayed_probes: 0,
+            probe_replayed_at: Instant::ZERO,
             copies_bytes: 0,
             marker_at: None,
             told_at: Instant::ZERO,
@@ -192,9 +197,13 @@ impl Flight {
         self.outstanding
     }
 
-    /// Of them, those that another link had sent before.
-    pub fn outstanding_replays(&self) -> usize {
-        self.replays
+    /// Whether some of them that another link had sent before may still arrive. A probe is acknowledged in its turn,
+    /// behind gaps that the receiver keeps open as long as it is told that something goes again: so it is told of a
+    /// probe for as long as one takes to arrive, and not until it is acknowledged.
+    pub fn may_bring_replays(&self, now: Instant) -> bool {
+        let has_trains = self.replays > self.replayed_probes;
+        let is_late = || now.since(self.probe_replayed_at) > self.late_after();
+        has_trains || (self.replayed_probes > 0 && !is_late())
     }
 
     pub fn copies_bytes(&self) -> usize {
@@ -245,6 +254,10 @@ impl Flight {
         }
         self.copies_bytes += sent.copy.as_ref().map_or(0, Buffer::capacity);
         self.replays += usize::from(sent.kind == Kind::Replay);
+        if sent.kind == Kind::Replay && sent.bytes == 0 {
+            self.replayed_probes += 1;
+            self.probe_replayed_at = now;
+        }
         self.outstanding += 1;
         self.marker_at = Some(now + ACK_DELAY_MAX);
         if sent.kind == Kind::New {
@@ -356,6 +369,7 @@ impl Flight {
         }
         self.outstanding -= 1;
         self.replays -= usize::from(record.kind == Kind::Replay);
+        self.replayed_probes -= usize::from(record.kind == Kind::Replay && record.bytes == 0);
         self.in_flight -= record.bytes as usize;
         if let Some(copy) = record.copy.take() {
             self.copies_bytes -= copy.capacity();
@@ -376,6 +390,7 @@ impl Flight {
         });
         self.outstanding = 0;
         self.replays = 0;
+        self.replayed_probes = 0;
         self.in_flight = 0;
         self.copies_bytes = 0;
         self.marker_at = None;

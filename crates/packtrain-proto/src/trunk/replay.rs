@@ -19,7 +19,7 @@ pub struct Waiting {
 pub struct Replay {
     waiting: VecDeque<Waiting>,
     bytes: usize,
-    /// The newest of all that wait, or were sent again and are not acknowledged.
+    /// The newest of all that wait, or were sent again and may be under way.
     newest: Option<Sequence>,
 }
 
@@ -64,10 +64,9 @@ impl Replay {
         Some(waiting)
     }
 
-    /// No train after this one will still arrive by being sent again. `outstanding`: there are some that
-    /// were, and are not acknowledged.
-    pub fn newest(&mut self, outstanding: bool) -> Option<Sequence> {
-        if self.waiting.is_empty() && !outstanding {
+    /// No train after this one will still arrive by being sent again. `may_come`: some that were may be under way.
+    pub fn newest(&mut self, may_come: bool) -> Option<Sequence> {
+        if self.waiting.is_empty() && !may_come {
             self.newest = None;
         }
         self.newest

@@ -25,6 +25,8 @@ use doubt::Doubt;
 
 /// Slots of the window: how far ahead of the next expected train one may be.
 const WINDOW: usize = 4096;
+/// How far ahead one may be while a fence keeps others back: the rest is for gaps behind the fence.
+const FENCED_MAX: i32 = (WINDOW / 4 * 3) as i32;
 /// What is remembered of trains already let through, to tell a duplicate from a straggler: copies that try a
 /// silent link come from as far back as its sender may be ahead of what it has under way.
 const HISTORY: usize = WINDOW;
@@ -120,6 +122,8 @@ pub struct Resequencer {
     hurried: bool,
     /// The next train comes after one that was given up, or the window has moved.
     after_gap: bool,
+    /// From this train on, what comes waits for something that has no place in the order.
+    pub fence: Option<Sequence>,
     pub stats: ResequencerStats,
 }
 
@@ -165,6 +169,7 @@ impl Resequencer {
             discarded: 0,
             hurried: false,
             after_gap: false,
+            fence: None,
             stats: ResequencerStats::default(),
         }
     }
@@ -381,18 +386,41 @@ impl Resequencer {
     /// before that is given up. Follow with [`Resequencer::poll`].
     pub fn hurry(&mut self) {
         self.hurried = self.held_trains > 0;
+        self.fence = None;
     }
 
-    /// The newest train that is held, where some of those before it may still come by another link: what
-    /// has no sequence goes behind it, and makes nobody hurry.
+    /// Whether the train that is due has to wait though it is here. Not where there is no room for more.
+    pub fn is_fenced(&self) -> bool {
+        let is_due = |fence: Sequence| fence.distance_from(self.expected) <= 0;
+        self.fence.is_some_and(is_due) && !self.is_full()
+    }
+
+    /// A fence keeps back so much that this train, or some after it, would not be taken. A gap holds its sender back
+    /// by what it has under way; what a fence keeps back is acknowledged, and so its sender goes on.
+    pub fn crowds_fence(&self, sequence: Sequence, bytes: usize) -> bool {
+        let ahead = sequence.distance_from(self.expected);
+        let is_far = ahead >= FENCED_MAX;
+        self.is_fenced() && (is_far || self.held_bytes + bytes > self.bytes_max / 4 * 3)
+    }
+
+    fn is_full(&self) -> bool {
+        self.held_bytes + 2048 > self.bytes_max
+    }
+
+    /// The newest train that is held, where some of those before it may still come by another link, or are
+    /// kept back: what has no sequence goes behind it, and makes nobody hurry.
     pub fn newest_held(&self) -> Option<Sequence> {
         let waits_for_links = self.under_way.names_links() && self.held_trains > 0;
-        waits_for_links.then(|| self.expected.plus(self.held.len() as u32).minus(1))
+        (waits_for_links || self.is_fenced())
+            .then(|| self.expected.plus(self.held.len() as u32).minus(1))
     }
 
     /// The next train in order, and whether a gap was given up just before it.
     pub fn poll(&mut self, now: Instant) -> Option<(Held, bool)> {
         loop {
+            if self.is_fenced() {
+                return None;
+            }
             match self.held.front_mut() {
                 None => {
                     self.gap = None;
@@ -459,7 +487,7 @@ impl Resequencer {
         if now.since(self.last_straggler) > FADE_AFTER {
             self.disorder = 0;
         }
-        self.hurried || now >= self.given_up_at(gap) || self.held_bytes + 2048 > self.bytes_max
+        self.hurried || now >= self.given_up_at(gap) || self.is_full()
     }
 
     fn given_up_at(&self, gap: Gap) -> Instant {
@@ -485,7 +513,8 @@ impl Resequencer {
 
     /// When a gap is given up though nothing arrives.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.gap.map(|gap| self.given_up_at(gap))
+        let gap = self.gap.filter(|_| !self.is_fenced())?;
+        Some(self.given_up_at(gap))
     }
 }
 

@@ -46,6 +46,11 @@ impl MacAddr {
         self.0[0] & 1 == 1
     }
 
+    /// A group that no bridge forwards (IEEE 802.1Q, 8.6.3): LLDP, STP, EAPOL, pause frames.
+    pub const fn is_for_next_port(self) -> bool {
+        matches!(self.0, [0x01, 0x80, 0xc2, 0, 0, 0..=0x0f])
+    }
+
     /// Locally administered.
     pub const fn is_local(self) -> bool {
         self.0[0] & 2 == 2

@@ -67,20 +67,28 @@ const _: () = assert!(record::NEWEST_LINK.end == LINK_RECORD_LEN);
 
 const COUNT_LEN: usize = 4;
 const COUNT_OPTION_LEN: usize = 2 + COUNT_LEN;
+const DIRECT_VLAN_LEN: usize = 2;
+const DIRECT_VLAN_OPTION_LEN: usize = 2 + DIRECT_VLAN_LEN;
+/// 0 is no VLAN but a priority, 4095 is reserved (IEEE 802.1Q).
+pub const VLAN_IDS: core::ops::RangeInclusive<u16> = 1..=4094;
 
 mod flag {
     pub(super) const ANSWER: u8 = 0x01;
     pub(super) const GOODBYE: u8 = 0x02;
+    pub(super) const AWAY: u8 = 0x04;
 }
 
 mod state {
     pub(super) const CARRIER: u8 = 0x01;
+    pub(super) const UNUSED_BY_HOST: u8 = 0x02;
+    pub(super) const TAKES_VLAN: u8 = 0x04;
 }
 
 mod option {
     pub(super) const STATIONS: u8 = 0x01;
     pub(super) const SOFTWARE: u8 = 0x02;
     pub(super) const COUNT: u8 = 0x03;
+    pub(super) const DIRECT_VLAN: u8 = 0x04;
     pub(super) const CRITICAL: u8 = 0x80;
 }
 
@@ -140,6 +148,9 @@ pub struct Hello {
     pub answer: bool,
     /// This node leaves; forget it.
     pub goodbye: bool,
+    /// This node's engine is away, and may be back: only direct frames come from it and reach it. Said in its
+    /// place by whoever keeps its direct path.
+    pub away: bool,
     /// The sender's number of the link that this copy left by. It need not be among `links`.
     pub link: LinkId,
     pub node_id: NodeId,
@@ -162,6 +173,9 @@ pub struct Hello {
     pub links: Vec<LinkRecord>,
     /// Stations behind `pt0`, at most [`STATIONS_MAX`].
     pub stations: Vec<MacAddr>,
+    /// The VLAN in which it takes direct frames, on the links that say so. What is none ([`VLAN_IDS`]) is as if
+    /// not told.
+    pub direct_vlan: Option<u16>,
     /// Name and version, as its owner wants them shown; empty when not told.
     pub software: String,
 }
@@ -171,6 +185,10 @@ pub struct Hello {
 pub struct LinkRecord {
     pub link: LinkId,
     pub carrier: bool,
+    /// The sender's host does not use it itself, so direct frames need no mark of their own on it.
+    pub unused_by_host: bool,
+    /// Direct frames in the sender's VLAN for them are taken on it.
+    pub takes_vlan: bool,
     pub mtu: u16,
     pub address: MacAddr,
     /// Outer source of frames that go as they are.
@@ -214,6 +232,7 @@ impl Hello {
         let mut hello = Hello {
             answer: header[field::FLAGS] & flag::ANSWER != 0,
             goodbye: header[field::FLAGS] & flag::GOODBYE != 0,
+            away: header[field::FLAGS] & flag::AWAY != 0,
             link: LinkId(header[field::LINK]),
             node_id: NodeId(node_id),
             recipient: (recipient != 0).then_some(NodeId(recipient)),
@@ -226,6 +245,7 @@ impl Hello {
             count: 0,
             links: Vec::with_capacity(usize::from(link_count)),
             stations: Vec::new(),
+            direct_vlan: None,
             software: String::new(),
         };
         for bytes in records.chunks_exact(LINK_RECORD_LEN) {
@@ -247,6 +267,7 @@ impl Hello {
             match *kind {
                 option::STATIONS => self.parse_stations(value)?,
                 option::COUNT => self.count = parse_count(value)?,
+                option::DIRECT_VLAN => self.direct_vlan = parse_vlan(value)?,
                 option::SOFTWARE => self.software = parse_software(value)?,
                 kind if kind & option::CRITICAL != 0 => {
                     return Err(HelloError::UnknownCriticalOption(kind));
@@ -285,14 +306,18 @@ impl Hello {
             + ADDRESS_LEN * self.stations.len();
         let software: usize = shown(&self.software).map(char::len_utf8).sum();
         let count = if self.count > 0 { COUNT_OPTION_LEN } else { 0 };
-        count + stations + if software > 0 { 2 + software } else { 0 }
+        let vlan = match self.direct_vlan {
+            Some(_) => DIRECT_VLAN_OPTION_LEN,
+            None => 0,
+        };
+        count + vlan + stations + if software > 0 { 2 + software } else { 0 }
     }
 
     /// Appends the message; what stands in `buffer` is the outer Ethernet header.
     ///
     /// # Panics
     /// If it does not fit, or says what no receiver accepts: more links or stations than allowed,
-    /// node id 0, no lanes, an address that is nobody's own.
+    /// node id 0, no lanes, an address that is nobody's own, a VLAN that is none.
     pub fn emit(&self, buffer: &mut Buffer) {
         assert!(
             self.links.len() <= LINKS_MAX,
@@ -309,7 +334,8 @@ impl Hello {
         let mut header = [0; HEADER_LEN];
         header[0] = VERSION << 4 | TYPE_HELLO;
         header[field::FLAGS] = if self.answer { flag::ANSWER } else { 0 }
-            | if self.goodbye { flag::GOODBYE } else { 0 };
+            | if self.goodbye { flag::GOODBYE } else { 0 }
+            | if self.away { flag::AWAY } else { 0 };
         header[field::LINK] = self.link.0;
         header[field::LINK_COUNT] = self.links.len() as u8;
         header[field::NODE_ID].copy_from_slice(&self.node_id.0.to_be_bytes());
@@ -330,6 +356,11 @@ impl Hello {
         if self.count > 0 {
             put(buffer, &[option::COUNT, COUNT_LEN as u8]);
             put(buffer, &self.count.to_be_bytes());
+        }
+        if let Some(vlan) = self.direct_vlan {
+            assert!(VLAN_IDS.contains(&vlan), "VLAN {vlan} in a hello");
+            put(buffer, &[option::DIRECT_VLAN, DIRECT_VLAN_LEN as u8]);
+            put(buffer, &vlan.to_be_bytes());
         }
         for stations in self.stations.chunks(STATIONS_PER_OPTION) {
             put(
@@ -356,6 +387,8 @@ impl LinkRecord {
         Ok(LinkRecord {
             link: LinkId(bytes[record::LINK]),
             carrier: bytes[record::STATE] & state::CARRIER != 0,
+            unused_by_host: bytes[record::STATE] & state::UNUSED_BY_HOST != 0,
+            takes_vlan: bytes[record::STATE] & state::TAKES_VLAN != 0,
             mtu: be16(&bytes[record::MTU]),
             address: own_address(&bytes[record::ADDRESS])?,
             mark: match MacAddr::from_slice(&bytes[record::MARK]) {
@@ -371,7 +404,13 @@ impl LinkRecord {
     fn to_bytes(self) -> [u8; LINK_RECORD_LEN] {
         let mut bytes = [0; LINK_RECORD_LEN];
         bytes[record::LINK] = self.link.0;
-        bytes[record::STATE] = if self.carrier { state::CARRIER } else { 0 };
+        let bits = [
+            (self.carrier, state::CARRIER),
+            (self.unused_by_host, state::UNUSED_BY_HOST),
+            (self.takes_vlan, state::TAKES_VLAN),
+        ];
+        let set = bits.iter().filter(|(is_set, _)| *is_set);
+        bytes[record::STATE] = set.map(|(_, bit)| bit).sum();
         bytes[record::MTU].copy_from_slice(&self.mtu.to_be_bytes());
         bytes[record::ADDRESS].copy_from_slice(&assert_own(self.address).0);
         if let Some(mark) = self.mark {
@@ -399,6 +438,11 @@ fn assert_own(address: MacAddr) -> MacAddr {
         "{address} in a hello"
     );
     address
+}
+
+fn parse_vlan(value: &[u8]) -> Result<Option<u16>, HelloError> {
+    let value: [u8; DIRECT_VLAN_LEN] = value.try_into().map_err(|_| HelloError::BadOption)?;
+    Ok(Some(u16::from_be_bytes(value)).filter(|vlan| VLAN_IDS.contains(vlan)))
 }
 
 fn parse_count(value: &[u8]) -> Result<u32, HelloError> {

@@ -31,6 +31,10 @@ pub const REPLAYED: u8 = 0xff;
 pub const DIRECT_OPTION_LEN: usize = 2 + DIRECT_LEN;
 const DIRECT_LEN: usize = 12;
 
+/// Bytes of a FENCE with its option header.
+pub const FENCE_OPTION_LEN: usize = 2 + FENCE_LEN;
+const FENCE_LEN: usize = 12;
+
 mod flag {
     pub const ACK_NOW: u8 = 0x01;
     pub const MARKER: u8 = 0x02;
@@ -41,6 +45,7 @@ mod option {
     pub const ACK: u8 = 0x01;
     pub const NEWEST: u8 = 0x02;
     pub const DIRECT: u8 = 0x03;
+    pub const FENCE: u8 = 0x04;
     pub const CRITICAL: u8 = 0x80;
 }
 
@@ -115,12 +120,16 @@ pub struct Options<'a> {
     pub acks: &'a [Ack],
     pub newest: &'a [Newest],
     pub direct: Option<DirectReport>,
+    pub fences: &'a [Fence],
 }
 
 impl Options<'_> {
     fn len(&self) -> usize {
         let direct = self.direct.map_or(0, |_| DIRECT_OPTION_LEN);
-        self.acks.len() * ACK_OPTION_LEN + newest_option_len(self.newest.len()) + direct
+        self.acks.len() * ACK_OPTION_LEN
+            + newest_option_len(self.newest.len())
+            + direct
+            + self.fences.len() * FENCE_OPTION_LEN
     }
 }
 
@@ -176,6 +185,8 @@ impl Ack {
 /// wrap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DirectReport {
+    /// Answer in any case: ACK-NOW of the marker.
+    pub wants_answer: bool,
     /// Sent before this message.
     pub sent: u32,
     /// What the receiver of this message has said last that it has sent.
@@ -185,8 +196,9 @@ pub struct DirectReport {
 }
 
 impl DirectReport {
-    fn parse(value: &[u8]) -> DirectReport {
+    fn parse(value: &[u8], wants_answer: bool) -> DirectReport {
         DirectReport {
+            wants_answer,
             sent: be32(value),
             seen_sent: be32(&value[4..]),
             seen_received: be32(&value[8..]),
@@ -200,6 +212,41 @@ impl DirectReport {
         bytes[2..6].copy_from_slice(&self.sent.to_be_bytes());
         bytes[6..10].copy_from_slice(&self.seen_sent.to_be_bytes());
         bytes[10..14].copy_from_slice(&self.seen_received.to_be_bytes());
+        bytes
+    }
+}
+
+/// Direct frames that left before some trains, and must not be overtaken by them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fence {
+    /// The sender's number of the link that they left by.
+    pub link: u8,
+    /// The receiver's of the one that they come by.
+    pub remote_link: u8,
+    /// The first train that comes after them.
+    pub from: Sequence,
+    /// How many were sent by then on that path, as in [`DirectReport`].
+    pub sent: u32,
+}
+
+impl Fence {
+    fn parse(value: &[u8]) -> Fence {
+        Fence {
+            link: value[0],
+            remote_link: value[1],
+            from: Sequence(be32(&value[4..])),
+            sent: be32(&value[8..]),
+        }
+    }
+
+    fn to_bytes(self) -> [u8; FENCE_OPTION_LEN] {
+        let mut bytes = [0; FENCE_OPTION_LEN];
+        bytes[0] = option::FENCE;
+        bytes[1] = FENCE_LEN as u8;
+        bytes[2] = self.link;
+        bytes[3] = self.remote_link;
+        bytes[6..10].copy_from_slice(&self.from.0.to_be_bytes());
+        bytes[10..14].copy_from_slice(&self.sent.to_be_bytes());
         bytes
     }
 }
@@ -253,6 +300,7 @@ impl<'a> Train<'a> {
             match *kind {
                 option::ACK if value.len() != ACK_LEN => return Err(TrainError::BadOption),
                 option::DIRECT if value.len() != DIRECT_LEN => return Err(TrainError::BadOption),
+                option::FENCE if value.len() != FENCE_LEN => return Err(TrainError::BadOption),
                 option::NEWEST if !value.len().is_multiple_of(NEWEST_LEN) => {
                     return Err(TrainError::BadOption);
                 }
@@ -285,9 +333,13 @@ impl<'a> Train<'a> {
 
     /// What its sender has counted of direct frames.
     pub fn direct_report(&self) -> Option<DirectReport> {
-        self.options_of(option::DIRECT)
-            .next()
-            .map(DirectReport::parse)
+        let value = self.options_of(option::DIRECT).next()?;
+        Some(DirectReport::parse(value, self.header.ack_now))
+    }
+
+    /// Direct frames that come before some of its sender's trains.
+    pub fn fences(&self) -> impl Iterator<Item = Fence> + 'a {
+        self.options_of(option::FENCE).map(Fence::parse)
     }
 
     fn options_of(&self, wanted: u8) -> impl Iterator<Item = &'a [u8]> + 'a {
@@ -353,6 +405,9 @@ impl<'a> TrainWriter<'a> {
         }
         if let Some(report) = options.direct {
             writer.put(&report.to_bytes());
+        }
+        for fence in options.fences {
+            writer.put(&fence.to_bytes());
         }
         writer
     }

@@ -59,6 +59,8 @@ pub struct Arrivals {
     honest: bool,
     /// Trains that a link lost: nothing is promised of them, even if they are sent again.
     lost: BTreeSet<u32>,
+    /// When a link was taken away that carried this train: for so long the receiver expects it by others.
+    removed: BTreeMap<u32, Instant>,
     /// When each train came that was taken and waits.
     holding: BTreeMap<u32, Instant>,
     given: BTreeSet<u32>,
@@ -86,6 +88,7 @@ impl Arrivals {
             recent: Vec::new(),
             honest: true,
             lost: BTreeSet::new(),
+            removed: BTreeMap::new(),
             holding: BTreeMap::new(),
             given: BTreeSet::new(),
             taken: 0,
@@ -189,6 +192,9 @@ impl Arrivals {
             if real.is_ok() {
                 self.taken += 1;
                 self.holding.insert(self.number(train), now);
+            } else if real == Err(Refused::Full) {
+                // The sender learns nothing of it: what it may send again is not expected.
+                self.lost.insert(self.number(train));
             }
         }
         self.poll()
@@ -266,7 +272,9 @@ impl Arrivals {
             let train = self.first.plus(number);
             let comes = |m: &Message| m.train == train && !m.is_marker;
             let comes = self.wires.iter().flatten().any(comes) || self.waiting.contains(&number);
-            if comes && !stalled && !self.lost.contains(&number) {
+            let removed = self.removed.get(&number);
+            let is_forgotten = removed.is_some_and(|at| self.now.since(*at) >= STALL_MIN);
+            if comes && !stalled && !is_forgotten && !self.lost.contains(&number) {
                 return Err(format!(
                     "{train:?} is given up at {:?}, and may come",
                     self.now
@@ -409,7 +417,9 @@ impl Arrivals {
         let gone = usize::from(gone) % (wire.len() + 1);
         wire.drain(..gone);
         for out in std::mem::take(&mut self.out[index(link)]) {
-            self.waiting.insert(self.number(out.train));
+            let number = self.number(out.train);
+            self.waiting.insert(number);
+            self.removed.insert(number, self.now);
         }
         self.real.on_link_removed(self.now);
         self.model.link_removed(self.now);

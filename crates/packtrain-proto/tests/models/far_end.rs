@@ -112,6 +112,8 @@ pub fn hello(by: u8, count: u32, wires: &[Wire], buffer: &mut Buffer) {
     let record = |link: u8| LinkRecord {
         link: LinkId(link),
         carrier: wires[usize::from(link)].peer_carrier,
+        unused_by_host: false,
+        takes_vlan: false,
         mtu: MTU,
         address: peer_address(link),
         mark: mark_of(peer_address(link)),
@@ -122,6 +124,7 @@ pub fn hello(by: u8, count: u32, wires: &[Wire], buffer: &mut Buffer) {
     let hello = Hello {
         answer: false,
         goodbye: false,
+        away: false,
         link: LinkId(by),
         node_id: PEER,
         recipient: Some(NODE),
@@ -134,6 +137,7 @@ pub fn hello(by: u8, count: u32, wires: &[Wire], buffer: &mut Buffer) {
         count,
         links: (0..LINKS).map(record).collect(),
         stations: Vec::new(),
+        direct_vlan: None,
         software: String::new(),
     };
     let header = Header {

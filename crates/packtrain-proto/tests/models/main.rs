@@ -94,6 +94,37 @@ proptest! {
     }
 }
 
+/// Found once by chance: its link had died before the sender knew that it had come.
+#[test]
+fn a_train_for_which_there_was_no_room_is_not_promised() {
+    use arrival_step::Step;
+    let large = |link| Step::Send { link, large: true };
+    let arrives = |link| Step::Arrives {
+        link,
+        acknowledged: false,
+    };
+    let steps = [
+        large(1),
+        large(2),
+        large(2),
+        Step::Send {
+            link: 0,
+            large: false,
+        },
+        Step::AllArrive { link: 2 },
+        Step::SendMany { trains: 34 },
+        arrives(2),
+        arrives(0),
+        Step::Dies {
+            link: 2,
+            stalls: false,
+        },
+        Step::AllArrive { link: 1 },
+        Step::Wait { micros: 55_085 },
+    ];
+    assert_eq!(receive((1, 6000), &steps, None), Ok(()));
+}
+
 /// The breakages of which no difference was seen.
 fn unseen<S: Strategy>(
     breakages: &[Breakage],

@@ -147,6 +147,7 @@ impl Forger {
         Hello {
             answer: false,
             goodbye: false,
+            away: false,
             link: LINK,
             node_id: self.node_id,
             recipient,
@@ -159,6 +160,7 @@ impl Forger {
             count: 0,
             links: vec![self.record(LINK)],
             stations: Vec::new(),
+            direct_vlan: None,
             software: String::from("forged"),
         }
     }
@@ -167,6 +169,8 @@ impl Forger {
         LinkRecord {
             link,
             carrier: true,
+            unused_by_host: false,
+            takes_vlan: false,
             mtu: 1500,
             address: self.link,
             mark: mark_of(self.link),

@@ -61,6 +61,9 @@ pub struct Pair {
     pub strays: usize,
     /// The epoch in each side's last hello to a link's address.
     epochs: HashMap<(usize, MacAddr), u8>,
+    /// Of direct frames, how many each side has sent, and how many of the other's have come to it.
+    pub direct_sent: [u32; 2],
+    pub direct_came: [u32; 2],
     /// When false, nobody calls `handle_timeout` of that side.
     pub ticking: [bool; 2],
 }
@@ -89,6 +92,8 @@ impl Pair {
             recorded: Vec::new(),
             strays: 0,
             epochs: HashMap::new(),
+            direct_sent: [0; 2],
+            direct_came: [0; 2],
             ticking: [true; 2],
         };
         pair.run(Duration::from_millis(400));
@@ -145,7 +150,20 @@ impl Pair {
             sent.push((transmit.link, transmit.frame.to_vec(), transmit.offload));
             assert!(sent.len() < 100_000, "transmits without end");
         }
-        self.events[side].extend(std::iter::from_fn(|| engine.poll_event()));
+        while let Some(event) = engine.poll_event() {
+            if let Event::DirectAsked {
+                link,
+                direct_mark,
+                address,
+            } = event
+            {
+                engine.handle_direct_sent(address, link, self.direct_sent[side], self.now);
+                let came = self.direct_came[side];
+                engine.handle_direct_received(link, direct_mark, came, self.now);
+                moved = true;
+            }
+            self.events[side].push(event);
+        }
         engine.handle_link_queue(LINK, 0, self.now);
         for (link, frame, offload) in sent {
             moved = true;

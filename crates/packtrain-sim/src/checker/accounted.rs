@@ -5,7 +5,7 @@
 //! the receiver counts of them (a hole, a late train) overlaps; so with losses it is a bound: no
 //! more may be missing than all these counts together explain.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use packtrain_proto::stats::{DropReason, Drops, Snapshot};
 use packtrain_proto::time::Instant;
@@ -125,6 +125,8 @@ pub struct Accounted {
     sent: u64,
     lost_items: u64,
     lost_as_they_are: BTreeSet<(u16, u32)>,
+    /// Those that went past the engines; `true`: its class says that it may be lost.
+    direct: BTreeMap<(u16, u32), bool>,
     wire_losses: u64,
     items_per_train_max: u64,
 }
@@ -136,6 +138,7 @@ impl Accounted {
             sent: 0,
             lost_items: 0,
             lost_as_they_are: BTreeSet::new(),
+            direct: BTreeMap::new(),
             wire_losses: 0,
             items_per_train_max: 1,
         }
@@ -193,6 +196,31 @@ impl Accounted {
 
     pub fn was_lost_as_it_is(&self, what: Identity) -> bool {
         self.lost_as_they_are.contains(&(what.flow, what.sequence))
+    }
+
+    pub fn went_directly(&mut self, what: Identity, may_be_lost: bool) {
+        self.direct.insert((what.flow, what.sequence), may_be_lost);
+    }
+
+    /// When its host sent it, if it was.
+    pub fn sent_at(&self, what: Identity) -> Option<Instant> {
+        let frames = &self.frames[usize::from(what.flow)];
+        let copies = frames.get(what.sequence as usize)?.as_ref();
+        copies.map(|copies| copies.sent_at)
+    }
+
+    pub fn has_gone_directly(&self, what: Identity) -> bool {
+        self.direct.contains_key(&(what.flow, what.sequence))
+    }
+
+    /// Whether it went past the engines, and its class says that it may be lost with a link.
+    pub fn may_be_lost(&self, what: Identity) -> bool {
+        let direct = self.direct.get(&(what.flow, what.sequence));
+        direct.copied().unwrap_or(false)
+    }
+
+    pub fn frames_direct(&self) -> u64 {
+        self.direct.len() as u64
     }
 
     /// `None`: it left by trains only, or not at all.
@@ -270,7 +298,8 @@ impl Accounted {
     /// Where wires lose only what others could have brought, between two hosts, and nobody restarts: as
     /// many frames are missing as queues were too short for, but for trains that could not be sent
     /// again. Frames that went as they are to a station that nobody knows yet are not among the missing;
-    /// `has_copies`: those of a flow go by trains, and none of them may be lost as it is.
+    /// `has_copies`: those of a flow go by trains, and none of them may be lost as it is, but what went past the
+    /// engines and may.
     pub fn settle_lossless(
         &self,
         missing: u64,
@@ -299,7 +328,8 @@ impl Accounted {
             ));
         }
         let mut lost = self.lost_as_they_are.iter();
-        match lost.find(|(flow, _)| has_copies(*flow)) {
+        let may_be_lost = |what: &(u16, u32)| self.direct.get(what) == Some(&true);
+        match lost.find(|what| has_copies(what.0) && !may_be_lost(what)) {
             None => Ok(()),
             Some((flow, sequence)) => Err(format!(
                 "frame {sequence} of flow {flow} went as it is, and was lost, while several links \

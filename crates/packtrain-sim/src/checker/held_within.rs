@@ -337,6 +337,9 @@ mod tests {
             lost_trains: 0,
             trains_tx: 0,
             state: PathState::Open,
+            direct: None,
+            direct_mark: None,
+            direct_marks_refused: Vec::new(),
             reordering_seen: false,
         }
     }
@@ -348,6 +351,7 @@ mod tests {
             node_id: NodeId(2),
             address: MacAddr([6; 6]),
             up: true,
+            away: false,
             software: String::new(),
             capabilities: 0,
             mtu: 1500,
@@ -356,7 +360,6 @@ mod tests {
             queued_frames: frames,
             queued_bytes: frames * 100,
             hold: HoldSnapshot::default(),
-            direct: false,
             engine_because: None,
         });
         snapshot

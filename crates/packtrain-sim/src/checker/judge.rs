@@ -1,9 +1,10 @@
 //! What comes out at a host, before its judges: is it what went in, meant for it, once, in order?
 //!
-//! What travelled as it is has no sequence. Where the network itself may double or reorder such frames, or their
+//! What travelled as it is, by an engine or past it, has no sequence. Where the network itself may double or reorder such frames, or their
 //! way changes under them, nobody can set that right, and nobody is to be blamed for it: [`Checkers`] says
 //! here when that is so.
 
+use packtrain_proto::time::Duration;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::once::Again;
@@ -15,6 +16,9 @@ use crate::net::nic;
 use crate::simulator::StationId;
 use crate::workload::flow::Flow;
 use crate::workload::identity::{Identity, identify};
+
+/// The other end hears of a restart by the next hello.
+const RESTART_NOTICED: Duration = Duration::from_secs(1);
 
 /// Which promise was not kept, and how.
 type Broken = (&'static str, String);
@@ -51,6 +55,9 @@ impl Checkers {
         }
         let segments = unchanged::check(flow, identity, frame)
             .map_err(|text| ("unchanged", format!("{identity:?}: {text}")))?;
+        if let Some(record) = &mut self.record {
+            record.came(identity, segments.clone());
+        }
         let copies = self.accounted.as_it_is(identity).copied();
         match addressee::check(flow, station, &self.stations) {
             addressee::Verdict::Meant => {}
@@ -66,10 +73,13 @@ impl Checkers {
             }
         }
         let again = self.once.delivered(identity, station, segments.clone());
-        if !self.may_come(station, again, copies.as_ref()) {
+        let is_direct = self.accounted.has_gone_directly(identity);
+        let comes_twice = is_direct && self.faults.duplicates;
+        if !comes_twice && !self.may_come(station, again, copies.as_ref()) {
             return Err(("once", format!("{identity:?} again")));
         }
-        if self.may_overtake(station, destination, copies.as_ref()) {
+        let is_overtaken = is_direct && self.may_be_overtaken(identity, [flow.from, station]);
+        if is_overtaken || self.may_overtake(station, destination, copies.as_ref()) {
             return Ok(());
         }
         let in_order = self.in_order.delivered(identity, station, segments.end);
@@ -80,7 +90,8 @@ impl Checkers {
             }
             return Err(("in order", format!("{identity:?} after {newest:?}")));
         }
-        if self.drained.has_arrived(identity) {
+        // An engine knows nothing of what goes past it.
+        if !is_direct && self.drained.has_arrived(identity) {
             let text = format!("{identity:?} was said to have arrived");
             return Err(("drained", text));
         }
@@ -118,6 +129,17 @@ impl Checkers {
             Again::SinceItsRestart if several || self.may_echo(station, as_it_is) => true,
             _ => as_it_is.is_some() && self.faults.duplicates,
         }
+    }
+
+    /// Whether nobody can know that frames of its flow overtake one that goes past the engines: a wire does
+    /// that, or an end has begun anew, and knows nothing of what it had sent or counted.
+    fn may_be_overtaken(&self, direct: Identity, ends: [StationId; 2]) -> bool {
+        let sent_at = self.accounted.sent_at(direct);
+        let begins_anew = |&end: &StationId| {
+            let noticed_at = self.lives.began_anew_at(end).map(|at| at + RESTART_NOTICED);
+            noticed_at > sent_at
+        };
+        self.faults.reorders || self.faults.duplicates || ends.iter().any(begins_anew)
     }
 
     /// Whether nobody can know what came before a frame of its flow.

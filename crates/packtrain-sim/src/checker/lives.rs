@@ -52,6 +52,12 @@ impl Lives {
         self.began_at[station.0]
     }
 
+    /// The same of one that is not its first. `None`: it is.
+    pub fn began_anew_at(&self, station: StationId) -> Option<Instant> {
+        let at = self.began_at(station);
+        (at > Instant::ZERO).then_some(at)
+    }
+
     /// Whether the sender was restarted between a frame and the newest that came before it.
     pub fn lie_between(&self, late: Identity, newest: Position) -> bool {
         let began_with = self.began_with[usize::from(late.flow)];

@@ -177,12 +177,16 @@ mod tests {
             lost_trains: 0,
             trains_tx: 0,
             state,
+            direct: None,
+            direct_mark: None,
+            direct_marks_refused: Vec::new(),
             reordering_seen: false,
         };
         snapshot.peers.push(PeerSnapshot {
             node_id: NodeId(2),
             address: MacAddr([6; 6]),
             up: true,
+            away: false,
             software: String::new(),
             capabilities: 0,
             mtu: 1500,
@@ -191,7 +195,6 @@ mod tests {
             queued_frames: 9,
             queued_bytes: 9000,
             hold: HoldSnapshot::default(),
-            direct: false,
             engine_because: None,
         });
         snapshot

@@ -104,6 +104,7 @@ impl Host {
         let link = self.links.last().expect("just put there");
         checkers.link(self.station, link.port, link.state.carrier, now);
         self.engine.handle_link_state(link.id, link.state, now);
+        self.tell_orders();
     }
 
     /// Tells the switches of a segment where we are from now on, and those behind us.

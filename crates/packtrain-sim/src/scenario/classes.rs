@@ -3,7 +3,7 @@
 //! They ask for what the workload's frames have, so that most match some frames and few match all; a class
 //! that goes by size divides a flow, whose frames are then treated in different ways and must keep their order.
 
-use packtrain_proto::class::{self, Action, Class, Pack};
+use packtrain_proto::class::{self, Action, Class, ClassPath, Pack};
 use packtrain_proto::time::{Duration, Instant};
 
 use crate::random::Random;
@@ -16,13 +16,29 @@ const BUDGET_MAX_NS: u64 = 20_000_000;
 /// For each host that runs the engine. Drawn by a generator of its own, so that nothing else of a seed depends
 /// on it.
 pub fn give(simulator: &mut Simulator, seed: u64, traffic: Duration) {
+    give_tables(simulator, seed, traffic, |flows, random| {
+        table(flows, by_packing, random)
+    });
+}
+
+/// The same, and they say which frames go past the engine.
+pub fn give_with_paths(simulator: &mut Simulator, seed: u64, traffic: Duration) {
+    give_tables(simulator, seed, traffic, table_with_paths);
+}
+
+fn give_tables(
+    simulator: &mut Simulator,
+    seed: u64,
+    traffic: Duration,
+    draw: fn(&[Flow], &mut Random) -> Option<Vec<Class>>,
+) {
     let mut random = Random::new(seed ^ 0x0063_6c61_7373_6573);
     let flows = simulator.checkers.flows().to_vec();
     for n in 0..simulator.stations.len() {
         let Station::Packtrain(host) = &mut simulator.stations[n] else {
             continue;
         };
-        if let Some(classes) = table(&flows, &mut random) {
+        if let Some(classes) = draw(&flows, &mut random) {
             host.give_classes(classes);
         }
         let changes = match random.chance(0.4) {
@@ -33,7 +49,7 @@ pub fn give(simulator: &mut Simulator, seed: u64, traffic: Duration) {
             let at = random.duration(Duration::ZERO, traffic);
             let event = Event::Classes {
                 station: StationId(n),
-                classes: table(&flows, &mut random).unwrap_or_else(class::defaults),
+                classes: draw(&flows, &mut random).unwrap_or_else(class::defaults),
             };
             simulator.queue.push(Instant::ZERO + at, event);
         }
@@ -41,7 +57,11 @@ pub fn give(simulator: &mut Simulator, seed: u64, traffic: Duration) {
 }
 
 /// `None`: those with which an engine starts.
-fn table(flows: &[Flow], random: &mut Random) -> Option<Vec<Class>> {
+fn table(
+    flows: &[Flow],
+    action: fn(&mut Random) -> Action,
+    random: &mut Random,
+) -> Option<Vec<Class>> {
     let count = match random.below(10) {
         0..=1 => return None,
         2 => 0,
@@ -51,16 +71,52 @@ fn table(flows: &[Flow], random: &mut Random) -> Option<Vec<Class>> {
         .map(|n| Class {
             name: format!("c{n}").parse().expect("a right name"),
             matches: matches(flows, random).parse().expect("a right match"),
-            action: Action {
-                pack: pack(random),
-                ..Action::default()
-            },
+            action: action(random),
         })
         .collect();
     if random.chance(0.3) {
         classes.extend(class::defaults());
     }
     Some(classes)
+}
+
+/// Often all that no other class matches may be lost with a link: over several, hardly a frame goes past the
+/// engine else.
+fn table_with_paths(flows: &[Flow], random: &mut Random) -> Option<Vec<Class>> {
+    let drawn = match random.chance(0.5) {
+        true => table(flows, by_path, random),
+        false => None,
+    };
+    let rest = Class {
+        name: "others".parse().expect("a right name"),
+        matches: "any".parse().expect("a right match"),
+        action: Action {
+            loss_ok: random.chance(0.7),
+            ..Action::default()
+        },
+    };
+    let mut classes = drawn.unwrap_or_default();
+    classes.push(rest);
+    Some(classes)
+}
+
+fn by_packing(random: &mut Random) -> Action {
+    Action {
+        pack: pack(random),
+        ..Action::default()
+    }
+}
+
+fn by_path(random: &mut Random) -> Action {
+    use ClassPath::{Auto, Direct, Engine};
+    Action {
+        pack: match random.chance(0.3) {
+            true => pack(random),
+            false => Pack::Queued,
+        },
+        path: *random.pick(&[Auto, Auto, Auto, Direct, Direct, Engine]),
+        loss_ok: random.chance(0.5),
+    }
 }
 
 fn pack(random: &mut Random) -> Pack {
@@ -121,7 +177,9 @@ mod tests {
     fn tables_of_all_kinds_are_drawn_and_each_way_of_packing() {
         let flows = one_of_each();
         let mut random = Random::new(1);
-        let tables: Vec<_> = (0..300).map(|_| table(&flows, &mut random)).collect();
+        let tables: Vec<_> = (0..300)
+            .map(|_| table(&flows, by_packing, &mut random))
+            .collect();
         assert!(tables.iter().any(Option::is_none));
         assert!(tables.iter().flatten().any(Vec::is_empty));
         let packs = || tables.iter().flatten().flatten().map(|c| c.action.pack);

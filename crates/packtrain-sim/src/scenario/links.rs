@@ -8,9 +8,10 @@
 use packtrain_proto::config::{Balance, Config, LinkId};
 use packtrain_proto::time::{Duration, Instant};
 
+use super::direct::Carriage;
 use super::draw::{self, Traffic, Trouble};
 use super::outages::{Outages, Rules};
-use super::{Experiment, Order, Report, classes};
+use super::{Experiment, Order, Report};
 use crate::checker::accounted::Kept;
 use crate::checker::{Checkers, StationFacts};
 use crate::event_queue::EventQueue;
@@ -51,13 +52,17 @@ pub fn run_silent_cuts(order: Order) -> Report {
 }
 
 pub fn build(order: Order, course: Course) -> Experiment {
+    build_with(order, course, Carriage::Engine)
+}
+
+pub(super) fn build_with(order: Order, course: Course, carriage: Carriage) -> Experiment {
     let mut random = Random::new(order.seed ^ 0x6c69_6e6b_7300 ^ course as u64);
     let trouble = match course {
         Course::Faults => Trouble::draw(&mut random),
         _ => Trouble::None,
     };
-    let load = *random.pick(&[0.2, 0.6, 0.9, 1.5, 3.0]);
-    let cables = draw_cables(course, &mut random);
+    let load = *random.pick(carriage.loads_of_several());
+    let cables = draw_cables(course, carriage, &mut random);
     let total_bps: u64 = cables.iter().map(|cable| cable.rate_bps).sum();
     let slowest_bps = cables.iter().map(|c| c.rate_bps).min().unwrap_or(1);
     let scale = scale(total_bps, load, order.effort, &mut random);
@@ -127,7 +132,7 @@ pub fn build(order: Order, course: Course) -> Experiment {
 
     let mtu_min = cables.iter().map(|c| c.mtu).min().unwrap_or(1500);
     let mtu_max = cables.iter().map(|c| c.mtu).max().unwrap_or(1500);
-    let host_mtu = draw::host_mtu(mtu_max, &mut random);
+    let host_mtu = carriage.host_mtu(draw::host_mtu(mtu_max, &mut random), mtu_min);
     let bridged = random.chance(0.2);
     let endpoints: Vec<Endpoint> = (0..2)
         .map(|n| Endpoint {
@@ -242,7 +247,7 @@ pub fn build(order: Order, course: Course) -> Experiment {
                 .push(Instant::ZERO + at, Event::Drain { station });
         }
     }
-    classes::give(&mut simulator, order.seed, scale.duration);
+    carriage.equip(&mut simulator, order.seed, scale.duration);
     for (source, start) in traffic.sources {
         simulator.add_source(source, start);
     }
@@ -277,15 +282,17 @@ struct Cable {
     mtu: u16,
 }
 
-fn draw_cables(course: Course, random: &mut Random) -> Vec<Cable> {
+fn draw_cables(course: Course, carriage: Carriage, random: &mut Random) -> Vec<Cable> {
     let count = *random.pick(&[2, 2, 2, 2, 3, 3, 4, 5, 6, 7, 8]);
-    let rate_bps = random.magnitude(1_000_000, 1_000_000_000);
+    let (rate_bps_min, rate_bps_max) = carriage.rates_bps();
+    let rate_bps = random.magnitude(rate_bps_min, rate_bps_max);
     let rates = random.below(3);
     let delay_max = match course {
         // Silence is noticed after four round trips, and must be before the receiver waits no more.
         Course::SilentCuts => 20_000_000,
         _ => 100_000_000,
     };
+    let delay_max = delay_max.min(carriage.delay_ns_max());
     let delay = random.magnitude(1_000, delay_max);
     let delays = random.below(3);
     let mtu = draw::link_mtu(random);
@@ -298,7 +305,7 @@ fn draw_cables(course: Course, random: &mut Random) -> Vec<Cable> {
             rate_bps: match rates {
                 0 => rate_bps,
                 1 => near(rate_bps, random),
-                _ => random.magnitude(1_000_000, 1_000_000_000),
+                _ => random.magnitude(rate_bps_min, rate_bps_max),
             },
             delay: Duration::from_nanos(match delays {
                 0 => delay,

@@ -3,8 +3,9 @@
 use packtrain_proto::config::LinkId;
 use packtrain_proto::time::{Duration, Instant};
 
+use super::direct::Carriage;
 use super::draw::{self, Traffic, Trouble};
-use super::{Experiment, Order, Report, classes};
+use super::{Experiment, Order, Report};
 use crate::checker::accounted::Kept;
 use crate::checker::{Checkers, StationFacts};
 use crate::event_queue::EventQueue;
@@ -20,9 +21,13 @@ pub fn run(order: Order) -> Report {
 }
 
 pub fn build(order: Order) -> Experiment {
+    build_with(order, Carriage::Engine)
+}
+
+pub(super) fn build_with(order: Order, carriage: Carriage) -> Experiment {
     let mut random = Random::new(order.seed);
     let trouble = Trouble::draw(&mut random);
-    let load = *random.pick(&[0.2, 0.6, 0.9, 1.5, 3.0]);
+    let load = *random.pick(carriage.loads());
 
     let rates = {
         let rate = random.magnitude(2_000_000, 10_000_000_000);
@@ -50,7 +55,7 @@ pub fn build(order: Order) -> Experiment {
         cut: draw::cut(trouble, scale.duration, &mut random),
     };
 
-    let host_mtu = draw::host_mtu(mtu, &mut random);
+    let host_mtu = carriage.host_mtu(draw::host_mtu(mtu, &mut random), mtu);
     let bridged = random.chance(0.25);
     let endpoints: Vec<Endpoint> = (0..2)
         .map(|n| Endpoint {
@@ -147,7 +152,7 @@ pub fn build(order: Order) -> Experiment {
                 .push(Instant::ZERO + at, Event::Drain { station });
         }
     }
-    classes::give(&mut simulator, order.seed, scale.duration);
+    carriage.equip(&mut simulator, order.seed, scale.duration);
     for (source, start) in traffic.sources {
         simulator.add_source(source, start);
     }

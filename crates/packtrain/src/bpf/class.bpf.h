@@ -237,7 +237,7 @@ static long class_step(__u32 index, void *context)
 static __always_inline void class_find(struct __sk_buff *skb, struct class_walk *walk, __u32 first,
 				       __u32 count)
 {
-	*walk = (struct class_walk){ .first = first };
+	*walk = (struct class_walk){ .first = first, .path = CLASS_PATH_AUTO };
 	class_read(skb, &walk->facts);
 	bpf_loop(count, class_step, walk, 0);
 }

@@ -31,9 +31,11 @@
 #define CLASS_ENDS_CONDITION	1
 #define CLASS_ENDS_CLASS	2
 
-#define CLASS_PATH_AUTO		0
-#define CLASS_PATH_ENGINE	1
-#define CLASS_PATH_DIRECT	2
+/* Who goes where some must not, goes wherever those go that stand before it. */
+#define CLASS_PATH_ENGINE	0
+#define CLASS_PATH_AUTO		1
+#define CLASS_PATH_LOSS_OK	2
+#define CLASS_PATH_DIRECT	3
 
 /* Map `comparisons`: two halves, of which one is in use. */
 struct class_comparison {

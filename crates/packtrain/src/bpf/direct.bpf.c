@@ -2,19 +2,24 @@
 /*
  * The direct path: frames that the engine can do nothing for go past it.
  *
- * direct_leave    tc egress of pt0: sends a frame for a peer's pt0 straight to the member link, or
+ * direct_leave    tc egress of pt0: sends a frame for a peer's pt0 straight to a member link, or
  *                 lets it go on to the engine.
  * direct_watch    tc egress of the member link: sees when direct frames begin to stand there, for
  *                 then the engine has something to gain: it lets flows take turns, and packs.
+ *
+ * direct_arrive   tc ingress of pt0: counts those that have come, where nothing that is given to pt0
+ *                 later can overtake them any more.
  *
  * The receiving end is guard_ingress.
  *
  * Order: the direct path is the faster one, so a frame on it would overtake those of its flow that
  * are still in the engine, on the wire or in the peer's. Each frame that goes to the engine takes a
  * ticket and leaves it in its flow's slot; the engine's owner says up to which ticket all
- * was delivered. A flow goes direct when its last ticket is among those. The other way
- * needs nothing on a link whose queue is first in, first out, and only on such ones is there a direct
- * path: what goes to the engine comes later than what went direct before.
+ * was delivered. A flow goes direct when its last ticket is among those, and always by the same of several
+ * links until it has gone to the engine again. The other way needs nothing on one link whose queue is
+ * first in, first out: what goes to the engine comes later than what went direct before. Of other links, and
+ * of several, the engine is told that flows have come back (`left`), and by how many frames were sent before,
+ * and its trains wait for those at the other end.
  */
 #include <linux/bpf.h>
 #include <linux/in.h>
@@ -29,6 +34,7 @@
 #include "direct.h"
 #include "ethernet.h"
 #include "class.bpf.h"
+#include "unmarked.bpf.h"
 
 #define VLAN_TAG_LEN		4
 
@@ -47,13 +53,37 @@
 #define SMALL_PER_MS		80
 #define SMALL_WINDOW_NS		20000000ULL
 
+/* A link has so many queues that are looked at, so many of them a frame. */
+#define QUEUES_MAX		64
+#define QUEUES_A_FRAME		4
+
 struct gnet_stats_queue {
 	__u32 backlog;
 } __attribute__((preserve_access_index));
 
 struct Qdisc {
+	unsigned int flags;
 	__u32 handle;
 	struct gnet_stats_queue qstats;
+	long privdata[];
+} __attribute__((preserve_access_index));
+
+/* Of `flags`. Of those that queue frames only pfifo_fast has it, which counts its bytes of each processor apart. */
+#define TCQ_F_NOLOCK		0x100
+
+struct ptr_ring {
+	int consumer_head;
+	void **queue;
+} __attribute__((preserve_access_index));
+
+struct skb_array {
+	struct ptr_ring ring;
+} __attribute__((preserve_access_index));
+
+#define PFIFO_FAST_BANDS	3
+
+struct pfifo_fast_priv {
+	struct skb_array q[PFIFO_FAST_BANDS];
 } __attribute__((preserve_access_index));
 
 struct netdev_queue {
@@ -77,6 +107,7 @@ struct tcx_entry {
 
 struct net_device {
 	struct netdev_queue *_tx;
+	unsigned int real_num_tx_queues;
 	struct Qdisc *qdisc;
 	struct bpf_mprog_entry *tcx_egress;
 } __attribute__((preserve_access_index));
@@ -107,8 +138,15 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, DIRECT_SLOTS);
 	__type(key, __u32);
-	__type(value, __u64);
+	__type(value, struct direct_slot);
 } slots SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, DIRECT_SENDING);
+	__type(key, __u32);
+	__type(value, struct direct_sending);
+} sending SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -126,10 +164,32 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, DIRECT_COUNTERS);
+	__uint(max_entries, DIRECT_NUMBERS);
 	__type(key, __u32);
 	__type(value, struct direct_traffic);
 } leaving SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, DIRECT_NUMBERS);
+	__type(key, __u32);
+	__type(value, __u32);
+} closed SEC(".maps");
+
+static __always_inline int is_closed(__u32 link, const struct direct_orders *told)
+{
+	__u32 *opening = bpf_map_lookup_elem(&closed, &link);
+
+	return told->opening && opening && *opening == told->opening;
+}
+
+static __always_inline void close_link(__u32 link, const struct direct_orders *told)
+{
+	__u32 *opening = bpf_map_lookup_elem(&closed, &link);
+
+	if (opening)
+		*opening = told->opening;
+}
 
 /* The largest of what it becomes on the wire; TCP's and UDP's headers are in pt0's own MTU. */
 static __always_inline int fits(const struct __sk_buff *skb, __u16 ether_type, __u32 payload_max)
@@ -195,7 +255,7 @@ static __always_inline int is_empty_tcp(void *data, void *data_end, __u16 ether_
 
 /* Not exact where several processors send: the bound is not either. */
 static __always_inline void count_small(struct direct_state *now, const struct direct_orders *told,
-					__u32 ifindex)
+					__u32 link)
 {
 	__u64 time = bpf_ktime_get_coarse_ns();
 	__u64 elapsed = time - now->small_since;
@@ -203,10 +263,8 @@ static __always_inline void count_small(struct direct_state *now, const struct d
 	now->small_frames += 1;
 	if (elapsed < SMALL_WINDOW_NS)
 		return;
-	if (now->small_frames * 1000000 > elapsed * SMALL_PER_MS) {
-		now->closed_by = ifindex;
-		now->closed = told->opening;
-	}
+	if (now->small_frames * 1000000 > elapsed * SMALL_PER_MS)
+		close_link(link, told);
 	now->small_frames = 0;
 	now->small_since = time;
 }
@@ -225,6 +283,28 @@ static __always_inline void tell_mark(struct __sk_buff *skb, __u64 host_address)
 	bpf_skb_store_bytes(skb, sizeof(header.destination), source, sizeof(source), 0);
 }
 
+/*
+ * The way that the flow has gone before, as long as it may, so that it overtakes nothing of its own; a new one
+ * the first that is open to it, others another one.
+ */
+static __always_inline struct direct_way *choose_way(struct direct_destination *destination,
+						     const struct direct_slot *slot, __u32 first,
+						     int path, const struct direct_orders *told)
+{
+	__u32 count = destination->ways_count;
+	struct direct_way *way;
+
+	for (__u32 i = 0; i < DIRECT_WAYS && i < count; i++) {
+		way = &destination->ways[(first + i) % count & (DIRECT_WAYS - 1)];
+		if (slot->way && slot->way != way->link + 1)
+			continue;
+		if (path >= (int)way->least &&
+		    (path == CLASS_PATH_DIRECT || !is_closed(way->link, told)))
+			return way;
+	}
+	return NULL;
+}
+
 SEC("tc")
 int direct_leave(struct __sk_buff *skb)
 {
@@ -232,12 +312,15 @@ int direct_leave(struct __sk_buff *skb)
 	void *data_end = (void *)(long)skb->data_end;
 	struct ethernet_header *header = data;
 	struct direct_destination *destination;
+	struct direct_sending *sent;
 	struct direct_traffic *traffic;
 	struct direct_orders *told;
 	struct direct_state *now;
+	struct direct_slot *slot;
 	struct class_walk class;
+	struct direct_way *way;
 	__u32 zero = 0, slot_number;
-	__u64 *slot, address, ticket;
+	__u64 address, ticket;
 	__u16 ether_type;
 	int is_small, path = CLASS_PATH_AUTO;
 
@@ -251,39 +334,56 @@ int direct_leave(struct __sk_buff *skb)
 		class_find(skb, &class, told->classes_first, told->classes_count);
 		path = class.path;
 	}
-	if (path == CLASS_PATH_ENGINE ||
-	    (path != CLASS_PATH_DIRECT && now->closed == told->opening) ||
-	    *slot > told->drained || (void *)(header + 1) > data_end ||
-	    has_foreign_tc(skb, told, now))
+	if (path == CLASS_PATH_ENGINE || slot->ticket > told->drained ||
+	    (void *)(header + 1) > data_end || has_foreign_tc(skb, told, now))
 		goto engine;
 	ether_type = bpf_ntohs(header->ether_type);
 	if (mac_of(header->source) != told->host_address || ether_type == ETHERTYPE_PACKTRAIN)
 		goto engine;
 	address = mac_of(header->destination);
 	destination = bpf_map_lookup_elem(&destinations, &address);
-	if (!destination || !fits(skb, ether_type, destination->payload_max) ||
-	    (destination->only_classes && path != CLASS_PATH_DIRECT))
+	if (!destination)
+		goto engine;
+	way = choose_way(destination, slot, slot_number, path, told);
+	if (!way || !fits(skb, ether_type, way->payload_max))
+		goto engine;
+	if (way->unmarked && (skb->vlan_present || !may_be_unmarked(skb, ether_type)))
+		goto engine;
+	if (way->vlan && (skb->vlan_present || ether_type == ETHERTYPE_VLAN))
 		goto engine;
 	is_small = skb->len <= SMALL_BYTES && !is_empty_tcp(data, data_end, ether_type);
-	/* Both addresses, as they stand one after the other in the header and in the map. */
-	if (bpf_skb_store_bytes(skb, 0, destination->outer_destination, 12, 0))
+	if (way->vlan && bpf_skb_vlan_push(skb, bpf_htons(ETHERTYPE_VLAN), way->vlan))
 		goto engine;
+	/* Both addresses, as they stand one after the other in the header and in the map. */
+	if (bpf_skb_store_bytes(skb, 0, way->outer_destination, 12, 0)) {
+		if (way->vlan)
+			bpf_skb_vlan_pop(skb);
+		goto engine;
+	}
+	if (!slot->way)
+		slot->way = way->link + 1;
 	/* The peer is told, and says how many of them have come. */
-	__sync_fetch_and_add(&destination->segments, segments_of(skb));
-	traffic = bpf_map_lookup_elem(&leaving, &destination->counter);
+	sent = bpf_map_lookup_elem(&sending, &way->sending);
+	if (sent)
+		__sync_fetch_and_add(&sent->segments, segments_of(skb));
+	traffic = bpf_map_lookup_elem(&leaving, &way->link);
 	if (traffic) {
 		traffic->frames += 1;
 		traffic->bytes += skb->len;
 	}
 	if (is_small)
-		count_small(now, told, destination->ifindex);
-	return bpf_redirect(destination->ifindex, 0);
+		count_small(now, told, way->link);
+	return bpf_redirect(way->ifindex, 0);
 
 engine:
 	ticket = __sync_fetch_and_add(&now->tickets, 1) + 1;
 	/* Another flow of this slot may have had a later one meanwhile. */
-	if (*slot < ticket)
-		*slot = ticket;
+	if (slot->ticket < ticket)
+		slot->ticket = ticket;
+	if (slot->way) {
+		slot->way = 0;
+		__sync_fetch_and_add(&now->left, 1);
+	}
 	if (told->urgent_count) {
 		/* HTB puts what names itself into its direct queue, which is emptied before all others. */
 		class_find(skb, &class, told->classes_first, told->urgent_count);
@@ -295,12 +395,81 @@ engine:
 	return TC_ACT_UNSPEC;
 }
 
-/* Bytes in the link's own queue; 0 where there is none, or where it cannot be seen. */
-static __always_inline __u32 backlog_of(struct __sk_buff *skb)
+/* pfifo_fast counts bytes for each processor, which no program can add up: but a band holds a frame. */
+static __always_inline int pfifo_fast_stands(struct Qdisc *qdisc)
+{
+	void *bands = (void *)qdisc + bpf_core_field_offset(struct Qdisc, privdata) +
+		      bpf_core_field_offset(struct pfifo_fast_priv, q);
+	struct ptr_ring *ring;
+	void *head;
+
+	for (int i = 0; i < PFIFO_FAST_BANDS; i++) {
+		ring = bpf_rdonly_cast(bands + bpf_core_field_offset(struct skb_array, ring),
+				       bpf_core_type_id_kernel(struct ptr_ring));
+		if (!bpf_probe_read_kernel(&head, sizeof(head), ring->queue + ring->consumer_head) &&
+		    head)
+			return 1;
+		bands += bpf_core_type_size(struct skb_array);
+	}
+	return 0;
+}
+
+/* Where there is no queue, or it cannot be seen: no. */
+static __always_inline int queue_stands(struct net_device *dev, __u32 number)
+{
+	__u64 at = (__u64)number * bpf_core_type_size(struct netdev_queue);
+	struct netdev_queue *queue;
+	struct Qdisc *qdisc;
+
+	queue = bpf_rdonly_cast((void *)dev->_tx + at,
+				bpf_core_type_id_kernel(struct netdev_queue));
+	qdisc = queue->qdisc;
+	if (qdisc->flags & TCQ_F_NOLOCK)
+		return pfifo_fast_stands(qdisc);
+	return qdisc->qstats.backlog != 0;
+}
+
+/*
+ * Whether frames stand on the link: in the queue that did when it was seen last, or in one of the next few.
+ * Which one a frame is going to is not known yet.
+ */
+static __always_inline int stands(struct __sk_buff *skb, struct direct_watch *watch)
 {
 	struct sk_buff *kernel_skb = bpf_cast_to_kern_ctx(skb);
+	struct net_device *dev = kernel_skb->dev;
+	__u32 queues = dev->real_num_tx_queues, number = watch->queue;
 
-	return kernel_skb->dev->_tx->qdisc->qstats.backlog;
+	if (queues <= 1)
+		return queue_stands(dev, 0);
+	for (int i = 0; i < QUEUES_A_FRAME; i++) {
+		if (number >= queues || number >= QUEUES_MAX)
+			number = 0;
+		if (queue_stands(dev, number)) {
+			watch->queue = number;
+			return 1;
+		}
+		/* Another one that stands begins anew. */
+		if (watch->standing_since)
+			break;
+		number++;
+	}
+	watch->queue = number;
+	return 0;
+}
+
+static __always_inline int is_direct(const struct __sk_buff *skb,
+				     const struct ethernet_header *header,
+				     const struct direct_watch *watch)
+{
+	__u64 source = mac_of(header->source);
+
+	if (source == watch->source)
+		return 1;
+	if (!watch->own || source != watch->own)
+		return 0;
+	if (skb->vlan_present)
+		return watch->vlan && (skb->vlan_tci & VLAN_ID_MASK) == watch->vlan;
+	return watch->unmarked && header->ether_type != bpf_htons(ETHERTYPE_PACKTRAIN);
 }
 
 SEC("tc")
@@ -312,13 +481,12 @@ int direct_watch(struct __sk_buff *skb)
 	__u32 zero = 0, ifindex = skb->ifindex;
 	struct direct_orders *told;
 	struct direct_watch *watch;
-	struct direct_state *now;
 	__u64 time, standing;
 
 	watch = bpf_map_lookup_elem(&watches, &ifindex);
-	if (!watch || (void *)(header + 1) > data_end || mac_of(header->source) != watch->source)
+	if (!watch || (void *)(header + 1) > data_end || !is_direct(skb, header, watch))
 		return TC_ACT_UNSPEC;
-	if (!backlog_of(skb)) {
+	if (!stands(skb, watch)) {
 		if (watch->standing_since)
 			watch->standing_since = 0;
 		return TC_ACT_UNSPEC;
@@ -336,12 +504,40 @@ int direct_watch(struct __sk_buff *skb)
 	if (standing < STANDING_NS)
 		return TC_ACT_UNSPEC;
 	told = bpf_map_lookup_elem(&orders, &zero);
-	now = bpf_map_lookup_elem(&state, &zero);
-	if (told && now && watch->standing_bytes * 1000 < standing * ENGINE_BYTES_PER_US) {
-		now->closed_by = ifindex;
-		now->closed = told->opening;
-	}
+	if (told && watch->standing_bytes * 1000 < standing * ENGINE_BYTES_PER_US)
+		close_link(watch->link, told);
 	watch->standing_since = 0;
+	return TC_ACT_UNSPEC;
+}
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, DIRECT_ARRIVED);
+	__type(key, __u64);	/* the source's address, and the number of the link in bits 55..48 */
+	__type(value, __u32);	/* frames, a GSO frame as its segments; wraps */
+} arrived SEC(".maps");
+
+SEC("tc")
+int direct_arrive(struct __sk_buff *skb)
+{
+	void *data = (void *)(long)skb->data;
+	void *data_end = (void *)(long)skb->data_end;
+	struct ethernet_header *header = data;
+	__u32 zero = 0, *known;
+	__u64 key;
+
+	if ((skb->tc_index & ARRIVING_MASK) != ARRIVING || (void *)(header + 1) > data_end)
+		return TC_ACT_UNSPEC;
+	key = (__u64)(skb->tc_index & ~ARRIVING_MASK & 0xff) << 48 | mac_of(header->source);
+	skb->tc_index = 0;
+	known = bpf_map_lookup_elem(&arrived, &key);
+	if (!known) {
+		/* Another processor may have been faster. */
+		bpf_map_update_elem(&arrived, &key, &zero, BPF_NOEXIST);
+		known = bpf_map_lookup_elem(&arrived, &key);
+	}
+	if (known)
+		__sync_fetch_and_add(known, segments_of(skb));
 	return TC_ACT_UNSPEC;
 }
 

@@ -5,9 +5,14 @@
 
 /* Flows are told apart by so many slots; two that share one wait for each other. */
 #define DIRECT_SLOTS		4096
+/* Sources of direct frames that are counted, by their links; the longest silent make room. */
+#define DIRECT_ARRIVED		1024
+/* A destination keeps its place among them for as long as it may be one. */
+#define DIRECT_SENDING		1024
 #define DIRECT_DESTINATIONS	256	/* the map holds the old and the new ones at once */
 #define DIRECT_LINKS		16
-#define DIRECT_COUNTERS		256	/* a link's number is a byte */
+#define DIRECT_WAYS		4	/* to one destination, a power of two */
+#define DIRECT_NUMBERS		256	/* a link's number is a byte */
 
 /*
  * The first bytes of the source address of a frame of pt0's own that goes to the engine with a mark,
@@ -31,31 +36,60 @@ struct direct_orders {
 /* The one entry of the map `state`, which only the programs write. */
 struct direct_state {
 	__u64 tickets;		/* frames that went to the engine, ever */
-	__u32 closed;		/* the opening that has been closed: all go to the engine */
-	__u32 closed_by;	/* the link whose queue stands, or by which small frames are many */
 	__u32 foreign_tc;	/* not 0: there is a qdisc before pt0, or a filter, that is not ours */
-	__u32 unused;
+	__u32 left;		/* how often a flow went back to the engine; wraps */
 	__u64 small_since;	/* ns: small direct frames are counted since then */
 	__u64 small_frames;
 };
 
-/* Map `destinations`, by the address of a peer's pt0. */
-struct direct_destination {
+/* Map `slots`, by a flow's hash. */
+struct direct_slot {
+	__u64 ticket;		/* of the last frame that went to the engine */
+	__u32 way;		/* one has gone directly since, by the link of this number - 1 */
+	__u32 unused;
+};
+
+/* One of the ways to a peer: a member link. */
+struct direct_way {
 	__u8 outer_destination[6];
 	__u8 outer_source[6];
 	__u32 ifindex;		/* the member link */
 	__u32 payload_max;	/* bytes after the EtherType that all on the way take */
-	__u32 counter;		/* the link's number, and so its entry in the map `leaving` */
-	__u32 only_classes;	/* closed to all frames but those of a class that says direct */
-	__u32 segments;		/* sent there, a GSO frame as what it becomes; written by the program */
+	__u32 link;		/* its number */
+	__u32 least;		/* CLASS_PATH_…: closed to frames of classes before this one */
+	__u32 sending;		/* its entry in the map `sending` */
+	__u16 unmarked;		/* not 0: outer_source is the link's own, and only what may_be_unmarked goes */
+	__u16 vlan;		/* not 0: in this VLAN, from the link's own address */
+};
+
+/* Map `destinations`, by the address of a peer's pt0. */
+struct direct_destination {
+	struct direct_way ways[DIRECT_WAYS];
+	__u32 ways_count;
 };
 
 /* Map `watches`, by the index of the member link. */
 struct direct_watch {
 	__u64 source;		/* of direct frames on this link */
+	__u64 own;		/* of those from the link's own address; 0: there are none */
 	__u64 standing_since;	/* ns; 0: the link's queue was empty when last seen */
 	__u64 standing_bytes;	/* direct frames since then */
 	__u64 seen_at;		/* ns: when it was last seen to hold something */
+	__u32 queue;		/* of those of the link, the one that is looked at next, or stands */
+	__u32 link;		/* its number */
+	__u32 unmarked;		/* not 0: those from its own address may have no tag */
+	__u32 vlan;		/* not 0: … may be in this VLAN */
+};
+
+/*
+ * Map `closed`, by the link's number: the opening in which its queue stood, or small frames were many by it.
+ * Nothing goes there directly but what must.
+ */
+
+/* Map `sending`, by `direct_way.sending`. */
+struct direct_sending {
+	__u32 segments;		/* sent there, a GSO frame as what it becomes; wraps */
+	__u32 unused;
 };
 
 /* Map `leaving`, by the link's number, of each processor. */

@@ -3,12 +3,21 @@
 #ifndef PACKTRAIN_ETHERNET_H
 #define PACKTRAIN_ETHERNET_H
 
+/*
+ * What a direct frame carries from the link to pt0, in the place where filters once kept their verdict
+ * (skb->tc_index): in the low byte the number of the link.
+ */
+#define ARRIVING		0x7000
+#define ARRIVING_MASK		0xff00
+
 #define ETHERTYPE_IPV4		0x0800
 #define ETHERTYPE_ARP		0x0806
 #define ETHERTYPE_VLAN		0x8100
 #define ETHERTYPE_QINQ		0x88a8
 #define ETHERTYPE_IPV6		0x86dd
 #define ETHERTYPE_PACKTRAIN	0x88b5
+
+#define VLAN_ID_MASK		0x0fff
 
 struct ethernet_header {
 	__be16 destination[3];

@@ -9,8 +9,8 @@
  *                 link's own traffic never wakes the daemon.
  *
  * A frame with a VLAN tag belongs to an interface on top of the link: it is ours only by its
- * addresses, never by its type. The kernel has taken the tag out of the bytes before either
- * program runs, and says so in the context.
+ * addresses, never by its type; but those in the VLAN that the line names for its own. The kernel has
+ * taken the tag out of the bytes before either program runs, and says so in the context.
  */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
@@ -19,12 +19,12 @@
 
 #include "guard.h"
 #include "ethernet.h"
+#include "unmarked.bpf.h"
+#include "link_address.bpf.h"
 
 #define HELLO_GROUP		0x037074000001ULL
 #define MAC_GROUP_BIT		(1ULL << 40)
 #define MAC_LOCAL_BIT		(2ULL << 40)
-
-#define VLAN_ID_MASK		0x0fff
 
 #define ARP_REQUEST		1
 
@@ -47,7 +47,7 @@ struct frame {
 	__u64 destination;
 	__u64 source;
 	__u16 ether_type;
-	__u16 tagged;
+	__u16 vlan;	/* 0: no tag, or one of a priority alone: the frame is the link's as without */
 };
 
 struct {
@@ -67,6 +67,15 @@ struct {
 	__type(key, __u64);
 	__type(value, struct guard_source);
 } sources SEC(".maps");
+
+/* Links of peers whose direct frames have no mark: where marks do not pass, and nothing else uses this link. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 2 * GUARD_UNMARKED);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u64);
+	__type(value, struct guard_source);
+} unmarked SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -120,30 +129,51 @@ static __always_inline struct frame frame_of(const struct ethernet_header *heade
 		.destination = mac_of(header->destination),
 		.source = mac_of(header->source),
 		.ether_type = bpf_ntohs(header->ether_type),
-		/* VLAN 0 is a priority without a VLAN: the frame is the link's as without. */
-		.tagged = skb->vlan_present && (skb->vlan_tci & VLAN_ID_MASK),
+		.vlan = skb->vlan_present ? skb->vlan_tci & VLAN_ID_MASK : 0,
 	};
 
 	return frame;
 }
 
-/* What both programs take for packtrain's. `from`: whose mark a frame has. */
-static __always_inline __u32 classify(const struct frame *frame,
-				      const struct guard_settings *set,
-				      struct guard_source **from)
+/* From a peer's link to ours, and nothing that the links' own hosts would say to each other. */
+static __always_inline int is_unmarked_direct(struct __sk_buff *skb, const struct frame *frame,
+					      const struct guard_settings *set,
+					      struct guard_source **from)
 {
 	struct guard_source *source;
 
-	if (frame->ether_type == ETHERTYPE_PACKTRAIN && !frame->tagged)
+	/* In the VLAN there is nothing but ours. */
+	if (!set->takes_unmarked || frame->destination != set->link_address ||
+	    (frame->vlan && frame->vlan != set->direct_vlan))
+		return 0;
+	source = bpf_map_lookup_elem(&unmarked, &frame->source);
+	if (!source)
+		return 0;
+	if (frame->vlan ? !(source->pt0 & GUARD_SOURCE_TAGGED) :
+			  !(source->pt0 & GUARD_SOURCE_UNMARKED) ||
+				  !may_be_unmarked(skb, frame->ether_type))
+		return 0;
+	*from = source;
+	return 1;
+}
+
+/* What both programs take for packtrain's. `from`: whose mark a frame has. */
+static __always_inline __u32 classify(struct __sk_buff *skb, const struct frame *frame,
+				      const struct guard_settings *set,
+				      struct guard_source **from)
+{
+	struct guard_source *source = 0;
+
+	if (frame->ether_type == ETHERTYPE_PACKTRAIN &&
+	    (!frame->vlan || frame->vlan == set->direct_vlan))
 		return GUARD_TRAIN;
 	if (frame->destination == set->host_address && set->host_address)
 		return GUARD_HOST;
 	/* Marks are locally administered: the traffic of most hosts needs no look-up. */
-	if (!(frame->source & MAC_LOCAL_BIT))
-		return GUARD_OTHER;
-	source = bpf_map_lookup_elem(&sources, &frame->source);
+	if (frame->source & MAC_LOCAL_BIT)
+		source = bpf_map_lookup_elem(&sources, &frame->source);
 	if (!source)
-		return GUARD_OTHER;
+		return is_unmarked_direct(skb, frame, set, from) ? GUARD_DIRECT : GUARD_OTHER;
 	*from = source;
 	if (!source->pt0)
 		return GUARD_MARKED;
@@ -152,7 +182,7 @@ static __always_inline __u32 classify(const struct frame *frame,
 
 /* What has gone past the peer's engine goes past ours: into pt0, as it left the peer's. */
 static __always_inline int deliver(struct __sk_buff *skb, const struct guard_settings *set,
-				   struct guard_source *from)
+				   struct guard_source *from, __u16 vlan)
 {
 	struct guard_traffic *traffic;
 	__be16 addresses[6];
@@ -160,9 +190,13 @@ static __always_inline int deliver(struct __sk_buff *skb, const struct guard_set
 
 	put_mac(addresses, set->host_address);
 	put_mac(addresses + 3, from->pt0);
+	/* Under a mark the tag is of pt0's own frame. */
+	if (vlan && from->pt0 & GUARD_SOURCE_TAGGED && bpf_skb_vlan_pop(skb))
+		return (int)set->withheld_action;
 	if (bpf_skb_store_bytes(skb, 0, addresses, sizeof(addresses), 0))
 		return (int)set->withheld_action;
-	__sync_fetch_and_add(&from->segments, segments_of(skb));
+	/* Counted where it has come to: between here and there it waits for its turn. */
+	skb->tc_index = ARRIVING | (set->link & ~ARRIVING_MASK);
 	traffic = bpf_map_lookup_elem(&direct_traffic, &zero);
 	if (traffic) {
 		traffic->frames += 1;
@@ -217,16 +251,20 @@ int guard_ingress(struct __sk_buff *skb)
 		return TC_ACT_UNSPEC;
 
 	frame = frame_of(header, skb);
-	verdict = classify(&frame, set, &from);
+	verdict = classify(skb, &frame, set, &from);
+	/* The owner is told of a new address as well, but the first frame to it may be faster. */
+	if (verdict == GUARD_DIRECT && from && from->pt0 & GUARD_SOURCE_UNMARKED && !frame.vlan &&
+	    link_has_address(skb))
+		verdict = GUARD_OTHER;
 	if (verdict == GUARD_OTHER) {
 		if (frame.destination == HELLO_GROUP)
 			verdict = GUARD_HELLO_GROUP;
-		else if (frame.ether_type == ETHERTYPE_ARP && !frame.tagged && is_foreign_arp(skb))
+		else if (frame.ether_type == ETHERTYPE_ARP && !frame.vlan && is_foreign_arp(skb))
 			verdict = GUARD_FOREIGN_ARP;
 	}
 	/* Counted by its own counter, frames and bytes at once. */
 	if (verdict == GUARD_DIRECT && from)
-		return deliver(skb, set, from);
+		return deliver(skb, set, from, frame.vlan);
 	count(&ingress_counters, verdict);
 	return verdict == GUARD_OTHER ? TC_ACT_UNSPEC : (int)set->withheld_action;
 }
@@ -245,7 +283,7 @@ int guard_socket(struct __sk_buff *skb)
 		return SOCKET_IGNORE;
 
 	frame = frame_of(&header, skb);
-	verdict = classify(&frame, set, &from);
+	verdict = classify(skb, &frame, set, &from);
 	if (verdict == GUARD_OTHER) {
 		if (frame.destination & MAC_GROUP_BIT)
 			verdict = GUARD_GROUP;

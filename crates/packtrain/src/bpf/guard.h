@@ -27,15 +27,25 @@ struct guard_settings {
 	__u32 withheld_action;	/* what the ingress program returns to keep a frame from the stack */
 	__u64 link_address;	/* the link's own */
 	__u32 host_ifindex;	/* pt0 */
-	__u32 unused;
+	__u32 link;		/* its number */
+	__u32 takes_unmarked;	/* not 0: there is something in the map `unmarked` */
+	__u32 direct_vlan;	/* of direct frames with a tag, and of what is said of them; 0: there are none */
 };
 
-/* Map `sources`, by the outer source address of frames of our peers. */
+/* At most so many links of peers have direct frames without a mark. */
+#define GUARD_UNMARKED		256
+
+/*
+ * Map `sources`, by the outer source address of frames of our peers; and map `unmarked`, by the addresses of
+ * their links.
+ */
 struct guard_source {
 	__u64 pt0;		/* of direct frames: the pt0 that they come from; 0: marked ones */
-	__u32 segments;		/* direct frames that came, a GSO frame as its segments; written by the program */
-	__u32 unused;
 };
+
+/* In `pt0`, above the address: the source is no mark, and its frames have no tag either; or they have one. */
+#define GUARD_SOURCE_UNMARKED	(1ULL << 63)
+#define GUARD_SOURCE_TAGGED	(1ULL << 62)
 
 /* The one entry of the map `direct_traffic`, of each processor. */
 struct guard_traffic {

@@ -1,6 +1,6 @@
 //! The newer format: blocks, of which some are packets, in sections that have interfaces of their own.
 //!
-//! After draft-ietf-opsawg-pcapng; [`crate::lab::pcapng`] writes it. A section is in the byte order of
+//! After draft-ietf-opsawg-pcapng; [`crate::pcapng`] writes it. A section is in the byte order of
 //! whoever wrote it, which its header tells.
 //!
 //! ```text

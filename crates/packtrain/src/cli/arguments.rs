@@ -2,19 +2,21 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueHint};
+use clap::{Args, Parser, Subcommand, ValueHint, value_parser};
 use clap_complete::Shell;
 use packtrain_proto::class::{ClassName, Match};
 use packtrain_proto::wire::ethernet::MacAddr;
+use packtrain_proto::wire::hello::VLAN_IDS;
 
 use super::error::exit_codes_help;
 use crate::lab::bench_options::Options;
-use crate::lab::{bench_lab, bench_line, bench_links};
+use crate::lab::{bench_lab, bench_line, bench_links, bench_path};
 use crate::linux::netlink::IpPrefix;
 use crate::settings::classes::{ClassPathPolicy, PackPolicy};
 use crate::settings::values::{
     BalancePolicy, InterfaceName, LogLevel, PathPolicy, parse_address, parse_mac,
 };
+use crate::stay::{SECONDS_MAX, SECONDS_MIN};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -52,6 +54,7 @@ pub enum Command {
     Link(LinkArguments),
     Peer(PeerArguments),
     Class(ClassArguments),
+    Capture(super::capture::CaptureArguments),
     Down(DownArguments),
     /// Show packtrain at work: three hosts in network namespaces, with and without it.
     Demo,
@@ -68,6 +71,11 @@ Examples:
     },
     /// Print the version of the program and of the wire format.
     Version,
+    /// What a daemon starts for a line that stays: standard input is the socket by which it is told what to keep.
+    #[command(hide = true)]
+    Keep {
+        name: InterfaceName,
+    },
 }
 
 /// Start a line: create the virtual interface and put it to work.
@@ -116,9 +124,20 @@ pub struct UpArguments {
     #[arg(long, value_name = "POLICY", value_enum, default_value_t)]
     pub path: PathPolicy,
 
+    /// A VLAN, 1 to 4094, that nothing else on the links uses: there frames go past the engine where a switch
+    /// passes only the links' own addresses. The peers name the same.
+    #[arg(long, value_name = "ID", value_parser = value_parser!(u16).range(i64::from(*VLAN_IDS.start())..=i64::from(*VLAN_IDS.end())))]
+    pub direct_vlan: Option<u16>,
+
     /// Which of several links a train takes.
     #[arg(long, value_name = "POLICY", value_enum, default_value_t)]
     pub balance: BalancePolicy,
+
+    /// Let what goes directly flow on for so many seconds when the daemon ends, until it is started
+    /// again [default without a value: 60].
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true,
+          default_missing_value = "60", value_parser = value_parser!(u64).range(SECONDS_MIN..=SECONDS_MAX))]
+    pub stay: Option<u64>,
 
     /// Start even when none of the links exists yet.
     #[arg(long)]
@@ -157,6 +176,12 @@ pub struct RunArguments {
     /// The configuration file.
     #[arg(value_name = "FILE.toml", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
+
+    /// Let what goes directly flow on for so many seconds when the daemon ends, until it is started
+    /// again [default without a value: 60].
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true,
+          default_missing_value = "60", value_parser = value_parser!(u64).range(SECONDS_MIN..=SECONDS_MAX))]
+    pub stay: Option<u64>,
 
     /// Only say whether the file is right.
     #[arg(long)]
@@ -334,6 +359,7 @@ Examples:
 Examples:
   packtrain class add --match 'udp dport 5060' --pack now
   packtrain class add pt0 --name sensors --match 'udp dst 10.9.0.0/24 size -200' --pack 2ms
+  packtrain class add pt0 --name video --match 'udp dport 5004' --loss-ok
   packtrain class add pt0 --name backup --match 'tcp dport 873' --path engine --before sensors")]
 pub struct ClassAddArguments {
     /// The line [default: the only one].
@@ -357,13 +383,14 @@ pub struct ClassAddArguments {
     #[arg(long, value_name = "PATH", value_enum, default_value_t)]
     pub path: ClassPathPolicy,
 
+    /// Its frames may be lost with a link: over several links they may go past the engine, which keeps
+    /// a copy of all others until they have arrived.
+    #[arg(long)]
+    pub loss_ok: bool,
+
     /// Compare frames with it before this class.
     #[arg(long, value_name = "CLASS")]
     pub before: Option<ClassName>,
-
-    /// Its frames may be lost with a link (not possible yet).
-    #[arg(long)]
-    pub loss_ok: bool,
 
     /// Only over these links (not possible yet).
     #[arg(long, value_name = "IF,...")]
@@ -475,6 +502,17 @@ Examples:
   packtrain bench lab
   packtrain bench lab --part long --rounds 3")]
     Lab(Options<bench_lab::Part>),
+    /// What passing costs, and what packing gains, by the direct path and by the engine.
+    ///
+    /// `pt0`, as it is and with `--path engine`, against the plain link in the same round: bulk TCP and
+    /// UDP, processor time, idle round trips, small messages, queues behind 100 Mbit/s, a wire with a hidden
+    /// limit, changes of path under load; VXLAN and WireGuard beside them. With each part: how many
+    /// frames went directly, by the engine, and in a train.
+    #[command(after_help = "\
+Examples:
+  packtrain bench path
+  packtrain bench path --part bulk --part idle --rounds 9 --json path.json")]
+    Path(Options<bench_path::Part>),
     /// Carry frames between a link and a new TAP, and nothing else: what `line` compares with.
     #[command(hide = true)]
     Relay { link: String, tap: String },
@@ -492,13 +530,32 @@ mod tests {
     }
 
     #[test]
+    fn a_benchmark_has_rounds_of_its_own_unless_it_is_told() {
+        let rounds = |words: &[&str]| {
+            let words = [&["packtrain", "bench"][..], words].concat();
+            match Arguments::parse_from(words).command {
+                Command::Bench(BenchArguments {
+                    command: BenchCommand::Line(options),
+                }) => options.rounds(),
+                Command::Bench(BenchArguments {
+                    command: BenchCommand::Path(options),
+                }) => options.rounds(),
+                _ => unreachable!("one of the two"),
+            }
+        };
+        // One after the other in one process: none may have the other's.
+        assert_eq!((rounds(&["line"]), rounds(&["path"])), (5, 7));
+        assert_eq!(rounds(&["path", "--rounds", "3"]), 3);
+    }
+
+    #[test]
     fn every_command_has_help_and_those_of_daily_use_have_examples() {
         let mut root = Arguments::command();
         root.build();
         for command in root.get_subcommands() {
             assert!(command.get_about().is_some(), "{}", command.get_name());
         }
-        for name in ["up", "run", "status", "down"] {
+        for name in ["up", "run", "status", "capture", "down"] {
             let help = root
                 .find_subcommand(name)
                 .unwrap()

@@ -19,6 +19,7 @@ pub fn add(arguments: &ClassAddArguments) -> Result<(), CliError> {
         matches: arguments.matches.to_string(),
         pack: arguments.pack.to_string(),
         path: arguments.path.to_string(),
+        loss_ok: arguments.loss_ok,
         before: arguments.before.as_ref().map(ToString::to_string),
     };
     let answer = link::ask(&line, request)?;
@@ -35,7 +36,6 @@ pub fn add(arguments: &ClassAddArguments) -> Result<(), CliError> {
 /// Asked for today and ignored, it would do something else once it is possible.
 fn refuse_what_is_not_yet(arguments: &ClassAddArguments) -> Result<(), CliError> {
     let asked = |key: &str| match key {
-        "loss_ok" => arguments.loss_ok,
         "links" => arguments.links.is_some(),
         "duplicate" => arguments.duplicate,
         "weight" => arguments.weight.is_some(),

@@ -9,6 +9,7 @@ use crate::control::{Connection, Request};
 use crate::instance;
 use crate::linux::host_state::{HostState, Recovery};
 use crate::settings::values::InterfaceName;
+use crate::stay;
 
 /// Undoing takes milliseconds; this is for a host that is starved.
 const UNDO_WAIT_MAX: Duration = Duration::from_secs(15);
@@ -17,6 +18,8 @@ pub fn down(name: &InterfaceName) -> Result<(), CliError> {
     let mut patience = Patience::of(GOING_WAIT_MAX);
     loop {
         match end(name) {
+            // Its daemon has ended, and it stays.
+            Err(CliError::NotRunning { .. }) if end_keeper(name)? => return Ok(()),
             Err(not_running @ CliError::NotRunning { .. }) => match recover(name)? {
                 Recovered::Undone => return Ok(()),
                 Recovered::Nothing => return Err(not_running),
@@ -48,6 +51,10 @@ pub fn down_all() -> Result<(), CliError> {
         }
     }
     first.map_or(Ok(()), Err)
+}
+
+fn end_keeper(name: &InterfaceName) -> Result<bool, CliError> {
+    stay::end(name.as_str()).map_err(|e| CliError::Failed(e.to_string()))
 }
 
 fn end(name: &InterfaceName) -> Result<(), CliError> {

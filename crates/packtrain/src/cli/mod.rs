@@ -1,14 +1,18 @@
 //! The commands that a person types.
 
 mod arguments;
+mod capture;
 mod class;
 mod down;
 pub mod error;
+mod frame_words;
+mod keep;
 mod lab;
 mod link;
 mod output;
 pub mod patience;
 mod show;
+mod signals;
 pub mod up;
 mod view;
 
@@ -19,7 +23,7 @@ use clap::{CommandFactory, Parser};
 
 use self::arguments::{Arguments, BenchCommand, ClassCommand, Command, LinkCommand, PeerCommand};
 use self::error::CliError;
-use crate::lab::{bench_lab, bench_line, bench_links, demo, relay};
+use crate::lab::{bench_lab, bench_line, bench_links, bench_path, demo, relay};
 
 /// Runs the command that the process was started with.
 pub fn main() -> ExitCode {
@@ -64,6 +68,7 @@ fn run(command: Command) -> Result<(), CliError> {
             ClassCommand::List { name, json } => show::class_list(name.as_ref(), json),
             ClassCommand::Test(arguments) => class::test(&arguments),
         },
+        Command::Capture(arguments) => capture::run(&arguments),
         Command::Down(arguments) => match arguments.name {
             Some(name) => down::down(&name),
             None => down::down_all(),
@@ -77,6 +82,9 @@ fn run(command: Command) -> Result<(), CliError> {
             BenchCommand::Links(options) => {
                 measure(|packtrain| bench_links::run(packtrain, &options))
             }
+            BenchCommand::Path(options) => {
+                measure(|packtrain| bench_path::run(packtrain, &options))
+            }
             BenchCommand::Lab(options) => measure(|packtrain| bench_lab::run(packtrain, &options)),
             BenchCommand::Relay { link, tap } => {
                 relay::run(&link, &tap).map_err(|error| CliError::failed("the relay", error))
@@ -87,6 +95,7 @@ fn run(command: Command) -> Result<(), CliError> {
             clap_complete::generate(shell, &mut Arguments::command(), "packtrain", &mut script);
             output::raw(&script)
         }
+        Command::Keep { name } => keep::run(&name),
         Command::Version => output::text(&format!(
             "packtrain {}\nwire format 1\n",
             env!("CARGO_PKG_VERSION")

@@ -2,10 +2,11 @@
 
 pub mod checks;
 mod detach;
-mod log;
+pub mod log;
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use super::arguments::{RunArguments, UpArguments};
 use super::error::CliError;
@@ -13,6 +14,7 @@ use super::output;
 use crate::running::RunningLine;
 use crate::settings::values::check_mtu;
 use crate::settings::{Settings, file};
+use crate::stay;
 
 pub fn up(arguments: &UpArguments) -> Result<(), CliError> {
     let settings = settings_of(arguments)?;
@@ -27,7 +29,10 @@ pub fn up(arguments: &UpArguments) -> Result<(), CliError> {
 
 pub fn run(arguments: &RunArguments) -> Result<(), CliError> {
     let path = &arguments.file;
-    let settings = read_file(path)?;
+    let mut settings = read_file(path)?;
+    if let Some(seconds) = arguments.stay {
+        settings.stay = Some(Duration::from_secs(seconds));
+    }
     if arguments.check {
         return output::text(&format!(
             "{}: right, for line {}\n",
@@ -57,7 +62,9 @@ fn settings_of(arguments: &UpArguments) -> Result<Settings, CliError> {
         line_id: arguments.line_id,
         marked_frames: !arguments.no_marked_frames,
         path: arguments.path,
+        direct_vlan: arguments.direct_vlan,
         balance: arguments.balance,
+        stay: arguments.stay.map(Duration::from_secs),
         wait_links: arguments.wait_links,
         log_level: arguments.log_level,
         ..Settings::new(arguments.name.clone())
@@ -78,9 +85,13 @@ fn start(settings: &Settings, note: &mut dyn FnMut(&str)) -> Result<RunningLine,
     checks::rights()?;
     let signals = crate::running::Signals::catch()?;
     let control = checks::take_name(&settings.name)?;
-    checks::name_is_free(&settings.name)?;
+    let heir = stay::take_over(settings.name.as_str());
+    let heir = heir.map_err(|e| CliError::Failed(e.to_string()))?;
+    if heir.is_none() {
+        checks::name_is_free(&settings.name)?;
+    }
     checks::links(settings, note)?;
-    RunningLine::start(settings, control, signals, note)
+    RunningLine::start(settings, control, signals, heir, note)
 }
 
 #[cfg(test)]
@@ -112,6 +123,16 @@ mod tests {
     fn the_path_is_that_of_the_command_line() {
         assert_eq!(settings(&["--path", "auto"]).path, PathPolicy::Auto);
         assert_eq!(settings(&["--path", "engine"]).path, PathPolicy::Engine);
+    }
+
+    #[test]
+    fn it_stays_for_a_minute_or_as_long_as_the_command_line_says() {
+        let stay = |more: &[&str]| settings(more).stay.map(|time| time.as_secs());
+        assert_eq!(stay(&[]), None);
+        assert_eq!(stay(&["--stay"]), Some(60));
+        assert_eq!(stay(&["--stay=5"]), Some(5));
+        // What follows is another option, not its value.
+        assert_eq!(stay(&["--stay", "--wait-links"]), Some(60));
     }
 
     #[test]

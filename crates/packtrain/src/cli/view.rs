@@ -10,7 +10,7 @@ use self::words::{bytes, count, duration, rate};
 use super::output::{BAD, GOOD, HEADING, WARNING};
 use crate::status::{
     Coalesced, Counts, Hold, Intake, Link, LinkCondition, Peer, PeerLink, PeerPath, PlainHost,
-    Replay, StatusDocument, Traffic,
+    Replay, StatusDocument, Stay, Traffic,
 };
 
 /// Where the values begin, and where a line of them ends.
@@ -135,6 +135,9 @@ fn write_line(out: &mut String, document: &StatusDocument) {
             &format!("{sent} sent{lost}, {received} received{closed}"),
         );
     }
+    if let Some(stay) = document.stay {
+        field(out, "stays", &stays(stay));
+    }
     match document.intake {
         Some(Intake {
             rate_bps: Some(rate_bps),
@@ -252,9 +255,36 @@ fn write_link(out: &mut String, link: &Link) {
             bytes(link.backlog_bytes)
         ),
     );
+    if !link.congestion_signals.is_empty() {
+        let signals = link.congestion_signals.iter().map(|name| signal(name));
+        let signals: Vec<&str> = signals.collect();
+        field(out, "watched by", &signals.join(", "));
+    }
     field(out, "sent", &traffic(link.tx));
     field(out, "received", &traffic(link.rx));
     drops(out, &link.drops);
+}
+
+/// What tells of congestion, in words.
+fn signal(name: &str) -> &str {
+    match name {
+        "backlog" => "the backlog of its qdisc",
+        "direct_counts" => "counts of direct frames",
+        "acknowledgements" => "acknowledgements",
+        other => other,
+    }
+}
+
+/// What becomes of it when its daemon ends.
+fn stays(stay: Stay) -> String {
+    match (stay.kept, stay.carries) {
+        (false, _) => "no: its keeper is not at work; the log says why".to_owned(),
+        (true, true) => format!("{} s when its daemon ends", stay.seconds),
+        (true, false) => format!(
+            "{} s when its daemon ends, but no frames can go directly now, and no others flow then",
+            stay.seconds
+        ),
+    }
 }
 
 fn write_peer(out: &mut String, peer: &Peer) {
@@ -264,7 +294,11 @@ fn write_peer(out: &mut String, peer: &Peer) {
         "peer",
         name,
         peer.up,
-        if peer.up { "up" } else { "not up yet" },
+        match (peer.up, peer.away) {
+            (true, true) => "its engine is away, its direct path stays",
+            (true, false) => "up",
+            (false, _) => "not up yet",
+        },
     );
     field(out, "node", &format!("{}, {}", peer.node_id, peer.version));
     if let Some((_, more)) = peer.addresses.split_first()
@@ -298,7 +332,13 @@ fn write_peer(out: &mut String, peer: &Peer) {
     let goes = match (peer.path, peer.path_because.as_deref()) {
         (PeerPath::Direct, _) => "direct, past the engine".to_owned(),
         (PeerPath::Engine, None) => "by the engine".to_owned(),
-        (PeerPath::Engine, Some(because)) => format!("by the engine: {}", reason(because)),
+        (PeerPath::Engine, Some(because)) => {
+            let unmarked = match because {
+                "unanswered" => why_not_unmarked(peer),
+                _ => "",
+            };
+            format!("by the engine: {}{unmarked}", reason(because))
+        }
     };
     field(out, "goes", &goes);
     if peer.hold.held_trains > 0 {
@@ -325,15 +365,39 @@ fn held(hold: &Hold) -> String {
     format!("{held} of {all} trains received, {p99}, {most} at most")
 }
 
+/// Why direct frames do not go without a mark either.
+fn why_not_unmarked(peer: &Peer) -> &'static str {
+    let because = |kind: &str| {
+        let mut refused = peer.links.iter().map(|link| &link.direct_marks_refused);
+        refused.find_map(|refused| refused.get(kind))
+    };
+    match because("vlan").map(String::as_str) {
+        Some("own_traffic") => return "; and the link uses the VLAN for them itself",
+        Some("not_offered") => return "; and the peer does not take them in the VLAN for them",
+        Some("unanswered") => return ", not in the VLAN for them either",
+        _ => {}
+    }
+    match because("none").map(String::as_str) {
+        Some("own_traffic") => {
+            "; and none may go without, for the link is used by itself (up --direct-vlan names another way)"
+        }
+        Some("not_offered") => "; and none may go without, for the peer uses its link by itself",
+        Some("other_line") => "; and none may go without, for another line has the same links",
+        _ => "",
+    }
+}
+
 /// Why frames go by the engine, in words.
 fn reason(because: &str) -> &str {
     match because {
         "settings" => "the direct path is off here, or this kernel has not what it takes",
         "failed" => "the direct path could not be set up; the log says why",
         "pt0_qdisc" => "somebody has put a qdisc or filters of their own before it",
-        "unordered" => "the link's qdisc lets frames overtake each other",
+        "unanswered" => {
+            "the peer has not answered what has our mark: does the network let it pass?"
+        }
         "not_offered" => "the peer does not take direct frames",
-        "several_links" => "several links share the frames",
+        "several_links" => "several links share the frames, and none is to be lost with one",
         "no_mark" => "the link has no mark",
         "mtu" => "the MTU is larger than what all on the way take",
         "congestion" => "the link's queue stands, or small frames are many",

@@ -21,10 +21,11 @@ use super::readable::Readable;
 use crate::clock::Clock;
 use crate::linux::alarm::Alarm;
 use crate::linux::coalescer::Coalescer;
-use crate::linux::direct::take_mark;
+use crate::linux::direct::{Tally, take_mark};
 use crate::linux::epoll::{Epoll, Interest};
 use crate::linux::tap::Tap;
 
+mod away;
 mod direct;
 mod links;
 mod report;
@@ -96,6 +97,10 @@ pub struct Line {
     drain: Option<u64>,
     /// The owner wants a turn by then.
     wake_by: Option<Instant>,
+    /// How many frames go past the engine, and whether flows come back to it.
+    tally: Option<Tally>,
+    /// Of the counts that were told last.
+    direct_sum: u32,
 }
 
 impl Line {
@@ -132,6 +137,8 @@ impl Line {
             host_frames: 0,
             drain: None,
             wake_by: None,
+            tally: None,
+            direct_sum: 0,
         })
     }
 
@@ -316,6 +323,7 @@ impl Line {
 
     fn take_from_host(&mut self, now: Instant) -> Result<(), LineError> {
         let mut bytes = 0;
+        let before = self.host_frames;
         for _ in 0..BATCH_FRAMES {
             if !self.tap_readable.is_ready() {
                 break;
@@ -343,6 +351,9 @@ impl Line {
             if bytes > BATCH_BYTES {
                 break;
             }
+        }
+        if self.host_frames != before {
+            self.look_for_flows_that_left();
         }
         self.engine.handle_host_read(self.tap_readable.is_ready());
         Ok(())

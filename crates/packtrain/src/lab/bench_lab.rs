@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::bench_options::Options;
+use super::bench_options::{Options, Rounds};
 use super::check;
 use super::check::stage::{Back, Stage};
 use super::emulator::lateness::LatenessSummary;
@@ -33,6 +33,8 @@ pub enum Part {
     /// Each setting against what was set, as `lab check`
     Settings,
 }
+
+impl Rounds for Part {}
 
 /// One promise, a value a round.
 #[derive(Clone, Debug, Serialize)]

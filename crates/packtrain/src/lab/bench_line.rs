@@ -4,22 +4,26 @@
 //! take their turns as well.
 
 mod parts;
-mod path_use;
-mod stage;
 
 use std::path::Path;
 
-use serde::Serialize;
-
-use self::parts::{Bench, MANY_FLOWS, ONE_FLOW};
-use self::path_use::{PathCounts, paths_table};
-use self::stage::Line;
-use super::bench_options::Options;
-use super::figure::{Figure, figures_table};
+use self::parts::{MANY_FLOWS, ONE_FLOW};
+use super::Result;
+use super::bench_options::{Options, Rounds};
 use super::namespaces::clean_up_on_signals;
-use super::{Result, wire};
+use super::one_link::stage::{Line, Plan};
+use super::one_link::way::Way;
+use super::one_link::{self, Bench};
 
-const RATE_MBIT: u32 = 100;
+const UNSHAPED: Plan<'_> = Plan {
+    rate_mbit: None,
+    ways: &[Way::Bare, Way::Relay, Way::Engine, Way::Pt0],
+};
+/// Neither a relay nor a line without the direct path: a shaper is slower than any program.
+const SHAPED: Plan<'_> = Plan {
+    rate_mbit: Some(100),
+    ways: &[Way::Bare, Way::Pt0],
+};
 
 /// What can be measured alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -40,77 +44,48 @@ pub enum Part {
     Beside,
 }
 
-#[derive(Clone, Debug, Serialize)]
-struct BenchReport {
-    kernel: String,
-    iperf3: String,
-    cpus: usize,
-    rounds: usize,
-    figures: Vec<Figure>,
-    /// How the frames of each part went: direct, packed, marked, and how many in a train.
-    paths: Vec<PathCounts>,
-}
+impl Rounds for Part {}
 
 /// Measures everything, prints the table, and writes the report. Whether every promise holds.
 pub fn run(packtrain: &Path, options: &Options<Part>) -> Result<bool> {
     super::check_available()?;
     clean_up_on_signals()?;
-    let mut bench = Bench {
-        rounds: options.rounds(),
-        figures: Vec::new(),
-        paths: Vec::new(),
-    };
+    let mut bench = Bench::new(options.rounds());
     let wanted = |part| options.wants(&part);
     if [Part::Bulk, Part::Messages, Part::Idle, Part::Start]
         .into_iter()
         .any(wanted)
     {
-        let unshaped = Line::set(packtrain, None)?;
+        let unshaped = Line::set(packtrain, UNSHAPED)?;
         if wanted(Part::Bulk) {
-            bench.bulk(&unshaped)?;
+            parts::bulk(&mut bench, &unshaped)?;
         }
         if wanted(Part::Messages) {
-            bench.messages(&unshaped)?;
+            one_link::parts::messages(&mut bench, &unshaped, unshaped.ways())?;
         }
         // After the load.
-        bench.memory(&unshaped)?;
+        parts::memory(&mut bench, &unshaped)?;
         if wanted(Part::Idle) {
-            bench.idle(&unshaped)?;
+            parts::idle(&mut bench, &unshaped)?;
         }
         if wanted(Part::Start) {
-            bench.start(&unshaped)?;
+            parts::start(&mut bench, &unshaped)?;
         }
     }
     if [Part::Shaped, Part::Many, Part::Beside]
         .into_iter()
         .any(wanted)
     {
-        let shaped = Line::set(packtrain, Some(RATE_MBIT))?;
+        let shaped = Line::set(packtrain, SHAPED)?;
         if wanted(Part::Shaped) {
-            bench.bulk_shaped(&shaped, &ONE_FLOW)?;
+            parts::bulk_shaped(&mut bench, &shaped, &ONE_FLOW)?;
         }
         if wanted(Part::Many) {
-            bench.bulk_shaped(&shaped, &MANY_FLOWS)?;
+            parts::bulk_shaped(&mut bench, &shaped, &MANY_FLOWS)?;
         }
         if wanted(Part::Beside) {
-            bench.messages_beside_bulk(&shaped)?;
+            one_link::parts::messages_beside_bulk(&mut bench, &shaped, shaped.ways())?;
         }
     }
-
-    let report = BenchReport {
-        kernel: wire::version_of("uname", "-r"),
-        iperf3: wire::version_of("iperf3", "--version"),
-        cpus: std::thread::available_parallelism().map_or(1, usize::from),
-        rounds: options.rounds(),
-        figures: bench.figures,
-        paths: bench.paths,
-    };
-    print!("\n{}", figures_table(&report.figures));
-    print!("\n{}", paths_table(&report.paths));
-    println!(
-        "\nmedian [least … most] of {} rounds in turns; Linux {}, {}, {} CPUs",
-        report.rounds, report.kernel, report.iperf3, report.cpus
-    );
-    options.write(&report)?;
-    Ok(report.figures.iter().all(|figure| figure.met))
+    bench.finish(options)
 }

@@ -18,7 +18,7 @@ use self::hold::{HoldOfPart, holds_table};
 use self::link_use::{LinkUse, uses_table};
 use self::parts::Bench;
 use self::stage::Stage;
-use super::bench_options::Options;
+use super::bench_options::{Options, Rounds};
 use super::figure::{Target, Unit};
 use super::namespaces::clean_up_on_signals;
 use super::sample::Sample;
@@ -43,6 +43,8 @@ pub enum Part {
     /// One TCP flow, and a cut under pings, over wires of 0, 5 and 50 ms
     Distance,
 }
+
+impl Rounds for Part {}
 
 /// One promise: what was asked, what was measured on each way, a value a round; nothing where a way
 /// was not tried.

@@ -7,11 +7,17 @@ use serde::Serialize;
 
 use super::{Error, Result};
 
+/// How often a benchmark measures each thing, unless it is told.
+pub trait Rounds {
+    /// As a person writes it: of a value, clap keeps one text for all benchmarks.
+    const DEFAULT: &'static str = "5";
+}
+
 /// `P`: the parts that can be measured alone.
 #[derive(Clone, Debug, Args)]
-pub struct Options<P: ValueEnum + Send + Sync + 'static> {
+pub struct Options<P: ValueEnum + Rounds + Send + Sync + 'static> {
     /// Rounds of each measurement.
-    #[arg(long, value_name = "N", default_value_t = 5,
+    #[arg(long, value_name = "N", default_value = P::DEFAULT,
           value_parser = clap::value_parser!(u16).range(1..=1000))]
     rounds: u16,
 
@@ -24,7 +30,7 @@ pub struct Options<P: ValueEnum + Send + Sync + 'static> {
     json: Option<PathBuf>,
 }
 
-impl<P: ValueEnum + Send + Sync + PartialEq + 'static> Options<P> {
+impl<P: ValueEnum + Rounds + Send + Sync + PartialEq + 'static> Options<P> {
     /// At least one.
     pub fn rounds(&self) -> usize {
         self.rounds.into()

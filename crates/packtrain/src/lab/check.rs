@@ -75,6 +75,9 @@ pub enum Discarded {
     /// The hosts did not send as much as it would have carried: the share of the time in which it had
     /// something to send.
     Idle(f64),
+    /// This is off, but of a time: who sends and who receives may have been late, which only the wire tells. What
+    /// the wire does wrong it does each time.
+    OffOnce(f64),
 }
 
 impl fmt::Display for Discarded {
@@ -83,6 +86,7 @@ impl fmt::Display for Discarded {
             Discarded::LateByUs(us) => write!(f, "late by {us:.0} us (99 %)"),
             Discarded::AwayForMs(ms) => write!(f, "the machine was away for {ms:.1} ms"),
             Discarded::Idle(share) => write!(f, "the hosts filled it to {:.1} %", share * 100.0),
+            Discarded::OffOnce(value) => write!(f, "off, at {}", number(*value)),
         }
     }
 }
@@ -141,7 +145,13 @@ fn measure(stage: &mut Stage, check: &Check, options: Options) -> Result<Row> {
             Some(busy) if busy < BUSY_MIN => Some(Discarded::Idle(busy)),
             _ => None,
         };
-        if let Some(why) = says_nothing {
+        let [least, most] = measured.within;
+        let is_right = (least..=most).contains(&measured.value);
+        let off_once = || {
+            let counts = is_right || !check.is_of_times;
+            (!counts).then_some(Discarded::OffOnce(measured.value))
+        };
+        if let Some(why) = says_nothing.or_else(off_once) {
             discarded.push(why);
             if discarded.len() < ATTEMPTS_MAX {
                 if !options.quiet {
@@ -150,8 +160,6 @@ fn measure(stage: &mut Stage, check: &Check, options: Options) -> Result<Row> {
                 continue;
             }
         }
-        let [least, most] = measured.within;
-        let is_right = (least..=most).contains(&measured.value);
         return Ok(Row {
             setting: check.name().to_owned(),
             what: check.what,

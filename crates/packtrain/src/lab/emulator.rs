@@ -20,8 +20,8 @@ use packtrain_sim::net::network::{NetEvent, Network, Outcome, PortId, WireId};
 use packtrain_sim::random::Random;
 
 use crate::clock::{Clock, Wall};
-use crate::lab::pcapng::Interface;
 use crate::linux::epoll::{Epoll, Interest};
+use crate::pcapng::Interface;
 
 pub mod capture;
 pub mod counters;

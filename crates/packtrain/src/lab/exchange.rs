@@ -11,6 +11,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::measure::RoundTrips;
 use super::namespaces::Namespace;
+use super::sample::Sample;
 use super::{Error, Result, now};
 
 const BYTES: usize = 64;
@@ -27,6 +28,24 @@ pub struct Blocks {
     pub exchanges: u32,
     /// Of each conversation.
     pub blocks: u32,
+}
+
+/// What the blocks of one round say: the middle of them, so that one that was disturbed says nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Exchanged {
+    pub p50_us: f64,
+    pub p99_us: f64,
+}
+
+impl Exchanged {
+    pub fn of(blocks: &[RoundTrips]) -> Exchanged {
+        let median =
+            |number: fn(&RoundTrips) -> f64| blocks.iter().map(number).collect::<Sample>().median();
+        Exchanged {
+            p50_us: median(|block| block.p50_us),
+            p99_us: median(|block| block.p99_us),
+        }
+    }
 }
 
 /// Exchanges `count` datagrams of 64 bytes between two hosts, each waiting for the one before, with
@@ -176,7 +195,8 @@ fn ask_in_blocks(ends: &[Ends], cpu: usize, plan: Blocks) -> Result<Vec<Vec<Roun
     Ok(results)
 }
 
-fn stay_on(cpu: usize) -> io::Result<()> {
+/// The calling thread runs on this processor alone.
+pub(super) fn stay_on(cpu: usize) -> io::Result<()> {
     let mut set = CpuSet::new();
     set.set(cpu);
     Ok(sched_setaffinity(None, &set)?)

@@ -14,7 +14,11 @@ use super::{Error, Result, now, pause};
 pub struct Bulk {
     /// Received payload, bit/s.
     pub goodput_bps: f64,
+    /// How long it was received for.
+    pub seconds: f64,
     pub retransmits: u64,
+    /// Of the first flow's own segments, mean: how long they stood in queues, wherever these are.
+    pub round_trip_mean_us: f64,
 }
 
 /// iperf3's other end, on its usual port, for any number of runs one after the other. What it prints
@@ -30,11 +34,20 @@ pub fn bulk(from: &Namespace, to: &str, duration: Duration, more: &[&str]) -> Re
     let mut words = vec!["iperf3", "-J", "-C", "cubic", "-t", &seconds, "-c", to];
     words.extend(more);
     let value = iperf3(from, &words)?;
+    read_bulk(&value).ok_or_else(|| unexpected(&value))
+}
+
+/// All flows together; those of both directions, where there are such.
+fn read_bulk(value: &Value) -> Option<Bulk> {
     let number = |pointer: &str| value.pointer(pointer).and_then(Value::as_f64);
-    Ok(Bulk {
-        goodput_bps: number("/end/sum_received/bits_per_second")
-            .ok_or_else(|| unexpected(&value))?,
-        retransmits: number("/end/sum_sent/retransmits").unwrap_or(0.0) as u64,
+    let back_bps = number("/end/sum_received_bidir_reverse/bits_per_second");
+    let back_again = number("/end/sum_sent_bidir_reverse/retransmits");
+    let again = number("/end/sum_sent/retransmits").unwrap_or(0.0) + back_again.unwrap_or(0.0);
+    Some(Bulk {
+        goodput_bps: number("/end/sum_received/bits_per_second")? + back_bps.unwrap_or(0.0),
+        seconds: number("/end/sum_received/seconds")?,
+        retransmits: again as u64,
+        round_trip_mean_us: number("/end/streams/0/sender/mean_rtt").unwrap_or(f64::NAN),
     })
 }
 
@@ -247,6 +260,24 @@ rtt min/avg/max/mdev = 0.050/1.025/2.000/0.975 ms
         let counts = (echoes.lost(), echoes.duplicated, echoes.reordered);
         assert_eq!(counts, (1, 1, 1), "{echoes:?}");
         assert!((echoes.gap_max_us - 7500.0).abs() < 1.0, "{echoes:?}");
+    }
+
+    #[test]
+    fn goodput_is_of_all_flows_and_of_both_directions() {
+        let sum = |bps: f64, again: u64| serde_json::json!({"bits_per_second": bps, "seconds": 2.0, "retransmits": again});
+        let mut value = serde_json::json!({"end": {
+            "sum_sent": sum(3.1e9, 2),
+            "sum_received": sum(3e9, 0),
+            "streams": [{"sender": {"mean_rtt": 627}}],
+        }});
+        let one_way = read_bulk(&value).unwrap();
+        assert_eq!((one_way.goodput_bps, one_way.retransmits), (3e9, 2));
+        assert_eq!((one_way.round_trip_mean_us, one_way.seconds), (627.0, 2.0));
+        value["end"]["sum_sent_bidir_reverse"] = sum(2.1e9, 3);
+        value["end"]["sum_received_bidir_reverse"] = sum(2e9, 0);
+        let both = read_bulk(&value).unwrap();
+        assert_eq!((both.goodput_bps, both.retransmits), (5e9, 5));
+        assert!(read_bulk(&serde_json::json!({"end": {}})).is_none());
     }
 
     #[test]

@@ -129,7 +129,7 @@ fn hurry(load: Load) {
 
 /// Sends until something has arrived. While an address is looked for (ARP), Linux keeps some
 /// datagrams, loses others, and lets later ones overtake those it kept: none of that is the link's.
-fn find_each_other(sender: &UdpSocket, receiver: &UdpSocket) -> io::Result<()> {
+pub(super) fn find_each_other(sender: &UdpSocket, receiver: &UdpSocket) -> io::Result<()> {
     receiver.set_read_timeout(Some(Duration::from_millis(100)))?;
     let start = now();
     loop {

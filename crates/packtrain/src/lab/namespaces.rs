@@ -14,8 +14,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use super::{Error, Result, now, pause};
@@ -66,6 +66,8 @@ struct Guard {
 static GUARD_PROCESS: Mutex<Option<Guard>> = Mutex::new(None);
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+/// What takes away more than namespaces of this module's own.
+static ALSO_AT_INTERRUPT: OnceLock<fn()> = OnceLock::new();
 
 /// Once interrupted, nobody starts anything more, or takes for a failure that a program was ended.
 fn halt_if_interrupted() {
@@ -353,6 +355,12 @@ pub fn interrupt() {
     INTERRUPTED.store(true, Ordering::SeqCst);
 }
 
+/// When this process is interrupted ([`clean_up_on_signals`]), it does this as well before it ends.
+pub fn also_at_interrupt(also: fn()) {
+    // The same each time.
+    let _ = ALSO_AT_INTERRUPT.set(also);
+}
+
 /// Ends this process with its namespaces gone when it is interrupted: without this the guard
 /// removes them a moment after the shell's prompt is back.
 pub fn clean_up_on_signals() -> Result<()> {
@@ -366,6 +374,10 @@ pub fn clean_up_on_signals() -> Result<()> {
         })?;
     std::thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
+            // First: it may wait for somebody who, once we are interrupted, goes no further.
+            if let Some(also) = ALSO_AT_INTERRUPT.get() {
+                also();
+            }
             interrupt();
             eprintln!("\ninterrupted: removing the namespaces");
             let guard = GUARD_PROCESS.lock().ok().and_then(|mut g| g.take());

@@ -38,6 +38,10 @@ impl FromIterator<f64> for Sample {
 }
 
 impl Sample {
+    pub fn is_empty(&self) -> bool {
+        self.rounds.is_empty()
+    }
+
     /// Middle of the rounds in order; the mean of the two middle ones of an even number.
     pub fn median(&self) -> f64 {
         let mut sorted = self.rounds.clone();

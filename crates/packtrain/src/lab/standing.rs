@@ -87,21 +87,29 @@ pub fn clean_up_on_signals() -> Result<()> {
         command: "signal handler".to_owned(),
         source,
     })?;
+    // A process that has hosts beside its lab hears of the signal twice, and ends when the first is done.
+    namespaces::also_at_interrupt(remove_what_is_in_the_making);
     std::thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
-            // Held to the end.
-            let making = making();
-            namespaces::interrupt();
-            if let Some(lab) = &*making {
-                eprintln!("\ninterrupted: removing what there is of {lab}");
-                if let Ok(record) = Record::load(lab) {
-                    let _ = remove(&record);
-                }
-            }
+            remove_what_is_in_the_making();
             std::process::exit(128 + signal);
         }
     });
     Ok(())
+}
+
+/// To be done by who ends the process: nobody makes a lab after it.
+fn remove_what_is_in_the_making() {
+    let making = making();
+    namespaces::interrupt();
+    if let Some(lab) = &*making {
+        eprintln!("\ninterrupted: removing what there is of {lab}");
+        if let Ok(record) = Record::load(lab) {
+            let _ = remove(&record);
+        }
+    }
+    // Held to the end.
+    std::mem::forget(making);
 }
 
 /// A lab that stands.

@@ -3,17 +3,20 @@
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, ipproto};
 
 use super::namespaces::Namespace;
 use super::timeline::Timeline;
-use super::{Error, Result, now};
+use super::{Error, Result, now, wait_for};
 
 const CHUNK_BYTES: usize = 1 << 16;
 /// Without a byte for so long a connection is taken for broken.
 const SILENCE_MAX: Duration = Duration::from_secs(20);
+const PORT_FREE_WITHIN: Duration = Duration::from_secs(2);
 
 /// How much is sent.
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +87,7 @@ pub fn transfer(
     })
 }
 
-fn socket(at: SocketAddr, protocol: Protocol) -> io::Result<std::os::fd::OwnedFd> {
+fn socket(at: SocketAddr, protocol: Protocol) -> io::Result<OwnedFd> {
     let family = match at {
         SocketAddr::V4(_) => AddressFamily::INET,
         SocketAddr::V6(_) => AddressFamily::INET6,
@@ -110,9 +113,24 @@ fn listen(at: SocketAddr, protocol: Protocol) -> io::Result<TcpListener> {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    net::bind(&socket, &SocketAddr::new(any, at.port()))?;
-    net::listen(&socket, 1)?;
+    let any = SocketAddr::new(any, at.port());
+    let mut bound = Ok(());
+    // A program that another thread starts has the listener of before until it runs.
+    let _ = wait_for("the port", PORT_FREE_WITHIN, || {
+        bound = bind_and_listen(&socket, any);
+        bound != Err(Errno::ADDRINUSE)
+    });
+    bound?;
     Ok(socket.into())
+}
+
+fn bind_and_listen(socket: &OwnedFd, at: SocketAddr) -> rustix::io::Result<()> {
+    match net::bind(socket, &at) {
+        // It is bound from the turn before, and only somebody else listened.
+        Err(Errno::INVAL) => {}
+        bound => bound?,
+    }
+    net::listen(socket, 1)
 }
 
 fn connect(at: SocketAddr, protocol: Protocol) -> io::Result<TcpStream> {

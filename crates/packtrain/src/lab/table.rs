@@ -64,6 +64,7 @@ pub fn grouped(number: f64) -> String {
 /// A time as a person reads it, from microseconds.
 pub fn time(us: f64) -> String {
     match us {
+        us if us < 10.0 => format!("{us:.1} µs"),
         us if us < 1000.0 => format!("{us:.0} µs"),
         us if us < 100_000.0 => format!("{:.1} ms", us / 1e3),
         us => format!("{:.0} ms", us / 1e3),

@@ -1,16 +1,27 @@
 //! Wires between namespaces: veth pairs, bridges, and links of a given rate.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use super::namespaces::{Namespace, run};
 use super::{Error, Result};
 
+/// Far from what the kernel gives to interfaces.
+const FIRST_INDEX: u32 = 1 << 16;
+static CABLES: AtomicU32 = AtomicU32::new(0);
+
 /// A cable: `a` and `b` are interfaces of the two hosts, both up.
 pub fn veth(a: (&Namespace, &str), b: (&Namespace, &str)) -> Result<()> {
+    // Two ends that happen to have the same index look like one interface to the kernel, which is in no hurry to
+    // tell of its carrier: once a second.
+    let index = FIRST_INDEX + CABLES.fetch_add(1, Ordering::Relaxed);
     // Made inside the first namespace, so that nothing ever shows up in the host's own.
     a.0.exec([
         "ip",
         "link",
         "add",
         a.1,
+        "index",
+        &index.to_string(),
         "type",
         "veth",
         "peer",

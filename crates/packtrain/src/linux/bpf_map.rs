@@ -1,12 +1,15 @@
 //! What our BPF programs look up, and what they count.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapInfo, Object};
 use packtrain_proto::stats::Traffic;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::bpf_object::map_handle;
+use super::sys::check;
 
 #[derive(Debug, thiserror::Error)]
 #[error("cannot use the BPF map {map}: {source}")]
@@ -32,6 +35,10 @@ impl Published {
         })
     }
 
+    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.map.as_fd()
+    }
+
     /// New entries come in before old ones go, so that what stays is never missing. What fails midway
     /// is known as far as it went.
     pub(super) fn set(&mut self, entries: BTreeMap<Vec<u8>, Vec<u8>>) -> Result<(), MapError> {
@@ -53,17 +60,71 @@ impl Published {
         Ok(())
     }
 
-    /// An entry as the programs have left it.
-    pub(super) fn current(&self, key: &[u8]) -> Result<Option<Vec<u8>>, MapError> {
-        let value = self.map.lookup(key, MapFlags::ANY);
-        value.map_err(|source| MapError {
-            map: self.name,
-            source,
+    pub(super) fn set_keys(&mut self, keys: impl Iterator<Item = Vec<u8>>) -> Result<(), MapError> {
+        self.set(keys.map(|key| (key, vec![1])).collect())
+    }
+}
+
+/// A map that another process has made, and passed on.
+#[derive(Debug)]
+pub(super) struct KeptMap {
+    map: OwnedFd,
+    key_len: usize,
+    value_len: usize,
+}
+
+impl KeptMap {
+    pub(super) fn array(map: OwnedFd) -> io::Result<KeptMap> {
+        KeptMap::new(map, libbpf_sys::BPF_MAP_TYPE_ARRAY)
+    }
+
+    pub(super) fn hash(map: OwnedFd) -> io::Result<KeptMap> {
+        KeptMap::new(map, libbpf_sys::BPF_MAP_TYPE_HASH)
+    }
+
+    /// Of no map of each processor, whose entries are longer than they say.
+    fn new(map: OwnedFd, kind: u32) -> io::Result<KeptMap> {
+        let info = MapInfo::new(map.as_fd()).map_err(io::Error::other)?.info;
+        if info.type_ != kind {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "not a map of this version of packtrain",
+            ));
+        }
+        Ok(KeptMap {
+            map,
+            key_len: info.key_size as usize,
+            value_len: info.value_size as usize,
         })
     }
 
-    pub(super) fn set_keys(&mut self, keys: impl Iterator<Item = Vec<u8>>) -> Result<(), MapError> {
-        self.set(keys.map(|key| (key, vec![1])).collect())
+    pub(super) fn get(&self, key: &[u8]) -> io::Result<Vec<u8>> {
+        assert_eq!(key.len(), self.key_len);
+        let mut value = vec![0; self.value_len];
+        // SAFETY: the key and the value have the lengths that the map said it has, and outlive the call.
+        let result = unsafe {
+            libbpf_sys::bpf_map_lookup_elem(
+                self.map.as_raw_fd(),
+                key.as_ptr().cast(),
+                value.as_mut_ptr().cast(),
+            )
+        };
+        check(result)?;
+        Ok(value)
+    }
+
+    pub(super) fn set(&self, key: &[u8], value: &[u8]) -> io::Result<()> {
+        assert_eq!((key.len(), value.len()), (self.key_len, self.value_len));
+        // SAFETY: as above; the kernel only reads both.
+        let result = unsafe {
+            libbpf_sys::bpf_map_update_elem(
+                self.map.as_raw_fd(),
+                key.as_ptr().cast(),
+                value.as_ptr().cast(),
+                0,
+            )
+        };
+        check(result).map(drop)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Loading the objects that build.rs compiled from `bpf/`.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 
 use libbpf_rs::{MapHandle, Object, ObjectBuilder, PrintLevel};
 
@@ -22,6 +23,14 @@ macro_rules! embedded {
     }};
 }
 pub(super) use embedded;
+
+/// Where the kernel describes its own types (BTF), if it was built so (`CONFIG_DEBUG_INFO_BTF`). Programs that look into
+/// its structures are fitted to them when they are loaded.
+pub(super) const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
+
+pub(super) fn has_kernel_types() -> bool {
+    Path::new(KERNEL_TYPES).exists()
+}
 
 pub(super) fn load(bytes: &[u8]) -> libbpf_rs::Result<Object> {
     // Where libbpf explains itself, the verifier's words included: not on our standard error.

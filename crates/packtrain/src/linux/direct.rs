@@ -9,7 +9,9 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
-use packtrain_proto::class::{Class, VALUES_MAX};
+use packtrain_proto::class::{Class, KernelPath, VALUES_MAX};
+use packtrain_proto::direct::kinds::DirectKind;
+use packtrain_proto::direct::{DIRECT_WAYS_MAX, OpenTo};
 use packtrain_proto::stats::Traffic;
 use packtrain_proto::wire::ethernet::MacAddr;
 
@@ -20,9 +22,20 @@ use super::netlink::interface;
 use super::tcx::{self, Hook};
 
 mod classes;
+mod keep;
+mod tally;
+
+pub use keep::{KEPT_DESCRIPTORS, KeptEntry, KeptPath, entries_to_keep};
+use tally::Places;
+pub use tally::{SentTo, Tally};
 
 /// As in bpf/direct.h.
 const DESTINATIONS_MAX: usize = 256;
+/// Bytes of `struct direct_watch`.
+const WATCH_LEN: usize = 56;
+/// … of `struct direct_way`, and of `struct direct_destination`.
+const WAY_LEN: usize = 36;
+const DESTINATION_LEN: usize = DIRECT_WAYS_MAX * WAY_LEN + 4;
 /// The first bytes of a source address that carries a mark in its place.
 const MARKED: [u8; 2] = [0x03, 0x70];
 
@@ -30,6 +43,11 @@ const MARKED: [u8; 2] = [0x03, 0x70];
 pub enum DirectError {
     #[error("cannot load the BPF programs of the direct path: {source}{}", bpf_object::hint(.source))]
     Load { source: libbpf_rs::Error },
+    #[error(
+        "this kernel does not describe its types ({}: CONFIG_DEBUG_INFO_BTF)",
+        bpf_object::KERNEL_TYPES
+    )]
+    NoKernelTypes,
     #[error("cannot attach the direct path to {interface}: {source}")]
     Attach {
         interface: String,
@@ -39,7 +57,7 @@ pub enum DirectError {
     Map(#[from] MapError),
 }
 
-/// Where frames for one peer's `pt0` go.
+/// Where frames for one peer's `pt0` go, by one of the links to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Destination {
     /// The peer's `pt0`.
@@ -48,12 +66,15 @@ pub struct Destination {
     pub ifindex: u32,
     pub outer_destination: MacAddr,
     pub outer_source: MacAddr,
+    /// By what the peer knows them.
+    pub kind: DirectKind,
+    /// In which they go, where that is the kind.
+    pub vlan: Option<u16>,
     /// Payload bytes after the EtherType that all on the way take.
     pub payload_max: u16,
-    /// The link's number: what goes there is counted by it.
+    /// The link's number.
     pub link: u8,
-    /// Only frames of classes that say direct go there.
-    pub only_classes: bool,
+    pub open_to: OpenTo,
 }
 
 /// What the programs have to tell.
@@ -61,9 +82,6 @@ pub struct Destination {
 pub struct State {
     /// Frames that went to the engine, ever.
     pub tickets: u64,
-    /// The link whose queue stands, or by which small frames were many: all frames go to the engine
-    /// since.
-    pub closed_by: Option<u32>,
     /// Somebody has put another qdisc or filters before `pt0`, and all frames go there, and to the
     /// engine.
     pub foreign_tc: bool,
@@ -75,11 +93,32 @@ struct Orders {
     host_address: MacAddr,
     drained: u64,
     opening: u32,
+    /// Nothing closes it: there are peers that no engine reaches.
+    held_open: bool,
     qdisc: u32,
     classes_first: u32,
     classes_count: u32,
     tells_marks: bool,
     urgent_count: u32,
+}
+
+/// A link, with what its direct frames are known by.
+#[derive(Debug)]
+struct Watched {
+    link: u8,
+    sources: WatchedSources,
+    program: tcx::Attached,
+}
+
+/// What direct frames by one link are known by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct WatchedSources {
+    /// Zero: there are none of the kind.
+    marked: MacAddr,
+    /// The link's own; zero: there are none from there.
+    own: MacAddr,
+    may_be_unmarked: bool,
+    vlan: Option<u16>,
 }
 
 /// The programs before one `pt0`, and on the links that its direct frames leave by.
@@ -88,16 +127,21 @@ pub struct DirectPath {
     orders: Orders,
     orders_map: MapHandle,
     state: MapHandle,
+    closed: MapHandle,
+    sending: MapHandle,
+    arrived: MapHandle,
     destinations: Published,
     watches: MapHandle,
     leaving: MapHandle,
     comparisons: MapHandle,
+    places: Places,
     /// Of the classes that there are.
     urgent_count: u32,
     watch_program: OwnedFd,
     /// By the index of the member link.
-    watched: BTreeMap<u32, (MacAddr, tcx::Attached)>,
+    watched: BTreeMap<u32, Watched>,
     _leave: tcx::Attached,
+    _arrive: tcx::Attached,
     #[cfg(test)]
     object: Object,
 }
@@ -111,9 +155,13 @@ impl DirectPath {
         host_address: MacAddr,
         has_intake: bool,
     ) -> Result<DirectPath, DirectError> {
+        if !bpf_object::has_kernel_types() {
+            return Err(DirectError::NoKernelTypes);
+        }
         let failed = |source| DirectError::Load { source };
         let object: Object = bpf_object::load(embedded!("direct")).map_err(failed)?;
         let leave = program_fd(&object, "direct_leave").map_err(failed)?;
+        let arrive = program_fd(&object, "direct_arrive").map_err(failed)?;
         let watch_program = program_fd(&object, "direct_watch").map_err(failed)?;
         let map = |name| map_handle(&object, name).map_err(failed);
         let path = DirectPath {
@@ -121,6 +169,7 @@ impl DirectPath {
                 host_address,
                 drained: 0,
                 opening: 1,
+                held_open: false,
                 qdisc: if has_intake { intake::QDISC } else { 0 },
                 classes_first: 0,
                 classes_count: 0,
@@ -129,14 +178,19 @@ impl DirectPath {
             },
             urgent_count: 0,
             comparisons: map("comparisons")?,
+            places: Places::default(),
             orders_map: map("orders")?,
             state: map("state")?,
+            closed: map("closed")?,
+            sending: map("sending")?,
+            arrived: map("arrived")?,
             destinations: Published::open(&object, "destinations").map_err(failed)?,
             watches: map("watches")?,
             leaving: map("leaving")?,
             watch_program,
             watched: BTreeMap::new(),
-            _leave: attach(&leave, ifindex)?,
+            _leave: attach(&leave, ifindex, Hook::Egress)?,
+            _arrive: attach(&arrive, ifindex, Hook::Ingress)?,
             #[cfg(test)]
             object,
         };
@@ -144,17 +198,27 @@ impl DirectPath {
         Ok(path)
     }
 
-    /// Where frames may go past the engine from now on. What closed the path is forgotten by it.
-    /// Returns how many destinations were more than the table holds: their frames go by the engine.
-    pub fn set_destinations(&mut self, wanted: &[Destination]) -> Result<usize, DirectError> {
-        let taken = &wanted[..wanted.len().min(DESTINATIONS_MAX)];
+    /// Where frames may go past the engine from now on, those of one peer beside each other. What closed links is
+    /// forgotten by it. Returns where frames are counted for each, as [`Tally`] wants it. Of those that are more
+    /// than the table holds they are not: all of them go by the engine.
+    pub fn set_destinations(
+        &mut self,
+        wanted: &[Destination],
+    ) -> Result<Vec<(SentTo, u32)>, DirectError> {
+        let taken = those_that_fit(wanted);
         self.watch_links_of(taken)?;
-        let entries = taken.iter().map(|d| (mac_key(d.address), entry_of(d)));
-        self.destinations.set(entries.collect())?;
+        let sent_to: Vec<SentTo> = taken.iter().map(|d| (d.address, d.link)).collect();
+        let places = self.places.of(&sent_to);
+        let open: Vec<(&Destination, u32)> = taken
+            .iter()
+            .zip(places.iter().copied())
+            .filter(|(destination, _)| destination.open_to != OpenTo::Nobody)
+            .collect();
+        self.destinations.set(entries_of(&open).collect())?;
         // Closed when it is opened, it would stay so: nothing goes there that could close it again.
         self.orders.opening = self.orders.opening.wrapping_add(1).max(1);
         self.give_orders()?;
-        Ok(wanted.len() - taken.len())
+        Ok(sent_to.into_iter().zip(places).collect())
     }
 
     /// Which way the frames of these classes take.
@@ -208,6 +272,15 @@ impl DirectPath {
         }
     }
 
+    /// Whether frames go past the engine whatever stands on the link, for it reaches some peer no more.
+    pub fn hold_open(&mut self, held_open: bool) -> Result<(), DirectError> {
+        if std::mem::replace(&mut self.orders.held_open, held_open) == held_open {
+            return Ok(());
+        }
+        self.orders.opening = self.orders.opening.wrapping_add(1).max(1);
+        self.give_orders()
+    }
+
     /// Everything that had a ticket up to this one was delivered, or dropped and counted.
     pub fn set_drained(&mut self, ticket: u64) -> Result<(), DirectError> {
         self.orders.drained = ticket;
@@ -216,12 +289,23 @@ impl DirectPath {
 
     pub fn state(&self) -> Result<State, DirectError> {
         let value = lookup("state", &self.state, 0)?;
-        let word = |at: usize| u32::from_ne_bytes(value[at..at + 4].try_into().expect("four"));
         Ok(State {
             tickets: u64::from_ne_bytes(value[..8].try_into().expect("eight bytes")),
-            closed_by: (word(8) == self.orders.opening).then_some(word(12)),
-            foreign_tc: word(16) != 0,
+            foreign_tc: word_of(&value, 8) != 0,
         })
+    }
+
+    /// The numbers of the links whose queue stands, or by which small frames were many: only what must goes there
+    /// directly since.
+    pub fn closed_links(&self) -> Result<Vec<u8>, DirectError> {
+        let mut closed = Vec::new();
+        for Watched { link, .. } in self.watched.values() {
+            let opening = lookup("closed", &self.closed, u32::from(*link))?;
+            if word_of(&opening, 0) == self.orders.opening {
+                closed.push(*link);
+            }
+        }
+        Ok(closed)
     }
 
     /// Frames that went past the engine by the link of this number, ever.
@@ -229,18 +313,44 @@ impl DirectPath {
         Ok(read_traffic("leaving", &self.leaving, link.into())?)
     }
 
-    /// Frames that went to a destination, a GSO frame as its segments; wraps, and begins at 0 whenever it is changed.
-    pub fn segments(&self, address: MacAddr) -> Result<u32, DirectError> {
-        const SEGMENTS_AT: usize = 28;
-        let value = self.destinations.current(&mac_key(address))?;
-        Ok(value.map_or(0, |value| word_of(&value, SEGMENTS_AT)))
+    /// For the line, which asks between two frames.
+    pub fn tally(&self) -> Result<Tally, DirectError> {
+        let tally = Tally::of(&self.state, &self.sending);
+        tally.map_err(|source| DirectError::Load { source })
+    }
+
+    /// Frames that have gone there ever.
+    pub fn sent_to(&self, to: SentTo) -> Result<u32, DirectError> {
+        Ok(match self.places.get(to) {
+            Some(place) => tally::segments(&self.sending, place)?,
+            None => 0,
+        })
+    }
+
+    /// Frames that have come from there ever, by the link of this number.
+    pub fn arrived(&self, (from, link): SentTo) -> Result<u32, DirectError> {
+        let address = u64::from_ne_bytes(mac_key(from).try_into().expect("eight bytes"));
+        let key = address | u64::from(link) << 48;
+        let mut value = [0; 4];
+        let found = self
+            .arrived
+            .lookup_into(&key.to_ne_bytes(), &mut value, MapFlags::ANY)
+            .map_err(|source| MapError {
+                map: "arrived",
+                source,
+            })?;
+        Ok(if found { u32::from_ne_bytes(value) } else { 0 })
     }
 
     fn give_orders(&self) -> Result<(), DirectError> {
         let mut value = [0; 40];
         value[..8].copy_from_slice(&mac_key(self.orders.host_address));
         value[8..16].copy_from_slice(&self.orders.drained.to_ne_bytes());
-        value[16..20].copy_from_slice(&self.orders.opening.to_ne_bytes());
+        let opening = match self.orders.held_open {
+            true => keep::HELD_OPEN,
+            false => self.orders.opening,
+        };
+        value[16..20].copy_from_slice(&opening.to_ne_bytes());
         value[20..24].copy_from_slice(&self.orders.qdisc.to_ne_bytes());
         value[24..28].copy_from_slice(&self.orders.classes_first.to_ne_bytes());
         value[28..32].copy_from_slice(&self.orders.classes_count.to_ne_bytes());
@@ -261,10 +371,20 @@ impl DirectPath {
             map: "watches",
             source,
         };
-        let wanted: BTreeMap<u32, MacAddr> = destinations
-            .iter()
-            .map(|d| (d.ifindex, d.outer_source))
-            .collect();
+        let mut wanted: BTreeMap<u32, (u8, WatchedSources)> = BTreeMap::new();
+        for destination in destinations {
+            let (link, sources) = wanted.entry(destination.ifindex).or_default();
+            *link = destination.link;
+            match destination.kind {
+                DirectKind::Source => sources.marked = destination.outer_source,
+                DirectKind::None => {
+                    (sources.own, sources.may_be_unmarked) = (destination.outer_source, true);
+                }
+                DirectKind::Vlan => {
+                    (sources.own, sources.vlan) = (destination.outer_source, destination.vlan);
+                }
+            }
+        }
         // One without destinations stays: they often come back, and attaching takes milliseconds.
         if !wanted.is_empty() {
             let known: Vec<u32> = self.watched.keys().copied().collect();
@@ -274,30 +394,50 @@ impl DirectPath {
                 self.watches.delete(&key).map_err(failed)?;
             }
         }
-        for (ifindex, source) in wanted {
+        for (ifindex, (link, sources)) in wanted {
             let known = self.watched.remove(&ifindex);
+            let is_told = known
+                .as_ref()
+                .is_some_and(|known| (known.link, known.sources) == (link, sources));
             let program = match known {
-                Some((address, program)) if address == source => {
-                    self.watched.insert(ifindex, (address, program));
-                    continue;
-                }
-                Some((_, program)) => program,
-                None => attach(&self.watch_program, ifindex)?,
+                Some(known) => known.program,
+                None => attach(&self.watch_program, ifindex, Hook::Egress)?,
             };
-            let mut value = [0; 32];
-            value[..8].copy_from_slice(&mac_key(source));
-            let key = ifindex.to_ne_bytes();
-            self.watches
-                .update(&key, &value, MapFlags::ANY)
-                .map_err(failed)?;
-            self.watched.insert(ifindex, (source, program));
+            if !is_told {
+                let mut value = [0; WATCH_LEN];
+                value[..8].copy_from_slice(&mac_key(sources.marked));
+                value[8..16].copy_from_slice(&mac_key(sources.own));
+                let words = [
+                    u32::from(link),
+                    u32::from(sources.may_be_unmarked),
+                    u32::from(sources.vlan.unwrap_or(0)),
+                ];
+                value[WATCH_LEN - 12..].copy_from_slice(words.map(u32::to_ne_bytes).as_flattened());
+                let key = ifindex.to_ne_bytes();
+                self.watches
+                    .update(&key, &value, MapFlags::ANY)
+                    .map_err(failed)?;
+            }
+            let watched = Watched {
+                link,
+                sources,
+                program,
+            };
+            self.watched.insert(ifindex, watched);
         }
         Ok(())
     }
 }
 
-fn attach(program: &OwnedFd, ifindex: u32) -> Result<tcx::Attached, DirectError> {
-    tcx::attach(program.as_fd(), ifindex, Hook::Egress).map_err(|source| DirectError::Attach {
+/// The first of them, and of no peer a part.
+fn those_that_fit(wanted: &[Destination]) -> &[Destination] {
+    let peers = wanted.chunk_by(|a, b| a.address == b.address);
+    let len = peers.take(DESTINATIONS_MAX).map(<[Destination]>::len).sum();
+    &wanted[..len]
+}
+
+fn attach(program: &OwnedFd, ifindex: u32, hook: Hook) -> Result<tcx::Attached, DirectError> {
+    tcx::attach(program.as_fd(), ifindex, hook).map_err(|source| DirectError::Attach {
         interface: interface(ifindex),
         source,
     })
@@ -309,17 +449,38 @@ fn lookup(map: &'static str, handle: &MapHandle, index: u32) -> Result<Vec<u8>, 
     Ok(value.expect("an array has all its entries"))
 }
 
+/// One for each peer, whose ways stand beside each other. Each way with its place.
+fn entries_of(ways: &[(&Destination, u32)]) -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> {
+    let peers = ways.chunk_by(|(a, _), (b, _)| a.address == b.address);
+    peers.map(|ways| (mac_key(ways[0].0.address), entry_of(ways)))
+}
+
 /// `struct direct_destination`.
-fn entry_of(destination: &Destination) -> Vec<u8> {
-    let mut value = Vec::with_capacity(32);
-    value.extend_from_slice(&destination.outer_destination.0);
-    value.extend_from_slice(&destination.outer_source.0);
-    value.extend_from_slice(&destination.ifindex.to_ne_bytes());
-    value.extend_from_slice(&u32::from(destination.payload_max).to_ne_bytes());
-    value.extend_from_slice(&u32::from(destination.link).to_ne_bytes());
-    value.extend_from_slice(&u32::from(destination.only_classes).to_ne_bytes());
-    // Nothing was sent there yet.
-    value.extend_from_slice(&0u32.to_ne_bytes());
+fn entry_of(ways: &[(&Destination, u32)]) -> Vec<u8> {
+    let mut value = Vec::with_capacity(DESTINATION_LEN);
+    for (way, place) in &ways[..ways.len().min(DIRECT_WAYS_MAX)] {
+        value.extend_from_slice(&way.outer_destination.0);
+        value.extend_from_slice(&way.outer_source.0);
+        let least = match way.open_to {
+            OpenTo::All => KernelPath::Auto,
+            OpenTo::LossOk => KernelPath::LossOk,
+            OpenTo::Classes | OpenTo::Nobody => KernelPath::Direct,
+        };
+        let words = [
+            way.ifindex,
+            u32::from(way.payload_max),
+            u32::from(way.link),
+            u32::from(classes::number_of(least)),
+            *place,
+        ];
+        value.extend(words.map(u32::to_ne_bytes).as_flattened());
+        let is_unmarked = u16::from(way.kind == DirectKind::None);
+        let halves = [is_unmarked, way.vlan.unwrap_or(0)];
+        value.extend(halves.map(u16::to_ne_bytes).as_flattened());
+    }
+    let count = (value.len() / WAY_LEN) as u32;
+    value.resize(DESTINATION_LEN - 4, 0);
+    value.extend_from_slice(&count.to_ne_bytes());
     value
 }
 
@@ -338,5 +499,7 @@ pub fn take_mark(frame: &mut [u8], host_address: MacAddr) -> u32 {
 
 #[cfg(test)]
 mod class_tests;
+#[cfg(test)]
+mod leave_tests;
 #[cfg(test)]
 mod tests;

@@ -18,7 +18,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 use packtrain_proto::stats::Traffic;
 use packtrain_proto::wire::ethernet::MacAddr;
 
-use super::bpf_map::{MapError, Published, mac_key, read_traffic, sum_over_processors, word_of};
+use super::bpf_map::{MapError, Published, mac_key, read_traffic, sum_over_processors};
 use super::bpf_object::{self, embedded, map_handle, program_fd};
 use super::netlink::{Netlink, NetlinkError, interface};
 use super::tc::{self, FilterPlace};
@@ -26,6 +26,11 @@ use super::tcx::{self, Hook};
 
 /// Of each kind: a quarter of what the map of sources holds.
 const MARKS_MAX: usize = 4096;
+/// As in bpf/guard.h.
+const UNMARKED_MAX: usize = 256;
+/// In `struct guard_source`, above the address.
+const SOURCE_UNMARKED: u64 = 1 << 63;
+const SOURCE_TAGGED: u64 = 1 << 62;
 /// Half of what the map of this name holds.
 const LINK_ADDRESSES_MAX: usize = 1024;
 
@@ -168,12 +173,16 @@ pub struct Guard {
     socket_filter: OwnedFd,
     settings: MapHandle,
     sources: Published,
+    unmarked: Published,
     link_addresses: Published,
     ingress_counters: MapHandle,
     socket_counters: MapHandle,
     direct_traffic: MapHandle,
     host: Host,
     link_address: MacAddr,
+    link_number: u8,
+    takes_unmarked: bool,
+    direct_vlan: Option<u16>,
     promiscuous: bool,
     #[cfg(test)]
     object: Object,
@@ -184,6 +193,16 @@ pub struct Guard {
 pub struct Host {
     pub ifindex: u32,
     pub address: MacAddr,
+}
+
+/// A link of a peer whose direct frames come from its own address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnmarkedSource {
+    pub link: MacAddr,
+    /// The `pt0` that they come from.
+    pub pt0: MacAddr,
+    /// They are in the VLAN ([`Guard::set_direct_vlan`]).
+    pub is_tagged: bool,
 }
 
 impl Guard {
@@ -209,12 +228,16 @@ impl Guard {
             socket_filter,
             settings: map("settings")?,
             sources: published("sources")?,
+            unmarked: published("unmarked")?,
             link_addresses: published("link_addresses")?,
             ingress_counters: map("ingress_counters")?,
             socket_counters: map("socket_counters")?,
             direct_traffic: map("direct_traffic")?,
             host,
             link_address,
+            link_number: 0,
+            takes_unmarked: false,
+            direct_vlan: None,
             promiscuous: false,
             #[cfg(test)]
             object,
@@ -236,6 +259,11 @@ impl Guard {
 
     pub fn attachment(&self) -> Attachment {
         self.attachment
+    }
+
+    /// What keeps the program on the link for as long as somebody holds it; `None` where it stays by itself.
+    pub fn descriptor_to_keep(&self) -> Option<BorrowedFd<'_>> {
+        self.tcx_link.as_ref().map(AsFd::as_fd)
     }
 
     /// The program for `SO_ATTACH_BPF` of our packet socket on this link.
@@ -260,9 +288,7 @@ impl Guard {
         for kind in [direct, marked] {
             let wanted = kind.len();
             let allowed = kind.into_iter().filter(|(mark, _)| may_mark(*mark));
-            // `struct guard_source`: nothing has come yet.
-            let entry = |pt0| [mac_key(pt0), vec![0; 8]].concat();
-            let keys = allowed.map(|(mark, pt0)| (mac_key(mark), entry(pt0)));
+            let keys = allowed.map(|(mark, pt0)| (mac_key(mark), mac_key(pt0)));
             let keys: Vec<_> = keys.take(MARKS_MAX).collect();
             refused += wanted - keys.len();
             entries.extend(keys);
@@ -271,10 +297,40 @@ impl Guard {
         Ok(refused)
     }
 
-    /// Direct frames of a direct mark that have come, a GSO frame as its segments; wraps. 0 of what is no source.
-    pub fn direct_segments(&self, mark: MacAddr) -> Result<u32, GuardError> {
-        let value = self.sources.current(&mac_key(mark))?;
-        Ok(value.map_or(0, |value| word_of(&value, 8)))
+    /// Peers' links whose direct frames have no mark on this one: what is so from there to this link is given to
+    /// `pt0`; without a tag, where the link has no addresses of its own.
+    /// Returns how many were more than the table holds.
+    pub fn set_unmarked(&mut self, links: &[UnmarkedSource]) -> Result<usize, GuardError> {
+        let mut wanted: BTreeMap<MacAddr, u64> = BTreeMap::new();
+        for source in links {
+            let pt0 = mac_key(source.pt0).try_into().expect("eight bytes");
+            let flag = match source.is_tagged {
+                true => SOURCE_TAGGED,
+                false => SOURCE_UNMARKED,
+            };
+            *wanted.entry(source.link).or_default() |= u64::from_ne_bytes(pt0) | flag;
+        }
+        let entries = wanted.iter().take(UNMARKED_MAX);
+        let entries = entries.map(|(link, of)| (mac_key(*link), of.to_ne_bytes().to_vec()));
+        self.unmarked.set(entries.collect())?;
+        let takes_unmarked = !wanted.is_empty();
+        if takes_unmarked != self.takes_unmarked {
+            self.takes_unmarked = takes_unmarked;
+            self.write_settings()?;
+        }
+        Ok(wanted.len().saturating_sub(UNMARKED_MAX))
+    }
+
+    /// The VLAN in which direct frames may come, and what is said of them.
+    pub fn set_direct_vlan(&mut self, vlan: Option<u16>) -> Result<(), GuardError> {
+        self.direct_vlan = vlan;
+        self.write_settings()
+    }
+
+    /// What direct frames that have come by it are counted by ([`super::direct::DirectPath::arrived`]).
+    pub fn set_link_number(&mut self, number: u8) -> Result<(), GuardError> {
+        self.link_number = number;
+        self.write_settings()
     }
 
     /// The link's own IPv4 addresses, for which it goes on answering ARP. Returns how many were
@@ -325,12 +381,16 @@ impl Guard {
             Attachment::Tcx => TCX_DROP,
             Attachment::Clsact => TC_ACT_STOLEN,
         };
-        let mut value = [0; 32];
+        let mut value = [0; 40];
         value[0..8].copy_from_slice(&mac_key(self.host.address));
         value[8..12].copy_from_slice(&u32::from(self.promiscuous).to_ne_bytes());
         value[12..16].copy_from_slice(&action.to_ne_bytes());
         value[16..24].copy_from_slice(&mac_key(self.link_address));
         value[24..28].copy_from_slice(&self.host.ifindex.to_ne_bytes());
+        value[28..32].copy_from_slice(&u32::from(self.link_number).to_ne_bytes());
+        value[32..36].copy_from_slice(&u32::from(self.takes_unmarked).to_ne_bytes());
+        let vlan = u32::from(self.direct_vlan.unwrap_or(0));
+        value[36..40].copy_from_slice(&vlan.to_ne_bytes());
         let failed = |source| MapError {
             map: "settings",
             source,
@@ -339,6 +399,16 @@ impl Guard {
             .settings
             .update(&0u32.to_ne_bytes(), &value, MapFlags::ANY);
         Ok(written.map_err(failed)?)
+    }
+}
+
+/// The guard of a link without its daemon: as it was told last, until this goes.
+#[derive(Debug)]
+pub struct KeptGuard(#[expect(dead_code, reason = "held")] tcx::Attached);
+
+impl From<OwnedFd> for KeptGuard {
+    fn from(descriptor: OwnedFd) -> KeptGuard {
+        KeptGuard(tcx::Attached::from(descriptor))
     }
 }
 
@@ -359,7 +429,11 @@ fn may_mark(address: MacAddr) -> bool {
 }
 
 fn load() -> libbpf_rs::Result<Object> {
-    bpf_object::load(embedded!("guard"))
+    // It looks at the link's addresses for the sake of direct frames, which there are none of then.
+    match bpf_object::has_kernel_types() {
+        true => bpf_object::load(embedded!("guard")),
+        false => bpf_object::load(embedded!("guard_without_types")),
+    }
 }
 
 fn read_counters(name: &'static str, map: &MapHandle) -> Result<Counters, MapError> {
@@ -428,3 +502,5 @@ pub fn has_clsact(ifindex: u32) -> Result<bool, NetlinkError> {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod unmarked_tests;

@@ -113,12 +113,16 @@ impl Intake {
     /// Puts the queue before the interface, open. Before the interface goes up, because its
     /// qdisc is replaced.
     pub fn attach(ifindex: u32) -> Result<Intake, IntakeError> {
+        let mut netlink = Netlink::open()?;
+        htb::add_root(&mut netlink, ifindex, QDISC)?;
+        Intake::with_program(ifindex, netlink)
+    }
+
+    fn with_program(ifindex: u32, mut netlink: Netlink) -> Result<Intake, IntakeError> {
         let load = |source| IntakeError::Load { source };
         let object = bpf_object::load(embedded!("intake")).map_err(load)?;
         let program = bpf_object::program_fd(&object, "intake_classify").map_err(load)?;
         let state = bpf_object::map_handle(&object, "state").map_err(load)?;
-        let mut netlink = Netlink::open()?;
-        htb::add_root(&mut netlink, ifindex, QDISC)?;
         htb::set_class(&mut netlink, ifindex, rate_class(OPEN_RATE_BPS))?;
         let leaf_rate_bps = leaf_rate_bps(RATE_BPS_MIN);
         set_leaves(
@@ -127,12 +131,7 @@ impl Intake {
             leaf_rate_bps,
             quantum(FRAME_BYTES_MAX),
         )?;
-        let place = FilterPlace {
-            ifindex,
-            parent: QDISC,
-            priority: 1,
-            handle: 1,
-        };
+        let place = filter_place(ifindex);
         tc::add_bpf_filter(&mut netlink, place, program.as_fd(), "packtrain_intake", 0)?;
         Ok(Intake {
             ifindex,
@@ -144,6 +143,17 @@ impl Intake {
             limits_frames: false,
             _program: program,
         })
+    }
+
+    /// The queue that an earlier daemon has put before the interface, which is up: everything passes by it from
+    /// now on. What waits there leaves in its order.
+    pub fn adopt(ifindex: u32) -> Result<Intake, IntakeError> {
+        let mut netlink = Netlink::open()?;
+        tc::delete_filter(&mut netlink, filter_place(ifindex))?;
+        let mut intake = Intake::with_program(ifindex, netlink)?;
+        intake.tell(MODE, OPEN)?;
+        intake.limit_frames(FRAME_BYTES_MAX);
+        Ok(intake)
     }
 
     /// At most `rate_bps` bits of Ethernet frames a second (without FCS, preamble and gap) from
@@ -232,6 +242,12 @@ impl Intake {
     }
 }
 
+/// Whether frames wait in the queue before this `pt0`, whoever has put it there. Who cannot tell says no.
+pub fn holds_frames(ifindex: u32) -> bool {
+    let queue = Netlink::open().and_then(|mut n| tc::queue_stats(&mut n, ifindex, QDISC));
+    queue.is_ok_and(|queue| queue.is_some_and(|queue| queue.frames > 0))
+}
+
 fn rate_class(rate_bps: u64) -> Class {
     Class {
         handle: RATE_CLASS,
@@ -240,6 +256,15 @@ fn rate_class(rate_bps: u64) -> Class {
         ceil_bps: rate_bps,
         burst_ns: BURST_NS,
         quantum: quantum(FRAME_BYTES_MAX),
+    }
+}
+
+fn filter_place(ifindex: u32) -> FilterPlace {
+    FilterPlace {
+        ifindex,
+        parent: QDISC,
+        priority: 1,
+        handle: 1,
     }
 }
 

@@ -3,20 +3,26 @@
 //! Each file wraps one facility in safe types whose errors name what the caller can act upon.
 
 pub mod alarm;
+pub mod capture_socket;
 pub mod coalescer;
 pub mod direct;
 pub mod epoll;
 pub mod ethtool;
+pub mod fd_passing;
 pub mod guard;
 pub mod host_state;
 pub mod intake;
+pub mod local_time;
 pub mod netlink;
 pub mod packet_socket;
 pub mod port_rate;
 pub mod real_time;
+pub mod socket_filter;
 pub mod tap;
+pub mod udp_offload;
 pub mod vnet_header;
 
+mod af_packet;
 mod bpf_map;
 mod bpf_object;
 mod htb;

@@ -1,12 +1,13 @@
 //! A member link: a packet socket that takes and gives frames as large as the kernel makes them.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use packtrain_proto::buffer::{Buffer, BufferPool};
 use packtrain_proto::offload::Offload;
-use packtrain_proto::wire::ethernet::{HEADER_LEN, MacAddr, ether_type};
+use packtrain_proto::wire::ethernet::{HEADER_LEN, MacAddr};
 
+use super::af_packet::{self, ControlBuffer, PACKET_IGNORE_OUTGOING, Told, VLAN_TAG_LEN};
 use super::landing::Landing;
 use super::queue_estimate::QueueEstimate;
 use super::sys::{check, check_len, set_option};
@@ -14,11 +15,6 @@ use super::vnet_header;
 
 /// What stands unread while we are not scheduled; beyond it the kernel drops, and counts.
 const RECEIVE_BUFFER_BYTES: libc::c_int = 8 << 20;
-const VLAN_TAG_LEN: usize = 4;
-const ADDRESSES_LEN: usize = 12;
-
-// include/uapi/linux/if_packet.h; the libc crate lacks it.
-const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 
 /// Why a frame was not sent. It is not on the wire in any of these cases.
 #[derive(Debug, thiserror::Error)]
@@ -75,12 +71,8 @@ impl PacketSocket {
     /// A socket that receives nothing before [`PacketSocket::bind`], so that a filter can be
     /// attached before the first frame. `EPERM` says that CAP_NET_RAW is missing.
     pub fn create() -> io::Result<PacketSocket> {
-        let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-        // Protocol 0: bound to no EtherType yet.
-        // SAFETY: a call without pointers; the descriptor that it gives belongs to nobody else.
-        let fd = unsafe { OwnedFd::from_raw_fd(check(libc::socket(libc::AF_PACKET, kind, 0))?) };
         let socket = PacketSocket {
-            fd,
+            fd: af_packet::open()?,
             ifindex: 0,
             landing: Landing::new(VLAN_TAG_LEN),
             queue: QueueEstimate::new(),
@@ -116,19 +108,7 @@ impl PacketSocket {
     /// Receives every EtherType of the interface: a socket that is bound to a single one would
     /// get nothing where a classifier keeps the frames from the host's stack.
     pub fn bind(&mut self, ifindex: u32) -> io::Result<()> {
-        // SAFETY: `sockaddr_ll` is plain integers, for which all zero is a value.
-        let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
-        address.sll_family = libc::AF_PACKET as u16;
-        address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
-        address.sll_ifindex = ifindex as libc::c_int;
-        // SAFETY: the pointer and the length describe `address`, which lives across the call.
-        check(unsafe {
-            libc::bind(
-                self.fd.as_raw_fd(),
-                (&raw const address).cast(),
-                size_of::<libc::sockaddr_ll>() as libc::socklen_t,
-            )
-        })?;
+        af_packet::bind(self.fd.as_fd(), ifindex)?;
         self.ifindex = ifindex;
         Ok(())
     }
@@ -172,9 +152,7 @@ impl PacketSocket {
                 buffer.advance(VLAN_TAG_LEN);
                 return Ok(Some((buffer, offload)));
             };
-            // The addresses move into the gap, and the tag goes where they ended.
-            buffer.copy_within(VLAN_TAG_LEN..VLAN_TAG_LEN + ADDRESSES_LEN, 0);
-            buffer[ADDRESSES_LEN..ADDRESSES_LEN + VLAN_TAG_LEN].copy_from_slice(&tag);
+            af_packet::put_back_tag(&mut buffer, tag);
             return Ok(Some((
                 buffer,
                 vnet_header::shift(offload, VLAN_TAG_LEN as u16),
@@ -197,7 +175,7 @@ impl PacketSocket {
             small,
             large,
         ];
-        let mut control = ControlBuffer([0; 64]);
+        let mut control = ControlBuffer([0; 128]);
         // SAFETY: `msghdr` is integers and pointers, for which all zero is a value.
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
         message.msg_iov = vectors.as_mut_ptr();
@@ -334,45 +312,21 @@ impl PacketSocket {
 
     /// Frames that the kernel dropped because nobody read in time, since the socket was opened.
     pub fn dropped(&mut self) -> io::Result<u64> {
-        let mut statistics = libc::tpacket_stats {
-            tp_packets: 0,
-            tp_drops: 0,
-        };
-        let mut len = size_of_val(&statistics) as libc::socklen_t;
-        // SAFETY: the kernel writes at most `len` bytes into the structure of that size.
-        check(unsafe {
-            libc::getsockopt(
-                self.fd.as_raw_fd(),
-                libc::SOL_PACKET,
-                libc::PACKET_STATISTICS,
-                (&raw mut statistics).cast(),
-                &raw mut len,
-            )
-        })?;
-        // Reading sets the kernel's counters back.
-        self.counters.overrun += u64::from(statistics.tp_drops);
+        self.counters.overrun += af_packet::take_dropped(self.fd.as_fd())?;
         Ok(self.counters.overrun)
     }
 
     fn set_packet_option<T: Copy>(&self, option: libc::c_int, value: &T) -> io::Result<()> {
-        set_option(self.fd.as_raw_fd(), libc::SOL_PACKET, option, value)
+        af_packet::set_packet_option(self.fd.as_fd(), option, value)
     }
 
-    /// Sets a buffer's size beyond the host's maximum, which CAP_NET_ADMIN allows, or without it
-    /// up to there.
     fn set_buffer(
         &self,
         force: libc::c_int,
         ordinary: libc::c_int,
         bytes: libc::c_int,
     ) -> io::Result<()> {
-        let fd = self.fd.as_raw_fd();
-        match set_option(fd, libc::SOL_SOCKET, force, &bytes) {
-            Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
-                set_option(fd, libc::SOL_SOCKET, ordinary, &bytes)
-            }
-            result => result,
-        }
+        af_packet::set_buffer(self.fd.as_fd(), force, ordinary, bytes)
     }
 }
 
@@ -390,58 +344,20 @@ fn add_or_drop(on: bool) -> libc::c_int {
     }
 }
 
-/// Control messages begin with a `cmsghdr`, and must be aligned like one.
-#[repr(C, align(8))]
-struct ControlBuffer([u8; 64]);
-
 /// The tag that a received message says was taken out of its frame.
 fn vlan_tag(message: &libc::msghdr) -> Option<[u8; VLAN_TAG_LEN]> {
-    // SAFETY: the message was filled by `recvmsg`, so its control pointer and length describe
-    // whole control messages; the kernel puts PACKET_AUXDATA there as one `tpacket_auxdata`,
-    // and its length is checked before it is read.
-    let data = unsafe {
-        let control = libc::CMSG_FIRSTHDR(message).as_ref()?;
-        let len = libc::CMSG_LEN(size_of::<libc::tpacket_auxdata>() as u32) as usize;
-        if control.cmsg_level != libc::SOL_PACKET
-            || control.cmsg_type != libc::PACKET_AUXDATA
-            || control.cmsg_len < len
-        {
-            return None;
+    let mut tag = None;
+    af_packet::told(message, |told| {
+        if let Told::Auxdata(auxdata) = told {
+            tag = af_packet::vlan_tag(&auxdata);
         }
-        libc::CMSG_DATA(control)
-            .cast::<libc::tpacket_auxdata>()
-            .read_unaligned()
-    };
-    tag_bytes(data.tp_status, data.tp_vlan_tpid, data.tp_vlan_tci)
-}
-
-fn tag_bytes(status: u32, tpid: u16, tci: u16) -> Option<[u8; VLAN_TAG_LEN]> {
-    if status & libc::TP_STATUS_VLAN_VALID == 0 {
-        return None;
-    }
-    let known = status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
-    let [a, b] = if known { tpid } else { ether_type::VLAN }.to_be_bytes();
-    let [c, d] = tci.to_be_bytes();
-    Some([a, b, c, d])
+    });
+    tag
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_tag_has_its_protocol_and_the_ordinary_one_where_none_is_told() {
-        let both = libc::TP_STATUS_VLAN_VALID | libc::TP_STATUS_VLAN_TPID_VALID;
-        assert_eq!(
-            tag_bytes(both, ether_type::QINQ, 0x2064),
-            Some([0x88, 0xa8, 0x20, 0x64])
-        );
-        assert_eq!(
-            tag_bytes(libc::TP_STATUS_VLAN_VALID, 0, 5),
-            Some([0x81, 0, 0, 5])
-        );
-        assert_eq!(tag_bytes(0, ether_type::VLAN, 5), None);
-    }
 
     #[test]
     fn refusals_are_told_apart() {

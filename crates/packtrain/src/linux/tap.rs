@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 use packtrain_proto::buffer::{Buffer, BufferPool};
@@ -36,7 +36,7 @@ pub struct TapCounters {
     pub unrepresentable: u64,
 }
 
-/// A TAP interface that lives as long as this value.
+/// A TAP interface that lives as long as this value, and all to whom its descriptor was passed on.
 #[derive(Debug)]
 pub struct Tap {
     file: File,
@@ -84,6 +84,16 @@ impl Tap {
             landing: Landing::new(0),
             counters: TapCounters::default(),
         })
+    }
+
+    /// An interface that another process has made by [`Tap::create`], and passed on.
+    pub fn adopt(descriptor: OwnedFd, ifindex: u32) -> Tap {
+        Tap {
+            file: File::from(descriptor),
+            ifindex,
+            landing: Landing::new(0),
+            counters: TapCounters::default(),
+        }
     }
 
     pub fn ifindex(&self) -> u32 {

@@ -2,6 +2,8 @@
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use packtrain_proto::config::LinkOrder;
+
 use super::netlink::message::{Attributes, Request, u32_at, value_string};
 use super::netlink::{Netlink, NetlinkError, interface};
 
@@ -180,12 +182,28 @@ const TCA_STATS_QUEUE: u16 = 3;
 /// Kinds of one queue, which is emptied in the order in which it was filled. ("noqueue" is none.)
 const FIFOS: [&str; 4] = ["noqueue", "pfifo", "bfifo", "pfifo_head_drop"];
 
-/// Whether the link's root qdisc is known to let frames out in the order in which they were given to
-/// it, whatever they are: one queue, or a shaper with one.
-pub fn keeps_order(netlink: &mut Netlink, ifindex: u32) -> Result<bool, NetlinkError> {
+/// What stands before a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkQueue {
+    /// The root qdisc's.
+    pub kind: String,
+    /// Known to leave it in the order in which it was given to it. Everything, where it is one queue, or a shaper
+    /// with one.
+    pub order: LinkOrder,
+}
+
+impl LinkQueue {
+    /// Whether it can be seen that frames stand there.
+    pub fn shows_backlog(&self) -> bool {
+        self.kind != "noqueue"
+    }
+}
+
+/// `None`: the link has no root qdisc, or is gone.
+pub fn link_queue(netlink: &mut Netlink, ifindex: u32) -> Result<Option<LinkQueue>, NetlinkError> {
     let all = qdiscs(netlink, ifindex)?;
     let Some(root) = all.iter().find(|qdisc| qdisc.parent == ROOT) else {
-        return Ok(false);
+        return Ok(None);
     };
     let below = all
         .iter()
@@ -193,12 +211,22 @@ pub fn keeps_order(netlink: &mut Netlink, ifindex: u32) -> Result<bool, NetlinkE
     let below_are_fifos = below
         .into_iter()
         .all(|qdisc| FIFOS.contains(&qdisc.kind.as_str()));
-    Ok(match root.kind.as_str() {
+    let is_one_queue = match root.kind.as_str() {
         fifo if FIFOS.contains(&fifo) => true,
         "tbf" => below_are_fifos,
         "htb" => below_are_fifos && classes(netlink, ifindex)? == 1,
         _ => false,
-    })
+    };
+    let order = match root.kind.as_str() {
+        _ if is_one_queue => LinkOrder::Whole,
+        // A band for each priority, and all that a socket sends has the same.
+        "pfifo_fast" => LinkOrder::Socket,
+        _ => LinkOrder::Flow,
+    };
+    Ok(Some(LinkQueue {
+        kind: root.kind.clone(),
+        order,
+    }))
 }
 
 fn classes(netlink: &mut Netlink, ifindex: u32) -> Result<usize, NetlinkError> {

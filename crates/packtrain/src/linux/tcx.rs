@@ -1,8 +1,8 @@
 //! Programs on an interface's way in and out by tcx (Linux 6.6): they go when their owner goes,
-//! however that ends.
+//! however that ends, and all to whom it has passed them on.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use super::sys::check;
 
@@ -32,6 +32,19 @@ pub(super) fn attach(program: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io::R
     unsafe {
         let fd = libbpf_sys::bpf_link_create(program.as_raw_fd(), ifindex as i32, kind, &options);
         Ok(Attached(OwnedFd::from_raw_fd(check(fd)?)))
+    }
+}
+
+impl From<OwnedFd> for Attached {
+    /// One that another process has attached, and passed on: it stays while either has it.
+    fn from(link: OwnedFd) -> Attached {
+        Attached(link)
+    }
+}
+
+impl AsFd for Attached {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 

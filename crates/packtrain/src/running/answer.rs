@@ -12,6 +12,7 @@ use crate::control::{Asker, Reply, Request, Response};
 use crate::daemon::Report;
 use crate::linux::intake::Intake;
 use crate::linux::netlink::{IpPrefix, Link, Netlink};
+use crate::linux::tc;
 use crate::settings::Settings;
 use crate::status::{self, LineFacts, StatusDocument, drop_reason};
 
@@ -83,6 +84,7 @@ impl RunningLine {
                 matches,
                 pack,
                 path,
+                loss_ok,
                 before,
             } => {
                 let text = NewClass {
@@ -90,6 +92,7 @@ impl RunningLine {
                     matches: &matches,
                     pack: &pack,
                     path: &path,
+                    loss_ok,
                     before: before.as_deref(),
                 };
                 Some(match self.add_class(&text) {
@@ -105,6 +108,7 @@ impl RunningLine {
     }
 
     pub(super) fn status_document(&mut self) -> StatusDocument {
+        let stay = self.stay_status();
         let RunningLine {
             line,
             site,
@@ -118,6 +122,7 @@ impl RunningLine {
         let report = line.report();
         let ifindex = report.tap_ifindex;
         let mut facts = facts(ifindex, &site.settings, members, host, clock.now());
+        facts.stay = stay;
         add_counters(&mut facts, &report, intake.as_mut());
         if let Some(direct) = direct {
             add_direct(&mut facts, direct, members, &mut site.netlink);
@@ -170,6 +175,10 @@ fn add_direct(facts: &mut LineFacts, direct: &Direct, members: &[Member], netlin
     for (link, member) in facts.links.iter_mut().zip(members) {
         link.direct_tx = direct.traffic(link.id);
         link.direct_rx = member.direct_traffic();
+        let queue = member
+            .ifindex()
+            .map(|ifindex| tc::link_queue(netlink, ifindex));
+        link.queue = queue.and_then(Result::ok).flatten();
         let dropped = member.qdisc_drops(netlink);
         link.drops.push((drop_reason::LINK_QDISC, dropped));
     }
@@ -193,9 +202,11 @@ fn facts(
         // The clock was started with the line.
         uptime: now.since(Instant::ZERO),
         links: members.iter().map(Member::facts).collect(),
+        stay: None,
         intake: None,
         coalesced: status::Coalesced::default(),
         direct_changes: 0,
+        direct_vlan: settings.direct_vlan,
         direct_refusal: None,
         drops: Vec::new(),
         warnings: members.iter().filter_map(Member::warning).collect(),

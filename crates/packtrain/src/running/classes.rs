@@ -15,6 +15,7 @@ pub(super) struct NewClass<'a> {
     pub(super) matches: &'a str,
     pub(super) pack: &'a str,
     pub(super) path: &'a str,
+    pub(super) loss_ok: bool,
     /// Before the class of this name.
     pub(super) before: Option<&'a str>,
 }
@@ -28,6 +29,7 @@ impl RunningLine {
             matches: parse(text.matches)?,
             pack: parse::<PackPolicy>(text.pack)?,
             path: parse::<ClassPathPolicy>(text.path)?,
+            loss_ok: text.loss_ok,
         };
         let mut classes = self.line.classes();
         let at = class.insert(&mut classes, before.as_ref())?;

@@ -9,15 +9,17 @@
 //! A flow that rests for about a round trip changes then; one that never does stays where it is, and so
 //! does any while something else is sent to the engine without a pause.
 
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use packtrain_proto::class::Class;
 use packtrain_proto::config::LinkId;
 use packtrain_proto::stats::Traffic;
 use packtrain_proto::time::Instant;
+use packtrain_proto::wire::ethernet::MacAddr;
 
 use crate::daemon::Line;
-use crate::linux::direct::{Destination, DirectError, DirectPath};
+use crate::linux::direct::{Destination, DirectError, DirectPath, KEPT_DESCRIPTORS, Tally};
 use crate::linux::intake::Intake;
 
 /// How soon the engine is asked again, at first and at last: each costs two small frames, and what
@@ -38,8 +40,6 @@ pub(super) struct Direct {
     path: DirectPath,
     /// What the programs know; nothing after it could not be told to them.
     destinations: Vec<Destination>,
-    /// What had gone to each when it was looked at last.
-    counted: Vec<u32>,
     next_count: Instant,
     is_sending: bool,
     /// When nothing of what has become urgent waits before `pt0` any more.
@@ -71,7 +71,6 @@ impl Direct {
         Direct {
             path,
             destinations: Vec::new(),
-            counted: Vec::new(),
             next_count: Instant::ZERO,
             is_sending: false,
             urgent_pass_at: None,
@@ -85,6 +84,11 @@ impl Direct {
             next: Instant::ZERO,
             interval: INTERVAL_MIN,
         }
+    }
+
+    /// What the line asks between two frames.
+    pub(super) fn tally(&self) -> Result<Tally, DirectError> {
+        self.path.tally()
     }
 
     /// Which way the frames of these classes take.
@@ -114,8 +118,14 @@ impl Direct {
         self.changes
     }
 
+    /// What whoever keeps the path needs of it.
+    pub(super) fn descriptors_to_keep(&self) -> [BorrowedFd<'_>; KEPT_DESCRIPTORS] {
+        self.path.descriptors_to_keep()
+    }
+
     /// The engine has decided anew.
-    pub(super) fn publish(&mut self, line: &Line) {
+    pub(super) fn publish(&mut self, line: &mut Line) {
+        warn_of(self.path.hold_open(line.has_peer_away()));
         let wanted = line.direct_destinations();
         if wanted == self.destinations && !self.failed {
             return;
@@ -127,10 +137,12 @@ impl Direct {
         let outcome = self.path.set_destinations(&wanted);
         self.failed = outcome.is_err();
         self.destinations = match outcome {
-            Ok(more) => {
+            Ok(counted) => {
+                let more = wanted.len() - counted.len();
                 if more > 0 {
                     tracing::warn!("too many peers: the frames of {more} all go by the engine");
                 }
+                line.count_direct_to(counted);
                 wanted
             }
             Err(error) => {
@@ -140,7 +152,6 @@ impl Direct {
                 Vec::new()
             }
         };
-        self.counted = vec![0; self.destinations.len()];
         self.changes += 1;
         (self.next, self.interval) = (Instant::ZERO, INTERVAL_MIN);
     }
@@ -175,22 +186,32 @@ impl Direct {
         }
     }
 
+    /// Tells the engine what has gone directly to this one, also long ago, and what has come.
+    pub(super) fn tell_counts(
+        &self,
+        line: &mut Line,
+        (address, link): (MacAddr, LinkId),
+        direct_mark: MacAddr,
+    ) {
+        let counts = self.path.sent_to((address, link.0)).and_then(|sent| {
+            let came = self.path.arrived((address, link.0))?;
+            Ok((sent, came))
+        });
+        match counts {
+            Ok((sent, came)) => {
+                line.direct_sent(address, link, sent);
+                line.direct_received(link, direct_mark, came);
+            }
+            Err(error) => tracing::debug!("{error}"),
+        }
+    }
+
     /// Tells the engine what has gone directly: often while there is more and more, and else whenever the
     /// line turns anyway, which it does four times a second.
     fn count(&mut self, line: &mut Line, now: Instant) {
         if now >= self.next_count {
             self.next_count = now + COUNT_INTERVAL;
-            self.is_sending = false;
-            for (destination, counted) in self.destinations.iter().zip(&mut self.counted) {
-                match self.path.segments(destination.address) {
-                    Ok(segments) => {
-                        self.is_sending |= segments != *counted;
-                        *counted = segments;
-                        line.direct_sent(destination.address, LinkId(destination.link), segments);
-                    }
-                    Err(error) => tracing::debug!("{error}"),
-                }
-            }
+            self.is_sending = line.count_direct();
         }
         if self.is_sending {
             line.wake_by(self.next_count);
@@ -218,9 +239,11 @@ impl Direct {
         intake: Option<&mut Intake>,
         now: Instant,
     ) -> Result<(), DirectError> {
-        let state = self.path.state()?;
-        if let Some(ifindex) = state.closed_by {
-            line.direct_path_closed(ifindex);
+        let closed = self.path.closed_links()?;
+        if !closed.is_empty() {
+            closed
+                .into_iter()
+                .for_each(|link| line.link_closed(LinkId(link)));
             return Ok(());
         }
         if self
@@ -230,6 +253,7 @@ impl Direct {
             return Ok(());
         }
         self.host_frames = Some(line.host_frames());
+        let state = self.path.state()?;
         let waits = intake.is_some_and(|intake| intake.may_hold_frames());
         if state.tickets > self.drained && !waits {
             self.questions += 1;

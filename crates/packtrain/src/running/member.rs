@@ -1,16 +1,19 @@
 //! A member link from the host's side: its interface, and the guard on it.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::BorrowedFd;
 
 use packtrain_proto::config::{LinkId, LinkState, mark_of};
+use packtrain_proto::direct::DirectSource;
+use packtrain_proto::direct::kinds::DirectKind;
 use packtrain_proto::stats::Traffic;
 use packtrain_proto::time::Instant;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use crate::daemon::Line;
-use crate::linux::guard::{Attachment, Guard, GuardError, Host};
+use crate::linux::guard::{Attachment, Guard, GuardError, Host, UnmarkedSource};
 use crate::linux::host_state::{Change, HostState, Outcome, Setting};
-use crate::linux::netlink::{Link, Netlink};
+use crate::linux::netlink::{InterfaceAddress, Link, Netlink};
 use crate::linux::tc;
 use crate::settings::values::InterfaceName;
 use crate::settings::{LINK_MTU_MIN, Settings};
@@ -64,6 +67,13 @@ impl Member {
         self.attached.as_ref().map(|attached| attached.link.ifindex)
     }
 
+    /// Its interface, since when it has been in the line, and what keeps its guard.
+    pub(super) fn guard_to_keep(&self) -> Option<(u32, Instant, BorrowedFd<'_>)> {
+        let attached = self.attached.as_ref()?;
+        let descriptor = attached.guard.descriptor_to_keep()?;
+        Some((attached.link.ifindex, attached.joined_at, descriptor))
+    }
+
     /// Since when its interface has been in the line.
     pub(super) fn joined_at(&self) -> Option<Instant> {
         self.attached.as_ref().map(|attached| attached.joined_at)
@@ -106,15 +116,22 @@ impl Member {
         let guard = Guard::attach(link.ifindex, link.address, host, site.attachment);
         let mut guard = guard.map_err(text)?;
         guard
-            .set_sources(&line.marks(), &line.direct_sources())
+            .set_sources(&line.marks(), &marked(&line.direct_sources()))
             .map_err(text)?;
+        guard.set_link_number(self.id.0).map_err(text)?;
+        if site.settings.direct_vlan.is_some() {
+            let set = guard.set_direct_vlan(site.settings.direct_vlan);
+            set.map_err(text)?;
+        }
         let mut attached = Attached {
             link: link.clone(),
             joined_at: now,
             guard,
             qdisc_drops: tc::root_drops(&mut site.netlink, link.ifindex).unwrap_or_default(),
         };
-        attached.read_addresses(&mut site.netlink)?;
+        let addresses = site.netlink.addresses(link.ifindex);
+        let addresses = addresses.map_err(|e| e.to_string())?;
+        attached.set_addresses(&addresses)?;
         let state = state_of(link, &site.settings);
         let filter = Some(attached.guard.socket_filter_fd());
         line.link_appeared(self.name.as_str(), link.ifindex, state, filter)
@@ -165,13 +182,31 @@ impl Member {
     }
 
     /// What peers' frames are known by.
-    pub(super) fn set_sources(&mut self, marks: &[MacAddr], direct: &[(MacAddr, MacAddr)]) {
+    pub(super) fn set_sources(&mut self, marks: &[MacAddr], direct: &[DirectSource]) {
         let Some(attached) = &mut self.attached else {
             return;
         };
-        match attached.guard.set_sources(marks, direct) {
+        match attached.guard.set_sources(marks, &marked(direct)) {
             Ok(0) => {}
             Ok(refused) => tracing::warn!("{refused} marks of peers are refused on {}", self.name),
+            Err(error) => tracing::warn!("{}: {error}", self.name),
+        }
+        let on_this = direct
+            .iter()
+            .filter(|s| s.kind != DirectKind::Source && s.link == Some(self.id));
+        let unmarked: Vec<_> = on_this
+            .map(|source| UnmarkedSource {
+                link: source.outer_source,
+                pt0: source.address,
+                is_tagged: source.kind == DirectKind::Vlan,
+            })
+            .collect();
+        match attached.guard.set_unmarked(&unmarked) {
+            Ok(0) => {}
+            Ok(more) => tracing::warn!(
+                "too many peers on {} without a mark: the direct frames of {more} are lost",
+                self.name
+            ),
             Err(error) => tracing::warn!("{}: {error}", self.name),
         }
     }
@@ -184,12 +219,6 @@ impl Member {
             frames: self.direct_before.frames + now.frames,
             bytes: self.direct_before.bytes + now.bytes,
         }
-    }
-
-    /// Direct frames of this direct mark that have come by this link ([`Guard::direct_segments`]).
-    pub(super) fn direct_segments(&self, mark: MacAddr) -> Option<u32> {
-        let guard = &self.attached.as_ref()?.guard;
-        guard.direct_segments(mark).ok()
     }
 
     /// What the link's own qdisc has dropped since it joined. It begins anew with another qdisc.
@@ -211,9 +240,9 @@ impl Member {
     }
 
     /// The link's own addresses have changed, for which it goes on answering ARP.
-    pub(super) fn read_addresses(&mut self, netlink: &mut Netlink) {
+    pub(super) fn set_addresses(&mut self, addresses: &[InterfaceAddress]) {
         if let Some(attached) = &mut self.attached
-            && let Err(error) = attached.read_addresses(netlink)
+            && let Err(error) = attached.set_addresses(addresses)
         {
             tracing::warn!("{}: {error}", self.name);
         }
@@ -228,6 +257,7 @@ impl Member {
             condition: link.map_or(LinkCondition::Absent, condition_of),
             mtu: link.map(|l| l.mtu),
             address: link.map(|l| l.address),
+            queue: None,
             direct_tx: Traffic::default(),
             direct_rx: Traffic::default(),
             drops: Vec::new(),
@@ -243,6 +273,12 @@ impl Member {
         let renamed = link.name != self.name.as_str();
         renamed.then(|| format!("{} is named {} now", self.name, link.name))
     }
+}
+
+/// Direct marks of peers, each with the `pt0` that it is of.
+fn marked(direct: &[DirectSource]) -> Vec<(MacAddr, MacAddr)> {
+    let marked = direct.iter().filter(|s| s.kind == DirectKind::Source);
+    marked.map(|s| (s.outer_source, s.address)).collect()
 }
 
 impl Site {
@@ -290,11 +326,8 @@ fn log_failures(outcomes: &[(Change, Outcome)]) {
 }
 
 impl Attached {
-    fn read_addresses(&mut self, netlink: &mut Netlink) -> Result<(), String> {
-        let own = netlink
-            .addresses(self.link.ifindex)
-            .map_err(|e| e.to_string())?;
-        let own: Vec<Ipv4Addr> = own
+    fn set_addresses(&mut self, addresses: &[InterfaceAddress]) -> Result<(), String> {
+        let own: Vec<Ipv4Addr> = addresses
             .iter()
             .filter_map(|address| match address.prefix.address {
                 IpAddr::V4(v4) => Some(v4),

@@ -11,6 +11,7 @@ use super::address::{self, Seed};
 use super::answer::Host;
 use super::direct::Direct;
 use super::member::{Member, Site};
+use super::stay::{Inheritance, Stay};
 use super::{CONTROL, MONITOR, RunningLine, SIGNALS, Signals};
 use crate::cli::error::CliError;
 use crate::cli::patience::{GOING_WAIT_MAX, Patience};
@@ -26,6 +27,9 @@ use crate::linux::netlink::{Monitor, Netlink};
 use crate::linux::tap::Tap;
 use crate::settings::Settings;
 use crate::settings::values::PathPolicy;
+use crate::stay::Heir;
+
+mod inherit;
 
 /// Where senders are held back, a queue that stands has to be let drain before CoDel may say that it
 /// does not: a drop costs a segment sent again, for nothing.
@@ -38,6 +42,7 @@ impl RunningLine {
         settings: &Settings,
         control: ControlServer,
         signals: Signals,
+        heir: Option<Heir>,
         note: &mut dyn FnMut(&str),
     ) -> Result<RunningLine, CliError> {
         let clock = Clock::start();
@@ -46,26 +51,42 @@ impl RunningLine {
         let failed = |what| move |e: io::Error| CliError::failed(what, e);
         let monitor = Monitor::open().map_err(failed("following the host's links"))?;
 
-        let journal = create_journal(settings, note)?;
         let attachment = Attachment::best().map_err(|e| CliError::Failed(e.to_string()))?;
-
         let address = match settings.mac {
             Some(mac) => mac,
             None => default_address(settings, &mut netlink, note)?,
         };
-        let tap = create_tap(settings, address)?;
-        // Before the interface goes up, because its queueing discipline is replaced.
-        let intake = attach_intake(&tap, settings, note);
+        let mut heir = inherit::accept(heir, address, &mut netlink, note)?;
+        let journal = match &heir {
+            Some(_) => inherit::journal(settings, note)?,
+            None => create_journal(settings, note)?,
+        };
+        let tap = match &mut heir {
+            Some(heir) => inherit::tap(heir)?,
+            None => create_tap(settings, address)?,
+        };
+        // Before the interface goes up, because its queueing discipline is replaced; one that is up has it.
+        let intake = attach_intake(&tap, settings, heir.is_some(), note);
         let direct = attach_direct(&tap, settings, address, attachment, intake.is_some(), note);
+        if heir.is_some() {
+            inherit::addresses(&tap, settings, &mut netlink)?;
+        }
         configure_tap(&tap, settings, &mut netlink, note)?;
+        let stay = stay(settings, direct.is_some(), note);
 
         let mut config = config(settings, address)?;
         config.direct_frames = direct.is_some();
+        config.direct_vlan = settings.direct_vlan;
         if intake.is_some() {
             config.limits.codel_interval = CODEL_INTERVAL_BEHIND_INTAKE;
         }
         let names = settings.links.iter().map(ToString::to_string);
-        let line = Line::new(config, tap, names, clock).map_err(failed("the line's event loop"))?;
+        let mut line =
+            Line::new(config, tap, names, clock).map_err(failed("the line's event loop"))?;
+        if let Some(direct) = &direct {
+            let tally = direct.tally();
+            line.set_tally(tally.map_err(|e| CliError::failed("the direct path", e))?);
+        }
         line.watch(signals.fd(), SIGNALS)
             .map_err(failed("watching signals"))?;
         line.watch(monitor.fd(), MONITOR)
@@ -96,6 +117,8 @@ impl RunningLine {
             },
             intake,
             direct,
+            stay,
+            inheritance: heir.map(|heir| Inheritance::new(heir, clock.now())),
             monitor,
             signals,
             control,
@@ -105,9 +128,13 @@ impl RunningLine {
             .begin_with_classes()
             .and_then(|()| running.read_all());
         if let Err(error) = begun.and_then(|()| running.refuse_trouble()) {
+            // What a former daemon has left stays for the next attempt.
+            running.inheritance = None;
             running.stop();
             return Err(error);
         }
+        // From here on the line outlives its daemon.
+        running.tell_keeper();
         Ok(running)
     }
 
@@ -214,8 +241,17 @@ fn create_tap(settings: &Settings, address: MacAddr) -> Result<Tap, CliError> {
 }
 
 /// Without it a line works, and its senders are not slowed down.
-fn attach_intake(tap: &Tap, settings: &Settings, note: &mut dyn FnMut(&str)) -> Option<Intake> {
-    match Intake::attach(tap.ifindex()) {
+fn attach_intake(
+    tap: &Tap,
+    settings: &Settings,
+    is_there: bool,
+    note: &mut dyn FnMut(&str),
+) -> Option<Intake> {
+    let attached = match is_there {
+        true => Intake::adopt(tap.ifindex()),
+        false => Intake::attach(tap.ifindex()),
+    };
+    match attached {
         Ok(intake) => Some(intake),
         Err(error) => {
             let name = &settings.name;
@@ -236,7 +272,6 @@ fn attach_direct(
     has_intake: bool,
     note: &mut dyn FnMut(&str),
 ) -> Option<Direct> {
-    // Over several links only the engine keeps the order, which it knows; a line may come down to one.
     if settings.path == PathPolicy::Engine || !settings.marked_frames {
         return None;
     }
@@ -259,6 +294,19 @@ fn attach_direct(
     }
 }
 
+/// Only direct frames stay: where there are none, nothing is kept.
+fn stay(settings: &Settings, has_direct: bool, note: &mut dyn FnMut(&str)) -> Option<Stay> {
+    let time = settings.stay?;
+    if !has_direct {
+        let name = &settings.name;
+        note(&format!(
+            "all frames of {name} go by the engine, so nothing of it stays when its daemon ends"
+        ));
+        return None;
+    }
+    Some(Stay::new(time))
+}
+
 fn configure_tap(
     tap: &Tap,
     settings: &Settings,
@@ -275,8 +323,11 @@ fn configure_tap(
         ));
     }
     netlink.set_mtu(tap.ifindex(), settings.mtu.into())?;
+    let known = netlink.addresses(tap.ifindex())?;
     for prefix in &settings.addresses {
-        netlink.add_address(tap.ifindex(), *prefix)?;
+        if !known.iter().any(|address| address.prefix == *prefix) {
+            netlink.add_address(tap.ifindex(), *prefix)?;
+        }
     }
     netlink.set_up(tap.ifindex(), true)?;
     Ok(())

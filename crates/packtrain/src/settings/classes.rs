@@ -11,11 +11,7 @@ use packtrain_proto::time::Duration;
 use crate::units::Time;
 
 /// What a class may say once packtrain can do it, and what it does until then.
-pub const NOT_YET: [(&str, &str); 5] = [
-    (
-        "loss_ok",
-        "frames of a line over several links all go by the engine",
-    ),
+pub const NOT_YET: [(&str, &str); 4] = [
     ("links", "a class does not choose among links"),
     ("duplicate", "frames are sent once"),
     ("weight", "all flows get the same share"),
@@ -29,6 +25,7 @@ pub struct ClassSettings {
     pub matches: Match,
     pub pack: PackPolicy,
     pub path: ClassPathPolicy,
+    pub loss_ok: bool,
 }
 
 /// Why a list does not take a class.
@@ -79,6 +76,7 @@ impl ClassSettings {
             action: Action {
                 pack: self.pack.0,
                 path: self.path.into(),
+                loss_ok: self.loss_ok,
             },
         };
         let values = classes.iter().chain([&class]).map(|c| c.matches.values());
@@ -238,6 +236,7 @@ mod tests {
             matches: matches.parse().unwrap(),
             pack: PackPolicy::default(),
             path: ClassPathPolicy::default(),
+            loss_ok: false,
         }
     }
 

@@ -1,11 +1,13 @@
 //! A line's configuration file: TOML in, [`Settings`] out, and every mistake with its line and key.
 
 use std::path::Path;
+use std::time::Duration;
 
 use toml::Spanned;
 use toml::de::DeValue;
 
 use packtrain_proto::class::{Class, ClassName, Match};
+use packtrain_proto::wire::hello::VLAN_IDS;
 
 use super::classes::{ClassPathPolicy, ClassSettings, NOT_YET, PackPolicy};
 use super::values::{
@@ -13,6 +15,7 @@ use super::values::{
 };
 use super::{Contradiction, Settings};
 use crate::linux::netlink::IpPrefix;
+use crate::stay;
 use crate::toml_reader::{Errors, Table, boolean, integer, parse_str, read, string};
 pub use crate::toml_reader::{FileError, FileErrors};
 
@@ -44,10 +47,12 @@ fn read_line(table: &mut Table<'_>, errors: &mut Errors<'_>) -> Option<Settings>
     table.optional("path", errors, &mut settings.path, |v| {
         parse_str::<PathPolicy>(v)
     });
+    table.optional("direct_vlan", errors, &mut settings.direct_vlan, vlan);
     table.optional("balance", errors, &mut settings.balance, |v| {
         parse_str::<BalancePolicy>(v)
     });
     settings.classes = read_classes(table, settings.classes, errors);
+    table.optional("stay", errors, &mut settings.stay, stay);
     table.optional("wait_links", errors, &mut settings.wait_links, boolean);
     table.optional("log_level", errors, &mut settings.log_level, |v| {
         parse_str::<LogLevel>(v)
@@ -111,8 +116,10 @@ fn read_class<'a>(
     });
     let matches = table.required("match", errors, parse_str::<Match>);
     let (mut pack, mut path) = (PackPolicy::default(), ClassPathPolicy::default());
+    let mut loss_ok = false;
     table.optional("pack", errors, &mut pack, parse_str::<PackPolicy>);
     table.optional("path", errors, &mut path, parse_str::<ClassPathPolicy>);
+    table.optional("loss_ok", errors, &mut loss_ok, boolean);
     for (key, instead) in NOT_YET {
         if table.get(key).is_some() {
             table.refuse(Some(key), format!("not possible yet: {instead}"), errors);
@@ -124,7 +131,33 @@ fn read_class<'a>(
         matches: matches?,
         pack,
         path,
+        loss_ok,
     })
+}
+
+/// A yes or no, or how many seconds.
+fn vlan(value: &DeValue<'_>) -> Result<Option<u16>, String> {
+    let id: u32 = integer(value)?;
+    let is_one = |id: &u16| VLAN_IDS.contains(id);
+    match u16::try_from(id).ok().filter(is_one) {
+        Some(id) => Ok(Some(id)),
+        None => Err(format!("{id} is no VLAN: 1 to 4094")),
+    }
+}
+
+fn stay(value: &DeValue<'_>) -> Result<Option<Duration>, String> {
+    if let DeValue::Boolean(stays) = value {
+        return Ok(stays.then_some(stay::DEFAULT));
+    }
+    let seconds = u64::from(integer(value)?);
+    match (stay::SECONDS_MIN..=stay::SECONDS_MAX).contains(&seconds) {
+        true => Ok(Some(Duration::from_secs(seconds))),
+        false => Err(format!(
+            "{seconds} is no time to stay: true, or {} to {} seconds",
+            stay::SECONDS_MIN,
+            stay::SECONDS_MAX
+        )),
+    }
 }
 
 fn address(value: &DeValue<'_>) -> Result<IpPrefix, String> {
@@ -147,7 +180,11 @@ mod tests {
         Class {
             name: name.parse().unwrap(),
             matches: matches.parse().unwrap(),
-            action: Action { pack, path },
+            action: Action {
+                pack,
+                path,
+                loss_ok: false,
+            },
         }
     }
 
@@ -189,8 +226,10 @@ mod tests {
             line_id = 0x10
             marked_frames = false
             path = "engine"
+            direct_vlan = 100
             balance = "active-backup"
             default_classes = false
+            stay = 90
             wait_links = true
             log_level = "debug"
             [[link]]
@@ -221,11 +260,13 @@ mod tests {
                 line_id: 16,
                 marked_frames: false,
                 path: PathPolicy::Engine,
+                direct_vlan: Some(100),
                 balance: BalancePolicy::ActiveBackup,
                 classes: vec![
                     class("voice", "udp dport 5060", Pack::Now, ClassPath::Engine),
                     class("class1", "tcp", Pack::Within(WAIT), ClassPath::Auto),
                 ],
+                stay: Some(Duration::from_secs(90)),
                 wait_links: true,
                 log_level: LogLevel::Debug,
             }
@@ -245,9 +286,46 @@ mod tests {
         assert_eq!(
             errors("name = 'pt0'\nmtuu = 3\n[[link]]\nname = 'eth1'\nrate = 3\n"),
             "line.toml:2: mtuu: unknown key (known here: addresses, balance, class, default_classes, \
-             line_id, link, log_level, mac, marked_frames, mtu, name, path, wait_links)\n\
+             direct_vlan, line_id, link, log_level, mac, marked_frames, mtu, name, path, stay, wait_links)\n\
              line.toml:5: link.rate: unknown key (known here: name)"
         );
+    }
+
+    #[test]
+    fn a_vlan_that_is_none_is_refused() {
+        let vlan = |value: &str| {
+            let text = format!("name = 'pt0'\ndirect_vlan = {value}\n[[link]]\nname = 'e'");
+            parse(Path::new("line.toml"), &text).map(|settings| settings.direct_vlan)
+        };
+        assert_eq!(vlan("4094").unwrap(), Some(4094));
+        for wrong in ["0", "4095", "70000"] {
+            let error = vlan(wrong).unwrap_err().to_string();
+            let expected = format!("line.toml:2: direct_vlan: {wrong} is no VLAN: 1 to 4094");
+            assert_eq!(error, expected);
+        }
+    }
+
+    #[test]
+    fn it_stays_as_long_as_is_said_and_not_for_ever() {
+        let stay = |value: &str| {
+            let text = format!("name = 'pt0'\nstay = {value}\n[[link]]\nname = 'e'");
+            let settings = parse(Path::new("line.toml"), &text);
+            settings.map(|settings| settings.stay.map(|time| time.as_secs()))
+        };
+        assert_eq!(stay("false").unwrap(), None);
+        assert_eq!(stay("true").unwrap(), Some(60));
+        assert_eq!(stay("3600").unwrap(), Some(3600));
+        for (wrong, why) in [
+            ("0", "0 is no time to stay: true, or 1 to 3600 seconds"),
+            (
+                "3601",
+                "3601 is no time to stay: true, or 1 to 3600 seconds",
+            ),
+            ("'long'", "expected an integer, found a string"),
+        ] {
+            let error = stay(wrong).unwrap_err().to_string();
+            assert_eq!(error, format!("line.toml:2: stay: {why}"));
+        }
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! From the engine's snapshot, and what only the daemon knows, to the document.
 
 use packtrain_proto::config::LinkId;
+use packtrain_proto::direct::OpenTo;
+use packtrain_proto::direct::kinds::{DirectKind, KindRefused};
 use packtrain_proto::stats::{self, DropReason, EngineBecause, FlushReason, PathState, Snapshot};
 use packtrain_proto::time::Duration;
 use packtrain_proto::wire::ethernet::MacAddr;
@@ -8,9 +10,10 @@ use packtrain_proto::wire::ethernet::MacAddr;
 use super::{
     Class, Coalesced, Counts, Direct, Hold, HoldBucket, Host, Intake, Link, LinkCondition, Peer,
     PeerLink, PeerPath, PlainHost, Queue, Reassembly, Replay, Resequencer, SCHEMA, StatusDocument,
-    Traffic, TrainCounts, Trains,
+    Stay, Traffic, TrainCounts, Trains,
 };
 use crate::linux::netlink::IpPrefix;
+use crate::linux::tc::LinkQueue;
 use crate::settings::classes::{ClassPathPolicy, PackPolicy};
 use crate::settings::values::BalancePolicy;
 
@@ -29,9 +32,11 @@ pub struct LineFacts {
     /// Every link that the line was told of, in that order.
     pub links: Vec<LinkFacts>,
     pub intake: Option<Intake>,
+    pub stay: Option<Stay>,
     pub coalesced: Coalesced,
     /// How often peers began or ceased to be sent to directly.
     pub direct_changes: u64,
+    pub direct_vlan: Option<u16>,
     /// Why nothing goes directly, whatever the engine says.
     pub direct_refusal: Option<&'static str>,
     /// Drops that the engine does not see, before `pt0`.
@@ -49,6 +54,8 @@ pub struct LinkFacts {
     pub condition: LinkCondition,
     pub mtu: Option<u32>,
     pub address: Option<MacAddr>,
+    /// What stands before it; `None` where no program looks at it.
+    pub queue: Option<LinkQueue>,
     /// What passed by it in the kernel, past the engine.
     pub direct_tx: stats::Traffic,
     pub direct_rx: stats::Traffic,
@@ -99,10 +106,16 @@ impl StatusDocument {
             direct: Direct {
                 tx: sum(facts.links.iter().map(|link| link.direct_tx)),
                 rx: sum(facts.links.iter().map(|link| link.direct_rx)),
+                vlan: facts.direct_vlan,
+                takes_surplus: snapshot.direct.takes_surplus,
+                surpluses: snapshot.direct.surpluses,
                 closures: snapshot.direct.closures,
                 changes: facts.direct_changes,
                 lost: snapshot.direct.lost,
+                fences: snapshot.direct.fences,
+                fences_given_up: snapshot.direct.fences_given_up,
             },
+            stay: facts.stay,
             intake: facts.intake,
             coalesced: facts.coalesced,
             queue: snapshot.queue.into(),
@@ -124,6 +137,7 @@ fn build_class(class: &stats::ClassSnapshot) -> Class {
         matches: class.matches.clone(),
         pack: PackPolicy(class.action.pack).to_string(),
         path: ClassPathPolicy::from(class.action.path).to_string(),
+        loss_ok: class.action.loss_ok,
         taken: class.traffic.into(),
     }
 }
@@ -183,6 +197,16 @@ fn warnings(document: &StatusDocument) -> Vec<String> {
     list
 }
 
+/// By what it is known that more is sent than the link, or the way behind it, carries.
+fn congestion_signals(queue: Option<&LinkQueue>) -> Vec<String> {
+    let backlog = queue
+        .filter(|queue| queue.shows_backlog())
+        .map(|_| "backlog");
+    let counts = queue.map(|_| "direct_counts");
+    let known = [backlog, counts, Some("acknowledgements")];
+    known.into_iter().flatten().map(str::to_owned).collect()
+}
+
 fn build_link(snapshot: &Snapshot, facts: &LinkFacts) -> Link {
     // A link that never appeared is none of the engine's.
     let known = snapshot.links.iter().find(|link| link.id == facts.id);
@@ -196,6 +220,8 @@ fn build_link(snapshot: &Snapshot, facts: &LinkFacts) -> Link {
         address: facts.address.map(|a| a.to_string()),
         rate_bps: known.and_then(|l| l.rate_bps),
         rate_age_s: known.and_then(|l| l.rate_age).map(seconds),
+        qdisc: facts.queue.as_ref().map(|queue| queue.kind.clone()),
+        congestion_signals: congestion_signals(facts.queue.as_ref()),
         backlog_bytes: known.map_or(0, |l| l.local_queue_bytes),
         backlog_age_s: known.and_then(|l| l.local_queue_age).map(seconds),
         in_flight_bytes: known.map_or(0, |l| l.in_flight_bytes),
@@ -230,11 +256,22 @@ fn build_peer(
         lost_trains: path.lost_trains,
         trains_tx: path.trains_tx,
         state: use_of(path.state).into(),
+        direct: path.direct.map(|open_to| open_to_in_a_word(open_to).into()),
+        direct_mark: path.direct_mark.map(|kind| kind_in_a_word(kind).into()),
+        direct_marks_refused: (path.direct_marks_refused.iter())
+            .map(|(kind, because)| {
+                (
+                    kind_in_a_word(*kind).into(),
+                    refused_in_a_word(*because).into(),
+                )
+            })
+            .collect(),
         reordering_seen: path.reordering_seen,
     });
     Peer {
         node_id: node_id(peer.node_id.0),
         addresses: vec![peer.address.to_string()],
+        away: peer.away,
         up: peer.up,
         version: printable(&peer.software),
         capabilities: capabilities(peer.capabilities),
@@ -243,9 +280,9 @@ fn build_peer(
         queued_frames: peer.queued_frames,
         queued_bytes: peer.queued_bytes,
         hold: (&peer.hold).into(),
-        path: match peer.direct && path_because.is_none() {
-            true => PeerPath::Direct,
-            false => PeerPath::Engine,
+        path: match path_because {
+            None => PeerPath::Direct,
+            Some(_) => PeerPath::Engine,
         },
         path_because: path_because.map(str::to_owned),
         links: paths.collect(),
@@ -260,10 +297,37 @@ fn in_a_word(because: EngineBecause) -> &'static str {
         EngineBecause::SeveralLinks => "several_links",
         EngineBecause::NoMark => "no_mark",
         EngineBecause::Mtu => "mtu",
-        EngineBecause::Unordered => "unordered",
+        EngineBecause::Unanswered => "unanswered",
         EngineBecause::Congestion => "congestion",
         EngineBecause::Loss => "loss",
         EngineBecause::Delay => "delay",
+    }
+}
+
+fn kind_in_a_word(kind: DirectKind) -> &'static str {
+    match kind {
+        DirectKind::Source => "source",
+        DirectKind::None => "none",
+        DirectKind::Vlan => "vlan",
+    }
+}
+
+fn refused_in_a_word(because: KindRefused) -> &'static str {
+    match because {
+        KindRefused::OwnTraffic => "own_traffic",
+        KindRefused::NotOffered => "not_offered",
+        KindRefused::OtherLine => "other_line",
+        KindRefused::Unanswered => "unanswered",
+        KindRefused::NotTried => "not_tried",
+    }
+}
+
+fn open_to_in_a_word(open_to: OpenTo) -> &'static str {
+    match open_to {
+        OpenTo::Nobody => "nobody",
+        OpenTo::Classes => "classes",
+        OpenTo::LossOk => "loss_ok",
+        OpenTo::All => "all",
     }
 }
 

@@ -1,6 +1,8 @@
 //! Documents against the schema in `docs/`, and what they say.
 
 use packtrain_proto::config::{LinkId, NodeId};
+use packtrain_proto::direct::OpenTo;
+use packtrain_proto::direct::kinds::{DirectKind, KindRefused};
 use packtrain_proto::stats::{
     self, DropReason, HoldBucket, HoldSnapshot, HostSnapshot, LinkSnapshot, PathSnapshot,
     PathState, PeerSnapshot, ReplaySnapshot, Snapshot,
@@ -83,12 +85,16 @@ pub(crate) fn busy_snapshot() -> Snapshot {
         lost_trains: 2,
         trains_tx: 0,
         state: PathState::Open,
+        direct: Some(OpenTo::LossOk),
+        direct_mark: Some(DirectKind::None),
+        direct_marks_refused: vec![(DirectKind::Source, KindRefused::Unanswered)],
         reordering_seen: true,
     };
     let peer = PeerSnapshot {
         node_id: NodeId(0xfedc),
         address: mac(8),
         up: true,
+        away: false,
         software: "packtrain 0.1.0".into(),
         capabilities: 0b1011,
         mtu: 9000,
@@ -114,7 +120,6 @@ pub(crate) fn busy_snapshot() -> Snapshot {
                 },
             ],
         },
-        direct: false,
         engine_because: None,
     };
     let host = |last, link| HostSnapshot {
@@ -138,6 +143,7 @@ pub(crate) fn busy_snapshot() -> Snapshot {
                 action: Action {
                     pack: Pack::Now,
                     path: ClassPath::Engine,
+                    loss_ok: false,
                 },
                 traffic: stats::Traffic {
                     frames: 1234,
@@ -170,6 +176,7 @@ fn link_facts(id: u8, condition: LinkCondition) -> LinkFacts {
         condition,
         mtu: there.then_some(1500),
         address: there.then_some(mac(2)),
+        queue: None,
         direct_tx: stats::Traffic::default(),
         direct_rx: stats::Traffic::default(),
         drops: vec![
@@ -196,7 +203,9 @@ pub(crate) fn facts(conditions: &[LinkCondition]) -> LineFacts {
             waiting_frames: 0,
             waiting_bytes: 0,
         }),
+        stay: None,
         direct_changes: 2,
+        direct_vlan: None,
         direct_refusal: None,
         coalesced: Coalesced {
             datagrams: 12,
@@ -430,6 +439,13 @@ fn the_schema_knows_each_use_of_a_path_and_each_balance() {
     for state in [Open, Closed, Joining, Silent, Retiring, Backup, TooSlow] {
         let mut snapshot = busy_snapshot();
         snapshot.peers[0].paths[0].state = state;
+        let document = StatusDocument::build(&snapshot, &facts(&[LinkCondition::Up]));
+        let value = serde_json::to_value(&document).unwrap();
+        assert_eq!(problems(&strict, &value), Vec::<String>::new());
+    }
+    for open_to in [OpenTo::Nobody, OpenTo::Classes, OpenTo::LossOk, OpenTo::All] {
+        let mut snapshot = busy_snapshot();
+        snapshot.peers[0].paths[0].direct = Some(open_to);
         let document = StatusDocument::build(&snapshot, &facts(&[LinkCondition::Up]));
         let value = serde_json::to_value(&document).unwrap();
         assert_eq!(problems(&strict, &value), Vec::<String>::new());

@@ -135,6 +135,21 @@ fn what_clap_refuses_names_the_option_and_has_code_2() {
         ),
         (&["class", "test"], "<FILE.pcap>"),
         (
+            &["capture", "--path", "kernel"],
+            "'kernel' for '--path <PATH>'\n  [possible values: direct, engine, both]",
+        ),
+        (
+            &["capture", "--direction", "up"],
+            "'up' for '--direction <DIRECTION>'\n  [possible values: in, out, both]",
+        ),
+        (&["capture", "-c", "0"], "'0' for '--count <N>'"),
+        (
+            &["up", "pt0", "--link", "eth1", "--stay=0"],
+            "'0' for '--stay",
+        ),
+        (&["run", "pt0.toml", "--stay=3601"], "'3601' for '--stay"),
+        (&["capture", "-l", "-w", "-"], "cannot be used with"),
+        (
             &["class", "test", "-", "--line", "pt0", "--file", "pt0.toml"],
             "cannot be used with",
         ),
@@ -162,7 +177,8 @@ fn a_wrong_file_is_told_with_file_line_and_key_and_has_code_3() {
             format!(
                 "error: {path}:2: mtu: expected an integer, found a string\n\
                  error: {path}:3: rate: unknown key (known here: addresses, balance, class, \
-                 default_classes, line_id, link, log_level, mac, marked_frames, mtu, name, path, wait_links)\n\
+                 default_classes, direct_vlan, line_id, link, log_level, mac, marked_frames, mtu, name, path, stay, \
+                 wait_links)\n\
                  error: {path}:5: link.name: expected a string, found an integer\n"
             )
         );
@@ -201,7 +217,7 @@ fn help_has_examples_and_exit_codes_and_version_says_itself() {
         "{}",
         help.out
     );
-    for command in ["up", "run", "status", "down"] {
+    for command in ["up", "run", "status", "capture", "down"] {
         let help = packtrain(&[command, "--help"]);
         assert!(
             help.code == 0 && help.out.contains("Examples:"),
@@ -249,7 +265,14 @@ fn completions_know_the_commands_of_each_shell() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let result = packtrain(&["completions", shell]);
         assert_eq!(result.code, 0);
-        for word in ["status", "peer", "wait-links", "port-queue"] {
+        for word in [
+            "status",
+            "peer",
+            "wait-links",
+            "capture",
+            "direction",
+            "port-queue",
+        ] {
             assert!(result.out.contains(word), "{shell}: {word}");
         }
         for command in LAB_COMMANDS {
@@ -358,6 +381,7 @@ fn a_line_that_does_not_run_has_code_9() {
         &["down", "pt-none"],
         &["peer", "list", "pt-none"],
         &["class", "list", "pt-none"],
+        &["capture", "pt-none"],
         &["class", "add", "pt-none", "--match", "udp"],
         &["class", "remove", "pt-none", "dns"],
         // Before it waits for anything on its standard input.

@@ -324,3 +324,30 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_probe_that_goes_again_may_be_under_way_for_as_long_as_one_takes_to_arrive() {
+    let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+    let again = |train, bytes| Sent {
+        train: Sequence(train),
+        bytes,
+        copy: None,
+        kind: Kind::Replay,
+    };
+    let mut flight = Flight::new(1500);
+    flight.on_sent(1500, at(0));
+    flight.on_ack(&ack(1, 0), at(10), &mut drop).unwrap();
+    let late_after = flight.late_after();
+    let sent_at = at(100);
+    flight.on_train_sent(again(7, 0), sent_at);
+    assert!(flight.may_bring_replays(sent_at + late_after));
+    let later = sent_at + late_after + Duration::from_millis(1);
+    assert!(!flight.may_bring_replays(later));
+    // A train is acknowledged when it arrives.
+    flight.on_train_sent(again(8, 100), sent_at);
+    assert!(flight.may_bring_replays(later));
+    flight
+        .on_ack(&ack(3, 0), sent_at + Duration::from_millis(10), &mut drop)
+        .unwrap();
+    assert!(!flight.may_bring_replays(later));
+}

@@ -474,3 +474,61 @@ fn links_without_end_that_a_forger_names_take_no_memory() {
     assert_eq!(drain(&mut r, Instant::ZERO + STALL_MAX), [3]);
     assert!(r.under_way.claims() <= 2 * crate::wire::train::NEWEST_MAX);
 }
+
+#[test]
+fn trains_behind_a_fence_wait_though_they_are_here_and_gaps_among_them_too() {
+    let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAITS);
+    let later = Instant::ZERO + STALL_MAX;
+    r.fence = Some(Sequence(3));
+    for n in [1, 2, 3, 5] {
+        insert(&mut r, n, LINK, Instant::ZERO).unwrap();
+    }
+    assert_eq!(drain(&mut r, later), [1, 2]);
+    assert!(r.is_fenced());
+    assert_eq!(r.poll_timeout(), None);
+    // What has no sequence goes behind all that is here.
+    assert_eq!(r.newest_held(), Some(Sequence(5)));
+    r.fence = None;
+    assert_eq!(drain(&mut r, Instant::ZERO), [3]);
+    assert!(r.poll_timeout().is_some());
+    assert_eq!(drain(&mut r, later), [5]);
+    // One of the past is one of now; and a hurry knows none.
+    r.fence = Some(Sequence(1));
+    assert_eq!(r.newest_held(), Some(Sequence(5)));
+    r.hurry();
+    assert!(!r.is_fenced());
+}
+
+#[test]
+fn a_train_crowds_a_fence_before_there_is_no_place_or_no_room_for_it() {
+    let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAITS);
+    insert(&mut r, 1, LINK, Instant::ZERO).unwrap();
+    r.fence = Some(Sequence(2));
+    let far = Sequence(1 + FENCED_MAX as u32);
+    assert!(
+        !r.crowds_fence(far, 64),
+        "it is before the fence that one is due"
+    );
+    assert_eq!(drain(&mut r, Instant::ZERO), [1]);
+    assert!(!r.crowds_fence(far, 64) && r.crowds_fence(far.next(), 64));
+    assert!(!r.crowds_fence(Sequence(2), 3 << 18) && r.crowds_fence(Sequence(2), (3 << 18) + 1));
+    r.fence = None;
+    assert!(!r.crowds_fence(far.next(), 64));
+}
+
+#[test]
+fn a_fence_holds_no_more_than_there_is_room_for() {
+    let mut r = Resequencer::new(Sequence::FIRST, 4096, WAITS);
+    r.fence = Some(Sequence(1));
+    let mut let_through = Vec::new();
+    for n in 1..=100 {
+        insert(&mut r, n, LINK, Instant::ZERO).unwrap();
+        let_through.extend(drain(&mut r, Instant::ZERO));
+        assert!(r.held_bytes() <= 4096);
+    }
+    assert_eq!(
+        let_through,
+        (1..=let_through.len() as u32).collect::<Vec<_>>()
+    );
+    assert!((50..100).contains(&let_through.len()), "{let_through:?}");
+}

@@ -7,6 +7,8 @@ fn link(id: u8) -> LinkRecord {
     LinkRecord {
         link: LinkId(id),
         carrier: true,
+        unused_by_host: false,
+        takes_vlan: false,
         mtu: 1500,
         address: MacAddr([2, 0, 0, 0, 1, id]),
         mark: Some(MacAddr([0x5a, 0, 0, 0, 1, id])),
@@ -24,6 +26,7 @@ fn hello(links: u8, stations: usize) -> Hello {
     Hello {
         answer: true,
         goodbye: false,
+        away: false,
         link: LinkId(0),
         node_id: NodeId(0x0123_4567_89ab_cdef),
         recipient: None,
@@ -36,6 +39,7 @@ fn hello(links: u8, stations: usize) -> Hello {
         count: 0,
         links: (0..links).map(link).collect(),
         stations: (0..stations).map(station).collect(),
+        direct_vlan: None,
         software: String::from("packtrain 0.1.0"),
     }
 }
@@ -68,6 +72,19 @@ fn the_limits_themselves_are_accepted() {
         let hello = hello(links, stations);
         assert_eq!(Hello::parse(&message(&hello)).as_ref(), Ok(&hello));
     }
+}
+
+#[test]
+fn a_vlan_that_is_none_is_as_if_not_told() {
+    let with_vlan = |value: &[u8]| {
+        let option = [&[0x04, value.len() as u8], value].concat();
+        Hello::parse(&with_option(&option))
+    };
+    for (value, expected) in [(1, Some(1)), (4094, Some(4094)), (0, None), (4095, None)] {
+        let hello = with_vlan(&u16::to_be_bytes(value)).unwrap();
+        assert_eq!(hello.direct_vlan, expected);
+    }
+    assert_eq!(with_vlan(&[1]), Err(HelloError::BadOption));
 }
 
 #[test]
@@ -124,6 +141,8 @@ fn a_link_may_have_neither_mark_nor_known_rate() {
         mark: None,
         rate_kbps: None,
         carrier: false,
+        unused_by_host: true,
+        takes_vlan: false,
         ..link(4)
     };
     assert_eq!(Hello::parse(&message(&hello)).as_ref(), Ok(&hello));
@@ -198,17 +217,19 @@ fn every_cut_is_truncated_and_padding_is_harmless() {
 proptest! {
     #[test]
     fn a_hello_is_read_as_it_was_written(
-        flags in any::<(bool, bool)>(),
+        flags in any::<(bool, bool, bool)>(),
         ids in any::<(u8, u64, Option<u64>, u32, u32)>(),
         sizes in any::<(u16, u8)>(),
         links in prop::collection::vec(any::<(bool, u16, u8, bool, u32, u32, u32)>(), 0..=LINKS_MAX),
         stations in 0..=STATIONS_MAX,
+        direct_vlan in prop::option::of(VLAN_IDS),
         software in "[a-z0-9 .é✓]{0,20}",
     ) {
         let (link_id, node_id, recipient, line_id, capabilities) = ids;
         let hello = Hello {
             answer: flags.0,
             goodbye: flags.1,
+            away: flags.2,
             link: LinkId(link_id),
             node_id: NodeId(node_id.max(1)),
             recipient: recipient.map(|id| NodeId(id.max(1))),
@@ -222,6 +243,8 @@ proptest! {
             links: links.iter().enumerate().map(|(i, l)| LinkRecord {
                 link: LinkId(255 - i as u8),
                 carrier: l.0,
+                unused_by_host: l.3,
+                takes_vlan: l.4 % 2 == 1,
                 mtu: l.1,
                 address: MacAddr([2, l.2, 0, 0, 0, 0]),
                 mark: l.3.then_some(MacAddr([6, l.2, 0, 0, 0, 1])),
@@ -230,6 +253,7 @@ proptest! {
                 newest_link: Sequence(l.6),
             }).collect(),
             stations: (0..stations).map(station).collect(),
+            direct_vlan,
             software,
         };
         prop_assert_eq!(Hello::parse(&message(&hello)), Ok(hello));

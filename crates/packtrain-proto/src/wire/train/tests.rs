@@ -51,6 +51,7 @@ fn a_train_is_read_as_it_was_written() {
         train: Sequence(train),
     });
     let report = DirectReport {
+        wants_answer: header().ack_now,
         sent: 6,
         seen_sent: u32::MAX,
         seen_received: 7,
@@ -67,6 +68,12 @@ fn a_train_is_read_as_it_was_written() {
             segment_len: 1448,
         }),
     };
+    let fences = [(0, 7), (1, u32::MAX)].map(|(link, sent)| Fence {
+        link,
+        remote_link: 5,
+        from: Sequence(0xffff_fffe),
+        sent,
+    });
     let foreign = InnerHeader {
         addresses: Some((MacAddr([2; 6]), MacAddr([4; 6]))),
         ether_type: ether_type::ARP,
@@ -86,6 +93,7 @@ fn a_train_is_read_as_it_was_written() {
             acks: &[ack],
             newest: &newest,
             direct: Some(report),
+            fences: &fences,
         },
     );
     writer.put_frame(&to_peer(ether_type::IPV4), &[0x45, 1, 2]);
@@ -103,6 +111,7 @@ fn a_train_is_read_as_it_was_written() {
     assert_eq!(train.header, header());
     assert_eq!(train.acks().collect::<Vec<_>>(), [ack]);
     assert_eq!(train.direct_report(), Some(report));
+    assert_eq!(train.fences().collect::<Vec<_>>(), fences);
     assert_eq!(
         unpack(message).unwrap(),
         [
@@ -163,6 +172,7 @@ fn unknown_options_are_skipped_and_critical_ones_refuse_the_train() {
     assert_eq!(refused(&[0x33, 3, 0]), TrainError::BadOption);
     assert_eq!(refused(&[0x33]), TrainError::BadOption);
     assert_eq!(refused(&[0x01, 1, 0]), TrainError::BadOption);
+    assert_eq!(refused(&[0x04, 1, 0]), TrainError::BadOption);
     assert_eq!(
         Train::parse(&[0x21; 40]).unwrap_err(),
         TrainError::UnknownVersion

@@ -8,7 +8,7 @@ use super::build::{
     simple,
 };
 use super::{Owned, error, frames, read};
-use crate::lab::pcapng as ours;
+use crate::pcapng as ours;
 
 fn numbers(frames: &[Owned]) -> Vec<u64> {
     frames.iter().map(|frame| frame.number).collect()
@@ -74,6 +74,7 @@ fn what_the_lab_writes_is_read_again() {
             &mut file,
             &ours::Interface {
                 name: name.into(),
+                description: None,
                 speed_bps: Some(1_000_000_000),
                 snap_len,
             },
@@ -90,6 +91,7 @@ fn what_the_lab_writes_is_read_again() {
                 unix_nanos,
                 bytes: &bytes,
                 len: len as u32 + 1,
+                direction: None,
                 comment: (number % 3 == 0).then_some("dropped: loss"),
             },
         );

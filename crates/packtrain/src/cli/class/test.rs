@@ -1,13 +1,11 @@
 //! `packtrain class test`: of which class each frame of a capture would be.
 
-use std::fmt::Write as _;
 use std::io::{self, BufWriter, Write};
 
-use packtrain_proto::class::words::{ETHER_TYPES, PROTOCOLS};
 use packtrain_proto::class::{Class, ClassTable, Facts, REST, defaults};
 use packtrain_proto::classifier::Classifier;
 use packtrain_proto::stats::Traffic;
-use packtrain_proto::wire::packet::{IpVersion, Packet};
+use packtrain_proto::wire::packet::Packet;
 use serde_json::json;
 
 use crate::capture_file::{CaptureError, CaptureFile, Frame};
@@ -15,7 +13,7 @@ use crate::cli::arguments::ClassTestArguments;
 use crate::cli::error::CliError;
 use crate::cli::view::tables::table;
 use crate::cli::view::words::{bytes, count};
-use crate::cli::{output, show, up};
+use crate::cli::{frame_words, output, show, up};
 use crate::settings::values::InterfaceName;
 
 /// Widest name that keeps the frames' columns in line.
@@ -162,10 +160,11 @@ impl<W: Write> Report for Lines<W> {
             return Ok(());
         }
         let (number, size) = (frame.number, facts.size);
-        let what = describe(facts);
+        let what = frame_words::flow(&facts.flow);
+        let empty = if facts.empty_tcp { ", empty" } else { "" };
         writeln!(
             self.out,
-            "{number:>6}  {class:<NAME_WIDTH$}  {size:>5} B  {what}"
+            "{number:>6}  {class:<NAME_WIDTH$}  {size:>5} B  {what}{empty}"
         )
     }
 
@@ -245,48 +244,4 @@ impl<W: Write> Report for Json<W> {
         self.out.write_all(b"  ]\n}\n")?;
         self.out.flush()
     }
-}
-
-/// A frame in a few words.
-fn describe(facts: &Facts) -> String {
-    let flow = &facts.flow;
-    let named = |words: &[(&'static str, u32)], number: u32| {
-        let known = words.iter().find(|(_, known)| *known == number);
-        known.map(|(name, _)| (*name).to_owned())
-    };
-    let mut text = String::new();
-    if flow.vlan != packtrain_proto::class::facts::UNTAGGED {
-        let _ = write!(text, "vlan {} ", flow.vlan);
-    }
-    let Some(ip) = flow.ip else {
-        let ether_type = flow.ether_type;
-        let name = named(ETHER_TYPES, ether_type.into());
-        text += &name.unwrap_or_else(|| format!("ethertype {ether_type:#06x}"));
-        return text;
-    };
-    let protocol = named(PROTOCOLS, ip.protocol.into());
-    text += &protocol.unwrap_or_else(|| format!("proto {}", ip.protocol));
-    let address = |number: u128| match ip.version {
-        IpVersion::V4 => std::net::Ipv4Addr::from_bits(number as u32).to_string(),
-        IpVersion::V6 => std::net::Ipv6Addr::from_bits(number).to_string(),
-    };
-    let ends = [flow.source, flow.destination].map(address);
-    let ends: Vec<String> = match (flow.ports, ip.version) {
-        (None, _) => ends.into(),
-        (Some(ports), IpVersion::V4) => ends
-            .iter()
-            .zip(ports)
-            .map(|(a, port)| format!("{a}:{port}"))
-            .collect(),
-        (Some(ports), IpVersion::V6) => ends
-            .iter()
-            .zip(ports)
-            .map(|(a, port)| format!("[{a}]:{port}"))
-            .collect(),
-    };
-    let _ = write!(text, " {} > {}", ends[0], ends[1]);
-    if facts.empty_tcp {
-        text += ", empty";
-    }
-    text
 }

@@ -6,13 +6,11 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
-
 use super::arguments::CaptureArguments;
 use super::{CliError, asked, find, output};
+use crate::cli::signals;
 use crate::lab::emulator::protocol::{Request, WireChoice};
-use crate::lab::pcapng::Block;
+use crate::pcapng::Block;
 
 pub fn run(arguments: &CaptureArguments) -> Result<(), CliError> {
     let Some(path) = &arguments.write else {
@@ -37,7 +35,11 @@ pub fn run(arguments: &CaptureArguments) -> Result<(), CliError> {
     };
     let lab = find(&arguments.lab)?;
     let stream = lab.capture(&request).map_err(|error| asked(&lab, error))?;
-    end_on_signals(stream.get_ref())?;
+    let for_signals = stream.get_ref().try_clone();
+    let for_signals = for_signals.map_err(|e| CliError::failed("signal handler", e))?;
+    signals::end_on_signals(move || {
+        let _ = for_signals.shutdown(Shutdown::Write);
+    })?;
     let to: Box<dyn Write> = match to_stdout {
         true => Box::new(io::stdout().lock()),
         // Made when it is known that there is something to go into it.
@@ -61,24 +63,6 @@ fn wires(names: &[String], from: Option<&str>) -> Vec<WireChoice> {
             from: from.map(str::to_owned),
         })
         .collect()
-}
-
-/// The first signal ends the capture, and what was seen until then is still written. If that takes too
-/// long for somebody, the next one ends the program.
-fn end_on_signals(stream: &UnixStream) -> Result<(), CliError> {
-    let failed = |error| CliError::failed("signal handler", error);
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(failed)?;
-    let stream = stream.try_clone().map_err(failed)?;
-    std::thread::spawn(move || {
-        let mut signals = signals.forever();
-        if signals.next().is_some() {
-            let _ = stream.shutdown(Shutdown::Write);
-        }
-        if let Some(signal) = signals.next() {
-            std::process::exit(128 + signal);
-        }
-    });
-    Ok(())
 }
 
 /// What came of it.

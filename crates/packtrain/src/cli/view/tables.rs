@@ -41,7 +41,10 @@ pub fn class_table(document: &StatusDocument) -> String {
         [
             class.name.clone(),
             class.pack.clone(),
-            class.path.clone(),
+            match class.loss_ok {
+                true => format!("{}, loss ok", class.path),
+                false => class.path.clone(),
+            },
             count(class.taken.frames),
             bytes(class.taken.bytes),
             class

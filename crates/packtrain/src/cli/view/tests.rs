@@ -34,6 +34,7 @@ fn a_line_without_peers_says_plainly_that_frames_go_plain() {
 link eth1: up
   address    02:00:00:00:00:02, mtu 1500
   backlog    0 B queued, 0 B in flight
+  watched by acknowledgements
   sent       0 frames, 0 B
   received   0 frames, 0 B
   drops      5 socket_overrun
@@ -137,4 +138,18 @@ fn what_a_single_path_is_not_used_for_is_said_with_its_reason() {
         words.contains("reorders, silent: its trains are not acknowledged"),
         "{text}"
     );
+}
+
+#[test]
+fn what_stays_when_the_daemon_ends_is_told_and_why_nothing_would() {
+    let text = |kept, carries| {
+        stays(Stay {
+            seconds: 60,
+            kept,
+            carries,
+        })
+    };
+    assert_eq!(text(true, true), "60 s when its daemon ends");
+    assert!(text(true, false).contains("no frames can go directly now"));
+    assert!(text(false, true).starts_with("no: its keeper is not at work"));
 }

@@ -3,37 +3,62 @@
 
 use std::time::Duration;
 
-use packtrain_proto::config::LinkId;
+use packtrain_proto::config::{LinkId, LinkOrder, Unused};
+use packtrain_proto::direct::{DirectDestination, DirectSource};
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::super::member::Attached;
 use super::Line;
-use crate::linux::direct::Destination;
+use crate::linux::direct::{Destination, SentTo, Tally};
 
 impl Line {
-    /// Outer source addresses of direct frames for us, and the `pt0` of each
-    /// ([`Engine::direct_sources`]).
-    pub fn direct_sources(&self) -> Vec<(MacAddr, MacAddr)> {
-        let sources = self.engine.direct_sources().into_iter();
-        sources.map(|s| (s.direct_mark, s.address)).collect()
+    /// By what direct frames for us are known ([`Engine::direct_sources`]).
+    pub fn direct_sources(&self) -> Vec<DirectSource> {
+        self.engine.direct_sources()
+    }
+
+    /// What the host has no use of its own for on this link ([`Engine::handle_link_use`]).
+    pub fn link_use(&mut self, ifindex: u32, unused: Unused) {
+        if let Some(link) = self.link_of(ifindex) {
+            let now = self.clock.now();
+            self.engine.handle_link_use(link, unused, now);
+        }
     }
 
     /// Where frames may go past the engine ([`Engine::direct_destinations`]).
     pub fn direct_destinations(&self) -> Vec<Destination> {
-        let destinations = self.engine.direct_destinations().into_iter();
-        let with_interface = destinations.filter_map(|destination| {
+        self.with_interfaces(self.engine.direct_destinations())
+    }
+
+    pub(super) fn with_interfaces(&self, destinations: Vec<DirectDestination>) -> Vec<Destination> {
+        let with_interface = destinations.into_iter().filter_map(|destination| {
             let member = self.members.iter().find(|m| m.id == destination.link)?;
             Some(Destination {
                 address: destination.address,
                 ifindex: member.attached.as_ref()?.socket.ifindex(),
                 outer_destination: destination.remote_address,
-                outer_source: destination.direct_mark,
+                outer_source: destination.outer_source,
+                kind: destination.kind,
+                vlan: destination.vlan,
                 payload_max: destination.payload_max,
                 link: destination.link.0,
-                only_classes: destination.only_classes,
+                open_to: destination.open_to,
             })
         });
         with_interface.collect()
+    }
+
+    /// What is asked between two frames from now on.
+    pub fn set_tally(&mut self, tally: Tally) {
+        self.tally = Some(tally);
+    }
+
+    /// For whom it is asked.
+    pub fn count_direct_to(&mut self, counted: Vec<(SentTo, u32)>) {
+        if let Some(tally) = &mut self.tally {
+            tally.set_counted(counted);
+        }
+        self.count_direct();
     }
 
     /// So many frames have gone directly to this `pt0` ([`Engine::handle_direct_sent`]).
@@ -43,10 +68,48 @@ impl Line {
         self.send_soon();
     }
 
+    /// How many frames have gone directly to each that may be sent to now. Whether more than when this was told
+    /// last.
+    pub fn count_direct(&mut self) -> bool {
+        let now = self.clock.now();
+        let mut sum = 0u32;
+        for count in self.tally.iter().flat_map(Tally::counts) {
+            match count {
+                Ok(((address, link), frames)) => {
+                    sum = sum.wrapping_add(frames);
+                    self.engine
+                        .handle_direct_sent(address, LinkId(link), frames, now);
+                }
+                Err(error) => tracing::debug!("{error}"),
+            }
+        }
+        self.send_soon();
+        std::mem::replace(&mut self.direct_sum, sum) != sum
+    }
+
+    /// After frames were taken from the host: whether some are of flows that went directly before, which they
+    /// must not overtake.
+    pub(super) fn look_for_flows_that_left(&mut self) {
+        let Some(tally) = &mut self.tally else {
+            return;
+        };
+        match tally.have_flows_left() {
+            Ok(false) => {}
+            Ok(true) => {
+                self.count_direct();
+                self.engine.handle_flows_left_direct();
+            }
+            Err(error) => tracing::debug!("{error}"),
+        }
+    }
+
     /// So many have come, of this direct mark ([`Engine::handle_direct_received`]).
     pub fn direct_received(&mut self, link: LinkId, direct_mark: MacAddr, frames: u32) {
+        let now = self.clock.now();
         self.engine
-            .handle_direct_received(link, direct_mark, frames);
+            .handle_direct_received(link, direct_mark, frames, now);
+        // Trains may have waited for them.
+        self.deliver(now);
         self.send_soon();
     }
 
@@ -55,17 +118,15 @@ impl Line {
         self.more_to_send |= self.engine.has_direct_reports();
     }
 
-    /// A program has closed the direct path: by this interface a queue stands, or small frames are many.
-    pub fn direct_path_closed(&mut self, ifindex: u32) {
-        if let Some(link) = self.link_of(ifindex) {
-            self.engine.handle_direct_congestion(link, self.clock.now());
-        }
+    /// A program has closed a link to direct frames: its queue stands, or small ones are many.
+    pub fn link_closed(&mut self, link: LinkId) {
+        self.engine.handle_direct_congestion(link, self.clock.now());
     }
 
-    /// Whether the queue of this interface is known to let frames out as they came.
-    pub fn link_order(&mut self, ifindex: u32, keeps_order: bool) {
+    /// What leaves the queue of this interface in the order in which it was given.
+    pub fn link_order(&mut self, ifindex: u32, order: LinkOrder) {
         if let Some(link) = self.link_of(ifindex) {
-            self.engine.handle_link_order(link, keeps_order);
+            self.engine.handle_link_order(link, order);
         }
     }
 

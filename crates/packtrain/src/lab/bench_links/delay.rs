@@ -9,11 +9,9 @@ use super::hold::Held;
 use super::parts::{Bench, Runs};
 use super::stage::Way;
 use crate::lab::Result;
-use crate::lab::exchange::{self, Blocks};
+use crate::lab::exchange::{self, Blocks, Exchanged};
 use crate::lab::figure::{Target, Unit};
-use crate::lab::measure::RoundTrips;
 use crate::lab::messages::{self, Load};
-use crate::lab::sample::Sample;
 
 /// Few enough to leave the links idle.
 const MESSAGES: Load = Load {
@@ -30,23 +28,6 @@ const BLOCKS: Blocks = Blocks {
 const ONE_CPU: usize = 0;
 const HELD: (Unit, Target) = (Unit::Microseconds, Target::AtMost(100.0));
 const ADDED: (Unit, Target) = (Unit::Microseconds, Target::DifferenceShown);
-
-/// Of the blocks of one round.
-struct Exchanged {
-    p50_us: f64,
-    p99_us: f64,
-}
-
-impl Exchanged {
-    fn of(blocks: &[RoundTrips]) -> Exchanged {
-        let median =
-            |number: fn(&RoundTrips) -> f64| blocks.iter().map(number).collect::<Sample>().median();
-        Exchanged {
-            p50_us: median(|block| block.p50_us),
-            p99_us: median(|block| block.p99_us),
-        }
-    }
-}
 
 impl Bench {
     pub fn delay(&mut self) -> Result<()> {

@@ -23,6 +23,7 @@ pub(super) struct Check {
     pub(super) late_max_us: f64,
     /// The same, in all its time.
     pub(super) away_max_ms: f64,
+    pub(super) is_of_times: bool,
     pub(super) measure: Measure,
 }
 
@@ -41,6 +42,7 @@ impl Check {
             short: false,
             late_max_us: LATE_MAX_US,
             away_max_ms: AWAY_MAX_MS,
+            is_of_times: false,
             measure: Box::new(measure),
         }
     }
@@ -58,6 +60,7 @@ impl Check {
         Check {
             late_max_us: LATE_MAX_OF_TIMES_US,
             away_max_ms: AWAY_MAX_OF_TIMES_MS,
+            is_of_times: true,
             ..self
         }
     }

@@ -25,8 +25,8 @@ use packtrain_sim::net::rate::RateConfig;
 use packtrain_sim::net::wire::WireDrop;
 
 use crate::clock::Wall;
-use crate::lab::pcapng::{self, Interface, Packet, Statistics};
 use crate::lab::wait_for;
+use crate::pcapng::{self, Interface, Packet, Statistics};
 
 /// Most that waits for a capture's thread: a fifth of a second at 3 Gbit/s.
 #[derive(Clone, Copy, Debug)]
@@ -336,6 +336,7 @@ impl Capture {
                 unix_nanos: self.wall.unix_nanos(held.at),
                 bytes: &held.bytes[..kept],
                 len: len as u32,
+                direction: None,
                 comment: held.comment,
             };
             pcapng::enhanced_packet(out, &packet);

@@ -20,10 +20,10 @@ use super::plan::{self, Plan, PlannedWire};
 use super::port::Port;
 use super::protocol::{EmulatorStatus, Request, Response, WireChoice};
 use super::{Emulator, Woken};
-use crate::lab::pcapng::Interface;
 use crate::lab::topology::{Name, Topology};
 use crate::lab::{Error, Result};
 use crate::linux::real_time::run_in_real_time;
+use crate::pcapng::Interface;
 
 /// What an emulator is told at its start, on its standard input.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -300,6 +300,7 @@ impl Service {
                 let rate = described.directions[i].wire.rate;
                 let interface = Interface {
                     name: format!("{} {from}>{to}", described.name),
+                    description: None,
                     speed_bps: rate.map(|rate| rate.bps),
                     snap_len: limits.snap_len,
                 };

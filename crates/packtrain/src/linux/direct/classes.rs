@@ -2,7 +2,7 @@
 
 use packtrain_proto::class::prefix::Prefix;
 use packtrain_proto::class::ranges::Ranges;
-use packtrain_proto::class::{Class, ClassPath, Condition, Pack, Side, Test};
+use packtrain_proto::class::{Class, Condition, KernelPath, Pack, Side, Test};
 use packtrain_proto::wire::packet::IpVersion;
 
 /// `struct class_comparison`.
@@ -33,9 +33,19 @@ enum Fact {
 /// What a class says that the program acts upon.
 #[derive(Clone, Copy, Debug)]
 struct Verdict {
-    path: ClassPath,
+    path: KernelPath,
     /// All frames of its flows go ahead of others.
     urgent: bool,
+}
+
+/// `CLASS_PATH_ENGINE` and the others.
+pub(super) fn number_of(path: KernelPath) -> u8 {
+    match path {
+        KernelPath::Engine => 0,
+        KernelPath::Auto => 1,
+        KernelPath::LossOk => 2,
+        KernelPath::Direct => 3,
+    }
 }
 
 /// A fact is within a range, or has this value under a mask.
@@ -59,11 +69,7 @@ impl Comparison {
             bytes[at..at + 8].copy_from_slice(&(value as u64).to_ne_bytes());
             bytes[at + 8..at + 16].copy_from_slice(&((value >> 64) as u64).to_ne_bytes());
         }
-        let path = match verdict.path {
-            ClassPath::Auto => 0,
-            ClassPath::Engine => 1,
-            ClassPath::Direct => 2,
-        };
+        let path = number_of(verdict.path);
         let urgent = verdict.urgent.into();
         bytes[32..37].copy_from_slice(&[self.fact as u8, negated.into(), ends, path, urgent]);
         bytes
@@ -93,7 +99,7 @@ pub(super) fn compile(classes: &[Class]) -> Compiled {
             urgent: flows_are_whole && class.action.pack == Pack::Now,
         };
         put(class, verdict, &mut compiled.comparisons);
-        if verdict.path != ClassPath::Auto {
+        if verdict.path != KernelPath::Auto {
             compiled.paths = compiled.comparisons.len();
         }
         if verdict.urgent {

@@ -2,7 +2,6 @@
 
 use libbpf_rs::ProgramInput;
 use packtrain_proto::offload::Offload;
-use proptest::prelude::*;
 
 use super::*;
 use crate::linux::netlink::Netlink;
@@ -17,7 +16,7 @@ const PEER_LINK: MacAddr = MacAddr([0x52, 0x54, 0, 0, 0, 2]);
 const DIRECT_MARK: MacAddr = MacAddr([0x0a, 0x54, 0, 0, 0, 0x5b]);
 const LOOPBACK_IFINDEX: u32 = 1;
 
-const IPV4: u16 = 0x0800;
+pub(super) const IPV4: u16 = 0x0800;
 const VLAN: u16 = 0x8100;
 const PACKTRAIN: u16 = 0x88b5;
 
@@ -30,14 +29,22 @@ pub(super) fn destination() -> Destination {
         ifindex: LOOPBACK_IFINDEX,
         outer_destination: PEER_LINK,
         outer_source: DIRECT_MARK,
+        kind: DirectKind::Source,
+        vlan: None,
         payload_max: 1500,
         link: 3,
-        only_classes: false,
+        open_to: OpenTo::All,
     }
 }
 
 /// UDP over IPv4 from port `flow`, `payload` bytes after the EtherType.
-fn frame(to: MacAddr, from: MacAddr, ether_type: u16, flow: u16, payload: usize) -> Vec<u8> {
+pub(super) fn frame(
+    to: MacAddr,
+    from: MacAddr,
+    ether_type: u16,
+    flow: u16,
+    payload: usize,
+) -> Vec<u8> {
     let mut frame = [to.0, from.0].concat();
     frame.extend_from_slice(&ether_type.to_be_bytes());
     let len = payload as u16;
@@ -52,7 +59,7 @@ fn frame(to: MacAddr, from: MacAddr, ether_type: u16, flow: u16, payload: usize)
 }
 
 /// What the program says to the frame, and the frame after it.
-fn leave(path: &DirectPath, bytes: &[u8]) -> (u32, Vec<u8>) {
+pub(super) fn leave(path: &DirectPath, bytes: &[u8]) -> (u32, Vec<u8>) {
     leave_with_mark(path, bytes, 0)
 }
 
@@ -97,9 +104,11 @@ fn lengths_are_those_of_the_header() {
         };
         assert_eq!(size("orders"), 40);
         assert_eq!(size("comparisons"), super::classes::COMPARISON_LEN);
-        assert_eq!(size("state"), 40);
-        assert_eq!(size("destinations"), entry_of(&destination()).len());
-        assert_eq!(size("watches"), 32);
+        assert_eq!(size("state"), tally::STATE_LEN);
+        assert_eq!(size("destinations"), entry_of(&[(&destination(), 0)]).len());
+        assert_eq!(size("watches"), WATCH_LEN);
+        assert_eq!(size("slots"), 16);
+        assert_eq!(size("sending"), 8);
     });
 }
 
@@ -149,6 +158,55 @@ fn a_frame_for_a_peers_pt0_is_sent_to_the_link_with_outer_addresses_and_no_other
 }
 
 #[test]
+fn without_a_mark_only_what_nobody_takes_for_the_links_own_goes() {
+    const LINK: MacAddr = MacAddr([0x52, 0x54, 0, 0, 0, 1]);
+    const IPV6: u16 = 0x86dd;
+    const ARP: u16 = 0x0806;
+    with_path(|path| {
+        let unmarked = Destination {
+            outer_source: LINK,
+            kind: DirectKind::None,
+            ..destination()
+        };
+        path.set_destinations(&[unmarked]).unwrap();
+        let to = |ether_type, begin: [u8; 2], to_port: u16| {
+            let mut bytes = frame(PEER, PT0, ether_type, 1, 100);
+            if ether_type == IPV6 {
+                bytes[38..40].copy_from_slice(&begin);
+            } else {
+                bytes[36..38].copy_from_slice(&to_port.to_be_bytes());
+            }
+            bytes
+        };
+        let cases = [
+            ("IPv4", to(IPV4, [0; 2], 53), REDIRECT),
+            ("IPv6", to(IPV6, [0xfd, 0], 0), REDIRECT),
+            ("an answer of DHCP", to(IPV4, [0; 2], 68), GO_ON),
+            ("to a link-local address", to(IPV6, [0xfe, 0x80], 0), GO_ON),
+            ("ARP", to(ARP, [0; 2], 0), GO_ON),
+            ("tagged", to(VLAN, [0; 2], 0), GO_ON),
+            ("of no known type", to(0x9000, [0; 2], 0), GO_ON),
+        ];
+        for (what, bytes, expected) in cases {
+            let tickets = path.state().unwrap().tickets;
+            path.set_drained(tickets).unwrap();
+            let (verdict, after) = leave(path, &bytes);
+            assert_eq!(verdict, expected, "{what}");
+            if verdict == REDIRECT {
+                assert_eq!(
+                    (&after[..6], &after[6..12]),
+                    (&PEER_LINK.0[..], &LINK.0[..])
+                );
+                assert!(after[12..] == bytes[12..]);
+            } else {
+                assert!(after == bytes, "{what}: unchanged");
+            }
+        }
+        assert_eq!(path.traffic(3).unwrap().frames, 2);
+    });
+}
+
+#[test]
 fn the_table_of_destinations_is_bounded_and_usable_after() {
     with_path(|path| {
         let numbered = |n: usize| Destination {
@@ -156,8 +214,27 @@ fn the_table_of_destinations_is_bounded_and_usable_after() {
             ..destination()
         };
         let many: Vec<_> = (0..DESTINATIONS_MAX + 3).map(numbered).collect();
-        assert_eq!(path.set_destinations(&many).unwrap(), 3);
-        assert_eq!(path.set_destinations(&[destination()]).unwrap(), 0);
+        let counted = path.set_destinations(&many).unwrap();
+        assert_eq!(counted.len(), DESTINATIONS_MAX);
+        for (number, destination) in many.iter().enumerate() {
+            let bytes = frame(destination.address, PT0, IPV4, 1, 100);
+            let expected = match number < DESTINATIONS_MAX {
+                true => REDIRECT,
+                false => GO_ON,
+            };
+            assert_eq!(leave(path, &bytes).0, expected, "peer {number}");
+            // What went to the engine is delivered, or the flow would wait for it.
+            let tickets = path.state().unwrap().tickets;
+            path.set_drained(tickets).unwrap();
+        }
+        // Others in their place, all at once: there is room for the old and the new ones.
+        let others: Vec<_> = (0..DESTINATIONS_MAX).map(|n| numbered(n + 1000)).collect();
+        assert_eq!(path.set_destinations(&others).unwrap().len(), others.len());
+        for (destination, expected) in [(others[255], REDIRECT), (many[0], GO_ON)] {
+            let bytes = frame(destination.address, PT0, IPV4, 3, 100);
+            assert_eq!(leave(path, &bytes).0, expected);
+        }
+        assert_eq!(path.set_destinations(&[destination()]).unwrap().len(), 1);
         assert_eq!(leave(path, &frame(PEER, PT0, IPV4, 1, 100)).0, REDIRECT);
         assert_eq!(
             leave(path, &frame(many[7].address, PT0, IPV4, 2, 100)).0,
@@ -170,148 +247,27 @@ fn the_table_of_destinations_is_bounded_and_usable_after() {
 fn what_was_closed_stays_closed_until_destinations_are_set_anew() {
     with_path(|path| {
         path.set_destinations(&[destination()]).unwrap();
-        assert_eq!(path.state().unwrap().closed_by, None);
-        close(path, 7);
-        assert_eq!(path.state().unwrap().closed_by, Some(7));
+        assert!(path.closed_links().unwrap().is_empty());
+        close(path, 3);
+        assert_eq!(path.closed_links().unwrap(), [3]);
         assert_eq!(leave(path, &frame(PEER, PT0, IPV4, 1, 100)).0, GO_ON);
         path.set_drained(100).unwrap();
         assert_eq!(leave(path, &frame(PEER, PT0, IPV4, 2, 100)).0, GO_ON);
         path.set_destinations(&[destination()]).unwrap();
-        assert_eq!(path.state().unwrap().closed_by, None);
+        assert!(path.closed_links().unwrap().is_empty());
         assert_eq!(leave(path, &frame(PEER, PT0, IPV4, 3, 100)).0, REDIRECT);
     });
 }
 
 /// As `direct_watch` does when a queue stands.
-fn close(path: &DirectPath, ifindex: u32) {
-    let mut value = path.state.lookup(&[0; 4], MapFlags::ANY).unwrap().unwrap();
-    value[8..12].copy_from_slice(&path.orders.opening.to_ne_bytes());
-    value[12..16].copy_from_slice(&ifindex.to_ne_bytes());
-    path.state.update(&[0; 4], &value, MapFlags::ANY).unwrap();
+pub(super) fn close(path: &DirectPath, link: u8) {
+    let key = u32::from(link).to_ne_bytes();
+    let opening = path.orders.opening.to_ne_bytes();
+    path.closed.update(&key, &opening, MapFlags::ANY).unwrap();
 }
 
-#[derive(Clone, Debug)]
-enum Step {
-    /// A frame of this flow.
-    Send(u16),
-    /// All tickets but the last so many are delivered.
-    Drain(u64),
-    /// A peer comes, or goes.
-    Publish(bool),
-    Close,
-}
-
-fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let step = prop_oneof![
-        8 => (0u16..6).prop_map(Step::Send),
-        2 => (0u64..5).prop_map(Step::Drain),
-        1 => any::<bool>().prop_map(Step::Publish),
-        1 => Just(Step::Close),
-    ];
-    proptest::collection::vec(step, 1..120)
-}
-
-/// The rule, slow and obvious: a frame goes direct if the path is open, its peer is a destination,
-/// and no earlier frame of its flow is under way by the engine.
-#[derive(Default)]
-struct Model {
-    open: bool,
-    known: bool,
-    tickets: u64,
-    drained: u64,
-    /// Flow and ticket of what went to the engine.
-    under_way: Vec<(u16, u64)>,
-}
-
-impl Model {
-    fn goes_direct(&mut self, flow: u16) -> bool {
-        let drained = self.drained;
-        let waits = self
-            .under_way
-            .iter()
-            .any(|&(f, t)| f == flow && t > drained);
-        if self.open && self.known && !waits {
-            return true;
-        }
-        self.tickets += 1;
-        self.under_way.push((flow, self.tickets));
-        false
-    }
-}
-
-#[test]
-fn no_flow_goes_direct_while_a_frame_of_it_is_under_way_by_the_engine() {
-    with_path(|path| {
-        let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
-            cases: 200,
-            failure_persistence: None,
-            ..ProptestConfig::default()
-        });
-        // Six flows of six slots: two that share one wait for each other, which the model does not
-        // know.
-        let mut flows: Vec<u16> = Vec::new();
-        for port in 1000.. {
-            if flows.len() == 6 {
-                break;
-            }
-            path.set_destinations(&[]).unwrap();
-            leave(path, &frame(PEER, PT0, IPV4, port, 100));
-            let used = path.slots_in_use();
-            if used == flows.len() + 1 {
-                flows.push(port);
-            }
-        }
-        let (directs, engines) = (std::cell::Cell::new(0), std::cell::Cell::new(0));
-        let path = std::cell::RefCell::new(path);
-        runner
-            .run(&steps(), |steps| {
-                let mut path = path.borrow_mut();
-                let begin = path.state().unwrap().tickets;
-                path.set_drained(begin).unwrap();
-                path.set_destinations(&[]).unwrap();
-                let mut model = Model {
-                    open: true,
-                    tickets: begin,
-                    drained: begin,
-                    ..Model::default()
-                };
-                for step in steps {
-                    match step {
-                        Step::Send(flow) => {
-                            let bytes = frame(PEER, PT0, IPV4, flows[usize::from(flow)], 100);
-                            let direct = leave(&path, &bytes).0 == REDIRECT;
-                            prop_assert_eq!(direct, model.goes_direct(flow));
-                            let count = if direct { &directs } else { &engines };
-                            count.set(count.get() + 1);
-                        }
-                        Step::Drain(but) => {
-                            model.drained = model.drained.max(model.tickets.saturating_sub(but));
-                            path.set_drained(model.drained).unwrap();
-                        }
-                        Step::Publish(known) => {
-                            let list = [destination()];
-                            let list = if known { &list[..] } else { &[] };
-                            path.set_destinations(list).unwrap();
-                            (model.known, model.open) = (known, true);
-                        }
-                        Step::Close => {
-                            close(&path, 1);
-                            model.open = false;
-                        }
-                    }
-                }
-                Ok(())
-            })
-            .unwrap();
-        assert!(
-            directs.get() > 500 && engines.get() > 500,
-            "both ways were taken"
-        );
-    });
-}
-
-/// Which link closes the path when this frame goes there a million times, one after the other.
-fn closed_by(path: &mut DirectPath, bytes: &[u8]) -> Option<u32> {
+/// Whether this frame closes the link when it goes there a million times, one after the other.
+fn closes(path: &mut DirectPath, bytes: &[u8]) -> bool {
     // A frame that stays as it is may be sent again and again.
     let to_itself = Destination {
         outer_destination: PEER,
@@ -328,7 +284,7 @@ fn closed_by(path: &mut DirectPath, bytes: &[u8]) -> Option<u32> {
     };
     let program = program.expect("the program");
     program.test_run(input).expect("a test run");
-    path.state().unwrap().closed_by
+    path.closed_links().unwrap() == [3]
 }
 
 #[test]
@@ -340,8 +296,8 @@ fn many_small_frames_close_the_path_and_as_many_large_ones_do_not() {
             assert_eq!(leave(path, &frame(PEER, PT0, IPV4, 1, 100)).0, REDIRECT);
         }
         let datagram = |payload| frame(PEER, PT0, IPV4, 1, payload);
-        assert_eq!(closed_by(path, &datagram(400)), None);
-        assert_eq!(closed_by(path, &datagram(100)), Some(LOOPBACK_IFINDEX));
+        assert!(!closes(path, &datagram(400)));
+        assert!(closes(path, &datagram(100)));
     });
 }
 
@@ -370,35 +326,61 @@ fn segment(ipv6: bool, payload: u16) -> Vec<u8> {
 fn acknowledgements_of_a_fast_flow_do_not_close_the_path_and_small_segments_do() {
     for ipv6 in [false, true] {
         with_path(move |path| {
-            assert_eq!(closed_by(path, &segment(ipv6, 0)), None, "IPv6: {ipv6}");
-            assert_eq!(
-                closed_by(path, &segment(ipv6, 1)),
-                Some(LOOPBACK_IFINDEX),
-                "IPv6: {ipv6}"
-            );
+            assert!(!closes(path, &segment(ipv6, 0)), "IPv6: {ipv6}");
+            assert!(closes(path, &segment(ipv6, 1)), "IPv6: {ipv6}");
         });
     }
 }
 
+const SLOW: &str = "tbf rate 20mbit burst 20000 limit 4000000";
+
+#[test]
+fn a_queue_that_stands_closes_the_path_and_a_burst_does_not() {
+    is_closed_by_what_stands(destination(), || {
+        ip("link add a0 type veth peer name b0");
+        run(&format!("tc qdisc add dev a0 root {SLOW}"));
+    });
+}
+
+#[test]
+fn nor_need_the_frames_that_stand_have_a_mark() {
+    let unmarked = Destination {
+        outer_source: MacAddr([0x52, 0x54, 0, 0, 0, 1]),
+        kind: DirectKind::None,
+        ..destination()
+    };
+    is_closed_by_what_stands(unmarked, || {
+        ip("link add a0 type veth peer name b0");
+        run(&format!("tc qdisc add dev a0 root {SLOW}"));
+    });
+}
+
+/// All frames of the flow go to one of them.
+#[test]
+fn one_that_stands_of_a_links_many_queues_closes_the_path() {
+    is_closed_by_what_stands(destination(), || {
+        ip("link add a0 numtxqueues 24 numrxqueues 24 type veth peer name b0");
+        run("tc qdisc add dev a0 root handle 1: mq");
+        for queue in 1..=24 {
+            run(&format!("tc qdisc add dev a0 parent 1:{queue:x} {SLOW}"));
+        }
+    });
+}
+
 /// Through real interfaces: out by `a0`, whose queue is a token bucket filter's, and counted at its
 /// other end.
-#[test]
 #[allow(clippy::disallowed_methods)] // a queue stands in real time
-fn a_queue_that_stands_closes_the_path_and_a_burst_does_not() {
-    in_namespace(|| {
-        ip("link add a0 type veth peer name b0");
+fn is_closed_by_what_stands(to: Destination, add_a0: impl FnOnce() + Send + 'static) {
+    in_namespace(move || {
+        add_a0();
         ip("link set a0 up");
         ip("link set b0 up");
-        run("tc qdisc add dev a0 root tbf rate 20mbit burst 20000 limit 4000000");
         ip("link add pt0 type veth peer name other");
         ip(&format!("link set pt0 address {PT0} addrgenmode none"));
         ip("link set pt0 up");
         let (a0, pt0) = (index_of("a0"), index_of("pt0"));
         let mut path = DirectPath::attach(pt0, PT0, false).unwrap();
-        let over_a0 = Destination {
-            ifindex: a0,
-            ..destination()
-        };
+        let over_a0 = Destination { ifindex: a0, ..to };
         path.set_destinations(&[over_a0]).unwrap();
         let mut socket = PacketSocket::create().unwrap();
         socket.bind(pt0).unwrap();
@@ -415,7 +397,7 @@ fn a_queue_that_stands_closes_the_path_and_a_burst_does_not() {
         assert_eq!(path.traffic(3).unwrap().frames, 55);
         // A sender that keeps it filled.
         let begin = std::time::Instant::now();
-        while path.state().unwrap().closed_by.is_none() {
+        while path.closed_links().unwrap().is_empty() {
             assert!(
                 begin.elapsed().as_secs() < 10,
                 "it stands, and nobody sees it"
@@ -423,7 +405,7 @@ fn a_queue_that_stands_closes_the_path_and_a_burst_does_not() {
             send(10);
             std::thread::sleep(std::time::Duration::from_millis(2));
         }
-        assert_eq!(path.state().unwrap().closed_by, Some(a0));
+        assert_eq!(path.closed_links().unwrap(), [3]);
         let direct = path.traffic(3).unwrap().frames;
         let tickets = path.state().unwrap().tickets;
         send(7);
@@ -530,24 +512,6 @@ fn index_of(name: &str) -> u32 {
     let text = text.expect("its numbers");
     let index = text.lines().find_map(|line| line.strip_prefix("ifIndex"));
     index.expect("an index").trim().parse().expect("a number")
-}
-
-impl DirectPath {
-    fn slots_in_use(&self) -> usize {
-        let slots = self
-            .object
-            .maps()
-            .find(|map| map.name() == "slots")
-            .unwrap();
-        let taken = |n: u32| {
-            let value = slots
-                .lookup(&n.to_ne_bytes(), MapFlags::ANY)
-                .unwrap()
-                .unwrap();
-            value != [0; 8]
-        };
-        (0..4096).filter(|n| taken(*n)).count()
-    }
 }
 
 #[test]

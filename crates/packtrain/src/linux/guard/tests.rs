@@ -10,14 +10,14 @@ use crate::linux::packet_socket::PacketSocket;
 use crate::linux::sys::check;
 use crate::linux::test_namespace::{Host, in_namespace, ip, run, succeeds};
 
-const HOST: MacAddr = MacAddr([0x02, 0x70, 0x74, 1, 2, 3]);
+pub(super) const HOST: MacAddr = MacAddr([0x02, 0x70, 0x74, 1, 2, 3]);
 const PT0: super::Host = super::Host {
     ifindex: LOOPBACK_IFINDEX,
     address: HOST,
 };
-const LINK: MacAddr = MacAddr([0x52, 0x54, 0, 0, 0, 1]);
-const PLAIN: MacAddr = MacAddr([0x00, 0x1b, 0x21, 9, 9, 9]);
-const VIRTUAL: MacAddr = MacAddr([0x52, 0x54, 0, 0, 0, 9]);
+pub(super) const LINK: MacAddr = MacAddr([0x52, 0x54, 0, 0, 0, 1]);
+pub(super) const PLAIN: MacAddr = MacAddr([0x00, 0x1b, 0x21, 9, 9, 9]);
+pub(super) const VIRTUAL: MacAddr = MacAddr([0x52, 0x54, 0, 0, 0, 9]);
 const MARK: MacAddr = MacAddr([0x0a, 0x54, 0, 0, 0, 0xa6]);
 const LOOPBACK_IFINDEX: u32 = 1;
 
@@ -25,12 +25,12 @@ const LINK_IP: [u8; 4] = [10, 1, 0, 1];
 const HOST_IP: [u8; 4] = [10, 9, 0, 1];
 const ASKER_IP: [u8; 4] = [10, 9, 0, 2];
 
-const IPV4: u16 = 0x0800;
-const ARP: u16 = 0x0806;
-const VLAN: u16 = 0x8100;
-const PACKTRAIN: u16 = 0x88b5;
+pub(super) const IPV4: u16 = 0x0800;
+pub(super) const ARP: u16 = 0x0806;
+pub(super) const VLAN: u16 = 0x8100;
+pub(super) const PACKTRAIN: u16 = 0x88b5;
 
-fn frame(destination: MacAddr, source: MacAddr, ether_type: u16) -> Vec<u8> {
+pub(super) fn frame(destination: MacAddr, source: MacAddr, ether_type: u16) -> Vec<u8> {
     let mut frame = [destination.0, source.0].concat();
     frame.extend_from_slice(&ether_type.to_be_bytes());
     frame.resize(60, 0);
@@ -82,16 +82,16 @@ fn verdict_of(guard: &Guard, program: &str, bytes: &[u8]) -> (i32, Verdict) {
     (value, counted[0].0.0)
 }
 
-fn at_ingress(guard: &Guard, bytes: &[u8]) -> (i32, Verdict) {
+pub(super) fn at_ingress(guard: &Guard, bytes: &[u8]) -> (i32, Verdict) {
     verdict_of(guard, INGRESS_PROGRAM, bytes)
 }
 
-fn at_socket(guard: &Guard, bytes: &[u8]) -> (i32, Verdict) {
+pub(super) fn at_socket(guard: &Guard, bytes: &[u8]) -> (i32, Verdict) {
     verdict_of(guard, SOCKET_PROGRAM, bytes)
 }
 
 /// On the `lo` of a namespace of its own, which nobody else sends on.
-fn with_guard(test: impl FnOnce(&mut Guard) + Send + 'static) {
+pub(super) fn with_guard(test: impl FnOnce(&mut Guard) + Send + 'static) {
     in_namespace(|| test(&mut guard(Attachment::Tcx)));
 }
 

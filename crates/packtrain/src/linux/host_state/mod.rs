@@ -153,6 +153,28 @@ impl HostState {
         Ok(state)
     }
 
+    /// Goes on with the journal of an earlier life of the line, which has ended and whose changes stand. `None`: there is
+    /// none that is of use here.
+    pub fn adopt(directory: &Path, line: &str) -> Result<Option<HostState>, HostStateError> {
+        let path = path(directory, line);
+        let here = Place::here().map_err(|e| file::unreadable(&path, e))?;
+        let Some(mut record) = file::read(&path)? else {
+            return Ok(None);
+        };
+        let owner = record.owner;
+        if record.place.differs_from(&here).is_some() || owner.is_alive() {
+            return Ok(None);
+        }
+        record.owner = Owner::this_process();
+        let state = HostState {
+            path,
+            record,
+            netlink: Netlink::open()?,
+        };
+        state.save()?;
+        Ok(Some(state))
+    }
+
     /// Undoes what an earlier life of the line left behind, if it has ended.
     pub fn recover(directory: &Path, line: &str) -> Result<Recovery, HostStateError> {
         let path = path(directory, line);

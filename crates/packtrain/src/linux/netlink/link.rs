@@ -9,6 +9,10 @@ pub(super) const IFINFO_LEN: usize = 16;
 
 /// `IFLA_INFO_KIND` inside `IFLA_LINKINFO`.
 const IFLA_INFO_KIND: u16 = 1;
+/// What the kind says of it, there as well.
+const IFLA_INFO_DATA: u16 = 2;
+/// In the data of a VLAN.
+const IFLA_VLAN_ID: u16 = 1;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
@@ -36,6 +40,8 @@ pub struct Link {
     pub lower: Option<u32>,
     /// `veth`, `tun`, `vlan`, …; `None` for what has a driver and nothing more.
     pub kind: Option<String>,
+    /// Of a VLAN.
+    pub vlan_id: Option<u16>,
     /// The root qdisc.
     pub qdisc: Option<String>,
     /// How many want it promiscuous.
@@ -65,6 +71,7 @@ impl Link {
             master: None,
             lower: None,
             kind: None,
+            vlan_id: None,
             qdisc: None,
             promiscuity: 0,
         };
@@ -84,13 +91,51 @@ impl Link {
                 libc::IFLA_QDISC => link.qdisc = Some(value_string(value)),
                 libc::IFLA_PROMISCUITY => link.promiscuity = value_u32(value)?,
                 libc::IFLA_LINKINFO => {
-                    link.kind = Attributes(value)
-                        .find(|(kind, _)| *kind == IFLA_INFO_KIND)
-                        .map(|(_, value)| value_string(value));
+                    let of = |kind| Attributes(value).find(|(of, _)| *of == kind);
+                    link.kind = of(IFLA_INFO_KIND).map(|(_, value)| value_string(value));
+                    if link.kind.as_deref() == Some("vlan") {
+                        let data = of(IFLA_INFO_DATA).map_or(&[][..], |(_, value)| value);
+                        let id = Attributes(data).find(|(kind, _)| *kind == IFLA_VLAN_ID);
+                        link.vlan_id = id.filter(|(_, v)| v.len() >= 2).map(|(_, v)| u16_at(v, 0));
+                    }
                 }
                 _ => {}
             }
         }
         Some(link)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+        let len = (4 + value.len()) as u16;
+        let mut bytes = [len.to_ne_bytes(), kind.to_ne_bytes()].concat();
+        bytes.extend(value);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes
+    }
+
+    fn told(kind: &str, data: &[u8]) -> Link {
+        let kind = attribute(IFLA_INFO_KIND, &[kind.as_bytes(), &[0]].concat());
+        let info = [kind, attribute(IFLA_INFO_DATA, data)].concat();
+        let payload = [vec![0; IFINFO_LEN], attribute(libc::IFLA_LINKINFO, &info)].concat();
+        Link::parse(&payload).unwrap()
+    }
+
+    #[test]
+    fn a_vlan_says_its_number_and_the_same_attribute_of_another_kind_is_none() {
+        let flags = attribute(2, &[0; 8]);
+        let data = [flags, attribute(IFLA_VLAN_ID, &100u16.to_ne_bytes())].concat();
+        let vlan = told("vlan", &data);
+        assert_eq!(
+            (vlan.kind.as_deref(), vlan.vlan_id),
+            (Some("vlan"), Some(100))
+        );
+        assert_eq!(told("macvlan", &data).vlan_id, None);
+        assert_eq!(told("vlan", &attribute(IFLA_VLAN_ID, &[1])).vlan_id, None);
+        assert_eq!(told("vlan", &[]).vlan_id, None);
     }
 }

@@ -2,7 +2,7 @@ use packtrain_proto::offload::{Gso, GsoKind};
 use packtrain_sim::net::rate::RateLevel;
 
 use super::*;
-use crate::lab::pcapng::tests::{Read, word};
+use crate::pcapng::tests::{Read, word};
 
 const THERE: WireId = WireId {
     segment: 0,
@@ -68,6 +68,7 @@ fn sighting(micros: u64, wire: WireId, frame: Frame) -> Sighting {
 fn interface(name: &str, limits: Limits) -> Interface {
     Interface {
         name: name.to_owned(),
+        description: None,
         speed_bps: None,
         snap_len: limits.snap_len,
     }

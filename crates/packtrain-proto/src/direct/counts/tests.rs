@@ -1,0 +1,245 @@
+use super::*;
+
+fn at(ms: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(ms)
+}
+
+/// An end that sends, and an answer to it `later` ms after each message.
+struct Sender {
+    counts: DirectCounts,
+    ms: u64,
+    sent: u32,
+    received: u32,
+    overtakes: bool,
+}
+
+impl Sender {
+    fn new(sent: u32, received: u32) -> Sender {
+        Sender {
+            counts: DirectCounts::default(),
+            ms: 1,
+            sent,
+            received,
+            overtakes: false,
+        }
+    }
+
+    /// `sent` more, of which `received` had come when the marker did.
+    fn sample(&mut self, sent: u32, received: u32, later: u64) -> Option<Signal> {
+        self.ms += 100;
+        self.sent = self.sent.wrapping_add(sent);
+        self.received = self.received.wrapping_add(received);
+        assert_eq!(self.counts.on_sent(self.sent, at(self.ms)), None);
+        let report = self.counts.take_report(at(self.ms)).unwrap();
+        assert_eq!(report.sent, self.sent.wrapping_add(FIRST));
+        let answer = DirectReport {
+            seen_sent: report.sent,
+            seen_received: self.received,
+            ..DirectReport::default()
+        };
+        let heard = self
+            .counts
+            .on_report(&answer, self.overtakes, at(self.ms + later));
+        // Said again, it says nothing.
+        assert_eq!(
+            self.counts
+                .on_report(&answer, self.overtakes, at(self.ms + 99))
+                .signal,
+            None
+        );
+        heard.signal
+    }
+}
+
+#[test]
+fn one_in_fifty_that_is_lost_is_told_and_less_is_only_counted() {
+    for start in [0, u32::MAX - 150] {
+        let mut end = Sender::new(start, start);
+        assert_eq!(end.sample(100, 100, 1), None);
+        assert_eq!(end.sample(1000, 981, 1), None);
+        assert_eq!(end.sample(1000, 980, 1), Some(Signal::Loss));
+        assert_eq!(end.sample(1000, 1000, 1), None);
+        assert_eq!(end.counts.lost(), 39);
+    }
+}
+
+#[test]
+fn a_few_frames_say_nothing_until_they_are_enough() {
+    let mut end = Sender::new(0, 0);
+    assert_eq!(end.sample(10, 10, 1), None);
+    assert_eq!(end.sample(30, 20, 1), None);
+    assert_eq!(end.sample(33, 33, 1), None);
+    assert_eq!(end.sample(1, 1, 1), Some(Signal::Loss), "10 of 64");
+}
+
+#[test]
+fn who_counts_more_for_a_moment_has_lost_nothing_when_that_is_over() {
+    let mut end = Sender::new(0, 0);
+    assert_eq!(end.sample(1000, 1000, 1), None);
+    assert_eq!(end.sample(1000, 1800, 1), None, "it was looked at late");
+    assert_eq!(end.sample(1000, 200, 1), None);
+    assert_eq!(end.sample(1000, 900, 1), Some(Signal::Loss));
+    assert_eq!(end.counts.lost(), 100);
+}
+
+#[test]
+fn frames_that_the_marker_overtakes_are_not_lost_and_those_that_stay_missing_are() {
+    let mut end = Sender::new(0, 0);
+    end.overtakes = true;
+    assert_eq!(end.sample(0, 0, 1), None);
+    // A queue that fills and empties: up to 300 stand there.
+    for (sent, received) in [(1000, 700), (1000, 1300), (1000, 700), (1000, 1000)] {
+        assert_eq!(end.sample(sent, received, 1), None);
+    }
+    for (sent, received) in [(1000, 1300), (1000, 700), (10, 310)] {
+        assert_eq!(end.sample(sent, received, 1), None);
+    }
+    assert_eq!(end.counts.lost(), 0);
+    let mut signals = (0..9).map(|_| end.sample(1000, 900, 1));
+    assert_eq!(signals.position(|signal| signal.is_some()), Some(3));
+    assert!(end.counts.lost() > 0);
+}
+
+#[test]
+fn an_end_that_begins_anew_has_lost_nothing() {
+    // The receiver knows us from before, or does not yet.
+    for (sent, received) in [(0, 900_000), (900_000, 0), (0, 50)] {
+        let mut end = Sender::new(sent, received);
+        for _ in 0..3 {
+            assert_eq!(end.sample(1000, 1000, 1), None, "{sent} {received}");
+        }
+        end.received = 0;
+        assert_eq!(end.sample(1000, 1000, 1), None);
+        assert_eq!(end.sample(1000, 1000, 1), None);
+        end.sent = 0;
+        assert_eq!(end.sample(10, 1000, 1), None);
+        assert_eq!(end.sample(1000, 1000, 1), None);
+        assert_eq!(end.counts.lost(), 0);
+    }
+}
+
+#[test]
+fn a_queue_that_stands_somewhere_is_told_and_one_late_answer_is_not() {
+    let mut end = Sender::new(0, 0);
+    assert_eq!(end.sample(10, 10, 2), None);
+    for later in [90, 23, 23, 23, 23, 22, 23, 23, 23, 23, 23] {
+        assert_eq!(end.sample(10, 10, later), None, "{later}");
+    }
+    assert_eq!(end.sample(10, 10, 23), Some(Signal::Delay));
+}
+
+#[test]
+fn a_peer_that_has_answered_and_does_not_any_more_is_not_reached() {
+    let mut end = Sender::new(0, 0);
+    let silent = |end: &mut Sender, ms: u64| {
+        end.ms += ms;
+        end.sent += 10;
+        let signal = end.counts.on_sent(end.sent, at(end.ms));
+        (signal, end.counts.take_report(at(end.ms)).is_some())
+    };
+    // Never heard, it may be one that does not know how.
+    for _ in 0..20 {
+        assert_eq!(silent(&mut end, 50).0, None);
+    }
+    (end.sent, end.ms) = (0, end.ms + 500);
+    assert_eq!(end.sample(10, 10, 1), None);
+    // Not more often than is worth while.
+    assert_eq!(silent(&mut end, 30), (None, false));
+    for expected in [None, None, None, None, Some(Signal::Loss)] {
+        assert_eq!(silent(&mut end, 50), (expected, true));
+    }
+    // Nothing is known of it any more, and it is asked as one that is new.
+    assert!(!end.counts.is_known());
+    assert_eq!(silent(&mut end, 400), (None, false));
+    assert_eq!(silent(&mut end, 100), (None, true));
+    end.ms += 500;
+    assert_eq!(end.sample(10, 10, 1), None);
+    assert!(end.counts.is_known());
+    // Who was away itself has not read what was answered.
+    for _ in 0..3 {
+        assert_eq!(silent(&mut end, 50), (None, true));
+    }
+    assert_eq!(silent(&mut end, 200), (None, true));
+    assert_eq!(silent(&mut end, 50), (None, true));
+}
+
+#[test]
+fn over_a_long_way_an_answer_is_waited_for() {
+    let mut end = Sender::new(0, 0);
+    assert_eq!(end.sample(10, 10, 200), None);
+    end.ms += 200;
+    let mut signals = (0..20).map(|_| {
+        end.ms += 50;
+        end.sent += 10;
+        let signal = end.counts.on_sent(end.sent, at(end.ms));
+        end.counts.take_report(at(end.ms));
+        signal
+    });
+    // 150 ms, and a round trip and a half of 200 ms.
+    assert_eq!(signals.position(|signal| signal.is_some()), Some(9));
+}
+
+#[test]
+fn what_is_said_before_the_count_is_known_is_what_was_known_before() {
+    let mut counts = DirectCounts::default();
+    let said = |sent| DirectReport {
+        sent,
+        ..DirectReport::default()
+    };
+    assert!(counts.on_report(&said(10), false, at(1)).asks);
+    counts.on_received(10);
+    assert!(counts.on_report(&said(20), false, at(2)).asks);
+    let seen = |report: DirectReport| (report.seen_sent, report.seen_received);
+    assert_eq!(counts.take_report(at(3)).map(seen), Some((10, 10)));
+    counts.on_received(19);
+    assert_eq!(counts.take_report(at(4)).map(seen), Some((20, 19)));
+    assert!(!counts.on_report(&said(20), false, at(5)).asks);
+}
+
+/// Both ask as soon as they know each other, and each answers before it is answered.
+#[test]
+fn over_a_long_way_two_ends_that_ask_at_once_know_how_long_it_is() {
+    let mut ends = [DirectCounts::default(), DirectCounts::default()];
+    // When, to whom, what.
+    let mut under_way: Vec<(u64, usize, DirectReport)> = Vec::new();
+    for ms in 0..200 {
+        let arrived: Vec<_> = under_way.extract_if(.., |said| said.0 == ms).collect();
+        for (_, to, report) in arrived {
+            let heard = ends[to].on_report(&report, false, at(ms));
+            assert_eq!(heard.signal, None);
+            if heard.asks {
+                ends[to].on_received(0);
+            }
+        }
+        for (from, end) in ends.iter_mut().enumerate() {
+            end.on_sent(0, at(ms));
+            let report = end.take_report(at(ms));
+            under_way.extend(report.map(|report| (ms + 25, 1 - from, report)));
+        }
+    }
+    for end in ends {
+        assert_eq!(end.least_round_trip(), Some(Duration::from_millis(50)));
+    }
+}
+
+#[test]
+fn two_ends_that_have_said_all_are_silent() {
+    let mut ends = [DirectCounts::default(), DirectCounts::default()];
+    ends[0].on_sent(5, at(1));
+    ends[1].on_sent(7, at(1));
+    let mut said = 0;
+    for turn in 0..20 {
+        let (speaker, hearer) = (turn % 2, 1 - turn % 2);
+        let now = at(turn as u64 + 1);
+        if let Some(report) = ends[speaker].take_report(now) {
+            said += 1;
+            if ends[hearer].on_report(&report, false, now).asks {
+                ends[hearer].on_received(report.sent);
+            }
+        }
+    }
+    assert!(said <= 4, "{said} messages");
+    assert_eq!(ends[0].take_report(at(50)), None);
+    ends[0].on_sent(5, at(1000));
+    assert_eq!(ends[0].take_report(at(1000)), None);
+}

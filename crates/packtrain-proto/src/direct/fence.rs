@@ -1,0 +1,376 @@
+//! Trains that must not overtake direct frames.
+//!
+//! A flow that comes back to the engine may have direct frames under way which its next train would overtake: in
+//! the link's queues (`mq`, `fq_codel`, bands), by another link, or at the other end, where they wait for a processor
+//! and the daemon has one. So that train, and those after it, say how many direct frames left before them, and the
+//! receiver keeps them back until so many have come. It is the receiver who waits, since usually they have come
+//! already: nothing is late then, however long the way.
+//!
+//! Both ends count, each from where it began. What lies between the two counts is learned when the path is
+//! new, before any direct frame goes by it. Frames that are lost would be waited for in vain: when none came
+//! for a while, what is missing is lost, and what lies between the counts is less from then on.
+
+use super::DIRECT_WAYS_MAX;
+use crate::time::{Duration, Instant};
+use crate::wire::sequence::Sequence;
+use crate::wire::train::Fence;
+
+/// On one train: one for each way to the peer. One more takes the place of the oldest.
+pub const FENCES_MAX: usize = DIRECT_WAYS_MAX;
+
+/// How soon it is asked again how many have come, at first and at last.
+const ASK_MIN: Duration = Duration::from_micros(50);
+const ASK_MAX: Duration = Duration::from_millis(1);
+/// When none has come for so long, and a round trip, none comes any more: the train may have taken a shorter way.
+const QUIET: Duration = Duration::from_millis(20);
+/// However many come, no train waits longer, but for a round trip.
+const WAIT_MAX: Duration = Duration::from_millis(300);
+
+/// Of a sender: what its trains to one peer say until one of them is acknowledged.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RaisedFences {
+    fences: [Fence; FENCES_MAX],
+    len: usize,
+}
+
+impl RaisedFences {
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub fn entries(&self) -> &[Fence] {
+        &self.fences[..self.len]
+    }
+
+    pub fn raise(&mut self, fence: Fence) {
+        let path = |of: &Fence| (of.link, of.remote_link);
+        let mut raised = self.fences[..self.len].iter_mut();
+        if let Some(same) = raised.find(|other| path(other) == path(&fence)) {
+            // Those that wait since then wait for a few more.
+            same.sent = fence.sent;
+            return;
+        }
+        if self.len == FENCES_MAX {
+            self.fences.rotate_left(1);
+            self.len -= 1;
+        }
+        self.fences[self.len] = fence;
+        self.len += 1;
+    }
+
+    /// One train that said so was acknowledged.
+    pub fn lower(&mut self) {
+        self.len = 0;
+    }
+}
+
+/// What a receiver does of one path.
+#[derive(Debug, Default)]
+pub struct FenceWait {
+    /// What was counted as come, less what was counted as sent, where both were still.
+    offset: Option<u32>,
+    /// How many were sent before the trains that were let through last.
+    passed: Option<u32>,
+    awaited: Option<Awaited>,
+    /// How often trains were to wait, and how often in vain.
+    pub fences: u64,
+    pub given_up: u64,
+}
+
+#[derive(Debug)]
+struct Awaited {
+    from: Sequence,
+    sent: u32,
+    since: Instant,
+    /// How many had come when that was heard last, and when it was more than before.
+    came: Option<u32>,
+    came_at: Instant,
+    ask_at: Instant,
+    ask_interval: Duration,
+    /// Of the way that they come.
+    round_trip: Duration,
+}
+
+impl FenceWait {
+    /// The peer counts anew.
+    pub fn restart(&mut self) {
+        *self = FenceWait {
+            fences: self.fences,
+            given_up: self.given_up,
+            ..FenceWait::default()
+        };
+    }
+
+    /// So many had come when so many had been sent: the first time, nothing else is under way.
+    pub fn on_counts(&mut self, sent: u32, came: u32) {
+        self.offset.get_or_insert(came.wrapping_sub(sent));
+    }
+
+    /// A train says so of direct frames whose way there and back takes so long. Whether the count is to be asked
+    /// for.
+    pub fn on_fence(&mut self, fence: &Fence, round_trip: Duration, now: Instant) -> bool {
+        let is_newer = |than: u32| fence.sent.wrapping_sub(than) as i32 > 0;
+        if self.offset.is_none() || !self.passed.is_none_or(is_newer) {
+            return false;
+        }
+        if let Some(awaited) = &mut self.awaited {
+            if is_newer(awaited.sent) {
+                awaited.sent = fence.sent;
+            }
+            return false;
+        }
+        self.fences += 1;
+        self.awaited = Some(Awaited {
+            from: fence.from,
+            sent: fence.sent,
+            since: now,
+            came: None,
+            came_at: now,
+            ask_at: now + ASK_MIN,
+            ask_interval: ASK_MIN,
+            round_trip,
+        });
+        true
+    }
+
+    /// So many have come by now.
+    pub fn on_came(&mut self, came: u32, now: Instant) {
+        let (Some(awaited), Some(offset)) = (&mut self.awaited, self.offset) else {
+            return;
+        };
+        if awaited.came.replace(came) != Some(came) {
+            awaited.came_at = now;
+        }
+        let missing = awaited.sent.wrapping_add(offset).wrapping_sub(came) as i32;
+        if missing <= 0 {
+            self.let_through();
+        }
+    }
+
+    /// There is no room for more that would wait.
+    pub fn give_up(&mut self) {
+        self.given_up += u64::from(self.awaited.is_some());
+        self.let_through();
+    }
+
+    fn let_through(&mut self) {
+        if let Some(awaited) = self.awaited.take() {
+            self.passed = Some(awaited.sent);
+        }
+    }
+
+    /// What time makes of it; whether the count is to be asked for.
+    pub fn handle_timeout(&mut self, now: Instant) -> bool {
+        let Some(awaited) = &mut self.awaited else {
+            return false;
+        };
+        if now < awaited.ask_at {
+            return false;
+        }
+        // Only who was told is sure that none comes.
+        let is_quiet = now.since(awaited.came_at) >= QUIET + awaited.round_trip;
+        if is_quiet || now.since(awaited.since) >= WAIT_MAX + awaited.round_trip {
+            self.given_up += 1;
+            if let Some(came) = awaited.came.filter(|_| is_quiet) {
+                self.offset = Some(came.wrapping_sub(awaited.sent));
+            }
+            self.let_through();
+            return false;
+        }
+        awaited.ask_interval = (awaited.ask_interval * 2).min(ASK_MAX);
+        awaited.ask_at = now + awaited.ask_interval;
+        true
+    }
+
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.awaited.as_ref().map(|awaited| awaited.ask_at)
+    }
+
+    /// The first train that has to wait.
+    pub fn holds_from(&self) -> Option<Sequence> {
+        self.awaited.as_ref().map(|awaited| awaited.from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(us: u64) -> Instant {
+        Instant::ZERO + Duration::from_micros(us)
+    }
+
+    fn fence(link: u8, from: u32, sent: u32) -> Fence {
+        Fence {
+            link,
+            remote_link: 0,
+            from: Sequence(from),
+            sent,
+        }
+    }
+
+    /// The receiver's count was 1000 when the sender's was 0.
+    fn wait() -> FenceWait {
+        let mut wait = FenceWait::default();
+        wait.on_counts(0, 1000);
+        wait
+    }
+
+    #[test]
+    fn trains_wait_until_as_many_have_come_as_had_left() {
+        let mut wait = wait();
+        assert!(wait.on_fence(&fence(0, 7, 10), Duration::ZERO, at(0)));
+        assert_eq!(wait.holds_from(), Some(Sequence(7)));
+        wait.on_came(1009, at(1));
+        assert_eq!(wait.holds_from(), Some(Sequence(7)));
+        wait.on_came(1010, at(2));
+        assert_eq!((wait.holds_from(), wait.poll_timeout()), (None, None));
+        // Said again by the next train.
+        assert!(!wait.on_fence(&fence(0, 7, 10), Duration::ZERO, at(3)));
+        assert_eq!(wait.holds_from(), None);
+        assert!(wait.on_fence(&fence(0, 9, 11), Duration::ZERO, at(4)));
+    }
+
+    #[test]
+    fn counts_wrap() {
+        let mut wait = FenceWait::default();
+        wait.on_counts(u32::MAX - 2, u32::MAX - 1);
+        assert!(wait.on_fence(&fence(0, 7, 5), Duration::ZERO, at(0)));
+        wait.on_came(5, at(1));
+        assert!(wait.holds_from().is_some());
+        wait.on_came(6, at(2));
+        assert_eq!(wait.holds_from(), None);
+        assert!(
+            !wait.on_fence(&fence(0, 7, u32::MAX), Duration::ZERO, at(3)),
+            "an old one"
+        );
+    }
+
+    #[test]
+    fn without_counts_nobody_waits() {
+        let mut wait = FenceWait::default();
+        assert!(!wait.on_fence(&fence(0, 1, 5), Duration::ZERO, at(0)));
+        assert_eq!(wait.holds_from(), None);
+    }
+
+    #[test]
+    fn a_later_fence_makes_those_that_wait_wait_for_more() {
+        let mut wait = wait();
+        assert!(wait.on_fence(&fence(0, 7, 10), Duration::ZERO, at(0)));
+        assert!(!wait.on_fence(&fence(0, 9, 20), Duration::ZERO, at(1)));
+        assert!(!wait.on_fence(&fence(0, 7, 10), Duration::ZERO, at(2)));
+        wait.on_came(1019, at(3));
+        assert_eq!(wait.holds_from(), Some(Sequence(7)));
+        wait.on_came(1020, at(4));
+        assert_eq!(wait.holds_from(), None);
+    }
+
+    /// Until it is given up: (microseconds, questions).
+    fn wait_in_vain(wait: &mut FenceWait, came: impl Fn(u64) -> Option<u32>) -> (u64, u32) {
+        let (mut asked, mut us) = (0, 0);
+        while let Some(ask_at) = wait.poll_timeout() {
+            us = ask_at.since(Instant::ZERO).as_micros() as u64;
+            if wait.handle_timeout(ask_at) {
+                asked += 1;
+                if let Some(came) = came(us) {
+                    wait.on_came(came, ask_at);
+                }
+            }
+        }
+        (us, asked)
+    }
+
+    #[test]
+    fn what_is_lost_is_waited_for_once() {
+        let mut wait = wait();
+        assert!(wait.on_fence(&fence(0, 7, 10), Duration::ZERO, at(0)));
+        let (us, asked) = wait_in_vain(&mut wait, |_| Some(1007));
+        assert!((20_000..22_000).contains(&us), "{us}");
+        assert!((20..40).contains(&asked), "{asked}");
+        assert_eq!((wait.fences, wait.given_up), (1, 1));
+        // The next ones need not come more than what has come.
+        assert!(wait.on_fence(&fence(0, 9, 12), Duration::ZERO, at(0)));
+        wait.on_came(1008, at(1));
+        assert!(wait.holds_from().is_some());
+        wait.on_came(1009, at(2));
+        assert_eq!(
+            (wait.holds_from(), wait.fences, wait.given_up),
+            (None, 2, 1)
+        );
+    }
+
+    #[test]
+    fn as_long_as_some_come_they_are_waited_for_but_not_for_ever() {
+        let mut wait = wait();
+        assert!(wait.on_fence(&fence(0, 7, 1_000_000), Duration::ZERO, at(0)));
+        let (us, _) = wait_in_vain(&mut wait, |us| Some(1000 + us as u32 / 1000));
+        assert!((300_000..302_000).contains(&us), "{us}");
+        // Those that are still to come are not lost.
+        assert!(wait.on_fence(&fence(0, 9, 1_000_010), Duration::ZERO, at(0)));
+        wait.on_came(1_001_009, at(1));
+        assert!(wait.holds_from().is_some());
+        wait.on_came(1_001_010, at(1));
+        assert_eq!(wait.holds_from(), None);
+    }
+
+    #[test]
+    fn what_has_no_room_to_wait_is_let_through_and_takes_nothing_for_lost() {
+        let mut wait = wait();
+        wait.give_up();
+        assert_eq!(wait.given_up, 0, "nothing waits");
+        assert!(wait.on_fence(&fence(0, 7, 10), Duration::ZERO, at(0)));
+        wait.on_came(1007, at(1));
+        wait.give_up();
+        assert_eq!((wait.holds_from(), wait.given_up), (None, 1));
+        assert!(!wait.on_fence(&fence(0, 7, 10), Duration::ZERO, at(2)));
+        assert!(wait.on_fence(&fence(0, 9, 11), Duration::ZERO, at(3)));
+        wait.on_came(1010, at(4));
+        assert!(wait.holds_from().is_some());
+    }
+
+    #[test]
+    fn who_is_not_answered_does_not_wait_long_and_takes_nothing_for_lost() {
+        let mut wait = wait();
+        assert!(wait.on_fence(&fence(0, 7, 10), Duration::ZERO, at(0)));
+        let (us, _) = wait_in_vain(&mut wait, |_| None);
+        assert!((20_000..22_000).contains(&us), "{us}");
+        assert!(wait.on_fence(&fence(0, 9, 11), Duration::ZERO, at(0)));
+        wait.on_came(1010, at(1));
+        assert!(wait.holds_from().is_some());
+    }
+
+    #[test]
+    fn by_a_long_way_they_come_later_than_a_train_by_a_short_one() {
+        let mut wait = wait();
+        assert!(wait.on_fence(&fence(0, 7, 10), Duration::from_millis(50), at(0)));
+        let (us, _) = wait_in_vain(&mut wait, |_| Some(1007));
+        assert!((70_000..72_000).contains(&us), "{us}");
+    }
+
+    #[test]
+    fn a_train_says_what_is_newest_of_each_path_and_of_four_at_most() {
+        let mut raised = RaisedFences::default();
+        assert!(raised.is_empty());
+        for (link, from, sent) in [
+            (0, 1, 10),
+            (0, 5, 20),
+            (1, 6, 7),
+            (2, 8, 9),
+            (3, 8, 1),
+            (4, 9, 2),
+        ] {
+            raised.raise(fence(link, from, sent));
+        }
+        let named = [
+            fence(1, 6, 7),
+            fence(2, 8, 9),
+            fence(3, 8, 1),
+            fence(4, 9, 2),
+        ];
+        assert_eq!(raised.entries(), named);
+        raised.raise(fence(1, 9, 8));
+        assert_eq!(raised.entries()[0], fence(1, 6, 8));
+        raised.lower();
+        assert!(raised.is_empty());
+    }
+}

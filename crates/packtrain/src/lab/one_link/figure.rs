@@ -1,0 +1,181 @@
+//! A promise in numbers: what was measured over the bare cable and through `pt0`, how the two compare,
+//! and whether that is what was asked. Beside it, where it was measured, the same of other ways: a line
+//! whose frames all go by the engine, a bare relay (the most that passing through user space allows), and
+//! tunnels that everybody has.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::way::Way;
+use crate::lab::figure::{Target, Unit};
+use crate::lab::sample::Sample;
+use crate::lab::table::Table;
+
+/// What was measured on each way, a value a round. A way that could not be tried has none.
+#[derive(Clone, Debug)]
+pub struct Runs<T>(BTreeMap<Way, Vec<T>>);
+
+impl<T> Runs<T> {
+    /// Of these ways, so far nothing.
+    pub fn of_ways(ways: &[Way]) -> Runs<T> {
+        Runs(ways.iter().map(|&way| (way, Vec::new())).collect())
+    }
+
+    pub fn push(&mut self, way: Way, value: T) {
+        self.0.entry(way).or_default().push(value);
+    }
+
+    /// One number of each run.
+    pub fn map(&self, number: impl Fn(&T) -> f64) -> Runs<f64> {
+        let numbers = |runs: &Vec<T>| runs.iter().map(&number).collect();
+        Runs(
+            self.0
+                .iter()
+                .map(|(&way, runs)| (way, numbers(runs)))
+                .collect(),
+        )
+    }
+
+    /// Of one way alone.
+    pub fn only(self, way: Way) -> Runs<T> {
+        let of_it = self.0.into_iter().filter(|&(of, _)| of == way);
+        Runs(of_it.collect())
+    }
+}
+
+impl Runs<f64> {
+    /// Of what has no counterpart without `pt0`.
+    pub fn of_pt0(runs: impl IntoIterator<Item = f64>) -> Runs<f64> {
+        Runs([(Way::Pt0, runs.into_iter().collect())].into())
+    }
+}
+
+/// One promise: what was asked, what was measured.
+#[derive(Clone, Debug, Serialize)]
+pub struct Figure {
+    pub name: &'static str,
+    pub measured: BTreeMap<Way, Sample>,
+    /// Each way against the bare one, round by round. The promise is about `pt0`.
+    pub compared: BTreeMap<Way, Sample>,
+    pub unit: Unit,
+    pub target: Target,
+    pub met: bool,
+}
+
+impl Figure {
+    /// Compares round by round. A number that could not be measured keeps no promise.
+    pub fn of(name: &'static str, unit: Unit, target: Target, runs: Runs<f64>) -> Figure {
+        let base = runs.0.get(&Way::Bare).cloned().unwrap_or_default();
+        let others = runs.0.iter().filter(|&(&way, _)| way != Way::Bare);
+        let compared: BTreeMap<Way, Sample> = others
+            .map(|(&way, runs)| (way, target.compare(&base, runs)))
+            .collect();
+        let of_pt0 = compared.get(&Way::Pt0).cloned().unwrap_or_default();
+        let runs = runs.0.into_iter();
+        Figure {
+            name,
+            measured: runs
+                .map(|(way, runs)| (way, runs.into_iter().collect()))
+                .collect(),
+            compared,
+            unit,
+            target,
+            met: target.is_met(&of_pt0),
+        }
+    }
+
+    fn measured_text(&self, way: Way) -> String {
+        let median = self.measured.get(&way).map(Sample::median);
+        match median.filter(|median| !median.is_nan()) {
+            Some(median) => self.unit.show(median),
+            None => "-".to_owned(),
+        }
+    }
+
+    /// How a way compares; its own number, where nothing is compared.
+    fn compared_text(&self, way: Way) -> String {
+        let (Some(measured), Some(compared)) = (self.measured.get(&way), self.compared.get(&way))
+        else {
+            return String::new();
+        };
+        match self.target.compared_text(self.unit, compared) {
+            _ if measured.is_empty() => "not installed".to_owned(),
+            text if text.is_empty() && !measured.median().is_nan() => {
+                measured.show(|value| self.unit.show(value))
+            }
+            text => text,
+        }
+    }
+}
+
+/// A row for each, and a column for each way of which there is anything.
+pub fn figures_table(figures: &[Figure]) -> Table {
+    const BESIDE: [Way; 4] = [Way::Engine, Way::Relay, Way::Vxlan, Way::WireGuard];
+    let is_shown = |way: &Way| {
+        figures
+            .iter()
+            .any(|figure| figure.measured.contains_key(way))
+    };
+    let beside: Vec<Way> = BESIDE.into_iter().filter(is_shown).collect();
+    let mut headings = vec!["what", "bare", "pt0", "compared", "target", ""];
+    headings.extend(beside.iter().map(|way| way.heading()));
+    let mut table = Table::new(&headings);
+    for figure in figures {
+        let mut cells = vec![
+            figure.name.to_owned(),
+            figure.measured_text(Way::Bare),
+            figure.measured_text(Way::Pt0),
+            figure.compared_text(Way::Pt0),
+            figure.target.text(figure.unit),
+            figure.target.verdict(figure.met).to_owned(),
+        ];
+        cells.extend(beside.iter().map(|&way| figure.compared_text(way)));
+        table.row(cells);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(of: &[(Way, &[f64])]) -> Runs<f64> {
+        let mut runs = Runs::of_ways(&[]);
+        for &(way, values) in of {
+            runs.0.insert(way, values.to_vec());
+        }
+        runs
+    }
+
+    #[test]
+    fn other_ways_are_compared_as_pt0_is_and_keep_no_promise() {
+        let runs = runs(&[
+            (Way::Bare, &[10.0, 20.0]),
+            (Way::Relay, &[5.0, 10.0]),
+            (Way::Engine, &[6.0, 12.0]),
+            (Way::Pt0, &[4.0, 8.0]),
+        ]);
+        let figure = Figure::of("x", Unit::Count, Target::RatioAtLeast(0.5), runs);
+        let median = |way| figure.compared[&way].median();
+        assert_eq!(median(Way::Pt0), 0.4);
+        assert_eq!(median(Way::Relay), 0.5);
+        assert_eq!(median(Way::Engine), 0.6);
+        assert!(!figure.met, "by pt0, not by the relay");
+    }
+
+    #[test]
+    fn a_way_that_could_not_be_tried_has_a_column_that_says_so() {
+        let runs = runs(&[
+            (Way::Bare, &[10.0]),
+            (Way::Pt0, &[10.0]),
+            (Way::WireGuard, &[]),
+        ]);
+        let figure = Figure::of("x", Unit::Count, Target::RatioAtLeast(0.5), runs);
+        assert!(figure.met);
+        let text = figures_table(&[figure]).to_string();
+        assert!(text.contains("WireGuard"), "{text}");
+        assert!(text.contains("not installed"), "{text}");
+        assert!(!text.contains("VXLAN"), "{text}");
+    }
+}

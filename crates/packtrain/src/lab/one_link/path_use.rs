@@ -1,0 +1,139 @@
+//! How the frames of each part went, by the counters of the line.
+
+use serde::Serialize;
+
+use crate::lab::table::{Table, grouped};
+use crate::status::{Counts, StatusDocument};
+
+/// What A sent through a line in one part, all rounds together.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct PathCounts {
+    pub part: &'static str,
+    pub line: &'static str,
+    /// Frames that went past the engine.
+    pub direct: u64,
+    /// Frames that the host gave to the engine.
+    pub engine: u64,
+    /// How often the direct path was closed.
+    pub closures: u64,
+    pub trains: u64,
+    pub frames: u64,
+    pub pieces: u64,
+    pub marked: u64,
+    pub frames_per_train_mean: f64,
+    pub drops: Counts,
+}
+
+impl PathCounts {
+    pub fn between(
+        part: &'static str,
+        line: &'static str,
+        before: &StatusDocument,
+        after: &StatusDocument,
+    ) -> PathCounts {
+        let (old, new) = (&before.trains.tx, &after.trains.tx);
+        let (trains, frames) = (new.trains - old.trains, new.frames - old.frames);
+        let drops = after.drops.iter().map(|(reason, count)| {
+            (
+                reason.clone(),
+                count - before.drops.get(reason).unwrap_or(&0),
+            )
+        });
+        PathCounts {
+            part,
+            line,
+            direct: after.direct.tx.frames - before.direct.tx.frames,
+            engine: after.host.taken.frames - before.host.taken.frames,
+            closures: after.direct.closures - before.direct.closures,
+            trains,
+            frames,
+            pieces: new.pieces - old.pieces,
+            marked: new.marked - old.marked,
+            frames_per_train_mean: frames_per_train(frames, trains),
+            drops: drops.filter(|(_, count)| *count > 0).collect(),
+        }
+    }
+
+    /// And what was sent in another round of the same part.
+    pub fn add(&mut self, more: PathCounts) {
+        self.direct += more.direct;
+        self.engine += more.engine;
+        self.closures += more.closures;
+        self.trains += more.trains;
+        self.frames += more.frames;
+        self.pieces += more.pieces;
+        self.marked += more.marked;
+        self.frames_per_train_mean = frames_per_train(self.frames, self.trains);
+        for (reason, count) in more.drops {
+            *self.drops.entry(reason).or_default() += count;
+        }
+    }
+
+    fn drops_text(&self) -> String {
+        let drops = self
+            .drops
+            .iter()
+            .map(|(reason, count)| format!("{reason} {count}"));
+        drops.collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn frames_per_train(frames: u64, trains: u64) -> f64 {
+    frames as f64 / trains.max(1) as f64
+}
+
+pub fn paths_table(paths: &[PathCounts]) -> Table {
+    let mut table = Table::new(&[
+        "what A sent",
+        "by",
+        "direct",
+        "closed",
+        "by the engine",
+        "trains",
+        "frames in them",
+        "a train",
+        "pieces",
+        "marked",
+        "dropped",
+    ]);
+    for path in paths {
+        table.row([
+            path.part.to_owned(),
+            path.line.to_owned(),
+            grouped(path.direct as f64),
+            grouped(path.closures as f64),
+            grouped(path.engine as f64),
+            grouped(path.trains as f64),
+            grouped(path.frames as f64),
+            format!("{:.1}", path.frames_per_train_mean),
+            grouped(path.pieces as f64),
+            grouped(path.marked as f64),
+            path.drops_text(),
+        ]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_of_a_part_are_added_up() {
+        let round = |frames, trains, lost| PathCounts {
+            part: "x",
+            line: "pt0",
+            direct: 10,
+            engine: frames,
+            trains,
+            frames,
+            drops: [("link_qdisc".to_owned(), lost)].into(),
+            ..PathCounts::default()
+        };
+        let mut sum = round(30, 10, 1);
+        sum.add(round(10, 10, 2));
+        assert_eq!((sum.direct, sum.engine, sum.trains), (20, 40, 20));
+        assert_eq!(sum.frames_per_train_mean, 2.0);
+        assert_eq!(sum.drops["link_qdisc"], 3);
+    }
+}

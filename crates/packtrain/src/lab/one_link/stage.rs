@@ -1,0 +1,229 @@
+//! Two hosts, and between them a cable for every way.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::overlays;
+use super::way::Way;
+use crate::lab::host::Host;
+use crate::lab::measure::{self, Bulk, RoundTrips};
+use crate::lab::messages::{self, Load, Report};
+use crate::lab::namespaces::{Process, run as run_program};
+use crate::lab::{Result, exchange, now, pause, relay, wire};
+
+const BULK: Duration = Duration::from_secs(2);
+const MESSAGES: Duration = Duration::from_secs(2);
+const MESSAGE_BYTES: usize = 64;
+const IDLE_EXCHANGES: u32 = 10_000;
+const IDLE_PINGS: u32 = 300;
+const IDLE_PING_INTERVAL: Duration = Duration::from_millis(5);
+/// Where both ends are while the line is idle.
+pub const ONE_CPU: usize = 0;
+
+/// What stands between the hosts.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan<'a> {
+    /// Of every cable; `None`: as fast as the machine is.
+    pub rate_mbit: Option<u32>,
+    pub ways: &'a [Way],
+}
+
+/// Two hosts with equal cables between them, one for each way that is no tunnel.
+#[derive(Debug)]
+pub struct Line {
+    /// Relays, tunnels and iperf3's other end.
+    programs: Vec<Process>,
+    /// Those that stand, in the order of the plan.
+    ways: Vec<Way>,
+    pub a: Host,
+    pub b: Host,
+}
+
+impl Line {
+    pub fn set(packtrain: &Path, plan: Plan<'_>) -> Result<Line> {
+        let a = Host::create("bench", packtrain)?;
+        let b = Host::create("bench", packtrain)?;
+        let mut line = Line {
+            programs: Vec::new(),
+            ways: Vec::new(),
+            a,
+            b,
+        };
+        for &way in plan.ways {
+            line.lay_cable(way, plan.rate_mbit)?;
+        }
+        for &way in plan.ways {
+            if line.add(way, packtrain)? {
+                line.ways.push(way);
+            }
+        }
+        for way in &line.ways {
+            for host in [&line.a, &line.b] {
+                wire::cubic(&host.namespace, &way.subnet(), way.interface())?;
+            }
+        }
+        for name in line.names() {
+            line.a.wait_for_peers_of(name, 1)?;
+            line.b.wait_for_peers_of(name, 1)?;
+        }
+        line.programs
+            .push(measure::iperf3_server(&line.b.namespace)?);
+        Ok(line)
+    }
+
+    fn lay_cable(&self, way: Way, rate_mbit: Option<u32>) -> Result<()> {
+        let Some(interface) = way.cable() else {
+            return Ok(());
+        };
+        let (a, b) = (&self.a.namespace, &self.b.namespace);
+        wire::veth((a, interface), (b, interface))?;
+        for (cpu, host) in [a, b].into_iter().enumerate() {
+            if let Some(rate_mbit) = rate_mbit {
+                wire::shape(host, interface, rate_mbit)?;
+            }
+            // Only the bare wire needs it for its frames to keep their order. The engine puts them
+            // right, and is slower where every frame of its link goes by way of the other CPU.
+            if way == Way::Bare {
+                wire::receive_on_cpu(host, interface, cpu_of_host(cpu))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What makes a way of a cable, at both ends. Whether it is there now.
+    fn add(&mut self, way: Way, packtrain: &Path) -> Result<bool> {
+        let addresses = way.addresses();
+        for (host, address) in [&self.a, &self.b].into_iter().zip(&addresses) {
+            let address = address.as_str();
+            match way {
+                Way::Bare => wire::add_address(&host.namespace, way.interface(), address)?,
+                Way::Pt0 => host.up("eth1", &["--address", address])?,
+                Way::Engine => {
+                    let more = ["--path", "engine", "--address", address];
+                    host.up_over(way.interface(), &["eth3"], &more)?;
+                }
+                Way::Relay => {
+                    let relay = relay::start(&host.namespace, packtrain, "eth2", address)?;
+                    self.programs.push(relay);
+                }
+                Way::Vxlan | Way::WireGuard => {}
+            }
+        }
+        let hosts = [&self.a.namespace, &self.b.namespace];
+        match way {
+            Way::Vxlan => overlays::vxlan(hosts),
+            Way::WireGuard => {
+                let programs = overlays::wireguard(hosts)?;
+                let is_there = programs.is_some();
+                self.programs.extend(programs.into_iter().flatten());
+                Ok(is_there)
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// Those of these that stand.
+    pub fn available(&self, of: &[Way]) -> Vec<Way> {
+        let stands = |way: &Way| self.ways.contains(way);
+        of.iter().copied().filter(stands).collect()
+    }
+
+    pub fn ways(&self) -> &[Way] {
+        &self.ways
+    }
+
+    /// The lines that stand, by name.
+    pub fn names(&self) -> Vec<&'static str> {
+        self.ways.iter().filter_map(|way| way.line()).collect()
+    }
+
+    /// `more`: further options of iperf3.
+    pub fn bulk(&self, way: Way, more: &[&str]) -> Result<Bulk> {
+        measure::bulk(&self.a.namespace, &way.to(), BULK, more)
+    }
+
+    pub fn bulk_and_ping(
+        &self,
+        way: Way,
+        duration: Duration,
+        more: &[&str],
+    ) -> Result<(Bulk, RoundTrips)> {
+        measure::bulk_and_ping(&self.a.namespace, &way.to(), duration, more)
+    }
+
+    pub fn messages(&self, way: Way, load: Load) -> Result<Report> {
+        messages::measure(&self.a.namespace, &self.b.namespace, way.at(), load)
+    }
+
+    pub fn messages_beside_bulk(&self, way: Way) -> Result<Report> {
+        std::thread::scope(|scope| {
+            let duration = MESSAGES + Duration::from_secs(2);
+            let bulk =
+                scope.spawn(move || measure::bulk(&self.a.namespace, &way.to(), duration, &[]));
+            // The flow has to have filled the link before the messages begin.
+            pause(Duration::from_secs(1));
+            let report = self.messages(way, blast());
+            bulk.join().expect("the flow has no reason to panic")?;
+            report
+        })
+    }
+
+    /// Puts everything that belongs to the two hosts onto one CPU.
+    pub fn move_to_one_cpu(&self) -> Result<()> {
+        let mut programs: Vec<u32> = self.programs.iter().map(Process::id).collect();
+        for host in [&self.a, &self.b] {
+            for line in self.names() {
+                programs.push(host.status_of(line)?.pid);
+            }
+        }
+        for program in programs {
+            let (cpu, pid) = (ONE_CPU.to_string(), program.to_string());
+            run_program("taskset", ["-acp", &cpu, &pid])?;
+        }
+        for host in [&self.a, &self.b] {
+            wire::receive_on_cpu(&host.namespace, "eth0", ONE_CPU)?;
+        }
+        Ok(())
+    }
+
+    /// A question at a time, the next one as soon as it is answered.
+    pub fn exchange(&self, way: Way) -> Result<RoundTrips> {
+        let (a, b) = (&self.a.namespace, &self.b.namespace);
+        exchange::measure(a, b, way.at(), ONE_CPU, IDLE_EXCHANGES)
+    }
+
+    /// A question now and then: everything sleeps in between, and caches forget.
+    pub fn idle_ping(&self, way: Way) -> Result<RoundTrips> {
+        let (cpu, count) = (ONE_CPU.to_string(), IDLE_PINGS.to_string());
+        let interval = IDLE_PING_INTERVAL.as_secs_f64().to_string();
+        let to = way.to();
+        let ping = ["ping", "-n", "-i", &interval, "-c", &count, &to];
+        let words = ["taskset", "-c", &cpu].into_iter().chain(ping);
+        measure::round_trips(&self.a.namespace.exec(words)?)
+    }
+
+    /// From the call of `up` to the first answer, milliseconds.
+    pub fn start(&self) -> Result<f64> {
+        self.a.down()?;
+        let [address, _] = Way::Pt0.addresses();
+        let start = now();
+        self.a.up("eth1", &["--address", &address])?;
+        self.a
+            .wait_for_ping(Way::Pt0.at().ip(), Duration::from_secs(10))?;
+        Ok(start.elapsed().as_secs_f64() * 1e3)
+    }
+}
+
+/// The first host's programs on one CPU, the second's on another, where there are two.
+pub fn cpu_of_host(number: usize) -> usize {
+    number % std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+pub fn blast() -> Load {
+    Load {
+        size: MESSAGE_BYTES,
+        duration: MESSAGES,
+        rate_per_second: None,
+        real_time: false,
+    }
+}

@@ -1,0 +1,122 @@
+//! The ways from one host to the other: each has a cable or a tunnel, a network and a column of its own.
+
+use std::net::SocketAddr;
+
+use serde::Serialize;
+
+/// A way from A to B, by B's address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    Bare,
+    Pt0,
+    /// A line without the direct path.
+    Engine,
+    /// A program that carries frames and does nothing with them.
+    Relay,
+    /// The kernel's own tunnel, over the bare cable.
+    Vxlan,
+    /// A tunnel in user space, over the bare cable.
+    WireGuard,
+}
+
+impl Way {
+    /// The first three parts of its addresses: A is 1 there, B is 2.
+    fn network(self) -> &'static str {
+        match self {
+            Way::Bare => "10.8.0",
+            Way::Pt0 => "10.9.0",
+            Way::Relay => "10.10.0",
+            Way::Engine => "10.11.0",
+            Way::Vxlan => "10.12.0",
+            Way::WireGuard => "10.13.0",
+        }
+    }
+
+    pub fn subnet(self) -> String {
+        format!("{}.0/24", self.network())
+    }
+
+    /// Of A and of B, with the length of the prefix.
+    pub fn addresses(self) -> [String; 2] {
+        [1, 2].map(|host| format!("{}.{host}/24", self.network()))
+    }
+
+    /// B's.
+    pub fn to(self) -> String {
+        format!("{}.2", self.network())
+    }
+
+    pub fn at(self) -> SocketAddr {
+        const PORT: u16 = 7777;
+        let address = self.to().parse().expect("an address of ours");
+        SocketAddr::new(address, PORT)
+    }
+
+    /// The interface that has its addresses.
+    pub fn interface(self) -> &'static str {
+        match self {
+            Way::Bare => "eth0",
+            Way::Pt0 => "pt0",
+            Way::Engine => "pt1",
+            Way::Relay => "eth2-relay",
+            Way::Vxlan => "vxlan0",
+            Way::WireGuard => "wg0",
+        }
+    }
+
+    /// The cable of its own, if it has one.
+    pub fn cable(self) -> Option<&'static str> {
+        match self {
+            Way::Bare => Some("eth0"),
+            Way::Pt0 => Some("eth1"),
+            Way::Relay => Some("eth2"),
+            Way::Engine => Some("eth3"),
+            Way::Vxlan | Way::WireGuard => None,
+        }
+    }
+
+    /// The line that it is, if it is one.
+    pub fn line(self) -> Option<&'static str> {
+        match self {
+            Way::Pt0 | Way::Engine => Some(self.interface()),
+            Way::Bare | Way::Relay | Way::Vxlan | Way::WireGuard => None,
+        }
+    }
+
+    /// Above its column.
+    pub fn heading(self) -> &'static str {
+        match self {
+            Way::Bare => "bare",
+            Way::Pt0 => "pt0",
+            Way::Engine => "engine only",
+            Way::Relay => "bare relay",
+            Way::Vxlan => "VXLAN",
+            Way::WireGuard => "WireGuard",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_ways_share_an_interface_or_an_address() {
+        let ways = [
+            Way::Bare,
+            Way::Pt0,
+            Way::Engine,
+            Way::Relay,
+            Way::Vxlan,
+            Way::WireGuard,
+        ];
+        for (i, one) in ways.iter().enumerate() {
+            for other in &ways[i + 1..] {
+                assert_ne!(one.at(), other.at());
+                assert_ne!(one.interface(), other.interface());
+                assert!(one.cable().is_none() || one.cable() != other.cable());
+            }
+        }
+    }
+}

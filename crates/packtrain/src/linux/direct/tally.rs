@@ -1,0 +1,150 @@
+//! How many frames went directly, and whether flows came back: what a line asks between two frames.
+
+use std::collections::BTreeMap;
+
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use packtrain_proto::wire::ethernet::MacAddr;
+
+use crate::linux::bpf_map::{MapError, word_of};
+
+/// As in bpf/direct.h.
+const SENDING_MAX: u32 = 1024;
+/// Bytes of `struct direct_state`, and where `left` stands in it.
+pub(super) const STATE_LEN: usize = 32;
+const LEFT_AT: usize = 12;
+
+/// A peer's `pt0`, and the number of the link by which frames go to it.
+pub type SentTo = (MacAddr, u8);
+
+#[derive(Debug)]
+pub struct Tally {
+    state: MapHandle,
+    sending: MapHandle,
+    left: u32,
+    /// Those that may be destinations now.
+    counted: Vec<(SentTo, u32)>,
+    /// Those that were before: what flows have sent there must not be overtaken, and what was just on its way
+    /// there is counted a moment later.
+    former: Vec<(SentTo, u32)>,
+}
+
+impl Tally {
+    pub(super) fn of(state: &MapHandle, sending: &MapHandle) -> libbpf_rs::Result<Tally> {
+        Ok(Tally {
+            state: MapHandle::try_from(state)?,
+            sending: MapHandle::try_from(sending)?,
+            left: 0,
+            counted: Vec::new(),
+            former: Vec::new(),
+        })
+    }
+
+    pub fn set_counted(&mut self, counted: Vec<(SentTo, u32)>) {
+        self.former = std::mem::replace(&mut self.counted, counted);
+        let counted = &self.counted;
+        self.former.retain(|former| !counted.contains(former));
+    }
+
+    /// Whether flows have come back to the engine since this was asked last.
+    pub fn have_flows_left(&mut self) -> Result<bool, MapError> {
+        let mut value = [0; STATE_LEN];
+        read("state", &self.state, 0, &mut value)?;
+        let left = word_of(&value, LEFT_AT);
+        Ok(std::mem::replace(&mut self.left, left) != left)
+    }
+
+    /// Frames that have gone to each, a GSO frame as its segments; wraps, from where it was when the
+    /// destination was new.
+    pub fn counts(&self) -> impl Iterator<Item = Result<(SentTo, u32), MapError>> + '_ {
+        self.counted
+            .iter()
+            .chain(&self.former)
+            .map(|&(to, place)| Ok((to, segments(&self.sending, place)?)))
+    }
+}
+
+pub(super) fn segments(sending: &MapHandle, place: u32) -> Result<u32, MapError> {
+    let mut value = [0; 8];
+    read("sending", sending, place, &mut value)?;
+    Ok(word_of(&value, 0))
+}
+
+fn read(
+    map: &'static str,
+    handle: &MapHandle,
+    index: u32,
+    value: &mut [u8],
+) -> Result<(), MapError> {
+    let found = handle.lookup_into(&index.to_ne_bytes(), value, MapFlags::ANY);
+    found.map(drop).map_err(|source| MapError { map, source })
+}
+
+/// Which entry of the map `sending` counts for which destination. One that comes back finds its own again, and
+/// what it had counted.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    places: BTreeMap<SentTo, u32>,
+}
+
+impl Places {
+    pub(super) fn get(&self, to: SentTo) -> Option<u32> {
+        self.places.get(&to).copied()
+    }
+
+    /// All of these at once, which are fewer than there are places.
+    pub(super) fn of(&mut self, wanted: &[SentTo]) -> Vec<u32> {
+        let of_one = |to: &SentTo| match self.places.get(to) {
+            Some(place) => *place,
+            None => {
+                let place = self.free(wanted);
+                self.places.insert(*to, place);
+                place
+            }
+        };
+        wanted.iter().map(of_one).collect()
+    }
+
+    /// A new one, or that of one that is not wanted any more.
+    fn free(&mut self, wanted: &[SentTo]) -> u32 {
+        if (self.places.len() as u32) < SENDING_MAX {
+            return self.places.len() as u32;
+        }
+        let mut known = self.places.keys();
+        let unwanted = known.find(|to| !wanted.contains(to)).copied();
+        let unwanted = unwanted.expect("fewer are wanted than there are places");
+        self.places.remove(&unwanted).expect("it was found")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn to(number: u32) -> SentTo {
+        let [a, b, c, d] = number.to_be_bytes();
+        (MacAddr([2, 0, a, b, c, d]), 0)
+    }
+
+    #[test]
+    fn who_comes_back_has_the_place_that_it_had_and_no_two_have_the_same() {
+        let mut places = Places::default();
+        assert_eq!(places.of(&[to(7), to(8)]), [0, 1]);
+        assert_eq!(places.of(&[to(9)]), [2]);
+        assert_eq!(places.of(&[to(8), to(7)]), [1, 0]);
+        let other_link = (to(7).0, 1);
+        assert_eq!(places.of(&[other_link, to(9)]), [3, 2]);
+    }
+
+    #[test]
+    fn when_all_are_taken_those_that_nobody_wants_are_given_away() {
+        let mut places = Places::default();
+        for begin in (0..20_000).step_by(256) {
+            let wanted: Vec<SentTo> = (begin..begin + 256).map(to).collect();
+            let mut given = places.of(&wanted);
+            given.sort_unstable();
+            given.dedup();
+            assert_eq!(given.len(), 256);
+            assert!(given.iter().all(|place| *place < SENDING_MAX));
+        }
+    }
+}

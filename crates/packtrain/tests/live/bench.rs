@@ -1,0 +1,115 @@
+//! The benchmark of paths runs, tells which path carried its frames, and leaves nothing behind. Its figures
+//! are not judged here: that is for a machine that does nothing else.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use packtrain::lab::{wait_for, wire};
+use serde_json::Value;
+
+use crate::common::packtrain;
+
+struct Run {
+    succeeded: bool,
+    table: String,
+    report: Value,
+}
+
+/// One round of these parts.
+fn bench(parts: &[&str]) -> Run {
+    let json = std::env::temp_dir().join(format!("packtrain-bench-{}.json", std::process::id()));
+    let mut command = Command::new(packtrain());
+    command.args(["bench", "path", "--rounds", "1", "--json"]);
+    command.arg(&json).stdin(Stdio::null());
+    for part in parts {
+        command.args(["--part", part]);
+    }
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pid = child.id();
+    let output = child.wait_with_output().unwrap();
+    let report = std::fs::read_to_string(&json);
+    let _ = std::fs::remove_file(&json);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let report = report.unwrap_or_else(|error| panic!("no report: {error}: {stderr}"));
+    assert_eq!(namespaces_of(pid), Vec::<String>::new());
+    Run {
+        succeeded: output.status.success(),
+        table: String::from_utf8_lossy(&output.stdout).into_owned(),
+        report: serde_json::from_str(&report).unwrap(),
+    }
+}
+
+fn namespaces_of(pid: u32) -> Vec<String> {
+    let entries = Path::new("/run/netns").read_dir().into_iter().flatten();
+    entries
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| name.contains(&format!("-{pid}-")))
+        .collect()
+}
+
+#[test]
+fn each_figure_has_a_round_of_each_way_and_the_counters_say_which_path_carried_it() {
+    live!();
+    let run = bench(&["changes", "idle"]);
+    let figures = run.report["figures"].as_array().unwrap();
+    assert_eq!(figures.len(), 6, "{}", run.table);
+    let mut all_met = true;
+    for figure in figures {
+        let name = figure["name"].as_str().unwrap();
+        assert!(run.table.contains(name), "{name}");
+        assert_eq!(
+            figure["measured"]["pt0"]["rounds"]
+                .as_array()
+                .unwrap()
+                .len(),
+            1
+        );
+        all_met &= figure["met"] == true;
+    }
+    assert_eq!(run.succeeded, all_met, "{}", run.table);
+    let exchange = &figures[4];
+    for way in ["bare", "engine", "pt0"] {
+        let median = &exchange["measured"][way]["median"];
+        assert!(median.as_f64().unwrap() > 0.0, "{way}: {exchange}");
+    }
+    let paths = run.report["paths"].as_array().unwrap();
+    for path in paths {
+        let (direct, engine) = (&path["direct"], &path["engine"]);
+        let frames = |of: &Value| of.as_u64().unwrap();
+        match path["line"].as_str().unwrap() {
+            "pt0" => assert!(frames(direct) > 100, "{path}"),
+            _ => assert!(frames(direct) == 0 && frames(engine) > 100, "{path}"),
+        }
+    }
+    assert_eq!(paths.len(), 4, "two lines in two parts");
+}
+
+/// Its labs are no namespaces of the bench's own, and are taken away in a way of theirs.
+#[test]
+fn who_is_interrupted_between_hosts_and_labs_leaves_neither_behind() {
+    live!(wire::shaping_unavailable());
+    let mut command = Command::new(packtrain());
+    command.args(["bench", "path", "--part", "hidden", "--rounds", "1"]);
+    let quiet = command.stdin(Stdio::null()).stdout(Stdio::null());
+    let mut child = quiet.stderr(Stdio::null()).spawn().unwrap();
+    let pid = child.id();
+    let lab = |kind: &str| format!("pt-{kind}{pid}-a");
+    let stands = || {
+        let kinds = ["capengine", "capauto"].map(lab);
+        kinds
+            .into_iter()
+            .any(|name| Path::new("/run/netns").join(name).exists())
+    };
+    wait_for("its lab", Duration::from_secs(20), stands).unwrap();
+    // SIGTERM: a process in the background may ignore interrupts.
+    let status = Command::new("kill").arg(pid.to_string()).status().unwrap();
+    assert!(status.success());
+    assert!(!child.wait().unwrap().success());
+    assert!(!stands());
+    assert_eq!(namespaces_of(pid), Vec::<String>::new());
+}

@@ -1,0 +1,218 @@
+//! Over several links: what may be lost goes past the engines by each of them, and what may not is lost nowhere.
+
+use std::net::SocketAddr;
+use std::thread::scope;
+use std::time::Duration;
+
+use packtrain::lab::cable::{Cable, Side};
+use packtrain::lab::host::Host;
+use packtrain::lab::messages::Report;
+use packtrain::lab::path_changes::{self, Flows, Pace};
+use packtrain::lab::stream::{self, Amount, Protocol, Transfer};
+use packtrain::lab::{wait_for, wire};
+use packtrain::status::StatusDocument;
+
+use crate::common::cabled::{
+    Cabled, MEBIBYTE, address, assert_once_in_order, assert_sent, now, pause, status,
+};
+use crate::common::undo::SOON;
+use crate::common::{B, steady};
+
+const PORT: u16 = 7000;
+const SIZES: [usize; 8] = [64, 64, 200, 200, 500, 500, 1000, 1000];
+const FLOWS: Flows<'_> = Flows {
+    sizes: &SIZES,
+    rate_per_second: 500,
+    duration: Duration::from_secs(4),
+};
+
+/// Two cables, and a class of datagrams that may be lost with one.
+fn two_cables() -> Cabled {
+    let cabled = Cabled::up("lossok", &[100, 100]);
+    for host in [&cabled.a, &cabled.b] {
+        for cable in cabled.names() {
+            // Two processors that take turns at a cable swap frames by themselves.
+            wire::receive_on_cpu(&host.namespace, cable, 0).unwrap();
+        }
+        let matches = "udp dport 7000-7007";
+        let add = ["class", "add", "pt0", "--match", matches, "--loss-ok"];
+        host.packtrain(&add).unwrap();
+        wait_until_open(host);
+    }
+    cabled
+}
+
+fn open_to(seen: &StatusDocument) -> Vec<Option<&str>> {
+    let links = seen.peers.iter().flat_map(|peer| &peer.links);
+    links.map(|link| link.direct.as_deref()).collect()
+}
+
+fn wait_until_open(host: &Host) {
+    wait_for("both links open to what may be lost", SOON, || {
+        open_to(&status(host)) == [Some("loss_ok"); 2]
+    })
+    .unwrap_or_else(|error| panic!("{error}: {:?}", status(host)));
+}
+
+fn send(cabled: &Cabled) -> Vec<Report> {
+    let (from, to) = (&cabled.a.namespace, &cabled.b.namespace);
+    let at = SocketAddr::new(address(B), PORT);
+    FLOWS.send(from, to, at).unwrap()
+}
+
+/// Since a moment, by each link: all, and of them directly; and bytes by the engine.
+fn direct_frames(cabled: &Cabled) -> u64 {
+    status(&cabled.a).direct.tx.frames
+}
+
+fn lost(reports: &[Report]) -> u64 {
+    reports.iter().map(Report::lost).sum()
+}
+
+#[test]
+fn what_may_be_lost_goes_past_the_engine_by_each_link_and_all_else_by_the_engine() {
+    live!(wire::shaping_unavailable());
+    let cabled = two_cables();
+    let hosts = [&cabled.a, &cabled.b];
+    let of_cables = || -> Vec<u64> {
+        let names = cabled.names().into_iter();
+        let sent = names.map(|name| wire::sent(&cabled.a.namespace, name).unwrap().0);
+        sent.collect()
+    };
+    let run = || {
+        let (direct, by_cable) = (direct_frames(&cabled), of_cables());
+        let reports = send(&cabled);
+        for report in &reports {
+            assert_once_in_order(report, hosts);
+        }
+        let sent: u64 = reports.iter().map(|report| report.sent).sum();
+        let share = (direct_frames(&cabled) - direct) as f64 / sent as f64;
+        let by_cable = of_cables().into_iter().zip(by_cable);
+        let by_each: Vec<u64> = by_cable.map(|(now, then)| now - then).collect();
+        (lost(&reports), share, by_each)
+    };
+    let what = "datagrams lost, share that went directly, frames by each cable";
+    steady::judge(what, run, |(lost, share, by_each)| {
+        *lost == 0 && *share > 0.9 && by_each.iter().all(|&frames| frames > 1000)
+    });
+    let because = |host: &Host| status(host).peers[0].path_because.clone();
+    assert_eq!(because(&cabled.a).as_deref(), Some("several_links"));
+    let direct = direct_frames(&cabled);
+    assert_sent(&cabled.a, &cabled.b, B, 4 * MEBIBYTE);
+    assert_eq!(
+        direct_frames(&cabled),
+        direct,
+        "a transfer is not to be lost"
+    );
+    // Each end has counted, and misses nothing.
+    assert_eq!(status(&cabled.a).direct.lost, 0);
+}
+
+#[test]
+fn a_link_that_is_pulled_takes_with_it_what_may_be_lost_and_nothing_else() {
+    live!(wire::shaping_unavailable());
+    let mut cabled = two_cables();
+    let mut pulled = cabled.cables.remove(0);
+    let run = || {
+        let (reports, transfer) = while_pulled(&cabled, &mut pulled);
+        assert!(transfer.is_whole());
+        for report in &reports {
+            assert_once_in_order(report, [&cabled.a, &cabled.b]);
+        }
+        wait_until_open(&cabled.a);
+        reports
+    };
+    // What was on its way, and little else.
+    let most = |report: &Report| report.delivered * 10 > report.sent * 9;
+    let what = "datagrams that arrived";
+    steady::judge(what, run, |reports| reports.iter().all(most));
+}
+
+/// Sends both kinds, and pulls a cable after a second, for a second.
+fn while_pulled(cabled: &Cabled, pulled: &mut Cable) -> (Vec<Report>, Transfer) {
+    scope(|scope| {
+        let reports = scope.spawn(|| send(cabled));
+        let transfer = scope.spawn(|| {
+            let amount = Amount::Time(FLOWS.duration);
+            let (from, to) = (&cabled.a.namespace, &cabled.b.namespace);
+            let at = SocketAddr::new(address(B), 7100);
+            stream::transfer(from, to, at, amount, Protocol::Tcp, now()).unwrap()
+        });
+        pause(Duration::from_secs(1));
+        pulled.cut_and_tell(Side::B).unwrap();
+        wait_for("one link", SOON, || {
+            let seen = status(&cabled.a);
+            open_to(&seen).iter().flatten().count() == 1
+        })
+        .unwrap();
+        pause(Duration::from_secs(1));
+        pulled.mend(Side::B).unwrap();
+        (reports.join().unwrap(), transfer.join().unwrap())
+    })
+}
+
+/// Each time both links are closed to them, and opened again.
+#[test]
+fn flows_that_change_their_way_over_several_links_lose_nothing_and_overtake_nothing() {
+    live!(wire::shaping_unavailable());
+    let cabled = two_cables();
+    let (a, b) = (&cabled.a, &cabled.b);
+    let run = || {
+        let before = status(a).direct;
+        let reports = path_changes::during(a, Pace::often(1500), || send(&cabled)).unwrap();
+        for report in &reports {
+            assert_once_in_order(report, [a, b]);
+        }
+        let after = status(a).direct;
+        let changes = after.changes - before.changes;
+        let direct = after.tx.frames - before.tx.frames;
+        (lost(&reports), changes, direct, cabled.drops())
+    };
+    let what = "datagrams lost, changes, frames that went directly, drops";
+    steady::judge(what, run, |&(lost, changes, direct, _)| {
+        lost == 0 && changes > 500 && direct > 1000
+    });
+    let seen = status(b).direct;
+    assert!(seen.fences > 100, "{seen:?}");
+}
+
+/// Cables as fast as the machine: the engine is the bound. It keeps the flow that it has; one that begins then goes
+/// past it, until little is sent.
+#[test]
+fn what_exceeds_the_engines_rate_goes_past_it() {
+    live!();
+    let cabled = Cabled::up_unshaped("surplus", 2);
+    let (a, b) = (&cabled.a, &cabled.b);
+    wait_for("both links open", SOON, || {
+        open_to(&status(a)) == [Some("loss_ok"); 2]
+    })
+    .unwrap();
+    let takes_surplus = || status(a).direct.takes_surplus;
+    let transfer = |port| {
+        let amount = Amount::Time(Duration::from_secs(3));
+        let at = SocketAddr::new(address(B), port);
+        let (from, to) = (&a.namespace, &b.namespace);
+        stream::transfer(from, to, at, amount, Protocol::Tcp, now()).unwrap()
+    };
+    let (first, second, directly) = scope(|scope| {
+        let first = scope.spawn(|| transfer(7100));
+        wait_for("a full engine", SOON, takes_surplus).unwrap();
+        assert_eq!(open_to(&status(a)), [Some("all"); 2]);
+        let before = status(a).direct.tx.bytes;
+        let second = transfer(7101);
+        let directly = status(a).direct.tx.bytes - before;
+        (first.join().unwrap(), second, directly)
+    });
+    assert!(first.is_whole() && second.is_whole());
+    // While the processor is away, little is sent: then the engine is not full, and takes what rests in that moment.
+    assert!(
+        directly >= second.sent_bytes / 4 * 3,
+        "{directly} of {} bytes",
+        second.sent_bytes
+    );
+    wait_for("an engine with little to do", SOON, || !takes_surplus()).unwrap();
+    assert_eq!(open_to(&status(a)), [Some("loss_ok"); 2]);
+    let before = direct_frames(&cabled);
+    assert_sent(a, b, B, MEBIBYTE);
+    assert_eq!(direct_frames(&cabled), before);
+}

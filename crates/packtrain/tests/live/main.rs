@@ -1,0 +1,28 @@
+//! The real program and the real kernel, on hosts that are network namespaces: as root, and one test at a
+//! time, because they measure. `./x test` runs them so.
+
+#[macro_use]
+mod common;
+
+// Commands: what a person types, and what is printed.
+mod bench;
+mod capture;
+mod cli;
+mod lab;
+
+// A line between two hosts, and more of them.
+mod classes;
+mod faults;
+mod links;
+mod programs;
+mod segment;
+mod traffic;
+
+// The way of frames past the engine.
+mod direct;
+mod kernel_path;
+mod stay;
+
+// Parts by themselves, against the kernel.
+mod io;
+mod line;
