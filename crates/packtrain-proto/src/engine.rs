@@ -391,6 +391,16 @@ impl Engine {
         }
     }
 
+    /// What `poll_transmit` gave for this link waits at the owner, because not even a small frame has room, or no
+    /// longer does. While it does, a link is given no acknowledgements: they would only grow old behind it.
+    pub fn handle_link_blocked(&mut self, link: LinkId, blocked: bool) {
+        let known = self.link_mut(link).filter(|link| link.blocked != blocked);
+        if let Some(link) = known {
+            link.blocked = blocked;
+            self.peers.touch_all();
+        }
+    }
+
     /// The link's local queue refused a frame that `poll_transmit` gave; it is lost, and counted.
     pub fn handle_transmit_refused(&mut self, link: LinkId, now: Instant) {
         match self.link_mut(link) {

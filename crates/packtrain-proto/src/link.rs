@@ -172,6 +172,8 @@ pub struct Link {
     queue_time_at: Instant,
     /// Frames were kept back because the local queue was full.
     kept_back: bool,
+    /// The owner has frames for it that found no room.
+    pub blocked: bool,
     /// What leaves the local queue in the order in which it was given. Everything, unless we are told.
     pub order: LinkOrder,
     /// What its host does not need it for. Nothing, unless we are told.
@@ -197,6 +199,7 @@ impl Link {
             queue_time: QUEUE_TIME_MIN,
             queue_time_at: Instant::ZERO,
             kept_back: false,
+            blocked: false,
             order: LinkOrder::Whole,
             unused: Unused::default(),
             direct_gate: DirectGate::default(),

@@ -6,6 +6,7 @@ use super::kinds::{TAG_LEN, outer_source, put_tag};
 use super::transmit::Outgoing;
 use crate::config::LinkId;
 use crate::direct::kinds::DirectKind;
+use crate::link::Link;
 use crate::peer::Peer;
 use crate::time::Instant;
 use crate::trunk::receipts::Receipts;
@@ -104,14 +105,15 @@ impl Engine {
     }
 
     /// The link by which an acknowledgement for this peer goes: the one by which the last train came, for
-    /// of that we know that it works.
+    /// of that we know that it works. None while each is blocked: what is said later then says more.
     pub(super) fn answering_link(&self, peer: &Peer) -> Option<LinkId> {
+        let takes_answers = |link: &&Link| link.carries_trains() && !link.blocked;
         if let [path] = &peer.paths[..] {
-            let link = self.link(path.link).filter(|link| link.carries_trains());
+            let link = self.link(path.link).filter(takes_answers);
             return link.map(|link| link.id);
         }
         let open = peer.paths.iter().filter_map(|path| {
-            let link = self.link(path.link).filter(|link| link.carries_trains())?;
+            let link = self.link(path.link).filter(takes_answers)?;
             let works = path.is_open() && path.silent.is_none() && link.retiring.is_none();
             Some((
                 !works,

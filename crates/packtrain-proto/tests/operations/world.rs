@@ -306,7 +306,10 @@ impl World {
             let free_at = self.free_at[side][usize::from(link)];
             let waits = free_at.since(self.now).as_nanos() * u128::from(self.rate);
             let queued = waits.div_ceil(1_000_000_000) as usize;
+            let limit = self.engines[side].link_queue_limit(LinkId(link));
             self.engines[side].handle_link_queue(LinkId(link), queued, self.now);
+            // As an owner whose socket has room for as much as the engine may fill.
+            self.engines[side].handle_link_blocked(LinkId(link), queued > limit);
         }
         moved
     }

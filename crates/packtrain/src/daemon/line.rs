@@ -458,6 +458,8 @@ impl Line {
         attached.follow_queue_limit(self.engine.link_queue_limit(member.id));
         let standing = attached.ask_standing_bytes();
         self.engine.handle_link_queue(member.id, standing, now);
+        let blocked = attached.holds_frames();
+        self.engine.handle_link_blocked(member.id, blocked);
     }
 
     /// Where a link is full, asks to be woken when its queue falls; where it is not, the wake-ups

@@ -141,8 +141,8 @@ impl Attached {
         offload: Offload,
         counters: &mut MemberCounters,
     ) -> Outcome {
-        // Nothing overtakes what is held. The engine was told that the link is full, so only what
-        // it sends in spite of that comes here: hellos and acknowledgements.
+        // Nothing overtakes what is held. The engine was told that the link is full, and blocked, so only
+        // what it sends in spite of that comes here: hellos, probes, and counts of direct frames.
         let outcome = match self.held.is_empty() {
             true => self.try_send(frame, offload, counters),
             false => Outcome::Held,
@@ -257,8 +257,8 @@ struct Held {
 }
 
 impl Held {
-    /// The frame that the engine gave before it could be told, and hellos and acknowledgements
-    /// for the time that a queue takes to fall.
+    /// The frame that the engine gave before it could be told, and hellos and probes for the time
+    /// that a queue takes to fall.
     const FRAMES_MAX: usize = 16;
 
     fn is_empty(&self) -> bool {
