@@ -14,6 +14,7 @@ const PROGRAMS: &[(&str, &str, &[&str])] = &[
     ("guard", "guard", &[]),
     ("guard_without_types", "guard", &["-DWITHOUT_KERNEL_TYPES"]),
     ("intake", "intake", &[]),
+    ("late", "late", &[]),
 ];
 
 /// Newest first: older ones compile the same, but their code is rejected by the verifier now and then.

@@ -4,6 +4,7 @@ pub mod line;
 mod member;
 mod members;
 mod readable;
+mod tickets;
 
 pub use line::{Line, LineError, MemberReport, Report, Woken};
 pub use member::MemberCounters;

@@ -200,7 +200,7 @@ impl RunningLine {
                 }
                 Event::Drained { ticket } => {
                     if let Some(direct) = &mut self.direct {
-                        direct.on_drained(ticket);
+                        direct.on_drained(&mut self.line, ticket, self.clock.now());
                     }
                 }
                 Event::LinkRetired { link } => self.finish_removal(link, true),

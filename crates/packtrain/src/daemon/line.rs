@@ -24,12 +24,15 @@ use crate::linux::coalescer::Coalescer;
 use crate::linux::direct::{Tally, take_mark};
 use crate::linux::epoll::{Epoll, Interest};
 use crate::linux::tap::Tap;
+use drain::DrainWanted;
 
 mod away;
 mod direct;
+mod drain;
 mod links;
 mod report;
 
+pub use drain::DrainBegun;
 pub use report::{MemberReport, Report};
 
 /// What one source gives in a turn. In bytes too, because 64 frames may be 4 MB: milliseconds
@@ -93,8 +96,8 @@ pub struct Line {
     tells_marks: bool,
     /// Frames of the host, ever.
     host_frames: u64,
-    /// The number of a drain that is asked of the engine once `pt0` was seen empty.
-    drain: Option<u64>,
+    /// A drain is asked of the engine once all that has a ticket was read.
+    drain: DrainWanted,
     /// The owner wants a turn by then.
     wake_by: Option<Instant>,
     /// How many frames go past the engine, and whether flows come back to it.
@@ -135,7 +138,7 @@ impl Line {
             frames_wait_since: None,
             tells_marks: false,
             host_frames: 0,
-            drain: None,
+            drain: DrainWanted::default(),
             wake_by: None,
             tally: None,
             direct_sum: 0,
@@ -334,9 +337,6 @@ impl Line {
                 .map_err(LineError::Host)?;
             let Some((mut frame, offload)) = received else {
                 self.tap_readable.on_empty();
-                if let Some(number) = self.drain.take() {
-                    self.engine.request_drain(number, now);
-                }
                 break;
             };
             self.tap_readable.on_frame();
@@ -352,6 +352,7 @@ impl Line {
                 break;
             }
         }
+        self.begin_drain(now);
         if self.host_frames != before {
             self.look_for_flows_that_left();
         }

@@ -12,6 +12,7 @@ pub mod fd_passing;
 pub mod guard;
 pub mod host_state;
 pub mod intake;
+pub mod late;
 pub mod local_time;
 pub mod netlink;
 pub mod packet_socket;

@@ -4,8 +4,8 @@
 //! # When a flow may change to it
 //! Frames that went to the engine have tickets (`bpf/direct.bpf.c`). To let flows change, all that has a
 //! ticket has to be known as delivered. So now and then, after the host has sent something to the
-//! engine: read the number of the last ticket; see the queue before `pt0` empty, and then `pt0` itself;
-//! ask the engine to say when all that it was given is delivered; and tell the programs the number.
+//! engine: see the queue before `pt0` empty; read the number of the last ticket, once as many frames were read as
+//! have tickets; ask the engine to say when all that it was given is delivered; and tell the programs the number.
 //! A flow that rests for about a round trip changes then; one that never does stays where it is, and so
 //! does any while something else is sent to the engine without a pause.
 
@@ -19,6 +19,7 @@ use packtrain_proto::time::Instant;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use crate::daemon::Line;
+use crate::daemon::line::DrainBegun;
 use crate::linux::direct::{Destination, DirectError, DirectPath, KEPT_DESCRIPTORS, Tally};
 use crate::linux::intake::Intake;
 
@@ -48,7 +49,7 @@ pub(super) struct Direct {
     looked_at: Option<Instant>,
     changes: u64,
     /// The engine was asked, and has not answered.
-    asked: Option<Question>,
+    asked: Option<(DrainBegun, Instant)>,
     questions: u64,
     drained: u64,
     /// What the host had sent to the engine when it was asked last; `None`: never since
@@ -56,14 +57,6 @@ pub(super) struct Direct {
     host_frames: Option<u64>,
     next: Instant,
     interval: Duration,
-}
-
-/// Whether all that has a ticket up to this one was delivered.
-#[derive(Clone, Copy, Debug)]
-struct Question {
-    number: u64,
-    ticket: u64,
-    at: Instant,
 }
 
 impl Direct {
@@ -133,6 +126,7 @@ impl Direct {
         tracing::debug!("direct destinations: {wanted:?}");
         // First nobody goes direct: what went to a new one before it was a peer was never asked for.
         (self.asked, self.host_frames) = (None, None);
+        let _ = line.take_drain_begun();
         self.set_drained(0);
         let outcome = self.path.set_destinations(&wanted);
         self.failed = outcome.is_err();
@@ -222,6 +216,7 @@ impl Direct {
     pub(super) fn step(&mut self, line: &mut Line, intake: Option<&mut Intake>, now: Instant) {
         self.let_urgent_pass(now);
         self.count(line, now);
+        self.note_question(line, now);
         if self.destinations.is_empty() || self.host_frames == Some(line.host_frames()) {
             return;
         }
@@ -246,30 +241,29 @@ impl Direct {
                 .for_each(|link| line.link_closed(LinkId(link)));
             return Ok(());
         }
-        if self
-            .asked
-            .is_some_and(|asked| now.since(asked.at) < PATIENCE)
-        {
+        if self.asked.is_some_and(|(_, at)| now.since(at) < PATIENCE) {
             return Ok(());
         }
-        self.host_frames = Some(line.host_frames());
-        let state = self.path.state()?;
         let waits = intake.is_some_and(|intake| intake.may_hold_frames());
-        if state.tickets > self.drained && !waits {
+        if !waits {
             self.questions += 1;
-            self.asked = Some(Question {
-                number: self.questions,
-                ticket: state.tickets,
-                at: now,
-            });
             line.request_drain(self.questions);
         }
         Ok(())
     }
 
+    fn note_question(&mut self, line: &mut Line, now: Instant) {
+        if let Some(begun) = line.take_drain_begun() {
+            self.host_frames = Some(begun.host_frames);
+            self.asked = Some((begun, now));
+        }
+    }
+
     /// The answer to the question of this number.
-    pub(super) fn on_drained(&mut self, number: u64) {
-        if let Some(asked) = self.asked.take_if(|asked| asked.number == number) {
+    pub(super) fn on_drained(&mut self, line: &mut Line, number: u64, now: Instant) {
+        // It may be here before anybody has looked.
+        self.note_question(line, now);
+        if let Some((asked, _)) = self.asked.take_if(|(asked, _)| asked.number == number) {
             self.set_drained(asked.ticket);
         }
     }

@@ -11,6 +11,8 @@ use packtrain::lab::host::Host;
 use packtrain::lab::messages::{Load, measure};
 use packtrain::lab::path_changes::{self, Flows, Pace};
 use packtrain::lab::{measure as programs, wait_for, wire};
+use packtrain::linux::late::LateFrames;
+use packtrain::linux::netlink::Netlink;
 use packtrain::status::{PeerPath, StatusDocument};
 
 use crate::common::cabled::{now, pause, status};
@@ -77,6 +79,21 @@ fn who_does_not_want_it_is_sent_nothing_by_it_and_sends_nothing() {
 fn a_flow_that_changes_its_path_loses_nothing_and_overtakes_nothing() {
     live!();
     assert_changes_lose_nothing(&Pair::up("change", 1500).unwrap());
+}
+
+/// Each hundredth frame is kept for 3 ms after it got its ticket, where nobody sees it: another one of its flow must not
+/// go directly meanwhile.
+#[test]
+fn nor_does_one_whose_frames_are_kept_before_they_stand_in_a_queue() {
+    live!();
+    let pair = Pair::up("kept", 1500).unwrap();
+    let late = pair.a.namespace.in_namespace(|| {
+        let pt0 = Netlink::open().unwrap().link_by_name("pt0").unwrap();
+        LateFrames::at(pt0.expect("it is up").ifindex).unwrap()
+    });
+    let late = late.unwrap();
+    assert_changes_lose_nothing(&pair);
+    assert!(late.count() > 100, "{} were late", late.count());
 }
 
 /// Each flow goes to one of two queues, all trains to one: what changes to them overtakes what stands in the other.

@@ -1,8 +1,6 @@
 //! What the direct path wants of a line: what the engine has decided, by interfaces, and when all
 //! that went to the engine has arrived.
 
-use std::time::Duration;
-
 use packtrain_proto::config::{LinkId, LinkOrder, Unused};
 use packtrain_proto::direct::{DirectDestination, DirectSource};
 use packtrain_proto::wire::ethernet::MacAddr;
@@ -50,6 +48,10 @@ impl Line {
 
     /// What is asked between two frames from now on.
     pub fn set_tally(&mut self, tally: Tally) {
+        match tally.tickets() {
+            Ok(tickets) => self.drain.count(tickets, self.host_frames),
+            Err(error) => tracing::warn!("{error}; flows stay with the engine"),
+        }
         self.tally = Some(tally);
     }
 
@@ -140,13 +142,5 @@ impl Line {
     /// Frames that the host sent to the engine, ever.
     pub fn host_frames(&self) -> u64 {
         self.host_frames
-    }
-
-    /// Asks the engine to tell when all that `pt0` holds now, and all before, was delivered.
-    /// The answer ([`Event::Drained`](packtrain_proto::engine::Event::Drained)) has the same number.
-    pub fn request_drain(&mut self, number: u64) {
-        self.drain = Some(number);
-        // What is there is read, or found not to be.
-        self.tap_readable.on_ready(Duration::ZERO, false);
     }
 }

@@ -47,10 +47,22 @@ impl Tally {
 
     /// Whether flows have come back to the engine since this was asked last.
     pub fn have_flows_left(&mut self) -> Result<bool, MapError> {
+        let left = word_of(&self.state()?, LEFT_AT);
+        Ok(std::mem::replace(&mut self.left, left) != left)
+    }
+
+    /// Frames that went to the engine, ever.
+    pub fn tickets(&self) -> Result<u64, MapError> {
+        let state = self.state()?;
+        Ok(u64::from_ne_bytes(
+            state[..8].try_into().expect("eight bytes"),
+        ))
+    }
+
+    fn state(&self) -> Result<[u8; STATE_LEN], MapError> {
         let mut value = [0; STATE_LEN];
         read("state", &self.state, 0, &mut value)?;
-        let left = word_of(&value, LEFT_AT);
-        Ok(std::mem::replace(&mut self.left, left) != left)
+        Ok(value)
     }
 
     /// Frames that have gone to each, a GSO frame as its segments; wraps, from where it was when the
