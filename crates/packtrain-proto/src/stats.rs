@@ -359,6 +359,28 @@ pub enum PathState {
     TooSlow,
 }
 
+/// How often the path past the engine was closed, by what closed it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Closures {
+    /// A queue that is seen, or many small frames.
+    pub congestion: u64,
+    /// Answers that came late: a queue behind the link.
+    pub delay: u64,
+    pub loss: u64,
+}
+
+impl Closures {
+    pub fn total(self) -> u64 {
+        self.congestion + self.delay + self.loss
+    }
+
+    pub fn add(&mut self, more: Closures) {
+        self.congestion += more.congestion;
+        self.delay += more.delay;
+        self.loss += more.loss;
+    }
+}
+
 /// The path past the engine.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct DirectSnapshot {
@@ -366,7 +388,7 @@ pub struct DirectSnapshot {
     pub takes_surplus: bool,
     pub surpluses: u64,
     /// How often it was closed to a link, or to a peer by one.
-    pub closures: u64,
+    pub closures: Closures,
     /// Direct frames that were lost on the way to peers, as far as it was found out.
     pub lost: u64,
     /// How often trains of a peer had to wait for direct frames that had left before, and how often those

@@ -151,7 +151,7 @@ fn direct_frames_that_are_lost_are_counted_and_many_of_them_close_the_path() {
     assert_eq!(pair.engines[0].direct_destinations(), []);
     let seen = pair.snapshot(0);
     assert_eq!(seen.peers[0].engine_because, Some(EngineBecause::Loss));
-    assert_eq!((seen.direct.lost, seen.direct.closures), (100, 1));
+    assert_eq!((seen.direct.lost, seen.direct.closures.loss), (100, 1));
     assert_eq!(pair.snapshot(1).direct.lost, 0);
     pair.run(DIRECT_CALM + Duration::from_millis(500));
     assert_eq!(pair.engines[0].direct_destinations(), [to_side_1()]);
@@ -323,7 +323,7 @@ fn congestion_closes_it_until_the_line_was_calm_for_long() {
     pair.engines[0].handle_direct_congestion(LINK, pair.now);
     pair.engines[0].handle_direct_congestion(LINK, pair.now);
     is_closed(&mut pair, EngineBecause::Congestion);
-    assert_eq!(pair.snapshot(0).direct.closures, 1);
+    assert_eq!(pair.snapshot(0).direct.closures.total(), 1);
     let second = Duration::from_secs(1);
     pair.run(second);
     // A queue below, at one of the moments at which it is looked at.

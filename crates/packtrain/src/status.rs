@@ -7,7 +7,9 @@
 mod build;
 
 use std::collections::BTreeMap;
+use std::fmt;
 
+use packtrain_proto::stats::Closures;
 use serde::{Deserialize, Serialize};
 
 pub use build::{LineFacts, LinkFacts};
@@ -298,9 +300,10 @@ pub struct Direct {
     pub takes_surplus: bool,
     /// How often that was.
     pub surpluses: u64,
-    /// How often it was closed: because a queue stood on the link or behind it, because frames were lost on the
-    /// way, or because small ones were many.
+    /// How often it was closed, and because of what.
     pub closures: u64,
+    #[serde(default)]
+    pub closures_because: ClosuresBecause,
     /// How often peers began or ceased to be sent to directly.
     pub changes: u64,
     /// Of those sent, as far as peers have told.
@@ -311,6 +314,48 @@ pub struct Direct {
     pub fences: u64,
     #[serde(default)]
     pub fences_given_up: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClosuresBecause {
+    /// A queue stood on a link, or small frames were many.
+    pub congestion: u64,
+    /// A queue stood behind a link: answers came late.
+    pub delay: u64,
+    /// Frames were lost on the way.
+    pub loss: u64,
+}
+
+impl From<Closures> for ClosuresBecause {
+    fn from(closures: Closures) -> ClosuresBecause {
+        let Closures {
+            congestion,
+            delay,
+            loss,
+        } = closures;
+        ClosuresBecause {
+            congestion,
+            delay,
+            loss,
+        }
+    }
+}
+
+/// Those that there were, with commas.
+impl fmt::Display for ClosuresBecause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let causes = [
+            (self.congestion, "congestion"),
+            (self.delay, "delay"),
+            (self.loss, "loss"),
+        ];
+        let mut between = "";
+        for (n, cause) in causes.into_iter().filter(|(n, _)| *n > 0) {
+            write!(f, "{between}{n} {cause}")?;
+            between = ", ";
+        }
+        Ok(())
+    }
 }
 
 /// What stays of a line whose daemon ends.

@@ -2,7 +2,7 @@
 
 use super::DIRECT_CALM;
 use super::counts::Signal;
-use crate::stats::EngineBecause;
+use crate::stats::{Closures, EngineBecause};
 use crate::time::{Duration, Instant};
 
 /// Closed again so soon after it was opened, by what cannot be seen, it stays closed for twice as long, up to …
@@ -28,7 +28,7 @@ pub struct DirectGate {
     /// When the line was last seen busy.
     busy_at: Instant,
     /// How often it has closed.
-    pub closures: u64,
+    pub closures: Closures,
 }
 
 impl DirectGate {
@@ -39,7 +39,7 @@ impl DirectGate {
     /// Direct frames stand in a queue, or small ones are many.
     pub fn on_congestion(&mut self, now: Instant) {
         if !self.closed {
-            self.closures += 1;
+            self.closures.congestion += 1;
             self.hidden = None;
             self.calm = None;
         }
@@ -58,7 +58,12 @@ impl DirectGate {
             Some(calm) if was_open < HIDDEN_AGAIN => (calm * 2).min(HIDDEN_CALM_MAX),
             _ => DIRECT_CALM,
         };
-        self.on_congestion(now);
+        match signal {
+            Signal::Delay => self.closures.delay += 1,
+            Signal::Loss => self.closures.loss += 1,
+        }
+        self.closed = true;
+        self.busy_at = now;
         self.hidden = Some(signal);
         self.calm = Some(calm);
         self.calm_after_hidden = Some(calm);
@@ -146,7 +151,12 @@ mod tests {
         gate.on_calm(at(3500));
         assert!(!gate.is_closed());
         gate.on_congestion(at(4000));
-        assert_eq!((gate.is_closed(), gate.closures), (true, 2));
+        assert!(gate.is_closed());
+        let closures = Closures {
+            congestion: 2,
+            ..Closures::default()
+        };
+        assert_eq!(gate.closures, closures);
     }
 
     #[test]

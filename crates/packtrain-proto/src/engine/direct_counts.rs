@@ -6,7 +6,7 @@ use crate::config::{Config, LinkId, LinkOrder, direct_mark_of};
 use crate::direct::gate::DirectGate;
 use crate::direct::kinds::DirectKind;
 use crate::peer::{Path, Peer};
-use crate::stats::DirectSnapshot;
+use crate::stats::{Closures, DirectSnapshot};
 use crate::time::Instant;
 use crate::wire::ethernet::MacAddr;
 use crate::wire::hello::capability;
@@ -19,12 +19,12 @@ pub(super) struct DirectTotals {
     lost: u64,
     fences: u64,
     fences_given_up: u64,
-    closures: u64,
+    closures: Closures,
 }
 
 impl DirectTotals {
     pub(super) fn add_gate(&mut self, gate: &DirectGate) {
-        self.closures += gate.closures;
+        self.closures.add(gate.closures);
     }
 
     pub(super) fn add(&mut self, path: &Path) {

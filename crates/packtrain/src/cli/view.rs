@@ -121,8 +121,8 @@ fn write_line(out: &mut String, document: &StatusDocument) {
     if direct.tx.frames + direct.rx.frames > 0 {
         let closed = match direct.closures {
             0 => String::new(),
-            1 => "; closed once".to_owned(),
-            n => format!("; closed {} times", count(n)),
+            1 => format!("; closed once ({})", direct.closures_because),
+            n => format!("; closed {} times ({})", count(n), direct.closures_because),
         };
         let (sent, received) = (traffic(direct.tx), traffic(direct.rx));
         let lost = match direct.lost {

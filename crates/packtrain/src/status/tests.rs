@@ -472,3 +472,19 @@ fn what_was_sent_without_a_copy_is_warned_of() {
         ["memory for copies ran out (3 trains): a link that dies loses frames"]
     );
 }
+
+#[test]
+fn why_the_direct_path_was_closed_is_said_of_what_there_was() {
+    let because = |congestion, delay, loss| ClosuresBecause {
+        congestion,
+        delay,
+        loss,
+    };
+    for (because, text) in [
+        (because(0, 0, 0), ""),
+        (because(0, 2, 0), "2 delay"),
+        (because(1, 0, 3), "1 congestion, 3 loss"),
+    ] {
+        assert_eq!(because.to_string(), text);
+    }
+}

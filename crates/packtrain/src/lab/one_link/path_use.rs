@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::lab::table::{Table, grouped};
-use crate::status::{Counts, StatusDocument};
+use crate::status::{ClosuresBecause, Counts, StatusDocument};
 
 /// What A sent through a line in one part, all rounds together.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -14,8 +14,9 @@ pub struct PathCounts {
     pub direct: u64,
     /// Frames that the host gave to the engine.
     pub engine: u64,
-    /// How often the direct path was closed.
+    /// How often the direct path was closed, and because of what.
     pub closures: u64,
+    pub closures_because: ClosuresBecause,
     pub trains: u64,
     pub frames: u64,
     pub pieces: u64,
@@ -32,6 +33,10 @@ impl PathCounts {
         after: &StatusDocument,
     ) -> PathCounts {
         let (old, new) = (&before.trains.tx, &after.trains.tx);
+        let (old_closures, new_closures) = (
+            before.direct.closures_because,
+            after.direct.closures_because,
+        );
         let (trains, frames) = (new.trains - old.trains, new.frames - old.frames);
         let drops = after.drops.iter().map(|(reason, count)| {
             (
@@ -45,6 +50,11 @@ impl PathCounts {
             direct: after.direct.tx.frames - before.direct.tx.frames,
             engine: after.host.taken.frames - before.host.taken.frames,
             closures: after.direct.closures - before.direct.closures,
+            closures_because: ClosuresBecause {
+                congestion: new_closures.congestion - old_closures.congestion,
+                delay: new_closures.delay - old_closures.delay,
+                loss: new_closures.loss - old_closures.loss,
+            },
             trains,
             frames,
             pieces: new.pieces - old.pieces,
@@ -59,6 +69,10 @@ impl PathCounts {
         self.direct += more.direct;
         self.engine += more.engine;
         self.closures += more.closures;
+        let (because, more_because) = (&mut self.closures_because, more.closures_because);
+        because.congestion += more_because.congestion;
+        because.delay += more_because.delay;
+        because.loss += more_because.loss;
         self.trains += more.trains;
         self.frames += more.frames;
         self.pieces += more.pieces;
@@ -66,6 +80,14 @@ impl PathCounts {
         self.frames_per_train_mean = frames_per_train(self.frames, self.trains);
         for (reason, count) in more.drops {
             *self.drops.entry(reason).or_default() += count;
+        }
+    }
+
+    fn closures_text(&self) -> String {
+        let because = self.closures_because.to_string();
+        match because.is_empty() {
+            true => grouped(self.closures as f64),
+            false => because,
         }
     }
 
@@ -101,7 +123,7 @@ pub fn paths_table(paths: &[PathCounts]) -> Table {
             path.part.to_owned(),
             path.line.to_owned(),
             grouped(path.direct as f64),
-            grouped(path.closures as f64),
+            path.closures_text(),
             grouped(path.engine as f64),
             grouped(path.trains as f64),
             grouped(path.frames as f64),
