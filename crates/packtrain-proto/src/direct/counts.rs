@@ -51,6 +51,8 @@ const FIRST_WORDS_MANY: u32 = 10;
 const GAP_UNANSWERED: Duration = Duration::from_secs(5);
 /// A receiver that has as many more than were sent has counted before we did.
 const AHEAD_MAX: i32 = 4096;
+/// Later so many may have left between the reading of a count and the answer: of a fast link's in a tenth of a second.
+const LEFT_SINCE_MAX: i32 = 1 << 20;
 
 /// What the counts say against the direct path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -316,7 +318,7 @@ impl DirectCounts {
         };
         let since = sent.wrapping_sub(judged.sent);
         let more = missing.wrapping_sub(judged.missing_max);
-        let possible = -i64::from(AHEAD_MAX) - i64::from(since)..=i64::from(since);
+        let possible = -i64::from(LEFT_SINCE_MAX) - i64::from(since)..=i64::from(since);
         if since > i32::MAX as u32 || !possible.contains(&more.into()) {
             // One end has begun anew.
             self.judged = None;

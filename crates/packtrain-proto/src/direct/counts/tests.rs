@@ -82,6 +82,20 @@ fn who_counts_more_for_a_moment_has_lost_nothing_when_that_is_over() {
     assert_eq!(end.counts.lost(), 100);
 }
 
+/// At 60 Gbit/s a millisecond is 5,000 segments, and a message that a busy processor sends later by it goes with a count
+/// of before.
+#[test]
+fn a_fast_flow_that_begins_between_the_count_and_the_message_has_lost_nothing() {
+    let mut end = Sender::new(0, 0);
+    assert_eq!(end.sample(100, 100, 1), None);
+    assert_eq!(end.sample(316, 316 + 4543, 1), None);
+    assert_eq!(end.sample(4771, 4771 - 4543 + 89, 1), None);
+    assert_eq!(end.sample(100_000, 100_000 - 89, 1), None);
+    assert_eq!(end.counts.lost(), 0);
+    assert_eq!(end.sample(100_000, 98_000, 1), Some(Signal::Loss));
+    assert_eq!(end.counts.lost(), 2000);
+}
+
 #[test]
 fn frames_that_the_marker_overtakes_are_not_lost_and_those_that_stay_missing_are() {
     let mut end = Sender::new(0, 0);
