@@ -306,6 +306,9 @@ pub struct Direct {
     pub closures_because: ClosuresBecause,
     /// How often peers began or ceased to be sent to directly.
     pub changes: u64,
+    /// How often a flow that went directly came back to the engine; wraps.
+    #[serde(default)]
+    pub flow_returns: u32,
     /// Of those sent, as far as peers have told.
     #[serde(default)]
     pub lost: u64,

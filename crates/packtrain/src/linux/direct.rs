@@ -85,6 +85,8 @@ pub struct State {
     /// Somebody has put another qdisc or filters before `pt0`, and all frames go there, and to the
     /// engine.
     pub foreign_tc: bool,
+    /// How often a flow went back to the engine; wraps.
+    pub left: u32,
 }
 
 /// `struct direct_orders`.
@@ -292,6 +294,7 @@ impl DirectPath {
         Ok(State {
             tickets: u64::from_ne_bytes(value[..8].try_into().expect("eight bytes")),
             foreign_tc: word_of(&value, 8) != 0,
+            left: word_of(&value, 12),
         })
     }
 

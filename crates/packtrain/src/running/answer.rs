@@ -171,6 +171,7 @@ fn add_counters(facts: &mut LineFacts, report: &Report, intake: Option<&mut Inta
 /// What the kernel counts past the engine.
 fn add_direct(facts: &mut LineFacts, direct: &Direct, members: &[Member], netlink: &mut Netlink) {
     facts.direct_changes = direct.changes();
+    facts.direct_flow_returns = direct.flow_returns();
     facts.direct_refusal = direct.refusal();
     for (link, member) in facts.links.iter_mut().zip(members) {
         link.direct_tx = direct.traffic(link.id);
@@ -206,6 +207,7 @@ fn facts(
         intake: None,
         coalesced: status::Coalesced::default(),
         direct_changes: 0,
+        direct_flow_returns: 0,
         direct_vlan: settings.direct_vlan,
         direct_refusal: None,
         drops: Vec::new(),

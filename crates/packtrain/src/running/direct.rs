@@ -111,6 +111,11 @@ impl Direct {
         self.changes
     }
 
+    /// How often flows came back to the engine; wraps.
+    pub(super) fn flow_returns(&self) -> u32 {
+        self.path.state().map_or(0, |state| state.left)
+    }
+
     /// What whoever keeps the path needs of it.
     pub(super) fn descriptors_to_keep(&self) -> [BorrowedFd<'_>; KEPT_DESCRIPTORS] {
         self.path.descriptors_to_keep()

@@ -36,6 +36,8 @@ pub struct LineFacts {
     pub coalesced: Coalesced,
     /// How often peers began or ceased to be sent to directly.
     pub direct_changes: u64,
+    /// How often a flow that went directly came back to the engine.
+    pub direct_flow_returns: u32,
     pub direct_vlan: Option<u16>,
     /// Why nothing goes directly, whatever the engine says.
     pub direct_refusal: Option<&'static str>,
@@ -112,6 +114,7 @@ impl StatusDocument {
                 closures: snapshot.direct.closures.total(),
                 closures_because: snapshot.direct.closures.into(),
                 changes: facts.direct_changes,
+                flow_returns: facts.direct_flow_returns,
                 lost: snapshot.direct.lost,
                 fences: snapshot.direct.fences,
                 fences_given_up: snapshot.direct.fences_given_up,

@@ -205,6 +205,7 @@ pub(crate) fn facts(conditions: &[LinkCondition]) -> LineFacts {
         }),
         stay: None,
         direct_changes: 2,
+        direct_flow_returns: 17,
         direct_vlan: None,
         direct_refusal: None,
         coalesced: Coalesced {

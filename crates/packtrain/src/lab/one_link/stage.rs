@@ -81,9 +81,7 @@ impl Line {
             if let Some(rate_mbit) = rate_mbit {
                 wire::shape(host, interface, rate_mbit)?;
             }
-            // Only the bare wire needs it for its frames to keep their order. The engine puts them
-            // right, and is slower where every frame of its link goes by way of the other CPU.
-            if way == Way::Bare {
+            if way.receives_on_one_cpu() {
                 wire::receive_on_cpu(host, interface, cpu_of_host(cpu))?;
             }
         }
@@ -180,8 +178,11 @@ impl Line {
             let (cpu, pid) = (ONE_CPU.to_string(), program.to_string());
             run_program("taskset", ["-acp", &cpu, &pid])?;
         }
-        for host in [&self.a, &self.b] {
-            wire::receive_on_cpu(&host.namespace, "eth0", ONE_CPU)?;
+        let ways = self.ways.iter().filter(|way| way.receives_on_one_cpu());
+        for interface in ways.filter_map(|way| way.cable()) {
+            for host in [&self.a, &self.b] {
+                wire::receive_on_cpu(&host.namespace, interface, ONE_CPU)?;
+            }
         }
         Ok(())
     }

@@ -76,6 +76,13 @@ impl Way {
         }
     }
 
+    /// Whether what comes by its cable is taken in by one processor of the host. The bare wire needs it for its
+    /// frames to keep their order, and what is compared with it has the same. The engine alone puts them right, and
+    /// is slower where every frame of its link goes by way of the other processor.
+    pub fn receives_on_one_cpu(self) -> bool {
+        matches!(self, Way::Bare | Way::Pt0)
+    }
+
     /// The line that it is, if it is one.
     pub fn line(self) -> Option<&'static str> {
         match self {

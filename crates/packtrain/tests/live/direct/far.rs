@@ -16,9 +16,10 @@ use packtrain::settings::MTU_DEFAULT;
 use crate::common::cabled::{now, pause, status};
 use crate::common::direct::wait_for_direct;
 use crate::common::standing::Standing;
-use crate::common::{B, steady};
+use crate::common::{B, pings_whole, steady};
 
-const FLOWS: usize = 128;
+/// For each millisecond of the round trip, so that as many are sending at any time, however long they rest.
+const FLOWS_A_MS: usize = 25;
 const PORT: u16 = 7110;
 const SENT_FOR: Duration = Duration::from_secs(6);
 /// Long enough for some of one to go each way.
@@ -51,10 +52,12 @@ fn send(from: &Host, round_trip: Duration) -> u32 {
         let socket = UdpSocket::bind("0.0.0.0:0")?;
         socket.connect((B, PORT)).map(|()| socket)
     };
-    let sockets: Vec<UdpSocket> = (0..FLOWS)
-        .map(|_| from.namespace.in_namespace(connect).unwrap().unwrap())
-        .collect();
-    let mut flows = [Flow::default(); FLOWS];
+    let flows = FLOWS_A_MS * round_trip.as_millis() as usize;
+    let connect_all = || (0..flows).map(|_| connect()).collect();
+    let sockets: std::io::Result<Vec<UdpSocket>> =
+        from.namespace.in_namespace(connect_all).unwrap();
+    let sockets = sockets.unwrap();
+    let mut flows = vec![Flow::default(); flows];
     let rests_for = 8 * round_trip.as_micros() as u64 / TICK.as_micros() as u64;
     let mut random = 1u64;
     let mut one_in = |bound: u64| {
@@ -109,6 +112,8 @@ fn assert_changes_lose_nothing(one_way: &str, round_trip: Duration) {
         panic!("two hosts");
     };
     wait_for_direct(a);
+    // Who is looked for keeps a hundred datagrams, and loses others.
+    assert!(pings_whole(a, B, 56));
     let run = || {
         let bind = || UdpSocket::bind((B, PORT));
         let receiver = b.namespace.in_namespace(bind).unwrap().unwrap();
@@ -129,14 +134,23 @@ fn assert_changes_lose_nothing(one_way: &str, round_trip: Duration) {
         assert_eq!(came.out_of_turn, 0, "{one_way}: {came:?} of {sent}");
         let lost = sent - came.datagrams;
         let changes = after.direct.changes - before.direct.changes;
+        let returns = after.direct.flow_returns - before.direct.flow_returns;
         let direct = after.direct.tx.frames - before.direct.tx.frames;
         let engine = after.host.taken.frames - before.host.taken.frames;
-        (lost, changes, direct, engine, after.drops)
+        println!(
+            "{one_way}: lost {lost}, changes {changes}, returns {returns}, direct {direct}, engine {engine}"
+        );
+        (lost, changes, returns, direct, engine, after.drops)
     };
-    let what = format!("datagrams lost, changes, frames each way, drops, {one_way}");
-    steady::judge(&what, run, |&(lost, changes, direct, engine, _)| {
-        lost == 0 && changes > 80 && direct > 500 && engine > 500
-    });
+    let what =
+        format!("datagrams lost, changes, flows that came back, frames each way, drops, {one_way}");
+    steady::judge(
+        &what,
+        run,
+        |&(lost, changes, returns, direct, engine, _)| {
+            lost == 0 && changes > 80 && returns > 1000 && direct > 500 && engine > 500
+        },
+    );
 }
 
 #[test]
