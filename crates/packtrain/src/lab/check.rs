@@ -4,6 +4,7 @@
 //! and when, is compared with what was set. A wire that ran late proves nothing, either way: such a run
 //! is told of, and made again.
 
+mod awake;
 mod checks;
 pub(crate) mod stage;
 
@@ -13,11 +14,12 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use self::awake::Awake;
 use self::checks::Check;
 use self::stage::{Back, Stage};
-use super::Result;
 use super::emulator::lateness::LatenessSummary;
 use super::table::Table;
+use super::{Error, Result};
 
 /// Runs of one check until it is given up: on a busy machine each may be late.
 const ATTEMPTS_MAX: usize = 4;
@@ -75,7 +77,7 @@ pub enum Discarded {
     /// The hosts did not send as much as it would have carried: the share of the time in which it had
     /// something to send.
     Idle(f64),
-    /// This is off, but of a time: who sends and who receives may have been late, which only the wire tells. What
+    /// This is off, but by the clock: who sends and who receives may have been late, which only the wire tells. What
     /// the wire does wrong it does each time.
     OffOnce(f64),
 }
@@ -135,7 +137,14 @@ fn measure(stage: &mut Stage, check: &Check, options: Options) -> Result<Row> {
         stage.wait_until_empty()?;
         stage.set_wire(&check.setting, Back::AtOnce)?;
         stage.lab.lateness()?;
-        let measured = (check.measure)(stage, options.short)?;
+        let measured = {
+            let awake = check.keeps_awake.then(Awake::keep).transpose();
+            let _awake = awake.map_err(|source| Error::Start {
+                command: "threads that keep the processors awake".to_owned(),
+                source,
+            })?;
+            (check.measure)(stage, options.short)?
+        };
         let lateness = stage.lab.lateness()?;
         let says_nothing = match measured.busy {
             _ if lateness.p99_us > check.late_max_us => Some(Discarded::LateByUs(lateness.p99_us)),
@@ -148,7 +157,7 @@ fn measure(stage: &mut Stage, check: &Check, options: Options) -> Result<Row> {
         let [least, most] = measured.within;
         let is_right = (least..=most).contains(&measured.value);
         let off_once = || {
-            let counts = is_right || !check.is_of_times;
+            let counts = is_right || !check.is_timed;
             (!counts).then_some(Discarded::OffOnce(measured.value))
         };
         if let Some(why) = says_nothing.or_else(off_once) {

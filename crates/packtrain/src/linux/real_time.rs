@@ -1,4 +1,4 @@
-//! The scheduler's real-time class, for who has to be on time.
+//! The scheduler's classes above and below the ordinary one: for who has to be on time, and for who gives way.
 
 use std::io;
 
@@ -10,6 +10,15 @@ use super::sys::check;
 pub fn run_in_real_time() -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: 1 };
     let policy = libc::SCHED_RR | libc::SCHED_RESET_ON_FORK;
+    // SAFETY: 0 is the calling thread; the kernel reads one structure, which lives across the call.
+    check(unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) }).map(drop)
+}
+
+/// From now on this thread runs only where nothing else would (`SCHED_IDLE`). Who wakes up takes its processor at
+/// once. Its children are of the ordinary class.
+pub fn run_when_idle() -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    let policy = libc::SCHED_IDLE | libc::SCHED_RESET_ON_FORK;
     // SAFETY: 0 is the calling thread; the kernel reads one structure, which lives across the call.
     check(unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) }).map(drop)
 }

@@ -177,7 +177,7 @@ Examples:
     ///
     /// Each setting is tried on a wire between two hosts, and what arrives there is compared with
     /// what was set. A run over a wire that ran late, because the machine was busy, is discarded and
-    /// made again. Fails when a setting is off.
+    /// made again. No processor sleeps while delays are measured. Fails when a setting is off.
     #[command(after_help = "\
 Examples:
   packtrain lab check

@@ -23,7 +23,10 @@ pub(super) struct Check {
     pub(super) late_max_us: f64,
     /// The same, in all its time.
     pub(super) away_max_ms: f64,
-    pub(super) is_of_times: bool,
+    /// By the clocks of who sends and who receives, which may have been late too. What counts frames is not.
+    pub(super) is_timed: bool,
+    /// No processor sleeps meanwhile.
+    pub(super) keeps_awake: bool,
     pub(super) measure: Measure,
 }
 
@@ -42,7 +45,8 @@ impl Check {
             short: false,
             late_max_us: LATE_MAX_US,
             away_max_ms: AWAY_MAX_MS,
-            is_of_times: false,
+            is_timed: false,
+            keeps_awake: false,
             measure: Box::new(measure),
         }
     }
@@ -51,6 +55,7 @@ impl Check {
     fn of_rates(self) -> Check {
         Check {
             away_max_ms: AWAY_MAX_OF_RATES_MS,
+            is_timed: true,
             ..self
         }
     }
@@ -60,7 +65,8 @@ impl Check {
         Check {
             late_max_us: LATE_MAX_OF_TIMES_US,
             away_max_ms: AWAY_MAX_OF_TIMES_MS,
-            is_of_times: true,
+            is_timed: true,
+            keeps_awake: true,
             ..self
         }
     }
