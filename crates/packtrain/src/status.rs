@@ -300,6 +300,12 @@ pub struct Direct {
     pub takes_surplus: bool,
     /// How often that was.
     pub surpluses: u64,
+    /// Small frames, however many, go past the engine, which was seen to carry fewer of them than the host sends.
+    #[serde(default)]
+    pub leaves_small_frames: bool,
+    /// How often that was.
+    #[serde(default)]
+    pub small_frames_left: u64,
     /// How often it was closed, and because of what.
     pub closures: u64,
     #[serde(default)]

@@ -78,6 +78,14 @@ impl DirectGate {
         })
     }
 
+    /// Who took over cannot do better. What is not seen of the link may still be so.
+    pub fn on_given_back(&mut self, now: Instant) {
+        if self.closed && self.hidden.is_none() {
+            self.closed = false;
+            self.opened_at = now;
+        }
+    }
+
     /// Something waits, or is held back.
     pub fn on_busy(&mut self, now: Instant) {
         self.busy_at = now;
@@ -157,6 +165,17 @@ mod tests {
             ..Closures::default()
         };
         assert_eq!(gate.closures, closures);
+    }
+
+    #[test]
+    fn what_is_given_back_opens_it_at_once_unless_it_was_closed_by_what_is_not_seen() {
+        let mut gate = DirectGate::default();
+        gate.on_congestion(at(1000));
+        gate.on_given_back(at(1050));
+        assert!(!gate.is_closed());
+        gate.on_hidden_congestion(Signal::Loss, at(2000));
+        gate.on_given_back(at(2050));
+        assert_eq!(gate.closed_because(), Some(EngineBecause::Loss));
     }
 
     #[test]

@@ -20,6 +20,8 @@ use crate::wire::hello::capability;
 pub(super) struct Published {
     destinations: Vec<DirectDestination>,
     sources: Vec<DirectSource>,
+    /// [`Engine::leaves_small_frames`].
+    leaves_small_frames: bool,
 }
 
 impl Engine {
@@ -31,6 +33,12 @@ impl Engine {
     /// By what direct frames of peers are known, whether or not they send any. None where we take none.
     pub fn direct_sources(&self) -> Vec<DirectSource> {
         self.sources_now().collect()
+    }
+
+    /// Whether many small frames may go directly as well, for the engine was seen to carry fewer of them than
+    /// the host sends. Read it when [`Event::PathsChanged`] says so.
+    pub fn leaves_small_frames(&self) -> bool {
+        self.published.leaves_small_frames
     }
 
     /// A queue of direct frames stands on this link, or small ones are so many that they are better
@@ -67,6 +75,10 @@ impl Engine {
         let line_bps: Option<u64> = rates.sum();
         if line_bps.is_some_and(|line_bps| line_bps / 2 < full_bps) {
             return;
+        }
+        if self.gates_closed && self.small_frames.on_engine_full(now) {
+            self.each_gate(|gate| gate.on_given_back(now));
+            self.publish_paths();
         }
         let was_open = self.surplus.is_open();
         let engine_bytes = self.counters.host_rx.bytes;
@@ -238,8 +250,11 @@ impl Engine {
         let Published {
             destinations,
             sources,
+            leaves_small_frames,
         } = &self.published;
-        let is_as_told = self.destinations_now().eq(destinations.iter().copied())
+        let leaves_small_now = !self.small_frames.are_packed();
+        let is_as_told = leaves_small_now == *leaves_small_frames
+            && self.destinations_now().eq(destinations.iter().copied())
             && self.sources_now().eq(sources.iter().copied());
         if is_as_told {
             return;
@@ -247,6 +262,7 @@ impl Engine {
         self.published = Published {
             destinations: self.direct_destinations(),
             sources: self.direct_sources(),
+            leaves_small_frames: leaves_small_now,
         };
         if !self.events.contains(&Event::PathsChanged) {
             self.events.push_back(Event::PathsChanged);
@@ -265,11 +281,12 @@ impl Engine {
     }
 
     pub(super) fn look_whether_calm(&mut self, now: Instant) {
+        self.small_frames.pass_time(now);
         if self.gates_closed {
-            let small_ones_were_many = self.small_frames.were_many(now);
+            let small_ones_are_kept = self.small_frames.look(now);
             let mut are_closed = false;
             self.tell_gates(|gate, is_calm| {
-                match is_calm && !small_ones_were_many {
+                match is_calm && !small_ones_are_kept {
                     true => gate.on_calm(now),
                     false => gate.on_busy(now),
                 }
@@ -293,6 +310,15 @@ impl Engine {
             let is_calm = is_calm(link);
             tell(&mut link.direct_gate, is_calm);
         }
+    }
+
+    fn each_gate(&mut self, mut tell: impl FnMut(&mut DirectGate)) {
+        let paths = self.peers.iter_mut().flat_map(|(_, peer)| &mut peer.paths);
+        paths.for_each(|path| tell(&mut path.direct_gate));
+        let links = &mut self.links;
+        links
+            .iter_mut()
+            .for_each(|link| tell(&mut link.direct_gate));
     }
 
     /// A gate closes: small frames are counted from when the first does.

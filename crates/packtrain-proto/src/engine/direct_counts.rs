@@ -306,6 +306,8 @@ impl Engine {
         DirectSnapshot {
             takes_surplus: self.surplus.is_open(),
             surpluses: self.surplus.openings,
+            leaves_small_frames: self.leaves_small_frames(),
+            small_frames_left: self.small_frames.times_given_back,
             closures: sum.closures,
             lost: sum.lost,
             fences: sum.fences,

@@ -46,8 +46,8 @@
 #define ENGINE_BYTES_PER_US	250
 
 /*
- * So many small frames a second cost the host more one by one than packed. It is more than one
- * question and answer after the other come to (some 50,000), which would only wait longer.
+ * So many small frames a second may cost the host more one by one than packed: the engine is to try. It is more
+ * than one question and answer after the other come to (some 50,000), which would only wait longer.
  */
 #define SMALL_BYTES		300
 #define SMALL_PER_MS		80
@@ -156,8 +156,8 @@ struct {
 } destinations SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, DIRECT_LINKS);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, DIRECT_NUMBERS);
 	__type(key, __u32);
 	__type(value, struct direct_watch);
 } watches SEC(".maps");
@@ -294,8 +294,15 @@ static __always_inline struct direct_way *choose_way(struct direct_destination *
 	__u32 count = destination->ways_count;
 	struct direct_way *way;
 
-	for (__u32 i = 0; i < DIRECT_WAYS && i < count; i++) {
-		way = &destination->ways[(first + i) % count & (DIRECT_WAYS - 1)];
+	/* Most peers have one, and a division is what costs here. */
+	if (count > 1)
+		first %= count;
+	else
+		first = 0;
+	for (__u32 i = 0; i < DIRECT_WAYS && i < count; i++, first++) {
+		if (first == count)
+			first = 0;
+		way = &destination->ways[first & (DIRECT_WAYS - 1)];
 		if (slot->way && slot->way != way->link + 1)
 			continue;
 		if (path >= (int)way->least &&
@@ -351,15 +358,21 @@ int direct_leave(struct __sk_buff *skb)
 		goto engine;
 	if (way->vlan && (skb->vlan_present || ether_type == ETHERTYPE_VLAN))
 		goto engine;
-	is_small = skb->len <= SMALL_BYTES && !is_empty_tcp(data, data_end, ether_type);
-	if (way->vlan && bpf_skb_vlan_push(skb, bpf_htons(ETHERTYPE_VLAN), way->vlan))
-		goto engine;
-	/* Both addresses, as they stand one after the other in the header and in the map. */
-	if (bpf_skb_store_bytes(skb, 0, way->outer_destination, 12, 0)) {
-		if (way->vlan)
+	is_small = !told->leaves_small && skb->len <= SMALL_BYTES &&
+		   !is_empty_tcp(data, data_end, ether_type);
+	if (way->vlan) {
+		if (bpf_skb_vlan_push(skb, bpf_htons(ETHERTYPE_VLAN), way->vlan))
+			goto engine;
+		data = (void *)(long)skb->data;
+		data_end = (void *)(long)skb->data_end;
+		header = data;
+		if ((void *)(header + 1) > data_end) {
 			bpf_skb_vlan_pop(skb);
-		goto engine;
+			goto engine;
+		}
 	}
+	/* Both addresses, as they stand one after the other in the header and in the map. */
+	__builtin_memcpy(header, way->outer_destination, 12);
 	if (!slot->way)
 		slot->way = way->link + 1;
 	/* The peer is told, and says how many of them have come. */
@@ -373,6 +386,7 @@ int direct_leave(struct __sk_buff *skb)
 	}
 	if (is_small)
 		count_small(now, told, way->link);
+	skb->tc_index = LEAVING | (way->link & ~CARRIED_MASK);
 	return bpf_redirect(way->ifindex, 0);
 
 engine:
@@ -457,34 +471,18 @@ static __always_inline int stands(struct __sk_buff *skb, struct direct_watch *wa
 	return 0;
 }
 
-static __always_inline int is_direct(const struct __sk_buff *skb,
-				     const struct ethernet_header *header,
-				     const struct direct_watch *watch)
-{
-	__u64 source = mac_of(header->source);
-
-	if (source == watch->source)
-		return 1;
-	if (!watch->own || source != watch->own)
-		return 0;
-	if (skb->vlan_present)
-		return watch->vlan && (skb->vlan_tci & VLAN_ID_MASK) == watch->vlan;
-	return watch->unmarked && header->ether_type != bpf_htons(ETHERTYPE_PACKTRAIN);
-}
-
 SEC("tc")
 int direct_watch(struct __sk_buff *skb)
 {
-	void *data = (void *)(long)skb->data;
-	void *data_end = (void *)(long)skb->data_end;
-	struct ethernet_header *header = data;
-	__u32 zero = 0, ifindex = skb->ifindex;
+	__u32 zero = 0, link = skb->tc_index & ~CARRIED_MASK;
 	struct direct_orders *told;
 	struct direct_watch *watch;
 	__u64 time, standing;
 
-	watch = bpf_map_lookup_elem(&watches, &ifindex);
-	if (!watch || (void *)(header + 1) > data_end || !is_direct(skb, header, watch))
+	if ((skb->tc_index & CARRIED_MASK) != LEAVING)
+		return TC_ACT_UNSPEC;
+	watch = bpf_map_lookup_elem(&watches, &link);
+	if (!watch)
 		return TC_ACT_UNSPEC;
 	if (!stands(skb, watch)) {
 		if (watch->standing_since)
@@ -505,7 +503,7 @@ int direct_watch(struct __sk_buff *skb)
 		return TC_ACT_UNSPEC;
 	told = bpf_map_lookup_elem(&orders, &zero);
 	if (told && watch->standing_bytes * 1000 < standing * ENGINE_BYTES_PER_US)
-		close_link(watch->link, told);
+		close_link(link, told);
 	watch->standing_since = 0;
 	return TC_ACT_UNSPEC;
 }
@@ -526,9 +524,9 @@ int direct_arrive(struct __sk_buff *skb)
 	__u32 zero = 0, *known;
 	__u64 key;
 
-	if ((skb->tc_index & ARRIVING_MASK) != ARRIVING || (void *)(header + 1) > data_end)
+	if ((skb->tc_index & CARRIED_MASK) != ARRIVING || (void *)(header + 1) > data_end)
 		return TC_ACT_UNSPEC;
-	key = (__u64)(skb->tc_index & ~ARRIVING_MASK & 0xff) << 48 | mac_of(header->source);
+	key = (__u64)(skb->tc_index & ~CARRIED_MASK) << 48 | mac_of(header->source);
 	skb->tc_index = 0;
 	known = bpf_map_lookup_elem(&arrived, &key);
 	if (!known) {

@@ -10,7 +10,6 @@
 /* A destination keeps its place among them for as long as it may be one. */
 #define DIRECT_SENDING		1024
 #define DIRECT_DESTINATIONS	256	/* the map holds the old and the new ones at once */
-#define DIRECT_LINKS		16
 #define DIRECT_WAYS		4	/* to one destination, a power of two */
 #define DIRECT_NUMBERS		256	/* a link's number is a byte */
 
@@ -31,6 +30,8 @@ struct direct_orders {
 	__u32 classes_count;	/* 0: no class says anything of paths */
 	__u32 tells_marks;	/* the engine is told what mark a frame has */
 	__u32 urgent_count;	/* as classes_count: 0: what is urgent need not go past our qdisc's queues */
+	__u32 leaves_small;	/* not 0: many small frames close nothing */
+	__u32 unused;
 };
 
 /* The one entry of the map `state`, which only the programs write. */
@@ -68,17 +69,13 @@ struct direct_destination {
 	__u32 ways_count;
 };
 
-/* Map `watches`, by the index of the member link. */
+/* Map `watches`, by the link's number. */
 struct direct_watch {
-	__u64 source;		/* of direct frames on this link */
-	__u64 own;		/* of those from the link's own address; 0: there are none */
 	__u64 standing_since;	/* ns; 0: the link's queue was empty when last seen */
 	__u64 standing_bytes;	/* direct frames since then */
 	__u64 seen_at;		/* ns: when it was last seen to hold something */
 	__u32 queue;		/* of those of the link, the one that is looked at next, or stands */
-	__u32 link;		/* its number */
-	__u32 unmarked;		/* not 0: those from its own address may have no tag */
-	__u32 vlan;		/* not 0: … may be in this VLAN */
+	__u32 unused;
 };
 
 /*

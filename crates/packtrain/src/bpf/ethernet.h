@@ -4,11 +4,12 @@
 #define PACKTRAIN_ETHERNET_H
 
 /*
- * What a direct frame carries from the link to pt0, in the place where filters once kept their verdict
- * (skb->tc_index): in the low byte the number of the link.
+ * What a direct frame carries from pt0 to the link, and at the other end from the link to pt0, in the place where
+ * filters once kept their verdict (skb->tc_index): in the low byte the number of the link.
  */
 #define ARRIVING		0x7000
-#define ARRIVING_MASK		0xff00
+#define LEAVING			0x7100
+#define CARRIED_MASK		0xff00
 
 #define ETHERTYPE_IPV4		0x0800
 #define ETHERTYPE_ARP		0x0806

@@ -68,6 +68,24 @@ struct {
 	__type(value, struct guard_source);
 } sources SEC(".maps");
 
+/*
+ * The source that was found last, for most frames are followed by more from there. Both programs look at each
+ * direct frame, one after the other on one processor.
+ */
+struct guard_last {
+	__u64 key;	/* its address, and above it how often the sources have changed; 0: none yet */
+	struct guard_source source;
+};
+
+#define GUARD_LAST_KNOWN	(1ULL << 63)
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct guard_last);
+} last_source SEC(".maps");
+
 /* Links of peers whose direct frames have no mark: where marks do not pass, and nothing else uses this link. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -157,6 +175,25 @@ static __always_inline int is_unmarked_direct(struct __sk_buff *skb, const struc
 	return 1;
 }
 
+static __always_inline struct guard_source *find_source(__u64 address,
+							const struct guard_settings *set)
+{
+	__u64 key = address | (__u64)(set->sources_change & 0x7fff) << 48 | GUARD_LAST_KNOWN;
+	struct guard_source *source;
+	struct guard_last *last;
+	__u32 zero = 0;
+
+	last = bpf_map_lookup_elem(&last_source, &zero);
+	if (last && last->key == key)
+		return &last->source;
+	source = bpf_map_lookup_elem(&sources, &address);
+	if (source && last) {
+		last->source = *source;
+		last->key = key;
+	}
+	return source;
+}
+
 /* What both programs take for packtrain's. `from`: whose mark a frame has. */
 static __always_inline __u32 classify(struct __sk_buff *skb, const struct frame *frame,
 				      const struct guard_settings *set,
@@ -171,7 +208,7 @@ static __always_inline __u32 classify(struct __sk_buff *skb, const struct frame 
 		return GUARD_HOST;
 	/* Marks are locally administered: the traffic of most hosts needs no look-up. */
 	if (frame->source & MAC_LOCAL_BIT)
-		source = bpf_map_lookup_elem(&sources, &frame->source);
+		source = find_source(frame->source, set);
 	if (!source)
 		return is_unmarked_direct(skb, frame, set, from) ? GUARD_DIRECT : GUARD_OTHER;
 	*from = source;
@@ -184,19 +221,20 @@ static __always_inline __u32 classify(struct __sk_buff *skb, const struct frame 
 static __always_inline int deliver(struct __sk_buff *skb, const struct guard_settings *set,
 				   struct guard_source *from, __u16 vlan)
 {
+	struct ethernet_header *header;
 	struct guard_traffic *traffic;
-	__be16 addresses[6];
 	__u32 zero = 0;
 
-	put_mac(addresses, set->host_address);
-	put_mac(addresses + 3, from->pt0);
 	/* Under a mark the tag is of pt0's own frame. */
 	if (vlan && from->pt0 & GUARD_SOURCE_TAGGED && bpf_skb_vlan_pop(skb))
 		return (int)set->withheld_action;
-	if (bpf_skb_store_bytes(skb, 0, addresses, sizeof(addresses), 0))
+	header = (void *)(long)skb->data;
+	if ((void *)(header + 1) > (void *)(long)skb->data_end)
 		return (int)set->withheld_action;
+	put_mac(header->destination, set->host_address);
+	put_mac(header->source, from->pt0);
 	/* Counted where it has come to: between here and there it waits for its turn. */
-	skb->tc_index = ARRIVING | (set->link & ~ARRIVING_MASK);
+	skb->tc_index = ARRIVING | (set->link & ~CARRIED_MASK);
 	traffic = bpf_map_lookup_elem(&direct_traffic, &zero);
 	if (traffic) {
 		traffic->frames += 1;

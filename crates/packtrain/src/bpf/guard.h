@@ -30,6 +30,8 @@ struct guard_settings {
 	__u32 link;		/* its number */
 	__u32 takes_unmarked;	/* not 0: there is something in the map `unmarked` */
 	__u32 direct_vlan;	/* of direct frames with a tag, and of what is said of them; 0: there are none */
+	__u32 sources_change;	/* how often the map `sources` has changed, in its low 15 bits */
+	__u32 unused;
 };
 
 /* At most so many links of peers have direct frames without a mark. */

@@ -59,9 +59,7 @@ const UNSHAPED: [(Part, Measure); 7] = [
     (Part::Flows, unshaped::flows),
     (Part::Datagrams, unshaped::datagrams),
     (Part::Both, unshaped::both_directions),
-    (Part::Messages, |bench, line| {
-        parts::messages(bench, line, &LINES)
-    }),
+    (Part::Messages, unshaped::messages),
     (Part::Changes, loaded::changes),
     // The last: it moves everything to one processor.
     (Part::Idle, unshaped::idle),

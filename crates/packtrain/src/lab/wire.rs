@@ -99,6 +99,15 @@ pub fn receive_on_cpu(host: &Namespace, interface: &str, cpu: usize) -> Result<(
     .map(drop)
 }
 
+/// Packets that arrive on the interface are worked on by the CPU that they come to: on a veth the sender's. So it is
+/// where nobody has set anything.
+pub fn receive_where_they_come(host: &Namespace, interface: &str) -> Result<()> {
+    host.sh(&format!(
+        "for queue in /sys/class/net/{interface}/queues/rx-*; do echo 0 > $queue/rps_cpus; done"
+    ))
+    .map(drop)
+}
+
 /// Frames and bytes that the interface has sent, as its driver counts: packets of the wire, not
 /// GSO frames, where the driver segments.
 pub fn sent(host: &Namespace, interface: &str) -> Result<(u64, u64)> {

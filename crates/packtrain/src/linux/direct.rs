@@ -32,7 +32,7 @@ pub use tally::{SentTo, Tally};
 /// As in bpf/direct.h.
 const DESTINATIONS_MAX: usize = 256;
 /// Bytes of `struct direct_watch`.
-const WATCH_LEN: usize = 56;
+const WATCH_LEN: usize = 32;
 /// … of `struct direct_way`, and of `struct direct_destination`.
 const WAY_LEN: usize = 36;
 const DESTINATION_LEN: usize = DIRECT_WAYS_MAX * WAY_LEN + 4;
@@ -102,25 +102,14 @@ struct Orders {
     classes_count: u32,
     tells_marks: bool,
     urgent_count: u32,
+    leaves_small: bool,
 }
 
-/// A link, with what its direct frames are known by.
+/// A link that direct frames leave by.
 #[derive(Debug)]
 struct Watched {
     link: u8,
-    sources: WatchedSources,
     program: tcx::Attached,
-}
-
-/// What direct frames by one link are known by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct WatchedSources {
-    /// Zero: there are none of the kind.
-    marked: MacAddr,
-    /// The link's own; zero: there are none from there.
-    own: MacAddr,
-    may_be_unmarked: bool,
-    vlan: Option<u16>,
 }
 
 /// The programs before one `pt0`, and on the links that its direct frames leave by.
@@ -177,6 +166,7 @@ impl DirectPath {
                 classes_count: 0,
                 tells_marks: false,
                 urgent_count: 0,
+                leaves_small: false,
             },
             urgent_count: 0,
             comparisons: map("comparisons")?,
@@ -267,11 +257,7 @@ impl DirectPath {
 
     /// The link is no more: another may come by its index.
     pub fn forget_link(&mut self, ifindex: u32) {
-        if self.watched.remove(&ifindex).is_some()
-            && let Err(source) = self.watches.delete(&ifindex.to_ne_bytes())
-        {
-            tracing::debug!("watches: {source}");
-        }
+        self.watched.remove(&ifindex);
     }
 
     /// Whether frames go past the engine whatever stands on the link, for it reaches some peer no more.
@@ -280,6 +266,14 @@ impl DirectPath {
             return Ok(());
         }
         self.orders.opening = self.orders.opening.wrapping_add(1).max(1);
+        self.give_orders()
+    }
+
+    /// Whether many small frames close nothing, for the engine carries fewer of them.
+    pub fn leave_small_frames(&mut self, leaves_small: bool) -> Result<(), DirectError> {
+        if std::mem::replace(&mut self.orders.leaves_small, leaves_small) == leaves_small {
+            return Ok(());
+        }
         self.give_orders()
     }
 
@@ -346,7 +340,7 @@ impl DirectPath {
     }
 
     fn give_orders(&self) -> Result<(), DirectError> {
-        let mut value = [0; 40];
+        let mut value = [0; 48];
         value[..8].copy_from_slice(&mac_key(self.orders.host_address));
         value[8..16].copy_from_slice(&self.orders.drained.to_ne_bytes());
         let opening = match self.orders.held_open {
@@ -359,6 +353,7 @@ impl DirectPath {
         value[28..32].copy_from_slice(&self.orders.classes_count.to_ne_bytes());
         value[32..36].copy_from_slice(&u32::from(self.orders.tells_marks).to_ne_bytes());
         value[36..40].copy_from_slice(&self.orders.urgent_count.to_ne_bytes());
+        value[40..44].copy_from_slice(&u32::from(self.orders.leaves_small).to_ne_bytes());
         let written = self
             .orders_map
             .update(&0u32.to_ne_bytes(), &value, MapFlags::ANY);
@@ -368,65 +363,35 @@ impl DirectPath {
         })?)
     }
 
-    /// The links that destinations leave by, each with the source address of its direct frames.
+    /// The links that destinations leave by.
     fn watch_links_of(&mut self, destinations: &[Destination]) -> Result<(), DirectError> {
-        let failed = |source| MapError {
-            map: "watches",
-            source,
-        };
-        let mut wanted: BTreeMap<u32, (u8, WatchedSources)> = BTreeMap::new();
-        for destination in destinations {
-            let (link, sources) = wanted.entry(destination.ifindex).or_default();
-            *link = destination.link;
-            match destination.kind {
-                DirectKind::Source => sources.marked = destination.outer_source,
-                DirectKind::None => {
-                    (sources.own, sources.may_be_unmarked) = (destination.outer_source, true);
-                }
-                DirectKind::Vlan => {
-                    (sources.own, sources.vlan) = (destination.outer_source, destination.vlan);
-                }
-            }
-        }
+        let links = destinations.iter().map(|to| (to.ifindex, to.link));
+        let wanted: BTreeMap<u32, u8> = links.collect();
         // One without destinations stays: they often come back, and attaching takes milliseconds.
         if !wanted.is_empty() {
-            let known: Vec<u32> = self.watched.keys().copied().collect();
-            for ifindex in known.into_iter().filter(|i| !wanted.contains_key(i)) {
-                self.watched.remove(&ifindex);
-                let key = ifindex.to_ne_bytes();
-                self.watches.delete(&key).map_err(failed)?;
-            }
+            self.watched
+                .retain(|ifindex, _| wanted.contains_key(ifindex));
         }
-        for (ifindex, (link, sources)) in wanted {
+        for (ifindex, link) in wanted {
             let known = self.watched.remove(&ifindex);
-            let is_told = known
-                .as_ref()
-                .is_some_and(|known| (known.link, known.sources) == (link, sources));
+            if known.as_ref().is_none_or(|known| known.link != link) {
+                // What stood there was another link's.
+                self.watches
+                    .update(
+                        &u32::from(link).to_ne_bytes(),
+                        &[0; WATCH_LEN],
+                        MapFlags::ANY,
+                    )
+                    .map_err(|source| MapError {
+                        map: "watches",
+                        source,
+                    })?;
+            }
             let program = match known {
                 Some(known) => known.program,
                 None => attach(&self.watch_program, ifindex, Hook::Egress)?,
             };
-            if !is_told {
-                let mut value = [0; WATCH_LEN];
-                value[..8].copy_from_slice(&mac_key(sources.marked));
-                value[8..16].copy_from_slice(&mac_key(sources.own));
-                let words = [
-                    u32::from(link),
-                    u32::from(sources.may_be_unmarked),
-                    u32::from(sources.vlan.unwrap_or(0)),
-                ];
-                value[WATCH_LEN - 12..].copy_from_slice(words.map(u32::to_ne_bytes).as_flattened());
-                let key = ifindex.to_ne_bytes();
-                self.watches
-                    .update(&key, &value, MapFlags::ANY)
-                    .map_err(failed)?;
-            }
-            let watched = Watched {
-                link,
-                sources,
-                program,
-            };
-            self.watched.insert(ifindex, watched);
+            self.watched.insert(ifindex, Watched { link, program });
         }
         Ok(())
     }

@@ -183,6 +183,7 @@ pub struct Guard {
     link_number: u8,
     takes_unmarked: bool,
     direct_vlan: Option<u16>,
+    sources_changes: u32,
     promiscuous: bool,
     #[cfg(test)]
     object: Object,
@@ -238,6 +239,7 @@ impl Guard {
             link_number: 0,
             takes_unmarked: false,
             direct_vlan: None,
+            sources_changes: 0,
             promiscuous: false,
             #[cfg(test)]
             object,
@@ -293,7 +295,11 @@ impl Guard {
             refused += wanted - keys.len();
             entries.extend(keys);
         }
-        self.sources.set(entries)?;
+        let outcome = self.sources.set(entries);
+        // Also of what failed midway: what is remembered of a source is of before.
+        self.sources_changes = self.sources_changes.wrapping_add(1);
+        self.write_settings()?;
+        outcome?;
         Ok(refused)
     }
 
@@ -381,7 +387,7 @@ impl Guard {
             Attachment::Tcx => TCX_DROP,
             Attachment::Clsact => TC_ACT_STOLEN,
         };
-        let mut value = [0; 40];
+        let mut value = [0; 48];
         value[0..8].copy_from_slice(&mac_key(self.host.address));
         value[8..12].copy_from_slice(&u32::from(self.promiscuous).to_ne_bytes());
         value[12..16].copy_from_slice(&action.to_ne_bytes());
@@ -391,6 +397,7 @@ impl Guard {
         value[32..36].copy_from_slice(&u32::from(self.takes_unmarked).to_ne_bytes());
         let vlan = u32::from(self.direct_vlan.unwrap_or(0));
         value[36..40].copy_from_slice(&vlan.to_ne_bytes());
+        value[40..44].copy_from_slice(&self.sources_changes.to_ne_bytes());
         let failed = |source| MapError {
             map: "settings",
             source,

@@ -124,6 +124,7 @@ impl Direct {
     /// The engine has decided anew.
     pub(super) fn publish(&mut self, line: &mut Line) {
         warn_of(self.path.hold_open(line.has_peer_away()));
+        warn_of(self.path.leave_small_frames(line.leaves_small_frames()));
         let wanted = line.direct_destinations();
         if wanted == self.destinations && !self.failed {
             return;

@@ -111,6 +111,8 @@ impl StatusDocument {
                 vlan: facts.direct_vlan,
                 takes_surplus: snapshot.direct.takes_surplus,
                 surpluses: snapshot.direct.surpluses,
+                leaves_small_frames: snapshot.direct.leaves_small_frames,
+                small_frames_left: snapshot.direct.small_frames_left,
                 closures: snapshot.direct.closures.total(),
                 closures_because: snapshot.direct.closures.into(),
                 changes: facts.direct_changes,

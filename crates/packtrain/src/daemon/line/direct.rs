@@ -28,6 +28,11 @@ impl Line {
         self.with_interfaces(self.engine.direct_destinations())
     }
 
+    /// Whether small frames may be many there ([`Engine::leaves_small_frames`]).
+    pub fn leaves_small_frames(&self) -> bool {
+        self.engine.leaves_small_frames()
+    }
+
     pub(super) fn with_interfaces(&self, destinations: Vec<DirectDestination>) -> Vec<Destination> {
         let with_interface = destinations.into_iter().filter_map(|destination| {
             let member = self.members.iter().find(|m| m.id == destination.link)?;

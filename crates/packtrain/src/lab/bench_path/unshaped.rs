@@ -5,10 +5,10 @@ use std::time::Duration;
 use super::{ALL, LINES};
 use crate::lab::exchange::{self, Blocks, Exchanged};
 use crate::lab::figure::{Target, Unit};
-use crate::lab::one_link::Bench;
 use crate::lab::one_link::figure::Runs;
-use crate::lab::one_link::stage::{Line, ONE_CPU, cpu_of_host};
+use crate::lab::one_link::stage::{Line, ONE_CPU, blast, cpu_of_host};
 use crate::lab::one_link::way::Way;
+use crate::lab::one_link::{Bench, parts};
 use crate::lab::processors::{Ticks, seconds_per_gigabyte};
 use crate::lab::{Error, Result, datagrams};
 
@@ -162,6 +162,25 @@ pub fn datagrams(bench: &mut Bench, line: &Line) -> Result<()> {
         Unit::Ratio,
         Target::Shown,
         runs.map(|(_, arrived)| arrived.bytes as f64 / arrived.sent_bytes as f64),
+    );
+    Ok(())
+}
+
+/// Small frames, each of which costs what a frame costs. First as it is where nobody has set anything: what is sent into
+/// a veth is taken in by the sender's processor. Then with a processor set for what comes in. The plain link's frames wait
+/// for it once, direct ones twice in the same queue, which has no room for more while the sender is faster, so that what is
+/// dropped there was worked on already. A card has a queue of its own.
+pub fn messages(bench: &mut Bench, line: &Line) -> Result<()> {
+    line.receive_where_it_comes()?;
+    parts::messages(bench, line, &LINES)?;
+    line.receive_as_set()?;
+    let part = "64 B UDP, unshaped, a processor set for what comes in";
+    let runs = bench.in_turns_of(&LINES, part, line, |way| line.messages(way, blast()))?;
+    bench.compare(
+        "  … a processor set for what comes in",
+        Unit::PerSecond,
+        Target::RatioShown,
+        runs.map(|report| report.delivered_per_second),
     );
     Ok(())
 }

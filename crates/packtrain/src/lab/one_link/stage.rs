@@ -8,7 +8,7 @@ use super::way::Way;
 use crate::lab::host::Host;
 use crate::lab::measure::{self, Bulk, RoundTrips};
 use crate::lab::messages::{self, Load, Report};
-use crate::lab::namespaces::{Process, run as run_program};
+use crate::lab::namespaces::{Namespace, Process, run as run_program};
 use crate::lab::{Result, exchange, now, pause, relay, wire};
 
 const BULK: Duration = Duration::from_secs(2);
@@ -166,6 +166,28 @@ impl Line {
         })
     }
 
+    /// What comes by any cable is taken in by the processor that it comes to, as where nobody has set anything.
+    pub fn receive_where_it_comes(&self) -> Result<()> {
+        self.on_each_cable(|host, _, interface| wire::receive_where_they_come(host, interface))
+    }
+
+    /// … by one of each host, as it is from the start.
+    pub fn receive_as_set(&self) -> Result<()> {
+        self.on_each_cable(|host, number, interface| {
+            wire::receive_on_cpu(host, interface, cpu_of_host(number))
+        })
+    }
+
+    fn on_each_cable(&self, set: impl Fn(&Namespace, usize, &str) -> Result<()>) -> Result<()> {
+        let ways = self.ways.iter().filter(|way| way.receives_on_one_cpu());
+        for interface in ways.filter_map(|way| way.cable()) {
+            for (number, host) in [&self.a, &self.b].into_iter().enumerate() {
+                set(&host.namespace, number, interface)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Puts everything that belongs to the two hosts onto one CPU.
     pub fn move_to_one_cpu(&self) -> Result<()> {
         let mut programs: Vec<u32> = self.programs.iter().map(Process::id).collect();
@@ -178,13 +200,7 @@ impl Line {
             let (cpu, pid) = (ONE_CPU.to_string(), program.to_string());
             run_program("taskset", ["-acp", &cpu, &pid])?;
         }
-        let ways = self.ways.iter().filter(|way| way.receives_on_one_cpu());
-        for interface in ways.filter_map(|way| way.cable()) {
-            for host in [&self.a, &self.b] {
-                wire::receive_on_cpu(&host.namespace, interface, ONE_CPU)?;
-            }
-        }
-        Ok(())
+        self.on_each_cable(|host, _, interface| wire::receive_on_cpu(host, interface, ONE_CPU))
     }
 
     /// A question at a time, the next one as soon as it is answered.

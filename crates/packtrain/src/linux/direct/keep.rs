@@ -8,7 +8,7 @@ use super::{Destination, DirectPath, entries_of, tcx, those_that_fit};
 use crate::linux::bpf_map::KeptMap;
 
 /// Bytes of `struct direct_orders`, and where it says what is drained, and which opening this is.
-const ORDERS_LEN: usize = 40;
+const ORDERS_LEN: usize = 48;
 const DRAINED: std::ops::Range<usize> = 8..16;
 const OPENING: std::ops::Range<usize> = 16..20;
 /// Nothing closes this one.

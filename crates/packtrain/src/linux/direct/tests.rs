@@ -102,7 +102,7 @@ fn lengths_are_those_of_the_header() {
             let map = path.object.maps().find(|map| map.name() == name);
             map.expect("a map of that name").value_size() as usize
         };
-        assert_eq!(size("orders"), 40);
+        assert_eq!(size("orders"), 48);
         assert_eq!(size("comparisons"), super::classes::COMPARISON_LEN);
         assert_eq!(size("state"), tally::STATE_LEN);
         assert_eq!(size("destinations"), entry_of(&[(&destination(), 0)]).len());
@@ -297,6 +297,12 @@ fn many_small_frames_close_the_path_and_as_many_large_ones_do_not() {
         }
         let datagram = |payload| frame(PEER, PT0, IPV4, 1, payload);
         assert!(!closes(path, &datagram(400)));
+        path.leave_small_frames(true).unwrap();
+        assert!(
+            !closes(path, &datagram(100)),
+            "the engine does not want them"
+        );
+        path.leave_small_frames(false).unwrap();
         assert!(closes(path, &datagram(100)));
     });
 }
