@@ -354,13 +354,13 @@ fn it_stays_closed_while_small_frames_are_many_and_opens_when_they_end() {
     is_open(&mut pair);
 }
 
-/// So long, a millisecond at a time; the owner leaves some unread of so many.
-fn full_of_small_frames(pair: &mut Pair, a_millisecond: usize, of_bytes: usize, ms: usize) {
-    for _ in 0..ms {
+/// 200 ms, one at a time; the owner leaves some unread of so many, or none.
+fn sends(pair: &mut Pair, a_millisecond: usize, of_bytes: usize, left_unread: bool) {
+    for _ in 0..200 {
         for _ in 0..a_millisecond {
             pair.send(0, &frame(0, of_bytes, 1), Offload::NONE);
         }
-        pair.engines[0].handle_host_read(true);
+        pair.engines[0].handle_host_read(left_unread);
         pair.run(Duration::from_millis(1));
     }
     pair.engines[0].handle_host_read(false);
@@ -371,7 +371,7 @@ fn an_engine_that_cannot_carry_all_small_frames_gives_them_back_for_a_while() {
     let mut pair = direct_pair();
     pair.engines[0].handle_direct_congestion(LINK, pair.now);
     is_closed(&mut pair, EngineBecause::Congestion);
-    full_of_small_frames(&mut pair, 100, 100, 200);
+    sends(&mut pair, 100, 100, true);
     is_open(&mut pair);
     let direct = pair.snapshot(0).direct;
     assert!(pair.engines[0].leaves_small_frames() && direct.leaves_small_frames);
@@ -379,7 +379,7 @@ fn an_engine_that_cannot_carry_all_small_frames_gives_them_back_for_a_while() {
     // A queue closes it all the same, and they do not keep it closed.
     pair.engines[0].handle_direct_congestion(LINK, pair.now);
     is_closed(&mut pair, EngineBecause::Congestion);
-    full_of_small_frames(&mut pair, 100, 100, 100);
+    sends(&mut pair, 100, 100, true);
     assert_eq!(pair.snapshot(0).direct.small_frames_left, 1);
     // The host is let go first.
     pair.run(2 * DIRECT_CALM + Duration::from_secs(1));
@@ -397,8 +397,8 @@ fn nor_are_others_given_back_nor_what_it_can_carry() {
     let mut pair = direct_pair();
     pair.engines[0].handle_direct_congestion(LINK, pair.now);
     is_closed(&mut pair, EngineBecause::Congestion);
-    full_of_small_frames(&mut pair, 30, 100, 200);
-    full_of_small_frames(&mut pair, 100, 1000, 200);
+    sends(&mut pair, 30, 100, true);
+    sends(&mut pair, 100, 1000, true);
     let closed = |pair: &mut Pair| {
         let because = pair.snapshot(0).peers[0].engine_because;
         because == Some(EngineBecause::Congestion) && !pair.engines[0].leaves_small_frames()
@@ -406,13 +406,7 @@ fn nor_are_others_given_back_nor_what_it_can_carry() {
     assert!(closed(&mut pair));
     // Not full any more.
     pair.run(Duration::from_millis(400));
-    for _ in 0..200 {
-        for _ in 0..100 {
-            pair.send(0, &frame(0, 100, 1), Offload::NONE);
-        }
-        pair.engines[0].handle_host_read(false);
-        pair.run(Duration::from_millis(1));
-    }
+    sends(&mut pair, 100, 100, false);
     assert!(closed(&mut pair));
 }
 

@@ -371,7 +371,10 @@ int direct_leave(struct __sk_buff *skb)
 			goto engine;
 		}
 	}
-	/* Both addresses, as they stand one after the other in the header and in the map. */
+	/*
+	 * Both addresses, as they stand one after the other in the header and in the map; in place, for what a host
+	 * sends is its own.
+	 */
 	__builtin_memcpy(header, way->outer_destination, 12);
 	if (!slot->way)
 		slot->way = way->link + 1;
@@ -481,6 +484,8 @@ int direct_watch(struct __sk_buff *skb)
 
 	if ((skb->tc_index & CARRIED_MASK) != LEAVING)
 		return TC_ACT_UNSPEC;
+	/* A veth's other end would read it as well. */
+	skb->tc_index = 0;
 	watch = bpf_map_lookup_elem(&watches, &link);
 	if (!watch)
 		return TC_ACT_UNSPEC;
