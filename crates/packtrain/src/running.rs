@@ -226,9 +226,11 @@ impl RunningLine {
             for ifindex in self.members.iter().filter_map(Member::ifindex) {
                 // What cannot be seen is not trusted.
                 let queue = tc::link_queue(&mut self.site.netlink, ifindex);
-                let order = queue.ok().flatten().map(|queue| queue.order);
-                self.line
-                    .link_order(ifindex, order.unwrap_or(LinkOrder::Flow));
+                let (order, has_queue) = match queue.ok().flatten() {
+                    Some(queue) => (queue.order, queue.shows_backlog()),
+                    None => (LinkOrder::Flow, true),
+                };
+                self.line.link_queue(ifindex, order, has_queue);
             }
             direct.publish(&mut self.line);
             // Of what is on top of a link nobody tells that it goes.

@@ -31,8 +31,8 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_core_read.h>
 
-#include "direct.h"
 #include "ethernet.h"
+#include "direct.h"
 #include "class.bpf.h"
 #include "unmarked.bpf.h"
 
@@ -120,19 +120,9 @@ struct sk_buff {
 extern void *bpf_cast_to_kern_ctx(void *context) __ksym;
 extern void *bpf_rdonly_cast(const void *object, __u32 type) __ksym;
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct direct_orders);
-} orders SEC(".maps");
+struct direct_orders orders SEC(".data.orders");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct direct_state);
-} state SEC(".maps");
+struct direct_state state SEC(".data.state");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -142,10 +132,10 @@ struct {
 } slots SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, DIRECT_SENDING);
 	__type(key, __u32);
-	__type(value, struct direct_sending);
+	__type(value, struct direct_traffic);
 } sending SEC(".maps");
 
 struct {
@@ -155,19 +145,20 @@ struct {
 	__type(value, struct direct_destination);
 } destinations SEC(".maps");
 
+/* Most frames are followed by more to there. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, DIRECT_LAST);
+	__type(key, __u32);
+	__type(value, struct direct_last);
+} last_destinations SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, DIRECT_NUMBERS);
 	__type(key, __u32);
 	__type(value, struct direct_watch);
 } watches SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, DIRECT_NUMBERS);
-	__type(key, __u32);
-	__type(value, struct direct_traffic);
-} leaving SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -276,7 +267,7 @@ static __always_inline void tell_mark(struct __sk_buff *skb, __u64 host_address)
 	__u8 source[6] = { DIRECT_MARKED_0, DIRECT_MARKED_1 };
 
 	if (bpf_skb_load_bytes(skb, 0, &header, sizeof(header)) ||
-	    mac_of(header.source) != host_address)
+	    source_of(&header) != host_address)
 		return;
 	for (int i = 0; i < 4; i++)
 		source[2 + i] = skb->mark >> (24 - 8 * i);
@@ -312,6 +303,25 @@ static __always_inline struct direct_way *choose_way(struct direct_destination *
 	return NULL;
 }
 
+static __always_inline struct direct_destination *
+find_destination(__u64 address, const struct direct_orders *told)
+{
+	__u32 place = address & (DIRECT_LAST - 1), change = told->destinations_change;
+	struct direct_destination *destination;
+	struct direct_last *last;
+
+	last = bpf_map_lookup_elem(&last_destinations, &place);
+	if (last && last->address == address && last->change == change)
+		return &last->destination;
+	destination = bpf_map_lookup_elem(&destinations, &address);
+	if (destination && last) {
+		last->destination = *destination;
+		last->address = address;
+		last->change = change;
+	}
+	return destination;
+}
+
 SEC("tc")
 int direct_leave(struct __sk_buff *skb)
 {
@@ -319,23 +329,20 @@ int direct_leave(struct __sk_buff *skb)
 	void *data_end = (void *)(long)skb->data_end;
 	struct ethernet_header *header = data;
 	struct direct_destination *destination;
-	struct direct_sending *sent;
-	struct direct_traffic *traffic;
-	struct direct_orders *told;
-	struct direct_state *now;
+	struct direct_traffic *sent;
+	const struct direct_orders *told = &orders;
+	struct direct_state *now = &state;
 	struct direct_slot *slot;
 	struct class_walk class;
 	struct direct_way *way;
-	__u32 zero = 0, slot_number;
+	__u32 slot_number;
 	__u64 address, ticket;
 	__u16 ether_type;
 	int is_small, path = CLASS_PATH_AUTO;
 
-	told = bpf_map_lookup_elem(&orders, &zero);
-	now = bpf_map_lookup_elem(&state, &zero);
 	slot_number = bpf_get_hash_recalc(skb) % DIRECT_SLOTS;
 	slot = bpf_map_lookup_elem(&slots, &slot_number);
-	if (!told || !now || !slot)
+	if (!slot)
 		return TC_ACT_UNSPEC;
 	if (told->classes_count) {
 		class_find(skb, &class, told->classes_first, told->classes_count);
@@ -345,16 +352,17 @@ int direct_leave(struct __sk_buff *skb)
 	    (void *)(header + 1) > data_end || has_foreign_tc(skb, told, now))
 		goto engine;
 	ether_type = bpf_ntohs(header->ether_type);
-	if (mac_of(header->source) != told->host_address || ether_type == ETHERTYPE_PACKTRAIN)
+	if (source_of(header) != told->host_address || ether_type == ETHERTYPE_PACKTRAIN)
 		goto engine;
-	address = mac_of(header->destination);
-	destination = bpf_map_lookup_elem(&destinations, &address);
+	address = destination_of(header);
+	destination = find_destination(address, told);
 	if (!destination)
 		goto engine;
 	way = choose_way(destination, slot, slot_number, path, told);
 	if (!way || !fits(skb, ether_type, way->payload_max))
 		goto engine;
-	if (way->unmarked && (skb->vlan_present || !may_be_unmarked(skb, ether_type)))
+	if (way->flags & DIRECT_WAY_UNMARKED &&
+	    (skb->vlan_present || !may_be_unmarked(skb, ether_type)))
 		goto engine;
 	if (way->vlan && (skb->vlan_present || ether_type == ETHERTYPE_VLAN))
 		goto engine;
@@ -371,25 +379,21 @@ int direct_leave(struct __sk_buff *skb)
 			goto engine;
 		}
 	}
-	/*
-	 * Both addresses, as they stand one after the other in the header and in the map; in place, for what a host
-	 * sends is its own.
-	 */
-	__builtin_memcpy(header, way->outer_destination, 12);
+	/* In place, for what a host sends is its own. */
+	put_addresses(header, &way->outer);
 	if (!slot->way)
 		slot->way = way->link + 1;
 	/* The peer is told, and says how many of them have come. */
 	sent = bpf_map_lookup_elem(&sending, &way->sending);
-	if (sent)
-		__sync_fetch_and_add(&sent->segments, segments_of(skb));
-	traffic = bpf_map_lookup_elem(&leaving, &way->link);
-	if (traffic) {
-		traffic->frames += 1;
-		traffic->bytes += skb->len;
+	if (sent) {
+		sent->frames += 1;
+		sent->bytes += skb->len;
+		sent->segments += segments_of(skb);
 	}
 	if (is_small)
 		count_small(now, told, way->link);
-	skb->tc_index = LEAVING | (way->link & ~CARRIED_MASK);
+	if (way->flags & DIRECT_WAY_WATCHED)
+		skb->tc_index = LEAVING | (way->link & ~CARRIED_MASK);
 	return bpf_redirect(way->ifindex, 0);
 
 engine:
@@ -477,8 +481,7 @@ static __always_inline int stands(struct __sk_buff *skb, struct direct_watch *wa
 SEC("tc")
 int direct_watch(struct __sk_buff *skb)
 {
-	__u32 zero = 0, link = skb->tc_index & ~CARRIED_MASK;
-	struct direct_orders *told;
+	__u32 link = skb->tc_index & ~CARRIED_MASK;
 	struct direct_watch *watch;
 	__u64 time, standing;
 
@@ -506,9 +509,8 @@ int direct_watch(struct __sk_buff *skb)
 	standing = time - watch->standing_since;
 	if (standing < STANDING_NS)
 		return TC_ACT_UNSPEC;
-	told = bpf_map_lookup_elem(&orders, &zero);
-	if (told && watch->standing_bytes * 1000 < standing * ENGINE_BYTES_PER_US)
-		close_link(link, told);
+	if (watch->standing_bytes * 1000 < standing * ENGINE_BYTES_PER_US)
+		close_link(link, &orders);
 	watch->standing_since = 0;
 	return TC_ACT_UNSPEC;
 }
@@ -520,19 +522,18 @@ struct {
 	__type(value, __u32);	/* frames, a GSO frame as its segments; wraps */
 } arrived SEC(".maps");
 
-SEC("tc")
-int direct_arrive(struct __sk_buff *skb)
-{
-	void *data = (void *)(long)skb->data;
-	void *data_end = (void *)(long)skb->data_end;
-	struct ethernet_header *header = data;
-	__u32 zero = 0, *known;
-	__u64 key;
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, DIRECT_ARRIVED);
+	__type(key, __u32);
+	__type(value, struct direct_arrived);
+} arrived_first SEC(".maps");
 
-	if ((skb->tc_index & CARRIED_MASK) != ARRIVING || (void *)(header + 1) > data_end)
-		return TC_ACT_UNSPEC;
-	key = (__u64)(skb->tc_index & ~CARRIED_MASK) << 48 | mac_of(header->source);
-	skb->tc_index = 0;
+/* Of those whose place another one had first. */
+static __always_inline void count_among_others(__u64 key, __u32 segments)
+{
+	__u32 zero = 0, *known;
+
 	known = bpf_map_lookup_elem(&arrived, &key);
 	if (!known) {
 		/* Another processor may have been faster. */
@@ -540,7 +541,31 @@ int direct_arrive(struct __sk_buff *skb)
 		known = bpf_map_lookup_elem(&arrived, &key);
 	}
 	if (known)
-		__sync_fetch_and_add(known, segments_of(skb));
+		__sync_fetch_and_add(known, segments);
+}
+
+SEC("tc")
+int direct_arrive(struct __sk_buff *skb)
+{
+	void *data = (void *)(long)skb->data;
+	void *data_end = (void *)(long)skb->data_end;
+	struct ethernet_header *header = data;
+	struct direct_arrived *first;
+	__u32 place;
+	__u64 key;
+
+	if ((skb->tc_index & CARRIED_MASK) != ARRIVING || (void *)(header + 1) > data_end)
+		return TC_ACT_UNSPEC;
+	key = (__u64)(skb->tc_index & ~CARRIED_MASK) << 48 | source_of(header);
+	skb->tc_index = 0;
+	place = key * DIRECT_ARRIVED_FACTOR >> DIRECT_ARRIVED_SHIFT;
+	first = bpf_map_lookup_elem(&arrived_first, &place);
+	if (first && !first->key)
+		first->key = key;
+	if (first && first->key == key)
+		first->segments += segments_of(skb);
+	else
+		count_among_others(key, segments_of(skb));
 	return TC_ACT_UNSPEC;
 }
 

@@ -3,14 +3,20 @@
 #ifndef PACKTRAIN_DIRECT_H
 #define PACKTRAIN_DIRECT_H
 
+#include "ethernet.h"
+
 /* Flows are told apart by so many slots; two that share one wait for each other. */
 #define DIRECT_SLOTS		4096
 /* Sources of direct frames that are counted, by their links; the longest silent make room. */
 #define DIRECT_ARRIVED		1024
+/* The place of a source among them that it is looked for first, without a search: the uppermost ten bits. */
+#define DIRECT_ARRIVED_FACTOR	0x9e3779b97f4a7c15ULL
+#define DIRECT_ARRIVED_SHIFT	54
 /* A destination keeps its place among them for as long as it may be one. */
 #define DIRECT_SENDING		1024
 #define DIRECT_DESTINATIONS	256	/* the map holds the old and the new ones at once */
 #define DIRECT_WAYS		4	/* to one destination, a power of two */
+#define DIRECT_LAST		16	/* so many of them a processor remembers; a power of two */
 #define DIRECT_NUMBERS		256	/* a link's number is a byte */
 
 /*
@@ -31,7 +37,7 @@ struct direct_orders {
 	__u32 tells_marks;	/* the engine is told what mark a frame has */
 	__u32 urgent_count;	/* as classes_count: 0: what is urgent need not go past our qdisc's queues */
 	__u32 leaves_small;	/* not 0: many small frames close nothing */
-	__u32 unused;
+	__u32 destinations_change;	/* how often the map `destinations` has changed; never 0 */
 };
 
 /* The one entry of the map `state`, which only the programs write. */
@@ -52,21 +58,32 @@ struct direct_slot {
 
 /* One of the ways to a peer: a member link. */
 struct direct_way {
-	__u8 outer_destination[6];
-	__u8 outer_source[6];
+	struct addresses outer;
 	__u32 ifindex;		/* the member link */
 	__u32 payload_max;	/* bytes after the EtherType that all on the way take */
 	__u32 link;		/* its number */
 	__u32 least;		/* CLASS_PATH_…: closed to frames of classes before this one */
 	__u32 sending;		/* its entry in the map `sending` */
-	__u16 unmarked;		/* not 0: outer_source is the link's own, and only what may_be_unmarked goes */
+	__u16 flags;		/* DIRECT_WAY_… */
 	__u16 vlan;		/* not 0: in this VLAN, from the link's own address */
 };
+
+/* The outer source is the link's own, and only what may_be_unmarked goes. */
+#define DIRECT_WAY_UNMARKED	1
+/* The link has a queue, which direct_watch looks at. */
+#define DIRECT_WAY_WATCHED	2
 
 /* Map `destinations`, by the address of a peer's pt0. */
 struct direct_destination {
 	struct direct_way ways[DIRECT_WAYS];
 	__u32 ways_count;
+};
+
+/* Map `last_destinations`, of each processor, by the lowest bits of the address. */
+struct direct_last {
+	__u64 address;
+	__u32 change;		/* `destinations_change` when it was looked up; 0: none is known */
+	struct direct_destination destination;
 };
 
 /* Map `watches`, by the link's number. */
@@ -83,16 +100,18 @@ struct direct_watch {
  * Nothing goes there directly but what must.
  */
 
-/* Map `sending`, by `direct_way.sending`. */
-struct direct_sending {
-	__u32 segments;		/* sent there, a GSO frame as what it becomes; wraps */
+/* Map `arrived_first`, of each processor, by the uppermost bits of DIRECT_ARRIVED_FACTOR × the key of the map `arrived`. */
+struct direct_arrived {
+	__u64 key;		/* who was first to have this entry, and keeps it; 0: nobody yet */
+	__u32 segments;		/* wraps */
 	__u32 unused;
 };
 
-/* Map `leaving`, by the link's number, of each processor. */
+/* Map `sending`, of each processor, by `direct_way.sending`: what was sent there. */
 struct direct_traffic {
 	__u64 frames;
 	__u64 bytes;
+	__u64 segments;		/* a GSO frame as what it becomes; its lower half is what the peer is told */
 };
 
 #endif

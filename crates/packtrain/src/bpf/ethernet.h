@@ -26,10 +26,50 @@ struct ethernet_header {
 	__be16 ether_type;
 };
 
-static __always_inline __u64 mac_of(const __be16 *part)
+/*
+ * Addresses are read and written in the words of a header that begins at one. In a packet it does not, which every
+ * processor that packtrain is built for allows.
+ */
+typedef __be32 __attribute__((may_alias)) be32_alias;
+
+static __always_inline __u64 destination_of(const struct ethernet_header *header)
 {
-	return (__u64)bpf_ntohs(part[0]) << 32 | (__u64)bpf_ntohs(part[1]) << 16 |
-	       bpf_ntohs(part[2]);
+	const be32_alias *high = (const void *)header->destination;
+
+	return (__u64)bpf_ntohl(*high) << 16 | bpf_ntohs(header->destination[2]);
+}
+
+static __always_inline __u64 source_of(const struct ethernet_header *header)
+{
+	const be32_alias *low = (const void *)&header->source[1];
+
+	return (__u64)bpf_ntohs(header->source[0]) << 32 | bpf_ntohl(*low);
+}
+
+/* Both addresses, which stand one after the other. */
+struct addresses {
+	__be32 words[3];
+};
+
+static __always_inline struct addresses addresses_of(__u64 destination, __u64 source)
+{
+	struct addresses addresses = { {
+		bpf_htonl(destination >> 16),
+		bpf_htonl(destination << 16 | source >> 32),
+		bpf_htonl(source),
+	} };
+
+	return addresses;
+}
+
+static __always_inline void put_addresses(struct ethernet_header *header,
+					  const struct addresses *addresses)
+{
+	be32_alias *words = (void *)header;
+
+	words[0] = addresses->words[0];
+	words[1] = addresses->words[1];
+	words[2] = addresses->words[2];
 }
 
 /* What a frame becomes on the wire, where GRO puts it together again as it likes. */

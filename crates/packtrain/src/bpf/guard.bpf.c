@@ -25,6 +25,7 @@
 #define HELLO_GROUP		0x037074000001ULL
 #define MAC_GROUP_BIT		(1ULL << 40)
 #define MAC_LOCAL_BIT		(2ULL << 40)
+#define MAC_MASK		((1ULL << 48) - 1)
 
 #define ARP_REQUEST		1
 
@@ -50,12 +51,8 @@ struct frame {
 	__u16 vlan;	/* 0: no tag, or one of a priority alone: the frame is the link's as without */
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct guard_settings);
-} settings SEC(".maps");
+/* A map of one entry, of this name. */
+struct guard_settings settings SEC(".data.settings");
 
 /* Both sets have room for the old and the new keys at once, so that a change leaves no gap. */
 
@@ -133,19 +130,12 @@ static __always_inline void count(void *counters, __u32 verdict)
 		*counter += 1;
 }
 
-static __always_inline void put_mac(__be16 *part, __u64 mac)
-{
-	part[0] = bpf_htons(mac >> 32);
-	part[1] = bpf_htons(mac >> 16);
-	part[2] = bpf_htons(mac);
-}
-
 static __always_inline struct frame frame_of(const struct ethernet_header *header,
 					     const struct __sk_buff *skb)
 {
 	struct frame frame = {
-		.destination = mac_of(header->destination),
-		.source = mac_of(header->source),
+		.destination = destination_of(header),
+		.source = source_of(header),
 		.ether_type = bpf_ntohs(header->ether_type),
 		.vlan = skb->vlan_present ? skb->vlan_tci & VLAN_ID_MASK : 0,
 	};
@@ -221,12 +211,10 @@ static __always_inline __u32 classify(struct __sk_buff *skb, const struct frame 
 static __always_inline int deliver(struct __sk_buff *skb, const struct guard_settings *set,
 				   struct guard_source *from, __u16 vlan)
 {
+	struct addresses addresses = addresses_of(set->host_address, from->pt0 & MAC_MASK);
 	struct guard_traffic *traffic;
-	__be16 addresses[6];
 	__u32 zero = 0;
 
-	put_mac(addresses, set->host_address);
-	put_mac(addresses + 3, from->pt0);
 	/* Under a mark the tag is of pt0's own frame. */
 	if (vlan && from->pt0 & GUARD_SOURCE_TAGGED && bpf_skb_vlan_pop(skb))
 		return (int)set->withheld_action;
@@ -234,7 +222,7 @@ static __always_inline int deliver(struct __sk_buff *skb, const struct guard_set
 	 * Not in place: for a program that does so the kernel first copies what others hold too, and that is
 	 * each train, which our socket has by now.
 	 */
-	if (bpf_skb_store_bytes(skb, 0, addresses, sizeof(addresses), 0))
+	if (bpf_skb_store_bytes(skb, 0, &addresses, sizeof(addresses), 0))
 		return (int)set->withheld_action;
 	/* Counted where it has come to: between here and there it waits for its turn. */
 	skb->tc_index = ARRIVING | (set->link & ~CARRIED_MASK);
@@ -281,14 +269,13 @@ int guard_ingress(struct __sk_buff *skb)
 	void *data = (void *)(long)skb->data;
 	void *data_end = (void *)(long)skb->data_end;
 	struct ethernet_header *header = data;
-	struct guard_settings *set;
+	const struct guard_settings *set = &settings;
 	struct frame frame;
-	__u32 zero = 0, verdict;
+	__u32 verdict;
 	struct guard_source *from = 0;
 
-	set = bpf_map_lookup_elem(&settings, &zero);
 	/* The kernel has read the header already, so it is linear; the verifier wants it said. */
-	if (!set || (void *)(header + 1) > data_end)
+	if ((void *)(header + 1) > data_end)
 		return TC_ACT_UNSPEC;
 
 	frame = frame_of(header, skb);
@@ -313,18 +300,20 @@ int guard_ingress(struct __sk_buff *skb)
 SEC("socket")
 int guard_socket(struct __sk_buff *skb)
 {
-	struct ethernet_header header;
-	struct guard_settings *set;
+	struct ethernet_header header __attribute__((aligned(8)));
+	const struct guard_settings *set = &settings;
 	struct frame frame;
-	__u32 zero = 0, verdict;
+	__u32 verdict;
 	struct guard_source *from = 0;
 
-	set = bpf_map_lookup_elem(&settings, &zero);
-	if (!set || bpf_skb_load_bytes_relative(skb, 0, &header, sizeof(header), BPF_HDR_START_MAC))
+	if (bpf_skb_load_bytes_relative(skb, 0, &header, sizeof(header), BPF_HDR_START_MAC))
 		return SOCKET_IGNORE;
 
 	frame = frame_of(&header, skb);
 	verdict = classify(skb, &frame, set, &from);
+	/* Counted at the link's ingress, in a moment. */
+	if (verdict == GUARD_DIRECT)
+		return SOCKET_IGNORE;
 	if (verdict == GUARD_OTHER) {
 		if (frame.destination & MAC_GROUP_BIT)
 			verdict = GUARD_GROUP;
@@ -332,7 +321,7 @@ int guard_socket(struct __sk_buff *skb)
 			verdict = GUARD_PROMISCUOUS;
 	}
 	count(&socket_counters, verdict);
-	return verdict == GUARD_OTHER || verdict == GUARD_DIRECT ? SOCKET_IGNORE : SOCKET_ACCEPT;
+	return verdict == GUARD_OTHER ? SOCKET_IGNORE : SOCKET_ACCEPT;
 }
 
 char _license[] SEC("license") = "Dual MIT/GPL";

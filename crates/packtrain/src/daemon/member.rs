@@ -59,6 +59,8 @@ pub(super) struct Attached {
     pub(super) socket: PacketSocket,
     pub(super) state: LinkState,
     pub(super) readable: Readable,
+    /// Before the interface, as far as is known: one in which frames can be seen to stand.
+    pub(super) has_queue: bool,
     /// Woken when the local queue falls.
     pub(super) awaits_room: bool,
     /// Promiscuous, because `pt0` is.
@@ -95,6 +97,7 @@ impl Attached {
             socket,
             state,
             readable: Readable::new(),
+            has_queue: true,
             awaits_room: false,
             promiscuous: false,
             queue_limit: 0,

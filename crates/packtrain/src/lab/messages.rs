@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::namespaces::Namespace;
 use super::timeline::Timeline;
-use super::{Error, Result, now, pause};
+use super::{Error, Result, exchange, now, pause};
 use crate::linux::real_time::run_in_real_time;
 
 /// Number and time, 8 bytes each.
@@ -68,6 +68,16 @@ pub fn measure(from: &Namespace, to: &Namespace, at: SocketAddr, load: Load) -> 
     measure_in_time(from, to, at, load, now()).map(|(report, _)| report)
 }
 
+/// As [`measure`], with sender and receiver on these processors.
+pub fn measure_on(
+    (from, to): (&Namespace, &Namespace),
+    at: SocketAddr,
+    load: Load,
+    cpus: [usize; 2],
+) -> Result<Report> {
+    run((from, to), at, load, now(), Some(cpus)).map(|(report, _)| report)
+}
+
 /// As [`measure`], and when their bytes arrived.
 pub fn measure_in_time(
     from: &Namespace,
@@ -75,6 +85,16 @@ pub fn measure_in_time(
     at: SocketAddr,
     load: Load,
     start: Instant,
+) -> Result<(Report, Timeline)> {
+    run((from, to), at, load, start, None)
+}
+
+fn run(
+    (from, to): (&Namespace, &Namespace),
+    at: SocketAddr,
+    load: Load,
+    start: Instant,
+    cpus: Option<[usize; 2]>,
 ) -> Result<(Report, Timeline)> {
     assert!(load.size >= SIZE_MIN, "a message has {SIZE_MIN} bytes");
     let any: SocketAddr = match at {
@@ -103,14 +123,17 @@ pub fn measure_in_time(
         // The last of a run before, to the same port, may still be on its way.
         let begin_ns = clock_ns();
         let receiving = scope.spawn(move || {
-            hurry(load);
+            hurry(load, cpus.map(|[_, receiver]| receiver))?;
             receive(receiver, begin_ns, start)
         });
         let sending = scope.spawn(|| {
-            hurry(load);
-            send(&sender, load)
+            hurry(load, cpus.map(|[sender, _]| sender))?;
+            Ok(send(&sender, load))
         });
-        let sent = sending.join().expect("the sender has no reason to panic");
+        let sent = sending
+            .join()
+            .expect("the sender has no reason to panic")
+            .map_err(|error| failed("sender", error))?;
         let (mut report, arrivals) = receiving
             .join()
             .expect("the receiver has no reason to panic")
@@ -120,11 +143,12 @@ pub fn measure_in_time(
     })
 }
 
-fn hurry(load: Load) {
+fn hurry(load: Load, cpu: Option<usize>) -> io::Result<()> {
     if load.real_time {
         // Without the right to it, times are those of an ordinary program.
         let _ = run_in_real_time();
     }
+    cpu.map_or(Ok(()), exchange::stay_on)
 }
 
 /// Sends until something has arrived. While an address is looked for (ARP), Linux keeps some

@@ -15,7 +15,7 @@ use packtrain_proto::direct::{DIRECT_WAYS_MAX, OpenTo};
 use packtrain_proto::stats::Traffic;
 use packtrain_proto::wire::ethernet::MacAddr;
 
-use super::bpf_map::{MapError, Published, mac_key, read_traffic, word_of};
+use super::bpf_map::{MapError, Published, mac_key, word_of};
 use super::bpf_object::{self, embedded, map_handle, program_fd};
 use super::intake;
 use super::netlink::interface;
@@ -36,6 +36,12 @@ const WATCH_LEN: usize = 32;
 /// … of `struct direct_way`, and of `struct direct_destination`.
 const WAY_LEN: usize = 36;
 const DESTINATION_LEN: usize = DIRECT_WAYS_MAX * WAY_LEN + 4;
+/// In `flags` of `struct direct_way`.
+const WAY_UNMARKED: u16 = 1;
+const WAY_WATCHED: u16 = 2;
+/// Which of the sources that are counted has which place among those that are found without a search.
+const ARRIVED_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+const ARRIVED_SHIFT: u32 = 54;
 /// The first bytes of a source address that carries a mark in its place.
 const MARKED: [u8; 2] = [0x03, 0x70];
 
@@ -74,6 +80,8 @@ pub struct Destination {
     pub payload_max: u16,
     /// The link's number.
     pub link: u8,
+    /// It has a queue in which frames can be seen to stand.
+    pub has_queue: bool,
     pub open_to: OpenTo,
 }
 
@@ -103,13 +111,15 @@ struct Orders {
     tells_marks: bool,
     urgent_count: u32,
     leaves_small: bool,
+    destinations_change: u32,
 }
 
 /// A link that direct frames leave by.
 #[derive(Debug)]
-struct Watched {
+struct Way {
     link: u8,
-    program: tcx::Attached,
+    /// Looks at the link's queue, where there is one.
+    watch: Option<tcx::Attached>,
 }
 
 /// The programs before one `pt0`, and on the links that its direct frames leave by.
@@ -121,16 +131,19 @@ pub struct DirectPath {
     closed: MapHandle,
     sending: MapHandle,
     arrived: MapHandle,
+    arrived_first: MapHandle,
     destinations: Published,
     watches: MapHandle,
-    leaving: MapHandle,
     comparisons: MapHandle,
     places: Places,
+    /// What places had counted before they were given to others, and by which links that went.
+    counted_before: BTreeMap<u32, Traffic>,
+    sent_before: BTreeMap<u8, Traffic>,
     /// Of the classes that there are.
     urgent_count: u32,
     watch_program: OwnedFd,
     /// By the index of the member link.
-    watched: BTreeMap<u32, Watched>,
+    ways: BTreeMap<u32, Way>,
     _leave: tcx::Attached,
     _arrive: tcx::Attached,
     #[cfg(test)]
@@ -167,20 +180,23 @@ impl DirectPath {
                 tells_marks: false,
                 urgent_count: 0,
                 leaves_small: false,
+                destinations_change: 1,
             },
             urgent_count: 0,
             comparisons: map("comparisons")?,
             places: Places::default(),
-            orders_map: map("orders")?,
-            state: map("state")?,
+            counted_before: BTreeMap::new(),
+            sent_before: BTreeMap::new(),
+            orders_map: map(".data.orders")?,
+            state: map(".data.state")?,
             closed: map("closed")?,
             sending: map("sending")?,
             arrived: map("arrived")?,
+            arrived_first: map("arrived_first")?,
             destinations: Published::open(&object, "destinations").map_err(failed)?,
             watches: map("watches")?,
-            leaving: map("leaving")?,
             watch_program,
-            watched: BTreeMap::new(),
+            ways: BTreeMap::new(),
             _leave: attach(&leave, ifindex, Hook::Egress)?,
             _arrive: attach(&arrive, ifindex, Hook::Ingress)?,
             #[cfg(test)]
@@ -201,15 +217,23 @@ impl DirectPath {
         self.watch_links_of(taken)?;
         let sent_to: Vec<SentTo> = taken.iter().map(|d| (d.address, d.link)).collect();
         let places = self.places.of(&sent_to);
+        for ((_, link), place) in self.places.take_taken_away() {
+            let more = self.counted_at(place)?;
+            add(self.counted_before.entry(place).or_default(), more);
+            add(self.sent_before.entry(link).or_default(), more);
+        }
         let open: Vec<(&Destination, u32)> = taken
             .iter()
             .zip(places.iter().copied())
             .filter(|(destination, _)| destination.open_to != OpenTo::Nobody)
             .collect();
-        self.destinations.set(entries_of(&open).collect())?;
+        let outcome = self.destinations.set(entries_of(&open).collect());
+        // Also of what failed midway: what a processor remembers is of before.
+        self.orders.destinations_change = following(self.orders.destinations_change);
         // Closed when it is opened, it would stay so: nothing goes there that could close it again.
-        self.orders.opening = self.orders.opening.wrapping_add(1).max(1);
+        self.orders.opening = following(self.orders.opening);
         self.give_orders()?;
+        outcome?;
         Ok(sent_to.into_iter().zip(places).collect())
     }
 
@@ -257,7 +281,7 @@ impl DirectPath {
 
     /// The link is no more: another may come by its index.
     pub fn forget_link(&mut self, ifindex: u32) {
-        self.watched.remove(&ifindex);
+        self.ways.remove(&ifindex);
     }
 
     /// Whether frames go past the engine whatever stands on the link, for it reaches some peer no more.
@@ -265,7 +289,7 @@ impl DirectPath {
         if std::mem::replace(&mut self.orders.held_open, held_open) == held_open {
             return Ok(());
         }
-        self.orders.opening = self.orders.opening.wrapping_add(1).max(1);
+        self.orders.opening = following(self.orders.opening);
         self.give_orders()
     }
 
@@ -296,7 +320,7 @@ impl DirectPath {
     /// directly since.
     pub fn closed_links(&self) -> Result<Vec<u8>, DirectError> {
         let mut closed = Vec::new();
-        for Watched { link, .. } in self.watched.values() {
+        for Way { link, .. } in self.ways.values() {
             let opening = lookup("closed", &self.closed, u32::from(*link))?;
             if word_of(&opening, 0) == self.orders.opening {
                 closed.push(*link);
@@ -307,7 +331,21 @@ impl DirectPath {
 
     /// Frames that went past the engine by the link of this number, ever.
     pub fn traffic(&self, link: u8) -> Result<Traffic, DirectError> {
-        Ok(read_traffic("leaving", &self.leaving, link.into())?)
+        let mut sum = self.sent_before.get(&link).copied().unwrap_or_default();
+        for place in self.places.of_link(link) {
+            add(&mut sum, self.counted_at(place)?);
+        }
+        Ok(sum)
+    }
+
+    /// Since the place was given to whom it counts for.
+    fn counted_at(&self, place: u32) -> Result<Traffic, DirectError> {
+        let (now, _) = tally::sent(&self.sending, place)?;
+        let before = self.counted_before.get(&place).copied().unwrap_or_default();
+        Ok(Traffic {
+            frames: now.frames - before.frames,
+            bytes: now.bytes - before.bytes,
+        })
     }
 
     /// For the line, which asks between two frames.
@@ -319,24 +357,32 @@ impl DirectPath {
     /// Frames that have gone there ever.
     pub fn sent_to(&self, to: SentTo) -> Result<u32, DirectError> {
         Ok(match self.places.get(to) {
-            Some(place) => tally::segments(&self.sending, place)?,
+            Some(place) => tally::sent(&self.sending, place)?.1,
             None => 0,
         })
     }
 
     /// Frames that have come from there ever, by the link of this number.
     pub fn arrived(&self, (from, link): SentTo) -> Result<u32, DirectError> {
-        let address = u64::from_ne_bytes(mac_key(from).try_into().expect("eight bytes"));
-        let key = address | u64::from(link) << 48;
+        let key = arrived_key((from, link));
+        // Each processor counts in the place of its own, or among all others.
+        let place = arrived_place(key);
+        let mut arrived = 0u32;
+        let failed = |map| move |source| MapError { map, source };
+        let first = self
+            .arrived_first
+            .lookup_percpu(&place.to_ne_bytes(), MapFlags::ANY)
+            .map_err(failed("arrived_first"))?;
+        for first in first.iter().flatten() {
+            if first[..8] == key.to_ne_bytes() {
+                arrived = arrived.wrapping_add(word_of(first, 8));
+            }
+        }
         let mut value = [0; 4];
-        let found = self
-            .arrived
+        self.arrived
             .lookup_into(&key.to_ne_bytes(), &mut value, MapFlags::ANY)
-            .map_err(|source| MapError {
-                map: "arrived",
-                source,
-            })?;
-        Ok(if found { u32::from_ne_bytes(value) } else { 0 })
+            .map_err(failed("arrived"))?;
+        Ok(arrived.wrapping_add(u32::from_ne_bytes(value)))
     }
 
     fn give_orders(&self) -> Result<(), DirectError> {
@@ -354,6 +400,7 @@ impl DirectPath {
         value[32..36].copy_from_slice(&u32::from(self.orders.tells_marks).to_ne_bytes());
         value[36..40].copy_from_slice(&self.orders.urgent_count.to_ne_bytes());
         value[40..44].copy_from_slice(&u32::from(self.orders.leaves_small).to_ne_bytes());
+        value[44..48].copy_from_slice(&self.orders.destinations_change.to_ne_bytes());
         let written = self
             .orders_map
             .update(&0u32.to_ne_bytes(), &value, MapFlags::ANY);
@@ -365,36 +412,63 @@ impl DirectPath {
 
     /// The links that destinations leave by.
     fn watch_links_of(&mut self, destinations: &[Destination]) -> Result<(), DirectError> {
-        let links = destinations.iter().map(|to| (to.ifindex, to.link));
-        let wanted: BTreeMap<u32, u8> = links.collect();
+        let links = destinations
+            .iter()
+            .map(|to| (to.ifindex, (to.link, to.has_queue)));
+        let wanted: BTreeMap<u32, (u8, bool)> = links.collect();
         // One without destinations stays: they often come back, and attaching takes milliseconds.
         if !wanted.is_empty() {
-            self.watched
-                .retain(|ifindex, _| wanted.contains_key(ifindex));
+            self.ways.retain(|ifindex, _| wanted.contains_key(ifindex));
         }
-        for (ifindex, link) in wanted {
-            let known = self.watched.remove(&ifindex);
-            if known.as_ref().is_none_or(|known| known.link != link) {
-                // What stood there was another link's.
-                self.watches
-                    .update(
-                        &u32::from(link).to_ne_bytes(),
-                        &[0; WATCH_LEN],
-                        MapFlags::ANY,
-                    )
-                    .map_err(|source| MapError {
-                        map: "watches",
-                        source,
-                    })?;
-            }
-            let program = match known {
-                Some(known) => known.program,
-                None => attach(&self.watch_program, ifindex, Hook::Egress)?,
+        for (ifindex, (link, has_queue)) in wanted {
+            let known = self.ways.remove(&ifindex);
+            let is_same = known.as_ref().is_some_and(|known| known.link == link);
+            let watch = match known.and_then(|known| known.watch) {
+                // It would cost each frame something.
+                _ if !has_queue => None,
+                Some(watch) if is_same => Some(watch),
+                watch => {
+                    // What stood there was another link's, or in another queue.
+                    self.forget_what_stood(link)?;
+                    match watch {
+                        Some(watch) => Some(watch),
+                        None => Some(attach(&self.watch_program, ifindex, Hook::Egress)?),
+                    }
+                }
             };
-            self.watched.insert(ifindex, Watched { link, program });
+            self.ways.insert(ifindex, Way { link, watch });
         }
         Ok(())
     }
+
+    fn forget_what_stood(&self, link: u8) -> Result<(), DirectError> {
+        let link = u32::from(link).to_ne_bytes();
+        let written = self.watches.update(&link, &[0; WATCH_LEN], MapFlags::ANY);
+        Ok(written.map_err(|source| MapError {
+            map: "watches",
+            source,
+        })?)
+    }
+}
+
+fn add(sum: &mut Traffic, more: Traffic) {
+    sum.frames += more.frames;
+    sum.bytes += more.bytes;
+}
+
+/// Of the map `arrived`.
+fn arrived_key((from, link): SentTo) -> u64 {
+    let address = u64::from_ne_bytes(mac_key(from).try_into().expect("eight bytes"));
+    address | u64::from(link) << 48
+}
+
+fn arrived_place(key: u64) -> u32 {
+    (key.wrapping_mul(ARRIVED_FACTOR) >> ARRIVED_SHIFT) as u32
+}
+
+/// Of those that are never 0.
+fn following(number: u32) -> u32 {
+    number.wrapping_add(1).max(1)
 }
 
 /// The first of them, and of no peer a part.
@@ -442,8 +516,12 @@ fn entry_of(ways: &[(&Destination, u32)]) -> Vec<u8> {
             *place,
         ];
         value.extend(words.map(u32::to_ne_bytes).as_flattened());
-        let is_unmarked = u16::from(way.kind == DirectKind::None);
-        let halves = [is_unmarked, way.vlan.unwrap_or(0)];
+        let unmarked = match way.kind {
+            DirectKind::None => WAY_UNMARKED,
+            DirectKind::Source | DirectKind::Vlan => 0,
+        };
+        let watched = if way.has_queue { WAY_WATCHED } else { 0 };
+        let halves = [unmarked | watched, way.vlan.unwrap_or(0)];
         value.extend(halves.map(u16::to_ne_bytes).as_flattened());
     }
     let count = (value.len() / WAY_LEN) as u32;
@@ -465,6 +543,8 @@ pub fn take_mark(frame: &mut [u8], host_address: MacAddr) -> u32 {
     u32::from_be_bytes(mark)
 }
 
+#[cfg(test)]
+mod arrive_tests;
 #[cfg(test)]
 mod class_tests;
 #[cfg(test)]

@@ -109,7 +109,7 @@ impl Counters {
 pub struct GuardCounters {
     /// At the link's stack: all but [`Verdict::Other`] were withheld from it.
     pub ingress: Counters,
-    /// At our socket: all but [`Verdict::Other`] and [`Verdict::Direct`] were let through.
+    /// At our socket, which [`Verdict::Direct`] is not counted at: all others but [`Verdict::Other`] were let through.
     pub socket: Counters,
     /// What was given to `pt0` past the engine.
     pub direct: Traffic,
@@ -227,7 +227,7 @@ impl Guard {
             tcx_link: None,
             attachment,
             socket_filter,
-            settings: map("settings")?,
+            settings: map(".data.settings")?,
             sources: published("sources")?,
             unmarked: published("unmarked")?,
             link_addresses: published("link_addresses")?,

@@ -36,15 +36,17 @@ impl Line {
     pub(super) fn with_interfaces(&self, destinations: Vec<DirectDestination>) -> Vec<Destination> {
         let with_interface = destinations.into_iter().filter_map(|destination| {
             let member = self.members.iter().find(|m| m.id == destination.link)?;
+            let attached = member.attached.as_ref()?;
             Some(Destination {
                 address: destination.address,
-                ifindex: member.attached.as_ref()?.socket.ifindex(),
+                ifindex: attached.socket.ifindex(),
                 outer_destination: destination.remote_address,
                 outer_source: destination.outer_source,
                 kind: destination.kind,
                 vlan: destination.vlan,
                 payload_max: destination.payload_max,
                 link: destination.link.0,
+                has_queue: attached.has_queue,
                 open_to: destination.open_to,
             })
         });
@@ -130,10 +132,15 @@ impl Line {
         self.engine.handle_direct_congestion(link, self.clock.now());
     }
 
-    /// What leaves the queue of this interface in the order in which it was given.
-    pub fn link_order(&mut self, ifindex: u32, order: LinkOrder) {
-        if let Some(link) = self.link_of(ifindex) {
-            self.engine.handle_link_order(link, order);
+    /// What leaves the queue of this interface in the order in which it was given, and whether frames can be seen
+    /// to stand there.
+    pub fn link_queue(&mut self, ifindex: u32, order: LinkOrder, has_queue: bool) {
+        let is = |attached: &&mut Attached| attached.socket.ifindex() == ifindex;
+        for member in self.members.iter_mut() {
+            if let Some(attached) = member.attached.as_mut().filter(is) {
+                attached.has_queue = has_queue;
+                self.engine.handle_link_order(member.id, order);
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::Bench;
 use super::figure::Runs;
-use super::stage::{Line, blast};
+use super::stage::Line;
 use super::way::Way;
 use crate::lab::Result;
 use crate::lab::figure::{Target, Unit};
@@ -10,12 +10,20 @@ use crate::lab::measure::{Bulk, RoundTrips};
 
 pub fn messages(bench: &mut Bench, line: &Line, ways: &[Way]) -> Result<()> {
     let part = "64 B UDP, unshaped";
-    let runs = bench.in_turns_of(ways, part, line, |way| line.messages(way, blast()))?;
+    let mut runs = Runs::of_ways(ways);
+    let ways = line.available(ways);
+    bench.each_round(part, line, |_| {
+        let rates = line.messages_in_blocks(&ways)?;
+        for (&way, rate) in ways.iter().zip(rates) {
+            runs.push(way, rate);
+        }
+        Ok(())
+    })?;
     bench.compare(
         "64 B UDP delivered, unshaped",
         Unit::PerSecond,
         Target::RatioAtLeast(0.8),
-        runs.map(|report| report.delivered_per_second),
+        runs,
     );
     Ok(())
 }

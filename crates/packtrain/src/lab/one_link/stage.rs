@@ -13,6 +13,7 @@ use crate::lab::{Result, exchange, now, pause, relay, wire};
 
 const BULK: Duration = Duration::from_secs(2);
 const MESSAGES: Duration = Duration::from_secs(2);
+const MESSAGE_BLOCKS: u32 = 8;
 const MESSAGE_BYTES: usize = 64;
 const IDLE_EXCHANGES: u32 = 10_000;
 const IDLE_PINGS: u32 = 300;
@@ -151,6 +152,26 @@ impl Line {
 
     pub fn messages(&self, way: Way, load: Load) -> Result<Report> {
         messages::measure(&self.a.namespace, &self.b.namespace, way.at(), load)
+    }
+
+    /// Messages by each of these ways in short blocks in turns, so that what the machine does beside is about the same
+    /// for all; each host's program on its own processor. What arrived by each a second.
+    pub fn messages_in_blocks(&self, ways: &[Way]) -> Result<Vec<f64>> {
+        let hosts = (&self.a.namespace, &self.b.namespace);
+        let load = Load {
+            duration: MESSAGES / MESSAGE_BLOCKS,
+            ..blast()
+        };
+        let mut rates = vec![0.0; ways.len()];
+        for block in 0..MESSAGE_BLOCKS as usize {
+            for turn in 0..ways.len() {
+                let which = (block + turn) % ways.len();
+                let cpus = [0, 1].map(cpu_of_host);
+                let report = messages::measure_on(hosts, ways[which].at(), load, cpus)?;
+                rates[which] += report.delivered_per_second / f64::from(MESSAGE_BLOCKS);
+            }
+        }
+        Ok(rates)
     }
 
     pub fn messages_beside_bulk(&self, way: Way) -> Result<Report> {

@@ -4,13 +4,15 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use super::{Destination, DirectPath, entries_of, tcx, those_that_fit};
-use crate::linux::bpf_map::KeptMap;
+use super::{Destination, DirectPath, entries_of, following, tcx, those_that_fit};
+use crate::linux::bpf_map::{KeptMap, word_of};
 
-/// Bytes of `struct direct_orders`, and where it says what is drained, and which opening this is.
+/// Bytes of `struct direct_orders`, and where it says what is drained, which opening this is, and how often destinations
+/// have changed.
 const ORDERS_LEN: usize = 48;
 const DRAINED: std::ops::Range<usize> = 8..16;
 const OPENING: std::ops::Range<usize> = 16..20;
+const DESTINATIONS_CHANGE: std::ops::Range<usize> = 44..48;
 /// Nothing closes this one.
 pub(super) const HELD_OPEN: u32 = 0;
 /// The tickets are at the beginning of `struct direct_state`.
@@ -73,7 +75,12 @@ impl KeptPath {
     /// Where frames go directly from now on, beside where they do already.
     pub fn add_destinations(&self, entries: &[KeptEntry]) -> io::Result<()> {
         let mut entries = entries.iter();
-        entries.try_for_each(|(key, value)| self.destinations.set(key, value))
+        let outcome = entries.try_for_each(|(key, value)| self.destinations.set(key, value));
+        // What a processor remembers is of before.
+        let orders = self.orders.get(&FIRST)?;
+        let change = following(word_of(&orders, DESTINATIONS_CHANGE.start));
+        self.give_orders(DESTINATIONS_CHANGE, &change.to_ne_bytes())?;
+        outcome
     }
 
     /// Frames that went to the engine, ever.
@@ -98,6 +105,7 @@ impl KeptPath {
 
 #[cfg(test)]
 mod tests {
+    use super::super::OpenTo;
     use super::super::tests::{GO_ON, REDIRECT};
     use super::super::tests::{IPV4, PEER, PT0, close, destination, frame, leave, with_path};
     use super::*;
@@ -133,6 +141,24 @@ mod tests {
             let kept = kept(path);
             kept.hold_open().unwrap();
             assert_eq!(leave(path, &bytes).0, GO_ON);
+            kept.add_destinations(&entries_to_keep(&[destination()]))
+                .unwrap();
+            kept.set_drained(u64::MAX).unwrap();
+            assert_eq!(leave(path, &bytes).0, REDIRECT);
+        });
+    }
+
+    #[test]
+    fn what_was_known_of_a_destination_is_not_after_it_is_added_anew() {
+        with_path(|path| {
+            let closed = Destination {
+                open_to: OpenTo::Classes,
+                ..destination()
+            };
+            path.set_destinations(&[closed]).unwrap();
+            let bytes = frame(PEER, PT0, IPV4, 1, 100);
+            assert_eq!(leave(path, &bytes).0, GO_ON);
+            let kept = kept(path);
             kept.add_destinations(&entries_to_keep(&[destination()]))
                 .unwrap();
             kept.set_drained(u64::MAX).unwrap();

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use packtrain_proto::stats::Traffic;
 use packtrain_proto::wire::ethernet::MacAddr;
 
-use crate::linux::bpf_map::{MapError, word_of};
+use crate::linux::bpf_map::{MapError, sum_over_processors, word_of};
 
 /// As in bpf/direct.h.
 const SENDING_MAX: u32 = 1024;
@@ -61,7 +62,13 @@ impl Tally {
 
     fn state(&self) -> Result<[u8; STATE_LEN], MapError> {
         let mut value = [0; STATE_LEN];
-        read("state", &self.state, 0, &mut value)?;
+        let found = self
+            .state
+            .lookup_into(&0u32.to_ne_bytes(), &mut value, MapFlags::ANY);
+        found.map_err(|source| MapError {
+            map: "state",
+            source,
+        })?;
         Ok(value)
     }
 
@@ -71,24 +78,14 @@ impl Tally {
         self.counted
             .iter()
             .chain(&self.former)
-            .map(|&(to, place)| Ok((to, segments(&self.sending, place)?)))
+            .map(|&(to, place)| Ok((to, sent(&self.sending, place)?.1)))
     }
 }
 
-pub(super) fn segments(sending: &MapHandle, place: u32) -> Result<u32, MapError> {
-    let mut value = [0; 8];
-    read("sending", sending, place, &mut value)?;
-    Ok(word_of(&value, 0))
-}
-
-fn read(
-    map: &'static str,
-    handle: &MapHandle,
-    index: u32,
-    value: &mut [u8],
-) -> Result<(), MapError> {
-    let found = handle.lookup_into(&index.to_ne_bytes(), value, MapFlags::ANY);
-    found.map(drop).map_err(|source| MapError { map, source })
+/// What was sent to one, and how many frames that becomes on the wire; these wrap.
+pub(super) fn sent(sending: &MapHandle, place: u32) -> Result<(Traffic, u32), MapError> {
+    let [frames, bytes, segments] = sum_over_processors("sending", sending, place)?;
+    Ok((Traffic { frames, bytes }, segments as u32))
 }
 
 /// Which entry of the map `sending` counts for which destination. One that comes back finds its own again, and
@@ -96,6 +93,8 @@ fn read(
 #[derive(Debug, Default)]
 pub(super) struct Places {
     places: BTreeMap<SentTo, u32>,
+    /// Given to others since this was read.
+    taken_away: Vec<(SentTo, u32)>,
 }
 
 impl Places {
@@ -124,7 +123,19 @@ impl Places {
         let mut known = self.places.keys();
         let unwanted = known.find(|to| !wanted.contains(to)).copied();
         let unwanted = unwanted.expect("fewer are wanted than there are places");
-        self.places.remove(&unwanted).expect("it was found")
+        let place = self.places.remove(&unwanted).expect("it was found");
+        self.taken_away.push((unwanted, place));
+        place
+    }
+
+    pub(super) fn take_taken_away(&mut self) -> Vec<(SentTo, u32)> {
+        std::mem::take(&mut self.taken_away)
+    }
+
+    /// Those of the link of this number.
+    pub(super) fn of_link(&self, link: u8) -> impl Iterator<Item = u32> + '_ {
+        let of_it = self.places.iter().filter(move |((_, of), _)| *of == link);
+        of_it.map(|(_, place)| *place)
     }
 }
 
@@ -157,6 +168,11 @@ mod tests {
             given.dedup();
             assert_eq!(given.len(), 256);
             assert!(given.iter().all(|place| *place < SENDING_MAX));
+            // What those have counted that had them before is settled then.
+            let taken_away = places.take_taken_away().len();
+            assert_eq!(taken_away, if begin < 1024 { 0 } else { 256 });
         }
+        assert_eq!(places.of_link(0).count(), 1024);
+        assert_eq!(places.of_link(1).count(), 0);
     }
 }

@@ -5,7 +5,7 @@ use packtrain_proto::offload::Offload;
 
 use super::*;
 use crate::linux::netlink::Netlink;
-use crate::linux::packet_socket::PacketSocket;
+use crate::linux::packet_socket::{PacketSocket, SendError};
 use crate::linux::tc::{self, FilterPlace};
 use crate::linux::test_namespace::{in_namespace, ip, run};
 
@@ -33,6 +33,7 @@ pub(super) fn destination() -> Destination {
         vlan: None,
         payload_max: 1500,
         link: 3,
+        has_queue: true,
         open_to: OpenTo::All,
     }
 }
@@ -102,13 +103,13 @@ fn lengths_are_those_of_the_header() {
             let map = path.object.maps().find(|map| map.name() == name);
             map.expect("a map of that name").value_size() as usize
         };
-        assert_eq!(size("orders"), 48);
+        assert_eq!(size(".data.orders"), 48);
         assert_eq!(size("comparisons"), super::classes::COMPARISON_LEN);
-        assert_eq!(size("state"), tally::STATE_LEN);
+        assert_eq!(size(".data.state"), tally::STATE_LEN);
         assert_eq!(size("destinations"), entry_of(&[(&destination(), 0)]).len());
         assert_eq!(size("watches"), WATCH_LEN);
         assert_eq!(size("slots"), 16);
-        assert_eq!(size("sending"), 8);
+        assert_eq!(size("sending"), 24);
     });
 }
 
@@ -393,7 +394,11 @@ fn is_closed_by_what_stands(to: Destination, add_a0: impl FnOnce() + Send + 'sta
         let mut send = |frames: usize| {
             for _ in 0..frames {
                 let bytes = frame(PEER, PT0, IPV4, 1, 1000);
-                socket.send(&bytes, Offload::NONE).expect("sent");
+                match socket.send(&bytes, Offload::NONE) {
+                    // It was not sent, for as much as may stands there already.
+                    Ok(()) | Err(SendError::WouldBlock) => {}
+                    Err(error) => panic!("{error}"),
+                }
             }
         };
         // Within the bucket, then 50 frames: 20 ms of queue, and seen only while it is made.
@@ -430,6 +435,27 @@ fn is_closed_by_what_stands(to: Destination, add_a0: impl FnOnce() + Send + 'sta
             (path.traffic(3).unwrap().frames, now.tickets),
             (direct + 1, tickets + 8)
         );
+        // Where there is said to be no queue nobody looks, until one is there.
+        let unseen = Destination {
+            has_queue: false,
+            ..over_a0
+        };
+        path.set_destinations(&[unseen]).unwrap();
+        assert!(
+            path.ways[&a0].watch.is_none(),
+            "it would cost each frame something"
+        );
+        let mut is_closed_after = |path: &DirectPath, ms| {
+            let begin = std::time::Instant::now();
+            while begin.elapsed().as_millis() < ms && path.closed_links().unwrap().is_empty() {
+                send(10);
+                std::thread::sleep(std::time::Duration::from_millis(2));
+            }
+            path.closed_links().unwrap() == [3]
+        };
+        assert!(!is_closed_after(&path, 100));
+        path.set_destinations(&[over_a0]).unwrap();
+        assert!(is_closed_after(&path, 10_000));
     });
 }
 
@@ -513,7 +539,7 @@ fn filters_of_somebody_elses_are_not_passed_by() {
     });
 }
 
-fn index_of(name: &str) -> u32 {
+pub(super) fn index_of(name: &str) -> u32 {
     let text = std::fs::read_to_string(format!("/proc/thread-self/net/dev_snmp6/{name}"));
     let text = text.expect("its numbers");
     let index = text.lines().find_map(|line| line.strip_prefix("ifIndex"));
