@@ -263,7 +263,7 @@ static __always_inline void count_small(struct direct_state *now, const struct d
 /* A TAP does not carry the mark: the engine reads it out of the address that it knows anyway. */
 static __always_inline void tell_mark(struct __sk_buff *skb, __u64 host_address)
 {
-	struct ethernet_header header;
+	struct ethernet_header header __attribute__((aligned(8)));
 	__u8 source[6] = { DIRECT_MARKED_0, DIRECT_MARKED_1 };
 
 	if (bpf_skb_load_bytes(skb, 0, &header, sizeof(header)) ||

@@ -7,7 +7,10 @@
 
 /* Flows are told apart by so many slots; two that share one wait for each other. */
 #define DIRECT_SLOTS		4096
-/* Sources of direct frames that are counted, by their links; the longest silent make room. */
+/*
+ * Sources of direct frames that are counted, by their links: so many in places of their own, and so many others, of which
+ * the longest silent make room.
+ */
 #define DIRECT_ARRIVED		1024
 /* The place of a source among them that it is looked for first, without a search: the uppermost ten bits. */
 #define DIRECT_ARRIVED_FACTOR	0x9e3779b97f4a7c15ULL

@@ -177,7 +177,7 @@ static __always_inline struct guard_source *find_source(__u64 address,
 	if (last && last->key == key)
 		return &last->source;
 	source = bpf_map_lookup_elem(&sources, &address);
-	if (source && last) {
+	if (source && last && !set->interrupted) {
 		last->source = *source;
 		last->key = key;
 	}

@@ -6,7 +6,8 @@
 #ifndef PACKTRAIN_GUARD_H
 #define PACKTRAIN_GUARD_H
 
-/* Why a frame was, or was not, ours: the index of its counter in both counter maps. */
+/* Why a frame was, or was not, ours: the index of its counter in both counter maps, but of
+ * direct ones, which have a counter of their own. */
 enum guard_verdict {
 	GUARD_OTHER = 0,	/* nothing of ours: for the link's own stack alone */
 	GUARD_TRAIN = 1,	/* EtherType 0x88B5 */
@@ -31,7 +32,7 @@ struct guard_settings {
 	__u32 takes_unmarked;	/* not 0: there is something in the map `unmarked` */
 	__u32 direct_vlan;	/* of direct frames with a tag, and of what is said of them; 0: there are none */
 	__u32 sources_change;	/* how often the map `sources` has changed, in its low 15 bits */
-	__u32 unused;
+	__u32 interrupted;	/* not 0: programs of one processor may interrupt each other, so nothing is remembered */
 };
 
 /* At most so many links of peers have direct frames without a mark. */

@@ -148,14 +148,24 @@ pub(super) fn sum_over_processors<const N: usize>(
     handle: &MapHandle,
     index: u32,
 ) -> Result<[u64; N], MapError> {
-    let per_cpu = handle
-        .lookup_percpu(&index.to_ne_bytes(), MapFlags::ANY)
-        .map_err(|source| MapError { map, source })?
-        .unwrap_or_default();
-    let mut sums = [0; N];
-    for value in &per_cpu {
-        for (sum, bytes) in sums.iter_mut().zip(value.chunks_exact(8)) {
-            *sum += u64::from_ne_bytes(bytes.try_into().expect("eight bytes"));
+    assert_eq!(handle.value_size() as usize, 8 * N);
+    let failed = |source| MapError { map, source };
+    // Read between two frames: in one piece, not a piece of memory for each processor that the host might have.
+    let processors = libbpf_rs::num_possible_cpus().map_err(failed)?;
+    let mut values = vec![0u64; processors * N];
+    // SAFETY: the key is an index, and the kernel writes so many bytes of each possible processor.
+    let result = unsafe {
+        libbpf_sys::bpf_map_lookup_elem(
+            handle.as_fd().as_raw_fd(),
+            (&raw const index).cast(),
+            values.as_mut_ptr().cast(),
+        )
+    };
+    check(result).map_err(|error| failed(error.into()))?;
+    let mut sums = [0u64; N];
+    for value in values.chunks_exact(N) {
+        for (sum, counted) in sums.iter_mut().zip(value) {
+            *sum += counted;
         }
     }
     Ok(sums)

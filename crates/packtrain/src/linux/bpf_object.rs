@@ -32,6 +32,11 @@ pub(super) fn has_kernel_types() -> bool {
     Path::new(KERNEL_TYPES).exists()
 }
 
+/// On a kernel with PREEMPT_RT programs of frames may be interrupted by others of the same processor.
+pub(super) fn are_programs_interrupted() -> bool {
+    std::fs::read_to_string("/sys/kernel/realtime").is_ok_and(|text| text.trim() == "1")
+}
+
 pub(super) fn load(bytes: &[u8]) -> libbpf_rs::Result<Object> {
     // Where libbpf explains itself, the verifier's words included: not on our standard error.
     libbpf_rs::set_print(Some((PrintLevel::Info, |_, text| {

@@ -54,6 +54,8 @@ pub enum DirectError {
         bpf_object::KERNEL_TYPES
     )]
     NoKernelTypes,
+    #[error("on a kernel with PREEMPT_RT its programs could not count exactly")]
+    Interrupted,
     #[error("cannot attach the direct path to {interface}: {source}")]
     Attach {
         interface: String,
@@ -162,6 +164,9 @@ impl DirectPath {
         if !bpf_object::has_kernel_types() {
             return Err(DirectError::NoKernelTypes);
         }
+        if bpf_object::are_programs_interrupted() {
+            return Err(DirectError::Interrupted);
+        }
         let failed = |source| DirectError::Load { source };
         let object: Object = bpf_object::load(embedded!("direct")).map_err(failed)?;
         let leave = program_fd(&object, "direct_leave").map_err(failed)?;
@@ -217,11 +222,6 @@ impl DirectPath {
         self.watch_links_of(taken)?;
         let sent_to: Vec<SentTo> = taken.iter().map(|d| (d.address, d.link)).collect();
         let places = self.places.of(&sent_to);
-        for ((_, link), place) in self.places.take_taken_away() {
-            let more = self.counted_at(place)?;
-            add(self.counted_before.entry(place).or_default(), more);
-            add(self.sent_before.entry(link).or_default(), more);
-        }
         let open: Vec<(&Destination, u32)> = taken
             .iter()
             .zip(places.iter().copied())
@@ -234,6 +234,12 @@ impl DirectPath {
         self.orders.opening = following(self.orders.opening);
         self.give_orders()?;
         outcome?;
+        // By now nobody sends to those that had these places.
+        for ((_, link), place) in self.places.take_taken_away() {
+            let more = self.counted_at(place)?;
+            add(self.counted_before.entry(place).or_default(), more);
+            add(self.sent_before.entry(link).or_default(), more);
+        }
         Ok(sent_to.into_iter().zip(places).collect())
     }
 

@@ -184,6 +184,8 @@ pub struct Guard {
     takes_unmarked: bool,
     direct_vlan: Option<u16>,
     sources_changes: u32,
+    /// [`bpf_object::are_programs_interrupted`].
+    is_interrupted: bool,
     promiscuous: bool,
     #[cfg(test)]
     object: Object,
@@ -240,6 +242,7 @@ impl Guard {
             takes_unmarked: false,
             direct_vlan: None,
             sources_changes: 0,
+            is_interrupted: bpf_object::are_programs_interrupted(),
             promiscuous: false,
             #[cfg(test)]
             object,
@@ -398,6 +401,7 @@ impl Guard {
         let vlan = u32::from(self.direct_vlan.unwrap_or(0));
         value[36..40].copy_from_slice(&vlan.to_ne_bytes());
         value[40..44].copy_from_slice(&self.sources_changes.to_ne_bytes());
+        value[44..48].copy_from_slice(&u32::from(self.is_interrupted).to_ne_bytes());
         let failed = |source| MapError {
             map: "settings",
             source,

@@ -6,7 +6,7 @@ use super::{ALL, LINES};
 use crate::lab::exchange::{self, Blocks, Exchanged};
 use crate::lab::figure::{Target, Unit};
 use crate::lab::one_link::figure::Runs;
-use crate::lab::one_link::stage::{Line, ONE_CPU, blast, cpu_of_host};
+use crate::lab::one_link::stage::{Line, ONE_CPU, cpu_of_host};
 use crate::lab::one_link::way::Way;
 use crate::lab::one_link::{Bench, parts};
 use crate::lab::processors::{Ticks, seconds_per_gigabyte};
@@ -166,21 +166,20 @@ pub fn datagrams(bench: &mut Bench, line: &Line) -> Result<()> {
     Ok(())
 }
 
-/// Small frames, each of which costs what a frame costs. First as it is where nobody has set anything: what is sent into
-/// a veth is taken in by the sender's processor. Then with a processor set for what comes in. The plain link's frames wait
-/// for it once, direct ones twice in the same queue, which has no room for more while the sender is faster, so that what is
-/// dropped there was worked on already. A card has a queue of its own.
+/// Small frames, each of which costs what a frame costs. First what is sent into a veth is taken in by the sender's processor,
+/// as where nobody has set anything. Then by a processor that is set for it, which is the receiving program's as well: what
+/// it spends on frames that come in, that program has not.
 pub fn messages(bench: &mut Bench, line: &Line) -> Result<()> {
     line.receive_where_it_comes()?;
     parts::messages(bench, line, &LINES)?;
     line.receive_as_set()?;
     let part = "64 B UDP, unshaped, a processor set for what comes in";
-    let runs = bench.in_turns_of(&LINES, part, line, |way| line.messages(way, blast()))?;
+    let runs = parts::small_messages(bench, part, line, &LINES)?;
     bench.compare(
         "  … a processor set for what comes in",
         Unit::PerSecond,
         Target::RatioShown,
-        runs.map(|report| report.delivered_per_second),
+        runs,
     );
     Ok(())
 }

@@ -10,6 +10,23 @@ use crate::lab::measure::{Bulk, RoundTrips};
 
 pub fn messages(bench: &mut Bench, line: &Line, ways: &[Way]) -> Result<()> {
     let part = "64 B UDP, unshaped";
+    let runs = small_messages(bench, part, line, ways)?;
+    bench.compare(
+        "64 B UDP delivered, unshaped",
+        Unit::PerSecond,
+        Target::RatioAtLeast(0.8),
+        runs,
+    );
+    Ok(())
+}
+
+/// Messages a second that arrived by each way.
+pub fn small_messages(
+    bench: &mut Bench,
+    part: &'static str,
+    line: &Line,
+    ways: &[Way],
+) -> Result<Runs<f64>> {
     let mut runs = Runs::of_ways(ways);
     let ways = line.available(ways);
     bench.each_round(part, line, |_| {
@@ -19,13 +36,7 @@ pub fn messages(bench: &mut Bench, line: &Line, ways: &[Way]) -> Result<()> {
         }
         Ok(())
     })?;
-    bench.compare(
-        "64 B UDP delivered, unshaped",
-        Unit::PerSecond,
-        Target::RatioAtLeast(0.8),
-        runs,
-    );
-    Ok(())
+    Ok(runs)
 }
 
 pub fn messages_beside_bulk(bench: &mut Bench, line: &Line, ways: &[Way]) -> Result<()> {

@@ -110,6 +110,8 @@ fn lengths_are_those_of_the_header() {
         assert_eq!(size("watches"), WATCH_LEN);
         assert_eq!(size("slots"), 16);
         assert_eq!(size("sending"), 24);
+        assert_eq!(size("arrived_first"), 16);
+        assert_eq!(size("last_destinations"), 12 + DESTINATION_LEN);
     });
 }
 
