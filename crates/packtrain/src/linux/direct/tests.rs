@@ -501,6 +501,52 @@ impl Sender {
 }
 
 #[test]
+fn what_went_by_a_link_stays_counted_when_others_get_the_places_of_former_peers() {
+    with_path(|path| {
+        let peer = |number: u16| {
+            let [high, low] = number.to_be_bytes();
+            let address = MacAddr([0x02, 0x70, 0x74, 9, high, low]);
+            let link = if number < 3 { 3 } else { 4 };
+            Destination {
+                address,
+                link,
+                ..destination()
+            }
+        };
+        let mut flow = 0;
+        let mut send = |path: &DirectPath, number: u16| {
+            flow += 1;
+            let bytes = frame(peer(number).address, PT0, IPV4, flow, 400);
+            // A flow of the other link may have its slot, and leaves it to this one by way of the engine.
+            let verdict = [leave(path, &bytes).0, leave(path, &bytes).0];
+            match verdict {
+                [REDIRECT, REDIRECT] => 2,
+                [GO_ON, REDIRECT] => 1,
+                other => panic!("{other:?}"),
+            }
+        };
+        path.set_drained(u64::MAX).unwrap();
+        path.set_destinations(&[peer(0), peer(1)]).unwrap();
+        let (mut by_3, mut by_4) = (0, 0);
+        (0..7).for_each(|_| by_3 += send(path, 0));
+        (0..5).for_each(|_| by_3 += send(path, 1));
+        // More peers than there are places, a few hundred at a time.
+        for first in (100..1700).step_by(200) {
+            let peers: Vec<_> = (first..first + 200).map(peer).collect();
+            path.set_destinations(&peers).unwrap();
+            (first..first + 200).for_each(|number| by_4 += send(path, number));
+        }
+        let sent = path.sent_to((peer(0).address, 3)).unwrap();
+        assert_eq!(sent, 0, "its place is another's");
+        let frames = |path: &DirectPath, link| path.traffic(link).unwrap().frames;
+        assert_eq!((frames(path, 3), frames(path, 4)), (by_3, by_4));
+        path.set_destinations(&[peer(0)]).unwrap();
+        by_3 += send(path, 0);
+        assert_eq!((frames(path, 3), frames(path, 4)), (by_3, by_4));
+    });
+}
+
+#[test]
 fn a_queueing_discipline_of_somebody_elses_is_not_passed_by() {
     in_namespace(|| {
         let mut sender = Sender::new(true, || {
