@@ -5,9 +5,9 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use super::exchange::stay_on;
 use super::namespaces::Namespace;
 use super::{Error, Result, messages, now, pause};
+use crate::linux::real_time::stay_on;
 use crate::linux::udp_offload;
 
 /// Fills a frame of 1500 bytes.

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::measure::RoundTrips;
 use super::namespaces::Namespace;
 use super::sample::Sample;
 use super::{Error, Result, now};
+use crate::linux::real_time::stay_on;
 
 const BYTES: usize = 64;
 /// The first ones find the other's address, and warm everything up.
@@ -193,11 +193,4 @@ fn ask_in_blocks(ends: &[Ends], cpu: usize, plan: Blocks) -> Result<Vec<Vec<Roun
         }
     }
     Ok(results)
-}
-
-/// The calling thread runs on this processor alone.
-pub(super) fn stay_on(cpu: usize) -> io::Result<()> {
-    let mut set = CpuSet::new();
-    set.set(cpu);
-    Ok(sched_setaffinity(None, &set)?)
 }

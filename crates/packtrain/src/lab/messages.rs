@@ -10,8 +10,8 @@ use serde::Serialize;
 
 use super::namespaces::Namespace;
 use super::timeline::Timeline;
-use super::{Error, Result, exchange, now, pause};
-use crate::linux::real_time::run_in_real_time;
+use super::{Error, Result, now, pause};
+use crate::linux::real_time::{run_in_real_time, stay_on};
 
 /// Number and time, 8 bytes each.
 pub const SIZE_MIN: usize = 16;
@@ -123,11 +123,11 @@ fn run(
         // The last of a run before, to the same port, may still be on its way.
         let begin_ns = clock_ns();
         let receiving = scope.spawn(move || {
-            hurry(load, cpus.map(|[_, receiver]| receiver))?;
+            ask_scheduler(load, cpus.map(|[_, receiver]| receiver))?;
             receive(receiver, begin_ns, start)
         });
         let sending = scope.spawn(|| {
-            hurry(load, cpus.map(|[sender, _]| sender))?;
+            ask_scheduler(load, cpus.map(|[sender, _]| sender))?;
             Ok(send(&sender, load))
         });
         let sent = sending
@@ -143,12 +143,12 @@ fn run(
     })
 }
 
-fn hurry(load: Load, cpu: Option<usize>) -> io::Result<()> {
+fn ask_scheduler(load: Load, cpu: Option<usize>) -> io::Result<()> {
     if load.real_time {
         // Without the right to it, times are those of an ordinary program.
         let _ = run_in_real_time();
     }
-    cpu.map_or(Ok(()), exchange::stay_on)
+    cpu.map_or(Ok(()), stay_on)
 }
 
 /// Sends until something has arrived. While an address is looked for (ARP), Linux keeps some

@@ -1,6 +1,9 @@
-//! The scheduler's classes above and below the ordinary one: for who has to be on time, and for who gives way.
+//! What a thread asks of the scheduler: a class above or below the ordinary one, for who has to be on time and for who gives way;
+//! a processor.
 
 use std::io;
+
+use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::sys::check;
 
@@ -21,4 +24,11 @@ pub fn run_when_idle() -> io::Result<()> {
     let policy = libc::SCHED_IDLE | libc::SCHED_RESET_ON_FORK;
     // SAFETY: 0 is the calling thread; the kernel reads one structure, which lives across the call.
     check(unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) }).map(drop)
+}
+
+/// From now on this thread runs on this processor alone.
+pub fn stay_on(cpu: usize) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    Ok(sched_setaffinity(None, &set)?)
 }

@@ -39,7 +39,7 @@ pub enum Filter {
     Any,
     /// What the host sends.
     Outgoing,
-    /// What leaves from this address.
+    /// What leaves from this address, and is no train.
     OutgoingFrom(MacAddr),
     /// … to one station, and is neither a train nor ARP.
     OutgoingUnmarkedFrom(MacAddr),
@@ -67,6 +67,8 @@ impl Filter {
             Filter::OutgoingFrom(address) => {
                 steps.ask_for_outgoing();
                 steps.ask_for_address(SOURCE, address);
+                steps.load(LOAD_HALF, TYPE);
+                steps.refuse(ether_type::PACKTRAIN.into());
             }
             Filter::OutgoingUnmarkedFrom(address) => {
                 steps.ask_for_outgoing();
@@ -293,6 +295,9 @@ mod tests {
         let direct = frame(TO, MARK, ether_type::IPV4);
         assert_eq!(run(&program, libc::PACKET_OUTGOING, &direct), 96);
         assert_eq!(run(&program, libc::PACKET_HOST, &direct), 0, "it comes");
+        // What both ends tell each other of direct frames has the same source.
+        let told = frame(TO, MARK, ether_type::PACKTRAIN);
+        assert_eq!(run(&program, libc::PACKET_OUTGOING, &told), 0);
         for at in 0..6 {
             let mut other = MARK;
             other.0[at] ^= 0x40;

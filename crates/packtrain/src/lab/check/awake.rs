@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity};
 
-use crate::linux::real_time::run_when_idle;
+use crate::linux::real_time::{run_when_idle, stay_on};
 
 /// While it lives, each processor that this process may use has something to do that gives way to everything.
 pub(super) struct Awake {
@@ -41,9 +41,7 @@ impl Awake {
 /// First of all out of everybody's way: a spinner of the ordinary class would be what it is to prevent.
 fn spin_on(processor: usize, ends: &AtomicBool) -> io::Result<()> {
     run_when_idle()?;
-    let mut set = CpuSet::new();
-    set.set(processor);
-    sched_setaffinity(None, &set)?;
+    stay_on(processor)?;
     while !ends.load(Ordering::Relaxed) {
         spin_loop();
     }
