@@ -10,6 +10,8 @@
 #define ARRIVING		0x7000
 #define LEAVING			0x7100
 #define CARRIED_MASK		0xff00
+/* And what the guard gives to our sockets behind it. */
+#define GIVEN			0x7200
 
 #define ETHERTYPE_IPV4		0x0800
 #define ETHERTYPE_ARP		0x0806
@@ -24,6 +26,11 @@ struct ethernet_header {
 	__be16 destination[3];
 	__be16 source[3];
 	__be16 ether_type;
+};
+
+struct vlan_tag {
+	__be16 protocol;
+	__be16 control;
 };
 
 /*

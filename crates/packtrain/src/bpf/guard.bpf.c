@@ -2,11 +2,19 @@
 /*
  * Keeps apart what the link's own stack sees and what packtrain sees on a member link.
  *
- * guard_ingress   tc ingress of the link: withholds our frames from the link's stack. Packet
- *                 sockets stand before tc, so ours has had its copy by then. Direct frames, which
- *                 our socket does not take, it gives to pt0 (the sending end is direct.bpf.c).
- * guard_socket    filter of our packet socket: lets through only what may be ours, so that the
- *                 link's own traffic never wakes the daemon.
+ * guard_ingress   tc ingress of the link: withholds our frames from the link's stack, and gives direct ones,
+ *                 which no socket of ours takes, to pt0 (the sending end is direct.bpf.c).
+ * guard_socket    filter of our packet socket that stands before tc: lets through only what may be
+ *                 ours, so that the link's own traffic never wakes the daemon.
+ * guard_given     filter of our packet sockets that stand behind tc.
+ *
+ * A socket for all types stands before tc, and is shown each frame of the link, direct ones too, which costs these
+ * one part in twenty-five. A socket for one type stands behind tc, where direct frames never come. So trains pass
+ * to one that is bound to their type. What else is ours has any type, and goes to another one wrapped in two tags:
+ * the inner one makes the frame one of type 802.1ad, which nobody else asks for behind tc, since the kernel
+ * takes tags off before; the outer one, of a VLAN that no interface may have, is what it takes off here.
+ *
+ * Which of both it is, `given` of the settings says (Reception in linux/guard.rs).
  *
  * A frame with a VLAN tag belongs to an interface on top of the link: it is ours only by its
  * addresses, never by its type; but those in the VLAN that the line names for its own. The kernel has
@@ -28,6 +36,8 @@
 #define MAC_MASK		((1ULL << 48) - 1)
 
 #define ARP_REQUEST		1
+
+#define VLAN_OF_NOBODY		0x0fff	/* reserved: no interface may have it */
 
 #define SOCKET_ACCEPT		-1	/* as many bytes as there are */
 #define SOCKET_IGNORE		0
@@ -263,6 +273,46 @@ static __always_inline int is_foreign_arp(struct __sk_buff *skb)
 	return sender != target && !bpf_map_lookup_elem(&link_addresses, &target);
 }
 
+/*
+ * To our sockets behind tc, as it is or wrapped. The kernel writes the class into tc_index, where guard_given
+ * looks for it. No other program of this link sees the frame, as none sees what is withheld.
+ */
+static __always_inline int give(struct __sk_buff *skb, const struct guard_settings *set, int as_it_is)
+{
+	if (!as_it_is &&
+	    (bpf_skb_vlan_push(skb, bpf_htons(ETHERTYPE_QINQ), set->given) ||
+	     bpf_skb_vlan_push(skb, bpf_htons(ETHERTYPE_VLAN), VLAN_OF_NOBODY))) {
+		count(&ingress_counters, GUARD_LOST);
+		return (int)set->withheld_action;
+	}
+	skb->tc_classid = GIVEN;
+	return TC_ACT_OK;
+}
+
+/*
+ * The link's stack wants the frame as well. So a wrapped copy comes in by the link once more, past everybody who
+ * asks for certain types; the frame itself is what it was.
+ */
+static __always_inline void give_copy(struct __sk_buff *skb, const struct guard_settings *set)
+{
+	__u16 carried = skb->tc_index;
+	int lost = 1;
+
+	if (!bpf_skb_vlan_push(skb, bpf_htons(ETHERTYPE_QINQ), set->given)) {
+		if (!bpf_skb_vlan_push(skb, bpf_htons(ETHERTYPE_VLAN), VLAN_OF_NOBODY)) {
+			skb->tc_index = GIVEN;
+			lost = bpf_clone_redirect(skb, skb->ifindex, BPF_F_INGRESS) < 0;
+			skb->tc_index = carried;
+			bpf_skb_vlan_pop(skb);
+		}
+		bpf_skb_vlan_pop(skb);
+	}
+	if (lost)
+		count(&ingress_counters, GUARD_LOST);
+	else
+		count(&socket_counters, GUARD_GROUP);
+}
+
 SEC("tc")
 int guard_ingress(struct __sk_buff *skb)
 {
@@ -293,8 +343,22 @@ int guard_ingress(struct __sk_buff *skb)
 	/* Counted by its own counter, frames and bytes at once. */
 	if (verdict == GUARD_DIRECT && from)
 		return deliver(skb, set, from, frame.vlan);
+	/* A copy that we made. */
+	if (set->given && skb->tc_index == GIVEN)
+		return give(skb, set, 1);
 	count(&ingress_counters, verdict);
-	return verdict == GUARD_OTHER ? TC_ACT_UNSPEC : (int)set->withheld_action;
+	if (verdict == GUARD_OTHER) {
+		if (set->given && frame.destination & MAC_GROUP_BIT)
+			give_copy(skb, set);
+		return TC_ACT_UNSPEC;
+	}
+	/* That it is no answer of the link's own is all we want of a request to one host. */
+	if (!set->given ||
+	    (verdict == GUARD_FOREIGN_ARP && !(frame.destination & MAC_GROUP_BIT)))
+		return (int)set->withheld_action;
+	count(&socket_counters, verdict);
+	/* A tag would be taken off on the way to the socket, and nobody would know of it. */
+	return give(skb, set, verdict == GUARD_TRAIN && !skb->vlan_present);
 }
 
 SEC("socket")
@@ -306,7 +370,9 @@ int guard_socket(struct __sk_buff *skb)
 	__u32 verdict;
 	struct guard_source *from = 0;
 
-	if (bpf_skb_load_bytes_relative(skb, 0, &header, sizeof(header), BPF_HDR_START_MAC))
+	/* Those behind tc have taken over, or not yet let go. */
+	if (set->given ||
+	    bpf_skb_load_bytes_relative(skb, 0, &header, sizeof(header), BPF_HDR_START_MAC))
 		return SOCKET_IGNORE;
 
 	frame = frame_of(&header, skb);
@@ -322,6 +388,22 @@ int guard_socket(struct __sk_buff *skb)
 	}
 	count(&socket_counters, verdict);
 	return verdict == GUARD_OTHER ? SOCKET_IGNORE : SOCKET_ACCEPT;
+}
+
+/* Wrapped frames of each guard have a number of their own: another line may use the same link. */
+SEC("socket")
+int guard_given(struct __sk_buff *skb)
+{
+	struct vlan_tag tag;
+
+	if (skb->tc_index != GIVEN)
+		return SOCKET_IGNORE;
+	if (skb->protocol != bpf_htons(ETHERTYPE_QINQ))
+		return SOCKET_ACCEPT;
+	if (bpf_skb_load_bytes_relative(skb, sizeof(struct addresses), &tag, sizeof(tag),
+					BPF_HDR_START_MAC))
+		return SOCKET_IGNORE;
+	return tag.control == bpf_htons(settings.given) ? SOCKET_ACCEPT : SOCKET_IGNORE;
 }
 
 char _license[] SEC("license") = "Dual MIT/GPL";

@@ -18,7 +18,8 @@ enum guard_verdict {
 	GUARD_GROUP = 6,	/* broadcast or multicast: for the link's stack and for us */
 	GUARD_PROMISCUOUS = 7,	/* anything, because pt0 stands in a bridge */
 	GUARD_DIRECT = 8,	/* from a peer's direct mark: given to pt0 here and now */
-	GUARD_VERDICTS = 9,
+	GUARD_LOST = 9,		/* ours, but there was no memory or no room for it on the way to our socket */
+	GUARD_VERDICTS = 10,
 };
 
 /* The one entry of the map `settings`. */
@@ -32,6 +33,7 @@ struct guard_settings {
 	__u32 takes_unmarked;	/* not 0: there is something in the map `unmarked` */
 	__u32 direct_vlan;	/* of direct frames with a tag, and of what is said of them; 0: there are none */
 	__u32 sources_change;	/* how often the map `sources` has changed, in its low 15 bits */
+	__u32 given;		/* not 0: our sockets stand behind tc; the control word of the tag of wrapped frames */
 	__u32 interrupted;	/* not 0: programs of one processor may interrupt each other, so nothing is remembered */
 };
 

@@ -53,6 +53,18 @@ const TOKEN_TAP: u64 = 0;
 const TOKEN_ALARM: u64 = 1;
 const TOKEN_OTHERS: u64 = 1 << 32;
 const TOKEN_LINKS: u64 = 2 << 32;
+/// The number among a link's sockets of the one that sends; the others have those of [`Inlet::number`].
+const SENDS: u8 = 0;
+
+fn token_of(link: LinkId, number: u8) -> u64 {
+    TOKEN_LINKS + (u64::from(number) << 8) + u64::from(link.0)
+}
+
+/// Link and number of such a token.
+fn link_of(token: u64) -> (LinkId, u8) {
+    let [link, number, ..] = (token - TOKEN_LINKS).to_le_bytes();
+    (LinkId(link), number)
+}
 
 /// Why a line cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -271,7 +283,7 @@ impl Line {
     /// Whether the next turn need not wait for anything.
     fn has_work(&self) -> bool {
         let mut attached = self.members.iter().filter_map(|m| m.attached.as_ref());
-        self.more_to_send || self.tap_readable.is_ready() || attached.any(|a| a.readable.is_ready())
+        self.more_to_send || self.tap_readable.is_ready() || attached.any(Attached::is_readable)
     }
 
     /// Sees to it that a wait without a timeout ends when the engine wants to be called.
@@ -305,12 +317,12 @@ impl Line {
                 TOKEN_ALARM => self.alarm.rang(),
                 token if token < TOKEN_LINKS => woken.0 |= 1 << (token - TOKEN_OTHERS),
                 token => {
-                    let link = LinkId((token - TOKEN_LINKS) as u8);
+                    let (link, number) = link_of(token);
                     if let Some(member) = self.members.get_mut(link)
                         && let Some(attached) = &mut member.attached
-                        && ready.readable
+                        && let Some(inlet) = attached.inlet(number)
                     {
-                        attached.readable.on_ready(waited, attached.awaits_room);
+                        inlet.readable.on_ready(waited, false);
                     }
                 }
             }
@@ -365,20 +377,23 @@ impl Line {
         let Some(attached) = &mut member.attached else {
             return;
         };
-        let mut bytes = 0;
-        for _ in 0..BATCH_FRAMES {
-            if !attached.readable.is_ready() {
-                break;
-            }
-            let pool = self.engine.buffers();
-            let Some((frame, offload)) = attached.receive(pool, &mut member.counters) else {
-                break;
-            };
-            bytes += frame.len();
-            self.engine
-                .handle_link_frame(member.id, frame, offload, now);
-            if bytes > BATCH_BYTES {
-                break;
+        for inlet in &mut attached.inlets {
+            let mut bytes = 0;
+            for _ in 0..BATCH_FRAMES {
+                if !inlet.readable.is_ready() {
+                    break;
+                }
+                let pool = self.engine.buffers();
+                let errors = &mut member.counters.receive_errors;
+                let Some((frame, offload)) = inlet.receive(pool, errors) else {
+                    break;
+                };
+                bytes += frame.len();
+                self.engine
+                    .handle_link_frame(member.id, frame, offload, now);
+                if bytes > BATCH_BYTES {
+                    break;
+                }
             }
         }
     }
@@ -477,9 +492,9 @@ impl Line {
             let interest = if full {
                 Interest::ReadWrite
             } else {
-                Interest::ReadWhileReady
+                Interest::Read
             };
-            let token = TOKEN_LINKS + u64::from(member.id.0);
+            let token = token_of(member.id, SENDS);
             if self
                 .epoll
                 .modify(attached.socket.as_fd(), token, interest)

@@ -3,15 +3,13 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::BorrowedFd;
 
-use packtrain_proto::buffer::{Buffer, BufferPool};
 use packtrain_proto::config::{LinkId, LinkState};
 use packtrain_proto::offload::Offload;
 use packtrain_proto::wire::ethernet::MacAddr;
 
-use super::readable::Readable;
-use crate::linux::packet_socket::{PacketSocket, PacketSocketCounters, SendError};
+use super::inlet::{Filter, Inlet};
+use crate::linux::packet_socket::{Frames, PacketSocket, PacketSocketCounters, SendError};
 
 #[derive(Debug)]
 pub(super) struct Member {
@@ -56,9 +54,10 @@ pub(super) enum Outcome {
 /// A member link whose interface exists.
 #[derive(Debug)]
 pub(super) struct Attached {
+    /// Sends, and receives nothing.
     pub(super) socket: PacketSocket,
+    pub(super) inlets: Vec<Inlet>,
     pub(super) state: LinkState,
-    pub(super) readable: Readable,
     /// Before the interface, as far as is known: one in which frames can be seen to stand.
     pub(super) has_queue: bool,
     /// Woken when the local queue falls.
@@ -76,27 +75,24 @@ pub(super) struct Attached {
 }
 
 impl Attached {
-    /// Opens the link's socket: the filter first, so that no frame comes past it, then the
-    /// addresses that the interface would not take for itself.
+    /// Opens the link's sockets, and asks for the addresses that the interface would not take for itself.
     pub(super) fn open(
         ifindex: u32,
         state: LinkState,
         host: MacAddr,
-        filter: Option<BorrowedFd<'_>>,
+        filter: Filter<'_>,
     ) -> io::Result<Attached> {
+        let inlets = Inlet::open_all(ifindex, filter)?;
         let mut socket = PacketSocket::create()?;
-        if let Some(filter) = filter {
-            socket.attach_filter(filter)?;
-        }
-        socket.bind(ifindex)?;
+        socket.bind(ifindex, Frames::None)?;
         socket.add_unicast(host)?;
         socket.add_multicast(MacAddr::HELLO)?;
         // The host's group memberships are `pt0`'s, and unknown to the link.
         socket.set_all_multicast(true)?;
         Ok(Attached {
             socket,
+            inlets,
             state,
-            readable: Readable::new(),
             has_queue: true,
             awaits_room: false,
             promiscuous: false,
@@ -116,26 +112,14 @@ impl Attached {
         Ok(())
     }
 
-    /// The next frame; `None` when none waits. Errors are counted and read past: the socket tells
-    /// each once.
-    pub(super) fn receive(
-        &mut self,
-        pool: &mut BufferPool,
-        counters: &mut MemberCounters,
-    ) -> Option<(Buffer, Offload)> {
-        // More than one in a row is possible: the interface went down, came up and went again.
-        for _ in 0..4 {
-            match self.socket.receive(pool) {
-                Ok(Some(frame)) => {
-                    self.readable.on_frame();
-                    return Some(frame);
-                }
-                Ok(None) => break,
-                Err(_) => counters.receive_errors += 1,
-            }
-        }
-        self.readable.on_empty();
-        None
+    pub(super) fn inlet(&mut self, number: u8) -> Option<&mut Inlet> {
+        let mut inlets = self.inlets.iter_mut();
+        inlets.find(|inlet| inlet.number() == number)
+    }
+
+    /// Whether something may be left unread.
+    pub(super) fn is_readable(&self) -> bool {
+        self.inlets.iter().any(|inlet| inlet.readable.is_ready())
     }
 
     pub(super) fn transmit(
@@ -306,13 +290,11 @@ impl MemberCounters {
 }
 
 impl Member {
-    /// The counters, those of the open socket included.
+    /// The counters, those of the open sockets included.
     pub(super) fn counters(&mut self) -> MemberCounters {
         let mut counters = self.counters;
-        if let Some(attached) = &mut self.attached {
-            // Reads the kernel's counter into the socket's.
-            let _ = attached.socket.dropped();
-            counters.add(attached.socket.counters());
+        for inlet in self.attached.iter_mut().flat_map(|a| &mut a.inlets) {
+            counters.add(inlet.counters());
         }
         counters
     }

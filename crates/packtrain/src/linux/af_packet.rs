@@ -11,6 +11,8 @@ pub(super) const VLAN_TAG_LEN: usize = 4;
 /// Of both addresses, which stand before a tag.
 pub(super) const ADDRESSES_LEN: usize = 12;
 
+pub(super) const EVERY_TYPE: u16 = libc::ETH_P_ALL as u16;
+
 // include/uapi/linux/if_packet.h; the libc crate lacks it.
 pub(super) const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 
@@ -23,12 +25,12 @@ pub(super) fn open() -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(check(libc::socket(libc::AF_PACKET, kind, 0))?) })
 }
 
-/// Receives every EtherType of the interface from now on.
-pub(super) fn bind(fd: BorrowedFd<'_>, ifindex: u32) -> io::Result<()> {
+/// Receives frames of this EtherType of the interface from now on; none with 0.
+pub(super) fn bind(fd: BorrowedFd<'_>, ifindex: u32, ether_type: u16) -> io::Result<()> {
     // SAFETY: `sockaddr_ll` is plain integers, for which all zero is a value.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
-    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    address.sll_protocol = ether_type.to_be();
     address.sll_ifindex = ifindex as libc::c_int;
     // SAFETY: the pointer and the length describe `address`, which lives across the call.
     check(unsafe {
@@ -150,6 +152,11 @@ pub(super) fn put_back_tag(gap_and_frame: &mut [u8], tag: [u8; VLAN_TAG_LEN]) {
     gap_and_frame[ADDRESSES_LEN..ADDRESSES_LEN + VLAN_TAG_LEN].copy_from_slice(&tag);
 }
 
+/// The other way round: takes the tag out of a frame, which begins behind a gap of a tag's length then.
+pub(super) fn take_tag_out(frame: &mut [u8]) {
+    frame.copy_within(..ADDRESSES_LEN, VLAN_TAG_LEN);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,5 +182,7 @@ mod tests {
         put_back_tag(&mut bytes, [0x81, 0, 0, 5]);
         let tagged = [&frame[..12], &[0x81, 0, 0, 5], &frame[12..]].concat();
         assert_eq!(bytes, tagged);
+        take_tag_out(&mut bytes);
+        assert_eq!(bytes[4..], frame);
     }
 }

@@ -4,7 +4,9 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use super::af_packet::{self, ControlBuffer, PACKET_IGNORE_OUTGOING, Told, VLAN_TAG_LEN};
+use super::af_packet::{
+    self, ControlBuffer, EVERY_TYPE, PACKET_IGNORE_OUTGOING, Told, VLAN_TAG_LEN,
+};
 use super::socket_filter::Program;
 use super::sys::{check_len, set_option};
 
@@ -81,7 +83,7 @@ impl CaptureSocket {
     /// Watches the interface from now on.
     pub fn watch(&self, ifindex: u32, filter: &Program) -> io::Result<()> {
         filter.attach(self.fd.as_fd())?;
-        af_packet::bind(self.fd.as_fd(), ifindex)
+        af_packet::bind(self.fd.as_fd(), ifindex, EVERY_TYPE)
     }
 
     /// The next frame; `None` when none waits. That the interface is down or gone is told once

@@ -45,6 +45,7 @@ const CLSACT_NAME: &str = "packtrain_guard";
 
 const INGRESS_PROGRAM: &str = "guard_ingress";
 const SOCKET_PROGRAM: &str = "guard_socket";
+const GIVEN_PROGRAM: &str = "guard_given";
 
 /// `TCX_DROP`; tcx has no "stolen", and counts no drop.
 const TCX_DROP: u32 = 2;
@@ -87,6 +88,8 @@ verdicts! {
     Promiscuous = "promiscuous",
     /// From a peer's direct mark: given to `pt0` in the kernel.
     Direct = "direct",
+    /// Ours, but there was no memory or no room for it on the way to our socket.
+    Lost = "lost",
 }
 
 /// Frames by verdict.
@@ -107,7 +110,8 @@ impl Counters {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GuardCounters {
-    /// At the link's stack: all but [`Verdict::Other`] were withheld from it.
+    /// At the link's stack: all but [`Verdict::Other`] were withheld from it. [`Verdict::Lost`] counts
+    /// frames that another verdict counts as well.
     pub ingress: Counters,
     /// At our socket, which [`Verdict::Direct`] is not counted at: all others but [`Verdict::Other`] were let through.
     pub socket: Counters,
@@ -163,14 +167,27 @@ impl fmt::Display for Attachment {
     }
 }
 
-/// The two programs of one member link, and what they look up.
+/// Where the packet sockets stand that take what is ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reception {
+    /// Before tc, where each frame of the link is shown to them: one socket for every type.
+    Tap,
+    /// Behind tc, where direct frames never come: one for trains, one for what the guard wraps.
+    ByType,
+}
+
+/// The programs of one member link, and what they look up.
 #[derive(Debug)]
 pub struct Guard {
     ifindex: u32,
     /// `None`: attached by clsact.
     tcx_link: Option<tcx::Attached>,
     attachment: Attachment,
+    reception: Reception,
     socket_filter: OwnedFd,
+    given_filter: OwnedFd,
+    /// Of the tag of wrapped frames: another guard of this link has another.
+    wrapping: u16,
     settings: MapHandle,
     sources: Published,
     unmarked: Published,
@@ -211,25 +228,31 @@ pub struct UnmarkedSource {
 impl Guard {
     /// Guards a link for a `pt0`.
     ///
-    /// Attach first, then give [`Guard::socket_filter_fd`] to the packet socket, then bind it: a
+    /// Attach first, then give [`Guard::filter_of`] to the packet sockets, then bind them: a
     /// frame is then never ours and the stack's at once.
     pub fn attach(
         ifindex: u32,
         link_address: MacAddr,
         host: Host,
         attachment: Attachment,
+        reception: Reception,
     ) -> Result<Guard, GuardError> {
         let object = load().map_err(not_loaded)?;
         let ingress = program_fd(&object, INGRESS_PROGRAM).map_err(not_loaded)?;
         let socket_filter = program_fd(&object, SOCKET_PROGRAM).map_err(not_loaded)?;
+        let given_filter = program_fd(&object, GIVEN_PROGRAM).map_err(not_loaded)?;
         let map = |name| map_handle(&object, name).map_err(not_loaded);
         let published = |name| Published::open(&object, name).map_err(not_loaded);
+        let settings = map(".data.settings")?;
         let mut guard = Guard {
             ifindex,
             tcx_link: None,
             attachment,
+            reception,
             socket_filter,
-            settings: map(".data.settings")?,
+            given_filter,
+            wrapping: wrapping_of(&settings).map_err(not_loaded)?,
+            settings,
             sources: published("sources")?,
             unmarked: published("unmarked")?,
             link_addresses: published("link_addresses")?,
@@ -271,9 +294,23 @@ impl Guard {
         self.tcx_link.as_ref().map(AsFd::as_fd)
     }
 
-    /// The program for `SO_ATTACH_BPF` of our packet socket on this link.
-    pub fn socket_filter_fd(&self) -> BorrowedFd<'_> {
-        self.socket_filter.as_fd()
+    pub fn reception(&self) -> Reception {
+        self.reception
+    }
+
+    /// The program for `SO_ATTACH_BPF` of the packet sockets that stand there.
+    pub fn filter_of(&self, reception: Reception) -> BorrowedFd<'_> {
+        match reception {
+            Reception::Tap => self.socket_filter.as_fd(),
+            Reception::ByType => self.given_filter.as_fd(),
+        }
+    }
+
+    /// From now on these sockets get what is ours, and the others nothing. Both must be there; a frame that
+    /// another processor has in hand in this moment may come to both, or to none.
+    pub fn set_reception(&mut self, reception: Reception) -> Result<(), GuardError> {
+        self.reception = reception;
+        self.write_settings()
     }
 
     /// Outer source addresses of our peers: of marked frames, and of direct ones with the `pt0` that
@@ -390,7 +427,7 @@ impl Guard {
             Attachment::Tcx => TCX_DROP,
             Attachment::Clsact => TC_ACT_STOLEN,
         };
-        let mut value = [0; 48];
+        let mut value = [0; 56];
         value[0..8].copy_from_slice(&mac_key(self.host.address));
         value[8..12].copy_from_slice(&u32::from(self.promiscuous).to_ne_bytes());
         value[12..16].copy_from_slice(&action.to_ne_bytes());
@@ -401,7 +438,12 @@ impl Guard {
         let vlan = u32::from(self.direct_vlan.unwrap_or(0));
         value[36..40].copy_from_slice(&vlan.to_ne_bytes());
         value[40..44].copy_from_slice(&self.sources_changes.to_ne_bytes());
-        value[44..48].copy_from_slice(&u32::from(self.is_interrupted).to_ne_bytes());
+        let given = match self.reception {
+            Reception::Tap => 0,
+            Reception::ByType => u32::from(self.wrapping),
+        };
+        value[44..48].copy_from_slice(&given.to_ne_bytes());
+        value[48..52].copy_from_slice(&u32::from(self.is_interrupted).to_ne_bytes());
         let failed = |source| MapError {
             map: "settings",
             source,
@@ -437,6 +479,11 @@ impl Drop for Guard {
 /// Not a group's address, nor one that a manufacturer has given to a host.
 fn may_mark(address: MacAddr) -> bool {
     !address.is_group() && address.0[0] & MAC_LOCAL_BIT != 0
+}
+
+/// No two maps of this kernel have the same number; 0 is none.
+fn wrapping_of(settings: &MapHandle) -> libbpf_rs::Result<u16> {
+    Ok((settings.info()?.info.id as u16).max(1))
 }
 
 fn load() -> libbpf_rs::Result<Object> {

@@ -5,9 +5,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use packtrain_proto::buffer::{Buffer, BufferPool};
 use packtrain_proto::offload::Offload;
-use packtrain_proto::wire::ethernet::{HEADER_LEN, MacAddr};
+use packtrain_proto::wire::ethernet::{HEADER_LEN, MacAddr, ether_type};
 
-use super::af_packet::{self, ControlBuffer, PACKET_IGNORE_OUTGOING, Told, VLAN_TAG_LEN};
+use super::af_packet::{
+    self, ControlBuffer, EVERY_TYPE, PACKET_IGNORE_OUTGOING, Told, VLAN_TAG_LEN,
+};
 use super::landing::Landing;
 use super::queue_estimate::QueueEstimate;
 use super::sys::{check, check_len, set_option};
@@ -57,11 +59,51 @@ pub struct PacketSocketCounters {
     pub overrun: u64,
 }
 
+/// Which frames of the interface a socket receives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frames {
+    None = 0,
+    /// Of every EtherType, before any classifier.
+    All,
+    /// Of packtrain's EtherType, behind the classifiers: what those keep from the host's stack does not come.
+    Trains,
+    /// That a guard has wrapped, behind the classifiers as well: as they were before it.
+    Wrapped,
+}
+
+impl Frames {
+    fn ether_type(self) -> u16 {
+        match self {
+            Frames::None => 0,
+            Frames::All => EVERY_TYPE,
+            Frames::Trains => ether_type::PACKTRAIN,
+            Frames::Wrapped => ether_type::QINQ,
+        }
+    }
+
+    /// Bytes left free before a frame for the tag that the kernel took out of it. A wrapped one has it still.
+    fn gap(self) -> usize {
+        match self {
+            Frames::Wrapped => 0,
+            _ => VLAN_TAG_LEN,
+        }
+    }
+
+    /// That each frame has at least.
+    fn header_len(self) -> usize {
+        match self {
+            Frames::Wrapped => HEADER_LEN + VLAN_TAG_LEN,
+            _ => HEADER_LEN,
+        }
+    }
+}
+
 /// A packet socket on one interface. Its memberships and filter vanish with it.
 #[derive(Debug)]
 pub struct PacketSocket {
     fd: OwnedFd,
     ifindex: u32,
+    frames: Frames,
     landing: Landing,
     queue: QueueEstimate,
     counters: PacketSocketCounters,
@@ -74,7 +116,8 @@ impl PacketSocket {
         let socket = PacketSocket {
             fd: af_packet::open()?,
             ifindex: 0,
-            landing: Landing::new(VLAN_TAG_LEN),
+            frames: Frames::None,
+            landing: Landing::new(Frames::None.gap()),
             queue: QueueEstimate::new(),
             counters: PacketSocketCounters::default(),
         };
@@ -90,7 +133,7 @@ impl PacketSocket {
     /// A socket that receives every frame of the interface from now on.
     pub fn open(ifindex: u32) -> io::Result<PacketSocket> {
         let mut socket = PacketSocket::create()?;
-        socket.bind(ifindex)?;
+        socket.bind(ifindex, Frames::All)?;
         Ok(socket)
     }
 
@@ -105,11 +148,12 @@ impl PacketSocket {
         )
     }
 
-    /// Receives every EtherType of the interface: a socket that is bound to a single one would
-    /// get nothing where a classifier keeps the frames from the host's stack.
-    pub fn bind(&mut self, ifindex: u32) -> io::Result<()> {
-        af_packet::bind(self.fd.as_fd(), ifindex)?;
-        self.ifindex = ifindex;
+    /// Sends by this interface, and receives these frames of it. A socket that receives those of one type alone
+    /// should not be sent by: the kernel takes all that it sends to be of this type.
+    pub fn bind(&mut self, ifindex: u32, frames: Frames) -> io::Result<()> {
+        af_packet::bind(self.fd.as_fd(), ifindex, frames.ether_type())?;
+        (self.ifindex, self.frames) = (ifindex, frames);
+        self.landing = Landing::new(frames.gap());
         Ok(())
     }
 
@@ -137,17 +181,23 @@ impl PacketSocket {
                 self.counters.truncated += 1;
                 continue;
             }
-            if frame_len < HEADER_LEN {
+            if frame_len < self.frames.header_len() {
                 self.counters.unrepresentable += 1;
                 continue;
             }
             let mut buffer = self.landing.take(frame_len, pool);
-            let frame = &buffer[VLAN_TAG_LEN..];
+            let frame = &buffer[self.frames.gap()..];
             let Ok(offload) = vnet_header::parse(&header, frame) else {
                 self.counters.unrepresentable += 1;
                 pool.give_back(buffer);
                 continue;
             };
+            if self.frames == Frames::Wrapped {
+                af_packet::take_tag_out(&mut buffer);
+                buffer.advance(VLAN_TAG_LEN);
+                let offload = vnet_header::shift_back(offload, VLAN_TAG_LEN as u16);
+                return Ok(Some((buffer, offload)));
+            }
             let Some(tag) = tag else {
                 buffer.advance(VLAN_TAG_LEN);
                 return Ok(Some((buffer, offload)));

@@ -129,6 +129,18 @@ pub fn shift(offload: Offload, by: u16) -> Offload {
     shifted
 }
 
+/// What it says of the same frame where `by` bytes before those headers are gone.
+pub fn shift_back(offload: Offload, by: u16) -> Offload {
+    let mut shifted = offload;
+    if let Some(checksum) = &mut shifted.checksum {
+        checksum.start = checksum.start.saturating_sub(by);
+    }
+    if let Some(gso) = &mut shifted.gso {
+        gso.header_len = gso.header_len.saturating_sub(by);
+    }
+    shifted
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

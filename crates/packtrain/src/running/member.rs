@@ -10,8 +10,8 @@ use packtrain_proto::stats::Traffic;
 use packtrain_proto::time::Instant;
 use packtrain_proto::wire::ethernet::MacAddr;
 
-use crate::daemon::Line;
-use crate::linux::guard::{Attachment, Guard, GuardError, Host, UnmarkedSource};
+use crate::daemon::{Filter, Line};
+use crate::linux::guard::{Attachment, Guard, GuardError, Host, Reception, UnmarkedSource};
 use crate::linux::host_state::{Change, HostState, Outcome, Setting};
 use crate::linux::netlink::{InterfaceAddress, Link, Netlink};
 use crate::linux::tc;
@@ -113,7 +113,8 @@ impl Member {
             ifindex: line.tap_ifindex(),
             address: site.address,
         };
-        let guard = Guard::attach(link.ifindex, link.address, host, site.attachment);
+        let reception = reception_of(link, site.attachment);
+        let guard = Guard::attach(link.ifindex, link.address, host, site.attachment, reception);
         let mut guard = guard.map_err(text)?;
         guard
             .set_sources(&line.marks(), &marked(&line.direct_sources()))
@@ -133,9 +134,9 @@ impl Member {
         let addresses = addresses.map_err(|e| e.to_string())?;
         attached.set_addresses(&addresses)?;
         let state = state_of(link, &site.settings);
-        let filter = Some(attached.guard.socket_filter_fd());
+        let filter = attached.filter_of(reception);
         line.link_appeared(self.name.as_str(), link.ifindex, state, filter)
-            .map_err(|e| format!("its packet socket: {e}"))?;
+            .map_err(|e| format!("its packet sockets: {e}"))?;
         self.attached = Some(attached);
         Ok(())
     }
@@ -168,6 +169,9 @@ impl Member {
         line.link_changed(link.ifindex, state);
         if condition_of(&before) != condition_of(link) {
             tracing::info!("{} is {}", self.name, condition_of(link).as_str());
+        }
+        if let Err(error) = attached.follow_use(line) {
+            tracing::warn!("{}: where its frames are taken: {error}", self.name);
         }
         if before.name != link.name {
             tracing::info!(
@@ -326,6 +330,32 @@ fn log_failures(outcomes: &[(Change, Outcome)]) {
 }
 
 impl Attached {
+    fn filter_of(&self, reception: Reception) -> Filter<'_> {
+        Filter {
+            reception,
+            program: Some(self.guard.filter_of(reception)),
+        }
+    }
+
+    /// Frames are taken where the link's use allows it: the new sockets first, then the guard gives to them,
+    /// then the old ones go.
+    fn follow_use(&mut self, line: &mut Line) -> Result<(), String> {
+        let before = self.guard.reception();
+        let wanted = reception_of(&self.link, self.guard.attachment());
+        if wanted == before {
+            return Ok(());
+        }
+        let ifindex = self.link.ifindex;
+        line.open_reception(ifindex, self.filter_of(wanted))
+            .map_err(|e| e.to_string())?;
+        self.guard
+            .set_reception(wanted)
+            .map_err(|e| e.to_string())?;
+        line.close_reception(ifindex, before);
+        tracing::debug!("{}: its frames are taken {wanted:?}", self.link.name);
+        Ok(())
+    }
+
     fn set_addresses(&mut self, addresses: &[InterfaceAddress]) -> Result<(), String> {
         let own: Vec<Ipv4Addr> = addresses
             .iter()
@@ -338,6 +368,17 @@ impl Attached {
             .set_link_addresses(&own)
             .map_err(|e| e.to_string())?;
         Ok(())
+    }
+}
+
+/// Behind tc, but where a bridge or the like would take frames before our sockets, or somebody looks at the whole
+/// link, who would see some frames twice; and where the guard stands in the old way there are no direct frames,
+/// which it would be for.
+fn reception_of(link: &Link, attachment: Attachment) -> Reception {
+    let is_plain = link.master.is_none() && link.promiscuity == 0;
+    match attachment {
+        Attachment::Tcx if is_plain => Reception::ByType,
+        _ => Reception::Tap,
     }
 }
 

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use packtrain::clock::Clock;
-use packtrain::daemon::{Line, Report};
+use packtrain::daemon::{Filter, Line, Report};
 use packtrain::lab::namespaces::Namespace;
 use packtrain::linux::netlink::{Link, Netlink};
 use packtrain::linux::tap::Tap;
@@ -101,7 +101,7 @@ impl Host {
             let kind = rustix::thread::LinkNameSpaceType::Network;
             rustix::thread::move_into_link_name_space(std::os::fd::AsFd::as_fd(&file), Some(kind))
                 .expect("setns");
-            line.link_appeared("wire", link.ifindex, state, None)
+            line.link_appeared("wire", link.ifindex, state, Filter::NONE)
                 .expect("attach")
         })
     }

@@ -1,28 +1,29 @@
 //! Links that join a line and leave it, and interfaces that come, change and go.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use packtrain_proto::config::{LinkId, LinkState};
 use packtrain_proto::stats::{PathSnapshot, PathState};
 use packtrain_proto::time::Instant;
 
+use super::super::inlet::{Filter, Inlet};
 use super::super::member::Attached;
 use super::super::members::NumbersUsedUp;
-use super::{Line, TOKEN_LINKS};
-use crate::linux::epoll::Interest;
+use super::{Line, SENDS, token_of};
+use crate::linux::epoll::{Epoll, Interest};
+use crate::linux::guard::Reception;
 
 impl Line {
-    /// An interface that carries the name of a link exists, perhaps for the first time. `filter`
-    /// decides what its socket receives. Says whether it was attached: it is not when no link has
+    /// An interface that carries the name of a link exists, perhaps for the first time. Says whether it was attached: it is not when no link has
     /// this name, or when the link has its interface already.
     pub fn link_appeared(
         &mut self,
         name: &str,
         ifindex: u32,
         state: LinkState,
-        filter: Option<BorrowedFd<'_>>,
+        filter: Filter<'_>,
     ) -> io::Result<bool> {
         let Some(member) = self.members.iter_mut().find(|member| member.name == name) else {
             return Ok(false);
@@ -32,16 +33,52 @@ impl Line {
         }
         let mut attached = Attached::open(ifindex, state, self.address, filter)?;
         attached.set_promiscuous(self.promiscuous)?;
-        self.epoll.add(
-            attached.socket.as_fd(),
-            TOKEN_LINKS + u64::from(member.id.0),
-            Interest::ReadWhileReady,
-        )?;
+        let sends = token_of(member.id, SENDS);
+        self.epoll
+            .add(attached.socket.as_fd(), sends, Interest::Read)?;
+        watch(&self.epoll, member.id, &attached.inlets)?;
         self.engine
             .handle_link_state(member.id, state, self.clock.now());
         attached.follow_queue_limit(self.engine.link_queue_limit(member.id));
         (member.attached, member.was_attached) = (Some(attached), true);
         Ok(true)
+    }
+
+    /// What is ours is to be received elsewhere. Sockets stand there afterwards, beside those that stand where it
+    /// is received now; the guard says when these take over.
+    pub fn open_reception(&mut self, ifindex: u32, filter: Filter<'_>) -> io::Result<()> {
+        let is = |attached: &&mut Attached| attached.socket.ifindex() == ifindex;
+        for member in self.members.iter_mut() {
+            let Some(attached) = member.attached.as_mut().filter(is) else {
+                continue;
+            };
+            let stand = |inlet: &Inlet| inlet.reception() == filter.reception;
+            if !attached.inlets.iter().any(stand) {
+                let inlets = Inlet::open_all(ifindex, filter)?;
+                watch(&self.epoll, member.id, &inlets)?;
+                attached.inlets.extend(inlets);
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing comes there any more. What has come is taken first.
+    pub fn close_reception(&mut self, ifindex: u32, reception: Reception) {
+        let now = self.clock.now();
+        for at in 0..self.members.len() {
+            let is = |attached: &Attached| attached.socket.ifindex() == ifindex;
+            if !self.members[at].attached.as_ref().is_some_and(is) {
+                continue;
+            }
+            self.take_all_from_link(at, now);
+            let member = &mut self.members[at];
+            let closed = |inlet: &mut Inlet| inlet.reception() == reception;
+            if let Some(attached) = &mut member.attached {
+                for mut inlet in attached.inlets.extract_if(.., closed) {
+                    member.counters.add(inlet.counters());
+                }
+            }
+        }
     }
 
     /// One more link, of a name that no other has; its interface is told of as those of the others are.
@@ -116,8 +153,9 @@ impl Line {
         for member in self.members.iter_mut() {
             let attached = member.attached.take_if(|a| a.socket.ifindex() == ifindex);
             if let Some(mut attached) = attached {
-                let _ = attached.socket.dropped();
-                member.counters.add(attached.socket.counters());
+                for inlet in &mut attached.inlets {
+                    member.counters.add(inlet.counters());
+                }
                 self.engine.remove_link(member.id, now);
                 found = true;
             }
@@ -140,15 +178,28 @@ impl Line {
         const BATCHES_MAX: usize = 64;
         for _ in 0..BATCHES_MAX {
             match &mut self.members[at].attached {
-                Some(attached) => attached.readable.on_ready(Duration::ZERO, true),
+                Some(attached) => {
+                    for inlet in &mut attached.inlets {
+                        inlet.readable.on_ready(Duration::ZERO, true);
+                    }
+                }
                 None => return,
             }
             self.take_from_link(at, now);
             self.deliver(now);
             let attached = self.members[at].attached.as_ref();
-            if attached.is_none_or(|attached| !attached.readable.is_ready()) {
+            if attached.is_none_or(|attached| !attached.is_readable()) {
                 return;
             }
         }
     }
+}
+
+/// Asks to be told when something comes.
+fn watch(epoll: &Epoll, link: LinkId, inlets: &[Inlet]) -> io::Result<()> {
+    for inlet in inlets {
+        let token = token_of(link, inlet.number());
+        epoll.add(inlet, token, Interest::ReadWhileReady)?;
+    }
+    Ok(())
 }

@@ -2,8 +2,8 @@
 
 use super::tests::{IPV4, PT0, frame, index_of};
 use super::*;
-use crate::linux::guard::{Attachment, Guard, Host};
-use crate::linux::packet_socket::PacketSocket;
+use crate::linux::guard::{Attachment, Guard, Host, Reception};
+use crate::linux::packet_socket::{Frames, PacketSocket};
 use crate::linux::test_namespace::{in_namespace, ip};
 use packtrain_proto::offload::Offload;
 
@@ -43,14 +43,15 @@ fn each_peers_frames_are_counted_also_where_two_meet_in_one_place() {
             ifindex: pt0,
             address: PT0,
         };
-        let mut guard = Guard::attach(b0, LINK, host, Attachment::best().unwrap()).unwrap();
+        let mut guard =
+            Guard::attach(b0, LINK, host, Attachment::best().unwrap(), Reception::Tap).unwrap();
         guard.set_link_number(NUMBER).unwrap();
         let peers = [0, one_that_meets_peer_0(), 7];
         let sources = peers.map(|number| (mark(number), peer(number)));
         assert_eq!(guard.set_sources(&[], &sources).unwrap(), 0);
 
         let mut socket = PacketSocket::create().unwrap();
-        socket.bind(a0).unwrap();
+        socket.bind(a0, Frames::All).unwrap();
         let mut send = |peer: usize, frames: usize| {
             for _ in 0..frames {
                 let bytes = frame(LINK, mark(peers[peer]), IPV4, 1, 100);

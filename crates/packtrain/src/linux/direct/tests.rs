@@ -5,7 +5,7 @@ use packtrain_proto::offload::Offload;
 
 use super::*;
 use crate::linux::netlink::Netlink;
-use crate::linux::packet_socket::{PacketSocket, SendError};
+use crate::linux::packet_socket::{Frames, PacketSocket, SendError};
 use crate::linux::tc::{self, FilterPlace};
 use crate::linux::test_namespace::{in_namespace, ip, run};
 
@@ -392,7 +392,7 @@ fn is_closed_by_what_stands(to: Destination, add_a0: impl FnOnce() + Send + 'sta
         let over_a0 = Destination { ifindex: a0, ..to };
         path.set_destinations(&[over_a0]).unwrap();
         let mut socket = PacketSocket::create().unwrap();
-        socket.bind(pt0).unwrap();
+        socket.bind(pt0, Frames::All).unwrap();
         let mut send = |frames: usize| {
             for _ in 0..frames {
                 let bytes = frame(PEER, PT0, IPV4, 1, 1000);
@@ -481,7 +481,7 @@ impl Sender {
         let mut path = DirectPath::attach(pt0, PT0, has_intake).unwrap();
         path.set_destinations(&[destination()]).unwrap();
         let mut socket = PacketSocket::create().unwrap();
-        socket.bind(pt0).unwrap();
+        socket.bind(pt0, Frames::All).unwrap();
         Sender { path, pt0, socket }
     }
 

@@ -6,7 +6,7 @@ use libbpf_rs::ProgramInput;
 use packtrain_proto::buffer::BufferPool;
 
 use super::*;
-use crate::linux::packet_socket::PacketSocket;
+use crate::linux::packet_socket::{Frames, PacketSocket};
 use crate::linux::sys::check;
 use crate::linux::test_namespace::{Host, in_namespace, ip, run, succeeds};
 
@@ -48,8 +48,9 @@ fn arp(operation: u8, sender: [u8; 4], target: [u8; 4]) -> Vec<u8> {
     frame
 }
 
-fn guard(attachment: Attachment) -> Guard {
-    let mut guard = Guard::attach(LOOPBACK_IFINDEX, LINK, PT0, attachment).expect("a guard on lo");
+fn guard(attachment: Attachment, reception: Reception) -> Guard {
+    let guard = Guard::attach(LOOPBACK_IFINDEX, LINK, PT0, attachment, reception);
+    let mut guard = guard.expect("a guard on lo");
     assert_eq!(guard.set_sources(&[MARK], &[]).unwrap(), 0);
     assert_eq!(guard.set_link_addresses(&[LINK_IP.into()]).unwrap(), 0);
     guard
@@ -95,7 +96,7 @@ pub(super) fn at_socket(guard: &Guard, bytes: &[u8]) -> (i32, Verdict) {
 
 /// On the `lo` of a namespace of its own, which nobody else sends on.
 pub(super) fn with_guard(test: impl FnOnce(&mut Guard) + Send + 'static) {
-    in_namespace(|| test(&mut guard(Attachment::Tcx)));
+    in_namespace(|| test(&mut guard(Attachment::Tcx, Reception::Tap)));
 }
 
 #[test]
@@ -408,7 +409,7 @@ fn other_hardware_in_arp_is_left_to_the_stack() {
 #[test]
 fn by_clsact_a_frame_is_stolen_so_that_no_drop_is_counted() {
     in_namespace(|| {
-        let guard = guard(Attachment::Clsact);
+        let guard = guard(Attachment::Clsact, Reception::Tap);
         let stolen = (TC_ACT_STOLEN as i32, Verdict::Train);
         assert_eq!(at_ingress(&guard, &frame(LINK, PLAIN, PACKTRAIN)), stolen);
         assert_eq!(
@@ -448,7 +449,7 @@ fn asks_for_host(other: &Host) -> bool {
     other.run("ip neigh show 10.9.0.1").contains("lladdr")
 }
 
-fn live(attachment: Attachment) {
+fn live(attachment: Attachment, reception: Reception) {
     in_namespace(move || {
         let (other, a0) = linked();
         assert!(
@@ -456,7 +457,7 @@ fn live(attachment: Attachment) {
             "without a guard the link answers for host0's address"
         );
 
-        let mut guard = Guard::attach(a0, LINK, PT0, attachment).unwrap();
+        let mut guard = Guard::attach(a0, LINK, PT0, attachment, reception).unwrap();
         assert!(!asks_for_host(&other), "with one it does not");
         assert!(guard.counters().unwrap().ingress.get(Verdict::ForeignArp) > 0);
 
@@ -481,12 +482,13 @@ fn live(attachment: Attachment) {
 
 #[test]
 fn a_link_without_the_address_does_not_answer_arp_for_it_and_its_own_traffic_is_untouched() {
-    live(Attachment::Tcx);
+    live(Attachment::Tcx, Reception::Tap);
+    live(Attachment::Tcx, Reception::ByType);
 }
 
 #[test]
 fn the_same_holds_by_clsact() {
-    live(Attachment::Clsact);
+    live(Attachment::Clsact, Reception::Tap);
 }
 
 #[test]
@@ -504,15 +506,15 @@ fn a_clsact_that_was_there_before_stays_and_one_of_ours_goes_unless_it_is_used()
         assert!(!has_clsact(a0).unwrap());
 
         // Killed: the owner's drop does not run.
-        std::mem::forget(Guard::attach(a0, LINK, PT0, Attachment::Clsact).unwrap());
+        std::mem::forget(Guard::attach(a0, LINK, PT0, Attachment::Clsact, Reception::Tap).unwrap());
         assert!(shown().contains("packtrain_guard"), "{}", shown());
         // Attached again over what was left behind.
-        std::mem::forget(Guard::attach(a0, LINK, PT0, Attachment::Clsact).unwrap());
+        std::mem::forget(Guard::attach(a0, LINK, PT0, Attachment::Clsact, Reception::Tap).unwrap());
         remove_clsact(a0, true).unwrap();
         assert_eq!(shown(), before);
         remove_clsact(a0, true).unwrap();
 
-        std::mem::forget(Guard::attach(a0, LINK, PT0, Attachment::Clsact).unwrap());
+        std::mem::forget(Guard::attach(a0, LINK, PT0, Attachment::Clsact, Reception::Tap).unwrap());
         run("tc filter add dev a0 egress protocol all prio 7 u32 match u32 0 0 flowid 1:1");
         remove_clsact(a0, true).unwrap();
         assert!(!shown().contains("packtrain_guard"), "{}", shown());
@@ -524,7 +526,7 @@ fn a_clsact_that_was_there_before_stays_and_one_of_ours_goes_unless_it_is_used()
 fn a_kernel_with_tcx_is_known_by_it() {
     in_namespace(|| {
         let best = Attachment::best().unwrap();
-        let attached = Guard::attach(LOOPBACK_IFINDEX, LINK, PT0, Attachment::Tcx);
+        let attached = Guard::attach(LOOPBACK_IFINDEX, LINK, PT0, Attachment::Tcx, Reception::Tap);
         assert_eq!(best == Attachment::Tcx, attached.is_ok(), "{attached:?}");
     });
 }
@@ -532,7 +534,8 @@ fn a_kernel_with_tcx_is_known_by_it() {
 #[test]
 fn an_interface_that_is_not_there_is_named() {
     in_namespace(|| {
-        let error = Guard::attach(4711, LINK, PT0, Attachment::Tcx).expect_err("no such interface");
+        let error = Guard::attach(4711, LINK, PT0, Attachment::Tcx, Reception::Tap)
+            .expect_err("no such interface");
         assert_eq!(
             error.to_string(),
             "cannot attach the guard to interface 4711: No such device (os error 19)"
@@ -590,7 +593,7 @@ fn a_body_outside_the_linear_part_is_read_all_the_same() {
         let index =
             |netlink: &mut Netlink, name| netlink.link_by_name(name).unwrap().unwrap().ifindex;
         let (a0, b0) = (index(&mut netlink, "a0"), index(&mut netlink, "b0"));
-        let guard = Guard::attach(a0, LINK, PT0, Attachment::Tcx).unwrap();
+        let guard = Guard::attach(a0, LINK, PT0, Attachment::Tcx, Reception::Tap).unwrap();
         let injector = Injector::open(b0);
         let mut padded = arp(1, ASKER_IP, HOST_IP);
         padded.resize(8000, 0);
@@ -609,11 +612,13 @@ fn our_socket_sees_our_frames_although_the_stack_does_not_and_none_of_the_links_
         let (other, a0) = linked();
         ip("address add 10.1.0.1/24 dev a0");
         other.run("ip address add 10.1.0.2/24 dev b0");
-        let mut guard = Guard::attach(a0, LINK, PT0, Attachment::Tcx).unwrap();
+        let mut guard = Guard::attach(a0, LINK, PT0, Attachment::Tcx, Reception::Tap).unwrap();
         guard.set_link_addresses(&[LINK_IP.into()]).unwrap();
         let mut socket = PacketSocket::create().unwrap();
-        socket.attach_filter(guard.socket_filter_fd()).unwrap();
-        socket.bind(a0).unwrap();
+        socket
+            .attach_filter(guard.filter_of(Reception::Tap))
+            .unwrap();
+        socket.bind(a0, Frames::All).unwrap();
         // Known neighbours: from here on nothing of the link's own is a group frame.
         assert!(other.succeeds("ping -c 1 -W 1 10.1.0.1"));
         let mut pool = BufferPool::new();
