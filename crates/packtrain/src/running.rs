@@ -233,7 +233,10 @@ impl RunningLine {
                 self.line.link_queue(ifindex, order, has_queue);
             }
             direct.publish(&mut self.line);
-            // Of what is on top of a link nobody tells that it goes.
+            // Of what is on top of a link nobody tells that it goes, nor that nobody takes its frames any more.
+            for member in &mut self.members {
+                member.follow_use(&mut self.line);
+            }
             for ifindex in self.member_indexes() {
                 self.read_member_addresses(ifindex);
             }
@@ -338,7 +341,7 @@ impl RunningLine {
         let member = &mut self.members[at];
         match member.attach(link, &mut self.line, &mut self.site, self.clock.now()) {
             Ok(()) => {
-                member.set_promiscuous(self.host.promiscuous);
+                member.set_promiscuous(self.host.promiscuous, &mut self.line);
                 if let Some(direct) = &mut self.direct {
                     direct.look_again();
                 }
@@ -388,7 +391,7 @@ impl RunningLine {
         if (host.mtu, host.promiscuous) != (self.host.mtu, self.host.promiscuous) {
             self.line.host_changed(host.mtu, host.promiscuous);
             for member in &mut self.members {
-                member.set_promiscuous(host.promiscuous);
+                member.set_promiscuous(host.promiscuous, &mut self.line);
             }
             tracing::info!(
                 "{} has an MTU of {}{}",

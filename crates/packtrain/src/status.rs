@@ -18,7 +18,7 @@ pub use build::{LineFacts, LinkFacts};
 pub const SCHEMA: u32 = 1;
 
 /// Why frames went no further outside of the engine, which has reasons of its own
-/// (`DropReason`): before `pt0`, and at a link's socket.
+/// (`DropReason`): before `pt0`, and on the way in and out of a link.
 pub mod drop_reason {
     /// The queue before `pt0` was full.
     pub const INTAKE_FULL: &str = "intake_full";
@@ -32,17 +32,20 @@ pub mod drop_reason {
     pub const SOCKET_TRUNCATED: &str = "socket_truncated";
     /// As the host's, from a link.
     pub const SOCKET_UNREPRESENTABLE: &str = "socket_unrepresentable";
+    /// The kernel had no memory or no room to bring it from the link's ingress to packtrain, or to `pt0`.
+    pub const GUARD_LOST: &str = "guard_lost";
     /// The link's own queueing discipline was full: of all that was given to it since the link joined,
     /// direct frames and its own traffic alike.
     pub const LINK_QDISC: &str = "link_qdisc";
 
-    pub const ALL: [&str; 7] = [
+    pub const ALL: [&str; 8] = [
         INTAKE_FULL,
         HOST_OVERRUN,
         HOST_UNREPRESENTABLE,
         SOCKET_OVERRUN,
         SOCKET_TRUNCATED,
         SOCKET_UNREPRESENTABLE,
+        GUARD_LOST,
         LINK_QDISC,
     ];
 }

@@ -7,6 +7,7 @@
  * guard_socket    filter of our packet socket that stands before tc: lets through only what may be
  *                 ours, so that the link's own traffic never wakes the daemon.
  * guard_given     filter of our packet sockets that stand behind tc.
+ * guard_handled   on no frame: asks the kernel whether they can stand there.
  *
  * A socket for all types stands before tc, and is shown each frame of the link, direct ones too, which costs these
  * one part in twenty-five. A socket for one type stands behind tc, where direct frames never come. So trains pass
@@ -14,7 +15,7 @@
  * the inner one makes the frame one of type 802.1ad, which nobody else asks for behind tc, since the kernel
  * takes tags off before; the outer one, of a VLAN that no interface may have, is what it takes off here.
  *
- * Which of both it is, `given` of the settings says (Reception in linux/guard.rs).
+ * Which of both it is, `given` of the settings says (linux/guard/reception.rs).
  *
  * A frame with a VLAN tag belongs to an interface on top of the link: it is ours only by its
  * addresses, never by its type; but those in the VLAN that the line names for its own. The kernel has
@@ -28,7 +29,7 @@
 #include "guard.h"
 #include "ethernet.h"
 #include "unmarked.bpf.h"
-#include "link_address.bpf.h"
+#include "link.bpf.h"
 
 #define HELLO_GROUP		0x037074000001ULL
 #define MAC_GROUP_BIT		(1ULL << 40)
@@ -217,6 +218,12 @@ static __always_inline __u32 classify(struct __sk_buff *skb, const struct frame 
 	return frame->destination == set->link_address ? GUARD_DIRECT : GUARD_OTHER;
 }
 
+static __always_inline int lose(const struct guard_settings *set)
+{
+	count(&ingress_counters, GUARD_LOST);
+	return (int)set->withheld_action;
+}
+
 /* What has gone past the peer's engine goes past ours: into pt0, as it left the peer's. */
 static __always_inline int deliver(struct __sk_buff *skb, const struct guard_settings *set,
 				   struct guard_source *from, __u16 vlan)
@@ -227,13 +234,13 @@ static __always_inline int deliver(struct __sk_buff *skb, const struct guard_set
 
 	/* Under a mark the tag is of pt0's own frame. */
 	if (vlan && from->pt0 & GUARD_SOURCE_TAGGED && bpf_skb_vlan_pop(skb))
-		return (int)set->withheld_action;
+		return lose(set);
 	/*
-	 * Not in place: for a program that does so the kernel first copies what others hold too, and that is
-	 * each train, which our socket has by now.
+	 * Not in place: for a program that does so the kernel first copies what others hold too. That is each
+	 * train, where our socket has it by now.
 	 */
 	if (bpf_skb_store_bytes(skb, 0, &addresses, sizeof(addresses), 0))
-		return (int)set->withheld_action;
+		return lose(set);
 	/* Counted where it has come to: between here and there it waits for its turn. */
 	skb->tc_index = ARRIVING | (set->link & ~CARRIED_MASK);
 	traffic = bpf_map_lookup_elem(&direct_traffic, &zero);
@@ -274,19 +281,21 @@ static __always_inline int is_foreign_arp(struct __sk_buff *skb)
 }
 
 /*
- * To our sockets behind tc, as it is or wrapped. The kernel writes the class into tc_index, where guard_given
- * looks for it. No other program of this link sees the frame, as none sees what is withheld.
+ * To our sockets behind tc. The kernel writes the class into tc_index, where guard_given looks for it. No other
+ * program of this link sees the frame, as none sees what is withheld.
  */
-static __always_inline int give(struct __sk_buff *skb, const struct guard_settings *set, int as_it_is)
+static __always_inline int give(struct __sk_buff *skb)
 {
-	if (!as_it_is &&
-	    (bpf_skb_vlan_push(skb, bpf_htons(ETHERTYPE_QINQ), set->given) ||
-	     bpf_skb_vlan_push(skb, bpf_htons(ETHERTYPE_VLAN), VLAN_OF_NOBODY))) {
-		count(&ingress_counters, GUARD_LOST);
-		return (int)set->withheld_action;
-	}
 	skb->tc_classid = GIVEN;
 	return TC_ACT_OK;
+}
+
+static __always_inline int give_wrapped(struct __sk_buff *skb, const struct guard_settings *set)
+{
+	if (bpf_skb_vlan_push(skb, bpf_htons(ETHERTYPE_QINQ), set->given) ||
+	    bpf_skb_vlan_push(skb, bpf_htons(ETHERTYPE_VLAN), VLAN_OF_NOBODY))
+		return lose(set);
+	return give(skb);
 }
 
 /*
@@ -301,7 +310,7 @@ static __always_inline void give_copy(struct __sk_buff *skb, const struct guard_
 	if (!bpf_skb_vlan_push(skb, bpf_htons(ETHERTYPE_QINQ), set->given)) {
 		if (!bpf_skb_vlan_push(skb, bpf_htons(ETHERTYPE_VLAN), VLAN_OF_NOBODY)) {
 			skb->tc_index = GIVEN;
-			lost = bpf_clone_redirect(skb, skb->ifindex, BPF_F_INGRESS) < 0;
+			lost = bpf_clone_redirect(skb, skb->ifindex, BPF_F_INGRESS) != 0;
 			skb->tc_index = carried;
 			bpf_skb_vlan_pop(skb);
 		}
@@ -311,6 +320,20 @@ static __always_inline void give_copy(struct __sk_buff *skb, const struct guard_
 		count(&ingress_counters, GUARD_LOST);
 	else
 		count(&socket_counters, GUARD_GROUP);
+}
+
+/* What is ours alone. */
+static __always_inline int take(struct __sk_buff *skb, const struct guard_settings *set, __u32 verdict,
+				int is_group)
+{
+	/* That it is no answer of the link's own is all we want of a request to one host. */
+	if (!set->given || (verdict == GUARD_FOREIGN_ARP && !is_group))
+		return (int)set->withheld_action;
+	count(&socket_counters, verdict == GUARD_TRAIN || !is_group ? verdict : GUARD_GROUP);
+	/* A tag would be taken off on the way to the socket, and nobody would know of it. */
+	if (verdict == GUARD_TRAIN && !skb->vlan_present)
+		return give(skb);
+	return give_wrapped(skb, set);
 }
 
 SEC("tc")
@@ -344,21 +367,15 @@ int guard_ingress(struct __sk_buff *skb)
 	if (verdict == GUARD_DIRECT && from)
 		return deliver(skb, set, from, frame.vlan);
 	/* A copy that we made. */
-	if (set->given && skb->tc_index == GIVEN)
-		return give(skb, set, 1);
+	if (frame.vlan == VLAN_OF_NOBODY && skb->tc_index == GIVEN)
+		return give(skb);
 	count(&ingress_counters, verdict);
 	if (verdict == GUARD_OTHER) {
 		if (set->given && frame.destination & MAC_GROUP_BIT)
 			give_copy(skb, set);
 		return TC_ACT_UNSPEC;
 	}
-	/* That it is no answer of the link's own is all we want of a request to one host. */
-	if (!set->given ||
-	    (verdict == GUARD_FOREIGN_ARP && !(frame.destination & MAC_GROUP_BIT)))
-		return (int)set->withheld_action;
-	count(&socket_counters, verdict);
-	/* A tag would be taken off on the way to the socket, and nobody would know of it. */
-	return give(skb, set, verdict == GUARD_TRAIN && !skb->vlan_present);
+	return take(skb, set, verdict, !!(frame.destination & MAC_GROUP_BIT));
 }
 
 SEC("socket")
@@ -381,8 +398,9 @@ int guard_socket(struct __sk_buff *skb)
 	if (verdict == GUARD_DIRECT)
 		return SOCKET_IGNORE;
 	if (verdict == GUARD_OTHER) {
+		/* A copy that another guard made, which is behind ours: of a line that has been started anew. */
 		if (frame.destination & MAC_GROUP_BIT)
-			verdict = GUARD_GROUP;
+			verdict = skb->tc_index == GIVEN ? GUARD_OTHER : GUARD_GROUP;
 		else if (set->promiscuous)
 			verdict = GUARD_PROMISCUOUS;
 	}
@@ -390,7 +408,7 @@ int guard_socket(struct __sk_buff *skb)
 	return verdict == GUARD_OTHER ? SOCKET_IGNORE : SOCKET_ACCEPT;
 }
 
-/* Wrapped frames of each guard have a number of their own: another line may use the same link. */
+/* Wrapped frames of each guard have a number of their own: that of a line that has been started anew is still there. */
 SEC("socket")
 int guard_given(struct __sk_buff *skb)
 {
@@ -404,6 +422,13 @@ int guard_given(struct __sk_buff *skb)
 					BPF_HDR_START_MAC))
 		return SOCKET_IGNORE;
 	return tag.control == bpf_htons(settings.given) ? SOCKET_ACCEPT : SOCKET_IGNORE;
+}
+
+/* Run by the daemon for the link, with a frame of nobody's. */
+SEC("tc")
+int guard_handled(struct __sk_buff *skb)
+{
+	return link_has_receive_handler(skb);
 }
 
 char _license[] SEC("license") = "Dual MIT/GPL";

@@ -18,7 +18,7 @@ enum guard_verdict {
 	GUARD_GROUP = 6,	/* broadcast or multicast: for the link's stack and for us */
 	GUARD_PROMISCUOUS = 7,	/* anything, because pt0 stands in a bridge */
 	GUARD_DIRECT = 8,	/* from a peer's direct mark: given to pt0 here and now */
-	GUARD_LOST = 9,		/* ours, but there was no memory or no room for it on the way to our socket */
+	GUARD_LOST = 9,		/* ours, but there was no memory or no room for it on the way to us */
 	GUARD_VERDICTS = 10,
 };
 

@@ -9,6 +9,8 @@
 //! on this link (on `lo`, say) is no longer answered through the link, because nothing tells such
 //! an address from one of `pt0`'s.
 
+mod reception;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -23,6 +25,8 @@ use super::bpf_object::{self, embedded, map_handle, program_fd};
 use super::netlink::{Netlink, NetlinkError, interface};
 use super::tc::{self, FilterPlace};
 use super::tcx::{self, Hook};
+
+pub use reception::Reception;
 
 /// Of each kind: a quarter of what the map of sources holds.
 const MARKS_MAX: usize = 4096;
@@ -46,6 +50,7 @@ const CLSACT_NAME: &str = "packtrain_guard";
 const INGRESS_PROGRAM: &str = "guard_ingress";
 const SOCKET_PROGRAM: &str = "guard_socket";
 const GIVEN_PROGRAM: &str = "guard_given";
+const HANDLED_PROGRAM: &str = "guard_handled";
 
 /// `TCX_DROP`; tcx has no "stolen", and counts no drop.
 const TCX_DROP: u32 = 2;
@@ -88,7 +93,7 @@ verdicts! {
     Promiscuous = "promiscuous",
     /// From a peer's direct mark: given to `pt0` in the kernel.
     Direct = "direct",
-    /// Ours, but there was no memory or no room for it on the way to our socket.
+    /// Ours, but there was no memory or no room for it on the way to us.
     Lost = "lost",
 }
 
@@ -167,15 +172,6 @@ impl fmt::Display for Attachment {
     }
 }
 
-/// Where the packet sockets stand that take what is ours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reception {
-    /// Before tc, where each frame of the link is shown to them: one socket for every type.
-    Tap,
-    /// Behind tc, where direct frames never come: one for trains, one for what the guard wraps.
-    ByType,
-}
-
 /// The programs of one member link, and what they look up.
 #[derive(Debug)]
 pub struct Guard {
@@ -184,6 +180,8 @@ pub struct Guard {
     tcx_link: Option<tcx::Attached>,
     attachment: Attachment,
     reception: Reception,
+    /// Asks the kernel who takes what comes in by the link.
+    handled: OwnedFd,
     socket_filter: OwnedFd,
     given_filter: OwnedFd,
     /// Of the tag of wrapped frames: another guard of this link has another.
@@ -235,7 +233,6 @@ impl Guard {
         link_address: MacAddr,
         host: Host,
         attachment: Attachment,
-        reception: Reception,
     ) -> Result<Guard, GuardError> {
         let object = load().map_err(not_loaded)?;
         let ingress = program_fd(&object, INGRESS_PROGRAM).map_err(not_loaded)?;
@@ -248,10 +245,11 @@ impl Guard {
             ifindex,
             tcx_link: None,
             attachment,
-            reception,
+            reception: Reception::Tap,
+            handled: program_fd(&object, HANDLED_PROGRAM).map_err(not_loaded)?,
             socket_filter,
             given_filter,
-            wrapping: wrapping_of(&settings).map_err(not_loaded)?,
+            wrapping: reception::number_of(&settings).map_err(not_loaded)?,
             settings,
             sources: published("sources")?,
             unmarked: published("unmarked")?,
@@ -292,25 +290,6 @@ impl Guard {
     /// What keeps the program on the link for as long as somebody holds it; `None` where it stays by itself.
     pub fn descriptor_to_keep(&self) -> Option<BorrowedFd<'_>> {
         self.tcx_link.as_ref().map(AsFd::as_fd)
-    }
-
-    pub fn reception(&self) -> Reception {
-        self.reception
-    }
-
-    /// The program for `SO_ATTACH_BPF` of the packet sockets that stand there.
-    pub fn filter_of(&self, reception: Reception) -> BorrowedFd<'_> {
-        match reception {
-            Reception::Tap => self.socket_filter.as_fd(),
-            Reception::ByType => self.given_filter.as_fd(),
-        }
-    }
-
-    /// From now on these sockets get what is ours, and the others nothing. Both must be there; a frame that
-    /// another processor has in hand in this moment may come to both, or to none.
-    pub fn set_reception(&mut self, reception: Reception) -> Result<(), GuardError> {
-        self.reception = reception;
-        self.write_settings()
     }
 
     /// Outer source addresses of our peers: of marked frames, and of direct ones with the `pt0` that
@@ -481,11 +460,6 @@ fn may_mark(address: MacAddr) -> bool {
     !address.is_group() && address.0[0] & MAC_LOCAL_BIT != 0
 }
 
-/// No two maps of this kernel have the same number; 0 is none.
-fn wrapping_of(settings: &MapHandle) -> libbpf_rs::Result<u16> {
-    Ok((settings.info()?.info.id as u16).max(1))
-}
-
 fn load() -> libbpf_rs::Result<Object> {
     // It looks at the link's addresses for the sake of direct frames, which there are none of then.
     match bpf_object::has_kernel_types() {
@@ -558,6 +532,8 @@ pub fn has_clsact(ifindex: u32) -> Result<bool, NetlinkError> {
     tc::has_clsact(&mut Netlink::open()?, ifindex)
 }
 
+#[cfg(test)]
+mod reception_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

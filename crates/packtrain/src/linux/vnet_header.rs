@@ -282,6 +282,7 @@ mod tests {
             moved.gso.map(|g| (g.header_len, g.segment_len)),
             Some((70, 1448))
         );
+        assert_eq!(shift_back(moved, 4), tcp(GsoKind::TcpV4, false, 66));
         assert_eq!(shift(Offload::NONE, 4), Offload::NONE);
     }
 }

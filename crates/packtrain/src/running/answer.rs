@@ -124,6 +124,10 @@ impl RunningLine {
         let mut facts = facts(ifindex, &site.settings, members, host, clock.now());
         facts.stay = stay;
         add_counters(&mut facts, &report, intake.as_mut());
+        for (link, member) in facts.links.iter_mut().zip(members.iter()) {
+            let lost = member.guarded().lost;
+            link.drops.push((drop_reason::GUARD_LOST, lost));
+        }
         if let Some(direct) = direct {
             add_direct(&mut facts, direct, members, &mut site.netlink);
         }
@@ -175,7 +179,7 @@ fn add_direct(facts: &mut LineFacts, direct: &Direct, members: &[Member], netlin
     facts.direct_refusal = direct.refusal();
     for (link, member) in facts.links.iter_mut().zip(members) {
         link.direct_tx = direct.traffic(link.id);
-        link.direct_rx = member.direct_traffic();
+        link.direct_rx = member.guarded().direct;
         let queue = member
             .ifindex()
             .map(|ifindex| tc::link_queue(netlink, ifindex));

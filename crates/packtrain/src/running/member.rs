@@ -11,7 +11,9 @@ use packtrain_proto::time::Instant;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use crate::daemon::{Filter, Line};
-use crate::linux::guard::{Attachment, Guard, GuardError, Host, Reception, UnmarkedSource};
+use crate::linux::guard::{
+    Attachment, Guard, GuardError, Host, Reception, UnmarkedSource, Verdict,
+};
 use crate::linux::host_state::{Change, HostState, Outcome, Setting};
 use crate::linux::netlink::{InterfaceAddress, Link, Netlink};
 use crate::linux::tc;
@@ -38,7 +40,16 @@ pub(super) struct Member {
     /// Why it could not join, until it does.
     trouble: Option<String>,
     /// Of earlier attachments.
-    direct_before: Traffic,
+    guarded_before: Guarded,
+}
+
+/// What guards of a link have counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Guarded {
+    /// Given to `pt0` past the engine.
+    pub(super) direct: Traffic,
+    /// Ours, and given to nobody.
+    pub(super) lost: u64,
 }
 
 #[derive(Debug)]
@@ -59,7 +70,7 @@ impl Member {
             name,
             attached: None,
             trouble: None,
-            direct_before: Traffic::default(),
+            guarded_before: Guarded::default(),
         }
     }
 
@@ -113,9 +124,10 @@ impl Member {
             ifindex: line.tap_ifindex(),
             address: site.address,
         };
-        let reception = reception_of(link, site.attachment);
-        let guard = Guard::attach(link.ifindex, link.address, host, site.attachment, reception);
+        let guard = Guard::attach(link.ifindex, link.address, host, site.attachment);
         let mut guard = guard.map_err(text)?;
+        let reception = guard.best_reception();
+        guard.set_reception(reception).map_err(text)?;
         guard
             .set_sources(&line.marks(), &marked(&line.direct_sources()))
             .map_err(text)?;
@@ -143,7 +155,7 @@ impl Member {
 
     /// Its interface is no more, and the line knows.
     pub(super) fn detach(&mut self) {
-        self.direct_before = self.direct_traffic();
+        self.guarded_before = self.guarded();
         self.attached = None;
     }
 
@@ -170,9 +182,7 @@ impl Member {
         if condition_of(&before) != condition_of(link) {
             tracing::info!("{} is {}", self.name, condition_of(link).as_str());
         }
-        if let Err(error) = attached.follow_use(line) {
-            tracing::warn!("{}: where its frames are taken: {error}", self.name);
-        }
+        attached.follow_use(line);
         if before.name != link.name {
             tracing::info!(
                 "{} is named {} now, and stays in the line",
@@ -215,13 +225,17 @@ impl Member {
         }
     }
 
-    /// Frames of this link that were given to `pt0` past the engine, ever.
-    pub(super) fn direct_traffic(&self) -> Traffic {
+    /// What the guards of this link have counted, ever.
+    pub(super) fn guarded(&self) -> Guarded {
         let counters = self.attached.as_ref().map(|a| a.guard.counters());
-        let now = counters.and_then(Result::ok).unwrap_or_default().direct;
-        Traffic {
-            frames: self.direct_before.frames + now.frames,
-            bytes: self.direct_before.bytes + now.bytes,
+        let now = counters.and_then(Result::ok).unwrap_or_default();
+        let before = self.guarded_before;
+        Guarded {
+            direct: Traffic {
+                frames: before.direct.frames + now.direct.frames,
+                bytes: before.direct.bytes + now.direct.bytes,
+            },
+            lost: before.lost + now.ingress.get(Verdict::Lost),
         }
     }
 
@@ -235,11 +249,20 @@ impl Member {
         u64::from(now.checked_sub(before).unwrap_or(now))
     }
 
-    pub(super) fn set_promiscuous(&mut self, promiscuous: bool) {
-        if let Some(attached) = &mut self.attached
-            && let Err(error) = attached.guard.set_promiscuous(promiscuous)
-        {
+    pub(super) fn set_promiscuous(&mut self, promiscuous: bool, line: &mut Line) {
+        let Some(attached) = &mut self.attached else {
+            return;
+        };
+        if let Err(error) = attached.guard.set_promiscuous(promiscuous) {
             tracing::warn!("{}: {error}", self.name);
+        }
+        attached.follow_use(line);
+    }
+
+    /// What else takes frames of the link has come or gone.
+    pub(super) fn follow_use(&mut self, line: &mut Line) {
+        if let Some(attached) = &mut self.attached {
+            attached.follow_use(line);
         }
     }
 
@@ -337,14 +360,21 @@ impl Attached {
         }
     }
 
-    /// Frames are taken where the link's use allows it: the new sockets first, then the guard gives to them,
-    /// then the old ones go.
-    fn follow_use(&mut self, line: &mut Line) -> Result<(), String> {
-        let before = self.guard.reception();
-        let wanted = reception_of(&self.link, self.guard.attachment());
-        if wanted == before {
-            return Ok(());
+    /// Frames are taken where the link's use allows it.
+    fn follow_use(&mut self, line: &mut Line) {
+        let wanted = self.guard.best_reception();
+        if wanted == self.guard.reception() {
+            return;
         }
+        match self.take_frames(wanted, line) {
+            Ok(()) => tracing::debug!("{}: frames are taken {wanted:?}", self.link.name),
+            Err(error) => tracing::warn!("{}: no other reception: {error}", self.link.name),
+        }
+    }
+
+    /// The new sockets first, then the guard gives to them, then the old ones go.
+    fn take_frames(&mut self, wanted: Reception, line: &mut Line) -> Result<(), String> {
+        let before = self.guard.reception();
         let ifindex = self.link.ifindex;
         line.open_reception(ifindex, self.filter_of(wanted))
             .map_err(|e| e.to_string())?;
@@ -352,7 +382,6 @@ impl Attached {
             .set_reception(wanted)
             .map_err(|e| e.to_string())?;
         line.close_reception(ifindex, before);
-        tracing::debug!("{}: its frames are taken {wanted:?}", self.link.name);
         Ok(())
     }
 
@@ -368,17 +397,6 @@ impl Attached {
             .set_link_addresses(&own)
             .map_err(|e| e.to_string())?;
         Ok(())
-    }
-}
-
-/// Behind tc, but where a bridge or the like would take frames before our sockets, or somebody looks at the whole
-/// link, who would see some frames twice; and where the guard stands in the old way there are no direct frames,
-/// which it would be for.
-fn reception_of(link: &Link, attachment: Attachment) -> Reception {
-    let is_plain = link.master.is_none() && link.promiscuity == 0;
-    match attachment {
-        Attachment::Tcx if is_plain => Reception::ByType,
-        _ => Reception::Tap,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::tests::{IPV4, PT0, frame, index_of};
 use super::*;
-use crate::linux::guard::{Attachment, Guard, Host, Reception};
+use crate::linux::guard::{Attachment, Guard, Host};
 use crate::linux::packet_socket::{Frames, PacketSocket};
 use crate::linux::test_namespace::{in_namespace, ip};
 use packtrain_proto::offload::Offload;
@@ -43,8 +43,7 @@ fn each_peers_frames_are_counted_also_where_two_meet_in_one_place() {
             ifindex: pt0,
             address: PT0,
         };
-        let mut guard =
-            Guard::attach(b0, LINK, host, Attachment::best().unwrap(), Reception::Tap).unwrap();
+        let mut guard = Guard::attach(b0, LINK, host, Attachment::best().unwrap()).unwrap();
         guard.set_link_number(NUMBER).unwrap();
         let peers = [0, one_that_meets_peer_0(), 7];
         let sources = peers.map(|number| (mark(number), peer(number)));

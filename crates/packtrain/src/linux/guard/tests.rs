@@ -37,7 +37,7 @@ pub(super) fn frame(destination: MacAddr, source: MacAddr, ether_type: u16) -> V
     frame
 }
 
-fn arp(operation: u8, sender: [u8; 4], target: [u8; 4]) -> Vec<u8> {
+pub(super) fn arp(operation: u8, sender: [u8; 4], target: [u8; 4]) -> Vec<u8> {
     let mut frame = frame(MacAddr::BROADCAST, PLAIN, ARP);
     frame.truncate(14);
     frame.extend_from_slice(&[0, 1, 8, 0, 6, 4, 0, operation]);
@@ -48,8 +48,8 @@ fn arp(operation: u8, sender: [u8; 4], target: [u8; 4]) -> Vec<u8> {
     frame
 }
 
-fn guard(attachment: Attachment, reception: Reception) -> Guard {
-    let guard = Guard::attach(LOOPBACK_IFINDEX, LINK, PT0, attachment, reception);
+fn guard(attachment: Attachment) -> Guard {
+    let guard = Guard::attach(LOOPBACK_IFINDEX, LINK, PT0, attachment);
     let mut guard = guard.expect("a guard on lo");
     assert_eq!(guard.set_sources(&[MARK], &[]).unwrap(), 0);
     assert_eq!(guard.set_link_addresses(&[LINK_IP.into()]).unwrap(), 0);
@@ -96,7 +96,7 @@ pub(super) fn at_socket(guard: &Guard, bytes: &[u8]) -> (i32, Verdict) {
 
 /// On the `lo` of a namespace of its own, which nobody else sends on.
 pub(super) fn with_guard(test: impl FnOnce(&mut Guard) + Send + 'static) {
-    in_namespace(|| test(&mut guard(Attachment::Tcx, Reception::Tap)));
+    in_namespace(|| test(&mut guard(Attachment::Tcx)));
 }
 
 #[test]
@@ -409,7 +409,7 @@ fn other_hardware_in_arp_is_left_to_the_stack() {
 #[test]
 fn by_clsact_a_frame_is_stolen_so_that_no_drop_is_counted() {
     in_namespace(|| {
-        let guard = guard(Attachment::Clsact, Reception::Tap);
+        let guard = guard(Attachment::Clsact);
         let stolen = (TC_ACT_STOLEN as i32, Verdict::Train);
         assert_eq!(at_ingress(&guard, &frame(LINK, PLAIN, PACKTRAIN)), stolen);
         assert_eq!(
@@ -457,7 +457,8 @@ fn live(attachment: Attachment, reception: Reception) {
             "without a guard the link answers for host0's address"
         );
 
-        let mut guard = Guard::attach(a0, LINK, PT0, attachment, reception).unwrap();
+        let mut guard = Guard::attach(a0, LINK, PT0, attachment).unwrap();
+        guard.set_reception(reception).unwrap();
         assert!(!asks_for_host(&other), "with one it does not");
         assert!(guard.counters().unwrap().ingress.get(Verdict::ForeignArp) > 0);
 
@@ -506,15 +507,15 @@ fn a_clsact_that_was_there_before_stays_and_one_of_ours_goes_unless_it_is_used()
         assert!(!has_clsact(a0).unwrap());
 
         // Killed: the owner's drop does not run.
-        std::mem::forget(Guard::attach(a0, LINK, PT0, Attachment::Clsact, Reception::Tap).unwrap());
+        std::mem::forget(Guard::attach(a0, LINK, PT0, Attachment::Clsact).unwrap());
         assert!(shown().contains("packtrain_guard"), "{}", shown());
         // Attached again over what was left behind.
-        std::mem::forget(Guard::attach(a0, LINK, PT0, Attachment::Clsact, Reception::Tap).unwrap());
+        std::mem::forget(Guard::attach(a0, LINK, PT0, Attachment::Clsact).unwrap());
         remove_clsact(a0, true).unwrap();
         assert_eq!(shown(), before);
         remove_clsact(a0, true).unwrap();
 
-        std::mem::forget(Guard::attach(a0, LINK, PT0, Attachment::Clsact, Reception::Tap).unwrap());
+        std::mem::forget(Guard::attach(a0, LINK, PT0, Attachment::Clsact).unwrap());
         run("tc filter add dev a0 egress protocol all prio 7 u32 match u32 0 0 flowid 1:1");
         remove_clsact(a0, true).unwrap();
         assert!(!shown().contains("packtrain_guard"), "{}", shown());
@@ -526,7 +527,7 @@ fn a_clsact_that_was_there_before_stays_and_one_of_ours_goes_unless_it_is_used()
 fn a_kernel_with_tcx_is_known_by_it() {
     in_namespace(|| {
         let best = Attachment::best().unwrap();
-        let attached = Guard::attach(LOOPBACK_IFINDEX, LINK, PT0, Attachment::Tcx, Reception::Tap);
+        let attached = Guard::attach(LOOPBACK_IFINDEX, LINK, PT0, Attachment::Tcx);
         assert_eq!(best == Attachment::Tcx, attached.is_ok(), "{attached:?}");
     });
 }
@@ -534,8 +535,7 @@ fn a_kernel_with_tcx_is_known_by_it() {
 #[test]
 fn an_interface_that_is_not_there_is_named() {
     in_namespace(|| {
-        let error = Guard::attach(4711, LINK, PT0, Attachment::Tcx, Reception::Tap)
-            .expect_err("no such interface");
+        let error = Guard::attach(4711, LINK, PT0, Attachment::Tcx).expect_err("no such interface");
         assert_eq!(
             error.to_string(),
             "cannot attach the guard to interface 4711: No such device (os error 19)"
@@ -593,7 +593,7 @@ fn a_body_outside_the_linear_part_is_read_all_the_same() {
         let index =
             |netlink: &mut Netlink, name| netlink.link_by_name(name).unwrap().unwrap().ifindex;
         let (a0, b0) = (index(&mut netlink, "a0"), index(&mut netlink, "b0"));
-        let guard = Guard::attach(a0, LINK, PT0, Attachment::Tcx, Reception::Tap).unwrap();
+        let guard = Guard::attach(a0, LINK, PT0, Attachment::Tcx).unwrap();
         let injector = Injector::open(b0);
         let mut padded = arp(1, ASKER_IP, HOST_IP);
         padded.resize(8000, 0);
@@ -612,7 +612,7 @@ fn our_socket_sees_our_frames_although_the_stack_does_not_and_none_of_the_links_
         let (other, a0) = linked();
         ip("address add 10.1.0.1/24 dev a0");
         other.run("ip address add 10.1.0.2/24 dev b0");
-        let mut guard = Guard::attach(a0, LINK, PT0, Attachment::Tcx, Reception::Tap).unwrap();
+        let mut guard = Guard::attach(a0, LINK, PT0, Attachment::Tcx).unwrap();
         guard.set_link_addresses(&[LINK_IP.into()]).unwrap();
         let mut socket = PacketSocket::create().unwrap();
         socket

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::*;
-use crate::linux::guard::{Attachment, Guard, Host, Reception};
+use crate::linux::guard::{Attachment, Guard, Host};
 use crate::linux::test_namespace::{in_namespace, ip, run};
 
 /// A directory of one test.
@@ -87,7 +87,7 @@ fn change_everything(state: &mut HostState, a0: u32) {
         address: MacAddr([2, 0, 0, 0, 0, 1]),
     };
     let link = MacAddr([2, 0, 0, 0, 0, 2]);
-    std::mem::forget(Guard::attach(a0, link, host, Attachment::Clsact, Reception::Tap).unwrap());
+    std::mem::forget(Guard::attach(a0, link, host, Attachment::Clsact).unwrap());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* Whether the interface of a frame has an address of its host, and not only link-local ones. */
-#ifndef PACKTRAIN_LINK_ADDRESS_BPF_H
-#define PACKTRAIN_LINK_ADDRESS_BPF_H
+/* What the kernel knows of the interface of a frame: its addresses, and who takes what comes in by it. */
+#ifndef PACKTRAIN_LINK_BPF_H
+#define PACKTRAIN_LINK_BPF_H
 
 #include <bpf/bpf_core_read.h>
 
@@ -30,6 +30,7 @@ struct inet6_ifaddr {
 struct net_device {
 	struct in_device *ip_ptr;
 	struct inet6_dev *ip6_ptr;
+	void *rx_handler;
 } __attribute__((preserve_access_index));
 
 struct sk_buff {
@@ -40,6 +41,11 @@ struct sk_buff {
 
 /* There are no direct frames then, so none without a mark. */
 static __always_inline int link_has_address(struct __sk_buff *skb)
+{
+	return 1;
+}
+
+static __always_inline int link_has_receive_handler(struct __sk_buff *skb)
 {
 	return 1;
 }
@@ -78,15 +84,21 @@ static __always_inline int has_ipv6_address(void *device)
 	return at != head;
 }
 
-static __always_inline int link_has_address(struct __sk_buff *skb)
+static __always_inline void *link_of(struct __sk_buff *skb)
 {
 	struct sk_buff *kernel_skb;
-	void *device, *at;
 
 	if (!bpf_cast_to_kern_ctx)
-		return 1;
+		return 0;
 	kernel_skb = bpf_cast_to_kern_ctx(skb);
-	device = kernel_skb->dev;
+	return kernel_skb->dev;
+}
+
+/* Other than link-local ones; or it cannot be told. */
+static __always_inline int link_has_address(struct __sk_buff *skb)
+{
+	void *device = link_of(skb), *at;
+
 	if (!device || read_pointer(&at, device + bpf_core_field_offset(struct net_device, ip_ptr)))
 		return 1;
 	/* Not even the loopback's is without it, unless its MTU is too small for IPv4. */
@@ -97,6 +109,16 @@ static __always_inline int link_has_address(struct __sk_buff *skb)
 	if (read_pointer(&at, device + bpf_core_field_offset(struct net_device, ip6_ptr)))
 		return 1;
 	return at && has_ipv6_address(at);
+}
+
+/* Of a bridge, a macvlan or the like, which is asked behind tc and before sockets for one type; or it cannot be told. */
+static __always_inline int link_has_receive_handler(struct __sk_buff *skb)
+{
+	void *device = link_of(skb), *at;
+
+	return !device ||
+	       read_pointer(&at, device + bpf_core_field_offset(struct net_device, rx_handler)) ||
+	       at;
 }
 
 #endif
