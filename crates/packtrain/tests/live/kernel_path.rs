@@ -11,6 +11,7 @@ mod onward;
 mod own_traffic;
 mod port;
 mod port_security;
+mod reception;
 mod segment;
 mod several_links;
 pub mod vlan;
