@@ -15,7 +15,7 @@
  * the inner one makes the frame one of type 802.1ad, which nobody else asks for behind tc, since the kernel
  * takes tags off before; the outer one, of a VLAN that no interface may have, is what it takes off here.
  *
- * Which of both it is, `given` of the settings says (linux/guard/reception.rs).
+ * Which of both it is, `given` and `tap` of the settings say (linux/guard/reception.rs); for a moment it is both.
  *
  * A frame with a VLAN tag belongs to an interface on top of the link: it is ours only by its
  * addresses, never by its type; but those in the VLAN that the line names for its own. The kernel has
@@ -132,6 +132,28 @@ struct {
 	__type(key, __u32);
 	__type(value, __u64);
 } socket_counters SEC(".maps");
+
+/*
+ * Whether the socket before tc took the frame that this processor has in hand. The settings may change between
+ * the two programs, and then it would come to us twice, or not at all.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} tapped SEC(".maps");
+
+static __always_inline __u32 was_tapped(void)
+{
+	__u32 zero = 0, was, *taken = bpf_map_lookup_elem(&tapped, &zero);
+
+	if (!taken)
+		return 0;
+	was = *taken;
+	*taken = 0;
+	return was;
+}
 
 static __always_inline void count(void *counters, __u32 verdict)
 {
@@ -327,7 +349,7 @@ static __always_inline int take(struct __sk_buff *skb, const struct guard_settin
 				int is_group)
 {
 	/* That it is no answer of the link's own is all we want of a request to one host. */
-	if (!set->given || (verdict == GUARD_FOREIGN_ARP && !is_group))
+	if (was_tapped() || !set->given || (verdict == GUARD_FOREIGN_ARP && !is_group))
 		return (int)set->withheld_action;
 	count(&socket_counters, verdict == GUARD_TRAIN || !is_group ? verdict : GUARD_GROUP);
 	/* A tag would be taken off on the way to the socket, and nobody would know of it. */
@@ -371,7 +393,7 @@ int guard_ingress(struct __sk_buff *skb)
 		return give(skb);
 	count(&ingress_counters, verdict);
 	if (verdict == GUARD_OTHER) {
-		if (set->given && frame.destination & MAC_GROUP_BIT)
+		if (frame.destination & MAC_GROUP_BIT && !was_tapped() && set->given)
 			give_copy(skb, set);
 		return TC_ACT_UNSPEC;
 	}
@@ -384,11 +406,11 @@ int guard_socket(struct __sk_buff *skb)
 	struct ethernet_header header __attribute__((aligned(8)));
 	const struct guard_settings *set = &settings;
 	struct frame frame;
-	__u32 verdict;
+	__u32 verdict, zero = 0, *taken;
 	struct guard_source *from = 0;
 
 	/* Those behind tc have taken over, or not yet let go. */
-	if (set->given ||
+	if (!set->tap ||
 	    bpf_skb_load_bytes_relative(skb, 0, &header, sizeof(header), BPF_HDR_START_MAC))
 		return SOCKET_IGNORE;
 
@@ -405,7 +427,13 @@ int guard_socket(struct __sk_buff *skb)
 			verdict = GUARD_PROMISCUOUS;
 	}
 	count(&socket_counters, verdict);
-	return verdict == GUARD_OTHER ? SOCKET_IGNORE : SOCKET_ACCEPT;
+	if (verdict == GUARD_OTHER)
+		return SOCKET_IGNORE;
+	taken = bpf_map_lookup_elem(&tapped, &zero);
+	/* What we only listen to, nobody gives us. */
+	if (taken && verdict != GUARD_PROMISCUOUS)
+		*taken = 1;
+	return SOCKET_ACCEPT;
 }
 
 /* Wrapped frames of each guard have a number of their own: that of a line that has been started anew is still there. */

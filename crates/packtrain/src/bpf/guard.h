@@ -35,6 +35,7 @@ struct guard_settings {
 	__u32 sources_change;	/* how often the map `sources` has changed, in its low 15 bits */
 	__u32 given;		/* not 0: our sockets stand behind tc; the control word of the tag of wrapped frames */
 	__u32 interrupted;	/* not 0: programs of one processor may interrupt each other, so nothing is remembered */
+	__u32 tap;		/* not 0: our socket stands before tc, and what it takes goes to no other */
 };
 
 /* At most so many links of peers have direct frames without a mark. */

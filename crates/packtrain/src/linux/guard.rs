@@ -180,6 +180,8 @@ pub struct Guard {
     tcx_link: Option<tcx::Attached>,
     attachment: Attachment,
     reception: Reception,
+    /// Sockets stand at both places.
+    is_moving: bool,
     /// Asks the kernel who takes what comes in by the link.
     handled: OwnedFd,
     socket_filter: OwnedFd,
@@ -246,6 +248,7 @@ impl Guard {
             tcx_link: None,
             attachment,
             reception: Reception::Tap,
+            is_moving: false,
             handled: program_fd(&object, HANDLED_PROGRAM).map_err(not_loaded)?,
             socket_filter,
             given_filter,
@@ -417,12 +420,12 @@ impl Guard {
         let vlan = u32::from(self.direct_vlan.unwrap_or(0));
         value[36..40].copy_from_slice(&vlan.to_ne_bytes());
         value[40..44].copy_from_slice(&self.sources_changes.to_ne_bytes());
-        let given = match self.reception {
-            Reception::Tap => 0,
-            Reception::ByType => u32::from(self.wrapping),
-        };
-        value[44..48].copy_from_slice(&given.to_ne_bytes());
+        let is_given = self.reception == Reception::ByType || self.is_moving;
+        let given = if is_given { self.wrapping } else { 0 };
+        value[44..48].copy_from_slice(&u32::from(given).to_ne_bytes());
         value[48..52].copy_from_slice(&u32::from(self.is_interrupted).to_ne_bytes());
+        let tap = self.reception == Reception::Tap || self.is_moving;
+        value[52..56].copy_from_slice(&u32::from(tap).to_ne_bytes());
         let failed = |source| MapError {
             map: "settings",
             source,

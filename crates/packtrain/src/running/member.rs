@@ -378,9 +378,7 @@ impl Attached {
         let ifindex = self.link.ifindex;
         line.open_reception(ifindex, self.filter_of(wanted))
             .map_err(|e| e.to_string())?;
-        self.guard
-            .set_reception(wanted)
-            .map_err(|e| e.to_string())?;
+        self.guard.hand_over(wanted).map_err(|e| e.to_string())?;
         line.close_reception(ifindex, before);
         Ok(())
     }

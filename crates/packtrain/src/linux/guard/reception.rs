@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use libbpf_rs::{MapCore, MapHandle};
 
 use super::{Attachment, Guard, GuardError};
-use crate::linux::sys::check;
+use crate::linux::sys::{check, wait_for_programs};
 
 /// Which of the words of `struct __sk_buff` is `ifindex`; the kernel takes those behind it for zero.
 pub(super) const SK_BUFF_IFINDEX: usize = 10;
@@ -46,15 +46,28 @@ impl Guard {
         }
     }
 
-    /// From now on these sockets get what is ours, and the others nothing. Both must be there; a frame that
-    /// another processor has in hand in this moment may come to both, or to none.
+    /// Where sockets are to stand of which none is there yet.
     pub fn set_reception(&mut self, reception: Reception) -> Result<(), GuardError> {
-        let before = std::mem::replace(&mut self.reception, reception);
-        let written = self.write_settings();
-        if written.is_err() {
+        self.reception = reception;
+        self.write_settings()
+    }
+
+    /// These sockets, which are there, get what is ours from now on, and the others nothing: each frame comes to one
+    /// of them. Takes some ten milliseconds; afterwards the others may be emptied and closed.
+    pub fn hand_over(&mut self, to: Reception) -> Result<(), GuardError> {
+        // Who has a frame in hand has asked one of the two places already, and goes by what it said.
+        self.is_moving = true;
+        let moved = self.write_settings();
+        wait_for_programs();
+        self.is_moving = false;
+        moved?;
+        let before = std::mem::replace(&mut self.reception, to);
+        let moved = self.write_settings();
+        wait_for_programs();
+        if moved.is_err() {
             self.reception = before;
         }
-        written
+        moved
     }
 
     /// Also where the kernel does not say.

@@ -404,7 +404,7 @@ fn who_goes_from_one_place_to_the_other_misses_nothing_and_gets_nothing_twice() 
             frame(MacAddr::BROADCAST, PLAIN, IPV4),
         ];
         for reception in BOTH.into_iter().cycle().take(20) {
-            cable.guard.set_reception(reception).unwrap();
+            cable.guard.hand_over(reception).unwrap();
             for kind in &kinds {
                 cable.far.send(kind, Offload::NONE).unwrap();
             }
@@ -427,6 +427,81 @@ fn who_goes_from_one_place_to_the_other_misses_nothing_and_gets_nothing_twice() 
             });
             assert_eq!(elsewhere, [], "{reception:?}");
         }
+    });
+}
+
+/// The same while another processor has frames in hand.
+#[test]
+#[allow(clippy::disallowed_methods)] // frames take their time on a busy machine
+fn nor_does_who_goes_while_frames_come() {
+    const MOVES: usize = 60;
+    in_namespace(|| {
+        let Cable { mut guard, a0, far } = cable();
+        let ended = std::sync::atomic::AtomicBool::new(false);
+        let mut came: Vec<Vec<u32>> = Vec::new();
+        let numbered = |kind: &[u8], number: u32| {
+            let mut bytes = kind.to_vec();
+            bytes[20..24].copy_from_slice(&number.to_be_bytes());
+            bytes
+        };
+        let kinds = [
+            frame(LINK, PLAIN, PACKTRAIN),
+            frame(HOST, PLAIN, IPV4),
+            frame(MacAddr::BROADCAST, PLAIN, IPV4),
+        ];
+        let sent = std::thread::scope(|scope| {
+            let sender = scope.spawn(|| {
+                let mut far = far;
+                let mut number = 0;
+                while !ended.load(std::sync::atomic::Ordering::Relaxed) {
+                    for kind in &kinds {
+                        far.send(&numbered(kind, number), Offload::NONE).unwrap();
+                    }
+                    number += 1;
+                    // No socket holds more than it gets while the guard changes.
+                    if number % 4 == 0 {
+                        std::thread::sleep(std::time::Duration::from_micros(100));
+                    }
+                }
+                number
+            });
+            came.resize(kinds.len(), Vec::new());
+            let mut note = |frames: Vec<Ours>| {
+                for (bytes, _) in frames {
+                    let at = kinds.iter().position(|kind| kind[..14] == bytes[..14]);
+                    let number = u32::from_be_bytes(bytes[20..24].try_into().unwrap());
+                    came[at.expect("one of ours")].push(number);
+                }
+            };
+            let mut sockets = open_ours(&guard, Reception::Tap, a0);
+            // Whatever came before them is not counted.
+            for reception in [Reception::ByType, Reception::Tap]
+                .into_iter()
+                .cycle()
+                .take(MOVES)
+            {
+                let others = open_ours(&guard, reception, a0);
+                guard.hand_over(reception).unwrap();
+                let mut former = std::mem::replace(&mut sockets, others);
+                note(take(&mut former));
+                for socket in &mut former {
+                    assert_eq!(socket.dropped().unwrap(), 0, "what it holds is too little");
+                }
+            }
+            ended.store(true, std::sync::atomic::Ordering::Relaxed);
+            let sent = sender.join().unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            note(take(&mut sockets));
+            sent
+        });
+        for numbers in &mut came {
+            numbers.sort_unstable();
+            let first = numbers[0];
+            let expected: Vec<u32> = (first..sent).collect();
+            assert_eq!(numbers.len(), expected.len(), "of {sent}");
+            assert_eq!(*numbers, expected);
+        }
+        assert!(sent as usize > 20 * MOVES, "{sent} frames of each kind");
     });
 }
 
