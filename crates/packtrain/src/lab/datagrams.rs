@@ -6,7 +6,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use super::namespaces::Namespace;
-use super::{Error, Result, messages, now, pause};
+use super::{Error, Result, messages, now, pause, port};
 use crate::linux::real_time::stay_on;
 use crate::linux::udp_offload;
 
@@ -73,7 +73,7 @@ pub fn measure(
         source,
     };
     let receiver = to
-        .in_namespace(|| UdpSocket::bind(at))?
+        .in_namespace(|| port::bind(at))?
         .map_err(|error| failed("receiver", error))?;
     let connect = || UdpSocket::bind("0.0.0.0:0").and_then(|s| s.connect(at).map(|()| s));
     let sender = from

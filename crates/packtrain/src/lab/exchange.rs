@@ -11,7 +11,7 @@ use hdrhistogram::Histogram;
 use super::measure::RoundTrips;
 use super::namespaces::Namespace;
 use super::sample::Sample;
-use super::{Error, Result, now};
+use super::{Error, Result, now, port};
 use crate::linux::real_time::stay_on;
 
 const BYTES: usize = 64;
@@ -113,7 +113,7 @@ impl Ends {
     fn open(from: &Namespace, to: &Namespace, at: SocketAddr) -> Result<Ends> {
         let open = |host: &Namespace, local: SocketAddr| -> Result<UdpSocket> {
             let socket = host
-                .in_namespace(|| UdpSocket::bind(local))?
+                .in_namespace(|| port::bind(local))?
                 .map_err(|error| failed(at, "socket", error))?;
             socket
                 .set_read_timeout(Some(ANSWER_WITHIN))

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::namespaces::Namespace;
 use super::timeline::Timeline;
-use super::{Error, Result, now, pause};
+use super::{Error, Result, now, pause, port};
 use crate::linux::real_time::{run_in_real_time, stay_on};
 
 /// Number and time, 8 bytes each.
@@ -106,7 +106,7 @@ fn run(
         source,
     };
     let receiver = to
-        .in_namespace(|| UdpSocket::bind(at))?
+        .in_namespace(|| port::bind(at))?
         .map_err(|error| failed("receiver", error))?;
     let sender = from
         .in_namespace(|| UdpSocket::bind(any).and_then(|s| s.connect(at).map(|()| s)))?

@@ -24,6 +24,7 @@ pub mod messages;
 pub mod namespaces;
 pub mod one_link;
 pub mod path_changes;
+mod port;
 pub mod processors;
 pub mod relay;
 pub mod sample;

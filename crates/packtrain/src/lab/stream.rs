@@ -11,12 +11,11 @@ use rustix::net::{self, AddressFamily, SocketFlags, SocketType, ipproto};
 
 use super::namespaces::Namespace;
 use super::timeline::Timeline;
-use super::{Error, Result, now, wait_for};
+use super::{Error, Result, now, port};
 
 const CHUNK_BYTES: usize = 1 << 16;
 /// Without a byte for so long a connection is taken for broken.
 const SILENCE_MAX: Duration = Duration::from_secs(20);
-const PORT_FREE_WITHIN: Duration = Duration::from_secs(2);
 
 /// How much is sent.
 #[derive(Clone, Copy, Debug)]
@@ -114,13 +113,7 @@ fn listen(at: SocketAddr, protocol: Protocol) -> io::Result<TcpListener> {
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
     let any = SocketAddr::new(any, at.port());
-    let mut bound = Ok(());
-    // A program that another thread starts has the listener of before until it runs.
-    let _ = wait_for("the port", PORT_FREE_WITHIN, || {
-        bound = bind_and_listen(&socket, any);
-        bound != Err(Errno::ADDRINUSE)
-    });
-    bound?;
+    port::once_free(|| Ok(bind_and_listen(&socket, any)?))?;
     Ok(socket.into())
 }
 

@@ -1,6 +1,6 @@
 //! Two hosts and a wire, on which one setting after the other is tried.
 
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::lab::messages::{self, Load, Report};
 use crate::lab::namespaces::Namespace;
 use crate::lab::standing::HeldLab;
 use crate::lab::topology::{Change, Direction, TopologyOptions};
-use crate::lab::{Error, Result, now, pause, wait_for, wire};
+use crate::lab::{Error, Result, now, pause, port, wait_for, wire};
 use crate::linux::netlink::Netlink;
 
 pub(crate) const WIRE: &str = "a-b.0";
@@ -129,7 +129,7 @@ impl Stage {
         let marked = || wire::congestion_experienced(&self.b);
         let at = SocketAddr::new(self.address, PORT);
         let before = marked()?;
-        let open = |host: &Namespace, at: SocketAddr| host.in_namespace(|| UdpSocket::bind(at));
+        let open = |host: &Namespace, at: SocketAddr| host.in_namespace(|| port::bind(at));
         let receiver = open(&self.b, at)?.map_err(failed)?;
         let sender = open(&self.a, ([0, 0, 0, 0], 0).into())?.map_err(failed)?;
         sender.connect(at).map_err(failed)?;
