@@ -12,6 +12,7 @@ mod direct;
 mod link_use;
 mod links;
 mod member;
+mod reception;
 mod signals;
 mod start;
 mod stay;
@@ -151,6 +152,7 @@ impl RunningLine {
                 .map_err(|e| CliError::Failed(e.to_string()))?;
             self.handle_events();
             self.step_direct();
+            self.step_reception();
             self.step_inheritance();
             self.step_stay();
             self.step_removals();
@@ -233,10 +235,7 @@ impl RunningLine {
                 self.line.link_queue(ifindex, order, has_queue);
             }
             direct.publish(&mut self.line);
-            // Of what is on top of a link nobody tells that it goes, nor that nobody takes its frames any more.
-            for member in &mut self.members {
-                member.follow_use(&mut self.line);
-            }
+            // Of what is on top of a link nobody tells that it goes.
             for ifindex in self.member_indexes() {
                 self.read_member_addresses(ifindex);
             }
@@ -341,7 +340,7 @@ impl RunningLine {
         let member = &mut self.members[at];
         match member.attach(link, &mut self.line, &mut self.site, self.clock.now()) {
             Ok(()) => {
-                member.set_promiscuous(self.host.promiscuous, &mut self.line);
+                member.set_promiscuous(self.host.promiscuous);
                 if let Some(direct) = &mut self.direct {
                     direct.look_again();
                 }
@@ -391,7 +390,7 @@ impl RunningLine {
         if (host.mtu, host.promiscuous) != (self.host.mtu, self.host.promiscuous) {
             self.line.host_changed(host.mtu, host.promiscuous);
             for member in &mut self.members {
-                member.set_promiscuous(host.promiscuous, &mut self.line);
+                member.set_promiscuous(host.promiscuous);
             }
             tracing::info!(
                 "{} has an MTU of {}{}",

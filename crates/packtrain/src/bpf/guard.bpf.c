@@ -6,16 +6,17 @@
  *                 which no socket of ours takes, to pt0 (the sending end is direct.bpf.c).
  * guard_socket    filter of our packet socket that stands before tc: lets through only what may be
  *                 ours, so that the link's own traffic never wakes the daemon.
- * guard_given     filter of our packet sockets that stand behind tc.
- * guard_handled   on no frame: asks the kernel whether they can stand there.
+ * guard_given     filter of our packet socket that stands behind tc.
+ * guard_handled   on no frame: asks the kernel whether it can stand there.
  *
  * A socket for all types stands before tc, and is shown each frame of the link, direct ones too, which costs these
- * one part in twenty-five. A socket for one type stands behind tc, where direct frames never come. So trains pass
- * to one that is bound to their type. What else is ours has any type, and goes to another one wrapped in two tags:
- * the inner one makes the frame one of type 802.1ad, which nobody else asks for behind tc, since the kernel
- * takes tags off before; the outer one, of a VLAN that no interface may have, is what it takes off here.
+ * one part in twenty-five. A socket for one type stands behind tc, where direct frames never come. What is ours has
+ * any type, and goes there wrapped in two tags: the inner one makes the frame one of type 802.1ad, which nobody else
+ * asks for behind tc, since the kernel takes tags off before; the outer one, of a VLAN that no interface may have, is
+ * what it takes off here. Trains too, though they have a type of their own: marked frames have no sequence, and
+ * their order among trains is that of one socket.
  *
- * Which of both it is, `given` and `tap` of the settings say (linux/guard/reception.rs); for a moment it is both.
+ * Which of both it is, `given` and `tap` of the settings say (linux/guard/reception.rs); while it changes it is both.
  *
  * A frame with a VLAN tag belongs to an interface on top of the link: it is ours only by its
  * addresses, never by its type; but those in the VLAN that the line names for its own. The kernel has
@@ -303,7 +304,7 @@ static __always_inline int is_foreign_arp(struct __sk_buff *skb)
 }
 
 /*
- * To our sockets behind tc. The kernel writes the class into tc_index, where guard_given looks for it. No other
+ * To our socket behind tc. The kernel writes the class into tc_index, where guard_given looks for it. No other
  * program of this link sees the frame, as none sees what is withheld.
  */
 static __always_inline int give(struct __sk_buff *skb)
@@ -329,7 +330,8 @@ static __always_inline void give_copy(struct __sk_buff *skb, const struct guard_
 	__u16 carried = skb->tc_index;
 	int lost = 1;
 
-	if (!bpf_skb_vlan_push(skb, bpf_htons(ETHERTYPE_QINQ), set->given)) {
+	if (!link_has_receive_handler(skb) &&
+	    !bpf_skb_vlan_push(skb, bpf_htons(ETHERTYPE_QINQ), set->given)) {
 		if (!bpf_skb_vlan_push(skb, bpf_htons(ETHERTYPE_VLAN), VLAN_OF_NOBODY)) {
 			skb->tc_index = GIVEN;
 			lost = bpf_clone_redirect(skb, skb->ifindex, BPF_F_INGRESS) != 0;
@@ -351,10 +353,10 @@ static __always_inline int take(struct __sk_buff *skb, const struct guard_settin
 	/* That it is no answer of the link's own is all we want of a request to one host. */
 	if (was_tapped() || !set->given || (verdict == GUARD_FOREIGN_ARP && !is_group))
 		return (int)set->withheld_action;
+	/* A bridge would take it instead of our socket, until the daemon has heard of it. */
+	if (link_has_receive_handler(skb))
+		return lose(set);
 	count(&socket_counters, verdict == GUARD_TRAIN || !is_group ? verdict : GUARD_GROUP);
-	/* A tag would be taken off on the way to the socket, and nobody would know of it. */
-	if (verdict == GUARD_TRAIN && !skb->vlan_present)
-		return give(skb);
 	return give_wrapped(skb, set);
 }
 
@@ -442,11 +444,8 @@ int guard_given(struct __sk_buff *skb)
 {
 	struct vlan_tag tag;
 
-	if (skb->tc_index != GIVEN)
-		return SOCKET_IGNORE;
-	if (skb->protocol != bpf_htons(ETHERTYPE_QINQ))
-		return SOCKET_ACCEPT;
-	if (bpf_skb_load_bytes_relative(skb, sizeof(struct addresses), &tag, sizeof(tag),
+	if (skb->tc_index != GIVEN ||
+	    bpf_skb_load_bytes_relative(skb, sizeof(struct addresses), &tag, sizeof(tag),
 					BPF_HDR_START_MAC))
 		return SOCKET_IGNORE;
 	return tag.control == bpf_htons(settings.given) ? SOCKET_ACCEPT : SOCKET_IGNORE;
@@ -456,7 +455,7 @@ int guard_given(struct __sk_buff *skb)
 SEC("tc")
 int guard_handled(struct __sk_buff *skb)
 {
-	return link_has_receive_handler(skb);
+	return link_has_receive_handler(skb) || link_has_ingress_hooks(skb);
 }
 
 char _license[] SEC("license") = "Dual MIT/GPL";

@@ -33,7 +33,7 @@ struct guard_settings {
 	__u32 takes_unmarked;	/* not 0: there is something in the map `unmarked` */
 	__u32 direct_vlan;	/* of direct frames with a tag, and of what is said of them; 0: there are none */
 	__u32 sources_change;	/* how often the map `sources` has changed, in its low 15 bits */
-	__u32 given;		/* not 0: our sockets stand behind tc; the control word of the tag of wrapped frames */
+	__u32 given;		/* not 0: our socket stands behind tc; the control word of the tag of wrapped frames */
 	__u32 interrupted;	/* not 0: programs of one processor may interrupt each other, so nothing is remembered */
 	__u32 tap;		/* not 0: our socket stands before tc, and what it takes goes to no other */
 };

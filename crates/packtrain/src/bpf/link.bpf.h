@@ -31,6 +31,7 @@ struct net_device {
 	struct in_device *ip_ptr;
 	struct inet6_dev *ip6_ptr;
 	void *rx_handler;
+	void *nf_hooks_ingress;
 } __attribute__((preserve_access_index));
 
 struct sk_buff {
@@ -46,6 +47,11 @@ static __always_inline int link_has_address(struct __sk_buff *skb)
 }
 
 static __always_inline int link_has_receive_handler(struct __sk_buff *skb)
+{
+	return 1;
+}
+
+static __always_inline int link_has_ingress_hooks(struct __sk_buff *skb)
 {
 	return 1;
 }
@@ -118,6 +124,18 @@ static __always_inline int link_has_receive_handler(struct __sk_buff *skb)
 
 	return !device ||
 	       read_pointer(&at, device + bpf_core_field_offset(struct net_device, rx_handler)) ||
+	       at;
+}
+
+/* Of netfilter, which look at all that comes, behind tc; or it cannot be told. */
+static __always_inline int link_has_ingress_hooks(struct __sk_buff *skb)
+{
+	void *device = link_of(skb), *at;
+
+	if (!bpf_core_field_exists(struct net_device, nf_hooks_ingress))
+		return 0;
+	return !device ||
+	       read_pointer(&at, device + bpf_core_field_offset(struct net_device, nf_hooks_ingress)) ||
 	       at;
 }
 

@@ -14,7 +14,7 @@ use crate::linux::packet_socket::{Frames, PacketSocket, PacketSocketCounters};
 #[derive(Clone, Copy, Debug)]
 pub struct Filter<'a> {
     pub reception: Reception,
-    /// The guard's, for the sockets that stand there; without one, all is ours that its sockets receive.
+    /// The guard's, for the socket that stands there; without one, all is ours that it receives.
     pub program: Option<BorrowedFd<'a>>,
 }
 
@@ -29,14 +29,17 @@ impl Filter<'_> {
 #[derive(Debug)]
 pub(super) struct Inlet {
     reception: Reception,
-    frames: Frames,
     socket: PacketSocket,
     pub(super) readable: Readable,
 }
 
 impl Inlet {
     /// The filter first, so that no frame comes past it.
-    fn open(ifindex: u32, frames: Frames, filter: Filter<'_>) -> io::Result<Inlet> {
+    pub(super) fn open(ifindex: u32, filter: Filter<'_>) -> io::Result<Inlet> {
+        let frames = match filter.reception {
+            Reception::Tap => Frames::All,
+            Reception::ByType => Frames::Wrapped,
+        };
         let mut socket = PacketSocket::create()?;
         if let Some(program) = filter.program {
             socket.attach_filter(program)?;
@@ -44,20 +47,9 @@ impl Inlet {
         socket.bind(ifindex, frames)?;
         Ok(Inlet {
             reception: filter.reception,
-            frames,
             socket,
             readable: Readable::new(),
         })
-    }
-
-    /// All that take what is ours there.
-    pub(super) fn open_all(ifindex: u32, filter: Filter<'_>) -> io::Result<Vec<Inlet>> {
-        let frames: &[Frames] = match filter.reception {
-            Reception::Tap => &[Frames::All],
-            Reception::ByType => &[Frames::Trains, Frames::Wrapped],
-        };
-        let opened = frames.iter().map(|of| Inlet::open(ifindex, *of, filter));
-        opened.collect()
     }
 
     pub(super) fn reception(&self) -> Reception {
@@ -66,7 +58,10 @@ impl Inlet {
 
     /// No two of a link have the same; 0 is none's.
     pub(super) fn number(&self) -> u8 {
-        self.frames as u8
+        match self.reception {
+            Reception::Tap => 1,
+            Reception::ByType => 2,
+        }
     }
 
     /// The next frame; `None` when none waits. Errors are counted and read past: the socket tells

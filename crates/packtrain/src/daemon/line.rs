@@ -320,9 +320,8 @@ impl Line {
                     let (link, number) = link_of(token);
                     if let Some(member) = self.members.get_mut(link)
                         && let Some(attached) = &mut member.attached
-                        && let Some(inlet) = attached.inlet(number)
                     {
-                        inlet.readable.on_ready(waited, false);
+                        attached.on_ready(number, waited);
                     }
                 }
             }
@@ -394,6 +393,10 @@ impl Line {
                 if bytes > BATCH_BYTES {
                     break;
                 }
+            }
+            // What stands in the next one came later.
+            if inlet.readable.is_ready() {
+                break;
             }
         }
     }

@@ -6,9 +6,11 @@ use std::io;
 
 use packtrain_proto::config::{LinkId, LinkState};
 use packtrain_proto::offload::Offload;
+use packtrain_proto::time::Duration;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::inlet::{Filter, Inlet};
+use crate::linux::guard::Reception;
 use crate::linux::packet_socket::{Frames, PacketSocket, PacketSocketCounters, SendError};
 
 #[derive(Debug)]
@@ -56,6 +58,7 @@ pub(super) enum Outcome {
 pub(super) struct Attached {
     /// Sends, and receives nothing.
     pub(super) socket: PacketSocket,
+    /// One, or two while what is ours comes to be received elsewhere: first the one that stood before.
     pub(super) inlets: Vec<Inlet>,
     pub(super) state: LinkState,
     /// Before the interface, as far as is known: one in which frames can be seen to stand.
@@ -82,7 +85,7 @@ impl Attached {
         host: MacAddr,
         filter: Filter<'_>,
     ) -> io::Result<Attached> {
-        let inlets = Inlet::open_all(ifindex, filter)?;
+        let inlets = vec![Inlet::open(ifindex, filter)?];
         let mut socket = PacketSocket::create()?;
         socket.bind(ifindex, Frames::None)?;
         socket.add_unicast(host)?;
@@ -112,9 +115,19 @@ impl Attached {
         Ok(())
     }
 
-    pub(super) fn inlet(&mut self, number: u8) -> Option<&mut Inlet> {
+    /// What comes there from now on is later than what has come elsewhere.
+    pub(super) fn read_last(&mut self, reception: Reception) {
+        self.inlets.sort_by_key(|i| i.reception() == reception);
+    }
+
+    /// Something may be there. `waited`: how long it took until this was reported.
+    pub(super) fn on_ready(&mut self, number: u8, waited: Duration) {
+        // What is left in the one is earlier than what is in the next.
+        let until_empty = self.inlets.len() > 1;
         let mut inlets = self.inlets.iter_mut();
-        inlets.find(|inlet| inlet.number() == number)
+        if let Some(inlet) = inlets.find(|inlet| inlet.number() == number) {
+            inlet.readable.on_ready(waited, until_empty);
+        }
     }
 
     /// Whether something may be left unread.
@@ -290,6 +303,11 @@ impl MemberCounters {
 }
 
 impl Member {
+    pub(super) fn is_of_interface(&self, ifindex: u32) -> bool {
+        let attached = self.attached.as_ref();
+        attached.is_some_and(|attached| attached.socket.ifindex() == ifindex)
+    }
+
     /// The counters, those of the open sockets included.
     pub(super) fn counters(&mut self) -> MemberCounters {
         let mut counters = self.counters;

@@ -76,6 +76,11 @@ impl Members {
         }
     }
 
+    /// The one that is attached to this interface.
+    pub(super) fn of_interface(&mut self, ifindex: u32) -> Option<&mut Member> {
+        self.list.iter_mut().find(|m| m.is_of_interface(ifindex))
+    }
+
     pub(super) fn get_mut(&mut self, id: LinkId) -> Option<&mut Member> {
         let place = self.place(id)?;
         Some(&mut self.list[place])

@@ -26,7 +26,7 @@ use super::netlink::{Netlink, NetlinkError, interface};
 use super::tc::{self, FilterPlace};
 use super::tcx::{self, Hook};
 
-pub use reception::Reception;
+pub use reception::{GivesTo, Reception};
 
 /// Of each kind: a quarter of what the map of sources holds.
 const MARKS_MAX: usize = 4096;
@@ -116,7 +116,7 @@ impl Counters {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GuardCounters {
     /// At the link's stack: all but [`Verdict::Other`] were withheld from it. [`Verdict::Lost`] counts
-    /// frames that another verdict counts as well.
+    /// frames that another verdict counts as well, but for direct ones.
     pub ingress: Counters,
     /// At our socket, which [`Verdict::Direct`] is not counted at: all others but [`Verdict::Other`] were let through.
     pub socket: Counters,
@@ -179,9 +179,7 @@ pub struct Guard {
     /// `None`: attached by clsact.
     tcx_link: Option<tcx::Attached>,
     attachment: Attachment,
-    reception: Reception,
-    /// Sockets stand at both places.
-    is_moving: bool,
+    gives_to: GivesTo,
     /// Asks the kernel who takes what comes in by the link.
     handled: OwnedFd,
     socket_filter: OwnedFd,
@@ -195,6 +193,7 @@ pub struct Guard {
     ingress_counters: MapHandle,
     socket_counters: MapHandle,
     direct_traffic: MapHandle,
+    tapped: MapHandle,
     host: Host,
     link_address: MacAddr,
     link_number: u8,
@@ -228,7 +227,7 @@ pub struct UnmarkedSource {
 impl Guard {
     /// Guards a link for a `pt0`.
     ///
-    /// Attach first, then give [`Guard::filter_of`] to the packet sockets, then bind them: a
+    /// Attach first, then give [`Guard::filter_of`] to the packet socket, then bind it: a
     /// frame is then never ours and the stack's at once.
     pub fn attach(
         ifindex: u32,
@@ -247,8 +246,7 @@ impl Guard {
             ifindex,
             tcx_link: None,
             attachment,
-            reception: Reception::Tap,
-            is_moving: false,
+            gives_to: GivesTo::One(Reception::Tap),
             handled: program_fd(&object, HANDLED_PROGRAM).map_err(not_loaded)?,
             socket_filter,
             given_filter,
@@ -260,6 +258,7 @@ impl Guard {
             ingress_counters: map("ingress_counters")?,
             socket_counters: map("socket_counters")?,
             direct_traffic: map("direct_traffic")?,
+            tapped: map("tapped")?,
             host,
             link_address,
             link_number: 0,
@@ -420,11 +419,11 @@ impl Guard {
         let vlan = u32::from(self.direct_vlan.unwrap_or(0));
         value[36..40].copy_from_slice(&vlan.to_ne_bytes());
         value[40..44].copy_from_slice(&self.sources_changes.to_ne_bytes());
-        let is_given = self.reception == Reception::ByType || self.is_moving;
+        let is_given = self.gives_to.includes(Reception::ByType);
         let given = if is_given { self.wrapping } else { 0 };
         value[44..48].copy_from_slice(&u32::from(given).to_ne_bytes());
         value[48..52].copy_from_slice(&u32::from(self.is_interrupted).to_ne_bytes());
-        let tap = self.reception == Reception::Tap || self.is_moving;
+        let tap = self.gives_to.includes(Reception::Tap);
         value[52..56].copy_from_slice(&u32::from(tap).to_ne_bytes());
         let failed = |source| MapError {
             map: "settings",

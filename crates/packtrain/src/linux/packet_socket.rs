@@ -65,9 +65,8 @@ pub enum Frames {
     None = 0,
     /// Of every EtherType, before any classifier.
     All,
-    /// Of packtrain's EtherType, behind the classifiers: what those keep from the host's stack does not come.
-    Trains,
-    /// That a guard has wrapped, behind the classifiers as well: as they were before it.
+    /// That a guard has wrapped, behind the classifiers: what those keep from the host's stack does not come. As
+    /// they were before it.
     Wrapped,
 }
 
@@ -76,7 +75,6 @@ impl Frames {
         match self {
             Frames::None => 0,
             Frames::All => EVERY_TYPE,
-            Frames::Trains => ether_type::PACKTRAIN,
             Frames::Wrapped => ether_type::QINQ,
         }
     }

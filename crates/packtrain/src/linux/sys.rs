@@ -14,14 +14,6 @@ pub(super) fn check(result: c_int) -> io::Result<c_int> {
     }
 }
 
-/// Until whatever BPF program had a frame in hand when this began has ended. Where a sandbox does not allow it, at once.
-pub(super) fn wait_for_programs() {
-    /// `MEMBARRIER_CMD_GLOBAL`: the kernel waits until each processor has left what it did, and so its programs.
-    const GLOBAL: c_int = 1;
-    // SAFETY: plain integers; nothing of ours is touched.
-    unsafe { libc::syscall(libc::SYS_membarrier, GLOBAL, 0, 0) };
-}
-
 /// As [`check`], for calls that return a count of bytes.
 pub(super) fn check_len(result: isize) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())

@@ -35,6 +35,40 @@ pub(super) fn attach(program: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io::R
     }
 }
 
+impl Attached {
+    /// Whether none of the programs there sees frames before this one.
+    pub(super) fn is_first(&self) -> io::Result<bool> {
+        // SAFETY: `bpf_link_info` is plain integers, for which all zero is a value.
+        let mut info: libbpf_sys::bpf_link_info = unsafe { std::mem::zeroed() };
+        let mut len = size_of_val(&info) as u32;
+        // SAFETY: the kernel writes at most `len` bytes, which `info` has. Of a tcx link it is these fields.
+        let (ifindex, kind) = unsafe {
+            let fd = self.0.as_raw_fd();
+            let done = libbpf_sys::bpf_link_get_info_by_fd(fd, &raw mut info, &raw mut len);
+            check(done)?;
+            let tcx = info.__bindgen_anon_1.tcx;
+            (tcx.ifindex, tcx.attach_type)
+        };
+        let (mut first_program, mut first_link) = (0_u32, 0_u32);
+        let mut options = libbpf_sys::bpf_prog_query_opts {
+            sz: size_of::<libbpf_sys::bpf_prog_query_opts>() as libbpf_sys::size_t,
+            prog_ids: &raw mut first_program,
+            link_ids: &raw mut first_link,
+            ..Default::default()
+        };
+        options.__bindgen_anon_1.count = 1;
+        // SAFETY: each list has room for as many as `count` says, and outlives the call.
+        let asked = check(unsafe {
+            libbpf_sys::bpf_prog_query_opts(ifindex as i32, kind, &raw mut options)
+        });
+        match asked {
+            // There are more than one, and the first is told.
+            Err(error) if error.raw_os_error() != Some(libc::ENOSPC) => Err(error),
+            _ => Ok(first_link == info.id),
+        }
+    }
+}
+
 impl From<OwnedFd> for Attached {
     /// One that another process has attached, and passed on: it stays while either has it.
     fn from(link: OwnedFd) -> Attached {

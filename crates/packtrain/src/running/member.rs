@@ -10,10 +10,8 @@ use packtrain_proto::stats::Traffic;
 use packtrain_proto::time::Instant;
 use packtrain_proto::wire::ethernet::MacAddr;
 
-use crate::daemon::{Filter, Line};
-use crate::linux::guard::{
-    Attachment, Guard, GuardError, Host, Reception, UnmarkedSource, Verdict,
-};
+use crate::daemon::Line;
+use crate::linux::guard::{Attachment, GivesTo, Guard, GuardError, Host, UnmarkedSource, Verdict};
 use crate::linux::host_state::{Change, HostState, Outcome, Setting};
 use crate::linux::netlink::{InterfaceAddress, Link, Netlink};
 use crate::linux::tc;
@@ -53,11 +51,14 @@ pub(super) struct Guarded {
 }
 
 #[derive(Debug)]
-struct Attached {
+pub(super) struct Attached {
     /// As netlink told it last.
-    link: Link,
+    pub(super) link: Link,
     joined_at: Instant,
-    guard: Guard,
+    pub(super) guard: Guard,
+    /// When the guard began to give elsewhere, or no longer to a socket.
+    pub(super) reception_moved_at: Instant,
+    pub(super) reception_look_at: Instant,
     /// What its qdisc had dropped before.
     qdisc_drops: u32,
 }
@@ -127,7 +128,7 @@ impl Member {
         let guard = Guard::attach(link.ifindex, link.address, host, site.attachment);
         let mut guard = guard.map_err(text)?;
         let reception = guard.best_reception();
-        guard.set_reception(reception).map_err(text)?;
+        guard.give_to(GivesTo::One(reception)).map_err(text)?;
         guard
             .set_sources(&line.marks(), &marked(&line.direct_sources()))
             .map_err(text)?;
@@ -140,6 +141,8 @@ impl Member {
             link: link.clone(),
             joined_at: now,
             guard,
+            reception_moved_at: now,
+            reception_look_at: now,
             qdisc_drops: tc::root_drops(&mut site.netlink, link.ifindex).unwrap_or_default(),
         };
         let addresses = site.netlink.addresses(link.ifindex);
@@ -182,7 +185,7 @@ impl Member {
         if condition_of(&before) != condition_of(link) {
             tracing::info!("{} is {}", self.name, condition_of(link).as_str());
         }
-        attached.follow_use(line);
+        attached.look_at_reception_soon();
         if before.name != link.name {
             tracing::info!(
                 "{} is named {} now, and stays in the line",
@@ -249,21 +252,23 @@ impl Member {
         u64::from(now.checked_sub(before).unwrap_or(now))
     }
 
-    pub(super) fn set_promiscuous(&mut self, promiscuous: bool, line: &mut Line) {
+    pub(super) fn set_promiscuous(&mut self, promiscuous: bool) {
         let Some(attached) = &mut self.attached else {
             return;
         };
         if let Err(error) = attached.guard.set_promiscuous(promiscuous) {
             tracing::warn!("{}: {error}", self.name);
         }
-        attached.follow_use(line);
+        attached.look_at_reception_soon();
     }
 
-    /// What else takes frames of the link has come or gone.
-    pub(super) fn follow_use(&mut self, line: &mut Line) {
-        if let Some(attached) = &mut self.attached {
-            attached.follow_use(line);
+    /// Takes frames where the link's use allows it, if it is time to look; says when it is again.
+    pub(super) fn step_reception(&mut self, line: &mut Line, now: Instant) -> Option<Instant> {
+        let attached = self.attached.as_mut()?;
+        if now >= attached.reception_look_at {
+            attached.step_reception(line, now);
         }
+        Some(attached.reception_look_at)
     }
 
     /// The link's own addresses have changed, for which it goes on answering ARP.
@@ -353,36 +358,6 @@ fn log_failures(outcomes: &[(Change, Outcome)]) {
 }
 
 impl Attached {
-    fn filter_of(&self, reception: Reception) -> Filter<'_> {
-        Filter {
-            reception,
-            program: Some(self.guard.filter_of(reception)),
-        }
-    }
-
-    /// Frames are taken where the link's use allows it.
-    fn follow_use(&mut self, line: &mut Line) {
-        let wanted = self.guard.best_reception();
-        if wanted == self.guard.reception() {
-            return;
-        }
-        match self.take_frames(wanted, line) {
-            Ok(()) => tracing::debug!("{}: frames are taken {wanted:?}", self.link.name),
-            Err(error) => tracing::warn!("{}: no other reception: {error}", self.link.name),
-        }
-    }
-
-    /// The new sockets first, then the guard gives to them, then the old ones go.
-    fn take_frames(&mut self, wanted: Reception, line: &mut Line) -> Result<(), String> {
-        let before = self.guard.reception();
-        let ifindex = self.link.ifindex;
-        line.open_reception(ifindex, self.filter_of(wanted))
-            .map_err(|e| e.to_string())?;
-        self.guard.hand_over(wanted).map_err(|e| e.to_string())?;
-        line.close_reception(ifindex, before);
-        Ok(())
-    }
-
     fn set_addresses(&mut self, addresses: &[InterfaceAddress]) -> Result<(), String> {
         let own: Vec<Ipv4Addr> = addresses
             .iter()

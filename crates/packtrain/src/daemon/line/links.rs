@@ -9,7 +9,7 @@ use packtrain_proto::stats::{PathSnapshot, PathState};
 use packtrain_proto::time::Instant;
 
 use super::super::inlet::{Filter, Inlet};
-use super::super::member::Attached;
+use super::super::member::{Attached, Member};
 use super::super::members::NumbersUsedUp;
 use super::{Line, SENDS, token_of};
 use crate::linux::epoll::{Epoll, Interest};
@@ -36,7 +36,9 @@ impl Line {
         let sends = token_of(member.id, SENDS);
         self.epoll
             .add(attached.socket.as_fd(), sends, Interest::Read)?;
-        watch(&self.epoll, member.id, &attached.inlets)?;
+        for inlet in &attached.inlets {
+            watch(&self.epoll, member.id, inlet)?;
+        }
         self.engine
             .handle_link_state(member.id, state, self.clock.now());
         attached.follow_queue_limit(self.engine.link_queue_limit(member.id));
@@ -44,41 +46,57 @@ impl Line {
         Ok(true)
     }
 
-    /// What is ours is to be received elsewhere. Sockets stand there afterwards, beside those that stand where it
-    /// is received now; the guard says when these take over.
+    /// What is ours is to be received elsewhere. A socket stands there afterwards, beside the one that stands where it
+    /// is received now; the guard says when it takes over. What stands in it will be read last.
     pub fn open_reception(&mut self, ifindex: u32, filter: Filter<'_>) -> io::Result<()> {
-        let is = |attached: &&mut Attached| attached.socket.ifindex() == ifindex;
-        for member in self.members.iter_mut() {
-            let Some(attached) = member.attached.as_mut().filter(is) else {
-                continue;
-            };
+        if let Some(member) = self.members.of_interface(ifindex)
+            && let Some(attached) = &mut member.attached
+        {
             let stand = |inlet: &Inlet| inlet.reception() == filter.reception;
             if !attached.inlets.iter().any(stand) {
-                let inlets = Inlet::open_all(ifindex, filter)?;
-                watch(&self.epoll, member.id, &inlets)?;
-                attached.inlets.extend(inlets);
+                let inlet = Inlet::open(ifindex, filter)?;
+                watch(&self.epoll, member.id, &inlet)?;
+                attached.inlets.push(inlet);
             }
+            attached.read_last(filter.reception);
         }
         Ok(())
     }
 
-    /// Nothing comes there any more. What has come is taken first.
-    pub fn close_reception(&mut self, ifindex: u32, reception: Reception) {
+    /// What comes there from now on is later than what has come elsewhere.
+    pub fn read_last(&mut self, ifindex: u32, reception: Reception) {
+        if let Some(member) = self.members.of_interface(ifindex)
+            && let Some(attached) = &mut member.attached
+        {
+            attached.read_last(reception);
+        }
+    }
+
+    /// Nothing comes elsewhere any more, and what has come is read first. Says whether no other socket is left: not
+    /// while one holds more than can be read at once.
+    pub fn close_receptions_but(&mut self, ifindex: u32, reception: Reception) -> bool {
         let now = self.clock.now();
-        for at in 0..self.members.len() {
-            let is = |attached: &Attached| attached.socket.ifindex() == ifindex;
-            if !self.members[at].attached.as_ref().is_some_and(is) {
-                continue;
-            }
-            self.take_all_from_link(at, now);
-            let member = &mut self.members[at];
-            let closed = |inlet: &mut Inlet| inlet.reception() == reception;
-            if let Some(attached) = &mut member.attached {
-                for mut inlet in attached.inlets.extract_if(.., closed) {
-                    member.counters.add(inlet.counters());
-                }
+        let is = |member: &Member| member.is_of_interface(ifindex);
+        let Some(at) = self.members.iter().position(is) else {
+            return true;
+        };
+        let is_other = |inlet: &Inlet| inlet.reception() != reception;
+        let inlets = |line: &Line| -> usize {
+            let attached = line.members[at].attached.as_ref();
+            attached.map_or(0, |a| a.inlets.iter().filter(|i| is_other(i)).count())
+        };
+        if inlets(self) == 0 {
+            return true;
+        }
+        self.take_all_from_link(at, now);
+        let member = &mut self.members[at];
+        let is_done = |inlet: &mut Inlet| is_other(inlet) && !inlet.readable.is_ready();
+        if let Some(attached) = &mut member.attached {
+            for mut inlet in attached.inlets.extract_if(.., is_done) {
+                member.counters.add(inlet.counters());
             }
         }
+        inlets(self) == 0
     }
 
     /// One more link, of a name that no other has; its interface is told of as those of the others are.
@@ -135,14 +153,12 @@ impl Line {
     /// The interface of a link has changed: by its index, because it may have another name now.
     pub fn link_changed(&mut self, ifindex: u32, state: LinkState) {
         let now = self.clock.now();
-        for member in self.members.iter_mut() {
-            if let Some(attached) = &mut member.attached
-                && attached.socket.ifindex() == ifindex
-                && attached.state != state
-            {
-                attached.state = state;
-                self.engine.handle_link_state(member.id, state, now);
-            }
+        if let Some(member) = self.members.of_interface(ifindex)
+            && let Some(attached) = &mut member.attached
+            && attached.state != state
+        {
+            attached.state = state;
+            self.engine.handle_link_state(member.id, state, now);
         }
     }
 
@@ -196,10 +212,7 @@ impl Line {
 }
 
 /// Asks to be told when something comes.
-fn watch(epoll: &Epoll, link: LinkId, inlets: &[Inlet]) -> io::Result<()> {
-    for inlet in inlets {
-        let token = token_of(link, inlet.number());
-        epoll.add(inlet, token, Interest::ReadWhileReady)?;
-    }
-    Ok(())
+fn watch(epoll: &Epoll, link: LinkId, inlet: &Inlet) -> io::Result<()> {
+    let token = token_of(link, inlet.number());
+    epoll.add(inlet, token, Interest::ReadWhileReady)
 }

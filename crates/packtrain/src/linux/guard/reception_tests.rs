@@ -1,4 +1,4 @@
-//! What our sockets get, and what the link's stack gets, wherever ours stand; on cables in namespaces.
+//! What our socket gets, and what the link's stack gets, wherever ours stands; on cables in namespaces.
 
 use std::collections::BTreeMap;
 use std::os::fd::AsRawFd;
@@ -12,7 +12,7 @@ use super::tests::{ARP, HOST, IPV4, LINK, PACKTRAIN, PLAIN, VIRTUAL, VLAN, arp, 
 use super::*;
 use crate::linux::af_packet;
 use crate::linux::packet_socket::{Frames, PacketSocket};
-use crate::linux::test_namespace::{in_namespace, ip};
+use crate::linux::test_namespace::{in_namespace, ip, run};
 
 const MARK: MacAddr = MacAddr([0x0a, 0x54, 0, 0, 0, 0xa6]);
 const LINK_IP: [u8; 4] = [10, 1, 0, 1];
@@ -69,32 +69,54 @@ fn cable() -> Cable {
     }
 }
 
-/// As the daemon opens them.
-fn open_ours(guard: &Guard, reception: Reception, ifindex: u32) -> Vec<PacketSocket> {
-    let frames: &[Frames] = match reception {
-        Reception::Tap => &[Frames::All],
-        Reception::ByType => &[Frames::Trains, Frames::Wrapped],
+/// As the daemon opens it.
+fn open_ours(guard: &Guard, reception: Reception, ifindex: u32) -> PacketSocket {
+    let frames = match reception {
+        Reception::Tap => Frames::All,
+        Reception::ByType => Frames::Wrapped,
     };
-    let open = |frames: &Frames| {
-        let mut socket = PacketSocket::create().unwrap();
-        socket.attach_filter(guard.filter_of(reception)).unwrap();
-        socket.bind(ifindex, *frames).unwrap();
-        socket
+    let mut socket = PacketSocket::create().unwrap();
+    socket.attach_filter(guard.filter_of(reception)).unwrap();
+    socket.bind(ifindex, frames).unwrap();
+    socket
+}
+
+/// As the daemon does it, but without its patience: the kernel says when no processor has a frame in hand any more.
+fn hand_over(guard: &mut Guard, to: Reception) {
+    let no_frame_in_hand = || {
+        /// `MEMBARRIER_CMD_GLOBAL`: each processor has left whatever it did.
+        const GLOBAL: libc::c_int = 1;
+        // SAFETY: plain integers; nothing of ours is touched.
+        let waited = unsafe { libc::syscall(libc::SYS_membarrier, GLOBAL, 0, 0) };
+        assert_eq!(waited, 0, "{}", io::Error::last_os_error());
     };
-    frames.iter().map(open).collect()
+    guard.give_to(GivesTo::Both).unwrap();
+    no_frame_in_hand();
+    guard.give_to(GivesTo::One(to)).unwrap();
+    no_frame_in_hand();
+    guard.forget_tapped().unwrap();
 }
 
 type Ours = (Vec<u8>, Offload);
 
-fn take(sockets: &mut [PacketSocket]) -> Vec<Ours> {
+fn take(socket: &mut PacketSocket) -> Vec<Ours> {
     let mut pool = BufferPool::new();
     let mut taken = Vec::new();
-    for socket in sockets {
-        while let Some((frame, offload)) = socket.receive(&mut pool).unwrap() {
-            taken.push((frame.to_vec(), offload));
-        }
+    while let Some((frame, offload)) = socket.receive(&mut pool).unwrap() {
+        taken.push((frame.to_vec(), offload));
     }
     taken
+}
+
+#[allow(clippy::disallowed_methods)] // frames take their time on a busy machine
+fn wait_for_one(socket: &mut PacketSocket) -> Vec<u8> {
+    let begun = std::time::Instant::now();
+    loop {
+        if let Some((frame, _)) = take(socket).pop() {
+            return frame;
+        }
+        assert!(begun.elapsed() < PATIENCE, "nothing came");
+    }
 }
 
 /// Who asks for certain types, as the host's protocols do.
@@ -140,7 +162,7 @@ struct Case {
     what: &'static str,
     frame: Vec<u8>,
     offload: Offload,
-    /// How often our sockets get it.
+    /// How often our socket gets it.
     ours: usize,
     /// How often the link's stack gets it, by types that are asked for here.
     stacks: usize,
@@ -316,7 +338,7 @@ type Came = BTreeMap<&'static str, (Vec<Ours>, Vec<(u16, Vec<u8>)>)>;
 fn what_comes(cable: &mut Cable, reception: Reception) -> Came {
     let mut ours = open_ours(&cable.guard, reception, cable.a0);
     let stack = Stack::open(cable.a0);
-    cable.guard.set_reception(reception).unwrap();
+    cable.guard.give_to(GivesTo::One(reception)).unwrap();
     let mut came = Came::new();
     for case in cases() {
         cable.far.send(&case.frame, case.offload).expect(case.what);
@@ -341,7 +363,7 @@ fn what_comes(cable: &mut Cable, reception: Reception) -> Came {
 }
 
 #[test]
-fn wherever_our_sockets_stand_they_and_the_stack_get_the_same_frames() {
+fn wherever_our_socket_stands_it_and_the_stack_get_the_same_frames() {
     in_namespace(|| {
         let mut cable = cable();
         let [tap, by_type] = BOTH.map(|reception| what_comes(&mut cable, reception));
@@ -368,7 +390,7 @@ fn wherever_our_sockets_stand_they_and_the_stack_get_the_same_frames() {
 
 /// What the two count is the same, too.
 #[test]
-fn wherever_our_sockets_stand_the_same_is_counted() {
+fn wherever_our_socket_stands_the_same_is_counted() {
     in_namespace(|| {
         let mut cable = cable();
         let [tap, by_type] = BOTH.map(|reception| {
@@ -386,7 +408,7 @@ fn wherever_our_sockets_stand_the_same_is_counted() {
             (ingress, socket)
         });
         assert_eq!(tap.0, by_type.0, "at the link's ingress");
-        assert_eq!(tap.1, by_type.1, "at our sockets");
+        assert_eq!(tap.1, by_type.1, "at our socket");
     });
 }
 
@@ -404,7 +426,7 @@ fn who_goes_from_one_place_to_the_other_misses_nothing_and_gets_nothing_twice() 
             frame(MacAddr::BROADCAST, PLAIN, IPV4),
         ];
         for reception in BOTH.into_iter().cycle().take(20) {
-            cable.guard.hand_over(reception).unwrap();
+            hand_over(&mut cable.guard, reception);
             for kind in &kinds {
                 cable.far.send(kind, Offload::NONE).unwrap();
             }
@@ -430,7 +452,7 @@ fn who_goes_from_one_place_to_the_other_misses_nothing_and_gets_nothing_twice() 
     });
 }
 
-/// The same while another processor has frames in hand.
+/// The same while another processor has frames in hand; and trains and frames without a sequence keep their order.
 #[test]
 #[allow(clippy::disallowed_methods)] // frames take their time on a busy machine
 fn nor_does_who_goes_while_frames_come() {
@@ -438,23 +460,34 @@ fn nor_does_who_goes_while_frames_come() {
     in_namespace(|| {
         let Cable { mut guard, a0, far } = cable();
         let ended = std::sync::atomic::AtomicBool::new(false);
-        let mut came: Vec<Vec<u32>> = Vec::new();
         let numbered = |kind: &[u8], number: u32| {
             let mut bytes = kind.to_vec();
             bytes[20..24].copy_from_slice(&number.to_be_bytes());
             bytes
         };
-        let kinds = [
+        // Of what is for everybody a copy comes, behind what came meanwhile.
+        let to_all = frame(MacAddr::BROADCAST, PLAIN, IPV4);
+        let ours = [
             frame(LINK, PLAIN, PACKTRAIN),
+            frame(LINK, MARK, IPV4),
             frame(HOST, PLAIN, IPV4),
-            frame(MacAddr::BROADCAST, PLAIN, IPV4),
         ];
+        let (mut came, mut came_to_all) = (Vec::new(), Vec::new());
+        let mut note = |frames: Vec<Ours>| {
+            for (bytes, _) in frames {
+                let number = u32::from_be_bytes(bytes[20..24].try_into().unwrap());
+                match ours.iter().position(|kind| kind[..14] == bytes[..14]) {
+                    Some(kind) => came.push((number, kind)),
+                    None => came_to_all.push(number),
+                }
+            }
+        };
         let sent = std::thread::scope(|scope| {
             let sender = scope.spawn(|| {
                 let mut far = far;
                 let mut number = 0;
                 while !ended.load(std::sync::atomic::Ordering::Relaxed) {
-                    for kind in &kinds {
+                    for kind in ours.iter().chain([&to_all]) {
                         far.send(&numbered(kind, number), Offload::NONE).unwrap();
                     }
                     number += 1;
@@ -465,52 +498,43 @@ fn nor_does_who_goes_while_frames_come() {
                 }
                 number
             });
-            came.resize(kinds.len(), Vec::new());
-            let mut note = |frames: Vec<Ours>| {
-                for (bytes, _) in frames {
-                    let at = kinds.iter().position(|kind| kind[..14] == bytes[..14]);
-                    let number = u32::from_be_bytes(bytes[20..24].try_into().unwrap());
-                    came[at.expect("one of ours")].push(number);
-                }
-            };
-            let mut sockets = open_ours(&guard, Reception::Tap, a0);
-            // Whatever came before them is not counted.
-            for reception in [Reception::ByType, Reception::Tap]
-                .into_iter()
-                .cycle()
-                .take(MOVES)
-            {
-                let others = open_ours(&guard, reception, a0);
-                guard.hand_over(reception).unwrap();
-                let mut former = std::mem::replace(&mut sockets, others);
+            let mut socket = open_ours(&guard, Reception::Tap, a0);
+            let moves = [Reception::ByType, Reception::Tap].into_iter().cycle();
+            for reception in moves.take(MOVES) {
+                let other = open_ours(&guard, reception, a0);
+                hand_over(&mut guard, reception);
+                let mut former = std::mem::replace(&mut socket, other);
                 note(take(&mut former));
-                for socket in &mut former {
-                    assert_eq!(socket.dropped().unwrap(), 0, "what it holds is too little");
-                }
+                assert_eq!(former.dropped().unwrap(), 0, "it holds too little");
             }
             ended.store(true, std::sync::atomic::Ordering::Relaxed);
             let sent = sender.join().unwrap();
             std::thread::sleep(std::time::Duration::from_millis(50));
-            note(take(&mut sockets));
+            note(take(&mut socket));
             sent
         });
-        for numbers in &mut came {
-            numbers.sort_unstable();
-            let first = numbers[0];
-            let expected: Vec<u32> = (first..sent).collect();
-            assert_eq!(numbers.len(), expected.len(), "of {sent}");
-            assert_eq!(*numbers, expected);
-        }
         assert!(sent as usize > 20 * MOVES, "{sent} frames of each kind");
+        // What came before the first socket is not counted.
+        let first = came[0];
+        let expected: Vec<_> = (first.0..sent)
+            .flat_map(|number| (0..ours.len()).map(move |kind| (number, kind)))
+            .skip(first.1)
+            .collect();
+        assert_eq!(came.len(), expected.len(), "of {sent} of each kind");
+        let turn = came.iter().zip(&expected).position(|(a, b)| a != b);
+        assert_eq!(turn, None, "of {sent}, after {MOVES} moves: not in order");
+        came_to_all.sort_unstable();
+        let expected: Vec<_> = (came_to_all[0]..sent).collect();
+        assert_eq!(came_to_all, expected);
     });
 }
 
 #[test]
-fn our_sockets_stand_behind_tc_unless_something_else_takes_frames_there() {
+fn our_socket_stands_behind_tc_unless_something_else_takes_frames_there() {
     in_namespace(|| {
         use Reception::{ByType, Tap};
         let mut cable = cable();
-        assert_eq!(cable.guard.reception(), Tap);
+        assert_eq!(cable.guard.gives_to(), GivesTo::One(Tap));
         assert_eq!(cable.guard.best_reception(), ByType);
         // Who only looks at the link takes nothing.
         ip("link set a0 promisc on");
@@ -541,6 +565,19 @@ fn our_sockets_stand_behind_tc_unless_something_else_takes_frames_there() {
             "all that comes in is ours"
         );
         cable.guard.set_promiscuous(false).unwrap();
+        run("nft add table netdev t");
+        assert_eq!(cable.guard.best_reception(), ByType, "nobody looks yet");
+        run("nft add chain netdev t c { type filter hook ingress device a0 priority 0 ; }");
+        let hooked = "it may drop all that it does not know";
+        assert_eq!(cable.guard.best_reception(), Tap, "{hooked}");
+        run("nft delete table netdev t");
+        assert_eq!(cable.guard.best_reception(), ByType);
+        let before = guard_of(cable.a0);
+        let first = "who comes first decides what others see";
+        assert_eq!(cable.guard.best_reception(), Tap, "{first}");
+        assert_eq!(before.best_reception(), ByType);
+        drop(before);
+        assert_eq!(cable.guard.best_reception(), ByType);
         ip("link del a0");
         assert_eq!(cable.guard.best_reception(), Tap, "nobody can say");
     });
@@ -562,9 +599,9 @@ fn behind_another_guard_a_former_one_gives_nobody_anything_twice() {
         for former_stands in BOTH {
             for stands in BOTH {
                 let mut cable = cable();
-                cable.guard.set_reception(former_stands).unwrap();
+                cable.guard.give_to(GivesTo::One(former_stands)).unwrap();
                 let mut guard = guard_of(cable.a0);
-                guard.set_reception(stands).unwrap();
+                guard.give_to(GivesTo::One(stands)).unwrap();
                 let mut ours = open_ours(&guard, stands, cable.a0);
                 let stack = Stack::open(cable.a0);
                 let kinds = [
@@ -597,6 +634,79 @@ fn behind_another_guard_a_former_one_gives_nobody_anything_twice() {
     });
 }
 
+/// A bridge has the link, and the daemon has not heard of it; or there is no daemon, and the line stays.
+#[test]
+#[allow(clippy::disallowed_methods)] // frames take their time on a busy machine
+fn what_is_ours_is_not_forwarded_by_a_bridge() {
+    in_namespace(|| {
+        let mut cable = cable();
+        let by_type = GivesTo::One(Reception::ByType);
+        cable.guard.give_to(by_type).unwrap();
+        ip("link add bridge0 type bridge mcast_snooping 0");
+        ip("link set bridge0 addrgenmode none up");
+        ip("link add c0 type veth peer name d0");
+        for end in ["c0", "d0"] {
+            ip(&format!("link set {end} addrgenmode none up"));
+        }
+        for port in ["a0", "c0"] {
+            ip(&format!("link set {port} master bridge0"));
+        }
+        let begun = std::time::Instant::now();
+        let forwards = |port: &str| run(&format!("ip -d link show {port}")).contains("forwarding");
+        while !["a0", "c0"].into_iter().all(forwards) {
+            assert!(begun.elapsed() < PATIENCE, "the bridge does not begin");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let mut behind = PacketSocket::open(index_of("d0")).unwrap();
+        let lost = |guard: &Guard| guard.counters().unwrap().ingress.get(Verdict::Lost);
+        // Netfilter would look into IPv4.
+        const UNKNOWN: u16 = 0x88b6;
+        let to_all = frame(MacAddr::BROADCAST, PLAIN, UNKNOWN);
+        let sent = [
+            frame(MacAddr::HELLO, PLAIN, PACKTRAIN),
+            frame(HOST, PLAIN, UNKNOWN),
+            to_all.clone(),
+        ];
+        for frame in &sent {
+            cable.far.send(frame, Offload::NONE).unwrap();
+        }
+        // The bridge has something to say as well.
+        let mut take_forwarded = || {
+            let mut frames = take(&mut behind);
+            frames.retain(|(bytes, _)| bytes[6..12] == PLAIN.0);
+            frames
+        };
+        let begun = std::time::Instant::now();
+        let mut forwarded = Vec::new();
+        while forwarded.is_empty() || lost(&cable.guard) < sent.len() as u64 {
+            forwarded.extend(take_forwarded());
+            assert!(begun.elapsed() < PATIENCE, "{forwarded:x?}");
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        forwarded.extend(take_forwarded());
+        assert_eq!(forwarded, [(to_all, Offload::NONE)], "and once");
+    });
+}
+
+/// Another program kept a frame from the guard that the socket before tc had taken.
+#[test]
+fn what_was_taken_before_is_not_said_of_a_later_frame() {
+    in_namespace(|| {
+        let Cable { mut guard, a0, far } = cable();
+        let mut far = far;
+        let mut tap = open_ours(&guard, Reception::Tap, a0);
+        let front = guard_of(a0);
+        far.send(&frame(HOST, PLAIN, IPV4), Offload::NONE).unwrap();
+        wait_for_one(&mut tap);
+        drop((tap, front));
+        let mut ours = open_ours(&guard, Reception::ByType, a0);
+        hand_over(&mut guard, Reception::ByType);
+        let sent = frame(HOST, PLAIN, IPV4);
+        far.send(&sent, Offload::NONE).unwrap();
+        assert_eq!(wait_for_one(&mut ours), sent);
+    });
+}
+
 /// The copy for us comes in by the link, which takes nothing while it is down.
 #[test]
 fn a_frame_that_there_is_no_room_for_is_counted() {
@@ -604,7 +714,7 @@ fn a_frame_that_there_is_no_room_for_is_counted() {
         ip("link add a0 type veth peer name b0");
         let a0 = index_of("a0");
         let mut guard = guard_of(a0);
-        guard.set_reception(Reception::ByType).unwrap();
+        guard.give_to(GivesTo::One(Reception::ByType)).unwrap();
         let lost = || guard.counters().unwrap().ingress.get(Verdict::Lost);
         let run = |bytes: &[u8]| {
             let mut programs = guard.object.progs_mut();

@@ -458,7 +458,7 @@ fn live(attachment: Attachment, reception: Reception) {
         );
 
         let mut guard = Guard::attach(a0, LINK, PT0, attachment).unwrap();
-        guard.set_reception(reception).unwrap();
+        guard.give_to(GivesTo::One(reception)).unwrap();
         assert!(!asks_for_host(&other), "with one it does not");
         assert!(guard.counters().unwrap().ingress.get(Verdict::ForeignArp) > 0);
 
