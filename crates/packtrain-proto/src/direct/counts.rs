@@ -132,9 +132,7 @@ impl DirectCounts {
         // The first word tells where both begin, so it is said until it was heard.
         self.due |= match self.least_round_trip() {
             None => self.wants_to_be_known(now),
-            Some(least) => self.announced[0].is_none_or(|last| {
-                last.sent != frames && now.since(last.at) >= GAP_MIN.max(least / 3)
-            }),
+            Some(least) => self.has_more_to_tell(least, now),
         };
         let is_unanswered = self.is_unanswered(now);
         if is_unanswered {
@@ -144,6 +142,12 @@ impl DirectCounts {
             self.is_told = true;
         }
         is_unanswered.then_some(Signal::Loss)
+    }
+
+    fn has_more_to_tell(&self, least: Duration, now: Instant) -> bool {
+        let gap = GAP_MIN.max(least / 3);
+        let has_more = |last: Announced| last.sent != self.sent && now.since(last.at) >= gap;
+        self.announced[0].is_none_or(has_more)
     }
 
     /// Whether it is time to ask whether the peer is reached at all.
@@ -240,7 +244,8 @@ impl DirectCounts {
         }
         let least = self.least_round_trip();
         self.first_words += u32::from(least.is_none());
-        if least.is_none() || self.announced[0].is_none_or(|last| last.sent != self.sent) {
+        // An answer says nothing new before its time: it would be answered, and so would that, for ever.
+        if least.is_none_or(|least| self.has_more_to_tell(least, now)) {
             self.announced.rotate_right(1);
             self.announced[0] = Some(Announced {
                 sent: self.sent,
@@ -250,7 +255,7 @@ impl DirectCounts {
         }
         Some(DirectReport {
             wants_answer: least.is_none(),
-            sent: self.sent,
+            sent: self.announced[0].map_or(self.sent, |last| last.sent),
             seen_sent: self.seen_sent,
             seen_received: self.seen_received,
         })

@@ -257,3 +257,42 @@ fn two_ends_that_have_said_all_are_silent() {
     ends[0].on_sent(5, at(1000));
     assert_eq!(ends[0].take_report(at(1000)), None);
 }
+
+/// Both send all the time, so that each message could tell of more.
+#[test]
+fn two_ends_that_send_to_each_other_do_not_answer_each_others_answers() {
+    const ON_THE_WAY_US: u64 = 100;
+    const COUNT_EVERY_US: u64 = 50_000;
+    let at = |us: u64| Instant::ZERO + Duration::from_micros(us);
+    let frames = |us: u64| us as u32;
+    let mut ends = [DirectCounts::default(), DirectCounts::default()];
+    let mut under_way: [Vec<(u64, DirectReport)>; 2] = Default::default();
+    let mut messages = 0;
+    for us in 1..=1_000_000 {
+        for (end, other) in [(0, 1), (1, 0)] {
+            let arrived: Vec<_> = under_way[end]
+                .extract_if(.., |(due, _)| *due == us)
+                .collect();
+            let counts = &mut ends[end];
+            for (_, report) in arrived {
+                let heard = counts.on_report(&report, false, at(us));
+                assert_eq!(heard.signal, None);
+                if heard.asks {
+                    counts.on_sent(frames(us), at(us));
+                    counts.on_received(frames(us.saturating_sub(ON_THE_WAY_US)));
+                }
+            }
+            if us % COUNT_EVERY_US == 1 {
+                assert_eq!(counts.on_sent(frames(us), at(us)), None);
+            }
+            if let Some(report) = counts.take_report(at(us)) {
+                messages += 1;
+                under_way[other].push((us + ON_THE_WAY_US, report));
+            }
+        }
+    }
+    assert!(ends.iter().all(DirectCounts::is_known));
+    assert_eq!(ends.map(|end| end.lost()), [0, 0]);
+    // Twenty counts a second of each, an answer to each, and what both say first.
+    assert!((80..=84).contains(&messages), "{messages}");
+}
