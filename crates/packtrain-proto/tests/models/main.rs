@@ -125,6 +125,27 @@ fn a_train_for_which_there_was_no_room_is_not_promised() {
     assert_eq!(receive((1, 6000), &steps, None), Ok(()));
 }
 
+/// Found once by chance: of a link that the peer had closed the model did not see that nobody heard it any more.
+#[test]
+fn a_train_that_fits_only_a_link_that_nobody_has_heard_for_long_is_too_large() {
+    use sending_step::Step;
+    let steps = [
+        Step::PeerCarrier { link: 0 },
+        Step::Cut { link: 0 },
+        Step::Pass { millis: 3800 },
+        Step::PeerCarrier { link: 0 },
+        Step::HostSends {
+            frames: 1,
+            len: 912,
+        },
+        Step::OwnMtu { link: 1 },
+        Step::OwnMtu { link: 2 },
+        Step::Cut { link: 1 },
+        Step::Pass { millis: 1200 },
+    ];
+    assert_eq!(send(4096, &steps, None), Ok(()));
+}
+
 /// The breakages of which no difference was seen.
 fn unseen<S: Strategy>(
     breakages: &[Breakage],

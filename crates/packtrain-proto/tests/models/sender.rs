@@ -131,7 +131,15 @@ impl Sender {
             speaks.is_heard = true;
             speaks.heard_at = now;
             for other in 0..LINKS {
+                // Nobody has heard it for too long, while it was said to be closed at the other end.
+                let paths = self.paths();
+                let path = paths.get(usize::from(other));
+                let is_closed = path.is_some_and(|path| path.state == PathState::Closed);
                 let wire = self.wire(other);
+                let is_back = !wire.told_carrier && wire.peer_carrier;
+                if is_back && is_closed && now.since(wire.heard_at) > EXPIRES_AFTER {
+                    wire.is_heard = false;
+                }
                 wire.told_carrier = wire.peer_carrier;
                 let has_died = was_open[usize::from(other)] && !wire.told_carrier;
                 if has_died {
