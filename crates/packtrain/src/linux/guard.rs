@@ -535,6 +535,8 @@ pub fn has_clsact(ifindex: u32) -> Result<bool, NetlinkError> {
 }
 
 #[cfg(test)]
+mod reception_moves_tests;
+#[cfg(test)]
 mod reception_tests;
 #[cfg(test)]
 mod tests;

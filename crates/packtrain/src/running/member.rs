@@ -56,8 +56,8 @@ pub(super) struct Attached {
     pub(super) link: Link,
     joined_at: Instant,
     pub(super) guard: Guard,
-    /// When the guard began to give elsewhere, or no longer to a socket.
-    pub(super) reception_moved_at: Instant,
+    /// When the guard began to give elsewhere, or no longer to a socket; until the move is over.
+    pub(super) reception_moved_at: Option<Instant>,
     pub(super) reception_look_at: Instant,
     /// What its qdisc had dropped before.
     qdisc_drops: u32,
@@ -141,7 +141,7 @@ impl Member {
             link: link.clone(),
             joined_at: now,
             guard,
-            reception_moved_at: now,
+            reception_moved_at: None,
             reception_look_at: now,
             qdisc_drops: tc::root_drops(&mut site.netlink, link.ifindex).unwrap_or_default(),
         };

@@ -1,8 +1,8 @@
 //! Where a link's frames are taken, kept in step with who else takes frames of it.
 //!
 //! A move has three steps, with time between them, in which the line goes on: a socket stands at the other place, and
-//! the guard gives to both; it gives to the new one alone; the old one, which has been read by now, is closed. Who
-//! waits is told of nothing: a frame that a processor has in hand goes by what it read at the beginning.
+//! the guard gives to both; it gives to the new one alone; the old one, which has been read by now, is closed. The
+//! time is for frames that a processor has in hand: they go by what it read when they came.
 
 use std::time::Duration;
 
@@ -62,30 +62,32 @@ impl Attached {
     fn take_step(&mut self, line: &mut Line, now: Instant) -> Result<Duration, MoveError> {
         let wanted = self.guard.best_reception();
         let ifindex = self.link.ifindex;
-        let since = now.since(self.reception_moved_at);
+        let since = self.reception_moved_at.map(|at| now.since(at));
         match self.guard.gives_to() {
             GivesTo::One(current) if current != wanted => {
                 line.open_reception(ifindex, self.filter_of(wanted))?;
                 self.give_to(GivesTo::Both, now)?;
             }
-            _ if since < SETTLED_AFTER => return Ok(SETTLED_AFTER.saturating_sub(since)),
+            _ if since.is_some_and(|since| since < SETTLED_AFTER) => {}
             GivesTo::Both => {
                 line.read_last(ifindex, wanted);
                 self.give_to(GivesTo::One(wanted), now)?;
                 tracing::debug!("{}: frames are taken {wanted:?}", self.link.name);
             }
-            GivesTo::One(current) => {
+            GivesTo::One(current) if since.is_some() => {
                 self.guard.forget_tapped()?;
-                let closed = line.close_receptions_but(ifindex, current);
-                return Ok(if closed { LOOK_INTERVAL } else { SETTLED_AFTER });
+                if line.close_receptions_but(ifindex, current) {
+                    self.reception_moved_at = None;
+                }
             }
+            GivesTo::One(_) => return Ok(LOOK_INTERVAL),
         }
         Ok(SETTLED_AFTER)
     }
 
     fn give_to(&mut self, gives_to: GivesTo, now: Instant) -> Result<(), GuardError> {
         self.guard.give_to(gives_to)?;
-        self.reception_moved_at = now;
+        self.reception_moved_at = Some(now);
         Ok(())
     }
 }
