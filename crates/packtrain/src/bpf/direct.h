@@ -50,6 +50,8 @@ struct direct_state {
 	__u32 left;		/* how often a flow went back to the engine; wraps */
 	__u64 small_since;	/* ns: small direct frames are counted since then */
 	__u64 small_frames;
+	__u32 small_per_second;	/* … in the last window of 20 ms or more that is over */
+	__u32 small_windows;	/* how many are over; wraps */
 };
 
 /* Map `slots`, by a flow's hash. */

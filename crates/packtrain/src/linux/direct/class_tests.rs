@@ -103,17 +103,18 @@ fn protocol() -> impl Strategy<Value = u8> {
 
 fn ipv4() -> impl Strategy<Value = Vec<u8>> {
     let head = (
+        prop_oneof![9 => Just(4u8), 1 => 0u8..16],
         5u8..8,
         any::<u8>(),
         prop_oneof![3 => Just(0u16), 1 => any::<u16>()],
         0u8..4,
     );
     let lie = prop_oneof![4 => Just(0i32), 1 => -30i32..30];
-    (head, protocol(), lie).prop_flat_map(|((ihl, tos, fragment, last), protocol, lie)| {
+    (head, protocol(), lie).prop_flat_map(|((version, ihl, tos, fragment, last), protocol, lie)| {
         transport(protocol).prop_map(move |transport| {
             let len = (i32::from(ihl) * 4 + transport.len() as i32 + lie).max(0) as u16;
             let tos = if tos < 100 { 46 << 2 } else { tos };
-            let mut packet = vec![0x40 | ihl, tos];
+            let mut packet = vec![version << 4 | ihl, tos];
             packet.extend(len.to_be_bytes());
             packet.extend([0, 0]);
             packet.extend(fragment.to_be_bytes());
