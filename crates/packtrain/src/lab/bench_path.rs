@@ -77,13 +77,17 @@ pub fn run(packtrain: &Path, options: &Options<Part>) -> Result<bool> {
     super::check_available()?;
     clean_up_on_signals()?;
     let mut bench = Bench::new(options.rounds());
-    let overlays = [Part::Bulk, Part::Idle];
+    let wants = |parts: &[Part]| parts.iter().any(|part| options.wants(part));
+    let mut ways = match wants(&[Part::Bulk, Part::Idle]) {
+        true => ALL.to_vec(),
+        false => LINES.to_vec(),
+    };
+    if wants(&[Part::Messages]) {
+        ways.push(Way::Direct);
+    }
     let unshaped = Plan {
         rate_mbit: None,
-        ways: match overlays.iter().any(|part| options.wants(part)) {
-            true => &ALL,
-            false => &LINES,
-        },
+        ways: &ways,
     };
     let shaped = Plan {
         rate_mbit: Some(SHAPED_MBIT),

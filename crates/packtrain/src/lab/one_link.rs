@@ -13,12 +13,12 @@ use serde::Serialize;
 
 use self::figure::{Figure, Runs, figures_table};
 use self::path_use::{PathCounts, paths_table};
-use self::stage::Line;
+use self::stage::{Line, SETTLE};
 use self::way::Way;
 use super::bench_options::{Options, Rounds};
 use super::figure::{Target, Unit};
 use super::processors::Ticks;
-use super::{Result, wire};
+use super::{Result, pause, wire};
 use crate::status::StatusDocument;
 
 /// What was measured so far.
@@ -76,6 +76,7 @@ impl Bench {
         let mut ways = line.available(ways);
         self.each_round(part, line, |_| {
             for &way in &ways {
+                pause(SETTLE);
                 runs.push(way, measure(way)?);
             }
             ways.rotate_left(1);

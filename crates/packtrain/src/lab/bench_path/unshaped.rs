@@ -166,15 +166,30 @@ pub fn datagrams(bench: &mut Bench, line: &Line) -> Result<()> {
     Ok(())
 }
 
-/// Small frames, each of which costs what a frame costs. First what is sent into a veth is taken in by the sender's processor,
+/// … and a line of which a class says that they go directly.
+const MESSAGES: [Way; 4] = [Way::Bare, Way::Engine, Way::Direct, Way::Pt0];
+
+/// Small frames, each of which costs what a frame costs: what the direct path carries, and whether `pt0` takes what carries
+/// more. First what is sent into a veth is taken in by the sender's processor,
 /// as where nobody has set anything. Then by a processor that is set for it, which is the receiving program's as well: what
 /// it spends on frames that come in, that program has not.
 pub fn messages(bench: &mut Bench, line: &Line) -> Result<()> {
     line.receive_where_it_comes()?;
-    parts::messages(bench, line, &LINES)?;
+    let runs = parts::small_messages(bench, "64 B UDP, unshaped", line, &MESSAGES)?;
+    let directly = runs.of_instead(Way::Direct);
+    let against_best = runs.against_best_of(&[Way::Engine, Way::Direct]);
+    let mut compare = |name, target, runs| bench.compare(name, Unit::PerSecond, target, runs);
+    let least = Target::RatioAtLeast(0.8);
+    compare("64 B UDP delivered, unshaped", least, runs);
+    compare("  … a line that sends all directly", least, directly);
+    compare(
+        "  … against the better of engine only and direct only",
+        AS_GOOD,
+        against_best,
+    );
     line.receive_as_set()?;
     let part = "64 B UDP, unshaped, a processor set for what comes in";
-    let runs = parts::small_messages(bench, part, line, &LINES)?;
+    let runs = parts::small_messages(bench, part, line, &MESSAGES)?;
     bench.compare(
         "  … a processor set for what comes in",
         Unit::PerSecond,

@@ -37,6 +37,16 @@ impl<T> Runs<T> {
         )
     }
 
+    /// Of one way, which stands for `pt0`, against the bare one.
+    pub fn of_instead(&self, way: Way) -> Runs<T>
+    where
+        T: Clone,
+    {
+        let runs = [(Way::Bare, Way::Bare), (way, Way::Pt0)];
+        let taken = |(from, to)| Some((to, self.0.get(&from)?.clone()));
+        Runs(runs.into_iter().filter_map(taken).collect())
+    }
+
     /// Of one way alone.
     pub fn only(self, way: Way) -> Runs<T> {
         let of_it = self.0.into_iter().filter(|&(of, _)| of == way);
@@ -45,6 +55,23 @@ impl<T> Runs<T> {
 }
 
 impl Runs<f64> {
+    /// `pt0` against that one of these ways of which the most was measured, which stands for the bare one.
+    pub fn against_best_of(&self, ways: &[Way]) -> Runs<f64> {
+        let runs = |way: &Way| self.0.get(way).cloned().unwrap_or_default();
+        let median = |way: &Way| runs(way).into_iter().collect::<Sample>().median();
+        let best = ways
+            .iter()
+            .max_by(|a, b| median(a).total_cmp(&median(b)))
+            .map(runs);
+        Runs(
+            [
+                (Way::Bare, best.unwrap_or_default()),
+                (Way::Pt0, runs(&Way::Pt0)),
+            ]
+            .into(),
+        )
+    }
+
     /// Of what has no counterpart without `pt0`.
     pub fn of_pt0(runs: impl IntoIterator<Item = f64>) -> Runs<f64> {
         Runs([(Way::Pt0, runs.into_iter().collect())].into())
@@ -111,7 +138,13 @@ impl Figure {
 
 /// A row for each, and a column for each way of which there is anything.
 pub fn figures_table(figures: &[Figure]) -> Table {
-    const BESIDE: [Way; 4] = [Way::Engine, Way::Relay, Way::Vxlan, Way::WireGuard];
+    const BESIDE: [Way; 5] = [
+        Way::Engine,
+        Way::Direct,
+        Way::Relay,
+        Way::Vxlan,
+        Way::WireGuard,
+    ];
     let is_shown = |way: &Way| {
         figures
             .iter()
@@ -162,6 +195,28 @@ mod tests {
         assert_eq!(median(Way::Relay), 0.5);
         assert_eq!(median(Way::Engine), 0.6);
         assert!(!figure.met, "by pt0, not by the relay");
+    }
+
+    #[test]
+    fn pt0_is_compared_with_the_better_of_two_ways_and_another_line_in_its_place() {
+        let runs = runs(&[
+            (Way::Bare, &[10.0, 20.0]),
+            (Way::Engine, &[6.0, 12.0]),
+            (Way::Direct, &[8.0, 10.0]),
+            (Way::Pt0, &[6.0, 9.0]),
+        ]);
+        let compared = |runs| {
+            let figure = Figure::of("x", Unit::Count, Target::RatioAtLeast(1.0), runs);
+            figure.compared[&Way::Pt0].median()
+        };
+        // Medians of 9 and 9, and then of 9 and 11.
+        let best = runs.against_best_of(&[Way::Engine]);
+        assert_eq!(compared(best), 0.875);
+        assert_eq!(compared(runs.of_instead(Way::Direct)), 0.65);
+        let mut more = runs.clone();
+        more.0.insert(Way::Engine, vec![8.0, 14.0]);
+        let best = more.against_best_of(&[Way::Engine, Way::Direct]);
+        assert_eq!(best.0[&Way::Bare], [8.0, 14.0]);
     }
 
     #[test]

@@ -12,6 +12,8 @@ pub enum Way {
     Pt0,
     /// A line without the direct path.
     Engine,
+    /// A line of which a class says that the bench's messages take the direct path whatever else is seen of it.
+    Direct,
     /// A program that carries frames and does nothing with them.
     Relay,
     /// The kernel's own tunnel, over the bare cable.
@@ -30,6 +32,7 @@ impl Way {
             Way::Engine => "10.11.0",
             Way::Vxlan => "10.12.0",
             Way::WireGuard => "10.13.0",
+            Way::Direct => "10.14.0",
         }
     }
 
@@ -42,15 +45,17 @@ impl Way {
         [1, 2].map(|host| format!("{}.{host}/24", self.network()))
     }
 
+    /// The port of B to which messages are sent.
+    pub const PORT: u16 = 7777;
+
     /// B's.
     pub fn to(self) -> String {
         format!("{}.2", self.network())
     }
 
     pub fn at(self) -> SocketAddr {
-        const PORT: u16 = 7777;
         let address = self.to().parse().expect("an address of ours");
-        SocketAddr::new(address, PORT)
+        SocketAddr::new(address, Way::PORT)
     }
 
     /// The interface that has its addresses.
@@ -59,6 +64,7 @@ impl Way {
             Way::Bare => "eth0",
             Way::Pt0 => "pt0",
             Way::Engine => "pt1",
+            Way::Direct => "pt2",
             Way::Relay => "eth2-relay",
             Way::Vxlan => "vxlan0",
             Way::WireGuard => "wg0",
@@ -72,6 +78,7 @@ impl Way {
             Way::Pt0 => Some("eth1"),
             Way::Relay => Some("eth2"),
             Way::Engine => Some("eth3"),
+            Way::Direct => Some("eth4"),
             Way::Vxlan | Way::WireGuard => None,
         }
     }
@@ -80,13 +87,13 @@ impl Way {
     /// frames to keep their order, and what is compared with it has the same. The engine alone puts them right, and
     /// is slower where every frame of its link goes by way of the other processor.
     pub fn receives_on_one_cpu(self) -> bool {
-        matches!(self, Way::Bare | Way::Pt0)
+        matches!(self, Way::Bare | Way::Pt0 | Way::Direct)
     }
 
     /// The line that it is, if it is one.
     pub fn line(self) -> Option<&'static str> {
         match self {
-            Way::Pt0 | Way::Engine => Some(self.interface()),
+            Way::Pt0 | Way::Engine | Way::Direct => Some(self.interface()),
             Way::Bare | Way::Relay | Way::Vxlan | Way::WireGuard => None,
         }
     }
@@ -97,6 +104,7 @@ impl Way {
             Way::Bare => "bare",
             Way::Pt0 => "pt0",
             Way::Engine => "engine only",
+            Way::Direct => "direct only",
             Way::Relay => "bare relay",
             Way::Vxlan => "VXLAN",
             Way::WireGuard => "WireGuard",
@@ -114,6 +122,7 @@ mod tests {
             Way::Bare,
             Way::Pt0,
             Way::Engine,
+            Way::Direct,
             Way::Relay,
             Way::Vxlan,
             Way::WireGuard,
