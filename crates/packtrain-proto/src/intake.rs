@@ -110,6 +110,12 @@ impl Intake {
         (now.since(since) >= OWNER_FULL_AFTER).then_some(self.taken_bps as u64)
     }
 
+    /// … and was when it was looked at last: that it is full fades slowly.
+    pub fn owner_is_full_still(&self) -> bool {
+        self.owner_full
+            .is_some_and(|(_, last)| last == self.stepped_at)
+    }
+
     fn note_who_is_full(&mut self, standing: usize, host_stood: bool, now: Instant) {
         if standing > 0 {
             self.owner_full = None;

@@ -387,7 +387,7 @@ pub struct DirectSnapshot {
     /// The engine carries all it can, over several links: what begins now goes past it. How often that was.
     pub takes_surplus: bool,
     pub surpluses: u64,
-    /// Many small frames go past the engine, for it was seen to carry fewer of them. How often that was.
+    /// Many small frames go past the engine, which was full of them and is not known to carry more. How often that was.
     pub leaves_small_frames: bool,
     pub small_frames_left: u64,
     /// How often it was closed to a link, or to a peer by one.

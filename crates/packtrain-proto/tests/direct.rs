@@ -393,6 +393,40 @@ fn an_engine_that_cannot_carry_all_small_frames_gives_them_back_for_a_while() {
 }
 
 #[test]
+fn an_engine_that_takes_more_small_frames_than_went_directly_keeps_them() {
+    let mut pair = direct_pair();
+    let at = pair.now;
+    pair.engines[0].handle_direct_small_frames(70_000, at);
+    pair.engines[0].handle_direct_congestion(LINK, pair.now);
+    is_closed(&mut pair, EngineBecause::Congestion);
+    sends(&mut pair, 100, 100, true);
+    let because = pair.snapshot(0).peers[0].engine_because;
+    assert_eq!(because, Some(EngineBecause::Congestion));
+    assert!(!pair.engines[0].leaves_small_frames());
+    assert_eq!(pair.snapshot(0).direct.small_frames_left, 0);
+}
+
+#[test]
+fn small_frames_that_were_given_back_and_go_no_faster_are_packed_after_all() {
+    let mut pair = direct_pair();
+    pair.engines[0].handle_direct_congestion(LINK, pair.now);
+    is_closed(&mut pair, EngineBecause::Congestion);
+    sends(&mut pair, 100, 100, true);
+    is_open(&mut pair);
+    assert!(pair.engines[0].leaves_small_frames());
+    // What had stayed ends, and does not count.
+    pair.run(Duration::from_millis(200));
+    for _ in 0..4 {
+        assert!(!paths_changed(&mut pair, 0));
+        pair.run(Duration::from_millis(50));
+        let now = pair.now;
+        pair.engines[0].handle_direct_small_frames(80_000, now);
+    }
+    assert!(paths_changed(&mut pair, 0), "nobody is told");
+    assert!(!pair.engines[0].leaves_small_frames());
+}
+
+#[test]
 fn nor_are_others_given_back_nor_what_it_can_carry() {
     let mut pair = direct_pair();
     pair.engines[0].handle_direct_congestion(LINK, pair.now);

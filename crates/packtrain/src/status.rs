@@ -303,7 +303,7 @@ pub struct Direct {
     pub takes_surplus: bool,
     /// How often that was.
     pub surpluses: u64,
-    /// Small frames, however many, go past the engine, which was seen to carry fewer of them than the host sends.
+    /// Small frames, however many, go past the engine, which was full of them and is not known to carry more.
     #[serde(default)]
     pub leaves_small_frames: bool,
     /// How often that was.

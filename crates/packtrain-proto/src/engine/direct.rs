@@ -35,8 +35,8 @@ impl Engine {
         self.sources_now().collect()
     }
 
-    /// Whether many small frames may go directly as well, for the engine was seen to carry fewer of them than
-    /// the host sends. Read it when [`Event::PathsChanged`] says so.
+    /// Whether many small frames may go directly as well, for the engine was full of them and is not known to carry more.
+    /// Read it when [`Event::PathsChanged`] says so.
     pub fn leaves_small_frames(&self) -> bool {
         self.published.leaves_small_frames
     }
@@ -49,6 +49,20 @@ impl Engine {
             self.on_gate_closing(now);
             self.publish_paths();
         }
+    }
+
+    /// So many small frames a second have gone directly lately, by all links, in a time of at least 20 ms: where they are
+    /// many, it is compared with what the engine can take.
+    pub fn handle_direct_small_frames(&mut self, per_second: u64, now: Instant) {
+        if self.small_frames.on_direct(per_second, now) {
+            self.publish_paths();
+        }
+    }
+
+    /// Those that the host gives to the engine.
+    #[inline]
+    pub(super) fn counts_small_frames(&self) -> bool {
+        self.gates_closed || self.small_frames.is_on_trial()
     }
 
     /// What both ends have counted says that it is not well on the way to this peer by this link.
@@ -76,7 +90,8 @@ impl Engine {
         if line_bps.is_some_and(|line_bps| line_bps / 2 < full_bps) {
             return;
         }
-        if self.gates_closed && self.small_frames.on_engine_full(now) {
+        let is_just_now = self.intake.owner_is_full_still();
+        if is_just_now && self.counts_small_frames() && self.small_frames.on_engine_full(now) {
             self.each_gate(|gate| gate.on_given_back(now));
             self.publish_paths();
         }
@@ -282,8 +297,8 @@ impl Engine {
 
     pub(super) fn look_whether_calm(&mut self, now: Instant) {
         self.small_frames.pass_time(now);
+        let small_ones_are_kept = self.counts_small_frames() && self.small_frames.look(now);
         if self.gates_closed {
-            let small_ones_are_kept = self.small_frames.look(now);
             let mut are_closed = false;
             self.tell_gates(|gate, is_calm| {
                 match is_calm && !small_ones_are_kept {

@@ -33,7 +33,7 @@ impl Engine {
         now: Instant,
     ) {
         self.counters.host_rx.count(frame.len());
-        if self.gates_closed {
+        if self.counts_small_frames() {
             self.small_frames.on_host_frame(&frame);
         }
         if std::mem::take(&mut self.stations_moved) {

@@ -255,8 +255,11 @@ static __always_inline void count_small(struct direct_state *now, const struct d
 	now->small_frames += 1;
 	if (elapsed < SMALL_WINDOW_NS)
 		return;
-	if (now->small_frames * 1000000 > elapsed * SMALL_PER_MS)
+	if (!told->leaves_small && now->small_frames * 1000000 > elapsed * SMALL_PER_MS)
 		close_link(link, told);
+	/* The engine compares them with what it can take. */
+	now->small_per_second = now->small_frames * 1000000000ULL / elapsed;
+	now->small_windows += 1;
 	now->small_frames = 0;
 	now->small_since = time;
 }
@@ -367,8 +370,7 @@ int direct_leave(struct __sk_buff *skb)
 		goto engine;
 	if (way->vlan && (skb->vlan_present || ether_type == ETHERTYPE_VLAN))
 		goto engine;
-	is_small = !told->leaves_small && skb->len <= SMALL_BYTES &&
-		   !is_empty_tcp(data, data_end, ether_type);
+	is_small = skb->len <= SMALL_BYTES && !is_empty_tcp(data, data_end, ether_type);
 	if (way->vlan) {
 		if (bpf_skb_vlan_push(skb, bpf_htons(ETHERTYPE_VLAN), way->vlan))
 			goto engine;

@@ -97,6 +97,15 @@ pub struct State {
     pub foreign_tc: bool,
     /// How often a flow went back to the engine; wraps.
     pub left: u32,
+    pub small_frames: SmallFrames,
+}
+
+/// Small frames that went past the engine, in the last window in which they were counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SmallFrames {
+    pub per_second: u32,
+    /// How many windows there were; wraps.
+    pub windows: u32,
 }
 
 /// `struct direct_orders`.
@@ -299,7 +308,7 @@ impl DirectPath {
         self.give_orders()
     }
 
-    /// Whether many small frames close nothing, for the engine carries fewer of them.
+    /// Whether many small frames close nothing, for the engine is not known to carry more of them.
     pub fn leave_small_frames(&mut self, leaves_small: bool) -> Result<(), DirectError> {
         if std::mem::replace(&mut self.orders.leaves_small, leaves_small) == leaves_small {
             return Ok(());
@@ -319,6 +328,10 @@ impl DirectPath {
             tickets: u64::from_ne_bytes(value[..8].try_into().expect("eight bytes")),
             foreign_tc: word_of(&value, 8) != 0,
             left: word_of(&value, 12),
+            small_frames: SmallFrames {
+                per_second: word_of(&value, 32),
+                windows: word_of(&value, 36),
+            },
         })
     }
 

@@ -43,6 +43,8 @@ pub(super) struct Direct {
     destinations: Vec<Destination>,
     next_count: Instant,
     is_sending: bool,
+    /// Of those in which small frames are counted, the last one that the engine was told of.
+    small_window: u32,
     /// When nothing of what has become urgent waits before `pt0` any more.
     urgent_pass_at: Option<Instant>,
     failed: bool,
@@ -66,6 +68,7 @@ impl Direct {
             destinations: Vec::new(),
             next_count: Instant::ZERO,
             is_sending: false,
+            small_window: 0,
             urgent_pass_at: None,
             failed: false,
             looked_at: None,
@@ -212,10 +215,19 @@ impl Direct {
         if now >= self.next_count {
             self.next_count = now + COUNT_INTERVAL;
             self.is_sending = line.count_direct();
+            warn_of(self.tell_small_frames(line));
         }
         if self.is_sending {
             line.wake_by(self.next_count);
         }
+    }
+
+    fn tell_small_frames(&mut self, line: &mut Line) -> Result<(), DirectError> {
+        let small = self.path.state()?.small_frames;
+        if small.windows != std::mem::replace(&mut self.small_window, small.windows) {
+            line.direct_small_frames(small.per_second);
+        }
+        Ok(())
     }
 
     /// After each turn of the line: sees whether the path was closed, and whether flows may change.
@@ -242,6 +254,8 @@ impl Direct {
     ) -> Result<(), DirectError> {
         let closed = self.path.closed_links()?;
         if !closed.is_empty() {
+            // It may be they by which it was closed: first how many they were.
+            self.tell_small_frames(line)?;
             closed
                 .into_iter()
                 .for_each(|link| line.link_closed(LinkId(link)));

@@ -77,6 +77,13 @@ impl Line {
         self.send_soon();
     }
 
+    /// So many small frames a second have ([`Engine::handle_direct_small_frames`]).
+    pub fn direct_small_frames(&mut self, per_second: u32) {
+        let now = self.clock.now();
+        self.engine
+            .handle_direct_small_frames(per_second.into(), now);
+    }
+
     /// How many frames have gone directly to each that may be sent to now. Whether more than when this was told
     /// last.
     pub fn count_direct(&mut self) -> bool {

@@ -1,5 +1,7 @@
 //! The programs by `BPF_PROG_TEST_RUN`, frame by frame, against the rule written down anew.
 
+use std::time::{Duration, Instant};
+
 use libbpf_rs::ProgramInput;
 use packtrain_proto::offload::Offload;
 
@@ -300,6 +302,7 @@ fn many_small_frames_close_the_path_and_as_many_large_ones_do_not() {
         }
         let datagram = |payload| frame(PEER, PT0, IPV4, 1, payload);
         assert!(!closes(path, &datagram(400)));
+        let before = path.state().unwrap().small_frames;
         path.leave_small_frames(true).unwrap();
         assert!(
             !closes(path, &datagram(100)),
@@ -307,6 +310,38 @@ fn many_small_frames_close_the_path_and_as_many_large_ones_do_not() {
         );
         path.leave_small_frames(false).unwrap();
         assert!(closes(path, &datagram(100)));
+        let small = path.state().unwrap().small_frames;
+        assert!(small.windows > before.windows + 1);
+    });
+}
+
+#[test]
+#[allow(clippy::disallowed_methods)] // they are counted in real time
+fn how_many_small_frames_go_a_second_is_counted_whether_or_not_they_close_the_path() {
+    with_path(|path| {
+        path.set_destinations(&[destination()]).unwrap();
+        // Until another window is over: how many frames that took, and how long.
+        let window = |path: &DirectPath| {
+            let before = path.state().unwrap().small_frames.windows;
+            let (start, mut frames) = (Instant::now(), 0);
+            while path.state().unwrap().small_frames.windows == before {
+                assert_eq!(leave(path, &frame(PEER, PT0, IPV4, 1, 100)).0, REDIRECT);
+                frames += 1;
+                // Not so many that they close it.
+                std::thread::sleep(Duration::from_micros(100));
+            }
+            (f64::from(frames), start.elapsed().as_secs_f64())
+        };
+        for leaves_small in [false, true] {
+            path.leave_small_frames(leaves_small).unwrap();
+            window(path);
+            let (frames, elapsed_s) = window(path);
+            // The clock that they are counted by has ticks of some milliseconds.
+            assert!(elapsed_s > 0.01, "{elapsed_s}");
+            let per_second = f64::from(path.state().unwrap().small_frames.per_second);
+            let ratio = per_second / (frames / elapsed_s);
+            assert!((0.5..2.0).contains(&ratio), "{ratio} of {frames}");
+        }
     });
 }
 
