@@ -229,6 +229,7 @@ impl World {
                     };
                     self.engines[n].handle_link_use(link, unused, self.now);
                 }
+                7 => self.is_much(n, script),
                 _ => {
                     for engine in &mut self.engines {
                         engine.handle_timeout(self.now);
@@ -237,6 +238,16 @@ impl World {
             },
         }
         self.pump(n);
+    }
+
+    /// More than a link, or than this engine, carries.
+    fn is_much(&mut self, n: usize, script: &mut Script<'_>) {
+        let (engine, now) = (&mut self.engines[n], self.now);
+        match script.byte() % 3 {
+            0 => engine.handle_direct_congestion(LinkId(script.byte() % LINKS), now),
+            1 => engine.handle_host_read(true),
+            _ => engine.handle_direct_small_frames(u64::from(script.word()) * 64, now),
+        }
     }
 
     fn host_sends(&mut self, n: usize, script: &mut Script<'_>) {

@@ -381,6 +381,13 @@ impl Closures {
     }
 }
 
+/// Small frames a second, measured when they were many last; by the engine, when it could take no more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SmallFrameRates {
+    pub direct: Option<u64>,
+    pub engine: Option<u64>,
+}
+
 /// The path past the engine.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct DirectSnapshot {
@@ -390,6 +397,7 @@ pub struct DirectSnapshot {
     /// Many small frames go past the engine, which was full of them and is not known to carry more. How often that was.
     pub leaves_small_frames: bool,
     pub small_frames_left: u64,
+    pub small_frames_per_second: SmallFrameRates,
     /// How often it was closed to a link, or to a peer by one.
     pub closures: Closures,
     /// Direct frames that were lost on the way to peers, as far as it was found out.

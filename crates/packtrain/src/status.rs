@@ -9,7 +9,7 @@ mod build;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use packtrain_proto::stats::Closures;
+use packtrain_proto::stats::{self, Closures};
 use serde::{Deserialize, Serialize};
 
 pub use build::{LineFacts, LinkFacts};
@@ -309,6 +309,9 @@ pub struct Direct {
     /// How often that was.
     #[serde(default)]
     pub small_frames_left: u64,
+    /// What either way was seen to carry of them.
+    #[serde(default)]
+    pub small_frames_per_second: SmallFrameRates,
     /// How often it was closed, and because of what.
     pub closures: u64,
     #[serde(default)]
@@ -326,6 +329,20 @@ pub struct Direct {
     pub fences: u64,
     #[serde(default)]
     pub fences_given_up: u64,
+}
+
+/// Small frames a second, measured when they were many last; by the engine, when it could take no more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SmallFrameRates {
+    pub direct: Option<u64>,
+    pub engine: Option<u64>,
+}
+
+impl From<stats::SmallFrameRates> for SmallFrameRates {
+    fn from(rates: stats::SmallFrameRates) -> SmallFrameRates {
+        let stats::SmallFrameRates { direct, engine } = rates;
+        SmallFrameRates { direct, engine }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

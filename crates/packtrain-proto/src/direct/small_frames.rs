@@ -7,6 +7,7 @@
 //! moment before, while they were many; where that is not clearly less, or not known, they are given back, to find out.
 //! Given back, many small frames are no reason to close the direct path. What was found holds for a while.
 
+use crate::stats::SmallFrameRates;
 use crate::time::{Duration, Instant};
 use crate::wire::packet::Packet;
 
@@ -37,6 +38,8 @@ pub struct SmallFrames {
     taken: u64,
     looked: Count,
     full: Option<Full>,
+    /// What the engine took a second when it was full of them last.
+    packed_per_second: Option<u64>,
     /// How many went directly a second, while they were many, and when.
     direct: Option<(u64, Instant)>,
     found: Option<Found>,
@@ -147,6 +150,14 @@ impl SmallFrames {
         before.rate(count.taken, now) > MANY_PER_SECOND && self.are_packed()
     }
 
+    /// What was measured last of either way, while they were many.
+    pub fn rates(&self) -> SmallFrameRates {
+        SmallFrameRates {
+            direct: self.direct.map(|(per_second, _)| per_second),
+            engine: self.packed_per_second,
+        }
+    }
+
     fn count(&self, now: Instant) -> Count {
         Count {
             taken: self.taken,
@@ -225,6 +236,7 @@ impl SmallFrames {
         let Some(packed_per_second) = full_rate.filter(|&rate| rate > MANY_PER_SECOND) else {
             return false;
         };
+        self.packed_per_second = Some(packed_per_second);
         if let Some(trial) = &mut self.trial {
             // It has got into its stride, with flows that stayed.
             trial.packed_per_second = trial.packed_per_second.max(packed_per_second);
@@ -352,7 +364,14 @@ mod tests {
         }
         // In between it was not: none of those is in the rate.
         assert!(!stays_full(&mut small, 3_900, 600));
+        assert_eq!(small.rates().engine, None);
         assert!(stays_full(&mut small, 4_100, 700));
+        small.on_direct(50_000, at(800));
+        let rates = SmallFrameRates {
+            direct: Some(50_000),
+            engine: Some(41_000),
+        };
+        assert_eq!(small.rates(), rates);
         assert!(!stays_full(&mut small, 4_100, 800), "they are given back");
     }
 

@@ -308,6 +308,7 @@ impl Engine {
             surpluses: self.surplus.openings,
             leaves_small_frames: self.leaves_small_frames(),
             small_frames_left: self.small_frames.times_given_back,
+            small_frames_per_second: self.small_frames.rates(),
             closures: sum.closures,
             lost: sum.lost,
             fences: sum.fences,

@@ -9,8 +9,8 @@ pub use self::tables::{class_table, link_table, peer_table};
 use self::words::{bytes, count, duration, rate};
 use super::output::{BAD, GOOD, HEADING, WARNING};
 use crate::status::{
-    Coalesced, Counts, Hold, Intake, Link, LinkCondition, Peer, PeerLink, PeerPath, PlainHost,
-    Replay, StatusDocument, Stay, Traffic,
+    Coalesced, Counts, Direct, Hold, Intake, Link, LinkCondition, Peer, PeerLink, PeerPath,
+    PlainHost, Replay, StatusDocument, Stay, Traffic,
 };
 
 /// Where the values begin, and where a line of them ends.
@@ -134,6 +134,9 @@ fn write_line(out: &mut String, document: &StatusDocument) {
             "direct",
             &format!("{sent} sent{lost}, {received} received{closed}"),
         );
+    }
+    if let Some(small) = small_frames(direct) {
+        field(out, "small ones", &small);
     }
     if let Some(stay) = document.stay {
         field(out, "stays", &stays(stay));
@@ -276,6 +279,20 @@ fn signal(name: &str) -> &str {
 }
 
 /// What becomes of it when its daemon ends.
+/// Where they were more than the engine could take: which way they go, and what either way carried.
+fn small_frames(direct: &Direct) -> Option<String> {
+    let rates = direct.small_frames_per_second;
+    let engine = count(rates.engine?);
+    let way = match direct.leaves_small_frames {
+        true => "go directly",
+        false => "are packed",
+    };
+    let directly = rates
+        .direct
+        .map_or(String::new(), |n| format!(", {}/s directly", count(n)));
+    Some(format!("{way} when many: {engine}/s packed{directly}"))
+}
+
 fn stays(stay: Stay) -> String {
     match (stay.kept, stay.carries) {
         (false, _) => "no: its keeper is not at work; the log says why".to_owned(),

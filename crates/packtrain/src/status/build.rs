@@ -113,6 +113,7 @@ impl StatusDocument {
                 surpluses: snapshot.direct.surpluses,
                 leaves_small_frames: snapshot.direct.leaves_small_frames,
                 small_frames_left: snapshot.direct.small_frames_left,
+                small_frames_per_second: snapshot.direct.small_frames_per_second.into(),
                 closures: snapshot.direct.closures.total(),
                 closures_because: snapshot.direct.closures.into(),
                 changes: facts.direct_changes,

@@ -3,6 +3,7 @@
 
 mod far;
 mod hidden;
+mod small;
 
 use std::net::SocketAddr;
 use std::time::Duration;

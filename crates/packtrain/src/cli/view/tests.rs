@@ -1,7 +1,9 @@
 use super::*;
 use crate::status::tests::{busy_snapshot, facts, quiet_snapshot};
 use packtrain_proto::config::LinkId;
-use packtrain_proto::stats::{Drops, LinkSnapshot, PathSnapshot, PathState, ReplaySnapshot};
+use packtrain_proto::stats::{
+    Drops, LinkSnapshot, PathSnapshot, PathState, ReplaySnapshot, Snapshot,
+};
 
 /// As a pipe gets it.
 fn plain(text: &str) -> String {
@@ -73,6 +75,31 @@ fn a_busy_line_fits_80_columns_and_shows_its_peer() {
     ] {
         assert!(text.contains(part), "{part}\n---\n{text}");
     }
+}
+
+#[test]
+fn where_small_frames_go_that_were_too_many_for_the_engine_is_said_with_what_either_way_carried() {
+    let mut snapshot = busy_snapshot();
+    let said = |snapshot: &Snapshot| {
+        let document = StatusDocument::build(snapshot, &facts(&[LinkCondition::Up]));
+        let text = plain(&line(&document));
+        let said = text.lines().find(|row| row.contains("when many"));
+        said.map(str::to_owned)
+    };
+    // Only one way was measured: nothing was chosen.
+    snapshot.direct.small_frames_per_second.direct = Some(1_190_000);
+    assert_eq!(said(&snapshot), None);
+    snapshot.direct.small_frames_per_second.engine = Some(1_250_000);
+    assert_eq!(
+        said(&snapshot).unwrap(),
+        "  small ones are packed when many: 1,250,000/s packed, 1,190,000/s directly"
+    );
+    snapshot.direct.small_frames_per_second.direct = None;
+    snapshot.direct.leaves_small_frames = true;
+    assert_eq!(
+        said(&snapshot).unwrap(),
+        "  small ones go directly when many: 1,250,000/s packed"
+    );
 }
 
 #[test]
