@@ -336,11 +336,17 @@ fn congestion_closes_it_until_the_line_was_calm_for_long() {
     is_open(&mut pair);
 }
 
-#[test]
-fn it_stays_closed_while_small_frames_are_many_and_opens_when_they_end() {
+/// The path from the first to the second was open, and is closed.
+fn congested_pair() -> Pair {
     let mut pair = direct_pair();
     pair.engines[0].handle_direct_congestion(LINK, pair.now);
     is_closed(&mut pair, EngineBecause::Congestion);
+    pair
+}
+
+#[test]
+fn it_stays_closed_while_small_frames_are_many_and_opens_when_they_end() {
+    let mut pair = congested_pair();
     let step = Duration::from_millis(1);
     for _ in 0..4000 {
         for _ in 0..50 {
@@ -368,9 +374,7 @@ fn sends(pair: &mut Pair, a_millisecond: usize, of_bytes: usize, left_unread: bo
 
 #[test]
 fn an_engine_that_cannot_carry_all_small_frames_gives_them_back_for_a_while() {
-    let mut pair = direct_pair();
-    pair.engines[0].handle_direct_congestion(LINK, pair.now);
-    is_closed(&mut pair, EngineBecause::Congestion);
+    let mut pair = congested_pair();
     sends(&mut pair, 100, 100, true);
     is_open(&mut pair);
     let direct = pair.snapshot(0).direct;
@@ -408,9 +412,7 @@ fn an_engine_that_takes_more_small_frames_than_went_directly_keeps_them() {
 
 #[test]
 fn small_frames_that_were_given_back_and_go_no_faster_are_packed_after_all() {
-    let mut pair = direct_pair();
-    pair.engines[0].handle_direct_congestion(LINK, pair.now);
-    is_closed(&mut pair, EngineBecause::Congestion);
+    let mut pair = congested_pair();
     sends(&mut pair, 100, 100, true);
     is_open(&mut pair);
     assert!(pair.engines[0].leaves_small_frames());
@@ -428,9 +430,7 @@ fn small_frames_that_were_given_back_and_go_no_faster_are_packed_after_all() {
 
 #[test]
 fn nor_are_others_given_back_nor_what_it_can_carry() {
-    let mut pair = direct_pair();
-    pair.engines[0].handle_direct_congestion(LINK, pair.now);
-    is_closed(&mut pair, EngineBecause::Congestion);
+    let mut pair = congested_pair();
     sends(&mut pair, 30, 100, true);
     sends(&mut pair, 100, 1000, true);
     let closed = |pair: &mut Pair| {

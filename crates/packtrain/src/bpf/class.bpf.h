@@ -132,7 +132,7 @@ static __always_inline void class_read_ipv6(struct __sk_buff *skb, struct class_
 
 /*
  * What most frames are: TCP or UDP in IPv4 without options, tags and fragments, its headers in one piece of memory. Those are
- * read where they stand; the same is read of them below, a copy at a time, which costs twice as much. 0: it is another one.
+ * read where they stand; the same is read of them below, a copy at a time, which costs three times as much. 0: it is another one.
  */
 static __always_inline int class_read_most(struct __sk_buff *skb, struct class_facts *facts)
 {
@@ -170,6 +170,7 @@ static __always_inline int class_read_most(struct __sk_buff *skb, struct class_f
 	/* TCP's ports stand where UDP's do. */
 	facts->numbers[CLASS_SOURCE_PORT] = bpf_ntohs(udp->source);
 	facts->numbers[CLASS_DESTINATION_PORT] = bpf_ntohs(udp->dest);
+	facts->numbers[CLASS_SIZE] = skb->len;
 	return 1;
 }
 
@@ -179,7 +180,6 @@ static __always_inline void class_read(struct __sk_buff *skb, struct class_facts
 	__u32 start = sizeof(struct ethernet_header), tags = 0;
 
 	facts->mark = skb->mark;
-	facts->numbers[CLASS_SIZE] = skb->len;
 	if (class_read_most(skb, facts))
 		return;
 	for (int i = 0; i < CLASS_NUMBERS; i++)

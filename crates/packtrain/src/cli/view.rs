@@ -278,7 +278,6 @@ fn signal(name: &str) -> &str {
     }
 }
 
-/// What becomes of it when its daemon ends.
 /// Where they were more than the engine could take: which way they go, and what either way carried.
 fn small_frames(direct: &Direct) -> Option<String> {
     let rates = direct.small_frames_per_second;
@@ -293,6 +292,7 @@ fn small_frames(direct: &Direct) -> Option<String> {
     Some(format!("{way} when many: {engine}/s packed{directly}"))
 }
 
+/// What becomes of it when its daemon ends.
 fn stays(stay: Stay) -> String {
     match (stay.kept, stay.carries) {
         (false, _) => "no: its keeper is not at work; the log says why".to_owned(),

@@ -166,7 +166,7 @@ pub fn datagrams(bench: &mut Bench, line: &Line) -> Result<()> {
     Ok(())
 }
 
-/// … and a line of which a class says that they go directly.
+/// By a class the direct path is forced: `auto` would measure packing where that carries more.
 const MESSAGES: [Way; 4] = [Way::Bare, Way::Engine, Way::Direct, Way::Pt0];
 
 /// Small frames, each of which costs what a frame costs: what the direct path carries, and whether `pt0` takes what carries
