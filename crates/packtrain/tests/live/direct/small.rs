@@ -9,7 +9,7 @@ use crate::common::cabled::{address, status};
 use crate::common::direct::wait_for_direct;
 use crate::common::{B, Pair};
 
-/// Floods after each other that it may take until they are seen to be many: other tests take processors too.
+/// Floods after each other that it may take until they are seen to be many.
 const FLOODS_MAX: usize = 20;
 /// What is many (`direct/small_frames.rs`).
 const MANY_PER_SECOND: u64 = 40_000;
