@@ -15,6 +15,7 @@ const PROGRAMS: &[(&str, &str, &[&str])] = &[
     ("guard_without_types", "guard", &["-DWITHOUT_KERNEL_TYPES"]),
     ("intake", "intake", &[]),
     ("late", "late", &[]),
+    ("ring", "ring", &[]),
 ];
 
 /// Newest first: older ones compile the same, but their code is rejected by the verifier now and then.

@@ -1,5 +1,6 @@
 //! The daemon of one line.
 
+mod host_frames;
 mod inlet;
 pub mod line;
 mod member;

@@ -208,6 +208,7 @@ impl RunningLine {
                 Event::LinkRetired { link } => self.finish_removal(link, true),
                 Event::HomeMoved { link } => self.home_moved(link),
                 Event::IntakeRate { rate_bps } => {
+                    self.line.hold_host_back(rate_bps.is_some());
                     if let Some(intake) = &mut self.intake
                         && let Err(error) = intake.set_rate(rate_bps)
                     {

@@ -405,6 +405,19 @@ pub struct Intake {
     pub rate_bps: Option<u64>,
     pub waiting_frames: u64,
     pub waiting_bytes: u64,
+    /// Null: there is none, and all frames come by the TAP.
+    pub ring: Option<HostRing>,
+}
+
+/// How the host's frames came to the engine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostRing {
+    /// Small ones that were read out of shared memory.
+    pub frames: u64,
+    /// Others.
+    pub tap_frames: u64,
+    /// Of these, those that went to the TAP because the ring had no room.
+    pub full: u64,
 }
 
 /// Datagrams of one flow that were given to the host as one GSO frame.

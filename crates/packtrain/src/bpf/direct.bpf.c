@@ -34,6 +34,7 @@
 
 #include "ethernet.h"
 #include "direct.h"
+#include "intake.h"
 #include "class.bpf.h"
 #include "unmarked.bpf.h"
 
@@ -409,10 +410,10 @@ engine:
 		__sync_fetch_and_add(&now->left, 1);
 	}
 	if (told->urgent_count) {
-		/* HTB puts what names itself into its direct queue, which is emptied before all others. */
+		/* The intake puts what has this class into HTB's direct queue, which is emptied before all others. */
 		class_find(skb, &class, told->classes_first, told->urgent_count);
 		if (class.urgent)
-			skb->priority = told->qdisc;
+			skb->priority = told->qdisc | INTAKE_URGENT;
 	}
 	if (told->tells_marks && skb->mark)
 		tell_mark(skb, told->host_address);

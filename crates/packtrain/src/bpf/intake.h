@@ -18,6 +18,12 @@
 #define INTAKE_FIRST_LEAF	16
 #define INTAKE_LEAVES		256
 
+/*
+ * Who has this class as its priority, which there is not, is urgent: it goes past the leaves. (Priority 7074:0 would
+ * do without a program, and so that none sees the frame.)
+ */
+#define INTAKE_URGENT		0xffff
+
 /* Leaves are given out as the lines of a cache are: so many that a flow may have. */
 #define INTAKE_WAYS		8
 

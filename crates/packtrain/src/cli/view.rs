@@ -146,6 +146,7 @@ fn write_line(out: &mut String, document: &StatusDocument) {
             rate_bps: Some(rate_bps),
             waiting_frames,
             waiting_bytes,
+            ..
         }) => {
             let waiting = format!(
                 "{} frames, {} wait",

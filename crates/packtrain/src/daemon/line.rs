@@ -15,14 +15,15 @@ use packtrain_proto::offload::Offload;
 use packtrain_proto::time::Instant;
 use packtrain_proto::wire::ethernet::MacAddr;
 
+use super::host_frames::HostFrames;
 use super::member::{Attached, Outcome};
 use super::members::Members;
-use super::readable::Readable;
 use crate::clock::Clock;
 use crate::linux::alarm::Alarm;
 use crate::linux::coalescer::Coalescer;
 use crate::linux::direct::{Tally, take_mark};
 use crate::linux::epoll::{Epoll, Interest};
+use crate::linux::ring::Ring;
 use crate::linux::tap::Tap;
 use drain::DrainWanted;
 
@@ -35,8 +36,7 @@ mod report;
 pub use drain::DrainBegun;
 pub use report::{MemberReport, Report};
 
-/// What one source gives in a turn. In bytes too, because 64 frames may be 4 MB: milliseconds
-/// that the other direction would wait.
+/// What a link gives in a turn, in frames and in bytes as what comes from the host.
 const BATCH_FRAMES: usize = 64;
 const BATCH_BYTES: usize = 48 * 1024;
 /// What a turn puts on the links, at most.
@@ -93,7 +93,8 @@ pub struct Line {
     promiscuous: bool,
     tap: Tap,
     coalescer: Coalescer,
-    tap_readable: Readable,
+    /// What comes from the host, by the TAP and by a ring.
+    from_host: HostFrames,
     members: Members,
     epoll: Epoll,
     /// Rings when the engine wants to be called.
@@ -141,7 +142,7 @@ impl Line {
             engine: Engine::new(config, clock.now()),
             tap,
             coalescer: Coalescer::new(),
-            tap_readable: Readable::new(),
+            from_host: HostFrames::new(),
             members,
             epoll,
             alarm,
@@ -168,6 +169,18 @@ impl Line {
         // Once and for ever: some that have one may stand before us when no class asks any more.
         self.tells_marks |= classes.iter().any(|class| class.matches.asks_for_marks());
         self.engine.set_classes(classes);
+    }
+
+    /// Small frames of the host come by this ring from now on. `waits_before`: frames may wait before `pt0` of which the
+    /// ring's program knows nothing.
+    pub fn set_ring(&mut self, ring: Ring, waits_before: bool) {
+        let now = self.clock.now();
+        self.from_host.set_ring(ring, waits_before, now);
+    }
+
+    /// Whether the host is held back by the queue before `pt0`: so that it can be, frames do not go by the ring then.
+    pub fn hold_host_back(&mut self, holds_back: bool) {
+        self.from_host.hold_back(holds_back, self.clock.now());
     }
 
     /// Reports in [`Line::turn`] when this descriptor becomes readable, for as long as it is.
@@ -234,7 +247,7 @@ impl Line {
             self.look_around()?
         } else {
             self.set_alarm().map_err(LineError::Wait)?;
-            self.wait(None)?
+            self.sleep()?
         };
         if woken != Woken::default() && self.news_come_first() {
             return Ok(woken);
@@ -283,7 +296,7 @@ impl Line {
     /// Whether the next turn need not wait for anything.
     fn has_work(&self) -> bool {
         let mut attached = self.members.iter().filter_map(|m| m.attached.as_ref());
-        self.more_to_send || self.tap_readable.is_ready() || attached.any(Attached::is_readable)
+        self.more_to_send || self.from_host.may_have_more() || attached.any(Attached::is_readable)
     }
 
     /// Sees to it that a wait without a timeout ends when the engine wants to be called.
@@ -304,6 +317,16 @@ impl Line {
         self.wait(Some(Duration::ZERO))
     }
 
+    fn sleep(&mut self) -> Result<Woken, LineError> {
+        let at_most = match self.from_host.may_sleep() {
+            true => None,
+            false => Some(Duration::ZERO),
+        };
+        let woken = self.wait(at_most);
+        self.from_host.is_awake();
+        woken
+    }
+
     fn wait(&mut self, timeout: Option<Duration>) -> Result<Woken, LineError> {
         let mut woken = Woken::default();
         let before = self.clock.now();
@@ -313,7 +336,7 @@ impl Line {
         self.looked_at = now;
         for ready in events {
             match ready.token {
-                TOKEN_TAP => self.tap_readable.on_ready(waited, false),
+                TOKEN_TAP => self.from_host.on_tap_ready(waited),
                 TOKEN_ALARM => self.alarm.rang(),
                 token if token < TOKEN_LINKS => woken.0 |= 1 << (token - TOKEN_OTHERS),
                 token => {
@@ -336,38 +359,30 @@ impl Line {
     }
 
     fn take_from_host(&mut self, now: Instant) -> Result<(), LineError> {
-        let mut bytes = 0;
         let before = self.host_frames;
-        for _ in 0..BATCH_FRAMES {
-            if !self.tap_readable.is_ready() {
-                break;
-            }
-            let received = self
-                .tap
-                .receive(self.engine.buffers())
+        loop {
+            let (tap, pool) = (&mut self.tap, self.engine.buffers());
+            let next = self
+                .from_host
+                .next(tap, pool, now)
                 .map_err(LineError::Host)?;
-            let Some((mut frame, offload)) = received else {
-                self.tap_readable.on_empty();
+            let Some((mut frame, offload)) = next else {
                 break;
             };
-            self.tap_readable.on_frame();
             self.host_frames += 1;
-            bytes += frame.len();
             let mark = match self.tells_marks {
                 true => take_mark(&mut frame, self.address),
                 false => 0,
             };
             self.engine
                 .handle_marked_host_frame(frame, offload, mark, now);
-            if bytes > BATCH_BYTES {
-                break;
-            }
         }
+        self.from_host.end_turn(now);
         self.begin_drain(now);
         if self.host_frames != before {
             self.look_for_flows_that_left();
         }
-        self.engine.handle_host_read(self.tap_readable.is_ready());
+        self.engine.handle_host_read(self.from_host.may_have_more());
         Ok(())
     }
 

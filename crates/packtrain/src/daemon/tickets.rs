@@ -36,6 +36,21 @@ impl Tickets {
         }
     }
 
+    /// The ticket of the last one that was read, where they are read in the order of their tickets.
+    pub(super) fn last_read(&self, read: u64) -> u64 {
+        read.wrapping_add(self.without_frame)
+    }
+
+    /// Whether as many were read as are to come, as far as is known. May be asked at any time.
+    pub(super) fn none_is_missing(&mut self, tickets: u64, read: u64) -> bool {
+        let is_missing = tickets != self.last_read(read);
+        if !is_missing {
+            // What is missing from now on is others.
+            self.missing = None;
+        }
+        !is_missing
+    }
+
     /// Whether all were read. `tickets`: given so far, asked after `read` frames had been read. Asked only while
     /// nothing waits in a queue before `pt0`.
     pub(super) fn are_read(&mut self, tickets: u64, read: u64, now: Instant) -> bool {
@@ -94,6 +109,16 @@ mod tests {
         assert!(!tickets.are_read(41, 38, at(101)), "one is on its way");
         assert!(tickets.are_read(41, 39, at(102)));
         assert!(!tickets.are_read(42, 39, at(103)), "and counted as before");
+    }
+
+    #[test]
+    fn those_that_are_missing_now_and_then_are_not_taken_for_one_that_is_all_the_time() {
+        let mut tickets = Tickets::new(0, 0);
+        for (read, ms) in (0..20).zip((0..).step_by(40)) {
+            assert!(!tickets.are_read(read + 1, read, at(ms)), "at {ms} ms");
+            assert!(tickets.none_is_missing(read + 1, read + 1));
+            assert_eq!(tickets.last_read(read + 1), read + 1);
+        }
     }
 
     #[test]

@@ -38,11 +38,23 @@ pub(super) fn are_programs_interrupted() -> bool {
 }
 
 pub(super) fn load(bytes: &[u8]) -> libbpf_rs::Result<Object> {
+    load_with(bytes, &[])
+}
+
+/// Some of its maps are those of another object.
+pub(super) fn load_with(bytes: &[u8], shared: &[(&str, &MapHandle)]) -> libbpf_rs::Result<Object> {
     // Where libbpf explains itself, the verifier's words included: not on our standard error.
     libbpf_rs::set_print(Some((PrintLevel::Info, |_, text| {
         tracing::debug!(target: "libbpf", "{}", text.trim_end());
     })));
-    ObjectBuilder::default().open_memory(bytes)?.load()
+    let mut object = ObjectBuilder::default().open_memory(bytes)?;
+    for mut map in object.maps_mut() {
+        let name = map.name().to_owned();
+        if let Some((_, other)) = shared.iter().find(|(shared, _)| name == **shared) {
+            map.reuse_fd(other.as_fd())?;
+        }
+    }
+    object.load()
 }
 
 /// The object is of our own source: a name that is not in it is our own mistake.

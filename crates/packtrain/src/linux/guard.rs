@@ -502,6 +502,7 @@ fn attach_clsact(program: BorrowedFd<'_>, ifindex: u32) -> Result<(), GuardError
         program,
         CLSACT_NAME,
         tc::BPF_DIRECT_ACTION,
+        0,
     )?;
     Ok(())
 }

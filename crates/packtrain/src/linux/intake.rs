@@ -31,7 +31,7 @@
 //! All of it goes with `pt0`.
 
 use std::fs;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
@@ -39,6 +39,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use super::bpf_object::{self, embedded};
 use super::htb::{self, Class};
 use super::netlink::{Netlink, NetlinkError};
+use super::ring::Ring;
 use super::tc::{self, FilterPlace, QueueStats};
 
 // As in bpf/intake.h.
@@ -105,6 +106,9 @@ pub struct Intake {
     frame_bytes_max: u32,
     /// The host was told so.
     limits_frames: bool,
+    /// Whose program sorts frames instead of ours.
+    instead: MapHandle,
+    leaf_sets: MapHandle,
     /// Held by the filter as well.
     _program: OwnedFd,
 }
@@ -122,7 +126,8 @@ impl Intake {
         let load = |source| IntakeError::Load { source };
         let object = bpf_object::load(embedded!("intake")).map_err(load)?;
         let program = bpf_object::program_fd(&object, "intake_classify").map_err(load)?;
-        let state = bpf_object::map_handle(&object, "state").map_err(load)?;
+        let map_handle = |name| bpf_object::map_handle(&object, name).map_err(load);
+        let state = map_handle("state")?;
         htb::set_class(&mut netlink, ifindex, rate_class(OPEN_RATE_BPS))?;
         let leaf_rate_bps = leaf_rate_bps(RATE_BPS_MIN);
         set_leaves(
@@ -132,7 +137,14 @@ impl Intake {
             quantum(FRAME_BYTES_MAX),
         )?;
         let place = filter_place(ifindex);
-        tc::add_bpf_filter(&mut netlink, place, program.as_fd(), "packtrain_intake", 0)?;
+        tc::add_bpf_filter(
+            &mut netlink,
+            place,
+            program.as_fd(),
+            "packtrain_intake",
+            tc::BPF_DIRECT_ACTION,
+            QDISC,
+        )?;
         Ok(Intake {
             ifindex,
             netlink,
@@ -141,6 +153,8 @@ impl Intake {
             leaf_rate_bps,
             frame_bytes_max: FRAME_BYTES_MAX,
             limits_frames: false,
+            instead: map_handle("instead")?,
+            leaf_sets: map_handle("leaf_sets")?,
             _program: program,
         })
     }
@@ -154,6 +168,22 @@ impl Intake {
         intake.tell(MODE, OPEN)?;
         intake.limit_frames(FRAME_BYTES_MAX);
         Ok(intake)
+    }
+
+    /// Where small frames come in, once its reader opens it (Linux 6.2). None does when the process ends, however it
+    /// does: the kernel takes the program out of `instead` then.
+    pub fn open_ring(&self) -> Result<Ring, IntakeError> {
+        let load = |source| IntakeError::Load { source };
+        let shared = [("state", &self.state), ("leaf_sets", &self.leaf_sets)];
+        let object = bpf_object::load_with(embedded!("ring"), &shared).map_err(load)?;
+        let program = bpf_object::program_fd(&object, "ring_take").map_err(load)?;
+        let ring = Ring::of(&object).map_err(load)?;
+        let number = program.as_raw_fd().to_ne_bytes();
+        let written = self
+            .instead
+            .update(&0u32.to_ne_bytes(), &number, MapFlags::ANY);
+        written.map_err(|source| IntakeError::Map { source })?;
+        Ok(ring)
     }
 
     /// At most `rate_bps` bits of Ethernet frames a second (without FCS, preamble and gap) from

@@ -18,6 +18,7 @@ pub mod netlink;
 pub mod packet_socket;
 pub mod port_rate;
 pub mod real_time;
+pub mod ring;
 pub mod socket_filter;
 pub mod tap;
 pub mod udp_offload;

@@ -18,6 +18,7 @@ const CLSACT_HANDLE: u32 = 0xffff_0000;
 pub(super) const CLSACT_INGRESS: u32 = 0xffff_fff2;
 pub(super) const CLSACT_EGRESS: u32 = 0xffff_fff3;
 
+const TCA_BPF_CLASSID: u16 = 3;
 const TCA_BPF_FD: u16 = 6;
 const TCA_BPF_NAME: u16 = 7;
 const TCA_BPF_FLAGS: u16 = 8;
@@ -66,12 +67,17 @@ pub(super) fn add_bpf_filter(
     program: BorrowedFd<'_>,
     name: &str,
     flags: u32,
+    class: u32,
 ) -> Result<(), NetlinkError> {
     let create = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
     let request =
         place
             .request(libc::RTM_NEWTFILTER, create)
             .nested(libc::TCA_OPTIONS, |options| {
+                let options = match class {
+                    0 => options,
+                    _ => options.attribute_u32(TCA_BPF_CLASSID, class),
+                };
                 options
                     .attribute_u32(TCA_BPF_FD, program.as_raw_fd() as u32)
                     .attribute_str(TCA_BPF_NAME, name)

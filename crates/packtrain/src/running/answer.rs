@@ -157,6 +157,11 @@ fn add_counters(facts: &mut LineFacts, report: &Report, intake: Option<&mut Inta
             rate_bps: intake.rate_bps(),
             waiting_frames: queue.frames.into(),
             waiting_bytes: queue.bytes.into(),
+            ring: report.ring.map(|counts| status::HostRing {
+                frames: counts.by_ring,
+                tap_frames: counts.to_tap,
+                full: counts.full,
+            }),
         });
     }
     for link in &mut facts.links {

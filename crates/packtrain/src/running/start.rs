@@ -87,6 +87,9 @@ impl RunningLine {
             let tally = direct.tally();
             line.set_tally(tally.map_err(|e| CliError::failed("the direct path", e))?);
         }
+        if let Some(intake) = &intake {
+            add_ring(&mut line, intake, heir.is_some());
+        }
         line.watch(signals.fd(), SIGNALS)
             .map_err(failed("watching signals"))?;
         line.watch(monitor.fd(), MONITOR)
@@ -260,6 +263,14 @@ fn attach_intake(
             ));
             None
         }
+    }
+}
+
+/// Without it a line works, and reads each frame from the TAP. `waits_before`: frames may wait there from before.
+fn add_ring(line: &mut Line, intake: &Intake, waits_before: bool) {
+    match intake.open_ring() {
+        Ok(ring) => line.set_ring(ring, waits_before),
+        Err(error) => tracing::debug!("{error}; so all frames are read from the TAP"),
     }
 }
 

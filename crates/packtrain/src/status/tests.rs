@@ -202,6 +202,11 @@ pub(crate) fn facts(conditions: &[LinkCondition]) -> LineFacts {
             rate_bps: None,
             waiting_frames: 0,
             waiting_bytes: 0,
+            ring: Some(HostRing {
+                frames: 40,
+                tap_frames: 2,
+                full: 1,
+            }),
         }),
         stay: None,
         direct_changes: 2,

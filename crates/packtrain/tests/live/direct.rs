@@ -3,6 +3,7 @@
 
 mod far;
 mod hidden;
+mod ring;
 mod small;
 
 use std::net::SocketAddr;

@@ -41,7 +41,7 @@ impl Line {
     pub fn request_drain(&mut self, number: u64) {
         self.drain.number = Some(number);
         // What is there is read, or found not to be.
-        self.tap_readable.on_ready(Duration::ZERO, false);
+        self.from_host.on_tap_ready(Duration::ZERO);
     }
 
     /// The drain that the engine was asked for since this was called last.
@@ -51,7 +51,7 @@ impl Line {
 
     /// After frames were taken from the host.
     pub(super) fn begin_drain(&mut self, now: Instant) {
-        if self.drain.number.is_none() || self.tap_readable.is_ready() {
+        if self.drain.number.is_none() || self.from_host.may_have_more() {
             return;
         }
         let (wanted, host_frames) = (&mut self.drain, self.host_frames);

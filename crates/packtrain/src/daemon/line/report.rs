@@ -6,6 +6,7 @@ use packtrain_proto::stats::Snapshot;
 use super::super::member::MemberCounters;
 use super::Line;
 use crate::linux::coalescer::CoalescerCounters;
+use crate::linux::ring::RingCounts;
 use crate::linux::tap::TapCounters;
 
 /// A member link as the daemon sees it; the engine's view is in the snapshot.
@@ -25,6 +26,8 @@ pub struct Report {
     pub snapshot: Snapshot,
     pub members: Vec<MemberReport>,
     pub tap: TapCounters,
+    /// `None`: there is none, and all frames of the host come by the TAP.
+    pub ring: Option<RingCounts>,
     pub coalesced: CoalescerCounters,
     pub tap_ifindex: u32,
 }
@@ -46,6 +49,7 @@ impl Line {
             members: members.collect(),
             snapshot: self.engine.snapshot(self.clock.now()),
             tap: self.tap.counters(),
+            ring: self.from_host.ring_counts(),
             coalesced: self.coalescer.counters(),
             tap_ifindex: self.tap.ifindex(),
         }

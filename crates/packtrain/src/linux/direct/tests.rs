@@ -612,7 +612,15 @@ fn filters_of_somebody_elses_are_not_passed_by() {
             handle: 1,
         };
         let program = sender.path.watch_program.as_fd();
-        tc::add_bpf_filter(&mut netlink, place, program, "any", tc::BPF_DIRECT_ACTION).unwrap();
+        tc::add_bpf_filter(
+            &mut netlink,
+            place,
+            program,
+            "any",
+            tc::BPF_DIRECT_ACTION,
+            0,
+        )
+        .unwrap();
         assert_eq!(sender.send(), (1, 1));
         assert!(sender.sees_foreign_tc());
         tc::delete_filter(&mut netlink, place).unwrap();

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Which of pt0's HTB queues a frame waits in: a leaf of its flow's own, or the direct queue, which
+ * is not shaped and costs least.
+ *
+ * The direct queue is emptied before the leaves, so a frame must not be put there while a frame
+ * of its flow waits in a leaf. HTB classifies under its root lock, so the length that is
+ * read here is that of this instant.
+ */
+#ifndef PACKTRAIN_INTAKE_BPF_H
+#define PACKTRAIN_INTAKE_BPF_H
+
+#include <bpf/bpf_core_read.h>
+
+#include "intake.h"
+
+/* Linux 6.2. */
+extern void *bpf_cast_to_kern_ctx(void *context) __ksym __weak;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 2);
+	__type(key, __u32);
+	__type(value, __u32);
+} state SEC(".maps");
+
+/*
+ * The flow's hash says which leaves it may have, and it takes the one that was idle longest: so flows
+ * share a leaf only where more than INTAKE_WAYS of them are busy, and not when two hashes meet.
+ *
+ * A flow must not change its leaf while a frame of it waits there. So who has to share goes by its hash
+ * alone, and no leaf of the set is given out anew until nobody had to for a while.
+ */
+struct leaf_set {
+	__u64 shared_at;
+	__u64 used_at[INTAKE_WAYS];
+	__u32 flow[INTAKE_WAYS];
+	/* Of the search: kept here because the verifier would follow each course of it otherwise, and
+	 * take 0.2 s for that. */
+	__u64 longest;
+	__u32 idle;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, INTAKE_LEAVES / INTAKE_WAYS);
+	__type(key, __u32);
+	__type(value, struct leaf_set);
+} leaf_sets SEC(".maps");
+
+/* HTB classifies under its root lock: nobody else is in here. */
+static __always_inline __u32 leaf_of(__u32 flow)
+{
+	__u32 number = flow % (INTAKE_LEAVES / INTAKE_WAYS);
+	__u32 first = number * INTAKE_WAYS;
+	struct leaf_set *set = bpf_map_lookup_elem(&leaf_sets, &number);
+	__u32 entry = INTAKE_IDLE_TIME;
+	__u32 *idle_ms = bpf_map_lookup_elem(&state, &entry);
+	__u64 now = bpf_ktime_get_coarse_ns();
+	__u64 idle_ns;
+	__u32 idle;
+
+	if (!set || !idle_ms)
+		return first;
+	idle_ns = *idle_ms * 1000000ULL;
+	set->longest = idle_ns;
+	set->idle = INTAKE_WAYS;
+	for (__u32 way = 0; way < INTAKE_WAYS; way++) {
+		__u64 unused = now - set->used_at[way];
+
+		if (set->flow[way] == flow && set->used_at[way]) {
+			set->used_at[way] = now;
+			return first + way;
+		}
+		if (unused > set->longest) {
+			set->longest = unused;
+			set->idle = way;
+		}
+	}
+	idle = set->idle;
+	if (idle >= INTAKE_WAYS || now - set->shared_at <= idle_ns) {
+		set->shared_at = now;
+		return first + flow / (INTAKE_LEAVES / INTAKE_WAYS) % INTAKE_WAYS;
+	}
+	set->flow[idle] = flow;
+	set->used_at[idle] = now;
+	return first + idle;
+}
+
+/* What does not know says no: then frames go on through the leaves, at a rate that never holds. */
+static __always_inline int nothing_waits(struct __sk_buff *skb)
+{
+	struct sk_buff *kernel_skb;
+
+	if (!bpf_ksym_exists(bpf_cast_to_kern_ctx))
+		return 0;
+	kernel_skb = bpf_cast_to_kern_ctx(skb);
+	return kernel_skb->dev->qdisc->q.qlen == 0;
+}
+
+/* The verdict for HTB: a leaf as the frame's class, or none, which is the direct queue. */
+static __always_inline int intake_sort(struct __sk_buff *skb)
+{
+	__u32 entry = INTAKE_MODE;
+	__u32 *now = bpf_map_lookup_elem(&state, &entry);
+
+	if (!now || *now == INTAKE_UNUSED || skb->priority == (INTAKE_MAJOR << 16 | INTAKE_URGENT))
+		return TC_ACT_UNSPEC;
+	if (*now == INTAKE_OPEN && nothing_waits(skb))
+		return TC_ACT_UNSPEC;
+	skb->tc_classid = INTAKE_MAJOR << 16 | (INTAKE_FIRST_LEAF + leaf_of(bpf_get_hash_recalc(skb)));
+	return TC_ACT_OK;
+}
+
+#endif
