@@ -374,14 +374,7 @@ fn build_host(host: &stats::HostSnapshot, link_name: &dyn Fn(LinkId) -> String) 
 
 fn build_trains(snapshot: &Snapshot) -> Trains {
     let tx = &snapshot.trains_tx;
-    let flush = |reason: FlushReason| {
-        let count = match reason {
-            FlushReason::QueueEmpty => snapshot.flushes.queue_empty,
-            FlushReason::Full => snapshot.flushes.full,
-            FlushReason::Boundary => snapshot.flushes.boundary,
-        };
-        (reason.as_str().to_owned(), count)
-    };
+    let flush = |reason: FlushReason| (reason.as_str().to_owned(), snapshot.flushes.get(reason));
     Trains {
         tx: snapshot.trains_tx.into(),
         rx: snapshot.trains_rx.into(),
