@@ -108,7 +108,7 @@ reasons! {
     /// What ended a train.
     FlushReason {
         /// The link had room and nothing more was waiting: 1-persistent.
-        IdleLink = "idle_link",
+        IdleLink = "queue_empty",
         /// No room for another byte.
         Full = "full",
         /// What waits next may not share it.

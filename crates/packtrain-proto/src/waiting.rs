@@ -156,6 +156,10 @@ fn wasted_share(most: Duration, standing: Standing) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::queue::hold::Hold;
+    use crate::stats::FlushReason;
+    use proptest::prelude::*;
+    use proptest::test_runner::{Config, TestRunner};
 
     const TICK: Duration = Duration::from_millis(10);
 
@@ -303,5 +307,131 @@ mod tests {
         };
         assert_eq!(decide(false), Verdict::Leave);
         assert_ne!(decide(true), Verdict::Leave);
+    }
+
+    /// A queue with its hold, as it is kept for a destination; says which packets left when.
+    #[derive(Default)]
+    struct Queue {
+        packets: Vec<(usize, usize)>,
+        hold: Hold,
+        company: Company,
+        left: Vec<(u64, Vec<usize>)>,
+    }
+
+    impl Queue {
+        fn leave(&mut self, at: Instant) {
+            let packets = self.packets.drain(..).map(|(number, _)| number);
+            self.left.push((at.as_nanos(), packets.collect()));
+            self.hold = Hold::default();
+        }
+
+        /// Time passes up to the next arrival.
+        fn run(&mut self, until: Instant) {
+            if let Some(at) = self.hold.ends_at().filter(|at| *at <= until) {
+                assert!(self.hold.handle_timeout(at));
+                self.leave(at);
+            }
+        }
+
+        fn come(
+            &mut self,
+            waiting: &mut Waiting,
+            pack: Pack,
+            (number, bytes): (usize, usize),
+            now: Instant,
+        ) {
+            self.packets.push((number, bytes));
+            let all = self.packets.iter().map(|(_, bytes)| bytes).sum();
+            let standing = standing(self.packets.len(), all);
+            let verdict = waiting.decide(&of(pack), standing, &mut self.company, now);
+            match verdict {
+                Verdict::Wait { at_most, renewed } => {
+                    self.hold.on_pushed(Some(at_most));
+                    self.hold.renew(renewed.unwrap());
+                }
+                Verdict::Enough => {
+                    self.hold.on_pushed(None);
+                    self.hold.ripen(FlushReason::Count);
+                }
+                Verdict::Leave => unreachable!("the count is on"),
+            }
+            if self.hold.is_over(now) {
+                self.leave(now);
+            }
+        }
+    }
+
+    /// Our reading of section 2.2, word by word: packets that come at these times, and when they leave.
+    fn by_the_text(
+        packets: &[(Instant, usize)],
+        calculation: Calculation,
+        mut random: Random,
+    ) -> Vec<(u64, Vec<usize>)> {
+        let mut left = Vec::new();
+        let mut queue: Vec<usize> = Vec::new();
+        let mut deadline: Option<Instant> = None;
+        for (number, &(now, _)) in packets.iter().enumerate() {
+            if let Some(at) = deadline.filter(|at| *at <= now) {
+                left.push((at.as_nanos(), std::mem::take(&mut queue)));
+            }
+            queue.push(number);
+            let n = queue.len();
+            let bytes: usize = queue.iter().map(|&number| packets[number].1).sum();
+            let at_once = bytes >= 1500 - 34 || n >= 16;
+            let window = match n {
+                1..=9 => 10,
+                _ => (52.0 / (10.0 * 2f64.powi(n as i32 - 10))).floor() as u64,
+            };
+            let k = match calculation {
+                _ if at_once => 0,
+                Calculation::Random => random.up_to(window),
+                Calculation::Straight => window,
+            };
+            let first: Instant = packets[queue[0]].0;
+            let wait_ends = (now + TICK * k as u32).min(first + TICK * 10);
+            deadline = Some(wait_ends);
+            if wait_ends <= now {
+                left.push((now.as_nanos(), std::mem::take(&mut queue)));
+                deadline = None;
+            }
+        }
+        if let Some(at) = deadline {
+            left.push((at.as_nanos(), queue));
+        }
+        left
+    }
+
+    #[test]
+    fn waits_are_what_the_text_says_on_ten_thousand_schedules() {
+        let mut runner = TestRunner::new(Config {
+            cases: 10_000,
+            failure_persistence: None,
+            ..Config::default()
+        });
+        // Gaps in tenths of a tick: bursts, and now and then a pause.
+        let gap = prop_oneof![8 => 0u64..4, 4 => 0u64..20, 1 => 0u64..300];
+        let packets = prop::collection::vec((gap, 1usize..400), 1..80);
+        let run = |(seed, straight, packets): (u64, bool, Vec<(u64, usize)>)| {
+            let (pack, calculation) = match straight {
+                true => (Pack::DfapStraight, Calculation::Straight),
+                false => (Pack::DfapRandom, Calculation::Random),
+            };
+            let (mut waiting, mut now) = busy(pack);
+            waiting.random = Random::new(seed);
+            let mut queue = Queue::default();
+            let mut came = Vec::new();
+            for (number, (gap, bytes)) in packets.into_iter().enumerate() {
+                now += TICK / 10 * gap as u32;
+                came.push((now, bytes));
+                queue.run(now);
+                queue.come(&mut waiting, pack, (number, bytes), now);
+            }
+            queue.run(now + TICK * 11);
+            let expected = by_the_text(&came, calculation, Random::new(seed));
+            prop_assert_eq!(queue.left, expected);
+            Ok(())
+        };
+        let schedules = (any::<u64>(), any::<bool>(), packets);
+        runner.run(&schedules, run).unwrap();
     }
 }

@@ -39,7 +39,9 @@ fn watchers(breakage: Breakage) -> &'static [&'static str] {
             &["in order"]
         }
         Breakage::DirectLostSilently => &["accounted"],
-        Breakage::OffsetWrong | Breakage::BoundaryMoved => &["unchanged"],
+        Breakage::BoundaryMoved => &["unchanged"],
+        // An aggregate that lies may be refused as a whole.
+        Breakage::OffsetWrong => &["unchanged", "accounted"],
         Breakage::TimeGoesBack => &["time moves on"],
         Breakage::TransmitLeaks | Breakage::NeverWakes => &["progress"],
         Breakage::TrainTooLong => &["well formed"],

@@ -18,6 +18,8 @@ const INDENT: usize = 13;
 pub(super) const WIDTH: usize = 80;
 /// Plain hosts shown; `--json` has all.
 const HOSTS_SHOWN_MAX: usize = 10;
+/// Of those that take aggregates, as many as stand in a line.
+const STATIONS_SHOWN_MAX: usize = 3;
 
 /// Everything about one line.
 pub fn line(document: &StatusDocument) -> String {
@@ -117,6 +119,7 @@ fn write_line(out: &mut String, document: &StatusDocument) {
         .map(|(how, n)| format!("{} {how}", count(*n)))
         .collect();
     field(out, "unpacked", &format!("{} sent", sent.join(" and ")));
+    write_aggregates(out, document);
     let direct = &document.direct;
     if direct.tx.frames + direct.rx.frames > 0 {
         let closed = match direct.closures {
@@ -185,6 +188,48 @@ fn write_line(out: &mut String, document: &StatusDocument) {
     }
     write_replay(out, &document.replay);
     drops(out, &document.drops);
+}
+
+/// The DFAP paper's protocol, where it is spoken or anybody takes it.
+fn write_aggregates(out: &mut String, document: &StatusDocument) {
+    let (tx, rx) = (&document.trains.tx, &document.trains.rx);
+    let is_mode = document.mode == "dfap";
+    if !is_mode && document.dfap.stations.is_empty() && tx.aggregates + rx.aggregates == 0 {
+        return;
+    }
+    let mean = match tx.aggregates {
+        0 => String::new(),
+        n => format!(", {:.1} frames each", tx.aggregated as f64 / n as f64),
+    };
+    let (sent, received) = (count(tx.aggregates), count(rx.aggregates));
+    let text = format!("{sent} sent{mean}; {received} received");
+    field(out, "aggregates", &text);
+    if let Some(on) = document.dfap.waits {
+        let average = document
+            .dfap
+            .frames_per_second
+            .map_or("no average of the traffic yet".to_owned(), |average| {
+                format!("{} frames/s on average", count(average.round() as u64))
+            });
+        let state = if on { "on" } else { "off" };
+        field(
+            out,
+            "waits",
+            &format!("{state} by traffic count: {average}"),
+        );
+    }
+    let stations = document.dfap.stations.iter();
+    let shown = stations.clone().take(STATIONS_SHOWN_MAX);
+    let names: Vec<&str> = shown.map(|station| station.address.as_str()).collect();
+    let more = match stations.len().saturating_sub(names.len()) {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    let names = match names.is_empty() {
+        true => "nobody".to_owned(),
+        false => names.join(", ") + &more,
+    };
+    field(out, "sent to", &names);
 }
 
 fn write_replay(out: &mut String, replay: &Replay) {

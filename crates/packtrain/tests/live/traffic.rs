@@ -311,7 +311,11 @@ fn addresses_are_found_by_arp_and_neighbour_discovery() {
 #[test]
 fn frames_with_a_vlan_tag_and_of_unknown_types_arrive_unchanged() {
     live!();
-    let pair = Pair::up("vlan", 1500).unwrap();
+    odd_frames_arrive_unchanged(&Pair::up("vlan", 1500).unwrap());
+}
+
+/// With tags, of unknown types, and with a length in place of a type.
+pub fn odd_frames_arrive_unchanged(pair: &Pair) {
     let socket = |host: &Host| -> PacketSocket {
         let index = host.namespace.sh("cat /sys/class/net/pt0/ifindex").unwrap();
         let index = index.trim().parse().unwrap();
@@ -353,7 +357,9 @@ fn frames_with_a_vlan_tag_and_of_unknown_types_arrive_unchanged() {
         b"an 802.3 frame with a length in place of a type, 50 bytes, as STP",
     ];
     let mut pool = BufferPool::new();
-    for frame in [tagged, double, unknown, length] {
+    let ipx: &[&[u8]] = &[&to, &from, &[0, 40], &[0xff; 2], &[0x11; 46]];
+    let netbeui: &[&[u8]] = &[&to, &from, &[0, 47], &[0xf0, 0xf0, 0x7f], &[0x22; 45]];
+    for frame in [tagged, double, unknown, length, ipx, netbeui] {
         let sent = frame.concat();
         a.send(&sent, Offload::NONE).unwrap();
         let mut seen = Vec::new();

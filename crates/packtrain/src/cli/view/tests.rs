@@ -71,6 +71,9 @@ fn a_busy_line_fits_80_columns_and_shows_its_peer() {
         "eth1 to 02:00:00:00:00:09, 317 µs, 99 Mbit/s, 2 trains lost,\n             reorders\n",
         "held       12,346 of 1,234,567 trains received, p99 88 µs, 2.3 ms at most",
         "hosts without packtrain: 2",
+        "aggregates 3 sent, 15.0 frames each; 0 received",
+        "waits      on by traffic count: 1,235 frames/s on average",
+        "sent to    02:00:00:00:00:1e\n",
         "02:00:00:00:00:14 on eth1, heard 12.0 s ago",
     ] {
         assert!(text.contains(part), "{part}\n---\n{text}");
