@@ -93,6 +93,9 @@ pub enum Pack {
     DfapRandom,
     /// … or as many as the paper's window has.
     DfapStraight,
+    /// It waits where that costs nothing: while a link is short of frames a second and trains are half empty, for as
+    /// long as one of them takes, and where others are to be expected.
+    Auto,
 }
 
 impl Pack {

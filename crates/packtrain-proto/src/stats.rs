@@ -6,6 +6,7 @@ use crate::class::Action;
 use crate::config::{LinkId, Mode, NodeId};
 use crate::direct::OpenTo;
 use crate::direct::kinds::{DirectKind, KindRefused};
+use crate::queue::pressure::AutoChoice;
 use crate::time::Duration;
 use crate::wire::ethernet::MacAddr;
 
@@ -305,6 +306,8 @@ pub struct PeerSnapshot {
     pub queued_bytes: u64,
     /// What came of it, and waited for its turn.
     pub hold: HoldSnapshot,
+    /// What was done last with a frame to it that left it to the engine whether it waits.
+    pub auto: AutoChoice,
     /// Why not all frames to it may go past the engine.
     pub engine_because: Option<EngineBecause>,
 }

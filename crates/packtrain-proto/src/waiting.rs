@@ -7,6 +7,7 @@ use crate::class::{Action, Pack};
 use crate::dfap::traffic_count::TrafficCount;
 use crate::dfap::window::{self, Calculation};
 use crate::queue::company::Company;
+use crate::queue::pressure::{AutoChoice, Pressure};
 use crate::random::Random;
 use crate::time::{Duration, Instant};
 
@@ -100,7 +101,7 @@ impl Waiting {
         &mut self,
         action: &Action,
         standing: Standing,
-        company: &mut Company,
+        (company, pressure): (&mut Company, &mut Pressure),
         now: Instant,
     ) -> Verdict {
         if action.on_backlog && !standing.has_backlog {
@@ -124,6 +125,17 @@ impl Waiting {
                 at_most: now + most,
                 renewed: Some(now + wasted_share(most, standing)),
             },
+            Pack::Auto => {
+                company.on_arrival(now);
+                pressure.choice = auto(standing, company, pressure, now);
+                match pressure.choice {
+                    AutoChoice::Waits(wait) => Verdict::Wait {
+                        at_most: now + wait,
+                        renewed: None,
+                    },
+                    _ => Verdict::Leave,
+                }
+            }
             Pack::DfapRandom => self.by_window(Calculation::Random, standing, now),
             Pack::DfapStraight => self.by_window(Calculation::Straight, standing, now),
         }
@@ -143,6 +155,19 @@ impl Waiting {
                 renewed: Some(now + wait),
             },
         }
+    }
+}
+
+fn auto(
+    standing: Standing,
+    company: &mut Company,
+    pressure: &Pressure,
+    now: Instant,
+) -> AutoChoice {
+    match pressure.affordable_wait(now) {
+        Err(choice) => choice,
+        Ok(wait) if standing.packets > 1 || company.is_worth(wait) => AutoChoice::Waits(wait),
+        Ok(_) => AutoChoice::Alone,
     }
 }
 
@@ -207,7 +232,7 @@ mod tests {
             waiting.decide(
                 &action,
                 standing(packets, bytes),
-                &mut Company::default(),
+                (&mut Company::default(), &mut Pressure::default()),
                 now,
             )
         };
@@ -229,7 +254,12 @@ mod tests {
         let mut seen = std::collections::BTreeSet::new();
         for _ in 0..500 {
             let action = of(Pack::DfapRandom);
-            let verdict = waiting.decide(&action, standing(11, 500), &mut Company::default(), now);
+            let verdict = waiting.decide(
+                &action,
+                standing(11, 500),
+                (&mut Company::default(), &mut Pressure::default()),
+                now,
+            );
             seen.insert(match verdict {
                 Verdict::Wait { renewed, at_most } => {
                     assert_eq!(at_most, now + TICK * 10);
@@ -250,7 +280,12 @@ mod tests {
         let action = of(Pack::DfapStraight);
         waiting.set_classes([Action::default(), action].into_iter());
         assert!(!waiting.aggregates());
-        let verdict = waiting.decide(&action, standing(2, 100), &mut Company::default(), at(1));
+        let verdict = waiting.decide(
+            &action,
+            standing(2, 100),
+            (&mut Company::default(), &mut Pressure::default()),
+            at(1),
+        );
         assert_eq!(verdict, Verdict::Leave);
         let (waiting, _) = busy(Pack::DfapStraight);
         assert!(waiting.poll_timeout().is_some(), "it ends some time");
@@ -261,7 +296,12 @@ mod tests {
         let mut waiting = Waiting::new(TICK, 1, Instant::ZERO);
         let mut decide = |bytes| {
             let action = of(Pack::Scaled(Duration::from_millis(6)));
-            waiting.decide(&action, standing(2, bytes), &mut Company::default(), at(10))
+            waiting.decide(
+                &action,
+                standing(2, bytes),
+                (&mut Company::default(), &mut Pressure::default()),
+                at(10),
+            )
         };
         for (bytes, until) in [(0, 16), (500, 14), (750, 13), (1500, 10), (2000, 10)] {
             let expected = Verdict::Wait {
@@ -279,7 +319,12 @@ mod tests {
         let mut company = Company::default();
         let mut decide = |packets, ms| {
             let action = of(Pack::Within(budget));
-            waiting.decide(&action, standing(packets, 100), &mut company, at(ms))
+            waiting.decide(
+                &action,
+                standing(packets, 100),
+                (&mut company, &mut Pressure::default()),
+                at(ms),
+            )
         };
         assert_eq!(decide(1, 1), Verdict::Leave, "nothing is known of others");
         assert_eq!(decide(1, 9), Verdict::Leave, "they come every 8 ms");
@@ -289,6 +334,33 @@ mod tests {
             waits(decide(2, 1000)),
             "it is the company of the one before"
         );
+    }
+
+    #[test]
+    fn left_to_the_engine_a_frame_waits_where_that_costs_nothing_and_others_come() {
+        let mut waiting = Waiting::new(TICK, 1, Instant::ZERO);
+        let (mut company, mut pressure) = (Company::default(), Pressure::default());
+        let us = |us| Instant::ZERO + Duration::from_micros(us);
+        // A frame every 50 µs to a link that takes a train in 200 µs and leaves nothing behind; then one that does.
+        for n in 0..400 {
+            let both = (&mut company, &mut pressure);
+            let verdict = waiting.decide(&of(Pack::Auto), standing(1, 60), both, us(50 * n));
+            let waits = matches!(verdict, Verdict::Wait { renewed: None, .. });
+            match n {
+                0..200 => assert_eq!(verdict, Verdict::Leave, "{n}"),
+                210.. => assert!(waits, "{n}: {:?}", pressure.choice),
+                _ => {}
+            }
+            if n % 4 == 0 {
+                pressure.on_train(20, n >= 200, us(50 * n));
+            }
+        }
+        // Nobody else is to be expected any more.
+        let both = (&mut company, &mut pressure);
+        waiting.decide(&of(Pack::Auto), standing(1, 60), both, us(22_000));
+        let both = (&mut company, &mut pressure);
+        waiting.decide(&of(Pack::Auto), standing(1, 60), both, us(22_500));
+        assert_eq!(pressure.choice, AutoChoice::Alone);
     }
 
     #[test]
@@ -303,7 +375,8 @@ mod tests {
                 has_backlog,
                 ..standing(1, 0)
             };
-            waiting.decide(&action, standing, &mut Company::default(), at(0))
+            let both = (&mut Company::default(), &mut Pressure::default());
+            waiting.decide(&action, standing, both, at(0))
         };
         assert_eq!(decide(false), Verdict::Leave);
         assert_ne!(decide(true), Verdict::Leave);
@@ -343,7 +416,12 @@ mod tests {
             self.packets.push((number, bytes));
             let all = self.packets.iter().map(|(_, bytes)| bytes).sum();
             let standing = standing(self.packets.len(), all);
-            let verdict = waiting.decide(&of(pack), standing, &mut self.company, now);
+            let verdict = waiting.decide(
+                &of(pack),
+                standing,
+                (&mut self.company, &mut Pressure::default()),
+                now,
+            );
             match verdict {
                 Verdict::Wait { at_most, renewed } => {
                     self.hold.on_pushed(Some(at_most));

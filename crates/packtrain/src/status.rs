@@ -226,6 +226,13 @@ pub struct Peer {
     pub queued_frames: u64,
     pub queued_bytes: u64,
     pub hold: Hold,
+    /// What was done last with a frame to it of a class that packs by `auto`: `has_room`, `full_trains`, `alone`, or
+    /// `waits`.
+    #[serde(default)]
+    pub auto: String,
+    /// For so long at most.
+    #[serde(default)]
+    pub auto_wait_s: Option<f64>,
     pub path: PeerPath,
     /// Why by the engine; null where direct.
     pub path_because: Option<String>,

@@ -140,6 +140,7 @@ impl Engine {
             queued_frames: peer.queues.frames() as u64,
             queued_bytes: peer.queues.bytes() as u64,
             hold: peer.hold_times.snapshot(),
+            auto: peer.queues.pressure().choice,
             engine_because: self.engine_because(slot, peer),
         }
     }

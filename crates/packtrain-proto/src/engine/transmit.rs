@@ -331,6 +331,8 @@ impl Engine {
             return Some(Outgoing::plain(link_id, frame.offload, len));
         }
         let (buffer, filled) = filled?;
+        let queues = &mut self.peers.get_mut(slot)?.queues;
+        queues.note_train(buffer.len(), train_max, now);
         let tx = &mut self.counters.trains_tx;
         tx.trains += 1;
         tx.frames += u64::from(filled.frames);

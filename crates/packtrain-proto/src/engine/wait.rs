@@ -85,6 +85,6 @@ impl Engine {
             has_backlog,
         };
         self.waiting
-            .decide(&action, standing, queues.company(), now)
+            .decide(&action, standing, queues.prospects(), now)
     }
 }

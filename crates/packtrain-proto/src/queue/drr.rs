@@ -20,6 +20,7 @@ use crate::queue::ahead::Ahead;
 use crate::queue::codel::{Codel, CodelParams};
 use crate::queue::company::Company;
 use crate::queue::hold::Hold;
+use crate::queue::pressure::Pressure;
 use crate::stats::FlushReason;
 use crate::time::Instant;
 use crate::wire::ethernet::{self, Header};
@@ -112,6 +113,7 @@ pub struct FlowQueues {
     ahead: Ahead,
     hold: Hold,
     company: Company,
+    pressure: Pressure,
     quantum: isize,
     frames: usize,
     bytes: usize,
@@ -129,6 +131,7 @@ impl FlowQueues {
             ahead: Ahead::default(),
             hold: Hold::default(),
             company: Company::default(),
+            pressure: Pressure::default(),
             quantum: quantum as isize,
             frames: 0,
             bytes: 0,
@@ -196,9 +199,21 @@ impl FlowQueues {
         self.hold.ended_by(now)
     }
 
-    /// What is known of frames that come one after the other.
-    pub fn company(&mut self) -> &mut Company {
-        &mut self.company
+    /// What is known of frames that come one after the other, and of those that left.
+    pub fn prospects(&mut self) -> (&mut Company, &mut Pressure) {
+        (&mut self.company, &mut self.pressure)
+    }
+
+    pub fn pressure(&self) -> &Pressure {
+        &self.pressure
+    }
+
+    /// A train has left with what was taken, and so many bytes of those that it might have had.
+    pub fn note_train(&mut self, bytes: usize, bytes_max: usize, now: Instant) {
+        let fill_percent = (bytes * 100 / bytes_max.max(1)) as u32;
+        // What waits for others was not left behind for want of room.
+        let left_behind = self.frames > 0 && self.hold.is_over(now);
+        self.pressure.on_train(fill_percent, left_behind, now);
     }
 
     pub fn push(&mut self, frame: QueuedFrame) {

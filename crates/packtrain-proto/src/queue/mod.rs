@@ -6,3 +6,4 @@ pub mod company;
 pub mod drr;
 pub mod hold;
 pub mod plain;
+pub mod pressure;

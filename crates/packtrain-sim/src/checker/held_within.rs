@@ -94,6 +94,7 @@ fn may_wait(pack: Pack, tick: Duration) -> Option<Duration> {
         Pack::Queued | Pack::Now => None,
         Pack::Within(budget) | Pack::Scaled(budget) => Some(budget),
         Pack::DfapRandom | Pack::DfapStraight => Some(10 * tick),
+        Pack::Auto => Some(Duration::from_millis(1)),
     }
 }
 
@@ -343,6 +344,7 @@ mod tests {
     use packtrain_proto::class::Action;
     use packtrain_proto::config::{Config, NodeId};
     use packtrain_proto::engine::Engine;
+    use packtrain_proto::queue::pressure::AutoChoice;
     use packtrain_proto::stats::{HoldSnapshot, PathSnapshot};
 
     const STATION: StationId = StationId(0);
@@ -417,6 +419,7 @@ mod tests {
             queued_frames: frames,
             queued_bytes: frames * 100,
             hold: HoldSnapshot::default(),
+            auto: AutoChoice::HasRoom,
             engine_because: None,
         });
         snapshot

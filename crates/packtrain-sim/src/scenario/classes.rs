@@ -136,6 +136,7 @@ fn by_waiting(random: &mut Random) -> Action {
         Pack::DfapRandom,
         Pack::DfapStraight,
         Pack::DfapStraight,
+        Pack::Auto,
     ];
     Action {
         pack: *random.pick(&ways),

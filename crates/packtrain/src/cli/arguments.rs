@@ -403,7 +403,7 @@ pub struct ClassAddArguments {
     /// When its frames leave: queued, when the link has room, with what waits already; now, ahead of
     /// all others but for those of their own flow; how long they may wait for others to fill
     /// their train, 100ms at most, as in 500us; 'scaled 2ms', that time by the part of the train that is
-    /// empty; dfap-random or dfap-straight, as the DFAP paper has it. Those that wait may do so 'on-backlog' only.
+    /// empty; auto, where that costs nothing; dfap-random or dfap-straight, as the DFAP paper has it. Those that wait may do so 'on-backlog' only.
     #[arg(long, value_name = "WHEN", default_value_t)]
     pub pack: PackPolicy,
 

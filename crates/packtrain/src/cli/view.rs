@@ -43,7 +43,7 @@ pub fn line(document: &StatusDocument) -> String {
     }
     for peer in &document.peers {
         out.push('\n');
-        write_peer(&mut out, peer);
+        write_peer(&mut out, peer, packs_by_auto(document));
     }
     if !document.hosts.is_empty() {
         out.push('\n');
@@ -349,7 +349,25 @@ fn stays(stay: Stay) -> String {
     }
 }
 
-fn write_peer(out: &mut String, peer: &Peer) {
+fn packs_by_auto(document: &StatusDocument) -> bool {
+    let mut classes = document.classes.iter();
+    classes.any(|class| class.pack.split(' ').next() == Some("auto"))
+}
+
+/// What was done last with a frame that left it to the engine, and why.
+fn auto_choice(peer: &Peer) -> String {
+    match (peer.auto.as_str(), peer.auto_wait_s) {
+        ("waits", Some(wait_s)) => format!(
+            "frames wait {} at most: the link is short of frames a second",
+            duration(wait_s)
+        ),
+        ("full_trains", _) => "at once: trains are full as it is".to_owned(),
+        ("alone", _) => "at once: no other frame is to be expected so soon".to_owned(),
+        _ => "at once: the links have room".to_owned(),
+    }
+}
+
+fn write_peer(out: &mut String, peer: &Peer, packs_by_auto: bool) {
     let name = peer.addresses.first().map_or("?", String::as_str);
     heading(
         out,
@@ -403,6 +421,9 @@ fn write_peer(out: &mut String, peer: &Peer) {
         }
     };
     field(out, "goes", &goes);
+    if packs_by_auto {
+        field(out, "auto packs", &auto_choice(peer));
+    }
     if peer.hold.held_trains > 0 {
         field(out, "held", &held(&peer.hold));
     }

@@ -224,7 +224,7 @@ mod tests {
              line.toml:8: class.match: \"upd\" begins no condition: arp, ip, ip6, tcp, udp, icmp, icmp6, \
              ethertype, proto, dscp, port, sport, dport, host, src, dst, size, vlan, mark, empty, any\n\
              line.toml:9: class.pack: \"soon\" does not say when frames leave: queued, now, how long \
-             they may wait, as in 500us, scaled 2ms, dfap-random or dfap-straight\n\
+             they may wait, as in 500us, scaled 2ms, auto, dfap-random or dfap-straight\n\
              line.toml:10: class.weight: not possible yet: all flows get the same share\n\
              line.toml:11: class.match: is missing\n\
              line.toml:12: class.path: \"x\" is no path: auto, engine or direct\n\
@@ -341,7 +341,7 @@ mod tests {
             ),
             "line.toml:2: mode: \"packets\" is no mode: trains or dfap\n\
              line.toml:3: pack: \"later\" does not say when frames leave: queued, now, how long they may \
-             wait, as in 500us, scaled 2ms, dfap-random or dfap-straight\n\
+             wait, as in 500us, scaled 2ms, auto, dfap-random or dfap-straight\n\
              line.toml:4: dfap_ether_type: \"0x800\" is no type of aggregates: 0xbbbb, as in the paper's \
              figure, or 0xaaaa\n\
              line.toml:7: dfap_stations: ff:ff:ff:ff:ff:ff is a group address: an interface has one of its \

@@ -10,7 +10,7 @@ use crate::units::Time;
 
 const ON_BACKLOG: &str = "on-backlog";
 
-/// When frames leave, in words: `queued` (or `immediate`), `now`, `500us` (or `budget 500us`), `scaled 2ms`,
+/// When frames leave, in words: `queued` (or `immediate`), `now`, `500us` (or `budget 500us`), `scaled 2ms`, `auto`,
 /// `dfap-random`, `dfap-straight`; and behind those that wait, `on-backlog`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PackPolicy {
@@ -24,7 +24,7 @@ pub struct PackPolicy {
 pub enum PackPolicyError {
     #[error(
         "{0:?} does not say when frames leave: queued, now, how long they may wait, as in 500us, \
-         scaled 2ms, dfap-random or dfap-straight"
+         scaled 2ms, auto, dfap-random or dfap-straight"
     )]
     Syntax(String),
     #[error("frames wait {most} at most, not {given}")]
@@ -57,6 +57,7 @@ impl FromStr for PackPolicy {
             ["now"] => Pack::Now,
             ["dfap-random"] => Pack::DfapRandom,
             ["dfap-straight"] => Pack::DfapStraight,
+            ["auto"] => Pack::Auto,
             ["scaled", time] => wait(time)?.map_or(Pack::Queued, Pack::Scaled),
             [time] | ["budget", time] => wait(time)?.map_or(Pack::Queued, Pack::Within),
             _ => return Err(PackPolicyError::Syntax(text.into())),
@@ -93,6 +94,7 @@ impl fmt::Display for PackPolicy {
             Pack::Scaled(most) => format!("scaled {}", time(most)),
             Pack::DfapRandom => "dfap-random".to_owned(),
             Pack::DfapStraight => "dfap-straight".to_owned(),
+            Pack::Auto => "auto".to_owned(),
         };
         if self.on_backlog {
             text.push(' ');
@@ -115,6 +117,7 @@ mod tests {
             "1.5ms",
             "100ms",
             "scaled 2ms",
+            "auto",
             "dfap-random",
             "dfap-straight on-backlog",
             "500us on-backlog",

@@ -3,6 +3,7 @@
 use packtrain_proto::config::LinkId;
 use packtrain_proto::direct::OpenTo;
 use packtrain_proto::direct::kinds::{DirectKind, KindRefused};
+use packtrain_proto::queue::pressure::AutoChoice;
 use packtrain_proto::stats::{self, DropReason, EngineBecause, FlushReason, PathState, Snapshot};
 use packtrain_proto::time::Duration;
 use packtrain_proto::wire::ethernet::MacAddr;
@@ -306,6 +307,8 @@ fn build_peer(
         queued_frames: peer.queued_frames,
         queued_bytes: peer.queued_bytes,
         hold: (&peer.hold).into(),
+        auto: auto_choice(peer.auto).0.into(),
+        auto_wait_s: auto_choice(peer.auto).1,
         path: match path_because {
             None => PeerPath::Direct,
             Some(_) => PeerPath::Engine,
@@ -345,6 +348,15 @@ fn refused_in_a_word(because: KindRefused) -> &'static str {
         KindRefused::OtherLine => "other_line",
         KindRefused::Unanswered => "unanswered",
         KindRefused::NotTried => "not_tried",
+    }
+}
+
+fn auto_choice(choice: AutoChoice) -> (&'static str, Option<f64>) {
+    match choice {
+        AutoChoice::HasRoom => ("has_room", None),
+        AutoChoice::FullTrains => ("full_trains", None),
+        AutoChoice::Alone => ("alone", None),
+        AutoChoice::Waits(wait) => ("waits", Some(seconds(wait))),
     }
 }
 

@@ -3,6 +3,7 @@
 use packtrain_proto::config::{LinkId, Mode, NodeId};
 use packtrain_proto::direct::OpenTo;
 use packtrain_proto::direct::kinds::{DirectKind, KindRefused};
+use packtrain_proto::queue::pressure::AutoChoice;
 use packtrain_proto::stats::{
     self, DropReason, HoldBucket, HoldSnapshot, HostSnapshot, LinkSnapshot, PathSnapshot,
     PathState, PeerSnapshot, ReplaySnapshot, Snapshot,
@@ -104,6 +105,7 @@ pub(crate) fn busy_snapshot() -> Snapshot {
         paths: vec![path(Some(Duration::from_micros(317))), path(None)],
         queued_frames: 12,
         queued_bytes: 18_000,
+        auto: AutoChoice::Waits(Duration::from_micros(200)),
         hold: HoldSnapshot {
             trains: 1_234_567,
             held_trains: 12_346,

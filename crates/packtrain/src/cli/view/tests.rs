@@ -1,6 +1,8 @@
 use super::*;
 use crate::status::tests::{busy_snapshot, facts, quiet_snapshot};
+use packtrain_proto::class::Pack;
 use packtrain_proto::config::LinkId;
+use packtrain_proto::queue::pressure::AutoChoice;
 use packtrain_proto::stats::{
     Drops, LinkSnapshot, PathSnapshot, PathState, ReplaySnapshot, Snapshot,
 };
@@ -102,6 +104,28 @@ fn where_small_frames_go_that_were_too_many_for_the_engine_is_said_with_what_eit
     assert_eq!(
         said(&snapshot).unwrap(),
         "  small ones go directly when many: 1,250,000/s packed"
+    );
+}
+
+#[test]
+fn what_auto_does_with_frames_is_said_where_a_class_packs_by_it() {
+    let mut snapshot = busy_snapshot();
+    let said = |snapshot: &Snapshot| {
+        let document = StatusDocument::build(snapshot, &facts(&[LinkCondition::Up]));
+        let text = plain(&line(&document));
+        let said = text.lines().find(|row| row.contains("auto packs"));
+        said.map(str::to_owned)
+    };
+    assert_eq!(said(&snapshot), None);
+    snapshot.classes[0].action.pack = Pack::Auto;
+    assert_eq!(
+        said(&snapshot).unwrap(),
+        "  auto packs frames wait 200 µs at most: the link is short of frames a second"
+    );
+    snapshot.peers[0].auto = AutoChoice::Alone;
+    assert_eq!(
+        said(&snapshot).unwrap(),
+        "  auto packs at once: no other frame is to be expected so soon"
     );
 }
 
