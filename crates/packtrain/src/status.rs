@@ -466,12 +466,17 @@ pub struct Intake {
     pub waiting_bytes: u64,
 }
 
-/// Datagrams of one flow that were given to the host as one GSO frame.
+/// Frames of one flow that were given to the host as one GSO frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Coalesced {
     pub datagrams: u64,
     /// GSO frames that they made.
     pub frames: u64,
+    /// … and segments of TCP.
+    #[serde(default)]
+    pub segments: u64,
+    #[serde(default)]
+    pub segment_frames: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

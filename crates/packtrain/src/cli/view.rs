@@ -88,15 +88,10 @@ fn write_line(out: &mut String, document: &StatusDocument) {
         );
     }
     field(out, "from host", &traffic(document.host.taken));
-    let together = match document.coalesced {
-        Coalesced { frames: 0, .. } => String::new(),
-        Coalesced { datagrams, frames } => format!(
-            "; {} datagrams as {} GSO frames",
-            count(datagrams),
-            count(frames)
-        ),
-    };
-    field(out, "to host", &(traffic(document.host.given) + &together));
+    field(out, "to host", &traffic(document.host.given));
+    if let Some(together) = together(document.coalesced) {
+        field(out, "together", &together);
+    }
     let trains = &document.trains;
     let mean = trains
         .frames_per_train_mean
@@ -188,6 +183,24 @@ fn write_line(out: &mut String, document: &StatusDocument) {
     }
     write_replay(out, &document.replay);
     drops(out, &document.drops);
+}
+
+/// What was given to the host as GSO frames.
+fn together(coalesced: Coalesced) -> Option<String> {
+    let Coalesced {
+        datagrams,
+        frames,
+        segments,
+        segment_frames,
+    } = coalesced;
+    let kinds = [
+        ("datagrams", datagrams, frames),
+        ("segments", segments, segment_frames),
+    ];
+    let met = kinds.into_iter().filter(|(_, _, frames)| *frames > 0);
+    let texts = met.map(|(what, n, frames)| format!("{} {what} as {}", count(n), count(frames)));
+    let texts: Vec<String> = texts.collect();
+    (!texts.is_empty()).then(|| texts.join(", ") + " GSO frames")
 }
 
 /// The DFAP paper's protocol, where it is spoken or anybody takes it.

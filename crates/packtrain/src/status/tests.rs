@@ -250,6 +250,8 @@ pub(crate) fn facts(conditions: &[LinkCondition]) -> LineFacts {
         coalesced: Coalesced {
             datagrams: 12,
             frames: 3,
+            segments: 40,
+            segment_frames: 2,
         },
         drops: vec![(drop_reason::INTAKE_FULL, 3)],
         warnings: Vec::new(),

@@ -30,7 +30,8 @@ fn a_line_without_peers_says_plainly_that_frames_go_plain() {
   running    for 1 min 1 s, pid {pid}
   peers      none: no host with packtrain answers, frames go plain
   from host  0 frames, 0 B
-  to host    0 frames, 0 B; 12 datagrams as 3 GSO frames
+  to host    0 frames, 0 B
+  together   12 datagrams as 3, 40 segments as 2 GSO frames
   trains     0 sent; 0 received
   unpacked   0 as they are and 0 plain sent
   drops      3 intake_full
