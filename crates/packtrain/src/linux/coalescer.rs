@@ -37,6 +37,8 @@ pub struct Coalescer {
     bytes: Vec<u8>,
     /// Where each ends.
     ends: Vec<usize>,
+    /// What each still needs done to it, should it go alone.
+    offloads: Vec<Offload>,
     run: Option<Run>,
     /// Kernels before 6.2 take no GSO frames of datagrams.
     takes_datagrams: bool,
@@ -68,6 +70,7 @@ impl Coalescer {
         Coalescer {
             bytes: Vec::with_capacity(BYTES_MAX),
             ends: Vec::with_capacity(FRAMES_MAX),
+            offloads: Vec::with_capacity(FRAMES_MAX),
             run: None,
             takes_datagrams: true,
             takes_segments: true,
@@ -89,10 +92,7 @@ impl Coalescer {
     /// Gives the frame to the host, now or with [`Coalescer::flush`]; order is kept. Says how many
     /// frames the host did not take.
     pub fn send(&mut self, delivery: &Delivery<'_>, host: &impl Host) -> usize {
-        let part = match delivery.offload.is_none() {
-            true => Part::parse(delivery.head, delivery.body),
-            false => None,
-        };
+        let part = Part::parse(delivery.head, delivery.body, &delivery.offload);
         let Some(part) = part.filter(|part| *self.is_taken(part.kind)) else {
             return self.flush(host) + usize::from(host.send(delivery).is_err());
         };
@@ -110,6 +110,7 @@ impl Coalescer {
         self.bytes.extend_from_slice(delivery.head);
         self.bytes.extend_from_slice(delivery.body);
         self.ends.push(self.bytes.len());
+        self.offloads.push(delivery.offload);
         refused
     }
 
@@ -135,12 +136,12 @@ impl Coalescer {
         let mut refused = 0;
         if self.ends.len() == 1 || !self.sent_together(run, host) {
             let mut start = 0;
-            for &end in &self.ends {
+            for (&end, &offload) in self.ends.iter().zip(&self.offloads) {
                 let (head, body) = self.bytes[start..end].split_at(HEADER_LEN);
                 let delivery = Delivery {
                     head,
                     body,
-                    offload: Offload::NONE,
+                    offload,
                 };
                 refused += usize::from(host.send(&delivery).is_err());
                 start = end;
@@ -148,6 +149,7 @@ impl Coalescer {
         }
         self.bytes.clear();
         self.ends.clear();
+        self.offloads.clear();
         refused
     }
 

@@ -135,6 +135,23 @@ fn small_messages_are_packed_when_they_queue_and_arrive_once_and_in_order() {
 }
 
 #[test]
+fn segments_that_their_host_has_cut_come_to_the_other_together_and_the_stream_is_the_same() {
+    live!();
+    let pair = Pair::up_with("segs", 1500, &["--path", "engine"]).unwrap();
+    let cut = ["ethtool", "-K", "pt0", "gso", "off", "tso", "off"];
+    pair.a.namespace.exec(cut).unwrap();
+    for to in [B, B6] {
+        let before = pair.b.status().unwrap().coalesced;
+        let bytes = 8 * MEBIBYTE;
+        assert_eq!(transfer(&pair.a, &pair.b, to, bytes), bytes);
+        let after = pair.b.status().unwrap().coalesced;
+        let segments = after.segments - before.segments;
+        let frames = after.segment_frames - before.segment_frames;
+        assert!(segments > 2 * frames && frames > 10, "{before:?} {after:?}");
+    }
+}
+
+#[test]
 fn one_flow_fills_a_shaped_link_and_pings_beside_it_stay_short() {
     live!(wire::shaping_unavailable());
     fill_a_shaped_link("fill", 1);

@@ -56,8 +56,12 @@ pub(super) fn pseudo_header(ip: &[u8], protocol: u8, len: u16) -> u16 {
 
 impl Part {
     /// Nothing that could not be told again from the first one's headers: no options of IP, no fragment, no
-    /// padding, no missing or wrong checksum; of TCP nothing but data, acknowledged.
-    pub(super) fn parse(head: &[u8], packet: &[u8]) -> Option<Part> {
+    /// padding, no missing or wrong checksum, but one that is still to be finished; of TCP nothing but data,
+    /// acknowledged.
+    pub(super) fn parse(head: &[u8], packet: &[u8], offload: &Offload) -> Option<Part> {
+        if offload.gso.is_some() {
+            return None;
+        }
         let ip_len = match u16::from_be_bytes([head[12], head[13]]) {
             ether_type::IPV4 => IPV4_HEADER_LEN,
             ether_type::IPV6 => IPV6_HEADER_LEN,
@@ -90,14 +94,20 @@ impl Part {
             protocol::TCP => Part::segment(ip_len, transport)?,
             _ => return None,
         };
-        let whole = pseudo_header(ip, protocol, transport.len() as u16);
-        (add(whole, sum(transport)) == u16::MAX).then_some(part)
+        let pseudo = pseudo_header(ip, protocol, transport.len() as u16);
+        let is_right = match offload.checksum {
+            None => part.has_checksum(transport) && add(pseudo, sum(transport)) == u16::MAX,
+            // Its sum so far stands in its place.
+            Some(partial) => {
+                let at = usize::from(part.checksum_offset());
+                partial == part.partial_checksum() && word(transport, at..at + 2) == pseudo
+            }
+        };
+        is_right.then_some(part)
     }
 
     fn datagram(ip_len: usize, udp: &[u8]) -> Option<Part> {
-        let at = usize::from(UDP_CHECKSUM_OFFSET);
-        let is_right =
-            usize::from(word(udp, field::UDP_LEN)) == udp.len() && udp[at..at + 2] != [0, 0];
+        let is_right = usize::from(word(udp, field::UDP_LEN)) == udp.len();
         is_right.then(|| Part {
             kind: Kind::Datagram,
             ip_len,
@@ -108,16 +118,39 @@ impl Part {
         })
     }
 
+    fn checksum_offset(&self) -> u16 {
+        match self.kind {
+            Kind::Datagram => UDP_CHECKSUM_OFFSET,
+            Kind::Segment => TCP_CHECKSUM_OFFSET,
+        }
+    }
+
+    fn partial_checksum(&self) -> PartialChecksum {
+        PartialChecksum {
+            start: (HEADER_LEN + self.ip_len) as u16,
+            offset: self.checksum_offset(),
+        }
+    }
+
+    /// One that is there, and written as it will be again.
+    fn has_checksum(&self, transport: &[u8]) -> bool {
+        let at = usize::from(self.checksum_offset());
+        let other = match self.kind {
+            Kind::Datagram => [0, 0],
+            Kind::Segment => [0xff, 0xff],
+        };
+        transport[at..at + 2] != other
+    }
+
     fn segment(ip_len: usize, tcp: &[u8]) -> Option<Part> {
         let transport_len = usize::from(*tcp.get(field::TCP_DATA_OFFSET)? >> 4) * 4;
         if transport_len < TCP_HEADER_LEN || tcp.len() <= transport_len {
             return None;
         }
-        let at = usize::from(TCP_CHECKSUM_OFFSET);
         let flags = tcp[field::TCP_FLAGS];
-        // Bits of the data offset's byte that are flags, too (RFC 3168, AccECN); and a checksum that is written so.
+        // The low bits of the data offset's byte are flags, too.
         let is_data = flags & !flag::PSH == flag::ACK && tcp[field::TCP_DATA_OFFSET] & 0x0f == 0;
-        (is_data && tcp[at..at + 2] != [0xff, 0xff]).then(|| Part {
+        is_data.then(|| Part {
             kind: Kind::Segment,
             ip_len,
             transport_len,
@@ -195,25 +228,22 @@ impl Part {
         } else {
             ip[field::IPV6_PAYLOAD_LEN].copy_from_slice(&len.to_be_bytes());
         }
-        let (protocol, offset) = match self.kind {
+        let protocol = match self.kind {
             Kind::Datagram => {
                 transport[field::UDP_LEN].copy_from_slice(&len.to_be_bytes());
-                (protocol::UDP, UDP_CHECKSUM_OFFSET)
+                protocol::UDP
             }
             Kind::Segment => {
                 if pushes {
                     transport[field::TCP_FLAGS] |= flag::PSH;
                 }
-                (protocol::TCP, TCP_CHECKSUM_OFFSET)
+                protocol::TCP
             }
         };
-        let at = usize::from(offset);
+        let at = usize::from(self.checksum_offset());
         transport[at..at + 2].copy_from_slice(&pseudo_header(ip, protocol, len).to_be_bytes());
         Offload {
-            checksum: Some(PartialChecksum {
-                start: (HEADER_LEN + self.ip_len) as u16,
-                offset,
-            }),
+            checksum: Some(self.partial_checksum()),
             gso: Some(Gso {
                 kind: match (self.kind, self.ip_len) {
                     (Kind::Datagram, _) => GsoKind::UdpL4,

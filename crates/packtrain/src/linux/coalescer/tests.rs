@@ -2,6 +2,7 @@ use std::cell::{Cell, RefCell};
 
 use packtrain_proto::buffer::Buffer;
 use packtrain_proto::gso;
+use packtrain_proto::offload::PartialChecksum;
 use proptest::prelude::*;
 
 use super::part::pseudo_header;
@@ -19,7 +20,10 @@ struct Cutter {
 impl Host for Cutter {
     fn send(&self, delivery: &Delivery<'_>) -> io::Result<()> {
         self.given.set(self.given.get() + 1);
-        let frame = [delivery.head, delivery.body].concat();
+        let mut frame = [delivery.head, delivery.body].concat();
+        if let Some(partial) = delivery.offload.checksum {
+            gso::finish_checksum(&mut frame, partial).expect("in it");
+        }
         self.frames.borrow_mut().push(frame);
         Ok(())
     }
@@ -129,6 +133,52 @@ impl Message {
     }
 }
 
+/// Some come with a checksum that is still to be finished, as from a virtual cable.
+fn unfinished(frame: &[u8]) -> Option<(Vec<u8>, Offload)> {
+    let partial = |ip_len: usize, protocol: u8| {
+        let offset = if protocol == 6 { 16 } else { 6 };
+        PartialChecksum {
+            start: (HEADER_LEN + ip_len) as u16,
+            offset,
+        }
+    };
+    let packet = &frame[HEADER_LEN..];
+    let (ip_len, protocol) = match packet[0] >> 4 {
+        4 => (20, packet[9]),
+        _ => (40, packet[6]),
+    };
+    let partial = partial(ip_len, protocol);
+    let (ip, transport) = packet.split_at(ip_len);
+    let pseudo = pseudo_header(ip, protocol, transport.len() as u16);
+    let at = usize::from(partial.start + partial.offset);
+    let mut begun = frame.to_vec();
+    begun[at..at + 2].copy_from_slice(&pseudo.to_be_bytes());
+    let offload = Offload {
+        checksum: Some(partial),
+        gso: None,
+    };
+    let mut finished = begun.clone();
+    gso::finish_checksum(&mut finished, partial).ok()?;
+    (finished == frame).then_some((begun, offload))
+}
+
+fn give_unfinished(frames: &[Vec<u8>], every: usize, host: &Cutter) -> CoalescerCounters {
+    let mut coalescer = Coalescer::new();
+    for (n, frame) in frames.iter().enumerate() {
+        let begun = unfinished(frame).filter(|_| n % every == 0);
+        let (frame, offload) = begun.unwrap_or((frame.clone(), Offload::NONE));
+        let (head, body) = frame.split_at(HEADER_LEN);
+        let delivery = Delivery {
+            head,
+            body,
+            offload,
+        };
+        assert_eq!(coalescer.send(&delivery, host), 0);
+    }
+    assert_eq!(coalescer.flush(host), 0);
+    coalescer.counters()
+}
+
 fn give(frames: &[Vec<u8>], host: &Cutter) -> CoalescerCounters {
     let mut coalescer = Coalescer::new();
     for frame in frames {
@@ -225,6 +275,9 @@ proptest! {
         let frames: Vec<_> = row.iter().map(Message::frame).collect();
         let host = Cutter::default();
         give(&frames, &host);
+        let unfinished = Cutter::default();
+        give_unfinished(&frames, 1 + frames.len() % 3, &unfinished);
+        prop_assert_eq!(unfinished.frames.take(), host.frames.borrow().clone());
         let got: Vec<_> = host.frames.take().into_iter().map(without_idle_id).collect();
         let sent: Vec<_> = frames.into_iter().map(without_idle_id).collect();
         prop_assert_eq!(got, sent);
@@ -360,4 +413,20 @@ fn segments_that_differ_in_anything_that_cutting_would_lose_go_alone() {
     let mut row = segments(3, false);
     row[1].damage = 1;
     assert_eq!(frames_given(&row), 3, "a wrong checksum stays wrong");
+}
+
+#[test]
+fn checksums_that_are_still_to_be_finished_keep_nothing_apart() {
+    for (row, v6) in [(equal(10, false), false), (segments(10, true), true)] {
+        let frames: Vec<_> = row.iter().map(Message::frame).collect();
+        for every in 1..3 {
+            let host = Cutter::default();
+            give_unfinished(&frames, every, &host);
+            assert_eq!(host.given.get(), 1, "{v6} {every}");
+            assert_eq!(host.frames.take(), frames);
+        }
+        let host = Cutter::default();
+        give_unfinished(&frames[..1], 1, &host);
+        assert_eq!(host.frames.take(), frames[..1]);
+    }
 }
