@@ -7,6 +7,7 @@ pub mod parts;
 pub mod path_use;
 pub mod stage;
 pub mod way;
+pub mod work;
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -57,7 +58,7 @@ impl Bench {
     /// Runs each way that stands `rounds` times in turns; who begins alternates as well.
     pub fn in_turns<T>(
         &mut self,
-        part: &'static str,
+        part: &str,
         line: &Line,
         measure: impl FnMut(Way) -> Result<T>,
     ) -> Result<Runs<T>> {
@@ -68,7 +69,7 @@ impl Bench {
     pub fn in_turns_of<T>(
         &mut self,
         ways: &[Way],
-        part: &'static str,
+        part: &str,
         line: &Line,
         mut measure: impl FnMut(Way) -> Result<T>,
     ) -> Result<Runs<T>> {
@@ -76,6 +77,7 @@ impl Bench {
         let mut ways = line.available(ways);
         self.each_round(part, line, |_| {
             for &way in &ways {
+                let _programs = line.programs_of_turn(way)?;
                 pause(SETTLE);
                 runs.push(way, measure(way)?);
             }
@@ -88,7 +90,7 @@ impl Bench {
     /// Runs `round` as often as there are rounds, and notes which way the frames took meanwhile.
     pub fn each_round(
         &mut self,
-        part: &'static str,
+        part: &str,
         line: &Line,
         mut round: impl FnMut(usize) -> Result<()>,
     ) -> Result<()> {
@@ -109,15 +111,39 @@ impl Bench {
 
     /// One row for each part and line, however often it is noted.
     pub fn note_path(&mut self, path: PathCounts) {
-        let is_same = |noted: &&mut PathCounts| (noted.part, noted.line) == (path.part, path.line);
+        let is_same = |noted: &&mut PathCounts| noted.part == path.part && noted.line == path.line;
         match self.paths.iter_mut().find(is_same) {
             Some(noted) => noted.add(path),
             None => self.paths.push(path),
         }
     }
 
-    pub fn compare(&mut self, name: &'static str, unit: Unit, target: Target, runs: Runs<f64>) {
+    pub fn compare(
+        &mut self,
+        name: impl Into<String>,
+        unit: Unit,
+        target: Target,
+        runs: Runs<f64>,
+    ) {
         self.figures.push(Figure::of(name, unit, target, runs));
+    }
+
+    /// As [`Bench::compare`], of a part of which is noted how `pt0`'s frames went: the row says so.
+    pub fn compare_carried(
+        &mut self,
+        part: &str,
+        name: impl Into<String>,
+        (unit, target): (Unit, Target),
+        runs: Runs<f64>,
+    ) {
+        let of_pt0 = Way::Pt0.interface();
+        let mut paths = self.paths.iter();
+        let path = paths.find(|path| path.part == part && path.line == of_pt0);
+        let carried = path.map(PathCounts::carried_text);
+        self.figures.push(Figure {
+            carried,
+            ..Figure::of(name, unit, target, runs)
+        });
     }
 
     /// Prints the tables, and writes the report. Whether every promise holds.
