@@ -4,6 +4,7 @@
 //! and when, is compared with what was set. A wire that ran late proves nothing, either way: such a run
 //! is told of, and made again.
 
+mod awake;
 mod checks;
 pub(crate) mod stage;
 
@@ -13,9 +14,9 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use self::awake::Awake;
 use self::checks::Check;
 use self::stage::{Back, Stage};
-use super::awake::Awake;
 use super::emulator::lateness::LatenessSummary;
 use super::table::Table;
 use super::{Error, Result};

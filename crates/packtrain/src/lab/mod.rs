@@ -4,7 +4,6 @@
 //! Everything here runs real programs against real sockets, so it reads clocks and it waits; the
 //! engine below does neither.
 
-pub mod awake;
 pub mod bench_aggregation;
 pub mod bench_lab;
 pub mod bench_line;

@@ -9,12 +9,14 @@ pub mod stage;
 pub mod way;
 pub mod work;
 
+use std::path::Path;
+
 use clap::ValueEnum;
 use serde::Serialize;
 
 use self::figure::{Figure, Runs, figures_table};
 use self::path_use::{PathCounts, paths_table};
-use self::stage::{Line, SETTLE};
+use self::stage::{Line, Plan, SETTLE};
 use self::way::Way;
 use super::bench_options::{Options, Rounds};
 use super::figure::{Target, Unit};
@@ -94,15 +96,56 @@ impl Bench {
         line: &Line,
         mut round: impl FnMut(usize) -> Result<()>,
     ) -> Result<()> {
+        let rounds = self.rounds;
+        self.noting(part, line, || {
+            for number in 0..rounds {
+                eprintln!("{part}: round {} of {rounds}", number + 1);
+                round(number)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// As [`Bench::in_turns_of`] all ways of the plan, in each round between hosts of its own: a line remembers for a while
+    /// what it has found out, be that right or not.
+    pub fn in_turns_anew<T>(
+        &mut self,
+        (packtrain, plan): (&Path, Plan<'_>),
+        part: &str,
+        mut measure: impl FnMut(&Line, Way) -> Result<T>,
+    ) -> Result<Runs<T>> {
+        let mut runs = Runs::of_ways(plan.ways);
+        for number in 0..self.rounds {
+            eprintln!("{part}: round {} of {}", number + 1, self.rounds);
+            let line = Line::set(packtrain, plan)?;
+            let mut ways = line.available(plan.ways);
+            let first = number % ways.len().max(1);
+            ways.rotate_left(first);
+            self.noting(part, &line, || {
+                for &way in &ways {
+                    let _programs = line.programs_of_turn(way)?;
+                    pause(SETTLE);
+                    runs.push(way, measure(&line, way)?);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(runs)
+    }
+
+    /// Notes which way the frames take meanwhile.
+    fn noting(
+        &mut self,
+        part: &str,
+        line: &Line,
+        measure: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
         let statuses = || -> Result<Vec<StatusDocument>> {
             let names = line.names().into_iter();
             names.map(|name| line.a.status_of(name)).collect()
         };
         let before = statuses()?;
-        for number in 0..self.rounds {
-            eprintln!("{part}: round {} of {}", number + 1, self.rounds);
-            round(number)?;
-        }
+        measure()?;
         for ((name, before), after) in line.names().into_iter().zip(&before).zip(&statuses()?) {
             self.note_path(PathCounts::between(part, name, before, after));
         }

@@ -5,7 +5,7 @@ use super::figure::Runs;
 use super::stage::{Line, cpu_of_host};
 use super::way::Way;
 use crate::lab::figure::{Target, Unit};
-use crate::lab::processors::{Ticks, seconds_per_gigabyte};
+use crate::lab::processors::{RunTimes, Ticks, seconds_per_gigabyte};
 use crate::lab::{Error, Result};
 
 pub const AS_GOOD: Target = Target::RatioAtLeast(0.93);
@@ -39,6 +39,19 @@ impl Worked {
             seconds_per_gigabyte: seconds_per_gigabyte(busy_s, bytes),
         })
     }
+}
+
+/// Runs `measure`, and how many seconds of a processor all threads of the machine ran meanwhile.
+pub fn ran_during<T>(measure: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {
+    let times = || {
+        RunTimes::now().map_err(|source| Error::File {
+            path: "/proc".to_owned(),
+            source,
+        })
+    };
+    let before = times()?;
+    let result = measure()?;
+    Ok((result, times()?.since_s(&before)))
 }
 
 fn ticks() -> Result<Ticks> {
