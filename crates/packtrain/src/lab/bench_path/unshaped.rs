@@ -31,7 +31,7 @@ pub fn flows(bench: &mut Bench, line: &Line) -> Result<()> {
         work: "  … CPU seconds per GB",
         work_target: Target::RatioShown,
     };
-    compare(bench, &rows, &runs);
+    compare(bench, part, &rows, &runs);
     Ok(())
 }
 
@@ -43,7 +43,7 @@ pub fn both_directions(bench: &mut Bench, line: &Line) -> Result<()> {
         work: "  … CPU seconds per GB",
         work_target: Target::RatioShown,
     };
-    compare(bench, &rows, &runs);
+    compare(bench, part, &rows, &runs);
     Ok(())
 }
 

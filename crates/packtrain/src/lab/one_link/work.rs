@@ -83,11 +83,11 @@ pub struct Rows {
     pub work_target: Target,
 }
 
-pub fn compare(bench: &mut Bench, rows: &Rows, runs: &Runs<Worked>) {
+pub fn compare(bench: &mut Bench, part: &str, rows: &Rows, runs: &Runs<Worked>) {
     let goodput = runs.map(|worked| worked.goodput_bps);
-    bench.compare(rows.speed, Unit::BitPerSecond, AS_GOOD, goodput);
+    bench.compare_carried(part, rows.speed, (Unit::BitPerSecond, AS_GOOD), goodput);
     let work = runs.map(|worked| worked.seconds_per_gigabyte);
-    bench.compare(rows.work, Unit::Ratio, rows.work_target, work);
+    bench.compare_carried(part, rows.work, (Unit::Ratio, rows.work_target), work);
     // Of frames that were lost, or that came out of order: why it may have been slow.
     bench.compare(
         "  … segments sent again: more than bare",
@@ -106,7 +106,7 @@ pub fn bulk(bench: &mut Bench, line: &Line, ways: &[Way]) -> Result<()> {
         work: "  … CPU seconds per GB, whole machine",
         work_target: Target::RatioAtMost(1.1),
     };
-    compare(bench, &rows, &runs);
+    compare(bench, part, &rows, &runs);
     Ok(())
 }
 
