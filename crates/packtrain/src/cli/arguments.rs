@@ -10,7 +10,7 @@ use packtrain_proto::wire::hello::VLAN_IDS;
 
 use super::error::exit_codes_help;
 use crate::lab::bench_options::Options;
-use crate::lab::{bench_lab, bench_line, bench_links, bench_path};
+use crate::lab::{bench_aggregation, bench_lab, bench_line, bench_links, bench_path};
 use crate::linux::netlink::IpPrefix;
 use crate::settings::classes::ClassPathPolicy;
 use crate::settings::dfap::{ModePolicy, parse_ether_type, parse_tick};
@@ -541,6 +541,18 @@ Examples:
   packtrain bench path
   packtrain bench path --part bulk --part idle --rounds 9 --json path.json")]
     Path(Options<bench_path::Part>),
+    /// What packing small frames brings, and what it costs.
+    ///
+    /// `pt0` against the plain link in the same round: many small flows over 5000 packets a second, of which
+    /// the line is told or not; messages that exhaust the processors; requests and answers, alone and beside
+    /// a TCP flow; telephone calls beside one; clients of a server at a hub, for each way of packing; and
+    /// the processor time of a small frame. Each row says which path carried it, and how many frames a train
+    /// held.
+    #[command(after_help = "\
+Examples:
+  packtrain bench aggregation
+  packtrain bench aggregation --part calls --part hub --rounds 3 --json calls.json")]
+    Aggregation(Options<bench_aggregation::Part>),
     /// Carry frames between a link and a new TAP, and nothing else: what `line` compares with.
     #[command(hide = true)]
     Relay { link: String, tap: String },
