@@ -9,12 +9,13 @@ use libfuzzer_sys::fuzz_target;
 use packtrain_proto::buffer::LARGE_CAPACITY;
 use packtrain_proto::class::{Action, Class, ClassPath, Pack};
 use packtrain_proto::config::{
-    Config, LinkId, LinkOrder, LinkState, NodeId, Unused, direct_mark_of, mark_of,
+    Config, LinkId, LinkOrder, LinkState, Mode, NodeId, Unused, direct_mark_of, mark_of,
 };
 use packtrain_proto::engine::{Engine, Event};
 use packtrain_proto::gso;
 use packtrain_proto::offload::{Gso, GsoKind, Offload, PartialChecksum};
 use packtrain_proto::time::{Duration, Instant};
+use packtrain_proto::wire::dfap;
 use packtrain_proto::wire::ethernet::{Header, MacAddr, ether_type};
 
 const LINKS: u8 = 2;
@@ -30,7 +31,11 @@ const CLASSES: &[&[(&str, u64)]] = &[
     &[("any", 20)],
     &[("size -200", 0), ("udp", 5)],
     &[("not ip", 0), ("dport 0-100", 0), ("size 1000-", 50)],
+    &[("size -200", WAITS), ("any", WAITS + 1)],
+    &[("any", WAITS + 2)],
 ];
+/// … and from here on, waits that others renew, and those of the DFAP paper.
+const WAITS: u64 = 1000;
 
 fn class(&(matches, wait_ms): &(&str, u64)) -> Class {
     Class {
@@ -39,10 +44,14 @@ fn class(&(matches, wait_ms): &(&str, u64)) -> Class {
         action: Action {
             pack: match wait_ms {
                 0 => Pack::Now,
+                WAITS => Pack::Scaled(Duration::from_millis(3)),
+                ms if ms == WAITS + 1 => Pack::DfapRandom,
+                ms if ms > WAITS => Pack::DfapStraight,
                 ms => Pack::Within(Duration::from_millis(ms)),
             },
             path: ClassPath::Direct,
             loss_ok: wait_ms == 5,
+            ..Action::default()
         },
     }
 }
@@ -86,7 +95,8 @@ struct World {
 }
 
 impl World {
-    fn new() -> World {
+    /// `modes`: a bit for each node that speaks only aggregates.
+    fn new(modes: u8) -> World {
         let now = Instant::from_nanos(1);
         let engine = |n: usize| {
             let mut config = Config::new(NodeId(0x1000 + n as u64), host_address(n));
@@ -98,6 +108,10 @@ impl World {
             config.limits.reassembly_bytes_max = 100_000;
             config.limits.resequencer_bytes_max = 20_000;
             config.direct_frames = true;
+            config.dfap.tick = Duration::from_micros(50 << (4 * n));
+            if modes >> n & 1 == 1 {
+                config.mode = Mode::Dfap;
+            }
             config.direct_vlan = Some(7);
             let mut engine = Engine::new(config, now);
             for link in 0..LINKS {
@@ -298,16 +312,21 @@ impl World {
 
     fn stranger_sends(&mut self, n: usize, script: &mut Script<'_>) {
         let link = script.byte() % LINKS;
-        let source = match script.byte() % 3 {
-            0 => link_address(1 - n, link),
-            1 => mark_of(link_address(1 - n, link)).expect("it has one"),
-            _ => MacAddr([2, 7, 7, 7, 7, 7]),
+        let stranger = MacAddr([2, 7, 7, 7, 7, 7]);
+        let message = |source| (link_address(n, link), source, ether_type::PACKTRAIN);
+        let aggregate = |source| (host_address(n), source, dfap::ETHER_TYPE);
+        let (destination, source, ether_type) = match script.byte() % 5 {
+            0 => message(link_address(1 - n, link)),
+            1 => message(mark_of(link_address(1 - n, link)).expect("it has one")),
+            2 => message(stranger),
+            3 => aggregate(host_address(1 - n)),
+            _ => aggregate(stranger),
         };
         let len = usize::from(script.word()) % 512;
         let header = Header {
-            destination: link_address(n, link),
+            destination,
             source,
-            ether_type: ether_type::PACKTRAIN,
+            ether_type,
         };
         let frame = [&header.to_bytes()[..], script.bytes(len)].concat();
         self.arrives(n, LinkId(link), &frame, Offload::NONE);
@@ -362,9 +381,10 @@ fn udp(script: &mut Script<'_>, cut: bool) -> (u16, Vec<u8>, Offload) {
 
 fuzz_target!(|data: &[u8]| {
     let mut script = Script(data);
-    let mut world = World::new();
+    let first = script.byte();
+    let mut world = World::new(first >> 1 & 3);
     // They know each other before anything strange happens, unless the input wants otherwise.
-    if script.byte() & 1 == 0 {
+    if first & 1 == 0 {
         for _ in 0..4 {
             world.now += Duration::from_millis(100);
             world.step(&mut Script(&[15]));

@@ -6,6 +6,7 @@
 //! partly filled frames.)
 
 use crate::buffer::BufferPool;
+use crate::class::ClassTable;
 use crate::gso;
 use crate::offload::Offload;
 use crate::queue::codel::CodelParams;
@@ -40,6 +41,8 @@ pub struct Surroundings<'a> {
     pub codel: &'a CodelParams,
     pub pool: &'a mut BufferPool,
     pub drops: &'a mut Drops,
+    /// Where it is counted how long frames have waited.
+    pub classes: &'a mut ClassTable,
     pub now: Instant,
 }
 
@@ -65,7 +68,9 @@ impl Aggregator {
         let mut filled = Filled {
             frames: 0,
             pieces: 0,
-            flush: FlushReason::QueueEmpty,
+            flush: queues
+                .wait_ended_by(with.now)
+                .unwrap_or(FlushReason::IdleLink),
         };
         loop {
             let Surroundings { pool, drops, .. } = with;
@@ -106,6 +111,8 @@ impl Aggregator {
                 filled.frames += 1;
                 let frame = queues.pop(flow);
                 self.forget(&frame);
+                with.classes
+                    .note_left(frame.class, with.now.since(frame.enqueued));
                 with.pool.give_back(frame.buffer);
             }
         }
@@ -198,7 +205,7 @@ fn put_next(head: &QueuedFrame, writer: &mut TrainWriter<'_>, room: usize) -> Pu
 }
 
 /// Only GSO frames travel with an unfinished checksum. Intake has checked that it lies inside.
-fn finish_checksum(frame: &mut QueuedFrame) {
+pub(crate) fn finish_checksum(frame: &mut QueuedFrame) {
     if let (None, Some(partial)) = (frame.offload.gso, frame.offload.checksum) {
         let finished = gso::finish_checksum(&mut frame.buffer, partial);
         debug_assert!(finished.is_ok(), "checked at intake");

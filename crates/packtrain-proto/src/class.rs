@@ -43,6 +43,8 @@ pub struct Class {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Action {
     pub pack: Pack,
+    /// They wait only while a link to there has a backlog.
+    pub on_backlog: bool,
     pub path: ClassPath,
     /// Its frames may be lost with a link: no copy of them is needed.
     pub loss_ok: bool,
@@ -53,7 +55,8 @@ impl Action {
     pub fn kernel_path(&self) -> KernelPath {
         match (self.path, self.pack) {
             (ClassPath::Direct, _) => KernelPath::Direct,
-            (ClassPath::Engine, _) | (ClassPath::Auto, Pack::Within(_)) => KernelPath::Engine,
+            (ClassPath::Engine, _) => KernelPath::Engine,
+            (ClassPath::Auto, pack) if pack.may_wait() => KernelPath::Engine,
             (ClassPath::Auto, _) if self.loss_ok => KernelPath::LossOk,
             (ClassPath::Auto, _) => KernelPath::Auto,
         }
@@ -81,8 +84,29 @@ pub enum Pack {
     Queued,
     /// Ahead of all others, but for those of its own flow.
     Now,
-    /// It may wait so long for others to fill its train, even while the link has room.
+    /// It may wait so long for others to fill its train, even while the link has room, where some are to
+    /// be expected.
     Within(Duration),
+    /// It waits so long, times the share of a train that would be empty; anew with each that comes.
+    Scaled(Duration),
+    /// It waits as the DFAP paper has it, a random number of ticks, while there is traffic enough.
+    DfapRandom,
+    /// … or as many as the paper's window has.
+    DfapStraight,
+    /// It waits where that costs nothing: while a link is short of frames a second and trains are half empty, for as
+    /// long as one of them takes, and where others are to be expected.
+    Auto,
+}
+
+impl Pack {
+    pub fn may_wait(self) -> bool {
+        !matches!(self, Pack::Queued | Pack::Now)
+    }
+
+    /// The paper's traffic count switches it.
+    pub fn counts_traffic(self) -> bool {
+        matches!(self, Pack::DfapRandom | Pack::DfapStraight)
+    }
 }
 
 /// Which way frames take where there are two.

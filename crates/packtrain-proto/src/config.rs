@@ -1,6 +1,9 @@
 //! What the engine is told once, at its start.
 
+use crate::class::Action;
+use crate::dfap::best_fit::Order;
 use crate::time::Duration;
+use crate::wire::dfap;
 use crate::wire::ethernet::MacAddr;
 
 /// A member link's number, as small as it looks on the wire. Numbers are the caller's choice and
@@ -30,6 +33,40 @@ pub enum Balance {
     RoundRobin,
     /// The first that works; the others wait for its failure.
     ActiveBackup,
+}
+
+/// What a line speaks with those who speak it too. To all others, plain frames go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Trains (docs/wire-format.md), and aggregates with those who know only these.
+    #[default]
+    Trains,
+    /// Aggregates of the DFAP paper alone.
+    Dfap,
+}
+
+/// Of the DFAP paper's protocol.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DfapConfig {
+    /// By which our aggregates are known.
+    pub ether_type: u16,
+    /// The list of capable systems, beside those that are heard.
+    pub stations: Vec<MacAddr>,
+    pub order: Order,
+    /// What waits and intervals are multiples of.
+    pub tick: Duration,
+}
+
+impl Default for DfapConfig {
+    fn default() -> DfapConfig {
+        DfapConfig {
+            ether_type: dfap::ETHER_TYPE,
+            stations: Vec::new(),
+            order: Order::default(),
+            tick: Duration::from_millis(10),
+        }
+    }
 }
 
 /// What a link's own host has no use for, so that direct frames may look like it.
@@ -70,6 +107,10 @@ pub struct Config {
     /// The VLAN in which direct frames may go where marks do not pass; nobody else uses it between these links.
     pub direct_vlan: Option<u16>,
     pub balance: Balance,
+    pub mode: Mode,
+    pub dfap: DfapConfig,
+    /// What is done with frames that no class matches.
+    pub rest: Action,
     /// `pt0` stands in a bridge: frames for other stations than `pt0` are taken from links too.
     pub promiscuous: bool,
     /// Name and version, as peers see them.
@@ -148,6 +189,9 @@ impl Config {
             direct_frames: false,
             direct_vlan: None,
             balance: Balance::default(),
+            mode: Mode::default(),
+            dfap: DfapConfig::default(),
+            rest: Action::default(),
             promiscuous: false,
             software: String::from("packtrain"),
             limits: Limits::default(),

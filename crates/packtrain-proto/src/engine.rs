@@ -28,6 +28,7 @@ use crate::buffer::{Buffer, BufferPool};
 use crate::class::{self, ClassTable};
 use crate::classifier::Classifier;
 use crate::config::{Config, LinkId, LinkState, NodeId};
+use crate::dfap::stations::Stations;
 use crate::direct::small_frames::SmallFrames;
 use crate::direct::surplus::Surplus;
 use crate::drain::Drain;
@@ -44,12 +45,15 @@ use crate::segments::Segments;
 use crate::station_table::{StationTable, StationsBehind};
 use crate::stats::{DropReason, Drops, Flushes, Traffic, Trains};
 use crate::time::{Duration, Instant};
+use crate::train_sizes::TrainSizes;
 use crate::turns::Turns;
+use crate::waiting::Waiting;
 use crate::wire::ethernet::{HEADER_LEN, MacAddr};
 use crate::wire::train::REPLAYED;
 
 mod answer;
 mod away;
+mod dfap;
 mod direct;
 mod direct_counts;
 mod drain;
@@ -69,6 +73,7 @@ mod tell;
 mod timers;
 mod to_host;
 mod transmit;
+mod wait;
 mod way;
 
 pub use crate::direct::{DirectDestination, DirectSource, OpenTo};
@@ -77,7 +82,7 @@ pub use away::Word;
 use direct::Published;
 use direct_counts::DirectTotals;
 use replay::Copies;
-use to_host::{Arrival, Unpacking};
+use to_host::{Arrival, Unbundling, Unpacking};
 
 /// Bytes that one destination may send before another has its turn.
 const TURN_BYTES: usize = 16 * 1024;
@@ -152,6 +157,17 @@ pub enum Event {
     HomeMoved {
         link: LinkId,
     },
+    /// A host that speaks no trains is sent aggregates from now on; or no longer.
+    StationUp {
+        address: MacAddr,
+    },
+    StationDown {
+        address: MacAddr,
+    },
+    /// The traffic count of the DFAP paper has switched waits on, or off.
+    WaitsSwitched {
+        on: bool,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,6 +199,9 @@ pub struct Engine {
     stations_moved: bool,
     /// Frames for hosts without packtrain, and group frames.
     plain: PlainQueues,
+    /// Those of them that take aggregates.
+    dfap_stations: Stations,
+    waiting: Waiting,
     segments: Segments,
     duplicates: Duplicates,
     spread: Spread,
@@ -208,6 +227,7 @@ pub struct Engine {
     /// Trains in order, and frames as they are, on their way to the host.
     arrivals: VecDeque<Arrival>,
     unpacking: Option<Unpacking>,
+    unbundling: Option<Unbundling>,
     /// Frames put together again, ahead of `arrivals`.
     complete: VecDeque<Complete>,
     /// What the last poll lent out.
@@ -230,6 +250,7 @@ struct Counters {
     trains_tx: Trains,
     trains_rx: Trains,
     flushes: Flushes,
+    train_sizes: TrainSizes,
     drops: Drops,
     queue_frames_max: usize,
     queue_bytes_max: usize,
@@ -263,10 +284,14 @@ impl Counters {
 impl Engine {
     pub fn new(config: Config, now: Instant) -> Engine {
         let limits = &config.limits;
-        Engine {
+        let mut dfap_stations = Stations::new(limits.quantum, config.seed);
+        for &station in &config.dfap.stations {
+            dfap_stations.list(station, config.dfap.ether_type);
+        }
+        let mut engine = Engine {
             pool: BufferPool::new(),
             classifier: Classifier::new(config.seed),
-            classes: ClassTable::new(class::defaults()),
+            classes: ClassTable::new(class::defaults(), config.rest),
             links: Vec::new(),
             peers: PeerTable::new(limits.peers_max, config.seed),
             stations: StationTable::new(limits.stations_max, limits.station_age_max, config.seed),
@@ -277,6 +302,8 @@ impl Engine {
             ),
             stations_moved: false,
             plain: PlainQueues::new(limits.quantum),
+            dfap_stations,
+            waiting: Waiting::new(config.dfap.tick, config.seed, now),
             segments: Segments::new(limits.peer_silence_max),
             duplicates: Duplicates::new(config.seed),
             spread: Spread::default(),
@@ -296,6 +323,7 @@ impl Engine {
             direct_reports: Vec::new(),
             arrivals: VecDeque::new(),
             unpacking: None,
+            unbundling: None,
             complete: VecDeque::new(),
             outgoing: None,
             delivering: None,
@@ -306,7 +334,9 @@ impl Engine {
             ticked_at: now,
             counters: Counters::default(),
             config,
-        }
+        };
+        engine.waiting.set_classes(engine.classes.actions());
+        engine
     }
 
     /// Buffers to read frames into.

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use crate::buffer::Buffer;
 use crate::config::{Limits, LinkId};
+use crate::random::Random;
 use crate::time::{Duration, Instant};
 
 /// The first hellos come faster.
@@ -21,7 +22,7 @@ pub struct Greeter {
     answers_left: u32,
     refill_at: Instant,
     outbox: VecDeque<(LinkId, Buffer)>,
-    random: u64,
+    random: Random,
     epoch: u8,
     hellos: u32,
 }
@@ -36,7 +37,7 @@ impl Greeter {
             answers_left: limits.hello_answers_per_second_max,
             refill_at: now,
             outbox: VecDeque::new(),
-            random: seed ^ 0x5851_f42d_4c95_7f2d,
+            random: Random::new(seed ^ 0x5851_f42d_4c95_7f2d),
             epoch: seed as u8,
             hellos: 0,
         }
@@ -62,7 +63,7 @@ impl Greeter {
             HURRIED_INTERVAL
         } else {
             // A tenth of jitter, so that the hosts of a segment do not speak in chorus.
-            let jitter = self.draw() % (self.interval.as_nanos() as u64 / 10 + 1);
+            let jitter = self.random.up_to(self.interval.as_nanos() as u64 / 10);
             self.interval - Duration::from_nanos(jitter)
         };
         self.next_round = now + interval;
@@ -103,14 +104,5 @@ impl Greeter {
     pub fn next_epoch(&mut self) -> u8 {
         self.epoch = self.epoch.wrapping_add(1);
         self.epoch
-    }
-
-    /// xorshift64*: jitter needs no better.
-    fn draw(&mut self) -> u64 {
-        self.random ^= self.random >> 12;
-        self.random ^= self.random << 25;
-        self.random ^= self.random >> 27;
-        self.random = self.random.max(1);
-        self.random.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 }

@@ -44,6 +44,8 @@ const OWNER_FULL_FADES: Duration = Duration::from_millis(250);
 /// not beyond so many times what is really taken, or it would overshoot while the links'
 /// local queues fill.
 const USED: f64 = 0.75;
+/// Waits so near to each other are of one busy time.
+const LUMPS_APART_MAX: Duration = Duration::from_millis(50);
 const GROWTH: f64 = 1.02;
 const GROWTH_MAX: f64 = 1.15;
 
@@ -190,7 +192,7 @@ impl Intake {
         }
         let sample = bytes as f64 * 8.0 / interval.as_secs_f64();
         self.taken_bps += (sample - self.taken_bps) / SAMPLES;
-        if stood {
+        if stood || self.is_more_between_waits(sample) {
             self.speed.get_or_insert_default().add(sample);
         } else if let (Some(speed), Some(rate)) = (&mut self.speed, self.rate_bps)
             && sample > rate as f64 * USED
@@ -198,6 +200,15 @@ impl Intake {
             let most = (self.taken_bps * GROWTH_MAX).max(speed.value);
             speed.value = (speed.value * GROWTH).min(most);
         }
+    }
+
+    /// A line that takes frames in lumps has something waiting in the steps in which it takes little, and nothing in those
+    /// between: of these alone, its speed would be measured too low, the host held back to that, and trains
+    /// that could be full would hold no more than the host is let send.
+    fn is_more_between_waits(&self, sample: f64) -> bool {
+        let has_waited = self.stepped_at.since(self.waited_at) <= LUMPS_APART_MAX;
+        let speed = self.speed.map(|mean| mean.value);
+        has_waited && self.rate_bps.is_some() && speed.is_some_and(|speed| sample > speed)
     }
 
     fn decide(&mut self, standing: usize, host_stood: bool, now: Instant) -> Option<u64> {
@@ -273,6 +284,30 @@ mod tests {
             assert!(mean < 6.0 && max < 12.0, "{line}: {mean} {max}");
             assert!(used > 0.97, "{line}: {used}");
         }
+    }
+
+    #[test]
+    fn a_line_that_takes_frames_in_lumps_is_measured_over_all_of_them() {
+        let mut intake = Intake::new(Instant::ZERO);
+        let (mut taken, mut now) = (0, Instant::ZERO);
+        let mut step = |waiting: usize, bytes: u64| {
+            intake.on_taken(waiting);
+            taken += bytes;
+            intake.step(waiting, taken, now);
+            now += STEP;
+            intake.rate_bps()
+        };
+        (0..10).for_each(|_| _ = step(100_000, 10_000));
+        // In one step it takes little, and something waits all the time; in the next it takes that, too.
+        let mut rates = Vec::new();
+        for _ in 0..100 {
+            step(3000, 3000);
+            step(3000, 3000);
+            rates.push(step(0, 24_000).unwrap());
+        }
+        // On average a megabyte a second.
+        let last = rates[rates.len() - 10..].iter().min().unwrap();
+        assert!((8_000_000..14_000_000).contains(last), "{last}");
     }
 
     #[test]

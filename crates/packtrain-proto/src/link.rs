@@ -34,6 +34,9 @@ const PEAK_WINDOW: Duration = Duration::from_millis(50);
 const PEAK_BYTES_MIN: u64 = 32 * 1024;
 /// A rate is measured over at least this much busy time.
 const MEASURE: Duration = Duration::from_millis(2);
+/// So many frames their mean length is of, about, and what it is taken for before the first.
+const FRAME_MEAN_OF: usize = 16;
+const FRAME_MEAN_FIRST: usize = 1514;
 const REFUSED_AGE_MAX: Duration = Duration::from_secs(10);
 const RATE_AGE_MAX: Duration = Duration::from_secs(10);
 /// The least MTU over which trains go: header, acknowledgements, and of the largest headers of
@@ -172,6 +175,8 @@ pub struct Link {
     queue_time_at: Instant,
     /// Frames were kept back because the local queue was full.
     kept_back: bool,
+    /// Bytes of a frame that is given to it, on average.
+    frame_mean: usize,
     /// The owner has frames for it that found no room.
     pub blocked: bool,
     /// What leaves the local queue in the order in which it was given. Everything, unless we are told.
@@ -199,6 +204,7 @@ impl Link {
             queue_time: QUEUE_TIME_MIN,
             queue_time_at: Instant::ZERO,
             kept_back: false,
+            frame_mean: FRAME_MEAN_FIRST,
             blocked: false,
             order: LinkOrder::Whole,
             unused: Unused::default(),
@@ -253,13 +259,23 @@ impl Link {
     }
 
     pub fn queue_limit(&self) -> usize {
-        let least = 3 * self.frame_max();
+        let least = self.least_queue_bytes();
         let refused = self.refused_at.map_or(usize::MAX, |(fill, _)| fill / 2);
         let wanted = match self.drain.rate_bps {
             Some((bps, _)) => bytes_in(self.queue_time, bps).clamp(least, LIMIT_MAX),
             None => LIMIT_UNKNOWN.max(least),
         };
         wanted.min(refused.max(least))
+    }
+
+    /// Three frames, such as they are: so the link has the next one while we are told. Of a link that is short of frames a
+    /// second, three full ones would be a dozen small trains, which stand there while others that could share them come.
+    fn least_queue_bytes(&self) -> usize {
+        let frame = match self.drain.rate_bps {
+            Some(_) => self.frame_mean.min(self.frame_max()),
+            None => self.frame_max(),
+        };
+        3 * frame
     }
 
     /// … where there are other links as well. One that was never seen draining is believed what it says of
@@ -301,6 +317,7 @@ impl Link {
 
     pub fn on_given(&mut self, bytes: usize) {
         self.drain.given += bytes;
+        self.frame_mean = self.frame_mean - self.frame_mean / FRAME_MEAN_OF + bytes / FRAME_MEAN_OF;
         self.tx.count(bytes);
     }
 

@@ -3,9 +3,10 @@
 use serde::Serialize;
 
 use crate::class::Action;
-use crate::config::{LinkId, NodeId};
+use crate::config::{LinkId, Mode, NodeId};
 use crate::direct::OpenTo;
 use crate::direct::kinds::{DirectKind, KindRefused};
+use crate::queue::pressure::AutoChoice;
 use crate::time::Duration;
 use crate::wire::ethernet::MacAddr;
 
@@ -83,6 +84,10 @@ reasons! {
         /// A marked frame from a link that is no peer's.
         BadMark = "bad_mark",
         BadHello = "bad_hello",
+        /// An aggregate of the DFAP paper with wrong offsets, or of what cannot ride in one.
+        BadAggregate = "bad_aggregate",
+        /// A hello or a train for a line that speaks only aggregates.
+        OtherMode = "other_mode",
         OtherLine = "other_line",
         /// The peer table or its rate limit was full.
         PeerTableFull = "peer_table_full",
@@ -103,12 +108,20 @@ reasons! {
 reasons! {
     /// What ended a train.
     FlushReason {
-        /// Nothing more was waiting: 1-persistent.
-        QueueEmpty = "queue_empty",
+        /// The link had room and nothing more was waiting: 1-persistent.
+        IdleLink = "queue_empty",
         /// No room for another byte.
         Full = "full",
         /// What waits next may not share it.
         Boundary = "boundary",
+        /// Those in it had waited for others as long as they may.
+        Timer = "timer",
+        /// They were as many as the DFAP paper lets wait.
+        Count = "count",
+        /// One that may not wait took those along that did.
+        Exempt = "exempt",
+        /// It carries no frame: an acknowledgement, a marker, a probe.
+        Control = "control",
     }
 }
 
@@ -183,23 +196,29 @@ pub struct Trains {
     pub marked: u64,
     /// Frames to or from hosts without packtrain, and group frames.
     pub plain: u64,
+    /// Aggregates of the DFAP paper, and the frames in them.
+    pub aggregates: u64,
+    pub aggregated: u64,
 }
 
-/// What ended the trains that were sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Flushes {
-    pub queue_empty: u64,
-    pub full: u64,
-    pub boundary: u64,
-}
+/// What ended the trains that were sent, a counter for each reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Flushes([u64; FlushReason::ALL.len()]);
 
 impl Flushes {
     pub fn count(&mut self, reason: FlushReason) {
-        match reason {
-            FlushReason::QueueEmpty => self.queue_empty += 1,
-            FlushReason::Full => self.full += 1,
-            FlushReason::Boundary => self.boundary += 1,
-        }
+        self.0[reason as usize] += 1;
+    }
+
+    pub fn get(&self, reason: FlushReason) -> u64 {
+        self.0[reason as usize]
+    }
+}
+
+impl Serialize for Flushes {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let all = FlushReason::ALL.iter();
+        serializer.collect_map(all.map(|&reason| (reason.as_str(), self.get(reason))))
     }
 }
 
@@ -219,6 +238,8 @@ pub struct Snapshot {
     pub trains_tx: Trains,
     pub trains_rx: Trains,
     pub flushes: Flushes,
+    pub train_sizes: TrainSizesSnapshot,
+    pub dfap: DfapSnapshot,
     /// In their order; the last is the rest.
     pub classes: Vec<ClassSnapshot>,
     pub queue: QueueSnapshot,
@@ -237,6 +258,8 @@ pub struct ClassSnapshot {
     pub action: Action,
     /// Frames that the host has sent to the engine.
     pub traffic: Traffic,
+    /// From when those that left had come.
+    pub waited: HoldSnapshot,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -283,6 +306,8 @@ pub struct PeerSnapshot {
     pub queued_bytes: u64,
     /// What came of it, and waited for its turn.
     pub hold: HoldSnapshot,
+    /// What was done last with a frame to it that left it to the engine whether it waits.
+    pub auto: AutoChoice,
     /// Why not all frames to it may go past the engine.
     pub engine_because: Option<EngineBecause>,
 }
@@ -406,6 +431,50 @@ pub struct DirectSnapshot {
     /// did not come.
     pub fences: u64,
     pub fences_given_up: u64,
+}
+
+/// How many frames the trains and aggregates that left carried, and how full they were: what is not empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct TrainSizesSnapshot {
+    pub frames: Vec<FramesBucket>,
+    pub fill: Vec<FillBucket>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct FramesBucket {
+    /// Whole frames, and last pieces; 255 stands for more, too.
+    pub frames: u16,
+    pub trains: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct FillBucket {
+    /// Of what the link takes, and five percent less at least.
+    pub percent_max: u8,
+    pub trains: u64,
+}
+
+/// The DFAP paper's protocol.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct DfapSnapshot {
+    pub mode: Mode,
+    /// Those that are sent aggregates.
+    pub stations: Vec<StationSnapshot>,
+    /// Whether waits are on by the traffic count; `None`: no class goes by it.
+    pub is_on: Option<bool>,
+    /// Packets a second over its last fifteen intervals.
+    pub average_per_second: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct StationSnapshot {
+    pub address: MacAddr,
+    pub ether_type: u16,
+    /// The settings name it.
+    pub listed: bool,
+    /// Our link to it, as frames were queued last.
+    pub home: LinkId,
+    pub queued_frames: u64,
 }
 
 #[derive(Clone, Debug, Serialize)]

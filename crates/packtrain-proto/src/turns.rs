@@ -10,6 +10,8 @@ pub enum Destination {
     /// The peer's slot in the peer table.
     Peer(usize),
     Plain(LinkId),
+    /// The slot of a station that takes aggregates.
+    Station(usize),
 }
 
 #[derive(Debug)]

@@ -131,6 +131,14 @@ fn frames_that_may_wait_share_a_train_and_wait_no_longer_than_they_may() {
     let patient = class("patient", "udp dport 7000", Pack::Within(budget));
     pair.engines[0].set_classes(vec![patient]);
     let trains = |pair: &Pair| pair.snapshot(0).trains_tx.trains;
+    // Nobody waits for others that are not known to come.
+    for n in 0..20 {
+        pair.send(0, &udp(pt0(1), 7000, 100, n), Offload::NONE);
+        pair.run(Duration::from_micros(500));
+        assert!(n > 0 || pair.out[1].len() == 1);
+    }
+    pair.run(budget);
+    pair.out = Default::default();
     let before = trains(&pair);
     for n in 0..5 {
         pair.send(0, &udp(pt0(1), 7000, 100, n), Offload::NONE);

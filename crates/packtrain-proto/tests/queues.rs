@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use packtrain_proto::buffer::Buffer;
+use packtrain_proto::class::ClassId;
 use packtrain_proto::offload::Offload;
 use packtrain_proto::queue::ahead::AHEAD_BYTES_MAX;
 use packtrain_proto::queue::codel::CodelParams;
@@ -221,6 +222,7 @@ fn queued(flow: u32, frame: Frame) -> QueuedFrame {
         sent: 0,
         piece_id: 0,
         copy: None,
+        class: ClassId(0),
         flow_hash: flow,
         urgent: frame.urgent,
         hold_until: None,

@@ -149,7 +149,8 @@ impl Host {
 
     fn tell_classes(&self, checkers: &mut Checkers) {
         let classes = self.classes.clone().unwrap_or_else(class::defaults);
-        checkers.classes(self.station, classes, self.pace.lateness_max);
+        let times = (self.config.dfap.tick, self.pace.lateness_max);
+        checkers.classes(self.station, classes, times);
     }
 
     pub fn start(&mut self, now: Instant, world: &mut World<'_>) {

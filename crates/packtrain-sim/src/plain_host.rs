@@ -4,6 +4,7 @@ use packtrain_proto::offload::Offload;
 use packtrain_proto::time::Instant;
 use packtrain_proto::wire::ethernet::{MacAddr, ether_type};
 
+use crate::checker::aggregate;
 use crate::frame::Frame;
 use crate::host::World;
 use crate::net::network::{PortId, Refused};
@@ -35,7 +36,7 @@ impl PlainHost {
         // Its card takes group frames of groups that it is in, and hellos are none of them.
         let taken = header.destination == self.address
             || header.destination.is_group() && header.destination != MacAddr::HELLO;
-        if taken && header.ether_type == ether_type::PACKTRAIN {
+        if taken && (header.ether_type == ether_type::PACKTRAIN || aggregate::is_one(frame)) {
             world.checkers.noticed(self.station, frame, now);
         } else if taken {
             let frame = Frame {

@@ -10,9 +10,10 @@ use packtrain_proto::config::LinkId;
 use packtrain_proto::offload::Offload;
 use packtrain_proto::stats::Snapshot;
 use packtrain_proto::time::{Duration, Instant};
-use packtrain_proto::wire::ethernet::ether_type;
+use packtrain_proto::wire::ethernet::{HEADER_LEN, ether_type};
 
-use crate::checker::inside::items;
+use crate::checker::aggregate::is_one as is_aggregate;
+use crate::checker::inside::{items, move_boundary};
 use crate::frame::Frame;
 use crate::host::kernel::Redirected;
 use crate::random::Random;
@@ -108,6 +109,10 @@ breakages! {
     FlowChangesLink,
     /// A direct frame is counted as sent, and is not.
     DirectLostSilently,
+    /// A packet of an aggregate begins a byte later than it does.
+    OffsetWrong,
+    /// Of two frames in a train, the second begins a byte later than it did.
+    BoundaryMoved,
 }
 
 impl Breakage {
@@ -181,7 +186,7 @@ impl Saboteur {
         let is_group = frame.header().destination.is_group();
         let is_kept = match self.breakage {
             Breakage::UrgentOvertakesItsFlow => return self.overtake(frame, flow, pack),
-            Breakage::HoldNeverEnds => matches!(pack, Pack::Within(_)),
+            Breakage::HoldNeverEnds => pack.may_wait(),
             Breakage::HeldWithoutClass => pack == Pack::Queued,
             Breakage::UrgentHeld => pack == Pack::Now,
             _ => false,
@@ -270,6 +275,14 @@ impl Saboteur {
             }
             Breakage::MarkerLies if !self.resting && self.random.chance(0.5) => {
                 self.strikes += u64::from(trunk::lie(&mut frame, 200));
+            }
+            Breakage::OffsetWrong if is_aggregate(&frame) && self.strikes() => {
+                // The low byte of the second packet's offset.
+                let low = &mut frame.bytes[HEADER_LEN + 2];
+                *low = low.wrapping_add(1);
+            }
+            Breakage::BoundaryMoved if train && self.strikes() => {
+                self.strikes -= u64::from(!move_boundary(&mut frame.bytes));
             }
             Breakage::TrainTooLong if train && self.strikes() => {
                 let len = frame.bytes.len() + 65_536;

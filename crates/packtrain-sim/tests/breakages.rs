@@ -39,6 +39,9 @@ fn watchers(breakage: Breakage) -> &'static [&'static str] {
             &["in order"]
         }
         Breakage::DirectLostSilently => &["accounted"],
+        Breakage::BoundaryMoved => &["unchanged"],
+        // An aggregate that lies may be refused as a whole.
+        Breakage::OffsetWrong => &["unchanged", "accounted"],
         Breakage::TimeGoesBack => &["time moves on"],
         Breakage::TransmitLeaks | Breakage::NeverWakes => &["progress"],
         Breakage::TrainTooLong => &["well formed"],
@@ -63,6 +66,7 @@ fn run_of(breakage: Breakage) -> fn(Order) -> Report {
         // Needs somebody without packtrain, or a third.
         Breakage::TrainsToEverybody => three::run,
         Breakage::GroupCopyLostSilently => mesh::run,
+        Breakage::OffsetWrong => three::run_aggregates,
         _ if breakage.needs_direct() => direct::run_carrier_cuts,
         _ if breakage.needs_links() => links::run_carrier_cuts,
         _ => pair::run,

@@ -38,6 +38,8 @@ struct Sums {
     delivered: u64,
     /// Trains that were sent again on another link.
     replayed: u64,
+    /// Frames in aggregates.
+    aggregated: u64,
     /// Frames that went past the engines.
     direct: u64,
     /// Flows that came back from there.
@@ -49,6 +51,7 @@ impl Sums {
         self.delivered += report.frames_delivered;
         self.replayed += report.replayed;
         self.direct += report.direct;
+        self.aggregated += report.aggregated;
         self.returns += report.returns;
     }
 }
@@ -110,6 +113,16 @@ fn a_pair_keeps_its_promises_whatever_the_wire_does() {
 #[test]
 fn three_and_a_plain_host_keep_theirs_on_one_segment() {
     try_seeds("three", three::run);
+}
+
+#[test]
+fn those_who_speak_only_aggregates_keep_theirs_and_no_other_is_sent_one() {
+    let sums = try_seeds("those_who", three::run_aggregates);
+    println!("{sums:?}");
+    assert!(
+        single_seed() || sums.aggregated > sums.delivered / 50,
+        "{sums:?}"
+    );
 }
 
 #[test]
@@ -177,6 +190,7 @@ fn a_seed_replays_its_run_exactly() {
     let scenarios = [
         pair::run,
         three::run,
+        three::run_aggregates,
         links::run,
         links::run_carrier_cuts,
         links::run_silent_cuts,

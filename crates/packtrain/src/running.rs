@@ -207,6 +207,20 @@ impl RunningLine {
                 }
                 Event::LinkRetired { link } => self.finish_removal(link, true),
                 Event::HomeMoved { link } => self.home_moved(link),
+                Event::StationUp { address } => {
+                    tracing::info!("{address} takes aggregates");
+                }
+                Event::StationDown { address } => {
+                    tracing::info!("{address} takes no aggregates any more");
+                }
+                Event::WaitsSwitched { on } => {
+                    let how = if on {
+                        "on: there is traffic enough"
+                    } else {
+                        "off"
+                    };
+                    tracing::debug!("waits for others are {how}");
+                }
                 Event::IntakeRate { rate_bps } => {
                     self.line.hold_host_back(rate_bps.is_some());
                     if let Some(intake) = &mut self.intake

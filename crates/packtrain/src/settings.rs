@@ -1,15 +1,20 @@
 //! What a person may say about a line, from the command line or from a file: one struct.
 
 pub mod classes;
+pub mod dfap;
 pub mod file;
+pub mod packing;
 pub mod values;
 
 use std::time::Duration;
 
-use packtrain_proto::class::{self, Class};
+use packtrain_proto::class::{self, Action, Class, Pack};
+use packtrain_proto::dfap::stations::STATIONS_MAX;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use crate::linux::netlink::IpPrefix;
+use crate::settings::dfap::{DfapSettings, ModePolicy};
+use crate::settings::packing::PackPolicy;
 use crate::settings::values::{BalancePolicy, InterfaceName, LogLevel, PathPolicy};
 
 /// Smallest MTU of a member link: below, the headers of a train would be most of it, and IPv4
@@ -41,6 +46,11 @@ pub struct Settings {
     /// Where direct frames may go that no mark lets pass.
     pub direct_vlan: Option<u16>,
     pub balance: BalancePolicy,
+    /// What is spoken with hosts that speak it too.
+    pub mode: ModePolicy,
+    pub dfap: DfapSettings,
+    /// When frames leave that no class matches. `None`: as the mode has it.
+    pub pack: Option<PackPolicy>,
     /// In the order in which frames are compared with them.
     pub classes: Vec<Class>,
     /// For how long what goes directly flows on when the daemon ends.
@@ -64,10 +74,46 @@ impl Settings {
             path: PathPolicy::default(),
             direct_vlan: None,
             balance: BalancePolicy::default(),
+            mode: ModePolicy::default(),
+            dfap: DfapSettings::default(),
+            pack: None,
             classes: class::defaults(),
             stay: None,
             wait_links: false,
             log_level: LogLevel::Info,
+        }
+    }
+
+    /// What is done with frames that no class matches. The paper's protocol waits, by a random number.
+    pub fn rest(&self) -> Action {
+        let by_mode = match self.mode {
+            ModePolicy::Trains => Pack::Queued,
+            ModePolicy::Dfap => Pack::DfapRandom,
+        };
+        let by_mode = PackPolicy {
+            pack: by_mode,
+            on_backlog: false,
+        };
+        let PackPolicy { pack, on_backlog } = self.pack.unwrap_or(by_mode);
+        Action {
+            pack,
+            on_backlog,
+            ..Action::default()
+        }
+    }
+
+    /// Why no frame goes past the engine, whatever the kernel can do.
+    pub fn engine_because(&self) -> Option<&'static str> {
+        if self.mode == ModePolicy::Dfap {
+            Some("its mode is dfap")
+        } else if self.path == PathPolicy::Engine {
+            Some("its path is engine")
+        } else if !self.marked_frames {
+            Some("it has no marked frames")
+        } else if self.rest().pack.may_wait() {
+            Some("its frames wait for others")
+        } else {
+            None
         }
     }
 
@@ -84,6 +130,12 @@ impl Settings {
         }
         if let Some(twice) = first_repeated(&self.links) {
             return Err(Contradiction::LinkTwice(twice.clone()));
+        }
+        if let Some(twice) = first_repeated(&self.dfap.stations) {
+            return Err(Contradiction::StationTwice(*twice));
+        }
+        if self.dfap.stations.len() > STATIONS_MAX {
+            return Err(Contradiction::TooManyStations(self.dfap.stations.len()));
         }
         if let Some(twice) = first_repeated(&self.addresses) {
             return Err(Contradiction::AddressTwice(*twice));
@@ -119,6 +171,10 @@ pub enum Contradiction {
     OwnLink(InterfaceName),
     #[error("link {0} is named twice")]
     LinkTwice(InterfaceName),
+    #[error("station {0} is named twice")]
+    StationTwice(MacAddr),
+    #[error("{0} stations are named, a line knows at most {STATIONS_MAX}")]
+    TooManyStations(usize),
     #[error("address {0} is named twice")]
     AddressTwice(IpPrefix),
     #[error("MTU {mtu} is too small for {address}: IPv6 needs at least {MTU_MIN_IPV6}")]
@@ -133,6 +189,7 @@ impl Contradiction {
             | Contradiction::TooManyLinks(_)
             | Contradiction::OwnLink(_)
             | Contradiction::LinkTwice(_) => "link",
+            Contradiction::StationTwice(_) | Contradiction::TooManyStations(_) => "dfap_stations",
             Contradiction::AddressTwice(_) => "addresses",
             Contradiction::MtuTooSmallForIpv6 { .. } => "mtu",
         }

@@ -66,6 +66,11 @@ pub struct StatusDocument {
     pub line_id: u32,
     /// Which of several links a train takes.
     pub balance: String,
+    /// What is spoken with hosts that speak it too: `trains` or `dfap`.
+    #[serde(default)]
+    pub mode: String,
+    #[serde(default)]
+    pub dfap: Dfap,
     /// `pt0`'s MAC address.
     pub address: String,
     /// `pt0`'s IP addresses, with prefix length.
@@ -110,13 +115,13 @@ pub struct Host {
 }
 
 /// Frames that are treated in a way of their own.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Class {
     pub name: String,
     /// Null of the rest.
     #[serde(rename = "match")]
     pub matches: Option<String>,
-    /// When its frames leave: `queued`, `now`, or how long they may wait for others, as in `500us`.
+    /// When its frames leave, in the words of `settings::packing`.
     pub pack: String,
     /// `auto`, `engine` or `direct`.
     pub path: String,
@@ -124,6 +129,29 @@ pub struct Class {
     pub loss_ok: bool,
     /// What the host has sent of it to the engine.
     pub taken: Traffic,
+    /// From when those that left had come; `trains` are frames here.
+    #[serde(default)]
+    pub waited: Hold,
+}
+
+/// The protocol of the DFAP paper.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Dfap {
+    /// Hosts that are sent aggregates.
+    pub stations: Vec<Station>,
+    /// Whether its traffic count has switched waits on; null where no class waits by it.
+    pub waits: Option<bool>,
+    /// Frames of the host, on average, by that count; null before the first.
+    pub frames_per_second: Option<f64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Station {
+    pub address: String,
+    pub ether_type: u16,
+    /// The settings name it; others have said so, or have sent one.
+    pub listed: bool,
+    pub queued_frames: u64,
 }
 
 /// A member link's condition, worst first.
@@ -198,6 +226,13 @@ pub struct Peer {
     pub queued_frames: u64,
     pub queued_bytes: u64,
     pub hold: Hold,
+    /// What was done last with a frame to it of a class that packs by `auto`: `has_room`, `full_trains`, `alone`, or
+    /// `waits`.
+    #[serde(default)]
+    pub auto: String,
+    /// For so long at most.
+    #[serde(default)]
+    pub auto_wait_s: Option<f64>,
     pub path: PeerPath,
     /// Why by the engine; null where direct.
     pub path_because: Option<String>,
@@ -279,6 +314,25 @@ pub struct Trains {
     /// Of the trains sent; null before the first.
     pub frames_per_train_mean: Option<f64>,
     pub flush: Counts,
+    /// How many frames the trains and aggregates carried that were sent: so many trains of each number; 255 stands
+    /// for more, too.
+    #[serde(default)]
+    pub frames_per_train: Vec<FramesBucket>,
+    /// How full they were, in percent of what the link takes: at most so many, and less than five below.
+    #[serde(default)]
+    pub fill: Vec<FillBucket>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FramesBucket {
+    pub frames: u16,
+    pub trains: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FillBucket {
+    pub percent_max: u8,
+    pub trains: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -289,6 +343,11 @@ pub struct TrainCounts {
     pub markers: u64,
     pub marked: u64,
     pub plain: u64,
+    /// Aggregates of the DFAP paper, and the frames in them.
+    #[serde(default)]
+    pub aggregates: u64,
+    #[serde(default)]
+    pub aggregated: u64,
 }
 
 /// What went past the engine, in the kernel: counted neither in `host` nor in `trains`.
@@ -420,12 +479,17 @@ pub struct HostRing {
     pub full: u64,
 }
 
-/// Datagrams of one flow that were given to the host as one GSO frame.
+/// Frames of one flow that were given to the host as one GSO frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Coalesced {
     pub datagrams: u64,
     /// GSO frames that they made.
     pub frames: u64,
+    /// … and segments of TCP.
+    #[serde(default)]
+    pub segments: u64,
+    #[serde(default)]
+    pub segment_frames: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

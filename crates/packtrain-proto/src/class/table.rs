@@ -9,6 +9,8 @@ use super::facts::{Facts, FlowFacts};
 use super::{Action, CLASSES_MAX, Class};
 use crate::direct::OpenTo;
 use crate::stats::Traffic;
+use crate::time::Duration;
+use crate::trunk::hold_times::HoldTimes;
 
 /// Flows that are remembered; two that share a place forget each other.
 const FLOWS: usize = 1024;
@@ -21,6 +23,8 @@ pub struct ClassId(pub u8);
 pub struct ClassTable {
     classes: Vec<Entry>,
     rest: Traffic,
+    rest_action: Action,
+    rest_waited: HoldTimes,
     remembered: Box<[Option<Remembered>]>,
 }
 
@@ -31,6 +35,8 @@ struct Entry {
     of_flow: Vec<Condition>,
     of_frame: Vec<Condition>,
     traffic: Traffic,
+    /// From when its frames came until they left.
+    waited: HoldTimes,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -45,23 +51,28 @@ const _: () = assert!(CLASSES_MAX <= 64, "a bit each");
 impl ClassTable {
     /// # Panics
     /// With more than [`CLASSES_MAX`].
-    pub fn new(classes: Vec<Class>) -> ClassTable {
+    pub fn new(classes: Vec<Class>, rest: Action) -> ClassTable {
         assert!(classes.len() <= CLASSES_MAX);
         ClassTable {
             classes: classes.into_iter().map(Entry::new).collect(),
             rest: Traffic::default(),
+            rest_action: rest,
+            rest_waited: HoldTimes::default(),
             remembered: vec![None; FLOWS].into_boxed_slice(),
         }
     }
 
     /// Other classes from now on. Those that keep their name keep what they have counted.
     pub fn replace(&mut self, classes: Vec<Class>) {
-        let before = core::mem::replace(self, ClassTable::new(classes));
+        let table = ClassTable::new(classes, self.rest_action);
+        let before = core::mem::replace(self, table);
         self.rest = before.rest;
+        self.rest_waited = before.rest_waited;
         for old in before.classes {
             let mut same = self.classes.iter_mut();
             if let Some(entry) = same.find(|entry| entry.class.name == old.class.name) {
                 entry.traffic = old.traffic;
+                entry.waited = old.waited;
             }
         }
     }
@@ -112,12 +123,12 @@ impl ClassTable {
         candidates
     }
 
-    /// Of the rest: the default.
+    /// Of the rest: as the line was told.
     #[inline]
     pub fn action(&self, class: ClassId) -> Action {
         self.classes
             .get(usize::from(class.0))
-            .map_or(Action::default(), |entry| entry.class.action)
+            .map_or(self.rest_action, |entry| entry.class.action)
     }
 
     #[inline]
@@ -128,23 +139,36 @@ impl ClassTable {
         }
     }
 
+    /// A frame of this class has left. One that came before the classes were others may count for another.
+    #[inline]
+    pub fn note_left(&mut self, class: ClassId, waited: Duration) {
+        match self.classes.get_mut(usize::from(class.0)) {
+            Some(entry) => entry.waited.record(waited),
+            None => self.rest_waited.record(waited),
+        }
+    }
+
     /// The classes in their order, each with what it has counted.
-    pub fn iter_counted(&self) -> impl Iterator<Item = (&Class, Traffic)> + '_ {
-        self.classes
-            .iter()
-            .map(|entry| (&entry.class, entry.traffic))
+    pub fn iter_counted(&self) -> impl Iterator<Item = (&Class, Traffic, &HoldTimes)> + '_ {
+        let entries = self.classes.iter();
+        entries.map(|entry| (&entry.class, entry.traffic, &entry.waited))
     }
 
     /// What no class has matched.
-    pub fn rest(&self) -> Traffic {
-        self.rest
+    pub fn rest(&self) -> (Action, Traffic, &HoldTimes) {
+        (self.rest_action, self.rest, &self.rest_waited)
+    }
+
+    /// What is done with the frames of each, of the rest too.
+    pub fn actions(&self) -> impl Iterator<Item = Action> + '_ {
+        let own = self.iter().map(|class| class.action);
+        own.chain([self.rest_action])
     }
 
     /// Whether frames of any class may go where only these may.
     pub fn uses(&self, open_to: OpenTo) -> bool {
         let takes = |class: &Class| open_to.takes(class.action.kernel_path());
-        // What no class matches goes as it would without any.
-        open_to.takes(Action::default().kernel_path()) || self.iter().any(takes)
+        open_to.takes(self.rest_action.kernel_path()) || self.iter().any(takes)
     }
 }
 
@@ -157,6 +181,7 @@ impl Entry {
             of_flow,
             of_frame,
             traffic: Traffic::default(),
+            waited: HoldTimes::default(),
         }
     }
 }

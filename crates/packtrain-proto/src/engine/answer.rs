@@ -8,6 +8,7 @@ use crate::config::LinkId;
 use crate::direct::kinds::DirectKind;
 use crate::link::Link;
 use crate::peer::Peer;
+use crate::stats::FlushReason;
 use crate::time::Instant;
 use crate::trunk::receipts::Receipts;
 
@@ -68,6 +69,7 @@ impl Engine {
         let mut buffer = self.pool.take(HEAD_LEN_MAX);
         head.write(&mut buffer, path, link);
         self.counters.trains_tx.markers += 1;
+        self.counters.flushes.count(FlushReason::Control);
         let link = link.id;
         self.outgoing = Some(buffer);
         Some(Outgoing::message(link))
@@ -99,6 +101,7 @@ impl Engine {
             put_tag(&mut buffer, vlan);
         }
         self.counters.trains_tx.markers += 1;
+        self.counters.flushes.count(FlushReason::Control);
         let link = link.id;
         self.outgoing = Some(buffer);
         Some(Outgoing::message(link))

@@ -5,6 +5,7 @@ use super::transmit::Outgoing;
 use super::{Engine, Event};
 use crate::config::LinkId;
 use crate::peer::{Path, Peer};
+use crate::stats::FlushReason;
 use crate::time::Instant;
 use crate::trunk::flight::Kind;
 use crate::wire::sequence::Sequence;
@@ -89,6 +90,7 @@ impl Engine {
         // Whatever it takes says nothing about the link's rate.
         path.flight.on_source_empty();
         self.counters.trains_tx.trains += 1;
+        self.counters.flushes.count(FlushReason::Control);
         self.send_train((slot, at), train, (buffer, 0), Kind::New, now)
     }
 

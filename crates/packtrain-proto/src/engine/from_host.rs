@@ -12,6 +12,8 @@ use crate::station_table::Place;
 use crate::stats::DropReason;
 use crate::time::Instant;
 use crate::turns::Destination;
+use crate::waiting::Verdict;
+use crate::wire::dfap;
 use crate::wire::ethernet::{HEADER_LEN, Header, ether_type};
 use crate::wire::packet::Packet;
 
@@ -33,6 +35,7 @@ impl Engine {
         now: Instant,
     ) {
         self.counters.host_rx.count(frame.len());
+        self.count_traffic(now);
         if self.counts_small_frames() {
             self.small_frames.on_host_frame(&frame);
         }
@@ -49,7 +52,6 @@ impl Engine {
         let facts = Facts::of(&frame, &parsed, mark);
         let class = self.classes.class_of(flow_hash, &facts);
         self.classes.count(class, frame.len());
-        let pack = self.classes.action(class).pack;
         let queued = QueuedFrame {
             buffer: frame,
             header,
@@ -59,11 +61,9 @@ impl Engine {
             piece_id: 0,
             copy: None,
             flow_hash,
-            urgent: pack == Pack::Now,
-            hold_until: match pack {
-                Pack::Within(budget) => Some(now + budget),
-                Pack::Queued | Pack::Now => None,
-            },
+            class,
+            urgent: self.classes.action(class).pack == Pack::Now,
+            hold_until: None,
         };
         self.dispatch(queued, now);
     }
@@ -74,6 +74,7 @@ impl Engine {
     /// With more than [`crate::class::CLASSES_MAX`].
     pub fn set_classes(&mut self, classes: Vec<Class>) {
         self.classes.replace(classes);
+        self.waiting.set_classes(self.classes.actions());
         self.publish_paths();
     }
 
@@ -90,7 +91,10 @@ impl Engine {
         if payload_len > usize::from(u16::MAX) {
             return Err(DropReason::TooLarge);
         }
-        if header.ether_type == ether_type::PACKTRAIN {
+        // Those that take aggregates would take it for one.
+        let looks_aggregated = dfap::is_aggregate_type(header.ether_type)
+            && self.dfap_stations.slot_of(header.destination).is_some();
+        if header.ether_type == ether_type::PACKTRAIN || looks_aggregated {
             return Err(DropReason::Nested);
         }
         if !offload.is_none() && gso::check(frame, offload).is_err() {
@@ -156,7 +160,8 @@ impl Engine {
         self.pool.give_back(frame.buffer);
     }
 
-    pub(super) fn enqueue(&mut self, destination: Destination, frame: QueuedFrame) {
+    pub(super) fn enqueue(&mut self, destination: Destination, mut frame: QueuedFrame) {
+        let verdict = self.let_wait(destination, &mut frame);
         self.queued_frames += 1;
         self.queued_bytes += frame.buffer.len();
         let queues = match destination {
@@ -164,11 +169,22 @@ impl Engine {
             Destination::Peer(slot) => {
                 &mut self.peers.get_mut(slot).expect("looked up just now").queues
             }
+            Destination::Station(slot) => {
+                let station = self.dfap_stations.get_mut(slot);
+                &mut station.expect("looked up just now").queues
+            }
         };
         if queues.is_empty() {
             self.turns.join(destination);
         }
         queues.push(frame);
+        match verdict {
+            Verdict::Leave | Verdict::Wait { renewed: None, .. } => {}
+            Verdict::Wait {
+                renewed: Some(at), ..
+            } => queues.renew_wait(at),
+            Verdict::Enough => queues.ripen_by_count(),
+        }
         let frames_max = self.config.limits.queued_frames_max;
         let bytes_max = self.config.limits.queued_bytes_max;
         while self.queued_frames > frames_max || self.queued_bytes > bytes_max {
@@ -188,7 +204,10 @@ impl Engine {
         let plain = plain.map(|(link, queues)| (Destination::Plain(link), queues));
         let peers = self.peers.iter_mut();
         let peers = peers.map(|(slot, peer)| (Destination::Peer(slot), &mut peer.queues));
+        let stations = self.dfap_stations.iter_mut();
+        let stations = stations.map(|(slot, one)| (Destination::Station(slot), &mut one.queues));
         let sizes = plain
+            .chain(stations)
             .chain(peers)
             .map(|(whose, queues)| (queues.fattest_bytes(), whose, queues));
         // Of equals the first: plain frames before those of peers.
@@ -204,7 +223,8 @@ impl Engine {
             drops.count(spread.on_dropped(&frame, DropReason::QueueFull));
             pool.give_back(frame.buffer);
         });
-        if fattest.is_empty() {
+        let is_empty = fattest.is_empty();
+        if is_empty && !self.holds_parcel(whose) {
             self.turns.leave(whose);
         }
         self.on_unqueued(frames, waiting);

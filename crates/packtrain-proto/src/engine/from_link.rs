@@ -17,7 +17,7 @@ use crate::trunk::resequencer::Refused;
 use crate::trunk::unsequenced::Unsequenced;
 use crate::wire::ethernet::{HEADER_LEN, Header, MacAddr, ether_type};
 use crate::wire::subframe;
-use crate::wire::train::{self, TYPE_HELLO, Train, TrainError, TrainHeader};
+use crate::wire::train::{self, TYPE_HELLO, TYPE_STATION, Train, TrainError, TrainHeader};
 
 /// Between two questions for a hello that names us.
 const EPOCH_ASK_INTERVAL: Duration = Duration::from_millis(20);
@@ -73,6 +73,8 @@ impl Engine {
             self.handle_message(link, (header, is_tagged), frame, now);
         } else if let Some(owner) = self.peers.owner_of_mark(header.source) {
             self.handle_marked(header.destination == own_link, owner, frame, offload, now);
+        } else if self.is_aggregate(&header, &frame) {
+            self.handle_aggregate(link, header, frame, now);
         } else {
             self.handle_plain(link, header, frame, offload, now);
         }
@@ -90,6 +92,10 @@ impl Engine {
             Ok(TYPE_HELLO) => {
                 self.handle_hello(link, header.source, &frame[HEADER_LEN..], now);
                 self.publish_paths();
+                self.pool.give_back(frame);
+            }
+            Ok(TYPE_STATION) => {
+                self.handle_station_message(link, header.source, &frame[HEADER_LEN..], now);
                 self.pool.give_back(frame);
             }
             Ok(_) => {

@@ -3,7 +3,7 @@
 use super::to_host::Arrival;
 use super::{Engine, Event, PeerDownReason};
 use crate::buffer::Buffer;
-use crate::config::{LinkId, NodeId, mark_of};
+use crate::config::{LinkId, Mode, NodeId, mark_of};
 use crate::greeter::Greeter;
 use crate::link::{Link, TRAIN_MTU_MIN};
 use crate::peer::Peer;
@@ -18,6 +18,9 @@ impl Engine {
     /// A round: to the group on every link, and to each peer on its paths, so that it knows that it
     /// is heard.
     pub(super) fn greet_all(&mut self, goodbye: bool, now: Instant) {
+        if self.config.mode == Mode::Dfap {
+            return self.greet_stations(goodbye);
+        }
         let speaking = self.links.iter().filter(|l| l.carries_trains());
         let links: Vec<LinkId> = speaking.map(|l| l.id).collect();
         for link in links {
@@ -142,6 +145,9 @@ impl Engine {
         message: &[u8],
         now: Instant,
     ) {
+        if self.config.mode == Mode::Dfap {
+            return self.counters.drops.count(DropReason::OtherMode);
+        }
         let hello = match Hello::parse(message) {
             Ok(hello) => hello,
             Err(error) => return self.counters.drops.count(error.drop_reason()),

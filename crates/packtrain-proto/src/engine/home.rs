@@ -90,10 +90,15 @@ impl Engine {
 
     /// Into the queue of this home link.
     pub(super) fn enqueue_plain(&mut self, home: LinkId, frame: QueuedFrame) {
-        if self.fits_plain(home, &frame) {
-            self.enqueue(Destination::Plain(home), frame);
-        } else {
-            self.drop_copy(frame, DropReason::TooLargeForPlain);
+        if !self.fits_plain(home, &frame) {
+            return self.drop_copy(frame, DropReason::TooLargeForPlain);
+        }
+        match self.aggregating_station(&frame) {
+            None => self.enqueue(Destination::Plain(home), frame),
+            Some(slot) => {
+                self.dfap_stations.get_mut(slot).expect("found").home = home;
+                self.enqueue(Destination::Station(slot), frame);
+            }
         }
     }
 
@@ -170,6 +175,7 @@ impl Engine {
         let waits_for = |link| {
             let mut queues = self.plain.iter();
             queues.any(|(of, frames)| of == link && !frames.is_empty())
+                || self.stations_wait_for(link)
         };
         let mut links = self.links.iter().map(|link| link.id);
         let stranded = links.any(|link| !homes.contains(&link) && waits_for(link));
@@ -192,6 +198,7 @@ impl Engine {
             self.turns.leave(Destination::Plain(link));
         }
         let mut waiting = self.plain.drain();
+        waiting.extend(self.drain_stations());
         // Those of a flow may stand in several queues: who came first goes on first.
         waiting.sort_by_key(|(_, frame)| frame.enqueued);
         let mut copies = HashMap::new();
@@ -249,7 +256,9 @@ impl Engine {
         let Some(mut queues) = self.plain.remove(link) else {
             return;
         };
-        for frame in queues.drain() {
+        let mut waiting: Vec<QueuedFrame> = queues.drain().collect();
+        waiting.extend(self.drain_stations_of(link));
+        for frame in waiting {
             self.on_unqueued(1, frame.waiting());
             if frame.copy.is_some() {
                 self.drop_copy(frame, DropReason::NoLink);

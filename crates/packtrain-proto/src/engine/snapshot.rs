@@ -2,13 +2,14 @@
 
 use super::Engine;
 use super::kinds::kind_in_use;
-use crate::class::{self, Action, Class};
+use crate::class::{self, Class};
 use crate::peer::{Path, Peer};
 use crate::stats::{
-    ClassSnapshot, HostSnapshot, LinkSnapshot, PathSnapshot, PathState, PeerSnapshot,
-    QueueSnapshot, ReassemblySnapshot, ResequencerSnapshot, Snapshot, Traffic,
+    ClassSnapshot, DfapSnapshot, HostSnapshot, LinkSnapshot, PathSnapshot, PathState, PeerSnapshot,
+    QueueSnapshot, ReassemblySnapshot, ResequencerSnapshot, Snapshot, StationSnapshot, Traffic,
 };
 use crate::time::Instant;
+use crate::trunk::hold_times::HoldTimes;
 
 impl Engine {
     pub fn snapshot(&self, now: Instant) -> Snapshot {
@@ -40,7 +41,9 @@ impl Engine {
                 .collect(),
             trains_tx: counters.trains_tx,
             trains_rx: counters.trains_rx,
-            flushes: counters.flushes,
+            flushes: counters.flushes.clone(),
+            train_sizes: counters.train_sizes.snapshot(),
+            dfap: self.dfap_snapshot(),
             classes: self.class_snapshots(),
             queue: QueueSnapshot {
                 frames: self.queued_frames as u64,
@@ -54,6 +57,11 @@ impl Engine {
                         .peers
                         .iter()
                         .map(|(_, peer)| peer.queues.flows())
+                        .sum::<usize>()
+                    + self
+                        .dfap_stations
+                        .iter()
+                        .map(|(_, station)| station.queues.flows())
                         .sum::<usize>()) as u64,
                 frames_max_seen: counters.queue_frames_max as u64,
                 bytes_max_seen: counters.queue_bytes_max as u64,
@@ -67,20 +75,42 @@ impl Engine {
     }
 
     fn class_snapshots(&self) -> Vec<ClassSnapshot> {
-        let of_class = |(class, traffic): (&Class, Traffic)| ClassSnapshot {
+        let of_class = |(class, traffic, waited): (&Class, Traffic, &HoldTimes)| ClassSnapshot {
             name: class.name.to_string(),
             matches: Some(class.matches.to_string()),
             action: class.action,
             traffic,
+            waited: waited.snapshot(),
         };
+        let (action, traffic, waited) = self.classes.rest();
         let rest = ClassSnapshot {
             name: class::REST.into(),
             matches: None,
-            action: Action::default(),
-            traffic: self.classes.rest(),
+            action,
+            traffic,
+            waited: waited.snapshot(),
         };
         let classes = self.classes.iter_counted().map(of_class);
         classes.chain([rest]).collect()
+    }
+
+    fn dfap_snapshot(&self) -> DfapSnapshot {
+        let stations = self.dfap_stations.iter().map(|(_, station)| station);
+        let count = self.waiting.traffic_count();
+        DfapSnapshot {
+            mode: self.config.mode,
+            stations: stations
+                .map(|station| StationSnapshot {
+                    address: station.address,
+                    ether_type: station.ether_type,
+                    listed: station.is_listed(),
+                    home: station.home,
+                    queued_frames: station.waiting().0 as u64,
+                })
+                .collect(),
+            is_on: count.map(|count| count.is_on()),
+            average_per_second: count.and_then(|count| count.average_per_second()),
+        }
     }
 
     fn peer_snapshot(&self, slot: usize, peer: &Peer, now: Instant) -> PeerSnapshot {
@@ -110,6 +140,7 @@ impl Engine {
             queued_frames: peer.queues.frames() as u64,
             queued_bytes: peer.queues.bytes() as u64,
             hold: peer.hold_times.snapshot(),
+            auto: peer.queues.pressure().choice,
             engine_because: self.engine_because(slot, peer),
         }
     }

@@ -31,6 +31,9 @@ impl Engine {
         consider(self.drain.poll_timeout());
         consider(self.retire_timeout());
         consider(self.segments.poll_timeout());
+        consider(self.waiting.poll_timeout());
+        let stations = self.dfap_stations.iter();
+        consider(stations.filter_map(|(_, station)| station.ripe_at()).min());
         self.assert_due_times();
         consider(self.peers.due.earliest());
         for &slot in self.peers.due.touched() {
@@ -95,6 +98,7 @@ impl Engine {
     pub fn handle_timeout(&mut self, now: Instant) {
         self.forgive_lateness_of_acknowledgements(now);
         self.forgive_own_lateness(now);
+        self.step_waits(now);
         if self.greeter.round_is_due(now) {
             self.greet_all(false, now);
         }
@@ -189,7 +193,11 @@ impl Engine {
                 && (!is_ripe(&self.links, peer, now)
                     || paths.any(|path| waits_for_window(&self.links, path, is_alone, now)))
         });
-        waiting.map(|peer| peer.queues.bytes()).sum()
+        let of_peers: usize = waiting.map(|peer| peer.queues.bytes()).sum();
+        let stations = self.dfap_stations.iter().map(|(_, station)| station);
+        // One that is full leaves, and is short of no link for longer than that.
+        let unripe = stations.filter(|station| station.ripe_at().is_some_and(|at| at > now));
+        of_peers + unripe.map(|station| station.waiting().1).sum::<usize>()
     }
 
     fn expire(&mut self, now: Instant) {
@@ -214,6 +222,7 @@ impl Engine {
             self.remove_peer(slot, PeerDownReason::Deaf, now);
         }
         self.expire_paths(now);
+        self.expire_aggregating(now);
         self.forget_other_lines(now);
         self.introduce_marks(now);
         self.surplus.look(self.counters.host_rx.bytes, now);

@@ -13,6 +13,7 @@ use crate::reassembly::{Complete, Output, Reassembly};
 use crate::station_table::Place;
 use crate::stats::DropReason;
 use crate::time::Instant;
+use crate::wire::dfap::Aggregate;
 use crate::wire::ethernet::{HEADER_LEN, Header};
 use crate::wire::subframe::{self, Subframe, SubframeError};
 use crate::wire::train::Train;
@@ -35,10 +36,19 @@ pub(super) enum Arrival {
         buffer: Buffer,
         offload: Offload,
     },
+    /// An aggregate, unpacked while the host takes it.
+    Aggregate { buffer: Buffer },
     /// A plain one of anybody else.
     Frame { buffer: Buffer, offload: Offload },
     /// This peer leaves, after all that came of it before.
     Goodbye { slot: usize, node_id: NodeId },
+}
+
+/// An aggregate that is being taken apart.
+#[derive(Debug)]
+pub(super) struct Unbundling {
+    buffer: Buffer,
+    next: usize,
 }
 
 /// A train that is being taken apart. `at`: the next subframe.
@@ -80,8 +90,21 @@ impl Engine {
             if let Some(Complete { frame, offload }) = self.complete.pop_front() {
                 return Some(self.lend_frame(frame, offload));
             }
+            if let Some(payload) = self.unbundle_one() {
+                let unbundling = self.unbundling.as_ref().expect("a frame came from it");
+                self.counters.host_tx.count(HEADER_LEN + payload.len());
+                return Some(Delivery {
+                    head: &self.delivery_head,
+                    body: &unbundling.buffer[payload],
+                    offload: Offload::NONE,
+                });
+            }
             if self.unpacking.is_none() {
                 match self.arrivals.pop_front()? {
+                    Arrival::Aggregate { buffer } => {
+                        self.unbundling = Some(Unbundling { buffer, next: 0 });
+                        continue;
+                    }
                     Arrival::Frame { buffer, offload } => {
                         return Some(self.lend_frame(buffer, offload));
                     }
@@ -194,6 +217,27 @@ impl Engine {
             body,
             offload,
         }
+    }
+
+    /// Takes one packet off the aggregate that is being taken apart: its header is in `delivery_head` then. Each is
+    /// the very frame that it would have been alone.
+    fn unbundle_one(&mut self) -> Option<Range<usize>> {
+        let Unbundling { buffer, next } = self.unbundling.as_mut()?;
+        let header = Header::parse(buffer).expect("checked when it came");
+        let aggregate = Aggregate::parse(&buffer[HEADER_LEN..]).expect("checked when it came");
+        if *next == aggregate.len() {
+            let done = self.unbundling.take().expect("looked at above");
+            self.pool.give_back(done.buffer);
+            return None;
+        }
+        let (ether_type, range) = aggregate.packet(*next);
+        *next += 1;
+        let inner = Header {
+            ether_type,
+            ..header
+        };
+        self.delivery_head = inner.to_bytes();
+        Some(HEADER_LEN + range.start..HEADER_LEN + range.end)
     }
 
     /// Takes one subframe off the train that is being unpacked. A whole frame is left where it is,

@@ -7,13 +7,16 @@ use super::{Engine, Transmit};
 use crate::aggregator::Surroundings;
 use crate::buffer::Buffer;
 use crate::config::LinkId;
+use crate::dfap::stations::Station;
 use crate::link::Link;
 use crate::offload::Offload;
 use crate::queue::codel::CodelParams;
+use crate::queue::drr::QueuedFrame;
 use crate::stats::DropReason;
 use crate::time::Instant;
 use crate::trunk::flight::Kind;
 use crate::turns::Destination;
+use crate::wire::ethernet::HEADER_LEN;
 
 /// A frame that is to go, before it is lent out.
 pub(super) struct Outgoing {
@@ -28,6 +31,14 @@ impl Outgoing {
     /// One of packtrain's own, which no card has anything to do with.
     pub(super) fn message(link: LinkId) -> Outgoing {
         Outgoing::train(link, None, 0)
+    }
+
+    /// A frame as it is.
+    pub(super) fn plain(link: LinkId, offload: Offload, len: usize) -> Outgoing {
+        Outgoing {
+            offload,
+            ..Outgoing::train(link, None, len)
+        }
     }
 
     pub(super) fn train(link: LinkId, kept_for: Option<usize>, len: usize) -> Outgoing {
@@ -114,6 +125,7 @@ impl Engine {
             let outgoing = match destination {
                 Destination::Plain(_) => self.take_plain(way, now),
                 Destination::Peer(slot) => self.take_for_peer(slot, way, now),
+                Destination::Station(slot) => self.take_for_station(slot, way, now),
             };
             if let Some(outgoing) = &outgoing {
                 self.turns.charge(destination, outgoing.len);
@@ -129,7 +141,7 @@ impl Engine {
     /// Whose turn it is of those that have a link with room, and the place of that: among our links for
     /// plain frames, among the peer's paths for trains.
     fn next_destination(&mut self, now: Instant) -> Option<(Destination, usize)> {
-        let segments = &self.segments;
+        let (segments, stations) = (&self.segments, &self.dfap_stations);
         let (links, peers, balance) = (&self.links, &self.peers, self.config.balance);
         let has_room = match links.len() {
             1 => Link::has_room,
@@ -139,6 +151,14 @@ impl Engine {
             Destination::Plain(of) => links
                 .iter()
                 .position(|link| link.id == of && has_room(link) && segments.is_home(of)),
+            Destination::Station(slot) => stations
+                .get(slot)
+                .filter(|station| segments.is_home(station.home))
+                .and_then(|station| {
+                    let at = links.iter().position(|link| link.id == station.home)?;
+                    let data_max = links[at].frame_max() - HEADER_LEN;
+                    (has_room(&links[at]) && station.is_ripe(data_max, now)).then_some(at)
+                }),
             Destination::Peer(slot) => peers
                 .get(slot)
                 .filter(|peer| is_ripe(links, peer, now))
@@ -147,6 +167,10 @@ impl Engine {
         let has_urgent = |destination| match destination {
             Destination::Plain(of) => self.plain.has_urgent(of),
             Destination::Peer(slot) => peers.get(slot).is_some_and(|p| p.queues.has_urgent()),
+            Destination::Station(slot) => {
+                let station = stations.get(slot);
+                station.is_some_and(|station| station.queues.has_urgent())
+            }
         };
         let mut way = None;
         let urgent = self.turns.next_urgent(|destination| {
@@ -167,6 +191,10 @@ impl Engine {
     fn leave_if_empty(&mut self, destination: Destination) {
         let empty = match destination {
             Destination::Plain(of) => self.plain.of(of).is_none_or(|queues| queues.is_empty()),
+            Destination::Station(slot) => {
+                let station = self.dfap_stations.get(slot);
+                station.is_none_or(Station::is_empty)
+            }
             Destination::Peer(slot) => match self.peers.get_mut(slot) {
                 None => true,
                 Some(peer) => {
@@ -185,7 +213,7 @@ impl Engine {
         }
     }
 
-    fn codel(&self) -> CodelParams {
+    pub(super) fn codel(&self) -> CodelParams {
         CodelParams {
             target: self.config.limits.codel_target,
             interval: self.config.limits.codel_interval,
@@ -193,7 +221,7 @@ impl Engine {
     }
 
     /// The links, or CoDel, have taken something out of the queues.
-    fn on_taken(&mut self, frames: usize, bytes: usize) {
+    pub(super) fn on_taken(&mut self, frames: usize, bytes: usize) {
         self.on_unqueued(frames, bytes);
         self.taken_bytes += bytes as u64;
         self.intake.on_taken(self.queued_bytes);
@@ -230,13 +258,22 @@ impl Engine {
         }
         self.spread.on_left(&frame, now);
         self.note_sent(&frame, link, now);
+        self.note_left(&frame, now);
         self.counters.trains_tx.plain += 1;
         let len = frame.buffer.len();
         self.outgoing = Some(frame.buffer);
-        Some(Outgoing {
-            offload: frame.offload,
-            ..Outgoing::train(link, None, len)
-        })
+        Some(Outgoing::plain(link, frame.offload, len))
+    }
+
+    /// A frame leaves, whole.
+    pub(super) fn note_left(&mut self, frame: &QueuedFrame, now: Instant) {
+        let waited = now.since(frame.enqueued);
+        self.classes.note_left(frame.class, waited);
+    }
+
+    /// A train leaves, or an aggregate.
+    pub(super) fn note_train(&mut self, frames: usize, len: usize, len_max: usize) {
+        self.counters.train_sizes.record(frames, len, len_max);
     }
 
     /// A train, or a frame as it is with our mark.
@@ -266,6 +303,7 @@ impl Engine {
             codel: &codel,
             pool: &mut self.pool,
             drops: &mut self.counters.drops,
+            classes: &mut self.classes,
             now,
         };
         let (link_id, train) = (link.id, peer.next_train);
@@ -290,18 +328,18 @@ impl Engine {
             self.counters.trains_tx.marked += 1;
             let len = frame.buffer.len();
             self.outgoing = Some(frame.buffer);
-            return Some(Outgoing {
-                offload: frame.offload,
-                ..Outgoing::train(link_id, None, len)
-            });
+            return Some(Outgoing::plain(link_id, frame.offload, len));
         }
         let (buffer, filled) = filled?;
+        let queues = &mut self.peers.get_mut(slot)?.queues;
+        queues.note_train(buffer.len(), train_max, now);
         let tx = &mut self.counters.trains_tx;
         tx.trains += 1;
         tx.frames += u64::from(filled.frames);
         tx.pieces += u64::from(filled.pieces);
         self.counters.flushes.count(filled.flush);
         let len = buffer.len();
+        self.note_train(filled.frames as usize, len, train_max);
         let sent = self.send_train((slot, path_at), train, (buffer, len), Kind::New, now);
         sent.map(|(outgoing, _)| outgoing)
     }

@@ -56,6 +56,8 @@ impl Way<'_> {
         }
         let frame = queues.pop(flow);
         queues.charge(flow, frame.buffer.len());
+        with.classes
+            .note_left(frame.class, with.now.since(frame.enqueued));
         Some(Some(frame))
     }
 

@@ -40,6 +40,28 @@ fn a_standing_queue_shows_its_rate_and_is_then_kept_to_a_millisecond() {
 }
 
 #[test]
+fn of_small_trains_three_stand_and_not_as_many_bytes_as_three_full_ones_have() {
+    let mut link = link();
+    let mut now = Instant::ZERO;
+    let mut queued = 0usize;
+    // 5000 trains a second, of 300 bytes.
+    for _ in 0..600 {
+        while link.has_room() {
+            link.on_given(300);
+            queued += 300;
+        }
+        now += Duration::from_micros(200);
+        queued = queued.saturating_sub(300);
+        link.on_told(queued, now);
+    }
+    let standing = link.queue_limit() / 300;
+    assert!(
+        (3..=6).contains(&standing),
+        "{standing} trains of 300 bytes"
+    );
+}
+
+#[test]
 fn a_link_that_was_never_seen_draining_is_believed_its_rate_where_others_wait_for_it() {
     let mut link = link();
     assert_eq!(link.shared_queue_limit(), LIMIT_UNKNOWN);

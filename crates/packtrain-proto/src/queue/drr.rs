@@ -14,10 +14,14 @@
 use std::collections::VecDeque;
 
 use crate::buffer::Buffer;
+use crate::class::ClassId;
 use crate::offload::Offload;
 use crate::queue::ahead::Ahead;
 use crate::queue::codel::{Codel, CodelParams};
+use crate::queue::company::Company;
 use crate::queue::hold::Hold;
+use crate::queue::pressure::Pressure;
+use crate::stats::FlushReason;
 use crate::time::Instant;
 use crate::wire::ethernet::{self, Header};
 use crate::wire::{subframe, train};
@@ -40,6 +44,8 @@ pub struct QueuedFrame {
     pub copy: Option<CopyOf>,
     /// The number of its flow.
     pub flow_hash: u32,
+    /// Among the classes that the line had when it came.
+    pub class: ClassId,
     /// Its class says *now*.
     pub urgent: bool,
     /// Its class lets it wait so long for others.
@@ -106,6 +112,8 @@ pub struct FlowQueues {
     old: VecDeque<u16>,
     ahead: Ahead,
     hold: Hold,
+    company: Company,
+    pressure: Pressure,
     quantum: isize,
     frames: usize,
     bytes: usize,
@@ -122,6 +130,8 @@ impl FlowQueues {
             old: VecDeque::new(),
             ahead: Ahead::default(),
             hold: Hold::default(),
+            company: Company::default(),
+            pressure: Pressure::default(),
             quantum: quantum as isize,
             frames: 0,
             bytes: 0,
@@ -168,7 +178,42 @@ impl FlowQueues {
 
     /// Time has passed.
     pub fn ripen(&mut self, now: Instant) {
-        self.hold.handle_timeout(now);
+        if self.hold.handle_timeout(now) {
+            self.company.on_wait_over(self.frames);
+        }
+    }
+
+    /// Those that wait need not wait for more.
+    pub fn ripen_by_count(&mut self) {
+        self.hold.ripen(FlushReason::Count);
+        self.company.on_wait_over(self.frames);
+    }
+
+    /// Those that may wait do so until then, and no longer.
+    pub fn renew_wait(&mut self, at: Instant) {
+        self.hold.renew(at);
+    }
+
+    /// What ends the wait of those that leave now; `None`: they have not waited for others.
+    pub fn wait_ended_by(&self, now: Instant) -> Option<FlushReason> {
+        self.hold.ended_by(now)
+    }
+
+    /// What is known of frames that come one after the other, and of those that left.
+    pub fn prospects(&mut self) -> (&mut Company, &mut Pressure) {
+        (&mut self.company, &mut self.pressure)
+    }
+
+    pub fn pressure(&self) -> &Pressure {
+        &self.pressure
+    }
+
+    /// A train has left with what was taken, and so many bytes of those that it might have had.
+    pub fn note_train(&mut self, bytes: usize, bytes_max: usize, now: Instant) {
+        let fill_percent = (bytes * 100 / bytes_max.max(1)) as u32;
+        // What waits for others was not left behind for want of room.
+        let left_behind = self.frames > 0 && self.hold.is_over(now);
+        self.pressure.on_train(fill_percent, left_behind, now);
     }
 
     pub fn push(&mut self, frame: QueuedFrame) {
@@ -450,6 +495,7 @@ mod tests {
             piece_id: 0,
             copy: None,
             flow_hash: 0,
+            class: ClassId(0),
             urgent: false,
             hold_until: None,
         }

@@ -2,6 +2,8 @@
 
 pub mod ahead;
 pub mod codel;
+pub mod company;
 pub mod drr;
 pub mod hold;
 pub mod plain;
+pub mod pressure;

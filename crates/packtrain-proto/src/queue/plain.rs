@@ -137,6 +137,7 @@ impl Spread {
 mod tests {
     use super::*;
     use crate::buffer::Buffer;
+    use crate::class::ClassId;
     use crate::offload::Offload;
     use crate::time::Duration;
     use crate::wire::ethernet::{Header, MacAddr};
@@ -156,6 +157,7 @@ mod tests {
             piece_id: 0,
             copy,
             flow_hash: 0,
+            class: ClassId(0),
             urgent: false,
             hold_until: None,
         }

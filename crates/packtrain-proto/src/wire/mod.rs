@@ -4,9 +4,11 @@
 //! Emitting into a buffer that is too short is our own mistake, and panics.
 
 pub mod checksum;
+pub mod dfap;
 pub mod ethernet;
 pub mod hello;
 pub mod packet;
 pub mod sequence;
+pub mod station;
 pub mod subframe;
 pub mod train;

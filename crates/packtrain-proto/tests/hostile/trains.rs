@@ -93,6 +93,8 @@ fn every_version_and_type_but_ours_is_counted_and_skipped() {
         let mut train = forger.train(1, &whole(&[7; 60]));
         train.first = first;
         let reason = match first >> 4 {
+            // A station's message that it is not.
+            1 if first == 0x13 => DropReason::BadHello,
             1 => DropReason::UnknownType,
             _ => DropReason::UnknownVersion,
         };

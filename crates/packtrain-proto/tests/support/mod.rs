@@ -75,6 +75,18 @@ impl Pair {
 
     /// Two engines that have met, with settings of their own.
     pub fn with(set: impl Fn(usize, &mut Config)) -> Pair {
+        let mut pair = Pair::strangers(set);
+        pair.run(Duration::from_millis(400));
+        for events in &pair.events {
+            let up = |event: &Event| matches!(event, Event::PeerUp { .. });
+            assert_eq!(events.iter().filter(|event| up(event)).count(), 1);
+        }
+        pair.out = Default::default();
+        pair
+    }
+
+    /// … that have not heard each other yet.
+    pub fn strangers(set: impl Fn(usize, &mut Config)) -> Pair {
         let engine = |side| {
             let mut config = config(side);
             set(side, &mut config);
@@ -82,7 +94,7 @@ impl Pair {
             engine.handle_link_state(LINK, link_state(side), Instant::ZERO);
             engine
         };
-        let mut pair = Pair {
+        Pair {
             now: Instant::ZERO,
             engines: [engine(0), engine(1)],
             out: Default::default(),
@@ -95,14 +107,7 @@ impl Pair {
             direct_sent: [0; 2],
             direct_came: [0; 2],
             ticking: [true; 2],
-        };
-        pair.run(Duration::from_millis(400));
-        for events in &pair.events {
-            let up = |event: &Event| matches!(event, Event::PeerUp { .. });
-            assert_eq!(events.iter().filter(|event| up(event)).count(), 1);
         }
-        pair.out = Default::default();
-        pair
     }
 
     /// A side starts its life anew.

@@ -97,6 +97,7 @@ fn meaning(reason: DropReason) -> Meaning {
         | DropReason::UnknownType
         | DropReason::Truncated
         | DropReason::UnknownCriticalOption
+        | DropReason::BadAggregate
         | DropReason::BadOption => Meaning::Message,
         _ => Meaning::Nothing,
     }
@@ -114,6 +115,7 @@ fn harmless(reason: DropReason) -> bool {
             // A slow link may be taken for dead. What has no copy comes late then, and that is looked at.
             | DropReason::ReplayNotKept
             | DropReason::NotForUs
+            | DropReason::OtherMode
             | DropReason::OwnEcho
     )
 }

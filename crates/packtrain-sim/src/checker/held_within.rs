@@ -1,7 +1,7 @@
 //! On an idle line nothing waits but what a class lets wait, and no longer than that.
 //!
 //! After each step of an engine: if it has room on an open path to a peer, then all that waits for that
-//! peer are frames whose budget is not over ([`Pack::Within`] of the class that a frame had when it came),
+//! peer are frames whose time is not over (what the class that a frame had when it came lets it wait),
 //! and together they do not fill a train. And it must be called again before the first of these budgets is
 //! over: what it left waiting on an idle line is gone at its next step, or may still wait. So a hold that never
 //! ends, one that ends late, one of a frame that no class lets wait, and a forgotten timer are seen at the first
@@ -66,6 +66,8 @@ struct Left {
 #[derive(Debug, Default)]
 struct Station {
     classes: Vec<Class>,
+    /// Of the DFAP paper's waits.
+    tick: Duration,
     /// Most that its timers go off too late.
     lateness_max: Duration,
     patients: Vec<Patient>,
@@ -86,6 +88,16 @@ pub fn pack_of(classes: &[Class], bytes: &[u8]) -> Pack {
     class.map_or(Pack::Queued, |class| class.action.pack)
 }
 
+/// How long a frame may wait for others at most.
+fn may_wait(pack: Pack, tick: Duration) -> Option<Duration> {
+    match pack {
+        Pack::Queued | Pack::Now => None,
+        Pack::Within(budget) | Pack::Scaled(budget) => Some(budget),
+        Pack::DfapRandom | Pack::DfapStraight => Some(10 * tick),
+        Pack::Auto => Some(Duration::from_millis(1)),
+    }
+}
+
 impl HeldWithin {
     pub fn new(stations: usize) -> HeldWithin {
         HeldWithin {
@@ -94,9 +106,15 @@ impl HeldWithin {
     }
 
     /// Its frames are of these classes from now on.
-    pub fn classes(&mut self, station: StationId, classes: Vec<Class>, lateness_max: Duration) {
+    pub fn classes(
+        &mut self,
+        station: StationId,
+        classes: Vec<Class>,
+        (tick, lateness_max): (Duration, Duration),
+    ) {
         let station = &mut self.stations[station.0];
         station.classes = classes;
+        station.tick = tick;
         station.lateness_max = lateness_max;
     }
 
@@ -118,7 +136,7 @@ impl HeldWithin {
     ) -> Pack {
         let station = &mut self.stations[station.0];
         let pack = pack_of(&station.classes, &frame.bytes);
-        if let Pack::Within(budget) = pack {
+        if let Some(budget) = may_wait(pack, station.tick) {
             let late = station.lateness_max;
             station.patients.retain(|p| p.until + late >= now);
             station.patients.push(Patient {
@@ -184,6 +202,7 @@ impl HeldWithin {
         station
             .asked
             .retain(|(at, _)| now.since(*at) < ASKED_AGE_MAX);
+        station.look_at_stations(snapshot, lines, &whose, now)?;
         let replays = snapshot.replay.waiting_trains > 0;
         for peer in &snapshot.peers {
             let waits = peer.queued_frames > 0;
@@ -239,6 +258,44 @@ impl HeldWithin {
 }
 
 impl Station {
+    /// The same of those that take aggregates. These go plainly by one home link, so room there is all they need. But
+    /// who is full leaves what is over in hand, and behind that nothing waits for more.
+    fn look_at_stations(
+        &mut self,
+        snapshot: &Snapshot,
+        lines: &[Line],
+        whose: impl Fn(MacAddr) -> Option<StationId>,
+        now: Instant,
+    ) -> Result<(), String> {
+        let is_idle = |link| {
+            let line = lines.iter().find(|line| line.link == link);
+            let is_home = snapshot
+                .links
+                .iter()
+                .any(|l| l.id == link && l.home && l.carrier);
+            is_home && line.is_some_and(|line| line.local_queue_bytes == 0)
+        };
+        for to in &snapshot.dfap.stations {
+            let who = whose(to.address).filter(|_| to.queued_frames > 0 && is_idle(to.home));
+            let Some(who) = who else {
+                continue;
+            };
+            let may = self.count(who, |p| p.until > now);
+            if to.queued_frames > may {
+                return Err(format!(
+                    "{} frames wait for the station {who:?} on an idle line, and only {may} may",
+                    to.queued_frames
+                ));
+            }
+            self.left.push(Left {
+                peer: who,
+                frames: to.queued_frames,
+                at: now,
+            });
+        }
+        Ok(())
+    }
+
     fn may_wait_for_an_answer(&self, peer: &PeerSnapshot, now: Instant) -> bool {
         let round_trips = peer.paths.iter().filter_map(|path| path.round_trip);
         let longest = round_trips.max().unwrap_or_default();
@@ -287,6 +344,7 @@ mod tests {
     use packtrain_proto::class::Action;
     use packtrain_proto::config::{Config, NodeId};
     use packtrain_proto::engine::Engine;
+    use packtrain_proto::queue::pressure::AutoChoice;
     use packtrain_proto::stats::{HoldSnapshot, PathSnapshot};
 
     const STATION: StationId = StationId(0);
@@ -315,7 +373,8 @@ mod tests {
                 ..Action::default()
             },
         };
-        checker.classes(STATION, vec![patient], Duration::from_millis(1));
+        let millisecond = Duration::from_millis(1);
+        checker.classes(STATION, vec![patient], (millisecond, millisecond));
         let frame = one_of_each()[0].frame(0);
         for (sequence, &ms) in (0..).zip(came) {
             let what = (what(sequence), Recipient::Station(PEER));
@@ -360,6 +419,7 @@ mod tests {
             queued_frames: frames,
             queued_bytes: frames * 100,
             hold: HoldSnapshot::default(),
+            auto: AutoChoice::HasRoom,
             engine_because: None,
         });
         snapshot

@@ -62,6 +62,32 @@ pub fn starts(frame: &[u8]) -> Vec<Vec<u8>> {
     subframes(frame).filter_map(start).collect()
 }
 
+/// Moves the end of the first of two whole frames, both without fields of their own, a byte behind where it was.
+/// Whether there are such.
+pub fn move_boundary(frame: &mut [u8]) -> bool {
+    let all: Vec<_> = subframes(frame).collect();
+    let is_bare = |(flags, kind, _): &&(u8, u8, Range<usize>)| *flags == 0 && *kind == FRAME;
+    let Some(pair) = all
+        .windows(2)
+        .find(|two| two.iter().all(|one| is_bare(&one)))
+    else {
+        return false;
+    };
+    let (first, second) = (pair[0].2.clone(), pair[1].2.clone());
+    if second.len() < 2 {
+        return false;
+    }
+    // The byte that followed the second's header ends the first now.
+    frame[first.end..second.start + 1].rotate_right(1);
+    for (at, len) in [
+        (first.start - 2, first.len() + 1),
+        (first.end + 2, second.len() - 1),
+    ] {
+        frame[at..at + 2].copy_from_slice(&(len as u16).to_be_bytes());
+    }
+    true
+}
+
 /// Flags, kind and payload of each.
 fn subframes(frame: &[u8]) -> impl Iterator<Item = (u8, u8, Range<usize>)> + '_ {
     let is_train = frame.len() >= HEADER_LEN && frame[14] == 0x11;
@@ -123,6 +149,18 @@ mod tests {
         assert_eq!(starts.len(), 3, "the later piece begins nothing");
         assert_eq!(starts[0][12..], [0x86, 0xdd, 0xaa, 0xaa]);
         assert_eq!(starts[1][12..], [0, 0, 0xbb]);
+    }
+
+    #[test]
+    fn a_boundary_is_moved_between_two_bare_frames() {
+        let two = [0x01, 0, 2, 0xaa, 0xab, 0x01, 0, 3, 0xba, 0xbb, 0xbc];
+        let mut frame = train(&[], &two);
+        assert!(move_boundary(&mut frame));
+        assert_eq!(
+            whole_frames(&frame),
+            [&[0xaa, 0xab, 0xba][..], &[0xbb, 0xbc]]
+        );
+        assert!(!move_boundary(&mut train(&[], &two[..5])));
     }
 
     #[test]

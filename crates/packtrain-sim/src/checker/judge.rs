@@ -9,7 +9,7 @@ use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::once::Again;
 use super::reach::Copies;
-use super::{Checkers, addressee, unchanged};
+use super::{Checkers, addressee, aggregate, unchanged};
 use crate::announcement;
 use crate::frame::Frame;
 use crate::net::nic;
@@ -37,6 +37,13 @@ impl Checkers {
         if self.stations[station.0].promiscuous && !self.flows.iter().any(is_of_a_flow) {
             // What passes between the links of others: a bridge is given that too, and knows
             // nobody whom it is for.
+            return Ok(());
+        }
+        if self.stations[station.0].promiscuous
+            && aggregate::is_one(frame)
+            && destination != self.stations[station.0].address
+        {
+            // Nor whose an aggregate is: it passes it on as it is.
             return Ok(());
         }
         if self.faults.alters {

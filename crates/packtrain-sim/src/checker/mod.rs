@@ -17,6 +17,7 @@
 
 pub mod accounted;
 pub mod addressee;
+pub mod aggregate;
 pub mod bounded;
 pub mod drained;
 pub mod held_within;
@@ -109,6 +110,8 @@ pub struct Checkers {
     violation: Option<Violation>,
     pumps: u64,
     pub frames_delivered: u64,
+    /// Frames that left in aggregates.
+    pub frames_aggregated: u64,
 }
 
 impl Checkers {
@@ -134,6 +137,7 @@ impl Checkers {
             violation: None,
             pumps: 0,
             frames_delivered: 0,
+            frames_aggregated: 0,
         }
     }
 
@@ -213,18 +217,37 @@ impl Checkers {
             }
             return;
         }
-        match identify(&frame.bytes, &self.flows) {
-            Some(identity) => {
-                self.held_within.left(station, identity, false);
-                let has_met = self.lives.has_met(station);
-                self.accounted
-                    .went_as_it_is(identity, port.segment, has_met, now);
+        let frames = aggregate::frames_in(frame);
+        self.frames_aggregated += if frames.len() > 1 {
+            frames.len() as u64
+        } else {
+            0
+        };
+        for part in &frames {
+            match identify(&part.bytes, &self.flows) {
+                Some(identity) => {
+                    self.held_within.left(station, identity, false);
+                    let has_met = self.lives.has_met(station);
+                    self.accounted
+                        .went_as_it_is(identity, port.segment, has_met, now);
+                }
+                None if self.faults.alters => {}
+                None => {
+                    let text = format!(
+                        "{station:?} sends {} in {}",
+                        describe(part),
+                        describe(frame)
+                    );
+                    self.object("unchanged", now, text);
+                }
             }
-            None if self.faults.alters => {}
-            None => {
-                let text = format!("{station:?} sends {}", describe(frame));
-                self.object("unchanged", now, text);
-            }
+        }
+        if frames.is_empty() && !self.faults.alters {
+            let text = format!(
+                "{station:?} sends {}, which is no aggregate",
+                describe(frame)
+            );
+            self.object("unchanged", now, text);
         }
     }
 
@@ -267,8 +290,10 @@ impl Checkers {
         if frame.header().ether_type == ether_type::PACKTRAIN {
             return;
         }
-        if let Some(identity) = identify(&frame.bytes, &self.flows) {
-            self.accounted.came_as_it_is(identity, station);
+        for part in aggregate::frames_in(frame) {
+            if let Some(identity) = identify(&part.bytes, &self.flows) {
+                self.accounted.came_as_it_is(identity, station);
+            }
         }
     }
 
@@ -285,8 +310,12 @@ impl Checkers {
     pub fn lost(&mut self, frame: &Frame) {
         if frame.header().ether_type == ether_type::PACKTRAIN {
             self.accounted.train_lost(inside::items(&frame.bytes));
-        } else if let Some(identity) = identify(&frame.bytes, &self.flows) {
-            self.accounted.lost_as_it_is(identity);
+            return;
+        }
+        for part in aggregate::frames_in(frame) {
+            if let Some(identity) = identify(&part.bytes, &self.flows) {
+                self.accounted.lost_as_it_is(identity);
+            }
         }
     }
 
@@ -323,8 +352,15 @@ impl Checkers {
     }
 
     /// The classes of a station's frames, from now on.
-    pub fn classes(&mut self, station: StationId, classes: Vec<Class>, lateness_max: Duration) {
-        self.held_within.classes(station, classes, lateness_max);
+    /// `tick`: what the waits of the DFAP paper are multiples of.
+    pub fn classes(
+        &mut self,
+        station: StationId,
+        classes: Vec<Class>,
+        (tick, lateness_max): (Duration, Duration),
+    ) {
+        self.held_within
+            .classes(station, classes, (tick, lateness_max));
     }
 
     /// An engine is given a frame by its host. Of which flow it is, and how it is to be treated.

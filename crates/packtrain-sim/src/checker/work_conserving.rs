@@ -147,6 +147,7 @@ mod tests {
     use super::*;
     use packtrain_proto::config::Config;
     use packtrain_proto::engine::Engine;
+    use packtrain_proto::queue::pressure::AutoChoice;
     use packtrain_proto::stats::{HoldSnapshot, PathSnapshot};
     use packtrain_proto::wire::ethernet::MacAddr;
 
@@ -195,6 +196,7 @@ mod tests {
             queued_frames: 9,
             queued_bytes: 9000,
             hold: HoldSnapshot::default(),
+            auto: AutoChoice::HasRoom,
             engine_because: None,
         });
         snapshot

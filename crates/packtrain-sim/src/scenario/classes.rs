@@ -26,6 +26,23 @@ pub fn give_with_paths(simulator: &mut Simulator, seed: u64, traffic: Duration) 
     give_tables(simulator, seed, traffic, table_with_paths);
 }
 
+/// The same, with every way to wait for others, those of the DFAP paper too: often all frames do.
+pub fn give_with_waits(simulator: &mut Simulator, seed: u64, traffic: Duration) {
+    give_tables(simulator, seed, traffic, |flows, random| {
+        let mut classes = match random.chance(0.5) {
+            true => table(flows, by_waiting, random).unwrap_or_default(),
+            false => Vec::new(),
+        };
+        let rest = Class {
+            name: "others".parse().expect("a right name"),
+            matches: "any".parse().expect("a right match"),
+            action: by_waiting(random),
+        };
+        classes.push(rest);
+        Some(classes)
+    });
+}
+
 fn give_tables(
     simulator: &mut Simulator,
     seed: u64,
@@ -107,6 +124,27 @@ fn by_packing(random: &mut Random) -> Action {
     }
 }
 
+fn by_waiting(random: &mut Random) -> Action {
+    let time = Duration::from_nanos(random.magnitude(BUDGET_MIN_NS, BUDGET_MAX_NS));
+    let ways = [
+        Pack::Queued,
+        Pack::Now,
+        Pack::Within(time),
+        Pack::Scaled(time),
+        Pack::Scaled(time),
+        Pack::DfapRandom,
+        Pack::DfapRandom,
+        Pack::DfapStraight,
+        Pack::DfapStraight,
+        Pack::Auto,
+    ];
+    Action {
+        pack: *random.pick(&ways),
+        on_backlog: random.chance(0.1),
+        ..Action::default()
+    }
+}
+
 fn by_path(random: &mut Random) -> Action {
     use ClassPath::{Auto, Direct, Engine};
     Action {
@@ -116,6 +154,7 @@ fn by_path(random: &mut Random) -> Action {
         },
         path: *random.pick(&[Auto, Auto, Auto, Direct, Direct, Engine]),
         loss_ok: random.chance(0.5),
+        ..Action::default()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use packtrain_proto::config::{Config, NodeId};
 use packtrain_proto::time::{Duration, Instant};
+use packtrain_proto::wire::dfap::ETHER_TYPE_OF_FOOTNOTE;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use crate::checker::NetworkFaults;
@@ -209,6 +210,15 @@ pub fn config(address: MacAddr, mtu: u16, random: &mut Random) -> Config {
         limits.resequencer_bytes_max = random.magnitude(256 << 10, 4 << 20) as usize;
     }
     config
+}
+
+/// How the DFAP paper's protocol is set; drawn by a generator of its own.
+pub fn dfap(config: &mut Config, seed: u64) {
+    let mut random = Random::new(seed ^ 0x0064_6661_7001);
+    config.dfap.tick = Duration::from_nanos(random.magnitude(50_000, 10_000_000));
+    if random.chance(0.3) {
+        config.dfap.ether_type = ETHER_TYPE_OF_FOOTNOTE;
+    }
 }
 
 /// Flows and their sources; each begins at its own time.

@@ -65,6 +65,8 @@ pub struct Report {
     pub strikes: u64,
     /// Trains sent again on another link, by engines that lived to the end.
     pub replayed: u64,
+    /// Frames that left in aggregates of the DFAP paper.
+    pub aggregated: u64,
     /// Frames that went past the engines.
     pub direct: u64,
     /// Flows that came back from there.
@@ -149,6 +151,7 @@ impl Experiment {
             ended_at: self.simulator.now(),
             strikes,
             replayed,
+            aggregated: checkers.frames_aggregated,
             direct: checkers.frames_direct(),
             returns: direct.map(|direct| direct.returns).sum(),
         }

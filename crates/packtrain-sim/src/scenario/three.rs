@@ -1,6 +1,6 @@
 //! Three packtrain hosts and a plain one on one switch, or one hub.
 
-use packtrain_proto::config::LinkId;
+use packtrain_proto::config::{LinkId, Mode};
 use packtrain_proto::time::{Duration, Instant};
 
 use super::draw::{self, Traffic, Trouble};
@@ -27,6 +27,21 @@ pub fn run(order: Order) -> Report {
 }
 
 pub fn build(order: Order) -> Experiment {
+    build_with(order, &[Mode::Trains; PLAIN])
+}
+
+/// The same, and some of them know only aggregates.
+pub fn run_aggregates(order: Order) -> Report {
+    // Of a generator of its own, as all that is added.
+    let mut random = Random::new(order.seed ^ 0x6466_6170);
+    let mut modes = [Mode::Dfap; PLAIN];
+    if random.chance(0.6) {
+        modes[random.below(PLAIN as u64) as usize] = Mode::Trains;
+    }
+    build_with(order, &modes).run()
+}
+
+fn build_with(order: Order, modes: &[Mode; PLAIN]) -> Experiment {
     let mut random = Random::new(order.seed ^ 0x0003_0003);
     let trouble = Trouble::draw(&mut random);
     let load = *random.pick(&[0.2, 0.5, 0.8, 2.0]);
@@ -101,6 +116,7 @@ pub fn build(order: Order) -> Experiment {
         traffic.add_probe(&endpoints[from], &endpoints[to], &mut random);
     }
 
+    let aggregates = modes.contains(&Mode::Dfap);
     let facts = endpoints
         .iter()
         .map(|e| StationFacts {
@@ -135,6 +151,10 @@ pub fn build(order: Order) -> Experiment {
         // checkers know which they were.
         config.marked_frames = random.chance(if keeps_order { 0.8 } else { 0.3 });
         config.promiscuous = bridged == Some(n);
+        config.mode = modes[n];
+        if aggregates {
+            draw::dfap(&mut config, order.seed ^ n as u64);
+        }
         let mut host = Host::new(station, config, draw::pace(&mut random), Instant::ZERO);
         host.add_link(
             LinkId(n as u8),
@@ -155,7 +175,10 @@ pub fn build(order: Order) -> Experiment {
             .push(Instant::ZERO + at, Event::Restart { station });
         restarts = 1;
     }
-    classes::give(&mut simulator, order.seed, scale.duration);
+    match aggregates {
+        true => classes::give_with_waits(&mut simulator, order.seed, scale.duration),
+        false => classes::give(&mut simulator, order.seed, scale.duration),
+    }
     for (source, start) in traffic.sources {
         simulator.add_source(source, start);
     }
@@ -170,8 +193,16 @@ pub fn build(order: Order) -> Experiment {
         faultless: false,
         restarts,
         kept: Kept::Accounts,
-        peers: vec![2; 3],
+        peers: modes.iter().map(|mode| peers_of(*mode, modes)).collect(),
         paths: None,
         choice: false,
+    }
+}
+
+/// Who speaks trains meets all others that do.
+fn peers_of(mode: Mode, modes: &[Mode]) -> usize {
+    match mode {
+        Mode::Trains => modes.iter().filter(|other| **other == mode).count() - 1,
+        Mode::Dfap => 0,
     }
 }

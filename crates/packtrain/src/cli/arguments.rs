@@ -10,9 +10,11 @@ use packtrain_proto::wire::hello::VLAN_IDS;
 
 use super::error::exit_codes_help;
 use crate::lab::bench_options::Options;
-use crate::lab::{bench_lab, bench_line, bench_links, bench_path};
+use crate::lab::{bench_aggregation, bench_lab, bench_line, bench_links, bench_path};
 use crate::linux::netlink::IpPrefix;
-use crate::settings::classes::{ClassPathPolicy, PackPolicy};
+use crate::settings::classes::ClassPathPolicy;
+use crate::settings::dfap::{ModePolicy, parse_ether_type, parse_tick};
+use crate::settings::packing::PackPolicy;
 use crate::settings::values::{
     BalancePolicy, InterfaceName, LogLevel, PathPolicy, parse_address, parse_mac,
 };
@@ -132,6 +134,31 @@ pub struct UpArguments {
     /// Which of several links a train takes.
     #[arg(long, value_name = "POLICY", value_enum, default_value_t)]
     pub balance: BalancePolicy,
+
+    /// What to speak with hosts that speak it too.
+    #[arg(long, value_name = "MODE", value_enum, default_value_t)]
+    pub mode: ModePolicy,
+
+    /// When frames leave that no class matches, as `packtrain class add --pack` has it [default: queued; in
+    /// mode dfap dfap-random].
+    #[arg(long, value_name = "WHEN")]
+    pub pack: Option<PackPolicy>,
+
+    /// EtherType of aggregates of the DFAP paper: 0xbbbb or 0xaaaa.
+    #[arg(long, value_name = "TYPE", value_parser = parse_ether_type, default_value = "0xbbbb")]
+    pub dfap_ether_type: u16,
+
+    /// MAC address of a host that takes aggregates and does not say so itself; may be given again.
+    #[arg(long = "dfap-station", value_name = "MAC", value_parser = parse_mac)]
+    pub dfap_stations: Vec<MacAddr>,
+
+    /// Put packets into aggregates in the DFAP paper's literal order, which reorders flows.
+    #[arg(long)]
+    pub dfap_strict: bool,
+
+    /// What the waits of dfap-random and dfap-straight are multiples of, 50us to 100ms.
+    #[arg(long, value_name = "TIME", value_parser = parse_tick, default_value = "10ms")]
+    pub dfap_tick: std::time::Duration,
 
     /// Let what goes directly flow on for so many seconds when the daemon ends, until it is started
     /// again [default without a value: 60].
@@ -374,8 +401,9 @@ pub struct ClassAddArguments {
     pub class: Option<ClassName>,
 
     /// When its frames leave: queued, when the link has room, with what waits already; now, ahead of
-    /// all others but for those of their own flow; or how long they may wait for others to fill
-    /// their train, 100ms at most, as in 500us.
+    /// all others but for those of their own flow; how long they may wait for others to fill
+    /// their train, 100ms at most, as in 500us; 'scaled 2ms', that time by the part of the train that is
+    /// empty; auto, where that costs nothing; dfap-random or dfap-straight, as the DFAP paper has it. Those that wait may do so 'on-backlog' only.
     #[arg(long, value_name = "WHEN", default_value_t)]
     pub pack: PackPolicy,
 
@@ -513,6 +541,18 @@ Examples:
   packtrain bench path
   packtrain bench path --part bulk --part idle --rounds 9 --json path.json")]
     Path(Options<bench_path::Part>),
+    /// What packing small frames brings, and what it costs.
+    ///
+    /// `pt0` against the plain link in the same round: many small flows over 5000 packets a second, of which
+    /// the line is told or not; messages that exhaust the processors; requests and answers, alone and beside
+    /// a TCP flow; telephone calls beside one; clients of a server at a hub, for each way of packing; and
+    /// the processor time of a small frame. Each row says which path carried it, and how many frames a train
+    /// held.
+    #[command(after_help = "\
+Examples:
+  packtrain bench aggregation
+  packtrain bench aggregation --part calls --part hub --rounds 3 --json calls.json")]
+    Aggregation(Options<bench_aggregation::Part>),
     /// Carry frames between a link and a new TAP, and nothing else: what `line` compares with.
     #[command(hide = true)]
     Relay { link: String, tap: String },

@@ -23,7 +23,7 @@ use clap::{CommandFactory, Parser};
 
 use self::arguments::{Arguments, BenchCommand, ClassCommand, Command, LinkCommand, PeerCommand};
 use self::error::CliError;
-use crate::lab::{bench_lab, bench_line, bench_links, bench_path, demo, relay};
+use crate::lab::{bench_aggregation, bench_lab, bench_line, bench_links, bench_path, demo, relay};
 
 /// Runs the command that the process was started with.
 pub fn main() -> ExitCode {
@@ -84,6 +84,9 @@ fn run(command: Command) -> Result<(), CliError> {
             }
             BenchCommand::Path(options) => {
                 measure(|packtrain| bench_path::run(packtrain, &options))
+            }
+            BenchCommand::Aggregation(options) => {
+                measure(|packtrain| bench_aggregation::run(packtrain, &options))
             }
             BenchCommand::Lab(options) => measure(|packtrain| bench_lab::run(packtrain, &options)),
             BenchCommand::Relay { link, tap } => {

@@ -12,6 +12,7 @@ use super::arguments::{RunArguments, UpArguments};
 use super::error::CliError;
 use super::output;
 use crate::running::RunningLine;
+use crate::settings::dfap::DfapSettings;
 use crate::settings::values::check_mtu;
 use crate::settings::{Settings, file};
 use crate::stay;
@@ -64,6 +65,14 @@ fn settings_of(arguments: &UpArguments) -> Result<Settings, CliError> {
         path: arguments.path,
         direct_vlan: arguments.direct_vlan,
         balance: arguments.balance,
+        mode: arguments.mode,
+        pack: arguments.pack,
+        dfap: DfapSettings {
+            ether_type: arguments.dfap_ether_type,
+            stations: arguments.dfap_stations.clone(),
+            strict: arguments.dfap_strict,
+            tick: arguments.dfap_tick,
+        },
         stay: arguments.stay.map(Duration::from_secs),
         wait_links: arguments.wait_links,
         log_level: arguments.log_level,

@@ -18,6 +18,8 @@ const INDENT: usize = 13;
 pub(super) const WIDTH: usize = 80;
 /// Plain hosts shown; `--json` has all.
 const HOSTS_SHOWN_MAX: usize = 10;
+/// Of those that take aggregates, as many as stand in a line.
+const STATIONS_SHOWN_MAX: usize = 3;
 
 /// Everything about one line.
 pub fn line(document: &StatusDocument) -> String {
@@ -41,7 +43,7 @@ pub fn line(document: &StatusDocument) -> String {
     }
     for peer in &document.peers {
         out.push('\n');
-        write_peer(&mut out, peer);
+        write_peer(&mut out, peer, packs_by_auto(document));
     }
     if !document.hosts.is_empty() {
         out.push('\n');
@@ -86,15 +88,10 @@ fn write_line(out: &mut String, document: &StatusDocument) {
         );
     }
     field(out, "from host", &traffic(document.host.taken));
-    let together = match document.coalesced {
-        Coalesced { frames: 0, .. } => String::new(),
-        Coalesced { datagrams, frames } => format!(
-            "; {} datagrams as {} GSO frames",
-            count(datagrams),
-            count(frames)
-        ),
-    };
-    field(out, "to host", &(traffic(document.host.given) + &together));
+    field(out, "to host", &traffic(document.host.given));
+    if let Some(together) = together(document.coalesced) {
+        field(out, "together", &together);
+    }
     let trains = &document.trains;
     let mean = trains
         .frames_per_train_mean
@@ -117,6 +114,7 @@ fn write_line(out: &mut String, document: &StatusDocument) {
         .map(|(how, n)| format!("{} {how}", count(*n)))
         .collect();
     field(out, "unpacked", &format!("{} sent", sent.join(" and ")));
+    write_aggregates(out, document);
     let direct = &document.direct;
     if direct.tx.frames + direct.rx.frames > 0 {
         let closed = match direct.closures {
@@ -186,6 +184,66 @@ fn write_line(out: &mut String, document: &StatusDocument) {
     }
     write_replay(out, &document.replay);
     drops(out, &document.drops);
+}
+
+/// What was given to the host as GSO frames.
+fn together(coalesced: Coalesced) -> Option<String> {
+    let Coalesced {
+        datagrams,
+        frames,
+        segments,
+        segment_frames,
+    } = coalesced;
+    let kinds = [
+        ("datagrams", datagrams, frames),
+        ("segments", segments, segment_frames),
+    ];
+    let met = kinds.into_iter().filter(|(_, _, frames)| *frames > 0);
+    let texts = met.map(|(what, n, frames)| format!("{} {what} as {}", count(n), count(frames)));
+    let texts: Vec<String> = texts.collect();
+    (!texts.is_empty()).then(|| texts.join(", ") + " GSO frames")
+}
+
+/// The DFAP paper's protocol, where it is spoken or anybody takes it.
+fn write_aggregates(out: &mut String, document: &StatusDocument) {
+    let (tx, rx) = (&document.trains.tx, &document.trains.rx);
+    let is_mode = document.mode == "dfap";
+    if !is_mode && document.dfap.stations.is_empty() && tx.aggregates + rx.aggregates == 0 {
+        return;
+    }
+    let mean = match tx.aggregates {
+        0 => String::new(),
+        n => format!(", {:.1} frames each", tx.aggregated as f64 / n as f64),
+    };
+    let (sent, received) = (count(tx.aggregates), count(rx.aggregates));
+    let text = format!("{sent} sent{mean}; {received} received");
+    field(out, "aggregates", &text);
+    if let Some(on) = document.dfap.waits {
+        let average = document
+            .dfap
+            .frames_per_second
+            .map_or("no average of the traffic yet".to_owned(), |average| {
+                format!("{} frames/s on average", count(average.round() as u64))
+            });
+        let state = if on { "on" } else { "off" };
+        field(
+            out,
+            "waits",
+            &format!("{state} by traffic count: {average}"),
+        );
+    }
+    let stations = document.dfap.stations.iter();
+    let shown = stations.clone().take(STATIONS_SHOWN_MAX);
+    let names: Vec<&str> = shown.map(|station| station.address.as_str()).collect();
+    let more = match stations.len().saturating_sub(names.len()) {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    let names = match names.is_empty() {
+        true => "nobody".to_owned(),
+        false => names.join(", ") + &more,
+    };
+    field(out, "sent to", &names);
 }
 
 fn write_replay(out: &mut String, replay: &Replay) {
@@ -305,7 +363,25 @@ fn stays(stay: Stay) -> String {
     }
 }
 
-fn write_peer(out: &mut String, peer: &Peer) {
+fn packs_by_auto(document: &StatusDocument) -> bool {
+    let mut classes = document.classes.iter();
+    classes.any(|class| class.pack.split(' ').next() == Some("auto"))
+}
+
+/// What was done last with a frame that left it to the engine, and why.
+fn auto_choice(peer: &Peer) -> String {
+    match (peer.auto.as_str(), peer.auto_wait_s) {
+        ("waits", Some(wait_s)) => format!(
+            "frames wait {} at most: the link is short of frames a second",
+            duration(wait_s)
+        ),
+        ("full_trains", _) => "at once: trains are full as it is".to_owned(),
+        ("alone", _) => "at once: no other frame is to be expected so soon".to_owned(),
+        _ => "at once: the links have room".to_owned(),
+    }
+}
+
+fn write_peer(out: &mut String, peer: &Peer, packs_by_auto: bool) {
     let name = peer.addresses.first().map_or("?", String::as_str);
     heading(
         out,
@@ -359,6 +435,9 @@ fn write_peer(out: &mut String, peer: &Peer) {
         }
     };
     field(out, "goes", &goes);
+    if packs_by_auto {
+        field(out, "auto packs", &auto_choice(peer));
+    }
     if peer.hold.held_trains > 0 {
         field(out, "held", &held(&peer.hold));
     }

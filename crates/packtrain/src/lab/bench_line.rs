@@ -11,17 +11,17 @@ use self::parts::{MANY_FLOWS, ONE_FLOW};
 use super::Result;
 use super::bench_options::{Options, Rounds};
 use super::namespaces::clean_up_on_signals;
-use super::one_link::stage::{Line, Plan};
+use super::one_link::stage::{Line, Plan, Shape};
 use super::one_link::way::Way;
 use super::one_link::{self, Bench};
 
 const UNSHAPED: Plan<'_> = Plan {
-    rate_mbit: None,
+    shape: Shape::Unshaped,
     ways: &[Way::Bare, Way::Relay, Way::Engine, Way::Pt0],
 };
 /// Neither a relay nor a line without the direct path: a shaper is slower than any program.
 const SHAPED: Plan<'_> = Plan {
-    rate_mbit: Some(100),
+    shape: Shape::Mbit(100),
     ways: &[Way::Bare, Way::Pt0],
 };
 

@@ -11,7 +11,7 @@ use std::path::Path;
 use super::Result;
 use super::bench_options::{Options, Rounds};
 use super::namespaces::clean_up_on_signals;
-use super::one_link::stage::{Line, Plan};
+use super::one_link::stage::{Line, Plan, Shape};
 use super::one_link::way::Way;
 use super::one_link::{Bench, parts};
 
@@ -86,11 +86,11 @@ pub fn run(packtrain: &Path, options: &Options<Part>) -> Result<bool> {
         ways.push(Way::Direct);
     }
     let unshaped = Plan {
-        rate_mbit: None,
+        shape: Shape::Unshaped,
         ways: &ways,
     };
     let shaped = Plan {
-        rate_mbit: Some(SHAPED_MBIT),
+        shape: Shape::Mbit(SHAPED_MBIT),
         ways: &LINES,
     };
     for (plan, parts) in [(unshaped, &UNSHAPED[..]), (shaped, &SHAPED)] {

@@ -75,7 +75,26 @@ pub fn measure_on(
     load: Load,
     cpus: [usize; 2],
 ) -> Result<Report> {
-    run((from, to), at, load, now(), Some(cpus)).map(|(report, _)| report)
+    let flows = Flows {
+        count: 1,
+        cpus: Some(cpus),
+    };
+    run((from, to), at, load, now(), flows).map(|(report, _)| report)
+}
+
+/// As [`measure`], from so many sockets in turns, each a flow: messages are in order or not among those of their
+/// flow.
+pub fn measure_flows(
+    (from, to): (&Namespace, &Namespace),
+    at: SocketAddr,
+    load: Load,
+    flows: usize,
+) -> Result<Report> {
+    let flows = Flows {
+        count: flows,
+        cpus: None,
+    };
+    run((from, to), at, load, now(), flows).map(|(report, _)| report)
 }
 
 /// As [`measure`], and when their bytes arrived.
@@ -86,7 +105,19 @@ pub fn measure_in_time(
     load: Load,
     start: Instant,
 ) -> Result<(Report, Timeline)> {
-    run((from, to), at, load, start, None)
+    let flows = Flows {
+        count: 1,
+        cpus: None,
+    };
+    run((from, to), at, load, start, flows)
+}
+
+/// Who sends, and where sender and receiver are.
+#[derive(Clone, Copy, Debug)]
+struct Flows {
+    /// At least one.
+    count: usize,
+    cpus: Option<[usize; 2]>,
 }
 
 fn run(
@@ -94,7 +125,7 @@ fn run(
     at: SocketAddr,
     load: Load,
     start: Instant,
-    cpus: Option<[usize; 2]>,
+    flows: Flows,
 ) -> Result<(Report, Timeline)> {
     assert!(load.size >= SIZE_MIN, "a message has {SIZE_MIN} bytes");
     let any: SocketAddr = match at {
@@ -108,13 +139,14 @@ fn run(
     let receiver = to
         .in_namespace(|| port::bind(at))?
         .map_err(|error| failed("receiver", error))?;
-    let sender = from
-        .in_namespace(|| UdpSocket::bind(any).and_then(|s| s.connect(at).map(|()| s)))?
-        .map_err(|error| failed("sender", error))?;
+    let connect = || UdpSocket::bind(any).and_then(|s| s.connect(at).map(|()| s));
+    let connect_all = || (0..flows.count).map(|_| connect()).collect();
+    let senders: io::Result<Vec<UdpSocket>> = from.in_namespace(connect_all)?;
+    let senders = senders.map_err(|error| failed("sender", error))?;
     // Without the right to force it the ordinary size has to do.
     let _ =
         rustix::net::sockopt::set_socket_recv_buffer_size_force(&receiver, RECEIVE_BUFFER_BYTES);
-    find_each_other(&sender, &receiver).map_err(|error| failed("first message", error))?;
+    find_each_other(&senders[0], &receiver).map_err(|error| failed("first message", error))?;
     receiver
         .set_read_timeout(Some(SILENCE_MAX))
         .map_err(|error| failed("receiver", error))?;
@@ -123,12 +155,12 @@ fn run(
         // The last of a run before, to the same port, may still be on its way.
         let begin_ns = clock_ns();
         let receiving = scope.spawn(move || {
-            ask_scheduler(load, cpus.map(|[_, receiver]| receiver))?;
-            receive(receiver, begin_ns, start)
+            ask_scheduler(load, flows.cpus.map(|[_, receiver]| receiver))?;
+            receive(receiver, begin_ns, start, flows.count)
         });
         let sending = scope.spawn(|| {
-            ask_scheduler(load, cpus.map(|[sender, _]| sender))?;
-            Ok(send(&sender, load))
+            ask_scheduler(load, flows.cpus.map(|[sender, _]| sender))?;
+            Ok(send(&senders, load))
         });
         let sent = sending
             .join()
@@ -166,7 +198,8 @@ pub(super) fn find_each_other(sender: &UdpSocket, receiver: &UdpSocket) -> io::R
     }
 }
 
-fn send(socket: &UdpSocket, load: Load) -> u64 {
+/// Each message by the next socket.
+fn send(sockets: &[UdpSocket], load: Load) -> u64 {
     let mut message = vec![0u8; load.size];
     let start = now();
     let mut sent = 0u64;
@@ -187,23 +220,28 @@ fn send(socket: &UdpSocket, load: Load) -> u64 {
         write(&mut message, sent, clock_ns());
         // An error is about an earlier message (a closed port) or a full queue: one message is
         // lost, and counted as lost.
-        let _ = socket.send(&message);
+        let _ = sockets[sent as usize % sockets.len()].send(&message);
         sent += 1;
     }
     for _ in 0..ENDS {
         pause(Duration::from_millis(2));
         write(&mut message, END, clock_ns());
-        let _ = socket.send(&message);
+        let _ = sockets[0].send(&message);
     }
     sent
 }
 
-/// What was sent since `begin_ns`.
-fn receive(socket: &UdpSocket, begin_ns: u64, start: Instant) -> io::Result<(Report, Timeline)> {
+/// What was sent since `begin_ns` by so many flows in turns.
+fn receive(
+    socket: &UdpSocket,
+    begin_ns: u64,
+    start: Instant,
+    flows: usize,
+) -> io::Result<(Report, Timeline)> {
     let mut arrivals = Timeline::from(start);
     // Four digits: of a delay of 200 ms, ten microseconds.
     let mut delays = Histogram::<u64>::new_with_max(60_000_000_000, 4).expect("bounds in order");
-    let mut seen = Seen::default();
+    let mut seen: Vec<Seen> = (0..flows).map(|_| Seen::default()).collect();
     let mut buffer = [0u8; 2048];
     let (mut first_ns, mut last_ns) = (None, 0);
     loop {
@@ -226,7 +264,8 @@ fn receive(socket: &UdpSocket, begin_ns: u64, start: Instant) -> io::Result<(Rep
             continue;
         }
         let arrived_ns = clock_ns();
-        if seen.take(number) {
+        let (flow, of_flow) = (number as usize % flows, number / flows as u64);
+        if seen[flow].take(of_flow) {
             delays.saturating_record(arrived_ns.saturating_sub(stamp));
             arrivals.record(now(), len as u64);
             first_ns.get_or_insert(arrived_ns);
@@ -243,8 +282,8 @@ fn receive(socket: &UdpSocket, begin_ns: u64, start: Instant) -> io::Result<(Rep
         } else {
             0.0
         },
-        reordered: seen.reordered,
-        duplicated: seen.duplicated,
+        reordered: seen.iter().map(|flow| flow.reordered).sum(),
+        duplicated: seen.iter().map(|flow| flow.duplicated).sum(),
         delay_mean_us: delays.mean() / 1e3,
         delay_deviation_us: delays.stdev() / 1e3,
         delay_p50_us: micros(delays.value_at_quantile(0.5)),
@@ -296,7 +335,7 @@ fn read(message: &[u8]) -> Option<(u64, u64)> {
     Some((number, time))
 }
 
-fn clock_ns() -> u64 {
+pub(super) fn clock_ns() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
@@ -325,8 +364,25 @@ mod tests {
             write(&mut message, number, time);
             sender.send(&message).unwrap();
         }
-        let (report, _) = receive(&receiver, begin_ns, now()).unwrap();
+        let (report, _) = receive(&receiver, begin_ns, now(), 1).unwrap();
         assert_eq!((report.delivered, report.duplicated), (1, 0));
+    }
+
+    #[test]
+    fn what_one_flow_overtakes_of_another_is_in_order() {
+        let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+        sender.connect(receiver.local_addr().unwrap()).unwrap();
+        receiver.set_read_timeout(Some(SILENCE_MAX)).unwrap();
+        let begin_ns = clock_ns();
+        // Of two flows: even numbers of one, odd ones of the other, which overtakes itself once.
+        for number in [1, 0, 2, 5, 3, 4, END] {
+            let mut message = [0; SIZE_MIN];
+            write(&mut message, number, begin_ns);
+            sender.send(&message).unwrap();
+        }
+        let (report, _) = receive(&receiver, begin_ns, now(), 2).unwrap();
+        assert_eq!((report.delivered, report.reordered), (6, 1));
     }
 
     #[test]

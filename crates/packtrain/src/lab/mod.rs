@@ -4,12 +4,14 @@
 //! Everything here runs real programs against real sockets, so it reads clocks and it waits; the
 //! engine below does neither.
 
+pub mod bench_aggregation;
 pub mod bench_lab;
 pub mod bench_line;
 pub mod bench_links;
 pub mod bench_options;
 pub mod bench_path;
 pub mod cable;
+pub mod capped;
 pub mod check;
 pub mod cut;
 pub mod datagrams;

@@ -7,13 +7,16 @@ pub mod parts;
 pub mod path_use;
 pub mod stage;
 pub mod way;
+pub mod work;
+
+use std::path::Path;
 
 use clap::ValueEnum;
 use serde::Serialize;
 
 use self::figure::{Figure, Runs, figures_table};
 use self::path_use::{PathCounts, paths_table};
-use self::stage::{Line, SETTLE};
+use self::stage::{Line, Plan, SETTLE};
 use self::way::Way;
 use super::bench_options::{Options, Rounds};
 use super::figure::{Target, Unit};
@@ -57,7 +60,7 @@ impl Bench {
     /// Runs each way that stands `rounds` times in turns; who begins alternates as well.
     pub fn in_turns<T>(
         &mut self,
-        part: &'static str,
+        part: &str,
         line: &Line,
         measure: impl FnMut(Way) -> Result<T>,
     ) -> Result<Runs<T>> {
@@ -68,7 +71,7 @@ impl Bench {
     pub fn in_turns_of<T>(
         &mut self,
         ways: &[Way],
-        part: &'static str,
+        part: &str,
         line: &Line,
         mut measure: impl FnMut(Way) -> Result<T>,
     ) -> Result<Runs<T>> {
@@ -76,6 +79,7 @@ impl Bench {
         let mut ways = line.available(ways);
         self.each_round(part, line, |_| {
             for &way in &ways {
+                let _programs = line.programs_of_turn(way)?;
                 pause(SETTLE);
                 runs.push(way, measure(way)?);
             }
@@ -88,19 +92,60 @@ impl Bench {
     /// Runs `round` as often as there are rounds, and notes which way the frames took meanwhile.
     pub fn each_round(
         &mut self,
-        part: &'static str,
+        part: &str,
         line: &Line,
         mut round: impl FnMut(usize) -> Result<()>,
+    ) -> Result<()> {
+        let rounds = self.rounds;
+        self.noting(part, line, || {
+            for number in 0..rounds {
+                eprintln!("{part}: round {} of {rounds}", number + 1);
+                round(number)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// As [`Bench::in_turns_of`] all ways of the plan, in each round between hosts of its own: a line remembers for a while
+    /// what it has found out, be that right or not.
+    pub fn in_turns_anew<T>(
+        &mut self,
+        (packtrain, plan): (&Path, Plan<'_>),
+        part: &str,
+        mut measure: impl FnMut(&Line, Way) -> Result<T>,
+    ) -> Result<Runs<T>> {
+        let mut runs = Runs::of_ways(plan.ways);
+        for number in 0..self.rounds {
+            eprintln!("{part}: round {} of {}", number + 1, self.rounds);
+            let line = Line::set(packtrain, plan)?;
+            let mut ways = line.available(plan.ways);
+            let first = number % ways.len().max(1);
+            ways.rotate_left(first);
+            self.noting(part, &line, || {
+                for &way in &ways {
+                    let _programs = line.programs_of_turn(way)?;
+                    pause(SETTLE);
+                    runs.push(way, measure(&line, way)?);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(runs)
+    }
+
+    /// Notes which way the frames take meanwhile.
+    fn noting(
+        &mut self,
+        part: &str,
+        line: &Line,
+        measure: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
         let statuses = || -> Result<Vec<StatusDocument>> {
             let names = line.names().into_iter();
             names.map(|name| line.a.status_of(name)).collect()
         };
         let before = statuses()?;
-        for number in 0..self.rounds {
-            eprintln!("{part}: round {} of {}", number + 1, self.rounds);
-            round(number)?;
-        }
+        measure()?;
         for ((name, before), after) in line.names().into_iter().zip(&before).zip(&statuses()?) {
             self.note_path(PathCounts::between(part, name, before, after));
         }
@@ -109,15 +154,39 @@ impl Bench {
 
     /// One row for each part and line, however often it is noted.
     pub fn note_path(&mut self, path: PathCounts) {
-        let is_same = |noted: &&mut PathCounts| (noted.part, noted.line) == (path.part, path.line);
+        let is_same = |noted: &&mut PathCounts| noted.part == path.part && noted.line == path.line;
         match self.paths.iter_mut().find(is_same) {
             Some(noted) => noted.add(path),
             None => self.paths.push(path),
         }
     }
 
-    pub fn compare(&mut self, name: &'static str, unit: Unit, target: Target, runs: Runs<f64>) {
+    pub fn compare(
+        &mut self,
+        name: impl Into<String>,
+        unit: Unit,
+        target: Target,
+        runs: Runs<f64>,
+    ) {
         self.figures.push(Figure::of(name, unit, target, runs));
+    }
+
+    /// As [`Bench::compare`], of a part of which is noted how `pt0`'s frames went: the row says so.
+    pub fn compare_carried(
+        &mut self,
+        part: &str,
+        name: impl Into<String>,
+        (unit, target): (Unit, Target),
+        runs: Runs<f64>,
+    ) {
+        let of_pt0 = Way::Pt0.interface();
+        let mut paths = self.paths.iter();
+        let path = paths.find(|path| path.part == part && path.line == of_pt0);
+        let carried = path.map(PathCounts::carried_text);
+        self.figures.push(Figure {
+            carried,
+            ..Figure::of(name, unit, target, runs)
+        });
     }
 
     /// Prints the tables, and writes the report. Whether every promise holds.

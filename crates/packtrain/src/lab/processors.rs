@@ -1,7 +1,12 @@
 //! What the processors of this machine did, by the kernel's count: how much work something was, whoever
 //! did it, and how much of the time the machine was not run at all.
 
+use std::collections::BTreeMap;
+use std::fs;
 use std::io;
+use std::path::Path;
+
+use rustix::time::{ClockId, clock_gettime};
 
 /// user, nice, system, idle, iowait, irq, softirq, steal; guests, which follow, are in user already.
 const COUNTED: usize = 8;
@@ -52,6 +57,54 @@ impl Ticks {
         let ticks = self.busy.saturating_sub(before.busy);
         ticks as f64 / rustix::param::clock_ticks_per_second() as f64
     }
+}
+
+/// How long each thread of the machine has run, by the scheduler's own clock, ns. Ticks say of a thread that runs for
+/// some microseconds again and again only by accident whether it ran. What an interrupt does on a processor
+/// that has nothing else to do is nobody's time.
+#[derive(Clone, Debug)]
+pub struct RunTimes {
+    by_thread: BTreeMap<u32, u64>,
+    /// All threads of this process, those that have ended too.
+    of_this_process: u64,
+}
+
+impl RunTimes {
+    pub fn now() -> io::Result<RunTimes> {
+        let own = std::process::id();
+        let mut by_thread = BTreeMap::new();
+        for process in numbers_in(Path::new("/proc"))?.filter(|&process| process != own) {
+            let tasks = Path::new("/proc").join(process.to_string()).join("task");
+            // Those that have ended meanwhile have no threads.
+            for thread in numbers_in(&tasks).into_iter().flatten() {
+                let path = tasks.join(thread.to_string()).join("schedstat");
+                let text = fs::read_to_string(path).unwrap_or_default();
+                let ran = text.split_whitespace().next().map(str::parse);
+                by_thread.extend(ran.and_then(Result::ok).map(|ran| (thread, ran)));
+            }
+        }
+        let time = clock_gettime(ClockId::ProcessCPUTime);
+        Ok(RunTimes {
+            by_thread,
+            of_this_process: time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64,
+        })
+    }
+
+    /// By all threads together since then, seconds of a processor; without those of other processes that have ended.
+    pub fn since_s(&self, before: &RunTimes) -> f64 {
+        let ran = self.by_thread.iter().map(|(thread, ran)| {
+            let before = before.by_thread.get(thread).copied().unwrap_or_default();
+            ran.saturating_sub(before)
+        });
+        let own = self.of_this_process - before.of_this_process;
+        (ran.sum::<u64>() + own) as f64 / 1e9
+    }
+}
+
+/// The entries of a directory whose names are numbers.
+fn numbers_in(directory: &Path) -> io::Result<impl Iterator<Item = u32> + use<>> {
+    let entries = fs::read_dir(directory)?;
+    Ok(entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()))
 }
 
 /// Seconds of a processor for each 10⁹ bytes; not a number where nothing came.
@@ -105,6 +158,32 @@ mod tests {
         ] {
             assert_eq!(Ticks::read(stat), None, "{stat:?}");
         }
+    }
+
+    #[test]
+    fn what_threads_ran_is_counted_also_when_they_have_ended() {
+        let before = RunTimes::now().unwrap();
+        let spin = || {
+            let mut x = 1_u64;
+            for step in 0..50_000_000 {
+                x = std::hint::black_box(x.wrapping_mul(3) ^ step);
+            }
+            x
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(spin).join().unwrap();
+        });
+        let after = RunTimes::now().unwrap();
+        let own = (after.of_this_process - before.of_this_process) as f64 / 1e9;
+        assert!(own > 0.001 && after.since_s(&before) >= own, "{own}");
+        let times = |of: &[(u32, u64)], own| RunTimes {
+            by_thread: of.iter().copied().collect(),
+            of_this_process: own,
+        };
+        let before = times(&[(1, 5_000_000_000), (2, 7)], 10);
+        // One goes on, one has ended, one is new.
+        let after = times(&[(1, 6_000_000_000), (3, 500_000_000)], 10);
+        assert_eq!(after.since_s(&before), 1.5);
     }
 
     #[test]

@@ -104,7 +104,8 @@ fn socket(at: SocketAddr, protocol: Protocol) -> io::Result<OwnedFd> {
     )?)
 }
 
-fn listen(at: SocketAddr, protocol: Protocol) -> io::Result<TcpListener> {
+/// Where connections to this port come in, to whichever address of the host.
+pub(super) fn listen(at: SocketAddr, protocol: Protocol) -> io::Result<TcpListener> {
     let socket = socket(at, protocol)?;
     net::sockopt::set_socket_reuseaddr(&socket, true)?;
     // Who joins another path of MPTCP connects to another address.
@@ -126,7 +127,8 @@ fn bind_and_listen(socket: &OwnedFd, at: SocketAddr) -> rustix::io::Result<()> {
     net::listen(socket, 1)
 }
 
-fn connect(at: SocketAddr, protocol: Protocol) -> io::Result<TcpStream> {
+/// A connection that is CUBIC from its first segment.
+pub(super) fn connect(at: SocketAddr, protocol: Protocol) -> io::Result<TcpStream> {
     let socket = socket(at, protocol)?;
     // Before it is connected: a flow that begins as another keeps something of that (BBR's timers).
     net::sockopt::set_tcp_congestion(&socket, "cubic")?;

@@ -89,6 +89,44 @@ pub fn set_rate(host: &Namespace, interface: &str, rate_mbit: u32) -> Result<()>
     .map(drop)
 }
 
+/// What [`cap_packets`] takes each packet for, bytes: more than any that is not of several segments.
+const CAPPED_PACKET_BYTES: u64 = 2000;
+
+/// Makes the interface send so many packets a second at most, however long each is, with a queue as a NIC's. A GSO
+/// frame counts as one.
+pub fn cap_packets(host: &Namespace, interface: &str, per_second: u32) -> Result<()> {
+    let rate = format!("{}bit", u64::from(per_second) * CAPPED_PACKET_BYTES * 8);
+    // A size table, whose least size is above all that come.
+    let least = CAPPED_PACKET_BYTES.to_string();
+    host.exec([
+        "tc",
+        "qdisc",
+        "replace",
+        "dev",
+        interface,
+        "root",
+        "handle",
+        "1:",
+        "stab",
+        "mpu",
+        &least,
+        "mtu",
+        "2048",
+        "tsize",
+        "512",
+        "linklayer",
+        "ethernet",
+        "htb",
+        "default",
+        "1",
+    ])?;
+    host.exec([
+        "tc", "class", "replace", "dev", interface, "parent", "1:", "classid", "1:1", "htb",
+        "rate", &rate, "ceil", &rate, "burst", "15k", "cburst", "15k",
+    ])
+    .map(drop)
+}
+
 /// All packets that arrive on the interface are worked on by one CPU. Two CPUs that take turns
 /// reorder even a bare veth, and no measurement is steady.
 pub fn receive_on_cpu(host: &Namespace, interface: &str, cpu: usize) -> Result<()> {

@@ -144,8 +144,10 @@ fn add_counters(facts: &mut LineFacts, report: &Report, intake: Option<&mut Inta
         report.tap.unrepresentable,
     ));
     facts.coalesced = status::Coalesced {
-        datagrams: report.coalesced.frames,
-        frames: report.coalesced.together,
+        datagrams: report.coalesced.datagrams,
+        frames: report.coalesced.datagram_frames,
+        segments: report.coalesced.segments,
+        segment_frames: report.coalesced.segment_frames,
     };
     if let Some(intake) = intake {
         // Nothing waits where somebody has put another queueing discipline in its place.

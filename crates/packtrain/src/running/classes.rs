@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::RunningLine;
 use crate::cli::error::CliError;
-use crate::settings::classes::{self, ClassError, ClassPathPolicy, ClassSettings, PackPolicy};
-use crate::settings::values::PathPolicy;
+use crate::settings::classes::{self, ClassError, ClassPathPolicy, ClassSettings};
+use crate::settings::packing::PackPolicy;
 
 /// A class as it was asked for.
 #[derive(Clone, Copy, Debug)]
@@ -80,11 +80,8 @@ impl RunningLine {
             _ => return Ok(()),
         };
         let name = &self.site.settings.name;
-        let because = match (self.site.settings.path, self.site.settings.marked_frames) {
-            (PathPolicy::Engine, _) => "its path is engine",
-            (PathPolicy::Auto, false) => "it has no marked frames",
-            (PathPolicy::Auto, true) => "this kernel lacks what that needs (Linux 6.6)",
-        };
+        let lacks = "this kernel lacks what that needs (Linux 6.6)";
+        let because = self.site.settings.engine_because().unwrap_or(lacks);
         Err(CliError::Usage(format!(
             "class {}: {what} on {name}, because {because}",
             class.name

@@ -26,7 +26,6 @@ use crate::linux::intake::Intake;
 use crate::linux::netlink::{Monitor, Netlink};
 use crate::linux::tap::Tap;
 use crate::settings::Settings;
-use crate::settings::values::PathPolicy;
 use crate::stay::Heir;
 
 mod inherit;
@@ -179,6 +178,9 @@ fn config(settings: &Settings, address: MacAddr) -> Result<Config, CliError> {
     config.mtu = settings.mtu;
     config.marked_frames = settings.marked_frames;
     config.balance = settings.balance.into();
+    config.mode = settings.mode.into();
+    config.dfap = (&settings.dfap).into();
+    config.rest = settings.rest();
     config.software = concat!("packtrain ", env!("CARGO_PKG_VERSION")).into();
     config.seed = random_id()?;
     Ok(config)
@@ -283,9 +285,7 @@ fn attach_direct(
     has_intake: bool,
     note: &mut dyn FnMut(&str),
 ) -> Option<Direct> {
-    if settings.path == PathPolicy::Engine || !settings.marked_frames {
-        return None;
-    }
+    settings.engine_because().is_none().then_some(())?;
     let name = &settings.name;
     // It would be left behind on the links by a daemon that is killed.
     if attachment != Attachment::Tcx {

@@ -4,11 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use packtrain_proto::class::{
-    Action, CLASSES_MAX, Class, ClassName, ClassPath, HOLD_MAX, Match, Pack, VALUES_MAX, defaults,
+    Action, CLASSES_MAX, Class, ClassName, ClassPath, Match, VALUES_MAX, defaults,
 };
-use packtrain_proto::time::Duration;
 
-use crate::units::Time;
+use super::packing::PackPolicy;
 
 /// What a class may say once packtrain can do it, and what it does until then.
 pub const NOT_YET: [(&str, &str); 4] = [
@@ -74,7 +73,8 @@ impl ClassSettings {
             name,
             matches: self.matches,
             action: Action {
-                pack: self.pack.0,
+                pack: self.pack.pack,
+                on_backlog: self.pack.on_backlog,
                 path: self.path.into(),
                 loss_ok: self.loss_ok,
             },
@@ -107,58 +107,6 @@ fn unused_name(classes: &[Class]) -> ClassName {
     let taken = |name: &String| classes.iter().any(|class| class.name.as_str() == name);
     let name = names.find(|name| !taken(name)).expect("they go on");
     name.parse().expect("a right name")
-}
-
-/// When frames leave: `queued`, `now`, or how long they may wait, as in `500us`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PackPolicy(pub Pack);
-
-/// Why a text does not say when frames leave.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PackPolicyError {
-    #[error(
-        "{0:?} does not say when frames leave: queued, now, or how long they may wait, as in 500us"
-    )]
-    Syntax(String),
-    #[error("frames wait {most} at most, not {given}")]
-    TooLong { given: String, most: Time },
-}
-
-impl FromStr for PackPolicy {
-    type Err = PackPolicyError;
-
-    fn from_str(text: &str) -> Result<PackPolicy, PackPolicyError> {
-        let pack = match text {
-            "queued" => Pack::Queued,
-            "now" => Pack::Now,
-            time => {
-                let time: Time = time
-                    .parse()
-                    .map_err(|_| PackPolicyError::Syntax(text.into()))?;
-                match Duration::from_nanos(time.0) {
-                    Duration::ZERO => Pack::Queued,
-                    budget if budget > HOLD_MAX => {
-                        return Err(PackPolicyError::TooLong {
-                            given: text.into(),
-                            most: Time(HOLD_MAX.as_nanos() as u64),
-                        });
-                    }
-                    budget => Pack::Within(budget),
-                }
-            }
-        };
-        Ok(PackPolicy(pack))
-    }
-}
-
-impl fmt::Display for PackPolicy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Pack::Queued => f.pad("queued"),
-            Pack::Now => f.pad("now"),
-            Pack::Within(budget) => Time(budget.as_nanos() as u64).fmt(f),
-        }
-    }
 }
 
 /// Which way the frames of a class take.
@@ -289,20 +237,6 @@ mod tests {
             settings(None, "udp").insert(&mut classes, None),
             Err(ClassError::TooMany)
         );
-    }
-
-    #[test]
-    fn when_frames_leave_is_a_word_or_a_time() {
-        for text in ["queued", "now", "500us", "1.5ms", "100ms"] {
-            assert_eq!(text.parse::<PackPolicy>().unwrap().to_string(), text);
-        }
-        assert_eq!("0".parse(), Ok(PackPolicy(Pack::Queued)));
-        let error = |text: &str| text.parse::<PackPolicy>().unwrap_err().to_string();
-        assert_eq!(error("101ms"), "frames wait 100ms at most, not 101ms");
-        assert!(
-            error("soon").starts_with("\"soon\" does not say when frames leave: queued, now, ")
-        );
-        assert!(error("500").starts_with("\"500\" does not say"));
     }
 
     #[test]

@@ -9,7 +9,9 @@ use toml::de::DeValue;
 use packtrain_proto::class::{Class, ClassName, Match};
 use packtrain_proto::wire::hello::VLAN_IDS;
 
-use super::classes::{ClassPathPolicy, ClassSettings, NOT_YET, PackPolicy};
+use super::classes::{ClassPathPolicy, ClassSettings, NOT_YET};
+use super::dfap::{DfapSettings, ModePolicy, check_ether_type, parse_tick};
+use super::packing::PackPolicy;
 use super::values::{
     BalancePolicy, InterfaceName, LogLevel, PathPolicy, check_mtu, parse_address, parse_mac,
 };
@@ -51,6 +53,13 @@ fn read_line(table: &mut Table<'_>, errors: &mut Errors<'_>) -> Option<Settings>
     table.optional("balance", errors, &mut settings.balance, |v| {
         parse_str::<BalancePolicy>(v)
     });
+    table.optional("mode", errors, &mut settings.mode, |v| {
+        parse_str::<ModePolicy>(v)
+    });
+    table.optional("pack", errors, &mut settings.pack, |v| {
+        parse_str::<PackPolicy>(v).map(Some)
+    });
+    read_dfap(table, &mut settings.dfap, errors);
     settings.classes = read_classes(table, settings.classes, errors);
     table.optional("stay", errors, &mut settings.stay, stay);
     table.optional("wait_links", errors, &mut settings.wait_links, boolean);
@@ -76,6 +85,22 @@ fn read_line(table: &mut Table<'_>, errors: &mut Errors<'_>) -> Option<Settings>
         );
     }
     Some(settings)
+}
+
+/// How aggregates are made and known.
+fn read_dfap(table: &mut Table<'_>, dfap: &mut DfapSettings, errors: &mut Errors<'_>) {
+    table.optional("dfap_ether_type", errors, &mut dfap.ether_type, |v| {
+        check_ether_type(integer(v)?).map_err(|e| e.to_string())
+    });
+    dfap.stations = table.list("dfap_stations", errors, |value, errors| {
+        let parsed = string(value.get_ref())
+            .and_then(|text| parse_mac(text).map_err(|error| error.to_string()));
+        errors.take(value.span(), "dfap_stations", parsed)
+    });
+    table.optional("dfap_strict", errors, &mut dfap.strict, boolean);
+    table.optional("dfap_tick", errors, &mut dfap.tick, |v| {
+        parse_tick(string(v)?).map_err(|e| e.to_string())
+    });
 }
 
 fn read_link<'a>(
@@ -183,7 +208,7 @@ mod tests {
             action: Action {
                 pack,
                 path,
-                loss_ok: false,
+                ..Action::default()
             },
         }
     }
@@ -198,8 +223,8 @@ mod tests {
             "line.toml:4: class: there is a class arp already\n\
              line.toml:8: class.match: \"upd\" begins no condition: arp, ip, ip6, tcp, udp, icmp, icmp6, \
              ethertype, proto, dscp, port, sport, dport, host, src, dst, size, vlan, mark, empty, any\n\
-             line.toml:9: class.pack: \"soon\" does not say when frames leave: queued, now, or how \
-             long they may wait, as in 500us\n\
+             line.toml:9: class.pack: \"soon\" does not say when frames leave: queued, now, how long \
+             they may wait, as in 500us, scaled 2ms, auto, dfap-random or dfap-straight\n\
              line.toml:10: class.weight: not possible yet: all flows get the same share\n\
              line.toml:11: class.match: is missing\n\
              line.toml:12: class.path: \"x\" is no path: auto, engine or direct\n\
@@ -228,6 +253,12 @@ mod tests {
             path = "engine"
             direct_vlan = 100
             balance = "active-backup"
+            mode = "dfap"
+            pack = "scaled 2ms on-backlog"
+            dfap_ether_type = 0xaaaa
+            dfap_stations = ["02:00:00:00:00:07"]
+            dfap_strict = true
+            dfap_tick = "1ms"
             default_classes = false
             stay = 90
             wait_links = true
@@ -262,6 +293,14 @@ mod tests {
                 path: PathPolicy::Engine,
                 direct_vlan: Some(100),
                 balance: BalancePolicy::ActiveBackup,
+                mode: ModePolicy::Dfap,
+                pack: Some("scaled 2ms on-backlog".parse().unwrap()),
+                dfap: DfapSettings {
+                    ether_type: 0xaaaa,
+                    stations: vec!["02:00:00:00:00:07".parse().unwrap()],
+                    strict: true,
+                    tick: Duration::from_millis(1),
+                },
                 classes: vec![
                     class("voice", "udp dport 5060", Pack::Now, ClassPath::Engine),
                     class("class1", "tcp", Pack::Within(WAIT), ClassPath::Auto),
@@ -286,8 +325,33 @@ mod tests {
         assert_eq!(
             errors("name = 'pt0'\nmtuu = 3\n[[link]]\nname = 'eth1'\nrate = 3\n"),
             "line.toml:2: mtuu: unknown key (known here: addresses, balance, class, default_classes, \
-             direct_vlan, line_id, link, log_level, mac, marked_frames, mtu, name, path, stay, wait_links)\n\
+             dfap_ether_type, dfap_stations, dfap_strict, dfap_tick, direct_vlan, line_id, link, log_level, \
+             mac, marked_frames, mode, mtu, name, pack, path, stay, wait_links)\n\
              line.toml:5: link.rate: unknown key (known here: name)"
+        );
+    }
+
+    #[test]
+    fn aggregates_are_set_within_what_they_can_be() {
+        assert_eq!(
+            errors(
+                "name = 'pt0'\nmode = 'packets'\npack = 'later'\ndfap_ether_type = 0x800\n\
+                 dfap_stations = [\n'02:00:00:00:00:01',\n'ff:ff:ff:ff:ff:ff']\ndfap_tick = '1us'\n\
+                 [[link]]\nname = 'e'"
+            ),
+            "line.toml:2: mode: \"packets\" is no mode: trains or dfap\n\
+             line.toml:3: pack: \"later\" does not say when frames leave: queued, now, how long they may \
+             wait, as in 500us, scaled 2ms, auto, dfap-random or dfap-straight\n\
+             line.toml:4: dfap_ether_type: \"0x800\" is no type of aggregates: 0xbbbb, as in the paper's \
+             figure, or 0xaaaa\n\
+             line.toml:7: dfap_stations: ff:ff:ff:ff:ff:ff is a group address: an interface has one of its \
+             own (the first byte even)\n\
+             line.toml:8: dfap_tick: \"1us\" is no tick: 50us to 100ms"
+        );
+        let twice = "name = 'pt0'\ndfap_stations = ['02:00:00:00:00:01', '02:00:00:00:00:01']\n[[link]]\nname = 'e'";
+        assert_eq!(
+            errors(twice),
+            "line.toml:2: dfap_stations: station 02:00:00:00:00:01 is named twice"
         );
     }
 

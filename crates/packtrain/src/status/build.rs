@@ -3,18 +3,21 @@
 use packtrain_proto::config::LinkId;
 use packtrain_proto::direct::OpenTo;
 use packtrain_proto::direct::kinds::{DirectKind, KindRefused};
+use packtrain_proto::queue::pressure::AutoChoice;
 use packtrain_proto::stats::{self, DropReason, EngineBecause, FlushReason, PathState, Snapshot};
 use packtrain_proto::time::Duration;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::{
-    Class, Coalesced, Counts, Direct, Hold, HoldBucket, Host, Intake, Link, LinkCondition, Peer,
-    PeerLink, PeerPath, PlainHost, Queue, Reassembly, Replay, Resequencer, SCHEMA, StatusDocument,
-    Stay, Traffic, TrainCounts, Trains,
+    Class, Coalesced, Counts, Dfap, Direct, FillBucket, FramesBucket, Hold, HoldBucket, Host,
+    Intake, Link, LinkCondition, Peer, PeerLink, PeerPath, PlainHost, Queue, Reassembly, Replay,
+    Resequencer, SCHEMA, Station, StatusDocument, Stay, Traffic, TrainCounts, Trains,
 };
 use crate::linux::netlink::IpPrefix;
 use crate::linux::tc::LinkQueue;
-use crate::settings::classes::{ClassPathPolicy, PackPolicy};
+use crate::settings::classes::ClassPathPolicy;
+use crate::settings::dfap::ModePolicy;
+use crate::settings::packing::PackPolicy;
 use crate::settings::values::BalancePolicy;
 
 /// What the daemon knows of a line and the engine does not.
@@ -78,6 +81,8 @@ impl StatusDocument {
             node_id: node_id(snapshot.node_id.0),
             line_id: facts.line_id,
             balance: facts.balance.to_string(),
+            mode: ModePolicy::from(snapshot.dfap.mode).to_string(),
+            dfap: build_dfap(&snapshot.dfap),
             address: snapshot.address.to_string(),
             addresses: facts.addresses.iter().map(IpPrefix::to_string).collect(),
             mtu: snapshot.mtu.into(),
@@ -142,10 +147,25 @@ fn build_class(class: &stats::ClassSnapshot) -> Class {
     Class {
         name: class.name.clone(),
         matches: class.matches.clone(),
-        pack: PackPolicy(class.action.pack).to_string(),
+        pack: PackPolicy::from(&class.action).to_string(),
         path: ClassPathPolicy::from(class.action.path).to_string(),
         loss_ok: class.action.loss_ok,
         taken: class.traffic.into(),
+        waited: (&class.waited).into(),
+    }
+}
+
+fn build_dfap(dfap: &stats::DfapSnapshot) -> Dfap {
+    let station = |station: &stats::StationSnapshot| Station {
+        address: station.address.to_string(),
+        ether_type: station.ether_type,
+        listed: station.listed,
+        queued_frames: station.queued_frames,
+    };
+    Dfap {
+        stations: dfap.stations.iter().map(station).collect(),
+        waits: dfap.is_on,
+        frames_per_second: dfap.average_per_second,
     }
 }
 
@@ -287,6 +307,8 @@ fn build_peer(
         queued_frames: peer.queued_frames,
         queued_bytes: peer.queued_bytes,
         hold: (&peer.hold).into(),
+        auto: auto_choice(peer.auto).0.into(),
+        auto_wait_s: auto_choice(peer.auto).1,
         path: match path_because {
             None => PeerPath::Direct,
             Some(_) => PeerPath::Engine,
@@ -326,6 +348,15 @@ fn refused_in_a_word(because: KindRefused) -> &'static str {
         KindRefused::OtherLine => "other_line",
         KindRefused::Unanswered => "unanswered",
         KindRefused::NotTried => "not_tried",
+    }
+}
+
+fn auto_choice(choice: AutoChoice) -> (&'static str, Option<f64>) {
+    match choice {
+        AutoChoice::HasRoom => ("has_room", None),
+        AutoChoice::FullTrains => ("full_trains", None),
+        AutoChoice::Alone => ("alone", None),
+        AutoChoice::Waits(wait) => ("waits", Some(seconds(wait))),
     }
 }
 
@@ -374,19 +405,23 @@ fn build_host(host: &stats::HostSnapshot, link_name: &dyn Fn(LinkId) -> String) 
 
 fn build_trains(snapshot: &Snapshot) -> Trains {
     let tx = &snapshot.trains_tx;
-    let flush = |reason: FlushReason| {
-        let count = match reason {
-            FlushReason::QueueEmpty => snapshot.flushes.queue_empty,
-            FlushReason::Full => snapshot.flushes.full,
-            FlushReason::Boundary => snapshot.flushes.boundary,
-        };
-        (reason.as_str().to_owned(), count)
+    let flush = |reason: FlushReason| (reason.as_str().to_owned(), snapshot.flushes.get(reason));
+    let sizes = &snapshot.train_sizes;
+    let frames_bucket = |bucket: &stats::FramesBucket| FramesBucket {
+        frames: bucket.frames,
+        trains: bucket.trains,
+    };
+    let fill_bucket = |bucket: &stats::FillBucket| FillBucket {
+        percent_max: bucket.percent_max,
+        trains: bucket.trains,
     };
     Trains {
         tx: snapshot.trains_tx.into(),
         rx: snapshot.trains_rx.into(),
         frames_per_train_mean: (tx.trains > 0).then(|| tx.frames as f64 / tx.trains as f64),
         flush: FlushReason::ALL.iter().copied().map(flush).collect(),
+        frames_per_train: sizes.frames.iter().map(frames_bucket).collect(),
+        fill: sizes.fill.iter().map(fill_bucket).collect(),
     }
 }
 
@@ -475,6 +510,8 @@ impl From<stats::Trains> for TrainCounts {
             markers,
             marked,
             plain,
+            aggregates,
+            aggregated,
         } = t;
         TrainCounts {
             trains,
@@ -483,6 +520,8 @@ impl From<stats::Trains> for TrainCounts {
             markers,
             marked,
             plain,
+            aggregates,
+            aggregated,
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Documents against the schema in `docs/`, and what they say.
 
-use packtrain_proto::config::{LinkId, NodeId};
+use packtrain_proto::config::{LinkId, Mode, NodeId};
 use packtrain_proto::direct::OpenTo;
 use packtrain_proto::direct::kinds::{DirectKind, KindRefused};
+use packtrain_proto::queue::pressure::AutoChoice;
 use packtrain_proto::stats::{
     self, DropReason, HoldBucket, HoldSnapshot, HostSnapshot, LinkSnapshot, PathSnapshot,
     PathState, PeerSnapshot, ReplaySnapshot, Snapshot,
@@ -33,6 +34,8 @@ pub(crate) fn quiet_snapshot() -> Snapshot {
         trains_tx: stats::Trains::default(),
         trains_rx: stats::Trains::default(),
         flushes: stats::Flushes::default(),
+        train_sizes: stats::TrainSizesSnapshot::default(),
+        dfap: stats::DfapSnapshot::default(),
         classes: Vec::new(),
         queue: stats::QueueSnapshot::default(),
         resequencer: stats::ResequencerSnapshot::default(),
@@ -102,6 +105,7 @@ pub(crate) fn busy_snapshot() -> Snapshot {
         paths: vec![path(Some(Duration::from_micros(317))), path(None)],
         queued_frames: 12,
         queued_bytes: 18_000,
+        auto: AutoChoice::Waits(Duration::from_micros(200)),
         hold: HoldSnapshot {
             trains: 1_234_567,
             held_trains: 12_346,
@@ -143,7 +147,13 @@ pub(crate) fn busy_snapshot() -> Snapshot {
                 action: Action {
                     pack: Pack::Now,
                     path: ClassPath::Engine,
-                    loss_ok: false,
+                    ..Action::default()
+                },
+                waited: HoldSnapshot {
+                    trains: 1234,
+                    held_trains: 1200,
+                    p50: Duration::from_micros(120),
+                    ..HoldSnapshot::default()
                 },
                 traffic: stats::Traffic {
                     frames: 1234,
@@ -153,14 +163,43 @@ pub(crate) fn busy_snapshot() -> Snapshot {
             stats::ClassSnapshot {
                 name: "rest".into(),
                 matches: None,
-                action: Action::default(),
+                action: Action {
+                    pack: Pack::DfapRandom,
+                    on_backlog: true,
+                    ..Action::default()
+                },
+                waited: HoldSnapshot::default(),
                 traffic: stats::Traffic::default(),
             },
         ],
         trains_tx: stats::Trains {
             trains: 4,
             frames: 10,
+            aggregates: 3,
+            aggregated: 45,
             ..Default::default()
+        },
+        train_sizes: stats::TrainSizesSnapshot {
+            frames: vec![stats::FramesBucket {
+                frames: 15,
+                trains: 3,
+            }],
+            fill: vec![stats::FillBucket {
+                percent_max: 95,
+                trains: 3,
+            }],
+        },
+        dfap: stats::DfapSnapshot {
+            mode: Mode::Dfap,
+            stations: vec![stats::StationSnapshot {
+                address: mac(30),
+                ether_type: 0xbbbb,
+                listed: true,
+                home: LinkId(0),
+                queued_frames: 7,
+            }],
+            is_on: Some(true),
+            average_per_second: Some(1234.5),
         },
         drops,
         ..quiet_snapshot()
@@ -216,6 +255,8 @@ pub(crate) fn facts(conditions: &[LinkCondition]) -> LineFacts {
         coalesced: Coalesced {
             datagrams: 12,
             frames: 3,
+            segments: 40,
+            segment_frames: 2,
         },
         drops: vec![(drop_reason::INTAKE_FULL, 3)],
         warnings: Vec::new(),

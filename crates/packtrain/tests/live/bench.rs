@@ -1,5 +1,5 @@
-//! The benchmark of paths runs, tells which path carried its frames, and leaves nothing behind. Its figures
-//! are not judged here: that is for a machine that does nothing else.
+//! The benchmarks of paths and of aggregation run, tell which path carried their frames, and leave nothing behind. Their
+//! figures are not judged here: that is for a machine that does nothing else.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -16,11 +16,11 @@ struct Run {
     report: Value,
 }
 
-/// One round of these parts.
-fn bench(parts: &[&str]) -> Run {
+/// One round of these parts of a benchmark.
+fn bench(what: &str, parts: &[&str]) -> Run {
     let json = std::env::temp_dir().join(format!("packtrain-bench-{}.json", std::process::id()));
     let mut command = Command::new(packtrain());
-    command.args(["bench", "path", "--rounds", "1", "--json"]);
+    command.args(["bench", what, "--rounds", "1", "--json"]);
     command.arg(&json).stdin(Stdio::null());
     for part in parts {
         command.args(["--part", part]);
@@ -55,7 +55,7 @@ fn namespaces_of(pid: u32) -> Vec<String> {
 #[test]
 fn each_figure_has_a_round_of_each_way_and_the_counters_say_which_path_carried_it() {
     live!();
-    let run = bench(&["changes", "idle"]);
+    let run = bench("path", &["changes", "idle"]);
     let figures = run.report["figures"].as_array().unwrap();
     assert_eq!(figures.len(), 6, "{}", run.table);
     let mut all_met = true;
@@ -87,6 +87,23 @@ fn each_figure_has_a_round_of_each_way_and_the_counters_say_which_path_carried_i
         }
     }
     assert_eq!(paths.len(), 4, "two lines in two parts");
+}
+
+#[test]
+fn each_row_of_what_packing_brings_says_which_path_carried_its_frames() {
+    live!();
+    let run = bench("aggregation", &["requests"]);
+    let figures = run.report["figures"].as_array().unwrap();
+    assert_eq!(figures.len(), 15, "{}", run.table);
+    for figure in figures {
+        let median = |way: &str| figure["measured"][way]["median"].as_f64().unwrap();
+        assert!(median("bare") > 0.0 && median("pt0") > 0.0, "{figure}");
+        // An idle line has nothing to pack.
+        let carried = figure["carried"].as_str().unwrap();
+        assert!(carried.starts_with("directly"), "{figure}");
+        assert!(run.table.contains(carried), "{}", run.table);
+    }
+    assert_eq!(run.report["paths"].as_array().unwrap().len(), 5);
 }
 
 /// Its labs are no namespaces of the bench's own, and are taken away in a way of theirs.

@@ -11,6 +11,7 @@ mod cli;
 mod lab;
 
 // A line between two hosts, and more of them.
+mod aggregates;
 mod classes;
 mod faults;
 mod links;

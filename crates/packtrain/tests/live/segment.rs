@@ -10,19 +10,19 @@ use packtrain::lab::{measure, wait_for, wire};
 use crate::common::cabled::MEBIBYTE;
 use crate::common::{B, Pair, packtrain, pings_whole, transfer};
 
-fn mac_of(host: &Namespace, interface: &str) -> String {
+pub fn mac_of(host: &Namespace, interface: &str) -> String {
     let path = format!("/sys/class/net/{interface}/address");
     host.exec(["cat", &path]).unwrap().trim().to_owned()
 }
 
 /// Hosts with their `eth1`s on one switch, which is the last field.
-struct Segment {
-    hosts: Vec<Host>,
+pub struct Segment {
+    pub hosts: Vec<Host>,
     _switch: Namespace,
 }
 
 impl Segment {
-    fn of(count: usize) -> Segment {
+    pub fn of(count: usize) -> Segment {
         let switch = Namespace::create("seg").unwrap();
         let mut hosts = Vec::new();
         let mut ports = Vec::new();

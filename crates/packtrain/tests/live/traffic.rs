@@ -135,6 +135,23 @@ fn small_messages_are_packed_when_they_queue_and_arrive_once_and_in_order() {
 }
 
 #[test]
+fn segments_that_their_host_has_cut_come_to_the_other_together_and_the_stream_is_the_same() {
+    live!();
+    let pair = Pair::up_with("segs", 1500, &["--path", "engine"]).unwrap();
+    let cut = ["ethtool", "-K", "pt0", "gso", "off", "tso", "off"];
+    pair.a.namespace.exec(cut).unwrap();
+    for to in [B, B6] {
+        let before = pair.b.status().unwrap().coalesced;
+        let bytes = 8 * MEBIBYTE;
+        assert_eq!(transfer(&pair.a, &pair.b, to, bytes), bytes);
+        let after = pair.b.status().unwrap().coalesced;
+        let segments = after.segments - before.segments;
+        let frames = after.segment_frames - before.segment_frames;
+        assert!(segments > 2 * frames && frames > 10, "{before:?} {after:?}");
+    }
+}
+
+#[test]
 fn one_flow_fills_a_shaped_link_and_pings_beside_it_stay_short() {
     live!(wire::shaping_unavailable());
     fill_a_shaped_link("fill", 1);
@@ -311,7 +328,11 @@ fn addresses_are_found_by_arp_and_neighbour_discovery() {
 #[test]
 fn frames_with_a_vlan_tag_and_of_unknown_types_arrive_unchanged() {
     live!();
-    let pair = Pair::up("vlan", 1500).unwrap();
+    odd_frames_arrive_unchanged(&Pair::up("vlan", 1500).unwrap());
+}
+
+/// With tags, of unknown types, and with a length in place of a type.
+pub fn odd_frames_arrive_unchanged(pair: &Pair) {
     let socket = |host: &Host| -> PacketSocket {
         let index = host.namespace.sh("cat /sys/class/net/pt0/ifindex").unwrap();
         let index = index.trim().parse().unwrap();
@@ -353,7 +374,9 @@ fn frames_with_a_vlan_tag_and_of_unknown_types_arrive_unchanged() {
         b"an 802.3 frame with a length in place of a type, 50 bytes, as STP",
     ];
     let mut pool = BufferPool::new();
-    for frame in [tagged, double, unknown, length] {
+    let ipx: &[&[u8]] = &[&to, &from, &[0, 40], &[0xff; 2], &[0x11; 46]];
+    let netbeui: &[&[u8]] = &[&to, &from, &[0, 47], &[0xf0, 0xf0, 0x7f], &[0x22; 45]];
+    for frame in [tagged, double, unknown, length, ipx, netbeui] {
         let sent = frame.concat();
         a.send(&sent, Offload::NONE).unwrap();
         let mut seen = Vec::new();

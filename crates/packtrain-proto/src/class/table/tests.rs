@@ -111,7 +111,7 @@ proptest! {
         // Few numbers, so that different flows meet in one place of the memory.
         frames in proptest::collection::vec((any_facts(), 0u32..3), 1..60),
     ) {
-        let mut table = ClassTable::new(named(matches.clone()));
+        let mut table = ClassTable::new(named(matches.clone()), Action::default());
         for (facts, flow_hash) in frames {
             let first = matches.iter().position(|m| m.matches(&facts));
             let expected = ClassId(first.unwrap_or(matches.len()) as u8);
@@ -123,7 +123,7 @@ proptest! {
 
 /// Class of a frame among the defaults, by name.
 fn default_class(frame: &[u8]) -> String {
-    let mut table = ClassTable::new(defaults());
+    let mut table = ClassTable::new(defaults(), Action::default());
     let class = table.class_of(0, &Facts::of(frame, &Packet::parse(frame), 0));
     let name = table.iter().nth(class.0.into()).map(|c| c.name.to_string());
     name.unwrap_or_else(|| REST.into())
@@ -257,7 +257,10 @@ fn other_classes_forget_what_flows_were_and_keep_what_was_counted() {
     };
     let frame = ethernet(0x800, &ipv4(0, 17, &udp(9, 10)));
     let facts = Facts::of(&frame, &Packet::parse(&frame), 0);
-    let mut table = ClassTable::new(vec![class("a", "tcp"), class("b", "udp")]);
+    let mut table = ClassTable::new(
+        vec![class("a", "tcp"), class("b", "udp")],
+        Action::default(),
+    );
     let b = table.class_of(5, &facts);
     table.count(b, 100);
     table.count(ClassId(2), 10);
@@ -265,10 +268,10 @@ fn other_classes_forget_what_flows_were_and_keep_what_was_counted() {
     assert_eq!(table.class_of(5, &facts), ClassId(1));
     let traffic: Vec<_> = table
         .iter_counted()
-        .map(|(c, t)| (c.name.to_string(), t.bytes))
+        .map(|(c, t, _)| (c.name.to_string(), t.bytes))
         .collect();
     assert_eq!(traffic, [("b".to_string(), 100), ("c".to_string(), 0)]);
-    assert_eq!(table.rest().bytes, 10);
+    assert_eq!(table.rest().1.bytes, 10);
     assert_eq!(table.action(ClassId(1)).pack, Pack::Now);
     assert_eq!(table.action(ClassId(2)), Action::default());
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufWriter, Write};
 
-use packtrain_proto::class::{Class, ClassTable, Facts, REST, defaults};
+use packtrain_proto::class::{Action, Class, ClassTable, Facts, REST, defaults};
 use packtrain_proto::classifier::Classifier;
 use packtrain_proto::stats::Traffic;
 use packtrain_proto::wire::packet::Packet;
@@ -113,7 +113,7 @@ impl Sorter {
         let names = classes.iter().map(|class| class.name.to_string());
         Sorter {
             names: names.chain([REST.to_owned()]).collect(),
-            table: ClassTable::new(classes),
+            table: ClassTable::new(classes, Action::default()),
             classifier: Classifier::new(0),
             cut: 0,
         }
@@ -135,9 +135,9 @@ impl Sorter {
     }
 
     fn traffic(&self) -> impl Iterator<Item = (&str, Traffic)> {
-        let counted = self.table.iter_counted().map(|(_, traffic)| traffic);
+        let counted = self.table.iter_counted().map(|(_, traffic, _)| traffic);
         let names = self.names.iter().map(String::as_str);
-        names.zip(counted.chain([self.table.rest()]))
+        names.zip(counted.chain([self.table.rest().1]))
     }
 }
 

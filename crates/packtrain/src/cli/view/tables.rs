@@ -183,9 +183,9 @@ ADDRESS            STATE  LINKS  RTT     HEARD         SOFTWARE
         assert_eq!(
             class_table(&document),
             "\
-CLASS  PACK    PATH    FRAMES  BYTES      MATCH
-voice  now     engine  1,234   244.1 KiB  udp dport 5060
-rest   queued  auto    0       0 B        what no class matches
+CLASS  PACK                    PATH    FRAMES  BYTES      MATCH
+voice  now                     engine  1,234   244.1 KiB  udp dport 5060
+rest   dfap-random on-backlog  auto    0       0 B        what no class matches
 "
         );
     }

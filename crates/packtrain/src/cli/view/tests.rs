@@ -1,6 +1,8 @@
 use super::*;
 use crate::status::tests::{busy_snapshot, facts, quiet_snapshot};
+use packtrain_proto::class::Pack;
 use packtrain_proto::config::LinkId;
+use packtrain_proto::queue::pressure::AutoChoice;
 use packtrain_proto::stats::{
     Drops, LinkSnapshot, PathSnapshot, PathState, ReplaySnapshot, Snapshot,
 };
@@ -28,7 +30,8 @@ fn a_line_without_peers_says_plainly_that_frames_go_plain() {
   running    for 1 min 1 s, pid {pid}
   peers      none: no host with packtrain answers, frames go plain
   from host  0 frames, 0 B
-  to host    0 frames, 0 B; 12 datagrams as 3 GSO frames
+  to host    0 frames, 0 B
+  together   12 datagrams as 3, 40 segments as 2 GSO frames
   trains     0 sent; 0 received
   unpacked   0 as they are and 0 plain sent
   drops      3 intake_full
@@ -71,6 +74,9 @@ fn a_busy_line_fits_80_columns_and_shows_its_peer() {
         "eth1 to 02:00:00:00:00:09, 317 µs, 99 Mbit/s, 2 trains lost,\n             reorders\n",
         "held       12,346 of 1,234,567 trains received, p99 88 µs, 2.3 ms at most",
         "hosts without packtrain: 2",
+        "aggregates 3 sent, 15.0 frames each; 0 received",
+        "waits      on by traffic count: 1,235 frames/s on average",
+        "sent to    02:00:00:00:00:1e\n",
         "02:00:00:00:00:14 on eth1, heard 12.0 s ago",
     ] {
         assert!(text.contains(part), "{part}\n---\n{text}");
@@ -99,6 +105,28 @@ fn where_small_frames_go_that_were_too_many_for_the_engine_is_said_with_what_eit
     assert_eq!(
         said(&snapshot).unwrap(),
         "  small ones go directly when many: 1,250,000/s packed"
+    );
+}
+
+#[test]
+fn what_auto_does_with_frames_is_said_where_a_class_packs_by_it() {
+    let mut snapshot = busy_snapshot();
+    let said = |snapshot: &Snapshot| {
+        let document = StatusDocument::build(snapshot, &facts(&[LinkCondition::Up]));
+        let text = plain(&line(&document));
+        let said = text.lines().find(|row| row.contains("auto packs"));
+        said.map(str::to_owned)
+    };
+    assert_eq!(said(&snapshot), None);
+    snapshot.classes[0].action.pack = Pack::Auto;
+    assert_eq!(
+        said(&snapshot).unwrap(),
+        "  auto packs frames wait 200 µs at most: the link is short of frames a second"
+    );
+    snapshot.peers[0].auto = AutoChoice::Alone;
+    assert_eq!(
+        said(&snapshot).unwrap(),
+        "  auto packs at once: no other frame is to be expected so soon"
     );
 }
 

@@ -8,11 +8,10 @@ use crate::lab::figure::{Target, Unit};
 use crate::lab::one_link::figure::Runs;
 use crate::lab::one_link::stage::{Line, ONE_CPU, cpu_of_host};
 use crate::lab::one_link::way::Way;
+use crate::lab::one_link::work::{self, AS_GOOD, Carried, Rows, Worked, compare, pinned};
 use crate::lab::one_link::{Bench, parts};
-use crate::lab::processors::{Ticks, seconds_per_gigabyte};
-use crate::lab::{Error, Result, datagrams};
+use crate::lab::{Result, datagrams};
 
-const AS_GOOD: Target = Target::RatioAtLeast(0.93);
 const DATAGRAMS: Duration = Duration::from_secs(2);
 /// Short, and many: what else the machine does falls on all ways alike.
 const BLOCKS: Blocks = Blocks {
@@ -20,87 +19,8 @@ const BLOCKS: Blocks = Blocks {
     blocks: 25,
 };
 
-/// What a transfer carried.
-struct Carried {
-    goodput_bps: f64,
-    /// How long it did.
-    seconds: f64,
-    sent_again: u64,
-}
-
-/// And what the whole machine worked for it: programs, the kernel, interrupts of both kinds.
-struct Worked {
-    goodput_bps: f64,
-    sent_again: u64,
-    seconds_per_gigabyte: f64,
-}
-
-impl Worked {
-    fn during(transfer: impl FnOnce() -> Result<Carried>) -> Result<Worked> {
-        let before = ticks()?;
-        let carried = transfer()?;
-        let busy_s = ticks()?.busy_since_s(before);
-        let bytes = carried.goodput_bps * carried.seconds / 8.0;
-        Ok(Worked {
-            goodput_bps: carried.goodput_bps,
-            sent_again: carried.sent_again,
-            seconds_per_gigabyte: seconds_per_gigabyte(busy_s, bytes),
-        })
-    }
-}
-
-fn ticks() -> Result<Ticks> {
-    Ticks::now().map_err(|source| Error::File {
-        path: "/proc/stat".to_owned(),
-        source,
-    })
-}
-
-/// A transfer of iperf3, each end of it on a CPU of its own.
-fn pinned(line: &Line, way: Way, more: &[&str]) -> Result<Worked> {
-    let pinned = format!("{},{}", cpu_of_host(0), cpu_of_host(1));
-    let words = [&["-A", &pinned][..], more].concat();
-    Worked::during(|| {
-        let bulk = line.bulk(way, &words)?;
-        Ok(Carried {
-            goodput_bps: bulk.goodput_bps,
-            seconds: bulk.seconds,
-            sent_again: bulk.retransmits,
-        })
-    })
-}
-
-/// Names of the rows of a transfer: how fast it went, and what it cost.
-struct Rows {
-    speed: &'static str,
-    work: &'static str,
-    work_target: Target,
-}
-
-fn compare(bench: &mut Bench, rows: &Rows, runs: &Runs<Worked>) {
-    let goodput = runs.map(|worked| worked.goodput_bps);
-    bench.compare(rows.speed, Unit::BitPerSecond, AS_GOOD, goodput);
-    let work = runs.map(|worked| worked.seconds_per_gigabyte);
-    bench.compare(rows.work, Unit::Ratio, rows.work_target, work);
-    // Of frames that were lost, or that came out of order: why it may have been slow.
-    bench.compare(
-        "  … segments sent again: more than bare",
-        Unit::Count,
-        Target::DifferenceShown,
-        runs.map(|worked| worked.sent_again as f64),
-    );
-}
-
 pub fn bulk(bench: &mut Bench, line: &Line) -> Result<()> {
-    let part = "bulk TCP, one flow";
-    let runs = bench.in_turns_of(&ALL, part, line, |way| pinned(line, way, &[]))?;
-    let rows = Rows {
-        speed: "bulk TCP, one flow, unshaped veth",
-        work: "  … CPU seconds per GB, whole machine",
-        work_target: Target::RatioAtMost(1.1),
-    };
-    compare(bench, &rows, &runs);
-    Ok(())
+    work::bulk(bench, line, &ALL)
 }
 
 pub fn flows(bench: &mut Bench, line: &Line) -> Result<()> {
@@ -111,7 +31,7 @@ pub fn flows(bench: &mut Bench, line: &Line) -> Result<()> {
         work: "  … CPU seconds per GB",
         work_target: Target::RatioShown,
     };
-    compare(bench, &rows, &runs);
+    compare(bench, part, &rows, &runs);
     Ok(())
 }
 
@@ -123,7 +43,7 @@ pub fn both_directions(bench: &mut Bench, line: &Line) -> Result<()> {
         work: "  … CPU seconds per GB",
         work_target: Target::RatioShown,
     };
-    compare(bench, &rows, &runs);
+    compare(bench, part, &rows, &runs);
     Ok(())
 }
 
@@ -227,26 +147,4 @@ pub fn idle(bench: &mut Bench, line: &Line) -> Result<()> {
         runs.map(|exchanged| exchanged.p99_us),
     );
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn work_is_told_by_the_gigabyte_that_came_and_of_nothing_is_no_number() {
-        let worked = |goodput_bps| {
-            let carried = Carried {
-                goodput_bps,
-                seconds: 2.0,
-                sent_again: 3,
-            };
-            Worked::during(|| Ok(carried)).unwrap()
-        };
-        let some = worked(8e9);
-        assert_eq!((some.goodput_bps, some.sent_again), (8e9, 3));
-        // In no time: a tick or two of this machine, of 2 · 10⁹ bytes.
-        assert!(some.seconds_per_gigabyte < 1.0);
-        assert!(worked(0.0).seconds_per_gigabyte.is_nan());
-    }
 }

@@ -81,18 +81,21 @@ impl Runs<f64> {
 /// One promise: what was asked, what was measured.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figure {
-    pub name: &'static str,
+    pub name: String,
     pub measured: BTreeMap<Way, Sample>,
     /// Each way against the bare one, round by round. The promise is about `pt0`.
     pub compared: BTreeMap<Way, Sample>,
     pub unit: Unit,
     pub target: Target,
     pub met: bool,
+    /// Which path carried the frames of `pt0`, and how many a train held, by its own counters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub carried: Option<String>,
 }
 
 impl Figure {
     /// Compares round by round. A number that could not be measured keeps no promise.
-    pub fn of(name: &'static str, unit: Unit, target: Target, runs: Runs<f64>) -> Figure {
+    pub fn of(name: impl Into<String>, unit: Unit, target: Target, runs: Runs<f64>) -> Figure {
         let base = runs.0.get(&Way::Bare).cloned().unwrap_or_default();
         let others = runs.0.iter().filter(|&(&way, _)| way != Way::Bare);
         let compared: BTreeMap<Way, Sample> = others
@@ -101,7 +104,7 @@ impl Figure {
         let of_pt0 = compared.get(&Way::Pt0).cloned().unwrap_or_default();
         let runs = runs.0.into_iter();
         Figure {
-            name,
+            name: name.into(),
             measured: runs
                 .map(|(way, runs)| (way, runs.into_iter().collect()))
                 .collect(),
@@ -109,6 +112,7 @@ impl Figure {
             unit,
             target,
             met: target.is_met(&of_pt0),
+            carried: None,
         }
     }
 
@@ -138,12 +142,14 @@ impl Figure {
 
 /// A row for each, and a column for each way of which there is anything.
 pub fn figures_table(figures: &[Figure]) -> Table {
-    const BESIDE: [Way; 5] = [
+    const BESIDE: [Way; 7] = [
         Way::Engine,
         Way::Direct,
+        Way::Packed,
         Way::Relay,
         Way::Vxlan,
         Way::WireGuard,
+        Way::Simplemux,
     ];
     let is_shown = |way: &Way| {
         figures
@@ -152,17 +158,20 @@ pub fn figures_table(figures: &[Figure]) -> Table {
     };
     let beside: Vec<Way> = BESIDE.into_iter().filter(is_shown).collect();
     let mut headings = vec!["what", "bare", "pt0", "compared", "target", ""];
+    let is_counted = figures.iter().any(|figure| figure.carried.is_some());
+    headings.extend(is_counted.then_some("pt0's frames went"));
     headings.extend(beside.iter().map(|way| way.heading()));
     let mut table = Table::new(&headings);
     for figure in figures {
         let mut cells = vec![
-            figure.name.to_owned(),
+            figure.name.clone(),
             figure.measured_text(Way::Bare),
             figure.measured_text(Way::Pt0),
             figure.compared_text(Way::Pt0),
             figure.target.text(figure.unit),
             figure.target.verdict(figure.met).to_owned(),
         ];
+        cells.extend(is_counted.then(|| figure.carried.clone().unwrap_or_default()));
         cells.extend(beside.iter().map(|&way| figure.compared_text(way)));
         table.row(cells);
     }

@@ -45,13 +45,58 @@ pub fn wireguard(hosts: [&Namespace; 2]) -> Result<Option<[Process; 2]>> {
         hosts[number].spawn(["sh", "-c", &script])
     };
     let programs = [start(0)?, start(1)?];
-    let to = Way::WireGuard.to();
-    wait_for("WireGuard", UP_MAX, || {
-        let ping = ["ping", "-c1", "-W0.2", "-n", &to];
-        let asked = hosts[0].try_exec(ping);
-        asked.is_ok_and(|output| output.status.success())
-    })?;
+    wait_for_answer(hosts[0], Way::WireGuard)?;
     Ok(Some(programs))
+}
+
+fn wait_for_answer(from: &Namespace, way: Way) -> Result<()> {
+    let to = way.to();
+    wait_for(way.heading(), UP_MAX, || {
+        let ping = ["ping", "-c1", "-W0.2", "-n", &to];
+        let asked = from.try_exec(ping);
+        asked.is_ok_and(|output| output.status.success())
+    })
+}
+
+/// As many packets as it takes into one.
+const SIMPLEMUX_PACKETS: &str = "100";
+/// What they may wait for each other, µs: that of [`Way::PACKED_WITHIN`].
+const SIMPLEMUX_PERIOD_US: &str = "500";
+/// There is room in a frame of the bare wire for one of these with its headers.
+const SIMPLEMUX_MTU: u32 = 1440;
+
+/// The interfaces of Simplemux (J. Saldana, draft-saldana-tsvwg-simplemux), which packs what is small, over UDP between the
+/// two bare ends. Whether its program is installed.
+pub fn simplemux(hosts: [&Namespace; 2]) -> Result<bool> {
+    if !program_exists("simplemux") {
+        return Ok(false);
+    }
+    let name = Way::Simplemux.interface();
+    for (host, address) in hosts.into_iter().zip(&Way::Simplemux.addresses()) {
+        host.exec(["ip", "tuntap", "add", "dev", name, "mode", "tun"])?;
+        wire::set_mtu(host, name, SIMPLEMUX_MTU)?;
+        host.exec(["ip", "link", "set", name, "up"])?;
+        wire::add_address(host, name, address)?;
+    }
+    Ok(true)
+}
+
+/// Its programs: for one turn, because they wait by looking again and again, and would take the processors from all other
+/// ways.
+pub fn simplemux_at_work(hosts: [&Namespace; 2]) -> Result<[Process; 2]> {
+    let (name, under) = (Way::Simplemux.interface(), Way::Bare.interface());
+    let ends = ends();
+    let start = |number: usize| -> Result<Process> {
+        let peer = &ends[1 - number];
+        let run = format!(
+            "exec simplemux -i {name} -e {under} -c {peer} -M udp -T tun -d 0 \
+                 -n {SIMPLEMUX_PACKETS} -P {SIMPLEMUX_PERIOD_US} >/dev/null 2>&1"
+        );
+        hosts[number].spawn(["sh", "-c", &run])
+    };
+    let programs = [start(0)?, start(1)?];
+    wait_for_answer(hosts[0], Way::Simplemux)?;
+    Ok(programs)
 }
 
 /// The addresses of the bare ends, without their prefix.

@@ -23,7 +23,7 @@ pub fn messages(bench: &mut Bench, line: &Line, ways: &[Way]) -> Result<()> {
 /// Messages a second that arrived by each way.
 pub fn small_messages(
     bench: &mut Bench,
-    part: &'static str,
+    part: &str,
     line: &Line,
     ways: &[Way],
 ) -> Result<Runs<f64>> {

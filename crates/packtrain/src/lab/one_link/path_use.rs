@@ -8,7 +8,7 @@ use crate::status::{ClosuresBecause, Counts, StatusDocument};
 /// What A sent through a line in one part, all rounds together.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct PathCounts {
-    pub part: &'static str,
+    pub part: String,
     pub line: &'static str,
     /// Frames that went past the engine.
     pub direct: u64,
@@ -27,7 +27,7 @@ pub struct PathCounts {
 
 impl PathCounts {
     pub fn between(
-        part: &'static str,
+        part: impl Into<String>,
         line: &'static str,
         before: &StatusDocument,
         after: &StatusDocument,
@@ -45,7 +45,7 @@ impl PathCounts {
             )
         });
         PathCounts {
-            part,
+            part: part.into(),
             line,
             direct: after.direct.tx.frames - before.direct.tx.frames,
             engine: after.host.taken.frames - before.host.taken.frames,
@@ -80,6 +80,21 @@ impl PathCounts {
         self.frames_per_train_mean = frames_per_train(self.frames, self.trains);
         for (reason, count) in more.drops {
             *self.drops.entry(reason).or_default() += count;
+        }
+    }
+
+    /// Which path carried the frames, and how many a train held.
+    pub fn carried_text(&self) -> String {
+        let all = (self.direct + self.engine).max(1);
+        let directly = self.direct as f64 / all as f64;
+        match (directly, self.trains) {
+            (_, 0) => "directly".to_owned(),
+            (0.995.., trains) => format!("directly, and {} trains", grouped(trains as f64)),
+            _ => format!(
+                "{:.0} % by the engine, {:.1} a train",
+                100.0 * (1.0 - directly),
+                self.frames_per_train_mean
+            ),
         }
     }
 
@@ -120,7 +135,7 @@ pub fn paths_table(paths: &[PathCounts]) -> Table {
     ]);
     for path in paths {
         table.row([
-            path.part.to_owned(),
+            path.part.clone(),
             path.line.to_owned(),
             grouped(path.direct as f64),
             path.closures_text(),
@@ -143,7 +158,7 @@ mod tests {
     #[test]
     fn rounds_of_a_part_are_added_up() {
         let round = |frames, trains, lost| PathCounts {
-            part: "x",
+            part: "x".to_owned(),
             line: "pt0",
             direct: 10,
             engine: frames,
@@ -157,5 +172,13 @@ mod tests {
         assert_eq!((sum.direct, sum.engine, sum.trains), (20, 40, 20));
         assert_eq!(sum.frames_per_train_mean, 2.0);
         assert_eq!(sum.drops["link_qdisc"], 3);
+        assert_eq!(sum.carried_text(), "67 % by the engine, 2.0 a train");
+        sum.direct = 100_000;
+        assert_eq!(sum.carried_text(), "directly, and 20 trains");
+        let directly = PathCounts {
+            direct: 5,
+            ..PathCounts::default()
+        };
+        assert_eq!(directly.carried_text(), "directly");
     }
 }

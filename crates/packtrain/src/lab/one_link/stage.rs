@@ -24,11 +24,21 @@ const IDLE_PING_INTERVAL: Duration = Duration::from_millis(5);
 /// Where both ends are while the line is idle.
 pub const ONE_CPU: usize = 0;
 
+/// What a cable carries, by a queue of the kernel at its ends, which whoever sends can see.
+#[derive(Clone, Copy, Debug)]
+pub enum Shape {
+    /// As much as the machine does.
+    Unshaped,
+    Mbit(u32),
+    /// However long they are.
+    PacketsPerSecond(u32),
+}
+
 /// What stands between the hosts.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan<'a> {
-    /// Of every cable; `None`: as fast as the machine is.
-    pub rate_mbit: Option<u32>,
+    /// Of every cable, at both ends.
+    pub shape: Shape,
     pub ways: &'a [Way],
 }
 
@@ -54,7 +64,7 @@ impl Line {
             b,
         };
         for &way in plan.ways {
-            line.lay_cable(way, plan.rate_mbit)?;
+            line.lay_cable(way, plan.shape)?;
         }
         for &way in plan.ways {
             if line.add(way, packtrain)? {
@@ -75,15 +85,17 @@ impl Line {
         Ok(line)
     }
 
-    fn lay_cable(&self, way: Way, rate_mbit: Option<u32>) -> Result<()> {
+    fn lay_cable(&self, way: Way, shape: Shape) -> Result<()> {
         let Some(interface) = way.cable() else {
             return Ok(());
         };
         let (a, b) = (&self.a.namespace, &self.b.namespace);
         wire::veth((a, interface), (b, interface))?;
         for (cpu, host) in [a, b].into_iter().enumerate() {
-            if let Some(rate_mbit) = rate_mbit {
-                wire::shape(host, interface, rate_mbit)?;
+            match shape {
+                Shape::Unshaped => {}
+                Shape::Mbit(rate) => wire::shape(host, interface, rate)?,
+                Shape::PacketsPerSecond(rate) => wire::cap_packets(host, interface, rate)?,
             }
             if way.receives_on_one_cpu() {
                 wire::receive_on_cpu(host, interface, cpu_of_host(cpu))?;
@@ -105,22 +117,27 @@ impl Line {
                     let more = ["--path", "engine", "--address", address];
                     host.up_over(way.interface(), &["eth3"], &more)?;
                 }
-                Way::Direct => {
-                    host.up_over(way.interface(), &["eth4"], &["--address", address])?;
-                    let class = ["--match", &to_messages, "--path", "direct"];
-                    let add = ["class", "add", way.interface()];
-                    host.packtrain(&[&add[..], &class].concat())?;
+                Way::Direct | Way::Packed => {
+                    let (line, link) = (way.interface(), way.cable().unwrap_or_default());
+                    host.up_over(line, &[link], &["--address", address])?;
+                    let treated = match way {
+                        Way::Direct => ["--path", "direct"],
+                        _ => ["--pack", Way::PACKED_WITHIN],
+                    };
+                    let class = ["class", "add", line, "--match", &to_messages];
+                    host.packtrain(&[&class[..], &treated].concat())?;
                 }
                 Way::Relay => {
                     let relay = relay::start(&host.namespace, packtrain, "eth2", address)?;
                     self.programs.push(relay);
                 }
-                Way::Vxlan | Way::WireGuard => {}
+                Way::Vxlan | Way::WireGuard | Way::Simplemux => {}
             }
         }
         let hosts = [&self.a.namespace, &self.b.namespace];
         match way {
             Way::Vxlan => overlays::vxlan(hosts),
+            Way::Simplemux => overlays::simplemux(hosts),
             Way::WireGuard => {
                 let programs = overlays::wireguard(hosts)?;
                 let is_there = programs.is_some();
@@ -129,6 +146,13 @@ impl Line {
             }
             _ => Ok(true),
         }
+    }
+
+    /// What runs in the turn of this way alone.
+    pub fn programs_of_turn(&self, way: Way) -> Result<Option<[Process; 2]>> {
+        let hosts = [&self.a.namespace, &self.b.namespace];
+        let at_work = || overlays::simplemux_at_work(hosts);
+        (way == Way::Simplemux).then(at_work).transpose()
     }
 
     /// Those of these that stand.

@@ -1,6 +1,6 @@
 //! The ways from one host to the other: each has a cable or a tunnel, a network and a column of its own.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use serde::Serialize;
 
@@ -14,12 +14,16 @@ pub enum Way {
     Engine,
     /// A line of which a class says that the bench's messages take the direct path whatever else is seen of it.
     Direct,
+    /// A line of which a class says that the bench's messages wait for others, [`Way::PACKED_WITHIN`] at most.
+    Packed,
     /// A program that carries frames and does nothing with them.
     Relay,
     /// The kernel's own tunnel, over the bare cable.
     Vxlan,
     /// A tunnel in user space, over the bare cable.
     WireGuard,
+    /// A tunnel in user space that packs small packets, over the bare cable.
+    Simplemux,
 }
 
 impl Way {
@@ -33,6 +37,8 @@ impl Way {
             Way::Vxlan => "10.12.0",
             Way::WireGuard => "10.13.0",
             Way::Direct => "10.14.0",
+            Way::Packed => "10.15.0",
+            Way::Simplemux => "10.16.0",
         }
     }
 
@@ -47,6 +53,8 @@ impl Way {
 
     /// The port of B to which messages are sent.
     pub const PORT: u16 = 7777;
+    /// As classes write it.
+    pub const PACKED_WITHIN: &str = "500us";
 
     /// B's.
     pub fn to(self) -> String {
@@ -54,8 +62,14 @@ impl Way {
     }
 
     pub fn at(self) -> SocketAddr {
-        let address = self.to().parse().expect("an address of ours");
-        SocketAddr::new(address, Way::PORT)
+        let [_, of_b] = self.ends();
+        SocketAddr::new(of_b, Way::PORT)
+    }
+
+    /// A's and B's.
+    pub fn ends(self) -> [IpAddr; 2] {
+        let address = |host| format!("{}.{host}", self.network()).parse();
+        [1, 2].map(|host| address(host).expect("an address of ours"))
     }
 
     /// The interface that has its addresses.
@@ -65,9 +79,11 @@ impl Way {
             Way::Pt0 => "pt0",
             Way::Engine => "pt1",
             Way::Direct => "pt2",
+            Way::Packed => "pt3",
             Way::Relay => "eth2-relay",
             Way::Vxlan => "vxlan0",
             Way::WireGuard => "wg0",
+            Way::Simplemux => "smx0",
         }
     }
 
@@ -79,7 +95,8 @@ impl Way {
             Way::Relay => Some("eth2"),
             Way::Engine => Some("eth3"),
             Way::Direct => Some("eth4"),
-            Way::Vxlan | Way::WireGuard => None,
+            Way::Packed => Some("eth5"),
+            Way::Vxlan | Way::WireGuard | Way::Simplemux => None,
         }
     }
 
@@ -87,14 +104,14 @@ impl Way {
     /// frames to keep their order, and what is compared with it has the same. The engine alone puts them right, and
     /// is slower where every frame of its link goes by way of the other processor.
     pub fn receives_on_one_cpu(self) -> bool {
-        matches!(self, Way::Bare | Way::Pt0 | Way::Direct)
+        matches!(self, Way::Bare | Way::Pt0 | Way::Direct | Way::Packed)
     }
 
     /// The line that it is, if it is one.
     pub fn line(self) -> Option<&'static str> {
         match self {
-            Way::Pt0 | Way::Engine | Way::Direct => Some(self.interface()),
-            Way::Bare | Way::Relay | Way::Vxlan | Way::WireGuard => None,
+            Way::Pt0 | Way::Engine | Way::Direct | Way::Packed => Some(self.interface()),
+            Way::Bare | Way::Relay | Way::Vxlan | Way::WireGuard | Way::Simplemux => None,
         }
     }
 
@@ -105,9 +122,11 @@ impl Way {
             Way::Pt0 => "pt0",
             Way::Engine => "engine only",
             Way::Direct => "direct only",
+            Way::Packed => "packed within 500 µs",
             Way::Relay => "bare relay",
             Way::Vxlan => "VXLAN",
             Way::WireGuard => "WireGuard",
+            Way::Simplemux => "simplemux",
         }
     }
 }
@@ -123,9 +142,11 @@ mod tests {
             Way::Pt0,
             Way::Engine,
             Way::Direct,
+            Way::Packed,
             Way::Relay,
             Way::Vxlan,
             Way::WireGuard,
+            Way::Simplemux,
         ];
         for (i, one) in ways.iter().enumerate() {
             for other in &ways[i + 1..] {

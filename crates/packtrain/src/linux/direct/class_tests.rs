@@ -68,6 +68,7 @@ fn any_class() -> impl Strategy<Value = Class> {
         pack,
         path,
         loss_ok,
+        ..Action::default()
     });
     (any_match(), action).prop_map(|(matches, action)| Class {
         name: "c".parse().unwrap(),
@@ -213,7 +214,7 @@ fn a_frame_takes_the_way_that_the_engines_table_says() {
         let mut seen = [0; 4];
         for _ in 0..TABLES {
             let classes = sample(&mut runner, &classes);
-            let mut table = ClassTable::new(classes.clone());
+            let mut table = ClassTable::new(classes.clone(), Action::default());
             path.set_classes(&classes).unwrap();
             let frames: Vec<(Vec<u8>, u32)> = (0..FRAMES)
                 .map(|_| {
