@@ -253,13 +253,21 @@ impl Link {
         self.state.carrier && self.drain.fill() < self.queue_limit()
     }
 
+    /// … for a train beside those of other links: which of them takes it is chosen by bytes.
+    pub fn has_room_among_others(&self) -> bool {
+        self.state.carrier && self.drain.fill() < self.limit_of(3 * self.frame_max())
+    }
+
     /// Where there are other links as well.
     pub fn has_shared_room(&self) -> bool {
         self.state.carrier && self.drain.fill() < self.shared_queue_limit()
     }
 
     pub fn queue_limit(&self) -> usize {
-        let least = self.least_queue_bytes();
+        self.limit_of(self.least_queue_bytes())
+    }
+
+    fn limit_of(&self, least: usize) -> usize {
         let refused = self.refused_at.map_or(usize::MAX, |(fill, _)| fill / 2);
         let wanted = match self.drain.rate_bps {
             Some((bps, _)) => bytes_in(self.queue_time, bps).clamp(least, LIMIT_MAX),
@@ -283,8 +291,10 @@ impl Link {
     /// acknowledgements.
     pub fn shared_queue_limit(&self) -> usize {
         match (self.drain.rate_bps, self.state.rate_bps) {
-            (None, Some(bps)) => self.queue_limit().min(self.short_queue_bytes(bps)),
-            _ => self.queue_limit(),
+            (None, Some(bps)) => self
+                .limit_of(3 * self.frame_max())
+                .min(self.short_queue_bytes(bps)),
+            _ => self.limit_of(3 * self.frame_max()),
         }
     }
 

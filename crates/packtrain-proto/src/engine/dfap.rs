@@ -59,7 +59,7 @@ impl Engine {
         self.dfap_stations.slot_of(frame.header.destination)
     }
 
-    /// Frames that wait for such stations: whose, and the first link's room decides.
+    /// Whether frames for such stations wait for this home link.
     pub(super) fn stations_wait_for(&self, link: LinkId) -> bool {
         let mut stations = self.dfap_stations.iter();
         stations.any(|(_, station)| station.home == link && !station.is_empty())

@@ -23,7 +23,11 @@ pub(super) fn candidates<'a>(
         let rate_bps = rate_bps(link, path, now);
         // Before its local queue was ever seen draining, a link takes much: here others wait for it.
         let is_short = rate_bps.is_none_or(|bps| local_bytes < link.short_queue_bytes(bps));
-        let has_room = link.has_room()
+        let has_room = match is_alone {
+            true => link.has_room(),
+            false => link.has_room_among_others(),
+        };
+        let has_room = has_room
             && flight.has_room(local_bytes)
             && (is_alone || (flight.is_proven() && is_short));
         Some(Candidate {

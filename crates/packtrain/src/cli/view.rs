@@ -80,7 +80,9 @@ fn write_line(out: &mut String, document: &StatusDocument) {
         "running",
         &format!("for {uptime}, pid {}", document.pid),
     );
-    if !document.peers.iter().any(|peer| peer.up) {
+    if document.mode == "dfap" {
+        field(out, "mode", "dfap: no trains, aggregates alone");
+    } else if !document.peers.iter().any(|peer| peer.up) {
         field(
             out,
             "peers",

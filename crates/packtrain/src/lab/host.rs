@@ -80,7 +80,7 @@ impl Host {
         })
     }
 
-    /// Waits until `peers` others are known to hear us, and we them.
+    /// Waits until `peers` others are known to hear us, and we them; or to take aggregates.
     pub fn wait_for_peers(&self, peers: usize) -> Result<()> {
         self.wait_for_peers_of("pt0", peers)
     }
@@ -91,8 +91,11 @@ impl Host {
 
     pub fn wait_for_peers_within(&self, line: &str, peers: usize, at_most: Duration) -> Result<()> {
         wait_for(&format!("{peers} peers"), at_most, || {
-            let up = |status: StatusDocument| status.peers.iter().filter(|peer| peer.up).count();
-            self.status_of(line).map(up).is_ok_and(|up| up >= peers)
+            let met = |status: StatusDocument| {
+                let up = status.peers.iter().filter(|peer| peer.up);
+                up.count() + status.dfap.stations.len()
+            };
+            self.status_of(line).map(met).is_ok_and(|met| met >= peers)
         })
     }
 

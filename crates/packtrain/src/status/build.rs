@@ -203,6 +203,10 @@ fn warnings(document: &StatusDocument) -> Vec<String> {
     let live_mtu = live.clone().filter_map(|l| l.mtu).max();
     if live.count() == 0 {
         list.push("no link is up: nothing travels".into());
+    } else if document.mode == ModePolicy::Dfap.as_str() {
+        if document.dfap.stations.is_empty() {
+            list.push("no host is known to take aggregates: frames go plain".into());
+        }
     } else if !document.peers.iter().any(|peer| peer.up) {
         list.push("no peer answers: frames go plain".into());
     }

@@ -114,7 +114,7 @@ fn what_clap_refuses_names_the_option_and_has_code_2() {
         ),
         (
             &["class", "add", "--match", "udp", "--pack", "soon"],
-            "\"soon\" does not say when frames leave: queued, now, or how long",
+            "\"soon\" does not say when frames leave: queued, now, how long",
         ),
         (
             &["class", "add", "--match", "udp", "--pack", "101ms"],
@@ -177,7 +177,8 @@ fn a_wrong_file_is_told_with_file_line_and_key_and_has_code_3() {
             format!(
                 "error: {path}:2: mtu: expected an integer, found a string\n\
                  error: {path}:3: rate: unknown key (known here: addresses, balance, class, \
-                 default_classes, direct_vlan, line_id, link, log_level, mac, marked_frames, mtu, name, path, stay, \
+                 default_classes, dfap_ether_type, dfap_stations, dfap_strict, dfap_tick, direct_vlan, line_id, \
+                 link, log_level, mac, marked_frames, mode, mtu, name, pack, path, stay, \
                  wait_links)\n\
                  error: {path}:5: link.name: expected a string, found an integer\n"
             )

@@ -28,7 +28,7 @@ struct Policy {
     class: &'static [&'static str],
 }
 
-const POLICIES: [Policy; 3] = [
+const POLICIES: [Policy; 8] = [
     Policy {
         name: "queued",
         up: &[],
@@ -43,6 +43,32 @@ const POLICIES: [Policy; 3] = [
         name: "2ms",
         up: &[],
         class: &["--match", "any", "--pack", "2ms"],
+    },
+    Policy {
+        name: "scaled 2ms",
+        up: &[],
+        class: &["--match", "any", "--pack", "scaled 2ms"],
+    },
+    Policy {
+        name: "auto",
+        up: &[],
+        class: &["--match", "any", "--pack", "auto"],
+    },
+    // The paper's protocol: its waits of 10 ms a tick, and its conclusion.
+    Policy {
+        name: "mode dfap, random",
+        up: &["--mode", "dfap"],
+        class: &[],
+    },
+    Policy {
+        name: "mode dfap, straight",
+        up: &["--mode", "dfap", "--pack", "dfap-straight"],
+        class: &[],
+    },
+    Policy {
+        name: "mode dfap, queued",
+        up: &["--mode", "dfap", "--pack", "queued"],
+        class: &[],
     },
 ];
 

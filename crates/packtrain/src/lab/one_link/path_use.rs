@@ -17,6 +17,7 @@ pub struct PathCounts {
     /// How often the direct path was closed, and because of what.
     pub closures: u64,
     pub closures_because: ClosuresBecause,
+    /// And aggregates of the DFAP paper.
     pub trains: u64,
     pub frames: u64,
     pub pieces: u64,
@@ -37,7 +38,8 @@ impl PathCounts {
             before.direct.closures_because,
             after.direct.closures_because,
         );
-        let (trains, frames) = (new.trains - old.trains, new.frames - old.frames);
+        let trains = new.trains - old.trains + new.aggregates - old.aggregates;
+        let frames = new.frames - old.frames + new.aggregated - old.aggregated;
         let drops = after.drops.iter().map(|(reason, count)| {
             (
                 reason.clone(),

@@ -46,6 +46,7 @@ fn classes_are_added_listed_and_removed_by_their_names() {
             "path": "engine",
             "loss_ok": false,
             "taken": nothing,
+            "waited": first["waited"],
         })
     );
     let listed = host.done("class list");

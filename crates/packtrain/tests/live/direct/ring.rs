@@ -6,7 +6,7 @@ use std::time::Duration;
 use packtrain::status::HostRing;
 
 use crate::common::cabled::{now, status};
-use crate::common::{B, Pair};
+use crate::common::{B, Pair, pings_whole};
 
 const FLOWS: usize = 32;
 const DATAGRAMS: u32 = 60_000;
@@ -17,6 +17,8 @@ const BURST: u32 = 100;
 fn flows_of_small_and_large_frames_keep_their_order_between_the_ring_and_the_tap() {
     live!();
     let pair = Pair::up_with("ring", 1500, &["--path", "engine"]).unwrap();
+    // While nobody has answered where it is, the stack keeps what is sent, and drops the oldest.
+    assert!(pings_whole(&pair.a, B, 100));
     let to = &pair.b.namespace;
     let receiver = to
         .in_namespace(|| UdpSocket::bind((B, 7120)))
