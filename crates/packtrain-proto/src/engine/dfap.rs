@@ -113,7 +113,9 @@ impl Engine {
             ether_type: station.ether_type,
         };
         let bytes: usize = sent.iter().map(|frame| frame.buffer.len()).sum();
-        station.queues.note_train(bytes, frame_max, now);
+        if !sent.is_empty() {
+            station.queues.note_train(bytes, frame_max, now);
+        }
         let after = station.waiting();
         let is_over = station.is_empty();
         self.on_taken(before.0 - after.0, before.1 - after.1);

@@ -224,7 +224,7 @@ impl Engine {
     fn unbundle_one(&mut self) -> Option<Range<usize>> {
         let Unbundling { buffer, next } = self.unbundling.as_mut()?;
         let header = Header::parse(buffer).expect("checked when it came");
-        let aggregate = Aggregate::parse(&buffer[HEADER_LEN..]).expect("checked when it came");
+        let aggregate = Aggregate::of_checked(&buffer[HEADER_LEN..]);
         if *next == aggregate.len() {
             let done = self.unbundling.take().expect("looked at above");
             self.pool.give_back(done.buffer);

@@ -2,6 +2,7 @@
 
 use super::paths::{link_of, train_max};
 use super::{Engine, Event};
+use crate::class::Action;
 use crate::queue::drr::QueuedFrame;
 use crate::time::Instant;
 use crate::turns::Destination;
@@ -13,19 +14,23 @@ impl Engine {
     #[inline]
     pub(super) fn count_traffic(&mut self, now: Instant) {
         if self.waiting.traffic_count().is_some() {
-            self.step_waits(now);
+            self.step_traffic_count(now);
             self.waiting.on_host_frame();
         }
     }
 
     /// Time has passed for waits.
     pub(super) fn step_waits(&mut self, now: Instant) {
+        self.step_traffic_count(now);
+        for (_, station) in self.dfap_stations.iter_mut() {
+            station.queues.ripen(now);
+        }
+    }
+
+    fn step_traffic_count(&mut self, now: Instant) {
         if self.waiting.handle_timeout(now) {
             let on = self.waiting.aggregates();
             self.events.push_back(Event::WaitsSwitched { on });
-        }
-        for (_, station) in self.dfap_stations.iter_mut() {
-            station.queues.ripen(now);
         }
     }
 
@@ -41,7 +46,7 @@ impl Engine {
         if !action.pack.may_wait() {
             return Verdict::Leave;
         }
-        let verdict = self.decide_wait(destination, frame);
+        let verdict = self.decide_wait(destination, frame, &action);
         frame.hold_until = match verdict {
             Verdict::Wait { at_most, .. } => Some(at_most),
             // Those that wait leave with it.
@@ -50,8 +55,12 @@ impl Engine {
         verdict
     }
 
-    fn decide_wait(&mut self, destination: Destination, frame: &QueuedFrame) -> Verdict {
-        let action = self.classes.action(frame.class);
+    fn decide_wait(
+        &mut self,
+        destination: Destination,
+        frame: &QueuedFrame,
+        action: &Action,
+    ) -> Verdict {
         let now = frame.enqueued;
         let links = &self.links;
         let (queues, mtu, has_backlog) = match destination {
@@ -85,6 +94,6 @@ impl Engine {
             has_backlog,
         };
         self.waiting
-            .decide(&action, standing, queues.prospects(), now)
+            .decide(action, standing, queues.prospects(), now)
     }
 }

@@ -46,7 +46,15 @@ fn classes_are_added_listed_and_removed_by_their_names() {
             "path": "engine",
             "loss_ok": false,
             "taken": nothing,
-            "waited": first["waited"],
+            "waited": {
+                "trains": 0,
+                "held_trains": 0,
+                "p50_s": 0.0,
+                "p99_s": 0.0,
+                "p999_s": 0.0,
+                "max_s": 0.0,
+                "buckets": [],
+            },
         })
     );
     let listed = host.done("class list");
