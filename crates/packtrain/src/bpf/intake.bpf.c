@@ -8,13 +8,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 
-struct qdisc_skb_head {
-	__u32 qlen;
-} __attribute__((preserve_access_index));
-
-struct Qdisc {
-	struct qdisc_skb_head q;
-} __attribute__((preserve_access_index));
+struct Qdisc;
 
 struct net_device {
 	struct Qdisc *qdisc;

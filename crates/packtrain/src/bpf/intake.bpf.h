@@ -14,6 +14,14 @@
 
 #include "intake.h"
 
+struct qdisc_skb_head {
+	__u32 qlen;
+} __attribute__((preserve_access_index));
+
+struct Qdisc {
+	struct qdisc_skb_head q;
+} __attribute__((preserve_access_index));
+
 /* Linux 6.2. */
 extern void *bpf_cast_to_kern_ctx(void *context) __ksym __weak;
 

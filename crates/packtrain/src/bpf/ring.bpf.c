@@ -36,13 +36,7 @@ typedef struct {
 	struct net *net;
 } __attribute__((preserve_access_index)) possible_net_t;
 
-struct qdisc_skb_head {
-	__u32 qlen;
-} __attribute__((preserve_access_index));
-
-struct Qdisc {
-	struct qdisc_skb_head q;
-} __attribute__((preserve_access_index));
+struct Qdisc;
 
 struct net_device {
 	struct Qdisc *qdisc;
