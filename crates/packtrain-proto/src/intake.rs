@@ -190,6 +190,10 @@ impl Intake {
         if interval.is_zero() || interval > STEP_MAX {
             return;
         }
+        if bytes == 0 && self.speed.is_none() {
+            // Before the line's first frame stands what went past the engine: that is not its speed.
+            return;
+        }
         let sample = bytes as f64 * 8.0 / interval.as_secs_f64();
         self.taken_bps += (sample - self.taken_bps) / SAMPLES;
         if stood || self.is_more_between_waits(sample) {
@@ -308,6 +312,20 @@ mod tests {
         // On average a megabyte a second.
         let last = rates[rates.len() - 10..].iter().min().unwrap();
         assert!((8_000_000..14_000_000).contains(last), "{last}");
+    }
+
+    #[test]
+    fn what_stood_on_the_links_before_the_first_frame_does_not_make_the_line_slow() {
+        let mut intake = Intake::new(Instant::ZERO);
+        // Nothing comes through for 100 ms, then a megabyte a second.
+        for ms in (0..130u64).step_by(10) {
+            let taken = ms.saturating_sub(100) * 1000;
+            intake.on_taken(500_000);
+            intake.step(500_000, taken, Instant::ZERO + Duration::from_millis(ms));
+        }
+        // Half of it is let in while so much waits.
+        let rate = intake.rate_bps().expect("held back");
+        assert!((3_900_000..4_100_000).contains(&rate), "{rate}");
     }
 
     #[test]

@@ -34,9 +34,8 @@ const PEAK_WINDOW: Duration = Duration::from_millis(50);
 const PEAK_BYTES_MIN: u64 = 32 * 1024;
 /// A rate is measured over at least this much busy time.
 const MEASURE: Duration = Duration::from_millis(2);
-/// So many frames their mean length is of, about, and what it is taken for before the first.
-const FRAME_MEAN_OF: usize = 16;
-const FRAME_MEAN_FIRST: usize = 1514;
+/// Trains whose length is averaged, about.
+const TRAIN_MEAN_OF: usize = 16;
 const REFUSED_AGE_MAX: Duration = Duration::from_secs(10);
 const RATE_AGE_MAX: Duration = Duration::from_secs(10);
 /// The least MTU over which trains go: header, acknowledgements, and of the largest headers of
@@ -175,8 +174,9 @@ pub struct Link {
     queue_time_at: Instant,
     /// Frames were kept back because the local queue was full.
     kept_back: bool,
-    /// Bytes of a frame that is given to it, on average.
-    frame_mean: usize,
+    /// Bytes of a train that is given to it, on average; a frame that no other one can share is as a full train. `None`:
+    /// nothing was given yet.
+    train_mean: Option<usize>,
     /// The owner has frames for it that found no room.
     pub blocked: bool,
     /// What leaves the local queue in the order in which it was given. Everything, unless we are told.
@@ -204,7 +204,7 @@ impl Link {
             queue_time: QUEUE_TIME_MIN,
             queue_time_at: Instant::ZERO,
             kept_back: false,
-            frame_mean: FRAME_MEAN_FIRST,
+            train_mean: None,
             blocked: false,
             order: LinkOrder::Whole,
             unused: Unused::default(),
@@ -264,7 +264,7 @@ impl Link {
     }
 
     pub fn queue_limit(&self) -> usize {
-        self.limit_of(self.least_queue_bytes())
+        self.limit_alone()
     }
 
     fn limit_of(&self, least: usize) -> usize {
@@ -276,14 +276,16 @@ impl Link {
         wanted.min(refused.max(least))
     }
 
-    /// Three frames, such as they are: so the link has the next one while we are told. Of a link that is short of frames a
-    /// second, three full ones would be a dozen small trains, which stand there while others that could share them come.
-    fn least_queue_bytes(&self) -> usize {
-        let frame = match self.drain.rate_bps {
-            Some(_) => self.frame_mean.min(self.frame_max()),
-            None => self.frame_max(),
-        };
-        3 * frame
+    /// As many trains, such as they are, as there would be full ones: three at least, so the link has the next one while we are
+    /// told. A link that is short of frames a second takes as long for a small one as for a full one, and in so many bytes of
+    /// small ones would stand dozens, while others that could share them come.
+    fn limit_alone(&self) -> usize {
+        let full = self.frame_max();
+        let limit = self.limit_of(3 * full);
+        match (self.drain.rate_bps, self.train_mean) {
+            (Some(_), Some(mean)) => (limit as u64 * mean as u64 / full as u64) as usize,
+            _ => limit,
+        }
     }
 
     /// … where there are other links as well. One that was never seen draining is believed what it says of
@@ -327,8 +329,14 @@ impl Link {
 
     pub fn on_given(&mut self, bytes: usize) {
         self.drain.given += bytes;
-        self.frame_mean = self.frame_mean - self.frame_mean / FRAME_MEAN_OF + bytes / FRAME_MEAN_OF;
         self.tx.count(bytes);
+    }
+
+    /// … and it was a train so long; or a frame that has none to share, as if it were a full one.
+    pub fn on_train(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.frame_max());
+        let mean = self.train_mean.unwrap_or(bytes);
+        self.train_mean = Some(mean - mean / TRAIN_MEAN_OF + bytes / TRAIN_MEAN_OF);
     }
 
     /// A frame waits in the engine because there is no room.

@@ -129,6 +129,7 @@ impl Engine {
             };
             if let Some(outgoing) = &outgoing {
                 self.turns.charge(destination, outgoing.len);
+                self.note_length(destination, outgoing);
             }
             self.leave_if_empty(destination);
             if outgoing.is_some() {
@@ -136,6 +137,15 @@ impl Engine {
             }
         }
         None
+    }
+
+    fn note_length(&mut self, destination: Destination, outgoing: &Outgoing) {
+        if let Some(link) = self.links.iter_mut().find(|l| l.id == outgoing.link) {
+            link.on_train(match destination {
+                Destination::Plain(_) => link.frame_max(),
+                Destination::Peer(_) | Destination::Station(_) => outgoing.len,
+            });
+        }
     }
 
     /// Whose turn it is of those that have a link with room, and the place of that: among our links for

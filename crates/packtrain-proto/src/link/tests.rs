@@ -39,26 +39,56 @@ fn a_standing_queue_shows_its_rate_and_is_then_kept_to_a_millisecond() {
     );
 }
 
-#[test]
-fn of_small_trains_three_stand_and_not_as_many_bytes_as_three_full_ones_have() {
+/// A link that takes 5000 frames a second, to which trains of `lens` bytes are given, one after the other. How many stood
+/// when the last one was given.
+fn of_5000_a_second(lens: impl Iterator<Item = usize>) -> usize {
     let mut link = link();
     let mut now = Instant::ZERO;
-    let mut queued = 0usize;
-    // 5000 trains a second, of 300 bytes.
-    for _ in 0..600 {
-        while link.has_room() {
-            link.on_given(300);
-            queued += 300;
+    let mut queue = std::collections::VecDeque::new();
+    let mut lens = lens.peekable();
+    loop {
+        while let Some(len) = lens.next_if(|_| link.has_room()) {
+            link.on_given(len);
+            link.on_train(len);
+            queue.push_back(len);
+        }
+        if lens.peek().is_none() {
+            return queue.len();
         }
         now += Duration::from_micros(200);
-        queued = queued.saturating_sub(300);
+        queue.pop_front();
+        link.on_told(queue.iter().sum(), now);
+    }
+}
+
+#[test]
+fn of_small_trains_no_more_stand_than_of_full_ones() {
+    let full = of_5000_a_second([1500; 600].into_iter());
+    assert!((4..=6).contains(&full), "{full}");
+    let small = of_5000_a_second([300; 2000].into_iter());
+    assert!((3..=6).contains(&small), "{small}");
+    // And when they have become small just now, though in bytes there would be room for two dozen.
+    let became_small = of_5000_a_second([1500; 600].into_iter().chain([300; 40]));
+    assert!((3..=8).contains(&became_small), "{became_small}");
+}
+
+#[test]
+fn frames_that_nobody_can_share_have_room_by_their_bytes() {
+    let mut link = link();
+    let (mut now, mut queued) = (Instant::ZERO, 0usize);
+    // 100 Mbit/s, frames of 100 bytes to hosts that take no trains.
+    for _ in 0..200 {
+        while link.has_room() {
+            link.on_given(100);
+            link.on_train(link.frame_max());
+            queued += 100;
+        }
+        now += Duration::from_micros(200);
+        queued -= 2500;
         link.on_told(queued, now);
     }
-    let standing = link.queue_limit() / 300;
-    assert!(
-        (3..=6).contains(&standing),
-        "{standing} trains of 300 bytes"
-    );
+    let limit = link.queue_limit();
+    assert!((12_000..14_000).contains(&limit), "{limit}");
 }
 
 #[test]

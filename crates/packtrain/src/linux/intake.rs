@@ -70,8 +70,10 @@ const LEAF_PART_MAX: u64 = 4 * LEAVES as u64;
 /// How far the rate may drift before leaves and frame sizes follow: 256 leaves are told in about a
 /// millisecond, so it must not be often.
 const DRIFT: u64 = 2;
-/// What a leaf may save up of its own, bytes: two full-size frames.
-const LEAF_BURST_BYTES: u64 = 3028;
+/// What a leaf may save up of its own, bytes: a few packets of a call, or one frame however large, which it may overdraw
+/// by. When shaping begins all leaves have saved it, and what they send then is charged to the line: 64 flows that
+/// might send two full frames each were a debt of a tenth of a second, during which hardly anything went.
+const LEAF_BURST_BYTES: u64 = 500;
 /// How late the kernel's timer may be without costing rate. A frame may always overdraw.
 const BURST_NS: u64 = 1_000_000;
 /// What the line carries in this time is the largest frame that the host makes, within these bounds.
