@@ -291,17 +291,19 @@ fn message() -> impl Strategy<Value = Message> {
         )
 }
 
-/// One after the other of the same, the last one perhaps shorter.
+/// One after the other of the same, the last one perhaps shorter, and perhaps one that pushes or finishes.
 fn run() -> impl Strategy<Value = Vec<Message>> {
-    (message(), any::<bool>(), 1usize..70, 1usize..100).prop_map(|(message, v6, count, percent)| {
+    let ends = prop::sample::select(vec![0u8, 0x08, 0x09]);
+    let len = (1usize..70, 1usize..100);
+    (message(), any::<bool>(), ends, len).prop_map(|(message, v6, end, (count, percent))| {
         let nth = |n: usize| {
             let mut message = message.clone();
             message.v6 ^= v6;
             message.payload.iter_mut().for_each(|byte| *byte ^= n as u8);
             if n + 1 == count {
-                message
-                    .payload
-                    .truncate(message.payload.len() * percent / 50);
+                let len = message.payload.len() * percent / 50;
+                message.payload.truncate(len);
+                message.tcp.iter_mut().for_each(|tcp| tcp.flags |= end);
             }
             message
         };
@@ -456,6 +458,10 @@ fn segments_of_one_connection_are_one_frame_up_to_one_that_pushes_or_is_shorter(
         assert_eq!(host.frames(), frames);
         row[6].tcp.as_mut().unwrap().flags = 0x18;
         assert_eq!(frames_given(&row), 2, "seven, three");
+        let frames: Vec<_> = row.iter().map(Message::frame).collect();
+        let host = Recorder::default();
+        give(&frames, 0, &host);
+        assert_eq!(host.frames(), frames, "and it is the one that pushes");
         row[6].payload.truncate(9);
         for message in &mut row[7..] {
             message.tcp.as_mut().unwrap().sequence -= 55;

@@ -33,8 +33,9 @@ breakages! {
     BoundaryEarlier => "boundary",
     /// … or a byte later.
     BoundaryLater => "boundary",
-    /// What follows of another flow is taken in as if it were of this one.
-    FlowsMerged => "flow",
+    /// What follows of another flow is taken in as if it were of this one. A segment that pushes does so at the end
+    /// of all then; and a datagram may be the very one that this flow has had before.
+    FlowsMerged => "flow" | "TCP flags" | "order",
     ChecksumStartWrong => "a checksum that does not start at its protocol's header",
     ChecksumOffsetWrong => "a checksum that is not where its protocol has it",
     /// The sum so far, of the pseudo header, is another.
@@ -46,7 +47,8 @@ breakages! {
         | "a checksum that is not where its protocol has it",
     /// Of datagrams that is another order.
     PayloadsSwapped => "payload" | "order",
-    LastOneLost => "lost" | "order" | "headers that leave nothing to cut",
+    /// The one before it pushes in its place.
+    LastOneLost => "lost" | "order" | "TCP flags" | "headers that leave nothing to cut",
     WrittenTwice => "order" | "invented",
     WrittenInAnotherOrder => "order",
     LengthOfTheFirst => "an IP packet of another length",
@@ -176,7 +178,7 @@ impl Together<'_> {
             }
             Breakage::HeaderChecksumOfTheFirst if self.v4 => self.written.frame[24] ^= 1,
             Breakage::IdentificationWrong if self.v4 && !forbids_fragments => {
-                self.put(18, self.word(18) + 1 & 0xffff);
+                self.put(18, self.word(18) + 1);
                 self.mend();
             }
             Breakage::PushWrong if self.is_tcp => self.written.frame[transport + 13] ^= 0x08,
