@@ -584,6 +584,7 @@ fn a_station_says_that_it_takes_aggregates() {
         ether_type: dfap::ETHER_TYPE,
         line_id: 7,
         address: MacAddr([2, 0, 0, 0, 0, 0x0a]),
+        mtu: 9000,
     };
     let read = StationMessage::parse(message(&bytes, MacAddr::HELLO, LINK_A));
     assert_eq!(read, Ok(said));

@@ -68,6 +68,18 @@ impl BestFit {
         self.alone.drain(..).chain(self.in_hand.drain(..))
     }
 
+    /// Takes back those that cannot be sent any more.
+    pub fn take_back(&mut self, cannot: impl Fn(&QueuedFrame) -> bool) -> Vec<QueuedFrame> {
+        let mut all = self.alone.iter().chain(&self.in_hand);
+        if !all.any(&cannot) {
+            return Vec::new();
+        }
+        let (mut taken, alone): (Vec<_>, Vec<_>) = self.alone.drain(..).partition(&cannot);
+        self.alone.extend(alone);
+        taken.extend(self.in_hand.extract_if(.., |frame| cannot(frame)));
+        taken
+    }
+
     /// What is to be sent next, in a data field of at most `data_max` bytes: one frame as it is, several as one
     /// aggregate, or nothing. `take` gives the next that waits.
     pub fn next(
@@ -77,6 +89,7 @@ impl BestFit {
         mut take: impl FnMut() -> Option<QueuedFrame>,
     ) -> &mut Vec<QueuedFrame> {
         debug_assert!(self.sent.is_empty(), "it was sent");
+        self.part_too_long(data_max);
         if let Some(frame) = self.alone.pop_front() {
             self.sent.push(frame);
             return &mut self.sent;
@@ -104,8 +117,10 @@ impl BestFit {
     /// One frame as it is, or what is still in hand: nothing is joined.
     pub fn next_alone(
         &mut self,
+        data_max: usize,
         take: impl FnOnce() -> Option<QueuedFrame>,
     ) -> &mut Vec<QueuedFrame> {
+        self.part_too_long(data_max);
         if let Some(frame) = self.alone.pop_front() {
             self.sent.push(frame);
         } else if self.in_hand.is_empty() {
@@ -138,6 +153,14 @@ impl BestFit {
         let is_of_flow = |frame: &QueuedFrame| frame.flow_hash == next.flow_hash;
         let keeps = order == Order::OfFlows && self.in_hand.iter().any(is_of_flow);
         keeps || packet_bytes(&self.in_hand) >= next.payload().len()
+    }
+
+    /// Those in hand were put together when a longer data field was allowed: each goes alone.
+    fn part_too_long(&mut self, data_max: usize) {
+        let len = || data_len(self.in_hand.len(), packet_bytes(&self.in_hand));
+        if self.in_hand.len() > 1 && len() > data_max {
+            self.alone.extend(self.in_hand.drain(..));
+        }
     }
 
     /// What Ethernet pads to its least size ends in padding, and so would its last packet: harmless only where
@@ -325,6 +348,20 @@ mod tests {
     }
 
     #[test]
+    fn what_was_put_together_for_a_longer_frame_goes_one_by_one_and_first() {
+        let sizes = [(600, 1), (600, 2), (2900, 3), (100, 3), (100, 1)];
+        let mut waiting: VecDeque<_> = of_sizes(&sizes).into_iter().map(frame).collect();
+        let mut fit = BestFit::default();
+        let mut order: Vec<Vec<u64>> = Vec::new();
+        // The largest leaves, two are in hand.
+        for data_max in [3000, 1000, 1000, 1000] {
+            let frames = fit.next(data_max, Order::OfFlows, || waiting.pop_front());
+            order.push(frames.drain(..).map(|f| f.enqueued.as_nanos()).collect());
+        }
+        assert_eq!(order, [vec![2], vec![0], vec![1], vec![3, 4]]);
+    }
+
+    #[test]
     fn without_aggregation_each_goes_alone_and_first_what_is_in_hand() {
         let mut waiting: VecDeque<_> = of_sizes(&[(400, 1), (1200, 2), (9, 3), (9, 4)])
             .into_iter()
@@ -335,11 +372,11 @@ mod tests {
         assert_eq!(first.drain(..).count(), 1);
         let mut order = Vec::new();
         for _ in 0..3 {
-            let frames = fit.next_alone(|| waiting.pop_front());
+            let frames = fit.next_alone(1500, || waiting.pop_front());
             order.extend(frames.drain(..).map(|frame| frame.enqueued.as_nanos()));
         }
         assert_eq!(order, [0, 2, 3]);
-        assert!(fit.next_alone(|| None).is_empty());
+        assert!(fit.next_alone(1500, || None).is_empty());
     }
 
     proptest! {
@@ -347,7 +384,7 @@ mod tests {
         fn it_is_what_the_text_says(
             sizes in prop::collection::vec((43usize..2000, 0u32..4), 0..80),
             lengths in prop::collection::vec(any::<prop::sample::Index>(), 0..4),
-            data_max in prop_oneof![Just(1500usize), 500usize..9000],
+            data_max in prop_oneof![Just(1500usize), 500usize..9000, 9000usize..=65_535],
             strict in any::<bool>(),
         ) {
             let mut packets = of_sizes(&sizes);

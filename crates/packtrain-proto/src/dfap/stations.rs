@@ -14,12 +14,17 @@ use crate::wire::ethernet::{HEADER_LEN, MacAddr};
 /// Stations on the list; all others are sent plain frames.
 pub const STATIONS_MAX: usize = 256;
 
+/// What every Ethernet takes: the longest data field to who has said nothing.
+const DATA_LEN_UNTOLD: u16 = 1500;
+
 /// One that takes aggregates.
 #[derive(Debug)]
 pub struct Station {
     pub address: MacAddr,
     /// By which it knows them.
     pub ether_type: u16,
+    /// The longest data field that reaches it, as far as it is known.
+    mtu: u16,
     /// When it leaves the list unless it is heard again; `None`: the settings name it.
     forgotten_at: Option<Instant>,
     /// Our home link to it, as frames were queued last.
@@ -37,6 +42,11 @@ impl Station {
 
     pub fn is_empty(&self) -> bool {
         self.queues.is_empty() && self.fit.frames() == 0
+    }
+
+    /// The longest data field for it by a link of so long ones.
+    pub fn data_max(&self, link_mtu: usize) -> usize {
+        link_mtu.min(usize::from(self.mtu))
     }
 
     /// Whether something that waits need not wait for more, in a data field of so many bytes.
@@ -70,10 +80,10 @@ impl Station {
 /// How a station was heard to take aggregates, and of which EtherType.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heard {
-    /// It says so.
-    Says(u16),
-    /// It has sent one.
-    Sends(u16),
+    /// It says so, and what its link takes.
+    Says { ether_type: u16, mtu: u16 },
+    /// It has sent one of such a data field.
+    Sends { ether_type: u16, data_len: u16 },
 }
 
 #[derive(Debug)]
@@ -121,7 +131,7 @@ impl Stations {
 
     /// The settings name it.
     pub fn list(&mut self, address: MacAddr, ether_type: u16) {
-        self.put(address, ether_type, None);
+        self.put(address, (ether_type, DATA_LEN_UNTOLD), None);
     }
 
     /// It takes aggregates, as was heard, until then at least; of this type, or, if it has only sent one, of the
@@ -129,8 +139,11 @@ impl Stations {
     pub fn learn(&mut self, address: MacAddr, kind: Heard, until: Instant) -> bool {
         match self.slot_of(address).and_then(|slot| self.get_mut(slot)) {
             Some(station) => {
-                if let Heard::Says(ether_type) = kind {
-                    station.ether_type = ether_type;
+                match kind {
+                    Heard::Says { ether_type, mtu } => {
+                        (station.ether_type, station.mtu) = (ether_type, mtu);
+                    }
+                    Heard::Sends { data_len, .. } => station.mtu = station.mtu.max(data_len),
                 }
                 if let Some(at) = &mut station.forgotten_at {
                     *at = until.max(*at);
@@ -138,19 +151,31 @@ impl Stations {
                 false
             }
             None => {
-                let (Heard::Says(ether_type) | Heard::Sends(ether_type)) = kind;
-                self.put(address, ether_type, Some(until))
+                let (ether_type, mtu) = match kind {
+                    Heard::Says { ether_type, mtu } => (ether_type, mtu),
+                    Heard::Sends {
+                        ether_type,
+                        data_len,
+                    } => (ether_type, data_len.max(DATA_LEN_UNTOLD)),
+                };
+                self.put(address, (ether_type, mtu), Some(until))
             }
         }
     }
 
-    fn put(&mut self, address: MacAddr, ether_type: u16, forgotten_at: Option<Instant>) -> bool {
+    fn put(
+        &mut self,
+        address: MacAddr,
+        (ether_type, mtu): (u16, u16),
+        forgotten_at: Option<Instant>,
+    ) -> bool {
         if self.by_address.len() >= STATIONS_MAX || self.by_address.contains_key(&address) {
             return false;
         }
         let station = Box::new(Station {
             address,
             ether_type,
+            mtu,
             forgotten_at,
             home: LinkId(0),
             queues: FlowQueues::new(self.quantum),
@@ -190,7 +215,20 @@ impl Stations {
 mod tests {
     use super::*;
     use crate::time::Duration;
-    use Heard::{Says, Sends};
+
+    fn says(ether_type: u16) -> Heard {
+        Heard::Says {
+            ether_type,
+            mtu: 9000,
+        }
+    }
+
+    fn sends(ether_type: u16, data_len: u16) -> Heard {
+        Heard::Sends {
+            ether_type,
+            data_len,
+        }
+    }
 
     fn mac(n: usize) -> MacAddr {
         MacAddr([2, 0, 0, 0, (n >> 8) as u8, n as u8])
@@ -201,16 +239,16 @@ mod tests {
         let mut stations = Stations::new(1514, 1);
         let until = Instant::ZERO + Duration::from_secs(3);
         stations.list(mac(1), 0xbbbb);
-        assert!(stations.learn(mac(2), Sends(0xbbbb), until));
+        assert!(stations.learn(mac(2), sends(0xbbbb, 100), until));
         assert!(
-            !stations.learn(mac(2), Says(0xaaaa), Instant::ZERO),
+            !stations.learn(mac(2), says(0xaaaa), Instant::ZERO),
             "known already"
         );
         assert!(
-            !stations.learn(mac(2), Sends(0xbbbb), until),
+            !stations.learn(mac(2), sends(0xbbbb, 100), until),
             "as it knows us"
         );
-        assert!(!stations.learn(mac(1), Says(0xaaaa), until));
+        assert!(!stations.learn(mac(1), says(0xaaaa), until));
         let type_of = |n| {
             stations
                 .get(stations.slot_of(mac(n)).unwrap())
@@ -223,19 +261,36 @@ mod tests {
         assert_eq!(stations.forget(mac(2)).unwrap().0, 1);
         assert!(stations.slot_of(mac(2)).is_none() && stations.expired(until).is_none());
         assert!(stations.forget(mac(1)).is_none(), "the settings name it");
-        assert!(stations.learn(mac(3), Sends(0xbbbb), until));
+        assert!(stations.learn(mac(3), sends(0xbbbb, 100), until));
         assert_eq!(stations.slot_of(mac(3)), Some(1), "the slot is free again");
+    }
+
+    #[test]
+    fn who_has_said_nothing_is_sent_what_every_ethernet_takes_or_what_it_has_sent_itself() {
+        let mut stations = Stations::new(1514, 1);
+        let data_max = |stations: &Stations, n| {
+            let station = stations.get(stations.slot_of(mac(n)).unwrap()).unwrap();
+            (station.data_max(576), station.data_max(65_521))
+        };
+        stations.list(mac(1), 0xbbbb);
+        assert_eq!(data_max(&stations, 1), (576, 1500));
+        stations.learn(mac(1), says(0xbbbb), Instant::ZERO);
+        assert_eq!(data_max(&stations, 1), (576, 9000));
+        for (data_len, longest) in [(40, 1500), (4000, 4000), (2000, 4000)] {
+            stations.learn(mac(2), sends(0xbbbb, data_len), Instant::ZERO);
+            assert_eq!(data_max(&stations, 2).1, longest);
+        }
     }
 
     #[test]
     fn a_full_list_takes_nobody() {
         let mut stations = Stations::new(1514, 1);
         for n in 0..STATIONS_MAX {
-            assert!(stations.learn(mac(n), Sends(0xbbbb), Instant::ZERO));
+            assert!(stations.learn(mac(n), sends(0xbbbb, 100), Instant::ZERO));
         }
-        assert!(!stations.learn(mac(STATIONS_MAX), Sends(0xbbbb), Instant::ZERO));
+        assert!(!stations.learn(mac(STATIONS_MAX), sends(0xbbbb, 100), Instant::ZERO));
         assert!(stations.slot_of(mac(STATIONS_MAX)).is_none());
         stations.forget(mac(7)).unwrap();
-        assert!(stations.learn(mac(STATIONS_MAX), Sends(0xbbbb), Instant::ZERO));
+        assert!(stations.learn(mac(STATIONS_MAX), sends(0xbbbb, 100), Instant::ZERO));
     }
 }

@@ -14,6 +14,7 @@ use crate::config::{LinkId, Mode};
 use crate::dfap::best_fit::can_ride;
 use crate::dfap::stations::Heard;
 use crate::duplicates::New;
+use crate::link::TRAIN_MTU_MIN;
 use crate::offload::Offload;
 use crate::queue::drr::QueuedFrame;
 use crate::station_table::Place;
@@ -74,14 +75,19 @@ impl Engine {
     ) -> Option<Outgoing> {
         let codel = self.codel();
         let (link, frame_max) = (self.links[at].id, self.links[at].frame_max());
-        let data_max = frame_max - HEADER_LEN;
         let aggregates = self.waiting.aggregates();
         let order = self.config.dfap.order;
         let station = self.dfap_stations.get_mut(slot)?;
+        let data_max = station.data_max(frame_max - HEADER_LEN);
         let before = station.waiting();
         let ended_by = station.queues.wait_ended_by(now);
         let (queues, fit) = (&mut station.queues, &mut station.fit);
         let (pool, drops) = (&mut self.pool, &mut self.counters.drops);
+        // In hand already when the link's MTU changed.
+        for frame in fit.take_back(|frame| largest_on_wire(frame) > frame_max) {
+            drops.count(DropReason::TooLargeForPlain);
+            pool.give_back(frame.buffer);
+        }
         let take = || {
             loop {
                 let flow = queues.select(now, &codel, frame_max, &mut |frame| {
@@ -104,7 +110,7 @@ impl Engine {
         };
         let sent = match aggregates {
             true => fit.next(data_max, order, take),
-            false => fit.next_alone(take),
+            false => fit.next_alone(data_max, take),
         };
         let mut sent = std::mem::take(sent);
         let outer = Header {
@@ -114,7 +120,7 @@ impl Engine {
         };
         let bytes: usize = sent.iter().map(|frame| frame.buffer.len()).sum();
         if !sent.is_empty() {
-            station.queues.note_train(bytes, frame_max, now);
+            station.queues.note_train(bytes, HEADER_LEN + data_max, now);
         }
         let after = station.waiting();
         let is_over = station.is_empty();
@@ -139,7 +145,7 @@ impl Engine {
                 let mut buffer = self.pool.take(len);
                 let packets = sent.iter().map(|f| (f.header.ether_type, f.payload()));
                 dfap::emit(&mut buffer, &outer, packets);
-                self.note_train(count, len, frame_max);
+                self.note_train(count, len, HEADER_LEN + data_max);
                 for frame in sent.drain(..) {
                     self.note_left(&frame, now);
                     self.pool.give_back(frame.buffer);
@@ -194,8 +200,12 @@ impl Engine {
             return self.drop_frame(frame, DropReason::Duplicate);
         }
         self.note_plain_station(source, link, now);
-        // Who sends one takes one.
-        self.learn_aggregating(source, Heard::Sends(header.ether_type), now);
+        // Who sends one takes one, as long as that.
+        let sends = Heard::Sends {
+            ether_type: header.ether_type,
+            data_len: u16::try_from(frame.len() - HEADER_LEN).unwrap_or(u16::MAX),
+        };
+        self.learn_aggregating(source, sends, now);
         let rx = &mut self.counters.trains_rx;
         rx.aggregates += 1;
         rx.aggregated += packets as u64;
@@ -207,8 +217,8 @@ impl Engine {
         let limits = &self.config.limits;
         let time = match kind {
             // It does so again and again.
-            Heard::Says(_) => limits.peer_silence_max,
-            Heard::Sends(_) => limits.station_age_max,
+            Heard::Says { .. } => limits.peer_silence_max,
+            Heard::Sends { .. } => limits.station_age_max,
         };
         if self.dfap_stations.learn(address, kind, now + time) {
             // What waits plainly for it goes before what comes now.
@@ -240,6 +250,7 @@ impl Engine {
             ether_type: self.config.dfap.ether_type,
             line_id: self.config.line_id,
             address: self.config.address,
+            mtu: known.state.mtu,
         };
         let mut message = self.pool.copy_of(&outer.to_bytes());
         said.emit(&mut message);
@@ -264,11 +275,17 @@ impl Engine {
         if said.line_id != self.config.line_id {
             return self.counters.drops.count(DropReason::OtherLine);
         }
+        if said.mtu < TRAIN_MTU_MIN {
+            return self.counters.drops.count(DropReason::BadHello);
+        }
         if said.goodbye {
             return self.forget_station(said.address, now);
         }
         self.note_plain_station(said.address, link, now);
-        self.learn_aggregating(said.address, Heard::Says(said.ether_type), now);
+        let StationMessage {
+            ether_type, mtu, ..
+        } = said;
+        self.learn_aggregating(said.address, Heard::Says { ether_type, mtu }, now);
         // In our mode we say it to all, again and again.
         if said.answer && self.config.mode == Mode::Trains && self.greeter.may_answer(now) {
             self.say_station(link, from, false, false);

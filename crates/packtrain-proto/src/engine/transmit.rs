@@ -166,7 +166,7 @@ impl Engine {
                 .filter(|station| segments.is_home(station.home))
                 .and_then(|station| {
                     let at = links.iter().position(|link| link.id == station.home)?;
-                    let data_max = links[at].frame_max() - HEADER_LEN;
+                    let data_max = station.data_max(links[at].frame_max() - HEADER_LEN);
                     (has_room(&links[at]) && station.is_ripe(data_max, now)).then_some(at)
                 }),
             Destination::Peer(slot) => peers

@@ -81,7 +81,9 @@ impl Engine {
                 let station = station.expect("looked up just now");
                 let home = links.iter().find(|link| link.id == station.home);
                 let has_backlog = home.is_some_and(|link| link.local_queue_bytes() > 0);
-                let mtu = home.map_or(0, |link| link.frame_max());
+                let mtu = home.map_or(0, |link| {
+                    HEADER_LEN + station.data_max(link.frame_max() - HEADER_LEN)
+                });
                 (&mut station.queues, mtu, has_backlog)
             }
         };

@@ -116,6 +116,8 @@ pub struct Resequencer {
     strays: u32,
     /// Since when the sender says that it is far behind us, and no train was taken.
     behind_since: Option<Instant>,
+    /// When a train was taken last.
+    taken_at: Option<Instant>,
     /// Held trains that were thrown away; the owner counts them.
     pub discarded: u64,
     /// No gap is waited for until nothing is held any more.
@@ -166,6 +168,7 @@ impl Resequencer {
             stray_next: Sequence::ZERO,
             strays: 0,
             behind_since: None,
+            taken_at: None,
             discarded: 0,
             hurried: false,
             after_gap: false,
@@ -242,6 +245,7 @@ impl Resequencer {
         }
         self.strays = 0;
         self.behind_since = None;
+        self.taken_at = Some(now);
         if let Some(link) = link {
             self.note(link, sequence, now);
         }
@@ -279,9 +283,10 @@ impl Resequencer {
     }
 
     /// What the sender says is the newest that it has sent: far from where we are, it is right. A
-    /// forged train has led us astray, or more was lost than the window holds. Where there are several
-    /// links, what it says may be overtaken by what it sent since: it is right when it still says so after a
-    /// while in which nothing was taken.
+    /// forged train has led us astray, or more was lost than the window holds. That we are ahead of it may be
+    /// because what it said was overtaken by what it sent since. On one link that is over when nothing was taken for as
+    /// long as any straggler is waited for; where there are several, it is right when it still says so after a while in
+    /// which nothing was taken.
     pub fn on_newest_sent(&mut self, newest: Sequence, now: Instant) {
         let ahead = newest.next().distance_from(self.expected);
         let behind_max = match self.under_way.names_links() {
@@ -293,11 +298,17 @@ impl Resequencer {
             self.behind_since = None;
             return;
         }
-        if self.under_way.names_links() && is_behind {
+        if is_behind && self.under_way.names_links() {
             let since = *self.behind_since.get_or_insert(now);
             if now.since(since) < BEHIND_FOR {
                 return;
             }
+        } else if is_behind
+            && self
+                .taken_at
+                .is_some_and(|at| now.since(at) < self.wait_max)
+        {
+            return;
         }
         self.move_to(newest.next());
     }

@@ -7,7 +7,7 @@ use crate::wire::ethernet::MacAddr;
 use crate::wire::train::{self, TYPE_STATION, TrainError, VERSION};
 
 /// Bytes of the message, the outer Ethernet header not counted; what follows is padding.
-pub const LEN: usize = 14;
+pub const LEN: usize = 16;
 
 mod field {
     use core::ops::Range;
@@ -15,9 +15,10 @@ mod field {
     pub(super) const ETHER_TYPE: Range<usize> = 2..4;
     pub(super) const LINE_ID: Range<usize> = 4..8;
     pub(super) const ADDRESS: Range<usize> = 8..14;
+    pub(super) const MTU: Range<usize> = 14..16;
 }
 
-const _: () = assert!(field::ADDRESS.end == LEN);
+const _: () = assert!(field::MTU.end == LEN);
 
 mod flag {
     pub(super) const GOODBYE: u8 = 0x01;
@@ -51,6 +52,8 @@ pub struct StationMessage {
     pub line_id: u32,
     /// `pt0`'s address, to which aggregates are sent.
     pub address: MacAddr,
+    /// Of the link by which it says so: a longer data field would not reach it.
+    pub mtu: u16,
 }
 
 impl StationMessage {
@@ -79,6 +82,7 @@ impl StationMessage {
             ether_type,
             line_id: u32::from(be16(line_id)) << 16 | u32::from(be16(line_id + 2)),
             address,
+            mtu: be16(field::MTU.start),
         })
     }
 
@@ -94,6 +98,7 @@ impl StationMessage {
         bytes[field::ETHER_TYPE].copy_from_slice(&self.ether_type.to_be_bytes());
         bytes[field::LINE_ID].copy_from_slice(&self.line_id.to_be_bytes());
         bytes[field::ADDRESS].copy_from_slice(&self.address.0);
+        bytes[field::MTU].copy_from_slice(&self.mtu.to_be_bytes());
         assert!(
             buffer.push(&bytes),
             "a station message larger than its buffer"
@@ -120,13 +125,14 @@ mod tests {
             ether_type: dfap::ETHER_TYPE,
             line_id: 7,
             address: MacAddr([2; 6]),
+            mtu: 1500,
         };
         let error = |change: fn(&mut Vec<u8>)| {
             let mut bytes = emitted(&right);
             change(&mut bytes);
             StationMessage::parse(&bytes).unwrap_err()
         };
-        assert_eq!(error(|bytes| bytes.truncate(13)), StationError::Truncated);
+        assert_eq!(error(|bytes| bytes.truncate(15)), StationError::Truncated);
         assert_eq!(error(|bytes| bytes.clear()), StationError::Truncated);
         assert_eq!(error(|bytes| bytes[0] = 0x23), StationError::UnknownVersion);
         assert_eq!(error(|bytes| bytes[0] = 0x12), StationError::UnknownType);
@@ -145,6 +151,7 @@ mod tests {
         fn what_is_said_is_heard(
             (goodbye, answer, footnote) in any::<(bool, bool, bool)>(),
             line_id in any::<u32>(),
+            mtu in any::<u16>(),
             mut address in any::<[u8; 6]>(),
             padding in 0usize..40,
         ) {
@@ -155,6 +162,7 @@ mod tests {
                 ether_type: if footnote { dfap::ETHER_TYPE_OF_FOOTNOTE } else { dfap::ETHER_TYPE },
                 line_id,
                 address: MacAddr(address),
+                mtu,
             };
             let mut bytes = emitted(&message);
             bytes.resize(LEN + padding, 0xee);

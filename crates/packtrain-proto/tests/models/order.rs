@@ -387,7 +387,14 @@ impl Order {
         if !is_behind && ahead < WINDOW {
             return self.log(now, What::SaidNear);
         }
-        if is_behind && several && !self.is(Breakage::HellosAreNeverLate) {
+        let may_be_late = is_behind && !self.is(Breakage::HellosAreNeverLate);
+        if may_be_late && !several {
+            let is_taking = |event: &&Event| matches!(event.what, What::Taken { .. });
+            let last = self.history.iter().rev().find(is_taking);
+            if last.is_some_and(|last| now.since(last.at) < self.wait_max) {
+                return;
+            }
+        } else if may_be_late {
             self.log(now, What::SaidBehind);
             let ends = |what: &What| {
                 matches!(

@@ -66,6 +66,8 @@ pub struct Pair {
     pub direct_came: [u32; 2],
     /// When false, nobody calls `handle_timeout` of that side.
     pub ticking: [bool; 2],
+    /// Of the two links.
+    pub mtu: [u16; 2],
 }
 
 impl Pair {
@@ -107,6 +109,7 @@ impl Pair {
             direct_sent: [0; 2],
             direct_came: [0; 2],
             ticking: [true; 2],
+            mtu: [MTU; 2],
         }
     }
 
@@ -114,6 +117,16 @@ impl Pair {
     pub fn restart(&mut self, side: usize, config: Config) {
         self.engines[side] = Engine::new(config, self.now);
         self.engines[side].handle_link_state(LINK, link_state(side), self.now);
+    }
+
+    /// The link of a side is of this MTU from now on.
+    pub fn set_mtu(&mut self, side: usize, mtu: u16) {
+        self.mtu[side] = mtu;
+        let state = LinkState {
+            mtu,
+            ..link_state(side)
+        };
+        self.engines[side].handle_link_state(LINK, state, self.now);
     }
 
     pub fn send(&mut self, side: usize, frame: &[u8], offload: Offload) {
@@ -180,7 +193,7 @@ impl Pair {
 
     /// The segment: a switch that knows where everyone is.
     fn carry(&mut self, from: usize, frame: Vec<u8>, offload: Offload) {
-        assert!(offload.gso.is_some() || frame.len() <= usize::from(MTU) + 14);
+        assert!(offload.gso.is_some() || frame.len() <= usize::from(self.mtu[from]) + 14);
         if self.record {
             self.recorded.push((from, frame.clone(), offload));
         }
@@ -192,6 +205,10 @@ impl Pair {
             return;
         }
         let to = 1 - from;
+        if offload.gso.is_none() && frame.len() > usize::from(self.mtu[to]) + 14 {
+            // As a card does with what is too long for it.
+            return;
+        }
         let destination = MacAddr::from_slice(&frame);
         if destination.is_group() || [link_address(to), pt0(to)].contains(&destination) {
             let buffer = self.engines[to].buffers().copy_of(&frame);

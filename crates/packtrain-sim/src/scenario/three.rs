@@ -21,16 +21,17 @@ use crate::workload::mix::Endpoint;
 const STATIONS: usize = 4;
 /// The last one has no packtrain.
 const PLAIN: usize = 3;
+const XL_MTUS: [u16; 3] = [16_000, 32_768, 65_521];
 
 pub fn run(order: Order) -> Report {
     build(order).run()
 }
 
 pub fn build(order: Order) -> Experiment {
-    build_with(order, &[Mode::Trains; PLAIN])
+    build_with(order, &[Mode::Trains; PLAIN], None)
 }
 
-/// The same, and some of them know only aggregates.
+/// The same, and some of them know only aggregates. Some links take much longer frames than any other do.
 pub fn run_aggregates(order: Order) -> Report {
     // Of a generator of its own, as all that is added.
     let mut random = Random::new(order.seed ^ 0x6466_6170);
@@ -38,10 +39,11 @@ pub fn run_aggregates(order: Order) -> Report {
     if random.chance(0.6) {
         modes[random.below(PLAIN as u64) as usize] = Mode::Trains;
     }
-    build_with(order, &modes).run()
+    let mtu = random.chance(0.3).then(|| *random.pick(&XL_MTUS));
+    build_with(order, &modes, mtu).run()
 }
 
-fn build_with(order: Order, modes: &[Mode; PLAIN]) -> Experiment {
+fn build_with(order: Order, modes: &[Mode; PLAIN], xl_mtu: Option<u16>) -> Experiment {
     let mut random = Random::new(order.seed ^ 0x0003_0003);
     let trouble = Trouble::draw(&mut random);
     let load = *random.pick(&[0.2, 0.5, 0.8, 2.0]);
@@ -64,7 +66,8 @@ fn build_with(order: Order, modes: &[Mode; PLAIN]) -> Experiment {
             ..WireConfig::perfect(rate, delay)
         })
         .collect();
-    let mtu = draw::link_mtu(&mut random);
+    let ordinary_mtu = draw::link_mtu(&mut random);
+    let mtu = xl_mtu.unwrap_or(ordinary_mtu);
     let faults = draw::faults(&up);
     let segment = SegmentConfig {
         kind,

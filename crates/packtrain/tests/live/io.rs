@@ -437,6 +437,54 @@ fn refusals_of_the_kernel_are_told_apart() {
     assert!(matches!(gone, Err(SendError::LinkDown)), "{gone:?}");
 }
 
+/// Why trains are no longer than their link's MTU (docs/design/0009-aggregation.md): the kernel cuts what is too long by its
+/// EtherType, and nothing cuts ours.
+#[test]
+fn a_train_longer_than_the_links_mtu_is_sent_under_no_gso_type() {
+    live!();
+    let bed = Testbed::create();
+    let [mut sender, mut receiver] = ends(&bed);
+    let train = frame(0x88b5, 14 + 30_000);
+    let plain = sender.send(&train, Offload::NONE);
+    assert!(matches!(plain, Err(SendError::TooLarge)), "{plain:?}");
+    for (kind, start, offset, header_len) in [
+        (GsoKind::UdpL4, 34, 6, 42),
+        (GsoKind::TcpV4, 34, 16, 54),
+        (GsoKind::TcpV6, 54, 16, 74),
+    ] {
+        let gso = Some(Gso {
+            kind,
+            ecn: false,
+            header_len,
+            segment_len: 1400,
+        });
+        let partial = PartialChecksum { start, offset };
+        for (checksum, told) in [
+            (None, nix::libc::EINVAL),
+            (Some(partial), nix::libc::ENOMEM),
+        ] {
+            match sender.send(&train, Offload { checksum, gso }) {
+                Err(SendError::Other(error)) => {
+                    assert_eq!(error.raw_os_error(), Some(told), "{kind:?}, {checksum:?}");
+                }
+                sent => panic!("{kind:?}, {checksum:?}: {sent:?}"),
+            }
+        }
+    }
+    // Not a piece of them has left.
+    sender
+        .send(&frame(0x88b5, 77), Offload::NONE)
+        .expect("send");
+    let mut pool = BufferPool::new();
+    loop {
+        let came = receive(&mut receiver, &mut pool).0;
+        if came[12..14] == [0x88, 0xb5] {
+            assert_eq!(came.len(), 77);
+            return;
+        }
+    }
+}
+
 #[test]
 fn memberships_are_seen_by_the_interface_and_vanish_with_the_socket() {
     live!();

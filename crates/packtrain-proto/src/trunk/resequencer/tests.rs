@@ -354,7 +354,13 @@ fn only_the_sender_itself_takes_the_window_back_beyond_its_memory() {
         insert(&mut r, next, LINK, Instant::ZERO).unwrap();
         assert_eq!(drain(&mut r, Instant::ZERO), [next]);
     }
-    r.on_newest_sent(Sequence(102), Instant::ZERO);
+    // Overtaken by very many, it comes not much later than these.
+    let late = Instant::ZERO + WAIT_MAX - Duration::from_nanos(1);
+    r.on_newest_sent(Sequence(102), late);
+    assert_eq!(insert(&mut r, 103, LINK, late), Err(Refused::Jump));
+    insert(&mut r, 10_004, LINK, late).unwrap();
+    assert_eq!(drain(&mut r, late), [10_004]);
+    r.on_newest_sent(Sequence(102), late + WAIT_MAX);
     insert(&mut r, 103, LINK, Instant::ZERO).unwrap();
     let (held, gap) = r.poll(Instant::ZERO).unwrap();
     assert_eq!((number(&held), gap, r.held_bytes()), (103, true, 0));
