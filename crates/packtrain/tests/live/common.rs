@@ -5,6 +5,7 @@ pub mod direct;
 pub mod standing;
 pub mod steady;
 pub mod undo;
+pub mod waits;
 
 use std::io::Write;
 use std::path::Path;
