@@ -2,6 +2,7 @@
 
 pub mod cabled;
 pub mod direct;
+pub mod numbered;
 pub mod standing;
 pub mod steady;
 pub mod undo;
