@@ -2,7 +2,7 @@
 //! whatever is set, and only the paper's own order turns round what is of one flow.
 
 use std::net::{SocketAddr, UdpSocket};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use packtrain::lab::host::Host;
@@ -13,7 +13,7 @@ use packtrain::status::{StatusDocument, TrainCounts};
 use super::wait_for_stations;
 use crate::classes::add;
 use crate::common::cabled::{pause, status};
-use crate::common::numbered::{Came, datagram, receive};
+use crate::common::numbered::{Came, SetAtEnd, datagram, receive};
 use crate::common::waits::Waits;
 use crate::common::{A, B, Pair, pings_whole, steady};
 
@@ -52,13 +52,14 @@ impl Bursts {
         let are_sent = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let are_sent = &are_sent;
+            let sent = SetAtEnd(are_sent);
             let flows = self.ports.len();
             let receiving = receivers
                 .iter()
                 .map(|socket| scope.spawn(move || receive(socket, flows, are_sent, self.len_of)));
             let receiving: Vec<_> = receiving.collect();
             from.namespace.in_namespace(|| self.send(at)).unwrap();
-            are_sent.store(true, Ordering::Release);
+            drop(sent);
             receiving.into_iter().map(|of| of.join().unwrap()).collect()
         })
     }
@@ -187,7 +188,7 @@ fn on_backlog_frames_wait_while_a_queue_stands_on_the_link_and_not_before() {
             let before = status(&pair.a);
             let load = Load {
                 size: 64,
-                duration: Duration::from_millis(600),
+                duration: Duration::from_millis(400),
                 rate_per_second: Some(rate_per_second),
                 real_time: false,
             };

@@ -166,7 +166,7 @@ fn names_and_calls_are_answered_at_once_beside_datagrams_that_share_their_trains
     steady::judge("beside each other", run, |second| {
         let at_once = |of: &[f64; 2]| of.iter().all(|&share| share < 0.2);
         second.lost == 0.0
-            && second.frames_per_train > 1.5
+            && second.frames_per_train > 2.5
             && second.waited > 0.5
             && second.too_long < 0.2
             && at_once(&second.queries)

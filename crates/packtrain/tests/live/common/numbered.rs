@@ -53,6 +53,15 @@ impl Came {
     }
 }
 
+/// Sets what others look at before they end, also when a test fails.
+pub struct SetAtEnd<'a>(pub &'a AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
 /// Takes what comes, until all `is_sent` and nothing came for a while. Each is as long as `len_of` its flow and number says,
 /// and whole.
 pub fn receive(

@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use super::staying;
 use crate::classes::add;
 use crate::common::cabled::{now, pause, status};
-use crate::common::numbered::{datagram, receive};
+use crate::common::numbered::{SetAtEnd, datagram, receive};
 use crate::common::undo::{SOON, kill};
 use crate::common::{B, Pair};
 
@@ -75,6 +75,7 @@ fn of_frames_by_a_ring_whose_reader_is_killed_only_those_are_missing_that_nobody
     let sent = || next.load(Ordering::Relaxed);
     let (killed, back, came) = std::thread::scope(|scope| {
         let receiving = scope.spawn(|| receive(&receiver, 1, &are_sent, len_of));
+        let (enough, all_sent) = (SetAtEnd(&are_enough), SetAtEnd(&are_sent));
         let from = &pair.a.namespace;
         let sending = scope.spawn(|| from.in_namespace(|| send(&next, &are_enough)).unwrap());
         wait_until_they_come_by_it(&pair);
@@ -85,9 +86,9 @@ fn of_frames_by_a_ring_whose_reader_is_killed_only_those_are_missing_that_nobody
         keep_from_the_direct_path(&pair);
         let back = sent();
         wait_until_they_come_by_it(&pair);
-        are_enough.store(true, Ordering::Relaxed);
+        drop(enough);
         sending.join().unwrap();
-        are_sent.store(true, Ordering::Release);
+        drop(all_sent);
         (killed, back, receiving.join().unwrap())
     });
     assert_eq!((came.overtaken(), came.twice()), (0, 0));
