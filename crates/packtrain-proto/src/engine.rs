@@ -414,6 +414,12 @@ impl Engine {
         self.stations_behind.iter().collect()
     }
 
+    /// Whether what stands on the links is to be told before a frame of the host is given, too: it may wait only while a
+    /// queue stands. What was sent since the last time counts as standing, however long ago that was.
+    pub fn asks_for_backlog(&self) -> bool {
+        self.waiting.asks_for_backlog()
+    }
+
     /// How many bytes of ours stand in the link's local queue now.
     pub fn handle_link_queue(&mut self, link: LinkId, queued_bytes: usize, now: Instant) {
         if let Some(link) = self.link_mut(link) {

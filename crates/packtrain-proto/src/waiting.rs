@@ -45,6 +45,8 @@ pub struct Waiting {
     traffic_count: TrafficCount,
     /// Some class goes by the traffic count.
     counts_traffic: bool,
+    /// … or waits only while a queue stands.
+    asks_for_backlog: bool,
 }
 
 impl Waiting {
@@ -55,12 +57,22 @@ impl Waiting {
             random: Random::new(seed ^ 0x0077_6169_7469_6e67),
             traffic_count: TrafficCount::new(tick, seed, now),
             counts_traffic: false,
+            asks_for_backlog: false,
         }
     }
 
     /// Other classes from now on.
-    pub fn set_classes(&mut self, mut actions: impl Iterator<Item = Action>) {
-        self.counts_traffic = actions.any(|action| action.pack.counts_traffic());
+    pub fn set_classes(&mut self, actions: impl Iterator<Item = Action>) {
+        (self.counts_traffic, self.asks_for_backlog) = (false, false);
+        for action in actions {
+            self.counts_traffic |= action.pack.counts_traffic();
+            self.asks_for_backlog |= action.on_backlog;
+        }
+    }
+
+    /// Whether some class waits only while a queue stands.
+    pub fn asks_for_backlog(&self) -> bool {
+        self.asks_for_backlog
     }
 
     /// The host sends a frame.
@@ -370,6 +382,11 @@ mod tests {
             on_backlog: true,
             ..of(Pack::Scaled(Duration::from_millis(6)))
         };
+        assert!(!waiting.asks_for_backlog());
+        waiting.set_classes([action, of(Pack::Queued)].into_iter());
+        assert!(waiting.asks_for_backlog());
+        waiting.set_classes([of(Pack::Queued)].into_iter());
+        assert!(!waiting.asks_for_backlog());
         let mut decide = |has_backlog| {
             let standing = Standing {
                 has_backlog,

@@ -9,8 +9,8 @@ pub use self::tables::{class_table, link_table, peer_table};
 use self::words::{bytes, count, duration, rate};
 use super::output::{BAD, GOOD, HEADING, WARNING};
 use crate::status::{
-    Coalesced, Counts, Direct, Hold, Intake, Link, LinkCondition, Peer, PeerLink, PeerPath,
-    PlainHost, Replay, StatusDocument, Stay, Traffic,
+    Coalesced, Counts, Direct, Hold, HostRing, Intake, Link, LinkCondition, Peer, PeerLink,
+    PeerPath, PlainHost, Replay, StatusDocument, Stay, Traffic,
 };
 
 /// Where the values begin, and where a line of them ends.
@@ -90,6 +90,9 @@ fn write_line(out: &mut String, document: &StatusDocument) {
         );
     }
     field(out, "from host", &traffic(document.host.taken));
+    if let Some(ring) = document.intake.and_then(|intake| ring(intake.ring?)) {
+        field(out, "by ring", &ring);
+    }
     field(out, "to host", &traffic(document.host.given));
     if let Some(together) = together(document.coalesced) {
         field(out, "together", &together);
@@ -186,6 +189,27 @@ fn write_line(out: &mut String, document: &StatusDocument) {
     }
     write_replay(out, &document.replay);
     drops(out, &document.drops);
+}
+
+/// Which way the host's frames came, once some came by the ring or should have.
+fn ring(ring: HostRing) -> Option<String> {
+    let HostRing {
+        frames,
+        tap_frames,
+        full,
+    } = ring;
+    if frames + full == 0 {
+        return None;
+    }
+    let full = match full {
+        0 => String::new(),
+        n => format!(", {} of them because it was full", count(n)),
+    };
+    Some(format!(
+        "{}; {} by the TAP{full}",
+        count(frames),
+        count(tap_frames)
+    ))
 }
 
 /// What was given to the host as GSO frames.

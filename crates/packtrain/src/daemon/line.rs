@@ -360,6 +360,9 @@ impl Line {
 
     fn take_from_host(&mut self, now: Instant) -> Result<(), LineError> {
         let before = self.host_frames;
+        if self.engine.asks_for_backlog() {
+            self.tell_queues(true, now);
+        }
         loop {
             let (tap, pool) = (&mut self.tap, self.engine.buffers());
             let next = self

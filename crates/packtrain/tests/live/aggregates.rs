@@ -1,6 +1,8 @@
 //! The DFAP paper's protocol between real hosts: `--mode dfap`, beside lines that speak trains, and beside a host that
 //! speaks neither.
 
+mod policies;
+
 use std::net::SocketAddr;
 use std::time::Duration;
 

@@ -1,6 +1,8 @@
 //! Classes on lines between two hosts: which way their frames take, when they leave, and that whoever has no
 //! class is treated as before. Counts are exact: nothing else is sent to the addresses meanwhile.
 
+mod calls;
+
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,7 +34,7 @@ fn taken(status: &StatusDocument, class: &str) -> Traffic {
     found.unwrap_or_else(|| panic!("{class}: {status:?}")).taken
 }
 
-fn add(host: &Host, name: &str, words: &[&str]) {
+pub fn add(host: &Host, name: &str, words: &[&str]) {
     let words = [&["class", "add", "pt0", "--name", name, "--match"], words].concat();
     host.packtrain(&words).unwrap();
 }

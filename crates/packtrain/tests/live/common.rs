@@ -2,9 +2,11 @@
 
 pub mod cabled;
 pub mod direct;
+pub mod numbered;
 pub mod standing;
 pub mod steady;
 pub mod undo;
+pub mod waits;
 
 use std::io::Write;
 use std::path::Path;

@@ -13,6 +13,7 @@ mod lab;
 // A line between two hosts, and more of them.
 mod aggregates;
 mod classes;
+mod coalescing;
 mod faults;
 mod links;
 mod programs;

@@ -3,6 +3,8 @@
 
 #![allow(clippy::disallowed_methods)] // live tests run in real time
 
+mod ring;
+
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -30,6 +30,7 @@ fn a_line_without_peers_says_plainly_that_frames_go_plain() {
   running    for 1 min 1 s, pid {pid}
   peers      none: no host with packtrain answers, frames go plain
   from host  0 frames, 0 B
+  by ring    40; 2 by the TAP, 1 of them because it was full
   to host    0 frames, 0 B
   together   12 datagrams as 3, 40 segments as 2 GSO frames
   trains     0 sent; 0 received
@@ -80,6 +81,35 @@ fn a_busy_line_fits_80_columns_and_shows_its_peer() {
         "02:00:00:00:00:14 on eth1, heard 12.0 s ago",
     ] {
         assert!(text.contains(part), "{part}\n---\n{text}");
+    }
+}
+
+#[test]
+fn how_many_of_the_hosts_frames_came_by_the_ring_is_said_once_it_was_used() {
+    let text = |frames, tap_frames, full| {
+        let counted = HostRing {
+            frames,
+            tap_frames,
+            full,
+        };
+        ring(counted).unwrap_or_default()
+    };
+    assert_eq!(text(1_234_567, 1_890, 0), "1,234,567; 1,890 by the TAP");
+    assert_eq!(
+        text(0, 9, 4),
+        "0; 9 by the TAP, 4 of them because it was full"
+    );
+    // It is closed, or there were only large ones: nothing is to be said of it.
+    assert_eq!(text(0, 9, 0), "");
+}
+
+#[test]
+fn a_line_without_a_ring_says_nothing_of_one() {
+    let mut told = facts(&[LinkCondition::Up]);
+    for intake in [told.intake.map(|i| Intake { ring: None, ..i }), None] {
+        told.intake = intake;
+        let text = plain(&line(&StatusDocument::build(&quiet_snapshot(), &told)));
+        assert!(!text.contains("by ring"), "{text}");
     }
 }
 
