@@ -50,6 +50,8 @@ type Measure = fn(&mut Bench, &Line) -> Result<()>;
 
 /// The link as it is, and `pt0`.
 const TWO: [Way; 2] = [Way::Bare, Way::Pt0];
+/// And the least that a second interface can be: what is more is `pt0`'s own.
+const LEAST: [Way; 4] = [Way::Bare, Way::Pt0, Way::Macvlan, Way::Floor];
 /// And a program that packs small packets too.
 const BESIDE: [Way; 3] = [Way::Bare, Way::Pt0, Way::Simplemux];
 /// And lines of which a class says that they pack always, or never.
@@ -77,7 +79,7 @@ const STAGES: [(Plan<'_>, &[(Part, Measure)]); 4] = [
     (
         Plan {
             shape: Shape::Unshaped,
-            ways: &TWO,
+            ways: &LEAST,
         },
         &[
             (Part::Bulk, |bench, line| work::bulk(bench, line, &TWO)),

@@ -5,6 +5,7 @@ pub mod figure;
 mod overlays;
 pub mod parts;
 pub mod path_use;
+mod second;
 pub mod stage;
 pub mod way;
 pub mod work;

@@ -9,6 +9,7 @@ pub mod direct;
 pub mod epoll;
 pub mod ethtool;
 pub mod fd_passing;
+pub mod floor;
 pub mod guard;
 pub mod host_state;
 pub mod intake;

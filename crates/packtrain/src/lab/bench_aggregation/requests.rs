@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::conversations::{Amount, Answered, Conversations, Load, while_answered};
-use super::{BESIDE, TWO};
+use super::{BESIDE, LEAST};
 use crate::lab::exchange::{Blocks, Exchanged};
 use crate::lab::figure::{Target, Unit};
 use crate::lab::measure;
@@ -66,8 +66,8 @@ pub fn idle(bench: &mut Bench, line: &Line) -> Result<()> {
 
 fn idle_with(bench: &mut Bench, line: &Line, asking: Asking) -> Result<()> {
     let part = format!("1 B TCP requests, idle, one CPU: {}", asking.name());
-    let mut runs = Runs::of_ways(&TWO);
-    let ways = line.available(&TWO);
+    let mut runs = Runs::of_ways(&LEAST);
+    let ways = line.available(&LEAST);
     bench.each_round(&part, line, |_| {
         let hosts = (&line.a.namespace, &line.b.namespace);
         let open = |way: &Way| Conversations::open(hosts, way.at(), asking.connections, BYTES);

@@ -1,7 +1,7 @@
 //! A promise in numbers: what was measured over the bare cable and through `pt0`, how the two compare,
 //! and whether that is what was asked. Beside it, where it was measured, the same of other ways: a line
-//! whose frames all go by the engine, a bare relay (the most that passing through user space allows), and
-//! tunnels that everybody has.
+//! whose frames all go by the engine, a bare relay (the most that passing through user space allows), the least of
+//! interfaces (the most that a second one allows at all), and tunnels that everybody has.
 
 use std::collections::BTreeMap;
 
@@ -142,11 +142,13 @@ impl Figure {
 
 /// A row for each, and a column for each way of which there is anything.
 pub fn figures_table(figures: &[Figure]) -> Table {
-    const BESIDE: [Way; 7] = [
+    const BESIDE: [Way; 9] = [
         Way::Engine,
         Way::Direct,
         Way::Packed,
         Way::Relay,
+        Way::Macvlan,
+        Way::Floor,
         Way::Vxlan,
         Way::WireGuard,
         Way::Simplemux,

@@ -3,13 +3,14 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::overlays;
 use super::way::Way;
+use super::{overlays, second};
 use crate::lab::host::Host;
 use crate::lab::measure::{self, Bulk, RoundTrips};
 use crate::lab::messages::{self, Load, Report};
 use crate::lab::namespaces::{Namespace, Process, run as run_program};
 use crate::lab::{Result, exchange, now, pause, relay, wire};
+use crate::linux::floor::Floor;
 
 const BULK: Duration = Duration::from_secs(2);
 const MESSAGES: Duration = Duration::from_secs(2);
@@ -47,6 +48,7 @@ pub struct Plan<'a> {
 pub struct Line {
     /// Relays, tunnels and iperf3's other end.
     programs: Vec<Process>,
+    floors: Vec<Floor>,
     /// Those that stand, in the order of the plan.
     ways: Vec<Way>,
     pub a: Host,
@@ -59,6 +61,7 @@ impl Line {
         let b = Host::create("bench", packtrain)?;
         let mut line = Line {
             programs: Vec::new(),
+            floors: Vec::new(),
             ways: Vec::new(),
             a,
             b,
@@ -131,11 +134,18 @@ impl Line {
                     let relay = relay::start(&host.namespace, packtrain, "eth2", address)?;
                     self.programs.push(relay);
                 }
-                Way::Vxlan | Way::WireGuard | Way::Simplemux => {}
+                Way::Macvlan | Way::Floor | Way::Vxlan | Way::WireGuard | Way::Simplemux => {}
             }
         }
         let hosts = [&self.a.namespace, &self.b.namespace];
         match way {
+            Way::Macvlan => second::macvlan(hosts),
+            Way::Floor => {
+                let floors = second::floor(hosts)?;
+                let is_there = floors.is_some();
+                self.floors.extend(floors.into_iter().flatten());
+                Ok(is_there)
+            }
             Way::Vxlan => overlays::vxlan(hosts),
             Way::Simplemux => overlays::simplemux(hosts),
             Way::WireGuard => {

@@ -18,6 +18,10 @@ pub enum Way {
     Packed,
     /// A program that carries frames and does nothing with them.
     Relay,
+    /// The kernel's own second interface on a cable: the least that it has.
+    Macvlan,
+    /// Two BPF programs that write a byte of each address and redirect, and nothing else.
+    Floor,
     /// The kernel's own tunnel, over the bare cable.
     Vxlan,
     /// A tunnel in user space, over the bare cable.
@@ -39,6 +43,8 @@ impl Way {
             Way::Direct => "10.14.0",
             Way::Packed => "10.15.0",
             Way::Simplemux => "10.16.0",
+            Way::Macvlan => "10.17.0",
+            Way::Floor => "10.18.0",
         }
     }
 
@@ -81,6 +87,8 @@ impl Way {
             Way::Direct => "pt2",
             Way::Packed => "pt3",
             Way::Relay => "eth2-relay",
+            Way::Macvlan => "macvlan0",
+            Way::Floor => "floor0",
             Way::Vxlan => "vxlan0",
             Way::WireGuard => "wg0",
             Way::Simplemux => "smx0",
@@ -96,6 +104,8 @@ impl Way {
             Way::Engine => Some("eth3"),
             Way::Direct => Some("eth4"),
             Way::Packed => Some("eth5"),
+            Way::Macvlan => Some("eth6"),
+            Way::Floor => Some("eth7"),
             Way::Vxlan | Way::WireGuard | Way::Simplemux => None,
         }
     }
@@ -104,14 +114,28 @@ impl Way {
     /// frames to keep their order, and what is compared with it has the same. The engine alone puts them right, and
     /// is slower where every frame of its link goes by way of the other processor.
     pub fn receives_on_one_cpu(self) -> bool {
-        matches!(self, Way::Bare | Way::Pt0 | Way::Direct | Way::Packed)
+        let ways = [
+            Way::Bare,
+            Way::Pt0,
+            Way::Direct,
+            Way::Packed,
+            Way::Macvlan,
+            Way::Floor,
+        ];
+        ways.contains(&self)
     }
 
     /// The line that it is, if it is one.
     pub fn line(self) -> Option<&'static str> {
         match self {
             Way::Pt0 | Way::Engine | Way::Direct | Way::Packed => Some(self.interface()),
-            Way::Bare | Way::Relay | Way::Vxlan | Way::WireGuard | Way::Simplemux => None,
+            Way::Bare
+            | Way::Relay
+            | Way::Macvlan
+            | Way::Floor
+            | Way::Vxlan
+            | Way::WireGuard
+            | Way::Simplemux => None,
         }
     }
 
@@ -124,6 +148,8 @@ impl Way {
             Way::Direct => "direct only",
             Way::Packed => "packed within 500 µs",
             Way::Relay => "bare relay",
+            Way::Macvlan => "macvlan",
+            Way::Floor => "floor",
             Way::Vxlan => "VXLAN",
             Way::WireGuard => "WireGuard",
             Way::Simplemux => "simplemux",
@@ -144,6 +170,8 @@ mod tests {
             Way::Direct,
             Way::Packed,
             Way::Relay,
+            Way::Macvlan,
+            Way::Floor,
             Way::Vxlan,
             Way::WireGuard,
             Way::Simplemux,
