@@ -95,7 +95,7 @@ pub struct Experiment {
     /// Paths to each peer that must be of use in the end. `None`: one link a host, and nothing to
     /// choose.
     pub paths: Option<usize>,
-    /// Hosts choose their links: not every wire need carry enough to harm something.
+    /// Hosts choose their links, or pack: not every wire need carry enough to harm something.
     pub choice: bool,
 }
 

@@ -198,7 +198,8 @@ fn build_with(order: Order, modes: &[Mode; PLAIN], xl_mtu: Option<u16>) -> Exper
         kept: Kept::Accounts,
         peers: modes.iter().map(|mode| peers_of(*mode, modes)).collect(),
         paths: None,
-        choice: false,
+        // What is packed may be so few frames on a wire that none of them meets with what it does to some.
+        choice: aggregates,
     }
 }
 
