@@ -20,7 +20,8 @@
 //! since, and bytes in flight that no acknowledgement has named. After each batch the owner tells
 //! the local queue again when it has changed and matters: while something stands there, while
 //! frames wait in the engine, or after a few full-size frames; a link that never has a local queue
-//! needs no telling beyond 0. [`Engine::link_queue_limit`] says below which fill the owner is to wake up and tell.
+//! needs no telling beyond 0. Where [`Engine::asks_for_backlog`], it is told before frames of the host are given,
+//! too. [`Engine::link_queue_limit`] says below which fill the owner is to wake up and tell.
 
 use std::collections::VecDeque;
 

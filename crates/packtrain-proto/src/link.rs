@@ -76,9 +76,10 @@ impl Drain {
         self.told.map_or(0, |(told, _)| told) + self.given
     }
 
-    /// `standing`: a fill that takes the link longer than anything else that delays it.
-    fn on_told(&mut self, queued: usize, standing: usize, now: Instant) {
+    /// `standing`: a fill that takes the link longer than anything else that delays it. Whether its rate was measured anew.
+    fn on_told(&mut self, queued: usize, standing: usize, now: Instant) -> bool {
         let fill = self.fill();
+        let mut is_new = false;
         match self.told {
             // It stood all the time: what is gone was drained at the link's rate. A frame or two
             // that are just on their way say nothing. After an empty queue it is not known
@@ -86,7 +87,8 @@ impl Drain {
             Some((before, at)) if before > 0 && queued > 0 && fill >= standing => {
                 self.busy_bytes += fill.saturating_sub(queued) as u64;
                 self.busy_time += now.since(at);
-                if self.busy_time >= MEASURE {
+                is_new = self.busy_time >= MEASURE;
+                if is_new {
                     self.conclude(now);
                 }
             }
@@ -103,6 +105,7 @@ impl Drain {
         }
         self.told = Some((queued, now));
         self.given = 0;
+        is_new
     }
 
     /// It emptied, and nobody knows since when: so fast at least. On a starved host nothing moves
@@ -177,6 +180,8 @@ pub struct Link {
     /// Bytes of a train that is given to it, on average; a frame that no other one can share is as a full train. `None`:
     /// nothing was given yet.
     train_mean: Option<usize>,
+    /// … when the rate was measured, weighed as the rate.
+    rated_mean: Option<usize>,
     /// The owner has frames for it that found no room.
     pub blocked: bool,
     /// What leaves the local queue in the order in which it was given. Everything, unless we are told.
@@ -205,6 +210,7 @@ impl Link {
             queue_time_at: Instant::ZERO,
             kept_back: false,
             train_mean: None,
+            rated_mean: None,
             blocked: false,
             order: LinkOrder::Whole,
             unused: Unused::default(),
@@ -255,7 +261,7 @@ impl Link {
 
     /// … for a train beside those of other links: which of them takes it is chosen by bytes.
     pub fn has_room_among_others(&self) -> bool {
-        self.state.carrier && self.drain.fill() < self.limit_of(3 * self.frame_max())
+        self.state.carrier && self.drain.fill() < self.limit()
     }
 
     /// Where there are other links as well.
@@ -263,29 +269,31 @@ impl Link {
         self.state.carrier && self.drain.fill() < self.shared_queue_limit()
     }
 
-    pub fn queue_limit(&self) -> usize {
-        self.limit_alone()
+    /// In bytes alone, however long frames are.
+    fn limit(&self) -> usize {
+        self.limit_of(3 * self.frame_max(), |bytes| bytes)
     }
 
-    fn limit_of(&self, least: usize) -> usize {
-        let refused = self.refused_at.map_or(usize::MAX, |(fill, _)| fill / 2);
+    /// What it takes in the queue's time, as `scaled`; three frames at least, so that it has the next one while we are told.
+    fn limit_of(&self, three: usize, scaled: impl FnOnce(usize) -> usize) -> usize {
         let wanted = match self.drain.rate_bps {
-            Some((bps, _)) => bytes_in(self.queue_time, bps).clamp(least, LIMIT_MAX),
-            None => LIMIT_UNKNOWN.max(least),
+            Some((bps, _)) => scaled(bytes_in(self.queue_time, bps)).clamp(three, LIMIT_MAX),
+            None => LIMIT_UNKNOWN.max(three),
         };
-        wanted.min(refused.max(least))
+        let refused = self.refused_at.map_or(usize::MAX, |(fill, _)| fill / 2);
+        wanted.min(refused.max(three))
     }
 
-    /// As many trains, such as they are, as there would be full ones: three at least, so the link has the next one while we are
-    /// told. A link that is short of frames a second takes as long for a small one as for a full one, and in so many bytes of
-    /// small ones would stand dozens, while others that could share them come.
-    fn limit_alone(&self) -> usize {
+    /// Where it is the only one. Of trains that are smaller than those by which its rate was measured, as many as it took of these: a link
+    /// that is short of frames a second takes as long for a small one, and in as many bytes of small ones would
+    /// stand dozens, while others that could share them come.
+    pub fn queue_limit(&self) -> usize {
         let full = self.frame_max();
-        let limit = self.limit_of(3 * full);
-        match (self.drain.rate_bps, self.train_mean) {
-            (Some(_), Some(mean)) => (limit as u64 * mean as u64 / full as u64) as usize,
-            _ => limit,
-        }
+        let mean = self.train_mean.map_or(full, |mean| mean.min(full));
+        self.limit_of(3 * mean, |bytes| match self.rated_mean {
+            Some(rated) if mean < rated => (bytes as u64 * mean as u64 / rated as u64) as usize,
+            _ => bytes,
+        })
     }
 
     /// … where there are other links as well. One that was never seen draining is believed what it says of
@@ -293,10 +301,8 @@ impl Link {
     /// acknowledgements.
     pub fn shared_queue_limit(&self) -> usize {
         match (self.drain.rate_bps, self.state.rate_bps) {
-            (None, Some(bps)) => self
-                .limit_of(3 * self.frame_max())
-                .min(self.short_queue_bytes(bps)),
-            _ => self.limit_of(3 * self.frame_max()),
+            (None, Some(bps)) => self.limit().min(self.short_queue_bytes(bps)),
+            _ => self.limit(),
         }
     }
 
@@ -356,7 +362,12 @@ impl Link {
         self.refused_at = self
             .refused_at
             .filter(|(_, at)| now.since(*at) < REFUSED_AGE_MAX);
-        self.drain.on_told(queued, 2 * self.frame_max(), now);
+        if self.drain.on_told(queued, 2 * self.frame_max(), now)
+            && let Some(mean) = self.train_mean
+        {
+            let rated = self.rated_mean.unwrap_or(mean);
+            self.rated_mean = Some((rated * 3 + mean) / 4);
+        }
     }
 
     pub fn snapshot(

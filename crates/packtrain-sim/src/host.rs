@@ -223,6 +223,7 @@ impl Host {
 
     fn take_in(&mut self, incoming: Incoming, now: Instant, world: &mut World<'_>) {
         if self.pace.batch.is_zero() {
+            self.tell_before_frames(now, world.network);
             self.handle(incoming, now, world.checkers);
             self.look_for_flows_that_left(now);
             return self.pump(now, world);
@@ -243,6 +244,7 @@ impl Host {
     }
 
     fn empty_inbox(&mut self, now: Instant, world: &mut World<'_>) {
+        self.tell_before_frames(now, world.network);
         for incoming in core::mem::take(&mut self.inbox) {
             match incoming {
                 // Its socket went with the link, before it was read.
@@ -308,7 +310,7 @@ impl Host {
         };
         let limit = self.engine.link_queue_limit(link.id);
         let queued = world.network.local_queue_bytes(port);
-        if queued < limit && link.told_bytes >= limit || queued == 0 {
+        if queued < limit && link.told_bytes >= limit {
             self.pump(now, world);
         }
     }
@@ -440,6 +442,13 @@ impl Host {
         }
         if self.engine.snapshot(now).peers.iter().any(|peer| peer.up) {
             world.checkers.drain_happened(self.station, ticket);
+        }
+    }
+
+    /// Frames that wait only while a queue stands need to know of it when they come.
+    fn tell_before_frames(&mut self, now: Instant, network: &Network) {
+        if self.engine.asks_for_backlog() {
+            self.tell_queues(now, network);
         }
     }
 

@@ -143,8 +143,9 @@ impl BestFit {
         let count = self.in_hand.len() + 1;
         // An offset has 16 bits.
         let data_max = data_max.min(usize::from(u16::MAX));
-        let all_ride =
-            || can_ride(next, data_max) && self.in_hand.iter().all(|f| can_ride(f, data_max));
+        // What was in hand when no aggregate could be so long may have left its checksum to the card.
+        let rides = |f: &QueuedFrame| can_ride(f, data_max) && f.offload.is_none();
+        let all_ride = || rides(next) && self.in_hand.iter().all(rides);
         count <= PACKETS_MAX && data_len(count, bytes) <= data_max && all_ride()
     }
 
@@ -325,6 +326,30 @@ mod tests {
                 && can_ride(&frame(packets[0]), 63)
                 && !can_ride(&frame(packets[0]), 62)
         );
+    }
+
+    #[test]
+    fn what_left_its_checksum_to_the_card_goes_as_it_is_though_longer_frames_have_become_possible()
+    {
+        let packets = of_sizes(&[(60, 1), (3000, 1)]);
+        let mut waiting: VecDeque<_> = packets.into_iter().map(frame).collect();
+        let checksum = crate::offload::PartialChecksum {
+            start: 34,
+            offset: 16,
+        };
+        waiting[1].offload.checksum = Some(checksum);
+        let mut fit = BestFit::default();
+        let mut order = Vec::new();
+        for data_max in [1500, 9000] {
+            let frames = fit.next(data_max, Order::OfFlows, || waiting.pop_front());
+            order.push(
+                frames
+                    .drain(..)
+                    .map(|f| f.enqueued.as_nanos())
+                    .collect::<Vec<_>>(),
+            );
+        }
+        assert_eq!(order, [[0], [1]]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::dfap::best_fit::BestFit;
 use crate::mac_map::{MacHashBuilder, MacMap};
 use crate::queue::drr::{FlowQueues, QueuedFrame};
 use crate::time::Instant;
-use crate::wire::dfap::data_len;
+use crate::wire::dfap::{PACKETS_MAX, data_len};
 use crate::wire::ethernet::{HEADER_LEN, MacAddr};
 
 /// Stations on the list; all others are sent plain frames.
@@ -53,7 +53,8 @@ impl Station {
     pub fn is_ripe(&self, data_max: usize, now: Instant) -> bool {
         let frames = self.queues.frames();
         let packet_bytes = self.queues.bytes() - frames * HEADER_LEN;
-        let is_full = || frames > 0 && data_len(frames, packet_bytes) >= data_max;
+        let is_full =
+            || frames >= PACKETS_MAX || frames > 0 && data_len(frames, packet_bytes) >= data_max;
         self.fit.frames() > 0 || self.queues.ripe_at().is_none_or(|at| at <= now) || is_full()
     }
 

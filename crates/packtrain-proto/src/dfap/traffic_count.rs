@@ -143,8 +143,8 @@ mod tests {
             }
             let packets: u64 = counts[whole - 15..whole].iter().sum();
             let ticks: u64 = lengths[whole - 15..whole].iter().sum();
-            let average = packets as f64 / ticks as f64;
-            counts[last] as f64 > f64::max(average * lengths[last] as f64, 10.0)
+            // More than the average, packets by ticks, times these ticks; as a fraction, for it may be just as many.
+            counts[last] * ticks > packets * lengths[last] && counts[last] > 10
         };
         (0..lengths.len()).map(on).collect()
     }

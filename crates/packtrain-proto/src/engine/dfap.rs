@@ -125,13 +125,15 @@ impl Engine {
         let after = station.waiting();
         let is_over = station.is_empty();
         self.on_taken(before.0 - after.0, before.1 - after.1);
-        let (frame, offload) = match sent.len() {
+        let (frame, outgoing) = match sent.len() {
             0 => return None,
             1 => {
                 self.counters.trains_tx.plain += 1;
                 let frame = sent.pop().expect("there is one");
                 self.note_left(&frame, now);
-                (frame.buffer, frame.offload)
+                let len = frame.buffer.len();
+                let outgoing = Outgoing::plain(link, frame.offload, len);
+                (frame.buffer, outgoing)
             }
             count => {
                 let tx = &mut self.counters.trains_tx;
@@ -150,14 +152,13 @@ impl Engine {
                     self.note_left(&frame, now);
                     self.pool.give_back(frame.buffer);
                 }
-                (buffer, Offload::NONE)
+                (buffer, Outgoing::aggregate(link, len))
             }
         };
-        let len = frame.len();
         self.outgoing = Some(frame);
         let station = self.dfap_stations.get_mut(slot)?;
         station.fit.recycle(sent);
-        Some(Outgoing::plain(link, offload, len))
+        Some(outgoing)
     }
 
     /// Whether a frame that has come is an aggregate for us. Somebody may know the type as something else's, but for

@@ -23,11 +23,7 @@ pub(super) fn candidates<'a>(
         let rate_bps = rate_bps(link, path, now);
         // Before its local queue was ever seen draining, a link takes much: here others wait for it.
         let is_short = rate_bps.is_none_or(|bps| local_bytes < link.short_queue_bytes(bps));
-        let has_room = match is_alone {
-            true => link.has_room(),
-            false => link.has_room_among_others(),
-        };
-        let has_room = has_room
+        let has_room = has_room(links, link)
             && flight.has_room(local_bytes)
             && (is_alone || (flight.is_proven() && is_short));
         Some(Candidate {
@@ -43,6 +39,15 @@ pub(super) fn candidates<'a>(
             delay: flight.round_trip_min().unwrap_or_default(),
         })
     })
+}
+
+/// Whether a train more may stand on a link of this line, which may have others. It is the owner's bound too, below which it
+/// calls again ([`Engine::link_queue_limit`]), or none that is less.
+pub(super) fn has_room(links: &[Link], link: &Link) -> bool {
+    match links.len() {
+        1 => link.has_room(),
+        _ => link.has_room_among_others(),
+    }
 }
 
 /// The link of a path that can carry trains now.
@@ -149,7 +154,8 @@ pub(super) fn best_path_again(
 
 /// Of the only path that there is.
 fn has_room_alone(links: &[Link], path: &Path, now: Instant) -> bool {
-    link_of(links, path).is_some_and(|link| link.has_room() && has_window_alone(link, path, now))
+    link_of(links, path)
+        .is_some_and(|link| has_room(links, link) && has_window_alone(link, path, now))
 }
 
 fn has_window_alone(link: &Link, path: &Path, now: Instant) -> bool {

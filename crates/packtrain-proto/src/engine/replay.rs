@@ -1,10 +1,9 @@
 //! Copies of trains, and what is sent again.
 
 use super::Engine;
-use super::paths::{best_path_again, link_of, train_max, train_sizes};
+use super::paths::{best_path_again, has_room, link_of, train_max, train_sizes};
 use super::transmit::Outgoing;
 use crate::buffer::{Buffer, BufferPool};
-use crate::link::Link;
 use crate::peer::{Path, Peer, Silence};
 use crate::stats::{DropReason, ReplaySnapshot};
 use crate::time::{Duration, Instant};
@@ -296,7 +295,7 @@ impl Engine {
             let link = self.links.iter().find(|link| link.id == path.link);
             let waits_since = *silence.no_room_since.get_or_insert(now);
             let may_wait = now.since(waits_since) < NO_ROOM_MAX;
-            if may_wait && !link.is_some_and(Link::has_room) {
+            if may_wait && !link.is_some_and(|link| has_room(&self.links, link)) {
                 // Behind what stands in the local queue still, another train shows nothing.
                 silence.next_try = now + TRY_INTERVAL_FULL;
                 path.silent = Some(silence);

@@ -1,7 +1,7 @@
 //! What goes on which link, and when.
 
 use super::from_host::largest_on_wire;
-use super::paths::{best_path, is_ripe, train_max};
+use super::paths::{best_path, has_room, is_ripe, train_max};
 use super::way::{Way, mark_for};
 use super::{Engine, Transmit};
 use crate::aggregator::Surroundings;
@@ -25,6 +25,8 @@ pub(super) struct Outgoing {
     /// It stands in the records of this peer's path, and not in `outgoing`.
     kept_for: Option<usize>,
     len: usize,
+    /// A train, or an aggregate: what comes meanwhile may ride in the next one.
+    has_room_for_others: bool,
 }
 
 impl Outgoing {
@@ -37,8 +39,14 @@ impl Outgoing {
     pub(super) fn plain(link: LinkId, offload: Offload, len: usize) -> Outgoing {
         Outgoing {
             offload,
+            has_room_for_others: false,
             ..Outgoing::train(link, None, len)
         }
+    }
+
+    /// Frames in one, of which no copy is kept.
+    pub(super) fn aggregate(link: LinkId, len: usize) -> Outgoing {
+        Outgoing::train(link, None, len)
     }
 
     pub(super) fn train(link: LinkId, kept_for: Option<usize>, len: usize) -> Outgoing {
@@ -47,6 +55,7 @@ impl Outgoing {
             offload: Offload::NONE,
             kept_for,
             len,
+            has_room_for_others: true,
         }
     }
 }
@@ -117,8 +126,10 @@ impl Engine {
         if self.queued_frames == 0 {
             return None;
         }
-        for link in self.links.iter_mut().filter(|link| !link.has_room()) {
-            link.on_kept_back();
+        for at in 0..self.links.len() {
+            if !has_room(&self.links, &self.links[at]) {
+                self.links[at].on_kept_back();
+            }
         }
         // CoDel may empty a queue that was chosen: then it is the next one's turn.
         while let Some((destination, way)) = self.next_destination(now) {
@@ -129,7 +140,7 @@ impl Engine {
             };
             if let Some(outgoing) = &outgoing {
                 self.turns.charge(destination, outgoing.len);
-                self.note_length(destination, outgoing);
+                self.note_length(outgoing);
             }
             self.leave_if_empty(destination);
             if outgoing.is_some() {
@@ -139,11 +150,11 @@ impl Engine {
         None
     }
 
-    fn note_length(&mut self, destination: Destination, outgoing: &Outgoing) {
+    fn note_length(&mut self, outgoing: &Outgoing) {
         if let Some(link) = self.links.iter_mut().find(|l| l.id == outgoing.link) {
-            link.on_train(match destination {
-                Destination::Plain(_) => link.frame_max(),
-                Destination::Peer(_) | Destination::Station(_) => outgoing.len,
+            link.on_train(match outgoing.has_room_for_others {
+                true => outgoing.len,
+                false => link.frame_max(),
             });
         }
     }

@@ -63,13 +63,13 @@ fn of_5000_a_second(lens: impl Iterator<Item = usize>) -> usize {
 
 #[test]
 fn of_small_trains_no_more_stand_than_of_full_ones() {
-    let full = of_5000_a_second([1500; 600].into_iter());
-    assert!((4..=6).contains(&full), "{full}");
-    let small = of_5000_a_second([300; 2000].into_iter());
-    assert!((3..=6).contains(&small), "{small}");
-    // And when they have become small just now, though in bytes there would be room for two dozen.
-    let became_small = of_5000_a_second([1500; 600].into_iter().chain([300; 40]));
-    assert!((3..=8).contains(&became_small), "{became_small}");
+    assert_eq!(of_5000_a_second([1500; 600].into_iter()), 5);
+    assert_eq!(of_5000_a_second([300; 2000].into_iter()), 5);
+    // When they have become small just now, though in bytes there would be room for two dozen; and long after that.
+    for (since, standing) in [(40, 7), (1000, 6)] {
+        let became_small = [1500; 600].into_iter().chain(vec![300; since]);
+        assert_eq!(of_5000_a_second(became_small), standing, "{since}");
+    }
 }
 
 #[test]

@@ -31,7 +31,10 @@ pub fn floor(hosts: [&Namespace; 2]) -> Result<Option<[Floor; 2]>> {
         let mac = MacAddr([0x02, 0x66, 0, 0, 0, number + 1]);
         hosts[usize::from(number)].in_namespace(|| -> Result<_> {
             let link = Netlink::open()?.link_by_name(cable)?;
-            let over = |link| Floor::over(link, name, mac).ok();
+            let over = |link| {
+                let floor = Floor::over(link, name, mac);
+                floor.map_err(|error| eprintln!("{error}")).ok()
+            };
             Ok(link.and_then(|link| over(link.ifindex)))
         })?
     };

@@ -9,8 +9,8 @@ use super::pattern;
 
 /// What a datagram begins with: its flow and its number there.
 pub const NUMBERED_MIN: usize = 8;
-/// Longer than any is kept anywhere.
-const QUIET: Duration = Duration::from_millis(200);
+/// Longer than any is kept anywhere, also where a daemon is away for a while.
+const QUIET: Duration = Duration::from_millis(500);
 
 pub fn datagram(flow: usize, number: u32, len: usize) -> Vec<u8> {
     let begin = (flow as u64) << 40 | u64::from(number) << 12;
