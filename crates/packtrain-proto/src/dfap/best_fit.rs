@@ -331,7 +331,7 @@ mod tests {
     #[test]
     fn what_left_its_checksum_to_the_card_goes_as_it_is_though_longer_frames_have_become_possible()
     {
-        let packets = of_sizes(&[(60, 1), (3000, 1)]);
+        let packets = of_sizes(&[(60, 1), (3000, 1), (60, 1)]);
         let mut waiting: VecDeque<_> = packets.into_iter().map(frame).collect();
         let checksum = crate::offload::PartialChecksum {
             start: 34,
@@ -340,7 +340,7 @@ mod tests {
         waiting[1].offload.checksum = Some(checksum);
         let mut fit = BestFit::default();
         let mut order = Vec::new();
-        for data_max in [1500, 9000] {
+        for data_max in [1500, 9000, 9000] {
             let frames = fit.next(data_max, Order::OfFlows, || waiting.pop_front());
             order.push(
                 frames
@@ -349,7 +349,7 @@ mod tests {
                     .collect::<Vec<_>>(),
             );
         }
-        assert_eq!(order, [[0], [1]]);
+        assert_eq!(order, [[0], [1], [2]]);
     }
 
     #[test]
