@@ -360,7 +360,8 @@ impl Line {
 
     fn take_from_host(&mut self, now: Instant) -> Result<(), LineError> {
         let before = self.host_frames;
-        if self.engine.asks_for_backlog() {
+        // Not in turns that only a link's frames have begun: it asks the kernel.
+        if self.engine.asks_for_backlog() && self.from_host.may_have_more() {
             self.tell_queues(true, now);
         }
         loop {
