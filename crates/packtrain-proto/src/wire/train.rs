@@ -413,6 +413,11 @@ impl<'a> TrainWriter<'a> {
         writer
     }
 
+    /// Goes on where a buffer ends.
+    pub fn onto(buffer: &'a mut Buffer) -> TrainWriter<'a> {
+        TrainWriter { buffer }
+    }
+
     /// Subframes that another train carried.
     pub fn put_subframes(&mut self, bytes: &[u8]) {
         self.put(bytes);

@@ -1,0 +1,371 @@
+//! Packs subframes coded, while more of them fit for it.
+//!
+//! Frames are told apart from earlier ones of their flow as they come. What is to be compressed is collected, and
+//! becomes a block when the train would be full otherwise; then there is room again, for less each time. So a train is
+//! filled as far as what it carries allows, and nothing that was put into it has to be taken out.
+
+use super::references::{Kept, References};
+use crate::buffer::{Buffer, LARGE_CAPACITY};
+use crate::wire::coded::{self, BLOCK_HEADER_LEN, Coding, HEAD_LEN, Head, PLAIN_MAX, STORED_HEADER_LEN};
+use crate::wire::delta::{self, Reference, SLOTS_MAX, Slot};
+use crate::wire::layout::Layout;
+use crate::wire::subframe::{self, InnerHeader};
+use crate::wire::train::TrainWriter;
+
+/// Less than this is not worth a block of its own, unless it is the last.
+const BLOCK_MIN: usize = 128;
+/// A train restores to so many bytes at most, or to four times what it may carry: who receives it gives all of them to
+/// its host at once.
+const FILL_MAX: usize = 16 * 1024;
+/// Beyond these, no train is filled: of one that is coded, no length reaches [`PLAIN_MAX`].
+const FILL_LIMIT: usize = PLAIN_MAX - 4096;
+
+/// What may be done with a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Treatment {
+    /// It stands as it is.
+    Plain,
+    #[default]
+    Headers,
+    /// … and its payload is compressed.
+    Payload,
+}
+
+/// What coding has brought, in bytes of subframes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Brought {
+    /// As they were.
+    pub plain: usize,
+    /// As they are in the train, all of coding counted.
+    pub coded: usize,
+    /// What of that telling headers apart has saved.
+    pub headers: usize,
+    /// What was given to the compressor, and what it made of it.
+    pub tried: usize,
+    pub compressed: usize,
+    pub deltas: u32,
+}
+
+/// How the subframes of a train are to be written.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Finished<'a> {
+    Plain(&'a [u8]),
+    Coded(Head, &'a [u8]),
+}
+
+#[derive(Debug)]
+pub struct Coder {
+    coding: Coding,
+    /// For subframes as they were, and with a head for those that are coded.
+    room: usize,
+    fill_max: usize,
+    plain: Buffer,
+    references: References,
+    keys: [Keys; SLOTS_MAX],
+    /// Subframes with headers told apart; up to `blocked` they are in `blocks`.
+    stream: Vec<u8>,
+    blocked: usize,
+    blocks: Vec<u8>,
+    /// What is not in a block yet is to be compressed.
+    is_for_compressor: bool,
+    brought: Brought,
+}
+
+/// What a frame has in common with others, hashed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Keys {
+    flow: u32,
+    /// The same hosts.
+    pair: u32,
+}
+
+impl Default for Coder {
+    fn default() -> Coder {
+        Coder {
+            coding: Coding::Headers,
+            room: 0,
+            fill_max: 0,
+            plain: Buffer::with_capacity(LARGE_CAPACITY),
+            references: References::default(),
+            keys: [Keys::default(); SLOTS_MAX],
+            stream: Vec::new(),
+            blocked: 0,
+            blocks: Vec::new(),
+            is_for_compressor: false,
+            brought: Brought::default(),
+        }
+    }
+}
+
+impl Coder {
+    /// A new train, with room for so many bytes of subframes.
+    pub fn begin(&mut self, coding: Coding, room: usize) {
+        self.coding = coding;
+        self.room = room;
+        self.fill_max = FILL_MAX.max(4 * room).min(FILL_LIMIT);
+        self.plain.clear();
+        self.references.clear();
+        self.stream.clear();
+        self.blocked = 0;
+        self.blocks.clear();
+        self.brought = Brought::default();
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.plain.is_empty()
+    }
+
+    /// Bytes of a subframe that fit for sure, be it that the train leaves as it was.
+    pub fn room(&self, treatment: Treatment) -> usize {
+        let changes = self.coding == Coding::Lz4
+            && self.pending() > 0
+            && self.is_for_compressor != (treatment == Treatment::Payload);
+        let next_header = if changes { BLOCK_HEADER_LEN } else { 0 };
+        let taken = (self.coded_len() + next_header).min(self.plain.len());
+        let room = self.room.saturating_sub(taken);
+        room.min(self.fill_max.saturating_sub(self.plain.len()))
+    }
+
+    /// Bytes of what is not in a block yet.
+    fn pending(&self) -> usize {
+        self.stream.len() - self.blocked
+    }
+
+    /// How long the train is at most, if it leaves coded, and nothing that is pending shrinks.
+    fn coded_len(&self) -> usize {
+        match self.coding {
+            Coding::Headers => HEAD_LEN + self.stream.len(),
+            Coding::Lz4 => HEAD_LEN + self.blocks.len() + BLOCK_HEADER_LEN + self.pending(),
+        }
+    }
+
+    /// It can leave, coded or as it was.
+    fn fits(&self) -> bool {
+        self.plain.len() <= self.fill_max && self.plain.len().min(self.coded_len()) <= self.room
+    }
+
+    /// Compresses what has been collected; whether there is more room now.
+    pub fn make_room(&mut self) -> bool {
+        if self.coding != Coding::Lz4 || !self.is_for_compressor || self.pending() < BLOCK_MIN {
+            return false;
+        }
+        let before = self.room(Treatment::Payload);
+        self.close_block();
+        self.room(Treatment::Payload) > before
+    }
+
+    /// `false`, and nothing put, if it does not fit.
+    #[must_use]
+    pub fn put_frame(&mut self, header: &InnerHeader, payload: &[u8], treatment: Treatment) -> bool {
+        let from = self.plain.len();
+        if from + subframe::overhead(header, payload, false) + payload.len() > self.fill_max {
+            return false;
+        }
+        TrainWriter::onto(&mut self.plain).put_frame(header, payload);
+        self.turn_to(treatment);
+        let frame = Kept {
+            at: from,
+            payload_at: self.plain.len() - payload.len(),
+            payload_len: payload.len(),
+            layout: Layout::of(header.ether_type, payload),
+        };
+        let start = self.stream.len();
+        let is_reference = header.offload.gso.is_none();
+        let keys = self.keys_of(&frame);
+        let found = match is_reference && treatment != Treatment::Plain {
+            true => self.write_delta(&frame, keys),
+            false => None,
+        };
+        if found.is_none() {
+            self.stream.extend_from_slice(&self.plain[from..]);
+        }
+        if !self.fits() {
+            self.plain.set_len(from);
+            self.stream.truncate(start);
+            return false;
+        }
+        if found.is_some() {
+            let (plain, coded) = (self.plain.len() - from, self.stream.len() - start);
+            self.brought.headers += plain - coded;
+            self.brought.deltas += 1;
+        }
+        if is_reference {
+            let slot = match found {
+                Some((slot, true)) => self.references.replace(slot, frame),
+                _ => self.references.open(frame),
+            };
+            self.keys[slot] = keys;
+        }
+        true
+    }
+
+    pub fn put_first(
+        &mut self,
+        header: &InnerHeader,
+        id: u16,
+        total_len: u16,
+        payload: &[u8],
+        treatment: Treatment,
+    ) {
+        let from = self.plain.len();
+        TrainWriter::onto(&mut self.plain).put_first(header, id, total_len, payload);
+        self.turn_to(treatment);
+        self.stream.extend_from_slice(&self.plain[from..]);
+    }
+
+    pub fn put_next(&mut self, id: u16, offset: u16, payload: &[u8], treatment: Treatment) {
+        let from = self.plain.len();
+        TrainWriter::onto(&mut self.plain).put_next(id, offset, payload);
+        self.turn_to(treatment);
+        self.stream.extend_from_slice(&self.plain[from..]);
+    }
+
+    /// The train is full, or there is no more.
+    pub fn finish(&mut self) -> (Finished<'_>, Brought) {
+        let content = match self.coding {
+            Coding::Headers => &self.stream,
+            Coding::Lz4 => {
+                self.close_block();
+                &self.blocks
+            }
+        };
+        let (plain, coded) = (self.plain.len(), HEAD_LEN + content.len());
+        let mut brought = Brought { plain, coded, ..self.brought };
+        if plain <= coded {
+            (brought.coded, brought.headers, brought.deltas) = (plain, 0, 0);
+            return (Finished::Plain(&self.plain), brought);
+        }
+        let head = Head {
+            coding: self.coding,
+            checksum: crc32fast::hash(&self.plain),
+        };
+        (Finished::Coded(head, content), brought)
+    }
+
+    /// The frame that stands last in `plain`, told apart from an earlier one: from which, and whether that is of the
+    /// same flow. `None`, and nothing written, where it is no gain.
+    fn write_delta(&mut self, frame: &Kept, keys: Keys) -> Option<(usize, bool)> {
+        let (slot, is_same_flow) = self.closest(keys, frame)?;
+        let kept = self.references.get(slot).expect("it was found there");
+        if !self.has_same_header(kept, frame) {
+            return None;
+        }
+        let reference = Reference {
+            payload: &self.plain[kept.payload_at..kept.payload_at + kept.payload_len],
+            layout: kept.layout,
+        };
+        let told = Slot {
+            number: slot as u8,
+            opens_new: !is_same_flow,
+        };
+        let told = (!is_same_flow || slot != self.references.last()).then_some(told);
+        let start = self.stream.len();
+        let payload = &self.plain[frame.payload_at..];
+        let layout = frame.layout;
+        let is_written = delta::write(reference, told, payload, layout, &mut self.stream);
+        if !is_written || self.stream.len() - start >= self.plain.len() - frame.at {
+            self.stream.truncate(start);
+            return None;
+        }
+        Some((slot, is_same_flow))
+    }
+
+    /// All before the payload, but for the length.
+    fn has_same_header(&self, kept: &Kept, frame: &Kept) -> bool {
+        let (a, b) = (&self.plain[kept.at..kept.payload_at], &self.plain[frame.at..frame.payload_at]);
+        a[0] == b[0] && a[3..] == b[3..]
+    }
+
+    /// The frame from which this one differs least, as far as hashes tell; and whether it is of the same flow.
+    fn closest(&self, keys: Keys, frame: &Kept) -> Option<(usize, bool)> {
+        let last = self.references.last();
+        if self.references.get(last)?.layout == frame.layout && self.keys[last].flow == keys.flow {
+            return Some((last, true));
+        }
+        let (mut same_pair, mut same_layout) = (None, None);
+        for slot in 0..SLOTS_MAX {
+            let Some(kept) = self.references.get(slot) else {
+                break;
+            };
+            if kept.layout != frame.layout {
+                continue;
+            }
+            if self.keys[slot].flow == keys.flow {
+                return Some((slot, true));
+            }
+            if self.keys[slot].pair == keys.pair {
+                same_pair = Some((slot, false));
+            }
+            same_layout = Some((slot, false));
+        }
+        same_pair.or(same_layout)
+    }
+
+    fn keys_of(&self, frame: &Kept) -> Keys {
+        let payload = &self.plain[frame.payload_at..frame.payload_at + frame.payload_len];
+        let pair = hash(0, &payload[frame.layout.addresses()]);
+        let flow = match frame.layout.has_transport() {
+            false => pair,
+            true => {
+                let at = usize::from(frame.layout.transport_at);
+                hash(pair, &payload[at..at + 4])
+            }
+        };
+        Keys { flow, pair }
+    }
+
+    /// What is put next is to be compressed, or not: what was put before gets its block.
+    fn turn_to(&mut self, treatment: Treatment) {
+        if self.coding != Coding::Lz4 {
+            return;
+        }
+        let is_for_compressor = treatment == Treatment::Payload;
+        if self.is_for_compressor != is_for_compressor {
+            self.close_block();
+            self.is_for_compressor = is_for_compressor;
+        }
+    }
+
+    fn close_block(&mut self) {
+        let pending = &self.stream[self.blocked..];
+        if pending.is_empty() {
+            return;
+        }
+        let start = self.blocks.len();
+        if self.is_for_compressor {
+            let content = start + BLOCK_HEADER_LEN;
+            let len_max = lz4_flex::block::get_maximum_output_size(pending.len());
+            self.blocks.resize(content + len_max, 0);
+            let out = &mut self.blocks[content..];
+            let known = &self.stream[..self.blocked];
+            let len = lz4_flex::block::compress_into_with_dict(pending, out, known)
+                .expect("room for whatever it makes");
+            self.brought.tried += pending.len();
+            if BLOCK_HEADER_LEN + len < STORED_HEADER_LEN + pending.len() {
+                let header = coded::block_header(len, pending.len());
+                self.blocks[start..start + BLOCK_HEADER_LEN].copy_from_slice(&header);
+                self.blocks.truncate(start + BLOCK_HEADER_LEN + len);
+                self.brought.compressed += BLOCK_HEADER_LEN + len;
+                self.blocked = self.stream.len();
+                return;
+            }
+            self.blocks.truncate(start);
+            self.brought.compressed += pending.len();
+        }
+        for stored in pending.chunks(coded::BLOCK_MAX) {
+            self.blocks.extend_from_slice(&coded::stored_header(stored.len()));
+            self.blocks.extend_from_slice(stored);
+        }
+        self.blocked = self.stream.len();
+    }
+}
+
+fn hash(seed: u32, bytes: &[u8]) -> u32 {
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mixed = bytes.chunks(4).fold(u64::from(seed) ^ FACTOR, |mixed, chunk| {
+        let mut word = [0; 4];
+        word[..chunk.len()].copy_from_slice(chunk);
+        (mixed ^ u64::from(u32::from_ne_bytes(word))).wrapping_mul(FACTOR)
+    });
+    (mixed >> 32) as u32
+}
