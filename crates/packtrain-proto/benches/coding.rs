@@ -19,14 +19,18 @@ fn main() {
 /// 60-byte frames of so many UDP flows in turn, headers told apart.
 #[divan::bench(args = [1, 16, 64])]
 fn headers(bencher: Bencher, flows: u16) {
-    let frames: Vec<_> = (0..4 * flows.max(16)).map(|at| frame(at % flows, at / flows, 18)).collect();
+    let frames: Vec<_> = (0..4 * flows.max(16))
+        .map(|at| frame(at % flows, at / flows, 18))
+        .collect();
     run(bencher, Coding::Headers, &frames);
 }
 
 /// 160 bytes that change little.
 #[divan::bench(args = [1, 16])]
 fn lz4(bencher: Bencher, flows: u16) {
-    let frames: Vec<_> = (0..4 * flows.max(16)).map(|at| frame(at % flows, at / flows, 132)).collect();
+    let frames: Vec<_> = (0..4 * flows.max(16))
+        .map(|at| frame(at % flows, at / flows, 132))
+        .collect();
     run(bencher, Coding::Lz4, &frames);
 }
 
@@ -43,25 +47,27 @@ fn run(bencher: Bencher, coding: Coding, frames: &[Vec<u8>]) {
         offload: Offload::NONE,
     };
     let mut region = Vec::new();
-    bencher.counter(ItemsCount::new(frames.len())).bench_local(|| {
-        let mut rest = frames.iter().peekable();
-        while rest.peek().is_some() {
-            coder.begin(coding, ROOM);
-            while let Some(frame) = rest.peek() {
-                if !coder.put_frame(&header, frame, treatment) && !coder.make_room() {
-                    break;
+    bencher
+        .counter(ItemsCount::new(frames.len()))
+        .bench_local(|| {
+            let mut rest = frames.iter().peekable();
+            while rest.peek().is_some() {
+                coder.begin(coding, ROOM);
+                while let Some(frame) = rest.peek() {
+                    if !coder.put_frame(&header, frame, treatment) && !coder.make_room() {
+                        break;
+                    }
+                    rest.next();
                 }
-                rest.next();
+                let Finished::Coded(head, content) = coder.finish() else {
+                    panic!("these shrink");
+                };
+                region.clear();
+                region.extend_from_slice(&head.to_bytes());
+                region.extend_from_slice(content);
+                black_box(restorer.restore(&region, &mut out).expect("what was coded"));
             }
-            let Finished::Coded(head, content) = coder.finish().0 else {
-                panic!("these shrink");
-            };
-            region.clear();
-            region.extend_from_slice(&head.to_bytes());
-            region.extend_from_slice(content);
-            black_box(restorer.restore(&region, &mut out).expect("what was coded"));
-        }
-    });
+        });
 }
 
 fn frame(flow: u16, count: u16, data_len: usize) -> Vec<u8> {

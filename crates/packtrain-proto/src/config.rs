@@ -106,6 +106,8 @@ pub struct Config {
     pub direct_frames: bool,
     /// The VLAN in which direct frames may go where marks do not pass; nobody else uses it between these links.
     pub direct_vlan: Option<u16>,
+    /// Offer to take coded trains, and send them to who takes them.
+    pub coded_trains: bool,
     pub balance: Balance,
     pub mode: Mode,
     pub dfap: DfapConfig,
@@ -188,6 +190,7 @@ impl Config {
             marked_frames: true,
             direct_frames: false,
             direct_vlan: None,
+            coded_trains: true,
             balance: Balance::default(),
             mode: Mode::default(),
             dfap: DfapConfig::default(),

@@ -28,6 +28,9 @@ use std::collections::VecDeque;
 use crate::buffer::{Buffer, BufferPool};
 use crate::class::{self, ClassTable};
 use crate::classifier::Classifier;
+use crate::coding::coder::Coder;
+use crate::coding::restore::Restorer;
+use crate::coding::worth::Worths;
 use crate::config::{Config, LinkId, LinkState, NodeId};
 use crate::dfap::stations::Stations;
 use crate::direct::small_frames::SmallFrames;
@@ -44,7 +47,7 @@ use crate::queue::plain::{PlainQueues, Spread};
 use crate::reassembly::Complete;
 use crate::segments::Segments;
 use crate::station_table::{StationTable, StationsBehind};
-use crate::stats::{DropReason, Drops, Flushes, Traffic, Trains};
+use crate::stats::{CodingSnapshot, DropReason, Drops, Flushes, Traffic, Trains};
 use crate::time::{Duration, Instant};
 use crate::train_sizes::TrainSizes;
 use crate::turns::Turns;
@@ -203,6 +206,9 @@ pub struct Engine {
     /// Those of them that take aggregates.
     dfap_stations: Stations,
     waiting: Waiting,
+    coder: Coder,
+    restorer: Restorer,
+    worths: Worths,
     segments: Segments,
     duplicates: Duplicates,
     spread: Spread,
@@ -252,6 +258,7 @@ struct Counters {
     trains_rx: Trains,
     flushes: Flushes,
     train_sizes: TrainSizes,
+    coding: CodingSnapshot,
     drops: Drops,
     queue_frames_max: usize,
     queue_bytes_max: usize,
@@ -305,6 +312,9 @@ impl Engine {
             plain: PlainQueues::new(limits.quantum),
             dfap_stations,
             waiting: Waiting::new(config.dfap.tick, config.seed, now),
+            coder: Coder::default(),
+            restorer: Restorer::default(),
+            worths: Worths::default(),
             segments: Segments::new(limits.peer_silence_max),
             duplicates: Duplicates::new(config.seed),
             spread: Spread::default(),
@@ -436,6 +446,17 @@ impl Engine {
             link.blocked = blocked;
             self.peers.touch_all();
         }
+    }
+
+    /// How long the poll took that gave the last train, if that went through the compressor with so many bytes: what it costs
+    /// decides on which links it is worth it. Optional; see [`Engine::compressed_bytes`].
+    pub fn handle_coding_time(&mut self, compressed_bytes: usize, took: Duration) {
+        self.worths.on_cost(compressed_bytes, took);
+    }
+
+    /// What was given to the compressor, ever.
+    pub fn compressed_bytes(&self) -> u64 {
+        self.counters.coding.tried_bytes
     }
 
     /// The link's local queue refused a frame that `poll_transmit` gave; it is lost, and counted.

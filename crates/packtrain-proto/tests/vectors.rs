@@ -119,6 +119,7 @@ fn header(train_sequence: u32, link_sequence: u32) -> TrainHeader {
         ack_now: false,
         marker: false,
         replay: false,
+        coded: false,
         lane: 0,
         link: 0,
         incarnation: NODE_A.incarnation(),

@@ -6,7 +6,7 @@
 
 use super::condition::Condition;
 use super::facts::{Facts, FlowFacts};
-use super::{Action, CLASSES_MAX, Class};
+use super::{Action, CLASSES_MAX, Class, Compress};
 use crate::direct::OpenTo;
 use crate::stats::Traffic;
 use crate::time::Duration;
@@ -25,6 +25,7 @@ pub struct ClassTable {
     rest: Traffic,
     rest_action: Action,
     rest_waited: HoldTimes,
+    compresses: bool,
     remembered: Box<[Option<Remembered>]>,
 }
 
@@ -53,7 +54,9 @@ impl ClassTable {
     /// With more than [`CLASSES_MAX`].
     pub fn new(classes: Vec<Class>, rest: Action) -> ClassTable {
         assert!(classes.len() <= CLASSES_MAX);
+        let mut actions = classes.iter().map(|class| class.action).chain([rest]);
         ClassTable {
+            compresses: actions.any(|action| action.compress != Compress::Off),
             classes: classes.into_iter().map(Entry::new).collect(),
             rest: Traffic::default(),
             rest_action: rest,
@@ -129,6 +132,12 @@ impl ClassTable {
         self.classes
             .get(usize::from(class.0))
             .map_or(self.rest_action, |entry| entry.class.action)
+    }
+
+    /// Whether there is a class whose frames may be coded.
+    #[inline]
+    pub fn any_compresses(&self) -> bool {
+        self.compresses
     }
 
     #[inline]

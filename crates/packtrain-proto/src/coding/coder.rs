@@ -6,7 +6,10 @@
 
 use super::references::{Kept, References};
 use crate::buffer::{Buffer, LARGE_CAPACITY};
-use crate::wire::coded::{self, BLOCK_HEADER_LEN, Coding, HEAD_LEN, Head, PLAIN_MAX, STORED_HEADER_LEN};
+use crate::class::ClassId;
+use crate::wire::coded::{
+    self, BLOCK_HEADER_LEN, Coding, HEAD_LEN, Head, PLAIN_MAX, STORED_HEADER_LEN,
+};
 use crate::wire::delta::{self, Reference, SLOTS_MAX, Slot};
 use crate::wire::layout::Layout;
 use crate::wire::subframe::{self, InnerHeader};
@@ -15,8 +18,8 @@ use crate::wire::train::TrainWriter;
 /// Less than this is not worth a block of its own, unless it is the last.
 const BLOCK_MIN: usize = 128;
 /// A train restores to so many bytes at most, or to four times what it may carry: who receives it gives all of them to
-/// its host at once.
-const FILL_MAX: usize = 16 * 1024;
+/// its host at once. LZ4 gains nothing by more, but where all is the same.
+const FILL_MAX: usize = 8 * 1024;
 /// Beyond these, no train is filled: of one that is coded, no length reaches [`PLAIN_MAX`].
 const FILL_LIMIT: usize = PLAIN_MAX - 4096;
 
@@ -29,21 +32,41 @@ pub enum Treatment {
     Headers,
     /// … and its payload is compressed.
     Payload,
+    /// … with none of other classes, to see what it brings for this one.
+    Trial(ClassId),
 }
 
-/// What coding has brought, in bytes of subframes.
+impl Treatment {
+    fn is_for_compressor(self) -> bool {
+        matches!(self, Treatment::Payload | Treatment::Trial(_))
+    }
+
+    /// Whether what is put so shares a block with what is put like the other.
+    fn shares_block(self, other: Treatment) -> bool {
+        self == other || !(self.is_for_compressor() || other.is_for_compressor())
+    }
+}
+
+/// What compressing has made of a class's frames alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tried {
+    pub class: ClassId,
+    pub plain: usize,
+    pub coded: usize,
+}
+
+/// What coding has brought for a train.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Brought {
-    /// As they were.
-    pub plain: usize,
-    /// As they are in the train, all of coding counted.
-    pub coded: usize,
-    /// What of that telling headers apart has saved.
-    pub headers: usize,
-    /// What was given to the compressor, and what it made of it.
-    pub tried: usize,
-    pub compressed: usize,
+    pub is_coded: bool,
+    /// Frames told apart from others.
     pub deltas: u32,
+    /// Bytes that this saved, what coding itself takes counted.
+    pub headers: usize,
+    /// … and compressing them.
+    pub payload: usize,
+    /// Bytes that were given to the compressor.
+    pub tried: usize,
 }
 
 /// How the subframes of a train are to be written.
@@ -66,9 +89,10 @@ pub struct Coder {
     stream: Vec<u8>,
     blocked: usize,
     blocks: Vec<u8>,
-    /// What is not in a block yet is to be compressed.
-    is_for_compressor: bool,
+    /// What is to be done with what is not in a block yet.
+    treatment: Treatment,
     brought: Brought,
+    trials: Vec<Tried>,
 }
 
 /// What a frame has in common with others, hashed.
@@ -91,8 +115,9 @@ impl Default for Coder {
             stream: Vec::new(),
             blocked: 0,
             blocks: Vec::new(),
-            is_for_compressor: false,
+            treatment: Treatment::Headers,
             brought: Brought::default(),
+            trials: Vec::new(),
         }
     }
 }
@@ -109,6 +134,12 @@ impl Coder {
         self.blocked = 0;
         self.blocks.clear();
         self.brought = Brought::default();
+        self.trials.clear();
+    }
+
+    /// Of the train that is finished.
+    pub fn trials(&self) -> &[Tried] {
+        &self.trials
     }
 
     pub fn is_empty(&self) -> bool {
@@ -119,7 +150,7 @@ impl Coder {
     pub fn room(&self, treatment: Treatment) -> usize {
         let changes = self.coding == Coding::Lz4
             && self.pending() > 0
-            && self.is_for_compressor != (treatment == Treatment::Payload);
+            && !treatment.shares_block(self.treatment);
         let next_header = if changes { BLOCK_HEADER_LEN } else { 0 };
         let taken = (self.coded_len() + next_header).min(self.plain.len());
         let room = self.room.saturating_sub(taken);
@@ -144,19 +175,47 @@ impl Coder {
         self.plain.len() <= self.fill_max && self.plain.len().min(self.coded_len()) <= self.room
     }
 
-    /// Compresses what has been collected; whether there is more room now.
-    pub fn make_room(&mut self) -> bool {
-        if self.coding != Coding::Lz4 || !self.is_for_compressor || self.pending() < BLOCK_MIN {
+    /// Whether it can leave if what is pending is compressed; then it is. Where that fails, the work was in vain: once a
+    /// train, for it is full then, but for what is smaller.
+    fn fits_compressed(&mut self) -> bool {
+        let (blocks, blocked, brought) = (self.blocks.len(), self.blocked, self.brought);
+        let trials = self.trials.len();
+        let may_fit = self.coding == Coding::Lz4
+            && self.treatment.is_for_compressor()
+            && self.plain.len() <= self.fill_max
+            && HEAD_LEN + blocks + BLOCK_HEADER_LEN < self.room;
+        if !may_fit {
             return false;
         }
-        let before = self.room(Treatment::Payload);
         self.close_block();
-        self.room(Treatment::Payload) > before
+        if self.fits() {
+            return true;
+        }
+        self.blocks.truncate(blocks);
+        self.trials.truncate(trials);
+        (self.blocked, self.brought) = (blocked, brought);
+        false
+    }
+
+    /// Compresses what has been collected; whether there is more room now.
+    pub fn make_room(&mut self) -> bool {
+        let compresses = self.coding == Coding::Lz4 && self.treatment.is_for_compressor();
+        if !compresses || self.pending() < BLOCK_MIN {
+            return false;
+        }
+        let before = self.room(self.treatment);
+        self.close_block();
+        self.room(self.treatment) > before
     }
 
     /// `false`, and nothing put, if it does not fit.
     #[must_use]
-    pub fn put_frame(&mut self, header: &InnerHeader, payload: &[u8], treatment: Treatment) -> bool {
+    pub fn put_frame(
+        &mut self,
+        header: &InnerHeader,
+        payload: &[u8],
+        treatment: Treatment,
+    ) -> bool {
         let from = self.plain.len();
         if from + subframe::overhead(header, payload, false) + payload.len() > self.fill_max {
             return false;
@@ -179,16 +238,12 @@ impl Coder {
         if found.is_none() {
             self.stream.extend_from_slice(&self.plain[from..]);
         }
-        if !self.fits() {
+        if !self.fits() && !self.fits_compressed() {
             self.plain.set_len(from);
             self.stream.truncate(start);
             return false;
         }
-        if found.is_some() {
-            let (plain, coded) = (self.plain.len() - from, self.stream.len() - start);
-            self.brought.headers += plain - coded;
-            self.brought.deltas += 1;
-        }
+        self.brought.deltas += u32::from(found.is_some());
         if is_reference {
             let slot = match found {
                 Some((slot, true)) => self.references.replace(slot, frame),
@@ -199,29 +254,17 @@ impl Coder {
         true
     }
 
-    pub fn put_first(
-        &mut self,
-        header: &InnerHeader,
-        id: u16,
-        total_len: u16,
-        payload: &[u8],
-        treatment: Treatment,
-    ) {
+    /// A piece of a frame, for which there is room.
+    pub fn put_piece(&mut self, write: impl FnOnce(&mut TrainWriter<'_>), treatment: Treatment) {
         let from = self.plain.len();
-        TrainWriter::onto(&mut self.plain).put_first(header, id, total_len, payload);
+        write(&mut TrainWriter::onto(&mut self.plain));
         self.turn_to(treatment);
         self.stream.extend_from_slice(&self.plain[from..]);
-    }
-
-    pub fn put_next(&mut self, id: u16, offset: u16, payload: &[u8], treatment: Treatment) {
-        let from = self.plain.len();
-        TrainWriter::onto(&mut self.plain).put_next(id, offset, payload);
-        self.turn_to(treatment);
-        self.stream.extend_from_slice(&self.plain[from..]);
+        debug_assert!(self.fits(), "the room was asked for");
     }
 
     /// The train is full, or there is no more.
-    pub fn finish(&mut self) -> (Finished<'_>, Brought) {
+    pub fn finish(&mut self) -> Finished<'_> {
         let content = match self.coding {
             Coding::Headers => &self.stream,
             Coding::Lz4 => {
@@ -229,17 +272,39 @@ impl Coder {
                 &self.blocks
             }
         };
-        let (plain, coded) = (self.plain.len(), HEAD_LEN + content.len());
-        let mut brought = Brought { plain, coded, ..self.brought };
-        if plain <= coded {
-            (brought.coded, brought.headers, brought.deltas) = (plain, 0, 0);
-            return (Finished::Plain(&self.plain), brought);
+        if self.plain.len() <= HEAD_LEN + content.len() {
+            self.brought.deltas = 0;
+            return Finished::Plain(&self.plain);
         }
+        let headers = self.plain.len() - self.stream.len();
+        let payload = (self.stream.len()).saturating_sub(content.len());
+        self.brought.is_coded = true;
+        // The head, and blocks that do not shrink, are for what the other one saves.
+        self.brought.payload = payload.min(self.plain.len() - content.len() - HEAD_LEN);
+        self.brought.headers = (self.plain.len() - content.len() - HEAD_LEN) - self.brought.payload;
+        debug_assert!(self.brought.headers <= headers);
         let head = Head {
             coding: self.coding,
             checksum: crc32fast::hash(&self.plain),
         };
-        (Finished::Coded(head, content), brought)
+        Finished::Coded(head, content)
+    }
+
+    /// … and is to stand there.
+    pub fn finish_into(&mut self, writer: &mut TrainWriter<'_>) {
+        match self.finish() {
+            Finished::Plain(subframes) => writer.put_subframes(subframes),
+            Finished::Coded(head, content) => {
+                writer.set_coded();
+                writer.put_subframes(&head.to_bytes());
+                writer.put_subframes(content);
+            }
+        }
+    }
+
+    /// Of the train that is finished.
+    pub fn brought(&self) -> &Brought {
+        &self.brought
     }
 
     /// The frame that stands last in `plain`, told apart from an earlier one: from which, and whether that is of the
@@ -272,7 +337,10 @@ impl Coder {
 
     /// All before the payload, but for the length.
     fn has_same_header(&self, kept: &Kept, frame: &Kept) -> bool {
-        let (a, b) = (&self.plain[kept.at..kept.payload_at], &self.plain[frame.at..frame.payload_at]);
+        let (a, b) = (
+            &self.plain[kept.at..kept.payload_at],
+            &self.plain[frame.at..frame.payload_at],
+        );
         a[0] == b[0] && a[3..] == b[3..]
     }
 
@@ -316,14 +384,10 @@ impl Coder {
 
     /// What is put next is to be compressed, or not: what was put before gets its block.
     fn turn_to(&mut self, treatment: Treatment) {
-        if self.coding != Coding::Lz4 {
-            return;
-        }
-        let is_for_compressor = treatment == Treatment::Payload;
-        if self.is_for_compressor != is_for_compressor {
+        if self.coding == Coding::Lz4 && !treatment.shares_block(self.treatment) {
             self.close_block();
-            self.is_for_compressor = is_for_compressor;
         }
+        self.treatment = treatment;
     }
 
     fn close_block(&mut self) {
@@ -332,7 +396,7 @@ impl Coder {
             return;
         }
         let start = self.blocks.len();
-        if self.is_for_compressor {
+        if self.treatment.is_for_compressor() {
             let content = start + BLOCK_HEADER_LEN;
             let len_max = lz4_flex::block::get_maximum_output_size(pending.len());
             self.blocks.resize(content + len_max, 0);
@@ -340,20 +404,28 @@ impl Coder {
             let known = &self.stream[..self.blocked];
             let len = lz4_flex::block::compress_into_with_dict(pending, out, known)
                 .expect("room for whatever it makes");
+            let coded = (BLOCK_HEADER_LEN + len).min(STORED_HEADER_LEN + pending.len());
             self.brought.tried += pending.len();
+            if let Treatment::Trial(class) = self.treatment {
+                let plain = pending.len();
+                self.trials.push(Tried {
+                    class,
+                    plain,
+                    coded,
+                });
+            }
             if BLOCK_HEADER_LEN + len < STORED_HEADER_LEN + pending.len() {
                 let header = coded::block_header(len, pending.len());
                 self.blocks[start..start + BLOCK_HEADER_LEN].copy_from_slice(&header);
                 self.blocks.truncate(start + BLOCK_HEADER_LEN + len);
-                self.brought.compressed += BLOCK_HEADER_LEN + len;
                 self.blocked = self.stream.len();
                 return;
             }
             self.blocks.truncate(start);
-            self.brought.compressed += pending.len();
         }
         for stored in pending.chunks(coded::BLOCK_MAX) {
-            self.blocks.extend_from_slice(&coded::stored_header(stored.len()));
+            self.blocks
+                .extend_from_slice(&coded::stored_header(stored.len()));
             self.blocks.extend_from_slice(stored);
         }
         self.blocked = self.stream.len();
@@ -362,10 +434,12 @@ impl Coder {
 
 fn hash(seed: u32, bytes: &[u8]) -> u32 {
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mixed = bytes.chunks(4).fold(u64::from(seed) ^ FACTOR, |mixed, chunk| {
-        let mut word = [0; 4];
-        word[..chunk.len()].copy_from_slice(chunk);
-        (mixed ^ u64::from(u32::from_ne_bytes(word))).wrapping_mul(FACTOR)
-    });
+    let mixed = bytes
+        .chunks(4)
+        .fold(u64::from(seed) ^ FACTOR, |mixed, chunk| {
+            let mut word = [0; 4];
+            word[..chunk.len()].copy_from_slice(chunk);
+            (mixed ^ u64::from(u32::from_ne_bytes(word))).wrapping_mul(FACTOR)
+        });
     (mixed >> 32) as u32
 }

@@ -98,6 +98,9 @@ impl Engine {
             None => self.peers.iter().any(|(_, peer)| reorders(peer)),
         };
         let mut capabilities = capability::GSO_FRAMES;
+        if self.config.coded_trains {
+            capabilities |= capability::CODED_TRAINS;
+        }
         if !any_reorders {
             capabilities |= capability::MARKED_FRAMES;
             if self.config.direct_frames {

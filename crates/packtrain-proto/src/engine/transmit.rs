@@ -1,10 +1,10 @@
 //! What goes on which link, and when.
 
 use super::from_host::largest_on_wire;
-use super::paths::{best_path, has_room, is_ripe, train_max};
-use super::way::{Way, mark_for};
+use super::paths::{best_path, has_room, is_ripe, rate_bps, train_max};
+use super::way::{Way, coding_for, mark_for};
 use super::{Engine, Transmit};
-use crate::aggregator::Surroundings;
+use crate::aggregator::{Filled, Surroundings};
 use crate::buffer::Buffer;
 use crate::config::LinkId;
 use crate::dfap::stations::Station;
@@ -16,7 +16,7 @@ use crate::stats::DropReason;
 use crate::time::Instant;
 use crate::trunk::flight::Kind;
 use crate::turns::Destination;
-use crate::wire::ethernet::HEADER_LEN;
+use crate::wire::ethernet::{HEADER_LEN, on_wire};
 
 /// A frame that is to go, before it is lent out.
 pub(super) struct Outgoing {
@@ -297,6 +297,26 @@ impl Engine {
         self.counters.train_sizes.record(frames, len, len_max);
     }
 
+    /// What the frames of a train have saved by it.
+    fn note_coding(&mut self, filled: &Filled, len: usize, is_coded: bool, now: Instant) {
+        let coding = &mut self.counters.coding;
+        coding.frame_bytes += filled.frame_bytes;
+        coding.saved_padding += filled.padding;
+        coding.train_bytes += on_wire(len) as u64;
+        if !is_coded {
+            return;
+        }
+        let brought = self.coder.brought();
+        coding.coded_tx += u64::from(brought.is_coded);
+        coding.deltas_tx += u64::from(brought.deltas);
+        coding.saved_headers += brought.headers as u64;
+        coding.saved_payload += brought.payload as u64;
+        coding.tried_bytes += brought.tried as u64;
+        for tried in self.coder.trials() {
+            self.worths.on_trial(tried, now);
+        }
+    }
+
     /// A train, or a frame as it is with our mark.
     fn take_for_peer(&mut self, slot: usize, path_at: usize, now: Instant) -> Option<Outgoing> {
         let codel = self.codel();
@@ -317,6 +337,8 @@ impl Engine {
             mark,
             link,
         };
+        self.worths.set_link(rate_bps(link, path, now));
+        let coding = coding_for(&self.config, peer, &self.classes, &self.worths);
         let before = (peer.queues.frames(), peer.queues.bytes());
         let mut surroundings = Surroundings {
             own: way.own,
@@ -325,6 +347,7 @@ impl Engine {
             pool: &mut self.pool,
             drops: &mut self.counters.drops,
             classes: &mut self.classes,
+            worths: &mut self.worths,
             now,
         };
         let (link_id, train) = (link.id, peer.next_train);
@@ -340,7 +363,8 @@ impl Engine {
             }
             Some(None) => {
                 let own = self.config.node_id;
-                filled = way.train(peer, path_at, own, &mut surroundings);
+                let coder = coding.map(|coding| (&mut self.coder, coding));
+                filled = way.train(peer, path_at, own, coder, &mut surroundings);
             }
         }
         let after = (peer.queues.frames(), peer.queues.bytes());
@@ -361,6 +385,7 @@ impl Engine {
         self.counters.flushes.count(filled.flush);
         let len = buffer.len();
         self.note_train(filled.frames as usize, len, train_max);
+        self.note_coding(&filled, len, coding.is_some(), now);
         let sent = self.send_train((slot, path_at), train, (buffer, len), Kind::New, now);
         sent.map(|(outgoing, _)| outgoing)
     }

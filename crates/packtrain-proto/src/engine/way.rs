@@ -5,6 +5,10 @@ use super::from_host::largest_on_wire;
 use super::head::Head;
 use crate::aggregator::{Filled, Surroundings};
 use crate::buffer::Buffer;
+use crate::class::ClassTable;
+use crate::coding::body::Body;
+use crate::coding::coder::Coder;
+use crate::coding::worth::Worths;
 use crate::config::{Config, LinkOrder, NodeId};
 use crate::direct::kinds::DirectKind;
 use crate::link::Link;
@@ -12,10 +16,14 @@ use crate::peer::{Path, Peer};
 use crate::queue::drr::{FlowQueues, QueuedFrame};
 use crate::stats::{DropReason, FlushReason};
 use crate::time::Instant;
+use crate::wire::coded::Coding;
 use crate::wire::ethernet::{HEADER_LEN, MacAddr};
 use crate::wire::hello::capability;
 use crate::wire::subframe;
 use crate::wire::train::{self, ACK_OPTION_LEN};
+
+/// Fewer bytes than these do not shrink by being compressed.
+const COMPRESSED_MIN: usize = 128;
 
 /// One of our links to one peer, as far as it decides how frames go.
 pub(super) struct Way<'a> {
@@ -66,6 +74,7 @@ impl Way<'_> {
         peer: &mut Peer,
         path_at: usize,
         own: NodeId,
+        coder: Option<(&mut Coder, Coding)>,
         with: &mut Surroundings<'_>,
     ) -> Option<(Buffer, Filled)> {
         let mut head = Head::of_train((&mut *peer, path_at), self.link, own, with.now);
@@ -76,13 +85,19 @@ impl Way<'_> {
         let empty_len = writer.len();
         let now = with.now;
         let goes_alone = |frame: &QueuedFrame| self.goes_alone(frame, now);
-        let filled = peer.aggregator.fill(
-            &mut peer.queues,
-            &mut writer,
-            self.train_max,
-            goes_alone,
-            with,
-        );
+        let mut fill = |body: &mut Body<'_, '_>| {
+            peer.aggregator
+                .fill(&mut peer.queues, body, self.train_max, goes_alone, with)
+        };
+        let filled = match coder {
+            None => fill(&mut Body::Plain(&mut writer, self.train_max)),
+            Some((coder, coding)) => {
+                coder.begin(coding, self.train_max - empty_len);
+                let filled = fill(&mut Body::Coded(coder));
+                coder.finish_into(&mut writer);
+                filled
+            }
+        };
         if writer.len() == empty_len {
             // CoDel has dropped all, or turns have passed up to a frame that goes alone, or this
             // is one with headers that no train of this link has room for.
@@ -111,6 +126,24 @@ impl Way<'_> {
             with.drops.count(DropReason::TooLarge);
             with.pool.give_back(frame.buffer);
         }
+    }
+}
+
+/// How trains to this peer are coded, if they are worth it: not one frame alone, which differs from nothing, unless it is to be
+/// compressed.
+pub(super) fn coding_for(
+    config: &Config,
+    peer: &Peer,
+    classes: &ClassTable,
+    worths: &Worths,
+) -> Option<Coding> {
+    let is_taken = config.coded_trains && peer.capabilities & capability::CODED_TRAINS != 0;
+    if !is_taken || !classes.any_compresses() {
+        return None;
+    }
+    match worths.may_pay() && peer.queues.bytes() >= COMPRESSED_MIN {
+        true => Some(Coding::Lz4),
+        false => (peer.queues.frames() > 1).then_some(Coding::Headers),
     }
 }
 

@@ -363,7 +363,9 @@ pub fn restore(
         let value = &mut out[place..place + usize::from(field.width)];
         match (field.rule, field.spelling) {
             (_, Spelling::Whole) if is_told => {
-                let told = bytes.get(at..at + value.len()).ok_or(DeltaError::Truncated)?;
+                let told = bytes
+                    .get(at..at + value.len())
+                    .ok_or(DeltaError::Truncated)?;
                 value.copy_from_slice(told);
                 at += told.len();
             }
@@ -377,7 +379,9 @@ pub fn restore(
             _ => store(expected(field, reference, layout, len), value),
         }
     }
-    let literal = bytes.get(at..at + len - headers_len).ok_or(DeltaError::Truncated)?;
+    let literal = bytes
+        .get(at..at + len - headers_len)
+        .ok_or(DeltaError::Truncated)?;
     out[headers_len..].copy_from_slice(literal);
     // Sums come last: they are over what all else has become.
     for (bit, field) in fields.iter().enumerate() {
@@ -396,4 +400,3 @@ pub fn restore(
     }
     Ok(at + len - headers_len)
 }
-

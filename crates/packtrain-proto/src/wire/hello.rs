@@ -26,6 +26,8 @@ pub mod capability {
     pub const GSO_FRAMES: u32 = 1 << 1;
     /// Takes frames that go as they are, with a direct mark, before and past any engine.
     pub const DIRECT_FRAMES: u32 = 1 << 2;
+    /// Takes coded trains.
+    pub const CODED_TRAINS: u32 = 1 << 3;
 }
 
 const ADDRESS_LEN: usize = 6;

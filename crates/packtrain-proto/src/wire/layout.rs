@@ -139,14 +139,14 @@ const RTP: [Field; 8] = [
     UDP_LENGTH,
 ];
 const TCP: [Field; 8] = [
-    field(Transport, 8, 4, Same, Distance),          // acknowledgement
-    field(Transport, 4, 4, AfterSegment, Distance),  // sequence
-    field(Transport, 14, 2, Same, Distance),         // window
-    field(Transport, 13, 1, Same, Whole),            // flags
+    field(Transport, 8, 4, Same, Distance), // acknowledgement
+    field(Transport, 4, 4, AfterSegment, Distance), // sequence
+    field(Transport, 14, 2, Same, Distance), // window
+    field(Transport, 13, 1, Same, Whole),   // flags
     SOURCE_PORT,
     DESTINATION_PORT,
     field(Transport, 16, 2, TransportSum, Whole),
-    field(Transport, 18, 2, Same, Whole),            // urgent
+    field(Transport, 18, 2, Same, Whole), // urgent
 ];
 /// RFC 7323's option, where it stands alone or first, as appendix A has it.
 const TIMES: [Field; 2] = [
@@ -336,7 +336,8 @@ fn with_transport(ip: Layout, next: u8, payload: &[u8]) -> Layout {
         protocol::UDP => (Above::Udp, UDP_LEN),
         protocol::TCP if transport.len() >= TCP_LEN => {
             let len = usize::from(transport[12] >> 4) * 4;
-            let is_timed = len >= TCP_LEN + 12 && transport.len() >= len && transport[20..24] == [1, 1, 8, 10];
+            let is_timed =
+                len >= TCP_LEN + 12 && transport.len() >= len && transport[20..24] == [1, 1, 8, 10];
             match is_timed {
                 true => (Above::TimedTcp, len),
                 false => (Above::Tcp, len),
@@ -358,4 +359,7 @@ fn with_transport(ip: Layout, next: u8, payload: &[u8]) -> Layout {
     }
 }
 
-const _: () = assert!(HEADERS_MAX < 256 && FIELDS_MAX <= 28, "a byte, and four bytes of mask");
+const _: () = assert!(
+    HEADERS_MAX < 256 && FIELDS_MAX <= 28,
+    "a byte, and four bytes of mask"
+);

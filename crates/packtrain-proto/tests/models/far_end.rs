@@ -155,6 +155,7 @@ pub fn acknowledgement(by: u8, ack: Ack, buffer: &mut Buffer) {
         ack_now: false,
         marker: true,
         replay: false,
+        coded: false,
         lane: 0,
         link: by,
         incarnation: PEER.incarnation() ^ u16::from(EPOCH) << 8,

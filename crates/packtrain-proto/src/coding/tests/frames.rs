@@ -42,7 +42,9 @@ impl InFrames {
     }
 
     pub fn next(&mut self, bytes: usize) -> Drawn {
-        let data: Vec<u8> = (0..bytes).map(|at| (at as u16 * 7 + self.count * 31) as u8).collect();
+        let data: Vec<u8> = (0..bytes)
+            .map(|at| (at as u16 * 7 + self.count * 31) as u8)
+            .collect();
         self.saying(&data)
     }
 
@@ -138,7 +140,16 @@ impl Recipe {
             let mut segment = ports.map(u16::to_be_bytes).concat();
             segment.extend(self.sequence.to_be_bytes());
             segment.extend((self.sequence / 3).to_be_bytes());
-            segment.extend([(5 + options.len() as u8 / 4) << 4, 0x10, 1, self.id as u8, 0, 0, 0, 0]);
+            segment.extend([
+                (5 + options.len() as u8 / 4) << 4,
+                0x10,
+                1,
+                self.id as u8,
+                0,
+                0,
+                0,
+                0,
+            ]);
             segment.extend(options);
             segment.extend(&self.data);
             segment
@@ -147,11 +158,20 @@ impl Recipe {
         timed.extend((self.sequence / 1000).to_be_bytes());
         timed.extend((self.sequence / 2000).to_be_bytes());
         let (ether, mut payload) = match self.kind {
-            0 | 1 => (ether_type::IPV4, ipv4(17, self.id, from, &udp(ports, &self.data))),
-            2 => (ether_type::IPV4, ipv4(17, self.id, from, &udp(ports, &rtp(&self.data)))),
+            0 | 1 => (
+                ether_type::IPV4,
+                ipv4(17, self.id, from, &udp(ports, &self.data)),
+            ),
+            2 => (
+                ether_type::IPV4,
+                ipv4(17, self.id, from, &udp(ports, &rtp(&self.data))),
+            ),
             3 => (ether_type::IPV4, ipv4(6, self.id, from, &tcp(&[]))),
             4 => (ether_type::IPV4, ipv4(6, self.id, from, &tcp(&timed))),
-            5 => (ether_type::IPV6, ipv6(17, 7, self.flow, &udp(ports, &self.data))),
+            5 => (
+                ether_type::IPV6,
+                ipv6(17, 7, self.flow, &udp(ports, &self.data)),
+            ),
             6 => (ether_type::IPV6, ipv6(6, 7, self.flow, &tcp(&timed))),
             7 => (ether_type::IPV4, ipv4(1, self.id, from, &self.data)),
             8 => {
@@ -174,7 +194,10 @@ impl Recipe {
         }
         let mut header = header(ether);
         if self.has_addresses {
-            header.addresses = Some((MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, self.flow])));
+            header.addresses = Some((
+                MacAddr([2, 0, 0, 0, 0, 1]),
+                MacAddr([2, 0, 0, 0, 0, self.flow]),
+            ));
         }
         Drawn {
             header,
