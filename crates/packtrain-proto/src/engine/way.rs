@@ -8,7 +8,7 @@ use crate::buffer::Buffer;
 use crate::class::ClassTable;
 use crate::coding::body::Body;
 use crate::coding::coder::Coder;
-use crate::coding::worth::Worths;
+use crate::coding::worth::{Worths, looks_random};
 use crate::config::{Config, LinkOrder, NodeId};
 use crate::direct::kinds::DirectKind;
 use crate::link::Link;
@@ -32,11 +32,13 @@ pub(super) struct Way<'a> {
     pub train_max: usize,
     pub mark: Option<MacAddr>,
     pub link: &'a Link,
+    /// Classes whose payload is compressed on it, a bit each.
+    pub compressed: u128,
 }
 
 impl Way<'_> {
-    /// Full-size and GSO frames between the two `pt0`s, if this link carries them whole and is not so
-    /// slow that GSO frames are better cut.
+    /// Full-size and GSO frames between the two `pt0`s, if this link carries them whole and is neither so
+    /// slow that GSO frames are better cut, nor that they are better compressed.
     fn goes_alone(&self, frame: &QueuedFrame, now: Instant) -> bool {
         self.mark.is_some()
             && frame.sent == 0
@@ -45,6 +47,11 @@ impl Way<'_> {
             && largest_on_wire(frame) <= self.train_max
             && !self.link.cuts(frame.buffer.len(), now)
             && (frame.offload.gso.is_some() || !fits_a_train(frame, self.train_max))
+            && !self.compresses(frame)
+    }
+
+    fn compresses(&self, frame: &QueuedFrame) -> bool {
+        self.compressed >> frame.class.0 & 1 == 1 && !looks_random(frame.payload())
     }
 
     /// The next frame, if it goes alone; `Some(None)`: it goes by train. `None`: CoDel has
