@@ -331,8 +331,14 @@ impl Engine {
             1 => path.train_max(link.frame_max()),
             _ => train_max(&self.links, peer)?,
         };
-        self.worths.set_link(rate_bps(link, path, now));
-        let coding = coding_for(&self.config, peer, &self.classes, &self.worths);
+        let link_bps = rate_bps(link, path, now);
+        let coding = coding_for(
+            &self.config,
+            peer,
+            &self.classes,
+            link_bps,
+            &mut self.worths,
+        );
         let way = Way {
             own: self.config.address,
             peer: peer.address,
@@ -340,7 +346,7 @@ impl Engine {
             mark,
             link,
             compressed: match coding {
-                Some(Coding::Lz4) => self.classes.compressed(&self.worths, now),
+                Some(Coding::Lz4 | Coding::Zstd) => self.classes.compressed(&self.worths, now),
                 _ => 0,
             },
         };

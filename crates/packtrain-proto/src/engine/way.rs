@@ -8,7 +8,8 @@ use crate::buffer::Buffer;
 use crate::class::ClassTable;
 use crate::coding::body::Body;
 use crate::coding::coder::Coder;
-use crate::coding::worth::{Worths, looks_random};
+use crate::coding::dictionary::Dictionary;
+use crate::coding::worth::{Compressor, Worths, looks_random};
 use crate::config::{Config, LinkOrder, NodeId};
 use crate::direct::kinds::DirectKind;
 use crate::link::Link;
@@ -136,22 +137,33 @@ impl Way<'_> {
     }
 }
 
-/// How trains to this peer are coded, if they are worth it: not one frame alone, which differs from nothing, unless it is to be
-/// compressed.
+/// How trains to this peer are coded over a link of this rate, if they are worth it: not one frame alone, which differs from
+/// nothing, unless it is to be compressed.
 pub(super) fn coding_for(
     config: &Config,
     peer: &Peer,
     classes: &ClassTable,
-    worths: &Worths,
+    link_bps: Option<u64>,
+    worths: &mut Worths,
 ) -> Option<Coding> {
     let is_taken = config.coded_trains && peer.capabilities & capability::CODED_TRAINS != 0;
     if !is_taken || !classes.any_compresses() {
         return None;
     }
-    match worths.may_pay() && peer.queues.bytes() >= COMPRESSED_MIN {
-        true => Some(Coding::Lz4),
-        false => (peer.queues.frames() > 1).then_some(Coding::Headers),
+    let own = config.dictionary.as_ref().map(Dictionary::id);
+    let compressors = [
+        (own.is_some() && own == peer.dictionary).then_some((Compressor::Zstd, Coding::Zstd)),
+        Some((Compressor::Lz4, Coding::Lz4)),
+    ];
+    if peer.queues.bytes() >= COMPRESSED_MIN {
+        for (compressor, coding) in compressors.into_iter().flatten() {
+            worths.ask_for(link_bps, compressor);
+            if worths.may_pay() {
+                return Some(coding);
+            }
+        }
     }
+    (peer.queues.frames() > 1).then_some(Coding::Headers)
 }
 
 fn fits_a_train(frame: &QueuedFrame, train_max: usize) -> bool {
