@@ -3,6 +3,8 @@
 //! A reading of `docs/wire-format.md` of its own, so that a mistake of the engine's writer is not
 //! believed because its reader makes the same.
 
+#[cfg(test)]
+mod against_the_coder;
 mod blocks;
 pub mod coded;
 mod delta;

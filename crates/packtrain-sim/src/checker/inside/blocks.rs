@@ -10,8 +10,8 @@ pub fn restore(content: &[u8], len_max: usize) -> Option<(Vec<u8>, usize)> {
     let mut from = Reader::new(content);
     let mut out = Vec::new();
     let mut lz4_blocks = 0;
-    // What is too short for a length is padding.
-    while let Some(first) = from.be16() {
+    while !from.is_empty() && !from.is_one_zero() {
+        let first = from.be16()?;
         let len = usize::from(first & 0x7fff);
         if len == 0 {
             break;

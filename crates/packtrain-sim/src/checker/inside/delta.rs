@@ -4,6 +4,8 @@ use super::coded::Restored;
 use super::headers::{Expected, Field, Headers, Ip, be16, fields};
 
 const DELTA: u8 = 4;
+/// A flag of subframes that must not be set; DELTA has another meaning for it.
+const RESERVED: u8 = 0x10;
 const SLOTS: usize = 64;
 
 /// Bytes, the first ones first; `None` where there are no more.
@@ -19,6 +21,11 @@ impl<'a> Reader<'a> {
 
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
+    }
+
+    /// Padding of one byte: too short for a length.
+    pub fn is_one_zero(&self) -> bool {
+        self.rest == [0]
     }
 
     pub fn take(&mut self, len: usize) -> Option<&'a [u8]> {
@@ -124,7 +131,7 @@ pub fn subframes(from: &mut Reader<'_>, len_max: usize) -> Option<Restored> {
     Some(restored)
 }
 
-/// FRAME, FIRST or NEXT.
+/// FRAME, FIRST or NEXT, if it is as it must be.
 fn as_it_is(first: u8, from: &mut Reader<'_>, out: &mut Vec<u8>, slots: &mut Slots) -> Option<()> {
     let kind = first & 0x0f;
     let len = from.be16()?;
@@ -138,12 +145,20 @@ fn as_it_is(first: u8, from: &mut Reader<'_>, out: &mut Vec<u8>, slots: &mut Slo
     let fields = from.take(has(super::ADDRESSES) + has(super::ETHER_TYPE))?;
     let others = from.take(offload + position)?;
     let payload = from.take(len.into())?;
+    let is_right = match kind {
+        super::FIRST => be16(others, offload + 2) > len,
+        super::NEXT => first & 0xf0 == 0,
+        _ => true,
+    };
+    if payload.is_empty() || first & RESERVED != 0 || !is_right {
+        return None;
+    }
     out.push(first);
     out.extend(len.to_be_bytes());
     out.extend(fields);
     out.extend(others);
     out.extend(payload);
-    if kind == super::FRAME && offload == 0 && !payload.is_empty() {
+    if kind == super::FRAME && offload == 0 {
         let frame = Slot {
             first,
             fields: fields.to_vec(),
@@ -274,16 +289,16 @@ fn expected(field: &Field, reference: &[u8], len: usize, headers: &Headers) -> i
         Expected::Identification if before == 0 => 0,
         Expected::Identification | Expected::OneMore => before + 1,
         Expected::Length => before + len as i64 - reference.len() as i64,
-        Expected::TcpSequence => before + carried(reference, headers, headers.end),
-        Expected::RtpTime => before + carried(reference, headers, headers.end),
+        Expected::TcpSequence => before + carried(reference, headers),
+        Expected::RtpTime => before + (reference.len() - headers.end) as i64,
         _ => before,
     }
 }
 
-/// Bytes behind a header, up to where the IP length says.
-fn carried(payload: &[u8], headers: &Headers, behind: usize) -> i64 {
+/// Bytes behind the headers, up to where the IP length says or the frame ends.
+fn carried(payload: &[u8], headers: &Headers) -> i64 {
     let end = headers.ip.map_or(0, |ip| ip_end(payload, ip));
-    end as i64 - behind as i64
+    end.min(payload.len()).saturating_sub(headers.end) as i64
 }
 
 /// Where a packet ends by its IP length.
@@ -308,7 +323,7 @@ fn transport_checksum(payload: &[u8], headers: &Headers, field_at: usize) -> u16
     let (Some(ip), Some(transport)) = (headers.ip, headers.transport) else {
         return 0;
     };
-    let end = ip_end(payload, ip).min(payload.len()).max(transport.at);
+    let end = ip_end(payload, ip).max(headers.end).min(payload.len());
     let mut segment = payload[transport.at..end].to_vec();
     let field = field_at - transport.at;
     if let Some(field) = segment.get_mut(field..field + 2) {

@@ -48,8 +48,9 @@ impl Headers {
             ip: None,
             transport: None,
             rtp: None,
-            end: at,
+            end: 0,
         };
+        // Tags alone are none.
         let Some(ip) = ip(kind, payload, at) else {
             return headers;
         };
