@@ -98,7 +98,8 @@ mod tests {
     fn all_that_one_host_exchanges_has_its_direction_whoever_speaks_first() {
         for (first, own) in [(Direction::Out, "10.0.0.5"), (Direction::In, "10.0.0.5")] {
             let mut ends = Ends::default();
-            let mut look = |source, destination| ends.direction(Some(&addresses(source, destination)));
+            let mut look =
+                |source, destination| ends.direction(Some(&addresses(source, destination)));
             let began = match first {
                 Direction::Out => look(own, "8.8.8.8"),
                 Direction::In => look("8.8.8.8", own),

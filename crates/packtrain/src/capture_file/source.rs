@@ -4,13 +4,13 @@
 //! that wants more than [`WINDOW_LOG_MAX`] is refused. What of a stream is whole before a fault is given, but for up to
 //! one buffer of what stands right before bytes that are wrong.
 //!
-//! `flate2` is maintained by the Rust project. Its backend zlib-rs, of the Internet Security Research Group's
-//! initiative for memory safety, unpacks at more than the rate of miniz_oxide, its other one in Rust. Of zstd there is
-//! `ruzstd` in Rust alone: it gives one frame of a file and takes the rest for its end, reads checksums without
-//! comparing them, has a window limit of its own, and is slower (version 0.9; `docs/design` has no need of more). The
-//! `zstd` crate is the reference library, which OSS-Fuzz has at work all the time, in a binding that has been kept
-//! since 2016; a C compiler is wanted here anyway. It is called by its streaming interface, whose error codes tell a
-//! window that is too large from a stream that is broken; and it packs as well.
+//! `flate2` is kept by the Rust project; of its backends in Rust zlib-rs unpacks half as fast again as miniz_oxide
+//! (458 against 290 MB/s of a capture of small packets, and the gzip program 165). For zstd there is `ruzstd` in Rust
+//! alone; its 0.9 takes the end of the first frame for that of the file, reads checksums without comparing them, and is
+//! a quarter as fast (242 against 1080 MB/s). So it is the `zstd` crate: the reference library, which is fuzzed all
+//! the time, in its most used binding, for which a C compiler is needed that libbpf needs anyway; and it packs as
+//! well. What is called of it is its streaming interface, because error codes tell a window that is too large from a
+//! stream that is broken, where an `io::Error` has only words.
 
 mod gzip;
 mod zstd;
