@@ -42,6 +42,8 @@ pub enum Cause {
     Empty,
     #[error("{}", not_a_capture(*.0))]
     NotACapture(Option<Compression>),
+    #[error("a variant of pcap that is not read, of the magic number {0:#010x}")]
+    Variant(u32),
     #[error("{format} version {major}.{minor} is not known")]
     Version {
         format: &'static str,
@@ -94,7 +96,7 @@ impl CaptureError {
             Cause::WindowTooLarge => Some(
                 "unpack it first: zstd -dc --long=31, by a pipe and - for the file as well".into(),
             ),
-            Cause::NotACapture(None) => {
+            Cause::NotACapture(None) | Cause::Variant(_) => {
                 Some("other formats that Wireshark reads: rewrite them with editcap -F pcap".into())
             }
             Cause::NotEthernet(_) => Some(

@@ -240,7 +240,10 @@ impl Format {
             input.turns_out(Part::Header);
             return Ok(Format::Pcapng(Pcapng::begin(input)?));
         }
-        Err(Cause::NotACapture(Compression::of(magic)))
+        match pcap::variant(magic) {
+            Some(magic) => Err(Cause::Variant(magic)),
+            None => Err(Cause::NotACapture(Compression::of(magic))),
+        }
     }
 }
 

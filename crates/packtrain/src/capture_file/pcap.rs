@@ -28,6 +28,8 @@ use super::{Link, Packet};
 const MAGIC_MICROS: u32 = 0xa1b2_c3d4;
 const MAGIC_NANOS: u32 = 0xa1b2_3c4d;
 const MAGIC_KUZNETZOV: u32 = 0xa1b2_cd34;
+/// Mesquita's and Navtel's patches of libpcap, and what Ixia's hardware and software write.
+const MAGICS_NOT_READ: [u32; 4] = [0xa1b2_34cd, 0xa12b_3c4d, 0x1c00_01ac, 0x1c00_01ab];
 const HEADER_BYTES: usize = 24;
 const PACKET_HEADER_BYTES: usize = 16;
 const PACKET_HEADER_BYTES_KUZNETZOV: usize = 24;
@@ -38,6 +40,12 @@ const VERSION: (u16, u16) = (2, 4);
 const LINK_TYPE_BITS: u32 = 0x03ff_ffff;
 const FCS_LEN_IS_KNOWN: u32 = 0x0400_0000;
 const FCS_LEN_SHIFT: u32 = 28;
+
+/// One of the formats that are nearly this one.
+pub fn variant(magic: [u8; 4]) -> Option<u32> {
+    let mut variants = MAGICS_NOT_READ.into_iter();
+    variants.find(|&number| ByteOrder::of(magic, number).is_some())
+}
 
 /// What the first word says.
 #[derive(Clone, Copy, Debug)]

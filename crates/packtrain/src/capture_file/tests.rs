@@ -203,6 +203,18 @@ fn a_version_of_pcap_that_is_not_ours_is_refused() {
 }
 
 #[test]
+fn a_variant_of_pcap_that_is_not_read_is_told_by_its_magic_number() {
+    for order in [Little, Big] {
+        let file = pcap_header(order, 0xa1b2_34cd, 1);
+        assert_eq!(
+            error(&file),
+            "f: a variant of pcap that is not read, of the magic number 0xa1b234cd"
+        );
+        assert!(hint(&file).unwrap().contains("editcap"));
+    }
+}
+
+#[test]
 fn what_is_no_capture_is_told_with_how_to_unpack_or_rewrite_it() {
     assert_eq!(error(b""), "f: the file is empty");
     for file in [&b"abc"[..], b"GMBU ..."] {
