@@ -1,8 +1,8 @@
 //! Where bytes come from: a file or pipe as it is, or what gzip or zstd have made of a capture.
 //!
 //! Both are unpacked as they are read, in memory that no file makes larger: gzip's window has 32 KB, and of zstd's a file
-//! that wants more than [`WINDOW_LOG_MAX`] is refused. What of a stream is whole before a fault is given, but for up to
-//! one buffer of what stands right before bytes that are wrong.
+//! that wants more than [`WINDOW_LOG_MAX`] is refused. What of a stream is whole before its end or a fault is
+//! given: of gzip to the byte, of zstd to the block, which has 128 KB at most.
 //!
 //! `flate2` is kept by the Rust project; of its backends in Rust zlib-rs unpacks half as fast again as miniz_oxide
 //! (458 against 290 MB/s of a capture of small packets, and the gzip program 165). For zstd there is `ruzstd` in Rust
@@ -29,30 +29,29 @@ pub enum Source {
     Zstd(Box<Zstd>),
 }
 
-/// What was given to us, and whether it has failed: an error that comes out of a decompressor may be either's.
-pub struct Reader {
-    from: Box<dyn Read + Send>,
-    failed: bool,
+/// What was given to us, asked again where it was interrupted.
+pub struct Reader(Box<dyn Read + Send>);
+
+/// What is read of a stream, and not yet unpacked.
+struct Packed {
+    from: Reader,
+    buffer: Box<[u8]>,
+    start: usize,
+    end: usize,
 }
 
 impl Source {
     pub fn plain(from: Box<dyn Read + Send>) -> Source {
-        Source::Plain(Reader {
-            from,
-            failed: false,
-        })
+        Source::Plain(Reader(from))
     }
 
     /// From now on it is unpacked, what was `read` of it first. A stream in a stream is none of ours.
     pub fn unpack(&mut self, compression: Compression, read: Vec<u8>) {
-        let Source::Plain(Reader { from, failed }) = self else {
+        let Source::Plain(Reader(from)) = self else {
             unreachable!("it is unpacked once");
         };
         let rest = std::mem::replace(from, Box::new(io::empty()));
-        let reader = Reader {
-            from: Box::new(Cursor::new(read).chain(rest)),
-            failed: *failed,
-        };
+        let reader = Reader(Box::new(Cursor::new(read).chain(rest)));
         *self = match compression {
             Compression::Gzip => Source::Gzip(Box::new(Gzip::new(reader))),
             Compression::Zstd => Source::Zstd(Box::new(Zstd::new(reader))),
@@ -63,24 +62,51 @@ impl Source {
     /// As much as comes at once; nothing at the end alone.
     pub fn read(&mut self, into: &mut [u8]) -> Result<usize, Cause> {
         match self {
-            Source::Plain(reader) => reader.read(into).map_err(Cause::Unread),
+            Source::Plain(reader) => reader.read(into),
             Source::Gzip(gzip) => gzip.read(into),
             Source::Zstd(zstd) => zstd.read(into),
         }
     }
 }
 
-impl Read for Reader {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+impl Reader {
+    fn read(&mut self, into: &mut [u8]) -> Result<usize, Cause> {
         loop {
-            match self.from.read(into) {
+            match self.0.read(into) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    self.failed = true;
-                    return Err(error);
-                }
-                read => return read,
+                read => return read.map_err(Cause::Unread),
             }
         }
+    }
+}
+
+impl Packed {
+    fn new(from: Reader, buffer_bytes: usize) -> Packed {
+        Packed {
+            from,
+            buffer: vec![0; buffer_bytes].into(),
+            start: 0,
+            end: 0,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    /// When all of it is consumed; `false` at the end of the file.
+    fn read_more(&mut self) -> Result<bool, Cause> {
+        debug_assert!(self.is_empty());
+        (self.start, self.end) = (0, 0);
+        self.end = self.from.read(&mut self.buffer)?;
+        Ok(self.end > 0)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        self.start += bytes;
     }
 }

@@ -1,85 +1,110 @@
 //! gzip: members, one behind the other (RFC 1952, 2.2), as `cat a.gz b.gz` and parallel compressors leave them.
 
-use std::io::{self, BufRead, BufReader, Read};
-
-use flate2::bufread::GzDecoder;
+use flate2::{Decompress, FlushDecompress, Status};
 
 use super::super::error::{Cause, Compression};
-use super::Reader;
+use super::{Packed, Reader};
 
+const COMPRESSION: Compression = Compression::Gzip;
 const BUFFER_BYTES: usize = 64 * 1024;
-const MAGIC: [u8; 2] = [0x1f, 0x8b];
+const FIRST_BYTE: u8 = 0x1f;
+/// The only window of the format: 32 KB.
+const WINDOW_LOG: u8 = 15;
 
 pub struct Gzip {
-    state: State,
-}
-
-enum State {
-    Member(GzDecoder<BufReader<Reader>>),
-    Between(BufReader<Reader>),
-    /// All has been given, or an error.
-    Over,
+    packed: Packed,
+    /// Of headers and checksums too.
+    inflate: Decompress,
+    /// Between members, or before the first.
+    is_between: bool,
+    /// The last buffer that was given is full: there may be more without anything being read.
+    has_more: bool,
+    /// Told when what is before it has been given.
+    fault: Option<Cause>,
 }
 
 impl Gzip {
-    pub fn new(reader: Reader) -> Gzip {
-        let reader = BufReader::with_capacity(BUFFER_BYTES, reader);
+    pub fn new(from: Reader) -> Gzip {
         Gzip {
-            state: State::Member(GzDecoder::new(reader)),
+            packed: Packed::new(from, BUFFER_BYTES),
+            inflate: Decompress::new_gzip(WINDOW_LOG),
+            is_between: true,
+            has_more: false,
+            fault: None,
         }
     }
 
     pub fn read(&mut self, into: &mut [u8]) -> Result<usize, Cause> {
+        if let Some(fault) = self.fault.take() {
+            return Err(fault);
+        }
         loop {
-            self.state = match std::mem::replace(&mut self.state, State::Over) {
-                State::Member(mut member) => match member.read(into) {
-                    Ok(0) => State::Between(member.into_inner()),
-                    Ok(read) => {
-                        self.state = State::Member(member);
-                        return Ok(read);
-                    }
-                    Err(error) => return Err(cause(error, member.get_ref())),
-                },
-                State::Between(mut reader) => match next_member(&mut reader)? {
-                    true => State::Member(GzDecoder::new(reader)),
-                    false => return Ok(0),
-                },
-                State::Over => return Ok(0),
-            };
+            if self.packed.is_empty() && !self.has_more && !self.packed.read_more()? {
+                return match self.is_between {
+                    true => Ok(0),
+                    false => Err(Cause::StreamCutOff(COMPRESSION)),
+                };
+            }
+            if self.is_between && !self.begin_member()? {
+                continue;
+            }
+            let (unpacked, fault) = self.unpack(into);
+            match fault {
+                Some(fault) if unpacked == 0 => return Err(fault),
+                fault => self.fault = fault,
+            }
+            if unpacked > 0 {
+                return Ok(unpacked);
+            }
         }
     }
-}
 
-/// Whether there is one. Zeros up to the end are none: tapes and some file systems leave them, and gzip passes over
-/// them too.
-fn next_member(reader: &mut BufReader<Reader>) -> Result<bool, Cause> {
-    loop {
-        let ahead = reader.fill_buf().map_err(Cause::Unread)?;
-        let Some(&first) = ahead.first() else {
-            return Ok(false);
-        };
-        if first == MAGIC[0] {
-            return Ok(true);
-        }
+    /// Whether there is one. Zeros are none: tapes and some file systems leave them behind a file, and gzip passes over
+    /// them too.
+    fn begin_member(&mut self) -> Result<bool, Cause> {
+        let ahead = self.packed.bytes();
         let zeros = ahead.iter().take_while(|&&byte| byte == 0).count();
-        if zeros == 0 || zeros < ahead.len() {
-            return Err(Cause::StreamBroken {
-                compression: Compression::Gzip,
-                reason: "what stands behind its end is no gzip stream".into(),
-            });
+        match ahead.get(zeros) {
+            None => {
+                self.packed.consume(zeros);
+                Ok(false)
+            }
+            Some(&FIRST_BYTE) if zeros == 0 => {
+                self.inflate.reset(true);
+                self.is_between = false;
+                Ok(true)
+            }
+            Some(_) => Err(broken("what stands behind its end is no gzip stream")),
         }
-        reader.consume(zeros);
+    }
+
+    fn unpack(&mut self, into: &mut [u8]) -> (usize, Option<Cause>) {
+        let (taken, given) = (self.inflate.total_in(), self.inflate.total_out());
+        let status = self
+            .inflate
+            .decompress(self.packed.bytes(), into, FlushDecompress::None);
+        let taken = (self.inflate.total_in() - taken) as usize;
+        let unpacked = (self.inflate.total_out() - given) as usize;
+        self.packed.consume(taken);
+        self.has_more = unpacked == into.len();
+        match status {
+            Ok(Status::StreamEnd) => {
+                (self.is_between, self.has_more) = (true, false);
+                (unpacked, None)
+            }
+            // Both are of a stream that goes on; the second has been given nothing, having had more.
+            Ok(Status::Ok | Status::BufError) => (unpacked, None),
+            Err(error) => {
+                let reason = error.message().unwrap_or("wrong bytes");
+                (unpacked, Some(broken(reason)))
+            }
+        }
     }
 }
 
-fn cause(error: io::Error, reader: &BufReader<Reader>) -> Cause {
-    let compression = Compression::Gzip;
-    match error.kind() {
-        _ if reader.get_ref().failed => Cause::Unread(error),
-        io::ErrorKind::UnexpectedEof => Cause::StreamCutOff(compression),
-        _ => Cause::StreamBroken {
-            compression,
-            reason: error.to_string(),
-        },
+fn broken(reason: &str) -> Cause {
+    Cause::StreamBroken {
+        compression: COMPRESSION,
+        reason: reason.to_owned(),
     }
 }

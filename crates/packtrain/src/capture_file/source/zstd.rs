@@ -1,28 +1,25 @@
 //! zstd: frames, one behind the other, and between them such as are to be passed over (RFC 8878, 3.1).
 
-use std::io::Read;
-
 use zstd::zstd_safe::zstd_sys::ZSTD_ErrorCode;
 use zstd::zstd_safe::{DCtx, DParameter, ErrorCode, InBuffer, OutBuffer, get_error_name};
 
 use super::super::error::{Cause, Compression};
-use super::Reader;
+use super::{Packed, Reader};
 
 /// 128 MB, which is what `zstd -d` takes without being told: more than any of its levels ask for by themselves.
 pub const WINDOW_LOG_MAX: u32 = 27;
 
 const COMPRESSION: Compression = Compression::Zstd;
+/// The least that tells what a frame is: its magic number and a byte.
+const FRAME_START_BYTES: usize = 5;
 
 pub struct Zstd {
-    from: Reader,
+    packed: Packed,
     context: DCtx<'static>,
-    /// What is read, and not yet unpacked: from `start` to `end`.
-    packed: Box<[u8]>,
-    start: usize,
-    end: usize,
-    /// A frame has begun, and not ended.
-    is_within: bool,
-    /// The last buffer that it was given is full: it may have more without being given anything.
+    /// How many bytes the decompressor asks for: the rest of a block, or of a header. It is given no more, so that it
+    /// does a block in one step, and what is wrong in one does not take with it what was before.
+    wanted: usize,
+    /// The last buffer that was given is full: there may be more without anything being read.
     has_more: bool,
 }
 
@@ -33,27 +30,21 @@ impl Zstd {
             .set_parameter(DParameter::WindowLogMax(WINDOW_LOG_MAX))
             .expect("a window that zstd knows");
         Zstd {
-            from,
+            packed: Packed::new(from, DCtx::in_size()),
             context,
-            packed: vec![0; DCtx::in_size()].into(),
-            start: 0,
-            end: 0,
-            is_within: false,
+            wanted: 0,
             has_more: false,
         }
     }
 
     pub fn read(&mut self, into: &mut [u8]) -> Result<usize, Cause> {
         loop {
-            if self.start == self.end && !self.has_more {
-                self.start = 0;
-                self.end = self.from.read(&mut self.packed).map_err(Cause::Unread)?;
-                if self.end == 0 {
-                    return match self.is_within {
-                        true => Err(Cause::StreamCutOff(COMPRESSION)),
-                        false => Ok(0),
-                    };
-                }
+            if self.packed.is_empty() && !self.has_more && !self.packed.read_more()? {
+                // Nothing is wanted where a frame has ended, and is given whole.
+                return match self.wanted {
+                    0 => Ok(0),
+                    _ => Err(Cause::StreamCutOff(COMPRESSION)),
+                };
             }
             let unpacked = self.unpack(into)?;
             if unpacked > 0 {
@@ -63,14 +54,18 @@ impl Zstd {
     }
 
     fn unpack(&mut self, into: &mut [u8]) -> Result<usize, Cause> {
-        let mut packed = InBuffer::around(&self.packed[self.start..self.end]);
+        let wanted = match self.wanted {
+            0 => FRAME_START_BYTES,
+            wanted => wanted,
+        };
+        let packed = self.packed.bytes();
+        let mut packed = InBuffer::around(&packed[..wanted.min(packed.len())]);
         let mut unpacked = OutBuffer::around(into);
-        let wanted = self.context.decompress_stream(&mut unpacked, &mut packed);
-        self.start += packed.pos();
-        let len = unpacked.pos();
-        // Nothing is wanted where a frame has ended, and is given whole.
-        self.is_within = wanted.map_err(cause)? > 0;
-        self.has_more = self.is_within && len == into.len();
+        let result = self.context.decompress_stream(&mut unpacked, &mut packed);
+        let (taken, len) = (packed.pos(), unpacked.pos());
+        self.packed.consume(taken);
+        self.wanted = result.map_err(cause)?;
+        self.has_more = self.wanted > 0 && len == into.len();
         Ok(len)
     }
 }

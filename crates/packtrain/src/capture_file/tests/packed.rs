@@ -161,8 +161,34 @@ fn wrong_bytes_in_a_stream_are_told_as_such() {
     header[2] = 9;
     assert_eq!(
         error(&header),
-        "f (gzip, unpacked): the gzip stream is broken: invalid gzip header"
+        "f (gzip, unpacked): the gzip stream is broken: unknown compression method"
     );
+}
+
+#[test]
+fn all_that_is_before_wrong_bytes_is_given() {
+    let file = large();
+    let whole = frames(&file);
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), Default::default());
+    gzip.write_all(&file).unwrap();
+    gzip.flush().unwrap();
+    let mut zstd = zstd::Encoder::new(Vec::new(), 0).unwrap();
+    zstd.write_all(&file).unwrap();
+    zstd.flush().unwrap();
+    // Blocks of a type that is reserved follow.
+    for (name, flushed, wrong) in [
+        ("gzip", gzip.get_ref(), [7; 9]),
+        ("zstd", zstd.get_ref(), [0xff; 9]),
+    ] {
+        let (given, error) = read(&[&flushed[..], &wrong].concat());
+        assert_eq!(given, whole);
+        let place = format!("f ({name}, unpacked): packet 3001 at byte {}: ", file.len());
+        let error = error.unwrap();
+        assert!(
+            error.starts_with(&format!("{place}the {name} stream is broken: ")),
+            "{error}"
+        );
+    }
 }
 
 #[test]
