@@ -356,7 +356,7 @@ fn a_file_that_is_no_capture_is_told_with_what_to_do_and_has_code_3() {
     let cut = TestFile::new("cut.gz", &gzip[..gzip.len() - 9]);
     let result = packtrain(&["class", "test", "--summary", cut.path()]);
     assert_eq!(result.code, 3);
-    let start = format!("error: {} (gzip, unpacked): packet ", cut.path());
+    let start = format!("error: {} (gzip, unpacked): ", cut.path());
     assert!(result.err.starts_with(&start), "{}", result.err);
     assert!(
         result.err.ends_with(": the gzip stream is cut off\n"),

@@ -21,7 +21,9 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-const PACKERS: [(&str, fn(&[u8]) -> Vec<u8>); 2] = [("gzip", gzip), ("zstd", zstd)];
+type Pack = fn(&[u8]) -> Vec<u8>;
+
+const PACKERS: [(&str, Pack); 2] = [("gzip", gzip), ("zstd", zstd)];
 
 /// Larger than every buffer on the way, and not to be packed well.
 fn large() -> Vec<u8> {
