@@ -12,12 +12,13 @@ pub const WINDOW_LOG_MAX: u32 = 27;
 const COMPRESSION: Compression = Compression::Zstd;
 /// The least that tells what a frame is: its magic number and a byte.
 const FRAME_START_BYTES: usize = 5;
+const BLOCK_HEADER_BYTES: usize = 3;
 
 pub struct Zstd {
     packed: Packed,
     context: DCtx<'static>,
-    /// How many bytes the decompressor asks for: the rest of a block, or of a header. It is given no more, so that it
-    /// does a block in one step, and what is wrong in one does not take with it what was before.
+    /// How many bytes the decompressor asks for: the rest of a header, or of a block and mostly the next one's header. It
+    /// is given a block alone, so that what is wrong behind it does not take with it what it holds.
     wanted: usize,
     /// The last buffer that was given is full: there may be more without anything being read.
     has_more: bool,
@@ -56,7 +57,8 @@ impl Zstd {
     fn unpack(&mut self, into: &mut [u8]) -> Result<usize, Cause> {
         let wanted = match self.wanted {
             0 => FRAME_START_BYTES,
-            wanted => wanted,
+            wanted @ ..=BLOCK_HEADER_BYTES => wanted,
+            wanted => wanted - BLOCK_HEADER_BYTES,
         };
         let packed = self.packed.bytes();
         let mut packed = InBuffer::around(&packed[..wanted.min(packed.len())]);
