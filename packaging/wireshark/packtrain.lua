@@ -303,7 +303,7 @@ dfap.prefs.inner = Pref.bool("Dissect the packets inside", true, "Each as an Eth
 -- Small things
 
 -- Whether a bit, given as its value, is set.
-local function has(value, bit) return math.floor(value / bit) % (2 * 1) == 1 end
+local function has(value, bit) return math.floor(value / bit) % 2 == 1 end
 
 local function xor_byte(a, b)
     local result = 0
@@ -331,6 +331,32 @@ local function hex_of_raw(raw)
     return (raw:gsub(".", function(byte) return ("%02x"):format(byte:byte()) end))
 end
 
+-- Whether bytes are UTF-8 without control characters, as the name of a software has to be: it is printed.
+local function is_plain_text(raw)
+    local at = 1
+    while at <= #raw do
+        local lead = raw:byte(at)
+        -- Of a lead byte: bytes that follow, and within what the first of them lies (RFC 3629, section 4).
+        local more, low, high = 0, 0x80, 0xbf
+        if lead < 0x20 or lead == 0x7f then return false end
+        if lead >= 0x80 then
+            if lead < 0xc2 or lead > 0xf4 then return false end
+            more = lead < 0xe0 and 1 or lead < 0xf0 and 2 or 3
+            if lead == 0xc2 or lead == 0xe0 then low = 0xa0 end -- U+0080 … U+009F are controls
+            if lead == 0xed then high = 0x9f end
+            if lead == 0xf0 then low = 0x90 end
+            if lead == 0xf4 then high = 0x8f end
+        end
+        for i = 1, more do
+            local byte = raw:byte(at + i)
+            if not byte or byte < low or byte > high then return false end
+            low, high = 0x80, 0xbf
+        end
+        at = at + 1 + more
+    end
+    return true
+end
+
 -- Six raw bytes as people write an address.
 local function address_text(raw) return (hex_of_raw(raw):gsub("(%x%x)", "%1:", 5)) end
 
@@ -354,19 +380,30 @@ local function implied_ether_type(byte)
     return version == 4 and 0x0800 or version == 6 and 0x86dd or nil
 end
 
--- Addresses of the Ethernet frame that is being dissected: the innermost one is the last that was added. A
--- capture that has no Ethernet header (Linux cooked) has none.
+-- An address as Wireshark names it. That is what `pinfo` has of the frame that is being dissected, which is the
+-- only thing that is always there: the fields of its Ethernet header are not, where nobody looks at the tree.
+local function name_of(raw) return tostring(Address.ether(address_text(raw))) end
+
 local eth_source, eth_destination = Field.new("eth.src"), Field.new("eth.dst")
 
-local function last_address(extract)
+-- The bytes of an address: from the field, of which the innermost one was added last, or from its name, where
+-- that is no vendor's. Where there is neither, nobody sees them.
+local function bytes_of(address, extract)
     local all = { extract() }
     local last = all[#all]
-    return last and last.range:len() == 6 and last.range:raw() or nil
+    if last and last.range:len() == 6 then return last.range:raw() end
+    local hex = tostring(address):gsub(":", "")
+    return #hex == 12 and not hex:find("%X") and raw_of_hex(hex) or ("\0"):rep(6)
 end
 
-local function outer_addresses()
-    local unknown = ("\0"):rep(6)
-    return last_address(eth_source) or unknown, last_address(eth_destination) or unknown
+-- Whence and where to the frame goes that is being dissected.
+local function outer_addresses(pinfo)
+    return {
+        source = tostring(pinfo.dl_src),
+        destination = tostring(pinfo.dl_dst),
+        source_bytes = bytes_of(pinfo.dl_src, eth_source),
+        destination_bytes = bytes_of(pinfo.dl_dst, eth_destination),
+    }
 end
 
 local function generated(item)
@@ -382,7 +419,7 @@ local state
 local function new_state()
     return {
         visits = {}, -- by message: what its first visit found
-        stations = {}, -- by raw address of a link, mark or direct mark
+        stations = {}, -- by the name of a link's address, mark or direct mark
         nodes = {}, -- by raw node id: the same stations, once a hello has told them
         pt0s = {}, -- by raw address of pt0: whose it is
         directions = {}, -- by the two stations' numbers
@@ -421,7 +458,7 @@ end
 local function station_name(station)
     station = resolved(station)
     if station.node_id then return "node " .. hex_of_raw(station.node_id) end
-    return "link " .. address_text(station.address)
+    return "link " .. station.address
 end
 
 -- Numbers that came: the newest, and the visit of each. `first` is where the capture begins to know.
@@ -710,8 +747,8 @@ local function frames_of(row, lane)
     return track.frames
 end
 
--- Gives a piece to its frame. Whether it fits.
-local function put_piece(frame, piece)
+-- Gives a piece to its frame, because of the one that has just come: itself, or the FIRST that it waited for.
+local function put_piece(frame, piece, arrival)
     local stop = piece.offset + piece.length
     if stop > frame.total then
         frame.bad, piece.bad = true, true
@@ -739,7 +776,7 @@ local function put_piece(frame, piece)
         part.bytes = nil
     end
     frame.payload = table.concat(parts)
-    frame.done = piece
+    frame.done = arrival
 end
 
 local function take_first(frames, piece, frame)
@@ -753,12 +790,12 @@ local function take_first(frames, piece, frame)
     while at > 1 and is_before(piece, list[at - 1].begins) do at = at - 1 end
     local following = list[at] and list[at].begins
     table.insert(list, at, frame)
-    put_piece(frame, piece)
+    put_piece(frame, piece, piece)
     local still_early = {}
     for _, early in ipairs(list.early) do
         local is_of_it = is_before(piece, early) and not (following and is_before(following, early))
         if is_of_it and piece.visit.time - early.visit.time < REASSEMBLY_SECONDS then
-            put_piece(frame, early)
+            put_piece(frame, early, piece)
         else
             still_early[#still_early + 1] = early
         end
@@ -778,11 +815,10 @@ local function take_next(frames, piece)
         local frame = list[at]
         if is_before(frame.begins, piece) then
             local is_over = frame.done or frame.bad or piece.visit.time - frame.touched > REASSEMBLY_SECONDS
-            if not is_over then return put_piece(frame, piece) end
+            if not is_over then return put_piece(frame, piece, piece) end
             break
         end
     end
-    piece.early = true
     table.insert(list.early, piece)
     if #list.early > EARLY_PIECES_MAX then table.remove(list.early, 1) end
 end
@@ -1265,8 +1301,8 @@ local function restored_addresses(header, visit, outer)
     local dst, dst_told = pt0_of(visit.to, visit.number)
     local src, src_told = pt0_of(visit.from, visit.number)
     return {
-        dst = dst or outer.destination,
-        src = src or outer.source,
+        dst = dst or outer.destination_bytes,
+        src = src or outer.source_bytes,
         told = { src_told, dst_told },
         restored = true,
         placeholder = not (dst and src),
@@ -1308,7 +1344,8 @@ end
 
 -- The frame that a last piece completes.
 local function show_reassembled(tree, pinfo, frame, piece, visit, outer)
-    local sub = generated(tree:add(f["fragments"], ("%d bytes in %s"):format(frame.total, plural(#frame.pieces, "piece"))))
+    local sub = generated(tree:add(f["fragments"]))
+    sub:set_text(("Reassembled: %d bytes in %s"):format(frame.total, plural(#frame.pieces, "piece")))
     for _, part in ipairs(frame.pieces) do
         local item = generated(sub:add(f["fragment"], part.visit.number))
         item:append_text((", bytes %d to %d, train %d"):format(part.offset, part.offset + part.length - 1, part.sequence))
@@ -1440,8 +1477,7 @@ end
 local function is_cut_short(tvb) return tvb:len() < tvb:reported_len() end
 
 local function dissect_train(tvb, pinfo, tree)
-    local source, destination = outer_addresses()
-    local outer = { source = source, destination = destination }
+    local outer = outer_addresses(pinfo)
     local train = read_train(tvb)
     if not train.has_header then
         if is_cut_short(tvb) then
@@ -1453,7 +1489,7 @@ local function dissect_train(tvb, pinfo, tree)
     end
     local region, subframes, stop, bad = nil, {}, nil, nil
     local visit, is_first = visit_of(tvb, pinfo)
-    if is_first then visit.from, visit.to = station_of(source), station_of(destination) end
+    if is_first then visit.from, visit.to = station_of(outer.source), station_of(outer.destination) end
     if train.subframes_at <= tvb:len() then
         region = plain_region(tvb, train)
         if not train.marker then subframes, stop, bad = read_subframes(region) end
@@ -1485,7 +1521,7 @@ local function dissect_train(tvb, pinfo, tree)
         generated(tree:add(f["pieces"], counts.pieces))
         if visit.is_probe then generated(tree:add(f["probe"], true)) end
         generated(tree:add(f["used"], stop))
-        visit.mtu = visit.mtu or link_mtu(train, visit, destination)
+        visit.mtu = visit.mtu or link_mtu(train, visit, outer.destination)
         local mtu = visit.mtu or packtrain.prefs.mtu
         if mtu > 0 and #subframes > 0 then
             fill = math.floor(100 * stop / mtu + 0.5)
@@ -1568,6 +1604,10 @@ local function read_hello(tvb)
             for station = at, at + length - 6, 6 do
                 if not is_own(tvb:raw(station, 6)) then refused("bad_hello", "a station is nobody's own address") end
             end
+        elseif kind == 0x02 then
+            if length > 0 and not is_plain_text(tvb:raw(at, length)) then
+                refused("bad_hello", "a software name that is not plain UTF-8")
+            end
         elseif kind == 0x03 then
             if length ~= 4 then return "bad_option" end
             hello.count = tvb(at, 4):uint()
@@ -1606,13 +1646,13 @@ local function learn(hello, source, visit)
     end
     claim(source)
     for _, link in ipairs(hello.links) do
-        claim(link.address)
+        claim(name_of(link.address))
         if link.mark then
-            claim(link.mark)
-            claim(direct_mark(link.mark))
+            claim(name_of(link.mark))
+            claim(name_of(direct_mark(link.mark)))
         end
         station.links[link.link] = link.mtu
-        station.mtus[link.address] = link.mtu
+        station.mtus[name_of(link.address)] = link.mtu
     end
     local owner = state.pt0s[hello.address]
     if owner and owner ~= station then former = owner end
@@ -1740,7 +1780,6 @@ local function hello_info(hello)
 end
 
 local function dissect_hello(tvb, pinfo, tree)
-    local source = outer_addresses()
     local hello = read_hello(tvb)
     local is_cut = hello.refused == "truncated" and is_cut_short(tvb)
     if not hello.has_header then
@@ -1752,7 +1791,7 @@ local function dissect_hello(tvb, pinfo, tree)
         return "Hello, truncated"
     end
     local visit, is_first = visit_of(tvb, pinfo)
-    if is_first and not hello.refused then learn(hello, source, visit) end
+    if is_first and not hello.refused then learn(hello, tostring(pinfo.dl_src), visit) end
     local items = show_hello_header(tree, tvb)
     for _, link in ipairs(hello.links) do show_link_record(tree, tvb, link) end
     for _, option in ipairs(hello.options) do show_hello_option(tree, tvb, option) end
@@ -1810,7 +1849,11 @@ function packtrain.dissector(tvb, pinfo, root)
     local tree = root:add(packtrain, tvb(0))
     local info
     if tvb:len() == 0 then
-        refuse(tree, nil, "truncated", "no message")
+        if is_cut_short(tvb) then
+            tree:add_proto_expert_info(x["analysis.cut_short"])
+        else
+            refuse(tree, nil, "truncated", "no message")
+        end
         info = "Nothing"
     else
         local first = tvb(0, 1):uint()
@@ -1894,13 +1937,13 @@ end
 function dfap.dissector(tvb, pinfo, root)
     local kept = keep_columns(pinfo)
     local tree = root:add(dfap, tvb(0))
-    local source, destination = outer_addresses()
+    local outer = outer_addresses(pinfo)
     local packets, reason, why = read_aggregate(tvb)
     local info
     if packets then
         tree:add(d["count"], tvb(0, 1))
         for i = 2, #packets do tree:add(d["offset"], tvb(1 + 2 * (i - 2), 2)) end
-        local addresses = { dst = destination, src = source }
+        local addresses = { dst = outer.destination_bytes, src = outer.source_bytes }
         for i, packet in ipairs(packets) do show_packet(tree, tvb, pinfo, packet, i, addresses) end
         local last = packets[#packets]
         local stop = last.at + 2 + last.length
