@@ -849,7 +849,8 @@ end
 -- The Ethernet dissector, for frames without FCS.
 local ethernet = Dissector.get("eth_withoutfcs")
 
--- A frame inside, as if it had come by itself. What it does to the columns and to the packet's addresses is
+-- A frame inside, as if it had come by itself: beside the message, not below its subframe, for some dissectors
+-- (UDP's is one) put what they carry there whatever is above them. What it does to the columns and to the packet's addresses is
 -- undone by `keep_columns`. An inner dissector that fails has said so in the tree; the next frame is another.
 local function dissect_frame(tvb, pinfo, tree)
     if state.depth >= DEPTH_MAX then return end
@@ -1343,7 +1344,7 @@ local function show_offload(tree, tvb, gso)
 end
 
 -- The frame that a last piece completes.
-local function show_reassembled(tree, pinfo, frame, piece, visit, outer)
+local function show_reassembled(tree, root, pinfo, frame, piece, visit, outer)
     local sub = generated(tree:add(f["fragments"]))
     sub:set_text(("Reassembled: %d bytes in %s"):format(frame.total, plural(#frame.pieces, "piece")))
     for _, part in ipairs(frame.pieces) do
@@ -1360,10 +1361,10 @@ local function show_reassembled(tree, pinfo, frame, piece, visit, outer)
     if frame.gso and frame.gso.segment_length > 0 then
         generated(sub:add(f["gso.segments"], segments_of(frame.gso, 14 + frame.total)))
     end
-    if packtrain.prefs.inner then dissect_frame(whole, pinfo, tree) end
+    if packtrain.prefs.inner then dissect_frame(whole, pinfo, root) end
 end
 
-local function show_piece(tree, pinfo, sub, piece, visit, outer, is_later)
+local function show_piece(tree, root, pinfo, sub, piece, visit, outer, is_later)
     if not piece or not packtrain.prefs.reassemble then return end
     local frame = piece.frame
     if piece.bad then
@@ -1371,7 +1372,7 @@ local function show_piece(tree, pinfo, sub, piece, visit, outer, is_later)
     elseif not frame then
         refuse(tree, nil, "stray_piece", is_later and "its first piece never came" or "its first piece was not seen")
     elseif frame.done == piece then
-        show_reassembled(tree, pinfo, frame, piece, visit, outer)
+        show_reassembled(tree, root, pinfo, frame, piece, visit, outer)
     elseif frame.done then
         if is_later then generated(tree:add(f["reassembled_in"], frame.done.visit.number)) end
     end
@@ -1390,7 +1391,7 @@ end
 
 local KIND_NAMES = { "Frame", "First piece of frame", "Piece of frame" }
 
-local function show_subframe(tree, pinfo, region, sub, visit, outer, is_later)
+local function show_subframe(tree, root, pinfo, region, sub, visit, outer, is_later)
     local tvb, at = region.tvb, sub.at
     local item = tree:add(f["subframe"], tvb(at, sub.stop - at))
     item:set_text(("Subframe %d: %s"):format(sub.place, KIND_NAMES[sub.kind] or "unknown"))
@@ -1423,7 +1424,7 @@ local function show_subframe(tree, pinfo, region, sub, visit, outer, is_later)
     if sub.payload_at then item:add(f["payload"], tvb(sub.payload_at, sub.length)) end
     if sub.refused then return item end
     if sub.kind ~= KIND.FRAME then
-        show_piece(item, pinfo, sub, visit.pieces[sub.place], visit, outer, is_later)
+        show_piece(item, root, pinfo, sub, visit.pieces[sub.place], visit, outer, is_later)
         return item
     end
     local addresses = restored_addresses(sub, visit, outer)
@@ -1431,10 +1432,10 @@ local function show_subframe(tree, pinfo, region, sub, visit, outer, is_later)
     if not packtrain.prefs.inner then return item end
     if sub.addresses_at and sub.type_at and not sub.gso then
         -- It stands there as it is on a wire of its own.
-        dissect_frame(tvb(sub.addresses_at, sub.stop - sub.addresses_at):tvb(), pinfo, item)
+        dissect_frame(tvb(sub.addresses_at, sub.stop - sub.addresses_at):tvb(), pinfo, root)
     else
         local name = ("Frame %d of the train"):format(sub.place)
-        dissect_frame(inner_tvb(addresses, sub.ether_type, tvb:raw(sub.payload_at, sub.length), name), pinfo, item)
+        dissect_frame(inner_tvb(addresses, sub.ether_type, tvb:raw(sub.payload_at, sub.length), name), pinfo, root)
     end
     return item
 end
@@ -1476,7 +1477,7 @@ end
 
 local function is_cut_short(tvb) return tvb:len() < tvb:reported_len() end
 
-local function dissect_train(tvb, pinfo, tree)
+local function dissect_train(tvb, pinfo, tree, root)
     local outer = outer_addresses(pinfo)
     local train = read_train(tvb)
     if not train.has_header then
@@ -1530,7 +1531,7 @@ local function dissect_train(tvb, pinfo, tree)
         end
     end
     for _, sub in ipairs(subframes) do
-        local item = show_subframe(tree, pinfo, region, sub, visit, outer, is_later)
+        local item = show_subframe(tree, root, pinfo, region, sub, visit, outer, is_later)
         if sub.refused == "truncated" and is_cut_short(tvb) then
             item:add_proto_expert_info(x["analysis.cut_short"])
         elseif sub.refused then
@@ -1866,7 +1867,7 @@ function packtrain.dissector(tvb, pinfo, root)
             refuse(kind_item, nil, "unknown_type", ("type %d"):format(kind))
             info = ("Type %d, not known"):format(kind)
         else
-            info = DISSECT[kind](tvb, pinfo, tree)
+            info = DISSECT[kind](tvb, pinfo, tree, root)
         end
     end
     tree:append_text(": " .. info)
@@ -1922,7 +1923,7 @@ local function read_aggregate(tvb)
     return packets
 end
 
-local function show_packet(tree, tvb, pinfo, packet, number, addresses)
+local function show_packet(tree, root, tvb, pinfo, packet, number, addresses)
     local at = packet.at
     local item = tree:add(d["packet"], tvb(at, 2 + packet.length))
     item:set_text(("Packet %d: type 0x%04x, %s"):format(number, packet.ether_type, plural(packet.length, "byte")))
@@ -1931,7 +1932,8 @@ local function show_packet(tree, tvb, pinfo, packet, number, addresses)
     item:add(d["payload"], tvb(at + 2, packet.length))
     if not dfap.prefs.inner then return end
     local bytes = tvb:raw(at + 2, packet.length)
-    dissect_frame(inner_tvb(addresses, packet.ether_type, bytes, ("Packet %d of the aggregate"):format(number)), pinfo, item)
+    local whole = inner_tvb(addresses, packet.ether_type, bytes, ("Packet %d of the aggregate"):format(number))
+    dissect_frame(whole, pinfo, root)
 end
 
 function dfap.dissector(tvb, pinfo, root)
@@ -1944,7 +1946,7 @@ function dfap.dissector(tvb, pinfo, root)
         tree:add(d["count"], tvb(0, 1))
         for i = 2, #packets do tree:add(d["offset"], tvb(1 + 2 * (i - 2), 2)) end
         local addresses = { dst = outer.destination_bytes, src = outer.source_bytes }
-        for i, packet in ipairs(packets) do show_packet(tree, tvb, pinfo, packet, i, addresses) end
+        for i, packet in ipairs(packets) do show_packet(tree, root, tvb, pinfo, packet, i, addresses) end
         local last = packets[#packets]
         local stop = last.at + 2 + last.length
         if stop < tvb:len() then tree:add(d["padding"], tvb(stop)) end

@@ -45,7 +45,7 @@ const FIELDS: &[&str] = &[
 fn busy(world: &mut World, random: &mut Random) {
     let mut sequence = [1u32; 2];
     for round in 0..60u32 {
-        for from in 0..2 {
+        for (from, sequence) in sequence.iter_mut().enumerate() {
             for n in 0..random.below(12) {
                 let payload: Vec<u8> = (0..random.between(1, 300))
                     .map(|_| random.next() as u8)
@@ -69,8 +69,8 @@ fn busy(world: &mut World, random: &mut Random) {
             };
             if let Some((len, segment_len)) = gso {
                 let payload: Vec<u8> = (0..len).map(|_| random.next() as u8).collect();
-                let (frame, offload) = segment(from, sequence[from], &payload, Some(segment_len));
-                sequence[from] += len as u32;
+                let (frame, offload) = segment(from, *sequence, &payload, Some(segment_len));
+                *sequence += len as u32;
                 world.send(from, &frame, offload);
             }
         }
@@ -172,6 +172,16 @@ fn agree(seen: &[Seen], passes: Passes) -> books::Sequences {
     got.sort();
     assert_eq!(got.len(), expected.len(), "reassembled frames");
     assert!(got == expected);
+    // Of one that a card would cut, into how many segments, after those of the whole frames of that train.
+    for frame in spanning.iter().filter(|frame| frame.payload.is_some()) {
+        let Some(gso) = frame.header.offload.gso else {
+            continue;
+        };
+        let len = 14 + frame.payload.as_ref().map_or(0, Vec::len) - usize::from(gso.header_len);
+        let segments = len.div_ceil(usize::from(gso.segment_len)) as u64;
+        let shown = row(frame.ends).numbers("packtrain.gso.segments");
+        assert!(shown.contains(&segments), "frame {}", frame.ends);
+    }
     let links: usize = rows
         .iter()
         .map(|row| row.all("packtrain.fragment").len())
@@ -256,6 +266,18 @@ fn agree(seen: &[Seen], passes: Passes) -> books::Sequences {
             .map(|t| t.number)
             .collect();
         assert_eq!(shown, acknowledged.difference(&copies).copied().collect());
+        let probes = trains.iter().filter(|train| train.is_probe());
+        let open = probes
+            .map(|probe| probe.number)
+            .filter(|n| !acknowledged.contains(n));
+        let open: BTreeSet<u64> = open.filter(|n| !copies.contains(n)).collect();
+        let said = by_number(&rows, |row| row.mentions("names this probe"));
+        assert!(
+            said.difference(&open).next().is_none()
+                && open
+                    .difference(&said)
+                    .all(|n| sequences.replays.contains_key(n))
+        );
         let holed: BTreeSet<u64> = spanning
             .iter()
             .filter(|frame| frame.payload.is_none())
