@@ -1094,7 +1094,7 @@ local function visit_of(tvb, pinfo)
     return visit, true
 end
 
-local function first_visit_of_train(tvb, train, region, subframes, visit)
+local function first_visit_of_train(train, region, subframes, visit)
     if train.refused then return end
     visit.is_probe = not train.marker and #subframes == 0
     analyse_train(train, visit)
@@ -1114,7 +1114,7 @@ end
 ---------------------------------------------------------------------------------------------------------------
 -- Train: showing
 
-local function show_ack(tree, tvb, ack, found, visit)
+local function show_ack(tree, tvb, ack, found)
     local at = ack.at
     tree:add(f["ack.link"], tvb(at, 1))
     tree:add(f["ack.reserved"], tvb(at + 1, 1))
@@ -1162,7 +1162,7 @@ local function show_train_option(tree, tvb, option, train, acks, visit)
         acks.count = acks.count + 1
         local ack = train.acks[acks.count]
         sub:append_text((": link %d up to %d"):format(ack.link, ack.newest))
-        show_ack(sub, tvb, ack, visit.acks[acks.count], visit)
+        show_ack(sub, tvb, ack, visit.acks[acks.count])
     elseif option.kind == 0x02 then
         show_newest(sub, tvb, at, length, train)
     elseif option.kind == 0x03 then
@@ -1391,9 +1391,24 @@ end
 
 local KIND_NAMES = { "Frame", "First piece of frame", "Piece of frame" }
 
-local function show_subframe(tree, root, pinfo, region, sub, visit, outer, is_later)
-    local tvb, at = region.tvb, sub.at
-    local item = tree:add(f["subframe"], tvb(at, sub.stop - at))
+local SUBFRAME_FIELDS = { "payload" }
+for name in pairs(f) do
+    if name:find("^subframe%.") or name:find("^piece%.") or name:find("^gso%.") then
+        SUBFRAME_FIELDS[#SUBFRAME_FIELDS + 1] = name
+    end
+end
+
+-- Whether anybody looks at the fields of subframes, or filters by one. Trains have many, and to add them all for
+-- nobody takes as long as all the rest of the message.
+local function wants_subframes(tree)
+    for _, name in ipairs(SUBFRAME_FIELDS) do
+        if tree:referenced(f[name]) then return true end
+    end
+    return false
+end
+
+local function show_subframe_header(item, tvb, sub)
+    local at = sub.at
     item:set_text(("Subframe %d: %s"):format(sub.place, KIND_NAMES[sub.kind] or "unknown"))
     if sub.id then item:append_text((" %d"):format(sub.id)) end
     if sub.length then item:append_text(", " .. plural(sub.length, "byte")) end
@@ -1412,7 +1427,6 @@ local function show_subframe(tree, root, pinfo, region, sub, visit, outer, is_la
     end
     if sub.gso and GSO_KINDS[sub.gso.kind] then
         local offload = show_offload(item, tvb, sub.gso)
-        if sub.bad_gso then refuse(offload, nil, "bad_gso", sub.bad_gso) end
         if sub.kind == KIND.FRAME and not sub.bad_gso then
             generated(offload:add(f["gso.segments"], segments_of(sub.gso, 14 + sub.length)))
         end
@@ -1422,13 +1436,20 @@ local function show_subframe(tree, root, pinfo, region, sub, visit, outer, is_la
         item:add(f[sub.kind == KIND.FIRST and "piece.total" or "piece.offset"], tvb(sub.piece_at + 2, 2))
     end
     if sub.payload_at then item:add(f["payload"], tvb(sub.payload_at, sub.length)) end
+end
+
+local function show_subframe(tree, root, pinfo, region, sub, visit, outer, is_later, is_wanted)
+    local tvb = region.tvb
+    local item = tree:add(f["subframe"], tvb(sub.at, sub.stop - sub.at))
+    if is_wanted then show_subframe_header(item, tvb, sub) end
+    if sub.bad_gso then refuse(item, nil, "bad_gso", sub.bad_gso) end
     if sub.refused then return item end
     if sub.kind ~= KIND.FRAME then
         show_piece(item, root, pinfo, sub, visit.pieces[sub.place], visit, outer, is_later)
         return item
     end
     local addresses = restored_addresses(sub, visit, outer)
-    show_restored(item, addresses)
+    if is_wanted then show_restored(item, addresses) end
     if not packtrain.prefs.inner then return item end
     if sub.addresses_at and sub.type_at and not sub.gso then
         -- It stands there as it is on a wire of its own.
@@ -1495,7 +1516,7 @@ local function dissect_train(tvb, pinfo, tree, root)
         region = plain_region(tvb, train)
         if not train.marker then subframes, stop, bad = read_subframes(region) end
     end
-    if is_first then first_visit_of_train(tvb, train, region, subframes, visit) end
+    if is_first then first_visit_of_train(train, region, subframes, visit) end
     local is_later = not is_first
 
     local items = show_train_header(tree, tvb)
@@ -1530,8 +1551,9 @@ local function dissect_train(tvb, pinfo, tree, root)
             generated(tree:add(f["fill"], math.min(fill, 255)))
         end
     end
+    local is_wanted = wants_subframes(tree)
     for _, sub in ipairs(subframes) do
-        local item = show_subframe(tree, root, pinfo, region, sub, visit, outer, is_later)
+        local item = show_subframe(tree, root, pinfo, region, sub, visit, outer, is_later, is_wanted)
         if sub.refused == "truncated" and is_cut_short(tvb) then
             item:add_proto_expert_info(x["analysis.cut_short"])
         elseif sub.refused then
@@ -1814,7 +1836,7 @@ end
 ---------------------------------------------------------------------------------------------------------------
 -- Station message
 
-local function dissect_station(tvb, pinfo, tree)
+local function dissect_station(tvb, _, tree)
     if tvb:len() < 16 then
         if is_cut_short(tvb) then
             tree:add_proto_expert_info(x["analysis.cut_short"])

@@ -9,6 +9,7 @@ use packtrain_proto::wire::subframe::Subframe;
 use packtrain_proto::wire::train::{self, TYPE_HELLO, TYPE_TRAIN, Train};
 use packtrain_sim::random::Random;
 
+use crate::named::{Forged, message};
 use crate::tshark::{Passes, fields, in_a_row, run, with_tshark};
 use crate::world::{World, datagram, segment};
 
@@ -158,4 +159,34 @@ fn mutated_messages_make_no_lua_error_and_are_refused_as_the_engine_refuses_them
     // Nor where everything is shown.
     let out = run(&seen[..1000], Passes::Two, &["-T", "json"]);
     assert!(out.contains("packtrain.subframe"));
+}
+
+#[test]
+fn trains_within_trains_end_somewhere() {
+    with_tshark!();
+    // A VLAN tag hides the EtherType that a receiver would refuse.
+    let mut body = Forged::new(1).emit(0).split_off(HEADER_LEN);
+    for sequence in 2..40 {
+        let mut subframes = vec![0x41];
+        subframes.extend((body.len() as u16 + 4).to_be_bytes());
+        subframes.extend([0x81, 0x00, 0, 5, 0x88, 0xb5]);
+        subframes.extend(&body);
+        body = Forged {
+            subframes,
+            ..Forged::new(sequence)
+        }
+        .emit(0)
+        .split_off(HEADER_LEN);
+    }
+    let seen = in_a_row([message(0, &body), Forged::new(40).emit(0)]);
+    for passes in [Passes::One, Passes::Two] {
+        let rows = fields(&seen, passes, &["packtrain.train_seq"]);
+        let shown = rows[0].numbers("packtrain.train_seq");
+        assert!(shown.len() > 1 && shown.len() < 10, "{shown:?}");
+        assert_eq!(
+            rows[1].numbers("packtrain.train_seq"),
+            [40],
+            "the next packet is as deep as any"
+        );
+    }
 }

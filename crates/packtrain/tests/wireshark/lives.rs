@@ -1,12 +1,15 @@
 //! Restarts, stale trains, markers, probes, and sequences that jump.
 
-use packtrain_proto::config::NodeId;
+use packtrain_proto::buffer::Buffer;
+use packtrain_proto::config::{LinkId, NodeId};
 use packtrain_proto::offload::Offload;
 use packtrain_proto::time::Duration;
+use packtrain_proto::wire::hello::{Hello, LinkRecord};
+use packtrain_proto::wire::sequence::Sequence;
 
-use crate::named::Forged;
+use crate::named::{Forged, message};
 use crate::tshark::{Passes, fields, in_a_row, with_tshark};
-use crate::world::{World, datagram};
+use crate::world::{World, datagram, link_address, pt0};
 
 const FIELDS: &[&str] = &[
     "packtrain.drop_reason",
@@ -241,4 +244,97 @@ fn sequences_wrap() {
         .collect();
     assert_eq!(gaps[..3], [const { (Vec::new(), Vec::new()) }; 3]);
     assert_eq!(gaps[3], (vec![1], vec![2]));
+}
+
+/// A hello with two links of a side, by one of them.
+fn hello_of_two_links(side: usize) -> Vec<u8> {
+    let record = |link: usize| LinkRecord {
+        link: LinkId(link as u8),
+        carrier: true,
+        unused_by_host: false,
+        takes_vlan: false,
+        mtu: 1500,
+        address: link_address(side, link),
+        mark: None,
+        rate_kbps: None,
+        newest_train: Sequence(0),
+        newest_link: Sequence(0),
+    };
+    let hello = Hello {
+        answer: false,
+        goodbye: false,
+        away: false,
+        link: LinkId(0),
+        node_id: NodeId(0x1111 * (side as u64 + 1)),
+        recipient: None,
+        line_id: 0,
+        capabilities: 0,
+        address: pt0(side),
+        mtu: 1500,
+        lanes: 1,
+        epoch: 0,
+        count: 0,
+        links: vec![record(0), record(1)],
+        stations: Vec::new(),
+        direct_vlan: None,
+        software: String::new(),
+    };
+    let mut buffer = Buffer::with_capacity(2000);
+    assert!(buffer.push(&message(side, &[])));
+    hello.emit(&mut buffer);
+    buffer.to_vec()
+}
+
+#[test]
+fn links_that_a_hello_joins_are_one_sender_from_then_on_with_what_was_seen_before() {
+    with_tshark!();
+    let train = |train, link, by| {
+        Forged {
+            train,
+            link,
+            by,
+            ..Forged::new(0)
+        }
+        .emit(0)
+    };
+    let seen = in_a_row([
+        train(1, 1, 0),
+        train(2, 1, 1),
+        train(3, 2, 0),
+        hello_of_two_links(0),
+        hello_of_two_links(1),
+        train(4, 2, 1),
+        train(6, 3, 0),
+        train(2, 1, 1),
+    ]);
+    let names = &[
+        "packtrain.gap.first",
+        "packtrain.duplicate_of",
+        "packtrain.stream",
+        "eth.src",
+    ];
+    for passes in [Passes::One, Passes::Two] {
+        let rows = fields(&seen, passes, names);
+        let gaps: Vec<_> = rows
+            .iter()
+            .map(|row| row.numbers("packtrain.gap.first"))
+            .collect();
+        // By the first link alone, train 2 is missing; that 4 is no gap is known from both.
+        assert_eq!(gaps[2], [2], "{rows:?}");
+        assert_eq!((&gaps[5], &gaps[6]), (&vec![], &vec![5]), "{rows:?}");
+        assert_eq!(rows[7].numbers("packtrain.duplicate_of"), [2]);
+        let streams = |n: usize| rows[n].numbers("packtrain.stream");
+        assert_eq!(
+            (streams(5), streams(6), streams(7)),
+            (vec![0], vec![0], vec![0])
+        );
+        // On a second look, what was joined later is one, and has the address that was told later.
+        if passes == Passes::Two {
+            assert_eq!(
+                (streams(0), streams(1), streams(2)),
+                (vec![0], vec![0], vec![0])
+            );
+            assert_eq!(rows[0].all("eth.src")[1], pt0(0).to_string());
+        }
+    }
 }

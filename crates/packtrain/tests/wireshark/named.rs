@@ -20,6 +20,8 @@ pub fn message(from: usize, body: &[u8]) -> Vec<u8> {
 pub struct Forged {
     pub flags: u8,
     pub lane: u8,
+    /// The sender's, and the one that it comes by.
+    pub by: u8,
     pub incarnation: u16,
     pub train: u32,
     pub link: u32,
@@ -32,6 +34,7 @@ impl Forged {
         Forged {
             flags: 0,
             lane: 0,
+            by: 0,
             incarnation: 0x1111,
             train: sequence,
             link: sequence,
@@ -41,14 +44,18 @@ impl Forged {
     }
 
     pub fn emit(&self, from: usize) -> Vec<u8> {
-        let mut body = vec![0x11, self.flags, self.lane, 0];
+        let mut body = vec![0x11, self.flags, self.lane, self.by];
         body.extend(self.incarnation.to_be_bytes());
         body.extend((self.options.len() as u16).to_be_bytes());
         body.extend(self.train.to_be_bytes());
         body.extend(self.link.to_be_bytes());
         body.extend(&self.options);
         body.extend(&self.subframes);
-        message(from, &body)
+        let mut bytes = message(from, &body);
+        let by = usize::from(self.by);
+        bytes[..6].copy_from_slice(&link_address(1 - from, by).0);
+        bytes[6..12].copy_from_slice(&link_address(from, by).0);
+        bytes
     }
 
     pub fn with_subframes(sequence: u32, subframes: &[u8]) -> Vec<u8> {
