@@ -44,7 +44,7 @@ const FIELDS: &[&str] = &[
 /// into a train and that do not.
 fn busy(world: &mut World, random: &mut Random) {
     let mut sequence = [1u32; 2];
-    for round in 0..60u32 {
+    for round in 0..40u32 {
         for (from, sequence) in sequence.iter_mut().enumerate() {
             for n in 0..random.below(12) {
                 let payload: Vec<u8> = (0..random.between(1, 300))
@@ -235,19 +235,27 @@ fn agree(seen: &[Seen], passes: Passes) -> books::Sequences {
     });
     assert_eq!(behind, sequences.out_of_order);
 
-    let mut acks = Vec::new();
+    let (mut acks, mut rtts) = (Vec::new(), Vec::new());
     for (number, row) in (1..).zip(&rows) {
-        let named = row.numbers("packtrain.acks_frame");
-        let times = row.nanos("packtrain.ack_time");
-        let rtts = row.nanos("packtrain.ack_rtt");
-        assert!(times.len() == named.len());
-        // A round trip may be missing where clocks were too coarse: ours is not.
-        assert_eq!(rtts.len(), named.len());
-        for ((named, time), rtt) in named.into_iter().zip(times).zip(rtts) {
-            acks.push((number, named, time, rtt));
-        }
+        let named = row.numbers("packtrain.acks_frame").into_iter();
+        let times = row.nanos("packtrain.ack_time").into_iter();
+        acks.extend(named.zip(times).map(|(named, time)| (number, named, time)));
+        rtts.extend(
+            row.nanos("packtrain.ack_rtt")
+                .into_iter()
+                .map(|rtt| (number, rtt)),
+        );
     }
-    assert_eq!(acks, books::acknowledgements(&trains));
+    let expected = books::acknowledgements(&trains);
+    let named = expected
+        .iter()
+        .map(|&(number, named, time, _)| (number, named, time));
+    assert_eq!(acks, named.collect::<Vec<_>>());
+    // A train that was moved to after its acknowledgement's delay began has no round trip.
+    let shown = expected.iter().filter(|&&(.., rtt)| rtt >= 0);
+    let shown: Vec<_> = shown.map(|&(number, .., rtt)| (number, rtt)).collect();
+    assert!(!shown.is_empty());
+    assert_eq!(rtts, shown);
 
     if passes == Passes::Two {
         let lost: BTreeMap<u64, u64> = sequences
@@ -350,7 +358,7 @@ fn frames_come_out_of_trains_as_they_were_put_in() {
         .filter(|frame| frame.payload.is_some())
         .count();
     assert!(
-        whole > 300 && complete > 30,
+        whole > 200 && complete > 20,
         "{whole} frames, {complete} in pieces"
     );
     assert_eq!(whole + complete, world.out[0].len() + world.out[1].len());
@@ -359,13 +367,12 @@ fn frames_come_out_of_trains_as_they_were_put_in() {
 #[test]
 fn gaps_duplicates_and_disorder_are_those_of_the_books() {
     with_tshark!();
-    for seed in [2, 3] {
+    for (seed, passes) in [(2, &[Passes::One, Passes::Two][..]), (3, &[Passes::Two])] {
         let mut random = Random::new(seed);
         let mut world = World::new(&[Duration::from_micros(300)]);
         busy(&mut world, &mut random);
         let seen = impaired(&world.seen, &mut random);
-        let passes = [Passes::One, Passes::Two];
-        for passes in passes {
+        for &passes in passes {
             let books = agree(&seen, passes);
             assert!(
                 books.gaps.len() > 10 && books.duplicates.len() > 5,
