@@ -73,6 +73,7 @@ field("string", "receiver", "Receiver")
 flag("ack_now", "ACK-NOW", 0x01)
 flag("marker", "MARKER", 0x02)
 flag("replay", "REPLAY", 0x04)
+flag("coded", "CODED", 0x08)
 field("uint8", "lane", "Lane")
 field("uint8", "link", "Link")
 field("uint16", "incarnation", "Incarnation", base.HEX)
@@ -275,6 +276,7 @@ analysis("marker_unseen", "A marker names sequences that were not seen", "SEQUEN
 analysis("restart", "A new life of the sender, or a new row of sequences", "SEQUENCE", "NOTE")
 analysis("probe_unanswered", "No acknowledgement names this probe", "SEQUENCE", "NOTE")
 analysis("ack_unseen", "Acknowledges a train that was not seen", "SEQUENCE", "NOTE")
+analysis("coded", "The subframes are coded, and this dissector cannot decode them yet", "UNDECODED", "NOTE")
 analysis("cut_short", "The capture kept only a part of this message", "UNDECODED", "NOTE")
 
 refusals(dx, "dfap", "MALFORMED", "ERROR", {
@@ -924,6 +926,8 @@ local function read_train(tvb)
     local flags = tvb(1, 1):uint()
     train.has_header = true
     train.ack_now, train.marker, train.replay = has(flags, 1), has(flags, 2), has(flags, 4)
+    -- A marker has no subframes that could be coded.
+    train.coded = has(flags, 8) and not train.marker
     train.lane, train.link = tvb(2, 1):uint(), tvb(3, 1):uint()
     train.incarnation = tvb(4, 2):uint()
     train.train_seq, train.link_seq = tvb(8, 4):uint(), tvb(12, 4):uint()
@@ -945,8 +949,10 @@ local function read_train(tvb)
 end
 
 -- The subframes of a train as plain bytes: in which Tvb they stand, and from where on. A train whose
--- subframes are coded would be decoded here, into a Tvb of its own; all that follows works on the result.
+-- subframes are coded would be decoded here, into a Tvb of its own; all that follows works on the result. That
+-- is not done yet: of such a train there is none, and so neither frames nor pieces.
 local function plain_region(tvb, train)
+    if train.coded then return nil end
     return { tvb = tvb, at = train.subframes_at }
 end
 
@@ -1096,11 +1102,11 @@ end
 
 local function first_visit_of_train(train, region, subframes, visit)
     if train.refused then return end
-    visit.is_probe = not train.marker and #subframes == 0
+    visit.is_probe = not train.marker and not train.coded and #subframes == 0
     analyse_train(train, visit)
     for i, ack in ipairs(train.acks) do visit.acks[i] = analyse_ack(ack, visit) end
     local is_copy = visit.in_lane and visit.in_lane.kind == "seen"
-    if not train.marker and not is_copy then take_pieces(train, region, subframes, visit) end
+    if region and not train.marker and not is_copy then take_pieces(train, region, subframes, visit) end
 end
 
 -- What the link takes, as the two ends' hellos say.
@@ -1463,7 +1469,7 @@ end
 
 local function show_train_header(tree, tvb)
     local flags = tree:add(f["flags"], tvb(1, 1))
-    show_bits(flags, tvb(1, 1), { "ack_now", "marker", "replay" })
+    show_bits(flags, tvb(1, 1), { "ack_now", "marker", "replay", "coded" })
     tree:add(f["lane"], tvb(2, 1))
     tree:add(f["link"], tvb(3, 1))
     local items = { train = tree }
@@ -1514,7 +1520,7 @@ local function dissect_train(tvb, pinfo, tree, root)
     if is_first then visit.from, visit.to = station_of(outer.source), station_of(outer.destination) end
     if train.subframes_at <= tvb:len() then
         region = plain_region(tvb, train)
-        if not train.marker then subframes, stop, bad = read_subframes(region) end
+        if region and not train.marker then subframes, stop, bad = read_subframes(region) end
     end
     if is_first then first_visit_of_train(train, region, subframes, visit) end
     local is_later = not is_first
@@ -1528,6 +1534,10 @@ local function dissect_train(tvb, pinfo, tree, root)
         refuse(tree, tvb(train.refused_at[1], train.refused_at[2]), train.refused)
     end
     show_analysis(items, train, visit, is_later)
+    if train.coded and train.subframes_at < tvb:len() then
+        tree:add(f["data"], tvb(train.subframes_at)):add_proto_expert_info(x["analysis.coded"])
+        return ("Train %d on link %d: coded%s"):format(train.train_seq, train.link, train.replay and ", REPLAY" or "")
+    end
     if not region then return ("Train %d on link %d, truncated"):format(train.train_seq, train.link) end
 
     local counts = { frames = 0, pieces = 0 }

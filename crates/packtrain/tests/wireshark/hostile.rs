@@ -87,7 +87,9 @@ fn refusal(frame: &[u8]) -> Option<&'static str> {
         Ok(train) => train,
     };
     let mut rest = &message[train.subframes_at..];
-    if train.header.marker {
+    // What is coded the dissector does not look into.
+    const CODED: u8 = 0x08;
+    if train.header.marker || message[1] & CODED != 0 {
         return None;
     }
     loop {

@@ -338,3 +338,28 @@ fn links_that_a_hello_joins_are_one_sender_from_then_on_with_what_was_seen_befor
         }
     }
 }
+
+#[test]
+fn a_coded_train_is_said_to_be_one_and_is_neither_malformed_nor_a_probe() {
+    with_tshark!();
+    let coded = Forged {
+        flags: 0x08,
+        subframes: vec![1, 0xde, 0xad, 0xbe, 0xef, 0x04, 0xff],
+        ..Forged::new(2)
+    };
+    let seen = in_a_row([
+        Forged::new(1).emit(0),
+        coded.emit(0),
+        Forged::new(3).emit(0),
+    ]);
+    for passes in [Passes::One, Passes::Two] {
+        let rows = fields(&seen, passes, FIELDS);
+        assert!(rows[1].says("The subframes are coded"), "{:?}", rows[1]);
+        assert!(rows[1].all("packtrain.drop_reason").is_empty());
+        assert!(rows[1].all("packtrain.probe").is_empty());
+        assert!(
+            rows.iter().all(|row| !row.mentions("not seen")),
+            "it has its place in the order"
+        );
+    }
+}
