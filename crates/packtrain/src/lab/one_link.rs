@@ -190,6 +190,22 @@ impl Bench {
         });
     }
 
+    /// A row for each of these, of which the first names the part.
+    pub fn compare_rows<T, const N: usize>(
+        &mut self,
+        part: &str,
+        rows: [(&str, (Unit, Target), fn(&T) -> f64); N],
+        runs: &Runs<T>,
+    ) {
+        for (number, (what, shown, value)) in rows.into_iter().enumerate() {
+            let name = match number {
+                0 => format!("{part}: {what}"),
+                _ => format!("  … {what}"),
+            };
+            self.compare_carried(part, name, shown, runs.map(value));
+        }
+    }
+
     /// Prints the tables, and writes the report. Whether every promise holds.
     pub fn finish<P>(self, options: &Options<P>) -> Result<bool>
     where

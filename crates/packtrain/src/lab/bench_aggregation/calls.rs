@@ -98,13 +98,7 @@ pub fn measure(bench: &mut Bench, line: &Line) -> Result<()> {
                 |run| run.bulk_bps,
             ),
         ];
-        for (number, (what, shown, value)) in rows.into_iter().enumerate() {
-            let name = match number {
-                0 => format!("{part}: {what}"),
-                _ => format!("  … {what}"),
-            };
-            bench.compare_carried(&part, name, shown, runs.map(value));
-        }
+        bench.compare_rows(&part, rows, &runs);
     }
     Ok(())
 }
