@@ -25,6 +25,9 @@ use super::processors::Ticks;
 use super::{Result, pause, wire};
 use crate::status::StatusDocument;
 
+/// What a row is called, in what and against what, and its number of each run.
+pub type Row<T> = (&'static str, (Unit, Target), fn(&T) -> f64);
+
 /// What was measured so far.
 #[derive(Debug)]
 pub struct Bench {
@@ -191,13 +194,8 @@ impl Bench {
     }
 
     /// A row for each of these, of which the first names the part.
-    pub fn compare_rows<T, const N: usize>(
-        &mut self,
-        part: &str,
-        rows: [(&str, (Unit, Target), fn(&T) -> f64); N],
-        runs: &Runs<T>,
-    ) {
-        for (number, (what, shown, value)) in rows.into_iter().enumerate() {
+    pub fn compare_rows<T>(&mut self, part: &str, rows: &[Row<T>], runs: &Runs<T>) {
+        for (number, &(what, shown, value)) in rows.iter().enumerate() {
             let name = match number {
                 0 => format!("{part}: {what}"),
                 _ => format!("  … {what}"),

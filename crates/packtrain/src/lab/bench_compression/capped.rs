@@ -9,11 +9,11 @@ use super::{BESIDE, UNCODED};
 use crate::lab::capped::{Capped, PACKETS_PER_SECOND};
 use crate::lab::figure::{Target, Unit};
 use crate::lab::messages::{self, Load, Report};
-use crate::lab::one_link::Bench;
 use crate::lab::one_link::figure::Runs;
 use crate::lab::one_link::stage::{Plan, Shape};
 use crate::lab::one_link::way::Way;
 use crate::lab::one_link::work::ran_during;
+use crate::lab::one_link::{Bench, Row};
 use crate::lab::{Result, pause};
 
 /// 18 bytes of payload, the least that Ethernet does not pad: number and time of the message, and two that stay.
@@ -51,8 +51,7 @@ fn part_of(flows: usize, over: &str) -> String {
 }
 
 fn compare(bench: &mut Bench, part: &str, runs: &Runs<Run>) {
-    type Row = (&'static str, (Unit, Target), fn(&Run) -> f64);
-    let rows: [Row; 5] = [
+    let rows: [Row<Run>; 5] = [
         ("delivered a second", (Unit::PerSecond, CODED), |run| {
             run.report.delivered_per_second
         }),
@@ -75,7 +74,7 @@ fn compare(bench: &mut Bench, part: &str, runs: &Runs<Run>) {
             |run| run.ran_s * 1e6 / run.report.delivered as f64,
         ),
     ];
-    bench.compare_rows(part, rows, runs);
+    bench.compare_rows(part, &rows, runs);
 }
 
 /// The link has a queue that is seen to stand.

@@ -104,3 +104,17 @@ impl Ends {
         coded
     }
 }
+
+/// The share of payload that compressing saves, where each of these senders' payloads, in turns, is a datagram of its own.
+#[cfg(test)]
+pub fn interleaved_share_saved(of: &[Vec<Vec<u8>>]) -> f64 {
+    let len = of.iter().map(Vec::len).min().unwrap_or(0);
+    let flows = 0..of.len();
+    let packets: Vec<Vec<u8>> = (0..len)
+        .flat_map(|at| flows.clone().map(move |flow| (at, flow)))
+        .map(|(at, flow)| super::traffic::packet::udp(flow as u16, at as u16, &of[flow][at]))
+        .collect();
+    Ends::default()
+        .pass(Coding::Lz4, &packets)
+        .payload_share_saved()
+}

@@ -2,4 +2,11 @@
 //! the same seed.
 
 pub mod draws;
+pub mod game;
+pub mod http;
+mod mu_law;
+pub mod nfs;
 pub mod packet;
+pub mod speech;
+pub mod voice;
+mod words;
