@@ -15,6 +15,7 @@ use crate::lab::{
 };
 use crate::linux::netlink::IpPrefix;
 use crate::settings::classes::ClassPathPolicy;
+use crate::settings::compress::CompressPolicy;
 use crate::settings::dfap::{ModePolicy, parse_ether_type, parse_tick};
 use crate::settings::packing::PackPolicy;
 use crate::settings::values::{
@@ -145,6 +146,14 @@ pub struct UpArguments {
     /// mode dfap dfap-random].
     #[arg(long, value_name = "WHEN")]
     pub pack: Option<PackPolicy>,
+
+    /// What of frames that no class matches is compressed, to peers that take it.
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t)]
+    pub compress: CompressPolicy,
+
+    /// Neither send trains that are coded or compressed, whatever classes say, nor let peers send such.
+    #[arg(long)]
+    pub no_coded_trains: bool,
 
     /// EtherType of aggregates of the DFAP paper: 0xbbbb or 0xaaaa.
     #[arg(long, value_name = "TYPE", value_parser = parse_ether_type, default_value = "0xbbbb")]
@@ -389,7 +398,8 @@ Examples:
   packtrain class add --match 'udp dport 5060' --pack now
   packtrain class add pt0 --name sensors --match 'udp dst 10.9.0.0/24 size -200' --pack 2ms
   packtrain class add pt0 --name video --match 'udp dport 5004' --loss-ok
-  packtrain class add pt0 --name backup --match 'tcp dport 873' --path engine --before sensors")]
+  packtrain class add pt0 --name backup --match 'tcp dport 873' --path engine --before sensors
+  packtrain class add pt0 --name tunnel --match 'udp port 51820' --compress headers")]
 pub struct ClassAddArguments {
     /// The line [default: the only one].
     pub name: Option<InterfaceName>,
@@ -418,6 +428,10 @@ pub struct ClassAddArguments {
     #[arg(long)]
     pub loss_ok: bool,
 
+    /// What of its frames is compressed, to peers that take it.
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t)]
+    pub compress: CompressPolicy,
+
     /// Compare frames with it before this class.
     #[arg(long, value_name = "CLASS")]
     pub before: Option<ClassName>,
@@ -433,10 +447,6 @@ pub struct ClassAddArguments {
     /// Its share beside other classes (not possible yet).
     #[arg(long, value_name = "N")]
     pub weight: Option<String>,
-
-    /// What of its frames is compressed (not possible yet).
-    #[arg(long, value_name = "WHAT")]
-    pub compress: Option<String>,
 
     /// Print the class for programs, as in the `classes` of the status document.
     #[arg(long)]
