@@ -464,7 +464,7 @@ Examples:
   packtrain class test capture.pcap --file /etc/packtrain/pt0.toml --json | jq .classes
   tcpdump -i eth1 -w - -c 1000 | packtrain class test -")]
 pub struct ClassTestArguments {
-    /// A capture, pcap or pcapng, of Ethernet frames; - is standard input.
+    /// A capture, pcap or pcapng, also packed by gzip or zstd, of Ethernet or IP; - is standard input.
     #[arg(value_name = "FILE.pcap", value_hint = ValueHint::FilePath)]
     pub capture: PathBuf,
 
