@@ -38,6 +38,8 @@ const INFO: &[(&str, &str)] = &[
     ("hello-unused-link", "Hello of node 0123456789abcdef by link 0: 1 link"),
     ("station", "Station 02:00:00:00:00:0a takes aggregates by 0xbbbb, data of 9000 bytes, ANSWER"),
     ("train-ack-two-frames", "Train 42 on link 0: 2 frames, fill 7 %, ACK-NOW, ACK link 1 up to 273"),
+    ("train-coded-headers", "Train 45 on link 0: coded"),
+    ("train-coded-lz4", "Train 45 on link 0: coded"),
     ("train-direct", "Marker on link 0: up to train 43"),
     ("train-end-padding", "Train 44 on link 0: 1 frame, fill 2 %"),
     ("train-fence", "Train 47 on link 0: 1 frame, fill 2 %"),

@@ -46,6 +46,7 @@ fn kinds() -> Vec<Kind> {
         let with = match coding {
             Coding::Headers => "headers",
             Coding::Lz4 => "headers and LZ4",
+            Coding::Zstd => "headers and Zstandard",
         };
         Kind {
             name: format!("60 B UDP, flows: {flows}, {with}"),
