@@ -277,6 +277,7 @@ fn hello_of_two_links(side: usize) -> Vec<u8> {
         links: vec![record(0), record(1)],
         stations: Vec::new(),
         direct_vlan: None,
+        dictionary: None,
         software: String::new(),
     };
     let mut buffer = Buffer::with_capacity(2000);
