@@ -7,6 +7,9 @@
 
 use crate::buffer::BufferPool;
 use crate::class::ClassTable;
+use crate::coding::body::Body;
+use crate::coding::coder::Treatment;
+use crate::coding::worth::Worths;
 use crate::gso;
 use crate::offload::Offload;
 use crate::queue::codel::CodelParams;
@@ -15,7 +18,6 @@ use crate::stats::{DropReason, Drops, FlushReason};
 use crate::time::Instant;
 use crate::wire::ethernet::{self, MacAddr};
 use crate::wire::subframe::{self, InnerHeader};
-use crate::wire::train::TrainWriter;
 
 /// A piece of less than this is not worth its header, unless it is the last.
 const PIECE_MIN: usize = 64;
@@ -29,7 +31,29 @@ pub struct Filled {
     /// Whole frames, and last pieces.
     pub frames: u32,
     pub pieces: u32,
+    /// What the frames would have taken on the wire each alone, and how much of that is padding.
+    pub frame_bytes: u64,
+    pub padding: u64,
     pub flush: FlushReason,
+}
+
+impl Filled {
+    /// A frame as it would have left alone, a GSO frame as its segments.
+    fn count_alone(&mut self, frame: &QueuedFrame) {
+        let len = frame.buffer.len();
+        match frame.offload.gso {
+            None => {
+                self.frame_bytes += ethernet::on_wire(len) as u64;
+                self.padding += ethernet::padding(len) as u64;
+            }
+            Some(gso) => {
+                let segments = gso::segment_count(len, &gso);
+                let headers = usize::from(gso.header_len);
+                let all = len - headers + segments * ethernet::on_wire(headers);
+                self.frame_bytes += all as u64;
+            }
+        }
+    }
 }
 
 /// What a train of this peer is made with.
@@ -41,8 +65,10 @@ pub struct Surroundings<'a> {
     pub codel: &'a CodelParams,
     pub pool: &'a mut BufferPool,
     pub drops: &'a mut Drops,
-    /// Where it is counted how long frames have waited.
+    /// Where it is counted how long frames have waited, and said what may be done with them.
     pub classes: &'a mut ClassTable,
+    /// Whose payload is worth being compressed, on this link.
+    pub worths: &'a mut Worths,
     pub now: Instant,
 }
 
@@ -55,12 +81,12 @@ pub struct Aggregator {
 }
 
 impl Aggregator {
-    /// Fills the train up to `len_max` bytes (outer Ethernet header included). Frames for which
+    /// Fills a train of `len_max` bytes (outer Ethernet header included). Frames for which
     /// `goes_alone` holds are left in the queue, and end the train.
     pub fn fill(
         &mut self,
         queues: &mut FlowQueues,
-        writer: &mut TrainWriter<'_>,
+        body: &mut Body<'_, '_>,
         len_max: usize,
         goes_alone: impl Fn(&QueuedFrame) -> bool,
         with: &mut Surroundings<'_>,
@@ -68,6 +94,8 @@ impl Aggregator {
         let mut filled = Filled {
             frames: 0,
             pieces: 0,
+            frame_bytes: 0,
+            padding: 0,
             flush: queues
                 .wait_ended_by(with.now)
                 .unwrap_or(FlushReason::IdleLink),
@@ -84,8 +112,8 @@ impl Aggregator {
                 filled.flush = FlushReason::Boundary;
                 return filled;
             }
-            let room = len_max - writer.len();
-            let (taken, done) = match self.put(head, writer, room, with) {
+            let treatment = body.treatment_of(head, with.classes, with.worths, with.now);
+            let (taken, done) = match self.put(head, body, treatment, with) {
                 Put::Whole(bytes) => (bytes, true),
                 Put::NotYet => {
                     // Its turn passes, up to those that are under way: there are some.
@@ -101,6 +129,7 @@ impl Aggregator {
                     queues.take_piece(flow, payload);
                     (overhead + payload, last)
                 }
+                Put::NoRoom if body.make_room() => continue,
                 Put::NoRoom => {
                     filled.flush = FlushReason::Full;
                     return filled;
@@ -110,6 +139,7 @@ impl Aggregator {
             if done {
                 filled.frames += 1;
                 let frame = queues.pop(flow);
+                filled.count_alone(&frame);
                 self.forget(&frame);
                 with.classes
                     .note_left(frame.class, with.now.since(frame.enqueued));
@@ -131,12 +161,12 @@ impl Aggregator {
     fn put(
         &mut self,
         head: &mut QueuedFrame,
-        writer: &mut TrainWriter<'_>,
-        room: usize,
+        body: &mut Body<'_, '_>,
+        treatment: Treatment,
         with: &Surroundings<'_>,
     ) -> Put {
         if head.sent > 0 {
-            return put_next(head, writer, room);
+            return put_next(head, body, treatment);
         }
         finish_checksum(head);
         let header = InnerHeader {
@@ -147,10 +177,14 @@ impl Aggregator {
         };
         let payload = head.payload();
         let overhead = subframe::overhead(&header, payload, false);
-        if overhead + payload.len() <= room {
-            writer.put_frame(&header, payload);
+        if body.put_frame(&header, payload, treatment) {
             return Put::Whole(overhead + payload.len());
         }
+        // Rather whole than in pieces.
+        if body.make_room() {
+            return self.put(head, body, treatment, with);
+        }
+        let room = body.room(treatment);
         // The headers of a GSO frame must not be torn: its segments are cut by them.
         let headers = head
             .offload
@@ -167,7 +201,12 @@ impl Aggregator {
         let bytes = room - overhead;
         let id = self.next_piece_id;
         self.next_piece_id = id.wrapping_add(1);
-        writer.put_first(&header, id, payload.len() as u16, &payload[..bytes]);
+        body.put_first(
+            &header,
+            (id, payload.len() as u16),
+            &payload[..bytes],
+            treatment,
+        );
         head.piece_id = id;
         Put::Piece {
             overhead,
@@ -189,14 +228,15 @@ enum Put {
     NotYet,
 }
 
-fn put_next(head: &QueuedFrame, writer: &mut TrainWriter<'_>, room: usize) -> Put {
+fn put_next(head: &QueuedFrame, body: &mut Body<'_, '_>, treatment: Treatment) -> Put {
     const OVERHEAD: usize = subframe::HEADER_LEN + subframe::PIECE_LEN;
     let rest = &head.buffer[ethernet::HEADER_LEN + head.sent..];
+    let room = body.room(treatment);
     let bytes = rest.len().min(room.saturating_sub(OVERHEAD));
     if bytes < PIECE_MIN.min(rest.len()) {
         return Put::NoRoom;
     }
-    writer.put_next(head.piece_id, head.sent as u16, &rest[..bytes]);
+    body.put_next((head.piece_id, head.sent as u16), &rest[..bytes], treatment);
     Put::Piece {
         overhead: OVERHEAD,
         payload: bytes,

@@ -48,6 +48,7 @@ pub struct Action {
     pub path: ClassPath,
     /// Its frames may be lost with a link: no copy of them is needed.
     pub loss_ok: bool,
+    pub compress: Compress,
 }
 
 impl Action {
@@ -119,6 +120,19 @@ pub enum ClassPath {
     Engine,
     /// Past the engine wherever there is a direct path, also while others are better off in the engine.
     Direct,
+}
+
+/// What is done to frames so that a train carries more of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Compress {
+    /// What is worth it on the link by which they go.
+    #[default]
+    Auto,
+    /// Their headers are told apart from each other, and no more.
+    Headers,
+    /// Nothing.
+    Off,
 }
 
 /// A class's name: 1 to 31 of letters, digits, `-`, `_` and `.`, the first a letter.

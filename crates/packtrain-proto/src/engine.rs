@@ -28,6 +28,10 @@ use std::collections::VecDeque;
 use crate::buffer::{Buffer, BufferPool};
 use crate::class::{self, ClassTable};
 use crate::classifier::Classifier;
+use crate::coding::coder::Coder;
+use crate::coding::dictionary::Zstd;
+use crate::coding::restore::Restorer;
+use crate::coding::worth::Worths;
 use crate::config::{Config, LinkId, LinkState, NodeId};
 use crate::dfap::stations::Stations;
 use crate::direct::small_frames::SmallFrames;
@@ -44,7 +48,7 @@ use crate::queue::plain::{PlainQueues, Spread};
 use crate::reassembly::Complete;
 use crate::segments::Segments;
 use crate::station_table::{StationTable, StationsBehind};
-use crate::stats::{DropReason, Drops, Flushes, Traffic, Trains};
+use crate::stats::{CodingSnapshot, DropReason, Drops, Flushes, Traffic, Trains};
 use crate::time::{Duration, Instant};
 use crate::train_sizes::TrainSizes;
 use crate::turns::Turns;
@@ -203,6 +207,9 @@ pub struct Engine {
     /// Those of them that take aggregates.
     dfap_stations: Stations,
     waiting: Waiting,
+    coder: Coder,
+    restorer: Restorer,
+    worths: Worths,
     segments: Segments,
     duplicates: Duplicates,
     spread: Spread,
@@ -252,6 +259,7 @@ struct Counters {
     trains_rx: Trains,
     flushes: Flushes,
     train_sizes: TrainSizes,
+    coding: CodingSnapshot,
     drops: Drops,
     queue_frames_max: usize,
     queue_bytes_max: usize,
@@ -305,6 +313,9 @@ impl Engine {
             plain: PlainQueues::new(limits.quantum),
             dfap_stations,
             waiting: Waiting::new(config.dfap.tick, config.seed, now),
+            coder: Coder::default(),
+            restorer: Restorer::default(),
+            worths: Worths::default(),
             segments: Segments::new(limits.peer_silence_max),
             duplicates: Duplicates::new(config.seed),
             spread: Spread::default(),
@@ -337,6 +348,11 @@ impl Engine {
             config,
         };
         engine.waiting.set_classes(engine.classes.actions());
+        if let Some(dictionary) = &engine.config.dictionary {
+            let zstd = || Zstd::new(dictionary).expect("it was tried, and there is memory");
+            engine.coder.set_dictionary(Some(zstd()));
+            engine.restorer.set_dictionary(Some(zstd()));
+        }
         engine
     }
 
@@ -436,6 +452,17 @@ impl Engine {
             link.blocked = blocked;
             self.peers.touch_all();
         }
+    }
+
+    /// How long the poll took that gave the last train, if that went through the compressor with so many bytes: what it costs
+    /// decides on which links it is worth it. Optional; see [`Engine::compressed_bytes`].
+    pub fn handle_coding_time(&mut self, compressed_bytes: usize, took: Duration) {
+        self.worths.on_cost(compressed_bytes, took);
+    }
+
+    /// What was given to the compressor, ever.
+    pub fn compressed_bytes(&self) -> u64 {
+        self.counters.coding.tried_bytes
     }
 
     /// The link's local queue refused a frame that `poll_transmit` gave; it is lost, and counted.

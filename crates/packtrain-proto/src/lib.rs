@@ -8,6 +8,7 @@ pub mod aggregator;
 pub mod buffer;
 pub mod class;
 pub mod classifier;
+pub mod coding;
 pub mod config;
 pub mod dfap;
 pub mod direct;

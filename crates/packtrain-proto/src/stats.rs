@@ -84,6 +84,10 @@ reasons! {
         /// A marked frame from a link that is no peer's.
         BadMark = "bad_mark",
         BadHello = "bad_hello",
+        /// A coded train, by a coding that we do not know.
+        CodedUnknown = "coded_unknown",
+        /// A coded train that does not restore to what its checksum says: none of its frames is delivered.
+        CodedDamaged = "coded_damaged",
         /// An aggregate of the DFAP paper with wrong offsets, or of what cannot ride in one.
         BadAggregate = "bad_aggregate",
         /// A hello or a train for a line that speaks only aggregates.
@@ -239,6 +243,7 @@ pub struct Snapshot {
     pub trains_rx: Trains,
     pub flushes: Flushes,
     pub train_sizes: TrainSizesSnapshot,
+    pub coding: CodingSnapshot,
     pub dfap: DfapSnapshot,
     /// In their order; the last is the rest.
     pub classes: Vec<ClassSnapshot>,
@@ -248,6 +253,37 @@ pub struct Snapshot {
     pub reassembly: ReassemblySnapshot,
     pub direct: DirectSnapshot,
     pub drops: Drops,
+}
+
+/// What trains have saved of what their frames would have taken each alone; bytes as Ethernet spends them, preamble, FCS
+/// and gap included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CodingSnapshot {
+    /// Trains that left coded, and such that came.
+    pub coded_tx: u64,
+    pub coded_rx: u64,
+    /// Frames of them whose headers were told apart from another's.
+    pub deltas_tx: u64,
+    /// The frames in trains, each as it would have left alone; a GSO frame as its segments.
+    pub frame_bytes: u64,
+    /// The trains.
+    pub train_bytes: u64,
+    /// Of the difference: padding of short frames, headers told apart, payload compressed. The rest is framing: headers,
+    /// preambles and gaps of Ethernet; it is negative where trains cost more than they save.
+    pub saved_padding: u64,
+    pub saved_headers: u64,
+    pub saved_payload: u64,
+    /// What was given to the compressor.
+    pub tried_bytes: u64,
+    /// Coding and compressing, and restoring at the other end, as far as it was measured: nanoseconds for 1,000 bytes.
+    pub cost_ns_per_kb: u64,
+}
+
+impl CodingSnapshot {
+    pub fn saved_framing(&self) -> i64 {
+        let others = self.saved_padding + self.saved_headers + self.saved_payload;
+        self.frame_bytes as i64 - self.train_bytes as i64 - others as i64
+    }
 }
 
 #[derive(Clone, Debug, Serialize)]

@@ -2,7 +2,7 @@
 
 mod support;
 
-use packtrain_proto::class::{Action, Class, Pack};
+use packtrain_proto::class::{Action, Class, Compress, Pack};
 use packtrain_proto::engine::Engine;
 use packtrain_proto::offload::Offload;
 use packtrain_proto::stats::Traffic;
@@ -128,7 +128,9 @@ fn an_urgent_frame_does_not_wait_for_the_turn_of_its_destination() {
 fn frames_that_may_wait_share_a_train_and_wait_no_longer_than_they_may() {
     let mut pair = Pair::new(true);
     let budget = Duration::from_millis(3);
-    let patient = class("patient", "udp dport 7000", Pack::Within(budget));
+    let mut patient = class("patient", "udp dport 7000", Pack::Within(budget));
+    // As many frames fill a train as their lengths say.
+    patient.action.compress = Compress::Off;
     pair.engines[0].set_classes(vec![patient]);
     let trains = |pair: &Pair| pair.snapshot(0).trains_tx.trains;
     // Nobody waits for others that are not known to come.

@@ -6,10 +6,12 @@
 
 use super::condition::Condition;
 use super::facts::{Facts, FlowFacts};
-use super::{Action, CLASSES_MAX, Class};
+use super::{Action, CLASSES_MAX, Class, Compress};
+use crate::coding::coder::Treatment;
+use crate::coding::worth::Worths;
 use crate::direct::OpenTo;
 use crate::stats::Traffic;
-use crate::time::Duration;
+use crate::time::{Duration, Instant};
 use crate::trunk::hold_times::HoldTimes;
 
 /// Flows that are remembered; two that share a place forget each other.
@@ -25,6 +27,7 @@ pub struct ClassTable {
     rest: Traffic,
     rest_action: Action,
     rest_waited: HoldTimes,
+    compresses: bool,
     remembered: Box<[Option<Remembered>]>,
 }
 
@@ -53,7 +56,9 @@ impl ClassTable {
     /// With more than [`CLASSES_MAX`].
     pub fn new(classes: Vec<Class>, rest: Action) -> ClassTable {
         assert!(classes.len() <= CLASSES_MAX);
+        let mut actions = classes.iter().map(|class| class.action).chain([rest]);
         ClassTable {
+            compresses: actions.any(|action| action.compress != Compress::Off),
             classes: classes.into_iter().map(Entry::new).collect(),
             rest: Traffic::default(),
             rest_action: rest,
@@ -129,6 +134,25 @@ impl ClassTable {
         self.classes
             .get(usize::from(class.0))
             .map_or(self.rest_action, |entry| entry.class.action)
+    }
+
+    /// Whether there is a class whose frames may be coded.
+    #[inline]
+    pub fn any_compresses(&self) -> bool {
+        self.compresses
+    }
+
+    /// Whose payload is compressed now, or tried, on the link of which `worths` was told; a bit each.
+    pub fn compressed(&self, worths: &Worths, now: Instant) -> u128 {
+        let all = (0..=self.classes.len() as u8).map(ClassId);
+        let is_compressed = |class: &ClassId| {
+            self.action(*class).compress == Compress::Auto
+                && worths.of(*class, now) != Treatment::Headers
+        };
+        let bit = |class: ClassId| 1 << class.0;
+        all.filter(is_compressed)
+            .map(bit)
+            .fold(0, |all, bit| all | bit)
     }
 
     #[inline]

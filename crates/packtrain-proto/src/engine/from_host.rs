@@ -74,6 +74,7 @@ impl Engine {
     /// With more than [`crate::class::CLASSES_MAX`].
     pub fn set_classes(&mut self, classes: Vec<Class>) {
         self.classes.replace(classes);
+        self.worths.forget();
         self.waiting.set_classes(self.classes.actions());
         self.publish_paths();
     }

@@ -80,6 +80,7 @@ impl Head {
             ack_now: false,
             marker: false,
             replay: false,
+            coded: false,
             lane: 0,
             link: path.link.0,
             incarnation: peer.incarnation(own),

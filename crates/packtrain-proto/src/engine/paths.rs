@@ -68,7 +68,7 @@ pub(super) fn standing(link: &Link, path: &Path) -> Standing {
     }
 }
 
-fn rate_bps(link: &Link, path: &Path, now: Instant) -> Option<u64> {
+pub(super) fn rate_bps(link: &Link, path: &Path, now: Instant) -> Option<u64> {
     let acknowledged = path.flight.rate_bps().map(|(bps, _)| bps);
     acknowledged
         .or_else(|| link.drain_rate_bps(now))

@@ -5,8 +5,9 @@ use super::kinds::kind_in_use;
 use crate::class::{self, Class};
 use crate::peer::{Path, Peer};
 use crate::stats::{
-    ClassSnapshot, DfapSnapshot, HostSnapshot, LinkSnapshot, PathSnapshot, PathState, PeerSnapshot,
-    QueueSnapshot, ReassemblySnapshot, ResequencerSnapshot, Snapshot, StationSnapshot, Traffic,
+    ClassSnapshot, CodingSnapshot, DfapSnapshot, HostSnapshot, LinkSnapshot, PathSnapshot,
+    PathState, PeerSnapshot, QueueSnapshot, ReassemblySnapshot, ResequencerSnapshot, Snapshot,
+    StationSnapshot, Traffic,
 };
 use crate::time::Instant;
 use crate::trunk::hold_times::HoldTimes;
@@ -43,6 +44,10 @@ impl Engine {
             trains_rx: counters.trains_rx,
             flushes: counters.flushes.clone(),
             train_sizes: counters.train_sizes.snapshot(),
+            coding: CodingSnapshot {
+                cost_ns_per_kb: self.worths.cost_ps(),
+                ..counters.coding
+            },
             dfap: self.dfap_snapshot(),
             classes: self.class_snapshots(),
             queue: QueueSnapshot {

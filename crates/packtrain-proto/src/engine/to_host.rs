@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{Delivery, Engine, PeerDownReason};
-use crate::buffer::Buffer;
+use crate::buffer::{Buffer, LARGE_CAPACITY};
 use crate::config::NodeId;
 use crate::gso;
 use crate::offload::Offload;
@@ -13,10 +13,11 @@ use crate::reassembly::{Complete, Output, Reassembly};
 use crate::station_table::Place;
 use crate::stats::DropReason;
 use crate::time::Instant;
+use crate::wire::coded::CodedError;
 use crate::wire::dfap::Aggregate;
 use crate::wire::ethernet::{HEADER_LEN, Header};
 use crate::wire::subframe::{self, Subframe, SubframeError};
-use crate::wire::train::Train;
+use crate::wire::train::{self, Train};
 
 /// On its way to the host.
 #[derive(Debug)]
@@ -136,7 +137,7 @@ impl Engine {
                             self.pool.give_back(buffer);
                             continue;
                         }
-                        self.unpacking = Some(Unpacking { slot, buffer, at });
+                        self.unpacking = self.unpacked(slot, buffer, at);
                         continue;
                     }
                     Arrival::Goodbye { slot, node_id } => {
@@ -155,6 +156,35 @@ impl Engine {
                     body: &unpacking.buffer[payload],
                     offload: Offload::NONE,
                 });
+            }
+        }
+    }
+
+    /// A train whose turn it is, restored if it is coded. `None`: it does not restore, and is counted.
+    fn unpacked(&mut self, slot: usize, buffer: Buffer, at: usize) -> Option<Unpacking> {
+        if !train::is_coded(&buffer[HEADER_LEN..]) {
+            return Some(Unpacking { slot, buffer, at });
+        }
+        let mut plain = self.pool.take(LARGE_CAPACITY);
+        let restored = self.restorer.restore(&buffer[at..], plain.room_mut());
+        self.pool.give_back(buffer);
+        match restored {
+            Ok(len) => {
+                self.counters.coding.coded_rx += 1;
+                plain.set_len(len);
+                Some(Unpacking {
+                    slot,
+                    buffer: plain,
+                    at: 0,
+                })
+            }
+            Err(error) => {
+                self.counters.drops.count(match error {
+                    CodedError::UnknownCoding => DropReason::CodedUnknown,
+                    _ => DropReason::CodedDamaged,
+                });
+                self.pool.give_back(plain);
+                None
             }
         }
     }

@@ -1,10 +1,10 @@
 //! What goes on which link, and when.
 
 use super::from_host::largest_on_wire;
-use super::paths::{best_path, has_room, is_ripe, train_max};
-use super::way::{Way, mark_for};
+use super::paths::{best_path, has_room, is_ripe, rate_bps, train_max};
+use super::way::{Way, coding_for, mark_for};
 use super::{Engine, Transmit};
-use crate::aggregator::Surroundings;
+use crate::aggregator::{Filled, Surroundings};
 use crate::buffer::Buffer;
 use crate::config::LinkId;
 use crate::dfap::stations::Station;
@@ -16,7 +16,8 @@ use crate::stats::DropReason;
 use crate::time::Instant;
 use crate::trunk::flight::Kind;
 use crate::turns::Destination;
-use crate::wire::ethernet::HEADER_LEN;
+use crate::wire::coded::Coding;
+use crate::wire::ethernet::{HEADER_LEN, on_wire};
 
 /// A frame that is to go, before it is lent out.
 pub(super) struct Outgoing {
@@ -297,6 +298,26 @@ impl Engine {
         self.counters.train_sizes.record(frames, len, len_max);
     }
 
+    /// What the frames of a train have saved by it.
+    fn note_coding(&mut self, filled: &Filled, len: usize, is_coded: bool, now: Instant) {
+        let coding = &mut self.counters.coding;
+        coding.frame_bytes += filled.frame_bytes;
+        coding.saved_padding += filled.padding;
+        coding.train_bytes += on_wire(len) as u64;
+        if !is_coded {
+            return;
+        }
+        let brought = self.coder.brought();
+        coding.coded_tx += u64::from(brought.is_coded);
+        coding.deltas_tx += u64::from(brought.deltas);
+        coding.saved_headers += brought.headers as u64;
+        coding.saved_payload += brought.payload as u64;
+        coding.tried_bytes += brought.tried as u64;
+        for tried in self.coder.trials() {
+            self.worths.on_trial(tried, now);
+        }
+    }
+
     /// A train, or a frame as it is with our mark.
     fn take_for_peer(&mut self, slot: usize, path_at: usize, now: Instant) -> Option<Outgoing> {
         let codel = self.codel();
@@ -310,12 +331,24 @@ impl Engine {
             1 => path.train_max(link.frame_max()),
             _ => train_max(&self.links, peer)?,
         };
+        let link_bps = rate_bps(link, path, now);
+        let coding = coding_for(
+            &self.config,
+            peer,
+            &self.classes,
+            link_bps,
+            &mut self.worths,
+        );
         let way = Way {
             own: self.config.address,
             peer: peer.address,
             train_max,
             mark,
             link,
+            compressed: match coding {
+                Some(Coding::Lz4 | Coding::Zstd) => self.classes.compressed(&self.worths, now),
+                _ => 0,
+            },
         };
         let before = (peer.queues.frames(), peer.queues.bytes());
         let mut surroundings = Surroundings {
@@ -325,6 +358,7 @@ impl Engine {
             pool: &mut self.pool,
             drops: &mut self.counters.drops,
             classes: &mut self.classes,
+            worths: &mut self.worths,
             now,
         };
         let (link_id, train) = (link.id, peer.next_train);
@@ -340,7 +374,8 @@ impl Engine {
             }
             Some(None) => {
                 let own = self.config.node_id;
-                filled = way.train(peer, path_at, own, &mut surroundings);
+                let coder = coding.map(|coding| (&mut self.coder, coding));
+                filled = way.train(peer, path_at, own, coder, &mut surroundings);
             }
         }
         let after = (peer.queues.frames(), peer.queues.bytes());
@@ -361,6 +396,7 @@ impl Engine {
         self.counters.flushes.count(filled.flush);
         let len = buffer.len();
         self.note_train(filled.frames as usize, len, train_max);
+        self.note_coding(&filled, len, coding.is_some(), now);
         let sent = self.send_train((slot, path_at), train, (buffer, len), Kind::New, now);
         sent.map(|(outgoing, _)| outgoing)
     }

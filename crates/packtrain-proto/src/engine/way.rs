@@ -5,6 +5,11 @@ use super::from_host::largest_on_wire;
 use super::head::Head;
 use crate::aggregator::{Filled, Surroundings};
 use crate::buffer::Buffer;
+use crate::class::ClassTable;
+use crate::coding::body::Body;
+use crate::coding::coder::Coder;
+use crate::coding::dictionary::Dictionary;
+use crate::coding::worth::{Compressor, Worths, looks_random};
 use crate::config::{Config, LinkOrder, NodeId};
 use crate::direct::kinds::DirectKind;
 use crate::link::Link;
@@ -12,10 +17,14 @@ use crate::peer::{Path, Peer};
 use crate::queue::drr::{FlowQueues, QueuedFrame};
 use crate::stats::{DropReason, FlushReason};
 use crate::time::Instant;
+use crate::wire::coded::Coding;
 use crate::wire::ethernet::{HEADER_LEN, MacAddr};
 use crate::wire::hello::capability;
 use crate::wire::subframe;
 use crate::wire::train::{self, ACK_OPTION_LEN};
+
+/// Fewer bytes than these do not shrink by being compressed.
+const COMPRESSED_MIN: usize = 128;
 
 /// One of our links to one peer, as far as it decides how frames go.
 pub(super) struct Way<'a> {
@@ -24,11 +33,13 @@ pub(super) struct Way<'a> {
     pub train_max: usize,
     pub mark: Option<MacAddr>,
     pub link: &'a Link,
+    /// Classes whose payload is compressed on it, a bit each.
+    pub compressed: u128,
 }
 
 impl Way<'_> {
-    /// Full-size and GSO frames between the two `pt0`s, if this link carries them whole and is not so
-    /// slow that GSO frames are better cut.
+    /// Full-size and GSO frames between the two `pt0`s, if this link carries them whole and is neither so
+    /// slow that GSO frames are better cut, nor that they are better compressed.
     fn goes_alone(&self, frame: &QueuedFrame, now: Instant) -> bool {
         self.mark.is_some()
             && frame.sent == 0
@@ -37,6 +48,11 @@ impl Way<'_> {
             && largest_on_wire(frame) <= self.train_max
             && !self.link.cuts(frame.buffer.len(), now)
             && (frame.offload.gso.is_some() || !fits_a_train(frame, self.train_max))
+            && !self.compresses(frame)
+    }
+
+    fn compresses(&self, frame: &QueuedFrame) -> bool {
+        self.compressed >> frame.class.0 & 1 == 1 && !looks_random(frame.payload())
     }
 
     /// The next frame, if it goes alone; `Some(None)`: it goes by train. `None`: CoDel has
@@ -66,6 +82,7 @@ impl Way<'_> {
         peer: &mut Peer,
         path_at: usize,
         own: NodeId,
+        coder: Option<(&mut Coder, Coding)>,
         with: &mut Surroundings<'_>,
     ) -> Option<(Buffer, Filled)> {
         let mut head = Head::of_train((&mut *peer, path_at), self.link, own, with.now);
@@ -76,13 +93,19 @@ impl Way<'_> {
         let empty_len = writer.len();
         let now = with.now;
         let goes_alone = |frame: &QueuedFrame| self.goes_alone(frame, now);
-        let filled = peer.aggregator.fill(
-            &mut peer.queues,
-            &mut writer,
-            self.train_max,
-            goes_alone,
-            with,
-        );
+        let mut fill = |body: &mut Body<'_, '_>| {
+            peer.aggregator
+                .fill(&mut peer.queues, body, self.train_max, goes_alone, with)
+        };
+        let filled = match coder {
+            None => fill(&mut Body::Plain(&mut writer, self.train_max)),
+            Some((coder, coding)) => {
+                coder.begin(coding, self.train_max - empty_len);
+                let filled = fill(&mut Body::Coded(coder));
+                coder.finish_into(&mut writer);
+                filled
+            }
+        };
         if writer.len() == empty_len {
             // CoDel has dropped all, or turns have passed up to a frame that goes alone, or this
             // is one with headers that no train of this link has room for.
@@ -112,6 +135,35 @@ impl Way<'_> {
             with.pool.give_back(frame.buffer);
         }
     }
+}
+
+/// How trains to this peer are coded over a link of this rate, if they are worth it: not one frame alone, which differs from
+/// nothing, unless it is to be compressed.
+pub(super) fn coding_for(
+    config: &Config,
+    peer: &Peer,
+    classes: &ClassTable,
+    link_bps: Option<u64>,
+    worths: &mut Worths,
+) -> Option<Coding> {
+    let is_taken = config.coded_trains && peer.capabilities & capability::CODED_TRAINS != 0;
+    if !is_taken || !classes.any_compresses() {
+        return None;
+    }
+    let own = config.dictionary.as_ref().map(Dictionary::id);
+    let compressors = [
+        (own.is_some() && own == peer.dictionary).then_some((Compressor::Zstd, Coding::Zstd)),
+        Some((Compressor::Lz4, Coding::Lz4)),
+    ];
+    if peer.queues.bytes() >= COMPRESSED_MIN {
+        for (compressor, coding) in compressors.into_iter().flatten() {
+            worths.ask_for(link_bps, compressor);
+            if worths.may_pay() {
+                return Some(coding);
+            }
+        }
+    }
+    (peer.queues.frames() > 1).then_some(Coding::Headers)
 }
 
 fn fits_a_train(frame: &QueuedFrame, train_max: usize) -> bool {

@@ -26,6 +26,23 @@ pub mod ether_type {
     pub const PACKTRAIN: u16 = 0x88b5;
 }
 
+/// Shortest frame, without FCS (IEEE 802.3, section 4.4.2); shorter ones are padded.
+pub const FRAME_LEN_MIN: usize = 60;
+/// FCS, preamble and start delimiter, and the gap between frames.
+const AROUND_LEN: usize = 4 + 8 + 12;
+
+/// Bytes that a wire spends for a frame of `len`.
+#[inline]
+pub fn on_wire(len: usize) -> usize {
+    len.max(FRAME_LEN_MIN) + AROUND_LEN
+}
+
+/// How many of them are padding.
+#[inline]
+pub fn padding(len: usize) -> usize {
+    FRAME_LEN_MIN.saturating_sub(len)
+}
+
 /// A 48-bit MAC address.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct MacAddr(pub [u8; 6]);

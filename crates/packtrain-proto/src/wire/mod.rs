@@ -4,9 +4,12 @@
 //! Emitting into a buffer that is too short is our own mistake, and panics.
 
 pub mod checksum;
+pub mod coded;
+pub mod delta;
 pub mod dfap;
 pub mod ethernet;
 pub mod hello;
+pub mod layout;
 pub mod packet;
 pub mod sequence;
 pub mod station;

@@ -78,6 +78,11 @@ pub enum Subframe<'a> {
     },
 }
 
+/// Gives a subframe's header another length of its payload.
+pub(crate) fn set_len(header: &mut [u8], len: u16) {
+    header[1..3].copy_from_slice(&len.to_be_bytes());
+}
+
 /// Whether a train whose subframes would begin here has any.
 pub fn has_any(bytes: &[u8]) -> bool {
     bytes.first().is_some_and(|first| first & 0x0f != kind::END)

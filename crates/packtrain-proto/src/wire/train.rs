@@ -40,6 +40,7 @@ mod flag {
     pub const ACK_NOW: u8 = 0x01;
     pub const MARKER: u8 = 0x02;
     pub const REPLAY: u8 = 0x04;
+    pub const CODED: u8 = 0x08;
 }
 
 mod option {
@@ -75,6 +76,11 @@ pub fn message_type(message: &[u8]) -> Result<u8, TrainError> {
     }
 }
 
+/// Whether the subframes of a train are coded: of a message that was looked at before.
+pub fn is_coded(message: &[u8]) -> bool {
+    message[1] & flag::CODED != 0
+}
+
 /// What stands before the options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrainHeader {
@@ -82,6 +88,8 @@ pub struct TrainHeader {
     pub marker: bool,
     /// It went by a link that has died since, and keeps its train sequence.
     pub replay: bool,
+    /// Its subframes are coded ([`super::coded`]).
+    pub coded: bool,
     pub lane: u8,
     /// The sender's number of the link that this copy left by.
     pub link: u8,
@@ -284,6 +292,7 @@ impl<'a> Train<'a> {
             ack_now: head[1] & flag::ACK_NOW != 0,
             marker: head[1] & flag::MARKER != 0,
             replay: head[1] & flag::REPLAY != 0,
+            coded: head[1] & flag::CODED != 0,
             lane: head[2],
             link: head[3],
             incarnation: be16(&head[4..]),
@@ -385,7 +394,8 @@ impl<'a> TrainWriter<'a> {
         train[0] = VERSION << 4 | TYPE_TRAIN;
         train[1] = if header.ack_now { flag::ACK_NOW } else { 0 }
             | if header.marker { flag::MARKER } else { 0 }
-            | if header.replay { flag::REPLAY } else { 0 };
+            | if header.replay { flag::REPLAY } else { 0 }
+            | if header.coded { flag::CODED } else { 0 };
         train[2] = header.lane;
         train[3] = header.link;
         train[4..6].copy_from_slice(&header.incarnation.to_be_bytes());
@@ -413,9 +423,19 @@ impl<'a> TrainWriter<'a> {
         writer
     }
 
+    /// Goes on where a buffer ends.
+    pub fn onto(buffer: &'a mut Buffer) -> TrainWriter<'a> {
+        TrainWriter { buffer }
+    }
+
     /// Subframes that another train carried.
     pub fn put_subframes(&mut self, bytes: &[u8]) {
         self.put(bytes);
+    }
+
+    /// What follows is coded; nothing was put yet.
+    pub fn set_coded(&mut self) {
+        self.buffer[ethernet::HEADER_LEN + 1] |= flag::CODED;
     }
 
     pub(super) fn put(&mut self, bytes: &[u8]) {

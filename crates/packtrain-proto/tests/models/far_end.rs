@@ -138,6 +138,7 @@ pub fn hello(by: u8, count: u32, wires: &[Wire], buffer: &mut Buffer) {
         links: (0..LINKS).map(record).collect(),
         stations: Vec::new(),
         direct_vlan: None,
+        dictionary: None,
         software: String::new(),
     };
     let header = Header {
@@ -155,6 +156,7 @@ pub fn acknowledgement(by: u8, ack: Ack, buffer: &mut Buffer) {
         ack_now: false,
         marker: true,
         replay: false,
+        coded: false,
         lane: 0,
         link: by,
         incarnation: PEER.incarnation() ^ u16::from(EPOCH) << 8,

@@ -3,13 +3,28 @@
 //! A reading of `docs/wire-format.md` of its own, so that a mistake of the engine's writer is not
 //! believed because its reader makes the same.
 
+#[cfg(test)]
+mod against_the_coder;
+mod blocks;
+pub mod coded;
+mod delta;
+mod headers;
+
 use core::ops::Range;
+use std::borrow::Cow;
+
+use coded::Restored;
 
 const HEADER_LEN: usize = 14 + 16;
 const OPTIONS_LEN_AT: usize = 14 + 6;
 
+const FLAGS_AT: usize = 14 + 1;
+const MARKER: u8 = 0x02;
+const CODED: u8 = 0x08;
+
 const FRAME: u8 = 1;
 const FIRST: u8 = 2;
+const NEXT: u8 = 3;
 const ADDRESSES: (u8, usize) = (0x80, 12);
 const ETHER_TYPE: (u8, usize) = (0x40, 2);
 const OFFLOAD: (u8, usize) = (0x20, 8);
@@ -19,52 +34,87 @@ const DESCRIBED_WITHIN: usize = 128;
 
 /// Subframes of a train; 0 for other messages, and as far as it can be read for broken ones.
 pub fn items(frame: &[u8]) -> u64 {
-    subframes(frame).count() as u64
+    subframes(&as_it_was(frame)).count() as u64
 }
 
 /// A train that carries nothing and is no marker: a question whether all before it has arrived.
 pub fn is_probe(frame: &[u8]) -> bool {
-    const MARKER: u8 = 0x02;
-    let is_train = frame.len() >= HEADER_LEN && frame[14] == 0x11;
-    is_train && frame[15] & MARKER == 0 && items(frame) == 0
+    is_train(frame) && frame[FLAGS_AT] & (MARKER | CODED) == 0 && items(frame) == 0
+}
+
+fn is_train(frame: &[u8]) -> bool {
+    frame.len() >= HEADER_LEN && frame[14] == 0x11
+}
+
+/// Where a train's subframes begin, or what they are coded into.
+fn content_at(frame: &[u8]) -> Option<usize> {
+    let at = HEADER_LEN + usize::from(headers::be16(frame.get(..HEADER_LEN)?, OPTIONS_LEN_AT));
+    (is_train(frame) && at <= frame.len()).then_some(at)
+}
+
+pub fn is_coded(frame: &[u8]) -> bool {
+    is_train(frame) && frame[FLAGS_AT] & CODED != 0
+}
+
+/// What a coded train was; `None` for all else, and for what does not restore to what its checksum says.
+pub fn restored(frame: &[u8]) -> Option<Restored> {
+    let at = content_at(frame).filter(|_| is_coded(frame))?;
+    coded::restore(&frame[at..]).filter(|restored| restored.is_what_was)
+}
+
+/// A coded train as it had been without being coded; all else as it is.
+pub fn as_it_was(frame: &[u8]) -> Cow<'_, [u8]> {
+    if !is_coded(frame) {
+        return Cow::Borrowed(frame);
+    }
+    let content = content_at(frame).unwrap_or(HEADER_LEN);
+    let mut plain = frame[..content].to_vec();
+    plain[FLAGS_AT] &= !CODED;
+    plain.extend(restored(frame).unwrap_or_default().subframes);
+    Cow::Owned(plain)
 }
 
 /// Payloads of the whole frames in a train: what follows their EtherType.
-pub fn whole_frames(frame: &[u8]) -> Vec<&[u8]> {
+pub fn whole_frames(frame: &[u8]) -> Vec<Vec<u8>> {
+    let plain = as_it_was(frame);
     let payload = |(_, kind, range): (u8, u8, Range<usize>)| match kind {
-        FRAME => frame.get(range),
+        FRAME => plain.get(range).map(<[u8]>::to_vec),
         _ => None,
     };
-    subframes(frame).filter_map(payload).collect()
+    subframes(&plain).filter_map(payload).collect()
 }
 
 /// Of each frame in a train, whole or in its first piece: its EtherType behind two addresses of nobody, and
 /// what it begins with.
 pub fn starts(frame: &[u8]) -> Vec<Vec<u8>> {
+    let plain = as_it_was(frame);
     let start = |(flags, kind, range): (u8, u8, Range<usize>)| {
         let fields = if kind == FRAME { 0 } else { 4 };
         if !matches!(kind, FRAME | FIRST) {
             return None;
         }
-        let payload = frame.get(range.clone())?;
+        let payload = plain.get(range.clone())?;
         let ether_type = match flags & ETHER_TYPE.0 {
             0 if payload[0] >> 4 == 4 => [0x08, 0x00],
             0 => [0x86, 0xdd],
             _ => {
                 let offload = if flags & OFFLOAD.0 == 0 { 0 } else { OFFLOAD.1 };
                 let at = range.start - fields - offload - ETHER_TYPE.1;
-                [frame[at], frame[at + 1]]
+                [plain[at], plain[at + 1]]
             }
         };
         let beginning = &payload[..payload.len().min(DESCRIBED_WITHIN)];
         Some([&[0; 12], &ether_type[..], beginning].concat())
     };
-    subframes(frame).filter_map(start).collect()
+    subframes(&plain).filter_map(start).collect()
 }
 
 /// Moves the end of the first of two whole frames, both without fields of their own, a byte behind where it was.
 /// Whether there are such.
 pub fn move_boundary(frame: &mut [u8]) -> bool {
+    if is_coded(frame) {
+        return false;
+    }
     let all: Vec<_> = subframes(frame).collect();
     let is_bare = |(flags, kind, _): &&(u8, u8, Range<usize>)| *flags == 0 && *kind == FRAME;
     let Some(pair) = all
@@ -90,21 +140,14 @@ pub fn move_boundary(frame: &mut [u8]) -> bool {
 
 /// Flags, kind and payload of each.
 fn subframes(frame: &[u8]) -> impl Iterator<Item = (u8, u8, Range<usize>)> + '_ {
-    let is_train = frame.len() >= HEADER_LEN && frame[14] == 0x11;
-    let mut at = match is_train {
-        false => frame.len(),
-        true => {
-            let options = u16::from_be_bytes([frame[OPTIONS_LEN_AT], frame[OPTIONS_LEN_AT + 1]]);
-            HEADER_LEN + usize::from(options)
-        }
-    };
+    let mut at = content_at(frame).unwrap_or(frame.len());
     core::iter::from_fn(move || {
         // END may be the last byte of all.
         let first = frame.get(at..at + 3)?;
         let (flags, kind) = (first[0] & 0xf0, first[0] & 0x0f);
         let position = match kind {
             FRAME => 0,
-            2 | 3 => 4,
+            FIRST | NEXT => 4,
             _ => return None,
         };
         let fields: usize = [ADDRESSES, ETHER_TYPE, OFFLOAD]
@@ -158,7 +201,7 @@ mod tests {
         assert!(move_boundary(&mut frame));
         assert_eq!(
             whole_frames(&frame),
-            [&[0xaa, 0xab, 0xba][..], &[0xbb, 0xbc]]
+            [&[0xaa, 0xab, 0xba][..], &[0xbb, 0xbc][..]]
         );
         assert!(!move_boundary(&mut train(&[], &two[..5])));
     }

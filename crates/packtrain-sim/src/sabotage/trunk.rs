@@ -109,9 +109,7 @@ pub struct ReplayTwice {
 impl ReplayTwice {
     pub fn incoming(&mut self, frame: &Frame) {
         if is_replay(frame) {
-            let payloads = inside::whole_frames(&frame.bytes);
-            self.brought
-                .extend(payloads.into_iter().map(<[u8]>::to_vec));
+            self.brought.extend(inside::whole_frames(&frame.bytes));
         }
     }
 

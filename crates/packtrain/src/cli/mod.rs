@@ -23,7 +23,10 @@ use clap::{CommandFactory, Parser};
 
 use self::arguments::{Arguments, BenchCommand, ClassCommand, Command, LinkCommand, PeerCommand};
 use self::error::CliError;
-use crate::lab::{bench_aggregation, bench_lab, bench_line, bench_links, bench_path, demo, relay};
+use crate::lab::{
+    bench_aggregation, bench_compression, bench_lab, bench_line, bench_links, bench_path, demo,
+    relay,
+};
 
 /// Runs the command that the process was started with.
 pub fn main() -> ExitCode {
@@ -87,6 +90,9 @@ fn run(command: Command) -> Result<(), CliError> {
             }
             BenchCommand::Aggregation(options) => {
                 measure(|packtrain| bench_aggregation::run(packtrain, &options))
+            }
+            BenchCommand::Compression(options) => {
+                measure(|packtrain| bench_compression::run(packtrain, &options))
             }
             BenchCommand::Lab(options) => measure(|packtrain| bench_lab::run(packtrain, &options)),
             BenchCommand::Relay { link, tap } => {

@@ -24,10 +24,6 @@ fn what_a_class_cannot_do_yet_is_refused_and_not_ignored() {
             &["--weight", "3"],
             "--weight is not possible yet: all flows get the same share",
         ),
-        (
-            &["--compress", "headers"],
-            "--compress is not possible yet: trains are not compressed",
-        ),
     ] {
         let result = packtrain(&[&add[..], more].concat());
         // Before the line is asked, which does not even run.

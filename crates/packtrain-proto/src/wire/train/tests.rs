@@ -8,6 +8,7 @@ fn header() -> TrainHeader {
         ack_now: true,
         marker: false,
         replay: false,
+        coded: false,
         lane: 0,
         link: 3,
         incarnation: 0xbeef,

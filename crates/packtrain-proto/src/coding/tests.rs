@@ -1,0 +1,235 @@
+//! What goes in comes out, whatever it is; and what is coded is no longer than it was.
+
+mod frames;
+
+use proptest::prelude::*;
+
+use super::coder::{Coder, Finished, Treatment};
+use super::dictionary::{Dictionary, Zstd};
+use super::restore::Restorer;
+use crate::offload::Offload;
+use crate::wire::coded::{CodedError, Coding, PLAIN_MAX};
+use crate::wire::ethernet::{MacAddr, ether_type};
+use crate::wire::subframe::{InnerHeader, Subframe};
+use frames::{Drawn, InFrames, any_frames};
+
+fn header(ether_type: u16) -> InnerHeader {
+    InnerHeader {
+        addresses: None,
+        ether_type,
+        offload: Offload::NONE,
+    }
+}
+
+/// Puts as many as fit, as the aggregator does, and gives the train's region and how many there are in it.
+fn fill(
+    coder: &mut Coder,
+    coding: Coding,
+    room: usize,
+    frames: &[Drawn],
+) -> (Vec<u8>, bool, usize) {
+    coder.begin(coding, room);
+    let mut put = 0;
+    for frame in frames {
+        let promised = coder.room(frame.treatment) >= frame.plain_len();
+        let mut is_put = frame.put_to(coder);
+        assert!(is_put || !promised, "what has room is put");
+        while !is_put && coder.make_room() {
+            is_put = frame.put_to(coder);
+        }
+        if !is_put {
+            break;
+        }
+        put += 1;
+    }
+    match coder.finish() {
+        Finished::Plain(plain) => (plain.to_vec(), false, put),
+        Finished::Coded(head, content) => {
+            let mut region = head.to_bytes().to_vec();
+            region.extend_from_slice(content);
+            (region, true, put)
+        }
+    }
+}
+
+fn dictionary() -> Zstd {
+    let text: Vec<u8> = (0..60u8)
+        .flat_map(|n| format!("{{\"sensor\":\"outside\",\"id\":{n}}}").into_bytes())
+        .collect();
+    Zstd::new(&Dictionary::new(&text).expect("a dictionary")).expect("memory")
+}
+
+fn coder() -> Coder {
+    let mut coder = Coder::default();
+    coder.set_dictionary(Some(dictionary()));
+    coder
+}
+
+fn any_coding() -> impl Strategy<Value = Coding> {
+    prop_oneof![Just(Coding::Headers), Just(Coding::Lz4), Just(Coding::Zstd)]
+}
+
+/// The frames in a region of subframes, read by the reader that knows nothing of coding.
+fn read(region: &[u8]) -> Vec<(InnerHeader, Vec<u8>)> {
+    let (mut frames, mut at) = (Vec::new(), 0);
+    while let Some((subframe, len)) = Subframe::parse(&region[at..]).expect("whole subframes") {
+        let Subframe::Frame { header, payload } = subframe else {
+            panic!("only whole frames were put");
+        };
+        frames.push((header, payload.to_vec()));
+        at += len;
+    }
+    assert_eq!(at, region.len());
+    frames
+}
+
+fn restored(region: &[u8], is_coded: bool) -> Vec<u8> {
+    if !is_coded {
+        return region.to_vec();
+    }
+    let mut out = vec![0xaa; PLAIN_MAX];
+    let mut restorer = Restorer::default();
+    restorer.set_dictionary(Some(dictionary()));
+    let len = restorer.restore(region, &mut out).expect("what was coded");
+    out.truncate(len);
+    out
+}
+
+#[track_caller]
+fn passes(coding: Coding, room: usize, frames: &[Drawn]) -> (Vec<u8>, bool, usize) {
+    let (region, is_coded, put) = fill(&mut coder(), coding, room, frames);
+    assert!(region.len() <= room, "{} bytes in {room}", region.len());
+    let out = read(&restored(&region, is_coded));
+    let expected: Vec<_> = frames[..put].iter().map(Drawn::as_read).collect();
+    assert_eq!(out, expected);
+    (region, is_coded, put)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn what_goes_in_comes_out_bit_for_bit(
+        frames in any_frames(80),
+        room in prop_oneof![200usize..1500, Just(1470), 1500usize..9000],
+        coding in any_coding(),
+    ) {
+        passes(coding, room, &frames);
+    }
+
+    #[test]
+    fn a_coded_train_that_was_changed_anywhere_is_refused(
+        frames in any_frames(40),
+        coding in any_coding(),
+        at in any::<prop::sample::Index>(),
+        to in any::<u8>(),
+    ) {
+        let (mut region, is_coded, _) = fill(&mut coder(), coding, 1470, &frames);
+        prop_assume!(is_coded);
+        let right = restored(&region, true);
+        let at = at.index(region.len());
+        prop_assume!(region[at] != to);
+        region[at] = to;
+        let mut out = vec![0; PLAIN_MAX];
+        // What restores to the same is not harmed.
+        let mut restorer = Restorer::default();
+        restorer.set_dictionary(Some(dictionary()));
+        if let Ok(len) = restorer.restore(&region, &mut out) {
+            prop_assert_eq!(&out[..len], &right[..]);
+        }
+    }
+
+    #[test]
+    fn whatever_comes_is_restored_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        let mut out = vec![0; PLAIN_MAX];
+        let mut restorer = Restorer::default();
+        restorer.set_dictionary(Some(dictionary()));
+        for coding in 0..5 {
+            let mut coded = bytes.clone();
+            if let Some(first) = coded.first_mut() {
+                *first = coding;
+            }
+            let _ = restorer.restore(&coded, &mut out);
+        }
+    }
+}
+
+#[test]
+fn frames_of_one_flow_cost_a_byte_and_what_they_say() {
+    let mut flow = InFrames::udp();
+    let frames: Vec<Drawn> = (0..200).map(|_| flow.next(18)).collect();
+    let (region, is_coded, put) = passes(Coding::Headers, 1470, &frames);
+    assert!(is_coded);
+    // The first is 3 + 46; each other 1 + 18.
+    assert_eq!(put, 1 + (1470 - 5 - 49) / 19);
+    assert_eq!(region.len(), 5 + 49 + (put - 1) * 19);
+}
+
+#[test]
+fn payload_that_repeats_shares_a_train_with_more_of_it() {
+    let mut flow = InFrames::udp();
+    let text = b"{\"sensor\":\"outside\",\"celsius\":21.4,\"humidity\":0.61,\"id\":";
+    let frames: Vec<Drawn> = (0..400)
+        .map(|at| flow.saying(&[&text[..], format!("{at}}}").as_bytes()].concat()))
+        .collect();
+    let (_, is_coded, with_headers) = passes(Coding::Headers, 1470, &frames);
+    assert!(is_coded);
+    let frames: Vec<Drawn> = frames
+        .into_iter()
+        .map(|frame| Drawn {
+            treatment: Treatment::Payload,
+            ..frame
+        })
+        .collect();
+    let (_, is_coded, put) = passes(Coding::Lz4, 1470, &frames);
+    assert!(is_coded);
+    assert!(put > 3 * with_headers, "{put} against {with_headers}");
+}
+
+#[test]
+fn what_is_longer_than_a_train_may_be_is_refused() {
+    // 64 kB of zeros are 260 bytes of LZ4: twice that is too much.
+    let zeros = vec![0u8; 40_000];
+    let block = lz4(&zeros);
+    let mut coded = vec![Coding::Lz4.to_byte(), 0, 0, 0, 0];
+    for _ in 0..2 {
+        coded.extend_from_slice(&crate::wire::coded::block_header(block.len(), zeros.len()));
+        coded.extend_from_slice(&block);
+    }
+    let mut out = vec![0; PLAIN_MAX];
+    let refused = Restorer::default().restore(&coded, &mut out);
+    assert_eq!(refused, Err(CodedError::TooLong));
+}
+
+fn lz4(bytes: &[u8]) -> Vec<u8> {
+    let mut out = vec![0; lz4_flex::block::get_maximum_output_size(bytes.len())];
+    let len = lz4_flex::block::compress_into(bytes, &mut out).expect("zeros shrink");
+    out.truncate(len);
+    out
+}
+
+#[test]
+fn frames_with_addresses_are_told_apart_as_well() {
+    let mut flow = InFrames::udp();
+    let mut frames: Vec<Drawn> = (0..20).map(|_| flow.next(30)).collect();
+    for frame in &mut frames {
+        frame.header.addresses = Some((MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2])));
+    }
+    let (region, is_coded, put) = passes(Coding::Headers, 1470, &frames);
+    assert!(is_coded && put == 20);
+    assert_eq!(region.len(), 5 + (3 + 12 + 58) + 19 * 31);
+}
+
+#[test]
+fn what_is_not_known_is_told_by_its_length_alone() {
+    let arp = Drawn {
+        header: header(ether_type::ARP),
+        payload: vec![7; 28],
+        treatment: Treatment::Headers,
+    };
+    let frames = vec![arp; 3];
+    let (region, is_coded, put) = passes(Coding::Headers, 1470, &frames);
+    assert!(is_coded && put == 3);
+    // EtherType and length are not said again.
+    assert_eq!(region.len(), 5 + (3 + 2 + 28) + 2 * 29);
+}

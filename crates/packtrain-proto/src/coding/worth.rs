@@ -1,0 +1,261 @@
+//! Whether payload is worth being compressed: for which class, on which link.
+//!
+//! A class is tried with frames of its own, and measured. One that does not shrink rests, longer each time that it is
+//! tried again for nothing. What shrinks is compressed where that saves more time on the link than it takes.
+
+use super::coder::{Treatment, Tried};
+use crate::class::{CLASSES_MAX, ClassId};
+use crate::time::{Duration, Instant};
+
+/// A trial is over after so many bytes.
+const TRIAL_BYTES: usize = 4096;
+/// A class that saves fewer thousandths does not shrink.
+const SAVED_MIN: u64 = 30;
+/// How long one rests that does not.
+const REST_MIN: Duration = Duration::from_secs(1);
+const REST_MAX: Duration = Duration::from_secs(64);
+/// How long one that shrinks is believed to do so.
+const BELIEVED_FOR: Duration = Duration::from_secs(16);
+/// Of a class that was never tried.
+const SAVED_EXPECTED: u64 = 400;
+/// What coding and restoring costs where the owner has not told, picoseconds a byte: LZ4, and Zstandard.
+const COSTS_EXPECTED_PS: [u64; 2] = [6_000, 20_000];
+/// One measurement in so many counts: the processor has other things to do.
+const COST_WEIGHT: u64 = 16;
+
+/// Of all classes.
+#[derive(Debug)]
+pub struct Worths {
+    classes: Box<[Worth; CLASSES_MAX + 1]>,
+    /// Picoseconds a byte of payload, of each compressor.
+    costs_ps: [u64; 2],
+    /// Of the link for which is asked, and by which compressor.
+    link_bps: Option<u64>,
+    compressor: Compressor,
+}
+
+/// What payload is compressed by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compressor {
+    Lz4,
+    Zstd,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Worth {
+    state: State,
+    /// Thousandths, of the last trial.
+    saved: u64,
+    rest: Duration,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Trying { plain: usize, coded: usize },
+    Shrinks { until: Instant },
+    Rests { until: Instant },
+}
+
+const NEW_TRIAL: State = State::Trying { plain: 0, coded: 0 };
+
+const UNKNOWN: Worth = Worth {
+    state: NEW_TRIAL,
+    saved: SAVED_EXPECTED,
+    rest: REST_MIN,
+};
+
+impl Default for Worths {
+    fn default() -> Worths {
+        Worths {
+            classes: Box::new([UNKNOWN; CLASSES_MAX + 1]),
+            costs_ps: COSTS_EXPECTED_PS,
+            link_bps: None,
+            compressor: Compressor::Lz4,
+        }
+    }
+}
+
+impl Worths {
+    /// The classes are others now.
+    pub fn forget(&mut self) {
+        *self.classes = [UNKNOWN; CLASSES_MAX + 1];
+    }
+
+    /// What follows is asked for a link of this rate (`None`: nobody has seen it short of anything), and this compressor.
+    pub fn ask_for(&mut self, link_bps: Option<u64>, compressor: Compressor) {
+        (self.link_bps, self.compressor) = (link_bps, compressor);
+    }
+
+    /// What compressing this much took, by the compressor that was asked for last.
+    pub fn on_cost(&mut self, plain_bytes: usize, took: Duration) {
+        let cost_ps = &mut self.costs_ps[self.compressor as usize];
+        if let Some(now_ps) = (took.as_nanos() as u64 * 1000).checked_div(plain_bytes as u64) {
+            *cost_ps = (*cost_ps * (COST_WEIGHT - 1) + now_ps) / COST_WEIGHT;
+        }
+    }
+
+    /// By the compressor that was asked for last: picoseconds a byte, or nanoseconds for 1,000.
+    pub fn cost_ps(&self) -> u64 {
+        self.costs_ps[self.compressor as usize]
+    }
+
+    /// Whether it is worth it on this link where so many thousandths are saved.
+    fn pays(&self, saved: u64) -> bool {
+        // saved / 1000 × 8 bits of a byte at the link's rate take longer than the processor.
+        self.link_bps
+            .is_some_and(|bps| saved * 8_000_000_000 > self.cost_ps().saturating_mul(bps))
+    }
+
+    /// Whether any class could be worth it.
+    pub fn may_pay(&self) -> bool {
+        const SAVED_AT_BEST: u64 = 900;
+        self.pays(SAVED_AT_BEST)
+    }
+
+    /// What is to be done with frames of a class.
+    pub fn of(&self, class: ClassId, now: Instant) -> Treatment {
+        let worth = &self.classes[usize::from(class.0).min(CLASSES_MAX)];
+        if !self.pays(worth.saved) {
+            return Treatment::Headers;
+        }
+        match worth.state {
+            State::Shrinks { until } if now < until => Treatment::Payload,
+            State::Rests { until } if now < until => Treatment::Headers,
+            _ => Treatment::Trial(class),
+        }
+    }
+
+    pub fn on_trial(&mut self, tried: &Tried, now: Instant) {
+        let worth = &mut self.classes[usize::from(tried.class.0).min(CLASSES_MAX)];
+        let (mut plain, mut coded) = match worth.state {
+            State::Trying { plain, coded } => (plain, coded),
+            _ => (0, 0),
+        };
+        plain += tried.plain;
+        coded += tried.coded;
+        if plain < TRIAL_BYTES {
+            worth.state = State::Trying { plain, coded };
+            return;
+        }
+        worth.saved = (plain.saturating_sub(coded) * 1000 / plain) as u64;
+        if worth.saved >= SAVED_MIN {
+            worth.rest = REST_MIN;
+            let until = now + BELIEVED_FOR;
+            worth.state = State::Shrinks { until };
+        } else {
+            let until = now + worth.rest;
+            worth.state = State::Rests { until };
+            worth.rest = (worth.rest * 2).min(REST_MAX);
+            // What it will save when it is tried again, nobody knows.
+            worth.saved = SAVED_EXPECTED;
+        }
+    }
+}
+
+/// Whether bytes look like encrypted or compressed ones: of a sample, so many are different from each other. Of 128 random ones
+/// 101 are, give or take 4; of text and numbers fewer than 80.
+pub fn looks_random(bytes: &[u8]) -> bool {
+    const SAMPLE: usize = 128;
+    const DIFFERENT_MIN: u32 = 84;
+    // Headers are none of it, and what is short shrinks by what came before it.
+    const SKIPPED: usize = 64;
+    let Some(bytes) = bytes.get(SKIPPED..).filter(|rest| rest.len() >= SAMPLE) else {
+        return false;
+    };
+    let mut seen = [0u64; 4];
+    for byte in bytes.iter().step_by(bytes.len() / SAMPLE).take(SAMPLE) {
+        seen[usize::from(byte >> 6)] |= 1 << (byte & 63);
+    }
+    seen.iter().map(|word| word.count_ones()).sum::<u32>() >= DIFFERENT_MIN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    const CLASS: ClassId = ClassId(3);
+
+    fn slow() -> Worths {
+        let mut worths = Worths::default();
+        worths.ask_for(Some(10_000_000), Compressor::Lz4);
+        worths
+    }
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    fn tried(plain: usize, coded: usize) -> Tried {
+        Tried {
+            class: CLASS,
+            plain,
+            coded,
+        }
+    }
+
+    #[test]
+    fn what_shrinks_is_compressed_until_it_is_time_to_look_again() {
+        let mut worths = slow();
+        assert_eq!(worths.of(CLASS, at(0)), Treatment::Trial(CLASS));
+        worths.on_trial(&tried(2000, 1000), at(0));
+        assert_eq!(worths.of(CLASS, at(0)), Treatment::Trial(CLASS));
+        worths.on_trial(&tried(2100, 1000), at(0));
+        assert_eq!(worths.of(CLASS, at(1)), Treatment::Payload);
+        assert_eq!(worths.of(CLASS, at(16)), Treatment::Trial(CLASS));
+        assert_eq!(worths.of(ClassId(4), at(1)), Treatment::Trial(ClassId(4)));
+    }
+
+    #[test]
+    fn what_does_not_shrink_rests_longer_each_time() {
+        let (mut worths, mut now) = (slow(), at(0));
+        for seconds in [1, 2, 4, 8, 16, 32, 64, 64] {
+            assert_eq!(worths.of(CLASS, now), Treatment::Trial(CLASS));
+            worths.on_trial(&tried(5000, 5002), now);
+            let rest = Duration::from_secs(seconds);
+            let almost = now + rest.saturating_sub(Duration::from_millis(1));
+            assert_eq!(worths.of(CLASS, almost), Treatment::Headers);
+            now += rest;
+        }
+        worths.on_trial(&tried(5000, 2000), now);
+        assert_eq!(worths.of(CLASS, now), Treatment::Payload);
+        worths.on_trial(&tried(5000, 5002), now);
+        assert_eq!(
+            worths.of(CLASS, now + Duration::from_secs(1)),
+            Treatment::Trial(CLASS)
+        );
+    }
+
+    #[test]
+    fn nothing_is_compressed_where_the_link_is_faster_than_the_processor() {
+        let mut worths = Worths::default();
+        assert_eq!(worths.of(CLASS, at(0)), Treatment::Headers);
+        // 6 ns a byte: at 40 % saved, up to 533 Mbit/s.
+        worths.ask_for(Some(500_000_000), Compressor::Lz4);
+        assert_eq!(worths.of(CLASS, at(0)), Treatment::Trial(CLASS));
+        worths.ask_for(Some(560_000_000), Compressor::Lz4);
+        assert_eq!(worths.of(CLASS, at(0)), Treatment::Headers);
+        for _ in 0..100 {
+            worths.on_cost(1000, Duration::from_nanos(1000));
+        }
+        assert_eq!(worths.of(CLASS, at(0)), Treatment::Trial(CLASS));
+    }
+
+    #[test]
+    fn random_bytes_are_told_from_text_and_numbers() {
+        let mut random = Random::new(7);
+        for len in [192, 256, 600, 1400] {
+            for _ in 0..100 {
+                let bytes: Vec<u8> = (0..len).map(|_| random.up_to(255) as u8).collect();
+                assert!(looks_random(&bytes), "{len}");
+            }
+        }
+        let text = include_bytes!("worth.rs");
+        for chunk in text.chunks_exact(1400) {
+            assert!(!looks_random(chunk));
+        }
+        let numbers: Vec<u8> = (0..350u32).flat_map(|n| (n * 3).to_be_bytes()).collect();
+        assert!(!looks_random(&numbers));
+        assert!(!looks_random(&[]));
+    }
+}

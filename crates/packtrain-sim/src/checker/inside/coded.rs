@@ -1,0 +1,95 @@
+//! What a coded train was before it was coded: `docs/wire-format.md`, "Coded trains", read anew.
+//!
+//! Slow and obvious: every field is looked up in the document's list, every checksum is summed over, and
+//! nothing is kept but what the document says is kept. The engine's own reader is not asked.
+
+use super::blocks;
+use super::delta::{self, Reader};
+
+const CODED_SUBFRAMES: u8 = 1;
+const BLOCKS: u8 = 2;
+/// Coding and checksum.
+const HEADER_LEN: usize = 5;
+/// A train that would restore to more is dropped.
+const RESTORED_LEN_MAX: usize = 65_535;
+
+/// A coded train's subframes as they were, and how they were told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Restored {
+    pub subframes: Vec<u8>,
+    pub deltas: usize,
+    pub lz4_blocks: usize,
+    /// Whether they are what the train's checksum says that they were.
+    pub is_what_was: bool,
+}
+
+/// Of all that follows a train's options. `None`: it does not restore to anything.
+pub fn restore(coded: &[u8]) -> Option<Restored> {
+    let coding = *coded.first()?;
+    let told = u32::from_be_bytes(coded.get(1..HEADER_LEN)?.try_into().ok()?);
+    let content = &coded[HEADER_LEN..];
+    let mut restored = match coding {
+        CODED_SUBFRAMES => delta::subframes(&mut Reader::new(content), RESTORED_LEN_MAX)?,
+        BLOCKS => {
+            let (plain, lz4_blocks) = blocks::restore(content, RESTORED_LEN_MAX)?;
+            let restored = delta::subframes(&mut Reader::new(&plain), RESTORED_LEN_MAX)?;
+            Restored {
+                lz4_blocks,
+                ..restored
+            }
+        }
+        _ => return None,
+    };
+    restored.is_what_was = crc32(&restored.subframes) == told;
+    Some(restored)
+}
+
+/// Makes the checksum that of what the train restores to. `false`: it restores to nothing.
+pub fn seal(coded: &mut [u8]) -> bool {
+    let Some(restored) = restore(coded) else {
+        return false;
+    };
+    coded[1..HEADER_LEN].copy_from_slice(&crc32(&restored.subframes).to_be_bytes());
+    true
+}
+
+/// IEEE 802.3's: reflected, begun with ones, and inverted in the end.
+pub fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0, |crc: u32, &byte| {
+        let mut crc = crc ^ u32::from(byte);
+        for _ in 0..8 {
+            crc = crc >> 1 ^ if crc & 1 == 1 { 0xedb8_8320 } else { 0 };
+        }
+        crc
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checksum_is_that_of_its_catalogue() {
+        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+        assert_eq!(crc32(b""), 0);
+    }
+
+    #[test]
+    fn subframes_come_as_they_are_and_padding_does_not() {
+        let frame = [1, 0, 2, 0xaa, 0xbb];
+        let crc = crc32(&frame).to_be_bytes();
+        for padding in [&[][..], &[0], &[0, 7, 9]] {
+            let coded = [&[1][..], &crc, &frame, padding].concat();
+            let restored = restore(&coded).unwrap();
+            assert!(restored.is_what_was);
+            assert_eq!(restored.subframes, frame);
+        }
+        let mut damaged = [&[1][..], &crc, &frame].concat();
+        damaged[9] ^= 1;
+        assert!(!restore(&damaged).unwrap().is_what_was);
+        assert!(seal(&mut damaged));
+        assert!(restore(&damaged).unwrap().is_what_was);
+        damaged[0] = 3;
+        assert_eq!(restore(&damaged), None);
+    }
+}
