@@ -3,6 +3,7 @@
 pub mod classes;
 pub mod compress;
 pub mod dfap;
+pub mod dictionary;
 pub mod file;
 pub mod packing;
 pub mod values;
@@ -10,6 +11,7 @@ pub mod values;
 use std::time::Duration;
 
 use packtrain_proto::class::{self, Action, Class, Pack};
+use packtrain_proto::coding::dictionary::Dictionary;
 use packtrain_proto::dfap::stations::STATIONS_MAX;
 use packtrain_proto::wire::ethernet::MacAddr;
 
@@ -57,6 +59,8 @@ pub struct Settings {
     pub compress: CompressPolicy,
     /// Whether peers may send this line coded trains, and get such from it.
     pub coded_trains: bool,
+    /// What payload is compressed with to and from peers that have the same one.
+    pub dictionary: Option<Dictionary>,
     /// In the order in which frames are compared with them.
     pub classes: Vec<Class>,
     /// For how long what goes directly flows on when the daemon ends.
@@ -85,6 +89,7 @@ impl Settings {
             pack: None,
             compress: CompressPolicy::default(),
             coded_trains: true,
+            dictionary: None,
             classes: class::defaults(),
             stay: None,
             wait_links: false,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueHint, value_parser};
 use clap_complete::Shell;
 use packtrain_proto::class::{ClassName, Match};
+use packtrain_proto::coding::dictionary::Dictionary;
 use packtrain_proto::wire::ethernet::MacAddr;
 use packtrain_proto::wire::hello::VLAN_IDS;
 
@@ -17,6 +18,7 @@ use crate::linux::netlink::IpPrefix;
 use crate::settings::classes::ClassPathPolicy;
 use crate::settings::compress::CompressPolicy;
 use crate::settings::dfap::{ModePolicy, parse_ether_type, parse_tick};
+use crate::settings::dictionary;
 use crate::settings::packing::PackPolicy;
 use crate::settings::values::{
     BalancePolicy, InterfaceName, LogLevel, PathPolicy, parse_address, parse_mac,
@@ -60,6 +62,7 @@ pub enum Command {
     Peer(PeerArguments),
     Class(ClassArguments),
     Capture(super::capture::CaptureArguments),
+    Dictionary(DictionaryArguments),
     Down(DownArguments),
     /// Show packtrain at work: three hosts in network namespaces, with and without it.
     Demo,
@@ -81,6 +84,47 @@ Examples:
     Keep {
         name: InterfaceName,
     },
+}
+
+/// Dictionaries: what payload has in common, so that even the first frame of a train shrinks.
+#[derive(Debug, Args)]
+#[command(arg_required_else_help = true)]
+pub struct DictionaryArguments {
+    #[command(subcommand)]
+    pub command: DictionaryCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum DictionaryCommand {
+    Train(DictionaryTrainArguments),
+}
+
+/// Make a dictionary of captures, and tell what it brings.
+///
+/// It is made of the first half of the frames, and tried on the second one. Both ends need the same file. It holds
+/// pieces of what was captured: treat it as you treat the captures.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  packtrain dictionary train traffic.pcap --output traffic.dict
+  packtrain dictionary train monday.pcapng.gz tuesday.pcapng.gz --output api.dict --size 16384
+  packtrain up pt0 --link eth1 --dictionary traffic.dict")]
+pub struct DictionaryTrainArguments {
+    /// Captures, pcap or pcapng, also packed by gzip or zstd; - is standard input.
+    #[arg(value_name = "CAPTURE", required = true, value_hint = ValueHint::FilePath)]
+    pub captures: Vec<PathBuf>,
+
+    /// The file to write it to.
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: PathBuf,
+
+    /// Largest size of it, 256 to 65536; more than 16384 seldom brings more.
+    #[arg(long, value_name = "BYTES", default_value_t = 8192, value_parser = value_parser!(u32).range(256..=65536))]
+    pub size: u32,
+
+    /// Print a JSON document.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Start a line: create the virtual interface and put it to work.
@@ -154,6 +198,11 @@ pub struct UpArguments {
     /// Neither send trains that are coded or compressed, whatever classes say, nor let peers send such.
     #[arg(long)]
     pub no_coded_trains: bool,
+
+    /// Compress payload with this dictionary to and from peers that have the same one, on links slow enough; see
+    /// `packtrain dictionary train`.
+    #[arg(long, value_name = "FILE", value_parser = dictionary::parse, value_hint = ValueHint::FilePath)]
+    pub dictionary: Option<Dictionary>,
 
     /// EtherType of aggregates of the DFAP paper: 0xbbbb or 0xaaaa.
     #[arg(long, value_name = "TYPE", value_parser = parse_ether_type, default_value = "0xbbbb")]

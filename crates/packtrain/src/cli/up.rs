@@ -69,6 +69,7 @@ fn settings_of(arguments: &UpArguments) -> Result<Settings, CliError> {
         pack: arguments.pack,
         compress: arguments.compress,
         coded_trains: !arguments.no_coded_trains,
+        dictionary: arguments.dictionary.clone(),
         dfap: DfapSettings {
             ether_type: arguments.dfap_ether_type,
             stations: arguments.dfap_stations.clone(),

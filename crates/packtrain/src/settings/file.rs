@@ -12,6 +12,7 @@ use packtrain_proto::wire::hello::VLAN_IDS;
 use super::classes::{ClassPathPolicy, ClassSettings, NOT_YET};
 use super::compress::CompressPolicy;
 use super::dfap::{DfapSettings, ModePolicy, check_ether_type, parse_tick};
+use super::dictionary;
 use super::packing::PackPolicy;
 use super::values::{
     BalancePolicy, InterfaceName, LogLevel, PathPolicy, check_mtu, parse_address, parse_mac,
@@ -64,6 +65,9 @@ fn read_line(table: &mut Table<'_>, errors: &mut Errors<'_>) -> Option<Settings>
         parse_str::<CompressPolicy>(v)
     });
     table.optional("coded_trains", errors, &mut settings.coded_trains, boolean);
+    table.optional("dictionary", errors, &mut settings.dictionary, |v| {
+        dictionary::parse(string(v)?).map(Some)
+    });
     read_dfap(table, &mut settings.dfap, errors);
     settings.classes = read_classes(table, settings.classes, errors);
     table.optional("stay", errors, &mut settings.stay, stay);
