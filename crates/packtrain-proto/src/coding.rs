@@ -5,6 +5,7 @@
 
 pub mod body;
 pub mod coder;
+pub mod dictionary;
 pub mod references;
 pub mod restore;
 pub mod worth;

@@ -1,6 +1,7 @@
 //! What the engine is told once, at its start.
 
 use crate::class::Action;
+use crate::coding::dictionary::Dictionary;
 use crate::dfap::best_fit::Order;
 use crate::time::Duration;
 use crate::wire::dfap;
@@ -108,6 +109,8 @@ pub struct Config {
     pub direct_vlan: Option<u16>,
     /// Offer to take coded trains, and send them to who takes them.
     pub coded_trains: bool,
+    /// What payload to and from nodes that have the same one is compressed with.
+    pub dictionary: Option<Dictionary>,
     pub balance: Balance,
     pub mode: Mode,
     pub dfap: DfapConfig,
@@ -191,6 +194,7 @@ impl Config {
             direct_frames: false,
             direct_vlan: None,
             coded_trains: true,
+            dictionary: None,
             balance: Balance::default(),
             mode: Mode::default(),
             dfap: DfapConfig::default(),

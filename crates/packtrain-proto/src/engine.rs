@@ -29,6 +29,7 @@ use crate::buffer::{Buffer, BufferPool};
 use crate::class::{self, ClassTable};
 use crate::classifier::Classifier;
 use crate::coding::coder::Coder;
+use crate::coding::dictionary::Zstd;
 use crate::coding::restore::Restorer;
 use crate::coding::worth::Worths;
 use crate::config::{Config, LinkId, LinkState, NodeId};
@@ -347,6 +348,11 @@ impl Engine {
             config,
         };
         engine.waiting.set_classes(engine.classes.actions());
+        if let Some(dictionary) = &engine.config.dictionary {
+            let zstd = || Zstd::new(dictionary).expect("it was tried, and there is memory");
+            engine.coder.set_dictionary(Some(zstd()));
+            engine.restorer.set_dictionary(Some(zstd()));
+        }
         engine
     }
 

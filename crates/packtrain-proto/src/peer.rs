@@ -140,6 +140,8 @@ pub struct Peer {
     pub mtu: u16,
     /// In which it takes direct frames.
     pub direct_vlan: Option<u16>,
+    /// The dictionary that it has.
+    pub dictionary: Option<u32>,
     pub software: String,
     /// It hears us: trains may go.
     pub up: bool,
@@ -198,6 +200,7 @@ impl Peer {
             capabilities: hello.capabilities,
             mtu: hello.mtu,
             direct_vlan: hello.direct_vlan,
+            dictionary: hello.dictionary,
             software: hello.software.clone(),
             up: false,
             away: false,
@@ -274,6 +277,7 @@ impl Peer {
             self.capabilities = hello.capabilities;
             self.mtu = hello.mtu;
             self.direct_vlan = hello.direct_vlan;
+            self.dictionary = hello.dictionary;
             if self.software != hello.software {
                 self.software.clone_from(&hello.software);
             }

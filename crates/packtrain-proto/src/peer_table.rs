@@ -313,6 +313,7 @@ mod tests {
             links: Vec::new(),
             stations: Vec::new(),
             direct_vlan: None,
+            dictionary: None,
             software: String::new(),
         }
     }

@@ -4,10 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use packtrain_proto::buffer::Buffer;
+use packtrain_proto::coding::coder::{Coder, Treatment};
+use packtrain_proto::coding::restore::Restorer;
 use packtrain_proto::config::{LinkId, NodeId, mark_of};
 use packtrain_proto::gso;
 use packtrain_proto::offload::{Gso, GsoKind, Offload, PartialChecksum};
 use packtrain_proto::wire::checksum;
+use packtrain_proto::wire::coded::{Coding, PLAIN_MAX};
 use packtrain_proto::wire::dfap::{self, Aggregate};
 use packtrain_proto::wire::ethernet::{self, Header, MacAddr, ether_type};
 use packtrain_proto::wire::hello::{self, Hello, LinkRecord, capability};
@@ -643,4 +646,92 @@ fn an_aggregate_that_was_padded() {
     let packets = [(0x9000, &[0xab, 0xcd][..]), (ether_type::IPV4, &ipv4)];
     let kind = dfap::ETHER_TYPE_OF_FOOTNOTE;
     assert_aggregate("dfap-footnote-padded", kind, &packets);
+}
+
+/// 20 ms of a telephone call: what follows the EtherType.
+fn voice(port: u16, count: u16, source: u32, sound: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0x45, 0xb8];
+    packet.extend((40 + sound.len() as u16).to_be_bytes());
+    packet.extend([0, 0, 0x40, 0, 64, 17, 0, 0, 10, 9, 0, 1, 10, 9, 0, 2]);
+    let sum = checksum::checksum(&packet);
+    packet[10..12].copy_from_slice(&sum.to_be_bytes());
+    packet.extend(port.to_be_bytes());
+    packet.extend(5004u16.to_be_bytes());
+    packet.extend((20 + sound.len() as u16).to_be_bytes());
+    packet.extend([0, 0, 0x80, 0]);
+    packet.extend(count.to_be_bytes());
+    packet.extend((u32::from(count) * sound.len() as u32).to_be_bytes());
+    packet.extend(source.to_be_bytes());
+    packet.extend(sound);
+    packet
+}
+
+/// Three packets of one call, and one of another between them.
+fn calls(sound: &[u8]) -> [Vec<u8>; 4] {
+    [
+        voice(4000, 7, 0xca11_0001, sound),
+        voice(4002, 9, 0xca11_0002, sound),
+        voice(4000, 8, 0xca11_0001, sound),
+        voice(4000, 9, 0xca11_0001, sound),
+    ]
+}
+
+#[track_caller]
+fn assert_coded(name: &str, coding: Coding, treatment: Treatment, frames: &[Vec<u8>]) {
+    let bytes = vector(name);
+    let header = TrainHeader {
+        coded: true,
+        ..header(45, 21)
+    };
+    let message = message(&bytes, LINK_B, LINK_A);
+    let train = Train::parse(message).unwrap();
+    assert_eq!(train.header, header);
+    let mut plain = vec![0; PLAIN_MAX];
+    let restored = Restorer::default().restore(&message[train.subframes_at..], &mut plain);
+    plain.truncate(restored.unwrap());
+    let mut rest = &plain[..];
+    for frame in frames {
+        let (subframe, len) = Subframe::parse(rest).unwrap().unwrap();
+        let header = between_pt0s(Offload::NONE);
+        assert_eq!(
+            subframe,
+            Subframe::Frame {
+                header,
+                payload: frame
+            }
+        );
+        rest = &rest[len..];
+    }
+    assert!(rest.is_empty());
+    let mut coder = Coder::default();
+    coder.begin(coding, 1470);
+    for frame in frames {
+        assert!(coder.put_frame(&between_pt0s(Offload::NONE), frame, treatment));
+    }
+    let mut buffer = Buffer::with_capacity(2048);
+    let header = TrainHeader {
+        coded: false,
+        ..header
+    };
+    let options = Options::default();
+    let mut writer = TrainWriter::begin(&mut buffer, LINK_B, LINK_A, &header, &options);
+    coder.finish_into(&mut writer);
+    assert_eq!(&buffer[..], bytes);
+}
+
+#[test]
+fn calls_are_told_apart_by_their_headers() {
+    let frames = calls(&[0x11, 0x22, 0x33, 0x44]);
+    assert_coded(
+        "train-coded-headers",
+        Coding::Headers,
+        Treatment::Headers,
+        &frames,
+    );
+}
+
+#[test]
+fn silence_is_compressed() {
+    let frames = calls(&[0xff; 40]);
+    assert_coded("train-coded-lz4", Coding::Lz4, Treatment::Payload, &frames);
 }

@@ -54,6 +54,7 @@ fn hello(n: usize, link: u8, count: u32) -> Vec<u8> {
         links: (0..LINKS).map(record).collect(),
         stations: Vec::new(),
         direct_vlan: None,
+        dictionary: None,
         software: String::new(),
     };
     let header = Header {

@@ -7,9 +7,11 @@
 use super::condition::Condition;
 use super::facts::{Facts, FlowFacts};
 use super::{Action, CLASSES_MAX, Class, Compress};
+use crate::coding::coder::Treatment;
+use crate::coding::worth::Worths;
 use crate::direct::OpenTo;
 use crate::stats::Traffic;
-use crate::time::Duration;
+use crate::time::{Duration, Instant};
 use crate::trunk::hold_times::HoldTimes;
 
 /// Flows that are remembered; two that share a place forget each other.
@@ -138,6 +140,19 @@ impl ClassTable {
     #[inline]
     pub fn any_compresses(&self) -> bool {
         self.compresses
+    }
+
+    /// Whose payload is compressed now, or tried, on the link of which `worths` was told; a bit each.
+    pub fn compressed(&self, worths: &Worths, now: Instant) -> u128 {
+        let all = (0..=self.classes.len() as u8).map(ClassId);
+        let is_compressed = |class: &ClassId| {
+            self.action(*class).compress == Compress::Auto
+                && worths.of(*class, now) != Treatment::Headers
+        };
+        let bit = |class: ClassId| 1 << class.0;
+        all.filter(is_compressed)
+            .map(bit)
+            .fold(0, |all, bit| all | bit)
     }
 
     #[inline]

@@ -4,6 +4,9 @@
 //! becomes a block when the train would be full otherwise; then there is room again, for less each time. So a train is
 //! filled as far as what it carries allows, and nothing that was put into it has to be taken out.
 
+use lz4_flex::block::{compress_into_with_dict, get_maximum_output_size};
+
+use super::dictionary::Zstd;
 use super::references::{Kept, References};
 use crate::buffer::{Buffer, LARGE_CAPACITY};
 use crate::class::ClassId;
@@ -17,6 +20,8 @@ use crate::wire::train::TrainWriter;
 
 /// Less than this is not worth a block of its own, unless it is the last.
 const BLOCK_MIN: usize = 128;
+/// The compressor is not asked more often for a train: what is left to gain by then is not worth it.
+const ASKED_MAX: u32 = 24;
 /// A train restores to so many bytes at most, or to four times what it may carry: who receives it gives all of them to
 /// its host at once. LZ4 gains nothing by more, but where all is the same.
 const FILL_MAX: usize = 8 * 1024;
@@ -89,6 +94,14 @@ pub struct Coder {
     stream: Vec<u8>,
     blocked: usize,
     blocks: Vec<u8>,
+    /// Where in `stream`, and in `blocks`, what is compressed together begins.
+    run: (usize, usize),
+    /// How often the compressor was asked for this train.
+    asked: u32,
+    /// What the compressor makes, before it is known to fit; and what stood in its place.
+    made: Vec<u8>,
+    undo: Vec<u8>,
+    zstd: Option<Zstd>,
     /// What is to be done with what is not in a block yet.
     treatment: Treatment,
     brought: Brought,
@@ -115,6 +128,11 @@ impl Default for Coder {
             stream: Vec::new(),
             blocked: 0,
             blocks: Vec::new(),
+            run: (0, 0),
+            asked: 0,
+            made: Vec::new(),
+            undo: Vec::new(),
+            zstd: None,
             treatment: Treatment::Headers,
             brought: Brought::default(),
             trials: Vec::new(),
@@ -123,6 +141,11 @@ impl Default for Coder {
 }
 
 impl Coder {
+    /// What [`Coding::Zstd`] compresses with: it is asked for only if there is one.
+    pub fn set_dictionary(&mut self, zstd: Option<Zstd>) {
+        self.zstd = zstd;
+    }
+
     /// A new train, with room for so many bytes of subframes.
     pub fn begin(&mut self, coding: Coding, room: usize) {
         self.coding = coding;
@@ -133,6 +156,7 @@ impl Coder {
         self.stream.clear();
         self.blocked = 0;
         self.blocks.clear();
+        (self.run, self.asked) = ((0, 0), 0);
         self.brought = Brought::default();
         self.trials.clear();
     }
@@ -148,13 +172,16 @@ impl Coder {
 
     /// Bytes of a subframe that fit for sure, be it that the train leaves as it was.
     pub fn room(&self, treatment: Treatment) -> usize {
-        let changes = self.coding == Coding::Lz4
-            && self.pending() > 0
-            && !treatment.shares_block(self.treatment);
+        let changes =
+            self.has_blocks() && self.pending() > 0 && !treatment.shares_block(self.treatment);
         let next_header = if changes { BLOCK_HEADER_LEN } else { 0 };
         let taken = (self.coded_len() + next_header).min(self.plain.len());
         let room = self.room.saturating_sub(taken);
         room.min(self.fill_max.saturating_sub(self.plain.len()))
+    }
+
+    fn has_blocks(&self) -> bool {
+        self.coding != Coding::Headers
     }
 
     /// Bytes of what is not in a block yet.
@@ -166,7 +193,9 @@ impl Coder {
     fn coded_len(&self) -> usize {
         match self.coding {
             Coding::Headers => HEAD_LEN + self.stream.len(),
-            Coding::Lz4 => HEAD_LEN + self.blocks.len() + BLOCK_HEADER_LEN + self.pending(),
+            Coding::Lz4 | Coding::Zstd => {
+                HEAD_LEN + self.blocks.len() + BLOCK_HEADER_LEN + self.pending()
+            }
         }
     }
 
@@ -178,29 +207,35 @@ impl Coder {
     /// Whether it can leave if what is pending is compressed; then it is. Where that fails, the work was in vain: once a
     /// train, for it is full then, but for what is smaller.
     fn fits_compressed(&mut self) -> bool {
-        let (blocks, blocked, brought) = (self.blocks.len(), self.blocked, self.brought);
-        let trials = self.trials.len();
-        let may_fit = self.coding == Coding::Lz4
-            && self.treatment.is_for_compressor()
+        let may_fit = self.compresses()
             && self.plain.len() <= self.fill_max
-            && HEAD_LEN + blocks + BLOCK_HEADER_LEN < self.room;
+            && HEAD_LEN + self.blocks.len() + BLOCK_HEADER_LEN < self.room;
         if !may_fit {
             return false;
         }
+        let (run, blocked, brought) = (self.run, self.blocked, self.brought);
+        let trials = self.trials.len();
+        self.undo.clear();
+        self.undo.extend_from_slice(&self.blocks[run.1..]);
         self.close_block();
         if self.fits() {
             return true;
         }
-        self.blocks.truncate(blocks);
+        self.blocks.truncate(run.1);
+        self.blocks.extend_from_slice(&self.undo);
         self.trials.truncate(trials);
-        (self.blocked, self.brought) = (blocked, brought);
+        (self.run, self.blocked, self.brought) = (run, blocked, brought);
         false
+    }
+
+    /// The compressor takes what is pending, and is not asked too often.
+    fn compresses(&self) -> bool {
+        self.has_blocks() && self.treatment.is_for_compressor() && self.asked < ASKED_MAX
     }
 
     /// Compresses what has been collected; whether there is more room now.
     pub fn make_room(&mut self) -> bool {
-        let compresses = self.coding == Coding::Lz4 && self.treatment.is_for_compressor();
-        if !compresses || self.pending() < BLOCK_MIN {
+        if !self.compresses() || self.pending() < BLOCK_MIN {
             return false;
         }
         let before = self.room(self.treatment);
@@ -267,7 +302,7 @@ impl Coder {
     pub fn finish(&mut self) -> Finished<'_> {
         let content = match self.coding {
             Coding::Headers => &self.stream,
-            Coding::Lz4 => {
+            Coding::Lz4 | Coding::Zstd => {
                 self.close_block();
                 &self.blocks
             }
@@ -384,46 +419,80 @@ impl Coder {
 
     /// What is put next is to be compressed, or not: what was put before gets its block.
     fn turn_to(&mut self, treatment: Treatment) {
-        if self.coding == Coding::Lz4 && !treatment.shares_block(self.treatment) {
+        if self.has_blocks() && !treatment.shares_block(self.treatment) {
             self.close_block();
+            self.begin_run();
         }
         self.treatment = treatment;
     }
 
+    /// What is put from now on is not compressed with what is there.
+    fn begin_run(&mut self) {
+        self.run = (self.stream.len(), self.blocks.len());
+    }
+
+    /// What is pending gets its block.
     fn close_block(&mut self) {
-        let pending = &self.stream[self.blocked..];
-        if pending.is_empty() {
+        let pending = self.pending();
+        if pending == 0 {
             return;
         }
-        let start = self.blocks.len();
-        if self.treatment.is_for_compressor() {
-            let content = start + BLOCK_HEADER_LEN;
-            let len_max = lz4_flex::block::get_maximum_output_size(pending.len());
-            self.blocks.resize(content + len_max, 0);
-            let out = &mut self.blocks[content..];
-            let known = &self.stream[..self.blocked];
-            let len = lz4_flex::block::compress_into_with_dict(pending, out, known)
-                .expect("room for whatever it makes");
-            let coded = (BLOCK_HEADER_LEN + len).min(STORED_HEADER_LEN + pending.len());
-            self.brought.tried += pending.len();
-            if let Treatment::Trial(class) = self.treatment {
-                let plain = pending.len();
-                self.trials.push(Tried {
-                    class,
-                    plain,
-                    coded,
-                });
-            }
-            if BLOCK_HEADER_LEN + len < STORED_HEADER_LEN + pending.len() {
-                let header = coded::block_header(len, pending.len());
-                self.blocks[start..start + BLOCK_HEADER_LEN].copy_from_slice(&header);
-                self.blocks.truncate(start + BLOCK_HEADER_LEN + len);
-                self.blocked = self.stream.len();
-                return;
-            }
-            self.blocks.truncate(start);
+        if !self.treatment.is_for_compressor() {
+            self.store();
+            return;
         }
-        for stored in pending.chunks(coded::BLOCK_MAX) {
+        self.asked += 1;
+        self.brought.tried += pending;
+        let before = self.blocks.len();
+        // LZ4 refers to what is there, and makes a block of what is new; Zstandard makes one of both.
+        let from = match self.coding {
+            Coding::Zstd => self.run,
+            _ => (self.blocked, before),
+        };
+        let len = self.compress(from.0);
+        let stored = before + STORED_HEADER_LEN + pending;
+        let coded = len.map(|len| from.1 + BLOCK_HEADER_LEN + len);
+        match coded.filter(|coded| *coded < stored) {
+            Some(_) => {
+                let len = len.expect("it was compressed");
+                let header = coded::block_header(len, self.stream.len() - from.0);
+                self.blocks.truncate(from.1);
+                self.blocks.extend_from_slice(&header);
+                self.blocks.extend_from_slice(&self.made[..len]);
+                self.blocked = self.stream.len();
+            }
+            None => {
+                self.store();
+                self.begin_run();
+            }
+        }
+        if let Treatment::Trial(class) = self.treatment {
+            self.trials.push(Tried {
+                class,
+                plain: pending,
+                coded: self.blocks.len().saturating_sub(before),
+            });
+        }
+    }
+
+    /// `stream` from there on, into `made`; gives how long that is.
+    fn compress(&mut self, from: usize) -> Option<usize> {
+        let (known, plain) = self.stream.split_at(from);
+        match (self.coding, &mut self.zstd) {
+            (Coding::Zstd, Some(zstd)) => {
+                self.made.resize(Zstd::len_max(plain.len()), 0);
+                zstd.compress(plain, &mut self.made)
+            }
+            _ => {
+                self.made.resize(get_maximum_output_size(plain.len()), 0);
+                compress_into_with_dict(plain, &mut self.made, known).ok()
+            }
+        }
+    }
+
+    /// As it is.
+    fn store(&mut self) {
+        for stored in self.stream[self.blocked..].chunks(coded::BLOCK_MAX) {
             self.blocks
                 .extend_from_slice(&coded::stored_header(stored.len()));
             self.blocks.extend_from_slice(stored);

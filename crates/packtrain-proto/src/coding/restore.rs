@@ -1,5 +1,8 @@
 //! From a coded train to its subframes as they were.
 
+use lz4_flex::block::decompress_into_with_dict;
+
+use super::dictionary::Zstd;
 use super::references::{Kept, References};
 use crate::wire::coded::{Block, CodedError, Coding, HEAD_LEN, Head, PLAIN_MAX};
 use crate::wire::delta::{self, DeltaError, Reference, Slot};
@@ -12,9 +15,15 @@ pub struct Restorer {
     references: References,
     /// What came out of the blocks.
     unblocked: Vec<u8>,
+    zstd: Option<Zstd>,
 }
 
 impl Restorer {
+    /// What trains are compressed with that say so.
+    pub fn set_dictionary(&mut self, zstd: Option<Zstd>) {
+        self.zstd = zstd;
+    }
+
     /// The subframes of a coded train, into `out`; gives how long they are. What stands in `out` after an error
     /// is nothing.
     pub fn restore(&mut self, coded: &[u8], out: &mut [u8]) -> Result<usize, CodedError> {
@@ -22,9 +31,10 @@ impl Restorer {
         let content = &coded[HEAD_LEN..];
         let len = match head.coding {
             Coding::Headers => self.restore_headers(content, out)?,
-            Coding::Lz4 => {
+            Coding::Lz4 | Coding::Zstd => {
                 let mut unblocked = core::mem::take(&mut self.unblocked);
-                let len = unblock(content, &mut unblocked)
+                let len = self
+                    .unblock(head.coding, content, &mut unblocked)
                     .and_then(|()| self.restore_headers(&unblocked, out));
                 self.unblocked = unblocked;
                 len?
@@ -34,6 +44,45 @@ impl Restorer {
             true => Ok(len),
             false => Err(CodedError::Checksum),
         }
+    }
+
+    /// What stood in the blocks, one behind the other.
+    fn unblock(
+        &mut self,
+        coding: Coding,
+        mut content: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), CodedError> {
+        out.clear();
+        while let Some((block, len)) = Block::parse(content)? {
+            let before = out.len();
+            let more = match block {
+                Block::Stored(bytes) => bytes.len(),
+                Block::Coded { plain_len, .. } => plain_len,
+            };
+            if before + more > PLAIN_MAX {
+                return Err(CodedError::TooLong);
+            }
+            match block {
+                Block::Stored(bytes) => out.extend_from_slice(bytes),
+                Block::Coded { bytes, .. } => {
+                    out.resize(before + more, 0);
+                    let (known, room) = out.split_at_mut(before);
+                    let written = match coding {
+                        Coding::Zstd => {
+                            let zstd = self.zstd.as_mut().ok_or(CodedError::NoDictionary)?;
+                            zstd.restore(bytes, room)
+                        }
+                        _ => decompress_into_with_dict(bytes, room, known).ok(),
+                    };
+                    if written != Some(more) {
+                        return Err(CodedError::BadBlock);
+                    }
+                }
+            }
+            content = &content[len..];
+        }
+        Ok(())
     }
 
     fn restore_headers(&mut self, content: &[u8], out: &mut [u8]) -> Result<usize, CodedError> {
@@ -126,32 +175,4 @@ fn of_delta(error: DeltaError) -> CodedError {
         | DeltaError::BadLength
         | DeltaError::NoRtp => CodedError::BadSubframe,
     }
-}
-
-/// What stood in the blocks, one behind the other.
-fn unblock(mut content: &[u8], out: &mut Vec<u8>) -> Result<(), CodedError> {
-    out.clear();
-    while let Some((block, len)) = Block::parse(content)? {
-        let (before, more) = match block {
-            Block::Stored(bytes) => (out.len(), bytes.len()),
-            Block::Coded { plain_len, .. } => (out.len(), plain_len),
-        };
-        if before + more > PLAIN_MAX {
-            return Err(CodedError::TooLong);
-        }
-        match block {
-            Block::Stored(bytes) => out.extend_from_slice(bytes),
-            Block::Coded { bytes, plain_len } => {
-                out.resize(before + plain_len, 0);
-                let (known, room) = out.split_at_mut(before);
-                let written = lz4_flex::block::decompress_into_with_dict(bytes, room, known)
-                    .map_err(|_| CodedError::BadBlock)?;
-                if written != plain_len {
-                    return Err(CodedError::BadBlock);
-                }
-            }
-        }
-        content = &content[len..];
-    }
-    Ok(())
 }

@@ -5,6 +5,7 @@ mod frames;
 use proptest::prelude::*;
 
 use super::coder::{Coder, Finished, Treatment};
+use super::dictionary::{Dictionary, Zstd};
 use super::restore::Restorer;
 use crate::offload::Offload;
 use crate::wire::coded::{CodedError, Coding, PLAIN_MAX};
@@ -51,6 +52,23 @@ fn fill(
     }
 }
 
+fn dictionary() -> Zstd {
+    let text: Vec<u8> = (0..60u8)
+        .flat_map(|n| format!("{{\"sensor\":\"outside\",\"id\":{n}}}").into_bytes())
+        .collect();
+    Zstd::new(&Dictionary::new(&text).expect("a dictionary")).expect("memory")
+}
+
+fn coder() -> Coder {
+    let mut coder = Coder::default();
+    coder.set_dictionary(Some(dictionary()));
+    coder
+}
+
+fn any_coding() -> impl Strategy<Value = Coding> {
+    prop_oneof![Just(Coding::Headers), Just(Coding::Lz4), Just(Coding::Zstd)]
+}
+
 /// The frames in a region of subframes, read by the reader that knows nothing of coding.
 fn read(region: &[u8]) -> Vec<(InnerHeader, Vec<u8>)> {
     let (mut frames, mut at) = (Vec::new(), 0);
@@ -70,16 +88,16 @@ fn restored(region: &[u8], is_coded: bool) -> Vec<u8> {
         return region.to_vec();
     }
     let mut out = vec![0xaa; PLAIN_MAX];
-    let len = Restorer::default()
-        .restore(region, &mut out)
-        .expect("what was coded");
+    let mut restorer = Restorer::default();
+    restorer.set_dictionary(Some(dictionary()));
+    let len = restorer.restore(region, &mut out).expect("what was coded");
     out.truncate(len);
     out
 }
 
 #[track_caller]
 fn passes(coding: Coding, room: usize, frames: &[Drawn]) -> (Vec<u8>, bool, usize) {
-    let (region, is_coded, put) = fill(&mut Coder::default(), coding, room, frames);
+    let (region, is_coded, put) = fill(&mut coder(), coding, room, frames);
     assert!(region.len() <= room, "{} bytes in {room}", region.len());
     let out = read(&restored(&region, is_coded));
     let expected: Vec<_> = frames[..put].iter().map(Drawn::as_read).collect();
@@ -94,21 +112,19 @@ proptest! {
     fn what_goes_in_comes_out_bit_for_bit(
         frames in any_frames(80),
         room in prop_oneof![200usize..1500, Just(1470), 1500usize..9000],
-        lz4 in any::<bool>(),
+        coding in any_coding(),
     ) {
-        let coding = if lz4 { Coding::Lz4 } else { Coding::Headers };
         passes(coding, room, &frames);
     }
 
     #[test]
     fn a_coded_train_that_was_changed_anywhere_is_refused(
         frames in any_frames(40),
-        lz4 in any::<bool>(),
+        coding in any_coding(),
         at in any::<prop::sample::Index>(),
         to in any::<u8>(),
     ) {
-        let coding = if lz4 { Coding::Lz4 } else { Coding::Headers };
-        let (mut region, is_coded, _) = fill(&mut Coder::default(), coding, 1470, &frames);
+        let (mut region, is_coded, _) = fill(&mut coder(), coding, 1470, &frames);
         prop_assume!(is_coded);
         let right = restored(&region, true);
         let at = at.index(region.len());
@@ -116,7 +132,9 @@ proptest! {
         region[at] = to;
         let mut out = vec![0; PLAIN_MAX];
         // What restores to the same is not harmed.
-        if let Ok(len) = Restorer::default().restore(&region, &mut out) {
+        let mut restorer = Restorer::default();
+        restorer.set_dictionary(Some(dictionary()));
+        if let Ok(len) = restorer.restore(&region, &mut out) {
             prop_assert_eq!(&out[..len], &right[..]);
         }
     }
@@ -125,7 +143,8 @@ proptest! {
     fn whatever_comes_is_restored_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         let mut out = vec![0; PLAIN_MAX];
         let mut restorer = Restorer::default();
-        for coding in 0..4 {
+        restorer.set_dictionary(Some(dictionary()));
+        for coding in 0..5 {
             let mut coded = bytes.clone();
             if let Some(first) = coded.first_mut() {
                 *first = coding;

@@ -18,8 +18,8 @@ const REST_MAX: Duration = Duration::from_secs(64);
 const BELIEVED_FOR: Duration = Duration::from_secs(16);
 /// Of a class that was never tried.
 const SAVED_EXPECTED: u64 = 400;
-/// What coding and restoring costs where the owner has not told: picoseconds a byte.
-const COST_EXPECTED_PS: u64 = 6000;
+/// What coding and restoring costs where the owner has not told, picoseconds a byte: LZ4, and Zstandard.
+const COSTS_EXPECTED_PS: [u64; 2] = [6_000, 20_000];
 /// One measurement in so many counts: the processor has other things to do.
 const COST_WEIGHT: u64 = 16;
 
@@ -27,10 +27,18 @@ const COST_WEIGHT: u64 = 16;
 #[derive(Debug)]
 pub struct Worths {
     classes: Box<[Worth; CLASSES_MAX + 1]>,
-    /// Picoseconds a byte of payload.
-    cost_ps: u64,
-    /// Of the link for which is asked.
+    /// Picoseconds a byte of payload, of each compressor.
+    costs_ps: [u64; 2],
+    /// Of the link for which is asked, and by which compressor.
     link_bps: Option<u64>,
+    compressor: Compressor,
+}
+
+/// What payload is compressed by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compressor {
+    Lz4,
+    Zstd,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -60,8 +68,9 @@ impl Default for Worths {
     fn default() -> Worths {
         Worths {
             classes: Box::new([UNKNOWN; CLASSES_MAX + 1]),
-            cost_ps: COST_EXPECTED_PS,
+            costs_ps: COSTS_EXPECTED_PS,
             link_bps: None,
+            compressor: Compressor::Lz4,
         }
     }
 }
@@ -72,28 +81,29 @@ impl Worths {
         *self.classes = [UNKNOWN; CLASSES_MAX + 1];
     }
 
-    /// What follows is asked for a link of this rate; `None`: nobody has seen it short of anything.
-    pub fn set_link(&mut self, link_bps: Option<u64>) {
-        self.link_bps = link_bps;
+    /// What follows is asked for a link of this rate (`None`: nobody has seen it short of anything), and this compressor.
+    pub fn ask_for(&mut self, link_bps: Option<u64>, compressor: Compressor) {
+        (self.link_bps, self.compressor) = (link_bps, compressor);
     }
 
-    /// What compressing this much took.
+    /// What compressing this much took, by the compressor that was asked for last.
     pub fn on_cost(&mut self, plain_bytes: usize, took: Duration) {
+        let cost_ps = &mut self.costs_ps[self.compressor as usize];
         if let Some(now_ps) = (took.as_nanos() as u64 * 1000).checked_div(plain_bytes as u64) {
-            self.cost_ps = (self.cost_ps * (COST_WEIGHT - 1) + now_ps) / COST_WEIGHT;
+            *cost_ps = (*cost_ps * (COST_WEIGHT - 1) + now_ps) / COST_WEIGHT;
         }
     }
 
-    /// Nanoseconds for 1,000 bytes.
+    /// By the compressor that was asked for last: picoseconds a byte, or nanoseconds for 1,000.
     pub fn cost_ps(&self) -> u64 {
-        self.cost_ps
+        self.costs_ps[self.compressor as usize]
     }
 
     /// Whether it is worth it on this link where so many thousandths are saved.
     fn pays(&self, saved: u64) -> bool {
         // saved / 1000 × 8 bits of a byte at the link's rate take longer than the processor.
         self.link_bps
-            .is_some_and(|bps| saved * 8_000_000_000 > self.cost_ps.saturating_mul(bps))
+            .is_some_and(|bps| saved * 8_000_000_000 > self.cost_ps().saturating_mul(bps))
     }
 
     /// Whether any class could be worth it.
@@ -168,7 +178,7 @@ mod tests {
 
     fn slow() -> Worths {
         let mut worths = Worths::default();
-        worths.set_link(Some(10_000_000));
+        worths.ask_for(Some(10_000_000), Compressor::Lz4);
         worths
     }
 
@@ -221,9 +231,9 @@ mod tests {
         let mut worths = Worths::default();
         assert_eq!(worths.of(CLASS, at(0)), Treatment::Headers);
         // 6 ns a byte: at 40 % saved, up to 533 Mbit/s.
-        worths.set_link(Some(500_000_000));
+        worths.ask_for(Some(500_000_000), Compressor::Lz4);
         assert_eq!(worths.of(CLASS, at(0)), Treatment::Trial(CLASS));
-        worths.set_link(Some(560_000_000));
+        worths.ask_for(Some(560_000_000), Compressor::Lz4);
         assert_eq!(worths.of(CLASS, at(0)), Treatment::Headers);
         for _ in 0..100 {
             worths.on_cost(1000, Duration::from_nanos(1000));

@@ -3,6 +3,7 @@
 use super::to_host::Arrival;
 use super::{Engine, Event, PeerDownReason};
 use crate::buffer::Buffer;
+use crate::coding::dictionary::Dictionary;
 use crate::config::{LinkId, Mode, NodeId, mark_of};
 use crate::greeter::Greeter;
 use crate::link::{Link, TRAIN_MTU_MIN};
@@ -125,6 +126,7 @@ impl Engine {
             links: records,
             stations: self.stations_behind.iter().take(STATIONS_MAX).collect(),
             direct_vlan: self.config.direct_vlan,
+            dictionary: self.config.dictionary.as_ref().map(Dictionary::id),
             software: self.config.software.clone(),
         };
         say(&mut hello, &mut self.greeter);

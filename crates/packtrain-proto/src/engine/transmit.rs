@@ -16,6 +16,7 @@ use crate::stats::DropReason;
 use crate::time::Instant;
 use crate::trunk::flight::Kind;
 use crate::turns::Destination;
+use crate::wire::coded::Coding;
 use crate::wire::ethernet::{HEADER_LEN, on_wire};
 
 /// A frame that is to go, before it is lent out.
@@ -330,15 +331,25 @@ impl Engine {
             1 => path.train_max(link.frame_max()),
             _ => train_max(&self.links, peer)?,
         };
+        let link_bps = rate_bps(link, path, now);
+        let coding = coding_for(
+            &self.config,
+            peer,
+            &self.classes,
+            link_bps,
+            &mut self.worths,
+        );
         let way = Way {
             own: self.config.address,
             peer: peer.address,
             train_max,
             mark,
             link,
+            compressed: match coding {
+                Some(Coding::Lz4 | Coding::Zstd) => self.classes.compressed(&self.worths, now),
+                _ => 0,
+            },
         };
-        self.worths.set_link(rate_bps(link, path, now));
-        let coding = coding_for(&self.config, peer, &self.classes, &self.worths);
         let before = (peer.queues.frames(), peer.queues.bytes());
         let mut surroundings = Surroundings {
             own: way.own,

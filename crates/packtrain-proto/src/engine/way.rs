@@ -8,7 +8,8 @@ use crate::buffer::Buffer;
 use crate::class::ClassTable;
 use crate::coding::body::Body;
 use crate::coding::coder::Coder;
-use crate::coding::worth::Worths;
+use crate::coding::dictionary::Dictionary;
+use crate::coding::worth::{Compressor, Worths, looks_random};
 use crate::config::{Config, LinkOrder, NodeId};
 use crate::direct::kinds::DirectKind;
 use crate::link::Link;
@@ -32,11 +33,13 @@ pub(super) struct Way<'a> {
     pub train_max: usize,
     pub mark: Option<MacAddr>,
     pub link: &'a Link,
+    /// Classes whose payload is compressed on it, a bit each.
+    pub compressed: u128,
 }
 
 impl Way<'_> {
-    /// Full-size and GSO frames between the two `pt0`s, if this link carries them whole and is not so
-    /// slow that GSO frames are better cut.
+    /// Full-size and GSO frames between the two `pt0`s, if this link carries them whole and is neither so
+    /// slow that GSO frames are better cut, nor that they are better compressed.
     fn goes_alone(&self, frame: &QueuedFrame, now: Instant) -> bool {
         self.mark.is_some()
             && frame.sent == 0
@@ -45,6 +48,11 @@ impl Way<'_> {
             && largest_on_wire(frame) <= self.train_max
             && !self.link.cuts(frame.buffer.len(), now)
             && (frame.offload.gso.is_some() || !fits_a_train(frame, self.train_max))
+            && !self.compresses(frame)
+    }
+
+    fn compresses(&self, frame: &QueuedFrame) -> bool {
+        self.compressed >> frame.class.0 & 1 == 1 && !looks_random(frame.payload())
     }
 
     /// The next frame, if it goes alone; `Some(None)`: it goes by train. `None`: CoDel has
@@ -129,22 +137,33 @@ impl Way<'_> {
     }
 }
 
-/// How trains to this peer are coded, if they are worth it: not one frame alone, which differs from nothing, unless it is to be
-/// compressed.
+/// How trains to this peer are coded over a link of this rate, if they are worth it: not one frame alone, which differs from
+/// nothing, unless it is to be compressed.
 pub(super) fn coding_for(
     config: &Config,
     peer: &Peer,
     classes: &ClassTable,
-    worths: &Worths,
+    link_bps: Option<u64>,
+    worths: &mut Worths,
 ) -> Option<Coding> {
     let is_taken = config.coded_trains && peer.capabilities & capability::CODED_TRAINS != 0;
     if !is_taken || !classes.any_compresses() {
         return None;
     }
-    match worths.may_pay() && peer.queues.bytes() >= COMPRESSED_MIN {
-        true => Some(Coding::Lz4),
-        false => (peer.queues.frames() > 1).then_some(Coding::Headers),
+    let own = config.dictionary.as_ref().map(Dictionary::id);
+    let compressors = [
+        (own.is_some() && own == peer.dictionary).then_some((Compressor::Zstd, Coding::Zstd)),
+        Some((Compressor::Lz4, Coding::Lz4)),
+    ];
+    if peer.queues.bytes() >= COMPRESSED_MIN {
+        for (compressor, coding) in compressors.into_iter().flatten() {
+            worths.ask_for(link_bps, compressor);
+            if worths.may_pay() {
+                return Some(coding);
+            }
+        }
     }
+    (peer.queues.frames() > 1).then_some(Coding::Headers)
 }
 
 fn fits_a_train(frame: &QueuedFrame, train_max: usize) -> bool {

@@ -22,6 +22,8 @@ pub enum Coding {
     Headers,
     /// … and all of it is in blocks of LZ4.
     Lz4,
+    /// … of Zstandard, with a dictionary that both ends have.
+    Zstd,
 }
 
 impl Coding {
@@ -29,6 +31,7 @@ impl Coding {
         match self {
             Coding::Headers => 1,
             Coding::Lz4 => 2,
+            Coding::Zstd => 3,
         }
     }
 
@@ -36,6 +39,7 @@ impl Coding {
         match byte {
             1 => Some(Coding::Headers),
             2 => Some(Coding::Lz4),
+            3 => Some(Coding::Zstd),
             _ => None,
         }
     }
@@ -50,8 +54,10 @@ pub enum CodedError {
     UnknownCoding,
     #[error("restores to more than a train may hold")]
     TooLong,
-    #[error("a block that is not LZ4, or not as long as it says")]
+    #[error("a block that does not restore, or not to what it says")]
     BadBlock,
+    #[error("compressed with a dictionary, and there is none")]
+    NoDictionary,
     #[error("a subframe that is not what a sender writes")]
     BadSubframe,
     #[error("not what its checksum says")]
@@ -87,7 +93,7 @@ impl Head {
 pub enum Block<'a> {
     /// As it was.
     Stored(&'a [u8]),
-    /// LZ4, which refers to all blocks before it as well.
+    /// LZ4, which refers to all blocks before it as well; or a frame of Zstandard.
     Coded { bytes: &'a [u8], plain_len: usize },
 }
 
@@ -131,7 +137,7 @@ pub fn stored_header(len: usize) -> [u8; STORED_HEADER_LEN] {
     (STORED | len as u16).to_be_bytes()
 }
 
-/// Before `len` bytes of LZ4 that become `plain_len`.
+/// Before `len` compressed bytes that become `plain_len`.
 pub fn block_header(len: usize, plain_len: usize) -> [u8; BLOCK_HEADER_LEN] {
     assert!((1..=BLOCK_MAX).contains(&len), "a block of {len} bytes");
     let (len, plain_len) = ((len as u16).to_be_bytes(), (plain_len as u16).to_be_bytes());

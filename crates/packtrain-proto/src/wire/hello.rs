@@ -71,6 +71,8 @@ const COUNT_LEN: usize = 4;
 const COUNT_OPTION_LEN: usize = 2 + COUNT_LEN;
 const DIRECT_VLAN_LEN: usize = 2;
 const DIRECT_VLAN_OPTION_LEN: usize = 2 + DIRECT_VLAN_LEN;
+const DICTIONARY_LEN: usize = 4;
+const DICTIONARY_OPTION_LEN: usize = 2 + DICTIONARY_LEN;
 /// 0 is no VLAN but a priority, 4095 is reserved (IEEE 802.1Q).
 pub const VLAN_IDS: core::ops::RangeInclusive<u16> = 1..=4094;
 
@@ -91,6 +93,7 @@ mod option {
     pub(super) const SOFTWARE: u8 = 0x02;
     pub(super) const COUNT: u8 = 0x03;
     pub(super) const DIRECT_VLAN: u8 = 0x04;
+    pub(super) const DICTIONARY: u8 = 0x05;
     pub(super) const CRITICAL: u8 = 0x80;
 }
 
@@ -178,6 +181,8 @@ pub struct Hello {
     /// The VLAN in which it takes direct frames, on the links that say so. What is none ([`VLAN_IDS`]) is as if
     /// not told.
     pub direct_vlan: Option<u16>,
+    /// Of the dictionary that it has ([`crate::coding::dictionary`]).
+    pub dictionary: Option<u32>,
     /// Name and version, as its owner wants them shown; empty when not told.
     pub software: String,
 }
@@ -248,6 +253,7 @@ impl Hello {
             links: Vec::with_capacity(usize::from(link_count)),
             stations: Vec::new(),
             direct_vlan: None,
+            dictionary: None,
             software: String::new(),
         };
         for bytes in records.chunks_exact(LINK_RECORD_LEN) {
@@ -270,6 +276,7 @@ impl Hello {
                 option::STATIONS => self.parse_stations(value)?,
                 option::COUNT => self.count = parse_count(value)?,
                 option::DIRECT_VLAN => self.direct_vlan = parse_vlan(value)?,
+                option::DICTIONARY => self.dictionary = parse_dictionary(value)?,
                 option::SOFTWARE => self.software = parse_software(value)?,
                 kind if kind & option::CRITICAL != 0 => {
                     return Err(HelloError::UnknownCriticalOption(kind));
@@ -312,7 +319,11 @@ impl Hello {
             Some(_) => DIRECT_VLAN_OPTION_LEN,
             None => 0,
         };
-        count + vlan + stations + if software > 0 { 2 + software } else { 0 }
+        let dictionary = match self.dictionary {
+            Some(_) => DICTIONARY_OPTION_LEN,
+            None => 0,
+        };
+        count + vlan + dictionary + stations + if software > 0 { 2 + software } else { 0 }
     }
 
     /// Appends the message; what stands in `buffer` is the outer Ethernet header.
@@ -363,6 +374,10 @@ impl Hello {
             assert!(VLAN_IDS.contains(&vlan), "VLAN {vlan} in a hello");
             put(buffer, &[option::DIRECT_VLAN, DIRECT_VLAN_LEN as u8]);
             put(buffer, &vlan.to_be_bytes());
+        }
+        if let Some(id) = self.dictionary {
+            put(buffer, &[option::DICTIONARY, DICTIONARY_LEN as u8]);
+            put(buffer, &id.to_be_bytes());
         }
         for stations in self.stations.chunks(STATIONS_PER_OPTION) {
             put(
@@ -450,6 +465,14 @@ fn parse_vlan(value: &[u8]) -> Result<Option<u16>, HelloError> {
 fn parse_count(value: &[u8]) -> Result<u32, HelloError> {
     let value: [u8; COUNT_LEN] = value.try_into().map_err(|_| HelloError::BadOption)?;
     Ok(u32::from_be_bytes(value))
+}
+
+/// 0 names none.
+fn parse_dictionary(value: &[u8]) -> Result<Option<u32>, HelloError> {
+    match value.len() {
+        DICTIONARY_LEN => Ok(Some(be32(value)).filter(|id| *id != 0)),
+        _ => Err(HelloError::BadOption),
+    }
 }
 
 /// It will be printed on terminals, so it must not be able to steer one.

@@ -138,6 +138,7 @@ pub fn hello(by: u8, count: u32, wires: &[Wire], buffer: &mut Buffer) {
         links: (0..LINKS).map(record).collect(),
         stations: Vec::new(),
         direct_vlan: None,
+        dictionary: None,
         software: String::new(),
     };
     let header = Header {

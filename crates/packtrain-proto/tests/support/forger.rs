@@ -161,6 +161,7 @@ impl Forger {
             links: vec![self.record(LINK)],
             stations: Vec::new(),
             direct_vlan: None,
+            dictionary: None,
             software: String::from("forged"),
         }
     }

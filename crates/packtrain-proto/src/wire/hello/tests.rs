@@ -40,6 +40,7 @@ fn hello(links: u8, stations: usize) -> Hello {
         links: (0..links).map(link).collect(),
         stations: (0..stations).map(station).collect(),
         direct_vlan: None,
+        dictionary: None,
         software: String::from("packtrain 0.1.0"),
     }
 }
@@ -223,6 +224,7 @@ proptest! {
         links in prop::collection::vec(any::<(bool, u16, u8, bool, u32, u32, u32)>(), 0..=LINKS_MAX),
         stations in 0..=STATIONS_MAX,
         direct_vlan in prop::option::of(VLAN_IDS),
+        dictionary in prop::option::of(1u32..),
         software in "[a-z0-9 .é✓]{0,20}",
     ) {
         let (link_id, node_id, recipient, line_id, capabilities) = ids;
@@ -254,6 +256,7 @@ proptest! {
             }).collect(),
             stations: (0..stations).map(station).collect(),
             direct_vlan,
+            dictionary,
             software,
         };
         prop_assert_eq!(Hello::parse(&message(&hello)), Ok(hello));
