@@ -211,6 +211,10 @@ impl Host {
         if self.arrives_directly((link, address), &frame, now, world) {
             return;
         }
+        let is_for_us = frame.header().destination == address;
+        if is_for_us && inside::is_coded(&frame.bytes) && !self.config.coded_trains {
+            world.checkers.sent_coded_all_the_same(self.station, now);
+        }
         world.checkers.came(self.station, &frame);
         let frames = match &mut self.saboteur {
             Some(saboteur) => saboteur.incoming(frame),

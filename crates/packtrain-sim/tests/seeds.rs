@@ -5,6 +5,7 @@ use std::panic::catch_unwind;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use packtrain_sim::checker::CodedTrains;
 use packtrain_sim::scenario::{
     Order, Report, direct, links, mesh, pair, run_until_faults_happen, three,
 };
@@ -44,6 +45,8 @@ struct Sums {
     direct: u64,
     /// Flows that came back from there.
     returns: u64,
+    coded: CodedTrains,
+    restored: u64,
 }
 
 impl Sums {
@@ -53,6 +56,10 @@ impl Sums {
         self.direct += report.direct;
         self.aggregated += report.aggregated;
         self.returns += report.returns;
+        self.coded.trains += report.coded.trains;
+        self.coded.deltas += report.coded.deltas;
+        self.coded.lz4_blocks += report.coded.lz4_blocks;
+        self.restored += report.restored;
     }
 }
 
@@ -107,7 +114,19 @@ fn try_seeds(test: &str, run: fn(Order) -> Report) -> Sums {
 
 #[test]
 fn a_pair_keeps_its_promises_whatever_the_wire_does() {
-    try_seeds("a_pair", pair::run);
+    assert_many_were_coded(&try_seeds("a_pair", pair::run));
+}
+
+/// Coded trains are no exception, and all that is coded in one way or another is among them.
+fn assert_many_were_coded(sums: &Sums) {
+    println!("{sums:?}");
+    if !single_seed() {
+        let coded = &sums.coded;
+        assert!(coded.trains > sums.delivered / 50, "{sums:?}");
+        assert!(coded.deltas > coded.trains, "{sums:?}");
+        assert!(coded.lz4_blocks > coded.trains / 10, "{sums:?}");
+        assert!(sums.restored > coded.trains / 2, "{sums:?}");
+    }
 }
 
 #[test]
@@ -127,7 +146,7 @@ fn those_who_speak_only_aggregates_keep_theirs_and_no_other_is_sent_one() {
 
 #[test]
 fn several_links_keep_their_promises_whatever_the_wires_do() {
-    try_seeds("several_links", links::run);
+    assert_many_were_coded(&try_seeds("several_links", links::run));
 }
 
 #[test]

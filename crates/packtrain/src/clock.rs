@@ -1,6 +1,6 @@
 //! The only place that reads a clock: everything below takes the time as an argument.
 
-use packtrain_proto::time::Instant;
+use packtrain_proto::time::{Duration, Instant};
 
 /// The monotonic clock, counted from where it was started.
 ///
@@ -25,6 +25,13 @@ impl Clock {
         // whoever compares with `Instant::ZERO`.
         let elapsed = std::time::Instant::now().duration_since(self.origin);
         Instant::from_nanos(1 + elapsed.as_nanos() as u64)
+    }
+
+    /// What the calling thread has had of processors, ever; the difference of two is what lay between them.
+    pub fn thread_cpu(&self) -> Duration {
+        let had = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        let nanos = had.tv_sec as u64 * 1_000_000_000 + had.tv_nsec as u64;
+        Duration::from_nanos(nanos)
     }
 
     /// What a wall shows, from now on. It is read once: who sets the wall's clock later does not bend

@@ -48,6 +48,7 @@ pub enum Request {
         pack: String,
         path: String,
         loss_ok: bool,
+        compress: String,
         /// Before the class of this name.
         before: Option<String>,
     },

@@ -1,5 +1,6 @@
 //! The daemon of one line.
 
+mod coding_time;
 mod host_frames;
 mod inlet;
 pub mod line;

@@ -1,7 +1,9 @@
 //! What a person may say about a line, from the command line or from a file: one struct.
 
 pub mod classes;
+pub mod compress;
 pub mod dfap;
+pub mod dictionary;
 pub mod file;
 pub mod packing;
 pub mod values;
@@ -9,10 +11,12 @@ pub mod values;
 use std::time::Duration;
 
 use packtrain_proto::class::{self, Action, Class, Pack};
+use packtrain_proto::coding::dictionary::Dictionary;
 use packtrain_proto::dfap::stations::STATIONS_MAX;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use crate::linux::netlink::IpPrefix;
+use crate::settings::compress::CompressPolicy;
 use crate::settings::dfap::{DfapSettings, ModePolicy};
 use crate::settings::packing::PackPolicy;
 use crate::settings::values::{BalancePolicy, InterfaceName, LogLevel, PathPolicy};
@@ -51,6 +55,12 @@ pub struct Settings {
     pub dfap: DfapSettings,
     /// When frames leave that no class matches. `None`: as the mode has it.
     pub pack: Option<PackPolicy>,
+    /// What of such frames is compressed.
+    pub compress: CompressPolicy,
+    /// Whether peers may send this line coded trains, and get such from it.
+    pub coded_trains: bool,
+    /// What payload is compressed with to and from peers that have the same one.
+    pub dictionary: Option<Dictionary>,
     /// In the order in which frames are compared with them.
     pub classes: Vec<Class>,
     /// For how long what goes directly flows on when the daemon ends.
@@ -77,6 +87,9 @@ impl Settings {
             mode: ModePolicy::default(),
             dfap: DfapSettings::default(),
             pack: None,
+            compress: CompressPolicy::default(),
+            coded_trains: true,
+            dictionary: None,
             classes: class::defaults(),
             stay: None,
             wait_links: false,
@@ -98,6 +111,7 @@ impl Settings {
         Action {
             pack,
             on_backlog,
+            compress: self.compress.into(),
             ..Action::default()
         }
     }

@@ -83,6 +83,8 @@ pub struct StatusDocument {
     pub peers: Vec<Peer>,
     pub hosts: Vec<PlainHost>,
     pub trains: Trains,
+    #[serde(default)]
+    pub coding: Coding,
     /// In the order in which frames are compared with them; the last is what none of them matches.
     #[serde(default)]
     pub classes: Vec<Class>,
@@ -127,6 +129,9 @@ pub struct Class {
     pub path: String,
     /// Its frames may be lost with a link.
     pub loss_ok: bool,
+    /// What of its frames is compressed: `auto`, `headers` or `off`.
+    #[serde(default)]
+    pub compress: String,
     /// What the host has sent of it to the engine.
     pub taken: Traffic,
     /// From when those that left had come; `trains` are frames here.
@@ -348,6 +353,46 @@ pub struct TrainCounts {
     pub aggregates: u64,
     #[serde(default)]
     pub aggregated: u64,
+}
+
+/// What trains have saved of what their frames would have taken each alone, and by what; bytes as Ethernet spends them,
+/// preamble, checksum and gap included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Coding {
+    /// The frames in trains that were sent, each as it would have left alone; a GSO frame as its segments.
+    pub frame_bytes: u64,
+    /// The trains.
+    pub train_bytes: u64,
+    /// The difference, by what it comes from.
+    pub saved: Saved,
+    /// Trains that left coded, and such that came.
+    pub coded_tx: u64,
+    pub coded_rx: u64,
+    /// Frames of those sent whose headers were told apart from another's.
+    pub told_apart: u64,
+    /// What was given to the compressor.
+    pub compressed_bytes: u64,
+    /// What a million bytes of it take of a processor, packed and compressed; null before the first.
+    pub cpu_s_per_mb: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Saved {
+    /// Headers, preambles and gaps of Ethernet; negative where trains cost more than they save.
+    pub framing: SavedBytes,
+    /// Of frames that are shorter than Ethernet's shortest.
+    pub padding: SavedBytes,
+    /// Headers of frames, told apart from those of others.
+    pub headers: SavedBytes,
+    /// Payload, compressed.
+    pub payload: SavedBytes,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SavedBytes {
+    pub bytes: i64,
+    /// Of the bytes of all frames; null before the first.
+    pub percent: Option<f64>,
 }
 
 /// What went past the engine, in the kernel: counted neither in `host` nor in `trains`.

@@ -215,7 +215,7 @@ mod tests {
             let rest = Duration::from_secs(seconds);
             let almost = now + rest.saturating_sub(Duration::from_millis(1));
             assert_eq!(worths.of(CLASS, almost), Treatment::Headers);
-            now = now + rest;
+            now += rest;
         }
         worths.on_trial(&tried(5000, 2000), now);
         assert_eq!(worths.of(CLASS, now), Treatment::Payload);

@@ -98,6 +98,8 @@ fn meaning(reason: DropReason) -> Meaning {
         | DropReason::Truncated
         | DropReason::UnknownCriticalOption
         | DropReason::BadAggregate
+        | DropReason::CodedUnknown
+        | DropReason::CodedDamaged
         | DropReason::BadOption => Meaning::Message,
         _ => Meaning::Nothing,
     }

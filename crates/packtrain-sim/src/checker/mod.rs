@@ -112,6 +112,15 @@ pub struct Checkers {
     pub frames_delivered: u64,
     /// Frames that left in aggregates.
     pub frames_aggregated: u64,
+    pub coded: CodedTrains,
+}
+
+/// Coded trains that left, and how they were told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CodedTrains {
+    pub trains: u64,
+    pub deltas: u64,
+    pub lz4_blocks: u64,
 }
 
 impl Checkers {
@@ -138,6 +147,7 @@ impl Checkers {
             pumps: 0,
             frames_delivered: 0,
             frames_aggregated: 0,
+            coded: CodedTrains::default(),
         }
     }
 
@@ -203,6 +213,7 @@ impl Checkers {
     /// A frame leaves a host by a link.
     pub fn transmitted(&mut self, station: StationId, port: PortId, frame: &Frame, now: Instant) {
         if frame.header().ether_type == ether_type::PACKTRAIN {
+            self.look_at_coding(station, frame, now);
             let items = inside::items(&frame.bytes);
             self.accounted.train_left(items);
             self.left_in_train(station, frame);
@@ -248,6 +259,28 @@ impl Checkers {
                 describe(frame)
             );
             self.object("unchanged", now, text);
+        }
+    }
+
+    /// What an engine has coded must restore to what its checksum says, for who has only read the document.
+    fn look_at_coding(&mut self, station: StationId, frame: &Frame, now: Instant) {
+        if !inside::is_coded(&frame.bytes) {
+            return;
+        }
+        let Some(restored) = inside::restored(&frame.bytes) else {
+            let text = format!("{station:?} sends a coded train that does not restore");
+            return self.object("unchanged", now, text);
+        };
+        self.coded.trains += 1;
+        self.coded.deltas += restored.deltas as u64;
+        self.coded.lz4_blocks += restored.lz4_blocks as u64;
+    }
+
+    /// A host that takes no coded trains is sent one.
+    pub fn sent_coded_all_the_same(&mut self, station: StationId, now: Instant) {
+        if !self.faults.alters {
+            let text = format!("{station:?} takes no coded trains, and is sent one");
+            self.object("addressee", now, text);
         }
     }
 

@@ -3,7 +3,7 @@
 //! They ask for what the workload's frames have, so that most match some frames and few match all; a class
 //! that goes by size divides a flow, whose frames are then treated in different ways and must keep their order.
 
-use packtrain_proto::class::{self, Action, Class, ClassPath, Pack};
+use packtrain_proto::class::{self, Action, Class, ClassPath, Compress, Pack};
 use packtrain_proto::time::{Duration, Instant};
 
 use crate::random::Random;
@@ -50,6 +50,14 @@ fn give_tables(
     draw: fn(&[Flow], &mut Random) -> Option<Vec<Class>>,
 ) {
     let mut random = Random::new(seed ^ 0x0063_6c61_7373_6573);
+    let mut of_coding = Random::new(seed ^ 0x0063_6f64_696e_6700);
+    let mut draw = |flows: &[Flow], random: &mut Random| {
+        let mut classes = draw(flows, random)?;
+        for class in &mut classes {
+            class.action.compress = compress(&mut of_coding);
+        }
+        Some(classes)
+    };
     let flows = simulator.checkers.flows().to_vec();
     for n in 0..simulator.stations.len() {
         let Station::Packtrain(host) = &mut simulator.stations[n] else {
@@ -115,6 +123,11 @@ fn table_with_paths(flows: &[Flow], random: &mut Random) -> Option<Vec<Class>> {
     let mut classes = drawn.unwrap_or_default();
     classes.push(rest);
     Some(classes)
+}
+
+fn compress(random: &mut Random) -> Compress {
+    use Compress::{Auto, Headers, Off};
+    *random.pick(&[Auto, Auto, Auto, Headers, Off])
 }
 
 fn by_packing(random: &mut Random) -> Action {

@@ -20,7 +20,7 @@ pub mod three;
 use packtrain_proto::time::{Duration, Instant};
 
 use crate::checker::accounted::{EngineDrops, Kept};
-use crate::checker::{Checkers, Violation, progress};
+use crate::checker::{Checkers, CodedTrains, Violation, progress};
 use crate::sabotage::Breakage;
 use crate::simulator::{Simulator, Station, StationId};
 
@@ -71,6 +71,9 @@ pub struct Report {
     pub direct: u64,
     /// Flows that came back from there.
     pub returns: u64,
+    pub coded: CodedTrains,
+    /// Coded trains that came and were restored, by engines that lived to the end.
+    pub restored: u64,
 }
 
 /// An experiment that is ready to run.
@@ -141,6 +144,8 @@ impl Experiment {
         let strikes = saboteurs.map(|saboteur| saboteur.strikes).sum();
         let snapshots = self.simulator.hosts().map(|host| host.snapshot(self.now()));
         let replayed = snapshots.map(|snapshot| snapshot.replay.replayed).sum();
+        let snapshots = self.simulator.hosts().map(|host| host.snapshot(self.now()));
+        let restored = snapshots.map(|snapshot| snapshot.coding.coded_rx).sum();
         let direct = self.simulator.hosts().map(|host| host.direct_counters());
         let checkers = &self.simulator.checkers;
         Report {
@@ -154,6 +159,8 @@ impl Experiment {
             aggregated: checkers.frames_aggregated,
             direct: checkers.frames_direct(),
             returns: direct.map(|direct| direct.returns).sum(),
+            coded: checkers.coded,
+            restored,
         }
     }
 

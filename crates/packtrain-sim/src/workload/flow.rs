@@ -81,6 +81,17 @@ pub struct Flow {
 }
 
 impl Flow {
+    /// Whether its headers go on as those of most hosts do: what is told apart from the frame before says little.
+    /// Else they jump about, and much has to be told.
+    fn is_steady(&self) -> bool {
+        self.seed.is_multiple_of(2)
+    }
+
+    /// Whether its content can be compressed, but for what describes it.
+    fn shrinks(&self) -> bool {
+        self.seed >> 1 & 1 == 0
+    }
+
     /// Bytes of all headers, Ethernet's included.
     pub fn headers_len(&self, sequence: u32) -> usize {
         let link = 14 + if self.vlan.is_some() { 4 } else { 0 };
@@ -274,6 +285,7 @@ impl Flow {
                 let more = if sequence % 3 == 2 { 0 } else { 0x2000 };
                 ((sequence / 3) as u16, more | ((sequence % 3) as u16 * 180))
             }
+            _ if self.is_steady() => ((sequence as u16).wrapping_add(1), 0x4000),
             _ => ((sequence as u16).wrapping_mul(251), 0x4000),
         };
         out.extend_from_slice(&id.wrapping_add(segments.start as u16).to_be_bytes());
@@ -307,7 +319,11 @@ impl Flow {
         out.extend_from_slice(&[data_offset, 0x10 | push | cwr, 0x20, 0, 0, 0, 0, 0]);
         if timestamps {
             out.extend_from_slice(&[1, 1, 8, 10]);
-            out.extend_from_slice(&mix(self.seed ^ u64::from(sequence)).to_be_bytes());
+            let times = match self.is_steady() {
+                true => u64::from(sequence) << 32 | u64::from(sequence / 3),
+                false => mix(self.seed ^ u64::from(sequence)),
+            };
+            out.extend_from_slice(&times.to_be_bytes());
         }
     }
 
@@ -318,6 +334,13 @@ impl Flow {
 
     pub(super) fn check(&self, sequence: u32, segment: usize) -> u32 {
         mix(self.seed ^ (u64::from(sequence) << 16) ^ segment as u64) as u32
+    }
+
+    /// Words as they stand in logs and messages, in an order that the check of a segment says.
+    fn words(&self, check: u32) -> impl Iterator<Item = u8> {
+        const WORDS: [&[u8; 8]; 4] = [b"status: ", b"request ", b"0000001 ", b"\"name\": "];
+        let word = move |n: u32| WORDS[(check.rotate_left(2 * n) & 3) as usize];
+        (0..).flat_map(word).copied()
     }
 
     fn put_content(&self, out: &mut Vec<u8>, sequence: u32, segment: usize, len: usize) {
@@ -336,6 +359,10 @@ impl Flow {
             out.extend_from_slice(&sequence.to_be_bytes());
             out.extend_from_slice(&(segment as u16).to_be_bytes());
             out.extend_from_slice(&check.to_be_bytes());
+        }
+        if self.shrinks() {
+            out.extend(self.words(check).take(end - out.len()));
+            return;
         }
         let mut filler = u64::from(check) | 1 << 40;
         let start = out.len();

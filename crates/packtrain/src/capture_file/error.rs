@@ -5,17 +5,20 @@ use std::io;
 
 use super::input::RECORD_BYTES_MAX;
 use super::link_type::LinkType;
+use super::source::WINDOW_LOG_MAX;
 
 #[derive(Debug, thiserror::Error)]
-#[error("{file}: {place}{cause}")]
+#[error("{file}{}: {place}{cause}", unpacked(*.compression))]
 pub struct CaptureError {
     /// Its path, or "standard input".
     pub file: String,
+    /// What it is unpacked from.
+    pub compression: Option<Compression>,
     pub place: Place,
     pub cause: Cause,
 }
 
-/// Where in the file. Offsets are in bytes from its beginning, to that of the packet or block.
+/// Where in the file, unpacked. Offsets are in bytes from its beginning, to that of the packet or block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// All of it.
@@ -39,6 +42,8 @@ pub enum Cause {
     Empty,
     #[error("{}", not_a_capture(*.0))]
     NotACapture(Option<Compression>),
+    #[error("a variant of pcap that is not read, of the magic number {0:#010x}")]
+    Variant(u32),
     #[error("{format} version {major}.{minor} is not known")]
     Version {
         format: &'static str,
@@ -47,6 +52,9 @@ pub enum Cause {
     },
     #[error("link type {0} is not Ethernet")]
     NotEthernet(LinkType),
+    /// Of a link type that is, in general.
+    #[error("{0}, which is nothing that Ethernet carries")]
+    NoFrame(String),
     #[error("{0} bytes in the file, and no more than {RECORD_BYTES_MAX} are read")]
     TooLarge(u64),
     /// All before it has been given.
@@ -54,9 +62,21 @@ pub enum Cause {
     CutOff,
     #[error("{0}")]
     Malformed(String),
+    /// All before it has been given.
+    #[error("the {0} stream is cut off")]
+    StreamCutOff(Compression),
+    #[error("the {compression} stream is broken: {reason}")]
+    StreamBroken {
+        compression: Compression,
+        reason: String,
+    },
+    #[error("to unpack it a window of more than {} MB is needed", WINDOW_BYTES_MAX >> 20)]
+    WindowTooLarge,
 }
 
-/// What a file is packed with that is not a capture by itself.
+const WINDOW_BYTES_MAX: u64 = 1 << WINDOW_LOG_MAX;
+
+/// What a file is packed with that is not a capture by itself. Gzip and zstd are unpacked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
     Bzip2,
@@ -71,16 +91,21 @@ impl CaptureError {
     pub fn hint(&self) -> Option<String> {
         match self.cause {
             Cause::NotACapture(Some(compression)) => Some(format!(
-                "unpack it first: {} -dc, by a pipe and - for the file as well",
-                compression.program()
+                "unpack it first: {compression} -dc, by a pipe and - for the file as well"
             )),
-            Cause::NotACapture(None) => {
+            Cause::WindowTooLarge => Some(
+                "unpack it first: zstd -dc --long=31, by a pipe and - for the file as well".into(),
+            ),
+            Cause::NotACapture(None) | Cause::Variant(_) => {
                 Some("other formats that Wireshark reads: rewrite them with editcap -F pcap".into())
             }
             Cause::NotEthernet(_) => Some(
-                "capture on an Ethernet interface, as in tcpdump -i eth0 -w eth0.pcap: neither on 'any' nor \
-                 on a tunnel"
+                "capture on an interface that carries Ethernet or IP, as in tcpdump -i eth0 -w eth0.pcap, or on \
+                 'any'"
                     .into(),
+            ),
+            Cause::NoFrame(_) => Some(
+                "leave such packets out: tshark -r FILE -Y 'ip or ipv6 or arp' -w OTHER".into(),
             ),
             _ => None,
         }
@@ -101,6 +126,8 @@ impl fmt::Display for Place {
 impl Compression {
     pub(super) fn of(magic: [u8; 4]) -> Option<Compression> {
         match magic {
+            // Frames that are to be passed over begin what pzstd writes.
+            [0x50..=0x5f, 0x2a, 0x4d, 0x18] => Some(Compression::Zstd),
             [b'B', b'Z', b'h', _] => Some(Compression::Bzip2),
             [0x1f, 0x8b, _, _] => Some(Compression::Gzip),
             [0x04, 0x22, 0x4d, 0x18] => Some(Compression::Lz4),
@@ -110,20 +137,34 @@ impl Compression {
         }
     }
 
-    fn program(self) -> &'static str {
-        match self {
+    pub(super) fn is_unpacked(self) -> bool {
+        matches!(self, Compression::Gzip | Compression::Zstd)
+    }
+}
+
+/// As its program is called.
+impl fmt::Display for Compression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
             Compression::Bzip2 => "bzip2",
             Compression::Gzip => "gzip",
             Compression::Lz4 => "lz4",
             Compression::Xz => "xz",
             Compression::Zstd => "zstd",
-        }
+        })
+    }
+}
+
+fn unpacked(compression: Option<Compression>) -> String {
+    match compression {
+        Some(compression) => format!(" ({compression}, unpacked)"),
+        None => String::new(),
     }
 }
 
 fn not_a_capture(compression: Option<Compression>) -> String {
     match compression {
-        Some(compression) => format!("the file is compressed ({})", compression.program()),
+        Some(compression) => format!("the file is compressed ({compression})"),
         None => "not a capture file: neither pcap nor pcapng".into(),
     }
 }

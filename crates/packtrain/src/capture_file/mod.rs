@@ -1,11 +1,13 @@
 //! The frames of a capture file, pcap or pcapng, as tcpdump, Wireshark and the lab write them.
 //!
 //! ```text
-//!  file, or standard input ──► Input: one record at a time ──► Pcap │ Pcapng ──► Frame
+//!  file, or standard input ──► Source: gzip, zstd ──► Input: one record at a time
+//!                                                            │
+//!                Frame ◄── Framing: as Ethernet frames ◄── Pcap │ Pcapng
 //! ```
-//! A file is what somebody else has made: whatever it says, memory stays within [`RECORD_BYTES_MAX`] and
-//! a table of interfaces, and what cannot be read is told with its place. Frames come in the order of the
-//! file, an FCS with them where it was captured (Linux gives none).
+//! A file is what somebody else has made: whatever it says, memory stays within [`RECORD_BYTES_MAX`], a table of
+//! interfaces and the window of its compression, and what cannot be read is told with its place. Frames come in
+//! the order of the file, without an FCS where the file says that one was captured.
 //!
 //! We read it ourselves because the crates that do have faults that a user would meet. `pcap-parser` 0.17
 //! passes over the packets of older pcapng files, knows no binary time resolution, takes a malformed block
@@ -16,11 +18,14 @@
 //! A folder with a `mod.rs`, so that `fuzz/` can take it without the crate around it.
 
 mod byte_order;
+mod ends;
 mod error;
+mod framing;
 mod input;
 mod link_type;
 mod pcap;
 mod pcapng;
+mod source;
 mod time;
 
 use std::fs::File;
@@ -33,6 +38,8 @@ pub use error::{CaptureError, Cause, Compression, Place};
 pub use input::RECORD_BYTES_MAX;
 pub use link_type::LinkType;
 
+use ends::{Direction, Ends};
+use framing::Framing;
 use input::{Input, Part};
 use pcap::Pcap;
 use pcapng::Pcapng;
@@ -46,10 +53,11 @@ pub struct CaptureFile {
     name: String,
     input: Input,
     format: Format,
+    ends: Ends,
     is_over: bool,
 }
 
-/// A frame on Ethernet, from its destination address on; lent until the next one.
+/// A frame on Ethernet, from its destination address on, or what was captured on another link as one; lent until the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
     /// From 1, as Wireshark numbers it.
@@ -60,6 +68,11 @@ pub struct Frame<'a> {
     pub bytes: &'a [u8],
     /// How many there were: more than `bytes` where the frame was cut in capturing it, never fewer.
     pub len_on_wire: usize,
+    /// Of the interface where it was captured. Where that is not Ethernet, the first 14 of its bytes are made up: an
+    /// Ethernet header with what is known of it, in the place of what that link has.
+    pub link_type: LinkType,
+    /// How many bytes of an FCS were behind it, which are counted nowhere else.
+    pub fcs_len: usize,
 }
 
 #[derive(Debug)]
@@ -74,6 +87,17 @@ struct Packet {
     at: Option<Duration>,
     bytes: Range<usize>,
     len_on_wire: u32,
+    link: Link,
+    direction: Option<Direction>,
+}
+
+/// What is known of an interface's packets.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    link_type: LinkType,
+    framing: Framing,
+    /// How many bytes of an FCS stand behind each.
+    fcs_len: u8,
 }
 
 impl CaptureFile {
@@ -87,6 +111,7 @@ impl CaptureFile {
             Ok(file) => CaptureFile::from_reader(&name, file),
             Err(error) => Err(CaptureError {
                 file: name,
+                compression: None,
                 place: Place::File,
                 cause: Cause::Unread(error),
             }),
@@ -105,13 +130,10 @@ impl CaptureFile {
                 name: name.into(),
                 input,
                 format,
+                ends: Ends::default(),
                 is_over: false,
             }),
-            Err(cause) => Err(CaptureError {
-                file: name.into(),
-                place: input.place(),
-                cause,
-            }),
+            Err(cause) => Err(error(name, &input, cause)),
         }
     }
 
@@ -120,34 +142,75 @@ impl CaptureFile {
         if self.is_over {
             return Ok(None);
         }
-        let packet = match &mut self.format {
-            Format::Pcap(pcap) => pcap.next(&mut self.input),
-            Format::Pcapng(pcapng) => pcapng.next(&mut self.input),
-        };
-        match packet {
-            Ok(Some(Packet {
-                at,
-                bytes,
-                len_on_wire,
-            })) => Ok(Some(Frame {
-                number: self.input.packets(),
-                at,
-                // There are files that say less than they hold.
-                len_on_wire: bytes.len().max(len_on_wire as usize),
-                bytes: &self.input.record()[bytes],
-            })),
+        match self.next_packet() {
+            Ok(Some((packet, header))) => Ok(Some(packet.frame(header, &mut self.input))),
             Ok(None) => {
                 self.is_over = true;
                 Ok(None)
             }
             Err(cause) => {
                 self.is_over = true;
-                Err(CaptureError {
-                    file: self.name.clone(),
-                    place: self.input.place(),
-                    cause,
-                })
+                Err(error(&self.name, &self.input, cause))
             }
+        }
+    }
+
+    fn next_packet(&mut self) -> Result<Option<(Packet, Option<framing::Header>)>, Cause> {
+        let input = &mut self.input;
+        let packet = match &mut self.format {
+            Format::Pcap(pcap) => pcap.next(input)?,
+            Format::Pcapng(pcapng) => pcapng.next(input)?,
+        };
+        let Some(mut packet) = packet else {
+            return Ok(None);
+        };
+        packet.settle_lengths();
+        let header = packet.link.framing.header(
+            &input.record()[packet.bytes.clone()],
+            packet.len_on_wire as usize,
+            packet.direction,
+            &mut self.ends,
+        )?;
+        Ok(Some((packet, header)))
+    }
+}
+
+fn error(name: &str, input: &Input, cause: Cause) -> CaptureError {
+    CaptureError {
+        file: name.into(),
+        compression: input.compression(),
+        place: input.place(),
+        cause,
+    }
+}
+
+impl Packet {
+    /// Leaves an FCS away. It is the end of the packet as it was on the wire, and is captured where that is.
+    fn settle_lengths(&mut self) {
+        // There are files that say less than they hold.
+        let len = self.bytes.len() as u32;
+        let len_on_wire = self.len_on_wire.max(len);
+        self.len_on_wire = len_on_wire.saturating_sub(self.link.fcs_len.into());
+        self.bytes.end = self.bytes.start + len.min(self.len_on_wire) as usize;
+    }
+
+    fn frame(self, header: Option<framing::Header>, input: &mut Input) -> Frame<'_> {
+        let (number, end) = (input.packets(), self.bytes.end);
+        let len_on_wire = self.len_on_wire as usize;
+        let (bytes, len_on_wire) = match header {
+            None => (&input.record()[self.bytes], len_on_wire),
+            Some(framing::Header { ethernet, replaces }) => (
+                input.prepend(ethernet, self.bytes.start + replaces, end),
+                len_on_wire - replaces + ethernet.len(),
+            ),
+        };
+        Frame {
+            number,
+            at: self.at,
+            bytes,
+            len_on_wire,
+            link_type: self.link.link_type,
+            fcs_len: self.link.fcs_len.into(),
         }
     }
 }
@@ -162,6 +225,13 @@ impl Format {
             Err(other) => return Err(other),
         }
         let magic = input.record().try_into().expect("four bytes");
+        match Compression::of(magic) {
+            Some(compression) if compression.is_unpacked() && input.compression().is_none() => {
+                input.unpack(compression);
+                return Format::read(input);
+            }
+            _ => {}
+        }
         if let Some(header) = pcap::Header::of(magic) {
             input.turns_out(Part::Header);
             return Ok(Format::Pcap(header.read(input)?));
@@ -170,7 +240,10 @@ impl Format {
             input.turns_out(Part::Header);
             return Ok(Format::Pcapng(Pcapng::begin(input)?));
         }
-        Err(Cause::NotACapture(Compression::of(magic)))
+        match pcap::variant(magic) {
+            Some(magic) => Err(Cause::Variant(magic)),
+            None => Err(Cause::NotACapture(Compression::of(magic))),
+        }
     }
 }
 

@@ -18,22 +18,34 @@
 
 use std::time::Duration;
 
-use super::Packet;
 use super::byte_order::ByteOrder;
 use super::error::Cause;
+use super::framing::Framing;
 use super::input::{Input, Part};
 use super::link_type::LinkType;
+use super::{Link, Packet};
 
 const MAGIC_MICROS: u32 = 0xa1b2_c3d4;
 const MAGIC_NANOS: u32 = 0xa1b2_3c4d;
 const MAGIC_KUZNETZOV: u32 = 0xa1b2_cd34;
+/// Mesquita's and Navtel's patches of libpcap, and what Ixia's hardware and software write.
+const MAGICS_NOT_READ: [u32; 4] = [0xa1b2_34cd, 0xa12b_3c4d, 0x1c00_01ac, 0x1c00_01ab];
 const HEADER_BYTES: usize = 24;
 const PACKET_HEADER_BYTES: usize = 16;
 const PACKET_HEADER_BYTES_KUZNETZOV: usize = 24;
 /// The only one since 1998. Before it the two lengths of a packet stood the other way round, or did not.
 const VERSION: (u16, u16) = (2, 4);
-/// What of the last word is the link type; above it stands how long an FCS is. As in libpcap.
+/// What of the last word is the link type; above it stands how long an FCS is, in units of two bytes, where a bit says
+/// that this is known. As in libpcap.
 const LINK_TYPE_BITS: u32 = 0x03ff_ffff;
+const FCS_LEN_IS_KNOWN: u32 = 0x0400_0000;
+const FCS_LEN_SHIFT: u32 = 28;
+
+/// One of the formats that are nearly this one.
+pub fn variant(magic: [u8; 4]) -> Option<u32> {
+    let mut variants = MAGICS_NOT_READ.into_iter();
+    variants.find(|&number| ByteOrder::of(magic, number).is_some())
+}
 
 /// What the first word says.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +58,7 @@ pub struct Header {
 #[derive(Debug)]
 pub struct Pcap {
     header: Header,
+    link: Link,
 }
 
 impl Header {
@@ -77,14 +90,24 @@ impl Header {
                 minor,
             });
         }
-        match LinkType(self.order.u32(header, 20) & LINK_TYPE_BITS) {
-            LinkType::ETHERNET => Ok(Pcap { header: self }),
-            other => Err(Cause::NotEthernet(other)),
-        }
+        let word = self.order.u32(header, 20);
+        let link_type = LinkType(word & LINK_TYPE_BITS);
+        Ok(Pcap {
+            header: self,
+            link: Link {
+                link_type,
+                framing: Framing::of(link_type)?,
+                fcs_len: match word & FCS_LEN_IS_KNOWN {
+                    0 => 0,
+                    _ => 2 * (word >> FCS_LEN_SHIFT) as u8,
+                },
+            },
+        })
     }
 }
 
 impl Pcap {
+    #[inline]
     pub fn next(&mut self, input: &mut Input) -> Result<Option<Packet>, Cause> {
         let Header {
             order,
@@ -104,6 +127,8 @@ impl Pcap {
             at: Some(Duration::from_secs(seconds.into()) + fraction),
             bytes,
             len_on_wire,
+            link: self.link,
+            direction: None,
         }))
     }
 }

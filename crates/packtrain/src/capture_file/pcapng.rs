@@ -17,12 +17,14 @@
 //!  option              code (2), length (2), value, padded to a multiple of 4; the last has code 0
 //! ```
 
-use super::Packet;
 use super::byte_order::ByteOrder;
+use super::ends::Direction;
 use super::error::Cause;
+use super::framing::Framing;
 use super::input::{Input, Part};
 use super::link_type::LinkType;
 use super::time::Clock;
+use super::{Link, Packet};
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
@@ -44,7 +46,11 @@ const INTERFACES_MAX: usize = 1 << 16;
 
 mod option {
     pub const END: u16 = 0;
+    /// Of a packet.
+    pub const EPB_FLAGS: u16 = 2;
+    /// Of an interface.
     pub const IF_TSRESOL: u16 = 9;
+    pub const IF_FCSLEN: u16 = 13;
     pub const IF_TSOFFSET: u16 = 14;
 }
 
@@ -61,6 +67,8 @@ struct Interface {
     /// Most bytes kept of a packet; 0: all.
     snap_len: u32,
     clock: Clock,
+    /// How many bytes of an FCS stand behind its packets.
+    fcs_len: u8,
 }
 
 /// It reads the same in both byte orders.
@@ -155,57 +163,99 @@ impl Pcapng {
     }
 
     fn interface(&self, block: &[u8]) -> Result<Interface, Cause> {
-        Ok(Interface {
+        let mut interface = Interface {
             link_type: LinkType(self.order.u16(block, 8).into()),
             snap_len: self.order.u32(block, 12),
-            clock: self.clock(&block[16..])?,
-        })
+            clock: Clock::DEFAULT,
+            fcs_len: 0,
+        };
+        self.options(&block[16..], |code, value| {
+            match (code, value) {
+                (option::IF_TSRESOL, [resolution]) => interface.clock.resolution = *resolution,
+                (option::IF_TSOFFSET, [_, _, _, _, _, _, _, _]) => {
+                    interface.clock.offset_seconds = self.order.i64(value, 0);
+                }
+                (option::IF_FCSLEN, [len]) => interface.fcs_len = fcs_bytes(*len),
+                (option::IF_TSRESOL | option::IF_TSOFFSET | option::IF_FCSLEN, _) => return false,
+                _ => {}
+            }
+            true
+        })?;
+        Ok(interface)
     }
 
-    fn clock(&self, mut options: &[u8]) -> Result<Clock, Cause> {
-        let mut clock = Clock::DEFAULT;
+    /// Looks at each, and says of which that it cannot be so long.
+    fn options(
+        &self,
+        mut options: &[u8],
+        mut look: impl FnMut(u16, &[u8]) -> bool,
+    ) -> Result<(), Cause> {
         while let Some((head, rest)) = options.split_at_checked(4) {
             let (code, len) = (self.order.u16(head, 0), self.order.u16(head, 2));
             let len = usize::from(len);
             let Some((value, _)) = rest.split_at_checked(len) else {
                 return malformed(format!("option {code} of {len} bytes does not fit"));
             };
-            match (code, value) {
-                (option::END, _) => break,
-                (option::IF_TSRESOL, [resolution]) => clock.resolution = *resolution,
-                (option::IF_TSOFFSET, [_, _, _, _, _, _, _, _]) => {
-                    clock.offset_seconds = self.order.i64(value, 0);
-                }
-                (option::IF_TSRESOL | option::IF_TSOFFSET, _) => {
-                    return malformed(format!("option {code} of {len} bytes"));
-                }
-                _ => {}
+            if code == option::END {
+                break;
+            }
+            if !look(code, value) {
+                return malformed(format!("option {code} of {len} bytes"));
             }
             // Whole blocks are multiples of four, and so what is left of one.
             options = &rest[len.next_multiple_of(4)..];
         }
-        Ok(clock)
+        Ok(())
     }
 
     fn packet(&self, block: &[u8], interface: u32) -> Result<Packet, Cause> {
         const BYTES_AT: usize = 28;
-        let interface = self.ethernet(interface)?;
+        let interface = self.described(interface)?;
         let word = |at| self.order.u32(block, at);
         let ticks = u64::from(word(12)) << 32 | u64::from(word(16));
         let (len, len_on_wire) = (word(20) as usize, word(24));
         if len > block.len() - BYTES_AT {
             return malformed(format!("{len} bytes do not fit into its block"));
         }
-        Ok(Packet {
+        let mut packet = Packet {
             at: interface.clock.time(ticks),
             bytes: BYTES_AT..BYTES_AT + len,
             len_on_wire,
+            link: interface.link()?,
+            direction: None,
+        };
+        let options_at = packet.bytes.end.next_multiple_of(4);
+        if options_at < block.len() {
+            self.packet_options(&block[options_at..], &mut packet)?;
+        }
+        Ok(packet)
+    }
+
+    fn packet_options(&self, options: &[u8], packet: &mut Packet) -> Result<(), Cause> {
+        self.options(options, |code, value| {
+            match (code, value) {
+                (option::EPB_FLAGS, [_, _, _, _]) => {
+                    let flags = self.order.u32(value, 0);
+                    packet.direction = match flags & 3 {
+                        1 => Some(Direction::In),
+                        2 => Some(Direction::Out),
+                        _ => None,
+                    };
+                    let fcs_len = (flags >> 5 & 0xf) as u8;
+                    if fcs_len > 0 {
+                        packet.link.fcs_len = fcs_len;
+                    }
+                }
+                (option::EPB_FLAGS, _) => return false,
+                _ => {}
+            }
+            true
         })
     }
 
     fn simple_packet(&self, block: &[u8]) -> Result<Packet, Cause> {
         const BYTES_AT: usize = 12;
-        let interface = self.ethernet(0)?;
+        let interface = self.described(0)?;
         let len_on_wire = self.order.u32(block, 8);
         // What is kept of it is not said: the block's length has the padding in it.
         let len = match interface.snap_len {
@@ -219,14 +269,14 @@ impl Pcapng {
             at: None,
             bytes: BYTES_AT..BYTES_AT + len,
             len_on_wire,
+            link: interface.link()?,
+            direction: None,
         })
     }
 
-    /// One that has packets; a file may describe others as well.
-    fn ethernet(&self, interface: u32) -> Result<Interface, Cause> {
+    fn described(&self, interface: u32) -> Result<&Interface, Cause> {
         match self.interfaces.get(interface as usize) {
-            Some(interface) if interface.link_type == LinkType::ETHERNET => Ok(*interface),
-            Some(interface) => Err(Cause::NotEthernet(interface.link_type)),
+            Some(interface) => Ok(interface),
             None => malformed(format!(
                 "it is of interface {interface}, and {} are described",
                 self.interfaces.len()
@@ -257,8 +307,8 @@ impl Pcapng {
     fn pass(&self, input: &mut Input, len: u32) -> Result<(), Cause> {
         let read = input.record().len();
         input.skip((len as usize - TAIL_BYTES - read) as u64)?;
-        input.read_to(read + TAIL_BYTES)?;
-        self.check_tail(&input.record()[read..], len)
+        input.read_to(TAIL_BYTES)?;
+        self.check_tail(input.record(), len)
     }
 
     fn check_tail(&self, tail: &[u8], len: u32) -> Result<(), Cause> {
@@ -268,6 +318,25 @@ impl Pcapng {
                 "a block of {len} bytes, of {tail} by what its end says"
             )),
         }
+    }
+}
+
+impl Interface {
+    /// Of one that has packets: a file may describe others as well.
+    fn link(&self) -> Result<Link, Cause> {
+        Ok(Link {
+            link_type: self.link_type,
+            framing: Framing::of(self.link_type)?,
+            fcs_len: self.fcs_len,
+        })
+    }
+}
+
+/// It is said in bits, and the draft's example is 4. No FCS has that many.
+fn fcs_bytes(said: u8) -> u8 {
+    match said {
+        0..8 => said,
+        bits => bits.div_ceil(8),
     }
 }
 

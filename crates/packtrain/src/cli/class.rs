@@ -20,6 +20,7 @@ pub fn add(arguments: &ClassAddArguments) -> Result<(), CliError> {
         pack: arguments.pack.to_string(),
         path: arguments.path.to_string(),
         loss_ok: arguments.loss_ok,
+        compress: arguments.compress.to_string(),
         before: arguments.before.as_ref().map(ToString::to_string),
     };
     let answer = link::ask(&line, request)?;
@@ -39,7 +40,6 @@ fn refuse_what_is_not_yet(arguments: &ClassAddArguments) -> Result<(), CliError>
         "links" => arguments.links.is_some(),
         "duplicate" => arguments.duplicate,
         "weight" => arguments.weight.is_some(),
-        "compress" => arguments.compress.is_some(),
         key => unreachable!("{key} is no option"),
     };
     match NOT_YET.iter().find(|(key, _)| asked(key)) {

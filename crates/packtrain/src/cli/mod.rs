@@ -3,6 +3,7 @@
 mod arguments;
 mod capture;
 mod class;
+mod dictionary;
 mod down;
 pub mod error;
 mod frame_words;
@@ -21,9 +22,14 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use self::arguments::{Arguments, BenchCommand, ClassCommand, Command, LinkCommand, PeerCommand};
+use self::arguments::{
+    Arguments, BenchCommand, ClassCommand, Command, DictionaryCommand, LinkCommand, PeerCommand,
+};
 use self::error::CliError;
-use crate::lab::{bench_aggregation, bench_lab, bench_line, bench_links, bench_path, demo, relay};
+use crate::lab::{
+    bench_aggregation, bench_compression, bench_lab, bench_line, bench_links, bench_path, demo,
+    relay,
+};
 
 /// Runs the command that the process was started with.
 pub fn main() -> ExitCode {
@@ -69,6 +75,9 @@ fn run(command: Command) -> Result<(), CliError> {
             ClassCommand::Test(arguments) => class::test(&arguments),
         },
         Command::Capture(arguments) => capture::run(&arguments),
+        Command::Dictionary(arguments) => match arguments.command {
+            DictionaryCommand::Train(arguments) => dictionary::train(&arguments),
+        },
         Command::Down(arguments) => match arguments.name {
             Some(name) => down::down(&name),
             None => down::down_all(),
@@ -87,6 +96,9 @@ fn run(command: Command) -> Result<(), CliError> {
             }
             BenchCommand::Aggregation(options) => {
                 measure(|packtrain| bench_aggregation::run(packtrain, &options))
+            }
+            BenchCommand::Compression(options) => {
+                measure(|packtrain| bench_compression::run(packtrain, &options))
             }
             BenchCommand::Lab(options) => measure(|packtrain| bench_lab::run(packtrain, &options)),
             BenchCommand::Relay { link, tap } => {

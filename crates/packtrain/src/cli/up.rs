@@ -67,6 +67,9 @@ fn settings_of(arguments: &UpArguments) -> Result<Settings, CliError> {
         balance: arguments.balance,
         mode: arguments.mode,
         pack: arguments.pack,
+        compress: arguments.compress,
+        coded_trains: !arguments.no_coded_trains,
+        dictionary: arguments.dictionary.clone(),
         dfap: DfapSettings {
             ether_type: arguments.dfap_ether_type,
             stations: arguments.dfap_stations.clone(),
@@ -106,9 +109,11 @@ fn start(settings: &Settings, note: &mut dyn FnMut(&str)) -> Result<RunningLine,
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use packtrain_proto::class::Compress;
 
     use super::*;
     use crate::cli::arguments::{Arguments, Command};
+    use crate::settings::compress::CompressPolicy;
     use crate::settings::values::{BalancePolicy, PathPolicy};
 
     fn settings(more: &[&str]) -> Settings {
@@ -132,6 +137,14 @@ mod tests {
     fn the_path_is_that_of_the_command_line() {
         assert_eq!(settings(&["--path", "auto"]).path, PathPolicy::Auto);
         assert_eq!(settings(&["--path", "engine"]).path, PathPolicy::Engine);
+    }
+
+    #[test]
+    fn what_is_compressed_is_what_the_command_line_says() {
+        let said = settings(&["--compress", "headers", "--no-coded-trains"]);
+        assert_eq!(said.compress, CompressPolicy::Headers);
+        assert_eq!(said.rest().compress, Compress::Headers);
+        assert!(!said.coded_trains);
     }
 
     #[test]

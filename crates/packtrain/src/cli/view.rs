@@ -9,7 +9,7 @@ pub use self::tables::{class_table, link_table, peer_table};
 use self::words::{bytes, count, duration, rate};
 use super::output::{BAD, GOOD, HEADING, WARNING};
 use crate::status::{
-    Coalesced, Counts, Direct, Hold, HostRing, Intake, Link, LinkCondition, Peer, PeerLink,
+    Coalesced, Coding, Counts, Direct, Hold, HostRing, Intake, Link, LinkCondition, Peer, PeerLink,
     PeerPath, PlainHost, Replay, StatusDocument, Stay, Traffic,
 };
 
@@ -119,6 +119,7 @@ fn write_line(out: &mut String, document: &StatusDocument) {
         .map(|(how, n)| format!("{} {how}", count(*n)))
         .collect();
     field(out, "unpacked", &format!("{} sent", sent.join(" and ")));
+    write_coding(out, &document.coding);
     write_aggregates(out, document);
     let direct = &document.direct;
     if direct.tx.frames + direct.rx.frames > 0 {
@@ -270,6 +271,50 @@ fn write_aggregates(out: &mut String, document: &StatusDocument) {
         false => names.join(", ") + &more,
     };
     field(out, "sent to", &names);
+}
+
+/// What trains have saved, and by what.
+fn write_coding(out: &mut String, coding: &Coding) {
+    if coding.train_bytes > 0 {
+        let saved = &coding.saved;
+        let parts = [
+            ("framing", saved.framing),
+            ("padding", saved.padding),
+            ("headers", saved.headers),
+            ("payload", saved.payload),
+        ];
+        let parts = parts.iter().filter(|(_, saved)| saved.bytes != 0);
+        let parts = parts.map(|(what, saved)| {
+            let percent = saved.percent.unwrap_or_default();
+            format!("{what} {} ({percent:.1}%)", signed_bytes(saved.bytes))
+        });
+        let parts: Vec<String> = parts.collect();
+        let saved = match parts.is_empty() {
+            true => "nothing".to_owned(),
+            false => parts.join(", "),
+        };
+        let (trains, frames) = (bytes(coding.train_bytes), bytes(coding.frame_bytes));
+        field(out, "on wire", &format!("{trains} for {frames} of frames"));
+        field(out, "saved by", &saved);
+    }
+    if coding.coded_tx + coding.coded_rx > 0 {
+        let told_apart = match coding.told_apart {
+            0 => String::new(),
+            n => format!(", {} frames told apart", count(n)),
+        };
+        let cpu = coding.cpu_s_per_mb.map_or(String::new(), |seconds| {
+            format!("; {} CPU per MB compressed", duration(seconds))
+        });
+        let (sent, received) = (count(coding.coded_tx), count(coding.coded_rx));
+        let text = format!("{sent} sent{told_apart}, {received} received{cpu}");
+        field(out, "coded", &text);
+    }
+}
+
+/// More than none where trains cost more than they save.
+fn signed_bytes(n: i64) -> String {
+    let sign = if n < 0 { "-" } else { "" };
+    format!("{sign}{}", bytes(n.unsigned_abs()))
 }
 
 fn write_replay(out: &mut String, replay: &Replay) {

@@ -15,6 +15,7 @@ use packtrain_proto::offload::Offload;
 use packtrain_proto::time::Instant;
 use packtrain_proto::wire::ethernet::MacAddr;
 
+use super::coding_time::CodingTime;
 use super::host_frames::HostFrames;
 use super::member::{Attached, Outcome};
 use super::members::Members;
@@ -99,6 +100,8 @@ pub struct Line {
     epoll: Epoll,
     /// Rings when the engine wants to be called.
     alarm: Alarm,
+    /// What compressing costs.
+    coding_time: CodingTime,
     /// The engine had more to send than a turn takes.
     more_to_send: bool,
     /// When the descriptors were last asked who is ready.
@@ -146,6 +149,7 @@ impl Line {
             members,
             epoll,
             alarm,
+            coding_time: CodingTime::default(),
             more_to_send: false,
             looked_at: clock.now(),
             frames_wait_since: None,
@@ -439,7 +443,13 @@ impl Line {
             let now = self.clock.now();
             self.tell_queues(frames_wait, now);
             let frames_before = frames;
-            while let Some(transmit) = self.engine.poll_transmit(now) {
+            loop {
+                let is_timed = self.coding_time.times_next();
+                let cpu_before = is_timed.then(|| self.clock.thread_cpu());
+                let Some(transmit) = self.engine.poll_transmit(now) else {
+                    break;
+                };
+                let took = cpu_before.map(|before| self.clock.thread_cpu().saturating_sub(before));
                 frames += 1;
                 bytes += transmit.frame.len();
                 let link = transmit.link;
@@ -456,6 +466,10 @@ impl Line {
                     Outcome::Sent => {}
                     Outcome::Refused => self.engine.handle_transmit_refused(link, now),
                     Outcome::Held => self.tell_queue(place, now),
+                }
+                let compressed = self.engine.compressed_bytes();
+                if let Some((bytes, took)) = self.coding_time.on_poll(compressed, took) {
+                    self.engine.handle_coding_time(bytes as usize, took);
                 }
                 if frames >= TRANSMIT_FRAMES || bytes >= TRANSMIT_BYTES {
                     self.more_to_send = true;

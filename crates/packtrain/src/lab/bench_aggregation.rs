@@ -4,9 +4,9 @@
 
 mod calls;
 mod capped;
-mod conversations;
+pub(super) mod conversations;
 mod cost;
-mod emodel;
+pub(super) mod emodel;
 mod hub;
 mod requests;
 mod rtp;

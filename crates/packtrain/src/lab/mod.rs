@@ -5,6 +5,7 @@
 //! engine below does neither.
 
 pub mod bench_aggregation;
+pub mod bench_compression;
 pub mod bench_lab;
 pub mod bench_line;
 pub mod bench_links;

@@ -25,6 +25,9 @@ use super::processors::Ticks;
 use super::{Result, pause, wire};
 use crate::status::StatusDocument;
 
+/// What a row is called, in what and against what, and its number of each run.
+pub type Row<T> = (&'static str, (Unit, Target), fn(&T) -> f64);
+
 /// What was measured so far.
 #[derive(Debug)]
 pub struct Bench {
@@ -188,6 +191,17 @@ impl Bench {
             carried,
             ..Figure::of(name, unit, target, runs)
         });
+    }
+
+    /// A row for each of these, of which the first names the part.
+    pub fn compare_rows<T>(&mut self, part: &str, rows: &[Row<T>], runs: &Runs<T>) {
+        for (number, &(what, shown, value)) in rows.iter().enumerate() {
+            let name = match number {
+                0 => format!("{part}: {what}"),
+                _ => format!("  … {what}"),
+            };
+            self.compare_carried(part, name, shown, runs.map(value));
+        }
     }
 
     /// Prints the tables, and writes the report. Whether every promise holds.

@@ -85,6 +85,7 @@ impl RunningLine {
                 pack,
                 path,
                 loss_ok,
+                compress,
                 before,
             } => {
                 let text = NewClass {
@@ -93,6 +94,7 @@ impl RunningLine {
                     pack: &pack,
                     path: &path,
                     loss_ok,
+                    compress: &compress,
                     before: before.as_deref(),
                 };
                 Some(match self.add_class(&text) {

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::RunningLine;
 use crate::cli::error::CliError;
 use crate::settings::classes::{self, ClassError, ClassPathPolicy, ClassSettings};
+use crate::settings::compress::CompressPolicy;
 use crate::settings::packing::PackPolicy;
 
 /// A class as it was asked for.
@@ -16,6 +17,7 @@ pub(super) struct NewClass<'a> {
     pub(super) pack: &'a str,
     pub(super) path: &'a str,
     pub(super) loss_ok: bool,
+    pub(super) compress: &'a str,
     /// Before the class of this name.
     pub(super) before: Option<&'a str>,
 }
@@ -30,6 +32,7 @@ impl RunningLine {
             pack: parse::<PackPolicy>(text.pack)?,
             path: parse::<ClassPathPolicy>(text.path)?,
             loss_ok: text.loss_ok,
+            compress: parse::<CompressPolicy>(text.compress)?,
         };
         let mut classes = self.line.classes();
         let at = class.insert(&mut classes, before.as_ref())?;

@@ -181,6 +181,8 @@ fn config(settings: &Settings, address: MacAddr) -> Result<Config, CliError> {
     config.mode = settings.mode.into();
     config.dfap = (&settings.dfap).into();
     config.rest = settings.rest();
+    config.coded_trains = settings.coded_trains;
+    config.dictionary = settings.dictionary.clone();
     config.software = concat!("packtrain ", env!("CARGO_PKG_VERSION")).into();
     config.seed = random_id()?;
     Ok(config)

@@ -7,14 +7,14 @@ use packtrain_proto::class::{
     Action, CLASSES_MAX, Class, ClassName, ClassPath, Match, VALUES_MAX, defaults,
 };
 
+use super::compress::CompressPolicy;
 use super::packing::PackPolicy;
 
 /// What a class may say once packtrain can do it, and what it does until then.
-pub const NOT_YET: [(&str, &str); 4] = [
+pub const NOT_YET: [(&str, &str); 3] = [
     ("links", "a class does not choose among links"),
     ("duplicate", "frames are sent once"),
     ("weight", "all flows get the same share"),
-    ("compress", "trains are not compressed"),
 ];
 
 /// A class, but for its name, which may be left to the line.
@@ -25,6 +25,7 @@ pub struct ClassSettings {
     pub pack: PackPolicy,
     pub path: ClassPathPolicy,
     pub loss_ok: bool,
+    pub compress: CompressPolicy,
 }
 
 /// Why a list does not take a class.
@@ -77,6 +78,7 @@ impl ClassSettings {
                 on_backlog: self.pack.on_backlog,
                 path: self.path.into(),
                 loss_ok: self.loss_ok,
+                compress: self.compress.into(),
             },
         };
         let values = classes.iter().chain([&class]).map(|c| c.matches.values());
@@ -185,6 +187,7 @@ mod tests {
             pack: PackPolicy::default(),
             path: ClassPathPolicy::default(),
             loss_ok: false,
+            compress: CompressPolicy::default(),
         }
     }
 

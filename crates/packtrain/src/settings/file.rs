@@ -10,7 +10,9 @@ use packtrain_proto::class::{Class, ClassName, Match};
 use packtrain_proto::wire::hello::VLAN_IDS;
 
 use super::classes::{ClassPathPolicy, ClassSettings, NOT_YET};
+use super::compress::CompressPolicy;
 use super::dfap::{DfapSettings, ModePolicy, check_ether_type, parse_tick};
+use super::dictionary;
 use super::packing::PackPolicy;
 use super::values::{
     BalancePolicy, InterfaceName, LogLevel, PathPolicy, check_mtu, parse_address, parse_mac,
@@ -58,6 +60,13 @@ fn read_line(table: &mut Table<'_>, errors: &mut Errors<'_>) -> Option<Settings>
     });
     table.optional("pack", errors, &mut settings.pack, |v| {
         parse_str::<PackPolicy>(v).map(Some)
+    });
+    table.optional("compress", errors, &mut settings.compress, |v| {
+        parse_str::<CompressPolicy>(v)
+    });
+    table.optional("coded_trains", errors, &mut settings.coded_trains, boolean);
+    table.optional("dictionary", errors, &mut settings.dictionary, |v| {
+        dictionary::parse(string(v)?).map(Some)
     });
     read_dfap(table, &mut settings.dfap, errors);
     settings.classes = read_classes(table, settings.classes, errors);
@@ -141,10 +150,16 @@ fn read_class<'a>(
     });
     let matches = table.required("match", errors, parse_str::<Match>);
     let (mut pack, mut path) = (PackPolicy::default(), ClassPathPolicy::default());
-    let mut loss_ok = false;
+    let (mut loss_ok, mut compress) = (false, CompressPolicy::default());
     table.optional("pack", errors, &mut pack, parse_str::<PackPolicy>);
     table.optional("path", errors, &mut path, parse_str::<ClassPathPolicy>);
     table.optional("loss_ok", errors, &mut loss_ok, boolean);
+    table.optional(
+        "compress",
+        errors,
+        &mut compress,
+        parse_str::<CompressPolicy>,
+    );
     for (key, instead) in NOT_YET {
         if table.get(key).is_some() {
             table.refuse(Some(key), format!("not possible yet: {instead}"), errors);
@@ -157,6 +172,7 @@ fn read_class<'a>(
         pack,
         path,
         loss_ok,
+        compress,
     })
 }
 
@@ -192,7 +208,7 @@ fn address(value: &DeValue<'_>) -> Result<IpPrefix, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use packtrain_proto::class::{Action, ClassPath, Pack};
+    use packtrain_proto::class::{Action, ClassPath, Compress, Pack};
     use packtrain_proto::time::Duration;
 
     fn errors(text: &str) -> String {
@@ -218,7 +234,7 @@ mod tests {
         assert_eq!(
             errors(
                 "name = 'pt0'\n[[link]]\nname = 'e'\n[[class]]\nname = 'arp'\nmatch = 'udp'\n\
-                 [[class]]\nmatch = 'upd'\npack = 'soon'\nweight = 3\n[[class]]\npath = 'x'\nto = 1"
+                 [[class]]\nmatch = 'upd'\npack = 'soon'\nweight = 3\n[[class]]\npath = 'x'\ncompress = 'lz4'\nto = 1"
             ),
             "line.toml:4: class: there is a class arp already\n\
              line.toml:8: class.match: \"upd\" begins no condition: arp, ip, ip6, tcp, udp, icmp, icmp6, \
@@ -228,7 +244,8 @@ mod tests {
              line.toml:10: class.weight: not possible yet: all flows get the same share\n\
              line.toml:11: class.match: is missing\n\
              line.toml:12: class.path: \"x\" is no path: auto, engine or direct\n\
-             line.toml:13: class.to: unknown key (known here: compress, duplicate, links, loss_ok, \
+             line.toml:13: class.compress: \"lz4\" does not say what is compressed: auto, headers or off\n\
+             line.toml:14: class.to: unknown key (known here: compress, duplicate, links, loss_ok, \
              match, name, pack, path, weight)"
         );
     }
@@ -255,6 +272,8 @@ mod tests {
             balance = "active-backup"
             mode = "dfap"
             pack = "scaled 2ms on-backlog"
+            compress = "headers"
+            coded_trains = false
             dfap_ether_type = 0xaaaa
             dfap_stations = ["02:00:00:00:00:07"]
             dfap_strict = true
@@ -275,6 +294,9 @@ mod tests {
             [[class]]
             match = "tcp"
             pack = "500us"
+            [[class]]
+            match = "udp"
+            compress = "off"
         "#;
         let settings = parse(Path::new("line.toml"), text).unwrap();
         assert_eq!(
@@ -295,6 +317,8 @@ mod tests {
                 balance: BalancePolicy::ActiveBackup,
                 mode: ModePolicy::Dfap,
                 pack: Some("scaled 2ms on-backlog".parse().unwrap()),
+                compress: CompressPolicy::Headers,
+                coded_trains: false,
                 dfap: DfapSettings {
                     ether_type: 0xaaaa,
                     stations: vec!["02:00:00:00:00:07".parse().unwrap()],
@@ -304,6 +328,13 @@ mod tests {
                 classes: vec![
                     class("voice", "udp dport 5060", Pack::Now, ClassPath::Engine),
                     class("class1", "tcp", Pack::Within(WAIT), ClassPath::Auto),
+                    Class {
+                        action: Action {
+                            compress: Compress::Off,
+                            ..Action::default()
+                        },
+                        ..class("class2", "udp", Pack::Queued, ClassPath::Auto)
+                    },
                 ],
                 stay: Some(Duration::from_secs(90)),
                 wait_links: true,
@@ -324,7 +355,7 @@ mod tests {
     fn an_unknown_key_is_named_with_its_line_and_with_what_is_known() {
         assert_eq!(
             errors("name = 'pt0'\nmtuu = 3\n[[link]]\nname = 'eth1'\nrate = 3\n"),
-            "line.toml:2: mtuu: unknown key (known here: addresses, balance, class, default_classes, \
+            "line.toml:2: mtuu: unknown key (known here: addresses, balance, class, coded_trains, compress, default_classes, \
              dfap_ether_type, dfap_stations, dfap_strict, dfap_tick, direct_vlan, line_id, link, log_level, \
              mac, marked_frames, mode, mtu, name, pack, path, stay, wait_links)\n\
              line.toml:5: link.rate: unknown key (known here: name)"

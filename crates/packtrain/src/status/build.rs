@@ -9,13 +9,15 @@ use packtrain_proto::time::Duration;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::{
-    Class, Coalesced, Counts, Dfap, Direct, FillBucket, FramesBucket, Hold, HoldBucket, Host,
-    Intake, Link, LinkCondition, Peer, PeerLink, PeerPath, PlainHost, Queue, Reassembly, Replay,
-    Resequencer, SCHEMA, Station, StatusDocument, Stay, Traffic, TrainCounts, Trains,
+    Class, Coalesced, Coding, Counts, Dfap, Direct, FillBucket, FramesBucket, Hold, HoldBucket,
+    Host, Intake, Link, LinkCondition, Peer, PeerLink, PeerPath, PlainHost, Queue, Reassembly,
+    Replay, Resequencer, SCHEMA, Saved, SavedBytes, Station, StatusDocument, Stay, Traffic,
+    TrainCounts, Trains,
 };
 use crate::linux::netlink::IpPrefix;
 use crate::linux::tc::LinkQueue;
 use crate::settings::classes::ClassPathPolicy;
+use crate::settings::compress::CompressPolicy;
 use crate::settings::dfap::ModePolicy;
 use crate::settings::packing::PackPolicy;
 use crate::settings::values::BalancePolicy;
@@ -109,6 +111,7 @@ impl StatusDocument {
                 .map(|host| build_host(host, &link_name))
                 .collect(),
             trains: build_trains(snapshot),
+            coding: build_coding(&snapshot.coding),
             classes: snapshot.classes.iter().map(build_class).collect(),
             direct: Direct {
                 tx: sum(facts.links.iter().map(|link| link.direct_tx)),
@@ -150,6 +153,7 @@ fn build_class(class: &stats::ClassSnapshot) -> Class {
         pack: PackPolicy::from(&class.action).to_string(),
         path: ClassPathPolicy::from(class.action.path).to_string(),
         loss_ok: class.action.loss_ok,
+        compress: CompressPolicy::from(class.action.compress).to_string(),
         taken: class.traffic.into(),
         waited: (&class.waited).into(),
     }
@@ -429,12 +433,37 @@ fn build_trains(snapshot: &Snapshot) -> Trains {
     }
 }
 
+fn build_coding(coding: &stats::CodingSnapshot) -> Coding {
+    let frame_bytes = coding.frame_bytes;
+    let saved = |bytes: i64| SavedBytes {
+        bytes,
+        percent: (frame_bytes > 0).then(|| 100.0 * bytes as f64 / frame_bytes as f64),
+    };
+    Coding {
+        frame_bytes,
+        train_bytes: coding.train_bytes,
+        saved: Saved {
+            framing: saved(coding.saved_framing()),
+            padding: saved(coding.saved_padding as i64),
+            headers: saved(coding.saved_headers as i64),
+            payload: saved(coding.saved_payload as i64),
+        },
+        coded_tx: coding.coded_tx,
+        coded_rx: coding.coded_rx,
+        told_apart: coding.deltas_tx,
+        compressed_bytes: coding.tried_bytes,
+        // What the engine expects is no measurement.
+        cpu_s_per_mb: (coding.tried_bytes > 0).then(|| coding.cost_ns_per_kb as f64 / 1e6),
+    }
+}
+
 /// The bits of the hello (docs/wire-format.md) by name; those of a newer peer by number.
 fn capabilities(bits: u32) -> Vec<String> {
     let name = |bit: u32| match bit {
         0 => "marked_frames".to_owned(),
         1 => "gso_in_trains".to_owned(),
         2 => "direct_frames".to_owned(),
+        3 => "coded_trains".to_owned(),
         _ => format!("bit_{bit}"),
     };
     (0..32)

@@ -35,6 +35,7 @@ pub(crate) fn quiet_snapshot() -> Snapshot {
         trains_rx: stats::Trains::default(),
         flushes: stats::Flushes::default(),
         train_sizes: stats::TrainSizesSnapshot::default(),
+        coding: stats::CodingSnapshot::default(),
         dfap: stats::DfapSnapshot::default(),
         classes: Vec::new(),
         queue: stats::QueueSnapshot::default(),
@@ -99,7 +100,7 @@ pub(crate) fn busy_snapshot() -> Snapshot {
         up: true,
         away: false,
         software: "packtrain 0.1.0".into(),
-        capabilities: 0b1011,
+        capabilities: 0b1_1011,
         mtu: 9000,
         last_heard: Duration::from_millis(400),
         paths: vec![path(Some(Duration::from_micros(317))), path(None)],
@@ -188,6 +189,18 @@ pub(crate) fn busy_snapshot() -> Snapshot {
                 percent_max: 95,
                 trains: 3,
             }],
+        },
+        coding: stats::CodingSnapshot {
+            coded_tx: 3,
+            coded_rx: 2,
+            deltas_tx: 1_234,
+            frame_bytes: 1_000_000,
+            train_bytes: 400_000,
+            saved_padding: 50_000,
+            saved_headers: 250_000,
+            saved_payload: 100_000,
+            tried_bytes: 500_000,
+            cost_ns_per_kb: 6_250,
         },
         dfap: stats::DfapSnapshot {
             mode: Mode::Dfap,
@@ -408,7 +421,7 @@ fn links_are_named_in_peers_and_hosts_and_a_forgotten_one_by_number() {
     );
     assert_eq!(
         document.peers[0].capabilities,
-        ["marked_frames", "gso_in_trains", "bit_3"]
+        ["marked_frames", "gso_in_trains", "coded_trains", "bit_4"]
     );
 }
 
@@ -420,6 +433,43 @@ fn the_mean_is_of_trains_sent_and_unknown_before_the_first() {
     };
     assert_eq!(mean(quiet_snapshot()), None);
     assert_eq!(mean(busy_snapshot()), Some(2.5));
+}
+
+#[test]
+fn what_trains_have_saved_adds_up_and_is_no_share_of_nothing() {
+    let coding = |snapshot: &Snapshot| {
+        let document = StatusDocument::build(snapshot, &facts(&[LinkCondition::Up]));
+        document.coding
+    };
+    let quiet = coding(&quiet_snapshot());
+    assert_eq!(
+        (quiet.saved.headers.percent, quiet.cpu_s_per_mb),
+        (None, None)
+    );
+    let busy = coding(&busy_snapshot());
+    let Saved {
+        framing,
+        padding,
+        headers,
+        payload,
+    } = busy.saved;
+    let all = [framing, padding, headers, payload];
+    let bytes: i64 = all.iter().map(|saved| saved.bytes).sum();
+    assert_eq!(bytes as u64, busy.frame_bytes - busy.train_bytes);
+    assert_eq!(
+        all.map(|saved| saved.percent),
+        [20.0, 5.0, 25.0, 10.0].map(Some)
+    );
+    assert_eq!(busy.cpu_s_per_mb, Some(0.006_25));
+    // What trains have of their own is more than a frame alone gains by one.
+    let mut alone = busy_snapshot();
+    alone.coding = stats::CodingSnapshot {
+        frame_bytes: 1000,
+        train_bytes: 1040,
+        ..Default::default()
+    };
+    let alone = coding(&alone).saved.framing;
+    assert_eq!((alone.bytes, alone.percent), (-40, Some(-4.0)));
 }
 
 #[test]

@@ -24,10 +24,6 @@ fn what_a_class_cannot_do_yet_is_refused_and_not_ignored() {
             &["--weight", "3"],
             "--weight is not possible yet: all flows get the same share",
         ),
-        (
-            &["--compress", "headers"],
-            "--compress is not possible yet: trains are not compressed",
-        ),
     ] {
         let result = packtrain(&[&add[..], more].concat());
         // Before the line is asked, which does not even run.
@@ -121,6 +117,12 @@ fn capture(frames: &[Vec<u8>], snap_len: usize) -> Vec<u8> {
         pcapng::enhanced_packet(&mut file, &packet);
     }
     file
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), Default::default());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
 }
 
 const WHOLE: usize = 65_535;
@@ -235,6 +237,44 @@ fn class_test_reads_from_standard_input() {
 }
 
 #[test]
+fn a_capture_that_is_packed_is_taken_whatever_its_name() {
+    let whole = capture(&some_frames(), WHOLE);
+    let file = TestFile::new("some.pcapng", &whole);
+    let shown = packtrain(&["class", "test", file.path()]);
+    for packed in [gzip(&whole), zstd::encode_all(&whole[..], 0).unwrap()] {
+        let file = TestFile::new("packed", packed);
+        let packed = packtrain(&["class", "test", file.path()]);
+        assert_eq!((packed.code, packed.err.as_str()), (0, ""));
+        assert_eq!(packed.out, shown.out);
+    }
+}
+
+#[test]
+fn frames_of_another_link_than_ethernet_are_noted() {
+    // Raw IP, of which each packet is what stands behind the Ethernet header of a frame.
+    let mut file = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    file.extend([0xff, 0xff, 0, 0, 101, 0, 0, 0]);
+    for frame in &some_frames()[1..3] {
+        let len = (frame.len() as u32 - 14).to_le_bytes();
+        file.extend([[0; 4], [0; 4], len, len].concat());
+        file.extend(&frame[14..]);
+    }
+    let file = TestFile::new("raw.pcap", file);
+    let shown = packtrain(&["class", "test", file.path()]);
+    let lines = "     1  dns              72 B  udp 10.9.0.1:1000 > 10.9.0.2:53
+     2  rest            242 B  udp 10.9.0.1:1000 > 10.9.0.2:5060
+";
+    assert!(shown.out.starts_with(lines), "{}", shown.out);
+    assert_eq!(
+        (shown.code, shown.err.as_str()),
+        (
+            0,
+            "note: 2 frames are of link type 101 (raw IP): their Ethernet headers are made up\n"
+        )
+    );
+}
+
+#[test]
 fn what_was_not_captured_of_frames_is_noted_and_their_size_is_that_of_the_wire() {
     // The headers of all but those over IPv6, which end in the middle of it.
     let file = TestFile::new("short.pcapng", capture(&some_frames(), 54));
@@ -283,7 +323,7 @@ fn what_a_capture_holds_before_it_breaks_off_is_told_and_has_code_3() {
 fn a_file_that_is_no_capture_is_told_with_what_to_do_and_has_code_3() {
     let text = TestFile::new("text.pcap", "no capture, but some text");
     let empty = TestFile::new("empty.pcap", "");
-    let packed = TestFile::new("packed.pcap.gz", [0x1f, 0x8b, 8, 0, 0, 0, 0, 0]);
+    let packed = TestFile::new("packed.pcap.bz2", "BZh9 ...");
     for (path, told) in [
         (
             "/nonexistent/a.pcap",
@@ -297,7 +337,7 @@ fn a_file_that_is_no_capture_is_told_with_what_to_do_and_has_code_3() {
         ),
         (
             packed.path(),
-            "the file is compressed (gzip)\n       unpack it first: gzip -dc, by a pipe and - for the \
+            "the file is compressed (bzip2)\n       unpack it first: bzip2 -dc, by a pipe and - for the \
              file as well\n",
         ),
     ] {
@@ -308,6 +348,17 @@ fn a_file_that_is_no_capture_is_told_with_what_to_do_and_has_code_3() {
         );
         assert_eq!(result.out, "");
     }
+    let gzip = gzip(&capture(&some_frames(), WHOLE));
+    let cut = TestFile::new("cut.gz", &gzip[..gzip.len() - 9]);
+    let result = packtrain(&["class", "test", "--summary", cut.path()]);
+    assert_eq!(result.code, 3);
+    let start = format!("error: {} (gzip, unpacked): ", cut.path());
+    assert!(result.err.starts_with(&start), "{}", result.err);
+    assert!(
+        result.err.ends_with(": the gzip stream is cut off\n"),
+        "{}",
+        result.err
+    );
     let right = TestFile::new("right.pcapng", capture(&some_frames(), WHOLE));
     let wrong = TestFile::new(
         "class.toml",

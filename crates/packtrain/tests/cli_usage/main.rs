@@ -125,6 +125,14 @@ fn what_clap_refuses_names_the_option_and_has_code_2() {
             "'kernel' for '--path <PATH>'\n  [possible values: auto, engine, direct]",
         ),
         (
+            &["class", "add", "--match", "udp", "--compress", "lz4"],
+            "'lz4' for '--compress <WHAT>'\n  [possible values: auto, headers, off]",
+        ),
+        (
+            &["up", "pt0", "--link", "eth1", "--compress", "lz4"],
+            "'lz4' for '--compress <WHAT>'\n  [possible values: auto, headers, off]",
+        ),
+        (
             &["class", "add", "--match", "udp", "--name", "rest"],
             "\"rest\" is what no class matches",
         ),
@@ -177,7 +185,7 @@ fn a_wrong_file_is_told_with_file_line_and_key_and_has_code_3() {
             format!(
                 "error: {path}:2: mtu: expected an integer, found a string\n\
                  error: {path}:3: rate: unknown key (known here: addresses, balance, class, \
-                 default_classes, dfap_ether_type, dfap_stations, dfap_strict, dfap_tick, direct_vlan, line_id, \
+                 coded_trains, compress, default_classes, dfap_ether_type, dfap_stations, dfap_strict, dfap_tick, direct_vlan, line_id, \
                  link, log_level, mac, marked_frames, mode, mtu, name, pack, path, stay, \
                  wait_links)\n\
                  error: {path}:5: link.name: expected a string, found an integer\n"

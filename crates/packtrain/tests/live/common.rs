@@ -8,30 +8,15 @@ pub mod steady;
 pub mod undo;
 pub mod waits;
 
-use std::io::Write;
+#[path = "../support/skipped.rs"]
+mod skipped;
+
 use std::path::Path;
 use std::time::Duration;
 
 use packtrain::lab::host::Host;
 use packtrain::lab::{Result, wait_for, wire};
-
-/// Says why the test cannot run here, where `./x test` counts it (`PACKTRAIN_SKIPPED`), and
-/// whether it cannot.
-pub fn skipped(test: &str, reason: Option<String>) -> bool {
-    let Some(reason) = reason else {
-        return false;
-    };
-    eprintln!("SKIPPED: {test}: {reason}");
-    if let Some(path) = std::env::var_os("PACKTRAIN_SKIPPED") {
-        let mut file = std::fs::OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(path)
-            .expect("the list of skipped tests can be written");
-        writeln!(file, "{test}: {reason}").expect("the list of skipped tests can be written");
-    }
-    true
-}
+pub use skipped::skipped;
 
 /// Returns from a test that cannot run here, with its reason.
 macro_rules! live {

@@ -14,6 +14,7 @@ mod lab;
 mod aggregates;
 mod classes;
 mod coalescing;
+mod coded;
 mod faults;
 mod links;
 mod programs;

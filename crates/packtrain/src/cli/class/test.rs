@@ -8,7 +8,7 @@ use packtrain_proto::stats::Traffic;
 use packtrain_proto::wire::packet::Packet;
 use serde_json::json;
 
-use crate::capture_file::{CaptureError, CaptureFile, Frame};
+use crate::capture_file::{CaptureError, CaptureFile, Frame, LinkType};
 use crate::cli::arguments::ClassTestArguments;
 use crate::cli::error::CliError;
 use crate::cli::view::tables::table;
@@ -46,6 +46,12 @@ pub fn run(arguments: &ClassTestArguments) -> Result<(), CliError> {
         output::note(&format!(
             "{} frames were captured in part: what is missing of their headers matches nothing",
             count(sorter.cut)
+        ));
+    }
+    if let Some(link_type) = sorter.made_up_of {
+        output::note(&format!(
+            "{} frames are of link type {link_type}: their Ethernet headers are made up",
+            count(sorter.made_up)
         ));
     }
     match sorted.and(ended) {
@@ -106,6 +112,9 @@ struct Sorter {
     classifier: Classifier,
     /// Frames of which not all was captured.
     cut: u64,
+    /// Frames that were none of Ethernet's, and of which link the last was: a file has hardly more than one.
+    made_up: u64,
+    made_up_of: Option<LinkType>,
 }
 
 impl Sorter {
@@ -116,6 +125,8 @@ impl Sorter {
             table: ClassTable::new(classes, Action::default()),
             classifier: Classifier::new(0),
             cut: 0,
+            made_up: 0,
+            made_up_of: None,
         }
     }
 
@@ -124,6 +135,10 @@ impl Sorter {
         let mut facts = Facts::of(frame.bytes, &parsed, 0);
         facts.size = u32::try_from(frame.len_on_wire).unwrap_or(u32::MAX);
         self.cut += u64::from(frame.bytes.len() < frame.len_on_wire);
+        if frame.link_type != LinkType::ETHERNET {
+            self.made_up += 1;
+            self.made_up_of = Some(frame.link_type);
+        }
         let flow = self.classifier.flow_hash_of(frame.bytes, &parsed);
         let class = self.table.class_of(flow, &facts);
         self.table.count(class, frame.len_on_wire);

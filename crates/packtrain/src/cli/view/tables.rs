@@ -2,7 +2,7 @@
 
 use super::WIDTH;
 use super::words::{bytes, count, duration, rate};
-use crate::status::{Link, LinkCondition, PeerLink, StatusDocument};
+use crate::status::{Class, Link, LinkCondition, PeerLink, StatusDocument};
 
 /// The peers of a line, one a row.
 pub fn peer_table(document: &StatusDocument) -> String {
@@ -37,6 +37,9 @@ pub fn link_table(document: &StatusDocument) -> String {
 
 /// The classes of a line in their order, one a row.
 pub fn class_table(document: &StatusDocument) -> String {
+    // Mostly none says anything of it.
+    let says = |class: &Class| !matches!(class.compress.as_str(), "" | "auto");
+    let compresses = document.classes.iter().any(says);
     let rows = document.classes.iter().map(|class| {
         [
             class.name.clone(),
@@ -44,6 +47,10 @@ pub fn class_table(document: &StatusDocument) -> String {
             match class.loss_ok {
                 true => format!("{}, loss ok", class.path),
                 false => class.path.clone(),
+            },
+            match compresses {
+                true => class.compress.clone(),
+                false => String::new(),
             },
             count(class.taken.frames),
             bytes(class.taken.bytes),
@@ -53,7 +60,9 @@ pub fn class_table(document: &StatusDocument) -> String {
                 .unwrap_or_else(|| "what no class matches".into()),
         ]
     });
-    let headings = ["CLASS", "PACK", "PATH", "FRAMES", "BYTES", "MATCH"];
+    let headings = [
+        "CLASS", "PACK", "PATH", "COMPRESS", "FRAMES", "BYTES", "MATCH",
+    ];
     table(headings, rows.collect(), &["BYTES", "FRAMES"], "")
 }
 
@@ -123,20 +132,21 @@ fn used_for(state: &str) -> &str {
     }
 }
 
-/// Columns as wide as their widest cell. While a row is too long, the next of `dispensable` goes.
+/// Columns as wide as their widest cell; those of which no cell says anything are left out. While a row is too long, the next of `dispensable` goes.
 pub(in crate::cli) fn table<const N: usize>(
     headings: [&str; N],
     rows: Vec<[String; N]>,
     dispensable: &[&str],
     indent: &str,
 ) -> String {
+    let is_said = |at: usize| rows.is_empty() || rows.iter().any(|row| !row[at].is_empty());
+    let mut columns: Vec<usize> = (0..N).filter(|&at| is_said(at)).collect();
     let rows: Vec<[String; N]> = [headings.map(String::from)]
         .into_iter()
         .chain(rows)
         .collect();
     let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max();
     let widths: Vec<usize> = (0..N).map(|at| width(at).unwrap_or(0)).collect();
-    let mut columns: Vec<usize> = (0..N).collect();
     for heading in dispensable {
         let gaps = 2 * columns.len().saturating_sub(1);
         let long = indent.len() + gaps + columns.iter().map(|&at| widths[at]).sum::<usize>();
@@ -164,6 +174,7 @@ mod tests {
     use super::*;
     use crate::status::LinkCondition;
     use crate::status::tests::{busy_snapshot, facts};
+    use packtrain_proto::class::{Action, Compress};
 
     #[test]
     fn the_peer_table_is_aligned() {
@@ -186,6 +197,22 @@ ADDRESS            STATE  LINKS  RTT     HEARD         SOFTWARE
 CLASS  PACK                    PATH    FRAMES  BYTES      MATCH
 voice  now                     engine  1,234   244.1 KiB  udp dport 5060
 rest   dfap-random on-backlog  auto    0       0 B        what no class matches
+"
+        );
+    }
+
+    #[test]
+    fn what_of_a_class_is_compressed_is_shown_where_any_says_so() {
+        let mut snapshot = busy_snapshot();
+        snapshot.classes[0].action.compress = Compress::Headers;
+        snapshot.classes[1].action = Action::default();
+        let document = StatusDocument::build(&snapshot, &facts(&[LinkCondition::Up]));
+        assert_eq!(
+            class_table(&document),
+            "\
+CLASS  PACK    PATH    COMPRESS  FRAMES  BYTES      MATCH
+voice  now     engine  headers   1,234   244.1 KiB  udp dport 5060
+rest   queued  auto    auto      0       0 B        what no class matches
 "
         );
     }

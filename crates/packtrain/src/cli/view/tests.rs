@@ -71,9 +71,14 @@ fn a_busy_line_fits_80_columns_and_shows_its_peer() {
         "backlog    3.0 KiB queued, 5.9 KiB in flight",
         "sent       1,234,567 frames, 1.4 GiB",
         "peer 02:00:00:00:00:08: up",
-        "takes      marked_frames, gso_in_trains, bit_3; mtu 9000",
+        "takes      marked_frames, gso_in_trains, coded_trains, bit_4; mtu 9000",
         "eth1 to 02:00:00:00:00:09, 317 µs, 99 Mbit/s, 2 trains lost,\n             reorders\n",
         "held       12,346 of 1,234,567 trains received, p99 88 µs, 2.3 ms at most",
+        "on wire    390.6 KiB for 976.6 KiB of frames\n",
+        "saved by   framing 195.3 KiB (20.0%), padding 48.8 KiB (5.0%), headers 244.1\n\
+         \x20            KiB (25.0%), payload 97.7 KiB (10.0%)\n",
+        "coded      3 sent, 1,234 frames told apart, 2 received; 6.2 ms CPU per MB\n\
+         \x20            compressed\n",
         "hosts without packtrain: 2",
         "aggregates 3 sent, 15.0 frames each; 0 received",
         "waits      on by traffic count: 1,235 frames/s on average",
@@ -82,6 +87,27 @@ fn a_busy_line_fits_80_columns_and_shows_its_peer() {
     ] {
         assert!(text.contains(part), "{part}\n---\n{text}");
     }
+}
+
+#[test]
+fn what_trains_cost_more_than_they_save_is_said_as_such_and_nothing_before_the_first() {
+    let said = |coding: Coding| {
+        let mut out = String::new();
+        write_coding(&mut out, &coding);
+        out
+    };
+    assert_eq!(said(Coding::default()), "");
+    let mut alone = Coding {
+        frame_bytes: 1000,
+        train_bytes: 1040,
+        ..Coding::default()
+    };
+    alone.saved.framing.bytes = -40;
+    alone.saved.framing.percent = Some(-4.0);
+    assert_eq!(
+        said(alone),
+        "  on wire    1.0 KiB for 1000 B of frames\n  saved by   framing -40 B (-4.0%)\n"
+    );
 }
 
 #[test]

@@ -10,9 +10,9 @@ use super::emodel::call_score;
 use super::rtp::{Calls, Heard};
 use crate::lab::figure::{Target, Unit};
 use crate::lab::measure;
-use crate::lab::one_link::Bench;
 use crate::lab::one_link::stage::Line;
 use crate::lab::one_link::way::Way;
+use crate::lab::one_link::{Bench, Row};
 use crate::lab::sample::Sample;
 use crate::lab::{Result, pause};
 
@@ -75,8 +75,7 @@ pub fn measure(bench: &mut Bench, line: &Line) -> Result<()> {
         let good = (Unit::Ratio, Target::AtLeast(4.0));
         let better = (Unit::Ratio, Target::RatioAtLeast(1.0));
         let (score, added) = ((Unit::Ratio, Target::Shown), Target::DifferenceShown);
-        type Row = (&'static str, (Unit, Target), fn(&Run) -> f64);
-        let rows: [Row; 8] = [
+        let rows: [Row<Run>; 8] = [
             ("p99 delay, both ways", delay, |run| run.both.delay_p99_us),
             ("share lost", loss, |run| run.both.loss),
             ("MOS of the worst call", good, |run| run.both.score_worst),
@@ -98,13 +97,7 @@ pub fn measure(bench: &mut Bench, line: &Line) -> Result<()> {
                 |run| run.bulk_bps,
             ),
         ];
-        for (number, (what, shown, value)) in rows.into_iter().enumerate() {
-            let name = match number {
-                0 => format!("{part}: {what}"),
-                _ => format!("  … {what}"),
-            };
-            bench.compare_carried(&part, name, shown, runs.map(value));
-        }
+        bench.compare_rows(&part, &rows, &runs);
     }
     Ok(())
 }

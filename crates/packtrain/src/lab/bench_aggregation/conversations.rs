@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
@@ -24,8 +25,17 @@ pub struct Conversations {
     at: SocketAddr,
     clients: Vec<TcpStream>,
     servers: Vec<TcpStream>,
-    /// Of each question, and of each answer.
-    bytes: usize,
+    /// What is said over each connection, one exchange after the other, and then again from the first.
+    said: Vec<Vec<Exchange>>,
+    /// Which is the next question of each.
+    next: Vec<AtomicUsize>,
+}
+
+/// A question, and its answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    pub question: Vec<u8>,
+    pub answer: Vec<u8>,
 }
 
 /// How much is asked.
@@ -56,18 +66,32 @@ impl Answered {
 }
 
 impl Conversations {
+    /// Each question, and each answer, so many bytes of nothing.
     pub fn open(
-        (from, to): (&Namespace, &Namespace),
+        hosts: (&Namespace, &Namespace),
         at: SocketAddr,
         connections: usize,
         bytes: usize,
+    ) -> Result<Conversations> {
+        Conversations::open_saying(
+            hosts,
+            at,
+            vec![vec![Exchange::of_zeros(bytes)]; connections],
+        )
+    }
+
+    /// A connection for each of these, over which this is said.
+    pub fn open_saying(
+        (from, to): (&Namespace, &Namespace),
+        at: SocketAddr,
+        said: Vec<Vec<Exchange>>,
     ) -> Result<Conversations> {
         let failed = |what: &str, source| failed(at, what, source);
         let listener = to
             .in_namespace(|| stream::listen(at, Protocol::Tcp))?
             .map_err(|error| failed("listen", error))?;
         let (mut clients, mut servers) = (Vec::new(), Vec::new());
-        for _ in 0..connections {
+        for _ in &said {
             let client = from
                 .in_namespace(|| stream::connect(at, Protocol::Tcp))?
                 .map_err(|error| failed("connect", error))?;
@@ -79,12 +103,32 @@ impl Conversations {
             clients.push(client);
             servers.push(server);
         }
-        Ok(Conversations {
+        Ok(Conversations::over(at, clients, servers, said))
+    }
+
+    fn over(
+        at: SocketAddr,
+        clients: Vec<TcpStream>,
+        servers: Vec<TcpStream>,
+        said: Vec<Vec<Exchange>>,
+    ) -> Conversations {
+        Conversations {
             at,
+            next: clients.iter().map(|_| AtomicUsize::new(0)).collect(),
             clients,
             servers,
-            bytes,
-        })
+            said,
+        }
+    }
+
+    fn exchange(&self, which: usize, number: usize) -> &Exchange {
+        &self.said[which][number % self.said[which].len()]
+    }
+
+    /// Of all that is said.
+    fn answer_bytes_max(&self) -> usize {
+        let all = self.said.iter().flatten();
+        all.map(|exchange| exchange.answer.len()).max().unwrap_or(0)
     }
 
     /// Asks. Somebody has to answer meanwhile: [`while_answered`].
@@ -96,7 +140,7 @@ impl Conversations {
     fn try_ask(&self, load: Load) -> io::Result<Answered> {
         let mut watched = Watched::new(&self.clients)?;
         let mut times = Histogram::<u64>::new_with_max(60_000_000_000, 3).expect("bounds in order");
-        let (question, mut buffer) = (vec![0; self.bytes], vec![0; self.bytes]);
+        let mut buffer = vec![0; self.answer_bytes_max()];
         let mut idle: VecDeque<usize> = (0..self.clients.len()).collect();
         // When each was asked, and how much of its answer is still to come.
         let mut asked = vec![(now(), 0); self.clients.len()];
@@ -114,8 +158,10 @@ impl Conversations {
                 break;
             }
             for which in idle.drain(..now_asked) {
-                asked[which] = (now(), self.bytes);
-                (&self.clients[which]).write_all(&question)?;
+                let number = self.next[which].fetch_add(1, Ordering::Relaxed);
+                let exchange = self.exchange(which, number);
+                asked[which] = (now(), exchange.answer.len());
+                (&self.clients[which]).write_all(&exchange.question)?;
                 sent += 1;
             }
             for which in watched.ready()? {
@@ -141,9 +187,9 @@ impl Conversations {
     fn answer(&self, cpu: Option<usize>) -> io::Result<()> {
         cpu.map_or(Ok(()), stay_on)?;
         let mut watched = Watched::new(&self.servers)?;
-        let answer = vec![0; self.bytes];
         let mut buffer = vec![0; 1 << 16];
-        let mut heard = vec![0; self.servers.len()];
+        // Of each: which question is heard, and how much of it was.
+        let mut heard = vec![(0, 0); self.servers.len()];
         let mut open = self.servers.len();
         while open > 0 {
             for which in watched.ready()? {
@@ -152,10 +198,13 @@ impl Conversations {
                     watched.0.remove(&self.servers[which])?;
                     open -= 1;
                 }
-                heard[which] += len;
-                while heard[which] >= self.bytes {
-                    heard[which] -= self.bytes;
-                    (&self.servers[which]).write_all(&answer)?;
+                let (number, bytes) = &mut heard[which];
+                *bytes += len;
+                while *bytes >= self.exchange(which, *number).question.len() {
+                    let exchange = self.exchange(which, *number);
+                    *number += 1;
+                    *bytes -= exchange.question.len();
+                    (&self.servers[which]).write_all(&exchange.answer)?;
                 }
             }
         }
@@ -166,6 +215,15 @@ impl Conversations {
         for client in &self.clients {
             // One that broke is closed.
             let _ = client.shutdown(Shutdown::Write);
+        }
+    }
+}
+
+impl Exchange {
+    fn of_zeros(bytes: usize) -> Exchange {
+        Exchange {
+            question: vec![0; bytes],
+            answer: vec![0; bytes],
         }
     }
 }
@@ -254,12 +312,30 @@ mod tests {
         let clients = (0..connections).map(|_| TcpStream::connect(at).unwrap());
         let clients: Vec<TcpStream> = clients.collect();
         let servers = (0..connections).map(|_| listener.accept().unwrap().0);
-        Conversations {
-            at,
-            servers: servers.collect(),
-            clients,
-            bytes,
-        }
+        let said = vec![vec![Exchange::of_zeros(bytes)]; connections];
+        Conversations::over(at, clients, servers.collect(), said)
+    }
+
+    #[test]
+    fn each_connection_says_what_it_is_to_say_one_after_the_other_and_again() {
+        let mut of = [conversations(2, 1)];
+        let exchange = |question, answer| Exchange {
+            question: vec![1; question],
+            answer: vec![2; answer],
+        };
+        of[0].said = vec![
+            vec![exchange(1, 5000), exchange(300, 1), exchange(20, 20)],
+            vec![exchange(7, 3)],
+        ];
+        let load = Load {
+            amount: Amount::Questions(20),
+            at_once: 2,
+        };
+        let ask = || of[0].ask(load).and_then(|_| of[0].ask(load));
+        let answered = while_answered(&of, None, ask).unwrap();
+        assert_eq!(answered.times.received, 20);
+        let asked = of[0].next.iter().map(|next| next.load(Ordering::Relaxed));
+        assert_eq!(asked.sum::<usize>(), 40);
     }
 
     #[test]

@@ -142,10 +142,11 @@ impl Figure {
 
 /// A row for each, and a column for each way of which there is anything.
 pub fn figures_table(figures: &[Figure]) -> Table {
-    const BESIDE: [Way; 9] = [
+    const BESIDE: [Way; 10] = [
         Way::Engine,
         Way::Direct,
         Way::Packed,
+        Way::Uncoded,
         Way::Relay,
         Way::Macvlan,
         Way::Floor,

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::lab::table::{Table, grouped};
-use crate::status::{ClosuresBecause, Counts, StatusDocument};
+use crate::status::{ClosuresBecause, Coding, Counts, StatusDocument};
 
 /// What A sent through a line in one part, all rounds together.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -23,7 +23,63 @@ pub struct PathCounts {
     pub pieces: u64,
     pub marked: u64,
     pub frames_per_train_mean: f64,
+    pub coding: CodingCounts,
     pub drops: Counts,
+}
+
+/// What coding saved in these trains.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CodingCounts {
+    pub trains: u64,
+    /// Frames whose headers were told apart from another's.
+    pub told_apart: u64,
+    /// All frames in trains, each as it would have left alone, and all trains.
+    pub frame_bytes: u64,
+    pub train_bytes: u64,
+    pub saved_headers: i64,
+    pub saved_payload: i64,
+    /// What was given to the compressor.
+    pub compressed_bytes: u64,
+}
+
+impl CodingCounts {
+    fn between(before: &Coding, after: &Coding) -> CodingCounts {
+        CodingCounts {
+            trains: after.coded_tx - before.coded_tx,
+            told_apart: after.told_apart - before.told_apart,
+            frame_bytes: after.frame_bytes - before.frame_bytes,
+            train_bytes: after.train_bytes - before.train_bytes,
+            saved_headers: after.saved.headers.bytes - before.saved.headers.bytes,
+            saved_payload: after.saved.payload.bytes - before.saved.payload.bytes,
+            compressed_bytes: after.compressed_bytes - before.compressed_bytes,
+        }
+    }
+
+    fn add(&mut self, more: CodingCounts) {
+        self.trains += more.trains;
+        self.told_apart += more.told_apart;
+        self.frame_bytes += more.frame_bytes;
+        self.train_bytes += more.train_bytes;
+        self.saved_headers += more.saved_headers;
+        self.saved_payload += more.saved_payload;
+        self.compressed_bytes += more.compressed_bytes;
+    }
+
+    fn percent(&self, of: i64) -> f64 {
+        100.0 * of as f64 / self.frame_bytes.max(1) as f64
+    }
+
+    /// Nothing where no train was coded.
+    fn text(&self) -> String {
+        match self.trains {
+            0 => String::new(),
+            _ => format!(
+                "headers {:.0} %, LZ4 {:.0} %",
+                self.percent(self.saved_headers),
+                self.percent(self.saved_payload)
+            ),
+        }
+    }
 }
 
 impl PathCounts {
@@ -62,6 +118,7 @@ impl PathCounts {
             pieces: new.pieces - old.pieces,
             marked: new.marked - old.marked,
             frames_per_train_mean: frames_per_train(frames, trains),
+            coding: CodingCounts::between(&before.coding, &after.coding),
             drops: drops.filter(|(_, count)| *count > 0).collect(),
         }
     }
@@ -80,23 +137,30 @@ impl PathCounts {
         self.pieces += more.pieces;
         self.marked += more.marked;
         self.frames_per_train_mean = frames_per_train(self.frames, self.trains);
+        self.coding.add(more.coding);
         for (reason, count) in more.drops {
             *self.drops.entry(reason).or_default() += count;
         }
     }
 
-    /// Which path carried the frames, and how many a train held.
+    /// Which path carried the frames, how many a train held, and what coding saved of them.
     pub fn carried_text(&self) -> String {
         let all = (self.direct + self.engine).max(1);
         let directly = self.direct as f64 / all as f64;
         match (directly, self.trains) {
             (_, 0) => "directly".to_owned(),
             (0.995.., trains) => format!("directly, and {} trains", grouped(trains as f64)),
-            _ => format!(
-                "{:.0} % by the engine, {:.1} a train",
-                100.0 * (1.0 - directly),
-                self.frames_per_train_mean
-            ),
+            _ => {
+                let saved = match self.coding.text() {
+                    text if text.is_empty() => text,
+                    text => format!(", saved: {text}"),
+                };
+                format!(
+                    "{:.0} % by the engine, {:.1} a train{saved}",
+                    100.0 * (1.0 - directly),
+                    self.frames_per_train_mean
+                )
+            }
         }
     }
 
@@ -131,6 +195,9 @@ pub fn paths_table(paths: &[PathCounts]) -> Table {
         "trains",
         "frames in them",
         "a train",
+        "coded",
+        "saved",
+        "compressed",
         "pieces",
         "marked",
         "dropped",
@@ -145,6 +212,9 @@ pub fn paths_table(paths: &[PathCounts]) -> Table {
             grouped(path.trains as f64),
             grouped(path.frames as f64),
             format!("{:.1}", path.frames_per_train_mean),
+            grouped(path.coding.trains as f64),
+            path.coding.text(),
+            grouped(path.coding.compressed_bytes as f64),
             grouped(path.pieces as f64),
             grouped(path.marked as f64),
             path.drops_text(),
@@ -175,6 +245,16 @@ mod tests {
         assert_eq!(sum.frames_per_train_mean, 2.0);
         assert_eq!(sum.drops["link_qdisc"], 3);
         assert_eq!(sum.carried_text(), "67 % by the engine, 2.0 a train");
+        sum.coding = CodingCounts {
+            trains: 15,
+            frame_bytes: 1000,
+            saved_headers: 400,
+            saved_payload: 55,
+            ..CodingCounts::default()
+        };
+        sum.coding.add(sum.coding);
+        let saved = "67 % by the engine, 2.0 a train, saved: headers 40 %, LZ4 6 %";
+        assert_eq!(sum.carried_text(), saved);
         sum.direct = 100_000;
         assert_eq!(sum.carried_text(), "directly, and 20 trains");
         let directly = PathCounts {

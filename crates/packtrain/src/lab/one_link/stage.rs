@@ -130,6 +130,10 @@ impl Line {
                     let class = ["class", "add", line, "--match", &to_messages];
                     host.packtrain(&[&class[..], &treated].concat())?;
                 }
+                Way::Uncoded => {
+                    let more = ["--compress", "off", "--address", address];
+                    host.up_over(way.interface(), &["eth8"], &more)?;
+                }
                 Way::Relay => {
                     let relay = relay::start(&host.namespace, packtrain, "eth2", address)?;
                     self.programs.push(relay);

@@ -16,6 +16,8 @@ pub enum Way {
     Direct,
     /// A line of which a class says that the bench's messages wait for others, [`Way::PACKED_WITHIN`] at most.
     Packed,
+    /// A line that does not code its trains.
+    Uncoded,
     /// A program that carries frames and does nothing with them.
     Relay,
     /// The kernel's own second interface on a cable: the least that it has.
@@ -45,6 +47,7 @@ impl Way {
             Way::Simplemux => "10.16.0",
             Way::Macvlan => "10.17.0",
             Way::Floor => "10.18.0",
+            Way::Uncoded => "10.19.0",
         }
     }
 
@@ -86,6 +89,7 @@ impl Way {
             Way::Engine => "pt1",
             Way::Direct => "pt2",
             Way::Packed => "pt3",
+            Way::Uncoded => "pt4",
             Way::Relay => "eth2-relay",
             Way::Macvlan => "macvlan0",
             Way::Floor => "floor0",
@@ -106,6 +110,7 @@ impl Way {
             Way::Packed => Some("eth5"),
             Way::Macvlan => Some("eth6"),
             Way::Floor => Some("eth7"),
+            Way::Uncoded => Some("eth8"),
             Way::Vxlan | Way::WireGuard | Way::Simplemux => None,
         }
     }
@@ -119,6 +124,7 @@ impl Way {
             Way::Pt0,
             Way::Direct,
             Way::Packed,
+            Way::Uncoded,
             Way::Macvlan,
             Way::Floor,
         ];
@@ -128,7 +134,9 @@ impl Way {
     /// The line that it is, if it is one.
     pub fn line(self) -> Option<&'static str> {
         match self {
-            Way::Pt0 | Way::Engine | Way::Direct | Way::Packed => Some(self.interface()),
+            Way::Pt0 | Way::Engine | Way::Direct | Way::Packed | Way::Uncoded => {
+                Some(self.interface())
+            }
             Way::Bare
             | Way::Relay
             | Way::Macvlan
@@ -147,6 +155,7 @@ impl Way {
             Way::Engine => "engine only",
             Way::Direct => "direct only",
             Way::Packed => "packed within 500 µs",
+            Way::Uncoded => "compress off",
             Way::Relay => "bare relay",
             Way::Macvlan => "macvlan",
             Way::Floor => "floor",
@@ -169,6 +178,7 @@ mod tests {
             Way::Engine,
             Way::Direct,
             Way::Packed,
+            Way::Uncoded,
             Way::Relay,
             Way::Macvlan,
             Way::Floor,

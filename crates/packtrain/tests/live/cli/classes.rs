@@ -34,7 +34,11 @@ fn classes_are_added_listed_and_removed_by_their_names() {
         "--match",
         "mark 7/0xff",
     ];
-    let first = add(&[&words[..], &["--path", "engine", "--json"]].concat());
+    let first = add(&[
+        &words[..],
+        &["--path", "engine", "--compress", "headers", "--json"],
+    ]
+    .concat());
     let first: Value = serde_json::from_str(&first.out).unwrap();
     let nothing = serde_json::json!({"frames": 0, "bytes": 0});
     assert_eq!(
@@ -45,6 +49,7 @@ fn classes_are_added_listed_and_removed_by_their_names() {
             "pack": "queued",
             "path": "engine",
             "loss_ok": false,
+            "compress": "headers",
             "taken": nothing,
             "waited": {
                 "trains": 0,

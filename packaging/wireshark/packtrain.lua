@@ -1,0 +1,2044 @@
+-- Wireshark dissector for packtrain (EtherType 0x88B5) and for aggregates of the DFAP paper (0xBBBB, 0xAAAA).
+--
+-- To install: copy this file to ~/.local/lib/wireshark/plugins. docs/wireshark.md says what it shows, and
+-- docs/wire-format.md what stands on the wire; names of fields, reasons and options are those of that text.
+--
+-- How it is made. A capture is read once from its begin to its end, and then again, packet by packet, as the
+-- user looks at them. What needs the packets before (sequences, acknowledgements, pieces of frames) is worked
+-- out on the first visit of a packet and kept in `state.visits`; later visits only show it, and add what came
+-- after: who acknowledged a train, whether a gap was filled. Without a second visit (tshark without -2) that
+-- part is not there. Nothing here depends on whether anybody looks at the tree.
+--
+-- It runs with Lua 5.2 (Wireshark before 4.4) and 5.4: no operators of the latter, no library of the former.
+
+set_plugin_info({
+    version = "1.0",
+    description = "packtrain trains, hellos and station messages; aggregates of the DFAP paper",
+})
+
+local ETHER_TYPE = 0x88b5
+local AGGREGATE_TYPES = { [0xbbbb] = true, [0xaaaa] = true }
+local VERSION = 1
+local TYPE = { TRAIN = 1, HELLO = 2, STATION = 3 }
+local KIND = { END = 0, FRAME = 1, FIRST = 2, NEXT = 3 }
+
+-- Bounds of the engine (docs/wire-format.md).
+local FAR = 4096 -- a sequence so far from the expected one is no gap
+local FAR_IN_A_ROW = 16 -- unless so many come one after the other
+local BEHIND = 1024 -- so far behind what a hello names, a recipient goes on from there
+local LINKS_MAX = 16
+local STATIONS_MAX = 256
+local PIECE_END_MAX = 65535
+local FORMER_NODE_SECONDS = 4
+-- A frame whose next piece does not come for so long is given up: its id may mean another one by then.
+local REASSEMBLY_SECONDS = 10
+-- Pieces whose FIRST may still come, of one frame id.
+local EARLY_PIECES_MAX = 64
+-- A line may go over a line (VXLAN, say): messages in frames in messages. No deeper than this.
+local DEPTH_MAX = 4
+
+local packtrain = Proto("packtrain", "packtrain")
+local dfap = Proto("dfap", "DFAP aggregate")
+
+---------------------------------------------------------------------------------------------------------------
+-- Fields
+
+local f = {} -- of packtrain, by the name without "packtrain."
+local d = {} -- of dfap
+
+local function add_field(fields, protocol, kind, name, ...)
+    local field = ProtoField[kind](protocol .. "." .. name, ...)
+    fields[name] = field
+end
+
+local function field(kind, name, ...) add_field(f, "packtrain", kind, name, ...) end
+
+-- A field of a bit: its mask within the byte where it stands.
+local function flag(name, text, mask) field("bool", name, text, 8, nil, mask) end
+
+local GSO_KINDS = { [1] = "TCP over IPv4", [2] = "TCP over IPv6", [3] = "UDP" }
+local TRAIN_OPTIONS = { [0x01] = "ACK", [0x02] = "NEWEST", [0x03] = "DIRECT", [0x04] = "FENCE", [0x81] = "SECURITY" }
+local HELLO_OPTIONS = { [0x01] = "STATIONS", [0x02] = "SOFTWARE", [0x03] = "COUNT", [0x04] = "DIRECT VLAN" }
+
+field("uint8", "version", "Version", base.DEC, nil, 0xf0)
+field("uint8", "type", "Type", base.DEC, { "train", "hello", "station" }, 0x0f)
+field("uint8", "flags", "Flags", base.HEX)
+field("string", "drop_reason", "Refused by a receiver as")
+field("bytes", "data", "Data")
+field("uint32", "stream", "Conversation")
+field("string", "sender", "Sender")
+field("string", "receiver", "Receiver")
+
+-- Train
+flag("ack_now", "ACK-NOW", 0x01)
+flag("marker", "MARKER", 0x02)
+flag("replay", "REPLAY", 0x04)
+flag("coded", "CODED", 0x08)
+field("uint8", "lane", "Lane")
+field("uint8", "link", "Link")
+field("uint16", "incarnation", "Incarnation", base.HEX)
+field("uint16", "options_length", "Options length")
+field("uint32", "train_seq", "Train sequence")
+field("uint32", "link_seq", "Link sequence")
+field("bool", "probe", "Probe")
+field("uint32", "frames", "Whole frames")
+field("uint32", "pieces", "Pieces of frames")
+field("uint32", "used", "Bytes used")
+field("uint16", "link_mtu", "MTU of the link")
+field("uint8", "fill", "Fill (%)")
+field("uint8", "option.type", "Option", base.HEX, TRAIN_OPTIONS)
+field("uint8", "option.length", "Length")
+field("bytes", "option.value", "Value")
+field("uint8", "ack.link", "Acknowledged link")
+field("uint8", "ack.reserved", "Reserved", base.HEX)
+field("uint16", "ack.incarnation", "Acknowledged incarnation", base.HEX)
+field("uint32", "ack.delay", "Delay (ns)")
+field("uint32", "ack.newest", "Newest link sequence received")
+field("uint64", "ack.bitmap", "Bitmap", base.HEX)
+field("uint32", "ack.named", "Trains named")
+field("uint8", "newest.link", "Link")
+field("uint24", "newest.distance", "Distance")
+field("uint32", "newest.train", "Nothing newer than train")
+field("uint32", "direct.sent", "Sent")
+field("uint32", "direct.seen_sent", "Seen sent")
+field("uint32", "direct.seen_received", "Seen received")
+field("uint8", "fence.link", "Link")
+field("uint8", "fence.remote_link", "Remote link")
+field("uint16", "fence.reserved", "Reserved", base.HEX)
+field("uint32", "fence.from", "From train")
+field("uint32", "fence.sent", "Direct frames sent before")
+field("uint8", "security.key_id", "Key id")
+field("uint64", "security.nonce", "Counter nonce", base.HEX)
+field("bytes", "security.tag", "Tag")
+
+-- Subframe
+field("none", "subframe", "Subframe")
+field("uint8", "subframe.flags", "Flags", base.HEX, nil, 0xf0)
+flag("subframe.has_addresses", "Addresses", 0x80)
+flag("subframe.has_ethertype", "EtherType", 0x40)
+flag("subframe.has_offload", "Offload", 0x20)
+flag("subframe.reserved", "Reserved", 0x10)
+field("uint8", "subframe.kind", "Kind", base.DEC, { [0] = "END", "FRAME", "FIRST", "NEXT" }, 0x0f)
+field("uint16", "subframe.length", "Length")
+field("ether", "subframe.dst", "Destination")
+field("ether", "subframe.src", "Source")
+field("framenum", "subframe.addresses_from", "Addresses of pt0 told by", base.NONE, frametype.NONE)
+field("bool", "subframe.placeholder", "An address of pt0 that no hello told: its link's stands for it")
+field("uint16", "subframe.ethertype", "EtherType", base.HEX)
+field("uint16", "piece.id", "Frame id")
+field("uint16", "piece.total", "Total length")
+field("uint16", "piece.offset", "Offset")
+field("uint8", "gso.kind", "GSO kind", base.DEC, GSO_KINDS, 0x7f)
+flag("gso.cwr", "Congestion window reduced", 0x80)
+field("uint8", "gso.checksum_offset", "Checksum offset")
+field("uint16", "gso.header_length", "Header length")
+field("uint16", "gso.segment_length", "Segment length")
+field("uint16", "gso.checksum_start", "Checksum start")
+field("uint32", "gso.segments", "Segments")
+field("bytes", "payload", "Payload")
+field("bytes", "padding", "Padding")
+field("none", "fragments", "Pieces")
+field("framenum", "fragment", "Piece", base.NONE, frametype.NONE)
+field("uint32", "fragment.count", "Number of pieces")
+field("uint32", "reassembled.length", "Length of the reassembled payload")
+field("bytes", "reassembled.data", "Reassembled payload")
+field("framenum", "reassembled_in", "Reassembled in", base.NONE, frametype.NONE)
+
+-- Hello
+flag("hello.answer", "ANSWER", 0x01)
+flag("hello.goodbye", "GOODBYE", 0x02)
+flag("hello.away", "AWAY", 0x04)
+field("uint8", "hello.link", "Sent by link")
+field("uint8", "hello.link_count", "Link count")
+field("uint64", "hello.node_id", "Node id", base.HEX)
+field("uint64", "hello.recipient", "Recipient's node id", base.HEX)
+field("uint32", "line_id", "Line id")
+field("uint32", "hello.capabilities", "Capabilities", base.HEX)
+field("bool", "hello.marked_frames", "Marked frames", 32, nil, 0x1)
+field("bool", "hello.gso_frames", "GSO frames in trains", 32, nil, 0x2)
+field("bool", "hello.direct_frames", "Direct frames", 32, nil, 0x4)
+field("ether", "hello.address", "Address of pt0")
+field("uint16", "hello.mtu", "Largest payload")
+field("uint8", "hello.lanes", "Lanes")
+field("uint8", "hello.epoch", "Epoch")
+field("none", "link_record", "Link record")
+field("uint8", "link_record.link", "Link")
+field("uint8", "link_record.state", "State", base.HEX)
+flag("link_record.carrier", "Carrier", 0x01)
+flag("link_record.unused_by_host", "Not used by its host", 0x02)
+flag("link_record.takes_vlan", "Takes direct frames in the VLAN", 0x04)
+field("uint16", "link_record.mtu", "MTU")
+field("ether", "link_record.address", "Address")
+field("ether", "link_record.mark", "Mark")
+field("ether", "link_record.direct_mark", "Direct mark (follows from the mark)")
+field("uint32", "link_record.rate", "Rate (kbit/s)")
+field("uint32", "link_record.newest_train", "Newest train sequence")
+field("uint32", "link_record.newest_link", "Newest link sequence")
+field("uint8", "hello.option.type", "Option", base.HEX, HELLO_OPTIONS)
+field("ether", "hello.station", "Station behind pt0")
+field("string", "hello.software", "Software", base.UNICODE)
+field("uint32", "hello.count", "Hellos made")
+field("uint16", "hello.direct_vlan", "VLAN for direct frames")
+
+-- Station
+flag("station.goodbye", "GOODBYE", 0x01)
+flag("station.answer", "ANSWER", 0x02)
+field("uint16", "station.ethertype", "EtherType of aggregates", base.HEX)
+field("ether", "station.address", "Address of pt0")
+field("uint16", "station.mtu", "MTU")
+
+-- What other packets tell of this one. All are generated.
+field("framenum", "acks_frame", "Acknowledges", base.NONE, frametype.ACK)
+field("relative_time", "ack_time", "Time until this acknowledgement")
+field("relative_time", "ack_rtt", "Round trip time, without the delay")
+field("framenum", "acked_by", "Acknowledged by", base.NONE, frametype.RESPONSE)
+field("relative_time", "acked_after", "Acknowledged after")
+field("framenum", "replay_of", "Replay of", base.NONE, frametype.RETRANS_PREV)
+field("framenum", "duplicate_of", "Duplicate of", base.NONE, frametype.DUP_ACK)
+field("framenum", "filled_by", "Came later by", base.NONE, frametype.NONE)
+field("uint32", "gap.first", "First missing train")
+field("uint32", "gap.count", "Missing trains")
+field("uint32", "gap.lost", "Missing trains that never came")
+field("uint32", "link_gap.first", "First missing link sequence")
+field("uint32", "link_gap.count", "Missing link sequences")
+field("uint32", "link_gap.lost", "Missing link sequences that never came")
+
+local function dfap_field(kind, name, ...) add_field(d, "dfap", kind, name, ...) end
+
+dfap_field("uint8", "count", "Packets")
+dfap_field("uint16", "offset", "Offset")
+dfap_field("none", "packet", "Packet")
+dfap_field("uint16", "type", "Type", base.HEX)
+dfap_field("uint16", "length", "Length")
+dfap_field("bytes", "payload", "Payload")
+dfap_field("bytes", "padding", "Padding")
+dfap_field("string", "drop_reason", "Refused by a receiver as")
+
+local function values(fields)
+    local list = {}
+    for _, value in pairs(fields) do list[#list + 1] = value end
+    return list
+end
+
+packtrain.fields = values(f)
+dfap.fields = values(d)
+
+---------------------------------------------------------------------------------------------------------------
+-- Expert information. What a receiver refuses has the name of its counter (`packtrain status --json`).
+
+local x, dx = {}, {}
+
+local function expert_of(list, protocol, name, text, group, severity)
+    list[name] = ProtoExpert.new(protocol .. "." .. name, text, expert.group[group], expert.severity[severity])
+end
+
+local function refusals(list, protocol, group, severity, reasons)
+    for name, text in pairs(reasons) do expert_of(list, protocol, name, text, group, severity) end
+end
+
+refusals(x, "packtrain", "MALFORMED", "ERROR", {
+    unknown_version = "Not a version that is known",
+    unknown_type = "Neither train, hello nor station message",
+    truncated = "Shorter than it says",
+    bad_option = "An option's length does not fit",
+    unknown_critical_option = "A critical option that version 1 does not know",
+    bad_subframe = "A subframe that no sender writes",
+    subframe_empty = "A subframe without payload",
+    nested = "packtrain inside packtrain",
+    bad_gso = "Offload metadata that cannot be",
+    bad_hello = "A hello or station message that says what cannot be",
+    reassembly_bad_piece = "A piece that overlaps another, or lies beyond its frame",
+})
+refusals(x, "packtrain", "SEQUENCE", "WARN", {
+    bad_lane = "A lane that version 1 does not have",
+    stale_incarnation = "Of an earlier life of the sender, or for one of the receiver",
+    unknown_peer = "The sender has not named this life of the receiver yet",
+    sequence_jump = "A train sequence far from the expected one",
+})
+refusals(x, "packtrain", "REASSEMBLE", "WARN", {
+    reassembly_hole = "A piece of the frame is missing",
+    stray_piece = "A piece of a frame whose first one is not here",
+})
+
+local function analysis(name, text, group, severity)
+    expert_of(x, "packtrain", "analysis." .. name, text, group, severity)
+end
+
+analysis("gap", "Trains before this one were not seen", "SEQUENCE", "NOTE")
+analysis("lost", "Trains before this one never came", "SEQUENCE", "WARN")
+analysis("link_gap", "Link sequences before this one were not seen", "SEQUENCE", "NOTE")
+analysis("link_lost", "Link sequences before this one never came", "SEQUENCE", "WARN")
+analysis("out_of_order", "A train older than the newest", "SEQUENCE", "NOTE")
+analysis("link_out_of_order", "A link sequence older than the newest of its link", "SEQUENCE", "NOTE")
+analysis("duplicate", "This train was seen before", "SEQUENCE", "NOTE")
+analysis("replay", "A train that left before by a link that died", "SEQUENCE", "NOTE")
+analysis("marker_unseen", "A marker names sequences that were not seen", "SEQUENCE", "NOTE")
+analysis("restart", "A new life of the sender, or a new row of sequences", "SEQUENCE", "NOTE")
+analysis("probe_unanswered", "No acknowledgement names this probe", "SEQUENCE", "NOTE")
+analysis("ack_unseen", "Acknowledges a train that was not seen", "SEQUENCE", "NOTE")
+analysis("coded", "The subframes are coded, and this dissector cannot decode them yet", "UNDECODED", "NOTE")
+analysis("cut_short", "The capture kept only a part of this message", "UNDECODED", "NOTE")
+
+refusals(dx, "dfap", "MALFORMED", "ERROR", {
+    truncated = "Shorter than its offsets",
+    bad_aggregate = "An offset or a type that no aggregate has",
+})
+dx["cut_short"] = ProtoExpert.new("dfap.cut_short", "The capture kept only a part of this aggregate",
+    expert.group.UNDECODED, expert.severity.NOTE)
+
+packtrain.experts = values(x)
+dfap.experts = values(dx)
+
+---------------------------------------------------------------------------------------------------------------
+-- Preferences
+
+packtrain.prefs.analysis = Pref.bool("Analyse sequences and acknowledgements", true,
+    "Gaps, duplicates, replays, restarts, round trip times")
+packtrain.prefs.reassemble = Pref.bool("Reassemble frames that span trains", true, "From their pieces, across trains")
+packtrain.prefs.inner = Pref.bool("Dissect the frames inside", true, "Each as an Ethernet frame of its own")
+packtrain.prefs.mtu = Pref.uint("MTU where no hello tells it", 1500, "To say how full a train is; 0: do not say then")
+dfap.prefs.bbbb = Pref.bool("EtherType 0xBBBB", true, "The paper's figure")
+dfap.prefs.aaaa = Pref.bool("EtherType 0xAAAA", true, "The paper's footnote")
+dfap.prefs.inner = Pref.bool("Dissect the packets inside", true, "Each as an Ethernet frame of its own")
+
+---------------------------------------------------------------------------------------------------------------
+-- Small things
+
+-- Whether a bit, given as its value, is set.
+local function has(value, bit) return math.floor(value / bit) % 2 == 1 end
+
+local function xor_byte(a, b)
+    local result = 0
+    for i = 0, 7 do
+        if has(a, 2 ^ i) ~= has(b, 2 ^ i) then result = result + 2 ^ i end
+    end
+    return math.floor(result)
+end
+
+-- How far `a` is ahead of `b` (RFC 1982, 32 bits).
+local function distance(a, b)
+    local ahead = (a - b) % 2 ^ 32
+    if ahead >= 2 ^ 31 then ahead = ahead - 2 ^ 32 end
+    return math.floor(ahead)
+end
+
+local function minus(sequence, n) return math.floor((sequence - n) % 2 ^ 32) end
+local function plus(sequence, n) return math.floor((sequence + n) % 2 ^ 32) end
+
+local function raw_of_hex(hex)
+    return (hex:gsub("%x%x", function(byte) return string.char(tonumber(byte, 16)) end))
+end
+
+local function hex_of_raw(raw)
+    return (raw:gsub(".", function(byte) return ("%02x"):format(byte:byte()) end))
+end
+
+-- Whether bytes are UTF-8 without control characters, as the name of a software has to be: it is printed.
+local function is_plain_text(raw)
+    local at = 1
+    while at <= #raw do
+        local lead = raw:byte(at)
+        -- Of a lead byte: bytes that follow, and within what the first of them lies (RFC 3629, section 4).
+        local more, low, high = 0, 0x80, 0xbf
+        if lead < 0x20 or lead == 0x7f then return false end
+        if lead >= 0x80 then
+            if lead < 0xc2 or lead > 0xf4 then return false end
+            more = lead < 0xe0 and 1 or lead < 0xf0 and 2 or 3
+            if lead == 0xc2 or lead == 0xe0 then low = 0xa0 end -- U+0080 … U+009F are controls
+            if lead == 0xed then high = 0x9f end
+            if lead == 0xf0 then low = 0x90 end
+            if lead == 0xf4 then high = 0x8f end
+        end
+        for i = 1, more do
+            local byte = raw:byte(at + i)
+            if not byte or byte < low or byte > high then return false end
+            low, high = 0x80, 0xbf
+        end
+        at = at + 1 + more
+    end
+    return true
+end
+
+-- Six raw bytes as people write an address.
+local function address_text(raw) return (hex_of_raw(raw):gsub("(%x%x)", "%1:", 5)) end
+
+local function plural(n, what) return ("%d %s%s"):format(n, what, n == 1 and "" or "s") end
+
+local function seconds(value)
+    local whole = math.floor(value)
+    return NSTime.new(whole, math.floor((value - whole) * 1e9 + 0.5))
+end
+
+local function is_group(raw) return raw:byte(1) % 2 == 1 end
+-- An address that one station can have.
+local function is_own(raw) return not is_group(raw) and raw ~= ("\0"):rep(6) end
+
+-- The mark's second byte tells a direct mark from it (docs/wire-format.md, "Direct frames").
+local function direct_mark(mark) return mark:sub(1, 1) .. string.char(xor_byte(mark:byte(2), 0x5a)) .. mark:sub(3) end
+
+-- The EtherType that the first four bits of a payload tell.
+local function implied_ether_type(byte)
+    local version = math.floor(byte / 16)
+    return version == 4 and 0x0800 or version == 6 and 0x86dd or nil
+end
+
+-- An address as Wireshark names it. That is what `pinfo` has of the frame that is being dissected, which is the
+-- only thing that is always there: the fields of its Ethernet header are not, where nobody looks at the tree.
+local function name_of(raw) return tostring(Address.ether(address_text(raw))) end
+
+local eth_source, eth_destination = Field.new("eth.src"), Field.new("eth.dst")
+
+-- The bytes of an address: from the field, of which the innermost one was added last, or from its name, where
+-- that is no vendor's. Where there is neither, nobody sees them.
+local function bytes_of(address, extract)
+    local all = { extract() }
+    local last = all[#all]
+    if last and last.range:len() == 6 then return last.range:raw() end
+    local hex = tostring(address):gsub(":", "")
+    return #hex == 12 and not hex:find("%X") and raw_of_hex(hex) or ("\0"):rep(6)
+end
+
+-- Whence and where to the frame goes that is being dissected.
+local function outer_addresses(pinfo)
+    return {
+        source = tostring(pinfo.dl_src),
+        destination = tostring(pinfo.dl_dst),
+        source_bytes = bytes_of(pinfo.dl_src, eth_source),
+        destination_bytes = bytes_of(pinfo.dl_dst, eth_destination),
+    }
+end
+
+local function generated(item)
+    item:set_generated()
+    return item
+end
+
+---------------------------------------------------------------------------------------------------------------
+-- What the capture has told so far: who is behind which link's address, and what each has sent to each
+
+local state
+
+local function new_state()
+    return {
+        visits = {}, -- by message: what its first visit found
+        stations = {}, -- by the name of a link's address, mark or direct mark
+        nodes = {}, -- by raw node id: the same stations, once a hello has told them
+        pt0s = {}, -- by raw address of pt0: whose it is
+        directions = {}, -- by the two stations' numbers
+        acked = {}, -- by a train's visit: who acknowledged it first
+        count = 0, -- of stations
+        streams = 0,
+        depth = 0,
+    }
+end
+state = new_state()
+
+local function init() state = new_state() end
+
+-- Who a station turned out to be.
+local function resolved(station)
+    while station.merged_into do station = station.merged_into end
+    return station
+end
+
+local function new_station()
+    state.count = state.count + 1
+    return { number = state.count, pt0 = {}, links = {}, mtus = {} }
+end
+
+-- Whose an address is. Before a hello tells that several links are one node's, each is a station by itself.
+local function station_of(address)
+    local station = state.stations[address]
+    if not station then
+        station = new_station()
+        station.address = address
+        state.stations[address] = station
+    end
+    return resolved(station)
+end
+
+local function station_name(station)
+    station = resolved(station)
+    if station.node_id then return "node " .. hex_of_raw(station.node_id) end
+    return "link " .. station.address
+end
+
+-- Numbers that came: the newest, and the visit of each. `first` is where the capture begins to know.
+local function new_track() return { seen = {}, far = 0 } end
+
+local function new_row() return { lanes = {}, links = {} } end
+
+local function direction_of(from, to)
+    from, to = resolved(from), resolved(to)
+    local key = from.number .. ">" .. to.number
+    local direction = state.directions[key]
+    if not direction then
+        local back = state.directions[to.number .. ">" .. from.number]
+        direction = { from = from, to = to, rows = {}, stream = back and back.stream or { number = state.streams } }
+        if not back then state.streams = state.streams + 1 end
+        state.directions[key] = direction
+    end
+    return direction
+end
+
+local function known_direction(from, to)
+    return state.directions[resolved(from).number .. ">" .. resolved(to).number]
+end
+
+local function merge_tracks(into, other)
+    for sequence, visit in pairs(other.seen) do into.seen[sequence] = into.seen[sequence] or visit end
+    if not into.newest or other.newest and distance(other.newest, into.newest) > 0 then into.newest = other.newest end
+    if not into.first or other.first and distance(other.first, into.first) < 0 then into.first = other.first end
+end
+
+local function merge_directions(into, other)
+    for incarnation, row in pairs(other.rows) do
+        local own = into.rows[incarnation]
+        if not own then
+            into.rows[incarnation] = row
+        else
+            for _, part in ipairs({ "lanes", "links" }) do
+                for number, track in pairs(row[part]) do
+                    if own[part][number] then
+                        merge_tracks(own[part][number], track)
+                    else
+                        own[part][number] = track
+                    end
+                end
+            end
+        end
+    end
+    into.current = into.current or other.current
+    if other.stream ~= into.stream then other.stream.merged_into = into.stream end
+end
+
+-- A hello tells that an address is a node's: what was kept of it by itself is that node's.
+local function merge_stations(into, other)
+    if into == other then return end
+    other.merged_into = into
+    for key, direction in pairs(state.directions) do
+        if direction.from == other or direction.to == other then
+            state.directions[key] = nil
+            direction.from, direction.to = resolved(direction.from), resolved(direction.to)
+            local new_key = direction.from.number .. ">" .. direction.to.number
+            local own = state.directions[new_key]
+            if own then
+                merge_directions(own, direction)
+            else
+                -- The keys of a table that is walked may be cleared, but none may be added.
+                into.moved = into.moved or {}
+                into.moved[new_key] = into.moved[new_key] or {}
+                table.insert(into.moved[new_key], direction)
+            end
+        end
+    end
+    for key, directions in pairs(into.moved or {}) do
+        for _, direction in ipairs(directions) do
+            local own = state.directions[key]
+            if own then merge_directions(own, direction) else state.directions[key] = direction end
+        end
+    end
+    into.moved = nil
+    local back = {}
+    for key, direction in pairs(state.directions) do
+        if direction.from == into or direction.to == into then back[key] = direction end
+    end
+    for _, direction in pairs(back) do
+        local other_way = known_direction(direction.to, direction.from)
+        if other_way and other_way.stream ~= direction.stream then
+            local a, b = direction.stream, other_way.stream
+            if a.number < b.number then b.merged_into, other_way.stream = a, a
+            else a.merged_into, direction.stream = b, b end
+        end
+    end
+end
+
+local function stream_number(stream)
+    local seen = 0
+    while stream.merged_into and seen < 1000 do
+        stream, seen = stream.merged_into, seen + 1
+    end
+    return stream.number
+end
+
+-- The address of a station's pt0 as of a packet, and the frame that told it. What is told later is better
+-- than nothing.
+local function pt0_of(station, number)
+    local told = resolved(station).pt0
+    local best = told[1]
+    for _, entry in ipairs(told) do
+        if entry.number <= number then best = entry end
+    end
+    if best then return best.address, best.number end
+end
+
+---------------------------------------------------------------------------------------------------------------
+-- Sequences
+
+-- Takes a sequence into a track. What of it is worth saying, if anything.
+local function take_sequence(track, sequence, visit)
+    local before = track.seen[sequence]
+    if before then return { kind = "seen", of = before } end
+    track.seen[sequence] = visit
+    if not track.newest then
+        track.newest, track.first = sequence, sequence
+        return { kind = "first" }
+    end
+    local ahead = distance(sequence, track.newest)
+    if ahead >= FAR or ahead <= -FAR then
+        track.far = track.far + 1
+        -- So much was lost, and that is where the sender is.
+        if track.far >= FAR_IN_A_ROW then
+            track.newest, track.first, track.far = sequence, sequence, 0
+        end
+        return { kind = "far", ahead = ahead }
+    end
+    track.far = 0
+    if ahead < 0 then return { kind = "behind", behind = -ahead } end
+    local missing = { kind = "next" }
+    if ahead > 1 then
+        missing = { kind = "gap", first = plus(track.newest, 1), count = ahead - 1, track = track }
+    end
+    track.newest = sequence
+    return missing
+end
+
+-- The sequences of a gap that have come since, as visits in their order, and how many have not.
+local function filled(gap)
+    local visits, lost = {}, 0
+    for i = 0, gap.count - 1 do
+        local visit = gap.track.seen[plus(gap.first, i)]
+        if visit then visits[#visits + 1] = visit else lost = lost + 1 end
+    end
+    return visits, lost
+end
+
+-- A hello names the newest sequences: where they are far from what was seen, what follows goes on from there.
+local function rebase(track, named)
+    if track and track.newest then
+        local ahead = distance(named, track.newest)
+        if ahead > FAR or ahead < -BEHIND then track.newest, track.first = named, named end
+    end
+end
+
+local function row_of(direction, incarnation)
+    local row = direction.rows[incarnation]
+    if not row then
+        row = new_row()
+        direction.rows[incarnation] = row
+    end
+    return row
+end
+
+local function track_of(tracks, number)
+    local track = tracks[number]
+    if not track then
+        track = new_track()
+        tracks[number] = track
+    end
+    return track
+end
+
+local function incarnation_of(node_id, epoch)
+    return xor_byte(node_id:byte(7), epoch) * 256 + node_id:byte(8)
+end
+
+-- Whether a train's incarnation is the one that counts: nil, or the reason and why.
+local function judge_incarnation(direction, incarnation, visit)
+    if direction.awaits_naming then
+        return "unknown_peer", "no hello has named this life of the receiver yet"
+    end
+    if direction.expected and incarnation ~= direction.expected then
+        return "stale_incarnation", ("0x%04x, and the sender's hellos say 0x%04x"):format(incarnation, direction.expected)
+    end
+    local node_id = direction.from.node_id
+    if node_id and not direction.expected and incarnation % 256 ~= node_id:byte(8) then
+        return "stale_incarnation", ("0x%04x is none of %s"):format(incarnation, station_name(direction.from))
+    end
+    if direction.current and direction.current ~= incarnation then
+        if direction.rows[incarnation] then
+            return "stale_incarnation", ("0x%04x came before 0x%04x"):format(incarnation, direction.current)
+        end
+        visit.restart = ("Incarnation 0x%04x after 0x%04x: the sender begins anew"):format(incarnation, direction.current)
+    end
+    direction.current = incarnation
+end
+
+local function analyse_marker(row, train, visit)
+    local unseen = {}
+    local function compare(track, sequence, what)
+        if track and track.newest then
+            local ahead = distance(sequence, track.newest)
+            if ahead > 0 and ahead < FAR then
+                unseen[#unseen + 1] = { what = what, first = plus(track.newest, 1), count = ahead, track = track }
+            end
+        end
+    end
+    compare(row.lanes[train.lane], train.train_seq, "train")
+    compare(row.links[train.link], train.link_seq, "link sequence")
+    if #unseen > 0 then visit.unseen = unseen end
+end
+
+-- The first visit of a train, marker or probe.
+local function analyse_train(train, visit)
+    local direction = direction_of(visit.from, visit.to)
+    visit.stream = direction.stream
+    local known = direction.rows[train.incarnation] ~= nil
+    local reason, why = judge_incarnation(direction, train.incarnation, visit)
+    if reason then visit.refused, visit.refused_why = reason, why end
+    if not reason and train.lane ~= 0 then
+        visit.refused, visit.refused_why = "bad_lane", ("lane %d"):format(train.lane)
+    end
+    visit.is_new_row = not known
+    local row = row_of(direction, train.incarnation)
+    visit.row = row
+    if train.marker then return analyse_marker(row, train, visit) end
+    visit.in_lane = take_sequence(track_of(row.lanes, train.lane), train.train_seq, visit)
+    visit.in_link = take_sequence(track_of(row.links, train.link), train.link_seq, visit)
+end
+
+-- The first visit of an acknowledgement: whose trains it names.
+local function analyse_ack(ack, visit)
+    local result = {}
+    local direction = known_direction(visit.to, visit.from)
+    if not direction then return result end
+    local row = direction.rows[ack.incarnation]
+    if not row then
+        if direction.current then
+            result.stale = ("0x%04x, and that node's trains have 0x%04x"):format(ack.incarnation, direction.current)
+        end
+        return result
+    end
+    if direction.current and direction.current ~= ack.incarnation then
+        result.stale = ("0x%04x, and that node's trains have 0x%04x by now"):format(ack.incarnation, direction.current)
+    end
+    local track = row.links[ack.link]
+    if not track then return result end
+    local newest = track.seen[ack.newest]
+    if newest then
+        result.acks = newest
+        result.time = visit.time - newest.time
+        result.rtt = result.time - ack.delay / 1e9
+    elseif track.first and distance(ack.newest, track.first) >= 0 and distance(ack.newest, track.first) < 2 ^ 30 then
+        -- What was sent before the capture began is nothing to speak of.
+        result.unseen = ack.newest
+    end
+    local function names(sequence)
+        local train = track.seen[sequence]
+        if train and not train.acked then train.acked = { by = visit, time = visit.time - train.time } end
+    end
+    names(ack.newest)
+    for i = 0, 63 do
+        if ack.bits[i] then names(minus(ack.newest, 1 + i)) end
+    end
+    return result
+end
+
+---------------------------------------------------------------------------------------------------------------
+-- Pieces of frames. They are in order by train sequence and place in the train, not by arrival: by several
+-- links, and as replays, they come as they like.
+
+local function is_before(a, b)
+    local apart = distance(a.sequence, b.sequence)
+    return apart < 0 or apart == 0 and a.place < b.place
+end
+
+local function frames_of(row, lane)
+    local track = track_of(row.lanes, lane)
+    track.frames = track.frames or {}
+    return track.frames
+end
+
+-- Gives a piece to its frame, because of the one that has just come: itself, or the FIRST that it waited for.
+local function put_piece(frame, piece, arrival)
+    local stop = piece.offset + piece.length
+    if stop > frame.total then
+        frame.bad, piece.bad = true, true
+        return
+    end
+    for _, other in ipairs(frame.pieces) do
+        if piece.offset < other.offset + other.length and other.offset < stop then
+            frame.bad, piece.bad = true, true
+            return
+        end
+    end
+    piece.follows = piece.offset == 0
+    for _, other in ipairs(frame.pieces) do
+        if other.offset + other.length == piece.offset then piece.follows = true end
+    end
+    piece.frame = frame
+    table.insert(frame.pieces, piece)
+    frame.bytes = frame.bytes + piece.length
+    frame.touched = piece.visit.time
+    if frame.bytes < frame.total or frame.bad then return end
+    table.sort(frame.pieces, function(a, b) return a.offset < b.offset end)
+    local parts = {}
+    for _, part in ipairs(frame.pieces) do
+        parts[#parts + 1] = part.bytes
+        part.bytes = nil
+    end
+    frame.payload = table.concat(parts)
+    frame.done = arrival
+end
+
+local function take_first(frames, piece, frame)
+    local list = frames[piece.id]
+    if not list then
+        list = { early = {} }
+        frames[piece.id] = list
+    end
+    frame.pieces, frame.bytes, frame.begins = {}, 0, piece
+    local at = #list + 1
+    while at > 1 and is_before(piece, list[at - 1].begins) do at = at - 1 end
+    local following = list[at] and list[at].begins
+    table.insert(list, at, frame)
+    put_piece(frame, piece, piece)
+    local still_early = {}
+    for _, early in ipairs(list.early) do
+        local is_of_it = is_before(piece, early) and not (following and is_before(following, early))
+        if is_of_it and piece.visit.time - early.visit.time < REASSEMBLY_SECONDS then
+            put_piece(frame, early, piece)
+        else
+            still_early[#still_early + 1] = early
+        end
+    end
+    list.early = still_early
+    -- What nobody can add to any more.
+    while #list > 8 do table.remove(list, 1) end
+end
+
+local function take_next(frames, piece)
+    local list = frames[piece.id]
+    if not list then
+        list = { early = {} }
+        frames[piece.id] = list
+    end
+    for at = #list, 1, -1 do
+        local frame = list[at]
+        if is_before(frame.begins, piece) then
+            local is_over = frame.done or frame.bad or piece.visit.time - frame.touched > REASSEMBLY_SECONDS
+            if not is_over then return put_piece(frame, piece, piece) end
+            break
+        end
+    end
+    table.insert(list.early, piece)
+    if #list.early > EARLY_PIECES_MAX then table.remove(list.early, 1) end
+end
+
+-- The bytes of a frame's payload that have not come: from, to (exclusive).
+local function holes(frame)
+    local sorted = {}
+    for _, piece in ipairs(frame.pieces) do sorted[#sorted + 1] = piece end
+    table.sort(sorted, function(a, b) return a.offset < b.offset end)
+    local list, at = {}, 0
+    for _, piece in ipairs(sorted) do
+        if piece.offset > at then list[#list + 1] = { at, piece.offset } end
+        at = piece.offset + piece.length
+    end
+    if at < frame.total then list[#list + 1] = { at, frame.total } end
+    return list
+end
+
+---------------------------------------------------------------------------------------------------------------
+-- Showing
+
+-- Says that a receiver refuses a message, or what is left of it, by the name of the counter.
+local function refuse(tree, range, reason, why)
+    local item = range and tree:add(f["drop_reason"], range, reason) or tree:add(f["drop_reason"], reason)
+    generated(item):add_proto_expert_info(x[reason], why and (reason .. ": " .. why) or reason)
+end
+
+-- The Ethernet dissector, for frames without FCS.
+local ethernet = Dissector.get("eth_withoutfcs")
+
+-- A frame inside, as if it had come by itself: beside the message, not below its subframe, for some dissectors
+-- (UDP's is one) put what they carry there whatever is above them. What it does to the columns and to the packet's addresses is
+-- undone by `keep_columns`. An inner dissector that fails has said so in the tree; the next frame is another.
+local function dissect_frame(tvb, pinfo, tree)
+    if state.depth >= DEPTH_MAX then return end
+    state.depth = state.depth + 1
+    pcall(function() ethernet:call(tvb, pinfo, tree) end)
+    state.depth = state.depth - 1
+end
+
+local function keep_columns(pinfo)
+    return { src = pinfo.src, dst = pinfo.dst, net_src = pinfo.net_src, net_dst = pinfo.net_dst,
+        dl_src = pinfo.dl_src, dl_dst = pinfo.dl_dst }
+end
+
+local function restore_columns(pinfo, kept, protocol, info)
+    for name, value in pairs(kept) do pinfo[name] = value end
+    pinfo.cols.protocol:clear_fence()
+    pinfo.cols.protocol:set(protocol)
+    pinfo.cols.info:clear_fence()
+    pinfo.cols.info:set(info)
+end
+
+local function show_bits(tree, range, names)
+    for _, name in ipairs(names) do tree:add(f[name], range) end
+end
+
+-- Walks options: type, length, value. Calls `each(type, at, length)`; an error's reason and where it is.
+local function walk_options(tvb, at, stop, each)
+    while at < stop do
+        if at + 2 > stop then return "bad_option", at, stop - at end
+        local kind, length = tvb(at, 1):uint(), tvb(at + 1, 1):uint()
+        if at + 2 + length > stop then return "bad_option", at, stop - at end
+        local reason = each(kind, at + 2, length)
+        if reason then return reason, at, 2 + length end
+        at = at + 2 + length
+    end
+end
+
+---------------------------------------------------------------------------------------------------------------
+-- Train: reading
+
+local OPTION_LENGTH = { [0x01] = 20, [0x03] = 12, [0x04] = 12 }
+
+local function read_ack(tvb, at)
+    local ack = {
+        at = at,
+        link = tvb(at, 1):uint(),
+        incarnation = tvb(at + 2, 2):uint(),
+        delay = tvb(at + 4, 4):uint(),
+        newest = tvb(at + 8, 4):uint(),
+        bits = {},
+        named = 1,
+    }
+    local high, low = tvb(at + 12, 4):uint(), tvb(at + 16, 4):uint()
+    for i = 0, 63 do
+        local is_set = i < 32 and has(low, 2 ^ i) or i >= 32 and has(high, 2 ^ (i - 32))
+        if is_set then
+            ack.bits[i] = true
+            ack.named = ack.named + 1
+        end
+    end
+    return ack
+end
+
+-- The header and the options; `refused` and `refused_at` where a receiver drops the whole.
+local function read_train(tvb)
+    local train = { acks = {}, options = {} }
+    if tvb:len() < 16 then
+        train.refused, train.refused_at = "truncated", { 0, tvb:len() }
+        return train
+    end
+    local flags = tvb(1, 1):uint()
+    train.has_header = true
+    train.ack_now, train.marker, train.replay = has(flags, 1), has(flags, 2), has(flags, 4)
+    -- A marker has no subframes that could be coded.
+    train.coded = has(flags, 8) and not train.marker
+    train.lane, train.link = tvb(2, 1):uint(), tvb(3, 1):uint()
+    train.incarnation = tvb(4, 2):uint()
+    train.train_seq, train.link_seq = tvb(8, 4):uint(), tvb(12, 4):uint()
+    train.options_length = tvb(6, 2):uint()
+    train.subframes_at = 16 + train.options_length
+    if train.subframes_at > tvb:len() then
+        train.refused, train.refused_at = "truncated", { 6, 2 }
+        return train
+    end
+    local reason, at, length = walk_options(tvb, 16, train.subframes_at, function(kind, at, length)
+        local fits = length == (OPTION_LENGTH[kind] or length) and (kind ~= 0x02 or length % 4 == 0)
+        if not fits then return "bad_option" end
+        table.insert(train.options, { kind = kind, at = at, length = length })
+        if kind == 0x01 then table.insert(train.acks, read_ack(tvb, at)) end
+        if kind >= 0x80 then return "unknown_critical_option" end
+    end)
+    if reason then train.refused, train.refused_at = reason, { at, length } end
+    return train
+end
+
+-- The subframes of a train as plain bytes: in which Tvb they stand, and from where on. A train whose
+-- subframes are coded would be decoded here, into a Tvb of its own; all that follows works on the result. That
+-- is not done yet: of such a train there is none, and so neither frames nor pieces.
+local function plain_region(tvb, train)
+    if train.coded then return nil end
+    return { tvb = tvb, at = train.subframes_at }
+end
+
+local function read_offload(tvb, at)
+    return {
+        at = at,
+        kind = tvb(at, 1):uint() % 128,
+        header_length = tvb(at + 2, 2):uint(),
+        segment_length = tvb(at + 4, 2):uint(),
+    }
+end
+
+-- One subframe, in the order in which a receiver looks at it. nil at the end; or what is known of it, with
+-- `refused` and `why` where it cannot be.
+local function read_subframe(tvb, at)
+    local left = tvb:len() - at
+    if left <= 0 then return nil end
+    local first = tvb(at, 1):uint()
+    local sub = { at = at, flags = first - first % 16, kind = first % 16, stop = tvb:len() }
+    local function refused(reason, why)
+        sub.refused, sub.why = reason, why
+        return sub
+    end
+    if sub.kind == KIND.END then return nil end
+    if sub.kind > KIND.NEXT then return refused("bad_subframe", ("kind %d is not known"):format(sub.kind)) end
+    if has(first, 0x10) then return refused("bad_subframe", "a reserved flag is set") end
+    local position = at + 3
+    local function part(length)
+        if position + length > tvb:len() then return nil end
+        position = position + length
+        return position - length
+    end
+    if left < 3 then return refused("truncated", "a subframe's header is longer than what is left") end
+    sub.length = tvb(at + 1, 2):uint()
+    if sub.length == 0 then return refused("subframe_empty") end
+    local function cut() return refused("truncated", "a subframe is longer than what is left") end
+    if sub.kind == KIND.NEXT then
+        if sub.flags ~= 0 then return refused("bad_subframe", "a later piece with fields of a first one") end
+        sub.piece_at = part(4)
+        if not sub.piece_at then return cut() end
+        sub.id, sub.offset = tvb(sub.piece_at, 2):uint(), tvb(sub.piece_at + 2, 2):uint()
+        if sub.offset + sub.length > PIECE_END_MAX then
+            return refused("bad_subframe", "a piece beyond 65,535 bytes")
+        end
+    else
+        if has(first, 0x80) then
+            sub.addresses_at = part(12)
+            if not sub.addresses_at then return cut() end
+            sub.dst, sub.src = tvb:raw(sub.addresses_at, 6), tvb:raw(sub.addresses_at + 6, 6)
+        end
+        if has(first, 0x40) then
+            sub.type_at = part(2)
+            if not sub.type_at then return cut() end
+            sub.ether_type = tvb(sub.type_at, 2):uint()
+        end
+        if has(first, 0x20) then
+            local offload_at = part(8)
+            if not offload_at then return cut() end
+            sub.gso = read_offload(tvb, offload_at)
+            if not GSO_KINDS[sub.gso.kind] then
+                return refused("bad_gso", ("GSO kind %d is not known"):format(sub.gso.kind))
+            end
+        end
+        if sub.kind == KIND.FIRST then
+            sub.piece_at = part(4)
+            if not sub.piece_at then return cut() end
+            sub.id, sub.total, sub.offset = tvb(sub.piece_at, 2):uint(), tvb(sub.piece_at + 2, 2):uint(), 0
+        end
+    end
+    sub.payload_at = part(sub.length)
+    if not sub.payload_at then return cut() end
+    sub.stop = position
+    if sub.kind ~= KIND.NEXT then
+        if sub.ether_type == ETHER_TYPE then return refused("nested") end
+        sub.ether_type = sub.ether_type or implied_ether_type(tvb(sub.payload_at, 1):uint())
+        if not sub.ether_type then
+            return refused("bad_subframe", "neither IPv4 nor IPv6, and no EtherType")
+        end
+        if sub.kind == KIND.FIRST and sub.total <= sub.length then
+            return refused("bad_subframe", "a first piece that is the whole")
+        end
+        if sub.gso and sub.gso.header_length > 14 + sub.length then
+            sub.bad_gso = "the headers are longer than " .. (sub.kind == KIND.FIRST and "the first piece" or "the frame")
+        elseif sub.gso and sub.gso.segment_length == 0 then
+            sub.bad_gso = "segments of no bytes"
+        end
+    end
+    return sub
+end
+
+-- All of them, where the last one ends, and which one, if any, a receiver stops at.
+local function read_subframes(region)
+    local list, at = {}, region.at
+    while true do
+        local sub = read_subframe(region.tvb, at)
+        if not sub then return list, at end
+        sub.place = #list + 1
+        list[sub.place] = sub
+        if sub.refused then return list, at, sub end
+        at = sub.stop
+    end
+end
+
+---------------------------------------------------------------------------------------------------------------
+-- Train: first visit
+
+local function take_pieces(train, region, subframes, visit)
+    local frames = frames_of(visit.row, train.lane)
+    for _, sub in ipairs(subframes) do
+        if not sub.refused and sub.kind ~= KIND.FRAME then
+            local piece = {
+                id = sub.id,
+                sequence = train.train_seq,
+                place = sub.place,
+                offset = sub.offset,
+                length = sub.length,
+                bytes = region.tvb:raw(sub.payload_at, sub.length),
+                visit = visit,
+            }
+            visit.pieces[sub.place] = piece
+            if sub.kind == KIND.FIRST then
+                take_first(frames, piece, {
+                    total = sub.total,
+                    dst = sub.dst,
+                    src = sub.src,
+                    ether_type = sub.ether_type,
+                    gso = sub.gso,
+                    bad = sub.bad_gso ~= nil,
+                })
+            else
+                take_next(frames, piece)
+            end
+        end
+    end
+end
+
+-- What the first visit of a message found, and whether this is it.
+local function visit_of(tvb, pinfo)
+    -- A packet may hold several messages, a line over a line; each begins with numbers of its own.
+    local key = pinfo.number .. ":" .. tvb:raw(0, math.min(tvb:len(), 16))
+    local visit = state.visits[key]
+    if visit then return visit, false end
+    visit = { number = pinfo.number, time = pinfo.rel_ts, pieces = {}, acks = {} }
+    state.visits[key] = visit
+    return visit, true
+end
+
+local function first_visit_of_train(train, region, subframes, visit)
+    if train.refused then return end
+    visit.is_probe = not train.marker and not train.coded and #subframes == 0
+    analyse_train(train, visit)
+    for i, ack in ipairs(train.acks) do visit.acks[i] = analyse_ack(ack, visit) end
+    local is_copy = visit.in_lane and visit.in_lane.kind == "seen"
+    if region and not train.marker and not is_copy then take_pieces(train, region, subframes, visit) end
+end
+
+-- What the link takes, as the two ends' hellos say.
+local function link_mtu(train, visit, destination)
+    local from, to = resolved(visit.from), resolved(visit.to)
+    local own, other = from.links[train.link], to.mtus[destination]
+    if own and other then return math.min(own, other) end
+    return own or other
+end
+
+---------------------------------------------------------------------------------------------------------------
+-- Train: showing
+
+local function show_ack(tree, tvb, ack, found)
+    local at = ack.at
+    tree:add(f["ack.link"], tvb(at, 1))
+    tree:add(f["ack.reserved"], tvb(at + 1, 1))
+    local incarnation = tree:add(f["ack.incarnation"], tvb(at + 2, 2))
+    tree:add(f["ack.delay"], tvb(at + 4, 4))
+    local newest = tree:add(f["ack.newest"], tvb(at + 8, 4))
+    tree:add(f["ack.bitmap"], tvb(at + 12, 8))
+    generated(tree:add(f["ack.named"], tvb(at + 8, 12), ack.named))
+    if not found or not packtrain.prefs.analysis then return end
+    if found.stale then
+        incarnation:add_proto_expert_info(x["stale_incarnation"], "stale_incarnation: acknowledges " .. found.stale)
+    end
+    if found.unseen then
+        newest:add_proto_expert_info(x["analysis.ack_unseen"],
+            ("Acknowledges link sequence %d of link %d, which was not seen"):format(found.unseen, ack.link))
+    end
+    if found.acks then
+        generated(tree:add(f["acks_frame"], tvb(at + 8, 4), found.acks.number))
+        if found.time >= 0 then generated(tree:add(f["ack_time"], tvb(at + 8, 4), seconds(found.time))) end
+        -- Clocks of a capture are coarser than the delay, sometimes.
+        if found.rtt >= 0 then generated(tree:add(f["ack_rtt"], tvb(at + 4, 4), seconds(found.rtt))) end
+    end
+end
+
+local function show_newest(tree, tvb, at, length, train)
+    for entry = at, at + length - 4, 4 do
+        local link, behind = tvb(entry, 1):uint(), tvb(entry + 1, 3):uint()
+        local sequence = minus(train.train_seq, behind)
+        local name = link == 0xff and "links that died" or "link " .. link
+        local sub = tree:add(packtrain, tvb(entry, 4),
+            ("On %s nothing newer than train %d%s"):format(name, sequence, behind == 0xffffff and ", or farther back" or ""))
+        sub:add(f["newest.link"], tvb(entry, 1))
+        sub:add(f["newest.distance"], tvb(entry + 1, 3))
+        generated(sub:add(f["newest.train"], tvb(entry + 1, 3), sequence))
+    end
+end
+
+local function show_train_option(tree, tvb, option, train, acks, visit)
+    local at, length = option.at, option.length
+    local name = TRAIN_OPTIONS[option.kind] or ("0x%02x, not known"):format(option.kind)
+    local sub = tree:add(packtrain, tvb(at - 2, 2 + length), "Option: " .. name)
+    sub:add(f["option.type"], tvb(at - 2, 1))
+    sub:add(f["option.length"], tvb(at - 1, 1))
+    if option.kind == 0x01 then
+        acks.count = acks.count + 1
+        local ack = train.acks[acks.count]
+        sub:append_text((": link %d up to %d"):format(ack.link, ack.newest))
+        show_ack(sub, tvb, ack, visit.acks[acks.count])
+    elseif option.kind == 0x02 then
+        show_newest(sub, tvb, at, length, train)
+    elseif option.kind == 0x03 then
+        sub:add(f["direct.sent"], tvb(at, 4))
+        sub:add(f["direct.seen_sent"], tvb(at + 4, 4))
+        sub:add(f["direct.seen_received"], tvb(at + 8, 4))
+    elseif option.kind == 0x04 then
+        sub:add(f["fence.link"], tvb(at, 1))
+        sub:add(f["fence.remote_link"], tvb(at + 1, 1))
+        sub:add(f["fence.reserved"], tvb(at + 2, 2))
+        sub:add(f["fence.from"], tvb(at + 4, 4))
+        sub:add(f["fence.sent"], tvb(at + 8, 4))
+    elseif option.kind == 0x81 and length == 25 then
+        sub:add(f["security.key_id"], tvb(at, 1))
+        sub:add(f["security.nonce"], tvb(at + 1, 8))
+        sub:add(f["security.tag"], tvb(at + 9, 16))
+    elseif length > 0 then
+        sub:add(f["option.value"], tvb(at, length))
+    end
+end
+
+local function frames_text(visits)
+    local list = {}
+    for i, visit in ipairs(visits) do
+        if i > 8 then
+            list[#list + 1] = "…"
+            break
+        end
+        list[#list + 1] = tostring(visit.number)
+    end
+    return table.concat(list, ", ")
+end
+
+-- A gap, and what became of it where that is known: only once all packets were seen.
+local function show_gap(item, gap, prefix, what, is_later)
+    generated(item:add(f[prefix .. "gap.first"], gap.first))
+    generated(item:add(f[prefix .. "gap.count"], gap.count))
+    local last = plus(gap.first, gap.count - 1)
+    local range = gap.count == 1 and ("%d"):format(gap.first) or ("%d to %d"):format(gap.first, last)
+    local text = ("%s %s not seen before this one"):format(what, range)
+    if not is_later then
+        item:add_proto_expert_info(x["analysis." .. prefix .. "gap"], text)
+        return
+    end
+    local visits, lost = filled(gap)
+    if #visits > 0 then text = ("%s; %d came later, by frame %s"):format(text, #visits, frames_text(visits)) end
+    item:add_proto_expert_info(x["analysis." .. prefix .. "gap"], text)
+    for i, visit in ipairs(visits) do
+        if i > 8 then break end
+        generated(item:add(f["filled_by"], visit.number))
+    end
+    if lost > 0 then
+        generated(item:add(f[prefix .. "gap.lost"], lost))
+        item:add_proto_expert_info(x["analysis." .. prefix .. "lost"],
+            ("%d of %s %s never came in this capture"):format(lost, what:lower(), range))
+    end
+end
+
+local function show_lane_position(item, train, visit, is_later)
+    local found = visit.in_lane
+    local is_same_copy = found.kind == "seen" and visit.in_link.kind == "seen"
+    if found.kind == "seen" then
+        if train.replay and not is_same_copy then
+            generated(item:add(f["replay_of"], found.of.number))
+            item:add_proto_expert_info(x["analysis.replay"],
+                ("Train %d again, as a replay: frame %d was first"):format(train.train_seq, found.of.number))
+        else
+            generated(item:add(f["duplicate_of"], found.of.number))
+            item:add_proto_expert_info(x["analysis.duplicate"],
+                ("Train %d again: frame %d was first"):format(train.train_seq, found.of.number))
+        end
+        return
+    end
+    if train.replay then
+        item:add_proto_expert_info(x["analysis.replay"],
+            ("Train %d as a replay; the first one was not seen"):format(train.train_seq))
+    end
+    if found.kind == "gap" then
+        show_gap(item, found, "", found.count == 1 and "Train" or "Trains", is_later)
+    elseif found.kind == "behind" and not train.replay then
+        item:add_proto_expert_info(x["analysis.out_of_order"],
+            ("Train %d comes %d behind the newest"):format(train.train_seq, found.behind))
+    elseif found.kind == "far" then
+        local where = found.ahead > 0 and "ahead of" or "behind"
+        refuse(item, nil, "sequence_jump", ("%d %s the newest"):format(math.abs(found.ahead), where))
+    end
+end
+
+local function show_link_position(item, train, visit, is_later)
+    local found = visit.in_link
+    if found.kind == "gap" then
+        show_gap(item, found, "link_", found.count == 1 and "Link sequence" or "Link sequences", is_later)
+    elseif found.kind == "behind" then
+        item:add_proto_expert_info(x["analysis.link_out_of_order"],
+            ("Link sequence %d of link %d comes %d behind the newest"):format(train.link_seq, train.link, found.behind))
+    end
+end
+
+local function show_unseen(item, visit, is_later)
+    local parts = {}
+    for _, unseen in ipairs(visit.unseen) do
+        local text = ("%s of %s up to this one not seen"):format(plural(unseen.count, unseen.what), "those sent")
+        if is_later then
+            local visits, lost = filled(unseen)
+            text = ("%s; %d came later"):format(text, #visits)
+            if lost > 0 then text = text .. (", %d never"):format(lost) end
+        end
+        parts[#parts + 1] = text
+    end
+    item:add_proto_expert_info(x["analysis.marker_unseen"], table.concat(parts, "; "))
+end
+
+local function show_analysis(items, train, visit, is_later)
+    if not packtrain.prefs.analysis or train.refused then return end
+    generated(items.train:add(f["stream"], stream_number(visit.stream)))
+    generated(items.train:add(f["sender"], station_name(visit.from)))
+    generated(items.train:add(f["receiver"], station_name(visit.to)))
+    if visit.refused then refuse(items.incarnation, nil, visit.refused, visit.refused_why) end
+    if visit.restart then items.incarnation:add_proto_expert_info(x["analysis.restart"], visit.restart) end
+    if visit.unseen then show_unseen(items.train_seq, visit, is_later) end
+    if visit.in_lane then show_lane_position(items.train_seq, train, visit, is_later) end
+    if visit.in_link then show_link_position(items.link_seq, train, visit, is_later) end
+    if not is_later then return end
+    if visit.acked then
+        generated(items.train:add(f["acked_by"], visit.acked.by.number))
+        if visit.acked.time >= 0 then generated(items.train:add(f["acked_after"], seconds(visit.acked.time))) end
+    elseif visit.is_probe and not (visit.in_lane and visit.in_lane.kind == "seen") then
+        -- A copy of a probe is not acknowledged at all.
+        items.train_seq:add_proto_expert_info(x["analysis.probe_unanswered"],
+            "No acknowledgement in this capture names this probe")
+    end
+end
+
+-- Destination and source, raw, and of which frames; restored where the subframe leaves them out.
+local function restored_addresses(header, visit, outer)
+    if header.dst then return { dst = header.dst, src = header.src } end
+    local dst, dst_told = pt0_of(visit.to, visit.number)
+    local src, src_told = pt0_of(visit.from, visit.number)
+    return {
+        dst = dst or outer.destination_bytes,
+        src = src or outer.source_bytes,
+        told = { src_told, dst_told },
+        restored = true,
+        placeholder = not (dst and src),
+    }
+end
+
+local function show_restored(tree, addresses)
+    if not addresses.restored then return end
+    generated(tree:add(f["subframe.dst"], Address.ether(address_text(addresses.dst))))
+    generated(tree:add(f["subframe.src"], Address.ether(address_text(addresses.src))))
+    local told = {}
+    for _, number in pairs(addresses.told) do
+        if not told[number] then generated(tree:add(f["subframe.addresses_from"], number)) end
+        told[number] = true
+    end
+    if addresses.placeholder then generated(tree:add(f["subframe.placeholder"], true)) end
+end
+
+local function inner_tvb(addresses, ether_type, payload, name)
+    local header = addresses.dst .. addresses.src .. string.char(math.floor(ether_type / 256), ether_type % 256)
+    return ByteArray.new(header .. payload, true):tvb(name)
+end
+
+local function segments_of(gso, frame_length)
+    return math.max(1, math.ceil((frame_length - gso.header_length) / gso.segment_length))
+end
+
+local function show_offload(tree, tvb, gso)
+    local at = gso.at
+    local sub = tree:add(packtrain, tvb(at, 8), "Offload: " .. GSO_KINDS[gso.kind])
+    sub:add(f["gso.cwr"], tvb(at, 1))
+    sub:add(f["gso.kind"], tvb(at, 1))
+    sub:add(f["gso.checksum_offset"], tvb(at + 1, 1))
+    sub:add(f["gso.header_length"], tvb(at + 2, 2))
+    sub:add(f["gso.segment_length"], tvb(at + 4, 2))
+    sub:add(f["gso.checksum_start"], tvb(at + 6, 2))
+    return sub
+end
+
+-- The frame that a last piece completes.
+local function show_reassembled(tree, root, pinfo, frame, piece, visit, outer)
+    local sub = generated(tree:add(f["fragments"]))
+    sub:set_text(("Reassembled: %d bytes in %s"):format(frame.total, plural(#frame.pieces, "piece")))
+    for _, part in ipairs(frame.pieces) do
+        local item = generated(sub:add(f["fragment"], part.visit.number))
+        item:append_text((", bytes %d to %d, train %d"):format(part.offset, part.offset + part.length - 1, part.sequence))
+    end
+    generated(sub:add(f["fragment.count"], #frame.pieces))
+    generated(sub:add(f["reassembled.length"], frame.total))
+    local addresses = restored_addresses(frame, visit, outer)
+    local name = ("Reassembled frame %d"):format(piece.id)
+    local whole = inner_tvb(addresses, frame.ether_type, frame.payload, name)
+    generated(sub:add(f["reassembled.data"], whole(14, frame.total)))
+    show_restored(sub, addresses)
+    if frame.gso and frame.gso.segment_length > 0 then
+        generated(sub:add(f["gso.segments"], segments_of(frame.gso, 14 + frame.total)))
+    end
+    if packtrain.prefs.inner then dissect_frame(whole, pinfo, root) end
+end
+
+local function show_piece(tree, root, pinfo, sub, piece, visit, outer, is_later)
+    if not piece or not packtrain.prefs.reassemble then return end
+    local frame = piece.frame
+    if piece.bad then
+        refuse(tree, nil, "reassembly_bad_piece")
+    elseif not frame then
+        refuse(tree, nil, "stray_piece", is_later and "its first piece never came" or "its first piece was not seen")
+    elseif frame.done == piece then
+        show_reassembled(tree, root, pinfo, frame, piece, visit, outer)
+    elseif frame.done then
+        if is_later then generated(tree:add(f["reassembled_in"], frame.done.visit.number)) end
+    end
+    -- Of a frame that was completed since, no piece is missing.
+    if not frame or piece.bad or is_later and frame.done then return end
+    if is_later and sub.kind == KIND.FIRST and not frame.bad then
+        local texts = {}
+        for i, hole in ipairs(holes(frame)) do
+            texts[i] = ("%d to %d"):format(hole[1], hole[2] - 1)
+        end
+        refuse(tree, nil, "reassembly_hole", "bytes " .. table.concat(texts, ", ") .. " never came")
+    elseif not piece.follows then
+        refuse(tree, nil, "reassembly_hole", ("the bytes before %d were not seen"):format(piece.offset))
+    end
+end
+
+local KIND_NAMES = { "Frame", "First piece of frame", "Piece of frame" }
+
+local SUBFRAME_FIELDS = { "payload" }
+for name in pairs(f) do
+    if name:find("^subframe%.") or name:find("^piece%.") or name:find("^gso%.") then
+        SUBFRAME_FIELDS[#SUBFRAME_FIELDS + 1] = name
+    end
+end
+
+-- Whether anybody looks at the fields of subframes, or filters by one. Trains have many, and to add them all for
+-- nobody takes as long as all the rest of the message.
+local function wants_subframes(tree)
+    for _, name in ipairs(SUBFRAME_FIELDS) do
+        if tree:referenced(f[name]) then return true end
+    end
+    return false
+end
+
+local function show_subframe_header(item, tvb, sub)
+    local at = sub.at
+    item:set_text(("Subframe %d: %s"):format(sub.place, KIND_NAMES[sub.kind] or "unknown"))
+    if sub.id then item:append_text((" %d"):format(sub.id)) end
+    if sub.length then item:append_text(", " .. plural(sub.length, "byte")) end
+    item:add(f["subframe.flags"], tvb(at, 1))
+    show_bits(item, tvb(at, 1), { "subframe.has_addresses", "subframe.has_ethertype", "subframe.has_offload",
+        "subframe.reserved", "subframe.kind" })
+    if sub.length then item:add(f["subframe.length"], tvb(at + 1, 2)) end
+    if sub.addresses_at then
+        item:add(f["subframe.dst"], tvb(sub.addresses_at, 6))
+        item:add(f["subframe.src"], tvb(sub.addresses_at + 6, 6))
+    end
+    if sub.type_at then
+        item:add(f["subframe.ethertype"], tvb(sub.type_at, 2))
+    elseif sub.ether_type then
+        generated(item:add(f["subframe.ethertype"], tvb(sub.payload_at, 1), sub.ether_type))
+    end
+    if sub.gso and GSO_KINDS[sub.gso.kind] then
+        local offload = show_offload(item, tvb, sub.gso)
+        if sub.kind == KIND.FRAME and not sub.bad_gso then
+            generated(offload:add(f["gso.segments"], segments_of(sub.gso, 14 + sub.length)))
+        end
+    end
+    if sub.piece_at then
+        item:add(f["piece.id"], tvb(sub.piece_at, 2))
+        item:add(f[sub.kind == KIND.FIRST and "piece.total" or "piece.offset"], tvb(sub.piece_at + 2, 2))
+    end
+    if sub.payload_at then item:add(f["payload"], tvb(sub.payload_at, sub.length)) end
+end
+
+local function show_subframe(tree, root, pinfo, region, sub, visit, outer, is_later, is_wanted)
+    local tvb = region.tvb
+    local item = tree:add(f["subframe"], tvb(sub.at, sub.stop - sub.at))
+    if is_wanted then show_subframe_header(item, tvb, sub) end
+    if sub.bad_gso then refuse(item, nil, "bad_gso", sub.bad_gso) end
+    if sub.refused then return item end
+    if sub.kind ~= KIND.FRAME then
+        show_piece(item, root, pinfo, sub, visit.pieces[sub.place], visit, outer, is_later)
+        return item
+    end
+    local addresses = restored_addresses(sub, visit, outer)
+    if is_wanted then show_restored(item, addresses) end
+    if not packtrain.prefs.inner then return item end
+    if sub.addresses_at and sub.type_at and not sub.gso then
+        -- It stands there as it is on a wire of its own.
+        dissect_frame(tvb(sub.addresses_at, sub.stop - sub.addresses_at):tvb(), pinfo, root)
+    else
+        local name = ("Frame %d of the train"):format(sub.place)
+        dissect_frame(inner_tvb(addresses, sub.ether_type, tvb:raw(sub.payload_at, sub.length), name), pinfo, root)
+    end
+    return item
+end
+
+local function show_train_header(tree, tvb)
+    local flags = tree:add(f["flags"], tvb(1, 1))
+    show_bits(flags, tvb(1, 1), { "ack_now", "marker", "replay", "coded" })
+    tree:add(f["lane"], tvb(2, 1))
+    tree:add(f["link"], tvb(3, 1))
+    local items = { train = tree }
+    items.incarnation = tree:add(f["incarnation"], tvb(4, 2))
+    tree:add(f["options_length"], tvb(6, 2))
+    items.train_seq = tree:add(f["train_seq"], tvb(8, 4))
+    items.link_seq = tree:add(f["link_seq"], tvb(12, 4))
+    return items
+end
+
+local function train_info(train, visit, counts, fill)
+    local parts = {}
+    if train.marker then
+        parts[1] = ("Marker on link %d: up to train %d"):format(train.link, train.train_seq)
+    elseif counts.frames + counts.pieces == 0 then
+        parts[1] = ("Probe %d on link %d"):format(train.train_seq, train.link)
+    else
+        local inside = {}
+        if counts.frames > 0 then inside[#inside + 1] = plural(counts.frames, "frame") end
+        if counts.pieces > 0 then inside[#inside + 1] = plural(counts.pieces, "piece") end
+        if fill then inside[#inside + 1] = ("fill %d %%"):format(fill) end
+        parts[1] = ("Train %d on link %d: %s"):format(train.train_seq, train.link, table.concat(inside, ", "))
+    end
+    if train.replay then parts[#parts + 1] = "REPLAY" end
+    if train.ack_now and not visit.is_probe then parts[#parts + 1] = "ACK-NOW" end
+    for _, ack in ipairs(train.acks) do
+        parts[#parts + 1] = ("ACK link %d up to %d"):format(ack.link, ack.newest)
+    end
+    if visit.refused then parts[#parts + 1] = "[" .. visit.refused .. "]" end
+    return table.concat(parts, ", ")
+end
+
+local function is_cut_short(tvb) return tvb:len() < tvb:reported_len() end
+
+local function dissect_train(tvb, pinfo, tree, root)
+    local outer = outer_addresses(pinfo)
+    local train = read_train(tvb)
+    if not train.has_header then
+        if is_cut_short(tvb) then
+            tree:add_proto_expert_info(x["analysis.cut_short"])
+        else
+            refuse(tree, tvb(0), "truncated", "shorter than a train's header")
+        end
+        return "Train, truncated", {}
+    end
+    local region, subframes, stop, bad = nil, {}, nil, nil
+    local visit, is_first = visit_of(tvb, pinfo)
+    if is_first then visit.from, visit.to = station_of(outer.source), station_of(outer.destination) end
+    if train.subframes_at <= tvb:len() then
+        region = plain_region(tvb, train)
+        if region and not train.marker then subframes, stop, bad = read_subframes(region) end
+    end
+    if is_first then first_visit_of_train(train, region, subframes, visit) end
+    local is_later = not is_first
+
+    local items = show_train_header(tree, tvb)
+    local acks = { count = 0 }
+    for _, option in ipairs(train.options) do show_train_option(tree, tvb, option, train, acks, visit) end
+    if train.refused == "truncated" and is_cut_short(tvb) then
+        tree:add_proto_expert_info(x["analysis.cut_short"])
+    elseif train.refused then
+        refuse(tree, tvb(train.refused_at[1], train.refused_at[2]), train.refused)
+    end
+    show_analysis(items, train, visit, is_later)
+    if train.coded and train.subframes_at < tvb:len() then
+        tree:add(f["data"], tvb(train.subframes_at)):add_proto_expert_info(x["analysis.coded"])
+        return ("Train %d on link %d: coded%s"):format(train.train_seq, train.link, train.replay and ", REPLAY" or "")
+    end
+    if not region then return ("Train %d on link %d, truncated"):format(train.train_seq, train.link) end
+
+    local counts = { frames = 0, pieces = 0 }
+    for _, sub in ipairs(subframes) do
+        if not sub.refused then
+            local which = sub.kind == KIND.FRAME and "frames" or "pieces"
+            counts[which] = counts[which] + 1
+        end
+    end
+    local fill
+    if not train.marker then
+        generated(tree:add(f["frames"], counts.frames))
+        generated(tree:add(f["pieces"], counts.pieces))
+        if visit.is_probe then generated(tree:add(f["probe"], true)) end
+        generated(tree:add(f["used"], stop))
+        visit.mtu = visit.mtu or link_mtu(train, visit, outer.destination)
+        local mtu = visit.mtu or packtrain.prefs.mtu
+        if mtu > 0 and #subframes > 0 then
+            fill = math.floor(100 * stop / mtu + 0.5)
+            generated(tree:add(f["link_mtu"], mtu))
+            generated(tree:add(f["fill"], math.min(fill, 255)))
+        end
+    end
+    local is_wanted = wants_subframes(tree)
+    for _, sub in ipairs(subframes) do
+        local item = show_subframe(tree, root, pinfo, region, sub, visit, outer, is_later, is_wanted)
+        if sub.refused == "truncated" and is_cut_short(tvb) then
+            item:add_proto_expert_info(x["analysis.cut_short"])
+        elseif sub.refused then
+            refuse(item, nil, sub.refused, sub.why)
+        end
+    end
+    local padded_at = train.marker and train.subframes_at or stop
+    if not bad and padded_at < region.tvb:len() then tree:add(f["padding"], region.tvb(padded_at)) end
+    return train_info(train, visit, counts, fill)
+end
+
+---------------------------------------------------------------------------------------------------------------
+-- Hello
+
+-- What a hello says, as far as it may be believed: `refused` and `why` where it may not.
+local function read_hello(tvb)
+    local hello = { links = {}, options = {}, stations = 0, count = 0 }
+    local function refused(reason, why)
+        hello.refused, hello.why = hello.refused or reason, hello.why or why
+        return hello
+    end
+    if tvb:len() < 40 then return refused("truncated", "shorter than a hello's header") end
+    hello.has_header = true
+    local flags = tvb(1, 1):uint()
+    hello.answer, hello.goodbye, hello.away = has(flags, 1), has(flags, 2), has(flags, 4)
+    hello.link = tvb(2, 1):uint()
+    hello.node_id = tvb:raw(4, 8)
+    local recipient = tvb:raw(12, 8)
+    if recipient ~= ("\0"):rep(8) then hello.recipient = recipient end
+    hello.address = tvb:raw(28, 6)
+    hello.epoch = tvb(37, 1):uint()
+    hello.link_count = tvb(3, 1):uint()
+    hello.options_at = 40 + hello.link_count * 28
+    hello.options_length = tvb(38, 2):uint()
+    if hello.node_id == ("\0"):rep(8) then refused("bad_hello", "node id 0") end
+    if tvb(36, 1):uint() == 0 then refused("bad_hello", "no lanes") end
+    if hello.link_count > LINKS_MAX then refused("bad_hello", "more than 16 links") end
+    if hello.options_at + hello.options_length > tvb:len() then
+        refused("truncated", "shorter than its links and options")
+    end
+    if not is_own(hello.address) then refused("bad_hello", "pt0's address is nobody's own") end
+    for i = 0, hello.link_count - 1 do
+        local at = 40 + 28 * i
+        if at + 28 > tvb:len() then break end
+        local link = {
+            at = at,
+            link = tvb(at, 1):uint(),
+            mtu = tvb(at + 2, 2):uint(),
+            address = tvb:raw(at + 4, 6),
+            newest_train = tvb(at + 20, 4):uint(),
+            newest_link = tvb(at + 24, 4):uint(),
+        }
+        local mark = tvb:raw(at + 10, 6)
+        if mark ~= ("\0"):rep(6) then link.mark = mark end
+        if not is_own(link.address) or link.mark and not is_own(link.mark) then
+            refused("bad_hello", "a link's address is nobody's own")
+        end
+        for _, other in ipairs(hello.links) do
+            if other.link == link.link then refused("bad_hello", ("link %d twice"):format(link.link)) end
+        end
+        hello.links[#hello.links + 1] = link
+    end
+    if hello.options_at > tvb:len() then return hello end
+    local stop = math.min(hello.options_at + hello.options_length, tvb:len())
+    local reason = walk_options(tvb, hello.options_at, stop, function(kind, at, length)
+        table.insert(hello.options, { kind = kind, at = at, length = length })
+        if kind == 0x01 then
+            if length % 6 ~= 0 then return "bad_option" end
+            hello.stations = hello.stations + length / 6
+            if hello.stations > STATIONS_MAX then refused("bad_hello", "more than 256 stations") end
+            for station = at, at + length - 6, 6 do
+                if not is_own(tvb:raw(station, 6)) then refused("bad_hello", "a station is nobody's own address") end
+            end
+        elseif kind == 0x02 then
+            if length > 0 and not is_plain_text(tvb:raw(at, length)) then
+                refused("bad_hello", "a software name that is not plain UTF-8")
+            end
+        elseif kind == 0x03 then
+            if length ~= 4 then return "bad_option" end
+            hello.count = tvb(at, 4):uint()
+        elseif kind == 0x04 and length ~= 2 then
+            return "bad_option"
+        elseif kind >= 0x80 then
+            return "unknown_critical_option"
+        end
+    end)
+    if reason then refused(reason) end
+    return hello
+end
+
+-- What a hello tells of who is where. Not from a hello that a receiver refuses.
+local function learn(hello, source, visit)
+    local station = state.nodes[hello.node_id]
+    if not station then
+        -- A recipient may have been named before it has spoken: it has a station, then, without a hello.
+        station = new_station()
+        station.node_id = hello.node_id
+        state.nodes[hello.node_id] = station
+    end
+    if station.replaced and visit.time - station.replaced.time < FORMER_NODE_SECONDS then
+        visit.refused = "stale_incarnation"
+        visit.refused_why = "of a node that another one has replaced"
+        return
+    end
+    station.heard = true
+    local former
+    local function claim(address)
+        local owner = state.stations[address] and resolved(state.stations[address])
+        if owner and owner ~= station then
+            if owner.node_id then former = owner else merge_stations(station, owner) end
+        end
+        state.stations[address] = station
+    end
+    claim(source)
+    for _, link in ipairs(hello.links) do
+        claim(name_of(link.address))
+        if link.mark then
+            claim(name_of(link.mark))
+            claim(name_of(direct_mark(link.mark)))
+        end
+        station.links[link.link] = link.mtu
+        station.mtus[name_of(link.address)] = link.mtu
+    end
+    local owner = state.pt0s[hello.address]
+    if owner and owner ~= station then former = owner end
+    state.pt0s[hello.address] = station
+    if former and former ~= station and not former.replaced then
+        former.replaced = visit
+        station.replaced = nil
+        visit.restart = ("Node %s takes the place of node %s"):format(hex_of_raw(hello.node_id), hex_of_raw(former.node_id))
+        -- What goes to the new one is refused until it was named; what the former was sent counts no more.
+        for _, direction in pairs(state.directions) do
+            if direction.to == former then
+                local from = direction.from
+                station.awaited_of = station.awaited_of or {}
+                station.awaited_of[from] = true
+            end
+        end
+        for from in pairs(station.awaited_of or {}) do
+            local direction = direction_of(from, station)
+            if not direction.expected then direction.awaits_naming = true end
+        end
+    end
+    local last = station.pt0[#station.pt0]
+    if not last or last.address ~= hello.address then
+        table.insert(station.pt0, { address = hello.address, number = visit.number })
+    end
+    visit.from = station
+    if not hello.recipient or hello.away then return end
+    -- Of a hello that a newer one has overtaken, nothing more is taken.
+    if hello.count ~= 0 then
+        local behind = station.newest_count and distance(station.newest_count, hello.count) or 0
+        if behind > 0 and behind < 256 then return end
+        station.newest_count = hello.count
+    end
+    local to = state.nodes[hello.recipient]
+    if not to then
+        to = new_station()
+        to.node_id = hello.recipient
+        state.nodes[hello.recipient] = to
+    end
+    local direction = direction_of(station, to)
+    visit.to, visit.stream = to, direction.stream
+    local incarnation = incarnation_of(hello.node_id, hello.epoch)
+    if direction.expected and direction.expected ~= incarnation and not visit.restart then
+        visit.restart = ("Epoch %d after %d: the sequences to %s begin anew"):format(hello.epoch, direction.epoch,
+            station_name(to))
+    end
+    direction.expected, direction.epoch, direction.current = incarnation, hello.epoch, incarnation
+    direction.awaits_naming = nil
+    local row = direction.rows[incarnation]
+    if not row then return end
+    for _, link in ipairs(hello.links) do
+        rebase(row.lanes[0], link.newest_train)
+        rebase(row.links[link.link], link.newest_link)
+    end
+end
+
+local function show_link_record(tree, tvb, link)
+    local at = link.at
+    local item = tree:add(f["link_record"], tvb(at, 28))
+    item:set_text(("Link %d: %s, MTU %d"):format(link.link, address_text(link.address), link.mtu))
+    item:add(f["link_record.link"], tvb(at, 1))
+    local bits = item:add(f["link_record.state"], tvb(at + 1, 1))
+    show_bits(bits, tvb(at + 1, 1), { "link_record.carrier", "link_record.unused_by_host", "link_record.takes_vlan" })
+    item:add(f["link_record.mtu"], tvb(at + 2, 2))
+    item:add(f["link_record.address"], tvb(at + 4, 6))
+    item:add(f["link_record.mark"], tvb(at + 10, 6))
+    if link.mark then
+        generated(item:add(f["link_record.direct_mark"], tvb(at + 10, 6), Address.ether(address_text(direct_mark(link.mark)))))
+    end
+    local rate = item:add(f["link_record.rate"], tvb(at + 16, 4))
+    if tvb(at + 16, 4):uint() == 0 then rate:append_text(" (not known)") end
+    item:add(f["link_record.newest_train"], tvb(at + 20, 4))
+    item:add(f["link_record.newest_link"], tvb(at + 24, 4))
+end
+
+local function show_hello_option(tree, tvb, option)
+    local at, length = option.at, option.length
+    local name = HELLO_OPTIONS[option.kind] or ("0x%02x, not known"):format(option.kind)
+    local sub = tree:add(packtrain, tvb(at - 2, 2 + length), "Option: " .. name)
+    sub:add(f["hello.option.type"], tvb(at - 2, 1))
+    sub:add(f["option.length"], tvb(at - 1, 1))
+    if option.kind == 0x01 then
+        for station = at, at + length - 6, 6 do sub:add(f["hello.station"], tvb(station, 6)) end
+    elseif option.kind == 0x02 and length > 0 then
+        sub:add_packet_field(f["hello.software"], tvb(at, length), ENC_UTF_8)
+    elseif option.kind == 0x03 and length == 4 then
+        sub:add(f["hello.count"], tvb(at, 4))
+    elseif option.kind == 0x04 and length == 2 then
+        local item = sub:add(f["hello.direct_vlan"], tvb(at, 2))
+        local vlan = tvb(at, 2):uint()
+        if vlan < 1 or vlan > 4094 then item:append_text(" (none: as if not said)") end
+    elseif length > 0 then
+        sub:add(f["option.value"], tvb(at, length))
+    end
+end
+
+local function show_hello_header(tree, tvb)
+    local flags = tree:add(f["flags"], tvb(1, 1))
+    show_bits(flags, tvb(1, 1), { "hello.answer", "hello.goodbye", "hello.away" })
+    tree:add(f["hello.link"], tvb(2, 1))
+    tree:add(f["hello.link_count"], tvb(3, 1))
+    local items = { node = tree:add(f["hello.node_id"], tvb(4, 8)) }
+    tree:add(f["hello.recipient"], tvb(12, 8))
+    tree:add(f["line_id"], tvb(20, 4))
+    local capabilities = tree:add(f["hello.capabilities"], tvb(24, 4))
+    show_bits(capabilities, tvb(24, 4), { "hello.marked_frames", "hello.gso_frames", "hello.direct_frames" })
+    tree:add(f["hello.address"], tvb(28, 6))
+    tree:add(f["hello.mtu"], tvb(34, 2))
+    tree:add(f["hello.lanes"], tvb(36, 1))
+    items.epoch = tree:add(f["hello.epoch"], tvb(37, 1))
+    tree:add(f["options_length"], tvb(38, 2))
+    return items
+end
+
+local function hello_info(hello)
+    local parts = { ("Hello of node %s"):format(hex_of_raw(hello.node_id)) }
+    if hello.recipient then parts[1] = parts[1] .. (" to node %s"):format(hex_of_raw(hello.recipient)) end
+    parts[1] = parts[1] .. (" by link %d: %s"):format(hello.link, plural(hello.link_count, "link"))
+    if hello.stations > 0 then parts[#parts + 1] = plural(hello.stations, "station") end
+    for _, name in ipairs({ "answer", "goodbye", "away" }) do
+        if hello[name] then parts[#parts + 1] = name:upper() end
+    end
+    if hello.refused then parts[#parts + 1] = "[" .. hello.refused .. "]" end
+    return table.concat(parts, ", ")
+end
+
+local function dissect_hello(tvb, pinfo, tree)
+    local hello = read_hello(tvb)
+    local is_cut = hello.refused == "truncated" and is_cut_short(tvb)
+    if not hello.has_header then
+        if is_cut then
+            tree:add_proto_expert_info(x["analysis.cut_short"])
+        else
+            refuse(tree, tvb(0), hello.refused, hello.why)
+        end
+        return "Hello, truncated"
+    end
+    local visit, is_first = visit_of(tvb, pinfo)
+    if is_first and not hello.refused then learn(hello, tostring(pinfo.dl_src), visit) end
+    local items = show_hello_header(tree, tvb)
+    for _, link in ipairs(hello.links) do show_link_record(tree, tvb, link) end
+    for _, option in ipairs(hello.options) do show_hello_option(tree, tvb, option) end
+    if is_cut then
+        tree:add_proto_expert_info(x["analysis.cut_short"])
+    elseif hello.refused then
+        refuse(tree, nil, hello.refused, hello.why)
+    end
+    if packtrain.prefs.analysis then
+        if visit.stream then generated(tree:add(f["stream"], stream_number(visit.stream))) end
+        if visit.refused then refuse(items.node, nil, visit.refused, visit.refused_why) end
+        if visit.restart then items.epoch:add_proto_expert_info(x["analysis.restart"], visit.restart) end
+    end
+    local stop = hello.options_at + hello.options_length
+    if not hello.refused and stop < tvb:len() then tree:add(f["padding"], tvb(stop)) end
+    return hello_info(hello)
+end
+
+---------------------------------------------------------------------------------------------------------------
+-- Station message
+
+local function dissect_station(tvb, _, tree)
+    if tvb:len() < 16 then
+        if is_cut_short(tvb) then
+            tree:add_proto_expert_info(x["analysis.cut_short"])
+        else
+            refuse(tree, tvb(0), "truncated", "shorter than a station message")
+        end
+        return "Station, truncated"
+    end
+    local flags = tree:add(f["flags"], tvb(1, 1))
+    show_bits(flags, tvb(1, 1), { "station.goodbye", "station.answer" })
+    local kind = tree:add(f["station.ethertype"], tvb(2, 2))
+    tree:add(f["line_id"], tvb(4, 4))
+    local address = tree:add(f["station.address"], tvb(8, 6))
+    local mtu = tree:add(f["station.mtu"], tvb(14, 2))
+    if not AGGREGATE_TYPES[tvb(2, 2):uint()] then
+        refuse(kind, nil, "bad_hello", "no type of aggregates")
+    end
+    if not is_own(tvb:raw(8, 6)) then refuse(address, nil, "bad_hello", "nobody's own address") end
+    if tvb(14, 2):uint() < 256 then refuse(mtu, nil, "bad_hello", "an MTU below 256") end
+    if tvb:len() > 16 then tree:add(f["padding"], tvb(16)) end
+    local what = has(tvb(1, 1):uint(), 1) and "takes no aggregates from now on"
+        or ("takes aggregates by 0x%04x, data of %d bytes"):format(tvb(2, 2):uint(), tvb(14, 2):uint())
+    return ("Station %s %s%s"):format(address_text(tvb:raw(8, 6)), what, has(tvb(1, 1):uint(), 2) and ", ANSWER" or "")
+end
+
+---------------------------------------------------------------------------------------------------------------
+-- A message
+
+local DISSECT = { [TYPE.TRAIN] = dissect_train, [TYPE.HELLO] = dissect_hello, [TYPE.STATION] = dissect_station }
+
+function packtrain.dissector(tvb, pinfo, root)
+    local kept = keep_columns(pinfo)
+    local tree = root:add(packtrain, tvb(0))
+    local info
+    if tvb:len() == 0 then
+        if is_cut_short(tvb) then
+            tree:add_proto_expert_info(x["analysis.cut_short"])
+        else
+            refuse(tree, nil, "truncated", "no message")
+        end
+        info = "Nothing"
+    else
+        local first = tvb(0, 1):uint()
+        local version, kind = math.floor(first / 16), first % 16
+        local version_item, kind_item = tree:add(f["version"], tvb(0, 1)), tree:add(f["type"], tvb(0, 1))
+        if version ~= VERSION then
+            refuse(version_item, nil, "unknown_version", ("version %d"):format(version))
+            info = ("Version %d, not known"):format(version)
+        elseif not DISSECT[kind] then
+            refuse(kind_item, nil, "unknown_type", ("type %d"):format(kind))
+            info = ("Type %d, not known"):format(kind)
+        else
+            info = DISSECT[kind](tvb, pinfo, tree, root)
+        end
+    end
+    tree:append_text(": " .. info)
+    restore_columns(pinfo, kept, "packtrain", info)
+    return tvb:len()
+end
+
+packtrain.init = init
+
+---------------------------------------------------------------------------------------------------------------
+-- Aggregates of the DFAP paper (docs/wire-format.md, "Aggregates")
+
+local PADDED_LENGTH = 46
+local TYPE_MIN = 0x0600
+
+-- What an IP header says that it is long; nil where it does not.
+local function told_length(tvb, ether_type, at, length)
+    if ether_type == 0x0800 and length >= 4 then
+        local told = tvb(at + 2, 2):uint()
+        return told >= 20 and told or nil
+    elseif ether_type == 0x86dd and length >= 6 then
+        return tvb(at + 4, 2):uint() + 40
+    end
+end
+
+-- The packets in it; or the reason why a receiver drops it, and why.
+local function read_aggregate(tvb)
+    local length = tvb:len()
+    if length == 0 then return nil, "truncated", "no count" end
+    local n = tvb(0, 1):uint()
+    if n == 0 then return nil, "bad_aggregate", "of no packets" end
+    local first = 1 + 2 * (n - 1)
+    if length < first then return nil, "truncated", "shorter than its offsets" end
+    local packets = {}
+    for i = 1, n do
+        local start = i == 1 and first or tvb(1 + 2 * (i - 2), 2):uint()
+        local stop = i == n and length or tvb(1 + 2 * (i - 1), 2):uint()
+        if start + 2 >= stop or stop > length then
+            return nil, "bad_aggregate", ("packet %d has no room, or lies outside"):format(i)
+        end
+        local ether_type = tvb(start, 2):uint()
+        if ether_type < TYPE_MIN or ether_type == ETHER_TYPE or AGGREGATE_TYPES[ether_type] then
+            return nil, "bad_aggregate", ("packet %d is of type 0x%04x, which cannot ride in one"):format(i, ether_type)
+        end
+        packets[i] = { at = start, ether_type = ether_type, length = stop - start - 2 }
+    end
+    local last = packets[n]
+    if length <= PADDED_LENGTH then
+        -- Nothing in the format tells padding: the last packet's own header does.
+        local told = told_length(tvb, last.ether_type, last.at + 2, last.length)
+        last.length = math.min(told or last.length, last.length)
+    end
+    return packets
+end
+
+local function show_packet(tree, root, tvb, pinfo, packet, number, addresses)
+    local at = packet.at
+    local item = tree:add(d["packet"], tvb(at, 2 + packet.length))
+    item:set_text(("Packet %d: type 0x%04x, %s"):format(number, packet.ether_type, plural(packet.length, "byte")))
+    item:add(d["type"], tvb(at, 2))
+    generated(item:add(d["length"], tvb(at + 2, packet.length), packet.length))
+    item:add(d["payload"], tvb(at + 2, packet.length))
+    if not dfap.prefs.inner then return end
+    local bytes = tvb:raw(at + 2, packet.length)
+    local whole = inner_tvb(addresses, packet.ether_type, bytes, ("Packet %d of the aggregate"):format(number))
+    dissect_frame(whole, pinfo, root)
+end
+
+function dfap.dissector(tvb, pinfo, root)
+    local kept = keep_columns(pinfo)
+    local tree = root:add(dfap, tvb(0))
+    local outer = outer_addresses(pinfo)
+    local packets, reason, why = read_aggregate(tvb)
+    local info
+    if packets then
+        tree:add(d["count"], tvb(0, 1))
+        for i = 2, #packets do tree:add(d["offset"], tvb(1 + 2 * (i - 2), 2)) end
+        local addresses = { dst = outer.destination_bytes, src = outer.source_bytes }
+        for i, packet in ipairs(packets) do show_packet(tree, root, tvb, pinfo, packet, i, addresses) end
+        local last = packets[#packets]
+        local stop = last.at + 2 + last.length
+        if stop < tvb:len() then tree:add(d["padding"], tvb(stop)) end
+        info = ("Aggregate: %s, %s"):format(plural(#packets, "packet"), plural(stop, "byte"))
+    elseif is_cut_short(tvb) then
+        tree:add_proto_expert_info(dx["cut_short"])
+        info = "Aggregate, cut short by the capture"
+    else
+        if tvb:len() > 0 then tree:add(d["count"], tvb(0, 1)) end
+        generated(tree:add(d["drop_reason"], reason)):add_proto_expert_info(dx[reason], reason .. ": " .. why)
+        info = ("Aggregate [%s]"):format(reason)
+    end
+    tree:append_text(": " .. info)
+    restore_columns(pinfo, kept, "DFAP", info)
+    return tvb:len()
+end
+
+---------------------------------------------------------------------------------------------------------------
+-- Registration
+
+local ether_types = DissectorTable.get("ethertype")
+ether_types:add(ETHER_TYPE, packtrain)
+
+local registered = {}
+
+-- What is not wanted for aggregates may be another protocol's.
+local function register_aggregates()
+    for ether_type, name in pairs({ [0xbbbb] = "bbbb", [0xaaaa] = "aaaa" }) do
+        local wanted = dfap.prefs[name]
+        if wanted and not registered[ether_type] then
+            ether_types:add(ether_type, dfap)
+        elseif not wanted and registered[ether_type] then
+            ether_types:remove(ether_type, dfap)
+        end
+        registered[ether_type] = wanted
+    end
+end
+
+dfap.prefs_changed = register_aggregates
+register_aggregates()
+
+-- In the packet list's menu: filters for what the selected packet belongs to.
+if gui_enabled() and register_packet_menu then
+    local function filter_by(names)
+        return function(...)
+            local values_of = {}
+            for _, info in ipairs({ ... }) do values_of[info.name] = values_of[info.name] or tostring(info.value) end
+            local terms = {}
+            for _, name in ipairs(names) do
+                if not values_of[name] then return end
+                local is_text = name == "packtrain.sender" or name == "packtrain.receiver"
+                terms[#terms + 1] = ("%s == %s"):format(name, is_text and '"' .. values_of[name] .. '"' or values_of[name])
+            end
+            set_filter(table.concat(terms, " && "))
+            apply_filter()
+        end
+    end
+    register_packet_menu("packtrain/Conversation", filter_by({ "packtrain.stream" }), "packtrain.stream")
+    register_packet_menu("packtrain/Direction",
+        filter_by({ "packtrain.stream", "packtrain.sender" }), "packtrain.stream")
+    register_packet_menu("packtrain/Link of the sender",
+        filter_by({ "packtrain.stream", "packtrain.sender", "packtrain.link" }), "packtrain.stream")
+end
