@@ -178,6 +178,7 @@ impl Intake {
         let at = Instant::from_nanos(u64::try_from(at.as_nanos()).unwrap_or(u64::MAX >> 2));
         if at < self.given_until {
             self.counts.late += 1;
+            self.in_order = false;
             return self.given_until;
         }
         if at < self.newest {

@@ -56,7 +56,6 @@ pub(super) struct NodeLink {
 
 #[derive(Debug)]
 pub(super) struct Node {
-    pub address: MacAddr,
     pub engine: Engine,
     pub links: Vec<NodeLink>,
     /// `None`: no frame goes past the engine.
@@ -127,7 +126,6 @@ impl Node {
             });
         }
         Node {
-            address,
             engine,
             links,
             direct: settings.direct.then(Direct::default),

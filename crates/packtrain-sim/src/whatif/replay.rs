@@ -215,9 +215,10 @@ impl Replay {
         if pause <= PAUSE_MAX {
             return;
         }
+        self.advance(self.now + PAUSE_MAX);
         let is_idle = self.flights.iter().all(|flight| flight.under_way == 0);
         let plain_free = self.plain.iter().map(Line::free_at).max();
-        if is_idle && plain_free.is_none_or(|free| free <= self.now + PAUSE_MAX) {
+        if is_idle && plain_free.is_none_or(|free| free <= self.now) {
             self.counts.pause_left_out += pause - PAUSE_MAX;
         }
     }

@@ -198,8 +198,13 @@ impl Results {
 
     /// Whole frames that a train carried on average.
     pub fn frames_per_train(&self) -> Option<f64> {
-        let trains = self.trains.trains;
+        let trains = self.trains_with_frames();
         (trains > 0).then(|| self.trains.frames as f64 / trains as f64)
+    }
+
+    /// Trains that carried frames or pieces: neither acknowledgements nor probes.
+    pub fn trains_with_frames(&self) -> u64 {
+        self.train_frames.iter().map(|(_, trains)| trains).sum()
     }
 }
 
