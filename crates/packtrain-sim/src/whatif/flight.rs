@@ -28,7 +28,8 @@ pub struct Entry {
     pub cost: Cost,
     pub class: u8,
     pub conversation: Slot,
-    fingerprint: u64,
+    /// `None`: who carries it knows which one it is.
+    fingerprint: Option<u64>,
     is_done: bool,
 }
 
@@ -46,7 +47,7 @@ impl Entry {
             cost,
             class,
             conversation,
-            fingerprint: 0,
+            fingerprint: None,
             is_done: false,
         }
     }
@@ -69,15 +70,22 @@ pub struct Flight {
 }
 
 impl Flight {
-    /// A frame leaves. Its bytes are changed where it could not be told from another. `lost` hears of those that
-    /// can no longer come.
+    /// A frame leaves that is carried by its number. `lost` hears of those that can no longer come.
+    pub fn add_numbered(&mut self, entry: Entry, lost: impl FnMut(&Entry)) -> EntryId {
+        self.forget_old(entry.sent_at, lost);
+        self.under_way += 1;
+        self.entries.push_back(entry);
+        EntryId(self.gone + self.entries.len() as u64 - 1)
+    }
+
+    /// A frame leaves by an engine. Its bytes are changed where it could not be told from another.
     pub fn add(
         &mut self,
         mut entry: Entry,
         mut print: u64,
         frame: &mut [u8],
         lost: impl FnMut(&Entry),
-    ) -> EntryId {
+    ) {
         self.forget_old(entry.sent_at, lost);
         while self.by_fingerprint.contains_key(&print) {
             let at = frame.len() - TAG_LEN;
@@ -90,11 +98,9 @@ impl Flight {
             self.tagged += 1;
         }
         let id = self.gone + self.entries.len() as u64;
-        entry.fingerprint = print;
         self.by_fingerprint.insert(print, id);
-        self.entries.push_back(entry);
-        self.under_way += 1;
-        EntryId(id)
+        entry.fingerprint = Some(print);
+        self.add_numbered(entry, |_| {});
     }
 
     /// Which one it is; `None`: none that is under way still.
@@ -108,7 +114,9 @@ impl Flight {
         let entry = self.entries.get_mut(at).filter(|entry| !entry.is_done)?;
         entry.is_done = true;
         let entry = *entry;
-        self.by_fingerprint.remove(&entry.fingerprint);
+        if let Some(print) = &entry.fingerprint {
+            self.by_fingerprint.remove(print);
+        }
         self.under_way -= 1;
         while self.entries.front().is_some_and(|first| first.is_done) {
             self.entries.pop_front();
@@ -130,7 +138,9 @@ impl Flight {
         };
         self.gone += 1;
         if !first.is_done {
-            self.by_fingerprint.remove(&first.fingerprint);
+            if let Some(print) = &first.fingerprint {
+                self.by_fingerprint.remove(print);
+            }
             self.under_way -= 1;
             lost(&first);
         }

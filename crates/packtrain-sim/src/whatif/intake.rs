@@ -1,23 +1,25 @@
 //! Frames as a file has them, made ready: looked at, filled up, in the order of their times.
 
 use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
 
 use packtrain_proto::class::{Action, Class, ClassTable};
+use packtrain_proto::mac_map::{MacHashBuilder, MacMap};
 use packtrain_proto::time::{Duration, Instant};
 use packtrain_proto::wire::ethernet::MacAddr;
 
-use super::flight::AsItIs;
 use super::frame::{Captured, Examiner, Unfit};
 use super::peak::Peak;
 use super::receive_filter::ReceiveFilter;
 use crate::random::Random;
 
-const BATCH_FRAMES: usize = 8192;
-const BATCH_BYTES: usize = 4 << 20;
+/// Few enough that they stay in a processor's memory while they are replayed.
+const BATCH_FRAMES: usize = 4096;
+const BATCH_BYTES: usize = 1 << 20;
 /// Of each batch so many wait for the next, in case that earlier ones come yet: captures of several queues or
 /// interfaces are out of order by a few.
-const HELD_FRAMES: usize = 1024;
+const HELD_FRAMES: usize = 512;
+/// … but no more than a part of it, for they are copied.
+const HELD_PART: usize = 8;
 /// What comes first in the file need not be the first by its time.
 const LEAD: Duration = Duration::from_secs(1);
 /// Longest frame that there is, with its tags.
@@ -93,7 +95,7 @@ pub struct Intake {
     given_until: Instant,
     in_order: bool,
     counts: IntakeCounts,
-    peaks: HashMap<u64, (MacAddr, Peak), BuildHasherDefault<AsItIs>>,
+    peaks: MacMap<Peak>,
     filter: Option<ReceiveFilter>,
     filler: Vec<u8>,
 }
@@ -112,7 +114,7 @@ impl Intake {
             given_until: Instant::ZERO,
             in_order: true,
             counts: IntakeCounts::default(),
-            peaks: HashMap::default(),
+            peaks: MacMap::with_hasher(MacHashBuilder::new(1)),
             filter: filter_of.map(ReceiveFilter::new),
             filler: words.take(FRAME_BYTES_MAX / 8).flatten().collect(),
         }
@@ -145,7 +147,7 @@ impl Intake {
         }
         let is_full =
             self.batch.frames.len() >= BATCH_FRAMES || self.batch.bytes.len() >= BATCH_BYTES;
-        (is_full && self.batch.frames.len() > HELD_FRAMES).then(|| self.give(HELD_FRAMES))
+        is_full.then(|| self.give(HELD_FRAMES.min(self.batch.frames.len() / HELD_PART)))
     }
 
     /// The file is over.
@@ -154,12 +156,12 @@ impl Intake {
     }
 
     pub fn counts(&self) -> IntakeCounts {
-        let busiest = self
-            .peaks
-            .values()
-            .max_by_key(|(address, peak)| (peak.bits_per_second(), std::cmp::Reverse(*address)));
+        let busiest = self.peaks.iter().max_by_key(|(address, peak)| {
+            // Of equals always the same.
+            (peak.bits_per_second(), std::cmp::Reverse(**address))
+        });
         IntakeCounts {
-            peak: busiest.copied(),
+            peak: busiest.map(|(&address, &peak)| (address, peak)),
             ..self.counts
         }
     }
@@ -192,12 +194,12 @@ impl Intake {
     fn take(&mut self, frame: Captured) {
         self.counts.taken += 1;
         self.counts.offloaded += u64::from(frame.offload.gso.is_some());
-        let key = sender_key(frame.source);
-        if self.peaks.len() < SENDERS_MAX || self.peaks.contains_key(&key) {
-            let (_, peak) = self
-                .peaks
-                .entry(key)
-                .or_insert((frame.source, Peak::default()));
+        let has_room = self.peaks.len() < SENDERS_MAX;
+        let peak = match self.peaks.get_mut(&frame.source) {
+            None if has_room => Some(self.peaks.entry(frame.source).or_default()),
+            known => known,
+        };
+        if let Some(peak) = peak {
             peak.frame(frame.at, frame.cost.frames, frame.cost.wire_bytes);
         }
         if let Some(filter) = &mut self.filter {
@@ -229,9 +231,4 @@ impl Intake {
         }
         batch
     }
-}
-
-fn sender_key(address: MacAddr) -> u64 {
-    let [a, b, c, d, e, f] = address.0;
-    u64::from_le_bytes([a, b, c, d, e, f, 0, 0]).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }

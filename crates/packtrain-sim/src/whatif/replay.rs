@@ -1,16 +1,15 @@
 //! One policy, over one kind of wire: what becomes of the frames.
 
-use std::collections::HashMap;
-
 use packtrain_proto::class::Action;
 use packtrain_proto::class::{Class, KernelPath};
 use packtrain_proto::config::{Balance, Config, NodeId};
 use packtrain_proto::engine::Event as EngineEvent;
+use packtrain_proto::mac_map::{MacHashBuilder, MacMap};
 use packtrain_proto::time::{Duration, Instant};
 use packtrain_proto::wire::ethernet::{HEADER_LEN, MacAddr, ether_type};
 
 use super::conversations::Conversations;
-use super::direct::Direct;
+use super::direct::{Direct, Redirected};
 use super::flight::{Entry, EntryId, Flight};
 use super::frame::{Captured, fingerprint};
 use super::histogram::{Differences, Histogram};
@@ -54,7 +53,7 @@ pub struct Replay {
     /// Of the same hosts: their frames that are under way, and their cables without packtrain.
     flights: Vec<Flight>,
     plain: Vec<Line>,
-    by_address: HashMap<MacAddr, usize>,
+    by_address: MacMap<usize>,
     due: Vec<Instant>,
     /// Which way the frames of each class may take; the rest last.
     paths: Vec<KernelPath>,
@@ -106,7 +105,7 @@ impl Replay {
             nodes: Vec::new(),
             flights: Vec::new(),
             plain: Vec::new(),
-            by_address: HashMap::new(),
+            by_address: MacMap::with_hasher(MacHashBuilder::new(1)),
             due: Vec::new(),
             paths,
             now: Instant::ZERO,
@@ -239,21 +238,15 @@ impl Replay {
             None => self.conversations.share(slot).plain_dropped += 1,
         }
         let entry = Entry::new(now, plain_delay, frame.cost, frame.class, slot);
-        let node = &mut self.nodes[host];
-        let mut buffer = node.engine.buffers().copy_of(bytes);
+        let path = self.paths[usize::from(frame.class)];
+        let direct = self.nodes[host].direct.as_mut();
+        if let Some(redirected) = direct.and_then(|direct| direct.leave(frame, path)) {
+            return self.send_directly(host, frame, entry, redirected);
+        }
+        let mut buffer = self.nodes[host].engine.buffers().copy_of(bytes);
         let (counts, conversations) = (&mut self.counts, &mut self.conversations);
         let lost = |entry: &Entry| counts.on_lost(entry, conversations);
-        let id = self.flights[host].add(entry, frame.fingerprint, &mut buffer, lost);
-        let path = self.paths[usize::from(frame.class)];
-        if self.leaves_directly(host, frame, id, path) {
-            self.nodes[host].engine.buffers().give_back(buffer);
-            let node = &mut self.nodes[host];
-            if let Some(direct) = &mut node.direct {
-                direct.plan_turn(now);
-            }
-            self.due[host] = node.due();
-            return;
-        }
+        self.flights[host].add(entry, frame.fingerprint, &mut buffer, lost);
         let node = &mut self.nodes[host];
         if node.engine.asks_for_backlog() {
             node.tell_queues(now);
@@ -265,50 +258,49 @@ impl Replay {
         self.pump(host);
     }
 
-    fn leaves_directly(
+    /// … past the engine.
+    fn send_directly(
         &mut self,
         host: usize,
         frame: &Captured,
-        id: EntryId,
-        path: KernelPath,
-    ) -> bool {
+        entry: Entry,
+        redirected: Redirected,
+    ) {
         let now = self.now;
         let node = &mut self.nodes[host];
-        let Some(redirected) = node
-            .direct
-            .as_mut()
-            .and_then(|direct| direct.leave(frame, path))
-        else {
-            return false;
-        };
         let mut links = node.links.iter_mut();
         let link = links.find(|link| link.id == redirected.link);
-        let (Some(link), Some(to)) = (link, node_of(redirected.remote_address)) else {
-            return false;
-        };
+        let link = link.expect("the engine knows no other");
+        let to = node_of(redirected.remote_address).expect("hosts have no other addresses");
         let queued = link.line.queued_bytes(now);
         if let Some(direct) = &mut node.direct {
             direct.watch(link.id, frame.len, queued, now);
         }
         match link.line.offer(&frame.cost, now) {
             Some(at) => {
+                let (counts, conversations) = (&mut self.counts, &mut self.conversations);
+                let lost = |entry: &Entry| counts.on_lost(entry, conversations);
+                let entry = self.flights[host].add_numbered(entry, lost);
                 let cost = frame.cost.load();
                 self.counts.sent.direct += cost;
                 let outer_source = redirected.outer_source;
-                link.under_way.push_back((
-                    at,
-                    Item::Direct {
-                        entry: id,
-                        to,
-                        outer_source,
-                        cost,
-                    },
-                ));
+                let item = Item::Direct {
+                    entry,
+                    to,
+                    outer_source,
+                    cost,
+                };
+                link.under_way.push_back((at, item));
             }
-            // The entry stays, and is counted as lost at the end.
-            None => self.counts.refused += 1,
+            None => {
+                self.counts.refused += 1;
+                self.counts.on_lost(&entry, &mut self.conversations);
+            }
         }
-        true
+        if let Some(direct) = &mut node.direct {
+            direct.plan_turn(now);
+        }
+        self.due[host] = node.due();
     }
 
     /// Everything that happens up to `until`, that moment with it.
