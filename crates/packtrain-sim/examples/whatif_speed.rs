@@ -128,8 +128,8 @@ fn main() {
             spent[which] += now - std::mem::replace(&mut at, now);
         };
         let mut give = |batch: Batch| {
-            let hosts = batch.hosts();
-            let replay = replay.get_or_insert_with(|| Replay::new(setup.clone(), &hosts[..2]));
+            let new = || Replay::new(setup.clone(), &batch.hosts()[..2]);
+            let replay = replay.get_or_insert_with(new);
             replay.batch(&batch);
         };
         let mut frame = frames[0].clone();

@@ -255,7 +255,7 @@ impl Replay {
         if let Some(direct) = &mut node.direct {
             direct.look_for_flows_that_left(&mut node.engine, now);
         }
-        self.pump(host);
+        self.pump_sent(host);
     }
 
     /// … past the engine.
@@ -384,18 +384,31 @@ impl Replay {
 
     /// What follows every call of an engine: queues told, deliveries, transmits, events, the timeout.
     fn pump(&mut self, host: usize) {
-        let now = self.now;
-        self.nodes[host].tell_queues(now);
+        self.nodes[host].tell_queues(self.now);
         loop {
             self.deliver(host);
             self.transmit(host);
-            self.nodes[host].tell_queues(now);
             if !self.events(host) {
                 break;
             }
         }
+        self.plan(host);
+    }
+
+    /// … with a frame of the host, which makes no deliveries.
+    fn pump_sent(&mut self, host: usize) {
+        self.nodes[host].tell_queues(self.now);
+        self.transmit(host);
+        match self.events(host) {
+            true => self.pump(host),
+            false => self.plan(host),
+        }
+    }
+
+    fn plan(&mut self, host: usize) {
         let node = &mut self.nodes[host];
-        node.plan(now);
+        node.tell_queues(self.now);
+        node.plan(self.now);
         self.due[host] = node.due();
     }
 
