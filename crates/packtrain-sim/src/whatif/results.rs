@@ -2,7 +2,7 @@
 
 use std::ops::{Add, AddAssign, Sub};
 
-use packtrain_proto::stats::Trains;
+use packtrain_proto::stats::{CodingSnapshot, Trains};
 use packtrain_proto::time::Duration;
 
 use super::conversations::{Conversation, Others};
@@ -134,13 +134,6 @@ impl Sent {
     }
 }
 
-/// What compressing trains would take away besides. Nobody measures it yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Compression {
-    pub bytes_before: u64,
-    pub bytes_after: u64,
-}
-
 #[derive(Clone, Debug)]
 pub struct Results {
     /// Hosts that ran packtrain.
@@ -175,7 +168,9 @@ pub struct Results {
     pub tagged: u64,
     /// Longer pauses count as this long, and how much of them was left out.
     pub pause_left_out: Duration,
-    pub compression: Option<Compression>,
+    /// What the trains saved of their frames, and by what: framing, padding, headers, payload. Of what left the engines,
+    /// delivered or not.
+    pub coding: CodingSnapshot,
 }
 
 impl Results {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use packtrain_proto::class::REST;
-use packtrain_proto::stats::{DropReason, Drops, Snapshot, Trains};
+use packtrain_proto::stats::{CodingSnapshot, DropReason, Drops, Snapshot, Trains};
 use packtrain_proto::time::{Duration, Instant};
 
 use super::super::conversations::Conversations;
@@ -66,7 +66,7 @@ impl Replay {
             others,
             tagged: self.flights.iter().map(|flight| flight.tagged).sum(),
             pause_left_out: counts.pause_left_out,
-            compression: None,
+            coding: engines.coding,
         }
     }
 }
@@ -75,6 +75,7 @@ impl Replay {
 #[derive(Default)]
 struct Engines {
     trains: Trains,
+    coding: CodingSnapshot,
     frames: BTreeMap<u16, u64>,
     fills: BTreeMap<u8, u64>,
     drops: Drops,
@@ -91,6 +92,16 @@ impl Engines {
         sum.plain += now.plain - then.plain;
         sum.aggregates += now.aggregates - then.aggregates;
         sum.aggregated += now.aggregated - then.aggregated;
+        let (now, then, sum) = (&after.coding, &before.coding, &mut self.coding);
+        sum.coded_tx += now.coded_tx - then.coded_tx;
+        sum.coded_rx += now.coded_rx - then.coded_rx;
+        sum.deltas_tx += now.deltas_tx - then.deltas_tx;
+        sum.frame_bytes += now.frame_bytes - then.frame_bytes;
+        sum.train_bytes += now.train_bytes - then.train_bytes;
+        sum.saved_padding += now.saved_padding - then.saved_padding;
+        sum.saved_headers += now.saved_headers - then.saved_headers;
+        sum.saved_payload += now.saved_payload - then.saved_payload;
+        sum.tried_bytes += now.tried_bytes - then.tried_bytes;
         for bucket in &after.train_sizes.frames {
             *self.frames.entry(bucket.frames).or_default() += bucket.trains;
         }

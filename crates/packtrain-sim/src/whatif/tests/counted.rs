@@ -1,6 +1,6 @@
 //! What a replay says of traffic, beside simple counts of the same traffic.
 
-use packtrain_proto::class::Pack;
+use packtrain_proto::class::{Compress, Pack};
 use packtrain_proto::time::Duration;
 use proptest::prelude::*;
 
@@ -203,6 +203,26 @@ fn plainly(sent: &[Sent], rate_bps: u64, delay_ns: u64, queue_bytes: usize) -> (
     (dropped, delays)
 }
 
+#[test]
+fn what_coding_saves_is_told_apart() {
+    let sent = calls(40, 3);
+    let run = |compress| {
+        let mut setup = setup(wire(Some(2_000_000), Some(800)), Pack::Queued);
+        setup.direct = false;
+        setup.rest.compress = compress;
+        replay(&sent, setup)
+    };
+    let (whole, none) = (run(Compress::Auto), run(Compress::Off));
+    // The payloads are rows of one byte, and the headers of a call differ by little.
+    assert!(whole.coding.saved_headers > 0 && whole.coding.saved_payload > 0);
+    assert_eq!(
+        (none.coding.saved_headers, none.coding.saved_payload),
+        (0, 0)
+    );
+    assert!(none.coding.frame_bytes > none.coding.train_bytes);
+    assert!(whole.saved_bytes() > none.saved_bytes() + 0.2);
+}
+
 fn some_traffic() -> impl Strategy<Value = Vec<Sent>> {
     let frame = (0u64..3000, any::<bool>(), 0u16..20, 4usize..1472);
     prop::collection::vec(frame, 1..300).prop_map(|frames| {
@@ -241,5 +261,26 @@ proptest! {
         prop_assert!((told - exact).abs() <= exact / 30.0 + 2.0, "{told} for {exact}");
         let plain_bytes: usize = sent.iter().map(|(_, frame)| frame.len().max(60) + 24).sum();
         prop_assert_eq!(results.all.plain.bytes as usize, plain_bytes);
+    }
+
+    #[test]
+    fn a_wire_does_not_rest_while_frames_wait_for_it(
+        count in 1usize..60,
+        payload in 4usize..1472,
+        rate in 2_000_000u64..100_000_000,
+        links in 1usize..3,
+    ) {
+        // All at once, and so few that CoDel finds nothing to object.
+        let sent: Vec<Sent> = (0..count)
+            .map(|n| (0, udp(A, B, 5000 + n as u16 % 7, payload, n as u32)))
+            .collect();
+        let mut setup = setup(wire(Some(rate), None), Pack::Queued);
+        (setup.links, setup.direct) = (links, false);
+        let results = replay(&sent, setup);
+        prop_assert_eq!(results.all.delivered, count as u64);
+        // The headers of trains, an acknowledgement that goes ahead, the train that is filled while one is sent.
+        let slack = Duration::from_nanos(2 * 8 * 1538 * 1_000_000_000 / rate);
+        let most = results.plain_delay.max().mul_f64(1.06) + slack;
+        prop_assert!(results.delay.max() <= most, "{:?} of {most:?}", results.delay.max());
     }
 }
