@@ -2,8 +2,11 @@
 
 mod advice;
 mod arguments;
+mod chart;
+mod class_option;
 mod csv;
 mod document;
+mod html;
 mod plan;
 mod replays;
 mod text;
@@ -21,10 +24,11 @@ use super::{output, up};
 use crate::capture_file::CaptureFile;
 
 pub(super) fn run(arguments: &WhatifArguments) -> Result<(), CliError> {
-    let classes = match &arguments.file {
+    let mut classes = match &arguments.file {
         Some(file) => up::read_file(file)?.classes,
         None => defaults(),
     };
+    class_option::insert(&arguments.classes, &mut classes)?;
     if classes.iter().any(|class| class.matches.asks_for_marks()) {
         output::note("a capture does not say what mark a frame had: it counts as 0");
     }
@@ -34,6 +38,10 @@ pub(super) fn run(arguments: &WhatifArguments) -> Result<(), CliError> {
     // What was read before a file breaks off is worth having; of one that breaks off at once there is nothing.
     if replayed.counts.frames > 0 || broken.is_none() {
         let document = Document::build(arguments, &plan, replayed, broken.as_ref());
+        if let Some(report) = &arguments.report {
+            let written = std::fs::write(report, html::html(&document));
+            written.map_err(|error| CliError::failed(&report.display().to_string(), error))?;
+        }
         output::text(&match (arguments.json, arguments.csv) {
             (true, _) => document.json(),
             (false, true) => csv::csv(&document),

@@ -221,3 +221,54 @@ fn of_an_empty_capture_nothing_is_said() {
     assert_eq!(document["plain"], Value::Null);
     assert_eq!(document["recommendation"]["kind"], "no_frames");
 }
+
+#[test]
+fn a_report_is_a_page_that_needs_no_other() {
+    let file = TestFile::new("whatif-page-<b>.pcap", pcap(&calls()));
+    let page = TestFile::new("whatif-page.html", "");
+    let outcome = whatif(&file, &["--rate", "1mbit", "--report", page.path()]);
+    assert_eq!((outcome.code, outcome.err.as_str()), (0, ""));
+    let html = std::fs::read_to_string(page.path()).unwrap();
+    assert!(html.starts_with("<!doctype html>") && html.ends_with("</html>\n"));
+    assert!(html.contains("<svg") && html.contains("prefers-color-scheme: dark"));
+    assert!(!html.contains("http") && !html.contains("src=") && !html.contains("<b>"));
+    let advice = outcome.out.lines().last().unwrap();
+    assert!(html.contains(advice), "{advice}");
+
+    let outcome = whatif(&file, &["--report", "/nowhere/page.html"]);
+    assert_eq!(outcome.code, 1);
+    let error = "error: /nowhere/page.html: No such file or directory";
+    assert!(outcome.err.starts_with(error), "{}", outcome.err);
+}
+
+#[test]
+fn a_class_of_the_command_line_is_one_of_the_line() {
+    let file = TestFile::new("whatif-class.pcap", pcap(&calls()));
+    let class = "udp dport 10000-10009; pack now; name some";
+    let outcome = whatif(&file, &["--class", class, "--rate", "1mbit", "--json"]);
+    let document = document(&outcome);
+    let of = &document["policies"][0]["classes"];
+    assert_eq!(
+        (&of[0]["name"], &of[0]["frames"]),
+        (&json!("some"), &json!(1000))
+    );
+    assert_eq!(
+        (&of[1]["name"], &of[1]["frames"]),
+        (&json!("rest"), &json!(2000))
+    );
+
+    let outcome = whatif(&file, &["--class", "udp; pack soon"]);
+    assert_eq!(outcome.code, 2);
+    assert!(
+        outcome
+            .err
+            .contains("\"soon\" does not say when frames leave"),
+        "{}",
+        outcome.err
+    );
+    let outcome = whatif(&file, &["--class", "udp; name a", "--class", "tcp; name a"]);
+    assert_eq!(
+        (outcome.code, outcome.err.as_str()),
+        (2, "error: there is a class a already\n")
+    );
+}

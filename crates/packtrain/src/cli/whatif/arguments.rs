@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint, value_parser};
 use packtrain_proto::wire::ethernet::MacAddr;
 
+use super::class_option::ClassOption;
 use crate::settings::LINKS_MAX;
 use crate::settings::compress::CompressPolicy;
 use crate::settings::packing::PackPolicy;
@@ -25,6 +26,7 @@ Examples:
   packtrain whatif capture.pcap --rate 1mbit
   packtrain whatif capture.pcapng.gz --rate 10mbit --packets-per-second 5000 --compare
   packtrain whatif capture.pcap --rate 1mbit --pack 2ms --compress headers
+  packtrain whatif capture.pcap --class 'udp dport 5060; pack now' --report calls.html
   packtrain whatif capture.pcap --host 02:00:00:00:00:01 --json | jq .recommendation
   tcpdump -i eth1 -w - -c 10000 | packtrain whatif - --rate 10mbit")]
 pub struct WhatifArguments {
@@ -72,6 +74,11 @@ pub struct WhatifArguments {
     #[arg(long, value_name = "FILE.toml", value_hint = ValueHint::FilePath)]
     pub file: Option<PathBuf>,
 
+    /// A class as `packtrain class add` has it, options without their dashes: 'udp dport 5060; pack now; name calls';
+    /// may be given again. It stands behind those of the file, and before the defaults.
+    #[arg(long = "class", value_name = "CLASS")]
+    pub classes: Vec<ClassOption>,
+
     /// Ways to pack and to compress side by side.
     #[arg(long)]
     pub compare: bool,
@@ -95,6 +102,10 @@ pub struct WhatifArguments {
     /// Print a table for programs: a row a policy, class and conversation.
     #[arg(long)]
     pub csv: bool,
+
+    /// Write a page for a browser, too; it needs no other file.
+    #[arg(long, value_name = "FILE.html", value_hint = ValueHint::FilePath)]
+    pub report: Option<PathBuf>,
 }
 
 impl WhatifArguments {
