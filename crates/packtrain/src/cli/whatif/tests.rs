@@ -126,6 +126,24 @@ fn a_wire_that_drops_less_is_worth_it_and_one_that_drops_more_is_not() {
 }
 
 #[test]
+fn a_queue_that_stands_no_more_is_worth_it_though_nothing_is_saved() {
+    // Acknowledgements take the other way, where nothing else goes.
+    let told = Told {
+        saved_frames_percent: -1.0,
+        saved_bytes_percent: -18.0,
+        added_p50_ms: -495.0,
+        added_p99_ms: 2.0,
+        ..calls()
+    };
+    let (kind, text) = said(&[told]);
+    assert_eq!(kind, Kind::LessDelay);
+    assert!(
+        text.starts_with("Worth it: half of the frames come 495.0 ms earlier or more"),
+        "{text}"
+    );
+}
+
+#[test]
 fn another_policy_is_recommended_where_it_is_clearly_better() {
     let other = |saved_frames_percent| Told {
         name: "--pack 2ms --compress auto".into(),
