@@ -63,7 +63,8 @@ impl Trial {
     }
 
     fn is_good(&self) -> bool {
-        self.loss_worst <= LOSS_MAX
+        const ROUNDING: f64 = 1e-9;
+        self.loss_worst <= LOSS_MAX + ROUNDING
             && self.delay_p99_ms <= DELAY_P99_MAX_MS
             && self.score_worst.is_none_or(|score| score >= SCORE_MIN)
     }

@@ -41,6 +41,7 @@ pub struct Coded {
 }
 
 impl Coded {
+    #[cfg(test)]
     /// The share of what was compressed.
     pub fn payload_share_saved(&self) -> f64 {
         self.saved_payload as f64 / self.tried.max(1) as f64
