@@ -3,6 +3,7 @@
 //! The saboteur sits on the engine's boundary and alters what passes, so the engine that is tested
 //! has no hooks in it. What it does looks from outside as if the engine did it.
 
+mod coding;
 mod trunk;
 
 use packtrain_proto::class::Pack;
@@ -113,6 +114,16 @@ breakages! {
     OffsetWrong,
     /// Of two frames in a train, the second begins a byte later than it did.
     BoundaryMoved,
+    /// A frame is told apart from another one than its reference.
+    DeltaOfAnotherSlot,
+    /// A field is not told that is another than was expected.
+    FieldNotTold,
+    /// A coded train is not compared with its checksum.
+    ChecksumNotLookedAt,
+    /// The last block of a coded train is missing, and its checksum is none of it.
+    BlockLost,
+    /// The last block of a coded train ends too early.
+    BlockCutShort,
 }
 
 impl Breakage {
@@ -284,6 +295,20 @@ impl Saboteur {
             Breakage::BoundaryMoved if train && self.strikes() => {
                 self.strikes -= u64::from(!move_boundary(&mut frame.bytes));
             }
+            Breakage::DeltaOfAnotherSlot if train && self.strikes() => {
+                let struck = coding::name_another_slot(&mut frame, &mut self.random);
+                self.strikes -= u64::from(!struck);
+            }
+            Breakage::FieldNotTold if train && self.strikes() => {
+                let struck = coding::leave_a_field_out(&mut frame, &mut self.random);
+                self.strikes -= u64::from(!struck);
+            }
+            Breakage::BlockLost if train && self.strikes() => {
+                self.strikes -= u64::from(!coding::lose_a_block(&mut frame));
+            }
+            Breakage::BlockCutShort if train && self.strikes() => {
+                self.strikes -= u64::from(!coding::cut_a_block_short(&mut frame));
+            }
             Breakage::TrainTooLong if train && self.strikes() => {
                 let len = frame.bytes.len() + 65_536;
                 frame.bytes.resize(len, 0);
@@ -297,8 +322,13 @@ impl Saboteur {
     }
 
     /// From the wire to the engine.
-    pub fn incoming(&mut self, frame: Frame) -> Vec<Frame> {
-        match self.breakage {
+    pub fn incoming(&mut self, mut frame: Frame) -> Vec<Frame> {
+        let breakage = self.breakage;
+        match breakage {
+            Breakage::ChecksumNotLookedAt if self.strikes() => {
+                let struck = coding::change_unseen(&mut frame, &mut self.random);
+                self.strikes -= u64::from(!struck);
+            }
             Breakage::ReplayDeliveredTwice => self.replay_twice.incoming(&frame),
             Breakage::GapReleasedEarly => {
                 let strikes = !self.resting && self.random.chance(0.3);
@@ -485,6 +515,8 @@ impl Saboteur {
                 | Breakage::GapReleasedEarly
                 | Breakage::UrgentOvertakesItsFlow
                 | Breakage::DirectLostSilently
+                | Breakage::BlockLost
+                | Breakage::BlockCutShort
         );
     }
 
