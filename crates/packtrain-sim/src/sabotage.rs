@@ -162,6 +162,8 @@ pub struct Saboteur {
     early_release: EarlyRelease,
     replay_twice: ReplayTwice,
     seen: u64,
+    /// Bytes of the longest frame that has left by a link: so long a one may be.
+    longest: usize,
     restarted: bool,
     resting: bool,
     /// How often it struck.
@@ -179,6 +181,7 @@ impl Saboteur {
             early_release: EarlyRelease::default(),
             replay_twice: ReplayTwice::default(),
             seen: 0,
+            longest: 0,
             restarted: false,
             resting: false,
             strikes: 0,
@@ -256,6 +259,9 @@ impl Saboteur {
     pub fn outgoing(&mut self, mut frame: Frame) -> Vec<Frame> {
         let train = frame.header().ether_type == ether_type::PACKTRAIN;
         self.seen += 1;
+        if train {
+            self.longest = self.longest.max(frame.bytes.len());
+        }
         let breakage = self.breakage;
         match breakage {
             Breakage::FragmentsSwapped if train => return self.swap_fragments(frame),
@@ -296,11 +302,11 @@ impl Saboteur {
                 self.strikes -= u64::from(!move_boundary(&mut frame.bytes));
             }
             Breakage::DeltaOfAnotherSlot if train && self.strikes() => {
-                let struck = coding::name_another_slot(&mut frame, &mut self.random);
+                let struck = coding::name_another_slot(&mut frame, self.longest, &mut self.random);
                 self.strikes -= u64::from(!struck);
             }
             Breakage::FieldNotTold if train && self.strikes() => {
-                let struck = coding::leave_a_field_out(&mut frame, &mut self.random);
+                let struck = coding::leave_a_field_out(&mut frame, self.longest, &mut self.random);
                 self.strikes -= u64::from(!struck);
             }
             Breakage::BlockLost if train && self.strikes() => {

@@ -46,6 +46,19 @@ pub fn restore(coded: &[u8]) -> Option<Restored> {
     Some(restored)
 }
 
+/// Blocks put together: the same train by the other coding.
+pub fn without_blocks(coded: &[u8]) -> Option<Vec<u8>> {
+    let content = coded.get(HEADER_LEN..)?;
+    match coded[0] {
+        BLOCKS => {
+            let (plain, _) = blocks::restore(content, RESTORED_LEN_MAX)?;
+            Some([&[CODED_SUBFRAMES], &coded[1..HEADER_LEN], &plain].concat())
+        }
+        CODED_SUBFRAMES => Some(coded.to_vec()),
+        _ => None,
+    }
+}
+
 /// Makes the checksum that of what the train restores to. `false`: it restores to nothing.
 pub fn seal(coded: &mut [u8]) -> bool {
     let Some(restored) = restore(coded) else {

@@ -107,8 +107,8 @@ impl Slots {
 /// Where DELTAs stand among coded subframes, for who breaks them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spots {
-    /// Bytes that name a slot.
-    pub slots: Vec<usize>,
+    /// Their first bytes.
+    pub firsts: Vec<usize>,
     pub values: Vec<Value>,
 }
 
@@ -198,10 +198,10 @@ fn delta(
     slots: &Slots,
     spots: &mut Spots,
 ) -> Option<(Option<usize>, Slot)> {
+    spots.firsts.push(from.at - 1);
     let has = |flag: u8| first & flag != 0;
     let (named, takes_next) = match has(0x80) {
         true => {
-            spots.slots.push(from.at);
             let byte = from.byte()?;
             (Some(usize::from(byte & 0x7f)), byte & 0x80 != 0)
         }
