@@ -93,7 +93,7 @@ pub fn run(packtrain: &Path, options: &Options<Part>) -> Result<bool> {
     clean_up_on_signals()?;
     let mut bench = Bench::new(options.rounds());
     if options.wants(&Part::Speed) {
-        speed::measure(&mut bench);
+        speed::measure(&mut bench)?;
     }
     if options.wants(&Part::Capped) {
         capped::told(&mut bench, packtrain)?;

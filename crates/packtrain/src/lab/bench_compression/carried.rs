@@ -139,7 +139,8 @@ impl<'a> Load<'a> {
         const OF: usize = 16;
         let streams = self.streams(OF);
         let bytes_a_second = |streams: &[Stream]| {
-            let packets = in_turns(streams);
+            let payloads: Vec<&[Vec<u8>]> = streams.iter().map(|s| &s.packets[..]).collect();
+            let packets = packet::in_turns(&payloads);
             let per_second: u32 = streams.iter().map(|stream| stream.per_second).sum();
             let bytes = match way {
                 Way::Pt0 => {
@@ -157,16 +158,6 @@ impl<'a> Load<'a> {
         let of_one = of_one.fold(1.0, f64::max);
         (f64::from(RATE_MBIT) * 1e6 / 8.0 / of_one) as usize
     }
-}
-
-/// One packet of each after the other.
-fn in_turns(streams: &[Stream]) -> Vec<Vec<u8>> {
-    let len = streams.iter().map(|stream| stream.packets.len()).min();
-    let packet =
-        |at: usize, flow: usize| packet::udp(flow as u16, at as u16, &streams[flow].packets[at]);
-    (0..len.unwrap_or(0))
-        .flat_map(|at| (0..streams.len()).map(move |flow| packet(at, flow)))
-        .collect()
 }
 
 fn measure(bench: &mut Bench, line: &Line, what: &str, load: &Load<'_>) -> Result<()> {
