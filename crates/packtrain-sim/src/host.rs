@@ -5,7 +5,7 @@ pub mod damage;
 mod direct;
 pub mod kernel;
 mod links;
-mod watch;
+pub(crate) mod watch;
 
 use packtrain_proto::class::{self, Class};
 use packtrain_proto::config::{Config, LinkId, LinkState, NodeId};

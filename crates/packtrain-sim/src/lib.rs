@@ -17,4 +17,5 @@ pub mod random;
 pub mod sabotage;
 pub mod scenario;
 pub mod simulator;
+pub mod whatif;
 pub mod workload;

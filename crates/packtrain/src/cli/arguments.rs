@@ -63,6 +63,7 @@ pub enum Command {
     Class(ClassArguments),
     Capture(super::capture::CaptureArguments),
     Dictionary(DictionaryArguments),
+    Whatif(super::whatif::WhatifArguments),
     Down(DownArguments),
     /// Show packtrain at work: three hosts in network namespaces, with and without it.
     Demo,

@@ -16,6 +16,7 @@ mod show;
 mod signals;
 pub mod up;
 mod view;
+mod whatif;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -75,6 +76,7 @@ fn run(command: Command) -> Result<(), CliError> {
             ClassCommand::Test(arguments) => class::test(&arguments),
         },
         Command::Capture(arguments) => capture::run(&arguments),
+        Command::Whatif(arguments) => whatif::run(&arguments),
         Command::Dictionary(arguments) => match arguments.command {
             DictionaryCommand::Train(arguments) => dictionary::train(&arguments),
         },
