@@ -153,10 +153,14 @@ fn sentence(one: &Told, is_capped: bool) -> (Kind, String) {
         );
     }
     if fewer > DROPPED_MIN {
+        let still = match one.dropped_percent > DROPPED_MUCH {
+            true => ", though the wire stays too slow for all of it",
+            false => "",
+        };
         return (
             Kind::FewerDrops,
             format!(
-                "worth it: {:.1} % of the frames are dropped instead of {:.1} %.",
+                "worth it: {:.1} % of the frames are dropped instead of {:.1} %{still}.",
                 one.dropped_percent, one.plain_dropped_percent
             ),
         );

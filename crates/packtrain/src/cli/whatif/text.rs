@@ -132,7 +132,7 @@ fn policy(out: &mut String, plain: &Plain, of: &PolicyResults) {
     let added = of.added_delay;
     let _ = writeln!(
         out,
-        "  later by   p50 {}, p99 {}, most {}",
+        "  delay      added: p50 {}, p99 {}, most {}",
         time(added.p50_ms),
         time(added.p99_ms),
         time(added.max_ms)
@@ -204,7 +204,7 @@ fn parts<'a>(
         rows.push(row(name, &others.part));
     }
     let headings = [
-        heading, "FRAMES", "BEFORE", "AFTER", "SAVED", "LATER BY", "DROPPED",
+        heading, "FRAMES", "BEFORE", "AFTER", "SAVED", "ADDED", "DROPPED",
     ];
     table(headings, rows, &["DROPPED"], INDENT)
 }
@@ -234,9 +234,16 @@ fn side_by_side(out: &mut String, plain: &Plain, policies: &[PolicyResults]) {
         ]
     }));
     let headings = [
-        "", "FRAMES", "BYTES", "SAVED", "A TRAIN", "P50", "P99", "DROPPED",
+        "",
+        "FRAMES",
+        "BYTES",
+        "SAVED",
+        "A TRAIN",
+        "ADDED P50",
+        "P99",
+        "DROPPED",
     ];
-    *out += &table(headings, rows, &["A TRAIN", "P50"], INDENT);
+    *out += &table(headings, rows, &["A TRAIN", "ADDED P50"], INDENT);
 }
 
 fn receive_filter(out: &mut String, filter: &Filter) {
