@@ -330,9 +330,10 @@ impl Replay {
         let now = self.now;
         for link in 0..self.nodes[host].links.len() {
             let arrivals = &mut self.nodes[host].links[link].under_way;
-            let Some((_, item)) = arrivals.pop_front_if(|(at, _)| *at <= now) else {
+            if arrivals.front().is_none_or(|(at, _)| *at > now) {
                 continue;
-            };
+            }
+            let (_, item) = arrivals.pop_front().expect("looked at above");
             self.arrive(host, link, item);
             // One after the other, for who is given something may answer by then.
             self.due[host] = self.nodes[host].due();
