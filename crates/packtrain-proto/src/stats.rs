@@ -275,7 +275,8 @@ pub struct CodingSnapshot {
     pub saved_payload: u64,
     /// What was given to the compressor.
     pub tried_bytes: u64,
-    /// Coding and compressing, and restoring at the other end, as far as it was measured: nanoseconds for 1,000 bytes.
+    /// What filling a train with what is compressed costs the processor, as its owner has measured it: nanoseconds for 1,000
+    /// bytes.
     pub cost_ns_per_kb: u64,
 }
 

@@ -1,6 +1,7 @@
 //! A host that runs the engine, and drives it by its contract and nothing else: what the daemon
 //! does with sockets and a clock happens here with virtual ones.
 
+pub mod damage;
 mod direct;
 pub mod kernel;
 mod links;
@@ -21,6 +22,7 @@ use crate::net::network::{Network, PortId, Refused};
 use crate::random::{Random, mix};
 use crate::sabotage::Saboteur;
 use crate::simulator::{Event, StationId};
+use damage::Damage;
 use kernel::Kernel;
 
 #[derive(Debug)]
@@ -93,6 +95,8 @@ pub struct Host {
     /// What the engines of earlier lives counted.
     past: EngineDrops,
     pub saboteur: Option<Saboteur>,
+    /// What happens to coded trains that come.
+    pub damage: Option<Damage>,
     pub events: Vec<EngineEvent>,
 }
 
@@ -118,6 +122,7 @@ impl Host {
             kernel: None,
             past: EngineDrops::default(),
             saboteur: None,
+            damage: None,
             events: Vec::new(),
         }
     }
@@ -215,6 +220,14 @@ impl Host {
         if is_for_us && inside::is_coded(&frame.bytes) && !self.config.coded_trains {
             world.checkers.sent_coded_all_the_same(self.station, now);
         }
+        let damage = self.damage.as_mut().filter(|_| is_for_us);
+        let frame = match damage.and_then(|damage| damage.strike(&frame)) {
+            Some(damaged) => {
+                world.checkers.damaged(&frame);
+                damaged
+            }
+            None => frame,
+        };
         world.checkers.came(self.station, &frame);
         let frames = match &mut self.saboteur {
             Some(saboteur) => saboteur.incoming(frame),

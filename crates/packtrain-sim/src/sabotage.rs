@@ -3,6 +3,7 @@
 //! The saboteur sits on the engine's boundary and alters what passes, so the engine that is tested
 //! has no hooks in it. What it does looks from outside as if the engine did it.
 
+mod coding;
 mod trunk;
 
 use packtrain_proto::class::Pack;
@@ -113,6 +114,16 @@ breakages! {
     OffsetWrong,
     /// Of two frames in a train, the second begins a byte later than it did.
     BoundaryMoved,
+    /// A frame is told apart from another one than its reference.
+    DeltaOfAnotherSlot,
+    /// A field is not told that is another than was expected.
+    FieldNotTold,
+    /// A coded train is not compared with its checksum.
+    ChecksumNotLookedAt,
+    /// The last block of a coded train is missing, and its checksum is none of it.
+    BlockLost,
+    /// The last block of a coded train ends too early.
+    BlockCutShort,
 }
 
 impl Breakage {
@@ -151,6 +162,8 @@ pub struct Saboteur {
     early_release: EarlyRelease,
     replay_twice: ReplayTwice,
     seen: u64,
+    /// Bytes of the longest frame that has left by a link: so long a one may be.
+    longest: usize,
     restarted: bool,
     resting: bool,
     /// How often it struck.
@@ -168,6 +181,7 @@ impl Saboteur {
             early_release: EarlyRelease::default(),
             replay_twice: ReplayTwice::default(),
             seen: 0,
+            longest: 0,
             restarted: false,
             resting: false,
             strikes: 0,
@@ -245,6 +259,9 @@ impl Saboteur {
     pub fn outgoing(&mut self, mut frame: Frame) -> Vec<Frame> {
         let train = frame.header().ether_type == ether_type::PACKTRAIN;
         self.seen += 1;
+        if train {
+            self.longest = self.longest.max(frame.bytes.len());
+        }
         let breakage = self.breakage;
         match breakage {
             Breakage::FragmentsSwapped if train => return self.swap_fragments(frame),
@@ -284,6 +301,20 @@ impl Saboteur {
             Breakage::BoundaryMoved if train && self.strikes() => {
                 self.strikes -= u64::from(!move_boundary(&mut frame.bytes));
             }
+            Breakage::DeltaOfAnotherSlot if train && self.strikes() => {
+                let struck = coding::name_another_slot(&mut frame, self.longest, &mut self.random);
+                self.strikes -= u64::from(!struck);
+            }
+            Breakage::FieldNotTold if train && self.strikes() => {
+                let struck = coding::leave_a_field_out(&mut frame, self.longest, &mut self.random);
+                self.strikes -= u64::from(!struck);
+            }
+            Breakage::BlockLost if train && self.strikes() => {
+                self.strikes -= u64::from(!coding::lose_a_block(&mut frame));
+            }
+            Breakage::BlockCutShort if train && self.strikes() => {
+                self.strikes -= u64::from(!coding::cut_a_block_short(&mut frame));
+            }
             Breakage::TrainTooLong if train && self.strikes() => {
                 let len = frame.bytes.len() + 65_536;
                 frame.bytes.resize(len, 0);
@@ -297,8 +328,13 @@ impl Saboteur {
     }
 
     /// From the wire to the engine.
-    pub fn incoming(&mut self, frame: Frame) -> Vec<Frame> {
-        match self.breakage {
+    pub fn incoming(&mut self, mut frame: Frame) -> Vec<Frame> {
+        let breakage = self.breakage;
+        match breakage {
+            Breakage::ChecksumNotLookedAt if self.strikes() => {
+                let struck = coding::change_unseen(&mut frame, &mut self.random);
+                self.strikes -= u64::from(!struck);
+            }
             Breakage::ReplayDeliveredTwice => self.replay_twice.incoming(&frame),
             Breakage::GapReleasedEarly => {
                 let strikes = !self.resting && self.random.chance(0.3);
@@ -485,6 +521,8 @@ impl Saboteur {
                 | Breakage::GapReleasedEarly
                 | Breakage::UrgentOvertakesItsFlow
                 | Breakage::DirectLostSilently
+                | Breakage::BlockLost
+                | Breakage::BlockCutShort
         );
     }
 

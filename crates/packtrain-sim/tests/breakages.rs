@@ -42,6 +42,11 @@ fn watchers(breakage: Breakage) -> &'static [&'static str] {
         Breakage::BoundaryMoved => &["unchanged"],
         // An aggregate that lies may be refused as a whole.
         Breakage::OffsetWrong => &["unchanged", "accounted"],
+        // What was in it is missing; or it is said to be damaged where no wire does that.
+        Breakage::BlockLost | Breakage::BlockCutShort => &["accounted"],
+        Breakage::DeltaOfAnotherSlot | Breakage::FieldNotTold | Breakage::ChecksumNotLookedAt => {
+            &["unchanged", "well formed"]
+        }
         Breakage::TimeGoesBack => &["time moves on"],
         Breakage::TransmitLeaks | Breakage::NeverWakes => &["progress"],
         Breakage::TrainTooLong => &["well formed"],

@@ -18,8 +18,10 @@ const REST_MAX: Duration = Duration::from_secs(64);
 const BELIEVED_FOR: Duration = Duration::from_secs(16);
 /// Of a class that was never tried.
 const SAVED_EXPECTED: u64 = 400;
-/// What coding and restoring costs where the owner has not told, picoseconds a byte: LZ4, and Zstandard.
+/// What coding costs where the owner has not told, picoseconds a byte: LZ4, and Zstandard.
 const COSTS_EXPECTED_PS: [u64; 2] = [6_000, 20_000];
+/// For how long a measurement is believed.
+const COST_AGE_MAX: Duration = Duration::from_secs(16);
 /// One measurement in so many counts: the processor has other things to do.
 const COST_WEIGHT: u64 = 16;
 
@@ -32,6 +34,9 @@ pub struct Worths {
     /// Of the link for which is asked, and by which compressor.
     link_bps: Option<u64>,
     compressor: Compressor,
+    asked_at: Instant,
+    /// When what each costs was measured last.
+    measured_at: [Instant; 2],
 }
 
 /// What payload is compressed by.
@@ -71,6 +76,8 @@ impl Default for Worths {
             costs_ps: COSTS_EXPECTED_PS,
             link_bps: None,
             compressor: Compressor::Lz4,
+            asked_at: Instant::ZERO,
+            measured_at: [Instant::ZERO; 2],
         }
     }
 }
@@ -82,12 +89,18 @@ impl Worths {
     }
 
     /// What follows is asked for a link of this rate (`None`: nobody has seen it short of anything), and this compressor.
-    pub fn ask_for(&mut self, link_bps: Option<u64>, compressor: Compressor) {
-        (self.link_bps, self.compressor) = (link_bps, compressor);
+    pub fn ask_for(&mut self, link_bps: Option<u64>, compressor: Compressor, now: Instant) {
+        (self.link_bps, self.compressor, self.asked_at) = (link_bps, compressor, now);
+        let at = compressor as usize;
+        // What costs too much is not done, and so not measured: it may have been the machine's bad moment.
+        if now.since(self.measured_at[at]) >= COST_AGE_MAX {
+            self.costs_ps[at] = COSTS_EXPECTED_PS[at];
+        }
     }
 
     /// What compressing this much took, by the compressor that was asked for last.
     pub fn on_cost(&mut self, plain_bytes: usize, took: Duration) {
+        self.measured_at[self.compressor as usize] = self.asked_at;
         let cost_ps = &mut self.costs_ps[self.compressor as usize];
         if let Some(now_ps) = (took.as_nanos() as u64 * 1000).checked_div(plain_bytes as u64) {
             *cost_ps = (*cost_ps * (COST_WEIGHT - 1) + now_ps) / COST_WEIGHT;
@@ -178,7 +191,7 @@ mod tests {
 
     fn slow() -> Worths {
         let mut worths = Worths::default();
-        worths.ask_for(Some(10_000_000), Compressor::Lz4);
+        worths.ask_for(Some(10_000_000), Compressor::Lz4, at(0));
         worths
     }
 
@@ -231,14 +244,27 @@ mod tests {
         let mut worths = Worths::default();
         assert_eq!(worths.of(CLASS, at(0)), Treatment::Headers);
         // 6 ns a byte: at 40 % saved, up to 533 Mbit/s.
-        worths.ask_for(Some(500_000_000), Compressor::Lz4);
+        worths.ask_for(Some(500_000_000), Compressor::Lz4, at(0));
         assert_eq!(worths.of(CLASS, at(0)), Treatment::Trial(CLASS));
-        worths.ask_for(Some(560_000_000), Compressor::Lz4);
+        worths.ask_for(Some(560_000_000), Compressor::Lz4, at(0));
         assert_eq!(worths.of(CLASS, at(0)), Treatment::Headers);
         for _ in 0..100 {
             worths.on_cost(1000, Duration::from_nanos(1000));
         }
         assert_eq!(worths.of(CLASS, at(0)), Treatment::Trial(CLASS));
+    }
+
+    #[test]
+    fn what_was_too_dear_once_is_not_so_for_ever() {
+        let mut worths = slow();
+        for _ in 0..1000 {
+            worths.on_cost(1000, Duration::from_millis(10));
+        }
+        assert_eq!(worths.of(CLASS, at(0)), Treatment::Headers);
+        worths.ask_for(Some(10_000_000), Compressor::Lz4, at(15));
+        assert_eq!(worths.of(CLASS, at(15)), Treatment::Headers);
+        worths.ask_for(Some(10_000_000), Compressor::Lz4, at(16));
+        assert_eq!(worths.of(CLASS, at(16)), Treatment::Trial(CLASS));
     }
 
     #[test]

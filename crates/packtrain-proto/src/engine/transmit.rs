@@ -338,6 +338,7 @@ impl Engine {
             &self.classes,
             link_bps,
             &mut self.worths,
+            now,
         );
         let way = Way {
             own: self.config.address,

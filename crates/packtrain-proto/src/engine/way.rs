@@ -145,6 +145,7 @@ pub(super) fn coding_for(
     classes: &ClassTable,
     link_bps: Option<u64>,
     worths: &mut Worths,
+    now: Instant,
 ) -> Option<Coding> {
     let is_taken = config.coded_trains && peer.capabilities & capability::CODED_TRAINS != 0;
     if !is_taken || !classes.any_compresses() {
@@ -157,7 +158,7 @@ pub(super) fn coding_for(
     ];
     if peer.queues.bytes() >= COMPRESSED_MIN {
         for (compressor, coding) in compressors.into_iter().flatten() {
-            worths.ask_for(link_bps, compressor);
+            worths.ask_for(link_bps, compressor, now);
             if worths.may_pay() {
                 return Some(coding);
             }

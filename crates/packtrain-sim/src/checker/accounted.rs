@@ -129,6 +129,9 @@ pub struct Accounted {
     sent: u64,
     lost_items: u64,
     lost_as_they_are: BTreeSet<(u16, u32)>,
+    /// Coded trains that came damaged, and the frames that began in them.
+    damaged_trains: u64,
+    damaged: BTreeSet<(u16, u32)>,
     /// Those that went past the engines; `true`: its class says that it may be lost.
     direct: BTreeMap<(u16, u32), bool>,
     wire_losses: u64,
@@ -142,6 +145,8 @@ impl Accounted {
             sent: 0,
             lost_items: 0,
             lost_as_they_are: BTreeSet::new(),
+            damaged_trains: 0,
+            damaged: BTreeSet::new(),
             direct: BTreeMap::new(),
             wire_losses: 0,
             items_per_train_max: 1,
@@ -243,6 +248,22 @@ impl Accounted {
         self.lost_items += items;
     }
 
+    /// Who gets it drops it as a whole: what was in it is missing, and no more.
+    pub fn train_damaged(&mut self, items: u64, frames: impl Iterator<Item = Identity>) {
+        self.train_lost(items);
+        self.damaged_trains += 1;
+        self.damaged
+            .extend(frames.map(|what| (what.flow, what.sequence)));
+    }
+
+    pub fn was_damaged(&self, what: Identity) -> bool {
+        self.damaged.contains(&(what.flow, what.sequence))
+    }
+
+    pub fn frames_damaged(&self) -> u64 {
+        self.damaged.len() as u64
+    }
+
     pub fn lost_as_it_is(&mut self, what: Identity) {
         self.wire_losses += 1;
         self.lost_as_they_are.insert((what.flow, what.sequence));
@@ -271,7 +292,10 @@ impl Accounted {
             0 => engines.drops.get(DropReason::ReplayNotKept),
             _ => 0,
         };
-        let messages = of(Meaning::Message) - not_again;
+        // What was in these is known.
+        let damaged = engines.drops.get(DropReason::CodedDamaged);
+        let damaged = damaged.min(self.damaged_trains);
+        let messages = of(Meaning::Message) - not_again - damaged;
         let quiet = self.wire_losses == 0 && engines.ended_with == 0 && messages == 0;
         if quiet && others == 1 && moves_home.is_none() && missing != frames {
             return Err(format!(

@@ -5,7 +5,7 @@
 
 #[cfg(test)]
 mod against_the_coder;
-mod blocks;
+pub mod blocks;
 pub mod coded;
 mod delta;
 mod headers;
@@ -47,7 +47,7 @@ fn is_train(frame: &[u8]) -> bool {
 }
 
 /// Where a train's subframes begin, or what they are coded into.
-fn content_at(frame: &[u8]) -> Option<usize> {
+pub fn content_at(frame: &[u8]) -> Option<usize> {
     let at = HEADER_LEN + usize::from(headers::be16(frame.get(..HEADER_LEN)?, OPTIONS_LEN_AT));
     (is_train(frame) && at <= frame.len()).then_some(at)
 }

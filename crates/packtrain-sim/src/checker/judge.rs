@@ -56,6 +56,10 @@ impl Checkers {
             }
             return Err(("unchanged", "nobody ever sent it".into()));
         };
+        if self.accounted.was_damaged(identity) {
+            let text = format!("{identity:?} was in a train that was damaged");
+            return Err(("accounted", text));
+        }
         let flow = &self.flows[usize::from(identity.flow)];
         if !self.accounted.was_sent(identity) {
             return Err(("unchanged", format!("{identity:?} was not sent yet")));

@@ -276,6 +276,21 @@ impl Checkers {
         self.coded.lz4_blocks += restored.lz4_blocks as u64;
     }
 
+    /// A coded train is damaged, and no FCS tells: nothing of it may come out.
+    pub fn damaged(&mut self, frame: &Frame) {
+        let starts = inside::starts(&frame.bytes);
+        let frames = starts
+            .iter()
+            .filter_map(|start| identify(start, &self.flows));
+        let items = inside::items(&frame.bytes);
+        self.accounted.train_damaged(items, frames);
+    }
+
+    /// Frames that began in such trains.
+    pub fn frames_damaged(&self) -> u64 {
+        self.accounted.frames_damaged()
+    }
+
     /// A host that takes no coded trains is sent one.
     pub fn sent_coded_all_the_same(&mut self, station: StationId, now: Instant) {
         if !self.faults.alters {

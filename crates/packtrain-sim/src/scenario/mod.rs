@@ -128,10 +128,14 @@ impl Experiment {
         self.simulator.network.heal();
         self.simulator.stop_sources();
         for station in &mut self.simulator.stations {
-            if let Station::Packtrain(host) = station
-                && let Some(saboteur) = &mut host.saboteur
-            {
+            let Station::Packtrain(host) = station else {
+                continue;
+            };
+            if let Some(saboteur) = &mut host.saboteur {
                 saboteur.sources_stopped();
+            }
+            if let Some(damage) = &mut host.damage {
+                damage.is_over = true;
             }
         }
         self.rest();

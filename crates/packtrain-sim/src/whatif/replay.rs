@@ -325,7 +325,7 @@ impl Replay {
             if arrivals.front().is_none_or(|(at, _)| *at > now) {
                 continue;
             }
-            let (_, item) = arrivals.pop_front().expect("it was looked at");
+            let (_, item) = arrivals.pop_front().expect("looked at above");
             self.arrive(host, link, item);
             // One after the other, for who is given something may answer by then.
             self.due[host] = self.nodes[host].due();

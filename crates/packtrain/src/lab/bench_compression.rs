@@ -52,11 +52,7 @@ const BESIDE: [Way; 4] = [Way::Bare, Way::Pt0, Way::Uncoded, Way::Simplemux];
 type Measure = fn(&mut Bench, &Line) -> Result<()>;
 
 /// What stands between two hosts, and what is measured there, in this order.
-const STAGES: [(Plan<'_>, &[(Part, Measure)]); 4] = [
-    (
-        over(Shape::Mbit(carried::RATE_MBIT)),
-        &[(Part::Calls, carried::calls), (Part::Games, carried::games)],
-    ),
+const STAGES: [(Plan<'_>, &[(Part, Measure)]); 3] = [
     (
         over(Shape::Mbit(requests::RATE_MBIT)),
         &[
@@ -93,10 +89,16 @@ pub fn run(packtrain: &Path, options: &Options<Part>) -> Result<bool> {
     clean_up_on_signals()?;
     let mut bench = Bench::new(options.rounds());
     if options.wants(&Part::Speed) {
-        speed::measure(&mut bench);
+        speed::measure(&mut bench)?;
     }
     if options.wants(&Part::Capped) {
         capped::told(&mut bench, packtrain)?;
+    }
+    if options.wants(&Part::Calls) {
+        carried::calls(&mut bench, packtrain)?;
+    }
+    if options.wants(&Part::Games) {
+        carried::games(&mut bench, packtrain)?;
     }
     for (plan, parts) in STAGES {
         let wanted = parts.iter().filter(|(part, _)| options.wants(part));

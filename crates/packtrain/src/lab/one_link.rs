@@ -144,14 +144,9 @@ impl Bench {
         line: &Line,
         measure: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
-        let statuses = || -> Result<Vec<StatusDocument>> {
-            let names = line.names().into_iter();
-            names.map(|name| line.a.status_of(name)).collect()
-        };
-        let before = statuses()?;
-        measure()?;
-        for ((name, before), after) in line.names().into_iter().zip(&before).zip(&statuses()?) {
-            self.note_path(PathCounts::between(part, name, before, after));
+        let ((), paths) = paths_during(part, line, measure)?;
+        for path in paths {
+            self.note_path(path);
         }
         Ok(())
     }
@@ -232,4 +227,23 @@ impl Bench {
         options.write(&report)?;
         Ok(report.figures.iter().all(|figure| figure.met))
     }
+}
+
+/// Which way the frames of each line took meanwhile.
+pub fn paths_during<T>(
+    part: &str,
+    line: &Line,
+    measure: impl FnOnce() -> Result<T>,
+) -> Result<(T, Vec<PathCounts>)> {
+    let statuses = || -> Result<Vec<StatusDocument>> {
+        let names = line.names().into_iter();
+        names.map(|name| line.a.status_of(name)).collect()
+    };
+    let before = statuses()?;
+    let result = measure()?;
+    let after = statuses()?;
+    let names = line.names().into_iter();
+    let each = names.zip(before.iter().zip(&after));
+    let between = |(name, (before, after))| PathCounts::between(part, name, before, after);
+    Ok((result, each.map(between).collect()))
 }

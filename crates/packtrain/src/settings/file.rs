@@ -319,6 +319,7 @@ mod tests {
                 pack: Some("scaled 2ms on-backlog".parse().unwrap()),
                 compress: CompressPolicy::Headers,
                 coded_trains: false,
+                dictionary: None,
                 dfap: DfapSettings {
                     ether_type: 0xaaaa,
                     stations: vec!["02:00:00:00:00:07".parse().unwrap()],
@@ -356,7 +357,7 @@ mod tests {
         assert_eq!(
             errors("name = 'pt0'\nmtuu = 3\n[[link]]\nname = 'eth1'\nrate = 3\n"),
             "line.toml:2: mtuu: unknown key (known here: addresses, balance, class, coded_trains, compress, default_classes, \
-             dfap_ether_type, dfap_stations, dfap_strict, dfap_tick, direct_vlan, line_id, link, log_level, \
+             dfap_ether_type, dfap_stations, dfap_strict, dfap_tick, dictionary, direct_vlan, line_id, link, log_level, \
              mac, marked_frames, mode, mtu, name, pack, path, stay, wait_links)\n\
              line.toml:5: link.rate: unknown key (known here: name)"
         );

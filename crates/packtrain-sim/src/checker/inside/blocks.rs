@@ -3,6 +3,8 @@
 //! The latter as `lz4_Block_format.md` of LZ4 has it: sequences of a token, literals, and a match that is copied
 //! from what was restored before; the last has literals only.
 
+use core::ops::Range;
+
 use super::delta::Reader;
 
 /// What the blocks restore to, one behind the other, and how many of them were LZ4.
@@ -37,6 +39,22 @@ pub fn restore(content: &[u8], len_max: usize) -> Option<(Vec<u8>, usize)> {
         }
     }
     Some((out, lz4_blocks))
+}
+
+/// Where blocks begin and end in a train's content, their own headers included.
+pub fn places(content: &[u8]) -> Vec<Range<usize>> {
+    let mut places = Vec::new();
+    let mut at = 0;
+    while let Some(&[high, low]) = content.get(at..at + 2) {
+        let len = usize::from(high & 0x7f) << 8 | usize::from(low);
+        let end = at + len + if high & 0x80 == 0 { 4 } else { 2 };
+        if len == 0 || end > content.len() {
+            break;
+        }
+        places.push(at..end);
+        at = end;
+    }
+    places
 }
 
 /// Restores a block behind what is there, which it may refer to; to no more than `end`.
@@ -94,6 +112,7 @@ mod tests {
             let padded = [&content[..], padding].concat();
             assert_eq!(restore(&padded, 65_535), Some((whole.clone(), 1)));
         }
+        assert_eq!(places(&content), [0..6, 6..content.len()]);
         assert_eq!(restore(&content, 14), None);
         assert_eq!(restore(&content[..content.len() - 1], 65_535), None);
     }

@@ -4,12 +4,12 @@
 //! nothing is kept but what the document says is kept. The engine's own reader is not asked.
 
 use super::blocks;
-use super::delta::{self, Reader};
+use super::delta::{self, Reader, Spots};
 
-const CODED_SUBFRAMES: u8 = 1;
-const BLOCKS: u8 = 2;
+pub const CODED_SUBFRAMES: u8 = 1;
+pub const BLOCKS: u8 = 2;
 /// Coding and checksum.
-const HEADER_LEN: usize = 5;
+pub const HEADER_LEN: usize = 5;
 /// A train that would restore to more is dropped.
 const RESTORED_LEN_MAX: usize = 65_535;
 
@@ -19,6 +19,8 @@ pub struct Restored {
     pub subframes: Vec<u8>,
     pub deltas: usize,
     pub lz4_blocks: usize,
+    /// Where, among the coded subframes.
+    pub spots: Spots,
     /// Whether they are what the train's checksum says that they were.
     pub is_what_was: bool,
 }
@@ -42,6 +44,19 @@ pub fn restore(coded: &[u8]) -> Option<Restored> {
     };
     restored.is_what_was = crc32(&restored.subframes) == told;
     Some(restored)
+}
+
+/// Blocks put together: the same train by the other coding.
+pub fn without_blocks(coded: &[u8]) -> Option<Vec<u8>> {
+    let content = coded.get(HEADER_LEN..)?;
+    match coded[0] {
+        BLOCKS => {
+            let (plain, _) = blocks::restore(content, RESTORED_LEN_MAX)?;
+            Some([&[CODED_SUBFRAMES], &coded[1..HEADER_LEN], &plain].concat())
+        }
+        CODED_SUBFRAMES => Some(coded.to_vec()),
+        _ => None,
+    }
 }
 
 /// Makes the checksum that of what the train restores to. `false`: it restores to nothing.

@@ -1,5 +1,7 @@
 //! Coded subframes: DELTA among the others, and the slots that it refers to.
 
+use core::ops::Range;
+
 use super::coded::Restored;
 use super::headers::{Expected, Field, Headers, Ip, be16, fields};
 
@@ -12,11 +14,13 @@ const SLOTS: usize = 64;
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
+    /// Bytes taken.
+    at: usize,
 }
 
 impl<'a> Reader<'a> {
     pub fn new(bytes: &'a [u8]) -> Reader<'a> {
-        Reader { rest: bytes }
+        Reader { rest: bytes, at: 0 }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -31,6 +35,7 @@ impl<'a> Reader<'a> {
     pub fn take(&mut self, len: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.rest.split_at_checked(len)?;
         self.rest = rest;
+        self.at += len;
         Some(taken)
     }
 
@@ -99,6 +104,23 @@ impl Slots {
     }
 }
 
+/// Where DELTAs stand among coded subframes, for who breaks them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Spots {
+    /// Their first bytes.
+    pub firsts: Vec<usize>,
+    pub values: Vec<Value>,
+}
+
+/// A value that a DELTA tells of a field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Value {
+    pub mask: Range<usize>,
+    /// Of the field, in the mask.
+    pub bit: usize,
+    pub bytes: Range<usize>,
+}
+
 /// The subframes that coded ones restore to, of no more than so many bytes.
 pub fn subframes(from: &mut Reader<'_>, len_max: usize) -> Option<Restored> {
     let mut restored = Restored::default();
@@ -113,7 +135,7 @@ pub fn subframes(from: &mut Reader<'_>, len_max: usize) -> Option<Restored> {
             break;
         }
         if kind == DELTA {
-            let (slot, frame) = delta(first, from, &slots)?;
+            let (slot, frame) = delta(first, from, &slots, &mut restored.spots)?;
             let out = &mut restored.subframes;
             out.push(frame.first);
             out.extend((frame.payload.len() as u16).to_be_bytes());
@@ -170,7 +192,13 @@ fn as_it_is(first: u8, from: &mut Reader<'_>, out: &mut Vec<u8>, slots: &mut Slo
 }
 
 /// The frame, and the slot that it takes; `None`: the next.
-fn delta(first: u8, from: &mut Reader<'_>, slots: &Slots) -> Option<(Option<usize>, Slot)> {
+fn delta(
+    first: u8,
+    from: &mut Reader<'_>,
+    slots: &Slots,
+    spots: &mut Spots,
+) -> Option<(Option<usize>, Slot)> {
+    spots.firsts.push(from.at - 1);
     let has = |flag: u8| first & flag != 0;
     let (named, takes_next) = match has(0x80) {
         true => {
@@ -192,15 +220,23 @@ fn delta(first: u8, from: &mut Reader<'_>, slots: &Slots) -> Option<(Option<usiz
     let list = fields(&headers, &reference.payload);
     let mut told: Vec<Option<Told<'_>>> = vec![None; list.len()];
     if has(0x20) {
+        let mask_at = from.at;
         let mask = from.number()?;
+        let place = mask_at..from.at;
         if mask >> list.len() != 0 {
             return None;
         }
         for (i, field) in list.iter().enumerate() {
             if mask >> i & 1 == 1 {
+                let start = from.at;
                 told[i] = Some(match field.is_distance {
                     true => Told::Distance(from.number()?),
                     false => Told::Value(from.take(field.len)?),
+                });
+                spots.values.push(Value {
+                    mask: place.clone(),
+                    bit: i,
+                    bytes: start..from.at,
                 });
             }
         }

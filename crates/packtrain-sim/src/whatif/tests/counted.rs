@@ -256,7 +256,7 @@ proptest! {
         check_accounts(&results, &sent);
         let (dropped, delays) = plainly(&sent, rate, 1_000_000, queue);
         prop_assert_eq!(results.all.plain_dropped, dropped);
-        let exact = delays.get((delays.len() + 1) / 2 - 1).copied().unwrap_or(0) as f64;
+        let exact = delays.get(delays.len().div_ceil(2) - 1).copied().unwrap_or(0) as f64;
         let told = results.plain_delay.quantile(0.5).as_nanos() as f64;
         prop_assert!((told - exact).abs() <= exact / 30.0 + 2.0, "{told} for {exact}");
         let plain_bytes: usize = sent.iter().map(|(_, frame)| frame.len().max(60) + 24).sum();

@@ -38,7 +38,10 @@ fn frames_alone_are_no_gain_where_the_wire_does_not_count_them() {
         saved_bytes_percent: 1.0,
         ..calls()
     };
-    assert_eq!(recommend(&[told.clone()], true).kind, Kind::Gain);
+    assert_eq!(
+        recommend(std::slice::from_ref(&told), true).kind,
+        Kind::Gain
+    );
     assert_eq!(recommend(&[told], false).kind, Kind::NothingToGain);
 }
 
@@ -123,6 +126,24 @@ fn a_wire_that_drops_less_is_worth_it_and_one_that_drops_more_is_not() {
     assert_eq!(dropped(70.0, 40.0), (Kind::FewerDrops, still.into()));
     assert_eq!(dropped(70.0, 69.0).0, Kind::TooMuchForTheWire);
     assert_eq!(dropped(1.0, 2.0).0, Kind::Harm);
+}
+
+#[test]
+fn a_queue_that_stands_no_more_is_worth_it_though_nothing_is_saved() {
+    // Acknowledgements take the other way, where nothing else goes.
+    let told = Told {
+        saved_frames_percent: -1.0,
+        saved_bytes_percent: -18.0,
+        added_p50_ms: -495.0,
+        added_p99_ms: 2.0,
+        ..calls()
+    };
+    let (kind, text) = said(&[told]);
+    assert_eq!(kind, Kind::LessDelay);
+    assert!(
+        text.starts_with("Worth it: half of the frames come 495.0 ms earlier or more"),
+        "{text}"
+    );
 }
 
 #[test]

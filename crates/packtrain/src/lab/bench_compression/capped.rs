@@ -102,7 +102,7 @@ pub fn hidden(bench: &mut Bench, packtrain: &Path) -> Result<()> {
         for round in 0..bench.rounds {
             eprintln!("{part}: round {} of {}", round + 1, bench.rounds);
             let lines: [(Way, &[&str]); 2] =
-                [(Way::Pt0, &[]), (Way::Uncoded, &["--compress", "off"])];
+                [(Way::Pt0, &[]), (Way::Uncoded, &["--no-coded-trains"])];
             for (way, more) in lines {
                 let capped = Capped::set("capcod", packtrain, more)?;
                 let send = || Run::of(|| capped.send(capped.pt0, LOAD, flows));

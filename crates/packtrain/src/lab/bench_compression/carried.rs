@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use packtrain_proto::wire::coded::Coding;
@@ -16,12 +17,14 @@ use super::traffic::speech::Speech;
 use super::traffic::voice::{self, Background};
 use crate::lab::bench_aggregation::emodel::call_score;
 use crate::lab::figure::{Target, Unit};
-use crate::lab::one_link::stage::Line;
+use crate::lab::one_link::figure::Runs;
+use crate::lab::one_link::path_use::PathCounts;
+use crate::lab::one_link::stage::{Line, Plan, Shape};
 use crate::lab::one_link::way::Way;
-use crate::lab::one_link::{Bench, Row};
+use crate::lab::one_link::{Bench, Row, paths_during};
 use crate::lab::{Result, pause};
 
-pub const RATE_MBIT: u32 = 1;
+const RATE_MBIT: u32 = 1;
 const DURATION: Duration = Duration::from_secs(4);
 const TWICE: Target = Target::RatioAtLeast(2.0);
 /// The next one's queue is empty.
@@ -63,16 +66,29 @@ impl Trial {
     }
 
     fn is_good(&self) -> bool {
-        self.loss_worst <= LOSS_MAX
+        const ROUNDING: f64 = 1e-9;
+        self.loss_worst <= LOSS_MAX + ROUNDING
             && self.delay_p99_ms <= DELAY_P99_MAX_MS
             && self.score_worst.is_none_or(|score| score >= SCORE_MIN)
     }
 }
 
-/// The most that was carried well, and how.
+/// … and which way the frames took.
+struct Tried {
+    trial: Trial,
+    paths: Vec<PathCounts>,
+}
+
+/// The most that was carried well, and how that went.
 struct Found {
     count: usize,
-    trial: Option<Trial>,
+    best: Option<Tried>,
+}
+
+impl Found {
+    fn number(&self, of: impl Fn(&Trial) -> f64) -> f64 {
+        self.best.as_ref().map_or(f64::NAN, |best| of(&best.trial))
+    }
 }
 
 /// Something of which there are more and more: what two hosts say to each other.
@@ -107,29 +123,43 @@ impl<'a> Load<'a> {
         [0, 1].map(|way| made[..count].iter().map(|both| both[way].clone()).collect())
     }
 
-    fn try_with(&self, line: &Line, way: Way, count: usize) -> Result<Trial> {
+    /// Between hosts of its own: a line remembers for a while what it has found out where there were too many.
+    fn try_with(&self, packtrain: &Path, part: &str, way: Way, count: usize) -> Result<Tried> {
         let [there, back] = self.streams(count);
+        let plan = Plan {
+            shape: Shape::Mbit(RATE_MBIT),
+            ways: &[way],
+        };
+        let line = Line::set(packtrain, plan)?;
         pause(SETTLE);
-        let arrived = streams::both_ways(line, way, [&there, &back], self.number_of)?;
+        let send = || streams::both_ways(&line, way, [&there, &back], self.number_of);
+        let (arrived, paths) = paths_during(part, &line, send)?;
         let trial = Trial::of(&arrived, self.are_calls);
-        eprintln!("  {way:?}: {count}: {trial:?}");
-        Ok(trial)
+        eprintln!("  {count} by {}: {trial:?}", way.heading());
+        Ok(Tried { trial, paths })
     }
 
     /// Near `guess`, by steps of this share of it.
-    fn most(&self, line: &Line, way: Way, guess: usize, step: f64) -> Result<Found> {
+    fn most(
+        &self,
+        (packtrain, part): (&Path, &str),
+        way: Way,
+        guess: usize,
+        step: f64,
+    ) -> Result<Found> {
         let mut search = Search::near(guess, (guess as f64 * step) as usize);
         let mut best = None;
         while let Some(count) = search.next() {
-            let trial = self.try_with(line, way, count)?;
-            search.tell(count, trial.is_good());
-            if trial.is_good() {
-                best = Some(trial);
+            let tried = self.try_with(packtrain, part, way, count)?;
+            let is_good = tried.trial.is_good();
+            search.tell(count, is_good);
+            if is_good {
+                best = Some(tried);
             }
         }
         Ok(Found {
             count: search.carried(),
-            trial: best,
+            best,
         })
     }
 
@@ -138,7 +168,8 @@ impl<'a> Load<'a> {
         const OF: usize = 16;
         let streams = self.streams(OF);
         let bytes_a_second = |streams: &[Stream]| {
-            let packets = in_turns(streams);
+            let payloads: Vec<&[Vec<u8>]> = streams.iter().map(|s| &s.packets[..]).collect();
+            let packets = packet::in_turns(&payloads);
             let per_second: u32 = streams.iter().map(|stream| stream.per_second).sum();
             let bytes = match way {
                 Way::Pt0 => {
@@ -158,28 +189,26 @@ impl<'a> Load<'a> {
     }
 }
 
-/// One packet of each after the other.
-fn in_turns(streams: &[Stream]) -> Vec<Vec<u8>> {
-    let len = streams.iter().map(|stream| stream.packets.len()).min();
-    let packet =
-        |at: usize, flow: usize| packet::udp(flow as u16, at as u16, &streams[flow].packets[at]);
-    (0..len.unwrap_or(0))
-        .flat_map(|at| (0..streams.len()).map(move |flow| packet(at, flow)))
-        .collect()
-}
-
-fn measure(bench: &mut Bench, line: &Line, what: &str, load: &Load<'_>) -> Result<()> {
+fn measure(bench: &mut Bench, packtrain: &Path, what: &str, load: &Load<'_>) -> Result<()> {
     let part = format!("{what} over {RATE_MBIT} Mbit/s");
+    let mut runs = Runs::of_ways(&UNCODED);
     // Later rounds begin where the ones before have ended.
-    let mut found_before = BTreeMap::new();
-    let runs = bench.in_turns_of(&UNCODED, &part, line, |way| {
-        let found = match found_before.get(&way) {
-            Some(&before) => load.most(line, way, before, 0.03)?,
-            None => load.most(line, way, load.guess(way), 0.1)?,
-        };
-        found_before.insert(way, found.count);
-        Ok(found)
-    })?;
+    let mut before = BTreeMap::new();
+    for round in 0..bench.rounds {
+        eprintln!("{part}: round {} of {}", round + 1, bench.rounds);
+        for way in UNCODED {
+            let (guess, step) = match before.get(&way) {
+                Some(&found) => (found, 0.03),
+                None => (load.guess(way), 0.1),
+            };
+            let found = load.most((packtrain, &part), way, guess, step)?;
+            for path in found.best.iter().flat_map(|best| &best.paths) {
+                bench.note_path(path.clone());
+            }
+            before.insert(way, found.count);
+            runs.push(way, found);
+        }
+    }
     let mut rows: Vec<Row<Found>> = vec![
         ("carried well", (Unit::Count, TWICE), |found| {
             found.count as f64
@@ -187,26 +216,19 @@ fn measure(bench: &mut Bench, line: &Line, what: &str, load: &Load<'_>) -> Resul
         (
             "their p99 delay",
             (Unit::Microseconds, Target::Shown),
-            |found| {
-                found
-                    .trial
-                    .map_or(f64::NAN, |trial| trial.delay_p99_ms * 1e3)
-            },
+            |found| found.number(|trial| trial.delay_p99_ms * 1e3),
         ),
         (
             "the largest share lost of one",
             (Unit::Ratio, Target::Shown),
-            |found| found.trial.map_or(f64::NAN, |trial| trial.loss_worst),
+            |found| found.number(|trial| trial.loss_worst),
         ),
     ];
     if load.are_calls {
         rows.push((
             "MOS of the worst call",
             (Unit::Ratio, Target::Shown),
-            |found| {
-                let score = found.trial.and_then(|trial| trial.score_worst);
-                score.unwrap_or(f64::NAN)
-            },
+            |found| found.number(|trial| trial.score_worst.unwrap_or(f64::NAN)),
         ));
     }
     bench.compare_rows(&part, &rows, &runs);
@@ -214,7 +236,7 @@ fn measure(bench: &mut Bench, line: &Line, what: &str, load: &Load<'_>) -> Resul
 }
 
 /// Of what is heard in pauses, each by itself. Without a program that speaks there are none.
-pub fn calls(bench: &mut Bench, line: &Line) -> Result<()> {
+pub fn calls(bench: &mut Bench, packtrain: &Path) -> Result<()> {
     let Some(speech) = Speech::of_programs()? else {
         eprintln!(
             "calls: skipped: neither flite nor espeak-ng is installed, and a voice has to be one"
@@ -236,13 +258,13 @@ pub fn calls(bench: &mut Bench, line: &Line) -> Result<()> {
             })
         };
         let load = Load::new(&make, voice::number, true);
-        measure(bench, line, what, &load)?;
+        measure(bench, packtrain, what, &load)?;
     }
     Ok(())
 }
 
 /// From a server to its players, and back.
-pub fn games(bench: &mut Bench, line: &Line) -> Result<()> {
+pub fn games(bench: &mut Bench, packtrain: &Path) -> Result<()> {
     const SEED: u64 = 1;
     let seconds = (WARM_UP + DURATION).as_secs_f64();
     let make = |player: usize| {
@@ -252,7 +274,7 @@ pub fn games(bench: &mut Bench, line: &Line) -> Result<()> {
         })
     };
     let load = Load::new(&make, game::number, false);
-    measure(bench, line, "players of a game", &load)
+    measure(bench, packtrain, "players of a game", &load)
 }
 
 #[cfg(test)]

@@ -42,6 +42,7 @@ pub struct Coded {
 
 impl Coded {
     /// The share of what was compressed.
+    #[cfg(test)]
     pub fn payload_share_saved(&self) -> f64 {
         self.saved_payload as f64 / self.tried.max(1) as f64
     }
@@ -108,12 +109,8 @@ impl Ends {
 /// The share of payload that compressing saves, where each of these senders' payloads, in turns, is a datagram of its own.
 #[cfg(test)]
 pub fn interleaved_share_saved(of: &[Vec<Vec<u8>>]) -> f64 {
-    let len = of.iter().map(Vec::len).min().unwrap_or(0);
-    let flows = 0..of.len();
-    let packets: Vec<Vec<u8>> = (0..len)
-        .flat_map(|at| flows.clone().map(move |flow| (at, flow)))
-        .map(|(at, flow)| super::traffic::packet::udp(flow as u16, at as u16, &of[flow][at]))
-        .collect();
+    let of: Vec<&[Vec<u8>]> = of.iter().map(Vec::as_slice).collect();
+    let packets = super::traffic::packet::in_turns(&of);
     Ends::default()
         .pass(Coding::Lz4, &packets)
         .payload_share_saved()

@@ -7,7 +7,12 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::coded::Ends;
 use super::traffic::draws::Draws;
-use super::traffic::packet;
+use super::traffic::game::{self, Side};
+use super::traffic::speech::Speech;
+use super::traffic::voice::{self, Background};
+use super::traffic::{http, nfs, packet};
+use crate::lab::Result;
+use crate::lab::bench_aggregation::conversations::Exchange;
 use crate::lab::figure::{Target, Unit};
 use crate::lab::one_link::Bench;
 use crate::lab::one_link::figure::Runs;
@@ -26,8 +31,8 @@ struct Kind {
     packets: Vec<Vec<u8>>,
 }
 
-pub fn measure(bench: &mut Bench) {
-    for kind in kinds() {
+pub fn measure(bench: &mut Bench) -> Result<()> {
+    for kind in kinds()? {
         let runs: Vec<f64> = (0..bench.rounds).map(|_| per_second(&kind)).collect();
         bench.compare(
             format!(
@@ -39,14 +44,14 @@ pub fn measure(bench: &mut Bench) {
             Runs::of_pt0(runs),
         );
     }
+    Ok(())
 }
 
-fn kinds() -> Vec<Kind> {
+fn kinds() -> Result<Vec<Kind>> {
     let small = |flows, coding| {
         let with = match coding {
             Coding::Headers => "headers",
-            Coding::Lz4 => "headers and LZ4",
-            Coding::Zstd => "headers and Zstandard",
+            _ => "headers and LZ4",
         };
         Kind {
             name: format!("60 B UDP, flows: {flows}, {with}"),
@@ -57,7 +62,41 @@ fn kinds() -> Vec<Kind> {
     };
     let codings = [Coding::Headers, Coding::Lz4];
     let all = |coding| [1, 16, 64].map(|flows| small(flows, coding));
-    codings.into_iter().flat_map(all).collect()
+    let mut kinds: Vec<Kind> = codings.into_iter().flat_map(all).collect();
+    kinds.extend(like_real()?);
+    Ok(kinds)
+}
+
+/// Of sixteen senders in turns.
+fn like_real() -> Result<Vec<Kind>> {
+    const SENDERS: usize = 16;
+    const EACH: usize = PACKETS / SENDERS;
+    let kind = |name: &str, payloads: [Vec<Vec<u8>>; SENDERS]| Kind {
+        name: format!("{name}, flows: {SENDERS}, headers and LZ4"),
+        coding: Coding::Lz4,
+        target: Target::Shown,
+        packets: packet::in_turns(&payloads.each_ref().map(Vec::as_slice)),
+    };
+    let seconds = EACH as f64 / 30.0;
+    let said = |exchanges: fn(usize, u64, usize) -> Vec<Exchange>| {
+        std::array::from_fn(|connection| {
+            let exchanges = exchanges(connection, 1, EACH).into_iter();
+            exchanges.map(|exchange| exchange.question).collect()
+        })
+    };
+    let mut kinds = vec![
+        kind(
+            "a game's server",
+            std::array::from_fn(|player| game::packets(Side::Server, player, 1, seconds)),
+        ),
+        kind("HTTP requests", said(http::exchanges)),
+        kind("NFS calls", said(nfs::exchanges)),
+    ];
+    if let Some(speech) = Speech::of_programs()? {
+        let call = |end: usize| voice::call(&speech, Background::Muted, end as u64, EACH);
+        kinds.push(kind("calls that mute", std::array::from_fn(call)));
+    }
+    Ok(kinds)
 }
 
 /// Of so many flows in turns, numbered and stamped with a time, as the messages of the other parts.

@@ -131,7 +131,7 @@ impl Line {
                     host.packtrain(&[&class[..], &treated].concat())?;
                 }
                 Way::Uncoded => {
-                    let more = ["--compress", "off", "--address", address];
+                    let more = ["--no-coded-trains", "--address", address];
                     host.up_over(way.interface(), &["eth8"], &more)?;
                 }
                 Way::Relay => {

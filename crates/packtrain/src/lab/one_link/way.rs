@@ -155,7 +155,7 @@ impl Way {
             Way::Engine => "engine only",
             Way::Direct => "direct only",
             Way::Packed => "packed within 500 µs",
-            Way::Uncoded => "compress off",
+            Way::Uncoded => "no coding",
             Way::Relay => "bare relay",
             Way::Macvlan => "macvlan",
             Way::Floor => "floor",

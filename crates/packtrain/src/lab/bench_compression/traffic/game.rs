@@ -193,12 +193,11 @@ mod tests {
 
     #[test]
     fn compressing_saves_some_of_it_and_not_most() {
-        for (side, bounds) in [(Side::Server, 0.2..0.65), (Side::Player, 0.3..0.8)] {
+        for (side, bounds) in [(Side::Server, 0.15..0.65), (Side::Player, 0.15..0.65)] {
             let of: Vec<_> = (0..48)
                 .map(|player| packets(side, player, 1, 2.0))
                 .collect();
             let saved = interleaved_share_saved(&of);
-            eprintln!("{side:?}: {saved:.3}");
             assert!(bounds.contains(&saved), "{side:?}: {saved}");
         }
     }

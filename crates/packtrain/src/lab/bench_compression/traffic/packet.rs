@@ -29,6 +29,16 @@ pub fn udp(flow: u16, number: u16, payload: &[u8]) -> Vec<u8> {
     packet
 }
 
+/// One datagram of each of these senders after the other, while all have some.
+pub fn in_turns<'a>(payloads: &[&'a [Vec<u8>]]) -> Vec<Vec<u8>> {
+    let len = payloads.iter().map(|of| of.len()).min().unwrap_or(0);
+    let of_turn = |at: usize| {
+        let of = move |(flow, of): (usize, &&'a [Vec<u8>])| udp(flow as u16, at as u16, &of[at]);
+        payloads.iter().enumerate().map(of)
+    };
+    (0..len).flat_map(of_turn).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -45,5 +55,13 @@ mod tests {
             checksum::sum(&packet[20..]),
         ];
         assert_eq!(!parts.into_iter().fold(0, checksum::add), 0);
+    }
+
+    #[test]
+    fn senders_take_turns() {
+        let of = |bytes: [u8; 3]| bytes.map(|byte| vec![byte]);
+        let packets = in_turns(&[&of([1, 2, 3])[..], &of([4, 5, 6])[..2]]);
+        let said: Vec<u8> = packets.iter().map(|packet| packet[28]).collect();
+        assert_eq!(said, [1, 4, 2, 5]);
     }
 }

@@ -182,10 +182,10 @@ mod tests {
     #[test]
     fn a_packet_is_rtp_with_20_ms_of_mu_law_and_is_the_same_again_of_its_seed() {
         let speech = hummed();
-        let packets = call(&speech, Background::Muted, 5, 100);
+        let packets = call(&speech, Background::Muted, 5, 1000);
         assert!(packets.iter().all(|packet| packet.len() == 172));
-        assert_eq!(packets, call(&speech, Background::Muted, 5, 100));
-        assert_ne!(packets, call(&speech, Background::Muted, 6, 100));
+        assert_eq!(packets, call(&speech, Background::Muted, 5, 1000));
+        assert_ne!(packets, call(&speech, Background::Muted, 6, 1000));
         for two in packets.windows(2) {
             let [before, after] = [0, 1].map(|at| number(&two[at]).unwrap());
             assert_eq!(after, before.wrapping_add(1));
@@ -193,8 +193,8 @@ mod tests {
         }
         let silent = |packet: &&Vec<u8>| packet[12..].iter().all(|&code| code == mu_law::SILENCE);
         let share = packets.iter().filter(silent).count();
-        assert!((20..80).contains(&share), "{share} of 100 are silent");
-        let noisy = call(&speech, Background::Dbm0(-65.0), 5, 100);
+        assert!((300..800).contains(&share), "{share} of 1000 are silent");
+        let noisy = call(&speech, Background::Dbm0(-65.0), 5, 1000);
         assert_eq!(noisy.iter().filter(silent).count(), 0);
     }
 
