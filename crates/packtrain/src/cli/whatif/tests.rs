@@ -38,7 +38,10 @@ fn frames_alone_are_no_gain_where_the_wire_does_not_count_them() {
         saved_bytes_percent: 1.0,
         ..calls()
     };
-    assert_eq!(recommend(std::slice::from_ref(&told), true).kind, Kind::Gain);
+    assert_eq!(
+        recommend(std::slice::from_ref(&told), true).kind,
+        Kind::Gain
+    );
     assert_eq!(recommend(&[told], false).kind, Kind::NothingToGain);
 }
 
