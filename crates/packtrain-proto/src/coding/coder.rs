@@ -449,7 +449,8 @@ impl Coder {
             Coding::Zstd => self.run,
             _ => (self.blocked, before),
         };
-        let len = self.compress(from.0);
+        // What is longer than a block can be stands as it is.
+        let len = self.compress(from.0).filter(|len| *len <= coded::BLOCK_MAX);
         let stored = before + STORED_HEADER_LEN + pending;
         let coded = len.map(|len| from.1 + BLOCK_HEADER_LEN + len);
         match coded.filter(|coded| *coded < stored) {

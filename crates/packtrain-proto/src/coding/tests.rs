@@ -187,6 +187,37 @@ fn payload_that_repeats_shares_a_train_with_more_of_it() {
 }
 
 #[test]
+fn what_compresses_to_more_than_a_block_holds_stands_as_it_is() {
+    let mut flow = InFrames::udp();
+    let mut state = 1u64;
+    let frames: Vec<Drawn> = (0..44)
+        .map(|_| {
+            // Three of four bytes are anything.
+            let data: Vec<u8> = (0..1300)
+                .map(|at| {
+                    state = state
+                        .wrapping_mul(6_364_136_223_846_793_005)
+                        .wrapping_add(1);
+                    if at % 64 < 48 {
+                        (state >> 56) as u8
+                    } else {
+                        0x20
+                    }
+                })
+                .collect();
+            Drawn {
+                treatment: Treatment::Payload,
+                ..flow.saying(&data)
+            }
+        })
+        .collect();
+    for coding in [Coding::Lz4, Coding::Zstd] {
+        let (_, _, put) = passes(coding, 60_000, &frames);
+        assert_eq!(put, frames.len());
+    }
+}
+
+#[test]
 fn what_is_longer_than_a_train_may_be_is_refused() {
     // 64 kB of zeros are 260 bytes of LZ4: twice that is too much.
     let zeros = vec![0u8; 40_000];
