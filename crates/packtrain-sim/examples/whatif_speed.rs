@@ -31,7 +31,17 @@ fn had() -> std::time::Duration {
 }
 
 fn main() {
-    let kinds: [(&str, u64, usize, Option<u64>, Option<u64>, Pack, bool); 6] = [
+    /// Name, and what is sent over which wire, how packed, by which path.
+    type Kind = (
+        &'static str,
+        u64,
+        usize,
+        Option<u64>,
+        Option<u64>,
+        Pack,
+        bool,
+    );
+    let kinds: [Kind; 6] = [
         (
             "small, idle wire, direct",
             10_000,

@@ -136,7 +136,7 @@ fn tables(out: &mut String, policy: &PolicyResults) {
     );
 }
 
-fn parts<'a>(out: &mut String, heading: &str, parts: &mut dyn Iterator<Item = &'a Part>) {
+fn parts(out: &mut String, heading: &str, parts: &mut dyn Iterator<Item = &Part>) {
     let _ = writeln!(
         out,
         "<table>\n<tr><th>{heading}<th>Frames<th>Before<th>After<th>Saved<th>Later by<th>Dropped<th>Plainly"
