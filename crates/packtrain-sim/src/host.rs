@@ -531,13 +531,12 @@ impl Host {
             link.given = true;
             let port = link.port;
             let checkers = &mut world.checkers;
-            checkers.transmitted(self.station, port, &frame, now);
+            let carries = checkers.transmitted(self.station, port, &frame, now);
             let frames = match &mut self.saboteur {
                 Some(saboteur) => saboteur.outgoing(frame),
                 None => vec![frame],
             };
             for frame in frames {
-                let carries = inside::items(&frame.bytes) > 0;
                 match world.network.transmit(port, frame, now, world.queue) {
                     Ok(()) if carries => world.checkers.train_left(self.station, port, now),
                     Ok(()) => {}

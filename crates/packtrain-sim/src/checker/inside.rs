@@ -64,14 +64,19 @@ pub fn restored(frame: &[u8]) -> Option<Restored> {
 
 /// A coded train as it had been without being coded; all else as it is.
 pub fn as_it_was(frame: &[u8]) -> Cow<'_, [u8]> {
-    if !is_coded(frame) {
-        return Cow::Borrowed(frame);
+    match is_coded(frame) {
+        false => Cow::Borrowed(frame),
+        true => Cow::Owned(with_subframes(frame, restored(frame))),
     }
+}
+
+/// A coded train with what it restores to.
+pub fn with_subframes(frame: &[u8], restored: Option<Restored>) -> Vec<u8> {
     let content = content_at(frame).unwrap_or(HEADER_LEN);
     let mut plain = frame[..content].to_vec();
     plain[FLAGS_AT] &= !CODED;
-    plain.extend(restored(frame).unwrap_or_default().subframes);
-    Cow::Owned(plain)
+    plain.extend(restored.unwrap_or_default().subframes);
+    plain
 }
 
 /// Payloads of the whole frames in a train: what follows their EtherType.

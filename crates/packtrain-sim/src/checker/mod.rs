@@ -33,6 +33,7 @@ pub mod unchanged;
 pub mod work_conserving;
 
 use core::fmt;
+use std::borrow::Cow;
 
 use packtrain_proto::class::{Class, KernelPath, Pack};
 use packtrain_proto::config::Limits;
@@ -210,23 +211,16 @@ impl Checkers {
         }
     }
 
-    /// A frame leaves a host by a link.
-    pub fn transmitted(&mut self, station: StationId, port: PortId, frame: &Frame, now: Instant) {
+    /// A frame leaves a host by a link. Whether it is a train with something in it.
+    pub fn transmitted(
+        &mut self,
+        station: StationId,
+        port: PortId,
+        frame: &Frame,
+        now: Instant,
+    ) -> bool {
         if frame.header().ether_type == ether_type::PACKTRAIN {
-            self.look_at_coding(station, frame, now);
-            let items = inside::items(&frame.bytes);
-            self.accounted.train_left(items);
-            self.left_in_train(station, frame);
-            if inside::is_probe(&frame.bytes) {
-                self.held_within.asks(station, now);
-            }
-            if items > 0 {
-                self.held_within.train_left(station);
-            }
-            if items > 0 {
-                self.lives.train_left(station);
-            }
-            return;
+            return self.message_transmitted(station, frame, now);
         }
         let frames = aggregate::frames_in(frame);
         self.frames_aggregated += if frames.len() > 1 {
@@ -260,20 +254,45 @@ impl Checkers {
             );
             self.object("unchanged", now, text);
         }
+        false
     }
 
-    /// What an engine has coded must restore to what its checksum says, for who has only read the document.
-    fn look_at_coding(&mut self, station: StationId, frame: &Frame, now: Instant) {
-        if !inside::is_coded(&frame.bytes) {
-            return;
-        }
-        let Some(restored) = inside::restored(&frame.bytes) else {
-            let text = format!("{station:?} sends a coded train that does not restore");
-            return self.object("unchanged", now, text);
+    fn message_transmitted(&mut self, station: StationId, frame: &Frame, now: Instant) -> bool {
+        let was_coded = inside::is_coded(&frame.bytes);
+        // Restored once: all that follows looks at it.
+        let plain = match was_coded {
+            true => Cow::Owned(self.look_at_coding(station, frame, now)),
+            false => Cow::Borrowed(&frame.bytes[..]),
         };
-        self.coded.trains += 1;
-        self.coded.deltas += restored.deltas as u64;
-        self.coded.lz4_blocks += restored.lz4_blocks as u64;
+        let items = inside::items(&plain);
+        self.accounted.train_left(items);
+        self.left_in_train(station, &plain);
+        if !was_coded && inside::is_probe(&plain) {
+            self.held_within.asks(station, now);
+        }
+        if items > 0 {
+            self.held_within.train_left(station);
+            self.lives.train_left(station);
+        }
+        items > 0
+    }
+
+    /// What an engine has coded must restore to what its checksum says, for who has only read the document. Gives
+    /// the train as it was.
+    fn look_at_coding(&mut self, station: StationId, frame: &Frame, now: Instant) -> Vec<u8> {
+        let restored = inside::restored(&frame.bytes);
+        match &restored {
+            None => {
+                let text = format!("{station:?} sends a coded train that does not restore");
+                self.object("unchanged", now, text);
+            }
+            Some(restored) => {
+                self.coded.trains += 1;
+                self.coded.deltas += restored.deltas as u64;
+                self.coded.lz4_blocks += restored.lz4_blocks as u64;
+            }
+        }
+        inside::with_subframes(&frame.bytes, restored)
     }
 
     /// A coded train is damaged, and no FCS tells: nothing of it may come out.
@@ -424,11 +443,11 @@ impl Checkers {
         Some((what.flow, pack))
     }
 
-    fn left_in_train(&mut self, station: StationId, frame: &Frame) {
+    fn left_in_train(&mut self, station: StationId, train: &[u8]) {
         if self.held_within.is_empty(station) {
             return;
         }
-        for start in inside::starts(&frame.bytes) {
+        for start in inside::starts(train) {
             if let Some(what) = identify(&start, &self.flows) {
                 self.held_within.left(station, what, true);
             }
