@@ -37,7 +37,7 @@ fn lz4(bencher: Bencher, flows: u16) {
 fn run(bencher: Bencher, coding: Coding, frames: &[Vec<u8>]) {
     let treatment = match coding {
         Coding::Headers => Treatment::Headers,
-        Coding::Lz4 | Coding::Zstd => Treatment::Payload,
+        Coding::Lz4 | Coding::Zstd | Coding::Mixing => Treatment::Payload,
     };
     let (mut coder, mut restorer) = (Coder::default(), Restorer::default());
     let mut out = vec![0; PLAIN_MAX];

@@ -6,6 +6,7 @@
 pub mod body;
 pub mod coder;
 pub mod dictionary;
+pub mod mixing;
 pub mod references;
 pub mod restore;
 pub mod worth;

@@ -24,15 +24,17 @@ impl Body<'_, '_> {
         worths: &Worths,
         now: Instant,
     ) -> Treatment {
-        if matches!(self, Body::Plain(..)) {
+        let Body::Coded(coder) = self else {
             return Treatment::Plain;
-        }
+        };
         match classes.action(frame.class).compress {
             Compress::Off => Treatment::Plain,
             Compress::Headers => Treatment::Headers,
             Compress::Auto => match worths.of(frame.class, now) {
                 Treatment::Headers => Treatment::Headers,
-                _ if looks_random(frame.payload()) => Treatment::Headers,
+                _ if looks_random(frame.payload()) && !coder.is_for_samples(frame) => {
+                    Treatment::Headers
+                }
                 worth => worth,
             },
         }

@@ -7,9 +7,11 @@
 use lz4_flex::block::{compress_into_with_dict, get_maximum_output_size};
 
 use super::dictionary::Zstd;
+use super::mixing::{self, Mark, Segment};
 use super::references::{Kept, References};
 use crate::buffer::{Buffer, LARGE_CAPACITY};
 use crate::class::ClassId;
+use crate::queue::drr::QueuedFrame;
 use crate::wire::coded::{
     self, BLOCK_HEADER_LEN, Coding, HEAD_LEN, Head, PLAIN_MAX, STORED_HEADER_LEN,
 };
@@ -102,10 +104,24 @@ pub struct Coder {
     made: Vec<u8>,
     undo: Vec<u8>,
     zstd: Option<Zstd>,
+    mixing: Option<Box<mixing::Writer>>,
+    mixed: Mixed,
     /// What is to be done with what is not in a block yet.
     treatment: Treatment,
     brought: Brought,
     trials: Vec<Tried>,
+}
+
+/// The block of [`Coding::Mixing`] that frames are put into as they come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mixed {
+    /// It begins there in the stream.
+    Open(usize),
+    Closed,
+    /// A frame was learned from that did not fit: both ends would not have learned the same any more.
+    Full,
+    /// … and it was the first: this train is not compressed.
+    Off,
 }
 
 /// What a frame has in common with others, hashed.
@@ -133,6 +149,8 @@ impl Default for Coder {
             made: Vec::new(),
             undo: Vec::new(),
             zstd: None,
+            mixing: None,
+            mixed: Mixed::Closed,
             treatment: Treatment::Headers,
             brought: Brought::default(),
             trials: Vec::new(),
@@ -151,6 +169,11 @@ impl Coder {
         self.coding = coding;
         self.room = room;
         self.fill_max = FILL_MAX.max(4 * room).min(FILL_LIMIT);
+        self.mixed = Mixed::Closed;
+        if coding == Coding::Mixing {
+            self.fill_max = self.fill_max.min(mixing::PLAIN_MAX);
+            self.mixing.get_or_insert_default().begin_train();
+        }
         self.plain.clear();
         self.references.clear();
         self.stream.clear();
@@ -172,9 +195,16 @@ impl Coder {
 
     /// Bytes of a subframe that fit for sure, be it that the train leaves as it was.
     pub fn room(&self, treatment: Treatment) -> usize {
+        if self.mixed == Mixed::Full {
+            return 0;
+        }
         let changes =
             self.has_blocks() && self.pending() > 0 && !treatment.shares_block(self.treatment);
-        let next_header = if changes { BLOCK_HEADER_LEN } else { 0 };
+        let next_header = match self.mixed {
+            Mixed::Open(_) => STORED_HEADER_LEN,
+            _ if changes => BLOCK_HEADER_LEN,
+            _ => 0,
+        };
         let taken = (self.coded_len() + next_header).min(self.plain.len());
         let room = self.room.saturating_sub(taken);
         room.min(self.fill_max.saturating_sub(self.plain.len()))
@@ -193,8 +223,12 @@ impl Coder {
     fn coded_len(&self) -> usize {
         match self.coding {
             Coding::Headers => HEAD_LEN + self.stream.len(),
-            Coding::Lz4 | Coding::Zstd => {
-                HEAD_LEN + self.blocks.len() + BLOCK_HEADER_LEN + self.pending()
+            Coding::Lz4 | Coding::Zstd | Coding::Mixing => {
+                let pending = match self.mixed {
+                    Mixed::Open(_) => self.mixing.as_ref().map_or(0, |writer| writer.len()),
+                    _ => self.pending(),
+                };
+                HEAD_LEN + self.blocks.len() + BLOCK_HEADER_LEN + pending
             }
         }
     }
@@ -230,7 +264,64 @@ impl Coder {
 
     /// The compressor takes what is pending, and is not asked too often.
     fn compresses(&self) -> bool {
-        self.has_blocks() && self.treatment.is_for_compressor() && self.asked < ASKED_MAX
+        let takes = matches!(self.coding, Coding::Lz4 | Coding::Zstd);
+        takes && self.treatment.is_for_compressor() && self.asked < ASKED_MAX
+    }
+
+    /// What is asked for, if this train still compresses.
+    fn possible(&self, treatment: Treatment) -> Treatment {
+        match self.mixed {
+            Mixed::Off if treatment.is_for_compressor() => Treatment::Headers,
+            _ => treatment,
+        }
+    }
+
+    /// Sound looks random, and is not to who knows it.
+    pub fn is_for_samples(&self, frame: &QueuedFrame) -> bool {
+        let (ether_type, payload) = (frame.header.ether_type, frame.payload());
+        self.coding == Coding::Mixing
+            && Segment::of(&Layout::of(ether_type, payload), payload).is_samples()
+    }
+
+    /// Mixing takes each frame as it comes.
+    fn mixes(&self, treatment: Treatment) -> bool {
+        self.coding == Coding::Mixing && treatment.is_for_compressor()
+    }
+
+    /// Puts what stands in the stream from there into the open block. Whether it fits: else it is not there.
+    fn mix(&mut self, start: usize, frame: &Kept) -> bool {
+        let Some(writer) = &mut self.mixing else {
+            return false;
+        };
+        let begins_at = match self.mixed {
+            Mixed::Open(at) => at,
+            _ => {
+                writer.begin_block();
+                start
+            }
+        };
+        let mark = writer.mark();
+        let payload = &self.plain[frame.payload_at..];
+        writer.put(Segment::of(&frame.layout, payload), &self.stream[start..]);
+        let is_block = writer.len() <= coded::BLOCK_MAX;
+        self.mixed = Mixed::Open(begins_at);
+        is_block && self.fits() || {
+            self.take_back(begins_at, start, mark);
+            false
+        }
+    }
+
+    /// What was put last, from `start` of the stream, into the block that begins there.
+    fn take_back(&mut self, begins_at: usize, start: usize, mark: Mark) {
+        if begins_at < start {
+            if let Some(writer) = &mut self.mixing {
+                writer.end_at(mark);
+            }
+            self.stream.truncate(start);
+            self.close_block();
+        }
+        let is_first = start == 0;
+        self.mixed = if is_first { Mixed::Off } else { Mixed::Full };
     }
 
     /// Compresses what has been collected; whether there is more room now.
@@ -252,9 +343,11 @@ impl Coder {
         treatment: Treatment,
     ) -> bool {
         let from = self.plain.len();
-        if from + subframe::overhead(header, payload, false) + payload.len() > self.fill_max {
+        let needed = subframe::overhead(header, payload, false) + payload.len();
+        if self.mixed == Mixed::Full || from + needed > self.fill_max {
             return false;
         }
+        let treatment = self.possible(treatment);
         TrainWriter::onto(&mut self.plain).put_frame(header, payload);
         self.turn_to(treatment);
         let frame = Kept {
@@ -273,7 +366,11 @@ impl Coder {
         if found.is_none() {
             self.stream.extend_from_slice(&self.plain[from..]);
         }
-        if !self.fits() && !self.fits_compressed() {
+        let fits = match self.mixes(treatment) {
+            true => self.mix(start, &frame),
+            false => self.fits() || self.fits_compressed(),
+        };
+        if !fits {
             self.plain.set_len(from);
             self.stream.truncate(start);
             return false;
@@ -293,7 +390,10 @@ impl Coder {
     pub fn put_piece(&mut self, write: impl FnOnce(&mut TrainWriter<'_>), treatment: Treatment) {
         let from = self.plain.len();
         write(&mut TrainWriter::onto(&mut self.plain));
-        self.turn_to(treatment);
+        self.turn_to(match self.coding {
+            Coding::Mixing => Treatment::Headers,
+            _ => treatment,
+        });
         self.stream.extend_from_slice(&self.plain[from..]);
         debug_assert!(self.fits(), "the room was asked for");
     }
@@ -302,7 +402,7 @@ impl Coder {
     pub fn finish(&mut self) -> Finished<'_> {
         let content = match self.coding {
             Coding::Headers => &self.stream,
-            Coding::Lz4 | Coding::Zstd => {
+            Coding::Lz4 | Coding::Zstd | Coding::Mixing => {
                 self.close_block();
                 &self.blocks
             }
@@ -437,6 +537,10 @@ impl Coder {
         if pending == 0 {
             return;
         }
+        if let Mixed::Open(_) = self.mixed {
+            self.close_mixed();
+            return;
+        }
         if !self.treatment.is_for_compressor() {
             self.store();
             return;
@@ -473,6 +577,30 @@ impl Coder {
                 plain: pending,
                 coded: self.blocks.len().saturating_sub(before),
             });
+        }
+    }
+
+    /// Frames are in the block already.
+    fn close_mixed(&mut self) {
+        let Some(writer) = &mut self.mixing else {
+            return;
+        };
+        let plain = self.stream.len() - self.blocked;
+        let block = writer.finish_block();
+        let coded = BLOCK_HEADER_LEN + block.len();
+        let header = coded::block_header(block.len(), plain);
+        self.blocks.extend_from_slice(&header);
+        self.blocks.extend_from_slice(block);
+        self.blocked = self.stream.len();
+        self.mixed = Mixed::Closed;
+        self.brought.tried += plain;
+        if let Treatment::Trial(class) = self.treatment {
+            let tried = Tried {
+                class,
+                plain,
+                coded,
+            };
+            self.trials.push(tried);
         }
     }
 

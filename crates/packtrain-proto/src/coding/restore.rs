@@ -3,6 +3,7 @@
 use lz4_flex::block::decompress_into_with_dict;
 
 use super::dictionary::Zstd;
+use super::mixing;
 use super::references::{Kept, References};
 use crate::wire::coded::{Block, CodedError, Coding, HEAD_LEN, Head, PLAIN_MAX};
 use crate::wire::delta::{self, DeltaError, Reference, Slot};
@@ -16,6 +17,7 @@ pub struct Restorer {
     /// What came out of the blocks.
     unblocked: Vec<u8>,
     zstd: Option<Zstd>,
+    mixing: Option<Box<mixing::Reader>>,
 }
 
 impl Restorer {
@@ -31,7 +33,7 @@ impl Restorer {
         let content = &coded[HEAD_LEN..];
         let len = match head.coding {
             Coding::Headers => self.restore_headers(content, out)?,
-            Coding::Lz4 | Coding::Zstd => {
+            Coding::Lz4 | Coding::Zstd | Coding::Mixing => {
                 let mut unblocked = core::mem::take(&mut self.unblocked);
                 let len = self
                     .unblock(head.coding, content, &mut unblocked)
@@ -54,13 +56,20 @@ impl Restorer {
         out: &mut Vec<u8>,
     ) -> Result<(), CodedError> {
         out.clear();
+        let plain_max = match coding {
+            Coding::Mixing => {
+                self.mixing.get_or_insert_default().begin_train();
+                mixing::PLAIN_MAX
+            }
+            _ => PLAIN_MAX,
+        };
         while let Some((block, len)) = Block::parse(content)? {
             let before = out.len();
             let more = match block {
                 Block::Stored(bytes) => bytes.len(),
                 Block::Coded { plain_len, .. } => plain_len,
             };
-            if before + more > PLAIN_MAX {
+            if before + more > plain_max {
                 return Err(CodedError::TooLong);
             }
             match block {
@@ -72,6 +81,10 @@ impl Restorer {
                         Coding::Zstd => {
                             let zstd = self.zstd.as_mut().ok_or(CodedError::NoDictionary)?;
                             zstd.restore(bytes, room)
+                        }
+                        Coding::Mixing => {
+                            let reader = self.mixing.get_or_insert_default();
+                            reader.restore(bytes, room).map(|()| more)
                         }
                         _ => decompress_into_with_dict(bytes, room, known).ok(),
                     };

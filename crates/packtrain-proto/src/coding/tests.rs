@@ -66,7 +66,12 @@ fn coder() -> Coder {
 }
 
 fn any_coding() -> impl Strategy<Value = Coding> {
-    prop_oneof![Just(Coding::Headers), Just(Coding::Lz4), Just(Coding::Zstd)]
+    prop_oneof![
+        Just(Coding::Headers),
+        Just(Coding::Lz4),
+        Just(Coding::Zstd),
+        Just(Coding::Mixing)
+    ]
 }
 
 /// The frames in a region of subframes, read by the reader that knows nothing of coding.

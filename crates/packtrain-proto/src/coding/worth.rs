@@ -18,8 +18,11 @@ const REST_MAX: Duration = Duration::from_secs(64);
 const BELIEVED_FOR: Duration = Duration::from_secs(16);
 /// Of a class that was never tried.
 const SAVED_EXPECTED: u64 = 400;
-/// What coding costs where the owner has not told, picoseconds a byte: LZ4, and Zstandard.
-const COSTS_EXPECTED_PS: [u64; 2] = [6_000, 20_000];
+/// What coding costs where the owner has not told, picoseconds a byte: LZ4, Zstandard, and mixing.
+const COSTS_EXPECTED_PS: [u64; COMPRESSORS] = [6_000, 20_000, 500_000];
+/// How much more than it costs it has to save: mixing leaves the processor time for other things, too.
+const SAVED_FOR_COST: [u64; COMPRESSORS] = [1, 1, 2];
+const COMPRESSORS: usize = 3;
 /// For how long a measurement is believed.
 const COST_AGE_MAX: Duration = Duration::from_secs(16);
 /// One measurement in so many counts: the processor has other things to do.
@@ -28,15 +31,16 @@ const COST_WEIGHT: u64 = 16;
 /// Of all classes.
 #[derive(Debug)]
 pub struct Worths {
-    classes: Box<[Worth; CLASSES_MAX + 1]>,
+    /// By each compressor.
+    classes: Box<[[Worth; CLASSES_MAX + 1]; COMPRESSORS]>,
     /// Picoseconds a byte of payload, of each compressor.
-    costs_ps: [u64; 2],
+    costs_ps: [u64; COMPRESSORS],
     /// Of the link for which is asked, and by which compressor.
     link_bps: Option<u64>,
     compressor: Compressor,
     asked_at: Instant,
     /// When what each costs was measured last.
-    measured_at: [Instant; 2],
+    measured_at: [Instant; COMPRESSORS],
 }
 
 /// What payload is compressed by.
@@ -44,6 +48,7 @@ pub struct Worths {
 pub enum Compressor {
     Lz4,
     Zstd,
+    Mixing,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -72,12 +77,12 @@ const UNKNOWN: Worth = Worth {
 impl Default for Worths {
     fn default() -> Worths {
         Worths {
-            classes: Box::new([UNKNOWN; CLASSES_MAX + 1]),
+            classes: Box::new([[UNKNOWN; CLASSES_MAX + 1]; COMPRESSORS]),
             costs_ps: COSTS_EXPECTED_PS,
             link_bps: None,
             compressor: Compressor::Lz4,
             asked_at: Instant::ZERO,
-            measured_at: [Instant::ZERO; 2],
+            measured_at: [Instant::ZERO; COMPRESSORS],
         }
     }
 }
@@ -85,7 +90,7 @@ impl Default for Worths {
 impl Worths {
     /// The classes are others now.
     pub fn forget(&mut self) {
-        *self.classes = [UNKNOWN; CLASSES_MAX + 1];
+        *self.classes = [[UNKNOWN; CLASSES_MAX + 1]; COMPRESSORS];
     }
 
     /// What follows is asked for a link of this rate (`None`: nobody has seen it short of anything), and this compressor.
@@ -115,8 +120,9 @@ impl Worths {
     /// Whether it is worth it on this link where so many thousandths are saved.
     fn pays(&self, saved: u64) -> bool {
         // saved / 1000 × 8 bits of a byte at the link's rate take longer than the processor.
+        let cost_ps = self.cost_ps() * SAVED_FOR_COST[self.compressor as usize];
         self.link_bps
-            .is_some_and(|bps| saved * 8_000_000_000 > self.cost_ps().saturating_mul(bps))
+            .is_some_and(|bps| saved * 8_000_000_000 > cost_ps.saturating_mul(bps))
     }
 
     /// Whether any class could be worth it.
@@ -127,7 +133,7 @@ impl Worths {
 
     /// What is to be done with frames of a class.
     pub fn of(&self, class: ClassId, now: Instant) -> Treatment {
-        let worth = &self.classes[usize::from(class.0).min(CLASSES_MAX)];
+        let worth = &self.classes[self.compressor as usize][usize::from(class.0).min(CLASSES_MAX)];
         if !self.pays(worth.saved) {
             return Treatment::Headers;
         }
@@ -139,7 +145,8 @@ impl Worths {
     }
 
     pub fn on_trial(&mut self, tried: &Tried, now: Instant) {
-        let worth = &mut self.classes[usize::from(tried.class.0).min(CLASSES_MAX)];
+        let of_compressor = &mut self.classes[self.compressor as usize];
+        let worth = &mut of_compressor[usize::from(tried.class.0).min(CLASSES_MAX)];
         let (mut plain, mut coded) = match worth.state {
             State::Trying { plain, coded } => (plain, coded),
             _ => (0, 0),

@@ -336,7 +336,7 @@ impl Engine {
             &self.config,
             peer,
             &self.classes,
-            link_bps,
+            (link_bps, train_max),
             &mut self.worths,
             now,
         );
@@ -347,7 +347,9 @@ impl Engine {
             mark,
             link,
             compressed: match coding {
-                Some(Coding::Lz4 | Coding::Zstd) => self.classes.compressed(&self.worths, now),
+                Some(Coding::Lz4 | Coding::Zstd | Coding::Mixing) => {
+                    self.classes.compressed(&self.worths, now)
+                }
                 _ => 0,
             },
         };

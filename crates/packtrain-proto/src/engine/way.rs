@@ -23,6 +23,8 @@ use crate::wire::hello::capability;
 use crate::wire::subframe;
 use crate::wire::train::{self, ACK_OPTION_LEN};
 
+/// Longer trains are not for mixing: full ones would restore to more than it may.
+const MIXED_MAX: usize = 9216;
 /// Fewer bytes than these do not shrink by being compressed.
 const COMPRESSED_MIN: usize = 128;
 
@@ -143,7 +145,7 @@ pub(super) fn coding_for(
     config: &Config,
     peer: &Peer,
     classes: &ClassTable,
-    link_bps: Option<u64>,
+    (link_bps, train_max): (Option<u64>, usize),
     worths: &mut Worths,
     now: Instant,
 ) -> Option<Coding> {
@@ -154,6 +156,7 @@ pub(super) fn coding_for(
     let own = config.dictionary.as_ref().map(Dictionary::id);
     let compressors = [
         (own.is_some() && own == peer.dictionary).then_some((Compressor::Zstd, Coding::Zstd)),
+        (train_max <= MIXED_MAX).then_some((Compressor::Mixing, Coding::Mixing)),
         Some((Compressor::Lz4, Coding::Lz4)),
     ];
     if peer.queues.bytes() >= COMPRESSED_MIN {

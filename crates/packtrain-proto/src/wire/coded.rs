@@ -24,6 +24,8 @@ pub enum Coding {
     Lz4,
     /// … of Zstandard, with a dictionary that both ends have.
     Zstd,
+    /// … coded by chances that are learned from the train itself.
+    Mixing,
 }
 
 impl Coding {
@@ -32,6 +34,7 @@ impl Coding {
             Coding::Headers => 1,
             Coding::Lz4 => 2,
             Coding::Zstd => 3,
+            Coding::Mixing => 4,
         }
     }
 
@@ -40,6 +43,7 @@ impl Coding {
             1 => Some(Coding::Headers),
             2 => Some(Coding::Lz4),
             3 => Some(Coding::Zstd),
+            4 => Some(Coding::Mixing),
             _ => None,
         }
     }
@@ -93,7 +97,7 @@ impl Head {
 pub enum Block<'a> {
     /// As it was.
     Stored(&'a [u8]),
-    /// LZ4, which refers to all blocks before it as well; or a frame of Zstandard.
+    /// LZ4, which refers to all blocks before it as well; a frame of Zstandard; or what mixing makes.
     Coded { bytes: &'a [u8], plain_len: usize },
 }
 

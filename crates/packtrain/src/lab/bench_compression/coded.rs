@@ -72,7 +72,7 @@ impl Ends {
     pub fn pass(&mut self, coding: Coding, packets: &[Vec<u8>]) -> Coded {
         let treatment = match coding {
             Coding::Headers => Treatment::Headers,
-            Coding::Lz4 | Coding::Zstd => Treatment::Payload,
+            Coding::Lz4 | Coding::Zstd | Coding::Mixing => Treatment::Payload,
         };
         let mut coded = Coded {
             packets: packets.len(),
