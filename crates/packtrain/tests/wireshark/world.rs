@@ -44,8 +44,6 @@ pub fn config(side: usize, node: u64) -> Config {
     let mut config = Config::new(NodeId(node), pt0(side));
     // Frames as they are would leave nothing for trains; the capture is of the trains.
     config.marked_frames = false;
-    // What is in coded trains the dissector does not show yet.
-    config.coded_trains = false;
     config.mtu = 65_521;
     config
 }
