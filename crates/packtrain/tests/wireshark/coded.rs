@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use packtrain_proto::offload::Offload;
 use packtrain_proto::time::Duration;
-use packtrain_proto::wire::hello::{Hello, LinkRecord, capability};
-use packtrain_proto::wire::sequence::Sequence;
+use packtrain_proto::wire::hello::capability;
 use packtrain_sim::checker::inside;
 use packtrain_sim::checksum::Transport;
 use packtrain_sim::random::Random;
 
 use crate::books;
+use crate::lives::hello;
 use crate::named::Forged;
 use crate::tshark::{Passes, Seen, fields, from_hex, in_a_row, run, with_tshark};
 use crate::vectors;
@@ -117,20 +117,20 @@ fn the_vectors_are_restored_to_the_frames_that_they_were_made_from() {
         assert_eq!(numbers(1, "packtrain.coded.restored_length"), [332]);
         assert_eq!(numbers(0, "packtrain.used"), [93]);
         assert_eq!(numbers(1, "packtrain.used"), [112]);
-        for n in 0..2 {
-            assert_eq!(numbers(n, "packtrain.coded.deltas"), [3]);
-            assert_eq!(numbers(n, "packtrain.delta.reference"), [1, 1, 3]);
-            assert_eq!(numbers(n, "packtrain.delta.slot"), [0, 0, 0]);
-            assert_eq!(numbers(n, "packtrain.delta.mask"), [0x2e]);
+        for row in &rows {
+            assert_eq!(row.numbers("packtrain.coded.deltas"), [3]);
+            assert_eq!(row.numbers("packtrain.delta.reference"), [1, 1, 3]);
+            assert_eq!(row.numbers("packtrain.delta.slot"), [0, 0, 0]);
+            assert_eq!(row.numbers("packtrain.delta.mask"), [0x2e]);
             assert_eq!(
-                rows[n].all("packtrain.delta.field")[1..],
+                row.all("packtrain.delta.field")[1..],
                 [
                     "RTP sequence: 1 more than expected",
                     "UDP source port: 2 more than expected",
                     "RTP source: 0xca110002"
                 ]
             );
-            assert_eq!(numbers(n, "udp.srcport"), [4000, 4002, 4000, 4000]);
+            assert_eq!(row.numbers("udp.srcport"), [4000, 4002, 4000, 4000]);
         }
         assert_eq!(numbers(0, "udp.length"), [24; 4]);
         assert_eq!(numbers(1, "udp.length"), [60; 4]);
@@ -740,7 +740,10 @@ fn a_train_that_needs_a_dictionary_is_said_to_need_it_and_is_not_malformed() {
     let content = block(40, &[1, 2, 3, 4, 5]);
     let seen = in_a_row([
         coded(1, 3, 0, &content),
-        hello_with_dictionary(),
+        hello(0, |hello| {
+            hello.capabilities = capability::CODED_TRAINS;
+            hello.dictionary = Some(0x5eed_1234);
+        }),
         coded(2, 3, 0, &content),
         coded(3, 3, 0, &content[..7]),
     ]);
@@ -781,46 +784,4 @@ fn a_train_that_needs_a_dictionary_is_said_to_need_it_and_is_not_malformed() {
         "{:?}",
         rows[3]
     );
-}
-
-fn hello_with_dictionary() -> Vec<u8> {
-    use crate::named::message;
-    use crate::world::link_address;
-    use packtrain_proto::buffer::Buffer;
-    use packtrain_proto::config::{LinkId, NodeId};
-    let hello = Hello {
-        answer: false,
-        goodbye: false,
-        away: false,
-        link: LinkId(0),
-        node_id: NodeId(0x1111),
-        recipient: None,
-        line_id: 0,
-        capabilities: capability::CODED_TRAINS,
-        address: pt0(0),
-        mtu: 1500,
-        lanes: 1,
-        epoch: 0,
-        count: 0,
-        links: vec![LinkRecord {
-            link: LinkId(0),
-            carrier: true,
-            unused_by_host: false,
-            takes_vlan: false,
-            mtu: 1500,
-            address: link_address(0, 0),
-            mark: None,
-            rate_kbps: None,
-            newest_train: Sequence(0),
-            newest_link: Sequence(0),
-        }],
-        stations: Vec::new(),
-        direct_vlan: None,
-        dictionary: Some(0x5eed_1234),
-        software: String::new(),
-    };
-    let mut buffer = Buffer::with_capacity(2000);
-    assert!(buffer.push(&message(0, &[])));
-    hello.emit(&mut buffer);
-    buffer.to_vec()
 }
