@@ -9,18 +9,19 @@
 -- after: who acknowledged a train, whether a gap was filled. Without a second visit (tshark without -2) that
 -- part is not there. Nothing here depends on whether anybody looks at the tree.
 --
--- It runs with Lua 5.2 (Wireshark before 4.4) and 5.4: no operators of the latter, no library of the former.
+-- It runs with Lua 5.2 (Wireshark before 4.4) and 5.4: no operators of the latter, no library of the former, but for `xor`.
 
 set_plugin_info({
     version = "1.0",
-    description = "packtrain trains, hellos and station messages; aggregates of the DFAP paper",
+    description = "packtrain trains (coded ones too), hellos and station messages; aggregates of the DFAP paper",
 })
 
 local ETHER_TYPE = 0x88b5
 local AGGREGATE_TYPES = { [0xbbbb] = true, [0xaaaa] = true }
 local VERSION = 1
 local TYPE = { TRAIN = 1, HELLO = 2, STATION = 3 }
-local KIND = { END = 0, FRAME = 1, FIRST = 2, NEXT = 3 }
+local KIND = { END = 0, FRAME = 1, FIRST = 2, NEXT = 3, DELTA = 4 }
+local CODING = { HEADERS = 1, LZ4 = 2, ZSTANDARD = 3 }
 
 -- Bounds of the engine (docs/wire-format.md).
 local FAR = 4096 -- a sequence so far from the expected one is no gap
@@ -36,6 +37,10 @@ local REASSEMBLY_SECONDS = 10
 local EARLY_PIECES_MAX = 64
 -- A line may go over a line (VXLAN, say): messages in frames in messages. No deeper than this.
 local DEPTH_MAX = 4
+-- A coded train restores to no more, so that a few bytes cannot become many.
+local RESTORED_MAX = 65535
+-- Frames of a coded train that others of it are told apart from.
+local SLOTS = 64
 
 local packtrain = Proto("packtrain", "packtrain")
 local dfap = Proto("dfap", "DFAP aggregate")
@@ -58,7 +63,9 @@ local function flag(name, text, mask) field("bool", name, text, 8, nil, mask) en
 
 local GSO_KINDS = { [1] = "TCP over IPv4", [2] = "TCP over IPv6", [3] = "UDP" }
 local TRAIN_OPTIONS = { [0x01] = "ACK", [0x02] = "NEWEST", [0x03] = "DIRECT", [0x04] = "FENCE", [0x81] = "SECURITY" }
-local HELLO_OPTIONS = { [0x01] = "STATIONS", [0x02] = "SOFTWARE", [0x03] = "COUNT", [0x04] = "DIRECT VLAN" }
+local HELLO_OPTIONS = { [0x01] = "STATIONS", [0x02] = "SOFTWARE", [0x03] = "COUNT", [0x04] = "DIRECT VLAN",
+    [0x05] = "DICTIONARY" }
+local CODINGS = { "headers", "LZ4", "Zstandard" }
 
 field("uint8", "version", "Version", base.DEC, nil, 0xf0)
 field("uint8", "type", "Type", base.DEC, { "train", "hello", "station" }, 0x0f)
@@ -111,6 +118,18 @@ field("uint8", "security.key_id", "Key id")
 field("uint64", "security.nonce", "Counter nonce", base.HEX)
 field("bytes", "security.tag", "Tag")
 
+-- What a coded train has in place of subframes
+field("uint8", "coded.coding", "Coding", base.DEC, CODINGS)
+field("uint32", "coded.checksum", "CRC-32 of the subframes as they were", base.HEX)
+field("none", "coded.block", "Block")
+field("bool", "coded.block.stored", "As it was", 16, nil, 0x8000)
+field("uint16", "coded.block.length", "Length", base.DEC, nil, 0x7fff)
+field("uint16", "coded.block.plain_length", "Plain length")
+field("bytes", "coded.block.data", "Data")
+field("uint32", "coded.length", "Coded length")
+field("uint32", "coded.restored_length", "Restored length")
+field("uint32", "coded.deltas", "Frames told apart from others")
+
 -- Subframe
 field("none", "subframe", "Subframe")
 field("uint8", "subframe.flags", "Flags", base.HEX, nil, 0xf0)
@@ -135,6 +154,17 @@ field("uint16", "gso.header_length", "Header length")
 field("uint16", "gso.segment_length", "Segment length")
 field("uint16", "gso.checksum_start", "Checksum start")
 field("uint32", "gso.segments", "Segments")
+field("none", "delta", "DELTA")
+flag("delta.has_slot", "Slot", 0x80)
+flag("delta.has_length", "Length", 0x40)
+flag("delta.has_fields", "Fields", 0x20)
+flag("delta.rtp", "RTP", 0x10)
+flag("delta.new_slot", "A slot of its own", 0x80)
+field("uint8", "delta.slot", "Slot", base.DEC, nil, 0x7f)
+field("uint32", "delta.length", "Length")
+field("uint32", "delta.mask", "Mask", base.HEX)
+field("string", "delta.field", "Not as expected")
+field("uint32", "delta.reference", "Told apart from subframe")
 field("bytes", "payload", "Payload")
 field("bytes", "padding", "Padding")
 field("none", "fragments", "Pieces")
@@ -157,6 +187,7 @@ field("uint32", "hello.capabilities", "Capabilities", base.HEX)
 field("bool", "hello.marked_frames", "Marked frames", 32, nil, 0x1)
 field("bool", "hello.gso_frames", "GSO frames in trains", 32, nil, 0x2)
 field("bool", "hello.direct_frames", "Direct frames", 32, nil, 0x4)
+field("bool", "hello.coded_trains", "Coded trains", 32, nil, 0x8)
 field("ether", "hello.address", "Address of pt0")
 field("uint16", "hello.mtu", "Largest payload")
 field("uint8", "hello.lanes", "Lanes")
@@ -179,6 +210,7 @@ field("ether", "hello.station", "Station behind pt0")
 field("string", "hello.software", "Software", base.UNICODE)
 field("uint32", "hello.count", "Hellos made")
 field("uint16", "hello.direct_vlan", "VLAN for direct frames")
+field("uint32", "hello.dictionary", "Dictionary", base.HEX)
 
 -- Station
 flag("station.goodbye", "GOODBYE", 0x01)
@@ -248,6 +280,8 @@ refusals(x, "packtrain", "MALFORMED", "ERROR", {
     bad_gso = "Offload metadata that cannot be",
     bad_hello = "A hello or station message that says what cannot be",
     reassembly_bad_piece = "A piece that overlaps another, or lies beyond its frame",
+    coded_unknown = "A coding that version 1 does not know",
+    coded_damaged = "A coded train that does not restore to what it was",
 })
 refusals(x, "packtrain", "SEQUENCE", "WARN", {
     bad_lane = "A lane that version 1 does not have",
@@ -276,7 +310,7 @@ analysis("marker_unseen", "A marker names sequences that were not seen", "SEQUEN
 analysis("restart", "A new life of the sender, or a new row of sequences", "SEQUENCE", "NOTE")
 analysis("probe_unanswered", "No acknowledgement names this probe", "SEQUENCE", "NOTE")
 analysis("ack_unseen", "Acknowledges a train that was not seen", "SEQUENCE", "NOTE")
-analysis("coded", "The subframes are coded, and this dissector cannot decode them yet", "UNDECODED", "NOTE")
+analysis("dictionary", "Compressed with a dictionary, which a capture does not have", "UNDECODED", "NOTE")
 analysis("cut_short", "The capture kept only a part of this message", "UNDECODED", "NOTE")
 
 refusals(dx, "dfap", "MALFORMED", "ERROR", {
@@ -307,13 +341,12 @@ dfap.prefs.inner = Pref.bool("Dissect the packets inside", true, "Each as an Eth
 -- Whether a bit, given as its value, is set.
 local function has(value, bit) return math.floor(value / bit) % 2 == 1 end
 
-local function xor_byte(a, b)
-    local result = 0
-    for i = 0, 7 do
-        if has(a, 2 ^ i) ~= has(b, 2 ^ i) then result = result + 2 ^ i end
-    end
-    return math.floor(result)
-end
+-- Of two numbers, or of eight. Lua 5.2 has a library for it and no operator; of 5.4 it is the other way round, and the
+-- operator must not stand where the former reads it.
+local xor = bit32 and bit32.bxor or load([[return function(a, b, c, d, e, f, g, h)
+    if not c then return a ~ b end
+    return a ~ b ~ c ~ d ~ e ~ f ~ g ~ h
+end]])()
 
 -- How far `a` is ahead of `b` (RFC 1982, 32 bits).
 local function distance(a, b)
@@ -374,7 +407,7 @@ local function is_group(raw) return raw:byte(1) % 2 == 1 end
 local function is_own(raw) return not is_group(raw) and raw ~= ("\0"):rep(6) end
 
 -- The mark's second byte tells a direct mark from it (docs/wire-format.md, "Direct frames").
-local function direct_mark(mark) return mark:sub(1, 1) .. string.char(xor_byte(mark:byte(2), 0x5a)) .. mark:sub(3) end
+local function direct_mark(mark) return mark:sub(1, 1) .. string.char(xor(mark:byte(2), 0x5a)) .. mark:sub(3) end
 
 -- The EtherType that the first four bits of a payload tell.
 local function implied_ether_type(byte)
@@ -640,7 +673,7 @@ local function track_of(tracks, number)
 end
 
 local function incarnation_of(node_id, epoch)
-    return xor_byte(node_id:byte(7), epoch) * 256 + node_id:byte(8)
+    return xor(node_id:byte(7), epoch) * 256 + node_id:byte(8)
 end
 
 -- Whether a train's incarnation is the one that counts: nil, or the reason and why.
@@ -874,6 +907,8 @@ local function restore_columns(pinfo, kept, protocol, info)
     pinfo.cols.info:set(info)
 end
 
+local function is_cut_short(tvb) return tvb:len() < tvb:reported_len() end
+
 local function show_bits(tree, range, names)
     for _, name in ipairs(names) do tree:add(f[name], range) end
 end
@@ -946,14 +981,6 @@ local function read_train(tvb)
     end)
     if reason then train.refused, train.refused_at = reason, { at, length } end
     return train
-end
-
--- The subframes of a train as plain bytes: in which Tvb they stand, and from where on. A train whose
--- subframes are coded would be decoded here, into a Tvb of its own; all that follows works on the result. That
--- is not done yet: of such a train there is none, and so neither frames nor pieces.
-local function plain_region(tvb, train)
-    if train.coded then return nil end
-    return { tvb = tvb, at = train.subframes_at }
 end
 
 local function read_offload(tvb, at)
@@ -1054,6 +1081,572 @@ local function read_subframes(region)
         if sub.refused then return list, at, sub end
         at = sub.stop
     end
+end
+
+---------------------------------------------------------------------------------------------------------------
+-- Coded trains (docs/wire-format.md, "Coded trains"): from what stands in the train to its subframes as they were.
+-- It works on strings, and says what is wrong by `damaged`, which `restore_coded` catches. All of it is slow and
+-- plain; bounded by RESTORED_MAX, the worst train takes some ten milliseconds.
+
+local restore_coded
+
+do
+    local unpack = table.unpack
+
+    -- Leaves the decoder: this train does not restore.
+    local function damaged(what, text, ...) error({ why = what .. ": " .. text:format(...) }, 0) end
+
+    -- CRC-32 of IEEE 802.3: reflected, begun with ones, inverted in the end. `crc_of[k][byte]` is what is left of a
+    -- byte with k zero bytes behind it, so that eight are taken at once.
+    local crc_of = { [0] = {} }
+    for value = 0, 255 do
+        local crc = value
+        for _ = 1, 8 do
+            local bit = crc % 2
+            crc = (crc - bit) / 2
+            if bit == 1 then crc = xor(crc, 0xedb88320) end
+        end
+        crc_of[0][value] = crc
+    end
+    for k = 1, 7 do
+        crc_of[k] = {}
+        for value = 0, 255 do
+            local crc = crc_of[k - 1][value]
+            local low = crc % 256
+            crc_of[k][value] = xor(crc_of[0][low], (crc - low) / 256)
+        end
+    end
+
+    local function crc32(bytes)
+        local c0, c1, c2, c3 = crc_of[0], crc_of[1], crc_of[2], crc_of[3]
+        local c4, c5, c6, c7 = crc_of[4], crc_of[5], crc_of[6], crc_of[7]
+        local crc = 0xffffffff
+        local eights = #bytes - #bytes % 8
+        for at = 1, eights, 8 do
+            local b1, b2, b3, b4, b5, b6, b7, b8 = bytes:byte(at, at + 7)
+            local word = xor(crc, b1 + 0x100 * b2 + 0x10000 * b3 + 0x1000000 * b4)
+            b1 = word % 256
+            word = (word - b1) / 256
+            b2 = word % 256
+            word = (word - b2) / 256
+            b3 = word % 256
+            b4 = (word - b3) / 256
+            crc = xor(c7[b1], c6[b2], c5[b3], c4[b4], c3[b5], c2[b6], c1[b7], c0[b8])
+        end
+        for at = eights + 1, #bytes do
+            local low = crc % 256
+            crc = xor(c0[xor(low, bytes:byte(at))], (crc - low) / 256)
+        end
+        return xor(crc, 0xffffffff)
+    end
+
+    -- Bytes that are taken one after the other: `bytes`, `at` (of the next one, from 1), and `what` they are of.
+
+    local function take(from, length)
+        local taken = from.bytes:sub(from.at, from.at + length - 1)
+        if #taken < length then damaged(from.what, "%s is longer than what is left", from.part) end
+        from.at = from.at + length
+        return taken
+    end
+
+    local function take_byte(from) return take(from, 1):byte() end
+
+    -- Seven bits a byte, the lowest first.
+    local function take_number(from)
+        local number, scale = 0, 1
+        for _ = 1, 5 do
+            local byte = take_byte(from)
+            number = number + byte % 128 * scale
+            if number >= 2 ^ 32 then break end
+            if byte < 128 then return number end
+            scale = scale * 128
+        end
+        damaged(from.what, "a number of more than 32 bits")
+    end
+
+    -- Big-endian, of up to four bytes; `at` counts from 0, as everywhere below.
+    local function number_at(bytes, at, width)
+        local number = 0
+        for i = at + 1, at + width do number = number * 256 + bytes:byte(i) end
+        return number
+    end
+
+    -------------------------------------------------------------------------------------------------------------
+    -- Blocks, and LZ4's block format in them: sequences of a token, literals, and a match that is copied from what was
+    -- restored before, by this block or those before it; the last sequence has literals only.
+
+    -- What is restored is a list of bytes, for matches reach to any of them.
+    local function append(out, bytes)
+        local length = #out
+        for from = 1, #bytes, 256 do
+            local part = { bytes:byte(from, from + 255) }
+            for i = 1, #part do out[length + i] = part[i] end
+            length = length + #part
+        end
+    end
+
+    local function text_of(out)
+        local parts = {}
+        for from = 1, #out, 1024 do
+            parts[#parts + 1] = string.char(unpack(out, from, math.min(from + 1023, #out)))
+        end
+        return table.concat(parts)
+    end
+
+    -- Four bits of the token; 15 of them go on in bytes, until one is not 255.
+    local function lz4_length(from, nibble)
+        local length = nibble
+        if nibble == 15 then
+            repeat
+                local more = take_byte(from)
+                length = length + more
+            until more ~= 255
+        end
+        return length
+    end
+
+    -- Puts a block behind what is there. `stop`: what there may be then, at most.
+    local function restore_lz4(from, out, stop)
+        while true do
+            local token = take_byte(from)
+            local literals = lz4_length(from, math.floor(token / 16))
+            if #out + literals > stop then damaged(from.what, "it restores to more than it says") end
+            append(out, take(from, literals))
+            if from.at > #from.bytes then return end
+            local low, high = take(from, 2):byte(1, 2)
+            local offset = low + 256 * high
+            local length = lz4_length(from, token % 16) + 4
+            local there = #out
+            if offset == 0 or offset > there then
+                damaged(from.what, "a match %d bytes back, where %d are there", offset, there)
+            end
+            if there + length > stop then damaged(from.what, "it restores to more than it says") end
+            -- It may reach into what it restores itself.
+            for i = there + 1, there + length do out[i] = out[i - offset] end
+        end
+    end
+
+    -- The next block's place and lengths; nil at the end.
+    local function read_block(from, number)
+        local bytes, at = from.bytes, from.at
+        if at > #bytes or at == #bytes and bytes:byte(at) == 0 then return nil end
+        local block = { number = number, at = at - 1, what = ("block %d"):format(number) }
+        from.what, from.part = block.what, "its header"
+        local first = number_at(take(from, 2), 0, 2)
+        block.length, block.is_stored = first % 0x8000, first >= 0x8000
+        if block.length == 0 then
+            from.at = at
+            return nil
+        end
+        block.plain_length = block.is_stored and block.length or number_at(take(from, 2), 0, 2)
+        from.part = "it"
+        block.data_at = from.at - 1
+        block.bytes = take(from, block.length)
+        return block
+    end
+
+    -- What the blocks restore to, one behind the other; nil where that takes a dictionary.
+    local function restore_blocks(from, coding)
+        local out, total, number = {}, 0, 1
+        while true do
+            local block = read_block(from, number)
+            if not block then break end
+            coding.blocks[number] = block
+            number = number + 1
+            total = total + block.plain_length
+            if total > RESTORED_MAX then damaged(block.what, "the train restores to more than 65,535 bytes") end
+            if block.is_stored then
+                append(out, block.bytes)
+            elseif coding.kind == CODING.ZSTANDARD then
+                coding.needs_dictionary = true
+            else
+                restore_lz4({ bytes = block.bytes, at = 1, what = block.what, part = "a sequence" }, out, total)
+            end
+            block.bytes = nil
+            if not coding.needs_dictionary and #out ~= total then
+                damaged(block.what, "it restores to less than the %s that it says", plural(block.plain_length, "byte"))
+            end
+        end
+        return not coding.needs_dictionary and text_of(out) or nil
+    end
+
+    -------------------------------------------------------------------------------------------------------------
+    -- The headers of a frame, and their fields, in the order of the document's list
+
+    local SAME, LENGTH = "same", "length"
+    local HEADER_SUM, TRANSPORT_SUM = "header checksum", "transport checksum"
+
+    -- Name, header, where in it, width, what is expected, and whether its distance from that is told (ᵈ).
+    local function row(name, base_of, at, width, expected, is_distance)
+        return { name = name, base = base_of, at = at, width = width, expected = expected, is_distance = is_distance }
+    end
+
+    local IDENTIFICATION = { row("IPv4 identification", "ip", 4, 2, "identification", true) }
+    local TIMES = {
+        row("TCP time", "transport", 24, 4, SAME, true),
+        row("TCP time echo", "transport", 28, 4, SAME, true),
+    }
+    local TCP = {
+        row("TCP acknowledgement", "transport", 8, 4, SAME, true),
+        row("TCP sequence", "transport", 4, 4, "TCP sequence", true),
+        row("TCP window", "transport", 14, 2, SAME, true),
+        row("TCP flags", "transport", 13, 1, SAME),
+        row("TCP source port", "transport", 0, 2, SAME, true),
+        row("TCP destination port", "transport", 2, 2, SAME, true),
+        row("TCP checksum", "transport", 16, 2, TRANSPORT_SUM),
+        row("TCP urgent pointer", "transport", 18, 2, SAME),
+    }
+    local RTP_COUNTERS = {
+        row("RTP time", "rtp", 4, 4, "RTP time", true),
+        row("RTP sequence", "rtp", 2, 2, "one more", true),
+    }
+    local UDP_PORTS = {
+        row("UDP source port", "transport", 0, 2, SAME, true),
+        row("UDP destination port", "transport", 2, 2, SAME, true),
+    }
+    local RTP_REST = {
+        row("RTP source", "rtp", 8, 4, SAME),
+        row("RTP first two bytes", "rtp", 0, 2, SAME),
+    }
+    local UDP_REST = {
+        row("UDP checksum", "transport", 6, 2, TRANSPORT_SUM),
+        row("UDP length", "transport", 4, 2, LENGTH, true),
+    }
+    local IPV4 = {
+        row("IPv4 source", "ip", 12, 4, SAME),
+        row("IPv4 destination", "ip", 16, 4, SAME),
+        row("IPv4 total length", "ip", 2, 2, LENGTH, true),
+        row("IPv4 time to live", "ip", 8, 1, SAME),
+        row("IPv4 type of service", "ip", 1, 1, SAME),
+        row("IPv4 flags and fragment offset", "ip", 6, 2, SAME),
+        row("IPv4 header checksum", "ip", 10, 2, HEADER_SUM),
+    }
+    local IPV6 = {
+        row("IPv6 source", "ip", 8, 16, SAME),
+        row("IPv6 destination", "ip", 24, 16, SAME),
+        row("IPv6 payload length", "ip", 4, 2, LENGTH, true),
+        row("IPv6 hop limit", "ip", 7, 1, SAME),
+        row("IPv6 first four bytes", "ip", 0, 4, SAME),
+    }
+
+    local function joined(...)
+        local list = {}
+        for _, part in ipairs({ ... }) do
+            for _, field_row in ipairs(part) do list[#list + 1] = field_row end
+        end
+        return list
+    end
+
+    -- One list for each kind of headers, so that two frames have the same headers only if they have the same list.
+    local FIELDS = { [4] = {}, [6] = {} }
+    for version, parts in pairs({ [4] = { IDENTIFICATION, IPV4 }, [6] = { {}, IPV6 } }) do
+        FIELDS[version].none = joined(parts[1], parts[2])
+        FIELDS[version].tcp = joined(parts[1], TCP, parts[2])
+        FIELDS[version].timed_tcp = joined(parts[1], TIMES, TCP, parts[2])
+        FIELDS[version].udp = joined(parts[1], UDP_PORTS, UDP_REST, parts[2])
+        FIELDS[version].rtp = joined(parts[1], RTP_COUNTERS, UDP_PORTS, RTP_REST, UDP_REST, parts[2])
+    end
+
+    local VLAN_TAGS = { [0x8100] = true, [0x88a8] = true }
+    local NO_HEADERS = { fields = {}, stop = 0 }
+
+    -- Adds UDP's or TCP's header, where it is there in full and the packet is no fragment; what is above IP.
+    local function add_transport(headers, payload, is_rtp)
+        local at = headers.stop
+        if headers.version == 4 and number_at(payload, headers.ip + 6, 2) % 0x4000 ~= 0 then return "none" end
+        local protocol = payload:byte(headers.ip + (headers.version == 4 and 9 or 6) + 1)
+        local length
+        if protocol == 17 then
+            length = 8
+        elseif protocol == 6 and #payload >= at + 20 then
+            length = math.floor(payload:byte(at + 13) / 16) * 4
+            if length < 20 then return "none" end
+        end
+        if not length or #payload < at + length then return "none" end
+        headers.transport, headers.stop, headers.is_tcp = at, at + length, protocol == 6
+        if headers.is_tcp then
+            local is_timed = length >= 32 and payload:sub(at + 21, at + 24) == "\1\1\8\10"
+            return is_timed and "timed_tcp" or "tcp"
+        end
+        if not is_rtp or #payload < headers.stop + 12 then return "udp" end
+        headers.rtp, headers.stop = headers.stop, headers.stop + 12
+        return "rtp"
+    end
+
+    -- Where they stand in a payload, which is what follows the EtherType. `is_rtp`: what is behind UDP is RTP, if there is
+    -- room for it.
+    local function headers_of(ether_type, payload, is_rtp)
+        local at = 0
+        for _ = 1, 2 do
+            if VLAN_TAGS[ether_type] and #payload >= at + 4 then
+                ether_type = number_at(payload, at + 2, 2)
+                at = at + 4
+            end
+        end
+        if #payload <= at then return NO_HEADERS end
+        local first = payload:byte(at + 1)
+        local version, length = math.floor(first / 16), 0
+        if ether_type == 0x0800 and version == 4 then length = first % 16 * 4 end
+        if ether_type == 0x86dd and version == 6 then length = 40 end
+        if length < 20 or #payload < at + length then return NO_HEADERS end
+        local headers = { version = version, ip = at, stop = at + length }
+        headers.above = add_transport(headers, payload, is_rtp)
+        headers.fields = FIELDS[version][headers.above]
+        return headers
+    end
+
+    -- Where a packet ends by its IP length: not before the headers do, nor behind the frame.
+    local function packet_stop(payload, headers)
+        local told
+        if headers.version == 4 then
+            told = headers.ip + number_at(payload, headers.ip + 2, 2)
+        else
+            told = headers.ip + 40 + number_at(payload, headers.ip + 4, 2)
+        end
+        return math.min(math.max(told, headers.stop), #payload)
+    end
+
+    -- Of a frame of `length` bytes, by what the reference has.
+    local EXPECTED = {
+        [SAME] = function(before) return before end,
+        ["one more"] = function(before) return before + 1 end,
+        ["identification"] = function(before) return before == 0 and 0 or before + 1 end,
+        [LENGTH] = function(before, payload, _, length) return before + length - #payload end,
+        ["TCP sequence"] = function(before, payload, headers)
+            return before + packet_stop(payload, headers) - headers.stop
+        end,
+        ["RTP time"] = function(before, payload, headers) return before + #payload - headers.stop end,
+    }
+
+    -- Of 16-bit numbers in ones' complement, inverted.
+    local function checksum(bytes)
+        local sum = 0
+        for at = 1, #bytes - 1, 2 do
+            local high, low = bytes:byte(at, at + 1)
+            sum = sum + 256 * high + low
+        end
+        if #bytes % 2 == 1 then sum = sum + 256 * bytes:byte(#bytes) end
+        while sum > 0xffff do sum = sum % 0x10000 + math.floor(sum / 0x10000) end
+        return 0xffff - sum
+    end
+
+    -- The right ones, of a payload in which they are 0.
+    local SUMS = {
+        [HEADER_SUM] = function(payload, headers)
+            return checksum(payload:sub(headers.ip + 1, headers.transport or headers.stop))
+        end,
+        [TRANSPORT_SUM] = function(payload, headers)
+            local addresses_at, addresses_length = headers.ip + 12, 8
+            if headers.version == 6 then addresses_at, addresses_length = headers.ip + 8, 32 end
+            local segment = payload:sub(headers.transport + 1, packet_stop(payload, headers))
+            local pseudo = payload:sub(addresses_at + 1, addresses_at + addresses_length)
+                .. string.char(0, headers.is_tcp and 6 or 17, math.floor(#segment / 256), #segment % 256)
+            local sum = checksum(pseudo .. segment)
+            -- Of UDP 0 says that there is none.
+            return sum == 0 and not headers.is_tcp and 0xffff or sum
+        end,
+    }
+
+    -------------------------------------------------------------------------------------------------------------
+    -- DELTA: a frame told apart from an earlier one
+
+    -- By the field's number in the list, what stands of it.
+    local function take_told(from, fields, delta)
+        local told, at = {}, from.at - 1
+        local mask = take_number(from)
+        delta.mask = { at = at, length = from.at - 1 - at, value = mask }
+        if mask >= 2 ^ #fields then damaged(from.what, "a mask of fields that its headers do not have") end
+        for i, field_row in ipairs(fields) do
+            if has(mask, 2 ^ (i - 1)) then
+                local value = { at = from.at - 1, row = field_row }
+                if field_row.is_distance then
+                    local number = take_number(from)
+                    local half = math.floor(number / 2)
+                    value.distance = number % 2 == 0 and half or -half - 1
+                else
+                    value.bytes = take(from, field_row.width)
+                end
+                value.length = from.at - 1 - value.at
+                told[i] = value
+            end
+        end
+        return told
+    end
+
+    local function store(list, at, width, value)
+        for i = at + width, at + 1, -1 do
+            local low = value % 256
+            list[i] = low
+            value = (value - low) / 256
+        end
+    end
+
+    -- The frame's payload: the reference's headers but for what was told and what is expected to be another.
+    local function put_together(reference, headers, told, behind)
+        local header, length = { reference:byte(1, headers.stop) }, headers.stop + #behind
+        local sums = {}
+        for i, field_row in ipairs(headers.fields) do
+            local at, width, value = headers[field_row.base] + field_row.at, field_row.width, told[i]
+            if value and value.bytes then
+                for n = 1, width do header[at + n] = value.bytes:byte(n) end
+            elseif SUMS[field_row.expected] then
+                local has_none = field_row.expected == TRANSPORT_SUM and not headers.is_tcp
+                    and number_at(reference, at, 2) == 0
+                store(header, at, 2, 0)
+                if not has_none then sums[at] = SUMS[field_row.expected] end
+            elseif value or field_row.expected ~= SAME then
+                local expected = EXPECTED[field_row.expected](number_at(reference, at, width), reference, headers, length)
+                store(header, at, width, (expected + (value and value.distance or 0)) % 2 ^ (8 * width))
+            end
+        end
+        -- These are over what all others say; none is over another one.
+        local payload = string.char(unpack(header)) .. behind
+        for at, sum in pairs(sums) do store(header, at, 2, sum(payload, headers)) end
+        return string.char(unpack(header)) .. behind
+    end
+
+    local function restore_delta(from, slots)
+        local delta = { at = from.at - 1 }
+        local first = take_byte(from)
+        delta.slot, delta.is_new = slots.newest, false
+        if has(first, 0x80) then
+            delta.slot_at = from.at - 1
+            local byte = take_byte(from)
+            delta.slot, delta.is_new = byte % 128, byte >= 128
+        end
+        local reference = slots[delta.slot]
+        if not reference then
+            damaged(from.what, delta.slot and "no frame is in slot %d" or "no frame is before it", delta.slot)
+        end
+        delta.reference = reference.place
+        local length = #reference.payload
+        if has(first, 0x40) then
+            local at = from.at - 1
+            length = take_number(from)
+            delta.told_length = { at = at, length = from.at - 1 - at, value = length }
+        end
+        local is_rtp = has(first, 0x10)
+        local headers = headers_of(reference.ether_type, reference.payload, is_rtp)
+        if is_rtp and not headers.rtp then damaged(from.what, "RTP, where its reference has no room for it") end
+        if length == 0 or length > RESTORED_MAX or length < headers.stop then
+            damaged(from.what, "a payload of %d bytes, with headers of %d", length, headers.stop)
+        end
+        delta.fields = #headers.fields
+        delta.told = has(first, 0x20) and take_told(from, headers.fields, delta) or {}
+        local behind = take(from, length - headers.stop)
+        delta.length = from.at - 1 - delta.at
+        local payload = put_together(reference.payload, headers, delta.told, behind)
+        local found = headers_of(reference.ether_type, payload, is_rtp)
+        if found.fields ~= headers.fields or found.stop ~= headers.stop then
+            damaged(from.what, "it has other headers than its reference")
+        end
+        return delta, { first = reference.first, fields = reference.fields, ether_type = reference.ether_type,
+            payload = payload }
+    end
+
+    -- A frame gets the next slot, or takes one.
+    local function put(slots, slot, frame)
+        if not slot then
+            slot = slots.next
+            slots.next = (slot + 1) % SLOTS
+        end
+        slots[slot], slots.newest = frame, slot
+    end
+
+    -- One of the subframes that trains have as well, as it stands; a whole frame gets a slot.
+    local function restore_plain(from, content, slots, place)
+        local at = content.at + from.at - 1
+        local sub = read_subframe(content.tvb, at)
+        if sub.refused then damaged(from.what, "%s%s", sub.refused, sub.why and " (" .. sub.why .. ")" or "") end
+        local bytes = take(from, sub.stop - at)
+        if sub.kind == KIND.FRAME and not sub.gso then
+            put(slots, nil, { first = bytes:sub(1, 1), fields = bytes:sub(4, sub.payload_at - at),
+                ether_type = sub.ether_type, payload = bytes:sub(sub.payload_at - at + 1), place = place })
+        end
+        return bytes
+    end
+
+    -- Coded subframes, which stand in `content` (a Tvb, and from where on), to subframes as they were.
+    local function restore_subframes(content, bytes, coding)
+        local from, slots, parts, length = { bytes = bytes, at = 1, part = "it" }, { next = 0 }, {}, 0
+        while from.at <= #bytes do
+            local kind = bytes:byte(from.at) % 16
+            if kind == KIND.END then break end
+            local place = #parts + 1
+            from.what = ("subframe %d"):format(place)
+            if kind == KIND.DELTA then
+                local delta, frame = restore_delta(from, slots)
+                frame.place = place
+                put(slots, not delta.is_new and delta.slot or nil, frame)
+                coding.deltas[place] = delta
+                coding.delta_count = coding.delta_count + 1
+                local size = #frame.payload
+                local header = frame.first .. string.char(math.floor(size / 256), size % 256) .. frame.fields
+                parts[place] = header .. frame.payload
+            else
+                parts[place] = restore_plain(from, content, slots, place)
+            end
+            length = length + #parts[place]
+            if length > RESTORED_MAX then damaged(from.what, "the train restores to more than 65,535 bytes") end
+        end
+        return table.concat(parts), from.at - 1
+    end
+
+    -- A Tvb of no bytes cannot be made; an empty one is behind the last byte of another.
+    local function as_region(bytes, name, tvb)
+        if bytes == "" then return { tvb = tvb, at = tvb:len() } end
+        return { tvb = ByteArray.new(bytes, true):tvb(name), at = 0 }
+    end
+
+    local function decode(tvb, coding)
+        local content_at = coding.at + 5
+        if content_at > tvb:len() then damaged("the train", "it is shorter than coding and checksum") end
+        coding.kind, coding.checksum = tvb(coding.at, 1):uint(), tvb(coding.at + 1, 4):uint()
+        if not CODINGS[coding.kind] then
+            coding.reason = "coded_unknown"
+            damaged("the train", "coding %d", coding.kind)
+        end
+        local bytes = content_at < tvb:len() and tvb:raw(content_at) or ""
+        local content, used = { tvb = tvb, at = content_at }, nil
+        if coding.kind ~= CODING.HEADERS then
+            local from = { bytes = bytes, at = 1 }
+            bytes = restore_blocks(from, coding)
+            used = from.at - 1
+            coding.stop = content_at + used
+            if not bytes then return end
+            content = as_region(bytes, "Coded subframes", tvb)
+        end
+        coding.content = content
+        local restored, subframes_used = restore_subframes(content, bytes, coding)
+        coding.stop = content_at + (used or subframes_used)
+        local sum = crc32(restored)
+        if sum ~= coding.checksum then
+            damaged("the checksum", "0x%08x, and what the train restores to has 0x%08x", coding.checksum, sum)
+        end
+        coding.restored_length = #restored
+        coding.region = as_region(restored, "Restored subframes", tvb)
+        coding.region.is_restored = true
+    end
+
+    -- What stands at `at` in a train: how it is coded, as far as that can be read, and `region`, the subframes as they
+    -- were; or the reason why a receiver drops it, and why; or that it takes a dictionary.
+    function restore_coded(tvb, at)
+        local coding = { at = at, blocks = {}, deltas = {}, delta_count = 0 }
+        local is_done, mistake = pcall(decode, tvb, coding)
+        if is_done then return coding end
+        -- A mistake of this file's own is Wireshark's to tell.
+        if type(mistake) ~= "table" then error(mistake, 0) end
+        coding.refused, coding.why = coding.reason or "coded_damaged", mistake.why
+        return coding
+    end
+end
+
+-- The subframes of a train as plain bytes: in which Tvb they stand, and from where on. Of a coded train that is one of
+-- its own, if it could be restored; all that follows works on the result.
+local function plain_region(tvb, train)
+    if not train.coded then return { tvb = tvb, at = train.subframes_at } end
+    train.coding = restore_coded(tvb, train.subframes_at)
+    return train.coding.region
 end
 
 ---------------------------------------------------------------------------------------------------------------
@@ -1399,7 +1992,7 @@ local KIND_NAMES = { "Frame", "First piece of frame", "Piece of frame" }
 
 local SUBFRAME_FIELDS = { "payload" }
 for name in pairs(f) do
-    if name:find("^subframe%.") or name:find("^piece%.") or name:find("^gso%.") then
+    if name:find("^subframe%.") or name:find("^piece%.") or name:find("^gso%.") or name:find("^delta") then
         SUBFRAME_FIELDS[#SUBFRAME_FIELDS + 1] = name
     end
 end
@@ -1444,10 +2037,48 @@ local function show_subframe_header(item, tvb, sub)
     if sub.payload_at then item:add(f["payload"], tvb(sub.payload_at, sub.length)) end
 end
 
-local function show_subframe(tree, root, pinfo, region, sub, visit, outer, is_later, is_wanted)
+-- What a DELTA tells of a field.
+local function told_text(value)
+    if value.bytes then
+        local is_address = value.row.width == 16 or value.row.name:find("IPv4 %l+$") and value.row.width == 4
+        if not is_address then return ("%s: 0x%s"):format(value.row.name, hex_of_raw(value.bytes)) end
+        local raw = ByteArray.new(value.bytes, true):tvb()
+        return ("%s: %s"):format(value.row.name, tostring(value.row.width == 16 and raw(0, 16):ipv6() or raw(0, 4):ipv4()))
+    end
+    local which = value.distance < 0 and "less" or "more"
+    return ("%s: %d %s than expected"):format(value.row.name, math.abs(value.distance), which)
+end
+
+-- How a restored subframe stands in the train, where that is not as it was.
+local function show_delta(tree, content, delta)
+    local function bytes_at(at, length) return content.tvb(content.at + at, length) end
+    local told, fields = {}, delta.fields
+    for i = 1, fields do told[#told + 1] = delta.told[i] end
+    local item = tree:add(f["delta"], bytes_at(delta.at, delta.length))
+    item:set_text(("DELTA of %s, told apart from subframe %d: %d of its %s not as expected"):format(
+        plural(delta.length, "byte"), delta.reference, #told, plural(fields, "field")))
+    show_bits(item, bytes_at(delta.at, 1), { "delta.has_slot", "delta.has_length", "delta.has_fields", "delta.rtp" })
+    if delta.slot_at then
+        show_bits(item, bytes_at(delta.slot_at, 1), { "delta.new_slot", "delta.slot" })
+    else
+        generated(item:add(f["delta.slot"], delta.slot))
+    end
+    local length, mask = delta.told_length, delta.mask
+    if length then item:add(f["delta.length"], bytes_at(length.at, length.length), length.value) end
+    if mask then item:add(f["delta.mask"], bytes_at(mask.at, mask.length), mask.value) end
+    for _, value in ipairs(told) do
+        item:add(f["delta.field"], bytes_at(value.at, value.length), told_text(value))
+    end
+    generated(item:add(f["delta.reference"], delta.reference))
+end
+
+local function show_subframe(tree, root, pinfo, region, sub, visit, outer, is_later, coding, is_wanted)
     local tvb = region.tvb
     local item = tree:add(f["subframe"], tvb(sub.at, sub.stop - sub.at))
-    if is_wanted then show_subframe_header(item, tvb, sub) end
+    if is_wanted then
+        show_subframe_header(item, tvb, sub)
+        if coding and coding.deltas[sub.place] then show_delta(item, coding.content, coding.deltas[sub.place]) end
+    end
     if sub.bad_gso then refuse(item, nil, "bad_gso", sub.bad_gso) end
     if sub.refused then return item end
     if sub.kind ~= KIND.FRAME then
@@ -1457,11 +2088,11 @@ local function show_subframe(tree, root, pinfo, region, sub, visit, outer, is_la
     local addresses = restored_addresses(sub, visit, outer)
     if is_wanted then show_restored(item, addresses) end
     if not packtrain.prefs.inner then return item end
-    if sub.addresses_at and sub.type_at and not sub.gso then
+    if sub.addresses_at and sub.type_at and not sub.gso and not coding then
         -- It stands there as it is on a wire of its own.
         dissect_frame(tvb(sub.addresses_at, sub.stop - sub.addresses_at):tvb(), pinfo, root)
     else
-        local name = ("Frame %d of the train"):format(sub.place)
+        local name = (coding and "Restored frame %d" or "Frame %d of the train"):format(sub.place)
         dissect_frame(inner_tvb(addresses, sub.ether_type, tvb:raw(sub.payload_at, sub.length), name), pinfo, root)
     end
     return item
@@ -1480,17 +2111,69 @@ local function show_train_header(tree, tvb)
     return items
 end
 
+local function show_block(tree, tvb, content_at, block)
+    local at = content_at + block.at
+    local data_at = content_at + (block.data_at or block.at)
+    local stop = math.min(data_at + block.length, tvb:len())
+    local item = tree:add(f["coded.block"], tvb(at, stop - at))
+    item:set_text(("Block %d: %s, %s"):format(block.number, plural(block.length, "byte"),
+        block.is_stored and "as they were" or ("compressed from %d"):format(block.plain_length)))
+    show_bits(item, tvb(at, 2), { "coded.block.stored", "coded.block.length" })
+    if not block.is_stored then item:add(f["coded.block.plain_length"], tvb(at + 2, 2)) end
+    item:add(f["coded.block.data"], tvb(data_at, stop - data_at))
+end
+
+-- The dictionary that the sender's hellos have named.
+local function dictionary_text(visit)
+    local id = resolved(visit.from).dictionary
+    return id and ("dictionary 0x%08x"):format(id) or "a dictionary"
+end
+
+-- What a coded train has in place of subframes. What could be restored of it is shown behind.
+local function show_coding(tree, tvb, coding, visit)
+    local at = coding.at
+    local range = at < tvb:len() and tvb(at) or tvb(0)
+    local sub = tree:add(packtrain, range, "Coded subframes")
+    if coding.kind then
+        sub:add(f["coded.coding"], tvb(at, 1))
+        sub:add(f["coded.checksum"], tvb(at + 1, 4))
+        sub:append_text((": %s"):format(CODINGS[coding.kind] or "of an unknown kind"))
+    end
+    for _, block in ipairs(coding.blocks) do show_block(sub, tvb, at + 5, block) end
+    if coding.region then
+        generated(sub:add(f["coded.length"], coding.stop - at))
+        generated(sub:add(f["coded.restored_length"], coding.restored_length))
+        generated(sub:add(f["coded.deltas"], coding.delta_count))
+        sub:append_text((", %s restored from %d"):format(plural(coding.restored_length, "byte"), coding.stop - at))
+        return
+    end
+    local data_at = coding.kind and at + 5 or at
+    if #coding.blocks == 0 and data_at < tvb:len() then sub:add(f["data"], tvb(data_at)) end
+    if coding.refused and is_cut_short(tvb) then
+        sub:add_proto_expert_info(x["analysis.cut_short"])
+    elseif coding.refused then
+        refuse(sub, nil, coding.refused, coding.why)
+    elseif coding.needs_dictionary then
+        sub:add_proto_expert_info(x["analysis.dictionary"],
+            ("Compressed with %s, and needs it to be restored"):format(dictionary_text(visit)))
+    end
+end
+
 local function train_info(train, visit, counts, fill)
     local parts = {}
+    local coding = train.coding and (CODINGS[train.coding.kind] or "unknown")
     if train.marker then
         parts[1] = ("Marker on link %d: up to train %d"):format(train.link, train.train_seq)
-    elseif counts.frames + counts.pieces == 0 then
+    elseif coding and not train.coding.region then
+        parts[1] = ("Train %d on link %d: coded (%s)"):format(train.train_seq, train.link, coding)
+    elseif counts.frames + counts.pieces == 0 and not coding then
         parts[1] = ("Probe %d on link %d"):format(train.train_seq, train.link)
     else
         local inside = {}
         if counts.frames > 0 then inside[#inside + 1] = plural(counts.frames, "frame") end
         if counts.pieces > 0 then inside[#inside + 1] = plural(counts.pieces, "piece") end
         if fill then inside[#inside + 1] = ("fill %d %%"):format(fill) end
+        if coding then inside[#inside + 1] = ("coded (%s)"):format(coding) end
         parts[1] = ("Train %d on link %d: %s"):format(train.train_seq, train.link, table.concat(inside, ", "))
     end
     if train.replay then parts[#parts + 1] = "REPLAY" end
@@ -1501,8 +2184,6 @@ local function train_info(train, visit, counts, fill)
     if visit.refused then parts[#parts + 1] = "[" .. visit.refused .. "]" end
     return table.concat(parts, ", ")
 end
-
-local function is_cut_short(tvb) return tvb:len() < tvb:reported_len() end
 
 local function dissect_train(tvb, pinfo, tree, root)
     local outer = outer_addresses(pinfo)
@@ -1534,11 +2215,14 @@ local function dissect_train(tvb, pinfo, tree, root)
         refuse(tree, tvb(train.refused_at[1], train.refused_at[2]), train.refused)
     end
     show_analysis(items, train, visit, is_later)
-    if train.coded and train.subframes_at < tvb:len() then
-        tree:add(f["data"], tvb(train.subframes_at)):add_proto_expert_info(x["analysis.coded"])
-        return ("Train %d on link %d: coded%s"):format(train.train_seq, train.link, train.replay and ", REPLAY" or "")
+    local coding = train.coding
+    if coding then
+        show_coding(tree, tvb, coding, visit)
+        if not region then return train_info(train, visit) end
+        stop = coding.stop -- in the message, which is what a link carries
+    elseif not region then
+        return ("Train %d on link %d, truncated"):format(train.train_seq, train.link)
     end
-    if not region then return ("Train %d on link %d, truncated"):format(train.train_seq, train.link) end
 
     local counts = { frames = 0, pieces = 0 }
     for _, sub in ipairs(subframes) do
@@ -1563,7 +2247,7 @@ local function dissect_train(tvb, pinfo, tree, root)
     end
     local is_wanted = wants_subframes(tree)
     for _, sub in ipairs(subframes) do
-        local item = show_subframe(tree, root, pinfo, region, sub, visit, outer, is_later, is_wanted)
+        local item = show_subframe(tree, root, pinfo, region, sub, visit, outer, is_later, coding, is_wanted)
         if sub.refused == "truncated" and is_cut_short(tvb) then
             item:add_proto_expert_info(x["analysis.cut_short"])
         elseif sub.refused then
@@ -1571,7 +2255,7 @@ local function dissect_train(tvb, pinfo, tree, root)
         end
     end
     local padded_at = train.marker and train.subframes_at or stop
-    if not bad and padded_at < region.tvb:len() then tree:add(f["padding"], region.tvb(padded_at)) end
+    if (coding or not bad) and padded_at < tvb:len() then tree:add(f["padding"], tvb(padded_at)) end
     return train_info(train, visit, counts, fill)
 end
 
@@ -1646,6 +2330,10 @@ local function read_hello(tvb)
             hello.count = tvb(at, 4):uint()
         elseif kind == 0x04 and length ~= 2 then
             return "bad_option"
+        elseif kind == 0x05 then
+            if length ~= 4 then return "bad_option" end
+            local id = tvb(at, 4):uint()
+            hello.dictionary = id ~= 0 and id or nil
         elseif kind >= 0x80 then
             return "unknown_critical_option"
         end
@@ -1711,6 +2399,7 @@ local function learn(hello, source, visit)
     if not last or last.address ~= hello.address then
         table.insert(station.pt0, { address = hello.address, number = visit.number })
     end
+    station.dictionary = hello.dictionary
     visit.from = station
     if not hello.recipient or hello.away then return end
     -- Of a hello that a newer one has overtaken, nothing more is taken.
@@ -1777,6 +2466,9 @@ local function show_hello_option(tree, tvb, option)
         local item = sub:add(f["hello.direct_vlan"], tvb(at, 2))
         local vlan = tvb(at, 2):uint()
         if vlan < 1 or vlan > 4094 then item:append_text(" (none: as if not said)") end
+    elseif option.kind == 0x05 and length == 4 then
+        local item = sub:add(f["hello.dictionary"], tvb(at, 4))
+        if tvb(at, 4):uint() == 0 then item:append_text(" (none)") end
     elseif length > 0 then
         sub:add(f["option.value"], tvb(at, length))
     end
@@ -1791,7 +2483,8 @@ local function show_hello_header(tree, tvb)
     tree:add(f["hello.recipient"], tvb(12, 8))
     tree:add(f["line_id"], tvb(20, 4))
     local capabilities = tree:add(f["hello.capabilities"], tvb(24, 4))
-    show_bits(capabilities, tvb(24, 4), { "hello.marked_frames", "hello.gso_frames", "hello.direct_frames" })
+    show_bits(capabilities, tvb(24, 4), { "hello.marked_frames", "hello.gso_frames", "hello.direct_frames",
+        "hello.coded_trains" })
     tree:add(f["hello.address"], tvb(28, 6))
     tree:add(f["hello.mtu"], tvb(34, 2))
     tree:add(f["hello.lanes"], tvb(36, 1))

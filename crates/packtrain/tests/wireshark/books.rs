@@ -1,11 +1,13 @@
 //! What a capture holds, by a bookkeeping that is slow and plain: everything is looked up in all that was seen.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use packtrain_proto::coding::restore::Restorer;
 use packtrain_proto::time::Instant;
 use packtrain_proto::wire::ethernet::{HEADER_LEN, MacAddr, ether_type};
 use packtrain_proto::wire::subframe::{InnerHeader, Subframe};
-use packtrain_proto::wire::train::{Ack, Train, TrainHeader};
+use packtrain_proto::wire::train::{self, Ack, Train, TrainHeader};
 
 use crate::tshark::Seen;
 use crate::world::link_address;
@@ -37,6 +39,17 @@ impl Logged {
     }
 }
 
+/// A train's subframes as they were before they were coded, if they were. `None`: it does not restore.
+pub fn subframes(message: &[u8], at: usize) -> Option<Cow<'_, [u8]>> {
+    if !train::is_coded(message) {
+        return Some(Cow::Borrowed(&message[at..]));
+    }
+    let mut plain = vec![0; usize::from(u16::MAX)];
+    let len = Restorer::default().restore(&message[at..], &mut plain);
+    plain.truncate(len.ok()?);
+    Some(Cow::Owned(plain))
+}
+
 /// The trains of a capture of two sides' links.
 pub fn trains(frames: &[Seen]) -> Vec<Logged> {
     let is_of =
@@ -64,7 +77,8 @@ pub fn trains(frames: &[Seen]) -> Vec<Logged> {
             frames: Vec::new(),
             pieces: Vec::new(),
         };
-        let mut rest = &message[train.subframes_at..];
+        let subframes = subframes(message, train.subframes_at).expect("an engine's own train");
+        let mut rest = &subframes[..];
         while let Some((subframe, len)) = Subframe::parse(rest).expect("an engine's own train") {
             match subframe {
                 Subframe::Frame { header, payload } => {

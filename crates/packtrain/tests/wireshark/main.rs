@@ -6,6 +6,7 @@
 
 mod aggregates;
 mod books;
+mod coded;
 mod hostile;
 mod lives;
 mod named;

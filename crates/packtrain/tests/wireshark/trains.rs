@@ -362,6 +362,15 @@ fn frames_come_out_of_trains_as_they_were_put_in() {
         "{whole} frames, {complete} in pieces"
     );
     assert_eq!(whole + complete, world.out[0].len() + world.out[1].len());
+    // Pieces ride in coded trains as well.
+    let coded = trains.iter().filter(|train| train.header.coded);
+    let (coded, with_pieces): (Vec<_>, Vec<_>) = coded.partition(|train| train.pieces.is_empty());
+    assert!(
+        coded.len() > 10 && with_pieces.len() > 10,
+        "{} and {} coded trains",
+        coded.len(),
+        with_pieces.len()
+    );
 }
 
 #[test]

@@ -137,16 +137,19 @@ pub fn run(frames: &[Seen], passes: Passes, arguments: &[&str]) -> String {
 
 /// Of each packet the values of some fields, in the order of their names here.
 pub fn fields(frames: &[Seen], passes: Passes, names: &[&str]) -> Vec<Row> {
-    let mut arguments = vec![
-        "-T",
-        "fields",
-        "-E",
-        "separator=/t",
-        "-E",
-        "aggregator=|",
-        "-E",
-        "occurrence=a",
-    ];
+    fields_with(frames, passes, &[], names)
+}
+
+/// … with more arguments.
+pub fn fields_with(
+    frames: &[Seen],
+    passes: Passes,
+    arguments: &[&str],
+    names: &[&str],
+) -> Vec<Row> {
+    let mut arguments = arguments.to_vec();
+    arguments.extend(["-T", "fields", "-E", "separator=/t"]);
+    arguments.extend(["-E", "aggregator=|", "-E", "occurrence=a"]);
     // What a Lua error would be found by.
     for name in names.iter().chain(&["_ws.expert.message", "_ws.lua.error"]) {
         arguments.extend(["-e", name]);

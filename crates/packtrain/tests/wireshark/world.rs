@@ -31,6 +31,7 @@ pub struct World {
     pub now: Instant,
     pub engines: [Engine; 2],
     delays: Vec<Duration>,
+    rate_bps: Option<u64>,
     /// Takes what is sent, and nobody gets it; no carrier tells.
     pub broken: Vec<bool>,
     under_way: Vec<UnderWay>,
@@ -44,8 +45,6 @@ pub fn config(side: usize, node: u64) -> Config {
     let mut config = Config::new(NodeId(node), pt0(side));
     // Frames as they are would leave nothing for trains; the capture is of the trains.
     config.marked_frames = false;
-    // What is in coded trains the dissector does not show yet.
-    config.coded_trains = false;
     config.mtu = 65_521;
     config
 }
@@ -53,6 +52,11 @@ pub fn config(side: usize, node: u64) -> Config {
 impl World {
     /// Engines that have met, over links of these delays.
     pub fn new(delays: &[Duration]) -> World {
+        World::over(delays, None)
+    }
+
+    /// … which are known to be so fast: only there payload is compressed.
+    pub fn over(delays: &[Duration], rate_bps: Option<u64>) -> World {
         let engine = |side: usize| {
             let node = 0x0101_0101_0101_1111 * (side as u64 + 1);
             Engine::new(config(side, node), Instant::ZERO)
@@ -61,6 +65,7 @@ impl World {
             now: Instant::ZERO,
             engines: [engine(0), engine(1)],
             delays: delays.to_vec(),
+            rate_bps,
             broken: vec![false; delays.len()],
             under_way: Vec::new(),
             seen: Vec::new(),
@@ -85,7 +90,7 @@ impl World {
                 mark: mark_of(address),
                 mtu: MTU,
                 carrier: true,
-                rate_bps: None,
+                rate_bps: self.rate_bps,
             };
             self.engines[side].handle_link_state(LinkId(link as u8), state, self.now);
         }
