@@ -18,7 +18,7 @@ use bytes::{Bytes, Part};
 use logistic::Stretch;
 use samples::{Law, Samples};
 
-use crate::wire::layout::Layout;
+use crate::wire::layout::{Layout, RTP_LEN};
 
 /// A train of this coding restores to no more: that takes a few milliseconds.
 pub const PLAIN_MAX: usize = 16 * 1024;
@@ -63,26 +63,21 @@ pub struct Segment {
 impl Segment {
     /// Of a frame with this payload behind its EtherType.
     pub fn of(layout: &Layout, payload: &[u8]) -> Segment {
-        /// RFC 3551, table 4.
-        const PCMU: u8 = 0;
-        const PCMA: u8 = 8;
-        let is_rtp = layout.may_be_rtp(payload);
-        let with_rtp = is_rtp.then(|| layout.with_rtp(payload.len())).flatten();
-        let len = usize::from(with_rtp.unwrap_or(*layout).len);
-        let kind = match with_rtp {
-            Some(rtp) => {
-                match payload[usize::from(rtp.len - crate::wire::layout::RTP_LEN) + 1] & 0x7f {
-                    PCMU => Kind::Samples(Law::Mu),
-                    PCMA => Kind::Samples(Law::A),
-                    _ => Kind::Bytes,
-                }
-            }
-            None => Kind::Bytes,
-        };
-        Segment {
-            kind,
-            body_len: payload.len() - len,
-        }
+        let with_rtp = layout
+            .may_be_rtp(payload)
+            .then(|| layout.with_rtp(payload.len()))
+            .flatten();
+        let sound = with_rtp.and_then(|rtp| {
+            let body = &payload[usize::from(rtp.len)..];
+            let head = &payload[usize::from(rtp.len - RTP_LEN)..];
+            let kind = Kind::Samples(law_of(head, body)?);
+            let body_len = body.len();
+            Some(Segment { kind, body_len })
+        });
+        sound.unwrap_or(Segment {
+            kind: Kind::Bytes,
+            body_len: payload.len() - usize::from(layout.len),
+        })
     }
 
     /// Bytes of which nothing is known.
@@ -96,6 +91,24 @@ impl Segment {
     pub fn is_samples(&self) -> bool {
         self.kind != Kind::Bytes
     }
+}
+
+/// Of what has an RTP header, and is as long as a telephone sends it: so many times 5 ms. Other things begin with such a
+/// byte, too, but those have zeros, which would be the loudest there is, or loud.
+fn law_of(rtp: &[u8], body: &[u8]) -> Option<Law> {
+    const STEP: usize = 40;
+    const LEN_MAX: usize = 480;
+    /// Version 2, nothing added.
+    const FIRST: u8 = 0x80;
+    let law = match rtp[1] & 0x7f {
+        // RFC 3551, table 4: PCMU and PCMA.
+        0 => Law::Mu,
+        8 => Law::A,
+        _ => return None,
+    };
+    let is_as_long = body.len().is_multiple_of(STEP) && (STEP..=LEN_MAX).contains(&body.len());
+    let zeros = body.iter().filter(|&&byte| byte == 0).count();
+    (rtp[0] == FIRST && is_as_long && zeros < body.len() / 8).then_some(law)
 }
 
 /// What both ends have learned from a train.

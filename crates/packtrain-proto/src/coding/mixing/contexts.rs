@@ -52,12 +52,12 @@ impl Contexts {
 
     #[inline]
     pub fn chance(&self, place: usize, node: usize) -> Chance {
-        self.places[place][node]
+        self.places[place % PLACES][node % NODES]
     }
 
     #[inline]
     pub fn learn(&mut self, place: usize, node: usize, bit: bool) {
-        self.places[place][node].learn(bit);
+        self.places[place % PLACES][node % NODES].learn(bit);
     }
 }
 

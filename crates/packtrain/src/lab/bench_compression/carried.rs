@@ -173,7 +173,7 @@ impl<'a> Load<'a> {
             let per_second: u32 = streams.iter().map(|stream| stream.per_second).sum();
             let bytes = match way {
                 Way::Pt0 => {
-                    let coded = Ends::default().pass(Coding::Lz4, &packets);
+                    let coded = Ends::default().pass(Coding::Mixing, &packets);
                     coded.train_bytes as f64 + coded.trains as f64 * TRAIN_BYTES
                 }
                 _ => packets

@@ -49,10 +49,7 @@ pub fn measure(bench: &mut Bench) -> Result<()> {
 
 fn kinds() -> Result<Vec<Kind>> {
     let small = |flows, coding| {
-        let with = match coding {
-            Coding::Headers => "headers",
-            _ => "headers and LZ4",
-        };
+        let with = with(coding);
         Kind {
             name: format!("60 B UDP, flows: {flows}, {with}"),
             coding,
@@ -63,17 +60,28 @@ fn kinds() -> Result<Vec<Kind>> {
     let codings = [Coding::Headers, Coding::Lz4];
     let all = |coding| [1, 16, 64].map(|flows| small(flows, coding));
     let mut kinds: Vec<Kind> = codings.into_iter().flat_map(all).collect();
-    kinds.extend(like_real()?);
+    for coding in [Coding::Lz4, Coding::Mixing] {
+        kinds.extend(like_real(coding)?);
+    }
     Ok(kinds)
 }
 
+fn with(coding: Coding) -> &'static str {
+    match coding {
+        Coding::Headers => "headers",
+        Coding::Lz4 => "headers and LZ4",
+        Coding::Zstd => "headers and Zstandard",
+        Coding::Mixing => "mixing",
+    }
+}
+
 /// Of sixteen senders in turns.
-fn like_real() -> Result<Vec<Kind>> {
+fn like_real(coding: Coding) -> Result<Vec<Kind>> {
     const SENDERS: usize = 16;
     const EACH: usize = PACKETS / SENDERS;
     let kind = |name: &str, payloads: [Vec<Vec<u8>>; SENDERS]| Kind {
-        name: format!("{name}, flows: {SENDERS}, headers and LZ4"),
-        coding: Coding::Lz4,
+        name: format!("{name}, flows: {SENDERS}, {}", with(coding)),
+        coding,
         target: Target::Shown,
         packets: packet::in_turns(&payloads.each_ref().map(Vec::as_slice)),
     };

@@ -74,7 +74,7 @@ impl CodingCounts {
         match self.trains {
             0 => String::new(),
             _ => format!(
-                "headers {:.0} %, LZ4 {:.0} %",
+                "headers {:.0} %, payload {:.0} %",
                 self.percent(self.saved_headers),
                 self.percent(self.saved_payload)
             ),
@@ -253,7 +253,7 @@ mod tests {
             ..CodingCounts::default()
         };
         sum.coding.add(sum.coding);
-        let saved = "67 % by the engine, 2.0 a train, saved: headers 40 %, LZ4 6 %";
+        let saved = "67 % by the engine, 2.0 a train, saved: headers 40 %, payload 6 %";
         assert_eq!(sum.carried_text(), saved);
         sum.direct = 100_000;
         assert_eq!(sum.carried_text(), "directly, and 20 trains");
