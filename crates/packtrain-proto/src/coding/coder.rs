@@ -301,9 +301,12 @@ impl Coder {
             }
         };
         let mark = writer.mark();
-        let payload = &self.plain[frame.payload_at..];
-        writer.put(Segment::of(&frame.layout, payload), &self.stream[start..]);
-        let is_block = writer.len() <= coded::BLOCK_MAX;
+        let (payload, subframe) = (&self.plain[frame.payload_at..], &self.stream[start..]);
+        let is_taken = writer.takes(subframe.len());
+        if is_taken {
+            writer.put(Segment::of(&frame.layout, payload), subframe);
+        }
+        let is_block = is_taken && writer.len() <= coded::BLOCK_MAX;
         self.mixed = Mixed::Open(begins_at);
         is_block && self.fits() || {
             self.take_back(begins_at, start, mark);

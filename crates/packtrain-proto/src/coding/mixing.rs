@@ -20,7 +20,7 @@ use samples::{Law, Samples};
 
 use crate::wire::layout::{Layout, RTP_LEN};
 
-/// A train of this coding restores to no more: that takes a few milliseconds.
+/// A train of this coding restores to no more.
 pub const PLAIN_MAX: usize = 16 * 1024;
 /// A segment's headers are so long at most; what is longer is body.
 const HEADERS_MAX: usize = 255;
@@ -204,7 +204,12 @@ impl Writer {
         self.encoder.back_to(mark);
     }
 
-    /// … of a subframe.
+    /// Whether the train may have a subframe of this length.
+    pub fn takes(&self, len: usize) -> bool {
+        self.learned.bytes.takes(TOLD_LEN + len)
+    }
+
+    /// A subframe, which it takes.
     pub fn put(&mut self, segment: Segment, subframe: &[u8]) {
         let headers_len = (subframe.len() - segment.body_len.min(subframe.len())).min(HEADERS_MAX);
         let body_len = subframe.len() - headers_len;
@@ -258,7 +263,10 @@ impl Reader {
             let body_len = usize::from(u16::from_be_bytes([told[2], told[3]]));
             let (segment, rest) = out.split_at_mut_checked(headers_len + body_len)?;
             // Work for nothing is not done.
-            if segment.is_empty() || decoder.is_beyond_end() {
+            if segment.is_empty()
+                || !self.learned.bytes.takes(segment.len())
+                || decoder.is_beyond_end()
+            {
                 return None;
             }
             let (headers, body) = segment.split_at_mut(headers_len);

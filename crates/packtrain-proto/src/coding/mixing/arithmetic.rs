@@ -194,7 +194,7 @@ mod tests {
         ) {
             let mut encoders = [Encoder::default(), Encoder::default()];
             for (encoder, goes_back) in encoders.iter_mut().zip([true, false]) {
-                let mut code = |encoder: &mut Encoder, bits: &[(bool, i32)]| {
+                let code = |encoder: &mut Encoder, bits: &[(bool, i32)]| {
                     for &(bit, chance) in bits {
                         encoder.code(bit, chance);
                     }

@@ -3,7 +3,7 @@
 use super::arithmetic::Bits;
 use super::chance::{Chance, NEW};
 use super::contexts::{Contexts, hash};
-use super::history::{History, MATCH_MAX};
+use super::history::{HISTORY_MAX, History, MATCH_MAX};
 use super::logistic::Stretch;
 use super::mixer::Mixer;
 
@@ -76,6 +76,11 @@ impl Bytes {
     pub fn end(&mut self) {
         let len = self.history.len() - self.part_at;
         self.before[self.part as usize] = (self.part_at, len);
+    }
+
+    /// Whether a train may have so many more.
+    pub fn takes(&self, len: usize) -> bool {
+        self.history.len() + len <= HISTORY_MAX
     }
 
     /// A byte that is coded by something else.

@@ -1,7 +1,7 @@
 //! The bytes of a train so far, and where the last of them stood before: what followed there may follow here.
 
-/// More than a train restores to, with what is said of its segments.
-pub const HISTORY_MAX: usize = 0xffff;
+/// What a train restores to, and what is told of its segments, is no more: it takes some milliseconds.
+pub const HISTORY_MAX: usize = 20 * 1024;
 /// So many bytes must be the same.
 const MATCH_MIN: usize = 4;
 /// More of them say no more.
@@ -12,7 +12,7 @@ const BUCKETS: usize = 4096;
 pub struct History {
     bytes: Vec<u8>,
     /// Where what followed bytes of this hash stood last; 0: nowhere.
-    buckets: Box<[u16; BUCKETS]>,
+    buckets: Box<[u32; BUCKETS]>,
     /// Where what may follow stands, and how many bytes before it are the same.
     match_at: usize,
     match_len: usize,
@@ -67,8 +67,8 @@ impl History {
         };
         let word = u32::from_be_bytes(*last);
         let bucket = &mut self.buckets[(word.wrapping_mul(0x9e37_79b1) >> 20) as usize];
-        let before = usize::from(*bucket);
-        *bucket = end as u16;
+        let before = *bucket as usize;
+        *bucket = end as u32;
         if self.match_len > 0 || before == 0 {
             return;
         }

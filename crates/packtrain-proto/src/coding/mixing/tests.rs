@@ -89,3 +89,21 @@ fn silence_takes_nothing_and_a_sine_little() {
     let sine = len_of(&mut writer, &sine);
     assert!(sine < 70, "{sine}");
 }
+
+#[test]
+fn no_train_takes_more_time_than_it_may() {
+    let segment = Segment::of_bytes();
+    let mut writer = Writer::default();
+    writer.begin_train();
+    let mut plain_len = 0;
+    while writer.takes(1) {
+        writer.put(segment, b"x");
+        plain_len += 1;
+    }
+    let block = writer.finish_block().to_vec();
+    let mut out = vec![0; plain_len];
+    assert_eq!(Reader::default().restore(&block, &mut out), Some(()));
+    // One more segment would be refused, whatever it is.
+    let mut out = vec![0; plain_len + 1];
+    assert_eq!(Reader::default().restore(&block, &mut out), None);
+}
