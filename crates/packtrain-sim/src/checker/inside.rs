@@ -9,6 +9,7 @@ pub mod blocks;
 pub mod coded;
 mod delta;
 mod headers;
+mod mixing;
 
 use core::ops::Range;
 use std::borrow::Cow;

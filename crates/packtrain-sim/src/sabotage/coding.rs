@@ -70,7 +70,7 @@ pub fn change_unseen(frame: &mut Frame, random: &mut Random) -> bool {
 
 /// The last of several blocks is not there.
 pub fn lose_a_block(frame: &mut Frame) -> bool {
-    let Some((at, coded::BLOCKS, _)) = opened(frame) else {
+    let Some((at, coded::LZ4, _)) = opened(frame) else {
         return false;
     };
     let content = at + coded::HEADER_LEN;
@@ -86,7 +86,7 @@ pub fn lose_a_block(frame: &mut Frame) -> bool {
 
 /// The last block ends a byte too early, and does not restore.
 pub fn cut_a_block_short(frame: &mut Frame) -> bool {
-    let Some((at, coded::BLOCKS, _)) = opened(frame) else {
+    let Some((at, coded::LZ4, _)) = opened(frame) else {
         return false;
     };
     let content = at + coded::HEADER_LEN;

@@ -28,7 +28,7 @@ struct DrawnFlow {
     ends: [u8; 2],
     ports: [u16; 2],
     len: usize,
-    is_random: bool,
+    content: Content,
     id: u16,
     sequence: u32,
     time: u32,
@@ -45,11 +45,52 @@ enum Kind {
     Garbage,
 }
 
-fn flow(random: &mut Random) -> DrawnFlow {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Content {
+    Repeated,
+    Text,
+    Random,
+    /// Of G.711: A-law, or else µ-law; so many samples a wave.
+    Sound {
+        is_a_law: bool,
+        wave: u64,
+    },
+}
+
+impl Content {
+    fn draw(self, len: usize, time: u32, random: &mut Random) -> Vec<u8> {
+        const WORDS: [&[u8]; 6] = [b"temperature", b"=", b" ", b"17.", b"humidity", b"4"];
+        match self {
+            Content::Repeated => (0..len).map(|n| b"{\"value\": 17, "[n % 14]).collect(),
+            Content::Text => {
+                let words = core::iter::from_fn(|| Some(*random.pick(&WORDS)));
+                words.flatten().copied().take(len).collect()
+            }
+            Content::Random => (0..len).map(|_| random.next() as u8).collect(),
+            Content::Sound { is_a_law, wave } => (0..len as u64)
+                .map(|n| {
+                    // A triangle, from loud to soft and back, with noise.
+                    let at = (u64::from(time) + n) % wave;
+                    let height = at.min(wave - at) * 230 / (wave / 2).max(1);
+                    let rank = (height + random.below(24)).min(255) as u8;
+                    let magnitude = if rank < 128 { 127 - rank } else { rank - 128 };
+                    let sign = rank & 0x80;
+                    match is_a_law {
+                        true => (sign | magnitude) ^ 0x55,
+                        false => !(sign ^ 0x80 | magnitude),
+                    }
+                })
+                .collect(),
+        }
+    }
+}
+
+fn flow(is_call: bool, random: &mut Random) -> DrawnFlow {
     use Kind::*;
-    let kind = *random.pick(&[
+    let kinds = [
         Udp, Udp, Tcp, Tcp, Tcp, Rtp, Rtp, Icmp, Fragments, Arp, Garbage,
-    ]);
+    ];
+    let kind = if is_call { Rtp } else { *random.pick(&kinds) };
     let times = [1, 1, 8, 10, 0, 0, 0, 0, 0, 0, 0, 0];
     let others = [2, 4, 5, 0xb4];
     let tcp_options = match random.below(6) {
@@ -62,6 +103,15 @@ fn flow(random: &mut Random) -> DrawnFlow {
     let tag = |random: &mut Random| {
         let tpid = *random.pick(&tpids);
         [tpid[0], tpid[1], 0, random.below(8) as u8]
+    };
+    let sound = Content::Sound {
+        is_a_law: random.chance(0.5),
+        wave: random.between(3, 200),
+    };
+    use Content::{Random as RandomBytes, Repeated, Text};
+    let content = match kind {
+        Rtp => *random.pick(&[sound, sound, sound, Repeated]),
+        _ => *random.pick(&[Repeated, Repeated, Text, RandomBytes, RandomBytes]),
     };
     let tag_count = *random.pick(&[0, 0, 0, 1, 2, 3]);
     DrawnFlow {
@@ -77,8 +127,11 @@ fn flow(random: &mut Random) -> DrawnFlow {
         has_id: random.chance(0.7),
         ends: [random.below(4) as u8, random.below(4) as u8],
         ports: [random.below(1 << 16) as u16, *random.pick(&[53, 443, 5004])],
-        len: random.magnitude(1, 900) as usize,
-        is_random: random.chance(0.4),
+        len: match content {
+            Content::Sound { .. } => *random.pick(&[80, 160, 160, 240]),
+            _ => random.magnitude(1, 900) as usize,
+        },
+        content,
         id: random.next() as u16,
         sequence: random.next() as u32,
         time: random.next() as u32,
@@ -88,14 +141,12 @@ fn flow(random: &mut Random) -> DrawnFlow {
 impl DrawnFlow {
     /// The next frame: its EtherType, and its payload.
     fn next(&mut self, random: &mut Random) -> (u16, Vec<u8>) {
-        let len = match random.below(4) {
+        let is_sound = matches!(self.content, Content::Sound { .. });
+        let len = match random.below(if is_sound { 16 } else { 4 }) {
             0 => random.magnitude(1, 1200) as usize,
             _ => self.len,
         };
-        let mut content: Vec<u8> = match self.is_random {
-            true => (0..len).map(|_| random.next() as u8).collect(),
-            false => (0..len).map(|n| b"{\"value\": 17, "[n % 14]).collect(),
-        };
+        let mut content = self.content.draw(len, self.time, random);
         let ether_type = match (self.kind, self.is_v6) {
             (Kind::Arp, _) => 0x0806,
             (Kind::Garbage, _) => *random.pick(&[0x0800, 0x86dd, 0x8100, 0x1234, 60]),
@@ -186,7 +237,9 @@ impl DrawnFlow {
         for port in self.ports {
             bytes.extend(port.to_be_bytes());
         }
-        self.time = self.time.wrapping_add(random.below(200) as u32);
+        if self.kind != Kind::Rtp || random.chance(0.1) {
+            self.time = self.time.wrapping_add(random.below(200) as u32);
+        }
         match self.kind {
             Kind::Tcp => {
                 bytes.extend(self.sequence.to_be_bytes());
@@ -207,7 +260,12 @@ impl DrawnFlow {
             }
             Kind::Rtp => {
                 bytes.extend((content.len() as u16 + 20).to_be_bytes());
-                bytes.extend([0, 0, 0x80, u8::from(random.chance(0.1)) << 7]);
+                let marker = u8::from(random.chance(0.1)) << 7;
+                let payload_type = match self.content {
+                    Content::Sound { is_a_law: true, .. } => 8,
+                    _ => 0,
+                };
+                bytes.extend([0, 0, 0x80, marker | payload_type]);
                 bytes.extend((self.sequence as u16).to_be_bytes());
                 bytes.extend(self.time.to_be_bytes());
                 bytes.extend([9, 9, 9, self.ends[0]]);
@@ -265,28 +323,26 @@ const GSO: Offload = Offload {
 /// What is damaged and has a right checksum again is restored to the same by both readers, if by both. One that
 /// refuses more than the other is no mistake: which subframes are none, neither asks to the last.
 fn both_agree_on_damaged(coded: &[u8], seed: u64, random: &mut Random, seen: &mut Seen) {
-    for _ in 0..4 {
-        let mut damaged = coded.to_vec();
-        match random.below(4) {
-            0 => damaged.truncate(random.between(5, coded.len() as u64) as usize),
-            _ => {
-                let at = random.between(5, coded.len() as u64 - 1) as usize;
-                damaged[at] ^= 1 << random.below(8);
-            }
+    let mut damaged = coded.to_vec();
+    match random.below(4) {
+        0 => damaged.truncate(random.between(5, coded.len() as u64) as usize),
+        _ => {
+            let at = random.between(5, coded.len() as u64 - 1) as usize;
+            damaged[at] ^= 1 << random.below(8);
         }
-        let ours = coded::seal(&mut damaged).then(|| coded::restore(&damaged));
-        let ours = ours.flatten().map(|restored| restored.subframes);
-        let mut out = vec![0; 1 << 16];
-        let theirs = Restorer::default().restore(&damaged, &mut out);
-        let theirs_is = theirs.map(|len| &out[..len]);
-        match (&ours, theirs_is) {
-            (Some(ours), Ok(theirs)) => {
-                assert!(ours == theirs, "seed {seed}: restored to another");
-                seen.damaged_and_restored += 1;
-            }
-            (None, Err(_)) => {}
-            _ => seen.by_one_only += 1,
+    }
+    let ours = coded::seal(&mut damaged).then(|| coded::restore(&damaged));
+    let ours = ours.flatten().map(|restored| restored.subframes);
+    let mut out = vec![0; 1 << 16];
+    let theirs = Restorer::default().restore(&damaged, &mut out);
+    let theirs_is = theirs.map(|len| &out[..len]);
+    match (&ours, theirs_is) {
+        (Some(ours), Ok(theirs)) => {
+            assert!(ours == theirs, "seed {seed}: restored to another");
+            seen.damaged_and_restored += 1;
         }
+        (None, Err(_)) => {}
+        _ => seen.by_one_only += 1,
     }
 }
 
@@ -297,16 +353,22 @@ struct Seen {
     coded: u64,
     deltas: usize,
     lz4_blocks: usize,
+    mixed_segments: [usize; 3],
     plain: u64,
 }
 
 fn train(seed: u64, coder: &mut Coder, seen: &mut Seen) {
     let mut random = Random::new(seed);
-    let coding = *random.pick(&[Coding::Headers, Coding::Lz4]);
-    let room = random.magnitude(240, 9000) as usize;
+    // Mixing takes long.
+    let (coding, room_max, damages, calls) = match random.below(16) {
+        0 => (Coding::Mixing, 2000, 1, 0.6),
+        1..8 => (Coding::Headers, 9000, 4, 0.0),
+        _ => (Coding::Lz4, 9000, 4, 0.0),
+    };
+    let room = random.magnitude(240, room_max) as usize;
     coder.begin(coding, room);
     let mut flows: Vec<_> = (0..random.magnitude(1, 100))
-        .map(|_| flow(&mut random))
+        .map(|_| flow(random.chance(calls), &mut random))
         .collect();
     let treatments = [
         Treatment::Plain,
@@ -395,10 +457,15 @@ fn train(seed: u64, coder: &mut Coder, seen: &mut Seen) {
             }
             assert_eq!(restored.subframes.len(), were.len(), "seed {seed}");
             assert!(restored.is_what_was, "seed {seed}: the checksum");
-            both_agree_on_damaged(&coded, seed, &mut random, seen);
+            for _ in 0..damages {
+                both_agree_on_damaged(&coded, seed, &mut random, seen);
+            }
             seen.coded += 1;
             seen.deltas += restored.deltas;
             seen.lz4_blocks += restored.lz4_blocks;
+            for (sum, more) in seen.mixed_segments.iter_mut().zip(restored.mixed_segments) {
+                *sum += more;
+            }
         }
     }
 }
@@ -415,4 +482,7 @@ fn what_the_engine_codes_is_restored_bit_for_bit_by_a_reader_that_only_knows_the
     assert!(seen.damaged_and_restored > TRAINS / 2, "{seen:?}");
     assert!(seen.by_one_only < TRAINS / 20, "{seen:?}");
     assert!(seen.lz4_blocks as u64 > TRAINS / 4, "{seen:?}");
+    let [bytes, sound @ ..] = seen.mixed_segments;
+    assert!(bytes as u64 > TRAINS / 20, "{seen:?}");
+    assert!(sound.iter().all(|&n| n as u64 > TRAINS / 100), "{seen:?}");
 }

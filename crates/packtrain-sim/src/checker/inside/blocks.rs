@@ -7,11 +7,16 @@ use core::ops::Range;
 
 use super::delta::Reader;
 
-/// What the blocks restore to, one behind the other, and how many of them were LZ4.
-pub fn restore(content: &[u8], len_max: usize) -> Option<(Vec<u8>, usize)> {
+/// What the blocks restore to, one behind the other, and how many of them were compressed. One that was, `decompress`
+/// restores behind what is there, to no more than so many bytes in all.
+pub fn restore(
+    content: &[u8],
+    len_max: usize,
+    mut decompress: impl FnMut(&[u8], &mut Vec<u8>, usize) -> Option<()>,
+) -> Option<(Vec<u8>, usize)> {
     let mut from = Reader::new(content);
     let mut out = Vec::new();
-    let mut lz4_blocks = 0;
+    let mut compressed = 0;
     while !from.is_empty() && !from.is_one_zero() {
         let first = from.be16()?;
         let len = usize::from(first & 0x7fff);
@@ -30,15 +35,15 @@ pub fn restore(content: &[u8], len_max: usize) -> Option<(Vec<u8>, usize)> {
         match is_as_it_was {
             true => out.extend_from_slice(block),
             false => {
-                lz4_blocks += 1;
-                lz4(block, &mut out, end)?;
+                compressed += 1;
+                decompress(block, &mut out, end)?;
             }
         }
         if out.len() != end {
             return None;
         }
     }
-    Some((out, lz4_blocks))
+    Some((out, compressed))
 }
 
 /// Where blocks begin and end in a train's content, their own headers included.
@@ -58,7 +63,7 @@ pub fn places(content: &[u8]) -> Vec<Range<usize>> {
 }
 
 /// Restores a block behind what is there, which it may refer to; to no more than `end`.
-fn lz4(block: &[u8], out: &mut Vec<u8>, end: usize) -> Option<()> {
+pub fn lz4(block: &[u8], out: &mut Vec<u8>, end: usize) -> Option<()> {
     let mut from = Reader::new(block);
     loop {
         let token = from.byte()?;
@@ -107,14 +112,14 @@ mod tests {
         content.extend([0, block.len() as u8, 0, 11]);
         content.extend(&block);
         let whole = b"abcdxabcdxabcyz".to_vec();
-        assert_eq!(restore(&content, 65_535), Some((whole.clone(), 1)));
+        assert_eq!(restore(&content, 65_535, lz4), Some((whole.clone(), 1)));
         for padding in [&[0][..], &[0, 0], &[0, 0, 7, 9]] {
             let padded = [&content[..], padding].concat();
-            assert_eq!(restore(&padded, 65_535), Some((whole.clone(), 1)));
+            assert_eq!(restore(&padded, 65_535, lz4), Some((whole.clone(), 1)));
         }
         assert_eq!(places(&content), [0..6, 6..content.len()]);
-        assert_eq!(restore(&content, 14), None);
-        assert_eq!(restore(&content[..content.len() - 1], 65_535), None);
+        assert_eq!(restore(&content, 14, lz4), None);
+        assert_eq!(restore(&content[..content.len() - 1], 65_535, lz4), None);
     }
 
     #[test]

@@ -5,9 +5,11 @@
 
 use super::blocks;
 use super::delta::{self, Reader, Spots};
+use super::mixing::{self, Mixing};
 
 pub const CODED_SUBFRAMES: u8 = 1;
-pub const BLOCKS: u8 = 2;
+pub const LZ4: u8 = 2;
+pub const MIXING: u8 = 4;
 /// Coding and checksum.
 pub const HEADER_LEN: usize = 5;
 /// A train that would restore to more is dropped.
@@ -19,6 +21,9 @@ pub struct Restored {
     pub subframes: Vec<u8>,
     pub deltas: usize,
     pub lz4_blocks: usize,
+    pub mixed_blocks: usize,
+    /// Of bytes, of µ-law and of A-law.
+    pub mixed_segments: [usize; 3],
     /// Where, among the coded subframes.
     pub spots: Spots,
     /// Whether they are what the train's checksum says that they were.
@@ -32,30 +37,52 @@ pub fn restore(coded: &[u8]) -> Option<Restored> {
     let content = &coded[HEADER_LEN..];
     let mut restored = match coding {
         CODED_SUBFRAMES => delta::subframes(&mut Reader::new(content), RESTORED_LEN_MAX)?,
-        BLOCKS => {
-            let (plain, lz4_blocks) = blocks::restore(content, RESTORED_LEN_MAX)?;
+        _ => {
+            let (plain, told) = out_of_blocks(coding, content)?;
             let restored = delta::subframes(&mut Reader::new(&plain), RESTORED_LEN_MAX)?;
             Restored {
-                lz4_blocks,
-                ..restored
+                subframes: restored.subframes,
+                deltas: restored.deltas,
+                spots: restored.spots,
+                ..told
             }
         }
-        _ => return None,
     };
     restored.is_what_was = crc32(&restored.subframes) == told;
     Some(restored)
+}
+
+/// The coded subframes that are in a train's blocks, and how these were told.
+fn out_of_blocks(coding: u8, content: &[u8]) -> Option<(Vec<u8>, Restored)> {
+    let mut told = Restored::default();
+    let plain = match coding {
+        LZ4 => {
+            let (plain, compressed) = blocks::restore(content, RESTORED_LEN_MAX, blocks::lz4)?;
+            told.lz4_blocks = compressed;
+            plain
+        }
+        MIXING => {
+            let mut mixing = Mixing::new();
+            let block = |block: &[u8], out: &mut Vec<u8>, end| mixing.block(block, out, end);
+            let (plain, compressed) = blocks::restore(content, mixing::RESTORED_LEN_MAX, block)?;
+            told.mixed_blocks = compressed;
+            told.mixed_segments = mixing.segments;
+            plain
+        }
+        _ => return None,
+    };
+    Some((plain, told))
 }
 
 /// Blocks put together: the same train by the other coding.
 pub fn without_blocks(coded: &[u8]) -> Option<Vec<u8>> {
     let content = coded.get(HEADER_LEN..)?;
     match coded[0] {
-        BLOCKS => {
-            let (plain, _) = blocks::restore(content, RESTORED_LEN_MAX)?;
+        CODED_SUBFRAMES => Some(coded.to_vec()),
+        coding => {
+            let (plain, _) = out_of_blocks(coding, content)?;
             Some([&[CODED_SUBFRAMES], &coded[1..HEADER_LEN], &plain].concat())
         }
-        CODED_SUBFRAMES => Some(coded.to_vec()),
-        _ => None,
     }
 }
 
@@ -160,5 +187,24 @@ mod tests {
                 .collect();
             assert_eq!(calls, [(7, 1), (9, 2), (8, 1), (9, 1)]);
         }
+    }
+
+    #[test]
+    fn the_documents_vector_of_mixing_restores_to_two_calls_and_text() {
+        let text = include_str!("../../../../../docs/vectors/train-coded-mixing.hex");
+        let train = vector(text);
+        let restored = super::super::restored(&train).expect("a right checksum");
+        assert_eq!((restored.deltas, restored.mixed_blocks), (4, 1));
+        assert_eq!(restored.mixed_segments, [2, 2, 1]);
+        let frames = super::super::whole_frames(&train);
+        let text = |frame: &[u8]| String::from_utf8_lossy(&frame[28..]).into_owned();
+        // Of RTP's type and sequence: two packets of one call, one of the other.
+        let call = |n: usize| (frames[n].len(), frames[n][29], frames[n][31]);
+        assert_eq!(
+            [call(0), call(1), call(3)],
+            [(80, 0, 7), (80, 8, 9), (80, 0, 8)]
+        );
+        assert_eq!(text(&frames[2]), "temperature=21.4 humidity=61");
+        assert_eq!(text(&frames[4]), "temperature=21.5 humidity=60");
     }
 }
