@@ -88,7 +88,8 @@ impl Train {
         }
     }
 
-    /// A block of one frame of so many bytes, in segments of so many at most.
+    /// A block of so many bytes of a frame, the first five its header, which comes in one segment; the others in
+    /// segments of so many at most.
     fn block(&mut self, len: usize, segment_max: usize, random: &mut Random) {
         let start = self.plain.len();
         let end = start + 5 + len;
@@ -172,4 +173,97 @@ fn segments_of_any_length_and_kind_are_restored_by_both() {
     }
     println!("{segments:?}");
     assert!(segments.iter().all(|&n| n > 500), "{segments:?}");
+}
+
+#[test]
+fn a_block_ends_neither_before_its_last_bit_nor_behind() {
+    let mut refused_for_zeros_alone = 0;
+    for seed in 0..100 {
+        let random = &mut Random::new(seed);
+        let mut train = Train::new();
+        train.block(random.between(1, 30) as usize, 10, random);
+        assert!(train.both().is_some(), "seed {seed}");
+        let mut set_len = |change: fn(&mut Vec<u8>)| {
+            let was = train.content.clone();
+            change(&mut train.content);
+            let len = train.content.len() as u8 - 4;
+            train.content[1] = len;
+            assert!(train.both().is_none(), "seed {seed}");
+            let mut code = Code::new(&train.content[4..]);
+            let mut plain = Vec::new();
+            let end = train.plain.len();
+            let is_read = Mixing::new().segments_of(&mut code, &mut plain, end);
+            refused_for_zeros_alone += u32::from(is_read.is_some() && plain == train.plain);
+            train.content = was;
+        };
+        set_len(|content| content.push(0));
+        set_len(|content| content.push(0x5a));
+        set_len(|content| {
+            content.pop();
+        });
+    }
+    assert!(refused_for_zeros_alone > 150, "{refused_for_zeros_alone}");
+    // No plain byte at all: any one byte is such a block.
+    for (block, is_one) in [(&[7][..], true), (&[0, 0], false)] {
+        let mut train = Train::new();
+        train.content.extend([0, block.len() as u8, 0, 0]);
+        train.content.extend(block);
+        train.stored(3);
+        assert_eq!(train.both().is_some(), is_one);
+    }
+}
+
+#[test]
+fn no_more_is_restored_than_a_train_may_hold() {
+    for (more, is_allowed) in [(0, true), (1, false)] {
+        let random = &mut Random::new(7);
+        let mut train = Train::new();
+        train.stored(15_000 - 5);
+        train.block(1384 - 5 + more, 2000, random);
+        assert_eq!(train.both().is_some(), is_allowed);
+        let mut train = Train::new();
+        train.block(1384 - 5, 2000, random);
+        train.stored(15_000 - 5 + more);
+        assert_eq!(train.both().is_some(), is_allowed);
+    }
+}
+
+#[test]
+fn no_more_is_coded_than_a_history_may_hold() {
+    // A first segment of 9 bytes, told ones too, and others of 5.
+    for (more, is_allowed) in [(0, true), (1, false)] {
+        let random = &mut Random::new(7);
+        let mut train = Train::new();
+        train.mixing.history.len_max = usize::MAX;
+        for len in [800, 800, 800, 800, 887 + more] {
+            train.block(len, 1, random);
+        }
+        let coded = train.mixing.history.bytes().len();
+        assert_eq!(coded, 20_480 + 5 * more);
+        train.stored(9);
+        assert_eq!(train.both().is_some(), is_allowed);
+    }
+}
+
+#[test]
+fn a_segment_that_tells_what_cannot_be_is_refused() {
+    // Of an unknown kind, with nothing in it, and with more than is left.
+    for told in [
+        [3, 5, 0, 0],
+        [0xff, 5, 0, 0],
+        [0, 0, 0, 0],
+        [0, 5, 0, 6],
+        [1, 11, 0, 0],
+    ] {
+        let random = &mut Random::new(7);
+        let mut train = Train::new();
+        let mut writer = Writer::new(random);
+        writer.want(&[&told[..], &header(5)].concat());
+        let is_made = train.mixing.segment(&mut writer, &mut train.plain, 10);
+        assert!(is_made.is_none());
+        train.content.extend([0, 60, 0, 10]);
+        train.content.extend(writer.finish());
+        train.content.resize(64, 0x5a);
+        assert!(train.both().is_none());
+    }
 }

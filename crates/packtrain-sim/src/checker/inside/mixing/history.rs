@@ -15,6 +15,7 @@ pub struct History {
     before: [Range<usize>; 3],
     now: [Range<usize>; 3],
     pub part: Part,
+    pub len_max: usize,
 }
 
 /// What stands at the same column of the same part of the segment before.
@@ -33,6 +34,7 @@ impl History {
             before: [0..0, 0..0, 0..0],
             now: [0..0, 0..0, 0..0],
             part: Part::Told,
+            len_max: LEN_MAX,
         }
     }
 
@@ -54,7 +56,7 @@ impl History {
         self.bytes.push(byte);
         self.now[self.part as usize].end = self.bytes.len();
         self.repeats.on_byte(&self.bytes);
-        (self.bytes.len() <= LEN_MAX).then_some(())
+        (self.bytes.len() <= self.len_max).then_some(())
     }
 
     pub fn bytes(&self) -> &[u8] {
