@@ -200,8 +200,9 @@ impl Coder {
         }
         let changes =
             self.has_blocks() && self.pending() > 0 && !treatment.shares_block(self.treatment);
+        // A piece is never mixed: it closes the block.
         let next_header = match self.mixed {
-            Mixed::Open(_) => STORED_HEADER_LEN,
+            Mixed::Open(_) => BLOCK_HEADER_LEN,
             _ if changes => BLOCK_HEADER_LEN,
             _ => 0,
         };

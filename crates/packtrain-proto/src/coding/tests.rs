@@ -223,6 +223,36 @@ fn what_compresses_to_more_than_a_block_holds_stands_as_it_is() {
 }
 
 #[test]
+fn a_piece_that_fills_the_room_fits_behind_whatever_is_there() {
+    const PIECE_HEADER_LEN: usize = 7;
+    let mut flow = InFrames::udp();
+    let mut coder = coder();
+    for coding in [Coding::Headers, Coding::Lz4, Coding::Zstd, Coding::Mixing] {
+        for before in 0..40 {
+            coder.begin(coding, 500);
+            for _ in 0..before {
+                let frame = Drawn {
+                    treatment: Treatment::Payload,
+                    ..flow.saying(b"the same again, and again")
+                };
+                let _ = frame.put_to(&mut coder);
+            }
+            let room = coder.room(Treatment::Payload);
+            let Some(len) = room.checked_sub(PIECE_HEADER_LEN).filter(|len| *len > 0) else {
+                continue;
+            };
+            let piece = vec![7; len];
+            coder.put_piece(|writer| writer.put_next(1, 0, &piece), Treatment::Payload);
+            let len = match coder.finish() {
+                Finished::Plain(plain) => plain.len(),
+                Finished::Coded(head, content) => head.to_bytes().len() + content.len(),
+            };
+            assert!(len <= 500, "{coding:?} {before}: {len}");
+        }
+    }
+}
+
+#[test]
 fn what_is_longer_than_a_train_may_be_is_refused() {
     // 64 kB of zeros are 260 bytes of LZ4: twice that is too much.
     let zeros = vec![0u8; 40_000];
