@@ -59,6 +59,7 @@ impl Sums {
         self.coded.trains += report.coded.trains;
         self.coded.deltas += report.coded.deltas;
         self.coded.lz4_blocks += report.coded.lz4_blocks;
+        self.coded.mixed_blocks += report.coded.mixed_blocks;
         self.restored += report.restored;
     }
 }
@@ -114,7 +115,14 @@ fn try_seeds(test: &str, run: fn(Order) -> Report) -> Sums {
 
 #[test]
 fn a_pair_keeps_its_promises_whatever_the_wire_does() {
-    assert_many_were_coded(&try_seeds("a_pair", pair::run));
+    let sums = try_seeds("a_pair", pair::run);
+    assert_many_were_coded(&sums);
+    // Some of the lines are slow enough.
+    let coded = &sums.coded;
+    assert!(
+        single_seed() || coded.mixed_blocks > coded.trains / 40,
+        "{sums:?}"
+    );
 }
 
 /// Coded trains are no exception, and all that is coded in one way or another is among them.

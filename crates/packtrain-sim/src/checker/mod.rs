@@ -122,6 +122,7 @@ pub struct CodedTrains {
     pub trains: u64,
     pub deltas: u64,
     pub lz4_blocks: u64,
+    pub mixed_blocks: u64,
 }
 
 impl Checkers {
@@ -290,6 +291,7 @@ impl Checkers {
                 self.coded.trains += 1;
                 self.coded.deltas += restored.deltas as u64;
                 self.coded.lz4_blocks += restored.lz4_blocks as u64;
+                self.coded.mixed_blocks += restored.mixed_blocks as u64;
             }
         }
         inside::with_subframes(&frame.bytes, restored)
