@@ -160,8 +160,9 @@ impl HeldWithin {
         self.stations[station.0].patients.retain(stays);
     }
 
-    /// A probe leaves.
+    /// A probe leaves: a train itself, behind earlier ones.
     pub fn asks(&mut self, station: StationId, now: Instant) {
+        self.train_left(station);
         self.stations[station.0].asked.push((now, 0));
     }
 
