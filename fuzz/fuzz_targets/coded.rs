@@ -19,7 +19,12 @@ const TYPES: [u16; 5] = [
     ether_type::ARP,
     0x9000,
 ];
-const CODINGS: [Coding; 3] = [Coding::Headers, Coding::Lz4, Coding::Zstd];
+const CODINGS: [Coding; 4] = [
+    Coding::Headers,
+    Coding::Lz4,
+    Coding::Zstd,
+    Coding::Mixing,
+];
 const TREATMENTS: [Treatment; 4] = [
     Treatment::Plain,
     Treatment::Headers,
@@ -57,7 +62,7 @@ impl Both {
     /// A frame is a byte that says what it is, one or two of length, and what it is; one that repeats another says how far
     /// back, and which byte differs.
     fn pass(&mut self, choices: u8, mut data: &[u8]) {
-        let coding = CODINGS[usize::from(choices) % 3];
+        let coding = CODINGS[usize::from(choices) % CODINGS.len()];
         self.coder.begin(coding, 300 + usize::from(choices) * 10);
         let mut frames: Vec<(InnerHeader, Vec<u8>)> = Vec::new();
         while let [what, len, rest @ ..] = data {
