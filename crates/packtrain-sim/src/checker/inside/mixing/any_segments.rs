@@ -52,7 +52,7 @@ impl Bits for Writer<'_> {
         let bit = self.wanted.get(self.next).copied().unwrap_or(is_drawn);
         self.next += 1;
         let (r, chance) = (u64::from(self.high - self.low), chance as u64);
-        let middle = self.low + ((r >> 12) * chance + ((r & 4095) * chance >> 12)) as u32;
+        let middle = self.low + ((r >> 12) * chance + (((r & 4095) * chance) >> 12)) as u32;
         (self.low, self.high) = if bit {
             (self.low, middle)
         } else {

@@ -50,7 +50,7 @@ impl Bits for Code<'_> {
     fn bit(&mut self, chance: i64) -> bool {
         let chance = u32::try_from(chance).expect("no chance is below 1");
         let r = self.high - self.low;
-        let middle = self.low + (r >> 12) * chance + ((r & 4095) * chance >> 12);
+        let middle = self.low + (r >> 12) * chance + (((r & 4095) * chance) >> 12);
         let bit = self.word <= middle;
         if bit {
             self.high = middle;

@@ -66,7 +66,7 @@ impl Counter {
     pub fn learn(&mut self, bit: bool) {
         let chance = i64::from(self.chance);
         let wanted = if bit { 4095 } else { 0 };
-        let chance = chance + ((wanted - chance) * RATE[usize::from(self.seen)] >> 16);
+        let chance = chance + (((wanted - chance) * RATE[usize::from(self.seen)]) >> 16);
         self.chance = chance.clamp(1, 4094) as i16;
         self.seen = (self.seen + 1).min(SEEN_MAX);
     }
@@ -94,7 +94,7 @@ impl<const INPUTS: usize> Mixer<INPUTS> {
     pub fn learn(&mut self, set: usize, inputs: &[i64; INPUTS], chance: i64, bit: bool) {
         let e = (4096 * i64::from(bit) - chance) * self.rate;
         for (w, i) in self.sets[set].iter_mut().zip(inputs) {
-            *w = (*w + (i * e + 32768 >> 16)).clamp(-1 << 20, 1 << 20);
+            *w = (*w + ((i * e + 32768) >> 16)).clamp(-1 << 20, 1 << 20);
         }
     }
 }

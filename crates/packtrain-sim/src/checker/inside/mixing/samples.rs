@@ -82,7 +82,7 @@ impl Samples {
     pub fn read(&mut self, law: &Law, code: &mut impl Bits) -> u8 {
         let x = self.expected();
         let g = self.body_error.max(8);
-        let widths = [g * 10 >> 4, (g * 5 >> 4) + 2, g * 24 >> 4];
+        let widths = [(g * 10) >> 4, ((g * 5) >> 4) + 2, (g * 24) >> 4];
         let error_bits = bits(self.body_error).min(15);
         let is_same = usize::from(self.s1 == self.s2);
         let (mut from, mut to) = (0, 256);
