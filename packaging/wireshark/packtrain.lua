@@ -42,6 +42,8 @@ local RESTORED_MAX = 65535
 -- … and by mixing to this, for that takes long; and what is told of segments is bounded as well.
 local MIXED_MAX = 16384
 local MIXED_HISTORY_MAX = 20480
+-- Bytes of them that are kept, with what they were, at most.
+local MEMORY_MAX = 2 ^ 26
 -- Frames of a coded train that others of it are told apart from.
 local SLOTS = 64
 
@@ -314,6 +316,7 @@ analysis("restart", "A new life of the sender, or a new row of sequences", "SEQU
 analysis("probe_unanswered", "No acknowledgement names this probe", "SEQUENCE", "NOTE")
 analysis("ack_unseen", "Acknowledges a train that was not seen", "SEQUENCE", "NOTE")
 analysis("dictionary", "Compressed with a dictionary, which a capture does not have", "UNDECODED", "NOTE")
+analysis("mixing", "Coded by mixing, and not restored", "UNDECODED", "NOTE")
 analysis("cut_short", "The capture kept only a part of this message", "UNDECODED", "NOTE")
 
 refusals(dx, "dfap", "MALFORMED", "ERROR", {
@@ -333,6 +336,8 @@ packtrain.prefs.analysis = Pref.bool("Analyse sequences and acknowledgements", t
     "Gaps, duplicates, replays, restarts, round trip times")
 packtrain.prefs.reassemble = Pref.bool("Reassemble frames that span trains", true, "From their pieces, across trains")
 packtrain.prefs.inner = Pref.bool("Dissect the frames inside", true, "Each as an Ethernet frame of its own")
+packtrain.prefs.mixing = Pref.bool("Restore trains that are coded by mixing", true,
+    "It takes long: thirty such trains a second, or so")
 packtrain.prefs.mtu = Pref.uint("MTU where no hello tells it", 1500, "To say how full a train is; 0: do not say then")
 dfap.prefs.bbbb = Pref.bool("EtherType 0xBBBB", true, "The paper's figure")
 dfap.prefs.aaaa = Pref.bool("EtherType 0xAAAA", true, "The paper's footnote")
@@ -462,6 +467,7 @@ local function new_state()
         pt0s = {}, -- by raw address of pt0: whose it is
         directions = {}, -- by the two stations' numbers
         acked = {}, -- by a train's visit: who acknowledged it first
+        mixed = { new = {}, old = {}, size = 0 }, -- by what stands in a train: what that was by mixing
         count = 0, -- of stations
         streams = 0,
         depth = 0,
@@ -1796,11 +1802,19 @@ do
         return block
     end
 
-    -- What the blocks restore to, one behind the other; nil where that takes a dictionary.
+    -- What is not restored, and why, as an expert information is named.
+    local function unread_reason(coding)
+        if coding.kind == CODING.ZSTANDARD then return "dictionary" end
+        return coding.kind == CODING.MIXING and not packtrain.prefs.mixing and "mixing" or nil
+    end
+
+    -- What the blocks restore to, one behind the other; nil where they are not read.
     local function restore_blocks(from, coding)
         local out, total, number = {}, 0, 1
-        local mixing = coding.kind == CODING.MIXING and begin_mixing()
-        local most = mixing and MIXED_MAX or RESTORED_MAX
+        local unread = unread_reason(coding)
+        local is_mixed = coding.kind == CODING.MIXING
+        local mixing = is_mixed and not unread and begin_mixing()
+        local most = is_mixed and MIXED_MAX or RESTORED_MAX
         while true do
             local block = read_block(from, number)
             if not block then break end
@@ -1812,19 +1826,39 @@ do
             end
             if block.is_stored then
                 append(out, block.bytes)
-            elseif coding.kind == CODING.ZSTANDARD then
-                coding.needs_dictionary = true
+            elseif unread then
+                coding.unread = unread
             elseif mixing then
                 restore_mixed(mixing, block, out, total)
             else
                 restore_lz4({ bytes = block.bytes, at = 1, what = block.what, part = "a sequence" }, out, total)
             end
             block.bytes = nil
-            if not coding.needs_dictionary and #out ~= total then
+            if not coding.unread and #out ~= total then
                 damaged(block.what, "it restores to less than the %s that it says", plural(block.plain_length, "byte"))
             end
         end
-        return not coding.needs_dictionary and text_of(out) or nil
+        return not coding.unread and text_of(out) or nil
+    end
+
+    -- The same, and of trains by mixing only once: a packet is looked at twice, and whenever the list is filtered. When
+    -- there is as much as MEMORY_MAX, what was not asked for since there was half of it is forgotten.
+    local function recall_blocks(from, coding)
+        if coding.kind ~= CODING.MIXING or unread_reason(coding) then return restore_blocks(from, coding) end
+        local mixed = state.mixed
+        local key = from.bytes
+        local known = mixed.new[key] or mixed.old[key]
+        if not known then
+            local text = restore_blocks(from, coding)
+            if not text then return nil end
+            known = { text = text, blocks = coding.blocks, at = from.at }
+        end
+        if not mixed.new[key] then
+            if mixed.size > MEMORY_MAX / 2 then mixed.old, mixed.new, mixed.size = mixed.new, {}, 0 end
+            mixed.new[key], mixed.size = known, mixed.size + #key + #known.text
+        end
+        coding.blocks, from.at = known.blocks, known.at
+        return known.text
     end
 
     -------------------------------------------------------------------------------------------------------------
@@ -2167,7 +2201,7 @@ do
         local content, used = { tvb = tvb, at = content_at }, nil
         if coding.kind ~= CODING.HEADERS then
             local from = { bytes = bytes, at = 1 }
-            bytes = restore_blocks(from, coding)
+            bytes = recall_blocks(from, coding)
             used = from.at - 1
             coding.stop = content_at + used
             if not bytes then return end
@@ -2186,7 +2220,7 @@ do
     end
 
     -- What stands at `at` in a train: how it is coded, as far as that can be read, and `region`, the subframes as they
-    -- were; or the reason why a receiver drops it, and why; or that it takes a dictionary.
+    -- were; or the reason why a receiver drops it, and why; or that it is not read.
     function restore_coded(tvb, at)
         local coding = { at = at, blocks = {}, deltas = {}, delta_count = 0 }
         local is_done, mistake = pcall(decode, tvb, coding)
@@ -2710,7 +2744,9 @@ local function show_coding(tree, tvb, coding, visit)
         sub:add_proto_expert_info(x["analysis.cut_short"])
     elseif coding.refused then
         refuse(sub, nil, coding.refused, coding.why)
-    elseif coding.needs_dictionary then
+    elseif coding.unread == "mixing" then
+        sub:add_proto_expert_info(x["analysis.mixing"], "Coded by mixing, and not restored: a preference says so")
+    elseif coding.unread == "dictionary" then
         sub:add_proto_expert_info(x["analysis.dictionary"],
             ("Compressed with %s, and needs it to be restored"):format(dictionary_text(visit)))
     end
