@@ -337,7 +337,7 @@ packtrain.prefs.analysis = Pref.bool("Analyse sequences and acknowledgements", t
 packtrain.prefs.reassemble = Pref.bool("Reassemble frames that span trains", true, "From their pieces, across trains")
 packtrain.prefs.inner = Pref.bool("Dissect the frames inside", true, "Each as an Ethernet frame of its own")
 packtrain.prefs.mixing = Pref.bool("Restore trains that are coded by mixing", true,
-    "It takes long: thirty such trains a second, or so")
+    "It takes long: some twenty such trains a second")
 packtrain.prefs.mtu = Pref.uint("MTU where no hello tells it", 1500, "To say how full a train is; 0: do not say then")
 dfap.prefs.bbbb = Pref.bool("EtherType 0xBBBB", true, "The paper's figure")
 dfap.prefs.aaaa = Pref.bool("EtherType 0xAAAA", true, "The paper's footnote")
@@ -1095,7 +1095,7 @@ end
 ---------------------------------------------------------------------------------------------------------------
 -- Coded trains (docs/wire-format.md, "Coded trains"): from what stands in the train to its subframes as they were.
 -- It works on strings, and says what is wrong by `damaged`, which `restore_coded` catches. All of it is slow and
--- plain; bounded by RESTORED_MAX, the worst train takes some ten milliseconds.
+-- plain; bounded by RESTORED_MAX, the worst train takes some ten milliseconds, but by mixing a third of a second.
 
 local restore_coded
 
@@ -1313,10 +1313,10 @@ do
                 63615 64030 64357 64614 64816 64974 65097 65194 65269 65328 65374 65410 65438 65459 65476 65489 65500
                 65508 65514 65519 65523 65526 65528 65530 65531 65532 65533 65534 65534 65535 65536]])
             BELOW = {}
-            for x = 0, 2816 do
-                local b = x % 64
-                local k = (x - b) / 64
-                BELOW[x] = math.floor((steps[k] * (64 - b) + (steps[k + 1] or steps[k]) * b + 32) / 64)
+            for at = 0, 2816 do
+                local b = at % 64
+                local k = (at - b) / 64
+                BELOW[at] = math.floor((steps[k] * (64 - b) + (steps[k + 1] or steps[k]) * b + 32) / 64)
             end
         end
 
@@ -1553,7 +1553,8 @@ do
         -- A match's length becomes one of four sets of weights.
         local function set_of(length) return length == 0 and 0 or length < 8 and 1 or length < 20 and 2 or 3 end
 
-        -- The next byte of a part. Of nine inputs each has its counter (k), what that says (i), and its weight (w).
+        -- The next byte of a part. Of nine inputs each has its counter (k), what that says (i), and its weight (w). Here a
+        -- product with 1 / 65536 stands for a quotient, which takes longer.
         local function restore_byte(train, bits, part)
             local column = train.length - train.part_at
             local above = column < part.length and train.history[part.begin + column + 1] or nil
@@ -1580,7 +1581,7 @@ do
                     if match then i8 = match >= 128 and SAYS[k8] or -SAYS[k8] end
                     if above then i9 = above >= 128 and SAYS[k9] or -SAYS[k9] end
                     local sum = w1 * i1 + w2 * i2 + w3 * i3 + w4 * i4 + w5 * i5 + w6 * i6 + w7 * i7 + w8 * i8 + w9 * i9
-                    sum = (sum - sum % 65536) / 65536
+                    sum = (sum - sum % 65536) * (1 / 65536)
                     if sum > 2047 then sum = 2047 elseif sum < -2047 then sum = -2047 end
                     local chance = CHANCE[sum + 2048]
 
@@ -1597,17 +1598,17 @@ do
                     i1, i2, i3 = i1 * off + 32768, i2 * off + 32768, i3 * off + 32768
                     i4, i5, i6 = i4 * off + 32768, i5 * off + 32768, i6 * off + 32768
                     i7, i8, i9 = i7 * off + 32768, i8 * off + 32768, i9 * off + 32768
-                    w1, w2 = w1 + (i1 - i1 % 65536) / 65536, w2 + (i2 - i2 % 65536) / 65536
-                    w3, w4 = w3 + (i3 - i3 % 65536) / 65536, w4 + (i4 - i4 % 65536) / 65536
-                    w5, w6 = w5 + (i5 - i5 % 65536) / 65536, w6 + (i6 - i6 % 65536) / 65536
-                    w7, w8 = w7 + (i7 - i7 % 65536) / 65536, w8 + (i8 - i8 % 65536) / 65536
-                    w9 = w9 + (i9 - i9 % 65536) / 65536
+                    w1, w2 = w1 + (i1 - i1 % 65536) * (1 / 65536), w2 + (i2 - i2 % 65536) * (1 / 65536)
+                    w3, w4 = w3 + (i3 - i3 % 65536) * (1 / 65536), w4 + (i4 - i4 % 65536) * (1 / 65536)
+                    w5, w6 = w5 + (i5 - i5 % 65536) * (1 / 65536), w6 + (i6 - i6 % 65536) * (1 / 65536)
+                    w7, w8 = w7 + (i7 - i7 % 65536) * (1 / 65536), w8 + (i8 - i8 % 65536) * (1 / 65536)
+                    w9 = w9 + (i9 - i9 % 65536) * (1 / 65536)
                     if is_near then w1, w2, w3, w4, w5, w6, w7, w8, w9 = bounded(w1, w2, w3, w4, w5, w6, w7, w8, w9) end
 
-                    local was = is_one and (node - 1) / 2 or node / 2
+                    local was = is_one and (node - 1) * 0.5 or node * 0.5
                     p1[was], p2[was], p3[was], p4[was] = after[k1], after[k2], after[k3], after[k4]
                     p5[was], p6[was] = after[k5], after[k6]
-                    alone[is_one and (known - 1) / 2 or known / 2] = after[k7]
+                    alone[is_one and (known - 1) * 0.5 or known * 0.5] = after[k7]
                     if match then
                         local is_right = (match >= 128) == is_one
                         k8 = is_right and AFTER_1[k8] or AFTER_0[k8]
@@ -1642,9 +1643,9 @@ do
             local a, b = math.floor(samples.of_11 / scale) + 4, math.floor(samples.of_22 / scale) + 4
             local c, p, q = math.floor(samples.of_12 / scale), math.floor(samples.of_1 / scale),
                 math.floor(samples.of_2 / scale)
-            local d = math.max(math.floor((a * b - c * c) / 4096), 1)
-            local w1 = between(cut((p * b - q * c) / d), -8192, 8192)
-            local w2 = between(cut((q * a - p * c) / d), -8192, 8192)
+            local determinant = math.max(math.floor((a * b - c * c) / 4096), 1)
+            local w1 = between(cut((p * b - q * c) / determinant), -8192, 8192)
+            local w2 = between(cut((q * a - p * c) / determinant), -8192, 8192)
             return math.floor((w1 * samples.s1 + w2 * samples.s2 + 128) / 256)
         end
 
@@ -1664,10 +1665,10 @@ do
 
         -- How much is below an edge, of a distribution of that width around what is expected.
         local function share_below(off, width)
-            local x = off * 256 / width
-            if x >= 2816 then return 65536 elseif x <= -2816 then return 0 end
-            if x >= 0 then return BELOW[x - x % 1] end
-            return 65536 - BELOW[-x - -x % 1]
+            local at = off * 256 / width
+            if at >= 2816 then return 65536 elseif at <= -2816 then return 0 end
+            if at >= 0 then return BELOW[at - at % 1] end
+            return 65536 - BELOW[-at - -at % 1]
         end
 
         -- What such a distribution says of the next bit, by what is below both ends and the middle.

@@ -282,6 +282,11 @@ fn what_a_block_of_mixing_says_is_what_it_has_to_be() {
             of(&block(9, &mixed(&[&[]]))),
             "block 1: a segment of no bytes",
         ),
+        // What is told of each counts as well: four bytes.
+        (
+            of(&block(4097, &mixed(&[&b"x"[..]; 4097]))),
+            "block 1: more than 20,480 bytes of the train, what is told of segments counted",
+        ),
     ];
     let seen = in_a_row(cases.iter().map(|(bytes, _)| bytes.clone()));
     let names = &["packtrain.drop_reason", "udp.payload"];
