@@ -21,7 +21,7 @@ local AGGREGATE_TYPES = { [0xbbbb] = true, [0xaaaa] = true }
 local VERSION = 1
 local TYPE = { TRAIN = 1, HELLO = 2, STATION = 3 }
 local KIND = { END = 0, FRAME = 1, FIRST = 2, NEXT = 3, DELTA = 4 }
-local CODING = { HEADERS = 1, LZ4 = 2, ZSTANDARD = 3 }
+local CODING = { HEADERS = 1, LZ4 = 2, ZSTANDARD = 3, MIXING = 4 }
 
 -- Bounds of the engine (docs/wire-format.md).
 local FAR = 4096 -- a sequence so far from the expected one is no gap
@@ -39,6 +39,11 @@ local EARLY_PIECES_MAX = 64
 local DEPTH_MAX = 4
 -- A coded train restores to no more, so that a few bytes cannot become many.
 local RESTORED_MAX = 65535
+-- … and by mixing to this, for that takes long; and what is told of segments is bounded as well.
+local MIXED_MAX = 16384
+local MIXED_HISTORY_MAX = 20480
+-- Bytes of them that are kept, with what they were, at most.
+local MEMORY_MAX = 2 ^ 26
 -- Frames of a coded train that others of it are told apart from.
 local SLOTS = 64
 
@@ -65,7 +70,7 @@ local GSO_KINDS = { [1] = "TCP over IPv4", [2] = "TCP over IPv6", [3] = "UDP" }
 local TRAIN_OPTIONS = { [0x01] = "ACK", [0x02] = "NEWEST", [0x03] = "DIRECT", [0x04] = "FENCE", [0x81] = "SECURITY" }
 local HELLO_OPTIONS = { [0x01] = "STATIONS", [0x02] = "SOFTWARE", [0x03] = "COUNT", [0x04] = "DIRECT VLAN",
     [0x05] = "DICTIONARY" }
-local CODINGS = { "headers", "LZ4", "Zstandard" }
+local CODINGS = { "headers", "LZ4", "Zstandard", "mixing" }
 
 field("uint8", "version", "Version", base.DEC, nil, 0xf0)
 field("uint8", "type", "Type", base.DEC, { "train", "hello", "station" }, 0x0f)
@@ -311,6 +316,7 @@ analysis("restart", "A new life of the sender, or a new row of sequences", "SEQU
 analysis("probe_unanswered", "No acknowledgement names this probe", "SEQUENCE", "NOTE")
 analysis("ack_unseen", "Acknowledges a train that was not seen", "SEQUENCE", "NOTE")
 analysis("dictionary", "Compressed with a dictionary, which a capture does not have", "UNDECODED", "NOTE")
+analysis("mixing", "Coded by mixing, and not restored", "UNDECODED", "NOTE")
 analysis("cut_short", "The capture kept only a part of this message", "UNDECODED", "NOTE")
 
 refusals(dx, "dfap", "MALFORMED", "ERROR", {
@@ -330,6 +336,8 @@ packtrain.prefs.analysis = Pref.bool("Analyse sequences and acknowledgements", t
     "Gaps, duplicates, replays, restarts, round trip times")
 packtrain.prefs.reassemble = Pref.bool("Reassemble frames that span trains", true, "From their pieces, across trains")
 packtrain.prefs.inner = Pref.bool("Dissect the frames inside", true, "Each as an Ethernet frame of its own")
+packtrain.prefs.mixing = Pref.bool("Restore trains that are coded by mixing", true,
+    "It takes long: some twenty such trains a second")
 packtrain.prefs.mtu = Pref.uint("MTU where no hello tells it", 1500, "To say how full a train is; 0: do not say then")
 dfap.prefs.bbbb = Pref.bool("EtherType 0xBBBB", true, "The paper's figure")
 dfap.prefs.aaaa = Pref.bool("EtherType 0xAAAA", true, "The paper's footnote")
@@ -459,6 +467,7 @@ local function new_state()
         pt0s = {}, -- by raw address of pt0: whose it is
         directions = {}, -- by the two stations' numbers
         acked = {}, -- by a train's visit: who acknowledged it first
+        mixed = { new = {}, old = {}, size = 0 }, -- by what stands in a train: what that was by mixing
         count = 0, -- of stations
         streams = 0,
         depth = 0,
@@ -1086,7 +1095,7 @@ end
 ---------------------------------------------------------------------------------------------------------------
 -- Coded trains (docs/wire-format.md, "Coded trains"): from what stands in the train to its subframes as they were.
 -- It works on strings, and says what is wrong by `damaged`, which `restore_coded` catches. All of it is slow and
--- plain; bounded by RESTORED_MAX, the worst train takes some ten milliseconds.
+-- plain; bounded by RESTORED_MAX, the worst train takes some ten milliseconds, but by mixing a third of a second.
 
 local restore_coded
 
@@ -1226,6 +1235,555 @@ do
         end
     end
 
+    -------------------------------------------------------------------------------------------------------------
+    -- Mixing: context mixing with an arithmetic coder. Each bit of a block takes some hundred steps, so what is done
+    -- for each is written out with locals, and what can be is looked up. Numbers of 32 bits are Lua's own, which are
+    -- exact to 53; a shift to the right is a floor: (n - n % 2 ^ k) / 2 ^ k.
+
+    local begin_mixing, restore_mixed
+
+    do
+        -- A counter is one number: its chance, and 4096 times how many bits it has seen. What it says, and what it is
+        -- after a bit, are looked up by it.
+        local NEW_COUNTER = 2048
+        local SEEN_MAX = 12
+        local WEIGHT_MAX = 2 ^ 20
+        -- Built when the first such train comes, for most captures have none.
+        local SAYS, AFTER_0, AFTER_1
+        local CHANCE -- of 2048 and more: what a mixer makes of a sum
+        local STRETCH, BELOW
+        local LAWS -- by a segment's kind
+        local PLACES -- by context, and by the upper bits of a hash
+
+        local function filled(first, last, value)
+            local list = {}
+            for i = first, last do list[i] = value end
+            return list
+        end
+
+        local function numbers(text)
+            local list, at = {}, 0
+            for number in text:gmatch("%d+") do list[at], at = tonumber(number), at + 1 end
+            return list
+        end
+
+        local function between(value, least, most) return math.max(least, math.min(value, most)) end
+
+        -- As `/` of the document: towards zero.
+        local function cut(value) return value < 0 and -math.floor(-value) or math.floor(value) end
+
+        ---------------------------------------------------------------------------------------------------------
+        -- Tables
+
+        local function prepare_chances()
+            local knots = numbers([[1 2 4 6 10 17 27 45 74 120 194 311 488 747 1102 1546 2048 2550 2994 3349 3608 3785 3902
+                3976 4022 4051 4069 4079 4086 4090 4092 4094 4095]])
+            CHANCE, STRETCH = {}, {}
+            local next_chance = 0
+            for y = 1, 4095 do
+                local b = y % 128
+                local k = (y - b) / 128
+                local chance = math.floor((knots[k] * (128 - b) + knots[k + 1] * b + 64) / 128)
+                CHANCE[y] = between(chance, 1, 4094)
+                while next_chance <= chance do STRETCH[next_chance], next_chance = y - 2048, next_chance + 1 end
+            end
+            for chance = next_chance, 4095 do STRETCH[chance] = 2047 end
+        end
+
+        local function prepare_counters()
+            SAYS, AFTER_0, AFTER_1 = {}, {}, {}
+            for seen = 0, SEEN_MAX do
+                local rate = math.floor(65536 / (seen + 1.5))
+                local first, then_first = 4096 * seen, 4096 * math.min(seen + 1, SEEN_MAX)
+                for chance = 1, 4095 do
+                    local at = first + chance
+                    SAYS[at] = seen > 0 and STRETCH[chance] or 0
+                    local down, up = -chance * rate, (4095 - chance) * rate
+                    down, up = chance + (down - down % 65536) / 65536, chance + (up - up % 65536) / 65536
+                    AFTER_0[at] = then_first + (down < 1 and 1 or down)
+                    AFTER_1[at] = then_first + (up > 4094 and 4094 or up)
+                end
+                SAYS[first + 4096], AFTER_0[first + 4096], AFTER_1[first + 4096] = 0, 0, 0 -- nobody's: lists have no holes
+            end
+        end
+
+        -- Of a logistic distribution, what is below so many 256ths: from 0 on, the other half is its mirror.
+        local function prepare_below()
+            local steps = numbers([[32768 36843 40793 44511 47911 50941 53581 55834 57724 59287 60565 61598 62428 63090
+                63615 64030 64357 64614 64816 64974 65097 65194 65269 65328 65374 65410 65438 65459 65476 65489 65500
+                65508 65514 65519 65523 65526 65528 65530 65531 65532 65533 65534 65534 65535 65536]])
+            BELOW = {}
+            for at = 0, 2816 do
+                local b = at % 64
+                local k = (at - b) / 64
+                BELOW[at] = math.floor((steps[k] * (64 - b) + (steps[k + 1] or steps[k]) * b + 32) / 64)
+            end
+        end
+
+        -- G.711, table 2b, twice.
+        local function mu_law(code)
+            local inverted = 255 - code
+            local segment, step = math.floor(inverted / 16) % 8, inverted % 16
+            local value = ((2 * step + 33) * 2 ^ segment - 33) * 2
+            return code >= 128 and value or -value
+        end
+
+        -- Table 1b, four times.
+        local function a_law(code)
+            local even = xor(code, 0x55)
+            local segment, step = math.floor(even / 16) % 8, even % 16
+            local value = segment == 0 and 2 * step + 1 or (2 * step + 33) * 2 ^ (segment - 1)
+            return code >= 128 and 4 * value or -4 * value
+        end
+
+        -- Codes and values by rank, and sixteen times the edges: what lies between a rank and the one before it.
+        local function law_of(value_of)
+            local law = { codes = {}, values = {}, edges = { [0] = -16 * 2 ^ 20, [256] = 16 * 2 ^ 20 } }
+            local codes = {}
+            for code = 0, 255 do codes[code + 1] = code end
+            table.sort(codes, function(a, b)
+                local first, second = value_of(a), value_of(b)
+                -- µ-law has two zeros: that of the lower code is negative.
+                if first == second then return a < b end
+                return first < second
+            end)
+            for rank = 0, 255 do
+                law.codes[rank] = codes[rank + 1]
+                law.values[rank] = value_of(codes[rank + 1])
+                if rank > 0 then law.edges[rank] = 16 * math.floor((law.values[rank - 1] + law.values[rank]) / 2) end
+            end
+            return law
+        end
+
+        -- A place has counters 1 … 15, and whose it is.
+        local TAG = 16
+        local function prepare_places()
+            local n = NEW_COUNTER
+            PLACES = {}
+            for context = 1, 6 do
+                local places = {}
+                for i = 0, 4095 do places[i] = { n, n, n, n, n, n, n, n, n, n, n, n, n, n, n, 0 } end
+                PLACES[context] = places
+            end
+        end
+
+        ---------------------------------------------------------------------------------------------------------
+        -- Hashes
+
+        -- Of two numbers below 2^32, to 32 bits: a half of one after the other, for the whole has 64.
+        local function product(a, b)
+            local low = a % 0x10000
+            return (low * b + (a - low) / 0x10000 * b % 0x10000 * 0x10000) % 0x100000000
+        end
+
+        -- hash(a, b) is finished_hash(begun_hash(a) + b): the first half is the same for all that follows.
+        local function begun_hash(a) return product(xor(a, 0x9e3779b9), 0x2c1b3c6d) end
+
+        local function finished_hash(sum)
+            sum = sum % 0x100000000
+            local low = sum % 0x10000
+            local m = (low * 0x297a2d39 + (sum - low) / 0x10000 * 0x297a2d39 % 0x10000 * 0x10000) % 0x100000000
+            m = xor(m, (m - m % 0x8000) / 0x8000)
+            low = m % 0x10000
+            m = (low * 0x85ebca6b + (m - low) / 0x10000 * 0x85ebca6b % 0x10000 * 0x10000) % 0x100000000
+            return xor(m, (m - m % 0x2000) / 0x2000)
+        end
+
+        -- What a context is begun with.
+        local BEGUN = {}
+        for context = 1, 6 do BEGUN[context] = begun_hash(context) end
+
+        -- The place of a hash in a context's table. Tags are of a train: those below `first_tag` are nobody's, and nothing
+        -- needs to be cleared between trains.
+        local function place_of(places, sum, first_tag)
+            local hash = finished_hash(sum)
+            local low = hash % 0x100000
+            local at = (hash - low) / 0x100000
+            low = low % 0x10000
+            local tag = first_tag + (low % 2 == 0 and low + 1 or low)
+            local one = places[at]
+            if one[TAG] == tag then return one end
+            local other = places[at % 2 == 0 and at + 1 or at - 1]
+            if other[TAG] == tag then return other end
+            if one[TAG] >= first_tag then
+                -- Of both, the one that has seen less; how much is in the multiples of 4096.
+                local seen = one[1] - one[1] % 4096
+                if other[TAG] < first_tag or other[1] - other[1] % 4096 < seen then one = other end
+            end
+            for node = 1, 15 do one[node] = NEW_COUNTER end
+            one[TAG] = tag
+            return one
+        end
+
+        ---------------------------------------------------------------------------------------------------------
+        -- What both ends learn of a train
+
+        -- Told, headers, body: of each, where it began in the segment before, and how long it was.
+        local function new_part(number)
+            local weights = {}
+            for set = 0, 3 do weights[set] = filled(1, 9, 18000) end
+            return { begin = 0, length = 0, alone = filled(1, 255, NEW_COUNTER), weights = weights,
+                begun = begun_hash(finished_hash(BEGUN[6] + number)) }
+        end
+
+        local trains = 0
+
+        -- The state at the begin of a train. There is one at a time, for the places are those of all.
+        function begin_mixing()
+            if not SAYS then
+                prepare_chances()
+                prepare_counters()
+                prepare_below()
+                prepare_places()
+                LAWS = { law_of(mu_law), law_of(a_law) }
+            end
+            trains = trains + 1
+            return {
+                first_tag = trains * 0x10000,
+                -- All that was coded, from 1; before it are zeros.
+                history = filled(-5, 0, 0),
+                length = 0,
+                buckets = filled(0, 4095, 0),
+                -- Which byte of the history is expected next, and how many before it were the same.
+                match_at = 0,
+                match_length = 0,
+                matched = filled(1, 31, NEW_COUNTER),
+                above = filled(0, 7, NEW_COUNTER),
+                told = new_part(0),
+                headers = new_part(1),
+                body = new_part(2),
+                error_of_all = 256,
+                samples_seen = {},
+                samples_weights = {},
+            }
+        end
+
+        -- A byte comes into the history.
+        local function push(train, byte)
+            local history, length = train.history, train.length + 1
+            history[length], train.length = byte, length
+            local same = train.match_length
+            if same > 0 and history[train.match_at] == byte then
+                train.match_at = train.match_at + 1
+                if same < 31 then train.match_length = same + 1 end
+            else
+                same, train.match_length = 0, 0
+            end
+            if length < 4 then return end
+            local word = byte + 0x100 * history[length - 1] + 0x10000 * history[length - 2]
+                + 0x1000000 * history[length - 3]
+            local hash = product(word, 0x9e3779b1)
+            local bucket = (hash - hash % 0x100000) / 0x100000
+            local before = train.buckets[bucket]
+            train.buckets[bucket] = length
+            if same > 0 or before == 0 then return end
+            while same < 31 and same < before and history[before - same] == history[length - same] do same = same + 1 end
+            if same >= 4 then train.match_at, train.match_length = before + 1, same end
+        end
+
+        ---------------------------------------------------------------------------------------------------------
+        -- Bits
+
+        -- Behind the block's end there are zeros: three, for what was decided then had been written.
+        local function next_code_byte(bits)
+            local at = bits.at
+            bits.at = at + 1
+            if at > #bits.bytes + 3 then damaged(bits.what, "it ends before it has restored what it says") end
+            return bits.bytes:byte(at) or 0
+        end
+
+        local function begin_bits(bytes, what)
+            local bits = { bytes = bytes, at = 1, what = what, low = 0, high = 0xffffffff, word = 0 }
+            for _ = 1, 4 do bits.word = bits.word * 256 + next_code_byte(bits) end
+            return bits
+        end
+
+        -- Whether the next bit is a 1, which has that chance.
+        local function take_bit(bits, chance)
+            local low, high, word = bits.low, bits.high, bits.word
+            local range = high - low
+            local rest = range % 4096
+            local share = rest * chance
+            local middle = low + (range - rest) / 4096 * chance + (share - share % 4096) / 4096
+            local is_one = word <= middle
+            if is_one then high = middle else low = middle + 1 end
+            -- Only what is so close can have the same highest byte.
+            while high - low < 0x1000000 do
+                local top = low - low % 0x1000000
+                if high - high % 0x1000000 ~= top then break end
+                low, high = (low - top) * 256, (high - top) * 256 + 255
+                word = (word - top) * 256 + next_code_byte(bits)
+            end
+            bits.low, bits.high, bits.word = low, high, word
+            return is_one
+        end
+
+        ---------------------------------------------------------------------------------------------------------
+        -- Bytes
+
+        -- The contexts' hashes, begun; behind them comes what is known of the byte.
+        local function contexts_of(train, part, column, above)
+            local history, length = train.history, train.length
+            local p1, p2, p3 = history[length], history[length - 1], history[length - 2]
+            local two = p1 + 0x100 * p2
+            local three = two + 0x10000 * p3
+            local four = finished_hash(BEGUN[4] + three + 0x1000000 * history[length - 3])
+            four = finished_hash(begun_hash(four) + history[length - 4] + 0x100 * history[length - 5])
+            -- How far the last byte was from what stood above it.
+            local by_above = above and 0x100 * above + (p1 - history[part.begin + column]) % 256 or 0x10000
+            return begun_hash(finished_hash(BEGUN[1] + p1)), begun_hash(finished_hash(BEGUN[2] + two)),
+                begun_hash(finished_hash(BEGUN[3] + three)), begun_hash(four),
+                begun_hash(finished_hash(BEGUN[5] + by_above)), begun_hash(finished_hash(part.begun + column))
+        end
+
+        -- Whether within a byte a weight could go beyond its bounds: by a bit it goes 6140 at most.
+        local function is_near_bound(weights)
+            for i = 1, #weights do
+                local weight = weights[i]
+                if weight > WEIGHT_MAX - 50000 or weight < 50000 - WEIGHT_MAX then return true end
+            end
+            return false
+        end
+
+        local function bounded(weight, ...)
+            if not weight then return end
+            return between(weight, -WEIGHT_MAX, WEIGHT_MAX), bounded(...)
+        end
+
+        -- A match's length becomes one of four sets of weights.
+        local function set_of(length) return length == 0 and 0 or length < 8 and 1 or length < 20 and 2 or 3 end
+
+        -- The next byte of a part. Of nine inputs each has its counter (k), what that says (i), and its weight (w). Here a
+        -- product with 1 / 65536 stands for a quotient, which takes longer.
+        local function restore_byte(train, bits, part)
+            local column = train.length - train.part_at
+            local above = column < part.length and train.history[part.begin + column + 1] or nil
+            local h1, h2, h3, h4, h5, h6 = contexts_of(train, part, column, above)
+            local match_length = train.match_length
+            local match = match_length > 0 and train.history[train.match_at] or nil
+            local k8 = train.matched[match_length]
+            local alone, aboves, first_tag = part.alone, train.above, train.first_tag
+            local weights = part.weights[set_of(match_length)]
+            local w1, w2, w3, w4, w5, w6, w7, w8, w9 = unpack(weights)
+            local is_near = is_near_bound(weights)
+            local known = 1
+            for first = 0, 4, 4 do
+                local p1, p2 = place_of(PLACES[1], h1 + known, first_tag), place_of(PLACES[2], h2 + known, first_tag)
+                local p3, p4 = place_of(PLACES[3], h3 + known, first_tag), place_of(PLACES[4], h4 + known, first_tag)
+                local p5, p6 = place_of(PLACES[5], h5 + known, first_tag), place_of(PLACES[6], h6 + known, first_tag)
+                local node = 1
+                for bit_at = first, first + 3 do
+                    local k1, k2, k3, k4, k5, k6 = p1[node], p2[node], p3[node], p4[node], p5[node], p6[node]
+                    local k7, k9 = alone[known], aboves[bit_at]
+                    local i1, i2, i3, i4, i5 = SAYS[k1], SAYS[k2], SAYS[k3], SAYS[k4], SAYS[k5]
+                    local i6, i7, i8, i9 = SAYS[k6], SAYS[k7], 0, 0
+                    -- `match` and `above` have the bit that comes next as the highest, as long as they were right.
+                    if match then i8 = match >= 128 and SAYS[k8] or -SAYS[k8] end
+                    if above then i9 = above >= 128 and SAYS[k9] or -SAYS[k9] end
+                    local sum = w1 * i1 + w2 * i2 + w3 * i3 + w4 * i4 + w5 * i5 + w6 * i6 + w7 * i7 + w8 * i8 + w9 * i9
+                    sum = (sum - sum % 65536) * (1 / 65536)
+                    if sum > 2047 then sum = 2047 elseif sum < -2047 then sum = -2047 end
+                    local chance = CHANCE[sum + 2048]
+
+                    local is_one = take_bit(bits, chance)
+                    local after, off
+                    if is_one then
+                        after, off = AFTER_1, 48 * (4096 - chance)
+                        known, node = 2 * known + 1, 2 * node + 1
+                    else
+                        after, off = AFTER_0, -48 * chance
+                        known, node = 2 * known, 2 * node
+                    end
+
+                    i1, i2, i3 = i1 * off + 32768, i2 * off + 32768, i3 * off + 32768
+                    i4, i5, i6 = i4 * off + 32768, i5 * off + 32768, i6 * off + 32768
+                    i7, i8, i9 = i7 * off + 32768, i8 * off + 32768, i9 * off + 32768
+                    w1, w2 = w1 + (i1 - i1 % 65536) * (1 / 65536), w2 + (i2 - i2 % 65536) * (1 / 65536)
+                    w3, w4 = w3 + (i3 - i3 % 65536) * (1 / 65536), w4 + (i4 - i4 % 65536) * (1 / 65536)
+                    w5, w6 = w5 + (i5 - i5 % 65536) * (1 / 65536), w6 + (i6 - i6 % 65536) * (1 / 65536)
+                    w7, w8 = w7 + (i7 - i7 % 65536) * (1 / 65536), w8 + (i8 - i8 % 65536) * (1 / 65536)
+                    w9 = w9 + (i9 - i9 % 65536) * (1 / 65536)
+                    if is_near then w1, w2, w3, w4, w5, w6, w7, w8, w9 = bounded(w1, w2, w3, w4, w5, w6, w7, w8, w9) end
+
+                    local was = is_one and (node - 1) * 0.5 or node * 0.5
+                    p1[was], p2[was], p3[was], p4[was] = after[k1], after[k2], after[k3], after[k4]
+                    p5[was], p6[was] = after[k5], after[k6]
+                    alone[is_one and (known - 1) * 0.5 or known * 0.5] = after[k7]
+                    if match then
+                        local is_right = (match >= 128) == is_one
+                        k8 = is_right and AFTER_1[k8] or AFTER_0[k8]
+                        match = is_right and match % 128 * 2 or nil
+                    end
+                    if above then
+                        local is_right = (above >= 128) == is_one
+                        aboves[bit_at] = is_right and AFTER_1[k9] or AFTER_0[k9]
+                        above = is_right and above % 128 * 2 or nil
+                    end
+                end
+            end
+            weights[1], weights[2], weights[3], weights[4], weights[5] = w1, w2, w3, w4, w5
+            weights[6], weights[7], weights[8], weights[9] = w6, w7, w8, w9
+            if match_length > 0 then train.matched[match_length] = k8 end
+            return known - 256
+        end
+
+        ---------------------------------------------------------------------------------------------------------
+        -- Samples of G.711: each by the two before it
+
+        -- How a body begins.
+        local function new_samples(train, law)
+            return { law = law, s1 = 0, s2 = 0, of_11 = 1024, of_22 = 1024, of_12 = 614, of_1 = 614, of_2 = 307,
+                count = 0, error = train.error_of_all }
+        end
+
+        -- The next sample, in sixteenths: by least squares.
+        local function expected_sample(samples)
+            local most, scale = math.max(samples.of_11, samples.of_22), 1
+            while most >= 0x400000 * scale do scale = scale * 2 end
+            local a, b = math.floor(samples.of_11 / scale) + 4, math.floor(samples.of_22 / scale) + 4
+            local c, p, q = math.floor(samples.of_12 / scale), math.floor(samples.of_1 / scale),
+                math.floor(samples.of_2 / scale)
+            local determinant = math.max(math.floor((a * b - c * c) / 4096), 1)
+            local w1 = between(cut((p * b - q * c) / determinant), -8192, 8192)
+            local w2 = between(cut((q * a - p * c) / determinant), -8192, 8192)
+            return math.floor((w1 * samples.s1 + w2 * samples.s2 + 128) / 256)
+        end
+
+        -- A sum forgets a 128th, and takes a product.
+        local function added(sum, product_of_two) return sum + product_of_two - math.floor(sum / 128) end
+
+        local function learn_sample(train, samples, value, expected)
+            local off, s1, s2 = math.abs(16 * value - expected), samples.s1, samples.s2
+            samples.count = math.min(samples.count + 1, 13)
+            samples.error = samples.error + cut((off - samples.error) / math.max(samples.count, 2))
+            train.error_of_all = train.error_of_all + cut((off - train.error_of_all) / 64)
+            samples.of_11, samples.of_22 = added(samples.of_11, s1 * s1), added(samples.of_22, s2 * s2)
+            samples.of_12 = added(samples.of_12, s1 * s2)
+            samples.of_1, samples.of_2 = added(samples.of_1, value * s1), added(samples.of_2, value * s2)
+            samples.s1, samples.s2 = value, s1
+        end
+
+        -- How much is below an edge, of a distribution of that width around what is expected.
+        local function share_below(off, width)
+            local at = off * 256 / width
+            if at >= 2816 then return 65536 elseif at <= -2816 then return 0 end
+            if at >= 0 then return BELOW[at - at % 1] end
+            return 65536 - BELOW[-at - -at % 1]
+        end
+
+        -- What such a distribution says of the next bit, by what is below both ends and the middle.
+        local function says_share(from, middle, to)
+            local chance = 4096 * (to - middle + 1) / (to - from + 2)
+            if chance < 1 then chance = 1 elseif chance > 4095 then chance = 4095 end
+            return STRETCH[chance - chance % 1]
+        end
+
+        -- The weights of errors of so many bits, and the counters of those and of samples that were the same, or not.
+        local function of_size(train, size, is_same)
+            local at = is_same and 2 * size + 1 or 2 * size
+            local weights, seen = train.samples_weights[size], train.samples_seen[at]
+            if not weights then
+                weights = { 26000, 16000, 14000, 6000 }
+                train.samples_weights[size] = weights
+            end
+            if not seen then
+                seen = filled(1, 255, NEW_COUNTER)
+                train.samples_seen[at] = seen
+            end
+            return weights, seen
+        end
+
+        local function size_of(err)
+            local size, bound = 0, 1
+            while size < 15 and err >= bound do size, bound = size + 1, bound * 2 end
+            return size
+        end
+
+        -- The next sample: its rank is found by halves. Three inputs are distributions, which say by what is below the
+        -- ends and the middle of what is left (f, m, t); the fourth is a counter.
+        local function restore_sample(train, bits, samples)
+            local law, expected = samples.law, expected_sample(samples)
+            local edges = law.edges
+            local weights, seen = of_size(train, size_of(samples.error), samples.s1 == samples.s2)
+            local err = math.max(samples.error, 8)
+            local width1, width2, width3 = math.floor(err * 10 / 16), math.floor(err * 5 / 16) + 2, math.floor(err * 24 / 16)
+            local w1, w2, w3, w4 = unpack(weights)
+            local is_near = is_near_bound(weights)
+            local f1, f2, f3, t1, t2, t3 = 0, 0, 0, 65536, 65536, 65536
+            local from, half, known = 0, 128, 1
+            while half >= 1 do
+                local off_edge = edges[from + half] - expected
+                local m1, m2, m3 = share_below(off_edge, width1), share_below(off_edge, width2), share_below(off_edge, width3)
+                local i1, i2, i3 = says_share(f1, m1, t1), says_share(f2, m2, t2), says_share(f3, m3, t3)
+                local counter = seen[known]
+                local i4 = SAYS[counter]
+                local sum = math.floor((w1 * i1 + w2 * i2 + w3 * i3 + w4 * i4) / 65536)
+                if sum > 2047 then sum = 2047 elseif sum < -2047 then sum = -2047 end
+                local chance = CHANCE[sum + 2048]
+
+                local off
+                if take_bit(bits, chance) then
+                    seen[known], known, off = AFTER_1[counter], 2 * known + 1, 8 * (4096 - chance)
+                    from, f1, f2, f3 = from + half, m1, m2, m3
+                else
+                    seen[known], known, off = AFTER_0[counter], 2 * known, -8 * chance
+                    t1, t2, t3 = m1, m2, m3
+                end
+                i1, i2, i3, i4 = i1 * off + 32768, i2 * off + 32768, i3 * off + 32768, i4 * off + 32768
+                w1, w2 = w1 + (i1 - i1 % 65536) / 65536, w2 + (i2 - i2 % 65536) / 65536
+                w3, w4 = w3 + (i3 - i3 % 65536) / 65536, w4 + (i4 - i4 % 65536) / 65536
+                if is_near then w1, w2, w3, w4 = bounded(w1, w2, w3, w4) end
+                half = half / 2
+            end
+            weights[1], weights[2], weights[3], weights[4] = w1, w2, w3, w4
+            learn_sample(train, samples, law.values[from], expected)
+            return law.codes[from]
+        end
+
+        ---------------------------------------------------------------------------------------------------------
+        -- Blocks
+
+        -- So many bytes of a part, behind what is there. `samples`: what they are, if they are samples.
+        local function restore_part(train, bits, part, out, count, samples)
+            train.part_at = train.length
+            local length = #out
+            for i = length + 1, length + count do
+                local byte = samples and restore_sample(train, bits, samples) or restore_byte(train, bits, part)
+                out[i] = byte
+                push(train, byte)
+            end
+            part.begin, part.length = train.part_at, count
+        end
+
+        -- The next segment; `left`: bytes that it may have.
+        local function restore_segment(train, bits, out, left)
+            local told = {}
+            restore_part(train, bits, train.told, told, 4)
+            local kind, headers, body = told[1], told[2], 256 * told[3] + told[4]
+            local count = headers + body
+            if kind > #LAWS then damaged(bits.what, "a segment of kind %d", kind) end
+            if count == 0 then damaged(bits.what, "a segment of no bytes") end
+            if count > left then damaged(bits.what, "a segment of %d bytes, where %d are left", count, left) end
+            if train.length + count > MIXED_HISTORY_MAX then
+                damaged(bits.what, "more than 20,480 bytes of the train, what is told of segments counted")
+            end
+            restore_part(train, bits, train.headers, out, headers)
+            restore_part(train, bits, train.body, out, body, kind > 0 and new_samples(train, LAWS[kind]))
+        end
+
+        -- Puts a block behind what is there, until there is as much as it says.
+        function restore_mixed(train, block, out, stop)
+            local bits = begin_bits(block.bytes, block.what)
+            while #out < stop do restore_segment(train, bits, out, stop - #out) end
+            if bits.at ~= #block.bytes + 4 then
+                damaged(block.what, "it goes on when it has restored the %s that it says", plural(block.plain_length, "byte"))
+            end
+        end
+    end
+
+    -------------------------------------------------------------------------------------------------------------
+    -- Blocks of any coding
+
     -- The next block's place and lengths; nil at the end.
     local function read_block(from, number)
         local bytes, at = from.bytes, from.at
@@ -1245,29 +1803,63 @@ do
         return block
     end
 
-    -- What the blocks restore to, one behind the other; nil where that takes a dictionary.
+    -- What is not restored, and why, as an expert information is named.
+    local function unread_reason(coding)
+        if coding.kind == CODING.ZSTANDARD then return "dictionary" end
+        return coding.kind == CODING.MIXING and not packtrain.prefs.mixing and "mixing" or nil
+    end
+
+    -- What the blocks restore to, one behind the other; nil where they are not read.
     local function restore_blocks(from, coding)
         local out, total, number = {}, 0, 1
+        local unread = unread_reason(coding)
+        local is_mixed = coding.kind == CODING.MIXING
+        local mixing = is_mixed and not unread and begin_mixing()
+        local most = is_mixed and MIXED_MAX or RESTORED_MAX
         while true do
             local block = read_block(from, number)
             if not block then break end
             coding.blocks[number] = block
             number = number + 1
             total = total + block.plain_length
-            if total > RESTORED_MAX then damaged(block.what, "the train restores to more than 65,535 bytes") end
+            if total > most then
+                damaged(block.what, "the train restores to more than %d,%03d bytes", math.floor(most / 1000), most % 1000)
+            end
             if block.is_stored then
                 append(out, block.bytes)
-            elseif coding.kind == CODING.ZSTANDARD then
-                coding.needs_dictionary = true
+            elseif unread then
+                coding.unread = unread
+            elseif mixing then
+                restore_mixed(mixing, block, out, total)
             else
                 restore_lz4({ bytes = block.bytes, at = 1, what = block.what, part = "a sequence" }, out, total)
             end
             block.bytes = nil
-            if not coding.needs_dictionary and #out ~= total then
+            if not coding.unread and #out ~= total then
                 damaged(block.what, "it restores to less than the %s that it says", plural(block.plain_length, "byte"))
             end
         end
-        return not coding.needs_dictionary and text_of(out) or nil
+        return not coding.unread and text_of(out) or nil
+    end
+
+    -- The same, and of trains by mixing only once: a packet is looked at twice, and whenever the list is filtered. When
+    -- there is as much as MEMORY_MAX, what was not asked for since there was half of it is forgotten.
+    local function recall_blocks(from, coding)
+        if coding.kind ~= CODING.MIXING or unread_reason(coding) then return restore_blocks(from, coding) end
+        local mixed = state.mixed
+        local key = from.bytes
+        local known = mixed.new[key] or mixed.old[key]
+        if not known then
+            local text = restore_blocks(from, coding)
+            if not text then return nil end
+            known = { text = text, blocks = coding.blocks, at = from.at }
+        end
+        if not mixed.new[key] then
+            if mixed.size > MEMORY_MAX / 2 then mixed.old, mixed.new, mixed.size = mixed.new, {}, 0 end
+            mixed.new[key], mixed.size = known, mixed.size + #key + #known.text
+        end
+        coding.blocks, from.at = known.blocks, known.at
+        return known.text
     end
 
     -------------------------------------------------------------------------------------------------------------
@@ -1610,7 +2202,7 @@ do
         local content, used = { tvb = tvb, at = content_at }, nil
         if coding.kind ~= CODING.HEADERS then
             local from = { bytes = bytes, at = 1 }
-            bytes = restore_blocks(from, coding)
+            bytes = recall_blocks(from, coding)
             used = from.at - 1
             coding.stop = content_at + used
             if not bytes then return end
@@ -1629,7 +2221,7 @@ do
     end
 
     -- What stands at `at` in a train: how it is coded, as far as that can be read, and `region`, the subframes as they
-    -- were; or the reason why a receiver drops it, and why; or that it takes a dictionary.
+    -- were; or the reason why a receiver drops it, and why; or that it is not read.
     function restore_coded(tvb, at)
         local coding = { at = at, blocks = {}, deltas = {}, delta_count = 0 }
         local is_done, mistake = pcall(decode, tvb, coding)
@@ -2153,7 +2745,9 @@ local function show_coding(tree, tvb, coding, visit)
         sub:add_proto_expert_info(x["analysis.cut_short"])
     elseif coding.refused then
         refuse(sub, nil, coding.refused, coding.why)
-    elseif coding.needs_dictionary then
+    elseif coding.unread == "mixing" then
+        sub:add_proto_expert_info(x["analysis.mixing"], "Coded by mixing, and not restored: a preference says so")
+    elseif coding.unread == "dictionary" then
         sub:add_proto_expert_info(x["analysis.dictionary"],
             ("Compressed with %s, and needs it to be restored"):format(dictionary_text(visit)))
     end

@@ -10,18 +10,19 @@ use packtrain_sim::checksum::Transport;
 use packtrain_sim::random::Random;
 
 use crate::books;
+use crate::hostile::payloads;
 use crate::lives::hello;
 use crate::named::Forged;
 use crate::tshark::{Passes, Seen, fields, from_hex, in_a_row, run, with_tshark};
 use crate::vectors;
 use crate::world::{World, pt0};
 
-const CODED: u8 = 0x08;
+pub const CODED: u8 = 0x08;
 /// Of the wires: slow enough that payload is worth being compressed.
 const RATE_BPS: u64 = 10_000_000;
 
 /// What tshark made of the packets that a filter takes: by its name, each piece of bytes that it shows.
-fn sources(seen: &[Seen], filter: &str) -> Vec<Vec<(String, Vec<u8>)>> {
+pub fn sources(seen: &[Seen], filter: &str) -> Vec<Vec<(String, Vec<u8>)>> {
     let mut packets: Vec<Vec<(String, Vec<u8>)>> = Vec::new();
     for line in run(seen, Passes::Two, &["-x", "-Y", filter]).lines() {
         if let Some(name) = line.strip_suffix(" bytes):") {
@@ -40,7 +41,7 @@ fn sources(seen: &[Seen], filter: &str) -> Vec<Vec<(String, Vec<u8>)>> {
     packets
 }
 
-fn named<'a>(packet: &'a [(String, Vec<u8>)], beginning: &str) -> Vec<&'a [u8]> {
+pub fn named<'a>(packet: &'a [(String, Vec<u8>)], beginning: &str) -> Vec<&'a [u8]> {
     let is_named = |source: &&(String, Vec<u8>)| source.0.starts_with(beginning);
     packet
         .iter()
@@ -50,7 +51,7 @@ fn named<'a>(packet: &'a [(String, Vec<u8>)], beginning: &str) -> Vec<&'a [u8]> 
 }
 
 /// Where two lists part, and not all of them.
-fn assert_same(got: &[&[u8]], expected: &[Vec<u8>], what: &str) {
+pub fn assert_same(got: &[&[u8]], expected: &[Vec<u8>], what: &str) {
     let parted = got
         .iter()
         .zip(expected)
@@ -75,15 +76,16 @@ fn the_vectors_are_restored_to_the_frames_that_they_were_made_from() {
         .filter(|(name, _)| name.starts_with("train-coded"))
         .map(|(_, bytes)| bytes)
         .collect();
-    assert_eq!(trains.len(), 2);
+    assert_eq!(trains.len(), 3);
     let seen = in_a_row(trains.clone());
     let packets = sources(&seen, "packtrain");
-    assert_eq!(packets.len(), 2);
+    assert_eq!(packets.len(), 3);
     for (train, packet) in trains.iter().zip(&packets) {
         let subframes = books::subframes(&train[14..], 16).expect("a right checksum");
         assert_eq!(named(packet, "Restored subframes"), [&subframes[..]]);
         let header = [&train[..12], &[0x08, 0x00]].concat();
-        let frames: Vec<Vec<u8>> = inside::whole_frames(train)
+        let frames: Vec<Vec<u8>> = payloads(&subframes)
+            .0
             .iter()
             .map(|payload| [&header[..], payload].concat())
             .collect();
@@ -116,7 +118,12 @@ fn the_vectors_are_restored_to_the_frames_that_they_were_made_from() {
     assert_eq!(numbers(1, "packtrain.coded.restored_length"), [332]);
     assert_eq!(numbers(0, "packtrain.used"), [93]);
     assert_eq!(numbers(1, "packtrain.used"), [112]);
-    for row in &rows {
+    assert_eq!(numbers(2, "packtrain.coded.coding"), [4]);
+    assert_eq!(numbers(2, "packtrain.coded.block.plain_length"), [245]);
+    assert_eq!(numbers(2, "packtrain.coded.restored_length"), [367]);
+    assert_eq!(numbers(2, "packtrain.coded.deltas"), [4]);
+    assert_eq!(numbers(2, "packtrain.used"), [184]);
+    for row in &rows[..2] {
         assert_eq!(row.numbers("packtrain.coded.deltas"), [3]);
         assert_eq!(row.numbers("packtrain.delta.reference"), [1, 1, 3]);
         assert_eq!(row.numbers("packtrain.delta.slot"), [0, 0, 0]);
@@ -137,7 +144,7 @@ fn the_vectors_are_restored_to_the_frames_that_they_were_made_from() {
 
 /// What the frames of a flow are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub enum Kind {
     Udp,
     /// UDP that seldom has one.
     OftenWithoutChecksum,
@@ -173,7 +180,7 @@ const KINDS: [Kind; 12] = {
 };
 
 /// The flow of a kind, from one side.
-struct Flow {
+pub struct Flow {
     kind: Kind,
     from: usize,
     sent: u32,
@@ -181,7 +188,7 @@ struct Flow {
 }
 
 impl Flow {
-    fn new(kind: Kind, from: usize) -> Flow {
+    pub fn new(kind: Kind, from: usize) -> Flow {
         Flow {
             kind,
             from,
@@ -190,7 +197,7 @@ impl Flow {
         }
     }
 
-    fn next(&mut self, random: &mut Random) -> Vec<u8> {
+    pub fn next(&mut self, random: &mut Random) -> Vec<u8> {
         self.sent += 1;
         let len = random.between(20, 160) as usize;
         let text = format!(
@@ -445,7 +452,7 @@ fn fields_with_checksums(seen: &[Seen], names: &[&str]) -> Vec<crate::tshark::Ro
     crate::tshark::fields_with(seen, Passes::One, &arguments, names)
 }
 
-fn coded(sequence: u32, coding: u8, checksum: u32, content: &[u8]) -> Vec<u8> {
+pub fn coded(sequence: u32, coding: u8, checksum: u32, content: &[u8]) -> Vec<u8> {
     let mut subframes = vec![coding];
     subframes.extend(checksum.to_be_bytes());
     subframes.extend(content);
@@ -458,7 +465,7 @@ fn coded(sequence: u32, coding: u8, checksum: u32, content: &[u8]) -> Vec<u8> {
 }
 
 /// A block of LZ4 that says to restore to so many bytes.
-fn block(plain_len: u16, bytes: &[u8]) -> Vec<u8> {
+pub fn block(plain_len: u16, bytes: &[u8]) -> Vec<u8> {
     [
         &(bytes.len() as u16).to_be_bytes()[..],
         &plain_len.to_be_bytes(),
@@ -480,7 +487,7 @@ fn bomb_len(times: u16) -> u16 {
 }
 
 /// IPv4 and UDP, of 28 bytes and as many behind as are given.
-fn udp(behind: &[u8]) -> Vec<u8> {
+pub fn udp(behind: &[u8]) -> Vec<u8> {
     let len = 28 + behind.len() as u8;
     let mut frame = vec![1, 0, len, 0x45, 0, 0, len, 0, 0, 0x40, 0, 64, 17, 0, 0];
     frame.extend([10, 0, 0, 1, 10, 0, 0, 2, 0, 7, 0, 9, 0, len - 20, 0, 0]);

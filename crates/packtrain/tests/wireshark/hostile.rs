@@ -115,7 +115,7 @@ fn refusal(frame: &[u8]) -> Option<&'static str> {
 }
 
 /// By the engine's own reader.
-fn restored(coded: &[u8]) -> Result<Vec<u8>, CodedError> {
+pub fn restored(coded: &[u8]) -> Result<Vec<u8>, CodedError> {
     let mut plain = vec![0; usize::from(u16::MAX)];
     let len = Restorer::default().restore(coded, &mut plain)?;
     plain.truncate(len);
@@ -123,7 +123,7 @@ fn restored(coded: &[u8]) -> Result<Vec<u8>, CodedError> {
 }
 
 /// Of all subframes, and why the engine stops at the one that is behind them.
-fn payloads(mut rest: &[u8]) -> (Vec<Vec<u8>>, Option<&'static str>) {
+pub fn payloads(mut rest: &[u8]) -> (Vec<Vec<u8>>, Option<&'static str>) {
     let mut list = Vec::new();
     loop {
         let (subframe, len) = match Subframe::parse(rest) {

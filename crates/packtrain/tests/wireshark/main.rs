@@ -9,6 +9,7 @@ mod books;
 mod coded;
 mod hostile;
 mod lives;
+mod mixing;
 mod named;
 mod trains;
 mod tshark;

@@ -40,6 +40,7 @@ const INFO: &[(&str, &str)] = &[
     ("train-ack-two-frames", "Train 42 on link 0: 2 frames, fill 7 %, ACK-NOW, ACK link 1 up to 273"),
     ("train-coded-headers", "Train 45 on link 0: 4 frames, fill 6 %, coded (headers)"),
     ("train-coded-lz4", "Train 45 on link 0: 4 frames, fill 7 %, coded (LZ4)"),
+    ("train-coded-mixing", "Train 45 on link 0: 5 frames, fill 12 %, coded (mixing)"),
     ("train-direct", "Marker on link 0: up to train 43"),
     ("train-end-padding", "Train 44 on link 0: 1 frame, fill 2 %"),
     ("train-fence", "Train 47 on link 0: 1 frame, fill 2 %"),
