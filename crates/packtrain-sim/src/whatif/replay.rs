@@ -58,8 +58,10 @@ pub struct Replay {
     /// Which way the frames of each class may take; the rest last.
     paths: Vec<KernelPath>,
     now: Instant,
-    /// Virtual time of the first frame; pauses that were left out move it back.
+    /// Virtual time of the capture's zero; pauses that were left out move it back.
     origin: Option<Instant>,
+    /// When the first frame was sent, and the last one so far, by the capture.
+    first_at: Option<Instant>,
     last_at: Instant,
     counts: Counts,
     conversations: Conversations,
@@ -110,6 +112,7 @@ impl Replay {
             paths,
             now: Instant::ZERO,
             origin: None,
+            first_at: None,
             last_at: Instant::ZERO,
             counts,
             conversations: Conversations::default(),
@@ -176,6 +179,11 @@ impl Replay {
             }
         }
         self.origin = Some(self.now);
+        self.begin_counting();
+    }
+
+    /// What engines have said to each other until now is no cost of these frames.
+    fn begin_counting(&mut self) {
         self.counts.sent = Sent::default();
         self.counts.refused = 0;
         for node in &mut self.nodes {
@@ -198,6 +206,10 @@ impl Replay {
         self.last_at = at;
         let now = origin + at.since(Instant::ZERO) - self.counts.pause_left_out;
         self.advance(now);
+        if self.first_at.is_none() {
+            self.first_at = Some(at);
+            self.begin_counting();
+        }
         let is_of_other_side = self.setup.only.is_some_and(|only| only != frame.source);
         let host = self.host(frame.source).filter(|_| !is_of_other_side);
         // Who is only spoken to runs packtrain too.

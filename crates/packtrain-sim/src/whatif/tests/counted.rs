@@ -104,6 +104,21 @@ fn an_idle_wire_is_used_directly() {
 }
 
 #[test]
+fn it_begins_with_the_first_frame_and_lasts_until_the_last() {
+    let sent: Vec<Sent> = (0..2)
+        .map(|n| (500_000_000 + n * 400_000, udp(A, B, 7, 20, n as u32)))
+        .collect();
+    let results = replay(&sent, setup(wire(Some(10_000_000), None), Pack::Queued));
+    assert_eq!(results.duration, Duration::from_millis(400));
+    // Each of the two greets once a second, its neighbours and its peer; none of when they met is counted.
+    assert!(
+        results.sent.hellos.frames <= 4.0,
+        "{:?}",
+        results.sent.hellos
+    );
+}
+
+#[test]
 fn frames_that_are_all_the_same_are_told_apart() {
     let sent: Vec<Sent> = (0..500).map(|n| (n * 100, udp(A, B, 7, 0, 9))).collect();
     let results = replay(&sent, setup(wire(None, Some(1000)), Pack::Queued));

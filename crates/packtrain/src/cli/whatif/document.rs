@@ -263,7 +263,7 @@ impl Capture {
             frames: counts.frames,
             replayed: first.map_or(0, |first| first.all.frames),
             hosts: first.map_or(0, |first| first.hosts),
-            duration_s: replayed.duration.as_secs_f64(),
+            duration_s: first.map_or(0.0, |first| first.duration.as_secs_f64()),
             pauses_left_out_s: first.map_or(0.0, |first| first.pause_left_out.as_secs_f64()),
             peak: counts.peak.map(|(host, peak)| PeakRate {
                 host: host.to_string(),

@@ -27,8 +27,6 @@ pub struct Replayed {
     pub counts: IntakeCounts,
     /// Frames that were none of Ethernet's: their headers are made up.
     pub made_up: u64,
-    /// From the earliest frame to the latest, by the file's times.
-    pub duration: Duration,
     pub filter: Option<FilterCounts>,
     /// In the order of the policies; none of a capture of which nothing can be replayed.
     pub results: Vec<Results>,
@@ -62,15 +60,10 @@ pub fn run(
         };
         let mut progress = Progress::new();
         let mut made_up = 0;
-        let mut times: Option<(Duration, Duration)> = None;
         let broken = loop {
             match capture.next_frame() {
                 Ok(Some(frame)) => {
                     made_up += u64::from(frame.link_type != LinkType::ETHERNET);
-                    if let Some(at) = frame.at {
-                        let (first, last) = times.unwrap_or((at, at));
-                        times = Some((first.min(at), last.max(at)));
-                    }
                     progress.read(frame.number);
                     if let Some(batch) = intake.frame(frame.at, frame.bytes, frame.len_on_wire) {
                         give(batch);
@@ -86,7 +79,6 @@ pub fn run(
         let replayed = Replayed {
             counts: intake.counts(),
             made_up,
-            duration: times.map_or(Duration::ZERO, |(first, last)| last - first),
             filter: intake.filter().map(|filter| filter.counts),
             results,
         };
