@@ -16,6 +16,7 @@ use super::histogram::{Differences, Histogram};
 use super::intake::Batch;
 use super::node::{Item, Node, NodeSettings, node_of};
 use super::results::{ClassResults, Results, Sent, Share, WireLoad};
+use super::timeline::Timeline;
 use super::wire::{Cost, Line, WireSettings};
 
 mod conclude;
@@ -80,6 +81,7 @@ struct Counts {
     refused: u64,
     classes: Vec<(Share, Differences)>,
     pause_left_out: Duration,
+    timeline: Timeline,
 }
 
 impl Replay {
@@ -186,6 +188,7 @@ impl Replay {
     fn begin_counting(&mut self) {
         self.counts.sent = Sent::default();
         self.counts.refused = 0;
+        self.counts.timeline = Timeline::from(self.now);
         for node in &mut self.nodes {
             node.before = Some(node.engine.snapshot(self.now));
             node.uncharged = WireLoad::default();
@@ -238,6 +241,10 @@ impl Replay {
         let now = self.now;
         let plain = self.plain[host].offer(&frame.cost, now);
         let plain_delay = plain.map(|at| at.since(now));
+        if plain.is_some() {
+            let leaves = self.plain[host].free_at();
+            self.counts.timeline.plain(leaves, frame.cost.frames);
+        }
         let slot = self.conversations.on_sent(frame);
         let (share, _) = &mut self.counts.classes[usize::from(frame.class)];
         let shares = [&mut self.counts.all, share];
@@ -295,6 +302,8 @@ impl Replay {
                 let entry = self.flights[host].add_numbered(entry, lost);
                 let cost = frame.cost.load();
                 self.counts.sent.direct += cost;
+                let leaves = link.line.free_at();
+                self.counts.timeline.with(leaves, frame.cost.frames);
                 let outer_source = redirected.outer_source;
                 let item = Item::Direct {
                     entry,
@@ -477,6 +486,7 @@ impl Replay {
                 node.engine.handle_transmit_refused(id, now);
                 continue;
             };
+            self.counts.timeline.with(out.line.free_at(), cost.frames);
             let cost = cost.load();
             let destination = MacAddr::from_slice(&frame[..6]);
             let kind = Kind::of(frame);

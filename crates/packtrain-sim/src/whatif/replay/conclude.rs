@@ -67,6 +67,7 @@ impl Replay {
             tagged: self.flights.iter().map(|flight| flight.tagged).sum(),
             pause_left_out: counts.pause_left_out,
             coding: engines.coding,
+            timeline: counts.timeline,
         }
     }
 }

@@ -42,6 +42,11 @@ fn check_accounts(results: &Results, sent: &[Sent]) {
         conversations.map(|share| share.delivered).sum::<u64>()
     );
     assert!(results.trains_with_frames() <= results.trains.trains);
+    let steps = results.timeline.steps();
+    let plain: u64 = steps.iter().map(|step| step.plain).sum();
+    let with: u64 = steps.iter().map(|step| step.with).sum();
+    assert_eq!(plain, all.frames - all.plain_dropped);
+    assert_eq!(with as f64, results.sent.total().frames);
     // What was charged to frames is what was sent, but for what was lost.
     let charged = all.delivered_cost.bytes;
     let sent = results.sent.total().bytes - results.sent.control().bytes;
