@@ -86,7 +86,7 @@ impl Told {
             direct_percent: percent(sent.direct.frames, sent.total.frames),
             compression_percent: policy.compression.as_ref().map_or(0.0, |compression| {
                 let added = compression.headers_bytes + compression.payload_bytes;
-                percent(added, policy.before.bytes)
+                percent(added as f64, policy.before.bytes)
             }),
         }
     }

@@ -2,14 +2,17 @@
 
 use std::fmt::Write as _;
 
+use super::chart::terminal;
 use super::document::{Capture, Document, Filter, Load, Others, Part, Plain, PolicyResults, Wire};
+use super::plots;
 use crate::cli::output::HEADING;
 use crate::cli::view::tables::table;
 use crate::cli::view::words::{bytes, count, rate};
 
 const INDENT: &str = "  ";
 
-pub fn text(document: &Document) -> String {
+/// Drawings are as wide as `width`.
+pub fn text(document: &Document, width: usize) -> String {
     let mut out = String::new();
     capture(&mut out, &document.capture);
     wire(&mut out, &document.wire);
@@ -18,11 +21,14 @@ pub fn text(document: &Document) -> String {
         "assumed    {}",
         document.assumed.join(";\n           ")
     );
-    if let (Some(plain), [asked, others @ ..]) = (&document.plain, &document.policies[..]) {
+    if let (Some(plain), Some(asked)) = (&document.plain, document.policies.first()) {
         policy(&mut out, plain, asked);
-        if !others.is_empty() {
+        for (plot, lines) in plots::of(asked) {
+            out += &terminal::columns(&plot, lines, width);
+        }
+        if document.policies.len() > 1 || document.two_links.is_some() {
             heading(&mut out, "Side by side");
-            side_by_side(&mut out, plain, &document.policies);
+            side_by_side(&mut out, plain, document);
         }
     }
     if let Some(filter) = &document.filter {
@@ -144,6 +150,13 @@ fn policy(out: &mut String, plain: &Plain, of: &PolicyResults) {
         count(plain.frames),
         count(plain.dropped)
     );
+    if of.refused > 0 {
+        let _ = writeln!(
+            out,
+            "  refused    {} trains and frames, by a full queue before a wire",
+            count(of.refused)
+        );
+    }
     if let (Some(frames), Some(fill)) = (of.frames_per_train, of.fill_percent) {
         let _ = writeln!(
             out,
@@ -164,8 +177,8 @@ fn policy(out: &mut String, plain: &Plain, of: &PolicyResults) {
         let _ = writeln!(
             out,
             "  compressed headers told apart save {}, payload {} more",
-            size(compression.headers_bytes),
-            size(compression.payload_bytes)
+            bytes(compression.headers_bytes),
+            bytes(compression.payload_bytes)
         );
     }
     if !of.engine_drops.is_empty() {
@@ -209,7 +222,7 @@ fn parts<'a>(
     table(headings, rows, &["DROPPED"], INDENT)
 }
 
-fn side_by_side(out: &mut String, plain: &Plain, policies: &[PolicyResults]) {
+fn side_by_side(out: &mut String, plain: &Plain, document: &Document) {
     let mut rows = vec![[
         "without packtrain".to_owned(),
         whole(plain.wire.frames),
@@ -220,10 +233,13 @@ fn side_by_side(out: &mut String, plain: &Plain, policies: &[PolicyResults]) {
         String::new(),
         count(plain.dropped),
     ]];
-    rows.extend(policies.iter().map(|of| {
+    let policies = document.policies.iter().map(|of| (of.name.clone(), of));
+    let two_links = document.two_links.iter();
+    let two_links = two_links.map(|of| ("the first over two links".to_owned(), of));
+    rows.extend(policies.chain(two_links).map(|(name, of)| {
         let each = of.frames_per_train.map(|frames| format!("{frames:.1}"));
         [
-            of.name.clone(),
+            name,
             whole(of.after.frames),
             size(of.after.bytes),
             percent(of.saved_bytes_percent),
@@ -274,7 +290,7 @@ fn percent(number: f64) -> String {
     format!("{:.1} %", if number.abs() < 0.05 { 0.0 } else { number })
 }
 
-fn time(ms: f64) -> String {
+pub(super) fn time(ms: f64) -> String {
     match ms.abs() {
         small if small < 0.0005 => "0".to_owned(),
         small if small < 1.0 => format!("{:.0} µs", ms * 1e3),
