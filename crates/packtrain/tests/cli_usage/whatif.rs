@@ -192,14 +192,14 @@ fn policies_stand_side_by_side() {
 }
 
 #[test]
-fn two_links_stand_beside_the_first_policy_unless_somebody_says_how_many_there_are() {
+fn two_links_stand_beside_others_unless_somebody_says_how_many_there_are() {
     let file = TestFile::new("whatif-links.pcap", pcap(&calls()));
     let run = |more: &[&str]| {
         let wire = ["--packets-per-second", "1000", "--path", "engine"];
         let outcome = whatif(&file, &[&wire[..], more, &["--json"]].concat());
         document(&outcome)
     };
-    let both = run(&[]);
+    let both = run(&["--compare"]);
     let (one, two) = (&both["policies"][0], &both["two_links"]);
     assert_eq!((&one["links"], &two["links"]), (&json!(1), &json!(2)));
     assert_eq!(both["wire"]["links"], 1);
@@ -209,7 +209,8 @@ fn two_links_stand_beside_the_first_policy_unless_somebody_says_how_many_there_a
     let asked = run(&["--links", "2"]);
     assert_eq!(asked["policies"][0], *two);
     assert_eq!(asked["two_links"], Value::Null);
-    assert_eq!(run(&["--links", "1"])["two_links"], Value::Null);
+    let one_alone = ["--links", "1", "--compare", "--top", "0"];
+    assert_eq!(run(&one_alone)["two_links"], Value::Null);
 }
 
 #[test]

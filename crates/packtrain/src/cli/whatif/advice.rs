@@ -187,10 +187,14 @@ fn sentence(one: &Told, is_capped: bool) -> (Kind, String) {
     }
     if gain < SAVED_MIN {
         if one.added_p99_ms > LATER_MS {
+            let saves = match bytes < 0.0 {
+                true => format!("costs {:.1} % more bytes", -bytes),
+                false => format!("saves {bytes:.1} % of the bytes"),
+            };
             return (
                 Kind::Harm,
                 format!(
-                    "leave it: it saves {bytes:.1} % of the bytes, and frames come up to {:.1} ms later (p99).",
+                    "leave it: it {saves}, and frames come up to {:.1} ms later (p99).",
                     one.added_p99_ms
                 ),
             );

@@ -52,8 +52,8 @@ pub struct WhatifArguments {
     #[arg(long, value_name = "BYTES", default_value_t = 1500, value_parser = value_parser!(u16).range(576..=9216))]
     pub mtu: u16,
 
-    /// Cables that each host has, each as described here; without packtrain one of them is used [default: one, and two beside
-    /// it].
+    /// Cables that each host has, each as described here; without packtrain one of them is used [default: one, and with
+    /// --compare two beside it].
     #[arg(long, value_name = "N", value_parser = value_parser!(u8).range(1..=LINKS_MAX as i64))]
     pub links: Option<u8>,
 
@@ -78,7 +78,7 @@ pub struct WhatifArguments {
     #[arg(long = "class", value_name = "CLASS")]
     pub classes: Vec<ClassOption>,
 
-    /// Ways to pack and to compress side by side.
+    /// Ways to pack and to compress side by side, and two cables beside one.
     #[arg(long)]
     pub compare: bool,
 

@@ -28,7 +28,7 @@ pub struct Document {
     pub plain: Option<Plain>,
     /// The first is the one that was asked for.
     pub policies: Vec<PolicyResults>,
-    /// It once more with a cable more than is there, where nobody has said how many there are.
+    /// It once more with a cable more, beside others, where nobody has said how many there are.
     pub two_links: Option<PolicyResults>,
     pub filter: Option<Filter>,
     pub recommendation: Recommendation,

@@ -6,6 +6,7 @@ use super::chart::Bar;
 use super::chart::svg::{bars, columns};
 use super::document::{Document, Part, PolicyResults};
 use super::plots;
+use super::text::hosts;
 use crate::cli::view::words::{bytes, count, rate};
 
 const STYLE: &str = "\
@@ -37,10 +38,10 @@ pub fn html(document: &Document) -> String {
     );
     let _ = writeln!(
         out,
-        "<p>{} of {} frames replayed, {} hosts, {:.1} s; over {}.</p>",
+        "<p>{} of {} frames replayed, {}, {:.1} s; over {}.</p>",
         count(capture.replayed),
         count(capture.frames),
-        capture.hosts,
+        hosts(capture.hosts),
         capture.duration_s,
         wire(document),
     );

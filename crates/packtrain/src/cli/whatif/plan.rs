@@ -27,7 +27,7 @@ pub struct Plan {
     pub classes: Vec<Class>,
     /// The first is the one that was asked for.
     pub policies: Vec<Policy>,
-    /// The same once more with a cable that nobody has asked for.
+    /// That one with a cable more, to be compared.
     pub two_links: Option<Policy>,
     hosts_max: usize,
     direct: bool,
@@ -54,7 +54,7 @@ pub fn of(arguments: &WhatifArguments, classes: Vec<Class>) -> Plan {
         rate: Rate::before(arguments),
         classes,
         policies: policies(arguments),
-        two_links: arguments.links.is_none().then(|| Policy {
+        two_links: (arguments.compare && arguments.links.is_none()).then(|| Policy {
             links: 2,
             ..asked(arguments)
         }),

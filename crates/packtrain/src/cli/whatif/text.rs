@@ -49,11 +49,11 @@ fn heading(out: &mut String, text: &str) {
 fn capture(out: &mut String, capture: &Capture) {
     let _ = writeln!(
         out,
-        "capture    {}: {} of {} frames replayed, {} hosts, {:.3} s",
+        "capture    {}: {} of {} frames replayed, {}, {:.3} s",
         capture.file,
         count(capture.replayed),
         count(capture.frames),
-        capture.hosts,
+        hosts(capture.hosts),
         capture.duration_s
     );
     if let Some(peak) = &capture.peak {
@@ -274,6 +274,10 @@ fn receive_filter(out: &mut String, filter: &Filter) {
         count(filter.foreign_arp.frames),
         count(filter.foreign_solicitations.frames)
     );
+}
+
+pub(super) fn hosts(hosts: usize) -> String {
+    format!("{hosts} host{}", if hosts == 1 { "" } else { "s" })
 }
 
 fn whole(number: f64) -> String {
