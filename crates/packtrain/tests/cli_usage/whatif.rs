@@ -258,6 +258,11 @@ fn a_wire_of_which_nothing_is_said_is_that_of_the_capture() {
     assert_eq!(wire(&whatif(&file, &["--json"])), said);
     let piped = |bytes: &[u8]| packtrain_reading(&["whatif", "-", "--json"], bytes);
     assert_eq!(wire(&piped(&capture)), said);
+    let text = packtrain_reading(&["whatif", "-"], &capture).out;
+    assert!(
+        text.starts_with("capture    standard input: 1,000 of 1,000 frames "),
+        "{text}"
+    );
     let nothing_said = (json!(1_000_000_000), json!("default"));
     assert_eq!(wire(&piped(&pcap(&bulk()))), nothing_said);
 }

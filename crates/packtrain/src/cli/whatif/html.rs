@@ -6,7 +6,7 @@ use super::chart::Bar;
 use super::chart::svg::{bars, columns};
 use super::document::{Document, Part, PolicyResults};
 use super::plots;
-use super::text::hosts;
+use super::text::{hosts, name};
 use crate::cli::view::words::{bytes, count, rate};
 
 const STYLE: &str = "\
@@ -33,7 +33,7 @@ pub fn html(document: &Document) -> String {
          <meta name=\"viewport\" content=\"width=device-width\">\n\
          <title>packtrain whatif: {file}</title>\n<style>\n{STYLE}</style>\n\
          <h1>What packtrain would bring: {file}</h1>\n<p class=\"advice\">{advice}</p>\n",
-        file = escaped(&capture.file),
+        file = escaped(name(&capture.file)),
         advice = escaped(&document.recommendation.text),
     );
     let _ = writeln!(

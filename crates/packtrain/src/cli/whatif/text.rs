@@ -50,7 +50,7 @@ fn capture(out: &mut String, capture: &Capture) {
     let _ = writeln!(
         out,
         "capture    {}: {} of {} frames replayed, {}, {:.3} s",
-        capture.file,
+        name(&capture.file),
         count(capture.replayed),
         count(capture.frames),
         hosts(capture.hosts),
@@ -101,6 +101,14 @@ fn capture(out: &mut String, capture: &Capture) {
     }
     if let Some(broken) = &capture.broken {
         let _ = writeln!(out, "           only what comes before: {broken}");
+    }
+}
+
+/// Of a capture, as errors name it.
+pub(super) fn name(file: &str) -> &str {
+    match file {
+        "-" => "standard input",
+        file => file,
     }
 }
 
