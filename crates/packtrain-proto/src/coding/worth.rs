@@ -182,11 +182,13 @@ pub fn looks_random(bytes: &[u8]) -> bool {
     let Some(bytes) = bytes.get(SKIPPED..).filter(|rest| rest.len() >= SAMPLE) else {
         return false;
     };
-    let mut seen = [0u64; 4];
-    for byte in bytes.iter().step_by(bytes.len() / SAMPLE).take(SAMPLE) {
-        seen[usize::from(byte >> 6)] |= 1 << (byte & 63);
+    // A byte for each, not a bit: bits of one word would wait for each other.
+    let mut seen = [0u8; 256];
+    let step = bytes.len() / SAMPLE;
+    for number in 0..SAMPLE {
+        seen[usize::from(bytes[number * step])] = 1;
     }
-    seen.iter().map(|word| word.count_ones()).sum::<u32>() >= DIFFERENT_MIN
+    seen.iter().map(|&seen| u32::from(seen)).sum::<u32>() >= DIFFERENT_MIN
 }
 
 #[cfg(test)]

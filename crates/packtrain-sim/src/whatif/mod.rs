@@ -32,6 +32,7 @@ pub mod peak;
 pub mod receive_filter;
 mod replay;
 pub mod results;
+pub mod timeline;
 pub mod wire;
 
 pub use frame::{Captured, fingerprint};

@@ -16,6 +16,7 @@ use super::histogram::{Differences, Histogram};
 use super::intake::Batch;
 use super::node::{Item, Node, NodeSettings, node_of};
 use super::results::{ClassResults, Results, Sent, Share, WireLoad};
+use super::timeline::Timeline;
 use super::wire::{Cost, Line, WireSettings};
 
 mod conclude;
@@ -58,8 +59,10 @@ pub struct Replay {
     /// Which way the frames of each class may take; the rest last.
     paths: Vec<KernelPath>,
     now: Instant,
-    /// Virtual time of the first frame; pauses that were left out move it back.
+    /// Virtual time of the capture's zero; pauses that were left out move it back.
     origin: Option<Instant>,
+    /// When the first frame was sent, and the last one so far, by the capture.
+    first_at: Option<Instant>,
     last_at: Instant,
     counts: Counts,
     conversations: Conversations,
@@ -78,6 +81,7 @@ struct Counts {
     refused: u64,
     classes: Vec<(Share, Differences)>,
     pause_left_out: Duration,
+    timeline: Timeline,
 }
 
 impl Replay {
@@ -110,6 +114,7 @@ impl Replay {
             paths,
             now: Instant::ZERO,
             origin: None,
+            first_at: None,
             last_at: Instant::ZERO,
             counts,
             conversations: Conversations::default(),
@@ -176,8 +181,14 @@ impl Replay {
             }
         }
         self.origin = Some(self.now);
+        self.begin_counting();
+    }
+
+    /// What engines have said to each other until now is no cost of these frames.
+    fn begin_counting(&mut self) {
         self.counts.sent = Sent::default();
         self.counts.refused = 0;
+        self.counts.timeline = Timeline::from(self.now);
         for node in &mut self.nodes {
             node.before = Some(node.engine.snapshot(self.now));
             node.uncharged = WireLoad::default();
@@ -198,6 +209,10 @@ impl Replay {
         self.last_at = at;
         let now = origin + at.since(Instant::ZERO) - self.counts.pause_left_out;
         self.advance(now);
+        if self.first_at.is_none() {
+            self.first_at = Some(at);
+            self.begin_counting();
+        }
         let is_of_other_side = self.setup.only.is_some_and(|only| only != frame.source);
         let host = self.host(frame.source).filter(|_| !is_of_other_side);
         // Who is only spoken to runs packtrain too.
@@ -226,6 +241,10 @@ impl Replay {
         let now = self.now;
         let plain = self.plain[host].offer(&frame.cost, now);
         let plain_delay = plain.map(|at| at.since(now));
+        if plain.is_some() {
+            let leaves = self.plain[host].free_at();
+            self.counts.timeline.plain(leaves, frame.cost.frames);
+        }
         let slot = self.conversations.on_sent(frame);
         let (share, _) = &mut self.counts.classes[usize::from(frame.class)];
         let shares = [&mut self.counts.all, share];
@@ -283,6 +302,8 @@ impl Replay {
                 let entry = self.flights[host].add_numbered(entry, lost);
                 let cost = frame.cost.load();
                 self.counts.sent.direct += cost;
+                let leaves = link.line.free_at();
+                self.counts.timeline.with(leaves, frame.cost.frames);
                 let outer_source = redirected.outer_source;
                 let item = Item::Direct {
                     entry,
@@ -465,6 +486,7 @@ impl Replay {
                 node.engine.handle_transmit_refused(id, now);
                 continue;
             };
+            self.counts.timeline.with(out.line.free_at(), cost.frames);
             let cost = cost.load();
             let destination = MacAddr::from_slice(&frame[..6]);
             let kind = Kind::of(frame);

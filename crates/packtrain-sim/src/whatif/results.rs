@@ -9,6 +9,7 @@ use super::conversations::{Conversation, Others};
 use super::flight::Entry;
 use super::frame::Captured;
 use super::histogram::{Differences, Histogram};
+use super::timeline::Timeline;
 
 /// What a wire had to carry. Bytes are all that it spends: preamble, FCS, gap and padding with them. Frames that
 /// share a train have their part of it, so these are not whole numbers.
@@ -171,6 +172,8 @@ pub struct Results {
     /// What the trains saved of their frames, and by what: framing, padding, headers, payload. Of what left the engines,
     /// delivered or not.
     pub coding: CodingSnapshot,
+    /// Frames that left, of those that were replayed and of what engines say, from the first frame on.
+    pub timeline: Timeline,
 }
 
 impl Results {

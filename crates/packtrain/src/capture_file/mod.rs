@@ -73,6 +73,8 @@ pub struct Frame<'a> {
     pub link_type: LinkType,
     /// How many bytes of an FCS were behind it, which are counted nowhere else.
     pub fcs_len: usize,
+    /// Of the interface, bits a second, where the file says it.
+    pub speed_bps: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -98,6 +100,7 @@ struct Link {
     framing: Framing,
     /// How many bytes of an FCS stand behind each.
     fcs_len: u8,
+    speed_bps: Option<u64>,
 }
 
 impl CaptureFile {
@@ -211,6 +214,7 @@ impl Packet {
             len_on_wire,
             link_type: self.link.link_type,
             fcs_len: self.link.fcs_len.into(),
+            speed_bps: self.link.speed_bps,
         }
     }
 }

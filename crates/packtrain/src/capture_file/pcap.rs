@@ -101,6 +101,7 @@ impl Header {
                     0 => 0,
                     _ => 2 * (word >> FCS_LEN_SHIFT) as u8,
                 },
+                speed_bps: None,
             },
         })
     }

@@ -49,6 +49,7 @@ mod option {
     /// Of a packet.
     pub const EPB_FLAGS: u16 = 2;
     /// Of an interface.
+    pub const IF_SPEED: u16 = 8;
     pub const IF_TSRESOL: u16 = 9;
     pub const IF_FCSLEN: u16 = 13;
     pub const IF_TSOFFSET: u16 = 14;
@@ -69,6 +70,7 @@ struct Interface {
     clock: Clock,
     /// How many bytes of an FCS stand behind its packets.
     fcs_len: u8,
+    speed_bps: Option<u64>,
 }
 
 /// It reads the same in both byte orders.
@@ -168,12 +170,18 @@ impl Pcapng {
             snap_len: self.order.u32(block, 12),
             clock: Clock::DEFAULT,
             fcs_len: 0,
+            speed_bps: None,
         };
         self.options(&block[16..], |code, value| {
             match (code, value) {
                 (option::IF_TSRESOL, [resolution]) => interface.clock.resolution = *resolution,
                 (option::IF_TSOFFSET, [_, _, _, _, _, _, _, _]) => {
                     interface.clock.offset_seconds = self.order.i64(value, 0);
+                }
+                (option::IF_SPEED, [_, _, _, _, _, _, _, _]) => {
+                    // Nobody knows what 0 is to mean.
+                    let speed_bps = self.order.i64(value, 0) as u64;
+                    interface.speed_bps = (speed_bps > 0).then_some(speed_bps);
                 }
                 (option::IF_FCSLEN, [len]) => interface.fcs_len = fcs_bytes(*len),
                 (option::IF_TSRESOL | option::IF_TSOFFSET | option::IF_FCSLEN, _) => return false,
@@ -328,6 +336,7 @@ impl Interface {
             link_type: self.link_type,
             framing: Framing::of(self.link_type)?,
             fcs_len: self.fcs_len,
+            speed_bps: self.speed_bps,
         })
     }
 }

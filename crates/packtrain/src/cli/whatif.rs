@@ -8,6 +8,9 @@ mod csv;
 mod document;
 mod html;
 mod plan;
+mod plots;
+mod progress;
+mod rate;
 mod replays;
 mod text;
 
@@ -32,9 +35,9 @@ pub(super) fn run(arguments: &WhatifArguments) -> Result<(), CliError> {
     if classes.iter().any(|class| class.matches.asks_for_marks()) {
         output::note("a capture does not say what mark a frame had: it counts as 0");
     }
-    let plan = plan::of(arguments, classes);
     let mut capture = CaptureFile::open(&arguments.capture)?;
-    let (replayed, broken) = replays::run(&mut capture, &plan, arguments);
+    let mut plan = plan::of(arguments, classes);
+    let (replayed, broken) = replays::run(&mut capture, &mut plan, arguments);
     // What was read before a file breaks off is worth having; of one that breaks off at once there is nothing.
     if replayed.counts.frames > 0 || broken.is_none() {
         let document = Document::build(arguments, &plan, replayed, broken.as_ref());
@@ -45,7 +48,7 @@ pub(super) fn run(arguments: &WhatifArguments) -> Result<(), CliError> {
         output::text(&match (arguments.json, arguments.csv) {
             (true, _) => document.json(),
             (false, true) => csv::csv(&document),
-            (false, false) => text::text(&document),
+            (false, false) => text::text(&document, chart::terminal::width()),
         })?;
     }
     broken.map_or(Ok(()), |error| Err(error.into()))

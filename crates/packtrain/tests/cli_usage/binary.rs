@@ -1,7 +1,8 @@
 //! The real binary, run, and files for it.
 
+use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 pub struct Outcome {
     pub code: i32,
@@ -16,6 +17,20 @@ pub fn packtrain(arguments: &[&str]) -> Outcome {
             .output()
             .unwrap(),
     )
+}
+
+/// … with this on its standard input.
+pub fn packtrain_reading(arguments: &[&str], input: &[u8]) -> Outcome {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_packtrain"));
+    command.args(arguments).stdin(Stdio::piped());
+    let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    std::thread::scope(|scope| {
+        // Who does not want all of it may stop reading.
+        scope.spawn(move || stdin.write_all(input));
+        outcome(child.wait_with_output().unwrap())
+    })
 }
 
 pub fn outcome(output: Output) -> Outcome {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::binary::{Outcome, TestFile, packtrain};
+use crate::binary::{Outcome, TestFile, packtrain, packtrain_reading};
 
 /// When, in microseconds, and the frame.
 type Sent = (u64, Vec<u8>);
@@ -168,11 +168,16 @@ fn policies_stand_side_by_side() {
         "  --pack queued --compress headers ",
         "  --pack auto --compress auto ",
         "  --pack 2ms --compress auto ",
+        "  --pack now --compress auto ",
+        "  --pack 'scaled 2ms' --compress auto ",
+        "  --pack dfap-random --compress auto ",
+        "  --pack dfap-straight --compress auto ",
+        "  the first over two links ",
     ] {
         assert!(text.contains(row), "{row:?} in {text}");
     }
     let document = document(&whatif(&file, &[&more[..], &["--json"]].concat()));
-    assert_eq!(document["policies"].as_array().unwrap().len(), 6);
+    assert_eq!(document["policies"].as_array().unwrap().len(), 10);
     let csv = whatif(&file, &[&more[..], &["--csv"]].concat()).out;
     let columns = |line: &str| line.split(',').count();
     let heading = csv.lines().next().unwrap();
@@ -180,7 +185,123 @@ fn policies_stand_side_by_side() {
         csv.lines().all(|line| columns(line) == columns(heading)),
         "{csv}"
     );
-    assert_eq!(csv.lines().filter(|line| line.contains(",all,")).count(), 6);
+    assert_eq!(
+        csv.lines().filter(|line| line.contains(",all,")).count(),
+        11
+    );
+}
+
+#[test]
+fn two_links_stand_beside_others_unless_somebody_says_how_many_there_are() {
+    let file = TestFile::new("whatif-links.pcap", pcap(&calls()));
+    let run = |more: &[&str]| {
+        let wire = ["--packets-per-second", "1000", "--path", "engine"];
+        let outcome = whatif(&file, &[&wire[..], more, &["--json"]].concat());
+        document(&outcome)
+    };
+    let both = run(&["--compare"]);
+    let (one, two) = (&both["policies"][0], &both["two_links"]);
+    assert_eq!((&one["links"], &two["links"]), (&json!(1), &json!(2)));
+    assert_eq!(both["wire"]["links"], 1);
+    assert_eq!(two["name"], "--pack queued --compress auto --links 2");
+    assert_ne!(one["delay"], two["delay"]);
+    // It is what one gets who has two.
+    let asked = run(&["--links", "2"]);
+    assert_eq!(asked["policies"][0], *two);
+    assert_eq!(asked["two_links"], Value::Null);
+    let one_alone = ["--links", "1", "--compare", "--top", "0"];
+    assert_eq!(run(&one_alone)["two_links"], Value::Null);
+}
+
+#[test]
+fn a_wire_of_which_nothing_is_said_is_that_of_the_capture() {
+    let wire = |outcome: &Outcome| {
+        let document = document(outcome);
+        let wire = &document["wire"];
+        (wire["rate_bps"].clone(), wire["rate_source"].clone())
+    };
+    let file = TestFile::new("whatif-wire.pcap", pcap(&bulk()));
+    // 9.5 Mbit/s and what Ethernet spends beside it.
+    let outcome = whatif(&file, &["--json"]);
+    assert_eq!(wire(&outcome), (json!(10_000_000), json!("peak")));
+    let text = whatif(&file, &[]).out;
+    let told = "the wire carries 10 Mbit/s, the least usual rate that its busiest tenth of a second fits into (--rate)";
+    assert!(text.contains(told), "{text}");
+    let outcome = whatif(&file, &["--json", "--rate", "3mbit"]);
+    assert_eq!(wire(&outcome), (json!(3_000_000), json!("asked")));
+    let outcome = whatif(&file, &["--json", "--packets-per-second", "1000"]);
+    assert_eq!(wire(&outcome), (Value::Null, json!("asked")));
+
+    // An interface that says how fast it is; a pipe is not read twice, and need not be.
+    let mut capture = Vec::new();
+    packtrain::pcapng::section_header(&mut capture, "test");
+    let interface = packtrain::pcapng::Interface {
+        name: "eth1".into(),
+        description: None,
+        speed_bps: Some(7_000_000),
+        snap_len: 0,
+    };
+    packtrain::pcapng::interface_description(&mut capture, &interface);
+    for (at, frame) in bulk() {
+        let packet = packtrain::pcapng::Packet {
+            interface: 0,
+            unix_nanos: at * 1000,
+            bytes: &frame,
+            len: frame.len() as u32,
+            direction: None,
+            comment: None,
+        };
+        packtrain::pcapng::enhanced_packet(&mut capture, &packet);
+    }
+    let said = (json!(7_000_000), json!("interface"));
+    let file = TestFile::new("whatif-speed.pcapng", &capture);
+    assert_eq!(wire(&whatif(&file, &["--json"])), said);
+    let piped = |bytes: &[u8]| packtrain_reading(&["whatif", "-", "--json"], bytes);
+    assert_eq!(wire(&piped(&capture)), said);
+    let text = packtrain_reading(&["whatif", "-"], &capture).out;
+    assert!(
+        text.starts_with("capture    standard input: 1,000 of 1,000 frames "),
+        "{text}"
+    );
+    let nothing_said = (json!(1_000_000_000), json!("default"));
+    assert_eq!(wire(&piped(&pcap(&bulk()))), nothing_said);
+}
+
+#[test]
+fn what_a_full_queue_refuses_is_told() {
+    let file = TestFile::new("whatif-refused.pcap", pcap(&calls()));
+    // The direct path knows nothing of packets, and fills the queue before it closes.
+    let more = ["--rate", "200kbit", "--queue", "3kb", "--links", "1"];
+    let refused = document(&whatif(&file, &[&more[..], &["--json"]].concat()));
+    let refused = refused["policies"][0]["refused"].as_u64().unwrap();
+    assert!(refused > 0);
+    let text = whatif(&file, &more).out;
+    let line = format!("  refused    {refused} trains and frames, by a full queue before a wire\n");
+    assert!(text.contains(&line), "{text}");
+    let csv = whatif(&file, &[&more[..], &["--csv"]].concat()).out;
+    let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    let at = lines[0].iter().position(|&heading| heading == "refused");
+    assert_eq!(lines[1][at.unwrap()], refused.to_string());
+    let page = TestFile::new("whatif-refused.html", "");
+    whatif(&file, &[&more[..], &["--report", page.path()]].concat());
+    let html = std::fs::read_to_string(page.path()).unwrap();
+    assert!(html.contains(&format!("; {refused} trains and frames refused")));
+}
+
+#[test]
+fn what_is_drawn_is_of_no_colour_and_eighty_columns_where_there_is_no_terminal() {
+    let file = TestFile::new("whatif-drawn.pcap", pcap(&calls()));
+    let text = whatif(&file, &["--packets-per-second", "1000"]).out;
+    for title in [
+        "\nFrames on the wire over time, up to ",
+        "\nTrains by how full they are, up to ",
+        "\nFrames that come so much later at most, up to all of them\n",
+    ] {
+        assert!(text.contains(title), "{title:?} in {text}");
+    }
+    assert!(text.contains('█') && !text.contains('\x1b'), "{text}");
+    let drawn = text.lines().filter(|line| line.contains(['█', '▁']));
+    assert!(drawn.map(|line| line.chars().count()).max() <= Some(80));
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod common;
 mod bench;
 mod capture;
 mod cli;
+mod foretold;
 mod lab;
 
 // A line between two hosts, and more of them.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use packtrain_proto::class::REST;
 use packtrain_proto::stats::{CodingSnapshot, DropReason, Drops, Snapshot, Trains};
-use packtrain_proto::time::{Duration, Instant};
+use packtrain_proto::time::Duration;
 
 use super::super::conversations::Conversations;
 use super::super::node::Node;
@@ -46,7 +46,7 @@ impl Replay {
         Results {
             hosts: self.nodes.len(),
             links: self.setup.links,
-            duration: self.last_at.since(Instant::ZERO),
+            duration: self.last_at.since(self.first_at.unwrap_or(self.last_at)),
             all: counts.all,
             not_replayed: counts.not_replayed,
             plain_delay: counts.plain_delay,
@@ -67,6 +67,7 @@ impl Replay {
             tagged: self.flights.iter().map(|flight| flight.tagged).sum(),
             pause_left_out: counts.pause_left_out,
             coding: engines.coding,
+            timeline: counts.timeline,
         }
     }
 }

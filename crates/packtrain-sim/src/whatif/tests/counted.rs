@@ -42,6 +42,11 @@ fn check_accounts(results: &Results, sent: &[Sent]) {
         conversations.map(|share| share.delivered).sum::<u64>()
     );
     assert!(results.trains_with_frames() <= results.trains.trains);
+    let steps = results.timeline.steps();
+    let plain: u64 = steps.iter().map(|step| step.plain).sum();
+    let with: u64 = steps.iter().map(|step| step.with).sum();
+    assert_eq!(plain, all.frames - all.plain_dropped);
+    assert_eq!(with as f64, results.sent.total().frames);
     // What was charged to frames is what was sent, but for what was lost.
     let charged = all.delivered_cost.bytes;
     let sent = results.sent.total().bytes - results.sent.control().bytes;
@@ -101,6 +106,21 @@ fn an_idle_wire_is_used_directly() {
     assert_eq!(results.sent.direct.frames, 100.0);
     assert_eq!(results.trains.trains, 0);
     assert_eq!(results.added.max_nanos(), 0);
+}
+
+#[test]
+fn it_begins_with_the_first_frame_and_lasts_until_the_last() {
+    let sent: Vec<Sent> = (0..2)
+        .map(|n| (500_000_000 + n * 400_000, udp(A, B, 7, 20, n as u32)))
+        .collect();
+    let results = replay(&sent, setup(wire(Some(10_000_000), None), Pack::Queued));
+    assert_eq!(results.duration, Duration::from_millis(400));
+    // Each of the two greets once a second, its neighbours and its peer; none of when they met is counted.
+    assert!(
+        results.sent.hellos.frames <= 4.0,
+        "{:?}",
+        results.sent.hellos
+    );
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::build::{
     ETHERNET, block, enhanced, frame, interface, obsolete, option, pcapng_of_everything, section,
     simple,
 };
-use super::{LinkType, Owned, error, frames, read};
+use super::{CaptureFile, LinkType, Owned, error, frames, read};
 use crate::pcapng as ours;
 
 fn numbers(frames: &[Owned]) -> Vec<u64> {
@@ -202,6 +202,34 @@ fn an_fcs_is_cut_off_where_the_interface_or_the_packet_tells_of_it() {
         });
         let expected = [(64, 0), (60, 4), (60, 4), (60, 4), (62, 2), (60, 4)];
         assert_eq!(lengths.collect::<Vec<_>>(), expected);
+    }
+}
+
+#[test]
+fn how_fast_an_interface_is_stands_with_its_packets() {
+    for order in [Little, Big] {
+        let mut file = section(order);
+        let mut speed = 10_000_000_000u64.to_le_bytes();
+        if order == Big {
+            speed.reverse();
+        }
+        // As it is said, not at all, and in a way that says nothing.
+        for options in [
+            &[option(order, 8, &speed)][..],
+            &[],
+            &[option(order, 8, &[0; 8])],
+        ] {
+            file.extend(interface(order, ETHERNET, 0, options));
+        }
+        for number in 0..3 {
+            file.extend(enhanced(order, number, 0, &frame(64), 64));
+        }
+        let mut file = CaptureFile::from_reader("f", std::io::Cursor::new(file)).unwrap();
+        let mut speeds = Vec::new();
+        while let Some(frame) = file.next_frame().unwrap() {
+            speeds.push(frame.speed_bps);
+        }
+        assert_eq!(speeds, [Some(10_000_000_000), None, None]);
     }
 }
 

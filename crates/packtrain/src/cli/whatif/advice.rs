@@ -86,7 +86,7 @@ impl Told {
             direct_percent: percent(sent.direct.frames, sent.total.frames),
             compression_percent: policy.compression.as_ref().map_or(0.0, |compression| {
                 let added = compression.headers_bytes + compression.payload_bytes;
-                percent(added, policy.before.bytes)
+                percent(added as f64, policy.before.bytes)
             }),
         }
     }
@@ -187,10 +187,14 @@ fn sentence(one: &Told, is_capped: bool) -> (Kind, String) {
     }
     if gain < SAVED_MIN {
         if one.added_p99_ms > LATER_MS {
+            let saves = match bytes < 0.0 {
+                true => format!("costs {:.1} % more bytes", -bytes),
+                false => format!("saves {bytes:.1} % of the bytes"),
+            };
             return (
                 Kind::Harm,
                 format!(
-                    "leave it: it saves {bytes:.1} % of the bytes, and frames come up to {:.1} ms later (p99).",
+                    "leave it: it {saves}, and frames come up to {:.1} ms later (p99).",
                     one.added_p99_ms
                 ),
             );

@@ -12,9 +12,6 @@ use crate::settings::packing::PackPolicy;
 use crate::settings::values::{PathPolicy, parse_mac};
 use crate::units::{BitRate, Bytes, Time};
 
-/// Where nothing is said of the wire.
-pub const RATE_BPS_DEFAULT: u64 = 1_000_000_000;
-
 /// Say what a line would bring for the traffic of a capture.
 ///
 /// Its frames are sent again, in virtual time, through the engine that a line runs and over a wire as described here,
@@ -34,7 +31,8 @@ pub struct WhatifArguments {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub capture: PathBuf,
 
-    /// Bits a second of each host's cable, as in 1mbit [default: 1gbit, or none with --packets-per-second].
+    /// Bits a second of each host's cable, as in 1mbit [default: as fast as the interface of the capture, if it says so, or the
+    /// least usual rate that its busiest tenth of a second fits into; of a pipe 1gbit; none with --packets-per-second].
     #[arg(long, value_name = "RATE")]
     pub rate: Option<BitRate>,
 
@@ -54,9 +52,10 @@ pub struct WhatifArguments {
     #[arg(long, value_name = "BYTES", default_value_t = 1500, value_parser = value_parser!(u16).range(576..=9216))]
     pub mtu: u16,
 
-    /// Cables that each host has, each as described here; without packtrain one of them is used.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u8).range(1..=LINKS_MAX as i64))]
-    pub links: u8,
+    /// Cables that each host has, each as described here; without packtrain one of them is used [default: one, and with
+    /// --compare two beside it].
+    #[arg(long, value_name = "N", value_parser = value_parser!(u8).range(1..=LINKS_MAX as i64))]
+    pub links: Option<u8>,
 
     /// When frames leave that no class matches, as `packtrain up --pack` has it.
     #[arg(long, value_name = "WHEN", default_value_t)]
@@ -79,7 +78,7 @@ pub struct WhatifArguments {
     #[arg(long = "class", value_name = "CLASS")]
     pub classes: Vec<ClassOption>,
 
-    /// Ways to pack and to compress side by side.
+    /// Ways to pack and to compress side by side, and two cables beside one.
     #[arg(long)]
     pub compare: bool,
 
@@ -106,14 +105,4 @@ pub struct WhatifArguments {
     /// Write a page for a browser, too; it needs no other file.
     #[arg(long, value_name = "FILE.html", value_hint = ValueHint::FilePath)]
     pub report: Option<PathBuf>,
-}
-
-impl WhatifArguments {
-    pub fn rate_bps(&self) -> Option<u64> {
-        let default = self
-            .packets_per_second
-            .is_none()
-            .then_some(RATE_BPS_DEFAULT);
-        self.rate.map(|rate| rate.0).or(default)
-    }
 }

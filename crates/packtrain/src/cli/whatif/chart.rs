@@ -1,21 +1,20 @@
-//! Bars beside each other, as SVG within a page.
+//! What is drawn, for a page and for a terminal: what goes plainly beside what packtrain makes of it.
 
-use std::fmt::Write as _;
+pub mod svg;
+pub mod terminal;
 
-use super::html::escaped;
+/// How it is coloured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Plain,
+    With,
+}
 
-const WIDTH: f64 = 800.0;
-const NAMES: f64 = 190.0;
-/// Room behind the longest bar for its number.
-const NUMBERS: f64 = 110.0;
-const BAR: f64 = 18.0;
-const GAP: f64 = 4.0;
-
-pub(super) struct Bar {
+pub struct Bar {
     name: String,
     value: f64,
     text: String,
-    style: &'static str,
+    kind: Kind,
 }
 
 impl Bar {
@@ -24,7 +23,7 @@ impl Bar {
             name: "without packtrain".into(),
             value,
             text,
-            style: "plain",
+            kind: Kind::Plain,
         }
     }
 
@@ -33,65 +32,51 @@ impl Bar {
             name: name.into(),
             value,
             text,
-            style: "with",
+            kind: Kind::With,
         }
     }
 }
 
-/// Each pair one below the other, all to the same scale.
-pub(super) fn bars(pairs: &[[Bar; 2]]) -> String {
-    let all = || pairs.iter().flatten();
-    let longest = all().map(|bar| bar.value).fold(0.0, f64::max);
-    let mut y = 0.0;
-    let mut out = String::new();
-    for pair in pairs {
-        for bar in pair {
-            let share = if longest > 0.0 {
-                bar.value.max(0.0) / longest
-            } else {
-                0.0
-            };
-            let len = share * (WIDTH - NAMES - NUMBERS);
-            let middle = y + BAR - 4.0;
-            let _ = writeln!(
-                out,
-                "<text x=\"0\" y=\"{middle:.0}\">{}</text>\
-                 <rect class=\"{}\" x=\"{NAMES}\" y=\"{y:.0}\" width=\"{len:.1}\" height=\"{BAR}\"/>\
-                 <text x=\"{:.1}\" y=\"{middle:.0}\">{}</text>",
-                escaped(&bar.name),
-                bar.style,
-                NAMES + len + 6.0,
-                escaped(&bar.text),
-            );
-            y += BAR + GAP;
-        }
-        y += 2.0 * GAP;
-    }
-    format!("<svg viewBox=\"0 0 {WIDTH} {y:.0}\" role=\"img\">\n{out}</svg>")
+/// Columns side by side; several rows of them have one scale.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Columns {
+    pub title: String,
+    pub rows: Vec<Row>,
+    /// What the left and the right end stand for.
+    pub ends: [String; 2],
+    /// What a whole column is.
+    pub whole: f64,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub values: Vec<f64>,
+}
 
-    #[test]
-    fn the_longest_bar_has_all_the_room_and_the_others_their_part_of_it() {
-        let chart = bars(&[[
-            Bar::plain(200.0, "200".into()),
-            Bar::with("queued", 50.0, "50".into()),
-        ]]);
-        assert!(
-            chart.contains("class=\"plain\" x=\"190\" y=\"0\" width=\"500.0\""),
-            "{chart}"
-        );
-        assert!(
-            chart.contains("class=\"with\" x=\"190\" y=\"22\" width=\"125.0\""),
-            "{chart}"
-        );
-        // Nothing at all is no division by zero.
-        assert!(
-            bars(&[[Bar::plain(0.0, "0".into()), Bar::plain(0.0, "0".into())]])
-                .contains("width=\"0.0\"")
-        );
+impl Columns {
+    /// From 0 to 1.
+    fn share(&self, value: f64) -> f64 {
+        match self.whole > 0.0 {
+            true => (value / self.whole).clamp(0.0, 1.0),
+            false => 0.0,
+        }
+    }
+}
+
+impl Row {
+    /// As many as there is room for: the mean of those that share a column, or some more than once.
+    fn resampled(&self, columns: usize) -> Vec<f64> {
+        let len = self.values.len();
+        let mean = |column: usize| {
+            let (from, to) = (column * len / columns, (column + 1) * len / columns);
+            let values = &self.values[from..to.max(from + 1)];
+            values.iter().sum::<f64>() / values.len() as f64
+        };
+        match len {
+            0 => Vec::new(),
+            _ => (0..columns).map(mean).collect(),
+        }
     }
 }

@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 use super::document::{Document, Part};
 
 const HEADINGS: &str = "policy,of,name,frames,bytes,before_frames,before_bytes,after_frames,after_bytes,\
-saved_bytes_percent,dropped,plain_dropped,added_mean_ms,added_p50_ms,added_p99_ms,added_max_ms\n";
+saved_bytes_percent,dropped,plain_dropped,refused,added_mean_ms,added_p50_ms,added_p99_ms,added_max_ms\n";
 
 pub fn csv(document: &Document) -> String {
     let mut out = HEADINGS.to_owned();
     let plain_dropped = document.plain.as_ref().map_or(0, |plain| plain.dropped);
-    for policy in &document.policies {
+    for policy in document.policies.iter().chain(&document.two_links) {
         let name = quoted(&policy.name);
         let parts = || policy.classes.iter();
         let (frames, bytes) = parts().fold((0, 0), |(frames, bytes), part| {
@@ -19,13 +19,14 @@ pub fn csv(document: &Document) -> String {
         let (before, after, added) = (policy.before, policy.after, policy.added_delay);
         let _ = writeln!(
             out,
-            "{name},all,,{frames},{bytes},{:.0},{:.0},{:.0},{:.0},{:.3},{},{plain_dropped},,{:.6},{:.6},{:.6}",
+            "{name},all,,{frames},{bytes},{:.0},{:.0},{:.0},{:.0},{:.3},{},{plain_dropped},{},,{:.6},{:.6},{:.6}",
             before.frames,
             before.bytes,
             after.frames,
             after.bytes,
             policy.saved_bytes_percent,
             policy.dropped,
+            policy.refused,
             added.p50_ms,
             added.p99_ms,
             added.max_ms,
@@ -47,7 +48,7 @@ fn row(out: &mut String, policy: &str, of: &str, part: &Part) {
     let max = part.added_max_ms.map(|max| format!("{max:.6}"));
     let _ = writeln!(
         out,
-        "{policy},{of},{},{},{},{:.0},{:.0},{:.0},{:.0},{:.3},{},{},{:.6},,,{}",
+        "{policy},{of},{},{},{},{:.0},{:.0},{:.0},{:.0},{:.3},{},{},,{:.6},,,{}",
         quoted(&part.name),
         part.frames,
         part.bytes,

@@ -11,9 +11,11 @@ use serde::Serialize;
 use super::WhatifArguments;
 use super::advice::{Recommendation, Told, recommend};
 use super::plan::{Plan, Policy};
+use super::rate::{self, Rate, Source};
 use super::replays::Replayed;
 use crate::capture_file::CaptureError;
 use crate::cli::frame_words;
+use crate::cli::view::words;
 use crate::settings::compress::CompressPolicy;
 
 #[derive(Clone, Debug, Serialize)]
@@ -26,6 +28,8 @@ pub struct Document {
     pub plain: Option<Plain>,
     /// The first is the one that was asked for.
     pub policies: Vec<PolicyResults>,
+    /// It once more with a cable more, beside others, where nobody has said how many there are.
+    pub two_links: Option<PolicyResults>,
     pub filter: Option<Filter>,
     pub recommendation: Recommendation,
 }
@@ -73,6 +77,7 @@ pub struct LeftOut {
 #[derive(Clone, Debug, Serialize)]
 pub struct Wire {
     pub rate_bps: Option<u64>,
+    pub rate_source: rate::Source,
     pub packets_per_second: Option<u64>,
     pub delay_ms: f64,
     pub queue_bytes: usize,
@@ -106,6 +111,7 @@ pub struct PolicyResults {
     pub name: String,
     pub pack: String,
     pub compress: String,
+    pub links: u8,
     /// What the frames that arrived cost without packtrain, and with it, all that engines say to each other included.
     pub before: Load,
     pub after: Load,
@@ -113,11 +119,17 @@ pub struct PolicyResults {
     pub saved_bytes_percent: f64,
     pub delivered: u64,
     pub dropped: u64,
+    /// Trains and frames for which the queue before a wire had no room.
+    pub refused: u64,
     pub delay: Delay,
     /// Of the frames that arrived both ways; negative where they come earlier.
     pub added_delay: Delay,
+    /// The least, that of a hundredth of the frames at most, and so on to the greatest; none of no frames.
+    pub added_delay_percentiles_ms: Vec<f64>,
+    pub timeline: Timeline,
     pub frames_per_train: Option<f64>,
     pub fill_percent: Option<f64>,
+    pub fills: Vec<Fill>,
     pub sent: SentLoads,
     pub compression: Option<Compression>,
     pub engine_drops: Vec<Drop>,
@@ -137,11 +149,26 @@ pub struct SentLoads {
     pub total: Load,
 }
 
-/// Bytes on the wire that it saves, by replaying without it; negative where trains come out worse for it.
+/// Bytes by which trains are shorter for it, as the engines count.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Compression {
-    pub headers_bytes: f64,
-    pub payload_bytes: f64,
+    pub headers_bytes: u64,
+    pub payload_bytes: u64,
+}
+
+/// Frames that left for the wires in each step, from the first frame on.
+#[derive(Clone, Debug, Serialize)]
+pub struct Timeline {
+    pub step_ms: f64,
+    pub before: Vec<u64>,
+    pub after: Vec<u64>,
+}
+
+/// Trains by how full they are, in twentieths.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Fill {
+    pub percent_max: u8,
+    pub trains: u64,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -192,14 +219,17 @@ impl Document {
         replayed: Replayed,
         broken: Option<&CaptureError>,
     ) -> Document {
-        let results: Vec<(&Policy, &Results)> =
-            plan.policies.iter().zip(&replayed.results).collect();
+        let wire = plan.wire();
         let first = replayed.results.first();
-        let shown = results.iter().filter(|(policy, _)| !policy.is_reference);
-        let policies: Vec<PolicyResults> = shown
-            .map(|(policy, of)| PolicyResults::of(policy, of, compression(policy, of, &results)))
+        let results = plan.replays().zip(&replayed.results);
+        let mut policies: Vec<PolicyResults> = results
+            .map(|(policy, of)| PolicyResults::of(policy, of))
             .collect();
-        let is_capped = plan.wire.packets_per_second.is_some();
+        let two_links = match plan.two_links {
+            Some(_) => policies.pop(),
+            None => None,
+        };
+        let is_capped = wire.packets_per_second.is_some();
         let recommendation = match first.filter(|first| first.all.frames > 0) {
             Some(first) => {
                 let all = &first.all;
@@ -213,14 +243,15 @@ impl Document {
         Document {
             capture: Capture::of(arguments, &replayed, broken),
             wire: Wire {
-                rate_bps: plan.wire.rate_bps,
-                packets_per_second: plan.wire.packets_per_second,
-                delay_ms: ms(plan.wire.delay),
-                queue_bytes: plan.wire.queue_bytes,
-                mtu: plan.wire.mtu,
-                links: arguments.links,
+                rate_bps: wire.rate_bps,
+                rate_source: plan.rate.source,
+                packets_per_second: wire.packets_per_second,
+                delay_ms: ms(wire.delay),
+                queue_bytes: wire.queue_bytes,
+                mtu: wire.mtu,
+                links: plan.policies[0].links,
             },
-            assumed: assumed(arguments, &replayed),
+            assumed: assumed(&plan.rate, &replayed),
             plain: first.map(|first| Plain {
                 frames: first.all.frames,
                 wire: first.all.plain.into(),
@@ -228,6 +259,7 @@ impl Document {
                 delay: Delay::of(&first.plain_delay),
             }),
             policies,
+            two_links,
             filter: arguments
                 .host
                 .zip(replayed.filter)
@@ -263,7 +295,7 @@ impl Capture {
             frames: counts.frames,
             replayed: first.map_or(0, |first| first.all.frames),
             hosts: first.map_or(0, |first| first.hosts),
-            duration_s: replayed.duration.as_secs_f64(),
+            duration_s: first.map_or(0.0, |first| first.duration.as_secs_f64()),
             pauses_left_out_s: first.map_or(0.0, |first| first.pause_left_out.as_secs_f64()),
             peak: counts.peak.map(|(host, peak)| PeakRate {
                 host: host.to_string(),
@@ -286,13 +318,20 @@ impl Capture {
     }
 }
 
-fn assumed(arguments: &WhatifArguments, replayed: &Replayed) -> Vec<String> {
+fn assumed(rate: &Rate, replayed: &Replayed) -> Vec<String> {
     let mut assumed = vec![
         "hosts send when they did in the capture, whatever becomes of it (open loop)".to_owned(),
         "both ends of each conversation run packtrain, on a full-duplex cable each".to_owned(),
     ];
-    if arguments.rate.is_none() && arguments.packets_per_second.is_none() {
-        assumed.push("the wire carries 1 Gbit/s, as --rate does not say another".to_owned());
+    let carries = words::rate(rate.bps.unwrap_or_default());
+    let why = match rate.source {
+        Source::Asked => None,
+        Source::Interface => Some("as the capture says of its interface"),
+        Source::Peak => Some("the least usual rate that its busiest tenth of a second fits into"),
+        Source::Default => Some("as nothing says what it was"),
+    };
+    if let Some(why) = why {
+        assumed.push(format!("the wire carries {carries}, {why} (--rate)"));
     }
     if replayed.counts.cut > 0 {
         assumed.push("what was not captured of a frame does not compress".to_owned());
@@ -304,7 +343,7 @@ fn assumed(arguments: &WhatifArguments, replayed: &Replayed) -> Vec<String> {
 }
 
 impl PolicyResults {
-    fn of(policy: &Policy, results: &Results, compression: Option<Compression>) -> PolicyResults {
+    fn of(policy: &Policy, results: &Results) -> PolicyResults {
         let (all, sent) = (&results.all, &results.sent);
         let part = |name: String, share: &Share| Part::of(name, share);
         let added = &results.added;
@@ -314,16 +353,28 @@ impl PolicyResults {
             name: policy.to_string(),
             pack: policy.pack.to_string(),
             compress: policy.compress.to_string(),
+            links: policy.links,
             before: all.delivered_plain.into(),
             after: (all.delivered_cost + sent.control()).into(),
             saved_frames_percent: 100.0 * results.saved_frames(),
             saved_bytes_percent: 100.0 * results.saved_bytes(),
             delivered: all.delivered,
             dropped: all.dropped,
+            refused: results.refused,
             delay: Delay::of(&results.delay),
             added_delay: Delay::of_differences(added),
+            added_delay_percentiles_ms: percentiles_ms(added),
+            timeline: Timeline::of(results),
             frames_per_train: results.frames_per_train(),
             fill_percent: results.fill.map(|fill| 100.0 * fill),
+            fills: results
+                .fills
+                .iter()
+                .map(|&(percent_max, trains)| Fill {
+                    percent_max,
+                    trains,
+                })
+                .collect(),
             sent: SentLoads {
                 trains: sent.trains.into(),
                 marked: sent.marked.into(),
@@ -332,7 +383,7 @@ impl PolicyResults {
                 control: sent.control().into(),
                 total: sent.total().into(),
             },
-            compression,
+            compression: compression(policy, results),
             engine_drops: drops
                 .map(|&(reason, count)| Drop { reason, count })
                 .collect(),
@@ -354,31 +405,33 @@ impl PolicyResults {
     }
 }
 
-/// Of the wire's bytes for a frame's worth of delivered traffic: what each step of it takes away.
-fn compression(
-    policy: &Policy,
-    results: &Results,
-    all: &[(&Policy, &Results)],
-) -> Option<Compression> {
-    let without = |compress: CompressPolicy| {
-        let found = all
-            .iter()
-            .find(|(other, _)| (other.pack, other.compress) == (policy.pack, compress));
-        found.map(|(_, results)| *results)
-    };
-    // Where more arrive, more is sent: shares are compared, and told for the frames that have arrived.
-    let saved = |results: &Results| results.saved_bytes();
-    let plain = results.all.delivered_plain.bytes;
-    let off = without(CompressPolicy::Off)?;
-    let headers = match policy.compress {
-        CompressPolicy::Off => return None,
-        CompressPolicy::Headers => results,
-        CompressPolicy::Auto => without(CompressPolicy::Headers)?,
-    };
-    Some(Compression {
-        headers_bytes: plain * (saved(headers) - saved(off)),
-        payload_bytes: plain * (saved(results) - saved(headers)),
+fn compression(policy: &Policy, results: &Results) -> Option<Compression> {
+    let coding = &results.coding;
+    (policy.compress != CompressPolicy::Off).then_some(Compression {
+        headers_bytes: coding.saved_headers,
+        payload_bytes: coding.saved_payload,
     })
+}
+
+fn percentiles_ms(times: &Differences) -> Vec<f64> {
+    if times.count() == 0 {
+        return Vec::new();
+    }
+    let shares = (0..=100).map(|percent| f64::from(percent) / 100.0);
+    let ms = |share| times.quantile_nanos(share) as f64 / 1e6;
+    shares.map(ms).collect()
+}
+
+impl Timeline {
+    fn of(results: &Results) -> Timeline {
+        let steps = results.timeline.steps().iter();
+        let (before, after) = steps.map(|step| (step.plain, step.with)).unzip();
+        Timeline {
+            step_ms: ms(results.timeline.step()),
+            before,
+            after,
+        }
+    }
 }
 
 impl Part {

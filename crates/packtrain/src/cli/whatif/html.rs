@@ -2,8 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::chart::{Bar, bars};
+use super::chart::Bar;
+use super::chart::svg::{bars, columns};
 use super::document::{Document, Part, PolicyResults};
+use super::plots;
+use super::text::{hosts, name};
 use crate::cli::view::words::{bytes, count, rate};
 
 const STYLE: &str = "\
@@ -30,15 +33,15 @@ pub fn html(document: &Document) -> String {
          <meta name=\"viewport\" content=\"width=device-width\">\n\
          <title>packtrain whatif: {file}</title>\n<style>\n{STYLE}</style>\n\
          <h1>What packtrain would bring: {file}</h1>\n<p class=\"advice\">{advice}</p>\n",
-        file = escaped(&capture.file),
+        file = escaped(name(&capture.file)),
         advice = escaped(&document.recommendation.text),
     );
     let _ = writeln!(
         out,
-        "<p>{} of {} frames replayed, {} hosts, {:.1} s; over {}.</p>",
+        "<p>{} of {} frames replayed, {}, {:.1} s; over {}.</p>",
         count(capture.replayed),
         count(capture.frames),
-        capture.hosts,
+        hosts(capture.hosts),
         capture.duration_s,
         wire(document),
     );
@@ -53,7 +56,12 @@ pub fn html(document: &Document) -> String {
     if let Some(plain) = &document.plain {
         charts(&mut out, document, plain.delay.p99_ms, plain.dropped);
     }
-    for policy in &document.policies {
+    if let Some(asked) = document.policies.first() {
+        for (plot, _) in plots::of(asked) {
+            let _ = writeln!(out, "<h2>{}</h2>\n{}", escaped(&plot.title), columns(&plot));
+        }
+    }
+    for policy in document.policies.iter().chain(&document.two_links) {
         tables(&mut out, policy);
     }
     out += "</html>\n";
@@ -72,9 +80,9 @@ fn wire(document: &Document) -> String {
 
 /// What went over the wire, what came late and what did not come: each policy beside the plain wire.
 fn charts(out: &mut String, document: &Document, plain_p99_ms: f64, plain_dropped: u64) {
-    let policies = &document.policies;
+    let policies = || document.policies.iter().chain(&document.two_links);
     let mut chart = |title: &str, of: &dyn Fn(&PolicyResults) -> [Bar; 2]| {
-        let all: Vec<[Bar; 2]> = policies.iter().map(of).collect();
+        let all: Vec<[Bar; 2]> = policies().map(of).collect();
         let _ = writeln!(out, "<h2>{title}</h2>\n{}", bars(&all));
     };
     let pair = |policy: &PolicyResults, values: [f64; 2], texts: [String; 2]| {
@@ -115,16 +123,21 @@ fn tables(out: &mut String, policy: &PolicyResults) {
     let trains = policy.frames_per_train.zip(policy.fill_percent);
     let trains =
         trains.map(|(frames, fill)| format!("; {frames:.1} frames a train, {fill:.0} % full"));
+    let refused = (policy.refused > 0).then(|| {
+        let refused = count(policy.refused);
+        format!("; {refused} trains and frames refused by a full queue before a wire")
+    });
     let _ = writeln!(
         out,
         "<p>{:.1} % of the frames and {:.1} % of the bytes saved; later by {:.3} ms (p50), {:.3} ms (p99), \
-         {:.3} ms (most){}.</p>",
+         {:.3} ms (most){}{}.</p>",
         policy.saved_frames_percent,
         policy.saved_bytes_percent,
         policy.added_delay.p50_ms,
         policy.added_delay.p99_ms,
         policy.added_delay.max_ms,
         trains.unwrap_or_default(),
+        refused.unwrap_or_default(),
     );
     parts(out, "Class", &mut policy.classes.iter());
     let others = &policy.others;

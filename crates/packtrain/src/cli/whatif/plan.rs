@@ -6,57 +6,58 @@ use packtrain_proto::time::Duration;
 use packtrain_sim::whatif::{Setup, WireSettings};
 
 use super::WhatifArguments;
+use super::rate::Rate;
 use crate::settings::compress::CompressPolicy;
 use crate::settings::packing::PackPolicy;
 use crate::settings::values::PathPolicy;
 
-/// A way to pack and to compress.
+/// A way to pack and to compress, over so many cables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
     pub pack: PackPolicy,
     pub compress: CompressPolicy,
-    /// Only replayed so that it is known what compression adds to the one that was asked for.
-    pub is_reference: bool,
-}
-
-impl Policy {
-    fn new(pack: PackPolicy, compress: CompressPolicy) -> Policy {
-        Policy {
-            pack,
-            compress,
-            is_reference: false,
-        }
-    }
-
-    fn is_same(&self, other: &Policy) -> bool {
-        (self.pack, self.compress) == (other.pack, other.compress)
-    }
+    pub links: u8,
 }
 
 #[derive(Debug)]
 pub struct Plan {
-    pub wire: WireSettings,
+    /// But for its rate.
+    wire: WireSettings,
+    pub rate: Rate,
     pub classes: Vec<Class>,
     /// The first is the one that was asked for.
     pub policies: Vec<Policy>,
-    links: usize,
+    /// That one with a cable more, to be compared.
+    pub two_links: Option<Policy>,
     hosts_max: usize,
     direct: bool,
     only: Option<packtrain_proto::wire::ethernet::MacAddr>,
 }
 
+fn asked(arguments: &WhatifArguments) -> Policy {
+    Policy {
+        pack: arguments.pack,
+        compress: arguments.compress,
+        links: arguments.links.unwrap_or(1),
+    }
+}
+
 pub fn of(arguments: &WhatifArguments, classes: Vec<Class>) -> Plan {
     Plan {
         wire: WireSettings {
-            rate_bps: arguments.rate_bps(),
+            rate_bps: None,
             packets_per_second: arguments.packets_per_second,
             delay: Duration::from_nanos(arguments.delay.0),
             queue_bytes: arguments.queue.0 as usize,
             mtu: arguments.mtu,
         },
+        rate: Rate::before(arguments),
         classes,
         policies: policies(arguments),
-        links: arguments.links.into(),
+        two_links: (arguments.compare && arguments.links.is_none()).then(|| Policy {
+            links: 2,
+            ..asked(arguments)
+        }),
         hosts_max: arguments.hosts.into(),
         direct: arguments.path == PathPolicy::Auto,
         only: arguments.host,
@@ -65,36 +66,39 @@ pub fn of(arguments: &WhatifArguments, classes: Vec<Class>) -> Plan {
 
 fn policies(arguments: &WhatifArguments) -> Vec<Policy> {
     use CompressPolicy::{Auto, Headers, Off};
-    let asked = Policy::new(arguments.pack, arguments.compress);
+    let asked = asked(arguments);
     let mut policies = vec![asked];
-    let mut add = |policy: Policy| {
-        if !policies.iter().any(|known| known.is_same(&policy)) {
+    if !arguments.compare {
+        return policies;
+    }
+    let mut add = |pack: Pack, compress: CompressPolicy| {
+        let pack = PackPolicy {
+            pack,
+            on_backlog: false,
+        };
+        let policy = Policy {
+            pack,
+            compress,
+            ..asked
+        };
+        if !policies.contains(&policy) {
             policies.push(policy);
         }
     };
-    let pack = |pack| PackPolicy {
-        pack,
-        on_backlog: false,
-    };
-    if arguments.compare {
-        for compress in [Off, Headers, Auto] {
-            add(Policy::new(PackPolicy::default(), compress));
-        }
-        let waits = [Duration::from_micros(500), Duration::from_millis(2)];
-        for waiting in [Pack::Auto].into_iter().chain(waits.map(Pack::Within)) {
-            add(Policy::new(pack(waiting), Auto));
-        }
+    for compress in [Auto, Headers, Off] {
+        add(Pack::Queued, compress);
     }
-    let less: &[CompressPolicy] = match arguments.compress {
-        Auto => &[Off, Headers],
-        Headers => &[Off],
-        Off => &[],
-    };
-    for &compress in less {
-        add(Policy {
-            is_reference: true,
-            ..Policy::new(arguments.pack, compress)
-        });
+    let wait = Duration::from_millis(2);
+    for pack in [
+        Pack::Now,
+        Pack::Auto,
+        Pack::Within(Duration::from_micros(500)),
+        Pack::Within(wait),
+        Pack::Scaled(wait),
+        Pack::DfapRandom,
+        Pack::DfapStraight,
+    ] {
+        add(pack, Auto);
     }
     policies
 }
@@ -112,8 +116,8 @@ impl Plan {
             class.action.compress = at_most(class.action.compress);
         }
         Setup {
-            wire: self.wire,
-            links: self.links,
+            wire: self.wire(),
+            links: policy.links.into(),
             balance: Balance::default(),
             rest: Action {
                 pack: policy.pack.pack,
@@ -126,6 +130,18 @@ impl Plan {
             hosts_max: self.hosts_max,
             only: self.only,
         }
+    }
+
+    pub fn wire(&self) -> WireSettings {
+        WireSettings {
+            rate_bps: self.rate.bps,
+            ..self.wire
+        }
+    }
+
+    /// Each that is replayed: those side by side first.
+    pub fn replays(&self) -> impl Iterator<Item = &Policy> {
+        self.policies.iter().chain(&self.two_links)
     }
 
     pub fn hosts_max(&self) -> usize {
@@ -144,6 +160,10 @@ impl std::fmt::Display for Policy {
             f,
             "--pack {quote}{}{quote} --compress {}",
             self.pack, self.compress
-        )
+        )?;
+        match self.links {
+            1 => Ok(()),
+            links => write!(f, " --links {links}"),
+        }
     }
 }

@@ -1,10 +1,8 @@
 //! The capture, read once, and a replay a policy, each on a thread of its own.
 
-use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, ScopedJoinHandle};
-use std::time::{Duration, Instant};
 
 use packtrain_proto::wire::ethernet::MacAddr;
 use packtrain_sim::whatif::receive_filter::FilterCounts;
@@ -12,44 +10,38 @@ use packtrain_sim::whatif::{Batch, Intake, IntakeCounts, Replay, Results, Setup}
 
 use super::WhatifArguments;
 use super::plan::Plan;
+use super::progress::Progress;
 use crate::capture_file::{CaptureError, CaptureFile, LinkType};
-use crate::cli::output;
-use crate::cli::view::words::count;
 
 /// Batches that wait for a replay at most: reading is faster, and memory is not to grow with the capture.
 const BATCHES_WAITING: usize = 2;
-/// Who waits for longer wants to know what for.
-const PROGRESS_AFTER: Duration = Duration::from_secs(1);
-const PROGRESS_EVERY_FRAMES: u64 = 20_000;
 
 #[derive(Debug)]
 pub struct Replayed {
     pub counts: IntakeCounts,
     /// Frames that were none of Ethernet's: their headers are made up.
     pub made_up: u64,
-    /// From the earliest frame to the latest, by the file's times.
-    pub duration: Duration,
     pub filter: Option<FilterCounts>,
-    /// In the order of the policies; none of a capture of which nothing can be replayed.
+    /// In the order of [`Plan::replays`]; none of a capture of which nothing can be replayed.
     pub results: Vec<Results>,
 }
 
 /// What was good before the file broke off, and how it did.
 pub fn run(
     capture: &mut CaptureFile,
-    plan: &Plan,
+    plan: &mut Plan,
     arguments: &WhatifArguments,
 ) -> (Replayed, Option<CaptureError>) {
     thread::scope(|scope| {
-        let mut intake = Intake::new(plan.classes.clone(), plan.wire.mtu, arguments.host);
+        let mut intake = Intake::new(plan.classes.clone(), plan.wire().mtu, arguments.host);
         let mut runners: Vec<Runner<'_>> = Vec::new();
-        let mut give = |batch: Batch| {
+        let mut give = |plan: &Plan, batch: Batch| {
             if batch.frames().is_empty() {
                 return;
             }
             if runners.is_empty() {
                 let hosts = hosts_of(&batch, plan.hosts_max(), arguments.host);
-                let setups = plan.policies.iter().map(|policy| plan.setup(policy));
+                let setups = plan.replays().map(|policy| plan.setup(policy));
                 runners = setups
                     .map(|setup| Runner::start(scope, setup, hosts.clone(), arguments.top.into()))
                     .collect();
@@ -60,33 +52,30 @@ pub fn run(
                 let _ = runner.batches.send(Arc::clone(&batch));
             }
         };
-        let mut progress = Progress::new();
-        let mut made_up = 0;
-        let mut times: Option<(Duration, Duration)> = None;
+        let mut progress = Progress::new("replayed");
+        let (mut made_up, mut is_first) = (0, true);
         let broken = loop {
             match capture.next_frame() {
                 Ok(Some(frame)) => {
-                    made_up += u64::from(frame.link_type != LinkType::ETHERNET);
-                    if let Some(at) = frame.at {
-                        let (first, last) = times.unwrap_or((at, at));
-                        times = Some((first.min(at), last.max(at)));
+                    if std::mem::take(&mut is_first) {
+                        plan.rate.with_first(&frame);
                     }
+                    made_up += u64::from(frame.link_type != LinkType::ETHERNET);
                     progress.read(frame.number);
                     if let Some(batch) = intake.frame(frame.at, frame.bytes, frame.len_on_wire) {
-                        give(batch);
+                        give(plan, batch);
                     }
                 }
                 Ok(None) => break None,
                 Err(error) => break Some(error),
             }
         };
-        give(intake.rest());
+        give(plan, intake.rest());
         let results = runners.into_iter().map(Runner::finish).collect();
         progress.ends();
         let replayed = Replayed {
             counts: intake.counts(),
             made_up,
-            duration: times.map_or(Duration::ZERO, |(first, last)| last - first),
             filter: intake.filter().map(|filter| filter.counts),
             results,
         };
@@ -127,36 +116,5 @@ impl<'scope> Runner<'scope> {
         let result = self.thread.join();
         // A mistake of ours: as if it had been made here.
         result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    }
-}
-
-/// On standard error, for a person who waits.
-struct Progress {
-    since: Option<Instant>,
-    told: bool,
-}
-
-impl Progress {
-    // A person waits in real time, not in the capture's.
-    #[allow(clippy::disallowed_methods)]
-    fn new() -> Progress {
-        Progress {
-            since: io::stderr().is_terminal().then(Instant::now),
-            told: false,
-        }
-    }
-
-    fn read(&mut self, number: u64) {
-        let waits = |since: Instant| since.elapsed() > PROGRESS_AFTER;
-        if number.is_multiple_of(PROGRESS_EVERY_FRAMES) && self.since.is_some_and(waits) {
-            output::progress(&format!("{} packets", count(number)));
-            self.told = true;
-        }
-    }
-
-    fn ends(&self) {
-        if self.told {
-            output::progress_ends();
-        }
     }
 }

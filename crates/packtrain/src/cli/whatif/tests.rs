@@ -107,6 +107,13 @@ fn waiting_for_nothing_is_to_be_left() {
         ..calls()
     };
     let text = "Leave it: it saves 1.0 % of the bytes, and frames come up to 4.5 ms later (p99).";
+    assert_eq!(said(std::slice::from_ref(&told)), (Kind::Harm, text.into()));
+    let told = Told {
+        saved_frames_percent: -17.5,
+        saved_bytes_percent: -17.5,
+        ..told
+    };
+    let text = "Leave it: it costs 17.5 % more bytes, and frames come up to 4.5 ms later (p99).";
     assert_eq!(said(&[told]), (Kind::Harm, text.into()));
 }
 

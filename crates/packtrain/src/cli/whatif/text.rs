@@ -2,14 +2,17 @@
 
 use std::fmt::Write as _;
 
+use super::chart::terminal;
 use super::document::{Capture, Document, Filter, Load, Others, Part, Plain, PolicyResults, Wire};
+use super::plots;
 use crate::cli::output::HEADING;
 use crate::cli::view::tables::table;
 use crate::cli::view::words::{bytes, count, rate};
 
 const INDENT: &str = "  ";
 
-pub fn text(document: &Document) -> String {
+/// Drawings are as wide as `width`.
+pub fn text(document: &Document, width: usize) -> String {
     let mut out = String::new();
     capture(&mut out, &document.capture);
     wire(&mut out, &document.wire);
@@ -18,11 +21,14 @@ pub fn text(document: &Document) -> String {
         "assumed    {}",
         document.assumed.join(";\n           ")
     );
-    if let (Some(plain), [asked, others @ ..]) = (&document.plain, &document.policies[..]) {
+    if let (Some(plain), Some(asked)) = (&document.plain, document.policies.first()) {
         policy(&mut out, plain, asked);
-        if !others.is_empty() {
+        for (plot, lines) in plots::of(asked) {
+            out += &terminal::columns(&plot, lines, width);
+        }
+        if document.policies.len() > 1 || document.two_links.is_some() {
             heading(&mut out, "Side by side");
-            side_by_side(&mut out, plain, &document.policies);
+            side_by_side(&mut out, plain, document);
         }
     }
     if let Some(filter) = &document.filter {
@@ -43,11 +49,11 @@ fn heading(out: &mut String, text: &str) {
 fn capture(out: &mut String, capture: &Capture) {
     let _ = writeln!(
         out,
-        "capture    {}: {} of {} frames replayed, {} hosts, {:.3} s",
-        capture.file,
+        "capture    {}: {} of {} frames replayed, {}, {:.3} s",
+        name(&capture.file),
         count(capture.replayed),
         count(capture.frames),
-        capture.hosts,
+        hosts(capture.hosts),
         capture.duration_s
     );
     if let Some(peak) = &capture.peak {
@@ -98,6 +104,14 @@ fn capture(out: &mut String, capture: &Capture) {
     }
 }
 
+/// Of a capture, as errors name it.
+pub(super) fn name(file: &str) -> &str {
+    match file {
+        "-" => "standard input",
+        file => file,
+    }
+}
+
 fn wire(out: &mut String, wire: &Wire) {
     let mut words: Vec<String> = wire.rate_bps.map(rate).into_iter().collect();
     words.extend(
@@ -144,6 +158,13 @@ fn policy(out: &mut String, plain: &Plain, of: &PolicyResults) {
         count(plain.frames),
         count(plain.dropped)
     );
+    if of.refused > 0 {
+        let _ = writeln!(
+            out,
+            "  refused    {} trains and frames, by a full queue before a wire",
+            count(of.refused)
+        );
+    }
     if let (Some(frames), Some(fill)) = (of.frames_per_train, of.fill_percent) {
         let _ = writeln!(
             out,
@@ -164,8 +185,8 @@ fn policy(out: &mut String, plain: &Plain, of: &PolicyResults) {
         let _ = writeln!(
             out,
             "  compressed headers told apart save {}, payload {} more",
-            size(compression.headers_bytes),
-            size(compression.payload_bytes)
+            bytes(compression.headers_bytes),
+            bytes(compression.payload_bytes)
         );
     }
     if !of.engine_drops.is_empty() {
@@ -209,7 +230,7 @@ fn parts<'a>(
     table(headings, rows, &["DROPPED"], INDENT)
 }
 
-fn side_by_side(out: &mut String, plain: &Plain, policies: &[PolicyResults]) {
+fn side_by_side(out: &mut String, plain: &Plain, document: &Document) {
     let mut rows = vec![[
         "without packtrain".to_owned(),
         whole(plain.wire.frames),
@@ -220,10 +241,13 @@ fn side_by_side(out: &mut String, plain: &Plain, policies: &[PolicyResults]) {
         String::new(),
         count(plain.dropped),
     ]];
-    rows.extend(policies.iter().map(|of| {
+    let policies = document.policies.iter().map(|of| (of.name.clone(), of));
+    let two_links = document.two_links.iter();
+    let two_links = two_links.map(|of| ("the first over two links".to_owned(), of));
+    rows.extend(policies.chain(two_links).map(|(name, of)| {
         let each = of.frames_per_train.map(|frames| format!("{frames:.1}"));
         [
-            of.name.clone(),
+            name,
             whole(of.after.frames),
             size(of.after.bytes),
             percent(of.saved_bytes_percent),
@@ -260,6 +284,10 @@ fn receive_filter(out: &mut String, filter: &Filter) {
     );
 }
 
+pub(super) fn hosts(hosts: usize) -> String {
+    format!("{hosts} host{}", if hosts == 1 { "" } else { "s" })
+}
+
 fn whole(number: f64) -> String {
     count(number.round().max(0.0) as u64)
 }
@@ -274,7 +302,7 @@ fn percent(number: f64) -> String {
     format!("{:.1} %", if number.abs() < 0.05 { 0.0 } else { number })
 }
 
-fn time(ms: f64) -> String {
+pub(super) fn time(ms: f64) -> String {
     match ms.abs() {
         small if small < 0.0005 => "0".to_owned(),
         small if small < 1.0 => format!("{:.0} µs", ms * 1e3),
