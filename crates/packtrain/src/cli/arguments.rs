@@ -115,7 +115,7 @@ pub struct DictionaryTrainArguments {
     #[arg(value_name = "CAPTURE", required = true, value_hint = ValueHint::FilePath)]
     pub captures: Vec<PathBuf>,
 
-    /// The file to write it to.
+    /// The file to write it to; one that is there already is not written over.
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
 

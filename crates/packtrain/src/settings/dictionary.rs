@@ -1,6 +1,7 @@
 //! The dictionary that a line is given, as a file.
 
-use std::fs;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use packtrain_proto::coding::dictionary::{Dictionary, DictionaryError, LEN_MAX};
@@ -26,16 +27,16 @@ pub fn read(path: &Path) -> Result<Dictionary, DictionaryFileError> {
         path: path.into(),
         source,
     };
-    // Not all of a file that cannot be one.
-    let len = fs::metadata(path).map_err(unread)?.len();
-    let bytes = match usize::try_from(len) {
-        Ok(len) if len <= LEN_MAX => fs::read(path).map_err(unread)?,
-        _ => vec![0; LEN_MAX + 1],
-    };
+    let file = File::open(path).map_err(unread)?;
+    let len = file.metadata().map_err(unread)?.len() as usize;
+    let mut bytes = Vec::new();
+    // Not all of a file that cannot be one, and may have no end.
+    let mut start = file.take(LEN_MAX as u64 + 1);
+    start.read_to_end(&mut bytes).map_err(unread)?;
     Dictionary::new(&bytes).map_err(|source| DictionaryFileError::NoDictionary {
         path: path.into(),
         source: match source {
-            DictionaryError::Length(_) => DictionaryError::Length(len as usize),
+            DictionaryError::Length(read) => DictionaryError::Length(len.max(read)),
             other => other,
         },
     })
