@@ -2,6 +2,7 @@
 
 use packtrain_proto::class::ClassId;
 use packtrain_proto::coding::coder::{Coder, Treatment};
+use packtrain_proto::coding::dictionary::Zstd;
 use packtrain_proto::coding::restore::Restorer;
 use packtrain_proto::offload::{Gso, GsoKind, Offload, PartialChecksum};
 use packtrain_proto::wire::coded::Coding;
@@ -10,9 +11,12 @@ use packtrain_proto::wire::subframe::InnerHeader;
 
 use super::*;
 use crate::checksum::Transport;
+use crate::dictionaries::Known;
 use crate::random::Random;
 
 const TRAINS: u64 = 4000;
+/// What both have been given, for trains that are compressed with it.
+const WITH: Option<Known> = Some(Known::Words);
 
 /// What the frames of a flow have in common, and what of it goes on from frame to frame.
 #[derive(Clone, Debug)]
@@ -264,7 +268,13 @@ const GSO: Offload = Offload {
 
 /// What is damaged and has a right checksum again is restored to the same by both readers, if by both. One that
 /// refuses more than the other is no mistake: which subframes are none, neither asks to the last.
-fn both_agree_on_damaged(coded: &[u8], seed: u64, random: &mut Random, seen: &mut Seen) {
+fn both_agree_on_damaged(
+    coded: &[u8],
+    restorer: &mut Restorer,
+    seed: u64,
+    random: &mut Random,
+    seen: &mut Seen,
+) {
     for _ in 0..4 {
         let mut damaged = coded.to_vec();
         match random.below(4) {
@@ -274,10 +284,10 @@ fn both_agree_on_damaged(coded: &[u8], seed: u64, random: &mut Random, seen: &mu
                 damaged[at] ^= 1 << random.below(8);
             }
         }
-        let ours = coded::seal(&mut damaged).then(|| coded::restore(&damaged));
+        let ours = coded::seal(&mut damaged, WITH).then(|| coded::restore(&damaged, WITH));
         let ours = ours.flatten().map(|restored| restored.subframes);
         let mut out = vec![0; 1 << 16];
-        let theirs = Restorer::default().restore(&damaged, &mut out);
+        let theirs = restorer.restore(&damaged, &mut out);
         let theirs_is = theirs.map(|len| &out[..len]);
         match (&ours, theirs_is) {
             (Some(ours), Ok(theirs)) => {
@@ -297,12 +307,13 @@ struct Seen {
     coded: u64,
     deltas: usize,
     lz4_blocks: usize,
+    zstandard_blocks: usize,
     plain: u64,
 }
 
-fn train(seed: u64, coder: &mut Coder, seen: &mut Seen) {
+fn train(seed: u64, coder: &mut Coder, restorer: &mut Restorer, seen: &mut Seen) {
     let mut random = Random::new(seed);
-    let coding = *random.pick(&[Coding::Headers, Coding::Lz4]);
+    let coding = *random.pick(&[Coding::Headers, Coding::Lz4, Coding::Zstd]);
     let room = random.magnitude(240, 9000) as usize;
     coder.begin(coding, room);
     let mut flows: Vec<_> = (0..random.magnitude(1, 100))
@@ -375,7 +386,7 @@ fn train(seed: u64, coder: &mut Coder, seen: &mut Seen) {
             );
             let mut coded = [&head.to_bytes()[..], content].concat();
             coded.resize(coded.len() + random.below(3) as usize * 20, 0);
-            let restored = coded::restore(&coded);
+            let restored = coded::restore(&coded, WITH);
             let restored = restored.unwrap_or_else(|| panic!("seed {seed} restores to nothing"));
             if let Some(at) = (0..were.len()).find(|&n| restored.subframes.get(n) != were.get(n)) {
                 let mut start = 0;
@@ -395,10 +406,11 @@ fn train(seed: u64, coder: &mut Coder, seen: &mut Seen) {
             }
             assert_eq!(restored.subframes.len(), were.len(), "seed {seed}");
             assert!(restored.is_what_was, "seed {seed}: the checksum");
-            both_agree_on_damaged(&coded, seed, &mut random, seen);
+            both_agree_on_damaged(&coded, restorer, seed, &mut random, seen);
             seen.coded += 1;
             seen.deltas += restored.deltas;
             seen.lz4_blocks += restored.lz4_blocks;
+            seen.zstandard_blocks += restored.zstandard_blocks;
         }
     }
 }
@@ -406,8 +418,12 @@ fn train(seed: u64, coder: &mut Coder, seen: &mut Seen) {
 #[test]
 fn what_the_engine_codes_is_restored_bit_for_bit_by_a_reader_that_only_knows_the_document() {
     let (mut coder, mut seen) = (Coder::default(), Seen::default());
+    let mut restorer = Restorer::default();
+    let zstd = || Zstd::new(Known::Words.dictionary()).expect("there is memory");
+    coder.set_dictionary(Some(zstd()));
+    restorer.set_dictionary(Some(zstd()));
     for seed in 0..TRAINS {
-        train(seed, &mut coder, &mut seen);
+        train(seed, &mut coder, &mut restorer, &mut seen);
     }
     println!("{seen:?}");
     assert!(seen.coded > TRAINS / 2, "{seen:?}");
@@ -415,4 +431,5 @@ fn what_the_engine_codes_is_restored_bit_for_bit_by_a_reader_that_only_knows_the
     assert!(seen.damaged_and_restored > TRAINS / 2, "{seen:?}");
     assert!(seen.by_one_only < TRAINS / 20, "{seen:?}");
     assert!(seen.lz4_blocks as u64 > TRAINS / 4, "{seen:?}");
+    assert!(seen.zstandard_blocks as u64 > TRAINS / 8, "{seen:?}");
 }

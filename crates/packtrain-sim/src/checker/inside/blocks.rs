@@ -1,17 +1,28 @@
 //! Blocks of a coded train, and LZ4's block format in them.
 //!
-//! The latter as `lz4_Block_format.md` of LZ4 has it: sequences of a token, literals, and a match that is copied
+//! The latter is as `lz4_Block_format.md` of LZ4 has it: sequences of a token, literals, and a match that is copied
 //! from what was restored before; the last has literals only.
 
 use core::ops::Range;
 
 use super::delta::Reader;
+use super::zstandard;
+use crate::dictionaries::Known;
 
-/// What the blocks restore to, one behind the other, and how many of them were LZ4.
-pub fn restore(content: &[u8], len_max: usize) -> Option<(Vec<u8>, usize)> {
+/// What the compressed ones are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Each may refer to all that those before it have restored to.
+    Lz4,
+    /// Each by itself.
+    Zstandard(Known),
+}
+
+/// What the blocks restore to, one behind the other, and how many of them were compressed.
+pub fn restore(content: &[u8], kind: Kind, len_max: usize) -> Option<(Vec<u8>, usize)> {
     let mut from = Reader::new(content);
     let mut out = Vec::new();
-    let mut lz4_blocks = 0;
+    let mut compressed = 0;
     while !from.is_empty() && !from.is_one_zero() {
         let first = from.be16()?;
         let len = usize::from(first & 0x7fff);
@@ -30,15 +41,20 @@ pub fn restore(content: &[u8], len_max: usize) -> Option<(Vec<u8>, usize)> {
         match is_as_it_was {
             true => out.extend_from_slice(block),
             false => {
-                lz4_blocks += 1;
-                lz4(block, &mut out, end)?;
+                compressed += 1;
+                match kind {
+                    Kind::Lz4 => lz4(block, &mut out, end)?,
+                    Kind::Zstandard(dictionary) => {
+                        zstandard::restore(block, dictionary, &mut out, end)?;
+                    }
+                }
             }
         }
         if out.len() != end {
             return None;
         }
     }
-    Some((out, lz4_blocks))
+    Some((out, compressed))
 }
 
 /// Where blocks begin and end in a train's content, their own headers included.
@@ -107,14 +123,23 @@ mod tests {
         content.extend([0, block.len() as u8, 0, 11]);
         content.extend(&block);
         let whole = b"abcdxabcdxabcyz".to_vec();
-        assert_eq!(restore(&content, 65_535), Some((whole.clone(), 1)));
+        assert_eq!(
+            restore(&content, Kind::Lz4, 65_535),
+            Some((whole.clone(), 1))
+        );
         for padding in [&[0][..], &[0, 0], &[0, 0, 7, 9]] {
             let padded = [&content[..], padding].concat();
-            assert_eq!(restore(&padded, 65_535), Some((whole.clone(), 1)));
+            assert_eq!(
+                restore(&padded, Kind::Lz4, 65_535),
+                Some((whole.clone(), 1))
+            );
         }
         assert_eq!(places(&content), [0..6, 6..content.len()]);
-        assert_eq!(restore(&content, 14), None);
-        assert_eq!(restore(&content[..content.len() - 1], 65_535), None);
+        assert_eq!(restore(&content, Kind::Lz4, 14), None);
+        assert_eq!(
+            restore(&content[..content.len() - 1], Kind::Lz4, 65_535),
+            None
+        );
     }
 
     #[test]
@@ -130,5 +155,38 @@ mod tests {
         assert_eq!(lz4(&block, &mut Vec::new(), 100), None);
         assert_eq!(lz4(&[0x00, 0, 0, 0], &mut vec![1], 100), None, "no offset");
         assert_eq!(lz4(&[0x00, 2, 0, 0], &mut vec![1], 100), None, "too far");
+    }
+
+    #[test]
+    fn a_frame_of_zstandard_says_only_what_is_said_nowhere_else() {
+        let known = Known::Words;
+        let plain = known.bytes()[40..140].to_vec();
+        let mut whole = zstd::bulk::Compressor::with_dictionary(1, known.bytes()).unwrap();
+        whole.include_contentsize(false).unwrap();
+        let frame = whole.compress(&plain).unwrap();
+        let content = |block: &[u8]| {
+            let lens = [0, block.len() as u8, 0, plain.len() as u8];
+            [&[0x80, 2, b'a', b'b'], &lens[..], block].concat()
+        };
+        let restored = |content: &[u8], known| restore(content, Kind::Zstandard(known), 65_535);
+        let right = content(&frame[4..]);
+        let expected = [b"ab", &plain[..]].concat();
+        assert_eq!(restored(&right, known), Some((expected, 1)));
+        assert_ne!(restored(&right, Known::Backwards), restored(&right, known));
+        // With its magic number, a checksum or its content's size it is none.
+        assert_eq!(restored(&content(&frame), known), None);
+        whole.include_checksum(true).unwrap();
+        let with_checksum = whole.compress(&plain).unwrap();
+        assert_eq!(restored(&content(&with_checksum[4..]), known), None);
+        whole.include_checksum(false).unwrap();
+        whole.include_contentsize(true).unwrap();
+        let with_size = whole.compress(&plain).unwrap();
+        assert_eq!(restored(&content(&with_size[4..]), known), None);
+        // Neither is one of another length than it says.
+        let mut longer = right.clone();
+        longer[7] += 1;
+        assert_eq!(restored(&longer, known), None);
+        longer[7] -= 2;
+        assert_eq!(restored(&longer, known), None);
     }
 }

@@ -3,11 +3,13 @@
 //! Slow and obvious: every field is looked up in the document's list, every checksum is summed over, and
 //! nothing is kept but what the document says is kept. The engine's own reader is not asked.
 
-use super::blocks;
+use super::blocks::{self, Kind};
 use super::delta::{self, Reader, Spots};
+use crate::dictionaries::Known;
 
 pub const CODED_SUBFRAMES: u8 = 1;
-pub const BLOCKS: u8 = 2;
+pub const LZ4_BLOCKS: u8 = 2;
+pub const ZSTANDARD_BLOCKS: u8 = 3;
 /// Coding and checksum.
 pub const HEADER_LEN: usize = 5;
 /// A train that would restore to more is dropped.
@@ -19,24 +21,37 @@ pub struct Restored {
     pub subframes: Vec<u8>,
     pub deltas: usize,
     pub lz4_blocks: usize,
+    pub zstandard_blocks: usize,
+    /// With which they are compressed.
+    pub dictionary: Option<Known>,
     /// Where, among the coded subframes.
     pub spots: Spots,
     /// Whether they are what the train's checksum says that they were.
     pub is_what_was: bool,
 }
 
-/// Of all that follows a train's options. `None`: it does not restore to anything.
-pub fn restore(coded: &[u8]) -> Option<Restored> {
+/// Of all that follows a train's options, for who has this dictionary. `None`: it does not restore to anything.
+pub fn restore(coded: &[u8], dictionary: Option<Known>) -> Option<Restored> {
     let coding = *coded.first()?;
     let told = u32::from_be_bytes(coded.get(1..HEADER_LEN)?.try_into().ok()?);
     let content = &coded[HEADER_LEN..];
     let mut restored = match coding {
         CODED_SUBFRAMES => delta::subframes(&mut Reader::new(content), RESTORED_LEN_MAX)?,
-        BLOCKS => {
-            let (plain, lz4_blocks) = blocks::restore(content, RESTORED_LEN_MAX)?;
+        LZ4_BLOCKS => {
+            let (plain, lz4_blocks) = blocks::restore(content, Kind::Lz4, RESTORED_LEN_MAX)?;
             let restored = delta::subframes(&mut Reader::new(&plain), RESTORED_LEN_MAX)?;
             Restored {
                 lz4_blocks,
+                ..restored
+            }
+        }
+        ZSTANDARD_BLOCKS => {
+            let kind = Kind::Zstandard(dictionary?);
+            let (plain, zstandard_blocks) = blocks::restore(content, kind, RESTORED_LEN_MAX)?;
+            let restored = delta::subframes(&mut Reader::new(&plain), RESTORED_LEN_MAX)?;
+            Restored {
+                zstandard_blocks,
+                dictionary,
                 ..restored
             }
         }
@@ -46,22 +61,33 @@ pub fn restore(coded: &[u8]) -> Option<Restored> {
     Some(restored)
 }
 
-/// Blocks put together: the same train by the other coding.
-pub fn without_blocks(coded: &[u8]) -> Option<Vec<u8>> {
-    let content = coded.get(HEADER_LEN..)?;
-    match coded[0] {
-        BLOCKS => {
-            let (plain, _) = blocks::restore(content, RESTORED_LEN_MAX)?;
-            Some([&[CODED_SUBFRAMES], &coded[1..HEADER_LEN], &plain].concat())
-        }
-        CODED_SUBFRAMES => Some(coded.to_vec()),
-        _ => None,
+/// … with whichever dictionary of those that there are it restores to what was.
+pub fn restore_by_any(coded: &[u8]) -> Option<Restored> {
+    let restored = |with| restore(coded, with).filter(|restored| restored.is_what_was);
+    match *coded.first()? {
+        ZSTANDARD_BLOCKS => Known::ALL
+            .into_iter()
+            .find_map(|known| restored(Some(known))),
+        _ => restored(None),
     }
 }
 
+/// Blocks put together: the same train by the first coding.
+pub fn without_blocks(coded: &[u8]) -> Option<Vec<u8>> {
+    let content = coded.get(HEADER_LEN..)?;
+    let kind = match coded[0] {
+        CODED_SUBFRAMES => return Some(coded.to_vec()),
+        LZ4_BLOCKS => Kind::Lz4,
+        ZSTANDARD_BLOCKS => Kind::Zstandard(restore_by_any(coded)?.dictionary?),
+        _ => return None,
+    };
+    let (plain, _) = blocks::restore(content, kind, RESTORED_LEN_MAX)?;
+    Some([&[CODED_SUBFRAMES], &coded[1..HEADER_LEN], &plain].concat())
+}
+
 /// Makes the checksum that of what the train restores to. `false`: it restores to nothing.
-pub fn seal(coded: &mut [u8]) -> bool {
-    let Some(restored) = restore(coded) else {
+pub fn seal(coded: &mut [u8], dictionary: Option<Known>) -> bool {
+    let Some(restored) = restore(coded, dictionary) else {
         return false;
     };
     coded[1..HEADER_LEN].copy_from_slice(&crc32(&restored.subframes).to_be_bytes());
@@ -108,17 +134,17 @@ mod tests {
         let crc = crc32(&frame).to_be_bytes();
         for padding in [&[][..], &[0], &[0, 7, 9]] {
             let coded = [&[1][..], &crc, &frame, padding].concat();
-            let restored = restore(&coded).unwrap();
+            let restored = restore(&coded, None).unwrap();
             assert!(restored.is_what_was);
             assert_eq!(restored.subframes, frame);
         }
         let mut damaged = [&[1][..], &crc, &frame].concat();
         damaged[9] ^= 1;
-        assert!(!restore(&damaged).unwrap().is_what_was);
-        assert!(seal(&mut damaged));
-        assert!(restore(&damaged).unwrap().is_what_was);
+        assert!(!restore(&damaged, None).unwrap().is_what_was);
+        assert!(seal(&mut damaged, None));
+        assert!(restore(&damaged, None).unwrap().is_what_was);
         damaged[0] = 3;
-        assert_eq!(restore(&damaged), None);
+        assert_eq!(restore(&damaged, None), None);
     }
 
     /// The bytes of a vector: two digits each, and comments from `#` on.
