@@ -227,6 +227,45 @@ fn a_damaged_train_is_dropped_whole_and_counted() {
     pair.still_works();
 }
 
+#[test]
+fn a_train_whose_delta_has_other_headers_than_its_reference_is_dropped_and_counted() {
+    for (flags, is_whole) in [([0x00, 0], true), ([0x20, 0], false)] {
+        let mut pair = pair(None, |_, _| {});
+        let mut train = caught_next(&mut pair);
+        pair.out = Default::default();
+        let options = usize::from(u16::from_be_bytes([train[20], train[21]]));
+        train.truncate(14 + 16 + options);
+        // The second one as a fragment, or as a whole that may become some.
+        let mut second = datagram(2, &[7; 18]);
+        second[20..22].copy_from_slice(&flags);
+        second[24..26].fill(0);
+        let sum = checksum::checksum(&second[14..34]);
+        second[24..26].copy_from_slice(&sum.to_be_bytes());
+        let frames = [datagram(1, &[7; 18]), second];
+        let subframe = |frame: &Vec<u8>| [&[1, 0, 46], &frame[14..]].concat();
+        let plain = frames.each_ref().map(subframe).concat();
+        train.push(1);
+        train.extend(crc32fast::hash(&plain).to_be_bytes());
+        train.extend(&plain[..49]);
+        // Field 10 is told: flags and fragment offset.
+        train.extend([0x24, 0x80, 0x08]);
+        train.extend(flags);
+        train.extend([7; 18]);
+        let before = pair.drops(1);
+        pair.inject(1, &train, Offload::NONE);
+        let came: Vec<_> = pair.out[1].iter().map(|(frame, _)| frame.clone()).collect();
+        match is_whole {
+            true => assert_eq!(came, frames),
+            false => {
+                assert_eq!(came, [[0u8; 0]; 0]);
+                let dropped = pair.dropped_since(1, &before);
+                assert_eq!(dropped, [(DropReason::CodedDamaged, 1)]);
+            }
+        }
+        pair.still_works();
+    }
+}
+
 /// A coded train that did not arrive.
 fn caught_next(pair: &mut Pair) -> Vec<u8> {
     pair.recorded.clear();

@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn subframes_come_as_they_are_and_padding_does_not() {
-        let frame = [1, 0, 2, 0xaa, 0xbb];
+        let frame = [1, 0, 2, 0x4a, 0xbb];
         let crc = crc32(&frame).to_be_bytes();
         for padding in [&[][..], &[0], &[0, 7, 9]] {
             let coded = [&[1][..], &crc, &frame, padding].concat();
@@ -185,6 +185,56 @@ mod tests {
                 .map(call)
                 .collect();
             assert_eq!(calls, [(7, 1), (9, 2), (8, 1), (9, 1)]);
+        }
+    }
+
+    /// A frame as it is, and a DELTA of it; the second frame is what that restores to.
+    fn with_delta(first: &[u8], delta: &[u8], second: &[u8]) -> Vec<u8> {
+        let subframe = |payload: &[u8]| [&[1, 0, payload.len() as u8], payload].concat();
+        let plain = [subframe(first), subframe(second)].concat();
+        let crc = crc32(&plain).to_be_bytes();
+        [&[1][..], &crc, &subframe(first), delta].concat()
+    }
+
+    #[test]
+    fn a_delta_whose_headers_are_others_than_its_references_restores_to_nothing() {
+        // UDP over IPv4 that says two bytes; the identification goes on from frame to frame.
+        let packet = |id: u8, flags: [u8; 2], behind: &[u8]| {
+            let mut packet = vec![
+                0x45,
+                0,
+                0,
+                20 + behind.len() as u8,
+                0,
+                id,
+                flags[0],
+                flags[1],
+            ];
+            packet.extend([64, 17, 0, 0, 10, 9, 0, 1, 10, 9, 0, 2]);
+            let check = !crate::checksum::sum(0, &packet);
+            packet[10..12].copy_from_slice(&check.to_be_bytes());
+            packet.extend(behind);
+            packet
+        };
+        let udp = [0, 7, 0, 8, 0, 10, 0, 0, 0xaa, 0xbb];
+        for (flags, is_whole) in [([0x40, 0], true), ([0x20, 0], false), ([0, 9], false)] {
+            let (first, second) = (packet(1, [0, 0], &udp), packet(2, flags, &udp));
+            let delta = [&[0x24, 0x80, 0x08], &flags[..], &second[28..]].concat();
+            let restored = restore(&with_delta(&first, &delta, &second), None);
+            assert_eq!(
+                restored.is_some_and(|restored| restored.is_what_was),
+                is_whole
+            );
+        }
+        // Half of a UDP header is payload, and becomes no header by being longer.
+        for (len, is_same) in [(7, true), (8, false)] {
+            let (first, second) = (packet(1, [0, 0], &udp[..4]), packet(2, [0, 0], &udp[..len]));
+            let delta = [&[0x44, second.len() as u8], &second[20..]].concat();
+            let restored = restore(&with_delta(&first, &delta, &second), None);
+            assert_eq!(
+                restored.is_some_and(|restored| restored.is_what_was),
+                is_same
+            );
         }
     }
 }

@@ -32,7 +32,12 @@ pub fn restore(block: &[u8], dictionary: Known, out: &mut Vec<u8>, end: usize) -
             all.push((dictionary, made.expect("there is memory for it")));
             all.len() - 1
         });
-        all[at].1.decompress(&frame, end - out.len()).ok()
+        let mut restored = vec![0; end - out.len()];
+        let len = all[at].1.decompress_to_buffer(&frame, &mut restored[..]);
+        len.ok().map(|len| {
+            restored.truncate(len);
+            restored
+        })
     })?;
     out.extend(restored);
     Some(())
