@@ -1,6 +1,8 @@
 //! What goes in comes out, whatever it is; and what is coded is no longer than it was.
 
 mod frames;
+mod round_trip;
+mod traffic;
 
 use proptest::prelude::*;
 
