@@ -244,6 +244,8 @@ pub struct Snapshot {
     pub flushes: Flushes,
     pub train_sizes: TrainSizesSnapshot,
     pub coding: CodingSnapshot,
+    /// What payload is compressed with to and from peers that have the same one.
+    pub dictionary: Option<DictionarySnapshot>,
     pub dfap: DfapSnapshot,
     /// In their order; the last is the rest.
     pub classes: Vec<ClassSnapshot>,
@@ -262,6 +264,9 @@ pub struct CodingSnapshot {
     /// Trains that left coded, and such that came.
     pub coded_tx: u64,
     pub coded_rx: u64,
+    /// Those of them that were compressed with the dictionary.
+    pub dictionary_tx: u64,
+    pub dictionary_rx: u64,
     /// Frames of them whose headers were told apart from another's.
     pub deltas_tx: u64,
     /// The frames in trains, each as it would have left alone; a GSO frame as its segments.
@@ -285,6 +290,35 @@ impl CodingSnapshot {
         let others = self.saved_padding + self.saved_headers + self.saved_payload;
         self.frame_bytes as i64 - self.train_bytes as i64 - others as i64
     }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct DictionarySnapshot {
+    /// By which both ends name it.
+    pub id: u32,
+    pub len: usize,
+}
+
+/// Why no train to a peer is compressed with the dictionary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DictionaryUnused {
+    /// This node has none.
+    NoneHere,
+    /// Trains cannot go to it now.
+    NotUp,
+    /// Trains to it are not coded: by our settings, or because it does not take such.
+    NotCoded,
+    /// The peer has none.
+    NoneThere,
+    /// The peer has another one.
+    AnotherThere,
+    /// No class has its payload compressed.
+    Classes,
+    /// How much the links to it carry is not known yet.
+    RateUnknown,
+    /// The links to it are so fast that compressing would take longer than it saves.
+    FastLinks,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -347,6 +381,10 @@ pub struct PeerSnapshot {
     pub auto: AutoChoice,
     /// Why not all frames to it may go past the engine.
     pub engine_because: Option<EngineBecause>,
+    /// The dictionary that it has.
+    pub dictionary: Option<u32>,
+    /// `None`: payload to it is compressed with ours, where that is worth it.
+    pub dictionary_unused: Option<DictionaryUnused>,
 }
 
 /// Why frames to a peer go by the engine.

@@ -4,9 +4,9 @@ mod support;
 
 use packtrain_proto::class::{Action, Class, Compress};
 use packtrain_proto::coding::dictionary::Dictionary;
-use packtrain_proto::config::{Config, LinkState};
+use packtrain_proto::config::{Config, LinkState, NodeId};
 use packtrain_proto::offload::Offload;
-use packtrain_proto::stats::DropReason;
+use packtrain_proto::stats::{DictionaryUnused, DropReason};
 use packtrain_proto::time::Duration;
 use packtrain_proto::wire::checksum;
 use support::{LINK, Pair, link_state, pt0};
@@ -227,6 +227,45 @@ fn a_damaged_train_is_dropped_whole_and_counted() {
     pair.still_works();
 }
 
+#[test]
+fn a_train_whose_delta_has_other_headers_than_its_reference_is_dropped_and_counted() {
+    for (flags, is_whole) in [([0x00, 0], true), ([0x20, 0], false)] {
+        let mut pair = pair(None, |_, _| {});
+        let mut train = caught_next(&mut pair);
+        pair.out = Default::default();
+        let options = usize::from(u16::from_be_bytes([train[20], train[21]]));
+        train.truncate(14 + 16 + options);
+        // The second one as a fragment, or as a whole that may become some.
+        let mut second = datagram(2, &[7; 18]);
+        second[20..22].copy_from_slice(&flags);
+        second[24..26].fill(0);
+        let sum = checksum::checksum(&second[14..34]);
+        second[24..26].copy_from_slice(&sum.to_be_bytes());
+        let frames = [datagram(1, &[7; 18]), second];
+        let subframe = |frame: &Vec<u8>| [&[1, 0, 46], &frame[14..]].concat();
+        let plain = frames.each_ref().map(subframe).concat();
+        train.push(1);
+        train.extend(crc32fast::hash(&plain).to_be_bytes());
+        train.extend(&plain[..49]);
+        // Field 10 is told: flags and fragment offset.
+        train.extend([0x24, 0x80, 0x08]);
+        train.extend(flags);
+        train.extend([7; 18]);
+        let before = pair.drops(1);
+        pair.inject(1, &train, Offload::NONE);
+        let came: Vec<_> = pair.out[1].iter().map(|(frame, _)| frame.clone()).collect();
+        match is_whole {
+            true => assert_eq!(came, frames),
+            false => {
+                assert_eq!(came, [[0u8; 0]; 0]);
+                let dropped = pair.dropped_since(1, &before);
+                assert_eq!(dropped, [(DropReason::CodedDamaged, 1)]);
+            }
+        }
+        pair.still_works();
+    }
+}
+
 /// A coded train that did not arrive.
 fn caught_next(pair: &mut Pair) -> Vec<u8> {
     pair.recorded.clear();
@@ -242,36 +281,132 @@ fn caught_next(pair: &mut Pair) -> Vec<u8> {
     caught.expect("a coded train").1
 }
 
-#[test]
-fn a_dictionary_is_used_with_who_has_the_same_one() {
+fn dictionary(numbers: std::ops::Range<u16>) -> Dictionary {
     let text = |n| json(n)[42..].to_vec();
-    let dictionary = |numbers: std::ops::Range<u16>| {
-        Dictionary::new(&numbers.flat_map(text).collect::<Vec<u8>>()).unwrap()
+    Dictionary::new(&numbers.flat_map(text).collect::<Vec<u8>>()).unwrap()
+}
+
+/// Codings of the coded trains that one side has sent.
+fn codings(pair: &Pair, side: usize) -> Vec<u8> {
+    let coded = pair
+        .recorded
+        .iter()
+        .filter(|(from, f, _)| *from == side && f[14] == 0x11 && f[15] & CODED != 0);
+    let coding = |(_, f, _): &(usize, Vec<u8>, Offload)| {
+        let options = usize::from(u16::from_be_bytes([f[20], f[21]]));
+        f[14 + 16 + options]
     };
+    coded.map(coding).collect()
+}
+
+#[test]
+fn a_dictionary_is_used_with_who_has_the_same_one_and_with_nobody_else() {
     let (same, other) = (dictionary(0..60), dictionary(100..160));
-    let trains = |of_b: &Dictionary| {
-        let of_both = [same.clone(), of_b.clone()];
+    let run = |of: [Option<&Dictionary>; 2]| {
         let mut pair = pair(Some(5_000_000), |side, config| {
-            config.dictionary = Some(of_both[side].clone())
+            config.dictionary = of[side].cloned()
         });
         pass(&mut pair, &rows(200, json));
+        let before = pair.snapshot(0).coding.dictionary_tx;
         pair.recorded.clear();
         let (trains, coded) = pass(&mut pair, &rows(200, json));
         assert_eq!(trains, coded);
-        let codings: Vec<u8> = pair
-            .recorded
-            .iter()
-            .filter(|(side, f, _)| *side == 0 && f[14] == 0x11 && f[15] & CODED != 0)
-            .map(|(_, f, _)| {
-                let options = usize::from(u16::from_be_bytes([f[20], f[21]]));
-                f[14 + 16 + options]
-            })
-            .collect();
-        (trains, codings)
+        let codings = codings(&pair, 0);
+        let by_dictionary = codings.iter().filter(|coding| **coding == 3).count() as u64;
+        let snapshots = [pair.snapshot(0), pair.snapshot(1)];
+        assert_eq!(snapshots[0].coding.dictionary_tx - before, by_dictionary);
+        assert_eq!(
+            snapshots[1].coding.dictionary_rx,
+            snapshots[0].coding.dictionary_tx
+        );
+        for (snapshot, own, theirs) in
+            [(&snapshots[0], of[0], of[1]), (&snapshots[1], of[1], of[0])]
+        {
+            let told = snapshot
+                .dictionary
+                .map(|dictionary| (dictionary.id, dictionary.len));
+            assert_eq!(told, own.map(|own| (own.id(), own.len())));
+            assert_eq!(snapshot.peers[0].dictionary, theirs.map(Dictionary::id));
+        }
+        let train_bytes = snapshots[0].coding.train_bytes;
+        let unused = snapshots.map(|snapshot| snapshot.peers[0].dictionary_unused);
+        (train_bytes, codings, unused)
     };
-    let (with_zstd, codings) = trains(&same);
+    let (with_zstd, codings, unused) = run([Some(&same), Some(&same)]);
     assert!(codings.iter().all(|coding| *coding == 3), "{codings:?}");
-    let (with_lz4, codings) = trains(&other);
-    assert!(codings.iter().all(|coding| *coding == 2), "{codings:?}");
-    assert!(with_zstd <= with_lz4, "{with_zstd} and {with_lz4}");
+    assert_eq!(unused, [None, None]);
+    use DictionaryUnused::{AnotherThere, NoneHere, NoneThere};
+    for (of, why) in [
+        ([Some(&same), Some(&other)], [AnotherThere, AnotherThere]),
+        ([Some(&same), None], [NoneThere, NoneHere]),
+        ([None, Some(&same)], [NoneHere, NoneThere]),
+        ([None, None], [NoneHere, NoneHere]),
+    ] {
+        let (with_lz4, codings, unused) = run(of);
+        assert!(codings.iter().all(|coding| *coding == 2), "{codings:?}");
+        assert_eq!(unused, why.map(Some));
+        assert!(with_zstd < with_lz4, "{with_zstd} and {with_lz4}");
+    }
+}
+
+#[test]
+fn why_the_same_dictionary_is_not_used_is_told() {
+    let same = dictionary(0..60);
+    let unused = |rate_bps, coded_there: bool, compress| {
+        let mut pair = pair(rate_bps, |side, config| {
+            config.dictionary = Some(same.clone());
+            config.coded_trains = side == 0 || coded_there;
+            config.rest.compress = compress;
+        });
+        pair.engines[0].set_classes(Vec::new());
+        pass(&mut pair, &rows(200, json));
+        assert!(codings(&pair, 0).iter().all(|coding| *coding != 3));
+        let snapshot = pair.snapshot(0);
+        assert_eq!(snapshot.coding.dictionary_tx, 0);
+        snapshot.peers[0].dictionary_unused
+    };
+    use DictionaryUnused::{Classes, FastLinks, NotCoded};
+    let slow = Some(5_000_000);
+    assert_eq!(unused(slow, false, Compress::Auto), Some(NotCoded));
+    assert_eq!(unused(slow, true, Compress::Off), Some(Classes));
+    assert_eq!(unused(slow, true, Compress::Headers), Some(Classes));
+    let fast = Some(40_000_000_000);
+    assert_eq!(unused(fast, true, Compress::Auto), Some(FastLinks));
+}
+
+#[test]
+fn who_was_restarted_with_another_dictionary_is_sent_nothing_by_the_former_one() {
+    let (same, other) = (dictionary(0..60), dictionary(100..160));
+    let mut pair = pair(Some(5_000_000), |_, config| {
+        config.dictionary = Some(same.clone())
+    });
+    for _ in 0..2 {
+        pass(&mut pair, &rows(200, json));
+    }
+    assert!(codings(&pair, 0).contains(&3));
+    let rate_bps = Some(5_000_000);
+    let mut config = Config::new(NodeId(0x7777), pt0(1));
+    config.mtu = 65_521;
+    config.dictionary = Some(other);
+    pair.restart(1, config);
+    let before = [0, 1].map(|side| pair.drops(side));
+    let state = LinkState {
+        rate_bps,
+        ..link_state(1)
+    };
+    pair.engines[1].handle_link_state(LINK, state, pair.now);
+    pair.run(Duration::from_secs(6));
+    for _ in 0..2 {
+        pass(&mut pair, &rows(200, json));
+        let codings = codings(&pair, 0);
+        assert!(!codings.is_empty() && !codings.contains(&3), "{codings:?}");
+    }
+    for side in 0..2 {
+        let dropped = pair.dropped_since(side, &before[side]);
+        let coded = [DropReason::CodedDamaged, DropReason::CodedUnknown];
+        assert!(
+            !dropped.iter().any(|(reason, _)| coded.contains(reason)),
+            "{dropped:?}"
+        );
+    }
 }

@@ -16,6 +16,7 @@ use packtrain_proto::time::{Duration, Instant};
 use crate::checker::accounted::EngineDrops;
 use crate::checker::held_within::Line;
 use crate::checker::{Checkers, inside};
+use crate::dictionaries::Known;
 use crate::event_queue::EventQueue;
 use crate::frame::Frame;
 use crate::net::network::{Network, PortId, Refused};
@@ -217,8 +218,11 @@ impl Host {
             return;
         }
         let is_for_us = frame.header().destination == address;
-        if is_for_us && inside::is_coded(&frame.bytes) && !self.config.coded_trains {
-            world.checkers.sent_coded_all_the_same(self.station, now);
+        if let Some(coding) = inside::coding(&frame.bytes).filter(|_| is_for_us)
+            && !self.can_restore(coding, &frame)
+        {
+            let checkers = &mut world.checkers;
+            checkers.sent_coded_all_the_same(self.station, coding, now);
         }
         let damage = self.damage.as_mut().filter(|_| is_for_us);
         let frame = match damage.and_then(|damage| damage.strike(&frame)) {
@@ -236,6 +240,16 @@ impl Host {
         for frame in frames {
             self.take_in(Incoming::FromLink(link, frame), now, world);
         }
+    }
+
+    /// Whether the host has what a coded train to it takes to be restored.
+    fn can_restore(&self, coding: u8, frame: &Frame) -> bool {
+        let own = self.config.dictionary.as_ref().and_then(Known::of);
+        let may_be = |restored: inside::coded::Restored| restored.dictionary == own;
+        self.config.coded_trains
+            && (coding != inside::coded::ZSTANDARD
+                // What was damaged on the way, nobody can.
+                || own.is_some() && inside::restored(&frame.bytes).is_none_or(may_be))
     }
 
     fn take_in(&mut self, incoming: Incoming, now: Instant, world: &mut World<'_>) {

@@ -8,6 +8,7 @@
 pub mod announcement;
 pub mod checker;
 pub mod checksum;
+pub mod dictionaries;
 pub mod event_queue;
 pub mod frame;
 pub mod host;

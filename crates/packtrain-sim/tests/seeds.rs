@@ -27,6 +27,9 @@ fn try_seed(seed: u64, run: fn(Order) -> Report) -> Result<Report, String> {
     if let Some(violation) = report.violation {
         return Err(violation.to_string());
     }
+    if report.coded.by_dictionary > 0 && !report.has_one_dictionary {
+        return Err("trains are compressed with a dictionary that not both have".to_string());
+    }
     if !report.faults_missing.is_empty() {
         return Err(format!("{:?} never happened", report.faults_missing));
     }
@@ -59,6 +62,8 @@ impl Sums {
         self.coded.trains += report.coded.trains;
         self.coded.deltas += report.coded.deltas;
         self.coded.lz4_blocks += report.coded.lz4_blocks;
+        self.coded.by_dictionary += report.coded.by_dictionary;
+        self.coded.zstandard_blocks += report.coded.zstandard_blocks;
         self.coded.mixed_blocks += report.coded.mixed_blocks;
         self.restored += report.restored;
     }
@@ -133,6 +138,7 @@ fn assert_many_were_coded(sums: &Sums) {
         assert!(coded.trains > sums.delivered / 50, "{sums:?}");
         assert!(coded.deltas > coded.trains, "{sums:?}");
         assert!(coded.lz4_blocks > coded.trains / 10, "{sums:?}");
+        assert!(coded.zstandard_blocks > coded.trains / 30, "{sums:?}");
         assert!(sums.restored > coded.trains / 2, "{sums:?}");
     }
 }

@@ -11,13 +11,13 @@ pub mod values;
 use std::time::Duration;
 
 use packtrain_proto::class::{self, Action, Class, Pack};
-use packtrain_proto::coding::dictionary::Dictionary;
 use packtrain_proto::dfap::stations::STATIONS_MAX;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use crate::linux::netlink::IpPrefix;
 use crate::settings::compress::CompressPolicy;
 use crate::settings::dfap::{DfapSettings, ModePolicy};
+use crate::settings::dictionary::DictionaryFile;
 use crate::settings::packing::PackPolicy;
 use crate::settings::values::{BalancePolicy, InterfaceName, LogLevel, PathPolicy};
 
@@ -60,7 +60,7 @@ pub struct Settings {
     /// Whether peers may send this line coded trains, and get such from it.
     pub coded_trains: bool,
     /// What payload is compressed with to and from peers that have the same one.
-    pub dictionary: Option<Dictionary>,
+    pub dictionary: Option<DictionaryFile>,
     /// In the order in which frames are compared with them.
     pub classes: Vec<Class>,
     /// For how long what goes directly flows on when the daemon ends.

@@ -85,6 +85,9 @@ pub struct StatusDocument {
     pub trains: Trains,
     #[serde(default)]
     pub coding: Coding,
+    /// What payload is compressed with to and from peers that have the same one; null where the line was given none.
+    #[serde(default)]
+    pub dictionary: Option<Dictionary>,
     /// In the order in which frames are compared with them; the last is what none of them matches.
     #[serde(default)]
     pub classes: Vec<Class>,
@@ -241,6 +244,12 @@ pub struct Peer {
     pub path: PeerPath,
     /// Why by the engine; null where direct.
     pub path_because: Option<String>,
+    /// The id of the dictionary that it has; null where it has none.
+    #[serde(default)]
+    pub dictionary: Option<String>,
+    /// Why payload to it is not compressed with ours; null where it is, if that is worth it.
+    #[serde(default)]
+    pub dictionary_unused: Option<String>,
     pub links: Vec<PeerLink>,
 }
 
@@ -374,6 +383,18 @@ pub struct Coding {
     pub compressed_bytes: u64,
     /// What a million bytes of it take of a processor, packed and compressed; null before the first.
     pub cpu_s_per_mb: Option<f64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dictionary {
+    /// By which both ends name it.
+    pub id: String,
+    pub bytes: u64,
+    /// Where it was read when the line was started.
+    pub file: Option<String>,
+    /// Trains that were compressed with it, sent and restored; among those of `coding`.
+    pub trains_tx: u64,
+    pub trains_rx: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -10,6 +10,13 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use packtrain::capture_file::{CaptureFile, Frame, LinkType};
+use packtrain_proto::coding::coder::{Coder, Finished, Treatment};
+use packtrain_proto::coding::dictionary::{Dictionary, Zstd};
+use packtrain_proto::coding::restore::Restorer;
+use packtrain_proto::offload::Offload;
+use packtrain_proto::wire::coded::{Coding, PLAIN_MAX};
+use packtrain_proto::wire::ethernet::{HEADER_LEN, Header, ether_type};
+use packtrain_proto::wire::subframe::{InnerHeader, Subframe};
 use skipped::skipped;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/captures.py");
@@ -188,4 +195,133 @@ fn each_frame_has_the_number_time_and_lengths_that_tshark_says() {
         });
         assert_eq!(told.next(), None, "{name}: tshark has more");
     }
+}
+
+/// A frame as a train carries it, with its addresses. `None`: no train does.
+fn packed(frame: &Frame<'_>) -> Option<(InnerHeader, Vec<u8>)> {
+    let header = Header::parse(frame.bytes)?;
+    let payload = frame.bytes[HEADER_LEN..].to_vec();
+    let inner = InnerHeader {
+        addresses: Some((header.destination, header.source)),
+        ether_type: header.ether_type,
+        offload: Offload::NONE,
+    };
+    let is_packed = header.ether_type != ether_type::PACKTRAIN && !payload.is_empty();
+    is_packed.then_some((inner, payload))
+}
+
+/// Trains of 1500 bytes, as full as they can be; every frame comes out of them as it went in. How many trains there were, and
+/// how many of them were coded.
+fn pass(
+    name: &str,
+    (coder, restorer): (&mut Coder, &mut Restorer),
+    coding: Coding,
+    frames: &[(InnerHeader, Vec<u8>)],
+) -> (usize, usize) {
+    const ROOM: usize = 1484;
+    let treatment = match coding {
+        Coding::Headers => Treatment::Headers,
+        _ => Treatment::Payload,
+    };
+    let (mut trains, mut coded) = (0, 0);
+    let (mut region, mut out) = (Vec::new(), vec![0; PLAIN_MAX]);
+    let mut rest = frames;
+    while !rest.is_empty() {
+        coder.begin(coding, ROOM);
+        let mut put = 0;
+        while let Some((header, payload)) = rest.get(put) {
+            if coder.put_frame(header, payload, treatment) {
+                put += 1;
+            } else if !coder.make_room() {
+                break;
+            }
+        }
+        if put == 0 {
+            // Larger than a train: it goes in pieces, which stand in a train as they are.
+            rest = &rest[1..];
+            continue;
+        }
+        trains += 1;
+        let plain = match coder.finish() {
+            Finished::Plain(plain) => plain,
+            Finished::Coded(head, content) => {
+                coded += 1;
+                region.clear();
+                region.extend(head.to_bytes());
+                region.extend_from_slice(content);
+                assert!(region.len() <= ROOM, "{name}");
+                let len = restorer.restore(&region, &mut out);
+                &out[..len.unwrap_or_else(|error| panic!("{name}, {coding:?}: {error}"))]
+            }
+        };
+        let mut at = 0;
+        for (number, (header, payload)) in rest[..put].iter().enumerate() {
+            let read = Subframe::parse(&plain[at..]).expect("whole subframes");
+            let (read, len) = read.unwrap_or_else(|| panic!("{name}: {number} of {put} frames"));
+            let Subframe::Frame {
+                header: of,
+                payload: bytes,
+            } = read
+            else {
+                panic!("{name}: {read:?} was not put");
+            };
+            assert!(
+                (&of, bytes) == (header, &payload[..]),
+                "{name}, {coding:?}: {read:02x?}"
+            );
+            at += len;
+        }
+        assert_eq!(at, plain.len(), "{name}");
+        rest = &rest[put..];
+    }
+    (trains, coded)
+}
+
+#[test]
+fn each_captures_frames_come_out_of_coded_trains_as_they_went_in() {
+    let test = "each_captures_frames_come_out_of_coded_trains_as_they_went_in";
+    if skipped(test, missing(&["zstd"])) {
+        return;
+    }
+    let captures = Captures::new("coded");
+    let frames_of = |name: &str| {
+        let mut frames = Vec::new();
+        for_each_frame(&captures.path(name), |frame| frames.extend(packed(frame)));
+        frames
+    };
+    let known: Vec<u8> = frames_of("dns.pcap")
+        .into_iter()
+        .flat_map(|(_, payload)| payload)
+        .collect();
+    let dictionary = Dictionary::new(&known[..2048]).unwrap();
+    let zstd = || Some(Zstd::new(&dictionary).unwrap());
+    let (mut coder, mut restorer) = (Coder::default(), Restorer::default());
+    coder.set_dictionary(zstd());
+    restorer.set_dictionary(zstd());
+    let mut all = 0;
+    for name in &captures.names {
+        // A train goes one way.
+        let mut by_sender = BTreeMap::<_, Vec<_>>::new();
+        for frame in frames_of(name) {
+            let sender = frame.0.addresses.map(|(_, source)| source.0);
+            by_sender.entry(sender).or_default().push(frame);
+        }
+        for coding in [Coding::Headers, Coding::Lz4, Coding::Zstd] {
+            let (mut trains, mut coded) = (0, 0);
+            for frames in by_sender.values() {
+                let passed = pass(name, (&mut coder, &mut restorer), coding, frames);
+                trains += passed.0;
+                coded += passed.1;
+            }
+            println!("{name}, {coding:?}: {coded} of {trains} trains coded");
+            // A frame alone is told apart from none, and need not shrink.
+            let can_be = by_sender.values().any(|frames| frames.len() > 1);
+            assert!(
+                coded > 0 || !can_be,
+                "{name}, {coding:?}: none of {trains} trains"
+            );
+            all += coded;
+        }
+    }
+    assert!(all > 500, "{all} coded trains");
 }

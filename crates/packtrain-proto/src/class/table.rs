@@ -28,6 +28,7 @@ pub struct ClassTable {
     rest_action: Action,
     rest_waited: HoldTimes,
     compresses: bool,
+    compresses_payload: bool,
     remembered: Box<[Option<Remembered>]>,
 }
 
@@ -58,7 +59,10 @@ impl ClassTable {
         assert!(classes.len() <= CLASSES_MAX);
         let mut actions = classes.iter().map(|class| class.action).chain([rest]);
         ClassTable {
-            compresses: actions.any(|action| action.compress != Compress::Off),
+            compresses: actions
+                .clone()
+                .any(|action| action.compress != Compress::Off),
+            compresses_payload: actions.any(|action| action.compress == Compress::Auto),
             classes: classes.into_iter().map(Entry::new).collect(),
             rest: Traffic::default(),
             rest_action: rest,
@@ -140,6 +144,12 @@ impl ClassTable {
     #[inline]
     pub fn any_compresses(&self) -> bool {
         self.compresses
+    }
+
+    /// … and their payload compressed.
+    #[inline]
+    pub fn any_compresses_payload(&self) -> bool {
+        self.compresses_payload
     }
 
     /// Whose payload is compressed now, or tried, on the link of which `worths` was told; a bit each.

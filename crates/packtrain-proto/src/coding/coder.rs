@@ -66,6 +66,8 @@ pub struct Tried {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Brought {
     pub is_coded: bool,
+    /// … with the dictionary.
+    pub by_dictionary: bool,
     /// Frames told apart from others.
     pub deltas: u32,
     /// Bytes that this saved, what coding itself takes counted.
@@ -418,6 +420,7 @@ impl Coder {
         let headers = self.plain.len() - self.stream.len();
         let payload = (self.stream.len()).saturating_sub(content.len());
         self.brought.is_coded = true;
+        self.brought.by_dictionary = self.coding == Coding::Zstd;
         // The head, and blocks that do not shrink, are for what the other one saves.
         self.brought.payload = payload.min(self.plain.len() - content.len() - HEAD_LEN);
         self.brought.headers = (self.plain.len() - content.len() - HEAD_LEN) - self.brought.payload;

@@ -168,7 +168,12 @@ impl Restorer {
             layout: reference.layout,
         };
         let taken = delta::restore(&head, &bytes[head_len..], told, payload).map_err(of_delta)?;
-        // What a DELTA restores to has the layout of its reference, or it is none of ours.
+        // Who writes one never makes others of them; whoever does is not to have a say in what later frames are.
+        let ether_type =
+            subframe::ether_type_of(header, payload).ok_or(CodedError::OtherHeaders)?;
+        if Layout::of(ether_type, payload) != reference.layout {
+            return Err(CodedError::OtherHeaders);
+        }
         let frame = Kept {
             at: to,
             payload_at: to + header_len,

@@ -1,6 +1,8 @@
 //! What goes in comes out, whatever it is; and what is coded is no longer than it was.
 
 mod frames;
+mod round_trip;
+mod traffic;
 
 use proptest::prelude::*;
 
@@ -8,7 +10,8 @@ use super::coder::{Coder, Finished, Treatment};
 use super::dictionary::{Dictionary, Zstd};
 use super::restore::Restorer;
 use crate::offload::Offload;
-use crate::wire::coded::{CodedError, Coding, PLAIN_MAX};
+use crate::wire::checksum;
+use crate::wire::coded::{CodedError, Coding, Head, PLAIN_MAX};
 use crate::wire::ethernet::{MacAddr, ether_type};
 use crate::wire::subframe::{InnerHeader, Subframe};
 use frames::{Drawn, InFrames, any_frames};
@@ -265,6 +268,99 @@ fn what_is_longer_than_a_train_may_be_is_refused() {
     let mut out = vec![0; PLAIN_MAX];
     let refused = Restorer::default().restore(&coded, &mut out);
     assert_eq!(refused, Err(CodedError::TooLong));
+}
+
+#[test]
+fn a_delta_whose_headers_are_others_than_its_references_is_refused() {
+    let number = |mask: u32| [mask as u8 & 0x7f | 0x80, (mask >> 7) as u8];
+    // Of one flow: its first frame as it is, and the second with this in the field of this number.
+    let told = |first: &Drawn, second: &[u8], bit: u32, value: &[u8], headers: usize| {
+        let mut plain = Vec::new();
+        let mut subframe = |payload: &[u8]| {
+            plain.extend([1, 0, payload.len() as u8]);
+            plain.extend(payload);
+        };
+        subframe(&first.payload);
+        let first_len = 3 + first.payload.len();
+        subframe(second);
+        let delta = [&[0x24][..], &number(1 << bit), value, &second[headers..]].concat();
+        let head = Head {
+            coding: Coding::Headers,
+            checksum: crc32fast::hash(&plain),
+        };
+        let region = [&head.to_bytes()[..], &plain[..first_len], &delta].concat();
+        let mut out = vec![0; PLAIN_MAX];
+        let restored = Restorer::default().restore(&region, &mut out);
+        restored.inspect(|&len| assert_eq!(out[..len], plain))
+    };
+    const FLAGS: u32 = 10;
+    for (flags, is_whole) in [
+        ([0x40, 0], true),
+        ([0, 0], true),
+        ([0x20, 0], false),
+        ([0, 9], false),
+    ] {
+        let mut flow = InFrames::udp();
+        let (first, second) = (flow.next(18), flow.next(18));
+        let mut second = second.payload;
+        second[6..8].copy_from_slice(&flags);
+        second[10..12].fill(0);
+        let sum = checksum::checksum(&second[..20]);
+        second[10..12].copy_from_slice(&sum.to_be_bytes());
+        let restored = told(&first, &second, FLAGS, &flags, 28);
+        match is_whole {
+            true => assert!(restored.is_ok(), "{flags:?}: {restored:?}"),
+            false => assert_eq!(restored, Err(CodedError::OtherHeaders), "{flags:?}"),
+        }
+    }
+    // An IPv6 header that becomes one of another version, where no EtherType says otherwise.
+    const FIRST_FOUR: u32 = 8;
+    for (version, is_same) in [(0x61, true), (0x45, false), (0x50, false)] {
+        let first = InFrames::udp().over_ipv6(18);
+        let mut second = first.payload.clone();
+        second[0] = version;
+        let value = second[..4].to_vec();
+        let restored = told(&first, &second, FIRST_FOUR, &value, 48);
+        match is_same {
+            true => assert!(restored.is_ok(), "{version:x}: {restored:?}"),
+            false => assert_eq!(restored, Err(CodedError::OtherHeaders), "{version:x}"),
+        }
+    }
+}
+
+#[test]
+fn a_delta_that_is_longer_has_no_headers_that_its_reference_is_too_short_for() {
+    // Four bytes of a UDP header: they are payload. With four more, they would be one.
+    let short = [
+        0x45, 0, 0, 24, 0, 7, 0x40, 0, 64, 17, 0, 0, 10, 9, 0, 1, 10, 9, 0, 2,
+    ];
+    let of = |id: u8, behind: &[u8]| {
+        let mut packet = short.to_vec();
+        (packet[3], packet[5]) = (20 + behind.len() as u8, id);
+        let sum = checksum::checksum(&packet);
+        packet[10..12].copy_from_slice(&sum.to_be_bytes());
+        packet.extend(behind);
+        packet
+    };
+    for (more, is_same) in [(3, true), (4, false)] {
+        let first = of(7, &[1; 4]);
+        let second = of(8, &vec![1; 4 + more]);
+        let subframe = |payload: &[u8]| [&[1, 0, payload.len() as u8], payload].concat();
+        let plain = [subframe(&first), subframe(&second)].concat();
+        let head = Head {
+            coding: Coding::Headers,
+            checksum: crc32fast::hash(&plain),
+        };
+        let delta = [&[0x44, second.len() as u8][..], &second[20..]].concat();
+        let region = [&head.to_bytes()[..], &subframe(&first), &delta].concat();
+        let mut out = vec![0; PLAIN_MAX];
+        let restored = Restorer::default().restore(&region, &mut out);
+        let expected = match is_same {
+            true => Ok(plain.len()),
+            false => Err(CodedError::OtherHeaders),
+        };
+        assert_eq!(restored, expected, "{more} more");
+    }
 }
 
 fn lz4(bytes: &[u8]) -> Vec<u8> {

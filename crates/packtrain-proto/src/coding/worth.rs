@@ -18,6 +18,8 @@ const REST_MAX: Duration = Duration::from_secs(64);
 const BELIEVED_FOR: Duration = Duration::from_secs(16);
 /// Of a class that was never tried.
 const SAVED_EXPECTED: u64 = 400;
+/// … and of one that shrinks as much as any.
+const SAVED_AT_BEST: u64 = 900;
 /// What coding costs where the owner has not told, picoseconds a byte: LZ4, Zstandard, and mixing.
 const COSTS_EXPECTED_PS: [u64; COMPRESSORS] = [6_000, 20_000, 500_000];
 /// How much more than it costs it has to save: mixing leaves the processor time for other things, too.
@@ -96,11 +98,7 @@ impl Worths {
     /// What follows is asked for a link of this rate (`None`: nobody has seen it short of anything), and this compressor.
     pub fn ask_for(&mut self, link_bps: Option<u64>, compressor: Compressor, now: Instant) {
         (self.link_bps, self.compressor, self.asked_at) = (link_bps, compressor, now);
-        let at = compressor as usize;
-        // What costs too much is not done, and so not measured: it may have been the machine's bad moment.
-        if now.since(self.measured_at[at]) >= COST_AGE_MAX {
-            self.costs_ps[at] = COSTS_EXPECTED_PS[at];
-        }
+        self.costs_ps[compressor as usize] = self.cost_believed(compressor, now);
     }
 
     /// What compressing this much took, by the compressor that was asked for last.
@@ -119,16 +117,29 @@ impl Worths {
 
     /// Whether it is worth it on this link where so many thousandths are saved.
     fn pays(&self, saved: u64) -> bool {
-        // saved / 1000 × 8 bits of a byte at the link's rate take longer than the processor.
-        let cost_ps = self.cost_ps() * SAVED_FOR_COST[self.compressor as usize];
+        let (compressor, cost_ps) = (self.compressor, self.cost_ps());
         self.link_bps
-            .is_some_and(|bps| saved * 8_000_000_000 > cost_ps.saturating_mul(bps))
+            .is_some_and(|bps| pays(saved, bps, compressor, cost_ps))
     }
 
     /// Whether any class could be worth it.
     pub fn may_pay(&self) -> bool {
-        const SAVED_AT_BEST: u64 = 900;
         self.pays(SAVED_AT_BEST)
+    }
+
+    /// … if it was asked for a link of this rate, and this compressor.
+    pub fn may_pay_for(&self, link_bps: u64, compressor: Compressor, now: Instant) -> bool {
+        let cost_ps = self.cost_believed(compressor, now);
+        pays(SAVED_AT_BEST, link_bps, compressor, cost_ps)
+    }
+
+    /// What costs too much is not done, and so not measured: it may have been the machine's bad moment.
+    fn cost_believed(&self, compressor: Compressor, now: Instant) -> u64 {
+        let at = compressor as usize;
+        match now.since(self.measured_at[at]) >= COST_AGE_MAX {
+            true => COSTS_EXPECTED_PS[at],
+            false => self.costs_ps[at],
+        }
     }
 
     /// What is to be done with frames of a class.
@@ -170,6 +181,13 @@ impl Worths {
             worth.saved = SAVED_EXPECTED;
         }
     }
+}
+
+/// Whether saving so many thousandths of a byte takes less of the processor's time than of the link's.
+fn pays(saved: u64, link_bps: u64, compressor: Compressor, cost_ps: u64) -> bool {
+    // saved / 1000 × 8 bits of a byte at the link's rate.
+    let cost_ps = cost_ps * SAVED_FOR_COST[compressor as usize];
+    saved * 8_000_000_000 > cost_ps.saturating_mul(link_bps)
 }
 
 /// Whether bytes look like encrypted or compressed ones: of a sample, so many are different from each other. Of 128 random ones

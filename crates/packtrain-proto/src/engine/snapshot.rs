@@ -2,12 +2,15 @@
 
 use super::Engine;
 use super::kinds::kind_in_use;
+use super::paths::rate_bps;
+use super::way::takes_coded;
 use crate::class::{self, Class};
+use crate::coding::worth::Compressor;
 use crate::peer::{Path, Peer};
 use crate::stats::{
-    ClassSnapshot, CodingSnapshot, DfapSnapshot, HostSnapshot, LinkSnapshot, PathSnapshot,
-    PathState, PeerSnapshot, QueueSnapshot, ReassemblySnapshot, ResequencerSnapshot, Snapshot,
-    StationSnapshot, Traffic,
+    ClassSnapshot, CodingSnapshot, DfapSnapshot, DictionarySnapshot, DictionaryUnused,
+    HostSnapshot, LinkSnapshot, PathSnapshot, PathState, PeerSnapshot, QueueSnapshot,
+    ReassemblySnapshot, ResequencerSnapshot, Snapshot, StationSnapshot, Traffic,
 };
 use crate::time::Instant;
 use crate::trunk::hold_times::HoldTimes;
@@ -48,6 +51,10 @@ impl Engine {
                 cost_ns_per_kb: self.worths.cost_ps(),
                 ..counters.coding
             },
+            dictionary: self.config.dictionary.as_ref().map(|d| DictionarySnapshot {
+                id: d.id(),
+                len: d.len(),
+            }),
             dfap: self.dfap_snapshot(),
             classes: self.class_snapshots(),
             queue: QueueSnapshot {
@@ -147,6 +154,37 @@ impl Engine {
             hold: peer.hold_times.snapshot(),
             auto: peer.queues.pressure().choice,
             engine_because: self.engine_because(slot, peer),
+            dictionary: peer.dictionary,
+            dictionary_unused: self.dictionary_unused(peer, now),
+        }
+    }
+
+    /// Why payload to a peer is not compressed with the dictionary; as `coding_for` decides it for each train.
+    fn dictionary_unused(&self, peer: &Peer, now: Instant) -> Option<DictionaryUnused> {
+        use DictionaryUnused::*;
+        let Some(own) = &self.config.dictionary else {
+            return Some(NoneHere);
+        };
+        if !peer.up {
+            return Some(NotUp);
+        }
+        if !takes_coded(&self.config, peer) {
+            return Some(NotCoded);
+        }
+        if !self.classes.any_compresses_payload() {
+            return Some(Classes);
+        }
+        match peer.dictionary {
+            None => return Some(NoneThere),
+            Some(theirs) if theirs != own.id() => return Some(AnotherThere),
+            Some(_) => {}
+        }
+        let rate = |path: &Path| rate_bps(self.link(path.link)?, path, now);
+        let slowest = peer.paths.iter().filter_map(rate).min();
+        match slowest {
+            None => Some(RateUnknown),
+            Some(bps) if self.worths.may_pay_for(bps, Compressor::Zstd, now) => None,
+            Some(_) => Some(FastLinks),
         }
     }
 

@@ -13,7 +13,7 @@ use crate::reassembly::{Complete, Output, Reassembly};
 use crate::station_table::Place;
 use crate::stats::DropReason;
 use crate::time::Instant;
-use crate::wire::coded::CodedError;
+use crate::wire::coded::{CodedError, Coding};
 use crate::wire::dfap::Aggregate;
 use crate::wire::ethernet::{HEADER_LEN, Header};
 use crate::wire::subframe::{self, Subframe, SubframeError};
@@ -167,10 +167,12 @@ impl Engine {
         }
         let mut plain = self.pool.take(LARGE_CAPACITY);
         let restored = self.restorer.restore(&buffer[at..], plain.room_mut());
+        let by_dictionary = buffer.get(at) == Some(&Coding::Zstd.to_byte());
         self.pool.give_back(buffer);
         match restored {
             Ok(len) => {
                 self.counters.coding.coded_rx += 1;
+                self.counters.coding.dictionary_rx += u64::from(by_dictionary);
                 plain.set_len(len);
                 Some(Unpacking {
                     slot,

@@ -309,6 +309,7 @@ impl Engine {
         }
         let brought = self.coder.brought();
         coding.coded_tx += u64::from(brought.is_coded);
+        coding.dictionary_tx += u64::from(brought.by_dictionary);
         coding.deltas_tx += u64::from(brought.deltas);
         coding.saved_headers += brought.headers as u64;
         coding.saved_payload += brought.payload as u64;

@@ -139,6 +139,11 @@ impl Way<'_> {
     }
 }
 
+/// Whether trains to this peer may be coded.
+pub(super) fn takes_coded(config: &Config, peer: &Peer) -> bool {
+    config.coded_trains && peer.capabilities & capability::CODED_TRAINS != 0
+}
+
 /// How trains to this peer are coded over a link of this rate, if they are worth it: not one frame alone, which differs from
 /// nothing, unless it is to be compressed.
 pub(super) fn coding_for(
@@ -149,8 +154,7 @@ pub(super) fn coding_for(
     worths: &mut Worths,
     now: Instant,
 ) -> Option<Coding> {
-    let is_taken = config.coded_trains && peer.capabilities & capability::CODED_TRAINS != 0;
-    if !is_taken || !classes.any_compresses() {
+    if !takes_coded(config, peer) || !classes.any_compresses() {
         return None;
     }
     let own = config.dictionary.as_ref().map(Dictionary::id);
@@ -159,7 +163,7 @@ pub(super) fn coding_for(
         (train_max <= MIXED_MAX).then_some((Compressor::Mixing, Coding::Mixing)),
         Some((Compressor::Lz4, Coding::Lz4)),
     ];
-    if peer.queues.bytes() >= COMPRESSED_MIN {
+    if peer.queues.bytes() >= COMPRESSED_MIN && classes.any_compresses_payload() {
         for (compressor, coding) in compressors.into_iter().flatten() {
             worths.ask_for(link_bps, compressor, now);
             if worths.may_pay() {

@@ -64,6 +64,8 @@ pub enum CodedError {
     NoDictionary,
     #[error("a subframe that is not what a sender writes")]
     BadSubframe,
+    #[error("a frame told apart from one with other headers")]
+    OtherHeaders,
     #[error("not what its checksum says")]
     Checksum,
 }

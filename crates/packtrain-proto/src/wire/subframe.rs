@@ -78,6 +78,14 @@ pub enum Subframe<'a> {
     },
 }
 
+/// The EtherType of a FRAME that is no GSO frame, by what stands before its payload and by that.
+pub(crate) fn ether_type_of(header: &[u8], payload: &[u8]) -> Option<u16> {
+    match header[0] & flag::ETHER_TYPE {
+        0 => implied_ether_type(payload),
+        _ => Some(be16(&header[header.len() - ETHER_TYPE_LEN..])),
+    }
+}
+
 /// Gives a subframe's header another length of its payload.
 pub(crate) fn set_len(header: &mut [u8], len: u16) {
     header[1..3].copy_from_slice(&len.to_be_bytes());

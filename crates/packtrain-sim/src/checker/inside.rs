@@ -10,6 +10,7 @@ pub mod coded;
 mod delta;
 mod headers;
 mod mixing;
+mod zstandard;
 
 use core::ops::Range;
 use std::borrow::Cow;
@@ -60,7 +61,13 @@ pub fn is_coded(frame: &[u8]) -> bool {
 /// What a coded train was; `None` for all else, and for what does not restore to what its checksum says.
 pub fn restored(frame: &[u8]) -> Option<Restored> {
     let at = content_at(frame).filter(|_| is_coded(frame))?;
-    coded::restore(&frame[at..]).filter(|restored| restored.is_what_was)
+    coded::restore_by_any(&frame[at..])
+}
+
+/// How a coded train is coded.
+pub fn coding(frame: &[u8]) -> Option<u8> {
+    let at = content_at(frame).filter(|_| is_coded(frame))?;
+    frame.get(at).copied()
 }
 
 /// A coded train as it had been without being coded; all else as it is.

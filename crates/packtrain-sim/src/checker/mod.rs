@@ -122,6 +122,9 @@ pub struct CodedTrains {
     pub trains: u64,
     pub deltas: u64,
     pub lz4_blocks: u64,
+    /// Those that are compressed with a dictionary.
+    pub by_dictionary: u64,
+    pub zstandard_blocks: u64,
     pub mixed_blocks: u64,
 }
 
@@ -291,6 +294,8 @@ impl Checkers {
                 self.coded.trains += 1;
                 self.coded.deltas += restored.deltas as u64;
                 self.coded.lz4_blocks += restored.lz4_blocks as u64;
+                self.coded.by_dictionary += u64::from(restored.dictionary.is_some());
+                self.coded.zstandard_blocks += restored.zstandard_blocks as u64;
                 self.coded.mixed_blocks += restored.mixed_blocks as u64;
             }
         }
@@ -312,10 +317,12 @@ impl Checkers {
         self.accounted.frames_damaged()
     }
 
-    /// A host that takes no coded trains is sent one.
-    pub fn sent_coded_all_the_same(&mut self, station: StationId, now: Instant) {
+    /// A host is sent a coded train that it cannot take: it takes none, or has not the dictionary that this one is
+    /// compressed with.
+    pub fn sent_coded_all_the_same(&mut self, station: StationId, coding: u8, now: Instant) {
         if !self.faults.alters {
-            let text = format!("{station:?} takes no coded trains, and is sent one");
+            let text =
+                format!("{station:?} takes no trains of coding {coding} so, and is sent one");
             self.object("addressee", now, text);
         }
     }

@@ -198,6 +198,8 @@ mod tests {
             hold: HoldSnapshot::default(),
             auto: AutoChoice::HasRoom,
             engine_because: None,
+            dictionary: None,
+            dictionary_unused: None,
         });
         snapshot
     }

@@ -70,9 +70,12 @@ pub fn change_unseen(frame: &mut Frame, random: &mut Random) -> bool {
 
 /// The last of several blocks is not there.
 pub fn lose_a_block(frame: &mut Frame) -> bool {
-    let Some((at, coded::LZ4, _)) = opened(frame) else {
+    let Some((at, coding, _)) = opened(frame) else {
         return false;
     };
+    if coding == coded::CODED_SUBFRAMES {
+        return false;
+    }
     let content = at + coded::HEADER_LEN;
     match &blocks::places(&frame.bytes[content..])[..] {
         [_, .., last] => {
@@ -86,9 +89,12 @@ pub fn lose_a_block(frame: &mut Frame) -> bool {
 
 /// The last block ends a byte too early, and does not restore.
 pub fn cut_a_block_short(frame: &mut Frame) -> bool {
-    let Some((at, coded::LZ4, _)) = opened(frame) else {
+    let Some((at, coding, _)) = opened(frame) else {
         return false;
     };
+    if coding == coded::CODED_SUBFRAMES {
+        return false;
+    }
     let content = at + coded::HEADER_LEN;
     let Some(last) = blocks::places(&frame.bytes[content..]).pop() else {
         return false;
@@ -122,11 +128,11 @@ fn without_blocks(frame: &Frame, len_max: usize) -> Option<(Vec<u8>, usize, code
 
 /// A train altered, if what it restores to is then something, and something else.
 fn altered(before: &[u8], coded_at: usize, change: impl FnOnce(&mut Vec<u8>)) -> Option<Vec<u8>> {
-    let was = inside::restored(before)?.subframes;
+    let was = inside::restored(before)?;
     let mut bytes = before.to_vec();
     change(&mut bytes);
-    let is_something = coded::seal(&mut bytes[coded_at..]);
-    let is_other = is_something && inside::restored(&bytes)?.subframes != was;
+    let is_something = coded::seal(&mut bytes[coded_at..], was.dictionary);
+    let is_other = is_something && inside::restored(&bytes)?.subframes != was.subframes;
     is_other.then_some(bytes)
 }
 

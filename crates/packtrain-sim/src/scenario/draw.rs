@@ -1,11 +1,13 @@
 //! What a seed may draw: wires, their faults, and the mixture of flows.
 
+use packtrain_proto::coding::dictionary::Dictionary;
 use packtrain_proto::config::{Config, NodeId};
 use packtrain_proto::time::{Duration, Instant};
 use packtrain_proto::wire::dfap::ETHER_TYPE_OF_FOOTNOTE;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use crate::checker::NetworkFaults;
+use crate::dictionaries::Known;
 use crate::host::Pace;
 use crate::net::corruption::CorruptionConfig;
 use crate::net::cut::Cut;
@@ -212,6 +214,39 @@ pub fn config(address: MacAddr, mtu: u16, random: &mut Random) -> Config {
         limits.resequencer_bytes_max = random.magnitude(256 << 10, 4 << 20) as usize;
     }
     config
+}
+
+/// Which dictionaries the two hosts of a pair have been given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dictionaries {
+    None,
+    Same,
+    Different,
+    /// Only the host of this number has one.
+    OnlyOne(usize),
+}
+
+impl Dictionaries {
+    /// Drawn by a generator of its own: nothing else of a seed depends on it.
+    pub fn draw(seed: u64) -> Dictionaries {
+        let mut random = Random::new(seed ^ 0x7a73_7464);
+        match random.below(8) {
+            0 | 1 => Dictionaries::Same,
+            2 => Dictionaries::Different,
+            3 => Dictionaries::OnlyOne(random.below(2) as usize),
+            _ => Dictionaries::None,
+        }
+    }
+
+    pub fn of(self, host: usize) -> Option<Dictionary> {
+        let known = match self {
+            Dictionaries::Same => Known::Words,
+            Dictionaries::Different => Known::ALL[host],
+            Dictionaries::OnlyOne(which) if which == host => Known::Words,
+            _ => return None,
+        };
+        Some(known.dictionary().clone())
+    }
 }
 
 /// How the DFAP paper's protocol is set; drawn by a generator of its own.

@@ -9,7 +9,7 @@ use packtrain_proto::config::{Balance, Config, LinkId};
 use packtrain_proto::time::{Duration, Instant};
 
 use super::direct::Carriage;
-use super::draw::{self, Traffic, Trouble};
+use super::draw::{self, Dictionaries, Traffic, Trouble};
 use super::outages::{Outages, Rules};
 use super::{Experiment, Order, Report};
 use crate::checker::accounted::Kept;
@@ -194,6 +194,7 @@ pub(super) fn build_with(order: Order, course: Course, carriage: Carriage) -> Ex
         }
         draw_trunk(&mut config, &mut random);
         config.promiscuous = bridged;
+        config.dictionary = Dictionaries::draw(order.seed).of(n);
         let mut host = Host::new(
             endpoint.station,
             config,

@@ -72,6 +72,8 @@ pub struct Report {
     /// Flows that came back from there.
     pub returns: u64,
     pub coded: CodedTrains,
+    /// All hosts have been given the same dictionary.
+    pub has_one_dictionary: bool,
     /// Coded trains that came and were restored, by engines that lived to the end.
     pub restored: u64,
 }
@@ -164,8 +166,15 @@ impl Experiment {
             direct: checkers.frames_direct(),
             returns: direct.map(|direct| direct.returns).sum(),
             coded: checkers.coded,
+            has_one_dictionary: self.has_one_dictionary(),
             restored,
         }
+    }
+
+    fn has_one_dictionary(&self) -> bool {
+        let mut all = self.simulator.hosts().map(|host| &host.config().dictionary);
+        let first = all.next().and_then(Option::as_ref);
+        first.is_some() && all.all(|other| other.as_ref() == first)
     }
 
     fn now(&self) -> Instant {

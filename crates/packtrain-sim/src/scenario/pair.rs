@@ -4,7 +4,7 @@ use packtrain_proto::config::LinkId;
 use packtrain_proto::time::{Duration, Instant};
 
 use super::direct::Carriage;
-use super::draw::{self, Traffic, Trouble};
+use super::draw::{self, Dictionaries, Traffic, Trouble};
 use super::{Experiment, Order, Report};
 use crate::checker::accounted::Kept;
 use crate::checker::{Checkers, StationFacts};
@@ -111,6 +111,7 @@ pub(super) fn build_with(order: Order, carriage: Carriage) -> Experiment {
         // checkers know which they were.
         config.marked_frames = random.chance(if keeps_order { 0.8 } else { 0.3 });
         config.promiscuous = bridged;
+        config.dictionary = Dictionaries::draw(order.seed).of(n);
         config.direct_frames = true;
         let mut host = Host::new(
             endpoint.station,

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueHint, value_parser};
 use clap_complete::Shell;
 use packtrain_proto::class::{ClassName, Match};
-use packtrain_proto::coding::dictionary::Dictionary;
 use packtrain_proto::wire::ethernet::MacAddr;
 use packtrain_proto::wire::hello::VLAN_IDS;
 
@@ -18,7 +17,7 @@ use crate::linux::netlink::IpPrefix;
 use crate::settings::classes::ClassPathPolicy;
 use crate::settings::compress::CompressPolicy;
 use crate::settings::dfap::{ModePolicy, parse_ether_type, parse_tick};
-use crate::settings::dictionary;
+use crate::settings::dictionary::{self, DictionaryFile};
 use crate::settings::packing::PackPolicy;
 use crate::settings::values::{
     BalancePolicy, InterfaceName, LogLevel, PathPolicy, parse_address, parse_mac,
@@ -115,7 +114,7 @@ pub struct DictionaryTrainArguments {
     #[arg(value_name = "CAPTURE", required = true, value_hint = ValueHint::FilePath)]
     pub captures: Vec<PathBuf>,
 
-    /// The file to write it to.
+    /// The file to write it to; one that is there already is not written over.
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
 
@@ -203,7 +202,7 @@ pub struct UpArguments {
     /// Compress payload with this dictionary to and from peers that have the same one, on links slow enough; see
     /// `packtrain dictionary train`.
     #[arg(long, value_name = "FILE", value_parser = dictionary::parse, value_hint = ValueHint::FilePath)]
-    pub dictionary: Option<Dictionary>,
+    pub dictionary: Option<DictionaryFile>,
 
     /// EtherType of aggregates of the DFAP paper: 0xbbbb or 0xaaaa.
     #[arg(long, value_name = "TYPE", value_parser = parse_ether_type, default_value = "0xbbbb")]

@@ -22,6 +22,8 @@ pub enum CliError {
     Usage(String),
     #[error("{}: {source}", .path.display())]
     FileUnread { path: PathBuf, source: io::Error },
+    #[error("{}: there is such a file already, and it is not written over", .0.display())]
+    FileExists(PathBuf),
     #[error(transparent)]
     File(#[from] FileErrors),
     #[error(transparent)]
@@ -76,7 +78,7 @@ pub enum CliError {
 impl CliError {
     pub fn exit_code(&self) -> u8 {
         match self {
-            CliError::Failed(_) => 1,
+            CliError::Failed(_) | CliError::FileExists(_) => 1,
             CliError::Usage(_) | CliError::OnlyLink { .. } => 2,
             CliError::FileUnread { .. } | CliError::File(_) | CliError::Capture(_) => 3,
             CliError::NoSuchInterface(_)
@@ -101,6 +103,7 @@ impl CliError {
     pub fn hint(&self) -> Option<String> {
         match self {
             CliError::Capture(error) => error.hint(),
+            CliError::FileExists(_) => Some("name another one, or remove it".into()),
             CliError::NoSuchInterface(_) => {
                 Some("with --wait-links the line starts and waits for its links".into())
             }
@@ -236,6 +239,7 @@ mod tests {
     fn every_exit_code_is_in_the_help_and_in_the_documentation() {
         let errors = [
             CliError::Failed(String::new()),
+            CliError::FileExists(PathBuf::new()),
             CliError::Usage(String::new()),
             CliError::File(FileErrors(Vec::new())),
             CliError::NoSuchInterface(Vec::new()),

@@ -9,8 +9,8 @@ pub use self::tables::{class_table, link_table, peer_table};
 use self::words::{bytes, count, duration, rate};
 use super::output::{BAD, GOOD, HEADING, WARNING};
 use crate::status::{
-    Coalesced, Coding, Counts, Direct, Hold, HostRing, Intake, Link, LinkCondition, Peer, PeerLink,
-    PeerPath, PlainHost, Replay, StatusDocument, Stay, Traffic,
+    Coalesced, Coding, Counts, Dictionary, Direct, Hold, HostRing, Intake, Link, LinkCondition,
+    Peer, PeerLink, PeerPath, PlainHost, Replay, StatusDocument, Stay, Traffic,
 };
 
 /// Where the values begin, and where a line of them ends.
@@ -120,6 +120,9 @@ fn write_line(out: &mut String, document: &StatusDocument) {
         .collect();
     field(out, "unpacked", &format!("{} sent", sent.join(" and ")));
     write_coding(out, &document.coding);
+    if let Some(of_line) = &document.dictionary {
+        field(out, "dictionary", &dictionary(of_line));
+    }
     write_aggregates(out, document);
     let direct = &document.direct;
     if direct.tx.frames + direct.rx.frames > 0 {
@@ -308,6 +311,50 @@ fn write_coding(out: &mut String, coding: &Coding) {
         let (sent, received) = (count(coding.coded_tx), count(coding.coded_rx));
         let text = format!("{sent} sent{told_apart}, {received} received{cpu}");
         field(out, "coded", &text);
+    }
+}
+
+fn dictionary(dictionary: &Dictionary) -> String {
+    let Dictionary {
+        id,
+        bytes: len,
+        file,
+        trains_tx,
+        trains_rx,
+    } = dictionary;
+    let of_file = (file.as_ref()).map_or(String::new(), |file| format!(" of {file}"));
+    let (sent, received) = (count(*trains_tx), count(*trains_rx));
+    let len = bytes(*len);
+    format!("{id}, {len}{of_file}; trains with it: {sent} sent, {received} received")
+}
+
+/// Which one a peer has, and what is done with ours; nothing where neither end has one.
+fn peers_dictionary(peer: &Peer) -> Option<String> {
+    let unused = peer.dictionary_unused.as_deref();
+    let theirs = match &peer.dictionary {
+        None if matches!(unused, None | Some("none_here")) => return None,
+        None => "none".to_owned(),
+        Some(id) => id.clone(),
+    };
+    let said = match unused {
+        None => "the same, used where it is worth it".to_owned(),
+        Some("none_here") => format!("{theirs}; not used: this line has none"),
+        Some("none_there") => "none; ours is not used".to_owned(),
+        Some("another_there") => format!("{theirs}; not used: ours is another one"),
+        Some(because) => format!("{theirs}; not used: {}", unused_reason(because)),
+    };
+    Some(said)
+}
+
+/// Why a dictionary is not used, in words.
+fn unused_reason(because: &str) -> &str {
+    match because {
+        "not_up" => "it is not up",
+        "not_coded" => "trains to it are not coded",
+        "classes" => "no class has its payload compressed",
+        "rate_unknown" => "how fast its links are is not known yet",
+        "fast_links" => "its links are faster than compressing is",
+        other => other,
     }
 }
 
@@ -506,6 +553,9 @@ fn write_peer(out: &mut String, peer: &Peer, packs_by_auto: bool) {
         }
     };
     field(out, "goes", &goes);
+    if let Some(theirs) = peers_dictionary(peer) {
+        field(out, "dictionary", &theirs);
+    }
     if packs_by_auto {
         field(out, "auto packs", &auto_choice(peer));
     }

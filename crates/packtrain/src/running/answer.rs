@@ -223,6 +223,7 @@ fn facts(
         direct_flow_returns: 0,
         direct_vlan: settings.direct_vlan,
         direct_refusal: None,
+        dictionary_file: settings.dictionary.as_ref().map(|file| file.path.clone()),
         drops: Vec::new(),
         warnings: members.iter().filter_map(Member::warning).collect(),
     }

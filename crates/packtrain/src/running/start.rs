@@ -182,7 +182,7 @@ fn config(settings: &Settings, address: MacAddr) -> Result<Config, CliError> {
     config.dfap = (&settings.dfap).into();
     config.rest = settings.rest();
     config.coded_trains = settings.coded_trains;
-    config.dictionary = settings.dictionary.clone();
+    config.dictionary = (settings.dictionary.as_ref()).map(|file| file.dictionary.clone());
     config.software = concat!("packtrain ", env!("CARGO_PKG_VERSION")).into();
     config.seed = random_id()?;
     Ok(config)

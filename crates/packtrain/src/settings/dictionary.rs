@@ -1,9 +1,17 @@
 //! The dictionary that a line is given, as a file.
 
-use std::fs;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use packtrain_proto::coding::dictionary::{Dictionary, DictionaryError, LEN_MAX};
+
+/// A dictionary, and where it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DictionaryFile {
+    pub path: PathBuf,
+    pub dictionary: Dictionary,
+}
 
 /// Why a file is no dictionary.
 #[derive(Debug, thiserror::Error)]
@@ -21,27 +29,33 @@ pub enum DictionaryFileError {
 }
 
 /// A dictionary, as `packtrain dictionary train` writes it.
-pub fn read(path: &Path) -> Result<Dictionary, DictionaryFileError> {
+pub fn read(path: &Path) -> Result<DictionaryFile, DictionaryFileError> {
     let unread = |source| DictionaryFileError::Unread {
         path: path.into(),
         source,
     };
-    // Not all of a file that cannot be one.
-    let len = fs::metadata(path).map_err(unread)?.len();
-    let bytes = match usize::try_from(len) {
-        Ok(len) if len <= LEN_MAX => fs::read(path).map_err(unread)?,
-        _ => vec![0; LEN_MAX + 1],
-    };
-    Dictionary::new(&bytes).map_err(|source| DictionaryFileError::NoDictionary {
-        path: path.into(),
-        source: match source {
-            DictionaryError::Length(_) => DictionaryError::Length(len as usize),
-            other => other,
-        },
+    let file = File::open(path).map_err(unread)?;
+    let len = file.metadata().map_err(unread)?.len() as usize;
+    let mut bytes = Vec::new();
+    // Not all of a file that cannot be one, and may have no end.
+    let mut start = file.take(LEN_MAX as u64 + 1);
+    start.read_to_end(&mut bytes).map_err(unread)?;
+    let dictionary =
+        Dictionary::new(&bytes).map_err(|source| DictionaryFileError::NoDictionary {
+            path: path.into(),
+            source: match source {
+                DictionaryError::Length(read) => DictionaryError::Length(len.max(read)),
+                other => other,
+            },
+        })?;
+    Ok(DictionaryFile {
+        // Who asks for it later may be in another folder.
+        path: std::path::absolute(path).map_err(unread)?,
+        dictionary,
     })
 }
 
 /// As the command line has it.
-pub fn parse(path: &str) -> Result<Dictionary, String> {
+pub fn parse(path: &str) -> Result<DictionaryFile, String> {
     read(Path::new(path)).map_err(|error| error.to_string())
 }

@@ -1,18 +1,22 @@
 //! From the engine's snapshot, and what only the daemon knows, to the document.
 
+use std::path::PathBuf;
+
 use packtrain_proto::config::LinkId;
 use packtrain_proto::direct::OpenTo;
 use packtrain_proto::direct::kinds::{DirectKind, KindRefused};
 use packtrain_proto::queue::pressure::AutoChoice;
-use packtrain_proto::stats::{self, DropReason, EngineBecause, FlushReason, PathState, Snapshot};
+use packtrain_proto::stats::{
+    self, DictionaryUnused, DropReason, EngineBecause, FlushReason, PathState, Snapshot,
+};
 use packtrain_proto::time::Duration;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::{
-    Class, Coalesced, Coding, Counts, Dfap, Direct, FillBucket, FramesBucket, Hold, HoldBucket,
-    Host, Intake, Link, LinkCondition, Peer, PeerLink, PeerPath, PlainHost, Queue, Reassembly,
-    Replay, Resequencer, SCHEMA, Saved, SavedBytes, Station, StatusDocument, Stay, Traffic,
-    TrainCounts, Trains,
+    Class, Coalesced, Coding, Counts, Dfap, Dictionary, Direct, FillBucket, FramesBucket, Hold,
+    HoldBucket, Host, Intake, Link, LinkCondition, Peer, PeerLink, PeerPath, PlainHost, Queue,
+    Reassembly, Replay, Resequencer, SCHEMA, Saved, SavedBytes, Station, StatusDocument, Stay,
+    Traffic, TrainCounts, Trains,
 };
 use crate::linux::netlink::IpPrefix;
 use crate::linux::tc::LinkQueue;
@@ -46,6 +50,8 @@ pub struct LineFacts {
     pub direct_vlan: Option<u16>,
     /// Why nothing goes directly, whatever the engine says.
     pub direct_refusal: Option<&'static str>,
+    /// Where the dictionary was read.
+    pub dictionary_file: Option<PathBuf>,
     /// Drops that the engine does not see, before `pt0`.
     pub drops: Vec<(&'static str, u64)>,
     /// Whatever else a person should be told.
@@ -112,6 +118,13 @@ impl StatusDocument {
                 .collect(),
             trains: build_trains(snapshot),
             coding: build_coding(&snapshot.coding),
+            dictionary: snapshot.dictionary.map(|dictionary| Dictionary {
+                id: dictionary_id(dictionary.id),
+                bytes: dictionary.len as u64,
+                file: (facts.dictionary_file.as_ref()).map(|path| path.display().to_string()),
+                trains_tx: snapshot.coding.dictionary_tx,
+                trains_rx: snapshot.coding.dictionary_rx,
+            }),
             classes: snapshot.classes.iter().map(build_class).collect(),
             direct: Direct {
                 tx: sum(facts.links.iter().map(|link| link.direct_tx)),
@@ -322,6 +335,8 @@ fn build_peer(
             Some(_) => PeerPath::Engine,
         },
         path_because: path_because.map(str::to_owned),
+        dictionary: peer.dictionary.map(dictionary_id),
+        dictionary_unused: (peer.dictionary_unused).map(|why| unused_in_a_word(why).into()),
         links: paths.collect(),
     }
 }
@@ -339,6 +354,24 @@ fn in_a_word(because: EngineBecause) -> &'static str {
         EngineBecause::Loss => "loss",
         EngineBecause::Delay => "delay",
     }
+}
+
+fn unused_in_a_word(because: DictionaryUnused) -> &'static str {
+    match because {
+        DictionaryUnused::NoneHere => "none_here",
+        DictionaryUnused::NotUp => "not_up",
+        DictionaryUnused::NotCoded => "not_coded",
+        DictionaryUnused::NoneThere => "none_there",
+        DictionaryUnused::AnotherThere => "another_there",
+        DictionaryUnused::Classes => "classes",
+        DictionaryUnused::RateUnknown => "rate_unknown",
+        DictionaryUnused::FastLinks => "fast_links",
+    }
+}
+
+/// As `packtrain dictionary train` writes it.
+fn dictionary_id(id: u32) -> String {
+    format!("{id:08x}")
 }
 
 fn kind_in_a_word(kind: DirectKind) -> &'static str {

@@ -36,6 +36,7 @@ pub(crate) fn quiet_snapshot() -> Snapshot {
         flushes: stats::Flushes::default(),
         train_sizes: stats::TrainSizesSnapshot::default(),
         coding: stats::CodingSnapshot::default(),
+        dictionary: None,
         dfap: stats::DfapSnapshot::default(),
         classes: Vec::new(),
         queue: stats::QueueSnapshot::default(),
@@ -126,6 +127,8 @@ pub(crate) fn busy_snapshot() -> Snapshot {
             ],
         },
         engine_because: None,
+        dictionary: Some(0x1003_e603),
+        dictionary_unused: None,
     };
     let host = |last, link| HostSnapshot {
         address: mac(last),
@@ -193,6 +196,8 @@ pub(crate) fn busy_snapshot() -> Snapshot {
         coding: stats::CodingSnapshot {
             coded_tx: 3,
             coded_rx: 2,
+            dictionary_tx: 1,
+            dictionary_rx: 2,
             deltas_tx: 1_234,
             frame_bytes: 1_000_000,
             train_bytes: 400_000,
@@ -202,6 +207,10 @@ pub(crate) fn busy_snapshot() -> Snapshot {
             tried_bytes: 500_000,
             cost_ns_per_kb: 6_250,
         },
+        dictionary: Some(stats::DictionarySnapshot {
+            id: 0x1003_e603,
+            len: 8192,
+        }),
         dfap: stats::DfapSnapshot {
             mode: Mode::Dfap,
             stations: vec![stats::StationSnapshot {
@@ -265,6 +274,7 @@ pub(crate) fn facts(conditions: &[LinkCondition]) -> LineFacts {
         direct_flow_returns: 17,
         direct_vlan: None,
         direct_refusal: None,
+        dictionary_file: Some("/etc/packtrain/json.dict".into()),
         coalesced: Coalesced {
             datagrams: 12,
             frames: 3,
@@ -470,6 +480,43 @@ fn what_trains_have_saved_adds_up_and_is_no_share_of_nothing() {
     };
     let alone = coding(&alone).saved.framing;
     assert_eq!((alone.bytes, alone.percent), (-40, Some(-4.0)));
+}
+
+#[test]
+fn the_dictionary_is_told_with_its_file_and_what_it_was_used_for() {
+    let document =
+        |snapshot: &Snapshot| StatusDocument::build(snapshot, &facts(&[LinkCondition::Up]));
+    let busy = document(&busy_snapshot());
+    let dictionary = Dictionary {
+        id: "1003e603".into(),
+        bytes: 8192,
+        file: Some("/etc/packtrain/json.dict".into()),
+        trains_tx: 1,
+        trains_rx: 2,
+    };
+    assert_eq!(busy.dictionary, Some(dictionary));
+    assert_eq!(busy.peers[0].dictionary.as_deref(), Some("1003e603"));
+    assert_eq!(document(&quiet_snapshot()).dictionary, None);
+    // The schema knows each reason, and no other.
+    use stats::DictionaryUnused::*;
+    let all = [
+        NoneHere,
+        NotUp,
+        NotCoded,
+        NoneThere,
+        AnotherThere,
+        Classes,
+        RateUnknown,
+        FastLinks,
+    ];
+    let told = all.map(|why| {
+        let mut snapshot = busy_snapshot();
+        snapshot.peers[0].dictionary_unused = Some(why);
+        Value::from(document(&snapshot).peers[0].dictionary_unused.clone())
+    });
+    let known = &schema()["$defs"]["peer"]["properties"]["dictionary_unused"]["enum"];
+    assert_eq!(known.as_array().unwrap()[1..], told);
+    assert_eq!(known[0], Value::Null);
 }
 
 #[test]

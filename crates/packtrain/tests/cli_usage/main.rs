@@ -2,6 +2,7 @@
 
 mod binary;
 mod classes;
+mod dictionary;
 mod whatif;
 
 use binary::{Outcome, TestFile, packtrain};

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use crate::binary::{Outcome, TestFile, packtrain, packtrain_reading};
 
 /// When, in microseconds, and the frame.
-type Sent = (u64, Vec<u8>);
+pub type Sent = (u64, Vec<u8>);
 
-fn udp(from: u8, to: u8, port: u16, payload: &[u8]) -> Vec<u8> {
+pub fn udp(from: u8, to: u8, port: u16, payload: &[u8]) -> Vec<u8> {
     let total = (28 + payload.len()) as u16;
     let mut frame = vec![2, 0, 0, 0, 0, to, 2, 0, 0, 0, 0, from, 0x08, 0x00, 0x45, 0];
     frame.extend(total.to_be_bytes());
@@ -47,7 +47,7 @@ fn bulk() -> Vec<Sent> {
     (0..1000).map(frame).collect()
 }
 
-fn pcap(sent: &[Sent]) -> Vec<u8> {
+pub fn pcap(sent: &[Sent]) -> Vec<u8> {
     let mut file = Vec::new();
     file.extend(0xa1b2_c3d4u32.to_le_bytes());
     file.extend([2, 0, 4, 0]);

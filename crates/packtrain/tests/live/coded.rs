@@ -36,14 +36,18 @@ fn text(number: u32) -> Vec<u8> {
 }
 
 fn up(tag: &str, b_does_without: bool) -> Pair {
+    let without = ["--no-coded-trains"];
+    up_with(tag, &[], &without[..usize::from(b_does_without)])
+}
+
+fn up_with(tag: &str, of_a: &[&str], of_b: &[&str]) -> Pair {
     let pair = Pair::cable(tag, 1500).unwrap();
     for host in [&pair.a, &pair.b] {
         wire::shape(&host.namespace, "eth1", RATE_MBIT).unwrap();
     }
-    pair.a_up(&["--path", "engine"]).unwrap();
-    let without = ["--path", "engine", "--no-coded-trains"];
-    pair.b_up(&without[..if b_does_without { 3 } else { 2 }])
-        .unwrap();
+    let path = ["--path", "engine"];
+    pair.a_up(&[&path, of_a].concat()).unwrap();
+    pair.b_up(&[&path, of_b].concat()).unwrap();
     pair.a.wait_for_peers(1).unwrap();
     pair.b.wait_for_peers(1).unwrap();
     assert!(pings_whole(&pair.a, B, 56));
@@ -221,5 +225,42 @@ fn nothing_is_coded_to_or_from_a_line_that_does_without() {
         assert_eq!(saved(&none, &of_sender), NOTHING);
         let longest = frames_of_the_longest(&of_sender);
         assert!((5..=FIT_UNCODED).contains(&longest), "{longest} frames");
+    }
+}
+
+#[test]
+fn a_dictionary_that_both_have_is_used_and_status_says_so() {
+    live!(wire::shaping_unavailable());
+    let path = std::env::temp_dir().join(format!("packtrain-{}-live.dict", std::process::id()));
+    let known: Vec<u8> = (0..80).flat_map(text).collect();
+    std::fs::write(&path, &known).unwrap();
+    let file = path.to_str().expect("a name of ours");
+    let with = ["--dictionary", file];
+    let pair = up_with("dictionary", &with, &with);
+    std::fs::remove_file(&path).unwrap();
+    let mut flow = Flow::new((&pair.a, A), (&pair.b, B), 5005, text);
+    let trains = |host: &Host| {
+        let dictionary = status(host).dictionary.expect("it was given one");
+        (dictionary.trains_tx, dictionary.trains_rx)
+    };
+    wait_for("trains by the dictionary", LONG, || {
+        flow.pass_some();
+        trains(&pair.a).0 > 5
+    })
+    .unwrap_or_else(|error| panic!("{error}: {:#?}", status(&pair.a)));
+    assert_eq!(trains(&pair.b).1, trains(&pair.a).0);
+    let of_a = status(&pair.a);
+    let dictionary = of_a.dictionary.expect("it was given one");
+    assert_eq!(dictionary.bytes, known.len() as u64);
+    assert_eq!(dictionary.file.as_deref(), Some(file));
+    let peer = &of_a.peers[0];
+    assert_eq!(peer.dictionary, Some(dictionary.id));
+    assert_eq!(peer.dictionary_unused, None);
+    let shown = pair.a.packtrain(&["status", "pt0"]).unwrap();
+    for part in ["  dictionary the same, used ", " trains with it: "] {
+        assert!(
+            shown.replace("\n            ", "").contains(part),
+            "{shown}"
+        );
     }
 }

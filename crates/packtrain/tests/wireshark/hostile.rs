@@ -226,7 +226,7 @@ fn broken_coded_trains_with_a_right_checksum_are_restored_to_what_the_engine_res
                 _ => packet[broken] ^= 1 << random.below(8),
             }
         }
-        inside::coded::seal(&mut packet[at..]);
+        inside::coded::seal(&mut packet[at..], None);
         packets.push(packet);
     }
     let seen = in_a_row(packets.iter().cloned());

@@ -48,6 +48,15 @@ impl InFrames {
         self.saying(&data)
     }
 
+    /// One over IPv6, without a checksum.
+    pub fn over_ipv6(&mut self, bytes: usize) -> Drawn {
+        Drawn {
+            header: header(ether_type::IPV6),
+            payload: ipv6(17, 7, 1, &udp([4000, 5000], &vec![7; bytes])),
+            treatment: Treatment::Headers,
+        }
+    }
+
     pub fn saying(&mut self, data: &[u8]) -> Drawn {
         self.count += 1;
         Drawn {

@@ -1,6 +1,6 @@
 //! Blocks of a coded train, and LZ4's block format in them.
 //!
-//! The latter as `lz4_Block_format.md` of LZ4 has it: sequences of a token, literals, and a match that is copied
+//! The latter is as `lz4_Block_format.md` of LZ4 has it: sequences of a token, literals, and a match that is copied
 //! from what was restored before; the last has literals only.
 
 use core::ops::Range;

@@ -9,6 +9,9 @@ const DELTA: u8 = 4;
 /// A flag of subframes that must not be set; DELTA has another meaning for it.
 const RESERVED: u8 = 0x10;
 const SLOTS: usize = 64;
+/// Whose frames carry no others.
+const PACKTRAIN: u16 = 0x88b5;
+const GSO_KINDS: [u8; 3] = [1, 2, 3];
 
 /// Bytes, the first ones first; `None` where there are no more.
 #[derive(Clone, Copy, Debug)]
@@ -74,13 +77,19 @@ struct Slot {
     payload: Vec<u8>,
 }
 
+/// `None`: none is told, and the payload tells none either.
+fn ether_type(first: u8, fields: &[u8], payload: &[u8]) -> Option<u16> {
+    match (first & super::ETHER_TYPE.0, payload[0] >> 4) {
+        (0, 4) => Some(0x0800),
+        (0, 6) => Some(0x86dd),
+        (0, _) => None,
+        _ => Some(be16(fields, fields.len() - 2)),
+    }
+}
+
 impl Slot {
-    fn ether_type(&self) -> u16 {
-        match (self.first & super::ETHER_TYPE.0, &self.fields[..]) {
-            (0, _) if self.payload[0] >> 4 == 4 => 0x0800,
-            (0, _) => 0x86dd,
-            (_, fields) => be16(fields, fields.len() - 2),
-        }
+    fn ether_type(&self) -> Option<u16> {
+        ether_type(self.first, &self.fields, &self.payload)
     }
 }
 
@@ -169,11 +178,19 @@ fn as_it_is(first: u8, from: &mut Reader<'_>, out: &mut Vec<u8>, slots: &mut Slo
     let payload = from.take(len.into())?;
     let is_right = match kind {
         super::FIRST => be16(others, offload + 2) > len,
-        super::NEXT => first & 0xf0 == 0,
+        super::NEXT => first & 0xf0 == 0 && be16(others, 2).checked_add(len).is_some(),
         _ => true,
     };
     if payload.is_empty() || first & RESERVED != 0 || !is_right {
         return None;
+    }
+    if kind != super::NEXT {
+        let ether_type = ether_type(first, fields, payload)?;
+        let gso_kind = others.first().filter(|_| offload > 0);
+        let is_known = gso_kind.is_none_or(|kind| GSO_KINDS.contains(&(kind & 0x7f)));
+        if ether_type == PACKTRAIN || !is_known {
+            return None;
+        }
     }
     out.push(first);
     out.extend(len.to_be_bytes());
@@ -213,7 +230,7 @@ fn delta(
         false => reference.payload.len(),
     };
     let is_rtp = has(0x10);
-    let headers = Headers::of(reference.ether_type(), &reference.payload, is_rtp);
+    let headers = Headers::of(reference.ether_type()?, &reference.payload, is_rtp);
     if is_rtp && headers.rtp.is_none() || len < headers.end || len == 0 || len > 65_535 {
         return None;
     }
@@ -248,7 +265,7 @@ fn delta(
         payload,
         ..reference.clone()
     };
-    let frame_headers = Headers::of(frame.ether_type(), &frame.payload, is_rtp);
+    let frame_headers = Headers::of(frame.ether_type()?, &frame.payload, is_rtp);
     if frame_headers != headers {
         return None; // one with other headers is no DELTA
     }

@@ -96,6 +96,8 @@ impl Engines {
         let (now, then, sum) = (&after.coding, &before.coding, &mut self.coding);
         sum.coded_tx += now.coded_tx - then.coded_tx;
         sum.coded_rx += now.coded_rx - then.coded_rx;
+        sum.dictionary_tx += now.dictionary_tx - then.dictionary_tx;
+        sum.dictionary_rx += now.dictionary_rx - then.dictionary_rx;
         sum.deltas_tx += now.deltas_tx - then.deltas_tx;
         sum.frame_bytes += now.frame_bytes - then.frame_bytes;
         sum.train_bytes += now.train_bytes - then.train_bytes;

@@ -1,5 +1,7 @@
 //! What a dictionary brings for frames that it has not seen: in trains as full as they can be.
 
+use std::path::Path;
+
 use packtrain_proto::coding::coder::{Coder, Finished, Treatment};
 use packtrain_proto::coding::dictionary::{Dictionary, Zstd};
 use packtrain_proto::offload::Offload;
@@ -37,10 +39,16 @@ impl Tried {
         }
     }
 
-    pub fn advice(&self) -> String {
-        let (with, without) = (self.dictionary_bytes as f64, self.lz4_bytes as f64);
-        match with < WORTH * without {
-            true => "Give it to both ends: packtrain up … --dictionary FILE".to_owned(),
+    pub fn is_worth_it(&self) -> bool {
+        (self.dictionary_bytes as f64) < WORTH * self.lz4_bytes as f64
+    }
+
+    pub fn advice(&self, file: &Path) -> String {
+        match self.is_worth_it() {
+            true => format!(
+                "Give it to both ends: packtrain up … --dictionary {}",
+                file.display()
+            ),
             false => "It brings hardly more than compression without one: leave it.".to_owned(),
         }
     }
@@ -82,4 +90,65 @@ fn bytes_of(
         };
     }
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_of;
+    use super::super::tests::{json, samples};
+    use super::*;
+
+    fn noise(bytes: usize) -> Vec<u8> {
+        let mut state = 1u64;
+        let next = |_| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 56) as u8
+        };
+        (0..bytes).map(next).collect()
+    }
+
+    #[test]
+    fn what_is_like_what_it_has_learned_is_worth_it() {
+        let samples = samples(600, json);
+        let (_, dictionary) = made_of(&samples, 2048).unwrap();
+        let tried = Tried::of(&samples, &dictionary);
+        assert_eq!(tried.frames, 300);
+        assert!(
+            tried.plain_bytes > tried.headers_bytes
+                && tried.headers_bytes > tried.lz4_bytes
+                && tried.lz4_bytes > tried.dictionary_bytes,
+            "{tried:?}"
+        );
+        assert!(tried.is_worth_it());
+        assert_eq!(
+            tried.advice(Path::new("a/j.dict")),
+            "Give it to both ends: packtrain up … --dictionary a/j.dict"
+        );
+    }
+
+    #[test]
+    fn what_comes_later_and_is_anything_else_is_told_to_be_not_worth_it() {
+        let noise = noise(600 * 90);
+        let samples = samples(600, |n| match n {
+            0..300 => json(n),
+            _ => noise[usize::from(n) * 90..][..90].to_vec(),
+        });
+        let (_, dictionary) = made_of(&samples, 2048).unwrap();
+        let tried = Tried::of(&samples, &dictionary);
+        assert!(!tried.is_worth_it(), "{tried:?}");
+        assert!(tried.advice(Path::new("j.dict")).ends_with("leave it."));
+    }
+
+    #[test]
+    fn frames_that_no_train_holds_count_as_they_are() {
+        let samples = samples(80, |n| match n {
+            0..79 => json(n),
+            _ => noise(4000),
+        });
+        let (_, dictionary) = made_of(&samples, 2048).unwrap();
+        let tried = Tried::of(&samples, &dictionary);
+        assert!(tried.dictionary_bytes > 4000, "{tried:?}");
+    }
 }

@@ -79,6 +79,9 @@ fn a_busy_line_fits_80_columns_and_shows_its_peer() {
          \x20            KiB (25.0%), payload 97.7 KiB (10.0%)\n",
         "coded      3 sent, 1,234 frames told apart, 2 received; 6.2 ms CPU per MB\n\
          \x20            compressed\n",
+        "dictionary 1003e603, 8.0 KiB of /etc/packtrain/json.dict; trains with it: 1\n\
+         \x20            sent, 2 received\n",
+        "dictionary the same, used where it is worth it\n",
         "hosts without packtrain: 2",
         "aggregates 3 sent, 15.0 frames each; 0 received",
         "waits      on by traffic count: 1,235 frames/s on average",
@@ -108,6 +111,56 @@ fn what_trains_cost_more_than_they_save_is_said_as_such_and_nothing_before_the_f
         said(alone),
         "  on wire    1.0 KiB for 1000 B of frames\n  saved by   framing -40 B (-4.0%)\n"
     );
+}
+
+#[test]
+fn why_a_peer_and_the_line_do_not_use_a_dictionary_is_said_where_either_has_one() {
+    let said = |theirs: Option<u32>, unused| {
+        let mut snapshot = busy_snapshot();
+        snapshot.dictionary = None;
+        snapshot.peers[0].dictionary = theirs;
+        snapshot.peers[0].dictionary_unused = Some(unused);
+        let document = StatusDocument::build(&snapshot, &facts(&[LinkCondition::Up]));
+        let text = plain(&line(&document));
+        let said = text
+            .lines()
+            .find_map(|row| row.strip_prefix("  dictionary "));
+        said.unwrap_or_default().to_owned()
+    };
+    use packtrain_proto::stats::DictionaryUnused::*;
+    for (theirs, unused, text) in [
+        (None, NoneHere, ""),
+        (
+            Some(0xabc),
+            NoneHere,
+            "00000abc; not used: this line has none",
+        ),
+        (None, NoneThere, "none; ours is not used"),
+        (
+            Some(0xabc),
+            AnotherThere,
+            "00000abc; not used: ours is another one",
+        ),
+        (Some(0xabc), NotUp, "00000abc; not used: it is not up"),
+        (None, NotCoded, "none; not used: trains to it are not coded"),
+        (
+            Some(0xabc),
+            Classes,
+            "00000abc; not used: no class has its payload compressed",
+        ),
+        (
+            Some(0xabc),
+            RateUnknown,
+            "00000abc; not used: how fast its links are is not known yet",
+        ),
+        (
+            Some(0xabc),
+            FastLinks,
+            "00000abc; not used: its links are faster than compressing is",
+        ),
+    ] {
+        assert_eq!(said(theirs, unused), text);
+    }
 }
 
 #[test]
