@@ -228,7 +228,7 @@ impl Coder {
             Coding::Headers => HEAD_LEN + self.stream.len(),
             Coding::Lz4 | Coding::Zstd | Coding::Mixing => {
                 let pending = match self.mixed {
-                    Mixed::Open(_) => self.mixing.as_ref().map_or(0, |writer| writer.len()),
+                    Mixed::Open(_) => self.mixing.as_ref().map_or(0, |writer| writer.block_len()),
                     _ => self.pending(),
                 };
                 HEAD_LEN + self.blocks.len() + BLOCK_HEADER_LEN + pending
@@ -309,7 +309,7 @@ impl Coder {
         if is_taken {
             writer.put(Segment::of(&frame.layout, payload), subframe);
         }
-        let is_block = is_taken && writer.len() <= coded::BLOCK_MAX;
+        let is_block = is_taken && writer.block_len() <= coded::BLOCK_MAX;
         self.mixed = Mixed::Open(begins_at);
         is_block && self.fits() || {
             self.take_back(begins_at, start, mark);

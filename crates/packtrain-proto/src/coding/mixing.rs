@@ -191,7 +191,7 @@ impl Writer {
     }
 
     /// The block's length, if it ends here.
-    pub fn len(&self) -> usize {
+    pub fn block_len(&self) -> usize {
         self.encoder.len()
     }
 

@@ -13,7 +13,7 @@ pub trait Bits {
 fn split(low: u32, high: u32, chance: i32) -> u32 {
     debug_assert!((1..=CHANCE_MAX).contains(&chance));
     let (range, chance) = (high - low, chance as u32);
-    low + (range >> 12) * chance + ((range & 0xfff) * chance >> 12)
+    low + (range >> 12) * chance + (((range & 0xfff) * chance) >> 12)
 }
 
 /// A decoder has read four bytes more than are decided; of those, an encoder writes the first.

@@ -39,7 +39,7 @@ impl Chance {
     pub fn learn(&mut self, bit: bool) {
         let (chance, seen) = (self.of_4096(), self.seen());
         let wanted = if bit { 4095 } else { 0 };
-        let moved = chance + ((wanted - chance) * RATES[usize::from(seen)] >> 16);
+        let moved = chance + (((wanted - chance) * RATES[usize::from(seen)]) >> 16);
         let seen = (seen + 1).min(SEEN_MAX);
         self.0 = (moved.clamp(1, CHANCE_MAX) as u16) << 4 | seen;
     }

@@ -154,7 +154,7 @@ impl Samples {
         let expected = self.expected();
         let error = self.error.max(ERROR_MIN);
         let widths: [i32; WIDTHS.len()] =
-            std::array::from_fn(|at| (error * WIDTHS[at] >> 4) + WIDTHS_MORE[at]);
+            std::array::from_fn(|at| ((error * WIDTHS[at]) >> 4) + WIDTHS_MORE[at]);
         let size = ((32 - self.error.leading_zeros()) as usize).min(SIZES - 1);
         let is_same = usize::from(self.last[0] == self.last[1]);
         let below_edge = |edge: usize, width: i32| {

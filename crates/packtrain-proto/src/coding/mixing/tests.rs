@@ -23,7 +23,7 @@ fn blocks(writer: &mut Writer, of: &[Vec<(Segment, Vec<u8>)>]) -> Vec<(Vec<u8>, 
             writer.put(*segment, bytes);
         }
         let plain = segments.iter().flat_map(|(_, bytes)| bytes.clone());
-        let said = writer.len();
+        let said = writer.block_len();
         let block = writer.finish_block().to_vec();
         assert_eq!(block.len(), said);
         (block, plain.collect())

@@ -345,7 +345,7 @@ impl Flow {
         out.extend(self.ports[1].to_be_bytes());
         out.extend(self.sequence.to_be_bytes());
         out.extend(self.acknowledged.to_be_bytes());
-        out.push(((20 + options.len()) / 4 << 4) as u8);
+        out.push((((20 + options.len()) / 4) << 4) as u8);
         out.push(pick(random, &[0x10, 0x10, 0x10, 0x18, 0x11, 0x02]));
         out.extend([1, pick(random, &[245, 245, 246]), 0, 0, 0, 0]);
         out.extend(options);

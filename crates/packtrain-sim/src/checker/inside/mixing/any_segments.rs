@@ -142,7 +142,7 @@ impl Train {
 }
 
 fn both(bytes: &[u8]) -> Option<coded::Restored> {
-    let ours = coded::restore(bytes).filter(|restored| restored.is_what_was);
+    let ours = coded::restore(bytes, None).filter(|restored| restored.is_what_was);
     let mut out = vec![0; 1 << 16];
     let theirs = Restorer::default().restore(bytes, &mut out).ok();
     let theirs = theirs.map(|len| &out[..len]);
