@@ -77,7 +77,7 @@ fn pass(pair: &mut Pair, frames: &[Vec<u8>]) -> (usize, usize) {
     (trains.clone().count(), coded.count())
 }
 
-fn rows(count: u16, make: fn(u16) -> Vec<u8>) -> Vec<Vec<u8>> {
+fn rows(count: u16, make: impl Fn(u16) -> Vec<u8>) -> Vec<Vec<u8>> {
     // From 1: after an IP identification of 0 another one is expected.
     (1..=count).map(make).collect()
 }
@@ -110,6 +110,23 @@ fn one_frame_alone_is_not_coded() {
         assert_eq!(pass(&mut pair, &[datagram(n, &[7; 18])]), (1, 0));
     }
     assert_eq!(pair.snapshot(0).coding.coded_tx, 0);
+}
+
+#[test]
+fn headers_of_large_frames_are_not_worth_telling_apart() {
+    let random = |n: u16, len: u64| {
+        let seed = u64::from(n) << 16;
+        let byte = |at: u64| ((seed + at).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8;
+        datagram(n, &(0..len).map(byte).collect::<Vec<_>>())
+    };
+    for rate_bps in [None, Some(40_000_000_000)] {
+        let mut pair = pair(rate_bps, |_, _| {});
+        let (trains, coded) = pass(&mut pair, &rows(40, |n| random(n, 300)));
+        // The last frame may be alone.
+        assert!(coded >= 9 && trains - coded <= 1, "{coded} of {trains}");
+        let (trains, coded) = pass(&mut pair, &rows(40, |n| random(n, 710)));
+        assert_eq!((trains, coded), (20, 0));
+    }
 }
 
 #[test]

@@ -27,6 +27,9 @@ use crate::wire::train::{self, ACK_OPTION_LEN};
 const MIXED_MAX: usize = 9216;
 /// Fewer bytes than these do not shrink by being compressed.
 const COMPRESSED_MIN: usize = 128;
+/// Of frames that are longer on average, headers are too small a part for what telling them apart takes: fifty bytes of
+/// a thousand, and all of them copied.
+const TOLD_APART_MAX: usize = 700;
 
 /// One of our links to one peer, as far as it decides how frames go.
 pub(super) struct Way<'a> {
@@ -145,7 +148,7 @@ pub(super) fn takes_coded(config: &Config, peer: &Peer) -> bool {
 }
 
 /// How trains to this peer are coded over a link of this rate, if they are worth it: not one frame alone, which differs from
-/// nothing, unless it is to be compressed.
+/// nothing, nor large ones, unless they are to be compressed.
 pub(super) fn coding_for(
     config: &Config,
     peer: &Peer,
@@ -171,7 +174,8 @@ pub(super) fn coding_for(
             }
         }
     }
-    (peer.queues.frames() > 1).then_some(Coding::Headers)
+    let (frames, bytes) = (peer.queues.frames(), peer.queues.bytes());
+    (frames > 1 && bytes <= frames * TOLD_APART_MAX).then_some(Coding::Headers)
 }
 
 fn fits_a_train(frame: &QueuedFrame, train_max: usize) -> bool {
