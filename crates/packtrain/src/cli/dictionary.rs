@@ -112,7 +112,8 @@ fn text(path: &Path, dictionary: &Dictionary, samples: &Samples, tried: &Tried) 
          as they are      {}\n  \
          headers          {}\n  \
          LZ4              {}\n  \
-         this dictionary  {}\n{}\n",
+         this dictionary  {}\n  \
+         mixing           {}  without a dictionary, on slow links\n{}\n",
         path.display(),
         bytes(dictionary.len() as u64),
         dictionary.id(),
@@ -123,6 +124,7 @@ fn text(path: &Path, dictionary: &Dictionary, samples: &Samples, tried: &Tried) 
         share(tried.headers_bytes),
         share(tried.lz4_bytes),
         share(tried.dictionary_bytes),
+        share(tried.mixing_bytes),
         tried.advice(path),
     )
 }

@@ -24,6 +24,7 @@ pub struct Tried {
     pub headers_bytes: usize,
     pub lz4_bytes: usize,
     pub dictionary_bytes: usize,
+    pub mixing_bytes: usize,
 }
 
 impl Tried {
@@ -36,6 +37,7 @@ impl Tried {
             headers_bytes: coded(Coding::Headers, Treatment::Headers),
             lz4_bytes: coded(Coding::Lz4, Treatment::Payload),
             dictionary_bytes: coded(Coding::Zstd, Treatment::Payload),
+            mixing_bytes: coded(Coding::Mixing, Treatment::Payload),
         }
     }
 
@@ -44,13 +46,18 @@ impl Tried {
     }
 
     pub fn advice(&self, file: &Path) -> String {
-        match self.is_worth_it() {
-            true => format!(
-                "Give it to both ends: packtrain up … --dictionary {}",
-                file.display()
-            ),
-            false => "It brings hardly more than compression without one: leave it.".to_owned(),
+        if !self.is_worth_it() {
+            return "It brings hardly more than compression without one: leave it.".to_owned();
         }
+        // Who has one is compressed with it, where without it would be mixed.
+        let but_where = match self.mixing_bytes < self.dictionary_bytes {
+            true => " (but links of less than 5 Mbit/s carry more without it)",
+            false => "",
+        };
+        format!(
+            "Give it to both ends{but_where}: packtrain up … --dictionary {}",
+            file.display()
+        )
     }
 }
 
@@ -118,13 +125,30 @@ mod tests {
         assert!(
             tried.plain_bytes > tried.headers_bytes
                 && tried.headers_bytes > tried.lz4_bytes
-                && tried.lz4_bytes > tried.dictionary_bytes,
+                && tried.lz4_bytes > tried.dictionary_bytes
+                && tried.lz4_bytes > tried.mixing_bytes,
             "{tried:?}"
         );
         assert!(tried.is_worth_it());
+    }
+
+    #[test]
+    fn where_mixing_does_better_without_one_the_advice_says_so() {
+        let mut tried = Tried {
+            lz4_bytes: 1000,
+            dictionary_bytes: 600,
+            mixing_bytes: 700,
+            ..Tried::default()
+        };
+        let advice = |tried: Tried| tried.advice(Path::new("a/j.dict"));
         assert_eq!(
-            tried.advice(Path::new("a/j.dict")),
+            advice(tried),
             "Give it to both ends: packtrain up … --dictionary a/j.dict"
+        );
+        tried.mixing_bytes = 500;
+        assert_eq!(
+            advice(tried),
+            "Give it to both ends (but links of less than 5 Mbit/s carry more without it): packtrain up … --dictionary a/j.dict"
         );
     }
 
