@@ -18,7 +18,7 @@ use crate::wire::subframe::{self, InnerHeader, Subframe};
 
 const FRAMES: u64 = 200_000;
 
-const CODINGS: [Coding; 3] = [Coding::Headers, Coding::Lz4, Coding::Zstd];
+const CODINGS: [Coding; 4] = [Coding::Headers, Coding::Lz4, Coding::Zstd, Coding::Mixing];
 
 #[derive(Clone, Debug)]
 enum Put {
@@ -121,6 +121,11 @@ impl Ends {
             random,
             &[226, 562, 1466, 1466, 1466, 1466, 3966, 8966, 60_000],
         );
+        // Mixing takes a hundred times as long as all else, and is for no longer trains.
+        let (coding, room) = match once_in(random, 48) {
+            true => (Coding::Mixing, room.min(8966)),
+            false => (coding, room),
+        };
         self.coder.begin(coding, room);
         let mut flows: Vec<Flow> = (0..1 + below(random, 12))
             .map(|_| Flow::draw(random))
@@ -314,7 +319,7 @@ fn every_frame_of_very_many_comes_out_bit_for_bit() {
         "{text}"
     );
     assert!(
-        passed.coded.iter().all(|n| *n > passed.trains / 50),
+        passed.coded.iter().all(|n| *n > passed.trains / 100),
         "{text}"
     );
     assert!(passed.pieces > passed.trains / 10, "{text}");
