@@ -69,7 +69,7 @@ local function flag(name, text, mask) field("bool", name, text, 8, nil, mask) en
 local GSO_KINDS = { [1] = "TCP over IPv4", [2] = "TCP over IPv6", [3] = "UDP" }
 local TRAIN_OPTIONS = { [0x01] = "ACK", [0x02] = "NEWEST", [0x03] = "DIRECT", [0x04] = "FENCE", [0x81] = "SECURITY" }
 local HELLO_OPTIONS = { [0x01] = "STATIONS", [0x02] = "SOFTWARE", [0x03] = "COUNT", [0x04] = "DIRECT VLAN",
-    [0x05] = "DICTIONARY" }
+    [0x05] = "DICTIONARY", [0x06] = "MIXING" }
 local CODINGS = { "headers", "LZ4", "Zstandard", "mixing" }
 
 field("uint8", "version", "Version", base.DEC, nil, 0xf0)
@@ -216,6 +216,7 @@ field("string", "hello.software", "Software", base.UNICODE)
 field("uint32", "hello.count", "Hellos made")
 field("uint16", "hello.direct_vlan", "VLAN for direct frames")
 field("uint32", "hello.dictionary", "Dictionary", base.HEX)
+field("uint16", "hello.mixing_ns", "Nanoseconds to restore a byte by mixing", base.DEC)
 
 -- Station
 flag("station.goodbye", "GOODBYE", 0x01)
@@ -2928,6 +2929,8 @@ local function read_hello(tvb)
             if length ~= 4 then return "bad_option" end
             local id = tvb(at, 4):uint()
             hello.dictionary = id ~= 0 and id or nil
+        elseif kind == 0x06 and length ~= 2 then
+            return "bad_option"
         elseif kind >= 0x80 then
             return "unknown_critical_option"
         end
@@ -3063,6 +3066,9 @@ local function show_hello_option(tree, tvb, option)
     elseif option.kind == 0x05 and length == 4 then
         local item = sub:add(f["hello.dictionary"], tvb(at, 4))
         if tvb(at, 4):uint() == 0 then item:append_text(" (none)") end
+    elseif option.kind == 0x06 and length == 2 then
+        local item = sub:add(f["hello.mixing_ns"], tvb(at, 2))
+        if tvb(at, 2):uint() == 0 then item:append_text(" (as if not said)") end
     elseif length > 0 then
         sub:add(f["option.value"], tvb(at, length))
     end

@@ -1,7 +1,10 @@
 //! What the engine is told once, at its start.
 
+use core::num::NonZero;
+
 use crate::class::Action;
 use crate::coding::dictionary::Dictionary;
+use crate::coding::worth::MIXING_NS_EXPECTED;
 use crate::dfap::best_fit::Order;
 use crate::time::Duration;
 use crate::wire::dfap;
@@ -111,6 +114,8 @@ pub struct Config {
     pub coded_trains: bool,
     /// What payload to and from nodes that have the same one is compressed with.
     pub dictionary: Option<Dictionary>,
+    /// What it takes this node to code or to restore a byte by mixing, nanoseconds: peers are told.
+    pub mixing_ns: NonZero<u16>,
     pub balance: Balance,
     pub mode: Mode,
     pub dfap: DfapConfig,
@@ -195,6 +200,7 @@ impl Config {
             direct_vlan: None,
             coded_trains: true,
             dictionary: None,
+            mixing_ns: MIXING_NS_EXPECTED,
             balance: Balance::default(),
             mode: Mode::default(),
             dfap: DfapConfig::default(),

@@ -315,7 +315,7 @@ impl Engine {
             waiting: Waiting::new(config.dfap.tick, config.seed, now),
             coder: Coder::default(),
             restorer: Restorer::default(),
-            worths: Worths::default(),
+            worths: Worths::new(config.mixing_ns),
             segments: Segments::new(limits.peer_silence_max),
             duplicates: Duplicates::new(config.seed),
             spread: Spread::default(),

@@ -1,6 +1,8 @@
 //! Everything kept for one node with packtrain: its links, what waits for it, what is in flight to it, the
 //! order of what comes from it.
 
+use core::num::NonZero;
+
 use crate::aggregator::Aggregator;
 use crate::buffer::Buffer;
 use crate::config::{Limits, LinkId, NodeId};
@@ -142,6 +144,8 @@ pub struct Peer {
     pub direct_vlan: Option<u16>,
     /// The dictionary that it has.
     pub dictionary: Option<u32>,
+    /// What it takes it to restore a byte of mixing, nanoseconds; not every one says it.
+    pub mixing_ns: Option<NonZero<u16>>,
     pub software: String,
     /// It hears us: trains may go.
     pub up: bool,
@@ -201,6 +205,7 @@ impl Peer {
             mtu: hello.mtu,
             direct_vlan: hello.direct_vlan,
             dictionary: hello.dictionary,
+            mixing_ns: hello.mixing_ns,
             software: hello.software.clone(),
             up: false,
             away: false,
@@ -278,6 +283,7 @@ impl Peer {
             self.mtu = hello.mtu;
             self.direct_vlan = hello.direct_vlan;
             self.dictionary = hello.dictionary;
+            self.mixing_ns = hello.mixing_ns;
             if self.software != hello.software {
                 self.software.clone_from(&hello.software);
             }

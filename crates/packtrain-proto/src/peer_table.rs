@@ -314,6 +314,7 @@ mod tests {
             stations: Vec::new(),
             direct_vlan: None,
             dictionary: None,
+            mixing_ns: None,
             software: String::new(),
         }
     }

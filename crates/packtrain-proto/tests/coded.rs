@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::num::NonZero;
+
 use packtrain_proto::class::{Action, Class, Compress};
 use packtrain_proto::coding::dictionary::Dictionary;
 use packtrain_proto::config::{Config, LinkState, NodeId};
@@ -155,6 +157,27 @@ fn payload_is_compressed_on_a_slow_link_and_not_on_a_fast_one() {
     );
     let coding = slow.snapshot(0).coding;
     assert!(coding.saved_payload > coding.saved_headers, "{coding:?}");
+}
+
+#[test]
+fn on_a_slow_link_trains_are_mixed_to_who_restores_that_in_time() {
+    // Nanoseconds a byte that each of the two says.
+    let codings = |takes: [u16; 2]| {
+        let mut pair = pair(Some(1_000_000), |side, config| {
+            config.mixing_ns = NonZero::new(takes[side]).unwrap();
+        });
+        for _ in 0..2 {
+            pass(&mut pair, &rows(40, json));
+        }
+        codings(&pair, 0)
+    };
+    for (takes, coding) in [([400, 400], 4), ([400, 20_000], 2), ([20_000, 400], 2)] {
+        let codings = codings(takes);
+        assert!(
+            !codings.is_empty() && codings.iter().all(|of| *of == coding),
+            "{takes:?}: {codings:?}"
+        );
+    }
 }
 
 #[test]

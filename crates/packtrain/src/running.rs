@@ -12,6 +12,7 @@ mod direct;
 mod link_use;
 mod links;
 mod member;
+mod mixing_time;
 mod reception;
 mod signals;
 mod start;

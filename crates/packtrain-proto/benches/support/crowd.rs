@@ -55,6 +55,7 @@ fn hello(n: usize, link: u8, count: u32) -> Vec<u8> {
         stations: Vec::new(),
         direct_vlan: None,
         dictionary: None,
+        mixing_ns: None,
         software: String::new(),
     };
     let header = Header {

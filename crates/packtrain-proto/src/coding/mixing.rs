@@ -238,6 +238,22 @@ impl Writer {
     pub fn finish_block(&mut self) -> &[u8] {
         self.encoder.finish()
     }
+
+    /// Mixes a train's worth of numbers that are like each other, for who wants to know how long that takes here. Gives how many
+    /// bytes they were.
+    pub fn try_out(&mut self) -> usize {
+        const ROWS: u32 = 24;
+        self.begin_train();
+        let mut len = 0;
+        for row in 0..ROWS {
+            let numbers = (0..16u32).flat_map(|n| (row * n + (row ^ n) * 0x01_0101).to_be_bytes());
+            let numbers: Vec<u8> = numbers.collect();
+            self.put(Segment::of_bytes(), &numbers);
+            len += TOLD_LEN + numbers.len();
+        }
+        self.finish_block();
+        len
+    }
 }
 
 /// Reads them.

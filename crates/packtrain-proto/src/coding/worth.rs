@@ -3,6 +3,8 @@
 //! A class is tried with frames of its own, and measured. One that does not shrink rests, longer each time that it is
 //! tried again for nothing. What shrinks is compressed where that saves more time on the link than it takes.
 
+use core::num::NonZero;
+
 use super::coder::{Treatment, Tried};
 use crate::class::{CLASSES_MAX, ClassId};
 use crate::time::{Duration, Instant};
@@ -20,11 +22,17 @@ const BELIEVED_FOR: Duration = Duration::from_secs(16);
 const SAVED_EXPECTED: u64 = 400;
 /// … and of one that shrinks as much as any.
 const SAVED_AT_BEST: u64 = 900;
-/// What coding costs where the owner has not told, picoseconds a byte: LZ4, Zstandard, and mixing.
-const COSTS_EXPECTED_PS: [u64; COMPRESSORS] = [6_000, 20_000, 500_000];
+/// What coding costs where the owner has not told, picoseconds a byte: LZ4, and Zstandard.
+const COSTS_EXPECTED_PS: [u64; COMPRESSORS - 1] = [6_000, 20_000];
+/// … and mixing, which is costly enough to be tried out.
+pub const MIXING_NS_EXPECTED: NonZero<u16> = NonZero::new(500).expect("it is not 0");
 /// How much more than it costs it has to save: mixing leaves the processor time for other things, too.
 const SAVED_FOR_COST: [u64; COMPRESSORS] = [1, 1, 2];
 const COMPRESSORS: usize = 3;
+/// Of the processor's time, of either end's, mixing takes no more than one part in so many …
+const MIXING_ONE_IN: u64 = 2;
+/// … but what it would take in so much of it may come at once.
+const MIXING_AHEAD_MAX: Duration = Duration::from_millis(50);
 /// For how long a measurement is believed.
 const COST_AGE_MAX: Duration = Duration::from_secs(16);
 /// One measurement in so many counts: the processor has other things to do.
@@ -37,9 +45,15 @@ pub struct Worths {
     classes: Box<[[Worth; CLASSES_MAX + 1]; COMPRESSORS]>,
     /// Picoseconds a byte of payload, of each compressor.
     costs_ps: [u64; COMPRESSORS],
+    /// … as long as none was measured.
+    expected_ps: [u64; COMPRESSORS],
+    /// When mixing has taken no more than its part.
+    mixed_until: Instant,
     /// Of the link for which is asked, and by which compressor.
     link_bps: Option<u64>,
     compressor: Compressor,
+    /// What mixing costs who restores it.
+    there_ps: u64,
     asked_at: Instant,
     /// When what each costs was measured last.
     measured_at: [Instant; COMPRESSORS],
@@ -76,28 +90,43 @@ const UNKNOWN: Worth = Worth {
     rest: REST_MIN,
 };
 
-impl Default for Worths {
-    fn default() -> Worths {
+impl Worths {
+    /// On a machine that takes so long to mix a byte.
+    pub fn new(mixing_ns: NonZero<u16>) -> Worths {
+        let [lz4, zstd] = COSTS_EXPECTED_PS;
+        let expected_ps = [lz4, zstd, ps(mixing_ns)];
         Worths {
             classes: Box::new([[UNKNOWN; CLASSES_MAX + 1]; COMPRESSORS]),
-            costs_ps: COSTS_EXPECTED_PS,
+            costs_ps: expected_ps,
+            expected_ps,
+            mixed_until: Instant::ZERO,
             link_bps: None,
             compressor: Compressor::Lz4,
+            there_ps: 0,
             asked_at: Instant::ZERO,
             measured_at: [Instant::ZERO; COMPRESSORS],
         }
     }
-}
 
-impl Worths {
     /// The classes are others now.
     pub fn forget(&mut self) {
         *self.classes = [[UNKNOWN; CLASSES_MAX + 1]; COMPRESSORS];
     }
 
-    /// What follows is asked for a link of this rate (`None`: nobody has seen it short of anything), and this compressor.
-    pub fn ask_for(&mut self, link_bps: Option<u64>, compressor: Compressor, now: Instant) {
+    /// What follows is asked for a link of this rate (`None`: nobody has seen it short of anything), this compressor, and a peer
+    /// that takes so long to restore a byte of mixing (`None`: as long as we).
+    pub fn ask_for(
+        &mut self,
+        link_bps: Option<u64>,
+        compressor: Compressor,
+        mixing_there: Option<NonZero<u16>>,
+        now: Instant,
+    ) {
         (self.link_bps, self.compressor, self.asked_at) = (link_bps, compressor, now);
+        self.there_ps = match compressor {
+            Compressor::Mixing => mixing_there.map_or(0, ps),
+            Compressor::Lz4 | Compressor::Zstd => 0,
+        };
         self.costs_ps[compressor as usize] = self.cost_believed(compressor, now);
     }
 
@@ -110,21 +139,37 @@ impl Worths {
         }
     }
 
+    /// So much was given to the compressor that was asked for last.
+    pub fn on_compressed(&mut self, plain_bytes: usize, now: Instant) {
+        if self.compressor == Compressor::Mixing {
+            let took_ns = self.slower_ps() * plain_bytes as u64 / 1000;
+            self.mixed_until =
+                self.mixed_until.max(now) + Duration::from_nanos(MIXING_ONE_IN * took_ns);
+        }
+    }
+
     /// By the compressor that was asked for last: picoseconds a byte, or nanoseconds for 1,000.
     pub fn cost_ps(&self) -> u64 {
         self.costs_ps[self.compressor as usize]
     }
 
+    /// … who of the two is the slower one.
+    fn slower_ps(&self) -> u64 {
+        self.cost_ps().max(self.there_ps)
+    }
+
     /// Whether it is worth it on this link where so many thousandths are saved.
     fn pays(&self, saved: u64) -> bool {
-        let (compressor, cost_ps) = (self.compressor, self.cost_ps());
+        let (compressor, cost_ps) = (self.compressor, self.slower_ps());
         self.link_bps
             .is_some_and(|bps| pays(saved, bps, compressor, cost_ps))
     }
 
-    /// Whether any class could be worth it.
+    /// Whether any class could be worth it, and there is time for it.
     pub fn may_pay(&self) -> bool {
-        self.pays(SAVED_AT_BEST)
+        let has_time = self.compressor != Compressor::Mixing
+            || self.mixed_until <= self.asked_at + MIXING_AHEAD_MAX;
+        has_time && self.pays(SAVED_AT_BEST)
     }
 
     /// … if it was asked for a link of this rate, and this compressor.
@@ -137,7 +182,7 @@ impl Worths {
     fn cost_believed(&self, compressor: Compressor, now: Instant) -> u64 {
         let at = compressor as usize;
         match now.since(self.measured_at[at]) >= COST_AGE_MAX {
-            true => COSTS_EXPECTED_PS[at],
+            true => self.expected_ps[at],
             false => self.costs_ps[at],
         }
     }
@@ -183,6 +228,10 @@ impl Worths {
     }
 }
 
+fn ps(ns: NonZero<u16>) -> u64 {
+    u64::from(ns.get()) * 1000
+}
+
 /// Whether saving so many thousandths of a byte takes less of the processor's time than of the link's.
 fn pays(saved: u64, link_bps: u64, compressor: Compressor, cost_ps: u64) -> bool {
     // saved / 1000 × 8 bits of a byte at the link's rate.
@@ -217,8 +266,8 @@ mod tests {
     const CLASS: ClassId = ClassId(3);
 
     fn slow() -> Worths {
-        let mut worths = Worths::default();
-        worths.ask_for(Some(10_000_000), Compressor::Lz4, at(0));
+        let mut worths = Worths::new(MIXING_NS_EXPECTED);
+        worths.ask_for(Some(10_000_000), Compressor::Lz4, None, at(0));
         worths
     }
 
@@ -268,12 +317,12 @@ mod tests {
 
     #[test]
     fn nothing_is_compressed_where_the_link_is_faster_than_the_processor() {
-        let mut worths = Worths::default();
+        let mut worths = Worths::new(MIXING_NS_EXPECTED);
         assert_eq!(worths.of(CLASS, at(0)), Treatment::Headers);
         // 6 ns a byte: at 40 % saved, up to 533 Mbit/s.
-        worths.ask_for(Some(500_000_000), Compressor::Lz4, at(0));
+        worths.ask_for(Some(500_000_000), Compressor::Lz4, None, at(0));
         assert_eq!(worths.of(CLASS, at(0)), Treatment::Trial(CLASS));
-        worths.ask_for(Some(560_000_000), Compressor::Lz4, at(0));
+        worths.ask_for(Some(560_000_000), Compressor::Lz4, None, at(0));
         assert_eq!(worths.of(CLASS, at(0)), Treatment::Headers);
         for _ in 0..100 {
             worths.on_cost(1000, Duration::from_nanos(1000));
@@ -288,10 +337,53 @@ mod tests {
             worths.on_cost(1000, Duration::from_millis(10));
         }
         assert_eq!(worths.of(CLASS, at(0)), Treatment::Headers);
-        worths.ask_for(Some(10_000_000), Compressor::Lz4, at(15));
+        worths.ask_for(Some(10_000_000), Compressor::Lz4, None, at(15));
         assert_eq!(worths.of(CLASS, at(15)), Treatment::Headers);
-        worths.ask_for(Some(10_000_000), Compressor::Lz4, at(16));
+        worths.ask_for(Some(10_000_000), Compressor::Lz4, None, at(16));
         assert_eq!(worths.of(CLASS, at(16)), Treatment::Trial(CLASS));
+    }
+
+    #[test]
+    fn mixing_has_half_of_the_slower_ends_time() {
+        let mixes = |worths: &mut Worths, there: u16, now| {
+            worths.ask_for(Some(500_000), Compressor::Mixing, NonZero::new(there), now);
+            worths.may_pay()
+        };
+        // 500 ns here: 1,000 bytes have 1 ms. Theirs, if it is more.
+        for (there, bytes_per_ms) in [(0, 1000), (100, 1000), (1000, 500)] {
+            let mut worths = Worths::new(MIXING_NS_EXPECTED);
+            let mut now = at(100);
+            let mut mixed = 0;
+            for _ in 0..1000 {
+                while mixes(&mut worths, there, now) {
+                    worths.on_compressed(1500, now);
+                    mixed += 1500;
+                }
+                // Others are not asked for that.
+                worths.ask_for(Some(500_000), Compressor::Lz4, NonZero::new(there), now);
+                assert!(worths.may_pay());
+                now += Duration::from_millis(1);
+            }
+            let expected = bytes_per_ms * (1000 + 50);
+            assert!(
+                (expected..expected + 5000).contains(&mixed),
+                "{mixed} bytes, {there} ns there"
+            );
+        }
+    }
+
+    #[test]
+    fn who_takes_long_to_restore_what_was_mixed_is_sent_none_unless_the_link_is_slower_still() {
+        let mut worths = Worths::new(MIXING_NS_EXPECTED);
+        for (there, link_bps, pays) in [
+            (None, 2_000_000, true),
+            (NonZero::new(300), 2_000_000, true),
+            (NonZero::new(8000), 2_000_000, false),
+            (NonZero::new(8000), 400_000, true),
+        ] {
+            worths.ask_for(Some(link_bps), Compressor::Mixing, there, at(0));
+            assert_eq!(worths.may_pay(), pays, "{there:?}, {link_bps}");
+        }
     }
 
     #[test]

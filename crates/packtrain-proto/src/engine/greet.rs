@@ -127,6 +127,7 @@ impl Engine {
             stations: self.stations_behind.iter().take(STATIONS_MAX).collect(),
             direct_vlan: self.config.direct_vlan,
             dictionary: self.config.dictionary.as_ref().map(Dictionary::id),
+            mixing_ns: self.config.coded_trains.then_some(self.config.mixing_ns),
             software: self.config.software.clone(),
         };
         say(&mut hello, &mut self.greeter);

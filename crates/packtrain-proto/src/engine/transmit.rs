@@ -314,6 +314,7 @@ impl Engine {
         coding.saved_headers += brought.headers as u64;
         coding.saved_payload += brought.payload as u64;
         coding.tried_bytes += brought.tried as u64;
+        self.worths.on_compressed(brought.tried, now);
         for tried in self.coder.trials() {
             self.worths.on_trial(tried, now);
         }

@@ -168,7 +168,7 @@ pub(super) fn coding_for(
     ];
     if peer.queues.bytes() >= COMPRESSED_MIN && classes.any_compresses_payload() {
         for (compressor, coding) in compressors.into_iter().flatten() {
-            worths.ask_for(link_bps, compressor, now);
+            worths.ask_for(link_bps, compressor, peer.mixing_ns, now);
             if worths.may_pay() {
                 return Some(coding);
             }

@@ -1,6 +1,8 @@
 //! A hello: who is there, by which links, and what it has sent. The diagram is in
 //! docs/wire-format.md.
 
+use core::num::NonZero;
+
 use crate::buffer::Buffer;
 use crate::config::{LinkId, NodeId};
 use crate::stats::DropReason;
@@ -73,6 +75,8 @@ const DIRECT_VLAN_LEN: usize = 2;
 const DIRECT_VLAN_OPTION_LEN: usize = 2 + DIRECT_VLAN_LEN;
 const DICTIONARY_LEN: usize = 4;
 const DICTIONARY_OPTION_LEN: usize = 2 + DICTIONARY_LEN;
+const MIXING_LEN: usize = 2;
+const MIXING_OPTION_LEN: usize = 2 + MIXING_LEN;
 /// 0 is no VLAN but a priority, 4095 is reserved (IEEE 802.1Q).
 pub const VLAN_IDS: core::ops::RangeInclusive<u16> = 1..=4094;
 
@@ -94,6 +98,7 @@ mod option {
     pub(super) const COUNT: u8 = 0x03;
     pub(super) const DIRECT_VLAN: u8 = 0x04;
     pub(super) const DICTIONARY: u8 = 0x05;
+    pub(super) const MIXING: u8 = 0x06;
     pub(super) const CRITICAL: u8 = 0x80;
 }
 
@@ -183,6 +188,8 @@ pub struct Hello {
     pub direct_vlan: Option<u16>,
     /// Of the dictionary that it has ([`crate::coding::dictionary`]).
     pub dictionary: Option<u32>,
+    /// What it takes the sender to restore a byte that is coded by mixing, nanoseconds.
+    pub mixing_ns: Option<NonZero<u16>>,
     /// Name and version, as its owner wants them shown; empty when not told.
     pub software: String,
 }
@@ -254,6 +261,7 @@ impl Hello {
             stations: Vec::new(),
             direct_vlan: None,
             dictionary: None,
+            mixing_ns: None,
             software: String::new(),
         };
         for bytes in records.chunks_exact(LINK_RECORD_LEN) {
@@ -277,6 +285,7 @@ impl Hello {
                 option::COUNT => self.count = parse_count(value)?,
                 option::DIRECT_VLAN => self.direct_vlan = parse_vlan(value)?,
                 option::DICTIONARY => self.dictionary = parse_dictionary(value)?,
+                option::MIXING => self.mixing_ns = parse_mixing(value)?,
                 option::SOFTWARE => self.software = parse_software(value)?,
                 kind if kind & option::CRITICAL != 0 => {
                     return Err(HelloError::UnknownCriticalOption(kind));
@@ -323,7 +332,11 @@ impl Hello {
             Some(_) => DICTIONARY_OPTION_LEN,
             None => 0,
         };
-        count + vlan + dictionary + stations + if software > 0 { 2 + software } else { 0 }
+        let mixing = match self.mixing_ns {
+            Some(_) => MIXING_OPTION_LEN,
+            None => 0,
+        };
+        count + vlan + dictionary + mixing + stations + if software > 0 { 2 + software } else { 0 }
     }
 
     /// Appends the message; what stands in `buffer` is the outer Ethernet header.
@@ -378,6 +391,10 @@ impl Hello {
         if let Some(id) = self.dictionary {
             put(buffer, &[option::DICTIONARY, DICTIONARY_LEN as u8]);
             put(buffer, &id.to_be_bytes());
+        }
+        if let Some(mixing_ns) = self.mixing_ns {
+            put(buffer, &[option::MIXING, MIXING_LEN as u8]);
+            put(buffer, &mixing_ns.get().to_be_bytes());
         }
         for stations in self.stations.chunks(STATIONS_PER_OPTION) {
             put(
@@ -471,6 +488,14 @@ fn parse_count(value: &[u8]) -> Result<u32, HelloError> {
 fn parse_dictionary(value: &[u8]) -> Result<Option<u32>, HelloError> {
     match value.len() {
         DICTIONARY_LEN => Ok(Some(be32(value)).filter(|id| *id != 0)),
+        _ => Err(HelloError::BadOption),
+    }
+}
+
+/// 0 is as if not said.
+fn parse_mixing(value: &[u8]) -> Result<Option<NonZero<u16>>, HelloError> {
+    match value.len() {
+        MIXING_LEN => Ok(NonZero::new(be16(value))),
         _ => Err(HelloError::BadOption),
     }
 }

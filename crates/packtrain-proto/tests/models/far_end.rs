@@ -139,6 +139,7 @@ pub fn hello(by: u8, count: u32, wires: &[Wire], buffer: &mut Buffer) {
         stations: Vec::new(),
         direct_vlan: None,
         dictionary: None,
+        mixing_ns: None,
         software: String::new(),
     };
     let header = Header {

@@ -162,6 +162,7 @@ impl Forger {
             stations: Vec::new(),
             direct_vlan: None,
             dictionary: None,
+            mixing_ns: None,
             software: String::from("forged"),
         }
     }

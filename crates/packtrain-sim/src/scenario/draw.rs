@@ -1,5 +1,7 @@
 //! What a seed may draw: wires, their faults, and the mixture of flows.
 
+use core::num::NonZero;
+
 use packtrain_proto::coding::dictionary::Dictionary;
 use packtrain_proto::config::{Config, NodeId};
 use packtrain_proto::time::{Duration, Instant};
@@ -205,6 +207,12 @@ pub fn config(address: MacAddr, mtu: u16, random: &mut Random) -> Config {
     config.seed = random.next();
     // Some take no coded trains, and send none.
     config.coded_trains = !config.seed.is_multiple_of(8);
+    // Some take long to mix.
+    config.mixing_ns = if config.seed.is_multiple_of(5) {
+        const { NonZero::new(5000).expect("it is not 0") }
+    } else {
+        config.mixing_ns
+    };
     // Tight bounds in some runs: what is never reached is never tested.
     if random.chance(0.25) {
         let limits = &mut config.limits;

@@ -11,6 +11,7 @@ use super::address::{self, Seed};
 use super::answer::Host;
 use super::direct::Direct;
 use super::member::{Member, Site};
+use super::mixing_time;
 use super::stay::{Inheritance, Stay};
 use super::{CONTROL, MONITOR, RunningLine, SIGNALS, Signals};
 use crate::cli::error::CliError;
@@ -76,6 +77,9 @@ impl RunningLine {
         let mut config = config(settings, address)?;
         config.direct_frames = direct.is_some();
         config.direct_vlan = settings.direct_vlan;
+        if config.coded_trains {
+            config.mixing_ns = mixing_time::measured(clock);
+        }
         if intake.is_some() {
             config.limits.codel_interval = CODEL_INTERVAL_BEHIND_INTAKE;
         }

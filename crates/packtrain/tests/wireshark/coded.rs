@@ -1,6 +1,7 @@
 //! Coded trains: what is shown of them is what they were made from, and of what does not restore nothing is.
 
 use std::collections::BTreeMap;
+use std::num::NonZero;
 
 use packtrain_proto::offload::Offload;
 use packtrain_proto::time::Duration;
@@ -746,6 +747,7 @@ fn a_train_that_needs_a_dictionary_is_said_to_need_it_and_is_not_malformed() {
         hello(0, |hello| {
             hello.capabilities = capability::CODED_TRAINS;
             hello.dictionary = Some(0x5eed_1234);
+            hello.mixing_ns = NonZero::new(731);
         }),
         coded(2, 3, 0, &content),
         coded(3, 3, 0, &content[..7]),
@@ -754,6 +756,7 @@ fn a_train_that_needs_a_dictionary_is_said_to_need_it_and_is_not_malformed() {
         "packtrain.drop_reason",
         "packtrain.coded.block.plain_length",
         "packtrain.hello.dictionary",
+        "packtrain.hello.mixing_ns",
         "packtrain.hello.coded_trains",
         "packtrain.probe",
         "_ws.col.Info",
@@ -781,6 +784,7 @@ fn a_train_that_needs_a_dictionary_is_said_to_need_it_and_is_not_malformed() {
         assert_eq!(rows[n].all("_ws.col.Info"), [info]);
     }
     assert_eq!(rows[1].numbers("packtrain.hello.dictionary"), [0x5eed_1234]);
+    assert_eq!(rows[1].numbers("packtrain.hello.mixing_ns"), [731]);
     assert_eq!(rows[1].all("packtrain.hello.coded_trains"), ["1"]);
     assert!(
         rows[3].says("coded_damaged: block 1: it is longer"),

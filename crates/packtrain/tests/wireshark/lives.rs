@@ -278,6 +278,7 @@ pub fn hello(side: usize, change: impl FnOnce(&mut Hello)) -> Vec<u8> {
         stations: Vec::new(),
         direct_vlan: None,
         dictionary: None,
+        mixing_ns: None,
         software: String::new(),
     };
     change(&mut hello);

@@ -41,6 +41,7 @@ fn hello(links: u8, stations: usize) -> Hello {
         stations: (0..stations).map(station).collect(),
         direct_vlan: None,
         dictionary: None,
+        mixing_ns: None,
         software: String::from("packtrain 0.1.0"),
     }
 }
@@ -205,6 +206,17 @@ fn a_long_software_name_is_cut_between_characters() {
 }
 
 #[test]
+fn how_long_mixing_takes_is_two_bytes_and_nothing_is_no_time() {
+    let says = |option: &[u8]| Hello::parse(&with_option(option)).map(|hello| hello.mixing_ns);
+    assert_eq!(says(&[0x06, 2, 1, 0xf4]), Ok(NonZero::new(500)));
+    assert_eq!(says(&[0x06, 2, 0, 0]), Ok(None));
+    assert_eq!(says(&[0x33, 0]), Ok(None));
+    for option in [&[0x06, 1, 1][..], &[0x06, 3, 0, 1, 2], &[0x06, 0]] {
+        assert_eq!(error(&with_option(option)), HelloError::BadOption);
+    }
+}
+
+#[test]
 fn every_cut_is_truncated_and_padding_is_harmless() {
     let hello = hello(2, 3);
     let mut bytes = message(&hello);
@@ -225,6 +237,7 @@ proptest! {
         stations in 0..=STATIONS_MAX,
         direct_vlan in prop::option::of(VLAN_IDS),
         dictionary in prop::option::of(1u32..),
+        mixing_ns in any::<u16>().prop_map(NonZero::new),
         software in "[a-z0-9 .é✓]{0,20}",
     ) {
         let (link_id, node_id, recipient, line_id, capabilities) = ids;
@@ -257,6 +270,7 @@ proptest! {
             stations: (0..stations).map(station).collect(),
             direct_vlan,
             dictionary,
+            mixing_ns,
             software,
         };
         prop_assert_eq!(Hello::parse(&message(&hello)), Ok(hello));
