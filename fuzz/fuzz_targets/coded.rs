@@ -19,12 +19,7 @@ const TYPES: [u16; 5] = [
     ether_type::ARP,
     0x9000,
 ];
-const CODINGS: [Coding; 4] = [
-    Coding::Headers,
-    Coding::Lz4,
-    Coding::Zstd,
-    Coding::Mixing,
-];
+const CODINGS: [Coding; 4] = [Coding::Headers, Coding::Lz4, Coding::Zstd, Coding::Mixing];
 const TREATMENTS: [Treatment; 4] = [
     Treatment::Plain,
     Treatment::Headers,
