@@ -328,6 +328,16 @@ impl Link {
         (now.since(at) < RATE_AGE_MAX).then_some(bps)
     }
 
+    /// What a rate that was measured is for full trains, if it is frames that the link is short of: then bytes fill what would be
+    /// empty, and are worth no more than this.
+    pub fn rate_of_full_trains(&self, bps: u64) -> u64 {
+        let full = self.frame_max() as u64;
+        let mean = self.rated_mean.or(self.train_mean);
+        let mean = mean.map_or(full, |mean| (mean as u64).clamp(1, full));
+        let scaled = bps.saturating_mul(full) / mean;
+        scaled.min(self.state.rate_bps.unwrap_or(u64::MAX).max(bps))
+    }
+
     /// Whether a frame of `bytes` goes in pieces though the link would take it whole.
     pub fn cuts(&self, bytes: usize, now: Instant) -> bool {
         bytes > self.frame_max() && self.drain.is_below(CUT_BELOW_BPS, now)

@@ -179,7 +179,10 @@ impl Engine {
             Some(theirs) if theirs != own.id() => return Some(AnotherThere),
             Some(_) => {}
         }
-        let rate = |path: &Path| rate_bps(self.link(path.link)?, path, now);
+        let rate = |path: &Path| {
+            let link = self.link(path.link)?;
+            rate_bps(link, path, now).map(|bps| link.rate_of_full_trains(bps))
+        };
         let slowest = peer.paths.iter().filter_map(rate).min();
         match slowest {
             None => Some(RateUnknown),

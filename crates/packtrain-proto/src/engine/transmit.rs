@@ -333,7 +333,7 @@ impl Engine {
             1 => path.train_max(link.frame_max()),
             _ => train_max(&self.links, peer)?,
         };
-        let link_bps = rate_bps(link, path, now);
+        let link_bps = rate_bps(link, path, now).map(|bps| link.rate_of_full_trains(bps));
         let coding = coding_for(
             &self.config,
             peer,

@@ -42,6 +42,10 @@ fn a_standing_queue_shows_its_rate_and_is_then_kept_to_a_millisecond() {
 /// A link that takes 5000 frames a second, to which trains of `lens` bytes are given, one after the other. How many stood
 /// when the last one was given.
 fn of_5000_a_second(lens: impl Iterator<Item = usize>) -> usize {
+    short_of_frames(lens).1
+}
+
+fn short_of_frames(lens: impl Iterator<Item = usize>) -> (Link, usize, Instant) {
     let mut link = link();
     let mut now = Instant::ZERO;
     let mut queue = std::collections::VecDeque::new();
@@ -53,7 +57,7 @@ fn of_5000_a_second(lens: impl Iterator<Item = usize>) -> usize {
             queue.push_back(len);
         }
         if lens.peek().is_none() {
-            return queue.len();
+            return (link, queue.len(), now);
         }
         now += Duration::from_micros(200);
         queue.pop_front();
@@ -70,6 +74,21 @@ fn of_small_trains_no_more_stand_than_of_full_ones() {
         let became_small = [1500; 600].into_iter().chain(vec![300; since]);
         assert_eq!(of_5000_a_second(became_small), standing, "{since}");
     }
+}
+
+#[test]
+fn the_rate_of_full_trains_is_not_taken_from_small_ones() {
+    for len in [300, 750, 1514] {
+        let (mut link, _, now) = short_of_frames([len; 2000].into_iter());
+        let measured = link.drain_rate_bps(now).unwrap();
+        assert!(measured.abs_diff(len as u64 * 40_000) < measured / 20);
+        let of_full = link.rate_of_full_trains(measured);
+        assert!(of_full.abs_diff(1514 * 40_000) < of_full / 15, "{of_full}");
+        // No more than it says of itself.
+        link.state.rate_bps = Some(20_000_000);
+        assert_eq!(link.rate_of_full_trains(measured), measured.max(20_000_000));
+    }
+    assert_eq!(link().rate_of_full_trains(1000), 1000);
 }
 
 #[test]
