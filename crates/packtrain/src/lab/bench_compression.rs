@@ -26,7 +26,8 @@ use super::one_link::way::Way;
 pub enum Part {
     /// Coding and restoring by themselves, on one core
     Speed,
-    /// The smallest UDP frames of 64 flows and of one, over a link that carries 5000 packets a second
+    /// Small UDP datagrams, of 60 and of 18 bytes, of 64 flows and of one, over a link that carries 5000
+    /// packets a second
     Capped,
     /// The same behind a wire of which nobody has told the line
     Hidden,

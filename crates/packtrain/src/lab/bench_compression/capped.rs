@@ -16,14 +16,21 @@ use crate::lab::one_link::work::ran_during;
 use crate::lab::one_link::{Bench, Row};
 use crate::lab::{Result, pause};
 
-/// 18 bytes of payload, the least that Ethernet does not pad: number and time of the message, and two that stay.
-const LOAD: Load = Load {
-    size: 18,
-    duration: Duration::from_secs(3),
-    rate_per_second: Some(150_000),
-    real_time: false,
-};
+/// Payload of UDP: number and time of the message, and bytes that stay. As they are, a train holds 16.3 of the former and
+/// 30.2 of the latter, which are the least that Ethernet does not pad.
+const SIZES: [usize; 2] = [60, 18];
+/// More than a line carries of them, coded.
+const fn load(size: usize) -> Load {
+    Load {
+        size,
+        duration: Duration::from_secs(3),
+        rate_per_second: Some(if size > 18 { 200_000 } else { 300_000 }),
+        real_time: false,
+    }
+}
+
 const FLOWS: [usize; 2] = [64, 1];
+/// Of 60 bytes more than fit as they are.
 const CODED: Target = Target::RatioAtLeast(18.0);
 /// The next one's queue is empty.
 const SETTLE: Duration = Duration::from_millis(500);
@@ -42,12 +49,18 @@ impl Run {
     }
 }
 
-fn part_of(flows: usize, over: &str) -> String {
+fn cases() -> impl Iterator<Item = (usize, usize)> {
+    SIZES
+        .into_iter()
+        .flat_map(|size| FLOWS.map(|flows| (size, flows)))
+}
+
+fn part_of((size, flows): (usize, usize), over: &str) -> String {
     let flows = match flows {
         1 => "1 flow".to_owned(),
         flows => format!("{flows} flows"),
     };
-    format!("UDP frames of 60 B, {flows}, {over} of 5000 packets/s")
+    format!("{size} B of UDP, {flows}, {over} of 5000 packets/s")
 }
 
 fn compare(bench: &mut Bench, part: &str, runs: &Runs<Run>) {
@@ -56,7 +69,7 @@ fn compare(bench: &mut Bench, part: &str, runs: &Runs<Run>) {
             run.report.delivered_per_second
         }),
         ("sent a second", (Unit::PerSecond, Target::Shown), |run| {
-            run.report.sent as f64 / LOAD.duration.as_secs_f64()
+            run.report.sent as f64 / load(18).duration.as_secs_f64()
         }),
         (
             "out of order in their flow, in all",
@@ -83,11 +96,11 @@ pub fn told(bench: &mut Bench, packtrain: &Path) -> Result<()> {
         shape: Shape::PacketsPerSecond(PACKETS_PER_SECOND),
         ways: &BESIDE,
     };
-    for flows in FLOWS {
-        let part = part_of(flows, "a link");
+    for (size, flows) in cases() {
+        let part = part_of((size, flows), "a link");
         let runs = bench.in_turns_anew((packtrain, plan), &part, |line, way| {
             let hosts = (&line.a.namespace, &line.b.namespace);
-            Run::of(|| messages::measure_flows(hosts, way.at(), LOAD, flows))
+            Run::of(|| messages::measure_flows(hosts, way.at(), load(size), flows))
         })?;
         compare(bench, &part, &runs);
     }
@@ -96,8 +109,8 @@ pub fn told(bench: &mut Bench, packtrain: &Path) -> Result<()> {
 
 /// Each round has labs of its own, one for each line: what was found out once is remembered for a while.
 pub fn hidden(bench: &mut Bench, packtrain: &Path) -> Result<()> {
-    for flows in FLOWS {
-        let part = part_of(flows, "an unknown wire");
+    for (size, flows) in cases() {
+        let part = part_of((size, flows), "an unknown wire");
         let mut runs = Runs::of_ways(&UNCODED);
         for round in 0..bench.rounds {
             eprintln!("{part}: round {} of {}", round + 1, bench.rounds);
@@ -105,13 +118,13 @@ pub fn hidden(bench: &mut Bench, packtrain: &Path) -> Result<()> {
                 [(Way::Pt0, &[]), (Way::Uncoded, &["--no-coded-trains"])];
             for (way, more) in lines {
                 let capped = Capped::set("capcod", packtrain, more)?;
-                let send = || Run::of(|| capped.send(capped.pt0, LOAD, flows));
+                let send = || Run::of(|| capped.send(capped.pt0, load(size), flows));
                 let (run, _) =
                     capped.counted(bench, (&part, way.interface()), || capped.under(send))?;
                 runs.push(way, run);
                 if way == Way::Pt0 {
                     // After it: the wire is full of it, and the line's own greetings are lost.
-                    let bare = Run::of(|| capped.send(capped.bare, LOAD, flows))?;
+                    let bare = Run::of(|| capped.send(capped.bare, load(size), flows))?;
                     runs.push(Way::Bare, bare);
                 }
             }
