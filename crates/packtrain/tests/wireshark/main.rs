@@ -7,6 +7,7 @@
 mod aggregates;
 mod books;
 mod coded;
+mod flows;
 mod hostile;
 mod lives;
 mod mixing;

@@ -8,7 +8,8 @@ use packtrain_proto::wire::subframe::InnerHeader;
 use packtrain_sim::checker::inside;
 use packtrain_sim::random::Random;
 
-use crate::coded::{CODED, Flow, Kind, assert_same, block, coded, named, sources, udp};
+use crate::coded::{CODED, assert_same, block, coded, named, sources, udp};
+use crate::flows::{Flow, Kind};
 use crate::hostile::restored;
 use crate::named::Forged;
 use crate::tshark::{Passes, fields, fields_with, in_a_row, with_tshark};
