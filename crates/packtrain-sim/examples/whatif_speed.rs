@@ -1,12 +1,17 @@
-//! How many captured frames a second one replay takes, on one core: intake, plain line, engines and direct path.
+//! How many captured frames a second one replay takes, and what of that each of its three threads: intake, replay (engines
+//! and direct path), ledger (plain line and all that is counted). Here they take turns on one.
 //! `cargo run --release -p packtrain-sim --example whatif_speed`.
 
 use packtrain_proto::class::{Action, Pack, defaults};
 use packtrain_proto::config::Balance;
 use packtrain_proto::time::Duration;
-use packtrain_sim::whatif::{Batch, Intake, Replay, Setup, WireSettings};
+use packtrain_sim::whatif::{Batch, Intake, Ledger, Replay, Setup, WireSettings};
 
 const FRAMES: u64 = 2_000_000;
+
+const INTAKE: usize = 0;
+const REPLAY: usize = 1;
+const LEDGER: usize = 2;
 
 fn udp(from: u8, to: u8, port: u16, payload: usize, number: u32) -> Vec<u8> {
     let total = (28 + payload) as u16;
@@ -130,17 +135,20 @@ fn main() {
             })
             .collect();
         let mut intake = Intake::new(defaults(), 1500, None);
+        let mut ledger = Ledger::new(&setup);
         let mut replay: Option<Replay> = None;
-        let mut spent = [std::time::Duration::ZERO; 2];
+        let mut spent = [std::time::Duration::ZERO; 3];
         let mut at = had();
         let mut lap = |which: usize| {
             let now = had();
             spent[which] += now - std::mem::replace(&mut at, now);
         };
-        let mut give = |batch: Batch| {
+        let mut give = |batch: Batch, lap: &mut dyn FnMut(usize)| {
             let new = || Replay::new(setup.clone(), &batch.hosts()[..2]);
-            let replay = replay.get_or_insert_with(new);
-            replay.batch(&batch);
+            let journal = replay.get_or_insert_with(new).batch(&batch);
+            lap(REPLAY);
+            ledger.read(&journal, &batch);
+            lap(LEDGER);
         };
         let mut frame = frames[0].clone();
         for n in 0..FRAMES {
@@ -148,20 +156,24 @@ fn main() {
             frame[42..50].copy_from_slice(&n.to_be_bytes());
             let time = Duration::from_nanos(n * 1_000_000_000 / per_second);
             if let Some(batch) = intake.frame(Some(time), &frame, frame.len()) {
-                lap(0);
-                give(batch);
-                lap(1);
+                lap(INTAKE);
+                give(batch, &mut lap);
             }
         }
-        give(intake.rest());
-        let results = replay.expect("there are frames").finish(10);
-        lap(1);
+        give(intake.rest(), &mut lap);
+        let (journal, ended) = replay.expect("there are frames").finish();
+        lap(REPLAY);
+        ledger.read(&journal, &Batch::default());
+        let results = ledger.finish(ended, 10);
+        lap(LEDGER);
         let ns = |time: std::time::Duration| time.as_nanos() as f64 / FRAMES as f64;
+        let slowest = spent.iter().max().expect("there are three");
         println!(
-            "{name:<28} {:>5.0} ns intake, {:>5.0} ns replay, {:.2} M frames/s; {:.1} a train, {} dropped",
-            ns(spent[0]),
-            ns(spent[1]),
-            1e3 / (ns(spent[0]) + ns(spent[1])),
+            "{name:<28} {:>5.0} ns intake, {:>5.0} ns replay, {:>5.0} ns ledger, {:.2} M frames/s; {:.1} a train, {} dropped",
+            ns(spent[INTAKE]),
+            ns(spent[REPLAY]),
+            ns(spent[LEDGER]),
+            1e3 / ns(*slowest),
             results.frames_per_train().unwrap_or(0.0),
             results.all.dropped,
         );

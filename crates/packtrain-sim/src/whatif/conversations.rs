@@ -5,7 +5,7 @@ use std::hash::BuildHasherDefault;
 
 use packtrain_proto::class::facts::FlowFacts;
 
-use super::flight::AsItIs;
+use super::fingerprints::AsItIs;
 use super::frame::Captured;
 use super::results::{Share, WireLoad};
 

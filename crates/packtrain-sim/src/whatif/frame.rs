@@ -8,6 +8,8 @@ use packtrain_proto::time::Instant;
 use packtrain_proto::wire::ethernet::{HEADER_LEN, Header, MacAddr};
 use packtrain_proto::wire::packet::{Ip, IpVersion, Packet, Transport};
 
+use super::fingerprints::fold;
+use super::repeats::Repeats;
 use super::wire::Cost;
 
 /// One frame of a [`super::Batch`].
@@ -36,6 +38,9 @@ pub struct Captured {
 #[derive(Debug)]
 pub(super) struct Examiner {
     pub table: ClassTable,
+    repeats: Repeats,
+    /// Frames that were changed so that they can be told apart.
+    pub told_apart: u64,
     classifier: Classifier,
     mtu: u16,
 }
@@ -59,12 +64,19 @@ impl Examiner {
     pub fn new(table: ClassTable, mtu: u16) -> Examiner {
         Examiner {
             table,
+            repeats: Repeats::default(),
+            told_apart: 0,
             classifier: Classifier::new(0),
             mtu,
         }
     }
 
-    pub fn examine(&mut self, frame: &[u8], at: Instant, start: usize) -> Result<Captured, Unfit> {
+    pub fn examine(
+        &mut self,
+        frame: &mut [u8],
+        at: Instant,
+        start: usize,
+    ) -> Result<Captured, Unfit> {
         let header = Header::parse(frame).ok_or(Unfit::NoFrame)?;
         let Header {
             source,
@@ -89,6 +101,8 @@ impl Examiner {
         let facts = Facts::of(frame, &parsed, 0);
         let flow_hash = self.classifier.flow_hash_of(frame, &parsed);
         let class = self.table.class_of(flow_hash, &facts);
+        let (fingerprint, is_changed) = self.repeats.tell_apart(frame);
+        self.told_apart += u64::from(is_changed);
         Ok(Captured {
             at,
             start,
@@ -99,7 +113,7 @@ impl Examiner {
             flow_hash,
             flow: facts.flow,
             conversation: conversation_of(&header, &facts.flow),
-            fingerprint: fingerprint(ether_type, &frame[HEADER_LEN..]),
+            fingerprint,
             offload,
             cost: Cost::of(frame.len(), &offload),
         })
@@ -139,45 +153,6 @@ fn offload_of(frame: &[u8], packet: &Packet, mtu: u16) -> Option<Offload> {
     };
     gso::check(frame, &offload).ok()?;
     Some(offload)
-}
-
-/// What tells frames of one host apart that are under way together: a number of some of their bytes, the last ones
-/// among them. Two that have the same are told apart by [`super::flight`].
-pub fn fingerprint(ether_type: u16, payload: &[u8]) -> u64 {
-    const WHOLE_MAX: usize = 96;
-    let mut sum = fold(u64::from(ether_type), payload.len() as u64 ^ KEYS[2]);
-    let mut add = |bytes: &[u8]| {
-        let (words, rest) = bytes.as_chunks::<8>();
-        for word in words {
-            sum = fold(sum, u64::from_le_bytes(*word));
-        }
-        if !rest.is_empty() {
-            let mut word = [0; 8];
-            word[..rest.len()].copy_from_slice(rest);
-            sum = fold(sum, u64::from_le_bytes(word));
-        }
-    };
-    if payload.len() <= WHOLE_MAX {
-        add(payload);
-    } else {
-        // Headers and what follows them, something of the middle, the end.
-        add(&payload[..64]);
-        let middle = payload.len() / 2;
-        add(&payload[middle..middle + 8]);
-        add(&payload[payload.len() - 16..]);
-    }
-    sum
-}
-
-const KEYS: [u64; 3] = [
-    0x9e37_79b9_7f4a_7c15,
-    0xbf58_476d_1ce4_e5b9,
-    0x94d0_49bb_1331_11eb,
-];
-
-fn fold(a: u64, b: u64) -> u64 {
-    let wide = u128::from(a ^ KEYS[0]) * u128::from(b ^ KEYS[1]);
-    wide as u64 ^ (wide >> 64) as u64
 }
 
 /// Addresses and ports, in whichever direction; without IP, the addresses of the frame and its EtherType.

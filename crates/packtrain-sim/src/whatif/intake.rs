@@ -68,6 +68,8 @@ pub struct IntakeCounts {
     pub taken: u64,
     /// Not all of them was captured: the rest was filled in.
     pub cut: u64,
+    /// Frames that were changed in their last bytes, for another shortly before was the same.
+    pub told_apart: u64,
     /// Frames that a card cuts, or has put together.
     pub offloaded: u64,
     /// … whose time is before that of one before them, but not by much: put where they belong.
@@ -134,7 +136,10 @@ impl Intake {
             let filler = &filler[..missing.min(filler.len())];
             self.batch.bytes.extend_from_slice(filler);
         }
-        match self.examiner.examine(&self.batch.bytes[start..], at, start) {
+        match self
+            .examiner
+            .examine(&mut self.batch.bytes[start..], at, start)
+        {
             Ok(frame) => self.take(frame),
             Err(unfit) => {
                 self.batch.bytes.truncate(start);
@@ -161,6 +166,7 @@ impl Intake {
             (peak.bits_per_second(), std::cmp::Reverse(**address))
         });
         IntakeCounts {
+            told_apart: self.examiner.told_apart,
             peak: busiest.map(|(&address, &peak)| (address, peak)),
             ..self.counts
         }

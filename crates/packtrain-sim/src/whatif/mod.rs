@@ -2,12 +2,14 @@
 //! beside the same frames on the same wire without it.
 //!
 //! ```text
-//!            ┌─► Replay: plain line ──────────────────────────────► when it arrives plainly
-//!  captured  │           node (engine, direct path) ─► line ─► node ► when it arrives, in what
-//!  frames ─► Intake ─► Replay of another policy …
+//!  captured                                                                    journal
+//!  frames ─► Intake ─► Replay: node (engine, direct path) ─► line ─► node ───► Ledger: plain line, when each frame
+//!                  │                                                                   came both ways, and at what cost
+//!                  └─► Replay of another policy …
 //! ```
 //! [`Intake`] takes frames as a file has them, and gives batches in the order of their times. A [`Replay`] takes
-//! these, each for one policy and one wire; replays know nothing of each other, so that they may run side by side.
+//! these, each for one policy and one wire; replays know nothing of each other, so that they may run side by side. What
+//! became of the frames of a batch is a [`Journal`], which a [`Ledger`] reads beside the batch: later, or on a thread of its own.
 //! No I/O and no clock: time is what the capture says.
 //!
 //! # The model
@@ -23,21 +25,28 @@
 
 pub mod conversations;
 mod direct;
+mod engines;
+mod fingerprints;
 mod flight;
 mod frame;
 pub mod histogram;
 mod intake;
+mod journal;
+mod ledger;
 mod node;
 pub mod peak;
 pub mod receive_filter;
+mod repeats;
 mod replay;
 pub mod results;
 pub mod timeline;
 pub mod wire;
 
-pub use frame::{Captured, fingerprint};
+pub use frame::Captured;
 pub use intake::{Batch, Intake, IntakeCounts};
-pub use replay::{Replay, Setup};
+pub use journal::Journal;
+pub use ledger::Ledger;
+pub use replay::{Ended, Replay, Setup};
 pub use results::Results;
 pub use wire::WireSettings;
 

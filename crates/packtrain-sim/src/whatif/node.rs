@@ -12,7 +12,7 @@ use packtrain_proto::time::Instant;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::direct::Direct;
-use super::flight::EntryId;
+use super::journal::Number;
 use super::results::WireLoad;
 use super::wire::{Line, WireSettings};
 use crate::random::mix;
@@ -32,14 +32,24 @@ pub(super) enum Item {
         cost: WireLoad,
     },
     /// A frame for whom no engine is needed.
-    Plain { entry: EntryId, cost: WireLoad },
+    Plain { fingerprint: u64 },
     /// … and past whose engine it goes.
     Direct {
-        entry: EntryId,
+        number: Number,
         to: usize,
         outer_source: MacAddr,
-        cost: WireLoad,
+        /// Those that the card makes of it.
+        frames: u64,
     },
+}
+
+impl Item {
+    fn carries_frames(&self) -> bool {
+        match self {
+            Item::Message { cost, .. } => *cost != WireLoad::default(),
+            Item::Plain { .. } | Item::Direct { .. } => true,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -65,6 +75,8 @@ pub(super) struct Node {
     pub queue_wakes: Option<Instant>,
     /// What has come on the wire, and was not charged to frames yet.
     pub uncharged: WireLoad,
+    /// Frames that its host has sent, ever.
+    pub sent_frames: Number,
     /// Its engine's counters, when counting began.
     pub before: Option<Snapshot>,
 }
@@ -132,6 +144,7 @@ impl Node {
             timer: None,
             queue_wakes: None,
             uncharged: WireLoad::default(),
+            sent_frames: 0,
             before: None,
         }
     }
@@ -179,6 +192,7 @@ impl Node {
 
     /// Nothing of the host's frames stands or travels here.
     pub fn is_idle(&self) -> bool {
-        !self.engine.has_frames_waiting() && self.links.iter().all(|link| link.under_way.is_empty())
+        let mut under_way = self.links.iter().flat_map(|link| &link.under_way);
+        !self.engine.has_frames_waiting() && !under_way.any(|(_, item)| item.carries_frames())
     }
 }

@@ -1,4 +1,4 @@
-//! One policy, over one kind of wire: what becomes of the frames.
+//! One policy, over one kind of wire: what becomes of the frames. It counts nothing of a frame's: it writes a journal.
 
 use packtrain_proto::class::Action;
 use packtrain_proto::class::{Class, KernelPath};
@@ -8,18 +8,16 @@ use packtrain_proto::mac_map::{MacHashBuilder, MacMap};
 use packtrain_proto::time::{Duration, Instant};
 use packtrain_proto::wire::ethernet::{HEADER_LEN, MacAddr, ether_type};
 
-use super::conversations::Conversations;
 use super::direct::{Direct, Redirected};
-use super::flight::{Entry, EntryId, Flight};
-use super::frame::{Captured, fingerprint};
-use super::histogram::{Differences, Histogram};
+use super::engines::Engines;
+use super::fingerprints::fingerprint;
+use super::frame::Captured;
 use super::intake::Batch;
+use super::journal::{Journal, Number, Record};
 use super::node::{Item, Node, NodeSettings, node_of};
-use super::results::{ClassResults, Results, Sent, Share, WireLoad};
+use super::results::{Sent, WireLoad};
 use super::timeline::Timeline;
-use super::wire::{Cost, Line, WireSettings};
-
-mod conclude;
+use super::wire::{Cost, WireSettings};
 
 /// Longer pauses of the capture count as this long: nothing happens in the rest but hellos.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
@@ -51,9 +49,6 @@ pub struct Replay {
     setup: Setup,
     settings: NodeSettings,
     nodes: Vec<Node>,
-    /// Of the same hosts: their frames that are under way, and their cables without packtrain.
-    flights: Vec<Flight>,
-    plain: Vec<Line>,
     by_address: MacMap<usize>,
     due: Vec<Instant>,
     /// Which way the frames of each class may take; the rest last.
@@ -65,23 +60,28 @@ pub struct Replay {
     first_at: Option<Instant>,
     last_at: Instant,
     counts: Counts,
-    conversations: Conversations,
-    /// Frames that a host was given since they were charged last.
-    delivered: Vec<Entry>,
+    journal: Journal,
 }
 
 #[derive(Debug, Default)]
 struct Counts {
-    all: Share,
-    not_replayed: u64,
-    plain_delay: Histogram,
-    delay: Histogram,
-    added: Differences,
     sent: Sent,
     refused: u64,
-    classes: Vec<(Share, Differences)>,
     pause_left_out: Duration,
     timeline: Timeline,
+}
+
+/// What is known at the end of a replay, but for its frames.
+#[derive(Debug)]
+pub struct Ended {
+    pub(super) hosts: usize,
+    pub(super) links: usize,
+    pub(super) duration: Duration,
+    pub(super) sent: Sent,
+    pub(super) refused: u64,
+    pub(super) engines: Engines,
+    pub(super) pause_left_out: Duration,
+    pub(super) timeline: Timeline,
 }
 
 impl Replay {
@@ -100,15 +100,9 @@ impl Replay {
         let actions = setup.classes.iter().map(|class| class.action);
         let actions = actions.chain([setup.rest]);
         let paths: Vec<KernelPath> = actions.map(|action| action.kernel_path()).collect();
-        let counts = Counts {
-            classes: vec![Default::default(); paths.len()],
-            ..Counts::default()
-        };
         let mut replay = Replay {
             settings,
             nodes: Vec::new(),
-            flights: Vec::new(),
-            plain: Vec::new(),
             by_address: MacMap::with_hasher(MacHashBuilder::new(1)),
             due: Vec::new(),
             paths,
@@ -116,9 +110,8 @@ impl Replay {
             origin: None,
             first_at: None,
             last_at: Instant::ZERO,
-            counts,
-            conversations: Conversations::default(),
-            delivered: Vec::new(),
+            counts: Counts::default(),
+            journal: Journal::default(),
             setup,
         };
         for &host in hosts {
@@ -142,8 +135,6 @@ impl Replay {
             node.before = Some(node.engine.snapshot(self.now));
         }
         self.nodes.push(node);
-        self.flights.push(Flight::default());
-        self.plain.push(Line::new(self.setup.wire));
         self.due.push(Instant::ZERO);
         self.by_address.insert(address, number);
         self.pump(number);
@@ -193,16 +184,51 @@ impl Replay {
             node.before = Some(node.engine.snapshot(self.now));
             node.uncharged = WireLoad::default();
         }
+        self.journal.write(Record::Begins { at: self.now });
     }
 
-    pub fn batch(&mut self, batch: &Batch) {
-        for frame in batch.frames() {
-            self.frame(frame, batch.bytes(frame));
+    /// What became of its frames and of those before, as far as it is known by then.
+    pub fn batch(&mut self, batch: &Batch) -> Journal {
+        for (number, frame) in (0..).zip(batch.frames()) {
+            self.frame(number, frame, batch.bytes(frame));
         }
+        self.take_journal()
+    }
+
+    fn take_journal(&mut self) -> Journal {
+        let len = self.journal.0.len();
+        std::mem::replace(&mut self.journal, Journal(Vec::with_capacity(len)))
+    }
+
+    /// Lets everything arrive that is under way.
+    pub fn finish(mut self) -> (Journal, Ended) {
+        let end = self.now + END_MAX;
+        while self.now < end && !self.nodes.iter().all(Node::is_idle) {
+            self.advance(self.now + Duration::from_millis(10));
+        }
+        let mut engines = Engines::default();
+        for node in &self.nodes {
+            let before = node
+                .before
+                .as_ref()
+                .expect("taken when it came, or when all had met");
+            engines.add(&node.engine.snapshot(self.now), before);
+        }
+        let ended = Ended {
+            hosts: self.nodes.len(),
+            links: self.setup.links,
+            duration: self.last_at.since(self.first_at.unwrap_or(self.last_at)),
+            sent: self.counts.sent,
+            refused: self.counts.refused,
+            engines,
+            pause_left_out: self.counts.pause_left_out,
+            timeline: self.counts.timeline,
+        };
+        (self.journal, ended)
     }
 
     /// The next frame of the capture. Times never go back.
-    pub fn frame(&mut self, frame: &Captured, bytes: &[u8]) {
+    fn frame(&mut self, number: u32, frame: &Captured, bytes: &[u8]) {
         let at = frame.at.max(self.last_at);
         let origin = self.origin.expect("they have met");
         self.leave_out_pause(at);
@@ -218,10 +244,10 @@ impl Replay {
         // Who is only spoken to runs packtrain too.
         self.host(frame.destination);
         let Some(host) = host else {
-            self.counts.not_replayed += 1;
+            self.journal.write(Record::NotReplayed);
             return;
         };
-        self.send(host, frame, bytes);
+        self.send(host, number, frame, bytes);
     }
 
     fn leave_out_pause(&mut self, at: Instant) {
@@ -230,43 +256,29 @@ impl Replay {
             return;
         }
         self.advance(self.now + PAUSE_MAX);
-        let is_idle = self.flights.iter().all(|flight| flight.under_way == 0);
-        let plain_free = self.plain.iter().map(Line::free_at).max();
-        if is_idle && plain_free.is_none_or(|free| free <= self.now) {
+        if self.nodes.iter().all(Node::is_idle) {
             self.counts.pause_left_out += pause - PAUSE_MAX;
         }
     }
 
-    fn send(&mut self, host: usize, frame: &Captured, bytes: &[u8]) {
+    fn send(&mut self, host: usize, number: u32, frame: &Captured, bytes: &[u8]) {
         let now = self.now;
-        let plain = self.plain[host].offer(&frame.cost, now);
-        let plain_delay = plain.map(|at| at.since(now));
-        if plain.is_some() {
-            let leaves = self.plain[host].free_at();
-            self.counts.timeline.plain(leaves, frame.cost.frames);
-        }
-        let slot = self.conversations.on_sent(frame);
-        let (share, _) = &mut self.counts.classes[usize::from(frame.class)];
-        let shares = [&mut self.counts.all, share];
-        for share in shares {
-            share.on_sent(frame);
-            share.plain_dropped += u64::from(plain.is_none());
-        }
-        match plain_delay {
-            Some(delay) => self.counts.plain_delay.record(delay.as_nanos() as u64),
-            None => self.conversations.share(slot).plain_dropped += 1,
-        }
-        let entry = Entry::new(now, plain_delay, frame.cost, frame.class, slot);
         let path = self.paths[usize::from(frame.class)];
-        let direct = self.nodes[host].direct.as_mut();
-        if let Some(redirected) = direct.and_then(|direct| direct.leave(frame, path)) {
-            return self.send_directly(host, frame, entry, redirected);
-        }
-        let mut buffer = self.nodes[host].engine.buffers().copy_of(bytes);
-        let (counts, conversations) = (&mut self.counts, &mut self.conversations);
-        let lost = |entry: &Entry| counts.on_lost(entry, conversations);
-        self.flights[host].add(entry, frame.fingerprint, &mut buffer, lost);
         let node = &mut self.nodes[host];
+        let direct = node.direct.as_mut();
+        let redirected = direct.and_then(|direct| direct.leave(frame, path));
+        self.journal.write(Record::Sent {
+            frame: number,
+            host: host as u32,
+            at: now,
+            directly: redirected.is_some(),
+        });
+        let number = node.sent_frames;
+        node.sent_frames += 1;
+        if let Some(redirected) = redirected {
+            return self.send_directly(host, number, frame, redirected);
+        }
+        let buffer = node.engine.buffers().copy_of(bytes);
         if node.engine.asks_for_backlog() {
             node.tell_queues(now);
         }
@@ -281,8 +293,8 @@ impl Replay {
     fn send_directly(
         &mut self,
         host: usize,
+        number: Number,
         frame: &Captured,
-        entry: Entry,
         redirected: Redirected,
     ) {
         let now = self.now;
@@ -297,25 +309,22 @@ impl Replay {
         }
         match link.line.offer(&frame.cost, now) {
             Some(at) => {
-                let (counts, conversations) = (&mut self.counts, &mut self.conversations);
-                let lost = |entry: &Entry| counts.on_lost(entry, conversations);
-                let entry = self.flights[host].add_numbered(entry, lost);
-                let cost = frame.cost.load();
-                self.counts.sent.direct += cost;
+                self.counts.sent.direct += frame.cost.load();
                 let leaves = link.line.free_at();
                 self.counts.timeline.with(leaves, frame.cost.frames);
                 let outer_source = redirected.outer_source;
                 let item = Item::Direct {
-                    entry,
+                    number,
                     to,
                     outer_source,
-                    cost,
+                    frames: frame.cost.frames,
                 };
                 link.under_way.push_back((at, item));
             }
             None => {
                 self.counts.refused += 1;
-                self.counts.on_lost(&entry, &mut self.conversations);
+                let host = host as u32;
+                self.journal.write(Record::Refused { host, number });
             }
         }
         if let Some(direct) = &mut node.direct {
@@ -379,28 +388,28 @@ impl Replay {
                 node.engine.handle_link_frame(id, buffer, offload, now);
                 self.pump(to);
             }
-            Item::Plain { entry, cost } => self.came(from, entry, cost),
+            Item::Plain { fingerprint } => self.journal.write(Record::CamePlainly {
+                from: from as u32,
+                fingerprint,
+                at: now,
+            }),
             Item::Direct {
-                entry,
+                number,
                 to,
                 outer_source,
-                cost,
+                frames,
             } => {
                 let node = &mut self.nodes[to];
                 let id = node.links[link].id;
                 if let Some(direct) = &mut node.direct {
-                    direct.arrive(id, outer_source, cost.frames as u64);
+                    direct.arrive(id, outer_source, frames);
                 }
-                self.came(from, entry, cost);
+                self.journal.write(Record::CameDirectly {
+                    from: from as u32,
+                    number,
+                    at: now,
+                });
             }
-        }
-    }
-
-    /// A frame has arrived by itself.
-    fn came(&mut self, from: usize, id: EntryId, cost: WireLoad) {
-        if let Some(entry) = self.flights[from].take(id) {
-            self.counts
-                .on_delivered(&entry, cost, self.now, &mut self.conversations);
         }
     }
 
@@ -437,30 +446,25 @@ impl Replay {
     fn deliver(&mut self, host: usize) {
         let now = self.now;
         let node = &mut self.nodes[host];
+        let mut is_given = false;
         while let Some(delivery) = node.engine.poll_delivery(now) {
             let source = MacAddr::from_slice(&delivery.head[6..12]);
             let Some(&from) = self.by_address.get(&source) else {
                 continue;
             };
             let ether_type = u16::from_be_bytes([delivery.head[12], delivery.head[13]]);
-            let flight = &mut self.flights[from];
-            let found = flight.find(fingerprint(ether_type, delivery.body));
-            self.delivered.extend(found.and_then(|id| flight.take(id)));
+            is_given = true;
+            self.journal.write(Record::Given {
+                from: from as u32,
+                fingerprint: fingerprint(ether_type, delivery.body),
+            });
         }
-        if self.delivered.is_empty() {
-            return;
-        }
-        // They share what has come since frames were given last: mostly one train, that they came in.
-        let cost = std::mem::take(&mut node.uncharged);
-        let bytes: usize = self.delivered.iter().map(|entry| entry.cost.len).sum();
-        let count = self.delivered.len() as f64;
-        for entry in self.delivered.drain(..) {
-            let cost = WireLoad {
-                frames: cost.frames / count,
-                bytes: cost.bytes * entry.cost.len as f64 / bytes as f64,
-            };
-            self.counts
-                .on_delivered(&entry, cost, now, &mut self.conversations);
+        if is_given {
+            self.journal.write(Record::Shared {
+                host: host as u32,
+                cost: std::mem::take(&mut node.uncharged),
+                at: now,
+            });
         }
     }
 
@@ -508,14 +512,9 @@ impl Replay {
                 _ => WireLoad::default(),
             };
             if kind == Kind::Plain {
-                let found = self.flights[host].find(fingerprint(
-                    u16::from_be_bytes([frame[12], frame[13]]),
-                    &frame[HEADER_LEN..],
-                ));
-                // Else it is one more copy of one that goes out by two cables.
-                if let Some(entry) = found {
-                    out.under_way.push_back((at, Item::Plain { entry, cost }));
-                }
+                let ether_type = u16::from_be_bytes([frame[12], frame[13]]);
+                let fingerprint = fingerprint(ether_type, &frame[HEADER_LEN..]);
+                out.under_way.push_back((at, Item::Plain { fingerprint }));
             } else if destination.is_group() {
                 let others = before.iter_mut().enumerate();
                 let later = after.iter_mut().enumerate();
@@ -555,38 +554,6 @@ impl Replay {
             }
         }
         was_asked
-    }
-}
-
-impl Counts {
-    fn on_delivered(
-        &mut self,
-        entry: &Entry,
-        cost: WireLoad,
-        now: Instant,
-        conversations: &mut Conversations,
-    ) {
-        let delay = now.since(entry.sent_at);
-        self.delay.record(delay.as_nanos() as u64);
-        let compared = |plain: Duration| delay.as_nanos() as i64 - plain.as_nanos() as i64;
-        let added = entry.plain_delay.map(compared);
-        let (share, differences) = &mut self.classes[usize::from(entry.class)];
-        if let Some(added) = added {
-            self.added.record(added);
-            differences.record(added);
-        }
-        let conversation = conversations.share(entry.conversation);
-        for share in [&mut self.all, share, conversation] {
-            share.on_delivered(entry, cost, added);
-        }
-    }
-
-    fn on_lost(&mut self, entry: &Entry, conversations: &mut Conversations) {
-        let (share, _) = &mut self.classes[usize::from(entry.class)];
-        let conversation = conversations.share(entry.conversation);
-        for share in [&mut self.all, share, conversation] {
-            share.dropped += 1;
-        }
     }
 }
 

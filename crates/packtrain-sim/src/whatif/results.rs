@@ -165,8 +165,6 @@ pub struct Results {
     pub classes: Vec<ClassResults>,
     pub conversations: Vec<Conversation>,
     pub others: Others,
-    /// Frames that were changed so that they can be told apart.
-    pub tagged: u64,
     /// Longer pauses count as this long, and how much of them was left out.
     pub pause_left_out: Duration,
     /// What the trains saved of their frames, and by what: framing, padding, headers, payload. Of what left the engines,

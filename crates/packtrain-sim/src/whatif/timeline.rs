@@ -37,6 +37,24 @@ impl Timeline {
         self.at(at).with += frames;
     }
 
+    /// What another one has counted, from the same time on.
+    pub fn add(&mut self, other: &Timeline) {
+        let mut other = other.clone();
+        debug_assert_eq!(self.begins, other.begins);
+        while self.doublings < other.doublings {
+            self.double();
+        }
+        while other.doublings < self.doublings {
+            other.double();
+        }
+        let len = self.steps.len().max(other.steps.len());
+        self.steps.resize(len, Step::default());
+        for (sum, step) in self.steps.iter_mut().zip(other.steps) {
+            sum.plain += step.plain;
+            sum.with += step.with;
+        }
+    }
+
     pub fn step(&self) -> Duration {
         Duration::from_nanos(1 << self.bits())
     }
@@ -87,14 +105,21 @@ mod tests {
                 .into_iter()
                 .map(|(bits, nanos, is_plain)| (nanos & ((1 << bits) - 1), is_plain))
                 .collect();
-            let mut timeline = Timeline::from(Instant::from_nanos(begins));
+            let begun = || Timeline::from(Instant::from_nanos(begins));
+            let mut timeline = begun();
+            let mut apart = [begun(), begun()];
             for &(nanos, is_plain) in &times {
                 let at = Instant::from_nanos(begins + nanos);
-                match is_plain {
-                    true => timeline.plain(at, 1),
-                    false => timeline.with(at, 1),
+                for timeline in [&mut timeline, &mut apart[usize::from(is_plain)]] {
+                    match is_plain {
+                        true => timeline.plain(at, 1),
+                        false => timeline.with(at, 1),
+                    }
                 }
             }
+            let [mut sum, plain] = apart;
+            sum.add(&plain);
+            prop_assert_eq!(&sum, &timeline);
             prop_assert!(timeline.steps().len() <= STEPS_MAX);
             let step = timeline.step().as_nanos() as u64;
             let mut expected = vec![Step::default(); timeline.steps().len()];

@@ -31,6 +31,22 @@ fn what_is_out_of_order_by_little_is_put_in_order() {
 }
 
 #[test]
+fn frames_that_are_all_the_same_are_told_apart() {
+    let mut intake = Intake::new(defaults(), 1500, None);
+    let frame = udp(A, B, 7, 20, 9);
+    for n in 0..500 {
+        assert!(intake.frame(micros(n * 100), &frame, frame.len()).is_none());
+    }
+    assert_eq!(intake.counts().told_apart, 499);
+    let batch = intake.rest();
+    let mut bytes: Vec<_> = batch.frames().iter().map(|one| batch.bytes(one)).collect();
+    assert_eq!(bytes[0], frame);
+    bytes.sort_unstable();
+    bytes.dedup();
+    assert_eq!(bytes.len(), 500);
+}
+
+#[test]
 fn what_comes_far_too_late_is_taken_when_it_comes() {
     let mut intake = Intake::new(defaults(), 1500, None);
     let mut given = Vec::new();

@@ -5,7 +5,7 @@ use packtrain_proto::config::Balance;
 use packtrain_proto::time::Duration;
 use packtrain_proto::wire::ethernet::MacAddr;
 
-use crate::whatif::{Batch, Intake, Replay, Results, Setup, WireSettings};
+use crate::whatif::{Batch, Intake, Ledger, Replay, Results, Setup, WireSettings};
 
 pub const A: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
 pub const B: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
@@ -97,7 +97,12 @@ pub fn batches(sent: &[Sent]) -> Vec<Batch> {
 pub fn replay(sent: &[Sent], setup: Setup) -> Results {
     let batches = batches(sent);
     let hosts = batches[0].hosts();
+    let mut ledger = Ledger::new(&setup);
     let mut replay = Replay::new(setup, &hosts[..hosts.len().min(16)]);
-    batches.iter().for_each(|batch| replay.batch(batch));
-    replay.finish(10)
+    for batch in &batches {
+        ledger.read(&replay.batch(batch), batch);
+    }
+    let (journal, ended) = replay.finish();
+    ledger.read(&journal, &Batch::default());
+    ledger.finish(ended, 10)
 }

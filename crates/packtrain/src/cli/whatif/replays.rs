@@ -6,7 +6,9 @@ use std::thread::{self, ScopedJoinHandle};
 
 use packtrain_proto::wire::ethernet::MacAddr;
 use packtrain_sim::whatif::receive_filter::FilterCounts;
-use packtrain_sim::whatif::{Batch, Intake, IntakeCounts, Replay, Results, Setup};
+use packtrain_sim::whatif::{
+    Batch, Ended, Intake, IntakeCounts, Journal, Ledger, Replay, Results, Setup,
+};
 
 use super::WhatifArguments;
 use super::plan::Plan;
@@ -43,7 +45,7 @@ pub fn run(
                 let hosts = hosts_of(&batch, plan.hosts_max(), arguments.host);
                 let setups = plan.replays().map(|policy| plan.setup(policy));
                 runners = setups
-                    .map(|setup| Runner::start(scope, setup, hosts.clone(), arguments.top.into()))
+                    .map(|setup| Runner::start(scope, setup, hosts.clone()))
                     .collect();
             }
             let batch = Arc::new(batch);
@@ -71,7 +73,11 @@ pub fn run(
             }
         };
         give(plan, intake.rest());
-        let results = runners.into_iter().map(Runner::finish).collect();
+        let top = usize::from(arguments.top);
+        let results = runners
+            .into_iter()
+            .map(|runner| runner.finish(top))
+            .collect();
         progress.ends();
         let replayed = Replayed {
             counts: intake.counts(),
@@ -90,9 +96,11 @@ fn hosts_of(batch: &Batch, most: usize, wanted: Option<MacAddr>) -> Vec<MacAddr>
     wanted.into_iter().chain(others).take(most).collect()
 }
 
+/// A replay, and what it counts: one thread runs ahead of the other.
 struct Runner<'scope> {
     batches: SyncSender<Arc<Batch>>,
-    thread: ScopedJoinHandle<'scope, Results>,
+    replay: ScopedJoinHandle<'scope, Ended>,
+    ledger: ScopedJoinHandle<'scope, Ledger>,
 }
 
 impl<'scope> Runner<'scope> {
@@ -100,21 +108,54 @@ impl<'scope> Runner<'scope> {
         scope: &'scope thread::Scope<'scope, 'env>,
         setup: Setup,
         hosts: Vec<MacAddr>,
-        top: usize,
     ) -> Runner<'scope> {
         let (batches, given): (_, Receiver<Arc<Batch>>) = sync_channel(BATCHES_WAITING);
-        let thread = scope.spawn(move || {
+        let (journals, written) = sync_channel::<(Journal, Arc<Batch>)>(BATCHES_WAITING);
+        let mut ledger = Ledger::new(&setup);
+        let replay = spawn(scope, "replay", move || {
             let mut replay = Replay::new(setup, &hosts);
-            given.iter().for_each(|batch| replay.batch(&batch));
-            replay.finish(top)
+            // A ledger that has ended has failed, and says so when it is joined.
+            for batch in given {
+                let _ = journals.send((replay.batch(&batch), batch));
+            }
+            let (journal, ended) = replay.finish();
+            let _ = journals.send((journal, Arc::default()));
+            ended
         });
-        Runner { batches, thread }
+        let ledger = spawn(scope, "ledger", move || {
+            for (journal, batch) in written {
+                ledger.read(&journal, &batch);
+            }
+            ledger
+        });
+        Runner {
+            batches,
+            replay,
+            ledger,
+        }
     }
 
-    fn finish(self) -> Results {
+    /// `top`: conversations that are told one by one.
+    fn finish(self, top: usize) -> Results {
         drop(self.batches);
-        let result = self.thread.join();
-        // A mistake of ours: as if it had been made here.
-        result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        let ended = join(self.replay);
+        join(self.ledger).finish(ended, top)
     }
+}
+
+/// Named, as one sees who fills the processors.
+fn spawn<'scope, T: Send + 'scope>(
+    scope: &'scope thread::Scope<'scope, '_>,
+    name: &str,
+    run: impl FnOnce() -> T + Send + 'scope,
+) -> ScopedJoinHandle<'scope, T> {
+    let thread = thread::Builder::new().name(name.to_owned());
+    let started = thread.spawn_scoped(scope, run);
+    started.expect("as many threads as a few policies need")
+}
+
+fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    // A mistake of ours: as if it had been made here.
+    let result = thread.join();
+    result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
