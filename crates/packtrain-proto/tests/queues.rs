@@ -226,6 +226,7 @@ fn queued(flow: u32, frame: Frame) -> QueuedFrame {
         flow_hash: flow,
         urgent: frame.urgent,
         hold_until: None,
+        random: Default::default(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Where the subframes of a train go: straight into it, or to the coder first.
 
 use super::coder::{Coder, Treatment};
-use super::worth::{Worths, looks_random};
+use super::worth::Worths;
 use crate::class::{ClassTable, Compress};
 use crate::queue::drr::QueuedFrame;
 use crate::time::Instant;
@@ -32,9 +32,7 @@ impl Body<'_, '_> {
             Compress::Headers => Treatment::Headers,
             Compress::Auto => match worths.of(frame.class, now) {
                 Treatment::Headers => Treatment::Headers,
-                _ if looks_random(frame.payload()) && !coder.is_for_samples(frame) => {
-                    Treatment::Headers
-                }
+                _ if frame.looks_random() && !coder.is_for_samples(frame) => Treatment::Headers,
                 worth => worth,
             },
         }

@@ -218,6 +218,7 @@ mod tests {
             class: crate::class::ClassId(0),
             urgent: false,
             hold_until: None,
+            random: Default::default(),
         }
     }
 

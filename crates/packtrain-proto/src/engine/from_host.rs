@@ -64,6 +64,7 @@ impl Engine {
             class,
             urgent: self.classes.action(class).pack == Pack::Now,
             hold_until: None,
+            random: Default::default(),
         };
         self.dispatch(queued, now);
     }
@@ -154,6 +155,7 @@ impl Engine {
         for slot in slots {
             let copy = QueuedFrame {
                 buffer: self.pool.copy_of(&frame.buffer),
+                random: frame.random.clone(),
                 ..frame
             };
             self.enqueue(Destination::Peer(slot), copy);

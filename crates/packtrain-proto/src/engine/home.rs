@@ -140,7 +140,13 @@ impl Engine {
         for at in 0..homes - 1 {
             let home = self.segments.heads()[at];
             let buffer = self.pool.copy_of(&frame.buffer);
-            self.enqueue_plain(home, QueuedFrame { buffer, ..frame });
+            let random = frame.random.clone();
+            let copy = QueuedFrame {
+                buffer,
+                random,
+                ..frame
+            };
+            self.enqueue_plain(home, copy);
         }
         self.enqueue_plain(self.segments.heads()[homes - 1], frame);
     }

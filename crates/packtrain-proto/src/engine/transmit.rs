@@ -2,7 +2,7 @@
 
 use super::from_host::largest_on_wire;
 use super::paths::{best_path, has_room, is_ripe, rate_bps, train_max};
-use super::way::{Way, coding_for, mark_for};
+use super::way::{Goes, Way, coding_for, mark_for};
 use super::{Engine, Transmit};
 use crate::aggregator::{Filled, Surroundings};
 use crate::buffer::Buffer;
@@ -367,18 +367,21 @@ impl Engine {
             now,
         };
         let (link_id, train) = (link.id, peer.next_train);
-        let alone = way.head_that_goes_alone(&mut peer.queues, &mut surroundings);
+        let goes = way.next(&mut peer.queues, &mut surroundings);
+        let mut is_coded = false;
         let mut filled = None;
         let mut as_it_is = None;
-        match alone {
+        match goes {
             None => {}
-            Some(Some(mut frame)) => {
+            Some(Goes::Alone(mut frame)) => {
                 frame.buffer[0..6].copy_from_slice(&peer.paths[path_at].remote_address.0);
                 frame.buffer[6..12].copy_from_slice(&mark.expect("it goes alone").0);
                 as_it_is = Some(frame);
             }
-            Some(None) => {
+            Some(Goes::ByTrain { is_incompressible }) => {
                 let own = self.config.node_id;
+                let coding = coding.filter(|&by| by == Coding::Mixing || !is_incompressible);
+                is_coded = coding.is_some();
                 let coder = coding.map(|coding| (&mut self.coder, coding));
                 filled = way.train(peer, path_at, own, coder, &mut surroundings);
             }
@@ -401,7 +404,7 @@ impl Engine {
         self.counters.flushes.count(filled.flush);
         let len = buffer.len();
         self.note_train(filled.frames as usize, len, train_max);
-        self.note_coding(&filled, len, coding.is_some(), now);
+        self.note_coding(&filled, len, is_coded, now);
         let sent = self.send_train((slot, path_at), train, (buffer, len), Kind::New, now);
         sent.map(|(outgoing, _)| outgoing)
     }

@@ -9,7 +9,7 @@ use crate::class::ClassTable;
 use crate::coding::body::Body;
 use crate::coding::coder::Coder;
 use crate::coding::dictionary::Dictionary;
-use crate::coding::worth::{Compressor, Worths, looks_random};
+use crate::coding::worth::{Compressor, Worths};
 use crate::config::{Config, LinkOrder, NodeId};
 use crate::direct::kinds::DirectKind;
 use crate::link::Link;
@@ -42,6 +42,16 @@ pub(super) struct Way<'a> {
     pub compressed: u128,
 }
 
+/// How the next frame goes.
+pub(super) enum Goes {
+    /// As it is.
+    Alone(QueuedFrame),
+    ByTrain {
+        /// It is the only one, and does not shrink by itself, unless it is one of samples.
+        is_incompressible: bool,
+    },
+}
+
 impl Way<'_> {
     /// Full-size and GSO frames between the two `pt0`s, if this link carries them whole and is neither so
     /// slow that GSO frames are better cut, nor that they are better compressed.
@@ -57,29 +67,32 @@ impl Way<'_> {
     }
 
     fn compresses(&self, frame: &QueuedFrame) -> bool {
-        self.compressed >> frame.class.0 & 1 == 1 && !looks_random(frame.payload())
+        self.compressed >> frame.class.0 & 1 == 1 && !frame.looks_random()
     }
 
-    /// The next frame, if it goes alone; `Some(None)`: it goes by train. `None`: CoDel has
-    /// dropped all there was.
-    pub(super) fn head_that_goes_alone(
+    /// How the next frame goes. `None`: CoDel has dropped all there was.
+    pub(super) fn next(
         &self,
         queues: &mut FlowQueues,
         with: &mut Surroundings<'_>,
-    ) -> Option<Option<QueuedFrame>> {
+    ) -> Option<Goes> {
         let Surroundings { pool, drops, .. } = with;
         let flow = queues.select(with.now, with.codel, self.train_max, &mut |frame| {
             drops.count(DropReason::Codel);
             pool.give_back(frame.buffer);
         })?;
-        if !self.goes_alone(queues.head(flow), with.now) {
-            return Some(None);
+        let head = queues.head(flow);
+        if !self.goes_alone(head, with.now) {
+            let shrinks = self.compresses(head);
+            return Some(Goes::ByTrain {
+                is_incompressible: queues.frames() == 1 && !shrinks,
+            });
         }
         let frame = queues.pop(flow);
         queues.charge(flow, frame.buffer.len());
         with.classes
             .note_left(frame.class, with.now.since(frame.enqueued));
-        Some(Some(frame))
+        Some(Goes::Alone(frame))
     }
 
     pub(super) fn train(

@@ -11,10 +11,12 @@
 //! section 4.2: a new flow that empties moves to the old list, else it would always be new); a
 //! bucket names a flow exactly while that flow is on a list; a flow whose head is urgent is ahead.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 use crate::buffer::Buffer;
 use crate::class::ClassId;
+use crate::coding::worth::looks_random;
 use crate::offload::Offload;
 use crate::queue::ahead::Ahead;
 use crate::queue::codel::{Codel, CodelParams};
@@ -50,6 +52,8 @@ pub struct QueuedFrame {
     pub urgent: bool,
     /// Its class lets it wait so long for others.
     pub hold_until: Option<Instant>,
+    /// What was found by who asked first.
+    pub random: Cell<Option<bool>>,
 }
 
 /// The same for all copies of one frame: which frame, and how many there were at first.
@@ -62,6 +66,14 @@ pub struct CopyOf {
 impl QueuedFrame {
     pub fn payload(&self) -> &[u8] {
         &self.buffer[ethernet::HEADER_LEN..]
+    }
+
+    /// Whether its payload [`looks_random`]. It is asked for more than once, and takes as long as packing a small frame.
+    pub fn looks_random(&self) -> bool {
+        let found = self.random.get();
+        let is_random = found.unwrap_or_else(|| looks_random(self.payload()));
+        self.random.set(Some(is_random));
+        is_random
     }
 
     /// Bytes of it that still wait.
@@ -498,6 +510,7 @@ mod tests {
             class: ClassId(0),
             urgent: false,
             hold_until: None,
+            random: Default::default(),
         }
     }
 

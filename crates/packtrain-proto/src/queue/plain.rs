@@ -160,6 +160,7 @@ mod tests {
             class: ClassId(0),
             urgent: false,
             hold_until: None,
+            random: Default::default(),
         }
     }
 
