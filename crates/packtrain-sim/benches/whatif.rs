@@ -1,6 +1,6 @@
-//! How many captured frames a second one replay takes, and what of that each of its three threads: intake, replay (engines
-//! and direct path), ledger (plain line and all that is counted). Here they take turns on one.
-//! `cargo run --release -p packtrain-sim --example whatif_speed`.
+//! How many captured frames a second `packtrain whatif` takes, as its slowest thread does: intake, replay (engines and direct
+//! path) or ledger (plain line and all that is counted). Here they take turns on one, and say what each has had of it.
+//! `./x bench whatif`.
 
 use packtrain_proto::class::{Action, Pack, defaults};
 use packtrain_proto::config::Balance;
