@@ -414,6 +414,7 @@ impl Flight {
 }
 
 mod delivery;
+mod least;
 mod overdue;
 mod silence;
 #[cfg(test)]

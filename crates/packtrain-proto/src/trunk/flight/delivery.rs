@@ -19,6 +19,7 @@
 //! That holds for a round trip, and the bound shrinks to what is out: a link that dies takes as much as the bound
 //! allows, and the others have to send that again.
 
+use super::least::LeastRoundTrip;
 use crate::time::{Duration, Instant};
 use crate::trunk::extreme::Extreme;
 use crate::trunk::receipts::ACK_DELAY_MAX;
@@ -29,7 +30,6 @@ pub(super) const WINDOW_MAX: usize = 8 << 20;
 /// With less in flight a link has not shown what it can do.
 const PRESSED_MIN: usize = super::UNPROVEN_MAX / 2;
 const RATE_PERIOD: Duration = Duration::from_secs(1);
-const ROUND_TRIP_PERIOD: Duration = Duration::from_secs(5);
 /// What trains may wait on their way and it is no queue that stands: local queues have as much.
 const STANDING_MIN: Duration = Duration::from_millis(1);
 /// So many round trips at about the same rate, and the link is full.
@@ -64,7 +64,7 @@ pub(super) struct Delivery {
     /// The most since the last rest, bytes.
     in_flight_max: usize,
     round_trip: Option<Duration>,
-    round_trip_min: Extreme<Duration>,
+    least: LeastRoundTrip,
     /// Bytes a second.
     rate: Extreme<u64>,
     rate_at: Instant,
@@ -90,7 +90,7 @@ impl Delivery {
             source_limited_until: 0,
             in_flight_max: 0,
             round_trip: None,
-            round_trip_min: Extreme::default(),
+            least: LeastRoundTrip::default(),
             rate: Extreme::default(),
             rate_at: Instant::ZERO,
             rate_is_the_links: false,
@@ -112,7 +112,7 @@ impl Delivery {
     }
 
     pub fn round_trip_min(&self) -> Option<Duration> {
-        self.round_trip_min.get(Duration::min)
+        self.least.get()
     }
 
     pub fn window_bytes(&self) -> usize {
@@ -176,9 +176,15 @@ impl Delivery {
             sent_at: now,
             delivered_before: self.delivered,
             delivered_at: self.delivered_at,
-            source_limited: self.delivered < self.source_limited_until,
+            source_limited: self.delivered < self.source_limited_until
+                || self.least.is_looked_for(),
             in_flight,
         }
+    }
+
+    #[cfg(test)]
+    pub fn delivered_bytes(&self) -> u64 {
+        self.delivered
     }
 
     pub fn on_delivered(&mut self, bytes: u64) {
@@ -201,8 +207,10 @@ impl Delivery {
             let round_trip = now.since(sample.sent_at).saturating_sub(delay);
             let smooth = |before: Duration| (before * 7 + round_trip) / 8;
             self.round_trip = Some(self.round_trip.map_or(round_trip, smooth));
-            self.round_trip_min
-                .update(round_trip, Duration::min, ROUND_TRIP_PERIOD, now);
+            let is_alone = sample.in_flight <= self.looking_bytes() + self.mtu;
+            let smooth = self.round_trip.unwrap_or(round_trip);
+            let sent = (sample.sent_at, is_alone);
+            self.least.on_sample(round_trip, sent, smooth, now);
             let of_round = self.round_trip_of_round;
             self.round_trip_of_round = Some(of_round.map_or(round_trip, |t| t.min(round_trip)));
             if let Some(further) = self.further(sample, round_trip) {
@@ -220,10 +228,10 @@ impl Delivery {
             self.rate_at = now;
             self.rate_is_the_links |= !sample.source_limited;
         }
-        self.grow(sample.source_limited, newest, next);
+        self.grow(sample.source_limited, (newest, next), now);
     }
 
-    fn grow(&mut self, source_limited: bool, newest: Sequence, next: Sequence) {
+    fn grow(&mut self, source_limited: bool, (newest, next): (Sequence, Sequence), now: Instant) {
         let is_round = !self.round_end.is_newer_than(newest);
         if is_round {
             self.round_end = next;
@@ -237,10 +245,11 @@ impl Delivery {
             self.grow_at_start(rounds_without_growth);
         }
         if is_round {
-            self.end_round();
+            self.end_round(now);
         }
         self.window = match self.phase {
             Phase::Startup { .. } => self.window.max(self.reach_bytes()),
+            Phase::Steady if self.least.is_looked_for() => self.looking_bytes(),
             Phase::Steady => self.target().max(self.reach_bytes()),
         };
     }
@@ -256,10 +265,13 @@ impl Delivery {
     }
 
     /// After a round trip: the bound shrinks to what the next shows, and goes if trains wait somewhere.
-    fn end_round(&mut self) {
+    fn end_round(&mut self, now: Instant) {
         let Some(of_round) = self.round_trip_of_round.take() else {
             return;
         };
+        if self.phase == Phase::Steady {
+            self.least.on_round(of_round, self.little(), now);
+        }
         let reached = if self.stands(of_round) {
             0
         } else {
@@ -275,9 +287,18 @@ impl Delivery {
 
     /// Whether that is a queue that stands: more than what leaves at once.
     fn stands(&self, round_trip: Duration) -> bool {
-        let little = 4 * self.mtu as u64 * 1_000_000_000 / self.rate().max(1);
         let least = self.round_trip_min().unwrap_or_default();
-        self.waited(round_trip) > least / 4 + STANDING_MIN + Duration::from_nanos(little)
+        self.waited(round_trip) > least / 4 + STANDING_MIN + self.little()
+    }
+
+    /// What the link takes for what the bound allows besides.
+    fn little(&self) -> Duration {
+        Duration::from_nanos(4 * self.mtu as u64 * 1_000_000_000 / self.rate().max(1))
+    }
+
+    /// The bound while the least round trip is looked for: not even half of what a link has out that keeps up.
+    fn looking_bytes(&self) -> usize {
+        (self.keeps_up_bytes() / 2).max(1)
     }
 
     fn waited(&self, round_trip: Duration) -> Duration {

@@ -351,3 +351,87 @@ fn a_probe_that_goes_again_may_be_under_way_for_as_long_as_one_takes_to_arrive()
         .unwrap();
     assert!(!flight.may_bring_replays(later));
 }
+
+/// Bit/s that a link of `rate_bps` and one-way `delay` delivers in `for_`.
+fn delivered_bps(
+    flight: &mut Flight,
+    (rate_bps, delay): (u64, Duration),
+    start: Instant,
+    for_: Duration,
+) -> f64 {
+    let before = flight.delivery.delivered_bytes();
+    run(flight, rate_bps, delay, start, for_);
+    let bytes = flight.delivery.delivered_bytes() - before;
+    bytes as f64 * 8.0 / for_.as_secs_f64()
+}
+
+#[test]
+fn the_queue_behind_a_link_that_is_busy_for_minutes_does_not_grow() {
+    for (rate_bps, delay) in [
+        (1_000_000, Duration::from_millis(20)),
+        (10_000_000, Duration::from_millis(10)),
+        (100_000_000, Duration::from_millis(25)),
+        (1_000_000_000, Duration::from_micros(100)),
+    ] {
+        let mut flight = Flight::new(1514);
+        let link = (rate_bps, delay);
+        let bps = delivered_bps(&mut flight, link, Instant::ZERO, Duration::from_secs(120));
+        assert!(bps > 0.98 * rate_bps as f64, "{link:?}: {bps}");
+        let alone = delay * 2 + Duration::from_nanos(12_000_000_000_000 / rate_bps);
+        let least = flight.round_trip_min().unwrap();
+        assert!(least <= alone * 11 / 10, "{link:?}: {least:?}");
+        let needed = bytes_of(rate_bps, alone + ACK_DELAY_MAX);
+        let window = flight.window_bytes();
+        assert!(
+            window <= needed * 14 / 10 + 4 * 1514,
+            "{link:?}: {window} of {needed}"
+        );
+    }
+}
+
+fn bytes_of(rate_bps: u64, time: Duration) -> usize {
+    (u128::from(rate_bps) * time.as_nanos() / 8_000_000_000) as usize
+}
+
+#[test]
+fn a_way_that_becomes_longer_is_no_queue() {
+    let second = Duration::from_secs(1);
+    for (before, after) in
+        [(1, 25), (25, 100)].map(|(a, b)| (Duration::from_millis(a), Duration::from_millis(b)))
+    {
+        let rate_bps = 100_000_000;
+        let mut flight = Flight::new(1514);
+        run(&mut flight, rate_bps, before, Instant::ZERO, second * 4);
+        let at = Instant::ZERO + second * 4;
+        run(&mut flight, rate_bps, after, at, second * 3);
+        let bps = delivered_bps(&mut flight, (rate_bps, after), at + second * 3, second * 2);
+        let least = flight.round_trip_min().unwrap();
+        assert!(bps > 75e6, "{before:?}, {after:?}: {bps}, {least:?}");
+        assert!(least >= after * 2, "{before:?}, {after:?}: {least:?}");
+        // And shorter again, which each train shows.
+        run(&mut flight, rate_bps, before, at + second * 5, second);
+        let least = flight.round_trip_min().unwrap();
+        assert!(least < before * 2 + Duration::from_millis(1), "{least:?}");
+    }
+}
+
+#[test]
+fn after_a_rest_a_longer_way_is_known_by_its_first_train() {
+    let mut flight = Flight::new(1514);
+    let ms = Duration::from_millis;
+    let mut exchange = |at: Instant, takes: Duration| {
+        let sequence = flight.on_sent(100, at);
+        flight
+            .on_ack(&ack(sequence.0, 0), at + takes, &mut drop)
+            .unwrap();
+        flight.round_trip_min().unwrap()
+    };
+    for n in 0..10 {
+        exchange(Instant::ZERO + ms(100) * n, ms(2));
+    }
+    let later = Instant::ZERO + ms(1000);
+    // For a while it is believed: the train may have waited for a processor, or for others' frames.
+    assert_eq!(exchange(later + ms(1000), ms(40)), ms(2));
+    assert_eq!(exchange(later + ms(20_000), ms(40)), ms(40));
+    assert_eq!(exchange(later + ms(20_100), ms(30)), ms(30));
+}
