@@ -498,7 +498,14 @@ impl Resequencer {
         if now.since(self.last_straggler) > FADE_AFTER {
             self.disorder = 0;
         }
-        self.hurried || now >= self.given_up_at(gap) || self.is_full()
+        self.hurried || now >= self.given_up_at(gap) || self.is_full() || self.is_beyond_span()
+    }
+
+    /// What has come since is so much that its sender does not count what is missing among what is under way: it would have
+    /// waited. More of it would not be taken. One train that claims to be far ahead shows nothing.
+    fn is_beyond_span(&self) -> bool {
+        self.held.len() > (span_trains_max(0) + STRAYS_MAX) as usize
+            && self.held_trains > WINDOW / 2
     }
 
     fn given_up_at(&self, gap: Gap) -> Instant {

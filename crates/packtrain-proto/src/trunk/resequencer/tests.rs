@@ -538,3 +538,22 @@ fn a_fence_holds_no_more_than_there_is_room_for() {
     );
     assert!((50..100).contains(&let_through.len()), "{let_through:?}");
 }
+
+#[test]
+fn what_is_so_far_behind_that_its_sender_would_have_waited_is_lost() {
+    let other = LinkId(1);
+    let mut r = Resequencer::new(Sequence::FIRST, 64 << 20, WAITS);
+    let now = Instant::ZERO;
+    let first = Sequence::FIRST.0;
+    told(&mut r, first + 1, &[(other, first)]);
+    // One that claims to be far ahead shows nothing.
+    insert(&mut r, first + 4000, LINK, now).unwrap();
+    assert_eq!(drain(&mut r, now), [] as [u32; 0]);
+    for n in 1..WINDOW as u32 / 2 {
+        insert(&mut r, first + n, LINK, now).unwrap();
+        assert_eq!(r.poll(now).map(|(held, _)| number(&held)), None, "{n}");
+    }
+    insert(&mut r, first + WINDOW as u32 / 2, LINK, now).unwrap();
+    let all = first + 1..=first + WINDOW as u32 / 2;
+    assert!(drain(&mut r, now).into_iter().eq(all));
+}
