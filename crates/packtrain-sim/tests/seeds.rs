@@ -125,7 +125,7 @@ fn a_pair_keeps_its_promises_whatever_the_wire_does() {
     // Some of the lines are slow enough.
     let coded = &sums.coded;
     assert!(
-        single_seed() || coded.mixed_blocks > coded.trains / 40,
+        single_seed() || coded.mixed_blocks > coded.trains / 80,
         "{sums:?}"
     );
 }
@@ -214,6 +214,8 @@ fn seeds_that_have_shown_mistakes_of_the_engine_pass() {
     assert_eq!(try_seed(2970, links::run_carrier_cuts).err(), None);
     // A probe that went again held a gap open behind which it was to be acknowledged.
     assert_eq!(try_seed(297, direct::run_links).err(), None);
+    // A probe that was lost had its receiver wait until its window was full, and refuse what came then.
+    assert_eq!(try_seed(1289, links::run_silent_cuts).err(), None);
 }
 
 fn single_seed() -> bool {
