@@ -2,8 +2,7 @@
 //! path) or ledger (plain line and all that is counted). Here they take turns on one, and say what each has had of it.
 //! `./x bench whatif`.
 
-use packtrain_proto::class::{Action, Pack, defaults};
-use packtrain_proto::config::Balance;
+use packtrain_proto::class::{Pack, defaults};
 use packtrain_proto::time::Duration;
 use packtrain_sim::whatif::{Batch, Intake, Ledger, Replay, Setup, WireSettings};
 
@@ -110,19 +109,9 @@ fn main() {
             queue_bytes: 256 * 1024,
             mtu: 1500,
         };
-        let setup = Setup {
-            wire,
-            links: 1,
-            balance: Balance::default(),
-            rest: Action {
-                pack,
-                ..Action::default()
-            },
-            classes: defaults(),
-            direct,
-            hosts_max: 16,
-            only: None,
-        };
+        let mut setup = Setup::over(wire);
+        setup.rest.pack = pack;
+        setup.direct = direct;
         let frames: Vec<Vec<u8>> = (0..4096u32)
             .map(|n| {
                 udp(

@@ -3,7 +3,7 @@
 use super::coder::{Coder, Treatment};
 use super::worth::Worths;
 use crate::class::{ClassTable, Compress};
-use crate::queue::drr::QueuedFrame;
+use crate::queue::frame::QueuedFrame;
 use crate::time::Instant;
 use crate::wire::subframe::{self, InnerHeader};
 use crate::wire::train::TrainWriter;

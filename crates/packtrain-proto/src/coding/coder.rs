@@ -11,7 +11,7 @@ use super::mixing::{self, Mark, Segment};
 use super::references::{Kept, References};
 use crate::buffer::{Buffer, LARGE_CAPACITY};
 use crate::class::ClassId;
-use crate::queue::drr::QueuedFrame;
+use crate::queue::frame::QueuedFrame;
 use crate::wire::coded::{
     self, BLOCK_HEADER_LEN, Coding, HEAD_LEN, Head, PLAIN_MAX, STORED_HEADER_LEN,
 };

@@ -14,7 +14,7 @@
 
 use std::collections::VecDeque;
 
-use crate::queue::drr::QueuedFrame;
+use crate::queue::frame::QueuedFrame;
 use crate::wire::dfap::{self, PACKETS_MAX, PADDED_LEN, TYPE_MIN, data_len};
 use crate::wire::ethernet::ether_type;
 

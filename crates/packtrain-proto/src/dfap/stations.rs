@@ -6,7 +6,8 @@
 use crate::config::LinkId;
 use crate::dfap::best_fit::BestFit;
 use crate::mac_map::{MacHashBuilder, MacMap};
-use crate::queue::drr::{FlowQueues, QueuedFrame};
+use crate::queue::drr::FlowQueues;
+use crate::queue::frame::QueuedFrame;
 use crate::time::Instant;
 use crate::wire::dfap::{PACKETS_MAX, data_len};
 use crate::wire::ethernet::{HEADER_LEN, MacAddr};

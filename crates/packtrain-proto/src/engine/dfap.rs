@@ -16,7 +16,7 @@ use crate::dfap::stations::Heard;
 use crate::duplicates::New;
 use crate::link::TRAIN_MTU_MIN;
 use crate::offload::Offload;
-use crate::queue::drr::QueuedFrame;
+use crate::queue::frame::QueuedFrame;
 use crate::station_table::Place;
 use crate::stats::{DropReason, FlushReason};
 use crate::time::Instant;

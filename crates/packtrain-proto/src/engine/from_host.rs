@@ -7,7 +7,7 @@ use crate::buffer::Buffer;
 use crate::class::{Class, Facts, Pack};
 use crate::gso;
 use crate::offload::Offload;
-use crate::queue::drr::QueuedFrame;
+use crate::queue::frame::QueuedFrame;
 use crate::station_table::Place;
 use crate::stats::DropReason;
 use crate::time::Instant;

@@ -9,7 +9,7 @@ use crate::config::LinkId;
 use crate::duplicates::New;
 use crate::offload::Offload;
 use crate::peer::{Path, Peer};
-use crate::queue::drr::QueuedFrame;
+use crate::queue::frame::QueuedFrame;
 use crate::station_table::Place;
 use crate::stats::DropReason;
 use crate::time::Instant;

@@ -11,7 +11,7 @@ use crate::dfap::stations::Station;
 use crate::link::Link;
 use crate::offload::Offload;
 use crate::queue::codel::CodelParams;
-use crate::queue::drr::QueuedFrame;
+use crate::queue::frame::QueuedFrame;
 use crate::stats::DropReason;
 use crate::time::Instant;
 use crate::trunk::flight::Kind;

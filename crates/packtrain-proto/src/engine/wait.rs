@@ -3,7 +3,7 @@
 use super::paths::{link_of, train_max};
 use super::{Engine, Event};
 use crate::class::Action;
-use crate::queue::drr::QueuedFrame;
+use crate::queue::frame::QueuedFrame;
 use crate::time::Instant;
 use crate::turns::Destination;
 use crate::waiting::{Standing, Verdict};

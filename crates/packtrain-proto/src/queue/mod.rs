@@ -4,6 +4,7 @@ pub mod ahead;
 pub mod codel;
 pub mod company;
 pub mod drr;
+pub mod frame;
 pub mod hold;
 pub mod plain;
 pub mod pressure;

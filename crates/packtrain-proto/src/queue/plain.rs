@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use crate::config::LinkId;
 use crate::duplicates::COPIES_APART_MAX;
-use crate::queue::drr::{CopyOf, FlowQueues, QueuedFrame};
+use crate::queue::drr::FlowQueues;
+use crate::queue::frame::{CopyOf, QueuedFrame};
 use crate::stats::DropReason;
 use crate::time::Instant;
 

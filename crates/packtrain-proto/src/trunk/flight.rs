@@ -414,8 +414,8 @@ impl Flight {
 }
 
 mod delivery;
-mod least;
 mod overdue;
+mod round_trip_min;
 mod silence;
 #[cfg(test)]
 mod tests;

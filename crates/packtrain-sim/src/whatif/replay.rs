@@ -1,7 +1,6 @@
 //! One policy, over one kind of wire: what becomes of the frames. It counts nothing of a frame's: it writes a journal.
 
-use packtrain_proto::class::Action;
-use packtrain_proto::class::{Class, KernelPath};
+use packtrain_proto::class::{Action, Class, KernelPath, defaults};
 use packtrain_proto::config::{Balance, Config, NodeId};
 use packtrain_proto::engine::Event as EngineEvent;
 use packtrain_proto::mac_map::{MacHashBuilder, MacMap};
@@ -42,6 +41,22 @@ pub struct Setup {
     pub hosts_max: usize,
     /// Only what this one sends.
     pub only: Option<MacAddr>,
+}
+
+impl Setup {
+    /// A line as it is where nobody asks for anything else, over one such wire.
+    pub fn over(wire: WireSettings) -> Setup {
+        Setup {
+            wire,
+            links: 1,
+            balance: Balance::default(),
+            rest: Action::default(),
+            classes: defaults(),
+            direct: true,
+            hosts_max: 16,
+            only: None,
+        }
+    }
 }
 
 #[derive(Debug)]

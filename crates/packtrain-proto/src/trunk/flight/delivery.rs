@@ -19,7 +19,7 @@
 //! That holds for a round trip, and the bound shrinks to what is out: a link that dies takes as much as the bound
 //! allows, and the others have to send that again.
 
-use super::least::LeastRoundTrip;
+use super::round_trip_min::RoundTripMin;
 use crate::time::{Duration, Instant};
 use crate::trunk::extreme::Extreme;
 use crate::trunk::receipts::ACK_DELAY_MAX;
@@ -64,7 +64,7 @@ pub(super) struct Delivery {
     /// The most since the last rest, bytes.
     in_flight_max: usize,
     round_trip: Option<Duration>,
-    least: LeastRoundTrip,
+    round_trip_min: RoundTripMin,
     /// Bytes a second.
     rate: Extreme<u64>,
     rate_at: Instant,
@@ -90,7 +90,7 @@ impl Delivery {
             source_limited_until: 0,
             in_flight_max: 0,
             round_trip: None,
-            least: LeastRoundTrip::default(),
+            round_trip_min: RoundTripMin::default(),
             rate: Extreme::default(),
             rate_at: Instant::ZERO,
             rate_is_the_links: false,
@@ -112,7 +112,7 @@ impl Delivery {
     }
 
     pub fn round_trip_min(&self) -> Option<Duration> {
-        self.least.get()
+        self.round_trip_min.get()
     }
 
     pub fn window_bytes(&self) -> usize {
@@ -177,7 +177,7 @@ impl Delivery {
             delivered_before: self.delivered,
             delivered_at: self.delivered_at,
             source_limited: self.delivered < self.source_limited_until
-                || self.least.is_looked_for(),
+                || self.round_trip_min.is_probed(),
             in_flight,
         }
     }
@@ -207,10 +207,10 @@ impl Delivery {
             let round_trip = now.since(sample.sent_at).saturating_sub(delay);
             let smooth = |before: Duration| (before * 7 + round_trip) / 8;
             self.round_trip = Some(self.round_trip.map_or(round_trip, smooth));
-            let is_alone = sample.in_flight <= self.looking_bytes() + self.mtu;
+            let is_alone = sample.in_flight <= self.probing_bytes() + self.mtu;
             let smooth = self.round_trip.unwrap_or(round_trip);
             let sent = (sample.sent_at, is_alone);
-            self.least.on_sample(round_trip, sent, smooth, now);
+            self.round_trip_min.on_sample(round_trip, sent, smooth, now);
             let of_round = self.round_trip_of_round;
             self.round_trip_of_round = Some(of_round.map_or(round_trip, |t| t.min(round_trip)));
             if let Some(further) = self.further(sample, round_trip) {
@@ -249,7 +249,7 @@ impl Delivery {
         }
         self.window = match self.phase {
             Phase::Startup { .. } => self.window.max(self.reach_bytes()),
-            Phase::Steady if self.least.is_looked_for() => self.looking_bytes(),
+            Phase::Steady if self.round_trip_min.is_probed() => self.probing_bytes(),
             Phase::Steady => self.target().max(self.reach_bytes()),
         };
     }
@@ -270,7 +270,7 @@ impl Delivery {
             return;
         };
         if self.phase == Phase::Steady {
-            self.least.on_round(of_round, self.little(), now);
+            self.round_trip_min.on_round(of_round, self.little(), now);
         }
         let reached = if self.stands(of_round) {
             0
@@ -297,7 +297,7 @@ impl Delivery {
     }
 
     /// The bound while the least round trip is looked for: not even half of what a link has out that keeps up.
-    fn looking_bytes(&self) -> usize {
+    fn probing_bytes(&self) -> usize {
         (self.keeps_up_bytes() / 2).max(1)
     }
 

@@ -394,7 +394,7 @@ fn bytes_of(rate_bps: u64, time: Duration) -> usize {
 }
 
 #[test]
-fn a_way_that_becomes_longer_is_no_queue() {
+fn a_path_that_becomes_longer_is_no_queue() {
     let second = Duration::from_secs(1);
     for (before, after) in
         [(1, 25), (25, 100)].map(|(a, b)| (Duration::from_millis(a), Duration::from_millis(b)))
@@ -416,7 +416,7 @@ fn a_way_that_becomes_longer_is_no_queue() {
 }
 
 #[test]
-fn after_a_rest_a_longer_way_is_known_by_its_first_train() {
+fn after_a_rest_a_longer_path_is_known_by_its_first_train() {
     let mut flight = Flight::new(1514);
     let ms = Duration::from_millis;
     let mut exchange = |at: Instant, takes: Duration| {

@@ -1,7 +1,6 @@
 //! Traffic of a few kinds, as a capture would have it, and replays of it.
 
-use packtrain_proto::class::{Action, Pack, defaults};
-use packtrain_proto::config::Balance;
+use packtrain_proto::class::{Pack, defaults};
 use packtrain_proto::time::Duration;
 use packtrain_proto::wire::ethernet::MacAddr;
 
@@ -70,19 +69,9 @@ pub fn wire(rate_bps: Option<u64>, packets_per_second: Option<u64>) -> WireSetti
 }
 
 pub fn setup(wire: WireSettings, pack: Pack) -> Setup {
-    Setup {
-        wire,
-        links: 1,
-        balance: Balance::default(),
-        rest: Action {
-            pack,
-            ..Action::default()
-        },
-        classes: defaults(),
-        direct: true,
-        hosts_max: 16,
-        only: None,
-    }
+    let mut setup = Setup::over(wire);
+    setup.rest.pack = pack;
+    setup
 }
 
 pub fn batches(sent: &[Sent]) -> Vec<Batch> {
