@@ -1,6 +1,6 @@
 //! How many captured frames a second `packtrain whatif` takes, as its slowest thread does: intake, replay (engines and direct
 //! path) or ledger (plain line and all that is counted). Here they take turns on one, and say what each has had of it.
-//! `./x bench whatif`.
+//! `./x bench whatif`; a word behind it chooses the kinds whose name has it.
 
 use packtrain_proto::class::{Pack, defaults};
 use packtrain_proto::time::Duration;
@@ -101,6 +101,9 @@ fn main() {
             true,
         ),
     ];
+    let chosen = std::env::args().skip(1).find(|word| !word.starts_with('-'));
+    let chosen = chosen.unwrap_or_default();
+    let kinds = kinds.into_iter().filter(|kind| kind.0.contains(&chosen));
     for (name, per_second, payload, rate_bps, packets_per_second, pack, direct) in kinds {
         let wire = WireSettings {
             rate_bps,
