@@ -89,7 +89,7 @@ impl Aggregator {
         queues: &mut FlowQueues,
         body: &mut Body<'_, '_>,
         len_max: usize,
-        goes_alone: impl Fn(&QueuedFrame) -> bool,
+        goes_alone: impl Fn(&QueuedFrame, &Surroundings<'_>) -> bool,
         with: &mut Surroundings<'_>,
     ) -> Filled {
         let mut filled = Filled {
@@ -109,7 +109,7 @@ impl Aggregator {
             });
             let Some(flow) = selected else { return filled };
             let head = queues.head(flow);
-            if goes_alone(head) {
+            if goes_alone(head, with) {
                 filled.flush = FlushReason::Boundary;
                 return filled;
             }

@@ -19,14 +19,21 @@ pub struct DueTimes {
 }
 
 impl DueTimes {
+    /// Called many times in a round, for the same slot mostly.
+    #[inline]
     pub fn touch(&mut self, slot: usize) {
+        if self.at.get(slot) != Some(&TOUCHED) {
+            self.touch_first(slot);
+        }
+    }
+
+    #[cold]
+    fn touch_first(&mut self, slot: usize) {
         if slot >= self.at.len() {
             self.at.resize(slot + 1, NEVER);
         }
-        if self.at[slot] != TOUCHED {
-            self.at[slot] = TOUCHED;
-            self.touched.push(slot);
-        }
+        self.at[slot] = TOUCHED;
+        self.touched.push(slot);
     }
 
     /// The next slot from this one on that was touched, or of which something is due.

@@ -152,17 +152,10 @@ impl ClassTable {
         self.compresses_payload
     }
 
-    /// Whose payload is compressed now, or tried, on the link of which `worths` was told; a bit each.
-    pub fn compressed(&self, worths: &Worths, now: Instant) -> u128 {
-        let all = (0..=self.classes.len() as u8).map(ClassId);
-        let is_compressed = |class: &ClassId| {
-            self.action(*class).compress == Compress::Auto
-                && worths.of(*class, now) != Treatment::Headers
-        };
-        let bit = |class: ClassId| 1 << class.0;
-        all.filter(is_compressed)
-            .map(bit)
-            .fold(0, |all, bit| all | bit)
+    /// Whether the payload of its frames is compressed now, or tried, on the link of which `worths` was told.
+    #[inline]
+    pub fn is_compressed(&self, class: ClassId, worths: &Worths, now: Instant) -> bool {
+        self.action(class).compress == Compress::Auto && worths.of(class, now) != Treatment::Headers
     }
 
     #[inline]

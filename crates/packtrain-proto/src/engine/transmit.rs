@@ -348,12 +348,7 @@ impl Engine {
             train_max,
             mark,
             link,
-            compressed: match coding {
-                Some(Coding::Lz4 | Coding::Zstd | Coding::Mixing) => {
-                    self.classes.compressed(&self.worths, now)
-                }
-                _ => 0,
-            },
+            compresses: coding.is_some_and(|coding| coding != Coding::Headers),
         };
         let before = (peer.queues.frames(), peer.queues.bytes());
         let mut surroundings = Surroundings {

@@ -39,8 +39,8 @@ pub(super) struct Way<'a> {
     pub train_max: usize,
     pub mark: Option<MacAddr>,
     pub link: &'a Link,
-    /// Classes whose payload is compressed on it, a bit each.
-    pub compressed: u128,
+    /// Whether payload may be compressed on it.
+    pub compresses: bool,
 }
 
 /// How the next frame goes.
@@ -56,19 +56,23 @@ pub(super) enum Goes {
 impl Way<'_> {
     /// Full-size and GSO frames between the two `pt0`s, if this link carries them whole and is neither so
     /// slow that GSO frames are better cut, nor that they are better compressed.
-    fn goes_alone(&self, frame: &QueuedFrame, now: Instant) -> bool {
+    fn goes_alone(&self, frame: &QueuedFrame, with: &Surroundings<'_>) -> bool {
         self.mark.is_some()
             && frame.sent == 0
             && frame.header.destination == self.peer
             && frame.header.source == self.own
             && largest_on_wire(frame) <= self.train_max
-            && !self.link.cuts(frame.buffer.len(), now)
+            && !self.link.cuts(frame.buffer.len(), with.now)
             && (frame.offload.gso.is_some() || !fits_a_train(frame, self.train_max))
-            && !self.compresses(frame)
+            && !self.shrinks(frame, with)
     }
 
-    fn compresses(&self, frame: &QueuedFrame) -> bool {
-        self.compressed >> frame.class.0 & 1 == 1 && !frame.looks_random()
+    fn shrinks(&self, frame: &QueuedFrame, with: &Surroundings<'_>) -> bool {
+        self.compresses
+            && with
+                .classes
+                .is_compressed(frame.class, with.worths, with.now)
+            && !frame.looks_random()
     }
 
     /// How the next frame goes. `None`: CoDel has dropped all there was.
@@ -82,11 +86,11 @@ impl Way<'_> {
             drops.count(DropReason::Codel);
             pool.give_back(frame.buffer);
         })?;
+        let is_only = queues.frames() == 1;
         let head = queues.head(flow);
-        if !self.goes_alone(head, with.now) {
-            let shrinks = self.compresses(head);
+        if !self.goes_alone(head, with) {
             return Some(Goes::ByTrain {
-                is_incompressible: queues.frames() == 1 && !shrinks,
+                is_incompressible: is_only && !self.shrinks(head, with),
             });
         }
         let frame = queues.pop(flow);
@@ -110,8 +114,8 @@ impl Way<'_> {
         let mut buffer = with.pool.take(self.train_max);
         let mut writer = head.write(&mut buffer, path, self.link);
         let empty_len = writer.len();
-        let now = with.now;
-        let goes_alone = |frame: &QueuedFrame| self.goes_alone(frame, now);
+        let goes_alone =
+            |frame: &QueuedFrame, with: &Surroundings<'_>| self.goes_alone(frame, with);
         let mut fill = |body: &mut Body<'_, '_>| {
             peer.aggregator
                 .fill(&mut peer.queues, body, self.train_max, goes_alone, with)

@@ -314,14 +314,10 @@ impl Flight {
         };
         let mut sampled = None;
         let outstanding = self.outstanding;
-        for i in 0..=64usize {
-            let named = i == 0 || ack.bitmap >> (i - 1) & 1 == 1;
-            let Some(at) = newest.checked_sub(i).filter(|_| named) else {
-                continue;
-            };
+        for at in named_by(ack, newest) {
             if let Some(bytes) = self.settle(at, release) {
                 self.delivery.on_delivered(bytes);
-                sampled.get_or_insert((self.records[at].sample, i == 0));
+                sampled.get_or_insert((self.records[at].sample, at == newest));
             }
         }
         if let Some((sample, is_newest)) = sampled {
@@ -411,6 +407,19 @@ impl Flight {
             self.records.pop_front();
         }
     }
+}
+
+/// Records that are acknowledged, the newest first, which stands at `newest`.
+fn named_by(ack: &Ack, newest: usize) -> impl Iterator<Item = usize> + use<> {
+    // A bit each, that of `newest` last; without those of trains that have no record any more.
+    let all = u128::from(ack.bitmap) << 1 | 1;
+    let known = u128::MAX >> 127_usize.saturating_sub(newest);
+    let mut rest = all & known;
+    core::iter::from_fn(move || {
+        let back = rest.trailing_zeros();
+        rest &= rest.checked_sub(1)?;
+        Some(newest - back as usize)
+    })
 }
 
 mod delivery;

@@ -32,6 +32,7 @@ const PRESSED_MIN: usize = super::UNPROVEN_MAX / 2;
 const RATE_PERIOD: Duration = Duration::from_secs(1);
 /// What trains may wait on their way and it is no queue that stands: local queues have as much.
 const STANDING_MIN: Duration = Duration::from_millis(1);
+const NANOS_A_SECOND: u64 = 1_000_000_000;
 /// So many round trips at about the same rate, and the link is full.
 const ROUNDS_WITHOUT_GROWTH_MAX: u8 = 3;
 
@@ -221,8 +222,7 @@ impl Delivery {
             .since(sample.delivered_at)
             .max(now.since(sample.sent_at));
         let bytes = self.delivered - sample.delivered_before;
-        let nanos = interval.as_nanos().max(1) as u64;
-        let rate = (u128::from(bytes) * 1_000_000_000 / u128::from(nanos)) as u64;
+        let rate = bytes_a_second(bytes, interval);
         if !sample.source_limited || self.rate.get(u64::max).is_none_or(|max| rate > max) {
             self.rate.update(rate, u64::max, RATE_PERIOD, now);
             self.rate_at = now;
@@ -339,5 +339,17 @@ impl Delivery {
 
 /// `rate`: bytes a second.
 fn bytes_in(time: Duration, rate: u64) -> usize {
-    (u128::from(rate) * time.as_nanos() / 1_000_000_000) as usize
+    mul_div(rate, time.as_nanos() as u64, NANOS_A_SECOND) as usize
+}
+
+fn bytes_a_second(bytes: u64, time: Duration) -> u64 {
+    mul_div(bytes, NANOS_A_SECOND, (time.as_nanos() as u64).max(1))
+}
+
+/// a × b / c. A division of 128 bits takes several times as long as one of 64.
+pub(super) fn mul_div(a: u64, b: u64, c: u64) -> u64 {
+    match a.checked_mul(b) {
+        Some(product) => product / c,
+        None => (u128::from(a) * u128::from(b) / u128::from(c)) as u64,
+    }
 }

@@ -32,6 +32,30 @@ fn run(flight: &mut Flight, rate_bps: u64, delay: Duration, start: Instant, for_
     }
 }
 
+proptest! {
+    #[test]
+    fn an_acknowledgement_names_its_newest_and_a_train_before_it_for_each_bit(
+        bitmap in prop_oneof![Just(0), Just(u64::MAX), Just(1 << 63), any::<u64>()],
+        newest in prop_oneof![0..130_usize, Just(16 * 1024)],
+    ) {
+        let is_named = |&at: &usize| {
+            let back = newest - at;
+            back == 0 || (back <= 64 && bitmap >> (back - 1) & 1 == 1)
+        };
+        let expected: Vec<usize> = (0..=newest).rev().filter(is_named).collect();
+        let named: Vec<usize> = named_by(&ack(9, bitmap), newest).collect();
+        prop_assert_eq!(named, expected);
+    }
+
+    #[test]
+    fn a_product_is_divided_without_loss(a: u64, b: u64, shift in 0..64_u32, c in 1..u64::MAX) {
+        let (a, b) = (a >> shift, b >> (shift / 2));
+        let exact = u128::from(a) * u128::from(b) / u128::from(c);
+        prop_assume!(exact <= u128::from(u64::MAX));
+        prop_assert_eq!(u128::from(super::delivery::mul_div(a, b, c)), exact);
+    }
+}
+
 #[test]
 fn what_stands_in_the_local_queue_does_not_use_up_the_window() {
     let mut flight = Flight::new(1500);
