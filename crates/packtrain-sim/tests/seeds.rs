@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use packtrain_sim::checker::CodedTrains;
 use packtrain_sim::scenario::{
-    Order, Report, direct, links, mesh, pair, run_until_faults_happen, three,
+    self, Order, Report, direct, links, mesh, pair, run_until_faults_happen, three,
 };
 
 const SEEDS: u64 = 300;
@@ -224,20 +224,8 @@ fn single_seed() -> bool {
 
 #[test]
 fn a_seed_replays_its_run_exactly() {
-    let scenarios = [
-        pair::run,
-        three::run,
-        three::run_aggregates,
-        links::run,
-        links::run_carrier_cuts,
-        links::run_silent_cuts,
-        mesh::run,
-        direct::run,
-        direct::run_links,
-        direct::run_carrier_cuts,
-    ];
     for seed in 0..20 {
-        for (i, run) in scenarios.iter().enumerate() {
+        for (i, run) in scenario::ALL.iter().enumerate() {
             assert_eq!(
                 run(Order::new(seed)),
                 run(Order::new(seed)),

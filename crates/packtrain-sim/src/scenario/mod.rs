@@ -52,6 +52,20 @@ impl Order {
     }
 }
 
+/// Each of them, with the courses that it has.
+pub const ALL: [fn(Order) -> Report; 10] = [
+    pair::run,
+    three::run,
+    three::run_aggregates,
+    links::run,
+    links::run_carrier_cuts,
+    links::run_silent_cuts,
+    mesh::run,
+    direct::run,
+    direct::run_links,
+    direct::run_carrier_cuts,
+];
+
 /// What came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
