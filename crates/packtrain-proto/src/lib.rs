@@ -27,6 +27,7 @@ pub mod peer;
 pub mod peer_table;
 pub mod queue;
 pub mod random;
+mod rates;
 pub mod reassembly;
 pub mod segments;
 pub mod station_table;

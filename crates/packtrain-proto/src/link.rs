@@ -9,6 +9,7 @@
 
 use crate::config::{LinkId, LinkOrder, LinkState, Unused, direct_mark_of};
 use crate::direct::gate::DirectGate;
+use crate::rates::bytes_in;
 use crate::stats::{DropReason, Drops, LinkSnapshot, Traffic};
 use crate::time::{Duration, Instant};
 use crate::wire::ethernet::MacAddr;
@@ -277,7 +278,7 @@ impl Link {
     /// What it takes in the queue's time, as `scaled`; three frames at least, so that it has the next one while we are told.
     fn limit_of(&self, three: usize, scaled: impl FnOnce(usize) -> usize) -> usize {
         let wanted = match self.drain.rate_bps {
-            Some((bps, _)) => scaled(bytes_in(self.queue_time, bps)).clamp(three, LIMIT_MAX),
+            Some((bps, _)) => scaled(bytes_in(self.queue_time, bps / 8)).clamp(three, LIMIT_MAX),
             None => LIMIT_UNKNOWN.max(three),
         };
         let refused = self.refused_at.map_or(usize::MAX, |(fill, _)| fill / 2);
@@ -308,7 +309,7 @@ impl Link {
 
     /// A local queue that is gone soon at this rate.
     pub fn short_queue_bytes(&self, bps: u64) -> usize {
-        bytes_in(QUEUE_TIME_MAX, bps).max(3 * self.frame_max())
+        bytes_in(QUEUE_TIME_MAX, bps / 8).max(3 * self.frame_max())
     }
 
     /// The local queue is smaller than was thought: from now on, and until it may have changed,
@@ -406,10 +407,6 @@ impl Link {
             drops: self.drops.clone(),
         }
     }
-}
-
-fn bytes_in(time: Duration, bps: u64) -> usize {
-    (u128::from(bps / 8) * time.as_nanos() / 1_000_000_000) as usize
 }
 
 #[cfg(test)]

@@ -216,6 +216,8 @@ fn seeds_that_have_shown_mistakes_of_the_engine_pass() {
     assert_eq!(try_seed(297, direct::run_links).err(), None);
     // A probe that was lost had its receiver wait until its window was full, and refuse what came then.
     assert_eq!(try_seed(1289, links::run_silent_cuts).err(), None);
+    // Direct frames stood behind full trains of a slow way, and were given up as lost before those had passed.
+    assert_eq!(try_seed(1658, direct::run).err(), None);
 }
 
 fn single_seed() -> bool {

@@ -23,6 +23,9 @@ const ASK_MIN: Duration = Duration::from_micros(50);
 const ASK_MAX: Duration = Duration::from_millis(1);
 /// When none has come for so long, and a round trip, none comes any more: the train may have taken a shorter way.
 const QUIET: Duration = Duration::from_millis(20);
+/// … unless the way is busy with full trains, behind which they may stand: until so many bytes of those have come, more than
+/// a sender puts before a link whose rate it does not know yet.
+const BUSY_BYTES: usize = 64 * 1024;
 /// However many come, no train waits longer, but for a round trip.
 const WAIT_MAX: Duration = Duration::from_millis(300);
 
@@ -85,10 +88,22 @@ struct Awaited {
     /// How many had come when that was heard last, and when it was more than before.
     came: Option<u32>,
     came_at: Instant,
+    /// Full trains that have come since by the same way: bytes, and when the last one did.
+    full_bytes: usize,
+    full_at: Instant,
     ask_at: Instant,
     ask_interval: Duration,
     /// Of the way that they come.
     round_trip: Duration,
+}
+
+impl Awaited {
+    /// Whether none comes any more.
+    fn is_quiet(&self, now: Instant) -> bool {
+        let quiet = QUIET + self.round_trip;
+        let is_busy = self.full_bytes < BUSY_BYTES && now.since(self.full_at) < QUIET;
+        now.since(self.came_at) >= quiet && !is_busy
+    }
 }
 
 impl FenceWait {
@@ -126,6 +141,8 @@ impl FenceWait {
             since: now,
             came: None,
             came_at: now,
+            full_bytes: 0,
+            full_at: now,
             ask_at: now + ASK_MIN,
             ask_interval: ASK_MIN,
             round_trip,
@@ -140,10 +157,19 @@ impl FenceWait {
         };
         if awaited.came.replace(came) != Some(came) {
             awaited.came_at = now;
+            awaited.full_bytes = 0;
         }
         let missing = awaited.sent.wrapping_add(offset).wrapping_sub(came) as i32;
         if missing <= 0 {
             self.let_through();
+        }
+    }
+
+    /// A train has come by the same way that is about as long as trains are where something waits for the link.
+    pub fn on_full_train(&mut self, bytes: usize, now: Instant) {
+        if let Some(awaited) = &mut self.awaited {
+            awaited.full_bytes += bytes;
+            awaited.full_at = now;
         }
     }
 
@@ -168,7 +194,7 @@ impl FenceWait {
             return false;
         }
         // Only who was told is sure that none comes.
-        let is_quiet = now.since(awaited.came_at) >= QUIET + awaited.round_trip;
+        let is_quiet = awaited.is_quiet(now);
         if is_quiet || now.since(awaited.since) >= WAIT_MAX + awaited.round_trip {
             self.given_up += 1;
             if let Some(came) = awaited.came.filter(|_| is_quiet) {
@@ -345,6 +371,32 @@ mod tests {
         assert!(wait.on_fence(&fence(0, 7, 10), Duration::from_millis(50), at(0)));
         let (us, _) = wait_in_vain(&mut wait, |_| Some(1007));
         assert!((70_000..72_000).contains(&us), "{us}");
+    }
+
+    #[test]
+    fn behind_full_trains_they_may_come_late_and_are_waited_for_until_many_bytes_have_passed() {
+        let wait_beside = |train_bytes: usize, last_us: u64| {
+            let mut wait = wait();
+            assert!(wait.on_fence(&fence(0, 7, 10), Duration::ZERO, at(0)));
+            let (mut us, mut next) = (0, 0);
+            while let Some(ask_at) = wait.poll_timeout() {
+                us = ask_at.since(Instant::ZERO).as_micros() as u64;
+                while next <= us.min(last_us) {
+                    wait.on_full_train(train_bytes, at(next));
+                    next += 1000;
+                }
+                if wait.handle_timeout(ask_at) {
+                    wait.on_came(1007, ask_at);
+                }
+            }
+            us
+        };
+        // A slow way; what is lost holds it up no longer than to the end of all patience.
+        assert!((300_000..302_000).contains(&wait_beside(100, u64::MAX)));
+        assert!((64_000..68_000).contains(&wait_beside(1024, u64::MAX)));
+        // A fast one, and one that has fallen silent.
+        assert!((20_000..22_000).contains(&wait_beside(9000, u64::MAX)));
+        assert!((60_000..62_000).contains(&wait_beside(100, 40_000)));
     }
 
     #[test]

@@ -222,6 +222,29 @@ impl Engine {
         }
     }
 
+    /// A train of so many bytes has come by these links, ours and its: direct frames may stand behind such.
+    pub(super) fn note_train_at_fence(
+        &mut self,
+        (slot, link): (usize, LinkId),
+        remote_link: LinkId,
+        bytes: usize,
+        now: Instant,
+    ) {
+        let Some(peer) = self.peers.get_mut(slot) else {
+            return;
+        };
+        if peer.resequencer.fence.is_none() {
+            return;
+        }
+        let frame_max = self.links.iter().find(|l| l.id == link);
+        let is_full = frame_max.is_some_and(|l| bytes * 2 > l.frame_max());
+        let mut paths = peer.paths.iter_mut();
+        let path = paths.find(|path| (path.link, path.remote_link) == (link, remote_link));
+        if let Some(path) = path.filter(|_| is_full) {
+            path.fence.on_full_train(bytes, now);
+        }
+    }
+
     /// What time makes of those that wait for direct frames of this peer.
     pub(super) fn look_at_fences(&mut self, slot: usize, now: Instant) {
         let mut is_due = false;

@@ -187,6 +187,7 @@ impl Engine {
         for fence in train.fences() {
             self.on_fence(slot, &fence, now);
         }
+        self.note_train_at_fence((slot, link), LinkId(head.link), frame.len(), now);
         let peer = self.peers.get_mut(slot).expect("it was there");
         let by = LinkId(head.link);
         peer.last_arrival = link;

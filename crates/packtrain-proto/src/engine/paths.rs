@@ -14,7 +14,7 @@ pub(super) fn candidates<'a>(
     links: &'a [Link],
     peer: &'a Peer,
     now: Instant,
-) -> impl Iterator<Item = Candidate> + Clone + 'a {
+) -> impl Iterator<Item = Candidate> + 'a {
     let is_alone = peer.paths.len() == 1;
     peer.paths.iter().enumerate().filter_map(move |(at, path)| {
         let link = link_of(links, path)?;
@@ -99,6 +99,11 @@ pub(super) fn is_ripe(links: &[Link], peer: &Peer, now: Instant) -> bool {
 
 /// Whether the receiver can hold what is ahead of the oldest train that is under way, and one more.
 pub(super) fn has_span(links: &[Link], peer: &Peer) -> bool {
+    has_span_of(train_max(links, peer).unwrap_or(0), peer)
+}
+
+/// … of trains of so many bytes.
+fn has_span_of(bytes: usize, peer: &Peer) -> bool {
     let waiting = peer.replay.first().map(|waiting| waiting.train);
     let under_way = peer
         .paths
@@ -106,7 +111,7 @@ pub(super) fn has_span(links: &[Link], peer: &Peer) -> bool {
         .map(|path| path.flight.oldest_outstanding());
     let older = |a: Sequence, b: Sequence| if a.is_newer_than(b) { b } else { a };
     let oldest = under_way.chain([waiting]).flatten().reduce(older);
-    let span_max = balance::span_trains_max(train_max(links, peer).unwrap_or(0));
+    let span_max = balance::span_trains_max(bytes);
     oldest.is_none_or(|oldest| peer.next_train.distance_from(oldest) < span_max as i32)
 }
 
@@ -121,11 +126,11 @@ pub(super) fn best_path(
         return has_room_alone(links, path, now).then_some(0);
     }
     let bytes = train_max(links, peer)?;
-    if !has_span(links, peer) {
+    if !has_span_of(bytes, peer) {
         return None;
     }
-    let all = candidates(links, peer, now);
-    balance::choose(all, balance, bytes, peer.last_link)
+    let part = balance::taking_part(candidates(links, peer, now), balance, bytes);
+    balance::choose(&part, balance, peer.last_link)
 }
 
 /// The path by which a train of `bytes` goes again. It was lost with one link: where others are dead too, and
@@ -147,9 +152,11 @@ pub(super) fn best_path_again(
     let shows_life =
         |c: &Candidate| c.standing == Standing::Open && peer.paths[c.at].flight.shows_life(now);
     let fitting = candidates(links, peer, now).filter(fits);
-    let alive = balance::taking_part(fitting.clone(), balance, bytes).filter(shows_life);
-    let choose_of_all = || balance::choose(fitting.clone(), balance, bytes, peer.last_link);
-    balance::choose(alive, balance, bytes, peer.last_link).or_else(choose_of_all)
+    let part = balance::taking_part(fitting, balance, bytes);
+    let alive = part.iter().map(|(c, _)| *c).filter(shows_life);
+    let alive = balance::taking_part(alive, balance, bytes);
+    let choose_of_all = || balance::choose(&part, balance, peer.last_link);
+    balance::choose(&alive, balance, peer.last_link).or_else(choose_of_all)
 }
 
 /// Of the only path that there is.
@@ -190,8 +197,11 @@ impl Engine {
         }
         let bytes = train_max(&self.links, peer).unwrap_or(0);
         let all = candidates(&self.links, peer, now);
-        let mut part = balance::taking_part(all, self.config.balance, bytes);
-        if part.any(|candidate| candidate.link == path.link) {
+        let part = balance::taking_part(all, self.config.balance, bytes);
+        if part
+            .iter()
+            .any(|(candidate, _)| candidate.link == path.link)
+        {
             PathState::Open
         } else if self.config.balance == Balance::ActiveBackup {
             PathState::Backup

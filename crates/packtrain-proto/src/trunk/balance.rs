@@ -5,9 +5,12 @@
 //! else wait: pure earliest finish would wait for the fastest link, and leave slow ones unused for as long
 //! as senders keep the fast one's queue short.
 
+use arrayvec::ArrayVec;
+
 use crate::buffer::SMALL_CAPACITY;
 use crate::config::{Balance, LinkId};
 use crate::time::Duration;
+use crate::wire::hello::LINKS_MAX;
 
 /// What the others would have to wait for a train of a slower link, at most. The receiver gives up a
 /// gap after no less than twice as long.
@@ -85,9 +88,12 @@ impl Candidate {
     }
 }
 
+/// Paths that take part, and when a train has arrived by each.
+pub type Part = ArrayVec<(Candidate, Duration), LINKS_MAX>;
+
 /// How much later than by the fastest path a train may arrive.
-fn skew_max(candidates: impl Iterator<Item = Candidate>, bytes: usize) -> Duration {
-    let rates = candidates.filter_map(|candidate| candidate.rate.measured_bps());
+fn skew_max(part: &Part, bytes: usize) -> Duration {
+    let rates = part.iter().filter_map(|(c, _)| c.rate.measured_bps());
     let rate_bps: u64 = rates.sum();
     let bits = u64::from(span_trains_max(bytes) / 2) * bytes as u64 * 8;
     let held = Duration::from_nanos(bits.saturating_mul(1_000_000_000) / rate_bps.max(1));
@@ -95,43 +101,42 @@ fn skew_max(candidates: impl Iterator<Item = Candidate>, bytes: usize) -> Durati
 }
 
 /// The paths that take part: of the best standing that there is, those that are not so slow that the
-/// others would have to wait for them for too long.
+/// others would have to wait for them for too long. There are no more candidates than a line has links.
 pub fn taking_part(
-    candidates: impl Iterator<Item = Candidate> + Clone,
+    candidates: impl Iterator<Item = Candidate>,
     balance: Balance,
     bytes: usize,
-) -> impl Iterator<Item = Candidate> + Clone {
-    let best = candidates.clone().map(|c| c.standing).min();
-    let used = candidates.filter(move |c| Some(c.standing) == best);
-    let latest = match balance {
-        Balance::ActiveBackup => None,
-        Balance::EarliestFinish | Balance::RoundRobin => {
-            let first = used.clone().map(|c| c.finish(bytes)).min();
-            first.map(|first| first + skew_max(used.clone(), bytes))
-        }
+) -> Part {
+    let with_finish = |candidate: Candidate| (candidate, candidate.finish(bytes));
+    let mut part: Part = candidates.map(with_finish).take(LINKS_MAX).collect();
+    let Some(best) = part.iter().map(|(c, _)| c.standing).min() else {
+        return part;
     };
-    let active = used.clone().map(|c| c.link).min();
-    used.filter(move |c| match latest {
-        Some(latest) => c.finish(bytes) <= latest,
-        None => Some(c.link) == active,
-    })
+    part.retain(|(c, _)| c.standing == best);
+    match balance {
+        Balance::ActiveBackup => {
+            let active = part.iter().map(|(c, _)| c.link).min();
+            part.retain(|(c, _)| Some(c.link) == active);
+        }
+        Balance::EarliestFinish | Balance::RoundRobin => {
+            let first = part.iter().map(|(_, finish)| *finish).min();
+            let latest = first.unwrap_or_default() + skew_max(&part, bytes);
+            part.retain(|(_, finish)| *finish <= latest);
+        }
+    }
+    part
 }
 
-/// The path for a train of `bytes`, if one that takes part has room. `last`: the link that was used last.
-pub fn choose(
-    candidates: impl Iterator<Item = Candidate> + Clone,
-    balance: Balance,
-    bytes: usize,
-    last: LinkId,
-) -> Option<usize> {
-    let with_room = taking_part(candidates, balance, bytes).filter(|c| c.has_room);
+/// The path for the next train, if one that takes part has room. `last`: the link that was used last.
+pub fn choose(part: &Part, balance: Balance, last: LinkId) -> Option<usize> {
+    let with_room = part.iter().filter(|(c, _)| c.has_room);
     // In a circle, from the one after the last.
     let turn = |link: LinkId| link.0.wrapping_sub(last.0).wrapping_sub(1);
     let chosen = match balance {
-        Balance::EarliestFinish => with_room.min_by_key(|c| (c.finish(bytes), turn(c.link))),
-        Balance::RoundRobin | Balance::ActiveBackup => with_room.min_by_key(|c| turn(c.link)),
+        Balance::EarliestFinish => with_room.min_by_key(|(c, finish)| (*finish, turn(c.link))),
+        Balance::RoundRobin | Balance::ActiveBackup => with_room.min_by_key(|(c, _)| turn(c.link)),
     };
-    chosen.map(|c| c.at)
+    chosen.map(|(c, _)| c.at)
 }
 
 #[cfg(test)]
@@ -152,7 +157,8 @@ mod tests {
     }
 
     fn chosen(candidates: &[Candidate], balance: Balance, last: u8) -> Option<usize> {
-        choose(candidates.iter().copied(), balance, 1500, LinkId(last))
+        let part = taking_part(candidates.iter().copied(), balance, 1500);
+        choose(&part, balance, LinkId(last))
     }
 
     #[test]
@@ -257,7 +263,8 @@ mod tests {
                     ..candidate(at, 1, ahead, delay)
                 })
                 .collect();
-            let part: Vec<Candidate> = taking_part(all.iter().copied(), balance, 1500).collect();
+            let part = taking_part(all.iter().copied(), balance, 1500);
+            let part: Vec<Candidate> = part.into_iter().map(|(c, _)| c).collect();
             let best = all.iter().map(|c| c.standing).min();
             prop_assert!(!part.is_empty() && part.iter().all(|c| Some(c.standing) == best));
             let chosen = chosen(&all, balance, last);

@@ -20,6 +20,7 @@
 //! allows, and the others have to send that again.
 
 use super::round_trip_min::RoundTripMin;
+use crate::rates::{bytes_a_second, bytes_in};
 use crate::time::{Duration, Instant};
 use crate::trunk::extreme::Extreme;
 use crate::trunk::receipts::ACK_DELAY_MAX;
@@ -32,7 +33,6 @@ const PRESSED_MIN: usize = super::UNPROVEN_MAX / 2;
 const RATE_PERIOD: Duration = Duration::from_secs(1);
 /// What trains may wait on their way and it is no queue that stands: local queues have as much.
 const STANDING_MIN: Duration = Duration::from_millis(1);
-const NANOS_A_SECOND: u64 = 1_000_000_000;
 /// So many round trips at about the same rate, and the link is full.
 const ROUNDS_WITHOUT_GROWTH_MAX: u8 = 3;
 
@@ -334,22 +334,5 @@ impl Delivery {
         let round_trip = self.round_trip_min().unwrap_or_default() + ACK_DELAY_MAX;
         let little = 4 * self.mtu;
         (bytes_in(round_trip, rate) * 5 / 4 + little).clamp(WINDOW_START / 4, WINDOW_MAX)
-    }
-}
-
-/// `rate`: bytes a second.
-fn bytes_in(time: Duration, rate: u64) -> usize {
-    mul_div(rate, time.as_nanos() as u64, NANOS_A_SECOND) as usize
-}
-
-fn bytes_a_second(bytes: u64, time: Duration) -> u64 {
-    mul_div(bytes, NANOS_A_SECOND, (time.as_nanos() as u64).max(1))
-}
-
-/// a × b / c. A division of 128 bits takes several times as long as one of 64.
-pub(super) fn mul_div(a: u64, b: u64, c: u64) -> u64 {
-    match a.checked_mul(b) {
-        Some(product) => product / c,
-        None => (u128::from(a) * u128::from(b) / u128::from(c)) as u64,
     }
 }

@@ -46,14 +46,6 @@ proptest! {
         let named: Vec<usize> = named_by(&ack(9, bitmap), newest).collect();
         prop_assert_eq!(named, expected);
     }
-
-    #[test]
-    fn a_product_is_divided_without_loss(a: u64, b: u64, shift in 0..64_u32, c in 1..u64::MAX) {
-        let (a, b) = (a >> shift, b >> (shift / 2));
-        let exact = u128::from(a) * u128::from(b) / u128::from(c);
-        prop_assume!(exact <= u128::from(u64::MAX));
-        prop_assert_eq!(u128::from(super::delivery::mul_div(a, b, c)), exact);
-    }
 }
 
 #[test]
