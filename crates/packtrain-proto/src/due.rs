@@ -27,7 +27,8 @@ impl DueTimes {
         }
     }
 
-    #[cold]
+    /// Once in a round.
+    #[inline(never)]
     fn touch_first(&mut self, slot: usize) {
         if slot >= self.at.len() {
             self.at.resize(slot + 1, NEVER);

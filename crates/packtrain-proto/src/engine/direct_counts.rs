@@ -230,14 +230,12 @@ impl Engine {
         bytes: usize,
         now: Instant,
     ) {
-        let Some(peer) = self.peers.get_mut(slot) else {
+        let own = self.links.iter().find(|known| known.id == link);
+        let is_full = own.is_some_and(|known| bytes * 2 > known.frame_max());
+        let is_fenced = |peer: &&mut Peer| peer.resequencer.fence.is_some();
+        let Some(peer) = self.peers.get_mut(slot).filter(is_fenced) else {
             return;
         };
-        if peer.resequencer.fence.is_none() {
-            return;
-        }
-        let frame_max = self.links.iter().find(|l| l.id == link);
-        let is_full = frame_max.is_some_and(|l| bytes * 2 > l.frame_max());
         let mut paths = peer.paths.iter_mut();
         let path = paths.find(|path| (path.link, path.remote_link) == (link, remote_link));
         if let Some(path) = path.filter(|_| is_full) {

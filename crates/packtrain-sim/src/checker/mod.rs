@@ -19,7 +19,9 @@ pub mod accounted;
 pub mod addressee;
 pub mod aggregate;
 pub mod bounded;
+pub mod coded_trains;
 pub mod drained;
+mod ending;
 pub mod held_within;
 pub mod in_order;
 pub mod inside;
@@ -47,7 +49,8 @@ use crate::net::network::{PortId, Refused};
 use crate::simulator::StationId;
 use crate::workload::flow::Flow;
 use crate::workload::identity::{Identity, identify};
-use accounted::{Accounted, EngineDrops, Kept};
+use accounted::Accounted;
+pub use coded_trains::CodedTrains;
 use drained::Drained;
 use held_within::{HeldWithin, Line};
 use in_order::InOrder;
@@ -114,18 +117,6 @@ pub struct Checkers {
     /// Frames that left in aggregates.
     pub frames_aggregated: u64,
     pub coded: CodedTrains,
-}
-
-/// Coded trains that left, and how they were told.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CodedTrains {
-    pub trains: u64,
-    pub deltas: u64,
-    pub lz4_blocks: u64,
-    /// Those that are compressed with a dictionary.
-    pub by_dictionary: u64,
-    pub zstandard_blocks: u64,
-    pub mixed_blocks: u64,
 }
 
 impl Checkers {
@@ -279,52 +270,6 @@ impl Checkers {
             self.lives.train_left(station);
         }
         items > 0
-    }
-
-    /// What an engine has coded must restore to what its checksum says, for who has only read the document. Gives
-    /// the train as it was.
-    fn look_at_coding(&mut self, station: StationId, frame: &Frame, now: Instant) -> Vec<u8> {
-        let restored = inside::restored(&frame.bytes);
-        match &restored {
-            None => {
-                let text = format!("{station:?} sends a coded train that does not restore");
-                self.object("unchanged", now, text);
-            }
-            Some(restored) => {
-                self.coded.trains += 1;
-                self.coded.deltas += restored.deltas as u64;
-                self.coded.lz4_blocks += restored.lz4_blocks as u64;
-                self.coded.by_dictionary += u64::from(restored.dictionary.is_some());
-                self.coded.zstandard_blocks += restored.zstandard_blocks as u64;
-                self.coded.mixed_blocks += restored.mixed_blocks as u64;
-            }
-        }
-        inside::with_subframes(&frame.bytes, restored)
-    }
-
-    /// A coded train is damaged, and no FCS tells: nothing of it may come out.
-    pub fn damaged(&mut self, frame: &Frame) {
-        let starts = inside::starts(&frame.bytes);
-        let frames = starts
-            .iter()
-            .filter_map(|start| identify(start, &self.flows));
-        let items = inside::items(&frame.bytes);
-        self.accounted.train_damaged(items, frames);
-    }
-
-    /// Frames that began in such trains.
-    pub fn frames_damaged(&self) -> u64 {
-        self.accounted.frames_damaged()
-    }
-
-    /// A host is sent a coded train that it cannot take: it takes none, or has not the dictionary that this one is
-    /// compressed with.
-    pub fn sent_coded_all_the_same(&mut self, station: StationId, coding: u8, now: Instant) {
-        if !self.faults.alters {
-            let text =
-                format!("{station:?} takes no trains of coding {coding} so, and is sent one");
-            self.object("addressee", now, text);
-        }
     }
 
     /// A frame leaves a host past its engine. `None`: it does not, and nobody says so.
@@ -544,109 +489,6 @@ impl Checkers {
     ) {
         if let Err(text) = bounded::check(snapshot, limits) {
             self.object("bounded", now, format!("{station:?}: {text}"));
-        }
-    }
-
-    /// When the network has been well for long enough.
-    pub fn at_rest(&mut self, station: StationId, snapshot: &Snapshot, peers: usize, now: Instant) {
-        if let Err(text) = progress::check(snapshot, peers) {
-            self.object("progress", now, format!("{station:?}: {text}"));
-        }
-    }
-
-    /// After frames have gone again through a network that is well.
-    pub fn all_links_back(
-        &mut self,
-        station: StationId,
-        snapshot: &Snapshot,
-        paths: usize,
-        now: Instant,
-    ) {
-        if self.faults.alters {
-            return; // an altered sequence may have to be caught up with first, at a try a second
-        }
-        if let Err(text) = progress::check_paths(snapshot, paths) {
-            self.object("progress", now, format!("{station:?}: {text}"));
-        }
-    }
-
-    /// Frames from `first_sequence` of a flow on were sent through a healthy network at rest:
-    /// all of them must have come.
-    pub fn all_came(&mut self, flow: usize, first_sequence: u32, now: Instant) {
-        let recipients: Vec<StationId> = self.recipients(flow).collect();
-        for sequence in first_sequence..self.accounted.sent_until(flow) {
-            let count = self.flows[flow].segment_count(sequence);
-            for &station in &recipients {
-                if !self.once.is_whole(flow, sequence, station, count) {
-                    let text =
-                        format!("frame {sequence} of flow {flow} for {station:?} is missing");
-                    return self.object("progress", now, text);
-                }
-            }
-        }
-    }
-
-    /// At the end: compares what is missing with what was counted. `dropped`: the counters of all
-    /// engines of all lives.
-    pub fn settle(&mut self, kept: Kept, dropped: &EngineDrops, now: Instant) {
-        if self.faults.alters {
-            return;
-        }
-        let (mut missing, mut came) = (0, 0);
-        for flow in 0..self.flows.len() {
-            let from = self.flows[flow].from;
-            let recipients: Vec<StationId> = self.recipients(flow).collect();
-            let is_flooded = !self.is_a_hosts_own(self.flows[flow].destination);
-            for sequence in self.accounted.sent_sequences(flow) {
-                let what = Identity {
-                    flow: flow as u16,
-                    sequence,
-                    segment: 0,
-                };
-                let flooded = self.accounted.as_it_is(what).filter(|_| is_flooded);
-                if kept == Kept::Everything && flooded.is_some() {
-                    // It is taken on one segment, and that may have lost its copy, or had no room
-                    // for it, where another one did not: nobody brings it then.
-                    continue;
-                }
-                let count = self.flows[flow].segment_count(sequence);
-                let whole = |&s: &StationId| self.once.is_whole(flow, sequence, s, count);
-                // Of what went past the engines, no engine has a copy.
-                let is_excused = kept == Kept::Accounts || self.accounted.may_be_lost(what);
-                if is_excused && self.accounted.was_lost_as_it_is(what) {
-                    continue;
-                }
-                for &to in recipients.iter().filter(|s| !whole(s)) {
-                    if flooded.is_some_and(|copies| self.reach.is_out(from, to, copies)) {
-                        continue;
-                    }
-                    missing += 1;
-                    came += u64::from(flooded.is_some_and(|copies| copies.has_come_to(to)));
-                }
-            }
-        }
-        let others = self.stations.len() as u64 - 1;
-        let moves_home = self.faults.moves_home.then_some(came);
-        let verdict = match kept {
-            Kept::Accounts => self.accounted.settle(missing, others, moves_home, dropped),
-            Kept::Everything => {
-                let has_copies =
-                    |flow: u16| self.is_a_hosts_own(self.flows[usize::from(flow)].destination);
-                self.accounted.settle_lossless(missing, has_copies, dropped)
-            }
-        };
-        if let Err(text) = verdict {
-            self.object("accounted", now, text);
-        }
-    }
-
-    /// At the end of a run without faults.
-    pub fn settle_faultless(&mut self, dropped: &EngineDrops, now: Instant) {
-        if let Err(text) = self
-            .accounted
-            .settle_faultless(dropped, self.faults.moves_home)
-        {
-            self.object("accounted", now, text);
         }
     }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::status::Coding;
 use crate::status::tests::{busy_snapshot, facts, quiet_snapshot};
 use packtrain_proto::class::Pack;
 use packtrain_proto::config::LinkId;
