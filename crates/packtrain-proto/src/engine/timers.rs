@@ -15,7 +15,9 @@ const EXPIRY_INTERVAL: Duration = Duration::from_millis(250);
 /// Called so much later than asked, we were not running: silence in that time means nothing.
 const LATE: Duration = Duration::from_millis(500);
 
-/// … and so much later, acknowledgements may wait to be read.
+/// … and so much later, signs of life may wait to be read.
+const LATE_FOR_LIFE: Duration = Duration::from_millis(2);
+/// … and so much later, acknowledgements may.
 const LATE_FOR_ACKS: Duration = Duration::from_millis(20);
 
 impl Engine {
@@ -68,6 +70,7 @@ impl Engine {
             consider(marker_due(peer, path));
             consider(self.try_timeout(path));
             consider(path.fence.poll_timeout());
+            consider(Engine::liveness_timeout(path));
         }
         next
     }
@@ -135,6 +138,7 @@ impl Engine {
             }
             self.look_at_fences(slot, now);
         }
+        self.look_for_death(now);
         self.look_for_silence(now);
         self.look_for_overdue(now);
         self.look_who_is_retired(now);
@@ -161,6 +165,15 @@ impl Engine {
         // What is due at once has no time that one could be late for.
         let asked_for = self.poll_timeout().filter(|&at| at != Instant::ZERO);
         let late = asked_for.map_or(Duration::ZERO, |at| now.since(at));
+        if late > LATE_FOR_LIFE {
+            for (_, peer) in self.peers.iter_mut() {
+                let sessions = peer
+                    .paths
+                    .iter_mut()
+                    .filter_map(|path| path.session.as_mut());
+                sessions.for_each(|session| session.forgive(late, now));
+            }
+        }
         if late > LATE_FOR_ACKS {
             for (_, peer) in self.peers.iter_mut() {
                 for path in &mut peer.paths {
@@ -222,6 +235,7 @@ impl Engine {
             self.remove_peer(slot, PeerDownReason::Deaf, now);
         }
         self.expire_paths(now);
+        self.follow_liveness_of_all(now);
         self.expire_aggregating(now);
         self.forget_other_lines(now);
         self.introduce_marks(now);
