@@ -15,9 +15,7 @@ const EXPIRY_INTERVAL: Duration = Duration::from_millis(250);
 /// Called so much later than asked, we were not running: silence in that time means nothing.
 const LATE: Duration = Duration::from_millis(500);
 
-/// … and so much later, signs of life may wait to be read.
-const LATE_FOR_LIFE: Duration = Duration::from_millis(2);
-/// … and so much later, acknowledgements may.
+/// … and so much later, acknowledgements may wait to be read.
 const LATE_FOR_ACKS: Duration = Duration::from_millis(20);
 
 impl Engine {
@@ -165,15 +163,6 @@ impl Engine {
         // What is due at once has no time that one could be late for.
         let asked_for = self.poll_timeout().filter(|&at| at != Instant::ZERO);
         let late = asked_for.map_or(Duration::ZERO, |at| now.since(at));
-        if late > LATE_FOR_LIFE {
-            for (_, peer) in self.peers.iter_mut() {
-                let sessions = peer
-                    .paths
-                    .iter_mut()
-                    .filter_map(|path| path.session.as_mut());
-                sessions.for_each(|session| session.forgive(late, now));
-            }
-        }
         if late > LATE_FOR_ACKS {
             for (_, peer) in self.peers.iter_mut() {
                 for path in &mut peer.paths {

@@ -17,6 +17,8 @@ use crate::wire::liveness::{Diagnostic, Liveness, State};
 pub const MULTIPLIER: u8 = 4;
 /// All links of a peer are silent for so many detection times: then nobody hears anybody.
 const ALONE: u32 = 10;
+/// Who looks so much later than he was to, did not run.
+const LATE: Duration = Duration::from_millis(2);
 /// How late frames came once is remembered for so long, and no more than that much.
 const LEARNT_FOR: Duration = Duration::from_secs(30);
 const LEARNT_MAX: Duration = Duration::from_millis(250);
@@ -84,8 +86,9 @@ pub struct Session {
     /// The last sign of life of any kind, and since when there was no long silence between two.
     heard_at: Instant,
     alive_since: Instant,
-    /// When it is to be looked at.
+    /// When it is to be looked at, and that we were late for that once.
     look_at: Instant,
+    was_late: bool,
     next_transmit: Instant,
     transmitted_at: Instant,
     /// When the newest messages left, by their counts.
@@ -114,6 +117,7 @@ impl Session {
             heard_at: now,
             alive_since: now,
             look_at: now,
+            was_late: false,
             next_transmit: now,
             transmitted_at: now,
             sent: [(0, Instant::ZERO); SENT_MAX],
@@ -189,6 +193,7 @@ impl Session {
         }
         self.heard_at = now;
         self.look_at = now + self.detection_time(now);
+        self.was_late = false;
     }
 
     /// Nothing came for so long that it has to be looked into.
@@ -230,6 +235,12 @@ impl Session {
         let silence = now.since(self.heard_at);
         if silence < detection_time {
             self.look_at = self.heard_at + detection_time;
+            return None;
+        }
+        let late = now.since(self.look_at);
+        if late > LATE && !std::mem::replace(&mut self.was_late, true) {
+            // We did not run, and what came meanwhile may not be read yet.
+            self.look_at = now + late.min(detection_time / 2);
             return None;
         }
         self.failed_alone = others.any(|other| other.outlives(self, now));
@@ -377,12 +388,6 @@ impl Session {
             State::Down => self.next_transmit,
             State::Init | State::Up => self.next_transmit.min(self.look_at),
         }
-    }
-
-    /// We were not called for so long: nobody could have been heard in that time.
-    pub fn forgive(&mut self, late: Duration, now: Instant) {
-        self.heard_at = (self.heard_at + late).min(now);
-        self.look_at = self.look_at.max(self.heard_at + self.detection_time(now));
     }
 }
 

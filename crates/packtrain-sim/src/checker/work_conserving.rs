@@ -33,6 +33,8 @@ pub struct LinkSeen {
     pub local_queue_bytes: usize,
     /// Since when its segment has been whole; `None` while it is not.
     pub well_since: Option<Instant>,
+    /// Since when frames vanish there, and nobody sees it; and whether those do that are sent to this station.
+    pub silent_since: Option<(Instant, bool)>,
     /// Longest that an answer takes when all is well.
     pub patience: Duration,
 }
@@ -228,6 +230,7 @@ mod tests {
             retiring_since: None,
             local_queue_bytes: 0,
             well_since: Some(Instant::ZERO),
+            silent_since: None,
             patience: Duration::from_millis(10),
         }
     }
