@@ -5,12 +5,14 @@ pub mod compress;
 pub mod dfap;
 pub mod dictionary;
 pub mod file;
+pub mod links;
 pub mod packing;
 pub mod values;
 
 use std::time::Duration;
 
 use packtrain_proto::class::{self, Action, Class, Pack};
+use packtrain_proto::config::Balance;
 use packtrain_proto::dfap::stations::STATIONS_MAX;
 use packtrain_proto::wire::ethernet::MacAddr;
 
@@ -18,6 +20,7 @@ use crate::linux::netlink::IpPrefix;
 use crate::settings::compress::CompressPolicy;
 use crate::settings::dfap::{DfapSettings, ModePolicy};
 use crate::settings::dictionary::DictionaryFile;
+use crate::settings::links::MemberLink;
 use crate::settings::packing::PackPolicy;
 use crate::settings::values::{BalancePolicy, InterfaceName, LogLevel, PathPolicy};
 
@@ -38,7 +41,7 @@ pub const LINKS_MAX: usize = 16;
 pub struct Settings {
     pub name: InterfaceName,
     /// In the order given; the first lends its address to `pt0`'s.
-    pub links: Vec<InterfaceName>,
+    pub links: Vec<MemberLink>,
     pub addresses: Vec<IpPrefix>,
     pub mtu: u16,
     /// `None`: derived, the same at each start.
@@ -50,6 +53,8 @@ pub struct Settings {
     /// Where direct frames may go that no mark lets pass.
     pub direct_vlan: Option<u16>,
     pub balance: BalancePolicy,
+    /// Links of a higher tier carry trains also while all of the lower ones are full.
+    pub tier_spill: bool,
     /// What is spoken with hosts that speak it too.
     pub mode: ModePolicy,
     pub dfap: DfapSettings,
@@ -84,6 +89,7 @@ impl Settings {
             path: PathPolicy::default(),
             direct_vlan: None,
             balance: BalancePolicy::default(),
+            tier_spill: false,
             mode: ModePolicy::default(),
             dfap: DfapSettings::default(),
             pack: None,
@@ -139,11 +145,15 @@ impl Settings {
         if self.links.len() > LINKS_MAX {
             return Err(Contradiction::TooManyLinks(self.links.len()));
         }
-        if self.links.contains(&self.name) {
+        let names: Vec<&InterfaceName> = self.links.iter().map(|link| &link.name).collect();
+        if names.contains(&&self.name) {
             return Err(Contradiction::OwnLink(self.name.clone()));
         }
-        if let Some(twice) = first_repeated(&self.links) {
-            return Err(Contradiction::LinkTwice(twice.clone()));
+        if let Some(twice) = first_repeated(&names) {
+            return Err(Contradiction::LinkTwice(InterfaceName::clone(twice)));
+        }
+        if self.tier_spill && Balance::from(self.balance).keeps_flows() {
+            return Err(Contradiction::SpillOfFlows(self.balance));
         }
         if let Some(twice) = first_repeated(&self.dfap.stations) {
             return Err(Contradiction::StationTwice(*twice));
@@ -185,6 +195,8 @@ pub enum Contradiction {
     OwnLink(InterfaceName),
     #[error("link {0} is named twice")]
     LinkTwice(InterfaceName),
+    #[error("with balance {0} each flow keeps to its link, and none can spill to another tier")]
+    SpillOfFlows(BalancePolicy),
     #[error("station {0} is named twice")]
     StationTwice(MacAddr),
     #[error("{0} stations are named, a line knows at most {STATIONS_MAX}")]
@@ -203,6 +215,7 @@ impl Contradiction {
             | Contradiction::TooManyLinks(_)
             | Contradiction::OwnLink(_)
             | Contradiction::LinkTwice(_) => "link",
+            Contradiction::SpillOfFlows(_) => "tier_spill",
             Contradiction::StationTwice(_) | Contradiction::TooManyStations(_) => "dfap_stations",
             Contradiction::AddressTwice(_) => "addresses",
             Contradiction::MtuTooSmallForIpv6 { .. } => "mtu",
@@ -212,6 +225,8 @@ impl Contradiction {
 
 #[cfg(test)]
 mod tests {
+    use clap::ValueEnum;
+
     use super::*;
 
     fn line(links: &[&str], addresses: &[&str]) -> Settings {
@@ -252,6 +267,17 @@ mod tests {
             text(line(&["eth1"], &["10.9.0.1/24", "10.9.0.1/24"])),
             "address 10.9.0.1/24 is named twice"
         );
+        let mut spilling = line(&["eth1", "eth2"], &[]);
+        spilling.tier_spill = true;
+        for &policy in BalancePolicy::value_variants() {
+            spilling.balance = policy;
+            let error = spilling.check().err().map(|error| error.to_string());
+            let told = format!(
+                "with balance {policy} each flow keeps to its link, and none can spill to another tier"
+            );
+            let keeps = policy.as_str().starts_with("hash-");
+            assert_eq!(error, keeps.then_some(told));
+        }
         let mut small = line(&["eth1"], &["fd00::1/64"]);
         small.mtu = 1279;
         assert_eq!(

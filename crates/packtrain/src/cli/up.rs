@@ -65,6 +65,7 @@ fn settings_of(arguments: &UpArguments) -> Result<Settings, CliError> {
         path: arguments.path,
         direct_vlan: arguments.direct_vlan,
         balance: arguments.balance,
+        tier_spill: arguments.tier_spill,
         mode: arguments.mode,
         pack: arguments.pack,
         compress: arguments.compress,
