@@ -22,8 +22,9 @@ use crate::wire::subframe::{self, InnerHeader};
 
 /// A piece of less than this is not worth its header, unless it is the last.
 const PIECE_MIN: usize = 64;
-/// Frames of one peer that are under way in pieces at once. The receiver holds a buffer for each,
-/// and refuses more than its bound: with a flow for each of them, everything would be lost.
+/// Frames of one peer that are under way in pieces at once; of each link's, where flows keep to links, or one would wait for
+/// another. The receiver holds a buffer for each, and refuses more than its bound: with a flow for each of them, everything
+/// would be lost.
 const UNFINISHED_MAX: usize = 4;
 
 /// What went into a train.
@@ -77,8 +78,6 @@ pub struct Surroundings<'a> {
 #[derive(Debug, Default)]
 pub struct Aggregator {
     next_piece_id: u16,
-    /// Frames of which a piece has left, and not the last.
-    unfinished: usize,
 }
 
 impl Aggregator {
@@ -108,13 +107,14 @@ impl Aggregator {
                 pool.give_back(frame.buffer);
             });
             let Some(flow) = selected else { return filled };
+            let may_begin = queues.begun() < UNFINISHED_MAX;
             let head = queues.head(flow);
             if goes_alone(head, with) {
                 filled.flush = FlushReason::Boundary;
                 return filled;
             }
             let treatment = body.treatment_of(head, with.classes, with.worths, with.now);
-            let (taken, done) = match self.put(head, body, treatment, with) {
+            let (taken, done) = match self.put((head, may_begin), body, treatment, with) {
                 Put::Whole(bytes) => (bytes, true),
                 Put::NotYet => {
                     // Its turn passes, up to those that are under way: there are some.
@@ -141,7 +141,6 @@ impl Aggregator {
                 filled.frames += 1;
                 let frame = queues.pop(flow);
                 filled.count_alone(&frame);
-                self.forget(&frame);
                 with.classes
                     .note_left(frame.class, with.now.since(frame.enqueued));
                 with.pool.give_back(frame.buffer);
@@ -149,19 +148,10 @@ impl Aggregator {
         }
     }
 
-    /// Frames of which a piece has left, and not the last.
-    pub fn unfinished(&self) -> usize {
-        self.unfinished
-    }
-
-    /// The frame goes no further: all of it has left, or it is dropped.
-    pub fn forget(&mut self, frame: &QueuedFrame) {
-        self.unfinished -= usize::from(frame.sent > 0);
-    }
-
+    /// `may_begin`: one more frame may be under way in pieces.
     fn put(
         &mut self,
-        head: &mut QueuedFrame,
+        (head, may_begin): (&mut QueuedFrame, bool),
         body: &mut Body<'_, '_>,
         treatment: Treatment,
         with: &Surroundings<'_>,
@@ -183,7 +173,7 @@ impl Aggregator {
         }
         // Rather whole than in pieces.
         if body.make_room() {
-            return self.put(head, body, treatment, with);
+            return self.put((head, may_begin), body, treatment, with);
         }
         let room = body.room(treatment);
         // The headers of a GSO frame must not be torn: its segments are cut by them.
@@ -195,10 +185,9 @@ impl Aggregator {
         if room < overhead + PIECE_MIN.max(headers) {
             return Put::NoRoom;
         }
-        if self.unfinished >= UNFINISHED_MAX {
+        if !may_begin {
             return Put::NotYet;
         }
-        self.unfinished += 1;
         let bytes = room - overhead;
         let id = self.next_piece_id;
         self.next_piece_id = id.wrapping_add(1);

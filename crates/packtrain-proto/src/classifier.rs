@@ -3,6 +3,7 @@
 //! Frames of one flow keep their order and share one queue. The number is keyed by a seed, so
 //! that nobody outside can choose addresses and ports that all fall into one queue.
 
+use crate::config::Balance;
 use crate::wire::ethernet::MacAddr;
 use crate::wire::packet::{IpVersion, Packet, PacketError, field};
 
@@ -57,14 +58,49 @@ impl Classifier {
             None => 0,
         };
         let upper = u64::from(ports) << 8 | u64::from(ip.protocol);
-        let network = &frame[network_start..];
-        match ip.version {
-            IpVersion::V4 => self.mix(read64(&network[field::IPV4_ADDRESSES]), upper),
+        self.hash_ip(&frame[network_start..], ip.version, upper)
+    }
+
+    /// Which share of all flows this one is in, where each keeps to one link; all frames of a flow are in the same.
+    /// `flow_hash`: the frame's.
+    #[inline]
+    pub fn share_of(
+        &self,
+        balance: Balance,
+        frame: &[u8],
+        parsed: &Result<Packet, PacketError>,
+        flow_hash: u32,
+    ) -> u8 {
+        let hash = match balance {
+            Balance::EarliestFinish
+            | Balance::RoundRobin
+            | Balance::ActiveBackup
+            | Balance::Weighted => return 0,
+            Balance::HashMac => self.hash_ethernet(frame),
+            Balance::HashIp => match parsed {
+                Ok(Packet {
+                    network_start,
+                    ip: Some(ip),
+                    ..
+                }) => self.hash_ip(&frame[*network_start..], ip.version, 0),
+                _ => self.hash_ethernet(frame),
+            },
+            Balance::HashPort => flow_hash,
+        };
+        // Not the bits by which the queues' buckets go.
+        (hash >> 24) as u8
+    }
+
+    /// The addresses of an IP header, and what is to count besides.
+    #[inline]
+    fn hash_ip(&self, network: &[u8], version: IpVersion, besides: u64) -> u32 {
+        match version {
+            IpVersion::V4 => self.mix(read64(&network[field::IPV4_ADDRESSES]), besides),
             IpVersion::V6 => {
                 let addresses = &network[field::IPV6_ADDRESSES];
                 let source = self.fold(read64(addresses), read64(&addresses[8..]));
                 let both = self.fold(read64(&addresses[16..]) ^ source, read64(&addresses[24..]));
-                self.mix(both, upper)
+                self.mix(both, besides)
             }
         }
     }
@@ -224,6 +260,71 @@ mod tests {
         let mut label = frame.clone();
         label[17] = 9;
         assert_same(true, &frame, &label);
+    }
+
+    /// Whether two frames are in one share, under each of many seeds: 1 of 256 are by chance.
+    fn share_together(balance: Balance, a: &[u8], b: &[u8]) -> bool {
+        let share = |seed, frame: &[u8]| {
+            let classifier = Classifier::new(seed);
+            let parsed = Packet::parse(frame);
+            classifier.share_of(balance, frame, &parsed, classifier.flow_hash(frame))
+        };
+        let same = (0..64).filter(|&seed| share(seed, a) == share(seed, b));
+        match same.count() {
+            64 => true,
+            0..=4 => false,
+            count => panic!("{count} of 64 seeds put them together"),
+        }
+    }
+
+    #[test]
+    fn what_is_kept_to_one_link_is_what_the_policy_names() {
+        use Balance::{HashIp, HashMac, HashPort};
+        let (a, b) = ([10, 0, 0, 1], [10, 0, 0, 2]);
+        let frame = udp4(a, b, [1000, 2000]);
+        let other_port = udp4(a, b, [1001, 2000]);
+        let other_host = udp4([10, 0, 0, 3], b, [1000, 2000]);
+        let mut other_mac = frame.clone();
+        other_mac[11] ^= 1;
+        let mut other_protocol = frame.clone();
+        other_protocol[23] = protocol::TCP;
+        other_protocol[46] = 0x50;
+        let mut fragment = frame.clone();
+        fragment[20] = 0x20;
+        let mut arp = frame.clone();
+        arp[12..14].copy_from_slice(&ether_type::ARP.to_be_bytes());
+        let cases: [(&[u8], [bool; 3]); 6] = [
+            (&other_port, [true, true, false]),
+            (&other_host, [true, false, false]),
+            (&other_mac, [false, true, true]),
+            (&other_protocol, [true, true, false]),
+            (&fragment, [true, true, false]),
+            (&arp, [false, false, false]),
+        ];
+        for (at, (other, expected)) in cases.into_iter().enumerate() {
+            let together = [HashMac, HashIp, HashPort].map(|by| share_together(by, &frame, other));
+            assert_eq!(together, expected, "case {at}");
+        }
+        let six = udp6(1, 2, [7, 8], false);
+        let (port6, host6) = (udp6(1, 2, [7, 9], false), udp6(1, 3, [7, 8], false));
+        assert!(share_together(HashIp, &six, &port6) && !share_together(HashIp, &six, &host6));
+        assert!(!share_together(HashPort, &six, &port6));
+        // Those of one datagram stay together, and one that is no IP goes by its Ethernet header.
+        let later = [0x90; 1];
+        let mut rest = fragment.clone();
+        rest[21..22].copy_from_slice(&later);
+        assert!(share_together(HashPort, &fragment, &rest));
+        let mut arp_of_another = arp.clone();
+        arp_of_another[5] ^= 1;
+        for by in [HashMac, HashIp, HashPort] {
+            assert!(!share_together(by, &arp, &arp_of_another));
+            let mut answer = arp.clone();
+            answer[30] ^= 1;
+            assert!(share_together(by, &arp, &answer));
+        }
+        for by in Balance::ALL.into_iter().filter(|by| !by.keeps_flows()) {
+            assert!(share_together(by, &frame, &arp));
+        }
     }
 
     #[test]

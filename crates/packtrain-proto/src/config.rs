@@ -6,6 +6,7 @@ use crate::class::Action;
 use crate::coding::dictionary::Dictionary;
 use crate::coding::worth::MIXING_NS_EXPECTED;
 use crate::dfap::best_fit::Order;
+use crate::queue::shares::Weight;
 use crate::time::Duration;
 use crate::wire::dfap;
 use crate::wire::ethernet::MacAddr;
@@ -41,6 +42,38 @@ pub enum Balance {
     RoundRobin,
     /// The first that works; the others wait for its failure.
     ActiveBackup,
+    /// Bytes in proportion to the links' weights, those that have no room left out.
+    Weighted,
+    /// A flow by one link as long as that works: by MAC addresses and EtherType.
+    HashMac,
+    /// … by IP addresses; what is no IP, as by `HashMac`.
+    HashIp,
+    /// … by IP addresses, protocol and ports; fragments and what has no ports by addresses and protocol, what is no IP as by
+    /// `HashMac`.
+    HashPort,
+}
+
+impl Balance {
+    pub const ALL: [Balance; 7] = [
+        Balance::EarliestFinish,
+        Balance::RoundRobin,
+        Balance::ActiveBackup,
+        Balance::Weighted,
+        Balance::HashMac,
+        Balance::HashIp,
+        Balance::HashPort,
+    ];
+
+    /// Whether each flow keeps to one link.
+    pub fn keeps_flows(self) -> bool {
+        match self {
+            Balance::EarliestFinish
+            | Balance::RoundRobin
+            | Balance::ActiveBackup
+            | Balance::Weighted => false,
+            Balance::HashMac | Balance::HashIp | Balance::HashPort => true,
+        }
+    }
 }
 
 /// What a line speaks with those who speak it too. To all others, plain frames go.
@@ -126,6 +159,8 @@ pub struct Config {
     pub detection_time: Option<Duration>,
     /// So long a link has to work that was dead, before it carries trains again; longer where that happens often.
     pub hold_time: Duration,
+    /// Links of a higher tier carry trains also while all of the lower ones are full.
+    pub tier_spill: bool,
     pub mode: Mode,
     pub dfap: DfapConfig,
     /// What is done with frames that no class matches.
@@ -213,6 +248,7 @@ impl Config {
             balance: Balance::default(),
             detection_time: Some(DETECTION_TIME),
             hold_time: HOLD_TIME,
+            tier_spill: false,
             mode: Mode::default(),
             dfap: DfapConfig::default(),
             rest: Action::default(),
@@ -236,6 +272,27 @@ pub struct LinkState {
     pub carrier: bool,
     /// As the driver says, bit/s; `None` where it does not know.
     pub rate_bps: Option<u64>,
+}
+
+/// What a member link is used for, as its owner wants it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkSettings {
+    /// A link carries nothing while one of a lower tier works.
+    pub tier: u8,
+    /// How much of what several links carry is this one's, where weights are asked for. At least 1.
+    pub weight: Weight,
+    /// It counts as no faster than that, bit/s, whatever is measured.
+    pub rate_max_bps: Option<u64>,
+}
+
+impl Default for LinkSettings {
+    fn default() -> LinkSettings {
+        LinkSettings {
+            tier: 1,
+            weight: 1,
+            rate_max_bps: None,
+        }
+    }
 }
 
 /// The mark that belongs to a link address (docs/wire-format.md).

@@ -76,6 +76,7 @@ mod retire;
 mod silence;
 mod snapshot;
 mod tell;
+mod tiers;
 mod timers;
 mod to_host;
 mod transmit;
@@ -162,6 +163,12 @@ pub enum Event {
     /// its segment's switches and neighbours are to be told.
     HomeMoved {
         link: LinkId,
+    },
+    /// Trains to a peer are carried by links of another tier from now on.
+    TierChanged {
+        node_id: NodeId,
+        from: u8,
+        to: u8,
     },
     /// A host that speaks no trains is sent aggregates from now on; or no longer.
     StationUp {

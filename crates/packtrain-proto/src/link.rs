@@ -7,7 +7,7 @@
 //! A queue that is never seen standing (a virtual wire, a link faster than the host) has no
 //! measured rate and a generous limit.
 
-use crate::config::{LinkId, LinkOrder, LinkState, Unused, direct_mark_of};
+use crate::config::{LinkId, LinkOrder, LinkSettings, LinkState, Unused, direct_mark_of};
 use crate::direct::gate::DirectGate;
 use crate::rates::bytes_in;
 use crate::stats::{DropReason, Drops, LinkSnapshot, Traffic};
@@ -169,6 +169,7 @@ pub struct Retiring {
 pub struct Link {
     pub id: LinkId,
     pub state: LinkState,
+    pub settings: LinkSettings,
     drain: Drain,
     /// A fill at which the local queue refused a frame, and when.
     refused_at: Option<(usize, Instant)>,
@@ -205,6 +206,7 @@ impl Link {
         Link {
             id,
             state,
+            settings: LinkSettings::default(),
             drain: Drain::default(),
             refused_at: None,
             queue_time: QUEUE_TIME_MIN,
@@ -240,6 +242,11 @@ impl Link {
             ..
         } = self.state;
         carrier && mtu >= TRAIN_MTU_MIN && !address.is_zero() && !address.is_group()
+    }
+
+    /// As fast as that, or as its owner lets it be.
+    pub fn at_most(&self, bps: u64) -> u64 {
+        bps.min(self.settings.rate_max_bps.unwrap_or(u64::MAX))
     }
 
     /// Whether this is one of the outer source addresses of our frames: the link's own, its mark, or

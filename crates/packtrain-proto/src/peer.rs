@@ -14,6 +14,7 @@ use crate::link::TRAIN_MTU_MIN;
 use crate::queue::drr::FlowQueues;
 use crate::reassembly::Reassembly;
 use crate::time::{Duration, Instant};
+use crate::trunk::balance::weighted::Served;
 use crate::trunk::damping::Damping;
 use crate::trunk::flight::Flight;
 use crate::trunk::hold_times::HoldTimes;
@@ -60,6 +61,8 @@ pub struct Path {
     /// Its other end is gone, and what is under way is lost.
     pub broken: bool,
     pub trains_tx: u64,
+    /// What it has carried for its weight.
+    pub served: Served,
     /// Of frames that went past both engines.
     pub direct: DirectCounts,
     /// By what those are known.
@@ -92,6 +95,7 @@ impl Path {
             unheard: false,
             broken: false,
             trains_tx: 0,
+            served: Served::default(),
             direct: DirectCounts::default(),
             direct_kinds: KindChoice::default(),
             other_line: None,
@@ -204,6 +208,8 @@ pub struct Peer {
     pub fences: RaisedFences,
     pub replay: Replay,
     pub join: Option<Join>,
+    /// Of the links that carry trains to it, as was told last.
+    pub tier_in_use: Option<u8>,
     /// The link by which the last train left.
     pub last_link: LinkId,
     /// Ours by which its last train came.
@@ -249,6 +255,7 @@ impl Peer {
             fences: RaisedFences::default(),
             replay: Replay::default(),
             join: None,
+            tier_in_use: None,
             last_link: LinkId(0),
             last_arrival: LinkId(0),
             resequencer: Resequencer::new(

@@ -19,13 +19,16 @@
 //!
 //! Invariants: links with carrier that hear each other have one head, which is home or settling; the
 //! others stand beside it. There is a home whenever a link has carrier. A home stays one until its
-//! carrier goes, it retires beside another, or a lower home is on its segment.
+//! carrier goes, it retires beside another, a lower home is on its segment, or a link of a lower tier.
 
 use crate::config::LinkId;
 use crate::time::{Duration, Instant};
 
 /// Two rounds of hurried hellos, and time for the second one to come back.
 const SETTLING: Duration = Duration::from_millis(150);
+
+/// As [`LinkSettings`](crate::config::LinkSettings) begins.
+const TIER_UNTOLD: u8 = 1;
 
 /// What a link is to its segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +46,7 @@ pub enum Standing {
 struct Member {
     link: LinkId,
     retiring: bool,
+    tier: u8,
     standing: Standing,
     /// When it is settled at the latest.
     settles_at: Instant,
@@ -95,6 +99,7 @@ impl Segments {
             let joined = Member {
                 link,
                 retiring: false,
+                tier: TIER_UNTOLD,
                 standing: Standing::Down,
                 settles_at: now,
                 known_behind: None,
@@ -110,6 +115,13 @@ impl Segments {
             member.standing = Standing::Down;
             self.echoes
                 .retain(|echo| echo.low != link && echo.high != link);
+        }
+    }
+
+    /// Of the links of a segment, one of the lowest tier is home. [`Segments::update`] follows.
+    pub fn set_tier(&mut self, link: LinkId, tier: u8) {
+        if let Some(member) = self.member_mut(link) {
+            member.tier = tier;
         }
     }
 
@@ -257,12 +269,17 @@ impl Segments {
     }
 
     fn with_head(&self, members: Vec<usize>, now: Instant) -> Segment {
+        let all = || members.iter().map(|&at| &self.members[at]);
         let lowest = |suits: &dyn Fn(&Member) -> bool| {
-            let all = members.iter().map(|&at| &self.members[at]);
-            all.filter(|member| suits(member)).map(|m| m.link).min()
+            let suiting = all().filter(|member| suits(member));
+            let first = suiting.min_by_key(|member| (member.tier, member.link));
+            first.map(|member| member.link)
         };
         let is_home = |member: &Member| member.standing == Standing::Home;
-        let head = lowest(&|member| is_home(member) && !member.retiring)
+        let stays = all().filter(|member| !member.retiring);
+        let tier = stays.map(|member| member.tier).min();
+        let may_stay = |m: &Member| is_home(m) && !m.retiring && Some(m.tier) == tier;
+        let head = lowest(&may_stay)
             .or_else(|| lowest(&|member| !member.retiring))
             .or_else(|| lowest(&is_home))
             .or_else(|| lowest(&|_| true));

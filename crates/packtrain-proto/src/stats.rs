@@ -380,6 +380,8 @@ pub struct PeerSnapshot {
     pub paths: Vec<PathSnapshot>,
     pub queued_frames: u64,
     pub queued_bytes: u64,
+    /// Of the links that carry trains to it; `None` before any could.
+    pub tier: Option<u8>,
     /// What came of it, and waited for its turn.
     pub hold: HoldSnapshot,
     /// What was done last with a frame to it that left it to the engine whether it waits.
@@ -451,6 +453,8 @@ pub struct PathSnapshot {
     pub failures: u64,
     /// Trains put on it, replays included.
     pub trains_tx: u64,
+    /// Of those that wait for the peer, frames that may go by it.
+    pub queued_frames: u64,
     pub state: PathState,
     /// Which frames may go by it past the engine.
     pub direct: Option<OpenTo>,

@@ -225,6 +225,7 @@ fn queued(flow: u32, frame: Frame) -> QueuedFrame {
         copy: None,
         class: ClassId(0),
         flow_hash: flow,
+        share: 0,
         urgent: frame.urgent,
         hold_until: None,
         random: Default::default(),

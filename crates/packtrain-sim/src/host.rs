@@ -8,7 +8,7 @@ mod links;
 pub(crate) mod watch;
 
 use packtrain_proto::class::{self, Class};
-use packtrain_proto::config::{Config, LinkId, LinkState, NodeId};
+use packtrain_proto::config::{Config, LinkId, LinkSettings, LinkState, NodeId};
 use packtrain_proto::engine::{Engine, Event as EngineEvent};
 use packtrain_proto::stats::Snapshot;
 use packtrain_proto::time::{Duration, Instant};
@@ -82,6 +82,8 @@ pub struct Host {
     pub engine: Engine,
     config: Config,
     links: Vec<HostLink>,
+    /// What the link by a port is used for, whether or not it is in the line; those that are not named, by the defaults.
+    link_settings: Vec<(PortId, LinkSettings)>,
     /// `None`: those with which an engine starts.
     classes: Option<Vec<Class>>,
     /// For when it asked to be woken, and when it will be.
@@ -113,6 +115,7 @@ impl Host {
             engine,
             config,
             links: Vec::new(),
+            link_settings: Vec::new(),
             classes: None,
             wakes_at: None,
             pace,
@@ -168,6 +171,8 @@ impl Host {
             let checkers = &mut world.checkers;
             checkers.link(self.station, link.port, link.state.carrier, now);
             self.engine.handle_link_state(link.id, link.state, now);
+            let settings = self.settings_of(link.port);
+            self.engine.handle_link_settings(link.id, settings, now);
         }
         self.tell_orders();
         self.pump(now, world);

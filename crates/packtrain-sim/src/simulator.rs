@@ -2,6 +2,7 @@
 //! the same seed gives the same run, everywhere.
 
 use packtrain_proto::class::Class;
+use packtrain_proto::config::LinkSettings;
 use packtrain_proto::time::{Duration, Instant};
 use packtrain_proto::wire::ethernet::MacAddr;
 
@@ -53,6 +54,12 @@ pub enum Event {
     Unplug {
         station: StationId,
         port: PortId,
+    },
+    /// What a host's link by this port is used for changes.
+    LinkSettings {
+        station: StationId,
+        port: PortId,
+        settings: LinkSettings,
     },
     /// A direct frame leaves its queue of a host's card.
     CardSends {
@@ -257,6 +264,17 @@ impl Simulator {
                 let (station, mut world) = self.split(station);
                 if let Station::Packtrain(host) = station {
                     host.unplug(port, now, &mut world);
+                }
+            }
+            Event::LinkSettings {
+                station,
+                port,
+                settings,
+            } => {
+                let now = self.now;
+                let (station, mut world) = self.split(station);
+                if let Station::Packtrain(host) = station {
+                    host.change_link_settings(port, settings, now, &mut world);
                 }
             }
             Event::Classes { station, classes } => {

@@ -36,7 +36,23 @@ pub enum Request {
         name: String,
         /// It may be absent, and joins when it appears.
         wait: bool,
+        /// What it is used for, as the status document has it; null: as a link is by default.
+        #[serde(default)]
+        tier: Option<u8>,
+        #[serde(default)]
+        weight: Option<u8>,
+        #[serde(default)]
+        rate_max_bps: Option<u64>,
     },
+    /// What a link is used for changes; of what is null, nothing.
+    LinkSet {
+        name: String,
+        tier: Option<u8>,
+        weight: Option<u8>,
+        rate_max: Option<RateMax>,
+    },
+    /// Every link leaves, and the line stays without. The answer comes as that of [`Request::LinkRemove`].
+    LinkClear {},
     /// A link leaves. The answer comes when what was under way on it has arrived, or has had its
     /// time, and what was changed on the interface is undone.
     LinkRemove { name: String },
@@ -63,11 +79,21 @@ impl Request {
             Request::Status {} => false,
             Request::Down {}
             | Request::LinkAdd { .. }
+            | Request::LinkSet { .. }
             | Request::LinkRemove { .. }
+            | Request::LinkClear {}
             | Request::ClassAdd { .. }
             | Request::ClassRemove { .. } => true,
         }
     }
+}
+
+/// As fast as what, at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RateMax {
+    None,
+    Bps(u64),
 }
 
 /// What is answered.
@@ -83,6 +109,14 @@ pub enum Response {
     LinkRemoved {
         link: Value,
         /// All that was under way on it has arrived.
+        drained: bool,
+    },
+    /// The link, as in the status document.
+    LinkSet(Value),
+    /// The links, each as it was at last in the status document.
+    LinksCleared {
+        links: Vec<Value>,
+        /// All that was under way on them has arrived.
         drained: bool,
     },
     /// The class, as in the status document.

@@ -26,7 +26,7 @@ use packtrain_proto::engine::Event;
 use self::announce::Announcement;
 use self::answer::Host;
 use self::direct::Direct;
-use self::links::Leaving;
+use self::links::{Clearing, Leaving};
 use self::member::{Member, Site};
 pub use self::signals::Signals;
 use self::stay::{Inheritance, Stay};
@@ -51,6 +51,8 @@ pub struct RunningLine {
     members: Vec<Member>,
     /// At most as many as there are members.
     leaving: Vec<Leaving>,
+    /// All of them are, and who asked for that is told when the last has left.
+    clearing: Option<Clearing>,
     /// Where hosts without packtrain reach us has changed, and they are to be told once more.
     announcement: Option<Announcement>,
     site: Site,
@@ -208,6 +210,12 @@ impl RunningLine {
                 }
                 Event::LinkRetired { link } => self.finish_removal(link, true),
                 Event::HomeMoved { link } => self.home_moved(link),
+                Event::TierChanged { node_id, from, to } => {
+                    let node = node_id.0;
+                    tracing::info!(
+                        "trains to {node:016x} go by links of tier {to}, before by {from}"
+                    );
+                }
                 Event::StationUp { address } => {
                     tracing::info!("{address} takes aggregates");
                 }

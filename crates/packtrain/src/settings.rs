@@ -5,6 +5,7 @@ pub mod compress;
 pub mod dfap;
 pub mod dictionary;
 pub mod file;
+pub mod links;
 pub mod liveness;
 pub mod packing;
 pub mod values;
@@ -12,6 +13,7 @@ pub mod values;
 use std::time::Duration;
 
 use packtrain_proto::class::{self, Action, Class, Pack};
+use packtrain_proto::config::Balance;
 use packtrain_proto::dfap::stations::STATIONS_MAX;
 use packtrain_proto::wire::ethernet::MacAddr;
 
@@ -19,6 +21,7 @@ use crate::linux::netlink::IpPrefix;
 use crate::settings::compress::CompressPolicy;
 use crate::settings::dfap::{DfapSettings, ModePolicy};
 use crate::settings::dictionary::DictionaryFile;
+use crate::settings::links::MemberLink;
 use crate::settings::liveness::LivenessSettings;
 use crate::settings::packing::PackPolicy;
 use crate::settings::values::{BalancePolicy, InterfaceName, LogLevel, PathPolicy};
@@ -40,7 +43,7 @@ pub const LINKS_MAX: usize = 16;
 pub struct Settings {
     pub name: InterfaceName,
     /// In the order given; the first lends its address to `pt0`'s.
-    pub links: Vec<InterfaceName>,
+    pub links: Vec<MemberLink>,
     pub addresses: Vec<IpPrefix>,
     pub mtu: u16,
     /// `None`: derived, the same at each start.
@@ -53,6 +56,8 @@ pub struct Settings {
     pub direct_vlan: Option<u16>,
     pub balance: BalancePolicy,
     pub liveness: LivenessSettings,
+    /// Links of a higher tier carry trains also while all of the lower ones are full.
+    pub tier_spill: bool,
     /// What is spoken with hosts that speak it too.
     pub mode: ModePolicy,
     pub dfap: DfapSettings,
@@ -88,6 +93,7 @@ impl Settings {
             direct_vlan: None,
             balance: BalancePolicy::default(),
             liveness: LivenessSettings::default(),
+            tier_spill: false,
             mode: ModePolicy::default(),
             dfap: DfapSettings::default(),
             pack: None,
@@ -143,11 +149,15 @@ impl Settings {
         if self.links.len() > LINKS_MAX {
             return Err(Contradiction::TooManyLinks(self.links.len()));
         }
-        if self.links.contains(&self.name) {
+        let names: Vec<&InterfaceName> = self.links.iter().map(|link| &link.name).collect();
+        if names.contains(&&self.name) {
             return Err(Contradiction::OwnLink(self.name.clone()));
         }
-        if let Some(twice) = first_repeated(&self.links) {
-            return Err(Contradiction::LinkTwice(twice.clone()));
+        if let Some(twice) = first_repeated(&names) {
+            return Err(Contradiction::LinkTwice(InterfaceName::clone(twice)));
+        }
+        if self.tier_spill && Balance::from(self.balance).keeps_flows() {
+            return Err(Contradiction::SpillOfFlows(self.balance));
         }
         if let Some(twice) = first_repeated(&self.dfap.stations) {
             return Err(Contradiction::StationTwice(*twice));
@@ -189,6 +199,8 @@ pub enum Contradiction {
     OwnLink(InterfaceName),
     #[error("link {0} is named twice")]
     LinkTwice(InterfaceName),
+    #[error("with balance {0} each flow keeps to its link, and none can spill to another tier")]
+    SpillOfFlows(BalancePolicy),
     #[error("station {0} is named twice")]
     StationTwice(MacAddr),
     #[error("{0} stations are named, a line knows at most {STATIONS_MAX}")]
@@ -207,6 +219,7 @@ impl Contradiction {
             | Contradiction::TooManyLinks(_)
             | Contradiction::OwnLink(_)
             | Contradiction::LinkTwice(_) => "link",
+            Contradiction::SpillOfFlows(_) => "tier_spill",
             Contradiction::StationTwice(_) | Contradiction::TooManyStations(_) => "dfap_stations",
             Contradiction::AddressTwice(_) => "addresses",
             Contradiction::MtuTooSmallForIpv6 { .. } => "mtu",
@@ -216,6 +229,8 @@ impl Contradiction {
 
 #[cfg(test)]
 mod tests {
+    use clap::ValueEnum;
+
     use super::*;
 
     fn line(links: &[&str], addresses: &[&str]) -> Settings {
@@ -256,6 +271,17 @@ mod tests {
             text(line(&["eth1"], &["10.9.0.1/24", "10.9.0.1/24"])),
             "address 10.9.0.1/24 is named twice"
         );
+        let mut spilling = line(&["eth1", "eth2"], &[]);
+        spilling.tier_spill = true;
+        for &policy in BalancePolicy::value_variants() {
+            spilling.balance = policy;
+            let error = spilling.check().err().map(|error| error.to_string());
+            let told = format!(
+                "with balance {policy} each flow keeps to its link, and none can spill to another tier"
+            );
+            let keeps = policy.as_str().starts_with("hash-");
+            assert_eq!(error, keeps.then_some(told));
+        }
         let mut small = line(&["eth1"], &["fd00::1/64"]);
         small.mtu = 1279;
         assert_eq!(

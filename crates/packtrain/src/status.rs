@@ -66,6 +66,9 @@ pub struct StatusDocument {
     pub line_id: u32,
     /// Which of several links a train takes.
     pub balance: String,
+    /// Links of a higher tier carry trains also while all of the lower ones are full.
+    #[serde(default)]
+    pub tier_spill: bool,
     /// What is spoken with hosts that speak it too: `trains` or `dfap`.
     #[serde(default)]
     pub mode: String,
@@ -197,6 +200,15 @@ pub struct Link {
     pub rate_bps: Option<u64>,
     /// Age of the measurement; null when the rate is the driver's word or not known.
     pub rate_age_s: Option<f64>,
+    /// It carries nothing while a link of a lower tier works.
+    #[serde(default)]
+    pub tier: u8,
+    /// How much of what several links carry is its own, where weights are asked for.
+    #[serde(default)]
+    pub weight: u8,
+    /// It counts as no faster; null where nobody has said so.
+    #[serde(default)]
+    pub rate_max_bps: Option<u64>,
     /// The kind of its root qdisc; null where nobody looks at it.
     #[serde(default)]
     pub qdisc: Option<String>,
@@ -233,6 +245,9 @@ pub struct Peer {
     pub last_heard_s: f64,
     pub queued_frames: u64,
     pub queued_bytes: u64,
+    /// Of the links that carry trains to it; null before any could.
+    #[serde(default)]
+    pub tier: Option<u8>,
     pub hold: Hold,
     /// What was done last with a frame to it of a class that packs by `auto`: `has_room`, `full_trains`, `alone`, or
     /// `waits`.

@@ -215,6 +215,7 @@ mod tests {
             piece_id: 0,
             copy: None,
             flow_hash: packet.flow,
+            share: 0,
             class: crate::class::ClassId(0),
             urgent: false,
             hold_until: None,

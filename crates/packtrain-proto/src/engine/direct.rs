@@ -230,10 +230,16 @@ impl Engine {
             let link = self.link(path.link);
             link.is_some_and(|link| path.is_open() && standing(link, path) == Standing::Open)
         };
+        let rank = |path: &Path| {
+            let tier = self.link(path.link).map(|link| link.settings.tier);
+            (
+                tier,
+                (self.config.balance == Balance::ActiveBackup).then_some(path.link),
+            )
+        };
         let is_active = || {
             let mut others = peer.paths.iter();
-            self.config.balance != Balance::ActiveBackup
-                || others.all(|other| other.link >= path.link || !is_usable(other))
+            others.all(|other| rank(other) >= rank(path) || !is_usable(other))
         };
         self.has_one_link(peer) || is_usable(path) && is_active()
     }
@@ -261,6 +267,7 @@ impl Engine {
 
     /// After all that may change what the owner reads. Allocates nothing when nothing has.
     pub(super) fn publish_paths(&mut self) {
+        self.note_tiers();
         self.leave_unusable_kinds();
         let Published {
             destinations,

@@ -49,6 +49,8 @@ impl Engine {
         };
         let parsed = Packet::parse(&frame);
         let flow_hash = self.classifier.flow_hash_of(&frame, &parsed);
+        let (classifier, balance) = (&self.classifier, self.config.balance);
+        let share = classifier.share_of(balance, &frame, &parsed, flow_hash);
         let facts = Facts::of(&frame, &parsed, mark);
         let class = self.classes.class_of(flow_hash, &facts);
         self.classes.count(class, frame.len());
@@ -61,6 +63,7 @@ impl Engine {
             piece_id: 0,
             copy: None,
             flow_hash,
+            share,
             class,
             urgent: self.classes.action(class).pack == Pack::Now,
             hold_until: None,

@@ -85,7 +85,14 @@ impl Engine {
         let peer = self.peers.get(slot)?;
         let stays = |home: &LinkId| self.homes_towards(peer).any(|of| of == *home);
         let chosen = peer.plain_home.filter(stays);
-        chosen.or_else(|| self.homes_towards(peer).min())
+        chosen.or_else(|| self.first_home_towards(peer))
+    }
+
+    /// Of the lowest tier, the first.
+    fn first_home_towards(&self, peer: &Peer) -> Option<LinkId> {
+        let tier = |link: LinkId| self.link(link).map(|link| link.settings.tier);
+        self.homes_towards(peer)
+            .min_by_key(|&home| (tier(home), home))
     }
 
     /// Into the queue of this home link.
@@ -338,7 +345,7 @@ impl Engine {
             .group_link
             .and_then(|link| self.segments.head_of(link))
             .filter(|home| self.homes_towards(peer).any(|of| of == *home));
-        let chosen = stays.or_else(|| self.homes_towards(peer).min());
+        let chosen = stays.or_else(|| self.first_home_towards(peer));
         self.peers.get_mut(slot)?.group_link = chosen;
         chosen
     }

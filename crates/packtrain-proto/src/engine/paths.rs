@@ -1,12 +1,17 @@
 //! Over which paths trains to a peer can go, and what becomes of a path that is gone.
 
+use arrayvec::ArrayVec;
+
 use super::Engine;
 use crate::config::{Balance, LinkId};
 use crate::link::Link;
 use crate::peer::{Path, Peer};
+use crate::peer_table::PeerTable;
+use crate::queue::shares::Weight;
 use crate::stats::PathState;
 use crate::time::Instant;
-use crate::trunk::balance::{self, Candidate, Rate, Standing};
+use crate::trunk::balance::{self, Candidate, Part, Policy, Rate, Standing};
+use crate::wire::hello::LINKS_MAX;
 use crate::wire::sequence::Sequence;
 
 /// The paths to a peer over which trains can go now, by their place among its paths.
@@ -29,11 +34,13 @@ pub(super) fn candidates<'a>(
         Some(Candidate {
             at,
             link: path.link,
+            settings: link.settings,
+            served: path.served,
             standing: standing(link, path),
             has_room,
             rate: match rate_bps {
                 Some(bps) => Rate::Measured(bps),
-                None => Rate::Expected(flight.expected_bps()),
+                None => Rate::Expected(link.at_most(flight.expected_bps())),
             },
             ahead_bytes: local_bytes + flight.excess_bytes(local_bytes),
             delay: flight.round_trip_min().unwrap_or_default(),
@@ -72,9 +79,10 @@ pub(super) fn standing(link: &Link, path: &Path) -> Standing {
 
 pub(super) fn rate_bps(link: &Link, path: &Path, now: Instant) -> Option<u64> {
     let acknowledged = path.flight.rate_bps().map(|(bps, _)| bps);
-    acknowledged
+    let rate_bps = acknowledged
         .or_else(|| link.drain_rate_bps(now))
-        .or(link.state.rate_bps)
+        .or(link.state.rate_bps);
+    rate_bps.map(|bps| link.at_most(bps))
 }
 
 /// Bytes of the largest train that each of the open paths to the peer carries.
@@ -117,22 +125,65 @@ fn has_span_of(bytes: usize, peer: &Peer) -> bool {
     oldest.is_none_or(|oldest| peer.next_train.distance_from(oldest) < span_max as i32)
 }
 
-/// The path by which the next new train leaves, if one has room.
+/// The path by which the next new train leaves, if one has room. `urgent`: of frames whose class says *now*.
 pub(super) fn best_path(
     links: &[Link],
-    peer: &Peer,
-    balance: Balance,
+    peers: &mut PeerTable,
+    slot: usize,
+    policy: Policy,
+    urgent: bool,
     now: Instant,
 ) -> Option<usize> {
+    let peer = peers.get(slot)?;
     if let [path] = &peer.paths[..] {
-        return has_room_alone(links, path, now).then_some(0);
+        let has_room = has_room_alone(links, path, now);
+        if !peer.queues.divided_among().is_empty() {
+            peers.get_mut(slot)?.queues.divide(&[]);
+        }
+        return has_room.then_some(0);
     }
     let bytes = train_max(links, peer)?;
     if !has_span_of(bytes, peer) {
         return None;
     }
-    let part = balance::taking_part(candidates(links, peer, now), balance, bytes);
-    balance::choose(&part, balance, peer.last_link)
+    let last = peer.last_link;
+    let part = balance::taking_part(candidates(links, peer, now), policy, bytes);
+    if !policy.balance.keeps_flows() {
+        return balance::choose(&part, policy.balance, last, |_| true);
+    }
+    divide_flows(peers, slot, &part);
+    let queues = &peers.get(slot)?.queues;
+    balance::choose(&part, policy.balance, last, |link| match urgent {
+        true => queues.has_urgent_for(link),
+        false => queues.frames_for(link) > 0,
+    })
+}
+
+/// Each flow keeps to one of the links that take part.
+fn divide_flows(peers: &mut PeerTable, slot: usize, part: &Part) {
+    let weights = part.iter().map(|(c, _)| (c.link, c.settings.weight));
+    let links: ArrayVec<(LinkId, Weight), LINKS_MAX> = weights.collect();
+    let is_divided = |peer: &Peer| peer.queues.divided_among() == &links[..];
+    if !links.is_empty()
+        && !peers.get(slot).is_some_and(is_divided)
+        && let Some(peer) = peers.get_mut(slot)
+    {
+        peer.queues.divide(&links);
+    }
+}
+
+/// A train of so many bytes leaves by the path `at`: it was next of its tier.
+pub(super) fn charge_weighted(links: &[Link], peer: &mut Peer, at: usize, bytes: usize) {
+    let settings = |path: &Path| {
+        let link = links.iter().find(|link| link.id == path.link);
+        link.map_or_else(Default::default, |link| link.settings)
+    };
+    let own = settings(&peer.paths[at]);
+    let least = peer.paths[at].served;
+    let beside = peer.paths.iter_mut();
+    let of_tier = beside.filter(|path| settings(path).tier == own.tier);
+    of_tier.for_each(|path| path.served.settle(least));
+    peer.paths[at].served.add(bytes, own.weight);
 }
 
 /// The path by which a train of `bytes` goes again. It was lost with one link: where others are dead too, and
@@ -140,7 +191,7 @@ pub(super) fn best_path(
 pub(super) fn best_path_again(
     links: &[Link],
     peer: &Peer,
-    balance: Balance,
+    policy: Policy,
     bytes: usize,
     now: Instant,
 ) -> Option<usize> {
@@ -154,11 +205,11 @@ pub(super) fn best_path_again(
     let shows_life =
         |c: &Candidate| c.standing == Standing::Open && peer.paths[c.at].flight.shows_life(now);
     let fitting = candidates(links, peer, now).filter(fits);
-    let part = balance::taking_part(fitting, balance, bytes);
+    let part = balance::taking_part(fitting, policy, bytes);
     let alive = part.iter().map(|(c, _)| *c).filter(shows_life);
-    let alive = balance::taking_part(alive, balance, bytes);
-    let choose_of_all = || balance::choose(&part, balance, peer.last_link);
-    balance::choose(&alive, balance, peer.last_link).or_else(choose_of_all)
+    let alive = balance::taking_part(alive, policy, bytes);
+    let choose = |part| balance::choose(part, policy.balance, peer.last_link, |_| true);
+    choose(&alive).or_else(|| choose(&part))
 }
 
 /// Of the only path that there is.
@@ -199,14 +250,19 @@ impl Engine {
             Standing::Open => {}
         }
         let bytes = train_max(&self.links, peer).unwrap_or(0);
+        let policy = Policy::of(&self.config);
         let all = candidates(&self.links, peer, now);
-        let part = balance::taking_part(all, self.config.balance, bytes);
-        if part
-            .iter()
-            .any(|(candidate, _)| candidate.link == path.link)
-        {
+        let part = balance::taking_part(all, policy, bytes);
+        let takes_part = part.iter().any(|(c, _)| c.link == path.link);
+        let is_beyond = || {
+            !policy.spills
+                && self
+                    .tier_of(peer)
+                    .is_some_and(|tier| tier < link.settings.tier)
+        };
+        if takes_part {
             PathState::Open
-        } else if self.config.balance == Balance::ActiveBackup {
+        } else if policy.balance == Balance::ActiveBackup || is_beyond() {
             PathState::Backup
         } else {
             PathState::TooSlow

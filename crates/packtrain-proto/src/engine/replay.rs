@@ -1,12 +1,14 @@
 //! Copies of trains, and what is sent again.
 
 use super::Engine;
-use super::paths::{best_path_again, has_room, link_of, train_max, train_sizes};
+use super::paths::{best_path_again, charge_weighted, has_room, link_of, train_max, train_sizes};
 use super::transmit::Outgoing;
 use crate::buffer::{Buffer, BufferPool};
+use crate::config::Balance;
 use crate::peer::{Path, Peer, Silence};
 use crate::stats::{DropReason, ReplaySnapshot};
 use crate::time::{Duration, Instant};
+use crate::trunk::balance::Policy;
 use crate::trunk::flight::{Flight, Kind, Sent, Unacknowledged};
 use crate::trunk::receipts::Receipts;
 use crate::wire::ethernet::HEADER_LEN;
@@ -124,6 +126,9 @@ impl Engine {
         path.trains_tx += 1;
         let link = path.link;
         peer.last_link = link;
+        if self.config.balance == Balance::Weighted {
+            charge_weighted(&self.links, peer, at, len);
+        }
         self.outgoing = lent;
         if let Some(link) = self.link_mut(link) {
             link.trains_tx += 1;
@@ -213,8 +218,8 @@ impl Engine {
                 let open = train_sizes(&self.links, peer);
                 // A closed path may never come back: where another is open, no train waits for it.
                 if open.max().is_none_or(|len_max| len <= len_max) {
-                    let balance = self.config.balance;
-                    let Some(at) = best_path_again(&self.links, peer, balance, len, now) else {
+                    let policy = Policy::of(&self.config);
+                    let Some(at) = best_path_again(&self.links, peer, policy, len, now) else {
                         break;
                     };
                     let waiting = self.peers.get_mut(slot)?.replay.pop()?;

@@ -140,6 +140,7 @@ impl Engine {
                 .iter()
                 .map(|path| PathSnapshot {
                     state: self.path_state(peer, path, now),
+                    queued_frames: peer.queues.frames_for(path.link) as u64,
                     direct: self
                         .direct_way(slot, peer, path)
                         .ok()
@@ -151,6 +152,7 @@ impl Engine {
                 .collect(),
             queued_frames: peer.queues.frames() as u64,
             queued_bytes: peer.queues.bytes() as u64,
+            tier: peer.tier_in_use,
             hold: peer.hold_times.snapshot(),
             auto: peer.queues.pressure().choice,
             engine_because: self.engine_because(slot, peer),
@@ -262,6 +264,7 @@ fn path_snapshot(path: &Path, peer: &Peer, now: Instant) -> PathSnapshot {
         }),
         failures: path.damping.failures(),
         state: PathState::Open,
+        queued_frames: 0,
         direct: None,
         direct_mark: None,
         direct_marks_refused: Vec::new(),

@@ -142,6 +142,9 @@ impl Engine {
         self.look_who_is_retired(now);
         self.drain.handle_timeout(now);
         self.step_drain(now);
+        if self.has_tiers() {
+            self.note_tiers();
+        }
     }
 
     /// A host that was stopped or starved has heard nobody: that is not their silence.

@@ -10,10 +10,12 @@ use crate::config::LinkId;
 use crate::dfap::stations::Station;
 use crate::link::Link;
 use crate::offload::Offload;
+use crate::peer_table::PeerTable;
 use crate::queue::codel::CodelParams;
 use crate::queue::frame::QueuedFrame;
 use crate::stats::DropReason;
 use crate::time::Instant;
+use crate::trunk::balance::Policy;
 use crate::trunk::flight::Kind;
 use crate::turns::Destination;
 use crate::wire::coded::Coding;
@@ -145,11 +147,27 @@ impl Engine {
                 self.note_length(outgoing);
             }
             self.leave_if_empty(destination);
+            if let Destination::Peer(slot) = destination {
+                self.note_links_without_frames(slot);
+            }
             if outgoing.is_some() {
                 return outgoing;
             }
         }
         None
+    }
+
+    /// Where flows keep to links, what is left may all be for others than this one.
+    fn note_links_without_frames(&mut self, slot: usize) {
+        if self.config.balance.keeps_flows()
+            && let Some(peer) = self.peers.get_mut(slot)
+        {
+            for path in &mut peer.paths {
+                if peer.queues.frames_for(path.link) == 0 {
+                    path.flight.on_source_empty();
+                }
+            }
+        }
     }
 
     fn note_length(&mut self, outgoing: &Outgoing) {
@@ -165,12 +183,13 @@ impl Engine {
     /// plain frames, among the peer's paths for trains.
     fn next_destination(&mut self, now: Instant) -> Option<(Destination, usize)> {
         let (segments, stations) = (&self.segments, &self.dfap_stations);
-        let (links, peers, balance) = (&self.links, &self.peers, self.config.balance);
+        let (links, plain, peers) = (&self.links, &self.plain, &mut self.peers);
+        let policy = Policy::of(&self.config);
         let has_room = match links.len() {
             1 => Link::has_room,
             _ => Link::has_shared_room,
         };
-        let way_to = |destination| match destination {
+        let way_to = |destination, peers: &mut PeerTable, urgent| match destination {
             Destination::Plain(of) => links
                 .iter()
                 .position(|link| link.id == of && has_room(link) && segments.is_home(of)),
@@ -182,13 +201,17 @@ impl Engine {
                     let data_max = station.data_max(links[at].frame_max() - HEADER_LEN);
                     (has_room(&links[at]) && station.is_ripe(data_max, now)).then_some(at)
                 }),
-            Destination::Peer(slot) => peers
-                .get(slot)
-                .filter(|peer| is_ripe(links, peer, now))
-                .and_then(|peer| best_path(links, peer, balance, now)),
+            Destination::Peer(slot) => {
+                let is_ripe = peers
+                    .get(slot)
+                    .is_some_and(|peer| is_ripe(links, peer, now));
+                is_ripe
+                    .then(|| best_path(links, peers, slot, policy, urgent, now))
+                    .flatten()
+            }
         };
-        let has_urgent = |destination| match destination {
-            Destination::Plain(of) => self.plain.has_urgent(of),
+        let has_urgent = |destination, peers: &PeerTable| match destination {
+            Destination::Plain(of) => plain.has_urgent(of),
             Destination::Peer(slot) => peers.get(slot).is_some_and(|p| p.queues.has_urgent()),
             Destination::Station(slot) => {
                 let station = stations.get(slot);
@@ -197,14 +220,14 @@ impl Engine {
         };
         let mut way = None;
         let urgent = self.turns.next_urgent(|destination| {
-            way = Some(destination)
-                .filter(|d| has_urgent(*d))
-                .and_then(way_to);
+            way = has_urgent(destination, peers)
+                .then(|| way_to(destination, peers, true))
+                .flatten();
             way.is_some()
         });
         let destination = urgent.or_else(|| {
             self.turns.next(|destination| {
-                way = way_to(destination);
+                way = way_to(destination, peers, false);
                 way.is_some()
             })
         })?;
@@ -328,6 +351,7 @@ impl Engine {
         let path = &peer.paths[path_at];
         let codel = codel.over(path.flight.round_trip_min().unwrap_or_default());
         let link = self.links.iter().find(|link| link.id == path.link)?;
+        peer.queues.serve(link.id);
         let has_one_link = self.links.len() == 1;
         let mark = mark_for(&self.config, peer, link).filter(|_| has_one_link);
         let train_max = match peer.paths.len() {

@@ -153,7 +153,6 @@ impl Way<'_> {
             });
         if let Some(flow) = flow {
             let frame = peer.queues.pop(flow);
-            peer.aggregator.forget(&frame);
             with.drops.count(DropReason::TooLarge);
             with.pool.give_back(frame.buffer);
         }

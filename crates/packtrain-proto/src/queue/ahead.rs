@@ -25,6 +25,11 @@ impl Ahead {
         self.flows.push_back(flow);
     }
 
+    /// It is not to be here any more.
+    pub fn forget(&mut self, flow: u16) {
+        self.flows.retain(|&other| other != flow);
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = u16> + '_ {
         self.flows.iter().copied()
     }

@@ -4,21 +4,28 @@
 //! form of FQ-CoDel (RFC 8290): a list of new and one of old flows, CoDel at the head of each.
 //! Unlike there, a flow's head may leave in pieces: the deficit is charged for each piece.
 //!
+//! Where each flow keeps to one of several links, flows are divided ([`Shares`]): those of one link take turns with each
+//! other, and [`FlowQueues::serve`] says whose turns come next. Frames of one bucket that keep to different links
+//! are different flows, or one of them would wait for the other's link.
+//!
 //! Frames of a class that says *now* go ahead of all flows but their own: a flow whose head is such a
 //! frame is [`ahead`](Ahead) besides being on its list. They cannot starve the others: see there.
 //!
 //! Invariants: a flow is on exactly one list while it has frames, and for one turn after (RFC 8290
 //! section 4.2: a new flow that empties moves to the old list, else it would always be new); a
-//! bucket names a flow exactly while that flow is on a list; a flow whose head is urgent is ahead.
+//! bucket leads to a flow exactly while that flow is on a list; a flow whose head is urgent is ahead; a flow that is ahead is
+//! on a list.
 
 use std::collections::VecDeque;
 
+use crate::config::LinkId;
 use crate::queue::ahead::Ahead;
 use crate::queue::codel::{Codel, CodelParams};
 use crate::queue::company::Company;
 use crate::queue::frame::QueuedFrame;
 use crate::queue::hold::Hold;
 use crate::queue::pressure::Pressure;
+use crate::queue::shares::{Shares, Weight};
 use crate::stats::FlushReason;
 use crate::time::Instant;
 use crate::wire::ethernet;
@@ -44,6 +51,11 @@ struct Flow {
     deficit: isize,
     codel: Codel,
     bucket: u16,
+    /// Another flow of the same bucket, of another share.
+    next_in_bucket: u16,
+    share: u8,
+    /// Which of the turns it takes part in.
+    place: usize,
     list: List,
     is_ahead: bool,
 }
@@ -59,15 +71,37 @@ impl Flow {
     }
 }
 
+/// Flows that take turns with each other.
+#[derive(Debug, Default)]
+struct FlowTurns {
+    new: VecDeque<u16>,
+    old: VecDeque<u16>,
+    ahead: Ahead,
+    frames: usize,
+    /// Of those, frames of which a piece has left, and not the last.
+    begun: usize,
+}
+
+impl FlowTurns {
+    fn list(&mut self, list: List) -> &mut VecDeque<u16> {
+        match list {
+            List::New => &mut self.new,
+            List::Old => &mut self.old,
+        }
+    }
+}
+
 /// All flows towards one destination.
 #[derive(Debug)]
 pub struct FlowQueues {
     buckets: Box<[u16]>,
     flows: Vec<Flow>,
     free: Vec<u16>,
-    new: VecDeque<u16>,
-    old: VecDeque<u16>,
-    ahead: Ahead,
+    /// One for all links, or one for each.
+    turns: Vec<FlowTurns>,
+    /// Which of them are served.
+    served: usize,
+    shares: Shares,
     hold: Hold,
     company: Company,
     pressure: Pressure,
@@ -83,9 +117,9 @@ impl FlowQueues {
             buckets: vec![NONE; BUCKETS].into_boxed_slice(),
             flows: Vec::new(),
             free: Vec::new(),
-            new: VecDeque::new(),
-            old: VecDeque::new(),
-            ahead: Ahead::default(),
+            turns: vec![FlowTurns::default()],
+            served: 0,
+            shares: Shares::default(),
             hold: Hold::default(),
             company: Company::default(),
             pressure: Pressure::default(),
@@ -109,15 +143,80 @@ impl FlowQueues {
 
     /// Flows that are on a list.
     pub fn flows(&self) -> usize {
-        self.new.len() + self.old.len()
+        let turns = self.turns.iter();
+        turns.map(|turns| turns.new.len() + turns.old.len()).sum()
     }
 
     /// Whether a frame is at the head of its flow whose class says *now*.
     pub fn has_urgent(&self) -> bool {
-        let flows = &self.flows;
-        self.ahead
-            .iter()
-            .any(|id| flows[usize::from(id)].is_urgent())
+        (0..self.turns.len()).any(|place| self.has_urgent_at(place))
+    }
+
+    fn has_urgent_at(&self, place: usize) -> bool {
+        let mut ahead = self.turns[place].ahead.iter();
+        ahead.any(|id| self.flows[usize::from(id)].is_urgent())
+    }
+
+    /// Each flow keeps to one of these links from now on, by their weights. Where that is as before, nothing changes.
+    pub fn divide(&mut self, links: &[(LinkId, Weight)]) {
+        if !self.shares.divide(links) {
+            return;
+        }
+        let mut turns: Vec<FlowTurns> = Vec::new();
+        turns.resize_with(links.len().max(1), FlowTurns::default);
+        // Each list as it was, one after the other: who has had its turn has it as late as before.
+        for before in &mut self.turns {
+            for list in [List::New, List::Old] {
+                for id in before.list(list).drain(..) {
+                    let flow = &mut self.flows[usize::from(id)];
+                    flow.place = self.shares.place_of_share(flow.share);
+                    let to = &mut turns[flow.place];
+                    to.list(list).push_back(id);
+                    to.frames += flow.frames.len();
+                    to.begun += flow.begun();
+                }
+            }
+            for id in before.ahead.iter() {
+                turns[self.flows[usize::from(id)].place].ahead.add(id);
+            }
+        }
+        self.turns = turns;
+        self.served = 0;
+    }
+
+    /// The links to which flows keep, as they were given last.
+    pub fn divided_among(&self) -> &[(LinkId, Weight)] {
+        self.shares.links()
+    }
+
+    /// What is selected from now on may go by this link.
+    pub fn serve(&mut self, link: LinkId) {
+        self.served = self.place_of(link).unwrap_or(0);
+    }
+
+    /// Whose turns lead to this link; `None`: no flow keeps to it.
+    fn place_of(&self, link: LinkId) -> Option<usize> {
+        match self.shares.links() {
+            [] => Some(0),
+            _ => self.shares.place_of_link(link),
+        }
+    }
+
+    /// Frames that may go by this link.
+    pub fn frames_for(&self, link: LinkId) -> usize {
+        self.place_of(link)
+            .map_or(0, |place| self.turns[place].frames)
+    }
+
+    /// [`FlowQueues::has_urgent`] of those.
+    pub fn has_urgent_for(&self, link: LinkId) -> bool {
+        self.place_of(link)
+            .is_some_and(|place| self.has_urgent_at(place))
+    }
+
+    /// Frames of which a piece has left, and not the last, of those that are served now.
+    pub fn begun(&self) -> usize {
+        self.turns[self.served].begun
     }
 
     /// Whether something may leave that fills a train of so many bytes, or need not wait for one that is full.
@@ -175,12 +274,12 @@ impl FlowQueues {
 
     pub fn push(&mut self, frame: QueuedFrame) {
         let bucket = frame.flow_hash as usize % BUCKETS;
-        let id = match self.buckets[bucket] {
-            NONE => self.open_flow(bucket),
-            id => id,
-        };
+        let id = self
+            .flow_in(bucket, frame.share)
+            .unwrap_or_else(|| self.open_flow(bucket, frame.share));
         let flow = &mut self.flows[usize::from(id)];
         self.frames += 1;
+        self.turns[flow.place].frames += 1;
         self.bytes += frame.buffer.len();
         self.hold.on_pushed(frame.hold_until);
         flow.bytes += frame.buffer.len();
@@ -188,16 +287,28 @@ impl FlowQueues {
         self.note_head(id);
     }
 
-    /// The flow may have another head. One that is over is still ahead by its number, until it is looked at.
+    fn flow_in(&self, bucket: usize, share: u8) -> Option<u16> {
+        let mut id = self.buckets[bucket];
+        while id != NONE {
+            let flow = &self.flows[usize::from(id)];
+            if flow.share == share {
+                return Some(id);
+            }
+            id = flow.next_in_bucket;
+        }
+        None
+    }
+
+    /// The flow may have another head. One that is not urgent any more is still ahead, until it is looked at.
     fn note_head(&mut self, id: u16) {
         let flow = &mut self.flows[usize::from(id)];
         if flow.is_urgent() && !flow.is_ahead {
             flow.is_ahead = true;
-            self.ahead.add(id);
+            self.turns[flow.place].ahead.add(id);
         }
     }
 
-    fn open_flow(&mut self, bucket: usize) -> u16 {
+    fn open_flow(&mut self, bucket: usize, share: u8) -> u16 {
         let id = self.free.pop().unwrap_or_else(|| {
             self.flows.push(Flow {
                 frames: VecDeque::new(),
@@ -205,6 +316,9 @@ impl FlowQueues {
                 deficit: 0,
                 codel: Codel::default(),
                 bucket: 0,
+                next_in_bucket: NONE,
+                share: 0,
+                place: 0,
                 list: List::New,
                 is_ahead: false,
             });
@@ -214,13 +328,15 @@ impl FlowQueues {
         flow.deficit = self.quantum;
         flow.codel = Codel::default();
         flow.bucket = bucket as u16;
+        flow.next_in_bucket = std::mem::replace(&mut self.buckets[bucket], id);
+        flow.share = share;
+        flow.place = self.shares.place_of_share(share);
         flow.list = List::New;
-        self.buckets[bucket] = id;
-        self.new.push_back(id);
+        self.turns[flow.place].new.push_back(id);
         id
     }
 
-    /// The flow whose head is to go next. Heads that CoDel gives up on the way go to `dropped`;
+    /// The flow whose head is to go next, of those that are served. Heads that CoDel gives up on the way go to `dropped`;
     /// a head of which a piece has left already is never dropped.
     pub fn select(
         &mut self,
@@ -231,7 +347,7 @@ impl FlowQueues {
     ) -> Option<FlowId> {
         loop {
             let flows = &mut self.flows;
-            let ahead = self.ahead.select(|id| {
+            let ahead = self.turns[self.served].ahead.select(|id| {
                 let flow = &mut flows[usize::from(id)];
                 flow.is_ahead = flow.is_urgent();
                 flow.is_ahead
@@ -261,7 +377,8 @@ impl FlowQueues {
     /// The flow whose turn it is by deficit round robin.
     fn whose_turn(&mut self) -> Option<u16> {
         loop {
-            let (id, list) = match (self.new.front(), self.old.front()) {
+            let turns = &self.turns[self.served];
+            let (id, list) = match (turns.new.front(), turns.old.front()) {
                 (Some(&id), _) => (id, List::New),
                 (None, Some(&id)) => (id, List::Old),
                 (None, None) => return None,
@@ -280,26 +397,41 @@ impl FlowQueues {
 
     /// To the end of the old list, from the front of `list`.
     fn rotate(&mut self, id: u16, list: List) {
-        match list {
-            List::New => self.new.pop_front(),
-            List::Old => self.old.pop_front(),
-        };
+        let turns = &mut self.turns[self.served];
+        turns.list(list).pop_front();
+        turns.old.push_back(id);
         self.flows[usize::from(id)].list = List::Old;
-        self.old.push_back(id);
     }
 
     /// An empty flow at the front of `list`: one more turn if it was new and others wait, else out.
     fn retire(&mut self, id: u16, list: List) {
-        if list == List::New && !self.old.is_empty() {
+        let turns = &mut self.turns[self.served];
+        if list == List::New && !turns.old.is_empty() {
             self.rotate(id, list);
             return;
         }
-        match list {
-            List::New => self.new.pop_front(),
-            List::Old => self.old.pop_front(),
-        };
-        self.buckets[usize::from(self.flows[usize::from(id)].bucket)] = NONE;
+        turns.list(list).pop_front();
+        let flow = &mut self.flows[usize::from(id)];
+        if std::mem::take(&mut flow.is_ahead) {
+            // It may come again as one of another link.
+            turns.ahead.forget(id);
+        }
+        let (bucket, next) = (usize::from(flow.bucket), flow.next_in_bucket);
+        self.unlink(bucket, id, next);
         self.free.push(id);
+    }
+
+    /// The bucket leads to this flow no more. `next`: the one behind it there.
+    fn unlink(&mut self, bucket: usize, id: u16, next: u16) {
+        if self.buckets[bucket] == id {
+            self.buckets[bucket] = next;
+            return;
+        }
+        let mut before = self.buckets[bucket];
+        while self.flows[usize::from(before)].next_in_bucket != id {
+            before = self.flows[usize::from(before)].next_in_bucket;
+        }
+        self.flows[usize::from(before)].next_in_bucket = next;
     }
 
     pub fn head(&mut self, flow: FlowId) -> &mut QueuedFrame {
@@ -311,13 +443,13 @@ impl FlowQueues {
 
     /// The flow cannot use its turn: to the end, with the deficit that it has.
     pub fn pass(&mut self, flow: FlowId) {
-        let was_ahead = self.ahead.pass();
+        let was_ahead = self.turns[self.served].ahead.pass();
         self.owe(flow, self.quantum, was_ahead);
     }
 
     /// Bytes of this flow that left.
     pub fn charge(&mut self, flow: FlowId, bytes: usize) {
-        let went_ahead = self.ahead.charge(bytes);
+        let went_ahead = self.turns[self.served].ahead.charge(bytes);
         self.owe(flow, bytes as isize, went_ahead);
     }
 
@@ -335,6 +467,9 @@ impl FlowQueues {
     pub fn pop(&mut self, flow: FlowId) -> QueuedFrame {
         let id = flow.0;
         let flow = &mut self.flows[usize::from(id)];
+        let turns = &mut self.turns[flow.place];
+        turns.frames -= 1;
+        turns.begun -= flow.begun();
         let frame = flow.frames.pop_front().expect("a selected flow has a head");
         flow.bytes -= frame.waiting();
         self.bytes -= frame.waiting();
@@ -348,6 +483,7 @@ impl FlowQueues {
     pub fn take_piece(&mut self, flow: FlowId, payload_len: usize) {
         let flow = &mut self.flows[usize::from(flow.0)];
         let head = flow.frames.front_mut().expect("a selected flow has a head");
+        self.turns[flow.place].begun += usize::from(head.sent == 0 && payload_len > 0);
         head.sent += payload_len;
         // The rest of it has to follow.
         self.hold.on_begun(head.hold_until.take());
@@ -357,7 +493,8 @@ impl FlowQueues {
 
     /// The flow that holds the most bytes, of those with a frame of which no piece has left.
     fn fattest(&self) -> Option<usize> {
-        let ids = self.new.iter().chain(&self.old).map(|&id| usize::from(id));
+        let lists = self.turns.iter().flat_map(|turns| [&turns.new, &turns.old]);
+        let ids = lists.flatten().map(|&id| usize::from(id));
         ids.filter(|&id| self.flows[id].frames.len() > self.flows[id].begun())
             .max_by_key(|&id| self.flows[id].bytes)
     }
@@ -383,6 +520,7 @@ impl FlowQueues {
             flow.bytes -= frame.buffer.len();
             self.bytes -= frame.buffer.len();
             self.frames -= 1;
+            self.turns[flow.place].frames -= 1;
             self.hold.on_popped(frame.hold_until, self.frames);
             give(frame);
             if flow.bytes <= keep {
@@ -397,9 +535,9 @@ impl FlowQueues {
         self.buckets.fill(NONE);
         self.frames = 0;
         self.bytes = 0;
-        self.ahead = Ahead::default();
         self.hold = Hold::default();
-        let ids = self.new.drain(..).chain(self.old.drain(..));
+        let turns = self.turns.iter_mut().map(std::mem::take);
+        let ids = turns.flat_map(|turns| turns.new.into_iter().chain(turns.old));
         let flows = &mut self.flows;
         let free = &mut self.free;
         let mut all = Vec::new();
@@ -415,236 +553,4 @@ impl FlowQueues {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::buffer::Buffer;
-    use crate::class::ClassId;
-    use crate::offload::Offload;
-    use crate::time::Duration;
-    use crate::wire::ethernet::Header;
-    use crate::wire::ethernet::MacAddr;
-    use proptest::prelude::*;
-    use std::collections::HashMap;
-
-    const PARAMS: CodelParams = CodelParams {
-        target: Duration::from_millis(5),
-        interval: Duration::from_millis(100),
-    };
-
-    /// Of a flow, which its last byte tells too.
-    fn of(flow: u32, len: usize) -> QueuedFrame {
-        QueuedFrame {
-            flow_hash: flow,
-            ..frame(len, flow as u8)
-        }
-    }
-
-    fn frame(len: usize, mark: u8) -> QueuedFrame {
-        let mut buffer = Buffer::with_capacity(len);
-        buffer.set_len(len);
-        buffer[len - 1] = mark;
-        QueuedFrame {
-            buffer,
-            header: Header {
-                destination: MacAddr::BROADCAST,
-                source: MacAddr::BROADCAST,
-                ether_type: 0x800,
-            },
-            offload: Offload::NONE,
-            enqueued: Instant::ZERO,
-            sent: 0,
-            piece_id: 0,
-            copy: None,
-            flow_hash: 0,
-            class: ClassId(0),
-            urgent: false,
-            hold_until: None,
-            random: Default::default(),
-        }
-    }
-
-    fn next(queues: &mut FlowQueues) -> Option<QueuedFrame> {
-        let flow = queues.select(Instant::ZERO, &PARAMS, 1514, &mut |_| panic!("no drop"))?;
-        let frame = queues.pop(flow);
-        queues.charge(flow, frame.buffer.len());
-        Some(frame)
-    }
-
-    #[test]
-    fn two_busy_flows_share_by_bytes_whatever_their_frame_sizes() {
-        let mut queues = FlowQueues::new(1514);
-        for _ in 0..1000 {
-            queues.push(of(1, 1514));
-            queues.push(of(2, 100));
-        }
-        let mut bytes = HashMap::new();
-        for _ in 0..600 {
-            let frame = next(&mut queues).unwrap();
-            *bytes.entry(*frame.buffer.last().unwrap()).or_insert(0usize) += frame.buffer.len();
-        }
-        let (large, small) = (bytes[&1] as f64, bytes[&2] as f64);
-        assert!((large / small - 1.0).abs() < 0.06, "{bytes:?}");
-    }
-
-    #[test]
-    fn a_new_flow_does_not_wait_behind_a_standing_one() {
-        let mut queues = FlowQueues::new(1514);
-        for _ in 0..100 {
-            queues.push(of(1, 1514));
-        }
-        for _ in 0..10 {
-            next(&mut queues);
-        }
-        queues.push(of(2, 64));
-        assert_eq!(*next(&mut queues).unwrap().buffer.last().unwrap(), 2);
-    }
-
-    #[test]
-    fn a_flow_that_pops_up_again_and_again_cannot_starve_the_old_ones() {
-        let mut queues = FlowQueues::new(300);
-        for _ in 0..1000 {
-            queues.push(of(1, 100));
-        }
-        let mut served = 0;
-        for _ in 0..1000 {
-            queues.push(of(2, 300));
-            served += usize::from(*next(&mut queues).unwrap().buffer.last().unwrap() == 1);
-        }
-        assert!(served >= 300, "the old flow got {served} of 1000 turns");
-    }
-
-    #[test]
-    fn what_is_dropped_for_room_comes_from_the_fattest_flow_and_never_from_begun_frames() {
-        let mut queues = FlowQueues::new(1514);
-        queues.push(of(1, 60_000));
-        queues.push(of(2, 1000));
-        let flow = queues
-            .select(Instant::ZERO, &PARAMS, 1514, &mut |_| {})
-            .unwrap();
-        queues.take_piece(flow, 100);
-        let mut shed = Vec::new();
-        queues.shed(64, |frame| shed.push(*frame.buffer.last().unwrap()));
-        assert_eq!(shed, [2]);
-        queues.shed(64, |_| panic!("a piece has left of all that is there"));
-        assert_eq!((queues.frames(), queues.bytes()), (1, 59_900));
-        for number in 0..100u8 {
-            queues.push(QueuedFrame {
-                flow_hash: 3,
-                ..frame(1000, number)
-            });
-        }
-        shed.clear();
-        queues.shed(64, |frame| shed.push(*frame.buffer.last().unwrap()));
-        assert_eq!(shed, (0..50).collect::<Vec<u8>>(), "half, the oldest first");
-        assert_eq!((queues.frames(), queues.bytes()), (51, 109_900));
-    }
-
-    fn urgent(flow: u32, len: usize) -> QueuedFrame {
-        QueuedFrame {
-            urgent: true,
-            ..of(flow, len)
-        }
-    }
-
-    fn next_flows(queues: &mut FlowQueues, count: usize) -> Vec<u8> {
-        let mut flow = || *next(queues).unwrap().buffer.last().unwrap();
-        (0..count).map(|_| flow()).collect()
-    }
-
-    #[test]
-    fn an_urgent_frame_goes_ahead_of_all_flows_and_behind_its_own() {
-        let mut queues = FlowQueues::new(1514);
-        for flow in [1, 2, 3] {
-            (0..5).for_each(|_| queues.push(of(flow, 1514)));
-        }
-        assert_eq!(next_flows(&mut queues, 4), [1, 2, 3, 1]);
-        queues.push(urgent(9, 60));
-        queues.push(urgent(2, 60));
-        assert!(queues.has_urgent());
-        assert_eq!(next_flows(&mut queues, 1), [9]);
-        assert!(
-            !queues.has_urgent(),
-            "the other one has frames of its flow before it"
-        );
-        // Four of flow 2 are before it: it leaves as the fifth, as soon as it is at their head.
-        let flows = next_flows(&mut queues, 12);
-        let before = flows.iter().filter(|&&flow| flow == 2).count();
-        assert_eq!((before, queues.frames()), (5, 0));
-        assert!(!queues.has_urgent());
-    }
-
-    #[test]
-    fn who_marks_all_as_urgent_gets_no_more_than_all_others_together() {
-        let mut queues = FlowQueues::new(1514);
-        for _ in 0..1000 {
-            queues.push(of(1, 1000));
-            queues.push(of(2, 1000));
-            queues.push(urgent(9, 1000));
-        }
-        let flows = next_flows(&mut queues, 1000);
-        let share = flows.iter().filter(|&&flow| flow == 9).count();
-        assert_eq!(flows[..17], [9; 17]);
-        assert!((490..=530).contains(&share), "{share} of 1000");
-        // And with nobody else it is not held back.
-        let mut queues = FlowQueues::new(1514);
-        (0..100).for_each(|_| queues.push(urgent(9, 1000)));
-        assert_eq!(next_flows(&mut queues, 100), [9; 100]);
-    }
-
-    #[test]
-    fn frames_that_may_wait_are_ripe_when_a_train_is_full_or_their_time_is_over() {
-        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
-        let patient = |flow, ms| QueuedFrame {
-            hold_until: Some(at(ms)),
-            ..of(flow, 100)
-        };
-        let mut queues = FlowQueues::new(1514);
-        queues.push(patient(1, 5));
-        queues.push(patient(2, 3));
-        assert_eq!(queues.ripe_at(), Some(at(3)));
-        assert!(!queues.is_ripe(300, at(2)));
-        assert!(!queues.is_ripe(209, at(2)));
-        assert!(queues.is_ripe(208, at(2)), "it is full");
-        queues.push(of(3, 60));
-        assert!(queues.is_ripe(300, at(2)), "one may not wait");
-        queues.shed(1, |_| {});
-        assert!(queues.is_ripe(300, at(3)));
-        queues.drain().for_each(drop);
-        assert_eq!(queues.ripe_at(), None);
-    }
-
-    proptest! {
-        /// Against the obvious: a queue a flow; the order inside each flow is what counts.
-        #[test]
-        fn each_flow_keeps_its_order_and_nothing_is_lost(
-            steps in proptest::collection::vec(
-                (0u32..6, 60usize..3000, any::<bool>(), any::<bool>()),
-                1..400,
-            )
-        ) {
-            let mut queues = FlowQueues::new(1514);
-            let mut model: HashMap<u32, VecDeque<usize>> = HashMap::new();
-            let mut waiting = 0;
-            let check = |frame: QueuedFrame, model: &mut HashMap<u32, VecDeque<usize>>| {
-                let flow = u32::from(*frame.buffer.last().unwrap());
-                model.get_mut(&flow).unwrap().pop_front() == Some(frame.buffer.len())
-            };
-            for (flow, len, urgent, take) in steps {
-                queues.push(QueuedFrame { urgent, ..of(flow, len) });
-                model.entry(flow).or_default().push_back(len);
-                waiting += 1;
-                if take {
-                    prop_assert!(check(next(&mut queues).unwrap(), &mut model));
-                    waiting -= 1;
-                }
-                prop_assert_eq!(queues.frames(), waiting);
-                prop_assert_eq!(queues.bytes(), model.values().flatten().sum::<usize>());
-            }
-            while let Some(frame) = next(&mut queues) {
-                prop_assert!(check(frame, &mut model));
-            }
-            prop_assert!(model.values().all(VecDeque::is_empty));
-            prop_assert_eq!(queues.flows(), 0);
-        }
-    }
-}
+mod tests;

@@ -23,6 +23,8 @@ pub struct QueuedFrame {
     pub copy: Option<CopyOf>,
     /// The number of its flow.
     pub flow_hash: u32,
+    /// Which part of the flows it is in, where each keeps to one link: all of its flow are in the same.
+    pub share: u8,
     /// Among the classes that the line had when it came.
     pub class: ClassId,
     /// Its class says *now*.

@@ -8,3 +8,4 @@ pub mod frame;
 pub mod hold;
 pub mod plain;
 pub mod pressure;
+pub mod shares;

@@ -158,6 +158,7 @@ mod tests {
             piece_id: 0,
             copy,
             flow_hash: 0,
+            share: 0,
             class: ClassId(0),
             urgent: false,
             hold_until: None,

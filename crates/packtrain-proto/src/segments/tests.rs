@@ -178,6 +178,30 @@ fn a_home_that_retires_gives_way_if_there_is_another() {
 }
 
 #[test]
+fn a_link_of_a_lower_tier_is_home_wherever_the_other_was_and_as_long_as_it_works() {
+    let mut bed = Bed::settled(&[A, B, C]);
+    bed.echo(A, B, 2000);
+    assert_eq!(bed.moved(), [A], "B was one, and is none any more");
+    bed.segments.set_tier(A, 2);
+    bed.update(2001);
+    assert_eq!(bed.standings([A, B]), [Standing::Beside(B), Standing::Home]);
+    assert_eq!(
+        bed.segments.standing(C),
+        Standing::Home,
+        "another segment's"
+    );
+    assert_eq!(bed.moved(), [B]);
+    bed.carrier(B, false, 2002);
+    assert_eq!(bed.segments.standing(A), Standing::Home);
+    assert_eq!(bed.moved(), [A]);
+    bed.carrier(B, true, 2003);
+    assert!(bed.segments.is_home(A), "it is not known yet where that is");
+    bed.echo(A, B, 2010);
+    assert_eq!(bed.standings([A, B]), [Standing::Beside(B), Standing::Home]);
+    assert_eq!(bed.moved(), [B]);
+}
+
+#[test]
 fn our_own_sleep_is_no_silence() {
     let mut bed = Bed::settled(&[A, B]);
     bed.echo(A, B, 2000);
@@ -195,6 +219,7 @@ enum Step {
     Carrier(u8, bool),
     Echo(u8, u8),
     Retire(u8),
+    Tier(u8, u8),
     Remove(u8),
 }
 
@@ -205,6 +230,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         3 => (link.clone(), any::<bool>()).prop_map(|(link, up)| Step::Carrier(link, up)),
         6 => (link.clone(), link.clone()).prop_map(|(sent, heard)| Step::Echo(sent, heard)),
         1 => link.clone().prop_map(Step::Retire),
+        2 => (link.clone(), 1u8..4).prop_map(|(link, tier)| Step::Tier(link, tier)),
         1 => link.prop_map(Step::Remove),
     ];
     proptest::collection::vec(step, 1..120)
@@ -215,6 +241,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 struct Model {
     up_since: BTreeMap<LinkId, Instant>,
     retiring: BTreeSet<LinkId>,
+    /// Those that are not of the first.
+    tiers: BTreeMap<LinkId, u8>,
     /// `(sent, heard, when)`, since the carrier of both.
     echoes: Vec<(LinkId, LinkId, Instant)>,
 }
@@ -266,11 +294,22 @@ fn check(bed: &mut Bed, model: &Model, before: &BTreeMap<LinkId, BTreeSet<LinkId
         for &other in &segment {
             assert_eq!(segments.head_of(other), Some(head), "one head a segment");
         }
+        let tier = |l: &LinkId| model.tiers.get(l).copied().unwrap_or(1);
+        let staying = segment.iter().filter(|l| !model.retiring.contains(l));
+        let lowest = staying.map(tier).min();
         let candidates = |was_home: bool, retiring: bool| {
+            let is_of_tier = |l: &LinkId| retiring || Some(tier(l)) == lowest;
             let suits = |l: &&LinkId| {
-                (!was_home || before.contains_key(l)) && model.retiring.contains(l) == retiring
+                (!was_home || before.contains_key(l))
+                    && model.retiring.contains(l) == retiring
+                    && is_of_tier(l)
             };
-            segment.iter().find(suits).copied()
+            // In the order of their numbers: of equal tiers the first.
+            segment
+                .iter()
+                .filter(suits)
+                .min_by_key(|l| tier(l))
+                .copied()
         };
         let expected = candidates(true, false)
             .or(candidates(false, false))
@@ -345,10 +384,19 @@ proptest! {
                     bed.segments.retire(LinkId(link));
                     bed.update(ms);
                 }
+                Step::Tier(link, tier) => {
+                    let link = LinkId(link);
+                    if bed.segments.member(link).is_some() {
+                        model.tiers.insert(link, tier);
+                    }
+                    bed.segments.set_tier(link, tier);
+                    bed.update(ms);
+                }
                 Step::Remove(link) => {
                     let link = LinkId(link);
                     model.down(link);
                     model.retiring.remove(&link);
+                    model.tiers.remove(&link);
                     bed.carrier(link, false, ms);
                     check(&mut bed, &model, &before, at(ms));
                     bed.segments.remove(link);

@@ -206,8 +206,8 @@ impl HeldWithin {
         station.look_at_stations(snapshot, lines, &whose, now)?;
         let replays = snapshot.replay.waiting_trains > 0;
         for peer in &snapshot.peers {
-            let waits = peer.queued_frames > 0;
-            if !waits || replays || !has_room(peer, lines) {
+            let waiting = waiting_idly(peer, lines);
+            if waiting == 0 || replays {
                 continue;
             }
             if peer.paths.len() > 1 && station.may_wait_for_an_answer(peer, now) {
@@ -217,10 +217,9 @@ impl HeldWithin {
                 continue;
             };
             let may = station.count(who, |p| p.until > now);
-            if peer.queued_frames > may {
+            if waiting > may {
                 return Err(format!(
-                    "{} frames wait for {who:?} on an idle line, and only {may} may",
-                    peer.queued_frames
+                    "{waiting} frames wait for {who:?} on an idle line, and only {may} may"
                 ));
             }
             if fills_a_train(peer, lines) {
@@ -231,7 +230,7 @@ impl HeldWithin {
             }
             station.left.push(Left {
                 peer: who,
-                frames: peer.queued_frames,
+                frames: waiting,
                 at: now,
             });
         }
@@ -311,22 +310,27 @@ impl Station {
     }
 }
 
-/// Whether a train could leave for the peer at once. Where there are several paths only if all of them are
-/// free: else the one with room may be no use, because nothing may be too far ahead of the oldest train.
-fn has_room(peer: &PeerSnapshot, lines: &[Line]) -> bool {
+/// Frames for the peer of which a train could leave at once. Where there are several paths only if all of them are
+/// free: else the one with room may be no use, because nothing may be too far ahead of the oldest train. Where each flow keeps
+/// to one of them, those that wait for another do not count.
+fn waiting_idly(peer: &PeerSnapshot, lines: &[Line]) -> u64 {
     let is_alone = peer.paths.len() == 1;
     let all_are_free = peer.paths.iter().all(|path| path.in_flight_bytes == 0);
     let has_no_queue = |link: LinkId| {
         let line = lines.iter().find(|line| line.link == link);
         line.is_some_and(|line| line.local_queue_bytes == 0)
     };
-    let mut open = peer
+    if !peer.up || !is_alone && !all_are_free {
+        return 0;
+    }
+    let open = peer
         .paths
         .iter()
         .filter(|path| path.state == PathState::Open && has_no_queue(path.link));
-    let mut has_window = open.any(|path| path.in_flight_bytes < path.window_bytes);
-    has_window &= is_alone || all_are_free;
-    peer.up && has_window
+    let has_window = open.filter(|path| path.in_flight_bytes < path.window_bytes);
+    let for_them: u64 = has_window.map(|path| path.queued_frames).sum();
+    // Each has all of them, or its own.
+    for_them.min(peer.queued_frames)
 }
 
 /// Whether what waits fills a train of any path to the peer.
@@ -398,6 +402,7 @@ mod tests {
             liveness: None,
             failures: 0,
             trains_tx: 0,
+            queued_frames: 1000,
             state: PathState::Open,
             direct: None,
             direct_mark: None,
@@ -421,6 +426,7 @@ mod tests {
             paths: vec![path(0, 0)],
             queued_frames: frames,
             queued_bytes: frames * 100,
+            tier: None,
             hold: HoldSnapshot::default(),
             auto: AutoChoice::HasRoom,
             engine_because: None,

@@ -8,6 +8,9 @@
 //! links to the peer, those: nothing may be too far ahead of the oldest train, so all may wait until one
 //! counts as late that had to stand in a queue there, and for another that only the same link can carry.
 //!
+//! Where each flow keeps to a link ([`Balance::keeps_flows`](packtrain_proto::config::Balance::keeps_flows)), frames wait for
+//! that one alone.
+//!
 //! What a class lets wait for others, and may wait still ([`super::held_within`]), waits for no link.
 //!
 //! Not asked: a link that was cut in that time, one whose local queue or window of bytes in flight is
@@ -137,7 +140,7 @@ fn excused(link: &LinkSeen, peer: &PeerSnapshot) -> bool {
     let Some(path) = path.filter(|path| path.state == PathState::Open && peer.up) else {
         return true;
     };
-    peer.queued_frames == 0
+    path.queued_frames == 0
         || link.retiring_since.is_some()
         || link.local_queue_bytes > 0
         || path.in_flight_bytes >= path.window_bytes
@@ -181,6 +184,7 @@ mod tests {
             liveness: None,
             failures: 0,
             trains_tx: 0,
+            queued_frames: 9,
             state,
             direct: None,
             direct_mark: None,
@@ -199,6 +203,7 @@ mod tests {
             paths: vec![path],
             queued_frames: 9,
             queued_bytes: 9000,
+            tier: None,
             hold: HoldSnapshot::default(),
             auto: AutoChoice::HasRoom,
             engine_because: None,
@@ -298,6 +303,9 @@ mod tests {
             never(link(), snapshot(state, 0));
         }
         never(link(), snapshot(PathState::Open, 1000));
+        let mut for_others = snapshot(PathState::Open, 0);
+        for_others.peers[0].paths[0].queued_frames = 0;
+        never(link(), for_others);
         never(link(), snapshot(PathState::Open, UNANSWERED));
         let open = snapshot(PathState::Open, 0);
         never(

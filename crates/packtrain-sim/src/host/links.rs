@@ -1,6 +1,6 @@
 //! The links of a host: they join and leave while it runs, and it says where it is.
 
-use packtrain_proto::config::{LinkId, LinkState, mark_of};
+use packtrain_proto::config::{LinkId, LinkSettings, LinkState, mark_of};
 use packtrain_proto::time::{Duration, Instant};
 use packtrain_proto::wire::ethernet::{HEADER_LEN, MacAddr};
 
@@ -30,6 +30,32 @@ impl Host {
             retiring_since: None,
             returns: false,
         });
+    }
+
+    /// Before the start.
+    pub fn give_link_settings(&mut self, port: PortId, settings: LinkSettings) {
+        self.link_settings.retain(|(of, _)| *of != port);
+        self.link_settings.push((port, settings));
+    }
+
+    /// Its link by this port is used for something else from now on, whenever it is in the line.
+    pub fn change_link_settings(
+        &mut self,
+        port: PortId,
+        settings: LinkSettings,
+        now: Instant,
+        world: &mut World<'_>,
+    ) {
+        self.give_link_settings(port, settings);
+        if let Some(link) = self.links.iter().find(|link| link.port == port) {
+            self.engine.handle_link_settings(link.id, settings, now);
+            self.pump(now, world);
+        }
+    }
+
+    pub(super) fn settings_of(&self, port: PortId) -> LinkSettings {
+        let given = self.link_settings.iter().find(|(of, _)| *of == port);
+        given.map_or_else(LinkSettings::default, |(_, settings)| *settings)
     }
 
     /// A link joins the line while it runs, under a number that no other had.
@@ -103,7 +129,9 @@ impl Host {
     fn tell_of_last(&mut self, now: Instant, checkers: &mut Checkers) {
         let link = self.links.last().expect("just put there");
         checkers.link(self.station, link.port, link.state.carrier, now);
+        let settings = self.settings_of(link.port);
         self.engine.handle_link_state(link.id, link.state, now);
+        self.engine.handle_link_settings(link.id, settings, now);
         self.tell_orders();
     }
 

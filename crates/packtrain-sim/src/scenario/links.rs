@@ -5,7 +5,7 @@
 //! but one that works is always there, so nothing may be lost at all; *silent cuts*, the same where
 //! nobody is told that a cable is broken, and it stays so until the traffic is over.
 
-use packtrain_proto::config::{Balance, Config, LinkId};
+use packtrain_proto::config::{Balance, Config, LinkId, LinkSettings};
 use packtrain_proto::time::{Duration, Instant};
 
 use super::direct::Carriage;
@@ -216,6 +216,9 @@ pub(super) fn build_with(order: Order, course: Course, carriage: Carriage) -> Ex
         let sabotage = order.sabotage.filter(|s| s.station == endpoint.station);
         host.saboteur = sabotage.map(|s| Saboteur::new(s.breakage, random.fork()));
         let ports: Vec<PortId> = (0..cables.len()).map(port_of).collect();
+        for (at, change) in draw_link_settings(&mut host, &ports, scale.duration, &mut random) {
+            simulator.queue.push(at, change);
+        }
         simulator.add(Station::Packtrain(Box::new(host)), &ports);
     }
     for m in &outages.moves {
@@ -341,18 +344,11 @@ fn scale(total_bps: u64, load: f64, effort: u32, random: &mut Random) -> Scale {
 
 /// What only several links make a difference to.
 pub(super) fn draw_trunk(config: &mut Config, random: &mut Random) {
-    config.balance = *random.pick(&[
-        Balance::EarliestFinish,
-        Balance::EarliestFinish,
-        Balance::EarliestFinish,
-        Balance::EarliestFinish,
-        Balance::EarliestFinish,
-        Balance::EarliestFinish,
-        Balance::EarliestFinish,
-        Balance::RoundRobin,
-        Balance::RoundRobin,
-        Balance::ActiveBackup,
-    ]);
+    config.balance = match random.below(10) {
+        0..4 => Balance::EarliestFinish,
+        _ => *random.pick(&Balance::ALL),
+    };
+    config.tier_spill = random.chance(0.3);
     config.marked_frames = random.chance(0.5);
     if random.chance(0.15) {
         config.limits.replay_bytes_max = random.magnitude(64 << 10, 1 << 20) as usize;
@@ -369,6 +365,42 @@ pub(super) fn draw_liveness(config: &mut Config, seed: u64) {
         _ => config.detection_time,
     };
     config.hold_time = *random.pick(&[config.hold_time, config.hold_time, Duration::ZERO]);
+}
+
+/// What a host's links are used for, and when that changes: one host in three has tiers, and weights are for those that
+/// ask for them. `ports`: those that its links are at.
+pub(super) fn draw_link_settings(
+    host: &mut Host,
+    ports: &[PortId],
+    duration: Duration,
+    random: &mut Random,
+) -> Vec<(Instant, Event)> {
+    let has_tiers = random.chance(0.35);
+    let draw = |random: &mut Random| LinkSettings {
+        tier: match has_tiers {
+            true => *random.pick(&[1, 1, 2, 2, 3, 9]),
+            false => 1,
+        },
+        weight: random.between(1, 6) as u8,
+        ..LinkSettings::default()
+    };
+    let station = host.station;
+    for &port in ports {
+        host.give_link_settings(port, draw(random));
+    }
+    let changes = random.below(4);
+    let change = |_| {
+        let at = Instant::ZERO + random.duration(Duration::ZERO, duration);
+        let port = *random.pick(ports);
+        let settings = draw(random);
+        let event = Event::LinkSettings {
+            station,
+            port,
+            settings,
+        };
+        (at, event)
+    };
+    (0..changes).map(change).collect()
 }
 
 /// One host, or both, at once or one after the other.

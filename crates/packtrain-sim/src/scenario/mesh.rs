@@ -174,6 +174,10 @@ pub fn build(order: Order) -> Experiment {
             let address = draw::link_address(station.0 as u8, n as u8);
             host.add_link(LinkId(n as u8), port, address, &simulator.network);
         }
+        let duration = scale.duration;
+        for (at, change) in links::draw_link_settings(&mut host, &ports, duration, &mut random) {
+            simulator.queue.push(at, change);
+        }
         let sabotage = order.sabotage.filter(|s| s.station == station);
         host.saboteur = sabotage.map(|s| Saboteur::new(s.breakage, random.fork()));
         simulator.add(Station::Packtrain(Box::new(host)), &ports);

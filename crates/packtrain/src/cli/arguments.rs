@@ -9,6 +9,7 @@ use packtrain_proto::wire::ethernet::MacAddr;
 use packtrain_proto::wire::hello::VLAN_IDS;
 
 use super::error::exit_codes_help;
+use crate::control::RateMax;
 use crate::lab::bench_options::Options;
 use crate::lab::{
     bench_aggregation, bench_compression, bench_lab, bench_line, bench_links, bench_path,
@@ -18,6 +19,7 @@ use crate::settings::classes::ClassPathPolicy;
 use crate::settings::compress::CompressPolicy;
 use crate::settings::dfap::{ModePolicy, parse_ether_type, parse_tick};
 use crate::settings::dictionary::{self, DictionaryFile};
+use crate::settings::links::{LinkError, MemberLink, parse_rate, parse_tier, parse_weight};
 use crate::settings::liveness::{Detection, parse_detection, parse_hold_time};
 use crate::settings::packing::PackPolicy;
 use crate::settings::values::{
@@ -138,15 +140,22 @@ pub struct DictionaryTrainArguments {
 Examples:
   packtrain up pt0 --link eth1 --address 10.9.0.1/24
   packtrain up pt0 --link eth1 --link eth2 --address 10.9.0.1/24 --address fd00::1/64
+  packtrain up pt0 --link eth1 --link wwan0,tier=2,rate=20mbit --address 10.9.0.1/24
   packtrain up pt0 --link eth1 --mtu 9000 --foreground --log-level debug
   ip netns exec blue packtrain up pt0 --link veth0 --address 10.9.0.2/24")]
 pub struct UpArguments {
     /// Name of the virtual interface, which is also the line's.
     pub name: InterfaceName,
 
-    /// An interface to send over; give it again for each further one.
-    #[arg(long = "link", value_name = "IF", required = true)]
-    pub links: Vec<InterfaceName>,
+    /// An interface to send over; give it again for each further one. Behind its name may stand what it is used
+    /// for: its tier, 1 to 9 (it carries nothing while a link of a lower one works), its weight, 1 to 100, and a rate that it
+    /// is not believed to exceed, as in 20mbit.
+    #[arg(
+        long = "link",
+        value_name = "IF[,tier=N][,weight=N][,rate=RATE]",
+        required = true
+    )]
+    pub links: Vec<MemberLink>,
 
     /// An IP address of the virtual interface, with prefix length; may be given again.
     #[arg(long = "address", value_name = "CIDR", value_parser = parse_address)]
@@ -191,6 +200,9 @@ pub struct UpArguments {
     /// time, and so on.
     #[arg(long, value_name = "TIME", value_parser = parse_hold_time, default_value = "100ms")]
     pub hold_time: std::time::Duration,
+    /// Let links of a higher tier carry also what all of the lower ones have no room for.
+    #[arg(long)]
+    pub tier_spill: bool,
 
     /// What to speak with hosts that speak it too.
     #[arg(long, value_name = "MODE", value_enum, default_value_t)]
@@ -316,12 +328,14 @@ pub struct LinkArguments {
 pub enum LinkCommand {
     /// Add a link to a line that runs.
     ///
-    /// Returns when it has joined: what is sent from then on may go over it. Peers use it once they
-    /// have heard of it, within a second. At the line's next start it is a link only if it is named
-    /// there.
+    /// Before it carries anything it is checked: that it exists, is Ethernet, has a large enough MTU and is in no
+    /// other line; and then, for up to 3 seconds, whether the peers answer over it. What was found is said. A link without
+    /// carrier or without a peer stays, and carries what it can as soon as it can. At the line's next start it is a link only if
+    /// it is named there.
     #[command(after_help = "\
 Examples:
   packtrain link add pt0 eth3
+  packtrain link add pt0 wwan0 --tier 2 --rate 20mbit
   packtrain link add pt0 usb0 --wait-links
   packtrain link add pt0 eth3 --json | jq .id")]
     Add {
@@ -332,11 +346,53 @@ Examples:
         #[arg(value_name = "IF")]
         link: InterfaceName,
 
+        #[command(flatten)]
+        used: LinkUseArguments,
+
         /// Add it even when it does not exist yet: it joins when it appears.
         #[arg(long)]
         wait_links: bool,
 
         /// Print the link for programs, as in the `links` of the status document.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Change what a link of a line that runs is used for.
+    ///
+    /// What is not named stays. What is sent from then on goes by it; frames under way arrive as they would have. At
+    /// the line's next start it is used for what is said there.
+    #[command(after_help = "\
+Examples:
+  packtrain link set pt0 wwan0 --tier 2
+  packtrain link set pt0 eth2 --weight 3 --rate none")]
+    Set {
+        /// The line.
+        name: InterfaceName,
+
+        /// The link.
+        #[arg(value_name = "IF")]
+        link: InterfaceName,
+
+        #[command(flatten)]
+        used: LinkChangeArguments,
+
+        /// Print the link for programs, as in the `links` of the status document.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Take every link out of a line that runs, which stays without.
+    ///
+    /// Each interface works by itself again, as it did before the line took it. The virtual interface stays, with its
+    /// addresses and without carrier, until `packtrain link add` gives it a link. Returns as `packtrain link remove` does.
+    #[command(after_help = "\
+Examples:
+  packtrain link clear pt0
+  packtrain link clear pt0 --json | jq -r '.[].name'")]
+    Clear {
+        /// The line.
+        name: InterfaceName,
+
+        /// Print the links for programs, as they were at last in the `links` of the status document.
         #[arg(long)]
         json: bool,
     },
@@ -373,6 +429,47 @@ Examples:
         #[arg(long)]
         json: bool,
     },
+}
+
+/// What a link is used for.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct LinkUseArguments {
+    /// Its tier, 1 to 9: it carries nothing while a link of a lower one works [default: 1].
+    #[arg(long, value_name = "N", value_parser = parse_tier)]
+    pub tier: Option<u8>,
+
+    /// How much of what several links carry is its own where the balance is weighted, or flows keep to links, 1 to 100
+    /// [default: 1].
+    #[arg(long, value_name = "N", value_parser = parse_weight)]
+    pub weight: Option<u8>,
+
+    /// A rate that it is not believed to exceed, whatever is measured, as in 20mbit [default: none].
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    pub rate: Option<u64>,
+}
+
+/// What of that changes.
+#[derive(Clone, Copy, Debug, Args)]
+#[group(required = true, multiple = true)]
+pub struct LinkChangeArguments {
+    /// Its tier, 1 to 9: it carries nothing while a link of a lower one works.
+    #[arg(long, value_name = "N", value_parser = parse_tier)]
+    pub tier: Option<u8>,
+
+    /// How much of what several links carry is its own where the balance is weighted, or flows keep to links, 1 to 100.
+    #[arg(long, value_name = "N", value_parser = parse_weight)]
+    pub weight: Option<u8>,
+
+    /// A rate that it is not believed to exceed, whatever is measured, as in 20mbit; or none.
+    #[arg(long, value_name = "RATE|none", value_parser = parse_rate_max)]
+    pub rate: Option<RateMax>,
+}
+
+fn parse_rate_max(text: &str) -> Result<RateMax, LinkError> {
+    match text {
+        "none" => Ok(RateMax::None),
+        rate => parse_rate(rate).map(RateMax::Bps),
+    }
 }
 
 /// Look at the hosts with packtrain that a line has found.

@@ -107,6 +107,9 @@ impl CliError {
             CliError::NoSuchInterface(_) => {
                 Some("with --wait-links the line starts and waits for its links".into())
             }
+            CliError::NoSuchLink { line, links, .. } if links.is_empty() => {
+                Some(format!("{line} has no links"))
+            }
             CliError::NoSuchLink { line, links, .. } => {
                 Some(format!("{line} has: {}", links.join(", ")))
             }

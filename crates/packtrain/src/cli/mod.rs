@@ -60,9 +60,17 @@ fn run(command: Command) -> Result<(), CliError> {
             LinkCommand::Add {
                 name,
                 link,
+                used,
                 wait_links,
                 json,
-            } => link::add(&name, &link, wait_links, json),
+            } => link::add(&name, &link, used, wait_links, json),
+            LinkCommand::Set {
+                name,
+                link,
+                used,
+                json,
+            } => link::set(&name, &link, used, json),
+            LinkCommand::Clear { name, json } => link::clear(&name, json),
             LinkCommand::Remove { name, link, json } => link::remove(&name, &link, json),
             LinkCommand::List { name, json } => show::link_list(&name, json),
         },

@@ -94,7 +94,7 @@ pub fn peer_list(name: &InterfaceName, json: bool) -> Result<(), CliError> {
 }
 
 /// The document as the line wrote it: a newer one may have fields that this binary does not know.
-fn ask(name: &InterfaceName) -> Result<Value, CliError> {
+pub(super) fn ask(name: &InterfaceName) -> Result<Value, CliError> {
     match control::request(name.as_str(), Request::Status {}) {
         Ok(Response::Status(document)) => Ok(document),
         Ok(other) => Err(CliError::NoAnswer {

@@ -308,7 +308,12 @@ fn are_several(links: &[Link]) -> bool {
 
 fn write_links(out: &mut String, document: &StatusDocument) {
     let (links, balance) = (document.links.len(), &document.balance);
-    let _ = writeln!(out, "{HEADING}links{HEADING:#}: {links}, {balance}");
+    let spills = if document.tier_spill {
+        ", tiers spill"
+    } else {
+        ""
+    };
+    let _ = writeln!(out, "{HEADING}links{HEADING:#}: {links}, {balance}{spills}");
     out.push_str(&tables::links(&document.links, "  "));
     for link in document.links.iter().filter(|link| !link.drops.is_empty()) {
         field(
@@ -339,6 +344,16 @@ fn write_link(out: &mut String, link: &Link) {
             None => "as the driver says".into(),
         };
         field(out, "rate", &format!("{}, {how}", rate(rate_bps)));
+    }
+    if tables::is_used_otherwise(link) {
+        let at_most = link.rate_max_bps.map(rate);
+        let at_most = at_most.map_or(String::new(), |rate| format!(", {rate} at most"));
+        let (tier, weight) = (link.tier, link.weight);
+        field(
+            out,
+            "used",
+            &format!("tier {tier}, weight {weight}{at_most}"),
+        );
     }
     let in_flight = bytes(link.in_flight_bytes);
     field(

@@ -231,6 +231,11 @@ impl Line {
         self.tap.ifindex()
     }
 
+    /// Whether the host sees `pt0` as one that something is plugged into.
+    pub fn set_carrier(&self, up: bool) -> io::Result<()> {
+        self.tap.set_carrier(up)
+    }
+
     /// Outer source addresses of frames for us ([`Engine::marks`]).
     pub fn marks(&self) -> Vec<MacAddr> {
         self.engine.marks()

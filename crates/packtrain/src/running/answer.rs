@@ -1,5 +1,6 @@
 //! Answers at the control socket.
 
+use packtrain_proto::config::LinkSettings;
 use packtrain_proto::time::Instant;
 use packtrain_proto::wire::ethernet::MacAddr;
 
@@ -71,10 +72,37 @@ impl RunningLine {
                 Err(error) => Response::Error(format!("the status document: {error}")),
             }),
             Request::Down {} => None,
-            Request::LinkAdd { name, wait } => Some(match self.add_link(&name, wait) {
-                Ok(link) => Response::LinkAdded(link),
+            Request::LinkAdd {
+                name,
+                wait,
+                tier,
+                weight,
+                rate_max_bps,
+            } => {
+                let by_default = LinkSettings::default();
+                let used = LinkSettings {
+                    tier: tier.unwrap_or(by_default.tier),
+                    weight: weight.unwrap_or(by_default.weight),
+                    rate_max_bps,
+                };
+                Some(match self.add_link(&name, used, wait) {
+                    Ok(link) => Response::LinkAdded(link),
+                    Err(error) => refusal(&error),
+                })
+            }
+            Request::LinkSet {
+                name,
+                tier,
+                weight,
+                rate_max,
+            } => Some(match self.set_link(&name, tier, weight, rate_max) {
+                Ok(link) => Response::LinkSet(link),
                 Err(error) => refusal(&error),
             }),
+            Request::LinkClear {} => {
+                let refused = self.clear_links(asker).err();
+                refused.map(|error| refusal(&error))
+            }
             Request::LinkRemove { name } => {
                 let refused = self.retire_link(&name, asker).err();
                 refused.map(|error| refusal(&error))
@@ -210,6 +238,7 @@ fn facts(
         ifindex,
         line_id: settings.line_id,
         balance: settings.balance,
+        tier_spill: settings.tier_spill,
         up: host.up,
         promiscuous: host.promiscuous,
         addresses: host.addresses.clone(),

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use packtrain_proto::config::LinkId;
+use packtrain_proto::config::{LinkId, LinkSettings};
 use packtrain_proto::time::Instant;
 use serde_json::Value;
 
@@ -15,9 +15,10 @@ use super::RunningLine;
 use super::member::Member;
 use crate::cli::error::CliError;
 use crate::cli::up::checks;
-use crate::control::{Asker, Response};
+use crate::control::{Asker, RateMax, Response};
 use crate::linux::netlink::Link;
 use crate::settings::LINKS_MAX;
+use crate::settings::links::{LinkError, MemberLink, check_tier, check_weight};
 use crate::settings::values::InterfaceName;
 
 /// What takes longer to arrive than this is on a link that does not work.
@@ -31,17 +32,33 @@ const MEETING_LOOK: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub(super) struct Leaving {
     link: LinkId,
-    asker: Asker,
+    /// `None`: all leave, and there is one for all of them.
+    asker: Option<Asker>,
     /// Not retired yet: peers that are reached by it alone may be met on a new link until then.
     meets_until: Option<Instant>,
     /// It leaves by then, whatever is under way.
     until: Instant,
 }
 
+/// All links are about to leave.
+#[derive(Debug)]
+pub(super) struct Clearing {
+    asker: Asker,
+    /// Those that have, as they were at last.
+    links: Vec<Value>,
+    drained: bool,
+}
+
 impl RunningLine {
     /// Adds a link, attaches it if its interface is there, and gives it as in the status document.
-    pub(super) fn add_link(&mut self, name: &str, wait: bool) -> Result<Value, CliError> {
+    pub(super) fn add_link(
+        &mut self,
+        name: &str,
+        used: LinkSettings,
+        wait: bool,
+    ) -> Result<Value, CliError> {
         let name: InterfaceName = parse(name)?;
+        check_used(used)?;
         let interface = self.site.netlink.link_by_name(name.as_str())?;
         self.check_new_link(&name, interface.as_ref(), wait)?;
         let id = match self.line.add_link(name.to_string()) {
@@ -53,8 +70,12 @@ impl RunningLine {
                 )));
             }
         };
-        self.members.push(Member::new(id, name.clone()));
-        self.site.settings.links.push(name.clone());
+        let link = MemberLink {
+            name: name.clone(),
+            used,
+        };
+        self.members.push(Member::new(id, link.clone()));
+        self.site.settings.links.push(link);
         if let Some(interface) = interface {
             self.join(self.members.len() - 1, &interface);
             let member = self.members.last().expect("just pushed");
@@ -68,7 +89,85 @@ impl RunningLine {
         } else {
             tracing::info!("{name} joins when it appears");
         }
+        self.follow_links();
         self.link_document(id)
+    }
+
+    /// Without any link, `pt0` is as an interface without a cable.
+    fn follow_links(&mut self) {
+        if let Err(error) = self.line.set_carrier(!self.members.is_empty()) {
+            tracing::warn!("the carrier of {}: {error}", self.site.settings.name);
+        }
+    }
+
+    /// What a link is used for changes, as far as it is said, and gives it as in the status document.
+    pub(super) fn set_link(
+        &mut self,
+        name: &str,
+        tier: Option<u8>,
+        weight: Option<u8>,
+        rate_max: Option<RateMax>,
+    ) -> Result<Value, CliError> {
+        let name = parse(name)?;
+        let at = self.member_of(&name)?;
+        let before = self.members[at].used();
+        let used = LinkSettings {
+            tier: tier.unwrap_or(before.tier),
+            weight: weight.unwrap_or(before.weight),
+            rate_max_bps: match rate_max {
+                None => before.rate_max_bps,
+                Some(RateMax::None) => None,
+                Some(RateMax::Bps(bps)) => Some(bps),
+            },
+        };
+        check_used(used)?;
+        self.members[at].use_for(used, &mut self.line);
+        let mut links = self.site.settings.links.iter_mut();
+        if let Some(link) = links.find(|link| link.name == name) {
+            link.used = used;
+            tracing::info!("{link} is what it is used for from now on");
+        }
+        self.link_document(self.members[at].id)
+    }
+
+    /// Begins to take every link out. Who asks is answered when the last one has left.
+    pub(super) fn clear_links(&mut self, asker: Asker) -> Result<(), CliError> {
+        let line = &self.site.settings.name;
+        if self.members.is_empty() {
+            return Err(CliError::Failed(format!("{line} has no links")));
+        }
+        if let Some(leaving) = self.leaving.first() {
+            let members = self.members.iter();
+            let names = members.filter(|member| member.id == leaving.link);
+            let names: Vec<&str> = names.map(|member| member.name.as_str()).collect();
+            return Err(CliError::Failed(format!(
+                "{} is being removed from {line}: clear the others when that is done",
+                names.join(", ")
+            )));
+        }
+        // What the host would send now could go nowhere soon: it is told before.
+        if let Err(error) = self.line.set_carrier(false) {
+            tracing::warn!("the carrier of {line}: {error}");
+        }
+        self.clearing = Some(Clearing {
+            asker,
+            links: Vec::new(),
+            drained: true,
+        });
+        let until = self.clock.now() + RETIRING_MAX;
+        self.leaving = self
+            .members
+            .iter()
+            .map(|member| Leaving {
+                link: member.id,
+                asker: None,
+                // There is nowhere else to be met.
+                meets_until: Some(Instant::ZERO),
+                until,
+            })
+            .collect();
+        self.step_removals();
+        Ok(())
     }
 
     fn check_new_link(
@@ -96,6 +195,11 @@ impl RunningLine {
                 line: line.to_string(),
             });
         }
+        if self.clearing.is_some() {
+            return Err(CliError::Failed(format!(
+                "all links of {line} are being removed: add {name} when that is done"
+            )));
+        }
         if self.members.len() >= LINKS_MAX {
             return Err(CliError::Usage(format!(
                 "{line} has {LINKS_MAX} links, and no line has more: packtrain link remove {line} takes \
@@ -121,7 +225,7 @@ impl RunningLine {
         let newest = others.filter_map(Member::joined_at).max();
         self.leaving.push(Leaving {
             link,
-            asker,
+            asker: Some(asker),
             meets_until: Some(newest.map_or(now, |joined_at| joined_at + MEETING_MAX)),
             until: now + RETIRING_MAX,
         });
@@ -172,9 +276,11 @@ impl RunningLine {
         }
     }
 
-    fn link_to_remove(&self, name: &InterfaceName) -> Result<LinkId, CliError> {
+    /// The place of a link that stays.
+    fn member_of(&self, name: &InterfaceName) -> Result<usize, CliError> {
         let line = self.site.settings.name.to_string();
-        let Some(member) = self.members.iter().find(|member| member.name == *name) else {
+        let is_it = |member: &Member| member.name == *name;
+        let Some(at) = self.members.iter().position(is_it) else {
             let staying = self.members.iter().filter(|m| !self.is_leaving(m.id));
             return Err(CliError::NoSuchLink {
                 link: name.to_string(),
@@ -182,11 +288,17 @@ impl RunningLine {
                 links: staying.map(|m| m.name.to_string()).collect(),
             });
         };
-        if self.is_leaving(member.id) {
+        if self.is_leaving(self.members[at].id) {
             return Err(CliError::Failed(format!(
                 "{name} is being removed from {line} already"
             )));
         }
+        Ok(at)
+    }
+
+    fn link_to_remove(&self, name: &InterfaceName) -> Result<LinkId, CliError> {
+        let line = self.site.settings.name.to_string();
+        let member = &self.members[self.member_of(name)?];
         if self.members.len() - self.leaving.len() == 1 {
             return Err(CliError::OnlyLink {
                 link: name.to_string(),
@@ -208,11 +320,26 @@ impl RunningLine {
         let leaving = self.leaving.remove(at);
         let last = self.link_document(link);
         self.forget(link);
-        let response = match last {
-            Ok(link) => Response::LinkRemoved { link, drained },
-            Err(error) => refusal(&error),
-        };
-        self.control.answer_later(leaving.asker, &response);
+        if let Some(asker) = leaving.asker {
+            let response = match last {
+                Ok(link) => Response::LinkRemoved { link, drained },
+                Err(error) => refusal(&error),
+            };
+            return self.control.answer_later(asker, &response);
+        }
+        if let Some(clearing) = &mut self.clearing {
+            clearing.links.extend(last.ok());
+            clearing.drained &= drained;
+        }
+        if self.members.is_empty()
+            && let Some(cleared) = self.clearing.take()
+        {
+            let response = Response::LinksCleared {
+                links: cleared.links,
+                drained: cleared.drained,
+            };
+            self.control.answer_later(cleared.asker, &response);
+        }
     }
 
     /// The link is none any more, and what was changed for it is undone.
@@ -223,7 +350,10 @@ impl RunningLine {
             return;
         };
         let mut member = self.members.remove(at);
-        self.site.settings.links.retain(|name| *name != member.name);
+        self.site
+            .settings
+            .links
+            .retain(|link| link.name != member.name);
         if let Some(ifindex) = member.ifindex() {
             if let Some(direct) = &mut self.direct {
                 direct.forget_link(ifindex);
@@ -241,6 +371,14 @@ impl RunningLine {
         let link = links.into_iter().find(|link| link.id == id.0);
         serde_json::to_value(link).map_err(failed)
     }
+}
+
+/// From whoever speaks at the control socket, which may be another version's command.
+fn check_used(used: LinkSettings) -> Result<(), CliError> {
+    let wrong = |error: LinkError| CliError::Usage(error.to_string());
+    check_tier(used.tier.into()).map_err(wrong)?;
+    check_weight(used.weight.into()).map_err(wrong)?;
+    Ok(())
 }
 
 fn parse(name: &str) -> Result<InterfaceName, CliError> {

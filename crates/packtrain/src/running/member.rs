@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::BorrowedFd;
 
-use packtrain_proto::config::{LinkId, LinkState, mark_of};
+use packtrain_proto::config::{LinkId, LinkSettings, LinkState, mark_of};
 use packtrain_proto::direct::DirectSource;
 use packtrain_proto::direct::kinds::DirectKind;
 use packtrain_proto::stats::Traffic;
@@ -15,6 +15,7 @@ use crate::linux::guard::{Attachment, GivesTo, Guard, GuardError, Host, Unmarked
 use crate::linux::host_state::{Change, HostState, Outcome, Setting};
 use crate::linux::netlink::{InterfaceAddress, Link, Netlink};
 use crate::linux::tc;
+use crate::settings::links::MemberLink;
 use crate::settings::values::InterfaceName;
 use crate::settings::{LINK_MTU_MIN, Settings};
 use crate::status::{LinkCondition, LinkFacts};
@@ -34,6 +35,7 @@ pub(super) struct Site {
 pub(super) struct Member {
     pub(super) id: LinkId,
     pub(super) name: InterfaceName,
+    used: LinkSettings,
     attached: Option<Attached>,
     /// Why it could not join, until it does.
     trouble: Option<String>,
@@ -65,10 +67,11 @@ pub(super) struct Attached {
 
 impl Member {
     /// `id` is the line's number for it.
-    pub(super) fn new(id: LinkId, name: InterfaceName) -> Member {
+    pub(super) fn new(id: LinkId, MemberLink { name, used }: MemberLink) -> Member {
         Member {
             id,
             name,
+            used,
             attached: None,
             trouble: None,
             guarded_before: Guarded::default(),
@@ -152,8 +155,19 @@ impl Member {
         let filter = attached.filter_of(reception);
         line.link_appeared(self.name.as_str(), link.ifindex, state, filter)
             .map_err(|e| format!("its packet sockets: {e}"))?;
+        line.set_link_settings(self.id, self.used);
         self.attached = Some(attached);
         Ok(())
+    }
+
+    pub(super) fn used(&self) -> LinkSettings {
+        self.used
+    }
+
+    /// It is used for something else from now on.
+    pub(super) fn use_for(&mut self, used: LinkSettings, line: &mut Line) {
+        self.used = used;
+        line.set_link_settings(self.id, used);
     }
 
     /// Its interface is no more, and the line knows.
@@ -289,6 +303,7 @@ impl Member {
             condition: link.map_or(LinkCondition::Absent, condition_of),
             mtu: link.map(|l| l.mtu),
             address: link.map(|l| l.address),
+            used: self.used,
             queue: None,
             direct_tx: Traffic::default(),
             direct_rx: Traffic::default(),

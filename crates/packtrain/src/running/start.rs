@@ -83,7 +83,7 @@ impl RunningLine {
         if intake.is_some() {
             config.limits.codel_interval = CODEL_INTERVAL_BEHIND_INTAKE;
         }
-        let names = settings.links.iter().map(ToString::to_string);
+        let names = settings.links.iter().map(|link| link.name.to_string());
         let mut line =
             Line::new(config, tap, names, clock).map_err(failed("the line's event loop"))?;
         if let Some(direct) = &direct {
@@ -101,13 +101,14 @@ impl RunningLine {
             .map_err(failed("watching the control socket"))?;
 
         let members = line.links().zip(&settings.links);
-        let members = members.map(|((id, _), name)| Member::new(id, name.clone()));
+        let members = members.map(|((id, _), link)| Member::new(id, link.clone()));
         let members = members.collect();
         let mut running = RunningLine {
             clock,
             line,
             members,
             leaving: Vec::new(),
+            clearing: None,
             announcement: None,
             site: Site {
                 settings: settings.clone(),
@@ -184,6 +185,7 @@ fn config(settings: &Settings, address: MacAddr) -> Result<Config, CliError> {
     config.balance = settings.balance.into();
     config.detection_time = settings.liveness.detection.0;
     config.hold_time = settings.liveness.hold_time;
+    config.tier_spill = settings.tier_spill;
     config.mode = settings.mode.into();
     config.dfap = (&settings.dfap).into();
     config.rest = settings.rest();
@@ -213,7 +215,7 @@ fn default_address(
     netlink: &mut Netlink,
     note: &mut dyn FnMut(&str),
 ) -> Result<MacAddr, CliError> {
-    let first = &settings.links[0];
+    let first = &settings.links[0].name;
     let name = settings.name.as_str();
     let seed = match netlink.link_by_name(first.as_str())? {
         Some(link) => Seed::Link(link.address),

@@ -7,12 +7,14 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use packtrain_proto::class::{Class, ClassName, Match};
+use packtrain_proto::config::LinkSettings;
 use packtrain_proto::wire::hello::VLAN_IDS;
 
 use super::classes::{ClassPathPolicy, ClassSettings, NOT_YET};
 use super::compress::CompressPolicy;
 use super::dfap::{DfapSettings, ModePolicy, check_ether_type, parse_tick};
 use super::dictionary;
+use super::links::{MemberLink, check_tier, check_weight, parse_rate};
 use super::liveness::{parse_detection, parse_hold_time};
 use super::packing::PackPolicy;
 use super::values::{
@@ -63,6 +65,7 @@ fn read_line(table: &mut Table<'_>, errors: &mut Errors<'_>) -> Option<Settings>
     table.optional("hold_time", errors, &mut liveness.hold_time, |v| {
         parse_hold_time(string(v)?).map_err(|e| e.to_string())
     });
+    table.optional("tier_spill", errors, &mut settings.tier_spill, boolean);
     table.optional("mode", errors, &mut settings.mode, |v| {
         parse_str::<ModePolicy>(v)
     });
@@ -120,14 +123,22 @@ fn read_dfap(table: &mut Table<'_>, dfap: &mut DfapSettings, errors: &mut Errors
     });
 }
 
-fn read_link<'a>(
-    value: &'a Spanned<DeValue<'a>>,
-    errors: &mut Errors<'_>,
-) -> Option<InterfaceName> {
+fn read_link<'a>(value: &'a Spanned<DeValue<'a>>, errors: &mut Errors<'_>) -> Option<MemberLink> {
     let mut table = Table::of(value, "link", "[[link]]", errors)?;
     let name = table.required("name", errors, parse_str::<InterfaceName>);
+    let mut used = LinkSettings::default();
+    table.optional("tier", errors, &mut used.tier, |v| {
+        check_tier(integer(v)?.into()).map_err(|e| e.to_string())
+    });
+    table.optional("weight", errors, &mut used.weight, |v| {
+        check_weight(integer(v)?.into()).map_err(|e| e.to_string())
+    });
+    table.optional("rate", errors, &mut used.rate_max_bps, |v| {
+        let rate = parse_rate(string(v)?).map_err(|e| e.to_string())?;
+        Ok(Some(rate))
+    });
     table.refuse_the_rest(errors);
-    name
+    Some(MemberLink { name: name?, used })
 }
 
 /// The file's own classes, before the defaults unless the file does without these.
@@ -281,6 +292,7 @@ mod tests {
             balance = "active-backup"
             liveness = "off"
             hold_time = "2s"
+            tier_spill = true
             mode = "dfap"
             pack = "scaled 2ms on-backlog"
             compress = "headers"
@@ -297,6 +309,9 @@ mod tests {
             name = "eth1"
             [[link]]
             name = "eth2"
+            tier = 2
+            weight = 3
+            rate = "20mbit"
             [[class]]
             name = "voice"
             match = "udp dport 5060"
@@ -314,7 +329,10 @@ mod tests {
             settings,
             Settings {
                 name: "pt1".parse().unwrap(),
-                links: vec!["eth1".parse().unwrap(), "eth2".parse().unwrap()],
+                links: vec![
+                    "eth1".parse().unwrap(),
+                    "eth2,tier=2,weight=3,rate=20mbit".parse().unwrap()
+                ],
                 addresses: vec![
                     "10.9.0.1/24".parse().unwrap(),
                     "fd00::1/64".parse().unwrap()
@@ -330,6 +348,7 @@ mod tests {
                     detection: Detection(None),
                     hold_time: Duration::from_secs(2),
                 },
+                tier_spill: true,
                 mode: ModePolicy::Dfap,
                 pack: Some("scaled 2ms on-backlog".parse().unwrap()),
                 compress: CompressPolicy::Headers,
@@ -370,11 +389,11 @@ mod tests {
     #[test]
     fn an_unknown_key_is_named_with_its_line_and_with_what_is_known() {
         assert_eq!(
-            errors("name = 'pt0'\nmtuu = 3\n[[link]]\nname = 'eth1'\nrate = 3\n"),
+            errors("name = 'pt0'\nmtuu = 3\n[[link]]\nname = 'eth1'\nspeed = 3\n"),
             "line.toml:2: mtuu: unknown key (known here: addresses, balance, class, coded_trains, compress, default_classes, \
              dfap_ether_type, dfap_stations, dfap_strict, dfap_tick, dictionary, direct_vlan, hold_time, line_id, link, liveness, log_level, \
-             mac, marked_frames, mode, mtu, name, pack, path, stay, wait_links)\n\
-             line.toml:5: link.rate: unknown key (known here: name)"
+             mac, marked_frames, mode, mtu, name, pack, path, stay, tier_spill, wait_links)\n\
+             line.toml:5: link.speed: unknown key (known here: name, rate, tier, weight)"
         );
     }
 
@@ -399,6 +418,27 @@ mod tests {
         assert_eq!(
             errors(twice),
             "line.toml:2: dfap_stations: station 02:00:00:00:00:01 is named twice"
+        );
+    }
+
+    #[test]
+    fn what_a_link_is_used_for_is_within_what_it_can_be() {
+        assert_eq!(
+            errors(
+                "name = 'pt0'\n[[link]]\nname = 'a'\ntier = 0\nweight = 101\nrate = 'fast'\n\
+                 [[link]]\nname = 'b'\ntier = 10\nweight = '3'\nrate = 3"
+            ),
+            "line.toml:4: link.tier: \"0\" is no tier: 1 to 9, where 1 is used first\n\
+             line.toml:5: link.weight: \"101\" is no weight: 1 to 100\n\
+             line.toml:6: link.rate: \"fast\" is no rate: write it as in 100mbit, 64kbit or 1.5gbit\n\
+             line.toml:9: link.tier: \"10\" is no tier: 1 to 9, where 1 is used first\n\
+             line.toml:10: link.weight: expected an integer, found a string\n\
+             line.toml:11: link.rate: expected a string, found an integer"
+        );
+        assert_eq!(
+            errors("name = 'pt0'\nbalance = 'hash-ip'\ntier_spill = true\n[[link]]\nname = 'a'"),
+            "line.toml:3: tier_spill: with balance hash-ip each flow keeps to its link, and none can spill \
+             to another tier"
         );
     }
 
@@ -467,8 +507,8 @@ mod tests {
              (the first byte even)\n\
              line.toml:5: log_level: \"loud\" is no log level: error, warn, info, debug or trace\n\
              line.toml:6: path: \"kernel\" is no path: auto or engine\n\
-             line.toml:7: balance: \"lacp\" is no way to choose a link: earliest-finish, round-robin or \
-             active-backup\n\
+             line.toml:7: balance: \"lacp\" is no way to choose a link: earliest-finish, round-robin, \
+             active-backup, weighted, hash-mac, hash-ip or hash-port\n\
              line.toml:10: addresses: \"10.9.0.2\" has no prefix length: write it as in 10.9.0.1/24 or \
              fd00::1/64\n\
              line.toml:13: link.name: an interface name has no '/'\n\

@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use clap::ValueEnum;
 use packtrain_proto::config::Balance;
 use packtrain_proto::wire::ethernet::MacAddr;
 
@@ -226,16 +227,29 @@ pub enum BalancePolicy {
     RoundRobin,
     /// The first that works; the others wait for its failure.
     ActiveBackup,
+    /// Bytes in proportion to the links' weights.
+    Weighted,
+    /// A flow by one link: by MAC addresses and EtherType.
+    HashMac,
+    /// A flow by one link: by IP addresses.
+    HashIp,
+    /// A flow by one link: by IP addresses, protocol and ports.
+    HashPort,
 }
 
 impl BalancePolicy {
-    pub const NAMES: &'static str = "earliest-finish, round-robin or active-backup";
+    pub const NAMES: &'static str =
+        "earliest-finish, round-robin, active-backup, weighted, hash-mac, hash-ip or hash-port";
 
     pub fn as_str(self) -> &'static str {
         match self {
             BalancePolicy::EarliestFinish => "earliest-finish",
             BalancePolicy::RoundRobin => "round-robin",
             BalancePolicy::ActiveBackup => "active-backup",
+            BalancePolicy::Weighted => "weighted",
+            BalancePolicy::HashMac => "hash-mac",
+            BalancePolicy::HashIp => "hash-ip",
+            BalancePolicy::HashPort => "hash-port",
         }
     }
 }
@@ -246,6 +260,10 @@ impl From<BalancePolicy> for Balance {
             BalancePolicy::EarliestFinish => Balance::EarliestFinish,
             BalancePolicy::RoundRobin => Balance::RoundRobin,
             BalancePolicy::ActiveBackup => Balance::ActiveBackup,
+            BalancePolicy::Weighted => Balance::Weighted,
+            BalancePolicy::HashMac => Balance::HashMac,
+            BalancePolicy::HashIp => Balance::HashIp,
+            BalancePolicy::HashPort => Balance::HashPort,
         }
     }
 }
@@ -265,18 +283,14 @@ impl FromStr for BalancePolicy {
     type Err = BalancePolicyError;
 
     fn from_str(text: &str) -> Result<BalancePolicy, BalancePolicyError> {
-        use BalancePolicy::{ActiveBackup, EarliestFinish, RoundRobin};
-        [EarliestFinish, RoundRobin, ActiveBackup]
-            .into_iter()
-            .find(|policy| policy.as_str() == text)
+        let mut all = BalancePolicy::value_variants().iter().copied();
+        all.find(|policy| policy.as_str() == text)
             .ok_or_else(|| BalancePolicyError(text.into()))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::ValueEnum;
-
     use super::*;
 
     #[test]
@@ -372,6 +386,11 @@ mod tests {
     #[test]
     fn a_balance_has_one_name_in_a_file_and_on_the_command_line() {
         assert_eq!(Balance::from(BalancePolicy::default()), Balance::default());
+        let all: Vec<Balance> = BalancePolicy::value_variants()
+            .iter()
+            .map(|&policy| policy.into())
+            .collect();
+        assert_eq!(all, Balance::ALL);
         for &policy in BalancePolicy::value_variants() {
             let name = policy.to_string();
             assert_eq!(name.parse(), Ok(policy));
@@ -382,7 +401,8 @@ mod tests {
         }
         assert_eq!(
             "lacp".parse::<BalancePolicy>().unwrap_err().to_string(),
-            "\"lacp\" is no way to choose a link: earliest-finish, round-robin or active-backup"
+            "\"lacp\" is no way to choose a link: earliest-finish, round-robin, active-backup, weighted, \
+             hash-mac, hash-ip or hash-port"
         );
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use packtrain_proto::config::LinkId;
+use packtrain_proto::config::{LinkId, LinkSettings};
 use packtrain_proto::direct::OpenTo;
 use packtrain_proto::direct::kinds::{DirectKind, KindRefused};
 use packtrain_proto::queue::pressure::AutoChoice;
@@ -34,6 +34,7 @@ pub struct LineFacts {
     pub ifindex: u32,
     pub line_id: u32,
     pub balance: BalancePolicy,
+    pub tier_spill: bool,
     /// `pt0` is set up.
     pub up: bool,
     pub promiscuous: bool,
@@ -68,6 +69,7 @@ pub struct LinkFacts {
     pub condition: LinkCondition,
     pub mtu: Option<u32>,
     pub address: Option<MacAddr>,
+    pub used: LinkSettings,
     /// What stands before it; `None` where no program looks at it.
     pub queue: Option<LinkQueue>,
     /// What passed by it in the kernel, past the engine.
@@ -90,6 +92,7 @@ impl StatusDocument {
             node_id: node_id(snapshot.node_id.0),
             line_id: facts.line_id,
             balance: facts.balance.to_string(),
+            tier_spill: facts.tier_spill,
             mode: ModePolicy::from(snapshot.dfap.mode).to_string(),
             dfap: build_dfap(&snapshot.dfap),
             address: snapshot.address.to_string(),
@@ -219,7 +222,12 @@ fn warnings(document: &StatusDocument) -> Vec<String> {
         .iter()
         .filter(|l| l.state == LinkCondition::Up);
     let live_mtu = live.clone().filter_map(|l| l.mtu).max();
-    if live.count() == 0 {
+    if document.links.is_empty() {
+        let name = &document.name;
+        list.push(format!(
+            "{name} has no links: packtrain link add {name} gives it one"
+        ));
+    } else if live.count() == 0 {
         list.push("no link is up: nothing travels".into());
     } else if document.mode == ModePolicy::Dfap.as_str() {
         if document.dfap.stations.is_empty() {
@@ -269,6 +277,9 @@ fn build_link(snapshot: &Snapshot, facts: &LinkFacts) -> Link {
         address: facts.address.map(|a| a.to_string()),
         rate_bps: known.and_then(|l| l.rate_bps),
         rate_age_s: known.and_then(|l| l.rate_age).map(seconds),
+        tier: facts.used.tier,
+        weight: facts.used.weight,
+        rate_max_bps: facts.used.rate_max_bps,
         qdisc: facts.queue.as_ref().map(|queue| queue.kind.clone()),
         congestion_signals: congestion_signals(facts.queue.as_ref()),
         backlog_bytes: known.map_or(0, |l| l.local_queue_bytes),
@@ -330,6 +341,7 @@ fn build_peer(
         last_heard_s: seconds(peer.last_heard),
         queued_frames: peer.queued_frames,
         queued_bytes: peer.queued_bytes,
+        tier: peer.tier,
         hold: (&peer.hold).into(),
         auto: auto_choice(peer.auto).0.into(),
         auto_wait_s: auto_choice(peer.auto).1,

@@ -1,6 +1,6 @@
 //! Documents against the schema in `docs/`, and what they say.
 
-use packtrain_proto::config::{LinkId, Mode, NodeId};
+use packtrain_proto::config::{LinkId, LinkSettings, Mode, NodeId};
 use packtrain_proto::direct::OpenTo;
 use packtrain_proto::direct::kinds::{DirectKind, KindRefused};
 use packtrain_proto::queue::pressure::AutoChoice;
@@ -99,6 +99,7 @@ pub(crate) fn busy_snapshot() -> Snapshot {
         }),
         failures: 3,
         trains_tx: 0,
+        queued_frames: 0,
         state: PathState::Open,
         direct: Some(OpenTo::LossOk),
         direct_mark: Some(DirectKind::None),
@@ -117,6 +118,7 @@ pub(crate) fn busy_snapshot() -> Snapshot {
         paths: vec![path(Some(Duration::from_micros(317))), path(None)],
         queued_frames: 12,
         queued_bytes: 18_000,
+        tier: Some(1),
         auto: AutoChoice::Waits(Duration::from_micros(200)),
         hold: HoldSnapshot {
             trains: 1_234_567,
@@ -247,6 +249,7 @@ fn link_facts(id: u8, condition: LinkCondition) -> LinkFacts {
         condition,
         mtu: there.then_some(1500),
         address: there.then_some(mac(2)),
+        used: LinkSettings::default(),
         queue: None,
         direct_tx: stats::Traffic::default(),
         direct_rx: stats::Traffic::default(),
@@ -264,6 +267,7 @@ pub(crate) fn facts(conditions: &[LinkCondition]) -> LineFacts {
         ifindex: 9,
         line_id: 0,
         balance: BalancePolicy::EarliestFinish,
+        tier_spill: false,
         up: true,
         promiscuous: false,
         addresses: vec!["10.9.0.1/24".parse().unwrap()],
@@ -611,6 +615,39 @@ fn the_schema_knows_each_use_of_a_path_and_each_balance() {
         let value = serde_json::to_value(&document).unwrap();
         assert_eq!(problems(&strict, &value), Vec::<String>::new());
     }
+}
+
+#[test]
+fn what_a_link_is_used_for_is_told_of_each() {
+    let mut told = facts(&[LinkCondition::Up, LinkCondition::Absent]);
+    told.tier_spill = true;
+    told.links[1].used = LinkSettings {
+        tier: 2,
+        weight: 3,
+        rate_max_bps: Some(20_000_000),
+    };
+    let document = StatusDocument::build(&busy_snapshot(), &told);
+    let used = |link: &Link| (link.tier, link.weight, link.rate_max_bps);
+    assert_eq!(used(&document.links[0]), (1, 1, None));
+    assert_eq!(used(&document.links[1]), (2, 3, Some(20_000_000)));
+    assert_eq!(
+        (document.tier_spill, document.peers[0].tier),
+        (true, Some(1))
+    );
+    let strict = closed(schema());
+    let value = serde_json::to_value(&document).unwrap();
+    assert_eq!(problems(&strict, &value), Vec::<String>::new());
+}
+
+#[test]
+fn a_line_without_links_says_how_it_gets_one() {
+    let document = StatusDocument::build(&quiet_snapshot(), &facts(&[]));
+    let no_links = "pt0 has no links: packtrain link add pt0 gives it one";
+    assert!(
+        document.warnings.contains(&no_links.to_owned()),
+        "{:?}",
+        document.warnings
+    );
 }
 
 #[test]

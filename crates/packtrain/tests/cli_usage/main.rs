@@ -91,8 +91,41 @@ fn what_clap_refuses_names_the_option_and_has_code_2() {
         (
             &["up", "pt0", "--link", "e", "--balance", "lacp"],
             "'lacp' for '--balance <POLICY>'\n  [possible values: earliest-finish, round-robin, \
-             active-backup]",
+             active-backup, weighted, hash-mac, hash-ip, hash-port]",
         ),
+        (
+            &["up", "pt0", "--link", "e,tier=0"],
+            "\"0\" is no tier: 1 to 9, where 1 is used first",
+        ),
+        (
+            &["up", "pt0", "--link", "e,metric=3"],
+            "\"metric=3\" says nothing of a link: tier=N, weight=N or rate=RATE behind its name",
+        ),
+        (
+            &[
+                "up",
+                "pt0",
+                "--link",
+                "e",
+                "--balance",
+                "hash-ip",
+                "--tier-spill",
+            ],
+            "with balance hash-ip each flow keeps to its link, and none can spill to another tier",
+        ),
+        (
+            &["link", "add", "pt0", "e", "--weight", "101"],
+            "\"101\" is no weight: 1 to 100",
+        ),
+        (
+            &["link", "set", "pt0", "e"],
+            "<--tier <N>|--weight <N>|--rate <RATE|none>>",
+        ),
+        (
+            &["link", "set", "pt0", "e", "--rate", "fast"],
+            "\"fast\" is no rate: write it as in 100mbit, 64kbit or 1.5gbit",
+        ),
+        (&["link", "clear"], "<NAME>"),
         (&["link", "add", "pt0"], "<IF>"),
         (
             &["link", "remove", "pt0", "a/b"],

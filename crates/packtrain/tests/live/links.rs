@@ -5,6 +5,7 @@ mod far;
 mod home;
 mod join;
 mod silent;
+mod uses;
 
 use std::net::{SocketAddr, UdpSocket};
 use std::thread::scope;

@@ -7,6 +7,7 @@ use crate::cli::patience::{GOING_WAIT_MAX, Patience};
 use crate::control::{self, BindError, Connection, ControlError, ControlServer, Request, Response};
 use crate::instance;
 use crate::linux::netlink::{Link, Netlink};
+use crate::settings::links::MemberLink;
 use crate::settings::values::InterfaceName;
 use crate::settings::{LINK_MTU_MIN, Settings};
 use crate::status::StatusDocument;
@@ -98,7 +99,7 @@ pub fn links(settings: &Settings, note: &mut dyn FnMut(&str)) -> Result<(), CliE
     let mut netlink = Netlink::open()?;
     let mut present = Vec::new();
     let mut absent = Vec::new();
-    for name in &settings.links {
+    for MemberLink { name, .. } in &settings.links {
         match netlink.link_by_name(name.as_str())? {
             Some(link) => present.push(link),
             None => absent.push(name.to_string()),

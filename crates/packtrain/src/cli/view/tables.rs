@@ -90,7 +90,31 @@ pub(super) fn links(links: &[Link], indent: &str) -> String {
         "TRAINS OUT",
         "IN",
     ];
-    table(headings, rows.collect(), &["MTU", "RATE", "IN"], indent)
+    let table = table(headings, rows.collect(), &["MTU", "RATE", "IN"], indent);
+    // Most lines use all of theirs alike.
+    match links.iter().any(is_used_otherwise) {
+        false => table,
+        true => table + &uses(links, indent),
+    }
+}
+
+/// Whether somebody has said what the link is to be used for.
+pub(super) fn is_used_otherwise(link: &Link) -> bool {
+    (link.tier, link.weight, link.rate_max_bps) != (1, 1, None)
+}
+
+/// What links are used for.
+fn uses(links: &[Link], indent: &str) -> String {
+    let rows = links.iter().map(|link| {
+        [
+            link.name.clone(),
+            link.tier.to_string(),
+            link.weight.to_string(),
+            link.rate_max_bps.map_or("-".into(), rate),
+        ]
+    });
+    let headings = ["LINK", "TIER", "WEIGHT", "RATE AT MOST"];
+    table(headings, rows.collect(), &["TIER", "WEIGHT"], indent)
 }
 
 fn link_state(link: &Link) -> String {

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use packtrain_proto::config::{LinkId, LinkState};
+use packtrain_proto::config::{LinkId, LinkSettings, LinkState};
 use packtrain_proto::stats::{PathSnapshot, PathState};
 use packtrain_proto::time::Instant;
 
@@ -102,6 +102,12 @@ impl Line {
     /// One more link, of a name that no other has; its interface is told of as those of the others are.
     pub fn add_link(&mut self, name: String) -> Result<LinkId, NumbersUsedUp> {
         self.members.add(name)
+    }
+
+    /// What a link is used for. An interface that appears begins with the defaults.
+    pub fn set_link_settings(&mut self, link: LinkId, settings: LinkSettings) {
+        let now = self.clock.now();
+        self.engine.handle_link_settings(link, settings, now);
     }
 
     /// A link is to leave without loss: [`Event::LinkRetired`](packtrain_proto::engine::Event::LinkRetired)
