@@ -146,6 +146,13 @@ impl Path {
     }
 }
 
+/// One of our links that answers one of the peer's.
+#[derive(Debug)]
+pub struct Answering {
+    pub link: LinkId,
+    pub session: Session,
+}
+
 /// Of a path: a copy of one of its trains, sent again and again, shows when it works again.
 #[derive(Debug)]
 pub struct Silence {
@@ -193,6 +200,8 @@ pub struct Peer {
     /// What of it the table's indexes were last made from: `pt0`'s address, and the links.
     pub(crate) indexed: Option<(MacAddr, Vec<LinkRecord>)>,
     pub paths: Vec<Path>,
+    /// Pairs of links that are none of our paths and are asked for by the other end: it has chosen others.
+    pub answering: Vec<Answering>,
     /// Our link on which what it sends to everybody is taken.
     pub group_link: Option<LinkId>,
     /// Our home link by which frames as they are go to it, as long as they can: by another one they
@@ -245,6 +254,7 @@ impl Peer {
             links: hello.links.clone(),
             indexed: None,
             paths: Vec::new(),
+            answering: Vec::new(),
             group_link: None,
             plain_home: None,
             receipts: Vec::new(),
@@ -267,6 +277,12 @@ impl Peer {
             unsequenced: UnsequencedFrames::default(),
             reassembly: Reassembly::new(limits.reassembly_bytes_max, limits.reassembly_age_max),
         }
+    }
+
+    /// All that is asked about its links and ours.
+    pub fn sessions(&self) -> impl Iterator<Item = &Session> {
+        let of_paths = self.paths.iter().filter_map(|path| path.session.as_ref());
+        of_paths.chain(self.answering.iter().map(|answering| &answering.session))
     }
 
     pub fn path(&self, link: LinkId) -> Option<&Path> {
@@ -384,31 +400,6 @@ impl Peer {
             }
             path.remote_link = remote_link;
             path.last_heard = last_heard;
-        }
-    }
-
-    /// The other end speaks to our `link` from its `remote`: so does this one.
-    pub fn pair(&mut self, link: LinkId, remote: LinkId, now: Instant) {
-        let record = self.links.iter().find(|record| record.link == remote);
-        let Some(record) = record
-            .filter(|r| r.carrier && r.mtu >= TRAIN_MTU_MIN)
-            .copied()
-        else {
-            return;
-        };
-        let Some(path) = self.paths.iter_mut().find(|path| path.link == link) else {
-            return;
-        };
-        path.note_heard(remote, now);
-        if path.remote_link != remote {
-            path.direct.restart();
-            path.fence.restart();
-            path.remote_link = remote;
-            path.remote_address = record.address;
-            path.remote_mtu = record.mtu;
-            path.remote_carrier = record.carrier;
-            path.last_heard = now;
-            self.follow_fences();
         }
     }
 

@@ -149,8 +149,9 @@ fn who_has_one_link_answers_who_has_two() {
         let up = |path: &PathSnapshot| path.liveness.as_ref().is_some_and(|l| l.state == State::Up);
         [A, B].map(|side| bed.paths(side).iter().filter(|path| up(path)).count())
     };
-    // B has one path, by whichever of A's links, and so has one answer.
-    assert_eq!(seen(&bed)[B], 1);
+    // B has one path, by whichever of A's links, and A has two, which both live.
+    assert_eq!(seen(&bed), [2, 1]);
+    assert_eq!(bed.states(A), [PathState::Open; 2]);
     bed.set_carrier(A, 1, false);
     bed.run(8000 * MS);
     assert_eq!(seen(&bed), [0, 0], "nobody asks any more");
@@ -158,12 +159,13 @@ fn who_has_one_link_answers_who_has_two() {
 }
 
 #[test]
-fn over_a_switch_both_ends_come_to_the_same_pairs() {
+fn over_a_switch_whichever_pairs_both_ends_have_chosen_all_are_up() {
     for hosts in [2, 3] {
         let ends: Vec<(usize, u8)> = (0..hosts).flat_map(|side| [(side, 0), (side, 1)]).collect();
         let mut bed = Bed::new(hosts, &[Cable::of(&ends)]);
         bed.run(3000 * MS);
         for side in 0..hosts {
+            assert_eq!(bed.paths(side).len(), 2 * (hosts - 1));
             for path in bed.paths(side) {
                 let liveness = path.liveness.expect("it is watched");
                 assert_eq!(liveness.state, State::Up, "{hosts} hosts, {side}");

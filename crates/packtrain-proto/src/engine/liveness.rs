@@ -5,14 +5,13 @@ use super::Engine;
 use super::paths::{link_of, rate_bps, standing};
 use super::transmit::Outgoing;
 use crate::config::LinkId;
-use crate::link::Link;
-use crate::peer::{Path, Peer};
+use crate::peer::{Answering, Path, Peer};
 use crate::stats::DropReason;
 use crate::time::{Duration, Instant};
 use crate::trunk::balance::Standing;
 use crate::trunk::liveness::{Change, MULTIPLIER, Session};
 use crate::wire::ethernet::{HEADER_LEN, Header, MacAddr, ether_type};
-use crate::wire::hello::capability;
+use crate::wire::hello::{LINKS_MAX, LinkRecord, capability};
 use crate::wire::liveness::{Diagnostic, LEN, Liveness, LivenessError};
 
 /// All sessions together send no more often than that.
@@ -21,6 +20,8 @@ const APART_MIN: Duration = Duration::from_millis(1);
 const SHARE: u64 = 100;
 /// A message on the wire, with preamble and gap.
 const WIRE_BITS: u64 = 84 * 8;
+/// Pairs that one peer has chosen, and we have not: one for each of its links.
+const ANSWERING_MAX: usize = LINKS_MAX;
 /// What ended so short a time before all links of a peer were silent was not that link's fault.
 const TOGETHER: Duration = Duration::from_secs(1);
 
@@ -35,17 +36,9 @@ impl From<LivenessError> for DropReason {
     }
 }
 
-/// How often messages go by this path at most. The round trip bounds what is under way of them, however slow the link is.
-fn desired(
-    required: Duration,
-    links: &[Link],
-    path: &Path,
-    session: &Session,
-    now: Instant,
-) -> Duration {
-    let rate = links.iter().find(|link| link.id == path.link);
-    let rate = rate.and_then(|link| rate_bps(link, path, now));
-    let of_rate = rate.map_or(Duration::ZERO, |bps| {
+/// How often messages go at most. The round trip bounds what is under way of them, however slow the link is.
+fn desired(required: Duration, rate_bps: Option<u64>, session: &Session) -> Duration {
+    let of_rate = rate_bps.map_or(Duration::ZERO, |bps| {
         Duration::from_nanos(WIRE_BITS * SHARE * 1_000_000_000 / bps.max(1))
     });
     let of_round_trip = session.round_trip().unwrap_or_default() / 4;
@@ -70,10 +63,30 @@ impl Engine {
         let required = required.filter(|_| knows_how && peer.up && !peer.away);
         let is_open = |path: &&Path| link_of(&self.links, path).is_some();
         let asks = peer.paths.iter().filter(is_open).count() > 1;
+        let answering = &mut peer.answering;
         for path in &mut peer.paths {
             let is_open = link_of(&self.links, path).is_some();
-            let same = path.session.take();
-            let same = same.filter(|session| session.remote_link == path.remote_link);
+            let is_of_pair = |link: LinkId, session: &Session| {
+                (link, session.remote_link) == (path.link, path.remote_link)
+            };
+            let mut same = None;
+            if let Some(session) = path.session.take() {
+                match is_of_pair(path.link, &session) {
+                    true => same = Some(session),
+                    // It speaks to another one now; who asked goes on being answered.
+                    false => answering.push(Answering {
+                        link: path.link,
+                        session,
+                    }),
+                }
+            }
+            if let Some(at) = answering
+                .iter()
+                .position(|a| is_of_pair(a.link, &a.session))
+            {
+                let answered = answering.swap_remove(at).session;
+                same.get_or_insert(answered);
+            }
             let is_asked = same.as_ref().is_some_and(|session| session.is_asked(now));
             let Some(required) = required.filter(|_| is_open && (asks || is_asked)) else {
                 continue;
@@ -84,15 +97,23 @@ impl Engine {
             session.asks = asks;
             path.session = Some(session);
         }
+        let carries = |id: LinkId| {
+            self.links
+                .iter()
+                .any(|link| link.id == id && link.carries_trains())
+        };
+        answering.retain_mut(|answering| {
+            answering.session.asks = false;
+            required.is_some() && answering.session.is_asked(now) && carries(answering.link)
+        });
     }
 
     pub(super) fn follow_liveness_of_all(&mut self, now: Instant) {
-        let sessions = |peer: &Peer| peer.paths.iter().filter(|p| p.session.is_some()).count();
-        self.liveness_sessions = self
+        let sessions = self
             .peers
             .iter()
-            .map(|(_, peer)| sessions(peer) as u32)
-            .sum();
+            .map(|(_, peer)| peer.sessions().count() as u32);
+        self.liveness_sessions = sessions.sum();
         for slot in self.peers.slots() {
             self.follow_liveness(slot, now);
         }
@@ -116,49 +137,68 @@ impl Engine {
             .peers
             .get_mut(slot)
             .expect("the index names peers that exist");
-        match peer.remote_incarnation() {
-            None => {
-                self.ask_epoch(link, slot, now);
-                return self.counters.drops.count(DropReason::UnknownPeer);
-            }
-            Some(session) if session != said.incarnation => {
-                self.ask_epoch(link, slot, now);
-                return self.counters.drops.count(DropReason::StaleIncarnation);
-            }
-            Some(_) => {}
+        let speaks = |record: &LinkRecord| (record.link, record.address) == (said.link, source);
+        let is_from_its_link = peer.links.iter().any(speaks);
+        let refused = match peer.remote_incarnation() {
+            None => Some(DropReason::UnknownPeer),
+            Some(session) if session != said.incarnation => Some(DropReason::StaleIncarnation),
+            Some(_) => None,
+        };
+        if let Some(reason) = refused {
+            self.ask_epoch(link, slot, now);
+            return self.counters.drops.count(reason);
         }
-        if said.remote_link != link {
+        if said.remote_link != link || !is_from_its_link {
             return self.counters.drops.count(DropReason::BadLiveness);
         }
-        // Each end has chosen which of the other's links it speaks to: the one with the greater id follows.
-        if peer.node_id < self.config.node_id {
-            peer.pair(link, said.link, now);
-        }
         self.follow_liveness(slot, now);
-        let required = self.liveness_required();
-        let (Some(required), Some(peer)) = (required, self.peers.get_mut(slot)) else {
-            return;
-        };
-        let may_answer = peer.up && !peer.away && said.asks;
-        let Some(path) = peer.path_mut(link) else {
-            return;
-        };
-        if path.session.is_none() && may_answer && path.remote_link == said.link {
-            let carries = path.trains_tx > 0 && !path.joining;
-            let mut session = Session::new(said.link, required, carries, now);
-            session.asks = false;
-            path.session = Some(session);
-        }
-        // Or it has not heard yet that we do not take part, or that we have chosen another link of its.
-        let of_pair = |session: &&mut Session| session.remote_link == said.link;
-        let Some(session) = path.session.as_mut().filter(of_pair) else {
-            return;
+        let Some((of_path, session)) = self.session_of(slot, link, &said, now) else {
+            return; // it has not heard yet that we do not take part
         };
         match session.on_message(&said, now) {
             None => self.counters.drops.count(DropReason::StaleLiveness),
-            Some(None) => {}
-            Some(Some(change)) => self.on_liveness(slot, link, change, now),
+            Some(Some(change)) if of_path => self.on_liveness(slot, link, change, now),
+            Some(_) => {}
         }
+    }
+
+    /// The session that a message is for, begun if it asks for one; and whether it is of a path of ours.
+    fn session_of(
+        &mut self,
+        slot: usize,
+        link: LinkId,
+        said: &Liveness,
+        now: Instant,
+    ) -> Option<(bool, &mut Session)> {
+        let required = self.liveness_required()?;
+        let peer = self.peers.get_mut(slot)?;
+        let may_begin =
+            said.asks && peer.up && !peer.away && peer.capabilities & capability::LIVENESS != 0;
+        let mut paths = peer.paths.iter_mut();
+        let of_pair = |path: &&mut Path| (path.link, path.remote_link) == (link, said.link);
+        if let Some(path) = paths.find(of_pair) {
+            if path.session.is_none() && may_begin {
+                let carries = path.trains_tx > 0 && !path.joining && !path.damping.is_down();
+                let mut session = Session::new(said.link, required, carries, now);
+                session.asks = false;
+                path.session = Some(session);
+            }
+            return path.session.as_mut().map(|session| (true, session));
+        }
+        let of_pair = |answering: &Answering| {
+            (answering.link, answering.session.remote_link) == (link, said.link)
+        };
+        let at = match peer.answering.iter().position(of_pair) {
+            Some(at) => at,
+            None if may_begin && peer.answering.len() < ANSWERING_MAX => {
+                let mut session = Session::new(said.link, required, false, now);
+                session.asks = false;
+                peer.answering.push(Answering { link, session });
+                peer.answering.len() - 1
+            }
+            None => return None,
+        };
+        Some((false, &mut peer.answering[at].session))
     }
 
     /// Something came by this link of ours from that one of the peer's.
@@ -166,23 +206,38 @@ impl Engine {
         let Some(peer) = self.peers.get_mut(slot) else {
             return;
         };
-        let Some(at) = peer.paths.iter().position(|path| path.link == link) else {
-            return;
-        };
+        let path = peer.paths.iter().position(|path| path.link == link);
         let of_pair = |session: &&Session| session.remote_link == remote;
-        let Some(session) = peer.paths[at].session.as_ref().filter(of_pair) else {
-            return;
+        let session = |peer: &Peer, at: usize| {
+            peer.paths[at]
+                .session
+                .as_ref()
+                .filter(of_pair)
+                .map(|s| s.is_gap(now))
         };
-        let learns = session.is_gap(now) && {
-            let others = peer.paths.iter().filter(|path| path.link != link);
-            let mut others = others.filter_map(|path| path.session.as_ref());
-            others.any(|other| other.was_heard_since(session, now))
-        };
-        let session = peer.paths[at].session.as_mut().expect("it was there");
-        if learns {
-            session.learn(now);
+        match path.and_then(|at| Some((at, session(peer, at)?))) {
+            None => {
+                let mut answering = peer.answering.iter_mut();
+                let found = answering.find(|a| a.link == link && a.session.remote_link == remote);
+                if let Some(answering) = found {
+                    answering.session.on_life(now);
+                }
+            }
+            Some((at, is_gap)) => {
+                let learns = is_gap && {
+                    let session = peer.paths[at].session.as_ref().expect("it was there");
+                    let mut others = peer
+                        .sessions()
+                        .filter(|other| !core::ptr::eq(*other, session));
+                    others.any(|other| other.was_heard_since(session, now))
+                };
+                let session = peer.paths[at].session.as_mut().expect("it was there");
+                if learns {
+                    session.learn(now);
+                }
+                session.on_life(now);
+            }
         }
-        session.on_life(now);
     }
 
     /// Paths on which nothing was heard for too long.
@@ -197,13 +252,19 @@ impl Engine {
                     continue;
                 };
                 peer.paths[at].damping.release(now);
-                let others = peer.paths.iter().filter_map(|path| path.session.as_ref());
-                let change = session.look(others, now);
+                let change = session.look(peer.sessions(), now);
                 let link = peer.paths[at].link;
                 peer.paths[at].session = Some(session);
                 if let Some(change) = change {
                     self.on_liveness(slot, link, change, now);
                 }
+            }
+            let answering = self.peers.get(slot).map_or(0, |peer| peer.answering.len());
+            for _ in 0..answering {
+                let peer = self.peers.get_mut(slot).expect("it has some");
+                let mut first = peer.answering.remove(0);
+                first.session.look(peer.sessions(), now);
+                peer.answering.push(first);
             }
         }
     }
@@ -251,34 +312,49 @@ impl Engine {
                 continue;
             };
             let incarnation = peer.incarnation(self.config.node_id);
-            for path in &mut peer.paths {
-                let is_due = |session: &Session| session.transmit_at() <= now;
-                if !path.session.as_ref().is_some_and(is_due) {
-                    continue;
+            let (links, greeter) = (&self.links, &mut self.greeter);
+            let mut due = None;
+            let mut say = |session: &mut Session, id: LinkId, path: Option<&Path>| {
+                if due.is_some() || session.transmit_at() > now {
+                    return;
                 }
-                let link = link_of(&self.links, path).filter(|link| !link.blocked);
-                let mut session = path.session.take().expect("it is due");
+                let link = links.iter().find(|link| link.id == id);
+                let link = link.filter(|link| link.carries_trains() && !link.blocked);
                 let Some(link) = link else {
-                    session.postpone(now);
+                    return session.postpone(now);
+                };
+                let rate_bps = path.and_then(|path| rate_bps(link, path, now));
+                let paces = (desired(required, rate_bps, session), required);
+                let count = greeter.next_liveness();
+                let said = session.message(id, incarnation, count, paces, now);
+                due = Some((id, link.state.address, said));
+            };
+            for path in &mut peer.paths {
+                if let Some(mut session) = path.session.take() {
+                    say(&mut session, path.link, Some(path));
                     path.session = Some(session);
-                    continue;
-                };
-                let count = self.greeter.next_liveness();
-                let desired = desired(required, &self.links, path, &session, now);
-                let paces = (desired, required);
-                let said = session.message(link.id, incarnation, count, paces, now);
-                path.session = Some(session);
-                let header = Header {
-                    destination: path.remote_address,
-                    source: link.state.address,
-                    ether_type: ether_type::PACKTRAIN,
-                };
-                let mut buffer = self.pool.take(HEADER_LEN + LEN);
-                assert!(buffer.push(&header.to_bytes()));
-                said.emit(&mut buffer);
-                self.outgoing = Some(buffer);
-                return Some(Outgoing::message(link.id));
+                }
             }
+            for answering in &mut peer.answering {
+                say(&mut answering.session, answering.link, None);
+            }
+            let Some((link, source, said)) = due else {
+                continue;
+            };
+            let to = |record: &&LinkRecord| record.link == said.remote_link;
+            let Some(record) = peer.links.iter().find(to) else {
+                continue; // it is gone, and so is who would hear it
+            };
+            let header = Header {
+                destination: record.address,
+                source,
+                ether_type: ether_type::PACKTRAIN,
+            };
+            let mut buffer = self.pool.take(HEADER_LEN + LEN);
+            assert!(buffer.push(&header.to_bytes()));
+            said.emit(&mut buffer);
+            self.outgoing = Some(buffer);
+            return Some(Outgoing::message(link));
         }
         None
     }

@@ -70,6 +70,8 @@ impl Engine {
             consider(path.fence.poll_timeout());
             consider(Engine::liveness_timeout(path));
         }
+        let answering = peer.answering.iter();
+        consider(answering.map(|a| a.session.poll_timeout()).min());
         next
     }
 
