@@ -10,6 +10,10 @@ use crate::queue::pressure::AutoChoice;
 use crate::time::Duration;
 use crate::wire::ethernet::MacAddr;
 
+mod path;
+
+pub use path::{PathBecause, PathMeasures};
+
 macro_rules! reasons {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)* }) => {
         $(#[$meta])*
@@ -428,6 +432,7 @@ pub struct PathSnapshot {
     /// Trains put on it, replays included.
     pub trains_tx: u64,
     pub state: PathState,
+    pub measures: PathMeasures,
     /// Which frames may go by it past the engine.
     pub direct: Option<OpenTo>,
     /// By what those are known; `None`: nothing was answered yet.

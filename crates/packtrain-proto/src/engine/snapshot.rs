@@ -9,7 +9,7 @@ use crate::coding::worth::Compressor;
 use crate::peer::{Path, Peer};
 use crate::stats::{
     ClassSnapshot, CodingSnapshot, DfapSnapshot, DictionarySnapshot, DictionaryUnused,
-    HostSnapshot, LinkSnapshot, PathSnapshot, PathState, PeerSnapshot, QueueSnapshot,
+    HostSnapshot, LinkSnapshot, PathMeasures, PathSnapshot, PathState, PeerSnapshot, QueueSnapshot,
     ReassemblySnapshot, ResequencerSnapshot, Snapshot, StationSnapshot, Traffic,
 };
 use crate::time::Instant;
@@ -253,9 +253,28 @@ fn path_snapshot(path: &Path, peer: &Peer, now: Instant) -> PathSnapshot {
         lost_trains: path.flight.lost_trains(),
         trains_tx: path.trains_tx,
         state: PathState::Open,
+        measures: measures(path, peer, now),
         direct: None,
         direct_mark: None,
         direct_marks_refused: Vec::new(),
         reordering_seen: peer.resequencer.reorders(now),
+    }
+}
+
+fn measures(path: &Path, peer: &Peer, now: Instant) -> PathMeasures {
+    let flight = &path.flight;
+    let mut receipts = peer.receipts.iter();
+    let receipts = receipts.find(|receipts| receipts.link == path.remote_link.0);
+    let all = peer.paths.iter();
+    let least = all.filter_map(|path| path.flight.round_trip_min()).min();
+    // One alone is later than none.
+    let least = least.filter(|_| peer.paths.len() > 1);
+    PathMeasures {
+        rate_age: flight.rate_bps().map(|(_, at)| now.since(at)),
+        round_trip_deviation: flight.round_trip_deviation(),
+        tx_loss_ppm: flight.loss_ppm(now),
+        rx_loss_ppm: receipts.and_then(|receipts| receipts.loss_ppm(now)),
+        tx_later: least.and_then(|least| Some(flight.round_trip_min()?.saturating_sub(least))),
+        rx_later: receipts.and_then(|receipts| receipts.later(now)),
     }
 }

@@ -4,6 +4,7 @@
 //! within [`ACK_DELAY_MAX`], after [`ACK_TRAINS_MAX`] trains, or when the sender asks.
 
 use crate::time::{Duration, Instant};
+use crate::trunk::recent::Recent;
 use crate::wire::sequence::Sequence;
 use crate::wire::train::Ack;
 
@@ -27,6 +28,10 @@ pub struct Receipts {
     /// When the first of those arrived.
     since: Instant,
     asked: bool,
+    /// Of the sequences up to the newest that came lately, those that are missing.
+    loss: Recent,
+    /// How much later than newer trains by other links these came, nanoseconds, of how many.
+    lateness: Recent,
 }
 
 impl Receipts {
@@ -40,6 +45,8 @@ impl Receipts {
             unacknowledged: 0,
             since: Instant::ZERO,
             asked: false,
+            loss: Recent::default(),
+            lateness: Recent::default(),
         }
     }
 
@@ -57,7 +64,10 @@ impl Receipts {
             Some(newest) if !sequence.is_newer_than(newest) => {
                 let behind = newest.distance_from(sequence);
                 if (1..=64).contains(&behind) {
-                    self.bitmap |= 1 << (behind - 1);
+                    let bit = 1 << (behind - 1);
+                    // It counted as missing until now.
+                    self.loss.add(-i64::from(self.bitmap & bit == 0), 0, now);
+                    self.bitmap |= bit;
                 }
             }
             newest => {
@@ -70,6 +80,8 @@ impl Receipts {
                     64 => 1 << 63,
                     _ => 0,
                 };
+                let passed = newest.map_or(0, |_| i64::from(ahead) - 1);
+                self.loss.add(passed, 1 + passed as u64, now);
                 self.newest = Some(sequence);
                 self.newest_at = now;
             }
@@ -88,6 +100,22 @@ impl Receipts {
             self.newest = Some(newest);
             self.bitmap = 0;
         }
+    }
+
+    /// A train has come by this link so much later than the first newer one by another; zero: none had come.
+    pub fn on_later(&mut self, later: Duration, now: Instant) {
+        let nanos = i64::try_from(later.as_nanos()).unwrap_or(i64::MAX);
+        self.lateness.add(nanos, 1, now);
+    }
+
+    /// Millionths of the trains of the last seconds that did not come; `None`: none came.
+    pub fn loss_ppm(&self, now: Instant) -> Option<u32> {
+        self.loss.ppm(now)
+    }
+
+    /// How much later than the first newer one by another link a train came, on average; `None`: none came.
+    pub fn later(&self, now: Instant) -> Option<Duration> {
+        self.lateness.mean(now).map(Duration::from_nanos)
     }
 
     pub fn has_news(&self) -> bool {

@@ -148,7 +148,7 @@ mod tests {
     use packtrain_proto::config::Config;
     use packtrain_proto::engine::Engine;
     use packtrain_proto::queue::pressure::AutoChoice;
-    use packtrain_proto::stats::{HoldSnapshot, PathSnapshot};
+    use packtrain_proto::stats::{HoldSnapshot, PathMeasures, PathSnapshot};
     use packtrain_proto::wire::ethernet::MacAddr;
 
     const STATION: StationId = StationId(0);
@@ -178,6 +178,7 @@ mod tests {
             lost_trains: 0,
             trains_tx: 0,
             state,
+            measures: PathMeasures::default(),
             direct: None,
             direct_mark: None,
             direct_marks_refused: Vec::new(),

@@ -16,6 +16,7 @@ use super::member::Member;
 use crate::cli::error::CliError;
 use crate::cli::up::checks;
 use crate::control::{Asker, Response};
+use crate::events::{LinkBecause, LinkChange};
 use crate::linux::netlink::Link;
 use crate::settings::LINKS_MAX;
 use crate::settings::values::InterfaceName;
@@ -166,6 +167,8 @@ impl RunningLine {
             return;
         }
         self.leaving[at].meets_until = None;
+        let name = self.link_name(link);
+        self.tell_link(name, LinkChange::Leaving, Some(LinkBecause::Asked));
         if !self.line.retire_link(link) {
             // There is no such interface now: nothing is under way.
             self.finish_removal(link, true);
@@ -207,7 +210,9 @@ impl RunningLine {
         };
         let leaving = self.leaving.remove(at);
         let last = self.link_document(link);
+        let name = self.link_name(link);
         self.forget(link);
+        self.tell_link(name, LinkChange::Left, Some(LinkBecause::Asked));
         let response = match last {
             Ok(link) => Response::LinkRemoved { link, drained },
             Err(error) => refusal(&error),
@@ -230,7 +235,6 @@ impl RunningLine {
             }
             member.detach();
             self.site.restore(ifindex);
-            tracing::info!("{} has left", member.name);
         }
     }
 
