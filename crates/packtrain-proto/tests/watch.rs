@@ -3,6 +3,10 @@
 #[path = "support/segments.rs"]
 mod segments;
 
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
 use packtrain_proto::config::{Balance, LinkId};
 use packtrain_proto::engine::{Event, PeerDownReason};
 use packtrain_proto::stats::{PathBecause, PathState};
@@ -231,4 +235,52 @@ fn what_is_measured_of_a_path_is_told_and_of_one_that_was_never_used_nothing() {
     }
     assert!(out[0].tx_loss_ppm.unwrap() > 20_000, "{out:?}");
     assert_eq!(out[1].tx_loss_ppm, Some(0));
+}
+
+/// Trains leave by both links in turn; what goes by the second is given to the peer later.
+#[test]
+fn a_link_whose_trains_come_later_than_the_others_is_known_at_the_end_that_they_come_to() {
+    const LATER: Duration = Duration::from_millis(20);
+    let mut bed = Bed::with(2, &cables(2), |config| {
+        config.balance = Balance::RoundRobin;
+    });
+    bed.run(Duration::from_secs(4));
+    let kept = Rc::new(RefCell::new(VecDeque::new()));
+    let keeper = kept.clone();
+    let clock = Rc::new(Cell::new(bed.now));
+    let at = clock.clone();
+    bed.lose = Box::new(move |side, link, frame| {
+        let is_late = side == 0 && link == LinkId(1) && frame[12..15] != [0x88, 0xb5, 0x12];
+        if is_late {
+            keeper
+                .borrow_mut()
+                .push_back((at.get() + LATER, frame.to_vec()));
+        }
+        is_late
+    });
+    for n in 0..4000u32 {
+        clock.set(bed.now);
+        bed.send(0, &frame_to(pt0(1), pt0(0), n as u8));
+        bed.run(MS);
+        let now = bed.now;
+        while kept.borrow().front().is_some_and(|(at, _)| *at <= now) {
+            let (_, frame) = kept.borrow_mut().pop_front().unwrap();
+            bed.inject(1, 1, &frame);
+        }
+    }
+    let seen = bed.engines[1].snapshot(bed.now).peers.remove(0);
+    let later: Vec<Duration> = (0..2)
+        .map(|link| {
+            let path = seen.paths.iter().find(|path| path.link.0 == link).unwrap();
+            path.measures.rx_later.unwrap()
+        })
+        .collect();
+    assert!(later[0] < 2 * MS, "{later:?}");
+    // A train by the other link left a millisecond later.
+    assert!(later[1] > 12 * MS && later[1] < 24 * MS, "{later:?}");
+    // The sender knows of it by the round trips.
+    let sent = bed.engines[0].snapshot(bed.now).peers.remove(0);
+    let told = sent.paths.iter().find(|path| path.link.0 == 1).unwrap();
+    let tx_later = told.measures.tx_later.unwrap();
+    assert!(tx_later > 15 * MS && tx_later < 25 * MS, "{tx_later:?}");
 }

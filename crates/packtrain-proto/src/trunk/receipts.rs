@@ -170,6 +170,8 @@ mod tests {
             let mut receipts = Receipts::new(0);
             let mut seen = HashSet::new();
             let mut newest = Sequence(start);
+            let first = newest;
+            let mut came = HashSet::from([first]);
             receipts.on_train(newest, false, Instant::ZERO);
             seen.insert(newest);
             for step in steps {
@@ -179,6 +181,14 @@ mod tests {
                 if sequence.is_newer_than(newest) {
                     newest = sequence;
                 }
+                // What comes later than the bitmap goes counts as lost still.
+                if newest.distance_from(sequence) <= 64 {
+                    came.insert(sequence);
+                }
+                let all = newest.distance_from(first) as u64 + 1;
+                let lost = all.saturating_sub(came.len() as u64);
+                let ppm = u64::from(receipts.loss_ppm(Instant::ZERO).unwrap());
+                prop_assert_eq!(ppm, lost * 1_000_000 / all);
                 let ack = receipts.clone().take(0, Instant::ZERO).unwrap();
                 prop_assert_eq!(ack.newest, newest);
                 for i in 0..64 {
@@ -190,6 +200,35 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_comes_late_is_not_lost_and_what_comes_twice_makes_up_for_nothing() {
+        let at = |secs| Instant::ZERO + Duration::from_secs(secs);
+        let mut receipts = Receipts::new(0);
+        let ppm = |receipts: &mut Receipts, sequence: u32, secs| {
+            receipts.on_train(Sequence(sequence), false, at(secs));
+            receipts.loss_ppm(at(secs)).unwrap()
+        };
+        assert_eq!(ppm(&mut receipts, 1, 10), 0);
+        assert_eq!(ppm(&mut receipts, 4, 10), 500_000);
+        assert_eq!(ppm(&mut receipts, 4, 10), 500_000);
+        assert_eq!(ppm(&mut receipts, 2, 10), 250_000);
+        assert_eq!(ppm(&mut receipts, 2, 10), 250_000);
+        assert_eq!(ppm(&mut receipts, 3, 12), 0);
+        assert_eq!(receipts.loss_ppm(at(30)), None);
+    }
+
+    #[test]
+    fn how_much_later_trains_come_is_the_mean_of_all_that_came_lately() {
+        let at = |secs| Instant::ZERO + Duration::from_secs(secs);
+        let mut receipts = Receipts::new(0);
+        assert_eq!(receipts.later(at(10)), None);
+        for millis in [0, 20, 40, 20] {
+            receipts.on_later(Duration::from_millis(millis), at(10));
+        }
+        assert_eq!(receipts.later(at(11)), Some(Duration::from_millis(20)));
+        assert_eq!(receipts.later(at(31)), None);
     }
 
     #[test]

@@ -241,9 +241,14 @@ fn text(record: &Record) -> String {
         None => anstyle::Style::new(),
     };
     let time = local(unix_ns, ahead_s);
-    let state = format!("{style}{state:<STATE$}{style:#}");
-    let line = format!("{time}  {kind:<7}  {subject:<SUBJECT$}  {state}  {details}");
-    line.trim_end().to_owned()
+    let line = format!("{time}  {kind:<7}  {subject:<SUBJECT$}  {style}{state}{style:#}");
+    match details.is_empty() {
+        true => line,
+        false => {
+            let padding = STATE.saturating_sub(state.chars().count());
+            format!("{line}{:padding$}  {details}", "")
+        }
+    }
 }
 
 #[cfg(test)]

@@ -202,11 +202,13 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
         /// However little is read at a time, and however much happens between: each event is read once and in order,
         /// or is counted among those that are lost.
         #[test]
         fn what_is_read_and_what_is_lost_are_all(
-            steps in proptest::collection::vec((0u64..700, 1usize..60_000), 1..30)
+            steps in proptest::collection::vec((0u64..700, 1usize..60_000), 1..12)
         ) {
             let mut backlog = Backlog::new();
             let (mut place, mut n) = (1, 0);
