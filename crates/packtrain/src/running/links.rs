@@ -224,6 +224,8 @@ impl RunningLine {
     fn forget(&mut self, id: LinkId) {
         // First no frame moves, then the guard goes, then what was changed goes back.
         self.line.remove_link(id);
+        // What the engine has to tell of it is told while it has a name.
+        self.handle_events();
         let Some(at) = self.members.iter().position(|member| member.id == id) else {
             return;
         };

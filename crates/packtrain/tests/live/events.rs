@@ -150,8 +150,8 @@ fn what_happens_to_cables_and_a_peer_is_told_in_order_with_its_reason_and_soon()
         "a cut cable: by the daemon after {:?}, read after {link_told:?}, of the path {path_told:?}",
         Duration::from_nanos(happened)
     );
-    cabled.cables[1].mend(Side::B).unwrap();
     let mended_at = now();
+    cabled.cables[1].mend(Side::B).unwrap();
     let (records, told) = follower.until(mended_at, path("eth2", Open, None));
     assert_order(
         &records,
@@ -187,12 +187,12 @@ fn what_happens_to_cables_and_a_peer_is_told_in_order_with_its_reason_and_soon()
         .a
         .packtrain(&["link", "remove", "pt0", "eth2"])
         .unwrap();
-    let (records, _) = follower.until(0, path("eth2", Gone, None));
+    let (records, _) = follower.until(0, link("eth2", Left, Some(Asked)));
     let steps: [&dyn Fn(&What) -> bool; 4] = [
         &link("eth2", Leaving, Some(Asked)),
         &path("eth2", Retiring, Some(PathWhy::Retiring)),
-        &link("eth2", Left, Some(Asked)),
         &path("eth2", Gone, None),
+        &link("eth2", Left, Some(Asked)),
     ];
     assert_order(&records, &steps);
 
