@@ -1,14 +1,20 @@
-//! Any bytes as a hello: no panic, bounded lists, and what was understood is understood the same
-//! again when it is written anew.
+//! Any bytes as a hello, and as a liveness message: no panic, bounded lists, and what was understood is understood the
+//! same again when it is written anew.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use packtrain_proto::buffer::{Buffer, LARGE_CAPACITY};
 use packtrain_proto::wire::hello::{Hello, LINKS_MAX, SOFTWARE_LEN_MAX, STATIONS_MAX};
+use packtrain_proto::wire::liveness::{self, Liveness};
 
 fuzz_target!(|message: &[u8]| {
     if message.len() > 65_535 {
         return;
+    }
+    if let Ok(said) = Liveness::parse(message) {
+        let mut buffer = Buffer::with_capacity(liveness::LEN);
+        said.emit(&mut buffer);
+        assert_eq!(Liveness::parse(&buffer), Ok(said));
     }
     let Ok(hello) = Hello::parse(message) else {
         return;

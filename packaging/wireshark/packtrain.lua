@@ -13,13 +13,13 @@
 
 set_plugin_info({
     version = "1.0",
-    description = "packtrain trains (coded ones too), hellos and station messages; aggregates of the DFAP paper",
+    description = "packtrain trains (coded ones too), hellos, station and liveness messages; aggregates of the DFAP paper",
 })
 
 local ETHER_TYPE = 0x88b5
 local AGGREGATE_TYPES = { [0xbbbb] = true, [0xaaaa] = true }
 local VERSION = 1
-local TYPE = { TRAIN = 1, HELLO = 2, STATION = 3 }
+local TYPE = { TRAIN = 1, HELLO = 2, STATION = 3, LIVENESS = 4 }
 local KIND = { END = 0, FRAME = 1, FIRST = 2, NEXT = 3, DELTA = 4 }
 local CODING = { HEADERS = 1, LZ4 = 2, ZSTANDARD = 3, MIXING = 4 }
 
@@ -73,7 +73,7 @@ local HELLO_OPTIONS = { [0x01] = "STATIONS", [0x02] = "SOFTWARE", [0x03] = "COUN
 local CODINGS = { "headers", "LZ4", "Zstandard", "mixing" }
 
 field("uint8", "version", "Version", base.DEC, nil, 0xf0)
-field("uint8", "type", "Type", base.DEC, { "train", "hello", "station" }, 0x0f)
+field("uint8", "type", "Type", base.DEC, { "train", "hello", "station", "liveness" }, 0x0f)
 field("uint8", "flags", "Flags", base.HEX)
 field("string", "drop_reason", "Refused by a receiver as")
 field("bytes", "data", "Data")
@@ -225,6 +225,20 @@ field("uint16", "station.ethertype", "EtherType of aggregates", base.HEX)
 field("ether", "station.address", "Address of pt0")
 field("uint16", "station.mtu", "MTU")
 
+-- Liveness
+local STATES = { [1] = "Down", [2] = "Init", [3] = "Up" }
+local DIAGNOSTICS = { [0] = "none", [1] = "detection time expired", [3] = "neighbor signaled session down" }
+field("uint8", "liveness.state", "State", base.DEC, STATES, 0xf0)
+field("uint8", "liveness.diagnostic", "Diagnostic", base.DEC, DIAGNOSTICS, 0x0f)
+field("uint8", "liveness.multiplier", "Multiplier")
+field("uint8", "liveness.remote_link", "Remote link")
+flag("liveness.asks", "ASKS", 0x01)
+field("uint32", "liveness.count", "Count")
+field("uint32", "liveness.heard", "Heard")
+field("uint32", "liveness.heard_age", "Heard age (us)")
+field("uint32", "liveness.desired", "Desired interval (us)")
+field("uint32", "liveness.required", "Required interval (us)")
+
 -- What other packets tell of this one. All are generated.
 field("framenum", "acks_frame", "Acknowledges", base.NONE, frametype.ACK)
 field("relative_time", "ack_time", "Time until this acknowledgement")
@@ -276,7 +290,7 @@ end
 
 refusals(x, "packtrain", "MALFORMED", "ERROR", {
     unknown_version = "Not a version that is known",
-    unknown_type = "Neither train, hello nor station message",
+    unknown_type = "Neither train, hello, station nor liveness message",
     truncated = "Shorter than it says",
     bad_option = "An option's length does not fit",
     unknown_critical_option = "A critical option that version 1 does not know",
@@ -285,6 +299,7 @@ refusals(x, "packtrain", "MALFORMED", "ERROR", {
     nested = "packtrain inside packtrain",
     bad_gso = "Offload metadata that cannot be",
     bad_hello = "A hello or station message that says what cannot be",
+    bad_liveness = "A liveness message that says what cannot be",
     reassembly_bad_piece = "A piece that overlaps another, or lies beyond its frame",
     coded_unknown = "A coding that version 1 does not know",
     coded_damaged = "A coded train that does not restore to what it was",
@@ -3166,9 +3181,54 @@ local function dissect_station(tvb, _, tree)
 end
 
 ---------------------------------------------------------------------------------------------------------------
+-- Liveness message
+
+local INTERVAL_MAX = 60000000 -- microseconds
+local MULTIPLIER_MAX = 50
+
+local function dissect_liveness(tvb, _, tree)
+    if tvb:len() < 28 then
+        if is_cut_short(tvb) then
+            tree:add_proto_expert_info(x["analysis.cut_short"])
+        else
+            refuse(tree, tvb(0), "truncated", "shorter than a liveness message")
+        end
+        return "Liveness, truncated"
+    end
+    local state = tree:add(f["liveness.state"], tvb(1, 1))
+    tree:add(f["liveness.diagnostic"], tvb(1, 1))
+    local multiplier = tree:add(f["liveness.multiplier"], tvb(2, 1))
+    tree:add(f["link"], tvb(3, 1))
+    tree:add(f["liveness.remote_link"], tvb(4, 1))
+    local flags = tree:add(f["flags"], tvb(5, 1))
+    show_bits(flags, tvb(5, 1), { "liveness.asks" })
+    tree:add(f["incarnation"], tvb(6, 2))
+    for at, name in ipairs({ "count", "heard", "heard_age" }) do
+        tree:add(f["liveness." .. name], tvb(4 + 4 * at, 4))
+    end
+    local named = STATES[math.floor(tvb(1, 1):uint() / 16)]
+    if not named then refuse(state, nil, "bad_liveness", "no state of a link") end
+    for at, name in ipairs({ "desired", "required" }) do
+        local micros = tvb(16 + 4 * at, 4)
+        local item = tree:add(f["liveness." .. name], micros)
+        if micros:uint() == 0 or micros:uint() > INTERVAL_MAX then
+            refuse(item, nil, "bad_liveness", "no interval: 1 us to 60 s")
+        end
+    end
+    local times = tvb(2, 1):uint()
+    if times == 0 or times > MULTIPLIER_MAX then
+        refuse(multiplier, nil, "bad_liveness", "no number of messages that may be missed: 1 to 50")
+    end
+    if tvb:len() > 28 then tree:add(f["padding"], tvb(28)) end
+    return ("Liveness %d of link %d to link %d: %s%s"):format(tvb(8, 4):uint(), tvb(3, 1):uint(), tvb(4, 1):uint(),
+        named or "?", has(tvb(5, 1):uint(), 1) and ", ASKS" or "")
+end
+
+---------------------------------------------------------------------------------------------------------------
 -- A message
 
-local DISSECT = { [TYPE.TRAIN] = dissect_train, [TYPE.HELLO] = dissect_hello, [TYPE.STATION] = dissect_station }
+local DISSECT = { [TYPE.TRAIN] = dissect_train, [TYPE.HELLO] = dissect_hello, [TYPE.STATION] = dissect_station,
+    [TYPE.LIVENESS] = dissect_liveness }
 
 function packtrain.dissector(tvb, pinfo, root)
     local kept = keep_columns(pinfo)

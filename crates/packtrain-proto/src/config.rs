@@ -15,6 +15,10 @@ use crate::wire::ethernet::MacAddr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 pub struct LinkId(pub u8);
 
+/// Four messages of ten milliseconds.
+pub const DETECTION_TIME: Duration = Duration::from_millis(40);
+pub const HOLD_TIME: Duration = Duration::from_millis(100);
+
 /// A node's name for one life of its engine: drawn anew at each start, never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 pub struct NodeId(pub u64);
@@ -117,6 +121,11 @@ pub struct Config {
     /// What it takes this node to code or to restore a byte by mixing, nanoseconds: peers are told.
     pub mixing_ns: NonZero<u16>,
     pub balance: Balance,
+    /// Of several links to a peer, one that is silent for so long is dead, if another one lives. `None`: nobody asks,
+    /// and what is not acknowledged tells.
+    pub detection_time: Option<Duration>,
+    /// So long a link has to work that was dead, before it carries trains again; longer where that happens often.
+    pub hold_time: Duration,
     pub mode: Mode,
     pub dfap: DfapConfig,
     /// What is done with frames that no class matches.
@@ -202,6 +211,8 @@ impl Config {
             dictionary: None,
             mixing_ns: MIXING_NS_EXPECTED,
             balance: Balance::default(),
+            detection_time: Some(DETECTION_TIME),
+            hold_time: HOLD_TIME,
             mode: Mode::default(),
             dfap: DfapConfig::default(),
             rest: Action::default(),

@@ -72,6 +72,7 @@ mod head;
 mod home;
 mod join;
 mod kinds;
+mod liveness;
 mod paths;
 mod replay;
 mod retire;
@@ -265,6 +266,8 @@ pub struct Engine {
     published: Published,
     drain: Drain,
     copies: Copies,
+    /// Pairs of links that are asked whether they live, about.
+    liveness_sessions: u32,
     /// Peers that are owed an acknowledgement.
     ack_slots: Vec<usize>,
     /// Peers, and our link to each, that are to be told of direct frames.
@@ -368,6 +371,7 @@ impl Engine {
             published: Published::default(),
             drain: Drain::default(),
             copies: Copies::default(),
+            liveness_sessions: 0,
             ack_slots: Vec::new(),
             direct_reports: Vec::new(),
             arrivals: VecDeque::new(),
@@ -416,7 +420,7 @@ impl Engine {
                 let carried = known.carries_trains();
                 known.state = state;
                 if carried && !known.carries_trains() {
-                    self.on_link_down(link);
+                    self.on_link_down(link, now);
                 }
             }
             None => {
@@ -425,6 +429,7 @@ impl Engine {
             }
         }
         self.peers.touch_all();
+        self.follow_liveness_of_all(now);
         self.segments.set_carrier(link, state.carrier, now);
         self.update_homes(now);
         self.greeter.hurry(now);
@@ -459,6 +464,7 @@ impl Engine {
         for slot in orphans {
             self.remove_peer(slot, PeerDownReason::NoLink, now);
         }
+        self.follow_liveness_of_all(now);
         self.redirect_plain_of(link, now);
         self.publish_paths();
     }

@@ -25,6 +25,7 @@ pub struct Greeter {
     random: Random,
     epoch: u8,
     hellos: u32,
+    liveness: u32,
 }
 
 impl Greeter {
@@ -40,6 +41,7 @@ impl Greeter {
             random: Random::new(seed ^ 0x5851_f42d_4c95_7f2d),
             epoch: seed as u8,
             hellos: 0,
+            liveness: 0,
         }
     }
 
@@ -98,6 +100,12 @@ impl Greeter {
     pub fn next_count(&mut self) -> u32 {
         self.hellos = self.hellos.wrapping_add(1).max(1);
         self.hellos
+    }
+
+    /// The number of the next liveness message, never 0, and its jitter.
+    pub fn next_liveness(&mut self) -> (u32, u8) {
+        self.liveness = self.liveness.wrapping_add(1).max(1);
+        (self.liveness, self.random.up_to(255) as u8)
     }
 
     /// Another than the last 255: a peer that is met anew must see it.

@@ -15,9 +15,11 @@ use crate::queue::drr::FlowQueues;
 use crate::reassembly::Reassembly;
 use crate::stats::PathState;
 use crate::time::{Duration, Instant};
+use crate::trunk::damping::Damping;
 use crate::trunk::flight::Flight;
 use crate::trunk::hold_times::HoldTimes;
 use crate::trunk::join::Join;
+use crate::trunk::liveness::Session;
 use crate::trunk::receipts::Receipts;
 use crate::trunk::replay::Replay;
 use crate::trunk::resequencer::Resequencer;
@@ -50,6 +52,9 @@ pub struct Path {
     heard: Vec<(LinkId, Instant)>,
     /// Its trains were not acknowledged for too long.
     pub silent: Option<Silence>,
+    /// Whether its two links hear each other; `None`: nobody asks.
+    pub session: Option<Session>,
+    pub damping: Damping,
     /// What went by another path before, without a sequence, must arrive first.
     pub joining: bool,
     /// Our link had no carrier, and nothing was heard on it since: its other end may still have none.
@@ -86,6 +91,8 @@ impl Path {
             last_heard: now,
             heard: vec![(record.link, now)],
             silent: None,
+            session: None,
+            damping: Damping::default(),
             joining: false,
             unheard: false,
             broken: false,
@@ -122,6 +129,18 @@ impl Path {
     /// Bytes of the largest train, outer header included, over our link of `frame_max`.
     pub fn train_max(&self, frame_max: usize) -> usize {
         frame_max.min(usize::from(self.remote_mtu) + ethernet::HEADER_LEN)
+    }
+
+    /// Nothing shows that it works, and something that it does not.
+    pub fn is_silent(&self) -> bool {
+        self.silent.is_some() || self.session.as_ref().is_some_and(Session::has_failed)
+    }
+
+    /// It is to show first that it works.
+    pub fn is_held(&self) -> bool {
+        let is_watched =
+            |session: &Session| !session.works() || self.damping.held_until().is_some();
+        self.session.as_ref().is_some_and(is_watched)
     }
 
     /// Whether the other end takes trains.
@@ -370,6 +389,31 @@ impl Peer {
             }
             path.remote_link = remote_link;
             path.last_heard = last_heard;
+        }
+    }
+
+    /// The other end speaks to our `link` from its `remote`: so does this one.
+    pub fn pair(&mut self, link: LinkId, remote: LinkId, now: Instant) {
+        let record = self.links.iter().find(|record| record.link == remote);
+        let Some(record) = record
+            .filter(|r| r.carrier && r.mtu >= TRAIN_MTU_MIN)
+            .copied()
+        else {
+            return;
+        };
+        let Some(path) = self.paths.iter_mut().find(|path| path.link == link) else {
+            return;
+        };
+        path.note_heard(remote, now);
+        if path.remote_link != remote {
+            path.direct.restart();
+            path.fence.restart();
+            path.remote_link = remote;
+            path.remote_address = record.address;
+            path.remote_mtu = record.mtu;
+            path.remote_carrier = record.carrier;
+            path.last_heard = now;
+            self.follow_fences();
         }
     }
 

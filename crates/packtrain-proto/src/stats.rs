@@ -9,6 +9,7 @@ use crate::direct::kinds::{DirectKind, KindRefused};
 use crate::queue::pressure::AutoChoice;
 use crate::time::Duration;
 use crate::wire::ethernet::MacAddr;
+use crate::wire::liveness::{Diagnostic, State};
 
 mod path;
 
@@ -88,6 +89,10 @@ reasons! {
         /// A marked frame from a link that is no peer's.
         BadMark = "bad_mark",
         BadHello = "bad_hello",
+        /// A liveness message that says what none can, or is for another link.
+        BadLiveness = "bad_liveness",
+        /// … that was heard before, or was overtaken by another one.
+        StaleLiveness = "stale_liveness",
         /// A coded train, by a coding that we do not know.
         CodedUnknown = "coded_unknown",
         /// A coded train that does not restore to what its checksum says: none of its frames is delivered.
@@ -417,6 +422,22 @@ pub enum EngineBecause {
     Delay,
 }
 
+/// Whether the two links of a path hear each other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LivenessSnapshot {
+    pub state: State,
+    /// Why it was down last.
+    pub diagnostic: Diagnostic,
+    /// So long without a word, and it is dead.
+    pub detection_time: Duration,
+    /// Between two messages of ours while nothing else goes there.
+    pub interval: Duration,
+    /// Of such messages.
+    pub round_trip: Option<Duration>,
+    /// It is back, and is used in so long.
+    pub held_for: Option<Duration>,
+}
+
 /// One of our links to one of the peer's.
 #[derive(Clone, Debug, Serialize)]
 pub struct PathSnapshot {
@@ -429,6 +450,9 @@ pub struct PathSnapshot {
     pub in_flight_bytes: u64,
     pub window_bytes: u64,
     pub lost_trains: u64,
+    pub liveness: Option<LivenessSnapshot>,
+    /// How often it has died.
+    pub failures: u64,
     /// Trains put on it, replays included.
     pub trains_tx: u64,
     pub state: PathState,
@@ -456,6 +480,8 @@ pub enum PathState {
     /// Its trains were not acknowledged for too long: they were replayed on others, and copies show
     /// whether it works again.
     Silent,
+    /// It has to show first that it works: it is new, or came back a moment ago.
+    Held,
     /// It is to leave: what is under way on it arrives, and nothing new is put on it.
     Retiring,
     /// It works, and the settings use another one.

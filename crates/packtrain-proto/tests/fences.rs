@@ -120,6 +120,8 @@ impl World {
             let mut config = config(side);
             config.direct_frames = true;
             config.mtu = MTU;
+            // They are cut again and again, and to be used in between.
+            config.hold_time = Duration::ZERO;
             let mut engine = Engine::new(config, Instant::ZERO);
             for link in 0..links {
                 engine.handle_link_state(id(link), state_of(side, link), Instant::ZERO);

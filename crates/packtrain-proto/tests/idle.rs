@@ -144,6 +144,7 @@ fn what_has_a_copy_goes_again_though_there_was_no_memory_for_all() {
     let cables = [[(A, 0), (B, 0)], [(A, 1), (B, 1)]].map(|ends| Cable::of(&ends));
     let mut bed = Bed::with(2, &cables, |config| {
         config.limits.replay_bytes_max = 16 << 10;
+        config.detection_time = None;
     });
     bed.run(1500 * MS);
     bed.send_long_frames(0..200);

@@ -163,7 +163,7 @@ fn a_link_that_flaps_is_told_a_few_times_and_how_it_is_in_the_end() {
     }
     let is_path = |event: &&Event| matches!(event, Event::PathChanged { .. });
     let told_of = bed.events[0].iter().filter(is_path).count();
-    assert!((4..=10).contains(&told_of), "{told_of}");
+    assert!((4..=18).contains(&told_of), "{told_of}");
     bed.set_carrier(1, 1, false);
     bed.run(Duration::from_secs(2));
     let last = bed.events[0].iter().rev().find(is_path).unwrap();

@@ -9,9 +9,10 @@ mod trunk;
 use packtrain_proto::class::Pack;
 use packtrain_proto::config::LinkId;
 use packtrain_proto::offload::Offload;
-use packtrain_proto::stats::Snapshot;
+use packtrain_proto::stats::{PathState, Snapshot};
 use packtrain_proto::time::{Duration, Instant};
 use packtrain_proto::wire::ethernet::{HEADER_LEN, ether_type};
+use packtrain_proto::wire::liveness::State;
 
 use crate::checker::aggregate::is_one as is_aggregate;
 use crate::checker::inside::{items, move_boundary};
@@ -90,6 +91,8 @@ breakages! {
     LinkSwallows,
     /// Trains that are to be sent again are not, and nobody counts it.
     ReplayLostSilently,
+    /// A path that is dead is said to be open, and its other end to be heard.
+    DeathDenied,
     /// A frame of a class that says *now* goes ahead of one of its own flow.
     UrgentOvertakesItsFlow,
     /// What a class lets wait for others waits for ever.
@@ -137,6 +140,7 @@ impl Breakage {
                 | Breakage::LinkKeptIdle
                 | Breakage::LinkSwallows
                 | Breakage::ReplayLostSilently
+                | Breakage::DeathDenied
         )
     }
 
@@ -494,6 +498,15 @@ impl Saboteur {
         match self.breakage {
             Breakage::QueueUnbounded => snapshot.queue.bytes_max_seen += self.seen << 20,
             Breakage::ReassemblyUnbounded => snapshot.reassembly.bytes_max_seen += self.seen << 20,
+            Breakage::DeathDenied => {
+                let paths = snapshot.peers.iter_mut().flat_map(|peer| &mut peer.paths);
+                for path in paths.filter(|path| path.state == PathState::Silent) {
+                    path.state = PathState::Open;
+                    if let Some(liveness) = &mut path.liveness {
+                        liveness.state = State::Up;
+                    }
+                }
+            }
             Breakage::HoldNeverEnds | Breakage::HeldWithoutClass | Breakage::UrgentHeld => {
                 let (frames, bytes) = (self.held.len() as u64, self.held_bytes());
                 snapshot.queue.frames += frames;

@@ -26,6 +26,7 @@ fn watchers(breakage: Breakage) -> &'static [&'static str] {
         Breakage::MarkerLies | Breakage::ReplayLostSilently => &["accounted"],
         Breakage::GroupCopyLostSilently => &["accounted"],
         Breakage::LinkKeptIdle => &["work conserving"],
+        Breakage::DeathDenied => &["found dead", "work conserving"],
         // The line does without the link, and the link never comes back.
         Breakage::LinkSwallows => &["progress"],
         Breakage::DeliveryDroppedSilently
@@ -72,6 +73,7 @@ fn run_of(breakage: Breakage) -> fn(Order) -> Report {
         Breakage::TrainsToEverybody => three::run,
         Breakage::GroupCopyLostSilently => mesh::run,
         Breakage::OffsetWrong => three::run_aggregates,
+        Breakage::DeathDenied => links::run_silent_cuts,
         _ if breakage.needs_direct() => direct::run_carrier_cuts,
         _ if breakage.needs_links() => links::run_carrier_cuts,
         _ => pair::run,

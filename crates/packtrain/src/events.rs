@@ -77,8 +77,8 @@ pub enum What {
         node_id: String,
         state: PathUse,
         because: Option<PathWhy>,
-        /// For how long nothing was acknowledged, if that is why.
-        unanswered_ns: Option<u64>,
+        /// For how long nothing was acknowledged or heard, if that is why.
+        silent_ns: Option<u64>,
         /// What was told of it before, and how long that had lasted.
         before: Option<PathUse>,
         lasted_ns: Option<u64>,
@@ -186,6 +186,7 @@ words! { PathUse {
     Open = "open", "open";
     Closed = "closed", "closed";
     Joining = "joining", "joining";
+    Held = "held", "held";
     Silent = "silent", "silent";
     Retiring = "retiring", "leaving";
     Backup = "backup", "backup";
@@ -201,6 +202,10 @@ words! { PathWhy {
     Unheard = "unheard", "nothing is heard on it";
     Order = "order", "what went another way has to arrive first";
     Unanswered = "unanswered", "not answered";
+    NotHeard = "not_heard", "not heard";
+    PeerDeaf = "peer_deaf", "the peer does not hear us by it";
+    FailedBefore = "failed_before", "it failed, and has to work for a while first";
+    Unproven = "unproven", "it has not answered yet";
     Retiring = "retiring", "its link is to leave";
     NotPreferred = "not_preferred", "another one is used";
     TooSlow = "too_slow", "the others would wait too long for it";
@@ -212,6 +217,7 @@ impl From<PathState> for PathUse {
             PathState::Open => PathUse::Open,
             PathState::Closed => PathUse::Closed,
             PathState::Joining => PathUse::Joining,
+            PathState::Held => PathUse::Held,
             PathState::Silent => PathUse::Silent,
             PathState::Retiring => PathUse::Retiring,
             PathState::Backup => PathUse::Backup,
@@ -232,6 +238,10 @@ impl PathWhy {
             PathBecause::Unheard => PathWhy::Unheard,
             PathBecause::Order => PathWhy::Order,
             PathBecause::Unanswered(_) => PathWhy::Unanswered,
+            PathBecause::NotHeard(_) => PathWhy::NotHeard,
+            PathBecause::PeerDeaf => PathWhy::PeerDeaf,
+            PathBecause::FailedBefore => PathWhy::FailedBefore,
+            PathBecause::Unproven => PathWhy::Unproven,
             PathBecause::Retiring => PathWhy::Retiring,
             PathBecause::NotPreferred => PathWhy::NotPreferred,
             PathBecause::TooSlow => PathWhy::TooSlow,

@@ -5,6 +5,7 @@ pub mod compress;
 pub mod dfap;
 pub mod dictionary;
 pub mod file;
+pub mod liveness;
 pub mod packing;
 pub mod values;
 
@@ -18,6 +19,7 @@ use crate::linux::netlink::IpPrefix;
 use crate::settings::compress::CompressPolicy;
 use crate::settings::dfap::{DfapSettings, ModePolicy};
 use crate::settings::dictionary::DictionaryFile;
+use crate::settings::liveness::LivenessSettings;
 use crate::settings::packing::PackPolicy;
 use crate::settings::values::{BalancePolicy, InterfaceName, LogLevel, PathPolicy};
 
@@ -50,6 +52,7 @@ pub struct Settings {
     /// Where direct frames may go that no mark lets pass.
     pub direct_vlan: Option<u16>,
     pub balance: BalancePolicy,
+    pub liveness: LivenessSettings,
     /// What is spoken with hosts that speak it too.
     pub mode: ModePolicy,
     pub dfap: DfapSettings,
@@ -84,6 +87,7 @@ impl Settings {
             path: PathPolicy::default(),
             direct_vlan: None,
             balance: BalancePolicy::default(),
+            liveness: LivenessSettings::default(),
             mode: ModePolicy::default(),
             dfap: DfapSettings::default(),
             pack: None,

@@ -315,6 +315,12 @@ pub struct PeerLink {
     pub window_bytes: u64,
     pub lost_trains: u64,
     pub trains_tx: u64,
+    /// How often it has died.
+    #[serde(default)]
+    pub failures: u64,
+    /// Whether its two links hear each other; null where nobody asks.
+    #[serde(default)]
+    pub liveness: Option<Liveness>,
     /// What it is used for: `stats::PathState` in a word.
     pub state: String,
     /// Whose frames may go by it past the engine: `all`, `loss_ok` and those of classes that go directly,
@@ -328,6 +334,21 @@ pub struct PeerLink {
     #[serde(default)]
     pub direct_marks_refused: BTreeMap<String, String>,
     pub reordering_seen: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Liveness {
+    /// `down`, `init` or `up`, as in RFC 5880.
+    pub state: String,
+    /// Why it was down last: `none`, `expired` or `neighbor_down`.
+    pub diagnostic: String,
+    /// So long without a word, and the path is dead.
+    pub detection_time_s: f64,
+    /// Between two messages of ours while nothing else goes there.
+    pub interval_s: f64,
+    pub round_trip_s: Option<f64>,
+    /// It has failed, is back, and carries trains again in so long.
+    pub held_for_s: Option<f64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -66,6 +66,9 @@ impl Engine {
         let path = &mut peer.paths[at];
         // It says that nothing comes behind what this link carries, as one sent for that would.
         path.flight.on_marker_sent(now);
+        if let Some(session) = &mut path.session {
+            session.on_other_sent(now);
+        }
         let mut buffer = self.pool.take(HEAD_LEN_MAX);
         head.write(&mut buffer, path, link);
         self.counters.trains_tx.markers += 1;
@@ -117,7 +120,7 @@ impl Engine {
         }
         let open = peer.paths.iter().filter_map(|path| {
             let link = self.link(path.link).filter(takes_answers)?;
-            let works = path.is_open() && path.silent.is_none() && link.retiring.is_none();
+            let works = path.is_open() && !path.is_silent() && link.retiring.is_none();
             Some((
                 !works,
                 path.link != peer.last_arrival,

@@ -101,7 +101,7 @@ impl Engine {
         };
         // One that answers, if there is one.
         let open = peer.paths.iter().filter(carries);
-        open.min_by_key(|path| path.silent.is_some())
+        open.min_by_key(|path| path.is_silent())
             .map(|path| path.link)
     }
 }

@@ -17,7 +17,9 @@ use crate::trunk::resequencer::Refused;
 use crate::trunk::unsequenced::Unsequenced;
 use crate::wire::ethernet::{HEADER_LEN, Header, MacAddr, ether_type};
 use crate::wire::subframe;
-use crate::wire::train::{self, TYPE_HELLO, TYPE_STATION, Train, TrainError, TrainHeader};
+use crate::wire::train::{
+    self, TYPE_HELLO, TYPE_LIVENESS, TYPE_STATION, Train, TrainError, TrainHeader,
+};
 
 /// Between two questions for a hello that names us.
 const EPOCH_ASK_INTERVAL: Duration = Duration::from_millis(20);
@@ -96,6 +98,10 @@ impl Engine {
             }
             Ok(TYPE_STATION) => {
                 self.handle_station_message(link, header.source, &frame[HEADER_LEN..], now);
+                self.pool.give_back(frame);
+            }
+            Ok(TYPE_LIVENESS) => {
+                self.handle_liveness(link, header.source, &frame[HEADER_LEN..], now);
                 self.pool.give_back(frame);
             }
             Ok(_) => {
@@ -187,6 +193,7 @@ impl Engine {
         for fence in train.fences() {
             self.on_fence(slot, &fence, now);
         }
+        self.note_life(slot, link, LinkId(head.link), now);
         self.note_train_at_fence((slot, link), LinkId(head.link), frame.len(), now);
         let peer = self.peers.get_mut(slot).expect("it was there");
         let by = LinkId(head.link);
@@ -281,7 +288,7 @@ impl Engine {
 
     /// A train that is not of the row that the peer's last hello to us named: it was under way for
     /// long, or for our former life, or that hello was lost. For then it is asked for.
-    fn ask_epoch(&mut self, link: LinkId, slot: usize, now: Instant) {
+    pub(super) fn ask_epoch(&mut self, link: LinkId, slot: usize, now: Instant) {
         let peer = self.peers.get_mut(slot).expect("the caller has looked");
         let asked = peer.epoch_asked;
         let due = asked.is_none_or(|at| now.since(at) >= EPOCH_ASK_INTERVAL);

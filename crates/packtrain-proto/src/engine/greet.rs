@@ -102,6 +102,9 @@ impl Engine {
         if self.config.coded_trains {
             capabilities |= capability::CODED_TRAINS;
         }
+        if self.config.detection_time.is_some() {
+            capabilities |= capability::LIVENESS;
+        }
         if !any_reorders {
             capabilities |= capability::MARKED_FRAMES;
             if self.config.direct_frames {
@@ -220,7 +223,8 @@ impl Engine {
         }
         let peer = self.peers.get(slot).expect("admitted");
         let (up, node_id, address) = (peer.up, peer.node_id, peer.address);
-        self.replay_broken(slot);
+        self.replay_broken(slot, now);
+        self.follow_liveness(slot, now);
         // Those that waited for direct frames of a path that leads elsewhere now.
         self.release_trains(slot, now);
         self.begin_join(slot);

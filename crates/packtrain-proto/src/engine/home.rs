@@ -64,7 +64,7 @@ impl Engine {
     /// The homes of the segments on which this peer is heard, and by which it is reached.
     fn homes_towards<'a>(&'a self, peer: &'a Peer) -> impl Iterator<Item = LinkId> + 'a {
         let heard = self.paths_heard(peer).filter(|path| {
-            let is_dead = path.silent.is_some() || path.broken || path.unheard;
+            let is_dead = path.is_silent() || path.broken || path.unheard;
             path.remote_carrier && !is_dead
         });
         let up = heard.filter(|path| self.link(path.link).is_some_and(|l| l.state.carrier));

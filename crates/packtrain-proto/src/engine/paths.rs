@@ -61,8 +61,10 @@ pub(super) fn standing(link: &Link, path: &Path) -> Standing {
         Standing::Retiring
     } else if path.joining {
         Standing::Joining
-    } else if path.silent.is_some() {
+    } else if path.is_silent() {
         Standing::Silent
+    } else if path.is_held() {
+        Standing::Held
     } else {
         Standing::Open
     }
@@ -193,6 +195,7 @@ impl Engine {
             Standing::Retiring => return PathState::Retiring,
             Standing::Joining => return PathState::Joining,
             Standing::Silent => return PathState::Silent,
+            Standing::Held => return PathState::Held,
             Standing::Open => {}
         }
         let bytes = train_max(&self.links, peer).unwrap_or(0);
@@ -211,24 +214,26 @@ impl Engine {
     }
 
     /// One of our links carries nothing any more.
-    pub(super) fn on_link_down(&mut self, link: LinkId) {
+    pub(super) fn on_link_down(&mut self, link: LinkId, now: Instant) {
         for slot in self.peers.slots() {
             let of_link = |peer: &Peer| peer.paths.iter().position(|path| path.link == link);
             if let Some(at) = self.peers.get(slot).and_then(of_link) {
                 self.replay_path(slot, at);
                 if let Some(peer) = self.peers.get_mut(slot) {
                     peer.paths[at].unheard = peer.paths.len() > 1;
+                    peer.paths[at].damping.on_failure(now);
                 }
             }
         }
     }
 
     /// After a hello: paths of which the other end is gone.
-    pub(super) fn replay_broken(&mut self, slot: usize) {
+    pub(super) fn replay_broken(&mut self, slot: usize, now: Instant) {
         let paths = self.peers.get(slot).map_or(0, |peer| peer.paths.len());
         for at in 0..paths {
             let peer = self.peers.get_mut(slot).expect("it has paths");
             if std::mem::take(&mut peer.paths[at].broken) {
+                peer.paths[at].damping.on_failure(now);
                 self.replay_path(slot, at);
             }
         }

@@ -118,6 +118,9 @@ impl Engine {
         if says_fences {
             path.fenced_since.get_or_insert(sequence);
         }
+        if let Some(session) = &mut path.session {
+            session.on_other_sent(now);
+        }
         path.trains_tx += 1;
         let link = path.link;
         peer.last_link = link;
@@ -281,7 +284,7 @@ impl Engine {
             };
             let peer = self.peers.get_mut(slot)?;
             let len_max = train_max(&self.links, peer).unwrap_or(0);
-            let works = |path: &Path| path.silent.is_none() && link_of(&self.links, path).is_some();
+            let works = |path: &Path| !path.is_silent() && link_of(&self.links, path).is_some();
             let interval_max = match peer.paths.iter().any(works) {
                 true => TRY_INTERVAL_MAX,
                 false => TRY_INTERVAL_MAX_ALONE,

@@ -9,8 +9,9 @@ use crate::coding::worth::Compressor;
 use crate::peer::{Path, Peer};
 use crate::stats::{
     ClassSnapshot, CodingSnapshot, DfapSnapshot, DictionarySnapshot, DictionaryUnused,
-    HostSnapshot, LinkSnapshot, PathMeasures, PathSnapshot, PathState, PeerSnapshot, QueueSnapshot,
-    ReassemblySnapshot, ResequencerSnapshot, Snapshot, StationSnapshot, Traffic,
+    HostSnapshot, LinkSnapshot, LivenessSnapshot, PathMeasures, PathSnapshot, PathState,
+    PeerSnapshot, QueueSnapshot, ReassemblySnapshot, ResequencerSnapshot, Snapshot,
+    StationSnapshot, Traffic,
 };
 use crate::time::Instant;
 use crate::trunk::hold_times::HoldTimes;
@@ -252,6 +253,15 @@ fn path_snapshot(path: &Path, peer: &Peer, now: Instant) -> PathSnapshot {
         window_bytes: path.flight.window_bytes() as u64,
         lost_trains: path.flight.lost_trains(),
         trains_tx: path.trains_tx,
+        liveness: path.session.as_ref().map(|session| LivenessSnapshot {
+            state: session.state(),
+            diagnostic: session.diagnostic(),
+            detection_time: session.detection_time(now),
+            interval: session.interval(now),
+            round_trip: session.round_trip(),
+            held_for: path.damping.held_until().map(|until| until.since(now)),
+        }),
+        failures: path.damping.failures(),
         state: PathState::Open,
         measures: measures(path, peer, now),
         direct: None,

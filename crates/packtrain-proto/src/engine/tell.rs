@@ -69,7 +69,7 @@ fn has_trains_out(peer: &Peer) -> bool {
 
 /// When the receiver has to be told again by this link what is under way on the others.
 fn repeat_due(peer: &Peer, path: &Path) -> Option<Instant> {
-    let repeats = path.silent.is_none() && has_trains_out(peer);
+    let repeats = !path.is_silent() && has_trains_out(peer);
     repeats.then(|| path.flight.told_at() + REPEAT_INTERVAL)
 }
 

@@ -68,6 +68,7 @@ impl Engine {
             consider(marker_due(peer, path));
             consider(self.try_timeout(path));
             consider(path.fence.poll_timeout());
+            consider(Engine::liveness_timeout(path));
         }
         next
     }
@@ -135,6 +136,7 @@ impl Engine {
             }
             self.look_at_fences(slot, now);
         }
+        self.look_for_death(now);
         self.look_for_silence(now);
         self.look_for_overdue(now);
         self.look_who_is_retired(now);
@@ -222,6 +224,7 @@ impl Engine {
             self.remove_peer(slot, PeerDownReason::Deaf, now);
         }
         self.expire_paths(now);
+        self.follow_liveness_of_all(now);
         self.expire_aggregating(now);
         self.forget_other_lines(now);
         self.introduce_marks(now);

@@ -119,7 +119,8 @@ impl Engine {
     /// What time makes one say to a peer.
     fn take_due(&mut self, now: Instant) -> Option<Outgoing> {
         self.peers.due.next(0, now)?;
-        self.take_join_probe(now)
+        self.take_liveness(now)
+            .or_else(|| self.take_join_probe(now))
             .or_else(|| self.take_try(now))
             .or_else(|| self.take_marker(now))
     }

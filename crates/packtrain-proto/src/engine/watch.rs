@@ -12,6 +12,7 @@ use crate::peer::{Path, Peer};
 use crate::stats::{PathBecause, PathState};
 use crate::time::Instant;
 use crate::trunk::balance::Standing;
+use crate::wire::liveness::Diagnostic;
 
 /// An owner that does not ask for what there is to tell is told it later.
 const EVENTS_WAITING_MAX: usize = 512;
@@ -25,10 +26,26 @@ fn hindrance(links: &[Link], path: &Path) -> Option<(PathState, PathBecause)> {
         Standing::Open => None,
         Standing::Joining => Some((PathState::Joining, PathBecause::Order)),
         Standing::Retiring => Some((PathState::Retiring, PathBecause::Retiring)),
-        Standing::Silent => {
+        Standing::Silent => Some((PathState::Silent, silent_because(path))),
+        Standing::Held => Some((
+            PathState::Held,
+            match path.damping.held_until() {
+                Some(_) => PathBecause::FailedBefore,
+                None => PathBecause::Unproven,
+            },
+        )),
+    }
+}
+
+/// What was asked for an answer says more than what was only sent.
+fn silent_because(path: &Path) -> PathBecause {
+    let failed = path.session.as_ref().filter(|s| s.has_failed());
+    match failed.map(|session| (session.diagnostic(), session.failed_after())) {
+        Some((Diagnostic::NeighborDown, _)) => PathBecause::PeerDeaf,
+        Some((_, after)) => PathBecause::NotHeard(after),
+        None => {
             let silence = path.silent.as_ref();
-            let unanswered = silence.map(|s| s.unanswered_for).unwrap_or_default();
-            Some((PathState::Silent, PathBecause::Unanswered(unanswered)))
+            PathBecause::Unanswered(silence.map(|s| s.unanswered_for).unwrap_or_default())
         }
     }
 }
@@ -57,10 +74,10 @@ fn used_because(state: PathState) -> PathBecause {
 }
 
 fn works(state: PathState) -> bool {
-    use PathState::{Backup, Closed, Joining, Open, Retiring, Silent, TooSlow};
+    use PathState::{Backup, Closed, Held, Joining, Open, Retiring, Silent, TooSlow};
     match state {
         Open | Backup | TooSlow => true,
-        Closed | Joining | Silent | Retiring => false,
+        Closed | Held | Joining | Silent | Retiring => false,
     }
 }
 

@@ -42,6 +42,14 @@ pub enum PathBecause {
     Order,
     /// Trains were not acknowledged for so long.
     Unanswered(Duration),
+    /// Nothing was heard on it for so long, though it was asked.
+    NotHeard(Duration),
+    /// The peer says that it does not hear us on it.
+    PeerDeaf,
+    /// It failed not long ago, and has to work for a while first.
+    FailedBefore,
+    /// It has not answered yet.
+    Unproven,
     /// Our link is to leave.
     Retiring,
     /// The settings use another one.

@@ -32,6 +32,8 @@ pub fn span_trains_max(bytes: usize) -> u32 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
     Open,
+    /// Nobody knows yet whether it works, or it came back a moment ago.
+    Held,
     /// Its trains were not acknowledged for too long.
     Silent,
     /// What went by another path, without a sequence, must arrive first.

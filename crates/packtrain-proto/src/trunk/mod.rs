@@ -2,10 +2,12 @@
 //! when one dies, what arrived, and the order of it all.
 
 pub mod balance;
+pub mod damping;
 pub(crate) mod extreme;
 pub mod flight;
 pub mod hold_times;
 pub mod join;
+pub mod liveness;
 pub mod receipts;
 pub mod recent;
 pub mod replay;

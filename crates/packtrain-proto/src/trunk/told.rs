@@ -9,7 +9,7 @@ use crate::time::{Duration, Instant};
 /// What has lasted so long is told in any case.
 pub const SETTLED: Duration = Duration::from_secs(1);
 /// So many changes in a period are told at once.
-const AT_ONCE_MAX: u8 = 6;
+const AT_ONCE_MAX: u8 = 12;
 const PERIOD: Duration = Duration::from_secs(10);
 
 /// The state of something that has one at a time.

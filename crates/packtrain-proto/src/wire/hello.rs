@@ -30,6 +30,8 @@ pub mod capability {
     pub const DIRECT_FRAMES: u32 = 1 << 2;
     /// Takes coded trains.
     pub const CODED_TRAINS: u32 = 1 << 3;
+    /// Says many times a second which links it hears, and takes such messages.
+    pub const LIVENESS: u32 = 1 << 4;
 }
 
 const ADDRESS_LEN: usize = 6;

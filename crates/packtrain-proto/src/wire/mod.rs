@@ -10,6 +10,7 @@ pub mod dfap;
 pub mod ethernet;
 pub mod hello;
 pub mod layout;
+pub mod liveness;
 pub mod packet;
 pub mod sequence;
 pub mod station;

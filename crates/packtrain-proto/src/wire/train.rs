@@ -9,6 +9,7 @@ pub const VERSION: u8 = 1;
 pub const TYPE_TRAIN: u8 = 1;
 pub const TYPE_HELLO: u8 = 2;
 pub const TYPE_STATION: u8 = 3;
+pub const TYPE_LIVENESS: u8 = 4;
 
 /// Bytes before the options, the outer Ethernet header not counted.
 pub const HEADER_LEN: usize = 16;
@@ -70,7 +71,7 @@ pub enum TrainError {
 pub fn message_type(message: &[u8]) -> Result<u8, TrainError> {
     let first = *message.first().ok_or(TrainError::Truncated)?;
     match (first >> 4, first & 0xf) {
-        (VERSION, kind @ (TYPE_TRAIN | TYPE_HELLO | TYPE_STATION)) => Ok(kind),
+        (VERSION, kind @ TYPE_TRAIN..=TYPE_LIVENESS) => Ok(kind),
         (VERSION, _) => Err(TrainError::UnknownType),
         _ => Err(TrainError::UnknownVersion),
     }

@@ -95,6 +95,7 @@ fn every_version_and_type_but_ours_is_counted_and_skipped() {
         let reason = match first >> 4 {
             // A station's message that it is not.
             1 if first == 0x13 => DropReason::BadHello,
+            1 if first == 0x14 => DropReason::BadLiveness,
             1 => DropReason::UnknownType,
             _ => DropReason::UnknownVersion,
         };

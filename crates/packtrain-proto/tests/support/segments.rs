@@ -82,6 +82,9 @@ pub struct Bed {
     /// Where it is not 1500.
     pub mtus: HashMap<(usize, LinkId), u16>,
     carrier: HashMap<(usize, LinkId), bool>,
+    /// Who does not run, and what has come to them meanwhile.
+    stopped: BTreeSet<usize>,
+    unread: Vec<(usize, LinkId, Vec<u8>)>,
     /// By which links frames of each outer source address have left, since it was asked last.
     sources: HashMap<MacAddr, BTreeSet<(usize, LinkId)>>,
     /// Frames on each segment, by their destination.
@@ -113,6 +116,8 @@ impl Bed {
             last_group_hello: HashMap::new(),
             mtus: HashMap::new(),
             carrier: HashMap::new(),
+            stopped: BTreeSet::new(),
+            unread: Vec::new(),
             sources: HashMap::new(),
             sent_to: HashMap::new(),
         };
@@ -152,6 +157,23 @@ impl Bed {
         self.engines[side].handle_link_frame(LinkId(link), buffer, Offload::NONE, self.now);
     }
 
+    pub fn stop(&mut self, side: usize) {
+        self.stopped.insert(side);
+    }
+
+    /// It runs again, is told of the time first, and reads what has come.
+    pub fn resume(&mut self, side: usize) {
+        self.stopped.remove(&side);
+        self.engines[side].handle_timeout(self.now);
+        let unread = std::mem::take(&mut self.unread);
+        for (of, link, frame) in unread {
+            match of == side {
+                true => self.inject(side, link.0, &frame),
+                false => self.unread.push((of, link, frame)),
+            }
+        }
+    }
+
     pub fn plain_says(&mut self, frame: &[u8]) {
         let at = self.cables.iter().position(|cable| cable.has_plain_host);
         self.carry(at.expect("there is one"), None, frame);
@@ -182,8 +204,12 @@ impl Bed {
                 let has_carrier = self.carrier[&(side, link)];
                 let mine = [host(side, link.0), pt0(side)].contains(&destination);
                 let card_takes = destination.is_group() || mine;
-                if Some((side, link)) != from && has_carrier && card_takes {
-                    self.inject(side, link.0, frame);
+                if Some((side, link)) == from || !has_carrier || !card_takes {
+                    continue;
+                }
+                match self.stopped.contains(&side) {
+                    true => self.unread.push((side, link, frame.to_vec())),
+                    false => self.inject(side, link.0, frame),
                 }
             }
             let plain = self.cables[cable].has_plain_host && from.is_some();
@@ -201,6 +227,9 @@ impl Bed {
     }
 
     fn drain(&mut self, side: usize) -> bool {
+        if self.stopped.contains(&side) {
+            return false;
+        }
         let mut moved = false;
         while let Some(delivery) = self.engines[side].poll_delivery(self.now) {
             self.out[side].push([delivery.head, delivery.body].concat());
@@ -259,7 +288,12 @@ impl Bed {
         let mut at_one_instant = 0;
         loop {
             self.settle();
-            let next = self.engines.iter().filter_map(Engine::poll_timeout).min();
+            let running = (0..self.engines.len()).filter(|side| !self.stopped.contains(side));
+            let running: Vec<usize> = running.collect();
+            let timeouts = running
+                .iter()
+                .map(|&side| self.engines[side].poll_timeout());
+            let next = timeouts.flatten().min();
             let Some(next) = next.filter(|&next| next <= end) else {
                 self.now = end;
                 return;
@@ -271,8 +305,8 @@ impl Bed {
             };
             assert!(at_one_instant < 20, "time stands still at {:?}", self.now);
             self.now = self.now.max(next);
-            for engine in &mut self.engines {
-                engine.handle_timeout(self.now);
+            for side in running {
+                self.engines[side].handle_timeout(self.now);
             }
         }
     }

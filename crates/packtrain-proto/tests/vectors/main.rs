@@ -11,9 +11,11 @@ use packtrain_proto::buffer::Buffer;
 use packtrain_proto::config::{LinkId, NodeId, mark_of};
 use packtrain_proto::gso;
 use packtrain_proto::offload::{Gso, GsoKind, Offload, PartialChecksum};
+use packtrain_proto::time::Duration;
 use packtrain_proto::wire::checksum;
 use packtrain_proto::wire::ethernet::{self, Header, MacAddr, ether_type};
 use packtrain_proto::wire::hello::{self, Hello, LinkRecord, capability};
+use packtrain_proto::wire::liveness::{Diagnostic, Liveness, State};
 use packtrain_proto::wire::sequence::Sequence;
 use packtrain_proto::wire::subframe::{InnerHeader, Subframe};
 use packtrain_proto::wire::train::{
@@ -580,4 +582,28 @@ fn an_end_before_padding() {
     let written = written(&header(44, 20), &Options::default(), &subframes);
     assert_eq!(written, bytes[..written.len()]);
     assert_eq!(bytes[written.len()], 0);
+}
+
+#[test]
+fn a_link_says_that_it_hears_another() {
+    let bytes = vector("liveness");
+    let said = Liveness {
+        state: State::Up,
+        diagnostic: Diagnostic::Expired,
+        multiplier: 4,
+        asks: true,
+        link: LinkId(2),
+        remote_link: LinkId(1),
+        incarnation: 0xceef,
+        count: 273,
+        heard: 42,
+        heard_age: Duration::from_micros(500),
+        desired: Duration::from_millis(10),
+        required: Duration::from_millis(20),
+    };
+    assert_eq!(Liveness::parse(message(&bytes, LINK_B, LINK_A)), Ok(said));
+    let mut buffer = Buffer::with_capacity(100);
+    assert!(buffer.push(&bytes[..ethernet::HEADER_LEN]));
+    said.emit(&mut buffer);
+    assert_eq!(buffer[..], bytes[..]);
 }

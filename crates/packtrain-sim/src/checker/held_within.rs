@@ -395,6 +395,8 @@ mod tests {
             in_flight_bytes,
             window_bytes: 1000,
             lost_trains: 0,
+            liveness: None,
+            failures: 0,
             trains_tx: 0,
             state: PathState::Open,
             measures: PathMeasures::default(),

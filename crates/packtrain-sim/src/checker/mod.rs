@@ -12,6 +12,7 @@
 //! | [`reach`] | … unless no cable led to where it was to go |
 //! | [`bounded`] | no queue grows beyond its limit |
 //! | [`work_conserving`] | no open link stands idle while frames wait for it |
+//! | [`found_dead`] | a link that carries nothing to an end is given up there while another one lives, and soon |
 //! | [`held_within`] | … at no moment, but for what a class lets wait, and no longer than that |
 //! | [`progress`] | nothing is stuck when the network is well again, and time moves on |
 
@@ -22,6 +23,7 @@ pub mod bounded;
 pub mod coded_trains;
 pub mod drained;
 mod ending;
+pub mod found_dead;
 pub mod held_within;
 pub mod in_order;
 pub mod inside;
@@ -52,6 +54,7 @@ use crate::workload::identity::{Identity, identify};
 use accounted::Accounted;
 pub use coded_trains::CodedTrains;
 use drained::Drained;
+use found_dead::FoundDead;
 use held_within::{HeldWithin, Line};
 use in_order::InOrder;
 use lives::Lives;
@@ -109,6 +112,7 @@ pub struct Checkers {
     reach: Reach,
     lives: Lives,
     work_conserving: WorkConserving,
+    found_dead: FoundDead,
     held_within: HeldWithin,
     record: Option<Record>,
     violation: Option<Violation>,
@@ -136,6 +140,7 @@ impl Checkers {
             reach: Reach::default(),
             lives: Lives::new(flow_count, station_count),
             work_conserving: WorkConserving::default(),
+            found_dead: FoundDead::default(),
             held_within: HeldWithin::new(station_count),
             stations,
             record: None,
@@ -465,6 +470,22 @@ impl Checkers {
         if let Err(text) = look {
             self.object("work conserving", now, format!("{station:?}: {text}"));
         }
+    }
+
+    /// All links of a station.
+    pub fn look_for_dead(&mut self, links: &[LinkSeen], snapshot: &Snapshot, now: Instant) {
+        if self.faults.alters {
+            return;
+        }
+        if let Err(text) = self.found_dead.look(links, snapshot, now) {
+            let station = links.first().map(|link| link.station);
+            self.object("found dead", now, format!("{station:?}: {text}"));
+        }
+    }
+
+    /// Dead paths that were seen to be known for that.
+    pub fn paths_found_dead(&self) -> u64 {
+        self.found_dead.found
     }
 
     pub fn endless(&mut self, station: StationId, poll: &str, now: Instant) {

@@ -1,12 +1,15 @@
 //! When nobody sends any more and the network is well, everything drains and all peers are up.
 
-use packtrain_proto::stats::{PathState, Snapshot};
+use packtrain_proto::stats::{PathSnapshot, PathState, Snapshot};
 use packtrain_proto::time::{Duration, Instant};
 
 use super::work_conserving::LinkSeen;
 
 /// Longest that a link may take to leave: what was under way on it arrives, or is replayed elsewhere.
 const LEAVING_MAX: Duration = Duration::from_secs(10);
+
+/// Longest that one which failed again and again is held back.
+const HELD_MAX: Duration = Duration::from_millis(12_800);
 
 /// `peers`: how many there are to be.
 pub fn check(snapshot: &Snapshot, peers: usize) -> Result<(), String> {
@@ -40,13 +43,17 @@ pub fn check(snapshot: &Snapshot, peers: usize) -> Result<(), String> {
 /// `paths`: how many there are to each peer. Every one must be of use again.
 pub fn check_paths(snapshot: &Snapshot, paths: usize) -> Result<(), String> {
     for peer in &snapshot.peers {
-        let of_use = |state| {
-            matches!(
-                state,
-                PathState::Open | PathState::Backup | PathState::TooSlow
-            )
+        // One that failed often is held for a while, and works.
+        let is_back = |path: &PathSnapshot| {
+            let liveness = path.liveness.as_ref();
+            liveness.is_some_and(|l| l.held_for.is_some_and(|time| time <= HELD_MAX))
         };
-        let count = peer.paths.iter().filter(|p| of_use(p.state)).count();
+        let of_use = |path: &&PathSnapshot| match path.state {
+            PathState::Open | PathState::Backup | PathState::TooSlow => true,
+            PathState::Held => is_back(path),
+            _ => false,
+        };
+        let count = peer.paths.iter().filter(of_use).count();
         if count != paths {
             let states: Vec<_> = peer.paths.iter().map(|p| (p.link.0, p.state)).collect();
             return Err(format!(

@@ -33,6 +33,8 @@ pub struct LinkSeen {
     pub local_queue_bytes: usize,
     /// Since when its segment has been whole; `None` while it is not.
     pub well_since: Option<Instant>,
+    /// Since when frames vanish there, and nobody sees it; and whether those do that are sent to this station.
+    pub silent_since: Option<(Instant, bool)>,
     /// Longest that an answer takes when all is well.
     pub patience: Duration,
 }
@@ -176,6 +178,8 @@ mod tests {
             in_flight_bytes,
             window_bytes: 1000,
             lost_trains: 0,
+            liveness: None,
+            failures: 0,
             trains_tx: 0,
             state,
             measures: PathMeasures::default(),
@@ -227,6 +231,7 @@ mod tests {
             retiring_since: None,
             local_queue_bytes: 0,
             well_since: Some(Instant::ZERO),
+            silent_since: None,
             patience: Duration::from_millis(10),
         }
     }
@@ -286,6 +291,7 @@ mod tests {
             PathState::Closed,
             PathState::Joining,
             PathState::Silent,
+            PathState::Held,
             PathState::Retiring,
             PathState::Backup,
             PathState::TooSlow,

@@ -124,22 +124,21 @@ impl Host {
     pub fn look(&mut self, now: Instant, world: &mut World<'_>) {
         let snapshot = self.snapshot(now);
         let lines = self.lines(world.network);
-        for link in &self.links {
-            world.checkers.look_at_link(
-                &LinkSeen {
-                    station: self.station,
-                    id: link.id,
-                    port: link.port,
-                    retiring_since: link.retiring_since,
-                    local_queue_bytes: world.network.local_queue_bytes(link.port),
-                    well_since: world.network.well_since(link.port.segment, now),
-                    patience: self.patience(link.port.segment, world.network),
-                },
-                &snapshot,
-                &lines,
-                now,
-            );
+        let seen = |link: &HostLink| LinkSeen {
+            station: self.station,
+            id: link.id,
+            port: link.port,
+            retiring_since: link.retiring_since,
+            local_queue_bytes: world.network.local_queue_bytes(link.port),
+            well_since: world.network.well_since(link.port.segment, now),
+            silent_since: world.network.silent_since(link.port, now),
+            patience: self.patience(link.port.segment, world.network),
+        };
+        let links: Vec<LinkSeen> = self.links.iter().map(seen).collect();
+        for link in &links {
+            world.checkers.look_at_link(link, &snapshot, &lines, now);
         }
+        world.checkers.look_for_dead(&links, &snapshot, now);
     }
 
     /// Longest that the engine may be without an answer over a segment on which all is well.

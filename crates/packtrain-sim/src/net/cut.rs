@@ -16,7 +16,8 @@ pub struct Outage {
     /// How much later than the cut, and than its end, each end of a cable has another carrier. Until
     /// then it sends into nothing, and after the end it does not hear yet.
     pub lag: [Duration; 2],
-    /// Of a switch: this port alone, and not all of it.
+    /// Of a switch: this port alone, and not all of it. Of a cable, if nobody sees it: what is sent there alone, and the other
+    /// direction is whole.
     pub port: Option<usize>,
 }
 
@@ -81,6 +82,11 @@ impl Cut {
             None => Some(Instant::ZERO),
             Some(last) => (last.over() <= now).then(|| last.over()),
         }
+    }
+
+    /// The outage that nobody sees at `now`.
+    pub fn silent(&self, now: Instant) -> Option<&Outage> {
+        self.at(now).filter(|outage| !outage.seen)
     }
 
     /// The outage that holds at `now`.

@@ -96,6 +96,8 @@ impl Segment {
     pub(super) fn wires_of(&self, port: Option<usize>) -> Vec<usize> {
         match port {
             None => (0..self.wires.len()).collect(),
+            // Of a cable, the direction that begins there.
+            Some(port) if self.config.kind == SegmentKind::Cable => vec![port],
             Some(port) => vec![port, self.ports() + port],
         }
     }

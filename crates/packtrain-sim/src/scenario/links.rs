@@ -193,6 +193,7 @@ pub(super) fn build_with(order: Order, course: Course, carriage: Carriage) -> Ex
             config.limits.reassembly_bytes_max = defaults.reassembly_bytes_max;
         }
         draw_trunk(&mut config, &mut random);
+        draw_liveness(&mut config, order.seed ^ (n as u64) << 32);
         config.promiscuous = bridged;
         config.dictionary = Dictionaries::draw(order.seed).of(n);
         let mut host = Host::new(
@@ -356,6 +357,18 @@ pub(super) fn draw_trunk(config: &mut Config, random: &mut Random) {
     if random.chance(0.15) {
         config.limits.replay_bytes_max = random.magnitude(64 << 10, 1 << 20) as usize;
     }
+}
+
+/// With numbers of its own: what else a seed becomes stays what it was.
+pub(super) fn draw_liveness(config: &mut Config, seed: u64) {
+    let mut random = Random::new(seed ^ 0x6c69_7665_6c79);
+    config.detection_time = match random.below(10) {
+        0 => None,
+        1 => Some(Duration::from_millis(10)),
+        2 => Some(random.duration(Duration::from_millis(10), Duration::from_secs(2))),
+        _ => config.detection_time,
+    };
+    config.hold_time = *random.pick(&[config.hold_time, config.hold_time, Duration::ZERO]);
 }
 
 /// One host, or both, at once or one after the other.

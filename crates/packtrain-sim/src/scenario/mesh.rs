@@ -167,6 +167,7 @@ pub fn build(order: Order) -> Experiment {
         }
         let mut config = draw::config(endpoint.address, host_mtu, &mut random);
         links::draw_trunk(&mut config, &mut random);
+        links::draw_liveness(&mut config, order.seed ^ station.0 as u64);
         config.promiscuous = bridged == Some(station.0);
         let mut host = Host::new(station, config, draw::pace(&mut random), Instant::ZERO);
         for (n, &port) in ports.iter().enumerate() {

@@ -79,6 +79,8 @@ pub struct Report {
     pub strikes: u64,
     /// Trains sent again on another link, by engines that lived to the end.
     pub replayed: u64,
+    /// Paths that were dead and known for it, each time that somebody looked.
+    pub found_dead: u64,
     /// Frames that left in aggregates of the DFAP paper.
     pub aggregated: u64,
     /// Frames that went past the engines.
@@ -176,6 +178,7 @@ impl Experiment {
             ended_at: self.simulator.now(),
             strikes,
             replayed,
+            found_dead: checkers.paths_found_dead(),
             aggregated: checkers.frames_aggregated,
             direct: checkers.frames_direct(),
             returns: direct.map(|direct| direct.returns).sum(),

@@ -95,12 +95,15 @@ impl Outages {
             }
             if !is_move {
                 let noticed = apart.map(|lag| lag.min(until.since(from) / 2));
+                let seen = !random.chance(rules.silent);
+                // Of those that nobody sees, two of five in one direction; without a draw, for seeds to stay what they were.
+                let by_chance = (from.as_nanos() % 5) as usize;
                 cuts[cable].push(Outage {
                     from,
                     until,
-                    seen: !random.chance(rules.silent),
+                    seen,
                     lag: noticed,
-                    port: None,
+                    port: (!seen && by_chance < 2).then_some(by_chance),
                 });
                 continue;
             }

@@ -18,6 +18,7 @@ use crate::settings::classes::ClassPathPolicy;
 use crate::settings::compress::CompressPolicy;
 use crate::settings::dfap::{ModePolicy, parse_ether_type, parse_tick};
 use crate::settings::dictionary::{self, DictionaryFile};
+use crate::settings::liveness::{Detection, parse_detection, parse_hold_time};
 use crate::settings::packing::PackPolicy;
 use crate::settings::values::{
     BalancePolicy, InterfaceName, LogLevel, PathPolicy, parse_address, parse_mac,
@@ -182,6 +183,15 @@ pub struct UpArguments {
     /// Which of several links a train takes.
     #[arg(long, value_name = "POLICY", value_enum, default_value_t)]
     pub balance: BalancePolicy,
+
+    /// Of several links to a host, one that is silent for so long is dead: 10ms to 10s, or off.
+    #[arg(long, value_name = "TIME", value_parser = parse_detection, default_value = "40ms")]
+    pub liveness: Detection,
+
+    /// So long a link has to work that failed, before it carries anything again; twice that the second
+    /// time, and so on.
+    #[arg(long, value_name = "TIME", value_parser = parse_hold_time, default_value = "100ms")]
+    pub hold_time: std::time::Duration,
 
     /// What to speak with hosts that speak it too.
     #[arg(long, value_name = "MODE", value_enum, default_value_t)]

@@ -13,6 +13,7 @@ use super::error::CliError;
 use super::output;
 use crate::running::RunningLine;
 use crate::settings::dfap::DfapSettings;
+use crate::settings::liveness::LivenessSettings;
 use crate::settings::values::check_mtu;
 use crate::settings::{Settings, file};
 use crate::stay;
@@ -65,6 +66,10 @@ fn settings_of(arguments: &UpArguments) -> Result<Settings, CliError> {
         path: arguments.path,
         direct_vlan: arguments.direct_vlan,
         balance: arguments.balance,
+        liveness: LivenessSettings {
+            detection: arguments.liveness,
+            hold_time: arguments.hold_time,
+        },
         mode: arguments.mode,
         pack: arguments.pack,
         compress: arguments.compress,

@@ -22,7 +22,7 @@ pub(crate) fn all_kinds() -> Vec<What> {
         node_id: node_id(),
         state,
         because,
-        unanswered_ns: (because == Some(PathWhy::Unanswered)).then_some(203_000_000),
+        silent_ns: (because == Some(PathWhy::Unanswered)).then_some(203_000_000),
         before,
         lasted_ns: before.map(|_| 12_300_000_000),
         skipped: 0,

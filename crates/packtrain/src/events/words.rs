@@ -64,14 +64,14 @@ impl What {
                 peer,
                 state,
                 because,
-                unanswered_ns,
+                silent_ns,
                 before,
                 lasted_ns,
                 skipped,
                 ..
             } => {
                 let mut details = vec![format!("to {peer}")];
-                details.extend(because.map(|because| why(because, *unanswered_ns)));
+                details.extend(because.map(|because| why(because, *silent_ns)));
                 details.extend(before.map(|before| was(before.text(), *lasted_ns, *skipped)));
                 columns(
                     "path",
@@ -156,9 +156,11 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-fn why(because: PathWhy, unanswered_ns: Option<u64>) -> String {
-    match (because, unanswered_ns) {
-        (PathWhy::Unanswered, Some(ns)) => format!("not answered for {}", duration(seconds(ns))),
+fn why(because: PathWhy, silent_ns: Option<u64>) -> String {
+    match (because, silent_ns) {
+        (PathWhy::Unanswered | PathWhy::NotHeard, Some(ns)) => {
+            format!("{} for {}", because.text(), duration(seconds(ns)))
+        }
         _ => because.text().to_owned(),
     }
 }
@@ -196,7 +198,11 @@ impl PathUse {
         match self {
             PathUse::Open => Some(true),
             PathUse::Closed | PathUse::Silent | PathUse::Gone => Some(false),
-            PathUse::Joining | PathUse::Retiring | PathUse::Backup | PathUse::TooSlow => None,
+            PathUse::Joining
+            | PathUse::Held
+            | PathUse::Retiring
+            | PathUse::Backup
+            | PathUse::TooSlow => None,
         }
     }
 }

@@ -100,8 +100,10 @@ impl RunningLine {
                 node_id: text_of(node_id),
                 state: state.map_or(PathUse::Gone, PathUse::from),
                 because: state.and_then(|_| PathWhy::of(because)),
-                unanswered_ns: match because {
-                    PathBecause::Unanswered(duration) => Some(nanos(duration)),
+                silent_ns: match because {
+                    PathBecause::Unanswered(time) | PathBecause::NotHeard(time) => {
+                        Some(nanos(time))
+                    }
                     _ => None,
                 },
                 before: before.map(PathUse::from),

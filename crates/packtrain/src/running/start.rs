@@ -182,6 +182,8 @@ fn config(settings: &Settings, address: MacAddr) -> Result<Config, CliError> {
     config.mtu = settings.mtu;
     config.marked_frames = settings.marked_frames;
     config.balance = settings.balance.into();
+    config.detection_time = settings.liveness.detection.0;
+    config.hold_time = settings.liveness.hold_time;
     config.mode = settings.mode.into();
     config.dfap = (&settings.dfap).into();
     config.rest = settings.rest();

@@ -13,6 +13,7 @@ use super::classes::{ClassPathPolicy, ClassSettings, NOT_YET};
 use super::compress::CompressPolicy;
 use super::dfap::{DfapSettings, ModePolicy, check_ether_type, parse_tick};
 use super::dictionary;
+use super::liveness::{parse_detection, parse_hold_time};
 use super::packing::PackPolicy;
 use super::values::{
     BalancePolicy, InterfaceName, LogLevel, PathPolicy, check_mtu, parse_address, parse_mac,
@@ -54,6 +55,13 @@ fn read_line(table: &mut Table<'_>, errors: &mut Errors<'_>) -> Option<Settings>
     table.optional("direct_vlan", errors, &mut settings.direct_vlan, vlan);
     table.optional("balance", errors, &mut settings.balance, |v| {
         parse_str::<BalancePolicy>(v)
+    });
+    let liveness = &mut settings.liveness;
+    table.optional("liveness", errors, &mut liveness.detection, |v| {
+        parse_detection(string(v)?).map_err(|e| e.to_string())
+    });
+    table.optional("hold_time", errors, &mut liveness.hold_time, |v| {
+        parse_hold_time(string(v)?).map_err(|e| e.to_string())
     });
     table.optional("mode", errors, &mut settings.mode, |v| {
         parse_str::<ModePolicy>(v)
@@ -208,6 +216,7 @@ fn address(value: &DeValue<'_>) -> Result<IpPrefix, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::liveness::{Detection, LivenessSettings};
     use packtrain_proto::class::{Action, ClassPath, Compress, Pack};
     use packtrain_proto::time::Duration;
 
@@ -270,6 +279,8 @@ mod tests {
             path = "engine"
             direct_vlan = 100
             balance = "active-backup"
+            liveness = "off"
+            hold_time = "2s"
             mode = "dfap"
             pack = "scaled 2ms on-backlog"
             compress = "headers"
@@ -315,6 +326,10 @@ mod tests {
                 path: PathPolicy::Engine,
                 direct_vlan: Some(100),
                 balance: BalancePolicy::ActiveBackup,
+                liveness: LivenessSettings {
+                    detection: Detection(None),
+                    hold_time: Duration::from_secs(2),
+                },
                 mode: ModePolicy::Dfap,
                 pack: Some("scaled 2ms on-backlog".parse().unwrap()),
                 compress: CompressPolicy::Headers,
@@ -357,7 +372,7 @@ mod tests {
         assert_eq!(
             errors("name = 'pt0'\nmtuu = 3\n[[link]]\nname = 'eth1'\nrate = 3\n"),
             "line.toml:2: mtuu: unknown key (known here: addresses, balance, class, coded_trains, compress, default_classes, \
-             dfap_ether_type, dfap_stations, dfap_strict, dfap_tick, dictionary, direct_vlan, line_id, link, log_level, \
+             dfap_ether_type, dfap_stations, dfap_strict, dfap_tick, dictionary, direct_vlan, hold_time, line_id, link, liveness, log_level, \
              mac, marked_frames, mode, mtu, name, pack, path, stay, wait_links)\n\
              line.toml:5: link.rate: unknown key (known here: name)"
         );

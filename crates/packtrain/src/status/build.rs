@@ -11,12 +11,13 @@ use packtrain_proto::stats::{
 };
 use packtrain_proto::time::Duration;
 use packtrain_proto::wire::ethernet::MacAddr;
+use packtrain_proto::wire::liveness::{Diagnostic, State};
 
 use super::{
     Class, Coalesced, Coding, Counts, Dfap, Dictionary, Direct, FillBucket, FramesBucket, Hold,
-    HoldBucket, Host, Intake, Link, LinkCondition, Peer, PeerLink, PeerPath, PlainHost, Queue,
-    Reassembly, Replay, Resequencer, SCHEMA, Saved, SavedBytes, Station, StatusDocument, Stay,
-    Traffic, TrainCounts, Trains,
+    HoldBucket, Host, Intake, Link, LinkCondition, Liveness, Peer, PeerLink, PeerPath, PlainHost,
+    Queue, Reassembly, Replay, Resequencer, SCHEMA, Saved, SavedBytes, Station, StatusDocument,
+    Stay, Traffic, TrainCounts, Trains,
 };
 use crate::linux::netlink::IpPrefix;
 use crate::linux::tc::LinkQueue;
@@ -309,6 +310,8 @@ fn build_peer(
         window_bytes: path.window_bytes,
         lost_trains: path.lost_trains,
         trains_tx: path.trains_tx,
+        failures: path.failures,
+        liveness: path.liveness.as_ref().map(build_liveness),
         state: use_of(path.state).into(),
         direct: path.direct.map(|open_to| open_to_in_a_word(open_to).into()),
         direct_mark: path.direct_mark.map(|kind| kind_in_a_word(kind).into()),
@@ -417,12 +420,34 @@ fn open_to_in_a_word(open_to: OpenTo) -> &'static str {
     }
 }
 
+fn build_liveness(liveness: &stats::LivenessSnapshot) -> Liveness {
+    Liveness {
+        state: match liveness.state {
+            State::Down => "down",
+            State::Init => "init",
+            State::Up => "up",
+        }
+        .into(),
+        diagnostic: match liveness.diagnostic {
+            Diagnostic::None => "none",
+            Diagnostic::Expired => "expired",
+            Diagnostic::NeighborDown => "neighbor_down",
+        }
+        .into(),
+        detection_time_s: seconds(liveness.detection_time),
+        interval_s: seconds(liveness.interval),
+        round_trip_s: liveness.round_trip.map(seconds),
+        held_for_s: liveness.held_for.map(seconds),
+    }
+}
+
 fn use_of(state: PathState) -> &'static str {
     match state {
         PathState::Open => "open",
         PathState::Closed => "closed",
         PathState::Joining => "joining",
         PathState::Silent => "silent",
+        PathState::Held => "held",
         PathState::Retiring => "retiring",
         PathState::Backup => "backup",
         PathState::TooSlow => "too_slow",
@@ -504,6 +529,7 @@ fn capabilities(bits: u32) -> Vec<String> {
         1 => "gso_in_trains".to_owned(),
         2 => "direct_frames".to_owned(),
         3 => "coded_trains".to_owned(),
+        4 => "liveness".to_owned(),
         _ => format!("bit_{bit}"),
     };
     (0..32)

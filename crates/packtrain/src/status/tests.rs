@@ -5,11 +5,12 @@ use packtrain_proto::direct::OpenTo;
 use packtrain_proto::direct::kinds::{DirectKind, KindRefused};
 use packtrain_proto::queue::pressure::AutoChoice;
 use packtrain_proto::stats::{
-    self, DropReason, HoldBucket, HoldSnapshot, HostSnapshot, LinkSnapshot, PathMeasures,
-    PathSnapshot, PathState, PeerSnapshot, ReplaySnapshot, Snapshot,
+    self, DropReason, HoldBucket, HoldSnapshot, HostSnapshot, LinkSnapshot, LivenessSnapshot,
+    PathMeasures, PathSnapshot, PathState, PeerSnapshot, ReplaySnapshot, Snapshot,
 };
 use packtrain_proto::time::Duration;
 use packtrain_proto::wire::ethernet::MacAddr;
+use packtrain_proto::wire::liveness::{Diagnostic, State};
 use serde_json::Value;
 
 use super::*;
@@ -88,6 +89,15 @@ pub(crate) fn busy_snapshot() -> Snapshot {
         in_flight_bytes: 6056,
         window_bytes: 65_536,
         lost_trains: 2,
+        liveness: Some(LivenessSnapshot {
+            state: State::Up,
+            diagnostic: Diagnostic::NeighborDown,
+            detection_time: Duration::from_millis(40),
+            interval: Duration::from_millis(10),
+            round_trip: Some(Duration::from_micros(300)),
+            held_for: Some(Duration::from_millis(150)),
+        }),
+        failures: 3,
         trains_tx: 0,
         state: PathState::Open,
         measures: match round_trip {
@@ -442,7 +452,7 @@ fn links_are_named_in_peers_and_hosts_and_a_forgotten_one_by_number() {
     );
     assert_eq!(
         document.peers[0].capabilities,
-        ["marked_frames", "gso_in_trains", "coded_trains", "bit_4"]
+        ["marked_frames", "gso_in_trains", "coded_trains", "liveness"]
     );
 }
 

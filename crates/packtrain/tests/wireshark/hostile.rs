@@ -6,9 +6,10 @@ use packtrain_proto::time::Duration;
 use packtrain_proto::wire::coded::CodedError;
 use packtrain_proto::wire::ethernet::HEADER_LEN;
 use packtrain_proto::wire::hello::Hello;
+use packtrain_proto::wire::liveness::Liveness;
 use packtrain_proto::wire::station::{StationError, StationMessage};
 use packtrain_proto::wire::subframe::Subframe;
-use packtrain_proto::wire::train::{self, TYPE_HELLO, TYPE_TRAIN, Train};
+use packtrain_proto::wire::train::{self, TYPE_HELLO, TYPE_LIVENESS, TYPE_TRAIN, Train};
 use packtrain_sim::checker::inside;
 use packtrain_sim::random::Random;
 
@@ -60,7 +61,7 @@ fn mutated(message: &[u8], random: &mut Random) -> Vec<u8> {
             0 => bytes.truncate(at.max(15)),
             1 if at < bytes.len() => bytes[at] ^= 1 << random.below(8),
             2 if at < bytes.len() => {
-                bytes[at] = *random.pick(&[0, 1, 2, 3, 4, 0x11, 0x12, 0x13, 0x80, 0xff])
+                bytes[at] = *random.pick(&[0, 1, 2, 3, 4, 0x11, 0x12, 0x13, 0x14, 0x80, 0xff])
             }
             3 if at < bytes.len() => {
                 bytes.remove(at);
@@ -86,6 +87,10 @@ fn refusal(frame: &[u8]) -> Option<&'static str> {
                 .map(|error| error.drop_reason().as_str());
         }
         Ok(TYPE_TRAIN) => {}
+        Ok(TYPE_LIVENESS) => {
+            let error = Liveness::parse(message).err()?;
+            return Some(DropReason::from(error).as_str());
+        }
         Ok(_) => {
             return match StationMessage::parse(message) {
                 Err(StationError::Truncated) => Some("truncated"),

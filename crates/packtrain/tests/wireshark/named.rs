@@ -91,17 +91,19 @@ fn each_refusal_has_its_name() {
         change(&mut bytes);
         message(0, &bytes)
     };
-    let station = |at: usize, value: &[u8]| {
+    let altered = |vector: &str, at: usize, value: &[u8]| {
         let vectors = crate::vectors::all();
         let mut bytes = vectors
             .into_iter()
-            .find(|(name, _)| name == "station")
+            .find(|(name, _)| name == vector)
             .unwrap()
             .1
             .split_off(14);
         bytes[at..at + value.len()].copy_from_slice(value);
         message(0, &bytes)
     };
+    let station = |at: usize, value: &[u8]| altered("station", at, value);
+    let liveness = |at: usize, value: &[u8]| altered("liveness", at, value);
     let cases: Vec<(Vec<u8>, &str, &str)> = vec![
         (message(0, &[0x21, 0]), "unknown_version", "version 2"),
         (message(0, &[0x15, 0]), "unknown_type", "type 5"),
@@ -252,6 +254,15 @@ fn each_refusal_has_its_name() {
             hello(&|bytes| bytes[96] = 0x99),
             "unknown_critical_option",
             "",
+        ),
+        (liveness(1, &[0x41]), "bad_liveness", "no state"),
+        (liveness(2, &[51]), "bad_liveness", "may be missed"),
+        (liveness(20, &[0; 4]), "bad_liveness", "no interval"),
+        (liveness(24, &[4, 0, 0, 0]), "bad_liveness", "no interval"),
+        (
+            message(0, &[0x14; 27]),
+            "truncated",
+            "shorter than a liveness message",
         ),
         (station(2, &[8, 0]), "bad_hello", "no type of aggregates"),
         (station(8, &[1]), "bad_hello", "nobody's own address"),

@@ -26,6 +26,12 @@ impl Network {
         self.segments[segment].config.cut.well_since(now)
     }
 
+    /// Since when frames vanish on a segment of which this port is, and nobody sees it; and whether those to this port do.
+    pub fn silent_since(&self, port: PortId, now: Instant) -> Option<(Instant, bool)> {
+        let outage = self.segments[port.segment].config.cut.silent(now)?;
+        Some((outage.from, outage.port != Some(port.port)))
+    }
+
     /// The longest that a frame of `bytes` and its answer take on an idle segment, queues of a switch
     /// left out.
     pub fn round_trip_max(&self, segment: usize, bytes: usize) -> Duration {

@@ -305,7 +305,7 @@ fn what_a_single_path_is_not_used_for_is_said_with_its_reason() {
     let text = plain(&line(&document));
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        words.contains("reorders, silent: its trains are not acknowledged"),
+        words.contains("reorders, silent: its other end is not heard"),
         "{text}"
     );
 }
