@@ -48,7 +48,10 @@ use crate::queue::plain::{PlainQueues, Spread};
 use crate::reassembly::Complete;
 use crate::segments::Segments;
 use crate::station_table::{StationTable, StationsBehind};
-use crate::stats::{CodingSnapshot, DropReason, Drops, Flushes, Traffic, Trains};
+use crate::stats::{
+    CodingSnapshot, DropReason, Drops, EngineBecause, Flushes, PathBecause, PathState, Traffic,
+    Trains,
+};
 use crate::time::{Duration, Instant};
 use crate::train_sizes::TrainSizes;
 use crate::turns::Turns;
@@ -81,6 +84,7 @@ mod timers;
 mod to_host;
 mod transmit;
 mod wait;
+mod watch;
 mod way;
 
 pub use crate::direct::{DirectDestination, DirectSource, OpenTo};
@@ -167,6 +171,7 @@ pub enum Event {
     /// Trains to a peer are carried by links of another tier from now on.
     TierChanged {
         node_id: NodeId,
+        address: MacAddr,
         from: u8,
         to: u8,
     },
@@ -180,6 +185,39 @@ pub enum Event {
     /// The traffic count of the DFAP paper has switched waits on, or off.
     WaitsSwitched {
         on: bool,
+    },
+    /// A path to a peer that is up is used in another way, or for the first time. Of one that changes all the time not
+    /// every change is told.
+    PathChanged {
+        node_id: NodeId,
+        address: MacAddr,
+        link: LinkId,
+        /// `None`: it is gone with its link.
+        state: Option<PathState>,
+        because: PathBecause,
+        /// What was told last, how long that had lasted, and how many changes since were not told.
+        before: Option<PathState>,
+        lasted: Duration,
+        skipped: u32,
+    },
+    /// A path's measured rate has differed by more than a quarter from what was told last, for a second at least.
+    PathRate {
+        node_id: NodeId,
+        address: MacAddr,
+        link: LinkId,
+        /// `None`: it was not known.
+        before_bps: Option<u64>,
+        rate_bps: u64,
+    },
+    /// Frames to a peer go past the engine, all that are not kept back for a reason of their own; or no longer. For a second at
+    /// least.
+    DirectChanged {
+        node_id: NodeId,
+        address: MacAddr,
+        /// Why they go by the engine; `None`: they do not.
+        because: Option<EngineBecause>,
+        lasted: Duration,
+        skipped: u32,
     },
 }
 

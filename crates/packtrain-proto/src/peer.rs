@@ -13,6 +13,7 @@ use crate::direct::kinds::KindChoice;
 use crate::link::TRAIN_MTU_MIN;
 use crate::queue::drr::FlowQueues;
 use crate::reassembly::Reassembly;
+use crate::stats::PathState;
 use crate::time::{Duration, Instant};
 use crate::trunk::balance::weighted::Served;
 use crate::trunk::damping::Damping;
@@ -23,6 +24,7 @@ use crate::trunk::liveness::Session;
 use crate::trunk::receipts::Receipts;
 use crate::trunk::replay::Replay;
 use crate::trunk::resequencer::Resequencer;
+use crate::trunk::told::{ToldRate, ToldState};
 use crate::trunk::unsequenced::UnsequencedFrames;
 use crate::wire::ethernet::{self, MacAddr};
 use crate::wire::hello::{Hello, LINKS_MAX, LinkRecord};
@@ -75,6 +77,9 @@ pub struct Path {
     pub fenced_since: Option<Sequence>,
     /// Trains, by whichever path, that wait for direct frames of this one.
     pub fence: FenceWait,
+    /// What the owner was told of it.
+    pub told: ToldState<PathState>,
+    pub told_rate: ToldRate,
 }
 
 impl Path {
@@ -102,6 +107,8 @@ impl Path {
             direct_gate: DirectGate::default(),
             fenced_since: None,
             fence: FenceWait::default(),
+            told: ToldState::default(),
+            told_rate: ToldRate::default(),
         }
     }
 
@@ -161,6 +168,8 @@ pub struct Silence {
     pub interval: Duration,
     /// Since when a try is due and the link's local queue is full.
     pub no_room_since: Option<Instant>,
+    /// How long nothing had been acknowledged by then.
+    pub unanswered_for: Duration,
 }
 
 #[derive(Debug)]
@@ -228,6 +237,8 @@ pub struct Peer {
     /// Frames without a sequence that came while trains were held.
     pub unsequenced: UnsequencedFrames,
     pub reassembly: Reassembly,
+    /// Whether frames go past the engine, as the owner was told.
+    pub told_direct: ToldState<bool>,
 }
 
 impl Peer {
@@ -276,6 +287,7 @@ impl Peer {
             hold_times: HoldTimes::default(),
             unsequenced: UnsequencedFrames::default(),
             reassembly: Reassembly::new(limits.reassembly_bytes_max, limits.reassembly_age_max),
+            told_direct: ToldState::known(false, now),
         }
     }
 

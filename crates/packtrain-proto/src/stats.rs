@@ -11,6 +11,10 @@ use crate::time::Duration;
 use crate::wire::ethernet::MacAddr;
 use crate::wire::liveness::{Diagnostic, State};
 
+mod path;
+
+pub use path::{PathBecause, PathMeasures};
+
 macro_rules! reasons {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)* }) => {
         $(#[$meta])*
@@ -456,6 +460,7 @@ pub struct PathSnapshot {
     /// Of those that wait for the peer, frames that may go by it.
     pub queued_frames: u64,
     pub state: PathState,
+    pub measures: PathMeasures,
     /// Which frames may go by it past the engine.
     pub direct: Option<OpenTo>,
     /// By what those are known; `None`: nothing was answered yet.

@@ -27,6 +27,12 @@ impl Clock {
         Instant::from_nanos(1 + elapsed.as_nanos() as u64)
     }
 
+    /// `CLOCK_MONOTONIC` itself, nanoseconds: the same for all programs of the host.
+    pub fn monotonic_nanos(&self) -> u64 {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+    }
+
     /// What the calling thread has had of processors, ever; the difference of two is what lay between them.
     pub fn thread_cpu(&self) -> Duration {
         let had = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);

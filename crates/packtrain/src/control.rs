@@ -1,4 +1,5 @@
-//! The local control socket, both ends: one line of JSON asks, one line of JSON answers.
+//! The local control socket, both ends: one line of JSON asks, one line of JSON answers. Who asks for events gets a line
+//! for each behind the answer, and may stay for those to come.
 //!
 //! The socket is `\0packtrain/NAME`, an abstract one: such names belong to a network namespace, so
 //! instances of different namespaces never see each other, and none is left behind by a kill -9.
@@ -8,7 +9,9 @@
 //! by the credentials of the connection (`SO_PEERCRED`, unix(7)), and a client believes a server
 //! only when it runs as root or as the client itself.
 
+mod backlog;
 mod client;
+mod followers;
 mod server;
 
 use std::io;
@@ -18,7 +21,9 @@ use std::os::unix::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use backlog::EVENTS_KEPT_MAX;
 pub use client::{Connection, ControlError, request};
+pub use followers::FOLLOWERS_MAX;
 pub use server::{Asker, BindError, ControlServer, Reply};
 
 /// What may be asked.
@@ -27,6 +32,15 @@ pub use server::{Asker, BindError, ControlServer, Reply};
 pub enum Request {
     /// The status document.
     Status {},
+    /// What has happened. The answer is followed by the events, a line each.
+    Events {
+        /// The connection stays, for those to come.
+        follow: bool,
+        /// So many of the last; all that are kept otherwise, …
+        last: Option<u32>,
+        /// … or of those since this time.
+        since_unix_ns: Option<u64>,
+    },
     /// Leave, and undo everything. The answer comes at once; the connection ends when all is
     /// undone.
     Down {},
@@ -76,7 +90,7 @@ impl Request {
     /// Whether only root may ask it.
     pub fn is_mutating(&self) -> bool {
         match self {
-            Request::Status {} => false,
+            Request::Status {} | Request::Events { .. } => false,
             Request::Down {}
             | Request::LinkAdd { .. }
             | Request::LinkSet { .. }
@@ -103,6 +117,12 @@ pub enum Response {
     /// As text already, so that a newer line's fields reach `status --json` of an older binary.
     Status(Value),
     Done,
+    /// The events are next.
+    Events {
+        kept: u64,
+        /// Before those.
+        forgotten: u64,
+    },
     /// The link, as in the status document.
     LinkAdded(Value),
     /// The link, as it was at last in the status document.

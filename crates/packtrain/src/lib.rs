@@ -8,6 +8,7 @@ pub mod cli;
 pub mod clock;
 pub mod control;
 pub mod daemon;
+pub mod events;
 pub mod instance;
 pub mod lab;
 pub mod linux;

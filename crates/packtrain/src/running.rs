@@ -9,6 +9,7 @@ mod announce;
 mod answer;
 mod classes;
 mod direct;
+mod events;
 mod link_use;
 mod links;
 mod member;
@@ -34,6 +35,7 @@ use crate::cli::error::CliError;
 use crate::clock::Clock;
 use crate::control::ControlServer;
 use crate::daemon::Line;
+use crate::events::{LineBecause, LinkBecause, LinkChange};
 use crate::linux::intake::Intake;
 use crate::linux::netlink::{Link, Monitor, NetEvent};
 use crate::linux::tc;
@@ -99,14 +101,19 @@ impl RunningLine {
     /// that is to end but its daemon.
     pub fn run(mut self) -> Result<(), CliError> {
         match self.turns() {
-            Ok(Ending::Line) => self.stop(),
+            Ok(Ending::Line) => {
+                self.tell_end(LineBecause::Asked, None);
+                self.stop();
+            }
             Ok(Ending::Daemon) => {
-                if let Err(line) = self.leave_to_keeper() {
+                if let Err(mut line) = self.leave_to_keeper() {
+                    line.tell_end(LineBecause::Signal, None);
                     line.stop();
                 }
             }
             Err(error) => {
                 tracing::error!("{error}");
+                self.tell_end(LineBecause::Failed, Some(error.to_string()));
                 self.at_clean_end = None;
                 self.stop();
                 return Err(error);
@@ -139,7 +146,6 @@ impl RunningLine {
         // name is free last: who waits for the end waits for all of this.
         drop(line);
         drop(members);
-        tracing::info!("{} ends", site.settings.name);
         site.restore_all();
         if let Some(LastAct(last)) = at_clean_end {
             last();
@@ -169,23 +175,17 @@ impl RunningLine {
             if woken.contains(CONTROL) && self.answer() {
                 return Ok(Ending::Line);
             }
+            self.control.tell_followers();
         }
     }
 
     /// What the engine has to tell.
     fn handle_events(&mut self) {
         while let Some(event) = self.line.poll_event() {
+            if self.tell_on(&event) {
+                continue;
+            }
             match event {
-                Event::PeerUp { node_id, address } => {
-                    tracing::info!("peer {address} ({:016x}) is up", node_id.0);
-                }
-                Event::PeerDown {
-                    node_id,
-                    address,
-                    reason,
-                } => {
-                    tracing::info!("peer {address} ({:016x}) is down: {reason:?}", node_id.0);
-                }
                 Event::MarksChanged => self.tell_sources(),
                 Event::PathsChanged => {
                     // First who may be heard, then who may be spoken to.
@@ -210,18 +210,6 @@ impl RunningLine {
                 }
                 Event::LinkRetired { link } => self.finish_removal(link, true),
                 Event::HomeMoved { link } => self.home_moved(link),
-                Event::TierChanged { node_id, from, to } => {
-                    let node = node_id.0;
-                    tracing::info!(
-                        "trains to {node:016x} go by links of tier {to}, before by {from}"
-                    );
-                }
-                Event::StationUp { address } => {
-                    tracing::info!("{address} takes aggregates");
-                }
-                Event::StationDown { address } => {
-                    tracing::info!("{address} takes no aggregates any more");
-                }
                 Event::WaitsSwitched { on } => {
                     let how = if on {
                         "on: there is traffic enough"
@@ -238,6 +226,14 @@ impl RunningLine {
                         tracing::warn!("{error}");
                     }
                 }
+                // Told on.
+                Event::PeerUp { .. }
+                | Event::PeerDown { .. }
+                | Event::PathChanged { .. }
+                | Event::PathRate { .. }
+                | Event::DirectChanged { .. }
+                | Event::StationUp { .. }
+                | Event::StationDown { .. } => {}
             }
         }
     }
@@ -350,7 +346,8 @@ impl RunningLine {
             .iter_mut()
             .find(|m| m.ifindex() == Some(link.ifindex));
         if let Some(member) = known {
-            member.changed(link, &mut self.line, &self.site.settings);
+            let changes = member.changed(link, &mut self.line, &self.site.settings);
+            changes.into_iter().for_each(|change| self.tell(change));
             return self.read_member_addresses(link.ifindex);
         }
         let is = |m: &Member| m.ifindex().is_none() && m.name.as_str() == link.name;
@@ -368,13 +365,9 @@ impl RunningLine {
                 if let Some(direct) = &mut self.direct {
                     direct.look_again();
                 }
+                let joined = member.joined(link);
                 self.read_member_addresses(link.ifindex);
-                tracing::info!(
-                    "{} has joined (MTU {}, {})",
-                    link.name,
-                    link.mtu,
-                    link.address
-                );
+                joined.into_iter().for_each(|change| self.tell(change));
             }
             // The line goes on without it; status says so, and the next change tries again.
             Err(error) => tracing::warn!("{} cannot join: {error}", link.name),
@@ -393,8 +386,8 @@ impl RunningLine {
             }
             member.detach();
             self.site.restore(ifindex);
-            tracing::info!("{} is gone: it joins again when it appears", member.name);
-            let id = member.id;
+            let (id, name) = (member.id, member.name.clone());
+            self.tell_link(name, LinkChange::Gone, Some(LinkBecause::InterfaceGone));
             self.finish_removal(id, true);
         }
     }

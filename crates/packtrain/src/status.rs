@@ -12,7 +12,7 @@ use std::fmt;
 use packtrain_proto::stats::{self, Closures};
 use serde::{Deserialize, Serialize};
 
-pub use build::{LineFacts, LinkFacts};
+pub use build::{LineFacts, LinkFacts, path_because};
 
 /// The document's own version: goes up when a field is renamed, removed or changes its meaning.
 pub const SCHEMA: u32 = 1;
@@ -309,7 +309,23 @@ pub struct PeerLink {
     pub remote_address: String,
     pub round_trip_s: Option<f64>,
     pub round_trip_min_s: Option<f64>,
+    /// How much it differs from the smoothed one, on average.
+    #[serde(default)]
+    pub round_trip_jitter_s: Option<f64>,
     pub rate_bps: Option<u64>,
+    /// When it was seen last.
+    #[serde(default)]
+    pub rate_age_s: Option<f64>,
+    /// Of a million trains of the last seconds, those that were lost: ours, and the peer's.
+    #[serde(default)]
+    pub tx_loss_ppm: Option<u32>,
+    #[serde(default)]
+    pub rx_loss_ppm: Option<u32>,
+    /// How much later than by the best path of the peer a train is there, and the peer's are here.
+    #[serde(default)]
+    pub tx_later_s: Option<f64>,
+    #[serde(default)]
+    pub rx_later_s: Option<f64>,
     pub in_flight_bytes: u64,
     pub window_bytes: u64,
     pub lost_trains: u64,

@@ -228,6 +228,12 @@ impl Engine {
             return self.drop_frame(frame, DropReason::ResequencerFull);
         }
         let peer = self.peers.get_mut(slot).expect("it was there");
+        // Of what went again, the way tells nothing; and by one link nothing is overtaken.
+        if !head.replay && peer.paths.len() > 1 {
+            let waited_since = peer.resequencer.gap_since().filter(|_| in_turn);
+            let later = waited_since.map_or(Duration::ZERO, |since| now.since(since));
+            peer.receipts_of(head.link).on_later(later, now);
+        }
         let inserted = peer.resequencer.insert(
             head.train_sequence,
             (!head.replay).then_some(by),

@@ -325,6 +325,7 @@ impl Engine {
             let path = peer.paths.remove(at);
             self.counters.direct.add(&path);
             peer.follow_fences();
+            self.tell_path_gone(slot, &path, now);
             self.release_trains(slot, now);
         }
     }

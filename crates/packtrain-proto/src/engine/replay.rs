@@ -269,6 +269,7 @@ impl Engine {
             next_try: now,
             interval: TRY_INTERVAL,
             no_room_since: None,
+            unanswered_for: path.flight.unanswered_for(now),
         });
     }
 

@@ -9,8 +9,9 @@ use crate::coding::worth::Compressor;
 use crate::peer::{Path, Peer};
 use crate::stats::{
     ClassSnapshot, CodingSnapshot, DfapSnapshot, DictionarySnapshot, DictionaryUnused,
-    HostSnapshot, LinkSnapshot, LivenessSnapshot, PathSnapshot, PathState, PeerSnapshot,
-    QueueSnapshot, ReassemblySnapshot, ResequencerSnapshot, Snapshot, StationSnapshot, Traffic,
+    HostSnapshot, LinkSnapshot, LivenessSnapshot, PathMeasures, PathSnapshot, PathState,
+    PeerSnapshot, QueueSnapshot, ReassemblySnapshot, ResequencerSnapshot, Snapshot,
+    StationSnapshot, Traffic,
 };
 use crate::time::Instant;
 use crate::trunk::hold_times::HoldTimes;
@@ -265,9 +266,28 @@ fn path_snapshot(path: &Path, peer: &Peer, now: Instant) -> PathSnapshot {
         failures: path.damping.failures(),
         state: PathState::Open,
         queued_frames: 0,
+        measures: measures(path, peer, now),
         direct: None,
         direct_mark: None,
         direct_marks_refused: Vec::new(),
         reordering_seen: peer.resequencer.reorders(now),
+    }
+}
+
+fn measures(path: &Path, peer: &Peer, now: Instant) -> PathMeasures {
+    let flight = &path.flight;
+    let mut receipts = peer.receipts.iter();
+    let receipts = receipts.find(|receipts| receipts.link == path.remote_link.0);
+    let all = peer.paths.iter();
+    let least = all.filter_map(|path| path.flight.round_trip_min()).min();
+    // One alone is later than none.
+    let least = least.filter(|_| peer.paths.len() > 1);
+    PathMeasures {
+        rate_age: flight.rate_bps().map(|(_, at)| now.since(at)),
+        round_trip_deviation: flight.round_trip_deviation(),
+        tx_loss_ppm: flight.loss_ppm(now),
+        rx_loss_ppm: receipts.and_then(|receipts| receipts.loss_ppm(now)),
+        tx_later: least.and_then(|least| Some(flight.round_trip_min()?.saturating_sub(least))),
+        rx_later: receipts.and_then(|receipts| receipts.later(now)),
     }
 }

@@ -49,7 +49,13 @@ impl Engine {
             }
             self.peers.get_mut(slot).expect("it is there").tier_in_use = Some(to);
             if let Some(from) = before {
-                let changed = Event::TierChanged { node_id, from, to };
+                let address = peer.address;
+                let changed = Event::TierChanged {
+                    node_id,
+                    address,
+                    from,
+                    to,
+                };
                 self.events.push_back(changed);
             }
         }

@@ -235,5 +235,6 @@ impl Engine {
         self.introduce_marks(now);
         self.surplus.look(self.counters.host_rx.bytes, now);
         self.look_whether_calm(now);
+        self.watch_all(now);
     }
 }

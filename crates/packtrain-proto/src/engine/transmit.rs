@@ -79,6 +79,7 @@ impl Engine {
             .or_else(|| self.take_direct_report(now));
         let Some(outgoing) = outgoing else {
             // The round is over.
+            self.watch_touched(now);
             self.settle_due_times();
             return None;
         };

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use crate::buffer::Buffer;
 use crate::time::{Duration, Instant};
 use crate::trunk::receipts::ACK_DELAY_MAX;
+use crate::trunk::recent::Recent;
 use crate::wire::sequence::Sequence;
 use crate::wire::train::Ack;
 use delivery::{Delivery, Sample};
@@ -86,6 +87,8 @@ pub struct Flight {
     last_progress: Instant,
     acknowledged_at: Instant,
     lost: u64,
+    /// Of the trains that arrived or were lost lately, those that were lost.
+    loss: Recent,
 }
 
 impl Flight {
@@ -106,6 +109,7 @@ impl Flight {
             last_progress: Instant::ZERO,
             acknowledged_at: Instant::ZERO,
             lost: 0,
+            loss: Recent::default(),
         }
     }
 
@@ -146,6 +150,24 @@ impl Flight {
 
     pub fn lost_trains(&self) -> u64 {
         self.lost
+    }
+
+    /// Millionths of the trains of the last seconds that were lost, as acknowledgements tell; `None`: of none it is known.
+    pub fn loss_ppm(&self, now: Instant) -> Option<u32> {
+        self.loss.ppm(now)
+    }
+
+    /// How much a round trip differs from the smoothed one, on average: the mean deviation of RFC 6298 (RTTVAR).
+    pub fn round_trip_deviation(&self) -> Option<Duration> {
+        self.delivery.round_trip_deviation()
+    }
+
+    /// How long something is out and nothing was acknowledged.
+    pub fn unanswered_for(&self, now: Instant) -> Duration {
+        match self.in_flight {
+            0 => Duration::ZERO,
+            _ => now.since(self.acknowledged_at),
+        }
     }
 
     /// `local_bytes` stand in the link's local queue still, which has a limit of its own: the
@@ -314,8 +336,10 @@ impl Flight {
         };
         let mut sampled = None;
         let outstanding = self.outstanding;
+        let (mut arrived, lost_before) = (0, self.lost);
         for at in named_by(ack, newest) {
             if let Some(bytes) = self.settle(at, release) {
+                arrived += u64::from(bytes > 0);
                 self.delivery.on_delivered(bytes);
                 sampled.get_or_insert((self.records[at].sample, at == newest));
             }
@@ -334,6 +358,7 @@ impl Flight {
                 self.lost += u64::from(bytes.is_some_and(|bytes| bytes > 0));
             }
         }
+        self.count_lately(lost_before, arrived, now);
         self.forget_settled();
         Ok(outstanding > self.outstanding)
     }
@@ -395,11 +420,18 @@ impl Flight {
 
     /// All that is out counts as lost.
     pub fn give_up(&mut self, now: Instant, release: &mut dyn FnMut(Buffer)) {
+        let lost_before = self.lost;
         for at in 0..self.records.len() {
             self.lost += u64::from(self.settle(at, release).is_some());
         }
+        self.count_lately(lost_before, 0, now);
         self.records.clear();
         self.last_progress = now;
+    }
+
+    fn count_lately(&mut self, lost_before: u64, arrived: u64, now: Instant) {
+        let lost = self.lost - lost_before;
+        self.loss.add(lost as i64, lost + arrived, now);
     }
 
     fn forget_settled(&mut self) {

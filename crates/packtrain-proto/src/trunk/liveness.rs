@@ -150,6 +150,11 @@ impl Session {
         !self.works() && self.diagnostic != Diagnostic::None
     }
 
+    /// How long nothing had been heard when the state changed last.
+    pub fn failed_after(&self) -> Duration {
+        self.since.since(self.heard_at)
+    }
+
     /// The other end wants to be answered still.
     pub fn is_asked(&self, now: Instant) -> bool {
         self.asked_at.is_some_and(|at| now.since(at) < ANSWERS_FOR)

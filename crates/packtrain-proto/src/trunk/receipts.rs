@@ -4,6 +4,7 @@
 //! within [`ACK_DELAY_MAX`], after [`ACK_TRAINS_MAX`] trains, or when the sender asks.
 
 use crate::time::{Duration, Instant};
+use crate::trunk::recent::Recent;
 use crate::wire::sequence::Sequence;
 use crate::wire::train::Ack;
 
@@ -27,6 +28,10 @@ pub struct Receipts {
     /// When the first of those arrived.
     since: Instant,
     asked: bool,
+    /// Of the sequences up to the newest that came lately, those that are missing.
+    loss: Recent,
+    /// How much later than newer trains by other links these came, nanoseconds, of how many.
+    lateness: Recent,
 }
 
 impl Receipts {
@@ -40,6 +45,8 @@ impl Receipts {
             unacknowledged: 0,
             since: Instant::ZERO,
             asked: false,
+            loss: Recent::default(),
+            lateness: Recent::default(),
         }
     }
 
@@ -57,7 +64,10 @@ impl Receipts {
             Some(newest) if !sequence.is_newer_than(newest) => {
                 let behind = newest.distance_from(sequence);
                 if (1..=64).contains(&behind) {
-                    self.bitmap |= 1 << (behind - 1);
+                    let bit = 1 << (behind - 1);
+                    // It counted as missing until now.
+                    self.loss.add(-i64::from(self.bitmap & bit == 0), 0, now);
+                    self.bitmap |= bit;
                 }
             }
             newest => {
@@ -70,6 +80,8 @@ impl Receipts {
                     64 => 1 << 63,
                     _ => 0,
                 };
+                let passed = newest.map_or(0, |_| i64::from(ahead) - 1);
+                self.loss.add(passed, 1 + passed as u64, now);
                 self.newest = Some(sequence);
                 self.newest_at = now;
             }
@@ -88,6 +100,22 @@ impl Receipts {
             self.newest = Some(newest);
             self.bitmap = 0;
         }
+    }
+
+    /// A train has come by this link so much later than the first newer one by another; zero: none had come.
+    pub fn on_later(&mut self, later: Duration, now: Instant) {
+        let nanos = i64::try_from(later.as_nanos()).unwrap_or(i64::MAX);
+        self.lateness.add(nanos, 1, now);
+    }
+
+    /// Millionths of the trains of the last seconds that did not come; `None`: none came.
+    pub fn loss_ppm(&self, now: Instant) -> Option<u32> {
+        self.loss.ppm(now)
+    }
+
+    /// How much later than the first newer one by another link a train came, on average; `None`: none came.
+    pub fn later(&self, now: Instant) -> Option<Duration> {
+        self.lateness.mean(now).map(Duration::from_nanos)
     }
 
     pub fn has_news(&self) -> bool {
@@ -142,6 +170,8 @@ mod tests {
             let mut receipts = Receipts::new(0);
             let mut seen = HashSet::new();
             let mut newest = Sequence(start);
+            let first = newest;
+            let mut came = HashSet::from([first]);
             receipts.on_train(newest, false, Instant::ZERO);
             seen.insert(newest);
             for step in steps {
@@ -151,6 +181,14 @@ mod tests {
                 if sequence.is_newer_than(newest) {
                     newest = sequence;
                 }
+                // What comes later than the bitmap goes counts as lost still.
+                if newest.distance_from(sequence) <= 64 {
+                    came.insert(sequence);
+                }
+                let all = newest.distance_from(first) as u64 + 1;
+                let lost = all.saturating_sub(came.len() as u64);
+                let ppm = u64::from(receipts.loss_ppm(Instant::ZERO).unwrap());
+                prop_assert_eq!(ppm, lost * 1_000_000 / all);
                 let ack = receipts.clone().take(0, Instant::ZERO).unwrap();
                 prop_assert_eq!(ack.newest, newest);
                 for i in 0..64 {
@@ -162,6 +200,35 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_comes_late_is_not_lost_and_what_comes_twice_makes_up_for_nothing() {
+        let at = |secs| Instant::ZERO + Duration::from_secs(secs);
+        let mut receipts = Receipts::new(0);
+        let ppm = |receipts: &mut Receipts, sequence: u32, secs| {
+            receipts.on_train(Sequence(sequence), false, at(secs));
+            receipts.loss_ppm(at(secs)).unwrap()
+        };
+        assert_eq!(ppm(&mut receipts, 1, 10), 0);
+        assert_eq!(ppm(&mut receipts, 4, 10), 500_000);
+        assert_eq!(ppm(&mut receipts, 4, 10), 500_000);
+        assert_eq!(ppm(&mut receipts, 2, 10), 250_000);
+        assert_eq!(ppm(&mut receipts, 2, 10), 250_000);
+        assert_eq!(ppm(&mut receipts, 3, 12), 0);
+        assert_eq!(receipts.loss_ppm(at(30)), None);
+    }
+
+    #[test]
+    fn how_much_later_trains_come_is_the_mean_of_all_that_came_lately() {
+        let at = |secs| Instant::ZERO + Duration::from_secs(secs);
+        let mut receipts = Receipts::new(0);
+        assert_eq!(receipts.later(at(10)), None);
+        for millis in [0, 20, 40, 20] {
+            receipts.on_later(Duration::from_millis(millis), at(10));
+        }
+        assert_eq!(receipts.later(at(11)), Some(Duration::from_millis(20)));
+        assert_eq!(receipts.later(at(31)), None);
     }
 
     #[test]

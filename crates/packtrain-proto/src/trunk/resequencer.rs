@@ -190,6 +190,11 @@ impl Resequencer {
         self.held_bytes
     }
 
+    /// Since when something newer has been there than the train that is due. `None`: nothing is.
+    pub fn gap_since(&self) -> Option<Instant> {
+        self.gap.map(|gap| gap.since)
+    }
+
     /// Whether stragglers were more than a rare accident lately.
     pub fn reorders(&self, now: Instant) -> bool {
         self.disorder > STRAGGLERS_MANY * STRAGGLER_WEIGHT

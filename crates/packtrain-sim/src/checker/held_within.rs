@@ -350,7 +350,7 @@ mod tests {
     use packtrain_proto::config::{Config, NodeId};
     use packtrain_proto::engine::Engine;
     use packtrain_proto::queue::pressure::AutoChoice;
-    use packtrain_proto::stats::{HoldSnapshot, PathSnapshot};
+    use packtrain_proto::stats::{HoldSnapshot, PathMeasures, PathSnapshot};
 
     const STATION: StationId = StationId(0);
     const PEER: StationId = StationId(1);
@@ -404,6 +404,7 @@ mod tests {
             trains_tx: 0,
             queued_frames: 1000,
             state: PathState::Open,
+            measures: PathMeasures::default(),
             direct: None,
             direct_mark: None,
             direct_marks_refused: Vec::new(),

@@ -153,7 +153,7 @@ mod tests {
     use packtrain_proto::config::Config;
     use packtrain_proto::engine::Engine;
     use packtrain_proto::queue::pressure::AutoChoice;
-    use packtrain_proto::stats::{HoldSnapshot, PathSnapshot};
+    use packtrain_proto::stats::{HoldSnapshot, PathMeasures, PathSnapshot};
     use packtrain_proto::wire::ethernet::MacAddr;
 
     const STATION: StationId = StationId(0);
@@ -186,6 +186,7 @@ mod tests {
             trains_tx: 0,
             queued_frames: 9,
             state,
+            measures: PathMeasures::default(),
             direct: None,
             direct_mark: None,
             direct_marks_refused: Vec::new(),

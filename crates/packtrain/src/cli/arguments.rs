@@ -63,6 +63,7 @@ pub enum Command {
     Link(LinkArguments),
     Peer(PeerArguments),
     Class(ClassArguments),
+    Events(super::events::EventsArguments),
     Capture(super::capture::CaptureArguments),
     Dictionary(DictionaryArguments),
     Whatif(super::whatif::WhatifArguments),

@@ -58,6 +58,9 @@ pub enum CliError {
     NameTaken { name: String, kind: String },
     #[error("{name} is not running")]
     NotRunning { name: String, running: Vec<String> },
+    /// While somebody was looking at it.
+    #[error("{name} has ended: {because}")]
+    LineEnded { name: String, because: String },
     #[error("{name} is running already{pid}")]
     AlreadyRunning { name: String, pid: String },
     #[error("{name}: {reason}")]
@@ -89,7 +92,7 @@ impl CliError {
             CliError::LinkMtuTooSmall { .. } | CliError::MtuTooSmall(_) => 6,
             CliError::NoRights(_) | CliError::NotRoot { .. } => 7,
             CliError::NameTaken { .. } => 8,
-            CliError::NotRunning { .. } => 9,
+            CliError::NotRunning { .. } | CliError::LineEnded { .. } => 9,
             CliError::AlreadyRunning { .. } => 10,
             CliError::NoAnswer { .. } => 11,
             // As a shell says it, and 128 + SIGINT.
@@ -217,7 +220,7 @@ pub const EXIT_CODES: &[(u8, &str)] = &[
     (6, "an MTU is too small"),
     (7, "no rights; the capability is named"),
     (8, "the name is taken by another interface"),
-    (9, "not running"),
+    (9, "not running, or no longer"),
     (10, "running already"),
     (11, "the line does not answer"),
     (127, "lab exec: no such program"),
@@ -281,6 +284,10 @@ mod tests {
             CliError::NotRunning {
                 name: String::new(),
                 running: Vec::new(),
+            },
+            CliError::LineEnded {
+                name: String::new(),
+                because: String::new(),
             },
             CliError::AlreadyRunning {
                 name: String::new(),

@@ -6,6 +6,7 @@ mod class;
 mod dictionary;
 mod down;
 pub mod error;
+mod events;
 mod frame_words;
 mod keep;
 mod lab;
@@ -17,6 +18,8 @@ mod signals;
 pub mod up;
 mod view;
 mod whatif;
+
+pub(crate) use self::view::{path_reason, words};
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -83,6 +86,7 @@ fn run(command: Command) -> Result<(), CliError> {
             ClassCommand::List { name, json } => show::class_list(name.as_ref(), json),
             ClassCommand::Test(arguments) => class::test(&arguments),
         },
+        Command::Events(arguments) => events::run(&arguments),
         Command::Capture(arguments) => capture::run(&arguments),
         Command::Whatif(arguments) => whatif::run(&arguments),
         Command::Dictionary(arguments) => match arguments.command {

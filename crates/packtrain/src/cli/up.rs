@@ -93,8 +93,8 @@ fn settings_of(arguments: &UpArguments) -> Result<Settings, CliError> {
 
 fn run_in_foreground(settings: &Settings) -> Result<(), CliError> {
     log::start(settings.log_level);
-    let line = start(settings, &mut |note| tracing::warn!("{note}"))?;
-    tracing::info!("{} stands", settings.name);
+    let mut line = start(settings, &mut |note| tracing::warn!("{note}"))?;
+    line.stands();
     line.run()
 }
 

@@ -135,6 +135,41 @@ impl Connection {
         Ok(())
     }
 
+    /// Asks for events, and gives how many before those that are kept are forgotten: [`Connection::next_line`] gives the events.
+    pub fn ask_for_events(&mut self, request: Request) -> Result<u64, ControlError> {
+        match self.ask(request)? {
+            Response::Events { forgotten, .. } => Ok(forgotten),
+            other => Err(ControlError::NotUnderstood(format!("{other:?}"))),
+        }
+    }
+
+    /// From now on waits for the next line for as long as it takes.
+    pub fn wait_for_ever(&mut self) -> Result<(), ControlError> {
+        Ok(self.stream.get_ref().set_read_timeout(None)?)
+    }
+
+    /// What ends waiting, from elsewhere.
+    pub fn socket(&self) -> io::Result<UnixStream> {
+        self.stream.get_ref().try_clone()
+    }
+
+    /// The next of several lines of an answer, without its end; `None`: the connection has ended.
+    pub fn next_line(&mut self) -> Result<Option<Vec<u8>>, ControlError> {
+        let mut line = Vec::new();
+        match self.read_answer(&mut line) {
+            // It was killed.
+            Err(ControlError::NotRunning) => return Ok(None),
+            done => done?,
+        }
+        // What was cut off in the middle tells nothing.
+        Ok(line.pop().filter(|last| *last == b'\n').map(|_| line))
+    }
+
+    /// Whether the next line need not be waited for.
+    pub fn has_read_ahead(&self) -> bool {
+        self.stream.buffer().contains(&b'\n')
+    }
+
     /// Waits until the line has ended and undone everything, which closes the connection.
     pub fn wait_for_end(&mut self, wait_max: Duration) -> Result<(), ControlError> {
         self.stream.get_ref().set_read_timeout(Some(wait_max))?;

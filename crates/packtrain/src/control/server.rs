@@ -7,13 +7,17 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use rustix::event::{Timespec, epoll};
 use rustix::net::sockopt::socket_peercred;
 
+use super::backlog::{Backlog, From as Place};
+use super::followers::{FOLLOWERS_MAX, Follower, Progress};
 use super::{Request, Response, socket_address};
+use crate::events::{Stamp, What};
 
 /// Longest request, with its line feed: a class with all conditions and prefixes that it can have.
 const REQUEST_BYTES_MAX: usize = 8192;
 const CLIENTS_MAX: usize = 16;
-/// The listener's mark in the epoll set; clients have their slot's number.
+/// The listener's mark in the epoll set; clients have their slot's number, and so have followers behind these.
 const LISTENER: u64 = u64::MAX;
+const FOLLOWERS: u64 = CLIENTS_MAX as u64;
 
 /// Why the socket cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +37,10 @@ pub struct ControlServer {
     listener: UnixListener,
     epoll: OwnedFd,
     clients: [Option<Client>; CLIENTS_MAX],
+    followers: [Option<Follower>; FOLLOWERS_MAX],
+    backlog: Backlog,
+    /// There are events that followers were not written yet.
+    has_news: bool,
     accepted: u64,
     own_uid: u32,
 }
@@ -49,6 +57,15 @@ struct Client {
     phase: Phase,
     /// Once answered it is parked instead of sent away.
     waits_for_end: bool,
+    /// What it has asked for and no line need be asked for.
+    asks_for_events: Option<Asked>,
+}
+
+/// For events.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    follow: bool,
+    from: Place,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +126,9 @@ impl ControlServer {
             listener,
             epoll,
             clients,
+            followers: [const { None }; FOLLOWERS_MAX],
+            backlog: Backlog::new(),
+            has_news: false,
             accepted: 0,
             own_uid,
         })
@@ -122,7 +142,7 @@ impl ControlServer {
     /// Does what can be done now: takes clients in, reads, answers by `answer`, writes. Bounded:
     /// what is left over makes [`ControlServer::fd`] readable again at once.
     pub fn handle(&mut self, answer: Answer<'_>) {
-        let mut events = Vec::with_capacity(CLIENTS_MAX + 1);
+        let mut events = Vec::with_capacity(CLIENTS_MAX + FOLLOWERS_MAX + 1);
         let now = Timespec {
             tv_sec: 0,
             tv_nsec: 0,
@@ -134,9 +154,101 @@ impl ControlServer {
         for event in events {
             match event.data.u64() {
                 LISTENER => self.accept(),
-                slot => self.handle_client(slot as usize, answer),
+                slot if slot < FOLLOWERS => self.handle_client(slot as usize, answer),
+                slot => self.handle_follower((slot - FOLLOWERS) as usize, event.flags),
             }
         }
+    }
+
+    /// Something has happened. [`ControlServer::tell_followers`] writes it.
+    pub fn publish(&mut self, what: What, at: Stamp) {
+        self.backlog.push(what, at);
+        self.has_news = true;
+    }
+
+    /// Writes what is new to those who have read what was before, as far as their sockets have room.
+    pub fn tell_followers(&mut self) {
+        if !std::mem::take(&mut self.has_news) {
+            return;
+        }
+        for slot in 0..FOLLOWERS_MAX {
+            self.write_to_follower(slot);
+        }
+    }
+
+    fn write_to_follower(&mut self, slot: usize) {
+        let Some(follower) = &mut self.followers[slot] else {
+            return;
+        };
+        // That it hangs up epoll tells in any case, but for half of a connection.
+        let flags = match follower.write(&self.backlog) {
+            Progress::Done => epoll::EventFlags::RDHUP,
+            Progress::More => epoll::EventFlags::RDHUP | epoll::EventFlags::OUT,
+            Progress::Gone => return self.remove_follower(slot),
+        };
+        let data = epoll::EventData::new_u64(FOLLOWERS + slot as u64);
+        if epoll::modify(&self.epoll, &follower.stream, data, flags).is_err() {
+            self.remove_follower(slot);
+        }
+    }
+
+    fn handle_follower(&mut self, slot: usize, flags: epoll::EventFlags) {
+        use epoll::EventFlags;
+        let hangs_up = EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR;
+        match flags.intersects(hangs_up) {
+            true => self.remove_follower(slot),
+            false => self.write_to_follower(slot),
+        }
+    }
+
+    fn remove_follower(&mut self, slot: usize) {
+        if let Some(follower) = self.followers[slot].take() {
+            let _ = epoll::delete(&self.epoll, &follower.stream);
+        }
+    }
+
+    /// Somebody asks for events. `None`: the connection stays, and is none of a client's any more.
+    fn give_events(&mut self, slot: usize, asked: Asked) -> Option<Fate> {
+        let head = Response::Events {
+            kept: self.backlog.next() - self.backlog.oldest(),
+            forgotten: self.backlog.forgotten(),
+        };
+        let mut head = line_of(&head);
+        let mut place = self.backlog.place(asked.from);
+        if !asked.follow {
+            self.backlog
+                .read(&mut place, u64::MAX, usize::MAX, &mut head);
+            return Some(self.clients[slot].as_mut()?.send(head));
+        }
+        let is_privileged = self.clients[slot].as_ref()?.may_change(self.own_uid);
+        let Some(seat) = self.free_seat(is_privileged) else {
+            let full = Response::Refused {
+                exit_code: 1,
+                message: format!("{FOLLOWERS_MAX} follow it already, and no line has more"),
+                hint: Some("without --follow the events so far are shown".into()),
+            };
+            return Some(self.clients[slot].as_mut()?.answer(&full));
+        };
+        let client = self.clients[slot].take()?;
+        let whose = (client.stream, client.uid, client.serial);
+        self.followers[seat] = Some(Follower::new(whose, head, place));
+        self.write_to_follower(seat);
+        None
+    }
+
+    /// Who may end the line takes the place of the oldest of those who only may look, if there is no other: they
+    /// must not keep each other out for ever.
+    fn free_seat(&mut self, is_privileged: bool) -> Option<usize> {
+        if let Some(free) = self.followers.iter().position(Option::is_none) {
+            return Some(free);
+        }
+        let own_uid = self.own_uid;
+        let taken = self.followers.iter().enumerate();
+        let taken = taken.filter_map(|(slot, f)| f.as_ref().map(|f| (slot, f)));
+        let others = taken.filter(|(_, f)| is_privileged && f.uid != 0 && f.uid != own_uid);
+        let (slot, _) = others.min_by_key(|(_, follower)| follower.serial)?;
+        self.remove_follower(slot);
+        Some(slot)
     }
 
     /// The answer to what [`Reply::Later`] was said to. Who does not wait any more misses nothing.
@@ -180,6 +292,7 @@ impl ControlServer {
             written: 0,
             phase: Phase::Reading,
             waits_for_end: false,
+            asks_for_events: None,
         });
     }
 
@@ -215,7 +328,12 @@ impl ControlServer {
             // Only its hanging up can have woken us.
             Phase::Waiting | Phase::Parked => Fate::Goes,
         };
-        self.settle(slot, fate);
+        let asked = client.asks_for_events.take();
+        match asked.map(|asked| self.give_events(slot, asked)) {
+            None => self.settle(slot, fate),
+            Some(Some(fate)) => self.settle(slot, fate),
+            Some(None) => {}
+        }
     }
 
     fn settle(&mut self, slot: usize, fate: Fate) {
@@ -270,8 +388,22 @@ impl Client {
             Ok(request) => request,
             Err(error) => return Response::Error(format!("not understood: {error}")).into(),
         };
-        if request.is_mutating() && self.uid != 0 && self.uid != own_uid {
+        if request.is_mutating() && !self.may_change(own_uid) {
             return Response::Denied.into();
+        }
+        if let Request::Events {
+            follow,
+            last,
+            since_unix_ns,
+        } = request
+        {
+            let from = match (last, since_unix_ns) {
+                (Some(count), _) => Place::Last(count),
+                (None, Some(unix_ns)) => Place::Since { unix_ns },
+                (None, None) => Place::First,
+            };
+            self.asks_for_events = Some(Asked { follow, from });
+            return Reply::Later;
         }
         let ends = request == Request::Down {};
         let reply = answer(request, Asker(self.serial));
@@ -279,9 +411,16 @@ impl Client {
         reply
     }
 
+    fn may_change(&self, own_uid: u32) -> bool {
+        self.uid == 0 || self.uid == own_uid
+    }
+
     fn answer(&mut self, response: &Response) -> Fate {
-        self.output = serde_json::to_vec(response).expect("a response has no key but strings");
-        self.output.push(b'\n');
+        self.send(line_of(response))
+    }
+
+    fn send(&mut self, output: Vec<u8>) -> Fate {
+        self.output = output;
         self.phase = Phase::Writing;
         self.write()
     }
@@ -300,6 +439,12 @@ impl Client {
         }
         Fate::Goes
     }
+}
+
+fn line_of(response: &Response) -> Vec<u8> {
+    let mut line = serde_json::to_vec(response).expect("a response has no key but strings");
+    line.push(b'\n');
+    line
 }
 
 fn fate_of(error: &io::Error) -> Fate {

@@ -8,6 +8,9 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::*;
+use crate::events::{Record, Stamp, What};
+
+mod followers;
 
 /// Abstract names are shared by all of a namespace: each test takes its own.
 fn unique_name() -> String {

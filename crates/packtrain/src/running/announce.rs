@@ -15,6 +15,7 @@ use packtrain_proto::wire::checksum;
 use packtrain_proto::wire::ethernet::{Header, MacAddr, ether_type};
 
 use super::RunningLine;
+use crate::events::What;
 use crate::linux::netlink::IpPrefix;
 
 /// The first may be lost: a port of a switch needs a moment before it forwards.
@@ -43,9 +44,8 @@ pub(super) struct Announcement {
 impl RunningLine {
     /// Plain hosts reach us by another link now.
     pub(super) fn home_moved(&mut self, link: LinkId) {
-        let name = self.members.iter().find(|member| member.id == link);
-        let name = name.map_or_else(|| format!("#{}", link.0), |m| m.name.to_string());
-        tracing::info!("hosts without packtrain are reached by {name} now");
+        let link = self.link_name(link);
+        self.tell(What::Home { link });
         self.announce();
         // Several homes may move at once, and each time all is said: one repetition is enough.
         let at = self.clock.now() + AGAIN_AFTER;

@@ -71,7 +71,8 @@ impl RunningLine {
                 Ok(document) => Response::Status(document),
                 Err(error) => Response::Error(format!("the status document: {error}")),
             }),
-            Request::Down {} => None,
+            // The end is begun already, and events the server has at hand.
+            Request::Down {} | Request::Events { .. } => None,
             Request::LinkAdd {
                 name,
                 wait,

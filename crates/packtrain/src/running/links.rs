@@ -16,6 +16,7 @@ use super::member::Member;
 use crate::cli::error::CliError;
 use crate::cli::up::checks;
 use crate::control::{Asker, RateMax, Response};
+use crate::events::{LinkBecause, LinkChange};
 use crate::linux::netlink::Link;
 use crate::settings::LINKS_MAX;
 use crate::settings::links::{LinkError, MemberLink, check_tier, check_weight};
@@ -270,6 +271,8 @@ impl RunningLine {
             return;
         }
         self.leaving[at].meets_until = None;
+        let name = self.link_name(link);
+        self.tell_link(name, LinkChange::Leaving, Some(LinkBecause::Asked));
         if !self.line.retire_link(link) {
             // There is no such interface now: nothing is under way.
             self.finish_removal(link, true);
@@ -319,7 +322,9 @@ impl RunningLine {
         };
         let leaving = self.leaving.remove(at);
         let last = self.link_document(link);
+        let name = self.link_name(link);
         self.forget(link);
+        self.tell_link(name, LinkChange::Left, Some(LinkBecause::Asked));
         if let Some(asker) = leaving.asker {
             let response = match last {
                 Ok(link) => Response::LinkRemoved { link, drained },
@@ -346,6 +351,8 @@ impl RunningLine {
     fn forget(&mut self, id: LinkId) {
         // First no frame moves, then the guard goes, then what was changed goes back.
         self.line.remove_link(id);
+        // What the engine has to tell of it is told while it has a name.
+        self.handle_events();
         let Some(at) = self.members.iter().position(|member| member.id == id) else {
             return;
         };
@@ -360,7 +367,6 @@ impl RunningLine {
             }
             member.detach();
             self.site.restore(ifindex);
-            tracing::info!("{} has left", member.name);
         }
     }
 

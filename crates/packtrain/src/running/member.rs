@@ -11,6 +11,7 @@ use packtrain_proto::time::Instant;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use crate::daemon::Line;
+use crate::events::{LinkBecause, LinkChange, What};
 use crate::linux::guard::{Attachment, GivesTo, Guard, GuardError, Host, UnmarkedSource, Verdict};
 use crate::linux::host_state::{Change, HostState, Outcome, Setting};
 use crate::linux::netlink::{InterfaceAddress, Link, Netlink};
@@ -176,9 +177,16 @@ impl Member {
         self.attached = None;
     }
 
-    pub(super) fn changed(&mut self, link: &Link, line: &mut Line, settings: &Settings) {
+    /// Its interface is not as it was: tells the line, and gives what there is to tell others.
+    pub(super) fn changed(
+        &mut self,
+        link: &Link,
+        line: &mut Line,
+        settings: &Settings,
+    ) -> Vec<What> {
+        let mut told = Vec::new();
         let Some(attached) = &mut self.attached else {
-            return;
+            return told;
         };
         let before = attached.link.clone();
         attached.link = link.clone();
@@ -193,11 +201,15 @@ impl Member {
                 ..state
             };
             line.link_changed(link.ifindex, dark);
-            tracing::info!("{} had no carrier for a moment", self.name);
+            told.push(down(&self.name, link, LinkBecause::CarrierLost));
+            told.push(up(&self.name, link));
         }
         line.link_changed(link.ifindex, state);
-        if condition_of(&before) != condition_of(link) {
-            tracing::info!("{} is {}", self.name, condition_of(link).as_str());
+        match (down_because(&before), down_because(link)) {
+            (before, now) if before == now => {}
+            (_, Some(because)) => told.push(down(&self.name, link, because)),
+            (Some(_), None) => told.push(up(&self.name, link)),
+            (None, None) => {}
         }
         attached.look_at_reception_soon();
         if before.name != link.name {
@@ -210,6 +222,24 @@ impl Member {
         if before.mtu != link.mtu {
             tracing::info!("{} has an MTU of {}", self.name, link.mtu);
         }
+        told
+    }
+
+    /// What there is to tell of it when it has joined.
+    pub(super) fn joined(&self, link: &Link) -> Vec<What> {
+        let joined = What::Link {
+            link: self.name.to_string(),
+            state: LinkChange::Joined,
+            because: None,
+            mtu: Some(link.mtu),
+            address: Some(link.address.to_string()),
+        };
+        let because = down_because(link).map(|because| match because {
+            LinkBecause::CarrierLost => LinkBecause::NoCarrier,
+            other => other,
+        });
+        let hindered = because.map(|because| down(&self.name, link, because));
+        [Some(joined), hindered].into_iter().flatten().collect()
     }
 
     /// What peers' frames are known by.
@@ -398,6 +428,37 @@ fn state_of(link: &Link, settings: &Settings) -> LinkState {
         // Too small an MTU makes trains of headers: such a link is as good as unplugged.
         carrier: condition_of(link) == LinkCondition::Up && link.mtu >= LINK_MTU_MIN,
         rate_bps: None,
+    }
+}
+
+/// What keeps an interface from carrying anything.
+fn down_because(link: &Link) -> Option<LinkBecause> {
+    match condition_of(link) {
+        LinkCondition::Absent => Some(LinkBecause::InterfaceGone),
+        LinkCondition::Down => Some(LinkBecause::SetDown),
+        LinkCondition::NoCarrier => Some(LinkBecause::CarrierLost),
+        LinkCondition::Up if link.mtu < LINK_MTU_MIN => Some(LinkBecause::MtuTooSmall),
+        LinkCondition::Up => None,
+    }
+}
+
+fn down(name: &InterfaceName, link: &Link, because: LinkBecause) -> What {
+    What::Link {
+        link: name.to_string(),
+        state: LinkChange::Down,
+        because: Some(because),
+        mtu: Some(link.mtu),
+        address: None,
+    }
+}
+
+fn up(name: &InterfaceName, link: &Link) -> What {
+    What::Link {
+        link: name.to_string(),
+        state: LinkChange::Up,
+        because: None,
+        mtu: Some(link.mtu),
+        address: None,
     }
 }
 

@@ -9,6 +9,7 @@ use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::RunningLine;
 use super::member::Member;
+use crate::events::LineBecause;
 use crate::linux::direct::entries_to_keep;
 use crate::status;
 use crate::stay::{EntryKept, GuardKept, Heir, Kept, PEERS_MAX, Spawned, StayError, WordKept};
@@ -171,7 +172,7 @@ impl RunningLine {
         let left = keeper.map(Spawned::leave);
         match left {
             Some(Ok(())) => {
-                tracing::info!("{name} is left to its keeper");
+                self.tell_end(LineBecause::LeftToKeeper, None);
                 // What this process holds the keeper holds as well: it is closed with the process, and must not be
                 // taken apart.
                 std::mem::forget(self);

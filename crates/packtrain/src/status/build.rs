@@ -303,14 +303,20 @@ fn build_peer(
     direct_refusal: Option<&'static str>,
     link_name: &dyn Fn(LinkId) -> String,
 ) -> Peer {
-    let path_because = peer.engine_because.map(in_a_word).or(direct_refusal);
+    let because = peer.engine_because.map(path_because).or(direct_refusal);
     let paths = peer.paths.iter().map(|path| PeerLink {
         link: link_name(path.link),
         remote_link: path.remote_link.0,
         remote_address: path.remote_address.to_string(),
         round_trip_s: path.round_trip.map(seconds),
         round_trip_min_s: path.round_trip_min.map(seconds),
+        round_trip_jitter_s: path.measures.round_trip_deviation.map(seconds),
         rate_bps: path.rate_bps,
+        rate_age_s: path.measures.rate_age.map(seconds),
+        tx_loss_ppm: path.measures.tx_loss_ppm,
+        rx_loss_ppm: path.measures.rx_loss_ppm,
+        tx_later_s: path.measures.tx_later.map(seconds),
+        rx_later_s: path.measures.rx_later.map(seconds),
         in_flight_bytes: path.in_flight_bytes,
         window_bytes: path.window_bytes,
         lost_trains: path.lost_trains,
@@ -345,18 +351,19 @@ fn build_peer(
         hold: (&peer.hold).into(),
         auto: auto_choice(peer.auto).0.into(),
         auto_wait_s: auto_choice(peer.auto).1,
-        path: match path_because {
+        path: match because {
             None => PeerPath::Direct,
             Some(_) => PeerPath::Engine,
         },
-        path_because: path_because.map(str::to_owned),
+        path_because: because.map(str::to_owned),
         dictionary: peer.dictionary.map(dictionary_id),
         dictionary_unused: (peer.dictionary_unused).map(|why| unused_in_a_word(why).into()),
         links: paths.collect(),
     }
 }
 
-fn in_a_word(because: EngineBecause) -> &'static str {
+/// Why frames go by the engine, in a word.
+pub fn path_because(because: EngineBecause) -> &'static str {
     match because {
         EngineBecause::Settings => "settings",
         EngineBecause::NotUp => "not_up",

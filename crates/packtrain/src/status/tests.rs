@@ -6,7 +6,7 @@ use packtrain_proto::direct::kinds::{DirectKind, KindRefused};
 use packtrain_proto::queue::pressure::AutoChoice;
 use packtrain_proto::stats::{
     self, DropReason, HoldBucket, HoldSnapshot, HostSnapshot, LinkSnapshot, LivenessSnapshot,
-    PathSnapshot, PathState, PeerSnapshot, ReplaySnapshot, Snapshot,
+    PathMeasures, PathSnapshot, PathState, PeerSnapshot, ReplaySnapshot, Snapshot,
 };
 use packtrain_proto::time::Duration;
 use packtrain_proto::wire::ethernet::MacAddr;
@@ -101,6 +101,17 @@ pub(crate) fn busy_snapshot() -> Snapshot {
         trains_tx: 0,
         queued_frames: 0,
         state: PathState::Open,
+        measures: match round_trip {
+            None => PathMeasures::default(),
+            Some(_) => PathMeasures {
+                rate_age: Some(Duration::from_millis(1200)),
+                round_trip_deviation: Some(Duration::from_micros(20)),
+                tx_loss_ppm: Some(0),
+                rx_loss_ppm: Some(1234),
+                tx_later: Some(Duration::ZERO),
+                rx_later: Some(Duration::from_micros(12_345)),
+            },
+        },
         direct: Some(OpenTo::LossOk),
         direct_mark: Some(DirectKind::None),
         direct_marks_refused: vec![(DirectKind::Source, KindRefused::Unanswered)],

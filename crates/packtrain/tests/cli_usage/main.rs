@@ -186,6 +186,20 @@ fn what_clap_refuses_names_the_option_and_has_code_2() {
             "'up' for '--direction <DIRECTION>'\n  [possible values: in, out, both]",
         ),
         (&["capture", "-c", "0"], "'0' for '--count <N>'"),
+        (&["events", "a/b"], "an interface name has no '/'"),
+        (&["events", "-n", "few"], "'few' for '--count <COUNT>'"),
+        (
+            &["events", "--since", "yesterday"],
+            "'yesterday' for '--since <TIME>': neither how long ago, like 30s, 10m, 2h or 1d, nor a time",
+        ),
+        (
+            &["events", "--since", "2026-02-30 00:00:00"],
+            "'2026-02-30 00:00:00' for '--since <TIME>'",
+        ),
+        (
+            &["events", "--since", "1h", "-n", "3"],
+            "cannot be used with",
+        ),
         (
             &["up", "pt0", "--link", "eth1", "--stay=0"],
             "'0' for '--stay",
@@ -261,7 +275,7 @@ fn help_has_examples_and_exit_codes_and_version_says_itself() {
         "{}",
         help.out
     );
-    for command in ["up", "run", "status", "capture", "down"] {
+    for command in ["up", "run", "status", "events", "capture", "down"] {
         let help = packtrain(&[command, "--help"]);
         assert!(
             help.code == 0 && help.out.contains("Examples:"),
@@ -313,6 +327,7 @@ fn completions_know_the_commands_of_each_shell() {
             "status",
             "peer",
             "wait-links",
+            "events",
             "capture",
             "direction",
             "port-queue",
@@ -425,6 +440,8 @@ fn a_line_that_does_not_run_has_code_9() {
         &["down", "pt-none"],
         &["peer", "list", "pt-none"],
         &["class", "list", "pt-none"],
+        &["events", "pt-none"],
+        &["events", "pt-none", "--follow"],
         &["capture", "pt-none"],
         &["class", "add", "pt-none", "--match", "udp"],
         &["class", "remove", "pt-none", "dns"],

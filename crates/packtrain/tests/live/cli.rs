@@ -419,7 +419,7 @@ fn what_up_prints_can_be_captured_and_the_log_is_where_the_documentation_says() 
     let inode = host.sh("readlink /proc/self/ns/net | tr -dc 0-9");
     let log = std::fs::read_to_string(format!("/run/packtrain/{inode}/pt0.log")).unwrap();
     assert!(
-        log.contains("eth1 has joined") && log.contains("pt0 stands"),
+        log.contains("link eth1 joined: MTU 1500") && log.contains("line pt0 up"),
         "{log}"
     );
     assert!(!log.contains('\u{1b}'), "no colour in a file");

@@ -8,6 +8,7 @@ mod common;
 mod bench;
 mod capture;
 mod cli;
+mod events;
 mod foretold;
 mod lab;
 

@@ -65,6 +65,8 @@ pub(super) struct Delivery {
     /// The most since the last rest, bytes.
     in_flight_max: usize,
     round_trip: Option<Duration>,
+    /// How much it differs from that, on average.
+    round_trip_deviation: Duration,
     round_trip_min: RoundTripMin,
     /// Bytes a second.
     rate: Extreme<u64>,
@@ -91,6 +93,7 @@ impl Delivery {
             source_limited_until: 0,
             in_flight_max: 0,
             round_trip: None,
+            round_trip_deviation: Duration::ZERO,
             round_trip_min: RoundTripMin::default(),
             rate: Extreme::default(),
             rate_at: Instant::ZERO,
@@ -110,6 +113,11 @@ impl Delivery {
     /// Smoothed, without the time that the receiver took.
     pub fn round_trip(&self) -> Option<Duration> {
         self.round_trip
+    }
+
+    /// RTTVAR of RFC 6298; `None`: no round trip was measured.
+    pub fn round_trip_deviation(&self) -> Option<Duration> {
+        self.round_trip.map(|_| self.round_trip_deviation)
     }
 
     pub fn round_trip_min(&self) -> Option<Duration> {
@@ -207,6 +215,11 @@ impl Delivery {
             let delay = Duration::from_nanos(u64::from(nanos));
             let round_trip = now.since(sample.sent_at).saturating_sub(delay);
             let smooth = |before: Duration| (before * 7 + round_trip) / 8;
+            // RFC 6298, 2.2 and 2.3: by the smoothed one before this.
+            self.round_trip_deviation = match self.round_trip {
+                None => round_trip / 2,
+                Some(before) => (self.round_trip_deviation * 3 + before.abs_diff(round_trip)) / 4,
+            };
             self.round_trip = Some(self.round_trip.map_or(round_trip, smooth));
             let is_alone = sample.in_flight <= self.probing_bytes() + self.mtu;
             let smooth = self.round_trip.unwrap_or(round_trip);

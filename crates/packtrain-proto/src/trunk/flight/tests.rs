@@ -3,6 +3,8 @@ use super::*;
 use proptest::prelude::*;
 use std::collections::HashSet;
 
+mod measures;
+
 fn ack(newest: u32, bitmap: u64) -> Ack {
     Ack {
         link: 0,

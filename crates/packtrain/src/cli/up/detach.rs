@@ -204,9 +204,9 @@ pub fn run_detached(settings: &Settings) -> Result<(), CliError> {
         }
     };
     let log_path = claim_log(settings).map_err(|e| CliError::failed("the log", e))?;
-    let line = line.at_clean_end(move || remove_log(&log_path));
+    let mut line = line.at_clean_end(move || remove_log(&log_path));
     // Whoever waited for the line may read the log at once.
-    tracing::info!("{} stands", settings.name);
+    line.stands();
     // Before the report, upon which the parent ends as it should. From here on it is the pipe
     // that tells whether it has ended too early.
     let _ = rustix::process::set_parent_process_death_signal(None);

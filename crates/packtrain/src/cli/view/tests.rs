@@ -74,6 +74,8 @@ fn a_busy_line_fits_80_columns_and_shows_its_peer() {
         "peer 02:00:00:00:00:08: up",
         "takes      marked_frames, gso_in_trains, coded_trains, bit_4; mtu 9000",
         "eth1 to 02:00:00:00:00:09, 317 µs, 99 Mbit/s, 2 trains lost,\n             reorders\n",
+        "measured   rate 1.2 s ago, least 317 µs, jitter 20 µs, lost 0 % out, 0.1234 %\n\
+         \x20            in\n",
         "held       12,346 of 1,234,567 trains received, p99 88 µs, 2.3 ms at most",
         "on wire    390.6 KiB for 976.6 KiB of frames\n",
         "saved by   framing 195.3 KiB (20.0%), padding 48.8 KiB (5.0%), headers 244.1\n\
@@ -285,7 +287,10 @@ fn several_links_and_paths_stand_beside_each_other_within_80_columns() {
              \x20 drops      on eth1: ",
         "  PATH  TO                 STATE     RTT     RATE       IN FLIGHT  LOST\n\
              \x20 eth1  02:00:00:00:00:09  open      317 µs  99 Mbit/s  5.9 KiB    2, reorders\n\
-             \x20 eth2  02:00:00:00:00:09  too slow  317 µs  99 Mbit/s  5.9 KiB    0\n",
+             \x20 eth2  02:00:00:00:00:09  too slow  317 µs  99 Mbit/s  5.9 KiB    0\n\
+             \x20 PATH  RATE SEEN  LEAST RTT  JITTER  LOST OUT  IN        LATER OUT  IN\n\
+             \x20 eth1  1.2 s ago  317 µs     20 µs   0 %       0.1234 %  0 µs       12.3 ms\n\
+             \x20 eth2  1.2 s ago  317 µs     20 µs   0 %       0.1234 %  0 µs       12.3 ms\n",
     ] {
         assert!(text.contains(part), "{part}\n---\n{text}");
     }

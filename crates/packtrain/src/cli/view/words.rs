@@ -28,7 +28,7 @@ pub(in crate::cli) fn bytes(n: u64) -> String {
     format!("{value:.1} PiB")
 }
 
-pub(in crate::cli) fn rate(bps: u64) -> String {
+pub(crate) fn rate(bps: u64) -> String {
     let bps = bps as f64;
     let (value, unit) = match bps {
         b if b >= 1e9 => (b / 1e9, "Gbit/s"),
@@ -40,7 +40,7 @@ pub(in crate::cli) fn rate(bps: u64) -> String {
     format!("{} {unit}", text.strip_suffix(".0").unwrap_or(&text))
 }
 
-pub(in crate::cli) fn duration(seconds: f64) -> String {
+pub(crate) fn duration(seconds: f64) -> String {
     let whole = seconds as u64;
     match seconds {
         s if s < 1e-3 => format!("{:.0} µs", s * 1e6),
