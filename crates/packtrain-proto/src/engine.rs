@@ -69,6 +69,7 @@ mod head;
 mod home;
 mod join;
 mod kinds;
+mod late;
 mod paths;
 mod replay;
 mod retire;

@@ -198,6 +198,20 @@ impl Member {
         }
     }
 
+    /// It is up, and nobody is at the other end of its cable.
+    pub(super) fn has_no_carrier(&self) -> bool {
+        let attached = self.attached.as_ref();
+        attached.is_some_and(|a| condition_of(&a.link) == LinkCondition::NoCarrier)
+    }
+
+    /// Whether its carrier is another than was told last, or was meanwhile.
+    pub(super) fn is_news(&self, seen: &Link) -> bool {
+        self.attached.as_ref().is_some_and(|attached| {
+            let known = &attached.link;
+            condition_of(known) != condition_of(seen) || known.carrier_losses != seen.carrier_losses
+        })
+    }
+
     /// What peers' frames are known by.
     pub(super) fn set_sources(&mut self, marks: &[MacAddr], direct: &[DirectSource]) {
         let Some(attached) = &mut self.attached else {

@@ -9,6 +9,7 @@ use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::address::{self, Seed};
 use super::answer::Host;
+use super::carriers::Carriers;
 use super::direct::Direct;
 use super::member::{Member, Site};
 use super::mixing_time;
@@ -109,6 +110,7 @@ impl RunningLine {
             members,
             leaving: Vec::new(),
             announcement: None,
+            carriers: Carriers::new(clock.now()),
             site: Site {
                 settings: settings.clone(),
                 address,
