@@ -72,6 +72,7 @@ mod head;
 mod home;
 mod join;
 mod kinds;
+mod late;
 mod liveness;
 mod paths;
 mod replay;

@@ -172,3 +172,27 @@ fn a_probe_that_goes_again_keeps_nobody_waiting_for_what_was_lost_before_it() {
     let words: Vec<u8> = bed.out[1].iter().map(|f| f[f.len() - 1]).collect();
     assert_eq!(words, [101, 102]);
 }
+
+#[test]
+fn a_link_is_late_soon_after_it_died_and_long_before_it_counts_as_silent() {
+    let cables = [0, 1].map(|link| Cable::of(&[(0, link), (1, link)]));
+    let mut bed = Bed::new(2, &cables);
+    bed.run(Duration::from_secs(4));
+    for word in 0..8 {
+        bed.send(0, &frame_to(pt0(1), pt0(0), word));
+        bed.run(Duration::from_millis(10));
+    }
+    let late = |bed: &Bed| -> Vec<LinkId> { bed.engines[0].late_links(bed.now).collect() };
+    assert!(!bed.engines[0].awaits_links() && late(&bed).is_empty());
+    let before = trains_sent(&bed);
+    bed.cables.iter_mut().for_each(|cable| cable.broken = true);
+    bed.send(0, &frame_to(pt0(1), pt0(0), 100));
+    bed.run(Duration::from_millis(1));
+    assert!(bed.engines[0].awaits_links() && late(&bed).is_empty());
+    let after = trains_sent(&bed);
+    let took_it = (0..2).find(|&at| after[at] > before[at]);
+    bed.run(Duration::from_millis(20));
+    let took_it = LinkId(took_it.expect("it has left") as u8);
+    assert_eq!(late(&bed), [took_it]);
+    assert_eq!(bed.engines[0].snapshot(bed.now).replay.replayed, 0);
+}

@@ -7,6 +7,7 @@
 mod address;
 mod announce;
 mod answer;
+mod carriers;
 mod classes;
 mod direct;
 mod events;
@@ -26,6 +27,7 @@ use packtrain_proto::engine::Event;
 
 use self::announce::Announcement;
 use self::answer::Host;
+use self::carriers::Carriers;
 use self::direct::Direct;
 use self::links::{Clearing, Leaving};
 use self::member::{Member, Site};
@@ -57,6 +59,7 @@ pub struct RunningLine {
     clearing: Option<Clearing>,
     /// Where hosts without packtrain reach us has changed, and they are to be told once more.
     announcement: Option<Announcement>,
+    carriers: Carriers,
     site: Site,
     /// `None` where the kernel has not what it takes.
     intake: Option<Intake>,
@@ -172,6 +175,7 @@ impl RunningLine {
             if woken.contains(MONITOR) {
                 self.follow_host()?;
             }
+            self.look_at_carriers();
             if woken.contains(CONTROL) && self.answer() {
                 return Ok(Ending::Line);
             }

@@ -13,6 +13,7 @@ use crate::control::RateMax;
 use crate::lab::bench_options::Options;
 use crate::lab::{
     bench_aggregation, bench_compression, bench_lab, bench_line, bench_links, bench_path,
+    bench_trunk,
 };
 use crate::linux::netlink::IpPrefix;
 use crate::settings::classes::ClassPathPolicy;
@@ -689,6 +690,16 @@ Examples:
   packtrain bench links
   packtrain bench links --part pings --part transfer --rounds 3")]
     Links(Options<bench_links::Part>),
+    /// Several links as trunks are compared: equal and unequal ones, lossy, dead and dying ones.
+    ///
+    /// One CUBIC flow over `pt0`s links against `pt0` over the better one and the bare wire, and against MPTCP over the same
+    /// wires, in turns; links that are cut, die silently or flap under a transfer; processor time. With each row: what each
+    /// link and each subflow carried.
+    #[command(after_help = "\
+Examples:
+  packtrain bench trunk
+  packtrain bench trunk --part two --part unequal --rounds 3 --json trunk.json")]
+    Trunk(Options<bench_trunk::Part>),
     /// The lab's wires: what they carry, and whether they do what is set.
     ///
     /// Throughput over 198 ms and over none, small frames, the time until 8 hosts stand, and all that

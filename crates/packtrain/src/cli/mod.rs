@@ -31,8 +31,8 @@ use self::arguments::{
 };
 use self::error::CliError;
 use crate::lab::{
-    bench_aggregation, bench_compression, bench_lab, bench_line, bench_links, bench_path, demo,
-    relay,
+    bench_aggregation, bench_compression, bench_lab, bench_line, bench_links, bench_path,
+    bench_trunk, demo, relay,
 };
 
 /// Runs the command that the process was started with.
@@ -104,6 +104,9 @@ fn run(command: Command) -> Result<(), CliError> {
             }
             BenchCommand::Links(options) => {
                 measure(|packtrain| bench_links::run(packtrain, &options))
+            }
+            BenchCommand::Trunk(options) => {
+                measure(|packtrain| bench_trunk::run(packtrain, &options))
             }
             BenchCommand::Path(options) => {
                 measure(|packtrain| bench_path::run(packtrain, &options))

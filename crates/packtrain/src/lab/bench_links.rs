@@ -5,7 +5,6 @@
 mod delay;
 mod distance;
 mod hold;
-mod link_use;
 mod parts;
 mod stage;
 
@@ -15,11 +14,11 @@ use serde::Serialize;
 
 use self::distance::WireLateness;
 use self::hold::{HoldOfPart, holds_table};
-use self::link_use::{LinkUse, uses_table};
 use self::parts::Bench;
 use self::stage::Stage;
 use super::bench_options::{Options, Rounds};
 use super::figure::{Target, Unit};
+use super::link_use::{LinkUse, uses_table};
 use super::namespaces::clean_up_on_signals;
 use super::sample::Sample;
 use super::table::Table;

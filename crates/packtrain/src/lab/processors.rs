@@ -101,6 +101,22 @@ impl RunTimes {
     }
 }
 
+/// How long all threads of a process have run, those that it has now.
+pub fn ran(process: u32) -> super::Result<std::time::Duration> {
+    let tasks = Path::new("/proc").join(process.to_string()).join("task");
+    let failed = |source| super::Error::File {
+        path: tasks.display().to_string(),
+        source,
+    };
+    let ran = numbers_in(&tasks).map_err(failed)?.map(|thread| {
+        let path = tasks.join(thread.to_string()).join("schedstat");
+        let text = fs::read_to_string(path).unwrap_or_default();
+        let ran = text.split_whitespace().next();
+        ran.and_then(|ran| ran.parse().ok()).unwrap_or(0)
+    });
+    Ok(std::time::Duration::from_nanos(ran.sum()))
+}
+
 /// The entries of a directory whose names are numbers.
 fn numbers_in(directory: &Path) -> io::Result<impl Iterator<Item = u32> + use<>> {
     let entries = fs::read_dir(directory)?;

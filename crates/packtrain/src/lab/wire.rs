@@ -172,12 +172,18 @@ pub fn udp_not_read_in_time(host: &Namespace) -> Result<u64> {
     counter(host, SNMP, "Udp:", "RcvbufErrors")
 }
 
+/// What the host's MPTCP has counted so far under this name.
+pub fn mptcp_counter(host: &Namespace, name: &str) -> Result<u64> {
+    counter(host, NETSTAT, "MPTcpExt:", name)
+}
+
 /// IPv4 packets that came to the host with *Congestion Experienced*.
 pub fn congestion_experienced(host: &Namespace) -> Result<u64> {
-    counter(host, "/proc/thread-self/net/netstat", "IpExt:", "InCEPkts")
+    counter(host, NETSTAT, "IpExt:", "InCEPkts")
 }
 
 const SNMP: &str = "/proc/thread-self/net/snmp";
+const NETSTAT: &str = "/proc/thread-self/net/netstat";
 
 /// One counter of the host's kernel, by its names in that file.
 fn counter(host: &Namespace, file: &str, protocol: &str, wanted: &str) -> Result<u64> {

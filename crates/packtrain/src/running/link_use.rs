@@ -70,13 +70,13 @@ impl RunningLine {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use packtrain_proto::wire::ethernet::MacAddr;
 
     use super::*;
     use crate::linux::netlink::IpPrefix;
 
-    fn link(ifindex: u32) -> Link {
+    pub(in crate::running) fn link(ifindex: u32) -> Link {
         Link {
             ifindex,
             name: format!("eth{ifindex}"),

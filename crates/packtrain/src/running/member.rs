@@ -242,6 +242,19 @@ impl Member {
         [Some(joined), hindered].into_iter().flatten().collect()
     }
 
+    /// It is up, and nobody is at the other end of its cable.
+    pub(super) fn has_no_carrier(&self) -> bool {
+        let attached = self.attached.as_ref();
+        attached.is_some_and(|a| condition_of(&a.link) == LinkCondition::NoCarrier)
+    }
+
+    /// Whether this tells of its carrier what is not known yet. It may have been asked for before what is known was told.
+    pub(super) fn is_news(&self, seen: &Link) -> bool {
+        self.attached
+            .as_ref()
+            .is_some_and(|attached| is_newer(&attached.link, seen))
+    }
+
     /// What peers' frames are known by.
     pub(super) fn set_sources(&mut self, marks: &[MacAddr], direct: &[DirectSource]) {
         let Some(attached) = &mut self.attached else {
@@ -468,10 +481,48 @@ fn has_blinked(before: &Link, now: &Link) -> bool {
     is_up(before) && is_up(now) && before.carrier_losses != now.carrier_losses
 }
 
+/// What was seen of an interface's carrier after it was known so. A carrier is lost, which the kernel counts, and then comes back.
+fn is_newer(known: &Link, seen: &Link) -> bool {
+    let comes_back = !known.carrier && seen.carrier;
+    let is_newer = match (known.carrier_losses, seen.carrier_losses) {
+        (Some(known), Some(seen)) if known == seen => comes_back,
+        (Some(known), Some(seen)) => (seen.wrapping_sub(known) as i32) > 0,
+        _ => known.carrier != seen.carrier,
+    };
+    known.up && seen.up && is_newer
+}
+
 fn condition_of(link: &Link) -> LinkCondition {
     match (link.up, link.carrier) {
         (false, _) => LinkCondition::Down,
         (true, false) => LinkCondition::NoCarrier,
         (true, true) => LinkCondition::Up,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_was_asked_for_before_it_was_told_otherwise_is_no_news() {
+        let link = |losses: u32, carrier: bool| Link {
+            carrier,
+            carrier_losses: Some(losses),
+            ..crate::running::link_use::tests::link(1)
+        };
+        // In this order it comes and goes.
+        let states = [link(3, true), link(4, false), link(4, true), link(5, false)];
+        for (i, known) in states.iter().enumerate() {
+            for (j, seen) in states.iter().enumerate() {
+                assert_eq!(is_newer(known, seen), j > i, "{known:?} {seen:?}");
+            }
+        }
+        let uncounted = |carrier| Link {
+            carrier_losses: None,
+            ..link(0, carrier)
+        };
+        assert!(is_newer(&uncounted(true), &uncounted(false)));
+        assert!(!is_newer(&uncounted(true), &uncounted(true)));
     }
 }

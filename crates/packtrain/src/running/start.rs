@@ -9,6 +9,7 @@ use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::address::{self, Seed};
 use super::answer::Host;
+use super::carriers::Carriers;
 use super::direct::Direct;
 use super::member::{Member, Site};
 use super::mixing_time;
@@ -110,6 +111,7 @@ impl RunningLine {
             leaving: Vec::new(),
             clearing: None,
             announcement: None,
+            carriers: Carriers::new(clock.now()),
             site: Site {
                 settings: settings.clone(),
                 address,

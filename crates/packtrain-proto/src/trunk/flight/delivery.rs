@@ -42,6 +42,8 @@ pub(super) struct Sample {
     pub sent_at: Instant,
     delivered_before: u64,
     delivered_at: Instant,
+    /// When the newest train had left that was delivered by then.
+    delivered_sent_at: Instant,
     source_limited: bool,
     /// With it, bytes.
     in_flight: usize,
@@ -60,6 +62,8 @@ enum Phase {
 pub(super) struct Delivery {
     delivered: u64,
     delivered_at: Instant,
+    /// When the newest train left that was delivered.
+    delivered_sent_at: Instant,
     /// Samples of trains sent before this many bytes are delivered say nothing about the link.
     source_limited_until: u64,
     /// The most since the last rest, bytes.
@@ -90,6 +94,7 @@ impl Delivery {
         Delivery {
             delivered: 0,
             delivered_at: Instant::ZERO,
+            delivered_sent_at: Instant::ZERO,
             source_limited_until: 0,
             in_flight_max: 0,
             round_trip: None,
@@ -157,6 +162,7 @@ impl Delivery {
     /// two rests, however much waited for other links meanwhile.
     pub fn on_rest(&mut self, now: Instant) {
         self.delivered_at = now;
+        self.delivered_sent_at = now;
         if self.in_flight_max < PRESSED_MIN {
             self.on_source_empty(0);
         }
@@ -185,6 +191,7 @@ impl Delivery {
             sent_at: now,
             delivered_before: self.delivered,
             delivered_at: self.delivered_at,
+            delivered_sent_at: self.delivered_sent_at,
             source_limited: self.delivered < self.source_limited_until
                 || self.round_trip_min.is_probed(),
             in_flight,
@@ -231,9 +238,13 @@ impl Delivery {
                 self.reach[0] = self.reach[0].max(further).min(WINDOW_MAX);
             }
         }
+        // Acknowledgements that have stood while one of the two hosts was away come all at once, and what they name was
+        // delivered in a longer time than that: in no shorter one than it was sent in.
         let interval = now
             .since(sample.delivered_at)
-            .max(now.since(sample.sent_at));
+            .max(now.since(sample.sent_at))
+            .max(sample.sent_at.since(sample.delivered_sent_at));
+        self.delivered_sent_at = self.delivered_sent_at.max(sample.sent_at);
         let bytes = self.delivered - sample.delivered_before;
         let rate = bytes_a_second(bytes, interval);
         if !sample.source_limited || self.rate.get(u64::max).is_none_or(|max| rate > max) {

@@ -50,6 +50,46 @@ proptest! {
     }
 }
 
+/// Acknowledgements of a link of 100 Mbit/s that have stood while we were away: some are read, then trains leave, then the
+/// others are read, and those trains arrive by a link that has run dry meanwhile.
+#[test]
+fn what_was_acknowledged_while_we_were_away_does_not_make_a_link_fast() {
+    let rate_bps = 100_000_000;
+    let mut flight = Flight::new(1500);
+    let half_way = Duration::from_micros(100);
+    run(
+        &mut flight,
+        rate_bps,
+        half_way,
+        Instant::ZERO,
+        Duration::from_millis(500),
+    );
+    let mut now = Instant::ZERO + Duration::from_millis(500);
+    for _ in 0..50 {
+        while flight.has_room(0) {
+            flight.on_sent(1500, now);
+        }
+        now += Duration::from_millis(8);
+        let first = flight.next.minus(flight.records.len() as u32);
+        let out: Vec<Sequence> = (0..flight.records.len() as u32)
+            .map(|n| Sequence(first.0 + n))
+            .collect();
+        let (read, later) = out.split_at(out.len() / 2);
+        for sequence in read {
+            flight.on_ack(&ack(sequence.0, 0), now, &mut drop).unwrap();
+        }
+        let sent = flight.on_sent(1500, now);
+        now += Duration::from_micros(50);
+        for sequence in later {
+            flight.on_ack(&ack(sequence.0, 0), now, &mut drop).unwrap();
+        }
+        now += Duration::from_micros(300);
+        flight.on_ack(&ack(sent.0, 0), now, &mut drop).unwrap();
+    }
+    let (bps, _) = flight.rate_bps().unwrap();
+    assert!(bps < rate_bps * 3 / 2, "{bps}");
+}
+
 #[test]
 fn what_stands_in_the_local_queue_does_not_use_up_the_window() {
     let mut flight = Flight::new(1500);

@@ -110,6 +110,16 @@ impl Line {
         self.engine.handle_link_settings(link, settings, now);
     }
 
+    /// [`Engine::awaits_links`](packtrain_proto::engine::Engine::awaits_links)
+    pub fn awaits_links(&self) -> bool {
+        self.engine.awaits_links()
+    }
+
+    /// [`Engine::late_links`](packtrain_proto::engine::Engine::late_links)
+    pub fn late_links(&self) -> impl Iterator<Item = LinkId> {
+        self.engine.late_links(self.clock.now())
+    }
+
     /// A link is to leave without loss: [`Event::LinkRetired`](packtrain_proto::engine::Event::LinkRetired)
     /// says when nothing is under way on it any more. Says whether there is something to wait for.
     pub fn retire_link(&mut self, link: LinkId) -> bool {

@@ -7,12 +7,12 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::Row;
-use super::link_use::{self, LinkUse};
 use crate::lab::cut::{Path as Way, Plan};
 use crate::lab::emulator::lateness::LatenessSummary;
 use crate::lab::emulator::protocol::{Request, WireChoice};
 use crate::lab::figure::{Target, Unit};
 use crate::lab::host::Host;
+use crate::lab::link_use::{self, LinkUse};
 use crate::lab::measure::{self, Echoes};
 use crate::lab::sample::Sample;
 use crate::lab::standing::HeldLab;

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use super::Row;
 use super::hold::{Held, HoldOfPart};
-use super::link_use::{self, LinkUse};
 use super::stage::{Documents, RATE_MBIT, SLOW_MBIT, Stage, Way, full_speed_bps};
 use crate::lab::Result;
 use crate::lab::cut::{self, Plan, Under};
 use crate::lab::figure::{Target, Unit};
+use crate::lab::link_use::{self, LinkUse};
 use crate::lab::sample::Sample;
 
 const FLOW: Duration = Duration::from_secs(5);

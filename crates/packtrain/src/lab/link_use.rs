@@ -8,7 +8,7 @@ use crate::status::{Link, StatusDocument};
 /// What A sent over a link of a line in one part, all rounds together.
 #[derive(Clone, Debug, Serialize)]
 pub struct LinkUse {
-    pub part: &'static str,
+    pub part: String,
     pub line: &'static str,
     #[serde(flatten)]
     pub sent: Counters,
@@ -37,6 +37,13 @@ impl Counters {
         }
     }
 
+    /// And what was sent at another time over the same link.
+    pub fn add(&mut self, more: &Counters) {
+        self.trains += more.trains;
+        self.frames += more.frames;
+        self.bytes += more.bytes;
+    }
+
     fn since(&self, before: &Counters) -> Counters {
         Counters {
             link: self.link.clone(),
@@ -56,7 +63,7 @@ pub fn counters(document: &StatusDocument) -> Vec<Counters> {
 /// What was sent between two readings, by the links that are there in the end: one that joined in between
 /// began with nothing.
 pub fn uses(
-    part: &'static str,
+    part: &str,
     line: &'static str,
     before: &[Counters],
     after: &[Counters],
@@ -68,7 +75,7 @@ pub fn uses(
     let links = after.iter();
     links
         .map(|link| LinkUse {
-            part,
+            part: part.to_owned(),
             line,
             sent: since(link),
         })
@@ -88,10 +95,10 @@ pub fn uses_table(uses: &[LinkUse]) -> Table {
     for one in uses {
         let of_line = uses
             .iter()
-            .filter(|other| (other.part, other.line) == (one.part, one.line));
+            .filter(|other| (&other.part, other.line) == (&one.part, one.line));
         let all: u64 = of_line.map(|other| other.sent.bytes).sum();
         table.row([
-            one.part.to_owned(),
+            one.part.clone(),
             one.line.to_owned(),
             one.sent.link.clone(),
             grouped(one.sent.trains as f64),
