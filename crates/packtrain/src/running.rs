@@ -236,6 +236,7 @@ impl RunningLine {
                 | Event::PathChanged { .. }
                 | Event::PathRate { .. }
                 | Event::DirectChanged { .. }
+                | Event::TierChanged { .. }
                 | Event::StationUp { .. }
                 | Event::StationDown { .. } => {}
             }

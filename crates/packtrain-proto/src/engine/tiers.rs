@@ -40,7 +40,7 @@ impl Engine {
             let Some(peer) = self.peers.get(slot) else {
                 continue;
             };
-            let (before, node_id) = (peer.tier_in_use, peer.node_id);
+            let (before, node_id, address) = (peer.tier_in_use, peer.node_id, peer.address);
             let Some(to) = self.tier_of(peer).filter(|_| peer.up) else {
                 continue;
             };
@@ -49,7 +49,6 @@ impl Engine {
             }
             self.peers.get_mut(slot).expect("it is there").tier_in_use = Some(to);
             if let Some(from) = before {
-                let address = peer.address;
                 let changed = Event::TierChanged {
                     node_id,
                     address,
