@@ -194,7 +194,7 @@ pub struct UpArguments {
     #[arg(long, value_name = "POLICY", value_enum, default_value_t)]
     pub balance: BalancePolicy,
 
-    /// Of several links to a host, one that is silent for so long is dead: 10ms to 10s, or off.
+    /// Of several links to a host, one that is silent for so long is dead: 10ms to 2s, or off.
     #[arg(long, value_name = "TIME", value_parser = parse_detection, default_value = "40ms")]
     pub liveness: Detection,
 
