@@ -15,6 +15,7 @@ use crate::queue::drr::FlowQueues;
 use crate::reassembly::Reassembly;
 use crate::stats::PathState;
 use crate::time::{Duration, Instant};
+use crate::trunk::balance::admission::Admission;
 use crate::trunk::balance::weighted::Served;
 use crate::trunk::damping::Damping;
 use crate::trunk::flight::Flight;
@@ -65,6 +66,8 @@ pub struct Path {
     pub trains_tx: u64,
     /// What it has carried for its weight.
     pub served: Served,
+    /// Whether others are to wait for what it carries.
+    pub admission: Admission,
     /// Of frames that went past both engines.
     pub direct: DirectCounts,
     /// By what those are known.
@@ -101,6 +104,7 @@ impl Path {
             broken: false,
             trains_tx: 0,
             served: Served::default(),
+            admission: Admission::default(),
             direct: DirectCounts::default(),
             direct_kinds: KindChoice::default(),
             other_line: None,

@@ -36,6 +36,7 @@ pub(super) fn candidates<'a>(
             link: path.link,
             settings: link.settings,
             served: path.served,
+            admission: path.admission,
             standing: standing(link, path),
             has_room,
             rate: match rate_bps {
@@ -147,6 +148,10 @@ pub(super) fn best_path(
         return None;
     }
     let last = peer.last_link;
+    if policy.admits() {
+        admit_paths(links, peers, slot, policy, bytes, now);
+    }
+    let peer = peers.get(slot)?;
     let part = balance::taking_part(candidates(links, peer, now), policy, bytes);
     if !policy.balance.keeps_flows() {
         return balance::choose(&part, policy.balance, last, |_| true);
@@ -157,6 +162,30 @@ pub(super) fn best_path(
         true => queues.has_urgent_for(link),
         false => queues.frames_for(link) > 0,
     })
+}
+
+/// Links that would only delay the others are left out, and those that would not are not any more.
+fn admit_paths(
+    links: &[Link],
+    peers: &mut PeerTable,
+    slot: usize,
+    policy: Policy,
+    bytes: usize,
+    now: Instant,
+) {
+    let Some(peer) = peers.get(slot) else {
+        return;
+    };
+    let measured_at = |c: &Candidate| peer.paths[c.at].flight.rate_bps().map(|(_, at)| at);
+    let all = candidates(links, peer, now);
+    let changed = balance::admissions(all, policy, bytes, measured_at, now);
+    if !changed.is_empty()
+        && let Some(peer) = peers.get_mut(slot)
+    {
+        for (at, admission) in changed {
+            peer.paths[at].admission = admission;
+        }
+    }
 }
 
 /// Each flow keeps to one of the links that take part.

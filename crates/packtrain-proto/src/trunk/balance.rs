@@ -12,8 +12,9 @@ use arrayvec::ArrayVec;
 
 use crate::buffer::SMALL_CAPACITY;
 use crate::config::{Balance, Config, LinkId, LinkSettings};
-use crate::time::Duration;
+use crate::time::{Duration, Instant};
 use crate::wire::hello::LINKS_MAX;
+use admission::{Admission, Lateness};
 use weighted::Served;
 
 /// How a line uses several links.
@@ -29,6 +30,19 @@ impl Policy {
         Policy {
             balance: config.balance,
             spills: config.tier_spill && !config.balance.keeps_flows(),
+        }
+    }
+
+    /// Whether a link may be left out because the others would wait for it. Where there is one at a time, none waits.
+    pub fn admits(self) -> bool {
+        self.balance != Balance::ActiveBackup
+    }
+
+    /// Links of which all are of equal right, the lower the better.
+    fn rank(self, candidate: &Candidate) -> (Standing, u8) {
+        match self.spills {
+            true => (candidate.standing, 0),
+            false => (candidate.standing, candidate.settings.tier),
         }
     }
 }
@@ -94,6 +108,7 @@ pub struct Candidate {
     pub settings: LinkSettings,
     /// What it has carried for its weight.
     pub served: Served,
+    pub admission: Admission,
     pub standing: Standing,
     pub has_room: bool,
     pub rate: Rate,
@@ -144,14 +159,14 @@ pub fn taking_part(
         false => (candidate, candidate.finish(bytes)),
     };
     let mut part: Part = candidates.map(with_finish).take(LINKS_MAX).collect();
-    let rank = |c: &Candidate| match policy.spills {
-        true => (c.standing, 0),
-        false => (c.standing, c.settings.tier),
-    };
+    let rank = |c: &Candidate| policy.rank(c);
     let Some(best) = part.iter().map(|(c, _)| rank(c)).min() else {
         return part;
     };
     part.retain(|(c, _)| rank(c) == best);
+    if policy.admits() && part.iter().any(|(c, _)| c.admission.takes_part()) {
+        part.retain(|(c, _)| c.admission.takes_part());
+    }
     match policy.balance {
         Balance::ActiveBackup => {
             let all = part.clone();
@@ -167,6 +182,26 @@ pub fn taking_part(
         }
     }
     part
+}
+
+/// Which of these paths, by what they are known by, are to be admitted from now on or not, where that is not as before. `measured_at`: when a
+/// path's rate was.
+pub fn admissions(
+    candidates: impl Iterator<Item = Candidate>,
+    policy: Policy,
+    bytes: usize,
+    measured_at: impl Fn(&Candidate) -> Option<Instant>,
+    now: Instant,
+) -> ArrayVec<(usize, Admission), LINKS_MAX> {
+    let mut all: ArrayVec<Candidate, LINKS_MAX> = candidates.take(LINKS_MAX).collect();
+    let best = all.iter().map(|c| policy.rank(c)).min();
+    all.retain(|c| Some(policy.rank(c)) == best);
+    let next = |c: &Candidate| {
+        let lateness = Lateness::of(c, &all, bytes);
+        c.admission.next(lateness, measured_at(c), now)
+    };
+    let changed = all.iter().filter(|c| next(c) != c.admission);
+    changed.map(|c| (c.at, next(c))).collect()
 }
 
 /// The path for the next train, if one that takes part has room, and `has_frames` for its link. `last`: the link that was
@@ -195,6 +230,7 @@ pub fn choose(
     chosen.map(|(c, _)| c.at)
 }
 
+pub mod admission;
 #[cfg(test)]
 mod tests;
 pub mod weighted;

@@ -194,6 +194,8 @@ pub(super) fn build_with(order: Order, course: Course, carriage: Carriage) -> Ex
         }
         draw_trunk(&mut config, &mut random);
         draw_liveness(&mut config, order.seed ^ (n as u64) << 32);
+        let mut uses = LinkUse::draw(order.seed, n);
+        uses.of_line(&mut config);
         config.promiscuous = bridged;
         config.dictionary = Dictionaries::draw(order.seed).of(n);
         let mut host = Host::new(
@@ -216,7 +218,7 @@ pub(super) fn build_with(order: Order, course: Course, carriage: Carriage) -> Ex
         let sabotage = order.sabotage.filter(|s| s.station == endpoint.station);
         host.saboteur = sabotage.map(|s| Saboteur::new(s.breakage, random.fork()));
         let ports: Vec<PortId> = (0..cables.len()).map(port_of).collect();
-        for (at, change) in draw_link_settings(&mut host, &ports, scale.duration, &mut random) {
+        for (at, change) in uses.of_links(&mut host, &ports, scale.duration) {
             simulator.queue.push(at, change);
         }
         simulator.add(Station::Packtrain(Box::new(host)), &ports);
@@ -344,11 +346,18 @@ fn scale(total_bps: u64, load: f64, effort: u32, random: &mut Random) -> Scale {
 
 /// What only several links make a difference to.
 pub(super) fn draw_trunk(config: &mut Config, random: &mut Random) {
-    config.balance = match random.below(10) {
-        0..4 => Balance::EarliestFinish,
-        _ => *random.pick(&Balance::ALL),
-    };
-    config.tier_spill = random.chance(0.3);
+    config.balance = *random.pick(&[
+        Balance::EarliestFinish,
+        Balance::EarliestFinish,
+        Balance::EarliestFinish,
+        Balance::EarliestFinish,
+        Balance::EarliestFinish,
+        Balance::EarliestFinish,
+        Balance::EarliestFinish,
+        Balance::RoundRobin,
+        Balance::RoundRobin,
+        Balance::ActiveBackup,
+    ]);
     config.marked_frames = random.chance(0.5);
     if random.chance(0.15) {
         config.limits.replay_bytes_max = random.magnitude(64 << 10, 1 << 20) as usize;
@@ -367,40 +376,68 @@ pub(super) fn draw_liveness(config: &mut Config, seed: u64) {
     config.hold_time = *random.pick(&[config.hold_time, config.hold_time, Duration::ZERO]);
 }
 
-/// What a host's links are used for, and when that changes: one host in three has tiers, and weights are for those that
-/// ask for them. `ports`: those that its links are at.
-pub(super) fn draw_link_settings(
-    host: &mut Host,
-    ports: &[PortId],
-    duration: Duration,
-    random: &mut Random,
-) -> Vec<(Instant, Event)> {
-    let has_tiers = random.chance(0.35);
-    let draw = |random: &mut Random| LinkSettings {
-        tier: match has_tiers {
-            true => *random.pick(&[1, 1, 2, 2, 3, 9]),
-            false => 1,
-        },
-        weight: random.between(1, 6) as u8,
-        ..LinkSettings::default()
-    };
-    let station = host.station;
-    for &port in ports {
-        host.give_link_settings(port, draw(random));
+/// What its links are used for, by another random than the rest: half of the hosts are as they would be without it.
+#[derive(Debug)]
+pub(super) struct LinkUse {
+    random: Random,
+    is_drawn: bool,
+    has_tiers: bool,
+}
+
+impl LinkUse {
+    pub fn draw(seed: u64, station: usize) -> LinkUse {
+        let mut random = Random::new(seed ^ 0x7573_6573 ^ (station as u64) << 56);
+        LinkUse {
+            is_drawn: random.chance(0.5),
+            has_tiers: random.chance(0.5),
+            random,
+        }
     }
-    let changes = random.below(4);
-    let change = |_| {
-        let at = Instant::ZERO + random.duration(Duration::ZERO, duration);
-        let port = *random.pick(ports);
-        let settings = draw(random);
-        let event = Event::LinkSettings {
-            station,
-            port,
-            settings,
+
+    pub fn of_line(&mut self, config: &mut Config) {
+        if self.is_drawn {
+            config.balance = *self.random.pick(&Balance::ALL);
+            config.tier_spill = self.random.chance(0.5);
+        }
+    }
+
+    /// `ports`: those that its links are at. Gives what changes while it runs.
+    pub fn of_links(
+        &mut self,
+        host: &mut Host,
+        ports: &[PortId],
+        duration: Duration,
+    ) -> Vec<(Instant, Event)> {
+        if !self.is_drawn {
+            return Vec::new();
+        }
+        for &port in ports {
+            host.give_link_settings(port, self.settings());
+        }
+        let station = host.station;
+        let changes = self.random.below(4);
+        let change = |_| {
+            let at = Instant::ZERO + self.random.duration(Duration::ZERO, duration);
+            let event = Event::LinkSettings {
+                station,
+                port: *self.random.pick(ports),
+                settings: self.settings(),
+            };
+            (at, event)
         };
-        (at, event)
-    };
-    (0..changes).map(change).collect()
+        (0..changes).map(change).collect()
+    }
+
+    fn settings(&mut self) -> LinkSettings {
+        LinkSettings {
+            tier: match self.has_tiers {
+                true => *self.random.pick(&[1, 1, 2, 2, 3, 9]),
+                false => 1,
+            },
+            weight: self.random.between(1, 6) as u8,
+            ..LinkSettings::default()
+        }
+    }
 }
 
 /// One host, or both, at once or one after the other.

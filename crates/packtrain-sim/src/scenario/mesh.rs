@@ -168,14 +168,15 @@ pub fn build(order: Order) -> Experiment {
         let mut config = draw::config(endpoint.address, host_mtu, &mut random);
         links::draw_trunk(&mut config, &mut random);
         links::draw_liveness(&mut config, order.seed ^ station.0 as u64);
+        let mut uses = links::LinkUse::draw(order.seed, station.0);
+        uses.of_line(&mut config);
         config.promiscuous = bridged == Some(station.0);
         let mut host = Host::new(station, config, draw::pace(&mut random), Instant::ZERO);
         for (n, &port) in ports.iter().enumerate() {
             let address = draw::link_address(station.0 as u8, n as u8);
             host.add_link(LinkId(n as u8), port, address, &simulator.network);
         }
-        let duration = scale.duration;
-        for (at, change) in links::draw_link_settings(&mut host, &ports, duration, &mut random) {
+        for (at, change) in uses.of_links(&mut host, &ports, scale.duration) {
             simulator.queue.push(at, change);
         }
         let sabotage = order.sabotage.filter(|s| s.station == station);

@@ -150,6 +150,11 @@ impl Line {
         host.snapshot(self.simulator.now())
     }
 
+    pub fn receiver(&self) -> Snapshot {
+        let host = self.simulator.hosts().nth(1).expect("two");
+        host.snapshot(self.simulator.now())
+    }
+
     /// What each link of the sender is used for.
     pub fn states(&self) -> Vec<PathState> {
         let mut paths = self.sender().peers[0].paths.clone();

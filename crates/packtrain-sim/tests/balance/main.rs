@@ -1,5 +1,6 @@
 //! The ways to balance, tiers and weights, on wires whose rates and delays are known: what each link carries.
 
+mod admission;
 mod line;
 
 use line::{Cable, Line};

@@ -7,6 +7,7 @@ fn candidate(at: usize, rate_mbit: u64, ahead_bytes: usize, delay_ms: u64) -> Ca
         link: LinkId(at as u8),
         settings: LinkSettings::default(),
         served: Served::default(),
+        admission: Admission::default(),
         standing: Standing::Open,
         has_room: true,
         rate: Rate::Measured(rate_mbit * 1_000_000),

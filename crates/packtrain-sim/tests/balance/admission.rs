@@ -1,0 +1,84 @@
+//! A link that would only delay the others: the line is no worse than its best link alone.
+
+use packtrain_proto::config::Balance;
+use packtrain_proto::time::Duration;
+
+use super::line::{Cable, Line};
+use super::{MS, SECOND};
+
+/// What came of so much offered: Mbit/s, and how long trains were held for their order.
+#[derive(Debug)]
+struct Outcome {
+    mbit: f64,
+    p50: Duration,
+    p99: Duration,
+    /// Of all trains.
+    held: f64,
+}
+
+fn outcome(cables: &[Cable], balance: Balance, offered_mbit: u64, time: Duration) -> Outcome {
+    const FLOWS: u64 = 10;
+    let bits = 8 * 1000 * FLOWS;
+    let mut line = Line::new(cables, FLOWS as usize, 1000 - 12, |config| {
+        config.balance = balance
+    });
+    let before = line.simulator.checkers.frames_delivered;
+    line.begin(Duration::from_nanos(bits * 1000 / offered_mbit), time);
+    line.simulator.run_for(time);
+    let frames = line.simulator.checkers.frames_delivered - before;
+    line.simulator.run_for(2 * SECOND);
+    assert_eq!(line.simulator.checkers.violation(), None);
+    let hold = line.receiver().peers[0].hold.clone();
+    Outcome {
+        mbit: frames as f64 * 8000.0 / time.as_nanos() as f64 * 1000.0,
+        p50: hold.p50,
+        p99: hold.p99,
+        held: hold.held_trains as f64 / hold.trains as f64,
+    }
+}
+
+fn is_no_worse(far: Cable, by: impl Fn(&Outcome, &Outcome)) {
+    for balance in [
+        Balance::EarliestFinish,
+        Balance::RoundRobin,
+        Balance::Weighted,
+    ] {
+        for offered_mbit in [50, 90, 150] {
+            let near = Cable::new(100, 0);
+            let alone = outcome(&[near], balance, offered_mbit, 6 * SECOND);
+            let both = outcome(&[near, far], balance, offered_mbit, 6 * SECOND);
+            println!("{far:?}, {balance:?}, {offered_mbit} Mbit/s: alone {alone:?}, both {both:?}");
+            assert!(both.mbit > alone.mbit * 0.995, "{both:?}, alone {alone:?}");
+            by(&alone, &both);
+        }
+    }
+}
+
+/// It is found out by what it carries first, and then the line is as without it.
+#[test]
+fn a_slow_link_far_away_neither_takes_nor_delays_anything() {
+    for far in [Cable::new(1, 150), Cable::new(10, 100)] {
+        is_no_worse(far, |_, both| {
+            assert_eq!(
+                (both.p50, both.p99 < 5 * MS),
+                (Duration::ZERO, true),
+                "{far:?}: {both:?}"
+            );
+        });
+    }
+}
+
+#[test]
+fn one_that_adds_as_much_as_it_delays_is_used() {
+    for (far, least_mbit, p99_max) in [
+        (Cable::new(100, 20), 130.0, 25 * MS),
+        (Cable::new(20, 0), 108.0, 4 * MS),
+        (Cable::new(10, 0), 99.0, 6 * MS),
+    ] {
+        is_no_worse(far, |alone, both| {
+            let is_full = alone.mbit > 92.0;
+            assert!(!is_full || both.mbit > least_mbit, "{far:?}: {both:?}");
+            assert!(both.p99 < p99_max, "{far:?}: {both:?}");
+        });
+    }
+}
