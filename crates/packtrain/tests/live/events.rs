@@ -158,12 +158,17 @@ fn what_happens_to_cables_and_a_peer_is_told_in_order_with_its_reason_and_soon()
         &[&link("eth2", Up, None), &path("eth2", Open, None)],
     );
     println!("mended: the path is open again after {told:?}");
-    let What::Path {
-        before, lasted_ns, ..
-    } = records.last().unwrap().what
-    else {
-        unreachable!();
-    };
+    // Between the two it may have been held back: it has failed.
+    let began = records.iter().find_map(|record| match &record.what {
+        What::Path {
+            link,
+            before,
+            lasted_ns,
+            ..
+        } if link == "eth2" => Some((*before, *lasted_ns)),
+        _ => None,
+    });
+    let (before, lasted_ns) = began.unwrap();
     assert_eq!(before, Some(Closed));
     let lasted = Duration::from_nanos(lasted_ns.unwrap());
     assert!(lasted < Duration::from_nanos(now() - cut_at), "{lasted:?}");
