@@ -177,7 +177,8 @@ impl Engine {
         let mut paths = peer.paths.iter_mut();
         let of_pair = |path: &&mut Path| (path.link, path.remote_link) == (link, said.link);
         if let Some(path) = paths.find(of_pair) {
-            if path.session.is_none() && may_begin {
+            // One that is closed would lose it again with the next message, and each new one is answered at once.
+            if path.session.is_none() && may_begin && link_of(&self.links, path).is_some() {
                 let carries = path.trains_tx > 0 && !path.joining && !path.damping.is_down();
                 let mut session = Session::new(said.link, required, carries, now);
                 session.asks = false;
