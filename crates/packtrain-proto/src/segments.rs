@@ -19,7 +19,7 @@
 //!
 //! Invariants: links with carrier that hear each other have one head, which is home or settling; the
 //! others stand beside it. There is a home whenever a link has carrier. A home stays one until its
-//! carrier goes, it retires beside another, a lower home is on its segment, or a link of a lower tier.
+//! carrier goes, it retires beside another, a lower home is on its segment, or a link of a lower tier that has settled there.
 
 use crate::config::LinkId;
 use crate::time::{Duration, Instant};
@@ -276,10 +276,14 @@ impl Segments {
             first.map(|member| member.link)
         };
         let is_home = |member: &Member| member.standing == Standing::Home;
-        let stays = all().filter(|member| !member.retiring);
-        let tier = stays.map(|member| member.tier).min();
-        let may_stay = |m: &Member| is_home(m) && !m.retiring && Some(m.tier) == tier;
-        let head = lowest(&may_stay)
+        let stays = |member: &Member| is_home(member) && !member.retiring;
+        let tier = all().filter(|m| stays(m)).map(|m| m.tier).min();
+        // One that is settling stands beside the home first: what waits for both goes out by that one alone.
+        let takes_over = |member: &Member| {
+            let is_beside = matches!(member.standing, Standing::Beside(_));
+            is_beside && !member.retiring && tier.is_some_and(|tier| member.tier < tier)
+        };
+        let head = lowest(&|member| stays(member) || takes_over(member))
             .or_else(|| lowest(&|member| !member.retiring))
             .or_else(|| lowest(&is_home))
             .or_else(|| lowest(&|_| true));

@@ -197,6 +197,9 @@ fn a_link_of_a_lower_tier_is_home_wherever_the_other_was_and_as_long_as_it_works
     bed.carrier(B, true, 2003);
     assert!(bed.segments.is_home(A), "it is not known yet where that is");
     bed.echo(A, B, 2010);
+    assert_eq!(bed.standings([A, B]), [Standing::Home, Standing::Beside(A)]);
+    assert_eq!(bed.moved(), [], "what waits for B goes by A");
+    bed.update(2011);
     assert_eq!(bed.standings([A, B]), [Standing::Beside(B), Standing::Home]);
     assert_eq!(bed.moved(), [B]);
 }
@@ -272,7 +275,13 @@ impl Model {
 }
 
 /// What holds after each step. `before`: the homes before it, and who was on their segments.
-fn check(bed: &mut Bed, model: &Model, before: &BTreeMap<LinkId, BTreeSet<LinkId>>, now: Instant) {
+/// `beside`: those that stood beside a home.
+fn check(
+    bed: &mut Bed,
+    model: &Model,
+    (before, beside): (&BTreeMap<LinkId, BTreeSet<LinkId>>, &BTreeSet<LinkId>),
+    now: Instant,
+) {
     let segments = &bed.segments;
     let up: BTreeSet<LinkId> = model.up_since.keys().copied().collect();
     let homes: BTreeSet<LinkId> = up
@@ -294,24 +303,23 @@ fn check(bed: &mut Bed, model: &Model, before: &BTreeMap<LinkId, BTreeSet<LinkId
         for &other in &segment {
             assert_eq!(segments.head_of(other), Some(head), "one head a segment");
         }
-        let tier = |l: &LinkId| model.tiers.get(l).copied().unwrap_or(1);
-        let staying = segment.iter().filter(|l| !model.retiring.contains(l));
-        let lowest = staying.map(tier).min();
+        // In the order of their numbers: of equal tiers the first.
+        let tier = |l: &LinkId| (model.tiers.get(l).copied().unwrap_or(1), *l);
         let candidates = |was_home: bool, retiring: bool| {
-            let is_of_tier = |l: &LinkId| retiring || Some(tier(l)) == lowest;
             let suits = |l: &&LinkId| {
-                (!was_home || before.contains_key(l))
-                    && model.retiring.contains(l) == retiring
-                    && is_of_tier(l)
+                (!was_home || before.contains_key(l)) && model.retiring.contains(l) == retiring
             };
-            // In the order of their numbers: of equal tiers the first.
-            segment
-                .iter()
-                .filter(suits)
-                .min_by_key(|l| tier(l))
-                .copied()
+            segment.iter().filter(suits).copied().min_by_key(tier)
         };
-        let expected = candidates(true, false)
+        let takes_over = candidates(true, false).and_then(|home| {
+            let of_lower_tier = |l: &&LinkId| {
+                beside.contains(l) && !model.retiring.contains(l) && tier(l).0 < tier(&home).0
+            };
+            let lower = segment.iter().filter(of_lower_tier).copied();
+            lower.min_by_key(tier)
+        });
+        let expected = takes_over
+            .or(candidates(true, false))
             .or(candidates(false, false))
             .or(candidates(true, true))
             .or(candidates(false, true));
@@ -356,6 +364,11 @@ proptest! {
                 all.filter(|l| bed.segments.head_of(*l) == head).collect::<BTreeSet<_>>()
             };
             let before = homes.map(|home| (*home, segment_of(home))).collect();
+            let stands_beside = |link: &&LinkId| {
+                let standing = bed.segments.standing(**link);
+                matches!(standing, Standing::Beside(_))
+            };
+            let beside = model.up_since.keys().filter(stands_beside).copied().collect();
             match step {
                 Step::Wait(wait) => {
                     ms += wait;
@@ -398,13 +411,13 @@ proptest! {
                     model.retiring.remove(&link);
                     model.tiers.remove(&link);
                     bed.carrier(link, false, ms);
-                    check(&mut bed, &model, &before, at(ms));
+                    check(&mut bed, &model, (&before, &beside), at(ms));
                     bed.segments.remove(link);
                     bed.update(ms);
                     continue;
                 }
             }
-            check(&mut bed, &model, &before, at(ms));
+            check(&mut bed, &model, (&before, &beside), at(ms));
         }
     }
 }

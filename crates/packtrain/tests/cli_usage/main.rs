@@ -51,7 +51,10 @@ fn wrong_values_are_refused_with_their_reason_and_code() {
 #[test]
 fn what_clap_refuses_names_the_option_and_has_code_2() {
     for (arguments, text) in [
-        (&["up", "pt0"][..], "--link <IF>"),
+        (
+            &["up", "pt0"][..],
+            "--link <IF[,tier=N][,weight=N][,rate=RATE]>",
+        ),
         (
             &["up", "a/b", "--link", "eth1"],
             "an interface name has no '/'",
@@ -236,7 +239,7 @@ fn a_wrong_file_is_told_with_file_line_and_key_and_has_code_3() {
                  error: {path}:3: rate: unknown key (known here: addresses, balance, class, \
                  coded_trains, compress, default_classes, dfap_ether_type, dfap_stations, dfap_strict, dfap_tick, dictionary, direct_vlan, hold_time, line_id, \
                  link, liveness, log_level, mac, marked_frames, mode, mtu, name, pack, path, stay, \
-                 wait_links)\n\
+                 tier_spill, wait_links)\n\
                  error: {path}:5: link.name: expected a string, found an integer\n"
             )
         );
