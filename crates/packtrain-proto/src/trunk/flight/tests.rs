@@ -87,7 +87,8 @@ fn what_was_acknowledged_while_we_were_away_does_not_make_a_link_fast() {
         flight.on_ack(&ack(sent.0, 0), now, &mut drop).unwrap();
     }
     let (bps, _) = flight.rate_bps().unwrap();
-    assert!(bps < rate_bps * 3 / 2, "{bps}");
+    // Without a look at when they were sent, it was a thousand times as fast.
+    assert!(bps < rate_bps * 2, "{bps}");
 }
 
 #[test]
