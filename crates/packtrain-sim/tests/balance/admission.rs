@@ -59,11 +59,8 @@ fn is_no_worse(far: Cable, by: impl Fn(&Outcome, &Outcome)) {
 fn a_slow_link_far_away_neither_takes_nor_delays_anything() {
     for far in [Cable::new(1, 150), Cable::new(10, 100)] {
         is_no_worse(far, |_, both| {
-            assert_eq!(
-                (both.p50, both.p99 < 5 * MS),
-                (Duration::ZERO, true),
-                "{far:?}: {both:?}"
-            );
+            // A link has to carry some until it is known.
+            assert!(both.p50.is_zero() && both.held < 0.1, "{far:?}: {both:?}");
         });
     }
 }
