@@ -514,6 +514,9 @@ impl Saboteur {
                 for peer in snapshot.peers.iter_mut().filter(|peer| peer.up) {
                     peer.queued_frames += frames;
                     peer.queued_bytes += bytes;
+                    for path in &mut peer.paths {
+                        path.queued_frames += frames;
+                    }
                 }
             }
             _ => {}

@@ -25,7 +25,7 @@ fn watchers(breakage: Breakage) -> &'static [&'static str] {
         Breakage::ReplayDeliveredTwice => &["once"],
         Breakage::MarkerLies | Breakage::ReplayLostSilently => &["accounted"],
         Breakage::GroupCopyLostSilently => &["accounted"],
-        Breakage::LinkKeptIdle => &["work conserving"],
+        Breakage::LinkKeptIdle => &["work conserving", "held within"],
         Breakage::DeathDenied => &["found dead", "work conserving"],
         // The line does without the link, and the link never comes back.
         Breakage::LinkSwallows => &["progress"],

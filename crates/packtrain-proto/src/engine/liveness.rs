@@ -18,6 +18,8 @@ use crate::wire::liveness::{Diagnostic, LEN, Liveness, LivenessError};
 const APART_MIN: Duration = Duration::from_millis(1);
 /// Of a link's rate, liveness takes no more than one part of so many.
 const SHARE: u64 = 100;
+/// … and however slow it seems, messages are no further apart for that.
+const SLOW_MAX: Duration = Duration::from_millis(500);
 /// A message on the wire, with preamble and gap.
 const WIRE_BITS: u64 = 84 * 8;
 /// Pairs that one peer has chosen, and we have not: one for each of its links.
@@ -42,7 +44,7 @@ fn desired(required: Duration, rate_bps: Option<u64>, session: &Session) -> Dura
         Duration::from_nanos(WIRE_BITS * SHARE * 1_000_000_000 / bps.max(1))
     });
     let of_round_trip = session.round_trip().unwrap_or_default() / 4;
-    required.max(of_rate).max(of_round_trip)
+    required.max(of_rate.max(of_round_trip).min(SLOW_MAX))
 }
 
 impl Engine {
