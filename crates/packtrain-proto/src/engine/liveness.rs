@@ -232,7 +232,7 @@ impl Engine {
                     let mut others = peer
                         .sessions()
                         .filter(|other| !core::ptr::eq(*other, session));
-                    others.any(|other| other.was_heard_since(session, now))
+                    others.any(|other| other.outlives(session, now))
                 };
                 let session = peer.paths[at].session.as_mut().expect("it was there");
                 if learns {

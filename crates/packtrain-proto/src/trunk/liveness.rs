@@ -3,8 +3,8 @@
 //!
 //! - *Whatever comes by the link is a sign of life*, and what went there lately need not be said again: a busy link has
 //!   no such messages.
-//! - *A link is dead beside one that lives*: it counts as such when another one to the same peer was heard all the time
-//!   for which it was not. A peer that was stopped or starved says nothing by any of them, nor do we hear anything when
+//! - *A link is dead beside one that lives*: it counts as such when another one to the same peer was heard several times
+//!   since it was. A peer that was stopped or starved says nothing by any of them, nor do we hear anything when
 //!   we were. Where all are silent, it takes ten times as long.
 //! - *The detection time is learnt*: a link whose frames once came so late that it seemed dead is waited for twice as
 //!   long for a while.
@@ -28,6 +28,9 @@ const DOWN_INTERVAL_MAX: Duration = Duration::from_secs(1);
 const APART_MAX: Duration = Duration::from_secs(1);
 /// Who has one link only answers for so long after it was asked.
 const ANSWERS_FOR: Duration = Duration::from_secs(3);
+/// A link lives that was heard so often, at times so far apart: parts of the detection time.
+const LIVES: usize = 4;
+const LIVES_APART: u32 = 8;
 /// Messages of which it is known when they left.
 const SENT_MAX: usize = 32;
 
@@ -83,9 +86,9 @@ pub struct Session {
     /// How often we send at most, and want to hear, as we have said last.
     desired: Duration,
     required: Duration,
-    /// The last sign of life of any kind, and since when there was no long silence between two.
+    /// The last sign of life of any kind; and the last ones that count, newest first.
     heard_at: Instant,
-    alive_since: Instant,
+    lives: [Instant; LIVES],
     /// When it is to be looked at, and that we were late for that once.
     look_at: Instant,
     was_late: bool,
@@ -115,7 +118,7 @@ impl Session {
             desired: required,
             required,
             heard_at: now,
-            alive_since: now,
+            lives: [Instant::ZERO; LIVES],
             look_at: now,
             was_late: false,
             next_transmit: now,
@@ -193,11 +196,14 @@ impl Session {
 
     /// Something came by this link.
     pub fn on_life(&mut self, now: Instant) {
-        if self.is_gap(now) {
-            self.alive_since = now;
+        let detection_time = self.detection_time(now);
+        // What is read at once tells of one moment, however much it is.
+        if now.since(self.lives[0]) * LIVES_APART >= detection_time {
+            self.lives.copy_within(..LIVES - 1, 1);
+            self.lives[0] = now;
         }
         self.heard_at = now;
-        self.look_at = now + self.detection_time(now);
+        self.look_at = now + detection_time;
         self.was_late = false;
     }
 
@@ -214,17 +220,11 @@ impl Session {
         }
     }
 
-    /// Whether this was heard all the time for which `other` was silent, and for its detection time at least.
-    fn outlives(&self, other: &Session, now: Instant) -> bool {
-        let together = other.heard_at.max(self.alive_since);
+    /// Whether this was heard again and again since `other` was heard last.
+    pub fn outlives(&self, other: &Session, now: Instant) -> bool {
         self.state == State::Up
-            && now.since(together) >= other.detection_time(now)
-            && !self.is_gap(now)
-    }
-
-    /// Whether this was heard all the time for which `other` has not been.
-    pub fn was_heard_since(&self, other: &Session, now: Instant) -> bool {
-        self.state == State::Up && self.alive_since <= other.heard_at && !self.is_gap(now)
+            && self.lives[LIVES - 1] > other.heard_at
+            && now.since(self.heard_at) < self.detection_time(now)
     }
 
     /// What the time makes of it. `others`: sessions of the peer by other links.
@@ -316,7 +316,6 @@ impl Session {
             (_, State::Up) => {
                 self.trusted = false;
                 self.failed_alone = false;
-                self.alive_since = now;
                 Some(Change::Up)
             }
             (State::Up, _) => {

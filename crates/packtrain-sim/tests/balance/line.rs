@@ -102,6 +102,8 @@ impl Line {
             let mut config = Config::new(NodeId(n as u64 + 1), pt0(n));
             // Bytes on the wire are those of the frames.
             config.coded_trains = false;
+            // Bytes are counted here, and what is asked of idle links would be among them.
+            config.detection_time = None;
             set(&mut config);
             let mut host = Host::new(StationId(n), config, Pace::prompt(), Instant::ZERO);
             let port = |segment| PortId { segment, port: n };
