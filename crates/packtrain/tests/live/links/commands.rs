@@ -19,7 +19,7 @@ const SOON: Duration = Duration::from_secs(6);
 const OTHER_UID: u32 = 65_534;
 
 /// Two hosts with a cable between their `eth1`s and another one between their `eth2`s.
-fn cabled_twice(tag: &str) -> (Host, Host) {
+pub(super) fn cabled_twice(tag: &str) -> (Host, Host) {
     let a = Host::create(tag, packtrain()).unwrap();
     let b = Host::create(tag, packtrain()).unwrap();
     for interface in ["eth1", "eth2"] {
@@ -228,6 +228,7 @@ fn a_link_joins_a_line_at_work_and_leaves_it_as_it_was() {
     assert_eq!(again["id"], 2);
     // The first link may go as well, and the line goes on over what is left.
     done(&a, "link add pt0 eth2");
+    measure::ping_count(&a.namespace, B, Duration::from_millis(10), 20).unwrap();
     wait(&a, "the peer over eth2", |status| {
         has_path_over(status, "eth2")
     });

@@ -6,7 +6,7 @@ use packtrain::lab::measure;
 use packtrain::status::{LinkCondition, StatusDocument};
 use serde_json::Value;
 
-use super::commands::{done, dump, fails, json, lines_of_one_link, link_names, wait};
+use super::commands::{cabled_twice, done, dump, fails, json, lines_of_one_link, link_names, wait};
 use crate::common::{A, B};
 
 fn trains(status: &StatusDocument, link: &str) -> u64 {
@@ -41,7 +41,7 @@ fn a_link_of_a_higher_tier_carries_nothing_until_it_is_said_otherwise() {
         list.contains("LINK  TIER  WEIGHT  RATE AT MOST\n"),
         "{list}"
     );
-    assert!(list.contains("eth2     2       3  20 Mbit/s"), "{list}");
+    assert!(list.contains("eth2  2     3       20 Mbit/s"), "{list}");
 
     let many = |from: &StatusDocument| {
         measure::ping_count(&a.namespace, B, Duration::from_millis(2), 200).unwrap();
@@ -84,8 +84,13 @@ fn a_link_of_a_higher_tier_carries_nothing_until_it_is_said_otherwise() {
 #[test]
 fn a_line_without_links_has_no_carrier_and_its_interfaces_are_as_before_until_it_is_given_one() {
     live!();
-    let (a, b) = lines_of_one_link("links", &[]);
-    let before = dump(&a, "eth2");
+    let (a, b) = cabled_twice("links");
+    let before = ["eth1", "eth2"].map(|link| dump(&a, link));
+    for (host, address) in [(&a, A), (&b, B)] {
+        host.up("eth1", &["--address", &format!("{address}/24")])
+            .unwrap();
+    }
+    a.wait_for_peers(1).unwrap();
     done(&b, "link add pt0 eth2");
     done(&a, "link add pt0 eth2 --tier 2");
     let flags = || {
@@ -99,7 +104,7 @@ fn a_line_without_links_has_no_carrier_and_its_interfaces_are_as_before_until_it
         cleared.out,
         "eth1, eth2 have left pt0, which has no carrier until it is given a link\n"
     );
-    assert_eq!(dump(&a, "eth2"), before);
+    assert_eq!(["eth1", "eth2"].map(|link| dump(&a, link)), before);
     assert!(flags().contains("NO-CARRIER"), "{}", flags());
     assert_eq!(link_names(&a), Vec::<String>::new());
     let status = a.status().unwrap();
