@@ -63,7 +63,7 @@ impl Lateness {
         let theirs: u64 = sooner.filter_map(|other| other.rate.measured_bps()).sum();
         let late_max = match one.rate.measured_bps() {
             Some(own) if own < theirs => {
-                let nanos = SKEW_MAX.as_nanos() as u128 * u128::from(own) / u128::from(theirs);
+                let nanos = SKEW_MAX.as_nanos() * u128::from(own) / u128::from(theirs);
                 Duration::from_nanos(nanos as u64)
             }
             _ => SKEW_MAX,
