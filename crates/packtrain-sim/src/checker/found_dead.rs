@@ -1,7 +1,7 @@
 //! A link on which nothing comes any more is given up soon, while another one lives, though nobody is told.
 //!
 //! Asked of the end to which nothing comes: its engine may call such a path open ([`PathState::Open`]) for twice the detection
-//! time that it states, and what the host's lateness and the two links' round trips add. What counts as another one that
+//! time that it states and once that of the other link, and what the host's lateness and the two links' round trips add. What counts as another one that
 //! lives has been whole since long before, is called open, and its session is up. The other end is told by a link that
 //! may be dead in both directions, or finds out itself.
 
@@ -53,12 +53,16 @@ impl FoundDead {
                 let lives =
                     |other: &LinkSeen| other.well_since.is_some_and(|at| at + WHOLE < since);
                 let others = peer.paths.iter().filter(|other| other.link != path.link);
-                let others = others.filter(is_up).filter_map(of);
-                let Some(other) = others.filter(|link| lives(link)).map(|l| l.patience).min()
-                else {
+                // It has to be heard a few times, and a slow one is not heard so often.
+                let others = others.filter(is_up).filter_map(|other| {
+                    let link = of(other).filter(|link| lives(link))?;
+                    let liveness = other.liveness.as_ref()?;
+                    Some(4 * link.patience + liveness.detection_time)
+                });
+                let Some(other) = others.min() else {
                     continue;
                 };
-                let patience = LOOK + 4 * (link.patience + other);
+                let patience = LOOK + 4 * link.patience + other;
                 if now.since(since) > 2 * liveness.detection_time + patience {
                     return Err(format!(
                         "nothing comes by link {} of {:?} since {since:?}, and it is open still, with {liveness:?}",
