@@ -116,6 +116,10 @@ impl Path {
         }
     }
 
+    pub fn has_heard(&self, remote_link: LinkId) -> bool {
+        self.heard.iter().any(|(link, _)| *link == remote_link)
+    }
+
     fn note_heard(&mut self, remote_link: LinkId, now: Instant) {
         self.unheard = false;
         match self.heard.iter_mut().find(|(link, _)| *link == remote_link) {

@@ -193,7 +193,10 @@ impl Engine {
         let limits = &self.config.limits;
         let peer = self.peers.get_mut(slot).expect("admitted");
         let is_newest = peer.is_newest(hello.count, now);
-        let is_new_path = peer.path(link).is_none();
+        // A link that has taken the place of another one there is new as well, and is to hear us at once.
+        let is_new_path = peer
+            .path(link)
+            .is_none_or(|path| !path.has_heard(record.link));
         peer.update(&hello, is_newest, (link, frame_max), &record, limits, now);
         let home = self.home_towards(slot);
         let peer = self.peers.get_mut(slot).expect("admitted");
