@@ -337,8 +337,10 @@ impl RunningLine {
             clearing.drained &= drained;
         }
         if self.members.is_empty()
-            && let Some(cleared) = self.clearing.take()
+            && let Some(mut cleared) = self.clearing.take()
         {
+            // Whichever had nothing under way left first.
+            cleared.links.sort_by_key(|link| link["id"].as_u64());
             let response = Response::LinksCleared {
                 links: cleared.links,
                 drained: cleared.drained,
