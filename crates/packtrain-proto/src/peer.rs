@@ -236,6 +236,8 @@ pub struct Peer {
     pub join: Option<Join>,
     /// Of the links that carry trains to it, as was told last.
     pub tier_in_use: Option<u8>,
+    /// When its links were last looked at for which are worth being waited for.
+    pub admitted_at: Instant,
     /// The link by which the last train left.
     pub last_link: LinkId,
     /// Ours by which its last train came.
@@ -285,6 +287,7 @@ impl Peer {
             replay: Replay::default(),
             join: None,
             tier_in_use: None,
+            admitted_at: Instant::ZERO,
             last_link: LinkId(0),
             last_arrival: LinkId(0),
             resequencer: Resequencer::new(

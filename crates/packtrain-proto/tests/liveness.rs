@@ -355,3 +355,29 @@ fn a_busy_link_carries_no_more_than_a_message_a_second() {
     let busy = count.get();
     assert!(busy <= 16, "{busy} in two seconds");
 }
+
+#[test]
+fn a_silence_that_ended_in_time_teaches_and_one_of_a_dead_link_does_not() {
+    let mut bed = two_cables();
+    let at_first = bed.liveness(A, 0).detection_time;
+    // Nearly dead, while the other link is heard.
+    bed.cables[0].broken = true;
+    bed.run(27 * MS);
+    bed.cables[0].broken = false;
+    bed.run(100 * MS);
+    assert_eq!(bed.failures(), [0; 4]);
+    let learnt = bed.liveness(A, 0).detection_time;
+    assert!((50 * MS..=80 * MS).contains(&learnt), "{learnt:?}");
+
+    // Dead for long, with trains that come as soon as it works again.
+    let mut bed = two_cables();
+    bed.cables[0].broken = true;
+    bed.run(3000 * MS);
+    bed.cables[0].broken = false;
+    for n in 0..2000u32 {
+        bed.send(B, &frame_to(pt0(A), pt0(B), n as u8));
+        bed.run(MS);
+    }
+    assert_eq!(bed.states(A), [PathState::Open; 2]);
+    assert_eq!(bed.liveness(A, 0).detection_time, at_first);
+}

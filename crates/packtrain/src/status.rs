@@ -5,6 +5,7 @@
 //! names; ages and durations are seconds, because that is what JSON's readers plot.
 
 mod build;
+mod words;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +13,8 @@ use std::fmt;
 use packtrain_proto::stats::{self, Closures};
 use serde::{Deserialize, Serialize};
 
-pub use build::{LineFacts, LinkFacts, path_because};
+pub use build::{LineFacts, LinkFacts};
+pub use words::path_because;
 
 /// The document's own version: goes up when a field is renamed, removed or changes its meaning.
 pub const SCHEMA: u32 = 1;

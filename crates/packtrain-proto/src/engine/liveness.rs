@@ -12,7 +12,7 @@ use crate::trunk::balance::Standing;
 use crate::trunk::liveness::{Change, MULTIPLIER, Session};
 use crate::wire::ethernet::{HEADER_LEN, Header, MacAddr, ether_type};
 use crate::wire::hello::{LINKS_MAX, LinkRecord, capability};
-use crate::wire::liveness::{Diagnostic, LEN, Liveness, LivenessError};
+use crate::wire::liveness::{Diagnostic, LEN, Liveness, LivenessError, State};
 
 /// All sessions together send no more often than that.
 const APART_MIN: Duration = Duration::from_millis(1);
@@ -45,6 +45,26 @@ fn desired(required: Duration, rate_bps: Option<u64>, session: &Session) -> Dura
     });
     let of_round_trip = session.round_trip().unwrap_or_default() / 4;
     required.max(of_rate.max(of_round_trip).min(SLOW_MAX))
+}
+
+/// A session of a path. What has carried trains until now goes on doing so.
+fn begun(path: &Path, required: Duration, now: Instant) -> Session {
+    let carries = path.trains_tx > 0 && !path.joining && !path.damping.is_down();
+    Session::new(path.remote_link, required, carries, now)
+}
+
+/// A silence ends. It was none of a dead link, if others of the peer were heard in it and this one was not given up.
+fn learn_of_silence(peer: &mut Peer, at: usize, now: Instant) {
+    let is_long = |session: &&Session| session.state() == State::Up && session.is_gap(now);
+    let Some(session) = peer.paths[at].session.as_ref().filter(is_long) else {
+        return;
+    };
+    // It does not outlive itself.
+    if peer.sessions().any(|other| other.outlives(session, now))
+        && let Some(session) = &mut peer.paths[at].session
+    {
+        session.learn(now);
+    }
 }
 
 impl Engine {
@@ -93,9 +113,7 @@ impl Engine {
             let Some(required) = required.filter(|_| is_open && (asks || is_asked)) else {
                 continue;
             };
-            let carries = path.trains_tx > 0 && !path.joining && !path.damping.is_down();
-            let begun = || Session::new(path.remote_link, required, carries, now);
-            let mut session = same.unwrap_or_else(begun);
+            let mut session = same.unwrap_or_else(|| begun(path, required, now));
             session.asks = asks;
             path.session = Some(session);
         }
@@ -154,6 +172,14 @@ impl Engine {
             return self.counters.drops.count(DropReason::BadLiveness);
         }
         self.follow_liveness(slot, now);
+        let peer = self.peers.get_mut(slot).expect("it was there");
+        let of_pair = |path: &Path| (path.link, path.remote_link) == (link, said.link);
+        if let Some(at) = peer.paths.iter().position(of_pair)
+            && let Some(session) = &peer.paths[at].session
+            && session.is_news(said.count, now)
+        {
+            learn_of_silence(peer, at, now);
+        }
         let Some((of_path, session)) = self.session_of(slot, link, &said, now) else {
             return; // it has not heard yet that we do not take part
         };
@@ -181,10 +207,7 @@ impl Engine {
         if let Some(path) = paths.find(of_pair) {
             // One that is closed would lose it again with the next message, and each new one is answered at once.
             if path.session.is_none() && may_begin && link_of(&self.links, path).is_some() {
-                let carries = path.trains_tx > 0 && !path.joining && !path.damping.is_down();
-                let mut session = Session::new(said.link, required, carries, now);
-                session.asks = false;
-                path.session = Some(session);
+                path.session = Some(begun(path, required, now));
             }
             return path.session.as_mut().map(|session| (true, session));
         }
@@ -194,8 +217,7 @@ impl Engine {
         let at = match peer.answering.iter().position(of_pair) {
             Some(at) => at,
             None if may_begin && peer.answering.len() < ANSWERING_MAX => {
-                let mut session = Session::new(said.link, required, false, now);
-                session.asks = false;
+                let session = Session::new(said.link, required, false, now);
                 peer.answering.push(Answering { link, session });
                 peer.answering.len() - 1
             }
@@ -209,37 +231,20 @@ impl Engine {
         let Some(peer) = self.peers.get_mut(slot) else {
             return;
         };
-        let path = peer.paths.iter().position(|path| path.link == link);
-        let of_pair = |session: &&Session| session.remote_link == remote;
-        let session = |peer: &Peer, at: usize| {
-            peer.paths[at]
-                .session
-                .as_ref()
-                .filter(of_pair)
-                .map(|s| s.is_gap(now))
-        };
-        match path.and_then(|at| Some((at, session(peer, at)?))) {
+        let of_pair = |path: &Path| (path.link, path.remote_link) == (link, remote);
+        let session = match peer.paths.iter().position(of_pair) {
+            Some(at) => {
+                learn_of_silence(peer, at, now);
+                peer.paths[at].session.as_mut()
+            }
             None => {
                 let mut answering = peer.answering.iter_mut();
-                let found = answering.find(|a| a.link == link && a.session.remote_link == remote);
-                if let Some(answering) = found {
-                    answering.session.on_life(now);
-                }
+                let found = answering.find(|a| (a.link, a.session.remote_link) == (link, remote));
+                found.map(|answering| &mut answering.session)
             }
-            Some((at, is_gap)) => {
-                let learns = is_gap && {
-                    let session = peer.paths[at].session.as_ref().expect("it was there");
-                    let mut others = peer
-                        .sessions()
-                        .filter(|other| !core::ptr::eq(*other, session));
-                    others.any(|other| other.outlives(session, now))
-                };
-                let session = peer.paths[at].session.as_mut().expect("it was there");
-                if learns {
-                    session.learn(now);
-                }
-                session.on_life(now);
-            }
+        };
+        if let Some(session) = session {
+            session.on_life(now);
         }
     }
 
@@ -262,12 +267,12 @@ impl Engine {
                     self.on_liveness(slot, link, change, now);
                 }
             }
-            let answering = self.peers.get(slot).map_or(0, |peer| peer.answering.len());
-            for _ in 0..answering {
-                let peer = self.peers.get_mut(slot).expect("it has some");
-                let mut first = peer.answering.remove(0);
-                first.session.look(peer.sessions(), now);
-                peer.answering.push(first);
+            // Nothing hangs on these but what the other end is told.
+            if let Some(peer) = self.peers.get_mut(slot) {
+                let of_paths = peer.paths.iter().filter_map(|path| path.session.as_ref());
+                for answering in &mut peer.answering {
+                    answering.session.look(of_paths.clone(), now);
+                }
             }
         }
     }

@@ -9,10 +9,14 @@ use crate::peer::{Path, Peer};
 use crate::peer_table::PeerTable;
 use crate::queue::shares::Weight;
 use crate::stats::PathState;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::trunk::balance::{self, Candidate, Part, Policy, Rate, Standing};
 use crate::wire::hello::LINKS_MAX;
 use crate::wire::sequence::Sequence;
+
+/// Between two looks at which links are worth being waited for: estimates change with acknowledgements, and not with
+/// each train.
+const ADMISSION_LOOK: Duration = Duration::from_millis(1);
 
 /// The paths to a peer over which trains can go now, by their place among its paths.
 pub(super) fn candidates<'a>(
@@ -148,7 +152,7 @@ pub(super) fn best_path(
         return None;
     }
     let last = peer.last_link;
-    if policy.admits() {
+    if policy.admits() && now.since(peer.admitted_at) >= ADMISSION_LOOK {
         admit_paths(links, peers, slot, policy, bytes, now);
     }
     let peer = peers.get(slot)?;
@@ -179,9 +183,8 @@ fn admit_paths(
     let measured_at = |c: &Candidate| peer.paths[c.at].flight.rate_bps().map(|(_, at)| at);
     let all = candidates(links, peer, now);
     let changed = balance::admissions(all, policy, bytes, measured_at, now);
-    if !changed.is_empty()
-        && let Some(peer) = peers.get_mut(slot)
-    {
+    if let Some(peer) = peers.get_mut(slot) {
+        peer.admitted_at = now;
         for (at, admission) in changed {
             peer.paths[at].admission = admission;
         }

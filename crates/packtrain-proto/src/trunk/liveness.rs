@@ -107,7 +107,7 @@ impl Session {
     pub fn new(remote_link: LinkId, required: Duration, trusted: bool, now: Instant) -> Session {
         Session {
             remote_link,
-            asks: true,
+            asks: false,
             asked_at: None,
             state: State::Down,
             diagnostic: Diagnostic::None,
@@ -257,7 +257,7 @@ impl Session {
     }
 
     /// Whether a message of this count is news: an older one is a copy, or was overtaken; unless the newest was forged.
-    fn is_news(&self, count: u32, now: Instant) -> bool {
+    pub fn is_news(&self, count: u32, now: Instant) -> bool {
         let Some(newest) = &self.remote else {
             return true;
         };

@@ -4,23 +4,22 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint, value_parser};
 use clap_complete::Shell;
-use packtrain_proto::class::{ClassName, Match};
 use packtrain_proto::wire::ethernet::MacAddr;
 use packtrain_proto::wire::hello::VLAN_IDS;
 
+use super::class::ClassArguments;
 use super::error::exit_codes_help;
-use crate::control::RateMax;
+use super::link::LinkArguments;
 use crate::lab::bench_options::Options;
 use crate::lab::{
     bench_aggregation, bench_compression, bench_lab, bench_line, bench_links, bench_path,
     bench_trunk,
 };
 use crate::linux::netlink::IpPrefix;
-use crate::settings::classes::ClassPathPolicy;
 use crate::settings::compress::CompressPolicy;
 use crate::settings::dfap::{ModePolicy, parse_ether_type, parse_tick};
 use crate::settings::dictionary::{self, DictionaryFile};
-use crate::settings::links::{LinkError, MemberLink, parse_rate, parse_tier, parse_weight};
+use crate::settings::links::MemberLink;
 use crate::settings::liveness::{Detection, parse_detection, parse_hold_time};
 use crate::settings::packing::PackPolicy;
 use crate::settings::values::{
@@ -318,162 +317,6 @@ pub struct StatusArguments {
     pub json: bool,
 }
 
-/// Add links to a line that runs, take them away, look at them.
-#[derive(Debug, Args)]
-#[command(arg_required_else_help = true)]
-pub struct LinkArguments {
-    #[command(subcommand)]
-    pub command: LinkCommand,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum LinkCommand {
-    /// Add a link to a line that runs.
-    ///
-    /// Before it carries anything it is checked: that it exists, is Ethernet, has a large enough MTU and is in no
-    /// other line; and then, for up to 3 seconds, whether the peers answer over it. What was found is said. A link without
-    /// carrier or without a peer stays, and carries what it can as soon as it can. At the line's next start it is a link only if
-    /// it is named there.
-    #[command(after_help = "\
-Examples:
-  packtrain link add pt0 eth3
-  packtrain link add pt0 wwan0 --tier 2 --rate 20mbit
-  packtrain link add pt0 usb0 --wait-links
-  packtrain link add pt0 eth3 --json | jq .id")]
-    Add {
-        /// The line.
-        name: InterfaceName,
-
-        /// The interface to send over.
-        #[arg(value_name = "IF")]
-        link: InterfaceName,
-
-        #[command(flatten)]
-        used: LinkUseArguments,
-
-        /// Add it even when it does not exist yet: it joins when it appears.
-        #[arg(long)]
-        wait_links: bool,
-
-        /// Print the link for programs, as in the `links` of the status document.
-        #[arg(long)]
-        json: bool,
-    },
-    /// Change what a link of a line that runs is used for.
-    ///
-    /// What is not named stays. What is sent from then on goes by it; frames under way arrive as they would have. At
-    /// the line's next start it is used for what is said there.
-    #[command(after_help = "\
-Examples:
-  packtrain link set pt0 wwan0 --tier 2
-  packtrain link set pt0 eth2 --weight 3 --rate none")]
-    Set {
-        /// The line.
-        name: InterfaceName,
-
-        /// The link.
-        #[arg(value_name = "IF")]
-        link: InterfaceName,
-
-        #[command(flatten)]
-        used: LinkChangeArguments,
-
-        /// Print the link for programs, as in the `links` of the status document.
-        #[arg(long)]
-        json: bool,
-    },
-    /// Take every link out of a line that runs, which stays without.
-    ///
-    /// Each interface works by itself again, as it did before the line took it. The virtual interface stays, with its
-    /// addresses and without carrier, until `packtrain link add` gives it a link. Returns as `packtrain link remove` does.
-    #[command(after_help = "\
-Examples:
-  packtrain link clear pt0
-  packtrain link clear pt0 --json | jq -r '.[].name'")]
-    Clear {
-        /// The line.
-        name: InterfaceName,
-
-        /// Print the links for programs, as they were at last in the `links` of the status document.
-        #[arg(long)]
-        json: bool,
-    },
-    /// Take a link out of a line that runs.
-    ///
-    /// Returns when what was under way on it has arrived (within 3 seconds, or else it is sent again
-    /// over the others) and everything that was changed on the interface is undone.
-    #[command(after_help = "\
-Examples:
-  packtrain link remove pt0 eth2
-  packtrain link remove pt0 eth2 --json | jq .tx")]
-    Remove {
-        /// The line.
-        name: InterfaceName,
-
-        /// The link.
-        #[arg(value_name = "IF")]
-        link: InterfaceName,
-
-        /// Print the link for programs, as it was at last in the `links` of the status document.
-        #[arg(long)]
-        json: bool,
-    },
-    /// List the links of a line.
-    #[command(after_help = "\
-Examples:
-  packtrain link list pt0
-  packtrain link list pt0 --json | jq '.[] | {name, state, trains_tx}'")]
-    List {
-        /// The line.
-        name: InterfaceName,
-
-        /// Print them for programs: the `links` of the status document.
-        #[arg(long)]
-        json: bool,
-    },
-}
-
-/// What a link is used for.
-#[derive(Clone, Copy, Debug, Args)]
-pub struct LinkUseArguments {
-    /// Its tier, 1 to 9: it carries nothing while a link of a lower one works [default: 1].
-    #[arg(long, value_name = "N", value_parser = parse_tier)]
-    pub tier: Option<u8>,
-
-    /// How much of what several links carry is its own where the balance is weighted, or flows keep to links, 1 to 100
-    /// [default: 1].
-    #[arg(long, value_name = "N", value_parser = parse_weight)]
-    pub weight: Option<u8>,
-
-    /// A rate that it is not believed to exceed, whatever is measured, as in 20mbit [default: none].
-    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
-    pub rate: Option<u64>,
-}
-
-/// What of that changes.
-#[derive(Clone, Copy, Debug, Args)]
-#[group(required = true, multiple = true)]
-pub struct LinkChangeArguments {
-    /// Its tier, 1 to 9: it carries nothing while a link of a lower one works.
-    #[arg(long, value_name = "N", value_parser = parse_tier)]
-    pub tier: Option<u8>,
-
-    /// How much of what several links carry is its own where the balance is weighted, or flows keep to links, 1 to 100.
-    #[arg(long, value_name = "N", value_parser = parse_weight)]
-    pub weight: Option<u8>,
-
-    /// A rate that it is not believed to exceed, whatever is measured, as in 20mbit; or none.
-    #[arg(long, value_name = "RATE|none", value_parser = parse_rate_max)]
-    pub rate: Option<RateMax>,
-}
-
-fn parse_rate_max(text: &str) -> Result<RateMax, LinkError> {
-    match text {
-        "none" => Ok(RateMax::None),
-        rate => parse_rate(rate).map(RateMax::Bps),
-    }
-}
-
 /// Look at the hosts with packtrain that a line has found.
 #[derive(Debug, Args)]
 #[command(arg_required_else_help = true)]
@@ -497,150 +340,6 @@ Examples:
         #[arg(long)]
         json: bool,
     },
-}
-
-/// Say which frames are treated in a way of their own, and how.
-///
-/// A frame is compared with the classes of a line in their order, and belongs to the first that
-/// matches. docs/classes.md has the words of a match, and what each treatment does.
-#[derive(Debug, Args)]
-#[command(arg_required_else_help = true)]
-pub struct ClassArguments {
-    #[command(subcommand)]
-    pub command: ClassCommand,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum ClassCommand {
-    Add(ClassAddArguments),
-    /// Take a class away from a line that runs.
-    #[command(after_help = "\
-Examples:
-  packtrain class remove pt0 voice
-  packtrain class remove pt0 tcp-empty --json | jq .taken")]
-    Remove {
-        /// The line.
-        name: InterfaceName,
-
-        /// The class.
-        #[arg(value_name = "CLASS")]
-        class: ClassName,
-
-        /// Print the class for programs, as it was at last in the `classes` of the status document.
-        #[arg(long)]
-        json: bool,
-    },
-    /// List the classes of a line, and what the host has sent of each to the engine.
-    #[command(after_help = "\
-Examples:
-  packtrain class list
-  packtrain class list pt0 --json | jq '.[] | {name, taken}'")]
-    List {
-        /// The line [default: the only one].
-        name: Option<InterfaceName>,
-
-        /// Print them for programs: the `classes` of the status document.
-        #[arg(long)]
-        json: bool,
-    },
-    Test(ClassTestArguments),
-}
-
-/// Add a class to a line that runs.
-///
-/// It stands behind the classes that were added before, and before those that every line has at its
-/// start. At the line's next start it is a class only if its file says so.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  packtrain class add --match 'udp dport 5060' --pack now
-  packtrain class add pt0 --name sensors --match 'udp dst 10.9.0.0/24 size -200' --pack 2ms
-  packtrain class add pt0 --name video --match 'udp dport 5004' --loss-ok
-  packtrain class add pt0 --name backup --match 'tcp dport 873' --path engine --before sensors
-  packtrain class add pt0 --name tunnel --match 'udp port 51820' --compress headers")]
-pub struct ClassAddArguments {
-    /// The line [default: the only one].
-    pub name: Option<InterfaceName>,
-
-    /// Which frames: conditions that must all hold, as in 'udp dport 5060-5070'.
-    #[arg(long = "match", value_name = "CONDITIONS")]
-    pub matches: Match,
-
-    /// What it is called [default: class1, class2 and so on].
-    #[arg(long = "name", value_name = "CLASS")]
-    pub class: Option<ClassName>,
-
-    /// When its frames leave: queued, when the link has room, with what waits already; now, ahead of
-    /// all others but for those of their own flow; how long they may wait for others to fill
-    /// their train, 100ms at most, as in 500us; 'scaled 2ms', that time by the part of the train that is
-    /// empty; auto, where that costs nothing; dfap-random or dfap-straight, as the DFAP paper has it. Those that wait may do so 'on-backlog' only.
-    #[arg(long, value_name = "WHEN", default_value_t)]
-    pub pack: PackPolicy,
-
-    /// Which way its frames take.
-    #[arg(long, value_name = "PATH", value_enum, default_value_t)]
-    pub path: ClassPathPolicy,
-
-    /// Its frames may be lost with a link: over several links they may go past the engine, which keeps
-    /// a copy of all others until they have arrived.
-    #[arg(long)]
-    pub loss_ok: bool,
-
-    /// What of its frames is compressed, to peers that take it.
-    #[arg(long, value_name = "WHAT", value_enum, default_value_t)]
-    pub compress: CompressPolicy,
-
-    /// Compare frames with it before this class.
-    #[arg(long, value_name = "CLASS")]
-    pub before: Option<ClassName>,
-
-    /// Only over these links (not possible yet).
-    #[arg(long, value_name = "IF,...")]
-    pub links: Option<String>,
-
-    /// Send its frames over every link (not possible yet).
-    #[arg(long)]
-    pub duplicate: bool,
-
-    /// Its share beside other classes (not possible yet).
-    #[arg(long, value_name = "N")]
-    pub weight: Option<String>,
-
-    /// Print the class for programs, as in the `classes` of the status document.
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// Say of which class each frame of a capture would be.
-///
-/// Nothing need run: without a line and a file it is the classes that every line has at its start.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  packtrain class test capture.pcap
-  packtrain class test capture.pcap --line pt0 --summary
-  packtrain class test capture.pcap --file /etc/packtrain/pt0.toml --json | jq .classes
-  tcpdump -i eth1 -w - -c 1000 | packtrain class test -")]
-pub struct ClassTestArguments {
-    /// A capture, pcap or pcapng, also packed by gzip or zstd, of Ethernet or IP; - is standard input.
-    #[arg(value_name = "FILE.pcap", value_hint = ValueHint::FilePath)]
-    pub capture: PathBuf,
-
-    /// With the classes of this line, which runs.
-    #[arg(long, value_name = "LINE", conflicts_with = "file")]
-    pub line: Option<InterfaceName>,
-
-    /// With the classes of this configuration file.
-    #[arg(long, value_name = "FILE.toml", value_hint = ValueHint::FilePath)]
-    pub file: Option<PathBuf>,
-
-    /// Only how many frames are of each class.
-    #[arg(long)]
-    pub summary: bool,
-
-    /// Print it for programs: frames and classes.
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// End a line, and undo everything that it changed on the host.

@@ -2,14 +2,17 @@
 
 use packtrain_proto::class::ClassName;
 
-use super::arguments::{ClassAddArguments, ClassTestArguments};
 use super::error::CliError;
 use super::{link, output, show};
 use crate::control::{Request, Response};
 use crate::settings::classes::NOT_YET;
 use crate::settings::values::InterfaceName;
 
+mod arguments;
 mod test;
+
+use arguments::{ClassAddArguments, ClassTestArguments};
+pub use arguments::{ClassArguments, ClassCommand};
 
 pub fn add(arguments: &ClassAddArguments) -> Result<(), CliError> {
     refuse_what_is_not_yet(arguments)?;

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::arguments::{LinkChangeArguments, LinkUseArguments};
 use super::error::CliError;
 use super::patience::Patience;
 use super::up::checks;
@@ -13,6 +12,11 @@ use crate::control::{Connection, ControlError, Request, Response};
 use crate::linux::netlink::Netlink;
 use crate::settings::values::InterfaceName;
 use crate::units::BitRate;
+
+mod arguments;
+
+pub use arguments::{LinkArguments, LinkCommand};
+use arguments::{LinkChangeArguments, LinkUseArguments};
 
 /// Who waits longer than this wants to know for what.
 const QUIET: Duration = Duration::from_secs(1);

@@ -26,10 +26,10 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use self::arguments::{
-    Arguments, BenchCommand, ClassCommand, Command, DictionaryCommand, LinkCommand, PeerCommand,
-};
+use self::arguments::{Arguments, BenchCommand, Command, DictionaryCommand, PeerCommand};
+use self::class::ClassCommand;
 use self::error::CliError;
+use self::link::LinkCommand;
 use crate::lab::{
     bench_aggregation, bench_compression, bench_lab, bench_line, bench_links, bench_path,
     bench_trunk, demo, relay,

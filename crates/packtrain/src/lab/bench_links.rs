@@ -140,17 +140,10 @@ fn figures_table(figures: &[Row]) -> Table {
         "what", "plain", "MPTCP", "one link", "several", "compared", "target", "",
     ]);
     for row in figures {
-        let show = |sample: &Sample| match sample.median() {
-            median if median.is_nan() => "-".to_owned(),
-            median => row.unit.show(median),
-        };
-        // Without anything to compare it with, the spread of the number itself is of interest.
-        let compared = match row.target.compared_text(row.unit, &row.compared) {
-            text if text.is_empty() && !row.several.median().is_nan() => {
-                row.several.show(|value| row.unit.show(value))
-            }
-            text => text,
-        };
+        let show = |sample: &Sample| row.unit.show_median(sample);
+        let compared = row
+            .target
+            .compared_or_spread(row.unit, &row.compared, &row.several);
         table.row([
             row.name.to_owned(),
             show(&row.plain),

@@ -78,6 +78,16 @@ impl Target {
         }
     }
 
+    /// Without anything to compare it with, the spread of the number itself is of interest.
+    pub fn compared_or_spread(self, unit: Unit, compared: &Sample, measured: &Sample) -> String {
+        match self.compared_text(unit, compared) {
+            text if text.is_empty() && !measured.median().is_nan() => {
+                measured.show(|value| unit.show(value))
+            }
+            text => text,
+        }
+    }
+
     pub fn text(self, unit: Unit) -> String {
         match self {
             Target::RatioAtLeast(least) => format!("≥ {least}"),
@@ -101,6 +111,14 @@ impl Target {
 }
 
 impl Unit {
+    /// What was not measured is a dash.
+    pub fn show_median(self, sample: &Sample) -> String {
+        match sample.median() {
+            median if median.is_nan() => "-".to_owned(),
+            median => self.show(median),
+        }
+    }
+
     pub fn show(self, value: f64) -> String {
         match self {
             Unit::BitPerSecond => rate(value),

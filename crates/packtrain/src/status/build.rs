@@ -3,16 +3,15 @@
 use std::path::PathBuf;
 
 use packtrain_proto::config::{LinkId, LinkSettings};
-use packtrain_proto::direct::OpenTo;
-use packtrain_proto::direct::kinds::{DirectKind, KindRefused};
 use packtrain_proto::queue::pressure::AutoChoice;
-use packtrain_proto::stats::{
-    self, DictionaryUnused, DropReason, EngineBecause, FlushReason, PathState, Snapshot,
-};
+use packtrain_proto::stats::{self, DropReason, FlushReason, Snapshot};
 use packtrain_proto::time::Duration;
 use packtrain_proto::wire::ethernet::MacAddr;
-use packtrain_proto::wire::liveness::{Diagnostic, State};
 
+use super::words::{
+    capabilities, diagnostic_in_a_word, dictionary_id, kind_in_a_word, open_to_in_a_word,
+    path_because, refused_in_a_word, session_in_a_word, unused_in_a_word, use_of,
+};
 use super::{
     Class, Coalesced, Coding, Counts, Dfap, Dictionary, Direct, FillBucket, FramesBucket, Hold,
     HoldBucket, Host, Intake, Link, LinkCondition, Liveness, Peer, PeerLink, PeerPath, PlainHost,
@@ -362,58 +361,6 @@ fn build_peer(
     }
 }
 
-/// Why frames go by the engine, in a word.
-pub fn path_because(because: EngineBecause) -> &'static str {
-    match because {
-        EngineBecause::Settings => "settings",
-        EngineBecause::NotUp => "not_up",
-        EngineBecause::NotOffered => "not_offered",
-        EngineBecause::SeveralLinks => "several_links",
-        EngineBecause::NoMark => "no_mark",
-        EngineBecause::Mtu => "mtu",
-        EngineBecause::Unanswered => "unanswered",
-        EngineBecause::Congestion => "congestion",
-        EngineBecause::Loss => "loss",
-        EngineBecause::Delay => "delay",
-    }
-}
-
-fn unused_in_a_word(because: DictionaryUnused) -> &'static str {
-    match because {
-        DictionaryUnused::NoneHere => "none_here",
-        DictionaryUnused::NotUp => "not_up",
-        DictionaryUnused::NotCoded => "not_coded",
-        DictionaryUnused::NoneThere => "none_there",
-        DictionaryUnused::AnotherThere => "another_there",
-        DictionaryUnused::Classes => "classes",
-        DictionaryUnused::RateUnknown => "rate_unknown",
-        DictionaryUnused::FastLinks => "fast_links",
-    }
-}
-
-/// As `packtrain dictionary train` writes it.
-fn dictionary_id(id: u32) -> String {
-    format!("{id:08x}")
-}
-
-fn kind_in_a_word(kind: DirectKind) -> &'static str {
-    match kind {
-        DirectKind::Source => "source",
-        DirectKind::None => "none",
-        DirectKind::Vlan => "vlan",
-    }
-}
-
-fn refused_in_a_word(because: KindRefused) -> &'static str {
-    match because {
-        KindRefused::OwnTraffic => "own_traffic",
-        KindRefused::NotOffered => "not_offered",
-        KindRefused::OtherLine => "other_line",
-        KindRefused::Unanswered => "unanswered",
-        KindRefused::NotTried => "not_tried",
-    }
-}
-
 fn auto_choice(choice: AutoChoice) -> (&'static str, Option<f64>) {
     match choice {
         AutoChoice::HasRoom => ("has_room", None),
@@ -423,46 +370,14 @@ fn auto_choice(choice: AutoChoice) -> (&'static str, Option<f64>) {
     }
 }
 
-fn open_to_in_a_word(open_to: OpenTo) -> &'static str {
-    match open_to {
-        OpenTo::Nobody => "nobody",
-        OpenTo::Classes => "classes",
-        OpenTo::LossOk => "loss_ok",
-        OpenTo::All => "all",
-    }
-}
-
 fn build_liveness(liveness: &stats::LivenessSnapshot) -> Liveness {
     Liveness {
-        state: match liveness.state {
-            State::Down => "down",
-            State::Init => "init",
-            State::Up => "up",
-        }
-        .into(),
-        diagnostic: match liveness.diagnostic {
-            Diagnostic::None => "none",
-            Diagnostic::Expired => "expired",
-            Diagnostic::NeighborDown => "neighbor_down",
-        }
-        .into(),
+        state: session_in_a_word(liveness.state).into(),
+        diagnostic: diagnostic_in_a_word(liveness.diagnostic).into(),
         detection_time_s: seconds(liveness.detection_time),
         interval_s: seconds(liveness.interval),
         round_trip_s: liveness.round_trip.map(seconds),
         held_for_s: liveness.held_for.map(seconds),
-    }
-}
-
-fn use_of(state: PathState) -> &'static str {
-    match state {
-        PathState::Open => "open",
-        PathState::Closed => "closed",
-        PathState::Joining => "joining",
-        PathState::Silent => "silent",
-        PathState::Held => "held",
-        PathState::Retiring => "retiring",
-        PathState::Backup => "backup",
-        PathState::TooSlow => "too_slow",
     }
 }
 
@@ -532,22 +447,6 @@ fn build_coding(coding: &stats::CodingSnapshot) -> Coding {
         // What the engine expects is no measurement.
         cpu_s_per_mb: (coding.tried_bytes > 0).then(|| coding.cost_ns_per_kb as f64 / 1e6),
     }
-}
-
-/// The bits of the hello (docs/wire-format.md) by name; those of a newer peer by number.
-fn capabilities(bits: u32) -> Vec<String> {
-    let name = |bit: u32| match bit {
-        0 => "marked_frames".to_owned(),
-        1 => "gso_in_trains".to_owned(),
-        2 => "direct_frames".to_owned(),
-        3 => "coded_trains".to_owned(),
-        4 => "liveness".to_owned(),
-        _ => format!("bit_{bit}"),
-    };
-    (0..32)
-        .filter(|bit| bits & (1 << bit) != 0)
-        .map(name)
-        .collect()
 }
 
 fn link_name(facts: &LineFacts, id: LinkId) -> String {

@@ -8,8 +8,8 @@ use packtrain_proto::stats::Traffic;
 use packtrain_proto::wire::packet::Packet;
 use serde_json::json;
 
+use super::arguments::ClassTestArguments;
 use crate::capture_file::{CaptureError, CaptureFile, Frame, LinkType};
-use crate::cli::arguments::ClassTestArguments;
 use crate::cli::error::CliError;
 use crate::cli::view::tables::table;
 use crate::cli::view::words::{bytes, count};
