@@ -19,6 +19,8 @@ pub struct LinkId(pub u8);
 /// Four messages of ten milliseconds.
 pub const DETECTION_TIME: Duration = Duration::from_millis(40);
 pub const HOLD_TIME: Duration = Duration::from_millis(100);
+/// Later, whoever speaks by the line has mostly sent it again.
+pub const REPAIR_WITHIN: Duration = Duration::from_millis(50);
 
 /// A node's name for one life of its engine: drawn anew at each start, never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
@@ -198,6 +200,9 @@ pub struct Limits {
     /// Trains kept until they are acknowledged, of one peer, and of all together.
     pub replay_bytes_max: usize,
     pub replay_bytes_total_max: usize,
+    /// What a link has lost that lives goes again, by whichever is the best, if it may arrive so soon after it left
+    /// first. `None`: it is lost.
+    pub repair_within: Option<Duration>,
     pub hello_interval: Duration,
     pub peer_silence_max: Duration,
     pub station_age_max: Duration,
@@ -223,6 +228,7 @@ impl Default for Limits {
             resequencer_stall_max: Duration::from_secs(2),
             replay_bytes_max: 16 << 20,
             replay_bytes_total_max: 32 << 20,
+            repair_within: Some(REPAIR_WITHIN),
             hello_interval: Duration::from_secs(1),
             peer_silence_max: Duration::from_millis(3500),
             station_age_max: Duration::from_secs(300),

@@ -75,6 +75,7 @@ mod kinds;
 mod late;
 mod liveness;
 mod paths;
+mod repair;
 mod replay;
 mod retire;
 mod silence;

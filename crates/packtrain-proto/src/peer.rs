@@ -23,12 +23,13 @@ use crate::trunk::hold_times::HoldTimes;
 use crate::trunk::join::Join;
 use crate::trunk::liveness::Session;
 use crate::trunk::receipts::Receipts;
+use crate::trunk::repair::RepairBudget;
 use crate::trunk::replay::Replay;
 use crate::trunk::resequencer::Resequencer;
 use crate::trunk::told::{ToldRate, ToldState};
 use crate::trunk::unsequenced::UnsequencedFrames;
 use crate::wire::ethernet::{self, MacAddr};
-use crate::wire::hello::{Hello, LINKS_MAX, LinkRecord};
+use crate::wire::hello::{Hello, LINKS_MAX, LinkRecord, capability};
 use crate::wire::sequence::Sequence;
 use crate::wire::train::{Ack, Fence};
 
@@ -233,6 +234,9 @@ pub struct Peer {
     /// Direct frames that our next trains must not overtake.
     pub fences: RaisedFences,
     pub replay: Replay,
+    /// What its links lose that live goes again so soon after it left first; `None`: it is lost.
+    repair_within: Option<Duration>,
+    pub repair_budget: RepairBudget,
     pub join: Option<Join>,
     /// Of the links that carry trains to it, as was told last.
     pub tier_in_use: Option<u8>,
@@ -285,6 +289,8 @@ impl Peer {
             next_train: Sequence::FIRST,
             fences: RaisedFences::default(),
             replay: Replay::default(),
+            repair_within: limits.repair_within,
+            repair_budget: RepairBudget::default(),
             join: None,
             tier_in_use: None,
             admitted_at: Instant::ZERO,
@@ -306,6 +312,17 @@ impl Peer {
     pub fn sessions(&self) -> impl Iterator<Item = &Session> {
         let of_paths = self.paths.iter().filter_map(|path| path.session.as_ref());
         of_paths.chain(self.answering.iter().map(|answering| &answering.session))
+    }
+
+    /// It waits for what goes again because a link that lives has lost it: so soon after it left first.
+    pub fn repairs_within(&self) -> Option<Duration> {
+        let waits = self.capabilities & capability::REPAIR != 0;
+        let in_time = |within: Duration| {
+            let mut paths = self.paths.iter();
+            paths.any(|path| path.flight.repaired_after() <= within)
+        };
+        self.repair_within
+            .filter(|within| waits && self.paths.len() > 1 && in_time(*within))
     }
 
     pub fn path(&self, link: LinkId) -> Option<&Path> {

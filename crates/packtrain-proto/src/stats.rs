@@ -647,6 +647,10 @@ pub struct ReplaySnapshot {
     pub waiting_trains: u64,
     /// Sent again on another link, ever.
     pub replayed: u64,
+    /// Of those, what a link had lost that lives.
+    pub repaired: u64,
+    /// Lost on such a link, and not sent again: too late, too many, or without a copy.
+    pub not_repaired: u64,
     /// Sent without a copy, ever: the memory for copies was full.
     pub not_kept: u64,
 }

@@ -13,7 +13,7 @@ use packtrain_proto::config::{LinkId, LinkOrder, LinkState, direct_mark_of, mark
 use packtrain_proto::direct::leave::{Leave, Leaving, Left};
 use packtrain_proto::engine::{Engine, Event};
 use packtrain_proto::offload::Offload;
-use packtrain_proto::stats::DirectSnapshot;
+use packtrain_proto::stats::{DirectSnapshot, DropReason};
 use packtrain_proto::time::{Duration, Instant};
 use packtrain_proto::wire::ethernet::MacAddr;
 use support::{MTU, config, pt0};
@@ -474,10 +474,13 @@ fn assert_all_has_come(world: &World, what: &str) {
         "{what}: {direct} of {sent}"
     );
     let dropped = world.engines[1].snapshot(world.now).drops;
+    // What was late may have gone again meanwhile.
+    let again = world.engines[0].snapshot(world.now).replay.repaired;
+    let twice = dropped.get(DropReason::Duplicate);
     let dropped_in_all: u64 = dropped.iter().map(|(_, n)| n).sum();
     assert!(
-        world.setting.cuts || dropped_in_all == 0,
-        "{what}: {dropped:?}"
+        world.setting.cuts || (dropped_in_all == twice && twice <= again && again <= 10),
+        "{what}: {again} went again, {dropped:?}"
     );
 }
 

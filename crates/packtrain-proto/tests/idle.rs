@@ -91,7 +91,9 @@ fn acknowledgements_that_were_lost_for_all_that_is_out_are_asked_for() {
 
 #[test]
 fn no_link_is_dead_while_acknowledgements_are_late_on_all() {
-    let mut bed = two_cables();
+    let cables = [[(A, 0), (B, 0)], [(A, 1), (B, 1)]].map(|ends| Cable::of(&ends));
+    let mut bed = Bed::with(2, &cables, |config| config.limits.repair_within = None);
+    bed.run(1500 * MS);
     bed.send_long_frames(0..60);
     bed.run(20 * MS);
     // As if what B says waited in a queue of its own: the one link is put to use later than the other.

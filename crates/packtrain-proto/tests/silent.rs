@@ -8,6 +8,14 @@ use packtrain_proto::stats::DropReason;
 use packtrain_proto::time::Duration;
 use segments::{Bed, Cable, frame_to, pt0};
 
+/// Here is what holds when nothing is repaired.
+fn bed_of(links: u8) -> Bed {
+    let cables: Vec<Cable> = (0..links)
+        .map(|link| Cable::of(&[(0, link), (1, link)]))
+        .collect();
+    Bed::with(2, &cables, |config| config.limits.repair_within = None)
+}
+
 const LINKS: usize = 8;
 
 /// By each link of host 0.
@@ -62,8 +70,7 @@ fn a_train_that_is_sent_again_by_one_dead_link_after_the_other_is_waited_for() {
 
 #[test]
 fn an_acknowledgement_that_a_dead_link_took_along_is_said_again_before_its_own_link_seems_dead() {
-    let cables = [0, 1].map(|link| Cable::of(&[(0, link), (1, link)]));
-    let mut bed = Bed::new(2, &cables);
+    let mut bed = bed_of(2);
     bed.run(Duration::from_secs(4));
     for word in 0..8 {
         for side in 0..2 {
@@ -91,8 +98,7 @@ fn an_acknowledgement_that_a_dead_link_took_along_is_said_again_before_its_own_l
 
 #[test]
 fn a_train_that_only_a_link_that_is_gone_has_room_for_holds_nobody_up() {
-    let cables = [0, 1].map(|link| Cable::of(&[(0, link), (1, link)]));
-    let mut bed = Bed::new(2, &cables);
+    let mut bed = bed_of(2);
     for side in 0..2 {
         bed.mtus.insert((side, LinkId(0)), 9000);
         bed.set_carrier(side, 0, true);
@@ -119,8 +125,7 @@ fn a_train_that_only_a_link_that_is_gone_has_room_for_holds_nobody_up() {
 
 #[test]
 fn what_may_fit_a_link_that_comes_back_waits_while_there_is_no_other() {
-    let cables = [0, 1].map(|link| Cable::of(&[(0, link), (1, link)]));
-    let mut bed = Bed::new(2, &cables);
+    let mut bed = bed_of(2);
     bed.run(Duration::from_secs(4));
     bed.set_carrier(0, 1, false);
     bed.run(Duration::from_secs(1));
@@ -140,8 +145,7 @@ fn what_may_fit_a_link_that_comes_back_waits_while_there_is_no_other() {
 /// goes again waits for itself.
 #[test]
 fn a_probe_that_goes_again_keeps_nobody_waiting_for_what_was_lost_before_it() {
-    let cables = [0, 1].map(|link| Cable::of(&[(0, link), (1, link)]));
-    let mut bed = Bed::new(2, &cables);
+    let mut bed = bed_of(2);
     bed.run(Duration::from_secs(4));
     for word in 0..32 {
         bed.send(0, &frame_to(pt0(1), pt0(0), word));
@@ -175,8 +179,7 @@ fn a_probe_that_goes_again_keeps_nobody_waiting_for_what_was_lost_before_it() {
 
 #[test]
 fn a_link_is_late_soon_after_it_died_and_long_before_it_counts_as_silent() {
-    let cables = [0, 1].map(|link| Cable::of(&[(0, link), (1, link)]));
-    let mut bed = Bed::new(2, &cables);
+    let mut bed = bed_of(2);
     bed.run(Duration::from_secs(4));
     for word in 0..8 {
         bed.send(0, &frame_to(pt0(1), pt0(0), word));

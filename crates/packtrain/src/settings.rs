@@ -8,6 +8,7 @@ pub mod file;
 pub mod links;
 pub mod liveness;
 pub mod packing;
+pub mod repair;
 pub mod values;
 
 use std::time::Duration;
@@ -24,6 +25,7 @@ use crate::settings::dictionary::DictionaryFile;
 use crate::settings::links::MemberLink;
 use crate::settings::liveness::LivenessSettings;
 use crate::settings::packing::PackPolicy;
+use crate::settings::repair::RepairPolicy;
 use crate::settings::values::{BalancePolicy, InterfaceName, LogLevel, PathPolicy};
 
 /// Smallest MTU of a member link: below, the headers of a train would be most of it, and IPv4
@@ -56,6 +58,8 @@ pub struct Settings {
     pub direct_vlan: Option<u16>,
     pub balance: BalancePolicy,
     pub liveness: LivenessSettings,
+    /// What links lose that live goes again in so short a time.
+    pub repair: RepairPolicy,
     /// Links of a higher tier carry trains also while all of the lower ones are full.
     pub tier_spill: bool,
     /// What is spoken with hosts that speak it too.
@@ -93,6 +97,7 @@ impl Settings {
             direct_vlan: None,
             balance: BalancePolicy::default(),
             liveness: LivenessSettings::default(),
+            repair: RepairPolicy::default(),
             tier_spill: false,
             mode: ModePolicy::default(),
             dfap: DfapSettings::default(),

@@ -638,6 +638,8 @@ pub struct Replay {
     pub kept_bytes_max_seen: u64,
     pub waiting_trains: u64,
     pub replayed: u64,
+    pub repaired: u64,
+    pub not_repaired: u64,
     pub not_kept: u64,
 }
 

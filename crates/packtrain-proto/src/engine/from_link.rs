@@ -160,10 +160,12 @@ impl Engine {
                 continue;
             }
             let (copies, pool) = (&mut self.copies, &mut self.pool);
+            let repairs = peer.repairs_within().is_some();
             let taken = match peer.path_mut(LinkId(ack.link)) {
                 None => Ok(false), // a link that has left since
                 Some(path) => {
                     let release = &mut |copy| copies.release(copy, pool);
+                    path.flight.set_repairs(repairs);
                     let taken = path.flight.on_ack(&ack, now, release);
                     if taken == Ok(true) {
                         path.silent = None;
@@ -186,6 +188,7 @@ impl Engine {
                 self.counters.drops.count(DropReason::BadAck);
             }
         }
+        self.repair_missing(slot, now);
         self.step_drain(now);
         if let Some(report) = train.direct_report() {
             self.on_direct_report((slot, link), by, &report, now);
@@ -203,7 +206,8 @@ impl Engine {
             let told = train
                 .newest()
                 .map(|newest| (LinkId(newest.link), newest.train));
-            peer.resequencer.on_told(head.train_sequence, told, now);
+            peer.resequencer
+                .on_told(head.train_sequence, told, head.repairs, now);
         }
         if head.marker {
             peer.resequencer.note(by, head.train_sequence, now);

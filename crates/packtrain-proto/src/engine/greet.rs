@@ -105,6 +105,9 @@ impl Engine {
         if self.config.detection_time.is_some() {
             capabilities |= capability::LIVENESS;
         }
+        if self.config.limits.repair_within.is_some() {
+            capabilities |= capability::REPAIR;
+        }
         if !any_reorders {
             capabilities |= capability::MARKED_FRAMES;
             if self.config.direct_frames {

@@ -81,6 +81,7 @@ impl Head {
             marker: false,
             replay: false,
             coded: false,
+            repairs: peer.repairs_within().is_some(),
             lane: 0,
             link: path.link.0,
             incarnation: peer.incarnation(own),

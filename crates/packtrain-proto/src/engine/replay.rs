@@ -4,7 +4,7 @@ use super::Engine;
 use super::paths::{best_path_again, charge_weighted, has_room, link_of, train_max, train_sizes};
 use super::transmit::Outgoing;
 use crate::buffer::{Buffer, BufferPool};
-use crate::config::Balance;
+use crate::config::{Balance, Limits};
 use crate::peer::{Path, Peer, Silence};
 use crate::stats::{DropReason, ReplaySnapshot};
 use crate::time::{Duration, Instant};
@@ -34,13 +34,20 @@ pub(super) struct Copies {
     /// Trains of all peers that are to be sent again.
     pub(super) waiting: usize,
     replayed: u64,
+    pub(super) repaired: u64,
+    pub(super) not_repaired: u64,
     not_kept: u64,
 }
 
 impl Copies {
-    fn keep(&mut self, copy: &Buffer) {
+    pub(super) fn keep(&mut self, copy: &Buffer) {
         self.bytes += copy.capacity();
         self.bytes_max = self.bytes_max.max(self.bytes);
+    }
+
+    pub(super) fn has_room(&self, limits: &Limits, peer: &Peer, bytes: usize) -> bool {
+        kept_bytes(peer) + bytes <= limits.replay_bytes_max
+            && self.bytes + bytes <= limits.replay_bytes_total_max
     }
 
     /// A copy that nobody needs any more.
@@ -81,10 +88,9 @@ impl Engine {
         if peer.paths.len() == 1 && self.links.len() == 1 {
             return false;
         }
-        let limits = &self.config.limits;
-        let bytes = message.capacity();
-        let fits = kept_bytes(peer) + bytes <= limits.replay_bytes_max
-            && self.copies.bytes + bytes <= limits.replay_bytes_total_max;
+        let fits = self
+            .copies
+            .has_room(&self.config.limits, peer, message.capacity());
         match fits {
             true => self.copies.keep(message),
             false => self.copies.not_kept += 1,
@@ -126,6 +132,9 @@ impl Engine {
         path.trains_tx += 1;
         let link = path.link;
         peer.last_link = link;
+        if kind == Kind::New {
+            peer.repair_budget.on_new_train();
+        }
         if self.config.balance == Balance::Weighted {
             charge_weighted(&self.links, peer, at, len);
         }
@@ -353,6 +362,7 @@ impl Engine {
         let link = self.links.iter().find(|link| link.id == path.link)?;
         let train = Train::parse(&message[HEADER_LEN..]).expect("our own train");
         let header = TrainHeader {
+            repairs: peer.repairs_within().is_some(),
             ack_now: ack_now || path.flight.wants_ack(link.local_queue_bytes()),
             replay: true,
             link: path.link.0,
@@ -377,6 +387,8 @@ impl Engine {
             kept_bytes_max_seen: self.copies.bytes_max as u64,
             waiting_trains: waiting as u64,
             replayed: self.copies.replayed,
+            repaired: self.copies.repaired,
+            not_repaired: self.copies.not_repaired,
             not_kept: self.copies.not_kept,
         }
     }

@@ -6,7 +6,9 @@ use super::transmit::Outgoing;
 use crate::config::LinkId;
 use crate::peer::{Path, Peer};
 use crate::time::{Duration, Instant};
-use crate::wire::train::{NEWEST_MAX, Newest, REPLAYED};
+use crate::wire::hello::capability;
+use crate::wire::sequence::Sequence;
+use crate::wire::train::{NEWEST_MAX, Newest, REPLAYED, REPLAYED_FROM};
 
 /// So often is said again what is under way for long: much more often than a receiver stops waiting for
 /// it, and before a link of which acknowledgements were lost seems dead.
@@ -49,6 +51,16 @@ pub(super) fn under_way(peer: &mut Peer, by: LinkId, now: Instant) -> Told {
             link: REPLAYED,
             train,
         });
+        let in_flight = peer.paths.iter();
+        let in_flight = in_flight.filter_map(|path| path.flight.oldest_replay());
+        let older = |a: Sequence, b: Sequence| if a.is_newer_than(b) { b } else { a };
+        let oldest = in_flight.chain(peer.replay.oldest()).reduce(older);
+        if let Some(train) = oldest.filter(|_| peer.capabilities & capability::REPAIR != 0) {
+            told.push(Newest {
+                link: REPLAYED_FROM,
+                train,
+            });
+        }
     }
     for path in peer.paths.iter().filter(|path| path.link != by) {
         if let Some(train) = path.flight.newest_outstanding() {

@@ -65,6 +65,7 @@ impl Engine {
         consider(peer.queues.ripe_at());
         for path in &peer.paths {
             consider(path.flight.poll_timeout());
+            consider(path.flight.tail_due());
             consider(marker_due(peer, path));
             consider(self.try_timeout(path));
             consider(path.fence.poll_timeout());
@@ -141,6 +142,7 @@ impl Engine {
         self.look_for_death(now);
         self.look_for_silence(now);
         self.look_for_overdue(now);
+        self.look_for_tails(now);
         self.look_who_is_retired(now);
         self.drain.handle_timeout(now);
         self.step_drain(now);

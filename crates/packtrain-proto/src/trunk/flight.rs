@@ -13,11 +13,11 @@ use crate::trunk::recent::Recent;
 use crate::wire::sequence::Sequence;
 use crate::wire::train::Ack;
 use delivery::{Delivery, Sample};
+pub use repair::Missing;
+use repair::Repair;
 
 const RECORDS_MAX: usize = 16 * 1024;
-/// So many newer trains acknowledged, and a train is lost: links keep their order, or nearly.
-const REORDER_TRAINS_MAX: i32 = 16;
-/// … or one newer, and so much longer on its way than the round trip takes.
+/// A train is lost when a newer one was acknowledged, and it is so much longer on its way than the round trip takes.
 const LATE_MIN: Duration = Duration::from_millis(5);
 /// While the rate is not known, so much may be out in all, the local queue included: how long that
 /// stands there is not known either, and all others would wait for it.
@@ -63,6 +63,8 @@ struct Record {
     outstanding: bool,
     kind: Kind,
     copy: Option<Buffer>,
+    /// Another copy has gone already.
+    repaired: bool,
     sample: Sample,
 }
 
@@ -89,6 +91,7 @@ pub struct Flight {
     lost: u64,
     /// Of the trains that arrived or were lost lately, those that were lost.
     loss: Recent,
+    repair: Repair,
 }
 
 impl Flight {
@@ -110,6 +113,7 @@ impl Flight {
             acknowledged_at: Instant::ZERO,
             lost: 0,
             loss: Recent::default(),
+            repair: Repair::default(),
         }
     }
 
@@ -292,6 +296,7 @@ impl Flight {
             outstanding: true,
             kind: sent.kind,
             copy: sent.copy,
+            repaired: false,
             sample: self.delivery.begin_sample(self.in_flight, now),
         });
         let sequence = self.next;
@@ -330,6 +335,7 @@ impl Flight {
         if !self.next.is_newer_than(ack.newest) {
             return Err(NeverSent);
         }
+        self.note_reordered(ack, now);
         let first = self.next.minus(self.records.len() as u32);
         let Ok(newest) = usize::try_from(ack.newest.distance_from(first)) else {
             return Ok(false); // older than all that is out
@@ -354,7 +360,7 @@ impl Flight {
         }
         for at in 0..newest {
             if self.counts_as_lost(at, newest, now) {
-                let bytes = self.settle(at, release);
+                let bytes = self.give_up_record(at, release);
                 self.lost += u64::from(bytes.is_some_and(|bytes| bytes > 0));
             }
         }
@@ -370,8 +376,11 @@ impl Flight {
             // A probe is acknowledged in its turn, however many overtake it.
             return record.outstanding && newest - at > 64;
         }
-        let late = now.since(record.sample.sent_at) > self.late_after();
-        newest - at > REORDER_TRAINS_MAX as usize || (self.round_trip().is_some() && late)
+        let late = match self.repairs() {
+            true => self.is_overtaken(at, newest),
+            false => now.since(record.sample.sent_at) > self.late_after(),
+        };
+        newest - at > self.repair.reorder_trains_max() || (self.round_trip().is_some() && late)
     }
 
     /// No acknowledgement takes so long when all is well.
@@ -456,6 +465,7 @@ fn named_by(ack: &Ack, newest: usize) -> impl Iterator<Item = usize> + use<> {
 
 mod delivery;
 mod overdue;
+mod repair;
 mod round_trip_min;
 mod silence;
 #[cfg(test)]

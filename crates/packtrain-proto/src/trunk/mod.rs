@@ -10,6 +10,7 @@ pub mod join;
 pub mod liveness;
 pub mod receipts;
 pub mod recent;
+pub mod repair;
 pub mod replay;
 pub mod resequencer;
 pub mod told;

@@ -64,6 +64,11 @@ impl Replay {
         Some(waiting)
     }
 
+    /// The oldest that waits.
+    pub fn oldest(&self) -> Option<Sequence> {
+        Some(self.waiting.front()?.train)
+    }
+
     /// No train after this one will still arrive by being sent again. `may_come`: some that were may be under way.
     pub fn newest(&mut self, may_come: bool) -> Option<Sequence> {
         if self.waiting.is_empty() && !may_come {

@@ -22,6 +22,7 @@ use crate::trunk::balance::span_trains_max;
 use crate::trunk::under_way::{Delivered, UnderWay};
 use crate::wire::sequence::Sequence;
 use doubt::Doubt;
+use word::Word;
 
 /// Slots of the window: how far ahead of the next expected train one may be.
 const WINDOW: usize = 4096;
@@ -105,6 +106,7 @@ pub struct Resequencer {
     bytes_max: usize,
     gap: Option<Gap>,
     doubt: Doubt,
+    word: Word,
     gap_given_up_at: Instant,
     /// How long that had been waited for.
     waited: Duration,
@@ -161,6 +163,7 @@ impl Resequencer {
             bytes_max,
             gap: None,
             doubt: Doubt::default(),
+            word: Word::new(wait_max),
             gap_given_up_at: Instant::ZERO,
             waited: Duration::ZERO,
             last_straggler: Instant::ZERO,
@@ -341,6 +344,8 @@ impl Resequencer {
             Some(given_up) => *given_up = true,
         }
         if !is_first_copy {
+            self.word
+                .on_late(now.since(self.gap_given_up_at) + self.waited);
             return Refused::Late;
         }
         // Given up too early: the next gap waits longer.
@@ -373,11 +378,20 @@ impl Resequencer {
         &mut self,
         told_by: Sequence,
         links: impl Iterator<Item = (LinkId, Sequence)>,
+        repairs: bool,
         now: Instant,
     ) {
         if self.is_near(told_by) {
-            self.under_way.on_told(told_by, links, now);
+            if !self.under_way.on_told(told_by, links, now) {
+                return;
+            }
             self.doubt.on_told(|| self.under_way.replayed());
+            self.word.on_told(repairs);
+            if let Some(passed_since) = self.gap.and_then(|gap| gap.passed_since)
+                && self.under_way.replays(self.expected)
+            {
+                self.word.on_kept(now.since(passed_since));
+            }
         }
     }
 
@@ -472,6 +486,9 @@ impl Resequencer {
         if to_the_end && self.gap_given_up_at != now {
             self.wait = (self.wait / 2).max(WAIT_MIN).min(self.wait_max);
         }
+        if passed_since.is_some() && !self.hurried && self.gap_given_up_at != now {
+            self.word.on_broken();
+        }
         self.gap_given_up_at = now;
     }
 
@@ -523,7 +540,7 @@ impl Resequencer {
         let stalled_at = (expected_since + stall).min(gap.since + self.stall_max * CLAIMS_MAX);
         let known_since = |passed: Instant| self.doubt_until().map_or(passed, |at| at.max(passed));
         gap.passed_since.map_or(stalled_at, |passed| {
-            stalled_at.min(known_since(passed) + self.wait)
+            stalled_at.min(known_since(passed) + self.wait.max(self.word.waited_for()))
         })
     }
 
@@ -550,3 +567,4 @@ impl Held {
 mod doubt;
 #[cfg(test)]
 mod tests;
+mod word;

@@ -4,7 +4,7 @@
 use crate::config::LinkId;
 use crate::time::Instant;
 use crate::wire::sequence::Sequence;
-use crate::wire::train::{NEWEST_MAX, REPLAYED};
+use crate::wire::train::{NEWEST_MAX, REPLAYED, REPLAYED_FROM};
 
 /// Of more links than a train can name, only a forger speaks.
 const CLAIMS_MAX: usize = 2 * NEWEST_MAX;
@@ -19,6 +19,8 @@ pub(super) struct UnderWay {
     /// When it, or another of the same sequence, has come.
     told_at: Instant,
     names_links: bool,
+    /// No train before this one goes again, if that was told.
+    replayed_from: Option<Sequence>,
 }
 
 /// No train newer than this is under way on this link.
@@ -48,6 +50,7 @@ impl UnderWay {
             told_by: train,
             told_at: Instant::ZERO,
             names_links: false,
+            replayed_from: None,
         }
     }
 
@@ -55,6 +58,7 @@ impl UnderWay {
     pub(super) fn restart_after(&mut self, train: Sequence) {
         self.delivered.clear();
         self.claims.clear();
+        self.replayed_from = None;
         self.told_by = train;
     }
 
@@ -86,22 +90,30 @@ impl UnderWay {
 
     /// What a newer train tells takes the place of what an older one told. Markers with the same sequence
     /// overtake each other, on links of different delay, and nobody knows which is newer: what only one of
-    /// them names may still be under way.
+    /// them names may still be under way. Says whether it was no older one.
     pub(super) fn on_told(
         &mut self,
         told_by: Sequence,
         links: impl Iterator<Item = (LinkId, Sequence)>,
         now: Instant,
-    ) {
+    ) -> bool {
         if self.told_by.is_newer_than(told_by) {
-            return;
+            return false;
         }
         if told_by != self.told_by {
             self.told_by = told_by;
             self.claims.clear();
+            self.replayed_from = None;
         }
         self.told_at = now;
         for (link, newest) in links {
+            if link == LinkId(REPLAYED_FROM) {
+                let older = self
+                    .replayed_from
+                    .filter(|from| newest.is_newer_than(*from));
+                self.replayed_from = Some(older.unwrap_or(newest));
+                continue;
+            }
             let claim = Claim {
                 link,
                 newest,
@@ -117,6 +129,7 @@ impl UnderWay {
             }
         }
         self.names_links |= !self.claims.is_empty();
+        true
     }
 
     /// Whether nothing is under way that may still bring this train.
@@ -144,14 +157,25 @@ impl UnderWay {
         self.claims.iter().find(replayed).map(|claim| claim.newest)
     }
 
+    /// Whether this train is said to be sent again.
+    pub(super) fn replays(&self, train: Sequence) -> bool {
+        let mut claims = self.claims_of(train);
+        claims.any(|claim| claim.link == LinkId(REPLAYED))
+    }
+
     /// What may still bring this train, as far as was told.
     fn claims_of(&self, train: Sequence) -> impl Iterator<Item = &Claim> {
         let delivered_newer = move |link: LinkId| {
             let newest = self.delivered.iter().find(|(l, _)| *l == link);
             newest.is_some_and(|(_, newest)| newest.is_newer_than(train))
         };
-        self.claims
-            .iter()
-            .filter(move |claim| !train.is_newer_than(claim.newest) && !delivered_newer(claim.link))
+        let is_before = self
+            .replayed_from
+            .is_some_and(|from| from.is_newer_than(train));
+        let goes_again = move |link: LinkId| link != LinkId(REPLAYED) || !is_before;
+        self.claims.iter().filter(move |claim| {
+            let may_bring = !train.is_newer_than(claim.newest) && goes_again(claim.link);
+            may_bring && !delivered_newer(claim.link)
+        })
     }
 }

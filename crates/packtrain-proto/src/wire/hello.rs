@@ -32,6 +32,8 @@ pub mod capability {
     pub const CODED_TRAINS: u32 = 1 << 3;
     /// Says many times a second which links it hears, and takes such messages.
     pub const LIVENESS: u32 = 1 << 4;
+    /// Waits for what links have lost that live, where its sender says that it sends it again.
+    pub const REPAIR: u32 = 1 << 5;
 }
 
 const ADDRESS_LEN: usize = 6;

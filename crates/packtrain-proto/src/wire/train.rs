@@ -26,8 +26,10 @@ pub const fn newest_option_len(links: usize) -> usize {
 const NEWEST_LEN: usize = 4;
 /// More links than this are not named: nobody waits for what they carry. A peer's hello has no more.
 pub const NEWEST_MAX: usize = 17;
-/// Stands in NEWEST for all links that are dead: what was under way on them is sent again on others.
+/// Stands in NEWEST for what is sent again: all that was under way on links that are dead, and what others have lost.
 pub const REPLAYED: u8 = 0xff;
+/// Stands there for the oldest of that: nothing older goes again. Told to those that wait for what is repaired.
+pub const REPLAYED_FROM: u8 = 0xfe;
 
 /// Bytes of a DIRECT with its option header.
 pub const DIRECT_OPTION_LEN: usize = 2 + DIRECT_LEN;
@@ -42,6 +44,7 @@ mod flag {
     pub const MARKER: u8 = 0x02;
     pub const REPLAY: u8 = 0x04;
     pub const CODED: u8 = 0x08;
+    pub const REPAIRS: u8 = 0x10;
 }
 
 mod option {
@@ -87,10 +90,12 @@ pub fn is_coded(message: &[u8]) -> bool {
 pub struct TrainHeader {
     pub ack_now: bool,
     pub marker: bool,
-    /// It went by a link that has died since, and keeps its train sequence.
+    /// It went by a link that has died since, or lost it, and keeps its train sequence.
     pub replay: bool,
     /// Its subframes are coded ([`super::coded`]).
     pub coded: bool,
+    /// What a link loses that lives may go again by others.
+    pub repairs: bool,
     pub lane: u8,
     /// The sender's number of the link that this copy left by.
     pub link: u8,
@@ -102,7 +107,7 @@ pub struct TrainHeader {
 /// What a sender says of one of its links, in a train that left by another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Newest {
-    /// The sender's number of it, or [`REPLAYED`].
+    /// The sender's number of it, or [`REPLAYED`], or [`REPLAYED_FROM`].
     pub link: u8,
     /// No train after this one is under way on it.
     pub train: Sequence,
@@ -294,6 +299,7 @@ impl<'a> Train<'a> {
             marker: head[1] & flag::MARKER != 0,
             replay: head[1] & flag::REPLAY != 0,
             coded: head[1] & flag::CODED != 0,
+            repairs: head[1] & flag::REPAIRS != 0,
             lane: head[2],
             link: head[3],
             incarnation: be16(&head[4..]),
@@ -396,7 +402,8 @@ impl<'a> TrainWriter<'a> {
         train[1] = if header.ack_now { flag::ACK_NOW } else { 0 }
             | if header.marker { flag::MARKER } else { 0 }
             | if header.replay { flag::REPLAY } else { 0 }
-            | if header.coded { flag::CODED } else { 0 };
+            | if header.coded { flag::CODED } else { 0 }
+            | if header.repairs { flag::REPAIRS } else { 0 };
         train[2] = header.lane;
         train[3] = header.link;
         train[4..6].copy_from_slice(&header.incarnation.to_be_bytes());

@@ -46,6 +46,12 @@ pub enum Step {
     SentAgain {
         link: u8,
     },
+    /// The sender begins to repair, or ends it, and says so from then on.
+    Repairs,
+    /// It finds one that a link has lost, and is about to send it again.
+    FindsMissing {
+        nth: u8,
+    },
     /// One of those that came last.
     ComesAgain {
         nth: u8,
@@ -105,7 +111,9 @@ impl Step {
                 link,
                 stalls: low % 4 == 0,
             },
-            43..=47 => Step::SentAgain { link },
+            43..=46 => Step::SentAgain { link },
+            47 if low % 4 == 0 => Step::Repairs,
+            47 => Step::FindsMissing { nth: high },
             48 | 49 => Step::ComesAgain { nth: low },
             50..=53 => Step::Wait {
                 micros: u32::from(word),

@@ -7,7 +7,7 @@ use packtrain_proto::config::LinkId;
 use packtrain_proto::time::{Duration, Instant};
 use packtrain_proto::trunk::resequencer::{Refused, Resequencer};
 use packtrain_proto::wire::sequence::Sequence;
-use packtrain_proto::wire::train::REPLAYED;
+use packtrain_proto::wire::train::{REPLAYED, REPLAYED_FROM};
 
 use crate::arrival_step::Step;
 use crate::breakage::Breakage;
@@ -30,6 +30,7 @@ struct Message {
     is_marker: bool,
     is_replay: bool,
     told: Vec<(LinkId, Sequence)>,
+    repairs: bool,
     bytes: usize,
 }
 
@@ -59,6 +60,9 @@ pub struct Arrivals {
     honest: bool,
     /// Trains that a link lost: nothing is promised of them, even if they are sent again.
     lost: BTreeSet<u32>,
+    /// Of those, what the sender has not sent again yet.
+    missing: BTreeSet<u32>,
+    repairs: bool,
     /// When a link was taken away that carried this train: for so long the receiver expects it by others.
     removed: BTreeMap<u32, Instant>,
     /// When each train came that was taken and waits.
@@ -88,6 +92,8 @@ impl Arrivals {
             recent: Vec::new(),
             honest: true,
             lost: BTreeSet::new(),
+            missing: BTreeSet::new(),
+            repairs: false,
             removed: BTreeMap::new(),
             holding: BTreeMap::new(),
             given: BTreeSet::new(),
@@ -105,11 +111,12 @@ impl Arrivals {
     fn told(&self, by: usize) -> Vec<(LinkId, Sequence)> {
         let replayed = self.out.iter().flatten().filter(|out| out.is_replay);
         let replayed = replayed.map(|out| self.number(out.train));
-        let newest = replayed.chain(self.waiting.last().copied()).max();
-        let mut told: Vec<(LinkId, Sequence)> = newest
-            .map(|number| (LinkId(REPLAYED), self.first.plus(number)))
-            .into_iter()
-            .collect();
+        let again: BTreeSet<u32> = replayed.chain(self.waiting.iter().copied()).collect();
+        let name = |link: u8, number: u32| (LinkId(link), self.first.plus(number));
+        let mut told = Vec::new();
+        told.extend(again.last().map(|newest| name(REPLAYED, *newest)));
+        let oldest = again.first().filter(|_| self.repairs);
+        told.extend(oldest.map(|oldest| name(REPLAYED_FROM, *oldest)));
         for link in (0..usize::from(LINKS)).filter(|link| *link != by) {
             let own = self.out[link].iter().filter(|out| !out.is_replay);
             if let Some(newest) = own.map(|out| self.number(out.train)).max() {
@@ -128,6 +135,7 @@ impl Arrivals {
             is_marker: false,
             is_replay,
             told,
+            repairs: self.repairs,
             bytes,
         });
         self.out[at].push(Out {
@@ -174,8 +182,9 @@ impl Arrivals {
     fn receive(&mut self, message: &Message) -> Result<(), Failure> {
         let (train, by, now) = (message.train, LinkId(message.link), self.now);
         if !message.is_replay {
-            self.real.on_told(train, message.told.iter().copied(), now);
-            self.model.tell(train, &message.told, now);
+            let told = message.told.iter().copied();
+            self.real.on_told(train, told, message.repairs, now);
+            self.model.tell(train, &message.told, message.repairs, now);
         }
         if message.is_marker {
             self.real.note(by, train, now);
@@ -333,7 +342,9 @@ impl Arrivals {
                     let message = wire.remove(usize::from(nth) % wire.len());
                     self.left(&message);
                     if !message.is_marker {
-                        self.lost.insert(self.number(message.train));
+                        let number = self.number(message.train);
+                        self.lost.insert(number);
+                        self.missing.insert(number);
                     }
                 }
             }
@@ -351,6 +362,14 @@ impl Arrivals {
             Step::SentAgain { link } => {
                 if let Some(number) = self.waiting.pop_first() {
                     self.put(link, self.first.plus(number), true, 100);
+                }
+            }
+            Step::Repairs => self.repairs = !self.repairs,
+            Step::FindsMissing { nth } => {
+                let nth = usize::from(nth) % self.missing.len().max(1);
+                if let Some(number) = self.missing.iter().nth(nth).copied() {
+                    self.missing.remove(&number);
+                    self.waiting.insert(number);
                 }
             }
             Step::ComesAgain { nth } => {
@@ -435,6 +454,7 @@ impl Arrivals {
             is_marker: true,
             is_replay: false,
             told,
+            repairs: self.repairs,
             bytes: 0,
         });
     }
@@ -484,7 +504,8 @@ impl Arrivals {
             .model
             .doubt_until()
             .map_or(self.now, |at| at.max(self.now));
-        self.now = known_at + WAITS.0;
+        // And as long a sender that repairs may take to say what goes again.
+        self.now = known_at + WAITS.0.max(self.model.word_awaited_for());
         self.poll()?;
         if !self.honest || !self.checks_promises {
             return Ok(());
@@ -502,6 +523,7 @@ fn forged(train: Sequence, link: u8) -> Message {
         is_marker: false,
         is_replay: link >= 128,
         told: Vec::new(),
+        repairs: link % 16 == 0,
         bytes: 100,
     }
 }

@@ -38,6 +38,12 @@ pub enum Breakage {
     OneStrayMoves,
     HellosAreNeverLate,
     NoBound,
+    /// A sender that repairs is not waited for.
+    NobodyRepairs,
+    /// … and for as long as ever, though it does not do what it says.
+    WordsAreAlwaysKept,
+    /// Nothing is lost as long as anything goes again, however new that is.
+    WhatIsOlderGoesAgainToo,
     /// Of an acknowledgement only its newest counts.
     BitmapsAreIgnored,
     /// What stands behind many that arrived is still kept, and sent again.
@@ -77,6 +83,9 @@ impl Breakage {
         Breakage::OneStrayMoves,
         Breakage::HellosAreNeverLate,
         Breakage::NoBound,
+        Breakage::NobodyRepairs,
+        Breakage::WordsAreAlwaysKept,
+        Breakage::WhatIsOlderGoesAgainToo,
     ];
     pub const OF_COPIES: &'static [Breakage] = &[
         Breakage::BitmapsAreIgnored,

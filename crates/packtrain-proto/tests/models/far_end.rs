@@ -158,6 +158,7 @@ pub fn acknowledgement(by: u8, ack: Ack, buffer: &mut Buffer) {
         marker: true,
         replay: false,
         coded: false,
+        repairs: false,
         lane: 0,
         link: by,
         incarnation: PEER.incarnation() ^ u16::from(EPOCH) << 8,

@@ -6,6 +6,8 @@
 mod said;
 #[path = "order/waits.rs"]
 mod waits;
+#[path = "order/word.rs"]
+mod word;
 
 use packtrain_proto::config::LinkId;
 use packtrain_proto::time::{Duration, Instant};
@@ -60,6 +62,16 @@ enum What {
     Told {
         by: Sequence,
         links: Vec<(LinkId, Sequence)>,
+        /// What links lose that live may go again.
+        repairs: bool,
+    },
+    /// The train that is due goes again, it was said, so long after nothing seemed to bring it.
+    WordKept {
+        took: Duration,
+    },
+    /// A train came because it was sent again, so long after nothing seemed to bring it, and too late.
+    AgainTooLate {
+        took: Duration,
     },
     /// What links that had died carried goes again, up to this train.
     GoesAgain {
@@ -77,6 +89,8 @@ enum What {
         train: Sequence,
         waited: Duration,
         learns: bool,
+        /// Nobody has said in time that it goes again.
+        breaks_word: bool,
     },
     LetThrough {
         train: Sequence,
@@ -287,18 +301,17 @@ impl Order {
             Some(false) => {}
         }
         self.log(now, What::CameLate { train });
-        if is_first_copy {
-            let last = self
-                .history
-                .iter()
-                .rev()
-                .find_map(|event| match event.what {
-                    What::GivenUp { waited, .. } => Some(now.since(event.at) + waited),
-                    _ => None,
-                });
-            let late = last.expect("it was given up");
-            self.log(now, What::TooLate { late });
-        }
+        let mut events = self.history.iter().rev();
+        let last = events.find_map(|event| match event.what {
+            What::GivenUp { waited, .. } => Some(now.since(event.at) + waited),
+            _ => None,
+        });
+        let late = last.expect("it was given up");
+        let what = match is_first_copy {
+            true => What::TooLate { late },
+            false => What::AgainTooLate { took: late },
+        };
+        self.log(now, what);
         Refused::Late
     }
 
@@ -438,15 +451,16 @@ impl Order {
             if !is_due && !is_full && !self.is_hurried() {
                 return None;
             }
-            let waited = self
-                .passed_since()
-                .map_or(Duration::ZERO, |since| now.since(since));
+            let passed_since = self.passed_since();
+            let waited = passed_since.map_or(Duration::ZERO, |since| now.since(since));
+            let is_hurried = self.is_hurried();
             self.log(
                 now,
                 What::GivenUp {
                     train: next,
                     waited,
-                    learns: waited >= self.wait() && !self.is_hurried(),
+                    learns: waited >= self.wait() && !is_hurried,
+                    breaks_word: passed_since.is_some() && !is_hurried,
                 },
             );
         }

@@ -44,6 +44,7 @@ fn assert_coded(name: &str, coding: Coding, treatment: Treatment, frames: &[Vec<
     let bytes = vector(name);
     let header = TrainHeader {
         coded: true,
+        repairs: false,
         ..header(45, 21)
     };
     let message = message(&bytes, LINK_B, LINK_A);
@@ -74,6 +75,7 @@ fn assert_coded(name: &str, coding: Coding, treatment: Treatment, frames: &[Vec<
     let mut buffer = Buffer::with_capacity(2048);
     let header = TrainHeader {
         coded: false,
+        repairs: false,
         ..header
     };
     let options = Options::default();

@@ -124,6 +124,7 @@ fn header(train_sequence: u32, link_sequence: u32) -> TrainHeader {
         marker: false,
         replay: false,
         coded: false,
+        repairs: false,
         lane: 0,
         link: 0,
         incarnation: NODE_A.incarnation(),

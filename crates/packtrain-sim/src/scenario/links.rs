@@ -374,6 +374,11 @@ pub(super) fn draw_liveness(config: &mut Config, seed: u64) {
         _ => config.detection_time,
     };
     config.hold_time = *random.pick(&[config.hold_time, config.hold_time, Duration::ZERO]);
+    config.limits.repair_within = match random.below(10) {
+        0 | 1 => None,
+        2 => Some(random.duration(Duration::from_millis(1), Duration::from_secs(1))),
+        _ => config.limits.repair_within,
+    };
 }
 
 /// What its links are used for, by another random than the rest: half of the hosts are as they would be without it.

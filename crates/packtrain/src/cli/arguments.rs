@@ -22,6 +22,7 @@ use crate::settings::dictionary::{self, DictionaryFile};
 use crate::settings::links::MemberLink;
 use crate::settings::liveness::{Detection, parse_detection, parse_hold_time};
 use crate::settings::packing::PackPolicy;
+use crate::settings::repair::{RepairPolicy, parse_repair};
 use crate::settings::values::{
     BalancePolicy, InterfaceName, LogLevel, PathPolicy, parse_address, parse_mac,
 };
@@ -201,6 +202,11 @@ pub struct UpArguments {
     /// time, and so on.
     #[arg(long, value_name = "TIME", value_parser = parse_hold_time, default_value = "100ms")]
     pub hold_time: std::time::Duration,
+
+    /// What one of several links has lost goes again if it may arrive so soon after it left first: 1ms to 1s,
+    /// or off.
+    #[arg(long, value_name = "TIME", value_parser = parse_repair, default_value = "50ms")]
+    pub repair: RepairPolicy,
     /// Let links of a higher tier carry also what all of the lower ones have no room for.
     #[arg(long)]
     pub tier_spill: bool,

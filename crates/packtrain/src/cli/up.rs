@@ -70,6 +70,7 @@ fn settings_of(arguments: &UpArguments) -> Result<Settings, CliError> {
             detection: arguments.liveness,
             hold_time: arguments.hold_time,
         },
+        repair: arguments.repair,
         tier_spill: arguments.tier_spill,
         mode: arguments.mode,
         pack: arguments.pack,

@@ -293,11 +293,23 @@ fn write_replay(out: &mut String, replay: &Replay) {
     if replay.replayed > 0 || replay.waiting_trains > 0 {
         again.push(format!("{} trains", count(replay.replayed)));
     }
+    if replay.repaired > 0 {
+        again.push(format!(
+            "{} of a link that lost them",
+            count(replay.repaired)
+        ));
+    }
     if replay.waiting_trains > 0 {
         again.push(format!("{} wait", count(replay.waiting_trains)));
     }
     if replay.not_kept > 0 {
         again.push(format!("{} were without a copy", count(replay.not_kept)));
+    }
+    if replay.not_repaired > 0 {
+        again.push(format!(
+            "{} lost and not sent again",
+            count(replay.not_repaired)
+        ));
     }
     if !again.is_empty() {
         field(out, "sent again", &again.join(", "));

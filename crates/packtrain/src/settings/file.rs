@@ -17,6 +17,7 @@ use super::dictionary;
 use super::links::{MemberLink, check_tier, check_weight, parse_rate};
 use super::liveness::{parse_detection, parse_hold_time};
 use super::packing::PackPolicy;
+use super::repair::parse_repair;
 use super::values::{
     BalancePolicy, InterfaceName, LogLevel, PathPolicy, check_mtu, parse_address, parse_mac,
 };
@@ -64,6 +65,9 @@ fn read_line(table: &mut Table<'_>, errors: &mut Errors<'_>) -> Option<Settings>
     });
     table.optional("hold_time", errors, &mut liveness.hold_time, |v| {
         parse_hold_time(string(v)?).map_err(|e| e.to_string())
+    });
+    table.optional("repair", errors, &mut settings.repair, |v| {
+        parse_repair(string(v)?).map_err(|e| e.to_string())
     });
     table.optional("tier_spill", errors, &mut settings.tier_spill, boolean);
     table.optional("mode", errors, &mut settings.mode, |v| {
@@ -228,6 +232,7 @@ fn address(value: &DeValue<'_>) -> Result<IpPrefix, String> {
 mod tests {
     use super::*;
     use crate::settings::liveness::{Detection, LivenessSettings};
+    use crate::settings::repair::RepairPolicy;
     use packtrain_proto::class::{Action, ClassPath, Compress, Pack};
     use packtrain_proto::time::Duration;
 
@@ -292,6 +297,7 @@ mod tests {
             balance = "active-backup"
             liveness = "off"
             hold_time = "2s"
+            repair = "off"
             tier_spill = true
             mode = "dfap"
             pack = "scaled 2ms on-backlog"
@@ -348,6 +354,7 @@ mod tests {
                     detection: Detection(None),
                     hold_time: Duration::from_secs(2),
                 },
+                repair: RepairPolicy(None),
                 tier_spill: true,
                 mode: ModePolicy::Dfap,
                 pack: Some("scaled 2ms on-backlog".parse().unwrap()),
@@ -392,7 +399,7 @@ mod tests {
             errors("name = 'pt0'\nmtuu = 3\n[[link]]\nname = 'eth1'\nspeed = 3\n"),
             "line.toml:2: mtuu: unknown key (known here: addresses, balance, class, coded_trains, compress, default_classes, \
              dfap_ether_type, dfap_stations, dfap_strict, dfap_tick, dictionary, direct_vlan, hold_time, line_id, link, liveness, log_level, \
-             mac, marked_frames, mode, mtu, name, pack, path, stay, tier_spill, wait_links)\n\
+             mac, marked_frames, mode, mtu, name, pack, path, repair, stay, tier_spill, wait_links)\n\
              line.toml:5: link.speed: unknown key (known here: name, rate, tier, weight)"
         );
     }

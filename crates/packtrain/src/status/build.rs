@@ -582,6 +582,8 @@ impl From<stats::ReplaySnapshot> for Replay {
             kept_bytes_max_seen,
             waiting_trains,
             replayed,
+            repaired,
+            not_repaired,
             not_kept,
         } = r;
         Replay {
@@ -590,6 +592,8 @@ impl From<stats::ReplaySnapshot> for Replay {
             kept_bytes_max_seen,
             waiting_trains,
             replayed,
+            repaired,
+            not_repaired,
             not_kept,
         }
     }

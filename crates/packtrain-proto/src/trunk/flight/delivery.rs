@@ -30,6 +30,7 @@ const WINDOW_START: usize = 32 * 1024;
 pub(super) const WINDOW_MAX: usize = 8 << 20;
 /// With less in flight a link has not shown what it can do.
 const PRESSED_MIN: usize = super::UNPROVEN_MAX / 2;
+const ROUND_TRIP_MAX_PERIOD: Duration = Duration::from_secs(5);
 const RATE_PERIOD: Duration = Duration::from_secs(1);
 /// What trains may wait on their way and it is no queue that stands: local queues have as much.
 const STANDING_MIN: Duration = Duration::from_millis(1);
@@ -72,6 +73,8 @@ pub(super) struct Delivery {
     /// How much it differs from that, on average.
     round_trip_deviation: Duration,
     round_trip_min: RoundTripMin,
+    /// The longest lately: acknowledgements do not always come by the same way.
+    round_trip_max: Extreme<Duration>,
     /// Bytes a second.
     rate: Extreme<u64>,
     rate_at: Instant,
@@ -100,6 +103,7 @@ impl Delivery {
             round_trip: None,
             round_trip_deviation: Duration::ZERO,
             round_trip_min: RoundTripMin::default(),
+            round_trip_max: Extreme::default(),
             rate: Extreme::default(),
             rate_at: Instant::ZERO,
             rate_is_the_links: false,
@@ -123,6 +127,10 @@ impl Delivery {
     /// RTTVAR of RFC 6298; `None`: no round trip was measured.
     pub fn round_trip_deviation(&self) -> Option<Duration> {
         self.round_trip.map(|_| self.round_trip_deviation)
+    }
+
+    pub fn round_trip_max(&self) -> Option<Duration> {
+        self.round_trip_max.get(Duration::max)
     }
 
     pub fn round_trip_min(&self) -> Option<Duration> {
@@ -232,6 +240,8 @@ impl Delivery {
             let smooth = self.round_trip.unwrap_or(round_trip);
             let sent = (sample.sent_at, is_alone);
             self.round_trip_min.on_sample(round_trip, sent, smooth, now);
+            self.round_trip_max
+                .update(round_trip, Duration::max, ROUND_TRIP_MAX_PERIOD, now);
             let of_round = self.round_trip_of_round;
             self.round_trip_of_round = Some(of_round.map_or(round_trip, |t| t.min(round_trip)));
             if let Some(further) = self.further(sample, round_trip) {

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use std::collections::HashSet;
 
 mod measures;
+mod repair;
 
 fn ack(newest: u32, bitmap: u64) -> Ack {
     Ack {
@@ -375,7 +376,7 @@ proptest! {
                         let named = s == newest
                             || (s < newest && newest - s <= 64
                                 && bitmap >> (newest - s - 1) & 1 == 1);
-                        !named && s as i64 >= newest as i64 - i64::from(REORDER_TRAINS_MAX)
+                        !named && s as i64 >= newest as i64 - super::repair::REORDER_TRAINS_MAX as i64
                     });
                 }
             }

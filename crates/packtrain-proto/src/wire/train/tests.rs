@@ -9,6 +9,7 @@ fn header() -> TrainHeader {
         marker: false,
         replay: false,
         coded: false,
+        repairs: false,
         lane: 0,
         link: 3,
         incarnation: 0xbeef,

@@ -3,7 +3,7 @@
 use packtrain_proto::config::LinkId;
 use packtrain_proto::time::Instant;
 use packtrain_proto::wire::sequence::Sequence;
-use packtrain_proto::wire::train::REPLAYED;
+use packtrain_proto::wire::train::{REPLAYED, REPLAYED_FROM};
 
 use super::{Event, Order, STALL_MIN, What};
 use crate::breakage::Breakage;
@@ -23,7 +23,10 @@ impl Order {
     /// The sender has spoken of several links, ever.
     pub(super) fn names_links(&self) -> bool {
         self.history.iter().any(|event| match &event.what {
-            What::Told { links, .. } => !links.is_empty(),
+            What::Told { links, .. } => {
+                let mut links = links.iter();
+                links.any(|(link, _)| *link != LinkId(REPLAYED_FROM))
+            }
             _ => false,
         })
     }
@@ -38,21 +41,38 @@ impl Order {
         told.unwrap_or(self.began_after())
     }
 
-    /// What the sender said by that, and by others of the same sequence: nobody knows which was the last.
-    fn claims(&self) -> Vec<Claim> {
+    /// What the sender said by that, and by others of the same sequence, the last first: nobody knows which was sent last.
+    fn told(&self) -> Vec<(&[(LinkId, Sequence)], Instant)> {
         let by = self.told_by();
         let told = self.present().iter().rev();
         let told = told.filter_map(|event| match &event.what {
-            What::Told { by, links } => Some((*by, links, event.at)),
+            What::Told { by, links, .. } => Some((*by, &links[..], event.at)),
             _ => None,
         });
-        let mut told: Vec<_> = told.take_while(|(told_by, ..)| *told_by == by).collect();
+        let told = told.take_while(|(told_by, ..)| *told_by == by);
+        let mut told: Vec<_> = told.map(|(_, links, at)| (links, at)).collect();
         if self.is(Breakage::MarkersTakeBack) {
             told.truncate(1);
         }
+        told
+    }
+
+    /// Nothing older goes again.
+    fn again_from(&self) -> Option<Sequence> {
+        let told = self.told().into_iter();
+        let named = told.flat_map(|(links, _)| links.iter().copied());
+        let from = named.filter(|(link, _)| *link == LinkId(REPLAYED_FROM));
+        let from = from.map(|(_, train)| train);
+        let oldest = from.reduce(|a, b| if a.is_newer_than(b) { b } else { a });
+        oldest.filter(|_| !self.is(Breakage::WhatIsOlderGoesAgainToo))
+    }
+
+    fn claims(&self) -> Vec<Claim> {
+        let told = self.told();
         let mut claims: Vec<Claim> = Vec::new();
-        for (_, links, told_at) in told.into_iter().rev() {
-            for &(link, train) in links {
+        for (links, told_at) in told.into_iter().rev() {
+            let of_links = |(link, _): &&(LinkId, Sequence)| *link != LinkId(REPLAYED_FROM);
+            for &(link, train) in links.iter().filter(of_links) {
                 let before = claims.iter().position(|claim| claim.link == link);
                 let before = before.map(|at| claims.swap_remove(at).newest);
                 let newest = before.filter(|before| before.is_newer_than(train));
@@ -89,6 +109,10 @@ impl Order {
         let passed_by = self.passed_by(claim.link);
         let has_passed = passed_by.is_some_and(|by| by.is_newer_than(train));
         let is_older = train.is_newer_than(claim.newest) && !self.is(Breakage::DistanceIsIgnored);
+        let from = self.again_from().filter(|_| claim.link == LinkId(REPLAYED));
+        if from.is_some_and(|from| from.is_newer_than(train)) {
+            return false;
+        }
         !is_older && (!has_passed || self.is(Breakage::LinksNamedNeverPass))
     }
 
@@ -100,15 +124,34 @@ impl Order {
         named_at.filter(|_| !self.is(Breakage::NamingAgainChangesNothing))
     }
 
-    pub fn tell(&mut self, by: Sequence, links: &[(LinkId, Sequence)], now: Instant) {
+    /// The sender has said that this one goes again.
+    fn goes_again_by_word(&self, train: Sequence) -> bool {
+        let claims = self.claims().into_iter();
+        let mut again = claims.filter(|claim| claim.link == LinkId(REPLAYED));
+        again.any(|claim| self.may_bring(&claim, train))
+    }
+
+    pub fn tell(
+        &mut self,
+        by: Sequence,
+        links: &[(LinkId, Sequence)],
+        repairs: bool,
+        now: Instant,
+    ) {
         let is_old = self.told_by().is_newer_than(by);
         if !self.is_near(by) || (is_old && !self.is(Breakage::OldNewsIsNews)) {
             return;
         }
         let links = links.to_vec();
-        self.log(now, What::Told { by, links });
+        self.log(now, What::Told { by, links, repairs });
         if let Some(newest) = self.goes_again() {
             self.log(now, What::GoesAgain { newest });
+        }
+        if let Some(since) = self.passed_since()
+            && self.goes_again_by_word(self.expected())
+        {
+            let took = now.since(since);
+            self.log(now, What::WordKept { took });
         }
     }
 

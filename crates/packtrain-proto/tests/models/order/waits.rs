@@ -99,7 +99,8 @@ impl Order {
         let known = self
             .passed_since()
             .map(|since| doubt.map_or(since, |until| until.max(since)));
-        let passed = known.map(|since| since + self.wait());
+        let wait = self.wait().max(self.word_awaited_for());
+        let passed = known.map(|since| since + wait);
         Some(passed.map_or(stalled, |passed| passed.min(stalled)))
     }
 

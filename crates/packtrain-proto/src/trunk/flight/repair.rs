@@ -1,0 +1,214 @@
+//! What a link has lost that lives, found soon enough that it may go again in its turn.
+//!
+//! The rules are those of RACK-TLP (RFC 8985), for links that keep their order, or nearly: a few newer ones acknowledged, or one
+//! that left more than a quarter of a round trip later, and a train is missing. Where what was missing is acknowledged
+//! after all, the link reorders, and twice as many newer ones are waited for from then on. Behind the last train of a burst
+//! nothing newer comes: when nothing was acknowledged for longer than that takes, a copy of it goes by another link, and if
+//! nothing is then, of some more after twice the time.
+
+use std::collections::VecDeque;
+
+use super::{Flight, Kind, LATE_MIN, Record};
+use crate::buffer::Buffer;
+use crate::time::{Duration, Instant};
+use crate::trunk::receipts::ACK_DELAY_MAX;
+use crate::wire::sequence::Sequence;
+use crate::wire::train::Ack;
+
+/// So many newer trains at least, and at most.
+const REORDER_TRAINS_MIN: usize = 3;
+pub(super) const REORDER_TRAINS_MAX: usize = 16;
+/// Of those that count as lost, so many are remembered: they may be acknowledged still.
+const REMEMBERED_MAX: usize = 16;
+/// Links keep what they are given later than a quarter of a round trip after another one, and that, behind it.
+const OVERTAKEN_MIN: Duration = Duration::from_millis(1);
+/// Of the trains behind which nothing was acknowledged, so many go again at once.
+const TAIL_TRAINS_MAX: usize = 4;
+
+/// … after twice the time each time, up to so often.
+const TAILS_MAX: u32 = 6;
+
+/// A train that was lost.
+#[derive(Debug)]
+pub struct Missing {
+    pub train: Sequence,
+    pub sent_at: Instant,
+    pub copy: Buffer,
+}
+
+#[derive(Debug)]
+pub(super) struct Repair {
+    on: bool,
+    /// Newer ones acknowledged, and a train is lost.
+    reorder_trains_max: usize,
+    /// Their numbers on this link, and when they counted as lost.
+    given_up: VecDeque<Sequence>,
+    missing: Vec<Missing>,
+    /// When the last tail went again, and how many have since something was acknowledged.
+    tail_at: Instant,
+    tails: u32,
+}
+
+impl Default for Repair {
+    fn default() -> Repair {
+        Repair {
+            on: false,
+            reorder_trains_max: REORDER_TRAINS_MIN,
+            given_up: VecDeque::new(),
+            missing: Vec::new(),
+            tail_at: Instant::ZERO,
+            tails: 0,
+        }
+    }
+}
+
+impl Repair {
+    pub(super) fn reorder_trains_max(&self) -> usize {
+        match self.on {
+            true => self.reorder_trains_max,
+            false => REORDER_TRAINS_MAX,
+        }
+    }
+}
+
+impl Flight {
+    /// Whether what is lost is wanted: [`Flight::take_missing`].
+    pub fn set_repairs(&mut self, on: bool) {
+        self.repair.on = on;
+    }
+
+    pub fn has_missing(&self) -> bool {
+        !self.repair.missing.is_empty()
+    }
+
+    /// What was lost since this was asked last, and was kept.
+    pub fn take_missing(&mut self) -> impl Iterator<Item = Missing> {
+        self.repair.missing.drain(..)
+    }
+
+    pub(super) fn repairs(&self) -> bool {
+        self.repair.on
+    }
+
+    /// One has been acknowledged that left so much later that this one should have been as well.
+    pub(super) fn is_overtaken(&self, at: usize, by: usize) -> bool {
+        let sent_at = |at: usize| self.records[at].sample.sent_at;
+        let apart = self.round_trip().unwrap_or_default() / 4 + OVERTAKEN_MIN;
+        sent_at(by).since(sent_at(at)) > apart
+    }
+
+    /// So soon after it left first what is lost may arrive, if the other links are as far.
+    pub fn repaired_after(&self) -> Duration {
+        let round_trip = self.round_trip().unwrap_or_default();
+        (round_trip + ACK_DELAY_MAX) * 5 / 4 + round_trip / 2
+    }
+
+    /// It counts as lost: its bytes, if it was out.
+    pub(super) fn give_up_record(
+        &mut self,
+        at: usize,
+        release: &mut dyn FnMut(Buffer),
+    ) -> Option<u64> {
+        let record = &self.records[at];
+        if !self.repair.on || record.kind == Kind::Try || record.bytes == 0 {
+            return self.settle(at, release);
+        }
+        let (train, sent_at) = (record.train, record.sample.sent_at);
+        let has_gone_again = record.repaired;
+        let sequence = self.next.minus((self.records.len() - at) as u32);
+        if self.repair.given_up.len() == REMEMBERED_MAX {
+            self.repair.given_up.pop_front();
+        }
+        self.repair.given_up.push_back(sequence);
+        let mut kept = None;
+        let bytes = self.settle(at, &mut |copy| kept = Some(copy));
+        match kept {
+            Some(copy) if has_gone_again => release(copy),
+            Some(copy) => self.repair.missing.push(Missing {
+                train,
+                sent_at,
+                copy,
+            }),
+            None => {}
+        }
+        bytes
+    }
+
+    /// What counted as lost is acknowledged: this link reorders.
+    pub(super) fn note_reordered(&mut self, ack: &Ack, now: Instant) {
+        if self.repair.given_up.is_empty() {
+            return;
+        }
+        let before = self.repair.given_up.len();
+        self.repair
+            .given_up
+            .retain(|sequence| !ack.names(*sequence));
+        let came = before - self.repair.given_up.len();
+        if came > 0 {
+            let max = &mut self.repair.reorder_trains_max;
+            *max = (*max * 2).min(REORDER_TRAINS_MAX);
+            self.loss.add(-(came as i64), 0, now);
+        }
+    }
+
+    fn may_be_tail(record: &Record) -> bool {
+        let counts = record.outstanding && record.kind != Kind::Try && record.bytes > 0;
+        counts && record.copy.is_some() && !record.repaired
+    }
+
+    /// When a copy of the oldest trains under way goes by another link, if nothing is acknowledged.
+    pub fn tail_due(&self) -> Option<Instant> {
+        if !self.repair.on || self.in_flight == 0 {
+            return None;
+        }
+        self.round_trip()?;
+        let oldest = self
+            .records
+            .iter()
+            .find(|record| Flight::may_be_tail(record))?;
+        let since = oldest.sample.sent_at.max(self.last_progress);
+        let longest = self.delivery.round_trip_max().unwrap_or_default();
+        let after = self.late_after().max(longest + ACK_DELAY_MAX + LATE_MIN);
+        let is_first = self.last_progress > self.repair.tail_at;
+        let backoff = if is_first { 0 } else { self.repair.tails };
+        Some(since.max(self.repair.tail_at + after * ((1 << backoff) - 1)) + after)
+    }
+
+    /// Trains of which a copy is to go again, made by `copy_of`; they stay under way here as well.
+    pub fn take_tail(&mut self, copy_of: &mut dyn FnMut(&Buffer) -> Option<Buffer>, now: Instant) {
+        let is_first = self.last_progress > self.repair.tail_at;
+        self.repair.tails = if is_first {
+            1
+        } else {
+            (self.repair.tails + 1).min(TAILS_MAX)
+        };
+        self.repair.tail_at = now;
+        let records = self.records.iter_mut();
+        let tail = records.filter(|record| Flight::may_be_tail(record));
+        for record in tail.take(TAIL_TRAINS_MAX) {
+            let copy = record.copy.as_ref().and_then(&mut *copy_of);
+            if let Some(copy) = copy {
+                record.repaired = true;
+                self.repair.missing.push(Missing {
+                    train: record.train,
+                    sent_at: record.sample.sent_at,
+                    copy,
+                });
+            }
+        }
+    }
+
+    /// No train before this one is under way here because another link has lost it, or has died. `None`: none is.
+    pub fn oldest_replay(&self) -> Option<Sequence> {
+        if self.replays == 0 {
+            return None;
+        }
+        let counts = |record: &&Record| record.outstanding && record.kind == Kind::Replay;
+        let replays = self.records.iter().filter(counts);
+        let older = |a: Sequence, b: Sequence| match a.is_newer_than(b) {
+            true => b,
+            false => a,
+        };
+        replays.map(|record| record.train).reduce(older)
+    }
+}

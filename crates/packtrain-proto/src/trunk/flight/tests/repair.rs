@@ -1,0 +1,132 @@
+use super::*;
+
+const MS: Duration = Duration::from_millis(1);
+
+fn at(millis: u32) -> Instant {
+    Instant::ZERO + Duration::from_secs(1) + MS * millis
+}
+
+/// Repairs, and knows a round trip of four milliseconds.
+fn repairing() -> Flight {
+    let mut flight = Flight::new(1514);
+    flight.set_repairs(true);
+    for n in 0..8 {
+        let sequence = send(&mut flight, Kind::New, at(n * 10));
+        let acked = flight.on_ack(&ack(sequence.0, 0), at(n * 10 + 4), &mut drop);
+        acked.unwrap();
+    }
+    flight
+}
+
+fn send(flight: &mut Flight, kind: Kind, now: Instant) -> Sequence {
+    let mut copy = Buffer::with_capacity(64);
+    assert!(copy.push(&flight.next_sequence().0.to_be_bytes()));
+    let sent = Sent {
+        train: flight.next_sequence(),
+        bytes: 100,
+        copy: Some(copy),
+        kind,
+    };
+    flight.on_train_sent(sent, now)
+}
+
+fn missing(flight: &mut Flight) -> Vec<u32> {
+    let missing = flight.take_missing();
+    missing.map(|missing| missing.train.0).collect()
+}
+
+#[test]
+fn three_newer_ones_or_one_that_left_much_later_show_what_is_missing() {
+    let mut flight = repairing();
+    let sent: Vec<u32> = (0..6)
+        .map(|_| send(&mut flight, Kind::New, at(200)).0)
+        .collect();
+    // All but the first two; then but the first.
+    flight
+        .on_ack(&ack(sent[3], 0b1), at(204), &mut drop)
+        .unwrap();
+    assert_eq!(
+        missing(&mut flight),
+        [0u32; 0],
+        "links may reorder a little"
+    );
+    flight
+        .on_ack(&ack(sent[4], 0b11), at(204), &mut drop)
+        .unwrap();
+    assert_eq!(missing(&mut flight), [sent[0]]);
+    let late = send(&mut flight, Kind::New, at(202)).0;
+    flight
+        .on_ack(&ack(late, 0b111), at(206), &mut drop)
+        .unwrap();
+    assert_eq!(missing(&mut flight), [sent[1]]);
+    assert_eq!(flight.lost_trains(), 2);
+    assert_eq!(flight.copies(), 0);
+}
+
+#[test]
+fn a_link_that_reorders_is_given_more_time_each_time_that_it_shows() {
+    let mut flight = repairing();
+    let mut needed = Vec::new();
+    for round in 0..4 {
+        let now = at(1000 + round * 100);
+        let first = send(&mut flight, Kind::New, now).0;
+        // One after the other overtakes it.
+        let newer = (1..=40).find(|newer| {
+            let newest = send(&mut flight, Kind::New, now).0;
+            let all_newer = (1u64 << (newer - 1)) - 1;
+            flight
+                .on_ack(&ack(newest, all_newer), now + MS * 4, &mut drop)
+                .unwrap();
+            missing(&mut flight) == [first]
+        });
+        needed.push(newer.expect("it is found missing"));
+        let newest = send(&mut flight, Kind::New, now).0;
+        flight
+            .on_ack(&ack(newest, u64::MAX), now + MS * 4, &mut drop)
+            .unwrap();
+    }
+    assert_eq!(needed, [4, 7, 13, 17]);
+}
+
+#[test]
+fn what_is_no_copy_or_only_tries_a_link_is_not_missed() {
+    let mut flight = repairing();
+    let first = flight.on_sent(100, at(200));
+    send(&mut flight, Kind::Try, at(200));
+    let last = send(&mut flight, Kind::New, at(210));
+    flight.on_ack(&ack(last.0, 0), at(214), &mut drop).unwrap();
+    assert_eq!(missing(&mut flight), [0u32; 0]);
+    assert_eq!(first.next().next(), last);
+    assert_eq!(flight.outstanding_trains(), 0);
+}
+
+#[test]
+fn of_the_end_of_a_burst_a_few_go_again_when_no_acknowledgement_comes_and_more_after_twice_the_time()
+ {
+    let mut flight = repairing();
+    assert_eq!(flight.tail_due(), None);
+    let sent: Vec<u32> = (0..6)
+        .map(|_| send(&mut flight, Kind::New, at(200)).0)
+        .collect();
+    let mut copy_of = |copy: &Buffer| {
+        let mut again = Buffer::with_capacity(64);
+        assert!(again.push(copy));
+        Some(again)
+    };
+    let due = flight.tail_due().expect("something is out");
+    let after = due.since(at(200));
+    assert!((9 * MS..=20 * MS).contains(&after), "{after:?}");
+    flight.take_tail(&mut copy_of, due);
+    assert_eq!(missing(&mut flight), sent[..4]);
+    assert_eq!(flight.outstanding_trains(), 6, "it may be only late");
+    let next = flight.tail_due().expect("two more");
+    assert_eq!(next.since(due), after * 2);
+    flight.take_tail(&mut copy_of, next);
+    assert_eq!(missing(&mut flight), sent[4..]);
+    assert_eq!(flight.tail_due(), None);
+    // When they are seen to be lost at last, nothing goes a third time.
+    let last = send(&mut flight, Kind::New, at(300));
+    flight.on_ack(&ack(last.0, 0), at(304), &mut drop).unwrap();
+    assert_eq!(missing(&mut flight), [0u32; 0]);
+    assert_eq!((flight.lost_trains(), flight.copies()), (6, 0));
+}

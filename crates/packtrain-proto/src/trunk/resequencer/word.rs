@@ -1,0 +1,115 @@
+//! How long a sender that repairs may take to say that what is missing goes again: an acknowledgement has to reach it that
+//! leaves it out, and its word to come back. That is learned; until then the longest wait for any gap is waited for.
+
+use crate::time::Duration;
+
+/// As many times the longest of late.
+const TIMES: u32 = 2;
+/// … and this: hosts are not always prompt.
+const MORE: Duration = Duration::from_millis(4);
+
+#[derive(Debug)]
+pub(super) struct Word {
+    /// It says that it repairs.
+    repairs: bool,
+    /// The longest that its word has taken of late, from when all links had passed the gap: falls slowly. `None`: it has kept
+    /// none yet.
+    took: Option<Duration>,
+    at_first: Duration,
+}
+
+impl Word {
+    pub(super) fn new(at_first: Duration) -> Word {
+        Word {
+            repairs: false,
+            took: None,
+            at_first,
+        }
+    }
+
+    pub(super) fn on_told(&mut self, repairs: bool) {
+        self.repairs = repairs;
+    }
+
+    /// It has said that the train that is due goes again.
+    pub(super) fn on_kept(&mut self, took: Duration) {
+        let before = self.took.unwrap_or_default();
+        self.took = Some(took.max(before * 31 / 32));
+    }
+
+    /// It has sent a train again that was given up so long after all links had passed it.
+    pub(super) fn on_late(&mut self, took: Duration) {
+        if self.repairs {
+            self.took = Some(
+                self.took
+                    .unwrap_or_default()
+                    .max(took.min(self.at_first * 4)),
+            );
+        }
+    }
+
+    /// It has not said so of what was given up just now.
+    pub(super) fn on_broken(&mut self) {
+        match &mut self.took {
+            _ if !self.repairs => {}
+            Some(took) => *took = *took * 7 / 8,
+            None => self.at_first = self.at_first / 2,
+        }
+    }
+
+    /// So long what all links have passed may still be said to go again.
+    pub(super) fn waited_for(&self) -> Duration {
+        let learnt = |took: Duration| took * TIMES + MORE;
+        match self.repairs {
+            true => self.took.map_or(self.at_first, learnt),
+            false => Duration::ZERO,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn who_repairs_is_waited_for_as_long_as_its_word_has_taken() {
+        let mut word = Word::new(50 * MS);
+        assert_eq!(word.waited_for(), Duration::ZERO);
+        word.on_told(true);
+        assert_eq!(word.waited_for(), 50 * MS);
+        word.on_kept(3 * MS);
+        assert_eq!(word.waited_for(), 10 * MS);
+        word.on_kept(MS);
+        assert!(word.waited_for() < 10 * MS && word.waited_for() > 9 * MS);
+        word.on_told(false);
+        assert_eq!(word.waited_for(), Duration::ZERO);
+    }
+
+    #[test]
+    fn who_does_not_keep_it_is_hardly_waited_for_in_the_end() {
+        let mut word = Word::new(50 * MS);
+        word.on_told(true);
+        word.on_broken();
+        assert_eq!(word.waited_for(), 25 * MS);
+        word.on_kept(20 * MS);
+        assert_eq!(word.waited_for(), 44 * MS);
+        for _ in 0..40 {
+            word.on_broken();
+        }
+        assert!(word.waited_for() < 5 * MS, "{:?}", word.waited_for());
+    }
+
+    #[test]
+    fn what_came_too_late_is_waited_for_longer_but_not_for_ever() {
+        let mut word = Word::new(50 * MS);
+        word.on_late(20 * MS);
+        assert_eq!(word.waited_for(), Duration::ZERO, "a link had died");
+        word.on_told(true);
+        word.on_late(20 * MS);
+        assert_eq!(word.waited_for(), 44 * MS);
+        word.on_late(5000 * MS);
+        assert_eq!(word.waited_for(), 404 * MS);
+    }
+}

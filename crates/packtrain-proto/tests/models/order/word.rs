@@ -1,0 +1,45 @@
+//! How long a sender that repairs may take to say that what is missing goes again.
+
+use packtrain_proto::time::{Duration, Instant};
+
+use super::{Order, What};
+use crate::breakage::Breakage;
+
+const MORE: Duration = Duration::from_millis(4);
+
+impl Order {
+    /// A gap that nothing seems to bring is waited for at least so long.
+    pub fn word_awaited_for(&self) -> Duration {
+        let mut repairs = false;
+        let (mut took, mut at_first) = (None, self.wait_max);
+        let mut given_up_at = None::<Instant>;
+        for event in &self.history {
+            match event.what {
+                What::Told { repairs: says, .. } => repairs = says,
+                What::WordKept { took: t } => {
+                    let before = took.unwrap_or(Duration::ZERO);
+                    took = Some(t.max(before * 31 / 32));
+                }
+                What::AgainTooLate { took: t } if repairs => {
+                    let before = took.unwrap_or(Duration::ZERO);
+                    took = Some(before.max(t.min(at_first * 4)));
+                }
+                What::GivenUp { breaks_word, .. } => {
+                    // Several trains in a row are one gap.
+                    let is_new = given_up_at.replace(event.at) != Some(event.at);
+                    if breaks_word && is_new && repairs && !self.is(Breakage::WordsAreAlwaysKept) {
+                        match &mut took {
+                            Some(took) => *took = *took * 7 / 8,
+                            None => at_first = at_first / 2,
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        if !repairs || self.is(Breakage::NobodyRepairs) {
+            return Duration::ZERO;
+        }
+        took.map_or(at_first, |took| took * 2 + MORE)
+    }
+}
