@@ -246,6 +246,8 @@ pub struct Peer {
     pub last_link: LinkId,
     /// Ours by which its last train came.
     pub last_arrival: LinkId,
+    /// When an acknowledgement last went by that.
+    pub answered_by_arrival_at: Instant,
     pub resequencer: Resequencer,
     pub hold_times: HoldTimes,
     /// Frames without a sequence that came while trains were held.
@@ -296,6 +298,7 @@ impl Peer {
             admitted_at: Instant::ZERO,
             last_link: LinkId(0),
             last_arrival: LinkId(0),
+            answered_by_arrival_at: Instant::ZERO,
             resequencer: Resequencer::new(
                 Sequence::FIRST,
                 limits.resequencer_bytes_max,
@@ -312,6 +315,16 @@ impl Peer {
     pub fn sessions(&self) -> impl Iterator<Item = &Session> {
         let of_paths = self.paths.iter().filter_map(|path| path.session.as_ref());
         of_paths.chain(self.answering.iter().map(|answering| &answering.session))
+    }
+
+    /// By whichever of its links it is the longest, as far as is known.
+    pub fn longest_round_trip(&self) -> Duration {
+        let of_path = |path: &Path| {
+            let asked = path.session.as_ref().and_then(Session::round_trip);
+            asked.max(path.flight.round_trip())
+        };
+        let longest = self.paths.iter().filter_map(of_path).max();
+        longest.unwrap_or_default()
     }
 
     /// It waits for what goes again because a link that lives has lost it: so soon after it left first.

@@ -7,10 +7,16 @@ use super::transmit::Outgoing;
 use crate::config::LinkId;
 use crate::direct::kinds::DirectKind;
 use crate::link::Link;
-use crate::peer::Peer;
+use crate::peer::{Path, Peer};
 use crate::stats::FlushReason;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::trunk::receipts::Receipts;
+
+/// So much sooner there and back, and acknowledgements take another link than that of the last train: what is under way on a
+/// link is bounded by how soon it is acknowledged.
+const MUCH_SOONER: Duration = Duration::from_millis(1);
+/// But so often one takes that, for the quick one may have died just now.
+const ANSWERED_BY_ARRIVAL: Duration = Duration::from_millis(4);
 
 impl Engine {
     /// An acknowledgement that had no train to ride on in time.
@@ -41,7 +47,7 @@ impl Engine {
     }
 
     fn acknowledge(&mut self, slot: usize, now: Instant) -> Option<Outgoing> {
-        let link = self.answering_link(self.peers.get(slot)?)?;
+        let link = self.answering_link(self.peers.get(slot)?, now)?;
         self.send_marker(slot, link, false, now)
     }
 
@@ -56,8 +62,11 @@ impl Engine {
     ) -> Option<Outgoing> {
         let peer = self.peers.get(slot)?;
         // Of any other link nobody knows that it works.
-        let answers = self.answering_link(peer) == Some(link);
+        let answers = self.answering_link(peer, now) == Some(link);
         let peer = self.peers.get_mut(slot)?;
+        if answers && link == peer.last_arrival {
+            peer.answered_by_arrival_at = now;
+        }
         let at = peer.paths.iter().position(|path| path.link == link)?;
         let link = self.links.iter().find(|l| l.id == link)?;
         let own = self.config.node_id;
@@ -111,8 +120,9 @@ impl Engine {
     }
 
     /// The link by which an acknowledgement for this peer goes: the one by which the last train came, for
-    /// of that we know that it works. None while each is blocked: what is said later then says more.
-    pub(super) fn answering_link(&self, peer: &Peer) -> Option<LinkId> {
+    /// of that we know that it works; or one by which it is there much sooner, if that is known to live, but for one
+    /// now and then. None while each is blocked: what is said later then says more.
+    pub(super) fn answering_link(&self, peer: &Peer, now: Instant) -> Option<LinkId> {
         let takes_answers = |link: &&Link| link.carries_trains() && !link.blocked;
         if let [path] = &peer.paths[..] {
             let link = self.link(path.link).filter(takes_answers);
@@ -121,14 +131,28 @@ impl Engine {
         let open = peer.paths.iter().filter_map(|path| {
             let link = self.link(path.link).filter(takes_answers)?;
             let works = path.is_open() && !path.is_silent() && link.retiring.is_none();
-            Some((
-                !works,
-                path.link != peer.last_arrival,
-                path.flight.round_trip_min(),
-                link.id,
-            ))
+            Some((works, path))
         });
-        let (.., link) = open.min()?;
-        Some(link)
+        let of_arrival = open.clone().min_by_key(|(works, path)| {
+            let is_other = path.link != peer.last_arrival;
+            (!works, is_other, path.flight.round_trip_min(), path.link)
+        });
+        let (_, of_arrival) = of_arrival?;
+        let is_its_turn = now.since(peer.answered_by_arrival_at) >= ANSWERED_BY_ARRIVAL;
+        let sooner = match (is_its_turn, answer_takes(of_arrival)) {
+            (false, Some(takes)) => open
+                .filter(|(works, _)| *works)
+                .filter_map(|(_, path)| Some((answer_takes(path)?, path.link)))
+                .filter(|(sooner, _)| *sooner + MUCH_SOONER < takes)
+                .min(),
+            _ => None,
+        };
+        Some(sooner.map_or(of_arrival.link, |(_, link)| link))
     }
+}
+
+/// There and back, where somebody asks whether the link lives, and it does.
+fn answer_takes(path: &Path) -> Option<Duration> {
+    let session = path.session.as_ref().filter(|session| session.works())?;
+    session.round_trip()
 }

@@ -161,11 +161,12 @@ impl Engine {
             }
             let (copies, pool) = (&mut self.copies, &mut self.pool);
             let repairs = peer.repairs_within().is_some();
+            let longest = peer.longest_round_trip();
             let taken = match peer.path_mut(LinkId(ack.link)) {
                 None => Ok(false), // a link that has left since
                 Some(path) => {
                     let release = &mut |copy| copies.release(copy, pool);
-                    path.flight.set_repairs(repairs);
+                    path.flight.set_repairs(repairs, longest);
                     let taken = path.flight.on_ack(&ack, now, release);
                     if taken == Ok(true) {
                         path.silent = None;

@@ -22,6 +22,8 @@ const LATE_MIN: Duration = Duration::from_millis(5);
 /// While the rate is not known, so much may be out in all, the local queue included: how long that
 /// stands there is not known either, and all others would wait for it.
 const UNPROVEN_MAX: usize = 16 * 1024;
+/// An acknowledgement names no train that is so far before its newest.
+const NAMED_MAX: usize = 64;
 const SILENCE_MIN: Duration = Duration::from_millis(200);
 
 /// An acknowledgement of what was never sent.
@@ -374,9 +376,11 @@ impl Flight {
         let record = &self.records[at];
         if !record.outstanding || record.bytes == 0 {
             // A probe is acknowledged in its turn, however many overtake it.
-            return record.outstanding && newest - at > 64;
+            return record.outstanding && newest - at > NAMED_MAX;
         }
         let late = match self.repairs() {
+            // Nobody knows: what names it may be under way by a slower link.
+            true if newest - at > NAMED_MAX => return self.is_given_up(at, now),
             true => self.is_overtaken(at, newest),
             false => now.since(record.sample.sent_at) > self.late_after(),
         };

@@ -9,6 +9,7 @@ use packtrain_sim::checker::{Checkers, StationFacts};
 use packtrain_sim::event_queue::EventQueue;
 use packtrain_sim::host::{Host, Pace};
 use packtrain_sim::net::cut::Cut;
+use packtrain_sim::net::loss::LossConfig;
 use packtrain_sim::net::network::{Network, PortId, SegmentConfig, SegmentKind};
 use packtrain_sim::net::wire::WireConfig;
 use packtrain_sim::random::Random;
@@ -28,6 +29,8 @@ fn pt0(n: usize) -> MacAddr {
 pub struct Cable {
     pub mbit: u64,
     pub delay: Duration,
+    /// Of what either end sends.
+    pub loss: Option<f64>,
     /// At both ends.
     pub settings: LinkSettings,
 }
@@ -37,8 +40,14 @@ impl Cable {
         Cable {
             mbit,
             delay: Duration::from_millis(delay_ms),
+            loss: None,
             settings: LinkSettings::default(),
         }
+    }
+
+    pub fn loses(mut self, part: f64) -> Cable {
+        self.loss = Some(part);
+        self
     }
 
     pub fn weight(mut self, weight: u8) -> Cable {
@@ -53,11 +62,17 @@ impl Cable {
 
     fn segment(&self) -> SegmentConfig {
         let bps = self.mbit * 1_000_000;
+        let wire = WireConfig {
+            loss: self
+                .loss
+                .map(|probability| LossConfig::Bernoulli { probability }),
+            ..WireConfig::perfect(bps, self.delay)
+        };
         SegmentConfig {
             kind: SegmentKind::Cable,
             mtu: 1500,
             carries_offload: false,
-            up: vec![WireConfig::perfect(bps, self.delay); 2],
+            up: vec![wire; 2],
             down: Vec::new(),
             cut: Cut::default(),
         }

@@ -2,6 +2,7 @@
 
 mod admission;
 mod line;
+mod repair;
 
 use line::{Cable, Line};
 use packtrain_proto::config::Balance;

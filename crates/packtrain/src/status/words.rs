@@ -103,6 +103,7 @@ pub(super) fn capabilities(bits: u32) -> Vec<String> {
         2 => "direct_frames".to_owned(),
         3 => "coded_trains".to_owned(),
         4 => "liveness".to_owned(),
+        5 => "repair".to_owned(),
         _ => format!("bit_{bit}"),
     };
     (0..32)

@@ -47,6 +47,8 @@ pub(super) struct Repair {
     /// When the last tail went again, and how many have since something was acknowledged.
     tail_at: Instant,
     tails: u32,
+    /// There and back by whichever is the slowest: an acknowledgement may come by it.
+    longest_round_trip: Duration,
 }
 
 impl Default for Repair {
@@ -58,6 +60,7 @@ impl Default for Repair {
             missing: Vec::new(),
             tail_at: Instant::ZERO,
             tails: 0,
+            longest_round_trip: Duration::ZERO,
         }
     }
 }
@@ -72,9 +75,10 @@ impl Repair {
 }
 
 impl Flight {
-    /// Whether what is lost is wanted: [`Flight::take_missing`].
-    pub fn set_repairs(&mut self, on: bool) {
+    /// Whether what is lost is wanted: [`Flight::take_missing`]. `longest_round_trip`: of all links to the peer.
+    pub fn set_repairs(&mut self, on: bool, longest_round_trip: Duration) {
         self.repair.on = on;
+        self.repair.longest_round_trip = longest_round_trip;
     }
 
     pub fn has_missing(&self) -> bool {
@@ -156,6 +160,18 @@ impl Flight {
         counts && record.copy.is_some() && !record.repaired
     }
 
+    /// No acknowledgement has taken longer lately, nor would by the slowest link, or hardly.
+    fn acknowledged_within(&self) -> Duration {
+        let longest = self.delivery.round_trip_max().unwrap_or_default();
+        let longest = longest.max(self.repair.longest_round_trip);
+        self.late_after().max(longest + ACK_DELAY_MAX + LATE_MIN)
+    }
+
+    /// It was not named in all that time.
+    pub(super) fn is_given_up(&self, at: usize, now: Instant) -> bool {
+        now.since(self.records[at].sample.sent_at) > self.acknowledged_within()
+    }
+
     /// When a copy of the oldest trains under way goes by another link, if nothing is acknowledged.
     pub fn tail_due(&self) -> Option<Instant> {
         if !self.repair.on || self.in_flight == 0 {
@@ -167,8 +183,7 @@ impl Flight {
             .iter()
             .find(|record| Flight::may_be_tail(record))?;
         let since = oldest.sample.sent_at.max(self.last_progress);
-        let longest = self.delivery.round_trip_max().unwrap_or_default();
-        let after = self.late_after().max(longest + ACK_DELAY_MAX + LATE_MIN);
+        let after = self.acknowledged_within();
         let is_first = self.last_progress > self.repair.tail_at;
         let backoff = if is_first { 0 } else { self.repair.tails };
         Some(since.max(self.repair.tail_at + after * ((1 << backoff) - 1)) + after)
