@@ -8,6 +8,7 @@ use crate::direct::kinds::DirectKind;
 use crate::peer::{Path, Peer};
 use crate::stats::{Closures, DirectSnapshot};
 use crate::time::Instant;
+use crate::trunk::liveness::Session;
 use crate::wire::ethernet::MacAddr;
 use crate::wire::hello::capability;
 use crate::wire::sequence::Sequence;
@@ -211,7 +212,13 @@ impl Engine {
         let is_new = path.is_some_and(|path| {
             // Also of one to which nothing was sent but that. An answer of before the counts began anew can be taken
             // for a fast one; those of trains are known by their numbers.
-            let round_trips = [path.direct.least_round_trip(), path.flight.round_trip_min()];
+            let asked = path.session.as_ref().and_then(Session::round_trip);
+            // Acknowledgements may have come back by a quicker link.
+            let round_trips = [
+                path.direct.least_round_trip(),
+                path.flight.round_trip_min(),
+                asked,
+            ];
             let round_trip = round_trips.into_iter().flatten().max();
             path.fence
                 .on_fence(fence, round_trip.unwrap_or_default(), now)

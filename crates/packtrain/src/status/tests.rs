@@ -456,7 +456,13 @@ fn links_are_named_in_peers_and_hosts_and_a_forgotten_one_by_number() {
     );
     assert_eq!(
         document.peers[0].capabilities,
-        ["marked_frames", "gso_in_trains", "coded_trains", "liveness", "repair"]
+        [
+            "marked_frames",
+            "gso_in_trains",
+            "coded_trains",
+            "liveness",
+            "repair"
+        ]
     );
 }
 
