@@ -41,7 +41,10 @@ pub(super) fn candidates<'a>(
             settings: link.settings,
             served: path.served,
             admission: path.admission,
-            standing: standing(link, path),
+            standing: match flight.is_in_doubt(now) {
+                true => standing(link, path).max(Standing::Held),
+                false => standing(link, path),
+            },
             has_room,
             rate: match rate_bps {
                 Some(bps) => Rate::Measured(bps),

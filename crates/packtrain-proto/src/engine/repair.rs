@@ -12,7 +12,7 @@ use crate::time::{Duration, Instant};
 use crate::trunk::flight::Missing;
 
 /// Copies that go again because nothing behind them is acknowledged take no more memory at once.
-const TAIL_BYTES_MAX: usize = 256 * 1024;
+const TAIL_BYTES_MAX: usize = 1 << 20;
 
 /// How long something takes by the quickest of the peer's links, half of a round trip.
 fn way(peer: &Peer) -> Duration {

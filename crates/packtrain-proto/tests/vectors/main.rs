@@ -19,7 +19,8 @@ use packtrain_proto::wire::liveness::{Diagnostic, Liveness, State};
 use packtrain_proto::wire::sequence::Sequence;
 use packtrain_proto::wire::subframe::{InnerHeader, Subframe};
 use packtrain_proto::wire::train::{
-    Ack, DirectReport, Fence, Newest, Options, REPLAYED, Train, TrainHeader, TrainWriter,
+    Ack, DirectReport, Fence, Newest, Options, REPLAYED, REPLAYED_FROM, Train, TrainHeader,
+    TrainWriter,
 };
 
 const LINK_A: MacAddr = MacAddr([2, 0, 0, 0, 0x0a, 1]);
@@ -529,6 +530,28 @@ fn a_replay_that_names_what_other_links_carry() {
         ..Options::default()
     };
     assert_eq!(written(&header, &options, &subframes), bytes);
+}
+
+#[test]
+fn a_marker_that_says_what_a_link_has_lost_and_goes_again() {
+    let bytes = vector("train-repairs");
+    let header = TrainHeader {
+        marker: true,
+        repairs: true,
+        ..header(46, 22)
+    };
+    assert_read(&bytes, &header, &[], &[]);
+    let newest = [(REPLAYED, 40), (REPLAYED_FROM, 38)].map(|(link, train)| Newest {
+        link,
+        train: Sequence(train),
+    });
+    let read = Train::parse(message(&bytes, LINK_B, LINK_A)).unwrap();
+    assert!(read.newest().eq(newest));
+    let options = Options {
+        newest: &newest,
+        ..Options::default()
+    };
+    assert_eq!(written(&header, &options, &[]), bytes);
 }
 
 #[test]

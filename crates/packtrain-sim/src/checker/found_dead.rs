@@ -5,7 +5,7 @@
 //! lives has been whole since long before, is called open, and its session is up. The other end is told by a link that
 //! may be dead in both directions, or finds out itself.
 
-use packtrain_proto::stats::{PathSnapshot, PathState, Snapshot};
+use packtrain_proto::stats::{LivenessSnapshot, PathSnapshot, PathState, Snapshot};
 use packtrain_proto::time::{Duration, Instant};
 use packtrain_proto::wire::liveness::State;
 
@@ -15,6 +15,11 @@ use super::work_conserving::LinkSeen;
 const LOOK: Duration = Duration::from_millis(50);
 /// A link has to be whole for so long to show that others are not.
 const WHOLE: Duration = Duration::from_secs(1);
+
+/// What its messages may take: where they stand behind others, more than by the wire alone.
+fn patience(link: &LinkSeen, liveness: &LivenessSnapshot) -> Duration {
+    link.patience.max(liveness.round_trip.unwrap_or_default())
+}
 
 #[derive(Debug, Default)]
 pub struct FoundDead {
@@ -57,12 +62,12 @@ impl FoundDead {
                 let others = others.filter(is_up).filter_map(|other| {
                     let link = of(other).filter(|link| lives(link))?;
                     let liveness = other.liveness.as_ref()?;
-                    Some(4 * link.patience + liveness.detection_time)
+                    Some(4 * patience(link, liveness) + liveness.detection_time)
                 });
                 let Some(other) = others.min() else {
                     continue;
                 };
-                let patience = LOOK + 4 * link.patience + other;
+                let patience = LOOK + 4 * patience(link, liveness) + other;
                 if now.since(since) > 2 * liveness.detection_time + patience {
                     return Err(format!(
                         "nothing comes by link {} of {:?} since {since:?}, and it is open still, with {liveness:?}",

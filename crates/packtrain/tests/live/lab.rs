@@ -7,6 +7,7 @@ mod check;
 mod commands;
 mod crashes;
 mod hub;
+mod lossy;
 mod namespaces;
 mod standing;
 mod wires;

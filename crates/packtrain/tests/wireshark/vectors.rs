@@ -49,6 +49,7 @@ const INFO: &[(&str, &str)] = &[
     ("train-marker", "Marker on link 0: up to train 43, ACK link 1 up to 273"),
     ("train-pieces", "Train 4294967295 on link 0: 2 pieces, fill 6 %"),
     ("train-probe", "Probe 45 on link 0"),
+    ("train-repairs", "Marker on link 0: up to train 46"),
     ("train-replay-newest", "Train 46 on link 0: 1 frame, fill 2 %, REPLAY"),
 ];
 
@@ -123,6 +124,8 @@ fn each_vector_is_shown_as_what_it_is_and_none_is_refused() {
                 .all("packtrain.newest.train")
                 .is_empty()
         );
+        let again = row("train-repairs").numbers("packtrain.newest.train");
+        assert_eq!(again, [40, 38]);
         assert_eq!(
             row("train-pieces").numbers("packtrain.piece.offset"),
             [8995]

@@ -4,11 +4,11 @@
 //! that left more than a quarter of a round trip later, and a train is missing. Where what was missing is acknowledged
 //! after all, the link reorders, and twice as many newer ones are waited for from then on. Behind the last train of a burst
 //! nothing newer comes: when nothing was acknowledged for longer than that takes, a copy of it goes by another link, and if
-//! nothing is then, of some more after twice the time.
+//! nothing is then, of some more after twice the time. Meanwhile new ones go by others.
 
 use std::collections::VecDeque;
 
-use super::{Flight, Kind, LATE_MIN, Record};
+use super::{Flight, Kind, Record};
 use crate::buffer::Buffer;
 use crate::time::{Duration, Instant};
 use crate::trunk::receipts::ACK_DELAY_MAX;
@@ -22,11 +22,14 @@ pub(super) const REORDER_TRAINS_MAX: usize = 16;
 const REMEMBERED_MAX: usize = 16;
 /// Links keep what they are given later than a quarter of a round trip after another one, and that, behind it.
 const OVERTAKEN_MIN: Duration = Duration::from_millis(1);
+/// So much later than it ever takes, hosts are prompt.
+const TAIL_LATE_MIN: Duration = Duration::from_millis(2);
 /// Of the trains behind which nothing was acknowledged, so many go again at once.
-const TAIL_TRAINS_MAX: usize = 4;
-
-/// … after twice the time each time, up to so often.
+const TAIL_TRAINS_MIN: usize = 4;
+/// … and four times as many after twice the time, up to so often.
 const TAILS_MAX: u32 = 6;
+/// As long it is known, by whoever asks whether links live, whether this one does.
+const DOUBT_MAX: Duration = Duration::from_millis(60);
 
 /// A train that was lost.
 #[derive(Debug)]
@@ -164,7 +167,14 @@ impl Flight {
     fn acknowledged_within(&self) -> Duration {
         let longest = self.delivery.round_trip_max().unwrap_or_default();
         let longest = longest.max(self.repair.longest_round_trip);
-        self.late_after().max(longest + ACK_DELAY_MAX + LATE_MIN)
+        let usual = self.round_trip().unwrap_or_default();
+        longest.max((usual + ACK_DELAY_MAX) * 5 / 4) + ACK_DELAY_MAX + TAIL_LATE_MIN
+    }
+
+    /// Its last trains went again, and nothing was acknowledged since: it may have died just now.
+    pub fn is_in_doubt(&self, now: Instant) -> bool {
+        let tail_at = self.repair.tail_at;
+        self.repair.tails > 0 && tail_at >= self.last_progress && now.since(tail_at) < DOUBT_MAX
     }
 
     /// It was not named in all that time.
@@ -200,7 +210,8 @@ impl Flight {
         self.repair.tail_at = now;
         let records = self.records.iter_mut();
         let tail = records.filter(|record| Flight::may_be_tail(record));
-        for record in tail.take(TAIL_TRAINS_MAX) {
+        let trains_max = TAIL_TRAINS_MIN << (2 * (self.repair.tails - 1));
+        for record in tail.take(trains_max) {
             let copy = record.copy.as_ref().and_then(&mut *copy_of);
             if let Some(copy) = copy {
                 record.repaired = true;

@@ -1,0 +1,60 @@
+//! A line over a wire that loses frames, beside one that does not.
+
+use serde_json::Value;
+
+use super::world::World;
+
+const LOST: f64 = 0.03;
+
+fn status(world: &World, host: &str) -> Value {
+    let document = world.on("lossy", host, "packtrain status pt0 --json");
+    serde_json::from_str(&document).expect("it is JSON")
+}
+
+/// Pings without an answer, of 1500, and what the sender says of trains sent again.
+fn ping(world: &World, up: &str) -> (u64, Value) {
+    world.done("up --lab lossy --rate 100mbit --no-packtrain");
+    for (host, address) in [("a", "10.9.0.1/24"), ("b", "10.9.0.2/24")] {
+        let links = "--link eth0 --link eth1";
+        world.on(
+            "lossy",
+            host,
+            &format!("packtrain up pt0 {links} --address {address} {up} --path engine"),
+        );
+    }
+    world.on("lossy", "a", "ping -c20 -i0.1 -W1 -q 10.9.0.2");
+    world.done(&format!(
+        "set --lab lossy a-b.1 --loss {LOST}%",
+        LOST = LOST * 100.0
+    ));
+    // Both links are in use only where they are asked in turns: one alone is never short of room here.
+    let said = world.on(
+        "lossy",
+        "a",
+        "ping -c1500 -i0.002 -W1 -s200 -q 10.9.0.2 || true",
+    );
+    let line = said
+        .lines()
+        .find(|line| line.contains("packets transmitted"));
+    let numbers: Vec<u64> = line
+        .expect("ping says what it sent")
+        .split_whitespace()
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    let replay = status(world, "a")["replay"].clone();
+    world.done("down lossy");
+    (numbers[0] - numbers[1], replay)
+}
+
+#[test]
+fn what_one_of_two_wires_loses_goes_again_and_no_ping_is_without_an_answer() {
+    live!();
+    let world = World::new();
+    let (lost, replay) = ping(&world, "--balance round-robin --repair off");
+    assert!(lost > 10, "{lost} of 1500: what there is to repair");
+    assert_eq!(replay["repaired"], 0);
+    let (lost, replay) = ping(&world, "--balance round-robin");
+    assert!(replay["repaired"].as_u64() > Some(5), "{replay}");
+    // A copy goes by the other wire, or by this one as well.
+    assert!(lost <= 1, "{lost} of 1500: {replay}");
+}
