@@ -39,7 +39,7 @@ fn lose_every(bed: &mut Bed, nth: u32) {
         let counts = side == A && link == LinkId(1);
         let is_carrying = train(message).is_some_and(|train| !train.header.marker);
         count += u32::from(counts && is_carrying);
-        counts && is_carrying && count % nth == 0
+        counts && is_carrying && count.is_multiple_of(nth)
     });
 }
 

@@ -250,7 +250,11 @@ impl RunningLine {
         let now = self.clock.now();
         direct.step(&mut self.line, self.intake.as_mut(), now);
         if direct.look_is_due(now) {
-            for ifindex in self.members.iter().filter_map(Member::ifindex) {
+            let are_several = self.members.len() > 1;
+            for member in &self.members {
+                let Some(ifindex) = member.ifindex() else {
+                    continue;
+                };
                 // What cannot be seen is not trusted.
                 let queue = tc::link_queue(&mut self.site.netlink, ifindex);
                 let (order, has_queue) = match queue.ok().flatten() {
@@ -258,6 +262,9 @@ impl RunningLine {
                     None => (LinkOrder::Flow, true),
                 };
                 self.line.link_queue(ifindex, order, has_queue);
+                if are_several {
+                    direct.prepare_link(ifindex, member.id, has_queue);
+                }
             }
             direct.publish(&mut self.line);
             // Of what is on top of a link nobody tells that it goes.
@@ -277,18 +284,22 @@ impl RunningLine {
     /// What has changed about the host's interfaces.
     ///
     /// An event says how things were when it was sent, and another may have passed it by. So
-    /// events only say where to look; what is believed is what stands there now.
+    /// events only say where to look; what is believed is what stands there now. But for one of several links, of which the
+    /// kernel is asked by a thread: it may answer late, and frames do not wait for that.
     fn follow_host(&mut self) -> Result<(), CliError> {
         let mut links = BTreeSet::new();
         let mut addresses = BTreeSet::new();
         loop {
             match self.monitor.next_event() {
                 Ok(Some(NetEvent::Link(link))) => {
+                    // It may stand on top of a member.
+                    addresses.extend(link.lower.filter(|lower| self.has_member(*lower)));
+                    if self.is_told_in_time(&link) {
+                        continue;
+                    }
                     if self.concerns(link.ifindex, &link.name) {
                         links.insert(link.ifindex);
                     }
-                    // It may stand on top of a member.
-                    addresses.extend(link.lower.filter(|lower| self.has_member(*lower)));
                 }
                 Ok(Some(NetEvent::LinkGone { ifindex, .. })) => {
                     links.insert(ifindex);

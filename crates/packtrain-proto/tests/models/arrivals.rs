@@ -523,7 +523,7 @@ fn forged(train: Sequence, link: u8) -> Message {
         is_marker: false,
         is_replay: link >= 128,
         told: Vec::new(),
-        repairs: link % 16 == 0,
+        repairs: link.is_multiple_of(16),
         bytes: 100,
     }
 }

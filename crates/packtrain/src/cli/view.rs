@@ -294,10 +294,7 @@ fn write_replay(out: &mut String, replay: &Replay) {
         again.push(format!("{} trains", count(replay.replayed)));
     }
     if replay.repaired > 0 {
-        again.push(format!(
-            "{} of a link that lost them",
-            count(replay.repaired)
-        ));
+        again.push(format!("{} repaired", count(replay.repaired)));
     }
     if replay.waiting_trains > 0 {
         again.push(format!("{} wait", count(replay.waiting_trains)));
@@ -306,10 +303,7 @@ fn write_replay(out: &mut String, replay: &Replay) {
         again.push(format!("{} were without a copy", count(replay.not_kept)));
     }
     if replay.not_repaired > 0 {
-        again.push(format!(
-            "{} lost and not sent again",
-            count(replay.not_repaired)
-        ));
+        again.push(format!("{} lost", count(replay.not_repaired)));
     }
     if !again.is_empty() {
         field(out, "sent again", &again.join(", "));

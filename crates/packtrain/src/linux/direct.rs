@@ -435,28 +435,40 @@ impl DirectPath {
             .iter()
             .map(|to| (to.ifindex, (to.link, to.has_queue)));
         let wanted: BTreeMap<u32, (u8, bool)> = links.collect();
-        // One without destinations stays: they often come back, and attaching takes milliseconds.
-        if !wanted.is_empty() {
-            self.ways.retain(|ifindex, _| wanted.contains_key(ifindex));
-        }
+        // One that is watched stays: destinations often come back, and attaching takes milliseconds.
+        let is_kept = |way: &Way| wanted.is_empty() || way.watch.is_some();
+        self.ways
+            .retain(|ifindex, way| wanted.contains_key(ifindex) || is_kept(way));
         for (ifindex, (link, has_queue)) in wanted {
-            let known = self.ways.remove(&ifindex);
-            let is_same = known.as_ref().is_some_and(|known| known.link == link);
-            let watch = match known.and_then(|known| known.watch) {
-                // It would cost each frame something.
-                _ if !has_queue => None,
-                Some(watch) if is_same => Some(watch),
-                watch => {
-                    // What stood there was another link's, or in another queue.
-                    self.forget_what_stood(link)?;
-                    match watch {
-                        Some(watch) => Some(watch),
-                        None => Some(attach(&self.watch_program, ifindex, Hook::Egress)?),
-                    }
-                }
-            };
-            self.ways.insert(ifindex, Way { link, watch });
+            self.watch_link(ifindex, link, has_queue)?;
         }
+        Ok(())
+    }
+
+    /// Before anything goes directly by this link: then, when another one has died, whoever holds the kernel's lock for
+    /// interfaces would keep all frames waiting.
+    pub fn watch_link(
+        &mut self,
+        ifindex: u32,
+        link: u8,
+        has_queue: bool,
+    ) -> Result<(), DirectError> {
+        let known = self.ways.remove(&ifindex);
+        let is_same = known.as_ref().is_some_and(|known| known.link == link);
+        let watch = match known.and_then(|known| known.watch) {
+            // It would cost each frame something.
+            _ if !has_queue => None,
+            Some(watch) if is_same => Some(watch),
+            watch => {
+                // What stood there was another link's, or in another queue.
+                self.forget_what_stood(link)?;
+                match watch {
+                    Some(watch) => Some(watch),
+                    None => Some(attach(&self.watch_program, ifindex, Hook::Egress)?),
+                }
+            }
+        };
+        self.ways.insert(ifindex, Way { link, watch });
         Ok(())
     }
 

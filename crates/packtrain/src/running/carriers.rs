@@ -7,7 +7,7 @@
 //! It answers when nobody else changes anything about interfaces, which may take as long as a network namespace takes to go.
 //! So a thread of its own waits for that, and frames do not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 
 use packtrain_proto::config::LinkId;
@@ -31,6 +31,10 @@ pub(super) struct Carriers {
     /// Since when links have none.
     dark: BTreeMap<LinkId, Instant>,
     dark_look_at: Instant,
+    /// Interfaces of which something has changed, and the thread does not know it yet.
+    unasked: BTreeSet<u32>,
+    /// What it was asked has not been answered, for all that is known.
+    awaited: usize,
     /// `None` until there is somebody to ask, and where nobody can be.
     asker: Option<Asker>,
     may_ask: bool,
@@ -40,7 +44,13 @@ pub(super) struct Carriers {
 #[derive(Debug)]
 struct Asker {
     questions: SyncSender<Vec<u32>>,
-    answers: Receiver<Link>,
+    answers: Receiver<Answer>,
+}
+
+#[derive(Debug)]
+struct Answer {
+    /// `None`: it is gone.
+    link: Option<Link>,
 }
 
 impl Asker {
@@ -51,12 +61,10 @@ impl Asker {
         let (seen, answers) = channel();
         let ask = move || {
             while let Ok(ifindexes) = asked.recv() {
-                // Of an interface that is gone, there are news anyway.
-                let links = ifindexes
-                    .into_iter()
-                    .filter_map(|ifindex| netlink.link(ifindex).ok().flatten());
-                for link in links {
-                    if seen.send(link).is_err() {
+                for ifindex in ifindexes {
+                    // Of an interface that is gone, there are news anyway.
+                    let link = netlink.link(ifindex).ok().flatten();
+                    if seen.send(Answer { link }).is_err() {
                         return;
                     }
                 }
@@ -74,6 +82,8 @@ impl Carriers {
             look_at: now,
             dark: BTreeMap::new(),
             dark_look_at: now,
+            unasked: BTreeSet::new(),
+            awaited: 0,
             asker: None,
             may_ask: true,
         }
@@ -93,25 +103,60 @@ impl Carriers {
         lately.map(|(id, _)| *id).collect()
     }
 
-    /// Whether there is somebody to wait for. Who is asked already is not asked again.
-    fn ask(&mut self, ifindexes: Vec<u32>) -> bool {
+    fn has_asker(&mut self) -> bool {
         if self.asker.is_none() && std::mem::take(&mut self.may_ask) {
             self.asker = Asker::start();
         }
-        let Some(asker) = &self.asker else {
+        self.asker.is_some()
+    }
+
+    /// Whether there is somebody to wait for. Who is asked already is not asked again.
+    fn ask(&mut self, ifindexes: impl IntoIterator<Item = u32>) -> bool {
+        if !self.has_asker() {
             return false;
-        };
-        // Full: the last question has no answer yet.
-        let _ = asker.questions.try_send(ifindexes);
+        }
+        self.unasked.extend(ifindexes);
+        self.ask_what_is_left();
         true
     }
 
-    fn answer(&self) -> Option<Link> {
-        self.asker.as_ref()?.answers.try_recv().ok()
+    fn ask_what_is_left(&mut self) {
+        let Some(asker) = self.asker.as_ref().filter(|_| !self.unasked.is_empty()) else {
+            return;
+        };
+        // Full: the last question but one has no answer yet.
+        let questions: Vec<u32> = self.unasked.iter().copied().collect();
+        if asker.questions.try_send(questions).is_ok() {
+            self.awaited += std::mem::take(&mut self.unasked).len();
+        }
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.awaited > 0 || !self.unasked.is_empty()
+    }
+
+    fn answer(&mut self) -> Option<Link> {
+        let answer = self.asker.as_ref()?.answers.try_recv().ok()?;
+        self.awaited = self.awaited.saturating_sub(1);
+        answer.link
     }
 }
 
 impl RunningLine {
+    /// What an event says of one of several links: a carrier that it has lost or has got is believed at once, and what else may have
+    /// changed is asked for. False where there is nobody to ask but the kernel, and to wait for.
+    pub(super) fn is_told_in_time(&mut self, link: &Link) -> bool {
+        let ifindex = Some(link.ifindex);
+        let member = self.members.iter().find(|m| m.ifindex() == ifindex);
+        let Some(member) = member.filter(|_| self.members.len() > 1) else {
+            return false;
+        };
+        if member.is_news(link) {
+            self.link_seen(link);
+        }
+        self.carriers.ask([link.ifindex])
+    }
+
     /// Asks the kernel for the links that are late, and for those that were lost lately.
     pub(super) fn look_at_carriers(&mut self) {
         if self.members.len() < 2 {
@@ -120,11 +165,15 @@ impl RunningLine {
         while let Some(link) = self.carriers.answer() {
             let ifindex = Some(link.ifindex);
             let member = self.members.iter().find(|m| m.ifindex() == ifindex);
-            if member.is_some_and(|member| member.is_news(&link)) {
+            if member.is_some_and(|member| member.is_news(&link) || member.has_changed(&link)) {
                 self.link_seen(&link);
             }
         }
         let now = self.clock.now();
+        self.carriers.ask_what_is_left();
+        if self.carriers.is_waiting() {
+            self.line.wake_by(now + ANSWER);
+        }
         if now < self.carriers.look_at {
             // What has left in this turn may be late by then, and nothing else wake us.
             return self.line.wake_by(self.carriers.look_at);
@@ -145,6 +194,9 @@ impl RunningLine {
         }
         let asked = self.members.iter().filter(|m| links.contains(&m.id));
         let asked: Vec<u32> = asked.filter_map(Member::ifindex).collect();
+        if self.carriers.is_waiting() {
+            return; // who is asked already is not asked again
+        }
         if !asked.is_empty() && self.carriers.ask(asked) {
             self.line.wake_by(now + ANSWER);
         }

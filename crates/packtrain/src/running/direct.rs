@@ -175,6 +175,11 @@ impl Direct {
         self.looked_at = None;
     }
 
+    /// One of several links, by which all frames may go when it is the last.
+    pub(super) fn prepare_link(&mut self, ifindex: u32, link: LinkId, has_queue: bool) {
+        warn_of(self.path.watch_link(ifindex, link.0, has_queue));
+    }
+
     pub(super) fn forget_link(&mut self, ifindex: u32) {
         self.path.forget_link(ifindex);
     }

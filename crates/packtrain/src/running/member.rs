@@ -255,6 +255,13 @@ impl Member {
             .is_some_and(|attached| is_newer(&attached.link, seen))
     }
 
+    /// Whether anything else about it is other than it was, and it has not been on and off since it was seen so.
+    pub(super) fn has_changed(&self, seen: &Link) -> bool {
+        self.attached
+            .as_ref()
+            .is_some_and(|attached| attached.link != *seen && !is_newer(seen, &attached.link))
+    }
+
     /// What peers' frames are known by.
     pub(super) fn set_sources(&mut self, marks: &[MacAddr], direct: &[DirectSource]) {
         let Some(attached) = &mut self.attached else {

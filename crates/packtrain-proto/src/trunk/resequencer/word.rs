@@ -53,7 +53,7 @@ impl Word {
         match &mut self.took {
             _ if !self.repairs => {}
             Some(took) => *took = *took * 7 / 8,
-            None => self.at_first = self.at_first / 2,
+            None => self.at_first /= 2,
         }
     }
 

@@ -30,7 +30,7 @@ impl Order {
                     if breaks_word && is_new && repairs && !self.is(Breakage::WordsAreAlwaysKept) {
                         match &mut took {
                             Some(took) => *took = *took * 7 / 8,
-                            None => at_first = at_first / 2,
+                            None => at_first /= 2,
                         }
                     }
                 }
