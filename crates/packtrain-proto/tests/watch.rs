@@ -37,7 +37,7 @@ fn told(bed: &mut Bed) -> (Vec<Change>, Vec<Duration>) {
             skipped,
             ..
         } => {
-            assert_eq!((address, skipped), (pt0(1), 0));
+            assert_eq!((address, skipped), (pt0(1), 0), "{event:?}");
             Some(((link.0, state, because, before), lasted))
         }
         _ => None,

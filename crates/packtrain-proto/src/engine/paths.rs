@@ -41,10 +41,8 @@ pub(super) fn candidates<'a>(
             settings: link.settings,
             served: path.served,
             admission: path.admission,
-            standing: match flight.is_in_doubt(now) {
-                true => standing(link, path).max(Standing::Held),
-                false => standing(link, path),
-            },
+            standing: standing(link, path),
+            in_doubt: flight.is_in_doubt(now),
             has_room,
             rate: match rate_bps {
                 Some(bps) => Rate::Measured(bps),
@@ -286,7 +284,11 @@ impl Engine {
         }
         let bytes = train_max(&self.links, peer).unwrap_or(0);
         let policy = Policy::of(&self.config);
-        let all = candidates(&self.links, peer, now);
+        // Of a moment of doubt nobody needs to be told.
+        let all = candidates(&self.links, peer, now).map(|candidate| Candidate {
+            in_doubt: false,
+            ..candidate
+        });
         let part = balance::taking_part(all, policy, bytes);
         let takes_part = part.iter().any(|(c, _)| c.link == path.link);
         let is_beyond = || {

@@ -110,6 +110,8 @@ pub struct Candidate {
     pub served: Served,
     pub admission: Admission,
     pub standing: Standing,
+    /// It may have died just now: others of equal right are used for as long.
+    pub in_doubt: bool,
     pub has_room: bool,
     pub rate: Rate,
     /// What has to leave, or arrive, before a train that is put there now.
@@ -164,6 +166,10 @@ pub fn taking_part(
         return part;
     };
     part.retain(|(c, _)| rank(c) == best);
+    let has_better = part.iter().any(|(c, _)| !c.in_doubt);
+    if has_better && policy.admits() && !keeps_flows {
+        part.retain(|(c, _)| !c.in_doubt);
+    }
     if policy.admits() && part.iter().any(|(c, _)| c.admission.takes_part()) {
         part.retain(|(c, _)| c.admission.takes_part());
     }

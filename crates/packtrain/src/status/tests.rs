@@ -123,7 +123,7 @@ pub(crate) fn busy_snapshot() -> Snapshot {
         up: true,
         away: false,
         software: "packtrain 0.1.0".into(),
-        capabilities: 0b1_1011,
+        capabilities: 0b11_1011,
         mtu: 9000,
         last_heard: Duration::from_millis(400),
         paths: vec![path(Some(Duration::from_micros(317))), path(None)],

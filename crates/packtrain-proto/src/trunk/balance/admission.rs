@@ -127,6 +127,7 @@ mod tests {
             served: Served::default(),
             admission: Admission::Admitted,
             standing: Standing::Open,
+            in_doubt: false,
             has_room: true,
             rate: Rate::Measured(mbit * 1_000_000),
             ahead_bytes: 0,

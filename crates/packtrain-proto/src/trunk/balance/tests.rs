@@ -9,6 +9,7 @@ fn candidate(at: usize, rate_mbit: u64, ahead_bytes: usize, delay_ms: u64) -> Ca
         served: Served::default(),
         admission: Admission::default(),
         standing: Standing::Open,
+        in_doubt: false,
         has_room: true,
         rate: Rate::Measured(rate_mbit * 1_000_000),
         ahead_bytes,
@@ -270,4 +271,33 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_link_in_doubt_is_passed_over_for_those_of_its_tier_and_for_no_other() {
+    let doubted = Candidate {
+        in_doubt: true,
+        ..candidate(0, 100, 0, 1)
+    };
+    let policy = |balance| Policy {
+        balance,
+        spills: false,
+    };
+    let part_of = |candidates: &[Candidate], balance| -> Vec<usize> {
+        let part = taking_part(candidates.iter().copied(), policy(balance), 1500);
+        part.iter().map(|(c, _)| c.at).collect()
+    };
+    let other = candidate(1, 100, 0, 1);
+    for balance in [
+        Balance::EarliestFinish,
+        Balance::RoundRobin,
+        Balance::Weighted,
+    ] {
+        assert_eq!(part_of(&[doubted, other], balance), [1]);
+        let beyond = of_tier(other.settings.tier + 1, other);
+        assert_eq!(part_of(&[doubted, beyond], balance), [0]);
+        assert_eq!(part_of(&[doubted], balance), [0]);
+    }
+    assert_eq!(part_of(&[doubted, other], Balance::ActiveBackup), [0]);
+    assert_eq!(part_of(&[doubted, other], Balance::HashPort), [0, 1]);
 }

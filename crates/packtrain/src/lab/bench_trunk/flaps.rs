@@ -93,12 +93,10 @@ fn flap(stage: &Stage) -> Result<f64> {
                 stage.mend(wire)?;
                 is_cut = false;
             }
-            let admitted = stage.admitted()?;
-            let whole = |at: usize| !(is_cut && at == wire);
-            let used = (0..stage.wires()).filter(|&at| admitted[at] && whole(at));
+            let used = stage.used(|at| !(is_cut && at == wire))?;
             let seconds = looked_at.elapsed().as_secs_f64();
             looked_at = now();
-            offered_bytes += used.count() as f64 * seconds * bytes_a_second;
+            offered_bytes += used as f64 * seconds * bytes_a_second;
             pause(LOOK);
         }
     }

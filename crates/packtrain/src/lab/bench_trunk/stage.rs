@@ -114,9 +114,12 @@ impl Stage {
         let members: Vec<String> = (0..self.members).map(interface).collect();
         let members: Vec<&str> = members.iter().map(String::as_str).collect();
         let twin = interface(self.members);
+        // It is about links, and not about what can be left out of what they carry.
+        let as_it_is = ["--compress", "off"];
+        let by_engine = [&as_it_is[..], &["--path", "engine"]].concat();
         let lines = [
-            (Way::Several, &members[..], 3, &[][..]),
-            (Way::One, &[twin.as_str()], 1, &["--path", "engine"]),
+            (Way::Several, &members[..], 3, &as_it_is[..]),
+            (Way::One, &[twin.as_str()], 1, &by_engine[..]),
         ];
         for (way, links, network, more) in lines {
             let line = way.line().expect("a line");
@@ -247,15 +250,22 @@ impl Stage {
         serde_json::from_value(value).map_err(|error| unexpected(error.to_string()))
     }
 
-    /// Which of the wires A's line over several puts trains on.
-    pub fn admitted(&self) -> Result<Vec<bool>> {
+    /// Which of the wires A's line over several puts trains on, of those that carry them: those that are held back where there
+    /// is no other.
+    pub fn used(&self, is_whole: impl Fn(usize) -> bool) -> Result<usize> {
         let status = self.asked()?;
-        let is_open = |number: usize| {
-            let paths = status.peers.iter().flat_map(|peer| &peer.links);
-            let mut paths = paths.filter(|path| path.link == interface(number));
-            paths.any(|path| path.state == "open")
+        let count = |state: &str| {
+            let is_so = |number: &usize| {
+                let paths = status.peers.iter().flat_map(|peer| &peer.links);
+                let mut paths = paths.filter(|path| path.link == interface(*number));
+                is_whole(*number) && paths.any(|path| path.state == state)
+            };
+            (0..self.members).filter(is_so).count()
         };
-        Ok((0..self.members).map(is_open).collect())
+        Ok(match count("open") {
+            0 => count("held"),
+            open => open,
+        })
     }
 
     /// Until both ends use all links of the line over several.
