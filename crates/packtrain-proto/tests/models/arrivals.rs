@@ -93,7 +93,7 @@ impl Arrivals {
             honest: true,
             lost: BTreeSet::new(),
             missing: BTreeSet::new(),
-            repairs: false,
+            repairs: first.0 % 2 == 1,
             removed: BTreeMap::new(),
             holding: BTreeMap::new(),
             given: BTreeSet::new(),

@@ -15,10 +15,10 @@ struct Came {
     held_max: Duration,
 }
 
-/// 5,000 frames a second for ten seconds, 40 Mbit/s.
+/// 5,000 frames a second for four seconds, 40 Mbit/s.
 fn over(cables: &[Cable], set: impl Fn(&mut Config)) -> Came {
     let mut line = Line::new(cables, 10, 1000, set);
-    line.send(2 * MS, 10 * SECOND, SECOND);
+    line.send(2 * MS, 4 * SECOND, SECOND);
     let checkers = &line.simulator.checkers;
     let (sent, came) = (
         checkers.frames_sent() as f64,
@@ -43,7 +43,7 @@ fn beside_a_clean_wire_one_that_loses_a_hundredth_loses_next_to_nothing() {
     let lost = over(&cables, without).lost;
     assert!(lost > 0.003, "what there is to repair: {lost}");
     let came = over(&cables, |_| {});
-    assert!(came.lost <= 0.0001 && came.repaired > 100, "{}", came.lost);
+    assert!(came.lost <= 0.0001 && came.repaired > 40, "{}", came.lost);
     // A round trip of 2 ms, an acknowledgement, and what stands before the copy.
     assert!(came.held_max < 25 * MS, "{:?}", came.held_max);
     assert!(came.held_p99 < 12 * MS, "{:?}", came.held_p99);
@@ -62,8 +62,9 @@ fn nor_do_two_that_both_lose_and_far_ones_as_far_as_there_is_time() {
     let patient = over(&far, |config| {
         config.limits.repair_within = Some(200 * MS);
     });
-    assert!(patient.lost <= 0.001, "{}", patient.lost);
-    assert!(patient.repaired > 100, "{}", patient.repaired);
+    // The first come too late for a receiver that does not know yet how long it takes.
+    assert!(patient.lost <= 0.003, "{}", patient.lost);
+    assert!(patient.repaired > 40, "{}", patient.repaired);
 }
 
 #[test]
@@ -72,7 +73,7 @@ fn what_no_wire_loses_is_not_sent_again_however_full_they_are() {
         let cables = delays.map(|delay| Cable::new(40, delay));
         let mut line = Line::new(&cables, 10, 1400, |_| {});
         // 90 Mbit/s, for what carries 80.
-        line.send(MS * 5 / 4, 10 * SECOND, SECOND);
+        line.send(MS * 5 / 4, 3 * SECOND, SECOND);
         let replay = line.sender().replay;
         assert_eq!(replay.repaired, 0, "{delays:?}: {replay:?}");
     }

@@ -177,10 +177,10 @@ fn a_daemon_that_is_killed_and_started_again_after_a_second_takes_nothing_with_i
 }
 
 #[test]
-fn nor_does_one_that_is_stopped_and_started_ten_times() {
+fn nor_does_one_that_is_stopped_and_started_five_times() {
     live!();
     let pair = staying("stop", "--stay");
-    let reports = restarts(&pair, 10, |pair| {
+    let reports = restarts(&pair, 5, |pair| {
         kill(&pair.a, Signal::TERM);
         pair.a_up(&["--stay"]).unwrap();
     });

@@ -109,8 +109,9 @@ impl Order {
         let passed_by = self.passed_by(claim.link);
         let has_passed = passed_by.is_some_and(|by| by.is_newer_than(train));
         let is_older = train.is_newer_than(claim.newest) && !self.is(Breakage::DistanceIsIgnored);
-        let from = self.again_from().filter(|_| claim.link == LinkId(REPLAYED));
-        if from.is_some_and(|from| from.is_newer_than(train)) {
+        let goes_again = claim.link == LinkId(REPLAYED);
+        let is_before = |from: Sequence| from.is_newer_than(train);
+        if goes_again && self.again_from().is_some_and(is_before) {
             return false;
         }
         !is_older && (!has_passed || self.is(Breakage::LinksNamedNeverPass))

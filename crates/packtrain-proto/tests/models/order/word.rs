@@ -10,6 +10,14 @@ const MORE: Duration = Duration::from_millis(4);
 impl Order {
     /// A gap that nothing seems to bring is waited for at least so long.
     pub fn word_awaited_for(&self) -> Duration {
+        let mut said = self.history.iter().rev();
+        let last = said.find_map(|event| match event.what {
+            What::Told { repairs, .. } => Some(repairs),
+            _ => None,
+        });
+        if last != Some(true) || self.is(Breakage::NobodyRepairs) {
+            return Duration::ZERO;
+        }
         let mut repairs = false;
         let (mut took, mut at_first) = (None, self.wait_max);
         let mut given_up_at = None::<Instant>;
@@ -36,9 +44,6 @@ impl Order {
                 }
                 _ => {}
             }
-        }
-        if !repairs || self.is(Breakage::NobodyRepairs) {
-            return Duration::ZERO;
         }
         took.map_or(at_first, |took| took * 2 + MORE)
     }
