@@ -149,8 +149,8 @@ fn a_train_that_fits_only_a_link_that_nobody_has_heard_for_long_is_too_large() {
 /// The breakages of which no difference was seen.
 fn unseen<S: Strategy>(
     breakages: &[Breakage],
-    inputs: impl Fn() -> S,
-    run: impl Fn(&S::Value, Breakage) -> Result<(), Failure>,
+    inputs: impl Fn() -> S + Sync,
+    run: impl Fn(&S::Value, Breakage) -> Result<(), Failure> + Sync,
 ) -> Vec<Breakage> {
     let is_seen = |breakage: &Breakage| {
         let config = Config {
@@ -163,8 +163,18 @@ fn unseen<S: Strategy>(
         });
         matches!(found, Err(TestError::Fail(..)))
     };
-    let unseen = breakages.iter().filter(|breakage| !is_seen(breakage));
-    unseen.copied().collect()
+    let is_seen = &is_seen;
+    std::thread::scope(|scope| {
+        let looks = breakages
+            .iter()
+            .map(|breakage| (*breakage, scope.spawn(move || is_seen(breakage))));
+        let looks: Vec<_> = looks.collect();
+        let seen = looks
+            .into_iter()
+            .map(|(breakage, look)| (breakage, look.join().expect("it does not panic")));
+        let unseen = seen.filter(|(_, is_seen)| !is_seen);
+        unseen.map(|(breakage, _)| breakage).collect()
+    })
 }
 
 #[test]
