@@ -327,7 +327,8 @@ impl Peer {
         longest.unwrap_or_default()
     }
 
-    /// It waits for what goes again because a link that lives has lost it: so soon after it left first.
+    /// What a link loses that lives goes again so soon after it left first. `None`: not to this peer, or nothing could arrive in
+    /// that time.
     pub fn repairs_within(&self) -> Option<Duration> {
         let waits = self.capabilities & capability::REPAIR != 0;
         let in_time = |within: Duration| {

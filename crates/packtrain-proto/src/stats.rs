@@ -649,7 +649,7 @@ pub struct ReplaySnapshot {
     pub replayed: u64,
     /// Of those, what a link had lost that lives.
     pub repaired: u64,
-    /// Lost on such a link, and not sent again: too late, too many, or without a copy.
+    /// Lost on such a link, and not sent again: too late, or too many.
     pub not_repaired: u64,
     /// Sent without a copy, ever: the memory for copies was full.
     pub not_kept: u64,

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 /// In bit/s. Below, an Ethernet frame takes longer than anybody waits; above, this machine does
 /// not carry it.
@@ -198,6 +199,18 @@ number_with_unit! {
         finest: "1 ns",
         least: 0,
         most: DELAY_NS_MAX,
+    }
+}
+
+impl From<Duration> for Time {
+    fn from(of: Duration) -> Time {
+        Time(of.as_nanos() as u64)
+    }
+}
+
+impl From<Time> for Duration {
+    fn from(time: Time) -> Duration {
+        Duration::from_nanos(time.0)
     }
 }
 

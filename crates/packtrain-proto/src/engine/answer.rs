@@ -18,6 +18,10 @@ const MUCH_SOONER: Duration = Duration::from_millis(1);
 /// But so often one takes that, for the quick one may have died just now.
 const ANSWERED_BY_ARRIVAL: Duration = Duration::from_millis(4);
 
+fn takes_answers(link: &&Link) -> bool {
+    link.carries_trains() && !link.blocked
+}
+
 impl Engine {
     /// An acknowledgement that had no train to ride on in time.
     pub(super) fn take_acknowledgement(&mut self, now: Instant) -> Option<Outgoing> {
@@ -119,11 +123,16 @@ impl Engine {
         Some(Outgoing::message(link))
     }
 
+    /// Whether an acknowledgement for this peer can go by any link.
+    pub(super) fn can_answer(&self, peer: &Peer) -> bool {
+        let mut paths = peer.paths.iter();
+        paths.any(|path| self.link(path.link).filter(takes_answers).is_some())
+    }
+
     /// The link by which an acknowledgement for this peer goes: the one by which the last train came, for
     /// of that we know that it works; or one by which it is there much sooner, if that is known to live, but for one
     /// now and then. None while each is blocked: what is said later then says more.
     pub(super) fn answering_link(&self, peer: &Peer, now: Instant) -> Option<LinkId> {
-        let takes_answers = |link: &&Link| link.carries_trains() && !link.blocked;
         if let [path] = &peer.paths[..] {
             let link = self.link(path.link).filter(takes_answers);
             return link.map(|link| link.id);

@@ -161,7 +161,10 @@ impl Engine {
             }
             let (copies, pool) = (&mut self.copies, &mut self.pool);
             let repairs = peer.repairs_within().is_some();
-            let longest = peer.longest_round_trip();
+            let longest = match repairs {
+                true => peer.longest_round_trip(),
+                false => Duration::ZERO,
+            };
             let taken = match peer.path_mut(LinkId(ack.link)) {
                 None => Ok(false), // a link that has left since
                 Some(path) => {

@@ -53,8 +53,9 @@ pub(super) fn under_way(peer: &mut Peer, by: LinkId, now: Instant) -> Told {
         });
         let in_flight = peer.paths.iter();
         let in_flight = in_flight.filter_map(|path| path.flight.oldest_replay());
-        let older = |a: Sequence, b: Sequence| if a.is_newer_than(b) { b } else { a };
-        let oldest = in_flight.chain(peer.replay.oldest()).reduce(older);
+        let oldest = in_flight
+            .chain(peer.replay.oldest())
+            .reduce(Sequence::older_of);
         if let Some(train) = oldest.filter(|_| peer.capabilities & capability::REPAIR != 0) {
             told.push(Newest {
                 link: REPLAYED_FROM,

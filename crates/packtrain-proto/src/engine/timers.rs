@@ -60,7 +60,7 @@ impl Engine {
         let owed = peer.receipts.iter().filter_map(Receipts::due).min();
         // Without a link to send it by, an acknowledgement is not due: an owner that is woken for it would
         // be woken again and again.
-        consider(owed.filter(|_| self.answering_link(peer, Instant::ZERO).is_some()));
+        consider(owed.filter(|_| self.can_answer(peer)));
         consider(self.overdue_timeout(peer));
         consider(peer.queues.ripe_at());
         for path in &peer.paths {

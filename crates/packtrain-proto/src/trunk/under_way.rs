@@ -108,10 +108,8 @@ impl UnderWay {
         self.told_at = now;
         for (link, newest) in links {
             if link == LinkId(REPLAYED_FROM) {
-                let older = self
-                    .replayed_from
-                    .filter(|from| newest.is_newer_than(*from));
-                self.replayed_from = Some(older.unwrap_or(newest));
+                let before = self.replayed_from.unwrap_or(newest);
+                self.replayed_from = Some(before.older_of(newest));
                 continue;
             }
             let claim = Claim {

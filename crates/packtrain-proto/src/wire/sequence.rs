@@ -33,6 +33,14 @@ impl Sequence {
     pub fn is_newer_than(self, other: Sequence) -> bool {
         self.distance_from(other) > 0
     }
+
+    #[must_use]
+    pub fn older_of(self, other: Sequence) -> Sequence {
+        match self.is_newer_than(other) {
+            true => other,
+            false => self,
+        }
+    }
 }
 
 impl fmt::Debug for Sequence {
@@ -52,6 +60,8 @@ mod tests {
         assert_eq!(after, Sequence(0));
         assert!(after.is_newer_than(before));
         assert!(!before.is_newer_than(after));
+        assert_eq!(before.older_of(after), before);
+        assert_eq!(after.older_of(before), before);
         assert_eq!(before.plus(5).distance_from(before), 5);
         assert_eq!(before.distance_from(before.plus(5)), -5);
     }

@@ -1,8 +1,10 @@
-//! Whether links have a carrier that are late with what they were given.
+//! What the kernel knows of several links: first of all, whether those have a carrier that are late with what they were given.
 //!
 //! Linux tells of carriers by a queue of its own (`net/core/link_watch.c`): at once, if it has told of none within the last
 //! second, and else when that is over; only of ports of a bond or team always at once. Where links come and go, one would be
 //! lost for a second and known by its silence alone. But how it is now, the kernel knows, and says when it is asked.
+//!
+//! What else has changed about one of several links, after an event that says so, is asked for in the same way.
 //!
 //! It answers when nobody else changes anything about interfaces, which may take as long as a network namespace takes to go.
 //! So a thread of its own waits for that, and frames do not.

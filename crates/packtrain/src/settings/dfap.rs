@@ -120,12 +120,8 @@ impl From<&DfapSettings> for DfapConfig {
 pub enum DfapError {
     #[error("{0:?} is no type of aggregates: 0xbbbb, as in the paper's figure, or 0xaaaa")]
     EtherType(String),
-    #[error("{0:?} is no tick: {least} to {most}", least = time(TICK_MIN), most = time(TICK_MAX))]
+    #[error("{0:?} is no tick: {least} to {most}", least = Time::from(TICK_MIN), most = Time::from(TICK_MAX))]
     Tick(String),
-}
-
-fn time(of: Duration) -> Time {
-    Time(of.as_nanos() as u64)
 }
 
 pub fn check_ether_type(number: u32) -> Result<u16, DfapError> {

@@ -33,19 +33,14 @@ impl Default for LivenessSettings {
 /// Why a text is no such time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LivenessError {
-    #[error("{0:?} is no time to find a dead link: off, or {least} to {most}", least = time(DETECTION_MIN), most = time(DETECTION_MAX))]
+    #[error("{0:?} is no time to find a dead link: off, or {least} to {most}", least = Time::from(DETECTION_MIN), most = Time::from(DETECTION_MAX))]
     Detection(String),
-    #[error("{0:?} is no time to hold a link back: 0s to {most}", most = time(HOLD_MAX))]
+    #[error("{0:?} is no time to hold a link back: 0s to {most}", most = Time::from(HOLD_MAX))]
     Hold(String),
 }
 
-fn time(of: Duration) -> Time {
-    Time(of.as_nanos() as u64)
-}
-
 fn parse(text: &str) -> Option<Duration> {
-    let time = text.parse::<Time>().ok()?;
-    Some(Duration::from_nanos(time.0))
+    text.parse::<Time>().ok().map(Duration::from)
 }
 
 pub fn parse_detection(text: &str) -> Result<Detection, LivenessError> {

@@ -74,11 +74,11 @@ fn time_of(word: &str, text: &str) -> Result<Option<Duration>, PackPolicyError> 
     let time: Time = word
         .parse()
         .map_err(|_| PackPolicyError::Syntax(text.into()))?;
-    match Duration::from_nanos(time.0) {
+    match Duration::from(time) {
         Duration::ZERO => Ok(None),
         wait if wait > HOLD_MAX => Err(PackPolicyError::TooLong {
             given: word.into(),
-            most: Time(HOLD_MAX.as_nanos() as u64),
+            most: HOLD_MAX.into(),
         }),
         wait => Ok(Some(wait)),
     }
@@ -86,12 +86,11 @@ fn time_of(word: &str, text: &str) -> Result<Option<Duration>, PackPolicyError> 
 
 impl fmt::Display for PackPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let time = |wait: Duration| Time(wait.as_nanos() as u64);
         let mut text = match self.pack {
             Pack::Queued => "queued".to_owned(),
             Pack::Now => "now".to_owned(),
-            Pack::Within(budget) => time(budget).to_string(),
-            Pack::Scaled(most) => format!("scaled {}", time(most)),
+            Pack::Within(budget) => Time::from(budget).to_string(),
+            Pack::Scaled(most) => format!("scaled {}", Time::from(most)),
             Pack::DfapRandom => "dfap-random".to_owned(),
             Pack::DfapStraight => "dfap-straight".to_owned(),
             Pack::Auto => "auto".to_owned(),

@@ -20,20 +20,14 @@ impl Default for RepairPolicy {
 
 /// Why a text is no such time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no time to repair within: off, or {least} to {most}", least = time(WITHIN_MIN), most = time(WITHIN_MAX))]
+#[error("{0:?} is no time to repair within: off, or {least} to {most}", least = Time::from(WITHIN_MIN), most = Time::from(WITHIN_MAX))]
 pub struct RepairError(String);
-
-fn time(of: Duration) -> Time {
-    Time(of.as_nanos() as u64)
-}
 
 pub fn parse_repair(text: &str) -> Result<RepairPolicy, RepairError> {
     if text == "off" {
         return Ok(RepairPolicy(None));
     }
-    let within = text
-        .parse::<Time>()
-        .map(|time| Duration::from_nanos(time.0));
+    let within = text.parse::<Time>().map(Duration::from);
     let known = within
         .ok()
         .filter(|time| (WITHIN_MIN..=WITHIN_MAX).contains(time));

@@ -1,8 +1,8 @@
 //! What a link has lost that lives, found soon enough that it may go again in its turn.
 //!
-//! The rules are those of RACK-TLP (RFC 8985), for links that keep their order, or nearly: a few newer ones acknowledged, or one
-//! that left more than a quarter of a round trip later, and a train is missing. Where what was missing is acknowledged
-//! after all, the link reorders, and twice as many newer ones are waited for from then on. Behind the last train of a burst
+//! The rules are those of RACK-TLP (RFC 8985), for links that keep their order, or nearly: one acknowledged that left four places later, or
+//! one that left more than a quarter of a round trip later, and a train is missing. Where what was missing is acknowledged
+//! after all, the link reorders, and twice as many places are allowed for from then on. Behind the last train of a burst
 //! nothing newer comes: when nothing was acknowledged for longer than that takes, a copy of it goes by another link, and if
 //! nothing is then, of some more after twice the time. Meanwhile new ones go by others.
 
@@ -15,10 +15,10 @@ use crate::trunk::receipts::ACK_DELAY_MAX;
 use crate::wire::sequence::Sequence;
 use crate::wire::train::Ack;
 
-/// So many newer trains at least, and at most.
+/// Links swap trains that are so many places apart, at least and at most.
 const REORDER_TRAINS_MIN: usize = 3;
 pub(super) const REORDER_TRAINS_MAX: usize = 16;
-/// Of those that count as lost, so many are remembered: they may be acknowledged still.
+/// Of those that count as lost, so many are remembered: acknowledged after all, they show that the link reorders.
 const REMEMBERED_MAX: usize = 16;
 /// Links keep what they are given later than a quarter of a round trip after another one, and that, behind it.
 const OVERTAKEN_MIN: Duration = Duration::from_millis(1);
@@ -42,9 +42,9 @@ pub struct Missing {
 #[derive(Debug)]
 pub(super) struct Repair {
     on: bool,
-    /// Newer ones acknowledged, and a train is lost.
+    /// One that left by more places later was acknowledged, and a train is lost.
     reorder_trains_max: usize,
-    /// Their numbers on this link, and when they counted as lost.
+    /// Link sequences of those that counted as lost lately.
     given_up: VecDeque<Sequence>,
     missing: Vec<Missing>,
     /// When the last tail went again, and how many have since something was acknowledged.
@@ -231,10 +231,8 @@ impl Flight {
         }
         let counts = |record: &&Record| record.outstanding && record.kind == Kind::Replay;
         let replays = self.records.iter().filter(counts);
-        let older = |a: Sequence, b: Sequence| match a.is_newer_than(b) {
-            true => b,
-            false => a,
-        };
-        replays.map(|record| record.train).reduce(older)
+        replays
+            .map(|record| record.train)
+            .reduce(Sequence::older_of)
     }
 }

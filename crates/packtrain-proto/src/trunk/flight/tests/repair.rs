@@ -36,7 +36,7 @@ fn missing(flight: &mut Flight) -> Vec<u32> {
 }
 
 #[test]
-fn three_newer_ones_or_one_that_left_much_later_show_what_is_missing() {
+fn one_that_left_four_places_or_much_later_shows_what_is_missing() {
     let mut flight = repairing();
     let sent: Vec<u32> = (0..6)
         .map(|_| send(&mut flight, Kind::New, at(200)).0)
