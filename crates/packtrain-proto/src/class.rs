@@ -49,15 +49,19 @@ pub struct Action {
     /// Its frames may be lost with a link: no copy of them is needed.
     pub loss_ok: bool,
     pub compress: Compress,
+    /// Where there are several links, its frames go by two of them.
+    pub duplicate: bool,
 }
 
 impl Action {
-    /// Which way its frames take. Who waits for others to share a train is not to go past them.
+    /// Which way its frames take. Who waits for others to share a train is not to go past them, and
+    /// only the engine sends twice.
     pub fn kernel_path(&self) -> KernelPath {
         match (self.path, self.pack) {
             (ClassPath::Direct, _) => KernelPath::Direct,
             (ClassPath::Engine, _) => KernelPath::Engine,
             (ClassPath::Auto, pack) if pack.may_wait() => KernelPath::Engine,
+            (ClassPath::Auto, _) if self.duplicate => KernelPath::Engine,
             (ClassPath::Auto, _) if self.loss_ok => KernelPath::LossOk,
             (ClassPath::Auto, _) => KernelPath::Auto,
         }

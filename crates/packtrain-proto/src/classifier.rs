@@ -75,7 +75,8 @@ impl Classifier {
             Balance::EarliestFinish
             | Balance::RoundRobin
             | Balance::ActiveBackup
-            | Balance::Weighted => return 0,
+            | Balance::Weighted
+            | Balance::Duplicate => return 0,
             Balance::HashMac => self.hash_ethernet(frame),
             Balance::HashIp => match parsed {
                 Ok(Packet {

@@ -46,6 +46,8 @@ pub enum Balance {
     ActiveBackup,
     /// Bytes in proportion to the links' weights, those that have no room left out.
     Weighted,
+    /// As by `EarliestFinish`, and by the one by which it arrives next too.
+    Duplicate,
     /// A flow by one link as long as that works: by MAC addresses and EtherType.
     HashMac,
     /// … by IP addresses; what is no IP, as by `HashMac`.
@@ -56,11 +58,12 @@ pub enum Balance {
 }
 
 impl Balance {
-    pub const ALL: [Balance; 7] = [
+    pub const ALL: [Balance; 8] = [
         Balance::EarliestFinish,
         Balance::RoundRobin,
         Balance::ActiveBackup,
         Balance::Weighted,
+        Balance::Duplicate,
         Balance::HashMac,
         Balance::HashIp,
         Balance::HashPort,
@@ -72,7 +75,8 @@ impl Balance {
             Balance::EarliestFinish
             | Balance::RoundRobin
             | Balance::ActiveBackup
-            | Balance::Weighted => false,
+            | Balance::Weighted
+            | Balance::Duplicate => false,
             Balance::HashMac | Balance::HashIp | Balance::HashPort => true,
         }
     }

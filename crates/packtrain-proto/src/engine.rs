@@ -65,6 +65,7 @@ mod dfap;
 mod direct;
 mod direct_counts;
 mod drain;
+mod duplicate;
 mod from_host;
 mod from_link;
 mod greet;
@@ -290,6 +291,8 @@ pub struct Engine {
     complete: VecDeque<Complete>,
     /// What the last poll lent out.
     outgoing: Option<Buffer>,
+    /// What left last, by a second link.
+    second: Option<duplicate::Second>,
     delivering: Option<Buffer>,
     delivery_head: [u8; HEADER_LEN],
     events: VecDeque<Event>,
@@ -389,6 +392,7 @@ impl Engine {
             unbundling: None,
             complete: VecDeque::new(),
             outgoing: None,
+            second: None,
             delivering: None,
             delivery_head: [0; HEADER_LEN],
             events: VecDeque::new(),

@@ -651,6 +651,9 @@ pub struct ReplaySnapshot {
     pub repaired: u64,
     /// Lost on such a link, and not sent again: too late, or too many.
     pub not_repaired: u64,
+    /// Sent by a second link too, ever, because the class or the line says so; and not, because no other had room.
+    pub duplicated: u64,
+    pub not_duplicated: u64,
     /// Sent without a copy, ever: the memory for copies was full.
     pub not_kept: u64,
 }

@@ -79,6 +79,7 @@ pub enum Request {
         path: String,
         loss_ok: bool,
         compress: String,
+        duplicate: bool,
         /// Before the class of this name.
         before: Option<String>,
     },

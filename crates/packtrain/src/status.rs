@@ -140,6 +140,9 @@ pub struct Class {
     /// What of its frames is compressed: `auto`, `headers` or `off`.
     #[serde(default)]
     pub compress: String,
+    /// Where there are several links, its frames go by two of them.
+    #[serde(default)]
+    pub duplicate: bool,
     /// What the host has sent of it to the engine.
     pub taken: Traffic,
     /// From when those that left had come; `trains` are frames here.
@@ -640,6 +643,10 @@ pub struct Replay {
     pub replayed: u64,
     pub repaired: u64,
     pub not_repaired: u64,
+    #[serde(default)]
+    pub duplicated: u64,
+    #[serde(default)]
+    pub not_duplicated: u64,
     pub not_kept: u64,
 }
 

@@ -7,6 +7,7 @@ use crate::buffer::Buffer;
 use crate::class::{Class, Facts, Pack};
 use crate::gso;
 use crate::offload::Offload;
+use crate::queue::band::BandId;
 use crate::queue::frame::QueuedFrame;
 use crate::station_table::Place;
 use crate::stats::DropReason;
@@ -65,6 +66,7 @@ impl Engine {
             flow_hash,
             share,
             class,
+            band: BandId::Once,
             urgent: self.classes.action(class).pack == Pack::Now,
             hold_until: None,
             random: Default::default(),
@@ -167,6 +169,11 @@ impl Engine {
     }
 
     pub(super) fn enqueue(&mut self, destination: Destination, mut frame: QueuedFrame) {
+        let may_go_twice = matches!(destination, Destination::Peer(_)) && self.links.len() > 1;
+        frame.band = match may_go_twice && self.classes.action(frame.class).duplicate {
+            true => BandId::Twice,
+            false => BandId::Once,
+        };
         let verdict = self.let_wait(destination, &mut frame);
         self.queued_frames += 1;
         self.queued_bytes += frame.buffer.len();

@@ -7,6 +7,8 @@ use crate::config::{Balance, LinkId};
 use crate::link::Link;
 use crate::peer::{Path, Peer};
 use crate::peer_table::PeerTable;
+use crate::queue::band::BandId;
+use crate::queue::drr::FlowQueues;
 use crate::queue::shares::Weight;
 use crate::stats::PathState;
 use crate::time::{Duration, Instant};
@@ -91,6 +93,10 @@ pub(super) fn rate_bps(link: &Link, path: &Path, now: Instant) -> Option<u64> {
     rate_bps.map(|bps| link.at_most(bps))
 }
 
+fn train_bytes_max(links: &[Link], path: &Path) -> usize {
+    link_of(links, path).map_or(0, |link| path.train_max(link.frame_max()))
+}
+
 /// Bytes of the largest train that each of the open paths to the peer carries.
 pub(super) fn train_sizes(links: &[Link], peer: &Peer) -> impl Iterator<Item = usize> {
     peer.paths.iter().filter_map(|path| {
@@ -131,7 +137,8 @@ fn has_span_of(bytes: usize, peer: &Peer) -> bool {
     oldest.is_none_or(|oldest| peer.next_train.distance_from(oldest) < span_max as i32)
 }
 
-/// The path by which the next new train leaves, if one has room. `urgent`: of frames whose class says *now*.
+/// The path by which the next new train leaves, if one has room: the queues are told of whose frames. `urgent`: of frames whose
+/// class says *now*.
 pub(super) fn best_path(
     links: &[Link],
     peers: &mut PeerTable,
@@ -143,8 +150,11 @@ pub(super) fn best_path(
     let peer = peers.get(slot)?;
     if let [path] = &peer.paths[..] {
         let has_room = has_room_alone(links, path, now);
-        if !peer.queues.divided_among().is_empty() {
-            peers.get_mut(slot)?.queues.divide(&[]);
+        let queues = &mut peers.get_mut(slot)?.queues;
+        queues.unite();
+        let band = bands(queues, urgent).next();
+        if let Some(band) = band {
+            queues.serve_band(band);
         }
         return has_room.then_some(0);
     }
@@ -158,15 +168,58 @@ pub(super) fn best_path(
     }
     let peer = peers.get(slot)?;
     let part = balance::taking_part(candidates(links, peer, now), policy, bytes);
-    if !policy.balance.keeps_flows() {
-        return balance::choose(&part, policy.balance, last, |_| true);
+    let keeps_flows = policy.balance.keeps_flows();
+    let in_turn: ArrayVec<BandId, 2> = bands(&peer.queues, urgent).collect();
+    for band in in_turn {
+        if keeps_flows {
+            divide_flows(peers, (slot, band), &part);
+        }
+        let queues = &mut peers.get_mut(slot)?.queues;
+        let has_frames = |link| match urgent {
+            _ if !keeps_flows => true,
+            true => queues.has_urgent_for(band, link),
+            false => queues.frames_in(band, link) > 0,
+        };
+        if let Some(at) = balance::choose(&part, policy.balance, last, has_frames) {
+            queues.serve_band(band);
+            return Some(at);
+        }
     }
-    divide_flows(peers, slot, &part);
-    let queues = &peers.get(slot)?.queues;
-    balance::choose(&part, policy.balance, last, |link| match urgent {
-        true => queues.has_urgent_for(link),
-        false => queues.frames_for(link) > 0,
-    })
+    None
+}
+
+/// Those that have frames, in their turn.
+fn bands(queues: &FlowQueues, urgent: bool) -> impl Iterator<Item = BandId> + '_ {
+    let mut before = None;
+    let in_turn = std::iter::from_fn(move || {
+        before = queues.next_band(before);
+        before.map(|turn| turn.band)
+    });
+    in_turn.filter(move |&band| !urgent || queues.has_urgent_in(band))
+}
+
+/// The path by which a train goes once more, that goes by the path `first`: the one of its tier by which it arrives next, also if
+/// it carries nothing else, for nobody waits for the second. `None`: no other has room.
+pub(super) fn second_path(
+    links: &[Link],
+    peer: &Peer,
+    policy: Policy,
+    first: usize,
+    bytes: usize,
+    now: Instant,
+) -> Option<usize> {
+    let all: ArrayVec<Candidate, LINKS_MAX> =
+        candidates(links, peer, now).take(LINKS_MAX).collect();
+    let first = all.iter().find(|c| c.at == first)?;
+    let tier = policy.tier_of(first);
+    let turn = |c: &Candidate| c.link.0.wrapping_sub(first.link.0);
+    let may = all.iter().filter(|c| {
+        let works = c.standing <= Standing::Held && policy.tier_of(c) == tier;
+        let fits = || c.has_room && bytes <= train_bytes_max(links, &peer.paths[c.at]);
+        c.at != first.at && works && fits()
+    });
+    may.min_by_key(|c| (c.settings.tier, c.finish(bytes), turn(c)))
+        .map(|c| c.at)
 }
 
 /// Links that would only delay the others are left out, and those that would not are not any more.
@@ -193,15 +246,15 @@ fn admit_paths(
 }
 
 /// Each flow keeps to one of the links that take part.
-fn divide_flows(peers: &mut PeerTable, slot: usize, part: &Part) {
+fn divide_flows(peers: &mut PeerTable, (slot, band): (usize, BandId), part: &Part) {
     let weights = part.iter().map(|(c, _)| (c.link, c.settings.weight));
     let links: ArrayVec<(LinkId, Weight), LINKS_MAX> = weights.collect();
-    let is_divided = |peer: &Peer| peer.queues.divided_among() == &links[..];
+    let is_divided = |peer: &Peer| peer.queues.divided_among(band) == &links[..];
     if !links.is_empty()
         && !peers.get(slot).is_some_and(is_divided)
         && let Some(peer) = peers.get_mut(slot)
     {
-        peer.queues.divide(&links);
+        peer.queues.divide(band, &links);
     }
 }
 
@@ -231,10 +284,7 @@ pub(super) fn best_path_again(
     if let [path] = &peer.paths[..] {
         return has_room_alone(links, path, now).then_some(0);
     }
-    let fits = |c: &Candidate| {
-        let path = &peer.paths[c.at];
-        link_of(links, path).is_some_and(|link| bytes <= path.train_max(link.frame_max()))
-    };
+    let fits = |c: &Candidate| bytes <= train_bytes_max(links, &peer.paths[c.at]);
     let shows_life =
         |c: &Candidate| c.standing == Standing::Open && peer.paths[c.at].flight.shows_life(now);
     let fitting = candidates(links, peer, now).filter(fits);

@@ -36,6 +36,9 @@ pub(super) struct Copies {
     replayed: u64,
     pub(super) repaired: u64,
     pub(super) not_repaired: u64,
+    /// Trains that went by a second link, and that did not because none had room.
+    pub(super) duplicated: u64,
+    pub(super) not_duplicated: u64,
     not_kept: u64,
 }
 
@@ -107,7 +110,7 @@ impl Engine {
         kind: Kind,
         now: Instant,
     ) -> Option<(Outgoing, Sequence)> {
-        let keeps = self.keeps_copy(slot, &message);
+        let keeps = kind != Kind::Duplicate && self.keeps_copy(slot, &message);
         let len = message.len();
         let peer = self.peers.get_mut(slot)?;
         let path = &mut peer.paths[at];
@@ -131,7 +134,9 @@ impl Engine {
         }
         path.trains_tx += 1;
         let link = path.link;
-        peer.last_link = link;
+        if kind != Kind::Duplicate {
+            peer.last_link = link;
+        }
         if kind == Kind::New {
             peer.repair_budget.on_new_train();
         }
@@ -350,7 +355,7 @@ impl Engine {
     }
 
     /// The subframes of a train under a new header. Without options, so that it is no longer than before.
-    fn readdressed(
+    pub(super) fn readdressed(
         &mut self,
         slot: usize,
         at: usize,
@@ -389,6 +394,8 @@ impl Engine {
             replayed: self.copies.replayed,
             repaired: self.copies.repaired,
             not_repaired: self.copies.not_repaired,
+            duplicated: self.copies.duplicated,
+            not_duplicated: self.copies.not_duplicated,
             not_kept: self.copies.not_kept,
         }
     }

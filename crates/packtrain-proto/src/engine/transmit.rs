@@ -70,7 +70,8 @@ impl Engine {
         let used = self.outgoing.take();
         self.recycle(used);
         let outgoing = self
-            .take_greeting()
+            .take_second(now)
+            .or_else(|| self.take_greeting())
             .or_else(|| self.take_replay(now))
             .or_else(|| self.take_data(now))
             .or_else(|| self.take_probe(now))
@@ -424,6 +425,7 @@ impl Engine {
         tx.pieces += u64::from(filled.pieces);
         self.counters.flushes.count(filled.flush);
         let len = buffer.len();
+        self.prepare_second((slot, path_at), train, &buffer, now);
         self.note_train(filled.frames as usize, len, train_max);
         self.note_coding(&filled, len, is_coded, now);
         let sent = self.send_train((slot, path_at), train, (buffer, len), Kind::New, now);

@@ -4,28 +4,27 @@
 //! form of FQ-CoDel (RFC 8290): a list of new and one of old flows, CoDel at the head of each.
 //! Unlike there, a flow's head may leave in pieces: the deficit is charged for each piece.
 //!
-//! Where each flow keeps to one of several links, flows are divided ([`Shares`]): those of one link take turns with each
-//! other, and [`FlowQueues::serve`] says whose turns come next. Frames of one bucket that keep to different links
-//! are different flows, or one of them would wait for the other's link.
+//! Flows that may go by different links are divided ([`Band`]): those of one band, and where each flow keeps to a link those
+//! of one link, take turns with each other; [`FlowQueues::serve_band`] and [`FlowQueues::serve`] say whose turns come next. Frames
+//! of one bucket that keep to different links are different flows, or one of them would wait for the other's
+//! link. Of a flow whose frames are of several bands, the head says which it is in: its order is kept.
 //!
 //! Frames of a class that says *now* go ahead of all flows but their own: a flow whose head is such a
 //! frame is [`ahead`](Ahead) besides being on its list. They cannot starve the others: see there.
 //!
 //! Invariants: a flow is on exactly one list while it has frames, and for one turn after (RFC 8290
-//! section 4.2: a new flow that empties moves to the old list, else it would always be new); a
-//! bucket leads to a flow exactly while that flow is on a list; a flow whose head is urgent is ahead; a flow that is ahead is
+//! section 4.2: a new flow that empties moves to the old list, else it would always be new); it is in the band of its
+//! head; a bucket leads to a flow exactly while that flow is on a list; a flow whose head is urgent is ahead; a flow that is ahead is
 //! on a list.
 
 use std::collections::VecDeque;
 
-use crate::config::LinkId;
-use crate::queue::ahead::Ahead;
+use crate::queue::band::{Band, BandId, FlowTurns, List};
 use crate::queue::codel::{Codel, CodelParams};
 use crate::queue::company::Company;
 use crate::queue::frame::QueuedFrame;
 use crate::queue::hold::Hold;
 use crate::queue::pressure::Pressure;
-use crate::queue::shares::{Shares, Weight};
 use crate::stats::FlushReason;
 use crate::time::Instant;
 use crate::wire::ethernet;
@@ -38,10 +37,12 @@ const NONE: u16 = u16::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowId(u16);
 
+/// Which turns a flow takes part in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum List {
-    New,
-    Old,
+struct Stand {
+    band: BandId,
+    /// Among those of the band.
+    place: usize,
 }
 
 #[derive(Debug)]
@@ -54,8 +55,7 @@ struct Flow {
     /// Another flow of the same bucket, of another share.
     next_in_bucket: u16,
     share: u8,
-    /// Which of the turns it takes part in.
-    place: usize,
+    stand: Stand,
     list: List,
     is_ahead: bool,
 }
@@ -71,25 +71,10 @@ impl Flow {
     }
 }
 
-/// Flows that take turns with each other.
-#[derive(Debug, Default)]
-struct FlowTurns {
-    new: VecDeque<u16>,
-    old: VecDeque<u16>,
-    ahead: Ahead,
-    frames: usize,
-    /// Of those, frames of which a piece has left, and not the last.
-    begun: usize,
-}
-
-impl FlowTurns {
-    fn list(&mut self, list: List) -> &mut VecDeque<u16> {
-        match list {
-            List::New => &mut self.new,
-            List::Old => &mut self.old,
-        }
-    }
-}
+const FIRST: Stand = Stand {
+    band: BandId::Once,
+    place: 0,
+};
 
 /// All flows towards one destination.
 #[derive(Debug)]
@@ -97,11 +82,9 @@ pub struct FlowQueues {
     buckets: Box<[u16]>,
     flows: Vec<Flow>,
     free: Vec<u16>,
-    /// One for all links, or one for each.
-    turns: Vec<FlowTurns>,
-    /// Which of them are served.
-    served: usize,
-    shares: Shares,
+    /// By [`BandId::place`].
+    bands: [Band; BandId::ALL.len()],
+    served: Stand,
     hold: Hold,
     company: Company,
     pressure: Pressure,
@@ -117,9 +100,8 @@ impl FlowQueues {
             buckets: vec![NONE; BUCKETS].into_boxed_slice(),
             flows: Vec::new(),
             free: Vec::new(),
-            turns: vec![FlowTurns::default()],
-            served: 0,
-            shares: Shares::default(),
+            bands: Default::default(),
+            served: FIRST,
             hold: Hold::default(),
             company: Company::default(),
             pressure: Pressure::default(),
@@ -143,80 +125,25 @@ impl FlowQueues {
 
     /// Flows that are on a list.
     pub fn flows(&self) -> usize {
-        let turns = self.turns.iter();
-        turns.map(|turns| turns.new.len() + turns.old.len()).sum()
+        self.bands.iter().map(Band::flows).sum()
     }
 
     /// Whether a frame is at the head of its flow whose class says *now*.
     pub fn has_urgent(&self) -> bool {
-        (0..self.turns.len()).any(|place| self.has_urgent_at(place))
-    }
-
-    fn has_urgent_at(&self, place: usize) -> bool {
-        let mut ahead = self.turns[place].ahead.iter();
-        ahead.any(|id| self.flows[usize::from(id)].is_urgent())
-    }
-
-    /// Each flow keeps to one of these links from now on, by their weights. Where that is as before, nothing changes.
-    pub fn divide(&mut self, links: &[(LinkId, Weight)]) {
-        if !self.shares.divide(links) {
-            return;
-        }
-        let mut turns: Vec<FlowTurns> = Vec::new();
-        turns.resize_with(links.len().max(1), FlowTurns::default);
-        // Each list as it was, one after the other: who has had its turn has it as late as before.
-        for before in &mut self.turns {
-            for list in [List::New, List::Old] {
-                for id in before.list(list).drain(..) {
-                    let flow = &mut self.flows[usize::from(id)];
-                    flow.place = self.shares.place_of_share(flow.share);
-                    let to = &mut turns[flow.place];
-                    to.list(list).push_back(id);
-                    to.frames += flow.frames.len();
-                    to.begun += flow.begun();
-                }
-            }
-            for id in before.ahead.iter() {
-                turns[self.flows[usize::from(id)].place].ahead.add(id);
-            }
-        }
-        self.turns = turns;
-        self.served = 0;
-    }
-
-    /// The links to which flows keep, as they were given last.
-    pub fn divided_among(&self) -> &[(LinkId, Weight)] {
-        self.shares.links()
-    }
-
-    /// What is selected from now on may go by this link.
-    pub fn serve(&mut self, link: LinkId) {
-        self.served = self.place_of(link).unwrap_or(0);
-    }
-
-    /// Whose turns lead to this link; `None`: no flow keeps to it.
-    fn place_of(&self, link: LinkId) -> Option<usize> {
-        match self.shares.links() {
-            [] => Some(0),
-            _ => self.shares.place_of_link(link),
-        }
-    }
-
-    /// Frames that may go by this link.
-    pub fn frames_for(&self, link: LinkId) -> usize {
-        self.place_of(link)
-            .map_or(0, |place| self.turns[place].frames)
-    }
-
-    /// [`FlowQueues::has_urgent`] of those.
-    pub fn has_urgent_for(&self, link: LinkId) -> bool {
-        self.place_of(link)
-            .is_some_and(|place| self.has_urgent_at(place))
+        BandId::ALL.iter().any(|band| self.has_urgent_in(*band))
     }
 
     /// Frames of which a piece has left, and not the last, of those that are served now.
     pub fn begun(&self) -> usize {
-        self.turns[self.served].begun
+        self.served_turns().begun
+    }
+
+    fn served_turns(&self) -> &FlowTurns {
+        &self.bands[self.served.band.place()].turns[self.served.place]
+    }
+
+    fn served_turns_mut(&mut self) -> &mut FlowTurns {
+        turns_at(&mut self.bands, self.served)
     }
 
     /// Whether something may leave that fills a train of so many bytes, or need not wait for one that is full.
@@ -276,10 +203,10 @@ impl FlowQueues {
         let bucket = frame.flow_hash as usize % BUCKETS;
         let id = self
             .flow_in(bucket, frame.share)
-            .unwrap_or_else(|| self.open_flow(bucket, frame.share));
+            .unwrap_or_else(|| self.open_flow(bucket, frame.share, frame.band));
         let flow = &mut self.flows[usize::from(id)];
         self.frames += 1;
-        self.turns[flow.place].frames += 1;
+        turns_at(&mut self.bands, flow.stand).frames += 1;
         self.bytes += frame.buffer.len();
         self.hold.on_pushed(frame.hold_until);
         flow.bytes += frame.buffer.len();
@@ -301,14 +228,20 @@ impl FlowQueues {
 
     /// The flow may have another head. One that is not urgent any more is still ahead, until it is looked at.
     fn note_head(&mut self, id: u16) {
+        let flow = &self.flows[usize::from(id)];
+        if let Some(head) = flow.frames.front()
+            && head.band != flow.stand.band
+        {
+            self.change_band(id, head.band);
+        }
         let flow = &mut self.flows[usize::from(id)];
         if flow.is_urgent() && !flow.is_ahead {
             flow.is_ahead = true;
-            self.turns[flow.place].ahead.add(id);
+            turns_at(&mut self.bands, flow.stand).ahead.add(id);
         }
     }
 
-    fn open_flow(&mut self, bucket: usize, share: u8) -> u16 {
+    fn open_flow(&mut self, bucket: usize, share: u8, band: BandId) -> u16 {
         let id = self.free.pop().unwrap_or_else(|| {
             self.flows.push(Flow {
                 frames: VecDeque::new(),
@@ -318,7 +251,7 @@ impl FlowQueues {
                 bucket: 0,
                 next_in_bucket: NONE,
                 share: 0,
-                place: 0,
+                stand: FIRST,
                 list: List::New,
                 is_ahead: false,
             });
@@ -330,9 +263,12 @@ impl FlowQueues {
         flow.bucket = bucket as u16;
         flow.next_in_bucket = std::mem::replace(&mut self.buckets[bucket], id);
         flow.share = share;
-        flow.place = self.shares.place_of_share(share);
+        flow.stand = Stand {
+            band,
+            place: self.bands[band.place()].shares.place_of_share(share),
+        };
         flow.list = List::New;
-        self.turns[flow.place].new.push_back(id);
+        turns_at(&mut self.bands, flow.stand).new.push_back(id);
         id
     }
 
@@ -347,7 +283,8 @@ impl FlowQueues {
     ) -> Option<FlowId> {
         loop {
             let flows = &mut self.flows;
-            let ahead = self.turns[self.served].ahead.select(|id| {
+            let turns = turns_at(&mut self.bands, self.served);
+            let ahead = turns.ahead.select(|id| {
                 let flow = &mut flows[usize::from(id)];
                 flow.is_ahead = flow.is_urgent();
                 flow.is_ahead
@@ -377,7 +314,7 @@ impl FlowQueues {
     /// The flow whose turn it is by deficit round robin.
     fn whose_turn(&mut self) -> Option<u16> {
         loop {
-            let turns = &self.turns[self.served];
+            let turns = self.served_turns();
             let (id, list) = match (turns.new.front(), turns.old.front()) {
                 (Some(&id), _) => (id, List::New),
                 (None, Some(&id)) => (id, List::Old),
@@ -397,7 +334,7 @@ impl FlowQueues {
 
     /// To the end of the old list, from the front of `list`.
     fn rotate(&mut self, id: u16, list: List) {
-        let turns = &mut self.turns[self.served];
+        let turns = turns_at(&mut self.bands, self.served);
         turns.list(list).pop_front();
         turns.old.push_back(id);
         self.flows[usize::from(id)].list = List::Old;
@@ -405,7 +342,7 @@ impl FlowQueues {
 
     /// An empty flow at the front of `list`: one more turn if it was new and others wait, else out.
     fn retire(&mut self, id: u16, list: List) {
-        let turns = &mut self.turns[self.served];
+        let turns = turns_at(&mut self.bands, self.served);
         if list == List::New && !turns.old.is_empty() {
             self.rotate(id, list);
             return;
@@ -443,13 +380,16 @@ impl FlowQueues {
 
     /// The flow cannot use its turn: to the end, with the deficit that it has.
     pub fn pass(&mut self, flow: FlowId) {
-        let was_ahead = self.turns[self.served].ahead.pass();
+        let was_ahead = self.served_turns_mut().ahead.pass();
         self.owe(flow, self.quantum, was_ahead);
     }
 
     /// Bytes of this flow that left.
     pub fn charge(&mut self, flow: FlowId, bytes: usize) {
-        let went_ahead = self.turns[self.served].ahead.charge(bytes);
+        let went_ahead = self.served_turns_mut().ahead.charge(bytes);
+        if self.has_bands() {
+            self.bands[self.served.band.place()].charge(bytes);
+        }
         self.owe(flow, bytes as isize, went_ahead);
     }
 
@@ -467,7 +407,7 @@ impl FlowQueues {
     pub fn pop(&mut self, flow: FlowId) -> QueuedFrame {
         let id = flow.0;
         let flow = &mut self.flows[usize::from(id)];
-        let turns = &mut self.turns[flow.place];
+        let turns = turns_at(&mut self.bands, flow.stand);
         turns.frames -= 1;
         turns.begun -= flow.begun();
         let frame = flow.frames.pop_front().expect("a selected flow has a head");
@@ -483,7 +423,8 @@ impl FlowQueues {
     pub fn take_piece(&mut self, flow: FlowId, payload_len: usize) {
         let flow = &mut self.flows[usize::from(flow.0)];
         let head = flow.frames.front_mut().expect("a selected flow has a head");
-        self.turns[flow.place].begun += usize::from(head.sent == 0 && payload_len > 0);
+        turns_at(&mut self.bands, flow.stand).begun +=
+            usize::from(head.sent == 0 && payload_len > 0);
         head.sent += payload_len;
         // The rest of it has to follow.
         self.hold.on_begun(head.hold_until.take());
@@ -493,7 +434,8 @@ impl FlowQueues {
 
     /// The flow that holds the most bytes, of those with a frame of which no piece has left.
     fn fattest(&self) -> Option<usize> {
-        let lists = self.turns.iter().flat_map(|turns| [&turns.new, &turns.old]);
+        let turns = self.bands.iter().flat_map(|band| &band.turns);
+        let lists = turns.flat_map(|turns| [&turns.new, &turns.old]);
         let ids = lists.flatten().map(|&id| usize::from(id));
         ids.filter(|&id| self.flows[id].frames.len() > self.flows[id].begun())
             .max_by_key(|&id| self.flows[id].bytes)
@@ -520,7 +462,7 @@ impl FlowQueues {
             flow.bytes -= frame.buffer.len();
             self.bytes -= frame.buffer.len();
             self.frames -= 1;
-            self.turns[flow.place].frames -= 1;
+            turns_at(&mut self.bands, flow.stand).frames -= 1;
             self.hold.on_popped(frame.hold_until, self.frames);
             give(frame);
             if flow.bytes <= keep {
@@ -536,7 +478,8 @@ impl FlowQueues {
         self.frames = 0;
         self.bytes = 0;
         self.hold = Hold::default();
-        let turns = self.turns.iter_mut().map(std::mem::take);
+        let turns = self.bands.iter_mut().flat_map(|band| &mut band.turns);
+        let turns = turns.map(std::mem::take);
         let ids = turns.flat_map(|turns| turns.new.into_iter().chain(turns.old));
         let flows = &mut self.flows;
         let free = &mut self.free;
@@ -552,5 +495,10 @@ impl FlowQueues {
     }
 }
 
+fn turns_at(bands: &mut [Band], stand: Stand) -> &mut FlowTurns {
+    &mut bands[stand.band.place()].turns[stand.place]
+}
+
+mod bands;
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,7 @@ use crate::buffer::Buffer;
 use crate::class::ClassId;
 use crate::coding::worth::looks_random;
 use crate::offload::Offload;
+use crate::queue::band::BandId;
 use crate::time::Instant;
 use crate::wire::ethernet::{self, Header};
 
@@ -27,6 +28,8 @@ pub struct QueuedFrame {
     pub share: u8,
     /// Among the classes that the line had when it came.
     pub class: ClassId,
+    /// Which frames it may ride with.
+    pub band: BandId,
     /// Its class says *now*.
     pub urgent: bool,
     /// Its class lets it wait so long for others.

@@ -1,6 +1,7 @@
 //! Where frames wait: per flow, fairly, and not for long.
 
 pub mod ahead;
+pub mod band;
 pub mod codel;
 pub mod company;
 pub mod drr;

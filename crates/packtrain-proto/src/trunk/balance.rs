@@ -40,9 +40,14 @@ impl Policy {
 
     /// Links of which all are of equal right, the lower the better.
     fn rank(self, candidate: &Candidate) -> (Standing, u8) {
+        (candidate.standing, self.tier_of(candidate))
+    }
+
+    /// Higher ones wait until none of a lower one works.
+    pub fn tier_of(self, candidate: &Candidate) -> u8 {
         match self.spills {
-            true => (candidate.standing, 0),
-            false => (candidate.standing, candidate.settings.tier),
+            true => 0,
+            false => candidate.settings.tier,
         }
     }
 }
@@ -225,7 +230,9 @@ pub fn choose(
     let turn = |link: LinkId| link.0.wrapping_sub(last.0).wrapping_sub(1);
     let tier = |c: &Candidate| c.settings.tier;
     let chosen = match balance {
-        Balance::EarliestFinish => may.min_by_key(|(c, finish)| (tier(c), *finish, turn(c.link))),
+        Balance::EarliestFinish | Balance::Duplicate => {
+            may.min_by_key(|(c, finish)| (tier(c), *finish, turn(c.link)))
+        }
         Balance::Weighted => may.min_by_key(|(c, _)| (tier(c), c.served, turn(c.link))),
         Balance::RoundRobin
         | Balance::ActiveBackup

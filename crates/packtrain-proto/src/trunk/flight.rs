@@ -37,8 +37,22 @@ pub enum Kind {
     New,
     /// The link by which it left before has died.
     Replay,
+    /// It leaves by another one too, which has it kept.
+    Duplicate,
     /// A copy of one that has arrived or is on its way: only its acknowledgement counts.
     Try,
+}
+
+impl Kind {
+    /// It is to be sent again where it does not arrive.
+    fn is_needed(self) -> bool {
+        matches!(self, Kind::New | Kind::Replay)
+    }
+
+    /// Another link had it before: it may be older than what stands before it here.
+    fn is_again(self) -> bool {
+        matches!(self, Kind::Replay | Kind::Duplicate)
+    }
 }
 
 /// A train that leaves.
@@ -281,7 +295,7 @@ impl Flight {
             self.acknowledged_at = now;
         }
         self.copies_bytes += sent.copy.as_ref().map_or(0, Buffer::capacity);
-        self.replays += usize::from(sent.kind == Kind::Replay);
+        self.replays += usize::from(sent.kind.is_again());
         if sent.kind == Kind::Replay && sent.bytes == 0 {
             self.replayed_probes += 1;
             self.probe_replayed_at = now;
@@ -402,7 +416,7 @@ impl Flight {
             return None;
         }
         self.outstanding -= 1;
-        self.replays -= usize::from(record.kind == Kind::Replay);
+        self.replays -= usize::from(record.kind.is_again());
         self.replayed_probes -= usize::from(record.kind == Kind::Replay && record.bytes == 0);
         self.in_flight -= record.bytes as usize;
         if let Some(copy) = record.copy.take() {
@@ -416,7 +430,7 @@ impl Flight {
     /// under way on it any more.
     pub fn take_unacknowledged(&mut self) -> Vec<Unacknowledged> {
         let records = std::mem::take(&mut self.records);
-        let counts = |record: &Record| record.outstanding && record.kind != Kind::Try;
+        let counts = |record: &Record| record.outstanding && record.kind.is_needed();
         let out = records.into_iter().filter(counts);
         let unacknowledged = out.map(|record| Unacknowledged {
             train: record.train,

@@ -50,11 +50,15 @@ fn give_tables(
     draw: fn(&[Flow], &mut Random) -> Option<Vec<Class>>,
 ) {
     let mut random = Random::new(seed ^ 0x0063_6c61_7373_6573);
+    // Each by numbers of its own: what else a seed becomes stays what it was.
     let mut of_coding = Random::new(seed ^ 0x0063_6f64_696e_6700);
+    let mut of_sending = Random::new(seed ^ 0x0074_7769_6365);
+    let sends_twice = of_sending.chance(0.3);
     let mut draw = |flows: &[Flow], random: &mut Random| {
         let mut classes = draw(flows, random)?;
         for class in &mut classes {
             class.action.compress = compress(&mut of_coding);
+            class.action.duplicate = sends_twice && of_sending.chance(0.4);
         }
         Some(classes)
     };

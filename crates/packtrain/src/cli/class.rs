@@ -24,6 +24,7 @@ pub fn add(arguments: &ClassAddArguments) -> Result<(), CliError> {
         path: arguments.path.to_string(),
         loss_ok: arguments.loss_ok,
         compress: arguments.compress.to_string(),
+        duplicate: arguments.duplicate,
         before: arguments.before.as_ref().map(ToString::to_string),
     };
     let answer = link::ask(&line, request)?;
@@ -41,7 +42,6 @@ pub fn add(arguments: &ClassAddArguments) -> Result<(), CliError> {
 fn refuse_what_is_not_yet(arguments: &ClassAddArguments) -> Result<(), CliError> {
     let asked = |key: &str| match key {
         "links" => arguments.links.is_some(),
-        "duplicate" => arguments.duplicate,
         "weight" => arguments.weight.is_some(),
         key => unreachable!("{key} is no option"),
     };

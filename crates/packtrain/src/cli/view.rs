@@ -308,6 +308,13 @@ fn write_replay(out: &mut String, replay: &Replay) {
     if !again.is_empty() {
         field(out, "sent again", &again.join(", "));
     }
+    if replay.duplicated > 0 || replay.not_duplicated > 0 {
+        let mut twice = format!("{} trains, by two links", count(replay.duplicated));
+        if replay.not_duplicated > 0 {
+            let _ = write!(twice, "; {} by one", count(replay.not_duplicated));
+        }
+        field(out, "sent twice", &twice);
+    }
 }
 
 /// Whether they are read better beside each other.

@@ -115,6 +115,7 @@ impl RunningLine {
                 path,
                 loss_ok,
                 compress,
+                duplicate,
                 before,
             } => {
                 let text = NewClass {
@@ -124,6 +125,7 @@ impl RunningLine {
                     path: &path,
                     loss_ok,
                     compress: &compress,
+                    duplicate,
                     before: before.as_deref(),
                 };
                 Some(match self.add_class(&text) {

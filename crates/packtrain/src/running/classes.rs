@@ -18,6 +18,7 @@ pub(super) struct NewClass<'a> {
     pub(super) path: &'a str,
     pub(super) loss_ok: bool,
     pub(super) compress: &'a str,
+    pub(super) duplicate: bool,
     /// Before the class of this name.
     pub(super) before: Option<&'a str>,
 }
@@ -33,6 +34,7 @@ impl RunningLine {
             path: parse::<ClassPathPolicy>(text.path)?,
             loss_ok: text.loss_ok,
             compress: parse::<CompressPolicy>(text.compress)?,
+            duplicate: text.duplicate,
         };
         let mut classes = self.line.classes();
         let at = class.insert(&mut classes, before.as_ref())?;

@@ -11,9 +11,8 @@ use super::compress::CompressPolicy;
 use super::packing::PackPolicy;
 
 /// What a class may say once packtrain can do it, and what it does until then.
-pub const NOT_YET: [(&str, &str); 3] = [
+pub const NOT_YET: [(&str, &str); 2] = [
     ("links", "a class does not choose among links"),
-    ("duplicate", "frames are sent once"),
     ("weight", "all flows get the same share"),
 ];
 
@@ -26,6 +25,7 @@ pub struct ClassSettings {
     pub path: ClassPathPolicy,
     pub loss_ok: bool,
     pub compress: CompressPolicy,
+    pub duplicate: bool,
 }
 
 /// Why a list does not take a class.
@@ -37,6 +37,10 @@ pub enum ClassError {
     TooMany,
     #[error("the classes have more than {VALUES_MAX} values to compare with")]
     TooManyValues,
+    #[error(
+        "its frames cannot both go past the engine and be sent by two links: only the engine does that"
+    )]
+    DirectAndTwice,
     #[error("there is no class {name}")]
     Unknown {
         name: ClassName,
@@ -54,6 +58,9 @@ impl ClassSettings {
     ) -> Result<usize, ClassError> {
         if classes.len() >= CLASSES_MAX {
             return Err(ClassError::TooMany);
+        }
+        if self.duplicate && self.path == ClassPathPolicy::Direct {
+            return Err(ClassError::DirectAndTwice);
         }
         let name = match self.name {
             Some(name) if classes.iter().any(|class| class.name == name) => {
@@ -79,6 +86,7 @@ impl ClassSettings {
                 path: self.path.into(),
                 loss_ok: self.loss_ok,
                 compress: self.compress.into(),
+                duplicate: self.duplicate,
             },
         };
         let values = classes.iter().chain([&class]).map(|c| c.matches.values());
@@ -188,6 +196,7 @@ mod tests {
             path: ClassPathPolicy::default(),
             loss_ok: false,
             compress: CompressPolicy::default(),
+            duplicate: false,
         }
     }
 
@@ -227,6 +236,13 @@ mod tests {
         assert_eq!(error.to_string(), "there is a class a already");
         let error = remove(&mut classes, &"b".parse().unwrap()).unwrap_err();
         assert_eq!(error.to_string(), "there is no class b");
+        let direct = ClassSettings {
+            path: ClassPathPolicy::Direct,
+            duplicate: true,
+            ..settings(None, "udp")
+        };
+        let error = direct.insert(&mut classes, None).unwrap_err();
+        assert_eq!(error, ClassError::DirectAndTwice);
         let unknown = "b".parse().unwrap();
         assert!(
             settings(None, "udp")

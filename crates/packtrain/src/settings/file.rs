@@ -173,10 +173,12 @@ fn read_class<'a>(
     });
     let matches = table.required("match", errors, parse_str::<Match>);
     let (mut pack, mut path) = (PackPolicy::default(), ClassPathPolicy::default());
-    let (mut loss_ok, mut compress) = (false, CompressPolicy::default());
+    let (mut loss_ok, mut duplicate) = (false, false);
+    let mut compress = CompressPolicy::default();
     table.optional("pack", errors, &mut pack, parse_str::<PackPolicy>);
     table.optional("path", errors, &mut path, parse_str::<ClassPathPolicy>);
     table.optional("loss_ok", errors, &mut loss_ok, boolean);
+    table.optional("duplicate", errors, &mut duplicate, boolean);
     table.optional(
         "compress",
         errors,
@@ -196,6 +198,7 @@ fn read_class<'a>(
         path,
         loss_ok,
         compress,
+        duplicate,
     })
 }
 
@@ -515,7 +518,7 @@ mod tests {
              line.toml:5: log_level: \"loud\" is no log level: error, warn, info, debug or trace\n\
              line.toml:6: path: \"kernel\" is no path: auto or engine\n\
              line.toml:7: balance: \"lacp\" is no way to choose a link: earliest-finish, round-robin, \
-             active-backup, weighted, hash-mac, hash-ip or hash-port\n\
+             active-backup, weighted, duplicate, hash-mac, hash-ip or hash-port\n\
              line.toml:10: addresses: \"10.9.0.2\" has no prefix length: write it as in 10.9.0.1/24 or \
              fd00::1/64\n\
              line.toml:13: link.name: an interface name has no '/'\n\

@@ -229,6 +229,8 @@ pub enum BalancePolicy {
     ActiveBackup,
     /// Bytes in proportion to the links' weights.
     Weighted,
+    /// By two links each: those by which it arrives first and next.
+    Duplicate,
     /// A flow by one link: by MAC addresses and EtherType.
     HashMac,
     /// A flow by one link: by IP addresses.
@@ -238,8 +240,7 @@ pub enum BalancePolicy {
 }
 
 impl BalancePolicy {
-    pub const NAMES: &'static str =
-        "earliest-finish, round-robin, active-backup, weighted, hash-mac, hash-ip or hash-port";
+    pub const NAMES: &'static str = "earliest-finish, round-robin, active-backup, weighted, duplicate, hash-mac, hash-ip or hash-port";
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -247,6 +248,7 @@ impl BalancePolicy {
             BalancePolicy::RoundRobin => "round-robin",
             BalancePolicy::ActiveBackup => "active-backup",
             BalancePolicy::Weighted => "weighted",
+            BalancePolicy::Duplicate => "duplicate",
             BalancePolicy::HashMac => "hash-mac",
             BalancePolicy::HashIp => "hash-ip",
             BalancePolicy::HashPort => "hash-port",
@@ -261,6 +263,7 @@ impl From<BalancePolicy> for Balance {
             BalancePolicy::RoundRobin => Balance::RoundRobin,
             BalancePolicy::ActiveBackup => Balance::ActiveBackup,
             BalancePolicy::Weighted => Balance::Weighted,
+            BalancePolicy::Duplicate => Balance::Duplicate,
             BalancePolicy::HashMac => Balance::HashMac,
             BalancePolicy::HashIp => Balance::HashIp,
             BalancePolicy::HashPort => Balance::HashPort,
@@ -402,7 +405,7 @@ mod tests {
         assert_eq!(
             "lacp".parse::<BalancePolicy>().unwrap_err().to_string(),
             "\"lacp\" is no way to choose a link: earliest-finish, round-robin, active-backup, weighted, \
-             hash-mac, hash-ip or hash-port"
+             duplicate, hash-mac, hash-ip or hash-port"
         );
     }
 }

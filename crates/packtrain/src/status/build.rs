@@ -170,6 +170,7 @@ fn build_class(class: &stats::ClassSnapshot) -> Class {
         path: ClassPathPolicy::from(class.action.path).to_string(),
         loss_ok: class.action.loss_ok,
         compress: CompressPolicy::from(class.action.compress).to_string(),
+        duplicate: class.action.duplicate,
         taken: class.traffic.into(),
         waited: (&class.waited).into(),
     }
@@ -584,6 +585,8 @@ impl From<stats::ReplaySnapshot> for Replay {
             replayed,
             repaired,
             not_repaired,
+            duplicated,
+            not_duplicated,
             not_kept,
         } = r;
         Replay {
@@ -594,6 +597,8 @@ impl From<stats::ReplaySnapshot> for Replay {
             replayed,
             repaired,
             not_repaired,
+            duplicated,
+            not_duplicated,
             not_kept,
         }
     }

@@ -17,10 +17,6 @@ fn what_a_class_cannot_do_yet_is_refused_and_not_ignored() {
             "--links is not possible yet: a class does not choose among links",
         ),
         (
-            &["--duplicate"],
-            "--duplicate is not possible yet: frames are sent once",
-        ),
-        (
             &["--weight", "3"],
             "--weight is not possible yet: all flows get the same share",
         ),

@@ -94,7 +94,7 @@ fn what_clap_refuses_names_the_option_and_has_code_2() {
         (
             &["up", "pt0", "--link", "e", "--balance", "lacp"],
             "'lacp' for '--balance <POLICY>'\n  [possible values: earliest-finish, round-robin, \
-             active-backup, weighted, hash-mac, hash-ip, hash-port]",
+             active-backup, weighted, duplicate, hash-mac, hash-ip, hash-port]",
         ),
         (
             &["up", "pt0", "--link", "e,tier=0"],

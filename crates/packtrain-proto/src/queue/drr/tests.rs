@@ -1,7 +1,9 @@
 use super::*;
 use crate::buffer::Buffer;
 use crate::class::ClassId;
+use crate::config::LinkId;
 use crate::offload::Offload;
+use crate::queue::shares::{Shares, Weight};
 use crate::time::Duration;
 use crate::wire::ethernet::Header;
 use crate::wire::ethernet::MacAddr;
@@ -40,6 +42,7 @@ fn frame(len: usize, mark: u8) -> QueuedFrame {
         flow_hash: 0,
         share: 0,
         class: ClassId(0),
+        band: BandId::Once,
         urgent: false,
         hold_until: None,
         random: Default::default(),
@@ -223,20 +226,27 @@ fn a_link_is_given_frames_of_its_own_flows_alone_though_all_are_in_one_bucket() 
     let (links, [one, two]) = shares_of_two();
     let mut queues = FlowQueues::new(1514);
     queues.push(in_share(1, one, 1000));
-    queues.divide(&links);
+    queues.divide(BandId::Once, &links);
     (0..3).for_each(|_| queues.push(in_share(1, two, 100)));
     assert_eq!(
-        (queues.frames_for(LinkId(4)), queues.frames_for(LinkId(6))),
+        (
+            queues.frames_in(BandId::Once, LinkId(4)),
+            queues.frames_in(BandId::Once, LinkId(6))
+        ),
         (1, 3)
     );
-    assert_eq!(queues.frames_for(LinkId(5)), 0);
+    assert_eq!(queues.frames_in(BandId::Once, LinkId(5)), 0);
     queues.serve(LinkId(6));
     assert_eq!(next(&mut queues).unwrap().buffer.len(), 100);
     queues.serve(LinkId(4));
     assert_eq!(next(&mut queues).unwrap().buffer.len(), 1000);
     assert!(next(&mut queues).is_none());
-    queues.divide(&[]);
-    assert_eq!(queues.frames_for(LinkId(5)), 2, "any link has all of them");
+    queues.divide(BandId::Once, &[]);
+    assert_eq!(
+        queues.frames_in(BandId::Once, LinkId(5)),
+        2,
+        "any link has all of them"
+    );
     assert_eq!(next_flows(&mut queues, 2), [1, 1]);
     assert!(next(&mut queues).is_none() && queues.flows() == 0);
 }
@@ -245,14 +255,17 @@ fn a_link_is_given_frames_of_its_own_flows_alone_though_all_are_in_one_bucket() 
 fn who_is_urgent_and_what_has_begun_are_so_for_the_link_of_their_flow() {
     let (links, [one, two]) = shares_of_two();
     let mut queues = FlowQueues::new(1514);
-    queues.divide(&links);
+    queues.divide(BandId::Once, &links);
     queues.push(QueuedFrame {
         urgent: true,
         ..in_share(1, one, 1000)
     });
     queues.push(in_share(2, two, 3000));
-    assert!(queues.has_urgent() && queues.has_urgent_for(LinkId(4)));
-    assert!(!queues.has_urgent_for(LinkId(6)) && !queues.has_urgent_for(LinkId(5)));
+    assert!(queues.has_urgent() && queues.has_urgent_for(BandId::Once, LinkId(4)));
+    assert!(
+        !queues.has_urgent_for(BandId::Once, LinkId(6))
+            && !queues.has_urgent_for(BandId::Once, LinkId(5))
+    );
     queues.serve(LinkId(6));
     let flow = queues
         .select(Instant::ZERO, &PARAMS, 1514, &mut |_| {})
@@ -263,17 +276,115 @@ fn who_is_urgent_and_what_has_begun_are_so_for_the_link_of_their_flow() {
     queues.serve(LinkId(4));
     assert_eq!(queues.begun(), 0);
     // That link is gone: the rest of the piece and the urgent one go by the other.
-    queues.divide(&links[..1]);
+    queues.divide(BandId::Once, &links[..1]);
     queues.serve(LinkId(4));
     assert_eq!(
-        (queues.begun(), queues.has_urgent_for(LinkId(4))),
+        (
+            queues.begun(),
+            queues.has_urgent_for(BandId::Once, LinkId(4))
+        ),
         (1, true)
     );
     assert_eq!(next_flows(&mut queues, 2), [1, 2]);
     assert_eq!((queues.begun(), queues.frames()), (0, 0));
 }
 
+/// All that have frames, in their turn.
+fn bands(queues: &FlowQueues) -> Vec<BandId> {
+    let mut turn = queues.next_band(None);
+    let mut all = Vec::new();
+    while let Some(of) = turn {
+        all.push(of.band);
+        turn = queues.next_band(turn);
+    }
+    all
+}
+
+#[test]
+fn a_flow_gets_as_much_in_one_band_as_in_another() {
+    let mut queues = FlowQueues::new(1514);
+    for n in 0..800 {
+        let flow = n % 4;
+        queues.push(QueuedFrame {
+            band: BandId::ALL[usize::from(flow > 0)],
+            ..of(flow, 1000)
+        });
+    }
+    assert_eq!(bands(&queues).len(), 2);
+    let mut left = [0; 4];
+    for _ in 0..400 {
+        queues.serve_band(bands(&queues)[0]);
+        left[usize::from(*next(&mut queues).unwrap().buffer.last().unwrap())] += 1;
+    }
+    assert!(left.iter().all(|n| (98..=102).contains(n)), "{left:?}");
+    // One that was empty has no more than its turn first.
+    while queues
+        .next_band(None)
+        .is_some_and(|turn| turn.band == BandId::Once)
+        || left[0] < 200
+    {
+        queues.serve_band(BandId::Once);
+        left[0] += u32::from(next(&mut queues).is_some());
+    }
+    (0..100).for_each(|_| queues.push(of(0, 1000)));
+    let mut first = 0;
+    for _ in 0..40 {
+        queues.serve_band(bands(&queues)[0]);
+        first += u32::from(*next(&mut queues).unwrap().buffer.last().unwrap() == 0);
+    }
+    assert!((8..=13).contains(&first), "{first} of 40");
+}
+
 proptest! {
+    /// Against the obvious: a queue a flow, whatever bands its frames are of. What leaves is of the band that is served, and in
+    /// its flow's order; bands have frames exactly while they have flows whose head is theirs.
+    #[test]
+    fn flows_keep_their_order_whatever_bands_their_frames_are_of(
+        steps in proptest::collection::vec(
+            (0u32..4, 0usize..2, 60usize..3000, any::<bool>(), any::<u8>()),
+            1..300,
+        )
+    ) {
+        let mut queues = FlowQueues::new(300);
+        let mut model: HashMap<u32, VecDeque<(usize, BandId)>> = HashMap::new();
+        let links = [(LinkId(0), 1), (LinkId(1), 1)];
+        for (flow, band, len, urgent, step) in steps {
+            let band = BandId::ALL[band];
+            queues.push(QueuedFrame { urgent, band, ..in_share(flow, flow as u8 * 50, len) });
+            model.entry(flow).or_default().push_back((len, band));
+            if step % 16 == 0 {
+                let among = &links[..usize::from(step / 16 % 3)];
+                bands(&queues).into_iter().for_each(|band| queues.divide(band, among));
+            }
+            let have = bands(&queues);
+            for band in BandId::ALL {
+                let mut heads = model.values().filter_map(VecDeque::front);
+                prop_assert_eq!(have.contains(&band), heads.any(|(_, of)| *of == band));
+            }
+            for _ in 0..step % 3 {
+                let have = bands(&queues);
+                let Some(&band) = have.get(usize::from(step) % have.len().max(1)) else {
+                    break;
+                };
+                queues.serve_band(band);
+                let by = queues.divided_among(band).iter().map(|(link, _)| *link);
+                let mut with_frames = by.filter(|link| queues.frames_in(band, *link) > 0);
+                if let Some(link) = with_frames.next_back() {
+                    queues.serve(link);
+                }
+                let left = next(&mut queues).expect("it has frames");
+                prop_assert_eq!(left.band, band);
+                let flow = u32::from(*left.buffer.last().unwrap());
+                let first = model.get_mut(&flow).unwrap().pop_front();
+                prop_assert_eq!(first, Some((left.buffer.len(), left.band)));
+            }
+            prop_assert_eq!(queues.frames(), model.values().map(VecDeque::len).sum::<usize>());
+        }
+        let waiting = queues.frames();
+        prop_assert_eq!(queues.drain().count(), waiting);
+        prop_assert!(bands(&queues).is_empty());
+    }
+
     /// Against the obvious: a queue a flow and share, of which a link may have those that are its own. What leaves by a
     /// link is in order and its own, and there is always something as long as one has.
     #[test]
@@ -296,7 +407,7 @@ proptest! {
                         Some(at) => drop(links.remove(at)),
                         None => links.push((LinkId(step), step % 3 + 1)),
                     }
-                    queues.divide(&links);
+                    queues.divide(BandId::Once, &links);
                     shares.divide(&links);
                 }
                 _ => {
@@ -310,8 +421,8 @@ proptest! {
                 let is_own = |share: u8| owner(share).is_none_or(|owner| owner.0 == link);
                 let own = model.iter().filter(|((_, share), _)| is_own(*share));
                 let frames: usize = own.map(|(_, frames)| frames.len()).sum();
-                prop_assert_eq!(queues.frames_for(link), frames);
-                if take && queues.frames_for(link) > 0 {
+                prop_assert_eq!(queues.frames_in(BandId::Once, link), frames);
+                if take && queues.frames_in(BandId::Once, link) > 0 {
                     queues.serve(link);
                     let left = next(&mut queues).unwrap();
                     prop_assert!(is_own(left.share));
@@ -322,7 +433,7 @@ proptest! {
             }
             prop_assert_eq!(queues.frames(), model.values().map(VecDeque::len).sum::<usize>());
         }
-        queues.divide(&[]);
+        queues.divide(BandId::Once, &[]);
         while let Some(left) = next(&mut queues) {
             let flow = u32::from(*left.buffer.last().unwrap());
             let first = model.get_mut(&(flow, left.share)).unwrap().pop_front();

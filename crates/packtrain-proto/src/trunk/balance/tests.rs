@@ -184,7 +184,7 @@ fn model(all: &[Candidate], policy: Policy, last: u8) -> Option<usize> {
     let tier = part.iter().map(|c| c.settings.tier).min()?;
     part.retain(|c| c.settings.tier == tier);
     match policy.balance {
-        Balance::EarliestFinish => {
+        Balance::EarliestFinish | Balance::Duplicate => {
             let first = part.iter().map(|c| c.finish(1500)).min()?;
             part.retain(|c| c.finish(1500) == first);
         }

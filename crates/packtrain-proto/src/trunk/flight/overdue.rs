@@ -15,7 +15,7 @@ impl Flight {
 
     /// Where the oldest train that is under way stands.
     fn oldest(&self) -> Option<usize> {
-        let counts = |record: &Record| record.outstanding && record.kind != Kind::Try;
+        let counts = |record: &Record| record.outstanding && record.kind.is_needed();
         let mut out = (0..self.records.len()).filter(|&at| counts(&self.records[at]));
         let first = out.next()?;
         // Replays are older than what they stand behind; all others rise.

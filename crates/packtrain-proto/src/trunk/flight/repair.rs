@@ -224,12 +224,12 @@ impl Flight {
         }
     }
 
-    /// No train before this one is under way here because another link has lost it, or has died. `None`: none is.
+    /// No train before this one is under way here because another link has lost it, has died, or has it as well. `None`: none is.
     pub fn oldest_replay(&self) -> Option<Sequence> {
         if self.replays == 0 {
             return None;
         }
-        let counts = |record: &&Record| record.outstanding && record.kind == Kind::Replay;
+        let counts = |record: &&Record| record.outstanding && record.kind.is_again();
         let replays = self.records.iter().filter(counts);
         replays
             .map(|record| record.train)

@@ -68,6 +68,7 @@ Examples:
   packtrain class add pt0 --name sensors --match 'udp dst 10.9.0.0/24 size -200' --pack 2ms
   packtrain class add pt0 --name video --match 'udp dport 5004' --loss-ok
   packtrain class add pt0 --name backup --match 'tcp dport 873' --path engine --before sensors
+  packtrain class add pt0 --name calls --match 'udp dport 16384-32767' --pack now --duplicate
   packtrain class add pt0 --name tunnel --match 'udp port 51820' --compress headers")]
 pub struct ClassAddArguments {
     /// The line [default: the only one].
@@ -105,13 +106,14 @@ pub struct ClassAddArguments {
     #[arg(long, value_name = "CLASS")]
     pub before: Option<ClassName>,
 
+    /// Send its frames by two links, where there are several: the first that arrive are delivered. It takes twice
+    /// the bytes, and such frames go by the engine.
+    #[arg(long)]
+    pub duplicate: bool,
+
     /// Only over these links (not possible yet).
     #[arg(long, value_name = "IF,...")]
     pub links: Option<String>,
-
-    /// Send its frames over every link (not possible yet).
-    #[arg(long)]
-    pub duplicate: bool,
 
     /// Its share beside other classes (not possible yet).
     #[arg(long, value_name = "N")]

@@ -44,10 +44,7 @@ pub fn class_table(document: &StatusDocument) -> String {
         [
             class.name.clone(),
             class.pack.clone(),
-            match class.loss_ok {
-                true => format!("{}, loss ok", class.path),
-                false => class.path.clone(),
-            },
+            path_of_class(class),
             match compresses {
                 true => class.compress.clone(),
                 false => String::new(),
@@ -64,6 +61,14 @@ pub fn class_table(document: &StatusDocument) -> String {
         "CLASS", "PACK", "PATH", "COMPRESS", "FRAMES", "BYTES", "MATCH",
     ];
     table(headings, rows.collect(), &["BYTES", "FRAMES"], "")
+}
+
+fn path_of_class(class: &Class) -> String {
+    let mut path = class.path.clone();
+    for (says, what) in [(class.loss_ok, ", loss ok"), (class.duplicate, ", twice")] {
+        path.push_str(if says { what } else { "" });
+    }
+    path
 }
 
 /// Beside each other, without what matters least where it would be too wide.

@@ -270,6 +270,8 @@ fn several_links_and_paths_stand_beside_each_other_within_80_columns() {
         replayed: 40,
         repaired: 7,
         not_repaired: 2,
+        duplicated: 3000,
+        not_duplicated: 5,
         not_kept: 1,
     };
     let up = LinkCondition::Up;
@@ -281,7 +283,8 @@ fn several_links_and_paths_stand_beside_each_other_within_80_columns() {
     }
     for part in [
         "  copies of  12 trains until acknowledged, 18.0 KiB; 16.0 MiB at most so far\n\
-             \x20 sent again 40 trains, 7 repaired, 2 wait, 1 were without a copy, 2 lost\n",
+             \x20 sent again 40 trains, 7 repaired, 2 wait, 1 were without a copy, 2 lost\n\
+             \x20 sent twice 3,000 trains, by two links; 5 by one\n",
         "links: 3, earliest-finish\n\
              \x20 LINK  STATE     MTU   RATE        SENT     RECEIVED  TRAINS OUT  IN\n\
              \x20 eth1  up, home  1500  100 Mbit/s  1.4 GiB  500 B     0           0\n\

@@ -30,6 +30,7 @@ impl FromStr for ClassOption {
                 path: Default::default(),
                 loss_ok: false,
                 compress: Default::default(),
+                duplicate: false,
             },
             before: None,
         };

@@ -36,7 +36,14 @@ fn classes_are_added_listed_and_removed_by_their_names() {
     ];
     let first = add(&[
         &words[..],
-        &["--path", "engine", "--compress", "headers", "--json"],
+        &[
+            "--path",
+            "engine",
+            "--compress",
+            "headers",
+            "--duplicate",
+            "--json",
+        ],
     ]
     .concat());
     let first: Value = serde_json::from_str(&first.out).unwrap();
@@ -49,6 +56,7 @@ fn classes_are_added_listed_and_removed_by_their_names() {
             "pack": "queued",
             "path": "engine",
             "loss_ok": false,
+            "duplicate": true,
             "compress": "headers",
             "taken": nothing,
             "waited": {
@@ -63,6 +71,7 @@ fn classes_are_added_listed_and_removed_by_their_names() {
         })
     );
     let listed = host.done("class list");
+    assert!(listed.out.contains("engine, twice"), "{}", listed.out);
     let names: Vec<&str> = listed
         .out
         .lines()

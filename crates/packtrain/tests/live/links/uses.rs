@@ -152,7 +152,7 @@ fn a_line_without_links_has_no_carrier_and_its_interfaces_are_as_before_until_it
 #[test]
 fn a_line_is_balanced_by_every_policy_that_it_is_told() {
     live!();
-    for policy in ["weighted", "hash-mac", "hash-ip", "hash-port"] {
+    for policy in ["weighted", "duplicate", "hash-mac", "hash-ip", "hash-port"] {
         let (a, _b) = lines_of_one_link("links", &["--balance", policy, "--path", "engine"]);
         assert_eq!(a.status().unwrap().balance, policy);
         let loss = measure::ping_count(&a.namespace, B, Duration::from_millis(5), 50).unwrap();

@@ -1,0 +1,80 @@
+//! Trains that are sent by two links, because their class or the line says so: what one of them loses, or is late with, the other brings.
+//!
+//! The second takes the same train sequence, a link sequence of its own, and the way of what goes again: its receiver delivers
+//! the one that comes first, and drops the other. Only the first is kept until it is acknowledged, and goes again if its link loses it
+//! or dies: no train waits for a second one, and where no other link has room there is none.
+
+use super::Engine;
+use super::paths::{link_of, second_path};
+use super::transmit::Outgoing;
+use crate::buffer::Buffer;
+use crate::config::{Balance, LinkId, NodeId};
+use crate::queue::band::BandId;
+use crate::time::Instant;
+use crate::trunk::balance::Policy;
+use crate::trunk::flight::Kind;
+use crate::wire::sequence::Sequence;
+
+/// A train that has left, and is to leave by this link too.
+#[derive(Debug)]
+pub(super) struct Second {
+    peer: (usize, NodeId),
+    link: LinkId,
+    train: Sequence,
+    message: Buffer,
+}
+
+impl Engine {
+    /// The train is about to leave by the path `at`. It takes a second one next, if its class says so.
+    pub(super) fn prepare_second(
+        &mut self,
+        (slot, at): (usize, usize),
+        train: Sequence,
+        message: &Buffer,
+        now: Instant,
+    ) {
+        let Some(peer) = self.peers.get(slot) else {
+            return;
+        };
+        let says_class = || peer.queues.served_band() == BandId::Twice;
+        let is_wanted = self.config.balance == Balance::Duplicate || says_class();
+        if !is_wanted || peer.paths.len() == 1 {
+            return;
+        }
+        let policy = Policy::of(&self.config);
+        let second = second_path(&self.links, peer, policy, at, message.len(), now);
+        match second {
+            None => self.copies.not_duplicated += 1,
+            Some(second) => {
+                self.second = Some(Second {
+                    peer: (slot, peer.node_id),
+                    link: peer.paths[second].link,
+                    train,
+                    message: self.pool.copy_of(message),
+                });
+            }
+        }
+    }
+
+    /// Right behind the first, if that path is still there.
+    pub(super) fn take_second(&mut self, now: Instant) -> Option<Outgoing> {
+        let second = self.second.take()?;
+        let (slot, node_id) = second.peer;
+        let peer = self.peers.get(slot).filter(|peer| peer.node_id == node_id);
+        let at = peer.and_then(|peer| {
+            let mut paths = peer.paths.iter();
+            paths.position(|p| p.link == second.link && link_of(&self.links, p).is_some())
+        });
+        let message = at.and_then(|at| self.readdressed(slot, at, &second.message, false));
+        self.pool.give_back(second.message);
+        let (Some(at), Some(message)) = (at, message) else {
+            self.copies.not_duplicated += 1;
+            return None;
+        };
+        self.copies.duplicated += 1;
+        let bytes = message.len();
+        let to = (slot, at);
+        let sent = self.send_train(to, second.train, (message, bytes), Kind::Duplicate, now);
+        sent.map(|(outgoing, _)| outgoing)
+    }
+}

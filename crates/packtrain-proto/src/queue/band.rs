@@ -1,0 +1,124 @@
+//! Which flows take turns with each other: those whose frames are sent alike.
+//!
+//! A train goes by one link, or by two, and so do all frames in it; so frames of which some are to go by two stand in
+//! *bands*. Where each flow keeps to one link, those of a band are divided once more ([`Shares`]). Bands take turns by
+//! what has left of each for each of its flows, so that a flow gets as much in one as in the other.
+
+use std::collections::VecDeque;
+
+use crate::config::LinkId;
+use crate::queue::ahead::Ahead;
+use crate::queue::shares::{Shares, Weight};
+use crate::trunk::balance::weighted::Served;
+
+/// Of a frame, and of those that may ride with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum BandId {
+    /// By one link.
+    Once,
+    /// By two, where there are as many.
+    Twice,
+}
+
+impl BandId {
+    pub const ALL: [BandId; 2] = [BandId::Once, BandId::Twice];
+
+    pub(super) fn place(self) -> usize {
+        self as usize
+    }
+}
+
+/// When a band's turn is, beside those of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BandTurn {
+    served: Served,
+    pub band: BandId,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum List {
+    New,
+    Old,
+}
+
+/// Flows that take turns with each other.
+#[derive(Debug, Default)]
+pub(super) struct FlowTurns {
+    pub(super) new: VecDeque<u16>,
+    pub(super) old: VecDeque<u16>,
+    pub(super) ahead: Ahead,
+    pub(super) frames: usize,
+    /// Of those, frames of which a piece has left, and not the last.
+    pub(super) begun: usize,
+}
+
+impl FlowTurns {
+    pub(super) fn list(&mut self, list: List) -> &mut VecDeque<u16> {
+        match list {
+            List::New => &mut self.new,
+            List::Old => &mut self.old,
+        }
+    }
+
+    pub(super) fn flows(&self) -> usize {
+        self.new.len() + self.old.len()
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Band {
+    pub(super) shares: Shares,
+    /// One for all links, or one for each.
+    pub(super) turns: Vec<FlowTurns>,
+    served: Served,
+}
+
+impl Default for Band {
+    fn default() -> Band {
+        Band {
+            shares: Shares::default(),
+            turns: vec![FlowTurns::default()],
+            served: Served::default(),
+        }
+    }
+}
+
+impl Band {
+    pub(super) fn frames(&self) -> usize {
+        self.turns.iter().map(|turns| turns.frames).sum()
+    }
+
+    pub(super) fn flows(&self) -> usize {
+        self.turns.iter().map(FlowTurns::flows).sum()
+    }
+
+    /// Whose turns lead to this link; `None`: no flow keeps to it.
+    pub(super) fn place_of(&self, link: LinkId) -> Option<usize> {
+        match self.shares.links() {
+            [] => Some(0),
+            _ => self.shares.place_of_link(link),
+        }
+    }
+
+    pub(super) fn frames_for(&self, link: LinkId) -> usize {
+        let place = self.place_of(link);
+        place.map_or(0, |place| self.turns[place].frames)
+    }
+
+    pub(super) fn turn(&self, band: BandId) -> BandTurn {
+        BandTurn {
+            served: self.served,
+            band,
+        }
+    }
+
+    /// Another one is next, which had as much.
+    pub(super) fn settle(&mut self, next: BandTurn) {
+        self.served.settle(next.served);
+    }
+
+    pub(super) fn charge(&mut self, bytes: usize) {
+        let flows = self.flows().clamp(1, Weight::MAX.into());
+        self.served.add(bytes, flows as Weight);
+    }
+}

@@ -1,0 +1,135 @@
+//! The bands of [`FlowQueues`]: which of its flows may go by which links.
+
+use super::{FlowQueues, Stand, turns_at};
+use crate::config::LinkId;
+use crate::queue::band::{BandId, BandTurn, FlowTurns, List};
+use crate::queue::shares::Weight;
+
+impl FlowQueues {
+    pub fn has_urgent_in(&self, band: BandId) -> bool {
+        let mut turns = self.bands[band.place()].turns.iter();
+        turns.any(|turns| self.is_urgent_among(turns))
+    }
+
+    /// … of those that may go by this link.
+    pub fn has_urgent_for(&self, band: BandId, link: LinkId) -> bool {
+        let band = &self.bands[band.place()];
+        band.place_of(link)
+            .is_some_and(|place| self.is_urgent_among(&band.turns[place]))
+    }
+
+    fn is_urgent_among(&self, turns: &FlowTurns) -> bool {
+        let mut ahead = turns.ahead.iter();
+        ahead.any(|id| self.flows[usize::from(id)].is_urgent())
+    }
+
+    /// Whether there are frames of both bands.
+    pub fn has_bands(&self) -> bool {
+        self.bands.iter().all(|band| band.flows() > 0)
+    }
+
+    /// The band that has frames and is next after `before`, or before all others.
+    pub fn next_band(&self, before: Option<BandTurn>) -> Option<BandTurn> {
+        let with_frames = |band: &BandId| self.bands[band.place()].frames() > 0;
+        let bands = BandId::ALL.into_iter().filter(with_frames);
+        let turns = bands.map(|band| self.bands[band.place()].turn(band));
+        turns
+            .filter(|turn| before.is_none_or(|before| *turn > before))
+            .min()
+    }
+
+    /// What is selected from now on is of this band.
+    pub fn serve_band(&mut self, band: BandId) {
+        let turn = self.bands[band.place()].turn(band);
+        self.bands.iter_mut().for_each(|band| band.settle(turn));
+        self.served = Stand { band, place: 0 };
+    }
+
+    /// The band that is served.
+    pub fn served_band(&self) -> BandId {
+        self.served.band
+    }
+
+    /// Each flow of the band keeps to one of these links from now on, by their weights. Where that is as before, nothing changes.
+    pub fn divide(&mut self, band: BandId, links: &[(LinkId, Weight)]) {
+        let divided = &mut self.bands[band.place()];
+        if !divided.shares.divide(links) {
+            return;
+        }
+        let mut turns: Vec<FlowTurns> = Vec::new();
+        turns.resize_with(links.len().max(1), FlowTurns::default);
+        // Each list as it was, one after the other: who has had its turn has it as late as before.
+        for before in &mut divided.turns {
+            for list in [List::New, List::Old] {
+                for id in before.list(list).drain(..) {
+                    let flow = &mut self.flows[usize::from(id)];
+                    flow.stand.place = divided.shares.place_of_share(flow.share);
+                    let to = &mut turns[flow.stand.place];
+                    to.list(list).push_back(id);
+                    to.frames += flow.frames.len();
+                    to.begun += flow.begun();
+                }
+            }
+            for id in before.ahead.iter() {
+                turns[self.flows[usize::from(id)].stand.place].ahead.add(id);
+            }
+        }
+        divided.turns = turns;
+        if self.served.band == band {
+            self.served.place = 0;
+        }
+    }
+
+    /// No flow keeps to a link any more.
+    pub fn unite(&mut self) {
+        for band in BandId::ALL {
+            self.divide(band, &[]);
+        }
+    }
+
+    /// The links to which the flows of a band keep, as they were given last.
+    pub fn divided_among(&self, band: BandId) -> &[(LinkId, Weight)] {
+        self.bands[band.place()].shares.links()
+    }
+
+    /// What is selected from now on may go by this link.
+    pub fn serve(&mut self, link: LinkId) {
+        let band = &self.bands[self.served.band.place()];
+        self.served.place = band.place_of(link).unwrap_or(0);
+    }
+
+    /// Frames that may go by this link.
+    pub fn frames_for(&self, link: LinkId) -> usize {
+        self.bands.iter().map(|band| band.frames_for(link)).sum()
+    }
+
+    /// … those of a band.
+    pub fn frames_in(&self, band: BandId, link: LinkId) -> usize {
+        self.bands[band.place()].frames_for(link)
+    }
+
+    /// Its head is of this band.
+    pub(super) fn change_band(&mut self, id: u16, band: BandId) {
+        let flow = &mut self.flows[usize::from(id)];
+        let to = Stand {
+            band,
+            place: self.bands[band.place()].shares.place_of_share(flow.share),
+        };
+        let from = std::mem::replace(&mut flow.stand, to);
+        let (frames, begun) = (flow.frames.len(), flow.begun());
+        let turns = turns_at(&mut self.bands, from);
+        turns.list(flow.list).retain(|&other| other != id);
+        turns.frames -= frames;
+        turns.begun -= begun;
+        if flow.is_ahead {
+            turns.ahead.forget(id);
+        }
+        let turns = turns_at(&mut self.bands, to);
+        turns.list(flow.list).push_back(id);
+        turns.frames += frames;
+        turns.begun += begun;
+        if flow.is_ahead {
+            turns.ahead.add(id);
+        }
+    }
+}

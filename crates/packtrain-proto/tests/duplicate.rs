@@ -1,0 +1,194 @@
+//! Trains that go by two links: the first that comes is delivered, and it takes two losses to lose one.
+
+#[path = "support/segments.rs"]
+mod segments;
+
+use packtrain_proto::class::{Action, Class};
+use packtrain_proto::config::{Balance, Config, LinkId};
+use packtrain_proto::stats::{DropReason, ReplaySnapshot, Snapshot};
+use packtrain_proto::time::Duration;
+use packtrain_proto::wire::train::Train;
+use segments::{Bed, Cable, frame_to, pt0};
+
+const MS: Duration = Duration::from_millis(1);
+const A: usize = 0;
+const B: usize = 1;
+/// Of what goes twice, and what does not: nobody knows these.
+const TWICE: [u8; 2] = [0x9a, 0x01];
+const ONCE: [u8; 2] = [0x9a, 0x02];
+
+fn class() -> Class {
+    Class {
+        name: "twice".parse().expect("a right name"),
+        matches: "ethertype 0x9a01".parse().expect("a right match"),
+        action: Action {
+            duplicate: true,
+            ..Action::default()
+        },
+    }
+}
+
+fn cables(count: u8, set: impl Fn(&mut Config)) -> Bed {
+    let all: Vec<Cable> = (0..count)
+        .map(|link| Cable::of(&[(A, link), (B, link)]))
+        .collect();
+    let mut bed = Bed::with(2, &all, |config| {
+        // What a link loses is lost: the second is all there is.
+        config.limits.repair_within = None;
+        set(config);
+    });
+    bed.engines[A].set_classes(vec![class()]);
+    bed.run(1500 * MS);
+    bed
+}
+
+fn frame(ether_type: [u8; 2], n: u32) -> Vec<u8> {
+    let mut frame = frame_to(pt0(B), pt0(A), 0);
+    frame[12..14].copy_from_slice(&ether_type);
+    let at = frame.len() - 4;
+    frame[at..].copy_from_slice(&n.to_be_bytes());
+    frame
+}
+
+fn send(bed: &mut Bed, frames: u32, of: impl Fn(u32) -> [u8; 2]) {
+    for n in 0..frames {
+        bed.send(A, &frame(of(n), n));
+        bed.run(MS);
+    }
+    bed.run(100 * MS);
+}
+
+/// Of A's trains by this link, so many in a row of as many as twice that are lost.
+fn lose_half(bed: &mut Bed, link: LinkId, row: u32) {
+    let mut count = 0;
+    bed.lose = Box::new(move |side, by, message| {
+        let is_train = message[12..15] == [0x88, 0xb5, 0x11];
+        let carries = is_train && !Train::parse(&message[14..]).expect("our own").header.marker;
+        let counts = side == A && by == link && carries;
+        count += u32::from(counts);
+        counts && count / row % 2 == 1
+    });
+}
+
+impl Bed {
+    fn got(&self) -> Vec<u32> {
+        let number = |frame: &Vec<u8>| {
+            let tail = frame[frame.len() - 4..].try_into().expect("four");
+            u32::from_be_bytes(tail)
+        };
+        self.out[B].iter().map(number).collect()
+    }
+
+    fn seen(&self, side: usize) -> Snapshot {
+        self.engines[side].snapshot(self.now)
+    }
+
+    fn replay(&self) -> ReplaySnapshot {
+        self.seen(A).replay
+    }
+
+    fn trains_by_link(&self) -> Vec<u64> {
+        let links = self.seen(A).links;
+        links.iter().map(|link| link.trains_tx).collect()
+    }
+}
+
+#[test]
+fn each_train_of_such_a_class_goes_by_two_links_and_is_delivered_once_in_its_order() {
+    let mut bed = cables(3, |_| {});
+    send(&mut bed, 300, |_| TWICE);
+    assert!(bed.got().into_iter().eq(0..300));
+    let replay = bed.replay();
+    assert_eq!((replay.duplicated, replay.not_duplicated), (300, 0));
+    assert_eq!(bed.seen(B).drops.get(DropReason::Duplicate), 300);
+    assert_eq!(replay.replayed, 0);
+    // Two of the three each time, and not always the same ones.
+    let by_link = bed.trains_by_link();
+    assert!(by_link.iter().all(|n| *n >= 150), "{by_link:?}");
+}
+
+#[test]
+fn what_one_of_the_two_loses_the_other_has_brought() {
+    for lossy in [0, 1] {
+        let mut bed = cables(2, |_| {});
+        lose_half(&mut bed, LinkId(lossy), 5);
+        send(&mut bed, 400, |_| TWICE);
+        assert!(bed.got().into_iter().eq(0..400), "{:?}", bed.got());
+        let hold = bed.seen(B).peers[0].hold.clone();
+        assert!(hold.max < 2 * MS, "{hold:?}");
+    }
+    // By one alone they would have been lost.
+    let mut bed = cables(2, |_| {});
+    lose_half(&mut bed, LinkId(0), 5);
+    send(&mut bed, 400, |_| ONCE);
+    assert!(bed.got().len() < 320, "{}", bed.got().len());
+}
+
+#[test]
+fn frames_of_other_classes_go_once_and_share_no_train_with_those() {
+    let mut bed = cables(2, |_| {});
+    let of = |n: u32| if n.is_multiple_of(4) { TWICE } else { ONCE };
+    for round in 0..100 {
+        for n in 0..8 {
+            bed.send(A, &frame(of(n), round * 8 + n));
+        }
+        bed.run(MS);
+    }
+    bed.run(100 * MS);
+    let mut got = bed.got();
+    // They are flows of their own: each is in order, and all are there.
+    assert!(got.iter().filter(|n| n.is_multiple_of(4)).is_sorted());
+    got.sort_unstable();
+    assert!(got.into_iter().eq(0..800));
+    let replay = bed.replay();
+    assert_eq!(replay.not_duplicated, 0);
+    // As many trains with frames that go twice as there were rounds, or so: none with all frames.
+    assert!((100..=200).contains(&replay.duplicated), "{replay:?}");
+    let tx = bed.seen(A).trains_tx;
+    assert!(tx.trains >= replay.duplicated + 100, "{tx:?}");
+}
+
+#[test]
+fn a_line_that_duplicates_does_so_with_all() {
+    let mut bed = cables(2, |config| config.balance = Balance::Duplicate);
+    lose_half(&mut bed, LinkId(1), 3);
+    send(&mut bed, 200, |_| ONCE);
+    assert!(bed.got().into_iter().eq(0..200));
+    assert_eq!(bed.replay().duplicated, 200);
+}
+
+#[test]
+fn over_one_link_and_beside_a_dead_one_they_go_once_and_none_waits() {
+    let mut bed = cables(1, |_| {});
+    send(&mut bed, 50, |_| TWICE);
+    assert!(bed.got().into_iter().eq(0..50));
+    assert_eq!(bed.replay().duplicated, 0);
+
+    let mut bed = cables(2, |_| {});
+    send(&mut bed, 50, |_| TWICE);
+    let before = bed.replay().duplicated;
+    bed.lose = Box::new(|_, link, _| link == LinkId(1));
+    bed.run(200 * MS);
+    bed.out[B].clear();
+    send(&mut bed, 50, |_| TWICE);
+    assert!(bed.got().into_iter().eq(0..50), "{:?}", bed.got());
+    let replay = bed.replay();
+    assert_eq!(replay.duplicated, before, "nothing by a dead link");
+    assert_eq!(replay.not_duplicated, 50);
+}
+
+#[test]
+fn the_first_goes_again_when_its_link_dies_and_what_has_come_is_not_delivered_twice() {
+    let mut bed = cables(3, |_| {});
+    send(&mut bed, 30, |_| TWICE);
+    bed.out[B].clear();
+    // Nothing arrives by two of them for a while, and then all does by the third.
+    bed.lose = Box::new(|_, link, _| link != LinkId(2));
+    for n in 0..60 {
+        bed.send(A, &frame(TWICE, n));
+        bed.run(MS);
+    }
+    bed.run(500 * MS);
+    assert!(bed.got().into_iter().eq(0..60), "{:?}", bed.got());
+    assert!(bed.replay().replayed > 0);
+}
