@@ -42,7 +42,11 @@ impl Engine {
             return;
         }
         let policy = Policy::of(&self.config);
-        let second = second_path(&self.links, peer, policy, at, message.len(), now);
+        // While trains say what they must not overtake, one that says nothing would.
+        let may = peer.fences.is_empty();
+        let second = may
+            .then(|| second_path(&self.links, peer, policy, at, message.len(), now))
+            .flatten();
         match second {
             None => self.copies.not_duplicated += 1,
             Some(second) => {
