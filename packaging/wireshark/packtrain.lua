@@ -196,6 +196,7 @@ field("bool", "hello.direct_frames", "Direct frames", 32, nil, 0x4)
 field("bool", "hello.coded_trains", "Coded trains", 32, nil, 0x8)
 field("bool", "hello.liveness", "Liveness", 32, nil, 0x10)
 field("bool", "hello.repair", "Repair", 32, nil, 0x20)
+field("bool", "hello.polls", "Polls", 32, nil, 0x40)
 field("ether", "hello.address", "Address of pt0")
 field("uint16", "hello.mtu", "Largest payload")
 field("uint8", "hello.lanes", "Lanes")
@@ -236,6 +237,8 @@ field("uint8", "liveness.diagnostic", "Diagnostic", base.DEC, DIAGNOSTICS, 0x0f)
 field("uint8", "liveness.multiplier", "Multiplier")
 field("uint8", "liveness.remote_link", "Remote link")
 flag("liveness.asks", "ASKS", 0x01)
+flag("liveness.poll", "POLL", 0x02)
+flag("liveness.final", "FINAL", 0x04)
 field("uint32", "liveness.count", "Count")
 field("uint32", "liveness.heard", "Heard")
 field("uint32", "liveness.heard_age", "Heard age (us)")
@@ -3104,7 +3107,7 @@ local function show_hello_header(tree, tvb)
     tree:add(f["line_id"], tvb(20, 4))
     local capabilities = tree:add(f["hello.capabilities"], tvb(24, 4))
     show_bits(capabilities, tvb(24, 4), { "hello.marked_frames", "hello.gso_frames", "hello.direct_frames",
-        "hello.coded_trains", "hello.liveness", "hello.repair" })
+        "hello.coded_trains", "hello.liveness", "hello.repair", "hello.polls" })
     tree:add(f["hello.address"], tvb(28, 6))
     tree:add(f["hello.mtu"], tvb(34, 2))
     tree:add(f["hello.lanes"], tvb(36, 1))
@@ -3206,7 +3209,7 @@ local function dissect_liveness(tvb, _, tree)
     tree:add(f["link"], tvb(3, 1))
     tree:add(f["liveness.remote_link"], tvb(4, 1))
     local flags = tree:add(f["flags"], tvb(5, 1))
-    show_bits(flags, tvb(5, 1), { "liveness.asks" })
+    show_bits(flags, tvb(5, 1), { "liveness.asks", "liveness.poll", "liveness.final" })
     tree:add(f["incarnation"], tvb(6, 2))
     for at, name in ipairs({ "count", "heard", "heard_age" }) do
         tree:add(f["liveness." .. name], tvb(4 + 4 * at, 4))
@@ -3225,8 +3228,11 @@ local function dissect_liveness(tvb, _, tree)
         refuse(multiplier, nil, "bad_liveness", "no number of messages that may be missed: 1 to 50")
     end
     if tvb:len() > 28 then tree:add(f["padding"], tvb(28)) end
+    local bits = tvb(5, 1):uint()
+    local says = { has(bits, 1) and ", ASKS" or "", "", has(bits, 4) and ", FINAL" or "" }
+    if has(bits, 2) then says[2] = (", POLL of %d bytes"):format(tvb:len() + 14) end
     return ("Liveness %d of link %d to link %d: %s%s"):format(tvb(8, 4):uint(), tvb(3, 1):uint(), tvb(4, 1):uint(),
-        named or "?", has(tvb(5, 1):uint(), 1) and ", ASKS" or "")
+        named or "?", table.concat(says))
 end
 
 ---------------------------------------------------------------------------------------------------------------

@@ -59,6 +59,19 @@ impl Buffer {
         true
     }
 
+    /// Appends zeros, up to this length.
+    ///
+    /// # Panics
+    /// If there is no room for them.
+    pub fn pad_to(&mut self, len: usize) {
+        assert!(len <= self.capacity());
+        let end = self.start + len;
+        if end > self.end {
+            self.bytes[self.end..end].fill(0);
+            self.end = end;
+        }
+    }
+
     /// Drops `len` bytes from the front.
     pub fn advance(&mut self, len: usize) {
         assert!(len <= self.len());

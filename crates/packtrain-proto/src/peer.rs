@@ -22,6 +22,7 @@ use crate::trunk::flight::Flight;
 use crate::trunk::hold_times::HoldTimes;
 use crate::trunk::join::Join;
 use crate::trunk::liveness::Session;
+use crate::trunk::path_mtu::PathMtu;
 use crate::trunk::receipts::Receipts;
 use crate::trunk::repair::RepairBudget;
 use crate::trunk::replay::Replay;
@@ -65,6 +66,8 @@ pub struct Path {
     /// Its other end is gone, and what is under way is lost.
     pub broken: bool,
     pub trains_tx: u64,
+    /// How long frames may be that pass it, where that can be asked.
+    pub mtu: Option<PathMtu>,
     /// What it has carried for its weight.
     pub served: Served,
     /// Whether others are to wait for what it carries.
@@ -104,6 +107,7 @@ impl Path {
             unheard: false,
             broken: false,
             trains_tx: 0,
+            mtu: None,
             served: Served::default(),
             admission: Admission::default(),
             direct: DirectCounts::default(),
@@ -141,7 +145,21 @@ impl Path {
 
     /// Bytes of the largest train, outer header included, over our link of `frame_max`.
     pub fn train_max(&self, frame_max: usize) -> usize {
+        let nominal = self.nominal_max(frame_max);
+        let found = self.mtu.as_ref().map(PathMtu::bytes);
+        found.map_or(nominal, |found| found.min(nominal))
+    }
+
+    /// … as both ends say.
+    pub fn nominal_max(&self, frame_max: usize) -> usize {
         frame_max.min(usize::from(self.remote_mtu) + ethernet::HEADER_LEN)
+    }
+
+    /// Long frames are lost on it, or it was away: they may not pass any more.
+    pub fn doubt_mtu(&mut self, now: Instant) {
+        if let Some(mtu) = &mut self.mtu {
+            mtu.doubt(now);
+        }
     }
 
     /// Nothing shows that it works, and something that it does not.
@@ -451,6 +469,7 @@ impl Peer {
                 // Neither end has counted what goes directly between these two.
                 path.direct.restart();
                 path.fence.restart();
+                path.mtu = None;
             }
             path.remote_link = remote_link;
             path.last_heard = last_heard;

@@ -321,6 +321,11 @@ pub struct PeerLink {
     /// When it was seen last.
     #[serde(default)]
     pub rate_age_s: Option<f64>,
+    /// Payload bytes of the longest frame that passes it, and that both ends take.
+    #[serde(default)]
+    pub mtu: Option<u16>,
+    #[serde(default)]
+    pub mtu_of_ends: Option<u16>,
     /// Of a million trains of the last seconds, those that were lost: ours, and the peer's.
     #[serde(default)]
     pub tx_loss_ppm: Option<u32>,

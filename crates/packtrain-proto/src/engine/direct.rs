@@ -13,6 +13,7 @@ use crate::peer::{Path, Peer};
 use crate::stats::EngineBecause;
 use crate::time::Instant;
 use crate::trunk::balance::Standing;
+use crate::trunk::path_mtu::PathMtu;
 use crate::wire::hello::capability;
 
 /// What the owner was last told to read.
@@ -161,6 +162,9 @@ impl Engine {
         }
         let kind = path.direct_kinds.kind();
         let payload_max = link.state.mtu.min(path.remote_mtu).min(peer.mtu);
+        let passes = path.mtu.as_ref().filter(|mtu| mtu.is_less());
+        let passes = passes.map_or(u16::MAX, PathMtu::payload);
+        let payload_max = payload_max.min(passes);
         if self.config.mtu > payload_max || !link.carries_trains() || !path.is_open() {
             return Err(EngineBecause::Mtu);
         }

@@ -174,6 +174,9 @@ impl Engine {
                     if taken == Ok(true) {
                         path.silent = None;
                     }
+                    if path.flight.take_long_lost() {
+                        path.doubt_mtu(now);
+                    }
                     taken
                 }
             };

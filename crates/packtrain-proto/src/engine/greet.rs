@@ -103,7 +103,7 @@ impl Engine {
             capabilities |= capability::CODED_TRAINS;
         }
         if self.config.detection_time.is_some() {
-            capabilities |= capability::LIVENESS;
+            capabilities |= capability::LIVENESS | capability::POLLS;
         }
         if self.config.limits.repair_within.is_some() {
             capabilities |= capability::REPAIR;

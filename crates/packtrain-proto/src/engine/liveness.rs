@@ -10,6 +10,7 @@ use crate::stats::DropReason;
 use crate::time::{Duration, Instant};
 use crate::trunk::balance::Standing;
 use crate::trunk::liveness::{Change, MULTIPLIER, Session};
+use crate::trunk::path_mtu::PathMtu;
 use crate::wire::ethernet::{HEADER_LEN, Header, MacAddr, ether_type};
 use crate::wire::hello::{LINKS_MAX, LinkRecord, capability};
 use crate::wire::liveness::{Diagnostic, LEN, Liveness, LivenessError, State};
@@ -53,6 +54,12 @@ fn begun(path: &Path, required: Duration, now: Instant) -> Session {
     Session::new(path.remote_link, required, carries, now)
 }
 
+/// When the path is asked how long frames may be, while it lives.
+fn polls_at(path: &Path, session: &Session) -> Option<Instant> {
+    let mtu = path.mtu.as_ref()?;
+    mtu.poll_at().filter(|_| session.state() == State::Up)
+}
+
 /// A silence ends. It was none of a dead link, if others of the peer were heard in it and this one was not given up.
 fn learn_of_silence(peer: &mut Peer, at: usize, now: Instant) {
     let is_long = |session: &&Session| session.state() == State::Up && session.is_gap(now);
@@ -82,6 +89,7 @@ impl Engine {
             return;
         };
         let knows_how = peer.capabilities & capability::LIVENESS != 0;
+        let answers_polls = peer.capabilities & capability::POLLS != 0;
         let required = required.filter(|_| knows_how && peer.up && !peer.away);
         let is_open = |path: &&Path| link_of(&self.links, path).is_some();
         let asks = peer.paths.iter().filter(is_open).count() > 1;
@@ -116,6 +124,12 @@ impl Engine {
             let mut session = same.unwrap_or_else(|| begun(path, required, now));
             session.asks = asks;
             path.session = Some(session);
+            if let Some(link) = link_of(&self.links, path).filter(|_| answers_polls) {
+                let nominal = path.nominal_max(link.frame_max());
+                let is_trusted = path.trains_tx > 0;
+                path.mtu
+                    .get_or_insert_with(|| PathMtu::new(nominal, is_trusted, now));
+            }
         }
         let carries = |id: LinkId| {
             self.links
@@ -183,10 +197,24 @@ impl Engine {
         let Some((of_path, session)) = self.session_of(slot, link, &said, now) else {
             return; // it has not heard yet that we do not take part
         };
-        match session.on_message(&said, now) {
-            None => self.counters.drops.count(DropReason::StaleLiveness),
-            Some(Some(change)) if of_path => self.on_liveness(slot, link, change, now),
-            Some(_) => {}
+        let change = match session.on_message(&said, now) {
+            None => return self.counters.drops.count(DropReason::StaleLiveness),
+            Some(change) => change,
+        };
+        if !of_path {
+            return;
+        }
+        if said.answers_poll
+            && let Some(path) = self
+                .peers
+                .get_mut(slot)
+                .and_then(|peer| peer.path_mut(link))
+            && let Some(mtu) = &mut path.mtu
+        {
+            mtu.on_answer(said.heard, now);
+        }
+        if let Some(change) = change {
+            self.on_liveness(slot, link, change, now);
         }
     }
 
@@ -289,6 +317,7 @@ impl Engine {
         match change {
             Change::Up => {
                 path.damping.on_return(hold, now);
+                path.doubt_mtu(now);
             }
             Change::Down(Diagnostic::None) => {}
             Change::Down(Diagnostic::Expired | Diagnostic::NeighborDown) => {
@@ -321,9 +350,12 @@ impl Engine {
             };
             let incarnation = peer.incarnation(self.config.node_id);
             let (links, greeter) = (&self.links, &mut self.greeter);
-            let mut due = None;
-            let mut say = |session: &mut Session, id: LinkId, path: Option<&Path>| {
-                if due.is_some() || session.transmit_at() > now {
+            let (mut due, mut shorter) = (None, None);
+            let mut say = |session: &mut Session, id: LinkId, mut path: Option<&mut Path>| {
+                let polls_at = path.as_ref().and_then(|path| polls_at(path, session));
+                let is_due = |at: Instant| at <= now;
+                if due.is_some() || !(is_due(session.transmit_at()) || polls_at.is_some_and(is_due))
+                {
                     return;
                 }
                 let link = links.iter().find(|link| link.id == id);
@@ -331,24 +363,37 @@ impl Engine {
                 let Some(link) = link else {
                     return session.postpone(now);
                 };
-                let rate_bps = path.and_then(|path| rate_bps(link, path, now));
+                let rate_bps = path.as_ref().and_then(|path| rate_bps(link, path, now));
                 let paces = (desired(required, rate_bps, session), required);
                 let count = greeter.next_liveness();
-                let said = session.message(id, incarnation, count, paces, now);
-                due = Some((id, link.state.address, said));
+                let polled = path.as_mut().and_then(|path| {
+                    let nominal = path.nominal_max(link.frame_max());
+                    let mtu = path.mtu.as_mut().filter(|_| polls_at.is_some())?;
+                    mtu.set_nominal(nominal);
+                    let before = mtu.bytes();
+                    let polled =
+                        mtu.take_poll(session.heard_at(), session.round_trip(), count.0, now);
+                    shorter = (mtu.bytes() < before).then_some((path.link, mtu.bytes()));
+                    polled
+                });
+                let mut said = session.message(id, incarnation, count, paces, now);
+                said.poll = polled.is_some();
+                due = Some((id, link.state.address, said, polled.unwrap_or(0)));
             };
             for path in &mut peer.paths {
                 if let Some(mut session) = path.session.take() {
-                    say(&mut session, path.link, Some(path));
+                    say(&mut session, path.link, Some(&mut *path));
                     path.session = Some(session);
                 }
             }
             for answering in &mut peer.answering {
                 say(&mut answering.session, answering.link, None);
             }
-            let Some((link, source, said)) = due else {
+            let Some((link, source, said, polled)) = due else {
                 continue;
             };
+            let is_shorter = |path: &Path| shorter.is_some_and(|(link, _)| link == path.link);
+            let at = peer.paths.iter().position(is_shorter);
             let to = |record: &&LinkRecord| record.link == said.remote_link;
             let Some(record) = peer.links.iter().find(to) else {
                 continue; // it is gone, and so is who would hear it
@@ -358,10 +403,15 @@ impl Engine {
                 source,
                 ether_type: ether_type::PACKTRAIN,
             };
-            let mut buffer = self.pool.take(HEADER_LEN + LEN);
+            let len = polled.max(HEADER_LEN + LEN);
+            let mut buffer = self.pool.take(len);
             assert!(buffer.push(&header.to_bytes()));
             said.emit(&mut buffer);
+            buffer.pad_to(len);
             self.outgoing = Some(buffer);
+            if let (Some(at), Some((_, bytes))) = (at, shorter) {
+                self.replay_longer_than(slot, at, bytes);
+            }
             return Some(Outgoing::message(link));
         }
         None
@@ -369,7 +419,9 @@ impl Engine {
 
     /// When anything is due of a path's session, or it may carry trains again.
     pub(super) fn liveness_timeout(path: &Path) -> Option<Instant> {
-        let due = path.session.as_ref()?.poll_timeout();
+        let session = path.session.as_ref()?;
+        let due = session.poll_timeout();
+        let due = polls_at(path, session).map_or(due, |at| at.min(due));
         let held_until = path.damping.held_until();
         Some(held_until.map_or(due, |until| until.min(due)))
     }

@@ -91,6 +91,7 @@ impl Engine {
         };
         if let Some(peer) = self.peers.get_mut(slot) {
             peer.paths[at].flight.take_tail(&mut copy_of, now);
+            peer.paths[at].doubt_mtu(now);
         }
     }
 }

@@ -162,6 +162,11 @@ impl Engine {
         self.replay(slot, at, Flight::take_kept);
     }
 
+    /// Its trains that are longer than this are lost.
+    pub(super) fn replay_longer_than(&mut self, slot: usize, at: usize, bytes: usize) {
+        self.replay(slot, at, |flight| flight.take_longer_than(bytes));
+    }
+
     fn replay(
         &mut self,
         slot: usize,

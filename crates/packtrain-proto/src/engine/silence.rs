@@ -90,10 +90,12 @@ impl Engine {
                 let Some(peer) = self.peers.get_mut(slot) else {
                     break;
                 };
-                let flight = &mut peer.paths[at].flight;
-                if !flight.is_silent(now) {
+                let path = &mut peer.paths[at];
+                if !path.flight.is_silent(now) {
                     continue;
                 }
+                path.doubt_mtu(now);
+                let flight = &mut path.flight;
                 let has_trains = flight.in_flight_bytes() > 0;
                 let is_hopeless = flight.is_hopeless(now);
                 let is_dead = match some_work {

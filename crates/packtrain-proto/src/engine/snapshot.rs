@@ -15,6 +15,7 @@ use crate::stats::{
 };
 use crate::time::Instant;
 use crate::trunk::hold_times::HoldTimes;
+use crate::trunk::path_mtu::PathMtu;
 
 impl Engine {
     pub fn snapshot(&self, now: Instant) -> Snapshot {
@@ -287,6 +288,8 @@ fn measures(path: &Path, peer: &Peer, now: Instant) -> PathMeasures {
         round_trip_deviation: flight.round_trip_deviation(),
         tx_loss_ppm: flight.loss_ppm(now),
         rx_loss_ppm: receipts.and_then(|receipts| receipts.loss_ppm(now)),
+        mtu: path.mtu.as_ref().map(PathMtu::payload),
+        mtu_of_ends: path.mtu.as_ref().map(PathMtu::payload_of_ends),
         tx_later: least.and_then(|least| Some(flight.round_trip_min()?.saturating_sub(least))),
         rx_later: receipts.and_then(|receipts| receipts.later(now)),
     }

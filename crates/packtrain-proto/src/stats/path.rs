@@ -15,6 +15,9 @@ pub struct PathMeasures {
     pub tx_loss_ppm: Option<u32>,
     /// … and those of the peer's by what is missing in the row of its sequences.
     pub rx_loss_ppm: Option<u32>,
+    /// Payload bytes of the longest frame that passes it, where that was asked; and of one that both ends take.
+    pub mtu: Option<u16>,
+    pub mtu_of_ends: Option<u16>,
     /// How much later than by the fastest path of the peer a train is there: the wire carries no times, so it is told from
     /// the least round trips, which differ as the ways there do.
     pub tx_later: Option<Duration>,

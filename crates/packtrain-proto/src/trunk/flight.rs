@@ -13,6 +13,7 @@ use crate::trunk::recent::Recent;
 use crate::wire::sequence::Sequence;
 use crate::wire::train::Ack;
 use delivery::{Delivery, Sample};
+use long_lost::LongLost;
 pub use repair::Missing;
 use repair::Repair;
 
@@ -107,6 +108,7 @@ pub struct Flight {
     lost: u64,
     /// Of the trains that arrived or were lost lately, those that were lost.
     loss: Recent,
+    long_lost: LongLost,
     repair: Repair,
 }
 
@@ -129,6 +131,7 @@ impl Flight {
             acknowledged_at: Instant::ZERO,
             lost: 0,
             loss: Recent::default(),
+            long_lost: LongLost::default(),
             repair: Repair::default(),
         }
     }
@@ -175,6 +178,11 @@ impl Flight {
     /// Millionths of the trains of the last seconds that were lost, as acknowledgements tell; `None`: of none it is known.
     pub fn loss_ppm(&self, now: Instant) -> Option<u32> {
         self.loss.ppm(now)
+    }
+
+    /// Several trains in a row were lost that were longer than all that arrived. Says so once.
+    pub fn take_long_lost(&mut self) -> bool {
+        self.long_lost.take_many()
     }
 
     /// How much a round trip differs from the smoothed one, on average: the mean deviation of RFC 6298 (RTTVAR).
@@ -362,6 +370,7 @@ impl Flight {
         for at in named_by(ack, newest) {
             if let Some(bytes) = self.settle(at, release) {
                 arrived += u64::from(bytes > 0);
+                self.long_lost.on_arrived(bytes);
                 self.delivery.on_delivered(bytes);
                 sampled.get_or_insert((self.records[at].sample, at == newest));
             }
@@ -376,8 +385,9 @@ impl Flight {
         }
         for at in 0..newest {
             if self.counts_as_lost(at, newest, now) {
-                let bytes = self.give_up_record(at, release);
-                self.lost += u64::from(bytes.is_some_and(|bytes| bytes > 0));
+                let bytes = self.give_up_record(at, release).unwrap_or(0);
+                self.lost += u64::from(bytes > 0);
+                self.long_lost.on_lost(bytes);
             }
         }
         self.count_lately(lost_before, arrived, now);
@@ -482,6 +492,7 @@ fn named_by(ack: &Ack, newest: usize) -> impl Iterator<Item = usize> + use<> {
 }
 
 mod delivery;
+mod long_lost;
 mod overdue;
 mod repair;
 mod round_trip_min;

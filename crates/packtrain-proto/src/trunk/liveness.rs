@@ -94,6 +94,8 @@ pub struct Session {
     was_late: bool,
     next_transmit: Instant,
     transmitted_at: Instant,
+    /// The other end asked to be answered at once.
+    is_polled: bool,
     /// When the newest messages left, by their counts.
     sent: [(u32, Instant); SENT_MAX],
     sent_at: usize,
@@ -123,6 +125,7 @@ impl Session {
             was_late: false,
             next_transmit: now,
             transmitted_at: now,
+            is_polled: false,
             sent: [(0, Instant::ZERO); SENT_MAX],
             sent_at: 0,
             round_trip: None,
@@ -151,6 +154,11 @@ impl Session {
     /// It was up, and is not.
     pub fn has_failed(&self) -> bool {
         !self.works() && self.diagnostic != Diagnostic::None
+    }
+
+    /// The last sign of life.
+    pub fn heard_at(&self) -> Instant {
+        self.heard_at
     }
 
     /// How long nothing had been heard when the state changed last.
@@ -295,6 +303,10 @@ impl Session {
         if said.asks {
             self.asked_at = Some(now);
         }
+        if said.poll {
+            self.is_polled = true;
+            self.next_transmit = now;
+        }
         let state = after(self.state, said.state);
         let diagnostic = match state {
             State::Down if said.diagnostic == Diagnostic::Expired => Diagnostic::NeighborDown,
@@ -366,6 +378,8 @@ impl Session {
             diagnostic: self.diagnostic,
             multiplier: MULTIPLIER,
             asks: self.asks,
+            poll: false,
+            answers_poll: std::mem::take(&mut self.is_polled),
             link,
             remote_link: self.remote_link,
             incarnation,

@@ -34,6 +34,8 @@ pub mod capability {
     pub const LIVENESS: u32 = 1 << 4;
     /// Waits for what links have lost that live, where its sender says that it sends it again.
     pub const REPAIR: u32 = 1 << 5;
+    /// Answers liveness messages that ask for it at once, and may be as long as a link takes.
+    pub const POLLS: u32 = 1 << 6;
 }
 
 const ADDRESS_LEN: usize = 6;

@@ -30,6 +30,8 @@ mod field {
 
 mod flag {
     pub(super) const ASKS: u8 = 0x01;
+    pub(super) const POLL: u8 = 0x02;
+    pub(super) const FINAL: u8 = 0x04;
 }
 
 const _: () = assert!(field::REQUIRED.end == LEN);
@@ -86,6 +88,10 @@ pub struct Liveness {
     pub multiplier: u8,
     /// The sender has something to choose from, and wants to be answered.
     pub asks: bool,
+    /// It is to be answered at once. What is that long passes, if it is.
+    pub poll: bool,
+    /// It answers such a one, the newest that has come.
+    pub answers_poll: bool,
     /// The sender's.
     pub link: LinkId,
     /// The receiver's, as the sender knows it.
@@ -149,6 +155,8 @@ impl Liveness {
             },
             multiplier,
             asks: bytes[field::FLAGS] & flag::ASKS != 0,
+            poll: bytes[field::FLAGS] & flag::POLL != 0,
+            answers_poll: bytes[field::FLAGS] & flag::FINAL != 0,
             link: LinkId(bytes[field::LINK]),
             remote_link: LinkId(bytes[field::REMOTE_LINK]),
             incarnation: u16::from_be_bytes(incarnation),
@@ -176,7 +184,13 @@ impl Liveness {
         bytes[field::STATE] = (self.state as u8) << 4 | self.diagnostic as u8;
         bytes[field::MULTIPLIER] = self.multiplier;
         bytes[field::LINK] = self.link.0;
-        bytes[field::FLAGS] = if self.asks { flag::ASKS } else { 0 };
+        let flags = [
+            (self.asks, flag::ASKS),
+            (self.poll, flag::POLL),
+            (self.answers_poll, flag::FINAL),
+        ];
+        let set = flags.into_iter().filter(|(says, _)| *says);
+        bytes[field::FLAGS] = set.fold(0, |bits, (_, bit)| bits | bit);
         bytes[field::REMOTE_LINK] = self.remote_link.0;
         bytes[field::INCARNATION].copy_from_slice(&self.incarnation.to_be_bytes());
         bytes[field::COUNT].copy_from_slice(&self.count.to_be_bytes());
@@ -207,6 +221,8 @@ mod tests {
         diagnostic: Diagnostic::Expired,
         multiplier: 4,
         asks: true,
+        poll: false,
+        answers_poll: false,
         link: LinkId(2),
         remote_link: LinkId(3),
         incarnation: 0x1234,
@@ -243,7 +259,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_said_is_heard(
-            (state, why, asks) in (0usize..3, 0usize..3, any::<bool>()),
+            (state, why, [asks, poll, answers_poll]) in (0usize..3, 0usize..3, any::<[bool; 3]>()),
             (multiplier, link, remote_link) in (1u8..=MULTIPLIER_MAX, any::<u8>(), any::<u8>()),
             (incarnation, count, heard) in any::<(u16, u32, u32)>(),
             (age, desired, required) in (any::<u32>(), 1u32..60_000_001, 1u32..60_000_001),
@@ -255,6 +271,8 @@ mod tests {
                 diagnostic: [Diagnostic::None, Diagnostic::Expired, Diagnostic::NeighborDown][why],
                 multiplier,
                 asks,
+                poll,
+                answers_poll,
                 link: LinkId(link),
                 remote_link: LinkId(remote_link),
                 incarnation,

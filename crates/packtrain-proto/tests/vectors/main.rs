@@ -616,6 +616,8 @@ fn a_link_says_that_it_hears_another() {
         diagnostic: Diagnostic::Expired,
         multiplier: 4,
         asks: true,
+        poll: false,
+        answers_poll: false,
         link: LinkId(2),
         remote_link: LinkId(1),
         incarnation: 0xceef,
@@ -629,5 +631,17 @@ fn a_link_says_that_it_hears_another() {
     let mut buffer = Buffer::with_capacity(100);
     assert!(buffer.push(&bytes[..ethernet::HEADER_LEN]));
     said.emit(&mut buffer);
+    assert_eq!(buffer[..], bytes[..]);
+
+    let bytes = vector("liveness-poll");
+    let polls = Liveness {
+        poll: true,
+        answers_poll: true,
+        ..said
+    };
+    assert_eq!(Liveness::parse(message(&bytes, LINK_B, LINK_A)), Ok(polls));
+    buffer.set_len(ethernet::HEADER_LEN);
+    polls.emit(&mut buffer);
+    buffer.pad_to(bytes.len());
     assert_eq!(buffer[..], bytes[..]);
 }

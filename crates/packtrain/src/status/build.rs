@@ -217,6 +217,16 @@ fn warnings(document: &StatusDocument) -> Vec<String> {
             list.push(format!("{} is not used: its MTU is below {min}", link.name));
         }
     }
+    for path in document.peers.iter().flat_map(|peer| &peer.links) {
+        if let (Some(mtu), Some(ends)) = (path.mtu, path.mtu_of_ends)
+            && mtu < ends
+        {
+            list.push(format!(
+                "{} to {} takes {mtu} bytes, though both ends take {ends}: something between them does not",
+                path.link, path.remote_address
+            ));
+        }
+    }
     let live = document
         .links
         .iter()
@@ -313,6 +323,8 @@ fn build_peer(
         round_trip_jitter_s: path.measures.round_trip_deviation.map(seconds),
         rate_bps: path.rate_bps,
         rate_age_s: path.measures.rate_age.map(seconds),
+        mtu: path.measures.mtu,
+        mtu_of_ends: path.measures.mtu_of_ends,
         tx_loss_ppm: path.measures.tx_loss_ppm,
         rx_loss_ppm: path.measures.rx_loss_ppm,
         tx_later_s: path.measures.tx_later.map(seconds),

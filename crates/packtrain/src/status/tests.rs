@@ -106,6 +106,8 @@ pub(crate) fn busy_snapshot() -> Snapshot {
             Some(_) => PathMeasures {
                 rate_age: Some(Duration::from_millis(1200)),
                 round_trip_deviation: Some(Duration::from_micros(20)),
+                mtu: Some(1484),
+                mtu_of_ends: Some(1500),
                 tx_loss_ppm: Some(0),
                 rx_loss_ppm: Some(1234),
                 tx_later: Some(Duration::ZERO),
@@ -123,7 +125,7 @@ pub(crate) fn busy_snapshot() -> Snapshot {
         up: true,
         away: false,
         software: "packtrain 0.1.0".into(),
-        capabilities: 0b11_1011,
+        capabilities: 0b111_1011,
         mtu: 9000,
         last_heard: Duration::from_millis(400),
         paths: vec![path(Some(Duration::from_micros(317))), path(None)],
@@ -461,7 +463,8 @@ fn links_are_named_in_peers_and_hosts_and_a_forgotten_one_by_number() {
             "gso_in_trains",
             "coded_trains",
             "liveness",
-            "repair"
+            "repair",
+            "polls"
         ]
     );
 }

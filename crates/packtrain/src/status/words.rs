@@ -104,6 +104,7 @@ pub(super) fn capabilities(bits: u32) -> Vec<String> {
         3 => "coded_trains".to_owned(),
         4 => "liveness".to_owned(),
         5 => "repair".to_owned(),
+        6 => "polls".to_owned(),
         _ => format!("bit_{bit}"),
     };
     (0..32)

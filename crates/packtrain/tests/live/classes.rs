@@ -438,7 +438,7 @@ fn assert_now_is_sooner(pair: &Pair) {
 /// All that waits for the line waits before `pt0`, where the host is held back.
 #[test]
 fn what_is_to_leave_now_overtakes_the_flows_that_are_held_back_before_a_slow_line() {
-    live!(wire::shaping_unavailable());
+    live!(alone, wire::shaping_unavailable());
     let pair = pair("classheld");
     for host in [&pair.a, &pair.b] {
         wire::shape(&host.namespace, "eth1", 5).unwrap();
@@ -456,7 +456,7 @@ fn what_is_to_leave_now_overtakes_the_flows_that_are_held_back_before_a_slow_lin
 /// Where the host is not held back before `pt0`, it waits in the engine.
 #[test]
 fn what_is_to_leave_now_overtakes_the_flows_that_fill_a_slow_line() {
-    live!(wire::shaping_unavailable());
+    live!(alone, wire::shaping_unavailable());
     let pair = pair("classnow");
     for host in [&pair.a, &pair.b] {
         wire::shape(&host.namespace, "eth1", 5).unwrap();
@@ -476,7 +476,7 @@ fn what_is_to_leave_now_overtakes_the_flows_that_fill_a_slow_line() {
 
 #[test]
 fn what_may_wait_shares_its_trains_over_an_idle_line_and_is_no_later_than_it_may() {
-    live!();
+    live!(alone);
     let pair = pair("classwait");
     let mut port = 7000;
     let mut send = || {

@@ -5,6 +5,7 @@ pub mod direct;
 pub mod numbered;
 pub mod standing;
 pub mod steady;
+pub mod turn;
 pub mod undo;
 pub mod waits;
 
@@ -18,17 +19,31 @@ use packtrain::lab::host::Host;
 use packtrain::lab::{Result, wait_for, wire};
 pub use skipped::skipped;
 
-/// Returns from a test that cannot run here, with its reason.
+/// Returns from a test that cannot run here, with its reason. Otherwise waits for its turn, which lasts as long as the
+/// test; `live!(alone)` is for those that measure.
 macro_rules! live {
-    ($reason:expr) => {{
-        fn here() {}
-        let test = std::any::type_name_of_val(&here).trim_end_matches("::here");
+    (alone, $reason:expr) => {
+        live!(@unless $reason);
+        let _turn = $crate::common::turn::alone();
+    };
+    (alone) => {
+        live!(alone, packtrain::lab::unavailable());
+    };
+    (@unless $reason:expr) => {
+        let test = {
+            fn here() {}
+            std::any::type_name_of_val(&here).trim_end_matches("::here")
+        };
         if $crate::common::skipped(test, $reason) {
             return;
         }
-    }};
+    };
+    ($reason:expr) => {
+        live!(@unless $reason);
+        let _turn = $crate::common::turn::beside();
+    };
     () => {
-        live!(packtrain::lab::unavailable())
+        live!(packtrain::lab::unavailable());
     };
 }
 

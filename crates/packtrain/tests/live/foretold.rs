@@ -112,7 +112,7 @@ fn frames(pair: &Pair, port: u16, frame_bytes: usize) -> [f64; 2] {
 
 #[test]
 fn as_many_frames_go_over_a_cable_as_a_replay_has_foretold() {
-    live!(wire::shaping_unavailable());
+    live!(alone, wire::shaping_unavailable());
     let pair = Pair::cable("foretold", 1500).unwrap();
     for host in [&pair.a, &pair.b] {
         wire::cap_packets(&host.namespace, "eth1", CAP).unwrap();

@@ -250,7 +250,7 @@ fn tcp_both_ways_at_once_stays_whole_and_nothing_is_dropped() {
 
 #[test]
 fn over_a_slow_link_the_queue_stands_in_the_engine_and_nothing_stalls() {
-    live!();
+    live!(alone);
     let [a, b] = hosts(1500, 1500, true);
     for host in [&a, &b] {
         host.run("tc qdisc add dev wire root tbf rate 20mbit burst 5000 limit 400000");
@@ -305,7 +305,7 @@ fn assert_both_sleep(hosts: &[Host; 2], when: &str) {
 
 #[test]
 fn a_line_with_nothing_to_do_sleeps() {
-    live!();
+    live!(alone);
     let hosts = hosts(1500, 1500, true);
     assert_both_sleep(&hosts, "nothing to do");
     let [a, b] = &hosts;

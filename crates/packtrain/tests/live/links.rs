@@ -4,6 +4,7 @@ mod commands;
 mod far;
 mod home;
 mod join;
+mod path_mtu;
 mod silent;
 mod uses;
 
@@ -48,7 +49,7 @@ fn one_flow_uses_two_equal_links_and_arrives_whole() {
 
 #[test]
 fn a_slow_link_takes_its_part_beside_a_fast_one() {
-    live!(wire::shaping_unavailable());
+    live!(alone, wire::shaping_unavailable());
     let cabled = Cabled::up("unequal", &[100, 20]);
     // By their rates 0.17.
     cabled.judge_shares(40, |shares| (0.05..0.3).contains(&shares[1]));

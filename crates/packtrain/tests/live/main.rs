@@ -1,5 +1,5 @@
-//! The real program and the real kernel, on hosts that are network namespaces: as root, and one test at a
-//! time, because they measure. `./x test` runs them so.
+//! The real program and the real kernel, on hosts that are network namespaces: as root. `./x test` runs them. They go two at a
+//! time, for they mostly wait, and those that measure go alone (`live!(alone)`).
 
 #[macro_use]
 mod common;

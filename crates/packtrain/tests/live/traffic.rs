@@ -153,7 +153,7 @@ fn segments_that_their_host_has_cut_come_to_the_other_together_and_the_stream_is
 
 #[test]
 fn one_flow_fills_a_shaped_link_and_pings_beside_it_stay_short() {
-    live!(wire::shaping_unavailable());
+    live!(alone, wire::shaping_unavailable());
     fill_a_shaped_link("fill", 1);
 }
 

@@ -67,6 +67,26 @@ impl Flight {
         kept
     }
 
+    /// No train longer than this passes any more: what may go again by other links, in the order in which it was sent.
+    pub fn take_longer_than(&mut self, bytes: usize) -> Vec<Unacknowledged> {
+        let mut longer = Vec::new();
+        for at in 0..self.records.len() {
+            let record = &self.records[at];
+            if !record.outstanding || record.bytes as usize <= bytes {
+                continue;
+            }
+            let (train, is_needed) = (record.train, record.kind.is_needed());
+            let mut copy = None;
+            self.settle(at, &mut |kept| copy = Some(kept));
+            self.lost += 1;
+            if is_needed {
+                longer.push(Unacknowledged { train, copy });
+            }
+        }
+        self.forget_settled();
+        longer
+    }
+
     /// It has nothing for the host in it.
     pub fn oldest_is_probe(&self) -> bool {
         self.oldest().is_some_and(|at| self.records[at].bytes == 0)

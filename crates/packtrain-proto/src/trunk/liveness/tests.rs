@@ -13,6 +13,8 @@ fn said(state: State, diagnostic: Diagnostic, count: u32) -> Liveness {
         diagnostic,
         multiplier: MULTIPLIER,
         asks: true,
+        poll: false,
+        answers_poll: false,
         link: LinkId(0),
         remote_link: LinkId(0),
         incarnation: 0,

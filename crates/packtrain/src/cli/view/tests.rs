@@ -72,8 +72,8 @@ fn a_busy_line_fits_80_columns_and_shows_its_peer() {
         "backlog    3.0 KiB queued, 5.9 KiB in flight",
         "sent       1,234,567 frames, 1.4 GiB",
         "peer 02:00:00:00:00:08: up",
-        "takes      marked_frames, gso_in_trains, coded_trains, liveness, repair; mtu\n\
-         \x20            9000\n",
+        "takes      marked_frames, gso_in_trains, coded_trains, liveness, repair,\n\
+         \x20            polls; mtu 9000\n",
         "eth1 to 02:00:00:00:00:09, 317 µs, 99 Mbit/s, 2 trains lost,\n             reorders\n",
         "measured   rate 1.2 s ago, least 317 µs, jitter 20 µs, lost 0 % out, 0.1234 %\n\
          \x20            in\n",

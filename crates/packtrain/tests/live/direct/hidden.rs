@@ -42,7 +42,7 @@ fn over_a_capped_wire() -> Standing {
 
 #[test]
 fn a_wire_that_is_short_of_packets_is_found_out_and_what_it_is_sent_is_packed() {
-    live!(wire::shaping_unavailable());
+    live!(alone, wire::shaping_unavailable());
     // What was found out once is remembered for a while: each run has a lab of its own.
     let under_load = || {
         let standing = over_a_capped_wire();

@@ -31,7 +31,7 @@ fn flows_of_small_and_large_frames_keep_their_order_between_the_ring_and_the_tap
 /// The queue before `pt0` has a lock, and who holds it comes from another processor each time.
 #[test]
 fn so_do_those_of_several_programs_on_all_processors() {
-    live!();
+    live!(alone);
     let on = |cpu| Producer {
         flows: 8,
         datagrams: 8_000,

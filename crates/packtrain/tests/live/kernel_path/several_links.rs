@@ -180,7 +180,7 @@ fn flows_that_change_their_way_over_several_links_lose_nothing_and_overtake_noth
 /// past it, until little is sent.
 #[test]
 fn what_exceeds_the_engines_rate_goes_past_it() {
-    live!();
+    live!(alone);
     let cabled = Cabled::up_unshaped("surplus", 2);
     let (a, b) = (&cabled.a, &cabled.b);
     wait_for("both links open", SOON, || {

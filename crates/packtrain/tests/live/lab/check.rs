@@ -6,7 +6,7 @@ use crate::common::{packtrain, steady};
 
 #[test]
 fn wires_do_what_is_set_as_far_as_the_machine_lets_them_say() {
-    live!();
+    live!(alone);
     let options = Options {
         short: true,
         quiet: true,

@@ -58,7 +58,7 @@ fn where_all_goes_by_two_wires_what_one_loses_the_other_has_brought_and_nothing_
 
 #[test]
 fn what_one_of_two_wires_loses_goes_again_and_no_ping_is_without_an_answer() {
-    live!();
+    live!(alone);
     let world = World::new();
     let (lost, longest_ms, replay) = ping(&world, "--balance round-robin");
     // Three in a hundred, of half of the pings there and back.

@@ -125,7 +125,7 @@ fn loss_in_one_direction_leaves_the_other_alone() {
 
 #[test]
 fn tcp_gets_the_rate_that_is_set_and_each_direction_its_own() {
-    live!();
+    live!(alone);
     let world = World::new();
     world.done("up --lab rate --links 1 --rate 50mbit --port-queue 50 --no-packtrain");
     world.on("rate", "b", "iperf3 -s -D");

@@ -15,7 +15,7 @@ const MORE_THAN_ONE_LINK_BPS: f64 = 120e6;
 
 #[test]
 fn a_first_flow_over_two_long_links_fills_both() {
-    live!(wire::shaping_unavailable());
+    live!(alone, wire::shaping_unavailable());
     // The line must not have learned anything from a run before: each has a lab of its own.
     let first_flow = || {
         let mut options = TopologyOptions::default();

@@ -95,7 +95,7 @@ fn a_hundred_leave_and_join(cabled: &Cabled) -> (u64, u64, [Counts; 2]) {
 
 #[test]
 fn a_link_that_is_added_under_a_transfer_takes_its_part_of_it() {
-    live!(wire::shaping_unavailable());
+    live!(alone, wire::shaping_unavailable());
     let cabled = Cabled::up("joining", &[100, 100]);
     let Cabled { a, b, .. } = &cabled;
     for host in [a, b] {
