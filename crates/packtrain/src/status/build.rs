@@ -222,8 +222,8 @@ fn warnings(document: &StatusDocument) -> Vec<String> {
             && mtu < ends
         {
             list.push(format!(
-                "{} to {} takes {mtu} bytes, though both ends take {ends}: something between them does not",
-                path.link, path.remote_address
+                "{}: frames over {mtu} bytes do not pass, though both ends take {ends}",
+                path.link
             ));
         }
     }

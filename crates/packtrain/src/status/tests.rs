@@ -106,7 +106,7 @@ pub(crate) fn busy_snapshot() -> Snapshot {
             Some(_) => PathMeasures {
                 rate_age: Some(Duration::from_millis(1200)),
                 round_trip_deviation: Some(Duration::from_micros(20)),
-                mtu: Some(1484),
+                mtu: Some(1500),
                 mtu_of_ends: Some(1500),
                 tx_loss_ppm: Some(0),
                 rx_loss_ppm: Some(1234),
@@ -594,6 +594,12 @@ fn what_a_person_should_know_is_said_plainly() {
     assert_eq!(
         warnings(&busy_snapshot(), &tiny)[0],
         "eth1 is not used: its MTU is below 576"
+    );
+    let mut short = busy_snapshot();
+    short.peers[0].paths[0].measures.mtu = Some(1484);
+    assert_eq!(
+        warnings(&short, &facts(&[Up])),
+        ["eth1: frames over 1484 bytes do not pass, though both ends take 1500"]
     );
 }
 

@@ -67,7 +67,8 @@ fn a_switch_that_comes_to_take_less_is_found_out_and_no_long_ping_is_lost() {
         assert!(said.contains(all), "{said}{:#?}", status(a));
     });
     let warnings = status(a).warnings;
-    let warns =
-        |text: &String| text.starts_with("eth1 to ") && text.contains("both ends take 9000");
+    let warns = |text: &String| {
+        text.starts_with("eth1: frames over 1") && text.ends_with("both ends take 9000")
+    };
     assert!(warnings.iter().any(warns), "{warnings:?}");
 }
