@@ -238,12 +238,12 @@ field("uint8", "liveness.multiplier", "Multiplier")
 field("uint8", "liveness.remote_link", "Remote link")
 flag("liveness.asks", "ASKS", 0x01)
 flag("liveness.poll", "POLL", 0x02)
-flag("liveness.final", "FINAL", 0x04)
 field("uint32", "liveness.count", "Count")
 field("uint32", "liveness.heard", "Heard")
 field("uint32", "liveness.heard_age", "Heard age (us)")
 field("uint32", "liveness.desired", "Desired interval (us)")
 field("uint32", "liveness.required", "Required interval (us)")
+field("uint32", "liveness.heard_long", "Heard long")
 
 -- What other packets tell of this one. All are generated.
 field("framenum", "acks_frame", "Acknowledges", base.NONE, frametype.ACK)
@@ -3209,7 +3209,7 @@ local function dissect_liveness(tvb, _, tree)
     tree:add(f["link"], tvb(3, 1))
     tree:add(f["liveness.remote_link"], tvb(4, 1))
     local flags = tree:add(f["flags"], tvb(5, 1))
-    show_bits(flags, tvb(5, 1), { "liveness.asks", "liveness.poll", "liveness.final" })
+    show_bits(flags, tvb(5, 1), { "liveness.asks", "liveness.poll" })
     tree:add(f["incarnation"], tvb(6, 2))
     for at, name in ipairs({ "count", "heard", "heard_age" }) do
         tree:add(f["liveness." .. name], tvb(4 + 4 * at, 4))
@@ -3227,10 +3227,11 @@ local function dissect_liveness(tvb, _, tree)
     if times == 0 or times > MULTIPLIER_MAX then
         refuse(multiplier, nil, "bad_liveness", "no number of messages that may be missed: 1 to 50")
     end
-    if tvb:len() > 28 then tree:add(f["padding"], tvb(28)) end
+    if tvb:len() >= 32 then tree:add(f["liveness.heard_long"], tvb(28, 4)) end
+    if tvb:len() > 32 then tree:add(f["padding"], tvb(32)) end
     local bits = tvb(5, 1):uint()
-    local says = { has(bits, 1) and ", ASKS" or "", "", has(bits, 4) and ", FINAL" or "" }
-    if has(bits, 2) then says[2] = (", POLL of %d bytes"):format(tvb:len() + 14) end
+    local says = { has(bits, 1) and ", ASKS" or "", has(bits, 2) and ", POLL" or "" }
+    if has(bits, 2) and tvb:len() > 64 then says[2] = (", POLL of %d bytes"):format(tvb:len() + 14) end
     return ("Liveness %d of link %d to link %d: %s%s"):format(tvb(8, 4):uint(), tvb(3, 1):uint(), tvb(4, 1):uint(),
         named or "?", table.concat(says))
 end

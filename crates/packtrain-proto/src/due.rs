@@ -8,7 +8,7 @@ use crate::time::Instant;
 
 /// Touched: due at once. What is settled is never as early.
 const TOUCHED: Instant = Instant::ZERO;
-const FIRST: Instant = Instant::from_nanos(1);
+pub(crate) const FIRST: Instant = Instant::from_nanos(1);
 const NEVER: Instant = Instant::from_nanos(u64::MAX);
 
 #[derive(Debug, Default)]

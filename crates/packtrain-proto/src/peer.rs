@@ -31,6 +31,7 @@ use crate::trunk::told::{ToldRate, ToldState};
 use crate::trunk::unsequenced::UnsequencedFrames;
 use crate::wire::ethernet::{self, MacAddr};
 use crate::wire::hello::{Hello, LINKS_MAX, LinkRecord, capability};
+use crate::wire::liveness::State;
 use crate::wire::sequence::Sequence;
 use crate::wire::train::{Ack, Fence};
 
@@ -155,7 +156,20 @@ impl Path {
         frame_max.min(usize::from(self.remote_mtu) + ethernet::HEADER_LEN)
     }
 
-    /// Long frames are lost on it, or it was away: they may not pass any more.
+    /// What our link of `frame_max` and the other end take may be something else; and once it is known to live it can be
+    /// asked what passes.
+    pub fn follow_mtu(&mut self, frame_max: usize, answers_polls: bool, now: Instant) {
+        let nominal = self.nominal_max(frame_max);
+        if let Some(mtu) = &mut self.mtu {
+            return mtu.set_nominal(nominal);
+        }
+        let is_up = |session: &Session| session.state() == State::Up;
+        if answers_polls && self.session.as_ref().is_some_and(is_up) {
+            self.mtu = Some(PathMtu::new(nominal, self.trains_tx > 0, now));
+        }
+    }
+
+    /// Long frames are lost on it: they may not pass any more.
     pub fn doubt_mtu(&mut self, now: Instant) {
         if let Some(mtu) = &mut self.mtu {
             mtu.doubt(now);

@@ -166,6 +166,35 @@ fn a_link_that_comes_to_take_less_is_found_out_within_a_second_and_loses_nothing
 }
 
 #[test]
+fn ends_that_come_to_take_more_are_used_for_it_at_once() {
+    let (mut bed, _) = jumbo([9000, 9000], |_| {});
+    for mtu in [1500, 9000] {
+        for side in [A, B] {
+            for link in [0, 1] {
+                bed.mtus.insert((side, LinkId(link)), mtu);
+                bed.set_carrier(side, link, true);
+            }
+        }
+        bed.run(200 * MS);
+        for side in [A, B] {
+            assert_eq!(bed.mtus(side), [Some(mtu); 2]);
+        }
+    }
+}
+
+#[test]
+fn of_one_link_that_takes_less_it_is_asked_still_when_the_other_is_gone() {
+    let (mut bed, wires) = jumbo([9000, 1500], |_| {});
+    for side in [A, B] {
+        bed.set_carrier(side, 0, false);
+    }
+    bed.run(5000 * MS);
+    wires[1].set(9000);
+    bed.run(32_000 * MS);
+    assert_eq!(bed.mtus(A)[1], Some(9000));
+}
+
+#[test]
 fn what_comes_to_take_more_again_is_used_for_it() {
     let (mut bed, wires) = jumbo([9000, 1500], |_| {});
     wires[1].set(9000);

@@ -192,6 +192,9 @@ impl Engine {
             (OpenTo::Nobody, Some(EngineBecause::Unanswered))
         } else if let Some(because) = gates.iter().find_map(|gate| gate.closed_because()) {
             (OpenTo::Classes, Some(because))
+        } else if self.has_several_ways(peer) && self.config.balance == Balance::Duplicate {
+            // Only the engine sends twice.
+            (OpenTo::Classes, Some(EngineBecause::SeveralLinks))
         } else if self.has_several_ways(peer) && !self.surplus.is_open() {
             (OpenTo::LossOk, Some(EngineBecause::SeveralLinks))
         } else {

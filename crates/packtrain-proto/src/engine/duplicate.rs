@@ -5,14 +5,16 @@
 //! or dies: no train waits for a second one, and where no other link has room there is none.
 
 use super::Engine;
-use super::paths::{link_of, second_path};
+use super::paths::{second_path, train_bytes_max};
 use super::transmit::Outgoing;
 use crate::buffer::Buffer;
 use crate::config::{Balance, LinkId, NodeId};
+use crate::peer::Path;
 use crate::queue::band::BandId;
 use crate::time::Instant;
 use crate::trunk::balance::Policy;
 use crate::trunk::flight::Kind;
+use crate::wire::hello::capability;
 use crate::wire::sequence::Sequence;
 
 /// A train that has left, and is to leave by this link too.
@@ -60,14 +62,15 @@ impl Engine {
         }
     }
 
-    /// Right behind the first, if that path is still there.
+    /// Right behind the first, if that path is still there and takes as much.
     pub(super) fn take_second(&mut self, now: Instant) -> Option<Outgoing> {
         let second = self.second.take()?;
         let (slot, node_id) = second.peer;
         let peer = self.peers.get(slot).filter(|peer| peer.node_id == node_id);
         let at = peer.and_then(|peer| {
+            let fits = |path: &Path| second.message.len() <= train_bytes_max(&self.links, path);
             let mut paths = peer.paths.iter();
-            paths.position(|p| p.link == second.link && link_of(&self.links, p).is_some())
+            paths.position(|path| path.link == second.link && fits(path))
         });
         let message = at.and_then(|at| self.readdressed(slot, at, &second.message, false));
         self.pool.give_back(second.message);
@@ -76,6 +79,12 @@ impl Engine {
             return None;
         };
         self.copies.duplicated += 1;
+        // Its receiver is told that it may still come, if it also knows from which one on.
+        if let Some(peer) = self.peers.get_mut(slot)
+            && peer.capabilities & capability::KNOWS_FROM != 0
+        {
+            peer.replay.note_sent(second.train);
+        }
         let bytes = message.len();
         let to = (slot, at);
         let sent = self.send_train(to, second.train, (message, bytes), Kind::Duplicate, now);

@@ -174,6 +174,9 @@ impl Engine {
                     if taken == Ok(true) {
                         path.silent = None;
                     }
+                    if let (Ok(true), Some(mtu)) = (taken, &mut path.mtu) {
+                        mtu.on_passed(path.flight.longest_arrived());
+                    }
                     if path.flight.take_long_lost() {
                         path.doubt_mtu(now);
                     }

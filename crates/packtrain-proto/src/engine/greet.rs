@@ -98,12 +98,12 @@ impl Engine {
             Some(peer) => reorders(peer),
             None => self.peers.iter().any(|(_, peer)| reorders(peer)),
         };
-        let mut capabilities = capability::GSO_FRAMES;
+        let mut capabilities = capability::GSO_FRAMES | capability::POLLS;
         if self.config.coded_trains {
             capabilities |= capability::CODED_TRAINS;
         }
         if self.config.detection_time.is_some() {
-            capabilities |= capability::LIVENESS | capability::POLLS;
+            capabilities |= capability::LIVENESS;
         }
         if self.config.limits.repair_within.is_some() {
             capabilities |= capability::REPAIR;

@@ -10,7 +10,7 @@ use crate::stats::DropReason;
 use crate::time::{Duration, Instant};
 use crate::trunk::balance::Standing;
 use crate::trunk::liveness::{Change, MULTIPLIER, Session};
-use crate::trunk::path_mtu::PathMtu;
+use crate::trunk::path_mtu::{Ask, PathMtu};
 use crate::wire::ethernet::{HEADER_LEN, Header, MacAddr, ether_type};
 use crate::wire::hello::{LINKS_MAX, LinkRecord, capability};
 use crate::wire::liveness::{Diagnostic, LEN, Liveness, LivenessError, State};
@@ -55,9 +55,9 @@ fn begun(path: &Path, required: Duration, now: Instant) -> Session {
 }
 
 /// When the path is asked how long frames may be, while it lives.
-fn polls_at(path: &Path, session: &Session) -> Option<Instant> {
+fn asks_at(path: &Path, session: &Session) -> Option<Instant> {
     let mtu = path.mtu.as_ref()?;
-    mtu.poll_at().filter(|_| session.state() == State::Up)
+    mtu.ask_at().filter(|_| session.state() == State::Up)
 }
 
 /// A silence ends. It was none of a dead link, if others of the peer were heard in it and this one was not given up.
@@ -92,7 +92,10 @@ impl Engine {
         let answers_polls = peer.capabilities & capability::POLLS != 0;
         let required = required.filter(|_| knows_how && peer.up && !peer.away);
         let is_open = |path: &&Path| link_of(&self.links, path).is_some();
-        let asks = peer.paths.iter().filter(is_open).count() > 1;
+        let has_choice = peer.paths.iter().filter(is_open).count() > 1;
+        let takes_less = |path: &Path| path.mtu.as_ref().is_some_and(PathMtu::is_less);
+        // What was found has to be asked again, or it would stay for ever.
+        let asks = has_choice || peer.paths.iter().any(takes_less);
         let answering = &mut peer.answering;
         for path in &mut peer.paths {
             let is_open = link_of(&self.links, path).is_some();
@@ -124,11 +127,8 @@ impl Engine {
             let mut session = same.unwrap_or_else(|| begun(path, required, now));
             session.asks = asks;
             path.session = Some(session);
-            if let Some(link) = link_of(&self.links, path).filter(|_| answers_polls) {
-                let nominal = path.nominal_max(link.frame_max());
-                let is_trusted = path.trains_tx > 0;
-                path.mtu
-                    .get_or_insert_with(|| PathMtu::new(nominal, is_trusted, now));
+            if let Some(link) = link_of(&self.links, path) {
+                path.follow_mtu(link.frame_max(), answers_polls, now);
             }
         }
         let carries = |id: LinkId| {
@@ -204,17 +204,29 @@ impl Engine {
         if !of_path {
             return;
         }
-        if said.answers_poll
-            && let Some(path) = self
-                .peers
-                .get_mut(slot)
-                .and_then(|peer| peer.path_mut(link))
-            && let Some(mtu) = &mut path.mtu
-        {
-            mtu.on_answer(said.heard, now);
-        }
         if let Some(change) = change {
             self.on_liveness(slot, link, change, now);
+            self.follow_liveness(slot, now);
+        }
+        self.on_heard_of_sizes(slot, link, &said, now);
+    }
+
+    /// The other end says which messages it has heard: that shows how long frames pass.
+    fn on_heard_of_sizes(&mut self, slot: usize, link: LinkId, said: &Liveness, now: Instant) {
+        let Some(peer) = self.peers.get_mut(slot) else {
+            return;
+        };
+        let Some(at) = peer.paths.iter().position(|path| path.link == link) else {
+            return;
+        };
+        let Some(mtu) = &mut peer.paths[at].mtu else {
+            return;
+        };
+        let before = mtu.bytes();
+        mtu.on_heard(said.heard, said.heard_long, now);
+        let after = mtu.bytes();
+        if after < before {
+            self.replay_longer_than(slot, at, after);
         }
     }
 
@@ -317,7 +329,9 @@ impl Engine {
         match change {
             Change::Up => {
                 path.damping.on_return(hold, now);
-                path.doubt_mtu(now);
+                if let Some(mtu) = &mut path.mtu {
+                    mtu.restart();
+                }
             }
             Change::Down(Diagnostic::None) => {}
             Change::Down(Diagnostic::Expired | Diagnostic::NeighborDown) => {
@@ -350,35 +364,41 @@ impl Engine {
             };
             let incarnation = peer.incarnation(self.config.node_id);
             let (links, greeter) = (&self.links, &mut self.greeter);
-            let (mut due, mut shorter) = (None, None);
-            let mut say = |session: &mut Session, id: LinkId, mut path: Option<&mut Path>| {
-                let polls_at = path.as_ref().and_then(|path| polls_at(path, session));
-                let is_due = |at: Instant| at <= now;
-                if due.is_some() || !(is_due(session.transmit_at()) || polls_at.is_some_and(is_due))
-                {
+            let mut due = None;
+            let mut say = |session: &mut Session, id: LinkId, path: Option<&mut Path>| {
+                let asks_at = path.as_ref().and_then(|path| asks_at(path, session));
+                let transmit_at = session.transmit_at();
+                let at = asks_at.map_or(transmit_at, |at| at.min(transmit_at));
+                if due.is_some() || at > now {
                     return;
                 }
                 let link = links.iter().find(|link| link.id == id);
                 let link = link.filter(|link| link.carries_trains() && !link.blocked);
                 let Some(link) = link else {
-                    return session.postpone(now);
+                    session.postpone(now);
+                    if let Some(mtu) = path.and_then(|path| path.mtu.as_mut()) {
+                        mtu.postpone(session.transmit_at());
+                    }
+                    return;
                 };
                 let rate_bps = path.as_ref().and_then(|path| rate_bps(link, path, now));
                 let paces = (desired(required, rate_bps, session), required);
                 let count = greeter.next_liveness();
-                let polled = path.as_mut().and_then(|path| {
+                // What the other end waits for is not to be lost for being long.
+                let asks = asks_at.is_some_and(|at| at <= now) && !session.has_news();
+                let ask = path.filter(|_| asks).and_then(|path| {
                     let nominal = path.nominal_max(link.frame_max());
-                    let mtu = path.mtu.as_mut().filter(|_| polls_at.is_some())?;
+                    let mtu = path.mtu.as_mut()?;
                     mtu.set_nominal(nominal);
-                    let before = mtu.bytes();
-                    let polled =
-                        mtu.take_poll(session.heard_at(), session.round_trip(), count.0, now);
-                    shorter = (mtu.bytes() < before).then_some((path.link, mtu.bytes()));
-                    polled
+                    mtu.take_ask(session.round_trip(), count.0, now)
                 });
                 let mut said = session.message(id, incarnation, count, paces, now);
-                said.poll = polled.is_some();
-                due = Some((id, link.state.address, said, polled.unwrap_or(0)));
+                said.poll = ask.is_some();
+                let len = match ask {
+                    Some(Ask::Long(bytes)) => bytes,
+                    Some(Ask::Short) | None => HEADER_LEN + LEN,
+                };
+                due = Some((id, link.state.address, said, len));
             };
             for path in &mut peer.paths {
                 if let Some(mut session) = path.session.take() {
@@ -389,11 +409,9 @@ impl Engine {
             for answering in &mut peer.answering {
                 say(&mut answering.session, answering.link, None);
             }
-            let Some((link, source, said, polled)) = due else {
+            let Some((link, source, said, len)) = due else {
                 continue;
             };
-            let is_shorter = |path: &Path| shorter.is_some_and(|(link, _)| link == path.link);
-            let at = peer.paths.iter().position(is_shorter);
             let to = |record: &&LinkRecord| record.link == said.remote_link;
             let Some(record) = peer.links.iter().find(to) else {
                 continue; // it is gone, and so is who would hear it
@@ -403,15 +421,11 @@ impl Engine {
                 source,
                 ether_type: ether_type::PACKTRAIN,
             };
-            let len = polled.max(HEADER_LEN + LEN);
             let mut buffer = self.pool.take(len);
             assert!(buffer.push(&header.to_bytes()));
             said.emit(&mut buffer);
             buffer.pad_to(len);
             self.outgoing = Some(buffer);
-            if let (Some(at), Some((_, bytes))) = (at, shorter) {
-                self.replay_longer_than(slot, at, bytes);
-            }
             return Some(Outgoing::message(link));
         }
         None
@@ -421,7 +435,7 @@ impl Engine {
     pub(super) fn liveness_timeout(path: &Path) -> Option<Instant> {
         let session = path.session.as_ref()?;
         let due = session.poll_timeout();
-        let due = polls_at(path, session).map_or(due, |at| at.min(due));
+        let due = asks_at(path, session).map_or(due, |at| at.min(due));
         let held_until = path.damping.held_until();
         Some(held_until.map_or(due, |until| until.min(due)))
     }

@@ -93,7 +93,8 @@ pub(super) fn rate_bps(link: &Link, path: &Path, now: Instant) -> Option<u64> {
     rate_bps.map(|bps| link.at_most(bps))
 }
 
-fn train_bytes_max(links: &[Link], path: &Path) -> usize {
+/// Bytes of the largest train that goes by this path; 0: none does.
+pub(super) fn train_bytes_max(links: &[Link], path: &Path) -> usize {
     link_of(links, path).map_or(0, |link| path.train_max(link.frame_max()))
 }
 

@@ -283,13 +283,14 @@ fn measures(path: &Path, peer: &Peer, now: Instant) -> PathMeasures {
     let least = all.filter_map(|path| path.flight.round_trip_min()).min();
     // One alone is later than none.
     let least = least.filter(|_| peer.paths.len() > 1);
+    let known_mtu = path.mtu.as_ref().filter(|mtu| mtu.is_known());
     PathMeasures {
         rate_age: flight.rate_bps().map(|(_, at)| now.since(at)),
         round_trip_deviation: flight.round_trip_deviation(),
         tx_loss_ppm: flight.loss_ppm(now),
         rx_loss_ppm: receipts.and_then(|receipts| receipts.loss_ppm(now)),
-        mtu: path.mtu.as_ref().map(PathMtu::payload),
-        mtu_of_ends: path.mtu.as_ref().map(PathMtu::payload_of_ends),
+        mtu: known_mtu.map(PathMtu::payload),
+        mtu_of_ends: known_mtu.map(PathMtu::payload_of_ends),
         tx_later: least.and_then(|least| Some(flight.round_trip_min()?.saturating_sub(least))),
         rx_later: receipts.and_then(|receipts| receipts.later(now)),
     }

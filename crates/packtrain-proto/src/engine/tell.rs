@@ -56,7 +56,7 @@ pub(super) fn under_way(peer: &mut Peer, by: LinkId, now: Instant) -> Told {
         let oldest = in_flight
             .chain(peer.replay.oldest())
             .reduce(Sequence::older_of);
-        if let Some(train) = oldest.filter(|_| peer.capabilities & capability::REPAIR != 0) {
+        if let Some(train) = oldest.filter(|_| peer.capabilities & capability::KNOWS_FROM != 0) {
             told.push(Newest {
                 link: REPLAYED_FROM,
                 train,

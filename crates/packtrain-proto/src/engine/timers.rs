@@ -3,6 +3,7 @@
 use super::paths::{is_ripe, waits_for_window};
 use super::tell::marker_due;
 use super::{Duration, Engine, Event, PeerDownReason};
+use crate::due::FIRST;
 use crate::link::Link;
 use crate::peer::Peer;
 use crate::reassembly::Output;
@@ -168,7 +169,7 @@ impl Engine {
     /// Called later than asked, we have not read what peers had acknowledged long ago.
     fn forgive_lateness_of_acknowledgements(&mut self, now: Instant) {
         // What is due at once has no time that one could be late for.
-        let asked_for = self.poll_timeout().filter(|&at| at != Instant::ZERO);
+        let asked_for = self.poll_timeout().filter(|&at| at > FIRST);
         let late = asked_for.map_or(Duration::ZERO, |at| now.since(at));
         if late > LATE_FOR_ACKS {
             for (_, peer) in self.peers.iter_mut() {

@@ -109,6 +109,7 @@ pub struct Flight {
     /// Of the trains that arrived or were lost lately, those that were lost.
     loss: Recent,
     long_lost: LongLost,
+    longest_arrived: usize,
     repair: Repair,
 }
 
@@ -132,6 +133,7 @@ impl Flight {
             lost: 0,
             loss: Recent::default(),
             long_lost: LongLost::default(),
+            longest_arrived: 0,
             repair: Repair::default(),
         }
     }
@@ -178,6 +180,11 @@ impl Flight {
     /// Millionths of the trains of the last seconds that were lost, as acknowledgements tell; `None`: of none it is known.
     pub fn loss_ppm(&self, now: Instant) -> Option<u32> {
         self.loss.ppm(now)
+    }
+
+    /// Bytes of the longest train that the last acknowledgement named for the first time.
+    pub fn longest_arrived(&self) -> usize {
+        self.longest_arrived
     }
 
     /// Several trains in a row were lost that were longer than all that arrived. Says so once.
@@ -366,11 +373,11 @@ impl Flight {
         };
         let mut sampled = None;
         let outstanding = self.outstanding;
-        let (mut arrived, lost_before) = (0, self.lost);
+        let (mut arrived, mut longest, lost_before) = (0, 0, self.lost);
         for at in named_by(ack, newest) {
             if let Some(bytes) = self.settle(at, release) {
                 arrived += u64::from(bytes > 0);
-                self.long_lost.on_arrived(bytes);
+                longest = longest.max(bytes);
                 self.delivery.on_delivered(bytes);
                 sampled.get_or_insert((self.records[at].sample, at == newest));
             }
@@ -390,6 +397,8 @@ impl Flight {
                 self.long_lost.on_lost(bytes);
             }
         }
+        self.long_lost.on_arrived(longest);
+        self.longest_arrived = longest as usize;
         self.count_lately(lost_before, arrived, now);
         self.forget_settled();
         Ok(outstanding > self.outstanding)

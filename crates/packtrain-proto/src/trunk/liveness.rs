@@ -94,8 +94,10 @@ pub struct Session {
     was_late: bool,
     next_transmit: Instant,
     transmitted_at: Instant,
-    /// The other end asked to be answered at once.
-    is_polled: bool,
+    /// The other end is to be told something at once.
+    has_news: bool,
+    /// The newest long one of its polls.
+    heard_long: u32,
     /// When the newest messages left, by their counts.
     sent: [(u32, Instant); SENT_MAX],
     sent_at: usize,
@@ -125,7 +127,8 @@ impl Session {
             was_late: false,
             next_transmit: now,
             transmitted_at: now,
-            is_polled: false,
+            has_news: true,
+            heard_long: 0,
             sent: [(0, Instant::ZERO); SENT_MAX],
             sent_at: 0,
             round_trip: None,
@@ -154,11 +157,6 @@ impl Session {
     /// It was up, and is not.
     pub fn has_failed(&self) -> bool {
         !self.works() && self.diagnostic != Diagnostic::None
-    }
-
-    /// The last sign of life.
-    pub fn heard_at(&self) -> Instant {
-        self.heard_at
     }
 
     /// How long nothing had been heard when the state changed last.
@@ -304,7 +302,10 @@ impl Session {
             self.asked_at = Some(now);
         }
         if said.poll {
-            self.is_polled = true;
+            if said.is_long {
+                self.heard_long = said.count;
+            }
+            self.has_news = true;
             self.next_transmit = now;
         }
         let state = after(self.state, said.state);
@@ -323,6 +324,7 @@ impl Session {
         let was = std::mem::replace(&mut self.state, state);
         self.since = now;
         // Who waits for it is told at once.
+        self.has_news = true;
         self.next_transmit = now;
         match (was, state) {
             (_, State::Up) => {
@@ -342,6 +344,11 @@ impl Session {
             }
             _ => None,
         }
+    }
+
+    /// The next message is not to be lost for being long.
+    pub fn has_news(&self) -> bool {
+        self.has_news
     }
 
     pub fn transmit_at(&self) -> Instant {
@@ -371,6 +378,7 @@ impl Session {
         let interval = self.interval(now);
         self.next_transmit = now + interval - interval / 4 * u32::from(jitter) / 255;
         self.transmitted_at = now;
+        self.has_news = false;
         self.sent[self.sent_at] = (count, now);
         self.sent_at = (self.sent_at + 1) % SENT_MAX;
         Liveness {
@@ -379,7 +387,7 @@ impl Session {
             multiplier: MULTIPLIER,
             asks: self.asks,
             poll: false,
-            answers_poll: std::mem::take(&mut self.is_polled),
+            is_long: false,
             link,
             remote_link: self.remote_link,
             incarnation,
@@ -392,6 +400,7 @@ impl Session {
             // The other end waits for as long as it is told.
             desired: interval,
             required,
+            heard_long: self.heard_long,
         }
     }
 

@@ -40,11 +40,7 @@ impl Replay {
     /// More than one link may have died: all of them keep one order.
     pub fn push(&mut self, train: Sequence, message: Buffer) {
         self.bytes += message.capacity();
-        let newer = |newest: Sequence| match train.is_newer_than(newest) {
-            true => train,
-            false => newest,
-        };
-        self.newest = Some(self.newest.map_or(train, newer));
+        self.note_sent(train);
         let after = |waiting: &Waiting| !train.is_newer_than(waiting.train);
         let at = match self.waiting.back() {
             Some(last) if after(last) => self.waiting.iter().position(after),
@@ -52,6 +48,15 @@ impl Replay {
         };
         let at = at.unwrap_or(self.waiting.len());
         self.waiting.insert(at, Waiting { train, message });
+    }
+
+    /// It may still arrive by another link than the one that had it first.
+    pub fn note_sent(&mut self, train: Sequence) {
+        let newer = |newest: Sequence| match train.is_newer_than(newest) {
+            true => train,
+            false => newest,
+        };
+        self.newest = Some(self.newest.map_or(train, newer));
     }
 
     pub fn first(&self) -> Option<&Waiting> {

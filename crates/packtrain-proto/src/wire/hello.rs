@@ -34,8 +34,11 @@ pub mod capability {
     pub const LIVENESS: u32 = 1 << 4;
     /// Waits for what links have lost that live, where its sender says that it sends it again.
     pub const REPAIR: u32 = 1 << 5;
-    /// Answers liveness messages that ask for it at once, and may be as long as a link takes.
+    /// Answers liveness messages that ask for it at once, and may be as long as a link takes; and knows from which train on
+    /// something goes again, also where it does not wait for repairs.
     pub const POLLS: u32 = 1 << 6;
+    /// Knows link 0xfe in NEWEST.
+    pub const KNOWS_FROM: u32 = REPAIR | POLLS;
 }
 
 const ADDRESS_LEN: usize = 6;

@@ -7,7 +7,11 @@ use crate::time::Duration;
 use crate::wire::train::{self, TYPE_LIVENESS, TrainError, VERSION};
 
 /// Bytes of the message, the outer Ethernet header not counted; what follows is padding.
-pub const LEN: usize = 28;
+pub const LEN: usize = 32;
+/// … of one that does not say which long one it has heard.
+const LEN_MIN: usize = 28;
+/// Longer than what Ethernet pads short ones to.
+const LONG: usize = 64;
 /// No interval is longer, and none that is said may be.
 pub const INTERVAL_MAX: Duration = Duration::from_secs(60);
 /// More misses than any sender asks to be waited for.
@@ -26,15 +30,15 @@ mod field {
     pub(super) const HEARD_AGE: Range<usize> = 16..20;
     pub(super) const DESIRED: Range<usize> = 20..24;
     pub(super) const REQUIRED: Range<usize> = 24..28;
+    pub(super) const HEARD_LONG: Range<usize> = 28..32;
 }
 
 mod flag {
     pub(super) const ASKS: u8 = 0x01;
     pub(super) const POLL: u8 = 0x02;
-    pub(super) const FINAL: u8 = 0x04;
 }
 
-const _: () = assert!(field::REQUIRED.end == LEN);
+const _: () = assert!(field::REQUIRED.end == LEN_MIN && field::HEARD_LONG.end == LEN);
 
 /// What a node holds of a pair of links, its own and the other's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
@@ -88,10 +92,10 @@ pub struct Liveness {
     pub multiplier: u8,
     /// The sender has something to choose from, and wants to be answered.
     pub asks: bool,
-    /// It is to be answered at once. What is that long passes, if it is.
+    /// It is to be answered at once.
     pub poll: bool,
-    /// It answers such a one, the newest that has come.
-    pub answers_poll: bool,
+    /// It is padded, and not by Ethernet: frames of that length pass, if it does.
+    pub is_long: bool,
     /// The sender's.
     pub link: LinkId,
     /// The receiver's, as the sender knows it.
@@ -107,6 +111,8 @@ pub struct Liveness {
     pub desired: Duration,
     /// … and does not want to hear more often.
     pub required: Duration,
+    /// The newest long one with a poll that it has heard, 0 for none.
+    pub heard_long: u32,
 }
 
 impl Liveness {
@@ -118,7 +124,8 @@ impl Liveness {
             Err(TrainError::UnknownVersion) => return Err(LivenessError::UnknownVersion),
             Ok(_) | Err(_) => return Err(LivenessError::UnknownType),
         }
-        let bytes = message.get(..LEN).ok_or(LivenessError::Truncated)?;
+        let bytes = message.get(..LEN_MIN).ok_or(LivenessError::Truncated)?;
+        let heard_long = message.get(field::HEARD_LONG).unwrap_or(&[0; 4]);
         let be32 = |at: core::ops::Range<usize>| {
             u32::from_be_bytes(bytes[at].try_into().expect("four bytes"))
         };
@@ -156,7 +163,7 @@ impl Liveness {
             multiplier,
             asks: bytes[field::FLAGS] & flag::ASKS != 0,
             poll: bytes[field::FLAGS] & flag::POLL != 0,
-            answers_poll: bytes[field::FLAGS] & flag::FINAL != 0,
+            is_long: message.len() > LONG,
             link: LinkId(bytes[field::LINK]),
             remote_link: LinkId(bytes[field::REMOTE_LINK]),
             incarnation: u16::from_be_bytes(incarnation),
@@ -165,10 +172,11 @@ impl Liveness {
             heard_age: Duration::from_micros(u64::from(be32(field::HEARD_AGE))),
             desired,
             required,
+            heard_long: u32::from_be_bytes(heard_long.try_into().expect("four bytes")),
         })
     }
 
-    /// Appends the message; what stands in `buffer` is the outer Ethernet header.
+    /// Appends the message; what stands in `buffer` is the outer Ethernet header. A long one is padded by the caller.
     ///
     /// # Panics
     /// If it does not fit.
@@ -184,11 +192,7 @@ impl Liveness {
         bytes[field::STATE] = (self.state as u8) << 4 | self.diagnostic as u8;
         bytes[field::MULTIPLIER] = self.multiplier;
         bytes[field::LINK] = self.link.0;
-        let flags = [
-            (self.asks, flag::ASKS),
-            (self.poll, flag::POLL),
-            (self.answers_poll, flag::FINAL),
-        ];
+        let flags = [(self.asks, flag::ASKS), (self.poll, flag::POLL)];
         let set = flags.into_iter().filter(|(says, _)| *says);
         bytes[field::FLAGS] = set.fold(0, |bits, (_, bit)| bits | bit);
         bytes[field::REMOTE_LINK] = self.remote_link.0;
@@ -198,6 +202,7 @@ impl Liveness {
         bytes[field::HEARD_AGE].copy_from_slice(&micros(self.heard_age));
         bytes[field::DESIRED].copy_from_slice(&interval(self.desired));
         bytes[field::REQUIRED].copy_from_slice(&interval(self.required));
+        bytes[field::HEARD_LONG].copy_from_slice(&self.heard_long.to_be_bytes());
         assert!(
             buffer.push(&bytes),
             "a liveness message larger than its buffer"
@@ -222,7 +227,7 @@ mod tests {
         multiplier: 4,
         asks: true,
         poll: false,
-        answers_poll: false,
+        is_long: false,
         link: LinkId(2),
         remote_link: LinkId(3),
         incarnation: 0x1234,
@@ -231,6 +236,7 @@ mod tests {
         heard_age: Duration::from_micros(700),
         desired: Duration::from_millis(10),
         required: Duration::from_millis(20),
+        heard_long: 7,
     };
 
     #[test]
@@ -259,11 +265,11 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_said_is_heard(
-            (state, why, [asks, poll, answers_poll]) in (0usize..3, 0usize..3, any::<[bool; 3]>()),
+            (state, why, [asks, poll]) in (0usize..3, 0usize..3, any::<[bool; 2]>()),
             (multiplier, link, remote_link) in (1u8..=MULTIPLIER_MAX, any::<u8>(), any::<u8>()),
-            (incarnation, count, heard) in any::<(u16, u32, u32)>(),
+            (incarnation, count, heard, heard_long) in any::<(u16, u32, u32, u32)>(),
             (age, desired, required) in (any::<u32>(), 1u32..60_000_001, 1u32..60_000_001),
-            padding in 0usize..40,
+            padding in 0usize..80,
         ) {
             let micros = |n: u32| Duration::from_micros(u64::from(n));
             let message = Liveness {
@@ -272,7 +278,7 @@ mod tests {
                 multiplier,
                 asks,
                 poll,
-                answers_poll,
+                is_long: LEN + padding > LONG,
                 link: LinkId(link),
                 remote_link: LinkId(remote_link),
                 incarnation,
@@ -281,6 +287,7 @@ mod tests {
                 heard_age: micros(age),
                 desired: micros(desired),
                 required: micros(required),
+                heard_long,
             };
             let mut bytes = emitted(&message);
             bytes.resize(LEN + padding, 0xee);

@@ -1,12 +1,15 @@
 //! Bad input from the wire: each kind has its counter and does no harm. After each, the two
 //! engines still carry frames for each other, hold no more than they may, and go to sleep.
 
+#[path = "../support/segments.rs"]
+mod segments;
 #[path = "../support/mod.rs"]
 mod support;
 
 mod fragments;
 mod hellos;
 mod links;
+mod liveness;
 mod offloads;
 mod replays;
 mod stuck;

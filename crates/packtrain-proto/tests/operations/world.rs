@@ -330,7 +330,8 @@ impl World {
         });
         assert!(
             on_wire <= usize::from(state.mtu) + 14,
-            "{on_wire} bytes on {link:?}"
+            "{on_wire} bytes on {link:?}: {:02x?} …",
+            &frame[..frame.len().min(40)]
         );
         let free_at = &mut self.free_at[side][usize::from(link.0)];
         let nanos = frame.len() as u64 * 1_000_000_000 / self.rate;

@@ -617,7 +617,7 @@ fn a_link_says_that_it_hears_another() {
         multiplier: 4,
         asks: true,
         poll: false,
-        answers_poll: false,
+        is_long: false,
         link: LinkId(2),
         remote_link: LinkId(1),
         incarnation: 0xceef,
@@ -626,6 +626,7 @@ fn a_link_says_that_it_hears_another() {
         heard_age: Duration::from_micros(500),
         desired: Duration::from_millis(10),
         required: Duration::from_millis(20),
+        heard_long: 272,
     };
     assert_eq!(Liveness::parse(message(&bytes, LINK_B, LINK_A)), Ok(said));
     let mut buffer = Buffer::with_capacity(100);
@@ -636,7 +637,7 @@ fn a_link_says_that_it_hears_another() {
     let bytes = vector("liveness-poll");
     let polls = Liveness {
         poll: true,
-        answers_poll: true,
+        is_long: true,
         ..said
     };
     assert_eq!(Liveness::parse(message(&bytes, LINK_B, LINK_A)), Ok(polls));

@@ -1,6 +1,7 @@
 //! The ways to balance, tiers and weights, on wires whose rates and delays are known: what each link carries.
 
 mod admission;
+mod duplicate;
 mod line;
 mod repair;
 

@@ -5,6 +5,7 @@ mod far;
 mod home;
 mod join;
 mod path_mtu;
+mod programs;
 mod silent;
 mod uses;
 

@@ -162,7 +162,7 @@ fn daemons_of(program: &Path) -> usize {
 
 #[test]
 fn the_demonstration_leaves_nothing_behind_when_it_is_interrupted() {
-    live!(without("iperf3"));
+    live!(alone, without("iperf3"));
     let before = daemons_of(packtrain());
     let mut demo = Command::new(packtrain())
         .arg("demo")

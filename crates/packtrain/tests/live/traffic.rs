@@ -159,7 +159,7 @@ fn one_flow_fills_a_shaped_link_and_pings_beside_it_stay_short() {
 
 #[test]
 fn so_do_twenty_flows_and_none_of_them_starves() {
-    live!(wire::shaping_unavailable());
+    live!(alone, wire::shaping_unavailable());
     fill_a_shaped_link("many", 20);
 }
 

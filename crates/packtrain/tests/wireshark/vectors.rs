@@ -37,7 +37,7 @@ const INFO: &[(&str, &str)] = &[
     ("hello-from-the-future", "Hello of node 0123456789abcdef by link 0: 0 links, GOODBYE"),
     ("hello-unused-link", "Hello of node 0123456789abcdef by link 0: 1 link"),
     ("liveness", "Liveness 273 of link 2 to link 1: Up, ASKS"),
-    ("liveness-poll", "Liveness 273 of link 2 to link 1: Up, ASKS, POLL of 50 bytes, FINAL"),
+    ("liveness-poll", "Liveness 273 of link 2 to link 1: Up, ASKS, POLL of 94 bytes"),
     ("station", "Station 02:00:00:00:00:0a takes aggregates by 0xbbbb, data of 9000 bytes, ANSWER"),
     ("train-ack-two-frames", "Train 42 on link 0: 2 frames, fill 7 %, ACK-NOW, ACK link 1 up to 273"),
     ("train-coded-headers", "Train 45 on link 0: 4 frames, fill 6 %, coded (headers)"),

@@ -14,7 +14,7 @@ fn said(state: State, diagnostic: Diagnostic, count: u32) -> Liveness {
         multiplier: MULTIPLIER,
         asks: true,
         poll: false,
-        answers_poll: false,
+        is_long: false,
         link: LinkId(0),
         remote_link: LinkId(0),
         incarnation: 0,
@@ -23,6 +23,7 @@ fn said(state: State, diagnostic: Diagnostic, count: u32) -> Liveness {
         heard_age: Duration::ZERO,
         desired: INTERVAL,
         required: INTERVAL,
+        heard_long: 0,
     }
 }
 
