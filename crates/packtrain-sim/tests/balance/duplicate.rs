@@ -15,7 +15,7 @@ fn lost(cables: &[Cable], balance: Balance, repairs: bool) -> (u64, u64) {
     });
     line.send(10 * MS, 4 * SECOND, SECOND);
     let checkers = &line.simulator.checkers;
-    let lost = checkers.frames_sent() as u64 - checkers.frames_delivered as u64;
+    let lost = checkers.frames_sent() - checkers.frames_delivered;
     (lost, line.sender().replay.not_duplicated)
 }
 
