@@ -12,7 +12,6 @@ use crate::config::{Balance, LinkId, NodeId};
 use crate::peer::Path;
 use crate::queue::band::BandId;
 use crate::time::Instant;
-use crate::trunk::balance::Policy;
 use crate::trunk::flight::Kind;
 use crate::wire::hello::capability;
 use crate::wire::sequence::Sequence;
@@ -43,11 +42,10 @@ impl Engine {
         if !is_wanted || peer.paths.len() == 1 {
             return;
         }
-        let policy = Policy::of(&self.config);
         // While trains say what they must not overtake, one that says nothing would.
         let may = peer.fences.is_empty();
         let second = may
-            .then(|| second_path(&self.links, peer, policy, at, message.len(), now))
+            .then(|| second_path(&self.links, peer, at, message.len(), now))
             .flatten();
         match second {
             None => self.copies.not_duplicated += 1,

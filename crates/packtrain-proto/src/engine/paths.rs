@@ -204,7 +204,6 @@ fn bands(queues: &FlowQueues, urgent: bool) -> impl Iterator<Item = BandId> + '_
 pub(super) fn second_path(
     links: &[Link],
     peer: &Peer,
-    policy: Policy,
     first: usize,
     bytes: usize,
     now: Instant,
@@ -212,15 +211,13 @@ pub(super) fn second_path(
     let all: ArrayVec<Candidate, LINKS_MAX> =
         candidates(links, peer, now).take(LINKS_MAX).collect();
     let first = all.iter().find(|c| c.at == first)?;
-    let tier = policy.tier_of(first);
     let turn = |c: &Candidate| c.link.0.wrapping_sub(first.link.0);
     let may = all.iter().filter(|c| {
-        let works = c.standing <= Standing::Held && policy.tier_of(c) == tier;
+        let works = c.standing <= Standing::Held && c.settings.tier == first.settings.tier;
         let fits = || c.has_room && bytes <= train_bytes_max(links, &peer.paths[c.at]);
         c.at != first.at && works && fits()
     });
-    may.min_by_key(|c| (c.settings.tier, c.finish(bytes), turn(c)))
-        .map(|c| c.at)
+    may.min_by_key(|c| (c.finish(bytes), turn(c))).map(|c| c.at)
 }
 
 /// Links that would only delay the others are left out, and those that would not are not any more.

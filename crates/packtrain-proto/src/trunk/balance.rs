@@ -40,14 +40,9 @@ impl Policy {
 
     /// Links of which all are of equal right, the lower the better.
     fn rank(self, candidate: &Candidate) -> (Standing, u8) {
-        (candidate.standing, self.tier_of(candidate))
-    }
-
-    /// Higher ones wait until none of a lower one works.
-    pub fn tier_of(self, candidate: &Candidate) -> u8 {
         match self.spills {
-            true => 0,
-            false => candidate.settings.tier,
+            true => (candidate.standing, 0),
+            false => (candidate.standing, candidate.settings.tier),
         }
     }
 }

@@ -152,7 +152,7 @@ fn a_second(pair: &Pair) -> Second {
 
 #[test]
 fn names_and_calls_are_answered_at_once_beside_datagrams_that_share_their_trains() {
-    live!(without());
+    live!(alone, without());
     let pair = Pair::up_with("classprograms", 1500, &["--path", "engine"]).unwrap();
     know_each_other(&pair);
     for host in [&pair.a, &pair.b] {

@@ -12,6 +12,7 @@ use judging::{Machine, judge_on};
 use packtrain::lab::processors::Ticks;
 
 use super::cabled::pause;
+use super::turn;
 
 /// It is away for seconds at a time.
 const PAUSE: Duration = Duration::from_millis(1500);
@@ -37,7 +38,22 @@ impl Machine for ThisMachine {
 /// Measures, and fails when it is wrong although the machine was there. When it was away, a wrong figure is
 /// discarded and measured again. It gives the last one, which is wrong only if none could be judged. What
 /// must hold whatever the machine does, `measure` asserts itself.
+/// So it is when it was measured beside another test: then it is measured again alone.
 #[track_caller]
-pub fn judge<T: Debug>(what: &str, measure: impl FnMut() -> T, is_right: impl Fn(&T) -> bool) -> T {
+pub fn judge<T: Debug>(
+    what: &str,
+    mut measure: impl FnMut() -> T,
+    is_right: impl Fn(&T) -> bool,
+) -> T {
+    if turn::is_beside() {
+        let first = measure();
+        if is_right(&first) {
+            return first;
+        }
+        ThisMachine.say(&format!(
+            "{what}: {first:?} beside another test, again alone"
+        ));
+    }
+    let _alone = turn::alone_meanwhile();
     judge_on(&ThisMachine, what, measure, is_right)
 }

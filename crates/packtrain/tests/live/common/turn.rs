@@ -1,5 +1,7 @@
-//! Whose turn it is: tests go two at a time, for they mostly wait; those that measure go alone.
+//! Whose turn it is: tests go two at a time, for they mostly wait; those that measure go alone. What one that does not has
+//! measured wrong, it measures again alone ([`super::steady`]).
 
+use std::cell::Cell;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 const AT_ONCE: usize = 2;
@@ -17,14 +19,32 @@ static RUNNING: Mutex<Running> = Mutex::new(Running {
 });
 static CHANGED: Condvar = Condvar::new();
 
+thread_local! {
+    /// Places that the test of this thread has.
+    static PLACES: Cell<usize> = const { Cell::new(0) };
+}
+
 /// Until the test ends, however it does.
 #[derive(Debug)]
 #[must_use]
-pub struct Turn(usize);
+pub struct Turn;
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        running().tests -= self.0;
+        running().tests -= PLACES.take();
+        CHANGED.notify_all();
+    }
+}
+
+/// As long as this is there the test that goes beside others is alone.
+#[derive(Debug)]
+#[must_use]
+pub struct AloneMeanwhile(());
+
+impl Drop for AloneMeanwhile {
+    fn drop(&mut self) {
+        PLACES.set(1);
+        running().tests -= AT_ONCE - 1;
         CHANGED.notify_all();
     }
 }
@@ -45,16 +65,39 @@ fn wait(
 pub fn beside() -> Turn {
     let is_full = |running: &Running| running.waiting > 0 || running.tests >= AT_ONCE;
     wait(running(), is_full).tests += 1;
-    Turn(1)
+    PLACES.set(1);
+    Turn
 }
 
 /// With no other.
 pub fn alone() -> Turn {
+    take_all();
+    Turn
+}
+
+/// `None`: it is alone already, or this is no thread of a test.
+pub fn alone_meanwhile() -> Option<AloneMeanwhile> {
+    if PLACES.get() != 1 {
+        return None;
+    }
+    // Two may want it at once: who waits stands still, and is no company.
+    running().tests -= 1;
+    CHANGED.notify_all();
+    take_all();
+    Some(AloneMeanwhile(()))
+}
+
+/// Whether another test may be going on.
+pub fn is_beside() -> bool {
+    PLACES.get() == 1
+}
+
+fn take_all() {
     let mut before = running();
     before.waiting += 1;
     let mut running = wait(before, |running| running.tests > 0);
     running.waiting -= 1;
     running.tests = AT_ONCE;
+    PLACES.set(AT_ONCE);
     CHANGED.notify_all();
-    Turn(AT_ONCE)
 }
