@@ -57,7 +57,7 @@ fn packed_messages(from: &Host, to: &Host, at: &str) -> Report {
 
 #[test]
 fn aggregates_go_to_hosts_that_take_them_and_to_no_other() {
-    live!();
+    live!(alone);
     let segment = Segment::of(4);
     let [one, two, trains, plain] = &segment.hosts[..] else {
         unreachable!("four hosts");
@@ -150,7 +150,7 @@ fn frames_of_every_kind_pass_a_line_that_speaks_only_aggregates() {
 
 #[test]
 fn by_the_traffic_count_waits_begin_when_traffic_does_and_end_with_it() {
-    live!();
+    live!(alone);
     let pair = Pair::cable("count", 1500).unwrap();
     // As the paper has it, but for the tick.
     let paper = ["--mode", "dfap", "--dfap-tick", "1ms"];

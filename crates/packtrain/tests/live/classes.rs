@@ -246,7 +246,7 @@ fn a_class_may_ask_for_the_mark_of_a_socket_and_nobody_beyond_the_line_sees_it()
 /// Classes come and go while datagrams pass whose way they decide: each flow's come all, once, in order.
 #[test]
 fn a_flow_whose_class_comes_and_goes_loses_nothing_and_overtakes_nothing() {
-    live!();
+    live!(alone);
     let pair = pair("classchange");
     let ended = AtomicBool::new(false);
     let reports: Vec<Report> = std::thread::scope(|scope| {

@@ -307,7 +307,7 @@ fn over_a_link_with_several_queues_frames_go_directly_too() {
 
 #[test]
 fn what_the_links_queue_drops_of_direct_frames_is_counted() {
-    live!(wire::shaping_unavailable());
+    live!(alone, wire::shaping_unavailable());
     let pair = Pair::cable("drops", 1500).unwrap();
     let tbf = "tc qdisc add dev eth1 root tbf rate 20mbit burst 5000 limit 5000";
     pair.a.namespace.sh(tbf).unwrap();

@@ -75,7 +75,7 @@ fn links_of_different_mtu_and_rate_carry_one_flow_whole() {
 /// by the other link.
 #[test]
 fn datagrams_over_two_idle_links_arrive_once_and_in_order() {
-    live!(wire::shaping_unavailable());
+    live!(alone, wire::shaping_unavailable());
     let cabled = Cabled::up("idle", &[100, 100]);
     let (from, to) = (&cabled.a.namespace, &cabled.b.namespace);
     for (size, rate) in [(64, 5000), (1400, 1000), (200, 1000)] {
@@ -93,7 +93,7 @@ fn datagrams_over_two_idle_links_arrive_once_and_in_order() {
 
 #[test]
 fn how_long_trains_in_turns_wait_for_each_other_is_told() {
-    live!(wire::shaping_unavailable());
+    live!(alone, wire::shaping_unavailable());
     let cabled = Cabled::up_with("turns", &[100, 100], &["--balance", "round-robin"]);
     let (from, to) = (&cabled.a.namespace, &cabled.b.namespace);
     let load = Load {

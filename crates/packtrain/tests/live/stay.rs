@@ -166,7 +166,7 @@ fn judge(reports: &[Report; 2], pair: &Pair) {
 
 #[test]
 fn a_daemon_that_is_killed_and_started_again_after_a_second_takes_nothing_with_it() {
-    live!();
+    live!(alone);
     let pair = staying("kill", "--stay");
     let reports = restarts(&pair, 1, |pair| {
         kill(&pair.a, Signal::KILL);
@@ -178,7 +178,7 @@ fn a_daemon_that_is_killed_and_started_again_after_a_second_takes_nothing_with_i
 
 #[test]
 fn nor_does_one_that_is_stopped_and_started_five_times() {
-    live!();
+    live!(alone);
     let pair = staying("stop", "--stay");
     let reports = restarts(&pair, 5, |pair| {
         kill(&pair.a, Signal::TERM);

@@ -79,7 +79,7 @@ fn an_mtu_set_by_hand_is_followed() {
 
 #[test]
 fn small_messages_are_packed_when_they_queue_and_arrive_once_and_in_order() {
-    live!(wire::shaping_unavailable());
+    live!(alone, wire::shaping_unavailable());
     let pair = Pair::cable("pack", 1500).unwrap();
     for host in [&pair.a, &pair.b] {
         wire::shape(&host.namespace, "eth1", 100).unwrap();

@@ -172,7 +172,7 @@ fn by_both_of_the_papers_windows_frames_share_aggregates_and_arrive_whole_once_a
 
 #[test]
 fn on_backlog_frames_wait_while_a_queue_stands_on_the_link_and_not_before() {
-    live!(wire::shaping_unavailable());
+    live!(alone, wire::shaping_unavailable());
     for mode in ["trains", "dfap"] {
         let pair = cable("onbacklog");
         // Of packets, not of bytes, and what stands of them stands for as long as a frame may wait.

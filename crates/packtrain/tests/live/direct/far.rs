@@ -155,7 +155,7 @@ fn assert_changes_lose_nothing(one_way: &str, round_trip: Duration) {
 
 #[test]
 fn flows_that_change_over_a_long_wire_lose_nothing_and_overtake_nothing() {
-    live!(wire::shaping_unavailable());
+    live!(alone, wire::shaping_unavailable());
     for (one_way, round_trip_ms) in [("2.5ms", 5), ("25ms", 50)] {
         assert_changes_lose_nothing(one_way, Duration::from_millis(round_trip_ms));
     }

@@ -90,7 +90,7 @@ fn an_end_killed_under_direct_traffic_leaves_nothing_and_is_sent_nothing_and_com
 /// The kernel goes on without it. What is then given to the engine waits for it, and overtakes nothing.
 #[test]
 fn an_end_that_stands_still_disorders_nothing_and_is_direct_again_when_it_goes_on() {
-    live!();
+    live!(alone);
     let pair = Pair::up("still", 1500).unwrap();
     wait_for_direct(&pair.a);
     wait_for_direct(&pair.b);

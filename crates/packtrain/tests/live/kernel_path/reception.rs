@@ -95,7 +95,7 @@ fn a_bridge_or_a_macvlan_over_the_link_moves_its_sockets_and_all_goes_on() {
 /// It takes all that comes by the link for as long as its host wants frames for others, and trains pass meanwhile.
 #[test]
 fn trains_are_neither_lost_nor_swapped_while_the_sockets_move() {
-    live!();
+    live!(alone);
     let pair = Pair::up_with("moves", 1500, &["--path", "engine"]).unwrap();
     wait_until_taken(&pair.b, &BEHIND_TC);
     let flows = Flows {

@@ -95,7 +95,7 @@ fn the_namespace_of_a_dead_process_is_swept_and_that_of_a_living_one_stays() {
 
 #[test]
 fn small_messages_over_a_bare_cable_all_arrive_once_and_in_order() {
-    live!();
+    live!(alone);
     let a = Namespace::create("lab").unwrap();
     let b = Namespace::create("lab").unwrap();
     wire::veth((&a, "eth1"), (&b, "eth1")).unwrap();
