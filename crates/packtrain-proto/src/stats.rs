@@ -651,7 +651,8 @@ pub struct ReplaySnapshot {
     pub repaired: u64,
     /// Lost on such a link, and not sent again: too late, or too many.
     pub not_repaired: u64,
-    /// Sent by a second link too, ever, because the class or the line says so; and not, because no other had room.
+    /// Sent by a second link too, ever, because the class or the line says so; and not: no other had room, or trains had to say
+    /// which direct frames they must not overtake.
     pub duplicated: u64,
     pub not_duplicated: u64,
     /// Sent without a copy, ever: the memory for copies was full.

@@ -5,7 +5,7 @@ mod segments;
 
 use packtrain_proto::class::{Action, Class};
 use packtrain_proto::config::{Balance, Config, LinkId};
-use packtrain_proto::stats::{DropReason, ReplaySnapshot, Snapshot};
+use packtrain_proto::stats::{DropReason, ReplaySnapshot};
 use packtrain_proto::time::Duration;
 use packtrain_proto::wire::train::Train;
 use segments::{Bed, Cable, frame_to, pt0};
@@ -71,18 +71,6 @@ fn lose_half(bed: &mut Bed, link: LinkId, row: u32) {
 }
 
 impl Bed {
-    fn got(&self) -> Vec<u32> {
-        let number = |frame: &Vec<u8>| {
-            let tail = frame[frame.len() - 4..].try_into().expect("four");
-            u32::from_be_bytes(tail)
-        };
-        self.out[B].iter().map(number).collect()
-    }
-
-    fn seen(&self, side: usize) -> Snapshot {
-        self.engines[side].snapshot(self.now)
-    }
-
     fn replay(&self) -> ReplaySnapshot {
         self.seen(A).replay
     }
@@ -97,7 +85,7 @@ impl Bed {
 fn each_train_of_such_a_class_goes_by_two_links_and_is_delivered_once_in_its_order() {
     let mut bed = cables(3, |_| {});
     send(&mut bed, 300, |_| TWICE);
-    assert!(bed.got().into_iter().eq(0..300));
+    assert!(bed.numbers(B).into_iter().eq(0..300));
     let replay = bed.replay();
     assert_eq!((replay.duplicated, replay.not_duplicated), (300, 0));
     assert_eq!(bed.seen(B).drops.get(DropReason::Duplicate), 300);
@@ -113,7 +101,11 @@ fn what_one_of_the_two_loses_the_other_has_brought() {
         let mut bed = cables(2, |_| {});
         lose_half(&mut bed, LinkId(lossy), 5);
         send(&mut bed, 400, |_| TWICE);
-        assert!(bed.got().into_iter().eq(0..400), "{:?}", bed.got());
+        assert!(
+            bed.numbers(B).into_iter().eq(0..400),
+            "{:?}",
+            bed.numbers(B)
+        );
         let hold = bed.seen(B).peers[0].hold.clone();
         assert!(hold.max < 2 * MS, "{hold:?}");
     }
@@ -121,7 +113,7 @@ fn what_one_of_the_two_loses_the_other_has_brought() {
     let mut bed = cables(2, |_| {});
     lose_half(&mut bed, LinkId(0), 5);
     send(&mut bed, 400, |_| ONCE);
-    assert!(bed.got().len() < 320, "{}", bed.got().len());
+    assert!(bed.numbers(B).len() < 320, "{}", bed.numbers(B).len());
 }
 
 #[test]
@@ -135,7 +127,7 @@ fn frames_of_other_classes_go_once_and_share_no_train_with_those() {
         bed.run(MS);
     }
     bed.run(100 * MS);
-    let mut got = bed.got();
+    let mut got = bed.numbers(B);
     // They are flows of their own: each is in order, and all are there.
     assert!(got.iter().filter(|n| n.is_multiple_of(4)).is_sorted());
     got.sort_unstable();
@@ -153,7 +145,7 @@ fn a_line_that_duplicates_does_so_with_all() {
     let mut bed = cables(2, |config| config.balance = Balance::Duplicate);
     lose_half(&mut bed, LinkId(1), 3);
     send(&mut bed, 200, |_| ONCE);
-    assert!(bed.got().into_iter().eq(0..200));
+    assert!(bed.numbers(B).into_iter().eq(0..200));
     assert_eq!(bed.replay().duplicated, 200);
 }
 
@@ -161,7 +153,7 @@ fn a_line_that_duplicates_does_so_with_all() {
 fn over_one_link_and_beside_a_dead_one_they_go_once_and_none_waits() {
     let mut bed = cables(1, |_| {});
     send(&mut bed, 50, |_| TWICE);
-    assert!(bed.got().into_iter().eq(0..50));
+    assert!(bed.numbers(B).into_iter().eq(0..50));
     assert_eq!(bed.replay().duplicated, 0);
 
     let mut bed = cables(2, |_| {});
@@ -171,7 +163,7 @@ fn over_one_link_and_beside_a_dead_one_they_go_once_and_none_waits() {
     bed.run(200 * MS);
     bed.out[B].clear();
     send(&mut bed, 50, |_| TWICE);
-    assert!(bed.got().into_iter().eq(0..50), "{:?}", bed.got());
+    assert!(bed.numbers(B).into_iter().eq(0..50), "{:?}", bed.numbers(B));
     let replay = bed.replay();
     assert_eq!(replay.duplicated, before, "nothing by a dead link");
     assert_eq!(replay.not_duplicated, 50);
@@ -189,6 +181,6 @@ fn the_first_goes_again_when_its_link_dies_and_what_has_come_is_not_delivered_tw
         bed.run(MS);
     }
     bed.run(500 * MS);
-    assert!(bed.got().into_iter().eq(0..60), "{:?}", bed.got());
+    assert!(bed.numbers(B).into_iter().eq(0..60), "{:?}", bed.numbers(B));
     assert!(bed.replay().replayed > 0);
 }

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use packtrain_proto::config::{Config, LinkId};
-use packtrain_proto::stats::{PeerSnapshot, Snapshot};
+use packtrain_proto::stats::PeerSnapshot;
 use packtrain_proto::time::Duration;
 use packtrain_proto::wire::train::Train;
 use segments::{Bed, Cable, frame_to, pt0};
@@ -60,10 +60,6 @@ fn send(bed: &mut Bed, frames: u32, len: usize) {
 }
 
 impl Bed {
-    fn seen(&self, side: usize) -> Snapshot {
-        self.engines[side].snapshot(self.now)
-    }
-
     fn peer(&self, side: usize) -> PeerSnapshot {
         self.seen(side).peers[0].clone()
     }
@@ -71,14 +67,6 @@ impl Bed {
     fn mtus(&self, side: usize) -> Vec<Option<u16>> {
         let paths = self.peer(side).paths;
         paths.iter().map(|path| path.measures.mtu).collect()
-    }
-
-    fn got(&self) -> Vec<u32> {
-        let number = |frame: &Vec<u8>| {
-            let tail = frame[frame.len() - 4..].try_into().expect("four");
-            u32::from_be_bytes(tail)
-        };
-        self.out[B].iter().map(number).collect()
     }
 }
 
@@ -97,7 +85,7 @@ fn where_all_passes_that_both_ends_take_it_is_used_and_asked_for_once() {
     bed.run(20_000 * MS);
     assert_eq!(long.get(), 0, "nobody doubts it");
     send(&mut bed, 100, 8000);
-    assert!(bed.got().into_iter().eq(0..100));
+    assert!(bed.numbers(B).into_iter().eq(0..100));
 }
 
 #[test]
@@ -108,20 +96,14 @@ fn a_link_that_takes_less_than_its_ends_say_is_used_for_what_passes() {
     };
     assert!((1484..=1500).contains(&less), "{less}");
     // Frames that are longer than one of them takes are cut, and come whole.
-    let trains = bed
-        .peer(A)
-        .paths
-        .iter()
-        .map(|p| p.trains_tx)
-        .collect::<Vec<_>>();
+    let sent = |bed: &Bed| -> Vec<u64> {
+        let paths = bed.peer(A).paths;
+        paths.iter().map(|path| path.trains_tx).collect()
+    };
+    let trains = sent(&bed);
     send(&mut bed, 200, 8000);
-    assert!(bed.got().into_iter().eq(0..200));
-    let after = bed
-        .peer(A)
-        .paths
-        .iter()
-        .map(|p| p.trains_tx)
-        .collect::<Vec<_>>();
+    assert!(bed.numbers(B).into_iter().eq(0..200));
+    let after = sent(&bed);
     assert!(after[1] > trains[1] + 100, "{trains:?} {after:?}");
     assert_eq!(bed.peer(A).paths[1].lost_trains, 0);
 }
@@ -147,7 +129,7 @@ fn a_link_that_comes_to_take_less_is_found_out_within_a_second_and_loses_nothing
         bed.run(1000 * MS);
         let found_after = found_after.expect("within a second");
         assert!(found_after < 500, "{shrinks:?}: {found_after} ms");
-        let got = bed.got();
+        let got = bed.numbers(B);
         assert!(got.is_sorted());
         match shrinks {
             // There was another one for what it lost.
@@ -201,7 +183,7 @@ fn what_comes_to_take_more_again_is_used_for_it() {
     bed.run(31_000 * MS);
     assert_eq!(bed.mtus(A), [Some(9000); 2]);
     send(&mut bed, 50, 8000);
-    assert!(bed.got().into_iter().eq(0..50));
+    assert!(bed.numbers(B).into_iter().eq(0..50));
 }
 
 #[test]

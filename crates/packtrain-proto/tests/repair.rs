@@ -4,7 +4,7 @@
 mod segments;
 
 use packtrain_proto::config::{Config, LinkId};
-use packtrain_proto::stats::{DropReason, HoldSnapshot, ReplaySnapshot, Snapshot};
+use packtrain_proto::stats::{DropReason, HoldSnapshot, ReplaySnapshot};
 use packtrain_proto::time::Duration;
 use packtrain_proto::wire::train::{REPLAYED, REPLAYED_FROM, Train};
 use segments::{Bed, Cable, frame_to, pt0};
@@ -51,18 +51,6 @@ fn send(bed: &mut Bed, frames: u32, apart: Duration) {
 }
 
 impl Bed {
-    fn got(&self) -> Vec<u32> {
-        let number = |frame: &Vec<u8>| {
-            let tail = frame[frame.len() - 4..].try_into().expect("four");
-            u32::from_be_bytes(tail)
-        };
-        self.out[B].iter().map(number).collect()
-    }
-
-    fn seen(&self, side: usize) -> Snapshot {
-        self.engines[side].snapshot(self.now)
-    }
-
     fn replay(&self) -> ReplaySnapshot {
         self.seen(A).replay
     }
@@ -78,7 +66,7 @@ fn what_a_link_loses_comes_all_the_same_in_its_order_and_soon() {
     lose_every(&mut bed, 50);
     send(&mut bed, 4000, MS / 5);
     bed.run(100 * MS);
-    assert!(bed.got().into_iter().eq(0..4000));
+    assert!(bed.numbers(B).into_iter().eq(0..4000));
     let replay = bed.replay();
     assert!((20..=60).contains(&replay.repaired), "{replay:?}");
     assert_eq!((replay.replayed, replay.not_repaired), (replay.repaired, 0));
@@ -102,7 +90,11 @@ fn the_last_train_of_a_burst_goes_again_before_anybody_misses_it() {
         bed.run(MS);
         bed.lose = Box::new(|_, _, _| false);
         bed.run(14 * MS);
-        assert!(bed.got().into_iter().eq(0..lost), "{:?}", bed.got());
+        assert!(
+            bed.numbers(B).into_iter().eq(0..lost),
+            "{:?}",
+            bed.numbers(B)
+        );
         bed.run(500 * MS);
     }
     assert_eq!(bed.seen(B).drops.get(DropReason::Late), 0);
@@ -126,7 +118,11 @@ fn what_was_sent_again_and_is_lost_as_well_goes_once_more() {
     });
     send(&mut bed, 200, MS / 2);
     bed.run(100 * MS);
-    assert!(bed.got().into_iter().eq(0..200), "{:?}", bed.got());
+    assert!(
+        bed.numbers(B).into_iter().eq(0..200),
+        "{:?}",
+        bed.numbers(B)
+    );
     assert_eq!(bed.replay().repaired, 2);
 }
 
@@ -141,7 +137,7 @@ fn where_either_end_does_not_want_it_what_is_lost_is_lost_and_nobody_waits() {
         lose_every(&mut bed, 50);
         send(&mut bed, 4000, MS / 5);
         bed.run(100 * MS);
-        let got = bed.got();
+        let got = bed.numbers(B);
         assert!(got.is_sorted() && got.len() < 3980, "{}", got.len());
         let replay = bed.replay();
         assert_eq!(
@@ -159,7 +155,7 @@ fn what_would_come_too_late_does_not_go_and_is_not_waited_for() {
     send(&mut bed, 4000, MS / 5);
     bed.run(100 * MS);
     assert_eq!(bed.replay().repaired, 0);
-    assert!(bed.got().is_sorted());
+    assert!(bed.numbers(B).is_sorted());
     let hold = bed.hold();
     // The wait for any gap, at first.
     assert!(hold.max < 17 * MS, "{hold:?}");
@@ -171,7 +167,7 @@ fn of_a_link_that_loses_half_only_a_part_goes_again() {
     lose_every(&mut bed, 2);
     send(&mut bed, 20_000, MS / 20);
     bed.run(200 * MS);
-    let got = bed.got();
+    let got = bed.numbers(B);
     assert!(got.is_sorted());
     let replay = bed.replay();
     let trains: u64 = bed.seen(A).links.iter().map(|link| link.trains_tx).sum();

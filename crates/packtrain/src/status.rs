@@ -665,4 +665,6 @@ pub struct Reassembly {
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+pub(crate) mod samples;
+#[cfg(test)]
+mod tests;

@@ -26,7 +26,7 @@ pub(super) struct Second {
 }
 
 impl Engine {
-    /// The train is about to leave by the path `at`. It takes a second one next, if its class says so.
+    /// The train is about to leave by the path `at`. It takes a second one next, if its class or the line says so.
     pub(super) fn prepare_second(
         &mut self,
         (slot, at): (usize, usize),

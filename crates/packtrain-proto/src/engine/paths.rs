@@ -100,10 +100,8 @@ pub(super) fn train_bytes_max(links: &[Link], path: &Path) -> usize {
 
 /// Bytes of the largest train that each of the open paths to the peer carries.
 pub(super) fn train_sizes(links: &[Link], peer: &Peer) -> impl Iterator<Item = usize> {
-    peer.paths.iter().filter_map(|path| {
-        let link = link_of(links, path)?;
-        Some(path.train_max(link.frame_max()))
-    })
+    let sizes = peer.paths.iter().map(|path| train_bytes_max(links, path));
+    sizes.filter(|&bytes| bytes > 0)
 }
 
 /// Bytes of the largest train that all of them carry: one that is sent again must fit whichever is left.
@@ -132,8 +130,8 @@ fn has_span_of(bytes: usize, peer: &Peer) -> bool {
         .paths
         .iter()
         .map(|path| path.flight.oldest_outstanding());
-    let older = |a: Sequence, b: Sequence| if a.is_newer_than(b) { b } else { a };
-    let oldest = under_way.chain([waiting]).flatten().reduce(older);
+    let all = under_way.chain([waiting]).flatten();
+    let oldest = all.reduce(Sequence::older_of);
     let span_max = balance::span_trains_max(bytes);
     oldest.is_none_or(|oldest| peer.next_train.distance_from(oldest) < span_max as i32)
 }

@@ -36,7 +36,7 @@ pub(super) struct Copies {
     replayed: u64,
     pub(super) repaired: u64,
     pub(super) not_repaired: u64,
-    /// Trains that went by a second link, and that did not because none had room.
+    /// Trains that went by a second link, and that were to and did not.
     pub(super) duplicated: u64,
     pub(super) not_duplicated: u64,
     not_kept: u64,

@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use packtrain_proto::config::{Config, LinkId, LinkState, NodeId, mark_of};
 use packtrain_proto::engine::{Engine, Event};
 use packtrain_proto::offload::Offload;
+use packtrain_proto::stats::Snapshot;
 use packtrain_proto::time::{Duration, Instant};
 use packtrain_proto::wire::ethernet::MacAddr;
 
@@ -150,6 +151,19 @@ impl Bed {
     pub fn send(&mut self, side: usize, frame: &[u8]) {
         let buffer = self.engines[side].buffers().copy_of(frame);
         self.engines[side].handle_host_frame(buffer, Offload::NONE, self.now);
+    }
+
+    pub fn seen(&self, side: usize) -> Snapshot {
+        self.engines[side].snapshot(self.now)
+    }
+
+    /// The last four bytes of each frame that the host was given, as a number.
+    pub fn numbers(&self, side: usize) -> Vec<u32> {
+        let number = |frame: &Vec<u8>| {
+            let tail = frame[frame.len() - 4..].try_into().expect("four");
+            u32::from_be_bytes(tail)
+        };
+        self.out[side].iter().map(number).collect()
     }
 
     pub fn inject(&mut self, side: usize, link: u8, frame: &[u8]) {

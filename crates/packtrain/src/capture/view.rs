@@ -79,7 +79,7 @@ fn goes_by(document: &StatusDocument, link: &str, mark: &str) -> bool {
 mod tests {
     use super::*;
     use crate::status::LinkCondition;
-    use crate::status::tests::{busy_snapshot, facts};
+    use crate::status::samples::{busy_snapshot, facts};
 
     #[test]
     fn a_line_is_known_by_its_links_and_by_the_links_of_its_peers() {

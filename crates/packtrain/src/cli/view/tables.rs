@@ -202,7 +202,7 @@ pub(in crate::cli) fn table<const N: usize>(
 mod tests {
     use super::*;
     use crate::status::LinkCondition;
-    use crate::status::tests::{busy_snapshot, facts};
+    use crate::status::samples::{busy_snapshot, facts};
     use packtrain_proto::class::{Action, Compress};
 
     #[test]
