@@ -402,7 +402,10 @@ fn messages(pair: &Pair, port: u16, rate_per_second: u64, duration: Duration) ->
         real_time: true,
     };
     let at = SocketAddr::new(B.parse().unwrap(), port);
-    let report = measure(&pair.a.namespace, &pair.b.namespace, at, load).unwrap();
+    // A flow in a few hundred shares its slot with one of those that fill the line, and stands behind its frames:
+    // that no message comes says nothing. The next has another port.
+    let measured = || measure(&pair.a.namespace, &pair.b.namespace, at, load);
+    let report = measured().or_else(|_| measured()).unwrap();
     assert_eq!(
         (report.reordered, report.duplicated),
         (0, 0),
