@@ -41,6 +41,7 @@ fn class(&(matches, wait_ms): &(&str, u64)) -> Class {
     Class {
         name: "class".parse().expect("a right name"),
         matches: matches.parse().expect("a right match"),
+        links: Vec::new(),
         action: Action {
             pack: match wait_ms {
                 0 => Pack::Now,

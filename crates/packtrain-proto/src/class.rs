@@ -16,6 +16,7 @@ use core::fmt;
 use core::str::FromStr;
 
 use crate::time::Duration;
+use crate::trunk::via::LinkSet;
 
 pub use condition::{Condition, Match, Side, Test};
 pub use facts::Facts;
@@ -37,6 +38,8 @@ pub struct Class {
     pub name: ClassName,
     pub matches: Match,
     pub action: Action,
+    /// The links of `action`, as their owner calls them. They may not all be there.
+    pub links: Vec<String>,
 }
 
 /// What is done with the frames of a class. The default is what is done with all others.
@@ -51,17 +54,19 @@ pub struct Action {
     pub compress: Compress,
     /// Where there are several links, its frames go by two of them.
     pub duplicate: bool,
+    /// Its frames go by these links while one of them works; by none: by whichever.
+    pub links: LinkSet,
 }
 
 impl Action {
     /// Which way its frames take. Who waits for others to share a train is not to go past them, and
-    /// only the engine sends twice.
+    /// only the engine sends twice, or by some links alone.
     pub fn kernel_path(&self) -> KernelPath {
         match (self.path, self.pack) {
             (ClassPath::Direct, _) => KernelPath::Direct,
             (ClassPath::Engine, _) => KernelPath::Engine,
             (ClassPath::Auto, pack) if pack.may_wait() => KernelPath::Engine,
-            (ClassPath::Auto, _) if self.duplicate => KernelPath::Engine,
+            (ClassPath::Auto, _) if self.duplicate || !self.links.is_empty() => KernelPath::Engine,
             (ClassPath::Auto, _) if self.loss_ok => KernelPath::LossOk,
             (ClassPath::Auto, _) => KernelPath::Auto,
         }
@@ -198,6 +203,7 @@ pub fn defaults() -> Vec<Class> {
     let now = |name: &str, matches: &str| Class {
         name: name.parse().expect("a right name"),
         matches: matches.parse().expect("a right match"),
+        links: Vec::new(),
         action: Action {
             pack: Pack::Now,
             ..Action::default()

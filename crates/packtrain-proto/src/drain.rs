@@ -1,5 +1,5 @@
-//! Whether all that was sent before has arrived. Each peer is asked by a *probe*, a train without
-//! subframes, which it acknowledges when everything before it was given to its host.
+//! Whether all that was sent before has arrived. Each peer is asked by a *probe* in each lane, a train without
+//! subframes, which it acknowledges when everything before it in that lane was given to its host.
 //!
 //! ```text
 //! request ─▶ waits ─ nothing stands in our queues ─▶ each peer is asked ─ all have answered ─▶ done
@@ -8,6 +8,7 @@
 
 use crate::config::LinkId;
 use crate::time::{Duration, Instant};
+use crate::trunk::lane::LaneId;
 use crate::wire::sequence::Sequence;
 use crate::wire::train::Ack;
 
@@ -20,6 +21,8 @@ const TRIES_MAX: u32 = 5;
 #[derive(Debug)]
 struct Question {
     slot: usize,
+    /// In which what was sent before the question is to come first.
+    lane: LaneId,
     /// What was sent: our link, and the link sequence. All of it left after what is asked about, so an
     /// answer to any will do, however late.
     probes: Vec<(LinkId, Sequence)>,
@@ -68,16 +71,21 @@ impl Drain {
         self.waiting.is_some() && self.round.is_none()
     }
 
-    /// `peers`: all that may have been sent something, and the round trip to each where it is known.
-    pub fn begin(&mut self, peers: impl Iterator<Item = (usize, Option<Duration>)>, now: Instant) {
+    /// `lanes`: all in which a peer may have been sent something, and the round trip to it where it is known.
+    pub fn begin(
+        &mut self,
+        lanes: impl Iterator<Item = ((usize, LaneId), Option<Duration>)>,
+        now: Instant,
+    ) {
         let Some(ticket) = self.waiting.take() else {
             return;
         };
-        let question = |(slot, round_trip): (usize, Option<Duration>)| {
+        let question = |((slot, lane), round_trip): ((usize, LaneId), Option<Duration>)| {
             let round_trips = round_trip.unwrap_or_default() * PATIENCE_ROUND_TRIPS;
             let patience = PATIENCE_MIN.max(round_trips);
             Question {
                 slot,
+                lane,
                 probes: Vec::new(),
                 due: true,
                 tries: 1,
@@ -85,7 +93,7 @@ impl Drain {
                 until: now + patience,
             }
         };
-        let open = peers.map(question).collect();
+        let open = lanes.map(question).collect();
         self.round = Some(Round { ticket, open });
     }
 
@@ -96,21 +104,18 @@ impl Drain {
         }
     }
 
-    /// The peers to which a probe is to leave.
-    pub fn due(&self) -> impl Iterator<Item = usize> + '_ {
+    /// The peers to which a probe is to leave, and the lane of it.
+    pub fn due(&self) -> impl Iterator<Item = (usize, LaneId)> + '_ {
         let open = self.round.iter().flat_map(|round| &round.open);
-        open.filter(|question| question.due).map(|q| q.slot)
-    }
-
-    fn question(&mut self, slot: usize) -> Option<&mut Question> {
-        let open = &mut self.round.as_mut()?.open;
-        open.iter_mut().find(|question| question.slot == slot)
+        let due = open.filter(|question| question.due);
+        due.map(|question| (question.slot, question.lane))
     }
 
     /// A probe has left.
-    pub fn on_sent(&mut self, slot: usize, link: LinkId, sequence: Sequence) {
-        if let Some(question) = self.question(slot) {
-            question.probes.push((link, sequence));
+    pub fn on_sent(&mut self, to: (usize, LaneId), probe: (LinkId, Sequence)) {
+        let open = self.round.iter_mut().flat_map(|round| &mut round.open);
+        for question in open.filter(|question| (question.slot, question.lane) == to) {
+            question.probes.push(probe);
             question.due = false;
         }
     }
@@ -120,15 +125,14 @@ impl Drain {
     pub fn on_ack(&mut self, slot: usize, ack: &Ack) {
         let names =
             |&(link, sequence): &(LinkId, Sequence)| link.0 == ack.link && ack.names(sequence);
-        if self
-            .question(slot)
-            .is_some_and(|q| q.probes.iter().any(names))
-        {
-            self.forget_peer(slot);
+        if let Some(round) = &mut self.round {
+            let is_answered =
+                |question: &Question| question.slot == slot && question.probes.iter().any(names);
+            round.open.retain(|question| !is_answered(question));
         }
     }
 
-    /// It has answered, or is gone: nobody waits for it.
+    /// It is gone: nobody waits for it.
     pub fn forget_peer(&mut self, slot: usize) {
         if let Some(round) = &mut self.round {
             round.open.retain(|question| question.slot != slot);
@@ -168,6 +172,8 @@ mod tests {
 
     const LINK: LinkId = LinkId(3);
 
+    const LANE: LaneId = LaneId(2);
+
     fn at(ms: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(ms)
     }
@@ -186,10 +192,10 @@ mod tests {
         let mut drain = Drain::default();
         drain.request(ticket);
         assert!(drain.may_begin());
-        drain.begin(slots.iter().map(|&slot| (slot, None)), at(0));
-        assert_eq!(drain.due().collect::<Vec<_>>(), slots);
+        drain.begin(slots.iter().map(|&slot| ((slot, LANE), None)), at(0));
+        assert_eq!(drain.due().map(|(slot, _)| slot).collect::<Vec<_>>(), slots);
         for &slot in slots {
-            drain.on_sent(slot, LINK, Sequence(10));
+            drain.on_sent((slot, LANE), (LINK, Sequence(10)));
         }
         assert_eq!(drain.due().count(), 0);
         drain
@@ -206,6 +212,21 @@ mod tests {
         assert_eq!(drain.take_done(), Some(7));
         assert_eq!((drain.take_done(), drain.poll_timeout()), (None, None));
         assert!(drain.is_idle());
+    }
+
+    #[test]
+    fn each_lane_is_asked_for_itself() {
+        let mut drain = Drain::default();
+        drain.request(7);
+        let lanes = [((0, LaneId::FIRST), None), ((0, LANE), None)];
+        drain.begin(lanes.into_iter(), at(0));
+        drain.on_sent((0, LaneId::FIRST), (LINK, Sequence(10)));
+        assert_eq!(drain.due().collect::<Vec<_>>(), [(0, LANE)]);
+        drain.on_sent((0, LANE), (LINK, Sequence(11)));
+        drain.on_ack(0, &ack(11, 0));
+        assert_eq!(drain.take_done(), None, "the first lane may be late");
+        drain.on_ack(0, &ack(11, 1));
+        assert_eq!(drain.take_done(), Some(7));
     }
 
     #[test]
@@ -237,8 +258,8 @@ mod tests {
         drain.handle_timeout(at(199));
         assert_eq!(drain.due().count(), 0);
         drain.handle_timeout(at(200));
-        assert_eq!(drain.due().collect::<Vec<_>>(), [0]);
-        drain.on_sent(0, LINK, Sequence(11));
+        assert_eq!(drain.due().collect::<Vec<_>>(), [(0, LANE)]);
+        drain.on_sent((0, LANE), (LINK, Sequence(11)));
         drain.on_ack(0, &ack(10, 0));
         assert_eq!(drain.take_done(), Some(7));
     }
@@ -261,7 +282,7 @@ mod tests {
         let mut drain = Drain::default();
         drain.request(1);
         let round_trip = Some(Duration::from_millis(600));
-        drain.begin([(0, round_trip)].into_iter(), at(0));
+        drain.begin([((0, LANE), round_trip)].into_iter(), at(0));
         assert_eq!(drain.poll_timeout(), Some(at(2400)));
     }
 
@@ -270,11 +291,11 @@ mod tests {
         let mut drain = Drain::default();
         drain.request(1);
         drain.request(2);
-        drain.begin([(0, None)].into_iter(), at(0));
+        drain.begin([((0, LANE), None)].into_iter(), at(0));
         drain.request(3);
         assert!(drain.may_begin(), "nobody was asked for 2 yet");
-        drain.begin([(0, None)].into_iter(), at(0));
-        drain.on_sent(0, LINK, Sequence(10));
+        drain.begin([((0, LANE), None)].into_iter(), at(0));
+        drain.on_sent((0, LANE), (LINK, Sequence(10)));
         drain.request(4);
         drain.request(5);
         assert!(!drain.may_begin());

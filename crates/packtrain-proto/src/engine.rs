@@ -54,6 +54,7 @@ use crate::stats::{
 };
 use crate::time::{Duration, Instant};
 use crate::train_sizes::TrainSizes;
+use crate::trunk::via::Vias;
 use crate::turns::Turns;
 use crate::waiting::Waiting;
 use crate::wire::ethernet::{HEADER_LEN, MacAddr};
@@ -245,6 +246,8 @@ pub struct Engine {
     pool: BufferPool,
     classifier: Classifier,
     classes: ClassTable,
+    /// By which links frames go whose classes say so.
+    vias: Vias,
     links: Vec<Link>,
     peers: PeerTable,
     stations: StationTable,
@@ -332,7 +335,8 @@ impl Counters {
         let under_way = peer.trains_and_frames_held();
         self.drops
             .count_many(DropReason::PeerGone, under_way as u64);
-        let (order, pieces) = (&peer.resequencer.stats, &peer.reassembly.stats);
+        let counts = peer.lane_counts();
+        let (order, pieces) = (counts.order, counts.pieces);
         self.gaps += order.gaps;
         self.reordered += order.reordered;
         self.held_bytes_max = self.held_bytes_max.max(order.held_bytes_max);
@@ -354,6 +358,7 @@ impl Engine {
             pool: BufferPool::new(),
             classifier: Classifier::new(config.seed),
             classes: ClassTable::new(class::defaults(), config.rest),
+            vias: Vias::default(),
             links: Vec::new(),
             peers: PeerTable::new(limits.peers_max, config.seed),
             stations: StationTable::new(limits.stations_max, limits.station_age_max, config.seed),

@@ -7,12 +7,11 @@ use crate::aggregator::Aggregator;
 use crate::buffer::Buffer;
 use crate::config::{Limits, LinkId, NodeId};
 use crate::direct::counts::DirectCounts;
-use crate::direct::fence::{FenceWait, RaisedFences};
+use crate::direct::fence::FenceWait;
 use crate::direct::gate::DirectGate;
 use crate::direct::kinds::KindChoice;
 use crate::link::TRAIN_MTU_MIN;
 use crate::queue::drr::FlowQueues;
-use crate::reassembly::Reassembly;
 use crate::stats::PathState;
 use crate::time::{Duration, Instant};
 use crate::trunk::balance::admission::Admission;
@@ -21,12 +20,11 @@ use crate::trunk::damping::Damping;
 use crate::trunk::flight::Flight;
 use crate::trunk::hold_times::HoldTimes;
 use crate::trunk::join::Join;
+use crate::trunk::lane::{LANES_MAX, LaneCounts, LaneId, LaneRx, LaneTx, TrainId};
 use crate::trunk::liveness::Session;
 use crate::trunk::path_mtu::PathMtu;
 use crate::trunk::receipts::Receipts;
 use crate::trunk::repair::RepairBudget;
-use crate::trunk::replay::Replay;
-use crate::trunk::resequencer::Resequencer;
 use crate::trunk::told::{ToldRate, ToldState};
 use crate::trunk::unsequenced::UnsequencedFrames;
 use crate::wire::ethernet::{self, MacAddr};
@@ -81,8 +79,8 @@ pub struct Path {
     pub other_line: Option<Instant>,
     /// To those, by what both ends have counted.
     pub direct_gate: DirectGate,
-    /// The first train by this path that has said what the raised fences say.
-    pub fenced_since: Option<Sequence>,
+    /// The first train by this path that has said what the raised fences of a lane say.
+    pub fenced_since: [Option<Sequence>; LANES_MAX],
     /// Trains, by whichever path, that wait for direct frames of this one.
     pub fence: FenceWait,
     /// What the owner was told of it.
@@ -115,7 +113,7 @@ impl Path {
             direct_kinds: KindChoice::default(),
             other_line: None,
             direct_gate: DirectGate::default(),
-            fenced_since: None,
+            fenced_since: [None; LANES_MAX],
             fence: FenceWait::default(),
             told: ToldState::default(),
             told_rate: ToldRate::default(),
@@ -220,6 +218,8 @@ pub struct Peer {
     pub address: MacAddr,
     pub capabilities: u32,
     pub mtu: u16,
+    /// So many it takes.
+    pub lanes: u8,
     /// In which it takes direct frames.
     pub direct_vlan: Option<u16>,
     /// The dictionary that it has.
@@ -262,10 +262,8 @@ pub struct Peer {
     pub ack_listed: bool,
     pub queues: FlowQueues,
     pub aggregator: Aggregator,
-    pub next_train: Sequence,
-    /// Direct frames that our next trains must not overtake.
-    pub fences: RaisedFences,
-    pub replay: Replay,
+    /// By [`LaneId::place`]; there is at least one.
+    pub tx: Vec<LaneTx>,
     /// What its links lose that live goes again so soon after it left first; `None`: it is lost.
     repair_within: Option<Duration>,
     pub repair_budget: RepairBudget,
@@ -280,11 +278,13 @@ pub struct Peer {
     pub last_arrival: LinkId,
     /// When an acknowledgement last went by that.
     pub answered_by_arrival_at: Instant,
-    pub resequencer: Resequencer,
+    /// By [`LaneId::place`]; there is at least one.
+    pub rx: Vec<LaneRx>,
+    /// Of those that are no more.
+    rx_before: LaneCounts,
     pub hold_times: HoldTimes,
     /// Frames without a sequence that came while trains were held.
     pub unsequenced: UnsequencedFrames,
-    pub reassembly: Reassembly,
     /// Whether frames go past the engine, as the owner was told.
     pub told_direct: ToldState<bool>,
 }
@@ -296,6 +296,7 @@ impl Peer {
             address: hello.address,
             capabilities: hello.capabilities,
             mtu: hello.mtu,
+            lanes: hello.lanes,
             direct_vlan: hello.direct_vlan,
             dictionary: hello.dictionary,
             mixing_ns: hello.mixing_ns,
@@ -320,9 +321,7 @@ impl Peer {
             ack_listed: false,
             queues: FlowQueues::new(limits.quantum),
             aggregator: Aggregator::default(),
-            next_train: Sequence::FIRST,
-            fences: RaisedFences::default(),
-            replay: Replay::default(),
+            tx: vec![LaneTx::default()],
             repair_within: limits.repair_within,
             repair_budget: RepairBudget::default(),
             join: None,
@@ -331,14 +330,10 @@ impl Peer {
             last_link: LinkId(0),
             last_arrival: LinkId(0),
             answered_by_arrival_at: Instant::ZERO,
-            resequencer: Resequencer::new(
-                Sequence::FIRST,
-                limits.resequencer_bytes_max,
-                (limits.resequencer_wait_max, limits.resequencer_stall_max),
-            ),
+            rx: vec![LaneRx::new(Sequence::FIRST, limits)],
+            rx_before: LaneCounts::default(),
             hold_times: HoldTimes::default(),
             unsequenced: UnsequencedFrames::default(),
-            reassembly: Reassembly::new(limits.reassembly_bytes_max, limits.reassembly_age_max),
             told_direct: ToldState::known(false, now),
         }
     }
@@ -409,6 +404,7 @@ impl Peer {
             self.address = hello.address;
             self.capabilities = hello.capabilities;
             self.mtu = hello.mtu;
+            self.lanes = hello.lanes;
             self.direct_vlan = hello.direct_vlan;
             self.dictionary = hello.dictionary;
             self.mixing_ns = hello.mixing_ns;
@@ -496,33 +492,121 @@ impl Peer {
         self.paths.iter_mut().for_each(|path| path.joining = false);
     }
 
-    /// Our trains after these say so, until it has heard it.
-    pub fn raise_fence(&mut self, fence: Fence) {
-        self.fences.raise(fence);
-        self.paths
-            .iter_mut()
-            .for_each(|path| path.fenced_since = None);
+    /// It is to go again.
+    pub fn push_replay(&mut self, train: TrainId, message: Buffer) {
+        self.tx_mut(train.lane).replay.push(train.sequence, message);
     }
 
-    /// Once a train that said so is acknowledged, and so all that may be late are known to wait.
+    /// So many lanes may be used to it, if it takes as many.
+    pub fn use_lanes(&mut self, count: usize) {
+        if self.tx.len() < count {
+            self.tx.resize_with(count, LaneTx::default);
+        }
+    }
+
+    /// In which lane trains go that are to be of this one.
+    pub fn lane_towards(&self, wanted: LaneId) -> LaneId {
+        match wanted.place() < self.tx.len().min(usize::from(self.lanes)) {
+            true => wanted,
+            false => LaneId::FIRST,
+        }
+    }
+
+    /// The lanes in which anything was ever sent to it, and the first one.
+    pub fn lanes_tx(&self) -> impl Iterator<Item = LaneId> + use<> {
+        LaneId::first(self.tx.len())
+    }
+
+    /// … in which anything came of it, and the first one.
+    pub fn lanes_rx(&self) -> impl Iterator<Item = LaneId> + use<> {
+        LaneId::first(self.rx.len())
+    }
+
+    pub fn tx_of(&self, lane: LaneId) -> &LaneTx {
+        &self.tx[lane.place()]
+    }
+
+    pub fn tx_mut(&mut self, lane: LaneId) -> &mut LaneTx {
+        &mut self.tx[lane.place()]
+    }
+
+    pub fn rx_of(&self, lane: LaneId) -> &LaneRx {
+        &self.rx[lane.place()]
+    }
+
+    pub fn rx_mut(&mut self, lane: LaneId) -> &mut LaneRx {
+        &mut self.rx[lane.place()]
+    }
+
+    /// This train of the lane has come: it may be the first that is heard of it, and of others before it.
+    pub fn hear_lane(&mut self, lane: LaneId, train: Sequence, limits: &Limits) {
+        while self.rx.len() <= lane.place() {
+            let first = match self.rx.len() == lane.place() {
+                true => train,
+                false => Sequence::FIRST,
+            };
+            self.rx.push(LaneRx::heard_first(first, limits));
+        }
+    }
+
+    /// What the lanes have counted, those of before too.
+    pub fn lane_counts(&self) -> LaneCounts {
+        let mut sum = self.rx_before;
+        self.rx.iter().for_each(|lane| sum.add(lane));
+        sum
+    }
+
+    /// Nothing waits to go again, and no train says what it must not overtake.
+    pub fn goes_in_turn(&self) -> bool {
+        let in_turn = |lane: &LaneTx| lane.replay.is_empty() && lane.fences.is_empty();
+        self.tx.iter().all(in_turn)
+    }
+
+    /// Whether stragglers were more than a rare accident lately.
+    pub fn reorders(&self, now: Instant) -> bool {
+        self.rx.iter().any(|lane| lane.resequencer.reorders(now))
+    }
+
+    /// Something is held for what is missing before it.
+    pub fn holds_trains(&self) -> bool {
+        self.rx
+            .iter()
+            .any(|lane| lane.resequencer.held_trains() > 0)
+    }
+
+    /// Our trains of the lane after these say so, until it has heard it.
+    pub fn raise_fence(&mut self, lane: LaneId, fence: Fence) {
+        self.tx_mut(lane).fences.raise(fence);
+        self.forget_fenced(lane);
+    }
+
+    fn forget_fenced(&mut self, lane: LaneId) {
+        for path in &mut self.paths {
+            path.fenced_since[lane.place()] = None;
+        }
+    }
+
+    /// Once a train that said so is acknowledged, and so all of its lane that may be late are known to wait.
     pub fn lower_fences(&mut self, ack: &Ack) {
-        let Some(path) = self.path(LinkId(ack.link)) else {
-            return;
-        };
         let is_heard = |since: Sequence| ack.newest.distance_from(since) >= 0;
-        if path.fenced_since.is_some_and(is_heard) {
-            self.fences.lower();
-            self.paths
-                .iter_mut()
-                .for_each(|path| path.fenced_since = None);
+        for lane in self.lanes_tx() {
+            let path = self.path(LinkId(ack.link));
+            let since = path.and_then(|path| path.fenced_since[lane.place()]);
+            if since.is_some_and(is_heard) {
+                self.tx_mut(lane).fences.lower();
+                self.forget_fenced(lane);
+            }
         }
     }
 
     /// After all that may have changed which trains wait for direct frames.
     pub fn follow_fences(&mut self) {
-        let held = self.paths.iter().filter_map(|path| path.fence.holds_from());
-        let first = held.reduce(|a, b| if a.is_newer_than(b) { b } else { a });
-        self.resequencer.fence = first;
+        for lane in self.lanes_rx() {
+            let paths = self.paths.iter();
+            let held = paths.filter_map(|path| path.fence.holds_from(lane));
+            let first = held.reduce(Sequence::older_of);
+            self.rx_mut(lane).resequencer.fence = first;
+        }
     }
 
     /// What our trains to it carry: our life, and what we keep for it.
@@ -550,16 +634,9 @@ impl Peer {
     pub fn restart_reception(&mut self, first: Sequence, limits: &Limits) -> u64 {
         let under_way = self.trains_and_frames_held();
         self.unsequenced.clear();
-        let (order, pieces) = (self.resequencer.stats, self.reassembly.stats);
-        self.resequencer = Resequencer::new(
-            first,
-            limits.resequencer_bytes_max,
-            (limits.resequencer_wait_max, limits.resequencer_stall_max),
-        );
-        self.reassembly = Reassembly::new(limits.reassembly_bytes_max, limits.reassembly_age_max);
-        // What was counted stays, and so does what was learnt of the links.
-        self.resequencer.stats = order;
-        self.reassembly.stats = pieces;
+        // What was counted stays.
+        self.rx_before = self.lane_counts();
+        self.rx = vec![LaneRx::new(first, limits)];
         self.receipts.clear();
         for path in &mut self.paths {
             path.direct.restart();
@@ -571,7 +648,7 @@ impl Peer {
 
     /// What has come of it, and not been given to the host yet.
     pub fn trains_and_frames_held(&self) -> usize {
-        self.resequencer.held_trains() + self.reassembly.frames() + self.unsequenced.len()
+        self.rx.iter().map(LaneRx::held).sum::<usize>() + self.unsequenced.len()
     }
 
     pub fn receipts_of(&mut self, remote_link: u8) -> &mut Receipts {

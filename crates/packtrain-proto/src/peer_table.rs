@@ -10,6 +10,7 @@ use crate::gone_peers::GonePeers;
 use crate::mac_map::{MacHashBuilder, MacMap};
 use crate::peer::Peer;
 use crate::time::Instant;
+use crate::trunk::lane::LaneId;
 use crate::wire::ethernet::MacAddr;
 use crate::wire::hello::{Hello, LinkRecord};
 
@@ -282,8 +283,11 @@ impl PeerTable {
         self.by_node.remove(&peer.node_id);
         self.unindex(slot);
         if let Some(epoch) = peer.remote_epoch {
-            self.gone
-                .note_left(peer.node_id, epoch, peer.resequencer.expected());
+            self.gone.note_left(
+                peer.node_id,
+                epoch,
+                peer.rx_of(LaneId::FIRST).resequencer.expected(),
+            );
         }
         Some(peer)
     }
@@ -315,6 +319,7 @@ mod tests {
             direct_vlan: None,
             dictionary: None,
             mixing_ns: None,
+            newest_in_lanes: Vec::new(),
             software: String::new(),
         }
     }

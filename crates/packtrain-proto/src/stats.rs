@@ -336,6 +336,8 @@ pub struct ClassSnapshot {
     /// As people write it; `None` of the rest.
     pub matches: Option<String>,
     pub action: Action,
+    /// Of the action, as their owner calls them.
+    pub links: Vec<String>,
     /// Frames that the host has sent to the engine.
     pub traffic: Traffic,
     /// From when those that left had come.

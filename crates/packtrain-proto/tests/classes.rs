@@ -29,6 +29,7 @@ fn class(name: &str, matches: &str, pack: Pack) -> Class {
     Class {
         name: name.parse().unwrap(),
         matches: matches.parse().unwrap(),
+        links: Vec::new(),
         action: Action {
             pack,
             ..Action::default()

@@ -212,6 +212,7 @@ fn a_class_says_what_is_done_with_its_frames() {
         let class = Class {
             name: "json".parse().unwrap(),
             matches: "udp dport 7001".parse().unwrap(),
+            links: Vec::new(),
             action: Action {
                 compress,
                 ..Action::default()

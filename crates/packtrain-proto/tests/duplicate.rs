@@ -21,6 +21,7 @@ fn class() -> Class {
     Class {
         name: "twice".parse().expect("a right name"),
         matches: "ethertype 0x9a01".parse().expect("a right match"),
+        links: Vec::new(),
         action: Action {
             duplicate: true,
             ..Action::default()

@@ -130,6 +130,7 @@ impl World {
             let may_be_lost = Class {
                 name: "all".parse().unwrap(),
                 matches: "any".parse().unwrap(),
+                links: Vec::new(),
                 action: Action {
                     loss_ok: true,
                     ..Action::default()

@@ -224,7 +224,7 @@ fn queued(flow: u32, frame: Frame) -> QueuedFrame {
         piece_id: 0,
         copy: None,
         class: ClassId(0),
-        band: packtrain_proto::queue::band::BandId::Once,
+        band: packtrain_proto::queue::band::BandId::FIRST,
         flow_hash: flow,
         share: 0,
         urgent: frame.urgent,

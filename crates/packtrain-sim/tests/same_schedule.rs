@@ -132,6 +132,7 @@ fn host(n: usize, path: ClassPath, line: &Line, network: &Network) -> (Host, Vec
     host.give_classes(vec![Class {
         name: "all".parse().expect("a right name"),
         matches: "any".parse().expect("a right match"),
+        links: Vec::new(),
         action: Action {
             path,
             loss_ok: line.loss_ok,

@@ -80,6 +80,8 @@ pub enum Request {
         loss_ok: bool,
         compress: String,
         duplicate: bool,
+        /// By which it goes; none: by whichever.
+        links: Vec<String>,
         /// Before the class of this name.
         before: Option<String>,
     },

@@ -13,7 +13,7 @@ pub mod values;
 
 use std::time::Duration;
 
-use packtrain_proto::class::{self, Action, Class, Pack};
+use packtrain_proto::class::{self, Action, Class, ClassName, Pack};
 use packtrain_proto::config::Balance;
 use packtrain_proto::dfap::stations::STATIONS_MAX;
 use packtrain_proto::wire::ethernet::MacAddr;
@@ -161,6 +161,15 @@ impl Settings {
         if let Some(twice) = first_repeated(&names) {
             return Err(Contradiction::LinkTwice(InterfaceName::clone(twice)));
         }
+        for class in &self.classes {
+            let is_link = |link: &&String| names.iter().any(|name| name.as_str() == *link);
+            if let Some(link) = class.links.iter().find(|link| !is_link(link)) {
+                return Err(Contradiction::ClassOfNoLink {
+                    class: class.name.clone(),
+                    link: link.clone(),
+                });
+            }
+        }
         if self.tier_spill && Balance::from(self.balance).keeps_flows() {
             return Err(Contradiction::SpillOfFlows(self.balance));
         }
@@ -204,6 +213,8 @@ pub enum Contradiction {
     OwnLink(InterfaceName),
     #[error("link {0} is named twice")]
     LinkTwice(InterfaceName),
+    #[error("class {class} names {link}, which is no link of the line")]
+    ClassOfNoLink { class: ClassName, link: String },
     #[error("with balance {0} each flow keeps to its link, and none can spill to another tier")]
     SpillOfFlows(BalancePolicy),
     #[error("station {0} is named twice")]
@@ -224,6 +235,7 @@ impl Contradiction {
             | Contradiction::TooManyLinks(_)
             | Contradiction::OwnLink(_)
             | Contradiction::LinkTwice(_) => "link",
+            Contradiction::ClassOfNoLink { .. } => "class",
             Contradiction::SpillOfFlows(_) => "tier_spill",
             Contradiction::StationTwice(_) | Contradiction::TooManyStations(_) => "dfap_stations",
             Contradiction::AddressTwice(_) => "addresses",

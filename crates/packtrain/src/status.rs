@@ -143,6 +143,9 @@ pub struct Class {
     /// Where there are several links, its frames go by two of them.
     #[serde(default)]
     pub duplicate: bool,
+    /// By which its frames go while one of them works; none: by whichever.
+    #[serde(default)]
+    pub links: Vec<String>,
     /// What the host has sent of it to the engine.
     pub taken: Traffic,
     /// From when those that left had come; `trains` are frames here.

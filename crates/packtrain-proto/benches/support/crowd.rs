@@ -56,6 +56,7 @@ fn hello(n: usize, link: u8, count: u32) -> Vec<u8> {
         direct_vlan: None,
         dictionary: None,
         mixing_ns: None,
+        newest_in_lanes: Vec::new(),
         software: String::new(),
     };
     let header = Header {

@@ -217,7 +217,7 @@ mod tests {
             flow_hash: packet.flow,
             share: 0,
             class: crate::class::ClassId(0),
-            band: crate::queue::band::BandId::Once,
+            band: crate::queue::band::BandId::FIRST,
             urgent: false,
             hold_until: None,
             random: Default::default(),

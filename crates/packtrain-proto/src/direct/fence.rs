@@ -12,6 +12,7 @@
 
 use super::DIRECT_WAYS_MAX;
 use crate::time::{Duration, Instant};
+use crate::trunk::lane::{LANES_MAX, LaneId};
 use crate::wire::sequence::Sequence;
 use crate::wire::train::Fence;
 
@@ -82,7 +83,8 @@ pub struct FenceWait {
 
 #[derive(Debug)]
 struct Awaited {
-    from: Sequence,
+    /// The first train of each lane that has to wait.
+    from: [Option<Sequence>; LANES_MAX],
     sent: u32,
     since: Instant,
     /// How many had come when that was heard last, and when it was more than before.
@@ -121,9 +123,15 @@ impl FenceWait {
         self.offset.get_or_insert(came.wrapping_sub(sent));
     }
 
-    /// A train says so of direct frames whose way there and back takes so long. Whether the count is to be asked
-    /// for.
-    pub fn on_fence(&mut self, fence: &Fence, round_trip: Duration, now: Instant) -> bool {
+    /// A train of the lane says so of direct frames whose way there and back takes so long. Whether more trains wait, and the
+    /// count is to be asked for.
+    pub fn on_fence(
+        &mut self,
+        lane: LaneId,
+        fence: &Fence,
+        round_trip: Duration,
+        now: Instant,
+    ) -> bool {
         let is_newer = |than: u32| fence.sent.wrapping_sub(than) as i32 > 0;
         if self.offset.is_none() || !self.passed.is_none_or(is_newer) {
             return false;
@@ -132,11 +140,16 @@ impl FenceWait {
             if is_newer(awaited.sent) {
                 awaited.sent = fence.sent;
             }
-            return false;
+            let from = &mut awaited.from[lane.place()];
+            let is_first_of_lane = from.is_none();
+            from.get_or_insert(fence.from);
+            return is_first_of_lane;
         }
+        let mut from = [None; LANES_MAX];
+        from[lane.place()] = Some(fence.from);
         self.fences += 1;
         self.awaited = Some(Awaited {
-            from: fence.from,
+            from,
             sent: fence.sent,
             since: now,
             came: None,
@@ -212,15 +225,17 @@ impl FenceWait {
         self.awaited.as_ref().map(|awaited| awaited.ask_at)
     }
 
-    /// The first train that has to wait.
-    pub fn holds_from(&self) -> Option<Sequence> {
-        self.awaited.as_ref().map(|awaited| awaited.from)
+    /// The first train of the lane that has to wait.
+    pub fn holds_from(&self, lane: LaneId) -> Option<Sequence> {
+        self.awaited.as_ref()?.from[lane.place()]
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const LANE: LaneId = LaneId::FIRST;
 
     fn at(us: u64) -> Instant {
         Instant::ZERO + Duration::from_micros(us)
@@ -245,29 +260,29 @@ mod tests {
     #[test]
     fn trains_wait_until_as_many_have_come_as_had_left() {
         let mut wait = wait();
-        assert!(wait.on_fence(&fence(0, 7, 10), Duration::ZERO, at(0)));
-        assert_eq!(wait.holds_from(), Some(Sequence(7)));
+        assert!(wait.on_fence(LANE, &fence(0, 7, 10), Duration::ZERO, at(0)));
+        assert_eq!(wait.holds_from(LANE), Some(Sequence(7)));
         wait.on_came(1009, at(1));
-        assert_eq!(wait.holds_from(), Some(Sequence(7)));
+        assert_eq!(wait.holds_from(LANE), Some(Sequence(7)));
         wait.on_came(1010, at(2));
-        assert_eq!((wait.holds_from(), wait.poll_timeout()), (None, None));
+        assert_eq!((wait.holds_from(LANE), wait.poll_timeout()), (None, None));
         // Said again by the next train.
-        assert!(!wait.on_fence(&fence(0, 7, 10), Duration::ZERO, at(3)));
-        assert_eq!(wait.holds_from(), None);
-        assert!(wait.on_fence(&fence(0, 9, 11), Duration::ZERO, at(4)));
+        assert!(!wait.on_fence(LANE, &fence(0, 7, 10), Duration::ZERO, at(3)));
+        assert_eq!(wait.holds_from(LANE), None);
+        assert!(wait.on_fence(LANE, &fence(0, 9, 11), Duration::ZERO, at(4)));
     }
 
     #[test]
     fn counts_wrap() {
         let mut wait = FenceWait::default();
         wait.on_counts(u32::MAX - 2, u32::MAX - 1);
-        assert!(wait.on_fence(&fence(0, 7, 5), Duration::ZERO, at(0)));
+        assert!(wait.on_fence(LANE, &fence(0, 7, 5), Duration::ZERO, at(0)));
         wait.on_came(5, at(1));
-        assert!(wait.holds_from().is_some());
+        assert!(wait.holds_from(LANE).is_some());
         wait.on_came(6, at(2));
-        assert_eq!(wait.holds_from(), None);
+        assert_eq!(wait.holds_from(LANE), None);
         assert!(
-            !wait.on_fence(&fence(0, 7, u32::MAX), Duration::ZERO, at(3)),
+            !wait.on_fence(LANE, &fence(0, 7, u32::MAX), Duration::ZERO, at(3)),
             "an old one"
         );
     }
@@ -275,20 +290,20 @@ mod tests {
     #[test]
     fn without_counts_nobody_waits() {
         let mut wait = FenceWait::default();
-        assert!(!wait.on_fence(&fence(0, 1, 5), Duration::ZERO, at(0)));
-        assert_eq!(wait.holds_from(), None);
+        assert!(!wait.on_fence(LANE, &fence(0, 1, 5), Duration::ZERO, at(0)));
+        assert_eq!(wait.holds_from(LANE), None);
     }
 
     #[test]
     fn a_later_fence_makes_those_that_wait_wait_for_more() {
         let mut wait = wait();
-        assert!(wait.on_fence(&fence(0, 7, 10), Duration::ZERO, at(0)));
-        assert!(!wait.on_fence(&fence(0, 9, 20), Duration::ZERO, at(1)));
-        assert!(!wait.on_fence(&fence(0, 7, 10), Duration::ZERO, at(2)));
+        assert!(wait.on_fence(LANE, &fence(0, 7, 10), Duration::ZERO, at(0)));
+        assert!(!wait.on_fence(LANE, &fence(0, 9, 20), Duration::ZERO, at(1)));
+        assert!(!wait.on_fence(LANE, &fence(0, 7, 10), Duration::ZERO, at(2)));
         wait.on_came(1019, at(3));
-        assert_eq!(wait.holds_from(), Some(Sequence(7)));
+        assert_eq!(wait.holds_from(LANE), Some(Sequence(7)));
         wait.on_came(1020, at(4));
-        assert_eq!(wait.holds_from(), None);
+        assert_eq!(wait.holds_from(LANE), None);
     }
 
     /// Until it is given up: (microseconds, questions).
@@ -309,18 +324,18 @@ mod tests {
     #[test]
     fn what_is_lost_is_waited_for_once() {
         let mut wait = wait();
-        assert!(wait.on_fence(&fence(0, 7, 10), Duration::ZERO, at(0)));
+        assert!(wait.on_fence(LANE, &fence(0, 7, 10), Duration::ZERO, at(0)));
         let (us, asked) = wait_in_vain(&mut wait, |_| Some(1007));
         assert!((20_000..22_000).contains(&us), "{us}");
         assert!((20..40).contains(&asked), "{asked}");
         assert_eq!((wait.fences, wait.given_up), (1, 1));
         // The next ones need not come more than what has come.
-        assert!(wait.on_fence(&fence(0, 9, 12), Duration::ZERO, at(0)));
+        assert!(wait.on_fence(LANE, &fence(0, 9, 12), Duration::ZERO, at(0)));
         wait.on_came(1008, at(1));
-        assert!(wait.holds_from().is_some());
+        assert!(wait.holds_from(LANE).is_some());
         wait.on_came(1009, at(2));
         assert_eq!(
-            (wait.holds_from(), wait.fences, wait.given_up),
+            (wait.holds_from(LANE), wait.fences, wait.given_up),
             (None, 2, 1)
         );
     }
@@ -328,15 +343,15 @@ mod tests {
     #[test]
     fn as_long_as_some_come_they_are_waited_for_but_not_for_ever() {
         let mut wait = wait();
-        assert!(wait.on_fence(&fence(0, 7, 1_000_000), Duration::ZERO, at(0)));
+        assert!(wait.on_fence(LANE, &fence(0, 7, 1_000_000), Duration::ZERO, at(0)));
         let (us, _) = wait_in_vain(&mut wait, |us| Some(1000 + us as u32 / 1000));
         assert!((300_000..302_000).contains(&us), "{us}");
         // Those that are still to come are not lost.
-        assert!(wait.on_fence(&fence(0, 9, 1_000_010), Duration::ZERO, at(0)));
+        assert!(wait.on_fence(LANE, &fence(0, 9, 1_000_010), Duration::ZERO, at(0)));
         wait.on_came(1_001_009, at(1));
-        assert!(wait.holds_from().is_some());
+        assert!(wait.holds_from(LANE).is_some());
         wait.on_came(1_001_010, at(1));
-        assert_eq!(wait.holds_from(), None);
+        assert_eq!(wait.holds_from(LANE), None);
     }
 
     #[test]
@@ -344,31 +359,31 @@ mod tests {
         let mut wait = wait();
         wait.give_up();
         assert_eq!(wait.given_up, 0, "nothing waits");
-        assert!(wait.on_fence(&fence(0, 7, 10), Duration::ZERO, at(0)));
+        assert!(wait.on_fence(LANE, &fence(0, 7, 10), Duration::ZERO, at(0)));
         wait.on_came(1007, at(1));
         wait.give_up();
-        assert_eq!((wait.holds_from(), wait.given_up), (None, 1));
-        assert!(!wait.on_fence(&fence(0, 7, 10), Duration::ZERO, at(2)));
-        assert!(wait.on_fence(&fence(0, 9, 11), Duration::ZERO, at(3)));
+        assert_eq!((wait.holds_from(LANE), wait.given_up), (None, 1));
+        assert!(!wait.on_fence(LANE, &fence(0, 7, 10), Duration::ZERO, at(2)));
+        assert!(wait.on_fence(LANE, &fence(0, 9, 11), Duration::ZERO, at(3)));
         wait.on_came(1010, at(4));
-        assert!(wait.holds_from().is_some());
+        assert!(wait.holds_from(LANE).is_some());
     }
 
     #[test]
     fn who_is_not_answered_does_not_wait_long_and_takes_nothing_for_lost() {
         let mut wait = wait();
-        assert!(wait.on_fence(&fence(0, 7, 10), Duration::ZERO, at(0)));
+        assert!(wait.on_fence(LANE, &fence(0, 7, 10), Duration::ZERO, at(0)));
         let (us, _) = wait_in_vain(&mut wait, |_| None);
         assert!((20_000..22_000).contains(&us), "{us}");
-        assert!(wait.on_fence(&fence(0, 9, 11), Duration::ZERO, at(0)));
+        assert!(wait.on_fence(LANE, &fence(0, 9, 11), Duration::ZERO, at(0)));
         wait.on_came(1010, at(1));
-        assert!(wait.holds_from().is_some());
+        assert!(wait.holds_from(LANE).is_some());
     }
 
     #[test]
     fn by_a_long_way_they_come_later_than_a_train_by_a_short_one() {
         let mut wait = wait();
-        assert!(wait.on_fence(&fence(0, 7, 10), Duration::from_millis(50), at(0)));
+        assert!(wait.on_fence(LANE, &fence(0, 7, 10), Duration::from_millis(50), at(0)));
         let (us, _) = wait_in_vain(&mut wait, |_| Some(1007));
         assert!((70_000..72_000).contains(&us), "{us}");
     }
@@ -377,7 +392,7 @@ mod tests {
     fn behind_full_trains_they_may_come_late_and_are_waited_for_until_many_bytes_have_passed() {
         let wait_beside = |train_bytes: usize, last_us: u64| {
             let mut wait = wait();
-            assert!(wait.on_fence(&fence(0, 7, 10), Duration::ZERO, at(0)));
+            assert!(wait.on_fence(LANE, &fence(0, 7, 10), Duration::ZERO, at(0)));
             let (mut us, mut next) = (0, 0);
             while let Some(ask_at) = wait.poll_timeout() {
                 us = ask_at.since(Instant::ZERO).as_micros() as u64;

@@ -10,6 +10,7 @@ use crate::link::Link;
 use crate::peer::{Path, Peer};
 use crate::stats::FlushReason;
 use crate::time::{Duration, Instant};
+use crate::trunk::lane::LaneId;
 use crate::trunk::receipts::Receipts;
 
 /// So much sooner there and back, and acknowledgements take another link than that of the last train: what is under way on a
@@ -52,14 +53,15 @@ impl Engine {
 
     fn acknowledge(&mut self, slot: usize, now: Instant) -> Option<Outgoing> {
         let link = self.answering_link(self.peers.get(slot)?, now)?;
-        self.send_marker(slot, link, false, now)
+        self.send_marker(slot, LaneId::FIRST, link, false, now)
     }
 
-    /// A train without subframes: what is owed in acknowledgements, and what is under way on the links.
+    /// A train without subframes: what is owed in acknowledgements, and what of the lane is under way on the links.
     /// `ack_now`: what was acknowledged of this link is to be said again, for it may be lost.
     pub(super) fn send_marker(
         &mut self,
         slot: usize,
+        lane: LaneId,
         link: LinkId,
         ack_now: bool,
         now: Instant,
@@ -74,11 +76,11 @@ impl Engine {
         let at = peer.paths.iter().position(|path| path.link == link)?;
         let link = self.links.iter().find(|l| l.id == link)?;
         let own = self.config.node_id;
-        let mut head = Head::of_marker((&mut *peer, at), link, own, answers, now);
+        let mut head = Head::of_marker((&mut *peer, at), lane, link, own, answers, now);
         head.header.ack_now = ack_now;
         let path = &mut peer.paths[at];
         // It says that nothing comes behind what this link carries, as one sent for that would.
-        path.flight.on_marker_sent(now);
+        path.flight.on_marker_sent(lane, now);
         if let Some(session) = &mut path.session {
             session.on_other_sent(now);
         }
@@ -106,7 +108,7 @@ impl Engine {
         let source = outer_source(link, kind)?;
         let own = self.config.node_id;
         let report = peer.paths[at].direct.take_report(now)?;
-        let mut head = Head::of_marker((&mut *peer, at), link, own, false, now);
+        let mut head = Head::of_marker((&mut *peer, at), LaneId::FIRST, link, own, false, now);
         head.header.ack_now = report.wants_answer;
         head.direct = Some(report);
         let path = &peer.paths[at];

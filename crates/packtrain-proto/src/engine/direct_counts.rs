@@ -8,10 +8,10 @@ use crate::direct::kinds::DirectKind;
 use crate::peer::{Path, Peer};
 use crate::stats::{Closures, DirectSnapshot};
 use crate::time::Instant;
+use crate::trunk::lane::{LaneId, TrainId};
 use crate::trunk::liveness::Session;
 use crate::wire::ethernet::MacAddr;
 use crate::wire::hello::capability;
-use crate::wire::sequence::Sequence;
 use crate::wire::train::{DirectReport, Fence};
 
 /// What paths have counted of direct frames; of those that are gone, too.
@@ -190,19 +190,22 @@ impl Engine {
                 let Some(sent) = path.direct.take_unfenced() else {
                     continue;
                 };
-                let fence = Fence {
-                    link: path.link.0,
-                    remote_link: path.remote_link.0,
-                    from: peer.next_train,
-                    sent,
-                };
-                peer.raise_fence(fence);
+                let (link, remote_link) = (path.link.0, path.remote_link.0);
+                for lane in peer.lanes_tx() {
+                    let fence = Fence {
+                        link,
+                        remote_link,
+                        from: peer.tx_of(lane).next_train,
+                        sent,
+                    };
+                    peer.raise_fence(lane, fence);
+                }
             }
         }
     }
 
-    /// A train of this peer must not overtake direct frames.
-    pub(super) fn on_fence(&mut self, slot: usize, fence: &Fence, now: Instant) {
+    /// A train of this peer's lane must not overtake direct frames.
+    pub(super) fn on_fence(&mut self, (slot, lane): (usize, LaneId), fence: &Fence, now: Instant) {
         let Some(peer) = self.peers.get_mut(slot) else {
             return;
         };
@@ -221,7 +224,7 @@ impl Engine {
             ];
             let round_trip = round_trips.into_iter().flatten().max();
             path.fence
-                .on_fence(fence, round_trip.unwrap_or_default(), now)
+                .on_fence(lane, fence, round_trip.unwrap_or_default(), now)
         });
         if is_new {
             peer.follow_fences();
@@ -239,7 +242,10 @@ impl Engine {
     ) {
         let own = self.links.iter().find(|known| known.id == link);
         let is_full = own.is_some_and(|known| bytes * 2 > known.frame_max());
-        let is_fenced = |peer: &&mut Peer| peer.resequencer.fence.is_some();
+        let is_fenced = |peer: &&mut Peer| {
+            let mut lanes = peer.rx.iter();
+            lanes.any(|lane| lane.resequencer.fence.is_some())
+        };
         let Some(peer) = self.peers.get_mut(slot).filter(is_fenced) else {
             return;
         };
@@ -279,14 +285,14 @@ impl Engine {
     pub(super) fn make_room_behind_fences(
         &mut self,
         slot: usize,
-        (train, bytes): (Sequence, usize),
+        (train, bytes): (TrainId, usize),
         now: Instant,
     ) {
         let Some(peer) = self.peers.get(slot) else {
             return;
         };
-        let resequencer = &peer.resequencer;
-        let is_crowded = resequencer.crowds_fence(train, bytes)
+        let resequencer = &peer.rx_of(train.lane).resequencer;
+        let is_crowded = resequencer.crowds_fence(train.sequence, bytes)
             || (resequencer.is_fenced() && self.resequencers_are_full());
         if !is_crowded {
             return;

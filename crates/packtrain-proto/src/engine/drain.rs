@@ -8,6 +8,7 @@ use crate::peer::{Path, Peer};
 use crate::stats::FlushReason;
 use crate::time::Instant;
 use crate::trunk::flight::Kind;
+use crate::trunk::lane::{LaneId, TrainId};
 use crate::wire::sequence::Sequence;
 
 impl Engine {
@@ -45,8 +46,16 @@ impl Engine {
                 let paths = peer.paths.iter();
                 paths.filter_map(|path| path.flight.round_trip()).max()
             };
-            let asked = up.map(|(slot, peer)| (slot, round_trip(peer)));
-            self.drain.begin(asked, now);
+            let in_lanes = |(slot, peer): (usize, &Peer)| {
+                let is_used = |lane: &LaneId| {
+                    *lane == LaneId::FIRST || peer.tx_of(*lane).next_train != Sequence::FIRST
+                };
+                let used: Vec<LaneId> = peer.lanes_tx().filter(is_used).collect();
+                let round_trip = round_trip(peer);
+                used.into_iter().map(move |lane| ((slot, lane), round_trip))
+            };
+            let asked: Vec<_> = up.flat_map(in_lanes).collect();
+            self.drain.begin(asked.into_iter(), now);
         }
     }
 
@@ -56,20 +65,20 @@ impl Engine {
             return None;
         }
         self.step_drain(now);
-        let probed = self.drain.due().find_map(|slot| {
-            let peer = self.peers.get(slot)?;
-            Some((slot, self.probing_link(peer)?))
+        let probed = self.drain.due().find_map(|to| {
+            let peer = self.peers.get(to.0)?;
+            Some((to, self.probing_link(peer)?))
         });
-        let (slot, link_id) = probed?;
-        let (outgoing, sequence) = self.send_probe(slot, link_id, now)?;
-        self.drain.on_sent(slot, link_id, sequence);
+        let (to, link_id) = probed?;
+        let (outgoing, sequence) = self.send_probe(to, link_id, now)?;
+        self.drain.on_sent(to, (link_id, sequence));
         Some(outgoing)
     }
 
     /// A train without subframes, and its link sequence.
     pub(super) fn send_probe(
         &mut self,
-        slot: usize,
+        (slot, lane): (usize, LaneId),
         link_id: LinkId,
         now: Instant,
     ) -> Option<(Outgoing, Sequence)> {
@@ -80,17 +89,21 @@ impl Engine {
             return None;
         }
         let own = self.config.node_id;
-        let mut head = Head::of_train((&mut *peer, at), link, own, now);
+        let mut head = Head::of_train((&mut *peer, at), lane, link, own, now);
         head.header.ack_now = true;
         let path = &mut peer.paths[at];
         let train = head.header.train_sequence;
         let mut buffer = self.pool.take(HEAD_LEN_MAX);
         head.write(&mut buffer, path, link);
-        peer.next_train = train.next();
         // Whatever it takes says nothing about the link's rate.
         path.flight.on_source_empty();
         self.counters.trains_tx.trains += 1;
         self.counters.flushes.count(FlushReason::Control);
+        peer.tx_mut(lane).next_train = train.next();
+        let train = TrainId {
+            lane,
+            sequence: train,
+        };
         self.send_train((slot, at), train, (buffer, 0), Kind::New, now)
     }
 

@@ -10,18 +10,17 @@ use super::transmit::Outgoing;
 use crate::buffer::Buffer;
 use crate::config::{Balance, LinkId, NodeId};
 use crate::peer::Path;
-use crate::queue::band::BandId;
 use crate::time::Instant;
 use crate::trunk::flight::Kind;
+use crate::trunk::lane::TrainId;
 use crate::wire::hello::capability;
-use crate::wire::sequence::Sequence;
 
 /// A train that has left, and is to leave by this link too.
 #[derive(Debug)]
 pub(super) struct Second {
     peer: (usize, NodeId),
     link: LinkId,
-    train: Sequence,
+    train: TrainId,
     message: Buffer,
 }
 
@@ -30,22 +29,23 @@ impl Engine {
     pub(super) fn prepare_second(
         &mut self,
         (slot, at): (usize, usize),
-        train: Sequence,
+        train: TrainId,
         message: &Buffer,
         now: Instant,
     ) {
         let Some(peer) = self.peers.get(slot) else {
             return;
         };
-        let says_class = || peer.queues.served_band() == BandId::Twice;
+        let via = self.vias.links_of(peer.queues.served_band().lane);
+        let says_class = || peer.queues.served_band().twice;
         let is_wanted = self.config.balance == Balance::Duplicate || says_class();
         if !is_wanted || peer.paths.len() == 1 {
             return;
         }
         // While trains say what they must not overtake, one that says nothing would.
-        let may = peer.fences.is_empty();
+        let may = peer.tx_of(train.lane).fences.is_empty();
         let second = may
-            .then(|| second_path(&self.links, peer, at, message.len(), now))
+            .then(|| second_path(&self.links, peer, (at, &via), message.len(), now))
             .flatten();
         match second {
             None => self.copies.not_duplicated += 1,
@@ -81,7 +81,8 @@ impl Engine {
         if let Some(peer) = self.peers.get_mut(slot)
             && peer.capabilities & capability::KNOWS_FROM != 0
         {
-            peer.replay.note_sent(second.train);
+            let sequence = second.train.sequence;
+            peer.tx_mut(second.train.lane).replay.note_sent(sequence);
         }
         let bytes = message.len();
         let to = (slot, at);

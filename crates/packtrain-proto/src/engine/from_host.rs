@@ -12,6 +12,7 @@ use crate::queue::frame::QueuedFrame;
 use crate::station_table::Place;
 use crate::stats::DropReason;
 use crate::time::Instant;
+use crate::trunk::via::LinkSet;
 use crate::turns::Destination;
 use crate::waiting::Verdict;
 use crate::wire::dfap;
@@ -66,7 +67,7 @@ impl Engine {
             flow_hash,
             share,
             class,
-            band: BandId::Once,
+            band: BandId::FIRST,
             urgent: self.classes.action(class).pack == Pack::Now,
             hold_until: None,
             random: Default::default(),
@@ -80,6 +81,14 @@ impl Engine {
     /// With more than [`crate::class::CLASSES_MAX`].
     pub fn set_classes(&mut self, classes: Vec<Class>) {
         self.classes.replace(classes);
+        let links = self.classes.actions().map(|action| action.links);
+        let links: Vec<LinkSet> = links.collect();
+        self.vias.set(links.into_iter());
+        for slot in self.peers.slots() {
+            if let Some(peer) = self.peers.get_mut(slot) {
+                peer.use_lanes(self.vias.lanes());
+            }
+        }
         self.worths.forget();
         self.waiting.set_classes(self.classes.actions());
         self.publish_paths();
@@ -169,10 +178,13 @@ impl Engine {
     }
 
     pub(super) fn enqueue(&mut self, destination: Destination, mut frame: QueuedFrame) {
-        let may_go_twice = matches!(destination, Destination::Peer(_)) && self.links.len() > 1;
-        frame.band = match may_go_twice && self.classes.action(frame.class).duplicate {
-            true => BandId::Twice,
-            false => BandId::Once,
+        let action = self.classes.action(frame.class);
+        frame.band = match destination {
+            Destination::Peer(_) => BandId {
+                lane: self.vias.lane_of(&action.links),
+                twice: action.duplicate && self.links.len() > 1,
+            },
+            _ => BandId::FIRST,
         };
         let verdict = self.let_wait(destination, &mut frame);
         self.queued_frames += 1;
@@ -304,7 +316,9 @@ impl Engine {
         for _ in 0..self.arrivals.len() {
             match self.arrivals.pop_front().expect("counted") {
                 Arrival::Train {
-                    slot: of, buffer, ..
+                    from: (of, _),
+                    buffer,
+                    ..
                 } if of == slot => self.drop_frame(buffer, DropReason::PeerGone),
                 other => self.arrivals.push_back(other),
             }

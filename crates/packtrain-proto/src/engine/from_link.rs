@@ -13,6 +13,7 @@ use crate::peer_table::Owner;
 use crate::station_table::Place;
 use crate::stats::DropReason;
 use crate::time::{Duration, Instant};
+use crate::trunk::lane::{LANES_MAX, LaneId, TrainId};
 use crate::trunk::resequencer::Refused;
 use crate::trunk::unsequenced::Unsequenced;
 use crate::wire::ethernet::{HEADER_LEN, Header, MacAddr, ether_type};
@@ -150,7 +151,8 @@ impl Engine {
             self.ask_epoch(link, slot, now);
             return self.drop_frame(frame, reason);
         }
-        if head.lane != 0 {
+        let lane = LaneId(head.lane);
+        if lane.place() >= LANES_MAX {
             return self.drop_frame(frame, DropReason::BadLane);
         }
         let own_incarnation = peer.incarnation(self.config.node_id);
@@ -198,13 +200,14 @@ impl Engine {
                 self.counters.drops.count(DropReason::BadAck);
             }
         }
+        peer.hear_lane(lane, head.train_sequence, &self.config.limits);
         self.repair_missing(slot, now);
         self.step_drain(now);
         if let Some(report) = train.direct_report() {
             self.on_direct_report((slot, link), by, &report, now);
         }
         for fence in train.fences() {
-            self.on_fence(slot, &fence, now);
+            self.on_fence((slot, lane), &fence, now);
         }
         self.note_life(slot, link, LinkId(head.link), now);
         self.note_train_at_fence((slot, link), LinkId(head.link), frame.len(), now);
@@ -216,11 +219,12 @@ impl Engine {
             let told = train
                 .newest()
                 .map(|newest| (LinkId(newest.link), newest.train));
-            peer.resequencer
-                .on_told(head.train_sequence, told, head.repairs, now);
+            let order = &mut peer.rx_mut(lane).resequencer;
+            order.on_told(head.train_sequence, told, head.repairs, now);
         }
         if head.marker {
-            peer.resequencer.note(by, head.train_sequence, now);
+            let order = &mut peer.rx_mut(lane).resequencer;
+            order.note(by, head.train_sequence, now);
             if head.ack_now {
                 self.say_again(slot, head.link);
             }
@@ -233,29 +237,36 @@ impl Engine {
         if subframe::has_any(&frame[subframes_at..]) {
             self.owe_receipt(slot, &head, now);
         }
-        self.make_room_behind_fences(slot, (head.train_sequence, frame.capacity()), now);
+        let id = TrainId {
+            lane,
+            sequence: head.train_sequence,
+        };
+        self.make_room_behind_fences(slot, (id, frame.capacity()), now);
         let peer = self.peers.get_mut(slot).expect("it was there");
         // Who holds nothing may hold one: that starts the wait for its gap, and so the end of it.
-        let in_turn = head.train_sequence == peer.resequencer.expected();
-        let holds = peer.resequencer.held_trains() > 0;
+        let order = &peer.rx_of(lane).resequencer;
+        let in_turn = head.train_sequence == order.expected();
+        let holds = order.held_trains() > 0;
         if holds && !in_turn && self.resequencers_are_full() {
             return self.drop_frame(frame, DropReason::ResequencerFull);
         }
         let peer = self.peers.get_mut(slot).expect("it was there");
         // Of what went again, the way tells nothing; and by one link nothing is overtaken.
         if !head.replay && peer.paths.len() > 1 {
-            let waited_since = peer.resequencer.gap_since().filter(|_| in_turn);
+            let gap_since = peer.rx_of(lane).resequencer.gap_since();
+            let waited_since = gap_since.filter(|_| in_turn);
             let later = waited_since.map_or(Duration::ZERO, |since| now.since(since));
             peer.receipts_of(head.link).on_later(later, now);
         }
-        let inserted = peer.resequencer.insert(
+        let order = &mut peer.rx_mut(lane).resequencer;
+        let inserted = order.insert(
             head.train_sequence,
             (!head.replay).then_some(by),
             frame,
             subframes_at,
             now,
         );
-        let discarded = std::mem::take(&mut peer.resequencer.discarded);
+        let discarded = std::mem::take(&mut order.discarded);
         self.counters
             .drops
             .count_many(DropReason::SequenceJump, discarded);
@@ -296,7 +307,8 @@ impl Engine {
     }
 
     pub(super) fn resequencers_are_full(&self) -> bool {
-        let held = self.peers.iter().map(|(_, p)| p.resequencer.held_bytes());
+        let lanes = self.peers.iter().flat_map(|(_, peer)| &peer.rx);
+        let held = lanes.map(|lane| lane.resequencer.held_bytes());
         held.sum::<usize>() >= self.config.limits.resequencer_bytes_total_max
     }
 
@@ -314,35 +326,47 @@ impl Engine {
 
     /// Moves what is in order to the arrivals.
     pub(super) fn release_trains(&mut self, slot: usize, now: Instant) {
+        let Some(peer) = self.peers.get(slot) else {
+            return;
+        };
+        for lane in peer.lanes_rx() {
+            self.release_lane(slot, lane, now);
+        }
+    }
+
+    fn release_lane(&mut self, slot: usize, lane: LaneId, now: Instant) {
         let Some(peer) = self.peers.get_mut(slot) else {
             return;
         };
         loop {
-            let released = peer.resequencer.poll(now);
+            let released = peer.rx_mut(lane).resequencer.poll(now);
             let is_last = released.is_none();
             if let Some((held, after_gap)) = released {
                 peer.hold_times.record(now.since(held.arrived()));
                 self.arrivals.push_back(Arrival::Train {
-                    slot,
+                    from: (slot, lane),
                     arrived: held.arrived(),
                     buffer: held.buffer,
                     at: held.subframes_at,
                     after_gap,
                 });
             }
-            let mut expected = peer.resequencer.expected();
-            if peer.resequencer.is_fenced() {
-                // What came behind the train before waits as the one that is due does.
-                expected = expected.minus(1);
-            }
-            while let Some(waited) = peer.unsequenced.pop(expected, UNSEQUENCED_BYTES_MAX) {
-                peer.hold_times.record(now.since(waited.arrived));
-                self.arrivals.push_back(Arrival::AsItIs {
-                    slot,
-                    is_marked: waited.is_marked,
-                    buffer: waited.frame,
-                    offload: waited.offload,
-                });
+            if lane == LaneId::FIRST {
+                let order = &peer.rx_of(lane).resequencer;
+                let mut expected = order.expected();
+                if order.is_fenced() {
+                    // What came behind the train before waits as the one that is due does.
+                    expected = expected.minus(1);
+                }
+                while let Some(waited) = peer.unsequenced.pop(expected, UNSEQUENCED_BYTES_MAX) {
+                    peer.hold_times.record(now.since(waited.arrived));
+                    self.arrivals.push_back(Arrival::AsItIs {
+                        slot,
+                        is_marked: waited.is_marked,
+                        buffer: waited.frame,
+                        offload: waited.offload,
+                    });
+                }
             }
             if is_last {
                 return;
@@ -353,7 +377,7 @@ impl Engine {
     /// Goodbye has come from this peer: what came before it in a train does not wait for a gap any longer.
     pub(super) fn let_go_before(&mut self, slot: usize, now: Instant) {
         if let Some(peer) = self.peers.get_mut(slot) {
-            peer.resequencer.hurry();
+            peer.rx.iter_mut().for_each(|lane| lane.resequencer.hurry());
             self.release_trains(slot, now);
         }
     }
@@ -370,7 +394,10 @@ impl Engine {
         let Some(peer) = self.peers.get_mut(slot) else {
             return self.drop_frame(frame, DropReason::PeerGone);
         };
-        if let Some(behind) = peer.resequencer.newest_held() {
+        // By which of several links it came nobody knows: what other lanes hold does not wait for what is missing there.
+        let others = peer.rx.iter_mut().skip(1);
+        others.for_each(|lane| lane.resequencer.hurry());
+        if let Some(behind) = peer.rx_of(LaneId::FIRST).resequencer.newest_held() {
             peer.unsequenced.push(Unsequenced {
                 behind,
                 is_marked,

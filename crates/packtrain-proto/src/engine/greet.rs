@@ -11,6 +11,7 @@ use crate::peer::Peer;
 use crate::station_table::Place;
 use crate::stats::DropReason;
 use crate::time::Instant;
+use crate::trunk::lane::LANES_MAX;
 use crate::wire::ethernet::{HEADER_LEN, Header, MacAddr, ether_type};
 use crate::wire::hello::{Hello, LINKS_MAX, LinkRecord, STATIONS_MAX, capability};
 use crate::wire::sequence::Sequence;
@@ -74,6 +75,10 @@ impl Engine {
         };
         let addressed = |l: &&Link| !l.state.address.is_zero() && !l.state.address.is_group();
         let named = self.links.iter().filter(addressed).take(LINKS_MAX);
+        let newest = peer.map_or_else(Vec::new, |peer| {
+            let lanes = peer.tx.iter();
+            lanes.map(|lane| lane.next_train.minus(1)).collect()
+        });
         let records = named.map(|link| LinkRecord {
             link: link.id,
             carrier: link.state.carrier && link.retiring.is_none(),
@@ -86,14 +91,14 @@ impl Engine {
                 .state
                 .rate_bps
                 .map(|bps| u32::try_from(bps / 1000).unwrap_or(u32::MAX)),
-            newest_train: peer.map_or(Sequence::ZERO, |peer| peer.next_train.minus(1)),
+            newest_train: newest.first().copied().unwrap_or_default(),
             newest_link: peer
                 .and_then(|peer| peer.path(link.id))
                 .map_or(Sequence::ZERO, |path| path.flight.next_sequence().minus(1)),
         });
         let records = records.collect();
         // Frames as they are have no sequence: what overtakes on the way could not be put right.
-        let reorders = |peer: &Peer| peer.resequencer.reorders(now);
+        let reorders = |peer: &Peer| peer.reorders(now);
         let any_reorders = match peer {
             Some(peer) => reorders(peer),
             None => self.peers.iter().any(|(_, peer)| reorders(peer)),
@@ -126,7 +131,8 @@ impl Engine {
             capabilities,
             address: self.config.address,
             mtu: self.config.mtu,
-            lanes: 1,
+            lanes: LANES_MAX as u8,
+            newest_in_lanes: newest.into_iter().skip(1).collect(),
             epoch: peer.map_or(0, |peer| peer.epoch),
             count: 0,
             links: records,
@@ -195,6 +201,7 @@ impl Engine {
         let home_before = self.home_towards(slot);
         let limits = &self.config.limits;
         let peer = self.peers.get_mut(slot).expect("admitted");
+        peer.use_lanes(self.vias.lanes());
         let is_newest = peer.is_newest(hello.count, now);
         // A link that has taken the place of another one there is new as well, and is to hear us at once.
         let is_new_path = peer
@@ -214,7 +221,12 @@ impl Engine {
                 peer.remote_epoch = Some(hello.epoch);
             }
             if is_newest {
-                peer.resequencer.on_newest_sent(record.newest_train, now);
+                let others = hello.newest_in_lanes.iter().copied();
+                let newest = [record.newest_train].into_iter().chain(others);
+                // One of which nothing has come begins with what comes first.
+                for (lane, newest) in peer.rx.iter_mut().zip(newest) {
+                    lane.resequencer.on_newest_sent(newest, now);
+                }
             }
             // Of other links it may tell what is long past.
             let receipts = peer.receipts.iter_mut().find(|r| r.link == hello.link.0);

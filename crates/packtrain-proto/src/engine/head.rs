@@ -8,6 +8,7 @@ use crate::direct::fence::{FENCES_MAX, RaisedFences};
 use crate::link::Link;
 use crate::peer::{Path, Peer};
 use crate::time::Instant;
+use crate::trunk::lane::LaneId;
 use crate::wire::ethernet::HEADER_LEN;
 use crate::wire::train::{
     self, ACK_OPTION_LEN, Ack, DIRECT_OPTION_LEN, DirectReport, FENCE_OPTION_LEN, NEWEST_MAX,
@@ -35,31 +36,34 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Of the next train to this peer, by this path over `link`.
+    /// Of the next train of the lane to this peer, by this path over `link`.
     #[inline]
     pub(super) fn of_train(
         (peer, at): (&mut Peer, usize),
+        lane: LaneId,
         link: &Link,
         own: NodeId,
         now: Instant,
     ) -> Head {
-        let told = under_way(peer, link.id, now);
-        let acks_max = acks_max(told.entries().len(), peer.fences.entries().len());
-        Head::new((peer, at), own, (told, acks_max), now)
+        let told = under_way(peer, lane, link.id, now);
+        let fences = peer.tx_of(lane).fences.entries().len();
+        let acks_max = acks_max(told.entries().len(), fences);
+        Head::new((peer, at), lane, own, (told, acks_max), now)
     }
 
     /// Of a marker: it takes no sequence, and says which were taken. `answers`: what is owed in acknowledgements
     /// goes by this path.
     pub(super) fn of_marker(
         (peer, at): (&mut Peer, usize),
+        lane: LaneId,
         link: &Link,
         own: NodeId,
         answers: bool,
         now: Instant,
     ) -> Head {
-        let told = under_way(peer, link.id, now);
+        let told = under_way(peer, lane, link.id, now);
         let acks_max = if answers { ACKS_MAX } else { 0 };
-        let mut head = Head::new((peer, at), own, (told, acks_max), now);
+        let mut head = Head::new((peer, at), lane, own, (told, acks_max), now);
         head.fences = RaisedFences::default();
         head.header.marker = true;
         head.header.train_sequence = head.header.train_sequence.minus(1);
@@ -70,6 +74,7 @@ impl Head {
     #[inline]
     fn new(
         (peer, at): (&mut Peer, usize),
+        lane: LaneId,
         own: NodeId,
         (told, acks_max): (Told, usize),
         now: Instant,
@@ -82,10 +87,10 @@ impl Head {
             replay: false,
             coded: false,
             repairs: peer.repairs_within().is_some(),
-            lane: 0,
+            lane: lane.0,
             link: path.link.0,
             incarnation: peer.incarnation(own),
-            train_sequence: peer.next_train,
+            train_sequence: peer.tx_of(lane).next_train,
             link_sequence: path.flight.next_sequence(),
         };
         Head {
@@ -94,7 +99,7 @@ impl Head {
             acks,
             acks_len,
             direct: None,
-            fences: peer.fences,
+            fences: peer.tx_of(lane).fences,
         }
     }
 

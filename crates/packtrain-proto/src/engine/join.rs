@@ -5,6 +5,7 @@ use super::Event;
 use super::transmit::Outgoing;
 use crate::time::Instant;
 use crate::trunk::join::Join;
+use crate::trunk::lane::LaneId;
 
 impl Engine {
     /// After a hello: a path has come to others, over which frames without a sequence may be under way.
@@ -60,7 +61,7 @@ impl Engine {
                 has_ended = true;
                 continue;
             };
-            match self.send_probe(slot, link, now) {
+            match self.send_probe((slot, LaneId::FIRST), link, now) {
                 Some((outgoing, sequence)) => {
                     let join = self.peers.get_mut(slot)?.join.as_mut()?;
                     join.on_sent(link, sequence, now);

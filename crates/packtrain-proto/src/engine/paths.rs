@@ -7,12 +7,15 @@ use crate::config::{Balance, LinkId};
 use crate::link::Link;
 use crate::peer::{Path, Peer};
 use crate::peer_table::PeerTable;
-use crate::queue::band::BandId;
+use crate::queue::band::{BANDS_MAX, BandId};
 use crate::queue::drr::FlowQueues;
 use crate::queue::shares::Weight;
 use crate::stats::PathState;
 use crate::time::{Duration, Instant};
+use crate::trunk::balance::admission::Admission;
 use crate::trunk::balance::{self, Candidate, Part, Policy, Rate, Standing};
+use crate::trunk::lane::LaneId;
+use crate::trunk::via::{LinkSet, Vias};
 use crate::wire::hello::LINKS_MAX;
 use crate::wire::sequence::Sequence;
 
@@ -118,22 +121,29 @@ pub(super) fn is_ripe(links: &[Link], peer: &Peer, now: Instant) -> bool {
             .is_ripe(train_max(links, peer).unwrap_or(0), now)
 }
 
-/// Whether the receiver can hold what is ahead of the oldest train that is under way, and one more.
+/// Whether the receiver can hold what is ahead of the oldest train that is under way in each lane, and one more.
 pub(super) fn has_span(links: &[Link], peer: &Peer) -> bool {
-    has_span_of(train_max(links, peer).unwrap_or(0), peer)
+    let mut lanes = peer.lanes_tx();
+    lanes.all(|lane| has_span_in(links, peer, lane))
+}
+
+/// … in this one.
+pub(super) fn has_span_in(links: &[Link], peer: &Peer, lane: LaneId) -> bool {
+    has_span_of(train_max(links, peer).unwrap_or(0), peer, lane)
 }
 
 /// … of trains of so many bytes.
-fn has_span_of(bytes: usize, peer: &Peer) -> bool {
-    let waiting = peer.replay.first().map(|waiting| waiting.train);
+fn has_span_of(bytes: usize, peer: &Peer, lane: LaneId) -> bool {
+    let tx = peer.tx_of(lane);
+    let waiting = tx.replay.first().map(|waiting| waiting.train);
     let under_way = peer
         .paths
         .iter()
-        .map(|path| path.flight.oldest_outstanding());
+        .map(|path| path.flight.oldest_outstanding(lane));
     let all = under_way.chain([waiting]).flatten();
     let oldest = all.reduce(Sequence::older_of);
     let span_max = balance::span_trains_max(bytes);
-    oldest.is_none_or(|oldest| peer.next_train.distance_from(oldest) < span_max as i32)
+    oldest.is_none_or(|oldest| tx.next_train.distance_from(oldest) < span_max as i32)
 }
 
 /// The path by which the next new train leaves, if one has room: the queues are told of whose frames. `urgent`: of frames whose
@@ -142,7 +152,7 @@ pub(super) fn best_path(
     links: &[Link],
     peers: &mut PeerTable,
     slot: usize,
-    policy: Policy,
+    (policy, vias): (Policy, &Vias),
     urgent: bool,
     now: Instant,
 ) -> Option<usize> {
@@ -158,18 +168,21 @@ pub(super) fn best_path(
         return has_room.then_some(0);
     }
     let bytes = train_max(links, peer)?;
-    if !has_span_of(bytes, peer) {
-        return None;
-    }
     let last = peer.last_link;
     if policy.admits() && now.since(peer.admitted_at) >= ADMISSION_LOOK {
         admit_paths(links, peers, slot, policy, bytes, now);
     }
     let peer = peers.get(slot)?;
-    let part = balance::taking_part(candidates(links, peer, now), policy, bytes);
+    let all: Candidates = candidates(links, peer, now).take(LINKS_MAX).collect();
     let keeps_flows = policy.balance.keeps_flows();
-    let in_turn: ArrayVec<BandId, 2> = bands(&peer.queues, urgent).collect();
+    let in_turn: ArrayVec<BandId, BANDS_MAX> = bands(&peer.queues, urgent).collect();
     for band in in_turn {
+        let peer = peers.get(slot)?;
+        if !has_span_of(bytes, peer, peer.lane_towards(band.lane)) {
+            continue;
+        }
+        let of_band = of_links(&all, &vias.links_of(band.lane));
+        let part = balance::taking_part(of_band.into_iter(), policy, bytes);
         if keeps_flows {
             divide_flows(peers, (slot, band), &part);
         }
@@ -187,6 +200,24 @@ pub(super) fn best_path(
     None
 }
 
+type Candidates = ArrayVec<Candidate, LINKS_MAX>;
+
+/// Of these links, if one of them works, whatever is thought of it beside others; else of any.
+fn of_links(all: &Candidates, links: &LinkSet) -> Candidates {
+    if links.is_empty() {
+        return all.clone();
+    }
+    let mut own = all.clone();
+    own.retain(|c| links.has(c.link) && c.standing <= Standing::Held);
+    if own.is_empty() {
+        return all.clone();
+    }
+    for candidate in &mut own {
+        candidate.admission = Admission::Admitted;
+    }
+    own
+}
+
 /// Those that have frames, in their turn.
 fn bands(queues: &FlowQueues, urgent: bool) -> impl Iterator<Item = BandId> + '_ {
     let mut before = None;
@@ -198,16 +229,18 @@ fn bands(queues: &FlowQueues, urgent: bool) -> impl Iterator<Item = BandId> + '_
 }
 
 /// The path by which a train goes once more, that goes by the path `first`: the one of its tier by which it arrives next, also if
-/// it carries nothing else, for nobody waits for the second. `None`: no other has room.
+/// it carries nothing else, for nobody waits for the second. Of those of `links`, if these are several. `None`: no other has room.
 pub(super) fn second_path(
     links: &[Link],
     peer: &Peer,
-    first: usize,
+    (first, of): (usize, &LinkSet),
     bytes: usize,
     now: Instant,
 ) -> Option<usize> {
-    let all: ArrayVec<Candidate, LINKS_MAX> =
-        candidates(links, peer, now).take(LINKS_MAX).collect();
+    let mut all: Candidates = candidates(links, peer, now).take(LINKS_MAX).collect();
+    if of.len() > 1 {
+        all = of_links(&all, of);
+    }
     let first = all.iter().find(|c| c.at == first)?;
     let turn = |c: &Candidate| c.link.0.wrapping_sub(first.link.0);
     let may = all.iter().filter(|c| {
@@ -268,12 +301,12 @@ pub(super) fn charge_weighted(links: &[Link], peer: &mut Peer, at: usize, bytes:
     peer.paths[at].served.add(bytes, own.weight);
 }
 
-/// The path by which a train of `bytes` goes again. It was lost with one link: where others are dead too, and
+/// The path by which a train of `bytes` goes again, that is to go by these links. It was lost with one link: where others are dead too, and
 /// nobody knows it yet, everything would wait for one after the other, so those that show life come first.
 pub(super) fn best_path_again(
     links: &[Link],
     peer: &Peer,
-    policy: Policy,
+    (policy, of): (Policy, &LinkSet),
     bytes: usize,
     now: Instant,
 ) -> Option<usize> {
@@ -283,8 +316,12 @@ pub(super) fn best_path_again(
     let fits = |c: &Candidate| bytes <= train_bytes_max(links, &peer.paths[c.at]);
     let shows_life =
         |c: &Candidate| c.standing == Standing::Open && peer.paths[c.at].flight.shows_life(now);
-    let fitting = candidates(links, peer, now).filter(fits);
-    let part = balance::taking_part(fitting, policy, bytes);
+    let fitting: Candidates = candidates(links, peer, now)
+        .filter(fits)
+        .take(LINKS_MAX)
+        .collect();
+    let fitting = of_links(&fitting, of);
+    let part = balance::taking_part(fitting.into_iter(), policy, bytes);
     let alive = part.iter().map(|(c, _)| *c).filter(shows_life);
     let alive = balance::taking_part(alive, policy, bytes);
     let choose = |part| balance::choose(part, policy.balance, peer.last_link, |_| true);
@@ -401,7 +438,9 @@ impl Engine {
             && peer.paths[at].is_open()
         {
             // A cable that nobody has cut brings what was behind that still, once the link is back.
-            peer.resequencer.on_link_removed(now);
+            for lane in &mut peer.rx {
+                lane.resequencer.on_link_removed(now);
+            }
         }
         self.replay_path(slot, at);
         if let Some(peer) = self.peers.get_mut(slot) {

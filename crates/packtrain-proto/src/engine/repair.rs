@@ -44,7 +44,7 @@ impl Engine {
                 if in_time && peer.repair_budget.take() {
                     self.copies.waiting += 1;
                     self.copies.repaired += 1;
-                    peer.replay.push(train, copy);
+                    peer.push_replay(train, copy);
                 } else {
                     self.copies.not_repaired += 1;
                     self.copies.release(copy, &mut self.pool);

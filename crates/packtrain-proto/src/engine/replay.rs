@@ -10,6 +10,7 @@ use crate::stats::{DropReason, ReplaySnapshot};
 use crate::time::{Duration, Instant};
 use crate::trunk::balance::Policy;
 use crate::trunk::flight::{Flight, Kind, Sent, Unacknowledged};
+use crate::trunk::lane::{LaneId, LaneTx, TrainId};
 use crate::trunk::receipts::Receipts;
 use crate::wire::ethernet::HEADER_LEN;
 use crate::wire::sequence::Sequence;
@@ -62,7 +63,8 @@ impl Copies {
 
 fn kept_bytes(peer: &Peer) -> usize {
     let in_flight = peer.paths.iter().map(|path| path.flight.copies_bytes());
-    in_flight.sum::<usize>() + peer.replay.bytes()
+    let waiting = peer.tx.iter().map(|lane| lane.replay.bytes());
+    in_flight.sum::<usize>() + waiting.sum::<usize>()
 }
 
 fn is_probe(message: &[u8]) -> bool {
@@ -70,9 +72,12 @@ fn is_probe(message: &[u8]) -> bool {
     !subframe::has_any(&message[HEADER_LEN + train.subframes_at..])
 }
 
-fn train_of(message: &[u8]) -> Sequence {
+fn train_of(message: &[u8]) -> TrainId {
     let train = Train::parse(&message[HEADER_LEN..]).expect("our own train");
-    train.header.train_sequence
+    TrainId {
+        lane: LaneId(train.header.lane),
+        sequence: train.header.train_sequence,
+    }
 }
 
 /// Bytes of it when it goes again: without options.
@@ -105,7 +110,7 @@ impl Engine {
     pub(super) fn send_train(
         &mut self,
         (slot, at): (usize, usize),
-        train: Sequence,
+        train: TrainId,
         (message, bytes): (Buffer, usize),
         kind: Kind,
         now: Instant,
@@ -113,6 +118,7 @@ impl Engine {
         let keeps = kind != Kind::Duplicate && self.keeps_copy(slot, &message);
         let len = message.len();
         let peer = self.peers.get_mut(slot)?;
+        let says_fences = kind == Kind::New && !peer.tx_of(train.lane).fences.is_empty();
         let path = &mut peer.paths[at];
         let (lent, copy) = match keeps {
             true => (None, Some(message)),
@@ -124,10 +130,9 @@ impl Engine {
             copy,
             kind,
         };
-        let says_fences = kind == Kind::New && !peer.fences.is_empty();
         let sequence = path.flight.on_train_sent(sent, now);
         if says_fences {
-            path.fenced_since.get_or_insert(sequence);
+            path.fenced_since[train.lane.place()].get_or_insert(sequence);
         }
         if let Some(session) = &mut path.session {
             session.on_other_sent(now);
@@ -192,7 +197,7 @@ impl Engine {
             match unacknowledged.copy {
                 Some(copy) => {
                     self.copies.waiting += 1;
-                    peer.replay.push(unacknowledged.train, copy);
+                    peer.push_replay(unacknowledged.train, copy);
                 }
                 None => self.counters.drops.count(DropReason::ReplayNotKept),
             }
@@ -217,7 +222,8 @@ impl Engine {
                 }
             }
         }
-        while let Some(waiting) = peer.replay.pop() {
+        let lanes = peer.tx.iter_mut();
+        for waiting in lanes.flat_map(|lane| std::iter::from_fn(|| lane.replay.pop())) {
             self.copies.waiting -= 1;
             self.counters.drops.count(DropReason::PeerGone);
             self.copies.release(waiting.message, &mut self.pool);
@@ -230,37 +236,57 @@ impl Engine {
             return None;
         }
         for slot in self.peers.slots() {
-            while let Some(peer) = self.peers.get(slot)
-                && let Some(waiting) = peer.replay.first()
-            {
-                let len = len_again(&waiting.message);
-                let open = train_sizes(&self.links, peer);
-                // A closed path may never come back: where another is open, no train waits for it.
-                if open.max().is_none_or(|len_max| len <= len_max) {
-                    let policy = Policy::of(&self.config);
-                    let Some(at) = best_path_again(&self.links, peer, policy, len, now) else {
-                        break;
-                    };
-                    let waiting = self.peers.get_mut(slot)?.replay.pop()?;
-                    self.copies.waiting -= 1;
-                    let message = self.readdressed(slot, at, &waiting.message, false)?;
-                    self.copies.release(waiting.message, &mut self.pool);
-                    self.copies.replayed += 1;
-                    let bytes = if is_probe(&message) { 0 } else { message.len() };
-                    let sent = self.send_train(
-                        (slot, at),
-                        waiting.train,
-                        (message, bytes),
-                        Kind::Replay,
-                        now,
-                    );
-                    return sent.map(|(outgoing, _)| outgoing);
+            let lanes = self.peers.get(slot)?.lanes_tx();
+            for lane in lanes {
+                let outgoing = self.take_replay_in(slot, lane, now);
+                if outgoing.is_some() {
+                    return outgoing;
                 }
-                let waiting = self.peers.get_mut(slot)?.replay.pop()?;
-                self.copies.waiting -= 1;
+            }
+        }
+        None
+    }
+
+    fn take_replay_in(&mut self, slot: usize, lane: LaneId, now: Instant) -> Option<Outgoing> {
+        let via = self.vias.links_of(lane);
+        while let Some(peer) = self.peers.get(slot)
+            && let Some(waiting) = peer.tx_of(lane).replay.first()
+        {
+            let len = len_again(&waiting.message);
+            let open = train_sizes(&self.links, peer);
+            // A closed path may never come back: where another is open, no train waits for it.
+            let is_too_large = open.max().is_some_and(|len_max| len > len_max);
+            let at = match is_too_large {
+                true => None,
+                false => {
+                    let policy = Policy::of(&self.config);
+                    Some(best_path_again(
+                        &self.links,
+                        peer,
+                        (policy, &via),
+                        len,
+                        now,
+                    )?)
+                }
+            };
+            let waiting = self.peers.get_mut(slot)?.tx_mut(lane).replay.pop()?;
+            self.copies.waiting -= 1;
+            let Some(at) = at else {
                 self.counters.drops.count(DropReason::ReplayTooLarge);
                 self.copies.release(waiting.message, &mut self.pool);
-            }
+                continue;
+            };
+            let message = self.readdressed(slot, at, &waiting.message, false)?;
+            self.copies.release(waiting.message, &mut self.pool);
+            self.copies.replayed += 1;
+            let bytes = if is_probe(&message) { 0 } else { message.len() };
+            let train = TrainId {
+                lane,
+                sequence: waiting.train,
+            };
+            let to = (slot, at);
+            let sent = self.send_train(to, train, (message, bytes), Kind::Replay, now);
+            return sent.map(|(outgoing, _)| outgoing);
         }
         None
     }
@@ -389,7 +415,8 @@ impl Engine {
     pub(super) fn replay_snapshot(&self) -> ReplaySnapshot {
         let peers = || self.peers.iter().map(|(_, peer)| peer);
         let in_flight = peers().flat_map(|peer| &peer.paths);
-        let waiting: usize = peers().map(|peer| peer.replay.len()).sum();
+        let lanes = peers().flat_map(|peer| &peer.tx);
+        let waiting: usize = lanes.map(|lane: &LaneTx| lane.replay.len()).sum();
         let kept: usize = in_flight.map(|path| path.flight.copies()).sum();
         ReplaySnapshot {
             kept_trains: (kept + waiting) as u64,

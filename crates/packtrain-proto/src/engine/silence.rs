@@ -1,28 +1,38 @@
 //! Paths that do not answer: when what went by them goes again by others, and when they are tried.
 
 use super::Engine;
-use super::paths::{has_span, link_of, standing};
+use super::paths::{has_span, has_span_in, link_of, standing};
 use crate::link::Link;
 use crate::peer::{Path, Peer};
 use crate::time::Instant;
 use crate::trunk::balance::Standing;
+use crate::trunk::lane::LaneId;
 
 fn is_good(links: &[Link], path: &Path) -> bool {
     link_of(links, path).is_some_and(|link| standing(link, path) == Standing::Open)
 }
 
-/// Frames wait only because the oldest train is not acknowledged: the path that it went by, and when it is
-/// overdue there. `None` also where nothing can be done about it.
-fn holds_span_up(links: &[Link], peer: &Peer) -> Option<(usize, Instant)> {
-    if peer.paths.len() == 1 || peer.queues.is_empty() || has_span(links, peer) {
+/// What must not be waited for any longer.
+#[derive(Clone, Copy, Debug)]
+struct Overdue {
+    /// The path that it went by.
+    at: usize,
+    lane: LaneId,
+    /// From when on.
+    since: Instant,
+}
+
+/// Frames wait only because the oldest train of a lane is not acknowledged. `None` also where nothing can be done about it.
+fn holds_span_up(links: &[Link], peer: &Peer, lane: LaneId) -> Option<Overdue> {
+    if has_span_in(links, peer, lane) {
         return None;
     }
-    let oldest = |path: &Path| path.flight.oldest_outstanding();
+    let oldest = |path: &Path| path.flight.oldest_outstanding(lane);
     let under_way = peer.paths.iter().enumerate();
     let under_way = under_way.filter_map(|(at, path)| Some((at, oldest(path)?)));
     let (at, train) = under_way.reduce(|a, b| if a.1.is_newer_than(b.1) { b } else { a })?;
-    if peer
-        .replay
+    let replay = &peer.tx_of(lane).replay;
+    if replay
         .first()
         .is_some_and(|waiting| train.is_newer_than(waiting.train))
     {
@@ -33,30 +43,38 @@ fn holds_span_up(links: &[Link], peer: &Peer) -> Option<(usize, Instant)> {
         .iter()
         .filter(|path| path.link != peer.paths[at].link);
     let flight = &peer.paths[at].flight;
-    let may_go_again = flight.oldest_is_probe() || others.any(|path| is_good(links, path));
-    Some((at, flight.overdue_at().filter(|_| may_go_again)?))
+    let may_go_again = flight.oldest_is_probe(lane) || others.any(|path| is_good(links, path));
+    Some(Overdue {
+        at,
+        lane,
+        since: flight.overdue_at(lane).filter(|_| may_go_again)?,
+    })
 }
 
 /// Frames wait, and a link that has not shown its rate yet is late with the little that it was given: before it
 /// answers it gets no more, and four of its round trips may be long. When it is to go again by others.
-fn is_late_at_first(links: &[Link], peer: &Peer) -> Option<(usize, Instant)> {
-    if peer.paths.len() == 1 || peer.queues.is_empty() {
-        return None;
-    }
+fn is_late_at_first(links: &[Link], peer: &Peer) -> Option<Overdue> {
     let paths = peer.paths.iter().enumerate();
     let good = paths.filter(|(_, path)| is_good(links, path));
     if good.clone().count() < 2 {
         return None;
     }
-    let overdue = good.filter_map(|(at, path)| Some((at, path.flight.late_at_first_at()?)));
-    overdue.min_by_key(|(_, overdue_at)| *overdue_at)
+    let overdue = good.filter_map(|(at, path)| {
+        let (lane, since) = path.flight.late_at_first_at()?;
+        Some(Overdue { at, lane, since })
+    });
+    overdue.min_by_key(|overdue| overdue.since)
 }
 
-/// What must not be waited for any longer: the path that it went by, and from when on.
-fn holds_up(links: &[Link], peer: &Peer) -> Option<(usize, Instant)> {
-    let both = [holds_span_up(links, peer), is_late_at_first(links, peer)];
-    let both = both.into_iter().flatten();
-    both.min_by_key(|(_, overdue_at)| *overdue_at)
+/// What is overdue first, while frames wait.
+fn holds_up(links: &[Link], peer: &Peer) -> Option<Overdue> {
+    if peer.paths.len() == 1 || peer.queues.is_empty() {
+        return None;
+    }
+    let lanes = peer.lanes_tx();
+    let of_lanes = lanes.filter_map(|lane| holds_span_up(links, peer, lane));
+    let all = of_lanes.chain(is_late_at_first(links, peer));
+    all.min_by_key(|overdue| overdue.since)
 }
 
 impl Engine {
@@ -115,8 +133,7 @@ impl Engine {
     }
 
     pub(super) fn overdue_timeout(&self, peer: &Peer) -> Option<Instant> {
-        let (_, overdue_at) = holds_up(&self.links, peer)?;
-        Some(overdue_at)
+        Some(holds_up(&self.links, peer)?.since)
     }
 
     /// Nothing new may leave before the oldest train is acknowledged, or nothing by this link. One that is late
@@ -126,12 +143,12 @@ impl Engine {
         while let Some(slot) = self.peers.due.next(from, now) {
             from = slot + 1;
             while let Some(peer) = self.peers.get_mut(slot)
-                && let Some((at, overdue_at)) = holds_up(&self.links, peer)
-                && overdue_at <= now
+                && let Some(Overdue { at, lane, since }) = holds_up(&self.links, peer)
+                && since <= now
             {
                 let (copies, pool) = (&mut self.copies, &mut self.pool);
                 let release = &mut |copy| copies.release(copy, pool);
-                if !peer.paths[at].flight.give_up_oldest_probe(release) {
+                if !peer.paths[at].flight.give_up_oldest_probe(lane, release) {
                     self.replay_late_path(slot, at, now);
                 }
             }

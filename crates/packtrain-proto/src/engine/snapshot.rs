@@ -93,6 +93,7 @@ impl Engine {
             name: class.name.to_string(),
             matches: Some(class.matches.to_string()),
             action: class.action,
+            links: class.links.clone(),
             traffic,
             waited: waited.snapshot(),
         };
@@ -101,6 +102,7 @@ impl Engine {
             name: class::REST.into(),
             matches: None,
             action,
+            links: Vec::new(),
             traffic,
             waited: waited.snapshot(),
         };
@@ -213,14 +215,14 @@ impl Engine {
             ..ResequencerSnapshot::default()
         };
         for (_, peer) in self.peers.iter() {
-            let order = &peer.resequencer;
-            sum.held_trains += order.held_trains() as u64;
-            sum.held_bytes += order.held_bytes() as u64;
-            sum.held_bytes_max_seen = sum
-                .held_bytes_max_seen
-                .max(order.stats.held_bytes_max as u64);
-            sum.gaps += order.stats.gaps;
-            sum.reordered += order.stats.reordered;
+            for lane in &peer.rx {
+                sum.held_trains += lane.resequencer.held_trains() as u64;
+                sum.held_bytes += lane.resequencer.held_bytes() as u64;
+            }
+            let order = peer.lane_counts().order;
+            sum.held_bytes_max_seen = sum.held_bytes_max_seen.max(order.held_bytes_max as u64);
+            sum.gaps += order.gaps;
+            sum.reordered += order.reordered;
         }
         sum
     }
@@ -233,12 +235,14 @@ impl Engine {
             ..ReassemblySnapshot::default()
         };
         for (_, peer) in self.peers.iter() {
-            let pieces = &peer.reassembly;
-            sum.frames += pieces.frames() as u64;
-            sum.bytes += pieces.bytes() as u64;
-            sum.bytes_max_seen = sum.bytes_max_seen.max(pieces.stats.bytes_max as u64);
-            sum.completed += pieces.stats.completed;
-            sum.partial += pieces.stats.partial;
+            for lane in &peer.rx {
+                sum.frames += lane.reassembly.frames() as u64;
+                sum.bytes += lane.reassembly.bytes() as u64;
+            }
+            let pieces = peer.lane_counts().pieces;
+            sum.bytes_max_seen = sum.bytes_max_seen.max(pieces.bytes_max as u64);
+            sum.completed += pieces.completed;
+            sum.partial += pieces.partial;
         }
         sum
     }
@@ -271,7 +275,7 @@ fn path_snapshot(path: &Path, peer: &Peer, now: Instant) -> PathSnapshot {
         direct: None,
         direct_mark: None,
         direct_marks_refused: Vec::new(),
-        reordering_seen: peer.resequencer.reorders(now),
+        reordering_seen: peer.reorders(now),
     }
 }
 

@@ -6,6 +6,7 @@ use super::transmit::Outgoing;
 use crate::config::LinkId;
 use crate::peer::{Path, Peer};
 use crate::time::{Duration, Instant};
+use crate::trunk::lane::LaneId;
 use crate::wire::hello::capability;
 use crate::wire::sequence::Sequence;
 use crate::wire::train::{NEWEST_MAX, Newest, REPLAYED, REPLAYED_FROM};
@@ -36,25 +37,25 @@ impl Told {
 
 /// What may still arrive by other links than `by`. A train or marker by that link says of it that all
 /// before has arrived or is lost.
-pub(super) fn under_way(peer: &mut Peer, by: LinkId, now: Instant) -> Told {
+pub(super) fn under_way(peer: &mut Peer, lane: LaneId, by: LinkId, now: Instant) -> Told {
     let mut told = Told {
         entries: [Newest::default(); NEWEST_MAX],
         len: 0,
     };
-    if peer.paths.len() == 1 && peer.replay.is_empty() {
+    if peer.paths.len() == 1 && peer.tx_of(lane).replay.is_empty() {
         return told;
     }
     let mut paths = peer.paths.iter();
     let may_come = paths.any(|path| path.flight.may_bring_replays(now));
-    if let Some(train) = peer.replay.newest(may_come) {
+    if let Some(train) = peer.tx_mut(lane).replay.newest(may_come) {
         told.push(Newest {
             link: REPLAYED,
             train,
         });
         let in_flight = peer.paths.iter();
-        let in_flight = in_flight.filter_map(|path| path.flight.oldest_replay());
+        let in_flight = in_flight.filter_map(|path| path.flight.oldest_replay(lane));
         let oldest = in_flight
-            .chain(peer.replay.oldest())
+            .chain(peer.tx_of(lane).replay.oldest())
             .reduce(Sequence::older_of);
         if let Some(train) = oldest.filter(|_| peer.capabilities & capability::KNOWS_FROM != 0) {
             told.push(Newest {
@@ -64,7 +65,7 @@ pub(super) fn under_way(peer: &mut Peer, by: LinkId, now: Instant) -> Told {
         }
     }
     for path in peer.paths.iter().filter(|path| path.link != by) {
-        if let Some(train) = path.flight.newest_outstanding() {
+        if let Some(train) = path.flight.newest_outstanding(lane) {
             told.push(Newest {
                 link: path.link.0,
                 train,
@@ -74,23 +75,26 @@ pub(super) fn under_way(peer: &mut Peer, by: LinkId, now: Instant) -> Told {
     told
 }
 
-/// Whether anything is under way that may have to be named.
-fn has_trains_out(peer: &Peer) -> bool {
-    let is_out = |path: &Path| path.flight.outstanding_trains() > 0;
-    !peer.replay.is_empty() || peer.paths.iter().any(is_out)
+/// Whether anything of the lane is under way that may have to be named.
+fn has_trains_out(peer: &Peer, lane: LaneId) -> bool {
+    let is_out = |path: &Path| path.flight.outstanding_in(lane) > 0;
+    !peer.tx_of(lane).replay.is_empty() || peer.paths.iter().any(is_out)
 }
 
-/// When the receiver has to be told again by this link what is under way on the others.
-fn repeat_due(peer: &Peer, path: &Path) -> Option<Instant> {
-    let repeats = !path.is_silent() && has_trains_out(peer);
-    repeats.then(|| path.flight.told_at() + REPEAT_INTERVAL)
+/// When the receiver has to be told again by this link what of the lane is under way on the others.
+fn repeat_due(peer: &Peer, lane: LaneId, path: &Path) -> Option<Instant> {
+    let repeats = !path.is_silent() && has_trains_out(peer, lane);
+    repeats.then(|| path.flight.told_at(lane) + REPEAT_INTERVAL)
 }
 
 /// When the next marker may have to go by this path.
 pub(super) fn marker_due(peer: &Peer, path: &Path) -> Option<Instant> {
-    let times = [path.flight.marker_due(), repeat_due(peer, path)];
-    let is_alone = peer.paths.len() == 1;
-    times.into_iter().flatten().min().filter(|_| !is_alone)
+    if peer.paths.len() == 1 {
+        return None;
+    }
+    let of_lane = |lane| [path.flight.marker_due(lane), repeat_due(peer, lane, path)];
+    let times = peer.lanes_tx().flat_map(of_lane);
+    times.flatten().min()
 }
 
 impl Engine {
@@ -106,24 +110,26 @@ impl Engine {
             let Some(peer) = self.peers.get_mut(slot).filter(several) else {
                 continue;
             };
-            let newest = peer.next_train.minus(1);
-            for at in 0..peer.paths.len() {
-                let is_due = |due: Option<Instant>| due.is_some_and(|due| due <= now);
-                let repeats = is_due(repeat_due(peer, &peer.paths[at]));
-                let path = &mut peer.paths[at];
-                let ends = is_due(path.flight.marker_due());
-                if !ends && !repeats {
-                    continue;
-                }
-                path.flight.on_marker_sent(now);
-                let last = path.flight.newest_outstanding();
-                let is_behind = last.is_some_and(|train| newest.is_newer_than(train));
-                let is_asked = repeats && path.flight.outstanding_trains() > 0;
-                let is_open = link_of(&self.links, path).is_some();
-                let link = path.link;
-                let tells = repeats && !under_way(peer, link, now).entries().is_empty();
-                if is_open && (ends && is_behind || is_asked || tells) {
-                    return self.send_marker(slot, link, is_asked, now);
+            for lane in peer.lanes_tx() {
+                let newest = peer.tx_of(lane).next_train.minus(1);
+                for at in 0..peer.paths.len() {
+                    let is_due = |due: Option<Instant>| due.is_some_and(|due| due <= now);
+                    let repeats = is_due(repeat_due(peer, lane, &peer.paths[at]));
+                    let path = &mut peer.paths[at];
+                    let ends = is_due(path.flight.marker_due(lane));
+                    if !ends && !repeats {
+                        continue;
+                    }
+                    path.flight.on_marker_sent(lane, now);
+                    let last = path.flight.newest_outstanding(lane);
+                    let is_behind = last.is_some_and(|train| newest.is_newer_than(train));
+                    let is_asked = repeats && path.flight.outstanding_in(lane) > 0;
+                    let is_open = link_of(&self.links, path).is_some();
+                    let link = path.link;
+                    let tells = repeats && !under_way(peer, lane, link, now).entries().is_empty();
+                    if is_open && (ends && is_behind || is_asked || tells) {
+                        return self.send_marker(slot, lane, link, is_asked, now);
+                    }
                 }
             }
         }

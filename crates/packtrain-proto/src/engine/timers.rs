@@ -9,6 +9,7 @@ use crate::peer::Peer;
 use crate::reassembly::Output;
 use crate::time::Instant;
 use crate::trunk::join::Join;
+use crate::trunk::lane::LaneRx;
 use crate::trunk::receipts::Receipts;
 
 /// Looking for what is too old.
@@ -46,12 +47,8 @@ impl Engine {
     /// When something is due of this peer. It depends on the peer and on the state of links: what changes
     /// either touches the peer.
     fn due_of(&self, peer: &Peer) -> Option<Instant> {
-        let held = [
-            peer.resequencer.poll_timeout(),
-            peer.reassembly.poll_timeout(),
-            peer.join.as_ref().map(Join::poll_timeout),
-        ];
-        let mut next = held.into_iter().flatten().min();
+        let held = peer.rx.iter().filter_map(LaneRx::poll_timeout);
+        let mut next = held.chain(peer.join.as_ref().map(Join::poll_timeout)).min();
         let mut consider = |at: Option<Instant>| {
             next = match (next, at) {
                 (Some(next), Some(at)) => Some(next.min(at)),
@@ -126,16 +123,22 @@ impl Engine {
                 continue;
             };
             peer.queues.ripen(now);
-            peer.reassembly.handle_timeout(
-                now,
-                peer.resequencer.held_trains() > 0,
-                &mut Output {
-                    pool: &mut self.pool,
-                    complete: &mut self.complete,
-                    drops: &mut self.counters.drops,
-                },
-            );
-            if peer.resequencer.poll_timeout().is_some_and(|at| at <= now) {
+            let mut out = Output {
+                pool: &mut self.pool,
+                complete: &mut self.complete,
+                drops: &mut self.counters.drops,
+            };
+            let mut is_due = false;
+            for LaneRx {
+                resequencer,
+                reassembly,
+            } in &mut peer.rx
+            {
+                let order_waits = resequencer.held_trains() > 0;
+                reassembly.handle_timeout(now, order_waits, &mut out);
+                is_due |= resequencer.poll_timeout().is_some_and(|at| at <= now);
+            }
+            if is_due {
                 self.release_trains(slot, now);
             }
             self.look_at_fences(slot, now);

@@ -13,6 +13,7 @@ use crate::reassembly::{Complete, Output, Reassembly};
 use crate::station_table::Place;
 use crate::stats::DropReason;
 use crate::time::Instant;
+use crate::trunk::lane::{LaneId, LaneRx};
 use crate::wire::coded::{CodedError, Coding};
 use crate::wire::dfap::Aggregate;
 use crate::wire::ethernet::{HEADER_LEN, Header};
@@ -24,7 +25,7 @@ use crate::wire::train::{self, Train};
 pub(super) enum Arrival {
     /// A train, unpacked while the host takes it. `at`: its first subframe.
     Train {
-        slot: usize,
+        from: (usize, LaneId),
         buffer: Buffer,
         at: usize,
         after_gap: bool,
@@ -56,6 +57,7 @@ pub(super) struct Unbundling {
 #[derive(Debug)]
 pub(super) struct Unpacking {
     pub(super) slot: usize,
+    lane: LaneId,
     buffer: Buffer,
     at: usize,
 }
@@ -123,21 +125,21 @@ impl Engine {
                         continue;
                     }
                     Arrival::Train {
-                        slot,
+                        from,
                         buffer,
                         at,
                         after_gap,
                         arrived,
                     } => {
                         if after_gap {
-                            self.on_gap(slot);
+                            self.on_gap(from);
                         }
                         if !subframe::has_any(&buffer[at..]) {
-                            self.on_probe(slot, &buffer, arrived);
+                            self.on_probe(from.0, &buffer, arrived);
                             self.pool.give_back(buffer);
                             continue;
                         }
-                        self.unpacking = self.unpacked(slot, buffer, at);
+                        self.unpacking = self.unpacked(from, buffer, at);
                         continue;
                     }
                     Arrival::Goodbye { slot, node_id } => {
@@ -161,9 +163,19 @@ impl Engine {
     }
 
     /// A train whose turn it is, restored if it is coded. `None`: it does not restore, and is counted.
-    fn unpacked(&mut self, slot: usize, buffer: Buffer, at: usize) -> Option<Unpacking> {
+    fn unpacked(
+        &mut self,
+        (slot, lane): (usize, LaneId),
+        buffer: Buffer,
+        at: usize,
+    ) -> Option<Unpacking> {
         if !train::is_coded(&buffer[HEADER_LEN..]) {
-            return Some(Unpacking { slot, buffer, at });
+            return Some(Unpacking {
+                slot,
+                lane,
+                buffer,
+                at,
+            });
         }
         let mut plain = self.pool.take(LARGE_CAPACITY);
         let restored = self.restorer.restore(&buffer[at..], plain.room_mut());
@@ -176,6 +188,7 @@ impl Engine {
                 plain.set_len(len);
                 Some(Unpacking {
                     slot,
+                    lane,
                     buffer: plain,
                     at: 0,
                 })
@@ -205,11 +218,15 @@ impl Engine {
         }
     }
 
-    fn on_gap(&mut self, slot: usize) {
+    fn on_gap(&mut self, (slot, lane): (usize, LaneId)) {
         let Some(peer) = self.peers.get_mut(slot) else {
             return;
         };
-        peer.reassembly.on_gap(&mut Output {
+        // The lane may be one of a row of sequences that has ended since.
+        let Some(rx) = peer.rx.get_mut(lane.place()) else {
+            return;
+        };
+        rx.reassembly.on_gap(&mut Output {
             pool: &mut self.pool,
             complete: &mut self.complete,
             drops: &mut self.counters.drops,
@@ -224,20 +241,24 @@ impl Engine {
         let Some(peer) = self.peers.get_mut(slot) else {
             return;
         };
-        let has_several_links = peer.paths.len() > 1 || peer.resequencer.names_links();
-        if peer.reassembly.frames() == 0 || (has_several_links && !is_marked) {
+        let mut lanes = peer.rx.iter();
+        let names_links = lanes.any(|lane| lane.resequencer.names_links());
+        let has_several_links = peer.paths.len() > 1 || names_links;
+        let has_frames = peer.rx.iter().any(|lane| lane.reassembly.frames() > 0);
+        if !has_frames || (has_several_links && !is_marked) {
             return;
         }
         let flow = self.classifier.flow_hash(frame);
         let classifier = &self.classifier;
-        peer.reassembly.on_end_of(
-            |other| classifier.flow_hash(other) == flow,
-            &mut Output {
-                pool: &mut self.pool,
-                complete: &mut self.complete,
-                drops: &mut self.counters.drops,
-            },
-        );
+        let mut out = Output {
+            pool: &mut self.pool,
+            complete: &mut self.complete,
+            drops: &mut self.counters.drops,
+        };
+        for lane in &mut peer.rx {
+            lane.reassembly
+                .on_end_of(|other| classifier.flow_hash(other) == flow, &mut out);
+        }
     }
 
     fn lend_frame(&mut self, frame: Buffer, offload: Offload) -> Delivery<'_> {
@@ -275,7 +296,12 @@ impl Engine {
     /// Takes one subframe off the train that is being unpacked. A whole frame is left where it is,
     /// its header in `delivery_head`: returns where its payload lies. All else goes its way.
     fn unpack_one(&mut self, now: Instant) -> Option<Range<usize>> {
-        let Unpacking { slot, buffer, at } = self.unpacking.as_mut()?;
+        let Unpacking {
+            slot,
+            lane,
+            buffer,
+            at,
+        } = self.unpacking.as_mut()?;
         let (subframe, len) = match Subframe::parse(&buffer[*at..]) {
             Ok(Some(found)) => found,
             ended => {
@@ -304,10 +330,16 @@ impl Engine {
                 offset,
                 payload,
             } => {
-                let completed = peer.reassembly.stats.completed + peer.reassembly.stats.partial;
-                peer.reassembly.next(id, offset, payload, now, &mut out);
-                let after = peer.reassembly.stats.completed + peer.reassembly.stats.partial;
                 self.counters.trains_rx.pieces += 1;
+                // The lane may be one of a row of sequences that has ended since.
+                let Some(rx) = peer.rx.get_mut(lane.place()) else {
+                    out.drops.count(DropReason::StrayPiece);
+                    return None;
+                };
+                let reassembly = &mut rx.reassembly;
+                let completed = reassembly.stats.completed + reassembly.stats.partial;
+                reassembly.next(id, offset, payload, now, &mut out);
+                let after = reassembly.stats.completed + reassembly.stats.partial;
                 self.counters.trains_rx.frames += after - completed;
                 return None;
             }
@@ -342,17 +374,22 @@ impl Engine {
         };
         match piece {
             Some((id, total_len)) => {
-                let (slot, offload) = (*slot, inner.offload);
+                let (slot, lane, offload) = (*slot, *lane, inner.offload);
                 let bytes_max = self.config.limits.reassembly_bytes_max;
                 make_room(&mut self.peers, total_len, bytes_max, &mut out);
                 let peer = self.peers.get_mut(slot).expect("looked at above");
-                peer.reassembly
-                    .first(id, header, offload, total_len, payload, now, &mut out);
+                match peer.rx.get_mut(lane.place()) {
+                    None => out.drops.count(DropReason::StrayPiece),
+                    Some(LaneRx { reassembly, .. }) => {
+                        reassembly.first(id, header, offload, total_len, payload, now, &mut out);
+                    }
+                }
                 self.counters.trains_rx.pieces += 1;
                 let held: usize = self
                     .peers
                     .iter()
-                    .map(|(_, peer)| peer.reassembly.bytes())
+                    .flat_map(|(_, peer)| &peer.rx)
+                    .map(|lane| lane.reassembly.bytes())
                     .sum();
                 let max = &mut self.counters.reassembly_bytes_max;
                 *max = held.max(*max);
@@ -393,11 +430,13 @@ impl Output<'_> {
 fn make_room(peers: &mut PeerTable, total_len: u16, bytes_max: usize, out: &mut Output<'_>) {
     let needed = Reassembly::cost(total_len);
     loop {
-        let held: usize = peers.iter().map(|(_, p)| p.reassembly.bytes()).sum();
+        let lanes = peers.iter().flat_map(|(_, peer)| &peer.rx);
+        let held: usize = lanes.map(|lane| lane.reassembly.bytes()).sum();
         if held + needed <= bytes_max {
             return;
         }
-        let all = peers.iter_mut().map(|(_, peer)| &mut peer.reassembly);
+        let lanes = peers.iter_mut().flat_map(|(_, peer)| &mut peer.rx);
+        let all = lanes.map(|lane| &mut lane.reassembly);
         let Some(fattest) = all.max_by_key(|r| r.bytes()).filter(|r| r.bytes() > 0) else {
             return;
         };

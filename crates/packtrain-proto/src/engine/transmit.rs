@@ -17,6 +17,7 @@ use crate::stats::DropReason;
 use crate::time::Instant;
 use crate::trunk::balance::Policy;
 use crate::trunk::flight::Kind;
+use crate::trunk::lane::TrainId;
 use crate::turns::Destination;
 use crate::wire::coded::Coding;
 use crate::wire::ethernet::{HEADER_LEN, on_wire};
@@ -186,7 +187,7 @@ impl Engine {
     fn next_destination(&mut self, now: Instant) -> Option<(Destination, usize)> {
         let (segments, stations) = (&self.segments, &self.dfap_stations);
         let (links, plain, peers) = (&self.links, &self.plain, &mut self.peers);
-        let policy = Policy::of(&self.config);
+        let policy = (Policy::of(&self.config), &self.vias);
         let has_room = match links.len() {
             1 => Link::has_room,
             _ => Link::has_shared_room,
@@ -388,7 +389,12 @@ impl Engine {
             worths: &mut self.worths,
             now,
         };
-        let (link_id, train) = (link.id, peer.next_train);
+        let lane = peer.lane_towards(peer.queues.served_band().lane);
+        let link_id = link.id;
+        let train = TrainId {
+            lane,
+            sequence: peer.tx_of(lane).next_train,
+        };
         let goes = way.next(&mut peer.queues, &mut surroundings);
         let mut is_coded = false;
         let mut filled = None;
@@ -405,7 +411,7 @@ impl Engine {
                 let coding = coding.filter(|&by| by == Coding::Mixing || !is_incompressible);
                 is_coded = coding.is_some();
                 let coder = coding.map(|coding| (&mut self.coder, coding));
-                filled = way.train(peer, path_at, own, coder, &mut surroundings);
+                filled = way.train(peer, (lane, path_at), own, coder, &mut surroundings);
             }
         }
         let after = (peer.queues.frames(), peer.queues.bytes());

@@ -18,6 +18,7 @@ use crate::queue::drr::FlowQueues;
 use crate::queue::frame::QueuedFrame;
 use crate::stats::{DropReason, FlushReason};
 use crate::time::Instant;
+use crate::trunk::lane::LaneId;
 use crate::wire::coded::Coding;
 use crate::wire::ethernet::{HEADER_LEN, MacAddr};
 use crate::wire::hello::capability;
@@ -103,12 +104,12 @@ impl Way<'_> {
     pub(super) fn train(
         &self,
         peer: &mut Peer,
-        path_at: usize,
+        (lane, path_at): (LaneId, usize),
         own: NodeId,
         coder: Option<(&mut Coder, Coding)>,
         with: &mut Surroundings<'_>,
     ) -> Option<(Buffer, Filled)> {
-        let mut head = Head::of_train((&mut *peer, path_at), self.link, own, with.now);
+        let mut head = Head::of_train((&mut *peer, path_at), lane, self.link, own, with.now);
         let path = &peer.paths[path_at];
         head.header.ack_now = path.flight.wants_ack(self.link.local_queue_bytes());
         let mut buffer = with.pool.take(self.train_max);
@@ -139,7 +140,8 @@ impl Way<'_> {
             with.pool.give_back(buffer);
             return None;
         }
-        peer.next_train = peer.next_train.next();
+        let next = &mut peer.tx_mut(lane).next_train;
+        *next = next.next();
         Some((buffer, filled))
     }
 
@@ -212,8 +214,7 @@ pub(super) fn mark_for(config: &Config, peer: &Peer, link: &Link) -> Option<MacA
         && peer.capabilities & capability::MARKED_FRAMES != 0
         && peer.paths.len() == 1
         && peer.paths.iter().all(may_pass)
-        && peer.replay.is_empty()
-        && link.order != LinkOrder::Flow
-        && peer.fences.is_empty();
+        && peer.goes_in_turn()
+        && link.order != LinkOrder::Flow;
     link.state.mark.filter(|_| usable)
 }

@@ -1,6 +1,6 @@
 //! Which flows take turns with each other: those whose frames are sent alike.
 //!
-//! A train goes by one link, or by two, and so do all frames in it; so frames of which some are to go by two stand in
+//! A train goes by one link, or by two, by whichever or by some alone, and so do all frames in it; so frames that go differently stand in
 //! *bands*. Where each flow keeps to one link, those of a band are divided once more ([`Shares`]). Bands take turns by
 //! what has left of each for each of its flows, so that a flow gets as much in one as in the other.
 
@@ -10,21 +10,36 @@ use crate::config::LinkId;
 use crate::queue::ahead::Ahead;
 use crate::queue::shares::{Shares, Weight};
 use crate::trunk::balance::weighted::Served;
+use crate::trunk::lane::{LANES_MAX, LaneId};
 
 /// Of a frame, and of those that may ride with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum BandId {
-    /// By one link.
-    Once,
-    /// By two, where there are as many.
-    Twice,
+pub struct BandId {
+    /// By which links they go.
+    pub lane: LaneId,
+    /// By two of them, where there are as many.
+    pub twice: bool,
 }
 
+/// So many there may be.
+pub const BANDS_MAX: usize = 2 * LANES_MAX;
+
 impl BandId {
-    pub const ALL: [BandId; 2] = [BandId::Once, BandId::Twice];
+    /// Of frames that go by one link, whichever.
+    pub const FIRST: BandId = BandId {
+        lane: LaneId::FIRST,
+        twice: false,
+    };
+
+    pub(super) fn at(place: usize) -> BandId {
+        BandId {
+            lane: LaneId((place / 2) as u8),
+            twice: place % 2 == 1,
+        }
+    }
 
     pub(super) fn place(self) -> usize {
-        self as usize
+        2 * self.lane.place() + usize::from(self.twice)
     }
 }
 

@@ -72,7 +72,7 @@ impl Flow {
 }
 
 const FIRST: Stand = Stand {
-    band: BandId::Once,
+    band: BandId::FIRST,
     place: 0,
 };
 
@@ -82,8 +82,8 @@ pub struct FlowQueues {
     buckets: Box<[u16]>,
     flows: Vec<Flow>,
     free: Vec<u16>,
-    /// By [`BandId::place`].
-    bands: [Band; BandId::ALL.len()],
+    /// By [`BandId::place`], those that had frames, and what lies between.
+    bands: Vec<Band>,
     served: Stand,
     hold: Hold,
     company: Company,
@@ -100,7 +100,7 @@ impl FlowQueues {
             buckets: vec![NONE; BUCKETS].into_boxed_slice(),
             flows: Vec::new(),
             free: Vec::new(),
-            bands: Default::default(),
+            bands: vec![Band::default()],
             served: FIRST,
             hold: Hold::default(),
             company: Company::default(),
@@ -130,7 +130,8 @@ impl FlowQueues {
 
     /// Whether a frame is at the head of its flow whose class says *now*.
     pub fn has_urgent(&self) -> bool {
-        BandId::ALL.iter().any(|band| self.has_urgent_in(*band))
+        let mut bands = self.bands.iter();
+        bands.any(|band| self.is_urgent_in(band))
     }
 
     /// Frames of which a piece has left, and not the last, of those that are served now.
@@ -200,6 +201,10 @@ impl FlowQueues {
     }
 
     pub fn push(&mut self, frame: QueuedFrame) {
+        if self.bands.len() <= frame.band.place() {
+            self.bands
+                .resize_with(frame.band.place() + 1, Band::default);
+        }
         let bucket = frame.flow_hash as usize % BUCKETS;
         let id = self
             .flow_in(bucket, frame.share)

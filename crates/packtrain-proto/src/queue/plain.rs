@@ -160,7 +160,7 @@ mod tests {
             flow_hash: 0,
             share: 0,
             class: ClassId(0),
-            band: crate::queue::band::BandId::Once,
+            band: crate::queue::band::BandId::FIRST,
             urgent: false,
             hold_until: None,
             random: Default::default(),

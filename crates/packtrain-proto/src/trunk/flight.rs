@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use crate::buffer::Buffer;
 use crate::time::{Duration, Instant};
+use crate::trunk::lane::{LaneId, TrainId};
 use crate::trunk::receipts::ACK_DELAY_MAX;
 use crate::trunk::recent::Recent;
 use crate::wire::sequence::Sequence;
@@ -59,7 +60,7 @@ impl Kind {
 /// A train that leaves.
 #[derive(Debug)]
 pub struct Sent {
-    pub train: Sequence,
+    pub train: TrainId,
     /// 0 of a probe, whose acknowledgement may have to wait: its silence means nothing.
     pub bytes: usize,
     pub copy: Option<Buffer>,
@@ -69,13 +70,13 @@ pub struct Sent {
 /// A train of a link that died, and was not acknowledged.
 #[derive(Debug)]
 pub struct Unacknowledged {
-    pub train: Sequence,
+    pub train: TrainId,
     pub copy: Option<Buffer>,
 }
 
 #[derive(Debug)]
 struct Record {
-    train: Sequence,
+    train: TrainId,
     bytes: u32,
     outstanding: bool,
     kind: Kind,
@@ -83,6 +84,16 @@ struct Record {
     /// Another copy has gone already.
     repaired: bool,
     sample: Sample,
+}
+
+/// What is to be told of one lane.
+#[derive(Clone, Copy, Debug, Default)]
+struct InLane {
+    outstanding: usize,
+    /// When a marker is to say that nothing more is coming behind what is out.
+    marker_at: Option<Instant>,
+    /// When a train or marker that tells what is under way left last.
+    told_at: Instant,
 }
 
 /// Trains under way on one path, and its estimates.
@@ -98,10 +109,8 @@ pub struct Flight {
     replayed_probes: usize,
     probe_replayed_at: Instant,
     copies_bytes: usize,
-    /// When a marker is to say that nothing more is coming behind what is out.
-    marker_at: Option<Instant>,
-    /// When a train or marker that tells what is under way left last.
-    told_at: Instant,
+    /// By [`LaneId::place`], those in which something was sent, and what lies between.
+    lanes: Vec<InLane>,
     delivery: Delivery,
     last_progress: Instant,
     acknowledged_at: Instant,
@@ -125,8 +134,7 @@ impl Flight {
             replayed_probes: 0,
             probe_replayed_at: Instant::ZERO,
             copies_bytes: 0,
-            marker_at: None,
-            told_at: Instant::ZERO,
+            lanes: vec![InLane::default()],
             delivery: Delivery::new(mtu),
             last_progress: Instant::ZERO,
             acknowledged_at: Instant::ZERO,
@@ -272,11 +280,30 @@ impl Flight {
         self.records.iter().filter(copied).count()
     }
 
-    /// No train after this one is under way here, replays left out. `None`: none is.
-    pub fn newest_outstanding(&self) -> Option<Sequence> {
-        let own = |record: &&Record| record.outstanding && record.kind == Kind::New;
+    /// No train of the lane after this one is under way here, replays left out. `None`: none is.
+    pub fn newest_outstanding(&self, lane: LaneId) -> Option<Sequence> {
+        if self.outstanding_in(lane) == 0 {
+            return None;
+        }
+        let own = |record: &&Record| {
+            record.outstanding && record.kind == Kind::New && record.train.lane == lane
+        };
         let newest = self.records.iter().rev().find(own)?;
-        Some(newest.train)
+        Some(newest.train.sequence)
+    }
+
+    /// Trains of the lane of which nobody knows whether they arrived.
+    pub fn outstanding_in(&self, lane: LaneId) -> usize {
+        self.lanes
+            .get(lane.place())
+            .map_or(0, |lane| lane.outstanding)
+    }
+
+    fn in_lane(&mut self, lane: LaneId) -> &mut InLane {
+        if self.lanes.len() <= lane.place() {
+            self.lanes.resize(lane.place() + 1, InLane::default());
+        }
+        &mut self.lanes[lane.place()]
     }
 
     /// The copy of the train that left last.
@@ -294,7 +321,10 @@ impl Flight {
     /// A train with nothing to keep of it.
     pub fn on_sent(&mut self, bytes: usize, now: Instant) -> Sequence {
         let sent = Sent {
-            train: self.next,
+            train: TrainId {
+                lane: LaneId::FIRST,
+                sequence: self.next,
+            },
             bytes,
             copy: None,
             kind: Kind::New,
@@ -316,9 +346,11 @@ impl Flight {
             self.probe_replayed_at = now;
         }
         self.outstanding += 1;
-        self.marker_at = Some(now + ACK_DELAY_MAX);
+        let in_lane = self.in_lane(sent.train.lane);
+        in_lane.outstanding += 1;
+        in_lane.marker_at = Some(now + ACK_DELAY_MAX);
         if sent.kind == Kind::New {
-            self.told_at = now;
+            in_lane.told_at = now;
         }
         self.in_flight += sent.bytes;
         self.records.push_back(Record {
@@ -335,20 +367,23 @@ impl Flight {
         sequence
     }
 
-    /// When a marker is to go, unless more trains do: something is out, and perhaps lost, behind which
+    /// When a marker of the lane is to go, unless more trains do: something is out, and perhaps lost, behind which
     /// nothing comes by this link.
-    pub fn marker_due(&self) -> Option<Instant> {
-        self.marker_at.filter(|_| self.outstanding > 0)
+    pub fn marker_due(&self, lane: LaneId) -> Option<Instant> {
+        let lane = self.lanes.get(lane.place())?;
+        lane.marker_at.filter(|_| lane.outstanding > 0)
     }
 
-    pub fn on_marker_sent(&mut self, now: Instant) {
-        self.marker_at = None;
-        self.told_at = now;
+    pub fn on_marker_sent(&mut self, lane: LaneId, now: Instant) {
+        let lane = self.in_lane(lane);
+        lane.marker_at = None;
+        lane.told_at = now;
     }
 
-    /// When the receiver was last told by this link what is under way on the others.
-    pub fn told_at(&self) -> Instant {
-        self.told_at
+    /// When the receiver was last told by this link what of the lane is under way on the others.
+    pub fn told_at(&self, lane: LaneId) -> Instant {
+        let lane = self.lanes.get(lane.place());
+        lane.map_or(Instant::ZERO, |lane| lane.told_at)
     }
 
     /// Nothing more to send though there is room.
@@ -435,6 +470,7 @@ impl Flight {
             return None;
         }
         self.outstanding -= 1;
+        self.lanes[record.train.lane.place()].outstanding -= 1;
         self.replays -= usize::from(record.kind.is_again());
         self.replayed_probes -= usize::from(record.kind == Kind::Replay && record.bytes == 0);
         self.in_flight -= record.bytes as usize;
@@ -460,7 +496,10 @@ impl Flight {
         self.replayed_probes = 0;
         self.in_flight = 0;
         self.copies_bytes = 0;
-        self.marker_at = None;
+        for lane in &mut self.lanes {
+            lane.outstanding = 0;
+            lane.marker_at = None;
+        }
         unacknowledged.collect()
     }
 

@@ -86,6 +86,9 @@ const DICTIONARY_LEN: usize = 4;
 const DICTIONARY_OPTION_LEN: usize = 2 + DICTIONARY_LEN;
 const MIXING_LEN: usize = 2;
 const MIXING_OPTION_LEN: usize = 2 + MIXING_LEN;
+const SEQUENCE_LEN: usize = 4;
+/// Of more lanes a hello does not tell.
+pub const NEWEST_IN_LANES_MAX: usize = 62;
 /// 0 is no VLAN but a priority, 4095 is reserved (IEEE 802.1Q).
 pub const VLAN_IDS: core::ops::RangeInclusive<u16> = 1..=4094;
 
@@ -108,6 +111,7 @@ mod option {
     pub(super) const DIRECT_VLAN: u8 = 0x04;
     pub(super) const DICTIONARY: u8 = 0x05;
     pub(super) const MIXING: u8 = 0x06;
+    pub(super) const LANES: u8 = 0x07;
     pub(super) const CRITICAL: u8 = 0x80;
 }
 
@@ -199,6 +203,9 @@ pub struct Hello {
     pub dictionary: Option<u32>,
     /// What it takes the sender to restore a byte that is coded by mixing, nanoseconds.
     pub mixing_ns: Option<NonZero<u16>>,
+    /// The newest train sequences sent to the recipient in the lanes behind the first one, as many as are in use, at most
+    /// [`NEWEST_IN_LANES_MAX`].
+    pub newest_in_lanes: Vec<Sequence>,
     /// Name and version, as its owner wants them shown; empty when not told.
     pub software: String,
 }
@@ -271,6 +278,7 @@ impl Hello {
             direct_vlan: None,
             dictionary: None,
             mixing_ns: None,
+            newest_in_lanes: Vec::new(),
             software: String::new(),
         };
         for bytes in records.chunks_exact(LINK_RECORD_LEN) {
@@ -295,6 +303,7 @@ impl Hello {
                 option::DIRECT_VLAN => self.direct_vlan = parse_vlan(value)?,
                 option::DICTIONARY => self.dictionary = parse_dictionary(value)?,
                 option::MIXING => self.mixing_ns = parse_mixing(value)?,
+                option::LANES => self.newest_in_lanes = parse_lanes(value)?,
                 option::SOFTWARE => self.software = parse_software(value)?,
                 kind if kind & option::CRITICAL != 0 => {
                     return Err(HelloError::UnknownCriticalOption(kind));
@@ -345,14 +354,19 @@ impl Hello {
             Some(_) => MIXING_OPTION_LEN,
             None => 0,
         };
-        count + vlan + dictionary + mixing + stations + if software > 0 { 2 + software } else { 0 }
+        let lanes = match self.newest_in_lanes.len() {
+            0 => 0,
+            lanes => 2 + SEQUENCE_LEN * lanes,
+        };
+        let named = count + vlan + dictionary + mixing + lanes;
+        named + stations + if software > 0 { 2 + software } else { 0 }
     }
 
     /// Appends the message; what stands in `buffer` is the outer Ethernet header.
     ///
     /// # Panics
     /// If it does not fit, or says what no receiver accepts: more links or stations than allowed,
-    /// node id 0, no lanes, an address that is nobody's own, a VLAN that is none.
+    /// node id 0, no lanes or too many, an address that is nobody's own, a VLAN that is none.
     pub fn emit(&self, buffer: &mut Buffer) {
         assert!(
             self.links.len() <= LINKS_MAX,
@@ -404,6 +418,14 @@ impl Hello {
         if let Some(mixing_ns) = self.mixing_ns {
             put(buffer, &[option::MIXING, MIXING_LEN as u8]);
             put(buffer, &mixing_ns.get().to_be_bytes());
+        }
+        if !self.newest_in_lanes.is_empty() {
+            let lanes = self.newest_in_lanes.len();
+            assert!(lanes <= NEWEST_IN_LANES_MAX, "{lanes} lanes in a hello");
+            put(buffer, &[option::LANES, (lanes * SEQUENCE_LEN) as u8]);
+            for newest in &self.newest_in_lanes {
+                put(buffer, &newest.0.to_be_bytes());
+            }
         }
         for stations in self.stations.chunks(STATIONS_PER_OPTION) {
             put(
@@ -505,6 +527,16 @@ fn parse_dictionary(value: &[u8]) -> Result<Option<u32>, HelloError> {
 fn parse_mixing(value: &[u8]) -> Result<Option<NonZero<u16>>, HelloError> {
     match value.len() {
         MIXING_LEN => Ok(NonZero::new(be16(value))),
+        _ => Err(HelloError::BadOption),
+    }
+}
+
+fn parse_lanes(value: &[u8]) -> Result<Vec<Sequence>, HelloError> {
+    let sequences = value.chunks_exact(SEQUENCE_LEN);
+    match sequences.remainder() {
+        [] if sequences.len() <= NEWEST_IN_LANES_MAX => {
+            Ok(sequences.map(|bytes| Sequence(be32(bytes))).collect())
+        }
         _ => Err(HelloError::BadOption),
     }
 }

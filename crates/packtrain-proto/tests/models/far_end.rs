@@ -140,6 +140,7 @@ pub fn hello(by: u8, count: u32, wires: &[Wire], buffer: &mut Buffer) {
         direct_vlan: None,
         dictionary: None,
         mixing_ns: None,
+        newest_in_lanes: Vec::new(),
         software: String::new(),
     };
     let header = Header {

@@ -163,6 +163,7 @@ impl Forger {
             direct_vlan: None,
             dictionary: None,
             mixing_ns: None,
+            newest_in_lanes: Vec::new(),
             software: String::from("forged"),
         }
     }

@@ -373,6 +373,7 @@ mod tests {
         let patient = Class {
             name: "patient".parse().unwrap(),
             matches: "any".parse().unwrap(),
+            links: Vec::new(),
             action: Action {
                 pack: Pack::Within(Duration::from_millis(10)),
                 ..Action::default()

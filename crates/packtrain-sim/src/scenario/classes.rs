@@ -36,6 +36,7 @@ pub fn give_with_waits(simulator: &mut Simulator, seed: u64, traffic: Duration) 
         let rest = Class {
             name: "others".parse().expect("a right name"),
             matches: "any".parse().expect("a right match"),
+            links: Vec::new(),
             action: by_waiting(random),
         };
         classes.push(rest);
@@ -100,6 +101,7 @@ fn table(
         .map(|n| Class {
             name: format!("c{n}").parse().expect("a right name"),
             matches: matches(flows, random).parse().expect("a right match"),
+            links: Vec::new(),
             action: action(random),
         })
         .collect();
@@ -119,6 +121,7 @@ fn table_with_paths(flows: &[Flow], random: &mut Random) -> Option<Vec<Class>> {
     let rest = Class {
         name: "others".parse().expect("a right name"),
         matches: "any".parse().expect("a right match"),
+        links: Vec::new(),
         action: Action {
             loss_ok: random.chance(0.7),
             ..Action::default()

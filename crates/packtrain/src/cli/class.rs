@@ -25,6 +25,7 @@ pub fn add(arguments: &ClassAddArguments) -> Result<(), CliError> {
         loss_ok: arguments.loss_ok,
         compress: arguments.compress.to_string(),
         duplicate: arguments.duplicate,
+        links: arguments.links.iter().map(ToString::to_string).collect(),
         before: arguments.before.as_ref().map(ToString::to_string),
     };
     let answer = link::ask(&line, request)?;
@@ -41,7 +42,6 @@ pub fn add(arguments: &ClassAddArguments) -> Result<(), CliError> {
 /// Asked for today and ignored, it would do something else once it is possible.
 fn refuse_what_is_not_yet(arguments: &ClassAddArguments) -> Result<(), CliError> {
     let asked = |key: &str| match key {
-        "links" => arguments.links.is_some(),
         "weight" => arguments.weight.is_some(),
         key => unreachable!("{key} is no option"),
     };

@@ -116,6 +116,7 @@ impl RunningLine {
                 loss_ok,
                 compress,
                 duplicate,
+                links,
                 before,
             } => {
                 let text = NewClass {
@@ -126,6 +127,7 @@ impl RunningLine {
                     loss_ok,
                     compress: &compress,
                     duplicate,
+                    links: &links,
                     before: before.as_deref(),
                 };
                 Some(match self.add_class(&text) {

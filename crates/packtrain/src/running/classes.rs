@@ -1,13 +1,16 @@
 //! Classes that come and go while the line works.
 
 use packtrain_proto::class::{Class, ClassName, ClassPath};
+use packtrain_proto::trunk::via::LinkSet;
 use serde_json::Value;
 
 use super::RunningLine;
+use super::member::Member;
 use crate::cli::error::CliError;
 use crate::settings::classes::{self, ClassError, ClassPathPolicy, ClassSettings};
 use crate::settings::compress::CompressPolicy;
 use crate::settings::packing::PackPolicy;
+use crate::settings::values::InterfaceName;
 
 /// A class as it was asked for.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +22,7 @@ pub(super) struct NewClass<'a> {
     pub(super) loss_ok: bool,
     pub(super) compress: &'a str,
     pub(super) duplicate: bool,
+    pub(super) links: &'a [String],
     /// Before the class of this name.
     pub(super) before: Option<&'a str>,
 }
@@ -35,6 +39,7 @@ impl RunningLine {
             loss_ok: text.loss_ok,
             compress: parse::<CompressPolicy>(text.compress)?,
             duplicate: text.duplicate,
+            links: self.links_of_line(text.links)?,
         };
         let mut classes = self.line.classes();
         let at = class.insert(&mut classes, before.as_ref())?;
@@ -63,7 +68,37 @@ impl RunningLine {
         self.use_classes(classes)
     }
 
-    fn use_classes(&mut self, classes: Vec<Class>) -> Result<(), CliError> {
+    fn links_of_line(&self, names: &[String]) -> Result<Vec<InterfaceName>, CliError> {
+        let link = |name: &String| {
+            let name = parse::<InterfaceName>(name)?;
+            self.member_of(&name)?;
+            Ok(name)
+        };
+        names.iter().map(link).collect()
+    }
+
+    /// The line has other links: those that classes name may be among them, or not any more.
+    pub(super) fn follow_links_of_classes(&mut self) {
+        let classes = self.line.classes();
+        if classes.iter().any(|class| !class.links.is_empty())
+            && let Err(error) = self.use_classes(classes)
+        {
+            tracing::warn!("{error}");
+        }
+    }
+
+    /// The numbers of the links that a class names.
+    fn numbers_of(&self, class: &Class) -> LinkSet {
+        let is_named =
+            |member: &&Member| class.links.iter().any(|name| name == member.name.as_str());
+        let named = self.members.iter().filter(is_named);
+        named.map(|member| member.id).collect()
+    }
+
+    fn use_classes(&mut self, mut classes: Vec<Class>) -> Result<(), CliError> {
+        for at in 0..classes.len() {
+            classes[at].action.links = self.numbers_of(&classes[at]);
+        }
         let before = self.line.classes();
         // First who reads marks: one that nobody reads would be taken for an address.
         self.line.set_classes(classes.clone());

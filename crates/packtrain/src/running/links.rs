@@ -91,6 +91,7 @@ impl RunningLine {
             tracing::info!("{name} joins when it appears");
         }
         self.follow_links();
+        self.follow_links_of_classes();
         self.link_document(id)
     }
 
@@ -280,7 +281,7 @@ impl RunningLine {
     }
 
     /// The place of a link that stays.
-    fn member_of(&self, name: &InterfaceName) -> Result<usize, CliError> {
+    pub(super) fn member_of(&self, name: &InterfaceName) -> Result<usize, CliError> {
         let line = self.site.settings.name.to_string();
         let is_it = |member: &Member| member.name == *name;
         let Some(at) = self.members.iter().position(is_it) else {
@@ -370,6 +371,7 @@ impl RunningLine {
             member.detach();
             self.site.restore(ifindex);
         }
+        self.follow_links_of_classes();
     }
 
     /// A link as in the status document.

@@ -7,14 +7,18 @@ use packtrain_proto::class::{
     Action, CLASSES_MAX, Class, ClassName, ClassPath, Match, VALUES_MAX, defaults,
 };
 
+use packtrain_proto::trunk::lane::LANES_MAX;
+use packtrain_proto::trunk::via::LinkSet;
+
 use super::compress::CompressPolicy;
 use super::packing::PackPolicy;
+use super::values::InterfaceName;
 
 /// What a class may say once packtrain can do it, and what it does until then.
-pub const NOT_YET: [(&str, &str); 2] = [
-    ("links", "a class does not choose among links"),
-    ("weight", "all flows get the same share"),
-];
+pub const NOT_YET: [(&str, &str); 1] = [("weight", "all flows get the same share")];
+
+/// Different sets of links that the classes of a line name.
+pub const LINK_SETS_MAX: usize = LANES_MAX - 1;
 
 /// A class, but for its name, which may be left to the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +30,8 @@ pub struct ClassSettings {
     pub loss_ok: bool,
     pub compress: CompressPolicy,
     pub duplicate: bool,
+    /// By which its frames go; none: by whichever.
+    pub links: Vec<InterfaceName>,
 }
 
 /// Why a list does not take a class.
@@ -41,6 +47,14 @@ pub enum ClassError {
         "its frames cannot both go past the engine and be sent by two links: only the engine does that"
     )]
     DirectAndTwice,
+    #[error(
+        "its frames cannot both go past the engine and by some links alone: only the engine chooses among links"
+    )]
+    DirectAndLinks,
+    #[error(
+        "{LINK_SETS_MAX} different sets of links are named by classes already, and there cannot be more"
+    )]
+    TooManyLinkSets,
     #[error("there is no class {name}")]
     Unknown {
         name: ClassName,
@@ -62,6 +76,20 @@ impl ClassSettings {
         if self.duplicate && self.path == ClassPathPolicy::Direct {
             return Err(ClassError::DirectAndTwice);
         }
+        if !self.links.is_empty() && self.path == ClassPathPolicy::Direct {
+            return Err(ClassError::DirectAndLinks);
+        }
+        let mut links: Vec<String> = self.links.iter().map(ToString::to_string).collect();
+        links.sort();
+        links.dedup();
+        let mut sets: Vec<&[String]> = classes.iter().map(|class| &class.links[..]).collect();
+        sets.push(&links);
+        sets.retain(|set| !set.is_empty());
+        sets.sort();
+        sets.dedup();
+        if sets.len() > LINK_SETS_MAX {
+            return Err(ClassError::TooManyLinkSets);
+        }
         let name = match self.name {
             Some(name) if classes.iter().any(|class| class.name == name) => {
                 return Err(ClassError::Taken(name));
@@ -80,6 +108,7 @@ impl ClassSettings {
         let class = Class {
             name,
             matches: self.matches,
+            links,
             action: Action {
                 pack: self.pack.pack,
                 on_backlog: self.pack.on_backlog,
@@ -87,6 +116,8 @@ impl ClassSettings {
                 loss_ok: self.loss_ok,
                 compress: self.compress.into(),
                 duplicate: self.duplicate,
+                // Who has the links knows their numbers.
+                links: LinkSet::default(),
             },
         };
         let values = classes.iter().chain([&class]).map(|c| c.matches.values());
@@ -197,6 +228,7 @@ mod tests {
             loss_ok: false,
             compress: CompressPolicy::default(),
             duplicate: false,
+            links: Vec::new(),
         }
     }
 
@@ -243,6 +275,33 @@ mod tests {
         };
         let error = direct.insert(&mut classes, None).unwrap_err();
         assert_eq!(error, ClassError::DirectAndTwice);
+        let links = |names: &[&str]| -> Vec<InterfaceName> {
+            names.iter().map(|name| name.parse().unwrap()).collect()
+        };
+        let direct = ClassSettings {
+            path: ClassPathPolicy::Direct,
+            links: links(&["eth1"]),
+            ..settings(None, "udp")
+        };
+        let error = direct.insert(&mut classes, None).unwrap_err();
+        assert_eq!(error, ClassError::DirectAndLinks);
+        let by = |names: &[&str], classes: &mut Vec<Class>| {
+            let class = ClassSettings {
+                links: links(names),
+                ..settings(None, "udp")
+            };
+            class.insert(classes, None)
+        };
+        let at = by(&["eth2", "eth1", "eth2"], &mut classes).unwrap();
+        assert_eq!(classes[at].links, ["eth1", "eth2"]);
+        for n in 1..LINK_SETS_MAX {
+            by(&[&format!("eth{n}")], &mut classes).unwrap();
+        }
+        by(&["eth1", "eth2"], &mut classes).unwrap();
+        assert_eq!(
+            by(&["eth9"], &mut classes),
+            Err(ClassError::TooManyLinkSets)
+        );
         let unknown = "b".parse().unwrap();
         assert!(
             settings(None, "udp")

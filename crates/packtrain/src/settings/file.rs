@@ -175,6 +175,10 @@ fn read_class<'a>(
     let (mut pack, mut path) = (PackPolicy::default(), ClassPathPolicy::default());
     let (mut loss_ok, mut duplicate) = (false, false);
     let mut compress = CompressPolicy::default();
+    let links = table.list("links", errors, |value, errors| {
+        let parsed = parse_str::<InterfaceName>(value.get_ref());
+        errors.take(value.span(), "links", parsed)
+    });
     table.optional("pack", errors, &mut pack, parse_str::<PackPolicy>);
     table.optional("path", errors, &mut path, parse_str::<ClassPathPolicy>);
     table.optional("loss_ok", errors, &mut loss_ok, boolean);
@@ -199,6 +203,7 @@ fn read_class<'a>(
         loss_ok,
         compress,
         duplicate,
+        links,
     })
 }
 
@@ -249,6 +254,7 @@ mod tests {
         Class {
             name: name.parse().unwrap(),
             matches: matches.parse().unwrap(),
+            links: Vec::new(),
             action: Action {
                 pack,
                 path,

@@ -171,6 +171,7 @@ fn build_class(class: &stats::ClassSnapshot) -> Class {
         loss_ok: class.action.loss_ok,
         compress: CompressPolicy::from(class.action.compress).to_string(),
         duplicate: class.action.duplicate,
+        links: class.links.clone(),
         taken: class.traffic.into(),
         waited: (&class.waited).into(),
     }

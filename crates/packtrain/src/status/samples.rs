@@ -169,6 +169,7 @@ pub(crate) fn busy_snapshot() -> Snapshot {
         ],
         classes: vec![
             stats::ClassSnapshot {
+                links: Vec::new(),
                 name: "voice".into(),
                 matches: Some("udp dport 5060".into()),
                 action: Action {
@@ -188,6 +189,7 @@ pub(crate) fn busy_snapshot() -> Snapshot {
                 },
             },
             stats::ClassSnapshot {
+                links: Vec::new(),
                 name: "rest".into(),
                 matches: None,
                 action: Action {

@@ -279,6 +279,7 @@ pub fn hello(side: usize, change: impl FnOnce(&mut Hello)) -> Vec<u8> {
         direct_vlan: None,
         dictionary: None,
         mixing_ns: None,
+        newest_in_lanes: Vec::new(),
         software: String::new(),
     };
     change(&mut hello);

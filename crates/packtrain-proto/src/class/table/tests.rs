@@ -99,6 +99,7 @@ fn named(matches: Vec<Match>) -> Vec<Class> {
     let class = |(number, matches)| Class {
         name: format!("c{number}").parse().unwrap(),
         matches,
+        links: Vec::new(),
         action: Action::default(),
     };
     matches.into_iter().enumerate().map(class).collect()
@@ -250,6 +251,7 @@ fn other_classes_forget_what_flows_were_and_keep_what_was_counted() {
     let class = |name: &str, matches: &str| Class {
         name: name.parse().unwrap(),
         matches: matches.parse().unwrap(),
+        links: Vec::new(),
         action: Action {
             pack: Pack::Now,
             ..Action::default()

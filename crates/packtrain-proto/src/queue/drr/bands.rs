@@ -2,12 +2,16 @@
 
 use super::{FlowQueues, Stand, turns_at};
 use crate::config::LinkId;
-use crate::queue::band::{BandId, BandTurn, FlowTurns, List};
+use crate::queue::band::{Band, BandId, BandTurn, FlowTurns, List};
 use crate::queue::shares::Weight;
 
 impl FlowQueues {
     pub fn has_urgent_in(&self, band: BandId) -> bool {
-        let mut turns = self.bands[band.place()].turns.iter();
+        self.is_urgent_in(&self.bands[band.place()])
+    }
+
+    pub(super) fn is_urgent_in(&self, band: &Band) -> bool {
+        let mut turns = band.turns.iter();
         turns.any(|turns| self.is_urgent_among(turns))
     }
 
@@ -23,16 +27,17 @@ impl FlowQueues {
         ahead.any(|id| self.flows[usize::from(id)].is_urgent())
     }
 
-    /// Whether there are frames of both bands.
+    /// Whether there are frames of several bands.
     pub fn has_bands(&self) -> bool {
-        self.bands.iter().all(|band| band.flows() > 0)
+        let with_flows = self.bands.iter().filter(|band| band.flows() > 0);
+        self.bands.len() > 1 && with_flows.count() > 1
     }
 
     /// The band that has frames and is next after `before`, or before all others.
     pub fn next_band(&self, before: Option<BandTurn>) -> Option<BandTurn> {
-        let with_frames = |band: &BandId| self.bands[band.place()].frames() > 0;
-        let bands = BandId::ALL.into_iter().filter(with_frames);
-        let turns = bands.map(|band| self.bands[band.place()].turn(band));
+        let bands = self.bands.iter().enumerate();
+        let with_frames = bands.filter(|(_, band)| band.frames() > 0);
+        let turns = with_frames.map(|(place, band)| band.turn(BandId::at(place)));
         turns
             .filter(|turn| before.is_none_or(|before| *turn > before))
             .min()
@@ -82,8 +87,8 @@ impl FlowQueues {
 
     /// No flow keeps to a link any more.
     pub fn unite(&mut self) {
-        for band in BandId::ALL {
-            self.divide(band, &[]);
+        for place in 0..self.bands.len() {
+            self.divide(BandId::at(place), &[]);
         }
     }
 

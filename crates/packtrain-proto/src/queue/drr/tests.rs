@@ -5,6 +5,7 @@ use crate::config::LinkId;
 use crate::offload::Offload;
 use crate::queue::shares::{Shares, Weight};
 use crate::time::Duration;
+use crate::trunk::lane::LaneId;
 use crate::wire::ethernet::Header;
 use crate::wire::ethernet::MacAddr;
 use proptest::prelude::*;
@@ -42,7 +43,7 @@ fn frame(len: usize, mark: u8) -> QueuedFrame {
         flow_hash: 0,
         share: 0,
         class: ClassId(0),
-        band: BandId::Once,
+        band: BandId::FIRST,
         urgent: false,
         hold_until: None,
         random: Default::default(),
@@ -226,24 +227,24 @@ fn a_link_is_given_frames_of_its_own_flows_alone_though_all_are_in_one_bucket() 
     let (links, [one, two]) = shares_of_two();
     let mut queues = FlowQueues::new(1514);
     queues.push(in_share(1, one, 1000));
-    queues.divide(BandId::Once, &links);
+    queues.divide(BandId::FIRST, &links);
     (0..3).for_each(|_| queues.push(in_share(1, two, 100)));
     assert_eq!(
         (
-            queues.frames_in(BandId::Once, LinkId(4)),
-            queues.frames_in(BandId::Once, LinkId(6))
+            queues.frames_in(BandId::FIRST, LinkId(4)),
+            queues.frames_in(BandId::FIRST, LinkId(6))
         ),
         (1, 3)
     );
-    assert_eq!(queues.frames_in(BandId::Once, LinkId(5)), 0);
+    assert_eq!(queues.frames_in(BandId::FIRST, LinkId(5)), 0);
     queues.serve(LinkId(6));
     assert_eq!(next(&mut queues).unwrap().buffer.len(), 100);
     queues.serve(LinkId(4));
     assert_eq!(next(&mut queues).unwrap().buffer.len(), 1000);
     assert!(next(&mut queues).is_none());
-    queues.divide(BandId::Once, &[]);
+    queues.divide(BandId::FIRST, &[]);
     assert_eq!(
-        queues.frames_in(BandId::Once, LinkId(5)),
+        queues.frames_in(BandId::FIRST, LinkId(5)),
         2,
         "any link has all of them"
     );
@@ -255,16 +256,16 @@ fn a_link_is_given_frames_of_its_own_flows_alone_though_all_are_in_one_bucket() 
 fn who_is_urgent_and_what_has_begun_are_so_for_the_link_of_their_flow() {
     let (links, [one, two]) = shares_of_two();
     let mut queues = FlowQueues::new(1514);
-    queues.divide(BandId::Once, &links);
+    queues.divide(BandId::FIRST, &links);
     queues.push(QueuedFrame {
         urgent: true,
         ..in_share(1, one, 1000)
     });
     queues.push(in_share(2, two, 3000));
-    assert!(queues.has_urgent() && queues.has_urgent_for(BandId::Once, LinkId(4)));
+    assert!(queues.has_urgent() && queues.has_urgent_for(BandId::FIRST, LinkId(4)));
     assert!(
-        !queues.has_urgent_for(BandId::Once, LinkId(6))
-            && !queues.has_urgent_for(BandId::Once, LinkId(5))
+        !queues.has_urgent_for(BandId::FIRST, LinkId(6))
+            && !queues.has_urgent_for(BandId::FIRST, LinkId(5))
     );
     queues.serve(LinkId(6));
     let flow = queues
@@ -276,12 +277,12 @@ fn who_is_urgent_and_what_has_begun_are_so_for_the_link_of_their_flow() {
     queues.serve(LinkId(4));
     assert_eq!(queues.begun(), 0);
     // That link is gone: the rest of the piece and the urgent one go by the other.
-    queues.divide(BandId::Once, &links[..1]);
+    queues.divide(BandId::FIRST, &links[..1]);
     queues.serve(LinkId(4));
     assert_eq!(
         (
             queues.begun(),
-            queues.has_urgent_for(BandId::Once, LinkId(4))
+            queues.has_urgent_for(BandId::FIRST, LinkId(4))
         ),
         (1, true)
     );
@@ -290,6 +291,15 @@ fn who_is_urgent_and_what_has_begun_are_so_for_the_link_of_their_flow() {
 }
 
 /// All that have frames, in their turn.
+const fn band(lane: u8, twice: bool) -> BandId {
+    BandId {
+        lane: LaneId(lane),
+        twice,
+    }
+}
+
+const BANDS: [BandId; 4] = [BandId::FIRST, band(0, true), band(2, false), band(2, true)];
+
 fn bands(queues: &FlowQueues) -> Vec<BandId> {
     let mut turn = queues.next_band(None);
     let mut all = Vec::new();
@@ -306,7 +316,7 @@ fn a_flow_gets_as_much_in_one_band_as_in_another() {
     for n in 0..800 {
         let flow = n % 4;
         queues.push(QueuedFrame {
-            band: BandId::ALL[usize::from(flow > 0)],
+            band: BANDS[usize::from(flow > 0)],
             ..of(flow, 1000)
         });
     }
@@ -320,10 +330,10 @@ fn a_flow_gets_as_much_in_one_band_as_in_another() {
     // One that was empty has no more than its turn first.
     while queues
         .next_band(None)
-        .is_some_and(|turn| turn.band == BandId::Once)
+        .is_some_and(|turn| turn.band == BandId::FIRST)
         || left[0] < 200
     {
-        queues.serve_band(BandId::Once);
+        queues.serve_band(BandId::FIRST);
         left[0] += u32::from(next(&mut queues).is_some());
     }
     (0..100).for_each(|_| queues.push(of(0, 1000)));
@@ -341,7 +351,7 @@ proptest! {
     #[test]
     fn flows_keep_their_order_whatever_bands_their_frames_are_of(
         steps in proptest::collection::vec(
-            (0u32..4, 0usize..2, 60usize..3000, any::<bool>(), any::<u8>()),
+            (0u32..4, 0usize..BANDS.len(), 60usize..3000, any::<bool>(), any::<u8>()),
             1..300,
         )
     ) {
@@ -349,7 +359,7 @@ proptest! {
         let mut model: HashMap<u32, VecDeque<(usize, BandId)>> = HashMap::new();
         let links = [(LinkId(0), 1), (LinkId(1), 1)];
         for (flow, band, len, urgent, step) in steps {
-            let band = BandId::ALL[band];
+            let band = BANDS[band];
             queues.push(QueuedFrame { urgent, band, ..in_share(flow, flow as u8 * 50, len) });
             model.entry(flow).or_default().push_back((len, band));
             if step % 16 == 0 {
@@ -357,7 +367,7 @@ proptest! {
                 bands(&queues).into_iter().for_each(|band| queues.divide(band, among));
             }
             let have = bands(&queues);
-            for band in BandId::ALL {
+            for band in BANDS {
                 let mut heads = model.values().filter_map(VecDeque::front);
                 prop_assert_eq!(have.contains(&band), heads.any(|(_, of)| *of == band));
             }
@@ -407,7 +417,7 @@ proptest! {
                         Some(at) => drop(links.remove(at)),
                         None => links.push((LinkId(step), step % 3 + 1)),
                     }
-                    queues.divide(BandId::Once, &links);
+                    queues.divide(BandId::FIRST, &links);
                     shares.divide(&links);
                 }
                 _ => {
@@ -421,8 +431,8 @@ proptest! {
                 let is_own = |share: u8| owner(share).is_none_or(|owner| owner.0 == link);
                 let own = model.iter().filter(|((_, share), _)| is_own(*share));
                 let frames: usize = own.map(|(_, frames)| frames.len()).sum();
-                prop_assert_eq!(queues.frames_in(BandId::Once, link), frames);
-                if take && queues.frames_in(BandId::Once, link) > 0 {
+                prop_assert_eq!(queues.frames_in(BandId::FIRST, link), frames);
+                if take && queues.frames_in(BandId::FIRST, link) > 0 {
                     queues.serve(link);
                     let left = next(&mut queues).unwrap();
                     prop_assert!(is_own(left.share));
@@ -433,7 +443,7 @@ proptest! {
             }
             prop_assert_eq!(queues.frames(), model.values().map(VecDeque::len).sum::<usize>());
         }
-        queues.divide(BandId::Once, &[]);
+        queues.divide(BandId::FIRST, &[]);
         while let Some(left) = next(&mut queues) {
             let flow = u32::from(*left.buffer.last().unwrap());
             let first = model.get_mut(&(flow, left.share)).unwrap().pop_front();

@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use super::{Flight, Kind, Record};
 use crate::buffer::Buffer;
 use crate::time::{Duration, Instant};
+use crate::trunk::lane::{LaneId, TrainId};
 use crate::trunk::receipts::ACK_DELAY_MAX;
 use crate::wire::sequence::Sequence;
 use crate::wire::train::Ack;
@@ -34,7 +35,7 @@ const DOUBT_MAX: Duration = Duration::from_millis(60);
 /// A train that was lost.
 #[derive(Debug)]
 pub struct Missing {
-    pub train: Sequence,
+    pub train: TrainId,
     pub sent_at: Instant,
     pub copy: Buffer,
 }
@@ -224,15 +225,18 @@ impl Flight {
         }
     }
 
-    /// No train before this one is under way here because another link has lost it, has died, or has it as well. `None`: none is.
-    pub fn oldest_replay(&self) -> Option<Sequence> {
-        if self.replays == 0 {
+    /// No train of the lane before this one is under way here because another link has lost it, has died, or has it as well. `None`:
+    /// none is.
+    pub fn oldest_replay(&self, lane: LaneId) -> Option<Sequence> {
+        if self.replays == 0 || self.outstanding_in(lane) == 0 {
             return None;
         }
-        let counts = |record: &&Record| record.outstanding && record.kind.is_again();
+        let counts = |record: &&Record| {
+            record.outstanding && record.kind.is_again() && record.train.lane == lane
+        };
         let replays = self.records.iter().filter(counts);
         replays
-            .map(|record| record.train)
+            .map(|record| record.train.sequence)
             .reduce(Sequence::older_of)
     }
 }

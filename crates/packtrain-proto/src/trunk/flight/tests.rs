@@ -298,41 +298,101 @@ fn silence_gives_the_window_back() {
     assert_eq!(flight.on_ack(&ack(1, 0), at, &mut drop), Ok(false));
 }
 
+const LANE: LaneId = LaneId::FIRST;
+
+#[test]
+fn what_is_under_way_is_told_of_each_lane_by_itself() {
+    let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+    let (first, other) = (LANE, LaneId(3));
+    let sent = |lane, train, kind| Sent {
+        train: TrainId {
+            lane,
+            sequence: Sequence(train),
+        },
+        bytes: 100,
+        copy: None,
+        kind,
+    };
+    let mut flight = Flight::new(1514);
+    assert_eq!(flight.marker_due(other), None);
+    for (lane, train, kind, ms) in [
+        (first, 50, Kind::New, 0),
+        (other, 1, Kind::New, 1),
+        (first, 51, Kind::New, 2),
+        (other, 2, Kind::New, 3),
+        (first, 20, Kind::Replay, 4),
+    ] {
+        flight.on_train_sent(sent(lane, train, kind), at(ms));
+    }
+    let told = |flight: &Flight, lane| {
+        (
+            flight.oldest_outstanding(lane),
+            flight.newest_outstanding(lane),
+            flight.oldest_replay(lane),
+            flight.outstanding_in(lane),
+        )
+    };
+    let named = |train| Some(Sequence(train));
+    let of_first = (named(20), named(51), named(20), 3);
+    assert_eq!(told(&flight, first), of_first);
+    assert_eq!(told(&flight, other), (named(1), named(2), None, 2));
+    assert_eq!(told(&flight, LaneId(1)), (None, None, None, 0));
+    assert_eq!(flight.marker_due(other), Some(at(3) + ACK_DELAY_MAX));
+    flight.on_marker_sent(first, at(5));
+    assert_eq!(
+        (flight.told_at(first), flight.told_at(other)),
+        (at(5), at(3))
+    );
+    assert!(flight.marker_due(first).is_none() && flight.marker_due(other).is_some());
+    // Of the other lane nothing is left, and of the first the one before.
+    flight.on_ack(&ack(5, 0b0111), at(8), &mut drop).unwrap();
+    assert_eq!(told(&flight, other), (None, None, None, 0));
+    assert_eq!(flight.marker_due(other), None);
+    assert_eq!(told(&flight, first), (named(50), named(50), None, 1));
+    flight.take_unacknowledged();
+    assert_eq!(told(&flight, first), (None, None, None, 0));
+}
+
 #[test]
 fn the_oldest_train_is_overdue_a_while_after_the_last_word_and_a_probe_after_it_left() {
     let at = |ms| Instant::ZERO + Duration::from_millis(ms);
     let kept = |train: u32, bytes, kind| Sent {
-        train: Sequence(train),
+        train: TrainId {
+            lane: LANE,
+            sequence: Sequence(train),
+        },
         bytes,
         copy: Some(Buffer::with_capacity(10)),
         kind,
     };
     let mut flight = Flight::new(1514);
-    assert_eq!(flight.overdue_at(), None);
+    assert_eq!(flight.overdue_at(LANE), None);
     flight.on_train_sent(kept(1, 100, Kind::New), at(0));
-    assert_eq!(flight.overdue_at(), Some(at(0) + SILENCE_MIN));
+    assert_eq!(flight.overdue_at(LANE), Some(at(0) + SILENCE_MIN));
     flight.on_train_sent(kept(2, 100, Kind::New), at(1));
     flight.on_train_sent(kept(3, 100, Kind::New), at(2));
     flight.on_ack(&ack(1, 0), at(8), &mut drop).unwrap();
     // A round trip of 8 ms and what delays an acknowledgement, a quarter more, and 5 ms.
     let late = Duration::from_micros(16_250);
-    assert_eq!(flight.overdue_at(), Some(at(8) + late));
+    assert_eq!(flight.overdue_at(LANE), Some(at(8) + late));
     // A replay is older than what it stands behind, and a try keeps nobody waiting.
     flight.on_train_sent(kept(u32::MAX, 100, Kind::Try), at(9));
     flight.on_train_sent(kept(0, 0, Kind::Replay), at(10));
-    assert!(flight.oldest_is_probe());
-    assert_eq!(flight.overdue_at(), Some(at(10) + late));
-    assert!(flight.give_up_oldest_probe(&mut drop));
-    assert!(!flight.give_up_oldest_probe(&mut drop));
-    assert_eq!(flight.oldest_outstanding(), Some(Sequence(2)));
+    assert!(flight.oldest_is_probe(LANE));
+    assert_eq!(flight.overdue_at(LANE), Some(at(10) + late));
+    assert!(flight.give_up_oldest_probe(LANE, &mut drop));
+    assert!(!flight.give_up_oldest_probe(LANE, &mut drop));
+    assert_eq!(flight.oldest_outstanding(LANE), Some(Sequence(2)));
     // Without a copy, going again would lose it: the others do, and it is waited for.
     flight.on_sent(100, at(11));
-    assert_eq!(flight.overdue_at(), Some(at(8) + late));
+    assert_eq!(flight.overdue_at(LANE), Some(at(8) + late));
     let again = flight.take_kept().into_iter();
-    let again: Vec<_> = again.map(|u| (u.train.0, u.copy.is_some())).collect();
+    let again: Vec<_> = again
+        .map(|u| (u.train.sequence.0, u.copy.is_some()))
+        .collect();
     assert_eq!(again, [(2, true), (3, true)]);
     assert_eq!(
-        (flight.overdue_at(), flight.in_flight_bytes()),
+        (flight.overdue_at(LANE), flight.in_flight_bytes()),
         (None, 200),
         "the one without a copy, and the try"
     );
@@ -389,7 +449,10 @@ proptest! {
 fn a_probe_that_goes_again_may_be_under_way_for_as_long_as_one_takes_to_arrive() {
     let at = |ms| Instant::ZERO + Duration::from_millis(ms);
     let again = |train, bytes| Sent {
-        train: Sequence(train),
+        train: TrainId {
+            lane: LANE,
+            sequence: Sequence(train),
+        },
         bytes,
         copy: None,
         kind: Kind::Replay,

@@ -42,6 +42,7 @@ fn hello(links: u8, stations: usize) -> Hello {
         direct_vlan: None,
         dictionary: None,
         mixing_ns: None,
+        newest_in_lanes: Vec::new(),
         software: String::from("packtrain 0.1.0"),
     }
 }
@@ -217,6 +218,26 @@ fn how_long_mixing_takes_is_two_bytes_and_nothing_is_no_time() {
 }
 
 #[test]
+fn what_was_sent_in_other_lanes_is_four_bytes_of_each() {
+    let says = |option: &[u8]| Hello::parse(&with_option(option)).map(|h| h.newest_in_lanes);
+    let two = [0x07, 8, 0, 0, 1, 0, 0, 0, 0, 5];
+    assert_eq!(says(&two), Ok(vec![Sequence(256), Sequence(5)]));
+    assert_eq!(
+        (says(&[0x07, 0]), says(&[0x33, 0])),
+        (Ok(vec![]), Ok(vec![]))
+    );
+    let mut too_many = vec![0x07, 252];
+    too_many.resize(2 + 252, 0);
+    for option in [
+        &[0x07, 3, 0, 0, 1][..],
+        &[0x07, 5, 0, 0, 1, 0, 0],
+        &too_many,
+    ] {
+        assert_eq!(error(&with_option(option)), HelloError::BadOption);
+    }
+}
+
+#[test]
 fn every_cut_is_truncated_and_padding_is_harmless() {
     let hello = hello(2, 3);
     let mut bytes = message(&hello);
@@ -238,6 +259,7 @@ proptest! {
         direct_vlan in prop::option::of(VLAN_IDS),
         dictionary in prop::option::of(1u32..),
         mixing_ns in any::<u16>().prop_map(NonZero::new),
+        lanes in prop::collection::vec(any::<u32>(), 0..=NEWEST_IN_LANES_MAX),
         software in "[a-z0-9 .é✓]{0,20}",
     ) {
         let (link_id, node_id, recipient, line_id, capabilities) = ids;
@@ -271,6 +293,7 @@ proptest! {
             direct_vlan,
             dictionary,
             mixing_ns,
+            newest_in_lanes: lanes.into_iter().map(Sequence).collect(),
             software,
         };
         prop_assert_eq!(Hello::parse(&message(&hello)), Ok(hello));

@@ -67,8 +67,9 @@ Examples:
   packtrain class add --match 'udp dport 5060' --pack now
   packtrain class add pt0 --name sensors --match 'udp dst 10.9.0.0/24 size -200' --pack 2ms
   packtrain class add pt0 --name video --match 'udp dport 5004' --loss-ok
-  packtrain class add pt0 --name backup --match 'tcp dport 873' --path engine --before sensors
+  packtrain class add pt0 --name nfs --match 'tcp dport 2049' --path engine --before sensors
   packtrain class add pt0 --name calls --match 'udp dport 16384-32767' --pack now --duplicate
+  packtrain class add pt0 --name backup --match 'tcp dport 873' --links eth2,wwan0
   packtrain class add pt0 --name tunnel --match 'udp port 51820' --compress headers")]
 pub struct ClassAddArguments {
     /// The line [default: the only one].
@@ -111,9 +112,10 @@ pub struct ClassAddArguments {
     #[arg(long)]
     pub duplicate: bool,
 
-    /// Only over these links (not possible yet).
-    #[arg(long, value_name = "IF,...")]
-    pub links: Option<String>,
+    /// Send its frames by these links while one of them works, and by others only when none does. They wait for no
+    /// other class's there, and none for them; such frames go by the engine.
+    #[arg(long, value_name = "IF,...", value_delimiter = ',')]
+    pub links: Vec<InterfaceName>,
 
     /// Its share beside other classes (not possible yet).
     #[arg(long, value_name = "N")]

@@ -101,6 +101,7 @@ fn read_class(name: &str, matches: &str) -> Result<Class, String> {
     Ok(Class {
         name: name.parse().map_err(|e| format!("{e}"))?,
         matches: matches.parse().map_err(|e| format!("{e}"))?,
+        links: Vec::new(),
         action: Default::default(),
     })
 }

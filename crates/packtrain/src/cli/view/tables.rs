@@ -68,6 +68,9 @@ fn path_of_class(class: &Class) -> String {
     for (says, what) in [(class.loss_ok, ", loss ok"), (class.duplicate, ", twice")] {
         path.push_str(if says { what } else { "" });
     }
+    if !class.links.is_empty() {
+        path = format!("{path} by {}", class.links.join(", "));
+    }
     path
 }
 

@@ -31,6 +31,7 @@ impl FromStr for ClassOption {
                 loss_ok: false,
                 compress: Default::default(),
                 duplicate: false,
+                links: Vec::new(),
             },
             before: None,
         };

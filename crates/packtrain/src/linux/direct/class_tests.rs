@@ -73,6 +73,7 @@ fn any_class() -> impl Strategy<Value = Class> {
     (any_match(), action).prop_map(|(matches, action)| Class {
         name: "c".parse().unwrap(),
         matches,
+        links: Vec::new(),
         action,
     })
 }
@@ -264,6 +265,7 @@ fn an_engine_that_asks_for_marks_is_told_them_in_the_place_of_the_address() {
     let class = |matches: &str| Class {
         name: "c".parse().unwrap(),
         matches: matches.parse().unwrap(),
+        links: Vec::new(),
         action: Action {
             path: ClassPath::Engine,
             ..Action::default()

@@ -105,6 +105,7 @@ fn class_of(port: u16, path: KernelPath) -> Option<Class> {
     Some(Class {
         name: format!("c{port}").parse().unwrap(),
         matches: format!("udp sport {port}").parse().unwrap(),
+        links: Vec::new(),
         action,
     })
 }

@@ -22,7 +22,10 @@ fn send(flight: &mut Flight, kind: Kind, now: Instant) -> Sequence {
     let mut copy = Buffer::with_capacity(64);
     assert!(copy.push(&flight.next_sequence().0.to_be_bytes()));
     let sent = Sent {
-        train: flight.next_sequence(),
+        train: TrainId {
+            lane: LaneId::FIRST,
+            sequence: flight.next_sequence(),
+        },
         bytes: 100,
         copy: Some(copy),
         kind,
@@ -32,7 +35,7 @@ fn send(flight: &mut Flight, kind: Kind, now: Instant) -> Sequence {
 
 fn missing(flight: &mut Flight) -> Vec<u32> {
     let missing = flight.take_missing();
-    missing.map(|missing| missing.train.0).collect()
+    missing.map(|missing| missing.train.sequence.0).collect()
 }
 
 #[test]
