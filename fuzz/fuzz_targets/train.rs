@@ -6,7 +6,9 @@ use libfuzzer_sys::fuzz_target;
 use packtrain_proto::buffer::{Buffer, LARGE_CAPACITY};
 use packtrain_proto::wire::ethernet::{HEADER_LEN, MacAddr};
 use packtrain_proto::wire::subframe::Subframe;
-use packtrain_proto::wire::train::{Ack, Fence, NEWEST_MAX, Newest, Options, Train, TrainWriter};
+use packtrain_proto::wire::train::{
+    Ack, Behind, Fence, NEWEST_MAX, Newest, Options, Train, TrainWriter,
+};
 
 fn subframes(message: &[u8], mut at: usize) -> Vec<Subframe<'_>> {
     let mut found = Vec::new();
@@ -34,11 +36,13 @@ fuzz_target!(|message: &[u8]| {
     // One option of each kind is written; more than one may have been read.
     let newest: Vec<Newest> = train.newest().take(NEWEST_MAX).collect();
     let fences: Vec<Fence> = train.fences().collect();
+    let behind: Vec<Behind> = train.behind().collect();
     let options = Options {
         acks: &acks,
         newest: &newest,
         direct: train.direct_report(),
         fences: &fences,
+        behind: &behind,
     };
     let mut writer = TrainWriter::begin(&mut buffer, to, from, &train.header, &options);
     for subframe in &found {
@@ -64,5 +68,6 @@ fuzz_target!(|message: &[u8]| {
     assert_eq!(again.direct_report(), train.direct_report());
     assert!(again.newest().eq(newest));
     assert!(again.fences().eq(fences));
+    assert!(again.behind().eq(behind));
     assert_eq!(subframes(written, again.subframes_at), found);
 });

@@ -46,6 +46,10 @@ local MIXED_HISTORY_MAX = 20480
 local MEMORY_MAX = 2 ^ 26
 -- Frames of a coded train that others of it are told apart from.
 local SLOTS = 64
+-- As many as our own receivers take.
+local LANES_MAX = 5
+-- … and as a hello may tell of.
+local NEWEST_IN_LANES_MAX = 62
 
 local packtrain = Proto("packtrain", "packtrain")
 local dfap = Proto("dfap", "DFAP aggregate")
@@ -67,9 +71,10 @@ local function field(kind, name, ...) add_field(f, "packtrain", kind, name, ...)
 local function flag(name, text, mask) field("bool", name, text, 8, nil, mask) end
 
 local GSO_KINDS = { [1] = "TCP over IPv4", [2] = "TCP over IPv6", [3] = "UDP" }
-local TRAIN_OPTIONS = { [0x01] = "ACK", [0x02] = "NEWEST", [0x03] = "DIRECT", [0x04] = "FENCE", [0x81] = "SECURITY" }
+local TRAIN_OPTIONS = { [0x01] = "ACK", [0x02] = "NEWEST", [0x03] = "DIRECT", [0x04] = "FENCE",
+    [0x05] = "BEHIND", [0x81] = "SECURITY" }
 local HELLO_OPTIONS = { [0x01] = "STATIONS", [0x02] = "SOFTWARE", [0x03] = "COUNT", [0x04] = "DIRECT VLAN",
-    [0x05] = "DICTIONARY", [0x06] = "MIXING" }
+    [0x05] = "DICTIONARY", [0x06] = "MIXING", [0x07] = "LANES" }
 local CODINGS = { "headers", "LZ4", "Zstandard", "mixing" }
 
 field("uint8", "version", "Version", base.DEC, nil, 0xf0)
@@ -120,6 +125,10 @@ field("uint8", "fence.remote_link", "Remote link")
 field("uint16", "fence.reserved", "Reserved", base.HEX)
 field("uint32", "fence.from", "From train")
 field("uint32", "fence.sent", "Direct frames sent before")
+field("uint8", "behind.lane", "Lane")
+field("uint24", "behind.reserved", "Reserved", base.HEX)
+field("uint32", "behind.from", "From train")
+field("uint32", "behind.last", "Behind train of that lane")
 field("uint8", "security.key_id", "Key id")
 field("uint64", "security.nonce", "Counter nonce", base.HEX)
 field("bytes", "security.tag", "Tag")
@@ -221,6 +230,7 @@ field("uint32", "hello.count", "Hellos made")
 field("uint16", "hello.direct_vlan", "VLAN for direct frames")
 field("uint32", "hello.dictionary", "Dictionary", base.HEX)
 field("uint16", "hello.mixing_ns", "Nanoseconds to restore a byte by mixing", base.DEC)
+field("uint32", "hello.newest_in_lane", "Newest train sent in lane", base.DEC)
 
 -- Station
 flag("station.goodbye", "GOODBYE", 0x01)
@@ -750,7 +760,7 @@ local function analyse_train(train, visit)
     local known = direction.rows[train.incarnation] ~= nil
     local reason, why = judge_incarnation(direction, train.incarnation, visit)
     if reason then visit.refused, visit.refused_why = reason, why end
-    if not reason and train.lane ~= 0 then
+    if not reason and train.lane >= LANES_MAX then
         visit.refused, visit.refused_why = "bad_lane", ("lane %d"):format(train.lane)
     end
     visit.is_new_row = not known
@@ -959,7 +969,7 @@ end
 ---------------------------------------------------------------------------------------------------------------
 -- Train: reading
 
-local OPTION_LENGTH = { [0x01] = 20, [0x03] = 12, [0x04] = 12 }
+local OPTION_LENGTH = { [0x01] = 20, [0x03] = 12, [0x04] = 12, [0x05] = 12 }
 
 local function read_ack(tvb, at)
     local ack = {
@@ -2390,6 +2400,11 @@ local function show_train_option(tree, tvb, option, train, acks, visit)
         sub:add(f["fence.reserved"], tvb(at + 2, 2))
         sub:add(f["fence.from"], tvb(at + 4, 4))
         sub:add(f["fence.sent"], tvb(at + 8, 4))
+    elseif option.kind == 0x05 then
+        sub:add(f["behind.lane"], tvb(at, 1))
+        sub:add(f["behind.reserved"], tvb(at + 1, 3))
+        sub:add(f["behind.from"], tvb(at + 4, 4))
+        sub:add(f["behind.last"], tvb(at + 8, 4))
     elseif option.kind == 0x81 and length == 25 then
         sub:add(f["security.key_id"], tvb(at, 1))
         sub:add(f["security.nonce"], tvb(at + 1, 8))
@@ -2954,6 +2969,10 @@ local function read_hello(tvb)
             hello.dictionary = id ~= 0 and id or nil
         elseif kind == 0x06 and length ~= 2 then
             return "bad_option"
+        elseif kind == 0x07 then
+            if length % 4 ~= 0 or length / 4 > NEWEST_IN_LANES_MAX then return "bad_option" end
+            hello.newest_in_lanes = {}
+            for lane = at, at + length - 4, 4 do table.insert(hello.newest_in_lanes, tvb(lane, 4):uint()) end
         elseif kind >= 0x80 then
             return "unknown_critical_option"
         end
@@ -3049,6 +3068,7 @@ local function learn(hello, source, visit)
         rebase(row.lanes[0], link.newest_train)
         rebase(row.links[link.link], link.newest_link)
     end
+    for lane, newest in ipairs(hello.newest_in_lanes or {}) do rebase(row.lanes[lane], newest) end
 end
 
 local function show_link_record(tree, tvb, link)
@@ -3092,6 +3112,10 @@ local function show_hello_option(tree, tvb, option)
     elseif option.kind == 0x06 and length == 2 then
         local item = sub:add(f["hello.mixing_ns"], tvb(at, 2))
         if tvb(at, 2):uint() == 0 then item:append_text(" (as if not said)") end
+    elseif option.kind == 0x07 and length > 0 and length % 4 == 0 then
+        for lane = 1, length / 4 do
+            sub:add(f["hello.newest_in_lane"], tvb(at + (lane - 1) * 4, 4)):prepend_text(("Lane %d: "):format(lane))
+        end
     elseif length > 0 then
         sub:add(f["option.value"], tvb(at, length))
     end

@@ -74,6 +74,7 @@ mod head;
 mod home;
 mod join;
 mod kinds;
+mod lanes;
 mod late;
 mod liveness;
 mod paths;

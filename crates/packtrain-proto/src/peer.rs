@@ -12,6 +12,7 @@ use crate::direct::gate::DirectGate;
 use crate::direct::kinds::KindChoice;
 use crate::link::TRAIN_MTU_MIN;
 use crate::queue::drr::FlowQueues;
+use crate::queue::frame::QueuedFrame;
 use crate::stats::PathState;
 use crate::time::{Duration, Instant};
 use crate::trunk::balance::admission::Admission;
@@ -21,6 +22,7 @@ use crate::trunk::flight::Flight;
 use crate::trunk::hold_times::HoldTimes;
 use crate::trunk::join::Join;
 use crate::trunk::lane::{LANES_MAX, LaneCounts, LaneId, LaneRx, LaneTx, TrainId};
+use crate::trunk::lane_waits::Progress;
 use crate::trunk::liveness::Session;
 use crate::trunk::path_mtu::PathMtu;
 use crate::trunk::receipts::Receipts;
@@ -31,7 +33,7 @@ use crate::wire::ethernet::{self, MacAddr};
 use crate::wire::hello::{Hello, LINKS_MAX, LinkRecord, capability};
 use crate::wire::liveness::State;
 use crate::wire::sequence::Sequence;
-use crate::wire::train::{Ack, Fence};
+use crate::wire::train::{Ack, Behind, Fence};
 
 /// A hello is late by fewer than so many others, or it is not late.
 const HELLOS_LATE_MAX: u32 = 256;
@@ -261,6 +263,8 @@ pub struct Peer {
     /// It stands in the list of peers to acknowledge.
     pub ack_listed: bool,
     pub queues: FlowQueues,
+    /// Frames that came since classes have named other links, while some wait that came before; `None`: none do.
+    pub later: Option<Vec<QueuedFrame>>,
     pub aggregator: Aggregator,
     /// By [`LaneId::place`]; there is at least one.
     pub tx: Vec<LaneTx>,
@@ -320,6 +324,7 @@ impl Peer {
             receipts: Vec::new(),
             ack_listed: false,
             queues: FlowQueues::new(limits.quantum),
+            later: None,
             aggregator: Aggregator::default(),
             tx: vec![LaneTx::default()],
             repair_within: limits.repair_within,
@@ -604,8 +609,77 @@ impl Peer {
         for lane in self.lanes_rx() {
             let paths = self.paths.iter();
             let held = paths.filter_map(|path| path.fence.holds_from(lane));
-            let first = held.reduce(Sequence::older_of);
+            let rx = self.rx_of(lane);
+            let first = held.chain(rx.waits.holds_from()).reduce(Sequence::older_of);
             self.rx_mut(lane).resequencer.fence = first;
+        }
+    }
+
+    fn progress(&self) -> impl Fn(LaneId) -> Option<Progress> + use<> {
+        let of_lane = |lane: &LaneRx| Progress {
+            expected: lane.resequencer.expected(),
+            holds: lane.resequencer.held_trains() > 0,
+        };
+        let all: Vec<Progress> = self.rx.iter().map(of_lane).collect();
+        move |lane| all.get(lane.place()).copied()
+    }
+
+    fn lanes_wait(&self) -> bool {
+        self.rx.iter().any(|lane| !lane.waits.is_empty())
+    }
+
+    /// A train of the lane has said which others come before some of it.
+    pub fn wait_behind(&mut self, lane: LaneId, behind: &Behind, now: Instant) {
+        let others = (LaneId(behind.lane), behind.last);
+        if others.0 != lane {
+            self.rx_mut(lane).waits.add(behind.from, others, now);
+            self.settle_lane_waits(now);
+        }
+    }
+
+    /// Lanes that wait for others may have been given what they wait for.
+    pub fn settle_lane_waits(&mut self, now: Instant) -> bool {
+        if !self.lanes_wait() {
+            return false;
+        }
+        let progress = self.progress();
+        let before: Vec<_> = self.rx.iter().map(|lane| lane.resequencer.fence).collect();
+        for lane in &mut self.rx {
+            lane.waits.settle(&progress, now);
+        }
+        self.follow_fences();
+        let after = self.rx.iter().map(|lane| lane.resequencer.fence);
+        !after.eq(before)
+    }
+
+    /// When one has waited for others in vain.
+    pub fn lane_waits_due(&self) -> Option<Instant> {
+        if !self.lanes_wait() {
+            return None;
+        }
+        let progress = self.progress();
+        let lanes = self.rx.iter();
+        lanes
+            .filter_map(|lane| lane.waits.poll_timeout(&progress))
+            .min()
+    }
+
+    /// What goes from now on comes behind all that has gone in other lanes.
+    pub fn order_lanes(&mut self) {
+        for lane in self.lanes_tx() {
+            let from = self.tx_of(lane).next_train;
+            for other in self.lanes_tx().filter(|other| *other != lane) {
+                let next = self.tx_of(other).next_train;
+                if next != Sequence::FIRST {
+                    let behind = Behind {
+                        lane: other.0,
+                        from,
+                        last: next.minus(1),
+                    };
+                    self.tx_mut(lane).fences.raise_behind(behind);
+                    self.forget_fenced(lane);
+                }
+            }
         }
     }
 

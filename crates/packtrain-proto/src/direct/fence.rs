@@ -14,7 +14,7 @@ use super::DIRECT_WAYS_MAX;
 use crate::time::{Duration, Instant};
 use crate::trunk::lane::{LANES_MAX, LaneId};
 use crate::wire::sequence::Sequence;
-use crate::wire::train::Fence;
+use crate::wire::train::{Behind, Fence};
 
 /// On one train: one for each way to the peer. One more takes the place of the oldest.
 pub const FENCES_MAX: usize = DIRECT_WAYS_MAX;
@@ -35,11 +35,14 @@ const WAIT_MAX: Duration = Duration::from_millis(300);
 pub struct RaisedFences {
     fences: [Fence; FENCES_MAX],
     len: usize,
+    /// Of each other lane, at most one.
+    behind: [Behind; LANES_MAX - 1],
+    behind_len: usize,
 }
 
 impl RaisedFences {
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len == 0 && self.behind_len == 0
     }
 
     pub fn entries(&self) -> &[Fence] {
@@ -62,9 +65,26 @@ impl RaisedFences {
         self.len += 1;
     }
 
+    /// Trains of other lanes that the next ones must not overtake either.
+    pub fn behind(&self) -> &[Behind] {
+        &self.behind[..self.behind_len]
+    }
+
+    pub fn raise_behind(&mut self, behind: Behind) {
+        let mut raised = self.behind[..self.behind_len].iter_mut();
+        if let Some(same) = raised.find(|other| other.lane == behind.lane) {
+            // Those that wait since then wait for a few more.
+            same.last = behind.last;
+        } else if let Some(free) = self.behind.get_mut(self.behind_len) {
+            *free = behind;
+            self.behind_len += 1;
+        }
+    }
+
     /// One train that said so was acknowledged.
     pub fn lower(&mut self) {
         self.len = 0;
+        self.behind_len = 0;
     }
 }
 

@@ -87,7 +87,8 @@ impl Engine {
 
     fn let_go_of_what_waits_for(&mut self, slot: usize) {
         let peer = self.peers.get_mut(slot).expect("looked up just now");
-        let frames: Vec<_> = peer.queues.drain().collect();
+        let later = peer.later.take().unwrap_or_default();
+        let frames: Vec<_> = peer.queues.drain().chain(later).collect();
         self.turns.leave(Destination::Peer(slot));
         self.direct_reports.retain(|(of, _)| *of != slot);
         for frame in frames {

@@ -299,6 +299,7 @@ impl Engine {
         }
         if let Some(peer) = self.peers.get_mut(slot) {
             peer.paths.iter_mut().for_each(|path| path.fence.give_up());
+            peer.rx_mut(train.lane).waits.clear();
             peer.follow_fences();
         }
         self.release_trains(slot, now);

@@ -1,6 +1,7 @@
 //! Frames that the host sends into `pt0`, up to the queue in which they wait.
 
 use super::home::NextHop;
+use super::lanes::LATER_MAX;
 use super::to_host::Arrival;
 use super::{Engine, PeerDownReason};
 use crate::buffer::Buffer;
@@ -88,6 +89,7 @@ impl Engine {
             if let Some(peer) = self.peers.get_mut(slot) {
                 peer.use_lanes(self.vias.lanes());
             }
+            self.begin_lane_change(slot);
         }
         self.worths.forget();
         self.waiting.set_classes(self.classes.actions());
@@ -186,6 +188,18 @@ impl Engine {
             },
             _ => BandId::FIRST,
         };
+        if let Destination::Peer(slot) = destination
+            && let Some(peer) = self.peers.get_mut(slot)
+            && let Some(later) = &mut peer.later
+        {
+            self.queued_frames += 1;
+            self.queued_bytes += frame.buffer.len();
+            later.push(frame);
+            if later.len() >= LATER_MAX {
+                self.end_lane_change(slot);
+            }
+            return;
+        }
         let verdict = self.let_wait(destination, &mut frame);
         self.queued_frames += 1;
         self.queued_bytes += frame.buffer.len();
@@ -253,6 +267,9 @@ impl Engine {
             self.turns.leave(whose);
         }
         self.on_unqueued(frames, waiting);
+        if let Destination::Peer(slot) = whose {
+            self.go_on_with_lane_change(slot);
+        }
         frames > 0
     }
 
@@ -284,7 +301,8 @@ impl Engine {
             });
         }
         self.events.push_back(super::Event::MarksChanged);
-        let frames: Vec<QueuedFrame> = peer.queues.drain().collect();
+        let later = peer.later.take().unwrap_or_default();
+        let frames: Vec<QueuedFrame> = peer.queues.drain().chain(later).collect();
         for frame in frames {
             self.on_unqueued(1, frame.waiting());
             // Half of it may have been delivered as segments: the rest cannot go another way. And of a

@@ -13,7 +13,7 @@ use crate::peer_table::Owner;
 use crate::station_table::Place;
 use crate::stats::DropReason;
 use crate::time::{Duration, Instant};
-use crate::trunk::lane::{LANES_MAX, LaneId, TrainId};
+use crate::trunk::lane::{LANES_MAX, LaneId, LaneRx, TrainId};
 use crate::trunk::resequencer::Refused;
 use crate::trunk::unsequenced::Unsequenced;
 use crate::wire::ethernet::{HEADER_LEN, Header, MacAddr, ether_type};
@@ -209,6 +209,11 @@ impl Engine {
         for fence in train.fences() {
             self.on_fence((slot, lane), &fence, now);
         }
+        for behind in train.behind() {
+            if let Some(peer) = self.peers.get_mut(slot) {
+                peer.wait_behind(lane, &behind, now);
+            }
+        }
         self.note_life(slot, link, LinkId(head.link), now);
         self.note_train_at_fence((slot, link), LinkId(head.link), frame.len(), now);
         let peer = self.peers.get_mut(slot).expect("it was there");
@@ -326,11 +331,14 @@ impl Engine {
 
     /// Moves what is in order to the arrivals.
     pub(super) fn release_trains(&mut self, slot: usize, now: Instant) {
-        let Some(peer) = self.peers.get(slot) else {
-            return;
-        };
-        for lane in peer.lanes_rx() {
-            self.release_lane(slot, lane, now);
+        while let Some(peer) = self.peers.get(slot) {
+            for lane in peer.lanes_rx() {
+                self.release_lane(slot, lane, now);
+            }
+            let peer = self.peers.get_mut(slot);
+            if !peer.is_some_and(|peer| peer.settle_lane_waits(now)) {
+                return;
+            }
         }
     }
 
@@ -377,7 +385,7 @@ impl Engine {
     /// Goodbye has come from this peer: what came before it in a train does not wait for a gap any longer.
     pub(super) fn let_go_before(&mut self, slot: usize, now: Instant) {
         if let Some(peer) = self.peers.get_mut(slot) {
-            peer.rx.iter_mut().for_each(|lane| lane.resequencer.hurry());
+            peer.rx.iter_mut().for_each(LaneRx::hurry);
             self.release_trains(slot, now);
         }
     }
@@ -396,7 +404,7 @@ impl Engine {
         };
         // By which of several links it came nobody knows: what other lanes hold does not wait for what is missing there.
         let others = peer.rx.iter_mut().skip(1);
-        others.for_each(|lane| lane.resequencer.hurry());
+        others.for_each(LaneRx::hurry);
         if let Some(behind) = peer.rx_of(LaneId::FIRST).resequencer.newest_held() {
             peer.unsequenced.push(Unsequenced {
                 behind,

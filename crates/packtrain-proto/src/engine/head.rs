@@ -8,11 +8,11 @@ use crate::direct::fence::{FENCES_MAX, RaisedFences};
 use crate::link::Link;
 use crate::peer::{Path, Peer};
 use crate::time::Instant;
-use crate::trunk::lane::LaneId;
+use crate::trunk::lane::{LANES_MAX, LaneId};
 use crate::wire::ethernet::HEADER_LEN;
 use crate::wire::train::{
-    self, ACK_OPTION_LEN, Ack, DIRECT_OPTION_LEN, DirectReport, FENCE_OPTION_LEN, NEWEST_MAX,
-    Options, TrainHeader, TrainWriter, newest_option_len,
+    self, ACK_OPTION_LEN, Ack, BEHIND_OPTION_LEN, DIRECT_OPTION_LEN, DirectReport,
+    FENCE_OPTION_LEN, NEWEST_MAX, Options, TrainHeader, TrainWriter, newest_option_len,
 };
 
 /// More never ride on one train: the others' turn comes.
@@ -23,7 +23,8 @@ pub(super) const HEAD_LEN_MAX: usize = HEADER_LEN
     + ACKS_MAX * ACK_OPTION_LEN
     + newest_option_len(NEWEST_MAX)
     + DIRECT_OPTION_LEN
-    + FENCES_MAX * FENCE_OPTION_LEN;
+    + FENCES_MAX * FENCE_OPTION_LEN
+    + (LANES_MAX - 1) * BEHIND_OPTION_LEN;
 
 pub(super) struct Head {
     pub(super) header: TrainHeader,
@@ -46,8 +47,7 @@ impl Head {
         now: Instant,
     ) -> Head {
         let told = under_way(peer, lane, link.id, now);
-        let fences = peer.tx_of(lane).fences.entries().len();
-        let acks_max = acks_max(told.entries().len(), fences);
+        let acks_max = acks_max(told.entries().len(), &peer.tx_of(lane).fences);
         Head::new((peer, at), lane, own, (told, acks_max), now)
     }
 
@@ -115,6 +115,7 @@ impl Head {
             newest: self.told.entries(),
             direct: self.direct,
             fences: self.fences.entries(),
+            behind: self.fences.behind(),
         };
         let (to, from) = (path.remote_address, link.state.address);
         TrainWriter::begin(buffer, to, from, &self.header, &options)
@@ -130,8 +131,10 @@ impl Head {
 
 /// How many acknowledgements ride on a train that names so many links and fences: the smallest trains have
 /// room for [`ACKS_MAX`] of them.
-fn acks_max(links: usize, fences: usize) -> usize {
-    let others = newest_option_len(links) + fences * FENCE_OPTION_LEN;
+fn acks_max(links: usize, fences: &RaisedFences) -> usize {
+    let others = newest_option_len(links)
+        + fences.entries().len() * FENCE_OPTION_LEN
+        + fences.behind().len() * BEHIND_OPTION_LEN;
     ACKS_MAX
         .saturating_sub(others.div_ceil(ACK_OPTION_LEN))
         .max(1)

@@ -48,6 +48,7 @@ impl Engine {
     /// either touches the peer.
     fn due_of(&self, peer: &Peer) -> Option<Instant> {
         let held = peer.rx.iter().filter_map(LaneRx::poll_timeout);
+        let held = held.chain(peer.lane_waits_due());
         let mut next = held.chain(peer.join.as_ref().map(Join::poll_timeout)).min();
         let mut consider = |at: Option<Instant>| {
             next = match (next, at) {
@@ -132,12 +133,14 @@ impl Engine {
             for LaneRx {
                 resequencer,
                 reassembly,
+                ..
             } in &mut peer.rx
             {
                 let order_waits = resequencer.held_trains() > 0;
                 reassembly.handle_timeout(now, order_waits, &mut out);
                 is_due |= resequencer.poll_timeout().is_some_and(|at| at <= now);
             }
+            is_due |= peer.lane_waits_due().is_some_and(|at| at <= now);
             if is_due {
                 self.release_trains(slot, now);
             }

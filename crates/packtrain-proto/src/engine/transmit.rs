@@ -160,15 +160,22 @@ impl Engine {
         None
     }
 
-    /// Where flows keep to links, what is left may all be for others than this one.
+    /// Where flows or classes keep to links, what is left may all be for others than this one.
     fn note_links_without_frames(&mut self, slot: usize) {
-        if self.config.balance.keeps_flows()
-            && let Some(peer) = self.peers.get_mut(slot)
-        {
-            for path in &mut peer.paths {
-                if peer.queues.frames_for(path.link) == 0 {
-                    path.flight.on_source_empty();
-                }
+        if !self.config.balance.keeps_flows() && self.vias.lanes() == 1 {
+            return;
+        }
+        let Some(peer) = self.peers.get_mut(slot) else {
+            return;
+        };
+        for path in &mut peer.paths {
+            let queues = &peer.queues;
+            let mut may_go = queues.bands().filter(|band| {
+                let via = self.vias.links_of(band.lane);
+                via.is_empty() || via.has(path.link)
+            });
+            if !may_go.any(|band| queues.frames_in(band, path.link) > 0) {
+                path.flight.on_source_empty();
             }
         }
     }
@@ -259,6 +266,9 @@ impl Engine {
         };
         if empty {
             self.turns.leave(destination);
+            if let Destination::Peer(slot) = destination {
+                self.go_on_with_lane_change(slot);
+            }
         }
     }
 

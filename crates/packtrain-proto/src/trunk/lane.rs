@@ -3,6 +3,7 @@
 //! All that may go by any link is of the first lane. What is to go by some links alone ([`super::via`]) is of one of its own: where those
 //! are slower, nothing else waits for it, and its gaps hold nothing else.
 
+use super::lane_waits::LaneWaits;
 use super::replay::Replay;
 use super::resequencer::{Resequencer, ResequencerStats};
 use crate::config::Limits;
@@ -12,7 +13,7 @@ use crate::time::Instant;
 use crate::wire::sequence::Sequence;
 
 /// Of one line, to one peer.
-pub const LANES_MAX: usize = 8;
+pub const LANES_MAX: usize = 5;
 /// Nothing is known of what a lane has sent before the first train of it that is heard: one of so high a number is not among the
 /// first ones.
 const AMONG_FIRST_MAX: i32 = 1024;
@@ -66,6 +67,7 @@ impl Default for LaneTx {
 pub struct LaneRx {
     pub resequencer: Resequencer,
     pub reassembly: Reassembly,
+    pub waits: LaneWaits,
 }
 
 impl LaneRx {
@@ -78,6 +80,7 @@ impl LaneRx {
                 (limits.resequencer_wait_max, limits.resequencer_stall_max),
             ),
             reassembly: Reassembly::new(limits.reassembly_bytes_max, limits.reassembly_age_max),
+            waits: LaneWaits::default(),
         }
     }
 
@@ -91,6 +94,12 @@ impl LaneRx {
             train
         };
         LaneRx::new(first, limits)
+    }
+
+    /// What it holds waits for nothing any more.
+    pub fn hurry(&mut self) {
+        self.waits.clear();
+        self.resequencer.hurry();
     }
 
     /// Trains and frames that have come and were not given to the host yet.

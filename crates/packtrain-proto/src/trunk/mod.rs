@@ -8,6 +8,7 @@ pub mod flight;
 pub mod hold_times;
 pub mod join;
 pub mod lane;
+pub mod lane_waits;
 pub mod liveness;
 pub mod path_mtu;
 pub mod receipts;

@@ -39,6 +39,10 @@ const DIRECT_LEN: usize = 12;
 pub const FENCE_OPTION_LEN: usize = 2 + FENCE_LEN;
 const FENCE_LEN: usize = 12;
 
+/// Bytes of a BEHIND with its option header.
+pub const BEHIND_OPTION_LEN: usize = 2 + BEHIND_LEN;
+const BEHIND_LEN: usize = 12;
+
 mod flag {
     pub const ACK_NOW: u8 = 0x01;
     pub const MARKER: u8 = 0x02;
@@ -52,6 +56,7 @@ mod option {
     pub const NEWEST: u8 = 0x02;
     pub const DIRECT: u8 = 0x03;
     pub const FENCE: u8 = 0x04;
+    pub const BEHIND: u8 = 0x05;
     pub const CRITICAL: u8 = 0x80;
 }
 
@@ -136,6 +141,7 @@ pub struct Options<'a> {
     pub newest: &'a [Newest],
     pub direct: Option<DirectReport>,
     pub fences: &'a [Fence],
+    pub behind: &'a [Behind],
 }
 
 impl Options<'_> {
@@ -145,6 +151,7 @@ impl Options<'_> {
             + newest_option_len(self.newest.len())
             + direct
             + self.fences.len() * FENCE_OPTION_LEN
+            + self.behind.len() * BEHIND_OPTION_LEN
     }
 }
 
@@ -266,6 +273,37 @@ impl Fence {
     }
 }
 
+/// Trains of another lane that left before some of this one, and must not be overtaken by them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Behind {
+    /// The other lane.
+    pub lane: u8,
+    /// The first train of this lane that comes after them.
+    pub from: Sequence,
+    /// The last of them.
+    pub last: Sequence,
+}
+
+impl Behind {
+    fn parse(value: &[u8]) -> Behind {
+        Behind {
+            lane: value[0],
+            from: Sequence(be32(&value[4..])),
+            last: Sequence(be32(&value[8..])),
+        }
+    }
+
+    fn to_bytes(self) -> [u8; BEHIND_OPTION_LEN] {
+        let mut bytes = [0; BEHIND_OPTION_LEN];
+        bytes[0] = option::BEHIND;
+        bytes[1] = BEHIND_LEN as u8;
+        bytes[2] = self.lane;
+        bytes[6..10].copy_from_slice(&self.from.0.to_be_bytes());
+        bytes[10..14].copy_from_slice(&self.last.0.to_be_bytes());
+        bytes
+    }
+}
+
 pub(super) fn be16(bytes: &[u8]) -> u16 {
     u16::from_be_bytes([bytes[0], bytes[1]])
 }
@@ -318,6 +356,7 @@ impl<'a> Train<'a> {
                 option::ACK if value.len() != ACK_LEN => return Err(TrainError::BadOption),
                 option::DIRECT if value.len() != DIRECT_LEN => return Err(TrainError::BadOption),
                 option::FENCE if value.len() != FENCE_LEN => return Err(TrainError::BadOption),
+                option::BEHIND if value.len() != BEHIND_LEN => return Err(TrainError::BadOption),
                 option::NEWEST if !value.len().is_multiple_of(NEWEST_LEN) => {
                     return Err(TrainError::BadOption);
                 }
@@ -357,6 +396,11 @@ impl<'a> Train<'a> {
     /// Direct frames that come before some of its sender's trains.
     pub fn fences(&self) -> impl Iterator<Item = Fence> + 'a {
         self.options_of(option::FENCE).map(Fence::parse)
+    }
+
+    /// Trains of other lanes that come before some of its own.
+    pub fn behind(&self) -> impl Iterator<Item = Behind> + 'a {
+        self.options_of(option::BEHIND).map(Behind::parse)
     }
 
     fn options_of(&self, wanted: u8) -> impl Iterator<Item = &'a [u8]> + 'a {
@@ -427,6 +471,9 @@ impl<'a> TrainWriter<'a> {
         }
         for fence in options.fences {
             writer.put(&fence.to_bytes());
+        }
+        for behind in options.behind {
+            writer.put(&behind.to_bytes());
         }
         writer
     }

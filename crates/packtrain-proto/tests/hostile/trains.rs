@@ -2,6 +2,7 @@
 
 use packtrain_proto::offload::Offload;
 use packtrain_proto::stats::DropReason;
+use packtrain_proto::trunk::lane::LANES_MAX;
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::counts;
@@ -228,7 +229,7 @@ fn trains_of_nobody_of_a_former_life_of_another_lane_or_for_another_are_refused(
             train.incarnation ^= 1
         }),
         (DropReason::StaleIncarnation, &|train| train.incarnation = 0),
-        (DropReason::BadLane, &|train| train.lane = 1),
+        (DropReason::BadLane, &|train| train.lane = LANES_MAX as u8),
         (DropReason::BadLane, &|train| train.lane = 255),
         (DropReason::NotForUs, &|train| {
             train.destination = MacAddr([4; 6])

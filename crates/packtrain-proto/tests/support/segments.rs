@@ -1,7 +1,7 @@
 //! Engines with some links each, and segments between them: cables, and switches that flood.
 #![allow(dead_code)] // each test binary uses a part
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use packtrain_proto::config::{Config, LinkId, LinkState, NodeId, mark_of};
 use packtrain_proto::engine::{Engine, Event};
@@ -79,6 +79,9 @@ pub struct Bed {
     pub full: HashSet<(usize, LinkId)>,
     /// Whether what a host sends by this link is lost.
     pub lose: Loss,
+    /// What a host sends by this link arrives so much later.
+    pub delay: Option<((usize, LinkId), Duration)>,
+    on_the_wire: VecDeque<(Instant, usize, LinkId, Vec<u8>)>,
     pub last_group_hello: HashMap<(usize, LinkId), Vec<u8>>,
     /// Where it is not 1500.
     pub mtus: HashMap<(usize, LinkId), u16>,
@@ -114,6 +117,8 @@ impl Bed {
             plain_got: Vec::new(),
             full: HashSet::new(),
             lose: Box::new(|_, _, _| false),
+            delay: None,
+            on_the_wire: VecDeque::new(),
             last_group_hello: HashMap::new(),
             mtus: HashMap::new(),
             carrier: HashMap::new(),
@@ -234,6 +239,26 @@ impl Bed {
         }
     }
 
+    fn carry_from(&mut self, side: usize, link: LinkId, frame: &[u8]) {
+        let is_on = |cable: &Cable| cable.ends.contains(&(side, link));
+        let cable = self.cables.iter().position(is_on);
+        self.carry(
+            cable.expect("each link is on one"),
+            Some((side, link)),
+            frame,
+        );
+    }
+
+    /// What is late, and is there by now.
+    fn bring_late(&mut self) {
+        while let Some((at, ..)) = self.on_the_wire.front()
+            && *at <= self.now
+        {
+            let (_, side, link, frame) = self.on_the_wire.pop_front().expect("looked at");
+            self.carry_from(side, link, &frame);
+        }
+    }
+
     fn take_events(&mut self) {
         for (engine, events) in self.engines.iter_mut().zip(&mut self.events) {
             events.extend(std::iter::from_fn(|| engine.poll_event()));
@@ -266,15 +291,13 @@ impl Bed {
             if (self.lose)(side, link, &frame) {
                 continue;
             }
-            let cable = self
-                .cables
-                .iter()
-                .position(|c| c.ends.contains(&(side, link)));
-            self.carry(
-                cable.expect("each link is on one"),
-                Some((side, link)),
-                &frame,
-            );
+            match self.delay.filter(|(of, _)| *of == (side, link)) {
+                Some((_, delay)) => {
+                    let arrival = (self.now + delay, side, link, frame);
+                    self.on_the_wire.push_back(arrival);
+                }
+                None => self.carry_from(side, link, &frame),
+            }
         }
         for &(side, link) in self.carrier.keys().filter(|(of, _)| *of == side) {
             let full = self.full.contains(&(side, link));
@@ -307,7 +330,8 @@ impl Bed {
             let timeouts = running
                 .iter()
                 .map(|&side| self.engines[side].poll_timeout());
-            let next = timeouts.flatten().min();
+            let late = self.on_the_wire.front().map(|(at, ..)| *at);
+            let next = timeouts.flatten().chain(late).min();
             let Some(next) = next.filter(|&next| next <= end) else {
                 self.now = end;
                 return;
@@ -319,6 +343,7 @@ impl Bed {
             };
             assert!(at_one_instant < 20, "time stands still at {:?}", self.now);
             self.now = self.now.max(next);
+            self.bring_late();
             for side in running {
                 self.engines[side].handle_timeout(self.now);
             }

@@ -19,7 +19,7 @@ use packtrain_proto::wire::liveness::{Diagnostic, Liveness, State};
 use packtrain_proto::wire::sequence::Sequence;
 use packtrain_proto::wire::subframe::{InnerHeader, Subframe};
 use packtrain_proto::wire::train::{
-    Ack, DirectReport, Fence, Newest, Options, REPLAYED, REPLAYED_FROM, Train, TrainHeader,
+    Ack, Behind, DirectReport, Fence, Newest, Options, REPLAYED, REPLAYED_FROM, Train, TrainHeader,
     TrainWriter,
 };
 
@@ -573,6 +573,32 @@ fn a_train_that_must_not_overtake_direct_frames() {
     assert_eq!(read.fences().collect::<Vec<_>>(), fences);
     let options = Options {
         fences: &fences,
+        ..Options::default()
+    };
+    assert_eq!(written(&header, &options, &subframes), bytes);
+}
+
+#[test]
+fn a_train_of_another_lane_that_must_not_overtake_those_of_the_first() {
+    let bytes = vector("train-behind");
+    let header = TrainHeader {
+        lane: 2,
+        ..header(5, 24)
+    };
+    let subframes = [Subframe::Frame {
+        header: between_pt0s(Offload::NONE),
+        payload: &[0x45, 0, 0, 4],
+    }];
+    let behind = [Behind {
+        lane: 0,
+        from: Sequence(4),
+        last: Sequence(47),
+    }];
+    assert_read(&bytes, &header, &[], &subframes);
+    let read = Train::parse(message(&bytes, LINK_B, LINK_A)).unwrap();
+    assert_eq!(read.behind().collect::<Vec<_>>(), behind);
+    let options = Options {
+        behind: &behind,
         ..Options::default()
     };
     assert_eq!(written(&header, &options, &subframes), bytes);

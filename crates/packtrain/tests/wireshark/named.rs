@@ -216,12 +216,12 @@ fn each_refusal_has_its_name() {
         ),
         (
             Forged {
-                lane: 3,
+                lane: 7,
                 ..Forged::new(16)
             }
             .emit(0),
             "bad_lane",
-            "lane 3",
+            "lane 7",
         ),
         (
             hello(&|bytes| bytes.truncate(39)),

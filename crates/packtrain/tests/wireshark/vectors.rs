@@ -40,6 +40,7 @@ const INFO: &[(&str, &str)] = &[
     ("liveness-poll", "Liveness 273 of link 2 to link 1: Up, ASKS, POLL of 94 bytes"),
     ("station", "Station 02:00:00:00:00:0a takes aggregates by 0xbbbb, data of 9000 bytes, ANSWER"),
     ("train-ack-two-frames", "Train 42 on link 0: 2 frames, fill 7 %, ACK-NOW, ACK link 1 up to 273"),
+    ("train-behind", "Train 5 on link 0: 1 frame, fill 2 %"),
     ("train-coded-headers", "Train 45 on link 0: 4 frames, fill 6 %, coded (headers)"),
     ("train-coded-lz4", "Train 45 on link 0: 4 frames, fill 7 %, coded (LZ4)"),
     ("train-coded-mixing", "Train 45 on link 0: 5 frames, fill 12 %, coded (mixing)"),
@@ -67,6 +68,7 @@ fn each_vector_is_shown_as_what_it_is_and_none_is_refused() {
         "packtrain.ack.delay",
         "packtrain.newest.train",
         "packtrain.fence.sent",
+        "packtrain.behind.last",
         "packtrain.direct.sent",
         "packtrain.gso.segment_length",
         "packtrain.piece.offset",
@@ -119,6 +121,7 @@ fn each_vector_is_shown_as_what_it_is_and_none_is_refused() {
         assert_eq!(train.all("eth.src")[1..], ["02:00:00:00:0a:00"; 2]);
         assert!(train.all("packtrain.subframe.placeholder").is_empty());
         assert!(!row("train-fence").all("packtrain.fence.sent").is_empty());
+        assert_eq!(row("train-behind").numbers("packtrain.behind.last"), [47]);
         assert!(!row("train-direct").all("packtrain.direct.sent").is_empty());
         assert!(
             !row("train-replay-newest")

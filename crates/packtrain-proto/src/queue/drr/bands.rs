@@ -108,6 +108,13 @@ impl FlowQueues {
         self.bands.iter().map(|band| band.frames_for(link)).sum()
     }
 
+    /// Bands that have frames, in no order.
+    pub fn bands(&self) -> impl Iterator<Item = BandId> + '_ {
+        let bands = self.bands.iter().enumerate();
+        let with_frames = bands.filter(|(_, band)| band.frames() > 0);
+        with_frames.map(|(place, _)| BandId::at(place))
+    }
+
     /// … those of a band.
     pub fn frames_in(&self, band: BandId, link: LinkId) -> usize {
         self.bands[band.place()].frames_for(link)

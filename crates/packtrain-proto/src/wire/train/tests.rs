@@ -76,6 +76,11 @@ fn a_train_is_read_as_it_was_written() {
         from: Sequence(0xffff_fffe),
         sent,
     });
+    let behind = [(0, 9), (4, u32::MAX)].map(|(lane, last)| Behind {
+        lane,
+        from: Sequence(0xffff_fffd),
+        last: Sequence(last),
+    });
     let foreign = InnerHeader {
         addresses: Some((MacAddr([2; 6]), MacAddr([4; 6]))),
         ether_type: ether_type::ARP,
@@ -96,6 +101,7 @@ fn a_train_is_read_as_it_was_written() {
             newest: &newest,
             direct: Some(report),
             fences: &fences,
+            behind: &behind,
         },
     );
     writer.put_frame(&to_peer(ether_type::IPV4), &[0x45, 1, 2]);
@@ -114,6 +120,7 @@ fn a_train_is_read_as_it_was_written() {
     assert_eq!(train.acks().collect::<Vec<_>>(), [ack]);
     assert_eq!(train.direct_report(), Some(report));
     assert_eq!(train.fences().collect::<Vec<_>>(), fences);
+    assert_eq!(train.behind().collect::<Vec<_>>(), behind);
     assert_eq!(
         unpack(message).unwrap(),
         [

@@ -1,0 +1,143 @@
+//! Trains of a lane that come after some of others: frames of their flows went there before (BEHIND in docs/wire-format.md).
+//!
+//! That is so for a moment, when a class comes to name links, or others. What they wait for is under way; where it is lost, and
+//! nothing behind it shows that, they would wait in vain.
+
+use crate::time::{Duration, Instant};
+use crate::trunk::lane::LaneId;
+use crate::wire::sequence::Sequence;
+
+/// How long is waited for what does not come, where nothing is held that came after it.
+const WAIT_MAX: Duration = Duration::from_millis(1200);
+/// … and where something is, which knows how long it waits itself.
+const HELD_MAX: Duration = Duration::from_secs(6);
+/// A sender has as many lanes, and says the same until it is heard.
+const WAITS_MAX: usize = 16;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Wait {
+    /// The first train of this lane that has to.
+    from: Sequence,
+    other: LaneId,
+    last: Sequence,
+    since: Instant,
+}
+
+/// How far another lane is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// The train that is due in it.
+    pub expected: Sequence,
+    pub holds: bool,
+}
+
+/// Those of one lane.
+#[derive(Debug, Default)]
+pub struct LaneWaits {
+    waits: Vec<Wait>,
+}
+
+impl LaneWaits {
+    /// Train `from` and those after it come behind the `last` of another lane.
+    pub fn add(&mut self, from: Sequence, (other, last): (LaneId, Sequence), now: Instant) {
+        let is_same = |wait: &Wait| (wait.other, wait.last) == (other, last);
+        if self.waits.len() < WAITS_MAX && !self.waits.iter().any(is_same) {
+            self.waits.push(Wait {
+                from,
+                other,
+                last,
+                since: now,
+            });
+        }
+    }
+
+    pub fn clear(&mut self) {
+        self.waits.clear();
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.waits.is_empty()
+    }
+
+    /// The first train that has to wait.
+    pub fn holds_from(&self) -> Option<Sequence> {
+        let from = self.waits.iter().map(|wait| wait.from);
+        from.reduce(Sequence::older_of)
+    }
+
+    /// Forgets what is over: it has come, or is waited for in vain.
+    pub fn settle(&mut self, progress: impl Fn(LaneId) -> Option<Progress>, now: Instant) {
+        self.waits.retain(|wait| {
+            let other = progress(wait.other);
+            let has_come = other.is_some_and(|other| other.expected.is_newer_than(wait.last));
+            !has_come && now < wait.until(other)
+        });
+    }
+
+    pub fn poll_timeout(&self, progress: impl Fn(LaneId) -> Option<Progress>) -> Option<Instant> {
+        let until = |wait: &Wait| wait.until(progress(wait.other));
+        self.waits.iter().map(until).min()
+    }
+}
+
+impl Wait {
+    fn until(&self, other: Option<Progress>) -> Instant {
+        let holds = other.is_some_and(|other| other.holds);
+        self.since + if holds { HELD_MAX } else { WAIT_MAX }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    fn due(expected: u32, holds: bool) -> impl Fn(LaneId) -> Option<Progress> {
+        move |lane| {
+            let progress = Progress {
+                expected: Sequence(expected),
+                holds,
+            };
+            (lane == LaneId(1)).then_some(progress)
+        }
+    }
+
+    #[test]
+    fn trains_wait_until_those_before_them_have_come_in_the_other_lane() {
+        let mut waits = LaneWaits::default();
+        for from in [7, 8, 9] {
+            waits.add(Sequence(from), (LaneId(1), Sequence(20)), at(0));
+        }
+        assert_eq!(waits.holds_from(), Some(Sequence(7)));
+        waits.settle(due(20, false), at(1));
+        assert_eq!(waits.holds_from(), Some(Sequence(7)), "it is due itself");
+        waits.settle(due(21, false), at(2));
+        assert!(waits.is_empty() && waits.holds_from().is_none());
+    }
+
+    #[test]
+    fn what_is_lost_is_waited_for_in_vain_for_so_long() {
+        for (lane, holds, ms) in [(1, false, 1200), (1, true, 6000), (2, false, 1200)] {
+            let mut waits = LaneWaits::default();
+            waits.add(Sequence(7), (LaneId(lane), Sequence(20)), at(0));
+            let progress = due(20, holds);
+            assert_eq!(waits.poll_timeout(&progress), Some(at(ms)));
+            waits.settle(&progress, at(ms - 1));
+            assert!(!waits.is_empty());
+            waits.settle(&progress, at(ms));
+            assert!(waits.is_empty() && waits.poll_timeout(&progress).is_none());
+        }
+    }
+
+    #[test]
+    fn nobody_makes_it_remember_more_than_a_sender_has_to_say() {
+        let mut waits = LaneWaits::default();
+        for last in 0..100 {
+            waits.add(Sequence(last), (LaneId(1), Sequence(last)), at(0));
+        }
+        assert_eq!(waits.waits.len(), WAITS_MAX);
+    }
+}

@@ -1,0 +1,241 @@
+//! Classes that go by some links alone: they use these, nothing else waits for them, and their frames keep their order whatever
+//! happens to the links, and when a flow comes to be of such a class.
+
+#[path = "support/segments.rs"]
+mod segments;
+
+use packtrain_proto::class::{Action, Class};
+use packtrain_proto::config::{Config, LinkId, NodeId};
+use packtrain_proto::engine::Engine;
+use packtrain_proto::stats::DropReason;
+use packtrain_proto::time::Duration;
+use packtrain_proto::wire::train::Train;
+use segments::{Bed, Cable, frame_to, pt0};
+
+const MS: Duration = Duration::from_millis(1);
+const A: usize = 0;
+const B: usize = 1;
+/// Of what goes by a link of its own, and what does not: nobody knows these.
+const OWN: [u8; 2] = [0x9a, 0x01];
+const ANY: [u8; 2] = [0x9a, 0x02];
+
+fn class(links: &[u8]) -> Class {
+    Class {
+        name: "own".parse().expect("a right name"),
+        matches: "ethertype 0x9a01".parse().expect("a right match"),
+        links: links.iter().map(|link| format!("eth{link}")).collect(),
+        action: Action {
+            links: links.iter().map(|&link| LinkId(link)).collect(),
+            ..Action::default()
+        },
+    }
+}
+
+/// Frames of the class by these links, of as many as there are cables.
+fn cables(count: u8, links: &[u8], set: impl Fn(&mut Config)) -> Bed {
+    let all: Vec<Cable> = (0..count)
+        .map(|link| Cable::of(&[(A, link), (B, link)]))
+        .collect();
+    let mut bed = Bed::with(2, &all, |config| {
+        // Bytes and trains are counted here.
+        config.detection_time = None;
+        set(config);
+    });
+    bed.engines[A].set_classes(vec![class(links)]);
+    bed.run(1500 * MS);
+    bed
+}
+
+fn frame(ether_type: [u8; 2], n: u32) -> Vec<u8> {
+    let mut frame = frame_to(pt0(B), pt0(A), 0);
+    frame[12..14].copy_from_slice(&ether_type);
+    let at = frame.len() - 4;
+    frame[at..].copy_from_slice(&n.to_be_bytes());
+    frame
+}
+
+impl Bed {
+    fn trains_by_link(&self) -> Vec<u64> {
+        let links = self.seen(A).links;
+        links.iter().map(|link| link.trains_tx).collect()
+    }
+
+    /// Numbers of the frames of this kind that B was given, in their order.
+    fn came(&self, ether_type: [u8; 2]) -> Vec<u32> {
+        let of_kind = self.out[B]
+            .iter()
+            .filter(|frame| frame[12..14] == ether_type);
+        of_kind
+            .map(|frame| u32::from_be_bytes(frame[frame.len() - 4..].try_into().expect("four")))
+            .collect()
+    }
+
+    /// So many of both kinds, one of each a millisecond.
+    fn send_both(&mut self, count: u32) {
+        for n in 0..count {
+            self.send(A, &frame(OWN, n));
+            self.send(A, &frame(ANY, n));
+            self.run(MS);
+        }
+        self.run(200 * MS);
+    }
+}
+
+fn lane_of(message: &[u8]) -> Option<u8> {
+    let is_train = message[12..15] == [0x88, 0xb5, 0x11];
+    is_train.then(|| Train::parse(&message[14..]).expect("our own").header.lane)
+}
+
+#[test]
+fn frames_of_such_a_class_go_by_its_links_and_all_others_by_any() {
+    let mut bed = cables(3, &[1, 2], |_| {});
+    let before = bed.trains_by_link();
+    for n in 0..300 {
+        bed.send(A, &frame(OWN, n));
+        bed.run(MS);
+    }
+    let by_link: Vec<u64> = bed.trains_by_link();
+    let by_link: Vec<u64> = by_link.iter().zip(&before).map(|(a, b)| a - b).collect();
+    assert_eq!(by_link.iter().sum::<u64>(), 300, "{by_link:?}");
+    assert!(
+        by_link[0] == 0 && by_link[1] >= 100 && by_link[2] >= 100,
+        "{by_link:?}"
+    );
+    assert!(bed.came(OWN).into_iter().eq(0..300));
+    for n in 0..300 {
+        bed.send(A, &frame(ANY, n));
+        bed.run(MS);
+    }
+    assert!(bed.trains_by_link()[0] >= 80, "{:?}", bed.trains_by_link());
+    assert!(bed.came(ANY).into_iter().eq(0..300));
+}
+
+#[test]
+fn when_none_of_its_links_works_they_go_by_others_and_back_and_none_is_lost() {
+    let mut bed = cables(3, &[1, 2], |_| {});
+    let mut n = 0;
+    let mut send = |bed: &mut Bed, count: u32| {
+        for _ in 0..count {
+            bed.send(A, &frame(OWN, n));
+            n += 1;
+            bed.run(MS);
+        }
+        bed.trains_by_link()
+    };
+    send(&mut bed, 50);
+    bed.set_carrier(A, 1, false);
+    let before = send(&mut bed, 50);
+    let after = send(&mut bed, 50);
+    assert_eq!((after[0] - before[0], after[2] - before[2]), (0, 50));
+    bed.set_carrier(A, 2, false);
+    let after_cut = send(&mut bed, 50);
+    assert!(after_cut[0] - after[0] >= 50, "{after:?} {after_cut:?}");
+    bed.set_carrier(A, 2, true);
+    // It is heard again.
+    send(&mut bed, 1500);
+    let before = bed.trains_by_link();
+    let after = send(&mut bed, 50);
+    assert_eq!((after[0] - before[0], after[2] - before[2]), (0, 50));
+    bed.run(200 * MS);
+    assert!(bed.came(OWN).into_iter().eq(0..n), "{:?}", bed.came(OWN));
+}
+
+#[test]
+fn a_gap_of_one_lane_holds_nothing_of_another() {
+    let mut bed = cables(2, &[1], |config| config.limits.repair_within = None);
+    // Of ten trains of the class one is lost.
+    let mut count = 0;
+    bed.lose = Box::new(move |side, _, message| {
+        let counts = side == A && lane_of(message) == Some(1);
+        count += u32::from(counts);
+        counts && count % 10 == 0
+    });
+    let mut sent_at = Vec::new();
+    for n in 0..500u32 {
+        bed.send(A, &frame(OWN, n));
+        bed.send(A, &frame(ANY, n));
+        bed.run(Duration::from_micros(1));
+        sent_at.push(bed.came(ANY).len());
+        bed.run(MS);
+    }
+    bed.run(100 * MS);
+    // Each was there at once, however many gaps the other lane had.
+    assert!(sent_at.iter().enumerate().all(|(n, &came)| came == n + 1));
+    let own = bed.came(OWN);
+    assert!(
+        (400..=460).contains(&own.len()) && own.is_sorted(),
+        "{}",
+        own.len()
+    );
+    assert!(
+        bed.seen(B).resequencer.gaps >= 40,
+        "{:?}",
+        bed.seen(B).resequencer
+    );
+}
+
+#[test]
+fn what_its_link_loses_goes_again_in_its_lane() {
+    let mut bed = cables(3, &[1, 2], |_| {});
+    let mut count = 0;
+    bed.lose = Box::new(move |side, _, message| {
+        let counts = side == A && lane_of(message) == Some(1);
+        count += u32::from(counts);
+        counts && count % 7 == 0
+    });
+    bed.send_both(500);
+    assert!(
+        bed.came(OWN).into_iter().eq(0..500),
+        "{}",
+        bed.came(OWN).len()
+    );
+    assert!(bed.came(ANY).into_iter().eq(0..500));
+    assert!(bed.seen(A).replay.repaired > 50);
+}
+
+#[test]
+fn who_has_forgotten_a_lane_goes_on_with_what_comes_in_it() {
+    let mut bed = cables(2, &[1], |_| {});
+    bed.send_both(200);
+    // B starts anew, and knows of no lane what was sent before.
+    bed.engines[B] = Engine::new(Config::new(NodeId(0x9999), pt0(B)), bed.now);
+    (0..2).for_each(|link| bed.set_carrier(B, link, true));
+    bed.run(1500 * MS);
+    bed.out[B].clear();
+    bed.send_both(100);
+    assert!(bed.came(OWN).into_iter().eq(0..100), "{:?}", bed.came(OWN));
+    assert!(bed.came(ANY).into_iter().eq(0..100));
+}
+
+/// What was given to the slow link before comes first.
+#[test]
+fn a_flow_that_comes_to_another_lane_overtakes_nothing() {
+    for (before, after) in [(vec![1], vec![0]), (vec![], vec![1]), (vec![1], vec![])] {
+        let mut bed = cables(2, &before, |_| {});
+        for n in 0..20 {
+            bed.send(A, &frame(OWN, n));
+            bed.run(MS);
+        }
+        // The link of before, or one of them, is late with what it has.
+        let slow = before.first().copied().unwrap_or(0);
+        bed.delay = Some(((A, LinkId(slow)), 30 * MS));
+        for n in 20..40 {
+            bed.send(A, &frame(OWN, n));
+            bed.run(MS);
+        }
+        bed.engines[A].set_classes(vec![class(&after)]);
+        bed.delay = None;
+        for n in 40..60 {
+            bed.send(A, &frame(OWN, n));
+            bed.run(MS);
+        }
+        bed.run(500 * MS);
+        let came = bed.came(OWN);
+        assert!(
+            came.iter().copied().eq(0..60),
+            "{before:?} {after:?}: {came:?}"
+        );
+        let drops = bed.seen(B).drops;
+        assert_eq!(drops.get(DropReason::Late), 0);
+    }
+}
