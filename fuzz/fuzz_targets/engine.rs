@@ -217,7 +217,7 @@ impl World {
             _ => match op >> 4 & 7 {
                 1 => {
                     let table = CLASSES[usize::from(script.byte()) % CLASSES.len()];
-                    self.engines[n].set_classes(table.iter().map(class).collect());
+                    self.engines[n].set_classes(table.iter().map(class).collect(), self.now);
                 }
                 2 => {
                     let (link, frames) = (LinkId(script.byte() % LINKS), script.word().into());

@@ -97,6 +97,7 @@ pub use away::Word;
 
 use direct::Published;
 use direct_counts::DirectTotals;
+use lanes::LaneChange;
 use replay::Copies;
 use to_host::{Arrival, Unbundling, Unpacking};
 
@@ -249,6 +250,7 @@ pub struct Engine {
     classes: ClassTable,
     /// By which links frames go whose classes say so.
     vias: Vias,
+    lane_change: LaneChange,
     links: Vec<Link>,
     peers: PeerTable,
     stations: StationTable,
@@ -360,6 +362,7 @@ impl Engine {
             classifier: Classifier::new(config.seed),
             classes: ClassTable::new(class::defaults(), config.rest),
             vias: Vias::default(),
+            lane_change: LaneChange::None,
             links: Vec::new(),
             peers: PeerTable::new(limits.peers_max, config.seed),
             stations: StationTable::new(limits.stations_max, limits.station_age_max, config.seed),

@@ -59,7 +59,7 @@ fn dns_overtakes_the_bulk_that_waits_and_a_class_that_is_taken_away_does_not() {
     for with_defaults in [true, false] {
         let mut pair = Pair::new(true);
         if !with_defaults {
-            pair.engines[0].set_classes(Vec::new());
+            pair.engines[0].set_classes(Vec::new(), pair.now);
         }
         pair.engines[0].handle_link_queue(LINK, FULL, pair.now);
         for flow in 0..4 {
@@ -132,7 +132,7 @@ fn frames_that_may_wait_share_a_train_and_wait_no_longer_than_they_may() {
     let mut patient = class("patient", "udp dport 7000", Pack::Within(budget));
     // As many frames fill a train as their lengths say.
     patient.action.compress = Compress::Off;
-    pair.engines[0].set_classes(vec![patient]);
+    pair.engines[0].set_classes(vec![patient], pair.now);
     let trains = |pair: &Pair| pair.snapshot(0).trains_tx.trains;
     // Nobody waits for others that are not known to come.
     for n in 0..20 {
@@ -176,7 +176,7 @@ fn frames_that_may_wait_share_a_train_and_wait_no_longer_than_they_may() {
 fn frames_that_wait_for_others_are_no_reason_to_shape_the_host() {
     let mut pair = Pair::new(true);
     let within = Pack::Within(Duration::from_millis(100));
-    pair.engines[0].set_classes(vec![class("patient", "udp dport 7000", within)]);
+    pair.engines[0].set_classes(vec![class("patient", "udp dport 7000", within)], pair.now);
     for n in 0..200 {
         // 700 bytes a hundred milliseconds, never a full train.
         if n % 10 == 0 {

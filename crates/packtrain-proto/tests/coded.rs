@@ -218,7 +218,7 @@ fn a_class_says_what_is_done_with_its_frames() {
                 ..Action::default()
             },
         };
-        pair.engines[0].set_classes(vec![class]);
+        pair.engines[0].set_classes(vec![class], pair.now);
         for _ in 0..3 {
             pass(&mut pair, &rows(200, json));
         }
@@ -400,7 +400,7 @@ fn why_the_same_dictionary_is_not_used_is_told() {
             config.coded_trains = side == 0 || coded_there;
             config.rest.compress = compress;
         });
-        pair.engines[0].set_classes(Vec::new());
+        pair.engines[0].set_classes(Vec::new(), pair.now);
         pass(&mut pair, &rows(200, json));
         assert!(codings(&pair, 0).iter().all(|coding| *coding != 3));
         let snapshot = pair.snapshot(0);

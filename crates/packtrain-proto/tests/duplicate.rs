@@ -38,7 +38,7 @@ fn cables(count: u8, set: impl Fn(&mut Config)) -> Bed {
         config.limits.repair_within = None;
         set(config);
     });
-    bed.engines[A].set_classes(vec![class()]);
+    bed.engines[A].set_classes(vec![class()], bed.now);
     bed.run(1500 * MS);
     bed
 }

@@ -136,7 +136,7 @@ impl World {
                     ..Action::default()
                 },
             };
-            engine.set_classes(vec![may_be_lost]);
+            engine.set_classes(vec![may_be_lost], Instant::ZERO);
             engine
         };
         World {

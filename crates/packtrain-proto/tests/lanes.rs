@@ -41,7 +41,7 @@ fn cables(count: u8, links: &[u8], set: impl Fn(&mut Config)) -> Bed {
         config.detection_time = None;
         set(config);
     });
-    bed.engines[A].set_classes(vec![class(links)]);
+    bed.engines[A].set_classes(vec![class(links)], bed.now);
     bed.run(1500 * MS);
     bed
 }
@@ -223,7 +223,7 @@ fn a_flow_that_comes_to_another_lane_overtakes_nothing() {
             bed.send(A, &frame(OWN, n));
             bed.run(MS);
         }
-        bed.engines[A].set_classes(vec![class(&after)]);
+        bed.engines[A].set_classes(vec![class(&after)], bed.now);
         bed.delay = None;
         for n in 40..60 {
             bed.send(A, &frame(OWN, n));

@@ -225,6 +225,7 @@ fn queued(flow: u32, frame: Frame) -> QueuedFrame {
         copy: None,
         class: ClassId(0),
         band: packtrain_proto::queue::band::BandId::FIRST,
+        changes_lane: false,
         flow_hash: flow,
         share: 0,
         urgent: frame.urgent,

@@ -149,7 +149,7 @@ impl Host {
         self.hand_over_kept_back(now);
         let saboteur = self.saboteur.as_mut();
         if !saboteur.is_some_and(Saboteur::keeps_its_classes) {
-            self.engine.set_classes(classes.clone());
+            self.engine.set_classes(classes.clone(), now);
         }
         self.classes = Some(classes);
         self.tell_classes(world.checkers);
@@ -164,7 +164,7 @@ impl Host {
 
     pub fn start(&mut self, now: Instant, world: &mut World<'_>) {
         if let Some(classes) = &self.classes {
-            self.engine.set_classes(classes.clone());
+            self.engine.set_classes(classes.clone(), now);
         }
         self.tell_classes(world.checkers);
         for link in &self.links {

@@ -63,6 +63,11 @@ impl Match {
         conditions.any(|condition| matches!(condition.test, Test::Mark { .. }))
     }
 
+    /// Whether all frames of a flow meet it for ever, or none does.
+    pub fn is_fixed(&self) -> bool {
+        self.0.iter().all(|condition| condition.test.is_fixed())
+    }
+
     /// Values that a frame is compared with, at most.
     pub fn values(&self) -> usize {
         let values = self.0.iter().map(|condition| condition.test.values());

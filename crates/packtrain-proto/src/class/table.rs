@@ -13,6 +13,7 @@ use crate::direct::OpenTo;
 use crate::stats::Traffic;
 use crate::time::{Duration, Instant};
 use crate::trunk::hold_times::HoldTimes;
+use crate::trunk::via::LinkSet;
 
 /// Flows that are remembered; two that share a place forget each other.
 const FLOWS: usize = 1024;
@@ -29,6 +30,7 @@ pub struct ClassTable {
     rest_waited: HoldTimes,
     compresses: bool,
     compresses_payload: bool,
+    names_links: bool,
     remembered: Box<[Option<Remembered>]>,
 }
 
@@ -38,6 +40,8 @@ struct Entry {
     /// What is asked of flows, and of frames.
     of_flow: Vec<Condition>,
     of_frame: Vec<Condition>,
+    /// It has all frames of a flow for ever, or none.
+    is_fixed: bool,
     traffic: Traffic,
     /// From when its frames came until they left.
     waited: HoldTimes,
@@ -62,6 +66,7 @@ impl ClassTable {
             compresses: actions
                 .clone()
                 .any(|action| action.compress != Compress::Off),
+            names_links: actions.clone().any(|action| !action.links.is_empty()),
             compresses_payload: actions.any(|action| action.compress == Compress::Auto),
             classes: classes.into_iter().map(Entry::new).collect(),
             rest: Traffic::default(),
@@ -71,19 +76,20 @@ impl ClassTable {
         }
     }
 
-    /// Other classes from now on. Those that keep their name keep what they have counted.
-    pub fn replace(&mut self, classes: Vec<Class>) {
+    /// Other classes from now on. Those that keep their name keep what they have counted. Returns those of before.
+    pub fn replace(&mut self, classes: Vec<Class>) -> Vec<Class> {
         let table = ClassTable::new(classes, self.rest_action);
         let before = core::mem::replace(self, table);
         self.rest = before.rest;
         self.rest_waited = before.rest_waited;
-        for old in before.classes {
+        for old in &before.classes {
             let mut same = self.classes.iter_mut();
             if let Some(entry) = same.find(|entry| entry.class.name == old.class.name) {
                 entry.traffic = old.traffic;
-                entry.waited = old.waited;
+                entry.waited = old.waited.clone();
             }
         }
+        before.classes.into_iter().map(|old| old.class).collect()
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Class> + '_ {
@@ -103,6 +109,29 @@ impl ClassTable {
             candidates &= candidates - 1;
         }
         ClassId(self.classes.len() as u8)
+    }
+
+    /// By which links all frames of this flow go; none: by whichever. The first class of the flow says it that has all of its frames for
+    /// ever: who goes by size, a mark or a code point may have a part of them, and they would lose their order.
+    #[inline]
+    pub fn links_of(&mut self, flow_hash: u32, facts: &Facts) -> LinkSet {
+        if !self.names_links {
+            return LinkSet::default();
+        }
+        let mut candidates = self.candidates(flow_hash, &facts.flow);
+        while candidates != 0 {
+            let entry = &self.classes[candidates.trailing_zeros() as usize];
+            if entry.is_fixed {
+                return entry.class.action.links;
+            }
+            candidates &= candidates - 1;
+        }
+        LinkSet::default()
+    }
+
+    /// Whether a class says by which links its frames go.
+    pub fn names_links(&self) -> bool {
+        self.names_links
     }
 
     #[inline]
@@ -204,6 +233,7 @@ impl Entry {
         let conditions = class.matches.conditions().iter().cloned();
         let (of_flow, of_frame) = conditions.partition(|c| c.test.is_of_flow());
         Entry {
+            is_fixed: class.matches.is_fixed(),
             class,
             of_flow,
             of_frame,

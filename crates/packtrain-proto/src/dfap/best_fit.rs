@@ -218,6 +218,7 @@ mod tests {
             share: 0,
             class: crate::class::ClassId(0),
             band: crate::queue::band::BandId::FIRST,
+            changes_lane: false,
             urgent: false,
             hold_until: None,
             random: Default::default(),

@@ -1,7 +1,6 @@
 //! Frames that the host sends into `pt0`, up to the queue in which they wait.
 
 use super::home::NextHop;
-use super::lanes::LATER_MAX;
 use super::to_host::Arrival;
 use super::{Engine, PeerDownReason};
 use crate::buffer::Buffer;
@@ -13,7 +12,6 @@ use crate::queue::frame::QueuedFrame;
 use crate::station_table::Place;
 use crate::stats::DropReason;
 use crate::time::Instant;
-use crate::trunk::via::LinkSet;
 use crate::turns::Destination;
 use crate::waiting::Verdict;
 use crate::wire::dfap;
@@ -57,6 +55,8 @@ impl Engine {
         let facts = Facts::of(&frame, &parsed, mark);
         let class = self.classes.class_of(flow_hash, &facts);
         self.classes.count(class, frame.len());
+        let lane = self.vias.lane_of(&self.classes.links_of(flow_hash, &facts));
+        let changes_lane = self.lane_change.moves(flow_hash, &facts, lane);
         let queued = QueuedFrame {
             buffer: frame,
             header,
@@ -68,7 +68,8 @@ impl Engine {
             flow_hash,
             share,
             class,
-            band: BandId::FIRST,
+            band: BandId { lane, twice: false },
+            changes_lane,
             urgent: self.classes.action(class).pack == Pack::Now,
             hold_until: None,
             random: Default::default(),
@@ -80,17 +81,9 @@ impl Engine {
     ///
     /// # Panics
     /// With more than [`crate::class::CLASSES_MAX`].
-    pub fn set_classes(&mut self, classes: Vec<Class>) {
-        self.classes.replace(classes);
-        let links = self.classes.actions().map(|action| action.links);
-        let links: Vec<LinkSet> = links.collect();
-        self.vias.set(links.into_iter());
-        for slot in self.peers.slots() {
-            if let Some(peer) = self.peers.get_mut(slot) {
-                peer.use_lanes(self.vias.lanes());
-            }
-            self.begin_lane_change(slot);
-        }
+    pub fn set_classes(&mut self, classes: Vec<Class>, now: Instant) {
+        let before = self.classes.replace(classes);
+        self.change_lanes(before, now);
         self.worths.forget();
         self.waiting.set_classes(self.classes.actions());
         self.publish_paths();
@@ -180,25 +173,16 @@ impl Engine {
     }
 
     pub(super) fn enqueue(&mut self, destination: Destination, mut frame: QueuedFrame) {
-        let action = self.classes.action(frame.class);
-        frame.band = match destination {
-            Destination::Peer(_) => BandId {
-                lane: self.vias.lane_of(&action.links),
-                twice: action.duplicate && self.links.len() > 1,
-            },
-            _ => BandId::FIRST,
-        };
-        if let Destination::Peer(slot) = destination
-            && let Some(peer) = self.peers.get_mut(slot)
-            && let Some(later) = &mut peer.later
-        {
-            self.queued_frames += 1;
-            self.queued_bytes += frame.buffer.len();
-            later.push(frame);
-            if later.len() >= LATER_MAX {
-                self.end_lane_change(slot);
+        match destination {
+            Destination::Peer(slot) => {
+                let action = self.classes.action(frame.class);
+                frame.band.twice = action.duplicate && self.links.len() > 1;
+                match self.keep_for_later(slot, frame) {
+                    Some(goes) => frame = goes,
+                    None => return self.bound_queues(),
+                }
             }
-            return;
+            _ => frame.band = BandId::FIRST,
         }
         let verdict = self.let_wait(destination, &mut frame);
         self.queued_frames += 1;
@@ -224,6 +208,10 @@ impl Engine {
             } => queues.renew_wait(at),
             Verdict::Enough => queues.ripen_by_count(),
         }
+        self.bound_queues();
+    }
+
+    fn bound_queues(&mut self) {
         let frames_max = self.config.limits.queued_frames_max;
         let bytes_max = self.config.limits.queued_bytes_max;
         while self.queued_frames > frames_max || self.queued_bytes > bytes_max {

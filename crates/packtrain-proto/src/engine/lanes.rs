@@ -1,49 +1,118 @@
-//! Classes have come to name other links: frames of a flow go in another lane than those before them, which they must not overtake.
+//! Classes have come to name other links: frames of some flows go in another lane than those before them, which they must not
+//! overtake.
 //!
-//! What waits already leaves first, and what comes meanwhile waits for that. Then what goes says behind which trains of other lanes
-//! it comes, until that is acknowledged; the receiver keeps it back until they have come.
+//! What waits already leaves first, and what comes meanwhile of such a flow waits for that. Then what goes says behind which trains of
+//! other lanes it comes, until that is acknowledged; the receiver keeps it back until they have come.
 
 use super::Engine;
-use crate::trunk::lane::LANES_MAX;
+use crate::class::{Class, ClassTable, Facts};
+use crate::queue::frame::QueuedFrame;
+use crate::time::Instant;
+use crate::trunk::lane::LaneId;
+use crate::trunk::via::{LinkSet, Vias};
 use crate::turns::Destination;
 
-/// So many frames wait for those that came before other classes, and no more: then some may be overtaken.
-pub(super) const LATER_MAX: usize = 1024;
+/// What classes said before they changed last, as long as somebody waits because of that.
+#[derive(Debug, Default)]
+pub(super) enum LaneChange {
+    #[default]
+    None,
+    From(Box<Before>),
+    /// They have changed again meanwhile: any flow may have been of any lane.
+    FromSeveral,
+}
+
+#[derive(Debug)]
+pub(super) struct Before {
+    classes: ClassTable,
+    vias: Vias,
+}
+
+impl LaneChange {
+    /// Whether a flow that is of this lane now may have been of another one.
+    pub(super) fn moves(&mut self, flow_hash: u32, facts: &Facts, lane: LaneId) -> bool {
+        match self {
+            LaneChange::None => false,
+            LaneChange::FromSeveral => true,
+            LaneChange::From(before) => {
+                let links = before.classes.links_of(flow_hash, facts);
+                before.vias.lane_of(&links) != lane
+            }
+        }
+    }
+}
 
 impl Engine {
-    pub(super) fn begin_lane_change(&mut self, slot: usize) {
-        let Some(peer) = self.peers.get_mut(slot) else {
+    /// Other classes are in force than `before`.
+    pub(super) fn change_lanes(&mut self, before: Vec<Class>, now: Instant) {
+        let named = before.iter().any(|class| !class.action.links.is_empty());
+        if !named && !self.classes.names_links() {
             return;
+        }
+        let vias = self.vias.clone();
+        let links = self.classes.actions().map(|action| action.links);
+        let links: Vec<LinkSet> = links.collect();
+        self.vias.set(links.into_iter());
+        self.lane_change = match std::mem::take(&mut self.lane_change) {
+            LaneChange::None => {
+                let (rest, _, _) = self.classes.rest();
+                let classes = ClassTable::new(before, rest);
+                LaneChange::From(Box::new(Before { classes, vias }))
+            }
+            LaneChange::From(_) | LaneChange::FromSeveral => LaneChange::FromSeveral,
         };
-        if peer.tx.len() > 1 {
-            peer.later.get_or_insert_default();
+        for slot in self.peers.slots() {
+            if let Some(peer) = self.peers.get_mut(slot) {
+                peer.use_lanes(self.vias.lanes());
+                peer.later.get_or_insert_default();
+                peer.queues.mark(now);
+            }
             self.go_on_with_lane_change(slot);
+        }
+        self.forget_lane_change();
+    }
+
+    /// A frame for this peer; `None`: it waits for those that came before its class was another.
+    pub(super) fn keep_for_later(
+        &mut self,
+        slot: usize,
+        frame: QueuedFrame,
+    ) -> Option<QueuedFrame> {
+        let peer = self.peers.get_mut(slot);
+        match peer.and_then(|peer| peer.later.as_mut()) {
+            Some(later) if frame.changes_lane => {
+                self.queued_frames += 1;
+                self.queued_bytes += frame.buffer.len();
+                later.push(frame);
+                None
+            }
+            _ => Some(frame),
         }
     }
 
     /// The last frame of before may have left.
     pub(super) fn go_on_with_lane_change(&mut self, slot: usize) {
-        let waits = |slot| {
-            let peer = self.peers.get(slot)?;
-            Some(peer.later.is_some() && peer.queues.is_empty())
-        };
-        if waits(slot).unwrap_or_default() {
-            self.end_lane_change(slot);
-        }
-    }
-
-    pub(super) fn end_lane_change(&mut self, slot: usize) {
         let Some(peer) = self.peers.get_mut(slot) else {
             return;
         };
+        if peer.queues.has_older() {
+            return;
+        }
         let Some(later) = peer.later.take() else {
             return;
         };
-        debug_assert!(peer.tx.len() <= LANES_MAX);
         peer.order_lanes();
         for frame in later {
             self.on_unqueued(1, frame.buffer.len());
             self.enqueue(Destination::Peer(slot), frame);
+        }
+        self.forget_lane_change();
+    }
+
+    /// If nobody waits because of it any more.
+    fn forget_lane_change(&mut self) {
+        if self.peers.iter().all(|(_, peer)| peer.later.is_none()) {
+            self.lane_change = LaneChange::None;
         }
     }
 }

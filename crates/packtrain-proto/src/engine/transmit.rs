@@ -152,6 +152,7 @@ impl Engine {
             self.leave_if_empty(destination);
             if let Destination::Peer(slot) = destination {
                 self.note_links_without_frames(slot);
+                self.go_on_with_lane_change(slot);
             }
             if outgoing.is_some() {
                 return outgoing;
@@ -266,9 +267,6 @@ impl Engine {
         };
         if empty {
             self.turns.leave(destination);
-            if let Destination::Peer(slot) = destination {
-                self.go_on_with_lane_change(slot);
-            }
         }
     }
 

@@ -24,6 +24,7 @@ use crate::queue::codel::{Codel, CodelParams};
 use crate::queue::company::Company;
 use crate::queue::frame::QueuedFrame;
 use crate::queue::hold::Hold;
+use crate::queue::older::Older;
 use crate::queue::pressure::Pressure;
 use crate::stats::FlushReason;
 use crate::time::Instant;
@@ -91,6 +92,7 @@ pub struct FlowQueues {
     quantum: isize,
     frames: usize,
     bytes: usize,
+    older: Older,
 }
 
 impl FlowQueues {
@@ -108,6 +110,7 @@ impl FlowQueues {
             quantum: quantum as isize,
             frames: 0,
             bytes: 0,
+            older: Older::default(),
         }
     }
 
@@ -183,6 +186,16 @@ impl FlowQueues {
         self.hold.ended_by(now)
     }
 
+    /// [`FlowQueues::has_older`] is about those that have come by now.
+    pub fn mark(&mut self, now: Instant) {
+        self.older = Older::mark(self.frames, now);
+    }
+
+    /// Whether some wait that had come when that was marked last.
+    pub fn has_older(&self) -> bool {
+        self.older.any()
+    }
+
     /// What is known of frames that come one after the other, and of those that left.
     pub fn prospects(&mut self) -> (&mut Company, &mut Pressure) {
         (&mut self.company, &mut self.pressure)
@@ -213,6 +226,7 @@ impl FlowQueues {
         self.frames += 1;
         turns_at(&mut self.bands, flow.stand).frames += 1;
         self.bytes += frame.buffer.len();
+        self.older.on_pushed(&frame);
         self.hold.on_pushed(frame.hold_until);
         flow.bytes += frame.buffer.len();
         flow.frames.push_back(frame);
@@ -419,6 +433,7 @@ impl FlowQueues {
         flow.bytes -= frame.waiting();
         self.bytes -= frame.waiting();
         self.frames -= 1;
+        self.older.on_popped(&frame);
         self.hold.on_popped(frame.hold_until, self.frames);
         self.note_head(id);
         frame
@@ -467,6 +482,7 @@ impl FlowQueues {
             flow.bytes -= frame.buffer.len();
             self.bytes -= frame.buffer.len();
             self.frames -= 1;
+            self.older.on_popped(&frame);
             turns_at(&mut self.bands, flow.stand).frames -= 1;
             self.hold.on_popped(frame.hold_until, self.frames);
             give(frame);
@@ -482,6 +498,7 @@ impl FlowQueues {
         self.buckets.fill(NONE);
         self.frames = 0;
         self.bytes = 0;
+        self.older = Older::default();
         self.hold = Hold::default();
         let turns = self.bands.iter_mut().flat_map(|band| &mut band.turns);
         let turns = turns.map(std::mem::take);

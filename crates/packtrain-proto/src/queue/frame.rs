@@ -30,6 +30,8 @@ pub struct QueuedFrame {
     pub class: ClassId,
     /// Which frames it may ride with.
     pub band: BandId,
+    /// Its flow was of another lane before classes changed last, or may have been.
+    pub changes_lane: bool,
     /// Its class says *now*.
     pub urgent: bool,
     /// Its class lets it wait so long for others.

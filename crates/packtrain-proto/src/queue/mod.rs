@@ -7,6 +7,7 @@ pub mod company;
 pub mod drr;
 pub mod frame;
 pub mod hold;
+mod older;
 pub mod plain;
 pub mod pressure;
 pub mod shares;

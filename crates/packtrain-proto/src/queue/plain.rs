@@ -161,6 +161,7 @@ mod tests {
             share: 0,
             class: ClassId(0),
             band: crate::queue::band::BandId::FIRST,
+            changes_lane: false,
             urgent: false,
             hold_until: None,
             random: Default::default(),

@@ -54,7 +54,7 @@ impl Serialize for LinkSet {
 }
 
 /// Links of each lane: a set that is asked for has one of its own as long as it is.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Vias {
     /// Of the lane behind the first one, and so on.
     sets: [LinkSet; LANES_MAX - 1],

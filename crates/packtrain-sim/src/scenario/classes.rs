@@ -4,7 +4,9 @@
 //! that goes by size divides a flow, whose frames are then treated in different ways and must keep their order.
 
 use packtrain_proto::class::{self, Action, Class, ClassPath, Compress, Pack};
+use packtrain_proto::config::LinkId;
 use packtrain_proto::time::{Duration, Instant};
+use packtrain_proto::trunk::via::LinkSet;
 
 use crate::random::Random;
 use crate::simulator::{Event, Simulator, Station, StationId};
@@ -55,11 +57,16 @@ fn give_tables(
     let mut of_coding = Random::new(seed ^ 0x0063_6f64_696e_6700);
     let mut of_sending = Random::new(seed ^ 0x0074_7769_6365);
     let sends_twice = of_sending.chance(0.3);
+    let mut of_lanes = Random::new(seed ^ 0x006c_616e_6573);
+    let names_links = of_lanes.chance(0.3);
     let mut draw = |flows: &[Flow], random: &mut Random| {
         let mut classes = draw(flows, random)?;
         for class in &mut classes {
             class.action.compress = compress(&mut of_coding);
             class.action.duplicate = sends_twice && of_sending.chance(0.4);
+            if names_links && of_lanes.chance(0.5) {
+                class.action.links = some_links(&mut of_lanes);
+            }
         }
         Some(classes)
     };
@@ -130,6 +137,12 @@ fn table_with_paths(flows: &[Flow], random: &mut Random) -> Option<Vec<Class>> {
     let mut classes = drawn.unwrap_or_default();
     classes.push(rest);
     Some(classes)
+}
+
+/// By their numbers: hosts have one or more of them, and one that nobody has is none that works.
+fn some_links(random: &mut Random) -> LinkSet {
+    let count = random.between(1, 2);
+    (0..count).map(|_| LinkId(random.below(4) as u8)).collect()
 }
 
 fn compress(random: &mut Random) -> Compress {

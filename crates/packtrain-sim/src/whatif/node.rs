@@ -116,7 +116,7 @@ impl Node {
             ..settings.config.clone()
         };
         let mut engine = Engine::new(config, now);
-        engine.set_classes(settings.classes.clone());
+        engine.set_classes(settings.classes.clone(), Instant::ZERO);
         let mut links = Vec::new();
         for link in 0..settings.links as u8 {
             let id = LinkId(link);

@@ -2,6 +2,7 @@
 
 mod admission;
 mod duplicate;
+mod lanes;
 mod line;
 mod repair;
 

@@ -172,7 +172,7 @@ impl Line {
     pub fn set_classes(&mut self, classes: Vec<Class>) {
         // Once and for ever: some that have one may stand before us when no class asks any more.
         self.tells_marks |= classes.iter().any(|class| class.matches.asks_for_marks());
-        self.engine.set_classes(classes);
+        self.engine.set_classes(classes, self.clock.now());
     }
 
     /// Small frames of the host come by this ring from now on. `waits_before`: frames may wait before `pt0` of which the

@@ -52,6 +52,10 @@ pub enum ClassError {
     )]
     DirectAndLinks,
     #[error(
+        "links are for all frames of a flow: a class that names them matches by no size, mark, code point or \"tcp empty\""
+    )]
+    LinksOfSomeFrames,
+    #[error(
         "{LINK_SETS_MAX} different sets of links are named by classes already, and there cannot be more"
     )]
     TooManyLinkSets,
@@ -78,6 +82,9 @@ impl ClassSettings {
         }
         if !self.links.is_empty() && self.path == ClassPathPolicy::Direct {
             return Err(ClassError::DirectAndLinks);
+        }
+        if !self.links.is_empty() && !self.matches.is_fixed() {
+            return Err(ClassError::LinksOfSomeFrames);
         }
         let mut links: Vec<String> = self.links.iter().map(ToString::to_string).collect();
         links.sort();
@@ -285,6 +292,14 @@ mod tests {
         };
         let error = direct.insert(&mut classes, None).unwrap_err();
         assert_eq!(error, ClassError::DirectAndLinks);
+        for matches in ["udp size -200", "mark 7", "tcp empty", "dscp ef"] {
+            let some = ClassSettings {
+                links: links(&["eth1"]),
+                ..settings(None, matches)
+            };
+            let error = some.insert(&mut classes, None).unwrap_err();
+            assert_eq!(error, ClassError::LinksOfSomeFrames, "{matches}");
+        }
         let by = |names: &[&str], classes: &mut Vec<Class>| {
             let class = ClassSettings {
                 links: links(names),

@@ -44,6 +44,7 @@ fn frame(len: usize, mark: u8) -> QueuedFrame {
         share: 0,
         class: ClassId(0),
         band: BandId::FIRST,
+        changes_lane: false,
         urgent: false,
         hold_until: None,
         random: Default::default(),

@@ -1,0 +1,104 @@
+//! Classes that go by a wire of their own: what that is late with holds up nothing else.
+
+use packtrain_proto::class::{Action, Class};
+use packtrain_proto::config::LinkId;
+use packtrain_proto::stats::{DropReason, PathState};
+use packtrain_proto::time::Duration;
+use packtrain_sim::simulator::{Event, StationId};
+
+use crate::line::{Cable, Line};
+use crate::{MS, SECOND, rise};
+
+/// Every second flow is one of IPv6.
+fn class(links: &[u8]) -> Vec<Class> {
+    let class = Class {
+        name: "own".parse().expect("a right name"),
+        matches: "ip6".parse().expect("a right match"),
+        links: Vec::new(),
+        action: Action {
+            links: links.iter().map(|&link| LinkId(link)).collect(),
+            ..Action::default()
+        },
+    };
+    vec![class]
+}
+
+impl Line {
+    fn give(&mut self, classes: Vec<Class>, after: Duration) {
+        let event = Event::Classes {
+            station: StationId(0),
+            classes,
+        };
+        self.simulator
+            .queue
+            .push(self.simulator.now() + after, event);
+    }
+}
+
+/// All but what was taken out of a queue that had stood too long: a wire is given little before it is known how much it carries.
+fn assert_whole(line: &Line) {
+    let checkers = &line.simulator.checkers;
+    let dropped = line.sender().drops.get(DropReason::Codel);
+    assert_eq!(checkers.frames_delivered + dropped, checkers.frames_sent());
+    assert!(dropped * 100 < checkers.frames_sent(), "{dropped}");
+}
+
+/// 16 Mbit/s of which half goes by a wire that is 80 ms late: of how many frames of a hundred is one held for longer than 5 ms.
+fn held_percent(links: &[u8]) -> u64 {
+    let cables = [Cable::new(100, 1), Cable::new(30, 80)];
+    let mut line = Line::new(&cables, 10, 1000, |_| {});
+    line.give(class(links), Duration::ZERO);
+    line.send(5 * MS, 4 * SECOND, SECOND);
+    assert_whole(&line);
+    let hold = line.receiver().peers[0].hold.clone();
+    let long = hold.buckets.iter().filter(|bucket| bucket.below > 6 * MS);
+    long.map(|bucket| bucket.trains).sum::<u64>() * 100 / hold.trains
+}
+
+#[test]
+fn what_goes_by_a_late_wire_alone_holds_up_nothing_else() {
+    // Else all wait for it, or nobody uses it.
+    assert_eq!(held_percent(&[1]), 0);
+}
+
+#[test]
+fn each_wire_carries_what_is_its_own_and_the_rest_is_balanced() {
+    let cables = [Cable::new(100, 1), Cable::new(100, 1), Cable::new(100, 1)];
+    let mut line = Line::new(&cables, 10, 1000, |_| {});
+    line.give(class(&[2]), Duration::ZERO);
+    line.simulator.run_for(MS);
+    let before = line.sent();
+    line.send(5 * MS, 3 * SECOND, SECOND);
+    let sent = rise(&before, &line.sent());
+    // Half of it is the class's, and of the other half the third wire takes what comes to it.
+    let all: u64 = sent.iter().sum();
+    assert!(sent[2] * 2 > all && sent[0] > 0 && sent[1] > 0, "{sent:?}");
+    assert_whole(&line);
+}
+
+#[test]
+fn a_wire_that_no_other_class_would_use_is_used_by_the_class_that_names_it() {
+    // Far too late for all others, and of a higher tier.
+    let cables = [Cable::new(100, 1), Cable::new(5, 150).tier(2)];
+    let mut line = Line::new(&cables, 4, 1000, |_| {});
+    line.give(class(&[1]), Duration::ZERO);
+    let before = line.sent();
+    line.send(10 * MS, 3 * SECOND, SECOND);
+    let sent = rise(&before, &line.sent());
+    let bps = sent[1] * 8 / 3;
+    assert!((1_600_000..1_900_000).contains(&bps), "{sent:?}");
+    assert_eq!(line.states(), [PathState::Open, PathState::Backup]);
+}
+
+/// The checkers see to the order of each flow.
+#[test]
+fn flows_that_change_their_wires_while_they_send_overtake_nothing_and_lose_nothing() {
+    let cables = [Cable::new(50, 1), Cable::new(30, 60), Cable::new(20, 20)];
+    let mut line = Line::new(&cables, 10, 1000, |_| {});
+    let sets: [&[u8]; 5] = [&[1], &[0], &[], &[2, 1], &[0]];
+    for (n, links) in sets.iter().cycle().take(20).enumerate() {
+        line.give(class(links), n as u32 * 200 * MS);
+    }
+    line.send(2 * MS, 4 * SECOND + 100 * MS, SECOND);
+    assert_whole(&line);
+}
