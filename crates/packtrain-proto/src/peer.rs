@@ -572,6 +572,14 @@ impl Peer {
         self.rx.iter().any(|lane| lane.resequencer.reorders(now))
     }
 
+    /// Of trains that wait for their turn.
+    pub fn held_bytes(&self) -> usize {
+        self.rx
+            .iter()
+            .map(|lane| lane.resequencer.held_bytes())
+            .sum()
+    }
+
     /// Something is held for what is missing before it.
     pub fn holds_trains(&self) -> bool {
         self.rx

@@ -249,10 +249,12 @@ impl Engine {
         self.make_room_behind_fences(slot, (id, frame.capacity()), now);
         let peer = self.peers.get_mut(slot).expect("it was there");
         // Who holds nothing may hold one: that starts the wait for its gap, and so the end of it.
-        let order = &peer.rx_of(lane).resequencer;
-        let in_turn = head.train_sequence == order.expected();
-        let holds = order.held_trains() > 0;
-        if holds && !in_turn && self.resequencers_are_full() {
+        let in_turn = head.train_sequence == peer.rx_of(lane).resequencer.expected();
+        let holds = peer.holds_trains();
+        // The bound of a peer holds for all its lanes together.
+        let bytes_max = self.config.limits.resequencer_bytes_max;
+        let is_full = peer.held_bytes() + frame.capacity() > bytes_max;
+        if holds && !in_turn && (is_full || self.resequencers_are_full()) {
             return self.drop_frame(frame, DropReason::ResequencerFull);
         }
         let peer = self.peers.get_mut(slot).expect("it was there");

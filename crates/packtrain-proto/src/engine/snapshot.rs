@@ -144,7 +144,7 @@ impl Engine {
                 .iter()
                 .map(|path| PathSnapshot {
                     state: self.path_state(peer, path, now),
-                    queued_frames: peer.queues.frames_for(path.link) as u64,
+                    queued_frames: self.frames_for(peer, path),
                     direct: self
                         .direct_way(slot, peer, path)
                         .ok()
@@ -163,6 +163,13 @@ impl Engine {
             dictionary: peer.dictionary,
             dictionary_unused: self.dictionary_unused(peer, now),
         }
+    }
+
+    fn frames_for(&self, peer: &Peer, path: &Path) -> u64 {
+        let frames = peer
+            .queues
+            .frames_for(path.link, |lane| self.vias.lets(lane, path.link));
+        frames as u64
     }
 
     /// Why payload to a peer is not compressed with the dictionary; as `coding_for` decides it for each train.

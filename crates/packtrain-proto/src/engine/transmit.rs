@@ -171,11 +171,7 @@ impl Engine {
         };
         for path in &mut peer.paths {
             let queues = &peer.queues;
-            let mut may_go = queues.bands().filter(|band| {
-                let via = self.vias.links_of(band.lane);
-                via.is_empty() || via.has(path.link)
-            });
-            if !may_go.any(|band| queues.frames_in(band, path.link) > 0) {
+            if queues.frames_for(path.link, |lane| self.vias.lets(lane, path.link)) == 0 {
                 path.flight.on_source_empty();
             }
         }

@@ -4,6 +4,7 @@ use super::{FlowQueues, Stand, turns_at};
 use crate::config::LinkId;
 use crate::queue::band::{Band, BandId, BandTurn, FlowTurns, List};
 use crate::queue::shares::Weight;
+use crate::trunk::lane::LaneId;
 
 impl FlowQueues {
     pub fn has_urgent_in(&self, band: BandId) -> bool {
@@ -103,16 +104,11 @@ impl FlowQueues {
         self.served.place = band.place_of(link).unwrap_or(0);
     }
 
-    /// Frames that may go by this link.
-    pub fn frames_for(&self, link: LinkId) -> usize {
-        self.bands.iter().map(|band| band.frames_for(link)).sum()
-    }
-
-    /// Bands that have frames, in no order.
-    pub fn bands(&self) -> impl Iterator<Item = BandId> + '_ {
+    /// Frames that may go by this link, of the lanes that it is one of.
+    pub fn frames_for(&self, link: LinkId, of: impl Fn(LaneId) -> bool) -> usize {
         let bands = self.bands.iter().enumerate();
-        let with_frames = bands.filter(|(_, band)| band.frames() > 0);
-        with_frames.map(|(place, _)| BandId::at(place))
+        let may = bands.filter(|(place, _)| of(BandId::at(*place).lane));
+        may.map(|(_, band)| band.frames_for(link)).sum()
     }
 
     /// … those of a band.
