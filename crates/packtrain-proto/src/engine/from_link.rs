@@ -1,5 +1,7 @@
 //! Frames that arrive on a link, up to the order in which the host gets them.
 
+use arrayvec::ArrayVec;
+
 use super::Engine;
 use super::kinds::{kind_of, take_tag};
 use super::to_host::Arrival;
@@ -361,22 +363,22 @@ impl Engine {
                     after_gap,
                 });
             }
-            if lane == LaneId::FIRST {
-                let order = &peer.rx_of(lane).resequencer;
-                let mut expected = order.expected();
-                if order.is_fenced() {
+            let order = |lane: LaneId| {
+                let order = &peer.rx[lane.place()].resequencer;
+                match order.is_fenced() {
                     // What came behind the train before waits as the one that is due does.
-                    expected = expected.minus(1);
+                    true => order.expected().minus(1),
+                    false => order.expected(),
                 }
-                while let Some(waited) = peer.unsequenced.pop(expected, UNSEQUENCED_BYTES_MAX) {
-                    peer.hold_times.record(now.since(waited.arrived));
-                    self.arrivals.push_back(Arrival::AsItIs {
-                        slot,
-                        is_marked: waited.is_marked,
-                        buffer: waited.frame,
-                        offload: waited.offload,
-                    });
-                }
+            };
+            while let Some(waited) = peer.unsequenced.pop(order, UNSEQUENCED_BYTES_MAX) {
+                peer.hold_times.record(now.since(waited.arrived));
+                self.arrivals.push_back(Arrival::AsItIs {
+                    slot,
+                    is_marked: waited.is_marked,
+                    buffer: waited.frame,
+                    offload: waited.offload,
+                });
             }
             if is_last {
                 return;
@@ -404,10 +406,17 @@ impl Engine {
         let Some(peer) = self.peers.get_mut(slot) else {
             return self.drop_frame(frame, DropReason::PeerGone);
         };
-        // By which of several links it came nobody knows: what other lanes hold does not wait for what is missing there.
-        let others = peer.rx.iter_mut().skip(1);
-        others.for_each(LaneRx::hurry);
-        if let Some(behind) = peer.rx_of(LaneId::FIRST).resequencer.newest_held() {
+        let newest_held = |lane: LaneId| {
+            let order = &peer.rx[lane.place()].resequencer;
+            Some((lane, order.newest_held()?))
+        };
+        let behind: ArrayVec<_, LANES_MAX> = peer.lanes_rx().filter_map(newest_held).collect();
+        if !behind.is_empty() {
+            for lane in &mut peer.rx {
+                if lane.resequencer.newest_held().is_none() {
+                    lane.hurry();
+                }
+            }
             peer.unsequenced.push(Unsequenced {
                 behind,
                 is_marked,

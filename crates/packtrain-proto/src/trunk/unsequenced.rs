@@ -4,16 +4,19 @@
 
 use std::collections::VecDeque;
 
+use arrayvec::ArrayVec;
+
 use crate::buffer::Buffer;
 use crate::offload::Offload;
 use crate::time::Instant;
+use crate::trunk::lane::{LANES_MAX, LaneId};
 use crate::wire::sequence::Sequence;
 
 /// A frame that waits behind trains.
 #[derive(Debug)]
 pub struct Unsequenced {
-    /// The last of these.
-    pub behind: Sequence,
+    /// The last of these in each lane.
+    pub behind: ArrayVec<(LaneId, Sequence), LANES_MAX>,
     /// It left by the only link that its sender had.
     pub is_marked: bool,
     pub frame: Buffer,
@@ -42,11 +45,17 @@ impl UnsequencedFrames {
         self.waiting.push_back(frame);
     }
 
-    /// The next frame that waits for nothing any more, `expected` being the train that is due, or that
+    /// The next frame that waits for nothing any more, `expected` being the train that is due in a lane, or that
     /// stands above what may wait.
-    pub fn pop(&mut self, expected: Sequence, bytes_max: usize) -> Option<Unsequenced> {
+    pub fn pop(
+        &mut self,
+        expected: impl Fn(LaneId) -> Sequence,
+        bytes_max: usize,
+    ) -> Option<Unsequenced> {
         let first = self.waiting.front()?;
-        if !expected.is_newer_than(first.behind) && self.bytes <= bytes_max {
+        let mut behind = first.behind.iter();
+        let waits = behind.any(|&(lane, last)| !expected(lane).is_newer_than(last));
+        if waits && self.bytes <= bytes_max {
             return None;
         }
         let first = self.waiting.pop_front()?;
@@ -64,9 +73,15 @@ impl UnsequencedFrames {
 mod tests {
     use super::*;
 
+    const LANE: LaneId = LaneId(1);
+
     fn push(frames: &mut UnsequencedFrames, behind: u32, bytes: usize) {
+        push_behind(frames, &[(LANE, Sequence(behind))], bytes);
+    }
+
+    fn push_behind(frames: &mut UnsequencedFrames, behind: &[(LaneId, Sequence)], bytes: usize) {
         frames.push(Unsequenced {
-            behind: Sequence(behind),
+            behind: behind.iter().copied().collect(),
             is_marked: false,
             frame: Buffer::with_capacity(bytes),
             offload: Offload::NONE,
@@ -75,8 +90,8 @@ mod tests {
     }
 
     fn pop(frames: &mut UnsequencedFrames, expected: u32) -> Option<u32> {
-        let popped = frames.pop(Sequence(expected), 3000);
-        popped.map(|frame| frame.behind.0)
+        let popped = frames.pop(|_| Sequence(expected), 3000);
+        popped.map(|frame| frame.behind[0].1.0)
     }
 
     #[test]
@@ -91,6 +106,21 @@ mod tests {
         assert_eq!(pop(&mut frames, 6), None);
         assert_eq!(pop(&mut frames, 8), Some(7));
         assert!(frames.is_empty());
+    }
+
+    #[test]
+    fn it_waits_for_each_lane() {
+        let mut frames = UnsequencedFrames::default();
+        let behind = [(LaneId::FIRST, Sequence(5)), (LANE, Sequence(9))];
+        push_behind(&mut frames, &behind, 1000);
+        let mut pop = |first: u32, other: u32| {
+            let expected = |lane| match lane == LANE {
+                true => Sequence(other),
+                false => Sequence(first),
+            };
+            frames.pop(expected, 3000).is_some()
+        };
+        assert!(!pop(6, 9) && !pop(5, 10) && pop(6, 10));
     }
 
     #[test]
