@@ -285,6 +285,28 @@ mod tests {
     }
 
     #[test]
+    fn links_of_a_class_are_links_of_the_line() {
+        let of = |class: &str| {
+            let text = format!("name = 'pt0'\n[[link]]\nname = 'e'\n[[class]]\nmatch = {class}");
+            errors(&text)
+        };
+        assert_eq!(
+            of("'udp'\nlinks = ['e', 'f']"),
+            "line.toml:4: class: class class1 names f, which is no link of the line"
+        );
+        assert_eq!(
+            of("'mark 7'\nlinks = ['e']"),
+            "line.toml:4: class: links are for all frames of a flow: a class that names them matches by no size, mark, code \
+             point or \"tcp empty\""
+        );
+        assert_eq!(
+            of("'udp'\nlinks = ['e']\npath = 'direct'"),
+            "line.toml:4: class: its frames cannot both go past the engine and by some links alone: only the engine chooses \
+             among links"
+        );
+    }
+
+    #[test]
     fn own_classes_stand_before_the_defaults() {
         let text = "name = 'pt0'\n[[link]]\nname = 'e'\n[[class]]\nname = 'a'\nmatch = 'udp'";
         let settings = parse(Path::new("line.toml"), text).unwrap();
@@ -338,6 +360,7 @@ mod tests {
             [[class]]
             match = "udp"
             compress = "off"
+            links = ["eth2", "eth1"]
         "#;
         let settings = parse(Path::new("line.toml"), text).unwrap();
         assert_eq!(
@@ -384,6 +407,7 @@ mod tests {
                             compress: Compress::Off,
                             ..Action::default()
                         },
+                        links: vec!["eth1".into(), "eth2".into()],
                         ..class("class2", "udp", Pack::Queued, ClassPath::Auto)
                     },
                 ],

@@ -1,5 +1,6 @@
 //! A line over several links: all of them carry it, and one that dies takes nothing with it.
 
+mod classes;
 mod commands;
 mod far;
 mod home;

@@ -35,7 +35,7 @@ fn classes_are_added_listed_and_removed_by_their_names() {
         "--before",
         "class1",
         "--match",
-        "mark 7/0xff",
+        "udp dport 5061",
     ];
     let first = add(&[
         &words[..],
@@ -45,6 +45,8 @@ fn classes_are_added_listed_and_removed_by_their_names() {
             "--compress",
             "headers",
             "--duplicate",
+            "--links",
+            "eth1",
             "--json",
         ],
     ]
@@ -55,11 +57,12 @@ fn classes_are_added_listed_and_removed_by_their_names() {
         first,
         serde_json::json!({
             "name": "first",
-            "match": "mark 0x7/0xff",
+            "match": "udp dport 5061",
             "pack": "queued",
             "path": "engine",
             "loss_ok": false,
             "duplicate": true,
+            "links": ["eth1"],
             "compress": "headers",
             "taken": nothing,
             "waited": {
@@ -74,7 +77,11 @@ fn classes_are_added_listed_and_removed_by_their_names() {
         })
     );
     let listed = host.done("class list");
-    assert!(listed.out.contains("engine, twice"), "{}", listed.out);
+    assert!(
+        listed.out.contains("engine, twice by eth1"),
+        "{}",
+        listed.out
+    );
     let names: Vec<&str> = listed
         .out
         .lines()
@@ -114,6 +121,24 @@ fn classes_are_added_listed_and_removed_by_their_names() {
         &["class", "add", "--name", "first", "--match", "udp"],
         2,
         "error: there is a class first already\n",
+    );
+    host.fails_words(
+        &["class", "add", "--match", "udp", "--links", "eth1,eth9"],
+        4,
+        "error: eth9 is no link of pt0\n       pt0 has: eth1\n",
+    );
+    let some = "error: links are for all frames of a flow: a class that names them matches by no size, mark, code point or \"tcp empty\"\n";
+    host.fails_words(
+        &[
+            "class",
+            "add",
+            "--match",
+            "udp size -200",
+            "--links",
+            "eth1",
+        ],
+        2,
+        some,
     );
     let has = "       the line has: first, class1, arp, icmp6, icmp, dns, ef, tcp-empty\n";
     let unknown = format!("error: there is no class secnod\n{has}");

@@ -1,0 +1,153 @@
+//! Classes that go by some links alone, on lines that run.
+
+use std::time::Duration;
+
+use packtrain::lab::host::Host;
+use packtrain::lab::messages::{Load, Report, measure};
+use packtrain::lab::wire;
+
+use super::commands::{done, fails, lines_of_one_link};
+use crate::common::cabled::pause;
+use crate::common::{B, steady};
+
+/// Two hosts and two cables.
+fn cabled(more: &[&str]) -> (Host, Host) {
+    let (a, b) = lines_of_one_link("byclass", more);
+    done(&b, "link add pt0 eth2");
+    done(&a, "link add pt0 eth2");
+    (a, b)
+}
+
+/// A thousand messages a second to this port; how they fared, and how many trains each link took meanwhile.
+fn send(a: &Host, b: &Host, port: u16) -> (Report, [u64; 2]) {
+    let trains = || {
+        let status = a.status().unwrap();
+        let of = |name: &str| {
+            let link = status.links.iter().find(|link| link.name == name);
+            link.map_or(0, |link| link.trains_tx)
+        };
+        ["eth1", "eth2"].map(of)
+    };
+    let load = Load {
+        size: 200,
+        duration: Duration::from_secs(1),
+        rate_per_second: Some(1000),
+        real_time: true,
+    };
+    let before = trains();
+    let at = format!("{B}:{port}").parse().unwrap();
+    let report = measure(&a.namespace, &b.namespace, at, load).unwrap();
+    let after = trains();
+    let what = format!("{report:?}\n{:?}", a.status().unwrap());
+    assert_eq!(
+        (report.lost(), report.reordered, report.duplicated),
+        (0, 0, 0),
+        "{what}"
+    );
+    (report, [after[0] - before[0], after[1] - before[1]])
+}
+
+#[test]
+fn frames_of_a_class_go_by_its_links_and_by_others_while_those_are_gone() {
+    live!();
+    let (a, b) = cabled(&["--path", "engine"]);
+    let added = done(
+        &a,
+        "class add pt0 --name own --match udp --links eth2 --json",
+    );
+    let class: serde_json::Value = serde_json::from_str(&added.out).unwrap();
+    assert_eq!(class["links"], serde_json::json!(["eth2"]));
+    let (_, [first, second]) = send(&a, &b, 7000);
+    // Names are looked for by ARP, and replies go back.
+    assert!(first < 50 && second >= 900, "{first} and {second}");
+    fails(
+        &a,
+        "class add pt0 --match udp --links eth7",
+        4,
+        "error: eth7 is no link of pt0\n       pt0 has: eth1, eth2\n",
+    );
+
+    // Without the link the class stays, and waits for it.
+    done(&a, "link remove pt0 eth2");
+    let (_, [first, _]) = send(&a, &b, 7000);
+    assert!(first >= 900, "{first}");
+    assert_eq!(a.status().unwrap().classes[0].links, ["eth2"]);
+    done(&a, "link add pt0 eth2");
+    let (_, [first, second]) = send(&a, &b, 7000);
+    assert!(first < 50 && second >= 900, "{first} and {second}");
+
+    // A cable that is pulled.
+    a.namespace.sh("ip link set eth2 down").unwrap();
+    pause(Duration::from_millis(200));
+    let (_, [first, _]) = send(&a, &b, 7000);
+    assert!(first >= 900, "{first}");
+    a.namespace.sh("ip link set eth2 up").unwrap();
+    pause(Duration::from_secs(3));
+    let (_, [first, second]) = send(&a, &b, 7000);
+    assert!(first < 50 && second >= 900, "{first} and {second}");
+    done(&a, "class remove pt0 own");
+}
+
+/// Else what comes by the quick link waits for what left before it by the slow one, or the slow one is not used.
+#[test]
+fn a_class_on_a_slow_link_delays_nobody_else() {
+    live!(alone, wire::shaping_unavailable());
+    let (a, b) = cabled(&["--path", "engine"]);
+    for host in [&a, &b] {
+        wire::shape(&host.namespace, "eth2", 2).unwrap();
+    }
+    let matches = "udp dport 7100";
+    a.packtrain(&["class", "add", "pt0", "--match", matches, "--links", "eth2"])
+        .unwrap();
+    // More than the slow link carries: it waits there and before, and is dropped from its own queue.
+    let at = format!("{B}:7100").parse().unwrap();
+    let load = Load {
+        size: 1200,
+        duration: Duration::from_secs(6),
+        rate_per_second: Some(500),
+        real_time: false,
+    };
+    std::thread::scope(|scope| {
+        let bulk = scope.spawn(|| measure(&a.namespace, &b.namespace, at, load).unwrap());
+        pause(Duration::from_millis(1500));
+        let what = "messages beside a slow class";
+        let quick =
+            |(report, [_, slow]): &(Report, [u64; 2])| report.delay_p99_us < 5000.0 && *slow > 50;
+        steady::judge(what, || send(&a, &b, 7000), quick);
+        let bulk = bulk.join().unwrap();
+        assert!(bulk.delivered > 500 && bulk.reordered == 0, "{bulk:?}");
+    });
+}
+
+#[test]
+fn flows_that_come_to_other_links_while_they_send_keep_their_order() {
+    live!(alone, wire::shaping_unavailable());
+    let (a, b) = cabled(&["--path", "engine"]);
+    // What is given to it stands there for a while.
+    wire::shape(&a.namespace, "eth2", 5).unwrap();
+    let at = format!("{B}:7200").parse().unwrap();
+    let load = Load {
+        size: 200,
+        duration: Duration::from_secs(4),
+        rate_per_second: Some(2000),
+        real_time: true,
+    };
+    let report = std::thread::scope(|scope| {
+        let sending = scope.spawn(|| measure(&a.namespace, &b.namespace, at, load).unwrap());
+        for link in ["eth2", "eth1", "eth2", "eth1", "eth2"] {
+            pause(Duration::from_millis(300));
+            done(
+                &a,
+                &format!("class add pt0 --name own --match udp --links {link}"),
+            );
+            pause(Duration::from_millis(300));
+            done(&a, "class remove pt0 own");
+        }
+        sending.join().unwrap()
+    });
+    assert_eq!(
+        (report.lost(), report.reordered, report.duplicated),
+        (0, 0, 0),
+        "{report:?}"
+    );
+}
