@@ -2,6 +2,7 @@
 //! order of what comes from it.
 
 use core::num::NonZero;
+use std::collections::VecDeque;
 
 use crate::aggregator::Aggregator;
 use crate::buffer::Buffer;
@@ -21,7 +22,7 @@ use crate::trunk::damping::Damping;
 use crate::trunk::flight::Flight;
 use crate::trunk::hold_times::HoldTimes;
 use crate::trunk::join::Join;
-use crate::trunk::lane::{LANES_MAX, LaneCounts, LaneId, LaneRx, LaneTx, TrainId};
+use crate::trunk::lane::{LaneCounts, LaneId, LaneRx, LaneTx, TrainId};
 use crate::trunk::lane_waits::Progress;
 use crate::trunk::liveness::Session;
 use crate::trunk::path_mtu::PathMtu;
@@ -39,6 +40,8 @@ use crate::wire::train::{Ack, Behind, Fence};
 const HELLOS_LATE_MAX: u32 = 256;
 /// No hello takes longer: when none was the newest for so long, the number of that one was wrong.
 const HELLO_LATE_MAX: Duration = Duration::from_secs(4);
+/// More of them an acknowledgement does not name.
+const SAID_FENCES_MAX: usize = 64;
 /// An MTU with room for a hello that names as many links as one can.
 const HELLO_MTU_MIN: usize = 512;
 
@@ -81,8 +84,8 @@ pub struct Path {
     pub other_line: Option<Instant>,
     /// To those, by what both ends have counted.
     pub direct_gate: DirectGate,
-    /// The first train by this path that has said what the raised fences of a lane say.
-    pub fenced_since: [Option<Sequence>; LANES_MAX],
+    /// The newest trains by this path that have said what the raised fences of their lane say.
+    said_fences: VecDeque<(LaneId, Sequence)>,
     /// Trains, by whichever path, that wait for direct frames of this one.
     pub fence: FenceWait,
     /// What the owner was told of it.
@@ -115,11 +118,19 @@ impl Path {
             direct_kinds: KindChoice::default(),
             other_line: None,
             direct_gate: DirectGate::default(),
-            fenced_since: [None; LANES_MAX],
+            said_fences: VecDeque::new(),
             fence: FenceWait::default(),
             told: ToldState::default(),
             told_rate: ToldRate::default(),
         }
+    }
+
+    /// This train says what the raised fences of its lane say.
+    pub fn note_said_fences(&mut self, lane: LaneId, sequence: Sequence) {
+        if self.said_fences.len() == SAID_FENCES_MAX {
+            self.said_fences.pop_front();
+        }
+        self.said_fences.push_back((lane, sequence));
     }
 
     pub fn has_heard(&self, remote_link: LinkId) -> bool {
@@ -595,20 +606,21 @@ impl Peer {
 
     fn forget_fenced(&mut self, lane: LaneId) {
         for path in &mut self.paths {
-            path.fenced_since[lane.place()] = None;
+            path.said_fences.retain(|(of, _)| *of != lane);
         }
     }
 
     /// Once a train that said so is acknowledged, and so all of its lane that may be late are known to wait.
     pub fn lower_fences(&mut self, ack: &Ack) {
-        let is_heard = |since: Sequence| ack.newest.distance_from(since) >= 0;
-        for lane in self.lanes_tx() {
-            let path = self.path(LinkId(ack.link));
-            let since = path.and_then(|path| path.fenced_since[lane.place()]);
-            if since.is_some_and(is_heard) {
-                self.tx_mut(lane).fences.lower();
-                self.forget_fenced(lane);
-            }
+        let Some(path) = self.path(LinkId(ack.link)) else {
+            return;
+        };
+        let said = path.said_fences.iter();
+        let heard = said.filter(|(_, sequence)| ack.names(*sequence));
+        let heard: Vec<LaneId> = heard.map(|(lane, _)| *lane).collect();
+        for lane in heard {
+            self.tx_mut(lane).fences.lower();
+            self.forget_fenced(lane);
         }
     }
 

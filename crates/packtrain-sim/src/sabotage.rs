@@ -85,6 +85,8 @@ breakages! {
     GapReleasedEarly,
     /// Trains are named as sent that were not.
     MarkerLies,
+    /// Trains do not say behind which others of another lane they come.
+    LanesNotOrdered,
     /// Nothing is ever put on one of the links.
     LinkKeptIdle,
     /// What is put on one of the links never leaves.
@@ -137,6 +139,7 @@ impl Breakage {
             Breakage::ReplayDeliveredTwice
                 | Breakage::GapReleasedEarly
                 | Breakage::MarkerLies
+                | Breakage::LanesNotOrdered
                 | Breakage::LinkKeptIdle
                 | Breakage::LinkSwallows
                 | Breakage::ReplayLostSilently
@@ -296,6 +299,9 @@ impl Saboteur {
             }
             Breakage::MarkerLies if !self.resting && self.random.chance(0.5) => {
                 self.strikes += u64::from(trunk::lie(&mut frame, 200));
+            }
+            Breakage::LanesNotOrdered => {
+                self.strikes += u64::from(trunk::forget_order(&mut frame));
             }
             Breakage::OffsetWrong if is_aggregate(&frame) && self.strikes() => {
                 // The low byte of the second packet's offset.

@@ -14,7 +14,9 @@ fn watchers(breakage: Breakage) -> &'static [&'static str] {
     match breakage {
         Breakage::DuplicateDelivered | Breakage::DuplicateDeliveredLate => &["once"],
         Breakage::BroadcastDeliveredTwice | Breakage::ReplayedAfterRestart => &["once"],
-        Breakage::FlowReordered | Breakage::GapReleasedEarly | Breakage::UrgentOvertakesItsFlow => {
+        // What is held for too long comes too late.
+        Breakage::GapReleasedEarly => &["in order", "accounted"],
+        Breakage::FlowReordered | Breakage::LanesNotOrdered | Breakage::UrgentOvertakesItsFlow => {
             &["in order"]
         }
         Breakage::HoldNeverEnds
@@ -23,7 +25,8 @@ fn watchers(breakage: Breakage) -> &'static [&'static str] {
         | Breakage::UrgentHeld
         | Breakage::ClassesKept => &["held within"],
         Breakage::ReplayDeliveredTwice => &["once"],
-        Breakage::MarkerLies | Breakage::ReplayLostSilently => &["accounted"],
+        // A flow that has come to another lane does not wait for ever for what is lost.
+        Breakage::MarkerLies | Breakage::ReplayLostSilently => &["accounted", "in order"],
         Breakage::GroupCopyLostSilently => &["accounted"],
         Breakage::LinkKeptIdle => &["work conserving", "held within"],
         Breakage::DeathDenied => &["found dead", "work conserving"],
@@ -74,6 +77,8 @@ fn run_of(breakage: Breakage) -> fn(Order) -> Report {
         Breakage::GroupCopyLostSilently => mesh::run,
         Breakage::OffsetWrong => three::run_aggregates,
         Breakage::DeathDenied => links::run_silent_cuts,
+        // Where some wires are far longer than others.
+        Breakage::LanesNotOrdered => links::run,
         _ if breakage.needs_direct() => direct::run_carrier_cuts,
         _ if breakage.needs_links() => links::run_carrier_cuts,
         _ => pair::run,

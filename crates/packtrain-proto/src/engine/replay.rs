@@ -132,7 +132,7 @@ impl Engine {
         };
         let sequence = path.flight.on_train_sent(sent, now);
         if says_fences {
-            path.fenced_since[train.lane.place()].get_or_insert(sequence);
+            path.note_said_fences(train.lane, sequence);
         }
         if let Some(session) = &mut path.session {
             session.on_other_sent(now);

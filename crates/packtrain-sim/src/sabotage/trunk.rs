@@ -1,17 +1,22 @@
 //! Mistakes that only several links allow.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use crate::checker::inside;
 use crate::frame::Frame;
 
 const FLAGS_AT: usize = 15;
+const LANE_AT: usize = 16;
 const LINK_AT: usize = 17;
 const TRAIN_SEQUENCE_AT: usize = 22;
 const OPTIONS_AT: usize = 30;
 const MARKER: u8 = 0x02;
 const REPLAY: u8 = 0x04;
 const NEWEST: u8 = 0x02;
+const BEHIND: u8 = 0x05;
+/// No receiver knows it, and each skips it.
+const UNKNOWN: u8 = 0x33;
 
 /// Incoming messages that a train is held for, until one of another link comes.
 const HELD_FOR: u32 = 12;
@@ -43,22 +48,43 @@ pub fn lie(frame: &mut Frame, by: u32) -> bool {
         sequence.copy_from_slice(&named.wrapping_add(by).to_be_bytes());
         lied = true;
     }
+    for value in options_of(frame, NEWEST) {
+        // Link (1), how far behind this train the newest there is (3).
+        for entry in frame.bytes[value].chunks_exact_mut(4) {
+            entry[1..].fill(0xff);
+            lied = true;
+        }
+    }
+    lied
+}
+
+/// Does not say behind which trains of other lanes it comes. `false`: it comes behind none.
+pub fn forget_order(frame: &mut Frame) -> bool {
+    if !is_train(frame) {
+        return false;
+    }
+    let behind = options_of(frame, BEHIND);
+    for value in &behind {
+        frame.bytes[value.start - 2] = UNKNOWN;
+    }
+    !behind.is_empty()
+}
+
+/// Where the values of a train's options of this kind stand.
+fn options_of(frame: &Frame, wanted: u8) -> Vec<Range<usize>> {
     let options = usize::from(u16::from_be_bytes([frame.bytes[20], frame.bytes[21]]));
     let end = (OPTIONS_AT + options).min(frame.bytes.len());
+    let mut found = Vec::new();
     let mut at = OPTIONS_AT;
     while at + 2 <= end {
         let (kind, len) = (frame.bytes[at], usize::from(frame.bytes[at + 1]));
         let value = at + 2..(at + 2 + len).min(end);
         at = value.end;
-        if kind == NEWEST {
-            // Link (1), how far behind this train the newest there is (3).
-            for entry in frame.bytes[value].chunks_exact_mut(4) {
-                entry[1..].fill(0xff);
-                lied = true;
-            }
+        if kind == wanted {
+            found.push(value);
         }
     }
-    lied
+    found
 }
 
 /// Lets a train pass one that another link brought before it.
@@ -77,7 +103,8 @@ impl EarlyRelease {
             }
             return (vec![frame], false);
         };
-        if carries_whole_frames(&frame) && link(&frame) != link(&held) {
+        let is_of_lane = frame.bytes.get(LANE_AT) == held.bytes.get(LANE_AT);
+        if carries_whole_frames(&frame) && is_of_lane && link(&frame) != link(&held) {
             let place = TRAIN_SEQUENCE_AT..TRAIN_SEQUENCE_AT + 4;
             held.bytes[place.clone()].swap_with_slice(&mut frame.bytes[place]);
             return (vec![frame, held], true);

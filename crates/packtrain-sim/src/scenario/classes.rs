@@ -58,14 +58,15 @@ fn give_tables(
     let mut of_sending = Random::new(seed ^ 0x0074_7769_6365);
     let sends_twice = of_sending.chance(0.3);
     let mut of_lanes = Random::new(seed ^ 0x006c_616e_6573);
+    let mut of_links = Random::new(seed ^ 0x6c69_6e6b_7300);
     let names_links = of_lanes.chance(0.3);
     let mut draw = |flows: &[Flow], random: &mut Random| {
         let mut classes = draw(flows, random)?;
         for class in &mut classes {
             class.action.compress = compress(&mut of_coding);
             class.action.duplicate = sends_twice && of_sending.chance(0.4);
-            if names_links && of_lanes.chance(0.5) {
-                class.action.links = some_links(&mut of_lanes);
+            if names_links && of_links.chance(0.5) {
+                class.action.links = some_links(&mut of_links);
             }
         }
         Some(classes)
@@ -87,6 +88,19 @@ fn give_tables(
             let event = Event::Classes {
                 station: StationId(n),
                 classes: draw(&flows, &mut random).unwrap_or_else(class::defaults),
+            };
+            simulator.queue.push(Instant::ZERO + at, event);
+        }
+        // Flows come to other links, and from them, again and again.
+        let more = match names_links {
+            true => of_lanes.between(2, 8),
+            false => 0,
+        };
+        for _ in 0..more {
+            let at = of_lanes.duration(Duration::ZERO, traffic);
+            let event = Event::Classes {
+                station: StationId(n),
+                classes: some_lanes(&flows, &mut of_lanes),
             };
             simulator.queue.push(Instant::ZERO + at, event);
         }
@@ -137,6 +151,29 @@ fn table_with_paths(flows: &[Flow], random: &mut Random) -> Option<Vec<Class>> {
     let mut classes = drawn.unwrap_or_default();
     classes.push(rest);
     Some(classes)
+}
+
+/// Flows by some links, and all others by any.
+fn some_lanes(flows: &[Flow], random: &mut Random) -> Vec<Class> {
+    let count = random.between(0, 2);
+    let class = |n| Class {
+        name: format!("c{n}").parse().expect("a right name"),
+        matches: match random.chance(0.5) {
+            true => "any".into(),
+            false => {
+                let [low, high] = flow_numbers(flows, random);
+                format!("dport {}-{}", 2048 + low, 2048 + high)
+            }
+        }
+        .parse()
+        .expect("a right match"),
+        links: Vec::new(),
+        action: Action {
+            links: some_links(random),
+            ..Action::default()
+        },
+    };
+    (0..count).map(class).collect()
 }
 
 /// By their numbers: hosts have one or more of them, and one that nobody has is none that works.
