@@ -11,6 +11,7 @@ use crate::time::Instant;
 use crate::trunk::lane::LaneId;
 use crate::trunk::via::{LinkSet, Vias};
 use crate::turns::Destination;
+use crate::wire::packet::Packet;
 
 /// What classes said before they changed last, as long as somebody waits because of that.
 #[derive(Debug, Default)]
@@ -102,11 +103,21 @@ impl Engine {
             return;
         };
         peer.order_lanes();
-        for frame in later {
+        for mut frame in later {
             self.on_unqueued(1, frame.buffer.len());
+            // Classes may have changed again since it came.
+            frame.band.lane = self.lane_of(&frame);
             self.enqueue(Destination::Peer(slot), frame);
         }
         self.forget_lane_change();
+    }
+
+    fn lane_of(&mut self, frame: &QueuedFrame) -> LaneId {
+        let parsed = Packet::parse(&frame.buffer);
+        // No class that names links asks for a mark.
+        let facts = Facts::of(&frame.buffer, &parsed, 0);
+        let links = self.classes.links_of(frame.flow_hash, &facts);
+        self.vias.lane_of(&links)
     }
 
     /// If nobody waits because of it any more.
