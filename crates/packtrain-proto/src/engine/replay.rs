@@ -1,21 +1,24 @@
 //! Copies of trains, and what is sent again.
 
+use arrayvec::ArrayVec;
+
 use super::Engine;
 use super::paths::{best_path_again, charge_weighted, has_room, link_of, train_max, train_sizes};
 use super::transmit::Outgoing;
 use crate::buffer::{Buffer, BufferPool};
 use crate::config::{Balance, Limits};
+use crate::direct::fence::FENCES_MAX;
 use crate::peer::{Path, Peer, Silence};
 use crate::stats::{DropReason, ReplaySnapshot};
 use crate::time::{Duration, Instant};
 use crate::trunk::balance::Policy;
 use crate::trunk::flight::{Flight, Kind, Sent, Unacknowledged};
-use crate::trunk::lane::{LaneId, LaneTx, TrainId};
+use crate::trunk::lane::{LANES_MAX, LaneId, LaneTx, TrainId};
 use crate::trunk::receipts::Receipts;
 use crate::wire::ethernet::HEADER_LEN;
 use crate::wire::sequence::Sequence;
 use crate::wire::subframe;
-use crate::wire::train::{self, Options, Train, TrainHeader, TrainWriter};
+use crate::wire::train::{self, Behind, Fence, Options, Train, TrainHeader, TrainWriter};
 
 /// Between two copies that show whether a silent link works again.
 const TRY_INTERVAL: Duration = Duration::from_millis(100);
@@ -80,10 +83,34 @@ fn train_of(message: &[u8]) -> TrainId {
     }
 }
 
-/// Bytes of it when it goes again: without options.
+/// What a train says of its own place in the order: all else that stood before its subframes is long past when it goes again.
+struct OwnOrder {
+    fences: ArrayVec<Fence, FENCES_MAX>,
+    behind: ArrayVec<Behind, LANES_MAX>,
+}
+
+impl OwnOrder {
+    fn of(train: &Train<'_>) -> OwnOrder {
+        OwnOrder {
+            fences: train.fences().take(FENCES_MAX).collect(),
+            behind: train.behind().take(LANES_MAX).collect(),
+        }
+    }
+
+    fn options(&self) -> Options<'_> {
+        Options {
+            fences: &self.fences,
+            behind: &self.behind,
+            ..Options::default()
+        }
+    }
+}
+
+/// Bytes of it when it goes again.
 fn len_again(message: &[u8]) -> usize {
     let train = Train::parse(&message[HEADER_LEN..]).expect("our own train");
-    message.len() - (train.subframes_at - train::HEADER_LEN)
+    let left_out = train.subframes_at - train::HEADER_LEN;
+    message.len() - left_out + OwnOrder::of(&train).options().len()
 }
 
 impl Engine {
@@ -385,7 +412,7 @@ impl Engine {
         link_of(&self.links, path).map(|_| silence.next_try)
     }
 
-    /// The subframes of a train under a new header. Without options, so that it is no longer than before.
+    /// The subframes of a train under a new header. Without most options, so that it is no longer than before.
     pub(super) fn readdressed(
         &mut self,
         slot: usize,
@@ -407,7 +434,8 @@ impl Engine {
         };
         let mut buffer = self.pool.take(message.len());
         let (to, from) = (path.remote_address, link.state.address);
-        let mut writer = TrainWriter::begin(&mut buffer, to, from, &header, &Options::default());
+        let order = OwnOrder::of(&train);
+        let mut writer = TrainWriter::begin(&mut buffer, to, from, &header, &order.options());
         writer.put_subframes(&message[HEADER_LEN + train.subframes_at..]);
         Some(buffer)
     }

@@ -145,7 +145,9 @@ pub struct Options<'a> {
 }
 
 impl Options<'_> {
-    fn len(&self) -> usize {
+    /// Bytes.
+    #[allow(clippy::len_without_is_empty)] // of none it is 0
+    pub fn len(&self) -> usize {
         let direct = self.direct.map_or(0, |_| DIRECT_OPTION_LEN);
         self.acks.len() * ACK_OPTION_LEN
             + newest_option_len(self.newest.len())
