@@ -73,8 +73,9 @@ impl RaisedFences {
     pub fn raise_behind(&mut self, behind: Behind) {
         let mut raised = self.behind[..self.behind_len].iter_mut();
         if let Some(same) = raised.find(|other| other.lane == behind.lane) {
-            // Those that wait since then wait for a few more.
-            same.last = behind.last;
+            // Those in between have said themselves behind what they come. Were they to wait for more, two lanes might for each
+            // other.
+            *same = behind;
         } else if let Some(free) = self.behind.get_mut(self.behind_len) {
             *free = behind;
             self.behind_len += 1;
@@ -459,5 +460,23 @@ mod tests {
         assert_eq!(raised.entries()[0], fence(1, 6, 8));
         raised.lower();
         assert!(raised.is_empty());
+    }
+
+    /// Two lanes that both come behind each other's newest would wait for each other if an older train came to wait for more.
+    #[test]
+    fn what_comes_behind_another_lane_does_so_from_the_train_on_of_which_that_was_said() {
+        let mut raised = RaisedFences::default();
+        let behind = |lane, from, last| Behind {
+            lane,
+            from: Sequence(from),
+            last: Sequence(last),
+        };
+        raised.raise_behind(behind(1, 32, 13));
+        raised.raise_behind(behind(2, 32, 5));
+        raised.raise_behind(behind(1, 40, 16));
+        assert!(!raised.is_empty());
+        assert_eq!(raised.behind(), [behind(1, 40, 16), behind(2, 32, 5)]);
+        raised.lower();
+        assert!(raised.is_empty() && raised.behind().is_empty());
     }
 }

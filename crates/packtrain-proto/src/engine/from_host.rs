@@ -215,7 +215,7 @@ impl Engine {
         let frames_max = self.config.limits.queued_frames_max;
         let bytes_max = self.config.limits.queued_bytes_max;
         while self.queued_frames > frames_max || self.queued_bytes > bytes_max {
-            if !self.drop_from_fattest() {
+            if !self.drop_from_fattest() && !self.drop_from_later() {
                 break;
             }
         }

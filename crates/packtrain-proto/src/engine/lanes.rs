@@ -7,6 +7,7 @@
 use super::Engine;
 use crate::class::{Class, ClassTable, Facts};
 use crate::queue::frame::QueuedFrame;
+use crate::stats::DropReason;
 use crate::time::Instant;
 use crate::trunk::lane::LaneId;
 use crate::trunk::via::{LinkSet, Vias};
@@ -89,6 +90,21 @@ impl Engine {
             }
             _ => Some(frame),
         }
+    }
+
+    /// Makes room at the cost of those that wait for a change of lanes. `false`: none do.
+    pub(super) fn drop_from_later(&mut self) -> bool {
+        let later = self
+            .peers
+            .iter_mut()
+            .filter_map(|(_, peer)| peer.later.as_mut());
+        let most = later.max_by_key(|later| later.len());
+        let Some(frame) = most.and_then(Vec::pop) else {
+            return false;
+        };
+        self.on_unqueued(1, frame.buffer.len());
+        self.drop_copy(frame, DropReason::QueueFull);
+        true
     }
 
     /// The last frame of before may have left.
