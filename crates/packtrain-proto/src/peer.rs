@@ -22,7 +22,7 @@ use crate::trunk::damping::Damping;
 use crate::trunk::flight::Flight;
 use crate::trunk::hold_times::HoldTimes;
 use crate::trunk::join::Join;
-use crate::trunk::lane::{LaneCounts, LaneId, LaneRx, LaneTx, TrainId};
+use crate::trunk::lane::{LANES_MAX, LaneCounts, LaneId, LaneRx, LaneTx, TrainId};
 use crate::trunk::lane_waits::Progress;
 use crate::trunk::liveness::Session;
 use crate::trunk::path_mtu::PathMtu;
@@ -40,6 +40,8 @@ use crate::wire::train::{Ack, Behind, Fence};
 const HELLOS_LATE_MAX: u32 = 256;
 /// No hello takes longer: when none was the newest for so long, the number of that one was wrong.
 const HELLO_LATE_MAX: Duration = Duration::from_secs(4);
+/// What a lane sent last is at the other end by then, and given to its host or given up.
+const LANE_RESTS: Duration = Duration::from_secs(2);
 /// More of them an acknowledgement does not name.
 const SAID_FENCES_MAX: usize = 64;
 /// An MTU with room for a hello that names as many links as one can.
@@ -572,10 +574,10 @@ impl Peer {
         sum
     }
 
-    /// Nothing waits to go again, and no train says what it must not overtake.
-    pub fn goes_in_turn(&self) -> bool {
-        let in_turn = |lane: &LaneTx| lane.replay.is_empty() && lane.fences.is_empty();
-        self.tx.iter().all(in_turn)
+    /// Nothing waits to go again, and no train of the lane says what it must not overtake.
+    pub fn goes_in_turn(&self, lane: LaneId) -> bool {
+        let fences = &self.tx_of(self.lane_towards(lane)).fences;
+        fences.is_empty() && self.tx.iter().all(|lane| lane.replay.is_empty())
     }
 
     /// Whether stragglers were more than a rare accident lately.
@@ -650,10 +652,13 @@ impl Peer {
 
     /// A train of the lane has said which others come before some of it.
     pub fn wait_behind(&mut self, lane: LaneId, behind: &Behind, now: Instant) {
-        let others = (LaneId(behind.lane), behind.last);
-        if others.0 != lane {
-            self.rx_mut(lane).waits.add(behind.from, others, now);
-            self.settle_lane_waits(now);
+        let (other, last) = (LaneId(behind.lane), behind.last);
+        let rx = self.rx.get(other.place());
+        let has_come = rx.is_some_and(|rx| rx.resequencer.expected().is_newer_than(last));
+        if other != lane && other.place() < LANES_MAX && !has_come {
+            let waits = &mut self.rx_mut(lane).waits;
+            waits.add(behind.from, (other, last), now);
+            self.follow_fences();
         }
     }
 
@@ -684,13 +689,21 @@ impl Peer {
             .min()
     }
 
+    /// Something of the lane may be under way still, or wait at the other end.
+    fn is_busy(&self, lane: LaneId, now: Instant) -> bool {
+        let tx = self.tx_of(lane);
+        let is_out = |path: &Path| path.flight.outstanding_in(lane) > 0;
+        let was_sent = tx.next_train != Sequence::FIRST && now.since(tx.sent_at) < LANE_RESTS;
+        was_sent || !tx.replay.is_empty() || self.paths.iter().any(is_out)
+    }
+
     /// What goes from now on comes behind all that has gone in other lanes.
-    pub fn order_lanes(&mut self) {
+    pub fn order_lanes(&mut self, now: Instant) {
         for lane in self.lanes_tx() {
             let from = self.tx_of(lane).next_train;
             for other in self.lanes_tx().filter(|other| *other != lane) {
-                let next = self.tx_of(other).next_train;
-                if next != Sequence::FIRST {
+                if self.is_busy(other, now) {
+                    let next = self.tx_of(other).next_train;
                     let behind = Behind {
                         lane: other.0,
                         from,
@@ -725,12 +738,21 @@ impl Peer {
     /// The peer began anew what it keeps for us, and sends `first` next. Returns how many trains
     /// and frames were under way: none of them will be whole. A piece of now must not be taken for
     /// one of a frame of before.
-    pub fn restart_reception(&mut self, first: Sequence, limits: &Limits) -> u64 {
+    pub fn restart_reception(
+        &mut self,
+        first: Sequence,
+        newest_in_lanes: &[Sequence],
+        limits: &Limits,
+    ) -> u64 {
         let under_way = self.trains_and_frames_held();
         self.unsequenced.clear();
         // What was counted stays.
         self.rx_before = self.lane_counts();
-        self.rx = vec![LaneRx::new(first, limits)];
+        let others = newest_in_lanes.iter().take(LANES_MAX - 1);
+        let firsts = [first]
+            .into_iter()
+            .chain(others.map(|newest| newest.next()));
+        self.rx = firsts.map(|first| LaneRx::new(first, limits)).collect();
         self.receipts.clear();
         for path in &mut self.paths {
             path.direct.restart();

@@ -334,7 +334,7 @@ mod tests {
             let first = first.expect("there is room");
             let peer = table.get_mut(first).expect("it was met");
             peer.remote_epoch = Some(3);
-            peer.restart_reception(Sequence(208), &limits);
+            peer.restart_reception(Sequence(208), &[], &limits);
             table.remove(first);
             let again = table.insert(&hello(node_id), 1, &limits, Instant::ZERO);
             let met = table.remove(again.expect("there is room"));

@@ -239,3 +239,41 @@ fn a_flow_that_comes_to_another_lane_overtakes_nothing() {
         assert_eq!(drops.get(DropReason::Late), 0);
     }
 }
+
+/// Whoever was met first has gone: what the next one's link loses goes again all the same.
+#[test]
+fn what_goes_again_does_so_also_behind_the_place_of_one_who_is_gone() {
+    const C: usize = 2;
+    let all: Vec<Cable> = (0..2)
+        .map(|link| Cable::of(&[(A, link), (B, link), (C, link)]))
+        .collect();
+    for gone in [B, C] {
+        let other = B + C - gone;
+        let mut bed = Bed::with(3, &all, |config| config.detection_time = None);
+        bed.engines[A].set_classes(vec![class(&[1])], bed.now);
+        bed.run(1500 * MS);
+        bed.stop(gone);
+        bed.run(5000 * MS);
+        assert_eq!(bed.seen(A).peers.len(), 1);
+        let mut count = 0;
+        bed.lose = Box::new(move |side, _, message| {
+            let counts = side == A && lane_of(message).is_some();
+            count += u32::from(counts);
+            counts && count % 7 == 0
+        });
+        for n in 0..300u32 {
+            for ether_type in [OWN, ANY] {
+                let mut frame = frame(ether_type, n);
+                frame[..6].copy_from_slice(&pt0(other).0);
+                bed.send(A, &frame);
+            }
+            bed.run(MS);
+        }
+        bed.run(200 * MS);
+        for ether_type in [OWN, ANY] {
+            let of_kind = bed.out[other].iter();
+            let of_kind = of_kind.filter(|frame| frame[12..14] == ether_type);
+            assert_eq!(of_kind.count(), 300, "without {gone}");
+        }
+    }
+}

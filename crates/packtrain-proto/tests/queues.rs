@@ -224,6 +224,7 @@ fn queued(flow: u32, frame: Frame) -> QueuedFrame {
         piece_id: 0,
         copy: None,
         class: ClassId(0),
+        lane: packtrain_proto::trunk::lane::LaneId::FIRST,
         band: packtrain_proto::queue::band::BandId::FIRST,
         changes_lane: false,
         flow_hash: flow,

@@ -217,6 +217,7 @@ mod tests {
             flow_hash: packet.flow,
             share: 0,
             class: crate::class::ClassId(0),
+            lane: crate::trunk::lane::LaneId::FIRST,
             band: crate::queue::band::BandId::FIRST,
             changes_lane: false,
             urgent: false,

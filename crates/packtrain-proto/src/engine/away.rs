@@ -89,6 +89,7 @@ impl Engine {
         let peer = self.peers.get_mut(slot).expect("looked up just now");
         let later = peer.later.take().unwrap_or_default();
         let frames: Vec<_> = peer.queues.drain().chain(later).collect();
+        self.forget_lane_change();
         self.turns.leave(Destination::Peer(slot));
         self.direct_reports.retain(|(of, _)| *of != slot);
         for frame in frames {

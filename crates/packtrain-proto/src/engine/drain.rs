@@ -99,7 +99,7 @@ impl Engine {
         path.flight.on_source_empty();
         self.counters.trains_tx.trains += 1;
         self.counters.flushes.count(FlushReason::Control);
-        peer.tx_mut(lane).next_train = train.next();
+        peer.tx_mut(lane).on_sent(now);
         let train = TrainId {
             lane,
             sequence: train,

@@ -68,7 +68,8 @@ impl Engine {
             flow_hash,
             share,
             class,
-            band: BandId { lane, twice: false },
+            lane,
+            band: BandId::FIRST,
             changes_lane,
             urgent: self.classes.action(class).pack == Pack::Now,
             hold_until: None,
@@ -175,15 +176,24 @@ impl Engine {
     pub(super) fn enqueue(&mut self, destination: Destination, mut frame: QueuedFrame) {
         match destination {
             Destination::Peer(slot) => {
-                let action = self.classes.action(frame.class);
-                frame.band.twice = action.duplicate && self.links.len() > 1;
-                match self.keep_for_later(slot, frame) {
-                    Some(goes) => frame = goes,
-                    None => return self.bound_queues(),
+                if frame.changes_lane
+                    && let Some(later) = self.peers.get_mut(slot).and_then(|p| p.later.as_mut())
+                {
+                    self.queued_frames += 1;
+                    self.queued_bytes += frame.buffer.len();
+                    let now = frame.enqueued;
+                    later.push(frame);
+                    return self.bound_queues(now);
                 }
+                let action = self.classes.action(frame.class);
+                frame.band = BandId {
+                    lane: frame.lane,
+                    twice: action.duplicate && self.links.len() > 1,
+                };
             }
             _ => frame.band = BandId::FIRST,
         }
+        let now = frame.enqueued;
         let verdict = self.let_wait(destination, &mut frame);
         self.queued_frames += 1;
         self.queued_bytes += frame.buffer.len();
@@ -208,14 +218,18 @@ impl Engine {
             } => queues.renew_wait(at),
             Verdict::Enough => queues.ripen_by_count(),
         }
-        self.bound_queues();
+        self.bound_queues(now);
     }
 
-    fn bound_queues(&mut self) {
+    fn bound_queues(&mut self, now: Instant) {
         let frames_max = self.config.limits.queued_frames_max;
         let bytes_max = self.config.limits.queued_bytes_max;
         while self.queued_frames > frames_max || self.queued_bytes > bytes_max {
-            if !self.drop_from_fattest() && !self.drop_from_later() {
+            let dropped = match self.most_wait_for_lanes() {
+                true => self.drop_from_later(),
+                false => self.drop_from_fattest(now) || self.drop_from_later(),
+            };
+            if !dropped {
                 break;
             }
         }
@@ -226,7 +240,7 @@ impl Engine {
 
     /// Makes room at the cost of the flow that holds most, wherever it goes. `false`: of all that
     /// waits, pieces have left already.
-    fn drop_from_fattest(&mut self) -> bool {
+    fn drop_from_fattest(&mut self, now: Instant) -> bool {
         let plain = self.plain.iter_mut();
         let plain = plain.map(|(link, queues)| (Destination::Plain(link), queues));
         let peers = self.peers.iter_mut();
@@ -256,7 +270,7 @@ impl Engine {
         }
         self.on_unqueued(frames, waiting);
         if let Destination::Peer(slot) = whose {
-            self.go_on_with_lane_change(slot);
+            self.go_on_with_lane_change(slot, now);
         }
         frames > 0
     }
@@ -290,6 +304,7 @@ impl Engine {
         }
         self.events.push_back(super::Event::MarksChanged);
         let later = peer.later.take().unwrap_or_default();
+        self.forget_lane_change();
         let frames: Vec<QueuedFrame> = peer.queues.drain().chain(later).collect();
         for frame in frames {
             self.on_unqueued(1, frame.waiting());

@@ -255,8 +255,17 @@ impl Engine {
         let holds = peer.holds_trains();
         // The bound of a peer holds for all its lanes together.
         let bytes_max = self.config.limits.resequencer_bytes_max;
-        let is_full = peer.held_bytes() + frame.capacity() > bytes_max;
-        if holds && !in_turn && (is_full || self.resequencers_are_full()) {
+        if holds && !in_turn && peer.held_bytes() + frame.capacity() > bytes_max {
+            let most = |lane: &&mut LaneRx| lane.resequencer.held_bytes();
+            if let Some(most) = peer.rx.iter_mut().max_by_key(most) {
+                most.hurry();
+            }
+            self.release_trains(slot, now);
+        }
+        let peer = self.peers.get_mut(slot).expect("it was there");
+        let holds = peer.holds_trains();
+        let in_turn = head.train_sequence == peer.rx_of(lane).resequencer.expected();
+        if holds && !in_turn && self.resequencers_are_full() {
             return self.drop_frame(frame, DropReason::ResequencerFull);
         }
         let peer = self.peers.get_mut(slot).expect("it was there");

@@ -216,7 +216,7 @@ impl Engine {
             if is_newest && peer.remote_epoch != Some(hello.epoch) {
                 // It may have been sending for long before it was heard: it says where it is.
                 let first = peer.first_of_row(hello.epoch, record.newest_train.next());
-                let lost = peer.restart_reception(first, limits);
+                let lost = peer.restart_reception(first, &hello.newest_in_lanes, limits);
                 self.counters.drops.count_many(DropReason::PeerGone, lost);
                 peer.remote_epoch = Some(hello.epoch);
             }

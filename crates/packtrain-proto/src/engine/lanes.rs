@@ -5,7 +5,7 @@
 //! other lanes it comes, until that is acknowledged; the receiver keeps it back until they have come.
 
 use super::Engine;
-use crate::class::{Class, ClassTable, Facts};
+use crate::class::{Class, ClassTable, Facts, Match};
 use crate::queue::frame::QueuedFrame;
 use crate::stats::DropReason;
 use crate::time::Instant;
@@ -44,11 +44,21 @@ impl LaneChange {
     }
 }
 
+/// What says by which links flows go: the classes that have all frames of theirs, up to the last that names links.
+fn lanes_by<'a>(classes: impl Iterator<Item = &'a Class>) -> Vec<(&'a Match, &'a LinkSet)> {
+    let deciding = classes.filter(|class| class.matches.is_fixed());
+    let mut all: Vec<_> = deciding
+        .map(|class| (&class.matches, &class.action.links))
+        .collect();
+    let last = all.iter().rposition(|(_, links)| !links.is_empty());
+    all.truncate(last.map_or(0, |last| last + 1));
+    all
+}
+
 impl Engine {
     /// Other classes are in force than `before`.
     pub(super) fn change_lanes(&mut self, before: Vec<Class>, now: Instant) {
-        let named = before.iter().any(|class| !class.action.links.is_empty());
-        if !named && !self.classes.names_links() {
+        if lanes_by(before.iter()) == lanes_by(self.classes.iter()) {
             return;
         }
         let vias = self.vias.clone();
@@ -69,27 +79,18 @@ impl Engine {
                 peer.later.get_or_insert_default();
                 peer.queues.mark(now);
             }
-            self.go_on_with_lane_change(slot);
+            self.go_on_with_lane_change(slot, now);
         }
         self.forget_lane_change();
     }
 
-    /// A frame for this peer; `None`: it waits for those that came before its class was another.
-    pub(super) fn keep_for_later(
-        &mut self,
-        slot: usize,
-        frame: QueuedFrame,
-    ) -> Option<QueuedFrame> {
-        let peer = self.peers.get_mut(slot);
-        match peer.and_then(|peer| peer.later.as_mut()) {
-            Some(later) if frame.changes_lane => {
-                self.queued_frames += 1;
-                self.queued_bytes += frame.buffer.len();
-                later.push(frame);
-                None
-            }
-            _ => Some(frame),
-        }
+    /// More than half of all that waits does so because of a change of lanes.
+    pub(super) fn most_wait_for_lanes(&self) -> bool {
+        let later = self
+            .peers
+            .iter()
+            .filter_map(|(_, peer)| peer.later.as_ref());
+        later.map(Vec::len).sum::<usize>() * 2 > self.queued_frames
     }
 
     /// Makes room at the cost of those that wait for a change of lanes. `false`: none do.
@@ -108,7 +109,7 @@ impl Engine {
     }
 
     /// The last frame of before may have left.
-    pub(super) fn go_on_with_lane_change(&mut self, slot: usize) {
+    pub(super) fn go_on_with_lane_change(&mut self, slot: usize, now: Instant) {
         let Some(peer) = self.peers.get_mut(slot) else {
             return;
         };
@@ -118,11 +119,11 @@ impl Engine {
         let Some(later) = peer.later.take() else {
             return;
         };
-        peer.order_lanes();
+        peer.order_lanes(now);
         for mut frame in later {
             self.on_unqueued(1, frame.buffer.len());
             // Classes may have changed again since it came.
-            frame.band.lane = self.lane_of(&frame);
+            frame.lane = self.lane_of(&frame);
             self.enqueue(Destination::Peer(slot), frame);
         }
         self.forget_lane_change();
@@ -137,7 +138,7 @@ impl Engine {
     }
 
     /// If nobody waits because of it any more.
-    fn forget_lane_change(&mut self) {
+    pub(super) fn forget_lane_change(&mut self) {
         if self.peers.iter().all(|(_, peer)| peer.later.is_none()) {
             self.lane_change = LaneChange::None;
         }

@@ -181,8 +181,11 @@ pub(super) fn best_path(
         if !has_span_of(bytes, peer, peer.lane_towards(band.lane)) {
             continue;
         }
-        let of_band = of_links(&all, &vias.links_of(band.lane));
-        let part = balance::taking_part(of_band.into_iter(), policy, bytes);
+        let via = vias.links_of(band.lane);
+        let part = match via.is_empty() {
+            true => balance::taking_part(all.iter().copied(), policy, bytes),
+            false => balance::taking_part(of_links(&all, &via).into_iter(), policy, bytes),
+        };
         if keeps_flows {
             divide_flows(peers, (slot, band), &part);
         }
@@ -216,6 +219,21 @@ fn of_links(all: &Candidates, links: &LinkSet) -> Candidates {
         candidate.admission = Admission::Admitted;
     }
     own
+}
+
+/// Whether frames of the lane go by this link as things are.
+fn lets(links: &[Link], peer: &Peer, via: &LinkSet, link: LinkId) -> bool {
+    let works = |path: &Path| {
+        let link = link_of(links, path);
+        via.has(path.link) && link.is_some_and(|link| standing(link, path) <= Standing::Held)
+    };
+    via.is_empty() || via.has(link) || !peer.paths.iter().any(works)
+}
+
+/// Frames for the peer that go by this link as things are.
+pub(super) fn frames_for(links: &[Link], peer: &Peer, vias: &Vias, link: LinkId) -> usize {
+    let is_let = |lane| lets(links, peer, &vias.links_of(lane), link);
+    peer.queues.frames_for(link, is_let)
 }
 
 /// Those that have frames, in their turn.

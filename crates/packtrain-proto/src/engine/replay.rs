@@ -263,8 +263,10 @@ impl Engine {
             return None;
         }
         for slot in self.peers.slots() {
-            let lanes = self.peers.get(slot)?.lanes_tx();
-            for lane in lanes {
+            let Some(peer) = self.peers.get(slot) else {
+                continue;
+            };
+            for lane in peer.lanes_tx() {
                 let outgoing = self.take_replay_in(slot, lane, now);
                 if outgoing.is_some() {
                     return outgoing;

@@ -2,7 +2,7 @@
 
 use super::Engine;
 use super::kinds::kind_in_use;
-use super::paths::rate_bps;
+use super::paths::{frames_for, rate_bps};
 use super::way::takes_coded;
 use crate::class::{self, Class};
 use crate::coding::worth::Compressor;
@@ -144,7 +144,7 @@ impl Engine {
                 .iter()
                 .map(|path| PathSnapshot {
                     state: self.path_state(peer, path, now),
-                    queued_frames: self.frames_for(peer, path),
+                    queued_frames: frames_for(&self.links, peer, &self.vias, path.link) as u64,
                     direct: self
                         .direct_way(slot, peer, path)
                         .ok()
@@ -163,13 +163,6 @@ impl Engine {
             dictionary: peer.dictionary,
             dictionary_unused: self.dictionary_unused(peer, now),
         }
-    }
-
-    fn frames_for(&self, peer: &Peer, path: &Path) -> u64 {
-        let frames = peer
-            .queues
-            .frames_for(path.link, |lane| self.vias.lets(lane, path.link));
-        frames as u64
     }
 
     /// Why payload to a peer is not compressed with the dictionary; as `coding_for` decides it for each train.

@@ -1,7 +1,9 @@
 //! What goes on which link, and when.
 
+use arrayvec::ArrayVec;
+
 use super::from_host::largest_on_wire;
-use super::paths::{best_path, has_room, is_ripe, rate_bps, train_max};
+use super::paths::{best_path, frames_for, has_room, is_ripe, rate_bps, train_max};
 use super::way::{Goes, Way, coding_for, mark_for};
 use super::{Engine, Transmit};
 use crate::aggregator::{Filled, Surroundings};
@@ -10,6 +12,7 @@ use crate::config::LinkId;
 use crate::dfap::stations::Station;
 use crate::link::Link;
 use crate::offload::Offload;
+use crate::peer::Path;
 use crate::peer_table::PeerTable;
 use crate::queue::codel::CodelParams;
 use crate::queue::frame::QueuedFrame;
@@ -21,6 +24,7 @@ use crate::trunk::lane::TrainId;
 use crate::turns::Destination;
 use crate::wire::coded::Coding;
 use crate::wire::ethernet::{HEADER_LEN, on_wire};
+use crate::wire::hello::LINKS_MAX;
 
 /// A frame that is to go, before it is lent out.
 pub(super) struct Outgoing {
@@ -152,7 +156,7 @@ impl Engine {
             self.leave_if_empty(destination);
             if let Destination::Peer(slot) = destination {
                 self.note_links_without_frames(slot);
-                self.go_on_with_lane_change(slot);
+                self.go_on_with_lane_change(slot, now);
             }
             if outgoing.is_some() {
                 return outgoing;
@@ -166,13 +170,17 @@ impl Engine {
         if !self.config.balance.keeps_flows() && self.vias.lanes() == 1 {
             return;
         }
-        let Some(peer) = self.peers.get_mut(slot) else {
+        let Some(peer) = self.peers.get(slot) else {
             return;
         };
-        for path in &mut peer.paths {
-            let queues = &peer.queues;
-            if queues.frames_for(path.link, |lane| self.vias.lets(lane, path.link)) == 0 {
-                path.flight.on_source_empty();
+        let has_none = |path: &&Path| frames_for(&self.links, peer, &self.vias, path.link) == 0;
+        let without = peer.paths.iter().filter(has_none).map(|path| path.link);
+        let without: ArrayVec<LinkId, LINKS_MAX> = without.take(LINKS_MAX).collect();
+        if let Some(peer) = self.peers.get_mut(slot) {
+            for path in &mut peer.paths {
+                if without.contains(&path.link) {
+                    path.flight.on_source_empty();
+                }
             }
         }
     }

@@ -140,8 +140,7 @@ impl Way<'_> {
             with.pool.give_back(buffer);
             return None;
         }
-        let next = &mut peer.tx_mut(lane).next_train;
-        *next = next.next();
+        peer.tx_mut(lane).on_sent(with.now);
         Some((buffer, filled))
     }
 
@@ -214,7 +213,7 @@ pub(super) fn mark_for(config: &Config, peer: &Peer, link: &Link) -> Option<MacA
         && peer.capabilities & capability::MARKED_FRAMES != 0
         && peer.paths.len() == 1
         && peer.paths.iter().all(may_pass)
-        && peer.goes_in_turn()
+        && peer.goes_in_turn(peer.queues.served_band().lane)
         && link.order != LinkOrder::Flow;
     link.state.mark.filter(|_| usable)
 }

@@ -8,6 +8,7 @@ use crate::coding::worth::looks_random;
 use crate::offload::Offload;
 use crate::queue::band::BandId;
 use crate::time::Instant;
+use crate::trunk::lane::LaneId;
 use crate::wire::ethernet::{self, Header};
 
 #[derive(Debug)]
@@ -28,6 +29,8 @@ pub struct QueuedFrame {
     pub share: u8,
     /// Among the classes that the line had when it came.
     pub class: ClassId,
+    /// Its flow's, on the way to a peer.
+    pub lane: LaneId,
     /// Which frames it may ride with.
     pub band: BandId,
     /// Its flow was of another lane before classes changed last, or may have been.

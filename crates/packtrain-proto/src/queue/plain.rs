@@ -160,6 +160,7 @@ mod tests {
             flow_hash: 0,
             share: 0,
             class: ClassId(0),
+            lane: crate::trunk::lane::LaneId::FIRST,
             band: crate::queue::band::BandId::FIRST,
             changes_lane: false,
             urgent: false,

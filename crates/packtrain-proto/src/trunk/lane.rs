@@ -47,6 +47,8 @@ pub struct TrainId {
 #[derive(Debug)]
 pub struct LaneTx {
     pub next_train: Sequence,
+    /// When the last one left.
+    pub sent_at: Instant,
     /// Direct frames that our next trains must not overtake.
     pub fences: RaisedFences,
     pub replay: Replay,
@@ -56,9 +58,18 @@ impl Default for LaneTx {
     fn default() -> LaneTx {
         LaneTx {
             next_train: Sequence::FIRST,
+            sent_at: Instant::ZERO,
             fences: RaisedFences::default(),
             replay: Replay::default(),
         }
+    }
+}
+
+impl LaneTx {
+    /// A train leaves.
+    pub fn on_sent(&mut self, now: Instant) {
+        self.next_train = self.next_train.next();
+        self.sent_at = now;
     }
 }
 

@@ -4,7 +4,7 @@
 //! nothing behind it shows that, they would wait in vain.
 
 use crate::time::{Duration, Instant};
-use crate::trunk::lane::LaneId;
+use crate::trunk::lane::{LANES_MAX, LaneId};
 use crate::wire::sequence::Sequence;
 
 /// How long is waited for what does not come, where nothing is held that came after it.
@@ -35,13 +35,21 @@ pub struct Progress {
 #[derive(Debug, Default)]
 pub struct LaneWaits {
     waits: Vec<Wait>,
+    /// Up to which train of another lane nothing is waited for any more: it has come, or was waited for in vain.
+    passed: [Option<Sequence>; LANES_MAX],
 }
 
 impl LaneWaits {
     /// Train `from` and those after it come behind the `last` of another lane.
+    ///
+    /// # Panics
+    /// Of a lane that there cannot be.
     pub fn add(&mut self, from: Sequence, (other, last): (LaneId, Sequence), now: Instant) {
         let is_same = |wait: &Wait| (wait.other, wait.last) == (other, last);
-        if self.waits.len() < WAITS_MAX && !self.waits.iter().any(is_same) {
+        let passed = self.passed[other.place()];
+        let is_over = passed.is_some_and(|passed| !last.is_newer_than(passed));
+        let is_known = is_over || self.waits.iter().any(is_same);
+        if self.waits.len() < WAITS_MAX && !is_known {
             self.waits.push(Wait {
                 from,
                 other,
@@ -51,8 +59,11 @@ impl LaneWaits {
         }
     }
 
+    /// Nothing is waited for of all that was said.
     pub fn clear(&mut self) {
-        self.waits.clear();
+        for wait in self.waits.drain(..) {
+            pass(&mut self.passed, &wait);
+        }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -67,16 +78,28 @@ impl LaneWaits {
 
     /// Forgets what is over: it has come, or is waited for in vain.
     pub fn settle(&mut self, progress: impl Fn(LaneId) -> Option<Progress>, now: Instant) {
+        let passed = &mut self.passed;
         self.waits.retain(|wait| {
             let other = progress(wait.other);
             let has_come = other.is_some_and(|other| other.expected.is_newer_than(wait.last));
-            !has_come && now < wait.until(other)
+            let waits = !has_come && now < wait.until(other);
+            if !waits {
+                pass(passed, wait);
+            }
+            waits
         });
     }
 
     pub fn poll_timeout(&self, progress: impl Fn(LaneId) -> Option<Progress>) -> Option<Instant> {
         let until = |wait: &Wait| wait.until(progress(wait.other));
         self.waits.iter().map(until).min()
+    }
+}
+
+fn pass(passed: &mut [Option<Sequence>; LANES_MAX], wait: &Wait) {
+    let passed = &mut passed[wait.other.place()];
+    if passed.is_none_or(|passed| wait.last.is_newer_than(passed)) {
+        *passed = Some(wait.last);
     }
 }
 
@@ -129,6 +152,14 @@ mod tests {
             assert!(!waits.is_empty());
             waits.settle(&progress, at(ms));
             assert!(waits.is_empty() && waits.poll_timeout(&progress).is_none());
+            // Said again by the next train.
+            waits.add(Sequence(7), (LaneId(lane), Sequence(20)), at(ms));
+            assert!(waits.is_empty());
+            waits.add(Sequence(9), (LaneId(lane), Sequence(21)), at(ms));
+            assert!(!waits.is_empty());
+            waits.clear();
+            waits.add(Sequence(9), (LaneId(lane), Sequence(21)), at(ms));
+            assert!(waits.is_empty());
         }
     }
 

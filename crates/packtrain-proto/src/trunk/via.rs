@@ -94,12 +94,6 @@ impl Vias {
         }
     }
 
-    /// Whether trains of the lane may go by this link while all work.
-    pub fn lets(&self, lane: LaneId, link: LinkId) -> bool {
-        let links = self.links_of(lane);
-        links.is_empty() || links.has(link)
-    }
-
     /// Lanes that are in use, or were: so many of the first ones.
     pub fn lanes(&self) -> usize {
         let last = self.sets.iter().rposition(|set| !set.is_empty());

@@ -43,6 +43,7 @@ fn frame(len: usize, mark: u8) -> QueuedFrame {
         flow_hash: 0,
         share: 0,
         class: ClassId(0),
+        lane: crate::trunk::lane::LaneId::FIRST,
         band: BandId::FIRST,
         changes_lane: false,
         urgent: false,
