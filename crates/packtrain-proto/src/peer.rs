@@ -646,7 +646,8 @@ impl Peer {
         move |lane| all.get(lane.place()).copied()
     }
 
-    fn lanes_wait(&self) -> bool {
+    /// Some wait for others.
+    pub fn lanes_wait(&self) -> bool {
         self.rx.iter().any(|lane| !lane.waits.is_empty())
     }
 

@@ -8,7 +8,7 @@ use crate::direct::kinds::DirectKind;
 use crate::peer::{Path, Peer};
 use crate::stats::{Closures, DirectSnapshot};
 use crate::time::Instant;
-use crate::trunk::lane::{LaneId, TrainId};
+use crate::trunk::lane::{LaneId, LaneRx, TrainId};
 use crate::trunk::liveness::Session;
 use crate::wire::ethernet::MacAddr;
 use crate::wire::hello::capability;
@@ -288,21 +288,28 @@ impl Engine {
         (train, bytes): (TrainId, usize),
         now: Instant,
     ) {
-        let Some(peer) = self.peers.get(slot) else {
-            return;
+        let is_crowded = |engine: &Engine| {
+            engine.peers.get(slot).is_some_and(|peer| {
+                let resequencer = &peer.rx_of(train.lane).resequencer;
+                resequencer.crowds_fence(train.sequence, bytes)
+                    || (resequencer.is_fenced() && engine.resequencers_are_full())
+            })
         };
-        let resequencer = &peer.rx_of(train.lane).resequencer;
-        let is_crowded = resequencer.crowds_fence(train.sequence, bytes)
-            || (resequencer.is_fenced() && self.resequencers_are_full());
-        if !is_crowded {
+        if !is_crowded(self) {
             return;
         }
         if let Some(peer) = self.peers.get_mut(slot) {
+            // What waits for another lane may wait for what that waits for.
+            if peer.lanes_wait() {
+                peer.rx.iter_mut().for_each(LaneRx::hurry);
+            }
             peer.paths.iter_mut().for_each(|path| path.fence.give_up());
-            peer.rx_mut(train.lane).waits.clear();
             peer.follow_fences();
         }
         self.release_trains(slot, now);
+        if is_crowded(self) {
+            self.let_lanes_go(slot, now);
+        }
     }
 
     /// How many direct frames of this peer have come by this link of ours?

@@ -11,6 +11,7 @@ use crate::direct::kinds::DirectKind;
 use crate::duplicates::New;
 use crate::gso;
 use crate::offload::Offload;
+use crate::peer::Peer;
 use crate::peer_table::Owner;
 use crate::station_table::Place;
 use crate::stats::DropReason;
@@ -256,11 +257,7 @@ impl Engine {
         // The bound of a peer holds for all its lanes together.
         let bytes_max = self.config.limits.resequencer_bytes_max;
         if holds && !in_turn && peer.held_bytes() + frame.capacity() > bytes_max {
-            let most = |lane: &&mut LaneRx| lane.resequencer.held_bytes();
-            if let Some(most) = peer.rx.iter_mut().max_by_key(most) {
-                most.hurry();
-            }
-            self.release_trains(slot, now);
+            self.make_room_in_lanes(slot, frame.capacity(), now);
         }
         let peer = self.peers.get_mut(slot).expect("it was there");
         let holds = peer.holds_trains();
@@ -401,6 +398,46 @@ impl Engine {
             peer.rx.iter_mut().for_each(LaneRx::hurry);
             self.release_trains(slot, now);
         }
+        self.let_lanes_go(slot, now);
+    }
+
+    /// What is held waits for no other lane any more.
+    pub(super) fn let_lanes_go(&mut self, slot: usize, now: Instant) {
+        if let Some(peer) = self.peers.get_mut(slot)
+            && peer.lanes_wait()
+        {
+            peer.rx.iter_mut().for_each(|lane| lane.waits.clear());
+            peer.follow_fences();
+            self.release_trains(slot, now);
+        }
+    }
+
+    /// So many bytes more are to find room among what all lanes of a peer hold: the one that holds most waits for nothing that is
+    /// missing any longer, then all, and if that is not enough none for another.
+    fn make_room_in_lanes(&mut self, slot: usize, bytes: usize, now: Instant) {
+        let bytes_max = self.config.limits.resequencer_bytes_max;
+        for all in [false, true] {
+            let Some(peer) = self.peers.get_mut(slot) else {
+                return;
+            };
+            let most = peer
+                .rx
+                .iter()
+                .map(|lane| lane.resequencer.held_bytes())
+                .max();
+            let least = if all { 0 } else { most.unwrap_or(0) };
+            for lane in &mut peer.rx {
+                if lane.resequencer.held_bytes() >= least {
+                    lane.hurry();
+                }
+            }
+            self.release_trains(slot, now);
+            let held = self.peers.get(slot).map_or(0, Peer::held_bytes);
+            if held + bytes <= bytes_max {
+                return;
+            }
+        }
+        self.let_lanes_go(slot, now);
     }
 
     /// A frame without a sequence has come from this peer, and must not overtake what came before it in

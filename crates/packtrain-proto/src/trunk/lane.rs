@@ -107,10 +107,10 @@ impl LaneRx {
         LaneRx::new(first, limits)
     }
 
-    /// What it holds waits for nothing any more.
+    /// What it holds waits for no gap and no direct frames any more, and for other lanes only.
     pub fn hurry(&mut self) {
-        self.waits.clear();
         self.resequencer.hurry();
+        self.resequencer.fence = self.waits.holds_from();
     }
 
     /// Trains and frames that have come and were not given to the host yet.
