@@ -452,17 +452,19 @@ impl Engine {
         let Some(peer) = self.peers.get_mut(slot) else {
             return self.drop_frame(frame, DropReason::PeerGone);
         };
-        let newest_held = |lane: LaneId| {
-            let order = &peer.rx[lane.place()].resequencer;
-            Some((lane, order.newest_held()?))
-        };
-        let behind: ArrayVec<_, LANES_MAX> = peer.lanes_rx().filter_map(newest_held).collect();
-        if !behind.is_empty() {
+        let waits = |lane: &LaneRx| lane.resequencer.newest_held().is_some();
+        if peer.rx.iter().any(waits) {
             for lane in &mut peer.rx {
-                if lane.resequencer.newest_held().is_none() {
+                if !waits(lane) {
                     lane.hurry();
                 }
             }
+            let newest = |lane: LaneId| {
+                let order = &peer.rx[lane.place()].resequencer;
+                let counts = order.held_trains() > 0 || order.is_fenced();
+                counts.then(|| (lane, order.newest()))
+            };
+            let behind: ArrayVec<_, LANES_MAX> = peer.lanes_rx().filter_map(newest).collect();
             peer.unsequenced.push(Unsequenced {
                 behind,
                 is_marked,

@@ -441,8 +441,12 @@ impl Resequencer {
     /// kept back: what has no sequence goes behind it, and makes nobody hurry.
     pub fn newest_held(&self) -> Option<Sequence> {
         let waits_for_links = self.under_way.names_links() && self.held_trains > 0;
-        (waits_for_links || self.is_fenced())
-            .then(|| self.expected.plus(self.held.len() as u32).minus(1))
+        (waits_for_links || self.is_fenced()).then(|| self.newest())
+    }
+
+    /// The newest train that is held, or was let through last.
+    pub fn newest(&self) -> Sequence {
+        self.expected.plus(self.held.len() as u32).minus(1)
     }
 
     /// The next train in order, and whether a gap was given up just before it.
