@@ -96,8 +96,8 @@ impl RunningLine {
     }
 
     fn use_classes(&mut self, mut classes: Vec<Class>) -> Result<(), CliError> {
-        for at in 0..classes.len() {
-            classes[at].action.links = self.numbers_of(&classes[at]);
+        for class in &mut classes {
+            class.action.links = self.numbers_of(class);
         }
         let before = self.line.classes();
         // First who reads marks: one that nobody reads would be taken for an address.
