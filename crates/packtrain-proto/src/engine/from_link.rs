@@ -369,6 +369,9 @@ impl Engine {
                     after_gap,
                 });
             }
+            if is_last && peer.rx_mut(lane).resequencer.take_gap_before_fence() {
+                self.arrivals.push_back(Arrival::Gap { from: (slot, lane) });
+            }
             let order = |lane: LaneId| {
                 let order = &peer.rx[lane.place()].resequencer;
                 match order.is_fenced() {

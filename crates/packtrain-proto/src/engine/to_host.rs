@@ -31,6 +31,8 @@ pub(super) enum Arrival {
         after_gap: bool,
         arrived: Instant,
     },
+    /// Trains of this lane were given up: of frames under way there, what is complete comes now.
+    Gap { from: (usize, LaneId) },
     /// A frame of this peer outside its trains: with its mark, or plain.
     AsItIs {
         slot: usize,
@@ -106,6 +108,10 @@ impl Engine {
                 match self.arrivals.pop_front()? {
                     Arrival::Aggregate { buffer } => {
                         self.unbundling = Some(Unbundling { buffer, next: 0 });
+                        continue;
+                    }
+                    Arrival::Gap { from } => {
+                        self.on_gap(from);
                         continue;
                     }
                     Arrival::Frame { buffer, offload } => {

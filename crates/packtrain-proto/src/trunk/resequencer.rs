@@ -482,6 +482,12 @@ impl Resequencer {
         }
     }
 
+    /// Trains were given up, and the next one waits for something that is not missing: says so once, for other lanes may go on
+    /// meanwhile.
+    pub fn take_gap_before_fence(&mut self) -> bool {
+        self.is_fenced() && std::mem::take(&mut self.after_gap)
+    }
+
     fn on_gap_given_up(&mut self, now: Instant) {
         let passed_since = self.gap.and_then(|gap| gap.passed_since);
         self.waited = passed_since.map_or(Duration::ZERO, |since| now.since(since));
