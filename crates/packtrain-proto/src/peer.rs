@@ -646,6 +646,16 @@ impl Peer {
         move |lane| all.get(lane.place()).copied()
     }
 
+    /// What comes behind a frame without a sequence that waits does so in each lane.
+    pub fn follow_unsequenced(&mut self) {
+        // In one lane it is behind all that it waits for in any case.
+        let is_alone = self.rx.len() == 1;
+        for lane in self.lanes_rx() {
+            let first = self.unsequenced.first_after(lane).filter(|_| !is_alone);
+            self.rx_mut(lane).resequencer.barrier = first;
+        }
+    }
+
     /// Some wait for others.
     pub fn lanes_wait(&self) -> bool {
         self.rx.iter().any(|lane| !lane.waits.is_empty())

@@ -342,20 +342,24 @@ impl Engine {
     /// Moves what is in order to the arrivals.
     pub(super) fn release_trains(&mut self, slot: usize, now: Instant) {
         while let Some(peer) = self.peers.get(slot) {
+            let mut go_on = false;
             for lane in peer.lanes_rx() {
-                self.release_lane(slot, lane, now);
+                go_on |= self.release_lane(slot, lane, now);
             }
             let peer = self.peers.get_mut(slot);
-            if !peer.is_some_and(|peer| peer.settle_lane_waits(now)) {
+            go_on |= peer.is_some_and(|peer| peer.settle_lane_waits(now));
+            if !go_on {
                 return;
             }
         }
     }
 
-    fn release_lane(&mut self, slot: usize, lane: LaneId, now: Instant) {
+    /// Says whether a frame without a sequence has left, for which other lanes may have waited.
+    fn release_lane(&mut self, slot: usize, lane: LaneId, now: Instant) -> bool {
         let Some(peer) = self.peers.get_mut(slot) else {
-            return;
+            return false;
         };
+        let mut any_has_left = false;
         loop {
             let released = peer.rx_mut(lane).resequencer.poll(now);
             let is_last = released.is_none();
@@ -380,7 +384,9 @@ impl Engine {
                     false => order.expected(),
                 }
             };
+            let mut has_left = false;
             while let Some(waited) = peer.unsequenced.pop(order, UNSEQUENCED_BYTES_MAX) {
+                has_left = true;
                 peer.hold_times.record(now.since(waited.arrived));
                 self.arrivals.push_back(Arrival::AsItIs {
                     slot,
@@ -389,8 +395,12 @@ impl Engine {
                     offload: waited.offload,
                 });
             }
-            if is_last {
-                return;
+            if has_left {
+                peer.follow_unsequenced();
+            }
+            any_has_left |= has_left;
+            if is_last && !has_left {
+                return any_has_left;
             }
         }
     }
@@ -462,12 +472,8 @@ impl Engine {
                     lane.hurry();
                 }
             }
-            let newest = |lane: LaneId| {
-                let order = &peer.rx[lane.place()].resequencer;
-                let counts = order.held_trains() > 0 || order.is_fenced();
-                counts.then(|| (lane, order.newest()))
-            };
-            let behind: ArrayVec<_, LANES_MAX> = peer.lanes_rx().filter_map(newest).collect();
+            let newest = |lane: LaneId| (lane, peer.rx[lane.place()].resequencer.newest());
+            let behind: ArrayVec<_, LANES_MAX> = peer.lanes_rx().map(newest).collect();
             peer.unsequenced.push(Unsequenced {
                 behind,
                 is_marked,
@@ -475,6 +481,7 @@ impl Engine {
                 offload,
                 arrived: now,
             });
+            peer.follow_unsequenced();
             return self.release_trains(slot, now);
         }
         self.let_go_before(slot, now);
