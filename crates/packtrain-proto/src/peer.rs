@@ -41,7 +41,7 @@ const HELLOS_LATE_MAX: u32 = 256;
 /// No hello takes longer: when none was the newest for so long, the number of that one was wrong.
 const HELLO_LATE_MAX: Duration = Duration::from_secs(4);
 /// What a lane sent last is at the other end by then, and given to its host or given up.
-const LANE_RESTS: Duration = Duration::from_secs(2);
+const LANE_RESTS: Duration = Duration::from_secs(12);
 /// More of them an acknowledgement does not name.
 const SAID_FENCES_MAX: usize = 64;
 /// An MTU with room for a hello that names as many links as one can.
@@ -574,10 +574,13 @@ impl Peer {
         sum
     }
 
-    /// Nothing waits to go again, and no train of the lane says what it must not overtake.
-    pub fn goes_in_turn(&self, lane: LaneId) -> bool {
-        let fences = &self.tx_of(self.lane_towards(lane)).fences;
-        fences.is_empty() && self.tx.iter().all(|lane| lane.replay.is_empty())
+    /// A frame without a sequence would not overtake anything, nor be overtaken: nothing waits to go again, no train of its lane says
+    /// what it must not overtake, and no other lane is in use, for it would wait for that.
+    pub fn goes_in_turn(&self, lane: LaneId, now: Instant) -> bool {
+        let lane = self.lane_towards(lane);
+        let mut others = self.lanes_tx().filter(|other| *other != lane);
+        let tx = self.tx_of(lane);
+        tx.fences.is_empty() && tx.replay.is_empty() && !others.any(|lane| self.is_busy(lane, now))
     }
 
     /// Whether stragglers were more than a rare accident lately.
@@ -644,16 +647,6 @@ impl Peer {
         };
         let all: Vec<Progress> = self.rx.iter().map(of_lane).collect();
         move |lane| all.get(lane.place()).copied()
-    }
-
-    /// What comes behind a frame without a sequence that waits does so in each lane.
-    pub fn follow_unsequenced(&mut self) {
-        // In one lane it is behind all that it waits for in any case.
-        let is_alone = self.rx.len() == 1;
-        for lane in self.lanes_rx() {
-            let first = self.unsequenced.first_after(lane).filter(|_| !is_alone);
-            self.rx_mut(lane).resequencer.barrier = first;
-        }
     }
 
     /// Some wait for others.

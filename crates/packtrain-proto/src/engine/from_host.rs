@@ -120,6 +120,14 @@ impl Engine {
         self.pool.give_back(frame);
     }
 
+    /// One that waited for somebody else: classes may be others by now.
+    pub(super) fn dispatch_again(&mut self, mut frame: QueuedFrame, now: Instant) {
+        if self.classes.names_links() {
+            frame.lane = self.lane_of(&frame);
+        }
+        self.dispatch(frame, now);
+    }
+
     /// Into the queue of whom it is for.
     pub(super) fn dispatch(&mut self, frame: QueuedFrame, now: Instant) {
         let Header {
@@ -313,7 +321,7 @@ impl Engine {
             if frame.sent > 0 || frame.header.destination.is_group() {
                 self.drop_frame(frame.buffer, DropReason::PeerGone);
             } else {
-                self.dispatch(frame, now);
+                self.dispatch_again(frame, now);
             }
         }
         self.release_copies(&mut peer);

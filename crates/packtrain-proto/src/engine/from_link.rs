@@ -262,7 +262,8 @@ impl Engine {
         let peer = self.peers.get_mut(slot).expect("it was there");
         let holds = peer.holds_trains();
         let in_turn = head.train_sequence == peer.rx_of(lane).resequencer.expected();
-        if holds && !in_turn && self.resequencers_are_full() {
+        let is_full = peer.held_bytes() + frame.capacity() > bytes_max;
+        if holds && !in_turn && (is_full || self.resequencers_are_full()) {
             return self.drop_frame(frame, DropReason::ResequencerFull);
         }
         let peer = self.peers.get_mut(slot).expect("it was there");
@@ -342,24 +343,20 @@ impl Engine {
     /// Moves what is in order to the arrivals.
     pub(super) fn release_trains(&mut self, slot: usize, now: Instant) {
         while let Some(peer) = self.peers.get(slot) {
-            let mut go_on = false;
             for lane in peer.lanes_rx() {
-                go_on |= self.release_lane(slot, lane, now);
+                self.release_lane(slot, lane, now);
             }
             let peer = self.peers.get_mut(slot);
-            go_on |= peer.is_some_and(|peer| peer.settle_lane_waits(now));
-            if !go_on {
+            if !peer.is_some_and(|peer| peer.settle_lane_waits(now)) {
                 return;
             }
         }
     }
 
-    /// Says whether a frame without a sequence has left, for which other lanes may have waited.
-    fn release_lane(&mut self, slot: usize, lane: LaneId, now: Instant) -> bool {
+    fn release_lane(&mut self, slot: usize, lane: LaneId, now: Instant) {
         let Some(peer) = self.peers.get_mut(slot) else {
-            return false;
+            return;
         };
-        let mut any_has_left = false;
         loop {
             let released = peer.rx_mut(lane).resequencer.poll(now);
             let is_last = released.is_none();
@@ -384,9 +381,7 @@ impl Engine {
                     false => order.expected(),
                 }
             };
-            let mut has_left = false;
             while let Some(waited) = peer.unsequenced.pop(order, UNSEQUENCED_BYTES_MAX) {
-                has_left = true;
                 peer.hold_times.record(now.since(waited.arrived));
                 self.arrivals.push_back(Arrival::AsItIs {
                     slot,
@@ -395,12 +390,8 @@ impl Engine {
                     offload: waited.offload,
                 });
             }
-            if has_left {
-                peer.follow_unsequenced();
-            }
-            any_has_left |= has_left;
-            if is_last && !has_left {
-                return any_has_left;
+            if is_last {
+                return;
             }
         }
     }
@@ -408,6 +399,9 @@ impl Engine {
     /// Goodbye has come from this peer: what came before it in a train does not wait for a gap any longer.
     pub(super) fn let_go_before(&mut self, slot: usize, now: Instant) {
         if let Some(peer) = self.peers.get_mut(slot) {
+            if peer.lanes_wait() {
+                peer.paths.iter_mut().for_each(|path| path.fence.give_up());
+            }
             peer.rx.iter_mut().for_each(LaneRx::hurry);
             self.release_trains(slot, now);
         }
@@ -420,6 +414,7 @@ impl Engine {
             && peer.lanes_wait()
         {
             peer.rx.iter_mut().for_each(|lane| lane.waits.clear());
+            peer.paths.iter_mut().for_each(|path| path.fence.give_up());
             peer.follow_fences();
             self.release_trains(slot, now);
         }
@@ -465,15 +460,25 @@ impl Engine {
         let Some(peer) = self.peers.get_mut(slot) else {
             return self.drop_frame(frame, DropReason::PeerGone);
         };
-        let waits = |lane: &LaneRx| lane.resequencer.newest_held().is_some();
+        // Of one lane or several: what is missing in one may come by another link of its sender.
+        let mut lanes = peer.rx.iter();
+        let names_links = lanes.any(|lane| lane.resequencer.names_links());
+        let waits = move |lane: &LaneRx| {
+            let order = &lane.resequencer;
+            order.newest_held().is_some() || (names_links && order.held_trains() > 0)
+        };
         if peer.rx.iter().any(waits) {
             for lane in &mut peer.rx {
                 if !waits(lane) {
                     lane.hurry();
                 }
             }
-            let newest = |lane: LaneId| (lane, peer.rx[lane.place()].resequencer.newest());
-            let behind: ArrayVec<_, LANES_MAX> = peer.lanes_rx().map(newest).collect();
+            let newest = |lane: LaneId| {
+                let order = &peer.rx[lane.place()].resequencer;
+                let counts = order.held_trains() > 0 || order.is_fenced();
+                counts.then(|| (lane, order.newest()))
+            };
+            let behind: ArrayVec<_, LANES_MAX> = peer.lanes_rx().filter_map(newest).collect();
             peer.unsequenced.push(Unsequenced {
                 behind,
                 is_marked,
@@ -481,7 +486,6 @@ impl Engine {
                 offload,
                 arrived: now,
             });
-            peer.follow_unsequenced();
             return self.release_trains(slot, now);
         }
         self.let_go_before(slot, now);

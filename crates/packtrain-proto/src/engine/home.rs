@@ -221,7 +221,7 @@ impl Engine {
         for (link, frame) in waiting {
             self.on_unqueued(1, frame.waiting());
             let Some(copy) = frame.copy else {
-                self.dispatch(frame, now);
+                self.dispatch_again(frame, now);
                 continue;
             };
             let Some(home) = self.segments.head_of(link) else {
@@ -276,7 +276,7 @@ impl Engine {
             if frame.copy.is_some() {
                 self.drop_copy(frame, DropReason::NoLink);
             } else {
-                self.dispatch(frame, now);
+                self.dispatch_again(frame, now);
             }
         }
     }

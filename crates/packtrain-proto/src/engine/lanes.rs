@@ -129,7 +129,7 @@ impl Engine {
         self.forget_lane_change();
     }
 
-    fn lane_of(&mut self, frame: &QueuedFrame) -> LaneId {
+    pub(super) fn lane_of(&mut self, frame: &QueuedFrame) -> LaneId {
         let parsed = Packet::parse(&frame.buffer);
         // No class that names links asks for a mark.
         let facts = Facts::of(&frame.buffer, &parsed, 0);

@@ -368,7 +368,7 @@ impl Engine {
         let link = self.links.iter().find(|link| link.id == path.link)?;
         peer.queues.serve(link.id);
         let has_one_link = self.links.len() == 1;
-        let mark = mark_for(&self.config, peer, link).filter(|_| has_one_link);
+        let mark = mark_for(&self.config, peer, link, now).filter(|_| has_one_link);
         let train_max = match peer.paths.len() {
             1 => path.train_max(link.frame_max()),
             _ => train_max(&self.links, peer)?,

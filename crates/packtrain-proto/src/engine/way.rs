@@ -204,7 +204,7 @@ fn fits_a_train(frame: &QueuedFrame, train_max: usize) -> bool {
 /// Our mark on this link, where frames may go to this peer as they are: a mark has no sequence, and no
 /// copy is kept, so only while there is one way, its queue does not let them overtake trains, and the peer,
 /// who takes them, sees that it keeps order. While trains say what must not be overtaken, only they can.
-pub(super) fn mark_for(config: &Config, peer: &Peer, link: &Link) -> Option<MacAddr> {
+pub(super) fn mark_for(config: &Config, peer: &Peer, link: &Link, now: Instant) -> Option<MacAddr> {
     // A network that does not let one of our marks pass does not let the other.
     let is_passed =
         |path: &Path| path.direct.is_known() && path.direct_kinds.kind() == DirectKind::Source;
@@ -213,7 +213,7 @@ pub(super) fn mark_for(config: &Config, peer: &Peer, link: &Link) -> Option<MacA
         && peer.capabilities & capability::MARKED_FRAMES != 0
         && peer.paths.len() == 1
         && peer.paths.iter().all(may_pass)
-        && peer.goes_in_turn(peer.queues.served_band().lane)
+        && peer.goes_in_turn(peer.queues.served_band().lane, now)
         && link.order != LinkOrder::Flow;
     link.state.mark.filter(|_| usable)
 }

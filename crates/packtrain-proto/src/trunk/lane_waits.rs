@@ -48,8 +48,10 @@ impl LaneWaits {
         let is_same = |wait: &Wait| (wait.other, wait.last) == (other, last);
         let passed = self.passed[other.place()];
         let is_over = passed.is_some_and(|passed| !last.is_newer_than(passed));
-        let is_known = is_over || self.waits.iter().any(is_same);
-        if self.waits.len() < WAITS_MAX && !is_known {
+        if let Some(known) = self.waits.iter_mut().find(|wait| is_same(wait)) {
+            // The train that said so first may come later.
+            known.from = known.from.older_of(from);
+        } else if self.waits.len() < WAITS_MAX && !is_over {
             self.waits.push(Wait {
                 from,
                 other,
@@ -161,6 +163,16 @@ mod tests {
             waits.add(Sequence(9), (LaneId(lane), Sequence(21)), at(ms));
             assert!(waits.is_empty());
         }
+    }
+
+    #[test]
+    fn of_trains_that_wait_for_the_same_the_first_may_come_last() {
+        let mut waits = LaneWaits::default();
+        for (from, first) in [(40, 40), (32, 32), (36, 32)] {
+            waits.add(Sequence(from), (LaneId(1), Sequence(13)), at(0));
+            assert_eq!(waits.holds_from(), Some(Sequence(first)));
+        }
+        assert_eq!(waits.waits.len(), 1);
     }
 
     #[test]

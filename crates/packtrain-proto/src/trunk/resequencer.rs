@@ -128,8 +128,6 @@ pub struct Resequencer {
     after_gap: bool,
     /// From this train on, what comes waits for something that has no place in the order.
     pub fence: Option<Sequence>,
-    /// From this train on, what comes goes behind something that waits itself for trains before it, of other lanes too.
-    pub barrier: Option<Sequence>,
     pub stats: ResequencerStats,
 }
 
@@ -178,7 +176,6 @@ impl Resequencer {
             hurried: false,
             after_gap: false,
             fence: None,
-            barrier: None,
             stats: ResequencerStats::default(),
         }
     }
@@ -428,11 +425,6 @@ impl Resequencer {
         self.fence.is_some_and(is_due) && !self.is_full()
     }
 
-    fn is_barred(&self) -> bool {
-        let is_due = |barrier: Sequence| barrier.distance_from(self.expected) <= 0;
-        self.barrier.is_some_and(is_due) && !self.is_full()
-    }
-
     /// A fence keeps back so much that this train, or some after it, would not be taken. A gap holds its sender back
     /// by what it has under way; what a fence keeps back is acknowledged, and so its sender goes on.
     pub fn crowds_fence(&self, sequence: Sequence, bytes: usize) -> bool {
@@ -460,7 +452,7 @@ impl Resequencer {
     /// The next train in order, and whether a gap was given up just before it.
     pub fn poll(&mut self, now: Instant) -> Option<(Held, bool)> {
         loop {
-            if self.is_fenced() || self.is_barred() {
+            if self.is_fenced() {
                 return None;
             }
             match self.held.front_mut() {
@@ -493,7 +485,7 @@ impl Resequencer {
     /// Trains were given up, and the next one waits for something that is not missing: says so once, for other lanes may go on
     /// meanwhile.
     pub fn take_gap_before_fence(&mut self) -> bool {
-        (self.is_fenced() || self.is_barred()) && std::mem::take(&mut self.after_gap)
+        self.is_fenced() && std::mem::take(&mut self.after_gap)
     }
 
     fn on_gap_given_up(&mut self, now: Instant) {
@@ -571,9 +563,7 @@ impl Resequencer {
 
     /// When a gap is given up though nothing arrives.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let gap = self
-            .gap
-            .filter(|_| !self.is_fenced() && !self.is_barred())?;
+        let gap = self.gap.filter(|_| !self.is_fenced())?;
         Some(self.given_up_at(gap))
     }
 }

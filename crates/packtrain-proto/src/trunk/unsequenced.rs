@@ -63,13 +63,6 @@ impl UnsequencedFrames {
         Some(first)
     }
 
-    /// The first that waits: what comes after it in each lane.
-    pub fn first_after(&self, lane: LaneId) -> Option<Sequence> {
-        let first = self.waiting.front()?;
-        let of_lane = first.behind.iter().find(|(of, _)| *of == lane);
-        of_lane.map(|(_, last)| last.next())
-    }
-
     pub fn clear(&mut self) {
         self.waiting.clear();
         self.bytes = 0;
