@@ -30,7 +30,7 @@ fn send(a: &Host, b: &Host, port: u16) -> (Report, [u64; 2]) {
     };
     let load = Load {
         size: 200,
-        duration: Duration::from_secs(1),
+        duration: Duration::from_millis(400),
         rate_per_second: Some(1000),
         real_time: true,
     };
@@ -59,7 +59,7 @@ fn frames_of_a_class_go_by_its_links_and_by_others_while_those_are_gone() {
     assert_eq!(class["links"], serde_json::json!(["eth2"]));
     let (_, [first, second]) = send(&a, &b, 7000);
     // Names are looked for by ARP, and replies go back.
-    assert!(first < 50 && second >= 900, "{first} and {second}");
+    assert!(first < 50 && second >= 350, "{first} and {second}");
     fails(
         &a,
         "class add pt0 --match udp --links eth7",
@@ -70,21 +70,21 @@ fn frames_of_a_class_go_by_its_links_and_by_others_while_those_are_gone() {
     // Without the link the class stays, and waits for it.
     done(&a, "link remove pt0 eth2");
     let (_, [first, _]) = send(&a, &b, 7000);
-    assert!(first >= 900, "{first}");
+    assert!(first >= 350, "{first}");
     assert_eq!(a.status().unwrap().classes[0].links, ["eth2"]);
     done(&a, "link add pt0 eth2");
     let (_, [first, second]) = send(&a, &b, 7000);
-    assert!(first < 50 && second >= 900, "{first} and {second}");
+    assert!(first < 50 && second >= 350, "{first} and {second}");
 
     // A cable that is pulled.
     a.namespace.sh("ip link set eth2 down").unwrap();
     pause(Duration::from_millis(200));
     let (_, [first, _]) = send(&a, &b, 7000);
-    assert!(first >= 900, "{first}");
+    assert!(first >= 350, "{first}");
     a.namespace.sh("ip link set eth2 up").unwrap();
     pause(Duration::from_secs(3));
     let (_, [first, second]) = send(&a, &b, 7000);
-    assert!(first < 50 && second >= 900, "{first} and {second}");
+    assert!(first < 50 && second >= 350, "{first} and {second}");
     done(&a, "class remove pt0 own");
 }
 
@@ -103,19 +103,19 @@ fn a_class_on_a_slow_link_delays_nobody_else() {
     let at = format!("{B}:7100").parse().unwrap();
     let load = Load {
         size: 1200,
-        duration: Duration::from_secs(6),
+        duration: Duration::from_secs(4),
         rate_per_second: Some(500),
         real_time: false,
     };
     std::thread::scope(|scope| {
         let bulk = scope.spawn(|| measure(&a.namespace, &b.namespace, at, load).unwrap());
-        pause(Duration::from_millis(1500));
+        pause(Duration::from_millis(1000));
         let what = "messages beside a slow class";
         let quick =
-            |(report, [_, slow]): &(Report, [u64; 2])| report.delay_p99_us < 5000.0 && *slow > 50;
+            |(report, [_, slow]): &(Report, [u64; 2])| report.delay_p99_us < 5000.0 && *slow > 30;
         steady::judge(what, || send(&a, &b, 7000), quick);
         let bulk = bulk.join().unwrap();
-        assert!(bulk.delivered > 500 && bulk.reordered == 0, "{bulk:?}");
+        assert!(bulk.delivered > 300 && bulk.reordered == 0, "{bulk:?}");
     });
 }
 
@@ -128,7 +128,7 @@ fn flows_that_come_to_other_links_while_they_send_keep_their_order() {
     let at = format!("{B}:7200").parse().unwrap();
     let load = Load {
         size: 200,
-        duration: Duration::from_secs(4),
+        duration: Duration::from_millis(3200),
         rate_per_second: Some(2000),
         real_time: true,
     };
