@@ -79,6 +79,9 @@ impl Engine {
                 peer.later.get_or_insert_default();
                 peer.queues.mark(now);
             }
+        }
+        // Only when all of them wait: it is over when none does.
+        for slot in self.peers.slots() {
             self.go_on_with_lane_change(slot, now);
         }
         self.forget_lane_change();
@@ -110,6 +113,10 @@ impl Engine {
 
     /// The last frame of before may have left.
     pub(super) fn go_on_with_lane_change(&mut self, slot: usize, now: Instant) {
+        // Asked for each train: mostly nobody waits.
+        if matches!(self.lane_change, LaneChange::None) {
+            return;
+        }
         let Some(peer) = self.peers.get_mut(slot) else {
             return;
         };
