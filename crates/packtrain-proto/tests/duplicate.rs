@@ -8,7 +8,7 @@ use packtrain_proto::config::{Balance, Config, LinkId};
 use packtrain_proto::stats::{DropReason, ReplaySnapshot};
 use packtrain_proto::time::Duration;
 use packtrain_proto::wire::train::Train;
-use segments::{Bed, Cable, frame_to, pt0};
+use segments::{Bed, numbered_of_type as frame};
 
 const MS: Duration = Duration::from_millis(1);
 const A: usize = 0;
@@ -30,25 +30,11 @@ fn class() -> Class {
 }
 
 fn cables(count: u8, set: impl Fn(&mut Config)) -> Bed {
-    let all: Vec<Cable> = (0..count)
-        .map(|link| Cable::of(&[(A, link), (B, link)]))
-        .collect();
-    let mut bed = Bed::with(2, &all, |config| {
+    Bed::cabled(count, class(), |config| {
         // What a link loses is lost: the second is all there is.
         config.limits.repair_within = None;
         set(config);
-    });
-    bed.engines[A].set_classes(vec![class()], bed.now);
-    bed.run(1500 * MS);
-    bed
-}
-
-fn frame(ether_type: [u8; 2], n: u32) -> Vec<u8> {
-    let mut frame = frame_to(pt0(B), pt0(A), 0);
-    frame[12..14].copy_from_slice(&ether_type);
-    let at = frame.len() - 4;
-    frame[at..].copy_from_slice(&n.to_be_bytes());
-    frame
+    })
 }
 
 fn send(bed: &mut Bed, frames: u32, of: impl Fn(u32) -> [u8; 2]) {

@@ -10,7 +10,7 @@ use packtrain_proto::engine::Engine;
 use packtrain_proto::stats::DropReason;
 use packtrain_proto::time::Duration;
 use packtrain_proto::wire::train::Train;
-use segments::{Bed, Cable, frame_to, pt0};
+use segments::{Bed, Cable, numbered_of_type as frame, pt0};
 
 const MS: Duration = Duration::from_millis(1);
 const A: usize = 0;
@@ -33,25 +33,11 @@ fn class(links: &[u8]) -> Class {
 
 /// Frames of the class by these links, of as many as there are cables.
 fn cables(count: u8, links: &[u8], set: impl Fn(&mut Config)) -> Bed {
-    let all: Vec<Cable> = (0..count)
-        .map(|link| Cable::of(&[(A, link), (B, link)]))
-        .collect();
-    let mut bed = Bed::with(2, &all, |config| {
+    Bed::cabled(count, class(links), |config| {
         // Bytes and trains are counted here.
         config.detection_time = None;
         set(config);
-    });
-    bed.engines[A].set_classes(vec![class(links)], bed.now);
-    bed.run(1500 * MS);
-    bed
-}
-
-fn frame(ether_type: [u8; 2], n: u32) -> Vec<u8> {
-    let mut frame = frame_to(pt0(B), pt0(A), 0);
-    frame[12..14].copy_from_slice(&ether_type);
-    let at = frame.len() - 4;
-    frame[at..].copy_from_slice(&n.to_be_bytes());
-    frame
+    })
 }
 
 impl Bed {

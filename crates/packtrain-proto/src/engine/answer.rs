@@ -85,7 +85,7 @@ impl Engine {
             session.on_other_sent(now);
         }
         let mut buffer = self.pool.take(HEAD_LEN_MAX);
-        head.write(&mut buffer, path, link);
+        head.write(&mut buffer, (&*peer, at), link);
         self.counters.trains_tx.markers += 1;
         self.counters.flushes.count(FlushReason::Control);
         let link = link.id;
@@ -111,9 +111,8 @@ impl Engine {
         let mut head = Head::of_marker((&mut *peer, at), LaneId::FIRST, link, own, false, now);
         head.header.ack_now = report.wants_answer;
         head.direct = Some(report);
-        let path = &peer.paths[at];
         let mut buffer = self.pool.take(HEAD_LEN_MAX + TAG_LEN);
-        head.write(&mut buffer, path, link);
+        head.write(&mut buffer, (&*peer, at), link);
         buffer[6..12].copy_from_slice(&source.0);
         if let Some(vlan) = self.config.direct_vlan.filter(|_| kind == DirectKind::Vlan) {
             put_tag(&mut buffer, vlan);

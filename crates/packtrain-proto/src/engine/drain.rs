@@ -91,19 +91,17 @@ impl Engine {
         let own = self.config.node_id;
         let mut head = Head::of_train((&mut *peer, at), lane, link, own, now);
         head.header.ack_now = true;
-        let path = &mut peer.paths[at];
-        let train = head.header.train_sequence;
+        let train = TrainId {
+            lane,
+            sequence: head.header.train_sequence,
+        };
         let mut buffer = self.pool.take(HEAD_LEN_MAX);
-        head.write(&mut buffer, path, link);
+        head.write(&mut buffer, (&*peer, at), link);
         // Whatever it takes says nothing about the link's rate.
-        path.flight.on_source_empty();
+        peer.paths[at].flight.on_source_empty();
         self.counters.trains_tx.trains += 1;
         self.counters.flushes.count(FlushReason::Control);
         peer.tx_mut(lane).on_sent(now);
-        let train = TrainId {
-            lane,
-            sequence: train,
-        };
         self.send_train((slot, at), train, (buffer, 0), Kind::New, now)
     }
 

@@ -346,6 +346,10 @@ impl Engine {
             for lane in peer.lanes_rx() {
                 self.release_lane(slot, lane, now);
             }
+            // To look at a peer as at one that may change costs a little, and mostly no lane waits for another.
+            if !self.peers.get(slot).is_some_and(Peer::lanes_wait) {
+                return;
+            }
             let peer = self.peers.get_mut(slot);
             if !peer.is_some_and(|peer| peer.settle_lane_waits(now)) {
                 return;

@@ -6,7 +6,7 @@ use crate::buffer::Buffer;
 use crate::config::NodeId;
 use crate::direct::fence::{FENCES_MAX, RaisedFences};
 use crate::link::Link;
-use crate::peer::{Path, Peer};
+use crate::peer::Peer;
 use crate::time::Instant;
 use crate::trunk::lane::{LANES_MAX, LaneId};
 use crate::wire::ethernet::HEADER_LEN;
@@ -33,7 +33,6 @@ pub(super) struct Head {
     acks_len: usize,
     /// Only in a marker: those are alone in having room for it.
     pub(super) direct: Option<DirectReport>,
-    fences: RaisedFences,
 }
 
 impl Head {
@@ -64,7 +63,6 @@ impl Head {
         let told = under_way(peer, lane, link.id, now);
         let acks_max = if answers { ACKS_MAX } else { 0 };
         let mut head = Head::new((peer, at), lane, own, (told, acks_max), now);
-        head.fences = RaisedFences::default();
         head.header.marker = true;
         head.header.train_sequence = head.header.train_sequence.minus(1);
         head.header.link_sequence = head.header.link_sequence.minus(1);
@@ -99,7 +97,6 @@ impl Head {
             acks,
             acks_len,
             direct: None,
-            fences: peer.tx_of(lane).fences,
         }
     }
 
@@ -107,17 +104,25 @@ impl Head {
     pub(super) fn write<'a>(
         &self,
         buffer: &'a mut Buffer,
-        path: &Path,
+        (peer, at): (&Peer, usize),
         link: &Link,
     ) -> TrainWriter<'a> {
+        // They ride on what they hold back.
+        let (fences, behind) = match self.header.marker {
+            true => (&[][..], &[][..]),
+            false => {
+                let raised = &peer.tx_of(LaneId(self.header.lane)).fences;
+                (raised.entries(), raised.behind())
+            }
+        };
         let options = Options {
             acks: &self.acks[..self.acks_len],
             newest: self.told.entries(),
             direct: self.direct,
-            fences: self.fences.entries(),
-            behind: self.fences.behind(),
+            fences,
+            behind,
         };
-        let (to, from) = (path.remote_address, link.state.address);
+        let (to, from) = (peer.paths[at].remote_address, link.state.address);
         TrainWriter::begin(buffer, to, from, &self.header, &options)
     }
 

@@ -173,7 +173,6 @@ pub(super) fn best_path(
         admit_paths(links, peers, slot, policy, bytes, now);
     }
     let peer = peers.get(slot)?;
-    let all: Candidates = candidates(links, peer, now).take(LINKS_MAX).collect();
     let keeps_flows = policy.balance.keeps_flows();
     let in_turn: ArrayVec<BandId, BANDS_MAX> = bands(&peer.queues, urgent).collect();
     for band in in_turn {
@@ -182,9 +181,10 @@ pub(super) fn best_path(
             continue;
         }
         let via = vias.links_of(band.lane);
+        let all = candidates(links, peer, now);
         let part = match via.is_empty() {
-            true => balance::taking_part(all.iter().copied(), policy, bytes),
-            false => balance::taking_part(of_links(&all, &via).into_iter(), policy, bytes),
+            true => balance::taking_part(all, policy, bytes),
+            false => balance::taking_part(of_links(all, &via).into_iter(), policy, bytes),
         };
         if keeps_flows {
             divide_flows(peers, (slot, band), &part);
@@ -206,14 +206,12 @@ pub(super) fn best_path(
 type Candidates = ArrayVec<Candidate, LINKS_MAX>;
 
 /// Of these links, if one of them works, whatever is thought of it beside others; else of any.
-fn of_links(all: &Candidates, links: &LinkSet) -> Candidates {
-    if links.is_empty() {
-        return all.clone();
-    }
-    let mut own = all.clone();
-    own.retain(|c| links.has(c.link) && c.standing <= Standing::Held);
+fn of_links(all: impl Iterator<Item = Candidate>, links: &LinkSet) -> Candidates {
+    let all: Candidates = all.take(LINKS_MAX).collect();
+    let works = |c: &&Candidate| links.has(c.link) && c.standing <= Standing::Held;
+    let mut own: Candidates = all.iter().filter(works).copied().collect();
     if own.is_empty() {
-        return all.clone();
+        return all;
     }
     for candidate in &mut own {
         candidate.admission = Admission::Admitted;
@@ -255,10 +253,11 @@ pub(super) fn second_path(
     bytes: usize,
     now: Instant,
 ) -> Option<usize> {
-    let mut all: Candidates = candidates(links, peer, now).take(LINKS_MAX).collect();
-    if of.len() > 1 {
-        all = of_links(&all, of);
-    }
+    let all = candidates(links, peer, now);
+    let all = match of.len() {
+        0 | 1 => all.take(LINKS_MAX).collect(),
+        _ => of_links(all, of),
+    };
     let first = all.iter().find(|c| c.at == first)?;
     let turn = |c: &Candidate| c.link.0.wrapping_sub(first.link.0);
     let may = all.iter().filter(|c| {
@@ -334,11 +333,7 @@ pub(super) fn best_path_again(
     let fits = |c: &Candidate| bytes <= train_bytes_max(links, &peer.paths[c.at]);
     let shows_life =
         |c: &Candidate| c.standing == Standing::Open && peer.paths[c.at].flight.shows_life(now);
-    let fitting: Candidates = candidates(links, peer, now)
-        .filter(fits)
-        .take(LINKS_MAX)
-        .collect();
-    let fitting = of_links(&fitting, of);
+    let fitting = of_links(candidates(links, peer, now).filter(fits), of);
     let part = balance::taking_part(fitting.into_iter(), policy, bytes);
     let alive = part.iter().map(|(c, _)| *c).filter(shows_life);
     let alive = balance::taking_part(alive, policy, bytes);

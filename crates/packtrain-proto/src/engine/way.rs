@@ -113,7 +113,7 @@ impl Way<'_> {
         let path = &peer.paths[path_at];
         head.header.ack_now = path.flight.wants_ack(self.link.local_queue_bytes());
         let mut buffer = with.pool.take(self.train_max);
-        let mut writer = head.write(&mut buffer, path, self.link);
+        let mut writer = head.write(&mut buffer, (&*peer, path_at), self.link);
         let empty_len = writer.len();
         let goes_alone =
             |frame: &QueuedFrame, with: &Surroundings<'_>| self.goes_alone(frame, with);

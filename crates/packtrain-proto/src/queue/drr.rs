@@ -193,7 +193,7 @@ impl FlowQueues {
 
     /// Whether some wait that had come when that was marked last.
     pub fn has_older(&self) -> bool {
-        self.older.any()
+        self.frames > 0 && self.older.any()
     }
 
     /// What is known of frames that come one after the other, and of those that left.

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
+use packtrain_proto::class::Class;
 use packtrain_proto::config::{Config, LinkId, LinkState, NodeId, mark_of};
 use packtrain_proto::engine::{Engine, Event};
 use packtrain_proto::offload::Offload;
@@ -26,6 +27,15 @@ pub fn host(side: usize, link: u8) -> MacAddr {
 pub fn frame_to(to: MacAddr, from: MacAddr, word: u8) -> Vec<u8> {
     let mut frame = [&to.0[..], &from.0, &[0x90, 0x00]].concat();
     frame.resize(80, word);
+    frame
+}
+
+/// One of a type that nobody knows, with a number at its end.
+pub fn numbered_of_type(ether_type: [u8; 2], n: u32) -> Vec<u8> {
+    let mut frame = frame_to(pt0(1), pt0(0), 0);
+    frame[12..14].copy_from_slice(&ether_type);
+    let at = frame.len() - 4;
+    frame[at..].copy_from_slice(&n.to_be_bytes());
     frame
 }
 
@@ -98,6 +108,16 @@ pub struct Bed {
 impl Bed {
     pub fn new(hosts: usize, cables: &[Cable]) -> Bed {
         Bed::with(hosts, cables, |_| {})
+    }
+
+    /// Two hosts with so many cables between them, where all have met: the first has this class.
+    pub fn cabled(count: u8, class: Class, set: impl Fn(&mut Config)) -> Bed {
+        let cable = |link| Cable::of(&[(0, link), (1, link)]);
+        let all: Vec<Cable> = (0..count).map(cable).collect();
+        let mut bed = Bed::with(2, &all, set);
+        bed.engines[0].set_classes(vec![class], bed.now);
+        bed.run(Duration::from_millis(1500));
+        bed
     }
 
     /// With settings of their own.

@@ -83,13 +83,15 @@ fn give_tables(
             true => random.between(1, 3),
             false => 0,
         };
+        let mut change = |after: Duration, classes| {
+            let station = StationId(n);
+            let event = Event::Classes { station, classes };
+            simulator.queue.push(Instant::ZERO + after, event);
+        };
         for _ in 0..changes {
-            let at = random.duration(Duration::ZERO, traffic);
-            let event = Event::Classes {
-                station: StationId(n),
-                classes: draw(&flows, &mut random).unwrap_or_else(class::defaults),
-            };
-            simulator.queue.push(Instant::ZERO + at, event);
+            let after = random.duration(Duration::ZERO, traffic);
+            let classes = draw(&flows, &mut random).unwrap_or_else(class::defaults);
+            change(after, classes);
         }
         // Flows come to other links, and from them, again and again.
         let more = match names_links {
@@ -97,12 +99,8 @@ fn give_tables(
             false => 0,
         };
         for _ in 0..more {
-            let at = of_lanes.duration(Duration::ZERO, traffic);
-            let event = Event::Classes {
-                station: StationId(n),
-                classes: some_lanes(&flows, &mut of_lanes),
-            };
-            simulator.queue.push(Instant::ZERO + at, event);
+            let after = of_lanes.duration(Duration::ZERO, traffic);
+            change(after, some_lanes(&flows, &mut of_lanes));
         }
     }
 }

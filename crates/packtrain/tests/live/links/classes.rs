@@ -18,6 +18,24 @@ fn cabled(more: &[&str]) -> (Host, Host) {
     (a, b)
 }
 
+/// Messages of so many bytes, so many a second, to this port.
+fn messages(
+    a: &Host,
+    b: &Host,
+    port: u16,
+    (size, per_second): (usize, u64),
+    milliseconds: u64,
+) -> Report {
+    let load = Load {
+        size,
+        duration: Duration::from_millis(milliseconds),
+        rate_per_second: Some(per_second),
+        real_time: true,
+    };
+    let at = format!("{B}:{port}").parse().unwrap();
+    measure(&a.namespace, &b.namespace, at, load).unwrap()
+}
+
 /// A thousand messages a second to this port; how they fared, and how many trains each link took meanwhile.
 fn send(a: &Host, b: &Host, port: u16) -> (Report, [u64; 2]) {
     let trains = || {
@@ -28,15 +46,8 @@ fn send(a: &Host, b: &Host, port: u16) -> (Report, [u64; 2]) {
         };
         ["eth1", "eth2"].map(of)
     };
-    let load = Load {
-        size: 200,
-        duration: Duration::from_millis(400),
-        rate_per_second: Some(1000),
-        real_time: true,
-    };
     let before = trains();
-    let at = format!("{B}:{port}").parse().unwrap();
-    let report = measure(&a.namespace, &b.namespace, at, load).unwrap();
+    let report = messages(a, b, port, (200, 1000), 400);
     let after = trains();
     let what = format!("{report:?}\n{:?}", a.status().unwrap());
     assert_eq!(
@@ -100,15 +111,8 @@ fn a_class_on_a_slow_link_delays_nobody_else() {
     a.packtrain(&["class", "add", "pt0", "--match", matches, "--links", "eth2"])
         .unwrap();
     // More than the slow link carries: it waits there and before, and is dropped from its own queue.
-    let at = format!("{B}:7100").parse().unwrap();
-    let load = Load {
-        size: 1200,
-        duration: Duration::from_secs(4),
-        rate_per_second: Some(500),
-        real_time: false,
-    };
     std::thread::scope(|scope| {
-        let bulk = scope.spawn(|| measure(&a.namespace, &b.namespace, at, load).unwrap());
+        let bulk = scope.spawn(|| messages(&a, &b, 7100, (1200, 500), 4000));
         pause(Duration::from_millis(1000));
         let what = "messages beside a slow class";
         let quick =
@@ -125,15 +129,8 @@ fn flows_that_come_to_other_links_while_they_send_keep_their_order() {
     let (a, b) = cabled(&["--path", "engine"]);
     // What is given to it stands there for a while.
     wire::shape(&a.namespace, "eth2", 5).unwrap();
-    let at = format!("{B}:7200").parse().unwrap();
-    let load = Load {
-        size: 200,
-        duration: Duration::from_millis(3200),
-        rate_per_second: Some(2000),
-        real_time: true,
-    };
     let report = std::thread::scope(|scope| {
-        let sending = scope.spawn(|| measure(&a.namespace, &b.namespace, at, load).unwrap());
+        let sending = scope.spawn(|| messages(&a, &b, 7200, (200, 2000), 3200));
         for link in ["eth2", "eth1", "eth2", "eth1", "eth2"] {
             pause(Duration::from_millis(300));
             done(
