@@ -1,5 +1,7 @@
 //! Frames that arrive on a link, up to the order in which the host gets them.
 
+use std::collections::VecDeque;
+
 use arrayvec::ArrayVec;
 
 use super::Engine;
@@ -342,59 +344,14 @@ impl Engine {
 
     /// Moves what is in order to the arrivals.
     pub(super) fn release_trains(&mut self, slot: usize, now: Instant) {
-        while let Some(peer) = self.peers.get(slot) {
-            for lane in peer.lanes_rx() {
-                self.release_lane(slot, lane, now);
-            }
-            // To look at a peer as at one that may change costs a little, and mostly no lane waits for another.
-            if !self.peers.get(slot).is_some_and(Peer::lanes_wait) {
-                return;
-            }
-            let peer = self.peers.get_mut(slot);
-            if !peer.is_some_and(|peer| peer.settle_lane_waits(now)) {
-                return;
-            }
-        }
-    }
-
-    fn release_lane(&mut self, slot: usize, lane: LaneId, now: Instant) {
         let Some(peer) = self.peers.get_mut(slot) else {
             return;
         };
         loop {
-            let released = peer.rx_mut(lane).resequencer.poll(now);
-            let is_last = released.is_none();
-            if let Some((held, after_gap)) = released {
-                peer.hold_times.record(now.since(held.arrived()));
-                self.arrivals.push_back(Arrival::Train {
-                    from: (slot, lane),
-                    arrived: held.arrived(),
-                    buffer: held.buffer,
-                    at: held.subframes_at,
-                    after_gap,
-                });
+            for lane in peer.lanes_rx() {
+                release_lane((peer, slot, lane), &mut self.arrivals, now);
             }
-            if is_last && peer.rx_mut(lane).resequencer.take_gap_before_fence() {
-                self.arrivals.push_back(Arrival::Gap { from: (slot, lane) });
-            }
-            let order = |lane: LaneId| {
-                let order = &peer.rx[lane.place()].resequencer;
-                match order.is_fenced() {
-                    // What came behind the train before waits as the one that is due does.
-                    true => order.expected().minus(1),
-                    false => order.expected(),
-                }
-            };
-            while let Some(waited) = peer.unsequenced.pop(order, UNSEQUENCED_BYTES_MAX) {
-                peer.hold_times.record(now.since(waited.arrived));
-                self.arrivals.push_back(Arrival::AsItIs {
-                    slot,
-                    is_marked: waited.is_marked,
-                    buffer: waited.frame,
-                    offload: waited.offload,
-                });
-            }
-            if is_last {
+            if !peer.settle_lane_waits(now) {
                 return;
             }
         }
@@ -402,14 +359,18 @@ impl Engine {
 
     /// Goodbye has come from this peer: what came before it in a train does not wait for a gap any longer.
     pub(super) fn let_go_before(&mut self, slot: usize, now: Instant) {
-        if let Some(peer) = self.peers.get_mut(slot) {
-            if peer.lanes_wait() {
-                peer.paths.iter_mut().for_each(|path| path.fence.give_up());
-            }
-            peer.rx.iter_mut().for_each(LaneRx::hurry);
-            self.release_trains(slot, now);
+        let Some(peer) = self.peers.get_mut(slot) else {
+            return;
+        };
+        let lanes_wait = peer.lanes_wait();
+        if lanes_wait {
+            peer.paths.iter_mut().for_each(|path| path.fence.give_up());
         }
-        self.let_lanes_go(slot, now);
+        peer.rx.iter_mut().for_each(LaneRx::hurry);
+        self.release_trains(slot, now);
+        if lanes_wait {
+            self.let_lanes_go(slot, now);
+        }
     }
 
     /// What is held waits for no other lane any more.
@@ -623,5 +584,49 @@ impl Engine {
                 },
                 None => Arrival::Frame { buffer, offload },
             });
+    }
+}
+
+fn release_lane(
+    (peer, slot, lane): (&mut Peer, usize, LaneId),
+    arrivals: &mut VecDeque<Arrival>,
+    now: Instant,
+) {
+    loop {
+        let released = peer.rx_mut(lane).resequencer.poll(now);
+        let is_last = released.is_none();
+        if let Some((held, after_gap)) = released {
+            peer.hold_times.record(now.since(held.arrived()));
+            arrivals.push_back(Arrival::Train {
+                from: (slot, lane),
+                arrived: held.arrived(),
+                buffer: held.buffer,
+                at: held.subframes_at,
+                after_gap,
+            });
+        }
+        if is_last && peer.rx_mut(lane).resequencer.take_gap_before_fence() {
+            arrivals.push_back(Arrival::Gap { from: (slot, lane) });
+        }
+        let order = |lane: LaneId| {
+            let order = &peer.rx[lane.place()].resequencer;
+            match order.is_fenced() {
+                // What came behind the train before waits as the one that is due does.
+                true => order.expected().minus(1),
+                false => order.expected(),
+            }
+        };
+        while let Some(waited) = peer.unsequenced.pop(order, UNSEQUENCED_BYTES_MAX) {
+            peer.hold_times.record(now.since(waited.arrived));
+            arrivals.push_back(Arrival::AsItIs {
+                slot,
+                is_marked: waited.is_marked,
+                buffer: waited.frame,
+                offload: waited.offload,
+            });
+        }
+        if is_last {
+            return;
+        }
     }
 }
