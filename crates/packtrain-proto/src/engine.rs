@@ -34,6 +34,7 @@ use crate::coding::restore::Restorer;
 use crate::coding::worth::Worths;
 use crate::config::{Config, LinkId, LinkState, NodeId};
 use crate::dfap::stations::Stations;
+use crate::direct::rest::Rest;
 use crate::direct::small_frames::SmallFrames;
 use crate::direct::surplus::Surplus;
 use crate::drain::Drain;
@@ -80,6 +81,7 @@ mod liveness;
 mod paths;
 mod repair;
 mod replay;
+mod rest;
 mod retire;
 mod silence;
 mod snapshot;
@@ -99,6 +101,7 @@ use direct::Published;
 use direct_counts::DirectTotals;
 use lanes::LaneChange;
 use replay::Copies;
+use rest::Kept;
 use to_host::{Arrival, Unbundling, Unpacking};
 
 /// Bytes that one destination may send before another has its turn.
@@ -160,6 +163,9 @@ pub enum Event {
         direct_mark: MacAddr,
         address: MacAddr,
     },
+    /// Flows rest for some milliseconds, that they may change to the direct path: [`Engine::request_drain`] is wanted at once, and
+    /// again when it is answered, until then.
+    FlowsRest,
     /// What [`Engine::request_drain`] asked for has happened.
     Drained {
         ticket: u64,
@@ -280,6 +286,8 @@ pub struct Engine {
     /// … since when these are counted.
     small_frames: SmallFrames,
     surplus: Surplus,
+    rest: Rest,
+    kept: Kept,
     published: Published,
     drain: Drain,
     copies: Copies,
@@ -390,6 +398,8 @@ impl Engine {
             gates_closed: false,
             small_frames: SmallFrames::default(),
             surplus: Surplus::default(),
+            rest: Rest::default(),
+            kept: Kept::default(),
             published: Published::default(),
             drain: Drain::default(),
             copies: Copies::default(),
@@ -565,7 +575,12 @@ impl Engine {
     }
 
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        let event = self.events.pop_front();
+        if let Some(Event::Drained { .. }) = event {
+            // What it kept from the host comes with the deliveries of the next turn.
+            self.rest.on_told();
+        }
+        event
     }
 
     /// Whether the host's frames wait in the engine.

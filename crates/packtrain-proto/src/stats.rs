@@ -531,6 +531,9 @@ pub struct DirectSnapshot {
     /// The engine carries all it can, over several links: what begins now goes past it. How often that was.
     pub takes_surplus: bool,
     pub surpluses: u64,
+    /// How often flows were let rest, that they may change to it; and how often they did not in time.
+    pub rests: u64,
+    pub rests_in_vain: u64,
     /// Many small frames go past the engine, which was full of them and is not known to carry more. How often that was.
     pub leaves_small_frames: bool,
     pub small_frames_left: u64,

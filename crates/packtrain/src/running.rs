@@ -212,6 +212,11 @@ impl RunningLine {
                         direct.on_drained(&mut self.line, ticket, self.clock.now());
                     }
                 }
+                Event::FlowsRest => {
+                    if let Some(direct) = &mut self.direct {
+                        direct.urge(self.clock.now());
+                    }
+                }
                 Event::LinkRetired { link } => self.finish_removal(link, true),
                 Event::HomeMoved { link } => self.home_moved(link),
                 Event::WaitsSwitched { on } => {

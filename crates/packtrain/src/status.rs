@@ -493,6 +493,12 @@ pub struct Direct {
     pub takes_surplus: bool,
     /// How often that was.
     pub surpluses: u64,
+    /// How often flows that never rest were let rest for some milliseconds, that they may change to it, and how often they did not
+    /// in time.
+    #[serde(default)]
+    pub rests: u64,
+    #[serde(default)]
+    pub rests_in_vain: u64,
     /// Small frames, however many, go past the engine, which was full of them and is not known to carry more.
     #[serde(default)]
     pub leaves_small_frames: bool,

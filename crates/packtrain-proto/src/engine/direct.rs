@@ -102,6 +102,7 @@ impl Engine {
         if !was_open {
             self.publish_paths();
         }
+        self.let_flows_rest(full_bps, now);
     }
 
     /// What leaves the link's local queue in the order in which it was given to it.
@@ -293,6 +294,7 @@ impl Engine {
             sources: self.direct_sources(),
             leaves_small_frames: leaves_small_now,
         };
+        self.rest.on_flows_back(self.ticked_at);
         if !self.events.contains(&Event::PathsChanged) {
             self.events.push_back(Event::PathsChanged);
         }

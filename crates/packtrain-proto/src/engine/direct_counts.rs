@@ -348,6 +348,8 @@ impl Engine {
         DirectSnapshot {
             takes_surplus: self.surplus.is_open(),
             surpluses: self.surplus.openings,
+            rests: self.rest.rests,
+            rests_in_vain: self.rest.in_vain,
             leaves_small_frames: self.leaves_small_frames(),
             small_frames_left: self.small_frames.times_given_back,
             small_frames_per_second: self.small_frames.rates(),

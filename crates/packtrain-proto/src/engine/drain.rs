@@ -23,6 +23,7 @@ impl Engine {
     /// stands in our queues.
     pub fn request_drain(&mut self, ticket: u64, now: Instant) {
         self.drain.request(ticket);
+        self.rest.on_asked(ticket, self.counters.host_rx.bytes, now);
         self.step_drain(now);
     }
 
@@ -30,6 +31,8 @@ impl Engine {
     pub(super) fn step_drain(&mut self, now: Instant) {
         loop {
             if let Some(ticket) = self.drain.take_done() {
+                let host_bytes = self.counters.host_rx.bytes;
+                self.rest.on_arrived(ticket, host_bytes, now);
                 self.events.push_back(Event::Drained { ticket });
             }
             // Frames without a sequence, of when there was one link, are not before a probe on another.

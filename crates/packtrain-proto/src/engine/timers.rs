@@ -31,6 +31,7 @@ impl Engine {
         };
         consider(self.intake.poll_timeout(self.queued_bytes));
         consider(self.drain.poll_timeout());
+        consider(self.rest_timeout());
         consider(self.retire_timeout());
         consider(self.segments.poll_timeout());
         consider(self.waiting.poll_timeout());
@@ -152,6 +153,7 @@ impl Engine {
         self.look_for_tails(now);
         self.look_who_is_retired(now);
         self.drain.handle_timeout(now);
+        self.look_at_rest(now);
         self.step_drain(now);
         if self.has_tiers() {
             self.note_tiers();

@@ -91,6 +91,13 @@ impl Engine {
     pub fn poll_delivery(&mut self, now: Instant) -> Option<Delivery<'_>> {
         let used = self.delivering.take();
         self.recycle(used);
+        match self.keeps_back() {
+            true => self.poll_unkept(now),
+            false => self.poll_any(now),
+        }
+    }
+
+    pub(super) fn poll_any(&mut self, now: Instant) -> Option<Delivery<'_>> {
         loop {
             if let Some(Complete { frame, offload }) = self.complete.pop_front() {
                 return Some(self.lend_frame(frame, offload));
@@ -141,6 +148,10 @@ impl Engine {
                             self.on_gap(from);
                         }
                         if !subframe::has_any(&buffer[at..]) {
+                            if self.keeps_back() {
+                                self.keep_probe(from.0, buffer, arrived, now);
+                                continue;
+                            }
                             self.on_probe(from.0, &buffer, arrived);
                             self.pool.give_back(buffer);
                             continue;
@@ -213,7 +224,7 @@ impl Engine {
     /// Everything before it in the order was given to the host, or is in `complete` now: the host has
     /// it before this is acknowledged, for deliveries come before transmits. Of a frame that lost
     /// pieces, the gap has let out what was complete.
-    fn on_probe(&mut self, slot: usize, message: &[u8], arrived: Instant) {
+    pub(super) fn on_probe(&mut self, slot: usize, message: &[u8], arrived: Instant) {
         let session = self.peers.get(slot).and_then(Peer::remote_incarnation);
         match Train::parse(&message[HEADER_LEN..]) {
             // Else it is of a row of sequences that has ended since.
@@ -269,6 +280,10 @@ impl Engine {
 
     fn lend_frame(&mut self, frame: Buffer, offload: Offload) -> Delivery<'_> {
         self.counters.host_tx.count(frame.len());
+        self.lend(frame, offload)
+    }
+
+    pub(super) fn lend(&mut self, frame: Buffer, offload: Offload) -> Delivery<'_> {
         let frame = self.delivering.insert(frame);
         let (head, body) = frame.split_at(HEADER_LEN);
         Delivery {

@@ -53,6 +53,9 @@ pub mod field {
     pub const UDP_LEN: Range<usize> = 4..6;
 }
 
+/// FIN, SYN, RST.
+const TCP_BEGINS_OR_ENDS: u8 = 0x07;
+
 /// Why a frame that says it is IP is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PacketError {
@@ -152,6 +155,12 @@ impl Packet {
             let end = self.network_start + ip.total_len;
             matches!(ip.transport, Some(Transport::Tcp { .. })) && self.header_len() == Some(end)
         })
+    }
+
+    /// One that does nothing but acknowledge, and neither begins nor ends a connection. `frame`: that this was read of.
+    pub fn is_acknowledgement(&self, frame: &[u8]) -> bool {
+        let flags = self.ip.map(|ip| ip.transport_start + field::TCP_FLAGS);
+        self.is_empty_tcp() && flags.is_some_and(|at| frame[at] & TCP_BEGINS_OR_ENDS == 0)
     }
 }
 

@@ -264,7 +264,7 @@ impl Intake {
 
     /// Whether frames may wait before `pt0` now. Who cannot tell says yes.
     pub fn may_hold_frames(&mut self) -> bool {
-        self.rate_bps.is_some() || self.queue().map_or(true, |queue| queue.frames > 0)
+        self.queue().map_or(true, |queue| queue.frames > 0)
     }
 
     /// What waits before `pt0`, and what was dropped there because too much waited. Zero where

@@ -33,6 +33,8 @@ const URGENT_PASS_AFTER: Duration = Duration::from_secs(2);
 const COUNT_INTERVAL: Duration = Duration::from_millis(50);
 /// How often the links' own queues are looked at, and a failed attempt is repeated.
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
+/// So long flows may rest.
+const URGED_FOR: Duration = Duration::from_millis(50);
 /// A drain that was lost on the way is asked for again.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -59,6 +61,8 @@ pub(super) struct Direct {
     host_frames: Option<u64>,
     next: Instant,
     interval: Duration,
+    /// Flows rest until then at most, and wait for an answer.
+    urged_until: Option<Instant>,
 }
 
 impl Direct {
@@ -79,6 +83,7 @@ impl Direct {
             host_frames: None,
             next: Instant::ZERO,
             interval: INTERVAL_MIN,
+            urged_until: None,
         }
     }
 
@@ -246,8 +251,10 @@ impl Direct {
         if now < self.next {
             return line.wake_by(self.next);
         }
-        self.next = now + self.interval;
-        self.interval = (self.interval * 2).min(INTERVAL_MAX);
+        let is_urged = self.urged_until.is_some_and(|until| now < until);
+        let interval = if is_urged { INTERVAL_MIN } else { self.interval };
+        self.next = now + interval;
+        self.interval = (interval * 2).min(INTERVAL_MAX);
         warn_of(self.look(line, intake, now));
     }
 
@@ -282,6 +289,11 @@ impl Direct {
             self.host_frames = Some(begun.host_frames);
             self.asked = Some((begun, now));
         }
+    }
+
+    /// Flows rest, so that they may change now.
+    pub(super) fn urge(&mut self, now: Instant) {
+        (self.next, self.urged_until) = (now, Some(now + URGED_FOR));
     }
 
     /// The answer to the question of this number.

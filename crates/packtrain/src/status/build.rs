@@ -135,6 +135,8 @@ impl StatusDocument {
                 vlan: facts.direct_vlan,
                 takes_surplus: snapshot.direct.takes_surplus,
                 surpluses: snapshot.direct.surpluses,
+                rests: snapshot.direct.rests,
+                rests_in_vain: snapshot.direct.rests_in_vain,
                 leaves_small_frames: snapshot.direct.leaves_small_frames,
                 small_frames_left: snapshot.direct.small_frames_left,
                 small_frames_per_second: snapshot.direct.small_frames_per_second.into(),
