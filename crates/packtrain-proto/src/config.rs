@@ -293,6 +293,8 @@ pub struct LinkSettings {
     pub weight: Weight,
     /// It counts as no faster than that, bit/s, whatever is measured.
     pub rate_max_bps: Option<u64>,
+    /// A switch has it in a static link aggregation with the others of which this is said.
+    pub in_lag: bool,
 }
 
 impl Default for LinkSettings {
@@ -301,6 +303,7 @@ impl Default for LinkSettings {
             tier: 1,
             weight: 1,
             rate_max_bps: None,
+            in_lag: false,
         }
     }
 }

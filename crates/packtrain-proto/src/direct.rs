@@ -6,6 +6,7 @@ pub mod fence;
 pub mod gate;
 pub mod kinds;
 pub mod leave;
+pub mod reading;
 pub mod rest;
 pub mod small_frames;
 pub mod surplus;

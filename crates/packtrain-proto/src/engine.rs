@@ -34,6 +34,7 @@ use crate::coding::restore::Restorer;
 use crate::coding::worth::Worths;
 use crate::config::{Config, LinkId, LinkState, NodeId};
 use crate::dfap::stations::Stations;
+use crate::direct::reading::{Meter, Reading};
 use crate::direct::rest::Rest;
 use crate::direct::small_frames::SmallFrames;
 use crate::direct::surplus::Surplus;
@@ -70,6 +71,7 @@ mod drain;
 mod duplicate;
 mod from_host;
 mod from_link;
+mod full;
 mod greet;
 mod head;
 mod home;
@@ -274,6 +276,8 @@ pub struct Engine {
     segments: Segments,
     duplicates: Duplicates,
     spread: Spread,
+    /// How many frames have taken their turn among links that a switch takes for one; wraps.
+    plain_turns: usize,
     turns: Turns,
     queued_frames: usize,
     queued_bytes: usize,
@@ -286,6 +290,13 @@ pub struct Engine {
     /// … since when these are counted.
     small_frames: SmallFrames,
     surplus: Surplus,
+    /// Of what is sent to us.
+    surplus_rx: Surplus,
+    reading: Reading,
+    sent_meter: Meter,
+    direct_meter: Meter,
+    /// Much of what the host sends goes past us, and has so lately.
+    goes_past_until: Option<Instant>,
     rest: Rest,
     kept: Kept,
     published: Published,
@@ -389,6 +400,7 @@ impl Engine {
             segments: Segments::new(limits.peer_silence_max),
             duplicates: Duplicates::new(config.seed),
             spread: Spread::default(),
+            plain_turns: 0,
             turns: Turns::new(TURN_BYTES),
             queued_frames: 0,
             queued_bytes: 0,
@@ -398,6 +410,11 @@ impl Engine {
             gates_closed: false,
             small_frames: SmallFrames::default(),
             surplus: Surplus::default(),
+            surplus_rx: Surplus::default(),
+            reading: Reading::default(),
+            sent_meter: Meter::default(),
+            direct_meter: Meter::default(),
+            goes_past_until: None,
             rest: Rest::default(),
             kept: Kept::default(),
             published: Published::default(),
@@ -578,7 +595,9 @@ impl Engine {
         let event = self.events.pop_front();
         if let Some(Event::Drained { .. }) = event {
             // What it kept from the host comes with the deliveries of the next turn.
-            self.rest.on_told();
+            if self.rest.on_told() {
+                self.note_rest(true, self.ticked_at);
+            }
         }
         event
     }

@@ -201,6 +201,9 @@ pub struct Link {
     pub drops: Drops,
 }
 
+/// Who was seen draining since then does so still.
+const DRAINS_NOW: Duration = Duration::from_millis(500);
+
 impl Link {
     pub fn new(id: LinkId, state: LinkState) -> Link {
         Link {
@@ -336,6 +339,12 @@ impl Link {
         (now.since(at) < RATE_AGE_MAX).then_some(bps)
     }
 
+    /// … in so short a time that it still stands, or did a moment ago, bit/s.
+    pub fn drains_at(&self, now: Instant) -> Option<u64> {
+        let (bps, at) = self.drain.rate_bps?;
+        (now.since(at) < DRAINS_NOW).then_some(bps)
+    }
+
     /// What a rate that was measured is for full trains, if it is frames that the link is short of: then bytes fill what would be
     /// empty, and are worth no more than this.
     pub fn rate_of_full_trains(&self, bps: u64) -> u64 {
@@ -406,6 +415,7 @@ impl Link {
             local_queue_age: self.drain.told.map(|(_, at)| now.since(at)),
             in_flight_bytes: in_flight_bytes as u64,
             home: false,
+            lag: None,
             retiring: self.retiring.is_some(),
             trains_tx: self.trains_tx,
             trains_rx: self.trains_rx,

@@ -54,6 +54,8 @@ pub struct Peer {
     pub up: bool,
     /// Its engine is away, and only direct frames reach it.
     pub away: bool,
+    /// Its engine takes all that it can.
+    pub full: bool,
     pub last_heard: Instant,
     /// When it last said that it hears us.
     pub last_confirmed: Instant,
@@ -128,6 +130,7 @@ impl Peer {
             software: hello.software.clone(),
             up: false,
             away: false,
+            full: false,
             last_heard: now,
             last_confirmed: now,
             epoch,

@@ -304,6 +304,7 @@ mod tests {
             answer: false,
             goodbye: false,
             away: false,
+            full: false,
             link: LinkId(0),
             node_id: NodeId(node_id),
             recipient: None,

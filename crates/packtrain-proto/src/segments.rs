@@ -17,6 +17,10 @@
 //!         (carrier lost: DOWN, from each of them)
 //! ```
 //!
+//! Links that a switch takes for one by its settings (a static link aggregation, IEEE 802.1AX without a protocol) are on one segment
+//! because their owner says so, and no hello of ours comes back. Each of them carries what is plain, and takes it. One that comes
+//! back all the same shows that the switch does not know of it: then they are as any others on one segment.
+//!
 //! Invariants: links with carrier that hear each other have one head, which is home or settling; the
 //! others stand beside it. There is a home whenever a link has carrier. A home stays one until its
 //! carrier goes, it retires beside another, a lower home is on its segment, or a link of a lower tier that has settled there.
@@ -47,6 +51,8 @@ struct Member {
     link: LinkId,
     retiring: bool,
     tier: u8,
+    /// It is one of those that a switch takes for one.
+    in_lag: bool,
     standing: Standing,
     /// When it is settled at the latest.
     settles_at: Instant,
@@ -100,6 +106,7 @@ impl Segments {
                 link,
                 retiring: false,
                 tier: TIER_UNTOLD,
+                in_lag: false,
                 standing: Standing::Down,
                 settles_at: now,
                 known_behind: None,
@@ -122,6 +129,13 @@ impl Segments {
     pub fn set_tier(&mut self, link: LinkId, tier: u8) {
         if let Some(member) = self.member_mut(link) {
             member.tier = tier;
+        }
+    }
+
+    /// Whether a switch takes the link, and others, for one. [`Segments::update`] follows.
+    pub fn set_in_lag(&mut self, link: LinkId, in_lag: bool) {
+        if let Some(member) = self.member_mut(link) {
+            member.in_lag = in_lag;
         }
     }
 
@@ -265,7 +279,48 @@ impl Segments {
         let (a, b) = (self.members[at].link, self.members[other].link);
         let pair = (a.min(b), a.max(b));
         let names = |echo: &Echo| (echo.low, echo.high) == pair;
-        self.echoes.iter().any(names)
+        let [a, b] = [at, other].map(|at| &self.members[at]);
+        let is_up = |member: &Member| member.standing != Standing::Down;
+        let are_one = a.in_lag && b.in_lag && is_up(a) && is_up(b);
+        are_one || self.echoes.iter().any(names)
+    }
+
+    /// Whether our own hello came back by another of those links that a switch is said to take for one.
+    pub fn lag_is_refused(&self) -> bool {
+        let is_in_lag = |link| self.member(link).is_some_and(|member| member.in_lag);
+        let mut echoes = self.echoes.iter();
+        echoes.any(|echo| is_in_lag(echo.low) && is_in_lag(echo.high))
+    }
+
+    /// Whether this link is one that a switch takes for one with others, as far as is known.
+    pub fn is_in_lag(&self, link: LinkId) -> bool {
+        self.member(link).is_some_and(|member| member.in_lag) && !self.lag_is_refused()
+    }
+
+    /// The links by which plain frames go to a segment, of which this is the head.
+    pub fn ways_to(&self, head: LinkId) -> impl Iterator<Item = LinkId> + '_ {
+        let has_lag = self.is_in_lag(head);
+        let members = self.members.iter();
+        let ways = members.filter(move |member| {
+            let is_beside = member.standing == Standing::Beside(head);
+            member.link == head || has_lag && member.in_lag && is_beside && !member.retiring
+        });
+        ways.map(|member| member.link)
+    }
+
+    /// Whether plain frames leave by this link now.
+    pub fn carries_plain(&self, link: LinkId) -> bool {
+        match self.standing(link) {
+            Standing::Home => true,
+            Standing::Beside(head) => self.is_home(head) && self.ways_to(head).any(|l| l == link),
+            Standing::Settling | Standing::Down => false,
+        }
+    }
+
+    /// Whether they wait for this link: it is a head, or beside one as good as that.
+    pub fn is_way(&self, link: LinkId) -> bool {
+        let head = self.head_of(link);
+        head.is_some_and(|head| self.ways_to(head).any(|way| way == link))
     }
 
     fn with_head(&self, members: Vec<usize>, now: Instant) -> Segment {
@@ -325,7 +380,8 @@ impl Segments {
             Some((Standing::Home | Standing::Settling, _)) => true,
             // What was under way when the carrier went.
             Some((Standing::Down, known)) => known == Some(link) || self.heads.is_empty(),
-            Some((Standing::Beside(_), _)) | None => false,
+            Some((Standing::Beside(head), _)) => self.ways_to(head).any(|way| way == link),
+            None => false,
         }
     }
 }

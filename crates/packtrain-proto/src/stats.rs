@@ -361,6 +361,8 @@ pub struct LinkSnapshot {
     pub in_flight_bytes: u64,
     /// Frames for hosts without packtrain, and group frames, leave its segment by it.
     pub home: bool,
+    /// Whether its owner says that a switch has it in a link aggregation, and whether that is so.
+    pub lag: Option<LagUse>,
     /// No new trains are put on it: it is to leave.
     pub retiring: bool,
     pub tx: Traffic,
@@ -523,6 +525,25 @@ impl Closures {
 pub struct SmallFrameRates {
     pub direct: Option<u64>,
     pub engine: Option<u64>,
+}
+
+/// What is known of a link aggregation that somebody has set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LagUse {
+    /// Nothing speaks against it.
+    Used,
+    /// Our own hello came back by another link of it, as it does not where a switch takes them for one.
+    Refused,
+}
+
+impl LagUse {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            LagUse::Used => "used",
+            LagUse::Refused => "refused",
+        }
+    }
 }
 
 /// The path past the engine.

@@ -87,9 +87,10 @@ fn acknowledgements_are_kept_back_until_all_that_was_sent_has_arrived() {
         segment(1, 5201, DATA, 100),
         segment(1, 5201, END, 0),
     ];
+    // What says nothing but that it is there leaves ahead of the rest.
     let passed = [
-        segment(1, 22, DATA, 100),
         segment(1, 80, END, 0),
+        segment(1, 22, DATA, 100),
         frame(1, 100, 3),
     ];
     send(&mut pair, 1, &kept[..2]);
@@ -125,7 +126,7 @@ fn what_never_rests_is_not_waited_for_longer_than_tcp_waits() {
         pair.run(Duration::from_millis(1));
         kept_for += 1;
     }
-    assert!((25..=31).contains(&kept_for), "{kept_for} ms");
+    assert!((55..=61).contains(&kept_for), "{kept_for} ms");
     assert_eq!(rests(&pair, 0), (1, 1));
 }
 

@@ -57,6 +57,8 @@ pub enum Request {
         weight: Option<u8>,
         #[serde(default)]
         rate_max_bps: Option<u64>,
+        #[serde(default)]
+        lag: bool,
     },
     /// What a link is used for changes; of what is null, nothing.
     LinkSet {
@@ -64,6 +66,8 @@ pub enum Request {
         tier: Option<u8>,
         weight: Option<u8>,
         rate_max: Option<RateMax>,
+        #[serde(default)]
+        lag: Option<bool>,
     },
     /// Every link leaves, and the line stays without. The answer comes as that of [`Request::LinkRemove`].
     LinkClear {},

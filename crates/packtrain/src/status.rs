@@ -10,6 +10,7 @@ mod words;
 use std::collections::BTreeMap;
 use std::fmt;
 
+pub use packtrain_proto::stats::LagUse;
 use packtrain_proto::stats::{self, Closures};
 use serde::{Deserialize, Serialize};
 
@@ -217,6 +218,10 @@ pub struct Link {
     /// It counts as no faster; null where nobody has said so.
     #[serde(default)]
     pub rate_max_bps: Option<u64>,
+    /// `used` where a switch has it in a static link aggregation, `refused` where our own hello came back by another link of that; null
+    /// where nobody has said so.
+    #[serde(default)]
+    pub lag: Option<LagUse>,
     /// The kind of its root qdisc; null where nobody looks at it.
     #[serde(default)]
     pub qdisc: Option<String>,

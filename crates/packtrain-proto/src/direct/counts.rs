@@ -87,6 +87,8 @@ pub struct DirectCounts {
     /// What it is answered: what it had said, and how many had come after that was heard.
     seen_sent: u32,
     seen_received: u32,
+    /// How many had come when that was told last.
+    came: Option<u32>,
     /// Something is to be said.
     due: bool,
     judged: Option<Judged>,
@@ -186,6 +188,12 @@ impl DirectCounts {
     fn forget_unanswered(&mut self) {
         let announced = self.announced.iter_mut().flatten();
         announced.for_each(|said| said.is_answered = true);
+    }
+
+    /// So many have come, ever: how many more than were told last.
+    pub fn note_came(&mut self, frames: u32) -> u32 {
+        let before = self.came.replace(frames).unwrap_or(frames);
+        frames.wrapping_sub(before)
     }
 
     /// So many have come. Returns of how many the peer had asked it, if it had.

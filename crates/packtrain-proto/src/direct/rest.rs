@@ -18,11 +18,11 @@
 use crate::time::{Duration, Instant};
 
 /// Nothing is kept back for longer.
-const REST_MAX: Duration = Duration::from_millis(30);
+const REST_MAX: Duration = Duration::from_millis(60);
 /// … once somebody waits for what is kept back, who has the right of way.
 const HURRIED_MAX: Duration = Duration::from_millis(10);
 /// From one rest to the next, at first and at last: what did not change in it is of a kind that never rests.
-const AGAIN_MIN: Duration = Duration::from_secs(1);
+const AGAIN_MIN: Duration = Duration::from_millis(250);
 const AGAIN_MAX: Duration = Duration::from_secs(64);
 /// Hardly anything: this share of what the engine carries in the same time, or so many bytes.
 const REST_SHARE: u64 = 16;
@@ -117,11 +117,13 @@ impl Rest {
         }
     }
 
-    /// The owner has been told of what had arrived then: flows that rested go past the engine.
-    pub fn on_told(&mut self) {
-        if let State::Rested { .. } = self.state {
+    /// The owner has been told of what had arrived then: flows that rested go past the engine. Whether that ends the rest.
+    pub fn on_told(&mut self) -> bool {
+        let is_over = matches!(self.state, State::Rested { .. });
+        if is_over {
             self.state = State::None;
         }
+        is_over
     }
 
     /// Somebody else is to rest first.
@@ -131,12 +133,12 @@ impl Rest {
         }
     }
 
-    /// It is over, whatever was reached.
-    pub fn end(&mut self) {
-        if let State::KeepsBack { .. } = self.state {
-            self.in_vain += 1;
-        }
+    /// It is over, whatever was reached. Whether it was in vain.
+    pub fn end(&mut self) -> bool {
+        let in_vain = matches!(self.state, State::KeepsBack { .. });
+        self.in_vain += u64::from(in_vain);
         self.state = State::None;
+        in_vain
     }
 
     /// Flows have come back from the direct path, and may have to rest again before they can go there.
@@ -213,19 +215,21 @@ mod tests {
         }
         assert_eq!(
             began[..5],
-            [0, 1000, 3000, 7000, 15_000],
+            [0, 250, 750, 1750, 3750],
             "each time twice as long"
         );
-        assert_eq!(began[7] - began[6], 64_000);
+        assert_eq!(began[10] - began[9], 64_000);
         assert_eq!(rest.in_vain, rest.rests);
         // Long afterwards it is as it was at first; and where flows have come back.
         assert!(rest.on_engine_full(FULL_BPS, at(400_000)));
         rest.end();
-        assert!(rest.on_engine_full(FULL_BPS, at(401_000)));
+        assert!(rest.on_engine_full(FULL_BPS, at(400_250)));
         rest.end();
-        assert!(!rest.on_engine_full(FULL_BPS, at(402_500)));
-        rest.on_flows_back(at(402_500));
-        assert!(!rest.on_engine_full(FULL_BPS, at(402_999)));
-        assert!(rest.on_engine_full(FULL_BPS, at(403_000)));
+        assert!(rest.on_engine_full(FULL_BPS, at(400_750)));
+        rest.end();
+        assert!(!rest.on_engine_full(FULL_BPS, at(401_000)));
+        rest.on_flows_back(at(401_000));
+        assert!(!rest.on_engine_full(FULL_BPS, at(401_249)));
+        assert!(rest.on_engine_full(FULL_BPS, at(401_250)));
     }
 }

@@ -38,6 +38,11 @@ impl Surplus {
         self.open.is_some()
     }
 
+    /// Ever.
+    pub fn direct_bytes(&self) -> u64 {
+        self.direct_bytes
+    }
+
     pub fn on_direct(&mut self, bytes: u64) {
         self.direct_bytes += bytes;
     }

@@ -19,7 +19,7 @@ use crate::wire::hello::capability;
 /// What the owner was last told to read.
 #[derive(Debug, Default)]
 pub(super) struct Published {
-    destinations: Vec<DirectDestination>,
+    pub(super) destinations: Vec<DirectDestination>,
     sources: Vec<DirectSource>,
     /// [`Engine::leaves_small_frames`].
     leaves_small_frames: bool,
@@ -83,12 +83,13 @@ impl Engine {
         }
     }
 
-    /// We carry as much as we can. Whether the links could carry much more is known where they were seen draining.
+    /// We carry as much as we can; but where the links are seen draining just now, and not much faster than that, it is they that are
+    /// full.
     pub(super) fn on_engine_full(&mut self, full_bps: u64, now: Instant) {
         let live = self.links.iter().filter(|link| link.carries_trains());
-        let rates = live.map(|link| link.drain_rate_bps(now));
+        let rates = live.map(|link| link.drains_at(now));
         let line_bps: Option<u64> = rates.sum();
-        if line_bps.is_some_and(|line_bps| line_bps / 2 < full_bps) {
+        if line_bps.is_some_and(|line_bps| line_bps < full_bps / 4 * 5) {
             return;
         }
         let is_just_now = self.intake.owner_is_full_still();
@@ -196,7 +197,7 @@ impl Engine {
         } else if self.has_several_ways(peer) && self.config.balance == Balance::Duplicate {
             // Only the engine sends twice.
             (OpenTo::Classes, Some(EngineBecause::SeveralLinks))
-        } else if self.has_several_ways(peer) && !self.surplus.is_open() {
+        } else if self.has_several_ways(peer) && !self.surplus.is_open() && !peer.full {
             (OpenTo::LossOk, Some(EngineBecause::SeveralLinks))
         } else {
             (OpenTo::All, None)

@@ -92,12 +92,15 @@ impl Engine {
         let Some(path) = peer.path_mut(link) else {
             return;
         };
+        let more = path.direct.note_came(frames);
         let asked = path.direct.on_received(frames);
         if let Some(sent) = asked {
             path.fence.on_counts(sent, frames);
         }
         path.fence.on_came(frames, now);
         peer.follow_fences();
+        self.surplus_rx
+            .on_direct(u64::from(more) * u64::from(self.config.mtu));
         if asked.is_some() {
             self.owe_direct_report(slot, link);
         }

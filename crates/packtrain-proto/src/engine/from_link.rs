@@ -68,11 +68,13 @@ impl Engine {
             return self.drop_frame(frame, DropReason::NoLink);
         };
         known.rx.count(frame.len());
-        let own_link = known.state.address;
+        let (own_link, in_lag) = (known.state.address, known.settings.in_lag);
         let is_tagged = take_tag(&mut frame, self.config.direct_vlan);
         let Some(header) = Header::parse(&frame) else {
             return self.drop_frame(frame, DropReason::Runt);
         };
+        let meant = in_lag.then(|| self.meant_link(header.destination)).flatten();
+        let (link, own_link) = meant.unwrap_or((link, own_link));
         if header.ether_type == ether_type::PACKTRAIN {
             let for_us = header.destination == own_link || header.destination == MacAddr::HELLO;
             if !for_us {
@@ -86,6 +88,14 @@ impl Engine {
         } else {
             self.handle_plain(link, header, frame, offload, now);
         }
+    }
+
+    /// The link that a frame was for, and the address of it: where a switch takes several for one, what is for one of them comes
+    /// by any.
+    fn meant_link(&self, destination: MacAddr) -> Option<(LinkId, MacAddr)> {
+        let mut in_lag = self.links.iter().filter(|link| link.settings.in_lag);
+        let meant = in_lag.find(|link| link.state.address == destination);
+        meant.map(|link| (link.id, destination))
     }
 
     fn handle_message(

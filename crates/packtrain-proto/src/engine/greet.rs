@@ -113,7 +113,9 @@ impl Engine {
         if self.config.limits.repair_within.is_some() {
             capabilities |= capability::REPAIR;
         }
-        if !any_reorders {
+        // What a link aggregation brings comes by any of its links, and only what has a sequence is known wherever it comes.
+        let in_lag = self.links.iter().any(|link| link.settings.in_lag);
+        if !any_reorders && !in_lag {
             capabilities |= capability::MARKED_FRAMES;
             if self.config.direct_frames {
                 capabilities |= capability::DIRECT_FRAMES;
@@ -124,6 +126,7 @@ impl Engine {
             answer: false,
             goodbye: false,
             away: false,
+            full: self.says_full(),
             link,
             node_id: self.config.node_id,
             recipient: peer.map(|peer| peer.node_id),
@@ -238,6 +241,7 @@ impl Engine {
         }
         if is_newest {
             self.note_whether_away(slot, hello.away, now);
+            self.note_whether_full(slot, hello.full);
         }
         let peer = self.peers.get(slot).expect("admitted");
         let (up, node_id, address) = (peer.up, peer.node_id, peer.address);

@@ -3,19 +3,22 @@
 
 use std::collections::HashMap;
 
+use arrayvec::ArrayVec;
+
 use super::from_host::largest_on_wire;
 use super::{Engine, Event};
-use crate::config::LinkId;
+use crate::config::{Balance, LinkId};
 use crate::duplicates::New;
 use crate::offload::Offload;
 use crate::peer::{Path, Peer};
 use crate::queue::frame::QueuedFrame;
+use crate::queue::shares::{Weight, owner_of};
 use crate::station_table::Place;
 use crate::stats::DropReason;
 use crate::time::Instant;
 use crate::turns::Destination;
 use crate::wire::ethernet::MacAddr;
-use crate::wire::hello::Hello;
+use crate::wire::hello::{Hello, LINKS_MAX};
 
 /// Where a frame of the host goes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +31,22 @@ pub(super) enum NextHop {
     Everywhere,
     /// It was behind a link that leads nowhere now.
     Nowhere,
+}
+
+/// What frames wait for that have been handed out.
+struct Places {
+    /// Each got a copy of its own of what went everywhere.
+    homes: Vec<LinkId>,
+    /// Links that carry what is for a home beside it.
+    beside: Vec<(LinkId, LinkId)>,
+}
+
+impl Places {
+    /// For which home what waits for a link is meant.
+    fn home_of(&self, link: LinkId) -> LinkId {
+        let beside = self.beside.iter().find(|(of, _)| *of == link);
+        beside.map_or(link, |(_, home)| *home)
+    }
 }
 
 impl Engine {
@@ -101,12 +120,36 @@ impl Engine {
             return self.drop_copy(frame, DropReason::TooLargeForPlain);
         }
         match self.aggregating_station(&frame) {
-            None => self.enqueue(Destination::Plain(home), frame),
+            None => {
+                let way = self.way_to(home, &frame);
+                self.enqueue(Destination::Plain(way), frame);
+            }
             Some(slot) => {
                 self.dfap_stations.get_mut(slot).expect("found").home = home;
                 self.enqueue(Destination::Station(slot), frame);
             }
         }
+    }
+
+    /// By which link it leaves for the segment of this home: by that, but where a switch takes several for one. There it is as
+    /// `balance` says of trains, where a flow keeps to a link by it, or frames take all in turns; else by the flow.
+    fn way_to(&mut self, home: LinkId, frame: &QueuedFrame) -> LinkId {
+        let balance = self.config.balance;
+        if !self.segments.is_in_lag(home) || balance == Balance::ActiveBackup {
+            return home;
+        }
+        let weight = |link| self.link(link).map_or(1, |known| known.settings.weight);
+        let ways = self.segments.ways_to(home).map(|link| (link, weight(link)));
+        let ways: ArrayVec<(LinkId, Weight), LINKS_MAX> = ways.take(LINKS_MAX).collect();
+        let way = match balance {
+            Balance::RoundRobin => {
+                self.plain_turns = self.plain_turns.wrapping_add(1);
+                ways.get(self.plain_turns % ways.len().max(1)).copied()
+            }
+            _ if balance.keeps_flows() => owner_of(frame.share, ways.into_iter()),
+            _ => owner_of((frame.flow_hash >> 24) as u8, ways.into_iter()),
+        };
+        way.map_or(home, |(link, _)| link)
     }
 
     /// Drops a frame that may be one of several copies.
@@ -164,14 +207,15 @@ impl Engine {
     }
 
     fn fits_plain(&self, home: LinkId, frame: &QueuedFrame) -> bool {
-        let frame_max = self.link(home).map_or(0, |link| link.frame_max());
-        largest_on_wire(frame) <= frame_max
+        let ways = self.segments.ways_to(home);
+        let longest = ways.map(|way| self.link(way).map_or(0, |link| link.frame_max()));
+        largest_on_wire(frame) <= longest.min().unwrap_or(0)
     }
 
     /// After all that may make another link home.
     pub(super) fn update_homes(&mut self, now: Instant) {
-        let before = self.segments.heads().to_vec();
-        let mut settling = before.clone();
+        let before = self.places();
+        let mut settling = self.segments.heads().to_vec();
         settling.retain(|&link| !self.segments.is_home(link));
         let events = &mut self.events;
         self.segments.update(now, |link| {
@@ -180,9 +224,8 @@ impl Engine {
                 events.push_back(moved);
             }
         });
-        let homes = self.segments.heads();
         // Without any carrier, what waits goes on waiting.
-        if homes.is_empty() {
+        if self.segments.heads().is_empty() {
             return;
         }
         let waits_for = |link| {
@@ -191,7 +234,7 @@ impl Engine {
                 || self.stations_wait_for(link)
         };
         let mut links = self.links.iter().map(|link| link.id);
-        let stranded = links.any(|link| !homes.contains(&link) && waits_for(link));
+        let stranded = links.any(|link| !self.segments.is_way(link) && waits_for(link));
         let has_settled = |link: &LinkId| self.segments.is_home(*link) && waits_for(*link);
         if stranded || settling.iter().any(has_settled) {
             self.redispatch_since(&before, now);
@@ -201,12 +244,23 @@ impl Engine {
     /// Who is where has changed: what waits is looked at again, in order, so that no later frame
     /// of a flow overtakes an earlier one in another queue.
     pub(super) fn redispatch_plain(&mut self, now: Instant) {
-        let homes = self.segments.heads().to_vec();
-        self.redispatch_since(&homes, now);
+        let places = self.places();
+        self.redispatch_since(&places, now);
     }
 
-    /// `before`: the homes that got a copy of their own of what went everywhere.
-    fn redispatch_since(&mut self, before: &[LinkId], now: Instant) {
+    fn places(&self) -> Places {
+        let links = self.links.iter().map(|link| link.id);
+        let beside = links.filter_map(|link| {
+            let head = self.segments.head_of(link)?;
+            (head != link && self.segments.is_way(link)).then_some((link, head))
+        });
+        Places {
+            homes: self.segments.heads().to_vec(),
+            beside: beside.collect(),
+        }
+    }
+
+    fn redispatch_since(&mut self, before: &Places, now: Instant) {
         for (link, _) in self.plain.iter() {
             self.turns.leave(Destination::Plain(link));
         }
@@ -228,7 +282,7 @@ impl Engine {
                 self.drop_copy(frame, DropReason::NoLink);
                 continue;
             };
-            let has_its_own = home != link && before.contains(&home);
+            let has_its_own = home != before.home_of(link) && before.homes.contains(&home);
             // By a train it would not be known as a copy: none may have left.
             let is_one_of_all = copies[&copy.frame] == copy.copies;
             let alone = |frame| QueuedFrame {
@@ -327,7 +381,7 @@ impl Engine {
         let peer = self.peers.get(slot).expect("it was looked up");
         let home = self.segments.head_of(link);
         match holder.is_some() || self.is_heard_beside(peer, home) {
-            true => link == chosen,
+            true => link == chosen || self.segments.ways_to(chosen).any(|way| way == link),
             false => of_others,
         }
     }

@@ -142,8 +142,8 @@ impl Engine {
     }
 
     pub(super) fn look_at_rest(&mut self, now: Instant) {
-        if self.rest.poll_timeout().is_some_and(|until| until <= now) {
-            self.rest.end();
+        if self.rest.poll_timeout().is_some_and(|until| until <= now) && self.rest.end() {
+            self.note_rest(false, now);
         }
     }
 

@@ -9,7 +9,7 @@ use crate::coding::worth::Compressor;
 use crate::peer::{Path, Peer};
 use crate::stats::{
     ClassSnapshot, CodingSnapshot, DfapSnapshot, DictionarySnapshot, DictionaryUnused,
-    HostSnapshot, LinkSnapshot, LivenessSnapshot, PathMeasures, PathSnapshot, PathState,
+    HostSnapshot, LagUse, LinkSnapshot, LivenessSnapshot, PathMeasures, PathSnapshot, PathState,
     PeerSnapshot, QueueSnapshot, ReassemblySnapshot, ResequencerSnapshot, Snapshot,
     StationSnapshot, Traffic,
 };
@@ -203,6 +203,13 @@ impl Engine {
         let acked = paths().filter_map(|path| path.flight.rate_bps()).max();
         LinkSnapshot {
             home: self.segments.is_home(link.id),
+            lag: link
+                .settings
+                .in_lag
+                .then(|| match self.segments.lag_is_refused() {
+                    true => LagUse::Refused,
+                    false => LagUse::Used,
+                }),
             ..link.snapshot(in_flight, acked, now)
         }
     }

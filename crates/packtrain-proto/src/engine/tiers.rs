@@ -15,6 +15,7 @@ impl Engine {
         }
         self.peers.touch_all();
         self.segments.set_tier(link, settings.tier);
+        self.segments.set_in_lag(link, settings.in_lag);
         self.update_homes(now);
         self.publish_paths();
     }

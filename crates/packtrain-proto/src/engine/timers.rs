@@ -244,7 +244,7 @@ impl Engine {
         self.expire_aggregating(now);
         self.forget_other_lines(now);
         self.introduce_marks(now);
-        self.surplus.look(self.counters.host_rx.bytes, now);
+        self.look_who_is_full(now);
         self.look_whether_calm(now);
         self.watch_all(now);
     }

@@ -207,7 +207,7 @@ impl Engine {
         let way_to = |destination, peers: &mut PeerTable, urgent| match destination {
             Destination::Plain(of) => links
                 .iter()
-                .position(|link| link.id == of && has_room(link) && segments.is_home(of)),
+                .position(|link| link.id == of && has_room(link) && segments.carries_plain(of)),
             Destination::Station(slot) => stations
                 .get(slot)
                 .filter(|station| segments.is_home(station.home))

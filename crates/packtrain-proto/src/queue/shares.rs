@@ -42,9 +42,9 @@ impl Shares {
         }
         self.links = links.iter().copied().collect();
         for share in 0..SHARES {
-            let places = 0..links.len();
-            let winner = places.max_by_key(|&place| highest(share as u8, links[place]));
-            self.places[share] = winner.unwrap_or(0) as u8;
+            let winner = owner_of(share as u8, links.iter().copied());
+            let place = links.iter().position(|link| Some(*link) == winner);
+            self.places[share] = place.unwrap_or(0) as u8;
         }
         true
     }
@@ -60,6 +60,14 @@ impl Shares {
     pub fn place_of_share(&self, share: u8) -> usize {
         usize::from(self.places[usize::from(share)])
     }
+}
+
+/// Which of these links a share belongs to.
+pub fn owner_of(
+    share: u8,
+    links: impl Iterator<Item = (LinkId, Weight)>,
+) -> Option<(LinkId, Weight)> {
+    links.max_by_key(|&link| highest(share, link))
 }
 
 /// The largest of a link's numbers with a share; of two that are equal, one is larger all the same.

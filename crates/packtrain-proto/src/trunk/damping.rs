@@ -1,23 +1,28 @@
-//! How long a link has to work again before it carries anything: longer each time that it fails soon after the last time,
-//! so that one that comes and goes does not take trains with it again and again.
+//! How long a link has to work again before it carries anything: longer each time that it fails soon after it was back, so that one
+//! that comes and goes does not take trains with it again and again; and less long each time that it lasted. What a failure costs is
+//! some milliseconds, so a link that works for half a second between two of them is of use.
 
 use crate::time::{Duration, Instant};
 
-/// The hold time doubles so often.
+/// The hold time doubles so often, but once.
 const LEVEL_MAX: u32 = 8;
 /// So long without a failure, and one is forgotten.
 const FORGET_AFTER: Duration = Duration::from_secs(10);
+/// It failed soon: before it had worked for so many times as long as it has to at least.
+const SOON: u32 = 5;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Damping {
-    /// Failures that are not forgotten.
+    /// 0: it never failed, or long ago; 1: once; each more doubles the hold time.
     level: u32,
-    /// When one last was, or was forgotten.
+    /// When it last failed, or that was forgotten.
     level_at: Instant,
     /// It has failed, and not come back yet.
     is_down: bool,
     /// It is back, and carries no trains until then.
     held_until: Option<Instant>,
+    /// Until when it fails soon, if it does.
+    soon_until: Instant,
     failures: u64,
 }
 
@@ -28,7 +33,11 @@ impl Damping {
             return;
         }
         self.forget(now);
-        self.level = (self.level + 1).min(LEVEL_MAX);
+        self.level = match self.level {
+            0 => 1,
+            level if now < self.soon_until => (level + 1).min(LEVEL_MAX),
+            level => (level - 1).max(1),
+        };
         self.level_at = now;
         self.failures += 1;
         self.held_until = None;
@@ -39,7 +48,10 @@ impl Damping {
         if std::mem::take(&mut self.is_down) {
             self.forget(now);
             let doubled = self.level.saturating_sub(1);
-            self.held_until = Some(now + hold * (1 << doubled));
+            let held_until = now + hold * (1 << doubled);
+            self.held_until = Some(held_until);
+            // While it was held, nobody saw how it carries.
+            self.soon_until = held_until + hold * (SOON - 1);
         }
     }
 
@@ -111,11 +123,22 @@ mod tests {
     }
 
     #[test]
+    fn one_that_works_for_half_a_second_is_held_no_longer_for_it() {
+        let each = |apart: u64| held(&(1..6).map(|n| n * apart).collect::<Vec<_>>());
+        assert_eq!(each(510), [100; 5]);
+        assert_eq!(each(509), [100, 200, 400, 800, 1600]);
+        // One that has become better, and is believed so step by step.
+        let better = [1000, 1100, 1200, 2500, 4000, 6000];
+        assert_eq!(held(&better), [100, 200, 400, 200, 100, 100]);
+    }
+
+    #[test]
     fn each_ten_seconds_of_rest_forget_one_failure() {
-        assert_eq!(held(&[0, 1000, 2000]), [100, 200, 400]);
-        assert_eq!(held(&[0, 1000, 2000, 15_000]), [100, 200, 400, 400]);
-        assert_eq!(held(&[0, 1000, 2000, 25_000]), [100, 200, 400, 200]);
-        assert_eq!(held(&[0, 1000, 2000, 90_000]), [100, 200, 400, 100]);
+        let then = |last: u64| held(&[0, 300, 600, 900, last])[3..].to_vec();
+        assert_eq!(then(1200), [800, 1600]);
+        assert_eq!(then(5000), [800, 400]);
+        assert_eq!(then(13_000), [800, 200]);
+        assert_eq!(then(90_000), [800, 100]);
     }
 
     #[test]

@@ -125,6 +125,7 @@ pub fn hello(by: u8, count: u32, wires: &[Wire], buffer: &mut Buffer) {
         answer: false,
         goodbye: false,
         away: false,
+        full: false,
         link: LinkId(by),
         node_id: PEER,
         recipient: Some(NODE),

@@ -148,6 +148,7 @@ impl Forger {
             answer: false,
             goodbye: false,
             away: false,
+            full: false,
             link: LINK,
             node_id: self.node_id,
             recipient,

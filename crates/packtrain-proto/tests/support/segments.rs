@@ -48,6 +48,8 @@ pub fn group_frame(from: usize, word: u8) -> Vec<u8> {
 pub struct Cable {
     ends: Vec<(usize, LinkId)>,
     has_plain_host: bool,
+    /// Its switch has the ports of this side in a static link aggregation.
+    pub lag_of: Option<usize>,
     /// It takes what is sent, and nobody gets it.
     pub broken: bool,
 }
@@ -60,6 +62,7 @@ impl Cable {
                 .map(|&(side, link)| (side, LinkId(link)))
                 .collect(),
             has_plain_host: false,
+            lag_of: None,
             broken: false,
         }
     }
@@ -239,9 +242,18 @@ impl Bed {
             if self.cables[cable].broken {
                 continue;
             }
+            let lag_of = self.cables[cable].lag_of;
+            let chosen = lag_of.and_then(|side| self.port_of_lag(cable, side, frame));
             for (side, link) in self.cables[cable].ends.clone() {
                 let has_carrier = self.carrier[&(side, link)];
-                let mine = [host(side, link.0), pt0(side)].contains(&destination);
+                let mut mine = [host(side, link.0), pt0(side)].contains(&destination);
+                if lag_of == Some(side) {
+                    // What comes by one of the ports goes out by none of the others.
+                    if from.is_some_and(|(of, _)| of == side) || chosen != Some(link) {
+                        continue;
+                    }
+                    mine |= (0..8).any(|other| host(side, other) == destination);
+                }
                 let card_takes = destination.is_group() || mine;
                 if Some((side, link)) == from || !has_carrier || !card_takes {
                     continue;
@@ -257,6 +269,15 @@ impl Bed {
                 self.plain_got.push(frame.to_vec());
             }
         }
+    }
+
+    /// By which port of those that it takes for one a switch sends a frame.
+    fn port_of_lag(&self, cable: usize, side: usize, frame: &[u8]) -> Option<LinkId> {
+        let ends = self.cables[cable].ends.iter();
+        let up = ends.filter(|end| end.0 == side && self.carrier[*end]);
+        let ports: Vec<LinkId> = up.map(|&(_, link)| link).collect();
+        let sum: usize = frame[..12].iter().map(|&byte| usize::from(byte)).sum();
+        ports.get(sum % ports.len().max(1)).copied()
     }
 
     fn carry_from(&mut self, side: usize, link: LinkId, frame: &[u8]) {

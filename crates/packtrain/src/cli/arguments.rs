@@ -150,11 +150,11 @@ pub struct UpArguments {
     pub name: InterfaceName,
 
     /// An interface to send over; give it again for each further one. Behind its name may stand what it is used
-    /// for: its tier, 1 to 9 (it carries nothing while a link of a lower one works), its weight, 1 to 100, and a rate that it
-    /// is not believed to exceed, as in 20mbit.
+    /// for: its tier, 1 to 9 (it carries nothing while a link of a lower one works), its weight, 1 to 100, a rate that it
+    /// is not believed to exceed, as in 20mbit, and `lag` where the switch has it in a static link aggregation with others that have it.
     #[arg(
         long = "link",
-        value_name = "IF[,tier=N][,weight=N][,rate=RATE]",
+        value_name = "IF[,tier=N][,weight=N][,rate=RATE][,lag]",
         required = true
     )]
     pub links: Vec<MemberLink>,

@@ -16,7 +16,7 @@ use crate::units::BitRate;
 mod arguments;
 
 pub use arguments::{LinkArguments, LinkCommand};
-use arguments::{LinkChangeArguments, LinkUseArguments};
+use arguments::{LinkChangeArguments, LinkUseArguments, OnOff};
 
 /// Who waits longer than this wants to know for what.
 const QUIET: Duration = Duration::from_secs(1);
@@ -43,6 +43,7 @@ pub fn add(
         tier: used.tier,
         weight: used.weight,
         rate_max_bps: used.rate,
+        lag: used.lag,
     };
     let answer = connection.ask(request).map_err(|e| told(line, e))?;
     let Response::LinkAdded(added) = answer else {
@@ -136,6 +137,7 @@ pub fn set(
         tier: used.tier,
         weight: used.weight,
         rate_max: used.rate,
+        lag: used.lag.map(|lag| lag == OnOff::On),
     };
     let answer = ask(line, request)?;
     let Response::LinkSet(now) = answer else {
@@ -148,8 +150,12 @@ pub fn set(
         Some(bps) => format!(", rate {} at most", BitRate(bps)),
         None => String::new(),
     };
+    let lag = match now["lag"].is_null() {
+        true => "",
+        false => ", and is in a link aggregation",
+    };
     output::text(&format!(
-        "{link} has tier {}, weight {}{rate}\n",
+        "{link} has tier {}, weight {}{rate}{lag}\n",
         now["tier"], now["weight"]
     ))
 }

@@ -15,7 +15,7 @@ pub use self::tables::{class_table, link_table, peer_table};
 use self::words::{bytes, count, duration, rate};
 use super::output::{BAD, GOOD, HEADING, WARNING};
 use crate::status::{
-    Coalesced, Counts, Direct, HostRing, Intake, Link, LinkCondition, PlainHost, Replay,
+    Coalesced, Counts, Direct, HostRing, Intake, LagUse, Link, LinkCondition, PlainHost, Replay,
     StatusDocument, Stay, Traffic,
 };
 
@@ -366,10 +366,15 @@ fn write_link(out: &mut String, link: &Link) {
         let at_most = link.rate_max_bps.map(rate);
         let at_most = at_most.map_or(String::new(), |rate| format!(", {rate} at most"));
         let (tier, weight) = (link.tier, link.weight);
+        let lag = match link.lag {
+            None => "",
+            Some(LagUse::Used) => ", in a link aggregation",
+            Some(LagUse::Refused) => ", in a link aggregation that the switch does not know of",
+        };
         field(
             out,
             "used",
-            &format!("tier {tier}, weight {weight}{at_most}"),
+            &format!("tier {tier}, weight {weight}{at_most}{lag}"),
         );
     }
     let in_flight = bytes(link.in_flight_bytes);

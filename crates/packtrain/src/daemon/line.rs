@@ -268,6 +268,9 @@ impl Line {
         for at in 0..self.members.len() {
             self.take_from_link(at, now);
         }
+        let mut attached = self.members.iter().filter_map(|m| m.attached.as_ref());
+        let left_unread = attached.any(Attached::is_readable);
+        self.engine.handle_links_read(left_unread, now);
         self.deliver(now);
         self.transmit();
         Ok(woken)

@@ -22,6 +22,8 @@ pub(super) struct Member {
     pub(super) was_attached: bool,
     /// The engine waits for its local queue to be empty: it is asked all the time.
     pub(super) leaving: bool,
+    /// A switch takes it for one with others, and brings by it what is for those.
+    pub(super) in_lag: bool,
     pub(super) counters: MemberCounters,
 }
 
@@ -67,6 +69,8 @@ pub(super) struct Attached {
     pub(super) awaits_room: bool,
     /// Promiscuous, because `pt0` is.
     promiscuous: bool,
+    /// Of other links, which it takes frames for.
+    others: Vec<MacAddr>,
     /// The engine's limit for the local queue, and the one that the socket was last set to.
     queue_limit: usize,
     queue_limit_set: usize,
@@ -99,6 +103,7 @@ impl Attached {
             has_queue: true,
             awaits_room: false,
             promiscuous: false,
+            others: Vec::new(),
             queue_limit: 0,
             queue_limit_set: 0,
             standing_bytes: 0,
@@ -111,6 +116,20 @@ impl Attached {
         if self.promiscuous != on {
             self.socket.set_promiscuous(on)?;
             self.promiscuous = on;
+        }
+        Ok(())
+    }
+
+    /// Takes frames for these addresses of other links as well, and for no others.
+    pub(super) fn take_for(&mut self, others: &[MacAddr]) -> io::Result<()> {
+        for gone in self.others.extract_if(.., |at| !others.contains(at)) {
+            self.socket.remove_unicast(gone)?;
+        }
+        for &address in others {
+            if !self.others.contains(&address) {
+                self.socket.add_unicast(address)?;
+                self.others.push(address);
+            }
         }
         Ok(())
     }

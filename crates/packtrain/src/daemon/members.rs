@@ -49,6 +49,7 @@ impl Members {
             attached: None,
             was_attached: false,
             leaving: false,
+            in_lag: false,
             counters: MemberCounters::default(),
         });
         Ok(id)

@@ -79,12 +79,14 @@ impl RunningLine {
                 tier,
                 weight,
                 rate_max_bps,
+                lag,
             } => {
                 let by_default = LinkSettings::default();
                 let used = LinkSettings {
                     tier: tier.unwrap_or(by_default.tier),
                     weight: weight.unwrap_or(by_default.weight),
                     rate_max_bps,
+                    in_lag: lag,
                 };
                 Some(match self.add_link(&name, used, wait) {
                     Ok(link) => Response::LinkAdded(link),
@@ -96,7 +98,8 @@ impl RunningLine {
                 tier,
                 weight,
                 rate_max,
-            } => Some(match self.set_link(&name, tier, weight, rate_max) {
+                lag,
+            } => Some(match self.set_link(&name, tier, weight, rate_max, lag) {
                 Ok(link) => Response::LinkSet(link),
                 Err(error) => refusal(&error),
             }),

@@ -109,6 +109,7 @@ impl RunningLine {
         tier: Option<u8>,
         weight: Option<u8>,
         rate_max: Option<RateMax>,
+        lag: Option<bool>,
     ) -> Result<Value, CliError> {
         let name = parse(name)?;
         let at = self.member_of(&name)?;
@@ -121,6 +122,7 @@ impl RunningLine {
                 Some(RateMax::None) => None,
                 Some(RateMax::Bps(bps)) => Some(bps),
             },
+            in_lag: lag.unwrap_or(before.in_lag),
         };
         check_used(used)?;
         self.members[at].use_for(used, &mut self.line);

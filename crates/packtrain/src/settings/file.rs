@@ -141,6 +141,7 @@ fn read_link<'a>(value: &'a Spanned<DeValue<'a>>, errors: &mut Errors<'_>) -> Op
         let rate = parse_rate(string(v)?).map_err(|e| e.to_string())?;
         Ok(Some(rate))
     });
+    table.optional("lag", errors, &mut used.in_lag, boolean);
     table.refuse_the_rest(errors);
     Some(MemberLink { name: name?, used })
 }
@@ -433,7 +434,7 @@ mod tests {
             "line.toml:2: mtuu: unknown key (known here: addresses, balance, class, coded_trains, compress, default_classes, \
              dfap_ether_type, dfap_stations, dfap_strict, dfap_tick, dictionary, direct_vlan, hold_time, line_id, link, liveness, log_level, \
              mac, marked_frames, mode, mtu, name, pack, path, repair, stay, tier_spill, wait_links)\n\
-             line.toml:5: link.speed: unknown key (known here: name, rate, tier, weight)"
+             line.toml:5: link.speed: unknown key (known here: lag, name, rate, tier, weight)"
         );
     }
 

@@ -1,6 +1,6 @@
 //! A member link as a person wants it: which interface, and what it is used for.
 //!
-//! In a file these are keys of `[[link]]`, on the command line words behind the name: `eth2,tier=2,weight=3,rate=20mbit`.
+//! In a file these are keys of `[[link]]`, on the command line words behind the name: `eth2,tier=2,weight=3,rate=20mbit,lag`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,6 +14,8 @@ pub const TIER_MIN: u8 = 1;
 pub const TIER_MAX: u8 = 9;
 pub const WEIGHT_MIN: u8 = 1;
 pub const WEIGHT_MAX: u8 = 100;
+
+const LAG: &str = "lag";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberLink {
@@ -36,7 +38,7 @@ impl From<InterfaceName> for MemberLink {
 pub enum LinkError {
     #[error(transparent)]
     Name(#[from] InterfaceNameError),
-    #[error("{0:?} says nothing of a link: tier=N, weight=N or rate=RATE behind its name")]
+    #[error("{0:?} says nothing of a link: tier=N, weight=N, rate=RATE or lag behind its name")]
     Word(String),
     #[error("{0} is said twice")]
     Twice(&'static str),
@@ -85,6 +87,12 @@ impl FromStr for MemberLink {
         let mut link = MemberLink::from(name);
         let (mut tier, mut weight) = (None, None);
         for word in words {
+            if word == LAG {
+                if std::mem::replace(&mut link.used.in_lag, true) {
+                    return Err(LinkError::Twice(LAG));
+                }
+                continue;
+            }
             let (key, value) = word
                 .split_once('=')
                 .ok_or_else(|| LinkError::Word(word.into()))?;
@@ -122,6 +130,9 @@ impl fmt::Display for MemberLink {
         if let Some(bps) = used.rate_max_bps {
             write!(f, ",rate={}", BitRate(bps))?;
         }
+        if used.in_lag {
+            write!(f, ",{LAG}")?;
+        }
         Ok(())
     }
 }
@@ -147,17 +158,20 @@ mod tests {
             tier: 2,
             weight: 3,
             rate_max_bps: Some(20_000_000),
+            in_lag: false,
         };
         assert_eq!(link.used, used);
-        for text in ["eth2", "eth2,tier=9", "eth2,tier=2,weight=100,rate=1.5gbit"] {
+        let all = "eth2,tier=2,weight=100,rate=1.5gbit,lag";
+        for text in ["eth2", "eth2,tier=9", "eth2,lag", all] {
             assert_eq!(read(text).to_string(), text);
         }
+        assert!(read(all).used.in_lag && read("eth2,lag,tier=2").used.in_lag);
     }
 
     #[test]
     fn what_says_nothing_of_a_link_is_named() {
         let wrong = |text: &str| text.parse::<MemberLink>().unwrap_err().to_string();
-        let words = "tier=N, weight=N or rate=RATE behind its name";
+        let words = "tier=N, weight=N, rate=RATE or lag behind its name";
         assert_eq!(
             wrong("eth2,tier"),
             format!("\"tier\" says nothing of a link: {words}")
@@ -172,6 +186,7 @@ mod tests {
         );
         assert_eq!(wrong("eth2,tier=1,tier=2"), "tier is said twice");
         assert_eq!(wrong("eth2,rate=1mbit,rate=1mbit"), "rate is said twice");
+        assert_eq!(wrong("eth2,lag,lag"), "lag is said twice");
         for tier in ["0", "10", "-1", "x", "300"] {
             let text = format!("{tier:?} is no tier: 1 to 9, where 1 is used first");
             assert_eq!(wrong(&format!("eth2,tier={tier}")), text);

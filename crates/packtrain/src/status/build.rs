@@ -14,7 +14,7 @@ use super::words::{
 };
 use super::{
     Class, Coalesced, Coding, Counts, Dfap, Dictionary, Direct, FillBucket, FramesBucket, Hold,
-    HoldBucket, Host, Intake, Link, LinkCondition, Liveness, Peer, PeerLink, PeerPath, PlainHost,
+    HoldBucket, Host, Intake, LagUse, Link, LinkCondition, Liveness, Peer, PeerLink, PeerPath, PlainHost,
     Queue, Reassembly, Replay, Resequencer, SCHEMA, Saved, SavedBytes, Station, StatusDocument,
     Stay, Traffic, TrainCounts, Trains,
 };
@@ -230,6 +230,17 @@ fn warnings(document: &StatusDocument) -> Vec<String> {
             ));
         }
     }
+    let refused = document
+        .links
+        .iter()
+        .filter(|link| link.lag == Some(LagUse::Refused));
+    let refused: Vec<&str> = refused.map(|link| link.name.as_str()).collect();
+    if !refused.is_empty() {
+        list.push(format!(
+            "the switch does not have {} in one link aggregation: frames for hosts without packtrain go by the home link alone",
+            refused.join(" and ")
+        ));
+    }
     let live = document
         .links
         .iter()
@@ -293,6 +304,7 @@ fn build_link(snapshot: &Snapshot, facts: &LinkFacts) -> Link {
         tier: facts.used.tier,
         weight: facts.used.weight,
         rate_max_bps: facts.used.rate_max_bps,
+        lag: known.and_then(|l| l.lag),
         qdisc: facts.queue.as_ref().map(|queue| queue.kind.clone()),
         congestion_signals: congestion_signals(facts.queue.as_ref()),
         backlog_bytes: known.map_or(0, |l| l.local_queue_bytes),

@@ -347,6 +347,7 @@ fn what_a_link_is_used_for_is_told_of_each() {
         tier: 2,
         weight: 3,
         rate_max_bps: Some(20_000_000),
+        in_lag: true,
     };
     let document = StatusDocument::build(&busy_snapshot(), &told);
     let used = |link: &Link| (link.tier, link.weight, link.rate_max_bps);

@@ -53,7 +53,7 @@ fn what_clap_refuses_names_the_option_and_has_code_2() {
     for (arguments, text) in [
         (
             &["up", "pt0"][..],
-            "--link <IF[,tier=N][,weight=N][,rate=RATE]>",
+            "--link <IF[,tier=N][,weight=N][,rate=RATE][,lag]>",
         ),
         (
             &["up", "a/b", "--link", "eth1"],
@@ -102,7 +102,7 @@ fn what_clap_refuses_names_the_option_and_has_code_2() {
         ),
         (
             &["up", "pt0", "--link", "e,metric=3"],
-            "\"metric=3\" says nothing of a link: tier=N, weight=N or rate=RATE behind its name",
+            "\"metric=3\" says nothing of a link: tier=N, weight=N, rate=RATE or lag behind its name",
         ),
         (
             &[
@@ -122,7 +122,7 @@ fn what_clap_refuses_names_the_option_and_has_code_2() {
         ),
         (
             &["link", "set", "pt0", "e"],
-            "<--tier <N>|--weight <N>|--rate <RATE|none>>",
+            "<--tier <N>|--weight <N>|--rate <RATE|none>|--lag <on|off>>",
         ),
         (
             &["link", "set", "pt0", "e", "--rate", "fast"],

@@ -27,6 +27,7 @@ fn hello(links: u8, stations: usize) -> Hello {
         answer: true,
         goodbye: false,
         away: false,
+        full: false,
         link: LinkId(0),
         node_id: NodeId(0x0123_4567_89ab_cdef),
         recipient: None,
@@ -251,7 +252,7 @@ fn every_cut_is_truncated_and_padding_is_harmless() {
 proptest! {
     #[test]
     fn a_hello_is_read_as_it_was_written(
-        flags in any::<(bool, bool, bool)>(),
+        flags in any::<(bool, bool, bool, bool)>(),
         ids in any::<(u8, u64, Option<u64>, u32, u32)>(),
         sizes in any::<(u16, u8)>(),
         links in prop::collection::vec(any::<(bool, u16, u8, bool, u32, u32, u32)>(), 0..=LINKS_MAX),
@@ -267,6 +268,7 @@ proptest! {
             answer: flags.0,
             goodbye: flags.1,
             away: flags.2,
+            full: flags.3,
             link: LinkId(link_id),
             node_id: NodeId(node_id.max(1)),
             recipient: recipient.map(|id| NodeId(id.max(1))),

@@ -136,6 +136,11 @@ pub struct LinkUseArguments {
     /// A rate that it is not believed to exceed, whatever is measured, as in 20mbit [default: none].
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     pub rate: Option<u64>,
+
+    /// The switch has this link in a static link aggregation with the others of which that is said: what goes to hosts without
+    /// packtrain goes by all of them.
+    #[arg(long)]
+    pub lag: bool,
 }
 
 /// What of that changes.
@@ -153,6 +158,16 @@ pub struct LinkChangeArguments {
     /// A rate that it is not believed to exceed, whatever is measured, as in 20mbit; or none.
     #[arg(long, value_name = "RATE|none", value_parser = parse_rate_max)]
     pub rate: Option<RateMax>,
+
+    /// Whether the switch has this link in a static link aggregation with the others of which that is said.
+    #[arg(long, value_name = "on|off", hide_possible_values = true)]
+    pub lag: Option<OnOff>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum OnOff {
+    On,
+    Off,
 }
 
 fn parse_rate_max(text: &str) -> Result<RateMax, LinkError> {

@@ -2,7 +2,7 @@
 
 use super::WIDTH;
 use super::words::{bytes, count, duration, rate};
-use crate::status::{Class, Link, LinkCondition, PeerLink, StatusDocument};
+use crate::status::{Class, LagUse, Link, LinkCondition, PeerLink, StatusDocument};
 
 /// The peers of a line, one a row.
 pub fn peer_table(document: &StatusDocument) -> String {
@@ -108,7 +108,7 @@ pub(super) fn links(links: &[Link], indent: &str) -> String {
 
 /// Whether somebody has said what the link is to be used for.
 pub(super) fn is_used_otherwise(link: &Link) -> bool {
-    (link.tier, link.weight, link.rate_max_bps) != (1, 1, None)
+    (link.tier, link.weight, link.rate_max_bps, link.lag) != (1, 1, None, None)
 }
 
 /// What links are used for.
@@ -119,9 +119,10 @@ fn uses(links: &[Link], indent: &str) -> String {
             link.tier.to_string(),
             link.weight.to_string(),
             link.rate_max_bps.map_or("-".into(), rate),
+            link.lag.map_or("", LagUse::as_str).into(),
         ]
     });
-    let headings = ["LINK", "TIER", "WEIGHT", "RATE AT MOST"];
+    let headings = ["LINK", "TIER", "WEIGHT", "RATE AT MOST", "LAG"];
     table(headings, rows.collect(), &["TIER", "WEIGHT"], indent)
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use packtrain_proto::config::{LinkId, LinkSettings, LinkState};
 use packtrain_proto::stats::{PathSnapshot, PathState};
 use packtrain_proto::time::Instant;
+use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::super::inlet::{Filter, Inlet};
 use super::super::member::{Attached, Member};
@@ -108,6 +109,28 @@ impl Line {
     pub fn set_link_settings(&mut self, link: LinkId, settings: LinkSettings) {
         let now = self.clock.now();
         self.engine.handle_link_settings(link, settings, now);
+        if let Some(member) = self.members.get_mut(link) {
+            member.in_lag = settings.in_lag;
+        }
+        self.follow_lag();
+    }
+
+    /// By each link that a switch takes for one with others comes what is for any of them.
+    fn follow_lag(&mut self) {
+        let in_lag = self.members.iter().filter(|member| member.in_lag);
+        let attached = in_lag.filter_map(|member| member.attached.as_ref());
+        let all: Vec<MacAddr> = attached.map(|attached| attached.state.address).collect();
+        for member in self.members.iter_mut() {
+            let Some(attached) = &mut member.attached else {
+                continue;
+            };
+            let own = attached.state.address;
+            let are_others = |address: &&MacAddr| member.in_lag && **address != own;
+            let others: Vec<MacAddr> = all.iter().filter(are_others).copied().collect();
+            if let Err(error) = attached.take_for(&others) {
+                tracing::warn!("{}: frames for other links: {error}", member.name);
+            }
+        }
     }
 
     /// [`Engine::awaits_links`](packtrain_proto::engine::Engine::awaits_links)
@@ -175,6 +198,7 @@ impl Line {
         {
             attached.state = state;
             self.engine.handle_link_state(member.id, state, now);
+            self.follow_lag();
         }
     }
 
