@@ -20,6 +20,15 @@ impl Engine {
         })
     }
 
+    /// The links whose other end is dead, as a peer says that several lead to: it may be the cable, and ours as well.
+    pub fn links_said_dead(&self) -> impl Iterator<Item = LinkId> {
+        let peers = self.peers.iter().filter(|(_, peer)| several_ways(peer));
+        peers.flat_map(|(_, peer)| {
+            let dead = peer.paths.iter().filter(|path| !path.remote_carrier);
+            dead.map(|path| path.link)
+        })
+    }
+
     /// The links that are late with what is under way to such a peer; one that is late for several, as often.
     pub fn late_links(&self, now: Instant) -> impl Iterator<Item = LinkId> {
         let peers = self.peers.iter().filter(|(_, peer)| several_ways(peer));

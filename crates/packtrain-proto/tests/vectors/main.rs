@@ -316,6 +316,28 @@ fn what_is_said_for_a_node_whose_engine_is_away() {
 }
 
 #[test]
+fn a_node_that_takes_all_that_it_can() {
+    let hello = Hello {
+        full: true,
+        recipient: Some(NODE_B),
+        links: vec![LinkRecord {
+            link: LinkId(0),
+            carrier: true,
+            unused_by_host: false,
+            takes_vlan: false,
+            mtu: 1500,
+            address: LINK_A,
+            mark: mark_of(LINK_A),
+            rate_kbps: None,
+            newest_train: Sequence(7),
+            newest_link: Sequence(4),
+        }],
+        ..hello_of(NODE_A, MacAddr([2, 0, 0, 0, 0x0a, 0]))
+    };
+    assert_hello("hello-full", LINK_B, LINK_A, &hello);
+}
+
+#[test]
 fn a_hello_that_answers() {
     let hello = Hello {
         link: LinkId(1),

@@ -30,7 +30,7 @@ const DARK_LOOK: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub(super) struct Carriers {
     look_at: Instant,
-    /// Since when links have none.
+    /// Since when links have none, or their other ends.
     dark: BTreeMap<LinkId, Instant>,
     dark_look_at: Instant,
     /// Interfaces of which something has changed, and the thread does not know it yet.
@@ -91,12 +91,22 @@ impl Carriers {
         }
     }
 
-    /// The links that lost their carrier a short while ago.
-    fn dark_links(&mut self, members: &[Member], now: Instant) -> Vec<LinkId> {
-        let is_dark = |id: LinkId| members.iter().any(|m| m.id == id && m.has_no_carrier());
-        self.dark.retain(|id, _| is_dark(*id));
-        for member in members.iter().filter(|member| member.has_no_carrier()) {
-            self.dark.entry(member.id).or_insert(now);
+    /// The links that lost their carrier a short while ago, and those (`said_dead`) whose other end did, as a peer says: both have lost
+    /// it with a cable, and who was told by the other one would hear of its own when that is long past.
+    fn dark_links(
+        &mut self,
+        members: &[Member],
+        said_dead: impl Iterator<Item = LinkId>,
+        now: Instant,
+    ) -> Vec<LinkId> {
+        let dark = members.iter().filter(|member| member.has_no_carrier());
+        let dark: BTreeSet<LinkId> = dark.map(|member| member.id).chain(said_dead).collect();
+        self.dark.retain(|id, _| dark.contains(id));
+        for id in dark {
+            self.dark.entry(id).or_insert_with(|| {
+                self.dark_look_at = now;
+                now
+            });
         }
         let lately = self
             .dark
@@ -186,7 +196,8 @@ impl RunningLine {
             self.line.wake_by(self.carriers.look_at);
             links.extend(self.line.late_links());
         }
-        let dark = self.carriers.dark_links(&self.members, now);
+        let said_dead = self.line.links_said_dead();
+        let dark = self.carriers.dark_links(&self.members, said_dead, now);
         if !dark.is_empty() {
             self.line.wake_by(now + DARK_LOOK);
             if self.carriers.dark_look_at <= now {

@@ -64,6 +64,7 @@ pub(crate) fn busy_snapshot() -> Snapshot {
         local_queue_age: Some(Duration::from_micros(80)),
         in_flight_bytes: 6056,
         home: true,
+        lag: None,
         retiring: false,
         trains_tx: 0,
         trains_rx: 0,

@@ -5,6 +5,7 @@ mod commands;
 mod far;
 mod home;
 mod join;
+mod lag;
 mod path_mtu;
 mod programs;
 mod silent;

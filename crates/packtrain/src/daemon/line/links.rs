@@ -143,6 +143,11 @@ impl Line {
         self.engine.late_links(self.clock.now())
     }
 
+    /// [`Engine::links_said_dead`](packtrain_proto::engine::Engine::links_said_dead)
+    pub fn links_said_dead(&self) -> impl Iterator<Item = LinkId> {
+        self.engine.links_said_dead()
+    }
+
     /// A link is to leave without loss: [`Event::LinkRetired`](packtrain_proto::engine::Event::LinkRetired)
     /// says when nothing is under way on it any more. Says whether there is something to wait for.
     pub fn retire_link(&mut self, link: LinkId) -> bool {

@@ -176,8 +176,8 @@ fn flows_that_change_their_way_over_several_links_lose_nothing_and_overtake_noth
     assert!(seen.fences > 100, "{seen:?}");
 }
 
-/// Cables as fast as the machine: the engine is the bound. It keeps the flow that it has; one that begins then goes
-/// past it, until little is sent.
+/// Cables as fast as the machine: the engine is the bound. What it has is let rest, and what begins then goes past it as well, until
+/// little is sent.
 #[test]
 fn what_exceeds_the_engines_rate_goes_past_it() {
     live!(alone);
@@ -210,6 +210,8 @@ fn what_exceeds_the_engines_rate_goes_past_it() {
         "{directly} of {} bytes",
         second.sent_bytes
     );
+    let seen = status(a).direct;
+    assert!(seen.rests > 0, "{seen:?}");
     wait_for("an engine with little to do", SOON, || !takes_surplus()).unwrap();
     assert_eq!(open_to(&status(a)), [Some("loss_ok"); 2]);
     let before = direct_frames(&cabled);

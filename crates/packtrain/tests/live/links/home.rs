@@ -14,14 +14,14 @@ const SOON: Duration = Duration::from_secs(4);
 const WRONG: &str = "02:00:00:00:00:99";
 
 /// A switch with two ports for the links of `line`, and one for a host without packtrain.
-struct Segment {
-    switch: Namespace,
-    line: Host,
-    plain: Namespace,
+pub(super) struct Segment {
+    pub(super) switch: Namespace,
+    pub(super) line: Host,
+    pub(super) plain: Namespace,
 }
 
 impl Segment {
-    fn create() -> Segment {
+    pub(super) fn create() -> Segment {
         let segment = Segment {
             switch: Namespace::create("home").unwrap(),
             line: Host::create("home", packtrain()).unwrap(),
@@ -48,7 +48,7 @@ impl Segment {
         words.next().map(str::to_owned)
     }
 
-    fn home(&self) -> Vec<String> {
+    pub(super) fn home(&self) -> Vec<String> {
         let links = self.line.status().unwrap().links;
         links
             .into_iter()
