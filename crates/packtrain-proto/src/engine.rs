@@ -64,6 +64,7 @@ use crate::wire::train::REPLAYED_FROM;
 
 mod answer;
 mod away;
+mod capacity;
 mod dfap;
 mod direct;
 mod direct_counts;
@@ -99,6 +100,7 @@ mod way;
 pub use crate::direct::{DirectDestination, DirectSource, OpenTo};
 pub use away::Word;
 
+use capacity::Carrying;
 use direct::Published;
 use direct_counts::DirectTotals;
 use lanes::LaneChange;
@@ -285,6 +287,7 @@ pub struct Engine {
     taken_bytes: u64,
     greeter: Greeter,
     intake: Intake,
+    carrying: Carrying,
     /// The direct path may be closed to somebody, by some link.
     gates_closed: bool,
     /// … since when these are counted.
@@ -407,6 +410,7 @@ impl Engine {
             taken_bytes: 0,
             greeter: Greeter::new(config.seed, limits, now),
             intake: Intake::new(now),
+            carrying: Carrying::new(),
             gates_closed: false,
             small_frames: SmallFrames::default(),
             surplus: Surplus::default(),

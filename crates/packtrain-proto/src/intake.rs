@@ -140,6 +140,16 @@ impl Intake {
         self.host_stood = Some(stood && left_unread);
     }
 
+    /// The line is worth so many times what it was.
+    pub fn scale(&mut self, times: f64) {
+        if let Some(speed) = &mut self.speed {
+            speed.value *= times;
+            // What is measured from now on tells more than what was.
+            speed.samples = speed.samples.min(1.0);
+        }
+        self.taken_bps *= times;
+    }
+
     /// When to step next; only while something waits or is shaped.
     pub fn poll_timeout(&self, waiting_bytes: usize) -> Option<Instant> {
         let stood = self.host_stood == Some(true);
@@ -312,6 +322,30 @@ mod tests {
         // On average a megabyte a second.
         let last = rates[rates.len() - 10..].iter().min().unwrap();
         assert!((8_000_000..14_000_000).contains(last), "{last}");
+    }
+
+    #[test]
+    fn a_line_that_is_known_to_be_worth_more_or_less_is_filled_at_once() {
+        let rate_after = |times: f64| {
+            let mut intake = Intake::new(Instant::ZERO);
+            let mut rate = None;
+            for ms in (0..300u64).step_by(10) {
+                let now = Instant::ZERO + Duration::from_millis(ms);
+                rate = intake.step(100_000, ms * 12_500, now).unwrap_or(rate);
+            }
+            let before = rate.expect("held back") as f64;
+            intake.scale(times);
+            // As much is taken in each step as the line is worth by now, and as much waits for it.
+            for step in 1..=2 {
+                let now = Instant::ZERO + Duration::from_millis(290 + 10 * step);
+                let taken = 290.0 * 12_500.0 + 125_000.0 * times * step as f64;
+                let waiting = (100_000.0 * times) as usize;
+                rate = intake.step(waiting, taken as u64, now).unwrap_or(rate);
+            }
+            rate.expect("still held back") as f64 / before
+        };
+        assert!((1.9..2.1).contains(&rate_after(2.0)));
+        assert!((0.45..0.55).contains(&rate_after(0.5)));
     }
 
     #[test]

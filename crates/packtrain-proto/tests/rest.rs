@@ -44,7 +44,9 @@ fn came(pair: &mut Pair, side: usize) -> Vec<Vec<u8>> {
     pair.settle();
     let out = std::mem::take(&mut pair.out[side]).into_iter();
     let frames = out.map(|(frame, _)| frame);
-    frames.filter(|frame| frame.len() != usize::from(MTU)).collect()
+    frames
+        .filter(|frame| frame.len() != usize::from(MTU))
+        .collect()
 }
 
 fn saw(pair: &mut Pair, side: usize, event: &Event) -> bool {

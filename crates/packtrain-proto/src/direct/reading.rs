@@ -78,7 +78,11 @@ mod tests {
     /// Read each millisecond, with a megabyte a second; when it was found to be all that can be taken.
     fn found(left_unread: impl Fn(u64) -> bool) -> Vec<u64> {
         let mut reading = Reading::default();
-        let is_full = |&ms: &u64| reading.on_read(left_unread(ms), ms * 1000, at(ms)).is_some();
+        let is_full = |&ms: &u64| {
+            reading
+                .on_read(left_unread(ms), ms * 1000, at(ms))
+                .is_some()
+        };
         (1..=400).filter(is_full).collect()
     }
 
@@ -89,7 +93,10 @@ mod tests {
         assert_eq!(found(|_| false), []);
         // For 20 ms of each 100: seldom, and again and again.
         let now_and_then = found(|ms| ms % 100 < 21);
-        assert!(now_and_then.first().is_some_and(|&ms| ms > 100), "{now_and_then:?}");
+        assert!(
+            now_and_then.first().is_some_and(|&ms| ms > 100),
+            "{now_and_then:?}"
+        );
     }
 
     #[test]

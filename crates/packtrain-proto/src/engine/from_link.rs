@@ -73,7 +73,9 @@ impl Engine {
         let Some(header) = Header::parse(&frame) else {
             return self.drop_frame(frame, DropReason::Runt);
         };
-        let meant = in_lag.then(|| self.meant_link(header.destination)).flatten();
+        let meant = in_lag
+            .then(|| self.meant_link(header.destination))
+            .flatten();
         let (link, own_link) = meant.unwrap_or((link, own_link));
         if header.ether_type == ether_type::PACKTRAIN {
             let for_us = header.destination == own_link || header.destination == MacAddr::HELLO;

@@ -189,6 +189,7 @@ impl Engine {
     }
 
     fn step_intake(&mut self, now: Instant) {
+        self.follow_capacity(now);
         let below: usize = self.links.iter().map(Link::local_queue_bytes).sum();
         let gone = self.taken_bytes.saturating_sub(below as u64);
         let waiting = self.queued_bytes - self.bytes_that_wait_for_no_link(now);

@@ -252,7 +252,11 @@ impl Direct {
             return line.wake_by(self.next);
         }
         let is_urged = self.urged_until.is_some_and(|until| now < until);
-        let interval = if is_urged { INTERVAL_MIN } else { self.interval };
+        let interval = if is_urged {
+            INTERVAL_MIN
+        } else {
+            self.interval
+        };
         self.next = now + interval;
         self.interval = (interval * 2).min(INTERVAL_MAX);
         warn_of(self.look(line, intake, now));

@@ -14,9 +14,9 @@ use super::words::{
 };
 use super::{
     Class, Coalesced, Coding, Counts, Dfap, Dictionary, Direct, FillBucket, FramesBucket, Hold,
-    HoldBucket, Host, Intake, LagUse, Link, LinkCondition, Liveness, Peer, PeerLink, PeerPath, PlainHost,
-    Queue, Reassembly, Replay, Resequencer, SCHEMA, Saved, SavedBytes, Station, StatusDocument,
-    Stay, Traffic, TrainCounts, Trains,
+    HoldBucket, Host, Intake, LagUse, Link, LinkCondition, Liveness, Peer, PeerLink, PeerPath,
+    PlainHost, Queue, Reassembly, Replay, Resequencer, SCHEMA, Saved, SavedBytes, Station,
+    StatusDocument, Stay, Traffic, TrainCounts, Trains,
 };
 use crate::linux::netlink::IpPrefix;
 use crate::linux::tc::LinkQueue;

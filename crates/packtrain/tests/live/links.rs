@@ -9,6 +9,7 @@ mod lag;
 mod path_mtu;
 mod programs;
 mod silent;
+mod stopped;
 mod uses;
 
 use std::net::{SocketAddr, UdpSocket};
