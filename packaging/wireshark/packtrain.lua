@@ -194,6 +194,7 @@ flag("hello.answer", "ANSWER", 0x01)
 flag("hello.goodbye", "GOODBYE", 0x02)
 flag("hello.away", "AWAY", 0x04)
 flag("hello.full", "FULL", 0x08)
+flag("hello.past", "PAST", 0x10)
 field("uint8", "hello.link", "Sent by link")
 field("uint8", "hello.link_count", "Link count")
 field("uint64", "hello.node_id", "Node id", base.HEX)
@@ -2907,7 +2908,7 @@ local function read_hello(tvb)
     hello.has_header = true
     local flags = tvb(1, 1):uint()
     hello.answer, hello.goodbye, hello.away = has(flags, 1), has(flags, 2), has(flags, 4)
-    hello.full = has(flags, 8)
+    hello.full, hello.past = has(flags, 8), has(flags, 16)
     hello.link = tvb(2, 1):uint()
     hello.node_id = tvb:raw(4, 8)
     local recipient = tvb:raw(12, 8)
@@ -3125,7 +3126,7 @@ end
 
 local function show_hello_header(tree, tvb)
     local flags = tree:add(f["flags"], tvb(1, 1))
-    show_bits(flags, tvb(1, 1), { "hello.answer", "hello.goodbye", "hello.away", "hello.full" })
+    show_bits(flags, tvb(1, 1), { "hello.answer", "hello.goodbye", "hello.away", "hello.full", "hello.past" })
     tree:add(f["hello.link"], tvb(2, 1))
     tree:add(f["hello.link_count"], tvb(3, 1))
     local items = { node = tree:add(f["hello.node_id"], tvb(4, 8)) }
@@ -3147,7 +3148,7 @@ local function hello_info(hello)
     if hello.recipient then parts[1] = parts[1] .. (" to node %s"):format(hex_of_raw(hello.recipient)) end
     parts[1] = parts[1] .. (" by link %d: %s"):format(hello.link, plural(hello.link_count, "link"))
     if hello.stations > 0 then parts[#parts + 1] = plural(hello.stations, "station") end
-    for _, name in ipairs({ "answer", "goodbye", "away", "full" }) do
+    for _, name in ipairs({ "answer", "goodbye", "away", "full", "past" }) do
         if hello[name] then parts[#parts + 1] = name:upper() end
     end
     if hello.refused then parts[#parts + 1] = "[" .. hello.refused .. "]" end

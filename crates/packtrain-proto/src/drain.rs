@@ -16,6 +16,8 @@ use crate::wire::train::Ack;
 const PATIENCE_MIN: Duration = Duration::from_millis(200);
 const PATIENCE_ROUND_TRIPS: u32 = 4;
 const TRIES_MAX: u32 = 5;
+/// An acknowledgement names as many before the newest.
+const NAMED_MAX: i32 = 64;
 
 /// A peer that has not answered.
 #[derive(Debug)]
@@ -120,6 +122,15 @@ impl Drain {
         }
     }
 
+    /// Whether this peer has been asked, before that time, and has not answered.
+    pub fn has_waited_for(&self, slot: usize, before: Instant) -> bool {
+        let mut open = self.round.iter().flat_map(|round| &round.open);
+        open.any(|question| {
+            let asked_before = question.until - question.patience <= before;
+            question.slot == slot && !question.probes.is_empty() && asked_before
+        })
+    }
+
     /// An acknowledgement of a peer. What it leaves out is no answer, even where the link counts it as
     /// lost: that tells of the probe, and not of what went before it.
     pub fn on_ack(&mut self, slot: usize, ack: &Ack) {
@@ -129,6 +140,14 @@ impl Drain {
             let is_answered =
                 |question: &Question| question.slot == slot && question.probes.iter().any(names);
             round.open.retain(|question| !is_answered(question));
+            // Acknowledged so late that it has no place in what is said any more: asked again, it has.
+            let is_past = |&(link, sequence): &(LinkId, Sequence)| {
+                link.0 == ack.link && ack.newest.distance_from(sequence) > NAMED_MAX
+            };
+            let of_peer = round.open.iter_mut().filter(|q| q.slot == slot);
+            for question in of_peer {
+                question.due |= question.probes.last().is_some_and(is_past);
+            }
         }
     }
 

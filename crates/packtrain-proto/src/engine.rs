@@ -297,9 +297,14 @@ pub struct Engine {
     surplus_rx: Surplus,
     reading: Reading,
     sent_meter: Meter,
+    /// What left in trains, or with a mark; bytes, ever.
+    sent_to_peers: u64,
+    peers_meter: Meter,
     direct_meter: Meter,
-    /// Much of what the host sends goes past us, and has so lately.
-    goes_past_until: Option<Instant>,
+    /// What of the host went past us lately, bit/s.
+    directly_bps: u64,
+    /// Much of what the host sends goes past us, or has lately, where an engine is full.
+    past_until: Option<Instant>,
     rest: Rest,
     kept: Kept,
     published: Published,
@@ -417,8 +422,11 @@ impl Engine {
             surplus_rx: Surplus::default(),
             reading: Reading::default(),
             sent_meter: Meter::default(),
+            sent_to_peers: 0,
+            peers_meter: Meter::default(),
             direct_meter: Meter::default(),
-            goes_past_until: None,
+            directly_bps: 0,
+            past_until: None,
             rest: Rest::default(),
             kept: Kept::default(),
             published: Published::default(),
@@ -592,6 +600,8 @@ impl Engine {
     /// Leaves: the next `poll_transmit`s give the goodbyes. The engine is not to be used after.
     pub fn say_goodbye(&mut self, now: Instant) {
         self.leaving = true;
+        // What was kept back is the host's before the line is gone.
+        self.rest.end();
         self.greet_all(true, now);
     }
 

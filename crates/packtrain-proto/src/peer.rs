@@ -54,8 +54,10 @@ pub struct Peer {
     pub up: bool,
     /// Its engine is away, and only direct frames reach it.
     pub away: bool,
-    /// Its engine takes all that it can.
+    /// Its engine takes all that it can of what it is sent.
     pub full: bool,
+    /// Much of what it sends goes past both engines.
+    pub past: bool,
     pub last_heard: Instant,
     /// When it last said that it hears us.
     pub last_confirmed: Instant,
@@ -131,6 +133,7 @@ impl Peer {
             up: false,
             away: false,
             full: false,
+            past: false,
             last_heard: now,
             last_confirmed: now,
             epoch,

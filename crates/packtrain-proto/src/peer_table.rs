@@ -305,6 +305,7 @@ mod tests {
             goodbye: false,
             away: false,
             full: false,
+            past: false,
             link: LinkId(0),
             node_id: NodeId(node_id),
             recipient: None,

@@ -53,6 +53,8 @@ struct Member {
     tier: u8,
     /// It is one of those that a switch takes for one.
     in_lag: bool,
+    /// Whether our hellos had time to come back on another link since it got carrier.
+    settled: bool,
     standing: Standing,
     /// When it is settled at the latest.
     settles_at: Instant,
@@ -75,8 +77,18 @@ pub struct Segments {
     /// At most one of each pair of members.
     echoes: Vec<Echo>,
     echo_age_max: Duration,
+    /// So long our own hello, heard by another of those that a switch is said to take for one, speaks against that. Also when either has lost its carrier
+    /// since.
+    refused_until: Option<Instant>,
     /// Of all segments, ascending.
     heads: Vec<LinkId>,
+}
+
+impl Member {
+    /// What it waits for, it does not wait for any more.
+    fn has_settled(&self) -> bool {
+        self.settled || !self.in_lag || self.standing == Standing::Down
+    }
 }
 
 impl Segments {
@@ -86,6 +98,7 @@ impl Segments {
             members: Vec::new(),
             echoes: Vec::new(),
             echo_age_max,
+            refused_until: None,
             heads: Vec::new(),
         }
     }
@@ -107,6 +120,7 @@ impl Segments {
                 retiring: false,
                 tier: TIER_UNTOLD,
                 in_lag: false,
+                settled: false,
                 standing: Standing::Down,
                 settles_at: now,
                 known_behind: None,
@@ -118,6 +132,7 @@ impl Segments {
         if carrier && !had_carrier {
             member.standing = Standing::Settling;
             member.settles_at = now + SETTLING;
+            member.settled = false;
         } else if !carrier && had_carrier {
             member.standing = Standing::Down;
             self.echoes
@@ -159,6 +174,12 @@ impl Segments {
             return false;
         }
         let (low, high) = (sent.min(heard), sent.max(heard));
+        let is_in_lag = |link| self.member(link).is_some_and(|member| member.in_lag);
+        let mut is_refused = false;
+        if is_in_lag(sent) && is_in_lag(heard) {
+            let until = now + self.echo_age_max;
+            is_refused = self.refused_until.replace(until).is_none();
+        }
         let known = self
             .echoes
             .iter_mut()
@@ -166,7 +187,7 @@ impl Segments {
         match known {
             Some(echo) => {
                 echo.heard = now;
-                false
+                is_refused
             }
             None => {
                 self.echoes.push(Echo {
@@ -184,6 +205,9 @@ impl Segments {
         for echo in &mut self.echoes {
             echo.heard = (echo.heard + away).min(now);
         }
+        if let Some(until) = &mut self.refused_until {
+            *until += away;
+        }
     }
 
     /// When the next link has settled.
@@ -191,7 +215,7 @@ impl Segments {
         let settling = self
             .members
             .iter()
-            .filter(|member| member.standing == Standing::Settling);
+            .filter(|member| member.standing == Standing::Settling || !member.has_settled());
         settling.map(|member| member.settles_at).min()
     }
 
@@ -199,6 +223,10 @@ impl Segments {
     pub fn update(&mut self, now: Instant, mut moved: impl FnMut(LinkId)) {
         let age_max = self.echo_age_max;
         self.echoes.retain(|echo| now.since(echo.heard) < age_max);
+        self.refused_until.take_if(|until| *until <= now);
+        for member in &mut self.members {
+            member.settled = member.settles_at <= now;
+        }
         let mut segments = self.segments(now);
         if !segments.iter().any(|segment| segment.settled) {
             // Nobody else could be home: the lowest need not wait.
@@ -214,7 +242,8 @@ impl Segments {
                     (true, false) => Standing::Settling,
                     (false, _) => Standing::Beside(segment.head),
                 };
-                if segment.settled {
+                // Of several that a switch is said to take for one, each shows for itself that it does.
+                if segment.settled && !member.in_lag {
                     member.settles_at = member.settles_at.min(now);
                 }
             }
@@ -287,9 +316,7 @@ impl Segments {
 
     /// Whether our own hello came back by another of those links that a switch is said to take for one.
     pub fn lag_is_refused(&self) -> bool {
-        let is_in_lag = |link| self.member(link).is_some_and(|member| member.in_lag);
-        let mut echoes = self.echoes.iter();
-        echoes.any(|echo| is_in_lag(echo.low) && is_in_lag(echo.high))
+        self.refused_until.is_some()
     }
 
     /// Whether this link is one that a switch takes for one with others, as far as is known.
@@ -302,10 +329,19 @@ impl Segments {
         let has_lag = self.is_in_lag(head);
         let members = self.members.iter();
         let ways = members.filter(move |member| {
-            let is_beside = member.standing == Standing::Beside(head);
+            let is_beside = member.standing == Standing::Beside(head) && member.settled;
             member.link == head || has_lag && member.in_lag && is_beside && !member.retiring
         });
         ways.map(|member| member.link)
+    }
+
+    /// The same for all links that a switch takes for one: a host that is heard by one of them is by all.
+    pub fn place_of(&self, link: LinkId) -> LinkId {
+        let mut members = self.members.iter();
+        match self.is_in_lag(link) {
+            true => members.find(|m| m.in_lag).map_or(link, |first| first.link),
+            false => link,
+        }
     }
 
     /// Whether plain frames leave by this link now.
@@ -379,8 +415,12 @@ impl Segments {
         match self.member(link).map(|m| (m.standing, m.known_behind)) {
             Some((Standing::Home | Standing::Settling, _)) => true,
             // What was under way when the carrier went.
-            Some((Standing::Down, known)) => known == Some(link) || self.heads.is_empty(),
-            Some((Standing::Beside(head), _)) => self.ways_to(head).any(|way| way == link),
+            Some((Standing::Down, known)) => {
+                let is_of_home = known.is_some_and(|home| self.is_home(home));
+                known == Some(link) || self.heads.is_empty() || is_of_home && self.is_in_lag(link)
+            }
+            // Also by one that is to leave: the switch does not know.
+            Some((Standing::Beside(head), _)) => self.is_in_lag(link) && self.is_in_lag(head),
             None => false,
         }
     }

@@ -37,12 +37,17 @@ fn bed(balance: Balance, others: usize, is_lag: bool) -> Bed {
         .collect();
     let mut cable = Cable::plain(&ends);
     cable.lag_of = is_lag.then_some(0);
-    let mut bed = Bed::with(1 + others, &[cable], |config| config.balance = balance);
+    met(Bed::with(1 + others, &[cable], |config| {
+        config.balance = balance
+    }))
+}
+
+/// The links have what is said of them, and it is known where the plain host is.
+fn met(mut bed: Bed) -> Bed {
     for link in 0..LINKS {
         set_lag(&mut bed, link, true);
     }
     bed.run(Duration::from_millis(1500));
-    // It is known where it is.
     bed.plain_says(&frame_to(pt0(0), PLAIN, 1));
     bed.run(Duration::from_millis(1));
     bed.ports_of(pt0(0));
@@ -187,6 +192,67 @@ fn one_that_comes_back_or_is_added_carries_again() {
     set_lag(&mut bed, 2, false);
     bed.run(Duration::from_millis(500));
     assert_eq!(uses(&bed), [Some(LagUse::Used), Some(LagUse::Used), None]);
+}
+
+/// Of a frame for everybody each segment gets one copy: that of the aggregation does not die with the link for which it waits.
+#[test]
+fn a_copy_that_waits_for_one_that_dies_goes_by_another_and_the_other_segment_has_its_own() {
+    let ends: Vec<(usize, u8)> = (0..LINKS).map(|link| (0, link)).collect();
+    let mut lag = Cable::plain(&ends);
+    lag.lag_of = Some(0);
+    let other = Cable::of(&[(0, LINKS), (1, 0)]);
+    let mut bed = met(Bed::with(2, &[lag, other], |config| {
+        config.balance = Balance::RoundRobin;
+    }));
+    for link in 0..LINKS {
+        bed.full.insert((0, LinkId(link)));
+    }
+    bed.run(Duration::from_millis(1));
+    bed.out[1].clear();
+    for n in 0..6 {
+        bed.send(0, &group_frame(0, n));
+    }
+    bed.run(Duration::from_millis(1));
+    assert_eq!((bed.plain_got.len(), bed.out[1].len()), (0, 6));
+    bed.set_carrier(0, 1, false);
+    bed.full.clear();
+    bed.run(Duration::from_millis(500));
+    let words: BTreeSet<u8> = bed.plain_got.iter().map(|frame| frame[20]).collect();
+    assert_eq!((bed.plain_got.len(), words.len()), (6, 6));
+    assert_eq!(bed.out[1].len(), 6);
+}
+
+/// A host's frames come by whichever port the switch has chosen for each: neither has it moved, nor are two that are equal copies.
+#[test]
+fn equal_frames_by_two_ports_are_two_frames() {
+    let mut bed = bed(Balance::EarliestFinish, 0, true);
+    let frame = frame_to(pt0(0), PLAIN, 7);
+    for link in [0, 1, 2, 1, 0] {
+        bed.inject(0, link, &frame);
+    }
+    bed.run(Duration::from_millis(1));
+    assert_eq!(bed.out[0].len(), 5);
+    let hosts = bed.seen(0).hosts;
+    let of_plain = hosts.iter().filter(|host| host.address == PLAIN);
+    let links: Vec<LinkId> = of_plain.map(|host| host.link).collect();
+    assert_eq!(links, [LinkId(0)]);
+}
+
+/// A carrier that comes back says nothing of the switch: until our hellos had time to, it carries nothing.
+#[test]
+fn one_that_was_refused_stays_so_when_a_cable_comes_and_goes() {
+    let mut bed = bed(Balance::RoundRobin, 0, false);
+    bed.set_carrier(0, 1, false);
+    bed.run(Duration::from_millis(300));
+    bed.set_carrier(0, 1, true);
+    bed.run(Duration::from_millis(1));
+    assert_eq!(uses(&bed), [Some(LagUse::Refused); 3]);
+    bed.ports_of(pt0(0));
+    for frame in flows(PLAIN, 9) {
+        bed.send(0, &frame);
+    }
+    bed.run(Duration::from_millis(1));
+    assert_eq!(links_of(&mut bed).len(), 1);
 }
 
 /// The settings say so and the switch does not know: its other ports bring our own hellos back.

@@ -109,6 +109,24 @@ fn acknowledgements_are_kept_back_until_all_that_was_sent_has_arrived() {
     assert_eq!(came(&mut pair, 0), kept);
 }
 
+/// What was kept in one rest is forgotten with it.
+#[test]
+fn what_is_not_acknowledged_in_the_next_rest_is_not_kept_in_it() {
+    let mut pair = direct_pair();
+    fill(&mut pair, &[0]);
+    send(&mut pair, 1, &[segment(1, 5201, DATA, 0)]);
+    assert_eq!(came(&mut pair, 0).len(), 0);
+    pair.engines[0].request_drain(7, pair.now);
+    pair.run(Duration::from_millis(1));
+    assert_eq!(came(&mut pair, 0).len(), 1);
+    pair.run(Duration::from_secs(1));
+    pair.events = Default::default();
+    fill(&mut pair, &[0]);
+    assert_eq!(rests(&pair, 0).0, 2);
+    send(&mut pair, 1, &[segment(1, 5201, DATA, 100)]);
+    assert_eq!(came(&mut pair, 0).len(), 1);
+}
+
 #[test]
 fn what_never_rests_is_not_waited_for_longer_than_tcp_waits() {
     let mut pair = direct_pair();

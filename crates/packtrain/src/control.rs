@@ -57,7 +57,7 @@ pub enum Request {
         weight: Option<u8>,
         #[serde(default)]
         rate_max_bps: Option<u64>,
-        #[serde(default)]
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         lag: bool,
     },
     /// What a link is used for changes; of what is null, nothing.
@@ -66,7 +66,7 @@ pub enum Request {
         tier: Option<u8>,
         weight: Option<u8>,
         rate_max: Option<RateMax>,
-        #[serde(default)]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         lag: Option<bool>,
     },
     /// Every link leaves, and the line stays without. The answer comes as that of [`Request::LinkRemove`].

@@ -42,6 +42,7 @@ fn hello(n: usize, link: u8, count: u32) -> Vec<u8> {
         goodbye: false,
         away: false,
         full: false,
+        past: false,
         link: LinkId(link),
         node_id: NodeId(n as u64 + 2),
         recipient: Some(OWN),

@@ -59,6 +59,11 @@ pub struct Meter {
 }
 
 impl Meter {
+    /// How much more it is than when the rate was asked for last.
+    pub fn more(&self, bytes: u64) -> u64 {
+        bytes.saturating_sub(self.bytes)
+    }
+
     /// Bit/s since it was asked last; `bytes`: ever.
     pub fn rate_bps(&mut self, bytes: u64, now: Instant) -> u64 {
         let more = bytes.saturating_sub(std::mem::replace(&mut self.bytes, bytes));

@@ -19,8 +19,6 @@ use crate::time::{Duration, Instant};
 
 /// Nothing is kept back for longer.
 const REST_MAX: Duration = Duration::from_millis(60);
-/// … once somebody waits for what is kept back, who has the right of way.
-const HURRIED_MAX: Duration = Duration::from_millis(10);
 /// From one rest to the next, at first and at last: what did not change in it is of a kind that never rests.
 const AGAIN_MIN: Duration = Duration::from_millis(250);
 const AGAIN_MAX: Duration = Duration::from_secs(64);
@@ -124,13 +122,6 @@ impl Rest {
             self.state = State::None;
         }
         is_over
-    }
-
-    /// Somebody else is to rest first.
-    pub fn hurry(&mut self, now: Instant) {
-        if let State::KeepsBack { until, .. } | State::Rested { until } = &mut self.state {
-            *until = (*until).min(now + HURRIED_MAX);
-        }
     }
 
     /// It is over, whatever was reached. Whether it was in vain.

@@ -349,7 +349,7 @@ impl Engine {
     /// It is there, plainly, unless it is known to be a peer's.
     fn note_plain_station(&mut self, address: MacAddr, link: LinkId, now: Instant) {
         if !self.peers.is_peer_address(address) {
-            let place = Place::Plain(link);
+            let place = Place::Plain(self.segments.place_of(link));
             self.stations_moved |= self.stations.learn_from_unicast(address, place, now);
         }
     }

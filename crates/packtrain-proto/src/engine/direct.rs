@@ -197,7 +197,8 @@ impl Engine {
         } else if self.has_several_ways(peer) && self.config.balance == Balance::Duplicate {
             // Only the engine sends twice.
             (OpenTo::Classes, Some(EngineBecause::SeveralLinks))
-        } else if self.has_several_ways(peer) && !self.surplus.is_open() && !peer.full {
+        } else if self.has_several_ways(peer) && !self.surplus.is_open() && !peer.full && !peer.past
+        {
             (OpenTo::LossOk, Some(EngineBecause::SeveralLinks))
         } else {
             (OpenTo::All, None)
@@ -290,12 +291,18 @@ impl Engine {
         if is_as_told {
             return;
         }
+        let mut open = destinations.iter();
+        let are_back = open.any(|way| {
+            way.open_to == OpenTo::All && !self.destinations_now().any(|now| now == *way)
+        });
         self.published = Published {
             destinations: self.direct_destinations(),
             sources: self.direct_sources(),
             leaves_small_frames: leaves_small_now,
         };
-        self.rest.on_flows_back(self.ticked_at);
+        if are_back {
+            self.rest.on_flows_back(self.ticked_at);
+        }
         if !self.events.contains(&Event::PathsChanged) {
             self.events.push_back(Event::PathsChanged);
         }

@@ -73,9 +73,9 @@ impl Engine {
         let Some(header) = Header::parse(&frame) else {
             return self.drop_frame(frame, DropReason::Runt);
         };
-        let meant = in_lag
-            .then(|| self.meant_link(header.destination))
-            .flatten();
+        let may_be_others = in_lag && header.destination != own_link;
+        let meant = may_be_others.then(|| self.meant_link(header.destination));
+        let meant = meant.flatten();
         let (link, own_link) = meant.unwrap_or((link, own_link));
         if header.ether_type == ether_type::PACKTRAIN {
             let for_us = header.destination == own_link || header.destination == MacAddr::HELLO;
@@ -555,7 +555,7 @@ impl Engine {
         let is_peers =
             self.peers.is_peer_address(source) || self.peers.owner_of_link(source).is_some();
         if !is_peers {
-            let place = Place::Plain(link);
+            let place = Place::Plain(self.segments.place_of(link));
             self.stations_moved |= if destination.is_group() {
                 self.stations.learn(source, place, now)
             } else {

@@ -126,7 +126,8 @@ impl Engine {
             answer: false,
             goodbye: false,
             away: false,
-            full: self.says_full(),
+            full: self.surplus_rx.is_open(),
+            past: self.past_until.is_some(),
             link,
             node_id: self.config.node_id,
             recipient: peer.map(|peer| peer.node_id),
@@ -241,7 +242,7 @@ impl Engine {
         }
         if is_newest {
             self.note_whether_away(slot, hello.away, now);
-            self.note_whether_full(slot, hello.full);
+            self.note_whether_full(slot, (hello.full, hello.past));
         }
         let peer = self.peers.get(slot).expect("admitted");
         let (up, node_id, address) = (peer.up, peer.node_id, peer.address);

@@ -37,6 +37,8 @@ pub(super) enum NextHop {
 struct Places {
     /// Each got a copy of its own of what went everywhere.
     homes: Vec<LinkId>,
+    /// By which they leave.
+    ways: Vec<LinkId>,
     /// Links that carry what is for a home beside it.
     beside: Vec<(LinkId, LinkId)>,
 }
@@ -207,9 +209,12 @@ impl Engine {
     }
 
     fn fits_plain(&self, home: LinkId, frame: &QueuedFrame) -> bool {
-        let ways = self.segments.ways_to(home);
-        let longest = ways.map(|way| self.link(way).map_or(0, |link| link.frame_max()));
-        largest_on_wire(frame) <= longest.min().unwrap_or(0)
+        let frame_max = |way| self.link(way).map_or(0, |link| link.frame_max());
+        let longest = match self.config.balance {
+            Balance::ActiveBackup => Some(frame_max(home)),
+            _ => self.segments.ways_to(home).map(frame_max).min(),
+        };
+        largest_on_wire(frame) <= longest.unwrap_or(0)
     }
 
     /// After all that may make another link home.
@@ -234,7 +239,15 @@ impl Engine {
                 || self.stations_wait_for(link)
         };
         let mut links = self.links.iter().map(|link| link.id);
-        let stranded = links.any(|link| !self.segments.is_way(link) && waits_for(link));
+        let is_head = |link: &LinkId| self.segments.heads().contains(link);
+        // Those of a flow may have another way from now on.
+        let have_other_ways = self.places().ways != before.ways;
+        let stranded = links.any(|link| {
+            let has_lost = !self.segments.is_way(link)
+                || before.homes.contains(&link) && !is_head(&link)
+                || have_other_ways;
+            has_lost && waits_for(link) || self.stations_wait_for(link) && !is_head(&link)
+        });
         let has_settled = |link: &LinkId| self.segments.is_home(*link) && waits_for(*link);
         if stranded || settling.iter().any(has_settled) {
             self.redispatch_since(&before, now);
@@ -251,11 +264,15 @@ impl Engine {
     fn places(&self) -> Places {
         let links = self.links.iter().map(|link| link.id);
         let beside = links.filter_map(|link| {
+            // Also of one that has just ceased to be a way there.
             let head = self.segments.head_of(link)?;
-            (head != link && self.segments.is_way(link)).then_some((link, head))
+            (head != link).then_some((link, head))
         });
+        let heads = self.segments.heads();
+        let ways = heads.iter().flat_map(|&home| self.segments.ways_to(home));
         Places {
-            homes: self.segments.heads().to_vec(),
+            homes: heads.to_vec(),
+            ways: ways.collect(),
             beside: beside.collect(),
         }
     }
@@ -381,9 +398,15 @@ impl Engine {
         let peer = self.peers.get(slot).expect("it was looked up");
         let home = self.segments.head_of(link);
         match holder.is_some() || self.is_heard_beside(peer, home) {
-            true => link == chosen || self.segments.ways_to(chosen).any(|way| way == link),
+            true => link == chosen || self.are_one(link, chosen),
             false => of_others,
         }
+    }
+
+    /// Whether a switch takes both for one: what everybody gets comes by whichever.
+    fn are_one(&self, link: LinkId, other: LinkId) -> bool {
+        let segments = &self.segments;
+        segments.is_in_lag(link) && segments.is_in_lag(other)
     }
 
     fn is_heard_beside(&self, peer: &Peer, home: Option<LinkId>) -> bool {
@@ -421,6 +444,7 @@ impl Engine {
     pub(super) fn note_sent(&mut self, frame: &QueuedFrame, link: LinkId, now: Instant) {
         if self.links.len() > 1 && frame.header.source != self.config.address {
             let (duplicates, offload) = (&mut self.duplicates, &frame.offload);
+            let link = self.segments.place_of(link);
             duplicates.look(&frame.buffer, offload, (link, true), now);
         }
     }
@@ -440,7 +464,11 @@ impl Engine {
         let is_group = frame[0] & 1 != 0;
         let may_come_again = self.links.len() > 1 || is_group || self.is_of_a_node(source);
         match may_come_again {
-            true => self.duplicates.look(frame, offload, (link, taken), now),
+            true => {
+                // By several that a switch takes for one, a frame comes once.
+                let link = self.segments.place_of(link);
+                self.duplicates.look(frame, offload, (link, taken), now)
+            }
             false => New::All,
         }
     }

@@ -319,6 +319,7 @@ impl Engine {
 
     fn on_liveness(&mut self, slot: usize, link: LinkId, change: Change, now: Instant) {
         let hold = self.config.hold_time;
+        let detection = self.config.detection_time.unwrap_or_default();
         let Some(peer) = self.peers.get_mut(slot) else {
             return;
         };
@@ -328,7 +329,7 @@ impl Engine {
         let path = &mut peer.paths[at];
         match change {
             Change::Up => {
-                path.damping.on_return(hold, now);
+                path.damping.on_return(hold, detection, now);
                 if let Some(mtu) = &mut path.mtu {
                     mtu.restart();
                 }

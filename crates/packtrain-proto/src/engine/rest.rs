@@ -8,18 +8,23 @@ use crate::buffer::{Buffer, LARGE_CAPACITY};
 use crate::direct::OpenTo;
 use crate::due::FIRST;
 use crate::offload::Offload;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::wire::packet::Packet;
 
 /// More is not kept back: the rest is over then.
 const KEPT_MAX: usize = 4096;
-const KEPT_BYTES_MAX: usize = 4 << 20;
+const KEPT_BYTES_MAX: usize = 8 << 20;
+/// So long two nodes that rest wait for each other's answers, and then one of them goes first.
+const MUTUAL_WAIT_MAX: Duration = Duration::from_millis(10);
 
 /// What is kept, in the order in which it came.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     queue: VecDeque<Item>,
+    /// Of the buffers.
     bytes: usize,
+    /// Of a peer that goes first, if both wait: its question, and since when it is kept.
+    prior: Option<(usize, Instant)>,
     /// Whose frames they are, by hash.
     flows: HashSet<u32>,
 }
@@ -39,10 +44,20 @@ enum Item {
 }
 
 impl Engine {
-    /// The engine is full while flows that begin go past it: those that it has are to rest for a moment.
+    /// The engine is full: those flows that it has are to rest for a moment, if it is full of what might go past it, of what goes to peers.
     pub(super) fn let_flows_rest(&mut self, full_bps: u64, now: Instant) {
+        let lately = self.sent_meter.more(self.counters.host_rx.bytes);
+        let to_peers = self.peers_meter.more(self.sent_to_peers);
+        if lately > 0 && to_peers >= lately / 2 {
+            self.begin_rest(full_bps, now);
+        }
+    }
+
+    /// … if those that begin go past it.
+    pub(super) fn begin_rest(&mut self, full_bps: u64, now: Instant) {
         let mut ways = self.published.destinations.iter();
-        if ways.any(|way| way.open_to == OpenTo::All) && self.rest.on_engine_full(full_bps, now) {
+        let is_open = ways.any(|way| way.open_to == OpenTo::All);
+        if is_open && self.rest.on_engine_full(full_bps, now) {
             self.events.push_back(Event::FlowsRest);
         }
     }
@@ -59,9 +74,12 @@ impl Engine {
             if !self.is_to_be_kept(&frame) {
                 return Some(self.lend(frame, offload));
             }
-            self.keep_frame(frame, offload);
+            self.keep_frame(frame, offload, now);
         }
         while let Some(item) = self.kept.queue.pop_front() {
+            if self.kept.queue.is_empty() {
+                self.kept = Kept::default();
+            }
             match item {
                 Item::Frame { frame, offload } => return Some(self.lend(frame, offload)),
                 Item::Probe {
@@ -74,7 +92,6 @@ impl Engine {
                 }
             }
         }
-        self.kept = Kept::default();
         self.poll_any(now)
     }
 
@@ -103,26 +120,29 @@ impl Engine {
         self.kept.flows.contains(&flow)
     }
 
-    fn keep_frame(&mut self, frame: Buffer, offload: Offload) {
-        // Most are small, and there may be many.
-        let mut kept = self.pool.take(frame.len());
-        let fits = kept.push(&frame);
-        assert!(fits, "taken for this size");
-        self.pool.give_back(frame);
-        self.kept.bytes += kept.len();
-        let frame = kept;
-        self.keep(Item::Frame { frame, offload });
+    fn keep_frame(&mut self, frame: Buffer, offload: Offload, now: Instant) {
+        let frame = self.fitted(frame);
+        self.keep(frame.capacity(), Item::Frame { frame, offload }, now);
     }
 
-    fn keep(&mut self, item: Item) {
+    /// In a buffer of its size: most are small, and there may be many.
+    fn fitted(&mut self, frame: Buffer) -> Buffer {
+        let mut fitted = self.pool.take(frame.len());
+        let fits = fitted.push(&frame);
+        assert!(fits, "taken for this size");
+        self.pool.give_back(frame);
+        fitted
+    }
+
+    fn keep(&mut self, bytes: usize, item: Item, now: Instant) {
         self.kept.queue.push_back(item);
+        self.kept.bytes += bytes;
         if self.kept.queue.len() >= KEPT_MAX || self.kept.bytes >= KEPT_BYTES_MAX {
-            self.rest.end();
+            self.end_rest(now);
         }
     }
 
-    /// A peer asks whether all before this was given to the host, while some of it is kept back. Who keeps back as well waits
-    /// for our answer as we do for its: one of the two is to go first.
+    /// A peer asks whether all before this was given to the host, while some of it is kept back.
     pub(super) fn keep_probe(
         &mut self,
         slot: usize,
@@ -132,17 +152,34 @@ impl Engine {
     ) {
         let peer = self.peers.get(slot).map(|peer| peer.node_id);
         if peer.is_some_and(|peer| peer < self.config.node_id) {
-            self.rest.hurry(now);
+            self.kept.prior.get_or_insert((slot, now));
         }
-        self.keep(Item::Probe {
+        let message = self.fitted(message);
+        let bytes = message.capacity();
+        let item = Item::Probe {
             slot,
             message,
             arrived,
-        });
+        };
+        self.keep(bytes, item, now);
     }
 
     pub(super) fn look_at_rest(&mut self, now: Instant) {
-        if self.rest.poll_timeout().is_some_and(|until| until <= now) && self.rest.end() {
+        if self.rest.poll_timeout().is_some_and(|until| until <= now) {
+            return self.end_rest(now);
+        }
+        // Who keeps back as well waits for our answer as we do for its.
+        let waits = |(_, since): &mut (usize, Instant)| now.since(*since) >= MUTUAL_WAIT_MAX;
+        if let Some((slot, since)) = self.kept.prior.take_if(waits)
+            && self.rest.is_on()
+            && self.drain.has_waited_for(slot, since)
+        {
+            self.end_rest(now);
+        }
+    }
+
+    fn end_rest(&mut self, now: Instant) {
+        if self.rest.end() {
             self.note_rest(false, now);
         }
     }
@@ -150,6 +187,9 @@ impl Engine {
     /// When what was kept back is to be taken, or the rest has lasted too long.
     pub(super) fn rest_timeout(&self) -> Option<Instant> {
         let is_left = !self.rest.is_on() && self.keeps_back();
-        is_left.then_some(FIRST).or(self.rest.poll_timeout())
+        let prior = self.kept.prior.map(|(_, since)| since + MUTUAL_WAIT_MAX);
+        let until = self.rest.poll_timeout();
+        let until = prior.map_or(until, |prior| until.map(|until| until.min(prior)));
+        is_left.then_some(FIRST).or(until)
     }
 }

@@ -9,14 +9,22 @@ use crate::time::Instant;
 impl Engine {
     /// What a link of the line is used for from now on; until the first telling, by the defaults.
     pub fn handle_link_settings(&mut self, link: LinkId, settings: LinkSettings, now: Instant) {
-        match self.link_mut(link) {
-            Some(known) if known.settings != settings => known.settings = settings,
+        let before = match self.link_mut(link) {
+            Some(known) if known.settings != settings => {
+                std::mem::replace(&mut known.settings, settings)
+            }
             _ => return,
-        }
+        };
         self.peers.touch_all();
         self.segments.set_tier(link, settings.tier);
         self.segments.set_in_lag(link, settings.in_lag);
         self.update_homes(now);
+        if settings.in_lag != before.in_lag {
+            // What peers may send us is another matter then.
+            self.greeter.hurry(now);
+        } else if settings.in_lag && settings.weight != before.weight {
+            self.redispatch_plain(now);
+        }
         self.publish_paths();
     }
 

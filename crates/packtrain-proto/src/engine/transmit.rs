@@ -151,6 +151,9 @@ impl Engine {
             };
             if let Some(outgoing) = &outgoing {
                 self.turns.charge(destination, outgoing.len);
+                if let Destination::Peer(_) = destination {
+                    self.sent_to_peers += outgoing.len as u64;
+                }
                 self.note_length(outgoing);
             }
             self.leave_if_empty(destination);

@@ -23,6 +23,8 @@ pub struct Damping {
     held_until: Option<Instant>,
     /// Until when it fails soon, if it does.
     soon_until: Instant,
+    /// The level, and its time, before the last failure.
+    before: (u32, Instant),
     failures: u64,
 }
 
@@ -33,6 +35,7 @@ impl Damping {
             return;
         }
         self.forget(now);
+        self.before = (self.level, self.level_at);
         self.level = match self.level {
             0 => 1,
             level if now < self.soon_until => (level + 1).min(LEVEL_MAX),
@@ -43,22 +46,23 @@ impl Damping {
         self.held_until = None;
     }
 
-    /// It works again. `hold`: the shortest time for which it has to show that.
-    pub fn on_return(&mut self, hold: Duration, now: Instant) {
+    /// It works again. `hold`: the shortest time for which it has to show that; `detection`: how long it takes to be noticed that it does
+    /// not.
+    pub fn on_return(&mut self, hold: Duration, detection: Duration, now: Instant) {
         if std::mem::take(&mut self.is_down) {
             self.forget(now);
             let doubled = self.level.saturating_sub(1);
             let held_until = now + hold * (1 << doubled);
             self.held_until = Some(held_until);
             // While it was held, nobody saw how it carries.
-            self.soon_until = held_until + hold * (SOON - 1);
+            self.soon_until = held_until + hold * (SOON - 1) + detection;
         }
     }
 
     /// The failures since then were not its own.
     pub fn forgive(&mut self, since: Instant) {
         if self.is_down && self.level_at >= since {
-            self.level = self.level.saturating_sub(1);
+            (self.level, self.level_at) = self.before;
             self.is_down = false;
         }
     }
@@ -104,7 +108,7 @@ mod tests {
         let mut damping = Damping::default();
         let hold = |&ms: &u64| {
             damping.on_failure(at(ms));
-            damping.on_return(HOLD, at(ms + 10));
+            damping.on_return(HOLD, Duration::ZERO, at(ms + 10));
             let held_until = damping.held_until().expect("it has failed");
             held_until.since(at(ms + 10)).as_millis() as u64
         };
@@ -144,14 +148,14 @@ mod tests {
     #[test]
     fn one_that_never_failed_or_was_forgiven_is_not_held() {
         let mut damping = Damping::default();
-        damping.on_return(HOLD, at(5));
+        damping.on_return(HOLD, Duration::ZERO, at(5));
         assert_eq!(damping.held_until(), None);
         damping.on_failure(at(10));
         damping.on_failure(at(11));
         damping.forgive(at(11));
         assert!(damping.is_down(), "it failed before");
         damping.forgive(at(10));
-        damping.on_return(HOLD, at(30));
+        damping.on_return(HOLD, Duration::ZERO, at(30));
         assert_eq!(damping.held_until(), None);
         assert_eq!(damping.failures(), 1);
     }
@@ -160,7 +164,7 @@ mod tests {
     fn it_is_released_at_its_time() {
         let mut damping = Damping::default();
         damping.on_failure(at(10));
-        damping.on_return(HOLD, at(20));
+        damping.on_return(HOLD, Duration::ZERO, at(20));
         damping.release(at(119));
         assert_eq!(damping.held_until(), Some(at(120)));
         damping.release(at(120));

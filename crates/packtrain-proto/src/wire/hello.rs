@@ -97,6 +97,7 @@ mod flag {
     pub(super) const GOODBYE: u8 = 0x02;
     pub(super) const AWAY: u8 = 0x04;
     pub(super) const FULL: u8 = 0x08;
+    pub(super) const PAST: u8 = 0x10;
 }
 
 mod state {
@@ -175,8 +176,10 @@ pub struct Hello {
     /// This node's engine is away, and may be back: only direct frames come from it and reach it. Said in its
     /// place by whoever keeps its direct path.
     pub away: bool,
-    /// This node's engine takes all that it can: what may go past it is welcome to.
+    /// This node's engine takes all that it can of what it is sent: what may go past it is welcome to.
     pub full: bool,
+    /// Much of what its host sends goes past both engines, and so may what answers it.
+    pub past: bool,
     /// The sender's number of the link that this copy left by. It need not be among `links`.
     pub link: LinkId,
     pub node_id: NodeId,
@@ -267,6 +270,7 @@ impl Hello {
             goodbye: header[field::FLAGS] & flag::GOODBYE != 0,
             away: header[field::FLAGS] & flag::AWAY != 0,
             full: header[field::FLAGS] & flag::FULL != 0,
+            past: header[field::FLAGS] & flag::PAST != 0,
             link: LinkId(header[field::LINK]),
             node_id: NodeId(node_id),
             recipient: (recipient != 0).then_some(NodeId(recipient)),
@@ -389,7 +393,8 @@ impl Hello {
         header[field::FLAGS] = if self.answer { flag::ANSWER } else { 0 }
             | if self.goodbye { flag::GOODBYE } else { 0 }
             | if self.away { flag::AWAY } else { 0 }
-            | if self.full { flag::FULL } else { 0 };
+            | if self.full { flag::FULL } else { 0 }
+            | if self.past { flag::PAST } else { 0 };
         header[field::LINK] = self.link.0;
         header[field::LINK_COUNT] = self.links.len() as u8;
         header[field::NODE_ID].copy_from_slice(&self.node_id.0.to_be_bytes());

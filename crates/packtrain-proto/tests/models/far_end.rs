@@ -126,6 +126,7 @@ pub fn hello(by: u8, count: u32, wires: &[Wire], buffer: &mut Buffer) {
         goodbye: false,
         away: false,
         full: false,
+        past: false,
         link: LinkId(by),
         node_id: PEER,
         recipient: Some(NODE),

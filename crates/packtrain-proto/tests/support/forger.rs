@@ -149,6 +149,7 @@ impl Forger {
             goodbye: false,
             away: false,
             full: false,
+            past: false,
             link: LINK,
             node_id: self.node_id,
             recipient,

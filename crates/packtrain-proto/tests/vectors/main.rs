@@ -316,9 +316,10 @@ fn what_is_said_for_a_node_whose_engine_is_away() {
 }
 
 #[test]
-fn a_node_that_takes_all_that_it_can() {
+fn a_node_that_takes_all_that_it_can_and_past_which_much_goes() {
     let hello = Hello {
         full: true,
+        past: true,
         recipient: Some(NODE_B),
         links: vec![LinkRecord {
             link: LinkId(0),

@@ -150,9 +150,10 @@ pub fn set(
         Some(bps) => format!(", rate {} at most", BitRate(bps)),
         None => String::new(),
     };
-    let lag = match now["lag"].is_null() {
-        true => "",
-        false => ", and is in a link aggregation",
+    let lag = match now["lag"].as_str() {
+        None => "",
+        Some("refused") => ", and is in a link aggregation that the switch does not know of",
+        Some(_) => ", and is in a link aggregation",
     };
     output::text(&format!(
         "{link} has tier {}, weight {}{rate}{lag}\n",

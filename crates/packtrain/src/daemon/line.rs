@@ -282,6 +282,7 @@ impl Line {
         const AT_MOST: Duration = Duration::from_millis(100);
         let until = self.clock.now() + AT_MOST;
         self.engine.say_goodbye(self.clock.now());
+        self.deliver(self.clock.now());
         loop {
             self.transmit();
             let left = until.since(self.clock.now());

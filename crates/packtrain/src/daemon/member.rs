@@ -122,16 +122,20 @@ impl Attached {
 
     /// Takes frames for these addresses of other links as well, and for no others.
     pub(super) fn take_for(&mut self, others: &[MacAddr]) -> io::Result<()> {
+        let mut result = Ok(());
         for gone in self.others.extract_if(.., |at| !others.contains(at)) {
-            self.socket.remove_unicast(gone)?;
+            result = result.and(self.socket.remove_unicast(gone));
         }
         for &address in others {
             if !self.others.contains(&address) {
-                self.socket.add_unicast(address)?;
-                self.others.push(address);
+                let added = self.socket.add_unicast(address);
+                if added.is_ok() {
+                    self.others.push(address);
+                }
+                result = result.and(added);
             }
         }
-        Ok(())
+        result
     }
 
     /// What comes there from now on is later than what has come elsewhere.

@@ -31,7 +31,7 @@ const DARK_LOOK: Duration = Duration::from_millis(20);
 pub(super) struct Carriers {
     look_at: Instant,
     /// Since when links have none, or their other ends.
-    dark: BTreeMap<LinkId, Instant>,
+    dark: BTreeMap<(LinkId, End), Instant>,
     dark_look_at: Instant,
     /// Interfaces of which something has changed, and the thread does not know it yet.
     unasked: BTreeSet<u32>,
@@ -40,6 +40,13 @@ pub(super) struct Carriers {
     /// `None` until there is somebody to ask, and where nobody can be.
     asker: Option<Asker>,
     may_ask: bool,
+}
+
+/// Whose carrier is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum End {
+    Own,
+    Other,
 }
 
 /// The thread that asks: it ends when nobody wants to know anything any more.
@@ -99,11 +106,12 @@ impl Carriers {
         said_dead: impl Iterator<Item = LinkId>,
         now: Instant,
     ) -> Vec<LinkId> {
-        let dark = members.iter().filter(|member| member.has_no_carrier());
-        let dark: BTreeSet<LinkId> = dark.map(|member| member.id).chain(said_dead).collect();
-        self.dark.retain(|id, _| dark.contains(id));
-        for id in dark {
-            self.dark.entry(id).or_insert_with(|| {
+        let own = members.iter().filter(|member| member.has_no_carrier());
+        let own = own.map(|member| (member.id, End::Own));
+        let dark: BTreeSet<_> = own.chain(said_dead.map(|id| (id, End::Other))).collect();
+        self.dark.retain(|end, _| dark.contains(end));
+        for end in dark {
+            self.dark.entry(end).or_insert_with(|| {
                 self.dark_look_at = now;
                 now
             });
@@ -112,7 +120,7 @@ impl Carriers {
             .dark
             .iter()
             .filter(|(_, since)| now.since(**since) < TOLD_LATE);
-        lately.map(|(id, _)| *id).collect()
+        lately.map(|((id, _), _)| *id).collect()
     }
 
     fn has_asker(&mut self) -> bool {

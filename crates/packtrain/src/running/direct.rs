@@ -281,7 +281,9 @@ impl Direct {
             return Ok(());
         }
         let waits = intake.is_some_and(|intake| intake.may_hold_frames());
-        if !waits {
+        if waits {
+            line.withdraw_drain();
+        } else {
             self.questions += 1;
             line.request_drain(self.questions);
         }

@@ -304,7 +304,10 @@ fn build_link(snapshot: &Snapshot, facts: &LinkFacts) -> Link {
         tier: facts.used.tier,
         weight: facts.used.weight,
         rate_max_bps: facts.used.rate_max_bps,
-        lag: known.and_then(|l| l.lag),
+        lag: facts
+            .used
+            .in_lag
+            .then(|| known.and_then(|l| l.lag).unwrap_or(LagUse::Used)),
         qdisc: facts.queue.as_ref().map(|queue| queue.kind.clone()),
         congestion_signals: congestion_signals(facts.queue.as_ref()),
         backlog_bytes: known.map_or(0, |l| l.local_queue_bytes),

@@ -265,6 +265,7 @@ pub fn hello(side: usize, change: impl FnOnce(&mut Hello)) -> Vec<u8> {
         goodbye: false,
         away: false,
         full: false,
+        past: false,
         link: LinkId(0),
         node_id: NodeId(0x1111 * (side as u64 + 1)),
         recipient: None,

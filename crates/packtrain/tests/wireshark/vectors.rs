@@ -35,7 +35,7 @@ const INFO: &[(&str, &str)] = &[
     ("hello-direct-vlan", "Hello of node 0123456789abcdef by link 0: 1 link"),
     ("hello-first", "Hello of node 0123456789abcdef by link 0: 1 link, ANSWER"),
     ("hello-from-the-future", "Hello of node 0123456789abcdef by link 0: 0 links, GOODBYE"),
-    ("hello-full", "Hello of node 0123456789abcdef to node fedcba9876543210 by link 0: 1 link, FULL"),
+    ("hello-full", "Hello of node 0123456789abcdef to node fedcba9876543210 by link 0: 1 link, FULL, PAST"),
     ("hello-unused-link", "Hello of node 0123456789abcdef by link 0: 1 link"),
     ("liveness", "Liveness 273 of link 2 to link 1: Up, ASKS"),
     ("liveness-poll", "Liveness 273 of link 2 to link 1: Up, ASKS, POLL of 94 bytes"),

@@ -44,6 +44,14 @@ impl Line {
         self.from_host.on_tap_ready(Duration::ZERO);
     }
 
+    /// A drain that is waited for is not wanted yet: something waits before `pt0`, and what is missing stands there.
+    pub fn withdraw_drain(&mut self) {
+        self.drain.number = None;
+        if let Some(tickets) = &mut self.drain.tickets {
+            tickets.look_anew();
+        }
+    }
+
     /// The drain that the engine was asked for since this was called last.
     pub fn take_drain_begun(&mut self) -> Option<DrainBegun> {
         self.drain.begun.take()

@@ -187,6 +187,7 @@ impl Line {
             attached.retry(&mut member.counters);
             self.engine.remove_link(link, now);
         }
+        self.follow_lag();
     }
 
     /// The links, in the order in which they were added.
@@ -221,6 +222,7 @@ impl Line {
                 found = true;
             }
         }
+        self.follow_lag();
         found
     }
 
