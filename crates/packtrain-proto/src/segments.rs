@@ -152,6 +152,9 @@ impl Segments {
         if let Some(member) = self.member_mut(link) {
             member.in_lag = in_lag;
         }
+        if self.members.iter().filter(|member| member.in_lag).count() < 2 {
+            self.refused_until = None;
+        }
     }
 
     /// A link is to leave: another one of its segment is home from now on. [`Segments::update`] follows.
