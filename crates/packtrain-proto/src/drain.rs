@@ -16,6 +16,8 @@ use crate::wire::train::Ack;
 const PATIENCE_MIN: Duration = Duration::from_millis(200);
 const PATIENCE_ROUND_TRIPS: u32 = 4;
 const TRIES_MAX: u32 = 5;
+/// So many of the last are remembered, of which each may be answered.
+const PROBES_MAX: usize = 16;
 /// An acknowledgement names as many before the newest.
 const NAMED_MAX: i32 = 64;
 
@@ -117,6 +119,9 @@ impl Drain {
     pub fn on_sent(&mut self, to: (usize, LaneId), probe: (LinkId, Sequence)) {
         let open = self.round.iter_mut().flat_map(|round| &mut round.open);
         for question in open.filter(|question| (question.slot, question.lane) == to) {
+            if question.probes.len() == PROBES_MAX {
+                question.probes.remove(0);
+            }
             question.probes.push(probe);
             question.due = false;
         }

@@ -297,8 +297,8 @@ pub struct Engine {
     surplus_rx: Surplus,
     reading: Reading,
     sent_meter: Meter,
-    /// What left in trains, or with a mark; bytes, ever.
-    sent_to_peers: u64,
+    /// Of those, for peers.
+    taken_for_peers: u64,
     peers_meter: Meter,
     direct_meter: Meter,
     /// What of the host went past us lately, bit/s.
@@ -422,7 +422,7 @@ impl Engine {
             surplus_rx: Surplus::default(),
             reading: Reading::default(),
             sent_meter: Meter::default(),
-            sent_to_peers: 0,
+            taken_for_peers: 0,
             peers_meter: Meter::default(),
             direct_meter: Meter::default(),
             directly_bps: 0,

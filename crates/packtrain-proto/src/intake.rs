@@ -47,6 +47,8 @@ const USED: f64 = 0.75;
 /// Waits so near to each other are of one busy time.
 const LUMPS_APART_MAX: Duration = Duration::from_millis(50);
 const GROWTH: f64 = 1.02;
+/// Who takes less than this share of what the links carry is not bound by them.
+const BOUND: f64 = 0.7;
 const GROWTH_MAX: f64 = 1.15;
 
 /// The plain mean of the first samples, and a moving one of later ones.
@@ -140,14 +142,21 @@ impl Intake {
         self.host_stood = Some(stood && left_unread);
     }
 
-    /// The line is worth so many times what it was.
-    pub fn scale(&mut self, times: f64) {
-        if let Some(speed) = &mut self.speed {
-            speed.value *= times;
+    /// The links carry another sum of rates, bit/s, from now on. What the host is let send follows, as far as it was they that bounded it.
+    pub fn on_capacity(&mut self, before: u64, after: u64) {
+        let (before, after) = (before as f64, after as f64);
+        let Some(speed) = &mut self.speed else {
+            return;
+        };
+        let changed = match after < before {
+            true => speed.value.min(after),
+            false if speed.value >= before * BOUND => speed.value * after / before,
+            false => speed.value,
+        };
+        if changed != speed.value {
             // What is measured from now on tells more than what was.
-            speed.samples = speed.samples.min(1.0);
+            (speed.value, speed.samples) = (changed, speed.samples.min(1.0));
         }
-        self.taken_bps *= times;
     }
 
     /// When to step next; only while something waits or is shaped.
@@ -334,7 +343,7 @@ mod tests {
                 rate = intake.step(100_000, ms * 12_500, now).unwrap_or(rate);
             }
             let before = rate.expect("held back") as f64;
-            intake.scale(times);
+            intake.on_capacity(100_000_000, (1e8 * times) as u64);
             // As much is taken in each step as the line is worth by now, and as much waits for it.
             for step in 1..=2 {
                 let now = Instant::ZERO + Duration::from_millis(290 + 10 * step);
@@ -346,6 +355,16 @@ mod tests {
         };
         assert!((1.9..2.1).contains(&rate_after(2.0)));
         assert!((0.45..0.55).contains(&rate_after(0.5)));
+        // One that others than the links bound keeps what it has.
+        let speed_after = |before: u64, after: u64| {
+            let mut intake = Intake::new(Instant::ZERO);
+            intake.speed.get_or_insert_default().add(1e8);
+            intake.on_capacity(before, after);
+            intake.speed.map(|mean| mean.value)
+        };
+        assert_eq!(speed_after(400_000_000, 800_000_000), Some(1e8));
+        assert_eq!(speed_after(400_000_000, 200_000_000), Some(1e8));
+        assert_eq!(speed_after(400_000_000, 50_000_000), Some(5e7));
     }
 
     #[test]

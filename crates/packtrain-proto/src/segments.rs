@@ -338,6 +338,27 @@ impl Segments {
         ways.map(|member| member.link)
     }
 
+    /// The head of those that a switch takes for one with this link.
+    fn head_of_lag(&self, link: LinkId) -> Option<LinkId> {
+        let mut others = self.members.iter().filter(|member| member.in_lag);
+        let head = others.find_map(|member| match member.standing {
+            Standing::Home | Standing::Settling => Some(member.link),
+            Standing::Beside(head) => Some(head),
+            Standing::Down => None,
+        });
+        head.filter(|_| self.is_in_lag(link))
+    }
+
+    /// The same for those of them by which frames come once each, as it has been seen.
+    pub fn place_of_copies(&self, link: LinkId) -> LinkId {
+        let place = self.place_of(link);
+        let is_settled = |link| self.member(link).is_some_and(|member| member.settled);
+        match is_settled(link) && (is_settled(place) || self.standing(place) == Standing::Down) {
+            true => place,
+            false => link,
+        }
+    }
+
     /// The same for all links that a switch takes for one: a host that is heard by one of them is by all.
     pub fn place_of(&self, link: LinkId) -> LinkId {
         let mut members = self.members.iter();
@@ -409,7 +430,10 @@ impl Segments {
             Standing::Home | Standing::Settling => Some(link),
             Standing::Beside(head) => Some(head),
             // Another one may have taken over.
-            Standing::Down => member.known_behind.filter(|&home| self.is_home(home)),
+            Standing::Down => {
+                let home = member.known_behind.filter(|&home| self.is_home(home));
+                home.or_else(|| self.head_of_lag(link))
+            }
         }
     }
 

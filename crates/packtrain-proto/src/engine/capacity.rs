@@ -4,8 +4,8 @@
 use arrayvec::ArrayVec;
 
 use super::Engine;
-use super::paths::{link_of, rate_bps, standing};
-use crate::config::LinkId;
+use super::paths::{link_of, standing};
+use crate::config::{Balance, LinkId};
 use crate::peer::Peer;
 use crate::time::Instant;
 use crate::wire::hello::LINKS_MAX;
@@ -16,6 +16,10 @@ pub(super) type Carrying = ArrayVec<LinkId, LINKS_MAX>;
 impl Engine {
     /// Before the rate of the host is decided anew.
     pub(super) fn follow_capacity(&mut self, now: Instant) {
+        // By these it is one link that bounds what the host may send, whichever are there.
+        if let Balance::ActiveBackup | Balance::Duplicate = self.config.balance {
+            return;
+        }
         let carrying = self.carrying();
         if carrying == self.carrying {
             return;
@@ -29,7 +33,7 @@ impl Engine {
             && before > 0
             && after > 0
         {
-            self.intake.scale(after as f64 / before as f64);
+            self.intake.on_capacity(before, after);
         }
     }
 
@@ -53,9 +57,13 @@ impl Engine {
         links.filter(carries).take(LINKS_MAX).collect()
     }
 
+    /// As it was measured.
     fn best_rate_bps(&self, link: LinkId, now: Instant) -> Option<u64> {
         let known = self.link(link)?;
         let paths = self.peers.iter().filter_map(|(_, peer)| peer.path(link));
-        paths.filter_map(|path| rate_bps(known, path, now)).max()
+        let acknowledged = paths.filter_map(|path| path.flight.rate_bps());
+        let fastest = acknowledged.map(|(bps, _)| bps).max();
+        let measured = fastest.or_else(|| known.drain_rate_bps(now));
+        measured.map(|bps| known.at_most(bps))
     }
 }

@@ -95,7 +95,7 @@ impl Engine {
         }
         self.tell_if_other(said, now);
         let sent_bps = self.sent_meter.rate_bps(self.counters.host_rx.bytes, now);
-        let to_peers_bps = self.peers_meter.rate_bps(self.sent_to_peers, now);
+        let to_peers_bps = self.peers_meter.rate_bps(self.taken_for_peers, now);
         if is_full && to_peers_bps >= MUCH_BPS.max(sent_bps / 2) {
             self.begin_rest(sent_bps, now);
         }

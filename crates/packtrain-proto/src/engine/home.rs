@@ -245,7 +245,8 @@ impl Engine {
         let stranded = links.any(|link| {
             let has_lost = !self.segments.is_way(link)
                 || before.homes.contains(&link) && !is_head(&link)
-                || have_other_ways;
+                || have_other_ways
+                    && (self.segments.is_in_lag(link) || before.home_of(link) != link);
             has_lost && waits_for(link) || self.stations_wait_for(link) && !is_head(&link)
         });
         let has_settled = |link: &LinkId| self.segments.is_home(*link) && waits_for(*link);
@@ -444,7 +445,7 @@ impl Engine {
     pub(super) fn note_sent(&mut self, frame: &QueuedFrame, link: LinkId, now: Instant) {
         if self.links.len() > 1 && frame.header.source != self.config.address {
             let (duplicates, offload) = (&mut self.duplicates, &frame.offload);
-            let link = self.segments.place_of(link);
+            let link = self.segments.place_of_copies(link);
             duplicates.look(&frame.buffer, offload, (link, true), now);
         }
     }
@@ -466,7 +467,7 @@ impl Engine {
         match may_come_again {
             true => {
                 // By several that a switch takes for one, a frame comes once.
-                let link = self.segments.place_of(link);
+                let link = self.segments.place_of_copies(link);
                 self.duplicates.look(frame, offload, (link, taken), now)
             }
             false => New::All,

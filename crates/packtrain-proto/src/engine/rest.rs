@@ -47,7 +47,7 @@ impl Engine {
     /// The engine is full: those flows that it has are to rest for a moment, if it is full of what might go past it, of what goes to peers.
     pub(super) fn let_flows_rest(&mut self, full_bps: u64, now: Instant) {
         let lately = self.sent_meter.more(self.counters.host_rx.bytes);
-        let to_peers = self.peers_meter.more(self.sent_to_peers);
+        let to_peers = self.peers_meter.more(self.taken_for_peers);
         if lately > 0 && to_peers >= lately / 2 {
             self.begin_rest(full_bps, now);
         }
@@ -170,12 +170,14 @@ impl Engine {
         }
         // Who keeps back as well waits for our answer as we do for its.
         let waits = |(_, since): &mut (usize, Instant)| now.since(*since) >= MUTUAL_WAIT_MAX;
-        if let Some((slot, since)) = self.kept.prior.take_if(waits)
-            && self.rest.is_on()
-            && self.drain.has_waited_for(slot, since)
-        {
-            self.end_rest(now);
+        let Some((slot, since)) = self.kept.prior.take_if(waits) else {
+            return;
+        };
+        if self.rest.is_on() && self.drain.has_waited_for(slot, since) {
+            return self.end_rest(now);
         }
+        // It may have been asked a moment later than it has asked us.
+        self.kept.prior = self.rest.is_on().then_some((slot, now));
     }
 
     fn end_rest(&mut self, now: Instant) {

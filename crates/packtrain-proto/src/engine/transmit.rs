@@ -146,14 +146,16 @@ impl Engine {
         while let Some((destination, way)) = self.next_destination(now) {
             let outgoing = match destination {
                 Destination::Plain(_) => self.take_plain(way, now),
-                Destination::Peer(slot) => self.take_for_peer(slot, way, now),
+                Destination::Peer(slot) => {
+                    let before = self.taken_bytes;
+                    let taken = self.take_for_peer(slot, way, now);
+                    self.taken_for_peers += self.taken_bytes - before;
+                    taken
+                }
                 Destination::Station(slot) => self.take_for_station(slot, way, now),
             };
             if let Some(outgoing) = &outgoing {
                 self.turns.charge(destination, outgoing.len);
-                if let Destination::Peer(_) = destination {
-                    self.sent_to_peers += outgoing.len as u64;
-                }
                 self.note_length(outgoing);
             }
             self.leave_if_empty(destination);

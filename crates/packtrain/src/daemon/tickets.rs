@@ -51,11 +51,6 @@ impl Tickets {
         !is_missing
     }
 
-    /// What is missing now stands in a queue, and is not dropped.
-    pub(super) fn look_anew(&mut self) {
-        self.missing = None;
-    }
-
     /// Whether all were read. `tickets`: given so far, asked after `read` frames had been read. Asked only while
     /// nothing waits in a queue before `pt0`.
     pub(super) fn are_read(&mut self, tickets: u64, read: u64, now: Instant) -> bool {

@@ -44,12 +44,9 @@ impl Line {
         self.from_host.on_tap_ready(Duration::ZERO);
     }
 
-    /// A drain that is waited for is not wanted yet: something waits before `pt0`, and what is missing stands there.
+    /// A drain that is waited for is not wanted yet: something waits before `pt0`. What is missing is looked for again when nothing does.
     pub fn withdraw_drain(&mut self) {
         self.drain.number = None;
-        if let Some(tickets) = &mut self.drain.tickets {
-            tickets.look_anew();
-        }
     }
 
     /// The drain that the engine was asked for since this was called last.
