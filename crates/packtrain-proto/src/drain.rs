@@ -8,6 +8,7 @@
 
 use crate::config::LinkId;
 use crate::time::{Duration, Instant};
+use crate::trunk::flight::NAMED_MAX;
 use crate::trunk::lane::LaneId;
 use crate::wire::sequence::Sequence;
 use crate::wire::train::Ack;
@@ -18,8 +19,6 @@ const PATIENCE_ROUND_TRIPS: u32 = 4;
 const TRIES_MAX: u32 = 5;
 /// So many of the last are remembered, of which each may be answered.
 const PROBES_MAX: usize = 16;
-/// An acknowledgement names as many before the newest.
-const NAMED_MAX: i32 = 64;
 
 /// A peer that has not answered.
 #[derive(Debug)]
@@ -147,7 +146,7 @@ impl Drain {
             round.open.retain(|question| !is_answered(question));
             // Acknowledged so late that it has no place in what is said any more: asked again, it has.
             let is_past = |&(link, sequence): &(LinkId, Sequence)| {
-                link.0 == ack.link && ack.newest.distance_from(sequence) > NAMED_MAX
+                link.0 == ack.link && ack.newest.distance_from(sequence) > NAMED_MAX as i32
             };
             let of_peer = round.open.iter_mut().filter(|q| q.slot == slot);
             for question in of_peer {

@@ -34,10 +34,8 @@ use crate::coding::restore::Restorer;
 use crate::coding::worth::Worths;
 use crate::config::{Config, LinkId, LinkState, NodeId};
 use crate::dfap::stations::Stations;
-use crate::direct::reading::{Meter, Reading};
 use crate::direct::rest::Rest;
 use crate::direct::small_frames::SmallFrames;
-use crate::direct::surplus::Surplus;
 use crate::drain::Drain;
 use crate::duplicates::Duplicates;
 use crate::greeter::Greeter;
@@ -103,6 +101,7 @@ pub use away::Word;
 use capacity::Carrying;
 use direct::Published;
 use direct_counts::DirectTotals;
+use full::Full;
 use lanes::LaneChange;
 use replay::Copies;
 use rest::Kept;
@@ -292,19 +291,7 @@ pub struct Engine {
     gates_closed: bool,
     /// … since when these are counted.
     small_frames: SmallFrames,
-    surplus: Surplus,
-    /// Of what is sent to us.
-    surplus_rx: Surplus,
-    reading: Reading,
-    sent_meter: Meter,
-    /// Of those, for peers.
-    taken_for_peers: u64,
-    peers_meter: Meter,
-    direct_meter: Meter,
-    /// What of the host went past us lately, bit/s.
-    directly_bps: u64,
-    /// Much of what the host sends goes past us, or has lately, where an engine is full.
-    past_until: Option<Instant>,
+    full: Full,
     rest: Rest,
     kept: Kept,
     published: Published,
@@ -418,15 +405,7 @@ impl Engine {
             carrying: Carrying::new(),
             gates_closed: false,
             small_frames: SmallFrames::default(),
-            surplus: Surplus::default(),
-            surplus_rx: Surplus::default(),
-            reading: Reading::default(),
-            sent_meter: Meter::default(),
-            taken_for_peers: 0,
-            peers_meter: Meter::default(),
-            direct_meter: Meter::default(),
-            directly_bps: 0,
-            past_until: None,
+            full: Full::default(),
             rest: Rest::default(),
             kept: Kept::default(),
             published: Published::default(),

@@ -14,6 +14,7 @@
 //! of up to 64 KB, and a glance shows the lump or the gap behind it. What an owner never reads to the end
 //! waits too, before us, where nobody sees how much.
 
+use crate::fullness::Fullness;
 use crate::time::{Duration, Instant};
 
 const STEP: Duration = Duration::from_millis(10);
@@ -36,10 +37,6 @@ const PROPORTION: f64 = 0.1;
 /// However much waits, half of the line's speed is let in: shapers count debts as time, and what was
 /// overdrawn at a rate cut to almost nothing is paid back for seconds.
 const ERROR_MIN: f64 = -5.0;
-/// The owner is the limit, and not the line, when for so long frames were left unread now and then, and none waited
-/// in the engine.
-const OWNER_FULL_AFTER: Duration = Duration::from_millis(50);
-const OWNER_FULL_FADES: Duration = Duration::from_millis(250);
 /// How much of the rate must be used for it to be the limit, and what it then grows by in a step;
 /// not beyond so many times what is really taken, or it would overshoot while the links'
 /// local queues fill.
@@ -81,8 +78,8 @@ pub struct Intake {
     /// Since when too much waits.
     long_since: Option<Instant>,
     waited_at: Instant,
-    /// Since when, and when last, the owner had left frames unread though none waited in the engine.
-    owner_full: Option<(Instant, Instant)>,
+    /// Of the owner, who had left frames unread though none waited in the engine: then he is the limit, and not the line.
+    owner_full: Fullness,
     rate_bps: Option<u64>,
 }
 
@@ -98,7 +95,7 @@ impl Intake {
             taken_bps: 0.0,
             long_since: None,
             waited_at: now,
-            owner_full: None,
+            owner_full: Fullness::default(),
             rate_bps: None,
         }
     }
@@ -110,24 +107,20 @@ impl Intake {
 
     /// What is taken, host bits a second, while it is as much as the owner can though the line could more.
     pub fn owner_is_full(&self, now: Instant) -> Option<u64> {
-        let (since, _) = self.owner_full?;
-        (now.since(since) >= OWNER_FULL_AFTER).then_some(self.taken_bps as u64)
+        self.owner_full
+            .is_full(now)
+            .then_some(self.taken_bps as u64)
     }
 
     /// … and was when it was looked at last: that it is full fades slowly.
     pub fn owner_is_full_still(&self) -> bool {
-        self.owner_full
-            .is_some_and(|(_, last)| last == self.stepped_at)
+        self.owner_full.was_left(self.stepped_at)
     }
 
     fn note_who_is_full(&mut self, standing: usize, host_stood: bool, now: Instant) {
-        if standing > 0 {
-            self.owner_full = None;
-        } else if host_stood {
-            self.owner_full.get_or_insert((now, now)).1 = now;
-        } else {
-            let fades = |(_, last): &mut (Instant, Instant)| now.since(*last) > OWNER_FULL_FADES;
-            self.owner_full.take_if(fades);
+        match standing > 0 {
+            true => self.owner_full.forget(),
+            false => self.owner_full.note(host_stood, now),
         }
     }
 

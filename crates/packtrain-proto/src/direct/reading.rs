@@ -1,13 +1,10 @@
 //! Whether more comes by the links than is read: who leaves frames unread each time, for a while, takes all that it can.
 
+use crate::fullness::Fullness;
 use crate::time::{Duration, Instant};
 
 /// Each look is over so long.
 const STEP: Duration = Duration::from_millis(10);
-/// So long something was left unread at each reading, now and then, …
-const FULL_AFTER: Duration = Duration::from_millis(50);
-/// … and not since: what was before does not count any more.
-const FADES: Duration = Duration::from_millis(250);
 /// Of a longer step nothing is learned: nobody read in between.
 const STEP_MAX: Duration = Duration::from_millis(50);
 /// How many steps a rate is a mean of, about.
@@ -21,8 +18,7 @@ pub struct Reading {
     stood: Option<bool>,
     given_before: u64,
     bps: f64,
-    /// The first step and the last one at which it was so.
-    full: Option<(Instant, Instant)>,
+    full: Fullness,
 }
 
 impl Reading {
@@ -41,13 +37,8 @@ impl Reading {
         }
         let sample = bytes as f64 * 8.0 / elapsed.as_secs_f64();
         self.bps += (sample - self.bps) / SAMPLES;
-        if stood {
-            self.full.get_or_insert((now, now)).1 = now;
-        } else {
-            self.full.take_if(|(_, last)| now.since(*last) > FADES);
-        }
-        let (since, last) = self.full?;
-        (last == now && now.since(since) >= FULL_AFTER).then_some(self.bps as u64)
+        self.full.note(stood, now);
+        (stood && self.full.is_full(now)).then_some(self.bps as u64)
     }
 }
 

@@ -18,7 +18,7 @@
 use crate::time::{Duration, Instant};
 
 /// Nothing is kept back for longer.
-const REST_MAX: Duration = Duration::from_millis(60);
+pub const REST_MAX: Duration = Duration::from_millis(60);
 /// From one rest to the next, at first and at last: what did not change in it is of a kind that never rests.
 const AGAIN_MIN: Duration = Duration::from_millis(250);
 const AGAIN_MAX: Duration = Duration::from_secs(64);

@@ -12,7 +12,7 @@ use crate::time::{Duration, Instant};
 const MEASURE: Duration = Duration::from_millis(200);
 
 /// Who carries less than this has no processor to carry more with: direct frames need one too.
-const FULL_MIN_BPS: u64 = 200_000_000;
+pub const FULL_MIN_BPS: u64 = 200_000_000;
 
 #[derive(Debug, Default)]
 pub struct Surplus {

@@ -97,9 +97,9 @@ impl Engine {
             self.each_gate(|gate| gate.on_given_back(now));
             self.publish_paths();
         }
-        let was_open = self.surplus.is_open();
+        let was_open = self.full.sent.is_open();
         let engine_bytes = self.counters.host_rx.bytes;
-        self.surplus.on_engine_full(full_bps, engine_bytes, now);
+        self.full.sent.on_engine_full(full_bps, engine_bytes, now);
         if !was_open {
             self.publish_paths();
         }
@@ -197,7 +197,10 @@ impl Engine {
         } else if self.has_several_ways(peer) && self.config.balance == Balance::Duplicate {
             // Only the engine sends twice.
             (OpenTo::Classes, Some(EngineBecause::SeveralLinks))
-        } else if self.has_several_ways(peer) && !self.surplus.is_open() && !peer.full && !peer.past
+        } else if self.has_several_ways(peer)
+            && !self.full.sent.is_open()
+            && !peer.full
+            && !peer.past
         {
             (OpenTo::LossOk, Some(EngineBecause::SeveralLinks))
         } else {

@@ -70,7 +70,8 @@ impl Engine {
         if path.direct.is_due() {
             self.owe_direct_report(slot, link);
         }
-        self.surplus
+        self.full
+            .sent
             .on_direct(u64::from(more) * u64::from(self.config.mtu));
         self.on_direct_signal((slot, link), signal, now);
     }
@@ -99,7 +100,8 @@ impl Engine {
         }
         path.fence.on_came(frames, now);
         peer.follow_fences();
-        self.surplus_rx
+        self.full
+            .received
             .on_direct(u64::from(more) * u64::from(self.config.mtu));
         if asked.is_some() {
             self.owe_direct_report(slot, link);
@@ -349,8 +351,8 @@ impl Engine {
         let links = self.links.iter();
         links.for_each(|link| sum.add_gate(&link.direct_gate));
         DirectSnapshot {
-            takes_surplus: self.surplus.is_open(),
-            surpluses: self.surplus.openings,
+            takes_surplus: self.full.sent.is_open(),
+            surpluses: self.full.sent.openings,
             rests: self.rest.rests,
             rests_in_vain: self.rest.in_vain,
             leaves_small_frames: self.leaves_small_frames(),

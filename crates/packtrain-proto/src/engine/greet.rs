@@ -1,5 +1,6 @@
 //! Hellos: who is there, by which links, and whether they hear us.
 
+use super::full::Said;
 use super::to_host::Arrival;
 use super::{Engine, Event, PeerDownReason};
 use crate::buffer::Buffer;
@@ -126,8 +127,8 @@ impl Engine {
             answer: false,
             goodbye: false,
             away: false,
-            full: self.surplus_rx.is_open(),
-            past: self.past_until.is_some(),
+            full: self.full.said().full,
+            past: self.full.said().past,
             link,
             node_id: self.config.node_id,
             recipient: peer.map(|peer| peer.node_id),
@@ -242,7 +243,11 @@ impl Engine {
         }
         if is_newest {
             self.note_whether_away(slot, hello.away, now);
-            self.note_whether_full(slot, (hello.full, hello.past));
+            let said = Said {
+                full: hello.full,
+                past: hello.past,
+            };
+            self.note_whether_full(slot, said);
         }
         let peer = self.peers.get(slot).expect("admitted");
         let (up, node_id, address) = (peer.up, peer.node_id, peer.address);

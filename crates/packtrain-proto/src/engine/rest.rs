@@ -46,8 +46,8 @@ enum Item {
 impl Engine {
     /// The engine is full: those flows that it has are to rest for a moment, if it is full of what might go past it, of what goes to peers.
     pub(super) fn let_flows_rest(&mut self, full_bps: u64, now: Instant) {
-        let lately = self.sent_meter.more(self.counters.host_rx.bytes);
-        let to_peers = self.peers_meter.more(self.taken_for_peers);
+        let lately = self.full.host_meter.more(self.counters.host_rx.bytes);
+        let to_peers = self.full.peers_meter.more(self.full.taken_for_peers);
         if lately > 0 && to_peers >= lately / 2 {
             self.begin_rest(full_bps, now);
         }

@@ -149,7 +149,7 @@ impl Engine {
                 Destination::Peer(slot) => {
                     let before = self.taken_bytes;
                     let taken = self.take_for_peer(slot, way, now);
-                    self.taken_for_peers += self.taken_bytes - before;
+                    self.full.taken_for_peers += self.taken_bytes - before;
                     taken
                 }
                 Destination::Station(slot) => self.take_for_station(slot, way, now),

@@ -25,7 +25,7 @@ const LATE_MIN: Duration = Duration::from_millis(5);
 /// stands there is not known either, and all others would wait for it.
 const UNPROVEN_MAX: usize = 16 * 1024;
 /// An acknowledgement names no train that is so far before its newest.
-const NAMED_MAX: usize = 64;
+pub const NAMED_MAX: usize = 64;
 const SILENCE_MIN: Duration = Duration::from_millis(200);
 
 /// An acknowledgement of what was never sent.

@@ -220,22 +220,30 @@ fn hello_of(node_id: NodeId, address: MacAddr) -> Hello {
     }
 }
 
+/// A's link, of which nobody knows the rate, and nothing was sent.
+fn link_of_a() -> LinkRecord {
+    LinkRecord {
+        link: LinkId(0),
+        carrier: true,
+        unused_by_host: false,
+        takes_vlan: false,
+        mtu: 1500,
+        address: LINK_A,
+        mark: mark_of(LINK_A),
+        rate_kbps: None,
+        newest_train: Sequence(0),
+        newest_link: Sequence(0),
+    }
+}
+
 #[test]
 fn the_first_hello_of_a_node() {
     let hello = Hello {
         answer: true,
         capabilities: capability::MARKED_FRAMES | capability::GSO_FRAMES,
         links: vec![LinkRecord {
-            link: LinkId(0),
-            carrier: true,
-            unused_by_host: false,
-            takes_vlan: false,
-            mtu: 1500,
-            address: LINK_A,
-            mark: mark_of(LINK_A),
             rate_kbps: Some(1_000_000),
-            newest_train: Sequence(0),
-            newest_link: Sequence(0),
+            ..link_of_a()
         }],
         software: String::from("packtrain 0.1.0"),
         ..hello_of(NODE_A, MacAddr([2, 0, 0, 0, 0x0a, 0]))
@@ -250,16 +258,8 @@ fn a_hello_by_a_link_that_its_host_does_not_use() {
             | capability::GSO_FRAMES
             | capability::DIRECT_FRAMES,
         links: vec![LinkRecord {
-            link: LinkId(0),
-            carrier: true,
             unused_by_host: true,
-            takes_vlan: false,
-            mtu: 1500,
-            address: LINK_A,
-            mark: mark_of(LINK_A),
-            rate_kbps: None,
-            newest_train: Sequence(0),
-            newest_link: Sequence(0),
+            ..link_of_a()
         }],
         ..hello_of(NODE_A, MacAddr([2, 0, 0, 0, 0x0a, 0]))
     };
@@ -273,16 +273,8 @@ fn a_hello_that_names_a_vlan() {
             | capability::GSO_FRAMES
             | capability::DIRECT_FRAMES,
         links: vec![LinkRecord {
-            link: LinkId(0),
-            carrier: true,
-            unused_by_host: false,
             takes_vlan: true,
-            mtu: 1500,
-            address: LINK_A,
-            mark: mark_of(LINK_A),
-            rate_kbps: None,
-            newest_train: Sequence(0),
-            newest_link: Sequence(0),
+            ..link_of_a()
         }],
         direct_vlan: Some(100),
         ..hello_of(NODE_A, MacAddr([2, 0, 0, 0, 0x0a, 0]))
@@ -298,16 +290,8 @@ fn what_is_said_for_a_node_whose_engine_is_away() {
             | capability::GSO_FRAMES
             | capability::DIRECT_FRAMES,
         links: vec![LinkRecord {
-            link: LinkId(0),
-            carrier: true,
-            unused_by_host: false,
-            takes_vlan: false,
-            mtu: 1500,
-            address: LINK_A,
-            mark: mark_of(LINK_A),
             rate_kbps: Some(1_000_000),
-            newest_train: Sequence(0),
-            newest_link: Sequence(0),
+            ..link_of_a()
         }],
         software: String::from("packtrain 0.1.0"),
         ..hello_of(NODE_A, MacAddr([2, 0, 0, 0, 0x0a, 0]))
@@ -322,16 +306,9 @@ fn a_node_that_takes_all_that_it_can_and_past_which_much_goes() {
         past: true,
         recipient: Some(NODE_B),
         links: vec![LinkRecord {
-            link: LinkId(0),
-            carrier: true,
-            unused_by_host: false,
-            takes_vlan: false,
-            mtu: 1500,
-            address: LINK_A,
-            mark: mark_of(LINK_A),
-            rate_kbps: None,
             newest_train: Sequence(7),
             newest_link: Sequence(4),
+            ..link_of_a()
         }],
         ..hello_of(NODE_A, MacAddr([2, 0, 0, 0, 0x0a, 0]))
     };

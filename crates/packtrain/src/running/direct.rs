@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use packtrain_proto::class::Class;
 use packtrain_proto::config::LinkId;
+use packtrain_proto::direct::rest::REST_MAX;
 use packtrain_proto::stats::Traffic;
 use packtrain_proto::time::Instant;
 use packtrain_proto::wire::ethernet::MacAddr;
@@ -33,8 +34,6 @@ const URGENT_PASS_AFTER: Duration = Duration::from_secs(2);
 const COUNT_INTERVAL: Duration = Duration::from_millis(50);
 /// How often the links' own queues are looked at, and a failed attempt is repeated.
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
-/// So long flows may rest.
-const URGED_FOR: Duration = Duration::from_millis(50);
 /// A drain that was lost on the way is asked for again.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -299,7 +298,7 @@ impl Direct {
 
     /// Flows rest, so that they may change now.
     pub(super) fn urge(&mut self, now: Instant) {
-        (self.next, self.urged_until) = (now, Some(now + URGED_FOR));
+        (self.next, self.urged_until) = (now, Some(now + REST_MAX));
     }
 
     /// The answer to the question of this number.
