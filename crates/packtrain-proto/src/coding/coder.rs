@@ -102,7 +102,7 @@ pub struct Coder {
     run: (usize, usize),
     /// How often the compressor was asked for this train.
     asked: u32,
-    /// What the compressor makes, before it is known to fit; and what stood in its place.
+    /// What the compressor makes, before it is known to fit; and what stood in its place, or is put behind it.
     made: Vec<u8>,
     undo: Vec<u8>,
     zstd: Option<Zstd>,
@@ -120,7 +120,7 @@ enum Mixed {
     /// It begins there in the stream.
     Open(usize),
     Closed,
-    /// A frame was learned from that did not fit: both ends would not have learned the same any more.
+    /// A frame was learned from that is not in it: both ends would not have learned the same any more.
     Full,
     /// … and it was the first: this train is not compressed.
     Off,
@@ -291,7 +291,7 @@ impl Coder {
         self.coding == Coding::Mixing && treatment.is_for_compressor()
     }
 
-    /// Puts what stands in the stream from there into the open block. Whether it fits: else it is not there.
+    /// Puts what stands in the stream from there into the open block. Whether it fits: else it is not in one.
     fn mix(&mut self, start: usize, frame: &Kept) -> bool {
         let Some(writer) = &mut self.mixing else {
             return false;
@@ -317,14 +317,24 @@ impl Coder {
         }
     }
 
-    /// What was put last, from `start` of the stream, into the block that begins there.
+    /// Mixing makes longer what it cannot foresee: whether the frame that it gave back fits as it is, which
+    /// [`Coder::room`] has promised. No other is put then, or this train is not compressed.
+    fn fits_unmixed(&mut self) -> bool {
+        self.treatment = Treatment::Headers;
+        self.fits()
+    }
+
+    /// What was put last, from `start` of the stream, into the block that begins there: it stands behind that.
     fn take_back(&mut self, begins_at: usize, start: usize, mark: Mark) {
         if begins_at < start {
             if let Some(writer) = &mut self.mixing {
                 writer.end_at(mark);
             }
+            self.undo.clear();
+            self.undo.extend_from_slice(&self.stream[start..]);
             self.stream.truncate(start);
             self.close_block();
+            self.stream.extend_from_slice(&self.undo);
         }
         let is_first = start == 0;
         self.mixed = if is_first { Mixed::Off } else { Mixed::Full };
@@ -373,7 +383,7 @@ impl Coder {
             self.stream.extend_from_slice(&self.plain[from..]);
         }
         let fits = match self.mixes(treatment) {
-            true => self.mix(start, &frame),
+            true => self.mix(start, &frame) || self.fits_unmixed(),
             false => self.fits() || self.fits_compressed(),
         };
         if !fits {
