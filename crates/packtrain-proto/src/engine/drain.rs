@@ -20,7 +20,8 @@ impl Engine {
     /// What it rests on: frames without a sequence (as they are, and plain) keep their place on the
     /// link before the probe; 16 trains in a row do not come after their gap was given up, for then
     /// they are believed to be new. Without a peer that is up, nobody can tell more than that nothing
-    /// stands in our queues.
+    /// stands in our queues; and nobody is asked for what is under way to a life of a peer that is over: of that,
+    /// frames as they are may still come to the next one.
     pub fn request_drain(&mut self, ticket: u64, now: Instant) {
         self.drain.request(ticket);
         self.rest.on_asked(ticket, self.counters.host_rx.bytes, now);

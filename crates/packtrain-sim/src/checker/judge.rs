@@ -101,8 +101,9 @@ impl Checkers {
             }
             return Err(("in order", format!("{identity:?} after {newest:?}")));
         }
-        // An engine knows nothing of what goes past it.
-        if !is_direct && self.drained.has_arrived(identity) {
+        // An engine knows nothing of what goes past it, nor of what it had sent as it is to a life that is over.
+        let is_known = !is_direct && !(copies.is_some() && self.has_begun_anew(station, identity));
+        if is_known && self.drained.has_arrived(identity) {
             let text = format!("{identity:?} was said to have arrived");
             return Err(("drained", text));
         }
@@ -145,12 +146,14 @@ impl Checkers {
     /// Whether nobody can know that frames of its flow overtake one that goes past the engines: a wire does
     /// that, or an end has begun anew, and knows nothing of what it had sent or counted.
     fn may_be_overtaken(&self, direct: Identity, ends: [StationId; 2]) -> bool {
-        let sent_at = self.accounted.sent_at(direct);
-        let begins_anew = |&end: &StationId| {
-            let noticed_at = self.lives.began_anew_at(end).map(|at| at + RESTART_NOTICED);
-            noticed_at > sent_at
-        };
+        let begins_anew = |&end: &StationId| self.has_begun_anew(end, direct);
         self.faults.reorders || self.faults.duplicates || ends.iter().any(begins_anew)
+    }
+
+    /// Whether this was sent before others can have noticed that the station begins anew.
+    fn has_begun_anew(&self, station: StationId, what: Identity) -> bool {
+        let began_at = self.lives.began_anew_at(station);
+        began_at.map(|at| at + RESTART_NOTICED) > self.accounted.sent_at(what)
     }
 
     /// Whether nobody can know what came before a frame of its flow.
