@@ -5,6 +5,7 @@ pub mod damage;
 mod direct;
 pub mod kernel;
 mod links;
+mod stop;
 pub(crate) mod watch;
 
 use packtrain_proto::class::{self, Class};
@@ -25,6 +26,7 @@ use crate::sabotage::Saboteur;
 use crate::simulator::{Event, StationId};
 use damage::Damage;
 use kernel::Kernel;
+use stop::Stop;
 
 #[derive(Debug)]
 pub struct HostLink {
@@ -90,6 +92,8 @@ pub struct Host {
     wakes_at: Option<(Instant, Instant)>,
     pace: Pace,
     inbox: Vec<Incoming>,
+    /// `None`: its process runs.
+    stop: Option<Stop>,
     lives: u64,
     next_link: u8,
     next_ticket: u64,
@@ -120,6 +124,7 @@ impl Host {
             wakes_at: None,
             pace,
             inbox: Vec::new(),
+            stop: None,
             lives: 1,
             next_link: 0,
             next_ticket: 0,
@@ -190,12 +195,15 @@ impl Host {
         self.engine = Engine::new(self.config.clone(), now);
         self.wakes_at = None;
         self.inbox.clear();
+        self.stop = None;
         self.links
             .retain(|link| link.retiring_since.is_none() || link.returns);
         for link in &mut self.links {
             // The new socket has nothing queued, whatever of the old one still stands there.
             link.told_bytes = 0;
             link.retiring_since = None;
+            // Its former life may have been stopped when this changed.
+            link.state.carrier = world.network.carrier(link.port);
         }
         if let Some(kernel) = &mut self.kernel {
             kernel.restart();
@@ -258,6 +266,9 @@ impl Host {
     }
 
     fn take_in(&mut self, incoming: Incoming, now: Instant, world: &mut World<'_>) {
+        if self.stop.is_some() {
+            return self.wait_in_socket(incoming, world.checkers);
+        }
         if self.pace.batch.is_zero() {
             self.tell_before_frames(now, world.network);
             self.handle(incoming, now, world.checkers);
@@ -275,6 +286,9 @@ impl Host {
 
     /// Everything that came in since it last looked, then one pump for all of it.
     pub fn batch(&mut self, now: Instant, world: &mut World<'_>) {
+        if self.stop.is_some() {
+            return;
+        }
         self.empty_inbox(now, world);
         self.pump(now, world);
     }
@@ -344,6 +358,9 @@ impl Host {
         let Some(link) = self.links.iter().find(|l| l.port == port) else {
             return;
         };
+        if self.stop.is_some() {
+            return;
+        }
         let limit = self.engine.link_queue_limit(link.id);
         let queued = world.network.local_queue_bytes(port);
         if queued < limit && link.told_bytes >= limit {
@@ -353,7 +370,7 @@ impl Host {
 
     /// Its timer went off; one that was set for another time says nothing.
     pub fn timer(&mut self, set_for: Instant, now: Instant, world: &mut World<'_>) {
-        if self.wakes_at.is_none_or(|(_, at)| at != set_for) {
+        if self.stop.is_some() || self.wakes_at.is_none_or(|(_, at)| at != set_for) {
             return;
         }
         self.wakes_at = None;

@@ -40,6 +40,26 @@ pub enum Event {
     Restart {
         station: StationId,
     },
+    /// The process of a host does not run until then.
+    Stop {
+        station: StationId,
+        until: Instant,
+    },
+    /// It runs again.
+    Continue {
+        station: StationId,
+    },
+    /// A host's interface at this port takes so much from now on.
+    LinkMtu {
+        station: StationId,
+        port: PortId,
+        mtu: u16,
+    },
+    /// What is longer vanishes in a segment; `None`: all that its ports take passes.
+    PathMtu {
+        segment: usize,
+        mtu: Option<u16>,
+    },
     /// A host wants to know when all that it sent has arrived.
     Drain {
         station: StationId,
@@ -85,6 +105,23 @@ pub enum Event {
     Look,
 }
 
+impl Event {
+    /// Whose process has to run for it.
+    fn is_for_process_of(&self) -> Option<StationId> {
+        match *self {
+            Event::Drain { station }
+            | Event::Plug { station, .. }
+            | Event::Unplug { station, .. }
+            | Event::LinkSettings { station, .. }
+            | Event::LinkMtu { station, .. }
+            | Event::KernelTurn { station }
+            | Event::ToggleDirect { station, .. }
+            | Event::Classes { station, .. } => Some(station),
+            _ => None,
+        }
+    }
+}
+
 impl From<NetEvent> for Event {
     fn from(event: NetEvent) -> Event {
         Event::Net(event)
@@ -120,6 +157,9 @@ pub struct Simulator {
     pub checkers: Checkers,
     events_at_this_instant: u64,
     pub restarts: u64,
+    pub stops: u64,
+    /// Since when all processes run.
+    calm_since: Instant,
 }
 
 impl Simulator {
@@ -137,6 +177,8 @@ impl Simulator {
             checkers,
             events_at_this_instant: 0,
             restarts: 0,
+            stops: 0,
+            calm_since: Instant::ZERO,
         }
     }
 
@@ -224,6 +266,13 @@ impl Simulator {
             let text = format!("{event:?} and no end");
             return self.checkers.object("time moves on", at, text);
         }
+        let stopped_until = event
+            .is_for_process_of()
+            .and_then(|s| self.stopped_until(s));
+        if let Some(until) = stopped_until {
+            // Behind what lets it go on.
+            return self.queue.push(until.max(self.now), event);
+        }
         match event {
             Event::Net(event) => self.network_event(event),
             Event::HostTimer { station, set_for } => {
@@ -300,6 +349,21 @@ impl Simulator {
                 });
             }
             Event::Look => self.look(),
+            Event::Stop { station, until } => {
+                self.stops += 1;
+                self.queue.push(until, Event::Continue { station });
+                self.with_host(station, |host, _, _| host.stop(until));
+            }
+            Event::Continue { station } => {
+                self.calm_since = self.now;
+                self.with_host(station, |host, now, world| host.go_on(now, world));
+            }
+            Event::LinkMtu { station, port, mtu } => {
+                self.with_host(station, |host, now, world| {
+                    host.change_mtu(port, mtu, now, world);
+                });
+            }
+            Event::PathMtu { segment, mtu } => self.network.set_path_mtu(segment, mtu),
             Event::Restart { station } => {
                 let now = self.now;
                 self.restarts += 1;
@@ -326,12 +390,23 @@ impl Simulator {
         }
     }
 
+    fn stopped_until(&self, station: StationId) -> Option<Instant> {
+        match &self.stations[station.0] {
+            Station::Packtrain(host) => host.stopped_until(),
+            Station::Plain(_) => None,
+        }
+    }
+
     fn look(&mut self) {
-        let now = self.now;
+        let (now, calm_since) = (self.now, self.calm_since);
+        // Who does not run says nothing and answers nothing.
+        let all_run = self.hosts().all(|host| host.stopped_until().is_none());
         for i in 0..self.stations.len() {
             let (station, mut world) = self.split(StationId(i));
-            if let Station::Packtrain(host) = station {
-                host.look(now, &mut world);
+            if let Station::Packtrain(host) = station
+                && all_run
+            {
+                host.look(calm_since, now, &mut world);
             }
         }
         self.queue.push(now + LOOK_INTERVAL, Event::Look);
@@ -356,6 +431,9 @@ impl Simulator {
             }
             Outcome::Carrier { segment, port, up } => {
                 for i in 0..self.stations.len() {
+                    if self.stopped_until(StationId(i)).is_some() {
+                        continue;
+                    }
                     let (station, mut world) = self.split(StationId(i));
                     if let Station::Packtrain(host) = station {
                         host.carrier(segment, port, up, now, &mut world);

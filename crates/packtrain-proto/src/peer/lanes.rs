@@ -144,9 +144,11 @@ impl Peer {
     }
 
     fn progress(&self) -> impl Fn(LaneId) -> Option<Progress> + use<> {
+        let names_links = self.rx.iter().any(|lane| lane.resequencer.names_links());
         let of_lane = |lane: &LaneRx| Progress {
             expected: lane.resequencer.expected(),
             holds: lane.resequencer.held_trains() > 0,
+            by_one_link: self.links.len() == 1 && !names_links,
         };
         let all: Vec<Progress> = self.rx.iter().map(of_lane).collect();
         move |lane| all.get(lane.place()).copied()

@@ -9,7 +9,9 @@ use crate::wire::sequence::Sequence;
 
 /// How long is waited for what does not come, where nothing is held that came after it.
 const WAIT_MAX: Duration = Duration::from_millis(1200);
-/// … and where something is, which knows how long it waits itself.
+/// … and where all comes by one link, in order, or nearly: what has not come with the train behind it is lost.
+const ONE_LINK_MAX: Duration = Duration::from_millis(50);
+/// … and where something is held, which knows how long it waits itself.
 const HELD_MAX: Duration = Duration::from_secs(6);
 /// A sender has as many lanes, and says the same until it is heard.
 const WAITS_MAX: usize = 16;
@@ -29,6 +31,8 @@ pub struct Progress {
     /// The train that is due in it.
     pub expected: Sequence,
     pub holds: bool,
+    /// Its sender has no other link, and had none.
+    pub by_one_link: bool,
 }
 
 /// Those of one lane.
@@ -107,8 +111,12 @@ fn pass(passed: &mut [Option<Sequence>; LANES_MAX], wait: &Wait) {
 
 impl Wait {
     fn until(&self, other: Option<Progress>) -> Instant {
-        let holds = other.is_some_and(|other| other.holds);
-        self.since + if holds { HELD_MAX } else { WAIT_MAX }
+        self.since
+            + match other {
+                Some(Progress { holds: true, .. }) => HELD_MAX,
+                Some(other) if other.by_one_link => ONE_LINK_MAX,
+                _ => WAIT_MAX,
+            }
     }
 }
 
@@ -121,10 +129,19 @@ mod tests {
     }
 
     fn due(expected: u32, holds: bool) -> impl Fn(LaneId) -> Option<Progress> {
+        due_by(false, expected, holds)
+    }
+
+    fn due_by(
+        by_one_link: bool,
+        expected: u32,
+        holds: bool,
+    ) -> impl Fn(LaneId) -> Option<Progress> {
         move |lane| {
             let progress = Progress {
                 expected: Sequence(expected),
                 holds,
+                by_one_link,
             };
             (lane == LaneId(1)).then_some(progress)
         }
@@ -161,6 +178,18 @@ mod tests {
             assert!(!waits.is_empty());
             waits.clear();
             waits.add(Sequence(9), (LaneId(lane), Sequence(21)), at(ms));
+            assert!(waits.is_empty());
+        }
+    }
+
+    #[test]
+    fn by_one_link_nothing_comes_much_later_than_what_left_behind_it() {
+        for (holds, ms) in [(false, 50), (true, 6000)] {
+            let mut waits = LaneWaits::default();
+            waits.add(Sequence(7), (LaneId(1), Sequence(20)), at(0));
+            let progress = due_by(true, 20, holds);
+            assert_eq!(waits.poll_timeout(&progress), Some(at(ms)));
+            waits.settle(&progress, at(ms));
             assert!(waits.is_empty());
         }
     }

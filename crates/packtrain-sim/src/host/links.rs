@@ -16,7 +16,7 @@ impl Host {
         let state = LinkState {
             address,
             mark: mark_of(address),
-            mtu: network.mtu(port.segment),
+            mtu: network.port_mtu(port),
             carrier: network.carrier(port),
             rate_bps: network.rate_bps(port),
         };
@@ -97,14 +97,36 @@ impl Host {
     ) {
         let concerned =
             |l: &HostLink| l.port.segment == segment && port.is_none_or(|port| port == l.port.port);
-        let mut any = false;
-        for link in self.links.iter_mut().filter(|l| concerned(l)) {
-            link.state.carrier = up;
-            world.checkers.link(self.station, link.port, up, now);
-            self.engine.handle_link_state(link.id, link.state, now);
-            any = true;
+        let concerned = self.links.iter().filter(|l| concerned(l));
+        let ports: Vec<PortId> = concerned.map(|link| link.port).collect();
+        for &port in &ports {
+            self.note_carrier(port, up, now, world);
         }
-        if any {
+        if !ports.is_empty() {
+            self.pump(now, world);
+        }
+    }
+
+    pub(super) fn note_carrier(
+        &mut self,
+        port: PortId,
+        up: bool,
+        now: Instant,
+        world: &mut World<'_>,
+    ) {
+        for link in self.links.iter_mut().filter(|link| link.port == port) {
+            link.state.carrier = up;
+            world.checkers.link(self.station, port, up, now);
+            self.engine.handle_link_state(link.id, link.state, now);
+        }
+    }
+
+    /// What its interface at this port takes is set anew.
+    pub fn change_mtu(&mut self, port: PortId, mtu: u16, now: Instant, world: &mut World<'_>) {
+        world.network.set_port_mtu(port, mtu);
+        if let Some(link) = self.links.iter_mut().find(|link| link.port == port) {
+            link.state.mtu = mtu;
+            self.engine.handle_link_state(link.id, link.state, now);
             self.pump(now, world);
         }
     }
@@ -148,18 +170,20 @@ impl Host {
         }
     }
 
-    /// Lets the checkers see how it uses its links.
-    pub fn look(&mut self, now: Instant, world: &mut World<'_>) {
+    /// Lets the checkers see how it uses its links. All processes have run since `calm_since`.
+    pub fn look(&mut self, calm_since: Instant, now: Instant, world: &mut World<'_>) {
         let snapshot = self.snapshot(now);
         let lines = self.lines(world.network);
+        let well_since = |segment| world.network.well_since(segment, now);
+        let silent_since = |port| world.network.silent_since(port, now);
         let seen = |link: &HostLink| LinkSeen {
             station: self.station,
             id: link.id,
             port: link.port,
             retiring_since: link.retiring_since,
             local_queue_bytes: world.network.local_queue_bytes(link.port),
-            well_since: world.network.well_since(link.port.segment, now),
-            silent_since: world.network.silent_since(link.port, now),
+            well_since: well_since(link.port.segment).map(|at| at.max(calm_since)),
+            silent_since: silent_since(link.port).map(|(at, to_us)| (at.max(calm_since), to_us)),
             patience: self.patience(link.port.segment, world.network),
         };
         let links: Vec<LinkSeen> = self.links.iter().map(seen).collect();

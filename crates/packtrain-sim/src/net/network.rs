@@ -204,7 +204,7 @@ impl Network {
         queue: &mut EventQueue<E>,
     ) -> Result<(), Refused> {
         let segment = &mut self.segments[port.segment];
-        if !frame.fits(segment.config.mtu) {
+        if !frame.fits(segment.port_mtus[port.port]) {
             return Err(Refused::TooLong);
         }
         let len = frame.bytes.len();
@@ -437,9 +437,14 @@ impl Network {
         let ports = segment.ports();
         let is_cable = segment.config.kind == SegmentKind::Cable;
         let unplugged = is_cable && !segment.carrier[1 - id.wire];
-        if segment.wires[id.wire].epoch != epoch || unplugged {
-            segment.wires[id.wire].count_cut_on_the_way();
-            self.dropped(id, frame, WireDrop::Cut, now);
+        let is_too_long = segment.path_mtu.is_some_and(|mtu| !frame.fits(mtu));
+        let reason = match segment.wires[id.wire].epoch != epoch || unplugged {
+            true => Some(WireDrop::Cut),
+            false => is_too_long.then_some(WireDrop::TooLong),
+        };
+        if let Some(reason) = reason {
+            segment.wires[id.wire].count_on_the_way(reason);
+            self.dropped(id, frame, reason, now);
             return Outcome::Nothing;
         }
         self.sighted(id, &frame, None, now);
@@ -531,6 +536,16 @@ impl Network {
         }
     }
 
+    /// An interface is told to take no longer frames; what waits there leaves all the same.
+    pub fn set_port_mtu(&mut self, port: PortId, mtu: u16) {
+        self.segments[port.segment].port_mtus[port.port] = mtu;
+    }
+
+    /// From now on longer frames vanish between the ports. `None`: what the segment takes passes.
+    pub fn set_path_mtu(&mut self, segment: usize, mtu: Option<u16>) {
+        self.segments[segment].path_mtu = mtu;
+    }
+
     pub fn wire(&self, id: WireId) -> &Wire {
         &self.segments[id.segment].wires[id.wire]
     }
@@ -561,6 +576,7 @@ impl Network {
         for segment in &mut self.segments {
             // What a switch learned from altered frames would age out, in minutes.
             segment.stations.clear();
+            segment.path_mtu = None;
             for wire in &mut segment.wires {
                 wire.heal();
                 wire.mend();

@@ -46,6 +46,10 @@ pub struct Segment {
     /// Up wires, then down wires.
     pub(super) wires: Vec<Wire>,
     pub(super) stations: BTreeMap<MacAddr, usize>,
+    /// What each port's interface takes.
+    pub(super) port_mtus: Vec<u16>,
+    /// What passes between them, if that is less, and nobody says so.
+    pub(super) path_mtu: Option<u16>,
     /// Of each port, as its card sees it.
     pub(super) carrier: Vec<bool>,
     pub(super) cuts_happened: usize,
@@ -81,6 +85,8 @@ impl Segment {
             medium,
             medium_due: None,
             carrier: vec![true; config.up.len()],
+            port_mtus: vec![config.mtu; config.up.len()],
+            path_mtu: None,
             config,
             wires,
             stations: BTreeMap::new(),

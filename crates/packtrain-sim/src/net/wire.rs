@@ -106,6 +106,8 @@ pub enum WireDrop {
     /// The queue stood for too long.
     Codel,
     Cut,
+    /// What stands between the ends takes less than they do, and does not say so.
+    TooLong,
     Loss,
     /// The receiving card found a wrong FCS, because of bits that flip by themselves.
     BitErrors,
@@ -126,6 +128,8 @@ pub struct WireCounters {
     pub codel: u64,
     /// Those that were on their way have been counted as arriving, too.
     pub cut: u64,
+    /// The same.
+    pub too_long: u64,
     pub lost: u64,
     pub bit_errors: u64,
     pub corrupted: u64,
@@ -150,6 +154,7 @@ impl WireCounters {
             WireDrop::QueueFull => self.queue_full += 1,
             WireDrop::Codel => self.codel += 1,
             WireDrop::Cut => self.cut += 1,
+            WireDrop::TooLong => self.too_long += 1,
             WireDrop::Loss => self.lost += 1,
             WireDrop::BitErrors => self.bit_errors += 1,
             WireDrop::Corrupted => self.corrupted += 1,
@@ -160,7 +165,8 @@ impl WireCounters {
 
     pub fn dropped(&self) -> u64 {
         let by_chance = self.lost + self.bit_errors + self.corrupted;
-        self.queue_full + self.codel + self.cut + by_chance + self.bad_offload
+        let on_the_way = self.cut + self.too_long;
+        self.queue_full + self.codel + on_the_way + by_chance + self.bad_offload
     }
 }
 
@@ -461,9 +467,9 @@ impl Wire {
         self.cut = None;
     }
 
-    /// A frame that was on its way when the carrier went.
-    pub fn count_cut_on_the_way(&mut self) {
-        self.counters.count(WireDrop::Cut);
+    /// A frame that was on its way already.
+    pub fn count_on_the_way(&mut self, reason: WireDrop) {
+        self.counters.count(reason);
     }
 
     /// From now on nothing is lost, altered, doubled or overtaken; rate, delay and jitter stay.

@@ -11,7 +11,7 @@ use packtrain_proto::time::{Duration, Instant};
 use super::direct::Carriage;
 use super::draw::{self, Dictionaries, Traffic, Trouble};
 use super::outages::{Outages, Rules};
-use super::{Experiment, Order, Report};
+use super::{Experiment, Order, Report, hardships};
 use crate::checker::accounted::Kept;
 use crate::checker::{Checkers, StationFacts};
 use crate::event_queue::EventQueue;
@@ -245,6 +245,13 @@ pub(super) fn build_with(order: Order, course: Course, carriage: Carriage) -> Ex
         }
         _ => 0,
     };
+    if course == Course::Faults && trouble != Trouble::None {
+        let ports_of = |port| (0..cables.len()).map(move |segment| PortId { segment, port });
+        let ports: Vec<Vec<PortId>> = (0..2).map(|n| ports_of(n).collect()).collect();
+        for (at, event) in hardships::draw(order.seed, &ports, &simulator.network, scale.duration) {
+            simulator.queue.push(at, event);
+        }
+    }
     for endpoint in &endpoints {
         for _ in 0..random.between(0, 10) {
             let at = random.duration(Duration::ZERO, scale.duration);

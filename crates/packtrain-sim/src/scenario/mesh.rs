@@ -9,7 +9,7 @@ use packtrain_proto::config::LinkId;
 use packtrain_proto::time::{Duration, Instant};
 
 use super::draw::{self, Traffic, Trouble};
-use super::{Experiment, Order, Report, classes, links};
+use super::{Experiment, Order, Report, classes, hardships, links};
 use crate::checker::accounted::Kept;
 use crate::checker::{Checkers, StationFacts};
 use crate::event_queue::EventQueue;
@@ -187,6 +187,12 @@ pub fn build(order: Order) -> Experiment {
         Trouble::None => 0,
         _ => links::draw_restarts(&mut simulator, scale.duration, &mut random),
     };
+    if trouble != Trouble::None {
+        let ports: Vec<Vec<PortId>> = (0..HOSTS).map(|n| ports_of(layout, n)).collect();
+        for (at, event) in hardships::draw(order.seed, &ports, &simulator.network, scale.duration) {
+            simulator.queue.push(at, event);
+        }
+    }
     classes::give(&mut simulator, order.seed, scale.duration);
     for (source, start) in traffic.sources {
         simulator.add_source(source, start);

@@ -11,6 +11,7 @@
 pub mod classes;
 pub mod direct;
 pub mod draw;
+mod hardships;
 pub mod links;
 pub mod mesh;
 pub mod outages;

@@ -17,6 +17,11 @@ impl Network {
         self.segments[segment].config.mtu
     }
 
+    /// What a port's interface takes.
+    pub fn port_mtu(&self, port: PortId) -> u16 {
+        self.segments[port.segment].port_mtus[port.port]
+    }
+
     pub fn carrier(&self, port: PortId) -> bool {
         self.segments[port.segment].carrier[port.port]
     }
