@@ -92,6 +92,7 @@ flag("marker", "MARKER", 0x02)
 flag("replay", "REPLAY", 0x04)
 flag("coded", "CODED", 0x08)
 flag("repairs", "REPAIRS", 0x10)
+flag("lossless", "LOSSLESS", 0x20)
 field("uint8", "lane", "Lane")
 field("uint8", "link", "Link")
 field("uint16", "incarnation", "Incarnation", base.HEX)
@@ -2733,7 +2734,7 @@ end
 
 local function show_train_header(tree, tvb)
     local flags = tree:add(f["flags"], tvb(1, 1))
-    show_bits(flags, tvb(1, 1), { "ack_now", "marker", "replay", "coded", "repairs" })
+    show_bits(flags, tvb(1, 1), { "ack_now", "marker", "replay", "coded", "repairs", "lossless" })
     tree:add(f["lane"], tvb(2, 1))
     tree:add(f["link"], tvb(3, 1))
     local items = { train = tree }

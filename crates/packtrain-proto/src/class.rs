@@ -16,7 +16,7 @@ use core::fmt;
 use core::str::FromStr;
 
 use crate::time::Duration;
-use crate::trunk::via::LinkSet;
+use crate::trunk::via::{LinkSet, Via};
 
 pub use condition::{Condition, Match, Side, Test};
 pub use facts::Facts;
@@ -56,19 +56,50 @@ pub struct Action {
     pub duplicate: bool,
     /// Its frames go by these links while one of them works; by none: by whichever.
     pub links: LinkSet,
+    pub repairs: Repairs,
+}
+
+/// What becomes of a class's frames that a link loses which lives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub enum Repairs {
+    /// What the line says of all.
+    #[default]
+    Line,
+    /// They do not go again, and nobody waits for them.
+    Off,
+    /// They go again, where they may still arrive so soon after they left first.
+    Within(Duration),
+    /// They go again until they have arrived, and what came after them waits for that.
+    Lossless,
+}
+
+impl Repairs {
+    /// Also by an only link, and whatever the line says.
+    pub fn are_asked_for(self) -> bool {
+        matches!(self, Repairs::Within(_) | Repairs::Lossless)
+    }
 }
 
 impl Action {
     /// Which way its frames take. Who waits for others to share a train is not to go past them, and
-    /// only the engine sends twice, or by some links alone.
+    /// only the engine sends twice, or again, or by some links alone.
     pub fn kernel_path(&self) -> KernelPath {
         match (self.path, self.pack) {
             (ClassPath::Direct, _) => KernelPath::Direct,
             (ClassPath::Engine, _) => KernelPath::Engine,
             (ClassPath::Auto, pack) if pack.may_wait() => KernelPath::Engine,
             (ClassPath::Auto, _) if self.duplicate || !self.links.is_empty() => KernelPath::Engine,
+            (ClassPath::Auto, _) if self.repairs.are_asked_for() => KernelPath::Engine,
             (ClassPath::Auto, _) if self.loss_ok => KernelPath::LossOk,
             (ClassPath::Auto, _) => KernelPath::Auto,
+        }
+    }
+
+    /// How trains of its frames go.
+    pub fn via(&self) -> Via {
+        Via {
+            links: self.links,
+            repairs: self.repairs,
         }
     }
 }

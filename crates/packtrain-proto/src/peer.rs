@@ -19,13 +19,15 @@ use crate::trunk::repair::RepairBudget;
 use crate::trunk::told::ToldState;
 use crate::trunk::unsequenced::UnsequencedFrames;
 use crate::wire::ethernet::{self, MacAddr};
-use crate::wire::hello::{Hello, LinkRecord, capability};
+use crate::wire::hello::{Hello, LinkRecord};
 use crate::wire::sequence::Sequence;
 
 mod lanes;
 mod path;
+mod repairs;
 
 pub use path::{Answering, Path, Silence};
+pub use repairs::RepairUntil;
 
 /// A hello is late by fewer than so many others, or it is not late.
 const HELLOS_LATE_MAX: u32 = 256;
@@ -184,18 +186,6 @@ impl Peer {
         };
         let longest = self.paths.iter().filter_map(of_path).max();
         longest.unwrap_or_default()
-    }
-
-    /// What a link loses that lives goes again so soon after it left first. `None`: not to this peer, or nothing could arrive in
-    /// that time.
-    pub fn repairs_within(&self) -> Option<Duration> {
-        let waits = self.capabilities & capability::REPAIR != 0;
-        let in_time = |within: Duration| {
-            let mut paths = self.paths.iter();
-            paths.any(|path| path.flight.repaired_after() <= within)
-        };
-        self.repair_within
-            .filter(|within| waits && self.paths.len() > 1 && in_time(*within))
     }
 
     pub fn path(&self, link: LinkId) -> Option<&Path> {

@@ -86,6 +86,8 @@ pub enum Request {
         duplicate: bool,
         /// By which it goes; none: by whichever.
         links: Vec<String>,
+        /// In the words of `settings::repair`.
+        repair: String,
         /// Before the class of this name.
         before: Option<String>,
     },

@@ -147,6 +147,9 @@ pub struct Class {
     /// By which its frames go while one of them works; none: by whichever.
     #[serde(default)]
     pub links: Vec<String>,
+    /// What becomes of its frames that a link loses, in the words of `settings::repair`.
+    #[serde(default)]
+    pub repair: String,
     /// What the host has sent of it to the engine.
     pub taken: Traffic,
     /// From when those that left had come; `trains` are frames here.

@@ -13,7 +13,7 @@ use crate::direct::OpenTo;
 use crate::stats::Traffic;
 use crate::time::{Duration, Instant};
 use crate::trunk::hold_times::HoldTimes;
-use crate::trunk::via::LinkSet;
+use crate::trunk::via::Via;
 
 /// Flows that are remembered; two that share a place forget each other.
 const FLOWS: usize = 1024;
@@ -30,7 +30,7 @@ pub struct ClassTable {
     rest_waited: HoldTimes,
     compresses: bool,
     compresses_payload: bool,
-    names_links: bool,
+    names_ways: bool,
     remembered: Box<[Option<Remembered>]>,
 }
 
@@ -66,7 +66,7 @@ impl ClassTable {
             compresses: actions
                 .clone()
                 .any(|action| action.compress != Compress::Off),
-            names_links: actions.clone().any(|action| !action.links.is_empty()),
+            names_ways: actions.clone().any(|action| !action.via().is_any()),
             compresses_payload: actions.any(|action| action.compress == Compress::Auto),
             classes: classes.into_iter().map(Entry::new).collect(),
             rest: Traffic::default(),
@@ -114,24 +114,24 @@ impl ClassTable {
     /// By which links all frames of this flow go; none: by whichever. The first class of the flow says it that has all of its frames for
     /// ever: who goes by size, a mark or a code point may have a part of them, and they would lose their order.
     #[inline]
-    pub fn links_of(&mut self, flow_hash: u32, facts: &Facts) -> LinkSet {
-        if !self.names_links {
-            return LinkSet::default();
+    pub fn via_of(&mut self, flow_hash: u32, facts: &Facts) -> Via {
+        if !self.names_ways {
+            return Via::default();
         }
         let mut candidates = self.candidates(flow_hash, &facts.flow);
         while candidates != 0 {
             let entry = &self.classes[candidates.trailing_zeros() as usize];
             if entry.is_fixed {
-                return entry.class.action.links;
+                return entry.class.action.via();
             }
             candidates &= candidates - 1;
         }
-        LinkSet::default()
+        Via::default()
     }
 
     /// Whether a class says by which links its frames go.
-    pub fn names_links(&self) -> bool {
-        self.names_links
+    pub fn names_ways(&self) -> bool {
+        self.names_ways
     }
 
     #[inline]

@@ -55,7 +55,7 @@ impl Engine {
         let facts = Facts::of(&frame, &parsed, mark);
         let class = self.classes.class_of(flow_hash, &facts);
         self.classes.count(class, frame.len());
-        let lane = self.vias.lane_of(&self.classes.links_of(flow_hash, &facts));
+        let lane = self.vias.lane_of(&self.classes.via_of(flow_hash, &facts));
         let changes_lane = self.lane_change.moves(flow_hash, &facts, lane);
         let queued = QueuedFrame {
             buffer: frame,
@@ -122,7 +122,7 @@ impl Engine {
 
     /// One that waited for somebody else: classes may be others by now.
     pub(super) fn dispatch_again(&mut self, mut frame: QueuedFrame, now: Instant) {
-        if self.classes.names_links() {
+        if self.classes.names_ways() {
             frame.lane = self.lane_of(&frame);
         }
         self.dispatch(frame, now);

@@ -19,7 +19,7 @@ use crate::station_table::Place;
 use crate::stats::DropReason;
 use crate::time::{Duration, Instant};
 use crate::trunk::lane::{LANES_MAX, LaneId, LaneRx, TrainId};
-use crate::trunk::resequencer::Refused;
+use crate::trunk::resequencer::{Refused, Repairing};
 use crate::trunk::unsequenced::Unsequenced;
 use crate::wire::ethernet::{HEADER_LEN, Header, MacAddr, ether_type};
 use crate::wire::subframe;
@@ -179,7 +179,7 @@ impl Engine {
                 continue;
             }
             let (copies, pool) = (&mut self.copies, &mut self.pool);
-            let repairs = peer.repairs_within().is_some();
+            let (repairs, is_alone) = (peer.repairs_any(), peer.paths.len() == 1);
             let longest = match repairs {
                 true => peer.longest_round_trip(),
                 false => Duration::ZERO,
@@ -188,7 +188,7 @@ impl Engine {
                 None => Ok(false), // a link that has left since
                 Some(path) => {
                     let release = &mut |copy| copies.release(copy, pool);
-                    path.flight.set_repairs(repairs, longest);
+                    path.flight.set_repairs(repairs, longest, is_alone);
                     let taken = path.flight.on_ack(&ack, now, release);
                     if taken == Ok(true) {
                         path.silent = None;
@@ -242,7 +242,8 @@ impl Engine {
                 .newest()
                 .map(|newest| (LinkId(newest.link), newest.train));
             let order = &mut peer.rx_mut(lane).resequencer;
-            order.on_told(head.train_sequence, told, head.repairs, now);
+            let repairs = Repairing::of_flags(head.repairs, head.lossless);
+            order.on_told(head.train_sequence, told, repairs, now);
         }
         if head.marker {
             let order = &mut peer.rx_mut(lane).resequencer;
@@ -363,7 +364,11 @@ impl Engine {
             for lane in peer.lanes_rx() {
                 release_lane((peer, slot, lane), &mut self.arrivals, now);
             }
-            if !peer.settle_lane_waits(now) {
+            let mut in_vain = |lane| {
+                let from = (slot, lane);
+                self.arrivals.push_back(Arrival::Gap { from });
+            };
+            if !peer.settle_lane_waits(now, &mut in_vain) {
                 return;
             }
         }

@@ -206,7 +206,7 @@ impl Engine {
         let home_before = self.home_towards(slot);
         let limits = &self.config.limits;
         let peer = self.peers.get_mut(slot).expect("admitted");
-        peer.use_lanes(self.vias.lanes());
+        peer.use_lanes(&self.vias);
         let is_newest = peer.is_newest(hello.count, now);
         // A link that has taken the place of another one there is new as well, and is to hear us at once.
         let is_new_path = peer

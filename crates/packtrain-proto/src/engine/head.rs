@@ -6,7 +6,7 @@ use crate::buffer::Buffer;
 use crate::config::NodeId;
 use crate::direct::fence::{FENCES_MAX, RaisedFences};
 use crate::link::Link;
-use crate::peer::Peer;
+use crate::peer::{Peer, RepairUntil};
 use crate::time::Instant;
 use crate::trunk::lane::{LANES_MAX, LaneId};
 use crate::wire::ethernet::HEADER_LEN;
@@ -79,12 +79,14 @@ impl Head {
     ) -> Head {
         let (acks, acks_len) = take_acks(peer, acks_max, now);
         let path = &peer.paths[at];
+        let repairs = peer.repairs(lane);
         let header = TrainHeader {
             ack_now: false,
             marker: false,
             replay: false,
             coded: false,
-            repairs: peer.repairs_within().is_some(),
+            repairs: repairs.is_some(),
+            lossless: repairs == Some(RepairUntil::Arrived),
             lane: lane.0,
             link: path.link.0,
             incarnation: peer.incarnation(own),

@@ -1,4 +1,4 @@
-//! Classes have come to name other links: frames of some flows go in another lane than those before them, which they must not
+//! Classes have come to name other links, or to have what is lost go again otherwise: frames of some flows go in another lane than those before them, which they must not
 //! overtake.
 //!
 //! What waits already leaves first, and what comes meanwhile of such a flow waits for that. Then what goes says behind which trains of
@@ -10,7 +10,7 @@ use crate::queue::frame::QueuedFrame;
 use crate::stats::DropReason;
 use crate::time::Instant;
 use crate::trunk::lane::LaneId;
-use crate::trunk::via::{LinkSet, Vias};
+use crate::trunk::via::{Via, Vias};
 use crate::turns::Destination;
 use crate::wire::packet::Packet;
 
@@ -37,20 +37,20 @@ impl LaneChange {
             LaneChange::None => false,
             LaneChange::FromSeveral => true,
             LaneChange::From(before) => {
-                let links = before.classes.links_of(flow_hash, facts);
-                before.vias.lane_of(&links) != lane
+                let via = before.classes.via_of(flow_hash, facts);
+                before.vias.lane_of(&via) != lane
             }
         }
     }
 }
 
-/// What says by which links flows go: the classes that have all frames of theirs, up to the last that names links.
-fn lanes_by<'a>(classes: impl Iterator<Item = &'a Class>) -> Vec<(&'a Match, &'a LinkSet)> {
+/// What says how flows go: the classes that have all frames of theirs, up to the last that says anything of it.
+fn lanes_by<'a>(classes: impl Iterator<Item = &'a Class>) -> Vec<(&'a Match, Via)> {
     let deciding = classes.filter(|class| class.matches.is_fixed());
     let mut all: Vec<_> = deciding
-        .map(|class| (&class.matches, &class.action.links))
+        .map(|class| (&class.matches, class.action.via()))
         .collect();
-    let last = all.iter().rposition(|(_, links)| !links.is_empty());
+    let last = all.iter().rposition(|(_, via)| !via.is_any());
     all.truncate(last.map_or(0, |last| last + 1));
     all
 }
@@ -62,9 +62,9 @@ impl Engine {
             return;
         }
         let vias = self.vias.clone();
-        let links = self.classes.actions().map(|action| action.links);
-        let links: Vec<LinkSet> = links.collect();
-        self.vias.set(links.into_iter());
+        let ways = self.classes.actions().map(|action| action.via());
+        let ways: Vec<Via> = ways.collect();
+        self.vias.set(ways.into_iter());
         self.lane_change = match std::mem::take(&mut self.lane_change) {
             LaneChange::None => {
                 let (rest, _, _) = self.classes.rest();
@@ -75,7 +75,7 @@ impl Engine {
         };
         for slot in self.peers.slots() {
             if let Some(peer) = self.peers.get_mut(slot) {
-                peer.use_lanes(self.vias.lanes());
+                peer.use_lanes(&self.vias);
                 peer.later.get_or_insert_default();
                 peer.queues.mark(now);
             }
@@ -138,10 +138,10 @@ impl Engine {
 
     pub(super) fn lane_of(&mut self, frame: &QueuedFrame) -> LaneId {
         let parsed = Packet::parse(&frame.buffer);
-        // No class that names links asks for a mark.
+        // No class that says how its trains go asks for a mark.
         let facts = Facts::of(&frame.buffer, &parsed, 0);
-        let links = self.classes.links_of(frame.flow_hash, &facts);
-        self.vias.lane_of(&links)
+        let via = self.classes.via_of(frame.flow_hash, &facts);
+        self.vias.lane_of(&via)
     }
 
     /// If nobody waits because of it any more.

@@ -132,6 +132,11 @@ pub(super) fn has_span_in(links: &[Link], peer: &Peer, lane: LaneId) -> bool {
     has_span_of(train_max(links, peer).unwrap_or(0), peer, lane)
 }
 
+/// … in this one, where there is no other link: what is lost in it may go again only where its class asks for that.
+fn has_span_alone(links: &[Link], peer: &Peer, lane: LaneId) -> bool {
+    !peer.may_go_again_alone(lane) || has_span_in(links, peer, peer.lane_towards(lane))
+}
+
 /// … of trains of so many bytes.
 fn has_span_of(bytes: usize, peer: &Peer, lane: LaneId) -> bool {
     let tx = peer.tx_of(lane);
@@ -159,11 +164,15 @@ pub(super) fn best_path(
     let peer = peers.get(slot)?;
     if let [path] = &peer.paths[..] {
         let has_room = has_room_alone(links, path, now);
-        let queues = &mut peers.get_mut(slot)?.queues;
-        queues.unite();
-        let band = bands(queues, urgent).next();
+        peers.get_mut(slot)?.queues.unite();
+        let peer = peers.get(slot)?;
+        let may_leave = |band: &BandId| has_span_alone(links, peer, band.lane);
+        let band = bands(&peer.queues, urgent).find(may_leave);
+        if band.is_none() && bands(&peer.queues, urgent).next().is_some() {
+            return None;
+        }
         if let Some(band) = band {
-            queues.serve_band(band);
+            peers.get_mut(slot)?.queues.serve_band(band);
         }
         return has_room.then_some(0);
     }

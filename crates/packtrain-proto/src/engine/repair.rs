@@ -1,4 +1,4 @@
-//! What links lose that live: it goes again, if it may still arrive in time and is not too much.
+//! What links lose that live: it goes again, if it may still arrive in time and is not too much, or if its class lets nothing be lost.
 //!
 //! Copies of trains are kept for links that die. Where the acknowledgements of a link leave one out
 //! ([`crate::trunk::flight`]), its copy takes the way of those: by the best link, before all that is new. Its receiver
@@ -7,7 +7,7 @@
 use super::Engine;
 use super::paths::link_of;
 use crate::buffer::Buffer;
-use crate::peer::Peer;
+use crate::peer::{Peer, RepairUntil};
 use crate::time::{Duration, Instant};
 use crate::trunk::flight::Missing;
 
@@ -30,7 +30,6 @@ impl Engine {
         if !peer.paths.iter().any(|path| path.flight.has_missing()) {
             return;
         }
-        let within = peer.repairs_within();
         let way = way(peer);
         for at in 0..peer.paths.len() {
             let missing: Vec<Missing> = peer.paths[at].flight.take_missing().collect();
@@ -40,8 +39,14 @@ impl Engine {
                 copy,
             } in missing
             {
-                let in_time = within.is_some_and(|within| now.since(sent_at) + way <= within);
-                if in_time && peer.repair_budget.take() {
+                let goes_again = match peer.repairs(train.lane) {
+                    None => false,
+                    Some(RepairUntil::Arrived) => true,
+                    Some(RepairUntil::After(within)) => {
+                        now.since(sent_at) + way <= within && peer.repair_budget.take()
+                    }
+                };
+                if goes_again {
                     self.copies.waiting += 1;
                     self.copies.repaired += 1;
                     peer.push_replay(train, copy);
@@ -79,7 +84,9 @@ impl Engine {
             let is_open = link_of(&self.links, path).is_some();
             other != at && is_open && !path.is_silent() && !path.flight.is_late(now)
         });
-        let has_room = works
+        // By an only link, they go again all the same if their class asks for it.
+        let is_alone = peer.paths.len() == 1 && peer.repairs_alone();
+        let has_room = (works || is_alone)
             && self
                 .copies
                 .has_room(&self.config.limits, peer, TAIL_BYTES_MAX);

@@ -8,7 +8,7 @@ use super::transmit::Outgoing;
 use crate::buffer::{Buffer, BufferPool};
 use crate::config::{Balance, Limits};
 use crate::direct::fence::FENCES_MAX;
-use crate::peer::{Path, Peer, Silence};
+use crate::peer::{Path, Peer, RepairUntil, Silence};
 use crate::stats::{DropReason, ReplaySnapshot};
 use crate::time::{Duration, Instant};
 use crate::trunk::balance::Policy;
@@ -115,12 +115,13 @@ fn len_again(message: &[u8]) -> usize {
 
 impl Engine {
     /// Whether a copy of this train is kept, in case that its link dies before it is acknowledged.
-    pub(super) fn keeps_copy(&mut self, slot: usize, message: &Buffer) -> bool {
+    fn keeps_copy(&mut self, slot: usize, lane: LaneId, is_probe: bool, message: &Buffer) -> bool {
         let Some(peer) = self.peers.get(slot) else {
             return false;
         };
         // The peer may be found on another of our links later.
-        if peer.paths.len() == 1 && self.links.len() == 1 {
+        let is_alone = peer.paths.len() == 1 && self.links.len() == 1;
+        if is_alone && (is_probe || !peer.may_go_again_alone(lane)) {
             return false;
         }
         let fits = self
@@ -142,7 +143,9 @@ impl Engine {
         kind: Kind,
         now: Instant,
     ) -> Option<(Outgoing, Sequence)> {
-        let keeps = kind != Kind::Duplicate && self.keeps_copy(slot, &message);
+        let is_probe = bytes == 0;
+        let keeps =
+            kind != Kind::Duplicate && self.keeps_copy(slot, train.lane, is_probe, &message);
         let len = message.len();
         let peer = self.peers.get_mut(slot)?;
         let says_fences = kind == Kind::New && !peer.tx_of(train.lane).fences.is_empty();
@@ -231,10 +234,20 @@ impl Engine {
         }
     }
 
-    /// What is under way on this path counts as lost.
+    /// What is under way on this path counts as lost: what may not be goes again.
     pub(super) fn give_up_path(&mut self, slot: usize, at: usize, now: Instant) {
         let (copies, pool) = (&mut self.copies, &mut self.pool);
         if let Some(peer) = self.peers.get_mut(slot) {
+            let lossless: ArrayVec<LaneId, LANES_MAX> = peer
+                .lanes_tx()
+                .filter(|&lane| peer.is_lossless(lane))
+                .collect();
+            for kept in peer.paths[at].flight.take_kept_of(&lossless) {
+                if let Some(copy) = kept.copy {
+                    copies.waiting += 1;
+                    peer.push_replay(kept.train, copy);
+                }
+            }
             let flight = &mut peer.paths[at].flight;
             flight.give_up(now, &mut |copy| copies.release(copy, pool));
         }
@@ -426,8 +439,10 @@ impl Engine {
         let path = &peer.paths[at];
         let link = self.links.iter().find(|link| link.id == path.link)?;
         let train = Train::parse(&message[HEADER_LEN..]).expect("our own train");
+        let repairs = peer.repairs(LaneId(train.header.lane));
         let header = TrainHeader {
-            repairs: peer.repairs_within().is_some(),
+            repairs: repairs.is_some(),
+            lossless: repairs == Some(RepairUntil::Arrived),
             ack_now: ack_now || path.flight.wants_ack(link.local_queue_bytes()),
             replay: true,
             link: path.link.0,

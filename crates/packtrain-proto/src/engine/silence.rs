@@ -125,6 +125,8 @@ impl Engine {
                 } else if has_trains && open_paths > 1 && !is_hopeless {
                     flight.wait_on(now);
                     self.try_path(slot, at, now);
+                } else if has_trains && !flight.is_dead(now) {
+                    flight.wait_on(now);
                 } else {
                     self.give_up_path(slot, at, now);
                 }

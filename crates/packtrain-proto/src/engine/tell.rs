@@ -42,7 +42,7 @@ pub(super) fn under_way(peer: &mut Peer, lane: LaneId, by: LinkId, now: Instant)
         entries: [Newest::default(); NEWEST_MAX],
         len: 0,
     };
-    if peer.paths.len() == 1 && peer.tx_of(lane).replay.is_empty() {
+    if peer.paths.len() == 1 && !peer.tx_of(lane).replay.may_have_gone() {
         return told;
     }
     let mut paths = peer.paths.iter();
@@ -81,6 +81,11 @@ fn has_trains_out(peer: &Peer, lane: LaneId) -> bool {
     !peer.tx_of(lane).replay.is_empty() || peer.paths.iter().any(is_out)
 }
 
+/// There are several links to it, or what the only one loses may go again.
+fn tells(peer: &Peer) -> bool {
+    peer.paths.len() > 1 || peer.repairs_alone()
+}
+
 /// When the receiver has to be told again by this link what of the lane is under way on the others.
 fn repeat_due(peer: &Peer, lane: LaneId, path: &Path) -> Option<Instant> {
     let repeats = !path.is_silent() && has_trains_out(peer, lane);
@@ -89,7 +94,7 @@ fn repeat_due(peer: &Peer, lane: LaneId, path: &Path) -> Option<Instant> {
 
 /// When the next marker may have to go by this path.
 pub(super) fn marker_due(peer: &Peer, path: &Path) -> Option<Instant> {
-    if peer.paths.len() == 1 {
+    if !tells(peer) {
         return None;
     }
     let of_lane = |lane| [path.flight.marker_due(lane), repeat_due(peer, lane, path)];
@@ -106,8 +111,7 @@ impl Engine {
         let mut from = 0;
         while let Some(slot) = self.peers.due.next(from, now) {
             from = slot + 1;
-            let several = |peer: &&mut Peer| peer.paths.len() > 1;
-            let Some(peer) = self.peers.get_mut(slot).filter(several) else {
+            let Some(peer) = self.peers.get_mut(slot).filter(|peer| tells(peer)) else {
                 continue;
             };
             for lane in peer.lanes_tx() {

@@ -6,6 +6,7 @@ use crate::config::{Limits, LinkId};
 use crate::time::{Duration, Instant};
 use crate::trunk::lane::{LANES_MAX, LaneCounts, LaneId, LaneRx, LaneTx, TrainId};
 use crate::trunk::lane_waits::Progress;
+use crate::trunk::via::Vias;
 use crate::wire::sequence::Sequence;
 use crate::wire::train::{Ack, Behind, Fence};
 
@@ -18,10 +19,13 @@ impl Peer {
         self.tx_mut(train.lane).replay.push(train.sequence, message);
     }
 
-    /// So many lanes may be used to it, if it takes as many.
-    pub fn use_lanes(&mut self, count: usize) {
-        if self.tx.len() < count {
-            self.tx.resize_with(count, LaneTx::default);
+    /// Trains may go to it in so many ways, if it takes as many lanes.
+    pub fn use_lanes(&mut self, vias: &Vias) {
+        if self.tx.len() < vias.lanes() {
+            self.tx.resize_with(vias.lanes(), LaneTx::default);
+        }
+        for lane in self.lanes_tx() {
+            self.tx_mut(lane).repairs = vias.of(lane).repairs;
         }
     }
 
@@ -171,15 +175,17 @@ impl Peer {
         }
     }
 
-    /// Lanes that wait for others may have been given what they wait for.
-    pub fn settle_lane_waits(&mut self, now: Instant) -> bool {
+    /// Lanes that wait for others may have been given what they wait for, or have waited for it in vain: of those lanes what is
+    /// there comes first. Whether more trains may be let through.
+    pub fn settle_lane_waits(&mut self, now: Instant, in_vain: &mut dyn FnMut(LaneId)) -> bool {
         if !self.lanes_wait() {
             return false;
         }
         let progress = self.progress();
         let before: Vec<_> = self.rx.iter().map(|lane| lane.resequencer.fence).collect();
         for lane in &mut self.rx {
-            lane.waits.settle(&progress, now);
+            let missed = lane.waits.settle(&progress, now);
+            missed.into_iter().for_each(&mut *in_vain);
         }
         self.follow_fences();
         let after = self.rx.iter().map(|lane| lane.resequencer.fence);

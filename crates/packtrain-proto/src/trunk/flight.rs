@@ -114,6 +114,8 @@ pub struct Flight {
     delivery: Delivery,
     last_progress: Instant,
     acknowledged_at: Instant,
+    /// How often all that was out has counted as lost before anything was ever acknowledged.
+    given_up_unheard: u32,
     lost: u64,
     /// Of the trains that arrived or were lost lately, those that were lost.
     loss: Recent,
@@ -138,6 +140,7 @@ impl Flight {
             delivery: Delivery::new(mtu),
             last_progress: Instant::ZERO,
             acknowledged_at: Instant::ZERO,
+            given_up_unheard: 0,
             lost: 0,
             loss: Recent::default(),
             long_lost: LongLost::default(),
@@ -506,6 +509,7 @@ impl Flight {
     /// All that is out counts as lost.
     pub fn give_up(&mut self, now: Instant, release: &mut dyn FnMut(Buffer)) {
         let lost_before = self.lost;
+        self.given_up_unheard += u32::from(self.round_trip().is_none());
         for at in 0..self.records.len() {
             self.lost += u64::from(self.settle(at, release).is_some());
         }

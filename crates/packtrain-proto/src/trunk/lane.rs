@@ -1,11 +1,12 @@
 //! Lanes: trains of one are numbered and delivered in one order, and know nothing of those of others.
 //!
-//! All that may go by any link is of the first lane. What is to go by some links alone ([`super::via`]) is of one of its own: where those
-//! are slower, nothing else waits for it, and its gaps hold nothing else.
+//! All of which classes say nothing is of the first lane. What is to go by some links alone, or is repaired in a way of its own
+//! ([`super::via`]), is of another one: where that takes longer, nothing else waits for it, and its gaps hold nothing else.
 
 use super::lane_waits::LaneWaits;
 use super::replay::Replay;
 use super::resequencer::{Resequencer, ResequencerStats};
+use crate::class::Repairs;
 use crate::config::Limits;
 use crate::direct::fence::RaisedFences;
 use crate::reassembly::{Reassembly, ReassemblyStats};
@@ -52,6 +53,8 @@ pub struct LaneTx {
     /// Direct frames that our next trains must not overtake.
     pub fences: RaisedFences,
     pub replay: Replay,
+    /// What of it is lost goes again.
+    pub repairs: Repairs,
 }
 
 impl Default for LaneTx {
@@ -61,6 +64,7 @@ impl Default for LaneTx {
             sent_at: Instant::ZERO,
             fences: RaisedFences::default(),
             replay: Replay::default(),
+            repairs: Repairs::default(),
         }
     }
 }

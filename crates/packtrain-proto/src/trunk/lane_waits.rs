@@ -3,6 +3,8 @@
 //! That is so for a moment, when a class comes to name links, or others. What they wait for is under way; where it is lost, and
 //! nothing behind it shows that, they would wait in vain.
 
+use arrayvec::ArrayVec;
+
 use crate::time::{Duration, Instant};
 use crate::trunk::lane::{LANES_MAX, LaneId};
 use crate::wire::sequence::Sequence;
@@ -82,8 +84,13 @@ impl LaneWaits {
         from.reduce(Sequence::older_of)
     }
 
-    /// Forgets what is over: it has come, or is waited for in vain.
-    pub fn settle(&mut self, progress: impl Fn(LaneId) -> Option<Progress>, now: Instant) {
+    /// Forgets what is over: it has come, or is waited for in vain. Gives the lanes of which that is so.
+    pub fn settle(
+        &mut self,
+        progress: impl Fn(LaneId) -> Option<Progress>,
+        now: Instant,
+    ) -> ArrayVec<LaneId, WAITS_MAX> {
+        let mut in_vain = ArrayVec::new();
         let passed = &mut self.passed;
         self.waits.retain(|wait| {
             let other = progress(wait.other);
@@ -92,8 +99,12 @@ impl LaneWaits {
             if !waits {
                 pass(passed, wait);
             }
+            if !waits && !has_come {
+                in_vain.push(wait.other);
+            }
             waits
         });
+        in_vain
     }
 
     pub fn poll_timeout(&self, progress: impl Fn(LaneId) -> Option<Progress>) -> Option<Instant> {
@@ -154,9 +165,9 @@ mod tests {
             waits.add(Sequence(from), (LaneId(1), Sequence(20)), at(0));
         }
         assert_eq!(waits.holds_from(), Some(Sequence(7)));
-        waits.settle(due(20, false), at(1));
+        assert!(waits.settle(due(20, false), at(1)).is_empty());
         assert_eq!(waits.holds_from(), Some(Sequence(7)), "it is due itself");
-        waits.settle(due(21, false), at(2));
+        assert!(waits.settle(due(21, false), at(2)).is_empty());
         assert!(waits.is_empty() && waits.holds_from().is_none());
     }
 
@@ -167,9 +178,9 @@ mod tests {
             waits.add(Sequence(7), (LaneId(lane), Sequence(20)), at(0));
             let progress = due(20, holds);
             assert_eq!(waits.poll_timeout(&progress), Some(at(ms)));
-            waits.settle(&progress, at(ms - 1));
+            assert!(waits.settle(&progress, at(ms - 1)).is_empty());
             assert!(!waits.is_empty());
-            waits.settle(&progress, at(ms));
+            assert_eq!(waits.settle(&progress, at(ms))[..], [LaneId(lane)]);
             assert!(waits.is_empty() && waits.poll_timeout(&progress).is_none());
             // Said again by the next train.
             waits.add(Sequence(7), (LaneId(lane), Sequence(20)), at(ms));
@@ -189,7 +200,7 @@ mod tests {
             waits.add(Sequence(7), (LaneId(1), Sequence(20)), at(0));
             let progress = due_by(true, 20, holds);
             assert_eq!(waits.poll_timeout(&progress), Some(at(ms)));
-            waits.settle(&progress, at(ms));
+            assert_eq!(waits.settle(&progress, at(ms))[..], [LaneId(1)]);
             assert!(waits.is_empty());
         }
     }

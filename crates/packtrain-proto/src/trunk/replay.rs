@@ -28,6 +28,11 @@ impl Replay {
         self.waiting.is_empty()
     }
 
+    /// Something waits, or was sent again and may be under way.
+    pub fn may_have_gone(&self) -> bool {
+        self.newest.is_some()
+    }
+
     pub fn len(&self) -> usize {
         self.waiting.len()
     }

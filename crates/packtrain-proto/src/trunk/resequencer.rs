@@ -22,6 +22,7 @@ use crate::trunk::balance::span_trains_max;
 use crate::trunk::under_way::{Delivered, UnderWay};
 use crate::wire::sequence::Sequence;
 use doubt::Doubt;
+pub use word::Repairing;
 use word::Word;
 
 /// Slots of the window: how far ahead of the next expected train one may be.
@@ -378,7 +379,7 @@ impl Resequencer {
         &mut self,
         told_by: Sequence,
         links: impl Iterator<Item = (LinkId, Sequence)>,
-        repairs: bool,
+        repairs: Repairing,
         now: Instant,
     ) {
         if self.is_near(told_by) {
@@ -402,9 +403,10 @@ impl Resequencer {
         self.doubt.begin(until, self.under_way.replayed());
     }
 
-    /// The sender has several links, or had: what comes by one may be overtaken by what left later by another.
+    /// The sender has several links, or had: what comes by one may be overtaken by what left later by another. Or what it sends
+    /// goes again until it has come.
     pub fn names_links(&self) -> bool {
-        self.under_way.names_links()
+        self.under_way.names_links() || self.word.is_lossless()
     }
 
     /// One that is not was forged, or tells of a long silent loss: nothing follows from it alone.
@@ -440,7 +442,7 @@ impl Resequencer {
     /// The newest train that is held, where some of those before it may still come by another link, or are
     /// kept back: what has no sequence goes behind it, and makes nobody hurry.
     pub fn newest_held(&self) -> Option<Sequence> {
-        let waits_for_links = self.under_way.names_links() && self.held_trains > 0;
+        let waits_for_links = self.names_links() && self.held_trains > 0;
         (waits_for_links || self.is_fenced()).then(|| self.newest())
     }
 

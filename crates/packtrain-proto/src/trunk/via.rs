@@ -1,7 +1,8 @@
-//! By which of several links frames go, where their class says so.
+//! How trains go where the class of their frames says so: by which of several links, and what becomes of those that are lost.
 
 use serde::{Serialize, Serializer};
 
+use crate::class::Repairs;
 use crate::config::LinkId;
 use crate::trunk::lane::{LANES_MAX, LaneId};
 
@@ -53,50 +54,70 @@ impl Serialize for LinkSet {
     }
 }
 
-/// Links of each lane: a set that is asked for has one of its own as long as it is.
+/// What all trains of a lane have in common.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Via {
+    /// They go by these, while one of them works; by none: by whichever.
+    pub links: LinkSet,
+    pub repairs: Repairs,
+}
+
+impl Via {
+    /// As all go of which no class says anything.
+    pub fn is_any(&self) -> bool {
+        *self == Via::default()
+    }
+}
+
+/// How each lane goes: a way that is asked for has one of its own as long as it is.
 #[derive(Clone, Debug, Default)]
 pub struct Vias {
     /// Of the lane behind the first one, and so on.
-    sets: [LinkSet; LANES_MAX - 1],
+    ways: [Via; LANES_MAX - 1],
 }
 
 impl Vias {
-    /// These sets are asked for from now on; those that were before keep their lane. A lane that nobody asks for any more has its links
+    /// These ways are asked for from now on; those that were before keep their lane. A lane that nobody asks for any more has its way
     /// until another one takes it, so that what waits in it goes as it was to.
-    pub fn set(&mut self, wanted: impl Iterator<Item = LinkSet> + Clone) {
-        let is_wanted = |set: &LinkSet| !set.is_empty() && wanted.clone().any(|w| w == *set);
-        for set in wanted.clone().filter(|set| !set.is_empty()) {
-            if self.sets.contains(&set) {
+    pub fn set(&mut self, wanted: impl Iterator<Item = Via> + Clone) {
+        let is_wanted = |way: &Via| !way.is_any() && wanted.clone().any(|w| w == *way);
+        for way in wanted.clone().filter(|way| !way.is_any()) {
+            if self.ways.contains(&way) {
                 continue;
             }
-            let free = self.sets.iter().position(LinkSet::is_empty);
-            let free = free.or_else(|| self.sets.iter().position(|set| !is_wanted(set)));
+            let free = self.ways.iter().position(Via::is_any);
+            let free = free.or_else(|| self.ways.iter().position(|way| !is_wanted(way)));
             if let Some(at) = free {
-                self.sets[at] = set;
+                self.ways[at] = way;
             }
         }
     }
 
-    /// The lane of frames that go by these links; of any, where there are more sets than lanes.
-    pub fn lane_of(&self, links: &LinkSet) -> LaneId {
-        if links.is_empty() {
+    /// The lane of frames that go so; of all others, where there are more ways than lanes.
+    pub fn lane_of(&self, via: &Via) -> LaneId {
+        if via.is_any() {
             return LaneId::FIRST;
         }
-        let at = self.sets.iter().position(|set| set == links);
+        let at = self.ways.iter().position(|way| way == via);
         at.map_or(LaneId::FIRST, |at| LaneId(at as u8 + 1))
     }
 
-    /// By which links a lane's trains go; empty: by any.
-    pub fn links_of(&self, lane: LaneId) -> LinkSet {
+    /// How a lane's trains go.
+    pub fn of(&self, lane: LaneId) -> Via {
         match lane {
-            LaneId::FIRST => LinkSet::default(),
-            lane => self.sets[lane.place() - 1],
+            LaneId::FIRST => Via::default(),
+            lane => self.ways[lane.place() - 1],
         }
+    }
+
+    /// By which links; empty: by any.
+    pub fn links_of(&self, lane: LaneId) -> LinkSet {
+        self.of(lane).links
     }
 
     /// Lanes that are in use, or were: so many of the first ones.
     pub fn lanes(&self) -> usize {
-        let last = self.sets.iter().rposition(|set| !set.is_empty());
+        let last = self.ways.iter().rposition(|way| !way.is_any());
         last.map_or(1, |last| last + 2)
     }
 }
@@ -118,19 +139,26 @@ mod tests {
         assert_eq!(format!("{links:?}"), "{0, 63, 64, 255}");
     }
 
+    fn by(links: &[u8]) -> Via {
+        Via {
+            links: set(links),
+            ..Via::default()
+        }
+    }
+
     #[test]
-    fn each_set_has_a_lane_as_long_as_it_is_asked_for() {
+    fn each_way_has_a_lane_as_long_as_it_is_asked_for() {
         let mut vias = Vias::default();
-        let (a, b, c) = (set(&[1]), set(&[2]), set(&[1, 2]));
+        let (a, b, c) = (by(&[1]), by(&[2]), by(&[1, 2]));
         assert_eq!((vias.lanes(), vias.lane_of(&a)), (1, LaneId::FIRST));
-        vias.set([set(&[]), a, b, a].into_iter());
+        vias.set([by(&[]), a, b, a].into_iter());
         assert_eq!((vias.lane_of(&a), vias.lane_of(&b)), (LaneId(1), LaneId(2)));
-        assert_eq!((vias.lanes(), vias.lane_of(&set(&[]))), (3, LaneId::FIRST));
-        assert_eq!(vias.links_of(LaneId(2)), b);
+        assert_eq!((vias.lanes(), vias.lane_of(&by(&[]))), (3, LaneId::FIRST));
+        assert_eq!(vias.links_of(LaneId(2)), b.links);
         assert!(vias.links_of(LaneId::FIRST).is_empty());
         // What waits in the lane of `a` goes by its links still.
         vias.set([b].into_iter());
-        assert_eq!(vias.links_of(LaneId(1)), a);
+        assert_eq!(vias.of(LaneId(1)), a);
         vias.set([b, c].into_iter());
         assert_eq!((vias.lane_of(&b), vias.lane_of(&c)), (LaneId(2), LaneId(3)));
     }
@@ -138,13 +166,33 @@ mod tests {
     #[test]
     fn lanes_that_nobody_asks_for_are_taken_when_no_other_is_left_and_then_any_link_will_do() {
         let mut vias = Vias::default();
-        let sets: Vec<LinkSet> = (0..LANES_MAX as u8).map(|link| set(&[link])).collect();
-        vias.set(sets[..LANES_MAX - 1].iter().copied());
-        vias.set(sets[1..].iter().copied());
-        assert_eq!(vias.lane_of(&sets[LANES_MAX - 1]), LaneId(1));
-        assert_eq!(vias.lane_of(&sets[0]), LaneId::FIRST);
-        vias.set(sets.iter().copied());
-        assert_eq!(vias.lane_of(&sets[0]), LaneId::FIRST, "one too many");
+        let ways: Vec<Via> = (0..LANES_MAX as u8).map(|link| by(&[link])).collect();
+        vias.set(ways[..LANES_MAX - 1].iter().copied());
+        vias.set(ways[1..].iter().copied());
+        assert_eq!(vias.lane_of(&ways[LANES_MAX - 1]), LaneId(1));
+        assert_eq!(vias.lane_of(&ways[0]), LaneId::FIRST);
+        vias.set(ways.iter().copied());
+        assert_eq!(vias.lane_of(&ways[0]), LaneId::FIRST, "one too many");
         assert_eq!(vias.lanes(), LANES_MAX);
+    }
+
+    #[test]
+    fn what_goes_again_otherwise_goes_in_another_lane() {
+        let mut vias = Vias::default();
+        let again = |links: &[u8], repairs| Via {
+            links: set(links),
+            repairs,
+        };
+        let ways = [
+            again(&[], Repairs::Lossless),
+            again(&[1], Repairs::Lossless),
+            again(&[1], Repairs::Line),
+            again(&[], Repairs::Off),
+        ];
+        vias.set(ways.into_iter());
+        for (place, way) in ways.iter().enumerate() {
+            assert_eq!(vias.lane_of(way), LaneId(place as u8 + 1));
+            assert_eq!(vias.of(vias.lane_of(way)), *way);
+        }
     }
 }

@@ -49,6 +49,7 @@ mod flag {
     pub const REPLAY: u8 = 0x04;
     pub const CODED: u8 = 0x08;
     pub const REPAIRS: u8 = 0x10;
+    pub const LOSSLESS: u8 = 0x20;
 }
 
 mod option {
@@ -101,6 +102,8 @@ pub struct TrainHeader {
     pub coded: bool,
     /// What a link loses that lives may go again by others.
     pub repairs: bool,
+    /// … until it has arrived.
+    pub lossless: bool,
     pub lane: u8,
     /// The sender's number of the link that this copy left by.
     pub link: u8,
@@ -340,6 +343,7 @@ impl<'a> Train<'a> {
             replay: head[1] & flag::REPLAY != 0,
             coded: head[1] & flag::CODED != 0,
             repairs: head[1] & flag::REPAIRS != 0,
+            lossless: head[1] & flag::LOSSLESS != 0,
             lane: head[2],
             link: head[3],
             incarnation: be16(&head[4..]),
@@ -449,7 +453,8 @@ impl<'a> TrainWriter<'a> {
             | if header.marker { flag::MARKER } else { 0 }
             | if header.replay { flag::REPLAY } else { 0 }
             | if header.coded { flag::CODED } else { 0 }
-            | if header.repairs { flag::REPAIRS } else { 0 };
+            | if header.repairs { flag::REPAIRS } else { 0 }
+            | if header.lossless { flag::LOSSLESS } else { 0 };
         train[2] = header.lane;
         train[3] = header.link;
         train[4..6].copy_from_slice(&header.incarnation.to_be_bytes());

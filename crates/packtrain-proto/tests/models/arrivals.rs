@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use packtrain_proto::buffer::Buffer;
 use packtrain_proto::config::LinkId;
 use packtrain_proto::time::{Duration, Instant};
-use packtrain_proto::trunk::resequencer::{Refused, Resequencer};
+use packtrain_proto::trunk::resequencer::{Refused, Repairing, Resequencer};
 use packtrain_proto::wire::sequence::Sequence;
 use packtrain_proto::wire::train::{REPLAYED, REPLAYED_FROM};
 
@@ -20,6 +20,7 @@ const SENT_AT_ONCE_MAX: u8 = 40;
 const RECENT: usize = 64;
 /// Room for one more train of the usual size.
 const ROOM: usize = 2048;
+const REPAIRING: [Repairing; 3] = [Repairing::No, Repairing::InTime, Repairing::Lossless];
 /// How far senders let the newest train be ahead of the oldest that is under way.
 const SPAN: u32 = 3072;
 
@@ -30,7 +31,7 @@ struct Message {
     is_marker: bool,
     is_replay: bool,
     told: Vec<(LinkId, Sequence)>,
-    repairs: bool,
+    repairs: Repairing,
     bytes: usize,
 }
 
@@ -62,7 +63,7 @@ pub struct Arrivals {
     lost: BTreeSet<u32>,
     /// Of those, what the sender has not sent again yet.
     missing: BTreeSet<u32>,
-    repairs: bool,
+    repairs: Repairing,
     /// When a link was taken away that carried this train: for so long the receiver expects it by others.
     removed: BTreeMap<u32, Instant>,
     /// When each train came that was taken and waits.
@@ -93,7 +94,7 @@ impl Arrivals {
             honest: true,
             lost: BTreeSet::new(),
             missing: BTreeSet::new(),
-            repairs: first.0 % 2 == 1,
+            repairs: REPAIRING[first.0 as usize % REPAIRING.len()],
             removed: BTreeMap::new(),
             holding: BTreeMap::new(),
             given: BTreeSet::new(),
@@ -115,7 +116,7 @@ impl Arrivals {
         let name = |link: u8, number: u32| (LinkId(link), self.first.plus(number));
         let mut told = Vec::new();
         told.extend(again.last().map(|newest| name(REPLAYED, *newest)));
-        let oldest = again.first().filter(|_| self.repairs);
+        let oldest = again.first().filter(|_| self.repairs != Repairing::No);
         told.extend(oldest.map(|oldest| name(REPLAYED_FROM, *oldest)));
         for link in (0..usize::from(LINKS)).filter(|link| *link != by) {
             let own = self.out[link].iter().filter(|out| !out.is_replay);
@@ -364,7 +365,10 @@ impl Arrivals {
                     self.put(link, self.first.plus(number), true, 100);
                 }
             }
-            Step::Repairs => self.repairs = !self.repairs,
+            Step::Repairs => {
+                let at = REPAIRING.iter().position(|one| *one == self.repairs);
+                self.repairs = REPAIRING[(at.expect("one of them") + 1) % REPAIRING.len()];
+            }
             Step::FindsMissing { nth } => {
                 let nth = usize::from(nth) % self.missing.len().max(1);
                 if let Some(number) = self.missing.iter().nth(nth).copied() {
@@ -523,7 +527,11 @@ fn forged(train: Sequence, link: u8) -> Message {
         is_marker: false,
         is_replay: link >= 128,
         told: Vec::new(),
-        repairs: link.is_multiple_of(16),
+        repairs: match link % 32 {
+            0 => Repairing::InTime,
+            16 => Repairing::Lossless,
+            _ => Repairing::No,
+        },
         bytes: 100,
     }
 }

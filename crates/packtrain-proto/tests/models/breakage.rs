@@ -38,6 +38,8 @@ pub enum Breakage {
     OneStrayMoves,
     HellosAreNeverLate,
     NoBound,
+    /// Where nothing may be lost, no longer is waited for than elsewhere.
+    LosslessIsInTime,
     /// A sender that repairs is not waited for.
     NobodyRepairs,
     /// … and for as long as ever, though it does not do what it says.
@@ -84,6 +86,7 @@ impl Breakage {
         Breakage::HellosAreNeverLate,
         Breakage::NoBound,
         Breakage::NobodyRepairs,
+        Breakage::LosslessIsInTime,
         Breakage::WordsAreAlwaysKept,
         Breakage::WhatIsOlderGoesAgainToo,
     ];

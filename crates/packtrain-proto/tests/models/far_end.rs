@@ -162,6 +162,7 @@ pub fn acknowledgement(by: u8, ack: Ack, buffer: &mut Buffer) {
         replay: false,
         coded: false,
         repairs: false,
+        lossless: false,
         lane: 0,
         link: by,
         incarnation: PEER.incarnation() ^ u16::from(EPOCH) << 8,

@@ -11,7 +11,7 @@ mod word;
 
 use packtrain_proto::config::LinkId;
 use packtrain_proto::time::{Duration, Instant};
-use packtrain_proto::trunk::resequencer::Refused;
+use packtrain_proto::trunk::resequencer::{Refused, Repairing};
 use packtrain_proto::wire::sequence::Sequence;
 
 use crate::breakage::Breakage;
@@ -63,7 +63,7 @@ enum What {
         by: Sequence,
         links: Vec<(LinkId, Sequence)>,
         /// What links lose that live may go again.
-        repairs: bool,
+        repairs: Repairing,
     },
     /// The train that is due goes again, it was said, so long after nothing seemed to bring it.
     WordKept {
@@ -204,7 +204,7 @@ impl Order {
     pub fn newest_held(&self) -> Option<Sequence> {
         let trains = self.held().into_iter().map(|(train, ..)| train);
         let newest = trains.reduce(|a, b| if b.is_newer_than(a) { b } else { a });
-        newest.filter(|_| self.names_links())
+        newest.filter(|_| self.names_links() || self.is_lossless())
     }
 
     /// The train before the next one, as far as it is remembered: let through, or given up.

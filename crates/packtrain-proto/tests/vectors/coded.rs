@@ -45,6 +45,7 @@ fn assert_coded(name: &str, coding: Coding, treatment: Treatment, frames: &[Vec<
     let header = TrainHeader {
         coded: true,
         repairs: false,
+        lossless: false,
         ..header(45, 21)
     };
     let message = message(&bytes, LINK_B, LINK_A);
@@ -76,6 +77,7 @@ fn assert_coded(name: &str, coding: Coding, treatment: Treatment, frames: &[Vec<
     let header = TrainHeader {
         coded: false,
         repairs: false,
+        lossless: false,
         ..header
     };
     let options = Options::default();

@@ -126,6 +126,7 @@ fn header(train_sequence: u32, link_sequence: u32) -> TrainHeader {
         replay: false,
         coded: false,
         repairs: false,
+        lossless: false,
         lane: 0,
         link: 0,
         incarnation: NODE_A.incarnation(),
@@ -538,6 +539,7 @@ fn a_marker_that_says_what_a_link_has_lost_and_goes_again() {
     let header = TrainHeader {
         marker: true,
         repairs: true,
+        lossless: false,
         ..header(46, 22)
     };
     assert_read(&bytes, &header, &[], &[]);
@@ -552,6 +554,20 @@ fn a_marker_that_says_what_a_link_has_lost_and_goes_again() {
         ..Options::default()
     };
     assert_eq!(written(&header, &options, &[]), bytes);
+}
+
+#[test]
+fn a_marker_of_a_lane_of_which_nothing_may_be_lost() {
+    let bytes = vector("train-lossless");
+    let header = TrainHeader {
+        marker: true,
+        repairs: true,
+        lossless: true,
+        lane: 1,
+        ..header(46, 22)
+    };
+    assert_read(&bytes, &header, &[], &[]);
+    assert_eq!(written(&header, &Options::default(), &[]), bytes);
 }
 
 #[test]

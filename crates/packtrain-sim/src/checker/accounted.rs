@@ -369,17 +369,14 @@ impl Accounted {
     /// In a network without faults, and where no queue was too short: nothing may have been
     /// dropped for a reason that only faults, or mistakes, give.
     ///
-    /// `several_segments`: what goes to all of them comes more than once, and is given once.
-    pub fn settle_faultless(
-        &self,
-        engines: &EngineDrops,
-        several_segments: bool,
-    ) -> Result<(), String> {
+    /// `come_twice`: what goes to several segments, and what an acknowledgement that is late lets go again, comes more than once,
+    /// and is given once.
+    pub fn settle_faultless(&self, engines: &EngineDrops, come_twice: bool) -> Result<(), String> {
         if self.wire_losses > 0 {
             return Ok(());
         }
         match engines.drops.iter().find(|(reason, _)| {
-            let is_copy = several_segments && *reason == DropReason::Duplicate;
+            let is_copy = come_twice && *reason == DropReason::Duplicate;
             !harmless(*reason) && !is_copy
         }) {
             None => Ok(()),

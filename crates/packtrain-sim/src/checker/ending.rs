@@ -104,10 +104,10 @@ impl Checkers {
 
     /// At the end of a run without faults.
     pub fn settle_faultless(&mut self, dropped: &EngineDrops, now: Instant) {
-        if let Err(text) = self
-            .accounted
-            .settle_faultless(dropped, self.faults.moves_home)
-        {
+        if let Err(text) = self.accounted.settle_faultless(
+            dropped,
+            self.faults.moves_home || self.held_within.repairs(),
+        ) {
             self.object("accounted", now, text);
         }
     }

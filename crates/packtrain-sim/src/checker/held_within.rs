@@ -66,6 +66,8 @@ struct Left {
 #[derive(Debug, Default)]
 struct Station {
     classes: Vec<Class>,
+    /// Some class lets nothing be lost, or did: of its frames none may be too far ahead of one that is not acknowledged.
+    repairs: bool,
     /// Of the DFAP paper's waits.
     tick: Duration,
     /// Most that its timers go off too late.
@@ -113,6 +115,8 @@ impl HeldWithin {
         (tick, lateness_max): (Duration, Duration),
     ) {
         let station = &mut self.stations[station.0];
+        let mut actions = classes.iter().map(|class| &class.action);
+        station.repairs |= actions.any(|action| action.repairs.are_asked_for());
         station.classes = classes;
         station.tick = tick;
         station.lateness_max = lateness_max;
@@ -147,6 +151,11 @@ impl HeldWithin {
             });
         }
         pack
+    }
+
+    /// Whether what was lost may have gone again because a class asked for it.
+    pub fn repairs(&self) -> bool {
+        self.stations.iter().any(|station| station.repairs)
     }
 
     pub fn is_empty(&self, station: StationId) -> bool {
@@ -206,11 +215,12 @@ impl HeldWithin {
         station.look_at_stations(snapshot, lines, &whose, now)?;
         let replays = snapshot.replay.waiting_trains > 0;
         for peer in &snapshot.peers {
-            let waiting = waiting_idly(peer, lines);
+            let waiting = waiting_idly(peer, lines, station.repairs);
             if waiting == 0 || replays {
                 continue;
             }
-            if peer.paths.len() > 1 && station.may_wait_for_an_answer(peer, now) {
+            let may_go_again = peer.paths.len() > 1 || station.repairs;
+            if may_go_again && station.may_wait_for_an_answer(peer, now) {
                 continue;
             }
             let Some(who) = whose(peer.address) else {
@@ -310,11 +320,11 @@ impl Station {
     }
 }
 
-/// Frames for the peer of which a train could leave at once. Where there are several paths only if all of them are
+/// Frames for the peer of which a train could leave at once. Where there are several paths, or it `repairs`, only if all of them are
 /// free: else the one with room may be no use, because nothing may be too far ahead of the oldest train. Where each flow keeps
 /// to one of them, those that wait for another do not count.
-fn waiting_idly(peer: &PeerSnapshot, lines: &[Line]) -> u64 {
-    let is_alone = peer.paths.len() == 1;
+fn waiting_idly(peer: &PeerSnapshot, lines: &[Line], repairs: bool) -> u64 {
+    let is_alone = peer.paths.len() == 1 && !repairs;
     let all_are_free = peer.paths.iter().all(|path| path.in_flight_bytes == 0);
     let has_no_queue = |link: LinkId| {
         let line = lines.iter().find(|line| line.link == link);

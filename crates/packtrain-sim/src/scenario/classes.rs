@@ -3,7 +3,7 @@
 //! They ask for what the workload's frames have, so that most match some frames and few match all; a class
 //! that goes by size divides a flow, whose frames are then treated in different ways and must keep their order.
 
-use packtrain_proto::class::{self, Action, Class, ClassPath, Compress, Pack};
+use packtrain_proto::class::{self, Action, Class, ClassPath, Compress, Pack, Repairs};
 use packtrain_proto::config::LinkId;
 use packtrain_proto::time::{Duration, Instant};
 use packtrain_proto::trunk::via::LinkSet;
@@ -60,6 +60,9 @@ fn give_tables(
     let mut of_lanes = Random::new(seed ^ 0x006c_616e_6573);
     let mut of_links = Random::new(seed ^ 0x6c69_6e6b_7300);
     let names_links = of_lanes.chance(0.3);
+    let mut of_repairs = Random::new(seed ^ 0x7265_7061_6972);
+    let says_repairs = of_repairs.chance(0.3);
+    let mut of_others = of_repairs.fork();
     let mut draw = |flows: &[Flow], random: &mut Random| {
         let mut classes = draw(flows, random)?;
         for class in &mut classes {
@@ -67,6 +70,9 @@ fn give_tables(
             class.action.duplicate = sends_twice && of_sending.chance(0.4);
             if names_links && of_links.chance(0.5) {
                 class.action.links = some_links(&mut of_links);
+            }
+            if says_repairs && of_repairs.chance(0.6) {
+                class.action.repairs = repairs(&mut of_repairs);
             }
         }
         Some(classes)
@@ -100,7 +106,13 @@ fn give_tables(
         };
         for _ in 0..more {
             let after = of_lanes.duration(Duration::ZERO, traffic);
-            change(after, some_lanes(&flows, &mut of_lanes));
+            let mut classes = some_lanes(&flows, &mut of_lanes);
+            for class in &mut classes {
+                if says_repairs && of_others.chance(0.5) {
+                    class.action.repairs = repairs(&mut of_others);
+                }
+            }
+            change(after, classes);
         }
     }
 }
@@ -172,6 +184,14 @@ fn some_lanes(flows: &[Flow], random: &mut Random) -> Vec<Class> {
         },
     };
     (0..count).map(class).collect()
+}
+
+fn repairs(random: &mut Random) -> Repairs {
+    match random.below(4) {
+        0 => Repairs::Off,
+        1 => Repairs::Within(random.duration(Duration::from_millis(1), Duration::from_secs(1))),
+        _ => Repairs::Lossless,
+    }
 }
 
 /// By their numbers: hosts have one or more of them, and one that nobody has is none that works.

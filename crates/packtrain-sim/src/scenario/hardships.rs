@@ -9,10 +9,44 @@ use crate::simulator::{Event, StationId};
 
 /// From what nobody notices up to what all take for a failure of all links.
 const STOPPED_NS: (u64, u64) = (1_000_000, 3_000_000_000);
+/// … and up to what peers, who say hello each second, put up with.
+const BEARABLE_NS: (u64, u64) = (1_000_000, 1_500_000_000);
 /// How long less passes.
 const NARROW_NS: (u64, u64) = (5_000_000, 4_000_000_000);
 /// What is less than any link needs for trains is no link.
 const MTU_MIN: u64 = 400;
+
+/// Processes that do not run, and nothing else, and for less than it takes until their peers give them up: nothing is lost by it.
+pub fn draw_stops(seed: u64, hosts: usize, traffic: Duration) -> Vec<(Instant, Event)> {
+    let random = &mut Random::new(seed ^ 0x73_746f_7073);
+    stops(random, BEARABLE_NS, hosts, traffic)
+}
+
+fn stops(
+    random: &mut Random,
+    for_ns: (u64, u64),
+    hosts: usize,
+    traffic: Duration,
+) -> Vec<(Instant, Event)> {
+    if !random.chance(0.3) {
+        return Vec::new();
+    }
+    let count = random.between(1, 3);
+    let stop = |_| {
+        let station = StationId(random.below(hosts as u64) as usize);
+        let (from, until) = span(for_ns, traffic, random);
+        (from, Event::Stop { station, until })
+    };
+    (0..count).map(stop).collect()
+}
+
+/// Somewhere in the midst of the traffic, and over before its end.
+fn span((min, max): (u64, u64), traffic: Duration, random: &mut Random) -> (Instant, Instant) {
+    let (first, last) = (traffic / 5, traffic * 9 / 10);
+    let from = Instant::ZERO + random.duration(first, last);
+    let lasts = Duration::from_nanos(random.magnitude(min, max));
+    (from, (from + lasts).min(Instant::ZERO + last))
+}
 
 /// By a random of their own, so that nothing else of a seed depends on them. `ports`: by station, those of its links.
 pub fn draw(
@@ -22,20 +56,7 @@ pub fn draw(
     traffic: Duration,
 ) -> Vec<(Instant, Event)> {
     let mut random = Random::new(seed ^ 0x6861_7264_7368);
-    let mut drawn = Vec::new();
-    let (first, last) = (traffic / 5, traffic * 9 / 10);
-    let span = |(min, max): (u64, u64), random: &mut Random| {
-        let from = Instant::ZERO + random.duration(first, last);
-        let lasts = Duration::from_nanos(random.magnitude(min, max));
-        (from, (from + lasts).min(Instant::ZERO + last))
-    };
-    if random.chance(0.3) {
-        for _ in 0..random.between(1, 3) {
-            let station = StationId(random.below(ports.len() as u64) as usize);
-            let (from, until) = span(STOPPED_NS, &mut random);
-            drawn.push((from, Event::Stop { station, until }));
-        }
-    }
+    let mut drawn = stops(&mut random, STOPPED_NS, ports.len(), traffic);
     let less_than = |mtu: u16, random: &mut Random| {
         let most = u64::from(mtu).max(MTU_MIN + 1);
         random.between(MTU_MIN, most - 1) as u16
@@ -45,7 +66,7 @@ pub fn draw(
         let port = *random.pick(&ports[station]);
         let station = StationId(station);
         let whole = network.port_mtu(port);
-        let (from, until) = span(NARROW_NS, &mut random);
+        let (from, until) = span(NARROW_NS, traffic, &mut random);
         for (at, mtu) in [(from, less_than(whole, &mut random)), (until, whole)] {
             let event = Event::LinkMtu { station, port, mtu };
             drawn.push((at, event));
@@ -54,7 +75,7 @@ pub fn draw(
     if random.chance(0.3) {
         let station = random.below(ports.len() as u64) as usize;
         let segment = random.pick(&ports[station]).segment;
-        let (from, until) = span(NARROW_NS, &mut random);
+        let (from, until) = span(NARROW_NS, traffic, &mut random);
         let less = less_than(network.mtu(segment), &mut random);
         for (at, mtu) in [(from, Some(less)), (until, None)] {
             drawn.push((at, Event::PathMtu { segment, mtu }));

@@ -252,6 +252,11 @@ pub(super) fn build_with(order: Order, course: Course, carriage: Carriage) -> Ex
             simulator.queue.push(at, event);
         }
     }
+    if course == Course::CarrierCuts {
+        for (at, event) in hardships::draw_stops(order.seed, 2, scale.duration) {
+            simulator.queue.push(at, event);
+        }
+    }
     for endpoint in &endpoints {
         for _ in 0..random.between(0, 10) {
             let at = random.duration(Duration::ZERO, scale.duration);

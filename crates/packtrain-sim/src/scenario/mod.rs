@@ -82,6 +82,10 @@ pub struct Report {
     pub replayed: u64,
     /// Paths that were dead and known for it, each time that somebody looked.
     pub found_dead: u64,
+    /// Processes that did not run for a while.
+    pub stops: u64,
+    /// Frames that a segment did not let pass for their length.
+    pub too_long: u64,
     /// Frames that left in aggregates of the DFAP paper.
     pub aggregated: u64,
     /// Frames that went past the engines.
@@ -180,6 +184,8 @@ impl Experiment {
             strikes,
             replayed,
             found_dead: checkers.paths_found_dead(),
+            stops: self.simulator.stops,
+            too_long: self.simulator.network.frames_too_long(),
             aggregated: checkers.frames_aggregated,
             direct: checkers.frames_direct(),
             returns: direct.map(|direct| direct.returns).sum(),

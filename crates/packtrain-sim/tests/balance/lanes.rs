@@ -4,7 +4,6 @@ use packtrain_proto::class::{Action, Class};
 use packtrain_proto::config::LinkId;
 use packtrain_proto::stats::{DropReason, PathState};
 use packtrain_proto::time::Duration;
-use packtrain_sim::simulator::{Event, StationId};
 
 use crate::line::{Cable, Line};
 use crate::{MS, SECOND, rise};
@@ -21,18 +20,6 @@ fn class(links: &[u8]) -> Vec<Class> {
         },
     };
     vec![class]
-}
-
-impl Line {
-    fn give(&mut self, classes: Vec<Class>, after: Duration) {
-        let event = Event::Classes {
-            station: StationId(0),
-            classes,
-        };
-        self.simulator
-            .queue
-            .push(self.simulator.now() + after, event);
-    }
 }
 
 /// All but what was taken out of a queue that had stood too long: a wire is given little before it is known how much it carries.

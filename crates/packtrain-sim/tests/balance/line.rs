@@ -1,5 +1,6 @@
 //! Two hosts over some cables, and flows from one to the other.
 
+use packtrain_proto::class::Class;
 use packtrain_proto::config::{Config, LinkId, LinkSettings, NodeId};
 use packtrain_proto::engine::Event as EngineEvent;
 use packtrain_proto::stats::{LinkSnapshot, PathState, Snapshot};
@@ -197,6 +198,17 @@ impl Line {
             };
             self.simulator.queue.push(self.simulator.now(), event);
         }
+    }
+
+    /// The sender's frames are of these classes, so much later.
+    pub fn give(&mut self, classes: Vec<Class>, after: Duration) {
+        let event = Event::Classes {
+            station: StationId(0),
+            classes,
+        };
+        self.simulator
+            .queue
+            .push(self.simulator.now() + after, event);
     }
 
     /// The sender's changes of tiers.

@@ -4,6 +4,7 @@ mod admission;
 mod duplicate;
 mod lanes;
 mod line;
+mod lossless;
 mod repair;
 
 use line::{Cable, Line};
@@ -29,6 +30,21 @@ fn at_ease(cables: &[Cable], balance: Balance) -> Vec<u64> {
     let before = line.sent();
     line.send(10 * MS, 3 * SECOND, SECOND);
     rise(&before, &line.sent())
+}
+
+#[test]
+fn a_wire_that_answers_later_than_any_silence_is_measured_all_the_same() {
+    for delay in [90, 300, 700, 1500] {
+        let mut line = Line::new(&[Cable::new(20, delay)], 10, 1000, |_| {});
+        line.send(10 * MS, 20 * SECOND, 5 * SECOND);
+        let path = line.sender().peers[0].paths[0].clone();
+        let round_trip = path.round_trip.expect("it was answered");
+        assert!(round_trip >= Duration::from_millis(2 * delay), "{path:?}");
+        let checkers = &line.simulator.checkers;
+        let part = checkers.frames_delivered as f64 / checkers.frames_sent() as f64;
+        // Until it is measured it is given little.
+        assert!(part > 0.8, "{delay} ms: {part}, {path:?}");
+    }
 }
 
 #[test]

@@ -161,6 +161,7 @@ fn nothing_is_unaccounted_for(driven: &Driven) {
                     WireDrop::QueueFull => unreachable!("it was refused"),
                     WireDrop::BadOffload => unreachable!("the network refuses it"),
                     WireDrop::Collisions => unreachable!("it is no hub"),
+                    WireDrop::TooLong => unreachable!("a segment says that"),
                     WireDrop::Codel => told.codel += 1,
                     WireDrop::Cut => told.cut += 1,
                     WireDrop::Loss => told.lost += 1,

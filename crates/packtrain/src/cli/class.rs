@@ -26,6 +26,7 @@ pub fn add(arguments: &ClassAddArguments) -> Result<(), CliError> {
         compress: arguments.compress.to_string(),
         duplicate: arguments.duplicate,
         links: arguments.links.iter().map(ToString::to_string).collect(),
+        repair: arguments.repair.to_string(),
         before: arguments.before.as_ref().map(ToString::to_string),
     };
     let answer = link::ask(&line, request)?;

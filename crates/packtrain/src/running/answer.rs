@@ -120,6 +120,7 @@ impl RunningLine {
                 compress,
                 duplicate,
                 links,
+                repair,
                 before,
             } => {
                 let text = NewClass {
@@ -131,6 +132,7 @@ impl RunningLine {
                     compress: &compress,
                     duplicate,
                     links: &links,
+                    repair: &repair,
                     before: before.as_deref(),
                 };
                 Some(match self.add_class(&text) {

@@ -10,6 +10,7 @@ use crate::cli::error::CliError;
 use crate::settings::classes::{self, ClassError, ClassPathPolicy, ClassSettings};
 use crate::settings::compress::CompressPolicy;
 use crate::settings::packing::PackPolicy;
+use crate::settings::repair::ClassRepair;
 use crate::settings::values::InterfaceName;
 
 /// A class as it was asked for.
@@ -23,6 +24,7 @@ pub(super) struct NewClass<'a> {
     pub(super) compress: &'a str,
     pub(super) duplicate: bool,
     pub(super) links: &'a [String],
+    pub(super) repair: &'a str,
     /// Before the class of this name.
     pub(super) before: Option<&'a str>,
 }
@@ -40,6 +42,7 @@ impl RunningLine {
             compress: parse::<CompressPolicy>(text.compress)?,
             duplicate: text.duplicate,
             links: self.links_of_line(text.links)?,
+            repair: parse::<ClassRepair>(text.repair)?,
         };
         let mut classes = self.line.classes();
         let at = class.insert(&mut classes, before.as_ref())?;

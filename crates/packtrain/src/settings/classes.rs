@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use packtrain_proto::class::{
-    Action, CLASSES_MAX, Class, ClassName, ClassPath, Match, VALUES_MAX, defaults,
+    Action, CLASSES_MAX, Class, ClassName, ClassPath, Match, Repairs, VALUES_MAX, defaults,
 };
 
 use packtrain_proto::trunk::lane::LANES_MAX;
@@ -12,13 +12,14 @@ use packtrain_proto::trunk::via::LinkSet;
 
 use super::compress::CompressPolicy;
 use super::packing::PackPolicy;
+use super::repair::ClassRepair;
 use super::values::InterfaceName;
 
 /// What a class may say once packtrain can do it, and what it does until then.
 pub const NOT_YET: [(&str, &str); 1] = [("weight", "all flows get the same share")];
 
-/// Different sets of links that the classes of a line name.
-pub const LINK_SETS_MAX: usize = LANES_MAX - 1;
+/// Ways of their own that the classes of a line have: sets of links, and what becomes of what is lost.
+pub const WAYS_MAX: usize = LANES_MAX - 1;
 
 /// A class, but for its name, which may be left to the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +33,7 @@ pub struct ClassSettings {
     pub duplicate: bool,
     /// By which its frames go; none: by whichever.
     pub links: Vec<InterfaceName>,
+    pub repair: ClassRepair,
 }
 
 /// Why a list does not take a class.
@@ -52,13 +54,21 @@ pub enum ClassError {
     )]
     DirectAndLinks,
     #[error(
+        "its frames cannot both go past the engine and go again where they are lost: only the engine keeps them"
+    )]
+    DirectAndRepair,
+    #[error(
         "links are for all frames of a flow: a class that names them matches by no size, mark, code point or \"tcp empty\""
     )]
     LinksOfSomeFrames,
     #[error(
-        "{LINK_SETS_MAX} different sets of links are named by classes already, and there cannot be more"
+        "what is lost goes again for all frames of a flow, or for none: a class that says so matches by no size, mark, code point or \"tcp empty\""
     )]
-    TooManyLinkSets,
+    RepairOfSomeFrames,
+    #[error(
+        "{WAYS_MAX} different sets of links, and repairs, are asked for by classes already, and there cannot be more"
+    )]
+    TooManyWays,
     #[error("there is no class {name}")]
     Unknown {
         name: ClassName,
@@ -86,16 +96,18 @@ impl ClassSettings {
         if !self.links.is_empty() && !self.matches.is_fixed() {
             return Err(ClassError::LinksOfSomeFrames);
         }
+        let repairs = self.repair.0;
+        if repairs.are_asked_for() && self.path == ClassPathPolicy::Direct {
+            return Err(ClassError::DirectAndRepair);
+        }
+        if repairs != Repairs::Line && !self.matches.is_fixed() {
+            return Err(ClassError::RepairOfSomeFrames);
+        }
         let mut links: Vec<String> = self.links.iter().map(ToString::to_string).collect();
         links.sort();
         links.dedup();
-        let mut sets: Vec<&[String]> = classes.iter().map(|class| &class.links[..]).collect();
-        sets.push(&links);
-        sets.retain(|set| !set.is_empty());
-        sets.sort();
-        sets.dedup();
-        if sets.len() > LINK_SETS_MAX {
-            return Err(ClassError::TooManyLinkSets);
+        if ways_of(classes, (&links, repairs)) > WAYS_MAX {
+            return Err(ClassError::TooManyWays);
         }
         let name = match self.name {
             Some(name) if classes.iter().any(|class| class.name == name) => {
@@ -125,6 +137,7 @@ impl ClassSettings {
                 duplicate: self.duplicate,
                 // Who has the links knows their numbers.
                 links: LinkSet::default(),
+                repairs,
             },
         };
         let values = classes.iter().chain([&class]).map(|c| c.matches.values());
@@ -134,6 +147,18 @@ impl ClassSettings {
         classes.insert(at, class);
         Ok(at)
     }
+}
+
+/// In how many ways of their own frames of these classes go, and of one more.
+fn ways_of(classes: &[Class], more: (&[String], Repairs)) -> usize {
+    let of_class = |class| -> (&[String], Repairs) {
+        let Class { links, action, .. }: &Class = class;
+        (links, action.repairs)
+    };
+    let mut ways: Vec<_> = classes.iter().map(of_class).chain([more]).collect();
+    ways.retain(|way| *way != (&[], Repairs::Line));
+    let same_before = |at: usize| ways[..at].contains(&ways[at]);
+    (0..ways.len()).filter(|&at| !same_before(at)).count()
 }
 
 /// Takes a class out of the list.
@@ -236,6 +261,7 @@ mod tests {
             compress: CompressPolicy::default(),
             duplicate: false,
             links: Vec::new(),
+            repair: ClassRepair::default(),
         }
     }
 
@@ -309,14 +335,38 @@ mod tests {
         };
         let at = by(&["eth2", "eth1", "eth2"], &mut classes).unwrap();
         assert_eq!(classes[at].links, ["eth1", "eth2"]);
-        for n in 1..LINK_SETS_MAX {
+        let repaired = |repair: &str, matches: &str| ClassSettings {
+            repair: repair.parse().unwrap(),
+            ..settings(None, matches)
+        };
+        let direct = ClassSettings {
+            path: ClassPathPolicy::Direct,
+            ..repaired("lossless", "udp")
+        };
+        let error = direct.insert(&mut classes, None).unwrap_err();
+        assert_eq!(error, ClassError::DirectAndRepair);
+        for repair in ["lossless", "off", "20ms"] {
+            let some = repaired(repair, "udp size -200");
+            let error = some.insert(&mut classes, None).unwrap_err();
+            assert_eq!(error, ClassError::RepairOfSomeFrames, "{repair}");
+        }
+        repaired("line", "udp size -200")
+            .insert(&mut classes, None)
+            .unwrap();
+        for _ in 0..2 {
+            let lossless = repaired("lossless", "udp");
+            lossless.insert(&mut classes, None).unwrap();
+        }
+        for n in 2..WAYS_MAX {
             by(&[&format!("eth{n}")], &mut classes).unwrap();
         }
         by(&["eth1", "eth2"], &mut classes).unwrap();
-        assert_eq!(
+        for more in [
             by(&["eth9"], &mut classes),
-            Err(ClassError::TooManyLinkSets)
-        );
+            repaired("off", "udp").insert(&mut classes, None),
+        ] {
+            assert_eq!(more, Err(ClassError::TooManyWays));
+        }
         let unknown = "b".parse().unwrap();
         assert!(
             settings(None, "udp")

@@ -17,7 +17,7 @@ use super::dictionary;
 use super::links::{MemberLink, check_tier, check_weight, parse_rate};
 use super::liveness::{parse_detection, parse_hold_time};
 use super::packing::PackPolicy;
-use super::repair::parse_repair;
+use super::repair::{ClassRepair, parse_repair};
 use super::values::{
     BalancePolicy, InterfaceName, LogLevel, PathPolicy, check_mtu, parse_address, parse_mac,
 };
@@ -175,6 +175,7 @@ fn read_class<'a>(
     let matches = table.required("match", errors, parse_str::<Match>);
     let (mut pack, mut path) = (PackPolicy::default(), ClassPathPolicy::default());
     let (mut loss_ok, mut duplicate) = (false, false);
+    let mut repair = ClassRepair::default();
     let mut compress = CompressPolicy::default();
     let links = table.list("links", errors, |value, errors| {
         let parsed = parse_str::<InterfaceName>(value.get_ref());
@@ -184,6 +185,7 @@ fn read_class<'a>(
     table.optional("path", errors, &mut path, parse_str::<ClassPathPolicy>);
     table.optional("loss_ok", errors, &mut loss_ok, boolean);
     table.optional("duplicate", errors, &mut duplicate, boolean);
+    table.optional("repair", errors, &mut repair, parse_str::<ClassRepair>);
     table.optional(
         "compress",
         errors,
@@ -205,6 +207,7 @@ fn read_class<'a>(
         compress,
         duplicate,
         links,
+        repair,
     })
 }
 
@@ -242,7 +245,7 @@ mod tests {
     use super::*;
     use crate::settings::liveness::{Detection, LivenessSettings};
     use crate::settings::repair::RepairPolicy;
-    use packtrain_proto::class::{Action, ClassPath, Compress, Pack};
+    use packtrain_proto::class::{Action, ClassPath, Compress, Pack, Repairs};
     use packtrain_proto::time::Duration;
 
     fn errors(text: &str) -> String {
@@ -281,7 +284,7 @@ mod tests {
              line.toml:12: class.path: \"x\" is no path: auto, engine or direct\n\
              line.toml:13: class.compress: \"lz4\" does not say what is compressed: auto, headers or off\n\
              line.toml:14: class.to: unknown key (known here: compress, duplicate, links, loss_ok, \
-             match, name, pack, path, weight)"
+             match, name, pack, path, repair, weight)"
         );
     }
 
@@ -362,6 +365,7 @@ mod tests {
             match = "udp"
             compress = "off"
             links = ["eth2", "eth1"]
+            repair = "20ms"
         "#;
         let settings = parse(Path::new("line.toml"), text).unwrap();
         assert_eq!(
@@ -406,6 +410,7 @@ mod tests {
                     Class {
                         action: Action {
                             compress: Compress::Off,
+                            repairs: Repairs::Within(Duration::from_millis(20)),
                             ..Action::default()
                         },
                         links: vec!["eth1".into(), "eth2".into()],

@@ -1,7 +1,11 @@
-//! Within which time what a link has lost goes again, as a person wants it.
+//! Within which time what a link has lost goes again, as a person wants it: of a line, and of a class.
 
-use packtrain_proto::config::REPAIR_WITHIN;
+use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
+
+use packtrain_proto::class::Repairs;
+use packtrain_proto::config::REPAIR_WITHIN;
 
 use crate::units::Time;
 
@@ -36,9 +40,62 @@ pub fn parse_repair(text: &str) -> Result<RepairPolicy, RepairError> {
         .ok_or_else(|| RepairError(text.into()))
 }
 
+/// What becomes of a class's frames that a link loses, in words: `line`, `off`, `20ms`, `lossless`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassRepair(pub Repairs);
+
+/// Why a text says nothing of that.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} does not say how what is lost goes again: line, off, lossless, or within {least} to {most}", least = Time::from(WITHIN_MIN), most = Time::from(WITHIN_MAX))]
+pub struct ClassRepairError(String);
+
+impl FromStr for ClassRepair {
+    type Err = ClassRepairError;
+
+    fn from_str(text: &str) -> Result<ClassRepair, ClassRepairError> {
+        let repairs = match text {
+            "line" => Repairs::Line,
+            "lossless" => Repairs::Lossless,
+            text => match parse_repair(text) {
+                Ok(RepairPolicy(None)) => Repairs::Off,
+                Ok(RepairPolicy(Some(within))) => Repairs::Within(within),
+                Err(RepairError(text)) => return Err(ClassRepairError(text)),
+            },
+        };
+        Ok(ClassRepair(repairs))
+    }
+}
+
+impl fmt::Display for ClassRepair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Repairs::Line => f.pad("line"),
+            Repairs::Off => f.pad("off"),
+            Repairs::Within(within) => f.pad(&Time::from(within).to_string()),
+            Repairs::Lossless => f.pad("lossless"),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_class_says_it_in_a_word_or_a_time() {
+        for text in ["line", "off", "lossless", "20ms", "1s"] {
+            let repair: ClassRepair = text.parse().unwrap();
+            assert_eq!(repair.to_string(), text);
+        }
+        for wrong in ["on", "2s", "0s", "20", ""] {
+            assert_eq!(
+                wrong.parse::<ClassRepair>().unwrap_err().to_string(),
+                format!(
+                    "{wrong:?} does not say how what is lost goes again: line, off, lossless, or within 1ms to 1s"
+                )
+            );
+        }
+    }
 
     #[test]
     fn what_is_lost_goes_again_within_a_second_at_most_or_not_at_all() {

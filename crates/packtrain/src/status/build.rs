@@ -24,6 +24,7 @@ use crate::settings::classes::ClassPathPolicy;
 use crate::settings::compress::CompressPolicy;
 use crate::settings::dfap::ModePolicy;
 use crate::settings::packing::PackPolicy;
+use crate::settings::repair::ClassRepair;
 use crate::settings::values::BalancePolicy;
 
 /// What the daemon knows of a line and the engine does not.
@@ -174,6 +175,7 @@ fn build_class(class: &stats::ClassSnapshot) -> Class {
         compress: CompressPolicy::from(class.action.compress).to_string(),
         duplicate: class.action.duplicate,
         links: class.links.clone(),
+        repair: ClassRepair(class.action.repairs).to_string(),
         taken: class.traffic.into(),
         waited: (&class.waited).into(),
     }

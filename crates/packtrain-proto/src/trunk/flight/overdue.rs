@@ -62,10 +62,23 @@ impl Flight {
     /// What may go again by other links, in the order in which it was sent, as lost here. What has no copy
     /// stays: this link may only be slow, and nothing else would bring it.
     pub fn take_kept(&mut self) -> Vec<Unacknowledged> {
+        self.take_kept_where(|_| true)
+    }
+
+    /// The same of some lanes, without probes.
+    pub fn take_kept_of(&mut self, lanes: &[LaneId]) -> Vec<Unacknowledged> {
+        match lanes {
+            [] => Vec::new(),
+            _ => self.take_kept_where(|train| train.bytes > 0 && lanes.contains(&train.train.lane)),
+        }
+    }
+
+    fn take_kept_where(&mut self, takes: impl Fn(&Record) -> bool) -> Vec<Unacknowledged> {
         let mut kept = Vec::new();
         for at in 0..self.records.len() {
             let record = &self.records[at];
-            if record.copy.is_none() || record.kind == Kind::Try {
+            let stays = record.copy.is_none() || record.kind == Kind::Try;
+            if stays || !takes(record) {
                 continue;
             }
             let train = record.train;

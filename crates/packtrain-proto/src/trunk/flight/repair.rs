@@ -25,6 +25,8 @@ const REMEMBERED_MAX: usize = 16;
 const OVERTAKEN_MIN: Duration = Duration::from_millis(1);
 /// So much later than it ever takes, hosts are prompt.
 const TAIL_LATE_MIN: Duration = Duration::from_millis(2);
+/// … and where a copy has no other way to go, and stands behind what it is a copy of.
+const ALONE_LATE_MIN: Duration = Duration::from_millis(10);
 /// Of the trains behind which nothing was acknowledged, so many go again at once.
 const TAIL_TRAINS_MIN: usize = 4;
 /// … and four times as many after twice the time, up to so often.
@@ -53,6 +55,8 @@ pub(super) struct Repair {
     tails: u32,
     /// There and back by whichever is the slowest: an acknowledgement may come by it.
     longest_round_trip: Duration,
+    /// There is no other link: what is late stands behind what else this one has to carry.
+    is_alone: bool,
 }
 
 impl Default for Repair {
@@ -65,6 +69,7 @@ impl Default for Repair {
             tail_at: Instant::ZERO,
             tails: 0,
             longest_round_trip: Duration::ZERO,
+            is_alone: false,
         }
     }
 }
@@ -79,10 +84,11 @@ impl Repair {
 }
 
 impl Flight {
-    /// Whether what is lost is wanted: [`Flight::take_missing`]. `longest_round_trip`: of all links to the peer.
-    pub fn set_repairs(&mut self, on: bool, longest_round_trip: Duration) {
+    /// Whether what is lost is wanted: [`Flight::take_missing`]. `longest_round_trip`: of all links to the peer, which may be one.
+    pub fn set_repairs(&mut self, on: bool, longest_round_trip: Duration, is_alone: bool) {
         self.repair.on = on;
         self.repair.longest_round_trip = longest_round_trip;
+        self.repair.is_alone = is_alone;
     }
 
     pub fn has_missing(&self) -> bool {
@@ -169,7 +175,11 @@ impl Flight {
         let longest = self.delivery.round_trip_max().unwrap_or_default();
         let longest = longest.max(self.repair.longest_round_trip);
         let usual = self.round_trip().unwrap_or_default();
-        longest.max((usual + ACK_DELAY_MAX) * 5 / 4) + ACK_DELAY_MAX + TAIL_LATE_MIN
+        let within = longest.max((usual + ACK_DELAY_MAX) * 5 / 4) + ACK_DELAY_MAX + TAIL_LATE_MIN;
+        match self.repair.is_alone {
+            true => within * 2 + ALONE_LATE_MIN,
+            false => within,
+        }
     }
 
     /// Its last trains went again, and nothing was acknowledged since: it may have died just now.

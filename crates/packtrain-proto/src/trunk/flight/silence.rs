@@ -3,8 +3,10 @@
 use super::{Flight, SILENCE_MIN};
 use crate::time::{Duration, Instant};
 
-/// While no round trip is known, a link is not dead before that.
+/// While no round trip is known, a link is not dead before that; nor before twice that when it was taken for dead once and never
+/// answered, and so on: all of that may be on its way still.
 const SILENCE_START: Duration = Duration::from_secs(1);
+const SILENCE_DOUBLINGS_MAX: u32 = 3;
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 const HOPELESS_AFTER: Duration = Duration::from_secs(2);
 /// Probes are acknowledged in their turn, behind gaps that may take long.
@@ -41,7 +43,8 @@ impl Flight {
 
     /// Silent for longer than an acknowledgement takes on any link.
     pub fn is_dead(&self, now: Instant) -> bool {
-        self.round_trip().is_some() || now.since(self.acknowledged_at) >= SILENCE_START
+        let start = SILENCE_START * (1 << self.given_up_unheard.min(SILENCE_DOUBLINGS_MAX));
+        self.round_trip().is_some() || now.since(self.acknowledged_at) >= start
     }
 
     /// Everything is silent, and for so long that more has to be lost than what is out.

@@ -7,11 +7,34 @@ use crate::time::Duration;
 const TIMES: u32 = 2;
 /// … and this: hosts are not always prompt.
 const MORE: Duration = Duration::from_millis(4);
+/// Where nothing may be lost, as long as for a link that stalls: what says that it goes again may be lost as well.
+const LOSSLESS_MIN: Duration = Duration::from_millis(1200);
+
+/// What a sender says of trains that a link loses which lives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Repairing {
+    #[default]
+    No,
+    /// They go again, where that is in time.
+    InTime,
+    /// … until they have arrived.
+    Lossless,
+}
+
+impl Repairing {
+    /// As the flags of a train say it.
+    pub fn of_flags(repairs: bool, lossless: bool) -> Repairing {
+        match (repairs, lossless) {
+            (false, _) => Repairing::No,
+            (true, false) => Repairing::InTime,
+            (true, true) => Repairing::Lossless,
+        }
+    }
+}
 
 #[derive(Debug)]
 pub(super) struct Word {
-    /// It says that it repairs.
-    repairs: bool,
+    repairs: Repairing,
     /// The longest that its word has taken of late, from when all links had passed the gap: falls slowly. `None`: it has kept
     /// none yet.
     took: Option<Duration>,
@@ -21,14 +44,18 @@ pub(super) struct Word {
 impl Word {
     pub(super) fn new(at_first: Duration) -> Word {
         Word {
-            repairs: false,
+            repairs: Repairing::No,
             took: None,
             at_first,
         }
     }
 
-    pub(super) fn on_told(&mut self, repairs: bool) {
+    pub(super) fn on_told(&mut self, repairs: Repairing) {
         self.repairs = repairs;
+    }
+
+    pub(super) fn is_lossless(&self) -> bool {
+        self.repairs == Repairing::Lossless
     }
 
     /// It has said that the train that is due goes again.
@@ -39,7 +66,7 @@ impl Word {
 
     /// It has sent a train again that was given up so long after all links had passed it.
     pub(super) fn on_late(&mut self, took: Duration) {
-        if self.repairs {
+        if self.repairs != Repairing::No {
             self.took = Some(
                 self.took
                     .unwrap_or_default()
@@ -51,7 +78,7 @@ impl Word {
     /// It has not said so of what was given up just now.
     pub(super) fn on_broken(&mut self) {
         match &mut self.took {
-            _ if !self.repairs => {}
+            _ if self.repairs == Repairing::No => {}
             Some(took) => *took = *took * 7 / 8,
             None => self.at_first /= 2,
         }
@@ -60,9 +87,11 @@ impl Word {
     /// So long what all links have passed may still be said to go again.
     pub(super) fn waited_for(&self) -> Duration {
         let learnt = |took: Duration| took * TIMES + MORE;
+        let of_word = self.took.map_or(self.at_first, learnt);
         match self.repairs {
-            true => self.took.map_or(self.at_first, learnt),
-            false => Duration::ZERO,
+            Repairing::No => Duration::ZERO,
+            Repairing::InTime => of_word,
+            Repairing::Lossless => of_word.max(LOSSLESS_MIN),
         }
     }
 }
@@ -77,20 +106,20 @@ mod tests {
     fn who_repairs_is_waited_for_as_long_as_its_word_has_taken() {
         let mut word = Word::new(50 * MS);
         assert_eq!(word.waited_for(), Duration::ZERO);
-        word.on_told(true);
+        word.on_told(Repairing::InTime);
         assert_eq!(word.waited_for(), 50 * MS);
         word.on_kept(3 * MS);
         assert_eq!(word.waited_for(), 10 * MS);
         word.on_kept(MS);
         assert!(word.waited_for() < 10 * MS && word.waited_for() > 9 * MS);
-        word.on_told(false);
+        word.on_told(Repairing::No);
         assert_eq!(word.waited_for(), Duration::ZERO);
     }
 
     #[test]
     fn who_does_not_keep_it_is_hardly_waited_for_in_the_end() {
         let mut word = Word::new(50 * MS);
-        word.on_told(true);
+        word.on_told(Repairing::InTime);
         word.on_broken();
         assert_eq!(word.waited_for(), 25 * MS);
         word.on_kept(20 * MS);
@@ -106,7 +135,7 @@ mod tests {
         let mut word = Word::new(50 * MS);
         word.on_late(20 * MS);
         assert_eq!(word.waited_for(), Duration::ZERO, "a link had died");
-        word.on_told(true);
+        word.on_told(Repairing::InTime);
         word.on_late(20 * MS);
         assert_eq!(word.waited_for(), 44 * MS);
         word.on_late(5000 * MS);

@@ -10,6 +10,7 @@ fn header() -> TrainHeader {
         replay: false,
         coded: false,
         repairs: false,
+        lossless: false,
         lane: 0,
         link: 3,
         incarnation: 0xbeef,

@@ -2,6 +2,7 @@
 
 use packtrain_proto::config::LinkId;
 use packtrain_proto::time::Instant;
+use packtrain_proto::trunk::resequencer::Repairing;
 use packtrain_proto::wire::sequence::Sequence;
 use packtrain_proto::wire::train::{REPLAYED, REPLAYED_FROM};
 
@@ -136,7 +137,7 @@ impl Order {
         &mut self,
         by: Sequence,
         links: &[(LinkId, Sequence)],
-        repairs: bool,
+        repairs: Repairing,
         now: Instant,
     ) {
         let is_old = self.told_by().is_newer_than(by);

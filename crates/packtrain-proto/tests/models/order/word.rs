@@ -1,21 +1,32 @@
 //! How long a sender that repairs may take to say that what is missing goes again.
 
 use packtrain_proto::time::{Duration, Instant};
+use packtrain_proto::trunk::resequencer::Repairing;
 
 use super::{Order, What};
 use crate::breakage::Breakage;
 
 const MORE: Duration = Duration::from_millis(4);
+const LOSSLESS_MIN: Duration = Duration::from_millis(1200);
 
 impl Order {
-    /// A gap that nothing seems to bring is waited for at least so long.
-    pub fn word_awaited_for(&self) -> Duration {
+    /// What was said last of what is lost.
+    fn repairing(&self) -> Repairing {
         let mut said = self.history.iter().rev();
         let last = said.find_map(|event| match event.what {
             What::Told { repairs, .. } => Some(repairs),
             _ => None,
         });
-        if last != Some(true) || self.is(Breakage::NobodyRepairs) {
+        last.unwrap_or_default()
+    }
+
+    pub fn is_lossless(&self) -> bool {
+        self.repairing() == Repairing::Lossless
+    }
+
+    /// A gap that nothing seems to bring is waited for at least so long.
+    pub fn word_awaited_for(&self) -> Duration {
+        if self.repairing() == Repairing::No || self.is(Breakage::NobodyRepairs) {
             return Duration::ZERO;
         }
         let mut repairs = false;
@@ -23,7 +34,7 @@ impl Order {
         let mut given_up_at = None::<Instant>;
         for event in &self.history {
             match event.what {
-                What::Told { repairs: says, .. } => repairs = says,
+                What::Told { repairs: says, .. } => repairs = says != Repairing::No,
                 What::WordKept { took: t } => {
                     let before = took.unwrap_or(Duration::ZERO);
                     took = Some(t.max(before * 31 / 32));
@@ -45,6 +56,10 @@ impl Order {
                 _ => {}
             }
         }
-        took.map_or(at_first, |took| took * 2 + MORE)
+        let of_word = took.map_or(at_first, |took| took * 2 + MORE);
+        match self.is_lossless() && !self.is(Breakage::LosslessIsInTime) {
+            true => of_word.max(LOSSLESS_MIN),
+            false => of_word,
+        }
     }
 }

@@ -17,6 +17,12 @@ impl Network {
         self.segments[segment].config.mtu
     }
 
+    /// Frames that vanished because a segment lets less pass than its ports take.
+    pub fn frames_too_long(&self) -> u64 {
+        let wires = self.segments.iter().flat_map(|segment| &segment.wires);
+        wires.map(|wire| wire.counters.too_long).sum()
+    }
+
     /// What a port's interface takes.
     pub fn port_mtu(&self, port: PortId) -> u16 {
         self.segments[port.segment].port_mtus[port.port]

@@ -8,6 +8,7 @@ use packtrain_proto::class::{ClassName, Match};
 use crate::settings::classes::ClassPathPolicy;
 use crate::settings::compress::CompressPolicy;
 use crate::settings::packing::PackPolicy;
+use crate::settings::repair::ClassRepair;
 use crate::settings::values::InterfaceName;
 
 /// Say which frames are treated in a way of their own, and how.
@@ -70,6 +71,7 @@ Examples:
   packtrain class add pt0 --name nfs --match 'tcp dport 2049' --path engine --before sensors
   packtrain class add pt0 --name calls --match 'udp dport 16384-32767' --pack now --duplicate
   packtrain class add pt0 --name backup --match 'tcp dport 873' --links eth2,wwan0
+  packtrain class add pt0 --name orders --match 'udp dport 7400-7500' --repair lossless
   packtrain class add pt0 --name tunnel --match 'udp port 51820' --compress headers")]
 pub struct ClassAddArguments {
     /// The line [default: the only one].
@@ -116,6 +118,12 @@ pub struct ClassAddArguments {
     /// other class's there, and none for them; such frames go by the engine.
     #[arg(long, value_name = "IF,...", value_delimiter = ',')]
     pub links: Vec<InterfaceName>,
+
+    /// What becomes of its frames that a link loses: line, as the line says it; off, they do not go again; lossless, they
+    /// go again until they have arrived; or again within a time, as in 20ms. The last two hold by an only
+    /// link, too; such frames go by the engine.
+    #[arg(long, value_name = "WHEN", default_value_t)]
+    pub repair: ClassRepair,
 
     /// Its share beside other classes (not possible yet).
     #[arg(long, value_name = "N")]

@@ -32,6 +32,7 @@ impl FromStr for ClassOption {
                 compress: Default::default(),
                 duplicate: false,
                 links: Vec::new(),
+                repair: Default::default(),
             },
             before: None,
         };

@@ -467,6 +467,7 @@ fn comment_on(reason: WireDrop) -> &'static str {
         WireDrop::QueueFull => "dropped: queue full",
         WireDrop::Codel => "dropped: codel",
         WireDrop::Cut => "dropped: cut",
+        WireDrop::TooLong => "dropped: too long",
         WireDrop::Loss => "dropped: loss",
         WireDrop::BitErrors => "dropped: bit errors",
         WireDrop::Corrupted => "dropped: corrupted",

@@ -47,6 +47,8 @@ fn classes_are_added_listed_and_removed_by_their_names() {
             "--duplicate",
             "--links",
             "eth1",
+            "--repair",
+            "lossless",
             "--json",
         ],
     ]
@@ -63,6 +65,7 @@ fn classes_are_added_listed_and_removed_by_their_names() {
             "loss_ok": false,
             "duplicate": true,
             "links": ["eth1"],
+            "repair": "lossless",
             "compress": "headers",
             "taken": nothing,
             "waited": {

@@ -9,7 +9,7 @@ fn at(millis: u32) -> Instant {
 /// Repairs, and knows a round trip of four milliseconds.
 fn repairing() -> Flight {
     let mut flight = Flight::new(1514);
-    flight.set_repairs(true, Duration::ZERO);
+    flight.set_repairs(true, Duration::ZERO, false);
     for n in 0..8 {
         let sequence = send(&mut flight, Kind::New, at(n * 10));
         let acked = flight.on_ack(&ack(sequence.0, 0), at(n * 10 + 4), &mut drop);

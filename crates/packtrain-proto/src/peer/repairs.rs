@@ -1,0 +1,60 @@
+//! What of a lane's trains goes again where a link loses it that lives.
+
+use super::Peer;
+use crate::class::Repairs;
+use crate::time::Duration;
+use crate::trunk::lane::LaneId;
+use crate::wire::hello::capability;
+
+/// Until when what was lost goes again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RepairUntil {
+    /// So soon after it left first it has to arrive.
+    After(Duration),
+    Arrived,
+}
+
+impl Peer {
+    /// How soon after it left first what of this lane a link loses that lives goes again. `None`: not to this peer, or nothing
+    /// could arrive in that time.
+    pub fn repairs(&self, lane: LaneId) -> Option<RepairUntil> {
+        if self.capabilities & capability::REPAIR == 0 {
+            return None; // it would not wait for it
+        }
+        let within = match self.tx_of(lane).repairs {
+            Repairs::Off => None,
+            Repairs::Line => self.repair_within.filter(|_| self.paths.len() > 1),
+            Repairs::Within(within) => Some(within),
+            Repairs::Lossless => return Some(RepairUntil::Arrived),
+        };
+        let in_time = |within: &Duration| {
+            let mut paths = self.paths.iter();
+            paths.any(|path| path.flight.repaired_after() <= *within)
+        };
+        within.filter(in_time).map(RepairUntil::After)
+    }
+
+    /// … of any lane.
+    pub fn repairs_any(&self) -> bool {
+        let mut lanes = self.lanes_tx();
+        lanes.any(|lane| self.repairs(lane).is_some())
+    }
+
+    /// … also by the only link there is.
+    pub fn repairs_alone(&self) -> bool {
+        let mut lanes = self.tx.iter();
+        self.capabilities & capability::REPAIR != 0
+            && lanes.any(|lane| lane.repairs.are_asked_for())
+    }
+
+    /// What of this lane is lost goes again even by the only link that there is.
+    pub fn may_go_again_alone(&self, lane: LaneId) -> bool {
+        let lane = self.lane_towards(lane);
+        self.tx_of(lane).repairs.are_asked_for() && self.repairs(lane).is_some()
+    }
+
+    /// What of this lane is lost goes again until it has arrived.
+    pub fn is_lossless(&self, lane: LaneId) -> bool {
+        self.repairs(lane) == Some(RepairUntil::Arrived)
+    }
+}
