@@ -224,6 +224,17 @@ pub enum Event {
         before_bps: Option<u64>,
         rate_bps: u64,
     },
+    /// Other frames pass a path than was told last, payload bytes. Of one that lets pass what both its ends take nothing is told at
+    /// first.
+    PathMtu {
+        node_id: NodeId,
+        address: MacAddr,
+        link: LinkId,
+        before: u16,
+        mtu: u16,
+        /// What both ends take.
+        mtu_of_ends: u16,
+    },
     /// Frames to a peer go past the engine, all that are not kept back for a reason of their own; or no longer. For a second at
     /// least.
     DirectChanged {

@@ -7,6 +7,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use packtrain_proto::config::{Config, LinkId};
+use packtrain_proto::engine::Event;
 use packtrain_proto::stats::PeerSnapshot;
 use packtrain_proto::time::Duration;
 use packtrain_proto::wire::train::Train;
@@ -145,6 +146,32 @@ fn a_link_that_comes_to_take_less_is_found_out_within_a_second_and_loses_nothing
         }
         assert!(got.ends_with(&[997, 998, 999]), "{:?}", got.last());
     }
+}
+
+#[test]
+fn what_passes_is_told_when_it_is_less_than_the_ends_take_and_when_it_is_not_any_more() {
+    let told = |bed: &Bed| -> Vec<(u8, u16, u16)> {
+        let events = bed.events[A].iter();
+        let mtus = events.filter_map(|event| match event {
+            Event::PathMtu {
+                link, before, mtu, ..
+            } => Some((link.0, *before, *mtu)),
+            _ => None,
+        });
+        mtus.collect()
+    };
+    let (mut bed, wires) = jumbo([9000, 9000], |_| {});
+    assert_eq!(told(&bed), [], "all passes");
+    wires[1].set(1500);
+    send(&mut bed, 500, 8000);
+    let first = told(&bed);
+    let [(1, 9000, found)] = first[..] else {
+        panic!("{first:?}");
+    };
+    assert!((1484..=1500).contains(&found), "{found}");
+    wires[1].set(9000);
+    bed.run(32_000 * MS);
+    assert_eq!(told(&bed)[1..], [(1, found, 9000)]);
 }
 
 #[test]

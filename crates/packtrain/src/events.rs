@@ -93,6 +93,15 @@ pub enum What {
         before_bps: Option<u64>,
         rate_bps: u64,
     },
+    /// How long frames may be that pass a path: payload bytes.
+    Mtu {
+        link: String,
+        peer: String,
+        node_id: String,
+        before: u16,
+        mtu: u16,
+        mtu_of_ends: u16,
+    },
     /// Whether frames to a peer go past the engine.
     Direct {
         peer: String,

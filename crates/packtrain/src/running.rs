@@ -240,6 +240,7 @@ impl RunningLine {
                 | Event::PeerDown { .. }
                 | Event::PathChanged { .. }
                 | Event::PathRate { .. }
+                | Event::PathMtu { .. }
                 | Event::DirectChanged { .. }
                 | Event::TierChanged { .. }
                 | Event::StationUp { .. }

@@ -1,5 +1,5 @@
-//! What has changed about paths, told to the owner when it has: what each is used for and why, how fast it is, and
-//! whether frames go past the engine.
+//! What has changed about paths, told to the owner when it has: what each is used for and why, how fast it is, how long frames may be
+//! that pass it, and whether frames go past the engine.
 //!
 //! States are compared with what was told last, wherever they may have changed; nobody who changes one has to tell of
 //! it. What closes a path is seen in the round in which it happens. Which of several that work are used may change with
@@ -107,6 +107,7 @@ impl Engine {
             if self.peers.get(slot).is_some_and(|peer| peer.up) {
                 self.watch_paths(slot, now);
                 self.watch_rates(slot, now);
+                self.watch_mtus(slot);
                 self.watch_direct(slot, now);
             }
         }
@@ -182,6 +183,32 @@ impl Engine {
                 peer.paths[at].told_rate = watched;
             }
             self.events.extend(event);
+        }
+    }
+
+    fn watch_mtus(&mut self, slot: usize) {
+        let Some(peer) = self.peers.get_mut(slot) else {
+            return;
+        };
+        for path in &mut peer.paths {
+            let settled = path.mtu.as_ref().filter(|mtu| mtu.is_settled());
+            let Some((mtu, of_ends)) = settled.map(|mtu| (mtu.payload(), mtu.payload_of_ends()))
+            else {
+                continue;
+            };
+            let before = path.told_mtu.unwrap_or(of_ends);
+            if mtu == before || self.events.len() >= EVENTS_WAITING_MAX {
+                continue;
+            }
+            path.told_mtu = Some(mtu).filter(|&mtu| mtu < of_ends);
+            self.events.push_back(Event::PathMtu {
+                node_id: peer.node_id,
+                address: peer.address,
+                link: path.link,
+                before,
+                mtu,
+                mtu_of_ends: of_ends,
+            });
         }
     }
 

@@ -73,6 +73,8 @@ pub struct Path {
     /// What the owner was told of it.
     pub told: ToldState<PathState>,
     pub told_rate: ToldRate,
+    /// What passes it, payload bytes, as was told; `None`: what both its ends take.
+    pub told_mtu: Option<u16>,
 }
 
 impl Path {
@@ -104,6 +106,7 @@ impl Path {
             fence: FenceWait::default(),
             told: ToldState::default(),
             told_rate: ToldRate::default(),
+            told_mtu: None,
         }
     }
 

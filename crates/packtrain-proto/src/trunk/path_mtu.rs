@@ -181,6 +181,11 @@ impl PathMtu {
         self.passes.is_some() || self.is_less()
     }
 
+    /// … and nothing is left to be asked.
+    pub fn is_settled(&self) -> bool {
+        self.is_known() && self.next().is_none()
+    }
+
     /// What is to be asked next, and how often at most.
     fn next(&self) -> Option<(usize, u8)> {
         if let Some(bytes) = self.doubted {

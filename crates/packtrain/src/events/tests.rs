@@ -70,6 +70,14 @@ pub(crate) fn all_kinds() -> Vec<What> {
             before_bps: Some(95_400_000),
             rate_bps: 20_000_000,
         },
+        What::Mtu {
+            link: link(),
+            peer: peer(),
+            node_id: node_id(),
+            before: 9000,
+            mtu: 1500,
+            mtu_of_ends: 9000,
+        },
         What::Direct {
             peer: peer(),
             node_id: node_id(),

@@ -92,6 +92,22 @@ impl What {
                 let details = format!("to {peer}; was {before}");
                 columns("rate", link, &rate(*rate_bps), details, None)
             }
+            What::Mtu {
+                link,
+                peer,
+                before,
+                mtu,
+                mtu_of_ends,
+                ..
+            } => {
+                let ends = match mtu < mtu_of_ends {
+                    true => format!("; both ends take {mtu_of_ends}"),
+                    false => String::new(),
+                };
+                let details = format!("to {peer}; was {before}{ends}");
+                let is_good = Some(mtu > before);
+                columns("mtu", link, &mtu.to_string(), details, is_good)
+            }
             What::Direct {
                 peer,
                 state,

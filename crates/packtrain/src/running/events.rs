@@ -123,6 +123,21 @@ impl RunningLine {
                 before_bps,
                 rate_bps,
             },
+            Event::PathMtu {
+                node_id,
+                address,
+                link,
+                before,
+                mtu,
+                mtu_of_ends,
+            } => What::Mtu {
+                link: self.link_name(link),
+                peer: address.to_string(),
+                node_id: text_of(node_id),
+                before,
+                mtu,
+                mtu_of_ends,
+            },
             Event::DirectChanged {
                 node_id,
                 address,

@@ -1,4 +1,4 @@
-//! A line over a wire that loses frames, beside one that does not.
+//! A line over a wire that loses frames, beside one that does not, or alone.
 
 use serde_json::Value;
 
@@ -11,20 +11,29 @@ fn status(world: &World, host: &str) -> Value {
     serde_json::from_str(&document).expect("it is JSON")
 }
 
-/// Pings without an answer, of 1500, how long the longest took, and what the sender says of trains sent again.
-fn ping(world: &World, up: &str) -> (u64, f64, Value) {
-    world.done("up --lab lossy --rate 100mbit --no-packtrain");
+/// Pings without an answer, of 1500, how long the longest took, and what the sender says of trains sent again. Over so many
+/// wires, of which the last one loses; `class`: what both ends say of pings.
+fn ping(world: &World, (wires, up): (usize, &str), class: Option<&str>) -> (u64, f64, Value) {
+    world.done(&format!(
+        "up --lab lossy --links {wires} --rate 100mbit --no-packtrain"
+    ));
+    let links: String = (0..wires).map(|n| format!("--link eth{n} ")).collect();
     for (host, address) in [("a", "10.19.0.1/24"), ("b", "10.19.0.2/24")] {
-        let links = "--link eth0 --link eth1";
-        world.on(
-            "lossy",
-            host,
-            &format!("packtrain up pt0 {links} --address {address} {up} --path engine"),
-        );
+        let on = |command: &str| world.on("lossy", host, command);
+        on(&format!(
+            "packtrain up pt0 {links} --address {address} {up} --path engine"
+        ));
+        if let Some(class) = class {
+            on(&format!("packtrain class add pt0 --match icmp {class}"));
+        }
     }
     world.on("lossy", "a", "ping -c20 -i0.1 -W1 -q 10.19.0.2");
+    let wire = match wires {
+        1 => "a-b".into(),
+        _ => format!("a-b.{}", wires - 1),
+    };
     world.done(&format!(
-        "set --lab lossy a-b.1 --loss {LOST}%",
+        "set --lab lossy {wire} --loss {LOST}%",
         LOST = LOST * 100.0
     ));
     // Both links are in use only where they are asked in turns: one alone is never short of room here.
@@ -50,7 +59,7 @@ fn ping(world: &World, up: &str) -> (u64, f64, Value) {
 #[test]
 fn where_all_goes_by_two_wires_what_one_loses_the_other_has_brought() {
     live!();
-    let (lost, _, replay) = ping(&World::new(), "--balance duplicate --repair off");
+    let (lost, _, replay) = ping(&World::new(), (2, "--balance duplicate --repair off"), None);
     assert_eq!(lost, 0, "{replay}");
     assert!(replay["duplicated"].as_u64() >= Some(1500), "{replay}");
 }
@@ -59,10 +68,23 @@ fn where_all_goes_by_two_wires_what_one_loses_the_other_has_brought() {
 fn what_one_of_two_wires_loses_goes_again_and_no_ping_is_without_an_answer() {
     live!(alone);
     let world = World::new();
-    let (lost, longest_ms, replay) = ping(&world, "--balance round-robin");
+    let (lost, longest_ms, replay) = ping(&world, (2, "--balance round-robin"), None);
     // Three in a hundred, of half of the pings there and back.
     assert!(replay["repaired"].as_u64() > Some(5), "{replay}");
     assert_eq!(lost, 0, "{replay}");
     // Without it, those that nothing follows go again when the link seems silent.
     assert!(longest_ms < 150.0, "{longest_ms} ms: {replay}");
+}
+
+#[test]
+fn of_a_lossless_class_an_only_wire_loses_nothing_and_of_others_what_it_loses() {
+    live!();
+    let world = World::new();
+    let (lost, _, replay) = ping(&world, (1, ""), Some("--repair lossless"));
+    assert_eq!(lost, 0, "{replay}");
+    assert!(replay["repaired"].as_u64() > Some(15), "{replay}");
+    let (lost, _, replay) = ping(&world, (1, ""), None);
+    // Three in a hundred, there and back.
+    assert!(lost > 30, "{lost}");
+    assert_eq!(replay["replayed"], 0);
 }
