@@ -4,7 +4,7 @@ use packtrain_proto::config::Balance;
 use packtrain_proto::time::Duration;
 
 use super::line::{Cable, Line};
-use super::{MS, SECOND};
+use super::{MS, SECOND, rise};
 
 /// What came of so much offered: Mbit/s, and how long trains were held for their order.
 #[derive(Debug)]
@@ -77,5 +77,22 @@ fn one_that_adds_as_much_as_it_delays_is_used() {
             assert!(!is_full || both.mbit > least_mbit, "{far:?}: {both:?}");
             assert!(both.p99 < p99_max, "{far:?}: {both:?}");
         });
+    }
+}
+
+#[test]
+fn a_wire_that_carries_less_than_its_ends_say_is_used_for_what_it_carries() {
+    for said in [20, 100, 1000] {
+        let cables = [Cable::new(100, 1), Cable::new(20, 1).says(said)];
+        let mut line = Line::new(&cables, 10, 1400, |_| {});
+        line.send(2 * MS, 2 * SECOND, SECOND);
+        let before = (line.sent(), line.simulator.checkers.frames_delivered);
+        // 113 Mbit/s of frames and trains, of 120.
+        line.send(MS, 4 * SECOND, SECOND);
+        let sent = rise(&before.0, &line.sent());
+        let share = sent[1] as f64 / (sent[0] + sent[1]) as f64;
+        assert!((0.10..0.19).contains(&share), "{said}: {sent:?}");
+        let came = line.simulator.checkers.frames_delivered - before.1;
+        assert!(came >= 39_600, "{said}: {came} of 40,000");
     }
 }

@@ -32,6 +32,8 @@ pub struct Cable {
     pub delay: Duration,
     /// Of what either end sends.
     pub loss: Option<f64>,
+    /// What its ends say that it carries, if that is not so.
+    pub said_mbit: Option<u64>,
     /// At both ends.
     pub settings: LinkSettings,
 }
@@ -42,12 +44,19 @@ impl Cable {
             mbit,
             delay: Duration::from_millis(delay_ms),
             loss: None,
+            said_mbit: None,
             settings: LinkSettings::default(),
         }
     }
 
     pub fn loses(mut self, part: f64) -> Cable {
         self.loss = Some(part);
+        self
+    }
+
+    /// Its ends take more than a switch between them passes on.
+    pub fn says(mut self, mbit: u64) -> Cable {
+        self.said_mbit = Some(mbit);
         self
     }
 
@@ -69,12 +78,19 @@ impl Cable {
                 .map(|probability| LossConfig::Bernoulli { probability }),
             ..WireConfig::perfect(bps, self.delay)
         };
+        let (kind, up, down) = match self.said_mbit {
+            None => (SegmentKind::Cable, wire, Vec::new()),
+            Some(mbit) => {
+                let up = WireConfig::perfect(mbit * 1_000_000, Duration::ZERO);
+                (SegmentKind::Switch, up, vec![wire; 2])
+            }
+        };
         SegmentConfig {
-            kind: SegmentKind::Cable,
+            kind,
             mtu: 1500,
             carries_offload: false,
-            up: vec![wire; 2],
-            down: Vec::new(),
+            up: vec![up; 2],
+            down,
             cut: Cut::default(),
         }
     }

@@ -68,14 +68,14 @@ fn path_of_class(class: &Class) -> String {
     for (says, what) in [(class.loss_ok, ", loss ok"), (class.duplicate, ", twice")] {
         path.push_str(if says { what } else { "" });
     }
-    match class.repair.as_str() {
-        "" | "line" => {}
-        "off" => path.push_str(", no repair"),
-        "lossless" => path.push_str(", lossless"),
-        within => path.push_str(&format!(", again within {within}")),
-    }
     if !class.links.is_empty() {
         path = format!("{path} by {}", class.links.join(", "));
+    }
+    match class.repair.as_str() {
+        "" | "line" => {}
+        "off" => path.push_str("; no repair"),
+        "lossless" => path.push_str("; lossless"),
+        within => path.push_str(&format!("; again within {within}")),
     }
     path
 }

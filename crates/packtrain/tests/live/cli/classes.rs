@@ -81,7 +81,7 @@ fn classes_are_added_listed_and_removed_by_their_names() {
     );
     let listed = host.done("class list");
     assert!(
-        listed.out.contains("engine, twice by eth1"),
+        listed.out.contains("engine, twice by eth1; lossless"),
         "{}",
         listed.out
     );

@@ -28,12 +28,9 @@ fn ping(world: &World, (wires, up): (usize, &str), class: Option<&str>) -> (u64,
         }
     }
     world.on("lossy", "a", "ping -c20 -i0.1 -W1 -q 10.19.0.2");
-    let wire = match wires {
-        1 => "a-b".into(),
-        _ => format!("a-b.{}", wires - 1),
-    };
     world.done(&format!(
-        "set --lab lossy {wire} --loss {LOST}%",
+        "set --lab lossy a-b.{last} --loss {LOST}%",
+        last = wires - 1,
         LOST = LOST * 100.0
     ));
     // Both links are in use only where they are asked in turns: one alone is never short of room here.
