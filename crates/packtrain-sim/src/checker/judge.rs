@@ -102,8 +102,8 @@ impl Checkers {
             return Err(("in order", format!("{identity:?} after {newest:?}")));
         }
         // An engine knows nothing of what goes past it, nor of what it had sent as it is to a life that is over.
-        let is_known = !is_direct && !(copies.is_some() && self.has_begun_anew(station, identity));
-        if is_known && self.drained.has_arrived(identity) {
+        let is_unknown = is_direct || copies.is_some() && self.has_begun_anew(station, identity);
+        if !is_unknown && self.drained.has_arrived(identity) {
             let text = format!("{identity:?} was said to have arrived");
             return Err(("drained", text));
         }
