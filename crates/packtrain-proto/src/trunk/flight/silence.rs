@@ -6,7 +6,7 @@ use crate::time::{Duration, Instant};
 /// While no round trip is known, a link is not dead before that; nor before twice that when it was taken for dead once and never
 /// answered, and so on: all of that may be on its way still.
 const SILENCE_START: Duration = Duration::from_secs(1);
-const SILENCE_DOUBLINGS_MAX: u32 = 3;
+const SILENCE_DOUBLINGS_MAX: u32 = 2;
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 const HOPELESS_AFTER: Duration = Duration::from_secs(2);
 /// Probes are acknowledged in their turn, behind gaps that may take long.
