@@ -171,7 +171,7 @@ fn several_links_keep_their_promises_whatever_the_wires_do() {
     let sums = try_seeds("several_links", links::run);
     assert_many_were_coded(&sums);
     if !single_seed() {
-        assert!(sums.stops > 10 && sums.too_long > 100, "{sums:?}");
+        assert!(sums.stops > 5 && sums.too_long > 30, "{sums:?}");
     }
 }
 
@@ -181,7 +181,7 @@ fn links_that_are_cut_leave_and_join_lose_nothing_while_one_is_whole() {
     println!("{sums:?}");
     if !single_seed() {
         assert!(sums.replayed > 0, "nothing was ever sent again");
-        assert!(sums.stops > 10, "{sums:?}");
+        assert!(sums.stops > 5, "{sums:?}");
     }
 }
 

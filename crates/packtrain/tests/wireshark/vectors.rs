@@ -49,7 +49,7 @@ const INFO: &[(&str, &str)] = &[
     ("train-end-padding", "Train 44 on link 0: 1 frame, fill 2 %"),
     ("train-fence", "Train 47 on link 0: 1 frame, fill 2 %"),
     ("train-gso-frame", "Train 43 on link 0: 1 frame, fill 4 %"),
-    ("train-lossless", "Marker on link 0, lane 1: up to train 46"),
+    ("train-lossless", "Marker on link 0: up to train 46"),
     ("train-marker", "Marker on link 0: up to train 43, ACK link 1 up to 273"),
     ("train-pieces", "Train 4294967295 on link 0: 2 pieces, fill 6 %"),
     ("train-probe", "Probe 45 on link 0"),
