@@ -72,7 +72,7 @@ local function flag(name, text, mask) field("bool", name, text, 8, nil, mask) en
 
 local GSO_KINDS = { [1] = "TCP over IPv4", [2] = "TCP over IPv6", [3] = "UDP" }
 local TRAIN_OPTIONS = { [0x01] = "ACK", [0x02] = "NEWEST", [0x03] = "DIRECT", [0x04] = "FENCE",
-    [0x05] = "BEHIND", [0x81] = "SECURITY" }
+    [0x05] = "BEHIND", [0x06] = "KEPT FROM", [0x81] = "SECURITY" }
 local HELLO_OPTIONS = { [0x01] = "STATIONS", [0x02] = "SOFTWARE", [0x03] = "COUNT", [0x04] = "DIRECT VLAN",
     [0x05] = "DICTIONARY", [0x06] = "MIXING", [0x07] = "LANES" }
 local CODINGS = { "headers", "LZ4", "Zstandard", "mixing" }
@@ -130,6 +130,7 @@ field("uint8", "behind.lane", "Lane")
 field("uint24", "behind.reserved", "Reserved", base.HEX)
 field("uint32", "behind.from", "From train")
 field("uint32", "behind.last", "Behind train of that lane")
+field("uint32", "kept_from", "Oldest train of the lane that is kept")
 field("uint8", "security.key_id", "Key id")
 field("uint64", "security.nonce", "Counter nonce", base.HEX)
 field("bytes", "security.tag", "Tag")
@@ -972,7 +973,7 @@ end
 ---------------------------------------------------------------------------------------------------------------
 -- Train: reading
 
-local OPTION_LENGTH = { [0x01] = 20, [0x03] = 12, [0x04] = 12, [0x05] = 12 }
+local OPTION_LENGTH = { [0x01] = 20, [0x03] = 12, [0x04] = 12, [0x05] = 12, [0x06] = 4 }
 
 local function read_ack(tvb, at)
     local ack = {
@@ -2408,6 +2409,8 @@ local function show_train_option(tree, tvb, option, train, acks, visit)
         sub:add(f["behind.reserved"], tvb(at + 1, 3))
         sub:add(f["behind.from"], tvb(at + 4, 4))
         sub:add(f["behind.last"], tvb(at + 8, 4))
+    elseif option.kind == 0x06 then
+        sub:add(f["kept_from"], tvb(at, 4))
     elseif option.kind == 0x81 and length == 25 then
         sub:add(f["security.key_id"], tvb(at, 1))
         sub:add(f["security.nonce"], tvb(at + 1, 8))

@@ -235,7 +235,11 @@ fn what_goes_again_does_so_also_behind_the_place_of_one_who_is_gone() {
         .collect();
     for gone in [B, C] {
         let other = B + C - gone;
-        let mut bed = Bed::with(3, &all, |config| config.detection_time = None);
+        let mut bed = Bed::with(3, &all, |config| {
+            config.detection_time = None;
+            // Of so many that are lost some are again and again.
+            config.limits.repair_within = Some(500 * MS);
+        });
         bed.engines[A].set_classes(vec![class(&[1])], bed.now);
         bed.run(1500 * MS);
         bed.stop(gone);

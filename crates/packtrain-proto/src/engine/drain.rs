@@ -106,7 +106,7 @@ impl Engine {
         self.counters.trains_tx.trains += 1;
         self.counters.flushes.count(FlushReason::Control);
         peer.tx_mut(lane).on_sent(now);
-        self.send_train((slot, at), train, (buffer, 0), Kind::New, now)
+        self.send_train((slot, at), train, (buffer, 0), (Kind::New, now), now)
     }
 
     fn probing_link(&self, peer: &Peer) -> Option<LinkId> {

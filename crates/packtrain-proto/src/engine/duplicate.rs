@@ -86,7 +86,13 @@ impl Engine {
         }
         let bytes = message.len();
         let to = (slot, at);
-        let sent = self.send_train(to, second.train, (message, bytes), Kind::Duplicate, now);
+        let sent = self.send_train(
+            to,
+            second.train,
+            (message, bytes),
+            (Kind::Duplicate, now),
+            now,
+        );
         sent.map(|(outgoing, _)| outgoing)
     }
 }

@@ -179,17 +179,19 @@ impl Engine {
                 continue;
             }
             let (copies, pool) = (&mut self.copies, &mut self.pool);
-            let (repairs, is_alone) = (peer.repairs_any(), peer.paths.len() == 1);
-            let longest = match repairs {
-                true => peer.longest_round_trip(),
-                false => Duration::ZERO,
+            let (repairs, is_alone) = (peer.lanes_repaired(), peer.paths.len() == 1);
+            let longest = match repairs.is_empty() {
+                true => Duration::ZERO,
+                false => peer.longest_round_trip(),
             };
+            let mut arrived = Vec::new();
             let taken = match peer.path_mut(LinkId(ack.link)) {
                 None => Ok(false), // a link that has left since
                 Some(path) => {
                     let release = &mut |copy| copies.release(copy, pool);
                     path.flight.set_repairs(repairs, longest, is_alone);
                     let taken = path.flight.on_ack(&ack, now, release);
+                    arrived = path.flight.take_arrived_again();
                     if taken == Ok(true) {
                         path.silent = None;
                     }
@@ -202,6 +204,8 @@ impl Engine {
                     taken
                 }
             };
+            self.copies
+                .forget_arrived(peer, arrived.into_iter(), &mut self.pool);
             if taken.is_ok() {
                 peer.last_confirmed = now;
                 peer.lower_fences(&ack);
@@ -243,7 +247,8 @@ impl Engine {
                 .map(|newest| (LinkId(newest.link), newest.train));
             let order = &mut peer.rx_mut(lane).resequencer;
             let repairs = Repairing::of_flags(head.repairs, head.lossless);
-            order.on_told(head.train_sequence, told, repairs, now);
+            let says = (repairs, train.kept_from());
+            order.on_told(head.train_sequence, told, says, now);
         }
         if head.marker {
             let order = &mut peer.rx_mut(lane).resequencer;
@@ -256,8 +261,9 @@ impl Engine {
             return self.release_trains(slot, now);
         }
         let subframes_at = HEADER_LEN + train.subframes_at;
-        // A probe is acknowledged in its turn, for what came before it.
-        if subframe::has_any(&frame[subframes_at..]) {
+        // A probe is acknowledged in its turn, for what came before it. And what is lossless when it has its place.
+        let owes_receipt = subframe::has_any(&frame[subframes_at..]);
+        if owes_receipt && !head.lossless {
             self.owe_receipt(slot, &head, now);
         }
         let id = TrainId {
@@ -277,7 +283,8 @@ impl Engine {
         let peer = self.peers.get_mut(slot).expect("it was there");
         let holds = peer.holds_trains();
         let in_turn = head.train_sequence == peer.rx_of(lane).resequencer.expected();
-        let is_full = peer.held_bytes() + frame.capacity() > bytes_max;
+        let is_full = peer.held_bytes() + frame.capacity() > bytes_max
+            || head.lossless && peer.lossless_bytes() + frame.capacity() > bytes_max / 2;
         if holds && !in_turn && (is_full || self.resequencers_are_full()) {
             return self.drop_frame(frame, DropReason::ResequencerFull);
         }
@@ -301,6 +308,10 @@ impl Engine {
         self.counters
             .drops
             .count_many(DropReason::SequenceJump, discarded);
+        let has_place = !matches!(inserted, Err((_, Refused::Full | Refused::Jump)));
+        if owes_receipt && head.lossless && has_place {
+            self.owe_receipt(slot, &head, now);
+        }
         match inserted {
             Ok(()) => {
                 self.counters.trains_rx.trains += 1;
@@ -410,14 +421,13 @@ impl Engine {
             let Some(peer) = self.peers.get_mut(slot) else {
                 return;
             };
-            let most = peer
-                .rx
-                .iter()
-                .map(|lane| lane.resequencer.held_bytes())
-                .max();
+            // What is lossless has no more than its part.
+            let may_hurry = |lane: &LaneRx| !lane.resequencer.is_lossless();
+            let lanes = peer.rx.iter().filter(|lane| may_hurry(lane));
+            let most = lanes.map(|lane| lane.resequencer.held_bytes()).max();
             let least = if all { 0 } else { most.unwrap_or(0) };
             for lane in &mut peer.rx {
-                if lane.resequencer.held_bytes() >= least {
+                if may_hurry(lane) && lane.resequencer.held_bytes() >= least {
                     lane.hurry();
                 }
             }

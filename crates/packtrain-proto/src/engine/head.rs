@@ -10,9 +10,11 @@ use crate::peer::{Peer, RepairUntil};
 use crate::time::Instant;
 use crate::trunk::lane::{LANES_MAX, LaneId};
 use crate::wire::ethernet::HEADER_LEN;
+use crate::wire::sequence::Sequence;
 use crate::wire::train::{
     self, ACK_OPTION_LEN, Ack, BEHIND_OPTION_LEN, DIRECT_OPTION_LEN, DirectReport,
-    FENCE_OPTION_LEN, NEWEST_MAX, Options, TrainHeader, TrainWriter, newest_option_len,
+    FENCE_OPTION_LEN, KEPT_FROM_OPTION_LEN, NEWEST_MAX, Options, TrainHeader, TrainWriter,
+    newest_option_len,
 };
 
 /// More never ride on one train: the others' turn comes.
@@ -23,6 +25,7 @@ pub(super) const HEAD_LEN_MAX: usize = HEADER_LEN
     + ACKS_MAX * ACK_OPTION_LEN
     + newest_option_len(NEWEST_MAX)
     + DIRECT_OPTION_LEN
+    + KEPT_FROM_OPTION_LEN
     + FENCES_MAX * FENCE_OPTION_LEN
     + (LANES_MAX - 1) * BEHIND_OPTION_LEN;
 
@@ -31,6 +34,7 @@ pub(super) struct Head {
     told: Told,
     acks: [Ack; ACKS_MAX],
     acks_len: usize,
+    kept_from: Option<Sequence>,
     /// Only in a marker: those are alone in having room for it.
     pub(super) direct: Option<DirectReport>,
 }
@@ -93,11 +97,13 @@ impl Head {
             train_sequence: peer.tx_of(lane).next_train,
             link_sequence: path.flight.next_sequence(),
         };
+        let is_lossless = header.lossless;
         Head {
             header,
             told,
             acks,
             acks_len,
+            kept_from: is_lossless.then(|| peer.kept_from(lane)),
             direct: None,
         }
     }
@@ -121,6 +127,7 @@ impl Head {
             acks: &self.acks[..self.acks_len],
             newest: self.told.entries(),
             direct: self.direct,
+            kept_from: self.kept_from,
             fences,
             behind,
         };

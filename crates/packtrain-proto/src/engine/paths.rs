@@ -147,8 +147,26 @@ fn has_span_of(bytes: usize, peer: &Peer, lane: LaneId) -> bool {
         .map(|path| path.flight.oldest_outstanding(lane));
     let all = under_way.chain([waiting]).flatten();
     let oldest = all.reduce(Sequence::older_of);
-    let span_max = balance::span_trains_max(bytes);
+    let span_max = match peer.is_lossless(lane) {
+        // It has no more than half of what its receiver can hold.
+        true => balance::span_trains_max(bytes) / 2,
+        false => balance::span_trains_max(bytes),
+    };
     oldest.is_none_or(|oldest| tx.next_train.distance_from(oldest) < span_max as i32)
+}
+
+/// How the next one is chosen.
+#[derive(Clone, Copy)]
+pub(super) struct Rules<'a> {
+    pub policy: Policy,
+    pub vias: &'a Vias,
+    /// Whether there is room for a copy of one more train to this peer.
+    pub keeps: &'a dyn Fn(&Peer) -> bool,
+}
+
+/// What may not be lost waits until a copy of it has room.
+fn may_be_kept(peer: &Peer, lane: LaneId, keeps: &dyn Fn(&Peer) -> bool) -> bool {
+    !peer.is_lossless(peer.lane_towards(lane)) || keeps(peer)
 }
 
 /// The path by which the next new train leaves, if one has room: the queues are told of whose frames. `urgent`: of frames whose
@@ -157,7 +175,11 @@ pub(super) fn best_path(
     links: &[Link],
     peers: &mut PeerTable,
     slot: usize,
-    (policy, vias): (Policy, &Vias),
+    Rules {
+        policy,
+        vias,
+        keeps,
+    }: Rules<'_>,
     urgent: bool,
     now: Instant,
 ) -> Option<usize> {
@@ -166,7 +188,9 @@ pub(super) fn best_path(
         let has_room = has_room_alone(links, path, now);
         peers.get_mut(slot)?.queues.unite();
         let peer = peers.get(slot)?;
-        let may_leave = |band: &BandId| has_span_alone(links, peer, band.lane);
+        let may_leave = |band: &BandId| {
+            has_span_alone(links, peer, band.lane) && may_be_kept(peer, band.lane, keeps)
+        };
         let band = bands(&peer.queues, urgent).find(may_leave);
         if band.is_none() && bands(&peer.queues, urgent).next().is_some() {
             return None;
@@ -186,7 +210,8 @@ pub(super) fn best_path(
     let in_turn: ArrayVec<BandId, BANDS_MAX> = bands(&peer.queues, urgent).collect();
     for band in in_turn {
         let peer = peers.get(slot)?;
-        if !has_span_of(bytes, peer, peer.lane_towards(band.lane)) {
+        let has_span = has_span_of(bytes, peer, peer.lane_towards(band.lane));
+        if !has_span || !may_be_kept(peer, band.lane, keeps) {
             continue;
         }
         let via = vias.links_of(band.lane);
@@ -466,7 +491,13 @@ impl Engine {
         }
         self.replay_path(slot, at);
         if let Some(peer) = self.peers.get_mut(slot) {
-            let path = peer.paths.remove(at);
+            let mut path = peer.paths.remove(at);
+            // Of an only one nothing could go again by others.
+            for unacknowledged in path.flight.take_unacknowledged() {
+                if let Some(copy) = unacknowledged.copy {
+                    self.copies.release(copy, &mut self.pool);
+                }
+            }
             self.counters.direct.add(&path);
             peer.follow_fences();
             self.tell_path_gone(slot, &path, now);

@@ -14,6 +14,9 @@ use crate::trunk::flight::Missing;
 /// Copies that go again because nothing behind them is acknowledged take no more memory at once.
 const TAIL_BYTES_MAX: usize = 1 << 20;
 
+/// Its receiver waits no longer for what may not be lost.
+pub(super) const LOSSLESS_WITHIN: Duration = Duration::from_secs(10);
+
 /// How long something takes by the quickest of the peer's links, half of a round trip.
 fn way(peer: &Peer) -> Duration {
     let paths = peer.paths.iter().filter(|path| !path.is_silent());
@@ -35,21 +38,22 @@ impl Engine {
             let missing: Vec<Missing> = peer.paths[at].flight.take_missing().collect();
             for Missing {
                 train,
-                sent_at,
+                first_sent,
                 copy,
             } in missing
             {
+                let arrives_after = now.since(first_sent) + way;
                 let goes_again = match peer.repairs(train.lane) {
                     None => false,
-                    Some(RepairUntil::Arrived) => true,
+                    Some(RepairUntil::Arrived) => arrives_after <= LOSSLESS_WITHIN,
                     Some(RepairUntil::After(within)) => {
-                        now.since(sent_at) + way <= within && peer.repair_budget.take()
+                        arrives_after <= within && peer.repair_budget.take()
                     }
                 };
                 if goes_again {
-                    self.copies.waiting += 1;
                     self.copies.repaired += 1;
-                    peer.push_replay(train, copy);
+                    let again = (train, copy, first_sent);
+                    self.copies.send_again(peer, again, &mut self.pool);
                 } else {
                     self.copies.not_repaired += 1;
                     self.copies.release(copy, &mut self.pool);

@@ -4,6 +4,7 @@ use arrayvec::ArrayVec;
 
 use super::Engine;
 use super::paths::{best_path_again, charge_weighted, has_room, link_of, train_max, train_sizes};
+use super::repair::LOSSLESS_WITHIN;
 use super::transmit::Outgoing;
 use crate::buffer::{Buffer, BufferPool};
 use crate::config::{Balance, Limits};
@@ -55,6 +56,34 @@ impl Copies {
     pub(super) fn has_room(&self, limits: &Limits, peer: &Peer, bytes: usize) -> bool {
         kept_bytes(peer) + bytes <= limits.replay_bytes_max
             && self.bytes + bytes <= limits.replay_bytes_total_max
+    }
+
+    /// It goes again, if it does not wait for that already.
+    pub(super) fn send_again(
+        &mut self,
+        peer: &mut Peer,
+        (train, copy, first_sent): (TrainId, Buffer, Instant),
+        pool: &mut BufferPool,
+    ) {
+        match peer.push_replay(train, copy, first_sent) {
+            None => self.waiting += 1,
+            Some(copy) => self.release(copy, pool),
+        }
+    }
+
+    /// What was to go again and has arrived meanwhile.
+    pub(super) fn forget_arrived(
+        &mut self,
+        peer: &mut Peer,
+        arrived: impl Iterator<Item = TrainId>,
+        pool: &mut BufferPool,
+    ) {
+        for train in arrived {
+            if let Some(copy) = peer.tx_mut(train.lane).replay.remove(train.sequence) {
+                self.waiting -= 1;
+                self.release(copy, pool);
+            }
+        }
     }
 
     /// A copy that nobody needs any more.
@@ -140,7 +169,7 @@ impl Engine {
         (slot, at): (usize, usize),
         train: TrainId,
         (message, bytes): (Buffer, usize),
-        kind: Kind,
+        (kind, first_sent): (Kind, Instant),
         now: Instant,
     ) -> Option<(Outgoing, Sequence)> {
         let is_probe = bytes == 0;
@@ -159,6 +188,7 @@ impl Engine {
             bytes,
             copy,
             kind,
+            first_sent,
         };
         let sequence = path.flight.on_train_sent(sent, now);
         if says_fences {
@@ -226,8 +256,8 @@ impl Engine {
         for unacknowledged in take(&mut peer.paths[at].flight) {
             match unacknowledged.copy {
                 Some(copy) => {
-                    self.copies.waiting += 1;
-                    peer.push_replay(unacknowledged.train, copy);
+                    let again = (unacknowledged.train, copy, unacknowledged.first_sent);
+                    self.copies.send_again(peer, again, &mut self.pool);
                 }
                 None => self.counters.drops.count(DropReason::ReplayNotKept),
             }
@@ -243,9 +273,16 @@ impl Engine {
                 .filter(|&lane| peer.is_lossless(lane))
                 .collect();
             for kept in peer.paths[at].flight.take_kept_of(&lossless) {
-                if let Some(copy) = kept.copy {
-                    copies.waiting += 1;
-                    peer.push_replay(kept.train, copy);
+                let is_in_time = now.since(kept.first_sent) <= LOSSLESS_WITHIN;
+                match kept.copy {
+                    Some(copy) if is_in_time => {
+                        copies.send_again(peer, (kept.train, copy, kept.first_sent), pool);
+                    }
+                    Some(copy) => {
+                        copies.not_repaired += 1;
+                        copies.release(copy, pool);
+                    }
+                    None => {}
                 }
             }
             let flight = &mut peer.paths[at].flight;
@@ -327,7 +364,8 @@ impl Engine {
                 sequence: waiting.train,
             };
             let to = (slot, at);
-            let sent = self.send_train(to, train, (message, bytes), Kind::Replay, now);
+            let kind = (Kind::Replay, waiting.first_sent);
+            let sent = self.send_train(to, train, (message, bytes), kind, now);
             return sent.map(|(outgoing, _)| outgoing);
         }
         None
@@ -413,6 +451,7 @@ impl Engine {
                 bytes: 0,
                 copy: None,
                 kind: Kind::Try,
+                first_sent: now,
             };
             path.flight.on_train_sent(sent, now);
             self.outgoing = Some(message);

@@ -3,16 +3,16 @@
 use arrayvec::ArrayVec;
 
 use super::from_host::largest_on_wire;
-use super::paths::{best_path, frames_for, has_room, is_ripe, rate_bps, train_max};
+use super::paths::{Rules, best_path, frames_for, has_room, is_ripe, rate_bps, train_max};
 use super::way::{Goes, Way, coding_for, mark_for};
 use super::{Engine, Transmit};
 use crate::aggregator::{Filled, Surroundings};
-use crate::buffer::Buffer;
+use crate::buffer::{Buffer, LARGE_CAPACITY};
 use crate::config::LinkId;
 use crate::dfap::stations::Station;
 use crate::link::Link;
 use crate::offload::Offload;
-use crate::peer::Path;
+use crate::peer::{Path, Peer};
 use crate::peer_table::PeerTable;
 use crate::queue::codel::CodelParams;
 use crate::queue::frame::QueuedFrame;
@@ -204,7 +204,13 @@ impl Engine {
     fn next_destination(&mut self, now: Instant) -> Option<(Destination, usize)> {
         let (segments, stations) = (&self.segments, &self.dfap_stations);
         let (links, plain, peers) = (&self.links, &self.plain, &mut self.peers);
-        let policy = (Policy::of(&self.config), &self.vias);
+        let (copies, limits) = (&self.copies, &self.config.limits);
+        let keeps = |peer: &Peer| copies.has_room(limits, peer, LARGE_CAPACITY);
+        let rules = Rules {
+            policy: Policy::of(&self.config),
+            vias: &self.vias,
+            keeps: &keeps,
+        };
         let has_room = match links.len() {
             1 => Link::has_room,
             _ => Link::has_shared_room,
@@ -226,7 +232,7 @@ impl Engine {
                     .get(slot)
                     .is_some_and(|peer| is_ripe(links, peer, now));
                 is_ripe
-                    .then(|| best_path(links, peers, slot, policy, urgent, now))
+                    .then(|| best_path(links, peers, slot, rules, urgent, now))
                     .flatten()
             }
         };
@@ -451,7 +457,7 @@ impl Engine {
         self.prepare_second((slot, path_at), train, &buffer, now);
         self.note_train(filled.frames as usize, len, train_max);
         self.note_coding(&filled, len, is_coded, now);
-        let sent = self.send_train((slot, path_at), train, (buffer, len), Kind::New, now);
+        let sent = self.send_train((slot, path_at), train, (buffer, len), (Kind::New, now), now);
         sent.map(|(outgoing, _)| outgoing)
     }
 

@@ -214,7 +214,6 @@ pub(super) fn mark_for(config: &Config, peer: &Peer, link: &Link, now: Instant) 
         && peer.paths.len() == 1
         && peer.paths.iter().all(may_pass)
         && !peer.may_go_again_alone(peer.queues.served_band().lane)
-        && !peer.may_go_again_alone(peer.queues.served_band().lane)
         && peer.goes_in_turn(peer.queues.served_band().lane, now)
         && link.order != LinkOrder::Flow;
     link.state.mark.filter(|_| usable)

@@ -14,9 +14,15 @@ use crate::wire::train::{Ack, Behind, Fence};
 const LANE_RESTS: Duration = Duration::from_secs(12);
 
 impl Peer {
-    /// It is to go again.
-    pub fn push_replay(&mut self, train: TrainId, message: Buffer) {
-        self.tx_mut(train.lane).replay.push(train.sequence, message);
+    /// It is to go again. Gives back what waits for that already.
+    pub fn push_replay(
+        &mut self,
+        train: TrainId,
+        message: Buffer,
+        first_sent: Instant,
+    ) -> Option<Buffer> {
+        let replay = &mut self.tx_mut(train.lane).replay;
+        replay.push(train.sequence, message, first_sent)
     }
 
     /// Trains may go to it in so many ways, if it takes as many lanes.
@@ -148,11 +154,16 @@ impl Peer {
     }
 
     fn progress(&self) -> impl Fn(LaneId) -> Option<Progress> + use<> {
-        let names_links = self.rx.iter().any(|lane| lane.resequencer.names_links());
+        let may_go_again = |lane: &LaneRx| {
+            let order = &lane.resequencer;
+            order.names_links() || order.repairs()
+        };
+        let may_go_again = self.rx.iter().any(may_go_again);
         let of_lane = |lane: &LaneRx| Progress {
             expected: lane.resequencer.expected(),
             holds: lane.resequencer.held_trains() > 0,
-            by_one_link: self.links.len() == 1 && !names_links,
+            by_one_link: self.links.len() == 1 && !may_go_again,
+            is_lossless: lane.resequencer.is_lossless(),
         };
         let all: Vec<Progress> = self.rx.iter().map(of_lane).collect();
         move |lane| all.get(lane.place()).copied()

@@ -3,8 +3,10 @@
 use super::Peer;
 use crate::class::Repairs;
 use crate::time::Duration;
+use crate::trunk::flight::Lanes;
 use crate::trunk::lane::LaneId;
 use crate::wire::hello::capability;
+use crate::wire::sequence::Sequence;
 
 /// Until when what was lost goes again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,10 +36,26 @@ impl Peer {
         within.filter(in_time).map(RepairUntil::After)
     }
 
-    /// … of any lane.
-    pub fn repairs_any(&self) -> bool {
-        let mut lanes = self.lanes_tx();
-        lanes.any(|lane| self.repairs(lane).is_some())
+    /// Of which that is so.
+    pub fn lanes_repaired(&self) -> Lanes {
+        let lanes = self.lanes_tx();
+        lanes.filter(|&lane| self.repairs(lane).is_some()).collect()
+    }
+
+    /// The oldest train of the lane of which a copy is there; none: the next one.
+    pub fn kept_from(&self, lane: LaneId) -> Sequence {
+        let tx = self.tx_of(lane);
+        let paths = self.paths.iter();
+        let under_way = paths.filter_map(|path| path.flight.oldest_kept(lane));
+        let all = under_way.chain(tx.replay.oldest());
+        all.fold(tx.next_train, Sequence::older_of)
+    }
+
+    /// What is held of lanes in which nothing may be lost.
+    pub fn lossless_bytes(&self) -> usize {
+        let orders = self.rx.iter().map(|lane| &lane.resequencer);
+        let lossless = orders.filter(|order| order.is_lossless());
+        lossless.map(|order| order.held_bytes()).sum()
     }
 
     /// … also by the only link there is.

@@ -14,9 +14,10 @@ use crate::trunk::recent::Recent;
 use crate::wire::sequence::Sequence;
 use crate::wire::train::Ack;
 use delivery::{Delivery, Sample};
+use given_up::GivenUp;
 use long_lost::LongLost;
-pub use repair::Missing;
 use repair::Repair;
+pub use repair::{Lanes, Missing};
 
 const RECORDS_MAX: usize = 16 * 1024;
 /// A train is lost when a newer one was acknowledged, and it is so much longer on its way than the round trip takes.
@@ -65,6 +66,8 @@ pub struct Sent {
     pub bytes: usize,
     pub copy: Option<Buffer>,
     pub kind: Kind,
+    /// When it left for the first time, by whichever link.
+    pub first_sent: Instant,
 }
 
 /// A train of a link that died, and was not acknowledged.
@@ -72,6 +75,7 @@ pub struct Sent {
 pub struct Unacknowledged {
     pub train: TrainId,
     pub copy: Option<Buffer>,
+    pub first_sent: Instant,
 }
 
 #[derive(Debug)]
@@ -83,6 +87,7 @@ struct Record {
     copy: Option<Buffer>,
     /// Another copy has gone already.
     repaired: bool,
+    first_sent: Instant,
     sample: Sample,
 }
 
@@ -114,14 +119,15 @@ pub struct Flight {
     delivery: Delivery,
     last_progress: Instant,
     acknowledged_at: Instant,
-    /// How often all that was out has counted as lost before anything was ever acknowledged.
-    given_up_unheard: u32,
+    /// How often all that was out has counted as lost since anything was acknowledged.
+    given_up_in_a_row: u32,
     lost: u64,
     /// Of the trains that arrived or were lost lately, those that were lost.
     loss: Recent,
     long_lost: LongLost,
     longest_arrived: usize,
     repair: Repair,
+    given_up: GivenUp,
 }
 
 impl Flight {
@@ -140,12 +146,13 @@ impl Flight {
             delivery: Delivery::new(mtu),
             last_progress: Instant::ZERO,
             acknowledged_at: Instant::ZERO,
-            given_up_unheard: 0,
+            given_up_in_a_row: 0,
             lost: 0,
             loss: Recent::default(),
             long_lost: LongLost::default(),
             longest_arrived: 0,
             repair: Repair::default(),
+            given_up: GivenUp::default(),
         }
     }
 
@@ -331,6 +338,7 @@ impl Flight {
             bytes,
             copy: None,
             kind: Kind::New,
+            first_sent: now,
         };
         self.on_train_sent(sent, now)
     }
@@ -363,6 +371,7 @@ impl Flight {
             kind: sent.kind,
             copy: sent.copy,
             repaired: false,
+            first_sent: sent.first_sent,
             sample: self.delivery.begin_sample(self.in_flight, now),
         });
         let sequence = self.next;
@@ -405,6 +414,7 @@ impl Flight {
             return Err(NeverSent);
         }
         self.note_reordered(ack, now);
+        self.note_given_up(ack, now);
         let first = self.next.minus(self.records.len() as u32);
         let Ok(newest) = usize::try_from(ack.newest.distance_from(first)) else {
             return Ok(false); // older than all that is out
@@ -413,6 +423,9 @@ impl Flight {
         let outstanding = self.outstanding;
         let (mut arrived, mut longest, lost_before) = (0, 0, self.lost);
         for at in named_by(ack, newest) {
+            if self.records[at].repaired {
+                self.given_up.arrived(self.records[at].train);
+            }
             if let Some(bytes) = self.settle(at, release) {
                 arrived += u64::from(bytes > 0);
                 longest = longest.max(bytes);
@@ -421,8 +434,7 @@ impl Flight {
             }
         }
         if let Some((sample, is_newest)) = sampled {
-            self.last_progress = now;
-            self.acknowledged_at = now;
+            self.note_progress(now);
             let delay_nanos = is_newest.then_some(ack.delay_nanos);
             let sequences = (ack.newest, self.next);
             self.delivery
@@ -440,6 +452,12 @@ impl Flight {
         self.count_lately(lost_before, arrived, now);
         self.forget_settled();
         Ok(outstanding > self.outstanding)
+    }
+
+    fn note_progress(&mut self, now: Instant) {
+        self.last_progress = now;
+        self.acknowledged_at = now;
+        self.given_up_in_a_row = 0;
     }
 
     /// It stands behind enough that arrived, or is much later than one that left after it.
@@ -493,6 +511,7 @@ impl Flight {
         let unacknowledged = out.map(|record| Unacknowledged {
             train: record.train,
             copy: record.copy,
+            first_sent: record.first_sent,
         });
         self.outstanding = 0;
         self.replays = 0;
@@ -509,8 +528,9 @@ impl Flight {
     /// All that is out counts as lost.
     pub fn give_up(&mut self, now: Instant, release: &mut dyn FnMut(Buffer)) {
         let lost_before = self.lost;
-        self.given_up_unheard += u32::from(self.round_trip().is_none());
+        self.given_up_in_a_row += 1;
         for at in 0..self.records.len() {
+            self.remember_given_up(at);
             self.lost += u64::from(self.settle(at, release).is_some());
         }
         self.count_lately(lost_before, 0, now);
@@ -544,6 +564,7 @@ fn named_by(ack: &Ack, newest: usize) -> impl Iterator<Item = usize> + use<> {
 }
 
 mod delivery;
+mod given_up;
 mod long_lost;
 mod overdue;
 mod repair;

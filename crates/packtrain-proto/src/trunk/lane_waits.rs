@@ -15,6 +15,7 @@ const WAIT_MAX: Duration = Duration::from_millis(1200);
 const ONE_LINK_MAX: Duration = Duration::from_millis(50);
 /// … and where something is held, which knows how long it waits itself.
 const HELD_MAX: Duration = Duration::from_secs(6);
+const HELD_LOSSLESS_MAX: Duration = Duration::from_secs(12);
 /// A sender has as many lanes, and says the same until it is heard.
 const WAITS_MAX: usize = 16;
 
@@ -35,6 +36,8 @@ pub struct Progress {
     pub holds: bool,
     /// Its sender has no other link, and had none.
     pub by_one_link: bool,
+    /// What is missing in it is waited for as long as it may take.
+    pub is_lossless: bool,
 }
 
 /// Those of one lane.
@@ -124,7 +127,8 @@ impl Wait {
     fn until(&self, other: Option<Progress>) -> Instant {
         self.since
             + match other {
-                Some(Progress { holds: true, .. }) => HELD_MAX,
+                Some(other) if other.holds && other.is_lossless => HELD_LOSSLESS_MAX,
+                Some(other) if other.holds => HELD_MAX,
                 Some(other) if other.by_one_link => ONE_LINK_MAX,
                 _ => WAIT_MAX,
             }
@@ -153,6 +157,7 @@ mod tests {
                 expected: Sequence(expected),
                 holds,
                 by_one_link,
+                is_lossless: false,
             };
             (lane == LaneId(1)).then_some(progress)
         }

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use crate::buffer::Buffer;
+use crate::time::Instant;
 use crate::wire::sequence::Sequence;
 
 /// A train to be sent again.
@@ -12,6 +13,8 @@ pub struct Waiting {
     pub train: Sequence,
     /// As it left the first time, outer Ethernet header included.
     pub message: Buffer,
+    /// By whichever link.
+    pub first_sent: Instant,
 }
 
 /// What one peer has to be sent again.
@@ -42,17 +45,40 @@ impl Replay {
         self.bytes
     }
 
-    /// More than one link may have died: all of them keep one order.
-    pub fn push(&mut self, train: Sequence, message: Buffer) {
-        self.bytes += message.capacity();
-        self.note_sent(train);
+    /// More than one link may have died: all of them keep one order. Gives back what waits already.
+    pub fn push(
+        &mut self,
+        train: Sequence,
+        message: Buffer,
+        first_sent: Instant,
+    ) -> Option<Buffer> {
         let after = |waiting: &Waiting| !train.is_newer_than(waiting.train);
         let at = match self.waiting.back() {
             Some(last) if after(last) => self.waiting.iter().position(after),
             _ => None,
         };
         let at = at.unwrap_or(self.waiting.len());
-        self.waiting.insert(at, Waiting { train, message });
+        let behind = self.waiting.get(at);
+        if behind.is_some_and(|waiting| waiting.train == train) {
+            return Some(message);
+        }
+        self.bytes += message.capacity();
+        self.note_sent(train);
+        let waiting = Waiting {
+            train,
+            message,
+            first_sent,
+        };
+        self.waiting.insert(at, waiting);
+        None
+    }
+
+    /// It has arrived: its copy, if it waits.
+    pub fn remove(&mut self, train: Sequence) -> Option<Buffer> {
+        let at = self.waiting.iter().position(|w| w.train == train)?;
+        let message = self.waiting.remove(at)?.message;
+        self.bytes -= message.capacity();
+        Some(message)
     }
 
     /// It may still arrive by another link than the one that had it first.
@@ -93,7 +119,8 @@ mod tests {
     use super::*;
 
     fn push(replay: &mut Replay, train: u32) {
-        replay.push(Sequence(train), Buffer::with_capacity(10));
+        let copy = Buffer::with_capacity(10);
+        assert!(replay.push(Sequence(train), copy, Instant::ZERO).is_none());
     }
 
     #[test]

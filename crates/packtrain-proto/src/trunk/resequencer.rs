@@ -379,7 +379,7 @@ impl Resequencer {
         &mut self,
         told_by: Sequence,
         links: impl Iterator<Item = (LinkId, Sequence)>,
-        repairs: Repairing,
+        (repairs, kept_from): (Repairing, Option<Sequence>),
         now: Instant,
     ) {
         if self.is_near(told_by) {
@@ -387,7 +387,7 @@ impl Resequencer {
                 return;
             }
             self.doubt.on_told(|| self.under_way.replayed());
-            self.word.on_told(repairs);
+            self.word.on_told(repairs, kept_from);
             if let Some(passed_since) = self.gap.and_then(|gap| gap.passed_since)
                 && self.under_way.replays(self.expected)
             {
@@ -407,6 +407,15 @@ impl Resequencer {
     /// goes again until it has come.
     pub fn names_links(&self) -> bool {
         self.under_way.names_links() || self.word.is_lossless()
+    }
+
+    /// What links lose goes again, for a while, or until it has come.
+    pub fn repairs(&self) -> bool {
+        self.word.repairs()
+    }
+
+    pub fn is_lossless(&self) -> bool {
+        self.word.is_lossless()
     }
 
     /// One that is not was forged, or tells of a long silent loss: nothing follows from it alone.
@@ -552,7 +561,7 @@ impl Resequencer {
         let stalled_at = (expected_since + stall).min(gap.since + self.stall_max * CLAIMS_MAX);
         let known_since = |passed: Instant| self.doubt_until().map_or(passed, |at| at.max(passed));
         gap.passed_since.map_or(stalled_at, |passed| {
-            stalled_at.min(known_since(passed) + self.wait.max(self.word.waited_for()))
+            stalled_at.min(known_since(passed) + self.wait.max(self.word.waited_for(self.expected)))
         })
     }
 

@@ -43,6 +43,10 @@ const FENCE_LEN: usize = 12;
 pub const BEHIND_OPTION_LEN: usize = 2 + BEHIND_LEN;
 const BEHIND_LEN: usize = 12;
 
+/// Bytes of a KEPT FROM with its option header.
+pub const KEPT_FROM_OPTION_LEN: usize = 2 + KEPT_FROM_LEN;
+const KEPT_FROM_LEN: usize = 4;
+
 mod flag {
     pub const ACK_NOW: u8 = 0x01;
     pub const MARKER: u8 = 0x02;
@@ -58,6 +62,7 @@ mod option {
     pub const DIRECT: u8 = 0x03;
     pub const FENCE: u8 = 0x04;
     pub const BEHIND: u8 = 0x05;
+    pub const KEPT_FROM: u8 = 0x06;
     pub const CRITICAL: u8 = 0x80;
 }
 
@@ -143,6 +148,8 @@ pub struct Options<'a> {
     pub acks: &'a [Ack],
     pub newest: &'a [Newest],
     pub direct: Option<DirectReport>,
+    /// The oldest train of the lane that its sender keeps.
+    pub kept_from: Option<Sequence>,
     pub fences: &'a [Fence],
     pub behind: &'a [Behind],
 }
@@ -152,7 +159,9 @@ impl Options<'_> {
     #[allow(clippy::len_without_is_empty)] // of none it is 0
     pub fn len(&self) -> usize {
         let direct = self.direct.map_or(0, |_| DIRECT_OPTION_LEN);
+        let kept_from = self.kept_from.map_or(0, |_| KEPT_FROM_OPTION_LEN);
         self.acks.len() * ACK_OPTION_LEN
+            + kept_from
             + newest_option_len(self.newest.len())
             + direct
             + self.fences.len() * FENCE_OPTION_LEN
@@ -363,6 +372,9 @@ impl<'a> Train<'a> {
                 option::DIRECT if value.len() != DIRECT_LEN => return Err(TrainError::BadOption),
                 option::FENCE if value.len() != FENCE_LEN => return Err(TrainError::BadOption),
                 option::BEHIND if value.len() != BEHIND_LEN => return Err(TrainError::BadOption),
+                option::KEPT_FROM if value.len() != KEPT_FROM_LEN => {
+                    return Err(TrainError::BadOption);
+                }
                 option::NEWEST if !value.len().is_multiple_of(NEWEST_LEN) => {
                     return Err(TrainError::BadOption);
                 }
@@ -397,6 +409,12 @@ impl<'a> Train<'a> {
     pub fn direct_report(&self) -> Option<DirectReport> {
         let value = self.options_of(option::DIRECT).next()?;
         Some(DirectReport::parse(value, self.header.ack_now))
+    }
+
+    /// The oldest train of its lane that its sender keeps.
+    pub fn kept_from(&self) -> Option<Sequence> {
+        let value = self.options_of(option::KEPT_FROM).next()?;
+        Some(Sequence(be32(value)))
     }
 
     /// Direct frames that come before some of its sender's trains.
@@ -475,6 +493,10 @@ impl<'a> TrainWriter<'a> {
         }
         if let Some(report) = options.direct {
             writer.put(&report.to_bytes());
+        }
+        if let Some(kept_from) = options.kept_from {
+            writer.put(&[option::KEPT_FROM, KEPT_FROM_LEN as u8]);
+            writer.put(&kept_from.0.to_be_bytes());
         }
         for fence in options.fences {
             writer.put(&fence.to_bytes());

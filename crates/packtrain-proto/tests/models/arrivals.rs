@@ -32,6 +32,7 @@ struct Message {
     is_replay: bool,
     told: Vec<(LinkId, Sequence)>,
     repairs: Repairing,
+    kept_from: Option<Sequence>,
     bytes: usize,
 }
 
@@ -127,6 +128,15 @@ impl Arrivals {
         told
     }
 
+    /// The oldest train of which the sender has a copy, if nothing may be lost.
+    fn kept_from(&self, train: Sequence) -> Option<Sequence> {
+        let out = self.out.iter().flatten().map(|out| self.number(out.train));
+        let kept = out.chain(self.waiting.iter().copied());
+        let kept = kept.chain(self.missing.iter().copied());
+        let oldest = kept.fold(self.number(train), u32::min);
+        (self.repairs == Repairing::Lossless).then(|| self.first.plus(oldest))
+    }
+
     fn put(&mut self, link: u8, train: Sequence, is_replay: bool, bytes: usize) {
         let at = index(link);
         let told = if is_replay { Vec::new() } else { self.told(at) };
@@ -137,6 +147,7 @@ impl Arrivals {
             is_replay,
             told,
             repairs: self.repairs,
+            kept_from: self.kept_from(train),
             bytes,
         });
         self.out[at].push(Out {
@@ -184,8 +195,9 @@ impl Arrivals {
         let (train, by, now) = (message.train, LinkId(message.link), self.now);
         if !message.is_replay {
             let told = message.told.iter().copied();
-            self.real.on_told(train, told, message.repairs, now);
-            self.model.tell(train, &message.told, message.repairs, now);
+            let says = (message.repairs, message.kept_from);
+            self.real.on_told(train, told, says, now);
+            self.model.tell(train, &message.told, says, now);
         }
         if message.is_marker {
             self.real.note(by, train, now);
@@ -459,6 +471,7 @@ impl Arrivals {
             is_replay: false,
             told,
             repairs: self.repairs,
+            kept_from: self.kept_from(self.next),
             bytes: 0,
         });
     }
@@ -532,6 +545,7 @@ fn forged(train: Sequence, link: u8) -> Message {
             16 => Repairing::Lossless,
             _ => Repairing::No,
         },
+        kept_from: (link % 32 == 16).then_some(train),
         bytes: 100,
     }
 }

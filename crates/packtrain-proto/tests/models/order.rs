@@ -64,6 +64,8 @@ enum What {
         links: Vec<(LinkId, Sequence)>,
         /// What links lose that live may go again.
         repairs: Repairing,
+        /// The oldest train that its sender keeps.
+        kept_from: Option<Sequence>,
     },
     /// The train that is due goes again, it was said, so long after nothing seemed to bring it.
     WordKept {

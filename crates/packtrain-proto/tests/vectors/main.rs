@@ -567,7 +567,13 @@ fn a_marker_of_a_lane_of_which_nothing_may_be_lost() {
         ..header(46, 22)
     };
     assert_read(&bytes, &header, &[], &[]);
-    assert_eq!(written(&header, &Options::default(), &[]), bytes);
+    let read = Train::parse(message(&bytes, LINK_B, LINK_A)).unwrap();
+    assert_eq!(read.kept_from(), Some(Sequence(41)));
+    let options = Options {
+        kept_from: Some(Sequence(41)),
+        ..Options::default()
+    };
+    assert_eq!(written(&header, &options, &[]), bytes);
 }
 
 #[test]

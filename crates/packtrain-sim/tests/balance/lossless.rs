@@ -4,6 +4,8 @@ use packtrain_proto::class::{Action, Class, Repairs};
 use packtrain_proto::stats::{DropReason, ReplaySnapshot};
 use packtrain_proto::time::Duration;
 use packtrain_sim::net::network::WireId;
+use packtrain_sim::net::wire::WireConfig;
+use packtrain_sim::simulator::{Event, StationId};
 
 use crate::line::{Cable, Line};
 use crate::{MS, SECOND};
@@ -88,6 +90,44 @@ fn what_waits_for_a_lossless_class_is_nothing_else() {
     let long = hold.buckets.iter().filter(|bucket| bucket.below > 60 * MS);
     let long = long.map(|bucket| bucket.trains).sum::<u64>() * 100 / hold.trains;
     assert!((20..=52).contains(&long), "{long} of a hundred, {hold:?}");
+}
+
+#[test]
+fn questions_that_are_lost_hold_a_lossless_class_up_no_longer_than_what_goes_again() {
+    let mut line = line(&[Cable::new(50, 5).loses(0.05)], Repairs::Lossless);
+    line.begin(5 * MS, 3 * SECOND);
+    for n in 0..150 {
+        let station = StationId(0);
+        let at = line.simulator.now() + 20 * MS * n;
+        line.simulator.queue.push(at, Event::Drain { station });
+    }
+    line.simulator.run_for(6 * SECOND);
+    let checkers = &line.simulator.checkers;
+    assert_eq!(checkers.violation(), None);
+    assert_eq!(checkers.frames_delivered, checkers.frames_sent());
+    // A question that is lost is not kept, and so not waited for.
+    let hold = line.receiver().peers[0].hold.clone();
+    assert!(hold.max < 200 * MS, "{hold:?}");
+}
+
+#[test]
+fn a_wire_that_comes_to_answer_later_than_any_silence_is_learned_and_loses_nothing() {
+    let mut line = line(&[Cable::new(20, 5)], Repairs::Lossless);
+    line.send(10 * MS, 2 * SECOND, SECOND);
+    let replayed = line.sender().replay.replayed;
+    for wire in 0..2 {
+        let id = WireId { segment: 0, wire };
+        let far = WireConfig::perfect(20_000_000, 300 * MS);
+        line.simulator.network.wire_mut(id).set(&far);
+    }
+    line.send(200 * MS, 10 * SECOND, 5 * SECOND);
+    let (sender, checkers) = (line.sender(), &line.simulator.checkers);
+    assert_eq!(checkers.frames_delivered, checkers.frames_sent());
+    let round_trip = sender.peers[0].paths[0].round_trip;
+    assert!(round_trip > Some(500 * MS), "{round_trip:?}");
+    // What was out went again a few times, until that was learned.
+    let again = sender.replay.replayed - replayed;
+    assert!(again < 200, "{again}");
 }
 
 #[test]

@@ -57,6 +57,8 @@ pub enum ClassError {
         "its frames cannot both go past the engine and go again where they are lost: only the engine keeps them"
     )]
     DirectAndRepair,
+    #[error("its frames cannot both be lost with a link and go again where they are lost")]
+    LossOkAndRepair,
     #[error(
         "links are for all frames of a flow: a class that names them matches by no size, mark, code point or \"tcp empty\""
     )]
@@ -99,6 +101,9 @@ impl ClassSettings {
         let repairs = self.repair.0;
         if repairs.are_asked_for() && self.path == ClassPathPolicy::Direct {
             return Err(ClassError::DirectAndRepair);
+        }
+        if repairs.are_asked_for() && self.loss_ok {
+            return Err(ClassError::LossOkAndRepair);
         }
         if repairs != Repairs::Line && !self.matches.is_fixed() {
             return Err(ClassError::RepairOfSomeFrames);
@@ -345,6 +350,12 @@ mod tests {
         };
         let error = direct.insert(&mut classes, None).unwrap_err();
         assert_eq!(error, ClassError::DirectAndRepair);
+        let lost = ClassSettings {
+            loss_ok: true,
+            ..repaired("20ms", "udp")
+        };
+        let error = lost.insert(&mut classes, None).unwrap_err();
+        assert_eq!(error, ClassError::LossOkAndRepair);
         for repair in ["lossless", "off", "20ms"] {
             let some = repaired(repair, "udp size -200");
             let error = some.insert(&mut classes, None).unwrap_err();

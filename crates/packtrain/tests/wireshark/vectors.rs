@@ -71,6 +71,7 @@ fn each_vector_is_shown_as_what_it_is_and_none_is_refused() {
         "packtrain.newest.train",
         "packtrain.fence.sent",
         "packtrain.behind.last",
+        "packtrain.kept_from",
         "packtrain.direct.sent",
         "packtrain.gso.segment_length",
         "packtrain.piece.offset",
@@ -124,6 +125,7 @@ fn each_vector_is_shown_as_what_it_is_and_none_is_refused() {
         assert!(train.all("packtrain.subframe.placeholder").is_empty());
         assert!(!row("train-fence").all("packtrain.fence.sent").is_empty());
         assert_eq!(row("train-behind").numbers("packtrain.behind.last"), [47]);
+        assert_eq!(row("train-lossless").numbers("packtrain.kept_from"), [41]);
         assert!(!row("train-direct").all("packtrain.direct.sent").is_empty());
         assert!(
             !row("train-replay-newest")

@@ -265,6 +265,16 @@ impl Delivery {
         self.grow(sample.source_limited, (newest, next), now);
     }
 
+    /// An acknowledgement has come that was not waited for any more: it says how long one takes, and nothing of the rate.
+    pub fn on_late(&mut self, round_trip: Duration, now: Instant) {
+        let before = self.round_trip.unwrap_or(round_trip);
+        self.round_trip_deviation =
+            (self.round_trip_deviation * 3 + before.abs_diff(round_trip)) / 4;
+        self.round_trip = Some((before * 7 + round_trip) / 8);
+        self.round_trip_max
+            .update(round_trip, Duration::max, ROUND_TRIP_MAX_PERIOD, now);
+    }
+
     fn grow(&mut self, source_limited: bool, (newest, next): (Sequence, Sequence), now: Instant) {
         let is_round = !self.round_end.is_newer_than(newest);
         if is_round {

@@ -81,10 +81,14 @@ impl Flight {
             if stays || !takes(record) {
                 continue;
             }
-            let train = record.train;
+            let (train, first_sent) = (record.train, record.first_sent);
+            self.remember_given_up(at);
             self.settle(at, &mut |copy| {
-                let copy = Some(copy);
-                kept.push(Unacknowledged { train, copy });
+                kept.push(Unacknowledged {
+                    train,
+                    copy: Some(copy),
+                    first_sent,
+                });
             });
         }
         self.forget_settled();
@@ -99,12 +103,17 @@ impl Flight {
             if !record.outstanding || record.bytes as usize <= bytes {
                 continue;
             }
-            let (train, is_needed) = (record.train, record.kind.is_needed());
+            let (train, first_sent) = (record.train, record.first_sent);
+            let is_needed = record.kind.is_needed();
             let mut copy = None;
             self.settle(at, &mut |kept| copy = Some(kept));
             self.lost += 1;
             if is_needed {
-                longer.push(Unacknowledged { train, copy });
+                longer.push(Unacknowledged {
+                    train,
+                    copy,
+                    first_sent,
+                });
             }
         }
         self.forget_settled();

@@ -38,13 +38,35 @@ const DOUBT_MAX: Duration = Duration::from_millis(60);
 #[derive(Debug)]
 pub struct Missing {
     pub train: TrainId,
-    pub sent_at: Instant,
+    /// By whichever link.
+    pub first_sent: Instant,
     pub copy: Buffer,
+}
+
+/// Some lanes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lanes(u8);
+
+impl Lanes {
+    pub fn has(self, lane: LaneId) -> bool {
+        self.0 >> lane.0 & 1 != 0
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl FromIterator<LaneId> for Lanes {
+    fn from_iter<T: IntoIterator<Item = LaneId>>(lanes: T) -> Lanes {
+        Lanes(lanes.into_iter().fold(0, |all, lane| all | 1 << lane.0))
+    }
 }
 
 #[derive(Debug)]
 pub(super) struct Repair {
-    on: bool,
+    /// Of these, what is lost is wanted.
+    lanes: Lanes,
     /// One that left by more places later was acknowledged, and a train is lost.
     reorder_trains_max: usize,
     /// Link sequences of those that counted as lost lately.
@@ -62,7 +84,7 @@ pub(super) struct Repair {
 impl Default for Repair {
     fn default() -> Repair {
         Repair {
-            on: false,
+            lanes: Lanes::default(),
             reorder_trains_max: REORDER_TRAINS_MIN,
             given_up: VecDeque::new(),
             missing: Vec::new(),
@@ -76,17 +98,18 @@ impl Default for Repair {
 
 impl Repair {
     pub(super) fn reorder_trains_max(&self) -> usize {
-        match self.on {
-            true => self.reorder_trains_max,
-            false => REORDER_TRAINS_MAX,
+        match self.lanes.is_empty() {
+            true => REORDER_TRAINS_MAX,
+            false => self.reorder_trains_max,
         }
     }
 }
 
 impl Flight {
-    /// Whether what is lost is wanted: [`Flight::take_missing`]. `longest_round_trip`: of all links to the peer, which may be one.
-    pub fn set_repairs(&mut self, on: bool, longest_round_trip: Duration, is_alone: bool) {
-        self.repair.on = on;
+    /// What is lost of these lanes is wanted: [`Flight::take_missing`]. `longest_round_trip`: of all links to the peer, which may be
+    /// one.
+    pub fn set_repairs(&mut self, lanes: Lanes, longest_round_trip: Duration, is_alone: bool) {
+        self.repair.lanes = lanes;
         self.repair.longest_round_trip = longest_round_trip;
         self.repair.is_alone = is_alone;
     }
@@ -101,7 +124,7 @@ impl Flight {
     }
 
     pub(super) fn repairs(&self) -> bool {
-        self.repair.on
+        !self.repair.lanes.is_empty()
     }
 
     /// One has been acknowledged that left so much later that this one should have been as well.
@@ -124,10 +147,11 @@ impl Flight {
         release: &mut dyn FnMut(Buffer),
     ) -> Option<u64> {
         let record = &self.records[at];
-        if !self.repair.on || record.kind == Kind::Try || record.bytes == 0 {
+        let is_wanted = self.repair.lanes.has(record.train.lane);
+        if !is_wanted || record.kind == Kind::Try || record.bytes == 0 {
             return self.settle(at, release);
         }
-        let (train, sent_at) = (record.train, record.sample.sent_at);
+        let (train, first_sent) = (record.train, record.first_sent);
         let has_gone_again = record.repaired;
         let sequence = self.next.minus((self.records.len() - at) as u32);
         if self.repair.given_up.len() == REMEMBERED_MAX {
@@ -140,7 +164,7 @@ impl Flight {
             Some(copy) if has_gone_again => release(copy),
             Some(copy) => self.repair.missing.push(Missing {
                 train,
-                sent_at,
+                first_sent,
                 copy,
             }),
             None => {}
@@ -165,9 +189,10 @@ impl Flight {
         }
     }
 
-    fn may_be_tail(record: &Record) -> bool {
+    fn may_be_tail(record: &Record, lanes: Lanes) -> bool {
         let counts = record.outstanding && record.kind != Kind::Try && record.bytes > 0;
-        counts && record.copy.is_some() && !record.repaired
+        let is_wanted = lanes.has(record.train.lane) && record.copy.is_some();
+        counts && is_wanted && !record.repaired
     }
 
     /// No acknowledgement has taken longer lately, nor would by the slowest link, or hardly.
@@ -195,14 +220,14 @@ impl Flight {
 
     /// When a copy of the oldest trains under way goes by another link, if nothing is acknowledged.
     pub fn tail_due(&self) -> Option<Instant> {
-        if !self.repair.on || self.in_flight == 0 {
+        if !self.repairs() || self.in_flight == 0 {
             return None;
         }
         self.round_trip()?;
         let oldest = self
             .records
             .iter()
-            .find(|record| Flight::may_be_tail(record))?;
+            .find(|record| Flight::may_be_tail(record, self.repair.lanes))?;
         let since = oldest.sample.sent_at.max(self.last_progress);
         let after = self.acknowledged_within();
         let is_first = self.last_progress > self.repair.tail_at;
@@ -219,8 +244,8 @@ impl Flight {
             (self.repair.tails + 1).min(TAILS_MAX)
         };
         self.repair.tail_at = now;
-        let records = self.records.iter_mut();
-        let tail = records.filter(|record| Flight::may_be_tail(record));
+        let (records, lanes) = (self.records.iter_mut(), self.repair.lanes);
+        let tail = records.filter(|record| Flight::may_be_tail(record, lanes));
         let trains_max = TAIL_TRAINS_MIN << (2 * (self.repair.tails - 1));
         for record in tail.take(trains_max) {
             let copy = record.copy.as_ref().and_then(&mut *copy_of);
@@ -228,10 +253,30 @@ impl Flight {
                 record.repaired = true;
                 self.repair.missing.push(Missing {
                     train: record.train,
-                    sent_at: record.sample.sent_at,
+                    first_sent: record.first_sent,
                     copy,
                 });
             }
+        }
+    }
+
+    /// The oldest train of the lane that is under way here and kept.
+    pub fn oldest_kept(&self, lane: LaneId) -> Option<Sequence> {
+        if self.outstanding_in(lane) == 0 {
+            return None;
+        }
+        let is_kept = |record: &&Record| {
+            let counts = record.outstanding && record.bytes > 0 && record.copy.is_some();
+            counts && record.train.lane == lane
+        };
+        let mut kept = self.records.iter().filter(is_kept);
+        let first = kept.next()?.train.sequence;
+        // What goes again may be older than what stands before it.
+        match self.replays {
+            0 => Some(first),
+            _ => Some(kept.fold(first, |oldest, record| {
+                oldest.older_of(record.train.sequence)
+            })),
         }
     }
 

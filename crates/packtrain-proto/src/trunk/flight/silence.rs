@@ -3,10 +3,11 @@
 use super::{Flight, SILENCE_MIN};
 use crate::time::{Duration, Instant};
 
-/// While no round trip is known, a link is not dead before that; nor before twice that when it was taken for dead once and never
-/// answered, and so on: all of that may be on its way still.
+/// While no round trip is known, a link is not dead before that.
 const SILENCE_START: Duration = Duration::from_secs(1);
-const SILENCE_DOUBLINGS_MAX: u32 = 2;
+/// Each time that all that was out counted as lost, and nothing was acknowledged since, twice as long is waited, up to so often: it
+/// may all be on its way still.
+const DOUBLINGS_MAX: u32 = 2;
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 const HOPELESS_AFTER: Duration = Duration::from_secs(2);
 /// Probes are acknowledged in their turn, behind gaps that may take long.
@@ -14,7 +15,11 @@ const PROBE_SILENCE_MIN: Duration = Duration::from_secs(5);
 
 impl Flight {
     fn silence_max(&self) -> Duration {
-        SILENCE_MIN.max(self.round_trip().unwrap_or_default() * 4)
+        self.doubled(SILENCE_MIN.max(self.round_trip().unwrap_or_default() * 4))
+    }
+
+    fn doubled(&self, time: Duration) -> Duration {
+        time * (1 << self.given_up_in_a_row.min(DOUBLINGS_MAX))
     }
 
     /// When what is out counts as lost, if no acknowledgement comes.
@@ -43,7 +48,7 @@ impl Flight {
 
     /// Silent for longer than an acknowledgement takes on any link.
     pub fn is_dead(&self, now: Instant) -> bool {
-        let start = SILENCE_START * (1 << self.given_up_unheard.min(SILENCE_DOUBLINGS_MAX));
+        let start = self.doubled(SILENCE_START);
         self.round_trip().is_some() || now.since(self.acknowledged_at) >= start
     }
 

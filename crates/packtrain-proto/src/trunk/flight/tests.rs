@@ -312,6 +312,7 @@ fn what_is_under_way_is_told_of_each_lane_by_itself() {
         bytes: 100,
         copy: None,
         kind,
+        first_sent: Instant::ZERO,
     };
     let mut flight = Flight::new(1514);
     assert_eq!(flight.marker_due(other), None);
@@ -364,6 +365,7 @@ fn the_oldest_train_is_overdue_a_while_after_the_last_word_and_a_probe_after_it_
         bytes,
         copy: Some(Buffer::with_capacity(10)),
         kind,
+        first_sent: Instant::ZERO,
     };
     let mut flight = Flight::new(1514);
     assert_eq!(flight.overdue_at(LANE), None);
@@ -456,6 +458,7 @@ fn a_probe_that_goes_again_may_be_under_way_for_as_long_as_one_takes_to_arrive()
         bytes,
         copy: None,
         kind: Kind::Replay,
+        first_sent: Instant::ZERO,
     };
     let mut flight = Flight::new(1500);
     flight.on_sent(1500, at(0));

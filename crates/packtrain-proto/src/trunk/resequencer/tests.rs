@@ -72,7 +72,7 @@ fn told(r: &mut Resequencer, by: u32, links: &[(LinkId, u32)]) {
 
 pub(super) fn told_at(r: &mut Resequencer, by: u32, links: &[(LinkId, u32)], now: Instant) {
     let links = links.iter().map(|&(link, n)| (link, Sequence(n)));
-    r.on_told(Sequence(by), links, Repairing::No, now);
+    r.on_told(Sequence(by), links, (Repairing::No, None), now);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! leaves it out, and its word to come back. That is learned; until then the longest wait for any gap is waited for.
 
 use crate::time::Duration;
+use crate::wire::sequence::Sequence;
 
 /// As many times the longest of late.
 const TIMES: u32 = 2;
@@ -35,6 +36,8 @@ impl Repairing {
 #[derive(Debug)]
 pub(super) struct Word {
     repairs: Repairing,
+    /// The oldest train that it keeps.
+    kept_from: Option<Sequence>,
     /// The longest that its word has taken of late, from when all links had passed the gap: falls slowly. `None`: it has kept
     /// none yet.
     took: Option<Duration>,
@@ -45,13 +48,19 @@ impl Word {
     pub(super) fn new(at_first: Duration) -> Word {
         Word {
             repairs: Repairing::No,
+            kept_from: None,
             took: None,
             at_first,
         }
     }
 
-    pub(super) fn on_told(&mut self, repairs: Repairing) {
+    pub(super) fn on_told(&mut self, repairs: Repairing, kept_from: Option<Sequence>) {
         self.repairs = repairs;
+        self.kept_from = kept_from;
+    }
+
+    pub(super) fn repairs(&self) -> bool {
+        self.repairs != Repairing::No
     }
 
     pub(super) fn is_lossless(&self) -> bool {
@@ -84,8 +93,11 @@ impl Word {
         }
     }
 
-    /// So long what all links have passed may still be said to go again.
-    pub(super) fn waited_for(&self) -> Duration {
+    /// So long this train, which all links have passed, may still be said to go again.
+    pub(super) fn waited_for(&self, train: Sequence) -> Duration {
+        if self.kept_from.is_some_and(|from| from.is_newer_than(train)) {
+            return Duration::ZERO; // it cannot
+        }
         let learnt = |took: Duration| took * TIMES + MORE;
         let of_word = self.took.map_or(self.at_first, learnt);
         match self.repairs {
@@ -105,40 +117,50 @@ mod tests {
     #[test]
     fn who_repairs_is_waited_for_as_long_as_its_word_has_taken() {
         let mut word = Word::new(50 * MS);
-        assert_eq!(word.waited_for(), Duration::ZERO);
-        word.on_told(Repairing::InTime);
-        assert_eq!(word.waited_for(), 50 * MS);
+        assert_eq!(word.waited_for(Sequence::FIRST), Duration::ZERO);
+        word.on_told(Repairing::InTime, None);
+        assert_eq!(word.waited_for(Sequence::FIRST), 50 * MS);
         word.on_kept(3 * MS);
-        assert_eq!(word.waited_for(), 10 * MS);
+        assert_eq!(word.waited_for(Sequence::FIRST), 10 * MS);
         word.on_kept(MS);
-        assert!(word.waited_for() < 10 * MS && word.waited_for() > 9 * MS);
-        word.on_told(Repairing::No);
-        assert_eq!(word.waited_for(), Duration::ZERO);
+        assert!(
+            word.waited_for(Sequence::FIRST) < 10 * MS && word.waited_for(Sequence::FIRST) > 9 * MS
+        );
+        word.on_told(Repairing::No, None);
+        assert_eq!(word.waited_for(Sequence::FIRST), Duration::ZERO);
     }
 
     #[test]
     fn who_does_not_keep_it_is_hardly_waited_for_in_the_end() {
         let mut word = Word::new(50 * MS);
-        word.on_told(Repairing::InTime);
+        word.on_told(Repairing::InTime, None);
         word.on_broken();
-        assert_eq!(word.waited_for(), 25 * MS);
+        assert_eq!(word.waited_for(Sequence::FIRST), 25 * MS);
         word.on_kept(20 * MS);
-        assert_eq!(word.waited_for(), 44 * MS);
+        assert_eq!(word.waited_for(Sequence::FIRST), 44 * MS);
         for _ in 0..40 {
             word.on_broken();
         }
-        assert!(word.waited_for() < 5 * MS, "{:?}", word.waited_for());
+        assert!(
+            word.waited_for(Sequence::FIRST) < 5 * MS,
+            "{:?}",
+            word.waited_for(Sequence::FIRST)
+        );
     }
 
     #[test]
     fn what_came_too_late_is_waited_for_longer_but_not_for_ever() {
         let mut word = Word::new(50 * MS);
         word.on_late(20 * MS);
-        assert_eq!(word.waited_for(), Duration::ZERO, "a link had died");
-        word.on_told(Repairing::InTime);
+        assert_eq!(
+            word.waited_for(Sequence::FIRST),
+            Duration::ZERO,
+            "a link had died"
+        );
+        word.on_told(Repairing::InTime, None);
         word.on_late(20 * MS);
-        assert_eq!(word.waited_for(), 44 * MS);
+        assert_eq!(word.waited_for(Sequence::FIRST), 44 * MS);
         word.on_late(5000 * MS);
-        assert_eq!(word.waited_for(), 404 * MS);
+        assert_eq!(word.waited_for(Sequence::FIRST), 404 * MS);
     }
 }

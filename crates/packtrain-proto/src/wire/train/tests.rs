@@ -98,6 +98,7 @@ fn a_train_is_read_as_it_was_written() {
         MacAddr([8; 6]),
         &header(),
         &Options {
+            kept_from: None,
             acks: &[ack],
             newest: &newest,
             direct: Some(report),

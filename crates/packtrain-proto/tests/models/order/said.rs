@@ -137,7 +137,7 @@ impl Order {
         &mut self,
         by: Sequence,
         links: &[(LinkId, Sequence)],
-        repairs: Repairing,
+        (repairs, kept_from): (Repairing, Option<Sequence>),
         now: Instant,
     ) {
         let is_old = self.told_by().is_newer_than(by);
@@ -145,7 +145,15 @@ impl Order {
             return;
         }
         let links = links.to_vec();
-        self.log(now, What::Told { by, links, repairs });
+        self.log(
+            now,
+            What::Told {
+                by,
+                links,
+                repairs,
+                kept_from,
+            },
+        );
         if let Some(newest) = self.goes_again() {
             self.log(now, What::GoesAgain { newest });
         }

@@ -2,6 +2,7 @@
 
 use packtrain_proto::time::{Duration, Instant};
 use packtrain_proto::trunk::resequencer::Repairing;
+use packtrain_proto::wire::sequence::Sequence;
 
 use super::{Order, What};
 use crate::breakage::Breakage;
@@ -20,6 +21,14 @@ impl Order {
         last.unwrap_or_default()
     }
 
+    fn kept_from(&self) -> Option<Sequence> {
+        let mut said = self.history.iter().rev();
+        said.find_map(|event| match event.what {
+            What::Told { kept_from, .. } => Some(kept_from),
+            _ => None,
+        })?
+    }
+
     pub fn is_lossless(&self) -> bool {
         self.repairing() == Repairing::Lossless
     }
@@ -27,6 +36,10 @@ impl Order {
     /// A gap that nothing seems to bring is waited for at least so long.
     pub fn word_awaited_for(&self) -> Duration {
         if self.repairing() == Repairing::No || self.is(Breakage::NobodyRepairs) {
+            return Duration::ZERO;
+        }
+        let is_older = |from: Sequence| from.is_newer_than(self.expected());
+        if self.kept_from().is_some_and(is_older) {
             return Duration::ZERO;
         }
         let mut repairs = false;

@@ -9,7 +9,7 @@ fn at(millis: u32) -> Instant {
 /// Repairs, and knows a round trip of four milliseconds.
 fn repairing() -> Flight {
     let mut flight = Flight::new(1514);
-    flight.set_repairs(true, Duration::ZERO, false);
+    flight.set_repairs([LaneId::FIRST].into_iter().collect(), Duration::ZERO, false);
     for n in 0..8 {
         let sequence = send(&mut flight, Kind::New, at(n * 10));
         let acked = flight.on_ack(&ack(sequence.0, 0), at(n * 10 + 4), &mut drop);
@@ -29,6 +29,7 @@ fn send(flight: &mut Flight, kind: Kind, now: Instant) -> Sequence {
         bytes: 100,
         copy: Some(copy),
         kind,
+        first_sent: Instant::ZERO,
     };
     flight.on_train_sent(sent, now)
 }

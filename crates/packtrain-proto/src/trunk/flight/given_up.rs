@@ -1,0 +1,71 @@
+//! What counted as lost because nothing was acknowledged for too long, and is acknowledged after all: the link is slower than it was,
+//! and what was to go again has arrived.
+
+use std::collections::VecDeque;
+
+use super::Flight;
+use crate::time::{Duration, Instant};
+use crate::trunk::lane::TrainId;
+use crate::wire::sequence::Sequence;
+use crate::wire::train::Ack;
+
+/// So many are remembered.
+const REMEMBERED_MAX: usize = 1024;
+
+#[derive(Debug, Default)]
+pub(super) struct GivenUp {
+    /// By their link sequences, the oldest first, and when they left.
+    trains: VecDeque<(Sequence, TrainId, Instant)>,
+    /// Of those, and of which another copy has gone, what has arrived since this was asked last.
+    arrived: Vec<TrainId>,
+}
+
+impl GivenUp {
+    pub(super) fn arrived(&mut self, train: TrainId) {
+        self.arrived.push(train);
+    }
+}
+
+impl Flight {
+    pub(super) fn remember_given_up(&mut self, at: usize) {
+        let record = &self.records[at];
+        if !record.outstanding || record.bytes == 0 {
+            return;
+        }
+        let sequence = self.next.minus((self.records.len() - at) as u32);
+        let trains = &mut self.given_up.trains;
+        if trains.len() == REMEMBERED_MAX {
+            trains.pop_front();
+        }
+        trains.push_back((sequence, record.train, record.sample.sent_at));
+    }
+
+    /// An acknowledgement that may be of them: then it is as late as it is.
+    pub(super) fn note_given_up(&mut self, ack: &Ack, now: Instant) {
+        let given_up = &mut self.given_up;
+        if given_up.trains.is_empty() {
+            return;
+        }
+        let mut late = None;
+        given_up.trains.retain(|&(sequence, train, sent_at)| {
+            let is_named = ack.names(sequence);
+            if is_named {
+                given_up.arrived.push(train);
+            }
+            if sequence == ack.newest {
+                late = Some(now.since(sent_at));
+            }
+            !is_named
+        });
+        if let Some(late) = late {
+            let delay = Duration::from_nanos(u64::from(ack.delay_nanos));
+            self.delivery.on_late(late.saturating_sub(delay), now);
+            self.note_progress(now);
+        }
+    }
+
+    /// What was to go again, or has, and has arrived.
+    pub fn take_arrived_again(&mut self) -> Vec<TrainId> {
+        std::mem::take(&mut self.given_up.arrived)
+    }
+}
