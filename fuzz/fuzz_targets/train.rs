@@ -38,6 +38,7 @@ fuzz_target!(|message: &[u8]| {
     let fences: Vec<Fence> = train.fences().collect();
     let behind: Vec<Behind> = train.behind().collect();
     let options = Options {
+        kept_from: train.kept_from(),
         acks: &acks,
         newest: &newest,
         direct: train.direct_report(),
