@@ -261,9 +261,13 @@ impl Engine {
             return self.release_trains(slot, now);
         }
         let subframes_at = HEADER_LEN + train.subframes_at;
-        // A probe is acknowledged in its turn, for what came before it. And what is lossless when it has its place.
+        // A probe is acknowledged in its turn, for what came before it. And what is lossless when it has its place, or had it.
         let owes_receipt = subframe::has_any(&frame[subframes_at..]);
-        if owes_receipt && !head.lossless {
+        let peer = self.peers.get(slot).expect("it was there");
+        let expected = peer.rx_of(lane).resequencer.expected();
+        let is_past = head.train_sequence.distance_from(expected) < 0;
+        let owes_later = owes_receipt && head.lossless && !is_past;
+        if owes_receipt && !owes_later {
             self.owe_receipt(slot, &head, now);
         }
         let id = TrainId {
@@ -309,7 +313,7 @@ impl Engine {
             .drops
             .count_many(DropReason::SequenceJump, discarded);
         let has_place = !matches!(inserted, Err((_, Refused::Full | Refused::Jump)));
-        if owes_receipt && head.lossless && has_place {
+        if owes_later && has_place {
             self.owe_receipt(slot, &head, now);
         }
         match inserted {

@@ -148,8 +148,8 @@ fn has_span_of(bytes: usize, peer: &Peer, lane: LaneId) -> bool {
     let all = under_way.chain([waiting]).flatten();
     let oldest = all.reduce(Sequence::older_of);
     let span_max = match peer.is_lossless(lane) {
-        // It has no more than half of what its receiver can hold.
-        true => balance::span_trains_max(bytes) / 2,
+        // All of those together have no more than half of what their receiver can hold.
+        true => balance::span_trains_max(bytes) / 2 / peer.lossless_lanes().max(1),
         false => balance::span_trains_max(bytes),
     };
     oldest.is_none_or(|oldest| tx.next_train.distance_from(oldest) < span_max as i32)

@@ -7,7 +7,7 @@ use super::paths::{Rules, best_path, frames_for, has_room, is_ripe, rate_bps, tr
 use super::way::{Goes, Way, coding_for, mark_for};
 use super::{Engine, Transmit};
 use crate::aggregator::{Filled, Surroundings};
-use crate::buffer::{Buffer, LARGE_CAPACITY};
+use crate::buffer::{Buffer, LARGE_CAPACITY, SMALL_CAPACITY};
 use crate::config::LinkId;
 use crate::dfap::stations::Station;
 use crate::link::Link;
@@ -205,7 +205,13 @@ impl Engine {
         let (segments, stations) = (&self.segments, &self.dfap_stations);
         let (links, plain, peers) = (&self.links, &self.plain, &mut self.peers);
         let (copies, limits) = (&self.copies, &self.config.limits);
-        let keeps = |peer: &Peer| copies.has_room(limits, peer, LARGE_CAPACITY);
+        let keeps = |peer: &Peer| {
+            let bytes = match train_max(links, peer) {
+                Some(train) if train <= SMALL_CAPACITY => SMALL_CAPACITY,
+                _ => LARGE_CAPACITY,
+            };
+            copies.has_room(limits, peer, bytes.min(limits.replay_bytes_max))
+        };
         let rules = Rules {
             policy: Policy::of(&self.config),
             vias: &self.vias,

@@ -42,6 +42,12 @@ impl Peer {
         lanes.filter(|&lane| self.repairs(lane).is_some()).collect()
     }
 
+    /// So many of them.
+    pub fn lossless_lanes(&self) -> u32 {
+        let lanes = self.lanes_tx();
+        lanes.filter(|&lane| self.is_lossless(lane)).count() as u32
+    }
+
     /// The oldest train of the lane of which a copy is there; none: the next one.
     pub fn kept_from(&self, lane: LaneId) -> Sequence {
         let tx = self.tx_of(lane);

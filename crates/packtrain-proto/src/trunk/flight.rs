@@ -528,7 +528,7 @@ impl Flight {
     /// All that is out counts as lost.
     pub fn give_up(&mut self, now: Instant, release: &mut dyn FnMut(Buffer)) {
         let lost_before = self.lost;
-        self.given_up_in_a_row += 1;
+        self.given_up_in_a_row += u32::from(self.in_flight > 0);
         for at in 0..self.records.len() {
             self.remember_given_up(at);
             self.lost += u64::from(self.settle(at, release).is_some());

@@ -1,7 +1,8 @@
 //! Classes that say what becomes of trains that wires lose: nothing of one may be, of another it is not worth the wait.
 
 use packtrain_proto::class::{Action, Class, Repairs};
-use packtrain_proto::stats::{DropReason, ReplaySnapshot};
+use packtrain_proto::config::Balance;
+use packtrain_proto::stats::{DropReason, PathState, ReplaySnapshot};
 use packtrain_proto::time::Duration;
 use packtrain_sim::net::network::WireId;
 use packtrain_sim::net::wire::WireConfig;
@@ -128,6 +129,32 @@ fn a_wire_that_comes_to_answer_later_than_any_silence_is_learned_and_loses_nothi
     // What was out went again a few times, until that was learned.
     let again = sender.replay.replayed - replayed;
     assert!(again < 200, "{again}");
+}
+
+#[test]
+fn one_of_two_wires_that_was_silent_for_long_is_used_again() {
+    let cables = [Cable::new(50, 1), Cable::new(50, 1)];
+    let mut line = Line::new(&cables, 10, 1000, |config| {
+        config.balance = Balance::RoundRobin;
+    });
+    line.give(class("any", Repairs::Lossless), Duration::ZERO);
+    line.begin(5 * MS, 8 * SECOND);
+    line.simulator.run_for(SECOND);
+    let away = WireId {
+        segment: 1,
+        wire: 0,
+    };
+    let now = line.simulator.now();
+    line.simulator.network.cut(away, false, now);
+    // By then its last trains are further back than anybody remembers.
+    line.simulator.run_for(3 * SECOND);
+    assert_eq!(line.states()[1], PathState::Silent);
+    line.simulator.network.mend(away);
+    line.simulator.run_for(10 * SECOND);
+    assert_eq!(line.states(), [PathState::Open; 2]);
+    let checkers = &line.simulator.checkers;
+    assert_eq!(checkers.violation(), None);
+    assert_eq!(checkers.frames_delivered, checkers.frames_sent());
 }
 
 #[test]

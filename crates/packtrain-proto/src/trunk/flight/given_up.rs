@@ -9,8 +9,12 @@ use crate::trunk::lane::TrainId;
 use crate::wire::sequence::Sequence;
 use crate::wire::train::Ack;
 
-/// So many are remembered.
-const REMEMBERED_MAX: usize = 1024;
+/// So many are remembered: as many as a lane may have out.
+const REMEMBERED_MAX: usize = 2048;
+/// … and for so long after they left: by then nobody waits for them.
+const REMEMBERED_FOR: Duration = Duration::from_secs(10);
+/// An acknowledgement that has taken longer tells of an end that was away, and not of the link.
+const LATE_MAX: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Default)]
 pub(super) struct GivenUp {
@@ -46,6 +50,12 @@ impl Flight {
         if given_up.trains.is_empty() {
             return;
         }
+        let is_old = |sent_at: Instant| now.since(sent_at) > REMEMBERED_FOR;
+        while let Some(&(_, _, sent_at)) = given_up.trains.front()
+            && is_old(sent_at)
+        {
+            given_up.trains.pop_front();
+        }
         let mut late = None;
         given_up.trains.retain(|&(sequence, train, sent_at)| {
             let is_named = ack.names(sequence);
@@ -59,7 +69,10 @@ impl Flight {
         });
         if let Some(late) = late {
             let delay = Duration::from_nanos(u64::from(ack.delay_nanos));
-            self.delivery.on_late(late.saturating_sub(delay), now);
+            let round_trip = late.saturating_sub(delay);
+            if round_trip <= LATE_MAX {
+                self.delivery.on_late(round_trip, now);
+            }
             self.note_progress(now);
         }
     }
