@@ -111,7 +111,7 @@ impl ClassTable {
         ClassId(self.classes.len() as u8)
     }
 
-    /// By which links all frames of this flow go; none: by whichever. The first class of the flow says it that has all of its frames for
+    /// How trains of all frames of this flow go. The first class of the flow says it that has all of its frames for
     /// ever: who goes by size, a mark or a code point may have a part of them, and they would lose their order.
     #[inline]
     pub fn via_of(&mut self, flow_hash: u32, facts: &Facts) -> Via {
@@ -129,7 +129,7 @@ impl ClassTable {
         Via::default()
     }
 
-    /// Whether a class says by which links its frames go.
+    /// Whether a class says how trains of its frames go.
     pub fn names_ways(&self) -> bool {
         self.names_ways
     }

@@ -263,10 +263,12 @@ impl Engine {
         let subframes_at = HEADER_LEN + train.subframes_at;
         // A probe is acknowledged in its turn, for what came before it. And what is lossless when it has its place, or had it.
         let owes_receipt = subframe::has_any(&frame[subframes_at..]);
-        let peer = self.peers.get(slot).expect("it was there");
-        let expected = peer.rx_of(lane).resequencer.expected();
-        let is_past = head.train_sequence.distance_from(expected) < 0;
-        let owes_later = owes_receipt && head.lossless && !is_past;
+        let has_no_place_yet = || {
+            let peer = self.peers.get(slot).expect("it was there");
+            let expected = peer.rx_of(lane).resequencer.expected();
+            head.train_sequence.distance_from(expected) >= 0
+        };
+        let owes_later = owes_receipt && head.lossless && has_no_place_yet();
         if owes_receipt && !owes_later {
             self.owe_receipt(slot, &head, now);
         }

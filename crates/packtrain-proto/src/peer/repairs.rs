@@ -3,8 +3,7 @@
 use super::Peer;
 use crate::class::Repairs;
 use crate::time::Duration;
-use crate::trunk::flight::Lanes;
-use crate::trunk::lane::LaneId;
+use crate::trunk::lane::{LaneId, Lanes};
 use crate::wire::hello::capability;
 use crate::wire::sequence::Sequence;
 
@@ -17,11 +16,16 @@ pub enum RepairUntil {
 }
 
 impl Peer {
+    /// Else it gives up what is missing before it can have gone again.
+    fn waits_for_repairs(&self) -> bool {
+        self.capabilities & capability::REPAIR != 0
+    }
+
     /// How soon after it left first what of this lane a link loses that lives goes again. `None`: not to this peer, or nothing
     /// could arrive in that time.
     pub fn repairs(&self, lane: LaneId) -> Option<RepairUntil> {
-        if self.capabilities & capability::REPAIR == 0 {
-            return None; // it would not wait for it
+        if !self.waits_for_repairs() {
+            return None;
         }
         let within = match self.tx_of(lane).repairs {
             Repairs::Off => None,
@@ -66,9 +70,8 @@ impl Peer {
 
     /// … also by the only link there is.
     pub fn repairs_alone(&self) -> bool {
-        let mut lanes = self.tx.iter();
-        self.capabilities & capability::REPAIR != 0
-            && lanes.any(|lane| lane.repairs.are_asked_for())
+        let mut lanes = self.lanes_tx();
+        lanes.any(|lane| self.may_go_again_alone(lane))
     }
 
     /// What of this lane is lost goes again even by the only link that there is.
@@ -79,6 +82,7 @@ impl Peer {
 
     /// What of this lane is lost goes again until it has arrived.
     pub fn is_lossless(&self, lane: LaneId) -> bool {
-        self.repairs(lane) == Some(RepairUntil::Arrived)
+        // Asked for each train: the others' times need not be looked at.
+        self.tx_of(lane).repairs == Repairs::Lossless && self.waits_for_repairs()
     }
 }

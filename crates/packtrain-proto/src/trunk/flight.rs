@@ -14,10 +14,10 @@ use crate::trunk::recent::Recent;
 use crate::wire::sequence::Sequence;
 use crate::wire::train::Ack;
 use delivery::{Delivery, Sample};
-use given_up::GivenUp;
 use long_lost::LongLost;
+pub use repair::Missing;
 use repair::Repair;
-pub use repair::{Lanes, Missing};
+use unanswered::Unanswered;
 
 const RECORDS_MAX: usize = 16 * 1024;
 /// A train is lost when a newer one was acknowledged, and it is so much longer on its way than the round trip takes.
@@ -127,7 +127,7 @@ pub struct Flight {
     long_lost: LongLost,
     longest_arrived: usize,
     repair: Repair,
-    given_up: GivenUp,
+    unanswered: Unanswered,
 }
 
 impl Flight {
@@ -152,7 +152,7 @@ impl Flight {
             long_lost: LongLost::default(),
             longest_arrived: 0,
             repair: Repair::default(),
-            given_up: GivenUp::default(),
+            unanswered: Unanswered::default(),
         }
     }
 
@@ -414,7 +414,7 @@ impl Flight {
             return Err(NeverSent);
         }
         self.note_reordered(ack, now);
-        self.note_given_up(ack, now);
+        self.note_late_answer(ack, now);
         let first = self.next.minus(self.records.len() as u32);
         let Ok(newest) = usize::try_from(ack.newest.distance_from(first)) else {
             return Ok(false); // older than all that is out
@@ -423,10 +423,11 @@ impl Flight {
         let outstanding = self.outstanding;
         let (mut arrived, mut longest, lost_before) = (0, 0, self.lost);
         for at in named_by(ack, newest) {
-            if self.records[at].repaired {
-                self.given_up.arrived(self.records[at].train);
-            }
             if let Some(bytes) = self.settle(at, release) {
+                let record = &self.records[at];
+                if record.repaired {
+                    self.unanswered.arrived(record.train);
+                }
                 arrived += u64::from(bytes > 0);
                 longest = longest.max(bytes);
                 self.delivery.on_delivered(bytes);
@@ -530,7 +531,7 @@ impl Flight {
         let lost_before = self.lost;
         self.given_up_in_a_row += u32::from(self.in_flight > 0);
         for at in 0..self.records.len() {
-            self.remember_given_up(at);
+            self.remember_unanswered(at);
             self.lost += u64::from(self.settle(at, release).is_some());
         }
         self.count_lately(lost_before, 0, now);
@@ -564,7 +565,6 @@ fn named_by(ack: &Ack, newest: usize) -> impl Iterator<Item = usize> + use<> {
 }
 
 mod delivery;
-mod given_up;
 mod long_lost;
 mod overdue;
 mod repair;
@@ -572,3 +572,4 @@ mod round_trip_min;
 mod silence;
 #[cfg(test)]
 mod tests;
+mod unanswered;

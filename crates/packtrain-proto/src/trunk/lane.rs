@@ -37,6 +37,26 @@ impl LaneId {
     }
 }
 
+/// Some lanes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lanes(u8);
+
+impl Lanes {
+    pub fn has(self, lane: LaneId) -> bool {
+        self.0 >> lane.0 & 1 != 0
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl FromIterator<LaneId> for Lanes {
+    fn from_iter<T: IntoIterator<Item = LaneId>>(lanes: T) -> Lanes {
+        Lanes(lanes.into_iter().fold(0, |all, lane| all | 1 << lane.0))
+    }
+}
+
 /// Which train it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrainId {

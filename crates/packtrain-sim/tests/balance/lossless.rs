@@ -31,6 +31,17 @@ fn line(cables: &[Cable], repairs: Repairs) -> Line {
     line
 }
 
+/// From here on nothing that is sent by this cable arrives, and nobody is told.
+fn goes_silent(line: &mut Line, cable: usize) -> WireId {
+    let away = WireId {
+        segment: cable,
+        wire: 0,
+    };
+    let now = line.simulator.now();
+    line.simulator.network.cut(away, false, now);
+    away
+}
+
 /// 2,000 frames a second for three seconds, 16 Mbit/s: how many of a million are lost, and what went again.
 fn lost_ppm(cables: &[Cable], repairs: Repairs) -> (u64, ReplaySnapshot) {
     let mut line = line(cables, repairs);
@@ -140,12 +151,7 @@ fn one_of_two_wires_that_was_silent_for_long_is_used_again() {
     line.give(class("any", Repairs::Lossless), Duration::ZERO);
     line.begin(5 * MS, 8 * SECOND);
     line.simulator.run_for(SECOND);
-    let away = WireId {
-        segment: 1,
-        wire: 0,
-    };
-    let now = line.simulator.now();
-    line.simulator.network.cut(away, false, now);
+    let away = goes_silent(&mut line, 1);
     // By then its last trains are further back than anybody remembers.
     line.simulator.run_for(3 * SECOND);
     assert_eq!(line.states()[1], PathState::Silent);
@@ -162,14 +168,9 @@ fn a_wire_that_is_silent_for_a_while_takes_nothing_of_a_lossless_class_with_it()
     let mut line = line(&[Cable::new(50, 5)], Repairs::Lossless);
     line.begin(5 * MS, 3 * SECOND);
     line.simulator.run_for(SECOND);
-    let wire = WireId {
-        segment: 0,
-        wire: 0,
-    };
-    let now = line.simulator.now();
-    line.simulator.network.cut(wire, false, now);
+    let away = goes_silent(&mut line, 0);
     line.simulator.run_for(400 * MS);
-    line.simulator.network.mend(wire);
+    line.simulator.network.mend(away);
     line.simulator.run_for(5 * SECOND);
     let checkers = &line.simulator.checkers;
     assert_eq!(checkers.violation(), None);

@@ -229,19 +229,11 @@ impl Delivery {
         if let Some(nanos) = delay_nanos {
             let delay = Duration::from_nanos(u64::from(nanos));
             let round_trip = now.since(sample.sent_at).saturating_sub(delay);
-            let smooth = |before: Duration| (before * 7 + round_trip) / 8;
-            // RFC 6298, 2.2 and 2.3: by the smoothed one before this.
-            self.round_trip_deviation = match self.round_trip {
-                None => round_trip / 2,
-                Some(before) => (self.round_trip_deviation * 3 + before.abs_diff(round_trip)) / 4,
-            };
-            self.round_trip = Some(self.round_trip.map_or(round_trip, smooth));
+            self.smooth_round_trip(round_trip, now);
             let is_alone = sample.in_flight <= self.probing_bytes() + self.mtu;
             let smooth = self.round_trip.unwrap_or(round_trip);
             let sent = (sample.sent_at, is_alone);
             self.round_trip_min.on_sample(round_trip, sent, smooth, now);
-            self.round_trip_max
-                .update(round_trip, Duration::max, ROUND_TRIP_MAX_PERIOD, now);
             let of_round = self.round_trip_of_round;
             self.round_trip_of_round = Some(of_round.map_or(round_trip, |t| t.min(round_trip)));
             if let Some(further) = self.further(sample, round_trip) {
@@ -267,10 +259,17 @@ impl Delivery {
 
     /// An acknowledgement has come that was not waited for any more: it says how long one takes, and nothing of the rate.
     pub fn on_late(&mut self, round_trip: Duration, now: Instant) {
-        let before = self.round_trip.unwrap_or(round_trip);
-        self.round_trip_deviation =
-            (self.round_trip_deviation * 3 + before.abs_diff(round_trip)) / 4;
-        self.round_trip = Some((before * 7 + round_trip) / 8);
+        self.smooth_round_trip(round_trip, now);
+    }
+
+    fn smooth_round_trip(&mut self, round_trip: Duration, now: Instant) {
+        let smooth = |before: Duration| (before * 7 + round_trip) / 8;
+        // RFC 6298, 2.2 and 2.3: by the smoothed one before this.
+        self.round_trip_deviation = match self.round_trip {
+            None => round_trip / 2,
+            Some(before) => (self.round_trip_deviation * 3 + before.abs_diff(round_trip)) / 4,
+        };
+        self.round_trip = Some(self.round_trip.map_or(round_trip, smooth));
         self.round_trip_max
             .update(round_trip, Duration::max, ROUND_TRIP_MAX_PERIOD, now);
     }

@@ -82,7 +82,7 @@ impl Flight {
                 continue;
             }
             let (train, first_sent) = (record.train, record.first_sent);
-            self.remember_given_up(at);
+            self.remember_unanswered(at);
             self.settle(at, &mut |copy| {
                 kept.push(Unacknowledged {
                     train,

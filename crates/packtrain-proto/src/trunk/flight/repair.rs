@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use super::{Flight, Kind, Record};
 use crate::buffer::Buffer;
 use crate::time::{Duration, Instant};
-use crate::trunk::lane::{LaneId, TrainId};
+use crate::trunk::lane::{LaneId, Lanes, TrainId};
 use crate::trunk::receipts::ACK_DELAY_MAX;
 use crate::wire::sequence::Sequence;
 use crate::wire::train::Ack;
@@ -41,26 +41,6 @@ pub struct Missing {
     /// By whichever link.
     pub first_sent: Instant,
     pub copy: Buffer,
-}
-
-/// Some lanes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lanes(u8);
-
-impl Lanes {
-    pub fn has(self, lane: LaneId) -> bool {
-        self.0 >> lane.0 & 1 != 0
-    }
-
-    pub fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-}
-
-impl FromIterator<LaneId> for Lanes {
-    fn from_iter<T: IntoIterator<Item = LaneId>>(lanes: T) -> Lanes {
-        Lanes(lanes.into_iter().fold(0, |all, lane| all | 1 << lane.0))
-    }
 }
 
 #[derive(Debug)]

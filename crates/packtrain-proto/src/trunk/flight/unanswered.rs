@@ -17,27 +17,27 @@ const REMEMBERED_FOR: Duration = Duration::from_secs(10);
 const LATE_MAX: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Default)]
-pub(super) struct GivenUp {
+pub(super) struct Unanswered {
     /// By their link sequences, the oldest first, and when they left.
     trains: VecDeque<(Sequence, TrainId, Instant)>,
     /// Of those, and of which another copy has gone, what has arrived since this was asked last.
     arrived: Vec<TrainId>,
 }
 
-impl GivenUp {
+impl Unanswered {
     pub(super) fn arrived(&mut self, train: TrainId) {
         self.arrived.push(train);
     }
 }
 
 impl Flight {
-    pub(super) fn remember_given_up(&mut self, at: usize) {
+    pub(super) fn remember_unanswered(&mut self, at: usize) {
         let record = &self.records[at];
         if !record.outstanding || record.bytes == 0 {
             return;
         }
         let sequence = self.next.minus((self.records.len() - at) as u32);
-        let trains = &mut self.given_up.trains;
+        let trains = &mut self.unanswered.trains;
         if trains.len() == REMEMBERED_MAX {
             trains.pop_front();
         }
@@ -45,22 +45,22 @@ impl Flight {
     }
 
     /// An acknowledgement that may be of them: then it is as late as it is.
-    pub(super) fn note_given_up(&mut self, ack: &Ack, now: Instant) {
-        let given_up = &mut self.given_up;
-        if given_up.trains.is_empty() {
+    pub(super) fn note_late_answer(&mut self, ack: &Ack, now: Instant) {
+        let unanswered = &mut self.unanswered;
+        if unanswered.trains.is_empty() {
             return;
         }
         let is_old = |sent_at: Instant| now.since(sent_at) > REMEMBERED_FOR;
-        while let Some(&(_, _, sent_at)) = given_up.trains.front()
+        while let Some(&(_, _, sent_at)) = unanswered.trains.front()
             && is_old(sent_at)
         {
-            given_up.trains.pop_front();
+            unanswered.trains.pop_front();
         }
         let mut late = None;
-        given_up.trains.retain(|&(sequence, train, sent_at)| {
+        unanswered.trains.retain(|&(sequence, train, sent_at)| {
             let is_named = ack.names(sequence);
             if is_named {
-                given_up.arrived.push(train);
+                unanswered.arrived.push(train);
             }
             if sequence == ack.newest {
                 late = Some(now.since(sent_at));
@@ -79,6 +79,6 @@ impl Flight {
 
     /// What was to go again, or has, and has arrived.
     pub fn take_arrived_again(&mut self) -> Vec<TrainId> {
-        std::mem::take(&mut self.given_up.arrived)
+        std::mem::take(&mut self.unanswered.arrived)
     }
 }
