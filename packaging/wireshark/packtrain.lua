@@ -72,7 +72,7 @@ local function flag(name, text, mask) field("bool", name, text, 8, nil, mask) en
 
 local GSO_KINDS = { [1] = "TCP over IPv4", [2] = "TCP over IPv6", [3] = "UDP" }
 local TRAIN_OPTIONS = { [0x01] = "ACK", [0x02] = "NEWEST", [0x03] = "DIRECT", [0x04] = "FENCE",
-    [0x05] = "BEHIND", [0x06] = "KEPT FROM", [0x81] = "SECURITY" }
+    [0x05] = "BEHIND", [0x06] = "KEPT FROM", [0x07] = "LATE", [0x81] = "SECURITY" }
 local HELLO_OPTIONS = { [0x01] = "STATIONS", [0x02] = "SOFTWARE", [0x03] = "COUNT", [0x04] = "DIRECT VLAN",
     [0x05] = "DICTIONARY", [0x06] = "MIXING", [0x07] = "LANES" }
 local CODINGS = { "headers", "LZ4", "Zstandard", "mixing" }
@@ -121,6 +121,7 @@ field("uint32", "newest.train", "Train")
 field("uint32", "direct.sent", "Sent")
 field("uint32", "direct.seen_sent", "Seen sent")
 field("uint32", "direct.seen_received", "Seen received")
+field("uint32", "direct.late", "Late of these")
 field("uint8", "fence.link", "Link")
 field("uint8", "fence.remote_link", "Remote link")
 field("uint16", "fence.reserved", "Reserved", base.HEX)
@@ -973,7 +974,7 @@ end
 ---------------------------------------------------------------------------------------------------------------
 -- Train: reading
 
-local OPTION_LENGTH = { [0x01] = 20, [0x03] = 12, [0x04] = 12, [0x05] = 12, [0x06] = 4 }
+local OPTION_LENGTH = { [0x01] = 20, [0x03] = 12, [0x04] = 12, [0x05] = 12, [0x06] = 4, [0x07] = 4 }
 
 local function read_ack(tvb, at)
     local ack = {
@@ -2411,6 +2412,8 @@ local function show_train_option(tree, tvb, option, train, acks, visit)
         sub:add(f["behind.last"], tvb(at + 8, 4))
     elseif option.kind == 0x06 then
         sub:add(f["kept_from"], tvb(at, 4))
+    elseif option.kind == 0x07 then
+        sub:add(f["direct.late"], tvb(at, 4))
     elseif option.kind == 0x81 and length == 25 then
         sub:add(f["security.key_id"], tvb(at, 1))
         sub:add(f["security.nonce"], tvb(at + 1, 8))

@@ -9,6 +9,7 @@ pub mod leave;
 pub mod reading;
 pub mod rest;
 pub mod small_frames;
+pub mod striping;
 pub mod surplus;
 
 use crate::class::KernelPath;
@@ -39,6 +40,24 @@ pub struct DirectDestination {
     /// Payload bytes after the EtherType.
     pub payload_max: u16,
     pub open_to: OpenTo,
+    /// Of TCP flows that may be lost with a link, each large frame takes the one of several such ways by which it is there
+    /// first.
+    pub stripes: bool,
+}
+
+/// What has come of a peer's direct frames by one link, ever: a GSO frame as its segments. All wrap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Came {
+    pub frames: u32,
+    /// How many of them long after later ones of their flow, if somebody looks at that.
+    pub late: Option<u32>,
+}
+
+impl From<u32> for Came {
+    /// Nobody looks.
+    fn from(frames: u32) -> Came {
+        Came { frames, late: None }
+    }
 }
 
 /// Which frames may go to a destination, from the fewest to all.

@@ -300,6 +300,7 @@ impl Peer {
             if is_another {
                 // Neither end has counted what goes directly between these two.
                 path.direct.restart();
+                path.striping.restart();
                 path.fence.restart();
                 path.mtu = None;
             }
@@ -354,6 +355,7 @@ impl Peer {
         self.receipts.clear();
         for path in &mut self.paths {
             path.direct.restart();
+            path.striping.restart();
             path.direct_kinds.begin_anew();
             path.fence.restart();
         }

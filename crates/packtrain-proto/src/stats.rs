@@ -471,6 +471,10 @@ pub struct PathSnapshot {
     pub direct_mark: Option<DirectKind>,
     /// Why not by the others.
     pub direct_marks_refused: Vec<(DirectKind, KindRefused)>,
+    /// Flows that may be lost with a link are spread over it and others.
+    pub direct_stripes: bool,
+    /// Direct frames that the peer had by it long after later ones of their flow.
+    pub direct_late: u64,
     pub reordering_seen: bool,
 }
 
@@ -567,6 +571,10 @@ pub struct DirectSnapshot {
     /// did not come.
     pub fences: u64,
     pub fences_given_up: u64,
+    /// Direct frames that peers had long after later ones of their flow, where that was looked at; and how often that was too
+    /// much for flows to be spread over a path and others.
+    pub late: u64,
+    pub striping_given_up: u64,
 }
 
 /// How many frames the trains and aggregates that left carried, and how full they were: what is not empty.

@@ -39,6 +39,7 @@ fn to_side_1() -> DirectDestination {
         vlan: None,
         payload_max: MTU,
         open_to: OpenTo::All,
+        stripes: false,
     }
 }
 

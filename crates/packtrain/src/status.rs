@@ -212,6 +212,12 @@ pub struct Link {
     pub rate_bps: Option<u64>,
     /// Age of the measurement; null when the rate is the driver's word or not known.
     pub rate_age_s: Option<f64>,
+    /// At which frames that went past the engine left its queue when they stood there last, and how long ago that was seen;
+    /// null while it was not.
+    #[serde(default)]
+    pub direct_rate_bps: Option<u64>,
+    #[serde(default)]
+    pub direct_rate_age_s: Option<f64>,
     /// It carries nothing while a link of a lower tier works.
     #[serde(default)]
     pub tier: u8,
@@ -369,6 +375,13 @@ pub struct PeerLink {
     /// Why not by the others.
     #[serde(default)]
     pub direct_marks_refused: BTreeMap<String, String>,
+    /// Large frames of TCP flows that may be lost with a link (`loss_ok`) each take the one of such links by which they are there
+    /// first.
+    #[serde(default)]
+    pub direct_stripes: bool,
+    /// Of those that went by it, the peer had so many long after later ones of their flow.
+    #[serde(default)]
+    pub direct_late: u64,
     pub reordering_seen: bool,
 }
 
@@ -533,6 +546,15 @@ pub struct Direct {
     pub fences: u64,
     #[serde(default)]
     pub fences_given_up: u64,
+    /// Of those sent, frames of flows that were spread over links.
+    #[serde(default)]
+    pub striped: u64,
+    /// … which peers had long after later ones of their flow, and how often that was so many that a link got no more of them
+    /// for a while.
+    #[serde(default)]
+    pub late: u64,
+    #[serde(default)]
+    pub striping_given_up: u64,
 }
 
 /// Small frames a second, measured when they were many last; by the engine, when it could take no more.

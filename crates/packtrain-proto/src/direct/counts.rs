@@ -18,6 +18,7 @@
 //! difference has risen *at most*. Where the link's queue lets the marker overtake frames, those that it has
 //! overtaken are missing for a moment: there, what is lost is missing in several samples in a row.
 
+use super::Came;
 use crate::time::{Duration, Instant};
 use crate::trunk::extreme::Extreme;
 use crate::wire::train::DirectReport;
@@ -86,7 +87,7 @@ pub struct DirectCounts {
     is_asked: bool,
     /// What it is answered: what it had said, and how many had come after that was heard.
     seen_sent: u32,
-    seen_received: u32,
+    seen: Came,
     /// How many had come when that was told last.
     came: Option<u32>,
     /// Something is to be said.
@@ -196,11 +197,11 @@ impl DirectCounts {
         frames.wrapping_sub(before)
     }
 
-    /// So many have come. Returns of how many the peer had asked it, if it had.
-    pub fn on_received(&mut self, frames: u32) -> Option<u32> {
+    /// So many have come by now. Returns of how many the peer had asked it, if it had.
+    pub fn on_received(&mut self, came: Came) -> Option<u32> {
         // Both at once: a message that leaves before we know must not say the one without the other.
         let asked = self.asked.filter(|_| self.is_asked)?;
-        (self.seen_sent, self.seen_received) = (asked, frames);
+        (self.seen_sent, self.seen) = (asked, came);
         self.is_asked = false;
         self.due = true;
         Some(asked)
@@ -265,7 +266,8 @@ impl DirectCounts {
             wants_answer: least.is_none(),
             sent: self.announced[0].map_or(self.sent, |last| last.sent),
             seen_sent: self.seen_sent,
-            seen_received: self.seen_received,
+            seen_received: self.seen.frames,
+            seen_late: self.seen.late,
         })
     }
 

@@ -17,7 +17,24 @@ pub struct Leaving {
     pub path: KernelPath,
     /// Bytes of the largest frame that it becomes on the wire, after the EtherType.
     pub payload: u16,
+    /// It is several segments of TCP, of so many bytes in all.
+    pub segments_bytes: Option<u32>,
 }
+
+/// What is seen of a link's own queue.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinkQueue {
+    pub backlog_bytes: u32,
+    /// Bytes a millisecond that leave it, where that was seen in the last minute.
+    pub rate: Option<u32>,
+}
+
+/// What a link is taken for of which nothing is known while nothing is of any: 10 Gbit/s, in bytes a millisecond.
+const RATE_UNKNOWN: u32 = 1_250_000;
+/// By how much the fastest may be faster: a slower one brings less than the disorder takes.
+const SLOWER: u32 = 3;
+/// More than any frame takes by a link that is idle, ns.
+const STANDS: u64 = 1 << 40;
 
 /// Which way it took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +58,7 @@ struct Slot {
 pub struct Leave {
     destinations: Vec<DirectDestination>,
     closed: BTreeSet<LinkId>,
+    queues: BTreeMap<LinkId, LinkQueue>,
     slots: BTreeMap<u32, Slot>,
     tickets: u64,
     drained: u64,
@@ -56,6 +74,10 @@ impl Leave {
     /// Its queue stands, or small frames are many.
     pub fn close(&mut self, link: LinkId) {
         self.closed.insert(link);
+    }
+
+    pub fn set_queue(&mut self, link: LinkId, queue: LinkQueue) {
+        self.queues.insert(link, queue);
     }
 
     /// Everything that had a ticket up to this one was delivered.
@@ -83,23 +105,69 @@ impl Leave {
         Left::Engine { returns }
     }
 
-    /// By the link that its flow has gone before, or one by its slot.
     fn way(&self, frame: &Leaving, before: Option<LinkId>) -> Option<LinkId> {
         let leads_there =
             |d: &&DirectDestination| d.address == frame.to && d.open_to != OpenTo::Nobody;
         let ways = self.destinations.iter().filter(leads_there);
         let ways: Vec<_> = ways.take(DIRECT_WAYS_MAX).collect();
-        let first = frame.slot as usize % ways.len().max(1);
-        let in_turn = ways[first..].iter().chain(&ways[..first]);
-        let may_be_taken = |way: &&&DirectDestination| {
-            let is_closed = self.closed.contains(&way.link) && frame.path != KernelPath::Direct;
-            before.is_none_or(|link| link == way.link)
-                && way.open_to.takes(frame.path)
-                && !is_closed
-        };
-        let mut open = in_turn.filter(may_be_taken);
-        let way = open.next()?;
+        let stripe = self.stripe(&ways, frame, before);
+        let way = stripe.or_else(|| self.way_in_order(&ways, frame, before))?;
         (frame.payload <= way.payload_max).then_some(way.link)
+    }
+
+    fn may_take(&self, way: &DirectDestination, path: KernelPath) -> bool {
+        let is_closed = self.closed.contains(&way.link) && path != KernelPath::Direct;
+        way.open_to.takes(path) && !is_closed
+    }
+
+    /// By the link that its flow has gone before, or one by its slot.
+    fn way_in_order<'a>(
+        &self,
+        ways: &[&'a DirectDestination],
+        frame: &Leaving,
+        before: Option<LinkId>,
+    ) -> Option<&'a DirectDestination> {
+        let first = frame.slot as usize % ways.len().max(1);
+        let mut in_turn = ways[first..].iter().chain(&ways[..first]).copied();
+        in_turn.find(|way| {
+            before.is_none_or(|link| link == way.link) && self.may_take(way, frame.path)
+        })
+    }
+
+    /// By the link by which it is there first, as long as one is idle by one that is: the one that its flow has gone before, or
+    /// the fastest.
+    fn stripe<'a>(
+        &self,
+        ways: &[&'a DirectDestination],
+        frame: &Leaving,
+        before: Option<LinkId>,
+    ) -> Option<&'a DirectDestination> {
+        let are_several = ways.iter().filter(|way| way.stripes).count() > 1;
+        let bytes = frame.segments_bytes.filter(|_| are_several)?;
+        if frame.path != KernelPath::LossOk {
+            return None;
+        }
+        let queue = |way: &DirectDestination| self.queues.get(&way.link).copied();
+        let rate = |way: &DirectDestination| queue(way).and_then(|queue| queue.rate);
+        let ways = ways.iter().copied();
+        let may_be = |way: &&DirectDestination| way.stripes && self.may_take(way, frame.path);
+        let ways: Vec<&DirectDestination> = ways.filter(may_be).collect();
+        let known = ways.iter().filter_map(|way| rate(way));
+        let fastest = known.max().unwrap_or(RATE_UNKNOWN);
+        let late_by = |way: &&DirectDestination| {
+            let rate = rate(way).unwrap_or(fastest);
+            let backlog = queue(way).unwrap_or_default().backlog_bytes;
+            let takes = |bytes: u32| u64::from(bytes) * 1_000_000 / u64::from(rate);
+            match backlog {
+                0 if before == Some(way.link) => 0,
+                0 => takes(bytes),
+                _ => STANDS + takes(bytes) + takes(backlog),
+            }
+        };
+        let fast_enough = ways.iter().copied();
+        let fast_enough = fast_enough
+            .filter(|way| rate(way).is_none_or(|rate| rate.saturating_mul(SLOWER) >= fastest));
+        fast_enough.min_by_key(late_by)
     }
 }
 
@@ -119,6 +187,7 @@ mod tests {
             vlan: None,
             payload_max: 1500,
             open_to,
+            stripes: true,
         }
     }
 
@@ -128,6 +197,7 @@ mod tests {
             slot,
             path,
             payload: 1500,
+            segments_bytes: None,
         }
     }
 
@@ -182,5 +252,91 @@ mod tests {
             ..frame(0, Direct)
         };
         assert_eq!(leave.frame(&large), ENGINE);
+    }
+
+    /// Which ways frames of 60,000 bytes of one flow take, each of which stands there from then on.
+    fn taken(rates: [Option<u32>; 2], frames: usize) -> [usize; 2] {
+        let mut leave = Leave::default();
+        leave.set_destinations(vec![way(4, OpenTo::LossOk), way(5, OpenTo::LossOk)]);
+        let mut taken = [0; 2];
+        for _ in 0..frames {
+            for (link, (rate, taken)) in (4..).zip(rates.into_iter().zip(taken)) {
+                let backlog_bytes = taken as u32 * 60_000;
+                let queue = LinkQueue {
+                    backlog_bytes,
+                    rate,
+                };
+                leave.set_queue(LinkId(link), queue);
+            }
+            let bulk = Leaving {
+                segments_bytes: Some(60_000),
+                ..frame(0, KernelPath::LossOk)
+            };
+            match leave.frame(&bulk) {
+                Left::Direct(link) => taken[usize::from(link.0) - 4] += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+        taken
+    }
+
+    #[test]
+    fn frames_of_a_flow_take_each_the_link_by_which_they_are_there_first() {
+        assert_eq!(taken([None, None], 20), [10, 10]);
+        assert_eq!(taken([Some(300_000), Some(600_000)], 30), [10, 20]);
+        assert_eq!(taken([Some(600_000), Some(200_000)], 40), [30, 10]);
+        assert_eq!(taken([Some(600_000), Some(199_999)], 40), [40, 0]);
+        // As fast as the fastest, until it is known.
+        assert_eq!(taken([Some(600_000), None], 20), [10, 10]);
+    }
+
+    #[test]
+    fn what_is_no_bulk_keeps_to_its_link_and_so_does_what_may_not_be_lost() {
+        let mut leave = Leave::default();
+        leave.set_destinations(vec![way(4, OpenTo::All), way(5, OpenTo::All)]);
+        let busy = LinkQueue {
+            backlog_bytes: 60_000,
+            rate: None,
+        };
+        let bulk = |path| Leaving {
+            segments_bytes: Some(60_000),
+            ..frame(0, path)
+        };
+        assert_eq!(leave.frame(&bulk(KernelPath::LossOk)), by(4));
+        leave.set_queue(LinkId(4), busy);
+        assert_eq!(leave.frame(&frame(0, KernelPath::LossOk)), by(4));
+        assert_eq!(leave.frame(&bulk(KernelPath::Auto)), by(4));
+        assert_eq!(leave.frame(&bulk(KernelPath::Direct)), by(4));
+        assert_eq!(leave.frame(&bulk(KernelPath::LossOk)), by(5));
+        // Its small frames follow.
+        assert_eq!(leave.frame(&frame(0, KernelPath::LossOk)), by(5));
+        // The other one is closed: there is nothing to choose.
+        leave.close(LinkId(4));
+        leave.set_queue(LinkId(5), busy);
+        assert_eq!(leave.frame(&bulk(KernelPath::LossOk)), by(5));
+        leave.close(LinkId(5));
+        assert_eq!(leave.frame(&bulk(KernelPath::LossOk)), BACK);
+    }
+
+    #[test]
+    fn one_way_that_takes_stripes_is_none() {
+        let mut leave = Leave::default();
+        let alone = DirectDestination {
+            stripes: false,
+            ..way(4, OpenTo::LossOk)
+        };
+        leave.set_destinations(vec![alone, way(5, OpenTo::LossOk)]);
+        leave.set_queue(
+            LinkId(4),
+            LinkQueue {
+                backlog_bytes: 1,
+                rate: None,
+            },
+        );
+        let bulk = Leaving {
+            segments_bytes: Some(60_000),
+            ..frame(0, KernelPath::LossOk)
+        };
+        assert_eq!([leave.frame(&bulk), leave.frame(&bulk)], [by(4); 2]);
     }
 }

@@ -183,8 +183,18 @@ impl Engine {
             vlan: self.vlan_of(kind),
             payload_max,
             open_to,
+            stripes: self.stripes(peer, path, open_to),
         };
         Ok((way, because))
+    }
+
+    /// Whether frames of one flow go by it and by others. Who wants flows to keep to links, or links to be used by weight, has
+    /// said so.
+    fn stripes(&self, peer: &Peer, path: &Path, open_to: OpenTo) -> bool {
+        open_to >= OpenTo::LossOk
+            && self.config.balance == Balance::EarliestFinish
+            && path.striping.is_on()
+            && self.has_several_ways(peer)
     }
 
     /// Which frames may go by this path directly, and why not all.
@@ -324,6 +334,8 @@ impl Engine {
 
     pub(super) fn look_whether_calm(&mut self, now: Instant) {
         self.small_frames.pass_time(now);
+        let paths = self.peers.iter_mut().flat_map(|(_, peer)| &mut peer.paths);
+        paths.for_each(|path| path.striping.look(now));
         let small_ones_are_kept = self.counts_small_frames() && self.small_frames.look(now);
         if self.gates_closed {
             let mut are_closed = false;

@@ -3,6 +3,7 @@
 use super::transmit::Outgoing;
 use super::{Engine, Event};
 use crate::config::{Config, LinkId, LinkOrder, direct_mark_of};
+use crate::direct::Came;
 use crate::direct::gate::DirectGate;
 use crate::direct::kinds::DirectKind;
 use crate::peer::{Path, Peer};
@@ -20,6 +21,8 @@ pub(super) struct DirectTotals {
     lost: u64,
     fences: u64,
     fences_given_up: u64,
+    late: u64,
+    striping_given_up: u64,
     closures: Closures,
 }
 
@@ -33,6 +36,8 @@ impl DirectTotals {
         self.lost += path.direct.lost();
         self.fences += path.fence.fences;
         self.fences_given_up += path.fence.given_up;
+        self.late += path.striping.late;
+        self.striping_given_up += path.striping.given_up;
     }
 }
 
@@ -81,9 +86,10 @@ impl Engine {
         &mut self,
         link: LinkId,
         direct_mark: MacAddr,
-        frames: u32,
+        came: impl Into<Came>,
         now: Instant,
     ) {
+        let came = came.into();
         let Some(slot) = self.peers.slot_of_direct_mark(direct_mark) else {
             return;
         };
@@ -93,12 +99,12 @@ impl Engine {
         let Some(path) = peer.path_mut(link) else {
             return;
         };
-        let more = path.direct.note_came(frames);
-        let asked = path.direct.on_received(frames);
+        let more = path.direct.note_came(came.frames);
+        let asked = path.direct.on_received(came);
         if let Some(sent) = asked {
-            path.fence.on_counts(sent, frames);
+            path.fence.on_counts(sent, came.frames);
         }
-        path.fence.on_came(frames, now);
+        path.fence.on_came(came.frames, now);
         peer.follow_fences();
         self.full
             .received
@@ -173,12 +179,16 @@ impl Engine {
         };
         let was_known = path.direct.is_known();
         let heard = path.direct.on_report(report, overtakes, now);
+        let was_striped = path.striping.is_on();
+        let (received, late) = (report.seen_received, report.seen_late);
+        path.striping.on_report(received, late, now);
+        let is_striped = path.striping.is_on();
         let is_new = !was_known && path.direct.is_known();
         if heard.asks {
             self.ask_for_direct(slot, link);
         }
         self.on_direct_signal((slot, link), heard.signal, now);
-        if is_new {
+        if is_new || was_striped != is_striped {
             self.publish_paths();
         }
     }
@@ -362,6 +372,8 @@ impl Engine {
             lost: sum.lost,
             fences: sum.fences,
             fences_given_up: sum.fences_given_up,
+            late: sum.late,
+            striping_given_up: sum.striping_given_up,
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::trunk::lane::{LANES_MAX, LaneId};
 use crate::wire::ethernet::HEADER_LEN;
 use crate::wire::sequence::Sequence;
 use crate::wire::train::{
-    self, ACK_OPTION_LEN, Ack, BEHIND_OPTION_LEN, DIRECT_OPTION_LEN, DirectReport,
+    self, ACK_OPTION_LEN, Ack, BEHIND_OPTION_LEN, DIRECT_REPORT_LEN_MAX, DirectReport,
     FENCE_OPTION_LEN, KEPT_FROM_OPTION_LEN, NEWEST_MAX, Options, TrainHeader, TrainWriter,
     newest_option_len,
 };
@@ -24,7 +24,7 @@ pub(super) const HEAD_LEN_MAX: usize = HEADER_LEN
     + train::HEADER_LEN
     + ACKS_MAX * ACK_OPTION_LEN
     + newest_option_len(NEWEST_MAX)
-    + DIRECT_OPTION_LEN
+    + DIRECT_REPORT_LEN_MAX
     + KEPT_FROM_OPTION_LEN
     + FENCES_MAX * FENCE_OPTION_LEN
     + (LANES_MAX - 1) * BEHIND_OPTION_LEN;

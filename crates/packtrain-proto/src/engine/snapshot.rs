@@ -142,16 +142,18 @@ impl Engine {
             paths: peer
                 .paths
                 .iter()
-                .map(|path| PathSnapshot {
-                    state: self.path_state(peer, path, now),
-                    queued_frames: frames_for(&self.links, peer, &self.vias, path.link) as u64,
-                    direct: self
-                        .direct_way(slot, peer, path)
-                        .ok()
-                        .map(|(way, _)| way.open_to),
-                    direct_mark: kind_in_use(path),
-                    direct_marks_refused: self.kinds_refused(peer, path),
-                    ..path_snapshot(path, peer, now)
+                .map(|path| {
+                    let way = self.direct_way(slot, peer, path).ok();
+                    let way = way.map(|(way, _)| way);
+                    PathSnapshot {
+                        state: self.path_state(peer, path, now),
+                        queued_frames: frames_for(&self.links, peer, &self.vias, path.link) as u64,
+                        direct: way.map(|way| way.open_to),
+                        direct_stripes: way.is_some_and(|way| way.stripes),
+                        direct_mark: kind_in_use(path),
+                        direct_marks_refused: self.kinds_refused(peer, path),
+                        ..path_snapshot(path, peer, now)
+                    }
                 })
                 .collect(),
             queued_frames: peer.queues.frames() as u64,
@@ -282,6 +284,8 @@ fn path_snapshot(path: &Path, peer: &Peer, now: Instant) -> PathSnapshot {
         direct: None,
         direct_mark: None,
         direct_marks_refused: Vec::new(),
+        direct_stripes: false,
+        direct_late: path.striping.late,
         reordering_seen: peer.reorders(now),
     }
 }

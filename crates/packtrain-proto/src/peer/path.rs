@@ -8,6 +8,7 @@ use crate::direct::counts::DirectCounts;
 use crate::direct::fence::FenceWait;
 use crate::direct::gate::DirectGate;
 use crate::direct::kinds::KindChoice;
+use crate::direct::striping::Striping;
 use crate::link::TRAIN_MTU_MIN;
 use crate::stats::PathState;
 use crate::time::{Duration, Instant};
@@ -66,6 +67,8 @@ pub struct Path {
     pub other_line: Option<Instant>,
     /// To those, by what both ends have counted.
     pub direct_gate: DirectGate,
+    /// Whether frames of one flow go by it and by others.
+    pub striping: Striping,
     /// The newest trains by this path that have said what the raised fences of their lane say.
     pub(super) said_fences: VecDeque<(LaneId, Sequence)>,
     /// Trains, by whichever path, that wait for direct frames of this one.
@@ -102,6 +105,7 @@ impl Path {
             direct_kinds: KindChoice::default(),
             other_line: None,
             direct_gate: DirectGate::default(),
+            striping: Striping::default(),
             said_fences: VecDeque::new(),
             fence: FenceWait::default(),
             told: ToldState::default(),

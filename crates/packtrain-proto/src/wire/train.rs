@@ -32,7 +32,9 @@ pub const REPLAYED: u8 = 0xff;
 pub const REPLAYED_FROM: u8 = 0xfe;
 
 /// Bytes of a DIRECT with its option header.
-pub const DIRECT_OPTION_LEN: usize = 2 + DIRECT_LEN;
+const DIRECT_OPTION_LEN: usize = 2 + DIRECT_LEN;
+/// … and of the longest report.
+pub const DIRECT_REPORT_LEN_MAX: usize = DIRECT_OPTION_LEN + LATE_OPTION_LEN;
 const DIRECT_LEN: usize = 12;
 
 /// Bytes of a FENCE with its option header.
@@ -46,6 +48,10 @@ const BEHIND_LEN: usize = 12;
 /// Bytes of a KEPT FROM with its option header.
 pub const KEPT_FROM_OPTION_LEN: usize = 2 + KEPT_FROM_LEN;
 const KEPT_FROM_LEN: usize = 4;
+
+/// Bytes of a LATE with its option header.
+const LATE_OPTION_LEN: usize = 2 + LATE_LEN;
+const LATE_LEN: usize = 4;
 
 mod flag {
     pub const ACK_NOW: u8 = 0x01;
@@ -63,6 +69,7 @@ mod option {
     pub const FENCE: u8 = 0x04;
     pub const BEHIND: u8 = 0x05;
     pub const KEPT_FROM: u8 = 0x06;
+    pub const LATE: u8 = 0x07;
     pub const CRITICAL: u8 = 0x80;
 }
 
@@ -158,7 +165,7 @@ impl Options<'_> {
     /// Bytes.
     #[allow(clippy::len_without_is_empty)] // of none it is 0
     pub fn len(&self) -> usize {
-        let direct = self.direct.map_or(0, |_| DIRECT_OPTION_LEN);
+        let direct = self.direct.map_or(0, |report| report.len());
         let kept_from = self.kept_from.map_or(0, |_| KEPT_FROM_OPTION_LEN);
         self.acks.len() * ACK_OPTION_LEN
             + kept_from
@@ -229,16 +236,24 @@ pub struct DirectReport {
     pub seen_sent: u32,
     /// … and how many had come when it did.
     pub seen_received: u32,
+    /// … and how many of these long after later ones of their flow, if its sender looks at that.
+    pub seen_late: Option<u32>,
 }
 
 impl DirectReport {
-    fn parse(value: &[u8], wants_answer: bool) -> DirectReport {
+    fn parse(value: &[u8], late: Option<&[u8]>, wants_answer: bool) -> DirectReport {
         DirectReport {
             wants_answer,
             sent: be32(value),
             seen_sent: be32(&value[4..]),
             seen_received: be32(&value[8..]),
+            seen_late: late.map(be32),
         }
+    }
+
+    /// Bytes of its options.
+    fn len(self) -> usize {
+        DIRECT_OPTION_LEN + self.seen_late.map_or(0, |_| LATE_OPTION_LEN)
     }
 
     fn to_bytes(self) -> [u8; DIRECT_OPTION_LEN] {
@@ -375,6 +390,7 @@ impl<'a> Train<'a> {
                 option::KEPT_FROM if value.len() != KEPT_FROM_LEN => {
                     return Err(TrainError::BadOption);
                 }
+                option::LATE if value.len() != LATE_LEN => return Err(TrainError::BadOption),
                 option::NEWEST if !value.len().is_multiple_of(NEWEST_LEN) => {
                     return Err(TrainError::BadOption);
                 }
@@ -408,7 +424,8 @@ impl<'a> Train<'a> {
     /// What its sender has counted of direct frames.
     pub fn direct_report(&self) -> Option<DirectReport> {
         let value = self.options_of(option::DIRECT).next()?;
-        Some(DirectReport::parse(value, self.header.ack_now))
+        let late = self.options_of(option::LATE).next();
+        Some(DirectReport::parse(value, late, self.header.ack_now))
     }
 
     /// The oldest train of its lane that its sender keeps.
@@ -493,6 +510,10 @@ impl<'a> TrainWriter<'a> {
         }
         if let Some(report) = options.direct {
             writer.put(&report.to_bytes());
+            if let Some(late) = report.seen_late {
+                writer.put(&[option::LATE, LATE_LEN as u8]);
+                writer.put(&late.to_be_bytes());
+            }
         }
         if let Some(kept_from) = options.kept_from {
             writer.put(&[option::KEPT_FROM, KEPT_FROM_LEN as u8]);

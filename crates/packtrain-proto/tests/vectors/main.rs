@@ -494,6 +494,31 @@ fn a_marker_with_counts_of_direct_frames() {
         sent: 10_000,
         seen_sent: u32::MAX,
         seen_received: u32::MAX - 30,
+        seen_late: None,
+    };
+    let read = Train::parse(message(&bytes, LINK_B, LINK_A)).unwrap();
+    assert_eq!(read.direct_report(), Some(report));
+    let options = Options {
+        direct: Some(report),
+        ..Options::default()
+    };
+    assert_eq!(written(&header, &options, &[]), bytes);
+}
+
+#[test]
+fn a_marker_that_says_how_many_direct_frames_were_late() {
+    let bytes = vector("train-late");
+    let header = TrainHeader {
+        marker: true,
+        ..header(43, 18)
+    };
+    assert_read(&bytes, &header, &[], &[]);
+    let report = DirectReport {
+        wants_answer: false,
+        sent: 10_000,
+        seen_sent: 2_000_000,
+        seen_received: 1_999_999,
+        seen_late: Some(1200),
     };
     let read = Train::parse(message(&bytes, LINK_B, LINK_A)).unwrap();
     assert_eq!(read.direct_report(), Some(report));

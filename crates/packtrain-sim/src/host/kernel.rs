@@ -172,6 +172,8 @@ impl Kernel {
             // A frame of somebody behind it has a ticket as well.
             path: if is_its_own { path } else { KernelPath::Engine },
             payload: payload_of(frame),
+            // Nothing puts them in order behind it.
+            segments_bytes: None,
         });
         let link = match left {
             Left::Direct(link) => link,

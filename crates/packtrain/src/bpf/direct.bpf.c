@@ -36,16 +36,27 @@
 #include "direct.h"
 #include "intake.h"
 #include "class.bpf.h"
+#include "flow.bpf.h"
+#include "queue.bpf.h"
 #include "unmarked.bpf.h"
+#include "way.bpf.h"
+
+/* With each frame so many queues of a link are looked at. */
+#define QUEUES_A_FRAME		4
+
+/* So long before it, and up to twice as long, something later of its flow was there: TCP may take it for lost. */
+#define LATE_NS			500000ULL
 
 #define VLAN_TAG_LEN		4
 
 /* A queue that never was empty for so long stands; one that is shorter-lived is a burst. */
 #define STANDING_NS		5000000ULL
+/* The rate of a queue is what leaves it while it stands, in so much of such time. */
+#define MEASURED_NS		4000000ULL
 /* Not looked at for so long, it may have been empty in between. */
 #define UNSEEN_NS		100000000ULL
-/* What leaves faster than this (250 bytes a microsecond, 2 Gbit/s) is more than the engine carries. */
-#define ENGINE_BYTES_PER_US	250
+/* What leaves faster than this (2 Gbit/s) is more than the engine is sure to carry. */
+#define ENGINE_BYTES_PER_MS	250000
 
 /*
  * So many small frames a second may cost the host more one by one than packed: the engine is to try. It is more
@@ -56,43 +67,6 @@
 #define SMALL_WINDOW_NS		20000000ULL
 /* The clock costs more than the rest of it: it is looked at with each sixteenth, of 1600 in a window of so many. */
 #define SMALL_A_LOOK		16
-
-/* A link has so many queues that are looked at, so many of them a frame. */
-#define QUEUES_MAX		64
-#define QUEUES_A_FRAME		4
-
-struct gnet_stats_queue {
-	__u32 backlog;
-} __attribute__((preserve_access_index));
-
-struct Qdisc {
-	unsigned int flags;
-	__u32 handle;
-	struct gnet_stats_queue qstats;
-	long privdata[];
-} __attribute__((preserve_access_index));
-
-/* Of `flags`. Of those that queue frames only pfifo_fast has it, which counts its bytes of each processor apart. */
-#define TCQ_F_NOLOCK		0x100
-
-struct ptr_ring {
-	int consumer_head;
-	void **queue;
-} __attribute__((preserve_access_index));
-
-struct skb_array {
-	struct ptr_ring ring;
-} __attribute__((preserve_access_index));
-
-#define PFIFO_FAST_BANDS	3
-
-struct pfifo_fast_priv {
-	struct skb_array q[PFIFO_FAST_BANDS];
-} __attribute__((preserve_access_index));
-
-struct netdev_queue {
-	struct Qdisc *qdisc;
-} __attribute__((preserve_access_index));
 
 struct bpf_mprog_bundle {
 	int count;
@@ -108,21 +82,6 @@ struct tcx_entry {
 	struct mini_Qdisc *miniq;
 	struct bpf_mprog_bundle bundle;
 } __attribute__((preserve_access_index));
-
-struct net_device {
-	struct netdev_queue *_tx;
-	unsigned int real_num_tx_queues;
-	struct Qdisc *qdisc;
-	struct bpf_mprog_entry *tcx_egress;
-} __attribute__((preserve_access_index));
-
-struct sk_buff {
-	struct net_device *dev;
-} __attribute__((preserve_access_index));
-
-/* Linux 6.2; tcx, by which these programs are attached, is of 6.6. */
-extern void *bpf_cast_to_kern_ctx(void *context) __ksym;
-extern void *bpf_rdonly_cast(const void *object, __u32 type) __ksym;
 
 struct direct_orders orders SEC(".data.orders");
 
@@ -157,35 +116,6 @@ struct {
 	__type(value, struct direct_last);
 } last_destinations SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, DIRECT_NUMBERS);
-	__type(key, __u32);
-	__type(value, struct direct_watch);
-} watches SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, DIRECT_NUMBERS);
-	__type(key, __u32);
-	__type(value, __u32);
-} closed SEC(".maps");
-
-static __always_inline int is_closed(__u32 link, const struct direct_orders *told)
-{
-	__u32 *opening = bpf_map_lookup_elem(&closed, &link);
-
-	return told->opening && opening && *opening == told->opening;
-}
-
-static __always_inline void close_link(__u32 link, const struct direct_orders *told)
-{
-	__u32 *opening = bpf_map_lookup_elem(&closed, &link);
-
-	if (opening)
-		*opening = told->opening;
-}
-
 /* The largest of what it becomes on the wire; TCP's and UDP's headers are in pt0's own MTU. */
 static __always_inline int fits(const struct __sk_buff *skb, __u16 ether_type, __u32 payload_max)
 {
@@ -203,8 +133,7 @@ static __always_inline int fits(const struct __sk_buff *skb, __u16 ether_type, _
 static __always_inline int has_foreign_tc(struct __sk_buff *skb, const struct direct_orders *told,
 					  struct direct_state *now)
 {
-	struct sk_buff *kernel_skb = bpf_cast_to_kern_ctx(skb);
-	struct net_device *dev = kernel_skb->dev;
+	struct net_device *dev = device_of(skb);
 	struct tcx_entry *programs;
 	__u32 foreign;
 
@@ -248,6 +177,19 @@ static __always_inline int is_empty_tcp(void *data, void *data_end, __u16 ether_
 	return (void *)(tcp + 1) <= data_end && len == tcp->doff * 4;
 }
 
+/* Tagged segments, and those behind IPv6 extension headers, are not looked for. */
+static __always_inline int is_tcp(void *data, void *data_end, __u16 ether_type)
+{
+	struct ethernet_header *header = data;
+	struct ipv6hdr *ipv6 = (void *)(header + 1);
+	struct iphdr *ip = (void *)(header + 1);
+
+	if (ether_type == ETHERTYPE_IPV4)
+		return (void *)(ip + 1) <= data_end && ip->protocol == IPPROTO_TCP;
+	return ether_type == ETHERTYPE_IPV6 && (void *)(ipv6 + 1) <= data_end &&
+	       ipv6->nexthdr == IPPROTO_TCP;
+}
+
 /* Not exact where several processors send: the bound is not either. */
 static __always_inline void count_small(struct direct_state *now, const struct direct_orders *told,
 					__u32 link)
@@ -282,35 +224,6 @@ static __always_inline void tell_mark(struct __sk_buff *skb, __u64 host_address)
 	for (int i = 0; i < 4; i++)
 		source[2 + i] = skb->mark >> (24 - 8 * i);
 	bpf_skb_store_bytes(skb, sizeof(header.destination), source, sizeof(source), 0);
-}
-
-/*
- * The way that the flow has gone before, as long as it may, so that it overtakes nothing of its own; a new one
- * the first that is open to it, others another one.
- */
-static __always_inline struct direct_way *choose_way(struct direct_destination *destination,
-						     const struct direct_slot *slot, __u32 first,
-						     int path, const struct direct_orders *told)
-{
-	__u32 count = destination->ways_count;
-	struct direct_way *way;
-
-	/* Most peers have one, and a division is what costs here. */
-	if (count > 1)
-		first %= count;
-	else
-		first = 0;
-	for (__u32 i = 0; i < DIRECT_WAYS && i < count; i++, first++) {
-		if (first == count)
-			first = 0;
-		way = &destination->ways[first & (DIRECT_WAYS - 1)];
-		if (slot->way && slot->way != way->link + 1)
-			continue;
-		if (path >= (int)way->least &&
-		    (path == CLASS_PATH_DIRECT || !is_closed(way->link, told)))
-			return way;
-	}
-	return NULL;
 }
 
 static __always_inline struct direct_destination *
@@ -368,7 +281,15 @@ int direct_leave(struct __sk_buff *skb)
 	destination = find_destination(address, told);
 	if (!destination)
 		goto engine;
-	way = choose_way(destination, slot, slot_number, path, told);
+	way = NULL;
+	/* The receiver of TCP tells what came in disorder, and puts it in order. Of a flow's small frames there is little. */
+	if (destination->stripes && path == CLASS_PATH_LOSS_OK && skb->gso_size &&
+	    is_tcp(data, data_end, ether_type)) {
+		way = choose_stripe(skb, destination, slot, path, told);
+		now->striped += way != NULL;
+	}
+	if (!way)
+		way = choose_way(destination, slot, slot_number, path, told);
 	if (!way || !fits(skb, ether_type, way->payload_max))
 		goto engine;
 	if (way->flags & DIRECT_WAY_UNMARKED &&
@@ -390,7 +311,7 @@ int direct_leave(struct __sk_buff *skb)
 	}
 	/* In place, for what a host sends is its own. */
 	put_addresses(header, &way->outer);
-	if (!slot->way)
+	if (slot->way != way->link + 1)
 		slot->way = way->link + 1;
 	/* The peer is told, and says how many of them have come. */
 	sent = bpf_map_lookup_elem(&sending, &way->sending);
@@ -425,58 +346,24 @@ engine:
 	return TC_ACT_UNSPEC;
 }
 
-/* pfifo_fast counts bytes for each processor, which no program can add up: but a band holds a frame. */
-static __always_inline int pfifo_fast_stands(struct Qdisc *qdisc)
-{
-	void *bands = (void *)qdisc + bpf_core_field_offset(struct Qdisc, privdata) +
-		      bpf_core_field_offset(struct pfifo_fast_priv, q);
-	struct ptr_ring *ring;
-	void *head;
-
-	for (int i = 0; i < PFIFO_FAST_BANDS; i++) {
-		ring = bpf_rdonly_cast(bands + bpf_core_field_offset(struct skb_array, ring),
-				       bpf_core_type_id_kernel(struct ptr_ring));
-		if (!bpf_probe_read_kernel(&head, sizeof(head), ring->queue + ring->consumer_head) &&
-		    head)
-			return 1;
-		bands += bpf_core_type_size(struct skb_array);
-	}
-	return 0;
-}
-
-/* Where there is no queue, or it cannot be seen: no. */
-static __always_inline int queue_stands(struct net_device *dev, __u32 number)
-{
-	__u64 at = (__u64)number * bpf_core_type_size(struct netdev_queue);
-	struct netdev_queue *queue;
-	struct Qdisc *qdisc;
-
-	queue = bpf_rdonly_cast((void *)dev->_tx + at,
-				bpf_core_type_id_kernel(struct netdev_queue));
-	qdisc = queue->qdisc;
-	if (qdisc->flags & TCQ_F_NOLOCK)
-		return pfifo_fast_stands(qdisc);
-	return qdisc->qstats.backlog != 0;
-}
-
 /*
- * Whether frames stand on the link: in the queue that did when it was seen last, or in one of the next few.
+ * Bytes that stand on the link: in the queue that held some when it was seen last, or in one of the next few.
  * Which one a frame is going to is not known yet.
  */
-static __always_inline int stands(struct __sk_buff *skb, struct direct_watch *watch)
+static __always_inline __u32 standing_bytes(struct __sk_buff *skb, struct direct_watch *watch)
 {
-	struct sk_buff *kernel_skb = bpf_cast_to_kern_ctx(skb);
-	struct net_device *dev = kernel_skb->dev;
-	__u32 queues = dev->real_num_tx_queues, number = watch->queue;
+	struct net_device *dev = device_of(skb);
+	__u32 queues = dev->real_num_tx_queues, number = watch->queue, backlog;
 
 	if (queues <= 1)
-		return queue_stands(dev, 0);
+		return queue_backlog(dev, 0);
 	for (int i = 0; i < QUEUES_A_FRAME; i++) {
 		if (number >= queues || number >= QUEUES_MAX)
 			number = 0;
-		if (queue_stands(dev, number)) {
+		backlog = queue_backlog(dev, number);
+		if (backlog) {
 			watch->queue = number;
-			return 1;
+			return backlog;
 		}
 		/* Another one that stands begins anew. */
 		if (watch->standing_since)
@@ -490,9 +377,9 @@ static __always_inline int stands(struct __sk_buff *skb, struct direct_watch *wa
 SEC("tc")
 int direct_watch(struct __sk_buff *skb)
 {
-	__u32 link = skb->tc_index & ~CARRIED_MASK;
+	__u32 link = skb->tc_index & ~CARRIED_MASK, backlog;
 	struct direct_watch *watch;
-	__u64 time, standing;
+	__u64 time;
 
 	if ((skb->tc_index & CARRIED_MASK) != LEAVING)
 		return TC_ACT_UNSPEC;
@@ -501,33 +388,41 @@ int direct_watch(struct __sk_buff *skb)
 	watch = bpf_map_lookup_elem(&watches, &link);
 	if (!watch)
 		return TC_ACT_UNSPEC;
-	if (!stands(skb, watch)) {
+	backlog = standing_bytes(skb, watch);
+	if (!backlog) {
 		if (watch->standing_since)
 			watch->standing_since = 0;
 		return TC_ACT_UNSPEC;
 	}
 	time = bpf_ktime_get_ns();
 	if (!watch->standing_since || time - watch->seen_at > UNSEEN_NS) {
-		watch->standing_bytes = 0;
 		watch->standing_since = time;
-		watch->seen_at = time;
-		return TC_ACT_UNSPEC;
+	} else {
+		watch->measured_ns += time - watch->seen_at;
+		watch->left += (__s64)watch->stood + watch->came - backlog;
+		if (watch->measured_ns >= MEASURED_NS) {
+			watch->rate = watch->left > 0 ? watch->left * 1000000 / watch->measured_ns : 1;
+			watch->rate_at = time;
+			watch->measured_ns = 0;
+			watch->left = 0;
+		}
 	}
 	watch->seen_at = time;
-	watch->standing_bytes += skb->len;
-	standing = time - watch->standing_since;
-	if (standing < STANDING_NS)
-		return TC_ACT_UNSPEC;
-	if (watch->standing_bytes * 1000 < standing * ENGINE_BYTES_PER_US)
-		close_link(link, &orders);
-	watch->standing_since = 0;
+	watch->stood = backlog;
+	watch->came = skb->len;
+	if (time - watch->standing_since >= STANDING_NS) {
+		if (watch->rate < ENGINE_BYTES_PER_MS)
+			close_link(link, &orders);
+		watch->standing_since = 0;
+	}
 	return TC_ACT_UNSPEC;
 }
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, DIRECT_ARRIVED);
-	__type(key, __u64);	/* the source's address, and the number of the link in bits 55..48 */
+	/* The source's address, the number of the link in bits 55..48, and whether it counts what is late. */
+	__type(key, __u64);
 	__type(value, __u32);	/* frames, a GSO frame as its segments; wraps */
 } arrived SEC(".maps");
 
@@ -553,6 +448,40 @@ static __always_inline void count_among_others(__u64 key, __u32 segments)
 		__sync_fetch_and_add(known, segments);
 }
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, DIRECT_FLOWS);
+	__type(key, __u32);
+	__type(value, struct direct_flow);
+} flows SEC(".maps");
+
+/* Whether something later of its TCP flow was there much before it. Where several processors take a flow in it is not exact. */
+static __always_inline int is_late(struct __sk_buff *skb)
+{
+	struct direct_flow *seen;
+	struct flow flow;
+	__u64 time;
+
+	if (!flow_read(skb, &flow) || !flow.payload)
+		return 0;
+	seen = bpf_map_lookup_elem(&flows, &flow.bucket);
+	if (!seen)
+		return 0;
+	time = bpf_ktime_get_ns();
+	if (seen->check != flow.check) {
+		seen->check = flow.check;
+		seen->next = seen->then = seen->before = flow.sequence;
+		seen->then_at = time;
+	} else if (time - seen->then_at >= LATE_NS) {
+		seen->before = seen->then;
+		seen->then = seen->next;
+		seen->then_at = time;
+	}
+	if ((__s32)(flow.sequence + flow.payload - seen->next) > 0)
+		seen->next = flow.sequence + flow.payload;
+	return (__s32)(flow.sequence - seen->before) < 0;
+}
+
 SEC("tc")
 int direct_arrive(struct __sk_buff *skb)
 {
@@ -560,21 +489,26 @@ int direct_arrive(struct __sk_buff *skb)
 	void *data_end = (void *)(long)skb->data_end;
 	struct ethernet_header *header = data;
 	struct direct_arrived *first;
-	__u32 place;
+	__u32 place, late;
 	__u64 key;
 
 	if ((skb->tc_index & CARRIED_MASK) != ARRIVING || (void *)(header + 1) > data_end)
 		return TC_ACT_UNSPEC;
 	key = (__u64)(skb->tc_index & ~CARRIED_MASK) << 48 | source_of(header);
 	skb->tc_index = 0;
+	late = orders.watches_flows && is_late(skb) ? segments_of(skb) : 0;
 	place = key * DIRECT_ARRIVED_FACTOR >> DIRECT_ARRIVED_SHIFT;
 	first = bpf_map_lookup_elem(&arrived_first, &place);
 	if (first && !first->key)
 		first->key = key;
-	if (first && first->key == key)
+	if (first && first->key == key) {
 		first->segments += segments_of(skb);
-	else
+		first->late += late;
+	} else {
 		count_among_others(key, segments_of(skb));
+		if (late)
+			count_among_others(key | DIRECT_ARRIVED_LATE, late);
+	}
 	return TC_ACT_UNSPEC;
 }
 

@@ -15,12 +15,14 @@
 /* The place of a source among them that it is looked for first, without a search: the uppermost ten bits. */
 #define DIRECT_ARRIVED_FACTOR	0x9e3779b97f4a7c15ULL
 #define DIRECT_ARRIVED_SHIFT	54
+#define DIRECT_ARRIVED_LATE	(1ULL << 56)
 /* A destination keeps its place among them for as long as it may be one. */
 #define DIRECT_SENDING		1024
 #define DIRECT_DESTINATIONS	256	/* the map holds the old and the new ones at once */
 #define DIRECT_WAYS		4	/* to one destination, a power of two */
 #define DIRECT_LAST		16	/* so many of them a processor remembers; a power of two */
 #define DIRECT_NUMBERS		256	/* a link's number is a byte */
+#define DIRECT_FLOWS		4096	/* flows that arrive are told apart by so many places; a power of two */
 
 /*
  * The first bytes of the source address of a frame of pt0's own that goes to the engine with a mark,
@@ -41,6 +43,8 @@ struct direct_orders {
 	__u32 urgent_count;	/* as classes_count: 0: what is urgent need not go past our qdisc's queues */
 	__u32 leaves_small;	/* not 0: many small frames close nothing */
 	__u32 destinations_change;	/* how often the map `destinations` has changed; never 0 */
+	__u32 watches_flows;	/* not 0: whether flows arrive in order is looked at, for some may be striped */
+	__u32 unused;
 };
 
 /* The one entry of the map `state`, which only the programs write. */
@@ -52,6 +56,7 @@ struct direct_state {
 	__u64 small_frames;
 	__u32 small_per_second;	/* … in the last window of 20 ms or more that is over */
 	__u32 small_windows;	/* how many are over; wraps */
+	__u64 striped;		/* frames of which each took the link by which it was there first */
 };
 
 /* Map `slots`, by a flow's hash. */
@@ -77,11 +82,14 @@ struct direct_way {
 #define DIRECT_WAY_UNMARKED	1
 /* The link has a queue, which direct_watch looks at. */
 #define DIRECT_WAY_WATCHED	2
+/* It takes frames of striped flows. */
+#define DIRECT_WAY_STRIPED	4
 
 /* Map `destinations`, by the address of a peer's pt0. */
 struct direct_destination {
 	struct direct_way ways[DIRECT_WAYS];
 	__u32 ways_count;
+	__u32 stripes;		/* so many of them take frames of striped flows; 0, or at least two */
 };
 
 /* Map `last_destinations`, of each processor, by the lowest bits of the address. */
@@ -94,10 +102,23 @@ struct direct_last {
 /* Map `watches`, by the link's number. */
 struct direct_watch {
 	__u64 standing_since;	/* ns; 0: the link's queue was empty when last seen */
-	__u64 standing_bytes;	/* direct frames since then */
 	__u64 seen_at;		/* ns: when it was last seen to hold something */
+	__u64 rate_at;		/* ns: when its rate was measured last */
+	__u64 measured_ns;	/* so long it stood since then */
+	__s64 left;		/* bytes that left it in that time */
+	__u32 stood;		/* bytes that it held when last seen to */
+	__u32 came;		/* of the frame that came then */
+	__u32 rate;		/* bytes a millisecond that left while it stood last; 0: not known */
 	__u32 queue;		/* of those of the link, the one that is looked at next, or stands */
-	__u32 unused;
+};
+
+/* Map `flows`, by what a TCP flow's addresses and ports come to: where one is that arrives. */
+struct direct_flow {
+	__u32 check;		/* which one it is; 0: none was seen */
+	__u32 next;		/* the byte after the last one that has come */
+	__u32 then;		/* what that was at … */
+	__u32 before;		/* … and what it was LATE_NS before, or earlier */
+	__u64 then_at;		/* ns */
 };
 
 /*
@@ -109,7 +130,7 @@ struct direct_watch {
 struct direct_arrived {
 	__u64 key;		/* who was first to have this entry, and keeps it; 0: nobody yet */
 	__u32 segments;		/* wraps */
-	__u32 unused;
+	__u32 late;		/* … of which so many came long behind later ones of their flow; wraps */
 };
 
 /* Map `sending`, of each processor, by `direct_way.sending`: what was sent there. */

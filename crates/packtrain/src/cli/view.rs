@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 
 use self::coding::{dictionary, write_coding};
 pub(crate) use self::peers::path_reason;
-use self::peers::write_peer;
+use self::peers::{write_peer, write_spread};
 pub use self::tables::{class_table, link_table, peer_table};
 use self::words::{bytes, count, duration, rate};
 use super::output::{BAD, GOOD, HEADING, WARNING};
@@ -50,6 +50,9 @@ pub fn line(document: &StatusDocument) -> String {
     for peer in &document.peers {
         out.push('\n');
         write_peer(&mut out, peer, packs_by_auto(document));
+        if document.classes.iter().any(|class| class.loss_ok) {
+            write_spread(&mut out, peer);
+        }
     }
     if !document.hosts.is_empty() {
         out.push('\n');
@@ -361,6 +364,10 @@ fn write_link(out: &mut String, link: &Link) {
             None => "as the driver says".into(),
         };
         field(out, "rate", &format!("{}, {how}", rate(rate_bps)));
+    }
+    if let (Some(rate_bps), Some(age)) = (link.direct_rate_bps, link.direct_rate_age_s) {
+        let seen = format!("{}, seen {} ago", rate(rate_bps), duration(age));
+        field(out, "direct rate", &seen);
     }
     if tables::is_used_otherwise(link) {
         let at_most = link.rate_max_bps.map(rate);

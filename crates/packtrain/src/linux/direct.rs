@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 use packtrain_proto::class::{Class, KernelPath, VALUES_MAX};
 use packtrain_proto::direct::kinds::DirectKind;
-use packtrain_proto::direct::{DIRECT_WAYS_MAX, OpenTo};
+use packtrain_proto::direct::{Came, DIRECT_WAYS_MAX, OpenTo};
 use packtrain_proto::stats::Traffic;
 use packtrain_proto::wire::ethernet::MacAddr;
 
@@ -21,10 +21,12 @@ use super::intake;
 use super::netlink::interface;
 use super::tcx::{self, Hook};
 
+mod arrived;
 mod classes;
 mod keep;
 mod tally;
 
+use arrived::Arrived;
 pub use keep::{KEPT_DESCRIPTORS, KeptEntry, KeptPath, entries_to_keep};
 use tally::Places;
 pub use tally::{SentTo, Tally};
@@ -32,16 +34,17 @@ pub use tally::{SentTo, Tally};
 /// As in bpf/direct.h.
 const DESTINATIONS_MAX: usize = 256;
 /// Bytes of `struct direct_watch`.
-const WATCH_LEN: usize = 32;
+const WATCH_LEN: usize = 56;
+/// … and where a link's rate stands in it, and when that was measured.
+const WATCH_MEASURED_AT: usize = 16;
+const WATCH_RATE_AT: usize = 48;
 /// … of `struct direct_way`, and of `struct direct_destination`.
 const WAY_LEN: usize = 36;
-const DESTINATION_LEN: usize = DIRECT_WAYS_MAX * WAY_LEN + 4;
+const DESTINATION_LEN: usize = DIRECT_WAYS_MAX * WAY_LEN + 8;
 /// In `flags` of `struct direct_way`.
 const WAY_UNMARKED: u16 = 1;
 const WAY_WATCHED: u16 = 2;
-/// Which of the sources that are counted has which place among those that are found without a search.
-const ARRIVED_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-const ARRIVED_SHIFT: u32 = 54;
+const WAY_STRIPED: u16 = 4;
 /// The first bytes of a source address that carries a mark in its place.
 const MARKED: [u8; 2] = [0x03, 0x70];
 
@@ -85,6 +88,8 @@ pub struct Destination {
     /// It has a queue in which frames can be seen to stand.
     pub has_queue: bool,
     pub open_to: OpenTo,
+    /// Flows that may be lost with a link are spread over it and others.
+    pub stripes: bool,
 }
 
 /// What the programs have to tell.
@@ -98,6 +103,8 @@ pub struct State {
     /// How often a flow went back to the engine; wraps.
     pub left: u32,
     pub small_frames: SmallFrames,
+    /// Frames of which each took the link by which it was there first, ever.
+    pub striped: u64,
 }
 
 /// Small frames that went past the engine, in the last window in which they were counted.
@@ -123,6 +130,7 @@ struct Orders {
     urgent_count: u32,
     leaves_small: bool,
     destinations_change: u32,
+    watches_flows: bool,
 }
 
 /// A link that direct frames leave by.
@@ -141,8 +149,7 @@ pub struct DirectPath {
     state: MapHandle,
     closed: MapHandle,
     sending: MapHandle,
-    arrived: MapHandle,
-    arrived_first: MapHandle,
+    arrived: Arrived,
     destinations: Published,
     watches: MapHandle,
     comparisons: MapHandle,
@@ -195,6 +202,7 @@ impl DirectPath {
                 urgent_count: 0,
                 leaves_small: false,
                 destinations_change: 1,
+                watches_flows: false,
             },
             urgent_count: 0,
             comparisons: map("comparisons")?,
@@ -205,8 +213,7 @@ impl DirectPath {
             state: map(".data.state")?,
             closed: map("closed")?,
             sending: map("sending")?,
-            arrived: map("arrived")?,
-            arrived_first: map("arrived_first")?,
+            arrived: Arrived::new(map("arrived_first")?, map("arrived")?),
             destinations: Published::open(&object, "destinations").map_err(failed)?,
             watches: map("watches")?,
             watch_program,
@@ -316,6 +323,14 @@ impl DirectPath {
         self.give_orders()
     }
 
+    /// Whether flows that arrive are looked at for their order: peers send by several links.
+    pub fn watch_flows(&mut self, watches_flows: bool) -> Result<(), DirectError> {
+        if std::mem::replace(&mut self.orders.watches_flows, watches_flows) == watches_flows {
+            return Ok(());
+        }
+        self.give_orders()
+    }
+
     /// Everything that had a ticket up to this one was delivered, or dropped and counted.
     pub fn set_drained(&mut self, ticket: u64) -> Result<(), DirectError> {
         self.orders.drained = ticket;
@@ -332,6 +347,7 @@ impl DirectPath {
                 per_second: word_of(&value, 32),
                 windows: word_of(&value, 36),
             },
+            striped: u64::from_ne_bytes(value[40..48].try_into().expect("eight bytes")),
         })
     }
 
@@ -355,6 +371,16 @@ impl DirectPath {
             add(&mut sum, self.counted_at(place)?);
         }
         Ok(sum)
+    }
+
+    /// At which the queue of the link of this number was seen to give direct frames away, bit/s, and when: nanoseconds of
+    /// `CLOCK_MONOTONIC`.
+    pub fn rate(&self, link: u8) -> Result<Option<(u64, u64)>, DirectError> {
+        let watch = lookup("watches", &self.watches, u32::from(link))?;
+        let bytes_per_ms = u64::from(word_of(&watch, WATCH_RATE_AT));
+        let measured_at = &watch[WATCH_MEASURED_AT..][..8];
+        let measured_at = u64::from_ne_bytes(measured_at.try_into().expect("eight bytes"));
+        Ok((bytes_per_ms > 0).then_some((bytes_per_ms * 8000, measured_at)))
     }
 
     /// Since the place was given to whom it counts for.
@@ -381,31 +407,13 @@ impl DirectPath {
         })
     }
 
-    /// Frames that have come from there ever, by the link of this number.
-    pub fn arrived(&self, (from, link): SentTo) -> Result<u32, DirectError> {
-        let key = arrived_key((from, link));
-        // Each processor counts in the place of its own, or among all others.
-        let place = arrived_place(key);
-        let mut arrived = 0u32;
-        let failed = |map| move |source| MapError { map, source };
-        let first = self
-            .arrived_first
-            .lookup_percpu(&place.to_ne_bytes(), MapFlags::ANY)
-            .map_err(failed("arrived_first"))?;
-        for first in first.iter().flatten() {
-            if first[..8] == key.to_ne_bytes() {
-                arrived = arrived.wrapping_add(word_of(first, 8));
-            }
-        }
-        let mut value = [0; 4];
-        self.arrived
-            .lookup_into(&key.to_ne_bytes(), &mut value, MapFlags::ANY)
-            .map_err(failed("arrived"))?;
-        Ok(arrived.wrapping_add(u32::from_ne_bytes(value)))
+    /// What has come from there ever, by the link of this number.
+    pub fn arrived(&self, from: SentTo) -> Result<Came, DirectError> {
+        Ok(self.arrived.of(from, self.orders.watches_flows)?)
     }
 
     fn give_orders(&self) -> Result<(), DirectError> {
-        let mut value = [0; 48];
+        let mut value = [0; 56];
         value[..8].copy_from_slice(&mac_key(self.orders.host_address));
         value[8..16].copy_from_slice(&self.orders.drained.to_ne_bytes());
         let opening = match self.orders.held_open {
@@ -420,6 +428,7 @@ impl DirectPath {
         value[36..40].copy_from_slice(&self.orders.urgent_count.to_ne_bytes());
         value[40..44].copy_from_slice(&u32::from(self.orders.leaves_small).to_ne_bytes());
         value[44..48].copy_from_slice(&self.orders.destinations_change.to_ne_bytes());
+        value[48..52].copy_from_slice(&u32::from(self.orders.watches_flows).to_ne_bytes());
         let written = self
             .orders_map
             .update(&0u32.to_ne_bytes(), &value, MapFlags::ANY);
@@ -487,16 +496,6 @@ fn add(sum: &mut Traffic, more: Traffic) {
     sum.bytes += more.bytes;
 }
 
-/// Of the map `arrived`.
-fn arrived_key((from, link): SentTo) -> u64 {
-    let address = u64::from_ne_bytes(mac_key(from).try_into().expect("eight bytes"));
-    address | u64::from(link) << 48
-}
-
-fn arrived_place(key: u64) -> u32 {
-    (key.wrapping_mul(ARRIVED_FACTOR) >> ARRIVED_SHIFT) as u32
-}
-
 /// Of those that are never 0.
 fn following(number: u32) -> u32 {
     number.wrapping_add(1).max(1)
@@ -530,8 +529,9 @@ fn entries_of(ways: &[(&Destination, u32)]) -> impl Iterator<Item = (Vec<u8>, Ve
 
 /// `struct direct_destination`.
 fn entry_of(ways: &[(&Destination, u32)]) -> Vec<u8> {
+    let ways = &ways[..ways.len().min(DIRECT_WAYS_MAX)];
     let mut value = Vec::with_capacity(DESTINATION_LEN);
-    for (way, place) in &ways[..ways.len().min(DIRECT_WAYS_MAX)] {
+    for (way, place) in ways {
         value.extend_from_slice(&way.outer_destination.0);
         value.extend_from_slice(&way.outer_source.0);
         let least = match way.open_to {
@@ -552,12 +552,18 @@ fn entry_of(ways: &[(&Destination, u32)]) -> Vec<u8> {
             DirectKind::Source | DirectKind::Vlan => 0,
         };
         let watched = if way.has_queue { WAY_WATCHED } else { 0 };
-        let halves = [unmarked | watched, way.vlan.unwrap_or(0)];
+        let striped = if way.stripes { WAY_STRIPED } else { 0 };
+        let halves = [unmarked | watched | striped, way.vlan.unwrap_or(0)];
         value.extend(halves.map(u16::to_ne_bytes).as_flattened());
     }
     let count = (value.len() / WAY_LEN) as u32;
-    value.resize(DESTINATION_LEN - 4, 0);
+    let stripes = match ways.iter().filter(|(way, _)| way.stripes).count() {
+        0..2 => 0,
+        several => several,
+    };
+    value.resize(DESTINATION_LEN - 8, 0);
     value.extend_from_slice(&count.to_ne_bytes());
+    value.extend_from_slice(&(stripes as u32).to_ne_bytes());
     value
 }
 

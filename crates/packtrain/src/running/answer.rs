@@ -170,6 +170,9 @@ impl RunningLine {
         }
         if let Some(direct) = direct {
             add_direct(&mut facts, direct, members, &mut site.netlink);
+            for link in &mut facts.links {
+                link.direct_rate = direct.rate(link.id, clock.monotonic_nanos());
+            }
         }
         let overrun = site.netlink.transmit_dropped(ifindex).unwrap_or_default();
         facts.drops.push((drop_reason::HOST_OVERRUN, overrun));
@@ -223,6 +226,7 @@ fn add_counters(facts: &mut LineFacts, report: &Report, intake: Option<&mut Inta
 fn add_direct(facts: &mut LineFacts, direct: &Direct, members: &[Member], netlink: &mut Netlink) {
     facts.direct_changes = direct.changes();
     facts.direct_flow_returns = direct.flow_returns();
+    facts.direct_striped = direct.striped();
     facts.direct_refusal = direct.refusal();
     for (link, member) in facts.links.iter_mut().zip(members) {
         link.direct_tx = direct.traffic(link.id);
@@ -260,6 +264,7 @@ fn facts(
         coalesced: status::Coalesced::default(),
         direct_changes: 0,
         direct_flow_returns: 0,
+        direct_striped: 0,
         direct_vlan: settings.direct_vlan,
         direct_refusal: None,
         dictionary_file: settings.dictionary.as_ref().map(|file| file.path.clone()),

@@ -113,9 +113,23 @@ impl Direct {
         self.path.traffic(link.0).unwrap_or_default()
     }
 
+    /// At which the link's queue was seen to give direct frames away, bit/s, and how long ago.
+    pub(super) fn rate(&self, link: LinkId, monotonic_nanos: u64) -> Option<(u64, Duration)> {
+        let (rate_bps, at) = self.path.rate(link.0).ok().flatten()?;
+        Some((
+            rate_bps,
+            Duration::from_nanos(monotonic_nanos.saturating_sub(at)),
+        ))
+    }
+
     /// How often destinations came or went.
     pub(super) fn changes(&self) -> u64 {
         self.changes
+    }
+
+    /// Frames of flows that were spread over links, ever.
+    pub(super) fn striped(&self) -> u64 {
+        self.path.state().map_or(0, |state| state.striped)
     }
 
     /// How often flows came back to the engine; wraps.
@@ -130,6 +144,7 @@ impl Direct {
 
     /// The engine has decided anew.
     pub(super) fn publish(&mut self, line: &mut Line) {
+        warn_of(self.path.watch_flows(line.is_sent_to_by_several_links()));
         warn_of(self.path.hold_open(line.has_peer_away()));
         warn_of(self.path.leave_small_frames(line.leaves_small_frames()));
         let wanted = line.direct_destinations();

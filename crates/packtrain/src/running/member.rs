@@ -356,6 +356,7 @@ impl Member {
             used: self.used,
             queue: None,
             direct_tx: Traffic::default(),
+            direct_rate: None,
             direct_rx: Traffic::default(),
             drops: Vec::new(),
         }

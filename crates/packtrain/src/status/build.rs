@@ -49,6 +49,8 @@ pub struct LineFacts {
     pub direct_changes: u64,
     /// How often a flow that went directly came back to the engine.
     pub direct_flow_returns: u32,
+    /// Direct frames of flows that were spread over links.
+    pub direct_striped: u64,
     pub direct_vlan: Option<u16>,
     /// Why nothing goes directly, whatever the engine says.
     pub direct_refusal: Option<&'static str>,
@@ -75,6 +77,8 @@ pub struct LinkFacts {
     /// What passed by it in the kernel, past the engine.
     pub direct_tx: stats::Traffic,
     pub direct_rx: stats::Traffic,
+    /// At which its queue was seen to give direct frames away, bit/s, and how long ago.
+    pub direct_rate: Option<(u64, Duration)>,
     /// Drops that the engine does not see, at the link's socket.
     pub drops: Vec<(&'static str, u64)>,
 }
@@ -148,6 +152,9 @@ impl StatusDocument {
                 lost: snapshot.direct.lost,
                 fences: snapshot.direct.fences,
                 fences_given_up: snapshot.direct.fences_given_up,
+                striped: facts.direct_striped,
+                late: snapshot.direct.late,
+                striping_given_up: snapshot.direct.striping_given_up,
             },
             stay: facts.stay,
             intake: facts.intake,
@@ -303,6 +310,8 @@ fn build_link(snapshot: &Snapshot, facts: &LinkFacts) -> Link {
         address: facts.address.map(|a| a.to_string()),
         rate_bps: known.and_then(|l| l.rate_bps),
         rate_age_s: known.and_then(|l| l.rate_age).map(seconds),
+        direct_rate_bps: facts.direct_rate.map(|(rate_bps, _)| rate_bps),
+        direct_rate_age_s: facts.direct_rate.map(|(_, age)| seconds(age)),
         tier: facts.used.tier,
         weight: facts.used.weight,
         rate_max_bps: facts.used.rate_max_bps,
@@ -366,6 +375,8 @@ fn build_peer(
                 )
             })
             .collect(),
+        direct_stripes: path.direct_stripes,
+        direct_late: path.direct_late,
         reordering_seen: path.reordering_seen,
     });
     Peer {

@@ -116,6 +116,8 @@ pub(crate) fn busy_snapshot() -> Snapshot {
         direct: Some(OpenTo::LossOk),
         direct_mark: Some(DirectKind::None),
         direct_marks_refused: vec![(DirectKind::Source, KindRefused::Unanswered)],
+        direct_stripes: true,
+        direct_late: 3,
         reordering_seen: true,
     };
     let peer = PeerSnapshot {
@@ -267,6 +269,7 @@ fn link_facts(id: u8, condition: LinkCondition) -> LinkFacts {
         queue: None,
         direct_tx: stats::Traffic::default(),
         direct_rx: stats::Traffic::default(),
+        direct_rate: there.then_some((4_000_000_000, Duration::from_millis(250))),
         drops: vec![
             (drop_reason::SOCKET_OVERRUN, 5),
             (drop_reason::SOCKET_TRUNCATED, 0),
@@ -300,6 +303,7 @@ pub(crate) fn facts(conditions: &[LinkCondition]) -> LineFacts {
         stay: None,
         direct_changes: 2,
         direct_flow_returns: 17,
+        direct_striped: 5,
         direct_vlan: None,
         direct_refusal: None,
         dictionary_file: Some("/etc/packtrain/json.dict".into()),

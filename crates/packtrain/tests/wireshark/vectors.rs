@@ -49,6 +49,7 @@ const INFO: &[(&str, &str)] = &[
     ("train-end-padding", "Train 44 on link 0: 1 frame, fill 2 %"),
     ("train-fence", "Train 47 on link 0: 1 frame, fill 2 %"),
     ("train-gso-frame", "Train 43 on link 0: 1 frame, fill 4 %"),
+    ("train-late", "Marker on link 0: up to train 43"),
     ("train-lossless", "Marker on link 0: up to train 46"),
     ("train-marker", "Marker on link 0: up to train 43, ACK link 1 up to 273"),
     ("train-pieces", "Train 4294967295 on link 0: 2 pieces, fill 6 %"),
@@ -73,6 +74,7 @@ fn each_vector_is_shown_as_what_it_is_and_none_is_refused() {
         "packtrain.behind.last",
         "packtrain.kept_from",
         "packtrain.direct.sent",
+        "packtrain.direct.late",
         "packtrain.gso.segment_length",
         "packtrain.piece.offset",
         "packtrain.hello.station",
@@ -126,6 +128,7 @@ fn each_vector_is_shown_as_what_it_is_and_none_is_refused() {
         assert!(!row("train-fence").all("packtrain.fence.sent").is_empty());
         assert_eq!(row("train-behind").numbers("packtrain.behind.last"), [47]);
         assert_eq!(row("train-lossless").numbers("packtrain.kept_from"), [41]);
+        assert_eq!(row("train-late").numbers("packtrain.direct.late"), [1200]);
         assert!(!row("train-direct").all("packtrain.direct.sent").is_empty());
         assert!(
             !row("train-replay-newest")

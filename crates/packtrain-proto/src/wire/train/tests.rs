@@ -58,6 +58,7 @@ fn a_train_is_read_as_it_was_written() {
         sent: 6,
         seen_sent: u32::MAX,
         seen_received: 7,
+        seen_late: Some(0x8000_0001),
     };
     let gso = Offload {
         checksum: Some(PartialChecksum {

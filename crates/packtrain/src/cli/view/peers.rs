@@ -95,6 +95,34 @@ fn held(hold: &Hold) -> String {
     format!("{held} of {all} trains received, {p99}, {most} at most")
 }
 
+/// Over which links flows are spread that may be lost with one, where there are several.
+pub(super) fn write_spread(out: &mut String, peer: &Peer) {
+    let names = |stripes: bool| -> Vec<&str> {
+        let open = |link: &&PeerLink| matches!(link.direct.as_deref(), Some("loss_ok" | "all"));
+        let links = peer.links.iter().filter(open);
+        let links = links.filter(|link| link.direct_stripes == stripes);
+        links.map(|link| &link.link[..]).collect()
+    };
+    let (spread, others) = (names(true), names(false));
+    if spread.len() + others.len() < 2 {
+        return;
+    }
+    let text = match &spread[..] {
+        [] | [_] => "past the engine, each flow by one link".to_owned(),
+        links => {
+            let others = match others.is_empty() {
+                true => String::new(),
+                false => format!("; {} not", others.join(", ")),
+            };
+            format!(
+                "past the engine, TCP spread over {}{others}",
+                links.join(", ")
+            )
+        }
+    };
+    field(out, "loss ok", &text);
+}
+
 /// Why direct frames do not go without a mark either.
 fn why_not_unmarked(peer: &Peer) -> &'static str {
     let because = |kind: &str| {

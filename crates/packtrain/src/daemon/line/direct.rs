@@ -1,8 +1,10 @@
 //! What the direct path wants of a line: what the engine has decided, by interfaces, and when all
 //! that went to the engine has arrived.
 
+use std::collections::BTreeMap;
+
 use packtrain_proto::config::{LinkId, LinkOrder, Unused};
-use packtrain_proto::direct::{DirectDestination, DirectSource};
+use packtrain_proto::direct::{Came, DirectDestination, DirectSource};
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::super::member::Attached;
@@ -13,6 +15,16 @@ impl Line {
     /// By what direct frames for us are known ([`Engine::direct_sources`]).
     pub fn direct_sources(&self) -> Vec<DirectSource> {
         self.engine.direct_sources()
+    }
+
+    /// Whether peers may send direct frames of one flow by several links of theirs.
+    pub fn is_sent_to_by_several_links(&self) -> bool {
+        let sources = self.engine.direct_sources();
+        let mut peers = BTreeMap::new();
+        sources.iter().any(|source| {
+            let one = (source.outer_source, source.link);
+            *peers.entry(source.address).or_insert(one) != one
+        })
     }
 
     /// What the host has no use of its own for on this link ([`Engine::handle_link_use`]).
@@ -48,6 +60,7 @@ impl Line {
                 link: destination.link.0,
                 has_queue: attached.has_queue,
                 open_to: destination.open_to,
+                stripes: destination.stripes,
             })
         });
         with_interface.collect()
@@ -120,10 +133,10 @@ impl Line {
     }
 
     /// So many have come, of this direct mark ([`Engine::handle_direct_received`]).
-    pub fn direct_received(&mut self, link: LinkId, direct_mark: MacAddr, frames: u32) {
+    pub fn direct_received(&mut self, link: LinkId, direct_mark: MacAddr, came: Came) {
         let now = self.clock.now();
         self.engine
-            .handle_direct_received(link, direct_mark, frames, now);
+            .handle_direct_received(link, direct_mark, came, now);
         // Trains may have waited for them.
         self.deliver(now);
         self.send_soon();

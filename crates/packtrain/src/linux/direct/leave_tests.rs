@@ -5,15 +5,25 @@ use std::cell::RefCell;
 use packtrain_proto::class::{Action, Class, ClassPath, KernelPath};
 use packtrain_proto::config::LinkId;
 use packtrain_proto::direct::DirectDestination;
-use packtrain_proto::direct::leave::{Leave, Leaving, Left};
+use packtrain_proto::direct::leave::{Leave, Leaving, Left, LinkQueue};
+use packtrain_proto::offload::Offload;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
-use super::tests::{GO_ON, IPV4, PEER, PT0, REDIRECT, close, destination, frame, leave, with_path};
+use super::tests::{
+    GO_ON, PEER, PT0, REDIRECT, SEGMENT_HEADERS, close, destination, index_of, leave,
+    leave_in_segments, segment_of, with_path,
+};
 use super::*;
+use crate::clock::Clock;
+use crate::linux::packet_socket::{Frames, PacketSocket};
+use crate::linux::test_namespace::{ip, run};
 
+/// One frame leaves it, and nothing more while the test is there.
+const STANDS: &str = "tbf rate 8bit burst 1600 limit 1000000";
+const FRAME_LEN: usize = 1000;
 const LINKS: std::ops::Range<u8> = 3..6;
-/// Of UDP flows, and what the classes say of each.
+/// Of TCP flows, and what the classes say of each.
 const FIRST_PORT: u16 = 1000;
 const PATHS: [KernelPath; 8] = [
     KernelPath::Auto,
@@ -28,16 +38,26 @@ const PATHS: [KernelPath; 8] = [
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// A frame of this flow; one in some is too large for some links.
+    /// A frame of this flow; one in some is too large for some links, and some are several segments.
     Send {
         flow: u16,
         large: bool,
+        bulk: bool,
     },
     /// All tickets but the last so many are delivered.
     Drain(u64),
     /// These links lead to the peer, each open to some.
-    Publish(Vec<(u8, OpenTo)>),
+    Publish(Vec<(u8, OpenTo, bool)>),
     Close(u8),
+    /// Of the link's queue: what stands there, and how fast it is.
+    Queue {
+        link: u8,
+        frames: usize,
+    },
+    Rate {
+        link: u8,
+        rate: Option<u32>,
+    },
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -48,11 +68,17 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         4 => Just(OpenTo::All),
     ];
     let links = proptest::sample::subsequence(LINKS.collect::<Vec<_>>(), 0..=3);
-    let publish = (links, proptest::collection::vec(open_to, 3))
-        .prop_map(|(links, open)| Step::Publish(links.into_iter().zip(open).collect()));
+    let open_to = (open_to, proptest::bool::weighted(0.8));
+    let publish = (links, proptest::collection::vec(open_to, 3)).prop_map(|(links, open)| {
+        let ways = links.into_iter().zip(open);
+        Step::Publish(
+            ways.map(|(link, (open_to, stripes))| (link, open_to, stripes))
+                .collect(),
+        )
+    });
     let flows = 0..PATHS.len() as u16;
     let step = prop_oneof![
-        16 => (flows, 0..8).prop_map(|(flow, n)| Step::Send { flow, large: n == 0 }),
+        16 => (flows, 0..8, any::<bool>()).prop_map(|(flow, n, bulk)| Step::Send { flow, large: n == 0, bulk }),
         4 => (0u64..5).prop_map(Step::Drain),
         1 => publish,
         1 => LINKS.prop_map(Step::Close),
@@ -60,13 +86,39 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..120)
 }
 
-fn by_link((link, open_to): (u8, OpenTo)) -> Destination {
+/// Large frames of flows that may be lost with a link, by links that are more or less busy, fast and open to them.
+fn busy_links() -> impl Strategy<Value = Vec<Step>> {
+    let flows = PATHS.iter().zip(0u16..);
+    let loss_ok = flows.filter(|(path, _)| **path == KernelPath::LossOk);
+    let flow = proptest::sample::select(loss_ok.map(|(_, flow)| flow).collect::<Vec<_>>());
+    let rate = prop_oneof![1 => 1u32..10, 4 => 200_000u32..1_300_000];
+    let step = prop_oneof![
+        16 => (flow, proptest::bool::weighted(0.9))
+            .prop_map(|(flow, bulk)| Step::Send { flow, large: false, bulk }),
+        4 => (LINKS, 0usize..6).prop_map(|(link, frames)| Step::Queue { link, frames }),
+        4 => (LINKS, proptest::option::weighted(0.8, rate))
+            .prop_map(|(link, rate)| Step::Rate { link, rate }),
+        1 => LINKS.prop_map(Step::Close),
+        1 => Just(Step::Drain(0)),
+    ];
+    let ways = LINKS.map(|link| (link, OpenTo::LossOk, true));
+    let begin = vec![Step::Publish(ways.collect()), Step::Drain(0)];
+    proptest::collection::vec(step, 60..120).prop_map(move |steps| [begin.clone(), steps].concat())
+}
+
+fn name(link: u8) -> String {
+    format!("d{link}")
+}
+
+fn by_link((link, open_to, stripes): (u8, OpenTo, bool)) -> Destination {
     let one = destination();
     let mut outer_destination = one.outer_destination;
     outer_destination.0[5] = link;
     Destination {
         link,
         open_to,
+        stripes,
+        ifindex: index_of(&name(link)),
         outer_destination,
         payload_max: payload_max(link),
         ..one
@@ -87,6 +139,7 @@ fn as_decided(destination: &Destination) -> DirectDestination {
         vlan: None,
         payload_max: destination.payload_max,
         open_to: destination.open_to,
+        stripes: destination.stripes,
     }
 }
 
@@ -104,7 +157,7 @@ fn class_of(port: u16, path: KernelPath) -> Option<Class> {
     };
     Some(Class {
         name: format!("c{port}").parse().unwrap(),
-        matches: format!("udp sport {port}").parse().unwrap(),
+        matches: format!("tcp sport {port}").parse().unwrap(),
         links: Vec::new(),
         action,
     })
@@ -132,25 +185,34 @@ struct Both<'a> {
     engine: u32,
     returns: u32,
     links_changed: u32,
+    /// … of large frames to one where something stood, so that the clock had to say which.
+    stripes_changed: u32,
+    queues: [LinkQueue; 3],
     last_link: [Option<LinkId>; PATHS.len()],
 }
 
 impl Both<'_> {
-    fn bytes(flow: u16, payload: usize) -> Vec<u8> {
-        frame(PEER, PT0, IPV4, FIRST_PORT + flow, payload)
+    /// So many after the EtherType.
+    fn bytes(flow: u16, payload: u16) -> Vec<u8> {
+        let payload = payload - SEGMENT_HEADERS;
+        segment_of(FIRST_PORT + flow, 0, (PEER, PT0), false, payload)
     }
 
     /// All that is remembered of the flows is delivered.
     fn begin(&mut self) {
         self.publish(Vec::new());
         for flow in 0..PATHS.len() as u16 {
-            self.send(flow, false).unwrap();
+            self.send(flow, false, false).unwrap();
         }
         self.drain(0);
+        for link in LINKS {
+            self.set_queue(link, 0);
+            self.set_rate(link, None);
+        }
         self.last_link = Default::default();
     }
 
-    fn publish(&mut self, links: Vec<(u8, OpenTo)>) {
+    fn publish(&mut self, links: Vec<(u8, OpenTo, bool)>) {
         let wanted: Vec<Destination> = links.into_iter().map(by_link).collect();
         let counted = self.path.set_destinations(&wanted).unwrap();
         self.tally.set_counted(counted);
@@ -164,15 +226,52 @@ impl Both<'_> {
         self.path.set_drained(drained).unwrap();
     }
 
-    fn send(&mut self, flow: u16, large: bool) -> Result<(), TestCaseError> {
+    /// So many frames more stand there, or none.
+    fn set_queue(&mut self, link: u8, frames: usize) {
+        let queue = &mut self.queues[usize::from(link - LINKS.start)];
+        let mut socket = PacketSocket::create().unwrap();
+        socket.bind(index_of(&name(link)), Frames::All).unwrap();
+        let mut send = || socket.send(&[2; FRAME_LEN], Offload::NONE).expect("sent");
+        if frames == 0 && queue.backlog_bytes > 0 {
+            run(&format!("tc qdisc del dev {} root", name(link)));
+            run(&format!("tc qdisc add dev {} root {STANDS}", name(link)));
+            // This one has the bucket.
+            send();
+            queue.backlog_bytes = 0;
+        }
+        (0..frames).for_each(|_| send());
+        queue.backlog_bytes += (frames * FRAME_LEN) as u32;
+        self.model.set_queue(LinkId(link), *queue);
+    }
+
+    fn set_rate(&mut self, link: u8, rate: Option<u32>) {
+        let queue = &mut self.queues[usize::from(link - LINKS.start)];
+        queue.rate = rate;
+        self.model.set_queue(LinkId(link), *queue);
+        let key = u32::from(link).to_ne_bytes();
+        let mut watch = [0; WATCH_LEN];
+        let now = Clock::start().monotonic_nanos();
+        watch[WATCH_MEASURED_AT..][..8].copy_from_slice(&now.to_ne_bytes());
+        watch[WATCH_RATE_AT..][..4].copy_from_slice(&rate.unwrap_or(0).to_ne_bytes());
+        self.path
+            .watches
+            .update(&key, &watch, MapFlags::ANY)
+            .unwrap();
+    }
+
+    fn send(&mut self, flow: u16, large: bool, bulk: bool) -> Result<(), TestCaseError> {
         let payload: u16 = if large { 1400 } else { 400 };
-        let bytes = Self::bytes(flow, payload.into());
-        let (verdict, after) = leave(self.path, &bytes);
+        let bytes = Self::bytes(flow, payload);
+        let (verdict, after) = match bulk {
+            true => leave_in_segments(self.path, &bytes, payload.into()),
+            false => leave(self.path, &bytes),
+        };
         let expected = self.model.frame(&Leaving {
             to: PEER,
             slot: self.slots[usize::from(flow)],
             path: PATHS[usize::from(flow)],
             payload,
+            segments_bytes: bulk.then_some(bytes.len() as u32),
         });
         let has_left = self.tally.have_flows_left().unwrap();
         let tickets = self.path.state().unwrap().tickets;
@@ -182,7 +281,10 @@ impl Both<'_> {
                 prop_assert_eq!((verdict, after[5]), (REDIRECT, link.0));
                 prop_assert!(!has_left);
                 let last = self.last_link[usize::from(flow)].replace(link);
-                self.links_changed += u32::from(last.is_some_and(|last| last != link));
+                let changed = last.is_some_and(|last| last != link);
+                self.links_changed += u32::from(changed);
+                let stood = self.queues[usize::from(link.0 - LINKS.start)].backlog_bytes > 0;
+                self.stripes_changed += u32::from(changed && bulk && stood);
                 self.direct += 1;
             }
             Left::Engine { returns } => {
@@ -197,7 +299,9 @@ impl Both<'_> {
 
     fn step(&mut self, step: Step) -> Result<(), TestCaseError> {
         match step {
-            Step::Send { flow, large } => return self.send(flow, large),
+            Step::Send { flow, large, bulk } => return self.send(flow, large, bulk),
+            Step::Queue { link, frames } => self.set_queue(link, frames),
+            Step::Rate { link, rate } => self.set_rate(link, rate),
             Step::Drain(but) => self.drain(but),
             Step::Publish(links) => self.publish(links),
             Step::Close(link) => {
@@ -212,6 +316,18 @@ impl Both<'_> {
 #[test]
 fn each_frame_goes_where_the_rules_say() {
     with_path(|path| {
+        for link in LINKS {
+            let (name, other) = (name(link), format!("o{link}"));
+            ip(&format!("link add {name} type veth peer name {other}"));
+            for end in [&name, &other] {
+                ip(&format!("link set {end} addrgenmode none"));
+                ip(&format!("link set {end} up"));
+            }
+            run(&format!("tc qdisc add dev {name} root {STANDS}"));
+        }
+        let all = LINKS.map(|link| by_link((link, OpenTo::All, true)));
+        path.set_destinations(&all.collect::<Vec<_>>()).unwrap();
+        path.set_destinations(&[]).unwrap();
         let ports = FIRST_PORT..;
         let classes = ports
             .zip(PATHS)
@@ -229,6 +345,7 @@ fn each_frame_goes_where_the_rules_say() {
                 slot: *slot,
                 path: PATHS[flow],
                 payload: 400,
+                segments_bytes: None,
             });
         }
         let both = RefCell::new(Both {
@@ -240,24 +357,38 @@ fn each_frame_goes_where_the_rules_say() {
             engine: 0,
             returns: 0,
             links_changed: 0,
+            stripes_changed: 0,
+            queues: [LinkQueue {
+                backlog_bytes: u32::MAX,
+                rate: None,
+            }; 3],
             last_link: Default::default(),
         });
-        let mut runner = TestRunner::new(ProptestConfig {
-            cases: 200,
-            failure_persistence: None,
-            ..ProptestConfig::default()
-        });
-        let outcome = runner.run(&steps(), |steps| {
-            let mut both = both.borrow_mut();
-            both.begin();
-            steps.into_iter().try_for_each(|step| both.step(step))
-        });
-        outcome.unwrap_or_else(|failure| panic!("{failure}"));
+        let run = |cases, steps: BoxedStrategy<Vec<Step>>| {
+            let mut runner = TestRunner::new(ProptestConfig {
+                cases,
+                failure_persistence: None,
+                ..ProptestConfig::default()
+            });
+            let outcome = runner.run(&steps, |steps| {
+                let mut both = both.borrow_mut();
+                both.begin();
+                steps.into_iter().try_for_each(|step| both.step(step))
+            });
+            outcome.unwrap_or_else(|failure| panic!("{failure}"));
+        };
+        run(200, steps().boxed());
+        run(25, busy_links().boxed());
         let both = both.into_inner();
-        let seen = [both.direct, both.engine, both.returns, both.links_changed];
+        let changed = [both.links_changed, both.stripes_changed];
+        let seen = [both.direct, both.engine, both.returns];
         assert!(
-            both.direct > 500 && both.engine > 500 && both.returns > 100 && both.links_changed > 50,
-            "both ways were taken, and back, and other links: {seen:?}"
+            seen.iter()
+                .zip([500, 500, 100])
+                .all(|(seen, least)| *seen > least)
+                && changed[0] > 50
+                && changed[1] > 20,
+            "both ways were taken, and back, and other links: {seen:?} {changed:?}"
         );
     });
 }

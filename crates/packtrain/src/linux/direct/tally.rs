@@ -11,7 +11,7 @@ use crate::linux::bpf_map::{MapError, sum_over_processors, word_of};
 /// As in bpf/direct.h.
 const SENDING_MAX: u32 = 1024;
 /// Bytes of `struct direct_state`, and where `left` stands in it.
-pub(super) const STATE_LEN: usize = 40;
+pub(super) const STATE_LEN: usize = 48;
 const LEFT_AT: usize = 12;
 
 /// A peer's `pt0`, and the number of the link by which frames go to it.

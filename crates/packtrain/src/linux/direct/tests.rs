@@ -37,6 +37,7 @@ pub(super) fn destination() -> Destination {
         link: 3,
         has_queue: true,
         open_to: OpenTo::All,
+        stripes: false,
     }
 }
 
@@ -63,13 +64,23 @@ pub(super) fn frame(
 
 /// What the program says to the frame, and the frame after it.
 pub(super) fn leave(path: &DirectPath, bytes: &[u8]) -> (u32, Vec<u8>) {
-    leave_with_mark(path, bytes, 0)
+    leave_with(path, bytes, 0, 0)
 }
 
 pub(super) fn leave_with_mark(path: &DirectPath, bytes: &[u8], mark: u32) -> (u32, Vec<u8>) {
-    // `struct __sk_buff`: the mark is its third word.
+    leave_with(path, bytes, mark, 0)
+}
+
+/// One of segments of so many bytes.
+pub(super) fn leave_in_segments(path: &DirectPath, bytes: &[u8], each: u32) -> (u32, Vec<u8>) {
+    leave_with(path, bytes, 0, each)
+}
+
+fn leave_with(path: &DirectPath, bytes: &[u8], mark: u32, gso_size: u32) -> (u32, Vec<u8>) {
+    // `struct __sk_buff`: the mark is its third word, and the size of segments its 45th.
     let mut context = [0u8; 192];
     context[8..12].copy_from_slice(&mark.to_ne_bytes());
+    context[176..180].copy_from_slice(&gso_size.to_ne_bytes());
     let program = path
         .object
         .progs_mut()
@@ -105,7 +116,7 @@ fn lengths_are_those_of_the_header() {
             let map = path.object.maps().find(|map| map.name() == name);
             map.expect("a map of that name").value_size() as usize
         };
-        assert_eq!(size(".data.orders"), 48);
+        assert_eq!(size(".data.orders"), 56);
         assert_eq!(size("comparisons"), super::classes::COMPARISON_LEN);
         assert_eq!(size(".data.state"), tally::STATE_LEN);
         assert_eq!(size("destinations"), entry_of(&[(&destination(), 0)]).len());
@@ -113,7 +124,11 @@ fn lengths_are_those_of_the_header() {
         assert_eq!(size("slots"), 16);
         assert_eq!(size("sending"), 24);
         assert_eq!(size("arrived_first"), 16);
-        assert_eq!(size("last_destinations"), 12 + DESTINATION_LEN);
+        assert_eq!(
+            size("last_destinations"),
+            (12 + DESTINATION_LEN).next_multiple_of(8)
+        );
+        assert_eq!(size("flows"), 24);
     });
 }
 
@@ -347,8 +362,22 @@ fn how_many_small_frames_go_a_second_is_counted_whether_or_not_they_close_the_pa
 
 /// A TCP segment with so many bytes in it, and 12 of options.
 fn segment(ipv6: bool, payload: u16) -> Vec<u8> {
+    segment_of(0, 0, (PEER, PT0), ipv6, payload)
+}
+
+/// Bytes before the payload of a segment over IPv4, after the EtherType.
+pub(super) const SEGMENT_HEADERS: u16 = 52;
+
+/// Of the flow from this port, from this place in it.
+pub(super) fn segment_of(
+    port: u16,
+    sequence: u32,
+    (to, from): (MacAddr, MacAddr),
+    ipv6: bool,
+    payload: u16,
+) -> Vec<u8> {
     const TCP_LEN: u16 = 32;
-    let mut frame = [PEER.0, PT0.0].concat();
+    let mut frame = [to.0, from.0].concat();
     if ipv6 {
         frame.extend_from_slice(&[0x86, 0xdd, 0x60, 0, 0, 0]);
         frame.extend_from_slice(&(TCP_LEN + payload).to_be_bytes());
@@ -362,6 +391,8 @@ fn segment(ipv6: bool, payload: u16) -> Vec<u8> {
     }
     let tcp_at = frame.len();
     frame.resize(tcp_at + usize::from(TCP_LEN + payload), 0);
+    frame[tcp_at..tcp_at + 2].copy_from_slice(&port.to_be_bytes());
+    frame[tcp_at + 4..tcp_at + 8].copy_from_slice(&sequence.to_be_bytes());
     frame[tcp_at + 12] = (TCP_LEN as u8 / 4) << 4;
     frame
 }

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Which of the ways to a peer a direct frame takes: what has kept its order so far, or, of a flow that may be
+ * disordered a little, each frame the link by which it is there first.
+ */
+#ifndef PACKTRAIN_WAY_BPF_H
+#define PACKTRAIN_WAY_BPF_H
+
+#include "direct.h"
+#include "class.h"
+#include "queue.bpf.h"
+
+/* As fast as this is a link of which it is not known: 10 Gbit/s, in bytes a millisecond. */
+#define STRIPE_RATE_UNKNOWN	1250000
+/* What was measured so long ago may be another rate now. */
+#define STRIPE_RATE_AGE_NS	60000000000LL
+/* By a link on which something stands no frame is there before one by a link that is idle. */
+#define STRIPE_STANDS		(1ULL << 40)
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, DIRECT_NUMBERS);
+	__type(key, __u32);
+	__type(value, struct direct_watch);
+} watches SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, DIRECT_NUMBERS);
+	__type(key, __u32);
+	__type(value, __u32);
+} closed SEC(".maps");
+
+static __always_inline int is_closed(__u32 link, const struct direct_orders *told)
+{
+	__u32 *opening = bpf_map_lookup_elem(&closed, &link);
+
+	return told->opening && opening && *opening == told->opening;
+}
+
+static __always_inline void close_link(__u32 link, const struct direct_orders *told)
+{
+	__u32 *opening = bpf_map_lookup_elem(&closed, &link);
+
+	if (opening)
+		*opening = told->opening;
+}
+
+static __always_inline int may_take(const struct direct_way *way, int path,
+				    const struct direct_orders *told)
+{
+	return path >= (int)way->least &&
+	       (path == CLASS_PATH_DIRECT || !is_closed(way->link, told));
+}
+
+/*
+ * The way that the flow has gone before, as long as it may, so that it overtakes nothing of its own; a new one
+ * the first that is open to it, others another one.
+ */
+static __always_inline struct direct_way *choose_way(struct direct_destination *destination,
+						     const struct direct_slot *slot, __u32 first,
+						     int path, const struct direct_orders *told)
+{
+	__u32 count = destination->ways_count;
+	struct direct_way *way;
+
+	/* Most peers have one, and a division is what costs here. */
+	if (count > 1)
+		first %= count;
+	else
+		first = 0;
+	for (__u32 i = 0; i < DIRECT_WAYS && i < count; i++, first++) {
+		if (first == count)
+			first = 0;
+		way = &destination->ways[first & (DIRECT_WAYS - 1)];
+		if (slot->way && slot->way != way->link + 1)
+			continue;
+		if (may_take(way, path, told))
+			return way;
+	}
+	return NULL;
+}
+
+/* By how much the fastest may be faster: a slower one brings less than the disorder takes. */
+#define STRIPE_SLOWER		3
+
+static __always_inline int takes_stripes(const struct direct_way *way, int path,
+					 const struct direct_orders *told)
+{
+	return way->flags & DIRECT_WAY_STRIPED && may_take(way, path, told);
+}
+
+/* Bytes a millisecond; 0: not known, or not any more. */
+static __always_inline __u32 rate_of(const struct direct_watch *watch)
+{
+	/* The coarse clock may be behind the one that it was measured by. */
+	__s64 age = bpf_ktime_get_coarse_ns() - watch->rate_at;
+
+	return age < STRIPE_RATE_AGE_NS ? watch->rate : 0;
+}
+
+static __always_inline __u32 backlog_of(struct net_device *beside, const struct direct_way *way,
+					const struct direct_watch *watch)
+{
+	struct net_device *device;
+	__u32 queue = watch->queue;
+
+	if (!(way->flags & DIRECT_WAY_WATCHED))
+		return 0;
+	device = device_beside(beside, way->ifindex);
+	if (!device)
+		return 0;
+	return queue_backlog(device, queue < device->real_num_tx_queues ? queue : 0);
+}
+
+/*
+ * The link by which a frame of a flow is there first that may be disordered a little. One that is idle always takes: what a
+ * socket has under way is so little that by the clock alone a slower one would hardly have its turn.
+ */
+static __always_inline struct direct_way *choose_stripe(struct __sk_buff *skb,
+							struct direct_destination *destination,
+							const struct direct_slot *slot, int path,
+							const struct direct_orders *told)
+{
+	struct direct_way *way, *best = NULL;
+	struct net_device *dev = device_of(skb);
+	struct direct_watch *watch;
+	__u32 fastest = 0, rate, backlog, link;
+	__u64 late, least = 0;
+
+	for (__u32 i = 0; i < DIRECT_WAYS && i < destination->ways_count; i++) {
+		way = &destination->ways[i];
+		link = way->link;
+		watch = bpf_map_lookup_elem(&watches, &link);
+		if (!watch || !takes_stripes(way, path, told))
+			continue;
+		rate = rate_of(watch);
+		if (rate > fastest)
+			fastest = rate;
+	}
+	if (!fastest)
+		fastest = STRIPE_RATE_UNKNOWN;
+	for (__u32 i = 0; i < DIRECT_WAYS && i < destination->ways_count; i++) {
+		way = &destination->ways[i];
+		link = way->link;
+		watch = bpf_map_lookup_elem(&watches, &link);
+		if (!watch || !takes_stripes(way, path, told))
+			continue;
+		rate = rate_of(watch) ?: fastest;
+		if (rate * STRIPE_SLOWER < fastest)
+			continue;
+		backlog = backlog_of(dev, way, watch);
+		late = skb->len * 1000000ULL / rate;
+		if (backlog)
+			late += STRIPE_STANDS + backlog * 1000000ULL / rate;
+		else if (slot->way == way->link + 1)
+			late = 0;
+		if (!best || late < least) {
+			best = way;
+			least = late;
+		}
+	}
+	return best;
+}
+
+#endif

@@ -1,0 +1,73 @@
+//! What has come of peers' direct frames, as `direct_arrive` counts it.
+
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use packtrain_proto::direct::Came;
+
+use super::SentTo;
+use crate::linux::bpf_map::{MapError, mac_key, word_of};
+
+/// As in bpf/direct.h: which of the sources has which place among those that are found without a search, and how the key is
+/// marked of what is late of others.
+const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+const SHIFT: u32 = 54;
+const LATE: u64 = 1 << 56;
+
+#[derive(Debug)]
+pub(super) struct Arrived {
+    /// Each processor counts in the place of its own, or among all others.
+    first: MapHandle,
+    others: MapHandle,
+}
+
+impl Arrived {
+    pub(super) fn new(first: MapHandle, others: MapHandle) -> Arrived {
+        Arrived { first, others }
+    }
+
+    /// Of this source by the link of this number, ever. `watches`: it is looked at what is late.
+    pub(super) fn of(&self, from: SentTo, watches: bool) -> Result<Came, MapError> {
+        let key = key(from);
+        let (mut frames, mut late) = (self.among_others(key)?, 0u32);
+        if watches {
+            late = self.among_others(key | LATE)?;
+        }
+        let first = self
+            .first
+            .lookup_percpu(&place(key).to_ne_bytes(), MapFlags::ANY)
+            .map_err(|source| MapError {
+                map: "arrived_first",
+                source,
+            })?;
+        let of_it = |first: &&Vec<u8>| first[..8] == key.to_ne_bytes();
+        for first in first.iter().flatten().filter(of_it) {
+            frames = frames.wrapping_add(word_of(first, 8));
+            late = late.wrapping_add(word_of(first, 12));
+        }
+        Ok(Came {
+            frames,
+            late: watches.then_some(late),
+        })
+    }
+
+    fn among_others(&self, key: u64) -> Result<u32, MapError> {
+        let mut value = [0; 4];
+        let found = self
+            .others
+            .lookup_into(&key.to_ne_bytes(), &mut value, MapFlags::ANY);
+        found.map_err(|source| MapError {
+            map: "arrived",
+            source,
+        })?;
+        Ok(u32::from_ne_bytes(value))
+    }
+}
+
+/// Of the map `arrived`.
+pub(super) fn key((from, link): SentTo) -> u64 {
+    let address = u64::from_ne_bytes(mac_key(from).try_into().expect("eight bytes"));
+    address | u64::from(link) << 48
+}
+
+pub(super) fn place(key: u64) -> u32 {
+    (key.wrapping_mul(FACTOR) >> SHIFT) as u32
+}
