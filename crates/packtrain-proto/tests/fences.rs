@@ -9,7 +9,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use packtrain_proto::class::{Action, Class, KernelPath};
-use packtrain_proto::config::{LinkId, LinkOrder, LinkState, direct_mark_of, mark_of};
+use packtrain_proto::config::{Balance, LinkId, LinkOrder, LinkState, direct_mark_of, mark_of};
+use packtrain_proto::direct::Came;
 use packtrain_proto::direct::leave::{Leave, Leaving, Left};
 use packtrain_proto::engine::{Engine, Event};
 use packtrain_proto::offload::Offload;
@@ -54,6 +55,7 @@ struct Setting {
     fenced: bool,
     /// Links are cut now and then.
     cuts: bool,
+    balance: Balance,
 }
 
 impl Setting {
@@ -63,6 +65,7 @@ impl Setting {
             loss: None,
             fenced: true,
             cuts: false,
+            balance: Balance::default(),
         }
     }
 }
@@ -73,6 +76,9 @@ struct Link {
     queues: [Instant; 2],
     sent: u32,
     came: u32,
+    /// One in so many comes long after later ones of its flow; 0: none does.
+    late_one_in: u32,
+    late: u32,
     is_cut: bool,
 }
 
@@ -89,6 +95,8 @@ struct World {
     forced: bool,
     drained: u64,
     asked: Option<u64>,
+    /// Whether the receiver looks at what is late.
+    looks: bool,
     lost: u32,
     returns: u32,
     overtaken: u32,
@@ -120,6 +128,7 @@ impl World {
             let mut config = config(side);
             config.direct_frames = true;
             config.mtu = MTU;
+            config.balance = setting.balance;
             // They are cut again and again, and to be used in between.
             config.hold_time = Duration::ZERO;
             let mut engine = Engine::new(config, Instant::ZERO);
@@ -151,6 +160,7 @@ impl World {
             forced: false,
             drained: 0,
             asked: None,
+            looks: false,
             lost: 0,
             returns: 0,
             overtaken: 0,
@@ -269,7 +279,11 @@ impl World {
                 Event::DirectAsked { link, .. } => {
                     let number = usize::from(link.0);
                     let mark = mark_of(address_of(1 - side, number)).unwrap();
-                    let came = [0, self.links[number].came][side];
+                    let of_link = &self.links[number];
+                    let came = Came {
+                        frames: [0, of_link.came][side],
+                        late: self.looks.then_some([0, of_link.late][side]),
+                    };
                     let mark = direct_mark_of(mark);
                     self.engines[side].handle_direct_received(link, mark, came, self.now);
                 }
@@ -338,7 +352,9 @@ impl World {
                 self.engines[side].handle_link_frame(id(link), copy, Offload::NONE, self.now);
             }
             Happening::Direct(link, flow, number) => {
-                self.links[link].came += 1;
+                let at = &mut self.links[link];
+                at.came += 1;
+                at.late += u32::from(at.late_one_in > 0 && at.came.is_multiple_of(at.late_one_in));
                 self.got(flow, number);
             }
             Happening::HostSends(flow) => {
@@ -571,5 +587,81 @@ fn trains_that_are_told_of_nothing_overtake() {
         world.change(1000);
         assert!(world.overtaken > 20, "{}", world.overtaken);
         assert_eq!(world.direct(1).fences, 0);
+    }
+}
+
+/// A link by which much is late gets none of the frames of flows that are spread over links, until it is tried again.
+#[test]
+fn flows_are_spread_over_links_while_the_receiver_says_that_little_is_late() {
+    let mut world = World::new(9, Setting::over(vec![us(100), us(200), us(300)]));
+    let stripes = |world: &World| -> Vec<bool> {
+        let ways = world.engines[0].direct_destinations();
+        ways.iter().map(|way| way.stripes).collect()
+    };
+    let run = |world: &mut World, ms: u32| {
+        for _ in 0..ms / 50 {
+            world.run(world.now + Duration::from_millis(50));
+            world.tell_sent();
+        }
+    };
+    run(&mut world, 2000);
+    for flow in 0..FLOWS {
+        world.at(world.now, Happening::HostSends(flow));
+    }
+    run(&mut world, 1000);
+    assert_eq!(stripes(&world), [false; 3], "the receiver does not look");
+    world.looks = true;
+    run(&mut world, 1000);
+    assert_eq!(stripes(&world), [true; 3]);
+    world.links[1].late_one_in = 100;
+    run(&mut world, 3000);
+    assert_eq!(stripes(&world), [true; 3], "that is little");
+    world.links[1].late_one_in = 10;
+    run(&mut world, 1500);
+    assert_eq!(stripes(&world), [true, false, true]);
+    let paths = &world.engines[0].snapshot(world.now).peers[0].paths;
+    assert!(
+        paths[1].direct_late > 50 && !paths[1].direct_stripes,
+        "{paths:?}"
+    );
+    assert_eq!(paths[0].direct_late + paths[2].direct_late, 0);
+    // It is tried again, and again found late, and then it is not any more.
+    run(&mut world, 6000);
+    let given_up = world.direct(0).striping_given_up;
+    assert!((2..=4).contains(&given_up), "{given_up}");
+    world.links[1].late_one_in = 0;
+    run(&mut world, 9000);
+    assert_eq!(stripes(&world), [true; 3]);
+    world.looks = false;
+    run(&mut world, 1000);
+    assert_eq!(stripes(&world), [false; 3]);
+}
+
+/// Who wants flows to keep to links has said so.
+#[test]
+fn by_another_policy_than_the_first_finish_no_flow_is_spread() {
+    for balance in [Balance::HashPort, Balance::Weighted, Balance::RoundRobin] {
+        let over_two = Setting::over(vec![us(100), us(200)]);
+        let mut world = World::new(
+            10,
+            Setting {
+                balance,
+                ..over_two
+            },
+        );
+        world.looks = true;
+        world.run(world.now + Duration::from_secs(2));
+        for flow in 0..FLOWS {
+            world.at(world.now, Happening::HostSends(flow));
+        }
+        for _ in 0..20 {
+            world.run(world.now + Duration::from_millis(50));
+            world.tell_sent();
+        }
+        let ways = world.engines[0].direct_destinations();
+        assert!(
+            ways.len() == 2 && ways.iter().all(|way| !way.stripes),
+            "{balance:?}: {ways:?}"
+        );
     }
 }

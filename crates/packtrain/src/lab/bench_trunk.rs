@@ -11,6 +11,7 @@ mod flaps;
 mod flows;
 mod row;
 mod stage;
+mod striped;
 mod subflows;
 mod unshaped;
 mod wires;
@@ -56,6 +57,8 @@ pub enum Part {
     Silent,
     /// 100 cuts within a minute
     Flaps,
+    /// Two links of some Gbit/s, a flow that may be lost with one
+    Striped,
     /// Two unshaped veths: throughput, and processor time
     Unshaped,
 }
@@ -105,6 +108,7 @@ pub fn run(packtrain: &Path, options: &Options<Part>) -> Result<bool> {
         (Part::Cut, cuts::cut),
         (Part::Silent, cuts::silent_deaths),
         (Part::Flaps, flaps::flaps),
+        (Part::Striped, striped::striped),
         (Part::Unshaped, unshaped::unshaped),
     ] {
         if options.wants(&part) {

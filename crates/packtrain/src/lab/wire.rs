@@ -71,20 +71,35 @@ pub fn cubic(host: &Namespace, network: &str, interface: &str) -> Result<()> {
 
 /// Makes the interface send at `rate_mbit` at most, with a queue of packets as a NIC's.
 pub fn shape(host: &Namespace, interface: &str, rate_mbit: u32) -> Result<()> {
-    host.exec([
-        "tc", "qdisc", "replace", "dev", interface, "root", "handle", "1:", "htb", "default", "1",
-    ])?;
+    add_shaper(host, interface)?;
     set_rate(host, interface, rate_mbit)
+}
+
+/// … of some Gbit/s: with so little as a bucket for slow ones its timer would be late for each frame.
+pub fn shape_fast(host: &Namespace, interface: &str, rate_mbit: u32) -> Result<()> {
+    add_shaper(host, interface)?;
+    set_rate_with(host, interface, rate_mbit, "128k")
+}
+
+fn add_shaper(host: &Namespace, interface: &str) -> Result<()> {
+    let shaper = ["root", "handle", "1:", "htb", "default", "1"];
+    let words = ["tc", "qdisc", "replace", "dev", interface].into_iter();
+    let words: Vec<&str> = words.chain(shaper).collect();
+    host.exec(words).map(drop)
 }
 
 /// Makes an interface that is shaped already faster or slower.
 pub fn set_rate(host: &Namespace, interface: &str, rate_mbit: u32) -> Result<()> {
+    set_rate_with(host, interface, rate_mbit, "15k")
+}
+
+fn set_rate_with(host: &Namespace, interface: &str, rate_mbit: u32, burst: &str) -> Result<()> {
     let rate = format!("{rate_mbit}mbit");
     // Charged by the bytes of the frame. `overhead 24` would add Ethernet's FCS, preamble and gap,
     // but once for a whole GSO frame: it would favour who sends those.
     host.exec([
         "tc", "class", "replace", "dev", interface, "parent", "1:", "classid", "1:1", "htb",
-        "rate", &rate, "ceil", &rate, "burst", "15k", "cburst", "15k",
+        "rate", &rate, "ceil", &rate, "burst", burst, "cburst", burst,
     ])
     .map(drop)
 }

@@ -112,7 +112,13 @@ fn what_comes_long_behind_later_frames_of_its_flow_is_counted_and_what_comes_jus
         cabled.path.watch_flows(true).unwrap();
         let segment = |number: u16, port: u16, place: u32| {
             let sequence = (u32::MAX - 450).wrapping_add(place * u32::from(LEN));
-            segment_of(port, sequence, (LINK, mark(number)), port % 2 == 0, LEN)
+            segment_of(
+                port,
+                sequence,
+                (LINK, mark(number)),
+                port.is_multiple_of(2),
+                LEN,
+            )
         };
         let (mut came, mut late) = (0, [0; 2]);
         // The second peer's are counted among others; one flow is of IPv6, and all wrap.
