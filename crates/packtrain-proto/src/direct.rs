@@ -20,6 +20,8 @@ use crate::wire::ethernet::MacAddr;
 
 /// So long the line must be calm before the direct path opens again.
 pub const DIRECT_CALM: Duration = Duration::from_secs(2);
+/// More than this an engine is not sure to carry: what leaves a link so fast stays direct. As in the programs.
+pub const ENGINE_SURE_BPS: u64 = 2_000_000_000;
 /// By so many links frames go to one peer directly.
 pub const DIRECT_WAYS_MAX: usize = 4;
 

@@ -9,6 +9,7 @@
 
 use crate::config::{LinkId, LinkOrder, LinkSettings, LinkState, Unused, direct_mark_of};
 use crate::direct::gate::DirectGate;
+use crate::direct::striping::DirectRate;
 use crate::rates::bytes_in;
 use crate::stats::{DropReason, Drops, LinkSnapshot, Traffic};
 use crate::time::{Duration, Instant};
@@ -192,6 +193,8 @@ pub struct Link {
     pub unused: Unused,
     /// To direct frames, by what stands on the link.
     pub direct_gate: DirectGate,
+    /// At which those leave it that stand in its queue.
+    pub direct_rate: DirectRate,
     /// It is to leave.
     pub retiring: Option<Retiring>,
     pub trains_tx: u64,
@@ -221,6 +224,7 @@ impl Link {
             order: LinkOrder::Whole,
             unused: Unused::default(),
             direct_gate: DirectGate::default(),
+            direct_rate: DirectRate::default(),
             retiring: None,
             trains_tx: 0,
             trains_rx: 0,

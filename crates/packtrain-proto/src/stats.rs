@@ -426,6 +426,8 @@ pub enum EngineBecause {
     Loss,
     /// Direct frames were late: a queue stood on the way that nobody sees.
     Delay,
+    /// Flows that were spread over links came in disorder.
+    Disorder,
 }
 
 /// Whether the two links of a path hear each other.
@@ -510,17 +512,20 @@ pub struct Closures {
     /// Answers that came late: a queue behind the link.
     pub delay: u64,
     pub loss: u64,
+    /// Frames of flows that were spread over links came too long after later ones.
+    pub disorder: u64,
 }
 
 impl Closures {
     pub fn total(self) -> u64 {
-        self.congestion + self.delay + self.loss
+        self.congestion + self.delay + self.loss + self.disorder
     }
 
     pub fn add(&mut self, more: Closures) {
         self.congestion += more.congestion;
         self.delay += more.delay;
         self.loss += more.loss;
+        self.disorder += more.disorder;
     }
 }
 

@@ -10,8 +10,8 @@ use std::collections::BinaryHeap;
 
 use packtrain_proto::class::{Action, Class, KernelPath};
 use packtrain_proto::config::{Balance, LinkId, LinkOrder, LinkState, direct_mark_of, mark_of};
-use packtrain_proto::direct::Came;
 use packtrain_proto::direct::leave::{Leave, Leaving, Left};
+use packtrain_proto::direct::{Came, ENGINE_SURE_BPS};
 use packtrain_proto::engine::{Engine, Event};
 use packtrain_proto::offload::Offload;
 use packtrain_proto::stats::{DirectSnapshot, DropReason};
@@ -590,35 +590,47 @@ fn trains_that_are_told_of_nothing_overtake() {
     }
 }
 
-/// A link by which much is late gets none of the frames of flows that are spread over links, until it is tried again.
-#[test]
-fn flows_are_spread_over_links_while_the_receiver_says_that_little_is_late() {
-    let mut world = World::new(9, Setting::over(vec![us(100), us(200), us(300)]));
-    let stripes = |world: &World| -> Vec<bool> {
-        let ways = world.engines[0].direct_destinations();
-        ways.iter().map(|way| way.stripes).collect()
-    };
-    let run = |world: &mut World, ms: u32| {
+impl World {
+    /// … and counts are told as often as the daemon does.
+    fn run_counted(&mut self, ms: u32) {
         for _ in 0..ms / 50 {
-            world.run(world.now + Duration::from_millis(50));
-            world.tell_sent();
+            self.run(self.now + Duration::from_millis(50));
+            self.tell_sent();
         }
-    };
-    run(&mut world, 2000);
-    for flow in 0..FLOWS {
-        world.at(world.now, Happening::HostSends(flow));
     }
-    run(&mut world, 1000);
-    assert_eq!(stripes(&world), [false; 3], "the receiver does not look");
-    world.looks = true;
-    run(&mut world, 1000);
-    assert_eq!(stripes(&world), [true; 3]);
-    world.links[1].late_one_in = 100;
-    run(&mut world, 3000);
-    assert_eq!(stripes(&world), [true; 3], "that is little");
-    world.links[1].late_one_in = 10;
-    run(&mut world, 1500);
-    assert_eq!(stripes(&world), [true, false, true]);
+
+    /// Three links, of which the second delivers one frame in ten late from then on.
+    fn with_a_late_link(rate_bps: u64) -> World {
+        let mut world = World::new(9, Setting::over(vec![us(100), us(200), us(300)]));
+        world.run_counted(2000);
+        for flow in 0..FLOWS {
+            world.at(world.now, Happening::HostSends(flow));
+        }
+        world.run_counted(1000);
+        assert_eq!(world.stripes(), [0, 0, 0], "the receiver does not look");
+        world.looks = true;
+        world.run_counted(1000);
+        assert_eq!(world.stripes(), [1, 1, 1]);
+        world.links[1].late_one_in = 100;
+        world.run_counted(3000);
+        assert_eq!(world.stripes(), [1, 1, 1], "that is little");
+        world.links[1].late_one_in = 10;
+        world.engines[0].handle_direct_rate(id(1), rate_bps, world.now);
+        world.run_counted(1500);
+        world
+    }
+
+    /// Of each link that is open to them: whether flows are spread over it.
+    fn stripes(&self) -> Vec<u8> {
+        let ways = self.engines[0].direct_destinations();
+        ways.iter().map(|way| u8::from(way.stripes)).collect()
+    }
+}
+
+#[test]
+fn a_fast_link_by_which_much_is_late_gets_no_flows_that_are_spread_until_it_is_tried_again() {
+    let mut world = World::with_a_late_link(ENGINE_SURE_BPS);
+    assert_eq!(world.stripes(), [1, 0, 1]);
     let paths = &world.engines[0].snapshot(world.now).peers[0].paths;
     assert!(
         paths[1].direct_late > 50 && !paths[1].direct_stripes,
@@ -626,15 +638,26 @@ fn flows_are_spread_over_links_while_the_receiver_says_that_little_is_late() {
     );
     assert_eq!(paths[0].direct_late + paths[2].direct_late, 0);
     // It is tried again, and again found late, and then it is not any more.
-    run(&mut world, 6000);
-    let given_up = world.direct(0).striping_given_up;
-    assert!((2..=4).contains(&given_up), "{given_up}");
+    world.run_counted(6000);
+    let direct = world.direct(0);
+    assert!((2..=4).contains(&direct.striping_given_up), "{direct:?}");
+    assert_eq!(direct.closures.total(), 0);
     world.links[1].late_one_in = 0;
-    run(&mut world, 9000);
-    assert_eq!(stripes(&world), [true; 3]);
+    world.run_counted(9000);
+    assert_eq!(world.stripes(), [1, 1, 1]);
     world.looks = false;
-    run(&mut world, 1000);
-    assert_eq!(stripes(&world), [false; 3]);
+    world.run_counted(1000);
+    assert_eq!(world.stripes(), [0, 0, 0]);
+}
+
+#[test]
+fn what_a_slower_one_disorders_the_engine_takes_over() {
+    let mut world = World::with_a_late_link(ENGINE_SURE_BPS - 1);
+    // None of its frames go there directly any more.
+    assert_eq!(world.stripes(), [1, 1]);
+    let direct = world.direct(0);
+    assert_eq!((direct.closures.disorder, direct.closures.total()), (1, 1));
+    assert_eq!(direct.striping_given_up, 0);
 }
 
 /// Who wants flows to keep to links has said so.
@@ -654,10 +677,7 @@ fn by_another_policy_than_the_first_finish_no_flow_is_spread() {
         for flow in 0..FLOWS {
             world.at(world.now, Happening::HostSends(flow));
         }
-        for _ in 0..20 {
-            world.run(world.now + Duration::from_millis(50));
-            world.tell_sent();
-        }
+        world.run_counted(1000);
         let ways = world.engines[0].direct_destinations();
         assert!(
             ways.len() == 2 && ways.iter().all(|way| !way.stripes),

@@ -579,6 +579,9 @@ pub struct ClosuresBecause {
     pub delay: u64,
     /// Frames were lost on the way.
     pub loss: u64,
+    /// Flows that were spread over links came in disorder.
+    #[serde(default)]
+    pub disorder: u64,
 }
 
 impl From<Closures> for ClosuresBecause {
@@ -587,11 +590,13 @@ impl From<Closures> for ClosuresBecause {
             congestion,
             delay,
             loss,
+            disorder,
         } = closures;
         ClosuresBecause {
             congestion,
             delay,
             loss,
+            disorder,
         }
     }
 }
@@ -603,6 +608,7 @@ impl fmt::Display for ClosuresBecause {
             (self.congestion, "congestion"),
             (self.delay, "delay"),
             (self.loss, "loss"),
+            (self.disorder, "disorder"),
         ];
         let mut between = "";
         for (n, cause) in causes.into_iter().filter(|(n, _)| *n > 0) {

@@ -62,6 +62,8 @@ pub enum Signal {
     Loss,
     /// They stand in a queue that is not the link's own.
     Delay,
+    /// Of flows that are spread over links too many come long after later ones, and no faster than the engine could carry them.
+    Disorder,
 }
 
 /// What a report of the peer leads to.

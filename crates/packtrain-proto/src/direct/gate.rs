@@ -60,6 +60,7 @@ impl DirectGate {
         };
         match signal {
             Signal::Delay => self.closures.delay += 1,
+            Signal::Disorder => self.closures.disorder += 1,
             Signal::Loss => self.closures.loss += 1,
         }
         self.closed = true;
@@ -75,6 +76,7 @@ impl DirectGate {
             None => EngineBecause::Congestion,
             Some(Signal::Loss) => EngineBecause::Loss,
             Some(Signal::Delay) => EngineBecause::Delay,
+            Some(Signal::Disorder) => EngineBecause::Disorder,
         })
     }
 

@@ -33,6 +33,8 @@ pub struct LinkQueue {
 const RATE_UNKNOWN: u32 = 1_250_000;
 /// By how much the fastest may be faster: a slower one brings less than the disorder takes.
 const SLOWER: u32 = 3;
+/// After so many frames that found the flow's link idle another idle one has its turn.
+const STAYS: u32 = 64;
 /// More than any frame takes by a link that is idle, ns.
 const STANDS: u64 = 1 << 40;
 
@@ -52,6 +54,8 @@ struct Slot {
     ticket: u64,
     /// By which the frames since then have gone.
     link: Option<LinkId>,
+    /// Large frames in a row that found it idle, and went there.
+    stayed: u32,
 }
 
 #[derive(Debug, Default)]
@@ -93,11 +97,15 @@ impl Leave {
     pub fn frame(&mut self, frame: &Leaving) -> Left {
         let slot = self.slots.get(&frame.slot).copied().unwrap_or_default();
         let may_go = frame.path != KernelPath::Engine && slot.ticket <= self.drained;
-        let way = self.way(frame, slot.link).filter(|_| may_go);
+        let way = may_go.then(|| self.way(frame, &slot)).flatten();
         let slot = self.slots.entry(frame.slot).or_default();
-        if let Some(link) = way {
-            slot.link = Some(link);
-            return Left::Direct(link);
+        if let Some((_, stayed)) = way {
+            slot.stayed = stayed;
+        }
+        let fits = way.filter(|(way, _)| frame.payload <= way.payload_max);
+        if let Some((way, _)) = fits {
+            slot.link = Some(way.link);
+            return Left::Direct(way.link);
         }
         self.tickets += 1;
         slot.ticket = self.tickets;
@@ -105,14 +113,21 @@ impl Leave {
         Left::Engine { returns }
     }
 
-    fn way(&self, frame: &Leaving, before: Option<LinkId>) -> Option<LinkId> {
+    /// … and what its slot says of how often it stayed with its link from then on.
+    fn way(&self, frame: &Leaving, slot: &Slot) -> Option<(DirectDestination, u32)> {
         let leads_there =
             |d: &&DirectDestination| d.address == frame.to && d.open_to != OpenTo::Nobody;
         let ways = self.destinations.iter().filter(leads_there);
         let ways: Vec<_> = ways.take(DIRECT_WAYS_MAX).collect();
-        let stripe = self.stripe(&ways, frame, before);
-        let way = stripe.or_else(|| self.way_in_order(&ways, frame, before))?;
-        (frame.payload <= way.payload_max).then_some(way.link)
+        if let Some((way, late)) = self.stripe(&ways, frame, slot) {
+            let stayed = match late {
+                0 if slot.link == Some(way.link) => slot.stayed + 1,
+                _ => 0,
+            };
+            return Some((*way, stayed));
+        }
+        let way = self.way_in_order(&ways, frame, slot.link)?;
+        Some((*way, slot.stayed))
     }
 
     fn may_take(&self, way: &DirectDestination, path: KernelPath) -> bool {
@@ -135,13 +150,13 @@ impl Leave {
     }
 
     /// By the link by which it is there first, as long as one is idle by one that is: the one that its flow has gone before, or
-    /// the fastest.
+    /// the fastest. How late it is by that, ns where something stands there.
     fn stripe<'a>(
         &self,
         ways: &[&'a DirectDestination],
         frame: &Leaving,
-        before: Option<LinkId>,
-    ) -> Option<&'a DirectDestination> {
+        slot: &Slot,
+    ) -> Option<(&'a DirectDestination, u64)> {
         let are_several = ways.iter().filter(|way| way.stripes).count() > 1;
         let bytes = frame.segments_bytes.filter(|_| are_several)?;
         if frame.path != KernelPath::LossOk {
@@ -159,7 +174,8 @@ impl Leave {
             let backlog = queue(way).unwrap_or_default().backlog_bytes;
             let takes = |bytes: u32| u64::from(bytes) * 1_000_000 / u64::from(rate);
             match backlog {
-                0 if before == Some(way.link) => 0,
+                0 if slot.link == Some(way.link) && slot.stayed < STAYS => 0,
+                0 if slot.link == Some(way.link) => STANDS - 1,
                 0 => takes(bytes),
                 _ => STANDS + takes(bytes) + takes(backlog),
             }
@@ -167,7 +183,8 @@ impl Leave {
         let fast_enough = ways.iter().copied();
         let fast_enough = fast_enough
             .filter(|way| rate(way).is_none_or(|rate| rate.saturating_mul(SLOWER) >= fastest));
-        fast_enough.min_by_key(late_by)
+        let with_lateness = fast_enough.map(|way| (way, late_by(&way)));
+        with_lateness.min_by_key(|(_, late)| *late)
     }
 }
 
@@ -288,6 +305,37 @@ mod tests {
         assert_eq!(taken([Some(600_000), Some(199_999)], 40), [40, 0]);
         // As fast as the fastest, until it is known.
         assert_eq!(taken([Some(600_000), None], 20), [10, 10]);
+    }
+
+    #[test]
+    fn now_and_then_another_idle_link_has_its_turn() {
+        let mut leave = Leave::default();
+        leave.set_destinations(vec![way(4, OpenTo::LossOk), way(5, OpenTo::LossOk)]);
+        let bulk = Leaving {
+            segments_bytes: Some(60_000),
+            ..frame(0, KernelPath::LossOk)
+        };
+        let mut last = by(4);
+        let mut stays = Vec::new();
+        let mut stayed = 0;
+        for _ in 0..200 {
+            let now = leave.frame(&bulk);
+            if now != std::mem::replace(&mut last, now) {
+                stays.push(std::mem::take(&mut stayed));
+            }
+            stayed += 1;
+        }
+        assert_eq!(stays, [65, 65, 65]);
+        // One on which something stands is none of them.
+        let stands = LinkQueue {
+            backlog_bytes: 1,
+            rate: None,
+        };
+        let Left::Direct(LinkId(link)) = last else {
+            panic!("{last:?}");
+        };
+        leave.set_queue(LinkId(9 - link), stands);
+        assert!((0..200).all(|_| leave.frame(&bulk) == last));
     }
 
     #[test]

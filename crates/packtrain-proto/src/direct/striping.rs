@@ -2,8 +2,8 @@
 //!
 //! There nothing puts them in order again but the receiver's TCP. That bears a little disorder, and takes what is
 //! long behind for lost. So the peer counts what comes long after later frames of its flow, and says it with its counts of
-//! direct frames (LATE). A path by which much is late gets no such frames any more, for a while: each flow keeps to one
-//! link then, and what that cannot carry the engine carries, which keeps the order.
+//! direct frames (LATE). Is much late by a path, the engine takes over what goes there, for it keeps the order. But where
+//! the link is seen to be faster than an engine is sure to be, flows only keep to one link each, for a while.
 
 use super::DIRECT_CALM;
 use crate::time::{Duration, Instant};
@@ -43,8 +43,8 @@ impl Striping {
         self.heard.is_some() && self.off_until.is_none()
     }
 
-    /// The peer says what has come by this path. Whether it gets no more such frames from now on.
-    pub fn on_report(&mut self, received: u32, late: Option<u32>, now: Instant) -> bool {
+    /// The peer says what has come by this path. Whether too much of it was late.
+    pub fn on_report(&mut self, received: u32, late: Option<u32>) -> bool {
         let Some(late) = late else {
             self.heard = None;
             return false;
@@ -61,14 +61,11 @@ impl Striping {
             return false;
         }
         self.judged = sample;
-        let is_too_much = late.saturating_mul(LATE_SHARE) >= received && self.off_until.is_none();
-        if is_too_much {
-            self.give_up(now);
-        }
-        is_too_much
+        late.saturating_mul(LATE_SHARE) >= received && self.off_until.is_none()
     }
 
-    fn give_up(&mut self, now: Instant) {
+    /// It gets no more such frames, for a while.
+    pub fn give_up(&mut self, now: Instant) {
         let rest = match self.rest {
             Some(rest) if now.since(self.on_since) < AGAIN => (rest * 2).min(REST_MAX),
             _ => DIRECT_CALM,
@@ -88,6 +85,23 @@ impl Striping {
     /// The peer counts anew.
     pub fn restart(&mut self) {
         self.heard = None;
+    }
+}
+
+/// At which direct frames left a link's queue while they stood there, as long as that counts: a minute.
+#[derive(Debug, Default)]
+pub struct DirectRate {
+    seen: Option<(u64, Instant)>,
+}
+
+impl DirectRate {
+    pub fn set(&mut self, rate_bps: u64, now: Instant) {
+        self.seen = Some((rate_bps, now));
+    }
+
+    pub fn get(&self, now: Instant) -> Option<u64> {
+        let (rate_bps, at) = self.seen?;
+        (now.since(at) < AGAIN).then_some(rate_bps)
     }
 }
 
@@ -127,7 +141,11 @@ mod tests {
             self.ms += 50;
             let now = at(self.ms);
             self.striping.look(now);
-            self.striping.on_report(self.received, Some(self.late), now)
+            let is_late = self.striping.on_report(self.received, Some(self.late));
+            if is_late {
+                self.striping.give_up(now);
+            }
+            is_late
         }
     }
 
@@ -178,14 +196,14 @@ mod tests {
     fn a_peer_that_does_not_look_gets_none() {
         let mut path = Path::new(0);
         path.come(5000, 0);
-        assert!(!path.striping.on_report(6000, None, at(500)));
+        assert!(!path.striping.on_report(6000, None));
         assert!(!path.striping.is_on());
         // Counts of another life say nothing.
-        assert!(!path.striping.on_report(9_000_000, Some(8_000_000), at(600)));
+        assert!(!path.striping.on_report(9_000_000, Some(8_000_000)));
         assert!(path.striping.is_on());
         path.striping.restart();
         assert!(!path.striping.is_on());
-        assert!(!path.striping.on_report(5000, Some(4000), at(700)));
+        assert!(!path.striping.on_report(5000, Some(4000)));
         assert_eq!(path.striping.late, 0);
     }
 }

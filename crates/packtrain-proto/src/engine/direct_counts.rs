@@ -3,9 +3,10 @@
 use super::transmit::Outgoing;
 use super::{Engine, Event};
 use crate::config::{Config, LinkId, LinkOrder, direct_mark_of};
-use crate::direct::Came;
+use crate::direct::counts::Signal;
 use crate::direct::gate::DirectGate;
 use crate::direct::kinds::DirectKind;
+use crate::direct::{Came, ENGINE_SURE_BPS};
 use crate::peer::{Path, Peer};
 use crate::stats::{Closures, DirectSnapshot};
 use crate::time::Instant;
@@ -181,7 +182,7 @@ impl Engine {
         let heard = path.direct.on_report(report, overtakes, now);
         let was_striped = path.striping.is_on();
         let (received, late) = (report.seen_received, report.seen_late);
-        path.striping.on_report(received, late, now);
+        let is_disordered = path.striping.on_report(received, late);
         let is_striped = path.striping.is_on();
         let is_new = !was_known && path.direct.is_known();
         if heard.asks {
@@ -190,6 +191,31 @@ impl Engine {
         self.on_direct_signal((slot, link), heard.signal, now);
         if is_new || was_striped != is_striped {
             self.publish_paths();
+        }
+        if is_disordered {
+            self.on_disorder((slot, link), now);
+        }
+    }
+
+    /// Of what was spread over this path and others too much comes too late by it.
+    fn on_disorder(&mut self, (slot, link): (usize, LinkId), now: Instant) {
+        let seen_bps = self
+            .link(link)
+            .and_then(|link| link.direct_rate.get(now))
+            .unwrap_or(0);
+        if seen_bps < ENGINE_SURE_BPS {
+            return self.on_direct_signal((slot, link), Some(Signal::Disorder), now);
+        }
+        if let Some(path) = self.peers.get_mut(slot).and_then(|p| p.path_mut(link)) {
+            path.striping.give_up(now);
+            self.publish_paths();
+        }
+    }
+
+    /// Direct frames that stood in the link's queue left it at this rate, bit/s.
+    pub fn handle_direct_rate(&mut self, link: LinkId, rate_bps: u64, now: Instant) {
+        if let Some(link) = self.link_mut(link) {
+            link.direct_rate.set(rate_bps, now);
         }
     }
 

@@ -63,7 +63,7 @@ struct direct_state {
 struct direct_slot {
 	__u64 ticket;		/* of the last frame that went to the engine */
 	__u32 way;		/* one has gone directly since, by the link of this number - 1 */
-	__u32 unused;
+	__u32 stayed;		/* large frames in a row that found it idle, and went there */
 };
 
 /* One of the ways to a peer: a member link. */

@@ -82,6 +82,11 @@ static __always_inline struct direct_way *choose_way(struct direct_destination *
 
 /* By how much the fastest may be faster: a slower one brings less than the disorder takes. */
 #define STRIPE_SLOWER		3
+/*
+ * After so many frames that found the flow's link idle another idle one has its turn: a queue that stands behind a link is
+ * not seen here, but by the receiver, when what went by the other one overtakes it.
+ */
+#define STRIPE_STAYS		64
 
 static __always_inline int takes_stripes(const struct direct_way *way, int path,
 					 const struct direct_orders *told)
@@ -98,15 +103,11 @@ static __always_inline __u32 rate_of(const struct direct_watch *watch)
 	return age < STRIPE_RATE_AGE_NS ? watch->rate : 0;
 }
 
-static __always_inline __u32 backlog_of(struct net_device *beside, const struct direct_way *way,
-					const struct direct_watch *watch)
+/* Bytes that stand in one of a link's queues. Not static: the verifier looks at it once, and not for each way anew. */
+__noinline int link_backlog(struct __sk_buff *skb, __u32 ifindex, __u32 queue)
 {
-	struct net_device *device;
-	__u32 queue = watch->queue;
+	struct net_device *device = device_beside(device_of(skb), ifindex);
 
-	if (!(way->flags & DIRECT_WAY_WATCHED))
-		return 0;
-	device = device_beside(beside, way->ifindex);
 	if (!device)
 		return 0;
 	return queue_backlog(device, queue < device->real_num_tx_queues ? queue : 0);
@@ -118,11 +119,10 @@ static __always_inline __u32 backlog_of(struct net_device *beside, const struct 
  */
 static __always_inline struct direct_way *choose_stripe(struct __sk_buff *skb,
 							struct direct_destination *destination,
-							const struct direct_slot *slot, int path,
+							struct direct_slot *slot, int path,
 							const struct direct_orders *told)
 {
 	struct direct_way *way, *best = NULL;
-	struct net_device *dev = device_of(skb);
 	struct direct_watch *watch;
 	__u32 fastest = 0, rate, backlog, link;
 	__u64 late, least = 0;
@@ -148,17 +148,21 @@ static __always_inline struct direct_way *choose_stripe(struct __sk_buff *skb,
 		rate = rate_of(watch) ?: fastest;
 		if (rate * STRIPE_SLOWER < fastest)
 			continue;
-		backlog = backlog_of(dev, way, watch);
+		backlog = 0;
+		if (way->flags & DIRECT_WAY_WATCHED)
+			backlog = link_backlog(skb, way->ifindex, watch->queue);
 		late = skb->len * 1000000ULL / rate;
 		if (backlog)
 			late += STRIPE_STANDS + backlog * 1000000ULL / rate;
 		else if (slot->way == way->link + 1)
-			late = 0;
+			late = slot->stayed < STRIPE_STAYS ? 0 : STRIPE_STANDS - 1;
 		if (!best || late < least) {
 			best = way;
 			least = late;
 		}
 	}
+	if (best)
+		slot->stayed = least || slot->way != best->link + 1 ? 0 : slot->stayed + 1;
 	return best;
 }
 

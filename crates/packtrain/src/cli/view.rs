@@ -366,8 +366,8 @@ fn write_link(out: &mut String, link: &Link) {
         field(out, "rate", &format!("{}, {how}", rate(rate_bps)));
     }
     if let (Some(rate_bps), Some(age)) = (link.direct_rate_bps, link.direct_rate_age_s) {
-        let seen = format!("{}, seen {} ago", rate(rate_bps), duration(age));
-        field(out, "direct rate", &seen);
+        let seen = format!("{} past the engine, {} ago", rate(rate_bps), duration(age));
+        field(out, "drained", &seen);
     }
     if tables::is_used_otherwise(link) {
         let at_most = link.rate_max_bps.map(rate);

@@ -9,6 +9,7 @@
 //! A flow that rests for about a round trip changes then; one that never does stays where it is, and so
 //! does any while something else is sent to the engine without a pause.
 
+use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
@@ -46,6 +47,8 @@ pub(super) struct Direct {
     is_sending: bool,
     /// Of those in which small frames are counted, the last one that the engine was told of.
     small_window: u32,
+    /// When the rate of each link was measured that the engine was told of.
+    rates_told: BTreeMap<u8, u64>,
     /// When nothing of what has become urgent waits before `pt0` any more.
     urgent_pass_at: Option<Instant>,
     failed: bool,
@@ -72,6 +75,7 @@ impl Direct {
             next_count: Instant::ZERO,
             is_sending: false,
             small_window: 0,
+            rates_told: BTreeMap::new(),
             urgent_pass_at: None,
             failed: false,
             looked_at: None,
@@ -240,10 +244,24 @@ impl Direct {
             self.next_count = now + COUNT_INTERVAL;
             self.is_sending = line.count_direct();
             warn_of(self.tell_small_frames(line));
+            warn_of(self.tell_rates(line));
         }
         if self.is_sending {
             line.wake_by(self.next_count);
         }
+    }
+
+    /// Of links that frames were seen to stand on since this was told last.
+    fn tell_rates(&mut self, line: &mut Line) -> Result<(), DirectError> {
+        for way in &self.destinations {
+            let Some((rate_bps, at)) = self.path.rate(way.link)? else {
+                continue;
+            };
+            if self.rates_told.insert(way.link, at) != Some(at) {
+                line.direct_rate(LinkId(way.link), rate_bps);
+            }
+        }
+        Ok(())
     }
 
     fn tell_small_frames(&mut self, line: &mut Line) -> Result<(), DirectError> {

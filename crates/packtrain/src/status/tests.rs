@@ -389,15 +389,16 @@ fn what_was_sent_without_a_copy_is_warned_of() {
 
 #[test]
 fn why_the_direct_path_was_closed_is_said_of_what_there_was() {
-    let because = |congestion, delay, loss| ClosuresBecause {
+    let because = |congestion, delay, loss, disorder| ClosuresBecause {
         congestion,
         delay,
         loss,
+        disorder,
     };
     for (because, text) in [
-        (because(0, 0, 0), ""),
-        (because(0, 2, 0), "2 delay"),
-        (because(1, 0, 3), "1 congestion, 3 loss"),
+        (because(0, 0, 0, 0), ""),
+        (because(0, 2, 0, 0), "2 delay"),
+        (because(1, 0, 3, 2), "1 congestion, 3 loss, 2 disorder"),
     ] {
         assert_eq!(because.to_string(), text);
     }

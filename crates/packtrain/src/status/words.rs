@@ -18,6 +18,7 @@ pub fn path_because(because: EngineBecause) -> &'static str {
         EngineBecause::Congestion => "congestion",
         EngineBecause::Loss => "loss",
         EngineBecause::Delay => "delay",
+        EngineBecause::Disorder => "disorder",
     }
 }
 

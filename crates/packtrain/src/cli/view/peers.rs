@@ -161,6 +161,7 @@ pub(crate) fn path_reason(because: &str) -> &str {
         "congestion" => "the link's queue stands, or small frames are many",
         "loss" => "direct frames were lost on the way",
         "delay" => "a queue stands behind the link",
+        "disorder" => "flows that were spread over links came in disorder",
         "not_up" => "the peer is not up",
         other => other,
     }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::status::Coding;
+use crate::status::{Coding, PeerLink};
 use crate::status::samples::{busy_snapshot, facts, quiet_snapshot};
 use packtrain_proto::class::Pack;
 use packtrain_proto::config::LinkId;
@@ -40,6 +40,7 @@ fn a_line_without_peers_says_plainly_that_frames_go_plain() {
 
 link eth1: up
   address    02:00:00:00:00:02, mtu 1500
+  drained    4 Gbit/s past the engine, 250.0 ms ago
   backlog    0 B queued, 0 B in flight
   watched by acknowledgements
   sent       0 frames, 0 B
@@ -57,6 +58,45 @@ warning: no peer answers: frames go plain
         peer_table(&document),
         "pt0 has no peer: no host with packtrain answers, frames go plain\n"
     );
+}
+
+#[test]
+fn where_flows_may_be_lost_with_a_link_it_is_said_over_which_they_are_spread() {
+    let mut document = StatusDocument::build(&busy_snapshot(), &facts(&[LinkCondition::Up]));
+    let path = document.peers[0].links[0].clone();
+    let mut said = |loss_ok: bool, paths: &[(&str, Option<&str>, bool)]| {
+        document.classes[0].loss_ok = loss_ok;
+        let paths = paths
+            .iter()
+            .map(|&(link, direct, direct_stripes)| PeerLink {
+                link: link.to_owned(),
+                direct: direct.map(str::to_owned),
+                direct_stripes,
+                ..path.clone()
+            });
+        document.peers[0].links = paths.collect();
+        let text = plain(&line(&document));
+        let mut rows = text.lines();
+        rows.find_map(|row| row.strip_prefix("  loss ok    ").map(str::to_owned))
+    };
+    let open = Some("loss_ok");
+    let both = [("a", open, true), ("b", open, true)];
+    assert_eq!(
+        said(true, &both).unwrap(),
+        "past the engine, TCP spread over a, b"
+    );
+    assert_eq!(said(false, &both), None);
+    let late = [("a", open, true), ("b", open, true), ("c", open, false)];
+    assert_eq!(
+        said(true, &late).unwrap(),
+        "past the engine, TCP spread over a, b; c not"
+    );
+    let apart = [("a", open, true), ("b", open, false)];
+    assert_eq!(
+        said(true, &apart).unwrap(),
+        "past the engine, each flow by one link"
+    );
+    assert_eq!(said(true, &[("a", open, true), ("b", None, false)]), None);
 }
 
 #[test]

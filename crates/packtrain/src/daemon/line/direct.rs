@@ -75,6 +75,12 @@ impl Line {
         self.tally = Some(tally);
     }
 
+    /// At this rate frames left the link's queue ([`Engine::handle_direct_rate`]).
+    pub fn direct_rate(&mut self, link: LinkId, rate_bps: u64) {
+        let now = self.clock.now();
+        self.engine.handle_direct_rate(link, rate_bps, now);
+    }
+
     /// For whom it is asked.
     pub fn count_direct_to(&mut self, counted: Vec<(SentTo, u32)>) {
         if let Some(tally) = &mut self.tally {

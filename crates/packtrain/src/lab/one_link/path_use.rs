@@ -112,6 +112,7 @@ impl PathCounts {
                 congestion: new_closures.congestion - old_closures.congestion,
                 delay: new_closures.delay - old_closures.delay,
                 loss: new_closures.loss - old_closures.loss,
+                disorder: new_closures.disorder - old_closures.disorder,
             },
             trains,
             frames,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use packtrain::lab::cable::{Cable, Side};
 use packtrain::lab::host::Host;
 use packtrain::lab::messages::Report;
+use packtrain::lab::namespaces::Namespace;
 use packtrain::lab::path_changes::{self, Flows, Pace};
 use packtrain::lab::stream::{self, Amount, Protocol, Transfer};
 use packtrain::lab::{wait_for, wire};
@@ -16,7 +17,7 @@ use crate::common::cabled::{
     Cabled, MEBIBYTE, address, assert_once_in_order, assert_sent, now, pause, status,
 };
 use crate::common::undo::SOON;
-use crate::common::{B, steady};
+use crate::common::{B, packtrain, steady};
 
 const PORT: u16 = 7000;
 const SIZES: [usize; 8] = [64, 64, 200, 200, 500, 500, 1000, 1000];
@@ -217,4 +218,112 @@ fn what_exceeds_the_engines_rate_goes_past_it() {
     let before = direct_frames(&cabled);
     assert_sent(a, b, B, MEBIBYTE);
     assert_eq!(direct_frames(&cabled), before);
+}
+
+/// So fast that no engine would take over.
+const FAST_MBIT: u32 = 3000;
+
+fn fast_links(hosts: [&Host; 2], names: [&str; 2]) {
+    for host in hosts {
+        for name in names {
+            wire::shape_fast(&host.namespace, name, FAST_MBIT).unwrap();
+            wire::receive_on_cpu(&host.namespace, name, 0).unwrap();
+        }
+    }
+}
+
+/// TCP may be lost with a link.
+fn tcp_is_loss_ok(hosts: [&Host; 2]) {
+    for host in hosts {
+        let add = ["class", "add", "pt0", "--match", "tcp", "--loss-ok"];
+        host.packtrain(&add).unwrap();
+    }
+}
+
+fn transfer(a: &Host, b: &Host, duration: Duration) -> Transfer {
+    let at = SocketAddr::new(address(B), 7200);
+    let (from, to) = (&a.namespace, &b.namespace);
+    let amount = Amount::Time(duration);
+    stream::transfer(from, to, at, amount, Protocol::Tcp, now()).unwrap()
+}
+
+#[test]
+fn a_flow_that_may_be_lost_with_a_link_takes_each_large_frame_by_another_one() {
+    live!(wire::shaping_unavailable());
+    let cabled = Cabled::up_unshaped("spread", 2);
+    let (a, b) = (&cabled.a, &cabled.b);
+    fast_links([a, b], ["eth1", "eth2"]);
+    wait_for("queues to be seen", SOON, || {
+        let mut links = status(a).links.into_iter();
+        links.all(|link| link.qdisc.as_deref() == Some("htb"))
+    })
+    .unwrap();
+    tcp_is_loss_ok([a, b]);
+    wait_until_open(a);
+    // What a peer has answered says whether it looks for what is late.
+    assert_sent(a, b, B, 8 * MEBIBYTE);
+    let run = || {
+        let before = status(a);
+        let sent = transfer(a, b, Duration::from_secs(2));
+        assert!(sent.is_whole());
+        let after = status(a);
+        let of_each = |seen: &StatusDocument| -> Vec<f64> {
+            seen.links.iter().map(|link| link.tx.bytes as f64).collect()
+        };
+        let of_each = of_each(&after).into_iter().zip(of_each(&before));
+        let of_each: Vec<f64> = of_each.map(|(after, before)| after - before).collect();
+        let all: f64 = of_each.iter().sum();
+        let direct = after.direct.tx.bytes - before.direct.tx.bytes;
+        let share = of_each.iter().map(|bytes| bytes / all);
+        let striped = after.direct.striped - before.direct.striped;
+        (share.fold(1.0, f64::min), direct as f64 / all, striped)
+    };
+    let what = "least share of a link, share that went directly, frames spread";
+    steady::judge(what, run, |&(least, direct, striped)| {
+        least > 0.25 && direct > 0.9 && striped > 100
+    });
+    let seen = status(a);
+    let spread = |link: &&packtrain::status::PeerLink| link.direct_stripes;
+    assert_eq!(seen.peers[0].links.iter().filter(spread).count(), 2);
+    assert_eq!(seen.direct.closures_because.disorder, 0);
+}
+
+/// ```text
+///  a ── eth1 ─────────────────────── eth1 ── b
+///    ── eth2 ── a bridge: 400 Mbit/s ── eth2 ──
+/// ```
+#[test]
+fn what_a_queue_behind_a_link_delays_is_found_by_what_it_disorders_and_handed_back() {
+    live!(wire::shaping_unavailable());
+    let [a, b] = [(); 2].map(|()| Host::create("hidden", packtrain()).unwrap());
+    let switch = Namespace::create("hidden").unwrap();
+    wire::veth((&a.namespace, "eth1"), (&b.namespace, "eth1")).unwrap();
+    for (host, port) in [(&a, "to-a"), (&b, "to-b")] {
+        wire::veth((&host.namespace, "eth2"), (&switch, port)).unwrap();
+    }
+    wire::bridge(&switch, "br0", &["to-a", "to-b"]).unwrap();
+    wire::shape_fast(&switch, "to-b", 400).unwrap();
+    let short = "tc qdisc add dev to-b parent 1:1 pfifo limit 20";
+    switch.sh(short).unwrap();
+    fast_links([&a, &b], ["eth1", "eth2"]);
+    for (number, host) in (1..).zip([&a, &b]) {
+        let to = format!("10.9.0.{number}/24");
+        host.up_over("pt0", &["eth1", "eth2"], &["--address", &to])
+            .unwrap();
+    }
+    tcp_is_loss_ok([&a, &b]);
+    wait_until_open(&a);
+    let handed_back = || {
+        let seen = status(&a).direct;
+        seen.closures_because.disorder + seen.striping_given_up
+    };
+    for _ in 0..5 {
+        assert!(transfer(&a, &b, Duration::from_secs(2)).is_whole());
+        if handed_back() > 0 {
+            break;
+        }
+    }
+    let seen = status(&a);
+    assert!(handed_back() > 0, "{:#?} {:#?}", seen.direct, seen.peers);
+    assert!(seen.peers[0].links[1].direct_late > 0, "{seen:#?}");
 }
