@@ -87,6 +87,8 @@ breakages! {
     MarkerLies,
     /// Trains do not say behind which others of another lane they come.
     LanesNotOrdered,
+    /// Trains are acknowledged that have not come.
+    AcknowledgedUnseen,
     /// Nothing is ever put on one of the links.
     LinkKeptIdle,
     /// What is put on one of the links never leaves.
@@ -144,6 +146,7 @@ impl Breakage {
                 | Breakage::LinkSwallows
                 | Breakage::ReplayLostSilently
                 | Breakage::DeathDenied
+                | Breakage::AcknowledgedUnseen
         )
     }
 
@@ -302,6 +305,9 @@ impl Saboteur {
             }
             Breakage::LanesNotOrdered => {
                 self.strikes += u64::from(trunk::forget_order(&mut frame));
+            }
+            Breakage::AcknowledgedUnseen if !self.resting => {
+                self.strikes += u64::from(trunk::acknowledge_all(&mut frame));
             }
             Breakage::OffsetWrong if is_aggregate(&frame) && self.strikes() => {
                 // The low byte of the second packet's offset.

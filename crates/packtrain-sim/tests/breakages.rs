@@ -28,6 +28,7 @@ fn watchers(breakage: Breakage) -> &'static [&'static str] {
         // A flow that has come to another lane does not wait for ever for what is lost.
         Breakage::MarkerLies | Breakage::ReplayLostSilently => &["accounted", "in order"],
         Breakage::GroupCopyLostSilently => &["accounted"],
+        Breakage::AcknowledgedUnseen => &["drained", "accounted", "in order"],
         Breakage::LinkKeptIdle => &["work conserving", "held within"],
         Breakage::DeathDenied => &["found dead", "work conserving"],
         // The line does without the link, and the link never comes back.
@@ -79,6 +80,8 @@ fn run_of(breakage: Breakage) -> fn(Order) -> Report {
         Breakage::DeathDenied => links::run_silent_cuts,
         // Where some wires are far longer than others.
         Breakage::LanesNotOrdered => links::run,
+        // Where wires lose, and are not cut.
+        Breakage::AcknowledgedUnseen => links::run,
         _ if breakage.needs_direct() => direct::run_carrier_cuts,
         _ if breakage.needs_links() => links::run_carrier_cuts,
         _ => pair::run,

@@ -13,6 +13,7 @@ const TRAIN_SEQUENCE_AT: usize = 22;
 const OPTIONS_AT: usize = 30;
 const MARKER: u8 = 0x02;
 const REPLAY: u8 = 0x04;
+const ACK: u8 = 0x01;
 const NEWEST: u8 = 0x02;
 const BEHIND: u8 = 0x05;
 /// No receiver knows it, and each skips it.
@@ -68,6 +69,20 @@ pub fn forget_order(frame: &mut Frame) -> bool {
         frame.bytes[value.start - 2] = UNKNOWN;
     }
     !behind.is_empty()
+}
+
+/// Acknowledges all before the newest that has come. `false`: it says so anyway, or nothing.
+pub fn acknowledge_all(frame: &mut Frame) -> bool {
+    if !is_train(frame) {
+        return false;
+    }
+    let mut lied = false;
+    for value in options_of(frame, ACK) {
+        let bitmap = &mut frame.bytes[value.end - 8..value.end];
+        lied |= bitmap != [0xff; 8];
+        bitmap.fill(0xff);
+    }
+    lied
 }
 
 /// Where the values of a train's options of this kind stand.

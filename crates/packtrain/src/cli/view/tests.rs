@@ -1,6 +1,6 @@
 use super::*;
-use crate::status::{Coding, PeerLink};
 use crate::status::samples::{busy_snapshot, facts, quiet_snapshot};
+use crate::status::{Coding, PeerLink};
 use packtrain_proto::class::Pack;
 use packtrain_proto::config::LinkId;
 use packtrain_proto::queue::pressure::AutoChoice;
