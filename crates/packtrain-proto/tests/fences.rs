@@ -190,7 +190,7 @@ impl World {
             slot: flow as u32,
             path: KernelPath::LossOk,
             payload: 60,
-            segments_bytes: None,
+            tcp: None,
         });
         let returns = match left {
             Left::Direct(link) => {

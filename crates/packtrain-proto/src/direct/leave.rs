@@ -17,8 +17,14 @@ pub struct Leaving {
     pub path: KernelPath,
     /// Bytes of the largest frame that it becomes on the wire, after the EtherType.
     pub payload: u16,
-    /// It is several segments of TCP, of so many bytes in all.
-    pub segments_bytes: Option<u32>,
+    pub tcp: Option<TcpFrame>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpFrame {
+    pub bytes: u32,
+    /// It becomes several segments.
+    pub is_large: bool,
 }
 
 /// What is seen of a link's own queue.
@@ -54,7 +60,18 @@ struct Slot {
     ticket: u64,
     /// By which the frames since then have gone.
     link: Option<LinkId>,
-    /// Large frames in a row that found it idle, and went there.
+    /// … and the last of those that are spread.
+    stripe: Option<LinkId>,
+    /// Large ones of these in a row that found it idle, and went there.
+    stayed: u32,
+}
+
+/// Which way a frame takes.
+#[derive(Clone, Copy)]
+struct Chosen<'a> {
+    way: &'a DirectDestination,
+    is_spread: bool,
+    /// What its slot says of how often it stayed with its link from then on.
     stayed: u32,
 }
 
@@ -97,37 +114,49 @@ impl Leave {
     pub fn frame(&mut self, frame: &Leaving) -> Left {
         let slot = self.slots.get(&frame.slot).copied().unwrap_or_default();
         let may_go = frame.path != KernelPath::Engine && slot.ticket <= self.drained;
-        let way = may_go.then(|| self.way(frame, &slot)).flatten();
+        let chosen = may_go.then(|| self.choose(frame, &slot)).flatten();
+        let fits = chosen.filter(|chosen| frame.payload <= chosen.way.payload_max);
+        let goes = fits.map(|chosen| (chosen.way.link, chosen.is_spread));
+        let stayed = chosen.map_or(slot.stayed, |chosen| chosen.stayed);
         let slot = self.slots.entry(frame.slot).or_default();
-        if let Some((_, stayed)) = way {
-            slot.stayed = stayed;
-        }
-        let fits = way.filter(|(way, _)| frame.payload <= way.payload_max);
-        if let Some((way, _)) = fits {
-            slot.link = Some(way.link);
-            return Left::Direct(way.link);
+        slot.stayed = stayed;
+        if let Some((link, is_spread)) = goes {
+            // Apart from each other: a flow that shares the slot keeps to its link.
+            match is_spread {
+                true => slot.stripe = Some(link),
+                false => slot.link = slot.link.or(Some(link)),
+            }
+            return Left::Direct(link);
         }
         self.tickets += 1;
         slot.ticket = self.tickets;
-        let returns = slot.link.take().is_some();
+        let returns = slot.link.is_some() || slot.stripe.is_some();
+        (slot.link, slot.stripe) = (None, None);
         Left::Engine { returns }
     }
 
-    /// … and what its slot says of how often it stayed with its link from then on.
-    fn way(&self, frame: &Leaving, slot: &Slot) -> Option<(DirectDestination, u32)> {
+    fn choose(&self, frame: &Leaving, slot: &Slot) -> Option<Chosen<'_>> {
         let leads_there =
             |d: &&DirectDestination| d.address == frame.to && d.open_to != OpenTo::Nobody;
         let ways = self.destinations.iter().filter(leads_there);
         let ways: Vec<_> = ways.take(DIRECT_WAYS_MAX).collect();
+        let chosen = |way, is_spread, stayed| Chosen {
+            way,
+            is_spread,
+            stayed,
+        };
         if let Some((way, late)) = self.stripe(&ways, frame, slot) {
             let stayed = match late {
-                0 if slot.link == Some(way.link) => slot.stayed + 1,
+                0 if slot.stripe == Some(way.link) => slot.stayed + 1,
                 _ => 0,
             };
-            return Some((*way, stayed));
+            return Some(chosen(way, true, stayed));
+        }
+        if let Some(way) = self.stripe_before(&ways, frame, slot) {
+            return Some(chosen(way, true, slot.stayed));
         }
         let way = self.way_in_order(&ways, frame, slot.link)?;
-        Some((*way, slot.stayed))
+        Some(chosen(way, false, slot.stayed))
     }
 
     fn may_take(&self, way: &DirectDestination, path: KernelPath) -> bool {
@@ -149,6 +178,30 @@ impl Leave {
         })
     }
 
+    /// Those that a flow takes in turns, of which there are several. `None`: of this frame's none is spread.
+    fn ways_of_stripes<'a>(
+        &self,
+        ways: &[&'a DirectDestination],
+        frame: &Leaving,
+    ) -> Option<Vec<&'a DirectDestination>> {
+        let are_several = ways.iter().filter(|way| way.stripes).count() > 1;
+        let is_spread = are_several && frame.path == KernelPath::LossOk && frame.tcp.is_some();
+        let may_be = |way: &&DirectDestination| way.stripes && self.may_take(way, frame.path);
+        is_spread.then(|| ways.iter().copied().filter(may_be).collect())
+    }
+
+    /// A small frame follows the large one before it.
+    fn stripe_before<'a>(
+        &self,
+        ways: &[&'a DirectDestination],
+        frame: &Leaving,
+        slot: &Slot,
+    ) -> Option<&'a DirectDestination> {
+        let mut ways = self.ways_of_stripes(ways, frame)?.into_iter();
+        frame.tcp.filter(|tcp| !tcp.is_large)?;
+        ways.find(|way| slot.stripe == Some(way.link))
+    }
+
     /// By the link by which it is there first, as long as one is idle by one that is: the one that its flow has gone before, or
     /// the fastest. How late it is by that, ns where something stands there.
     fn stripe<'a>(
@@ -157,16 +210,10 @@ impl Leave {
         frame: &Leaving,
         slot: &Slot,
     ) -> Option<(&'a DirectDestination, u64)> {
-        let are_several = ways.iter().filter(|way| way.stripes).count() > 1;
-        let bytes = frame.segments_bytes.filter(|_| are_several)?;
-        if frame.path != KernelPath::LossOk {
-            return None;
-        }
+        let ways = self.ways_of_stripes(ways, frame)?;
+        let bytes = frame.tcp.filter(|tcp| tcp.is_large)?.bytes;
         let queue = |way: &DirectDestination| self.queues.get(&way.link).copied();
         let rate = |way: &DirectDestination| queue(way).and_then(|queue| queue.rate);
-        let ways = ways.iter().copied();
-        let may_be = |way: &&DirectDestination| way.stripes && self.may_take(way, frame.path);
-        let ways: Vec<&DirectDestination> = ways.filter(may_be).collect();
         let known = ways.iter().filter_map(|way| rate(way));
         let fastest = known.max().unwrap_or(RATE_UNKNOWN);
         let late_by = |way: &&DirectDestination| {
@@ -174,8 +221,8 @@ impl Leave {
             let backlog = queue(way).unwrap_or_default().backlog_bytes;
             let takes = |bytes: u32| u64::from(bytes) * 1_000_000 / u64::from(rate);
             match backlog {
-                0 if slot.link == Some(way.link) && slot.stayed < STAYS => 0,
-                0 if slot.link == Some(way.link) => STANDS - 1,
+                0 if slot.stripe == Some(way.link) && slot.stayed < STAYS => 0,
+                0 if slot.stripe == Some(way.link) => STANDS - 1,
                 0 => takes(bytes),
                 _ => STANDS + takes(bytes) + takes(backlog),
             }
@@ -214,9 +261,14 @@ mod tests {
             slot,
             path,
             payload: 1500,
-            segments_bytes: None,
+            tcp: None,
         }
     }
+
+    const LARGE: Option<TcpFrame> = Some(TcpFrame {
+        bytes: 60_000,
+        is_large: true,
+    });
 
     const ENGINE: Left = Left::Engine { returns: false };
     const BACK: Left = Left::Engine { returns: true };
@@ -286,7 +338,7 @@ mod tests {
                 leave.set_queue(LinkId(link), queue);
             }
             let bulk = Leaving {
-                segments_bytes: Some(60_000),
+                tcp: LARGE,
                 ..frame(0, KernelPath::LossOk)
             };
             match leave.frame(&bulk) {
@@ -312,7 +364,7 @@ mod tests {
         let mut leave = Leave::default();
         leave.set_destinations(vec![way(4, OpenTo::LossOk), way(5, OpenTo::LossOk)]);
         let bulk = Leaving {
-            segments_bytes: Some(60_000),
+            tcp: LARGE,
             ..frame(0, KernelPath::LossOk)
         };
         let mut last = by(4);
@@ -347,7 +399,7 @@ mod tests {
             rate: None,
         };
         let bulk = |path| Leaving {
-            segments_bytes: Some(60_000),
+            tcp: LARGE,
             ..frame(0, path)
         };
         assert_eq!(leave.frame(&bulk(KernelPath::LossOk)), by(4));
@@ -356,8 +408,16 @@ mod tests {
         assert_eq!(leave.frame(&bulk(KernelPath::Auto)), by(4));
         assert_eq!(leave.frame(&bulk(KernelPath::Direct)), by(4));
         assert_eq!(leave.frame(&bulk(KernelPath::LossOk)), by(5));
-        // Its small frames follow.
-        assert_eq!(leave.frame(&frame(0, KernelPath::LossOk)), by(5));
+        // Its small frames follow; a flow that shares its slot does not.
+        let small = Leaving {
+            tcp: Some(TcpFrame {
+                bytes: 1000,
+                is_large: false,
+            }),
+            ..frame(0, KernelPath::LossOk)
+        };
+        assert_eq!(leave.frame(&small), by(5));
+        assert_eq!(leave.frame(&frame(0, KernelPath::LossOk)), by(4));
         // The other one is closed: there is nothing to choose.
         leave.close(LinkId(4));
         leave.set_queue(LinkId(5), busy);
@@ -382,7 +442,7 @@ mod tests {
             },
         );
         let bulk = Leaving {
-            segments_bytes: Some(60_000),
+            tcp: LARGE,
             ..frame(0, KernelPath::LossOk)
         };
         assert_eq!([leave.frame(&bulk), leave.frame(&bulk)], [by(4); 2]);

@@ -173,7 +173,7 @@ impl Kernel {
             path: if is_its_own { path } else { KernelPath::Engine },
             payload: payload_of(frame),
             // Nothing puts them in order behind it.
-            segments_bytes: None,
+            tcp: None,
         });
         let link = match left {
             Left::Direct(link) => link,

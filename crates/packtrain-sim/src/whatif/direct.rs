@@ -77,7 +77,7 @@ impl Direct {
                 path
             },
             payload: longest.saturating_sub(around) as u16,
-            segments_bytes: None,
+            tcp: None,
         });
         let link = match left {
             Left::Direct(link) => link,

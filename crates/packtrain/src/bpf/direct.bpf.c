@@ -261,7 +261,7 @@ int direct_leave(struct __sk_buff *skb)
 	__u32 slot_number;
 	__u64 address, ticket;
 	__u16 ether_type;
-	int is_small, path = CLASS_PATH_AUTO;
+	int is_small, is_spread, path = CLASS_PATH_AUTO;
 
 	slot_number = bpf_get_hash_recalc(skb) % DIRECT_SLOTS;
 	slot = bpf_map_lookup_elem(&slots, &slot_number);
@@ -282,12 +282,12 @@ int direct_leave(struct __sk_buff *skb)
 	if (!destination)
 		goto engine;
 	way = NULL;
-	/* The receiver of TCP tells what came in disorder, and puts it in order. Of a flow's small frames there is little. */
-	if (destination->stripes && path == CLASS_PATH_LOSS_OK && skb->gso_size &&
-	    is_tcp(data, data_end, ether_type)) {
-		way = choose_stripe(skb, destination, slot, path, told);
-		now->striped += way != NULL;
-	}
+	/* The receiver of TCP tells what came in disorder, and puts it in order. */
+	if (destination->stripes && path == CLASS_PATH_LOSS_OK &&
+	    is_tcp(data, data_end, ether_type))
+		way = skb->gso_size ? choose_stripe(skb, destination, slot, path, told) :
+				      follow_stripe(destination, slot, path, told);
+	is_spread = way != NULL;
 	if (!way)
 		way = choose_way(destination, slot, slot_number, path, told);
 	if (!way || !fits(skb, ether_type, way->payload_max))
@@ -311,8 +311,14 @@ int direct_leave(struct __sk_buff *skb)
 	}
 	/* In place, for what a host sends is its own. */
 	put_addresses(header, &way->outer);
-	if (slot->way != way->link + 1)
+	/* Apart from each other: a flow that shares the slot keeps to its link. */
+	if (is_spread) {
+		if (slot->stripe != way->link + 1)
+			slot->stripe = way->link + 1;
+		now->striped += 1;
+	} else if (!slot->way) {
 		slot->way = way->link + 1;
+	}
 	/* The peer is told, and says how many of them have come. */
 	sent = bpf_map_lookup_elem(&sending, &way->sending);
 	if (sent) {
@@ -331,8 +337,9 @@ engine:
 	/* Another flow of this slot may have had a later one meanwhile. */
 	if (slot->ticket < ticket)
 		slot->ticket = ticket;
-	if (slot->way) {
+	if (slot->way || slot->stripe) {
 		slot->way = 0;
+		slot->stripe = 0;
 		__sync_fetch_and_add(&now->left, 1);
 	}
 	if (told->urgent_count) {
@@ -401,8 +408,11 @@ int direct_watch(struct __sk_buff *skb)
 		watch->measured_ns += time - watch->seen_at;
 		watch->left += (__s64)watch->stood + watch->came - backlog;
 		if (watch->measured_ns >= MEASURED_NS) {
-			watch->rate = watch->left > 0 ? watch->left * 1000000 / watch->measured_ns : 1;
-			watch->rate_at = time;
+			/* Is it more that stands there than came directly, others have filled it meanwhile. */
+			if (watch->left >= 0) {
+				watch->rate = watch->left * 1000000 / watch->measured_ns ?: 1;
+				watch->rate_at = time;
+			}
 			watch->measured_ns = 0;
 			watch->left = 0;
 		}

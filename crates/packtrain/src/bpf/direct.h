@@ -62,8 +62,9 @@ struct direct_state {
 /* Map `slots`, by a flow's hash. */
 struct direct_slot {
 	__u64 ticket;		/* of the last frame that went to the engine */
-	__u32 way;		/* one has gone directly since, by the link of this number - 1 */
-	__u32 stayed;		/* large frames in a row that found it idle, and went there */
+	__u16 way;		/* one has gone directly since, by the link of this number - 1 */
+	__u16 stripe;		/* … and one of those that are spread, the last by this one */
+	__u32 stayed;		/* large ones of these in a row that found it idle, and went there */
 };
 
 /* One of the ways to a peer: a member link. */

@@ -154,7 +154,7 @@ static __always_inline struct direct_way *choose_stripe(struct __sk_buff *skb,
 		late = skb->len * 1000000ULL / rate;
 		if (backlog)
 			late += STRIPE_STANDS + backlog * 1000000ULL / rate;
-		else if (slot->way == way->link + 1)
+		else if (slot->stripe == way->link + 1)
 			late = slot->stayed < STRIPE_STAYS ? 0 : STRIPE_STANDS - 1;
 		if (!best || late < least) {
 			best = way;
@@ -162,8 +162,23 @@ static __always_inline struct direct_way *choose_stripe(struct __sk_buff *skb,
 		}
 	}
 	if (best)
-		slot->stayed = least || slot->way != best->link + 1 ? 0 : slot->stayed + 1;
+		slot->stayed = least || slot->stripe != best->link + 1 ? 0 : slot->stayed + 1;
 	return best;
+}
+
+/* A small frame of a flow that is spread follows the large one before it. */
+static __always_inline struct direct_way *follow_stripe(struct direct_destination *destination,
+							const struct direct_slot *slot, int path,
+							const struct direct_orders *told)
+{
+	struct direct_way *way;
+
+	for (__u32 i = 0; i < DIRECT_WAYS && i < destination->ways_count; i++) {
+		way = &destination->ways[i];
+		if (slot->stripe == way->link + 1 && takes_stripes(way, path, told))
+			return way;
+	}
+	return NULL;
 }
 
 #endif

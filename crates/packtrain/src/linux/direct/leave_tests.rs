@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use packtrain_proto::class::{Action, Class, ClassPath, KernelPath};
 use packtrain_proto::config::LinkId;
 use packtrain_proto::direct::DirectDestination;
-use packtrain_proto::direct::leave::{Leave, Leaving, Left, LinkQueue};
+use packtrain_proto::direct::leave::{Leave, Leaving, Left, LinkQueue, TcpFrame};
 use packtrain_proto::offload::Offload;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -271,7 +271,10 @@ impl Both<'_> {
             slot: self.slots[usize::from(flow)],
             path: PATHS[usize::from(flow)],
             payload,
-            segments_bytes: bulk.then_some(bytes.len() as u32),
+            tcp: Some(TcpFrame {
+                bytes: bytes.len() as u32,
+                is_large: bulk,
+            }),
         });
         let has_left = self.tally.have_flows_left().unwrap();
         let tickets = self.path.state().unwrap().tickets;
@@ -345,7 +348,10 @@ fn each_frame_goes_where_the_rules_say() {
                 slot: *slot,
                 path: PATHS[flow],
                 payload: 400,
-                segments_bytes: None,
+                tcp: Some(TcpFrame {
+                    bytes: 414,
+                    is_large: false,
+                }),
             });
         }
         let both = RefCell::new(Both {
