@@ -4,6 +4,7 @@
 //! remembered as a set of classes, a bit each, that the frame may be of; what is left to ask of a frame is what
 //! differs: its size, its payload, its mark.
 
+use super::KernelPath;
 use super::condition::Condition;
 use super::facts::{Facts, FlowFacts};
 use super::{Action, CLASSES_MAX, Class, Compress};
@@ -219,6 +220,12 @@ impl ClassTable {
     pub fn actions(&self) -> impl Iterator<Item = Action> + '_ {
         let own = self.iter().map(|class| class.action);
         own.chain([self.rest_action])
+    }
+
+    /// Whether frames of any may be lost with a link.
+    pub fn have_loss_ok(&self) -> bool {
+        self.iter()
+            .any(|class| class.action.kernel_path() == KernelPath::LossOk)
     }
 
     /// Whether frames of any class may go where only these may.

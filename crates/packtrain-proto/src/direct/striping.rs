@@ -8,8 +8,8 @@
 use super::DIRECT_CALM;
 use crate::time::{Duration, Instant};
 
-/// Fewer frames than these say nothing.
-const JUDGED_MIN: u32 = 1024;
+/// Fewer frames than these say nothing: what is late comes in frames of up to 45 segments.
+const JUDGED_MIN: u32 = 4096;
 /// One of so many that is late is too much.
 const LATE_SHARE: u32 = 32;
 /// Given up again so soon after it was tried again, it is left alone for twice as long, up to …
@@ -21,6 +21,9 @@ pub struct Striping {
     /// What the peer has said last, and what it had said when it was judged last. `None`: it does not look at it.
     heard: Option<Sample>,
     judged: Sample,
+    judged_at: Instant,
+    /// Too much was late when it was judged last.
+    is_doubted: bool,
     /// Until then it gets no such frames.
     off_until: Option<Instant>,
     /// When it was tried again last, and for how long it had been left alone.
@@ -38,30 +41,60 @@ struct Sample {
     late: u32,
 }
 
+impl Sample {
+    fn since(self, before: Sample) -> Sample {
+        Sample {
+            received: self.received.wrapping_sub(before.received),
+            late: self.late.wrapping_sub(before.late),
+        }
+    }
+}
+
 impl Striping {
     pub fn is_on(&self) -> bool {
         self.heard.is_some() && self.off_until.is_none()
     }
 
-    /// The peer says what has come by this path. Whether too much of it was late.
-    pub fn on_report(&mut self, received: u32, late: Option<u32>) -> bool {
+    /// The peer says what has come by this path. `None`: not too much of it was late, twice in a row. Else how many frames a
+    /// second have come. `is_spread`: flows are, just now: what is late otherwise is late for other reasons.
+    pub fn on_report(
+        &mut self,
+        received: u32,
+        late: Option<u32>,
+        is_spread: bool,
+        now: Instant,
+    ) -> Option<f64> {
         let Some(late) = late else {
             self.heard = None;
-            return false;
+            return None;
         };
         let sample = Sample { received, late };
-        let Some(before) = self.heard.replace(sample) else {
-            self.judged = sample;
-            return false;
+        let before = self.heard.replace(sample);
+        let more = before.map(|before| sample.since(before));
+        // The first one, or the peer has counted anew meanwhile, or says what cannot be.
+        let Some(more) = more.filter(|more| more.late <= more.received) else {
+            self.begin(sample, now);
+            return None;
         };
-        self.late += u64::from(late.wrapping_sub(before.late));
-        let received = received.wrapping_sub(self.judged.received);
-        let late = late.wrapping_sub(self.judged.late);
-        if received < JUDGED_MIN {
-            return false;
+        self.late += u64::from(more.late);
+        if !is_spread {
+            self.begin(sample, now);
+            return None;
         }
-        self.judged = sample;
-        late.saturating_mul(LATE_SHARE) >= received && self.off_until.is_none()
+        let more = sample.since(self.judged);
+        if more.received < JUDGED_MIN {
+            return None;
+        }
+        let was_doubted = self.is_doubted;
+        let took = now.since(self.judged_at).as_secs_f64();
+        self.begin(sample, now);
+        self.is_doubted = more.late.saturating_mul(LATE_SHARE) >= more.received;
+        (self.is_doubted && was_doubted).then(|| f64::from(more.received) / took)
+    }
+
+    fn begin(&mut self, sample: Sample, now: Instant) {
+        (self.judged, self.judged_at) = (sample, now);
+        self.is_doubted = false;
     }
 
     /// It gets no more such frames, for a while.
@@ -135,39 +168,64 @@ mod tests {
             path
         }
 
+        /// Twice as many, in two reports.
         fn come(&mut self, received: u32, late: u32) -> bool {
+            self.report(received, late) | self.report(received, late)
+        }
+
+        fn report(&mut self, received: u32, late: u32) -> bool {
             self.received = self.received.wrapping_add(received);
             self.late = self.late.wrapping_add(late);
             self.ms += 50;
             let now = at(self.ms);
             self.striping.look(now);
-            let is_late = self.striping.on_report(self.received, Some(self.late));
-            if is_late {
+            let is_spread = self.striping.is_on();
+            let report = (self.received, Some(self.late));
+            let rate = self.striping.on_report(report.0, report.1, is_spread, now);
+            if let Some(rate) = rate {
+                let expected = f64::from(received) * 20.0;
+                assert!((rate / expected - 1.0).abs() < 0.01, "{rate} {expected}");
                 self.striping.give_up(now);
             }
-            is_late
+            rate.is_some()
         }
     }
 
     #[test]
-    fn one_in_thirty_two_that_is_late_ends_it_and_less_is_only_counted() {
+    fn one_in_thirty_two_that_is_late_twice_in_a_row_ends_it_and_less_is_only_counted() {
         for start in [0, u32::MAX - 700] {
             let mut path = Path::new(start);
-            assert!(!path.come(3200, 99));
+            assert!(!path.come(6400, 199));
+            assert!(!path.report(6400, 200));
+            assert!(!path.report(6400, 0));
+            assert!(!path.report(6400, 200));
             assert!(path.striping.is_on());
-            assert!(path.come(3200, 100));
+            assert!(path.report(6400, 200));
             assert!(!path.striping.is_on());
-            assert_eq!((path.striping.late, path.striping.given_up), (199, 1));
+            assert_eq!((path.striping.late, path.striping.given_up), (998, 1));
         }
     }
 
     #[test]
     fn few_frames_are_judged_with_those_that_follow() {
         let mut path = Path::new(0);
-        for _ in 0..5 {
-            assert!(!path.come(200, 200));
+        for _ in 0..40 {
+            assert_eq!(
+                path.striping.on_report(1000, Some(1000), true, at(50)),
+                None
+            );
         }
-        assert!(path.come(24, 0));
+        // Those of a first four thousand make it doubted, those of the next ones end it.
+        let mut path = Path::new(0);
+        let reports = (1..).find(|_| {
+            path.received += 512;
+            path.late += 512;
+            let (received, late) = (path.received, Some(path.late));
+            path.striping
+                .on_report(received, late, true, at(100))
+                .is_some()
+        });
+        assert_eq!(reports, Some(2 * 4096 / 512));
     }
 
     #[test]
@@ -175,35 +233,51 @@ mod tests {
         let mut path = Path::new(0);
         let mut rests = Vec::new();
         for _ in 0..8 {
-            while !path.come(2000, 2000) {}
+            while !path.report(5000, 5000) {}
             let begin = path.ms;
             while !path.striping.is_on() {
-                path.come(2000, 0);
+                path.report(5000, 0);
             }
             rests.push((path.ms - begin) / 1000);
         }
         assert_eq!(rests, [2, 4, 8, 16, 32, 64, 64, 64]);
         for _ in 0..1200 {
-            assert!(!path.come(2000, 10));
+            assert!(!path.report(5000, 10));
         }
-        assert!(path.come(2000, 2000));
+        assert!(path.come(5000, 5000));
         path.ms += 2000;
         path.striping.look(at(path.ms));
         assert!(path.striping.is_on(), "that was long ago");
     }
 
     #[test]
-    fn a_peer_that_does_not_look_gets_none() {
+    fn a_peer_that_does_not_look_gets_none_and_what_it_cannot_have_counted_says_nothing() {
         let mut path = Path::new(0);
         path.come(5000, 0);
-        assert!(!path.striping.on_report(6000, None));
-        assert!(!path.striping.is_on());
-        // Counts of another life say nothing.
-        assert!(!path.striping.on_report(9_000_000, Some(8_000_000)));
-        assert!(path.striping.is_on());
+        let mut report = |received, late| {
+            let striping = &mut path.striping;
+            let is_late = striping.on_report(received, late, true, at(5000)).is_some();
+            (is_late, striping.is_on(), striping.late)
+        };
+        assert_eq!(report(6000, None), (false, false, 0));
+        // Counts of another life say nothing, nor do such as go back.
+        assert_eq!(report(9_000_000, Some(8_000_000)), (false, true, 0));
+        assert_eq!(report(9_000_100, Some(7_000_000)), (false, true, 0));
+        assert_eq!(report(9_000_200, Some(7_000_200)), (false, true, 0));
         path.striping.restart();
         assert!(!path.striping.is_on());
-        assert!(!path.striping.on_report(5000, Some(4000)));
-        assert_eq!(path.striping.late, 0);
+    }
+
+    /// Retransmissions are late by their nature.
+    #[test]
+    fn while_nothing_is_spread_nothing_that_is_late_says_anything() {
+        let mut path = Path::new(0);
+        for n in 1..20 {
+            let rate = path
+                .striping
+                .on_report(n * 5000, Some(n * 5000), false, at(u64::from(n)));
+            assert_eq!(rate, None);
+        }
+        assert!(path.striping.is_on() && path.striping.late > 0);
     }
 }

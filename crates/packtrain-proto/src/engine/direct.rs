@@ -188,10 +188,22 @@ impl Engine {
         Ok((way, because))
     }
 
+    /// Whether the owner was told to spread flows over this path and others.
+    pub(super) fn is_spread_over(&self, slot: usize, link: LinkId) -> bool {
+        let Some(peer) = self.peers.get(slot) else {
+            return false;
+        };
+        let told = self.published.destinations.iter();
+        let spread = told.filter(|way| way.stripes && way.address == peer.address);
+        let links: Vec<LinkId> = spread.map(|way| way.link).collect();
+        links.len() > 1 && links.contains(&link)
+    }
+
     /// Whether frames of one flow go by it and by others. Who wants flows to keep to links, or links to be used by weight, has
     /// said so.
     fn stripes(&self, peer: &Peer, path: &Path, open_to: OpenTo) -> bool {
         open_to >= OpenTo::LossOk
+            && self.classes.have_loss_ok()
             && self.config.balance == Balance::EarliestFinish
             && path.striping.is_on()
             && self.has_several_ways(peer)
@@ -306,7 +318,12 @@ impl Engine {
         }
         let mut open = destinations.iter();
         let are_back = open.any(|way| {
-            way.open_to == OpenTo::All && !self.destinations_now().any(|now| now == *way)
+            let as_before = |now: DirectDestination| DirectDestination {
+                stripes: way.stripes,
+                ..now
+            };
+            let mut ways = self.destinations_now().map(as_before);
+            way.open_to == OpenTo::All && !ways.any(|now| now == *way)
         });
         self.published = Published {
             destinations: self.direct_destinations(),

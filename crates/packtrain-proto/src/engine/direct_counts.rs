@@ -175,6 +175,7 @@ impl Engine {
         let overtakes = self
             .link(link)
             .is_none_or(|link| link.order != LinkOrder::Whole);
+        let is_spread = self.is_spread_over(slot, link);
         let Some(path) = self.peers.get_mut(slot).and_then(|p| p.path_mut(link)) else {
             return;
         };
@@ -182,7 +183,7 @@ impl Engine {
         let heard = path.direct.on_report(report, overtakes, now);
         let was_striped = path.striping.is_on();
         let (received, late) = (report.seen_received, report.seen_late);
-        let is_disordered = path.striping.on_report(received, late);
+        let disordered = path.striping.on_report(received, late, is_spread, now);
         let is_striped = path.striping.is_on();
         let is_new = !was_known && path.direct.is_known();
         if heard.asks {
@@ -192,18 +193,16 @@ impl Engine {
         if is_new || was_striped != is_striped {
             self.publish_paths();
         }
-        if is_disordered {
-            self.on_disorder((slot, link), now);
+        if let Some(frames_per_second) = disordered {
+            self.on_disorder((slot, link), frames_per_second, now);
         }
     }
 
-    /// Of what was spread over this path and others too much comes too late by it.
-    fn on_disorder(&mut self, (slot, link): (usize, LinkId), now: Instant) {
-        let seen_bps = self
-            .link(link)
-            .and_then(|link| link.direct_rate.get(now))
-            .unwrap_or(0);
-        if seen_bps < ENGINE_SURE_BPS {
+    /// Of what was spread over this path and others too much comes too late by it, of so many frames a second.
+    fn on_disorder(&mut self, (slot, link): (usize, LinkId), frames_per_second: f64, now: Instant) {
+        let drained_bps = self.link(link).and_then(|link| link.direct_rate.get(now));
+        let came_bps = (frames_per_second * f64::from(self.config.mtu) * 8.0) as u64;
+        if drained_bps.unwrap_or(0).max(came_bps) < ENGINE_SURE_BPS {
             return self.on_direct_signal((slot, link), Some(Signal::Disorder), now);
         }
         if let Some(path) = self.peers.get_mut(slot).and_then(|p| p.path_mut(link)) {

@@ -45,7 +45,10 @@
 #define QUEUES_A_FRAME		4
 
 /* So long before it, and up to twice as long, something later of its flow was there: TCP may take it for lost. */
-#define LATE_NS			500000ULL
+#define LATE_NS			500000LL
+/* After such a pause, or so far from what it has come to, a flow begins anew: meanwhile it may have gone by the engine. */
+#define FORGOTTEN_NS		100000000LL
+#define FAR			(1 << 28)
 
 #define VLAN_TAG_LEN		4
 
@@ -315,7 +318,8 @@ int direct_leave(struct __sk_buff *skb)
 	if (is_spread) {
 		if (slot->stripe != way->link + 1)
 			slot->stripe = way->link + 1;
-		now->striped += 1;
+		if (skb->gso_size)
+			now->striped += 1;
 	} else if (!slot->way) {
 		slot->way = way->link + 1;
 	}
@@ -386,7 +390,7 @@ int direct_watch(struct __sk_buff *skb)
 {
 	__u32 link = skb->tc_index & ~CARRIED_MASK, backlog;
 	struct direct_watch *watch;
-	__u64 time;
+	__u64 time, drained;
 
 	if ((skb->tc_index & CARRIED_MASK) != LEAVING)
 		return TC_ACT_UNSPEC;
@@ -402,24 +406,21 @@ int direct_watch(struct __sk_buff *skb)
 		return TC_ACT_UNSPEC;
 	}
 	time = bpf_ktime_get_ns();
+	drained = queue_drained(device_of(skb), watch->queue, watch->drained + skb->len);
 	if (!watch->standing_since || time - watch->seen_at > UNSEEN_NS) {
 		watch->standing_since = time;
 	} else {
 		watch->measured_ns += time - watch->seen_at;
-		watch->left += (__s64)watch->stood + watch->came - backlog;
+		watch->left += drained - watch->drained;
 		if (watch->measured_ns >= MEASURED_NS) {
-			/* Is it more that stands there than came directly, others have filled it meanwhile. */
-			if (watch->left >= 0) {
-				watch->rate = watch->left * 1000000 / watch->measured_ns ?: 1;
-				watch->rate_at = time;
-			}
+			watch->rate = watch->left * 1000000 / watch->measured_ns ?: 1;
+			watch->rate_at = time;
 			watch->measured_ns = 0;
 			watch->left = 0;
 		}
 	}
 	watch->seen_at = time;
-	watch->stood = backlog;
-	watch->came = skb->len;
+	watch->drained = drained;
 	if (time - watch->standing_since >= STANDING_NS) {
 		if (watch->rate < ENGINE_BYTES_PER_MS)
 			close_link(link, &orders);
@@ -431,10 +432,17 @@ int direct_watch(struct __sk_buff *skb)
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, DIRECT_ARRIVED);
-	/* The source's address, the number of the link in bits 55..48, and whether it counts what is late. */
-	__type(key, __u64);
+	__type(key, __u64);	/* the source's address, and the number of the link in bits 55..48 */
 	__type(value, __u32);	/* frames, a GSO frame as its segments; wraps */
 } arrived SEC(".maps");
+
+/* Of those that are counted in it, what came long behind later frames of its flow. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, DIRECT_ARRIVED);
+	__type(key, __u64);
+	__type(value, __u32);
+} arrived_late SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -444,15 +452,15 @@ struct {
 } arrived_first SEC(".maps");
 
 /* Of those whose place another one had first. */
-static __always_inline void count_among_others(__u64 key, __u32 segments)
+static __always_inline void count_among_others(void *map, __u64 key, __u32 segments)
 {
 	__u32 zero = 0, *known;
 
-	known = bpf_map_lookup_elem(&arrived, &key);
+	known = bpf_map_lookup_elem(map, &key);
 	if (!known) {
 		/* Another processor may have been faster. */
-		bpf_map_update_elem(&arrived, &key, &zero, BPF_NOEXIST);
-		known = bpf_map_lookup_elem(&arrived, &key);
+		bpf_map_update_elem(map, &key, &zero, BPF_NOEXIST);
+		known = bpf_map_lookup_elem(map, &key);
 	}
 	if (known)
 		__sync_fetch_and_add(known, segments);
@@ -470,6 +478,8 @@ static __always_inline int is_late(struct __sk_buff *skb)
 {
 	struct direct_flow *seen;
 	struct flow flow;
+	__s32 ahead;
+	__s64 pause;
 	__u64 time;
 
 	if (!flow_read(skb, &flow) || !flow.payload)
@@ -478,11 +488,14 @@ static __always_inline int is_late(struct __sk_buff *skb)
 	if (!seen)
 		return 0;
 	time = bpf_ktime_get_ns();
-	if (seen->check != flow.check) {
+	/* Another processor may have seen it later than now. */
+	pause = time - seen->then_at;
+	ahead = flow.sequence - seen->next;
+	if (seen->check != flow.check || pause >= FORGOTTEN_NS || ahead > FAR || ahead < -FAR) {
 		seen->check = flow.check;
 		seen->next = seen->then = seen->before = flow.sequence;
 		seen->then_at = time;
-	} else if (time - seen->then_at >= LATE_NS) {
+	} else if (pause >= LATE_NS) {
 		seen->before = seen->then;
 		seen->then = seen->next;
 		seen->then_at = time;
@@ -515,9 +528,9 @@ int direct_arrive(struct __sk_buff *skb)
 		first->segments += segments_of(skb);
 		first->late += late;
 	} else {
-		count_among_others(key, segments_of(skb));
+		count_among_others(&arrived, key, segments_of(skb));
 		if (late)
-			count_among_others(key | DIRECT_ARRIVED_LATE, late);
+			count_among_others(&arrived_late, key, late);
 	}
 	return TC_ACT_UNSPEC;
 }

@@ -15,7 +15,6 @@
 /* The place of a source among them that it is looked for first, without a search: the uppermost ten bits. */
 #define DIRECT_ARRIVED_FACTOR	0x9e3779b97f4a7c15ULL
 #define DIRECT_ARRIVED_SHIFT	54
-#define DIRECT_ARRIVED_LATE	(1ULL << 56)
 /* A destination keeps its place among them for as long as it may be one. */
 #define DIRECT_SENDING		1024
 #define DIRECT_DESTINATIONS	256	/* the map holds the old and the new ones at once */
@@ -106,9 +105,8 @@ struct direct_watch {
 	__u64 seen_at;		/* ns: when it was last seen to hold something */
 	__u64 rate_at;		/* ns: when its rate was measured last */
 	__u64 measured_ns;	/* so long it stood since then */
-	__s64 left;		/* bytes that left it in that time */
-	__u32 stood;		/* bytes that it held when last seen to */
-	__u32 came;		/* of the frame that came then */
+	__u64 left;		/* bytes that left it in that time */
+	__u64 drained;		/* … ever, when it was last seen to hold something */
 	__u32 rate;		/* bytes a millisecond that left while it stood last; 0: not known */
 	__u32 queue;		/* of those of the link, the one that is looked at next, or stands */
 };

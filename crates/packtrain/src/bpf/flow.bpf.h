@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* TCP flows by what both ends see of them, and where in its flow a frame belongs. docs/wire-format.md has the sum. */
+/* TCP flows by what is seen of them, and where in its flow a frame belongs. */
 #ifndef PACKTRAIN_FLOW_BPF_H
 #define PACKTRAIN_FLOW_BPF_H
 
@@ -23,7 +23,8 @@ static __always_inline int flow_read(struct __sk_buff *skb, struct flow *flow)
 	struct iphdr *ipv4 = (void *)(header + 1);
 	struct ipv6hdr *ipv6 = (void *)(header + 1);
 	struct tcphdr *tcp;
-	__u32 source, destination, around, hash;
+	int is_known;
+	__u32 source, destination, around, hash, len;
 
 	if ((void *)(ipv4 + 1) > data_end)
 		return 0;
@@ -33,6 +34,8 @@ static __always_inline int flow_read(struct __sk_buff *skb, struct flow *flow)
 		source = bpf_ntohl(ipv4->saddr);
 		destination = bpf_ntohl(ipv4->daddr);
 		around = sizeof(*header) + ipv4->ihl * 4;
+		len = bpf_ntohs(ipv4->tot_len) - ipv4->ihl * 4;
+		is_known = ipv4->tot_len != 0;
 	} else if (header->ether_type == bpf_htons(ETHERTYPE_IPV6)) {
 		if ((void *)(ipv6 + 1) > data_end || ipv6->nexthdr != IPPROTO_TCP)
 			return 0;
@@ -45,13 +48,14 @@ static __always_inline int flow_read(struct __sk_buff *skb, struct flow *flow)
 					ipv6->daddr.in6_u.u6_addr32[2] ^
 					ipv6->daddr.in6_u.u6_addr32[3]);
 		around = sizeof(*header) + sizeof(*ipv6);
+		len = bpf_ntohs(ipv6->payload_len);
+		is_known = ipv6->payload_len != 0;
 	} else {
 		return 0;
 	}
 	tcp = data + around;
 	if ((void *)(tcp + 1) > data_end)
 		return 0;
-	around += tcp->doff * 4;
 	hash = source * 0x9e3779b1 ^ destination * 0x85ebca6b ^
 	       ((__u32)bpf_ntohs(tcp->source) << 16 | bpf_ntohs(tcp->dest)) * 0xc2b2ae35;
 	hash = (hash ^ hash >> 15) * 0x2c1b3c6d;
@@ -59,7 +63,10 @@ static __always_inline int flow_read(struct __sk_buff *skb, struct flow *flow)
 	flow->bucket = hash & (DIRECT_FLOWS - 1);
 	flow->check = hash | DIRECT_FLOWS;
 	flow->sequence = bpf_ntohl(tcp->seq);
-	flow->payload = skb->len > around ? skb->len - around : 0;
+	/* A short frame is padded on the wire; one of more than 64 KB does not say how long it is. */
+	if (!is_known)
+		len = skb->len - around;
+	flow->payload = len > tcp->doff * 4 ? len - tcp->doff * 4 : 0;
 	return 1;
 }
 

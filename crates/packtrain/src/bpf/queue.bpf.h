@@ -16,9 +16,14 @@ struct gnet_stats_queue {
 	__u32 backlog;
 } __attribute__((preserve_access_index));
 
+struct gnet_stats_basic_sync {
+	__u64 bytes;
+} __attribute__((preserve_access_index));
+
 struct Qdisc {
 	unsigned int flags;
 	__u32 handle;
+	struct gnet_stats_basic_sync bstats;
 	struct gnet_stats_queue qstats;
 	long privdata[];
 } __attribute__((preserve_access_index));
@@ -102,6 +107,9 @@ static __always_inline struct net_device *device_beside(struct net_device *dev, 
 	struct hlist_node *node;
 	struct net_device *other;
 
+	/* A kernel without namespaces. */
+	if (!bpf_core_field_exists(dev->nd_net.net))
+		return NULL;
 	list = bpf_rdonly_cast((void *)dev->nd_net.net->dev_index_head + at,
 			       bpf_core_type_id_kernel(struct hlist_head));
 	node = list->first;
@@ -135,16 +143,34 @@ static __always_inline int pfifo_fast_stands(struct Qdisc *qdisc)
 	return 0;
 }
 
-/* Bytes that stand in one of a device's queues. */
-static __always_inline __u32 queue_backlog(struct net_device *dev, __u32 number)
+static __always_inline struct Qdisc *qdisc_of(struct net_device *dev, __u32 number)
 {
 	__u64 at = (__u64)number * bpf_core_type_size(struct netdev_queue);
 	struct netdev_queue *queue;
-	struct Qdisc *qdisc;
 
 	queue = bpf_rdonly_cast((void *)dev->_tx + at,
 				bpf_core_type_id_kernel(struct netdev_queue));
-	qdisc = queue->qdisc;
+	return queue->qdisc;
+}
+
+/* Bytes that one of a device's queues has given away ever; `otherwise` where it does not count them in one place. */
+static __always_inline __u64 queue_drained(struct net_device *dev, __u32 number, __u64 otherwise)
+{
+	struct Qdisc *qdisc = qdisc_of(dev, number < dev->real_num_tx_queues ? number : 0);
+	__u64 bytes;
+
+	if (qdisc->flags & TCQ_F_NOLOCK ||
+	    bpf_probe_read_kernel(&bytes, sizeof(bytes),
+				  (void *)qdisc + bpf_core_field_offset(struct Qdisc, bstats)))
+		return otherwise;
+	return bytes;
+}
+
+/* Bytes that stand in one of a device's queues. */
+static __always_inline __u32 queue_backlog(struct net_device *dev, __u32 number)
+{
+	struct Qdisc *qdisc = qdisc_of(dev, number);
+
 	if (qdisc->flags & TCQ_F_NOLOCK)
 		return pfifo_fast_stands(qdisc) ? PFIFO_FAST_BACKLOG : 0;
 	return qdisc->qstats.backlog;

@@ -12,6 +12,8 @@
 
 /* As fast as this is a link of which it is not known: 10 Gbit/s, in bytes a millisecond. */
 #define STRIPE_RATE_UNKNOWN	1250000
+/* No link is faster: 1 Tbit/s. */
+#define STRIPE_RATE_MAX		125000000
 /* What was measured so long ago may be another rate now. */
 #define STRIPE_RATE_AGE_NS	60000000000LL
 /* By a link on which something stands no frame is there before one by a link that is idle. */
@@ -94,13 +96,21 @@ static __always_inline int takes_stripes(const struct direct_way *way, int path,
 	return way->flags & DIRECT_WAY_STRIPED && may_take(way, path, told);
 }
 
-/* Bytes a millisecond; 0: not known, or not any more. */
-static __always_inline __u32 rate_of(const struct direct_watch *watch)
+/*
+ * Bytes a millisecond; 0: not known. What was measured long ago may be more now: it counts as twice as much each minute,
+ * until the link is used again, and measured.
+ */
+static __always_inline __u32 rate_of(struct direct_watch *watch)
 {
 	/* The coarse clock may be behind the one that it was measured by. */
-	__s64 age = bpf_ktime_get_coarse_ns() - watch->rate_at;
+	__u64 time = bpf_ktime_get_coarse_ns();
+	__s64 age = time - watch->rate_at;
 
-	return age < STRIPE_RATE_AGE_NS ? watch->rate : 0;
+	if (age >= STRIPE_RATE_AGE_NS && watch->rate && watch->rate < STRIPE_RATE_MAX) {
+		watch->rate *= 2;
+		watch->rate_at = time;
+	}
+	return watch->rate;
 }
 
 /* Bytes that stand in one of a link's queues. Not static: the verifier looks at it once, and not for each way anew. */

@@ -213,7 +213,7 @@ impl DirectPath {
             state: map(".data.state")?,
             closed: map("closed")?,
             sending: map("sending")?,
-            arrived: Arrived::new(map("arrived_first")?, map("arrived")?),
+            arrived: Arrived::new(map("arrived_first")?, map("arrived")?, map("arrived_late")?),
             destinations: Published::open(&object, "destinations").map_err(failed)?,
             watches: map("watches")?,
             watch_program,
@@ -530,6 +530,10 @@ fn entries_of(ways: &[(&Destination, u32)]) -> impl Iterator<Item = (Vec<u8>, Ve
 /// `struct direct_destination`.
 fn entry_of(ways: &[(&Destination, u32)]) -> Vec<u8> {
     let ways = &ways[..ways.len().min(DIRECT_WAYS_MAX)];
+    // Beside one that shows what stands there, one that does not would always seem idle.
+    let mut striped = ways.iter().filter(|(way, _)| way.stripes);
+    let is_seen = striped.any(|(way, _)| way.has_queue);
+    let is_striped = |way: &Destination| way.stripes && (way.has_queue || !is_seen);
     let mut value = Vec::with_capacity(DESTINATION_LEN);
     for (way, place) in ways {
         value.extend_from_slice(&way.outer_destination.0);
@@ -552,12 +556,12 @@ fn entry_of(ways: &[(&Destination, u32)]) -> Vec<u8> {
             DirectKind::Source | DirectKind::Vlan => 0,
         };
         let watched = if way.has_queue { WAY_WATCHED } else { 0 };
-        let striped = if way.stripes { WAY_STRIPED } else { 0 };
+        let striped = if is_striped(way) { WAY_STRIPED } else { 0 };
         let halves = [unmarked | watched | striped, way.vlan.unwrap_or(0)];
         value.extend(halves.map(u16::to_ne_bytes).as_flattened());
     }
     let count = (value.len() / WAY_LEN) as u32;
-    let stripes = match ways.iter().filter(|(way, _)| way.stripes).count() {
+    let stripes = match ways.iter().filter(|(way, _)| is_striped(way)).count() {
         0..2 => 0,
         several => several,
     };

@@ -156,10 +156,15 @@ impl Direct {
             return;
         }
         tracing::debug!("direct destinations: {wanted:?}");
-        // First nobody goes direct: what went to a new one before it was a peer was never asked for.
-        (self.asked, self.host_frames) = (None, None);
-        let _ = line.take_drain_begun();
-        self.set_drained(0);
+        if !wanted
+            .iter()
+            .all(|to| self.destinations.iter().any(|known| was_open(known, to)))
+        {
+            // First nobody goes direct: what went to a new one before it was a peer was never asked for.
+            (self.asked, self.host_frames) = (None, None);
+            let _ = line.take_drain_begun();
+            self.set_drained(0);
+        }
         let outcome = self.path.set_destinations(&wanted);
         self.failed = outcome.is_err();
         self.destinations = match outcome {
@@ -353,4 +358,15 @@ fn warn_of(outcome: Result<(), DirectError>) {
     if let Err(error) = outcome {
         tracing::warn!("{error}");
     }
+}
+
+/// Whether all that may go there now might before, by the same way.
+fn was_open(before: &Destination, now: &Destination) -> bool {
+    let as_now = Destination {
+        open_to: now.open_to,
+        stripes: now.stripes,
+        has_queue: now.has_queue,
+        ..*before
+    };
+    as_now == *now && before.open_to >= now.open_to
 }

@@ -19,11 +19,11 @@ impl Line {
 
     /// Whether peers may send direct frames of one flow by several links of theirs.
     pub fn is_sent_to_by_several_links(&self) -> bool {
-        let sources = self.engine.direct_sources();
-        let mut peers = BTreeMap::new();
-        sources.iter().any(|source| {
-            let one = (source.outer_source, source.link);
-            *peers.entry(source.address).or_insert(one) != one
+        // One link has a source of each kind.
+        let mut links = BTreeMap::new();
+        self.engine.direct_sources().iter().any(|source| {
+            let peer = (source.address, source.kind);
+            *links.entry(peer).or_insert(source.outer_source) != source.outer_source
         })
     }
 

@@ -6,31 +6,35 @@ use packtrain_proto::direct::Came;
 use super::SentTo;
 use crate::linux::bpf_map::{MapError, mac_key, word_of};
 
-/// As in bpf/direct.h: which of the sources has which place among those that are found without a search, and how the key is
-/// marked of what is late of others.
+/// As in bpf/direct.h: which of the sources has which place among those that are found without a search.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 const SHIFT: u32 = 54;
-const LATE: u64 = 1 << 56;
 
 #[derive(Debug)]
 pub(super) struct Arrived {
     /// Each processor counts in the place of its own, or among all others.
     first: MapHandle,
     others: MapHandle,
+    others_late: MapHandle,
 }
 
 impl Arrived {
-    pub(super) fn new(first: MapHandle, others: MapHandle) -> Arrived {
-        Arrived { first, others }
+    pub(super) fn new(first: MapHandle, others: MapHandle, others_late: MapHandle) -> Arrived {
+        Arrived {
+            first,
+            others,
+            others_late,
+        }
     }
 
     /// Of this source by the link of this number, ever. `watches`: it is looked at what is late.
     pub(super) fn of(&self, from: SentTo, watches: bool) -> Result<Came, MapError> {
         let key = key(from);
-        let (mut frames, mut late) = (self.among_others(key)?, 0u32);
-        if watches {
-            late = self.among_others(key | LATE)?;
-        }
+        let mut frames = among_others(&self.others, key)?;
+        let mut late = match watches {
+            true => among_others(&self.others_late, key)?,
+            false => 0,
+        };
         let first = self
             .first
             .lookup_percpu(&place(key).to_ne_bytes(), MapFlags::ANY)
@@ -48,18 +52,16 @@ impl Arrived {
             late: watches.then_some(late),
         })
     }
+}
 
-    fn among_others(&self, key: u64) -> Result<u32, MapError> {
-        let mut value = [0; 4];
-        let found = self
-            .others
-            .lookup_into(&key.to_ne_bytes(), &mut value, MapFlags::ANY);
-        found.map_err(|source| MapError {
-            map: "arrived",
-            source,
-        })?;
-        Ok(u32::from_ne_bytes(value))
-    }
+fn among_others(map: &MapHandle, key: u64) -> Result<u32, MapError> {
+    let mut value = [0; 4];
+    let found = map.lookup_into(&key.to_ne_bytes(), &mut value, MapFlags::ANY);
+    found.map_err(|source| MapError {
+        map: "arrived",
+        source,
+    })?;
+    Ok(u32::from_ne_bytes(value))
 }
 
 /// Of the map `arrived`.
