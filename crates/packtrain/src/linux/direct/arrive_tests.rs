@@ -111,7 +111,7 @@ fn what_comes_long_behind_later_frames_of_its_flow_is_counted_and_what_comes_jus
         let mut cabled = Cabled::new(&peers);
         cabled.path.watch_flows(true).unwrap();
         let segment = |number: u16, port: u16, place: u32| {
-            let sequence = (u32::MAX - 450).wrapping_add(place * u32::from(LEN));
+            let sequence = (u32::MAX - 450).wrapping_add(place.wrapping_mul(LEN.into()));
             segment_of(
                 port,
                 sequence,
