@@ -240,6 +240,8 @@ fn seeds_that_have_shown_mistakes_of_the_engine_pass() {
     assert_eq!(try_seed(992, mesh::run).err(), None);
     // Direct frames stood behind full trains of a slow way, and were given up as lost before those had passed.
     assert_eq!(try_seed(1658, direct::run).err(), None);
+    // Frames that had waited for a peer since before classes changed went in the lanes that they were of then.
+    assert_eq!(try_seed(7546, direct::run_links).err(), None);
 }
 
 fn single_seed() -> bool {
