@@ -407,14 +407,16 @@ impl Engine {
         }
     }
 
-    /// What is held waits for no other lane any more.
+    /// What is held waits no more for what is not here of other lanes, but still for what is.
     pub(super) fn let_lanes_go(&mut self, slot: usize, now: Instant) {
-        if let Some(peer) = self.peers.get_mut(slot)
+        while let Some(peer) = self.peers.get_mut(slot)
             && peer.lanes_wait()
         {
-            peer.rx.iter_mut().for_each(|lane| lane.waits.clear());
-            peer.paths.iter_mut().for_each(|path| path.fence.give_up());
-            peer.follow_fences();
+            let mut in_vain = |lane| {
+                let from = (slot, lane);
+                self.arrivals.push_back(Arrival::Gap { from });
+            };
+            peer.let_lanes_go(&mut in_vain);
             self.release_trains(slot, now);
         }
     }
