@@ -425,6 +425,9 @@ impl Engine {
     /// missing any longer, then all, and if that is not enough none for another.
     fn make_room_in_lanes(&mut self, slot: usize, bytes: usize, now: Instant) {
         let bytes_max = self.config.limits.resequencer_bytes_max;
+        let is_fenced = |lane: &LaneRx| lane.resequencer.fence.is_some();
+        let waits = |peer: &Peer| peer.rx.iter().any(is_fenced);
+        self.counters.let_go_for_room += u64::from(self.peers.get(slot).is_some_and(waits));
         for all in [false, true] {
             let Some(peer) = self.peers.get_mut(slot) else {
                 return;
