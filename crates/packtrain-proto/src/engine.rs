@@ -347,6 +347,7 @@ struct Counters {
     drops: Drops,
     queue_frames_max: usize,
     queue_bytes_max: usize,
+    let_go_for_room: u64,
     /// Of peers that have left.
     gaps: u64,
     reordered: u64,
@@ -609,6 +610,12 @@ impl Engine {
     /// Whether the host's frames wait in the engine.
     pub fn has_frames_waiting(&self) -> bool {
         self.queued_frames > 0
+    }
+
+    /// How often trains that waited for direct frames, or for those of other lanes, were let go before these, because nothing more
+    /// would have found room: no order is promised then to what is under way.
+    pub fn times_let_go_for_room(&self) -> u64 {
+        self.counters.let_go_for_room
     }
 
     /// Bytes that may stand in the link's local queue.

@@ -16,7 +16,7 @@ use crate::time::{Duration, Instant};
 use crate::wire::ethernet::MacAddr;
 
 /// What may stand below while no rate is known, bytes.
-const LIMIT_UNKNOWN: usize = 256 * 1024;
+pub const LIMIT_UNKNOWN: usize = 256 * 1024;
 const LIMIT_MAX: usize = 1 << 20;
 const QUEUE_TIME_MIN: Duration = Duration::from_millis(1);
 const QUEUE_TIME_MAX: Duration = Duration::from_millis(4);

@@ -95,6 +95,8 @@ pub struct Host {
     /// `None`: its process runs.
     stop: Option<Stop>,
     lives: u64,
+    /// How often its engine has let go what waited, for want of room.
+    let_go: u64,
     next_link: u8,
     next_ticket: u64,
     /// `None`: no frame of its goes past the engine.
@@ -126,6 +128,7 @@ impl Host {
             inbox: Vec::new(),
             stop: None,
             lives: 1,
+            let_go: 0,
             next_link: 0,
             next_ticket: 0,
             kernel: None,
@@ -194,6 +197,7 @@ impl Host {
         self.config.seed = self.config.node_id.0;
         self.engine = Engine::new(self.config.clone(), now);
         self.wakes_at = None;
+        self.let_go = 0;
         self.inbox.clear();
         self.stop = None;
         self.links
@@ -337,7 +341,15 @@ impl Host {
                 let buffer = self.engine.buffers().copy_of(&frame.bytes);
                 self.engine
                     .handle_link_frame(link, buffer, frame.offload, now);
+                self.look_what_was_let_go(now, checkers);
             }
+        }
+    }
+
+    fn look_what_was_let_go(&mut self, now: Instant, checkers: &mut Checkers) {
+        let times = self.engine.times_let_go_for_room();
+        if std::mem::replace(&mut self.let_go, times) != times {
+            checkers.let_go(self.station, now);
         }
     }
 

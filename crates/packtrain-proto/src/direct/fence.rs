@@ -11,6 +11,7 @@
 //! for a while, what is missing is lost, and what lies between the counts is less from then on.
 
 use super::DIRECT_WAYS_MAX;
+use crate::link::LIMIT_UNKNOWN;
 use crate::time::{Duration, Instant};
 use crate::trunk::lane::{LANES_MAX, LaneId};
 use crate::wire::sequence::Sequence;
@@ -24,9 +25,9 @@ const ASK_MIN: Duration = Duration::from_micros(50);
 const ASK_MAX: Duration = Duration::from_millis(1);
 /// When none has come for so long, and a round trip, none comes any more: the train may have taken a shorter way.
 const QUIET: Duration = Duration::from_millis(20);
-/// … unless the way is busy with full trains, behind which they may stand: until so many bytes of those have come, more than
-/// a sender puts before a link whose rate it does not know yet.
-const BUSY_BYTES: usize = 64 * 1024;
+/// … unless the way is busy with full trains, behind which they may stand: until so many bytes of those have come as a sender
+/// puts before a link whose rate it does not know yet.
+const BUSY_BYTES: usize = LIMIT_UNKNOWN;
 /// However many come, no train waits longer, but for a round trip.
 const WAIT_MAX: Duration = Duration::from_millis(300);
 
@@ -429,9 +430,9 @@ mod tests {
         };
         // A slow way; what is lost holds it up no longer than to the end of all patience.
         assert!((300_000..302_000).contains(&wait_beside(100, u64::MAX)));
-        assert!((64_000..68_000).contains(&wait_beside(1024, u64::MAX)));
+        assert!((127_000..131_000).contains(&wait_beside(2048, u64::MAX)));
         // A fast one, and one that has fallen silent.
-        assert!((20_000..22_000).contains(&wait_beside(9000, u64::MAX)));
+        assert!((20_000..22_000).contains(&wait_beside(18_000, u64::MAX)));
         assert!((60_000..62_000).contains(&wait_beside(100, 40_000)));
     }
 

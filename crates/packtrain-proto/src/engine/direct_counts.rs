@@ -338,6 +338,7 @@ impl Engine {
         if !is_crowded(self) {
             return;
         }
+        self.counters.let_go_for_room += 1;
         if let Some(peer) = self.peers.get_mut(slot) {
             // What waits for another lane may wait for what that waits for.
             if peer.lanes_wait() {

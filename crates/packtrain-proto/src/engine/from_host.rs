@@ -12,6 +12,7 @@ use crate::queue::frame::QueuedFrame;
 use crate::station_table::Place;
 use crate::stats::DropReason;
 use crate::time::Instant;
+use crate::trunk::lane::LaneId;
 use crate::turns::Destination;
 use crate::waiting::Verdict;
 use crate::wire::dfap;
@@ -122,9 +123,11 @@ impl Engine {
 
     /// One that waited for somebody else: classes may be others by now.
     pub(super) fn dispatch_again(&mut self, mut frame: QueuedFrame, now: Instant) {
-        if self.classes.names_ways() {
-            frame.lane = self.lane_of(&frame);
-        }
+        // Also where none names ways any more: of a flow, some may have come while one did.
+        frame.lane = match self.classes.names_ways() {
+            true => self.lane_of(&frame),
+            false => LaneId::FIRST,
+        };
         self.dispatch(frame, now);
     }
 

@@ -407,14 +407,16 @@ impl Engine {
         }
     }
 
-    /// What is held waits for no other lane any more.
+    /// What is held waits no more for what is not here of other lanes, but still for what is.
     pub(super) fn let_lanes_go(&mut self, slot: usize, now: Instant) {
-        if let Some(peer) = self.peers.get_mut(slot)
+        while let Some(peer) = self.peers.get_mut(slot)
             && peer.lanes_wait()
         {
-            peer.rx.iter_mut().for_each(|lane| lane.waits.clear());
-            peer.paths.iter_mut().for_each(|path| path.fence.give_up());
-            peer.follow_fences();
+            let mut in_vain = |lane| {
+                let from = (slot, lane);
+                self.arrivals.push_back(Arrival::Gap { from });
+            };
+            peer.let_lanes_go(&mut in_vain);
             self.release_trains(slot, now);
         }
     }
@@ -423,6 +425,9 @@ impl Engine {
     /// missing any longer, then all, and if that is not enough none for another.
     fn make_room_in_lanes(&mut self, slot: usize, bytes: usize, now: Instant) {
         let bytes_max = self.config.limits.resequencer_bytes_max;
+        let is_fenced = |lane: &LaneRx| lane.resequencer.fence.is_some();
+        let waits = |peer: &Peer| peer.rx.iter().any(is_fenced);
+        self.counters.let_go_for_room += u64::from(self.peers.get(slot).is_some_and(waits));
         for all in [false, true] {
             let Some(peer) = self.peers.get_mut(slot) else {
                 return;

@@ -203,6 +203,27 @@ impl Peer {
         !after.eq(before)
     }
 
+    /// Lanes wait for others no longer where these wait for none, and so bring nothing more now; where all do, for none. Of those
+    /// what is there comes first, if nothing of them may come again.
+    pub fn let_lanes_go(&mut self, in_vain: &mut dyn FnMut(LaneId)) {
+        let progress = self.progress();
+        let lanes = self.rx.iter();
+        let waits: Vec<bool> = lanes.map(|lane| lane.resequencer.is_fenced()).collect();
+        let is_stuck = |lane: LaneId| !waits.get(lane.place()).copied().unwrap_or(false);
+        let is_lost = |lane: &LaneId| progress(*lane).is_some_and(|of| of.by_one_link);
+        let mut in_circles = true;
+        for lane in &mut self.rx {
+            let gone = lane.waits.let_go(is_stuck);
+            in_circles &= gone.is_empty();
+            gone.into_iter().filter(is_lost).for_each(&mut *in_vain);
+        }
+        for lane in self.rx.iter_mut().filter(|_| in_circles) {
+            lane.waits.let_go(|_| true);
+        }
+        self.paths.iter_mut().for_each(|path| path.fence.give_up());
+        self.follow_fences();
+    }
+
     /// When one has waited for others in vain.
     pub fn lane_waits_due(&self) -> Option<Instant> {
         if !self.lanes_wait() {

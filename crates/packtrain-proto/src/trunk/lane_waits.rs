@@ -70,11 +70,19 @@ impl LaneWaits {
         }
     }
 
-    /// Nothing is waited for of all that was said.
-    pub fn clear(&mut self) {
-        for wait in self.waits.drain(..) {
-            pass(&mut self.passed, &wait);
-        }
+    /// Nothing is waited for of such lanes. Gives those of which something was.
+    pub fn let_go(&mut self, of: impl Fn(LaneId) -> bool) -> ArrayVec<LaneId, WAITS_MAX> {
+        let mut gone = ArrayVec::new();
+        let passed = &mut self.passed;
+        self.waits.retain(|wait| {
+            let goes = of(wait.other);
+            if goes {
+                pass(passed, wait);
+                gone.push(wait.other);
+            }
+            !goes
+        });
+        gone
     }
 
     pub fn is_empty(&self) -> bool {
@@ -192,7 +200,9 @@ mod tests {
             assert!(waits.is_empty());
             waits.add(Sequence(9), (LaneId(lane), Sequence(21)), at(ms));
             assert!(!waits.is_empty());
-            waits.clear();
+            assert!(waits.let_go(|other| other == LaneId(3)).is_empty());
+            assert!(!waits.is_empty());
+            assert_eq!(waits.let_go(|_| true)[..], [LaneId(lane)]);
             waits.add(Sequence(9), (LaneId(lane), Sequence(21)), at(ms));
             assert!(waits.is_empty());
         }

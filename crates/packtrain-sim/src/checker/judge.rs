@@ -99,7 +99,9 @@ impl Checkers {
             if moves && self.lives.lie_between(identity, newest) {
                 return Ok(());
             }
-            return Err(("in order", format!("{identity:?} after {newest:?}")));
+            if !self.is_excused(station, identity) {
+                return Err(("in order", format!("{identity:?} after {newest:?}")));
+            }
         }
         // An engine knows nothing of what goes past it, nor of what it had sent as it is to a life that is over.
         let is_unknown = is_direct || copies.is_some() && self.has_begun_anew(station, identity);
@@ -148,6 +150,13 @@ impl Checkers {
     fn may_be_overtaken(&self, direct: Identity, ends: [StationId; 2]) -> bool {
         let begins_anew = |&end: &StationId| self.has_begun_anew(end, direct);
         self.faults.reorders || self.faults.duplicates || ends.iter().any(begins_anew)
+    }
+
+    /// Whether nobody promises that a receiver waits for it.
+    fn is_excused(&self, station: StationId, what: Identity) -> bool {
+        let is_direct = self.accounted.has_gone_directly(what);
+        let excused = |at| self.excused.may_be_overtaken(station, at, is_direct);
+        self.accounted.sent_at(what).is_some_and(excused)
     }
 
     /// Whether this was sent before others can have noticed that the station begins anew.

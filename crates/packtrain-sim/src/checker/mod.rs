@@ -6,6 +6,7 @@
 //! | [`unchanged`] | what comes out is what went in, or whole segments of it |
 //! | [`once`] | … and comes out once |
 //! | [`in_order`] | … in the order of its flow |
+//! | [`excused`] | … unless its receiver had no room for what waits, or had to take it for lost |
 //! | [`drained`] | … and not after its engine said that all of before has arrived |
 //! | [`addressee`] | … where it was meant to, and a plain host notices nothing |
 //! | [`accounted`] | what does not come out is counted, with a reason |
@@ -23,6 +24,7 @@ pub mod bounded;
 pub mod coded_trains;
 pub mod drained;
 mod ending;
+pub mod excused;
 pub mod found_dead;
 pub mod held_within;
 pub mod in_order;
@@ -54,6 +56,7 @@ use crate::workload::identity::{Identity, identify};
 use accounted::Accounted;
 pub use coded_trains::CodedTrains;
 use drained::Drained;
+use excused::Excused;
 use found_dead::FoundDead;
 use held_within::{HeldWithin, Line};
 use in_order::InOrder;
@@ -107,6 +110,7 @@ pub struct Checkers {
     stations: Vec<StationFacts>,
     once: Once,
     in_order: InOrder,
+    excused: Excused,
     drained: Drained,
     accounted: Accounted,
     reach: Reach,
@@ -135,6 +139,7 @@ impl Checkers {
             faults,
             once: Once::new(flow_count, station_count),
             in_order: InOrder::new(flow_count, station_count),
+            excused: Excused::new(station_count),
             drained: Drained::new(flow_count),
             accounted: Accounted::new(flow_count),
             reach: Reach::default(),
@@ -321,6 +326,16 @@ impl Checkers {
                 self.accounted.came_as_it_is(identity, station);
             }
         }
+    }
+
+    /// A direct frame has come to a host, by a way there and back that takes so long at most.
+    pub fn direct_came(&mut self, station: StationId, round_trip: Duration, now: Instant) {
+        self.excused.direct_came(station, round_trip, now);
+    }
+
+    /// An engine says that it let go what waited, for want of room.
+    pub fn let_go(&mut self, station: StationId, now: Instant) {
+        self.excused.let_go(station, now);
     }
 
     /// A frame came out at a host.

@@ -3,13 +3,13 @@
 use packtrain_proto::class;
 use packtrain_proto::config::LinkId;
 use packtrain_proto::engine::Engine;
-use packtrain_proto::time::Instant;
-use packtrain_proto::wire::ethernet::MacAddr;
+use packtrain_proto::time::{Duration, Instant};
+use packtrain_proto::wire::ethernet::{HEADER_LEN, MacAddr};
 
 use super::kernel::{DirectCounters, Kernel, Redirected};
 use super::{Host, World};
 use crate::frame::Frame;
-use crate::net::network::{PortId, Refused};
+use crate::net::network::{Network, PortId, Refused};
 use crate::sabotage::Saboteur;
 use crate::simulator::Event;
 use crate::workload::identity::identify;
@@ -111,8 +111,17 @@ impl Host {
         let Some(inner) = kernel.arrive(link, address, self.config.address, frame) else {
             return false;
         };
+        let round_trip = self.round_trip_max(link, world.network);
+        world.checkers.direct_came(self.station, round_trip, now);
         world.checkers.delivered(self.station, &inner, now);
         true
+    }
+
+    fn round_trip_max(&self, link: LinkId, network: &Network) -> Duration {
+        let known = self.links().iter().find(|known| known.id == link);
+        let port = known.expect("a link that we have").port;
+        let largest = usize::from(network.mtu(port.segment)) + HEADER_LEN;
+        network.round_trip_max(port.segment, largest)
     }
 
     pub(super) fn tell_direct_counts(
