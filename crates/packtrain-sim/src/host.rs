@@ -195,7 +195,7 @@ impl Host {
         self.engine = Engine::new(self.config.clone(), now);
         self.wakes_at = None;
         self.inbox.clear();
-        self.stop = None;
+        self.end_stop(now, world);
         self.links
             .retain(|link| link.retiring_since.is_none() || link.returns);
         for link in &mut self.links {

@@ -99,6 +99,9 @@ impl Host {
             |l: &HostLink| l.port.segment == segment && port.is_none_or(|port| port == l.port.port);
         let concerned = self.links.iter().filter(|l| concerned(l));
         let ports: Vec<PortId> = concerned.map(|link| link.port).collect();
+        if self.misses_carriers(&ports, up) {
+            return;
+        }
         for &port in &ports {
             self.note_carrier(port, up, now, world);
         }
