@@ -15,10 +15,11 @@
 //!
 //! Leaving earlier is no mistake: a budget is a permission.
 
-use packtrain_proto::class::{Class, Facts, Pack};
+use packtrain_proto::class::{Class, Facts, Pack, Repairs};
 use packtrain_proto::config::LinkId;
 use packtrain_proto::stats::{PathState, PeerSnapshot, Snapshot};
 use packtrain_proto::time::{Duration, Instant};
+use packtrain_proto::trunk::via::LinkSet;
 use packtrain_proto::wire::ethernet::{HEADER_LEN, MacAddr};
 use packtrain_proto::wire::packet::Packet;
 
@@ -38,6 +39,8 @@ const ANSWER_MAX: Duration = Duration::from_millis(300);
 const ASKED_AGE_MAX: Duration = Duration::from_secs(10);
 /// So many trains are too far.
 const SPAN_TRAINS: u32 = 192;
+/// … and half as many of all lanes together of which nothing may be lost. There are no more of them.
+const LOSSLESS_LANES_MAX: usize = 4;
 
 /// A link of a host, as far as it matters to whether anything may wait for it.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +71,8 @@ struct Station {
     classes: Vec<Class>,
     /// Some class lets nothing be lost, or did: of its frames none may be too far ahead of one that is not acknowledged.
     repairs: bool,
+    /// By which links trains go, or went, of which nothing may be lost: a lane for each.
+    lossless: Vec<LinkSet>,
     /// Of the DFAP paper's waits.
     tick: Duration,
     /// Most that its timers go off too late.
@@ -117,6 +122,11 @@ impl HeldWithin {
         let station = &mut self.stations[station.0];
         let mut actions = classes.iter().map(|class| &class.action);
         station.repairs |= actions.any(|action| action.repairs.are_asked_for());
+        for action in classes.iter().map(|class| &class.action) {
+            if action.repairs == Repairs::Lossless && !station.lossless.contains(&action.links) {
+                station.lossless.push(action.links);
+            }
+        }
         station.classes = classes;
         station.tick = tick;
         station.lateness_max = lateness_max;
@@ -311,7 +321,15 @@ impl Station {
         let longest = round_trips.max().unwrap_or_default();
         let open = |at: Instant| now.since(at) <= ANSWER_MAX + 2 * longest;
         let mut asked = self.asked.iter();
-        asked.any(|&(at, trains)| open(at) && trains + 1 >= SPAN_TRAINS)
+        asked.any(|&(at, trains)| open(at) && trains + 1 >= self.span_trains())
+    }
+
+    /// How many trains may be ahead of an unanswered question at least.
+    fn span_trains(&self) -> u32 {
+        match self.lossless.len().min(LOSSLESS_LANES_MAX) as u32 {
+            0 => SPAN_TRAINS,
+            lanes => SPAN_TRAINS / 2 / lanes,
+        }
     }
 
     fn count(&self, peer: StationId, holds: impl Fn(&&Patient) -> bool) -> u64 {
