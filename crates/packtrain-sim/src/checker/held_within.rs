@@ -23,6 +23,7 @@ use packtrain_proto::trunk::via::LinkSet;
 use packtrain_proto::wire::ethernet::{HEADER_LEN, MacAddr};
 use packtrain_proto::wire::packet::Packet;
 
+use super::inside::Question;
 use crate::frame::Frame;
 use crate::simulator::StationId;
 use crate::workload::flow::Recipient;
@@ -79,8 +80,18 @@ struct Station {
     lateness_max: Duration,
     patients: Vec<Patient>,
     left: Vec<Left>,
-    /// When it asked a peer whether all has arrived, and trains that left since.
-    asked: Vec<(Instant, u32)>,
+    /// When it asked a peer whether all has arrived.
+    asked: Vec<Asked>,
+}
+
+/// A question that has left.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    question: Question,
+    /// When it did so last.
+    at: Instant,
+    /// Trains that left since it did so first.
+    trains: u32,
 }
 
 #[derive(Debug, Default)]
@@ -168,6 +179,11 @@ impl HeldWithin {
         self.stations.iter().any(|station| station.repairs)
     }
 
+    /// Whether some class of a station lets nothing be lost, or did.
+    pub fn lets_nothing_be_lost(&self, station: StationId) -> bool {
+        !self.stations[station.0].lossless.is_empty()
+    }
+
     pub fn is_empty(&self, station: StationId) -> bool {
         self.stations[station.0].patients.is_empty()
     }
@@ -179,16 +195,25 @@ impl HeldWithin {
         self.stations[station.0].patients.retain(stays);
     }
 
-    /// A probe leaves: a train itself, behind earlier ones.
-    pub fn asks(&mut self, station: StationId, now: Instant) {
+    /// A probe leaves: a train itself, behind earlier ones. Or it leaves again, because its link has died: then its answer takes as long
+    /// anew, and all that left since it did so first is as far ahead of it.
+    pub fn asks(&mut self, station: StationId, question: Question, now: Instant) {
         self.train_left(station);
-        self.stations[station.0].asked.push((now, 0));
+        let asked = &mut self.stations[station.0].asked;
+        match asked.iter_mut().find(|asked| asked.question == question) {
+            Some(asked) => asked.at = now,
+            None => asked.push(Asked {
+                question,
+                at: now,
+                trains: 0,
+            }),
+        }
     }
 
     /// A train leaves that carries something.
     pub fn train_left(&mut self, station: StationId) {
         let asked = &mut self.stations[station.0].asked;
-        asked.iter_mut().for_each(|(_, trains)| *trains += 1);
+        asked.iter_mut().for_each(|asked| asked.trains += 1);
     }
 
     /// An engine is called at this moment. `Err`: it should have been before.
@@ -221,7 +246,7 @@ impl HeldWithin {
         station.left.clear();
         station
             .asked
-            .retain(|(at, _)| now.since(*at) < ASKED_AGE_MAX);
+            .retain(|asked| now.since(asked.at) < ASKED_AGE_MAX);
         station.look_at_stations(snapshot, lines, &whose, now)?;
         let replays = snapshot.replay.waiting_trains > 0;
         for peer in &snapshot.peers {
@@ -321,7 +346,7 @@ impl Station {
         let longest = round_trips.max().unwrap_or_default();
         let open = |at: Instant| now.since(at) <= ANSWER_MAX + 2 * longest;
         let mut asked = self.asked.iter();
-        asked.any(|&(at, trains)| open(at) && trains + 1 >= self.span_trains())
+        asked.any(|asked| open(asked.at) && asked.trains + 1 >= self.span_trains())
     }
 
     /// How many trains may be ahead of an unanswered question at least.
