@@ -199,7 +199,7 @@ impl Host {
         self.wakes_at = None;
         self.let_go = 0;
         self.inbox.clear();
-        self.stop = None;
+        self.end_stop(now, world);
         self.links
             .retain(|link| link.retiring_since.is_none() || link.returns);
         for link in &mut self.links {

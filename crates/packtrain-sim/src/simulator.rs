@@ -266,13 +266,9 @@ impl Simulator {
             let text = format!("{event:?} and no end");
             return self.checkers.object("time moves on", at, text);
         }
-        let stopped_until = event
-            .is_for_process_of()
-            .and_then(|s| self.stopped_until(s));
-        if let Some(until) = stopped_until {
-            // Behind what lets it go on.
-            return self.queue.push(until.max(self.now), event);
-        }
+        let Some(event) = self.defer_if_stopped(event) else {
+            return;
+        };
         match event {
             Event::Net(event) => self.network_event(event),
             Event::HostTimer { station, set_for } => {
@@ -390,10 +386,14 @@ impl Simulator {
         }
     }
 
-    fn stopped_until(&self, station: StationId) -> Option<Instant> {
-        match &self.stations[station.0] {
-            Station::Packtrain(host) => host.stopped_until(),
-            Station::Plain(_) => None,
+    /// What takes a process that does not run waits until it does.
+    fn defer_if_stopped(&mut self, event: Event) -> Option<Event> {
+        let Some(StationId(station)) = event.is_for_process_of() else {
+            return Some(event);
+        };
+        match &mut self.stations[station] {
+            Station::Packtrain(host) => host.defer(event),
+            Station::Plain(_) => Some(event),
         }
     }
 
@@ -431,9 +431,6 @@ impl Simulator {
             }
             Outcome::Carrier { segment, port, up } => {
                 for i in 0..self.stations.len() {
-                    if self.stopped_until(StationId(i)).is_some() {
-                        continue;
-                    }
                     let (station, mut world) = self.split(StationId(i));
                     if let Station::Packtrain(host) = station {
                         host.carrier(segment, port, up, now, &mut world);

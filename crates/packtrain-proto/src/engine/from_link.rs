@@ -159,6 +159,7 @@ impl Engine {
             .expect("the index names peers that exist");
         let head = train.header;
         peer.last_heard = now;
+        peer.forgive_lateness(now);
         let session = peer.remote_incarnation();
         if session != Some(head.incarnation) {
             let reason = match session {

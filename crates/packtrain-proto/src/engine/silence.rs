@@ -68,10 +68,14 @@ fn is_late_at_first(links: &[Link], peer: &Peer) -> Option<Overdue> {
 
 /// What is overdue first, while frames wait.
 fn holds_up(links: &[Link], peer: &Peer) -> Option<Overdue> {
-    if peer.paths.len() == 1 || peer.queues.is_empty() {
+    if peer.queues.is_empty() {
         return None;
     }
-    let lanes = peer.lanes_tx();
+    // By an only link nothing waits for the oldest train but where it may go again all the same. Others bring none of it: what can be
+    // given up there is a probe, which was lost, and would be missed by nobody before all that is behind it.
+    let is_alone = peer.paths.len() == 1;
+    let waits = |lane: &LaneId| !is_alone || peer.may_go_again_alone(*lane);
+    let lanes = peer.lanes_tx().filter(waits);
     let of_lanes = lanes.filter_map(|lane| holds_span_up(links, peer, lane));
     let all = of_lanes.chain(is_late_at_first(links, peer));
     all.min_by_key(|overdue| overdue.since)

@@ -137,6 +137,7 @@ impl Engine {
                 ..
             } in &mut peer.rx
             {
+                resequencer.forgive_lateness(now);
                 let order_waits = resequencer.held_trains() > 0;
                 reassembly.handle_timeout(now, order_waits, &mut out);
                 is_due |= resequencer.poll_timeout().is_some_and(|at| at <= now);

@@ -109,6 +109,12 @@ impl Peer {
             .sum()
     }
 
+    /// We may not have been running: before anything that has come is taken in.
+    pub fn forgive_lateness(&mut self, now: Instant) {
+        let lanes = self.rx.iter_mut();
+        lanes.for_each(|lane| lane.resequencer.forgive_lateness(now));
+    }
+
     /// Something is held for what is missing before it.
     pub fn holds_trains(&self) -> bool {
         self.rx

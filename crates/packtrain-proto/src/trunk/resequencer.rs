@@ -54,6 +54,9 @@ const STRAGGLER_WEIGHT: u32 = 1000;
 /// than twice as many are not remembered.
 const STRAGGLERS_MANY: u32 = 4;
 const FADE_AFTER: Duration = Duration::from_secs(10);
+/// Looked at so much later than a gap was to be given up, we were not running, and what may fill it has come and was not read
+/// yet. It takes no longer to read it.
+const LATE: Duration = Duration::from_millis(20);
 /// Longer than what a sender says of itself is under way.
 const BEHIND_FOR: Duration = Duration::from_millis(1500);
 
@@ -106,6 +109,8 @@ pub struct Resequencer {
     skew: Duration,
     bytes_max: usize,
     gap: Option<Gap>,
+    /// Until then, what has come is still read: no gap is given up.
+    reads_until: Instant,
     doubt: Doubt,
     word: Word,
     gap_given_up_at: Instant,
@@ -163,6 +168,7 @@ impl Resequencer {
             skew: Duration::ZERO,
             bytes_max,
             gap: None,
+            reads_until: Instant::ZERO,
             doubt: Doubt::default(),
             word: Word::new(wait_max),
             gap_given_up_at: Instant::ZERO,
@@ -551,7 +557,21 @@ impl Resequencer {
             && self.held_trains > WINDOW / 2
     }
 
+    /// We are called, and nothing of what has come was taken in yet. A gap whose time was over long ago waits until that is done:
+    /// nobody looked when it was to be given up, and what fills it may stand in a socket.
+    pub fn forgive_lateness(&mut self, now: Instant) {
+        let is_late = |due: Instant| now.since(due) > LATE;
+        if self.poll_timeout().is_some_and(is_late) {
+            self.reads_until = now + LATE;
+        }
+    }
+
     fn given_up_at(&self, gap: Gap) -> Instant {
+        self.over_at(gap).max(self.reads_until)
+    }
+
+    /// When what may fill it has had its time.
+    fn over_at(&self, gap: Gap) -> Instant {
         let named_at = self.under_way.named_at(self.expected);
         let stall = match named_at {
             Some(at) if at == self.under_way.told_at() => self.stall_max,

@@ -4,6 +4,7 @@ use packtrain_proto::stats::Snapshot;
 use packtrain_proto::time::Instant;
 
 use super::accounted::{EngineDrops, Kept};
+use super::progress::Copies;
 use super::{Checkers, progress};
 use crate::simulator::StationId;
 use crate::workload::identity::Identity;
@@ -11,7 +12,11 @@ use crate::workload::identity::Identity;
 impl Checkers {
     /// When the network has been well for long enough.
     pub fn at_rest(&mut self, station: StationId, snapshot: &Snapshot, peers: usize, now: Instant) {
-        if let Err(text) = progress::check(snapshot, peers) {
+        let copies = match self.faults.alters {
+            true => Copies::MayBeKept,
+            false => Copies::Gone,
+        };
+        if let Err(text) = progress::check(snapshot, peers, copies) {
             self.object("progress", now, format!("{station:?}: {text}"));
         }
     }

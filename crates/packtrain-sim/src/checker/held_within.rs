@@ -15,13 +15,15 @@
 //!
 //! Leaving earlier is no mistake: a budget is a permission.
 
-use packtrain_proto::class::{Class, Facts, Pack};
+use packtrain_proto::class::{Class, Facts, Pack, Repairs};
 use packtrain_proto::config::LinkId;
 use packtrain_proto::stats::{PathState, PeerSnapshot, Snapshot};
 use packtrain_proto::time::{Duration, Instant};
+use packtrain_proto::trunk::via::LinkSet;
 use packtrain_proto::wire::ethernet::{HEADER_LEN, MacAddr};
 use packtrain_proto::wire::packet::Packet;
 
+use super::inside::Question;
 use crate::frame::Frame;
 use crate::simulator::StationId;
 use crate::workload::flow::Recipient;
@@ -38,6 +40,8 @@ const ANSWER_MAX: Duration = Duration::from_millis(300);
 const ASKED_AGE_MAX: Duration = Duration::from_secs(10);
 /// So many trains are too far.
 const SPAN_TRAINS: u32 = 192;
+/// … and half as many of all lanes together of which nothing may be lost. There are no more of them.
+const LOSSLESS_LANES_MAX: usize = 4;
 
 /// A link of a host, as far as it matters to whether anything may wait for it.
 #[derive(Clone, Copy, Debug)]
@@ -68,14 +72,26 @@ struct Station {
     classes: Vec<Class>,
     /// Some class lets nothing be lost, or did: of its frames none may be too far ahead of one that is not acknowledged.
     repairs: bool,
+    /// By which links trains go, or went, of which nothing may be lost: a lane for each.
+    lossless: Vec<LinkSet>,
     /// Of the DFAP paper's waits.
     tick: Duration,
     /// Most that its timers go off too late.
     lateness_max: Duration,
     patients: Vec<Patient>,
     left: Vec<Left>,
-    /// When it asked a peer whether all has arrived, and trains that left since.
-    asked: Vec<(Instant, u32)>,
+    /// When it asked a peer whether all has arrived.
+    asked: Vec<Asked>,
+}
+
+/// A question that has left.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    question: Question,
+    /// When it did so last.
+    at: Instant,
+    /// Trains that left since it did so first.
+    trains: u32,
 }
 
 #[derive(Debug, Default)]
@@ -117,6 +133,11 @@ impl HeldWithin {
         let station = &mut self.stations[station.0];
         let mut actions = classes.iter().map(|class| &class.action);
         station.repairs |= actions.any(|action| action.repairs.are_asked_for());
+        for action in classes.iter().map(|class| &class.action) {
+            if action.repairs == Repairs::Lossless && !station.lossless.contains(&action.links) {
+                station.lossless.push(action.links);
+            }
+        }
         station.classes = classes;
         station.tick = tick;
         station.lateness_max = lateness_max;
@@ -158,6 +179,11 @@ impl HeldWithin {
         self.stations.iter().any(|station| station.repairs)
     }
 
+    /// Whether some class of a station lets nothing be lost, or did.
+    pub fn lets_nothing_be_lost(&self, station: StationId) -> bool {
+        !self.stations[station.0].lossless.is_empty()
+    }
+
     pub fn is_empty(&self, station: StationId) -> bool {
         self.stations[station.0].patients.is_empty()
     }
@@ -169,16 +195,25 @@ impl HeldWithin {
         self.stations[station.0].patients.retain(stays);
     }
 
-    /// A probe leaves: a train itself, behind earlier ones.
-    pub fn asks(&mut self, station: StationId, now: Instant) {
+    /// A probe leaves: a train itself, behind earlier ones. Or it leaves again, because its link has died: then its answer takes as long
+    /// anew, and all that left since it did so first is as far ahead of it.
+    pub fn asks(&mut self, station: StationId, question: Question, now: Instant) {
         self.train_left(station);
-        self.stations[station.0].asked.push((now, 0));
+        let asked = &mut self.stations[station.0].asked;
+        match asked.iter_mut().find(|asked| asked.question == question) {
+            Some(asked) => asked.at = now,
+            None => asked.push(Asked {
+                question,
+                at: now,
+                trains: 0,
+            }),
+        }
     }
 
     /// A train leaves that carries something.
     pub fn train_left(&mut self, station: StationId) {
         let asked = &mut self.stations[station.0].asked;
-        asked.iter_mut().for_each(|(_, trains)| *trains += 1);
+        asked.iter_mut().for_each(|asked| asked.trains += 1);
     }
 
     /// An engine is called at this moment. `Err`: it should have been before.
@@ -211,7 +246,7 @@ impl HeldWithin {
         station.left.clear();
         station
             .asked
-            .retain(|(at, _)| now.since(*at) < ASKED_AGE_MAX);
+            .retain(|asked| now.since(asked.at) < ASKED_AGE_MAX);
         station.look_at_stations(snapshot, lines, &whose, now)?;
         let replays = snapshot.replay.waiting_trains > 0;
         for peer in &snapshot.peers {
@@ -311,7 +346,15 @@ impl Station {
         let longest = round_trips.max().unwrap_or_default();
         let open = |at: Instant| now.since(at) <= ANSWER_MAX + 2 * longest;
         let mut asked = self.asked.iter();
-        asked.any(|&(at, trains)| open(at) && trains + 1 >= SPAN_TRAINS)
+        asked.any(|asked| open(asked.at) && asked.trains + 1 >= self.span_trains())
+    }
+
+    /// How many trains may be ahead of an unanswered question at least.
+    fn span_trains(&self) -> u32 {
+        match self.lossless.len().min(LOSSLESS_LANES_MAX) as u32 {
+            0 => SPAN_TRAINS,
+            lanes => SPAN_TRAINS / 2 / lanes,
+        }
     }
 
     fn count(&self, peer: StationId, holds: impl Fn(&&Patient) -> bool) -> u64 {

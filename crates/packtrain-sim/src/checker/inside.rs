@@ -21,6 +21,9 @@ const HEADER_LEN: usize = 14 + 16;
 const OPTIONS_LEN_AT: usize = 14 + 6;
 
 const FLAGS_AT: usize = 14 + 1;
+const LANE_AT: usize = 14 + 2;
+const INCARNATION_AT: usize = 14 + 4;
+const SEQUENCE_AT: usize = 14 + 8;
 const MARKER: u8 = 0x02;
 const CODED: u8 = 0x08;
 
@@ -40,8 +43,25 @@ pub fn items(frame: &[u8]) -> u64 {
 }
 
 /// A train that carries nothing and is no marker: a question whether all before it has arrived.
-pub fn is_probe(frame: &[u8]) -> bool {
+fn is_probe(frame: &[u8]) -> bool {
     is_train(frame) && frame[FLAGS_AT] & (MARKER | CODED) == 0 && items(frame) == 0
+}
+
+/// Which question it is, also when it goes again: its lane, the sender's life, and its place there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Question {
+    lane: u8,
+    incarnation: [u8; 2],
+    sequence: [u8; 4],
+}
+
+/// The one that a train is.
+pub fn question(frame: &[u8]) -> Option<Question> {
+    is_probe(frame).then(|| Question {
+        lane: frame[LANE_AT],
+        incarnation: [frame[INCARNATION_AT], frame[INCARNATION_AT + 1]],
+        sequence: core::array::from_fn(|at| frame[SEQUENCE_AT + at]),
+    })
 }
 
 fn is_train(frame: &[u8]) -> bool {

@@ -272,8 +272,8 @@ impl Checkers {
         let items = inside::items(&plain);
         self.accounted.train_left(items);
         self.left_in_train(station, &plain);
-        if !was_coded && inside::is_probe(&plain) {
-            self.held_within.asks(station, now);
+        if !was_coded && let Some(question) = inside::question(&plain) {
+            self.held_within.asks(station, question, now);
         }
         if items > 0 {
             self.held_within.train_left(station);
@@ -485,6 +485,11 @@ impl Checkers {
         if let Err(text) = look {
             self.object("work conserving", now, format!("{station:?}: {text}"));
         }
+    }
+
+    /// Whether some class of a station does, or did.
+    pub fn lets_nothing_be_lost(&self, station: StationId) -> bool {
+        self.held_within.lets_nothing_be_lost(station)
     }
 
     /// All links of a station.

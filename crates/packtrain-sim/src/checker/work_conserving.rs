@@ -11,20 +11,32 @@
 //! Where each flow keeps to a link ([`Balance::keeps_flows`](packtrain_proto::config::Balance::keeps_flows)), frames wait for
 //! that one alone.
 //!
-//! What a class lets wait for others, and may wait still ([`super::held_within`]), waits for no link.
+//! A link that has not shown its rate yet gets no more than 16 KB before some of it is acknowledged. Where that was taken by a cut, or
+//! was too long to pass, it counts as lost after 200 ms or four round trips, and where nothing was acknowledged since the last time that it was so,
+//! after up to four times as long: it may be idle until then.
+//!
+//! What a class lets wait for others, and may wait still ([`super::held_within`]), waits for no link. Nor does that of which nothing may be
+//! lost, while there is no room for a copy of one more train.
 //!
 //! Not asked: a link that was cut in that time, one whose local queue or window of bytes in flight is
 //! full, one that has not answered its first trains yet, one that is to leave, and one whose path has
 //! another state: the engine says why it is out.
 
 use packtrain_proto::config::{LinkId, NodeId};
-use packtrain_proto::stats::{PathState, PeerSnapshot, Snapshot};
+use packtrain_proto::stats::{PathSnapshot, PathState, PeerSnapshot, Snapshot};
 use packtrain_proto::time::{Duration, Instant};
 
 use crate::net::network::PortId;
 use crate::simulator::StationId;
 
 const WINDOW: Duration = Duration::from_millis(300);
+/// So much may be out on a link that has not shown its rate.
+const UNPROVEN_BYTES: u64 = 16 << 10;
+/// When all of that counts as lost, at first …
+const SILENCE_MIN: Duration = Duration::from_millis(200);
+const SILENCE_ROUND_TRIPS: u32 = 4;
+/// … and as many times as late at most, when nothing was acknowledged in between.
+const SILENCE_TIMES: u32 = 4;
 
 /// A link as it is seen from outside its engine.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +52,8 @@ pub struct LinkSeen {
     pub silent_since: Option<(Instant, bool)>,
     /// Longest that an answer takes when all is well.
     pub patience: Duration,
+    /// Some class lets nothing be lost, and there is no room for a copy of one more train.
+    pub waits_for_copies: bool,
 }
 
 #[derive(Debug)]
@@ -107,7 +121,9 @@ impl WorkConserving {
             };
             let idle_since = usage.excused_at.max(waiting).max(well).max(last_train);
             let measured = peer.paths.iter().filter_map(|path| path.round_trip).max();
-            let window = WINDOW + 2 * measured.unwrap_or_default().max(link.patience);
+            let measured = measured.unwrap_or_default();
+            let silence = silence_max(link, peer, measured);
+            let window = WINDOW.max(silence) + 2 * measured.max(link.patience);
             if now.since(idle_since) > window {
                 return Err(format!(
                     "link {} is open to {:?} and idle since {idle_since:?}, for longer than {window:?}, \
@@ -134,6 +150,16 @@ impl WorkConserving {
     }
 }
 
+/// How long it may take until what is out on this link counts as lost, where it gets nothing before; zero: it does.
+fn silence_max(link: &LinkSeen, peer: &PeerSnapshot, round_trip: Duration) -> Duration {
+    let path = peer.paths.iter().find(|path| path.link == link.id);
+    let is_unproven =
+        |path: &&PathSnapshot| path.rate_bps.is_none() && path.in_flight_bytes >= UNPROVEN_BYTES;
+    path.filter(is_unproven).map_or(Duration::ZERO, |_| {
+        SILENCE_MIN.max(round_trip * SILENCE_ROUND_TRIPS) * SILENCE_TIMES
+    })
+}
+
 /// Whether the link has a reason not to carry anything to this peer at this moment.
 fn excused(link: &LinkSeen, peer: &PeerSnapshot) -> bool {
     let path = peer.paths.iter().find(|path| path.link == link.id);
@@ -142,6 +168,7 @@ fn excused(link: &LinkSeen, peer: &PeerSnapshot) -> bool {
     };
     path.queued_frames == 0
         || link.retiring_since.is_some()
+        || link.waits_for_copies
         || link.local_queue_bytes > 0
         || path.in_flight_bytes >= path.window_bytes
         || path.in_flight_bytes > 0 && path.round_trip.is_none()
@@ -153,7 +180,7 @@ mod tests {
     use packtrain_proto::config::Config;
     use packtrain_proto::engine::Engine;
     use packtrain_proto::queue::pressure::AutoChoice;
-    use packtrain_proto::stats::{HoldSnapshot, PathMeasures, PathSnapshot};
+    use packtrain_proto::stats::{HoldSnapshot, PathMeasures};
     use packtrain_proto::wire::ethernet::MacAddr;
 
     const STATION: StationId = StationId(0);
@@ -238,6 +265,7 @@ mod tests {
             well_since: Some(Instant::ZERO),
             silent_since: None,
             patience: Duration::from_millis(10),
+            waits_for_copies: false,
         }
     }
 
@@ -288,6 +316,19 @@ mod tests {
     }
 
     #[test]
+    fn what_was_lost_of_a_link_that_has_not_shown_its_rate_is_missed_first() {
+        let unproven = |in_flight_bytes| {
+            move |_, _: &mut WorkConserving| {
+                let mut snapshot = snapshot(PathState::Open, in_flight_bytes);
+                snapshot.peers[0].paths[0].window_bytes = 32 << 10;
+                (link(), snapshot)
+            }
+        };
+        assert_eq!(objects_at(unproven(UNPROVEN_BYTES - 1)), 340);
+        assert_eq!(objects_at(unproven(UNPROVEN_BYTES)), 840);
+    }
+
+    #[test]
     fn a_link_with_a_reason_is_left_alone() {
         let never = |link: LinkSeen, snapshot: Snapshot| {
             assert_eq!(objects_at(|_, _| (link, snapshot.clone())), u64::MAX);
@@ -319,6 +360,13 @@ mod tests {
         never(
             LinkSeen {
                 well_since: None,
+                ..link()
+            },
+            open.clone(),
+        );
+        never(
+            LinkSeen {
+                waits_for_copies: true,
                 ..link()
             },
             open.clone(),

@@ -1,6 +1,8 @@
 //! The links of a host: they join and leave while it runs, and it says where it is.
 
+use packtrain_proto::buffer::{LARGE_CAPACITY, SMALL_CAPACITY};
 use packtrain_proto::config::{LinkId, LinkSettings, LinkState, mark_of};
+use packtrain_proto::stats::Snapshot;
 use packtrain_proto::time::{Duration, Instant};
 use packtrain_proto::wire::ethernet::{HEADER_LEN, MacAddr};
 
@@ -99,6 +101,9 @@ impl Host {
             |l: &HostLink| l.port.segment == segment && port.is_none_or(|port| port == l.port.port);
         let concerned = self.links.iter().filter(|l| concerned(l));
         let ports: Vec<PortId> = concerned.map(|link| link.port).collect();
+        if self.misses_carriers(&ports, up) {
+            return;
+        }
         for &port in &ports {
             self.note_carrier(port, up, now, world);
         }
@@ -174,6 +179,8 @@ impl Host {
     pub fn look(&mut self, calm_since: Instant, now: Instant, world: &mut World<'_>) {
         let snapshot = self.snapshot(now);
         let lines = self.lines(world.network);
+        let waits_for_copies = world.checkers.lets_nothing_be_lost(self.station)
+            && !self.has_room_for_a_copy(&snapshot);
         let well_since = |segment| world.network.well_since(segment, now);
         let silent_since = |port| world.network.silent_since(port, now);
         let seen = |link: &HostLink| LinkSeen {
@@ -185,12 +192,24 @@ impl Host {
             well_since: well_since(link.port.segment).map(|at| at.max(calm_since)),
             silent_since: silent_since(link.port).map(|(at, to_us)| (at.max(calm_since), to_us)),
             patience: self.patience(link.port.segment, world.network),
+            waits_for_copies,
         };
         let links: Vec<LinkSeen> = self.links.iter().map(seen).collect();
         for link in &links {
             world.checkers.look_at_link(link, &snapshot, &lines, now);
         }
         world.checkers.look_for_dead(&links, &snapshot, now);
+    }
+
+    /// Trains are as long as all links take, and a copy is kept in a buffer for a short one, or for a long one.
+    fn has_room_for_a_copy(&self, snapshot: &Snapshot) -> bool {
+        let mtu = self.links.iter().map(|link| link.state.mtu).min();
+        let bytes = match usize::from(mtu.unwrap_or(0)) + HEADER_LEN <= SMALL_CAPACITY {
+            true => SMALL_CAPACITY,
+            false => LARGE_CAPACITY,
+        };
+        let limit = self.config.limits.replay_bytes_max;
+        snapshot.replay.kept_bytes as usize + bytes.min(limit) <= limit
     }
 
     /// Longest that the engine may be without an answer over a segment on which all is well.

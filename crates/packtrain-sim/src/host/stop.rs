@@ -6,6 +6,7 @@ use packtrain_proto::time::Instant;
 use super::{Host, Incoming, World};
 use crate::checker::Checkers;
 use crate::net::network::PortId;
+use crate::simulator::Event;
 
 /// What waits in the sockets of all its links together; what comes then is lost.
 const SOCKETS_BYTES_MAX: usize = 4 << 20;
@@ -15,6 +16,10 @@ const SOCKETS_BYTES_MAX: usize = 4 << 20;
 pub struct Stop {
     until: Instant,
     socket_bytes: usize,
+    /// What it is to do as soon as it runs again, in this order.
+    deferred: Vec<Event>,
+    /// Its kernel has seen no carrier there meanwhile.
+    dark: Vec<PortId>,
 }
 
 impl Host {
@@ -23,7 +28,38 @@ impl Host {
         self.stop.get_or_insert(Stop {
             until,
             socket_bytes: 0,
+            deferred: Vec::new(),
+            dark: Vec::new(),
         });
+    }
+
+    /// What takes its process waits until that runs. Gives back what need not wait.
+    pub fn defer(&mut self, event: Event) -> Option<Event> {
+        match &mut self.stop {
+            None => Some(event),
+            Some(stop) => {
+                stop.deferred.push(event);
+                None
+            }
+        }
+    }
+
+    /// It runs: what was to happen meanwhile does now, before what comes later. A process that was killed while it did not run is no
+    /// other in this: its next life begins with what was asked of the last one.
+    pub(super) fn end_stop(&mut self, now: Instant, world: &mut World<'_>) -> Option<Stop> {
+        let mut stop = self.stop.take()?;
+        for event in stop.deferred.drain(..) {
+            world.queue.push(now, event);
+        }
+        Some(stop)
+    }
+
+    /// Carriers of these ports have changed. Whether nobody is there to hear it.
+    pub(super) fn misses_carriers(&mut self, ports: &[PortId], up: bool) -> bool {
+        if let Some(stop) = self.stop.as_mut().filter(|_| !up) {
+            stop.dark.extend(ports);
+        }
+        self.stop.is_some()
     }
 
     /// Until when, if it does not run.
@@ -48,11 +84,14 @@ impl Host {
 
     /// It runs again: timers that are late, carriers that went and came, and what waits, in whichever order.
     pub fn go_on(&mut self, now: Instant, world: &mut World<'_>) {
-        if self.stop.take_if(|stop| stop.until <= now).is_none() {
+        if self.stopped_until().is_none_or(|until| until > now) {
             return;
         }
+        let Some(stop) = self.end_stop(now, world) else {
+            return;
+        };
         world.checkers.nothing_waits(self.station);
-        self.look_at_carriers(now, world);
+        self.look_at_carriers(&stop.dark, now, world);
         let is_late = self.wakes_at.take_if(|(_, at)| *at <= now).is_some();
         let timers_first = self.pace.random.chance(0.5);
         if is_late && timers_first {
@@ -65,15 +104,18 @@ impl Host {
         self.pump(now, world);
     }
 
-    fn look_at_carriers(&mut self, now: Instant, world: &mut World<'_>) {
+    /// One that was lost and is back has gone all the same: kernels count that, and what was under way then is lost.
+    fn look_at_carriers(&mut self, dark: &[PortId], now: Instant, world: &mut World<'_>) {
         let known = self.links.iter().map(|l| (l.port, l.state.carrier));
-        let is = |port| world.network.carrier(port);
-        let changed: Vec<PortId> = known
-            .filter(|&(port, was)| is(port) != was)
-            .map(|(port, _)| port)
-            .collect();
-        for port in changed {
-            self.note_carrier(port, world.network.carrier(port), now, world);
+        let known: Vec<(PortId, bool)> = known.collect();
+        for (port, was) in known {
+            let is = world.network.carrier(port);
+            if was && (!is || dark.contains(&port)) {
+                self.note_carrier(port, false, now, world);
+            }
+            if is && (!was || dark.contains(&port)) {
+                self.note_carrier(port, true, now, world);
+            }
         }
     }
 }

@@ -35,6 +35,14 @@ pub enum Course {
 /// that what it took is missed before the cable works again. (A link that fails for less than that
 /// cannot be told from one that loses frames, and what that loses nobody sends again.)
 const SILENCE: Duration = Duration::from_secs(3);
+/// Where one link is used at a time, all that are dead may be tried before the one that lives, and one that has never answered is
+/// waited for this long.
+const TRIED: Duration = Duration::from_millis(1200);
+
+fn silence(cables: usize) -> Duration {
+    let all_but_one = cables as u32 - 1;
+    SILENCE.max(TRIED * all_but_one + TRIED / 2)
+}
 
 /// Hellos go each second: by then a new link is known at both ends, with what its cable takes besides.
 const SETTLES: Duration = Duration::from_millis(1500);
@@ -86,7 +94,7 @@ pub(super) fn build_with(order: Order, course: Course, carriage: Carriage) -> Ex
         one_well_for: (course != Course::Faults).then_some(settles),
         outage_max: Duration::from_millis(1500),
         for_good: (course == Course::SilentCuts)
-            .then_some(Instant::ZERO + scale.duration + SILENCE * 9 / 10),
+            .then_some(Instant::ZERO + scale.duration + silence(cables.len()) * 9 / 10),
     };
     let most = if trouble == Trouble::None && course == Course::Faults {
         0
@@ -275,7 +283,7 @@ pub(super) fn build_with(order: Order, course: Course, carriage: Carriage) -> Ex
         simulator,
         traffic: scale.duration,
         quiet: match course {
-            Course::SilentCuts => SILENCE,
+            Course::SilentCuts => silence(cables.len()),
             _ => Duration::ZERO,
         },
         drain_max: Duration::from_secs(12)

@@ -21,7 +21,8 @@ pub mod three;
 use packtrain_proto::time::{Duration, Instant};
 
 use crate::checker::accounted::{EngineDrops, Kept};
-use crate::checker::{Checkers, CodedTrains, Violation, progress};
+use crate::checker::progress::{self, Copies};
+use crate::checker::{Checkers, CodedTrains, Violation};
 use crate::sabotage::Breakage;
 use crate::simulator::{Simulator, Station, StationId};
 
@@ -210,7 +211,10 @@ impl Experiment {
         self.simulator
             .hosts()
             .zip(&self.peers)
-            .all(|(host, &peers)| progress::check(&host.snapshot(now), peers).is_ok())
+            .all(|(host, &peers)| {
+                let check = progress::check(&host.snapshot(now), peers, Copies::Gone);
+                check.is_ok()
+            })
     }
 
     /// Waits until everything has drained, and objects if it does not.

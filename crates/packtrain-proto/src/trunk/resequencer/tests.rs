@@ -52,6 +52,38 @@ fn a_link_that_loses_and_keeps_order_is_soon_not_waited_for() {
 }
 
 #[test]
+fn who_did_not_look_in_time_reads_what_has_come_before_anything_is_given_up() {
+    let holding_2_and_4 = || {
+        let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAITS);
+        for n in [2, 4] {
+            insert(&mut r, n, LINK, Instant::ZERO).unwrap();
+        }
+        assert_eq!(drain(&mut r, Instant::ZERO), [] as [u32; 0]);
+        r
+    };
+    let due = Instant::ZERO + WAIT_START;
+    let mut r = holding_2_and_4();
+    r.forgive_lateness(due + LATE);
+    assert_eq!(drain(&mut r, due + LATE), [2, 4], "hardly late");
+
+    let now = due + LATE * 2;
+    let mut r = holding_2_and_4();
+    r.forgive_lateness(now);
+    assert_eq!(drain(&mut r, now), [] as [u32; 0]);
+    assert_eq!(r.poll_timeout(), Some(now + LATE));
+    for (n, came) in [(1, &[1, 2][..]), (3, &[3, 4])] {
+        r.forgive_lateness(now);
+        insert(&mut r, n, LINK, now).unwrap();
+        assert_eq!(drain(&mut r, now), came);
+    }
+
+    let mut r = holding_2_and_4();
+    r.forgive_lateness(now);
+    r.forgive_lateness(now + LATE);
+    assert_eq!(drain(&mut r, now + LATE), [2, 4], "lost all the same");
+}
+
+#[test]
 fn in_a_hurry_nothing_is_waited_for_once() {
     let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAITS);
     r.hurry();
