@@ -71,6 +71,8 @@ struct Slot {
 struct Chosen<'a> {
     way: &'a DirectDestination,
     is_spread: bool,
+    /// It goes there this once, and those after it by the link of before.
+    probes: bool,
     /// What its slot says of how often it stayed with its link from then on.
     stayed: u32,
 }
@@ -116,13 +118,14 @@ impl Leave {
         let may_go = frame.path != KernelPath::Engine && slot.ticket <= self.drained;
         let chosen = may_go.then(|| self.choose(frame, &slot)).flatten();
         let fits = chosen.filter(|chosen| frame.payload <= chosen.way.payload_max);
-        let goes = fits.map(|chosen| (chosen.way.link, chosen.is_spread));
+        let goes = fits.map(|chosen| (chosen.way.link, chosen.is_spread, chosen.probes));
         let stayed = chosen.map_or(slot.stayed, |chosen| chosen.stayed);
         let slot = self.slots.entry(frame.slot).or_default();
         slot.stayed = stayed;
-        if let Some((link, is_spread)) = goes {
+        if let Some((link, is_spread, probes)) = goes {
             // Apart from each other: a flow that shares the slot keeps to its link.
             match is_spread {
+                true if probes => {}
                 true => slot.stripe = Some(link),
                 false => slot.link = slot.link.or(Some(link)),
             }
@@ -143,14 +146,11 @@ impl Leave {
         let chosen = |way, is_spread, stayed| Chosen {
             way,
             is_spread,
+            probes: false,
             stayed,
         };
-        if let Some((way, late)) = self.stripe(&ways, frame, slot) {
-            let stayed = match late {
-                0 if slot.stripe == Some(way.link) => slot.stayed + 1,
-                _ => 0,
-            };
-            return Some(chosen(way, true, stayed));
+        if let Some(stripe) = self.stripe(&ways, frame, slot) {
+            return Some(stripe);
         }
         if let Some(way) = self.stripe_before(&ways, frame, slot) {
             return Some(chosen(way, true, slot.stayed));
@@ -203,13 +203,13 @@ impl Leave {
     }
 
     /// By the link by which it is there first, as long as one is idle by one that is: the one that its flow has gone before, or
-    /// the fastest. How late it is by that, ns where something stands there.
+    /// the fastest.
     fn stripe<'a>(
         &self,
         ways: &[&'a DirectDestination],
         frame: &Leaving,
         slot: &Slot,
-    ) -> Option<(&'a DirectDestination, u64)> {
+    ) -> Option<Chosen<'a>> {
         let ways = self.ways_of_stripes(ways, frame)?;
         let bytes = frame.tcp.filter(|tcp| tcp.is_large)?.bytes;
         let queue = |way: &DirectDestination| self.queues.get(&way.link).copied();
@@ -227,11 +227,23 @@ impl Leave {
                 _ => STANDS + takes(bytes) + takes(backlog),
             }
         };
-        let fast_enough = ways.iter().copied();
-        let fast_enough = fast_enough
-            .filter(|way| rate(way).is_none_or(|rate| rate.saturating_mul(SLOWER) >= fastest));
-        let with_lateness = fast_enough.map(|way| (way, late_by(&way)));
-        with_lateness.min_by_key(|(_, late)| *late)
+        let is_fast_enough = |way: &DirectDestination| {
+            rate(way).is_none_or(|rate| rate.saturating_mul(SLOWER) >= fastest)
+        };
+        let ways = ways.iter().copied().filter(|way| is_fast_enough(way));
+        let with_lateness = ways.clone().map(|way| (way, late_by(&way)));
+        let (way, late) = with_lateness.min_by_key(|(_, late)| *late)?;
+        let is_last = |way: &DirectDestination| slot.stripe == Some(way.link);
+        let mut idle = ways.filter(|way| queue(way).is_none_or(|queue| queue.backlog_bytes == 0));
+        Some(Chosen {
+            way,
+            is_spread: true,
+            probes: !is_last(way) && idle.any(is_last),
+            stayed: match late {
+                0 if is_last(way) => slot.stayed + 1,
+                _ => 0,
+            },
+        })
     }
 }
 
@@ -377,7 +389,7 @@ mod tests {
             }
             stayed += 1;
         }
-        assert_eq!(stays, [65, 65, 65]);
+        assert_eq!(stays, [65, 1, 64, 1, 64, 1]);
         // One on which something stands is none of them.
         let stands = LinkQueue {
             backlog_bytes: 1,

@@ -217,6 +217,8 @@ mod tests {
             direct: None,
             direct_mark: None,
             direct_marks_refused: Vec::new(),
+            direct_stripes: false,
+            direct_late: 0,
             reordering_seen: false,
         };
         snapshot.peers.push(PeerSnapshot {

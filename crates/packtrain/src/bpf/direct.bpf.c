@@ -264,7 +264,7 @@ int direct_leave(struct __sk_buff *skb)
 	__u32 slot_number;
 	__u64 address, ticket;
 	__u16 ether_type;
-	int is_small, is_spread, path = CLASS_PATH_AUTO;
+	int is_small, is_spread, probes = 0, path = CLASS_PATH_AUTO;
 
 	slot_number = bpf_get_hash_recalc(skb) % DIRECT_SLOTS;
 	slot = bpf_map_lookup_elem(&slots, &slot_number);
@@ -288,7 +288,7 @@ int direct_leave(struct __sk_buff *skb)
 	/* The receiver of TCP tells what came in disorder, and puts it in order. */
 	if (destination->stripes && path == CLASS_PATH_LOSS_OK &&
 	    is_tcp(data, data_end, ether_type))
-		way = skb->gso_size ? choose_stripe(skb, destination, slot, path, told) :
+		way = skb->gso_size ? choose_stripe(skb, destination, slot, path, told, &probes) :
 				      follow_stripe(destination, slot, path, told);
 	is_spread = way != NULL;
 	if (!way)
@@ -316,7 +316,7 @@ int direct_leave(struct __sk_buff *skb)
 	put_addresses(header, &way->outer);
 	/* Apart from each other: a flow that shares the slot keeps to its link. */
 	if (is_spread) {
-		if (slot->stripe != way->link + 1)
+		if (!probes && slot->stripe != way->link + 1)
 			slot->stripe = way->link + 1;
 		if (skb->gso_size)
 			now->striped += 1;

@@ -85,7 +85,7 @@ static __always_inline struct direct_way *choose_way(struct direct_destination *
 /* By how much the fastest may be faster: a slower one brings less than the disorder takes. */
 #define STRIPE_SLOWER		3
 /*
- * After so many frames that found the flow's link idle another idle one has its turn: a queue that stands behind a link is
+ * After so many frames that found the flow's link idle one goes by another idle one: a queue that stands behind a link is
  * not seen here, but by the receiver, when what went by the other one overtakes it.
  */
 #define STRIPE_STAYS		64
@@ -130,10 +130,11 @@ __noinline int link_backlog(struct __sk_buff *skb, __u32 ifindex, __u32 queue)
 static __always_inline struct direct_way *choose_stripe(struct __sk_buff *skb,
 							struct direct_destination *destination,
 							struct direct_slot *slot, int path,
-							const struct direct_orders *told)
+							const struct direct_orders *told, int *probes)
 {
 	struct direct_way *way, *best = NULL;
 	struct direct_watch *watch;
+	int is_last_idle = 0;
 	__u32 fastest = 0, rate, backlog, link;
 	__u64 late, least = 0;
 
@@ -162,17 +163,21 @@ static __always_inline struct direct_way *choose_stripe(struct __sk_buff *skb,
 		if (way->flags & DIRECT_WAY_WATCHED)
 			backlog = link_backlog(skb, way->ifindex, watch->queue);
 		late = skb->len * 1000000ULL / rate;
-		if (backlog)
+		if (backlog) {
 			late += STRIPE_STANDS + backlog * 1000000ULL / rate;
-		else if (slot->stripe == way->link + 1)
+		} else if (slot->stripe == way->link + 1) {
 			late = slot->stayed < STRIPE_STAYS ? 0 : STRIPE_STANDS - 1;
+			is_last_idle = 1;
+		}
 		if (!best || late < least) {
 			best = way;
 			least = late;
 		}
 	}
-	if (best)
-		slot->stayed = least || slot->stripe != best->link + 1 ? 0 : slot->stayed + 1;
+	if (!best)
+		return NULL;
+	*probes = is_last_idle && slot->stripe != best->link + 1;
+	slot->stayed = least || slot->stripe != best->link + 1 ? 0 : slot->stayed + 1;
 	return best;
 }
 
