@@ -11,6 +11,7 @@ use packtrain_proto::class::{Action, Class, ClassPath, Pack};
 use packtrain_proto::config::{
     Config, LinkId, LinkOrder, LinkState, Mode, NodeId, Unused, direct_mark_of, mark_of,
 };
+use packtrain_proto::direct::Came;
 use packtrain_proto::engine::{Engine, Event};
 use packtrain_proto::gso;
 use packtrain_proto::offload::{Gso, GsoKind, Offload, PartialChecksum};
@@ -227,8 +228,13 @@ impl World {
                 3 => {
                     let link = script.byte() % LINKS;
                     let mark = mark_of(link_address(1 - n, link)).expect("it has one");
-                    let (mark, frames) = (direct_mark_of(mark), script.word().into());
-                    self.engines[n].handle_direct_received(LinkId(link), mark, frames, self.now);
+                    let (mark, frames) = (direct_mark_of(mark), script.word());
+                    let late = frames % 3 == 0;
+                    let came = Came {
+                        frames: frames.into(),
+                        late: late.then(|| (frames / 5).into()),
+                    };
+                    self.engines[n].handle_direct_received(LinkId(link), mark, came, self.now);
                 }
                 4 => {
                     let order = [LinkOrder::Whole, LinkOrder::Socket, LinkOrder::Flow];

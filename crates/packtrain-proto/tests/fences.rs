@@ -657,7 +657,7 @@ fn a_fast_link_by_which_much_is_late_gets_no_flows_that_are_spread_until_it_is_t
 
 #[test]
 fn what_a_slower_one_disorders_the_engine_takes_over() {
-    let mut world = World::with_a_late_link(ENGINE_SURE_BPS - 1);
+    let world = World::with_a_late_link(ENGINE_SURE_BPS - 1);
     // None of its frames go there directly any more.
     assert_eq!(world.stripes(), [1, 1]);
     let direct = world.direct(0);
