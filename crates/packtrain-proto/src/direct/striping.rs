@@ -9,9 +9,9 @@ use super::DIRECT_CALM;
 use crate::time::{Duration, Instant};
 
 /// Fewer frames than these say nothing: what is late comes in frames of up to 45 segments.
-const JUDGED_MIN: u32 = 4096;
+const JUDGED_MIN: u32 = 16_384;
 /// One of so many that is late is too much.
-const LATE_SHARE: u32 = 32;
+const LATE_SHARE: u32 = 128;
 /// Given up again so soon after it was tried again, it is left alone for twice as long, up to …
 const AGAIN: Duration = Duration::from_secs(60);
 const REST_MAX: Duration = Duration::from_secs(64);
@@ -192,17 +192,17 @@ mod tests {
     }
 
     #[test]
-    fn one_in_thirty_two_that_is_late_twice_in_a_row_ends_it_and_less_is_only_counted() {
+    fn one_in_128_that_is_late_twice_in_a_row_ends_it_and_less_is_only_counted() {
         for start in [0, u32::MAX - 700] {
             let mut path = Path::new(start);
-            assert!(!path.come(6400, 199));
-            assert!(!path.report(6400, 200));
-            assert!(!path.report(6400, 0));
-            assert!(!path.report(6400, 200));
+            assert!(!path.come(2 * JUDGED_MIN, 255));
+            assert!(!path.report(2 * JUDGED_MIN, 256));
+            assert!(!path.report(2 * JUDGED_MIN, 0));
+            assert!(!path.report(2 * JUDGED_MIN, 256));
             assert!(path.striping.is_on());
-            assert!(path.report(6400, 200));
+            assert!(path.report(2 * JUDGED_MIN, 256));
             assert!(!path.striping.is_on());
-            assert_eq!((path.striping.late, path.striping.given_up), (998, 1));
+            assert_eq!((path.striping.late, path.striping.given_up), (1278, 1));
         }
     }
 
@@ -215,7 +215,7 @@ mod tests {
                 None
             );
         }
-        // Those of a first four thousand make it doubted, those of the next ones end it.
+        // Those of a first window make it doubted, those of the next one end it.
         let mut path = Path::new(0);
         let reports = (1..).find(|_| {
             path.received += 512;
@@ -225,7 +225,7 @@ mod tests {
                 .on_report(received, late, true, at(100))
                 .is_some()
         });
-        assert_eq!(reports, Some(2 * 4096 / 512));
+        assert_eq!(reports, Some(2 * JUDGED_MIN / 512));
     }
 
     #[test]
@@ -233,7 +233,7 @@ mod tests {
         let mut path = Path::new(0);
         let mut rests = Vec::new();
         for _ in 0..8 {
-            while !path.report(5000, 5000) {}
+            while !path.report(JUDGED_MIN, JUDGED_MIN) {}
             let begin = path.ms;
             while !path.striping.is_on() {
                 path.report(5000, 0);
@@ -244,7 +244,7 @@ mod tests {
         for _ in 0..1200 {
             assert!(!path.report(5000, 10));
         }
-        assert!(path.come(5000, 5000));
+        assert!(path.come(JUDGED_MIN, JUDGED_MIN));
         path.ms += 2000;
         path.striping.look(at(path.ms));
         assert!(path.striping.is_on(), "that was long ago");
