@@ -342,7 +342,10 @@ impl Engine {
         if let Some(peer) = self.peers.get_mut(slot) {
             // What waits for another lane may wait for what that waits for.
             if peer.lanes_wait() {
-                peer.rx.iter_mut().for_each(LaneRx::hurry);
+                // What is lossless is not given up for room, nor acknowledged as if it had come.
+                let lanes = peer.rx.iter_mut();
+                let may_hurry = lanes.filter(|lane| !lane.resequencer.is_lossless());
+                may_hurry.for_each(LaneRx::hurry);
             }
             peer.paths.iter_mut().for_each(|path| path.fence.give_up());
             peer.follow_fences();

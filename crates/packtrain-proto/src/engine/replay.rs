@@ -218,33 +218,10 @@ impl Engine {
 
     /// Nothing that is under way on this path will arrive: it goes again by the others.
     pub(super) fn replay_path(&mut self, slot: usize, at: usize) {
-        self.end_join_behind(slot, at);
         self.replay(slot, at, Flight::take_unacknowledged);
     }
 
-    /// Nothing is heard of it any more: what is under way goes again by the others. But what still stands before its link may
-    /// arrive, however late, and those that join wait for what has no sequence among that.
-    pub(super) fn replay_silent_path(&mut self, slot: usize, at: usize) {
-        let path = self.peers.get(slot).and_then(|peer| peer.paths.get(at));
-        let link = path.and_then(|path| self.link(path.link));
-        if link.is_none_or(|link| link.local_queue_bytes() == 0) {
-            self.end_join_behind(slot, at);
-        }
-        self.replay(slot, at, Flight::take_unacknowledged);
-    }
-
-    /// What had to arrive by this path before others are used is lost, or has its place in the order.
-    fn end_join_behind(&mut self, slot: usize, at: usize) {
-        if let Some(peer) = self.peers.get_mut(slot)
-            && peer.paths.len() > 1
-            && !peer.paths[at].joining
-        {
-            peer.end_join();
-        }
-    }
-
-    /// It is late: what has a copy goes again by the others. The rest is waited for, and it is tried. So what went by it without a
-    /// sequence may still arrive, and those that join wait for that.
+    /// It is late: what has a copy goes again by the others. The rest is waited for, and it is tried.
     pub(super) fn replay_late_path(&mut self, slot: usize, at: usize, now: Instant) {
         self.try_path(slot, at, now);
         self.replay(slot, at, Flight::take_kept);
@@ -266,6 +243,10 @@ impl Engine {
         };
         if peer.paths.len() == 1 {
             return;
+        }
+        if !peer.paths[at].joining {
+            // What had to arrive before is lost, or has its place in the order.
+            peer.end_join();
         }
         // So is what we had acknowledged by it.
         peer.receipts.iter_mut().for_each(Receipts::take_back);
@@ -393,7 +374,7 @@ impl Engine {
     /// This path is not used any more until it acknowledges something.
     pub(super) fn silence_path(&mut self, slot: usize, at: usize, now: Instant) {
         self.try_path(slot, at, now);
-        self.replay_silent_path(slot, at);
+        self.replay_path(slot, at);
     }
 
     /// Copies of a train that this path has not acknowledged are to show whether it works.

@@ -111,6 +111,8 @@ pub struct Resequencer {
     gap: Option<Gap>,
     /// Until then, what has come is still read: no gap is given up.
     reads_until: Instant,
+    /// The gap for which that was done, by when it was noticed.
+    forgiven_since: Option<Instant>,
     doubt: Doubt,
     word: Word,
     gap_given_up_at: Instant,
@@ -169,6 +171,7 @@ impl Resequencer {
             bytes_max,
             gap: None,
             reads_until: Instant::ZERO,
+            forgiven_since: None,
             doubt: Doubt::default(),
             word: Word::new(wait_max),
             gap_given_up_at: Instant::ZERO,
@@ -559,9 +562,14 @@ impl Resequencer {
 
     /// We are called, and nothing of what has come was taken in yet. A gap whose time was over long ago waits until that is done:
     /// nobody looked when it was to be given up, and what fills it may stand in a socket.
+    /// Once for each gap: who is always late would wait for ever.
     pub fn forgive_lateness(&mut self, now: Instant) {
-        let is_late = |due: Instant| now.since(due) > LATE;
-        if self.poll_timeout().is_some_and(is_late) {
+        let Some(gap) = self.gap.filter(|_| !self.is_fenced()) else {
+            return;
+        };
+        let is_new = self.forgiven_since != Some(gap.since);
+        if is_new && now.since(self.over_at(gap)) > LATE {
+            self.forgiven_since = Some(gap.since);
             self.reads_until = now + LATE;
         }
     }

@@ -81,6 +81,17 @@ fn who_did_not_look_in_time_reads_what_has_come_before_anything_is_given_up() {
     r.forgive_lateness(now);
     r.forgive_lateness(now + LATE);
     assert_eq!(drain(&mut r, now + LATE), [2, 4], "lost all the same");
+
+    // Who looks so seldom always.
+    let mut r = holding_2_and_4();
+    let mut at = now;
+    let mut came = Vec::new();
+    for _ in 0..4 {
+        r.forgive_lateness(at);
+        came.extend(drain(&mut r, at));
+        at += LATE * 4;
+    }
+    assert_eq!(came, [2, 4]);
 }
 
 #[test]
