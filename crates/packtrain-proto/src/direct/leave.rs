@@ -31,7 +31,7 @@ pub struct TcpFrame {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LinkQueue {
     pub backlog_bytes: u32,
-    /// Bytes a millisecond that leave it, where that was seen in the last minute.
+    /// Bytes a millisecond that leave it, as far as that is known.
     pub rate: Option<u32>,
 }
 
@@ -39,7 +39,7 @@ pub struct LinkQueue {
 const RATE_UNKNOWN: u32 = 1_250_000;
 /// By how much the fastest may be faster: a slower one brings less than the disorder takes.
 const SLOWER: u32 = 3;
-/// After so many frames that found the flow's link idle another idle one has its turn.
+/// After so many frames that found the flow's link idle one goes by another idle one.
 const STAYS: u32 = 64;
 /// More than any frame takes by a link that is idle, ns.
 const STANDS: u64 = 1 << 40;

@@ -194,19 +194,19 @@ impl Engine {
             return false;
         };
         let told = self.published.destinations.iter();
-        let spread = told.filter(|way| way.stripes && way.address == peer.address);
-        let links: Vec<LinkId> = spread.map(|way| way.link).collect();
-        links.len() > 1 && links.contains(&link)
+        let mut spread = told.filter(|way| way.stripes && way.address == peer.address);
+        spread.clone().any(|way| way.link == link) && spread.any(|way| way.link != link)
     }
 
     /// Whether frames of one flow go by it and by others. Who wants flows to keep to links, or links to be used by weight, has
     /// said so.
     fn stripes(&self, peer: &Peer, path: &Path, open_to: OpenTo) -> bool {
-        open_to >= OpenTo::LossOk
-            && self.classes.have_loss_ok()
+        // What is most often not so comes first: it is asked of each path many times a second.
+        path.striping.is_on()
+            && open_to >= OpenTo::LossOk
             && self.config.balance == Balance::EarliestFinish
-            && path.striping.is_on()
             && self.has_several_ways(peer)
+            && self.classes.have_loss_ok()
     }
 
     /// Which frames may go by this path directly, and why not all.

@@ -175,7 +175,7 @@ impl Engine {
         let overtakes = self
             .link(link)
             .is_none_or(|link| link.order != LinkOrder::Whole);
-        let is_spread = self.is_spread_over(slot, link);
+        let is_spread = report.seen_late.is_some() && self.is_spread_over(slot, link);
         let Some(path) = self.peers.get_mut(slot).and_then(|p| p.path_mut(link)) else {
             return;
         };

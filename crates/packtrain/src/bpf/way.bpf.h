@@ -18,6 +18,14 @@
 #define STRIPE_RATE_AGE_NS	60000000000LL
 /* By a link on which something stands no frame is there before one by a link that is idle. */
 #define STRIPE_STANDS		(1ULL << 40)
+/* By how much the fastest may be faster: a slower one brings less than the disorder takes. */
+#define STRIPE_SLOWER		3
+/*
+ * After so many frames that found the flow's link idle one goes by another idle one: a queue that stands behind a link is
+ * not seen here, but by the receiver, when what went by the other one overtakes it.
+ */
+#define STRIPE_STAYS		64
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, DIRECT_NUMBERS);
@@ -82,14 +90,6 @@ static __always_inline struct direct_way *choose_way(struct direct_destination *
 	return NULL;
 }
 
-/* By how much the fastest may be faster: a slower one brings less than the disorder takes. */
-#define STRIPE_SLOWER		3
-/*
- * After so many frames that found the flow's link idle one goes by another idle one: a queue that stands behind a link is
- * not seen here, but by the receiver, when what went by the other one overtakes it.
- */
-#define STRIPE_STAYS		64
-
 static __always_inline int takes_stripes(const struct direct_way *way, int path,
 					 const struct direct_orders *told)
 {
@@ -132,31 +132,33 @@ static __always_inline struct direct_way *choose_stripe(struct __sk_buff *skb,
 							struct direct_slot *slot, int path,
 							const struct direct_orders *told, int *probes)
 {
+	struct direct_watch *watches_of[DIRECT_WAYS] = {}, *watch;
 	struct direct_way *way, *best = NULL;
-	struct direct_watch *watch;
 	int is_last_idle = 0;
 	__u32 fastest = 0, rate, backlog, link;
 	__u64 late, least = 0;
 
-	for (__u32 i = 0; i < DIRECT_WAYS && i < destination->ways_count; i++) {
+	#pragma unroll
+	for (__u32 i = 0; i < DIRECT_WAYS; i++) {
 		way = &destination->ways[i];
 		link = way->link;
 		watch = bpf_map_lookup_elem(&watches, &link);
-		if (!watch || !takes_stripes(way, path, told))
+		if (i >= destination->ways_count || !watch || !takes_stripes(way, path, told))
 			continue;
+		watches_of[i] = watch;
 		rate = rate_of(watch);
 		if (rate > fastest)
 			fastest = rate;
 	}
 	if (!fastest)
 		fastest = STRIPE_RATE_UNKNOWN;
-	for (__u32 i = 0; i < DIRECT_WAYS && i < destination->ways_count; i++) {
+	#pragma unroll
+	for (__u32 i = 0; i < DIRECT_WAYS; i++) {
 		way = &destination->ways[i];
-		link = way->link;
-		watch = bpf_map_lookup_elem(&watches, &link);
-		if (!watch || !takes_stripes(way, path, told))
+		watch = watches_of[i];
+		if (!watch)
 			continue;
-		rate = rate_of(watch) ?: fastest;
+		rate = watch->rate ?: fastest;
 		if (rate * STRIPE_SLOWER < fastest)
 			continue;
 		backlog = 0;

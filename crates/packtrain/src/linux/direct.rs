@@ -373,6 +373,12 @@ impl DirectPath {
         Ok(sum)
     }
 
+    /// The numbers of those whose queues are looked at.
+    pub fn watched_links(&self) -> impl Iterator<Item = u8> + '_ {
+        let watched = self.ways.values().filter(|way| way.watch.is_some());
+        watched.map(|way| way.link)
+    }
+
     /// At which the queue of the link of this number was seen to give direct frames away, bit/s, and when: nanoseconds of
     /// `CLOCK_MONOTONIC`.
     pub fn rate(&self, link: u8) -> Result<Option<(u64, u64)>, DirectError> {

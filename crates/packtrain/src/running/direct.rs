@@ -156,10 +156,13 @@ impl Direct {
             return;
         }
         tracing::debug!("direct destinations: {wanted:?}");
-        if !wanted
-            .iter()
-            .all(|to| self.destinations.iter().any(|known| was_open(known, to)))
-        {
+        let known = self.destinations.iter();
+        let known: BTreeMap<_, _> = known.map(|way| ((way.address, way.link), way)).collect();
+        let was_open = |way: &Destination| {
+            let before = known.get(&(way.address, way.link));
+            before.is_some_and(|before| was_open(before, way))
+        };
+        if !wanted.iter().all(was_open) {
             // First nobody goes direct: what went to a new one before it was a peer was never asked for.
             (self.asked, self.host_frames) = (None, None);
             let _ = line.take_drain_begun();
@@ -258,12 +261,12 @@ impl Direct {
 
     /// Of links that frames were seen to stand on since this was told last.
     fn tell_rates(&mut self, line: &mut Line) -> Result<(), DirectError> {
-        for way in &self.destinations {
-            let Some((rate_bps, at)) = self.path.rate(way.link)? else {
+        for link in self.path.watched_links() {
+            let Some((rate_bps, at)) = self.path.rate(link)? else {
                 continue;
             };
-            if self.rates_told.insert(way.link, at) != Some(at) {
-                line.direct_rate(LinkId(way.link), rate_bps);
+            if self.rates_told.insert(link, at) != Some(at) {
+                line.direct_rate(LinkId(link), rate_bps);
             }
         }
         Ok(())

@@ -201,11 +201,11 @@ fn what_is_said_before_the_count_is_known_is_what_was_known_before() {
         ..DirectReport::default()
     };
     assert!(counts.on_report(&said(10), false, at(1)).asks);
-    counts.on_received((10).into());
+    counts.on_received(10.into());
     assert!(counts.on_report(&said(20), false, at(2)).asks);
     let seen = |report: DirectReport| (report.seen_sent, report.seen_received);
     assert_eq!(counts.take_report(at(3)).map(seen), Some((10, 10)));
-    counts.on_received((19).into());
+    counts.on_received(19.into());
     assert_eq!(counts.take_report(at(4)).map(seen), Some((20, 19)));
     assert!(!counts.on_report(&said(20), false, at(5)).asks);
 }
@@ -222,7 +222,7 @@ fn over_a_long_way_two_ends_that_ask_at_once_know_how_long_it_is() {
             let heard = ends[to].on_report(&report, false, at(ms));
             assert_eq!(heard.signal, None);
             if heard.asks {
-                ends[to].on_received((0).into());
+                ends[to].on_received(0.into());
             }
         }
         for (from, end) in ends.iter_mut().enumerate() {
@@ -248,7 +248,7 @@ fn two_ends_that_have_said_all_are_silent() {
         if let Some(report) = ends[speaker].take_report(now) {
             said += 1;
             if ends[hearer].on_report(&report, false, now).asks {
-                ends[hearer].on_received((report.sent).into());
+                ends[hearer].on_received(report.sent.into());
             }
         }
     }
@@ -279,7 +279,7 @@ fn two_ends_that_send_to_each_other_do_not_answer_each_others_answers() {
                 assert_eq!(heard.signal, None);
                 if heard.asks {
                     counts.on_sent(frames(us), at(us));
-                    counts.on_received((frames(us.saturating_sub(ON_THE_WAY_US))).into());
+                    counts.on_received(frames(us.saturating_sub(ON_THE_WAY_US)).into());
                 }
             }
             if us % COUNT_EVERY_US == 1 {

@@ -14,7 +14,7 @@ use crate::lab::figure::{Target, Unit};
 use crate::lab::host::Host;
 use crate::lab::namespaces::Process;
 use crate::lab::one_link::stage::{SETTLE, cpu_of_host};
-use crate::lab::one_link::work::{Carried, Worked};
+use crate::lab::one_link::work::{self, Worked};
 use crate::lab::stream::{self, Amount, Protocol};
 use crate::lab::{Result, measure, now, pause, wire};
 
@@ -119,16 +119,8 @@ impl Stage {
 
     fn bulk(&self, way: &WayOf) -> Result<Worked> {
         pause(SETTLE);
-        let pinned = format!("{},{}", cpu_of_host(0), cpu_of_host(1));
         let to = format!("10.29.{}.2", way.network);
-        Worked::during(|| {
-            let bulk = measure::bulk(&self.a.namespace, &to, BULK, &["-A", &pinned])?;
-            Ok(Carried {
-                goodput_bps: bulk.goodput_bps,
-                seconds: bulk.seconds,
-                sent_again: bulk.retransmits,
-            })
-        })
+        work::pinned_between(&self.a.namespace, &to, BULK)
     }
 
     /// By the same program, whatever the protocol: iperf3 knows no MPTCP.

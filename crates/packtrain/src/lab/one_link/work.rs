@@ -1,10 +1,14 @@
 //! What passing costs: how much of bulk is left of it, and what the whole machine worked for that.
 
+use std::time::Duration;
+
 use super::Bench;
 use super::figure::Runs;
 use super::stage::{Line, cpu_of_host};
 use super::way::Way;
 use crate::lab::figure::{Target, Unit};
+use crate::lab::measure::{self, Bulk};
+use crate::lab::namespaces::Namespace;
 use crate::lab::processors::{RunTimes, Ticks, seconds_per_gigabyte};
 use crate::lab::{Error, Result};
 
@@ -63,16 +67,29 @@ fn ticks() -> Result<Ticks> {
 
 /// A transfer of iperf3, each end of it on a CPU of its own.
 pub fn pinned(line: &Line, way: Way, more: &[&str]) -> Result<Worked> {
-    let pinned = format!("{},{}", cpu_of_host(0), cpu_of_host(1));
+    let pinned = own_cpus();
     let words = [&["-A", &pinned][..], more].concat();
-    Worked::during(|| {
-        let bulk = line.bulk(way, &words)?;
-        Ok(Carried {
+    Worked::during(|| line.bulk(way, &words).map(Carried::from))
+}
+
+/// … between two hosts.
+pub fn pinned_between(from: &Namespace, to: &str, duration: Duration) -> Result<Worked> {
+    let bulk = || measure::bulk(from, to, duration, &["-A", &own_cpus()]);
+    Worked::during(|| bulk().map(Carried::from))
+}
+
+fn own_cpus() -> String {
+    format!("{},{}", cpu_of_host(0), cpu_of_host(1))
+}
+
+impl From<Bulk> for Carried {
+    fn from(bulk: Bulk) -> Carried {
+        Carried {
             goodput_bps: bulk.goodput_bps,
             seconds: bulk.seconds,
             sent_again: bulk.retransmits,
-        })
-    })
+        }
+    }
 }
 
 /// Names of the rows of a transfer: how fast it went, and what it cost.
