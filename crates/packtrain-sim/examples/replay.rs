@@ -5,7 +5,7 @@ use packtrain_sim::scenario::{Order, direct, links, mesh, pair, three};
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
-    let usage = "usage: replay pair|three|links|carrier-cuts|silent-cuts|mesh|direct|direct-links|\
+    let usage = "usage: replay pair|three|links|carrier-cuts|silent-cuts|lossless|mesh|direct|direct-links|\
                  direct-cuts SEED [EFFORT]";
     let scenario = arguments.next().expect(usage);
     let seed = arguments
@@ -25,6 +25,7 @@ fn main() {
         "links" => links::build(order, links::Course::Faults),
         "carrier-cuts" => links::build(order, links::Course::CarrierCuts),
         "silent-cuts" => links::build(order, links::Course::SilentCuts),
+        "lossless" => links::build(order, links::Course::Lossless),
         "mesh" => mesh::build(order),
         "direct" => direct::build(order),
         "direct-links" => direct::build_links(order, links::Course::Faults),

@@ -89,6 +89,8 @@ breakages! {
     LanesNotOrdered,
     /// Trains are acknowledged that have not come.
     AcknowledgedUnseen,
+    /// Trains of classes in which nothing may be lost do not say so.
+    LosslessNotSaid,
     /// Nothing is ever put on one of the links.
     LinkKeptIdle,
     /// What is put on one of the links never leaves.
@@ -147,6 +149,7 @@ impl Breakage {
                 | Breakage::ReplayLostSilently
                 | Breakage::DeathDenied
                 | Breakage::AcknowledgedUnseen
+                | Breakage::LosslessNotSaid
         )
     }
 
@@ -305,6 +308,9 @@ impl Saboteur {
             }
             Breakage::LanesNotOrdered => {
                 self.strikes += u64::from(trunk::forget_order(&mut frame));
+            }
+            Breakage::LosslessNotSaid => {
+                self.strikes += u64::from(trunk::may_be_lost(&mut frame));
             }
             Breakage::AcknowledgedUnseen if !self.resting => {
                 self.strikes += u64::from(trunk::acknowledge_all(&mut frame));

@@ -28,6 +28,7 @@ fn watchers(breakage: Breakage) -> &'static [&'static str] {
         // A flow that has come to another lane does not wait for ever for what is lost.
         Breakage::MarkerLies | Breakage::ReplayLostSilently => &["accounted", "in order"],
         Breakage::GroupCopyLostSilently => &["accounted"],
+        Breakage::LosslessNotSaid => &["accounted"],
         Breakage::AcknowledgedUnseen => &["drained", "accounted", "in order"],
         Breakage::LinkKeptIdle => &["work conserving", "held within"],
         Breakage::DeathDenied => &["found dead", "work conserving"],
@@ -80,6 +81,7 @@ fn run_of(breakage: Breakage) -> fn(Order) -> Report {
         Breakage::DeathDenied => links::run_silent_cuts,
         // Where some wires are far longer than others.
         Breakage::LanesNotOrdered => links::run,
+        Breakage::LosslessNotSaid => links::run_lossless,
         // Where wires lose, and are not cut.
         Breakage::AcknowledgedUnseen => links::run,
         _ if breakage.needs_direct() => direct::run_carrier_cuts,
@@ -182,7 +184,11 @@ fn without_a_breakage_the_same_seeds_pass() {
 #[test]
 fn without_a_breakage_the_same_seeds_pass_over_several_links() {
     for seed in 0..SEEDS_MAX {
-        for run in [links::run_carrier_cuts, direct::run_carrier_cuts] {
+        for run in [
+            links::run_carrier_cuts,
+            links::run_lossless,
+            direct::run_carrier_cuts,
+        ] {
             assert_eq!(run(Order::new(seed)).violation, None, "seed {seed}");
         }
     }

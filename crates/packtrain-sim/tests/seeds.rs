@@ -196,6 +196,16 @@ fn links_that_die_silently_lose_nothing_while_one_is_whole() {
 }
 
 #[test]
+fn lossless_classes_lose_nothing_whatever_the_wires_do() {
+    let sums = try_seeds("lossless_classes", links::run_lossless);
+    println!("{sums:?}");
+    if !single_seed() {
+        assert!(sums.replayed > sums.delivered / 100, "{sums:?}");
+        assert!(sums.stops > 5, "{sums:?}");
+    }
+}
+
+#[test]
 fn three_with_different_sets_of_links_keep_theirs() {
     try_seeds("three_with", mesh::run);
 }

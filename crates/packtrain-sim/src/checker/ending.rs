@@ -78,8 +78,11 @@ impl Checkers {
                 }
                 let count = self.flows[flow].segment_count(sequence);
                 let whole = |&s: &StationId| self.once.is_whole(flow, sequence, s, count);
-                // Of what went past the engines, no engine has a copy.
-                let is_excused = kept == Kept::Accounts || self.accounted.may_be_lost(what);
+                // Of what went past the engines, no engine has a copy, nor of what went as it is before its sender knew
+                // that anybody takes trains.
+                let is_excused = kept == Kept::Accounts
+                    || self.accounted.may_be_lost(what)
+                    || self.accounted.went_before_any_train(what);
                 if is_excused && self.accounted.was_lost_as_it_is(what) {
                     continue;
                 }

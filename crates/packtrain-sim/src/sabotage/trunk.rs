@@ -13,6 +13,7 @@ const TRAIN_SEQUENCE_AT: usize = 22;
 const OPTIONS_AT: usize = 30;
 const MARKER: u8 = 0x02;
 const REPLAY: u8 = 0x04;
+const LOSSLESS: u8 = 0x20;
 const ACK: u8 = 0x01;
 const NEWEST: u8 = 0x02;
 const BEHIND: u8 = 0x05;
@@ -69,6 +70,15 @@ pub fn forget_order(frame: &mut Frame) -> bool {
         frame.bytes[value.start - 2] = UNKNOWN;
     }
     !behind.is_empty()
+}
+
+/// Does not say that nothing of its lane may be lost. `false`: it may.
+pub fn may_be_lost(frame: &mut Frame) -> bool {
+    if !is_train(frame) || frame.bytes[FLAGS_AT] & LOSSLESS == 0 {
+        return false;
+    }
+    frame.bytes[FLAGS_AT] &= !LOSSLESS;
+    true
 }
 
 /// Acknowledges all before the newest that has come. `false`: it says so anyway, or nothing.

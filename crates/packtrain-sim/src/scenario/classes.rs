@@ -46,6 +46,34 @@ pub fn give_with_waits(simulator: &mut Simulator, seed: u64, traffic: Duration) 
     });
 }
 
+/// Nothing of what anybody sends may be lost. Often some flows have links of their own, and some go twice; nothing changes
+/// while it runs.
+pub fn give_lossless(simulator: &mut Simulator, seed: u64) {
+    let mut random = Random::new(seed ^ 0x006c_6f73_736c_6573);
+    let flows = simulator.checkers.flows().to_vec();
+    for station in &mut simulator.stations {
+        let Station::Packtrain(host) = station else {
+            continue;
+        };
+        let mut classes = match random.chance(0.5) {
+            true => some_lanes(&flows, &mut random),
+            false => Vec::new(),
+        };
+        classes.push(Class {
+            name: "others".parse().expect("a right name"),
+            matches: "any".parse().expect("a right match"),
+            links: Vec::new(),
+            action: by_packing(&mut random),
+        });
+        for class in &mut classes {
+            class.action.repairs = Repairs::Lossless;
+            class.action.duplicate = random.chance(0.15);
+            class.action.compress = compress(&mut random);
+        }
+        host.give_classes(classes);
+    }
+}
+
 fn give_tables(
     simulator: &mut Simulator,
     seed: u64,

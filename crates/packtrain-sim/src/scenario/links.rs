@@ -1,9 +1,10 @@
 //! Two packtrain hosts joined by two to eight cables, each a segment of its own.
 //!
-//! Three courses: *faults*, where cables also lose, double, reorder and alter frames, all of them may
+//! Four courses: *faults*, where cables also lose, double, reorder and alter frames, all of them may
 //! be gone at once, and hosts restart; *carrier cuts*, where cables only break, and links come and go,
 //! but one that works is always there, so nothing may be lost at all; *silent cuts*, the same where
-//! nobody is told that a cable is broken, and it stays so until the traffic is over.
+//! nobody is told that a cable is broken, and it stays so until the traffic is over; *lossless*, where cables
+//! break and lose, double and reorder what they carry, and nothing may be lost because all is of classes that say so.
 
 use packtrain_proto::config::{Balance, Config, LinkId, LinkSettings};
 use packtrain_proto::time::{Duration, Instant};
@@ -11,7 +12,7 @@ use packtrain_proto::time::{Duration, Instant};
 use super::direct::Carriage;
 use super::draw::{self, Dictionaries, Traffic, Trouble};
 use super::outages::{Outages, Rules};
-use super::{Experiment, Order, Report, hardships};
+use super::{Experiment, Order, Report, classes, hardships};
 use crate::checker::accounted::Kept;
 use crate::checker::{Checkers, StationFacts};
 use crate::event_queue::EventQueue;
@@ -29,6 +30,7 @@ pub enum Course {
     Faults,
     CarrierCuts,
     SilentCuts,
+    Lossless,
 }
 
 /// So long is more than four round trips of any link there: a silent cut outlasts the traffic by it, so
@@ -59,6 +61,10 @@ pub fn run_silent_cuts(order: Order) -> Report {
     build(order, Course::SilentCuts).run()
 }
 
+pub fn run_lossless(order: Order) -> Report {
+    build(order, Course::Lossless).run()
+}
+
 pub fn build(order: Order, course: Course) -> Experiment {
     build_with(order, course, Carriage::Engine)
 }
@@ -67,7 +73,8 @@ pub(super) fn build_with(order: Order, course: Course, carriage: Carriage) -> Ex
     let mut random = Random::new(order.seed ^ 0x6c69_6e6b_7300 ^ course as u64);
     let trouble = match course {
         Course::Faults => Trouble::draw(&mut random),
-        _ => Trouble::None,
+        Course::Lossless => *random.pick(&[Trouble::InOrder, Trouble::Any]),
+        Course::CarrierCuts | Course::SilentCuts => Trouble::None,
     };
     let load = *random.pick(carriage.loads_of_several());
     let cables = draw_cables(course, carriage, &mut random);
@@ -83,7 +90,7 @@ pub(super) fn build_with(order: Order, course: Course, carriage: Carriage) -> Ex
         start: Instant::ZERO + settles,
         silent: match course {
             Course::Faults => 0.3,
-            Course::CarrierCuts => 0.0,
+            Course::CarrierCuts | Course::Lossless => 0.0,
             Course::SilentCuts => 1.0,
         },
         moves: if course == Course::SilentCuts {
@@ -260,7 +267,7 @@ pub(super) fn build_with(order: Order, course: Course, carriage: Carriage) -> Ex
             simulator.queue.push(at, event);
         }
     }
-    if course == Course::CarrierCuts {
+    if matches!(course, Course::CarrierCuts | Course::Lossless) {
         for (at, event) in hardships::draw_stops(order.seed, 2, scale.duration) {
             simulator.queue.push(at, event);
         }
@@ -274,7 +281,10 @@ pub(super) fn build_with(order: Order, course: Course, carriage: Carriage) -> Ex
                 .push(Instant::ZERO + at, Event::Drain { station });
         }
     }
-    carriage.equip(&mut simulator, order.seed, scale.duration);
+    match course {
+        Course::Lossless => classes::give_lossless(&mut simulator, order.seed),
+        _ => carriage.equip(&mut simulator, order.seed, scale.duration),
+    }
     for (source, start) in traffic.sources {
         simulator.add_source(source, start);
     }
@@ -310,7 +320,11 @@ struct Cable {
 }
 
 fn draw_cables(course: Course, carriage: Carriage, random: &mut Random) -> Vec<Cable> {
-    let count = *random.pick(&[2, 2, 2, 2, 3, 3, 4, 5, 6, 7, 8]);
+    let count = match course {
+        // An only one may lose nothing of such classes either.
+        Course::Lossless => *random.pick(&[1, 1, 1, 2, 2, 2, 3, 4, 8]),
+        _ => *random.pick(&[2, 2, 2, 2, 3, 3, 4, 5, 6, 7, 8]),
+    };
     let (rate_bps_min, rate_bps_max) = carriage.rates_bps();
     let rate_bps = random.magnitude(rate_bps_min, rate_bps_max);
     let rates = random.below(3);

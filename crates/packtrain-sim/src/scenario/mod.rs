@@ -55,13 +55,14 @@ impl Order {
 }
 
 /// Each of them, with the courses that it has.
-pub const ALL: [fn(Order) -> Report; 10] = [
+pub const ALL: [fn(Order) -> Report; 11] = [
     pair::run,
     three::run,
     three::run_aggregates,
     links::run,
     links::run_carrier_cuts,
     links::run_silent_cuts,
+    links::run_lossless,
     mesh::run,
     direct::run,
     direct::run_links,

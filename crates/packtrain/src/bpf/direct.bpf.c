@@ -319,7 +319,7 @@ int direct_leave(struct __sk_buff *skb)
 		if (!probes && slot->stripe != way->link + 1)
 			slot->stripe = way->link + 1;
 		if (skb->gso_size)
-			now->striped += 1;
+			__sync_fetch_and_add(&now->striped, 1);
 	} else if (!slot->way) {
 		slot->way = way->link + 1;
 	}
