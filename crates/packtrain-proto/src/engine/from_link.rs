@@ -69,6 +69,8 @@ impl Engine {
         };
         known.rx.count(frame.len());
         let (own_link, in_lag) = (known.state.address, known.settings.in_lag);
+        // Before anything is given up for what stood in a socket all that time.
+        self.forgive_own_lateness(now);
         let is_tagged = take_tag(&mut frame, self.config.direct_vlan);
         let Some(header) = Header::parse(&frame) else {
             return self.drop_frame(frame, DropReason::Runt);

@@ -104,15 +104,13 @@ impl Engine {
             Some(peer) => reorders(peer),
             None => self.peers.iter().any(|(_, peer)| reorders(peer)),
         };
-        let mut capabilities = capability::GSO_FRAMES | capability::POLLS;
+        // REPAIR: it waits for what goes again, whether or not it sends so itself.
+        let mut capabilities = capability::GSO_FRAMES | capability::POLLS | capability::REPAIR;
         if self.config.coded_trains {
             capabilities |= capability::CODED_TRAINS;
         }
         if self.config.detection_time.is_some() {
             capabilities |= capability::LIVENESS;
-        }
-        if self.config.limits.repair_within.is_some() {
-            capabilities |= capability::REPAIR;
         }
         // What a link aggregation brings comes by any of its links, and only what has a sequence is known wherever it comes.
         let in_lag = self.links.iter().any(|link| link.settings.in_lag);

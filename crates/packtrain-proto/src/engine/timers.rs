@@ -162,7 +162,7 @@ impl Engine {
     }
 
     /// A host that was stopped or starved has heard nobody: that is not their silence.
-    fn forgive_own_lateness(&mut self, now: Instant) {
+    pub(super) fn forgive_own_lateness(&mut self, now: Instant) {
         let away = now.since(self.ticked_at);
         self.ticked_at = now;
         if away > LATE + EXPIRY_INTERVAL {
@@ -171,6 +171,9 @@ impl Engine {
                 // Frames may have been taken in all that time: nobody is heard in the future.
                 peer.last_heard = (peer.last_heard + away).min(now);
                 peer.last_confirmed = (peer.last_confirmed + away).min(now);
+                for lane in &mut peer.rx {
+                    lane.resequencer.forgive_stop(away, now);
+                }
             }
         }
     }

@@ -574,6 +574,16 @@ impl Resequencer {
         }
     }
 
+    /// We were not running for so long. What nobody acknowledged in that time goes again only now, where nothing may be lost: it
+    /// does not count.
+    pub fn forgive_stop(&mut self, away: Duration, now: Instant) {
+        let is_lossless = self.word.is_lossless();
+        if let Some(gap) = self.gap.as_mut().filter(|_| is_lossless) {
+            gap.since = (gap.since + away).min(now);
+            gap.passed_since = gap.passed_since.map(|at| (at + away).min(now));
+        }
+    }
+
     fn given_up_at(&self, gap: Gap) -> Instant {
         self.over_at(gap).max(self.reads_until)
     }
@@ -583,6 +593,8 @@ impl Resequencer {
         let named_at = self.under_way.named_at(self.expected);
         let stall = match named_at {
             Some(at) if at == self.under_way.told_at() => self.stall_max,
+            // Its sender may be stopped for a while, as any.
+            _ if self.word.is_lossless() => self.stall_max,
             _ => (self.skew * STALL_SKEWS).max(STALL_MIN).min(self.stall_max),
         };
         let expected_since = named_at.map_or(gap.since, |at| at.max(gap.since));

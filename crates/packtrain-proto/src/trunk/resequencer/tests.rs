@@ -95,6 +95,28 @@ fn who_did_not_look_in_time_reads_what_has_come_before_anything_is_given_up() {
 }
 
 #[test]
+fn the_time_in_which_we_were_stopped_does_not_count_where_nothing_may_be_lost() {
+    let stopped = Duration::from_millis(1500);
+    for (repairs, waits) in [(Repairing::Lossless, true), (Repairing::InTime, false)] {
+        let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAITS);
+        let at = Instant::ZERO;
+        for n in [2, 3] {
+            insert(&mut r, n, LINK, at).unwrap();
+        }
+        let told_by = Sequence::FIRST.plus(2);
+        r.on_told(told_by, core::iter::empty(), (repairs, None), at);
+        assert_eq!(drain(&mut r, at), [] as [u32; 0]);
+        let now = at + stopped;
+        r.forgive_stop(stopped, now);
+        let later = now + Duration::from_millis(1000);
+        let came = drain(&mut r, later);
+        assert_eq!(came.is_empty(), waits, "{repairs:?}: {came:?}");
+        let over = now + Duration::from_millis(2100);
+        assert_eq!(drain(&mut r, over).len() + came.len(), 2, "{repairs:?}");
+    }
+}
+
+#[test]
 fn in_a_hurry_nothing_is_waited_for_once() {
     let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAITS);
     r.hurry();

@@ -8,8 +8,8 @@ use crate::wire::sequence::Sequence;
 const TIMES: u32 = 2;
 /// … and this: hosts are not always prompt.
 const MORE: Duration = Duration::from_millis(4);
-/// Where nothing may be lost, as long as for a link that stalls: what says that it goes again may be lost as well.
-const LOSSLESS_MIN: Duration = Duration::from_millis(1200);
+/// Where nothing may be lost: what says that it goes again may be lost as well, or who says it be stopped for a while.
+const LOSSLESS_MIN: Duration = Duration::from_secs(2);
 
 /// What a sender says of trains that a link loses which lives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
