@@ -127,7 +127,7 @@ fn what_was_sent_again_and_is_lost_as_well_goes_once_more() {
 }
 
 #[test]
-fn where_either_end_does_not_want_it_what_is_lost_is_lost_and_nobody_waits() {
+fn what_a_host_does_not_send_again_is_lost_and_what_others_send_it_is_not() {
     for off in [A, B] {
         let mut bed = two_cables(|config| {
             if config.address == pt0(off) {
@@ -138,12 +138,16 @@ fn where_either_end_does_not_want_it_what_is_lost_is_lost_and_nobody_waits() {
         send(&mut bed, 4000, MS / 5);
         bed.run(100 * MS);
         let got = bed.numbers(B);
-        assert!(got.is_sorted() && got.len() < 3980, "{}", got.len());
+        assert!(got.is_sorted());
         let replay = bed.replay();
-        assert_eq!(
-            (replay.replayed, replay.repaired, replay.not_repaired),
-            (0, 0, 0)
-        );
+        let counts = (replay.replayed, replay.repaired, replay.not_repaired);
+        if off == A {
+            assert!(got.len() < 3980, "{}", got.len());
+            assert_eq!(counts, (0, 0, 0), "nobody waits");
+        } else {
+            assert_eq!(got.len(), 4000);
+            assert!(replay.repaired > 20, "{counts:?}");
+        }
     }
 }
 

@@ -76,7 +76,11 @@ impl Order {
         if self.is(Breakage::StallsAreNotLearned) {
             skew = Duration::ZERO;
         }
-        (skew * 4).max(STALL_MIN).min(self.stall_max)
+        match self.is_lossless() && !self.is(Breakage::LosslessIsInTime) {
+            // Its sender may be stopped for a while.
+            true => self.stall_max,
+            false => (skew * 4).max(STALL_MIN).min(self.stall_max),
+        }
     }
 
     pub fn poll_timeout(&self) -> Option<Instant> {

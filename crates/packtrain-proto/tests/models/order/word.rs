@@ -8,7 +8,7 @@ use super::{Order, What};
 use crate::breakage::Breakage;
 
 const MORE: Duration = Duration::from_millis(4);
-const LOSSLESS_MIN: Duration = Duration::from_millis(1200);
+const LOSSLESS_MIN: Duration = Duration::from_secs(2);
 
 impl Order {
     /// What was said last of what is lost.
