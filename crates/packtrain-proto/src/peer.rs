@@ -325,6 +325,11 @@ impl Peer {
         Some(session(self.node_id, self.remote_epoch?))
     }
 
+    /// Whether it was heard before, in the same row of sequences.
+    pub fn left_in(&self, epoch: u8) -> bool {
+        self.left_at.is_some_and(|(left_in, _)| left_in == epoch)
+    }
+
     /// The first train that is to come of a row of sequences that is new to us. `named`: the first behind what
     /// a hello says is sent; it may be an old one, that others have overtaken.
     pub fn first_of_row(&mut self, epoch: u8, named: Sequence) -> Sequence {

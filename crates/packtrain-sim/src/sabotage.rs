@@ -91,6 +91,8 @@ breakages! {
     AcknowledgedUnseen,
     /// Trains of classes in which nothing may be lost do not say so.
     LosslessNotSaid,
+    /// There are said to be no copies of what came before a train.
+    CopiesDenied,
     /// Nothing is ever put on one of the links.
     LinkKeptIdle,
     /// What is put on one of the links never leaves.
@@ -150,6 +152,7 @@ impl Breakage {
                 | Breakage::DeathDenied
                 | Breakage::AcknowledgedUnseen
                 | Breakage::LosslessNotSaid
+                | Breakage::CopiesDenied
         )
     }
 
@@ -311,6 +314,9 @@ impl Saboteur {
             }
             Breakage::LosslessNotSaid => {
                 self.strikes += u64::from(trunk::may_be_lost(&mut frame));
+            }
+            Breakage::CopiesDenied => {
+                self.strikes += u64::from(trunk::deny_copies(&mut frame));
             }
             Breakage::AcknowledgedUnseen if !self.resting => {
                 self.strikes += u64::from(trunk::acknowledge_all(&mut frame));

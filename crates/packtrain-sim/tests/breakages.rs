@@ -28,7 +28,7 @@ fn watchers(breakage: Breakage) -> &'static [&'static str] {
         // A flow that has come to another lane does not wait for ever for what is lost.
         Breakage::MarkerLies | Breakage::ReplayLostSilently => &["accounted", "in order"],
         Breakage::GroupCopyLostSilently => &["accounted"],
-        Breakage::LosslessNotSaid => &["accounted"],
+        Breakage::LosslessNotSaid | Breakage::CopiesDenied => &["accounted"],
         Breakage::AcknowledgedUnseen => &["drained", "accounted", "in order"],
         Breakage::LinkKeptIdle => &["work conserving", "held within"],
         Breakage::DeathDenied => &["found dead", "work conserving"],
@@ -81,7 +81,7 @@ fn run_of(breakage: Breakage) -> fn(Order) -> Report {
         Breakage::DeathDenied => links::run_silent_cuts,
         // Where some wires are far longer than others.
         Breakage::LanesNotOrdered => links::run,
-        Breakage::LosslessNotSaid => links::run_lossless,
+        Breakage::LosslessNotSaid | Breakage::CopiesDenied => links::run_lossless,
         // Where wires lose, and are not cut.
         Breakage::AcknowledgedUnseen => links::run,
         _ if breakage.needs_direct() => direct::run_carrier_cuts,

@@ -218,10 +218,16 @@ impl Engine {
         if names_us && (is_newest || peer.remote_epoch.is_some()) {
             if is_newest && peer.remote_epoch != Some(hello.epoch) {
                 // It may have been sending for long before it was heard: it says where it is.
+                let is_heard_first = !peer.left_in(hello.epoch);
                 let first = peer.first_of_row(hello.epoch, record.newest_train.next());
                 let lost = peer.restart_reception(first, &hello.newest_in_lanes, limits);
                 self.counters.drops.count_many(DropReason::PeerGone, lost);
                 peer.remote_epoch = Some(hello.epoch);
+                if is_heard_first {
+                    for lane in &mut peer.rx {
+                        lane.resequencer.may_begin_earlier();
+                    }
+                }
             }
             if is_newest {
                 let others = hello.newest_in_lanes.iter().copied();

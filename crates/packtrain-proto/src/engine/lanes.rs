@@ -6,6 +6,7 @@
 
 use super::Engine;
 use crate::class::{Class, ClassTable, Facts, Match};
+use crate::peer::Peer;
 use crate::queue::frame::QueuedFrame;
 use crate::stats::DropReason;
 use crate::time::Instant;
@@ -64,7 +65,12 @@ impl Engine {
         let vias = self.vias.clone();
         let ways = self.classes.actions().map(|action| action.via());
         let ways: Vec<Via> = ways.collect();
-        self.vias.set(ways.into_iter());
+        let peers = &self.peers;
+        let is_under_way = |lane: LaneId| {
+            let is_busy = |peer: &Peer| peer.has_lane(lane) && peer.is_busy(lane, now);
+            peers.iter().any(|(_, peer)| is_busy(peer))
+        };
+        self.vias.set(ways.into_iter(), is_under_way);
         self.lane_change = match std::mem::take(&mut self.lane_change) {
             LaneChange::None => {
                 let (rest, _, _) = self.classes.rest();

@@ -172,7 +172,7 @@ impl Engine {
                 peer.last_heard = (peer.last_heard + away).min(now);
                 peer.last_confirmed = (peer.last_confirmed + away).min(now);
                 for lane in &mut peer.rx {
-                    lane.resequencer.forgive_stop(away, now);
+                    lane.waits.forgive(away, now);
                 }
             }
         }

@@ -53,6 +53,11 @@ impl Peer {
         LaneId::first(self.rx.len())
     }
 
+    /// Trains were sent to it in this lane, or may be.
+    pub fn has_lane(&self, lane: LaneId) -> bool {
+        lane.place() < self.tx.len()
+    }
+
     pub fn tx_of(&self, lane: LaneId) -> &LaneTx {
         &self.tx[lane.place()]
     }
@@ -170,6 +175,7 @@ impl Peer {
             holds: lane.resequencer.held_trains() > 0,
             by_one_link: self.links.len() == 1 && !may_go_again,
             is_lossless: lane.resequencer.is_lossless(),
+            told_at: lane.resequencer.told_at(),
         };
         let all: Vec<Progress> = self.rx.iter().map(of_lane).collect();
         move |lane| all.get(lane.place()).copied()
@@ -243,7 +249,7 @@ impl Peer {
     }
 
     /// Something of the lane may be under way still, or wait at the other end.
-    fn is_busy(&self, lane: LaneId, now: Instant) -> bool {
+    pub fn is_busy(&self, lane: LaneId, now: Instant) -> bool {
         let tx = self.tx_of(lane);
         let is_out = |path: &Path| path.flight.outstanding_in(lane) > 0;
         let was_sent = tx.next_train != Sequence::FIRST && now.since(tx.sent_at) < LANE_RESTS;

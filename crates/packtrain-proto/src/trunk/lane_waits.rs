@@ -9,13 +9,17 @@ use crate::time::{Duration, Instant};
 use crate::trunk::lane::{LANES_MAX, LaneId};
 use crate::wire::sequence::Sequence;
 
-/// How long is waited for what does not come, where nothing is held that came after it.
+/// How long is waited for what does not come, where nothing is held that came after it, and its sender says no more of its
+/// lane.
 const WAIT_MAX: Duration = Duration::from_millis(1200);
 /// … and where all comes by one link, in order, or nearly: what has not come with the train behind it is lost.
 const ONE_LINK_MAX: Duration = Duration::from_millis(50);
 /// … and where something is held, which knows how long it waits itself.
 const HELD_MAX: Duration = Duration::from_secs(6);
-const HELD_LOSSLESS_MAX: Duration = Duration::from_secs(12);
+const LOSSLESS_MAX: Duration = Duration::from_secs(12);
+/// Where nothing may be lost, its sender goes on to say what it has copies of until all has come. Silent is who is stopped, for
+/// up to so long, and who has none.
+const LOSSLESS_SILENT_MAX: Duration = Duration::from_secs(2);
 /// A sender has as many lanes, and says the same until it is heard.
 const WAITS_MAX: usize = 16;
 
@@ -38,6 +42,8 @@ pub struct Progress {
     pub by_one_link: bool,
     /// What is missing in it is waited for as long as it may take.
     pub is_lossless: bool,
+    /// When its sender last said anything of it.
+    pub told_at: Instant,
 }
 
 /// Those of one lane.
@@ -83,6 +89,13 @@ impl LaneWaits {
             !goes
         });
         gone
+    }
+
+    /// We were not running for so long: what is waited for may have come meanwhile, and stand in a socket.
+    pub fn forgive(&mut self, away: Duration, now: Instant) {
+        for wait in &mut self.waits {
+            wait.since = (wait.since + away).min(now);
+        }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -133,13 +146,21 @@ fn pass(passed: &mut [Option<Sequence>; LANES_MAX], wait: &Wait) {
 
 impl Wait {
     fn until(&self, other: Option<Progress>) -> Instant {
-        self.since
-            + match other {
-                Some(other) if other.holds && other.is_lossless => HELD_LOSSLESS_MAX,
-                Some(other) if other.holds => HELD_MAX,
-                Some(other) if other.by_one_link => ONE_LINK_MAX,
-                _ => WAIT_MAX,
+        let within = match other {
+            Some(other) if other.is_lossless => {
+                let silent_at = other.told_at.max(self.since) + LOSSLESS_SILENT_MAX;
+                let until = self.since + LOSSLESS_MAX;
+                return if other.holds {
+                    until
+                } else {
+                    until.min(silent_at)
+                };
             }
+            Some(other) if other.holds => HELD_MAX,
+            Some(other) if other.by_one_link => ONE_LINK_MAX,
+            _ => WAIT_MAX,
+        };
+        self.since + within
     }
 }
 
@@ -166,6 +187,7 @@ mod tests {
                 holds,
                 by_one_link,
                 is_lossless: false,
+                told_at: Instant::ZERO,
             };
             (lane == LaneId(1)).then_some(progress)
         }
@@ -218,6 +240,35 @@ mod tests {
             assert_eq!(waits.settle(&progress, at(ms))[..], [LaneId(1)]);
             assert!(waits.is_empty());
         }
+    }
+
+    #[test]
+    fn of_a_lane_in_which_nothing_may_be_lost_as_long_as_its_sender_speaks_of_it() {
+        let progress = |told_ms: u64, holds: bool| {
+            move |_| {
+                Some(Progress {
+                    expected: Sequence(20),
+                    holds,
+                    by_one_link: true,
+                    is_lossless: true,
+                    told_at: at(told_ms),
+                })
+            }
+        };
+        let mut waits = LaneWaits::default();
+        waits.add(Sequence(7), (LaneId(1), Sequence(20)), at(1000));
+        for (told_ms, holds, until_ms) in [
+            (0, false, 3000),
+            (2500, false, 4500),
+            (12_900, false, 13_000),
+            (0, true, 13_000),
+        ] {
+            let until = waits.poll_timeout(progress(told_ms, holds));
+            assert_eq!(until, Some(at(until_ms)));
+        }
+        waits.forgive(Duration::from_millis(1500), at(2000));
+        let until = waits.poll_timeout(progress(0, false));
+        assert_eq!(until, Some(at(4000)), "not from a time to come");
     }
 
     #[test]

@@ -134,6 +134,8 @@ pub struct Resequencer {
     hurried: bool,
     /// The next train comes after one that was given up, or the window has moved.
     after_gap: bool,
+    /// Nothing of this row of sequences has ever been given to the host.
+    is_untouched: bool,
     /// From this train on, what comes waits for something that has no place in the order.
     pub fence: Option<Sequence>,
     pub stats: ResequencerStats,
@@ -185,6 +187,7 @@ impl Resequencer {
             discarded: 0,
             hurried: false,
             after_gap: false,
+            is_untouched: false,
             fence: None,
             stats: ResequencerStats::default(),
         }
@@ -192,6 +195,11 @@ impl Resequencer {
 
     pub fn held_trains(&self) -> usize {
         self.held_trains
+    }
+
+    /// It begins with what its sender says to have sent last; what that has copies of may have left before, and comes again.
+    pub fn may_begin_earlier(&mut self) {
+        self.is_untouched = true;
     }
 
     /// The train that is due: it is never held.
@@ -263,6 +271,7 @@ impl Resequencer {
         }
         self.strays = 0;
         self.behind_since = None;
+        self.is_untouched = false;
         self.taken_at = Some(now);
         if let Some(link) = link {
             self.note(link, sequence, now);
@@ -397,6 +406,12 @@ impl Resequencer {
             }
             self.doubt.on_told(|| self.under_way.replayed());
             self.word.on_told(repairs, kept_from);
+            // What left before its sender was heard is not lost, where it has copies of that.
+            if let Some(from) = kept_from.filter(|_| self.is_untouched)
+                && self.expected.is_newer_than(from)
+            {
+                self.expected = from;
+            }
             if let Some(passed_since) = self.gap.and_then(|gap| gap.passed_since)
                 && self.under_way.replays(self.expected)
             {
@@ -421,6 +436,11 @@ impl Resequencer {
     /// What links lose goes again, for a while, or until it has come.
     pub fn repairs(&self) -> bool {
         self.word.repairs()
+    }
+
+    /// When its sender last said anything that tells of this lane.
+    pub fn told_at(&self) -> Instant {
+        self.under_way.told_at()
     }
 
     pub fn is_lossless(&self) -> bool {
@@ -574,27 +594,21 @@ impl Resequencer {
         }
     }
 
-    /// We were not running for so long. What nobody acknowledged in that time goes again only now, where nothing may be lost: it
-    /// does not count.
-    pub fn forgive_stop(&mut self, away: Duration, now: Instant) {
-        let is_lossless = self.word.is_lossless();
-        if let Some(gap) = self.gap.as_mut().filter(|_| is_lossless) {
-            gap.since = (gap.since + away).min(now);
-            gap.passed_since = gap.passed_since.map(|at| (at + away).min(now));
-        }
-    }
-
     fn given_up_at(&self, gap: Gap) -> Instant {
         self.over_at(gap).max(self.reads_until)
     }
 
     /// When what may fill it has had its time.
     fn over_at(&self, gap: Gap) -> Instant {
+        if self.word.keeps(self.expected) {
+            // Said again and again for as long as there is a copy, which goes again until it has come. Silent is who is
+            // stopped, for up to so long, and who has forgotten it.
+            let said_at = self.under_way.told_at().max(gap.since);
+            return (said_at + self.stall_max).min(gap.since + self.stall_max * CLAIMS_MAX);
+        }
         let named_at = self.under_way.named_at(self.expected);
         let stall = match named_at {
             Some(at) if at == self.under_way.told_at() => self.stall_max,
-            // Its sender may be stopped for a while, as any.
-            _ if self.word.is_lossless() => self.stall_max,
             _ => (self.skew * STALL_SKEWS).max(STALL_MIN).min(self.stall_max),
         };
         let expected_since = named_at.map_or(gap.since, |at| at.max(gap.since));

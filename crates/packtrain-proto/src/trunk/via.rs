@@ -78,16 +78,26 @@ pub struct Vias {
 
 impl Vias {
     /// These ways are asked for from now on; those that were before keep their lane. A lane that nobody asks for any more has its way
-    /// until another one takes it, so that what waits in it goes as it was to.
-    pub fn set(&mut self, wanted: impl Iterator<Item = Via> + Clone) {
+    /// until another one takes it, so that what waits in it goes as it was to: one in which nothing `is_under_way`, if there is.
+    pub fn set(
+        &mut self,
+        wanted: impl Iterator<Item = Via> + Clone,
+        is_under_way: impl Fn(LaneId) -> bool,
+    ) {
         let is_wanted = |way: &Via| !way.is_any() && wanted.clone().any(|w| w == *way);
         for way in wanted.clone().filter(|way| !way.is_any()) {
             if self.ways.contains(&way) {
                 continue;
             }
             let free = self.ways.iter().position(Via::is_any);
-            let free = free.or_else(|| self.ways.iter().position(|way| !is_wanted(way)));
-            if let Some(at) = free {
+            let lane_at = |at: usize| LaneId(at as u8 + 1);
+            let harm = |at: usize| match is_under_way(lane_at(at)) {
+                false => 0,
+                true if self.ways[at].repairs != Repairs::Lossless => 1,
+                true => 2,
+            };
+            let left = (0..self.ways.len()).filter(|&at| !is_wanted(&self.ways[at]));
+            if let Some(at) = free.or_else(|| left.min_by_key(|&at| harm(at))) {
                 self.ways[at] = way;
             }
         }
@@ -151,15 +161,15 @@ mod tests {
         let mut vias = Vias::default();
         let (a, b, c) = (by(&[1]), by(&[2]), by(&[1, 2]));
         assert_eq!((vias.lanes(), vias.lane_of(&a)), (1, LaneId::FIRST));
-        vias.set([by(&[]), a, b, a].into_iter());
+        vias.set([by(&[]), a, b, a].into_iter(), |_| false);
         assert_eq!((vias.lane_of(&a), vias.lane_of(&b)), (LaneId(1), LaneId(2)));
         assert_eq!((vias.lanes(), vias.lane_of(&by(&[]))), (3, LaneId::FIRST));
         assert_eq!(vias.links_of(LaneId(2)), b.links);
         assert!(vias.links_of(LaneId::FIRST).is_empty());
         // What waits in the lane of `a` goes by its links still.
-        vias.set([b].into_iter());
+        vias.set([b].into_iter(), |_| false);
         assert_eq!(vias.of(LaneId(1)), a);
-        vias.set([b, c].into_iter());
+        vias.set([b, c].into_iter(), |_| false);
         assert_eq!((vias.lane_of(&b), vias.lane_of(&c)), (LaneId(2), LaneId(3)));
     }
 
@@ -167,13 +177,45 @@ mod tests {
     fn lanes_that_nobody_asks_for_are_taken_when_no_other_is_left_and_then_any_link_will_do() {
         let mut vias = Vias::default();
         let ways: Vec<Via> = (0..LANES_MAX as u8).map(|link| by(&[link])).collect();
-        vias.set(ways[..LANES_MAX - 1].iter().copied());
-        vias.set(ways[1..].iter().copied());
+        vias.set(ways[..LANES_MAX - 1].iter().copied(), |_| false);
+        vias.set(ways[1..].iter().copied(), |_| false);
         assert_eq!(vias.lane_of(&ways[LANES_MAX - 1]), LaneId(1));
         assert_eq!(vias.lane_of(&ways[0]), LaneId::FIRST);
-        vias.set(ways.iter().copied());
+        vias.set(ways.iter().copied(), |_| false);
         assert_eq!(vias.lane_of(&ways[0]), LaneId::FIRST, "one too many");
         assert_eq!(vias.lanes(), LANES_MAX);
+    }
+
+    #[test]
+    fn of_lanes_that_nobody_asks_for_the_one_in_which_least_is_lost_is_taken() {
+        let again = |link: u8, repairs| Via {
+            links: set(&[link]),
+            repairs,
+        };
+        let mut vias = Vias::default();
+        let all = [
+            Repairs::Lossless,
+            Repairs::Off,
+            Repairs::Lossless,
+            Repairs::Lossless,
+        ];
+        let ways: Vec<Via> = (0..)
+            .zip(all)
+            .map(|(n, repairs)| again(n, repairs))
+            .collect();
+        assert_eq!(ways.len(), LANES_MAX - 1);
+        vias.set(ways.into_iter(), |_| false);
+        let new = |n: u8| again(100 + n, Repairs::Line);
+        let mut is_busy = vec![true, true, false, true];
+        for (n, lane) in [(0, 3), (1, 2), (2, 1)] {
+            let before = is_busy.clone();
+            vias.set(
+                [0, 1, 2][..=usize::from(n)].iter().map(|&n| new(n)),
+                |lane| before[lane.place() - 1],
+            );
+            assert_eq!(vias.lane_of(&new(n)), LaneId(lane));
+            is_busy[usize::from(lane) - 1] = true;
+        }
     }
 
     #[test]
@@ -189,7 +231,7 @@ mod tests {
             again(&[1], Repairs::Line),
             again(&[], Repairs::Off),
         ];
-        vias.set(ways.into_iter());
+        vias.set(ways.into_iter(), |_| false);
         for (place, way) in ways.iter().enumerate() {
             assert_eq!(vias.lane_of(way), LaneId(place as u8 + 1));
             assert_eq!(vias.of(vias.lane_of(way)), *way);

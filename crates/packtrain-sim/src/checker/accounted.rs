@@ -19,8 +19,10 @@ use crate::workload::identity::Identity;
 pub enum Kept {
     /// What does not come out was counted, or was lost by a wire.
     Accounts,
-    /// What is lost by a wire is no excuse either: another link had to bring it, or the same one after all.
+    /// What is lost by a wire is no excuse either: another link had to bring it.
     Everything,
+    /// … or the same one after all: there is a copy of each train, or it has not left.
+    Copies,
 }
 
 /// Of all engines in all their lives.
@@ -338,6 +340,7 @@ impl Accounted {
         &self,
         missing: u64,
         has_copies: impl Fn(u16) -> bool,
+        kept: Kept,
         engines: &EngineDrops,
     ) -> Result<(), String> {
         let of = |reasons: &[DropReason]| -> u64 {
@@ -350,7 +353,11 @@ impl Accounted {
             DropReason::NoLink,
             DropReason::TooLargeForPlain,
         ]);
-        let trains = of(&[DropReason::ReplayTooLarge, DropReason::ReplayNotKept]);
+        let not_kept = [DropReason::ReplayTooLarge, DropReason::ReplayNotKept];
+        let trains = match kept {
+            Kept::Copies => 0,
+            _ => of(&not_kept),
+        };
         let most = frames + trains * self.items_per_train_max;
         if missing > most || missing < frames {
             return Err(format!(

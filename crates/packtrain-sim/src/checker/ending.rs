@@ -71,7 +71,7 @@ impl Checkers {
                     segment: 0,
                 };
                 let flooded = self.accounted.as_it_is(what).filter(|_| is_flooded);
-                if kept == Kept::Everything && flooded.is_some() {
+                if kept != Kept::Accounts && flooded.is_some() {
                     // It is taken on one segment, and that may have lost its copy, or had no room
                     // for it, where another one did not: nobody brings it then.
                     continue;
@@ -99,10 +99,11 @@ impl Checkers {
         let moves_home = self.faults.moves_home.then_some(came);
         let verdict = match kept {
             Kept::Accounts => self.accounted.settle(missing, others, moves_home, dropped),
-            Kept::Everything => {
+            Kept::Everything | Kept::Copies => {
                 let has_copies =
                     |flow: u16| self.is_a_hosts_own(self.flows[usize::from(flow)].destination);
-                self.accounted.settle_lossless(missing, has_copies, dropped)
+                self.accounted
+                    .settle_lossless(missing, has_copies, kept, dropped)
             }
         };
         if let Err(text) = verdict {

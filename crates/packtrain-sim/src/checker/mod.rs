@@ -237,7 +237,10 @@ impl Checkers {
             match identify(&part.bytes, &self.flows) {
                 Some(identity) => {
                     self.held_within.left(station, identity, false);
-                    let has_met = self.lives.has_met(station);
+                    // With other addresses than its own it goes to somebody who is known.
+                    let flow = &self.flows[usize::from(identity.flow)];
+                    let is_marked = part.header().source != flow.source;
+                    let has_met = is_marked || self.lives.has_met(station);
                     self.accounted
                         .went_as_it_is(identity, port.segment, has_met, now);
                 }

@@ -17,6 +17,7 @@ const LOSSLESS: u8 = 0x20;
 const ACK: u8 = 0x01;
 const NEWEST: u8 = 0x02;
 const BEHIND: u8 = 0x05;
+const KEPT_FROM: u8 = 0x06;
 /// No receiver knows it, and each skips it.
 const UNKNOWN: u8 = 0x33;
 
@@ -79,6 +80,21 @@ pub fn may_be_lost(frame: &mut Frame) -> bool {
     }
     frame.bytes[FLAGS_AT] &= !LOSSLESS;
     true
+}
+
+/// Says that there is no copy of anything before this train. `false`: there is none.
+pub fn deny_copies(frame: &mut Frame) -> bool {
+    if !is_train(frame) {
+        return false;
+    }
+    let mut own = [0; 4];
+    own.copy_from_slice(&frame.bytes[TRAIN_SEQUENCE_AT..TRAIN_SEQUENCE_AT + 4]);
+    let mut lied = false;
+    for value in options_of(frame, KEPT_FROM) {
+        lied |= frame.bytes[value.clone()] != own;
+        frame.bytes[value].copy_from_slice(&own);
+    }
+    lied
 }
 
 /// Acknowledges all before the newest that has come. `false`: it says so anyway, or nothing.
@@ -213,6 +229,18 @@ mod tests {
         assert!(lie(&mut told, 100));
         assert_eq!(told, train(0, 5, 0, &[2, 4, 1, 0xff, 0xff, 0xff], &[1, 2]));
         assert!(!lie(&mut train(0, 5, 0, &[], &[1]), 100));
+    }
+
+    #[test]
+    fn copies_are_denied_of_what_came_before() {
+        let kept_from = |n: u8| [6, 4, 0, 0, 0, n];
+        let mut frame = train(0, 9, LOSSLESS, &kept_from(5), &[1]);
+        assert!(deny_copies(&mut frame));
+        assert_eq!(frame, train(0, 9, LOSSLESS, &kept_from(9), &[1]));
+        assert!(!deny_copies(&mut frame));
+        assert!(may_be_lost(&mut frame));
+        assert_eq!(frame, train(0, 9, 0, &kept_from(9), &[1]));
+        assert!(!may_be_lost(&mut frame));
     }
 
     #[test]

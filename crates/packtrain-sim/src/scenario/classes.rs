@@ -46,32 +46,48 @@ pub fn give_with_waits(simulator: &mut Simulator, seed: u64, traffic: Duration) 
     });
 }
 
-/// Nothing of what anybody sends may be lost. Often some flows have links of their own, and some go twice; nothing changes
-/// while it runs.
-pub fn give_lossless(simulator: &mut Simulator, seed: u64) {
+/// Nothing of what anybody sends may be lost. Often some flows have links of their own, and come to others while it runs, and some
+/// go twice.
+pub fn give_lossless(simulator: &mut Simulator, seed: u64, traffic: Duration) {
     let mut random = Random::new(seed ^ 0x006c_6f73_736c_6573);
     let flows = simulator.checkers.flows().to_vec();
-    for station in &mut simulator.stations {
-        let Station::Packtrain(host) = station else {
+    for n in 0..simulator.stations.len() {
+        let Station::Packtrain(host) = &mut simulator.stations[n] else {
             continue;
         };
-        let mut classes = match random.chance(0.5) {
-            true => some_lanes(&flows, &mut random),
-            false => Vec::new(),
+        let has_lanes = random.chance(0.5);
+        host.give_classes(lossless_table(&flows, has_lanes, &mut random));
+        let changes = match has_lanes && random.chance(0.5) {
+            true => random.between(1, 4),
+            false => 0,
         };
-        classes.push(Class {
-            name: "others".parse().expect("a right name"),
-            matches: "any".parse().expect("a right match"),
-            links: Vec::new(),
-            action: by_packing(&mut random),
-        });
-        for class in &mut classes {
-            class.action.repairs = Repairs::Lossless;
-            class.action.duplicate = random.chance(0.15);
-            class.action.compress = compress(&mut random);
+        for _ in 0..changes {
+            let after = random.duration(Duration::ZERO, traffic);
+            let station = StationId(n);
+            let classes = lossless_table(&flows, true, &mut random);
+            let event = Event::Classes { station, classes };
+            simulator.queue.push(Instant::ZERO + after, event);
         }
-        host.give_classes(classes);
     }
+}
+
+fn lossless_table(flows: &[Flow], has_lanes: bool, random: &mut Random) -> Vec<Class> {
+    let mut classes = match has_lanes {
+        true => some_lanes(flows, random),
+        false => Vec::new(),
+    };
+    classes.push(Class {
+        name: "others".parse().expect("a right name"),
+        matches: "any".parse().expect("a right match"),
+        links: Vec::new(),
+        action: by_packing(random),
+    });
+    for class in &mut classes {
+        class.action.repairs = Repairs::Lossless;
+        class.action.duplicate = random.chance(0.15);
+        class.action.compress = compress(random);
+    }
+    classes
 }
 
 fn give_tables(

@@ -84,6 +84,7 @@ pub(super) fn build_with(order: Order, course: Course, carriage: Carriage) -> Ex
 
     let longest_delay = cables.iter().map(|c| c.delay).max().unwrap_or_default();
     let settles = SETTLES + 4 * longest_delay;
+    let is_alone = cables.len() == 1;
     let rules = Rules {
         cables: cables.len(),
         end: Instant::ZERO + scale.duration * 19 / 20,
@@ -93,12 +94,13 @@ pub(super) fn build_with(order: Order, course: Course, carriage: Carriage) -> Ex
             Course::CarrierCuts | Course::Lossless => 0.0,
             Course::SilentCuts => 1.0,
         },
-        moves: if course == Course::SilentCuts {
+        moves: if course == Course::SilentCuts || is_alone {
             0.0
         } else {
             0.35
         },
-        one_well_for: (course != Course::Faults).then_some(settles),
+        // What an only one has lost with its carrier goes again when it is back.
+        one_well_for: (course != Course::Faults && !is_alone).then_some(settles),
         outage_max: Duration::from_millis(1500),
         for_good: (course == Course::SilentCuts)
             .then_some(Instant::ZERO + scale.duration + silence(cables.len()) * 9 / 10),
@@ -282,7 +284,7 @@ pub(super) fn build_with(order: Order, course: Course, carriage: Carriage) -> Ex
         }
     }
     match course {
-        Course::Lossless => classes::give_lossless(&mut simulator, order.seed),
+        Course::Lossless => classes::give_lossless(&mut simulator, order.seed, scale.duration),
         _ => carriage.equip(&mut simulator, order.seed, scale.duration),
     }
     for (source, start) in traffic.sources {
@@ -303,7 +305,8 @@ pub(super) fn build_with(order: Order, course: Course, carriage: Carriage) -> Ex
         restarts,
         kept: match course {
             Course::Faults => Kept::Accounts,
-            _ => Kept::Everything,
+            Course::Lossless => Kept::Copies,
+            Course::CarrierCuts | Course::SilentCuts => Kept::Everything,
         },
         peers: vec![1; 2],
         paths: Some(outages.whole_at_end()),

@@ -95,24 +95,56 @@ fn who_did_not_look_in_time_reads_what_has_come_before_anything_is_given_up() {
 }
 
 #[test]
-fn the_time_in_which_we_were_stopped_does_not_count_where_nothing_may_be_lost() {
-    let stopped = Duration::from_millis(1500);
-    for (repairs, waits) in [(Repairing::Lossless, true), (Repairing::InTime, false)] {
+fn where_nothing_may_be_lost_a_gap_is_waited_for_as_long_as_its_sender_has_a_copy() {
+    let ms = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
+    let holding_2 = |kept_from: u32| {
         let mut r = Resequencer::new(Sequence::FIRST, 1 << 20, WAITS);
-        let at = Instant::ZERO;
-        for n in [2, 3] {
-            insert(&mut r, n, LINK, at).unwrap();
+        insert(&mut r, 2, LINK, ms(0)).unwrap();
+        let says = (Repairing::Lossless, Some(Sequence(kept_from)));
+        r.on_told(Sequence(2), core::iter::empty(), says, ms(0));
+        assert_eq!(drain(&mut r, ms(0)), [] as [u32; 0]);
+        (r, says)
+    };
+    let stall_ms = 3000;
+    let (mut r, says) = holding_2(1);
+    // The same marker again and again.
+    for at in [2900, 5800, 8700] {
+        assert_eq!(drain(&mut r, ms(at)), [] as [u32; 0]);
+        r.on_told(Sequence(2), core::iter::empty(), says, ms(at));
+        assert_eq!(r.poll_timeout(), Some(ms(at + stall_ms)));
+    }
+    insert(&mut r, 1, LINK, ms(9000)).unwrap();
+    assert_eq!(drain(&mut r, ms(9000)), [1, 2]);
+
+    let (mut r, says) = holding_2(1);
+    for at in (0..5 * stall_ms).step_by(100) {
+        r.on_told(Sequence(2), core::iter::empty(), says, ms(at));
+        assert_eq!(drain(&mut r, ms(at)), [] as [u32; 0]);
+    }
+    assert_eq!(drain(&mut r, ms(5 * stall_ms)), [2], "whatever it says");
+
+    let (mut r, _) = holding_2(2);
+    assert_eq!(r.poll_timeout(), Some(ms(0) + WAIT_START), "it has none");
+    assert_eq!(drain(&mut r, ms(50)), [2]);
+}
+
+#[test]
+fn what_left_before_its_sender_was_heard_comes_all_the_same_where_that_has_copies() {
+    let says = (Repairing::Lossless, Some(Sequence(3)));
+    for (is_heard_first, came) in [(true, &[3, 4, 5][..]), (false, &[5])] {
+        // It had sent up to 4.
+        let mut r = Resequencer::new(Sequence(5), 1 << 20, WAITS);
+        if is_heard_first {
+            r.may_begin_earlier();
         }
-        let told_by = Sequence::FIRST.plus(2);
-        r.on_told(told_by, core::iter::empty(), (repairs, None), at);
-        assert_eq!(drain(&mut r, at), [] as [u32; 0]);
-        let now = at + stopped;
-        r.forgive_stop(stopped, now);
-        let later = now + Duration::from_millis(1000);
-        let came = drain(&mut r, later);
-        assert_eq!(came.is_empty(), waits, "{repairs:?}: {came:?}");
-        let over = now + Duration::from_millis(2100);
-        assert_eq!(drain(&mut r, over).len() + came.len(), 2, "{repairs:?}");
+        r.on_told(Sequence(5), core::iter::empty(), says, Instant::ZERO);
+        for n in [5, 4, 3] {
+            let _ = insert(&mut r, n, LINK, Instant::ZERO);
+        }
+        assert_eq!(drain(&mut r, Instant::ZERO), came);
+        // What has come is not begun with again.
+        r.on_told(Sequence(6), core::iter::empty(), says, Instant::ZERO);
+        assert_eq!(r.expected(), Sequence(6));
     }
 }
 

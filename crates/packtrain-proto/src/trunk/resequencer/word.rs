@@ -8,7 +8,7 @@ use crate::wire::sequence::Sequence;
 const TIMES: u32 = 2;
 /// … and this: hosts are not always prompt.
 const MORE: Duration = Duration::from_millis(4);
-/// Where nothing may be lost: what says that it goes again may be lost as well, or who says it be stopped for a while.
+/// Where nothing may be lost, and nothing was said of copies: what says that it goes again may be lost as well.
 const LOSSLESS_MIN: Duration = Duration::from_secs(2);
 
 /// What a sender says of trains that a link loses which lives.
@@ -65,6 +65,12 @@ impl Word {
 
     pub(super) fn is_lossless(&self) -> bool {
         self.repairs == Repairing::Lossless
+    }
+
+    /// Where nothing may be lost: by what it said last there is a copy of this train, unless it has come.
+    pub(super) fn keeps(&self, train: Sequence) -> bool {
+        let is_kept = |from: Sequence| !from.is_newer_than(train);
+        self.is_lossless() && self.kept_from.is_some_and(is_kept)
     }
 
     /// It has said that the train that is due goes again.

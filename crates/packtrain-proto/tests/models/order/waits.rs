@@ -76,15 +76,16 @@ impl Order {
         if self.is(Breakage::StallsAreNotLearned) {
             skew = Duration::ZERO;
         }
-        match self.is_lossless() && !self.is(Breakage::LosslessIsInTime) {
-            // Its sender may be stopped for a while.
-            true => self.stall_max,
-            false => (skew * 4).max(STALL_MIN).min(self.stall_max),
-        }
+        (skew * 4).max(STALL_MIN).min(self.stall_max)
     }
 
     pub fn poll_timeout(&self) -> Option<Instant> {
         let since = self.gap_since()?;
+        let longest = since + self.stall_max * CLAIMS_MAX;
+        if self.has_copy() {
+            let told_at = self.told_at().map_or(since, |at| at.max(since));
+            return Some((told_at + self.stall_max).min(longest));
+        }
         let named_at = self.named_at();
         let expected_since = named_at.map_or(since, |at| at.max(since));
         // Nothing was heard of the sender since.
@@ -93,7 +94,6 @@ impl Order {
             true => self.stall_max,
             false => self.stall(),
         };
-        let longest = since + self.stall_max * CLAIMS_MAX;
         let stalled = (expected_since + stall).min(longest);
         let stalled = match self.is(Breakage::NoStallEnds) {
             true => stalled + self.stall_max,

@@ -33,6 +33,13 @@ impl Order {
         self.repairing() == Repairing::Lossless
     }
 
+    /// Its sender has said last that it has a copy of what is missing, and sends that again until it has come.
+    pub fn has_copy(&self) -> bool {
+        let is_kept = |from: Sequence| !from.is_newer_than(self.expected());
+        let is_right = !self.is(Breakage::LosslessIsInTime);
+        self.is_lossless() && is_right && self.kept_from().is_some_and(is_kept)
+    }
+
     /// A gap that nothing seems to bring is waited for at least so long.
     pub fn word_awaited_for(&self) -> Duration {
         if self.repairing() == Repairing::No || self.is(Breakage::NobodyRepairs) {

@@ -1,10 +1,10 @@
-//! Whose turn it is: tests go two at a time, for they mostly wait; those that measure go alone. What one that does not has
+//! Whose turn it is: tests go three at a time, for they mostly wait; those that measure go alone. What one that does not has
 //! measured wrong, it measures again alone ([`super::steady`]).
 
 use std::cell::Cell;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-const AT_ONCE: usize = 2;
+const AT_ONCE: usize = 3;
 
 #[derive(Debug)]
 struct Running {
