@@ -18,10 +18,10 @@ use std::collections::VecDeque;
 use crate::buffer::Buffer;
 use crate::config::LinkId;
 use crate::time::{Duration, Instant};
-use crate::trunk::balance::span_trains_max;
 use crate::trunk::under_way::{Delivered, UnderWay};
 use crate::wire::sequence::Sequence;
 use doubt::Doubt;
+use gaps::{Gap, STALL_MIN};
 pub use word::Repairing;
 use word::Word;
 
@@ -32,34 +32,15 @@ const FENCED_MAX: i32 = (WINDOW / 4 * 3) as i32;
 /// What is remembered of trains already let through, to tell a duplicate from a straggler: copies that try a
 /// silent link come from as far back as its sender may be ahead of what it has under way.
 const HISTORY: usize = WINDOW;
-/// A sender that says to be further behind than this is right.
-const BEHIND_MAX: i32 = 1024;
-/// So many trains refused for their sequence, each one after the other: that is where the sender
-/// is. A long silent loss, or one false sequence, must not lock a peer out for good.
-const STRAYS_MAX: u32 = 16;
 /// How long a gap waits at first, and at least.
 const WAIT_START: Duration = Duration::from_millis(16);
 const WAIT_MIN: Duration = Duration::from_millis(1);
-/// How long a gap that a link may still fill is waited for at least: by then its sender has found out
-/// that it is dead (`flight`), and sent the train again.
-const STALL_MIN: Duration = Duration::from_millis(1200);
-/// … and as many times the longest that one took of late.
-const STALL_SKEWS: u32 = 4;
-/// A sender that says again and again that something may still come is believed for so many times the
-/// longest that a gap waits without that: it may try one dead link after the other.
-const CLAIMS_MAX: u32 = 5;
 /// A straggler weighs as much as so many trains in order.
 const STRAGGLER_WEIGHT: u32 = 1000;
 /// More than so many stragglers, less the trains in order since, make a link that reorders; more
 /// than twice as many are not remembered.
 const STRAGGLERS_MANY: u32 = 4;
 const FADE_AFTER: Duration = Duration::from_secs(10);
-/// Looked at so much later than a gap was to be given up, we were not running, and what may fill it has come and was not read
-/// yet. It takes no longer to read it.
-const LATE: Duration = Duration::from_millis(20);
-/// Longer than what a sender says of itself is under way.
-const BEHIND_FOR: Duration = Duration::from_millis(1500);
-
 /// A train that waits for its turn, or has it now.
 #[derive(Debug)]
 pub struct Held {
@@ -67,15 +48,6 @@ pub struct Held {
     /// Where its subframes begin in the buffer.
     pub subframes_at: usize,
     arrived: Instant,
-}
-
-/// The first gap.
-#[derive(Clone, Copy, Debug)]
-struct Gap {
-    /// When it was noticed.
-    since: Instant,
-    /// Since when nothing is under way that may fill it.
-    passed_since: Option<Instant>,
 }
 
 /// Why a train was not taken.
@@ -296,64 +268,6 @@ impl Resequencer {
         Ok(())
     }
 
-    /// Counts a train whose sequence is refused. After enough of them in a row the window moves to
-    /// where they are.
-    fn is_where_the_sender_is(&mut self, sequence: Sequence) -> bool {
-        let follows = self.strays > 0 && sequence == self.stray_next;
-        self.strays = if follows { self.strays + 1 } else { 1 };
-        self.stray_next = sequence.next();
-        if self.strays < STRAYS_MAX {
-            return false;
-        }
-        self.move_to(sequence);
-        true
-    }
-
-    /// What the sender says is the newest that it has sent: far from where we are, it is right. A
-    /// forged train has led us astray, or more was lost than the window holds. That we are ahead of it may be
-    /// because what it said was overtaken by what it sent since. On one link that is over when nothing was taken for as
-    /// long as any straggler is waited for; where there are several, it is right when it still says so after a while in
-    /// which nothing was taken.
-    pub fn on_newest_sent(&mut self, newest: Sequence, now: Instant) {
-        let ahead = newest.next().distance_from(self.expected);
-        let behind_max = match self.under_way.names_links() {
-            true => 0,
-            false => BEHIND_MAX,
-        };
-        let is_behind = ahead < -behind_max;
-        if !is_behind && ahead < WINDOW as i32 {
-            self.behind_since = None;
-            return;
-        }
-        if is_behind && self.under_way.names_links() {
-            let since = *self.behind_since.get_or_insert(now);
-            if now.since(since) < BEHIND_FOR {
-                return;
-            }
-        } else if is_behind
-            && self
-                .taken_at
-                .is_some_and(|at| now.since(at) < self.wait_max)
-        {
-            return;
-        }
-        self.move_to(newest.next());
-    }
-
-    fn move_to(&mut self, sequence: Sequence) {
-        self.discarded += self.held_trains as u64;
-        self.held.clear();
-        self.held_trains = 0;
-        self.held_bytes = 0;
-        self.history.clear();
-        self.under_way.restart_after(sequence.minus(1));
-        self.gap = None;
-        self.expected = sequence;
-        self.strays = 0;
-        self.behind_since = None;
-        self.after_gap = true;
-    }
-
     /// A train of the past: a duplicate of what went through, or one that was given up too early.
     fn refuse_old(&mut self, age: usize, is_first_copy: bool, now: Instant) -> Refused {
         match self.history.get_mut(age) {
@@ -528,108 +442,11 @@ impl Resequencer {
         self.is_fenced() && std::mem::take(&mut self.after_gap)
     }
 
-    fn on_gap_given_up(&mut self, now: Instant) {
-        let passed_since = self.gap.and_then(|gap| gap.passed_since);
-        self.waited = passed_since.map_or(Duration::ZERO, |since| now.since(since));
-        let to_the_end = self.waited >= self.wait && !self.hurried;
-        // Several trains in a row are one gap.
-        if to_the_end && self.gap_given_up_at != now {
-            self.wait = (self.wait / 2).max(WAIT_MIN).min(self.wait_max);
-        }
-        if passed_since.is_some() && !self.hurried && self.gap_given_up_at != now {
-            self.word.on_broken();
-        }
-        self.gap_given_up_at = now;
-    }
-
     fn advance(&mut self, let_through: bool) {
         self.held.pop_front();
         self.expected = self.expected.next();
         self.history.push_front(let_through);
         self.history.truncate(HISTORY);
-    }
-
-    fn gap_is_lost(&mut self, now: Instant) -> bool {
-        let passed = self.under_way.has_passed(self.expected);
-        let mut gap = match self.gap {
-            Some(gap) => gap,
-            None => {
-                let arrivals = self.held.iter().flatten().map(|held| held.arrived);
-                let since = arrivals.min().unwrap_or(now);
-                Gap {
-                    since,
-                    passed_since: passed.then_some(since),
-                }
-            }
-        };
-        gap.passed_since = match passed {
-            true => Some(gap.passed_since.unwrap_or(now)),
-            false => None,
-        };
-        self.gap = Some(gap);
-        if now.since(self.last_straggler) > FADE_AFTER {
-            self.disorder = 0;
-        }
-        self.hurried || now >= self.given_up_at(gap) || self.is_full() || self.is_beyond_span()
-    }
-
-    /// What has come since is so much that its sender does not count what is missing among what is under way: it would have
-    /// waited. More of it would not be taken. One train that claims to be far ahead shows nothing.
-    fn is_beyond_span(&self) -> bool {
-        self.held.len() > (span_trains_max(0) + STRAYS_MAX) as usize
-            && self.held_trains > WINDOW / 2
-    }
-
-    /// We are called, and nothing of what has come was taken in yet. A gap whose time was over long ago waits until that is done:
-    /// nobody looked when it was to be given up, and what fills it may stand in a socket.
-    /// Once for each gap: who is always late would wait for ever.
-    pub fn forgive_lateness(&mut self, now: Instant) {
-        let Some(gap) = self.gap.filter(|_| !self.is_fenced()) else {
-            return;
-        };
-        let is_new = self.forgiven_since != Some(gap.since);
-        if is_new && now.since(self.over_at(gap)) > LATE {
-            self.forgiven_since = Some(gap.since);
-            self.reads_until = now + LATE;
-        }
-    }
-
-    fn given_up_at(&self, gap: Gap) -> Instant {
-        self.over_at(gap).max(self.reads_until)
-    }
-
-    /// When what may fill it has had its time.
-    fn over_at(&self, gap: Gap) -> Instant {
-        if self.word.keeps(self.expected) {
-            // Said again and again for as long as there is a copy, which goes again until it has come. Silent is who is
-            // stopped, for up to so long, and who has forgotten it.
-            let said_at = self.under_way.told_at().max(gap.since);
-            return (said_at + self.stall_max).min(gap.since + self.stall_max * CLAIMS_MAX);
-        }
-        let named_at = self.under_way.named_at(self.expected);
-        let stall = match named_at {
-            Some(at) if at == self.under_way.told_at() => self.stall_max,
-            _ => (self.skew * STALL_SKEWS).max(STALL_MIN).min(self.stall_max),
-        };
-        let expected_since = named_at.map_or(gap.since, |at| at.max(gap.since));
-        let stalled_at = (expected_since + stall).min(gap.since + self.stall_max * CLAIMS_MAX);
-        let known_since = |passed: Instant| self.doubt_until().map_or(passed, |at| at.max(passed));
-        gap.passed_since.map_or(stalled_at, |passed| {
-            stalled_at.min(known_since(passed) + self.wait.max(self.word.waited_for(self.expected)))
-        })
-    }
-
-    /// Nobody knows before that whether what all links have passed is lost. So far ahead of what may go again no
-    /// sender is.
-    fn doubt_until(&self) -> Option<Instant> {
-        let is_beyond = self.held.len() > span_trains_max(0) as usize;
-        self.doubt.until().filter(|_| !is_beyond)
-    }
-
-    /// When a gap is given up though nothing arrives.
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        let gap = self.gap.filter(|_| !self.is_fenced())?;
-        Some(self.given_up_at(gap))
     }
 }
 
@@ -639,7 +456,9 @@ impl Held {
     }
 }
 
+mod astray;
 mod doubt;
+mod gaps;
 #[cfg(test)]
 mod tests;
 mod word;

@@ -40,6 +40,7 @@ impl Doubt {
 mod tests {
     use super::super::tests::{LINK, WAIT_MAX, WAITS, drain, insert, told_at};
     use super::super::*;
+    use crate::trunk::balance::span_trains_max;
     use crate::wire::train::REPLAYED;
 
     const NONE: [u32; 0] = [];

@@ -1,3 +1,5 @@
+use super::astray::*;
+use super::gaps::*;
 use super::*;
 use proptest::prelude::*;
 

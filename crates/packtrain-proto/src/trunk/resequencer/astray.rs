@@ -1,0 +1,73 @@
+//! Where the sender is, when its sequences are far from where we are.
+
+use super::{Resequencer, WINDOW};
+use crate::time::{Duration, Instant};
+use crate::wire::sequence::Sequence;
+
+/// A sender that says to be further behind than this is right.
+const BEHIND_MAX: i32 = 1024;
+/// So many trains refused for their sequence, each one after the other: that is where the sender
+/// is. A long silent loss, or one false sequence, must not lock a peer out for good.
+pub(super) const STRAYS_MAX: u32 = 16;
+/// Longer than what a sender says of itself is under way.
+pub(super) const BEHIND_FOR: Duration = Duration::from_millis(1500);
+
+impl Resequencer {
+    /// Counts a train whose sequence is refused. After enough of them in a row the window moves to
+    /// where they are.
+    pub(super) fn is_where_the_sender_is(&mut self, sequence: Sequence) -> bool {
+        let follows = self.strays > 0 && sequence == self.stray_next;
+        self.strays = if follows { self.strays + 1 } else { 1 };
+        self.stray_next = sequence.next();
+        if self.strays < STRAYS_MAX {
+            return false;
+        }
+        self.move_to(sequence);
+        true
+    }
+
+    /// What the sender says is the newest that it has sent: far from where we are, it is right. A
+    /// forged train has led us astray, or more was lost than the window holds. That we are ahead of it may be
+    /// because what it said was overtaken by what it sent since. On one link that is over when nothing was taken for as
+    /// long as any straggler is waited for; where there are several, it is right when it still says so after a while in
+    /// which nothing was taken.
+    pub fn on_newest_sent(&mut self, newest: Sequence, now: Instant) {
+        let ahead = newest.next().distance_from(self.expected);
+        let behind_max = match self.under_way.names_links() {
+            true => 0,
+            false => BEHIND_MAX,
+        };
+        let is_behind = ahead < -behind_max;
+        if !is_behind && ahead < WINDOW as i32 {
+            self.behind_since = None;
+            return;
+        }
+        if is_behind && self.under_way.names_links() {
+            let since = *self.behind_since.get_or_insert(now);
+            if now.since(since) < BEHIND_FOR {
+                return;
+            }
+        } else if is_behind
+            && self
+                .taken_at
+                .is_some_and(|at| now.since(at) < self.wait_max)
+        {
+            return;
+        }
+        self.move_to(newest.next());
+    }
+
+    pub(super) fn move_to(&mut self, sequence: Sequence) {
+        self.discarded += self.held_trains as u64;
+        self.held.clear();
+        self.held_trains = 0;
+        self.held_bytes = 0;
+        self.history.clear();
+        self.under_way.restart_after(sequence.minus(1));
+        self.gap = None;
+        self.expected = sequence;
+        self.strays = 0;
+        self.behind_since = None;
+        self.after_gap = true;
+    }
+}
