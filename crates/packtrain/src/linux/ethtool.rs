@@ -1,11 +1,12 @@
 //! Offloads of an interface, by the ethtool ioctls.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 
-use super::sys::{check, interface_request};
+use super::sys::{check, interface_request, interface_socket};
 
 const SIOCETHTOOL: u32 = 0x8946;
+const ETHTOOL_GLINK: u32 = 0x0a;
 const ETHTOOL_GGRO: u32 = 0x2b;
 const ETHTOOL_SGRO: u32 = 0x2c;
 
@@ -30,20 +31,17 @@ pub fn set_gro(interface: &str, on: bool) -> io::Result<()> {
     ethtool(interface, ETHTOOL_SGRO, u32::from(on)).map(drop)
 }
 
+/// Whether its driver sees somebody at the other end of the cable. An error where it cannot say.
+pub fn link(interface: &str) -> io::Result<bool> {
+    Ok(ethtool(interface, ETHTOOL_GLINK, 0)? != 0)
+}
+
 fn ethtool(interface: &str, command: u32, data: u32) -> io::Result<u32> {
     let mut value = Value { command, data };
     let mut request = interface_request(interface)?;
     request.ifr_ifru.ifru_data = (&raw mut value).cast();
-    // SAFETY: no pointers; the descriptor is checked, and owned here alone.
-    let socket = unsafe {
-        let fd = check(libc::socket(
-            libc::AF_INET,
-            libc::SOCK_DGRAM | libc::SOCK_CLOEXEC,
-            0,
-        ))?;
-        OwnedFd::from_raw_fd(fd)
-    };
-    // SAFETY: the request points to `value`, which has the layout that both commands read and
+    let socket = interface_socket()?;
+    // SAFETY: the request points to `value`, which has the layout that all commands read and
     // write, and both outlive the call.
     check(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &mut request) })?;
     Ok(value.data)

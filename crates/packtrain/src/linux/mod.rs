@@ -15,6 +15,7 @@ pub mod host_state;
 pub mod intake;
 pub mod late;
 pub mod local_time;
+pub mod mii;
 pub mod netlink;
 pub mod packet_socket;
 pub mod port_rate;

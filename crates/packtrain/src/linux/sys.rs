@@ -2,6 +2,7 @@
 
 use std::ffi::c_int;
 use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
 
 use packtrain_proto::wire::ethernet::MacAddr;
 
@@ -38,6 +39,19 @@ pub(super) fn set_option<T: Copy>(
         )
     };
     check(result).map(drop)
+}
+
+/// By which interfaces are asked.
+pub(super) fn interface_socket() -> io::Result<OwnedFd> {
+    // SAFETY: no pointers; the descriptor is checked, and owned here alone.
+    unsafe {
+        let fd = check(libc::socket(
+            libc::AF_INET,
+            libc::SOCK_DGRAM | libc::SOCK_CLOEXEC,
+            0,
+        ))?;
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
 }
 
 /// An `ifreq` for the interface of this name; an error where no interface can have it.

@@ -4,6 +4,8 @@
 //! second, and else when that is over; only of ports of a bond or team always at once. Where links come and go, one would be
 //! lost for a second and known by its silence alone. But how it is now, the kernel knows, and says when it is asked.
 //!
+//! Of a driver that never tells, and so has a carrier for ever, the transceiver is asked again and again.
+//!
 //! What else has changed about one of several links, after an event that says so, is asked for in the same way.
 //!
 //! It answers when nobody else changes anything about interfaces, which may take as long as a network namespace takes to go.
@@ -17,6 +19,7 @@ use packtrain_proto::time::{Duration, Instant};
 
 use super::RunningLine;
 use super::member::Member;
+use crate::linux::mii;
 use crate::linux::netlink::{Link, Netlink};
 
 /// Between two looks, while something is under way over several links.
@@ -26,6 +29,8 @@ const ANSWER: Duration = Duration::from_micros(500);
 /// Of a carrier that comes back sooner than this after it was lost, the kernel may tell late as well.
 const TOLD_LATE: Duration = Duration::from_secs(2);
 const DARK_LOOK: Duration = Duration::from_millis(20);
+/// Between two looks at links whose drivers do not tell.
+const SILENT_LOOK: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
 pub(super) struct Carriers {
@@ -33,6 +38,7 @@ pub(super) struct Carriers {
     /// Since when links have none, or their other ends.
     dark: BTreeMap<(LinkId, End), Instant>,
     dark_look_at: Instant,
+    silent_look_at: Instant,
     /// Interfaces of which something has changed, and the thread does not know it yet.
     unasked: BTreeSet<u32>,
     /// What it was asked has not been answered, for all that is known.
@@ -73,6 +79,7 @@ impl Asker {
                 for ifindex in ifindexes {
                     // Of an interface that is gone, there are news anyway.
                     let link = netlink.link(ifindex).ok().flatten();
+                    let link = link.map(|link| looked_at(link, mii::has_link));
                     if seen.send(Answer { link }).is_err() {
                         return;
                     }
@@ -85,12 +92,22 @@ impl Asker {
     }
 }
 
+/// As it is, whether or not its driver tells. What that tells is no news then: it is the same for ever.
+fn looked_at(mut link: Link, has_link: impl Fn(&str) -> Option<bool>) -> Link {
+    if !link.reports_carrier {
+        link.carrier_losses = None;
+        link.carrier &= has_link(&link.name) != Some(false);
+    }
+    link
+}
+
 impl Carriers {
     pub(super) fn new(now: Instant) -> Carriers {
         Carriers {
             look_at: now,
             dark: BTreeMap::new(),
             dark_look_at: now,
+            silent_look_at: now,
             unasked: BTreeSet::new(),
             awaited: 0,
             asker: None,
@@ -171,7 +188,7 @@ impl RunningLine {
         let Some(member) = member.filter(|_| self.members.len() > 1) else {
             return false;
         };
-        if member.is_news(link) {
+        if link.reports_carrier && member.is_news(link) {
             self.link_seen(link);
         }
         self.carriers.ask([link.ifindex])
@@ -213,6 +230,17 @@ impl RunningLine {
                 links.extend(dark);
             }
         }
+        let mut silent = self
+            .members
+            .iter()
+            .filter(|member| !member.reports_carrier());
+        if let Some(first) = silent.next() {
+            if self.carriers.silent_look_at <= now {
+                self.carriers.silent_look_at = now + SILENT_LOOK;
+                links.extend([first].into_iter().chain(silent).map(|member| member.id));
+            }
+            self.line.wake_by(self.carriers.silent_look_at);
+        }
         let asked = self.members.iter().filter(|m| links.contains(&m.id));
         let asked: Vec<u32> = asked.filter_map(Member::ifindex).collect();
         if self.carriers.is_waiting() {
@@ -221,5 +249,32 @@ impl RunningLine {
         if !asked.is_empty() && self.carriers.ask(asked) {
             self.line.wake_by(now + ANSWER);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::running::link_use::tests::link;
+
+    #[test]
+    fn whose_driver_does_not_tell_has_the_carrier_that_its_transceiver_has() {
+        let silent = Link {
+            reports_carrier: false,
+            carrier_losses: Some(0),
+            ..link(1)
+        };
+        for (says, carrier) in [(Some(true), true), (Some(false), false), (None, true)] {
+            let seen = looked_at(silent.clone(), |name| {
+                assert_eq!(name, "eth1");
+                says
+            });
+            assert_eq!((seen.carrier, seen.carrier_losses), (carrier, None));
+        }
+        let tells = Link {
+            reports_carrier: true,
+            ..silent
+        };
+        assert_eq!(looked_at(tells.clone(), |_| Some(false)), tells);
     }
 }

@@ -87,6 +87,7 @@ pub(super) mod tests {
             is_ethernet: true,
             up: true,
             carrier: true,
+            reports_carrier: true,
             carrier_losses: None,
             master: None,
             lower: None,

@@ -248,6 +248,12 @@ impl Member {
         attached.is_some_and(|a| condition_of(&a.link) == LinkCondition::NoCarrier)
     }
 
+    /// Its driver tells when it has none; one that is not there has none.
+    pub(super) fn reports_carrier(&self) -> bool {
+        let attached = self.attached.as_ref();
+        attached.is_none_or(|attached| attached.link.reports_carrier)
+    }
+
     /// Whether this tells of its carrier what is not known yet. It may have been asked for before what is known was told.
     pub(super) fn is_news(&self, seen: &Link) -> bool {
         self.attached

@@ -14,6 +14,9 @@ const IFLA_INFO_DATA: u16 = 2;
 /// In the data of a VLAN.
 const IFLA_VLAN_ID: u16 = 1;
 
+/// `IF_OPER_UNKNOWN` in `IFLA_OPERSTATE`: no driver has changed the carrier since the interface was made.
+const OPER_UNKNOWN: u8 = 0;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
     pub ifindex: u32,
@@ -31,6 +34,8 @@ pub struct Link {
     pub up: bool,
     /// As the wire says; only an interface that is up knows.
     pub carrier: bool,
+    /// Its driver has told of a carrier, ever. One that never does has it for ever, with a cable or without.
+    pub reports_carrier: bool,
     /// How often it has lost it, ever: who looks late sees a link that is up before and after. `None`
     /// where the kernel does not count.
     pub carrier_losses: Option<u32>,
@@ -67,6 +72,7 @@ impl Link {
             is_ethernet: u16_at(header, 2) == libc::ARPHRD_ETHER,
             up: flags & libc::IFF_UP as u32 != 0,
             carrier: flags & libc::IFF_LOWER_UP as u32 != 0,
+            reports_carrier: true,
             carrier_losses: None,
             master: None,
             lower: None,
@@ -85,6 +91,7 @@ impl Link {
                 libc::IFLA_MIN_MTU => link.mtu_min = value_u32(value),
                 // 0 is how drivers say that they have no maximum.
                 libc::IFLA_MAX_MTU => link.mtu_max = value_u32(value).filter(|mtu| *mtu != 0),
+                libc::IFLA_OPERSTATE => link.reports_carrier = value.first() != Some(&OPER_UNKNOWN),
                 libc::IFLA_CARRIER_DOWN_COUNT => link.carrier_losses = value_u32(value),
                 libc::IFLA_MASTER => link.master = value_u32(value),
                 libc::IFLA_LINK => link.lower = value_u32(value),
@@ -123,6 +130,19 @@ mod tests {
         let info = [kind, attribute(IFLA_INFO_DATA, data)].concat();
         let payload = [vec![0; IFINFO_LEN], attribute(libc::IFLA_LINKINFO, &info)].concat();
         Link::parse(&payload).unwrap()
+    }
+
+    #[test]
+    fn whose_state_is_unknown_has_never_told_of_a_carrier() {
+        for (state, reports) in [(OPER_UNKNOWN, false), (2, true), (6, true)] {
+            let payload = [
+                vec![0; IFINFO_LEN],
+                attribute(libc::IFLA_OPERSTATE, &[state]),
+            ]
+            .concat();
+            assert_eq!(Link::parse(&payload).unwrap().reports_carrier, reports);
+        }
+        assert!(Link::parse(&[0; IFINFO_LEN]).unwrap().reports_carrier);
     }
 
     #[test]
