@@ -171,7 +171,7 @@ impl Peer {
         };
         let may_go_again = self.rx.iter().any(may_go_again);
         let of_lane = |lane: &LaneRx| Progress {
-            expected: lane.resequencer.expected(),
+            expected: begun_at(lane),
             holds: lane.resequencer.held_trains() > 0,
             by_one_link: self.links.len() == 1 && !may_go_again,
             is_lossless: lane.resequencer.is_lossless(),
@@ -190,7 +190,8 @@ impl Peer {
     pub fn wait_behind(&mut self, lane: LaneId, behind: &Behind, now: Instant) {
         let (other, last) = (LaneId(behind.lane), behind.last);
         let rx = self.rx.get(other.place());
-        let has_come = rx.is_some_and(|rx| rx.resequencer.expected().is_newer_than(last));
+        let begun_at = rx.and_then(begun_at);
+        let has_come = begun_at.is_some_and(|expected| expected.is_newer_than(last));
         if other != lane && other.place() < LANES_MAX && !has_come {
             let waits = &mut self.rx_mut(lane).waits;
             waits.add(behind.from, (other, last), now);
@@ -274,4 +275,10 @@ impl Peer {
             }
         }
     }
+}
+
+/// The train that is due; `None`: it may begin with older ones than are thought of now.
+fn begun_at(lane: &LaneRx) -> Option<Sequence> {
+    let order = &lane.resequencer;
+    (!order.is_untouched()).then(|| order.expected())
 }

@@ -17,9 +17,9 @@ const ONE_LINK_MAX: Duration = Duration::from_millis(50);
 /// … and where something is held, which knows how long it waits itself.
 const HELD_MAX: Duration = Duration::from_secs(6);
 const LOSSLESS_MAX: Duration = Duration::from_secs(12);
-/// Where nothing may be lost, its sender goes on to say what it has copies of until all has come. Silent is who is stopped, for
-/// up to so long, and who has none.
-const LOSSLESS_SILENT_MAX: Duration = Duration::from_secs(2);
+/// Where nothing may be lost, its sender goes on to say what it has copies of until all has come. Who is silent for so long has
+/// none, or is given up as a peer.
+const LOSSLESS_SILENT_MAX: Duration = Duration::from_secs(4);
 /// A sender has as many lanes, and says the same until it is heard.
 const WAITS_MAX: usize = 16;
 
@@ -35,8 +35,8 @@ struct Wait {
 /// How far another lane is.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// The train that is due in it.
-    pub expected: Sequence,
+    /// The train that is due in it; `None`: nobody knows yet with which it begins.
+    pub expected: Option<Sequence>,
     pub holds: bool,
     /// Its sender has no other link, and had none.
     pub by_one_link: bool,
@@ -118,7 +118,8 @@ impl LaneWaits {
         let passed = &mut self.passed;
         self.waits.retain(|wait| {
             let other = progress(wait.other);
-            let has_come = other.is_some_and(|other| other.expected.is_newer_than(wait.last));
+            let expected = other.and_then(|other| other.expected);
+            let has_come = expected.is_some_and(|expected| expected.is_newer_than(wait.last));
             let waits = !has_come && now < wait.until(other);
             if !waits {
                 pass(passed, wait);
@@ -183,7 +184,7 @@ mod tests {
     ) -> impl Fn(LaneId) -> Option<Progress> {
         move |lane| {
             let progress = Progress {
-                expected: Sequence(expected),
+                expected: Some(Sequence(expected)),
                 holds,
                 by_one_link,
                 is_lossless: false,
@@ -204,6 +205,23 @@ mod tests {
         assert_eq!(waits.holds_from(), Some(Sequence(7)), "it is due itself");
         assert!(waits.settle(due(21, false), at(2)).is_empty());
         assert!(waits.is_empty() && waits.holds_from().is_none());
+    }
+
+    #[test]
+    fn a_lane_of_which_nobody_knows_where_it_begins_has_brought_nothing() {
+        let mut waits = LaneWaits::default();
+        waits.add(Sequence(7), (LaneId(1), Sequence(20)), at(0));
+        let begins_later = |_| {
+            let known = due(21, false)(LaneId(1)).expect("it is this one");
+            Some(Progress {
+                expected: None,
+                ..known
+            })
+        };
+        assert!(waits.settle(begins_later, at(1)).is_empty());
+        assert_eq!(waits.holds_from(), Some(Sequence(7)));
+        assert!(waits.settle(due(21, false), at(2)).is_empty());
+        assert!(waits.is_empty());
     }
 
     #[test]
@@ -247,7 +265,7 @@ mod tests {
         let progress = |told_ms: u64, holds: bool| {
             move |_| {
                 Some(Progress {
-                    expected: Sequence(20),
+                    expected: Some(Sequence(20)),
                     holds,
                     by_one_link: true,
                     is_lossless: true,
@@ -258,8 +276,8 @@ mod tests {
         let mut waits = LaneWaits::default();
         waits.add(Sequence(7), (LaneId(1), Sequence(20)), at(1000));
         for (told_ms, holds, until_ms) in [
-            (0, false, 3000),
-            (2500, false, 4500),
+            (0, false, 5000),
+            (2500, false, 6500),
             (12_900, false, 13_000),
             (0, true, 13_000),
         ] {
@@ -268,7 +286,7 @@ mod tests {
         }
         waits.forgive(Duration::from_millis(1500), at(2000));
         let until = waits.poll_timeout(progress(0, false));
-        assert_eq!(until, Some(at(4000)), "not from a time to come");
+        assert_eq!(until, Some(at(6000)), "not from a time to come");
     }
 
     #[test]

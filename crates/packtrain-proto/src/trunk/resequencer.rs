@@ -106,7 +106,7 @@ pub struct Resequencer {
     hurried: bool,
     /// The next train comes after one that was given up, or the window has moved.
     after_gap: bool,
-    /// Nothing of this row of sequences has ever been given to the host.
+    /// Nothing of this row of sequences has ever been taken, and its sender has not said since when it has copies.
     is_untouched: bool,
     /// From this train on, what comes waits for something that has no place in the order.
     pub fence: Option<Sequence>,
@@ -172,6 +172,23 @@ impl Resequencer {
     /// It begins with what its sender says to have sent last; what that has copies of may have left before, and comes again.
     pub fn may_begin_earlier(&mut self) {
         self.is_untouched = true;
+    }
+
+    /// Where it begins is not known yet.
+    pub fn is_untouched(&self) -> bool {
+        self.is_untouched
+    }
+
+    /// What left before its sender was heard is not lost, where that has copies of it: nothing has been given to the host yet.
+    pub fn begin(&mut self, repairs: Repairing, kept_from: Option<Sequence>) {
+        let is_untouched = std::mem::take(&mut self.is_untouched);
+        let kept_from = kept_from.filter(|_| is_untouched && repairs == Repairing::Lossless);
+        if let Some(from) = kept_from.filter(|from| self.is_near(*from))
+            && self.expected.is_newer_than(from)
+        {
+            self.expected = from;
+            self.under_way.restart_after(from.minus(1));
+        }
     }
 
     /// The train that is due: it is never held.
@@ -243,7 +260,6 @@ impl Resequencer {
         }
         self.strays = 0;
         self.behind_since = None;
-        self.is_untouched = false;
         self.taken_at = Some(now);
         if let Some(link) = link {
             self.note(link, sequence, now);
@@ -314,18 +330,13 @@ impl Resequencer {
         (repairs, kept_from): (Repairing, Option<Sequence>),
         now: Instant,
     ) {
+        self.begin(repairs, kept_from);
         if self.is_near(told_by) {
             if !self.under_way.on_told(told_by, links, now) {
                 return;
             }
             self.doubt.on_told(|| self.under_way.replayed());
-            self.word.on_told(repairs, kept_from);
-            // What left before its sender was heard is not lost, where it has copies of that.
-            if let Some(from) = kept_from.filter(|_| self.is_untouched)
-                && self.expected.is_newer_than(from)
-            {
-                self.expected = from;
-            }
+            self.word.on_told(told_by, (repairs, kept_from));
             if let Some(passed_since) = self.gap.and_then(|gap| gap.passed_since)
                 && self.under_way.replays(self.expected)
             {

@@ -11,7 +11,7 @@ use packtrain_proto::wire::train::{REPLAYED, REPLAYED_FROM};
 
 use crate::arrival_step::Step;
 use crate::breakage::Breakage;
-use crate::order::{Order, Turn};
+use crate::order::{COPIES_SILENT_MAX, Order, Turn};
 
 const LINKS: u8 = 3;
 const WAITS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
@@ -522,7 +522,12 @@ impl Arrivals {
             .doubt_until()
             .map_or(self.now, |at| at.max(self.now));
         // And as long a sender that repairs may take to say what goes again.
-        self.now = known_at + WAITS.0.max(self.model.word_awaited_for());
+        let word = WAITS.0.max(self.model.word_awaited_for());
+        self.now = known_at
+            + match self.model.has_copy() {
+                true => word.max(COPIES_SILENT_MAX),
+                false => word,
+            };
         self.poll()?;
         if !self.honest || !self.checks_promises {
             return Ok(());

@@ -15,6 +15,7 @@ use packtrain_proto::trunk::resequencer::{Refused, Repairing};
 use packtrain_proto::wire::sequence::Sequence;
 
 use crate::breakage::Breakage;
+pub use waits::COPIES_SILENT_MAX;
 
 const WINDOW: i32 = 4096;
 const REMEMBERED: usize = WINDOW as usize;

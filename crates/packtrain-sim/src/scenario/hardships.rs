@@ -11,6 +11,9 @@ use crate::simulator::{Event, StationId};
 const STOPPED_NS: (u64, u64) = (1_000_000, 3_000_000_000);
 /// … and up to what peers, who say hello each second, put up with.
 const BEARABLE_NS: (u64, u64) = (1_000_000, 1_500_000_000);
+/// … and up to what leaves a peer that says hello at such times just known. What was lost goes again all the same, where nothing
+/// may be.
+const JUST_BEARABLE_NS: (u64, u64) = (1_000_000, 2_200_000_000);
 /// How long less passes.
 const NARROW_NS: (u64, u64) = (5_000_000, 4_000_000_000);
 /// What is less than any link needs for trains is no link.
@@ -20,6 +23,12 @@ const MTU_MIN: u64 = 400;
 pub fn draw_stops(seed: u64, hosts: usize, traffic: Duration) -> Vec<(Instant, Event)> {
     let random = &mut Random::new(seed ^ 0x73_746f_7073);
     stops(random, BEARABLE_NS, hosts, traffic)
+}
+
+/// The same, and longer.
+pub fn draw_long_stops(seed: u64, hosts: usize, traffic: Duration) -> Vec<(Instant, Event)> {
+    let random = &mut Random::new(seed ^ 0x6c6f_6e67_7374);
+    stops(random, JUST_BEARABLE_NS, hosts, traffic)
 }
 
 fn stops(

@@ -101,7 +101,10 @@ pub(super) fn build_with(order: Order, course: Course, carriage: Carriage) -> Ex
         },
         // What an only one has lost with its carrier goes again when it is back.
         one_well_for: (course != Course::Faults && !is_alone).then_some(settles),
-        outage_max: Duration::from_millis(1500),
+        outage_max: match course {
+            Course::Lossless => Duration::from_millis(2000),
+            _ => Duration::from_millis(1500),
+        },
         for_good: (course == Course::SilentCuts)
             .then_some(Instant::ZERO + scale.duration + silence(cables.len()) * 9 / 10),
     };
@@ -269,10 +272,13 @@ pub(super) fn build_with(order: Order, course: Course, carriage: Carriage) -> Ex
             simulator.queue.push(at, event);
         }
     }
-    if matches!(course, Course::CarrierCuts | Course::Lossless) {
-        for (at, event) in hardships::draw_stops(order.seed, 2, scale.duration) {
-            simulator.queue.push(at, event);
-        }
+    let stops = match course {
+        Course::CarrierCuts => hardships::draw_stops(order.seed, 2, scale.duration),
+        Course::Lossless => hardships::draw_long_stops(order.seed, 2, scale.duration),
+        Course::Faults | Course::SilentCuts => Vec::new(),
+    };
+    for (at, event) in stops {
+        simulator.queue.push(at, event);
     }
     for endpoint in &endpoints {
         for _ in 0..random.between(0, 10) {

@@ -13,6 +13,10 @@ const STALL_SKEWS: u32 = 4;
 /// A sender that says again and again that something may still come is believed for so many times the
 /// longest that a gap waits without that: it may try one dead link after the other.
 pub(super) const CLAIMS_MAX: u32 = 5;
+/// No copy goes again for longer.
+pub(super) const COPIES_MAX: Duration = Duration::from_secs(10);
+/// Who says nothing of copies for so long has none, or is given up as a peer: that takes 3.5 s, and the time until somebody looks.
+pub(super) const COPIES_SILENT_MAX: Duration = Duration::from_secs(4);
 /// Looked at so much later than a gap was to be given up, we were not running, and what may fill it has come and was not read
 /// yet. It takes no longer to read it.
 pub(super) const LATE: Duration = Duration::from_millis(20);
@@ -93,10 +97,9 @@ impl Resequencer {
     /// When what may fill it has had its time.
     pub(super) fn over_at(&self, gap: Gap) -> Instant {
         if self.word.keeps(self.expected) {
-            // Said again and again for as long as there is a copy, which goes again until it has come. Silent is who is
-            // stopped, for up to so long, and who has forgotten it.
+            // Said again and again for as long as there is a copy, which goes again until it has come.
             let said_at = self.under_way.told_at().max(gap.since);
-            return (said_at + self.stall_max).min(gap.since + self.stall_max * CLAIMS_MAX);
+            return (said_at + COPIES_SILENT_MAX).min(gap.since + COPIES_MAX);
         }
         let named_at = self.under_way.named_at(self.expected);
         let stall = match named_at {

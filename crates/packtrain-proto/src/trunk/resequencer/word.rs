@@ -38,6 +38,7 @@ pub(super) struct Word {
     repairs: Repairing,
     /// The oldest train that it keeps.
     kept_from: Option<Sequence>,
+    told_by: Option<Sequence>,
     /// The longest that its word has taken of late, from when all links had passed the gap: falls slowly. `None`: it has kept
     /// none yet.
     took: Option<Duration>,
@@ -49,14 +50,24 @@ impl Word {
         Word {
             repairs: Repairing::No,
             kept_from: None,
+            told_by: None,
             took: None,
             at_first,
         }
     }
 
-    pub(super) fn on_told(&mut self, repairs: Repairing, kept_from: Option<Sequence>) {
+    pub(super) fn on_told(
+        &mut self,
+        told_by: Sequence,
+        (repairs, kept_from): (Repairing, Option<Sequence>),
+    ) {
         self.repairs = repairs;
-        self.kept_from = kept_from;
+        // Markers of one sequence overtake each other, and copies are let go of in order.
+        let is_again = self.told_by.replace(told_by) == Some(told_by);
+        self.kept_from = match (self.kept_from, kept_from) {
+            (Some(before), Some(now)) if is_again && before.is_newer_than(now) => Some(before),
+            (_, now) => now,
+        };
     }
 
     pub(super) fn repairs(&self) -> bool {
@@ -124,7 +135,7 @@ mod tests {
     fn who_repairs_is_waited_for_as_long_as_its_word_has_taken() {
         let mut word = Word::new(50 * MS);
         assert_eq!(word.waited_for(Sequence::FIRST), Duration::ZERO);
-        word.on_told(Repairing::InTime, None);
+        word.on_told(Sequence::FIRST, (Repairing::InTime, None));
         assert_eq!(word.waited_for(Sequence::FIRST), 50 * MS);
         word.on_kept(3 * MS);
         assert_eq!(word.waited_for(Sequence::FIRST), 10 * MS);
@@ -132,14 +143,14 @@ mod tests {
         assert!(
             word.waited_for(Sequence::FIRST) < 10 * MS && word.waited_for(Sequence::FIRST) > 9 * MS
         );
-        word.on_told(Repairing::No, None);
+        word.on_told(Sequence::FIRST, (Repairing::No, None));
         assert_eq!(word.waited_for(Sequence::FIRST), Duration::ZERO);
     }
 
     #[test]
     fn who_does_not_keep_it_is_hardly_waited_for_in_the_end() {
         let mut word = Word::new(50 * MS);
-        word.on_told(Repairing::InTime, None);
+        word.on_told(Sequence::FIRST, (Repairing::InTime, None));
         word.on_broken();
         assert_eq!(word.waited_for(Sequence::FIRST), 25 * MS);
         word.on_kept(20 * MS);
@@ -163,7 +174,7 @@ mod tests {
             Duration::ZERO,
             "a link had died"
         );
-        word.on_told(Repairing::InTime, None);
+        word.on_told(Sequence::FIRST, (Repairing::InTime, None));
         word.on_late(20 * MS);
         assert_eq!(word.waited_for(Sequence::FIRST), 44 * MS);
         word.on_late(5000 * MS);

@@ -11,6 +11,10 @@ const FADE_AFTER: Duration = Duration::from_secs(10);
 /// What is named again and again is waited for so many times as long.
 const CLAIMS_MAX: u32 = 5;
 
+/// Who says nothing of copies for so long has none, and no copy goes again for longer.
+pub const COPIES_SILENT_MAX: Duration = Duration::from_secs(4);
+const COPIES_MAX: Duration = Duration::from_secs(10);
+
 impl Order {
     /// Looks at the first gap since the last train was let through: when, and whether nothing brings it.
     fn looks(&self) -> impl DoubleEndedIterator<Item = (Instant, bool)> {
@@ -81,10 +85,9 @@ impl Order {
 
     pub fn poll_timeout(&self) -> Option<Instant> {
         let since = self.gap_since()?;
-        let longest = since + self.stall_max * CLAIMS_MAX;
         if self.has_copy() {
             let told_at = self.told_at().map_or(since, |at| at.max(since));
-            return Some((told_at + self.stall_max).min(longest));
+            return Some((told_at + COPIES_SILENT_MAX).min(since + COPIES_MAX));
         }
         let named_at = self.named_at();
         let expected_since = named_at.map_or(since, |at| at.max(since));
@@ -94,6 +97,7 @@ impl Order {
             true => self.stall_max,
             false => self.stall(),
         };
+        let longest = since + self.stall_max * CLAIMS_MAX;
         let stalled = (expected_since + stall).min(longest);
         let stalled = match self.is(Breakage::NoStallEnds) {
             true => stalled + self.stall_max,

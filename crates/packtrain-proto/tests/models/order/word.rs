@@ -22,11 +22,29 @@ impl Order {
     }
 
     fn kept_from(&self) -> Option<Sequence> {
-        let mut said = self.history.iter().rev();
-        said.find_map(|event| match event.what {
-            What::Told { kept_from, .. } => Some(kept_from),
-            _ => None,
-        })?
+        let mut said = self
+            .history
+            .iter()
+            .rev()
+            .filter_map(|event| match event.what {
+                What::Told { by, kept_from, .. } => Some((by, kept_from)),
+                _ => None,
+            });
+        let (last_by, mut newest) = said.next()?;
+        // By markers of one sequence, which overtake each other, the newest that one of them names.
+        for (by, from) in said {
+            match (newest, from) {
+                (Some(known), Some(from)) if by == last_by => {
+                    newest = Some(if from.is_newer_than(known) {
+                        from
+                    } else {
+                        known
+                    });
+                }
+                _ => break,
+            }
+        }
+        newest
     }
 
     pub fn is_lossless(&self) -> bool {
