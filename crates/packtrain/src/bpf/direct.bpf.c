@@ -60,6 +60,8 @@
 #define UNSEEN_NS		100000000ULL
 /* What leaves faster than this (2 Gbit/s) is more than the engine is sure to carry. */
 #define ENGINE_BYTES_PER_MS	250000
+/* … also where it was slower for a moment: a host that others share stands still now and then, and the engine does not give back soon. */
+#define SLOWED_NS		100000000ULL
 
 /*
  * So many small frames a second may cost the host more one by one than packed: the engine is to try. It is more
@@ -415,6 +417,8 @@ int direct_watch(struct __sk_buff *skb)
 		if (watch->measured_ns >= MEASURED_NS) {
 			watch->rate = watch->left * 1000000 / watch->measured_ns ?: 1;
 			watch->rate_at = time;
+			if (watch->rate >= ENGINE_BYTES_PER_MS)
+				watch->fast_at = time;
 			watch->measured_ns = 0;
 			watch->left = 0;
 		}
@@ -422,7 +426,7 @@ int direct_watch(struct __sk_buff *skb)
 	watch->seen_at = time;
 	watch->drained = drained;
 	if (time - watch->standing_since >= STANDING_NS) {
-		if (watch->rate < ENGINE_BYTES_PER_MS)
+		if (!watch->fast_at || time > watch->fast_at + SLOWED_NS)
 			close_link(link, &orders);
 		watch->standing_since = 0;
 	}

@@ -107,6 +107,7 @@ struct direct_watch {
 	__u64 measured_ns;	/* so long it stood since then */
 	__u64 left;		/* bytes that left it in that time */
 	__u64 drained;		/* … ever, when it was last seen to hold something */
+	__u64 fast_at;		/* ns: when it was last measured to be faster than the engine */
 	__u32 rate;		/* bytes a millisecond that left while it stood last; 0: not known */
 	__u32 queue;		/* of those of the link, the one that is looked at next, or stands */
 };

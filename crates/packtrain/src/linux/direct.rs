@@ -34,10 +34,10 @@ pub use tally::{SentTo, Tally};
 /// As in bpf/direct.h.
 const DESTINATIONS_MAX: usize = 256;
 /// Bytes of `struct direct_watch`.
-const WATCH_LEN: usize = 56;
+const WATCH_LEN: usize = 64;
 /// … and where a link's rate stands in it, and when that was measured.
 const WATCH_MEASURED_AT: usize = 16;
-const WATCH_RATE_AT: usize = 48;
+const WATCH_RATE_AT: usize = 56;
 /// … of `struct direct_way`, and of `struct direct_destination`.
 const WAY_LEN: usize = 36;
 const DESTINATION_LEN: usize = DIRECT_WAYS_MAX * WAY_LEN + 8;

@@ -6,6 +6,7 @@ use libbpf_rs::ProgramInput;
 use packtrain_proto::offload::Offload;
 
 use super::*;
+use crate::clock::Clock;
 use crate::linux::netlink::Netlink;
 use crate::linux::packet_socket::{Frames, PacketSocket, SendError};
 use crate::linux::tc::{self, FilterPlace};
@@ -442,6 +443,9 @@ fn one_that_stands_of_a_links_many_queues_closes_the_path() {
     });
 }
 
+/// Where in `struct direct_watch` stands when it was fast last.
+const WATCH_FAST_AT: usize = 48;
+
 /// Through real interfaces: out by `a0`, whose queue is a token bucket filter's, and counted at its
 /// other end.
 #[allow(clippy::disallowed_methods)] // a queue stands in real time
@@ -524,6 +528,19 @@ fn is_closed_by_what_stands(to: Destination, add_a0: impl FnOnce() + Send + 'sta
         assert!(!is_closed_after(&path, 100));
         path.set_destinations(&[over_a0]).unwrap();
         assert!(is_closed_after(&path, 10_000));
+        // What was faster than any engine a moment ago is not closed for a moment in which it is not.
+        let (now, second_ns) = (Clock::start().monotonic_nanos(), 1_000_000_000);
+        for (fast_at, is_closed) in [(now + 20 * second_ns, false), (now - second_ns, true)] {
+            // What went to the engine meanwhile has come.
+            path.set_drained(path.state().unwrap().tickets).unwrap();
+            path.set_destinations(&[over_a0]).unwrap();
+            let mut watch = [0; WATCH_LEN];
+            watch[WATCH_FAST_AT..][..8].copy_from_slice(&fast_at.to_ne_bytes());
+            let (link, flags) = (3u32.to_ne_bytes(), MapFlags::ANY);
+            path.watches.update(&link, &watch, flags).unwrap();
+            let ms = if is_closed { 10_000 } else { 100 };
+            assert_eq!(is_closed_after(&path, ms), is_closed);
+        }
     });
 }
 
