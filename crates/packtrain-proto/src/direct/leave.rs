@@ -39,9 +39,9 @@ pub struct LinkQueue {
 const RATE_UNKNOWN: u32 = 1_250_000;
 /// By how much the fastest may be faster: a slower one brings less than the disorder takes.
 const SLOWER: u32 = 3;
-/// … and by how much where a slower one carries 2 Gbit/s (in bytes a millisecond).
+/// … and by how much where a slower one carries 1.6 Gbit/s (in bytes a millisecond).
 const SLOWER_FAST: u32 = 5;
-const FAST: u32 = 250_000;
+const FAST: u32 = 200_000;
 /// After so many frames that found the flow's link idle one goes by another idle one.
 const STAYS: u32 = 64;
 /// More than any frame takes by a link that is idle, ns.
@@ -373,8 +373,8 @@ mod tests {
         assert_eq!(taken([Some(300_000), Some(600_000)], 30), [10, 20]);
         assert_eq!(taken([Some(600_000), Some(200_000)], 40), [30, 10]);
         assert_eq!(taken([Some(600_000), Some(199_999)], 40), [40, 0]);
-        assert_eq!(taken([Some(1_000_000), Some(250_000)], 50), [40, 10]);
-        assert_eq!(taken([Some(1_250_001), Some(250_000)], 40), [40, 0]);
+        assert_eq!(taken([Some(1_000_000), Some(200_000)], 60), [50, 10]);
+        assert_eq!(taken([Some(1_000_001), Some(200_000)], 40), [40, 0]);
         // As fast as the fastest, until it is known.
         assert_eq!(taken([Some(600_000), None], 20), [10, 10]);
     }

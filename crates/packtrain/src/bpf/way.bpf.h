@@ -20,9 +20,9 @@
 #define STRIPE_STANDS		(1ULL << 40)
 /* By how much the fastest may be faster: a slower one brings less than the disorder takes. */
 #define STRIPE_SLOWER		3
-/* … and by how much where a slower one carries 2 Gbit/s: a frame takes 0.3 ms there, and TCP puts up with that. */
+/* … and by how much where a slower one carries 1.6 Gbit/s: a frame takes a third of a millisecond there, and TCP puts up with that. */
 #define STRIPE_SLOWER_FAST	5
-#define STRIPE_FAST		250000
+#define STRIPE_FAST		200000
 /*
  * After so many frames that found the flow's link idle one goes by another idle one: a queue that stands behind a link is
  * not seen here, but by the receiver, when what went by the other one overtakes it.
