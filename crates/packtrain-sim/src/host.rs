@@ -437,8 +437,10 @@ impl Host {
         for turns in 0.. {
             self.deliver(now, world);
             self.transmit(now, world);
-            self.tell_queues(now, world.network);
-            let mut was_asked = false;
+            let told = self.tell_queues(now, world.network);
+            // What it is told now may be what it waited for.
+            let mut was_asked =
+                told && self.has_frames_waiting() && self.has_idle_link(world.network);
             while let Some(event) = self.engine.poll_event() {
                 settled &= !matches!(event, EngineEvent::LinkRetired { .. });
                 was_asked |= matches!(event, EngineEvent::DirectAsked { .. });
@@ -517,7 +519,14 @@ impl Host {
         }
     }
 
-    fn tell_queues(&mut self, now: Instant, network: &Network) {
+    fn has_idle_link(&self, network: &Network) -> bool {
+        let mut links = self.links.iter();
+        links.any(|link| network.local_queue_bytes(link.port) == 0)
+    }
+
+    /// Whether there was anything to tell.
+    fn tell_queues(&mut self, now: Instant, network: &Network) -> bool {
+        let mut told_any = false;
         for link in &mut self.links {
             let queued = network.local_queue_bytes(link.port);
             if queued != link.told_bytes || link.given {
@@ -528,8 +537,10 @@ impl Host {
                     None => queued,
                 };
                 self.engine.handle_link_queue(link.id, told, now);
+                told_any = true;
             }
         }
+        told_any
     }
 
     fn deliver(&mut self, now: Instant, world: &mut World<'_>) {

@@ -258,6 +258,8 @@ fn seeds_that_have_shown_mistakes_of_the_engine_pass() {
     assert_eq!(try_seed(1863, pair::run).err(), None);
     // Who had not run for a while gave up what had come in the meantime, before it had read it.
     assert_eq!(try_seed(806, links::run_carrier_cuts).err(), None);
+    // A host that was told of its queues did not ask its engine again, as the daemon does.
+    assert_eq!(try_seed(5709, direct::run_links).err(), None);
     // A probe that an only link had lost held up a lane in which nothing may be lost, for seconds.
     assert_eq!(try_seed(5454, pair::run).err(), None);
     assert_eq!(try_seed(348, direct::run).err(), None);
