@@ -499,6 +499,8 @@ fn has_blinked(before: &Link, now: &Link) -> bool {
 fn is_newer(known: &Link, seen: &Link) -> bool {
     let comes_back = !known.carrier && seen.carrier;
     let is_newer = match (known.carrier_losses, seen.carrier_losses) {
+        // Nobody counts for a driver that does not tell.
+        _ if !seen.reports_carrier => known.carrier != seen.carrier,
         (Some(known), Some(seen)) if known == seen => comes_back,
         (Some(known), Some(seen)) => (seen.wrapping_sub(known) as i32) > 0,
         _ => known.carrier != seen.carrier,
@@ -531,6 +533,14 @@ mod tests {
             for (j, seen) in states.iter().enumerate() {
                 assert_eq!(is_newer(known, seen), j > i, "{known:?} {seen:?}");
             }
+        }
+        let silent = |carrier| Link {
+            reports_carrier: false,
+            ..link(0, carrier)
+        };
+        for (known, seen) in [(true, false), (false, true), (true, true)] {
+            let is_other = known != seen;
+            assert_eq!(is_newer(&silent(known), &silent(seen)), is_other);
         }
         let uncounted = |carrier| Link {
             carrier_losses: None,
