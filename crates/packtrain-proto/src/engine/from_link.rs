@@ -265,11 +265,13 @@ impl Engine {
         }
         let subframes_at = HEADER_LEN + train.subframes_at;
         let order = &mut peer.rx_mut(lane).resequencer;
-        if head.lossless && order.is_untouched() {
-            // What goes again tells not with which train the lane begins. It comes once more.
-            return self.drop_frame(frame, DropReason::UnknownPeer);
+        if order.is_untouched() {
+            if head.lossless {
+                // What goes again tells not with which train the lane begins. It comes once more.
+                return self.drop_frame(frame, DropReason::UnknownPeer);
+            }
+            order.begin(Repairing::No, None);
         }
-        order.begin(Repairing::of_flags(head.repairs, head.lossless), None);
         // A probe is acknowledged in its turn, for what came before it. And what is lossless when it has its place, or had it.
         let owes_receipt = subframe::has_any(&frame[subframes_at..]);
         let has_no_place_yet = || {

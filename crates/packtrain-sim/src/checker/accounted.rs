@@ -353,10 +353,11 @@ impl Accounted {
             DropReason::NoLink,
             DropReason::TooLargeForPlain,
         ]);
-        let not_kept = [DropReason::ReplayTooLarge, DropReason::ReplayNotKept];
+        // A copy that no link takes that is left is counted, and no mistake.
+        let too_large = of(&[DropReason::ReplayTooLarge]);
         let trains = match kept {
-            Kept::Copies => 0,
-            _ => of(&not_kept),
+            Kept::Copies => too_large,
+            _ => too_large + of(&[DropReason::ReplayNotKept]),
         };
         let most = frames + trains * self.items_per_train_max;
         if missing > most || missing < frames {

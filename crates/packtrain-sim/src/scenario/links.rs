@@ -274,6 +274,8 @@ pub(super) fn build_with(order: Order, course: Course, carriage: Carriage) -> Ex
     }
     let stops = match course {
         Course::CarrierCuts => hardships::draw_stops(order.seed, 2, scale.duration),
+        // A cut and a stop, one after the other, are more silence than a peer puts up with.
+        Course::Lossless if is_alone && !losses.is_empty() => Vec::new(),
         Course::Lossless => hardships::draw_long_stops(order.seed, 2, scale.duration),
         Course::Faults | Course::SilentCuts => Vec::new(),
     };
