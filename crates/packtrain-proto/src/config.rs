@@ -201,7 +201,8 @@ pub struct Limits {
     pub resequencer_wait_max: Duration,
     /// How long one waits at most that a link may still fill.
     pub resequencer_stall_max: Duration,
-    /// Trains kept until they are acknowledged, of one peer, and of all together.
+    /// Trains kept until they are acknowledged, of one peer, and of all together. Where less is allowed than one large train
+    /// takes ([`crate::buffer::LARGE_CAPACITY`]), of such trains nothing is kept, also of those that may not be lost.
     pub replay_bytes_max: usize,
     pub replay_bytes_total_max: usize,
     /// What a link has lost that lives goes again, by whichever is the best, if it may arrive so soon after it left

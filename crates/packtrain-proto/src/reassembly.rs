@@ -62,6 +62,8 @@ pub struct Reassembly {
     bytes: usize,
     bytes_max: usize,
     age_max: Duration,
+    /// How long a frame waits for its next piece.
+    waits_max: Duration,
     pub stats: ReassemblyStats,
 }
 
@@ -72,6 +74,7 @@ impl Reassembly {
             bytes: 0,
             bytes_max,
             age_max,
+            waits_max: age_max * PATIENCE,
             stats: ReassemblyStats::default(),
         }
     }
@@ -261,17 +264,22 @@ impl Reassembly {
     }
 
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let age_max = self.age_max;
-        let due = self.partials.iter().map(|p| p.due(age_max));
+        let ages = (self.age_max, self.waits_max);
+        let due = self.partials.iter().map(|p| p.due(ages));
         due.min()
+    }
+
+    /// For so long the next piece may go again: a frame that is given up before is lost, though nothing was to be.
+    pub fn wait_for_pieces(&mut self, at_least: Duration) {
+        self.waits_max = (self.age_max * PATIENCE).max(at_least);
     }
 
     /// `order_waits`: trains are held for one before them, and with them perhaps the next pieces.
     pub fn handle_timeout(&mut self, now: Instant, order_waits: bool, out: &mut Output<'_>) {
-        let age_max = self.age_max;
-        while let Some(at) = self.partials.iter().position(|p| p.due(age_max) <= now) {
+        let ages = (self.age_max, self.waits_max);
+        while let Some(at) = self.partials.iter().position(|p| p.due(ages) <= now) {
             let partial = &mut self.partials[at];
-            if now < partial.touched + age_max * PATIENCE {
+            if now < partial.touched + self.waits_max {
                 partial.rests = true;
                 if !partial.deliver_segments(out) {
                     self.give_up(at, DropReason::BadGso, out);
@@ -288,9 +296,9 @@ impl Reassembly {
 
 impl Partial {
     /// When it has waited too long for what comes next.
-    fn due(&self, age_max: Duration) -> Instant {
+    fn due(&self, (age_max, waits_max): (Duration, Duration)) -> Instant {
         let first = self.offload.gso.is_some() && !self.rests;
-        self.touched + age_max * if first { 1 } else { PATIENCE }
+        self.touched + if first { age_max } else { waits_max }
     }
 
     /// Delivers the complete segments of the run, and cuts them off it. `false`: the headers do

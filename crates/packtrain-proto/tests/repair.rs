@@ -3,6 +3,7 @@
 #[path = "support/segments.rs"]
 mod segments;
 
+use packtrain_proto::class::{Action, Class, Repairs};
 use packtrain_proto::config::{Config, LinkId};
 use packtrain_proto::stats::{DropReason, HoldSnapshot, ReplaySnapshot};
 use packtrain_proto::time::Duration;
@@ -207,4 +208,33 @@ fn each_train_says_that_its_sender_repairs_and_from_where_on() {
     assert!(seen.iter().all(|(newest, from)| newest == from));
     let named = seen.iter().filter(|(newest, _)| newest.is_some()).count();
     assert!((1..=20).contains(&named), "{named} of {}", seen.len());
+}
+
+/// A lane begins with what its sender says of its copies, and what goes again says it too.
+#[test]
+fn where_nothing_may_be_lost_a_lane_begins_with_what_goes_again_if_nothing_else_has_come() {
+    let cables = [0, 1].map(|link| Cable::of(&[(A, link), (B, link)]));
+    let mut bed = Bed::with(2, &cables, |_| {});
+    let lossless = Class {
+        name: "all".parse().unwrap(),
+        matches: "any".parse().unwrap(),
+        links: Vec::new(),
+        action: Action {
+            repairs: Repairs::Lossless,
+            ..Action::default()
+        },
+    };
+    bed.engines[A].set_classes(vec![lossless], bed.now);
+    bed.lose = Box::new(|side, _, message| {
+        side == A && train(message).is_some_and(|train| !train.header.replay)
+    });
+    bed.run(1500 * MS);
+    send(&mut bed, 40, MS);
+    bed.run(500 * MS);
+    assert!(bed.numbers(B).into_iter().eq(0..40), "{:?}", bed.numbers(B));
+    assert_eq!(bed.seen(B).drops.get(DropReason::UnknownPeer), 0);
+    bed.lose = Box::new(|_, _, _| false);
+    send(&mut bed, 40, MS);
+    bed.run(100 * MS);
+    assert!(bed.numbers(B).into_iter().eq((0..40).chain(0..40)));
 }

@@ -490,6 +490,9 @@ impl Host {
         }
         let snapshot = self.snapshot(now);
         let checkers = &mut world.checkers;
+        if self.waits_for_copies(&snapshot, checkers) {
+            return checkers.nothing_waits(self.station);
+        }
         checkers.still_waits(self.station, &snapshot, &lines, now);
     }
 

@@ -11,6 +11,7 @@ use packtrain_sim::scenario::{
 };
 
 const SEEDS: u64 = 300;
+const TOLD_EACH: u64 = 1000;
 
 fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
@@ -96,11 +97,17 @@ fn try_seeds(test: &str, run: fn(Order) -> Report) -> Sums {
                 Ok(report) => sums.lock().expect("no one panics").add(&report),
                 Err(why) => {
                     failed.store(true, Ordering::Relaxed);
-                    failures.push(format!(
+                    let failure = format!(
                         "seed {seed}: {why}\n  replay: PACKTRAIN_SEED={seed} \
                          cargo test -p packtrain-sim --test seeds {test}"
-                    ));
+                    );
+                    // At once: many seeds take an hour.
+                    println!("{failure}");
+                    failures.push(failure);
                 }
+            }
+            if (seed + 1).is_multiple_of(TOLD_EACH) {
+                println!("{test}: {} seeds begun", seed + 1);
             }
         }
         failures

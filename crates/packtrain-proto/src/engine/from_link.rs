@@ -266,11 +266,13 @@ impl Engine {
         let subframes_at = HEADER_LEN + train.subframes_at;
         let order = &mut peer.rx_mut(lane).resequencer;
         if order.is_untouched() {
-            if head.lossless {
-                // What goes again tells not with which train the lane begins. It comes once more.
-                return self.drop_frame(frame, DropReason::UnknownPeer);
+            match train.kept_from() {
+                // It tells not with which train the lane begins. It comes once more.
+                None if head.lossless => {
+                    return self.drop_frame(frame, DropReason::UnknownPeer);
+                }
+                from => order.begin(Repairing::of_flags(head.repairs, head.lossless), from),
             }
-            order.begin(Repairing::No, None);
         }
         // A probe is acknowledged in its turn, for what came before it. And what is lossless when it has its place, or had it.
         let owes_receipt = subframe::has_any(&frame[subframes_at..]);

@@ -2,6 +2,7 @@
 
 use super::Engine;
 use super::Event;
+use super::paths::link_of;
 use super::transmit::Outgoing;
 use crate::time::Instant;
 use crate::trunk::join::Join;
@@ -30,6 +31,29 @@ impl Engine {
                 path.joining |= Some(path.link) != home;
             }
             self.begin_join(slot);
+        }
+    }
+
+    /// What went by this path is lost, or has its place in the order: nothing has to arrive before the newest paths are used.
+    pub(super) fn end_join_behind(&mut self, slot: usize, at: usize) {
+        if let Some(peer) = self.peers.get_mut(slot)
+            && peer.paths.len() > 1
+            && !peer.paths[at].joining
+        {
+            peer.end_join();
+        }
+    }
+
+    /// … unless it stands in the link's local queue still: a large frame takes a slow link so long that it seems dead.
+    pub(super) fn join_behind_silent_path(&mut self, slot: usize, at: usize, now: Instant) {
+        let Some(peer) = self.peers.get_mut(slot) else {
+            return;
+        };
+        let path = &peer.paths[at];
+        let stands = link_of(&self.links, path).is_some_and(|link| link.local_queue_bytes() > 0);
+        match &mut peer.join {
+            Some(join) if stands && !path.joining => join.on_silence(now),
+            _ => self.end_join_behind(slot, at),
         }
     }
 

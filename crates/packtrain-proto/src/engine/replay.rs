@@ -112,10 +112,12 @@ fn train_of(message: &[u8]) -> TrainId {
     }
 }
 
-/// What a train says of its own place in the order: all else that stood before its subframes is long past when it goes again.
+/// What a train says of its own place in the order, and since when there are copies: all else that stood before its subframes
+/// is long past when it goes again.
 struct OwnOrder {
     fences: ArrayVec<Fence, FENCES_MAX>,
     behind: ArrayVec<Behind, LANES_MAX>,
+    kept_from: Option<Sequence>,
 }
 
 impl OwnOrder {
@@ -123,6 +125,7 @@ impl OwnOrder {
         OwnOrder {
             fences: train.fences().take(FENCES_MAX).collect(),
             behind: train.behind().take(LANES_MAX).collect(),
+            kept_from: train.kept_from(),
         }
     }
 
@@ -130,6 +133,7 @@ impl OwnOrder {
         Options {
             fences: &self.fences,
             behind: &self.behind,
+            kept_from: self.kept_from,
             ..Options::default()
         }
     }
@@ -218,12 +222,20 @@ impl Engine {
 
     /// Nothing that is under way on this path will arrive: it goes again by the others.
     pub(super) fn replay_path(&mut self, slot: usize, at: usize) {
+        self.end_join_behind(slot, at);
+        self.replay(slot, at, Flight::take_unacknowledged);
+    }
+
+    /// It was not heard for too long: what has not left its local queue may arrive all the same.
+    pub(super) fn replay_silent_path(&mut self, slot: usize, at: usize, now: Instant) {
+        self.join_behind_silent_path(slot, at, now);
         self.replay(slot, at, Flight::take_unacknowledged);
     }
 
     /// It is late: what has a copy goes again by the others. The rest is waited for, and it is tried.
     pub(super) fn replay_late_path(&mut self, slot: usize, at: usize, now: Instant) {
         self.try_path(slot, at, now);
+        self.join_behind_silent_path(slot, at, now);
         self.replay(slot, at, Flight::take_kept);
     }
 
@@ -244,11 +256,7 @@ impl Engine {
         if peer.paths.len() == 1 {
             return;
         }
-        if !peer.paths[at].joining {
-            // What had to arrive before is lost, or has its place in the order.
-            peer.end_join();
-        }
-        // So is what we had acknowledged by it.
+        // What we had acknowledged by it is lost as well.
         peer.receipts.iter_mut().for_each(Receipts::take_back);
         if !std::mem::replace(&mut peer.ack_listed, true) {
             self.ack_slots.push(slot);
@@ -374,7 +382,7 @@ impl Engine {
     /// This path is not used any more until it acknowledges something.
     pub(super) fn silence_path(&mut self, slot: usize, at: usize, now: Instant) {
         self.try_path(slot, at, now);
-        self.replay_path(slot, at);
+        self.replay_silent_path(slot, at, now);
     }
 
     /// Copies of a train that this path has not acknowledged are to show whether it works.
@@ -472,7 +480,7 @@ impl Engine {
         slot: usize,
         at: usize,
         message: &[u8],
-        ack_now: bool,
+        is_try: bool,
     ) -> Option<Buffer> {
         let peer = self.peers.get(slot)?;
         let path = &peer.paths[at];
@@ -482,7 +490,7 @@ impl Engine {
         let header = TrainHeader {
             repairs: repairs.is_some(),
             lossless: repairs == Some(RepairUntil::Arrived),
-            ack_now: ack_now || path.flight.wants_ack(link.local_queue_bytes()),
+            ack_now: is_try || path.flight.wants_ack(link.local_queue_bytes()),
             replay: true,
             link: path.link.0,
             link_sequence: path.flight.next_sequence(),
@@ -490,7 +498,16 @@ impl Engine {
         };
         let mut buffer = self.pool.take(message.len());
         let (to, from) = (path.remote_address, link.state.address);
-        let order = OwnOrder::of(&train);
+        let mut order = OwnOrder::of(&train);
+        if let Some(from) = &mut order.kept_from {
+            // As of now: with it a lane may begin of which only what goes again has come. Of what is to go again
+            // there is a copy still; what tries a link may have come long ago.
+            let oldest = peer.kept_from(LaneId(train.header.lane));
+            *from = match is_try {
+                true => oldest,
+                false => oldest.older_of(train.header.train_sequence),
+            };
+        }
         let mut writer = TrainWriter::begin(&mut buffer, to, from, &header, &order.options());
         writer.put_subframes(&message[HEADER_LEN + train.subframes_at..]);
         Some(buffer)

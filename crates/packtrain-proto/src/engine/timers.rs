@@ -1,6 +1,7 @@
 //! What happens because time passed.
 
 use super::paths::{is_ripe, waits_for_window};
+use super::repair::LOSSLESS_WITHIN;
 use super::tell::marker_due;
 use super::{Duration, Engine, Event, PeerDownReason};
 use crate::due::FIRST;
@@ -139,6 +140,10 @@ impl Engine {
             {
                 resequencer.forgive_lateness(now);
                 let order_waits = resequencer.held_trains() > 0;
+                reassembly.wait_for_pieces(match resequencer.is_lossless() {
+                    true => LOSSLESS_WITHIN,
+                    false => Duration::ZERO,
+                });
                 reassembly.handle_timeout(now, order_waits, &mut out);
                 is_due |= resequencer.poll_timeout().is_some_and(|at| at <= now);
             }

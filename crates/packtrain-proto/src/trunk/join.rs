@@ -11,12 +11,16 @@ use crate::wire::train::Ack;
 const PATIENCE: Duration = Duration::from_millis(200);
 /// A peer that answers none of so many, and still is up, is not waited for any longer.
 const TRIES_MAX: usize = 8;
+/// … nor one that is silent for longer, though frames stand in the link's local queue.
+const SILENT_MAX: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Default)]
 pub struct Join {
     /// All of them left after what must arrive: an answer to any will do.
     probes: Vec<(LinkId, Sequence)>,
     next_probe: Instant,
+    /// The older link is silent: so long it is waited for.
+    until: Option<Instant>,
 }
 
 impl Join {
@@ -25,7 +29,12 @@ impl Join {
     }
 
     pub fn poll_timeout(&self) -> Instant {
-        self.next_probe
+        self.until.unwrap_or(self.next_probe).min(self.next_probe)
+    }
+
+    /// What must arrive stands in the local queue of a link that is silent.
+    pub fn on_silence(&mut self, now: Instant) {
+        self.until.get_or_insert(now + SILENT_MAX);
     }
 
     pub fn on_sent(&mut self, link: LinkId, sequence: Sequence, now: Instant) {
@@ -40,7 +49,8 @@ impl Join {
     }
 
     pub fn is_hopeless(&self, now: Instant) -> bool {
-        now >= self.next_probe && self.probes.len() >= TRIES_MAX
+        let is_silent_too_long = self.until.is_some_and(|until| until <= now);
+        is_silent_too_long || now >= self.next_probe && self.probes.len() >= TRIES_MAX
     }
 }
 
@@ -67,5 +77,18 @@ mod tests {
         };
         assert!(join.is_answered_by(&ack(2, 3)));
         assert!(!join.is_answered_by(&ack(1, 3)) && !join.is_answered_by(&ack(2, 9)));
+    }
+
+    #[test]
+    fn a_link_that_is_silent_is_waited_for_half_a_second_from_when_that_was_seen() {
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        let mut join = Join::default();
+        join.on_sent(LinkId(2), Sequence(1), at(100));
+        join.on_silence(at(150));
+        join.on_sent(LinkId(2), Sequence(2), at(300));
+        join.on_silence(at(320));
+        join.on_sent(LinkId(2), Sequence(3), at(500));
+        assert_eq!(join.poll_timeout(), at(650));
+        assert!(!join.is_hopeless(at(649)) && join.is_hopeless(at(650)));
     }
 }

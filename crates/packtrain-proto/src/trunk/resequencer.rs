@@ -183,9 +183,11 @@ impl Resequencer {
     pub fn begin(&mut self, repairs: Repairing, kept_from: Option<Sequence>) {
         let is_untouched = std::mem::take(&mut self.is_untouched);
         let kept_from = kept_from.filter(|_| is_untouched && repairs == Repairing::Lossless);
-        if let Some(from) = kept_from.filter(|from| self.is_near(*from))
-            && self.expected.is_newer_than(from)
-        {
+        let Some(from) = kept_from.filter(|from| self.is_near(*from)) else {
+            return;
+        };
+        self.word.begin(repairs, from);
+        if self.expected.is_newer_than(from) {
             self.expected = from;
             self.under_way.restart_after(from.minus(1));
         }

@@ -15,6 +15,9 @@
 //! was too long to pass, it counts as lost after 200 ms or four round trips, and where nothing was acknowledged since the last time that it was so,
 //! after up to four times as long: it may be idle until then.
 //!
+//! Where nothing may be lost, the oldest train may be lost several times in a row before it has come, and what is too far ahead of it waits
+//! as often for it to be missed.
+//!
 //! What a class lets wait for others, and may wait still ([`super::held_within`]), waits for no link. Nor does that of which nothing may be
 //! lost, while there is no room for a copy of one more train.
 //!
@@ -37,6 +40,8 @@ const SILENCE_MIN: Duration = Duration::from_millis(200);
 const SILENCE_ROUND_TRIPS: u32 = 4;
 /// … and as many times as late at most, when nothing was acknowledged in between.
 const SILENCE_TIMES: u32 = 4;
+/// So often in a row a train is lost of those of which nothing may be, and missed after two round trips.
+const LOST_IN_A_ROW: u32 = 4;
 
 /// A link as it is seen from outside its engine.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +57,9 @@ pub struct LinkSeen {
     pub silent_since: Option<(Instant, bool)>,
     /// Longest that an answer takes when all is well.
     pub patience: Duration,
-    /// Some class lets nothing be lost, and there is no room for a copy of one more train.
+    /// Some class lets nothing be lost.
+    pub lets_nothing_be_lost: bool,
+    /// … and there is no room for a copy of one more train.
     pub waits_for_copies: bool,
 }
 
@@ -123,7 +130,11 @@ impl WorkConserving {
             let measured = peer.paths.iter().filter_map(|path| path.round_trip).max();
             let measured = measured.unwrap_or_default();
             let silence = silence_max(link, peer, measured);
-            let window = WINDOW.max(silence) + 2 * measured.max(link.patience);
+            let round_trips = match link.lets_nothing_be_lost {
+                true => 2 * (1 + LOST_IN_A_ROW),
+                false => 2,
+            };
+            let window = WINDOW.max(silence) + round_trips * measured.max(link.patience);
             if now.since(idle_since) > window {
                 return Err(format!(
                     "link {} is open to {:?} and idle since {idle_since:?}, for longer than {window:?}, \
@@ -267,6 +278,7 @@ mod tests {
             well_since: Some(Instant::ZERO),
             silent_since: None,
             patience: Duration::from_millis(10),
+            lets_nothing_be_lost: false,
             waits_for_copies: false,
         }
     }
@@ -315,6 +327,16 @@ mod tests {
             (link(), snapshot)
         };
         assert_eq!(objects_at(slow), 520);
+    }
+
+    #[test]
+    fn where_nothing_may_be_lost_a_train_is_missed_several_times() {
+        let lossless = LinkSeen {
+            lets_nothing_be_lost: true,
+            ..link()
+        };
+        let open = |_, _: &mut WorkConserving| (lossless, snapshot(PathState::Open, 0));
+        assert_eq!(objects_at(open), 420);
     }
 
     #[test]

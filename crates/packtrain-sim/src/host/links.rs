@@ -179,8 +179,8 @@ impl Host {
     pub fn look(&mut self, calm_since: Instant, now: Instant, world: &mut World<'_>) {
         let snapshot = self.snapshot(now);
         let lines = self.lines(world.network);
-        let waits_for_copies = world.checkers.lets_nothing_be_lost(self.station)
-            && !self.has_room_for_a_copy(&snapshot);
+        let lets_nothing_be_lost = world.checkers.lets_nothing_be_lost(self.station);
+        let waits_for_copies = self.waits_for_copies(&snapshot, world.checkers);
         let well_since = |segment| world.network.well_since(segment, now);
         let silent_since = |port| world.network.silent_since(port, now);
         let seen = |link: &HostLink| LinkSeen {
@@ -192,6 +192,7 @@ impl Host {
             well_since: well_since(link.port.segment).map(|at| at.max(calm_since)),
             silent_since: silent_since(link.port).map(|(at, to_us)| (at.max(calm_since), to_us)),
             patience: self.patience(link.port.segment, world.network),
+            lets_nothing_be_lost,
             waits_for_copies,
         };
         let links: Vec<LinkSeen> = self.links.iter().map(seen).collect();
@@ -199,6 +200,11 @@ impl Host {
             world.checkers.look_at_link(link, &snapshot, &lines, now);
         }
         world.checkers.look_for_dead(&links, &snapshot, now);
+    }
+
+    /// Nothing may be lost, and so nothing leaves of which there is no room for a copy.
+    pub(super) fn waits_for_copies(&self, snapshot: &Snapshot, checkers: &Checkers) -> bool {
+        checkers.lets_nothing_be_lost(self.station) && !self.has_room_for_a_copy(snapshot)
     }
 
     /// Trains are as long as all links take, and a copy is kept in a buffer for a short one, or for a long one.

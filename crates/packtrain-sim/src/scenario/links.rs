@@ -6,6 +6,7 @@
 //! nobody is told that a cable is broken, and it stays so until the traffic is over; *lossless*, where cables
 //! break and lose, double and reorder what they carry, and nothing may be lost because all is of classes that say so.
 
+use packtrain_proto::buffer::LARGE_CAPACITY;
 use packtrain_proto::config::{Balance, Config, LinkId, LinkSettings};
 use packtrain_proto::time::{Duration, Instant};
 
@@ -213,6 +214,11 @@ pub(super) fn build_with(order: Order, course: Course, carriage: Carriage) -> Ex
             config.limits.reassembly_bytes_max = defaults.reassembly_bytes_max;
         }
         draw_trunk(&mut config, &mut random);
+        if course == Course::Lossless {
+            // Who has no room for the copy of one large train cannot promise anything.
+            let limit = &mut config.limits.replay_bytes_max;
+            *limit = (*limit).max(LARGE_CAPACITY);
+        }
         draw_liveness(&mut config, order.seed ^ (n as u64) << 32);
         let mut uses = LinkUse::draw(order.seed, n);
         uses.of_line(&mut config);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::namespaces::Namespace;
 use super::{Error, Result, messages, now, pause, port};
-use crate::linux::real_time::stay_on;
+use crate::linux::scheduling::stay_on;
 use crate::linux::udp_offload;
 
 /// Fills a frame of 1500 bytes.

@@ -12,7 +12,7 @@ use super::measure::RoundTrips;
 use super::namespaces::Namespace;
 use super::sample::Sample;
 use super::{Error, Result, now, port};
-use crate::linux::real_time::stay_on;
+use crate::linux::scheduling::stay_on;
 
 const BYTES: usize = 64;
 /// The first ones find the other's address, and warm everything up.

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::namespaces::Namespace;
 use super::timeline::Timeline;
 use super::{Error, Result, now, pause, port};
-use crate::linux::real_time::{run_in_real_time, stay_on};
+use crate::linux::scheduling::{run_in_real_time, stay_on};
 
 /// Number and time, 8 bytes each.
 pub const SIZE_MIN: usize = 16;

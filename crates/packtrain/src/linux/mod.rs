@@ -19,8 +19,9 @@ pub mod mii;
 pub mod netlink;
 pub mod packet_socket;
 pub mod port_rate;
-pub mod real_time;
 pub mod ring;
+
+pub mod scheduling;
 pub mod socket_filter;
 pub mod tap;
 pub mod udp_offload;

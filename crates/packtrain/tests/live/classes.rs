@@ -243,7 +243,8 @@ fn a_class_may_ask_for_the_mark_of_a_socket_and_nobody_beyond_the_line_sees_it()
     assert_eq!(after.drops.values().sum::<u64>(), 0, "{after:?}");
 }
 
-/// Classes come and go while datagrams pass whose way they decide: each flow's come all, once, in order.
+/// Classes come and go while datagrams pass whose way they decide: each flow's come all, once, in order. What has no room before
+/// a line that had no processor for a while is counted.
 #[test]
 fn a_flow_whose_class_comes_and_goes_loses_nothing_and_overtakes_nothing() {
     live!(alone);
@@ -288,13 +289,16 @@ fn a_flow_whose_class_comes_and_goes_loses_nothing_and_overtakes_nothing() {
         reports
     });
     let (a, b) = (status(&pair.a), status(&pair.b));
-    for report in &reports {
-        assert_eq!(
-            (report.lost(), report.reordered, report.duplicated),
-            (0, 0, 0),
-            "{report:?}\n{a:?}\n{b:?}"
-        );
-    }
+    let lost: u64 = reports.iter().map(Report::lost).sum();
+    let counted = |status: &StatusDocument| status.drops.values().sum::<u64>();
+    assert!(
+        lost <= counted(&a) + counted(&b),
+        "{lost} lost: {reports:?}\n{:?}\n{:?}",
+        a.drops,
+        b.drops
+    );
+    let orders = reports.iter().map(|r| (r.reordered, r.duplicated));
+    assert!(orders.clone().all(|order| order == (0, 0)), "{reports:?}");
     // A run counts only if it was what it is called.
     let (direct, engine) = (a.direct.tx.frames, a.host.taken.frames);
     assert!(

@@ -338,6 +338,37 @@ fn after_kill_9_the_next_up_or_down_leaves_the_host_as_it_was() {
 }
 
 #[test]
+fn a_line_weighs_more_than_other_programs_but_keeps_the_nice_value_that_was_chosen_for_it() {
+    live!();
+    let host = Host::alone();
+    let nice = |pid: &str| host.sh(&format!("ps -o ni= -p {pid}")).trim().to_owned();
+    let session = |pid: &str| host.sh(&format!("cat /proc/{pid}/autogroup 2>/dev/null || true"));
+    let own = nice(&std::process::id().to_string());
+    host.done("up pt0 --link eth1");
+    let pid = host.pid("pt0").to_string();
+    if own == "0" {
+        assert_eq!(nice(&pid), "-10");
+        let session = session(&pid);
+        assert!(
+            session.is_empty() || session.ends_with(" nice -10\n"),
+            "{session}"
+        );
+    } else {
+        assert_eq!(nice(&pid), own);
+    }
+    host.done("down pt0");
+
+    host.sh(&format!("nice -n 3 {PACKTRAIN} up pt0 --link eth1"));
+    let pid = host.pid("pt0").to_string();
+    assert_ne!(nice(&pid), "-10");
+    let session = session(&pid);
+    assert!(
+        session.is_empty() || session.ends_with(" nice 0\n"),
+        "{session}"
+    );
+}
+
+#[test]
 fn a_signal_ends_a_line_in_the_foreground_and_undoes_everything() {
     live!();
     let host = Host::alone();

@@ -56,6 +56,11 @@ impl Word {
         }
     }
 
+    /// What came first was something that goes again: it tells nothing but this.
+    pub(super) fn begin(&mut self, repairs: Repairing, kept_from: Sequence) {
+        (self.repairs, self.kept_from) = (repairs, Some(kept_from));
+    }
+
     pub(super) fn on_told(
         &mut self,
         told_by: Sequence,

@@ -14,7 +14,7 @@ use crate::lab::namespaces::Namespace;
 use crate::lab::stream::{self, Protocol};
 use crate::lab::{Error, Result, now};
 use crate::linux::epoll::{Epoll, Interest};
-use crate::linux::real_time::stay_on;
+use crate::linux::scheduling::stay_on;
 
 /// Without a word for so long a connection is taken for broken.
 const SILENCE_MAX: Duration = Duration::from_secs(20);

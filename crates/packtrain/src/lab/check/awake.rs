@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 
 use rustix::thread::{CpuSet, sched_getaffinity};
 
-use crate::linux::real_time::{run_when_idle, stay_on};
+use crate::linux::scheduling::{run_when_idle, stay_on};
 
 /// While it lives, each processor that this process may use has something to do that gives way to everything.
 pub(super) struct Awake {

@@ -22,7 +22,7 @@ use super::protocol::{EmulatorStatus, Request, Response, WireChoice};
 use super::{Emulator, Woken};
 use crate::lab::topology::{Name, Topology};
 use crate::lab::{Error, Result};
-use crate::linux::real_time::run_in_real_time;
+use crate::linux::scheduling::run_in_real_time;
 use crate::pcapng::Interface;
 
 /// What an emulator is told at its start, on its standard input.

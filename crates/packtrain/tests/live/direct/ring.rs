@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread::yield_now;
 use std::time::Duration;
 
-use packtrain::linux::real_time::stay_on;
+use packtrain::linux::scheduling::stay_on;
 use packtrain::status::HostRing;
 
 use crate::common::cabled::{now, status};
