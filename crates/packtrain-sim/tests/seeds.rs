@@ -263,6 +263,12 @@ fn seeds_that_have_shown_mistakes_of_the_engine_pass() {
     assert_eq!(try_seed(5385, direct::run).err(), None);
     // A lane that had no room to wait for another one was let go before what was there of a frame of that.
     assert_eq!(try_seed(1863, pair::run).err(), None);
+    // A second link was used before what stood in the local queue of the first, which was thought to be silent.
+    assert_eq!(try_seed(3239, links::run_carrier_cuts).err(), None);
+    // Of what had been lost at the very beginning, only copies came, and were refused until they were given up.
+    assert_eq!(try_seed(2290, links::run_lossless).err(), None);
+    // The rest of a large frame went again after a cut, and came when nobody waited for it any more.
+    assert_eq!(try_seed(5943, links::run_lossless).err(), None);
     // Who had not run for a while gave up what had come in the meantime, before it had read it.
     assert_eq!(try_seed(806, links::run_carrier_cuts).err(), None);
     // A host that was told of its queues did not ask its engine again, as the daemon does.

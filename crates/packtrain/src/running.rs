@@ -15,6 +15,7 @@ mod link_use;
 mod links;
 mod member;
 mod mixing_time;
+mod precedence;
 mod reception;
 mod signals;
 mod start;
@@ -31,6 +32,7 @@ use self::carriers::Carriers;
 use self::direct::Direct;
 use self::links::{Clearing, Leaving};
 use self::member::{Member, Site};
+use self::precedence::Precedence;
 pub use self::signals::Signals;
 use self::stay::{Inheritance, Stay};
 use crate::cli::error::CliError;
@@ -157,6 +159,7 @@ impl RunningLine {
     }
 
     fn turns(&mut self) -> Result<Ending, CliError> {
+        let mut precedence = Precedence::take(self.clock.now());
         loop {
             let woken = self
                 .line
@@ -180,6 +183,7 @@ impl RunningLine {
                 return Ok(Ending::Line);
             }
             self.control.tell_followers();
+            precedence.step(self.clock.now());
         }
     }
 

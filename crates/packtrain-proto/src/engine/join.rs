@@ -44,17 +44,25 @@ impl Engine {
         }
     }
 
-    /// … unless it stands in the link's local queue still: a large frame takes a slow link so long that it seems dead.
-    pub(super) fn join_behind_silent_path(&mut self, slot: usize, at: usize, now: Instant) {
+    /// … unless it stands in the link's local queue still: a large frame takes a slow link so long that it seems dead. Whether the
+    /// join waits for it.
+    pub(super) fn join_waits_for_silent_path(
+        &mut self,
+        slot: usize,
+        at: usize,
+        now: Instant,
+    ) -> bool {
         let Some(peer) = self.peers.get_mut(slot) else {
-            return;
+            return false;
         };
         let path = &peer.paths[at];
         let stands = link_of(&self.links, path).is_some_and(|link| link.local_queue_bytes() > 0);
-        match &mut peer.join {
-            Some(join) if stands && !path.joining => join.on_silence(now),
-            _ => self.end_join_behind(slot, at),
+        let join = peer.join.as_mut().filter(|_| stands && !path.joining);
+        let waits = join.is_some_and(|join| join.waits_on_silence(now));
+        if !waits {
+            self.end_join_behind(slot, at);
         }
+        waits
     }
 
     /// A probe behind all that went by the older paths. Not before the owner was told that nothing goes

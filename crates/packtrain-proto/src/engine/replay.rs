@@ -226,16 +226,20 @@ impl Engine {
         self.replay(slot, at, Flight::take_unacknowledged);
     }
 
-    /// It was not heard for too long: what has not left its local queue may arrive all the same.
+    /// It was not heard for too long. What has not left its local queue may arrive all the same: where the others wait for that, it has
+    /// nowhere to go, and they are asked again soon.
     pub(super) fn replay_silent_path(&mut self, slot: usize, at: usize, now: Instant) {
-        self.join_behind_silent_path(slot, at, now);
-        self.replay(slot, at, Flight::take_unacknowledged);
+        if !self.join_waits_for_silent_path(slot, at, now) {
+            self.replay(slot, at, Flight::take_unacknowledged);
+        } else if let Some(peer) = self.peers.get_mut(slot) {
+            peer.paths[at].flight.wait_on(now);
+        }
     }
 
     /// It is late: what has a copy goes again by the others. The rest is waited for, and it is tried.
     pub(super) fn replay_late_path(&mut self, slot: usize, at: usize, now: Instant) {
         self.try_path(slot, at, now);
-        self.join_behind_silent_path(slot, at, now);
+        self.join_waits_for_silent_path(slot, at, now);
         self.replay(slot, at, Flight::take_kept);
     }
 

@@ -25,16 +25,20 @@ pub struct Join {
 
 impl Join {
     pub fn is_due(&self, now: Instant) -> bool {
-        now >= self.next_probe && self.probes.len() < TRIES_MAX
+        now >= self.poll_timeout() && self.probes.len() < TRIES_MAX
     }
 
     pub fn poll_timeout(&self) -> Instant {
-        self.until.unwrap_or(self.next_probe).min(self.next_probe)
+        match self.until {
+            // One stands there, and another behind it tells no more.
+            Some(until) if !self.probes.is_empty() => self.next_probe.max(until),
+            _ => self.next_probe,
+        }
     }
 
-    /// What must arrive stands in the local queue of a link that is silent.
-    pub fn on_silence(&mut self, now: Instant) {
-        self.until.get_or_insert(now + SILENT_MAX);
+    /// What must arrive stands in the local queue of a link that is silent: whether it is waited for.
+    pub fn waits_on_silence(&mut self, now: Instant) -> bool {
+        now < *self.until.get_or_insert(now + SILENT_MAX)
     }
 
     pub fn on_sent(&mut self, link: LinkId, sequence: Sequence, now: Instant) {
@@ -49,8 +53,7 @@ impl Join {
     }
 
     pub fn is_hopeless(&self, now: Instant) -> bool {
-        let is_silent_too_long = self.until.is_some_and(|until| until <= now);
-        is_silent_too_long || now >= self.next_probe && self.probes.len() >= TRIES_MAX
+        now >= self.poll_timeout() && self.probes.len() >= TRIES_MAX
     }
 }
 
@@ -84,11 +87,14 @@ mod tests {
         let at = |ms| Instant::ZERO + Duration::from_millis(ms);
         let mut join = Join::default();
         join.on_sent(LinkId(2), Sequence(1), at(100));
-        join.on_silence(at(150));
-        join.on_sent(LinkId(2), Sequence(2), at(300));
-        join.on_silence(at(320));
-        join.on_sent(LinkId(2), Sequence(3), at(500));
+        assert_eq!(join.poll_timeout(), at(300));
+        assert!(join.waits_on_silence(at(150)));
+        // Meanwhile no other probe stands behind the first.
         assert_eq!(join.poll_timeout(), at(650));
-        assert!(!join.is_hopeless(at(649)) && join.is_hopeless(at(650)));
+        assert!(!join.is_due(at(649)) && join.is_due(at(650)));
+        assert!(join.waits_on_silence(at(649)) && !join.waits_on_silence(at(650)));
+        // It has answered since then, and is asked as ever.
+        join.on_sent(LinkId(2), Sequence(2), at(700));
+        assert_eq!(join.poll_timeout(), at(900));
     }
 }

@@ -57,9 +57,9 @@ pub struct LinkSeen {
     pub silent_since: Option<(Instant, bool)>,
     /// Longest that an answer takes when all is well.
     pub patience: Duration,
-    /// Some class lets nothing be lost.
-    pub lets_nothing_be_lost: bool,
-    /// … and there is no room for a copy of one more train.
+    /// Some class lets nothing be lost, and its links lose.
+    pub repeats_losses: bool,
+    /// Some class lets nothing be lost, and there is no room for a copy of one more train.
     pub waits_for_copies: bool,
 }
 
@@ -130,7 +130,7 @@ impl WorkConserving {
             let measured = peer.paths.iter().filter_map(|path| path.round_trip).max();
             let measured = measured.unwrap_or_default();
             let silence = silence_max(link, peer, measured);
-            let round_trips = match link.lets_nothing_be_lost {
+            let round_trips = match link.repeats_losses {
                 true => 2 * (1 + LOST_IN_A_ROW),
                 false => 2,
             };
@@ -278,7 +278,7 @@ mod tests {
             well_since: Some(Instant::ZERO),
             silent_since: None,
             patience: Duration::from_millis(10),
-            lets_nothing_be_lost: false,
+            repeats_losses: false,
             waits_for_copies: false,
         }
     }
@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn where_nothing_may_be_lost_a_train_is_missed_several_times() {
         let lossless = LinkSeen {
-            lets_nothing_be_lost: true,
+            repeats_losses: true,
             ..link()
         };
         let open = |_, _: &mut WorkConserving| (lossless, snapshot(PathState::Open, 0));

@@ -179,7 +179,9 @@ impl Host {
     pub fn look(&mut self, calm_since: Instant, now: Instant, world: &mut World<'_>) {
         let snapshot = self.snapshot(now);
         let lines = self.lines(world.network);
-        let lets_nothing_be_lost = world.checkers.lets_nothing_be_lost(self.station);
+        let loses = |link: &HostLink| world.network.loses(link.port.segment);
+        let repeats_losses =
+            world.checkers.lets_nothing_be_lost(self.station) && self.links.iter().any(loses);
         let waits_for_copies = self.waits_for_copies(&snapshot, world.checkers);
         let well_since = |segment| world.network.well_since(segment, now);
         let silent_since = |port| world.network.silent_since(port, now);
@@ -192,7 +194,7 @@ impl Host {
             well_since: well_since(link.port.segment).map(|at| at.max(calm_since)),
             silent_since: silent_since(link.port).map(|(at, to_us)| (at.max(calm_since), to_us)),
             patience: self.patience(link.port.segment, world.network),
-            lets_nothing_be_lost,
+            repeats_losses,
             waits_for_copies,
         };
         let links: Vec<LinkSeen> = self.links.iter().map(seen).collect();

@@ -215,9 +215,9 @@ pub(super) fn build_with(order: Order, course: Course, carriage: Carriage) -> Ex
         }
         draw_trunk(&mut config, &mut random);
         if course == Course::Lossless {
-            // Who has no room for the copy of one large train cannot promise anything.
+            // Who has no room for the copies of large trains cannot promise anything.
             let limit = &mut config.limits.replay_bytes_max;
-            *limit = (*limit).max(LARGE_CAPACITY);
+            *limit = (*limit).max(4 * LARGE_CAPACITY);
         }
         draw_liveness(&mut config, order.seed ^ (n as u64) << 32);
         let mut uses = LinkUse::draw(order.seed, n);

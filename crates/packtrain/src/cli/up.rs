@@ -11,7 +11,6 @@ use std::time::Duration;
 use super::arguments::{RunArguments, UpArguments};
 use super::error::CliError;
 use super::output;
-use crate::linux::scheduling::go_before_others;
 use crate::running::RunningLine;
 use crate::settings::dfap::DfapSettings;
 use crate::settings::liveness::LivenessSettings;
@@ -103,9 +102,6 @@ fn run_in_foreground(settings: &Settings) -> Result<(), CliError> {
 /// The one way to a line that stands, whoever waits for it.
 fn start(settings: &Settings, note: &mut dyn FnMut(&str)) -> Result<RunningLine, CliError> {
     checks::rights()?;
-    if let Err(error) = go_before_others() {
-        tracing::debug!("the line has no more weight than other programs: {error}");
-    }
     let signals = crate::running::Signals::catch()?;
     let control = checks::take_name(&settings.name)?;
     let heir = stay::take_over(settings.name.as_str());

@@ -20,7 +20,6 @@ pub mod netlink;
 pub mod packet_socket;
 pub mod port_rate;
 pub mod ring;
-
 pub mod scheduling;
 pub mod socket_filter;
 pub mod tap;

@@ -1,10 +1,12 @@
 //! What a thread asks of the scheduler: a class above or below the ordinary one, for who has to be on time and for who gives way;
 //! more weight within it; a processor.
 
+use std::time::Duration;
 use std::{fs, io};
 
-use rustix::process::{getpid, getpriority_process, getsid, setpriority_process};
+use rustix::process::{getpriority_process, setpriority_process};
 use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::time::{ClockId, clock_gettime};
 
 use super::sys::check;
 
@@ -27,28 +29,47 @@ pub fn run_when_idle() -> io::Result<()> {
     check(unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) }).map(drop)
 }
 
-/// What a process asks for through which a host's frames pass.
+/// What a thread asks for through which a host's frames pass.
 const LINE_NICE: i32 = -10;
 
-/// From now on this thread, and those that it begins, weigh more than ordinary ones, as the kernel's own network code goes before
-/// them. Not where a nice value was chosen by who started the process: that stays.
+/// Nobody has chosen how this thread is scheduled: it is of the ordinary class, and weighs as much as others.
+pub fn is_as_usual() -> io::Result<bool> {
+    // SAFETY: 0 is the calling thread; no pointers.
+    let policy = check(unsafe { libc::sched_getscheduler(0) })? & !libc::SCHED_RESET_ON_FORK;
+    Ok(policy == libc::SCHED_OTHER && getpriority_process(None)? == 0)
+}
+
+/// From now on this thread, and those that it begins, weigh more than ordinary ones.
 ///
 /// Who leads a session is scheduled together with it (`sched_autogroup`), and then it is the session's weight that counts.
 /// Linux 6.18 keeps one of the same weight as another that never sleeps from its processor for seconds.
-/// `EPERM`: CAP_SYS_NICE is missing.
-pub fn go_before_others() -> io::Result<()> {
-    if getpriority_process(None)? != 0 {
-        return Ok(());
-    }
+/// `EACCES`: CAP_SYS_NICE is missing.
+pub fn weigh_more() -> io::Result<()> {
     setpriority_process(None, LINE_NICE)?;
-    // The session of somebody else is his.
-    if getsid(None)? != getpid() {
+    // The session of somebody else is his. Its leader may be in another PID namespace: then it is 0.
+    // SAFETY: both take no pointers.
+    let leads_session = unsafe { libc::getsid(0) == libc::getpid() };
+    if !leads_session {
         return Ok(());
     }
     match fs::write("/proc/self/autogroup", LINE_NICE.to_string()) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
+}
+
+/// From now on this thread is of the ordinary class again (`SCHED_OTHER`), with the weight that it had.
+pub fn run_as_others_do() -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    let policy = libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK;
+    // SAFETY: 0 is the calling thread; the kernel reads one structure, which lives across the call.
+    check(unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) }).map(drop)
+}
+
+/// What this thread has taken of processors, ever.
+pub fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// From now on this thread runs on this processor alone.

@@ -6,6 +6,7 @@ mod host;
 use std::time::Duration;
 
 use packtrain::lab::wait_for;
+use packtrain::linux::scheduling::run_in_real_time;
 use serde_json::Value;
 
 use host::{Host, Outcome, PACKTRAIN, schema_problems};
@@ -338,29 +339,37 @@ fn after_kill_9_the_next_up_or_down_leaves_the_host_as_it_was() {
 }
 
 #[test]
-fn a_line_weighs_more_than_other_programs_but_keeps_the_nice_value_that_was_chosen_for_it() {
+fn a_line_goes_before_other_programs_but_not_where_a_nice_value_was_chosen_for_it() {
     live!();
     let host = Host::alone();
     let nice = |pid: &str| host.sh(&format!("ps -o ni= -p {pid}")).trim().to_owned();
+    let class = |pid: &str| host.sh(&format!("ps -o cls= -p {pid}")).trim().to_owned();
     let session = |pid: &str| host.sh(&format!("cat /proc/{pid}/autogroup 2>/dev/null || true"));
     let own = nice(&std::process::id().to_string());
+    let may_be_first = std::thread::spawn(|| run_in_real_time().is_ok());
+    let expected = match may_be_first.join().unwrap() {
+        // Those have no nice value.
+        true => ("RR", "-"),
+        false => ("TS", "-10"),
+    };
     host.done("up pt0 --link eth1");
     let pid = host.pid("pt0").to_string();
     if own == "0" {
-        assert_eq!(nice(&pid), "-10");
+        assert_eq!((&*class(&pid), &*nice(&pid)), expected);
         let session = session(&pid);
         assert!(
             session.is_empty() || session.ends_with(" nice -10\n"),
             "{session}"
         );
     } else {
-        assert_eq!(nice(&pid), own);
+        assert_eq!((&*class(&pid), nice(&pid)), ("TS", own.clone()));
     }
     host.done("down pt0");
 
     host.sh(&format!("nice -n 3 {PACKTRAIN} up pt0 --link eth1"));
     let pid = host.pid("pt0").to_string();
-    assert_ne!(nice(&pid), "-10");
+    let chosen = own.parse::<i32>().unwrap() + 3;
+    assert_eq!((&*class(&pid), nice(&pid)), ("TS", chosen.to_string()));
     let session = session(&pid);
     assert!(
         session.is_empty() || session.ends_with(" nice 0\n"),

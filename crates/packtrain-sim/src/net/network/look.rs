@@ -32,6 +32,13 @@ impl Network {
         self.segments[port.segment].carrier[port.port]
     }
 
+    /// Some of what is sent on the segment is lost, whether or not it is whole.
+    pub fn loses(&self, segment: usize) -> bool {
+        let config = &self.segments[segment].config;
+        let mut wires = config.up.iter().chain(&config.down);
+        wires.any(|wire| wire.loss.is_some())
+    }
+
     /// Since when no cut has touched the segment; `None` while one does.
     pub fn well_since(&self, segment: usize, now: Instant) -> Option<Instant> {
         self.segments[segment].config.cut.well_since(now)
