@@ -53,6 +53,7 @@ const CONTROL: u8 = 2;
 #[derive(Debug)]
 pub struct RunningLine {
     clock: Clock,
+    precedence: Precedence,
     line: Line,
     members: Vec<Member>,
     /// At most as many as there are members.
@@ -159,7 +160,7 @@ impl RunningLine {
     }
 
     fn turns(&mut self) -> Result<Ending, CliError> {
-        let mut precedence = Precedence::take(self.clock.now());
+        self.precedence.take(self.line.slept(), self.clock.now());
         loop {
             let woken = self
                 .line
@@ -183,7 +184,7 @@ impl RunningLine {
                 return Ok(Ending::Line);
             }
             self.control.tell_followers();
-            precedence.step(self.clock.now());
+            self.precedence.step(self.line.slept(), self.clock.now());
         }
     }
 

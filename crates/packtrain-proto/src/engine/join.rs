@@ -3,6 +3,7 @@
 use super::Engine;
 use super::Event;
 use super::paths::link_of;
+use super::silence::is_good;
 use super::transmit::Outgoing;
 use crate::time::Instant;
 use crate::trunk::join::Join;
@@ -44,8 +45,8 @@ impl Engine {
         }
     }
 
-    /// … unless it stands in the link's local queue still: a large frame takes a slow link so long that it seems dead. Whether the
-    /// join waits for it.
+    /// … unless it stands in the link's local queue still, and there is no other link by which it could go again: a large frame takes a
+    /// slow link so long that it seems dead. Whether the join waits for it.
     pub(super) fn join_waits_for_silent_path(
         &mut self,
         slot: usize,
@@ -57,7 +58,10 @@ impl Engine {
         };
         let path = &peer.paths[at];
         let stands = link_of(&self.links, path).is_some_and(|link| link.local_queue_bytes() > 0);
-        let join = peer.join.as_mut().filter(|_| stands && !path.joining);
+        let mut others = peer.paths.iter().enumerate();
+        let goes_by_another = others.any(|(other, path)| other != at && is_good(&self.links, path));
+        let may_wait = stands && !path.joining && !goes_by_another;
+        let join = peer.join.as_mut().filter(|_| may_wait);
         let waits = join.is_some_and(|join| join.waits_on_silence(now));
         if !waits {
             self.end_join_behind(slot, at);

@@ -343,7 +343,7 @@ impl Engine {
                         .is_some_and(|link| standing(link, path) == Standing::Open)
                 };
                 if paths.any(is_good) {
-                    self.replay_silent_path(slot, at, now);
+                    self.replay_path(slot, at);
                 } else {
                     // It was the peer, or we: no link of it is to be held for that.
                     for path in &mut peer.paths {

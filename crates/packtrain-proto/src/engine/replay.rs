@@ -226,20 +226,10 @@ impl Engine {
         self.replay(slot, at, Flight::take_unacknowledged);
     }
 
-    /// It was not heard for too long. What has not left its local queue may arrive all the same: where the others wait for that, it has
-    /// nowhere to go, and they are asked again soon.
-    pub(super) fn replay_silent_path(&mut self, slot: usize, at: usize, now: Instant) {
-        if !self.join_waits_for_silent_path(slot, at, now) {
-            self.replay(slot, at, Flight::take_unacknowledged);
-        } else if let Some(peer) = self.peers.get_mut(slot) {
-            peer.paths[at].flight.wait_on(now);
-        }
-    }
-
     /// It is late: what has a copy goes again by the others. The rest is waited for, and it is tried.
     pub(super) fn replay_late_path(&mut self, slot: usize, at: usize, now: Instant) {
         self.try_path(slot, at, now);
-        self.join_waits_for_silent_path(slot, at, now);
+        self.end_join_behind(slot, at);
         self.replay(slot, at, Flight::take_kept);
     }
 
@@ -386,7 +376,12 @@ impl Engine {
     /// This path is not used any more until it acknowledges something.
     pub(super) fn silence_path(&mut self, slot: usize, at: usize, now: Instant) {
         self.try_path(slot, at, now);
-        self.replay_silent_path(slot, at, now);
+        if !self.join_waits_for_silent_path(slot, at, now) {
+            self.replay(slot, at, Flight::take_unacknowledged);
+        } else if let Some(peer) = self.peers.get_mut(slot) {
+            // It has nowhere else to go: it is looked at again soon.
+            peer.paths[at].flight.wait_on(now);
+        }
     }
 
     /// Copies of a train that this path has not acknowledged are to show whether it works.

@@ -8,7 +8,7 @@ use crate::time::Instant;
 use crate::trunk::balance::Standing;
 use crate::trunk::lane::LaneId;
 
-fn is_good(links: &[Link], path: &Path) -> bool {
+pub(super) fn is_good(links: &[Link], path: &Path) -> bool {
     link_of(links, path).is_some_and(|link| standing(link, path) == Standing::Open)
 }
 

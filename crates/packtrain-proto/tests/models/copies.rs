@@ -16,6 +16,10 @@ const ACK_DELAY_MAX: Duration = Duration::from_millis(1);
 const LATE_MIN: Duration = Duration::from_millis(5);
 /// … while no round trip is known.
 const UNKNOWN_LATE: Duration = Duration::from_millis(200);
+/// An answer to what counted as lost tells how late the link is, …
+const ANSWER_LATE_MAX: Duration = Duration::from_secs(3);
+/// … and is known as one for so long.
+const REMEMBERED_FOR: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -65,12 +69,36 @@ struct Event {
 #[derive(Clone, Debug, Default)]
 pub struct Standing {
     pub out: Vec<Sending>,
+    /// What counted as lost because nothing was acknowledged.
+    given_up: Vec<Sending>,
     pub round_trip: Option<Duration>,
     /// When something was acknowledged last, or put on it while nothing was out.
     pub progress_at: Instant,
 }
 
 impl Standing {
+    fn sample(&mut self, sample: Duration) {
+        let before = self.round_trip;
+        self.round_trip = Some(before.map_or(sample, |r| (r * 7 + sample) / 8));
+    }
+
+    /// What counted as lost may be acknowledged after all.
+    fn answer_late(&mut self, ack: &Ack, is_named: impl Fn(&Sending) -> bool, at: Instant) {
+        self.given_up
+            .retain(|sending| at.since(sending.at) <= REMEMBERED_FOR);
+        let mut given_up = self.given_up.iter();
+        let newest = given_up.find(|sending| sending.sequence == ack.newest);
+        if let Some(late) = newest.map(|sending| at.since(sending.at)) {
+            let delay = Duration::from_nanos(u64::from(ack.delay_nanos));
+            let sample = late.saturating_sub(delay);
+            if sample <= ANSWER_LATE_MAX {
+                self.sample(sample);
+            }
+            self.progress_at = at;
+        }
+        self.given_up.retain(|sending| !is_named(sending));
+    }
+
     pub fn has_data(&self) -> bool {
         self.out.iter().any(Sending::has_bytes)
     }
@@ -147,9 +175,11 @@ impl Copies {
                 What::Acknowledged(ack) if ack.link == link => {
                     self.acknowledge(&mut standing, &ack, event.at);
                 }
-                What::Died { link: l } | What::GaveUp { link: l } if l == link => {
-                    standing.out.clear();
+                What::GaveUp { link: l } if l == link => {
+                    let out = std::mem::take(&mut standing.out).into_iter();
+                    standing.given_up.extend(out.filter(Sending::has_bytes));
                 }
+                What::Died { link: l } if l == link => standing.out.clear(),
                 _ => {}
             }
         }
@@ -167,14 +197,13 @@ impl Copies {
             n @ 1..=64 => ack.bitmap >> (n - 1) & 1 == 1 && !self.is(Breakage::BitmapsAreIgnored),
             _ => false,
         };
+        standing.answer_late(ack, is_named, at);
         let named = |sending: &&Sending| is_named(sending);
         if let Some(newest) = standing.out.iter().rfind(named) {
             standing.progress_at = at;
             if newest.sequence == ack.newest {
                 let delay = Duration::from_nanos(u64::from(ack.delay_nanos));
-                let sample = at.since(newest.at).saturating_sub(delay);
-                let round_trip = standing.round_trip;
-                standing.round_trip = Some(round_trip.map_or(sample, |r| (r * 7 + sample) / 8));
+                standing.sample(at.since(newest.at).saturating_sub(delay));
             }
         }
         let late_after = standing.late_after();

@@ -94,6 +94,29 @@ proptest! {
     }
 }
 
+/// Found once by chance.
+#[test]
+fn what_counted_as_lost_and_is_acknowledged_after_all_is_learned_from() {
+    use sending_step::Step;
+    let steps = [
+        Step::HostSends {
+            frames: 3,
+            len: 580,
+        },
+        Step::OwnCarrier { link: 42 },
+        Step::OwnCarrier { link: 53 },
+        Step::Lost { link: 235, nth: 0 },
+        Step::Pass { millis: 181 },
+        Step::HostSends {
+            frames: 3,
+            len: 242,
+        },
+        Step::Wait { micros: 17188 },
+        Step::Pass { millis: 205 },
+    ];
+    send(4096, &steps, None).unwrap();
+}
+
 /// Found once by chance: its link had died before the sender knew that it had come.
 #[test]
 fn a_train_for_which_there_was_no_room_is_not_promised() {

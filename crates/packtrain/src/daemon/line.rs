@@ -106,6 +106,8 @@ pub struct Line {
     more_to_send: bool,
     /// When the descriptors were last asked who is ready.
     looked_at: Instant,
+    /// For how long it has slept, ever.
+    slept: Duration,
     /// Since when frames wait because there were news.
     frames_wait_since: Option<Instant>,
     /// Frames of `pt0`'s own may carry their marks in the place of their source address.
@@ -152,6 +154,7 @@ impl Line {
             coding_time: CodingTime::default(),
             more_to_send: false,
             looked_at: clock.now(),
+            slept: Duration::ZERO,
             frames_wait_since: None,
             tells_marks: false,
             host_frames: 0,
@@ -239,6 +242,11 @@ impl Line {
     /// Outer source addresses of frames for us ([`Engine::marks`]).
     pub fn marks(&self) -> Vec<MacAddr> {
         self.engine.marks()
+    }
+
+    /// For how long it has slept, ever: there was nothing to do, or it waited for a processor to do it.
+    pub fn slept(&self) -> Duration {
+        self.slept
     }
 
     /// The owner wants [`Line::turn`] to return by then, once.
@@ -347,6 +355,7 @@ impl Line {
         let now = self.clock.now();
         let waited = now.since(before);
         self.looked_at = now;
+        self.slept += waited;
         for ready in events {
             match ready.token {
                 TOKEN_TAP => self.from_host.on_tap_ready(waited),

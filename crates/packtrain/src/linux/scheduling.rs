@@ -1,12 +1,10 @@
 //! What a thread asks of the scheduler: a class above or below the ordinary one, for who has to be on time and for who gives way;
 //! more weight within it; a processor.
 
-use std::time::Duration;
 use std::{fs, io};
 
-use rustix::process::{getpriority_process, setpriority_process};
+use rustix::process::{getpid, getpriority_process, setpriority_process};
 use rustix::thread::{CpuSet, sched_setaffinity};
-use rustix::time::{ClockId, clock_gettime};
 
 use super::sys::check;
 
@@ -39,13 +37,20 @@ pub fn is_as_usual() -> io::Result<bool> {
     Ok(policy == libc::SCHED_OTHER && getpriority_process(None)? == 0)
 }
 
-/// From now on this thread, and those that it begins, weigh more than ordinary ones.
-///
-/// Who leads a session is scheduled together with it (`sched_autogroup`), and then it is the session's weight that counts.
-/// Linux 6.18 keeps one of the same weight as another that never sleeps from its processor for seconds.
-/// `EACCES`: CAP_SYS_NICE is missing.
+/// From now on this thread weighs more than ordinary ones, wherever it is in the ordinary class. `EACCES`: CAP_SYS_NICE is missing.
 pub fn weigh_more() -> io::Result<()> {
-    setpriority_process(None, LINE_NICE)?;
+    Ok(setpriority_process(None, LINE_NICE)?)
+}
+
+/// From now on this thread weighs as much as the first one of its process.
+pub fn weigh_as_the_first_thread() -> io::Result<()> {
+    let of_first = getpriority_process(Some(getpid()))?;
+    Ok(setpriority_process(None, of_first)?)
+}
+
+/// The session that this process leads is scheduled together (`sched_autogroup`), and it is the session's weight that counts: from now
+/// on that is more, too. Linux 6.18 keeps one of the same weight as another that never sleeps from its processor for seconds.
+pub fn weigh_session_more() -> io::Result<()> {
     // The session of somebody else is his. Its leader may be in another PID namespace: then it is 0.
     // SAFETY: both take no pointers.
     let leads_session = unsafe { libc::getsid(0) == libc::getpid() };
@@ -64,12 +69,6 @@ pub fn run_as_others_do() -> io::Result<()> {
     let policy = libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK;
     // SAFETY: 0 is the calling thread; the kernel reads one structure, which lives across the call.
     check(unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) }).map(drop)
-}
-
-/// What this thread has taken of processors, ever.
-pub fn cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// From now on this thread runs on this processor alone.

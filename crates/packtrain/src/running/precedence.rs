@@ -1,12 +1,11 @@
-//! How the line goes before other programs: in the scheduler's real-time class while it takes little of a processor, and by its
-//! weight alone while it takes much.
+//! How the line goes before other programs: in the scheduler's real-time class while it sleeps now and then, and by its
+//! weight alone while it hardly does.
 //!
 //! A frame that waits for a processor waits whichever link is idle, and weight does not help whoever sleeps most of the time: on a
 //! processor that something else keeps busy, a line was late by 3 ms at each turn, and two links brought what one and a half can.
-//! But a line that is full never sleeps, and would leave nothing to the programs whose frames it carries. So what it took of
-//! a processor is looked at; who took much goes back into the ordinary class, for longer each time.
-
-use std::io;
+//! But a line that is full never sleeps, and would leave nothing to the programs whose frames it carries. So who was awake for most
+//! of a while goes back into the ordinary class, for longer each time. It is sleep that counts, and not the processor that was taken: of
+//! that, interrupts and others in the same class may leave little to one that never sleeps.
 
 use packtrain_proto::time::{Duration, Instant};
 
@@ -14,11 +13,11 @@ use crate::linux::scheduling;
 
 /// How often it is looked at.
 const WINDOW: Duration = Duration::from_millis(100);
-/// Of a processor, in percent: who takes more leaves the real-time class …
+/// Who is awake for more of the time, in percent, leaves the real-time class …
 const MUCH_PERCENT: u64 = 80;
-/// … and who takes less comes back.
+/// … and who is for less comes back.
 const LITTLE_PERCENT: u64 = 50;
-/// So long it stays out, at first and at last: where others take as much, half of a processor is all there is, and shows nothing.
+/// So long it stays out, at first and at last: who waits for a processor then seems to sleep.
 const REST_MIN: Duration = Duration::from_secs(1);
 const REST_MAX: Duration = Duration::from_secs(64);
 /// Who has been in for so long starts anew.
@@ -36,17 +35,17 @@ struct Governor {
     since: Instant,
     rest: Duration,
     looked_at: Instant,
-    cpu_time: Duration,
+    slept: Duration,
 }
 
 impl Governor {
-    fn new(cpu_time: Duration, now: Instant) -> Governor {
+    fn new(slept: Duration, now: Instant) -> Governor {
         Governor {
             class: Class::RealTime,
             since: now,
             rest: REST_MIN,
             looked_at: now,
-            cpu_time,
+            slept,
         }
     }
 
@@ -54,20 +53,19 @@ impl Governor {
         now.since(self.looked_at) >= WINDOW
     }
 
-    /// `cpu_time`: what the thread has taken of processors, ever. The class that it is in from now on, where that is another.
-    fn look(&mut self, cpu_time: Duration, now: Instant) -> Option<Class> {
-        let window = now.since(self.looked_at).as_nanos() as u64;
-        let took = cpu_time.saturating_sub(self.cpu_time).as_nanos() as u64;
-        (self.looked_at, self.cpu_time) = (now, cpu_time);
-        let percent = took * 100 / window.max(1);
+    /// `slept`: for how long, ever. The class that the line is in from now on, where that is another.
+    fn look(&mut self, slept: Duration, now: Instant) -> Option<Class> {
+        let window = now.since(self.looked_at);
+        let awake = window.saturating_sub(slept.saturating_sub(self.slept));
+        (self.looked_at, self.slept) = (now, slept);
+        let percent = (awake.as_nanos() * 100 / window.as_nanos().max(1)) as u64;
         let lasted = now.since(self.since);
+        match self.class {
+            Class::RealTime if lasted >= CALM => self.rest = REST_MIN,
+            Class::RealTime | Class::Ordinary => {}
+        }
         let class = match self.class {
-            Class::RealTime => {
-                if lasted >= CALM {
-                    self.rest = REST_MIN;
-                }
-                (percent > MUCH_PERCENT).then_some(Class::Ordinary)?
-            }
+            Class::RealTime => (percent > MUCH_PERCENT).then_some(Class::Ordinary)?,
             Class::Ordinary => {
                 let may_return = lasted >= self.rest && percent < LITTLE_PERCENT;
                 may_return.then_some(Class::RealTime)?
@@ -81,35 +79,48 @@ impl Governor {
     }
 }
 
-/// Of the thread that has taken it.
+/// Of the thread that turns the line.
 #[derive(Debug)]
-pub(super) struct Precedence(Option<Governor>);
+pub(super) struct Precedence {
+    /// Who started the process has not chosen how it is scheduled: that would stay.
+    may_take: bool,
+    governor: Option<Governor>,
+}
 
 impl Precedence {
-    /// Not where who started the process has chosen how it is scheduled: that stays.
-    pub(super) fn take(now: Instant) -> Precedence {
-        let taken = Precedence::try_take(now);
-        if let Err(error) = &taken {
-            tracing::debug!("the line waits for its processor as other programs do: {error}");
+    /// Of a process that has not begun anything yet.
+    pub(super) fn begin() -> Precedence {
+        let may_take = scheduling::is_as_usual().unwrap_or(false);
+        if may_take {
+            for outcome in [scheduling::weigh_more(), scheduling::weigh_session_more()] {
+                if let Err(error) = outcome {
+                    tracing::debug!("the line weighs no more than other programs: {error}");
+                }
+            }
         }
-        Precedence(taken.ok().flatten())
+        Precedence {
+            may_take,
+            governor: None,
+        }
     }
 
-    fn try_take(now: Instant) -> io::Result<Option<Governor>> {
-        if !scheduling::is_as_usual()? {
-            return Ok(None);
+    /// The line stands. `slept`: for how long it has, ever.
+    pub(super) fn take(&mut self, slept: Duration, now: Instant) {
+        if !self.may_take {
+            return;
         }
-        scheduling::weigh_more()?;
-        scheduling::run_in_real_time()?;
-        Ok(Some(Governor::new(scheduling::cpu_time(), now)))
+        match scheduling::run_in_real_time() {
+            Ok(()) => self.governor = Some(Governor::new(slept, now)),
+            Err(error) => tracing::debug!("the line is not in the real-time class: {error}"),
+        }
     }
 
     /// After each turn of the line.
-    pub(super) fn step(&mut self, now: Instant) {
-        let Some(governor) = self.0.as_mut().filter(|governor| governor.is_due(now)) else {
+    pub(super) fn step(&mut self, slept: Duration, now: Instant) {
+        let Some(governor) = self.governor.as_mut().filter(|g| g.is_due(now)) else {
             return;
         };
-        let outcome = match governor.look(scheduling::cpu_time(), now) {
+        let outcome = match governor.look(slept, now) {
             None => return,
             Some(Class::RealTime) => scheduling::run_in_real_time(),
             Some(Class::Ordinary) => scheduling::run_as_others_do(),
@@ -117,7 +128,7 @@ impl Precedence {
         tracing::debug!("scheduled in another class: {:?}", governor.class);
         if let Err(error) = outcome {
             tracing::debug!("as scheduled before, from now on: {error}");
-            self.0 = None;
+            self.governor = None;
         }
     }
 }
@@ -126,18 +137,18 @@ impl Precedence {
 mod tests {
     use super::*;
 
-    /// A thread that takes so many percent of a processor, looked at as often as is due. How long it was in each class until it changed.
+    /// A line that is awake for so many percent of the time, looked at as often as is due. How long it was in each class until it changed.
     fn changes(percent: impl Fn(Class) -> u64, seconds: u64) -> Vec<(Class, u64)> {
         let mut governor = Governor::new(Duration::ZERO, Instant::ZERO);
-        let (mut now, mut cpu_time) = (Instant::ZERO, Duration::ZERO);
+        let (mut now, mut slept) = (Instant::ZERO, Duration::ZERO);
         let mut changes = Vec::new();
         let mut since = now;
         while now < Instant::ZERO + Duration::from_secs(seconds) {
             let before = governor.class;
             now += WINDOW;
-            cpu_time += WINDOW * percent(before) as u32 / 100;
+            slept += WINDOW * (100 - percent(before) as u32) / 100;
             assert!(governor.is_due(now));
-            if let Some(after) = governor.look(cpu_time, now) {
+            if let Some(after) = governor.look(slept, now) {
                 assert_ne!(before, after);
                 changes.push((before, now.since(since).as_millis() as u64));
                 since = now;
@@ -148,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_up_to_four_fifths_of_a_processor_stays_in_the_real_time_class() {
+    fn who_sleeps_a_fifth_of_the_time_stays_in_the_real_time_class() {
         assert_eq!(changes(|_| 0, 100), []);
         assert_eq!(changes(|_| 80, 100), []);
         assert_eq!(changes(|_| 81, 100), [(Class::RealTime, 100)]);
@@ -156,12 +167,13 @@ mod tests {
     }
 
     #[test]
-    fn who_shares_a_processor_when_it_is_out_is_out_for_longer_and_longer() {
+    fn who_waits_for_a_processor_when_it_is_out_is_out_for_longer_and_longer() {
         let shares = |class| match class {
             Class::RealTime => 95,
             Class::Ordinary => 45,
         };
-        let out: Vec<u64> = changes(shares, 400)
+        // One, two, four … seconds, and a tenth between them.
+        let out: Vec<u64> = changes(shares, 350)
             .into_iter()
             .filter_map(|(class, millis)| (class == Class::Ordinary).then_some(millis / 1000))
             .collect();
@@ -171,13 +183,13 @@ mod tests {
     #[test]
     fn who_was_calm_for_long_comes_back_as_soon_as_at_first() {
         let mut governor = Governor::new(Duration::ZERO, Instant::ZERO);
-        let (mut now, mut cpu_time) = (Instant::ZERO, Duration::ZERO);
+        let (mut now, mut slept) = (Instant::ZERO, Duration::ZERO);
         let mut run = |percent: u32, wanted: Class| {
             let begin = now;
             loop {
                 now += WINDOW;
-                cpu_time += WINDOW * percent / 100;
-                if let Some(class) = governor.look(cpu_time, now) {
+                slept += WINDOW * (100 - percent) / 100;
+                if let Some(class) = governor.look(slept, now) {
                     assert_eq!(class, wanted);
                     return now.since(begin).as_millis();
                 }

@@ -13,6 +13,7 @@ use super::carriers::Carriers;
 use super::direct::Direct;
 use super::member::{Member, Site};
 use super::mixing_time;
+use super::precedence::Precedence;
 use super::stay::{Inheritance, Stay};
 use super::{CONTROL, MONITOR, RunningLine, SIGNALS, Signals};
 use crate::cli::error::CliError;
@@ -46,6 +47,7 @@ impl RunningLine {
         heir: Option<Heir>,
         note: &mut dyn FnMut(&str),
     ) -> Result<RunningLine, CliError> {
+        let precedence = Precedence::begin();
         let clock = Clock::start();
         let mut netlink = Netlink::open()?;
         // Before anything is read, so that no change falls between.
@@ -106,6 +108,7 @@ impl RunningLine {
         let members = members.collect();
         let mut running = RunningLine {
             clock,
+            precedence,
             line,
             members,
             leaving: Vec::new(),
