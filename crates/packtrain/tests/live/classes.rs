@@ -285,7 +285,7 @@ fn a_flow_whose_class_comes_and_goes_loses_nothing_and_overtakes_nothing() {
         let reports = running.map(|flow| flow.join().unwrap()).into();
         ended.store(true, Ordering::Relaxed);
         let changes = changing.join().unwrap();
-        assert!(changes > 10, "{changes} changes");
+        assert!(changes > 2, "{changes} changes");
         reports
     });
     let (a, b) = (status(&pair.a), status(&pair.b));
