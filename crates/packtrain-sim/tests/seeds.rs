@@ -267,6 +267,8 @@ fn seeds_that_have_shown_mistakes_of_the_engine_pass() {
     assert_eq!(try_seed(3239, links::run_carrier_cuts).err(), None);
     // Of what had been lost at the very beginning, only copies came, and were refused until they were given up.
     assert_eq!(try_seed(2290, links::run_lossless).err(), None);
+    // What a cut had taken of an only link 200 ms long, and what was too far ahead of it. It was the checker that did not wait.
+    assert_eq!(try_seed(4359, links::run_lossless).err(), None);
     // The rest of a large frame went again after a cut, and came when nobody waited for it any more.
     assert_eq!(try_seed(5943, links::run_lossless).err(), None);
     // Who had not run for a while gave up what had come in the meantime, before it had read it.

@@ -32,11 +32,13 @@ impl Network {
         self.segments[port.segment].carrier[port.port]
     }
 
-    /// Some of what is sent on the segment is lost, whether or not it is whole.
+    /// Some of what is sent on the segment is lost, at any time, or with a cut.
     pub fn loses(&self, segment: usize) -> bool {
         let config = &self.segments[segment].config;
         let mut wires = config.up.iter().chain(&config.down);
-        wires.any(|wire| wire.loss.is_some())
+        let is_cut = !config.cut.outages().is_empty();
+        is_cut
+            || wires.any(|w| w.loss.is_some() || w.bit_errors.is_some() || w.corruption.is_some())
     }
 
     /// Since when no cut has touched the segment; `None` while one does.
