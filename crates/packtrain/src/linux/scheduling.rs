@@ -8,23 +8,25 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::sys::check;
 
+/// Of the calling thread alone: those that it begins are of the ordinary class.
+fn set_class(policy: libc::c_int, sched_priority: libc::c_int) -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority };
+    let policy = policy | libc::SCHED_RESET_ON_FORK;
+    // SAFETY: 0 is the calling thread; the kernel reads one structure, which lives across the call.
+    check(unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) }).map(drop)
+}
+
 /// From now on this thread runs before all that is not of this class (`SCHED_RR`, least priority of
 /// it). Its children do not. The kernel keeps 5 % of the time for the others, should it never wait.
 /// `EPERM`: CAP_SYS_NICE is missing.
 pub fn run_in_real_time() -> io::Result<()> {
-    let parameters = libc::sched_param { sched_priority: 1 };
-    let policy = libc::SCHED_RR | libc::SCHED_RESET_ON_FORK;
-    // SAFETY: 0 is the calling thread; the kernel reads one structure, which lives across the call.
-    check(unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) }).map(drop)
+    set_class(libc::SCHED_RR, 1)
 }
 
 /// From now on this thread runs only where nothing else would (`SCHED_IDLE`). Who wakes up takes its processor at
 /// once. Its children are of the ordinary class.
 pub fn run_when_idle() -> io::Result<()> {
-    let parameters = libc::sched_param { sched_priority: 0 };
-    let policy = libc::SCHED_IDLE | libc::SCHED_RESET_ON_FORK;
-    // SAFETY: 0 is the calling thread; the kernel reads one structure, which lives across the call.
-    check(unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) }).map(drop)
+    set_class(libc::SCHED_IDLE, 0)
 }
 
 /// What a thread asks for through which a host's frames pass.
@@ -65,10 +67,7 @@ pub fn weigh_session_more() -> io::Result<()> {
 
 /// From now on this thread is of the ordinary class again (`SCHED_OTHER`), with the weight that it had.
 pub fn run_as_others_do() -> io::Result<()> {
-    let parameters = libc::sched_param { sched_priority: 0 };
-    let policy = libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK;
-    // SAFETY: 0 is the calling thread; the kernel reads one structure, which lives across the call.
-    check(unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) }).map(drop)
+    set_class(libc::SCHED_OTHER, 0)
 }
 
 /// From now on this thread runs on this processor alone.

@@ -2,7 +2,7 @@
 //! weight alone while it hardly does.
 //!
 //! A frame that waits for a processor waits whichever link is idle, and weight does not help whoever sleeps most of the time: on a
-//! processor that something else keeps busy, a line was late by 3 ms at each turn, and two links brought what one and a half can.
+//! processor that something else keeps busy, a line was late by 3 ms at each turn, and three links brought what two and a half can.
 //! But a line that is full never sleeps, and would leave nothing to the programs whose frames it carries. So who was awake for most
 //! of a while goes back into the ordinary class, for longer each time. It is sleep that counts, and not the processor that was taken: of
 //! that, interrupts and others in the same class may leave little to one that never sleeps.
