@@ -58,6 +58,12 @@ fn send(a: &Host, b: &Host, port: u16) -> (Report, [u64; 2]) {
     (report, [after[0] - before[0], after[1] - before[1]])
 }
 
+/// Whether one link took the 400 messages: where a processor is busy, a train has up to four. Beside it names are
+/// looked for by ARP, and replies go back.
+fn by_one(link: u64, beside: u64) -> bool {
+    link >= 100 && beside < 50
+}
+
 #[test]
 fn frames_of_a_class_go_by_its_links_and_by_others_while_those_are_gone() {
     live!();
@@ -69,8 +75,7 @@ fn frames_of_a_class_go_by_its_links_and_by_others_while_those_are_gone() {
     let class: serde_json::Value = serde_json::from_str(&added.out).unwrap();
     assert_eq!(class["links"], serde_json::json!(["eth2"]));
     let (_, [first, second]) = send(&a, &b, 7000);
-    // Names are looked for by ARP, and replies go back.
-    assert!(first < 50 && second >= 350, "{first} and {second}");
+    assert!(by_one(second, first), "{first} and {second}");
     fails(
         &a,
         "class add pt0 --match udp --links eth7",
@@ -80,22 +85,22 @@ fn frames_of_a_class_go_by_its_links_and_by_others_while_those_are_gone() {
 
     // Without the link the class stays, and waits for it.
     done(&a, "link remove pt0 eth2");
-    let (_, [first, _]) = send(&a, &b, 7000);
-    assert!(first >= 350, "{first}");
+    let (_, [first, second]) = send(&a, &b, 7000);
+    assert!(by_one(first, second), "{first} and {second}");
     assert_eq!(a.status().unwrap().classes[0].links, ["eth2"]);
     done(&a, "link add pt0 eth2");
     let (_, [first, second]) = send(&a, &b, 7000);
-    assert!(first < 50 && second >= 350, "{first} and {second}");
+    assert!(by_one(second, first), "{first} and {second}");
 
     // A cable that is pulled.
     a.namespace.sh("ip link set eth2 down").unwrap();
     pause(Duration::from_millis(200));
-    let (_, [first, _]) = send(&a, &b, 7000);
-    assert!(first >= 350, "{first}");
+    let (_, [first, second]) = send(&a, &b, 7000);
+    assert!(by_one(first, second), "{first} and {second}");
     a.namespace.sh("ip link set eth2 up").unwrap();
     pause(Duration::from_secs(3));
     let (_, [first, second]) = send(&a, &b, 7000);
-    assert!(first < 50 && second >= 350, "{first} and {second}");
+    assert!(by_one(second, first), "{first} and {second}");
     done(&a, "class remove pt0 own");
 }
 
