@@ -34,6 +34,7 @@ pub mod processors;
 pub mod relay;
 pub mod sample;
 pub mod standing;
+pub mod standstill;
 pub mod stream;
 pub mod table;
 pub mod timeline;

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 const BIN: Duration = Duration::from_millis(10);
 /// A speed is reached when it lasts: what was held back and comes in one go is no speed.
 const WINDOW_BINS: usize = 10;
+/// Shorter ones are not kept.
+const GAP: Duration = Duration::from_millis(1);
 
 /// Bytes in bins of 10 ms, from a beginning that several of them may share.
 #[derive(Clone, Debug)]
@@ -15,6 +17,8 @@ pub struct Timeline {
     first: Option<Instant>,
     last: Option<Instant>,
     gap_max: Duration,
+    /// When those of a millisecond and more began, and how long they were.
+    gaps: Vec<(Instant, Duration)>,
 }
 
 impl Timeline {
@@ -25,6 +29,7 @@ impl Timeline {
             first: None,
             last: None,
             gap_max: Duration::ZERO,
+            gaps: Vec::new(),
         }
     }
 
@@ -36,7 +41,11 @@ impl Timeline {
         }
         self.bins[bin] += bytes;
         if let Some(last) = self.last {
-            self.gap_max = self.gap_max.max(at.saturating_duration_since(last));
+            let gap = at.saturating_duration_since(last);
+            self.gap_max = self.gap_max.max(gap);
+            if gap >= GAP {
+                self.gaps.push((last, gap));
+            }
         }
         self.first.get_or_insert(at);
         self.last = Some(at);
@@ -45,6 +54,14 @@ impl Timeline {
     /// The longest time between two arrivals.
     pub fn gap_max(&self) -> Duration {
         self.gap_max
+    }
+
+    /// The longest of those that lasted into this time, or began in it: of a millisecond at least, or zero.
+    pub fn gap_max_within(&self, from: Instant, until: Instant) -> Duration {
+        let touches =
+            |(begun, gap): &&(Instant, Duration)| *begun <= until && *begun + *gap >= from;
+        let gaps = self.gaps.iter().filter(touches);
+        gaps.map(|(_, gap)| *gap).max().unwrap_or_default()
     }
 
     pub fn bytes(&self) -> u64 {
@@ -77,6 +94,7 @@ impl Timeline {
             first: self.first.into_iter().chain(other.first).min(),
             last: self.last.max(other.last),
             gap_max: self.gap_max.min(other.gap_max),
+            gaps: Vec::new(),
         }
     }
 
@@ -142,6 +160,15 @@ mod tests {
     fn the_longest_gap_is_between_two_arrivals() {
         let it = timeline(&[(0, 50), (1, 10), (0, 24), (1, 10), (0, 90)]);
         assert_eq!(it.gap_max(), MS * 25);
+        let within = |from, until| it.gap_max_within(it.start + MS * from, it.start + MS * until);
+        assert_eq!(within(0, 100), MS * 25);
+        assert_eq!(within(70, 71), MS * 25);
+        assert_eq!(
+            within(50, 58),
+            MS,
+            "those between two that follow each other"
+        );
+        assert_eq!(within(100, 200), Duration::ZERO);
         assert_eq!(it.bytes(), 20);
     }
 

@@ -23,6 +23,12 @@ pub fn run_in_real_time() -> io::Result<()> {
     set_class(libc::SCHED_RR, 1)
 }
 
+/// From now on this thread runs before all others of its processor, those of [`run_in_real_time`] too (`SCHED_FIFO`). `EPERM`:
+/// CAP_SYS_NICE is missing.
+pub fn run_before_all() -> io::Result<()> {
+    set_class(libc::SCHED_FIFO, 2)
+}
+
 /// From now on this thread runs only where nothing else would (`SCHED_IDLE`). Who wakes up takes its processor at
 /// once. Its children are of the ordinary class.
 pub fn run_when_idle() -> io::Result<()> {

@@ -1,0 +1,130 @@
+//! Times at which the machine itself stood still.
+//!
+//! A virtual machine's processors wait for the host's, one or all of them, whether they have something to do or have just
+//! been woken: for 3 to 10 ms now and then, some time in each second where the host is busy. To what is measured
+//! meanwhile that is a gap, and nobody's here. A thread on each processor that goes before everything else sees it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{JoinHandle, spawn};
+use std::time::{Duration, Instant};
+
+use rustix::thread::{CpuSet, sched_getaffinity};
+
+use super::{now, pause};
+use crate::linux::scheduling::{run_before_all, stay_on};
+
+const TICK: Duration = Duration::from_millis(1);
+/// Less is what a timer and a switch may take.
+const NOTED: Duration = Duration::from_millis(1);
+
+/// A processor did not run from then on, for so long.
+#[derive(Clone, Copy, Debug)]
+pub struct Standstill {
+    pub from: Instant,
+    pub lasted: Duration,
+}
+
+/// What was seen of all processors.
+#[derive(Clone, Debug, Default)]
+pub struct Standstills(Vec<Standstill>);
+
+impl Standstills {
+    /// The longest of those that lasted into this time, or began in it; zero where none did.
+    pub fn longest(&self, from: Instant, until: Instant) -> Duration {
+        let touches = |it: &&Standstill| it.from <= until && it.from + it.lasted >= from;
+        let lasted = self.0.iter().filter(touches).map(|it| it.lasted);
+        lasted.max().unwrap_or_default()
+    }
+}
+
+/// Looks, from its beginning to its end.
+#[derive(Debug)]
+pub struct Watch {
+    is_over: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<Vec<Standstill>>>,
+}
+
+impl Watch {
+    /// Where the right to go before others is missing, ordinary threads are seen to stand still as well.
+    pub fn begin() -> Watch {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let processors = sched_getaffinity(None).unwrap_or_default();
+        let ours = (0..CpuSet::MAX_CPU).filter(|&cpu| processors.is_set(cpu));
+        let threads = ours.map(|cpu| {
+            let is_over = is_over.clone();
+            spawn(move || look(cpu, &is_over))
+        });
+        Watch {
+            threads: threads.collect(),
+            is_over,
+        }
+    }
+
+    pub fn end(mut self) -> Standstills {
+        self.is_over.store(true, Ordering::Relaxed);
+        let seen = self.threads.drain(..).flat_map(|thread| {
+            let seen = thread.join();
+            seen.expect("who only looks has no reason to panic")
+        });
+        Standstills(seen.collect())
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+fn look(cpu: usize, is_over: &AtomicBool) -> Vec<Standstill> {
+    let _ = stay_on(cpu).and_then(|()| run_before_all());
+    let mut seen = Vec::new();
+    let mut before = now();
+    while !is_over.load(Ordering::Relaxed) {
+        pause(TICK);
+        let (from, at) = (before + TICK, now());
+        let lasted = at.saturating_duration_since(from);
+        if lasted >= NOTED {
+            seen.push(Standstill { from, lasted });
+        }
+        before = at;
+    }
+    seen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_counts_that_reaches_into_the_time() {
+        let start = now();
+        let ms = |count| start + Duration::from_millis(count);
+        let of = |from, lasted| Standstill {
+            from: ms(from),
+            lasted: Duration::from_millis(lasted),
+        };
+        let seen = Standstills(vec![of(10, 5), of(20, 3), of(40, 9)]);
+        let longest = |from, until| seen.longest(ms(from), ms(until)).as_millis();
+        assert_eq!(longest(0, 100), 9);
+        assert_eq!(longest(14, 30), 5);
+        assert_eq!(longest(16, 39), 3);
+        assert_eq!(longest(24, 39), 0);
+        assert_eq!(longest(48, 60), 9);
+    }
+
+    #[test]
+    fn a_processor_that_nothing_holds_up_is_seen_to_run() {
+        let from = now();
+        let watch = Watch::begin();
+        let processors = watch.threads.len();
+        pause(Duration::from_millis(50));
+        let until = now();
+        let seen = watch.end();
+        assert!(processors > 0);
+        // It may stand still here as well, but then it did so while this waited.
+        let longest = seen.longest(from, until);
+        assert!(longest <= until - from, "{longest:?}");
+    }
+}
