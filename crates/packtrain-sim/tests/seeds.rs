@@ -265,6 +265,8 @@ fn seeds_that_have_shown_mistakes_of_the_engine_pass() {
     assert_eq!(try_seed(1863, pair::run).err(), None);
     // A second link was used before what stood in the local queue of the first, which was thought to be silent.
     assert_eq!(try_seed(3239, links::run_carrier_cuts).err(), None);
+    // A link that came was used at once, because the one before was to leave: what stood there was overtaken.
+    assert_eq!(try_seed(1802, links::run).err(), None);
     // Of what had been lost at the very beginning, only copies came, and were refused until they were given up.
     assert_eq!(try_seed(2290, links::run_lossless).err(), None);
     // What a cut had taken of an only link 200 ms long, and what was too far ahead of it. It was the checker that did not wait.

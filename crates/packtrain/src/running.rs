@@ -18,6 +18,7 @@ mod mixing_time;
 mod precedence;
 mod reception;
 mod signals;
+mod spread_frames;
 mod start;
 mod stay;
 

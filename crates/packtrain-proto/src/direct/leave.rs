@@ -39,9 +39,9 @@ pub struct LinkQueue {
 const RATE_UNKNOWN: u32 = 1_250_000;
 /// By how much the fastest may be faster: a slower one brings less than the disorder takes.
 const SLOWER: u32 = 3;
-/// … and by how much where a slower one carries 1.6 Gbit/s (in bytes a millisecond).
-const SLOWER_FAST: u32 = 5;
-const FAST: u32 = 200_000;
+/// … and by how much for a frame that is on the slower one for so long at most, ns.
+const SLOWER_SHORT: u32 = 5;
+const SHORT: u64 = 200_000;
 /// After so many frames that found the flow's link idle one goes by another idle one.
 const STAYS: u32 = 64;
 /// More than any frame takes by a link that is idle, ns.
@@ -219,22 +219,25 @@ impl Leave {
         let rate = |way: &DirectDestination| queue(way).and_then(|queue| queue.rate);
         let known = ways.iter().filter_map(|way| rate(way));
         let fastest = known.max().unwrap_or(RATE_UNKNOWN);
-        let late_by = |way: &&DirectDestination| {
+        let takes = |way: &DirectDestination, bytes: u32| {
             let rate = rate(way).unwrap_or(fastest);
+            u64::from(bytes) * 1_000_000 / u64::from(rate)
+        };
+        let late_by = |way: &&DirectDestination| {
             let backlog = queue(way).unwrap_or_default().backlog_bytes;
-            let takes = |bytes: u32| u64::from(bytes) * 1_000_000 / u64::from(rate);
             match backlog {
                 0 if slot.stripe == Some(way.link) && slot.stayed < STAYS => 0,
                 0 if slot.stripe == Some(way.link) => STANDS - 1,
-                0 => takes(bytes),
-                _ => STANDS + takes(bytes) + takes(backlog),
+                0 => takes(way, bytes),
+                _ => STANDS + takes(way, bytes) + takes(way, backlog),
             }
         };
         let is_fast_enough = |way: &DirectDestination| {
-            rate(way).is_none_or(|rate| {
-                let slower = if rate < FAST { SLOWER } else { SLOWER_FAST };
-                rate.saturating_mul(slower) >= fastest
-            })
+            let slower = match takes(way, bytes) > SHORT {
+                true => SLOWER,
+                false => SLOWER_SHORT,
+            };
+            rate(way).is_none_or(|rate| rate.saturating_mul(slower) >= fastest)
         };
         let ways = ways.iter().copied().filter(|way| is_fast_enough(way));
         let with_lateness = ways.clone().map(|way| (way, late_by(&way)));
@@ -373,8 +376,10 @@ mod tests {
         assert_eq!(taken([Some(300_000), Some(600_000)], 30), [10, 20]);
         assert_eq!(taken([Some(600_000), Some(200_000)], 40), [30, 10]);
         assert_eq!(taken([Some(600_000), Some(199_999)], 40), [40, 0]);
-        assert_eq!(taken([Some(1_000_000), Some(200_000)], 60), [50, 10]);
-        assert_eq!(taken([Some(1_000_001), Some(200_000)], 40), [40, 0]);
+        // They are on this one for 0.2 ms.
+        assert_eq!(taken([Some(1_500_000), Some(300_000)], 60), [50, 10]);
+        assert_eq!(taken([Some(1_500_001), Some(300_000)], 40), [40, 0]);
+        assert_eq!(taken([Some(1_499_950), Some(299_990)], 40), [40, 0]);
         // As fast as the fastest, until it is known.
         assert_eq!(taken([Some(600_000), None], 20), [10, 10]);
     }

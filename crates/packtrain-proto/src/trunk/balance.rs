@@ -71,10 +71,10 @@ pub enum Standing {
     Held,
     /// Its trains were not acknowledged for too long.
     Silent,
-    /// What went by another path, without a sequence, must arrive first.
-    Joining,
     /// It is to leave.
     Retiring,
+    /// What went by another path, without a sequence, must arrive first: until then even one that is to leave takes what follows.
+    Joining,
 }
 
 /// How fast a path is, bit/s.

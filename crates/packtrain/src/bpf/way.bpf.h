@@ -20,9 +20,9 @@
 #define STRIPE_STANDS		(1ULL << 40)
 /* By how much the fastest may be faster: a slower one brings less than the disorder takes. */
 #define STRIPE_SLOWER		3
-/* … and by how much where a slower one carries 1.6 Gbit/s: a frame takes a third of a millisecond there, and TCP puts up with that. */
-#define STRIPE_SLOWER_FAST	5
-#define STRIPE_FAST		200000
+/* … and by how much for a frame that is on the slower one for 0.2 ms at most: TCP puts up with that. */
+#define STRIPE_SLOWER_SHORT	5
+#define STRIPE_SHORT_NS		200000
 /*
  * After so many frames that found the flow's link idle one goes by another idle one: a queue that stands behind a link is
  * not seen here, but by the receiver, when what went by the other one overtakes it.
@@ -162,12 +162,12 @@ static __always_inline struct direct_way *choose_stripe(struct __sk_buff *skb,
 		if (!watch)
 			continue;
 		rate = watch->rate ?: fastest;
-		if (rate * (rate < STRIPE_FAST ? STRIPE_SLOWER : STRIPE_SLOWER_FAST) < fastest)
+		late = skb->len * 1000000ULL / rate;
+		if (rate * (late > STRIPE_SHORT_NS ? STRIPE_SLOWER : STRIPE_SLOWER_SHORT) < fastest)
 			continue;
 		backlog = 0;
 		if (way->flags & DIRECT_WAY_WATCHED)
 			backlog = link_backlog(skb, way->ifindex, watch->queue);
-		late = skb->len * 1000000ULL / rate;
 		if (backlog) {
 			late += STRIPE_STANDS + backlog * 1000000ULL / rate;
 		} else if (slot->stripe == way->link + 1) {

@@ -28,6 +28,7 @@ use super::emulator::lateness::LatenessSummary;
 use super::link_use::{LinkUse, uses_table};
 use super::namespaces::clean_up_on_signals;
 use super::one_link::path_use::{PathCounts, paths_table};
+use super::sample::Sample;
 use super::{Result, wire};
 
 /// What can be measured alone.
@@ -71,6 +72,8 @@ struct WireLateness {
     part: String,
     #[serde(flatten)]
     lateness: LatenessSummary,
+    /// The share of their time that the processors of the machine itself stood still, each time that something was measured.
+    stood_still: Sample,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -138,9 +141,13 @@ fn print(report: &Report) {
     if !report.subflows.is_empty() {
         print!("\n{}", subflows_table(&report.subflows));
     }
-    for WireLateness { part, lateness } in &report.lateness {
-        let [p50, p99] = [lateness.p50_us, lateness.p99_us].map(super::table::time);
-        println!("wires late: {p50}, {p99} at the 99th percentile: {part}");
+    for of in &report.lateness {
+        let [p50, p99] = [of.lateness.p50_us, of.lateness.p99_us].map(super::table::time);
+        let [stood, most] = [of.stood_still.median(), of.stood_still.max()].map(|x| x * 100.0);
+        println!(
+            "wires late: {p50}, {p99} at the 99th percentile; processors stood still: {stood:.1} % of the time, {most:.1} % at most: {}",
+            of.part
+        );
     }
     println!(
         "\nmedian [least … most] of {} rounds in turns; CUBIC; Linux {}, {} CPUs",

@@ -27,20 +27,36 @@ pub struct Standstill {
 
 /// What was seen of all processors.
 #[derive(Clone, Debug, Default)]
-pub struct Standstills(Vec<Standstill>);
+pub struct Standstills {
+    seen: Vec<Standstill>,
+    processors: usize,
+    watched: Duration,
+}
 
 impl Standstills {
     /// The longest of those that lasted into this time, or began in it; zero where none did.
     pub fn longest(&self, from: Instant, until: Instant) -> Duration {
         let touches = |it: &&Standstill| it.from <= until && it.from + it.lasted >= from;
-        let lasted = self.0.iter().filter(touches).map(|it| it.lasted);
+        let lasted = self.seen.iter().filter(touches).map(|it| it.lasted);
         lasted.max().unwrap_or_default()
+    }
+
+    /// The share of the processors' time, between the beginning and the end of the watch.
+    pub fn share(&self) -> f64 {
+        let lasted: Duration = self.seen.iter().map(|it| it.lasted).sum();
+        let time = self.watched.as_secs_f64() * self.processors as f64;
+        if time > 0.0 {
+            lasted.as_secs_f64() / time
+        } else {
+            0.0
+        }
     }
 }
 
 /// Looks, from its beginning to its end.
 #[derive(Debug)]
 pub struct Watch {
+    begun: Instant,
     is_over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Vec<Standstill>>>,
 }
@@ -56,6 +72,7 @@ impl Watch {
             spawn(move || look(cpu, &is_over))
         });
         Watch {
+            begun: now(),
             threads: threads.collect(),
             is_over,
         }
@@ -63,11 +80,16 @@ impl Watch {
 
     pub fn end(mut self) -> Standstills {
         self.is_over.store(true, Ordering::Relaxed);
+        let (processors, watched) = (self.threads.len(), self.begun.elapsed());
         let seen = self.threads.drain(..).flat_map(|thread| {
             let seen = thread.join();
             seen.expect("who only looks has no reason to panic")
         });
-        Standstills(seen.collect())
+        Standstills {
+            seen: seen.collect(),
+            processors,
+            watched,
+        }
     }
 }
 
@@ -105,13 +127,18 @@ mod tests {
             from: ms(from),
             lasted: Duration::from_millis(lasted),
         };
-        let seen = Standstills(vec![of(10, 5), of(20, 3), of(40, 9)]);
+        let seen = Standstills {
+            seen: vec![of(10, 5), of(20, 3), of(40, 9)],
+            processors: 2,
+            watched: Duration::from_millis(100),
+        };
         let longest = |from, until| seen.longest(ms(from), ms(until)).as_millis();
         assert_eq!(longest(0, 100), 9);
         assert_eq!(longest(14, 30), 5);
         assert_eq!(longest(16, 39), 3);
         assert_eq!(longest(24, 39), 0);
         assert_eq!(longest(48, 60), 9);
+        assert!((seen.share() - 0.085).abs() < 1e-9);
     }
 
     #[test]
@@ -126,5 +153,6 @@ mod tests {
         // It may stand still here as well, but then it did so while this waited.
         let longest = seen.longest(from, until);
         assert!(longest <= until - from, "{longest:?}");
+        assert!((0.0..=1.0).contains(&seen.share()), "{seen:?}");
     }
 }

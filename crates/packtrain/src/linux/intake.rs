@@ -78,8 +78,8 @@ const LEAF_BURST_BYTES: u64 = 500;
 const BURST_NS: u64 = 1_000_000;
 /// What the line carries in this time is the largest frame that the host makes, within these bounds.
 const FRAME_TIME: Duration = Duration::from_millis(1);
-const FRAME_BYTES_MIN: u32 = 4096;
-const FRAME_BYTES_MAX: u32 = 65_536;
+pub const FRAME_BYTES_MIN: u32 = 4096;
+pub const FRAME_BYTES_MAX: u32 = 65_536;
 const ROUTE_FLUSH: &str = "/proc/sys/net/ipv4/route/flush";
 /// What may wait before the line: two of the smallest frames in each leaf. A flow that was silent for as
 /// long as that takes has nothing waiting.
@@ -108,6 +108,8 @@ pub struct Intake {
     frame_bytes_max: u32,
     /// The host was told so.
     limits_frames: bool,
+    /// The largest that it makes at any rate.
+    frame_bytes_any: u32,
     /// Whose program sorts frames instead of ours.
     instead: MapHandle,
     leaf_sets: MapHandle,
@@ -155,6 +157,7 @@ impl Intake {
             leaf_rate_bps,
             frame_bytes_max: FRAME_BYTES_MAX,
             limits_frames: false,
+            frame_bytes_any: FRAME_BYTES_MAX,
             instead: map_handle("instead")?,
             leaf_sets: map_handle("leaf_sets")?,
             _program: program,
@@ -236,8 +239,20 @@ impl Intake {
         Ok(())
     }
 
+    /// From now on the host makes no larger frame, at whichever rate. Not below [`FRAME_BYTES_MIN`]; [`FRAME_BYTES_MAX`]: as large as
+    /// it likes.
+    pub fn keep_frames_below(&mut self, bytes: u32) {
+        self.frame_bytes_any = bytes.clamp(FRAME_BYTES_MIN, FRAME_BYTES_MAX);
+        let by_rate = match self.limits_frames {
+            true => self.frame_bytes_max,
+            false => FRAME_BYTES_MAX,
+        };
+        self.limit_frames(by_rate);
+    }
+
     /// A kernel that does not let itself be told makes larger frames: the line is less even, and works.
     fn limit_frames(&mut self, bytes: u32) -> bool {
+        let bytes = bytes.min(self.frame_bytes_any);
         if let Err(error) = self.netlink.set_gso_max_size(self.ifindex, bytes) {
             tracing::debug!("{error}");
             return false;

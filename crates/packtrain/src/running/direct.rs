@@ -20,6 +20,7 @@ use packtrain_proto::stats::Traffic;
 use packtrain_proto::time::Instant;
 use packtrain_proto::wire::ethernet::MacAddr;
 
+use super::spread_frames::{self, SpreadFrames};
 use crate::daemon::Line;
 use crate::daemon::line::DrainBegun;
 use crate::linux::direct::{Destination, DirectError, DirectPath, KEPT_DESCRIPTORS, Tally};
@@ -49,6 +50,7 @@ pub(super) struct Direct {
     small_window: u32,
     /// When the rate of each link was measured that the engine was told of.
     rates_told: BTreeMap<u8, u64>,
+    spread_frames: SpreadFrames,
     /// When nothing of what has become urgent waits before `pt0` any more.
     urgent_pass_at: Option<Instant>,
     failed: bool,
@@ -76,6 +78,7 @@ impl Direct {
             is_sending: false,
             small_window: 0,
             rates_told: BTreeMap::new(),
+            spread_frames: SpreadFrames::new(),
             urgent_pass_at: None,
             failed: false,
             looked_at: None,
@@ -247,12 +250,15 @@ impl Direct {
 
     /// Tells the engine what has gone directly: often while there is more and more, and else whenever the
     /// line turns anyway, which it does four times a second.
-    fn count(&mut self, line: &mut Line, now: Instant) {
+    fn count(&mut self, line: &mut Line, intake: Option<&mut Intake>, now: Instant) {
         if now >= self.next_count {
             self.next_count = now + COUNT_INTERVAL;
             self.is_sending = line.count_direct();
             warn_of(self.tell_small_frames(line));
             warn_of(self.tell_rates(line));
+            if let Some(intake) = intake {
+                warn_of(self.size_frames(intake, now));
+            }
         }
         if self.is_sending {
             line.wake_by(self.next_count);
@@ -272,6 +278,25 @@ impl Direct {
         Ok(())
     }
 
+    /// Those that the host makes are smaller while flows are spread over links of which one is slow.
+    fn size_frames(&mut self, intake: &mut Intake, now: Instant) -> Result<(), DirectError> {
+        let spread = self.path.state()?.striped;
+        let may_be = self.destinations.iter().filter(|way| way.stripes);
+        let ways = may_be.map(|way| {
+            let rate = self.path.rate(way.link)?;
+            Ok(spread_frames::Way {
+                to: way.address,
+                rate_bps: rate.map(|(rate_bps, _)| rate_bps),
+            })
+        });
+        let ways = ways.collect::<Result<Vec<_>, DirectError>>()?;
+        if let Some(bytes) = self.spread_frames.look(spread, &ways, now) {
+            tracing::debug!("frames of {bytes} bytes at most, for flows that are spread");
+            intake.keep_frames_below(bytes);
+        }
+        Ok(())
+    }
+
     fn tell_small_frames(&mut self, line: &mut Line) -> Result<(), DirectError> {
         let small = self.path.state()?.small_frames;
         if small.windows != std::mem::replace(&mut self.small_window, small.windows) {
@@ -281,9 +306,9 @@ impl Direct {
     }
 
     /// After each turn of the line: sees whether the path was closed, and whether flows may change.
-    pub(super) fn step(&mut self, line: &mut Line, intake: Option<&mut Intake>, now: Instant) {
+    pub(super) fn step(&mut self, line: &mut Line, mut intake: Option<&mut Intake>, now: Instant) {
         self.let_urgent_pass(now);
-        self.count(line, now);
+        self.count(line, intake.as_deref_mut(), now);
         self.note_question(line, now);
         if self.destinations.is_empty() || self.host_frames == Some(line.host_frames()) {
             return;

@@ -11,6 +11,7 @@ use crate::lab::Result;
 use crate::lab::figure::{Target, Unit};
 use crate::lab::link_use::{self, LinkUse};
 use crate::lab::one_link::path_use::PathCounts;
+use crate::lab::standstill::Watch;
 use crate::status::StatusDocument;
 
 #[derive(Debug)]
@@ -55,12 +56,14 @@ impl<'a> Bench<'a> {
     ) -> Result<Runs<T>> {
         let mut ways = stage.available(ways);
         stage.lateness()?;
-        let mut runs = Runs::new();
+        let (mut runs, mut stood) = (Runs::new(), Vec::new());
         for round in 0..self.rounds {
             eprintln!("{part}: round {} of {}", round + 1, self.rounds);
             for &way in &ways {
                 let before = way.line().map(|line| stage.a.status_of(line)).transpose()?;
+                let watch = Watch::begin();
                 let result = measure(way, round)?;
+                stood.push(watch.end().share());
                 runs.entry(way).or_default().push(result);
                 if let (Some(line), Some(before)) = (way.line(), before) {
                     self.note_use(part, line, (&before, &stage.a.status_of(line)?));
@@ -68,8 +71,11 @@ impl<'a> Bench<'a> {
             }
             ways.rotate_left(1);
         }
-        let (part, lateness) = (part.to_owned(), stage.lateness()?);
-        self.lateness.push(WireLateness { part, lateness });
+        self.lateness.push(WireLateness {
+            part: part.to_owned(),
+            lateness: stage.lateness()?,
+            stood_still: stood.into_iter().collect(),
+        });
         Ok(runs)
     }
 

@@ -395,6 +395,33 @@ fn frames_are_no_longer_than_a_millisecond_of_the_line() {
 }
 
 #[test]
+fn frames_that_are_kept_small_are_so_at_any_rate() {
+    in_namespace(|| {
+        let (_tap, mut intake) = tap(HERE, "10.9.0.1", THERE, "10.9.0.2");
+        let largest = || {
+            let text = run("ip -d link show t0");
+            let (_, rest) = text.split_once(" gso_max_size ").unwrap();
+            rest.split(' ').next().unwrap().parse::<u32>().unwrap()
+        };
+        intake.keep_frames_below(16_500);
+        assert_eq!(largest(), 16_500);
+        for (rate_bps, bytes) in [
+            (Some(300 * MEGABIT), 16_500),
+            (Some(100 * MEGABIT), 12_500),
+            (None, 16_500),
+        ] {
+            intake.set_rate(rate_bps).unwrap();
+            assert_eq!(largest(), bytes, "{rate_bps:?}");
+        }
+        intake.set_rate(Some(300 * MEGABIT)).unwrap();
+        intake.keep_frames_below(FRAME_BYTES_MAX);
+        assert_eq!(largest(), 37_500);
+        intake.set_rate(None).unwrap();
+        assert_eq!(largest(), FRAME_BYTES_MAX);
+    });
+}
+
+#[test]
 fn small_flows_do_not_wait_behind_large_ones() {
     in_namespace(|| {
         let (mut tap, mut intake) = tap(HERE, "10.9.0.1", THERE, "10.9.0.2");

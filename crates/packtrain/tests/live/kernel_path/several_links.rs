@@ -222,8 +222,10 @@ fn what_exceeds_the_engines_rate_goes_past_it() {
 
 /// So fast that no engine would take over.
 const FAST_MBIT: u32 = 3000;
+/// A frame of 64 KB is on it for 0.4 ms.
+const SLOW_MBIT: u32 = 1200;
 
-fn fast_links(hosts: [&Host; 2], names: [&str; 2]) {
+fn fast_links<const N: usize>(hosts: [&Host; 2], names: [&str; N]) {
     for host in hosts {
         for name in names {
             wire::shape_fast(&host.namespace, name, FAST_MBIT).unwrap();
@@ -285,6 +287,41 @@ fn a_flow_that_may_be_lost_with_a_link_takes_each_large_frame_by_another_one() {
     steady::judge(what, run, |&(least, direct, striped, spread)| {
         least > 0.25 && direct > 0.9 && striped > 100 && spread == 2
     });
+}
+
+#[test]
+fn frames_are_smaller_while_flows_are_spread_over_a_link_that_is_slow() {
+    live!(wire::shaping_unavailable());
+    let cabled = Cabled::up_unshaped("sized", 2);
+    let (a, b) = (&cabled.a, &cabled.b);
+    fast_links([a, b], ["eth1"]);
+    for host in [a, b] {
+        wire::shape_fast(&host.namespace, "eth2", SLOW_MBIT).unwrap();
+        wire::receive_on_cpu(&host.namespace, "eth2", 0).unwrap();
+    }
+    tcp_is_loss_ok([a, b]);
+    wait_until_open(a);
+    assert_sent(a, b, B, 8 * MEBIBYTE);
+    let largest = || {
+        let before = status(a).direct.striped;
+        assert!(transfer(a, b, Duration::from_secs(2)).is_whole());
+        (status(a).direct.striped - before, frame_max(a))
+    };
+    // What the slow one takes in 132 µs, as far as it was measured well.
+    steady::judge("frames spread, the largest", largest, |&(spread, bytes)| {
+        spread > 100 && (12_000..30_000).contains(&bytes)
+    });
+    wait_for("frames as large as ever", SOON * 2, || {
+        frame_max(a) == 65_536
+    })
+    .unwrap();
+}
+
+/// The largest frame that the host makes for `pt0`.
+fn frame_max(host: &Host) -> u32 {
+    let text = host.namespace.sh("ip -d link show pt0").unwrap();
+    let (_, rest) = text.split_once(" gso_max_size ").unwrap();
+    rest.split(' ').next().unwrap().parse().unwrap()
 }
 
 /// ```text
