@@ -156,7 +156,7 @@ impl Drain {
     }
 }
 
-/// A link that is to leave, and is not used for anything new.
+/// A link that is to leave, and is not used for anything new, unless the others still wait for what stands there.
 #[derive(Clone, Copy, Debug)]
 pub struct Retiring {
     pub since: Instant,

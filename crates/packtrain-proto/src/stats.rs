@@ -365,7 +365,7 @@ pub struct LinkSnapshot {
     pub home: bool,
     /// Whether its owner says that a switch has it in a link aggregation, and whether that is so.
     pub lag: Option<LagUse>,
-    /// No new trains are put on it: it is to leave.
+    /// It is to leave: no new trains are put on it, unless the only others are joining.
     pub retiring: bool,
     pub tx: Traffic,
     pub rx: Traffic,
@@ -470,7 +470,7 @@ pub enum PathState {
     Silent,
     /// It has to show first that it works: it is new, or came back a moment ago.
     Held,
-    /// It is to leave: what is under way on it arrives, and nothing new is put on it.
+    /// It is to leave: what is under way on it arrives, and nothing new is put on it, unless the only others are joining.
     Retiring,
     /// It works, and the settings use another one.
     Backup,

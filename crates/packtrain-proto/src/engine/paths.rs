@@ -75,10 +75,10 @@ pub(super) fn link_of<'a>(links: &'a [Link], path: &Path) -> Option<&'a Link> {
 }
 
 pub(super) fn standing(link: &Link, path: &Path) -> Standing {
-    if link.retiring.is_some() {
-        Standing::Retiring
-    } else if path.joining {
+    if path.joining {
         Standing::Joining
+    } else if link.retiring.is_some() {
+        Standing::Retiring
     } else if path.is_silent() {
         Standing::Silent
     } else if path.is_held() {

@@ -1,4 +1,4 @@
-//! Links that are to leave: they carry what is under way, and nothing new.
+//! Links that are to leave: they carry what is under way, and nothing new; unless the only others still wait for what stands there.
 
 use super::{Engine, Event};
 use crate::config::LinkId;
@@ -11,7 +11,7 @@ const RETIRE_MAX: Duration = Duration::from_secs(2);
 const RETIRE_LOOK: Duration = Duration::from_millis(10);
 
 impl Engine {
-    /// A link is to leave: nothing new is put on it, and the peers are told that it is gone.
+    /// A link is to leave: nothing new is put on it where another may be used, and the peers are told that it is gone.
     /// [`Event::LinkRetired`] says when it may be removed.
     pub fn retire_link(&mut self, link: LinkId, now: Instant) {
         let Some(link) = self.link_mut(link) else {

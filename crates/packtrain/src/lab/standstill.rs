@@ -15,10 +15,11 @@ use super::{now, pause};
 use crate::linux::scheduling::{run_before_all, stay_on};
 
 const TICK: Duration = Duration::from_millis(1);
-/// Less is what a timer and a switch may take.
-const NOTED: Duration = Duration::from_millis(1);
+/// Who was not seen to run for less may just have waited for the next look.
+const NOTED: Duration = Duration::from_millis(2);
 
-/// A processor did not run from then on, for so long.
+/// A processor was not seen to run from then on, for so long: a millisecond more than it stood still at most. What interrupts do
+/// counts as well, for nothing goes before them.
 #[derive(Clone, Copy, Debug)]
 pub struct Standstill {
     pub from: Instant,
@@ -105,10 +106,13 @@ fn look(cpu: usize, is_over: &AtomicBool) -> Vec<Standstill> {
     let mut before = now();
     while !is_over.load(Ordering::Relaxed) {
         pause(TICK);
-        let (from, at) = (before + TICK, now());
-        let lasted = at.saturating_duration_since(from);
+        let at = now();
+        let lasted = at.saturating_duration_since(before);
         if lasted >= NOTED {
-            seen.push(Standstill { from, lasted });
+            seen.push(Standstill {
+                from: before,
+                lasted,
+            });
         }
         before = at;
     }

@@ -21,7 +21,7 @@ const FRAME_BYTES_MIN: u32 = 12_000;
 const SLOWER_SHORT: u64 = 5;
 const SLOWER: u64 = 3;
 const SHORT: Duration = Duration::from_micros(200);
-/// Without a frame that was spread for so long, frames are as large as ever.
+/// Without a frame that was spread for so long, frames are as large as ever; and larger ones are wanted for so long before they are made.
 const SPREAD_FOR: Duration = Duration::from_secs(5);
 
 /// A link to a peer over which flows may be spread.
@@ -39,6 +39,8 @@ pub(super) struct SpreadFrames {
     spread_at: Option<Instant>,
     /// The largest that the host makes.
     bytes: u32,
+    /// Since when larger ones are wanted.
+    larger_since: Option<Instant>,
 }
 
 impl SpreadFrames {
@@ -47,6 +49,7 @@ impl SpreadFrames {
             spread: 0,
             spread_at: None,
             bytes: FRAME_BYTES_MAX,
+            larger_since: None,
         }
     }
 
@@ -60,10 +63,20 @@ impl SpreadFrames {
             true => frame_bytes(ways),
             false => FRAME_BYTES_MAX,
         };
-        // Each change has all sockets look for their route again, and what is measured moves a little all the time.
-        let is_near = wanted.abs_diff(self.bytes) <= self.bytes / 4;
-        let stays = is_near && (wanted < FRAME_BYTES_MAX || self.bytes == FRAME_BYTES_MAX);
-        (!stays).then(|| {
+        // Each change has all sockets look for their route again, and what is measured moves a little all the time; now and then
+        // so much that a link takes part in one look and not in the next.
+        let is_smaller = wanted < self.bytes - self.bytes / 4;
+        let is_larger = wanted > self.bytes + self.bytes / 4
+            || wanted == FRAME_BYTES_MAX && self.bytes < FRAME_BYTES_MAX;
+        if !is_larger {
+            self.larger_since = None;
+        }
+        let changes = match is_larger {
+            true => !is_spread || now.since(*self.larger_since.get_or_insert(now)) >= SPREAD_FOR,
+            false => is_smaller,
+        };
+        changes.then(|| {
+            self.larger_since = None;
             self.bytes = wanted;
             wanted
         })
@@ -76,7 +89,9 @@ fn frame_bytes(ways: &[Way]) -> u32 {
     for way in ways {
         by_peer.entry(way.to).or_default().extend(way.rate_bps);
     }
-    let slowest = by_peer.values().filter_map(|rates| {
+    // Over one that is known nothing is spread, or not for long.
+    let several = by_peer.values().filter(|rates| rates.len() > 1);
+    let slowest = several.filter_map(|rates| {
         let fastest = *rates.iter().max()?;
         let takes_part = |rate: &&u64| {
             let slower = match time_of(FRAME_BYTES_MIN, **rate) > SHORT {
@@ -157,21 +172,43 @@ mod tests {
         assert_eq!(frames.look(10, &links, at(5100)), Some(16_500));
     }
 
+    /// A look every 50 ms, at such rates, for so long. What the frames became, and after how many ms.
+    fn looks(frames: &mut SpreadFrames, now: &mut u64, rates: &[u64], ms: u64) -> Vec<(u32, u64)> {
+        let begin = *now;
+        let mut changes = Vec::new();
+        while *now < begin + ms {
+            // Something is spread all the time.
+            let change = frames.look(*now + 1, &ways(rates), at(*now));
+            changes.extend(change.map(|bytes| (bytes, *now - begin)));
+            *now += 50;
+        }
+        changes
+    }
+
     #[test]
-    fn what_changes_by_a_quarter_changes_nothing() {
-        let mut frames = SpreadFrames::new();
-        let mut spread = 0;
-        let mut look = |rates: &[u64]| {
-            spread += 1;
-            frames.look(spread, &ways(rates), at(spread))
-        };
-        assert_eq!(look(&[4000, 2000]), Some(33_000));
-        assert_eq!(look(&[4000, 1600]), None);
-        assert_eq!(look(&[4000, 2450]), None);
-        assert_eq!(look(&[4000, 1400]), Some(23_100));
-        assert_eq!(look(&[4000, 3200]), Some(52_800));
+    fn they_follow_rates_that_change_by_a_quarter_down_at_once_and_up_after_a_while() {
+        let (mut frames, mut now) = (SpreadFrames::new(), 0);
+        let mut look = |rates: &[u64], ms| looks(&mut frames, &mut now, rates, ms);
+        assert_eq!(look(&[4000, 2000], 10_000), [(33_000, 0)]);
+        assert_eq!(look(&[4000, 1600], 10_000), []);
+        assert_eq!(look(&[4000, 2450], 10_000), []);
+        assert_eq!(look(&[4000, 1400], 100), [(23_100, 0)]);
+        assert_eq!(look(&[4000, 3200], 10_000), [(52_800, 5000)]);
         // As large as ever is said, however near it was.
-        assert_eq!(look(&[4000, 4000]), Some(65_536));
-        assert_eq!(look(&[4000, 3200]), None);
+        assert_eq!(look(&[4000, 4000], 10_000), [(65_536, 5000)]);
+        assert_eq!(look(&[4000, 3200], 10_000), []);
+    }
+
+    #[test]
+    fn a_link_that_is_a_fifth_as_fast_or_just_less_does_not_change_them_all_the_time() {
+        let (mut frames, mut now) = (SpreadFrames::new(), 0);
+        for _ in 0..100 {
+            let mut look = |rates: &[u64], ms| looks(&mut frames, &mut now, rates, ms);
+            let changes = [look(&[5010, 998], 1000), look(&[4990, 1005], 1000)].concat();
+            assert!(
+                changes.iter().all(|(bytes, _)| *bytes < 17_000),
+                "{changes:?}"
+            );
+        }
     }
 }

@@ -137,6 +137,11 @@ fn a_higher_tier_waits_until_no_link_of_a_lower_one_works_or_has_room_if_it_spil
         links[0].standing = Standing::Retiring;
         assert_eq!(chosen_by(&links, keeps, 1), Some(3), "{balance:?}");
         assert_eq!(chosen_by(&links[..3], keeps, 1), Some(2), "{balance:?}");
+        // Who still waits for what stands on the one that leaves takes nothing before.
+        let mut two = [links[0], links[3]];
+        two[1].standing = Standing::Joining;
+        assert_eq!(chosen_by(&two, keeps, 1), Some(0), "{balance:?}");
+        assert_eq!(chosen_by(&two[1..], keeps, 1), Some(3), "{balance:?}");
     }
 }
 
