@@ -78,6 +78,15 @@ fn who_goes_from_one_place_to_the_other_misses_nothing_and_gets_nothing_twice() 
     });
 }
 
+/// However a test ends, whoever sends meanwhile ends too: else it would be waited for without an end.
+struct Ends<'a>(&'a std::sync::atomic::AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
 /// The same while another processor has frames in hand; and trains and frames without a sequence keep their order.
 #[test]
 #[allow(clippy::disallowed_methods)] // frames take their time on a busy machine
@@ -124,6 +133,7 @@ fn nor_does_who_goes_while_frames_come() {
                 }
                 number
             });
+            let ends = Ends(&ended);
             let mut socket = open_ours(&guard, Reception::Tap, a0);
             let moves = [Reception::ByType, Reception::Tap].into_iter().cycle();
             for reception in moves.take(MOVES) {
@@ -133,7 +143,7 @@ fn nor_does_who_goes_while_frames_come() {
                 note(take(&mut former));
                 assert_eq!(former.dropped().unwrap(), 0, "it holds too little");
             }
-            ended.store(true, std::sync::atomic::Ordering::Relaxed);
+            drop(ends);
             let sent = sender.join().unwrap();
             std::thread::sleep(std::time::Duration::from_millis(50));
             note(take(&mut socket));
