@@ -399,7 +399,8 @@ fn a_signal_ends_a_line_in_the_foreground_and_undoes_everything() {
         ("HUP", vec!["run", file]),
     ] {
         let line = host.0.spawn([PACKTRAIN].into_iter().chain(words)).unwrap();
-        wait_for("the line", Duration::from_secs(5), || {
+        // The kernel looks at programs for seconds, where processors are busy.
+        wait_for("the line", Duration::from_secs(20), || {
             host.packtrain("status pt0").code == 0
         })
         .unwrap();
