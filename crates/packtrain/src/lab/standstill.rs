@@ -102,21 +102,22 @@ impl Drop for Watch {
 
 fn look(cpu: usize, is_over: &AtomicBool) -> Vec<Standstill> {
     let _ = stay_on(cpu).and_then(|()| run_before_all());
-    let mut seen = Vec::new();
-    let mut before = now();
-    while !is_over.load(Ordering::Relaxed) {
+    let looks = std::iter::from_fn(|| {
         pause(TICK);
-        let at = now();
-        let lasted = at.saturating_duration_since(before);
-        if lasted >= NOTED {
-            seen.push(Standstill {
-                from: before,
-                lasted,
-            });
-        }
-        before = at;
-    }
-    seen
+        (!is_over.load(Ordering::Relaxed)).then(now)
+    });
+    between(std::iter::once(now()).chain(looks))
+}
+
+/// Where two looks that follow each other are too far apart.
+fn between(looks: impl Iterator<Item = Instant>) -> Vec<Standstill> {
+    let mut before = None;
+    let seen = looks.filter_map(|at| {
+        let from = before.replace(at)?;
+        let lasted = at.saturating_duration_since(from);
+        (lasted >= NOTED).then_some(Standstill { from, lasted })
+    });
+    seen.collect()
 }
 
 #[cfg(test)]
@@ -146,14 +147,31 @@ mod tests {
     }
 
     #[test]
-    fn a_processor_that_nothing_holds_up_is_seen_to_run() {
+    fn looks_that_are_two_milliseconds_apart_or_more_have_a_standstill_between_them() {
+        let start = now();
+        let at_us = [0, 1050, 3049, 5050, 6100, 16_100];
+        let seen = between(
+            at_us
+                .into_iter()
+                .map(|us| start + Duration::from_micros(us)),
+        );
+        let seen = seen
+            .iter()
+            .map(|it| ((it.from - start).as_micros(), it.lasted.as_micros()));
+        assert_eq!(seen.collect::<Vec<_>>(), [(3049, 2001), (6100, 10_000)]);
+    }
+
+    #[test]
+    fn each_processor_is_looked_at_until_the_end() {
         let from = now();
         let watch = Watch::begin();
         let processors = watch.threads.len();
+        assert!(processors > 0);
         pause(Duration::from_millis(50));
         let until = now();
         let seen = watch.end();
-        assert!(processors > 0);
+        assert_eq!(seen.processors, processors);
+        assert!(seen.watched >= Duration::from_millis(50));
         // It may stand still here as well, but then it did so while this waited.
         let longest = seen.longest(from, until);
         assert!(longest <= until - from, "{longest:?}");

@@ -280,8 +280,11 @@ impl Direct {
 
     /// Those that the host makes are smaller while flows are spread over links of which one is slow.
     fn size_frames(&mut self, intake: &mut Intake, now: Instant) -> Result<(), DirectError> {
-        let spread = self.path.state()?.striped;
         let may_be = self.destinations.iter().filter(|way| way.stripes);
+        if self.spread_frames.are_as_large_as_ever() && may_be.clone().count() < 2 {
+            return Ok(());
+        }
+        let spread = self.path.state()?.striped;
         let ways = may_be.map(|way| {
             let rate = self.path.rate(way.link)?;
             Ok(spread_frames::Way {

@@ -1,6 +1,6 @@
 //! Links that join a line at work, and leave it, by command.
 //!
-//! One that leaves is retired first: nothing new is put on it, peers are told that it is gone, and
+//! One that leaves is retired first: nothing new is put on it where another may be used, peers are told that it is gone, and
 //! what is under way arrives. Only then it is taken apart; who asked is told after that. Who adds a
 //! link to take another one away finds the peers' answers on the new one missing still: they are
 //! waited for before anything else.

@@ -53,6 +53,10 @@ impl SpreadFrames {
         }
     }
 
+    pub(super) fn are_as_large_as_ever(&self) -> bool {
+        self.bytes == FRAME_BYTES_MAX
+    }
+
     /// `spread`: frames, ever. The largest frame that the host is to make from now on, where that is another.
     pub(super) fn look(&mut self, spread: u64, ways: &[Way], now: Instant) -> Option<u32> {
         if std::mem::replace(&mut self.spread, spread) != spread {

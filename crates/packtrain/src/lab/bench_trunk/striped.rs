@@ -139,7 +139,7 @@ fn cubic(host: &Host, interface: &str, network: u8) -> Result<()> {
 }
 
 pub fn striped(bench: &mut Bench<'_>) -> Result<()> {
-    // Where one is much slower, frames are made smaller, which costs the processors what they would bring.
+    // Where one is much slower, frames are smaller, and a part of what it brings is the processors'.
     let rates = [
         ([4000, 4000], 1.85),
         ([4000, 2500], 1.45),
