@@ -174,14 +174,17 @@ static __always_inline int class_read_most(struct __sk_buff *skb, struct class_f
 	return 1;
 }
 
-static __always_inline void class_read(struct __sk_buff *skb, struct class_facts *facts)
+/* Not static: the verifier looks at it once, and what comes after it once, and not with each kind of frame anew. */
+__noinline int class_read(struct __sk_buff *skb, struct class_facts *facts)
 {
 	__be16 ether_type, tag[2];
 	__u32 start = sizeof(struct ethernet_header), tags = 0;
 
+	if (!facts)
+		return 0;
 	facts->mark = skb->mark;
 	if (class_read_most(skb, facts))
-		return;
+		return 0;
 	for (int i = 0; i < CLASS_NUMBERS; i++)
 		facts->numbers[i] = CLASS_ABSENT;
 	facts->numbers[CLASS_ETHER_TYPE] = 0;
@@ -194,7 +197,7 @@ static __always_inline void class_read(struct __sk_buff *skb, struct class_facts
 		tags = 1;
 	}
 	if (bpf_skb_load_bytes(skb, start - sizeof(ether_type), &ether_type, sizeof(ether_type)))
-		return;
+		return 0;
 	for (int i = 0; i < CLASS_TAGS_MAX; i++) {
 		if (tags + i >= CLASS_TAGS_MAX || (ether_type != bpf_htons(ETHERTYPE_VLAN) &&
 						   ether_type != bpf_htons(ETHERTYPE_QINQ)))
@@ -203,7 +206,7 @@ static __always_inline void class_read(struct __sk_buff *skb, struct class_facts
 			/* Not whole: then nothing is said of its tags and its type. */
 			facts->numbers[CLASS_VLAN] = CLASS_ABSENT;
 			facts->numbers[CLASS_ETHER_TYPE] = 0;
-			return;
+			return 0;
 		}
 		if (facts->numbers[CLASS_VLAN] == CLASS_ABSENT)
 			facts->numbers[CLASS_VLAN] = bpf_ntohs(tag[0]) & CLASS_VLAN_ID;
@@ -221,6 +224,7 @@ static __always_inline void class_read(struct __sk_buff *skb, struct class_facts
 		facts->numbers[CLASS_DESTINATION_PORT] = CLASS_ABSENT;
 		facts->numbers[CLASS_EMPTY_TCP] = 0;
 	}
+	return 0;
 }
 
 static __always_inline int class_is_inside(const __u64 *address,
@@ -279,13 +283,20 @@ static long class_step(__u32 index, void *context)
 	return 0;
 }
 
-/* What the frame's class says; `first` and `count` say which comparisons are in use. */
-static __always_inline void class_find(struct __sk_buff *skb, struct class_walk *walk, __u32 first,
-				       __u32 count)
+/* Beside the path of a class. */
+#define CLASS_URGENT		0x100
+
+/*
+ * What the frame's class says: its path, and whether it is urgent; `first` and `count` say which comparisons are in use.
+ * Not static, as `class_read` is not.
+ */
+__noinline int class_find(struct __sk_buff *skb, __u32 first, __u32 count)
 {
-	*walk = (struct class_walk){ .first = first, .path = CLASS_PATH_AUTO };
-	class_read(skb, &walk->facts);
-	bpf_loop(count, class_step, walk, 0);
+	struct class_walk walk = { .first = first, .path = CLASS_PATH_AUTO };
+
+	class_read(skb, &walk.facts);
+	bpf_loop(count, class_step, &walk, 0);
+	return walk.urgent ? walk.path | CLASS_URGENT : walk.path;
 }
 
 #endif

@@ -261,20 +261,18 @@ int direct_leave(struct __sk_buff *skb)
 	const struct direct_orders *told = &orders;
 	struct direct_state *now = &state;
 	struct direct_slot *slot;
-	struct class_walk class;
 	struct direct_way *way;
 	__u32 slot_number;
 	__u64 address, ticket;
 	__u16 ether_type;
-	int is_small, is_spread, probes = 0, path = CLASS_PATH_AUTO;
+	int is_small, is_spread, chosen = -1, path = CLASS_PATH_AUTO;
 
 	slot_number = bpf_get_hash_recalc(skb) % DIRECT_SLOTS;
 	slot = bpf_map_lookup_elem(&slots, &slot_number);
 	if (!slot)
 		return TC_ACT_UNSPEC;
 	if (told->classes_count) {
-		class_find(skb, &class, told->classes_first, told->classes_count);
-		path = class.path;
+		path = class_find(skb, told->classes_first, told->classes_count) & ~CLASS_URGENT;
 	}
 	if (path == CLASS_PATH_ENGINE || slot->ticket > told->drained ||
 	    (void *)(header + 1) > data_end || has_foreign_tc(skb, told, now))
@@ -289,9 +287,15 @@ int direct_leave(struct __sk_buff *skb)
 	way = NULL;
 	/* The receiver of TCP tells what came in disorder, and puts it in order. */
 	if (destination->stripes && path == CLASS_PATH_LOSS_OK &&
-	    is_tcp(data, data_end, ether_type))
-		way = skb->gso_size ? choose_stripe(skb, destination, slot, path, told, &probes) :
-				      follow_stripe(destination, slot, path, told);
+	    is_tcp(data, data_end, ether_type)) {
+		if (skb->gso_size) {
+			chosen = choose_stripe(skb, destination, slot, path, told);
+			if (chosen >= 0)
+				way = &destination->ways[chosen & (DIRECT_WAYS - 1)];
+		} else {
+			way = follow_stripe(destination, slot, path, told);
+		}
+	}
 	is_spread = way != NULL;
 	if (!way)
 		way = choose_way(destination, slot, slot_number, path, told);
@@ -318,7 +322,7 @@ int direct_leave(struct __sk_buff *skb)
 	put_addresses(header, &way->outer);
 	/* Apart from each other: a flow that shares the slot keeps to its link. */
 	if (is_spread) {
-		if (!probes && slot->stripe != way->link + 1)
+		if ((chosen < 0 || !(chosen & STRIPE_PROBES)) && slot->stripe != way->link + 1)
 			slot->stripe = way->link + 1;
 		if (skb->gso_size)
 			__sync_fetch_and_add(&now->striped, 1);
@@ -350,8 +354,7 @@ engine:
 	}
 	if (told->urgent_count) {
 		/* The intake puts what has this class into HTB's direct queue, which is emptied before all others. */
-		class_find(skb, &class, told->classes_first, told->urgent_count);
-		if (class.urgent)
+		if (class_find(skb, told->classes_first, told->urgent_count) & CLASS_URGENT)
 			skb->priority = told->qdisc | INTAKE_URGENT;
 	}
 	if (told->tells_marks && skb->mark)

@@ -126,21 +126,25 @@ __noinline int link_backlog(struct __sk_buff *skb, __u32 ifindex, __u32 queue)
 	return queue_backlog(device, queue < device->real_num_tx_queues ? queue : 0);
 }
 
+/* What `choose_stripe` says beside the place of a way: it is tried once, and the flow stays where it is. */
+#define STRIPE_PROBES		DIRECT_WAYS
+
 /*
- * The link by which a frame of a flow is there first that may be disordered a little. One that is idle always takes: what a
- * socket has under way is so little that by the clock alone a slower one would hardly have its turn.
+ * The link by which a frame of a flow is there first that may be disordered a little: its place among the ways, or less than 0.
+ * One that is idle always takes: what a socket has under way is so little that by the clock alone a slower one would hardly have
+ * its turn. Not static, for its branches would be looked at with each of those around it.
  */
-static __always_inline struct direct_way *choose_stripe(struct __sk_buff *skb,
-							struct direct_destination *destination,
-							struct direct_slot *slot, int path,
-							const struct direct_orders *told, int *probes)
+__noinline int choose_stripe(struct __sk_buff *skb, struct direct_destination *destination,
+			     struct direct_slot *slot, int path, const struct direct_orders *told)
 {
 	struct direct_watch *watches_of[DIRECT_WAYS] = {}, *watch;
-	struct direct_way *way, *best = NULL;
-	int is_last_idle = 0;
-	__u32 fastest = 0, rate, backlog, link;
+	int is_last_idle = 0, best = -1;
+	__u32 fastest = 0, rate, backlog, link, chosen = 0;
+	struct direct_way *way;
 	__u64 late, least = 0;
 
+	if (!destination || !slot || !told)
+		return -1;
 	#pragma unroll
 	for (__u32 i = 0; i < DIRECT_WAYS; i++) {
 		way = &destination->ways[i];
@@ -174,16 +178,16 @@ static __always_inline struct direct_way *choose_stripe(struct __sk_buff *skb,
 			late = slot->stayed < STRIPE_STAYS ? 0 : STRIPE_STANDS - 1;
 			is_last_idle = 1;
 		}
-		if (!best || late < least) {
-			best = way;
+		if (best < 0 || late < least) {
+			best = i;
+			chosen = way->link + 1;
 			least = late;
 		}
 	}
-	if (!best)
-		return NULL;
-	*probes = is_last_idle && slot->stripe != best->link + 1;
-	slot->stayed = least || slot->stripe != best->link + 1 ? 0 : slot->stayed + 1;
-	return best;
+	if (best < 0)
+		return -1;
+	slot->stayed = least || slot->stripe != chosen ? 0 : slot->stayed + 1;
+	return is_last_idle && slot->stripe != chosen ? best | STRIPE_PROBES : best;
 }
 
 /* A small frame of a flow that is spread follows the large one before it. */

@@ -27,6 +27,9 @@ const ATTEMPTS_MAX: usize = 4;
 /// A wire that is to show its rate has something to send for as much of the time.
 const BUSY_MIN: f64 = 0.995;
 
+/// What is as small as a wire may be off is not seen beside hosts that take longer.
+const HOSTS_MAX_US: f64 = 300.0;
+
 /// What may be chosen.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
@@ -59,6 +62,9 @@ pub struct Row {
     pub measured: f64,
     /// The least and the most that are right.
     pub within: [f64; 2],
+    /// Of what is about when: how long the hosts themselves took, over the same wire without a delay, microseconds.
+    /// It is in `within`.
+    pub hosts_us: Option<f64>,
     pub verdict: Verdict,
     /// Of the run that counts.
     pub lateness: LatenessSummary,
@@ -74,6 +80,8 @@ pub enum Discarded {
     LateByUs(f64),
     /// For so many milliseconds nobody looked at the wire: the machine was away.
     AwayForMs(f64),
+    /// The hosts alone took so long, over the wire without a delay.
+    HostsTookUs(f64),
     /// The hosts did not send as much as it would have carried: the share of the time in which it had
     /// something to send.
     Idle(f64),
@@ -87,6 +95,7 @@ impl fmt::Display for Discarded {
         match self {
             Discarded::LateByUs(us) => write!(f, "late by {us:.0} us (99 %)"),
             Discarded::AwayForMs(ms) => write!(f, "the machine was away for {ms:.1} ms"),
+            Discarded::HostsTookUs(us) => write!(f, "the hosts alone took {us:.0} us"),
             Discarded::Idle(share) => write!(f, "the hosts filled it to {:.1} %", share * 100.0),
             Discarded::OffOnce(value) => write!(f, "off, at {}", number(*value)),
         }
@@ -135,15 +144,17 @@ fn measure(stage: &mut Stage, check: &Check, options: Options) -> Result<Row> {
         // Nothing of the one before stands there, and CoDel has forgotten how often it dropped.
         stage.set_wire("", Back::AtOnce)?;
         stage.wait_until_empty()?;
-        stage.set_wire(&check.setting, Back::AtOnce)?;
-        stage.lab.lateness()?;
-        let measured = {
-            let awake = check.keeps_awake.then(Awake::keep).transpose();
+        let (hosts_us, measured) = {
+            let awake = check.of_delays.is_some().then(Awake::keep).transpose();
             let _awake = awake.map_err(|source| Error::Start {
                 command: "threads that keep the processors awake".to_owned(),
                 source,
             })?;
-            (check.measure)(stage, options.short)?
+            let alone = check.of_delays.map(|figure| stage.hosts_us(figure));
+            let hosts_us = alone.transpose()?;
+            stage.set_wire(&check.setting, Back::AtOnce)?;
+            stage.lab.lateness()?;
+            (hosts_us, (check.measure)(stage, options.short)?)
         };
         let lateness = stage.lab.lateness()?;
         let says_nothing = match measured.busy {
@@ -151,10 +162,14 @@ fn measure(stage: &mut Stage, check: &Check, options: Options) -> Result<Row> {
             _ if lateness.away_ms > check.away_max_ms => {
                 Some(Discarded::AwayForMs(lateness.away_ms))
             }
+            _ if hosts_us.is_some_and(|us| us > HOSTS_MAX_US) => {
+                hosts_us.map(Discarded::HostsTookUs)
+            }
             Some(busy) if busy < BUSY_MIN => Some(Discarded::Idle(busy)),
             _ => None,
         };
         let [least, most] = measured.within;
+        let most = most + hosts_us.unwrap_or(0.0);
         let is_right = (least..=most).contains(&measured.value);
         let off_once = || {
             let counts = is_right || !check.is_timed;
@@ -175,7 +190,8 @@ fn measure(stage: &mut Stage, check: &Check, options: Options) -> Result<Row> {
             unit: check.unit,
             set: measured.set,
             measured: measured.value,
-            within: measured.within,
+            within: [least, most],
+            hosts_us,
             verdict: match (says_nothing, is_right) {
                 (Some(_), _) => Verdict::Late,
                 (None, true) => Verdict::Ok,

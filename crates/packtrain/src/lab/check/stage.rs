@@ -119,6 +119,18 @@ impl Stage {
         messages::measure(&self.a, &self.b, SocketAddr::new(self.address, PORT), load)
     }
 
+    /// How long a datagram takes from one host to the other over a wire that takes no time, by that figure of a report:
+    /// the sender's call, two interfaces, and the receiver, who has to be woken.
+    pub(crate) fn hosts_us(&self, figure: impl Fn(&Report) -> f64) -> Result<f64> {
+        const DATAGRAMS_PER_SECOND: u64 = 2000;
+        let report = self.send(
+            SMALL,
+            Some(DATAGRAMS_PER_SECOND),
+            Duration::from_millis(500),
+        )?;
+        Ok(figure(&report))
+    }
+
     /// Sends datagrams that may be marked from A to B, one after the other, each a frame of
     /// `frame_bytes`. Gives how long that took, and how many came with a mark.
     pub(crate) fn send_ecn(&self, frame_bytes: usize, frames: usize) -> Result<(Duration, u64)> {
