@@ -199,3 +199,34 @@ fn a_line_without_direct_frames_lets_nobody_rest() {
     }
     assert_eq!(rests(&pair, 0), (0, 0));
 }
+
+/// What an engine was full of once, it is not to be watched for long before flows are let rest: it has been told of nothing that is
+/// left unread.
+#[test]
+fn an_engine_that_was_full_is_known_to_be_full_again_by_what_it_carries() {
+    let found_after = |pair: &mut Pair, left_unread: bool, ms| {
+        (1..=ms).find(|_| {
+            for _ in 0..30 {
+                pair.send(0, &frame(0, MTU.into(), 1), Offload::NONE);
+            }
+            pair.engines[0].handle_host_read(left_unread);
+            pair.engines[0].handle_links_read(false, pair.now);
+            pair.run(Duration::from_millis(1));
+            pair.snapshot(0).direct.takes_surplus
+        })
+    };
+    assert_eq!(
+        found_after(&mut direct_pair(), false, 200),
+        None,
+        "it never was full"
+    );
+    let mut pair = direct_pair();
+    let found = found_after(&mut pair, true, 200).expect("full");
+    assert!(found > 50, "after {found} ms");
+    pair.run(Duration::from_secs(4));
+    assert!(!pair.snapshot(0).direct.takes_surplus);
+    pair.events = Default::default();
+    let found = found_after(&mut pair, false, 200).expect("full again");
+    assert!((20..=31).contains(&found), "after {found} ms");
+    assert!(saw(&mut pair, 0, &Event::FlowsRest));
+}

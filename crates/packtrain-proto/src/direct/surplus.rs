@@ -4,6 +4,9 @@
 //! is a bound for all flows together. While it is reached, direct frames are open to all: flows that begin
 //! then go past the engine, those that it has it keeps. That it is over shows in what is sent by both ways:
 //! much less than the engine had carried when it was full.
+//!
+//! What it carried then is remembered for a while. Where it carries about as much again it is taken to be full at once: a flow that
+//! begins takes most of a second to make a queue stand before it. That this was right shows in more being sent past it than it can carry.
 
 use super::DIRECT_CALM;
 use crate::time::{Duration, Instant};
@@ -14,9 +17,22 @@ const MEASURE: Duration = Duration::from_millis(200);
 /// Who carries less than this has no processor to carry more with: direct frames need one too.
 pub const FULL_MIN_BPS: u64 = 200_000_000;
 
+/// What the engine carried when it was full is remembered for so long: most often it is the same processor still.
+const REMEMBERED: Duration = Duration::from_secs(600);
+/// It is full again when it carried three quarters of it in so many steps one after the other.
+const STEPS_AGAIN: u32 = 2;
+/// How long a step is, at least.
+const STEP: Duration = Duration::from_millis(10);
+
 #[derive(Debug, Default)]
 pub struct Surplus {
     open: Option<Open>,
+    /// What the engine carried when it was full, bit/s, and when that was seen last.
+    was_full: Option<(u64, Instant)>,
+    /// The engine's bytes at the last step, and when that was.
+    stepped: (u64, Instant),
+    /// So many steps of now were like when it was full.
+    steps_alike: u32,
     /// Bytes of direct frames, as many as they may have been.
     direct_bytes: u64,
     /// How often it was opened.
@@ -29,8 +45,12 @@ struct Open {
     full_bps: u64,
     measured_at: Instant,
     measured_bytes: u64,
+    /// Of them, past the engine.
+    measured_directly: u64,
     /// When so much was sent last that it may still be.
     much_at: Instant,
+    /// By what is remembered, and not shown yet.
+    is_guess: bool,
 }
 
 impl Surplus {
@@ -51,20 +71,53 @@ impl Surplus {
     pub fn on_engine_full(&mut self, full_bps: u64, engine_bytes: u64, now: Instant) {
         match &mut self.open {
             Some(open) => {
-                open.full_bps = open.full_bps.max(full_bps);
+                let most = if open.is_guess { 0 } else { open.full_bps };
+                open.full_bps = most.max(full_bps);
+                open.is_guess = false;
                 open.much_at = now;
+                self.was_full = Some((open.full_bps, now));
             }
             None if full_bps < FULL_MIN_BPS => {}
             None => {
-                self.openings += 1;
-                self.open = Some(Open {
-                    full_bps,
-                    measured_at: now,
-                    measured_bytes: engine_bytes + self.direct_bytes,
-                    much_at: now,
-                });
+                self.was_full = Some((full_bps, now));
+                self.open(full_bps, false, engine_bytes, now);
             }
         }
+    }
+
+    /// Many times a second: what the engine carries, bit/s, if that is as much as when it was full, and nothing is open.
+    pub fn step(&mut self, engine_bytes: u64, now: Instant) -> Option<u64> {
+        let (bytes_before, at) = self.stepped;
+        let elapsed = now.since(at);
+        if elapsed < STEP {
+            return None;
+        }
+        self.stepped = (engine_bytes, now);
+        let (full_bps, seen_at) = self.was_full?;
+        let bits = engine_bytes.saturating_sub(bytes_before) as f64 * 8.0;
+        let bps = (bits / elapsed.as_secs_f64()) as u64;
+        let is_alike = bps >= FULL_MIN_BPS.max(full_bps / 4 * 3) && now.since(seen_at) < REMEMBERED;
+        self.steps_alike = if is_alike { self.steps_alike + 1 } else { 0 };
+        (self.steps_alike >= STEPS_AGAIN && self.open.is_none()).then_some(bps)
+    }
+
+    /// … so that it is taken to be full.
+    pub fn on_full_again(&mut self, bps: u64, engine_bytes: u64, now: Instant) {
+        if self.open.is_none() {
+            self.open(bps, true, engine_bytes, now);
+        }
+    }
+
+    fn open(&mut self, full_bps: u64, is_guess: bool, engine_bytes: u64, now: Instant) {
+        self.openings += 1;
+        self.open = Some(Open {
+            full_bps,
+            measured_at: now,
+            measured_bytes: engine_bytes + self.direct_bytes,
+            measured_directly: self.direct_bytes,
+            much_at: now,
+            is_guess,
+        });
     }
 
     /// A few times a second.
@@ -76,12 +129,25 @@ impl Surplus {
         if elapsed < MEASURE {
             return;
         }
-        let bytes = engine_bytes + self.direct_bytes;
-        let bits = bytes.saturating_sub(open.measured_bytes) as f64 * 8.0;
-        (open.measured_at, open.measured_bytes) = (now, bytes);
-        if bits / elapsed.as_secs_f64() > open.full_bps as f64 / 2.0 {
+        let all = engine_bytes + self.direct_bytes;
+        let bytes = all.saturating_sub(open.measured_bytes);
+        let directly = self.direct_bytes - open.measured_directly;
+        (open.measured_at, open.measured_bytes) = (now, all);
+        open.measured_directly = self.direct_bytes;
+        let bps = bytes as f64 * 8.0 / elapsed.as_secs_f64();
+        if let Some((full_bps, at)) = &mut self.was_full
+            && bps > *full_bps as f64
+            && directly > bytes / 2
+        {
+            (*at, open.is_guess) = (now, false);
+        }
+        if bps > open.full_bps as f64 / 2.0 {
             open.much_at = now;
         } else if now.since(open.much_at) >= DIRECT_CALM {
+            if open.is_guess {
+                // Nor is it guessed again.
+                self.was_full = None;
+            }
             self.open = None;
         }
     }
@@ -137,5 +203,89 @@ mod tests {
             surplus.look(n * 100_000_000, at);
         }
         assert_eq!((surplus.is_open(), surplus.openings), (false, 1));
+    }
+
+    /// Full of 2 Gbit/s at first, and then idle until it is closed.
+    fn was_full() -> Surplus {
+        let mut surplus = Surplus::default();
+        surplus.on_engine_full(2_000_000_000, 0, Instant::ZERO);
+        (1..=12).for_each(|n| surplus.look(0, at_ms(250 * n)));
+        assert!(!surplus.is_open());
+        surplus
+    }
+
+    fn at_ms(ms: u32) -> Instant {
+        Instant::ZERO + Duration::from_millis(1) * ms
+    }
+
+    /// Steps of 10 ms from then on, of so many Mbit/s each; what each brought.
+    fn steps(surplus: &mut Surplus, from_ms: u32, rates: &[u64]) -> Vec<Option<u64>> {
+        let (mut bytes, mut ms) = (surplus.stepped.0, from_ms);
+        surplus.step(bytes, at_ms(ms));
+        let each = rates.iter().map(|mbps| {
+            (bytes, ms) = (bytes + mbps * 1000 / 8 * 10, ms + 10);
+            let found = surplus.step(bytes, at_ms(ms));
+            assert_eq!(surplus.step(bytes, at_ms(ms + 9)), None, "no step");
+            found
+        });
+        each.collect()
+    }
+
+    #[test]
+    fn that_it_is_full_again_is_known_by_what_it_was_full_of() {
+        let mut surplus = was_full();
+        let enough = Some(1_500_000_000);
+        assert_eq!(steps(&mut surplus, 10_000, &[1500, 1500]), [None, enough]);
+        assert_eq!(
+            steps(&mut surplus, 11_000, &[1500, 0, 1500, 1499, 1499]),
+            [None; 5],
+            "in turns, and less"
+        );
+        surplus.on_full_again(1_500_000_000, 0, at_ms(12_000));
+        assert!(surplus.is_open());
+        assert_eq!(
+            steps(&mut surplus, 12_000, &[9000; 3]),
+            [None; 3],
+            "it is open"
+        );
+        assert_eq!(steps(&mut Surplus::default(), 0, &[9000; 3]), [None; 3]);
+    }
+
+    #[test]
+    fn it_is_remembered_for_ten_minutes_from_when_it_was_seen() {
+        let is_known = |surplus: &mut Surplus, ms| steps(surplus, ms, &[9000; 2])[1].is_some();
+        assert!(is_known(&mut was_full(), 599_000));
+        assert!(!is_known(&mut was_full(), 599_980));
+        // More than the engine can carry, past it, shows that it is as it was.
+        let mut surplus = was_full();
+        surplus.on_full_again(1_500_000_000, 0, at_ms(300_000));
+        surplus.on_direct(1_000_000_000);
+        surplus.look(0, at_ms(301_000));
+        (1..=12).for_each(|n| surplus.look(0, at_ms(301_000 + 250 * n)));
+        assert!(!surplus.is_open());
+        assert!(is_known(&mut surplus, 900_000));
+        assert!(!is_known(&mut surplus, 900_980));
+    }
+
+    #[test]
+    fn what_was_a_mistake_is_forgotten() {
+        let mut surplus = was_full();
+        surplus.on_full_again(1_500_000_000, 0, at_ms(10_000));
+        // More than when it was full, and all of it by the engine.
+        (1..=4).for_each(|n| surplus.look(u64::from(n) * 90_000_000, at_ms(10_000 + 250 * n)));
+        (5..=20).for_each(|n| surplus.look(360_000_000, at_ms(10_000 + 250 * n)));
+        assert!(!surplus.is_open());
+        assert_eq!(steps(&mut surplus, 16_000, &[9000; 3]), [None; 3]);
+    }
+
+    #[test]
+    fn what_is_found_tells_more_than_what_was_taken_for_it() {
+        let mut surplus = was_full();
+        surplus.on_full_again(1_900_000_000, 0, at_ms(10_000));
+        surplus.on_engine_full(1_000_000_000, 0, at_ms(10_050));
+        assert_eq!(surplus.was_full, Some((1_000_000_000, at_ms(10_050))));
+        surplus.on_engine_full(1_500_000_000, 0, at_ms(10_060));
+        surplus.on_engine_full(1_200_000_000, 0, at_ms(10_070));
+        assert_eq!(surplus.was_full, Some((1_500_000_000, at_ms(10_070))));
     }
 }

@@ -86,10 +86,7 @@ impl Engine {
     /// We carry as much as we can; but where the links are seen draining just now, and not much faster than that, it is they that are
     /// full.
     pub(super) fn on_engine_full(&mut self, full_bps: u64, now: Instant) {
-        let live = self.links.iter().filter(|link| link.carries_trains());
-        let rates = live.map(|link| link.drains_at(now));
-        let line_bps: Option<u64> = rates.sum();
-        if line_bps.is_some_and(|line_bps| line_bps < full_bps / 4 * 5) {
+        if self.are_links_full(full_bps, now) {
             return;
         }
         let is_just_now = self.intake.owner_is_full_still();
@@ -104,6 +101,24 @@ impl Engine {
             self.publish_paths();
         }
         self.let_flows_rest(full_bps, now);
+    }
+
+    /// We carry as much as when we were found full.
+    pub(super) fn on_engine_full_again(&mut self, bps: u64, now: Instant) {
+        if self.are_links_full(bps, now) {
+            return;
+        }
+        let engine_bytes = self.counters.host_rx.bytes;
+        self.full.sent.on_full_again(bps, engine_bytes, now);
+        self.publish_paths();
+        self.let_flows_rest(bps, now);
+    }
+
+    fn are_links_full(&self, bps: u64, now: Instant) -> bool {
+        let live = self.links.iter().filter(|link| link.carries_trains());
+        let rates = live.map(|link| link.drains_at(now));
+        let line_bps: Option<u64> = rates.sum();
+        line_bps.is_some_and(|line_bps| line_bps < bps / 4 * 5)
     }
 
     /// What leaves the link's local queue in the order in which it was given to it.

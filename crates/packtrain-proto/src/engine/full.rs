@@ -54,6 +54,9 @@ impl Full {
 impl Engine {
     /// The owner has read what it wants for now of what has come by the links, and left frames unread, or there are no more.
     pub fn handle_links_read(&mut self, left_unread: bool, now: Instant) {
+        if let Some(bps) = self.full.sent.step(self.counters.host_rx.bytes, now) {
+            self.on_engine_full_again(bps, now);
+        }
         let given = self.counters.host_tx.bytes;
         let Some(full_bps) = self.full.reading.on_read(left_unread, given, now) else {
             return;

@@ -62,8 +62,8 @@ pub struct Row {
     pub measured: f64,
     /// The least and the most that are right.
     pub within: [f64; 2],
-    /// Of what is about when: how long the hosts themselves took, over the same wire without a delay, microseconds.
-    /// It is in `within`.
+    /// Of what is about when: how long the hosts themselves took over a bare cable, once to the wire and once from it,
+    /// microseconds. It is in `within`.
     pub hosts_us: Option<f64>,
     pub verdict: Verdict,
     /// Of the run that counts.
@@ -80,7 +80,7 @@ pub enum Discarded {
     LateByUs(f64),
     /// For so many milliseconds nobody looked at the wire: the machine was away.
     AwayForMs(f64),
-    /// The hosts alone took so long, over the wire without a delay.
+    /// The hosts alone took so long, without a wire.
     HostsTookUs(f64),
     /// The hosts did not send as much as it would have carried: the share of the time in which it had
     /// something to send.
@@ -145,12 +145,12 @@ fn measure(stage: &mut Stage, check: &Check, options: Options) -> Result<Row> {
         stage.set_wire("", Back::AtOnce)?;
         stage.wait_until_empty()?;
         let (hosts_us, measured) = {
-            let awake = check.of_delays.is_some().then(Awake::keep).transpose();
+            let awake = check.keeps_awake.then(Awake::keep).transpose();
             let _awake = awake.map_err(|source| Error::Start {
                 command: "threads that keep the processors awake".to_owned(),
                 source,
             })?;
-            let alone = check.of_delays.map(|figure| stage.hosts_us(figure));
+            let alone = check.hosts.map(|figure| stage.hosts_us(figure));
             let hosts_us = alone.transpose()?;
             stage.set_wire(&check.setting, Back::AtOnce)?;
             stage.lab.lateness()?;

@@ -187,7 +187,7 @@ fn path(link: &PeerLink) -> String {
         "joining" => "joining: what went another way before has to arrive first",
         "silent" => "silent: its other end is not heard, or does not acknowledge its trains",
         "held" => "held: it is to show first that it works",
-        "retiring" => "leaving: what is under way arrives, nothing new is sent",
+        "retiring" => "leaving: what is under way arrives, and others go first",
         "backup" => "backup: another one is used",
         "too_slow" => "too slow for the others to wait for",
         other => other,

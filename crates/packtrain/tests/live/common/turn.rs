@@ -1,10 +1,10 @@
-//! Whose turn it is: tests go three at a time, for they mostly wait; those that measure go alone. What one that does not has
+//! Whose turn it is: tests go five at a time, for they mostly wait; those that measure go alone. What one that does not has
 //! measured wrong, it measures again alone ([`super::steady`]).
 
 use std::cell::Cell;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-const AT_ONCE: usize = 3;
+const AT_ONCE: usize = 5;
 
 #[derive(Debug)]
 struct Running {

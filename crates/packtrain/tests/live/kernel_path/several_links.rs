@@ -216,7 +216,8 @@ fn what_exceeds_the_engines_rate_goes_past_it() {
     wait_for("an engine with little to do", SOON, || !takes_surplus()).unwrap();
     assert_eq!(open_to(&status(a)), [Some("loss_ok"); 2]);
     let before = direct_frames(&cabled);
-    assert_sent(a, b, B, MEBIBYTE);
+    // So little is sent before it could be taken for what filled the engine before.
+    assert_sent(a, b, B, MEBIBYTE / 8);
     assert_eq!(direct_frames(&cabled), before);
 }
 
