@@ -156,15 +156,18 @@ fn many_small_frames_of_a_flow_share_coded_trains_and_arrive_as_they_were() {
     assert!(longest <= FIT_UNCODED, "{longest} frames");
 
     let before = status(&pair.a);
-    flow(5002, random).pass_some();
-    let headers = since(&before);
-    assert!(headers.coded_trains > 10, "{headers:?}");
+    // Where the machine is away they come one by one for a while.
+    let mut each_time = (0..8).map(|_| {
+        flow(5002, random).pass_some();
+        since(&before)
+    });
+    let many = |headers: &Saved| headers.coded_trains > 10 && headers.told_apart > 400;
+    let headers = each_time
+        .find(many)
+        .expect("frames that share coded trains");
     // 28 bytes of each, but for what differs, and for the first of a train.
     let least = headers.told_apart as i64 * 20;
-    assert!(
-        headers.told_apart > 400 && headers.headers > least,
-        "{headers:?}"
-    );
+    assert!(headers.headers > least, "{headers:?}");
     assert_eq!(headers.payload, 0);
     let longest = frames_of_the_longest(&status(&pair.a));
     assert!(longest > FIT_UNCODED, "{longest} frames");

@@ -196,8 +196,10 @@ fn wait_for(what: &str, ready: impl FnMut() -> bool) {
 
 #[track_caller]
 fn assert_pings(from: &Host, options: &str) {
-    let printed = from.run(&format!("ping -c 4 -i 0.02 -W 2 {options} 10.77.0.2"));
-    assert!(printed.contains(" 4 received"), "{printed}");
+    // It waits for two round trips where it had an answer: the last one may come later while the machine is away.
+    let ping = || from.run(&format!("ping -c 4 -i 0.02 -W 2 {options} 10.77.0.2"));
+    let all_came = |printed: &String| printed.contains(" 4 received");
+    steady::judge("pings", ping, all_came);
 }
 
 #[test]

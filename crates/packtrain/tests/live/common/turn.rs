@@ -1,21 +1,29 @@
-//! Whose turn it is: tests go five at a time, for they mostly wait; those that measure go alone. What one that does not has
+//! Whose turn it is: tests go some at a time, for they mostly wait; those that measure go alone. What one that does not has
 //! measured wrong, it measures again alone ([`super::steady`]).
+//!
+//! Before one is alone the others have to end, and the longest of them takes a minute: so those that want to be wait for each
+//! other, and go one after the other. The harness has more threads than tests go at once, for those that wait.
 
 use std::cell::Cell;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-const AT_ONCE: usize = 5;
+const AT_ONCE: usize = 3;
+/// So many that want to be alone are worth it that no other begins.
+const WORTH_IT: usize = 4;
 
 #[derive(Debug)]
 struct Running {
     tests: usize,
-    /// Wait to be alone: no other begins before.
+    /// Wait to be alone.
     waiting: usize,
+    /// No other begins before those have been.
+    others_wait: bool,
 }
 
 static RUNNING: Mutex<Running> = Mutex::new(Running {
     tests: 0,
     waiting: 0,
+    others_wait: false,
 });
 static CHANGED: Condvar = Condvar::new();
 
@@ -63,7 +71,7 @@ fn wait(
 
 /// With another one.
 pub fn beside() -> Turn {
-    let is_full = |running: &Running| running.waiting > 0 || running.tests >= AT_ONCE;
+    let is_full = |running: &Running| running.others_wait || running.tests >= AT_ONCE;
     wait(running(), is_full).tests += 1;
     PLACES.set(1);
     Turn
@@ -71,7 +79,7 @@ pub fn beside() -> Turn {
 
 /// With no other.
 pub fn alone() -> Turn {
-    take_all();
+    take_all(false);
     Turn
 }
 
@@ -83,7 +91,8 @@ pub fn alone_meanwhile() -> Option<AloneMeanwhile> {
     // Two may want it at once: who waits stands still, and is no company.
     running().tests -= 1;
     CHANGED.notify_all();
-    take_all();
+    // What it has set up stands meanwhile.
+    take_all(true);
     Some(AloneMeanwhile(()))
 }
 
@@ -92,11 +101,13 @@ pub fn is_beside() -> bool {
     PLACES.get() == 1
 }
 
-fn take_all() {
+fn take_all(is_urgent: bool) {
     let mut before = running();
     before.waiting += 1;
+    before.others_wait |= is_urgent || before.waiting >= WORTH_IT;
     let mut running = wait(before, |running| running.tests > 0);
     running.waiting -= 1;
+    running.others_wait &= running.waiting > 0;
     running.tests = AT_ONCE;
     PLACES.set(AT_ONCE);
     CHANGED.notify_all();
