@@ -55,6 +55,11 @@ impl Meter {
         bytes.saturating_sub(self.bytes)
     }
 
+    /// Since the rate was asked for last.
+    pub fn has_run_for(&self, now: Instant) -> Duration {
+        now.since(self.at)
+    }
+
     /// Bit/s since it was asked last; `bytes`: ever.
     pub fn rate_bps(&mut self, bytes: u64, now: Instant) -> u64 {
         let more = bytes.saturating_sub(std::mem::replace(&mut self.bytes, bytes));

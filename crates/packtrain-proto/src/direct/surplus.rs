@@ -9,6 +9,7 @@
 //! begins takes most of a second to make a queue stand before it. That this was right shows in more being sent past it than it can carry.
 
 use super::DIRECT_CALM;
+use super::reading::Meter;
 use crate::time::{Duration, Instant};
 
 /// Rates are measured over so long at least.
@@ -29,8 +30,8 @@ pub struct Surplus {
     open: Option<Open>,
     /// What the engine carried when it was full, bit/s, and when that was seen last.
     was_full: Option<(u64, Instant)>,
-    /// The engine's bytes at the last step, and when that was.
-    stepped: (u64, Instant),
+    /// Of the engine's bytes, from step to step.
+    step_meter: Meter,
     /// So many steps of now were like when it was full.
     steps_alike: u32,
     /// Bytes of direct frames, as many as they may have been.
@@ -87,15 +88,11 @@ impl Surplus {
 
     /// Many times a second: what the engine carries, bit/s, if that is as much as when it was full, and nothing is open.
     pub fn step(&mut self, engine_bytes: u64, now: Instant) -> Option<u64> {
-        let (bytes_before, at) = self.stepped;
-        let elapsed = now.since(at);
-        if elapsed < STEP {
+        if self.step_meter.has_run_for(now) < STEP {
             return None;
         }
-        self.stepped = (engine_bytes, now);
+        let bps = self.step_meter.rate_bps(engine_bytes, now);
         let (full_bps, seen_at) = self.was_full?;
-        let bits = engine_bytes.saturating_sub(bytes_before) as f64 * 8.0;
-        let bps = (bits / elapsed.as_secs_f64()) as u64;
         let is_alike = bps >= FULL_MIN_BPS.max(full_bps / 4 * 3) && now.since(seen_at) < REMEMBERED;
         self.steps_alike = if is_alike { self.steps_alike + 1 } else { 0 };
         (self.steps_alike >= STEPS_AGAIN && self.open.is_none()).then_some(bps)
@@ -135,11 +132,12 @@ impl Surplus {
         (open.measured_at, open.measured_bytes) = (now, all);
         open.measured_directly = self.direct_bytes;
         let bps = bytes as f64 * 8.0 / elapsed.as_secs_f64();
-        if let Some((full_bps, at)) = &mut self.was_full
+        // More than the engine can carry, and not because it can carry more now.
+        if let Some((full_bps, seen_at)) = &mut self.was_full
             && bps > *full_bps as f64
             && directly > bytes / 2
         {
-            (*at, open.is_guess) = (now, false);
+            (*seen_at, open.is_guess) = (now, false);
         }
         if bps > open.full_bps as f64 / 2.0 {
             open.much_at = now;
@@ -220,7 +218,8 @@ mod tests {
 
     /// Steps of 10 ms from then on, of so many Mbit/s each; what each brought.
     fn steps(surplus: &mut Surplus, from_ms: u32, rates: &[u64]) -> Vec<Option<u64>> {
-        let (mut bytes, mut ms) = (surplus.stepped.0, from_ms);
+        let (mut bytes, mut ms) = (0, from_ms);
+        surplus.step_meter = Meter::default();
         surplus.step(bytes, at_ms(ms));
         let each = rates.iter().map(|mbps| {
             (bytes, ms) = (bytes + mbps * 1000 / 8 * 10, ms + 10);

@@ -54,6 +54,7 @@ impl Full {
 impl Engine {
     /// The owner has read what it wants for now of what has come by the links, and left frames unread, or there are no more.
     pub fn handle_links_read(&mut self, left_unread: bool, now: Instant) {
+        // The owner is here many times a second while there is much to do, and what it sends is looked at as often.
         if let Some(bps) = self.full.sent.step(self.counters.host_rx.bytes, now) {
             self.on_engine_full_again(bps, now);
         }

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use libbpf_rs::ProgramInput;
+use libbpf_rs::query::{ProgInfoIter, ProgramInfo};
 use packtrain_proto::offload::Offload;
 
 use super::*;
@@ -130,6 +131,22 @@ fn lengths_are_those_of_the_header() {
             (12 + DESTINATION_LEN).next_multiple_of(8)
         );
         assert_eq!(size("flows"), 24);
+    });
+}
+
+/// The kernel looks at a million instructions, and needs 3.5 µs for each: a line is up only then, and what is near to that another
+/// kernel may refuse. Branches multiply where a function is looked at once for each way on which it is called.
+#[test]
+fn the_kernel_looks_at_few_instructions_of_the_programs() {
+    with_path(|path| {
+        for program in path.object.progs() {
+            let name = program.name().to_str().expect("a name of C").to_owned();
+            let named = |info: &ProgramInfo| info.name.to_str() == Some(name.as_str());
+            // That of another line is of the same source, or somebody else's; ours is the youngest, or as old.
+            let info = ProgInfoIter::default().filter(named).last();
+            let looked_at = info.expect("it is loaded").verified_insns;
+            assert!((100..100_000).contains(&looked_at), "{name}: {looked_at}");
+        }
     });
 }
 
