@@ -7,6 +7,7 @@ mod breakage;
 mod copies;
 mod far_end;
 mod order;
+mod queues;
 mod sender;
 mod sending_step;
 

@@ -7,7 +7,7 @@ use packtrain_proto::class::Class;
 use packtrain_proto::config::{Config, LinkId, LinkState, NodeId, mark_of};
 use packtrain_proto::engine::{Engine, Event};
 use packtrain_proto::offload::Offload;
-use packtrain_proto::stats::Snapshot;
+use packtrain_proto::stats::{PathSnapshot, PathState, Snapshot};
 use packtrain_proto::time::{Duration, Instant};
 use packtrain_proto::wire::ethernet::MacAddr;
 
@@ -183,6 +183,22 @@ impl Bed {
 
     pub fn seen(&self, side: usize) -> Snapshot {
         self.engines[side].snapshot(self.now)
+    }
+
+    pub fn paths(&self, side: usize) -> Vec<PathSnapshot> {
+        let peers = self.seen(side).peers.into_iter();
+        let mut paths: Vec<PathSnapshot> = peers.flat_map(|peer| peer.paths).collect();
+        paths.sort_by_key(|path| path.link);
+        paths
+    }
+
+    pub fn states(&self, side: usize) -> Vec<PathState> {
+        self.paths(side).iter().map(|path| path.state).collect()
+    }
+
+    pub fn trains_by_link(&self, side: usize) -> Vec<u64> {
+        let links = self.seen(side).links;
+        links.iter().map(|link| link.trains_tx).collect()
     }
 
     /// The last four bytes of each frame that the host was given, as a number.

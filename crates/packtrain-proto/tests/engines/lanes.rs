@@ -1,16 +1,13 @@
 //! Classes that go by some links alone: they use these, nothing else waits for them, and their frames keep their order whatever
 //! happens to the links, and when a flow comes to be of such a class.
 
-#[path = "support/segments.rs"]
-mod segments;
-
+use crate::segments::{Bed, Cable, numbered_of_type as frame, pt0};
 use packtrain_proto::class::{Action, Class};
 use packtrain_proto::config::{Config, LinkId, NodeId};
 use packtrain_proto::engine::Engine;
 use packtrain_proto::stats::DropReason;
 use packtrain_proto::time::Duration;
 use packtrain_proto::wire::train::Train;
-use segments::{Bed, Cable, numbered_of_type as frame, pt0};
 
 const MS: Duration = Duration::from_millis(1);
 const A: usize = 0;
@@ -41,11 +38,6 @@ fn cables(count: u8, links: &[u8], set: impl Fn(&mut Config)) -> Bed {
 }
 
 impl Bed {
-    fn trains_by_link(&self) -> Vec<u64> {
-        let links = self.seen(A).links;
-        links.iter().map(|link| link.trains_tx).collect()
-    }
-
     /// Numbers of the frames of this kind that B was given, in their order.
     fn came(&self, ether_type: [u8; 2]) -> Vec<u32> {
         let of_kind = self.out[B]
@@ -75,12 +67,12 @@ fn lane_of(message: &[u8]) -> Option<u8> {
 #[test]
 fn frames_of_such_a_class_go_by_its_links_and_all_others_by_any() {
     let mut bed = cables(3, &[1, 2], |_| {});
-    let before = bed.trains_by_link();
+    let before = bed.trains_by_link(A);
     for n in 0..300 {
         bed.send(A, &frame(OWN, n));
         bed.run(MS);
     }
-    let by_link: Vec<u64> = bed.trains_by_link();
+    let by_link: Vec<u64> = bed.trains_by_link(A);
     let by_link: Vec<u64> = by_link.iter().zip(&before).map(|(a, b)| a - b).collect();
     assert_eq!(by_link.iter().sum::<u64>(), 300, "{by_link:?}");
     assert!(
@@ -92,7 +84,11 @@ fn frames_of_such_a_class_go_by_its_links_and_all_others_by_any() {
         bed.send(A, &frame(ANY, n));
         bed.run(MS);
     }
-    assert!(bed.trains_by_link()[0] >= 80, "{:?}", bed.trains_by_link());
+    assert!(
+        bed.trains_by_link(A)[0] >= 80,
+        "{:?}",
+        bed.trains_by_link(A)
+    );
     assert!(bed.came(ANY).into_iter().eq(0..300));
 }
 
@@ -106,7 +102,7 @@ fn when_none_of_its_links_works_they_go_by_others_and_back_and_none_is_lost() {
             n += 1;
             bed.run(MS);
         }
-        bed.trains_by_link()
+        bed.trains_by_link(A)
     };
     send(&mut bed, 50);
     bed.set_carrier(A, 1, false);
@@ -119,7 +115,7 @@ fn when_none_of_its_links_works_they_go_by_others_and_back_and_none_is_lost() {
     bed.set_carrier(A, 2, true);
     // It is heard again.
     send(&mut bed, 1500);
-    let before = bed.trains_by_link();
+    let before = bed.trains_by_link(A);
     let after = send(&mut bed, 50);
     assert_eq!((after[0] - before[0], after[2] - before[2]), (0, 50));
     bed.run(200 * MS);

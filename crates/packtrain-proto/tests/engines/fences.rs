@@ -3,11 +3,10 @@
 //!
 //! The programs and queues of the kernel are written down here anew, as simply as they can be.
 
-mod support;
-
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use crate::support::{MTU, config, pt0};
 use packtrain_proto::class::{Action, Class, KernelPath};
 use packtrain_proto::config::{Balance, LinkId, LinkOrder, LinkState, direct_mark_of, mark_of};
 use packtrain_proto::direct::leave::{Leave, Leaving, Left};
@@ -17,7 +16,6 @@ use packtrain_proto::offload::Offload;
 use packtrain_proto::stats::{DirectSnapshot, DropReason};
 use packtrain_proto::time::{Duration, Instant};
 use packtrain_proto::wire::ethernet::MacAddr;
-use support::{MTU, config, pt0};
 
 const FLOWS: usize = 6;
 

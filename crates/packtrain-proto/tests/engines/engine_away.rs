@@ -1,13 +1,11 @@
 //! A node whose engine is away: its peers keep its direct path, and drop what only its engine would take.
 
-mod support;
-
+use crate::support::{LINK, MTU, Pair, config, frame, link_address, pt0};
 use packtrain_proto::config::{LinkId, direct_mark_of, mark_of};
 use packtrain_proto::engine::{Event, OpenTo, PeerDownReason, Word};
 use packtrain_proto::offload::Offload;
 use packtrain_proto::stats::{DropReason, EngineBecause};
 use packtrain_proto::time::Duration;
-use support::{LINK, MTU, Pair, config, frame, link_address, pt0};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -182,7 +180,7 @@ fn when_it_is_back_it_is_a_new_node_and_all_is_as_before() {
 #[test]
 fn a_link_that_no_hello_can_leave_by_has_no_words() {
     let (mut pair, _) = direct_pair();
-    let mut state = support::link_state(1);
+    let mut state = crate::support::link_state(1);
     state.carrier = false;
     pair.engines[1].handle_link_state(LinkId(0), state, pair.now);
     assert_eq!(pair.engines[1].words_for_absence(pair.now), []);

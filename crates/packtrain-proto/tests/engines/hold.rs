@@ -1,13 +1,11 @@
 //! How long what comes of a peer waits for its turn, as the engine counts it.
 
-mod support;
-
+use crate::support::forger::{Forger, option, whole};
+use crate::support::{Pair, link_address};
 use packtrain_proto::config::mark_of;
 use packtrain_proto::offload::Offload;
 use packtrain_proto::stats::HoldSnapshot;
 use packtrain_proto::time::Duration;
-use support::forger::{Forger, option, whole};
-use support::{Pair, link_address};
 
 const NEWEST: u8 = 0x02;
 const OTHER_LINK: u8 = 9;
@@ -72,12 +70,12 @@ fn what_was_counted_stays_when_the_peer_begins_its_sequences_anew() {
     let mut pair = Pair::new(true);
     let mut forger = Forger::known_to(&mut pair, 1, 1);
     forger.send(&mut pair, 1, &whole(&[1; 100]));
-    let mut hello = forger.hello(Some(support::node(1)));
+    let mut hello = forger.hello(Some(crate::support::node(1)));
     hello.epoch += 1;
     hello.count = 1;
     pair.inject(
         1,
-        &support::forger::emit(&hello, forger.link),
+        &crate::support::forger::emit(&hello, forger.link),
         Offload::NONE,
     );
     assert_eq!(hold_of(&pair, &forger).trains, 1);

@@ -1,17 +1,14 @@
 //! Links whose ends take longer frames than what stands between them: found out, used for what passes, and found out again.
 
-#[path = "support/segments.rs"]
-mod segments;
-
 use std::cell::Cell;
 use std::rc::Rc;
 
+use crate::segments::{Bed, Cable, frame_to, pt0};
 use packtrain_proto::config::{Config, LinkId};
 use packtrain_proto::engine::Event;
 use packtrain_proto::stats::PeerSnapshot;
 use packtrain_proto::time::Duration;
 use packtrain_proto::wire::train::Train;
-use segments::{Bed, Cable, frame_to, pt0};
 
 const MS: Duration = Duration::from_millis(1);
 const A: usize = 0;

@@ -1,14 +1,11 @@
 //! What a link loses that lives goes again by another, in time and in its order; and what does not.
 
-#[path = "support/segments.rs"]
-mod segments;
-
+use crate::segments::{Bed, Cable, frame_to, pt0};
 use packtrain_proto::class::{Action, Class, Repairs};
 use packtrain_proto::config::{Config, LinkId};
-use packtrain_proto::stats::{DropReason, HoldSnapshot, ReplaySnapshot};
+use packtrain_proto::stats::{DropReason, HoldSnapshot};
 use packtrain_proto::time::Duration;
 use packtrain_proto::wire::train::{REPLAYED, REPLAYED_FROM, Train};
-use segments::{Bed, Cable, frame_to, pt0};
 
 const MS: Duration = Duration::from_millis(1);
 const A: usize = 0;
@@ -52,10 +49,6 @@ fn send(bed: &mut Bed, frames: u32, apart: Duration) {
 }
 
 impl Bed {
-    fn replay(&self) -> ReplaySnapshot {
-        self.seen(A).replay
-    }
-
     fn hold(&self) -> HoldSnapshot {
         self.seen(B).peers[0].hold.clone()
     }
@@ -68,7 +61,7 @@ fn what_a_link_loses_comes_all_the_same_in_its_order_and_soon() {
     send(&mut bed, 4000, MS / 5);
     bed.run(100 * MS);
     assert!(bed.numbers(B).into_iter().eq(0..4000));
-    let replay = bed.replay();
+    let replay = bed.seen(A).replay;
     assert!((20..=60).contains(&replay.repaired), "{replay:?}");
     assert_eq!((replay.replayed, replay.not_repaired), (replay.repaired, 0));
     // Nothing that had arrived was sent again, and nothing was waited for for longer than it takes to say so.
@@ -124,7 +117,7 @@ fn what_was_sent_again_and_is_lost_as_well_goes_once_more() {
         "{:?}",
         bed.numbers(B)
     );
-    assert_eq!(bed.replay().repaired, 2);
+    assert_eq!(bed.seen(A).replay.repaired, 2);
 }
 
 #[test]
@@ -140,7 +133,7 @@ fn what_a_host_does_not_send_again_is_lost_and_what_others_send_it_is_not() {
         bed.run(100 * MS);
         let got = bed.numbers(B);
         assert!(got.is_sorted());
-        let replay = bed.replay();
+        let replay = bed.seen(A).replay;
         let counts = (replay.replayed, replay.repaired, replay.not_repaired);
         if off == A {
             assert!(got.len() < 3980, "{}", got.len());
@@ -159,7 +152,7 @@ fn what_would_come_too_late_does_not_go_and_is_not_waited_for() {
     lose_every(&mut bed, 50);
     send(&mut bed, 4000, MS / 5);
     bed.run(100 * MS);
-    assert_eq!(bed.replay().repaired, 0);
+    assert_eq!(bed.seen(A).replay.repaired, 0);
     assert!(bed.numbers(B).is_sorted());
     let hold = bed.hold();
     // The wait for any gap, at first.
@@ -174,7 +167,7 @@ fn of_a_link_that_loses_half_only_a_part_goes_again() {
     bed.run(200 * MS);
     let got = bed.numbers(B);
     assert!(got.is_sorted());
-    let replay = bed.replay();
+    let replay = bed.seen(A).replay;
     let trains: u64 = bed.seen(A).links.iter().map(|link| link.trains_tx).sum();
     let most = (trains - replay.replayed) / 4 + 256;
     assert!(replay.replayed <= most, "{replay:?} of {trains}");

@@ -1,15 +1,12 @@
 //! No link stands idle for long while frames wait: whatever was lost, what holds the others up is found out.
 
-#[path = "support/segments.rs"]
-mod segments;
-
+use crate::segments::{Bed, Cable, frame_to, host, pt0};
 use packtrain_proto::config::{Config, LinkId, LinkState, NodeId, mark_of};
 use packtrain_proto::engine::Engine;
 use packtrain_proto::offload::Offload;
 use packtrain_proto::stats::{DropReason, PathState};
 use packtrain_proto::time::{Duration, Instant};
 use packtrain_proto::wire::train::Train;
-use segments::{Bed, Cable, frame_to, host, pt0};
 
 const MS: Duration = Duration::from_millis(1);
 const A: usize = 0;
@@ -64,11 +61,6 @@ impl Bed {
         assert_eq!(got.len(), count);
         assert!((0..count).all(|word| got[word] == long_frame(word)));
     }
-
-    fn states(&self) -> Vec<PathState> {
-        let seen = self.engines[A].snapshot(self.now);
-        seen.peers[0].paths.iter().map(|path| path.state).collect()
-    }
 }
 
 #[test]
@@ -86,7 +78,7 @@ fn acknowledgements_that_were_lost_for_all_that_is_out_are_asked_for() {
     );
     bed.run(250 * MS);
     bed.got_long_frames(60);
-    assert_eq!(bed.states(), [PathState::Open; 2]);
+    assert_eq!(bed.states(A), [PathState::Open; 2]);
 }
 
 #[test]
@@ -110,7 +102,7 @@ fn no_link_is_dead_while_acknowledgements_are_late_on_all() {
     bed.full.clear();
     bed.run(200 * MS);
     bed.got_long_frames(62);
-    assert_eq!(bed.states(), [PathState::Open; 2]);
+    assert_eq!(bed.states(A), [PathState::Open; 2]);
     assert_eq!(bed.engines[A].snapshot(bed.now).replay.replayed, 0);
 }
 
@@ -125,9 +117,9 @@ fn a_path_that_everything_was_lost_on_is_tried_until_it_works() {
     for cable in &mut bed.cables {
         cable.broken = false;
     }
-    assert_eq!(bed.states(), [PathState::Silent; 2]);
+    assert_eq!(bed.states(A), [PathState::Silent; 2]);
     bed.run(250 * MS);
-    assert_eq!(bed.states(), [PathState::Open; 2]);
+    assert_eq!(bed.states(A), [PathState::Open; 2]);
     assert!(!bed.engines[A].has_frames_waiting());
 }
 
@@ -186,7 +178,7 @@ fn what_goes_again_takes_a_link_that_answers_before_one_that_never_did() {
     (200..220).for_each(|word| bed.send(A, &long_frame(word)));
     bed.run(Duration::ZERO);
     assert!(bed.out[B].len() < 220, "some went by the dead one");
-    assert_eq!(bed.states()[2], PathState::Open);
+    assert_eq!(bed.states(A)[2], PathState::Open);
     bed.full.remove(&never_used);
     bed.run(250 * MS);
     bed.got_long_frames(220);
@@ -200,11 +192,11 @@ fn a_silent_link_is_tried_though_its_local_queue_is_never_seen_with_room() {
     bed.cables[0].broken = true;
     bed.send_long_frames(200..220);
     bed.run(300 * MS);
-    assert_eq!(bed.states(), [PathState::Silent, PathState::Open]);
+    assert_eq!(bed.states(A), [PathState::Silent, PathState::Open]);
     bed.cables[0].broken = false;
     bed.full.insert((A, LinkId(0)));
     bed.run(1500 * MS);
-    assert_ne!(bed.states()[0], PathState::Silent);
+    assert_ne!(bed.states(A)[0], PathState::Silent);
     bed.got_long_frames(220);
 }
 
@@ -271,7 +263,7 @@ fn a_probe_that_was_lost_holds_nobody_up() {
     });
     bed.run(1500 * MS);
     assert_eq!(
-        (lost.get(), bed.states()),
+        (lost.get(), bed.states(A)),
         (count, vec![PathState::Open; 2])
     );
     // Nothing comes behind it by its own link.

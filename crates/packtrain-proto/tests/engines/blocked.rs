@@ -1,11 +1,9 @@
 //! A link whose owner has frames for it that found no room.
 
-mod support;
-
+use crate::support::{LINK, Pair, frame};
 use packtrain_proto::offload::Offload;
 use packtrain_proto::time::Duration;
 use packtrain_proto::wire::train::Train;
-use support::{LINK, Pair, frame};
 
 const MS: Duration = Duration::from_millis(1);
 

@@ -1,15 +1,12 @@
 //! Links that are away for a moment, and bring what was under way still.
 
-#[path = "support/segments.rs"]
-mod segments;
-
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use crate::segments::{Bed, Cable, frame_to, pt0};
 use packtrain_proto::config::LinkId;
 use packtrain_proto::stats::DropReason;
 use packtrain_proto::time::Duration;
-use segments::{Bed, Cable, frame_to, pt0};
 
 const HELLO: [u8; 3] = [0x88, 0xb5, 0x12];
 

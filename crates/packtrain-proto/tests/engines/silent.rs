@@ -1,12 +1,9 @@
 //! Links that die one after the other, and nobody is told.
 
-#[path = "support/segments.rs"]
-mod segments;
-
+use crate::segments::{Bed, Cable, frame_to, pt0};
 use packtrain_proto::config::LinkId;
 use packtrain_proto::stats::DropReason;
 use packtrain_proto::time::Duration;
-use segments::{Bed, Cable, frame_to, pt0};
 
 /// Here is what holds when nothing is repaired.
 fn bed_of(links: u8) -> Bed {

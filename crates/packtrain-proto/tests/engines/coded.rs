@@ -1,9 +1,8 @@
 //! Coded trains between two engines: what is coded, what comes out, and what becomes of a damaged one.
 
-mod support;
-
 use std::num::NonZero;
 
+use crate::support::{LINK, Pair, link_state, pt0};
 use packtrain_proto::class::{Action, Class, Compress};
 use packtrain_proto::coding::dictionary::Dictionary;
 use packtrain_proto::config::{Config, LinkState, NodeId};
@@ -11,7 +10,6 @@ use packtrain_proto::offload::Offload;
 use packtrain_proto::stats::{DictionaryUnused, DropReason};
 use packtrain_proto::time::Duration;
 use packtrain_proto::wire::checksum;
-use support::{LINK, Pair, link_state, pt0};
 
 const CODED: u8 = 0x08;
 

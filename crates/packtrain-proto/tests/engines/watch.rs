@@ -1,17 +1,14 @@
 //! What the engine tells of its paths: each change once, in its order, with why and how long.
 
-#[path = "support/segments.rs"]
-mod segments;
-
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use crate::segments::{Bed, Cable, frame_to, pt0};
 use packtrain_proto::config::{Balance, LinkId};
 use packtrain_proto::engine::{Event, PeerDownReason};
 use packtrain_proto::stats::{PathBecause, PathState};
 use packtrain_proto::time::Duration;
-use segments::{Bed, Cable, frame_to, pt0};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -220,7 +217,7 @@ fn an_owner_that_asks_for_nothing_is_told_the_rest_later() {
     for flap in 0..720 {
         now += Duration::from_secs(120);
         let state = packtrain_proto::config::LinkState {
-            address: segments::host(0, 1),
+            address: crate::segments::host(0, 1),
             mark: None,
             mtu: 1500,
             carrier: flap % 2 == 1,

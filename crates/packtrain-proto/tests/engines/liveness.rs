@@ -1,13 +1,10 @@
 //! Links that die while nobody is told, in one direction or both; and everything that looks like it and is not.
 
-#[path = "support/segments.rs"]
-mod segments;
-
+use crate::segments::{Bed, Cable, frame_to, host, pt0};
 use packtrain_proto::config::LinkId;
 use packtrain_proto::stats::{DropReason, LivenessSnapshot, PathSnapshot, PathState};
 use packtrain_proto::time::{Duration, Instant};
 use packtrain_proto::wire::liveness::{Diagnostic, State};
-use segments::{Bed, Cable, frame_to, host, pt0};
 
 const MS: Duration = Duration::from_millis(1);
 const A: usize = 0;
@@ -25,18 +22,6 @@ fn is_liveness(message: &[u8]) -> bool {
 }
 
 impl Bed {
-    fn paths(&self, side: usize) -> Vec<PathSnapshot> {
-        let seen = self.engines[side].snapshot(self.now);
-        let mut paths: Vec<PathSnapshot> =
-            seen.peers.into_iter().flat_map(|peer| peer.paths).collect();
-        paths.sort_by_key(|path| path.link);
-        paths
-    }
-
-    fn states(&self, side: usize) -> Vec<PathState> {
-        self.paths(side).iter().map(|path| path.state).collect()
-    }
-
     fn liveness(&self, side: usize, link: usize) -> LivenessSnapshot {
         self.paths(side)[link]
             .liveness

@@ -1,14 +1,12 @@
 //! What a class says of a frame is what the engine does with it.
 
-mod support;
-
+use crate::support::{LINK, Pair, pt0};
 use packtrain_proto::class::{Action, Class, Compress, Pack};
 use packtrain_proto::engine::Engine;
 use packtrain_proto::offload::Offload;
 use packtrain_proto::stats::Traffic;
 use packtrain_proto::time::Duration;
 use packtrain_proto::wire::ethernet::MacAddr;
-use support::{LINK, Pair, pt0};
 
 /// More than any link may hold.
 const FULL: usize = 16 << 20;

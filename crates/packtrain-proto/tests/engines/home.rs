@@ -1,9 +1,7 @@
 //! Hosts with several links, and segments between them: everybody gets what is for everybody once, and
 //! no segment sees a `pt0` behind two ports.
 
-#[path = "support/segments.rs"]
-mod segments;
-
+use crate::segments::{Bed, Cable, PLAIN, frame_to, group_frame, host, pt0};
 use packtrain_proto::config::LinkId;
 use packtrain_proto::engine::Event;
 use packtrain_proto::gso;
@@ -11,7 +9,6 @@ use packtrain_proto::offload::{Gso, GsoKind, Offload, PartialChecksum};
 use packtrain_proto::stats::DropReason;
 use packtrain_proto::time::Duration;
 use packtrain_proto::wire::ethernet::{MacAddr, ether_type};
-use segments::{Bed, Cable, PLAIN, frame_to, group_frame, host, pt0};
 
 const MS: Duration = Duration::from_millis(1);
 const A: usize = 0;

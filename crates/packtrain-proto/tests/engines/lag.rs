@@ -1,15 +1,12 @@
 //! Links that a switch takes for one (a static link aggregation), toward hosts without packtrain and with.
 
-#[path = "support/segments.rs"]
-mod segments;
-
 use std::collections::BTreeSet;
 
+use crate::segments::{Bed, Cable, PLAIN, frame_to, group_frame, pt0};
 use packtrain_proto::config::{Balance, LinkId, LinkSettings};
 use packtrain_proto::stats::LagUse;
 use packtrain_proto::time::Duration;
 use packtrain_proto::wire::ethernet::MacAddr;
-use segments::{Bed, Cable, PLAIN, frame_to, group_frame, pt0};
 
 const LINKS: u8 = 3;
 

@@ -1,7 +1,6 @@
 //! Aggregates of the DFAP paper between two engines, one of which may speak trains; and who never gets one.
 
-mod support;
-
+use crate::support::{LINK, MTU, Pair, link_address, link_state, pt0};
 use packtrain_proto::class::{Action, Pack};
 use packtrain_proto::config::{Config, Mode};
 use packtrain_proto::dfap::best_fit::Order;
@@ -12,7 +11,6 @@ use packtrain_proto::time::Duration;
 use packtrain_proto::wire::dfap::{self, Aggregate, ETHER_TYPE, ETHER_TYPE_OF_FOOTNOTE};
 use packtrain_proto::wire::ethernet::{HEADER_LEN, MacAddr, ether_type};
 use proptest::prelude::*;
-use support::{LINK, MTU, Pair, link_address, link_state, pt0};
 
 /// More than any link may hold.
 const FULL: usize = 16 << 20;

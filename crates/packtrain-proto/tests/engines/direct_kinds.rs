@@ -1,7 +1,8 @@
 //! By what direct frames are known, where a network does not let direct marks pass.
 
-mod support;
-
+use crate::support::forger::Forger;
+use crate::support::forger::emit;
+use crate::support::{LINK, MTU, Pair, frame, link_address, pt0};
 use packtrain_proto::config::{Unused, direct_mark_of, mark_of};
 use packtrain_proto::direct::kinds::{DirectKind, KindRefused};
 use packtrain_proto::engine::{DirectSource, OpenTo};
@@ -9,9 +10,6 @@ use packtrain_proto::offload::Offload;
 use packtrain_proto::stats::{EngineBecause, PathSnapshot};
 use packtrain_proto::time::Duration;
 use packtrain_proto::wire::ethernet::MacAddr;
-use support::forger::Forger;
-use support::forger::emit;
-use support::{LINK, MTU, Pair, frame, link_address, pt0};
 
 fn direct_mark(side: usize) -> MacAddr {
     direct_mark_of(mark_of(link_address(side)).unwrap())

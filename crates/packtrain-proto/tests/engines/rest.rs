@@ -1,11 +1,9 @@
 //! Flows that never rest are let rest, so that they may go past an engine that is full.
 
-mod support;
-
+use crate::support::{MTU, Pair, frame, pt0};
 use packtrain_proto::engine::Event;
 use packtrain_proto::offload::Offload;
 use packtrain_proto::time::Duration;
-use support::{MTU, Pair, frame, pt0};
 
 const DATA: u8 = 0x10;
 const END: u8 = 0x11;

@@ -1,14 +1,12 @@
 //! How much stands on a link below the engine: of what others may join, as many as of full ones; of what nobody can join, as
 //! many bytes as the link takes in that time, however short the frames are.
 
-mod support;
-
+use crate::support::{LINK, Pair, config, frame, link_address, link_state, pt0};
 use packtrain_proto::config::{Config, LinkId, LinkState, Mode};
 use packtrain_proto::engine::Engine;
 use packtrain_proto::offload::Offload;
 use packtrain_proto::time::{Duration, Instant};
 use packtrain_proto::wire::ethernet::{MacAddr, ether_type};
-use support::{LINK, Pair, config, frame, link_address, link_state, pt0};
 
 const STATION: MacAddr = MacAddr([2, 0, 0, 0, 9, 9]);
 const STEP: Duration = Duration::from_micros(200);

@@ -1,8 +1,8 @@
 //! The direct path: where it leads, when it is closed, and how the engine tells that what went by
 //! itself has arrived.
 
-mod support;
-
+use crate::support::forger::{Forger, emit};
+use crate::support::{LINK, MTU, Pair, frame, link_address, link_state, node, pt0};
 use packtrain_proto::config::{LinkId, LinkState, direct_mark_of, mark_of};
 use packtrain_proto::direct::DIRECT_CALM;
 use packtrain_proto::direct::kinds::DirectKind;
@@ -12,8 +12,6 @@ use packtrain_proto::stats::EngineBecause;
 use packtrain_proto::time::Duration;
 use packtrain_proto::wire::ethernet::MacAddr;
 use packtrain_proto::wire::hello::capability;
-use support::forger::{Forger, emit};
-use support::{LINK, MTU, Pair, frame, link_address, link_state, node, pt0};
 
 fn direct_pair() -> Pair {
     let mut pair = Pair::with(|_, config| {
@@ -196,7 +194,7 @@ fn a_peer_that_leaves_takes_its_paths_along() {
 fn where_our_mark_does_not_pass_nothing_is_sent_with_it_and_when_it_does_it_is() {
     let mut pair = direct_pair();
     let restarted = |pair: &mut Pair| {
-        let mut config = support::config(1);
+        let mut config = crate::support::config(1);
         (config.direct_frames, config.mtu, config.node_id) = (true, MTU, node(7));
         pair.restart(1, config);
         pair.run(Duration::from_secs(20));

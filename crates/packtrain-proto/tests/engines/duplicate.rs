@@ -1,14 +1,11 @@
 //! Trains that go by two links: the first that comes is delivered, and it takes two losses to lose one.
 
-#[path = "support/segments.rs"]
-mod segments;
-
+use crate::segments::{Bed, numbered_of_type as frame};
 use packtrain_proto::class::{Action, Class};
 use packtrain_proto::config::{Balance, Config, LinkId};
-use packtrain_proto::stats::{DropReason, ReplaySnapshot};
+use packtrain_proto::stats::DropReason;
 use packtrain_proto::time::Duration;
 use packtrain_proto::wire::train::Train;
-use segments::{Bed, numbered_of_type as frame};
 
 const MS: Duration = Duration::from_millis(1);
 const A: usize = 0;
@@ -57,28 +54,17 @@ fn lose_half(bed: &mut Bed, link: LinkId, row: u32) {
     });
 }
 
-impl Bed {
-    fn replay(&self) -> ReplaySnapshot {
-        self.seen(A).replay
-    }
-
-    fn trains_by_link(&self) -> Vec<u64> {
-        let links = self.seen(A).links;
-        links.iter().map(|link| link.trains_tx).collect()
-    }
-}
-
 #[test]
 fn each_train_of_such_a_class_goes_by_two_links_and_is_delivered_once_in_its_order() {
     let mut bed = cables(3, |_| {});
     send(&mut bed, 300, |_| TWICE);
     assert!(bed.numbers(B).into_iter().eq(0..300));
-    let replay = bed.replay();
+    let replay = bed.seen(A).replay;
     assert_eq!((replay.duplicated, replay.not_duplicated), (300, 0));
     assert_eq!(bed.seen(B).drops.get(DropReason::Duplicate), 300);
     assert_eq!(replay.replayed, 0);
     // Two of the three each time, and not always the same ones.
-    let by_link = bed.trains_by_link();
+    let by_link = bed.trains_by_link(A);
     assert!(by_link.iter().all(|n| *n >= 150), "{by_link:?}");
 }
 
@@ -119,7 +105,7 @@ fn frames_of_other_classes_go_once_and_share_no_train_with_those() {
     assert!(got.iter().filter(|n| n.is_multiple_of(4)).is_sorted());
     got.sort_unstable();
     assert!(got.into_iter().eq(0..800));
-    let replay = bed.replay();
+    let replay = bed.seen(A).replay;
     assert_eq!(replay.not_duplicated, 0);
     // As many trains with frames that go twice as there were rounds, or so: none with all frames.
     assert!((100..=200).contains(&replay.duplicated), "{replay:?}");
@@ -133,7 +119,7 @@ fn a_line_that_duplicates_does_so_with_all() {
     lose_half(&mut bed, LinkId(1), 3);
     send(&mut bed, 200, |_| ONCE);
     assert!(bed.numbers(B).into_iter().eq(0..200));
-    assert_eq!(bed.replay().duplicated, 200);
+    assert_eq!(bed.seen(A).replay.duplicated, 200);
 }
 
 #[test]
@@ -141,17 +127,17 @@ fn over_one_link_and_beside_a_dead_one_they_go_once_and_none_waits() {
     let mut bed = cables(1, |_| {});
     send(&mut bed, 50, |_| TWICE);
     assert!(bed.numbers(B).into_iter().eq(0..50));
-    assert_eq!(bed.replay().duplicated, 0);
+    assert_eq!(bed.seen(A).replay.duplicated, 0);
 
     let mut bed = cables(2, |_| {});
     send(&mut bed, 50, |_| TWICE);
-    let before = bed.replay().duplicated;
+    let before = bed.seen(A).replay.duplicated;
     bed.lose = Box::new(|_, link, _| link == LinkId(1));
     bed.run(200 * MS);
     bed.out[B].clear();
     send(&mut bed, 50, |_| TWICE);
     assert!(bed.numbers(B).into_iter().eq(0..50), "{:?}", bed.numbers(B));
-    let replay = bed.replay();
+    let replay = bed.seen(A).replay;
     assert_eq!(replay.duplicated, before, "nothing by a dead link");
     assert_eq!(replay.not_duplicated, 50);
 }
@@ -169,5 +155,5 @@ fn the_first_goes_again_when_its_link_dies_and_what_has_come_is_not_delivered_tw
     }
     bed.run(500 * MS);
     assert!(bed.numbers(B).into_iter().eq(0..60), "{:?}", bed.numbers(B));
-    assert!(bed.replay().replayed > 0);
+    assert!(bed.seen(A).replay.replayed > 0);
 }
