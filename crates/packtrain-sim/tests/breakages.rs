@@ -184,12 +184,16 @@ fn without_a_breakage_the_same_seeds_pass() {
 #[test]
 fn without_a_breakage_the_same_seeds_pass_over_several_links() {
     for seed in 0..SEEDS_MAX {
-        for run in [
-            links::run_carrier_cuts,
-            links::run_lossless,
-            direct::run_carrier_cuts,
-        ] {
+        for run in [links::run_carrier_cuts, links::run_lossless] {
             assert_eq!(run(Order::new(seed)).violation, None, "seed {seed}");
         }
+    }
+}
+
+#[test]
+fn without_a_breakage_the_same_seeds_pass_past_the_engine_on_several_links() {
+    for seed in 0..SEEDS_MAX {
+        let report = direct::run_carrier_cuts(Order::new(seed));
+        assert_eq!(report.violation, None, "seed {seed}");
     }
 }

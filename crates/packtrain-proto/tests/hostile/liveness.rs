@@ -62,9 +62,9 @@ fn a_hundred_thousand_who_ask_whether_their_links_live_take_nothing_from_a_peer(
         false
     });
     let (begun, mut asked) = (bed.now, 0);
+    let node = bed.engines[B].snapshot(bed.now).node_id;
     for n in 0..100_000u32 {
         let (forger, link) = (Forger::new(n + 1), (n % 2) as u8);
-        let node = bed.engines[B].snapshot(bed.now).node_id;
         let mut hello = forger.hello((n % 3 > 0).then_some(node));
         hello.capabilities |= capability::LIVENESS | capability::POLLS | capability::REPAIR;
         bed.inject(B, link, &emit(&hello, forger.link));
