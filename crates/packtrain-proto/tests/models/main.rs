@@ -198,7 +198,8 @@ fn unseen<S: Strategy>(
             max_shrink_iters: 0,
             ..config(2000)
         };
-        let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+        // With these cases each is seen within seconds; with others, also within a minute.
+        let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[3; 32]);
         let found = TestRunner::new_with_rng(config, rng).run(&inputs(), |input| {
             run(&input, *breakage).map_err(TestCaseError::fail)
         });
