@@ -72,8 +72,11 @@ struct WireLateness {
     part: String,
     #[serde(flatten)]
     lateness: LatenessSummary,
-    /// The share of their time that the processors of the machine itself stood still, each time that something was measured.
+    /// The share of their time that the processors of the machine itself stood still, each time that something was measured
+    /// that counts.
     stood_still: Sample,
+    /// So often was something measured again for it, and does not count.
+    again: usize,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -144,8 +147,12 @@ fn print(report: &Report) {
     for of in &report.lateness {
         let [p50, p99] = [of.lateness.p50_us, of.lateness.p99_us].map(super::table::time);
         let [stood, most] = [of.stood_still.median(), of.stood_still.max()].map(|x| x * 100.0);
+        let again = match of.again {
+            0 => String::new(),
+            n => format!(", {n} measured again for it"),
+        };
         println!(
-            "wires late: {p50}, {p99} at the 99th percentile; processors stood still: {stood:.1} % of the time, {most:.1} % at most: {}",
+            "wires late: {p50}, {p99} at the 99th percentile; processors stood still: {stood:.1} % of the time, {most:.1} % at most{again}: {}",
             of.part
         );
     }

@@ -116,7 +116,7 @@ fn by_stage(bench: &mut Bench<'_>, part: &str, wires: &[WireOf], least: f64) -> 
 
 /// One flow by each way, and what of the better wire's it has to be at least.
 fn flows(bench: &mut Bench<'_>, (part, stage): (&str, &Stage), least: f64) -> Result<Runs<Flow>> {
-    let runs = bench.in_turns((part, stage), &ALL, |way, _| stage.flow(way, FLOW))?;
+    let runs = bench.in_turns_where_it_ran((part, stage), &ALL, |way, _| stage.flow(way, FLOW))?;
     bench.note_subflows(part, runs.get(&Way::Mptcp).into_iter().flatten());
     bench.promise(
         part,
