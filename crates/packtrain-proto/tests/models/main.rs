@@ -1,5 +1,5 @@
-//! The order of what comes, and what is sent again, against models that are slow and obvious: they keep
-//! everything that has happened, and work each answer out from all of it.
+//! The order of what comes, what is sent again, and whose frame is next, against models that are slow and obvious: those of
+//! order and copies keep everything that has happened, and work each answer out from all of it.
 
 mod arrival_step;
 mod arrivals;
@@ -198,7 +198,7 @@ fn unseen<S: Strategy>(
             max_shrink_iters: 0,
             ..config(2000)
         };
-        // With these cases each is seen within seconds; with others, also within a minute.
+        // Cases that show each within seconds: others, as right, may take minutes.
         let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[3; 32]);
         let found = TestRunner::new_with_rng(config, rng).run(&inputs(), |input| {
             run(&input, *breakage).map_err(TestCaseError::fail)

@@ -68,7 +68,7 @@ fn a_very_slow_link_far_away_neither_takes_nor_delays_anything() {
 }
 
 #[test]
-fn nor_does_a_slow_one() {
+fn nor_does_a_slow_one_far_away() {
     neither_takes_nor_delays_anything(Cable::new(10, 100));
 }
 
