@@ -11,6 +11,7 @@ use std::process::{Command, exit};
 /// Each with what it is compiled from, and what is defined.
 const PROGRAMS: &[(&str, &str, &[&str])] = &[
     ("direct", "direct", &[]),
+    ("filter", "filter", &[]),
     ("floor", "floor", &[]),
     ("guard", "guard", &[]),
     ("guard_without_types", "guard", &["-DWITHOUT_KERNEL_TYPES"]),

@@ -9,6 +9,7 @@ pub mod direct;
 pub mod epoll;
 pub mod ethtool;
 pub mod fd_passing;
+pub mod filter;
 pub mod floor;
 pub mod guard;
 pub mod host_state;
@@ -35,6 +36,7 @@ mod queue_estimate;
 mod sys;
 pub mod tc;
 mod tcx;
+mod xdp;
 
 #[cfg(test)]
 mod test_namespace;

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * What filter.bpf.c and linux/filter.rs both know. A test reads this file and compares the order of the reasons
+ * with those of packtrain-proto.
+ */
+#ifndef PACKTRAIN_FILTER_H
+#define PACKTRAIN_FILTER_H
+
+/* Why a frame passes or not: the index of its counter. Those from FILTER_FOREIGN_UNICAST on are dropped. */
+enum filter_reason {
+	FILTER_OURS = 0,		/* to an address of the interface */
+	FILTER_BROADCAST = 1,		/* no ARP */
+	FILTER_ARP_OURS = 2,		/* ARP that concerns an address of ours */
+	FILTER_ARP_NEIGHBOUR = 3,	/* ARP from a neighbour that we know */
+	FILTER_GROUP = 4,		/* to a group that was joined */
+	FILTER_LINK_CONTROL = 5,	/* to a group that every station listens to: LLDP, STP, EAPOL, PTP … */
+	FILTER_TRAIN = 6,		/* packtrain's own, to a group */
+	FILTER_SHORT = 7,		/* too short to tell */
+	FILTER_PROMISCUOUS = 8,		/* the interface is promiscuous, or takes all groups */
+	FILTER_HANDLER = 9,		/* it belongs to a bridge, a macvlan, a bond … */
+	FILTER_VLAN = 10,		/* VLAN interfaces stand on it */
+	FILTER_CAPTURE = 11,		/* a packet socket takes every type */
+	FILTER_LISTENER = 12,		/* a packet socket takes this type */
+	FILTER_INGRESS = 13,		/* programs or rules at the interface's way in see it */
+	FILTER_ARP_SETTING = 14,	/* arp_accept, proxy_arp, proxied neighbours */
+	FILTER_CHANGING = 15,		/* the host's addresses have just changed */
+	FILTER_REDIRECTED = 16,		/* to a closed port, which something may redirect */
+	FILTER_UNSEEN = 17,		/* the kernel has more of something than is looked through, or keeps it otherwise */
+	FILTER_UNREFRESHED = 18,	/* nobody has refreshed the filter */
+	FILTER_NO_POLICY = 19,		/* only rules decide, and none did */
+	FILTER_ALLOWED = 20,		/* by a rule */
+	FILTER_FOREIGN_UNICAST = 21,	/* to somebody else */
+	FILTER_FOREIGN_ARP = 22,	/* ARP that concerns others */
+	FILTER_FOREIGN_GROUP = 23,	/* to a group that nobody here has joined */
+	FILTER_FOREIGN_SOLICITATION = 24, /* IPv6's ARP, that asks for others */
+	FILTER_CLOSED_TCP = 25,		/* to a TCP port that no socket has */
+	FILTER_CLOSED_UDP = 26,
+	FILTER_DENIED = 27,		/* by a rule */
+	FILTER_LIMITED = 28,		/* more than a rule allows */
+	FILTER_REASONS = 29,
+};
+
+enum filter_policy {
+	FILTER_POLICY_NONE = 0,
+	FILTER_POLICY_NIMA = 1,		/* the paper's algorithm, to the letter */
+	FILTER_POLICY_HOST = 2,		/* the same, and whatever else this host may want */
+};
+
+/* The one entry of the map `settings`. */
+struct filter_settings {
+	__u64 lease_until_ns;	/* CLOCK_MONOTONIC_COARSE: later, everything passes; 0: for ever */
+	__u32 policy;
+	__u32 ports;		/* not 0: what is sent to closed ports is dropped */
+	__u32 dry_run;		/* not 0: counts, and drops nothing */
+	__u32 line_ifindex;	/* the pt0 that this is a member link of; 0: none */
+	__u32 fib_seq;		/* the state of IPv4's routes that `local_addresses` tells of */
+	__u32 local_prefixes;	/* not 0: some of these are more than one address */
+};
+
+/* Map `local_addresses`: IPv4 prefixes that this host has. */
+struct filter_prefix {
+	__u32 length;
+	__be32 address;
+};
+
+/* Map `counters`, by reason. */
+struct filter_count {
+	__u64 frames;
+	__u64 bytes;
+};
+
+/* What filter_look tells, in the map `looked`. */
+struct filter_looked {
+	__u32 fib_seq;
+	__u32 has_fib_seq;
+};
+
+#endif

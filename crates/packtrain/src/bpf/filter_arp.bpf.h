@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* ARP to everybody: whether it concerns this host. */
+#ifndef PACKTRAIN_FILTER_ARP_BPF_H
+#define PACKTRAIN_FILTER_ARP_BPF_H
+
+#include "filter_wants.bpf.h"
+
+/* In `data` of struct ipv4_devconf, as IPV4_DEVCONF_… of <linux/ip.h> less one. */
+#define SETTING_FORWARDING	0
+#define SETTING_PROXY_ARP	2
+#define SETTING_ARP_ACCEPT	20
+#define SETTING_PROXY_ARP_PVLAN	24
+
+#define ARP_ETHERNET		1
+#define ARP_REQUEST		1
+#define BUCKETS_SHIFT_MAX	20
+#define NEIGHBOURS_SEARCHED	32
+#define PROXIED_LISTS		16
+
+struct arp_message {
+	__be16 hardware_type;
+	__be16 protocol_type;
+	__u8 hardware_len;
+	__u8 protocol_len;
+	__be16 operation;
+	__u8 sender_mac[6];
+	__u8 sender[4];
+	__u8 target_mac[6];
+	__u8 target[4];
+};
+
+/* Local IPv4 addresses and prefixes of this host, by its routes. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 8192);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __be32);
+	__type(value, __u8);
+} local_addresses SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(max_entries, 4096);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct filter_prefix);
+	__type(value, __u8);
+} local_prefixes SEC(".maps");
+
+static __always_inline int is_local(const struct filter_settings *set, __be32 address)
+{
+	struct filter_prefix prefix = { .length = 32, .address = address };
+
+	return bpf_map_lookup_elem(&local_addresses, &address) ||
+	       (set->local_prefixes && bpf_map_lookup_elem(&local_prefixes, &prefix));
+}
+
+/* Whether the kernel knows the Ethernet address of an IPv4 address there: arp_hashfn() of its net/arp.h. */
+static __always_inline int is_neighbour(struct net_device *dev, __be32 address)
+{
+	struct neigh_hash_table *table;
+	struct hlist_node *at;
+	__u64 pointer, bucket;
+	__u32 hash;
+
+	if (!bpf_core_field_exists(struct neigh_hash_table, hash_heads))
+		return UNSEEN;
+	if (!dev->ip_ptr)
+		return NO;
+	/* The pointer as a number, which the verifier lets nobody make of one. */
+	if (bpf_probe_read_kernel(&pointer, sizeof(pointer),
+				  (void *)dev->ip_ptr + bpf_core_field_offset(struct in_device, dev)))
+		return UNSEEN;
+	table = dev->ip_ptr->arp_parms->tbl->nht;
+	hash = (address ^ (__u32)(pointer ^ pointer >> 32)) * table->hash_rnd[0];
+	if (table->hash_shift > BUCKETS_SHIFT_MAX)
+		return UNSEEN;
+	/* Of one bucket alone all bits are shifted out. The mask is for the verifier. */
+	bucket = (__u64)hash >> (32 - table->hash_shift) & ((1 << BUCKETS_SHIFT_MAX) - 1);
+	at = as(struct hlist_head,
+		(void *)table->hash_heads + bucket * bpf_core_type_size(struct hlist_head))->first;
+	for (int i = 0; i < NEIGHBOURS_SEARCHED; i++) {
+		struct neighbour *neighbour;
+
+		if (!at)
+			return NO;
+		neighbour = as(struct neighbour, (void *)at - bpf_core_field_offset(struct neighbour, hash));
+		if (neighbour->dev == dev &&
+		    word_at((void *)neighbour + bpf_core_field_offset(struct neighbour, primary_key)) == address)
+			return YES;
+		at = at->next;
+	}
+	return UNSEEN;
+}
+
+/* Whether the host answers in others' place, or learns from whoever announces itself. */
+static __always_inline int arp_is_for_others_too(struct net_device *dev, int is_announcement)
+{
+	struct ipv4_devconf *all = dev->nd_net.net->ipv4.devconf_all, *own;
+	struct in_device *in = dev->ip_ptr;
+	void *lists;
+
+	if (!in)
+		return 0;
+	own = &in->cnf;
+	if (is_announcement && (own->data[SETTING_ARP_ACCEPT] || all->data[SETTING_ARP_ACCEPT]))
+		return 1;
+	if (!own->data[SETTING_FORWARDING])
+		return 0;
+	if (own->data[SETTING_PROXY_ARP] || all->data[SETTING_PROXY_ARP] ||
+	    own->data[SETTING_PROXY_ARP_PVLAN])
+		return 1;
+	lists = in->arp_parms->tbl->phash_buckets;
+	for (int i = 0; i < PROXIED_LISTS; i++)
+		if (as(struct list_head, lists + i * sizeof(void *))->next)
+			return 1;
+	return 0;
+}
+
+static __always_inline int judge_arp(const struct filter_settings *set, const struct where *where,
+				     const struct frame *frame)
+{
+	struct arp_message *arp = frame->data + frame->network;
+	__be32 sender, target;
+	int is_announcement, found;
+
+	if ((void *)(arp + 1) > frame->data_end)
+		return FILTER_SHORT;
+	/* What it is about cannot be told. */
+	if (arp->hardware_type != bpf_htons(ARP_ETHERNET) || arp->hardware_len != 6 ||
+	    arp->protocol_type != bpf_htons(ETHERTYPE_IPV4) || arp->protocol_len != 4)
+		return FILTER_SHORT;
+	__builtin_memcpy(&sender, arp->sender, sizeof(sender));
+	__builtin_memcpy(&target, arp->target, sizeof(target));
+	if (is_local(set, target))
+		return FILTER_ARP_OURS;
+	if (set->policy == FILTER_POLICY_HOST) {
+		if (is_local(set, sender))
+			return FILTER_ARP_OURS;
+		found = is_neighbour(where->dev, sender);
+		if (found == NO && where->line)
+			found = is_neighbour(where->line, sender);
+		if (found != NO)
+			return found == YES ? FILTER_ARP_NEIGHBOUR : FILTER_UNSEEN;
+		is_announcement = sender == target || arp->operation != bpf_htons(ARP_REQUEST);
+		if (arp_is_for_others_too(where->dev, is_announcement) ||
+		    (where->line && arp_is_for_others_too(where->line, is_announcement)))
+			return FILTER_ARP_SETTING;
+	}
+	/* Of a state of the routes that nobody has told us of yet. */
+	if (!bpf_core_field_exists(where->dev->nd_net.net->ipv4.fib_seq) ||
+	    where->dev->nd_net.net->ipv4.fib_seq != set->fib_seq)
+		return FILTER_CHANGING;
+	return FILTER_FOREIGN_ARP;
+}
+
+#endif

@@ -1,0 +1,321 @@
+//! The receive filter of an interface: `bpf/filter.bpf.c` attached, and told what it cannot see itself.
+//!
+//! What a host has joined, opened or attached, the program reads in the kernel's own tables. Told are: what is
+//! decided, the local IPv4 prefixes (with the state of the routes that they were read in, so that the program knows when
+//! they are old), the line above the interface, and that somebody still watches.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::os::fd::AsFd;
+use std::{fmt, io};
+
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ProgramInput};
+use packtrain_proto::filter::{Policy, Reason};
+use packtrain_proto::stats::Traffic;
+
+use super::bpf_map::{MapError, Published, read_traffic, word_of};
+use super::bpf_object::{self, KERNEL_TYPES, embedded, map_handle, program_fd};
+use super::netlink::interface;
+use super::tcx::{self, Hook};
+use super::xdp::{self, Place};
+
+const DRIVER_PROGRAM: &str = "filter_xdp";
+const TC_PROGRAM: &str = "filter_tc";
+const LOOK_PROGRAM: &str = "filter_look";
+
+/// Half of what the maps of these names hold.
+pub const LOCAL_ADDRESSES_MAX: usize = 4096;
+pub const LOCAL_PREFIXES_MAX: usize = 2048;
+
+/// `struct filter_settings`.
+const SETTINGS_LEN: usize = 32;
+/// As much as an Ethernet frame has to have for a program to be run on it.
+const LOOKED_AT: [u8; 14] = [0; 14];
+
+/// Where the filter stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// In the driver.
+    Native,
+    /// Before the stack, behind the driver.
+    Generic,
+    /// At tc ingress, behind XDP and captures.
+    Tc,
+}
+
+impl Mode {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Mode::Native => "native",
+            Mode::Generic => "generic",
+            Mode::Tc => "tc",
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum FilterError {
+    #[error(
+        "this kernel does not describe its types ({KERNEL_TYPES} is missing): a receive filter reads its tables, and \
+         needs one built with CONFIG_DEBUG_INFO_BTF"
+    )]
+    NoKernelTypes,
+    #[error("cannot load the BPF programs of a receive filter (they need Linux 6.2): {source}{}", bpf_object::hint(.source))]
+    Load { source: libbpf_rs::Error },
+    #[error("{link} has an XDP program already (id {}), which is not replaced", numbers(.programs))]
+    Taken { link: String, programs: Vec<u32> },
+    #[error("cannot attach the filter to {link} ({mode}): {source}")]
+    Attach {
+        link: String,
+        mode: Mode,
+        source: io::Error,
+    },
+    #[error("cannot ask the filter about the kernel's routes: {0}")]
+    Look(libbpf_rs::Error),
+    #[error(transparent)]
+    Map(#[from] MapError),
+}
+
+fn numbers(programs: &[u32]) -> String {
+    let numbers: Vec<String> = programs.iter().map(u32::to_string).collect();
+    numbers.join(", ")
+}
+
+/// What is decided, and for how long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    pub policy: Policy,
+    /// What is sent to closed ports is dropped.
+    pub asks_ports: bool,
+    /// Nothing is dropped, and all is counted.
+    pub dry_run: bool,
+    /// The line that the interface is a member link of.
+    pub line_ifindex: Option<u32>,
+    /// Nanoseconds of `CLOCK_MONOTONIC`, after which everything passes; `None`: for ever.
+    pub lease_until_ns: Option<u64>,
+}
+
+/// A prefix of IPv4 addresses that the host answers for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LocalPrefix {
+    pub address: Ipv4Addr,
+    pub len: u8,
+}
+
+/// What keeps the program where it is.
+#[derive(Debug)]
+enum Hold {
+    Xdp(#[expect(dead_code, reason = "held")] xdp::Attached),
+    Tc(#[expect(dead_code, reason = "held")] tcx::Attached),
+}
+
+/// The programs of one interface, and what they look up.
+#[derive(Debug)]
+pub struct Filter {
+    object: Object,
+    hold: Option<Hold>,
+    settings: Settings,
+    /// The state of the routes that the local addresses are of.
+    fib_seq: u32,
+    has_prefixes: bool,
+    settings_map: MapHandle,
+    looked: MapHandle,
+    counters: MapHandle,
+    local_addresses: Published,
+    local_prefixes: Published,
+}
+
+fn not_loaded(source: libbpf_rs::Error) -> FilterError {
+    FilterError::Load { source }
+}
+
+impl Filter {
+    /// Loaded, and not attached yet: everything passes.
+    pub fn load() -> Result<Filter, FilterError> {
+        if !bpf_object::has_kernel_types() {
+            return Err(FilterError::NoKernelTypes);
+        }
+        let object = bpf_object::load(embedded!("filter")).map_err(not_loaded)?;
+        let map = |name| map_handle(&object, name).map_err(not_loaded);
+        let published = |name| Published::open(&object, name).map_err(not_loaded);
+        Ok(Filter {
+            hold: None,
+            settings: Settings::default(),
+            fib_seq: 0,
+            has_prefixes: false,
+            settings_map: map(".data.settings")?,
+            looked: map(".data.looked")?,
+            counters: map("counters")?,
+            local_addresses: published("local_addresses")?,
+            local_prefixes: published("local_prefixes")?,
+            object,
+        })
+    }
+
+    /// From here on frames are judged.
+    pub fn attach(&mut self, ifindex: u32, mode: Mode) -> Result<(), FilterError> {
+        let program = match mode {
+            Mode::Native | Mode::Generic => DRIVER_PROGRAM,
+            Mode::Tc => TC_PROGRAM,
+        };
+        let program = program_fd(&self.object, program).map_err(not_loaded)?;
+        let attached = match mode {
+            Mode::Native => xdp::attach(program.as_fd(), ifindex, Place::Driver).map(Hold::Xdp),
+            Mode::Generic => xdp::attach(program.as_fd(), ifindex, Place::Generic).map(Hold::Xdp),
+            Mode::Tc => tcx::attach(program.as_fd(), ifindex, Hook::Ingress).map(Hold::Tc),
+        };
+        match attached {
+            Ok(hold) => {
+                self.hold = Some(hold);
+                Ok(())
+            }
+            Err(error) if mode != Mode::Tc && is_taken(&error) => Err(FilterError::Taken {
+                link: interface(ifindex),
+                programs: xdp::programs_on(ifindex).unwrap_or_default(),
+            }),
+            Err(source) => Err(FilterError::Attach {
+                link: interface(ifindex),
+                mode,
+                source,
+            }),
+        }
+    }
+
+    pub fn settings(&self) -> Settings {
+        self.settings
+    }
+
+    pub fn set(&mut self, settings: Settings) -> Result<(), FilterError> {
+        self.settings = settings;
+        self.write_settings()
+    }
+
+    /// The state that the kernel's IPv4 routes are in; `None` where it keeps none, and foreign ARP passes.
+    pub fn fib_seq(&self) -> Result<Option<u32>, FilterError> {
+        let program = self.object.progs_mut().find(|p| p.name() == LOOK_PROGRAM);
+        let input = ProgramInput {
+            data_in: Some(&LOOKED_AT),
+            ..ProgramInput::default()
+        };
+        program
+            .expect("our own program")
+            .test_run(input)
+            .map_err(FilterError::Look)?;
+        let failed = |source| MapError {
+            map: "looked",
+            source,
+        };
+        let value = self.looked.lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
+        let value = value.map_err(failed)?.unwrap_or_default();
+        let [seq, is_known] = [0, 4].map(|at| value.get(at..at + 4).map_or(0, |_| word_of(&value, at)));
+        Ok((is_known != 0).then_some(seq))
+    }
+
+    /// The prefixes that the host answers for, as the routes say that were in this state.
+    ///
+    /// Returns how many were more than the program can look up: as long as there are any, foreign ARP passes.
+    pub fn set_local(
+        &mut self,
+        prefixes: &[LocalPrefix],
+        fib_seq: u32,
+    ) -> Result<usize, FilterError> {
+        let (single, wide): (Vec<&LocalPrefix>, Vec<_>) = prefixes.iter().partition(|prefix| prefix.len == 32);
+        let refused = single.len().saturating_sub(LOCAL_ADDRESSES_MAX)
+            + wide.len().saturating_sub(LOCAL_PREFIXES_MAX);
+        let single = single.into_iter().take(LOCAL_ADDRESSES_MAX);
+        self.local_addresses
+            .set_keys(single.map(|prefix| prefix.address.octets().to_vec()))?;
+        let wide: BTreeMap<_, _> = wide
+            .into_iter()
+            .take(LOCAL_PREFIXES_MAX)
+            .map(|prefix| (prefix_key(prefix), vec![1]))
+            .collect();
+        // The program looks for prefixes before they are there, or after they are gone.
+        self.has_prefixes |= !wide.is_empty();
+        self.write_settings()?;
+        self.has_prefixes = !wide.is_empty();
+        self.local_prefixes.set(wide)?;
+        if refused == 0 {
+            self.fib_seq = fib_seq;
+        } else {
+            // Of a state that is not the kernel's, whichever that is.
+            self.fib_seq = fib_seq.wrapping_sub(1);
+        }
+        self.write_settings()?;
+        Ok(refused)
+    }
+
+    /// Frames and bytes by reason.
+    pub fn counters(&self) -> Result<Counters, FilterError> {
+        let mut counters = Counters::default();
+        for reason in Reason::ALL {
+            let index = *reason as usize;
+            counters.0[index] = read_traffic("counters", &self.counters, index as u32)?;
+        }
+        Ok(counters)
+    }
+
+    fn write_settings(&self) -> Result<(), FilterError> {
+        let set = &self.settings;
+        let policy: u32 = match set.policy {
+            Policy::None => 0,
+            Policy::Nima => 1,
+            Policy::Host => 2,
+        };
+        let words = [
+            policy,
+            set.asks_ports.into(),
+            set.dry_run.into(),
+            set.line_ifindex.unwrap_or(0),
+            self.fib_seq,
+            self.has_prefixes.into(),
+        ];
+        let mut value = [0; SETTINGS_LEN];
+        value[..8].copy_from_slice(&set.lease_until_ns.unwrap_or(0).to_ne_bytes());
+        for (place, word) in value[8..].chunks_exact_mut(4).zip(words) {
+            place.copy_from_slice(&word.to_ne_bytes());
+        }
+        let failed = |source| MapError {
+            map: "settings",
+            source,
+        };
+        let key = 0u32.to_ne_bytes();
+        let written = self.settings_map.update(&key, &value, MapFlags::ANY);
+        Ok(written.map_err(failed)?)
+    }
+}
+
+/// Somebody has a program there.
+fn is_taken(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST))
+}
+
+/// `struct filter_prefix`.
+fn prefix_key(prefix: &LocalPrefix) -> Vec<u8> {
+    let mut key = u32::from(prefix.len).to_ne_bytes().to_vec();
+    key.extend_from_slice(&prefix.address.octets());
+    key
+}
+
+/// Frames and bytes by reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters([Traffic; Reason::ALL.len()]);
+
+impl Counters {
+    pub fn get(&self, reason: Reason) -> Traffic {
+        self.0[reason as usize]
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (Reason, Traffic)> + '_ {
+        Reason::ALL.iter().map(|reason| (*reason, self.get(*reason)))
+    }
+}
+
+#[cfg(test)]
+mod tests;
