@@ -11,26 +11,41 @@ use crate::settings::values::InterfaceName;
 /// `__SO_ACCEPTCON` of the kernel's `include/uapi/linux/net.h`: the socket listens.
 const FLAG_LISTENS: u32 = 0x1_0000;
 
+/// What stands before an interface's name in the one of its filter's control socket. No line can have such a name.
+pub const FILTER_PREFIX: &str = "filter/";
+
 /// Names of the lines that have a control socket in this network namespace, in order.
 pub fn running() -> io::Result<Vec<InterfaceName>> {
     let table = fs::read_to_string("/proc/thread-self/net/unix")?;
-    Ok(listening(&table))
+    Ok(listening(&table, SOCKET_PREFIX))
 }
 
-/// Reads `/proc/net/unix` (proc_pid_net(5)).
-fn listening(table: &str) -> Vec<InterfaceName> {
-    let mut names: Vec<InterfaceName> = table.lines().skip(1).filter_map(listening_name).collect();
+/// Interfaces that have a receive filter in this network namespace, in order.
+pub fn running_filters() -> io::Result<Vec<InterfaceName>> {
+    let table = fs::read_to_string("/proc/thread-self/net/unix")?;
+    Ok(listening(
+        &table,
+        &format!("{SOCKET_PREFIX}{FILTER_PREFIX}"),
+    ))
+}
+
+/// Reads `/proc/net/unix` (proc_pid_net(5)): names behind this prefix.
+fn listening(table: &str, prefix: &str) -> Vec<InterfaceName> {
+    let lines = table.lines().skip(1);
+    let mut names: Vec<InterfaceName> = lines
+        .filter_map(|line| listening_name(line, prefix))
+        .collect();
     names.sort();
     names.dedup();
     names
 }
 
-fn listening_name(line: &str) -> Option<InterfaceName> {
+fn listening_name(line: &str, prefix: &str) -> Option<InterfaceName> {
     // Num: RefCount Protocol Flags Type St Inode Path; an abstract path begins with '@'.
     let mut fields = line.split_ascii_whitespace();
     let flags = u32::from_str_radix(fields.nth(3)?, 16).ok()?;
     let path = fields.nth(3)?;
-    let name = path.strip_prefix('@')?.strip_prefix(SOCKET_PREFIX)?;
+    let name = path.strip_prefix('@')?.strip_prefix(prefix)?;
     if flags & FLAG_LISTENS == 0 {
         return None;
     }
@@ -46,18 +61,17 @@ pub fn state_dir() -> io::Result<PathBuf> {
     Ok(Path::new("/run/packtrain").join(inode))
 }
 
-/// What a line that is not in the foreground logs to.
-pub fn log_path(name: &InterfaceName) -> io::Result<PathBuf> {
+/// What a process that is not in the foreground logs to.
+pub fn log_path(name: &str) -> io::Result<PathBuf> {
     Ok(state_dir()?.join(format!("{name}.log")))
 }
 
 /// Takes away the log of a line that ended as it was asked to: nothing stays behind, not even an empty directory.
 pub fn remove_log(name: &str) {
-    let Ok(directory) = state_dir() else {
-        return;
-    };
-    let _ = fs::remove_file(directory.join(format!("{name}.log")));
-    let _ = fs::remove_dir(directory);
+    if let Ok(path) = log_path(name) {
+        let _ = fs::remove_file(&path);
+        let _ = path.parent().map(fs::remove_dir);
+    }
 }
 
 /// Lines of this network namespace that were killed and left a journal behind.
@@ -110,9 +124,18 @@ Num       RefCount Protocol Flags    Type St Inode Path
 0000000000000000: 00000002 00000000 00010000 0001 01 14409 @other/pt3
 0000000000000000: 00000002 00000000 00010000 0001 01 14410 /run/packtrain/pt4
 0000000000000000: 00000002 00000000 00010000 0001 01 14411 @packtrain/a/b
+0000000000000000: 00000002 00000000 00010000 0001 01 14413 @packtrain/filter/eth1
 0000000000000000: 00000002 00000000 00000000 0002 01 14412
 ";
-        let names: Vec<String> = listening(table).iter().map(|n| n.to_string()).collect();
+        let filters: Vec<String> = listening(table, "packtrain/filter/")
+            .iter()
+            .map(|n| n.to_string())
+            .collect();
+        assert_eq!(filters, ["eth1"]);
+        let names: Vec<String> = listening(table, SOCKET_PREFIX)
+            .iter()
+            .map(|n| n.to_string())
+            .collect();
         assert_eq!(names, ["pt0", "pt1"]);
     }
 

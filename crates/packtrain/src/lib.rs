@@ -9,6 +9,7 @@ pub mod clock;
 pub mod control;
 pub mod daemon;
 pub mod events;
+pub mod filter;
 pub mod instance;
 pub mod lab;
 pub mod linux;

@@ -22,7 +22,13 @@ pub enum Policy {
 }
 
 /// What becomes of a frame. `is_tagged`: a tag has been taken out of it before.
-pub fn decide(bytes: &[u8], is_tagged: bool, host: &Host, policy: Policy, asks_ports: bool) -> Reason {
+pub fn decide(
+    bytes: &[u8],
+    is_tagged: bool,
+    host: &Host,
+    policy: Policy,
+    asks_ports: bool,
+) -> Reason {
     let Some(frame) = Frame::read(bytes, is_tagged) else {
         return Reason::Short;
     };
@@ -95,9 +101,9 @@ fn arp(frame: &Frame, host: &Host, policy: Policy) -> Reason {
         }
         let is_announcement = arp.sender == arp.target || !arp.is_request;
         let mut interfaces = host.interfaces();
-        if interfaces.any(|i| {
-            i.answers_for_others || (is_announcement && i.learns_from_announcements)
-        }) {
+        if interfaces
+            .any(|i| i.answers_for_others || (is_announcement && i.learns_from_announcements))
+        {
             return Reason::ArpSetting;
         }
     }

@@ -66,6 +66,7 @@ pub enum Command {
     Class(ClassArguments),
     Events(super::events::EventsArguments),
     Capture(super::capture::CaptureArguments),
+    Filter(super::filter::FilterArguments),
     Dictionary(DictionaryArguments),
     Whatif(super::whatif::WhatifArguments),
     Down(DownArguments),

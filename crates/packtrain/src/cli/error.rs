@@ -30,6 +30,8 @@ pub enum CliError {
     Capture(#[from] CaptureError),
     #[error("no such interface: {}", .0.join(", "))]
     NoSuchInterface(Vec<String>),
+    #[error("no such interface: {0}")]
+    InterfaceMissing(String),
     #[error("{0} is not an Ethernet interface")]
     NotEthernet(String),
     #[error("{link} is in line {line} already: an interface belongs to one line")]
@@ -58,6 +60,11 @@ pub enum CliError {
     NameTaken { name: String, kind: String },
     #[error("{name} is not running")]
     NotRunning { name: String, running: Vec<String> },
+    #[error("no receive filter runs on {interface}")]
+    NoFilter {
+        interface: String,
+        running: Vec<String>,
+    },
     /// While somebody was looking at it.
     #[error("{name} has ended: {because}")]
     LineEnded { name: String, because: String },
@@ -85,6 +92,7 @@ impl CliError {
             CliError::Usage(_) | CliError::OnlyLink { .. } => 2,
             CliError::FileUnread { .. } | CliError::File(_) | CliError::Capture(_) => 3,
             CliError::NoSuchInterface(_)
+            | CliError::InterfaceMissing(_)
             | CliError::NotEthernet(_)
             | CliError::NoSuchLink { .. }
             | CliError::NoSuchClass { .. } => 4,
@@ -92,7 +100,9 @@ impl CliError {
             CliError::LinkMtuTooSmall { .. } | CliError::MtuTooSmall(_) => 6,
             CliError::NoRights(_) | CliError::NotRoot { .. } => 7,
             CliError::NameTaken { .. } => 8,
-            CliError::NotRunning { .. } | CliError::LineEnded { .. } => 9,
+            CliError::NotRunning { .. }
+            | CliError::LineEnded { .. }
+            | CliError::NoFilter { .. } => 9,
             CliError::AlreadyRunning { .. } => 10,
             CliError::NoAnswer { .. } => 11,
             // As a shell says it, and 128 + SIGINT.
@@ -110,6 +120,7 @@ impl CliError {
             CliError::NoSuchInterface(_) => {
                 Some("with --wait-links the line starts and waits for its links".into())
             }
+            CliError::InterfaceMissing(_) => Some("ip link lists those there are".into()),
             CliError::NoSuchLink { line, links, .. } if links.is_empty() => {
                 Some(format!("{line} has no links"))
             }
@@ -132,6 +143,9 @@ impl CliError {
                 "running in this network namespace: {}",
                 running.join(", ")
             )),
+            CliError::NoFilter { running, .. } if !running.is_empty() => {
+                Some(format!("filters run on: {}", running.join(", ")))
+            }
             CliError::Told { hint, .. } => hint.clone(),
             _ => None,
         }

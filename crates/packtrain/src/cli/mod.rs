@@ -3,10 +3,12 @@
 mod arguments;
 mod capture;
 mod class;
+mod detach;
 mod dictionary;
 mod down;
 pub mod error;
 mod events;
+mod filter;
 mod frame_words;
 mod keep;
 mod lab;
@@ -88,6 +90,7 @@ fn run(command: Command) -> Result<(), CliError> {
         },
         Command::Events(arguments) => events::run(&arguments),
         Command::Capture(arguments) => capture::run(&arguments),
+        Command::Filter(arguments) => filter::run(&arguments),
         Command::Whatif(arguments) => whatif::run(&arguments),
         Command::Dictionary(arguments) => match arguments.command {
             DictionaryCommand::Train(arguments) => dictionary::train(&arguments),

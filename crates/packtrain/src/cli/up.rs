@@ -1,7 +1,7 @@
 //! `packtrain up` and `packtrain run`: a line is started, and stands or says why not.
 
 pub mod checks;
-mod detach;
+mod detached;
 pub mod log;
 
 use std::fs;
@@ -9,6 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::arguments::{RunArguments, UpArguments};
+use super::detach;
 use super::error::CliError;
 use super::output;
 use crate::running::RunningLine;
@@ -21,11 +22,11 @@ use crate::stay;
 pub fn up(arguments: &UpArguments) -> Result<(), CliError> {
     let settings = settings_of(arguments)?;
     if arguments.detached {
-        detach::run_detached(&settings)
+        detached::run(&settings)
     } else if arguments.foreground {
         run_in_foreground(&settings)
     } else {
-        detach::launch(&settings)
+        detach::launch("line", settings.name.as_str())
     }
 }
 

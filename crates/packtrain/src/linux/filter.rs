@@ -5,7 +5,6 @@
 //! they are old), the line above the interface, and that somebody still watches.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
 use std::{fmt, io};
 
@@ -15,7 +14,7 @@ use packtrain_proto::stats::Traffic;
 
 use super::bpf_map::{MapError, Published, read_traffic, word_of};
 use super::bpf_object::{self, KERNEL_TYPES, embedded, map_handle, program_fd};
-use super::netlink::interface;
+use super::netlink::{LocalPrefix, interface};
 use super::tcx::{self, Hook};
 use super::xdp::{self, Place};
 
@@ -99,13 +98,6 @@ pub struct Settings {
     pub line_ifindex: Option<u32>,
     /// Nanoseconds of `CLOCK_MONOTONIC`, after which everything passes; `None`: for ever.
     pub lease_until_ns: Option<u64>,
-}
-
-/// A prefix of IPv4 addresses that the host answers for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LocalPrefix {
-    pub address: Ipv4Addr,
-    pub len: u8,
 }
 
 /// What keeps the program where it is.
@@ -213,7 +205,8 @@ impl Filter {
         };
         let value = self.looked.lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
         let value = value.map_err(failed)?.unwrap_or_default();
-        let [seq, is_known] = [0, 4].map(|at| value.get(at..at + 4).map_or(0, |_| word_of(&value, at)));
+        let [seq, is_known] =
+            [0, 4].map(|at| value.get(at..at + 4).map_or(0, |_| word_of(&value, at)));
         Ok((is_known != 0).then_some(seq))
     }
 
@@ -225,7 +218,8 @@ impl Filter {
         prefixes: &[LocalPrefix],
         fib_seq: u32,
     ) -> Result<usize, FilterError> {
-        let (single, wide): (Vec<&LocalPrefix>, Vec<_>) = prefixes.iter().partition(|prefix| prefix.len == 32);
+        let (single, wide): (Vec<&LocalPrefix>, Vec<_>) =
+            prefixes.iter().partition(|prefix| prefix.len == 32);
         let refused = single.len().saturating_sub(LOCAL_ADDRESSES_MAX)
             + wide.len().saturating_sub(LOCAL_PREFIXES_MAX);
         let single = single.into_iter().take(LOCAL_ADDRESSES_MAX);
@@ -313,7 +307,9 @@ impl Counters {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (Reason, Traffic)> + '_ {
-        Reason::ALL.iter().map(|reason| (*reason, self.get(*reason)))
+        Reason::ALL
+            .iter()
+            .map(|reason| (*reason, self.get(*reason)))
     }
 }
 

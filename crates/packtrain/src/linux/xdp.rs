@@ -19,11 +19,7 @@ pub(super) enum Place {
 #[derive(Debug)]
 pub(super) struct Attached(OwnedFd);
 
-pub(super) fn attach(
-    program: BorrowedFd<'_>,
-    ifindex: u32,
-    place: Place,
-) -> io::Result<Attached> {
+pub(super) fn attach(program: BorrowedFd<'_>, ifindex: u32, place: Place) -> io::Result<Attached> {
     // SAFETY: `bpf_link_create_opts` is plain integers, for which all zero is a value.
     let mut options: libbpf_sys::bpf_link_create_opts = unsafe { std::mem::zeroed() };
     options.sz = size_of_val(&options) as libbpf_sys::size_t;

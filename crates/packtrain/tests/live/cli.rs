@@ -1,7 +1,7 @@
 //! The real binary between network namespaces: what a person does, and what a person does wrong.
 
 mod classes;
-mod host;
+pub mod host;
 
 use std::time::Duration;
 

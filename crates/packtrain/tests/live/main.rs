@@ -9,6 +9,7 @@ mod bench;
 mod capture;
 mod cli;
 mod events;
+mod filter;
 mod foretold;
 mod lab;
 

@@ -54,28 +54,35 @@ fn missing_capabilities(status: &str) -> Vec<&'static str> {
 /// Takes the control socket, which only one line of a name can have. One that nobody answers at
 /// belongs to a process that is going, and is waited for.
 pub fn take_name(name: &InterfaceName) -> Result<ControlServer, CliError> {
+    take_control_name(name.as_str(), |pid| CliError::AlreadyRunning {
+        name: name.to_string(),
+        pid,
+    })
+}
+
+/// The same, of whatever has one. `taken` is told by which process, as in " (pid 7)".
+pub fn take_control_name(
+    name: &str,
+    taken: impl Fn(String) -> CliError,
+) -> Result<ControlServer, CliError> {
     let mut patience = Patience::of(GOING_WAIT_MAX);
     loop {
-        match ControlServer::bind(name.as_str()) {
+        match ControlServer::bind(name) {
             Ok(server) => return Ok(server),
             Err(BindError::Io(error)) => return Err(CliError::failed("control socket", error)),
             Err(BindError::InUse(_)) => {}
         }
-        let pid = match ask_pid(name) {
+        return Err(taken(match ask_pid(name) {
             Err(ControlError::NotRunning) if patience.wait() => continue,
             Ok(pid) => format!(" (pid {pid})"),
             Err(_) => String::new(),
-        };
-        return Err(CliError::AlreadyRunning {
-            name: name.to_string(),
-            pid,
-        });
+        }));
     }
 }
 
 /// Of who holds the name, once it has answered.
-fn ask_pid(name: &InterfaceName) -> Result<i32, ControlError> {
-    let mut connection = Connection::open(name.as_str())?;
+fn ask_pid(name: &str) -> Result<i32, ControlError> {
+    let mut connection = Connection::open(name)?;
     connection.ask(Request::Status {})?;
     Ok(connection.server_pid())
 }

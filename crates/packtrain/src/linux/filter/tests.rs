@@ -15,7 +15,12 @@ fn the_reasons_are_those_of_the_header_in_the_same_order() {
         .lines()
         .filter_map(|line| line.trim().strip_prefix("FILTER_"))
         .filter_map(|line| line.split_once(" = "))
-        .map(|(name, rest)| (name.to_lowercase(), rest.split(',').next().unwrap().to_owned()))
+        .map(|(name, rest)| {
+            (
+                name.to_lowercase(),
+                rest.split(',').next().unwrap().to_owned(),
+            )
+        })
         .take_while(|(name, _)| !name.starts_with("policy"))
         .collect();
     let mut expected: Vec<_> = Reason::ALL

@@ -5,6 +5,7 @@
 
 mod address;
 mod link;
+mod local_routes;
 pub(in crate::linux) mod message;
 mod monitor;
 mod socket;
@@ -17,6 +18,7 @@ use packtrain_proto::wire::ethernet::MacAddr;
 
 pub use self::address::{InterfaceAddress, IpPrefix, IpPrefixError};
 pub use self::link::Link;
+pub use self::local_routes::{LocalPrefix, LocalRoutes};
 pub use self::monitor::{Monitor, NetEvent};
 
 use self::address::IFADDR_LEN;

@@ -94,6 +94,16 @@ impl RouteSocket {
         })
     }
 
+    /// Dumps are of what the request describes, where the kernel can do so (4.20): otherwise of everything.
+    pub(super) fn ask_strictly(&self) {
+        let _ = set_option(
+            self.fd.as_raw_fd(),
+            libc::SOL_NETLINK,
+            libc::NETLINK_GET_STRICT_CHK,
+            &1i32,
+        );
+    }
+
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }

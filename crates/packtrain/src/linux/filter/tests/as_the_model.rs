@@ -60,12 +60,24 @@ fn compare(mode: Mode, policy: Policy, asks_ports: bool, seed: u64) {
         }
         // Nothing that is asserted is asserted of nothing.
         let mut asked = vec![
-            Reason::Ours, Reason::Broadcast, Reason::ArpOurs, Reason::Group, Reason::Train,
-            Reason::Short, Reason::ForeignUnicast, Reason::ForeignArp, Reason::ForeignGroup,
+            Reason::Ours,
+            Reason::Broadcast,
+            Reason::ArpOurs,
+            Reason::Group,
+            Reason::Train,
+            Reason::Short,
+            Reason::ForeignUnicast,
+            Reason::ForeignArp,
+            Reason::ForeignGroup,
             Reason::ForeignSolicitation,
         ];
         if policy == Policy::Host {
-            asked.extend([Reason::ArpNeighbour, Reason::LinkControl, Reason::ClosedTcp, Reason::ClosedUdp]);
+            asked.extend([
+                Reason::ArpNeighbour,
+                Reason::LinkControl,
+                Reason::ClosedTcp,
+                Reason::ClosedUdp,
+            ]);
         }
         for reason in asked {
             let times = seen.get(&reason).copied().unwrap_or(0);
@@ -92,7 +104,11 @@ fn compare_batch(
     let mut expected = before.clone();
     let reasons: Vec<Reason> = frames.iter().map(said).collect();
     for (bytes, reason) in frames.iter().zip(&reasons) {
-        assert_eq!(world.passes(bytes), !reason.is_drop(), "{reason:?}: {bytes:02x?}");
+        assert_eq!(
+            world.passes(bytes),
+            !reason.is_drop(),
+            "{reason:?}: {bytes:02x?}"
+        );
         let count = &mut expected.0[*reason as usize];
         count.frames += 1;
         count.bytes += bytes.len() as u64;
@@ -112,7 +128,10 @@ struct Open(TcpListener, UdpSocket);
 impl Open {
     fn new() -> Open {
         let any = (Ipv6Addr::UNSPECIFIED, 0);
-        Open(TcpListener::bind(any).unwrap(), UdpSocket::bind(any).unwrap())
+        Open(
+            TcpListener::bind(any).unwrap(),
+            UdpSocket::bind(any).unwrap(),
+        )
     }
 
     fn tcp_port(&self) -> u16 {
@@ -174,15 +193,35 @@ impl Generator {
                 let operation = 1 + random.up_to(1) as u8;
                 arp(operation, an_ipv4(random), an_ipv4(random))
             }
-            1 | 2 => ipv4(destination, an_ipv4(random), an_ipv4(random), a_protocol(random), self.port(random)),
-            3 => ipv6(destination, an_ipv6(random), an_ipv6(random), a_protocol(random), self.port(random)),
+            1 | 2 => ipv4(
+                destination,
+                an_ipv4(random),
+                an_ipv4(random),
+                a_protocol(random),
+                self.port(random),
+            ),
+            3 => ipv6(
+                destination,
+                an_ipv6(random),
+                an_ipv6(random),
+                a_protocol(random),
+                self.port(random),
+            ),
             4 => {
-                let types = [0x88b5, 0x88cc, 0x0806, 0x0026, 0x8137, 0x0800, 0x86dd, 0x9000];
+                let types = [
+                    0x88b5, 0x88cc, 0x0806, 0x0026, 0x8137, 0x0800, 0x86dd, 0x9000,
+                ];
                 let payload = vec![random.up_to(255) as u8; random.up_to(80) as usize];
                 frame(destination, pick(random, &types), &payload)
             }
             _ => {
-                let mut bytes = ipv4(destination, an_ipv4(random), OWN_IPV4, UDP, self.port(random));
+                let mut bytes = ipv4(
+                    destination,
+                    an_ipv4(random),
+                    OWN_IPV4,
+                    UDP,
+                    self.port(random),
+                );
                 // Fragments, options.
                 match random.up_to(2) {
                     0 => bytes[20] |= 0x20,
@@ -233,12 +272,25 @@ fn a_protocol(random: &mut Random) -> u8 {
 fn an_ipv4(random: &mut Random) -> Ipv4Addr {
     let other = Ipv4Addr::new(10, 1, 0, random.up_to(255) as u8);
     let loopback = Ipv4Addr::new(127, 0, 0, 9);
-    pick(random, &[OWN_IPV4, OWN_IPV4, GATEWAY, ELSEWHERE, other, other, loopback])
+    pick(
+        random,
+        &[
+            OWN_IPV4, OWN_IPV4, GATEWAY, ELSEWHERE, other, other, loopback,
+        ],
+    )
 }
 
 fn an_ipv6(random: &mut Random) -> Ipv6Addr {
     let IpAddr::V6(own) = OWN_IPV6.parse().unwrap() else {
         unreachable!("it is one")
     };
-    pick(random, &[own, own, "fd00:1::2".parse().unwrap(), "ff02::1".parse().unwrap()])
+    pick(
+        random,
+        &[
+            own,
+            own,
+            "fd00:1::2".parse().unwrap(),
+            "ff02::1".parse().unwrap(),
+        ],
+    )
 }

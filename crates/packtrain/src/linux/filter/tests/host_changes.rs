@@ -38,7 +38,10 @@ fn a_second_address_of_the_interface_is_ours_at_once() {
         assert_eq!(world.reason(&bytes), Reason::ForeignUnicast);
         run("ip link set eth0 address 52:54:00:00:00:51");
         assert_eq!(world.reason(&bytes), Reason::Ours);
-        assert_eq!(world.reason(&frame(OWN, 0x0800, &[0; 46])), Reason::ForeignUnicast);
+        assert_eq!(
+            world.reason(&frame(OWN, 0x0800, &[0; 46])),
+            Reason::ForeignUnicast
+        );
     });
 }
 
@@ -62,7 +65,11 @@ fn an_address_that_comes_is_never_missed_and_one_that_went_is_not_answered_for_l
 #[test]
 fn a_prefix_that_is_local_as_a_whole_is_ours() {
     with_filter(|world| {
-        let asks = arp(1, Ipv4Addr::new(10, 1, 0, 99), Ipv4Addr::new(198, 51, 100, 200));
+        let asks = arp(
+            1,
+            Ipv4Addr::new(10, 1, 0, 99),
+            Ipv4Addr::new(198, 51, 100, 200),
+        );
         assert_eq!(world.reason(&asks), Reason::ForeignArp);
         ip("route add local 198.51.100.0/24 dev lo");
         assert_eq!(world.reason(&asks), Reason::Changing);
@@ -80,10 +87,15 @@ fn who_is_known_may_announce_itself_and_a_stranger_may_not() {
         let moved = arp(1, GATEWAY, GATEWAY);
         assert_eq!(world.reason(&moved), Reason::ArpNeighbour);
         let stranger = Ipv4Addr::new(10, 1, 0, 9);
-        assert_eq!(world.reason(&arp(2, stranger, stranger)), Reason::ForeignArp);
+        assert_eq!(
+            world.reason(&arp(2, stranger, stranger)),
+            Reason::ForeignArp
+        );
         // As many as make the kernel's table larger than it is at first.
         for last in 1..200 {
-            ip(&format!("neighbour add 10.1.0.{last} lladdr 52:54:00:00:01:{last:02x} dev eth0"));
+            ip(&format!(
+                "neighbour add 10.1.0.{last} lladdr 52:54:00:00:01:{last:02x} dev eth0"
+            ));
         }
         for last in 1..200 {
             let known = Ipv4Addr::new(10, 1, 0, last);
@@ -94,7 +106,10 @@ fn who_is_known_may_announce_itself_and_a_stranger_may_not() {
             assert_eq!(world.reason(&arp(2, known, known)), expected, "{known}");
         }
         ip("neighbour del 10.1.0.9 dev eth0");
-        assert_eq!(world.reason(&arp(2, stranger, stranger)), Reason::ForeignArp);
+        assert_eq!(
+            world.reason(&arp(2, stranger, stranger)),
+            Reason::ForeignArp
+        );
         // By the paper it is asked for us or it is not.
         world.set(|set| set.policy = Policy::Nima);
         assert_eq!(world.reason(&moved), Reason::ForeignArp);
@@ -115,9 +130,17 @@ fn a_host_that_learns_or_answers_for_others_gets_their_arp() {
         assert_eq!(world.reason(&asks), Reason::ForeignArp);
         setting("conf.eth0.arp_accept", 0);
         assert_eq!(world.reason(&announces), Reason::ForeignArp);
-        for name in ["conf.all.proxy_arp", "conf.eth0.proxy_arp", "conf.eth0.proxy_arp_pvlan"] {
+        for name in [
+            "conf.all.proxy_arp",
+            "conf.eth0.proxy_arp",
+            "conf.eth0.proxy_arp_pvlan",
+        ] {
             setting(name, 1);
-            assert_eq!(world.reason(&asks), Reason::ForeignArp, "{name} without forwarding");
+            assert_eq!(
+                world.reason(&asks),
+                Reason::ForeignArp,
+                "{name} without forwarding"
+            );
             setting("conf.eth0.forwarding", 1);
             assert_eq!(world.reason(&asks), Reason::ArpSetting, "{name}");
             setting("conf.eth0.forwarding", 0);

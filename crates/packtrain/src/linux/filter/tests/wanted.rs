@@ -198,7 +198,10 @@ fn a_dry_run_counts_and_drops_nothing() {
         for (bytes, reason) in foreign() {
             let before = world.filter.counters().unwrap().get(reason).frames;
             assert!(world.passes(&bytes));
-            assert_eq!(world.filter.counters().unwrap().get(reason).frames, before + 1);
+            assert_eq!(
+                world.filter.counters().unwrap().get(reason).frames,
+                before + 1
+            );
         }
     });
 }
@@ -212,7 +215,10 @@ fn a_second_filter_does_not_replace_the_first() {
         all_are_dropped(world);
         let tag = tagged(&frame(STRANGER, 0x0800, &[0; 46]), 0x8100, 7);
         assert_eq!(world.reason(&tag), Reason::ForeignUnicast);
-        assert_eq!(world.reason(&arp(1, GATEWAY, GATEWAY)), Reason::ArpNeighbour);
+        assert_eq!(
+            world.reason(&arp(1, GATEWAY, GATEWAY)),
+            Reason::ArpNeighbour
+        );
     });
 }
 

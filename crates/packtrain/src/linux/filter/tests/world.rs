@@ -39,7 +39,9 @@ pub(super) fn with_filter_in(mode: Mode, test: impl FnOnce(&mut World) + Send + 
 impl World {
     fn new(mode: Mode) -> World {
         let peer = test_namespace::Host::new();
-        ip(&format!("link add eth0 address {OWN} type veth peer name far"));
+        ip(&format!(
+            "link add eth0 address {OWN} type veth peer name far"
+        ));
         peer.take("far");
         // It has nothing to say itself, which would be counted.
         peer.run("sysctl -q -w net.ipv6.conf.far.disable_ipv6=1");
@@ -48,7 +50,9 @@ impl World {
         ip(&format!("address add {OWN_IPV4}/24 dev eth0"));
         ip(&format!("address add {OWN_IPV6}/64 dev eth0 nodad"));
         ip(&format!("address add {ELSEWHERE}/32 dev lo"));
-        ip(&format!("neighbour add {GATEWAY} lladdr {GATEWAY_MAC} dev eth0"));
+        ip(&format!(
+            "neighbour add {GATEWAY} lladdr {GATEWAY_MAC} dev eth0"
+        ));
         let ifindex = Netlink::open()
             .and_then(|mut netlink| netlink.link_by_name("eth0"))
             .expect("netlink works")
@@ -74,7 +78,11 @@ impl World {
 
     /// Tells the filter of all local addresses.
     pub(super) fn follow_routes(&mut self) {
-        let seq = self.filter.fib_seq().unwrap().expect("routes have a state here");
+        let seq = self
+            .filter
+            .fib_seq()
+            .unwrap()
+            .expect("routes have a state here");
         let prefixes = local_prefixes();
         assert_eq!(self.filter.set_local(&prefixes, seq).unwrap(), 0);
     }
@@ -136,7 +144,11 @@ impl World {
             },
             local: local_prefixes()
                 .iter()
-                .map(|prefix| format!("{}/{}", prefix.address, prefix.len).parse().unwrap())
+                .map(|prefix| {
+                    format!("{}/{}", prefix.address, prefix.len)
+                        .parse()
+                        .unwrap()
+                })
                 .collect(),
             ..Host::default()
         }
@@ -160,7 +172,9 @@ fn skb_context(ifindex: u32) -> Vec<u8> {
 /// The Ethernet addresses in `ip maddress`: "link  33:33:00:00:00:01 users 2".
 pub(super) fn groups_of(interface: &str) -> Vec<MacAddr> {
     let words = run(&format!("ip maddress show dev {interface}"));
-    let lines = words.lines().filter_map(|line| line.trim().strip_prefix("link"));
+    let lines = words
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("link"));
     lines
         .map(|line| line.split_whitespace().next().unwrap().parse().unwrap())
         .collect()

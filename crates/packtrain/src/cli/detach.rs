@@ -1,5 +1,5 @@
-//! `up` returns when the line stands: it starts itself once more, detached, and waits at a pipe
-//! over which that process reports. Both ends are here.
+//! `up` and `filter on` return when what they start stands: they start themselves once more, detached, and wait at a
+//! pipe over which that process reports. Both ends are here.
 //!
 //! The pipe is the child's standard output, so that no descriptor number has to be passed on. As
 //! long as the child has not reported, it dies with its parent: what the person interrupted
@@ -15,13 +15,11 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal};
 use serde::{Deserialize, Serialize};
 
-use super::{checks, log, start};
-use crate::cli::error::CliError;
-use crate::cli::output;
+use super::error::CliError;
+use super::output;
+use super::up::checks;
 use crate::instance;
 use crate::running::Signals;
-use crate::settings::Settings;
-use crate::settings::values::InterfaceName;
 
 /// What the child says, a line of JSON each. The last is `Stands` or `Failed`.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -35,13 +33,13 @@ enum Report {
     },
 }
 
-/// The person's end.
-pub fn launch(settings: &Settings) -> Result<(), CliError> {
+/// The person's end. `what` is to stand, as in "line", and its log is of this name.
+pub fn launch(what: &str, log_name: &str) -> Result<(), CliError> {
     // Here too, because without them there is no log file either.
     checks::rights()?;
     let signals = Signals::catch()?;
-    let log_path = starting_log_path(&settings.name)
-        .map_err(|e| CliError::failed("/proc/thread-self/ns/net", e))?;
+    let log_path =
+        starting_log_path(log_name).map_err(|e| CliError::failed("/proc/thread-self/ns/net", e))?;
     let log_file = open_log(&log_path)?;
     let mut child = spawn(log_file).map_err(|e| CliError::failed("packtrain itself", e))?;
     let reports = child.stdout.take().expect("it was asked for");
@@ -54,7 +52,7 @@ pub fn launch(settings: &Settings) -> Result<(), CliError> {
                 .map_or_else(|e| e.to_string(), |s| s.to_string());
             let log = log_path.display();
             Err(CliError::Failed(format!(
-                "the line ended before it stood ({status}); see {log}"
+                "the {what} ended before it stood ({status}); see {log}"
             )))
         }
         Err(error) => {
@@ -125,7 +123,7 @@ fn wait_for_report(
         match poll(&mut fds, None) {
             Ok(_) => break,
             Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(CliError::failed("waiting for the line", error)),
+            Err(error) => return Err(CliError::failed("waiting for it to stand", error)),
         }
     }
     if fds[1].revents().is_empty() {
@@ -138,9 +136,9 @@ fn wait_for_report(
     Err(CliError::Interrupted)
 }
 
-/// Until the line has its name, its log has one of its own: a line of that name may be running,
-/// and goes on writing to its log.
-fn starting_log_path(name: &InterfaceName) -> io::Result<PathBuf> {
+/// Until it has its name, its log has one of its own: one of that name may be running, and goes on writing to its
+/// log.
+fn starting_log_path(name: &str) -> io::Result<PathBuf> {
     Ok(instance::state_dir()?.join(format!("{name}.{}.log", std::process::id())))
 }
 
@@ -160,10 +158,10 @@ fn open_log(path: &Path) -> Result<File, CliError> {
         .map_err(|e| failed(path, e))
 }
 
-/// The log of a line that has its name by now: in place of that of an earlier one. What that one
-/// had to say is of no use, and the file does not grow over the years.
-fn claim_log(settings: &Settings) -> io::Result<PathBuf> {
-    let path = instance::log_path(&settings.name)?;
+/// The log of who has its name by now: in place of that of an earlier one. What that one had to say is of no use, and
+/// the file does not grow over the years.
+pub fn claim_log(name: &str) -> io::Result<PathBuf> {
+    let path = instance::log_path(name)?;
     // Standard error is the log, as long as nobody has played with `--detached`.
     let now = fs::read_link("/proc/self/fd/2")?;
     if now.parent() == path.parent() {
@@ -172,50 +170,45 @@ fn claim_log(settings: &Settings) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// Of a line that ended as it was asked to: nothing stays behind, not even an empty directory.
-fn remove_log(path: &Path) {
+/// Of what ended as it was asked to: nothing stays behind, not even an empty directory.
+pub fn remove_log(path: &Path) {
     let _ = fs::remove_file(path);
     if let Some(dir) = path.parent() {
         let _ = fs::remove_dir(dir);
     }
 }
 
-/// The line's end.
-pub fn run_detached(settings: &Settings) -> Result<(), CliError> {
-    // Only the launching process waits; if it is gone, nobody wants this line.
+/// The other end: only the launching process waits, and if it is gone, nobody wants what was to stand.
+pub fn begin() {
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::TERM));
     let _ = rustix::process::setsid();
     let _ = std::env::set_current_dir("/");
-    log::start(settings.log_level);
+}
 
-    let started = start(settings, &mut |note| {
-        tracing::warn!("{note}");
-        report(&Report::Note(note.into()));
+/// Told to whoever waits.
+pub fn note(text: &str) {
+    report(&Report::Note(text.into()));
+}
+
+/// It does not come to stand.
+pub fn failed(error: &CliError) {
+    report(&Report::Failed {
+        exit_code: error.exit_code(),
+        message: error.to_string(),
+        hint: error.hint(),
     });
-    let line = match started {
-        Ok(line) => line,
-        Err(error) => {
-            report(&Report::Failed {
-                exit_code: error.exit_code(),
-                message: error.to_string(),
-                hint: error.hint(),
-            });
-            return Err(error);
-        }
-    };
-    let log_path = claim_log(settings).map_err(|e| CliError::failed("the log", e))?;
-    let mut line = line.at_clean_end(move || remove_log(&log_path));
-    // Whoever waited for the line may read the log at once.
-    line.stands();
+}
+
+/// Says that it stands. `false`: nobody waits any more.
+pub fn stands() -> Result<bool, CliError> {
     // Before the report, upon which the parent ends as it should. From here on it is the pipe
     // that tells whether it has ended too early.
     let _ = rustix::process::set_parent_process_death_signal(None);
     if !report(&Report::Stands) {
-        line.stop();
-        return Err(CliError::Interrupted);
+        return Ok(false);
     }
     close_pipe()?;
-    line.run()
+    Ok(true)
 }
 
 /// Says whether anybody still listens.
@@ -229,7 +222,7 @@ fn report(report: &Report) -> bool {
 }
 
 /// So that whoever reads what `up` prints (`out=$(packtrain up …)`) is not kept waiting for as
-/// long as the line lives.
+/// long as what was started lives.
 fn close_pipe() -> Result<(), CliError> {
     let failed = |e: io::Error| CliError::failed("/dev/null", e);
     let null = OpenOptions::new()

@@ -1,0 +1,175 @@
+//! `packtrain filter`: what is not for this host is dropped in the driver.
+
+mod arguments;
+mod view;
+
+use super::error::CliError;
+use super::up::{checks, log};
+use super::{detach, output, show};
+use crate::control::{self, Connection, ControlError, Request, Response};
+use crate::filter::document::FilterDocument;
+use crate::filter::{FilterSettings, RunningFilter, control_name, log_name};
+use crate::instance;
+use crate::settings::values::InterfaceName;
+
+pub use self::arguments::FilterArguments;
+use self::arguments::{FilterCommand, OnArguments};
+
+/// A filter ends within milliseconds; this is for a host that is starved.
+const END_WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(15);
+
+pub fn run(arguments: &FilterArguments) -> Result<(), CliError> {
+    match &arguments.command {
+        FilterCommand::On(arguments) => on(arguments),
+        FilterCommand::Off { interface } => off(interface.as_ref()),
+        FilterCommand::Status { interface, json } => status(interface.as_ref(), *json),
+    }
+}
+
+fn on(arguments: &OnArguments) -> Result<(), CliError> {
+    let settings = arguments.settings();
+    if arguments.detached {
+        run_detached(settings, arguments)
+    } else if arguments.foreground {
+        log::start(arguments.log_level);
+        start(settings, &mut |note| tracing::warn!("{note}"))?.run(|| {})
+    } else {
+        detach::launch("filter", &log_name(&settings.interface))
+    }
+}
+
+fn start(settings: FilterSettings, note: &mut dyn FnMut(&str)) -> Result<RunningFilter, CliError> {
+    checks::rights()?;
+    let signals = crate::running::Signals::catch()?;
+    let control = checks::take_control_name(&control_name(&settings.interface), |pid| {
+        CliError::AlreadyRunning {
+            name: format!("a filter of {}", settings.interface),
+            pid,
+        }
+    })?;
+    RunningFilter::start(settings, control, signals, note)
+}
+
+/// The process that `filter on` has started, and waits for.
+fn run_detached(settings: FilterSettings, arguments: &OnArguments) -> Result<(), CliError> {
+    detach::begin();
+    log::start(arguments.log_level);
+    let log_name = log_name(&settings.interface);
+    let started = start(settings, &mut |note| {
+        tracing::warn!("{note}");
+        detach::note(note);
+    });
+    let running = match started {
+        Ok(running) => running,
+        Err(error) => {
+            detach::failed(&error);
+            return Err(error);
+        }
+    };
+    let log = detach::claim_log(&log_name).map_err(|e| CliError::failed("the log", e))?;
+    if !detach::stands()? {
+        return Err(CliError::Interrupted);
+    }
+    running.run(|| detach::remove_log(&log))
+}
+
+fn off(interface: Option<&InterfaceName>) -> Result<(), CliError> {
+    let interface = only(interface)?;
+    let told = |error| not_told(&interface, error);
+    let mut connection = Connection::open(&control_name(&interface)).map_err(told)?;
+    connection.ask(Request::Down {}).map_err(told)?;
+    connection.wait_for_end(END_WAIT_MAX).map_err(told)
+}
+
+fn status(interface: Option<&InterfaceName>, json: bool) -> Result<(), CliError> {
+    if let Some(interface) = interface {
+        let document = ask(interface)?;
+        return match json {
+            true => show::print_json(&document),
+            false => output::text(&view::status(&read(document)?)),
+        };
+    }
+    let mut documents = Vec::new();
+    for interface in running()? {
+        match ask(&interface) {
+            Ok(document) => documents.push(document),
+            // It ended between the list and the question.
+            Err(CliError::NoFilter { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    if json {
+        return show::print_json(&serde_json::Value::Array(documents));
+    }
+    if documents.is_empty() {
+        return output::text("no receive filter runs in this network namespace\n");
+    }
+    let views: Result<Vec<_>, CliError> = documents
+        .into_iter()
+        .map(|document| Ok(view::status(&read(document)?)))
+        .collect();
+    output::text(&views?.join("\n"))
+}
+
+fn running() -> Result<Vec<InterfaceName>, CliError> {
+    instance::running_filters().map_err(|e| CliError::failed("/proc/net/unix", e))
+}
+
+/// The one that is meant where none need be named.
+fn only(interface: Option<&InterfaceName>) -> Result<InterfaceName, CliError> {
+    if let Some(interface) = interface {
+        return Ok(interface.clone());
+    }
+    let mut running = running()?;
+    match running.len() {
+        1 => Ok(running.remove(0)),
+        0 => Err(CliError::NoFilter {
+            interface: "any interface".into(),
+            running: Vec::new(),
+        }),
+        _ => {
+            let names: Vec<_> = running.iter().map(InterfaceName::as_str).collect();
+            Err(CliError::Usage(format!(
+                "several filters run: name one of {}",
+                names.join(", ")
+            )))
+        }
+    }
+}
+
+/// The document as the filter wrote it: a newer one may have fields that this binary does not know.
+fn ask(interface: &InterfaceName) -> Result<serde_json::Value, CliError> {
+    match control::request(&control_name(interface), Request::Status {}) {
+        Ok(Response::Status(document)) => Ok(document),
+        Ok(other) => Err(CliError::NoAnswer {
+            name: format!("the filter of {interface}"),
+            reason: format!("an answer to something else: {other:?}"),
+        }),
+        Err(error) => Err(not_told(interface, error)),
+    }
+}
+
+fn read(document: serde_json::Value) -> Result<FilterDocument, CliError> {
+    let name = document["interface"]
+        .as_str()
+        .unwrap_or("an interface")
+        .to_owned();
+    serde_json::from_value(document).map_err(|error| CliError::NoAnswer {
+        name: format!("the filter of {name}"),
+        reason: format!("its status is not understood: {error}"),
+    })
+}
+
+fn not_told(interface: &InterfaceName, error: ControlError) -> CliError {
+    match error {
+        ControlError::NotRunning => CliError::NoFilter {
+            interface: interface.to_string(),
+            running: instance::running_filters()
+                .unwrap_or_default()
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
+        },
+        other => CliError::from_control(&format!("the filter of {interface}"), other),
+    }
+}

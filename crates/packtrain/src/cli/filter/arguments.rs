@@ -1,0 +1,157 @@
+//! The words of `packtrain filter`.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+use packtrain_proto::filter::Policy;
+
+use crate::filter::{FilterSettings, ModePolicy};
+use crate::settings::values::{InterfaceName, LogLevel};
+
+/// Drop what is not for this host before its stack sees it.
+///
+/// Most of what a busy segment brings to a host is for others: frames for foreign addresses, ARP that asks for others,
+/// groups that nobody here has joined. The stack takes each apart to find that out. A filter does so in the driver
+/// (XDP), by the kernel's own tables as they are at that moment.
+#[derive(Debug, Args)]
+#[command(arg_required_else_help = true)]
+pub struct FilterArguments {
+    #[command(subcommand)]
+    pub command: FilterCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum FilterCommand {
+    On(OnArguments),
+    /// Take the filter off an interface: from then on the stack gets everything.
+    #[command(after_help = "\
+Examples:
+  packtrain filter off eth1")]
+    Off {
+        /// The interface [default: the only one that has a filter].
+        #[arg(value_name = "LINK")]
+        interface: Option<InterfaceName>,
+    },
+    /// Show what a filter has let pass and dropped, and why.
+    #[command(after_help = "\
+Examples:
+  packtrain filter status
+  packtrain filter status eth1 --json | jq '.dropped.frames, .reasons.foreign_arp'")]
+    Status {
+        /// The interface [default: all that have a filter].
+        #[arg(value_name = "LINK")]
+        interface: Option<InterfaceName>,
+
+        /// Print a JSON document; of all of them, a list.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Put a filter on an interface: a member link of a line, or any other.
+///
+/// Returns when it stands. It goes with its process, however that ends. Where somebody on the host may want what is
+/// not for it (a capture, a bridge, a macvlan, rules at the interface's way in), it passes, and the status
+/// says why.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  packtrain filter on eth1
+  packtrain filter on eth1 --ports auto
+  packtrain filter on eth1 --dry-run; sleep 60; packtrain filter status eth1
+  packtrain filter on eth1 --policy nima --mode tc")]
+pub struct OnArguments {
+    /// The interface.
+    #[arg(value_name = "LINK")]
+    pub interface: InterfaceName,
+
+    /// What is dropped when no rule says otherwise.
+    #[arg(long, value_enum, default_value_t)]
+    policy: PolicyName,
+
+    /// Also drop what is sent to TCP and UDP ports of this interface's addresses that no socket has. Who sends it gets
+    /// no answer then: no reset, no "port unreachable".
+    #[arg(long, value_enum, default_value_t)]
+    ports: PortsName,
+
+    /// Where the filter stands.
+    #[arg(long, value_enum, default_value_t)]
+    mode: ModePolicy,
+
+    /// Count, and drop nothing.
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Everything passes when the process has not refreshed the filter for so long: 2 to 3600, or off.
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_watchdog)]
+    watchdog: Watchdog,
+
+    /// Stay in the foreground, and log to standard error.
+    #[arg(long)]
+    pub foreground: bool,
+
+    /// How much to log.
+    #[arg(long, value_name = "LEVEL", value_enum, default_value = "info")]
+    pub log_level: LogLevel,
+
+    /// The process that `filter on` starts.
+    #[arg(long, hide = true)]
+    pub detached: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum PolicyName {
+    /// What this host cannot want.
+    #[default]
+    Host,
+    /// The paper's algorithm, to the letter: what is neither for the host, nor broadcast, nor for a group of its own;
+    /// and ARP for others. Captures, bridges and the like get no more.
+    Nima,
+    /// Nothing.
+    None,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum PortsName {
+    /// Ports are not looked at.
+    #[default]
+    Off,
+    /// The kernel is asked for a socket; not where rules may send frames to other ports.
+    Auto,
+}
+
+/// `None`: off.
+#[derive(Clone, Copy, Debug)]
+struct Watchdog(Option<Duration>);
+
+const WATCHDOG_SECONDS: std::ops::RangeInclusive<u64> = 2..=3600;
+
+fn parse_watchdog(text: &str) -> Result<Watchdog, String> {
+    if text == "off" {
+        return Ok(Watchdog(None));
+    }
+    let seconds = text.strip_suffix('s').unwrap_or(text).parse();
+    match seconds {
+        Ok(seconds) if WATCHDOG_SECONDS.contains(&seconds) => {
+            Ok(Watchdog(Some(Duration::from_secs(seconds))))
+        }
+        _ => Err("a time in seconds, 2 to 3600, or off".into()),
+    }
+}
+
+impl OnArguments {
+    pub fn settings(&self) -> FilterSettings {
+        FilterSettings {
+            interface: self.interface.clone(),
+            policy: match self.policy {
+                PolicyName::Host => Policy::Host,
+                PolicyName::Nima => Policy::Nima,
+                PolicyName::None => Policy::None,
+            },
+            asks_ports: self.ports == PortsName::Auto,
+            mode: self.mode,
+            dry_run: self.dry_run,
+            watchdog: self.watchdog.0,
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What a filter says of itself: the one document that every view reads.
+
+use std::collections::BTreeMap;
+
+use packtrain_proto::filter::{Policy, Reason};
+use packtrain_proto::stats::Traffic;
+use serde::{Deserialize, Serialize};
+
+use crate::linux::filter::Counters;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Amount {
+    pub frames: u64,
+    pub bytes: u64,
+}
+
+/// `filter status --json` of one interface.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FilterDocument {
+    pub interface: String,
+    /// Of the program that runs it.
+    pub version: String,
+    pub pid: u32,
+    pub policy: String,
+    /// `native`, `generic` or `tc`.
+    pub mode: String,
+    /// `auto` or `off`.
+    pub ports: String,
+    pub dry_run: bool,
+    /// Seconds without a refresh, after which everything passes; null: it is not watched.
+    pub watchdog_seconds: Option<f64>,
+    /// The line that the interface is a member link of.
+    pub line: Option<String>,
+    /// Prefixes that the host answers ARP for.
+    pub local_prefixes: u64,
+    /// Of those, more than the program can look up: foreign ARP passes as long as there are any.
+    pub local_prefixes_refused: u64,
+    /// All frames that were judged.
+    pub handled: Amount,
+    /// Those that went on to the stack.
+    pub useful: Amount,
+    /// Those that did not; in a dry run, that would not have.
+    pub dropped: Amount,
+    /// By reason, each with its verdict.
+    pub reasons: BTreeMap<String, ReasonCount>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReasonCount {
+    /// `pass` or `drop`.
+    pub verdict: String,
+    pub frames: u64,
+    pub bytes: u64,
+}
+
+impl FilterDocument {
+    /// Fills in what was counted.
+    pub fn count(&mut self, counters: &Counters) {
+        let mut sums = [Amount::default(); 2];
+        for (reason, Traffic { frames, bytes }) in counters.iter() {
+            let sum = &mut sums[usize::from(reason.is_drop())];
+            sum.frames += frames;
+            sum.bytes += bytes;
+            let count = ReasonCount {
+                verdict: verdict_of(reason).into(),
+                frames,
+                bytes,
+            };
+            self.reasons.insert(reason.as_str().into(), count);
+        }
+        [self.useful, self.dropped] = sums;
+        self.handled = Amount {
+            frames: self.useful.frames + self.dropped.frames,
+            bytes: self.useful.bytes + self.dropped.bytes,
+        };
+    }
+}
+
+fn verdict_of(reason: Reason) -> &'static str {
+    match reason.is_drop() {
+        true => "drop",
+        false => "pass",
+    }
+}
+
+pub fn policy_name(policy: Policy) -> &'static str {
+    match policy {
+        Policy::None => "none",
+        Policy::Nima => "nima",
+        Policy::Host => "host",
+    }
+}
