@@ -46,6 +46,9 @@ enum filter_policy {
 	FILTER_POLICY_HOST = 2,		/* the same, and whatever else this host may want */
 };
 
+/* So many words of 64 bits: most addresses that are asked for are not this host's, which a look at a bit tells. */
+#define FILTER_LOCAL_WORDS	16
+
 /* The one entry of the map `settings`. */
 struct filter_settings {
 	__u64 lease_until_ns;	/* CLOCK_MONOTONIC_COARSE: later, everything passes; 0: for ever */
@@ -55,7 +58,12 @@ struct filter_settings {
 	__u32 line_ifindex;	/* the pt0 that this is a member link of; 0: none */
 	__u32 fib_seq;		/* the state of IPv4's routes that `local_addresses` tells of */
 	__u32 local_prefixes;	/* not 0: some of these are more than one address */
+	__u64 local_bits[FILTER_LOCAL_WORDS];	/* the bit of each address in `local_addresses` */
 };
+
+/* Which bit: the product's uppermost ones. */
+#define FILTER_LOCAL_FACTOR	0x9e3779b1U
+#define FILTER_LOCAL_SHIFT	22
 
 /* Map `local_addresses`: IPv4 prefixes that this host has. */
 struct filter_prefix {

@@ -49,9 +49,35 @@ struct {
 static __always_inline int is_local(const struct filter_settings *set, __be32 address)
 {
 	struct filter_prefix prefix = { .length = 32, .address = address };
+	__u32 bit = (address * FILTER_LOCAL_FACTOR) >> FILTER_LOCAL_SHIFT;
 
-	return bpf_map_lookup_elem(&local_addresses, &address) ||
-	       (set->local_prefixes && bpf_map_lookup_elem(&local_prefixes, &prefix));
+	if (set->local_bits[bit / 64] >> (bit % 64) & 1 && bpf_map_lookup_elem(&local_addresses, &address))
+		return 1;
+	return set->local_prefixes && bpf_map_lookup_elem(&local_prefixes, &prefix);
+}
+
+/* Of the interface, and of the line above it. */
+__u64 device_numbers[2] SEC(".data.numbers");
+
+/*
+ * A pointer as a number, which the verifier lets nobody make of one: but the kernel has it in its memory. What was read
+ * is remembered, for a filter has one interface. 0: it cannot be read.
+ */
+static __always_inline __u64 number_of(struct net_device *dev)
+{
+	__u64 number;
+
+	for (int i = 0; i < 2; i++) {
+		number = *(volatile __u64 *)&device_numbers[i];
+		if ((void *)number == dev)
+			return number;
+	}
+	if (bpf_probe_read_kernel(&number, sizeof(number),
+				  (void *)dev->ip_ptr + bpf_core_field_offset(struct in_device, dev)))
+		return 0;
+	/* Of two interfaces in turns each has a place. */
+	device_numbers[number >> 6 & 1] = number;
+	return number;
 }
 
 /* Whether the kernel knows the Ethernet address of an IPv4 address there: arp_hashfn() of its net/arp.h. */
@@ -66,9 +92,8 @@ static __always_inline int is_neighbour(struct net_device *dev, __be32 address)
 		return UNSEEN;
 	if (!dev->ip_ptr)
 		return NO;
-	/* The pointer as a number, which the verifier lets nobody make of one. */
-	if (bpf_probe_read_kernel(&pointer, sizeof(pointer),
-				  (void *)dev->ip_ptr + bpf_core_field_offset(struct in_device, dev)))
+	pointer = number_of(dev);
+	if (!pointer)
 		return UNSEEN;
 	table = dev->ip_ptr->arp_parms->tbl->nht;
 	hash = (address ^ (__u32)(pointer ^ pointer >> 32)) * table->hash_rnd[0];

@@ -26,8 +26,13 @@ const LOOK_PROGRAM: &str = "filter_look";
 pub const LOCAL_ADDRESSES_MAX: usize = 4096;
 pub const LOCAL_PREFIXES_MAX: usize = 2048;
 
-/// `struct filter_settings`.
-const SETTINGS_LEN: usize = 32;
+/// `struct filter_settings`, and what of it are words of 32 bits.
+const SETTINGS_LEN: usize = 32 + 8 * LOCAL_WORDS;
+const SETTINGS_WORDS: std::ops::Range<usize> = 8..32;
+/// As in bpf/filter.h.
+const LOCAL_WORDS: usize = 16;
+const LOCAL_FACTOR: u32 = 0x9e37_79b1;
+const LOCAL_SHIFT: u32 = 22;
 /// As much as an Ethernet frame has to have for a program to be run on it.
 const LOOKED_AT: [u8; 14] = [0; 14];
 
@@ -116,6 +121,8 @@ pub struct Filter {
     /// The state of the routes that the local addresses are of.
     fib_seq: u32,
     has_prefixes: bool,
+    /// A bit of each local address.
+    local_bits: [u64; LOCAL_WORDS],
     settings_map: MapHandle,
     looked: MapHandle,
     counters: MapHandle,
@@ -141,6 +148,7 @@ impl Filter {
             settings: Settings::default(),
             fib_seq: 0,
             has_prefixes: false,
+            local_bits: [0; LOCAL_WORDS],
             settings_map: map(".data.settings")?,
             looked: map(".data.looked")?,
             counters: map("counters")?,
@@ -222,18 +230,27 @@ impl Filter {
             prefixes.iter().partition(|prefix| prefix.len == 32);
         let refused = single.len().saturating_sub(LOCAL_ADDRESSES_MAX)
             + wide.len().saturating_sub(LOCAL_PREFIXES_MAX);
-        let single = single.into_iter().take(LOCAL_ADDRESSES_MAX);
+        let known = single.iter().take(LOCAL_ADDRESSES_MAX);
         self.local_addresses
-            .set_keys(single.map(|prefix| prefix.address.octets().to_vec()))?;
+            .set_keys(known.map(|prefix| prefix.address.octets().to_vec()))?;
         let wide: BTreeMap<_, _> = wide
             .into_iter()
             .take(LOCAL_PREFIXES_MAX)
             .map(|prefix| (prefix_key(prefix), vec![1]))
             .collect();
-        // The program looks for prefixes before they are there, or after they are gone.
+        let mut bits = [0; LOCAL_WORDS];
+        for prefix in &single {
+            let bit = local_bit(prefix);
+            bits[bit / 64] |= 1 << (bit % 64);
+        }
+        // The program looks for what comes before it is there, and for what goes until it is gone.
         self.has_prefixes |= !wide.is_empty();
+        for (had, has) in self.local_bits.iter_mut().zip(bits) {
+            *had |= has;
+        }
         self.write_settings()?;
         self.has_prefixes = !wide.is_empty();
+        self.local_bits = bits;
         self.local_prefixes.set(wide)?;
         if refused == 0 {
             self.fib_seq = fib_seq;
@@ -272,7 +289,11 @@ impl Filter {
         ];
         let mut value = [0; SETTINGS_LEN];
         value[..8].copy_from_slice(&set.lease_until_ns.unwrap_or(0).to_ne_bytes());
-        for (place, word) in value[8..].chunks_exact_mut(4).zip(words) {
+        for (place, word) in value[SETTINGS_WORDS].chunks_exact_mut(4).zip(words) {
+            place.copy_from_slice(&word.to_ne_bytes());
+        }
+        let bits = value[SETTINGS_WORDS.end..].chunks_exact_mut(8);
+        for (place, word) in bits.zip(self.local_bits) {
             place.copy_from_slice(&word.to_ne_bytes());
         }
         let failed = |source| MapError {
@@ -288,6 +309,12 @@ impl Filter {
 /// Somebody has a program there.
 fn is_taken(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST))
+}
+
+/// As the program has it of an address as it stands in a frame.
+fn local_bit(prefix: &LocalPrefix) -> usize {
+    let number = u32::from_ne_bytes(prefix.address.octets());
+    (number.wrapping_mul(LOCAL_FACTOR) >> LOCAL_SHIFT) as usize
 }
 
 /// `struct filter_prefix`.

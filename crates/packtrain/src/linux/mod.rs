@@ -39,4 +39,4 @@ mod tcx;
 mod xdp;
 
 #[cfg(test)]
-mod test_namespace;
+pub(crate) mod test_namespace;

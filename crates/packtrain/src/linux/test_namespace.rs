@@ -7,7 +7,7 @@ use super::sys::check;
 
 /// Runs `test` on a thread of its own in a new network namespace with `lo` up, or skips it, with
 /// the reason, where the kernel does not let us.
-pub(super) fn in_namespace(test: impl FnOnce() + Send + 'static) {
+pub(crate) fn in_namespace(test: impl FnOnce() + Send + 'static) {
     let thread = std::thread::spawn(|| {
         // SAFETY: no pointers; the namespace changes for this thread alone.
         if let Err(error) = check(unsafe { libc::unshare(libc::CLONE_NEWNET) }) {
@@ -32,12 +32,12 @@ fn skip(error: &io::Error) {
 
 /// Another host: a network namespace of its own. It is held by a process that ends with its
 /// standard input, so with this test, however that ends.
-pub(super) struct Host {
+pub(crate) struct Host {
     holder: Child,
 }
 
 impl Host {
-    pub(super) fn new() -> Host {
+    pub(crate) fn new() -> Host {
         let mut holder = Command::new("unshare")
             .args([
                 "--net",
@@ -59,20 +59,20 @@ impl Host {
     }
 
     /// Takes over an interface of the thread's namespace.
-    pub(super) fn take(&self, interface: &str) {
+    pub(crate) fn take(&self, interface: &str) {
         ip(&format!("link set {interface} netns {}", self.holder.id()));
     }
 
     /// Runs `line` there; its standard output.
-    pub(super) fn run(&self, line: &str) -> String {
+    pub(crate) fn run(&self, line: &str) -> String {
         run(&self.entered(line))
     }
 
-    pub(super) fn succeeds(&self, line: &str) -> bool {
+    pub(crate) fn succeeds(&self, line: &str) -> bool {
         succeeds(&self.entered(line))
     }
 
-    pub(super) fn entered(&self, line: &str) -> String {
+    pub(crate) fn entered(&self, line: &str) -> String {
         format!("nsenter --target {} --net {line}", self.holder.id())
     }
 }
@@ -85,12 +85,12 @@ impl Drop for Host {
 }
 
 /// `ip ARGUMENTS` in the thread's namespace.
-pub(super) fn ip(arguments: &str) {
+pub(crate) fn ip(arguments: &str) {
     run(&format!("ip {arguments}"));
 }
 
 /// A command of words without quotes; its standard output.
-pub(super) fn run(line: &str) -> String {
+pub(crate) fn run(line: &str) -> String {
     let output = output_of(line);
     assert!(
         output.status.success(),
@@ -101,7 +101,7 @@ pub(super) fn run(line: &str) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-pub(super) fn succeeds(line: &str) -> bool {
+pub(crate) fn succeeds(line: &str) -> bool {
     output_of(line).status.success()
 }
 

@@ -207,8 +207,8 @@ fn ports_that_nobody_has_are_silent_and_the_others_as_before() {
     assert!(frames(&a, "closed_tcp") > 0);
     let mut server =
         a.0.command(["iperf3", "--server", "--port", "7777"])
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null())
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
             .spawn()
             .unwrap();
     let opened = wait_for("the port to open", SOON, || connects(7777) == "0");

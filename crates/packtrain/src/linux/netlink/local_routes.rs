@@ -122,7 +122,7 @@ mod tests {
             assert!(!routes.have_changed().unwrap());
             let at_first = [prefix("127.0.0.0/8"), prefix("127.0.0.1/32")];
             assert_eq!(routes.read().unwrap(), at_first);
-            ip("address add 10.1.0.1/24 dev lo");
+            ip("address add 10.1.0.1/32 dev lo");
             assert!(routes.have_changed().unwrap());
             assert!(!routes.have_changed().unwrap());
             ip("route add 10.2.0.0/16 dev lo");
@@ -135,7 +135,7 @@ mod tests {
             ];
             assert_eq!(routes.read().unwrap(), expected);
             assert!(routes.have_changed().unwrap());
-            ip("address del 10.1.0.1/24 dev lo");
+            ip("address del 10.1.0.1/32 dev lo");
             assert!(routes.have_changed().unwrap());
             assert_eq!(routes.read().unwrap().len(), 3);
         });
