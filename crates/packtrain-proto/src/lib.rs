@@ -16,6 +16,7 @@ pub mod drain;
 pub mod due;
 pub mod duplicates;
 pub mod engine;
+pub mod filter;
 pub mod fullness;
 pub mod gone_peers;
 pub mod greeter;
