@@ -130,7 +130,7 @@ impl FrameShape {
     }
 }
 
-/// A rule of each pair of a verdict and a match, and the sets that [`any_match`] names.
+/// A rule of each pair of a verdict and a match.
 pub(super) fn rules_of(rules: &[(&str, &str)]) -> RuleSet {
     let rule = |(place, (verdict, matches)): (usize, &(&str, &str))| Rule {
         name: format!("r{place}").parse().unwrap(),

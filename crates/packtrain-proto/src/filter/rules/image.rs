@@ -38,8 +38,10 @@
 //!
 //!   IPv4    65,536 references by the first 16 bits, each to a row or to a leaf:
 //!           a count, and so often | the last 16 bits of the least address : row |
-//!   IPv6    a window (image/address6.rs), whose references are to rows or to leaves:
-//!           a count, and so often | the least address, 128 bits, the first word first | row |
+//!   IPv6    with the next bit too, a window (image/address6.rs), up to three one behind the other:
+//!           | mask, 4 | base, 4 | half | shift | index mask | reference outside | references by window value … |
+//!           without it, a leaf:
+//!           a count, and so often | the least address, 4 words, the first first | row |
 //! ```
 //!
 //! A value's place in a sorted list is the last that is not above it; the first of each list is not above anything that

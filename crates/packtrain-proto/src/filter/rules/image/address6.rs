@@ -10,13 +10,16 @@
 //! +----------------+------------+---------------------------------+
 //! ```
 //!
-//! An address whose first L bits are not the base's is *outside*, and found in one list of all that is outside. L is what
-//! leaves the least to be searched. The window lies in one half of the address, because that is a number to a
-//! program in the kernel, and all of the address is not.
+//! An address whose first L bits are not the base's is *outside*, and found among all that are. Behind each value of a
+//! window, and outside, there is one row, a short list, or the next window for a longer one: networks of some providers lie
+//! together in some places. L is what leaves the least to be searched. A window lies in one half of the address, because
+//! that is a number to a program in the kernel, and all of the address is not.
 
-use super::layout::{REFERENCE_OFFSET, ROOT6_BITS_MAX, window};
+use super::layout::{REFERENCE_OFFSET, REFERENCE_WINDOW, ROOT6_BITS_MAX, WINDOWS_MAX, window};
 use super::sweep::Interval;
 
+/// Longest list that no window is worth: it is searched in three steps.
+const LIST_MAX: usize = 8;
 /// Smallest root. Above it, it has four to eight references for a boundary, up to its largest.
 const ROOT_BITS_MIN: u32 = 4;
 
@@ -31,35 +34,54 @@ struct Window {
 
 /// Writes what finds an address, and returns the reference to it.
 pub(super) fn write(words: &mut Vec<u32>, intervals: &[Interval]) -> u32 {
-    if let &[(_, row)] = intervals {
+    write_list(words, intervals, WINDOWS_MAX)
+}
+
+/// `list`: its first is not above what is looked for. `windows`: how many there may be, one behind the other.
+fn write_list(words: &mut Vec<u32>, list: &[Interval], windows: u32) -> u32 {
+    if let &[(_, row)] = list {
         return row.into();
     }
-    let window = Window::best(intervals);
+    if windows > 0 && list.len() > LIST_MAX {
+        let (window, cost) = Window::best(list);
+        // One that halves nothing is a load more, and nothing less.
+        if cost * 2 <= square(list.len()) {
+            return write_window(words, list, &window, windows - 1);
+        }
+    }
+    let offset = words.len();
+    words.push(list.len() as u32);
+    for &(start, row) in list {
+        words.extend(words_of(start));
+        words.push(row.into());
+    }
+    REFERENCE_OFFSET | offset as u32
+}
+
+fn write_window(words: &mut Vec<u32>, list: &[Interval], window: &Window, windows: u32) -> u32 {
     let offset = words.len();
     words.extend(words_of(window.mask()));
     words.extend(words_of(window.base));
     words.push(u32::from(window.before >= 64));
     words.push(window.behind() % 64);
     words.push((1 << window.bits) - 1);
-    let (before, rest) = split_at(intervals, |start| start < window.base);
-    // What is outside comes before what is inside, and behind it.
-    let (inside, behind) = split_at(rest, |start| start & window.mask() == window.base);
-    let row_at = |intervals: &[Interval], before: u16| intervals.last().map_or(before, |i| i.1);
-    let mut row = row_at(before, 0);
     words.push(0);
-    let root = words.len();
-    words.resize(root + (1 << window.bits), 0);
+    words.resize(words.len() + (1 << window.bits), 0);
+    let (before, rest) = split_at(list, |start| start < window.base);
+    let (inside, behind) = split_at(rest, |start| start & window.mask() == window.base);
+    // Where the list begins inside, nobody looks at what is before.
+    let mut row = before.last().map_or(0, |&(_, row)| row);
     let mut rest = inside;
     for slot in 0..1usize << window.bits {
         let start = window.start_of(slot as u128);
         let (of_slot, next) = split_at(rest, |at| window.slot_of(at) == slot as u128);
         rest = next;
-        words[root + slot] = match *of_slot {
-            [] => u32::from(row),
-            [(first, only)] if first == start => only.into(),
-            _ => write_leaf(words, start, row, of_slot),
-        };
-        row = row_at(of_slot, row);
+        let begins_before = of_slot.first().is_none_or(|&(first, _)| first != start);
+        let mut list: Vec<Interval> = Vec::new();
+        list.extend(begins_before.then_some((start, row)));
+        list.extend(of_slot);
+        row = list[list.len() - 1].1;
+        words[offset + window::ROOT + slot] = write_list(words, &list, windows);
     }
     let mut outside = before.to_vec();
     if let Some(end) = window.end() {
@@ -68,30 +90,19 @@ pub(super) fn write(words: &mut Vec<u32>, intervals: &[Interval]) -> u32 {
         }
         outside.extend(behind);
     }
-    words[offset + window::OUTSIDE] = match outside[..] {
-        // All is inside.
-        [] => 0,
-        [(_, only)] => only.into(),
-        _ => write_leaf(words, 0, 0, &outside),
-    };
-    REFERENCE_OFFSET | offset as u32
-}
-
-fn split_at(intervals: &[Interval], holds: impl Fn(u128) -> bool) -> (&[Interval], &[Interval]) {
-    intervals.split_at(intervals.partition_point(|&(start, _)| holds(start)))
-}
-
-/// `row`: of the addresses from `start` to the first of them.
-fn write_leaf(words: &mut Vec<u32>, start: u128, row: u16, inside: &[Interval]) -> u32 {
-    let offset = words.len();
-    let first = (inside[0].0 != start).then_some((start, row));
-    let all = first.iter().chain(inside);
-    words.push(all.clone().count() as u32);
-    for &(start, row) in all {
-        words.extend(words_of(start));
-        words.push(row.into());
+    // Empty: all is inside.
+    if !outside.is_empty() {
+        words[offset + window::OUTSIDE] = write_list(words, &outside, windows);
     }
-    REFERENCE_OFFSET | offset as u32
+    REFERENCE_OFFSET | REFERENCE_WINDOW | offset as u32
+}
+
+fn split_at(list: &[Interval], holds: impl Fn(u128) -> bool) -> (&[Interval], &[Interval]) {
+    list.split_at(list.partition_point(|&(start, _)| holds(start)))
+}
+
+fn square(count: usize) -> u64 {
+    (count as u64).pow(2)
 }
 
 /// The first word first.
@@ -100,16 +111,17 @@ fn words_of(address: u128) -> [u32; 4] {
 }
 
 impl Window {
-    /// That in which the lists are shortest: by the squares of their lengths, as frames go where the networks are.
-    fn best(intervals: &[Interval]) -> Window {
-        // The first begins where all addresses do, and tells nothing apart.
-        let starts: Vec<u128> = intervals[1..].iter().map(|&(start, _)| start).collect();
-        let count = starts.len() as u32;
-        let bits = (count.ilog2() + 3).clamp(ROOT_BITS_MIN, ROOT6_BITS_MAX);
+    /// That in which the lists are shortest, and its cost: the squares of their lengths, as frames go where the networks are.
+    fn best(list: &[Interval]) -> (Window, u64) {
+        // The first begins where all that is looked for does, and tells nothing apart.
+        let starts: Vec<u128> = list[1..].iter().map(|&(start, _)| start).collect();
+        let bits = (starts.len().ilog2() + 3).clamp(ROOT_BITS_MIN, ROOT6_BITS_MAX);
         let in_a_half = (0..=64 - bits).chain(64..=128 - bits);
-        let windows = in_a_half.map(|before| Window::behind_most(&starts, before, bits));
-        let best = windows.min_by_key(|window| window.cost(&starts));
-        best.expect("there are windows")
+        let windows = in_a_half.map(|before| {
+            let window = Window::behind_most(&starts, before, bits);
+            (window, window.cost(&starts))
+        });
+        windows.min_by_key(|&(_, cost)| cost).expect("some windows")
     }
 
     /// That whose base most of `starts` have.
@@ -129,7 +141,6 @@ impl Window {
     }
 
     fn cost(&self, starts: &[u128]) -> u64 {
-        let square = |count: usize| (count as u64).pow(2);
         let first = starts.partition_point(|&start| start < self.base);
         let inside = &starts[first..];
         let inside = &inside[..inside.partition_point(|at| at & self.mask() == self.base)];
@@ -166,6 +177,8 @@ impl Window {
 mod tests {
     use super::*;
 
+    const SITE: u128 = 0x2001_0db8 << 96;
+
     /// One /64 of each network, and the rest.
     fn networks(addresses: impl Iterator<Item = u128>) -> Vec<Interval> {
         let pairs = addresses.flat_map(|at| [(at, 1), (at + (1 << 64), 0)]);
@@ -174,24 +187,51 @@ mod tests {
 
     #[test]
     fn the_window_lies_where_the_networks_differ() {
-        const SITE: u128 = 0x2001_0db8 << 96;
-        // Two thousand /64, four bits apart: the last bits that are shared are before their numbers.
-        let window = Window::best(&networks((0..2000).map(|n| SITE | n << 68)));
-        assert_eq!(window.cost(&[]), 0);
-        assert!(window.before >= 32, "{window:?}");
-        assert_eq!(window.base, SITE & window.mask());
-        let far = networks([0x2000 << 112, 0xfd00 << 112].into_iter());
-        assert!(Window::best(&far).before < 8);
+        // Two thousand of one site, eight apart, which is 14 bits before the last 64: each has a slot of its own.
+        let (window, cost) = Window::best(&networks((0..2000).map(|n| SITE | n << 67)));
+        assert_eq!((window.before, window.base, cost), (50, SITE, 0));
+        // Sixty-four all over the addresses.
+        let (window, cost) = Window::best(&networks((0..64).map(|n| n << 122)));
+        assert_eq!((window.before, window.base, cost), (0, 0, 64));
+    }
+
+    /// Longest list that is searched for any address, and how many windows are before it.
+    fn deepest(words: &[u32], reference: u32) -> (u32, u32) {
+        let at = (reference & !(REFERENCE_OFFSET | REFERENCE_WINDOW)) as usize;
+        if reference & REFERENCE_OFFSET == 0 {
+            return (1, 0);
+        }
+        if reference & REFERENCE_WINDOW == 0 {
+            return (words[at], 0);
+        }
+        let root = words[at + window::INDEX_MASK] as usize + 1;
+        let references = &words[at + window::OUTSIDE..at + window::ROOT + root];
+        let below = references.iter().map(|&next| deepest(words, next));
+        let (list, windows) = below.fold((0, 0), |a, b| (a.0.max(b.0), a.1.max(b.1)));
+        (list, windows + 1)
     }
 
     #[test]
-    fn ten_thousand_networks_of_a_site_are_searched_in_a_step_or_two() {
-        let intervals = networks((0..10_000).map(|n| 0x2001_0db8 << 96 | n << 66));
-        let starts: Vec<u128> = intervals[1..].iter().map(|i| i.0).collect();
-        let window = Window::best(&intervals);
-        assert!(
-            window.cost(&starts) <= 2 * starts.len() as u64,
-            "{window:?}"
-        );
+    fn ten_thousand_networks_are_searched_as_fast_as_ten() {
+        for count in [10, 100, 1000, 10_000] {
+            // One after the other within a site; and at random within the space of twelve providers.
+            let site: Vec<u128> = (0..count).map(|n| SITE | n << 66).collect();
+            let mut random = crate::random::Random::new(count as u64);
+            let mut providers: Vec<u128> = (0..count)
+                .map(|_| {
+                    let number = u128::from(random.up_to(u64::MAX));
+                    (0x2a00 + number % 12) << 112 | (number >> 4 & 0xffff_ffff) << 80
+                })
+                .collect();
+            providers.sort();
+            providers.dedup();
+            for networks_of in [site, providers] {
+                let mut words = vec![0; 80];
+                let reference = write(&mut words, &networks(networks_of.into_iter()));
+                let (list, windows) = deepest(&words, reference);
+                assert!(list <= 16, "{count}: {list}");
+                assert!(windows <= WINDOWS_MAX);
+            }
+        }
     }
 }

@@ -61,6 +61,10 @@ pub const ROW_WORDS_MAX: usize = ENTRIES_MAX / 64;
 
 /// A reference with this bit is an offset, without it a row.
 pub const REFERENCE_OFFSET: u32 = 1 << 31;
+/// … and with this one too, that of an IPv6 window.
+pub const REFERENCE_WINDOW: u32 = 1 << 30;
+/// Windows one behind the other.
+pub const WINDOWS_MAX: u32 = 3;
 /// References of an IPv4 root: one for each of the first 16 bits.
 pub const ROOT4_WORDS: usize = 1 << 16;
 /// Largest root of an IPv6 window.
@@ -83,7 +87,7 @@ const _: () = {
     assert!(DIMENSIONS <= 16, "a place each");
     assert!(ENTRIES_MAX % 64 == 0);
     assert!(IMAGE_WORDS_MAX.is_power_of_two(), "it is a mask");
-    assert!(IMAGE_WORDS_MAX <= REFERENCE_OFFSET as usize);
+    assert!(IMAGE_WORDS_MAX <= REFERENCE_WINDOW as usize);
     assert!(ROWS_MAX - 1 <= u16::MAX as usize);
     assert!(RULES_MAX <= 1 << VERDICT_SHIFT);
     assert!(window::ROOT == window::OUTSIDE + 1);

@@ -4,6 +4,7 @@ use super::dimension::{Dimension, Shape, Value};
 use super::layout::*;
 use super::{IMAGE_WORDS_MAX, Image};
 use crate::filter::rules::facts::RuleFacts;
+use crate::filter::rules::model::Decision;
 
 /// The entries that match a frame, a bit each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +82,27 @@ impl Image {
     pub fn first_match(&self, facts: &RuleFacts) -> Option<usize> {
         let entry = self.matching_row(facts).first()?;
         Some(self.entry(entry).rule)
+    }
+
+    /// As [`RuleSet::decide`](crate::filter::rules::RuleSet::decide), and as the program does: it goes from bit to bit.
+    /// `is_within`: of the rule at this place, which has this limit of the image's.
+    pub fn decide(
+        &self,
+        facts: &RuleFacts,
+        mut is_within: impl FnMut(usize, usize) -> bool,
+    ) -> Decision {
+        for entry in self.matching_row(facts).entries() {
+            let Entry { rule, verdict } = self.entry(entry);
+            match verdict {
+                EntryVerdict::Allow => return Decision::Allow(rule),
+                EntryVerdict::Deny => return Decision::Deny(rule),
+                EntryVerdict::Limit(limit) if !is_within(rule, limit) => {
+                    return Decision::Exceeds(rule);
+                }
+                EntryVerdict::Limit(_) => {}
+            }
+        }
+        Decision::Rest
     }
 
     pub fn entries(&self) -> usize {
@@ -176,21 +198,13 @@ impl Image {
 
     /// The halves of an address, the first first: no number of the kernel's has 128 bits.
     fn row_of_v6(&self, reference: u32, address: [u64; 2]) -> u32 {
-        let Some(at) = offset_of(reference) else {
-            return reference;
-        };
-        let mask = self.halves_at(at + window::MASK);
-        let base = self.halves_at(at + window::BASE);
-        let differs = (address[0] & mask[0] ^ base[0]) | (address[1] & mask[1] ^ base[1]);
-        let reference = match differs {
-            0 => {
-                let half = address[self.word(at + window::HALF) as usize & 1];
-                let index = half >> self.word(at + window::SHIFT);
-                let index = index as usize & self.word(at + window::INDEX_MASK) as usize;
-                self.word(at + window::ROOT + index)
+        let mut reference = reference;
+        for _ in 0..WINDOWS_MAX {
+            if reference & REFERENCE_WINDOW == 0 {
+                break;
             }
-            _ => self.word(at + window::OUTSIDE),
-        };
+            reference = self.behind_window(reference, address);
+        }
         let Some(leaf) = offset_of(reference) else {
             return reference;
         };
@@ -198,6 +212,22 @@ impl Image {
         let count = self.word(leaf) as usize;
         let place = last_not_above(count, STEPS, |i| self.halves_at(at(i)) > address);
         self.word(at(place) + 4)
+    }
+
+    fn behind_window(&self, reference: u32, address: [u64; 2]) -> u32 {
+        let at = (reference & !(REFERENCE_OFFSET | REFERENCE_WINDOW)) as usize;
+        let mask = self.halves_at(at + window::MASK);
+        let base = self.halves_at(at + window::BASE);
+        let differs = (address[0] & mask[0] ^ base[0]) | (address[1] & mask[1] ^ base[1]);
+        match differs {
+            0 => {
+                let half = address[self.word(at + window::HALF) as usize & 1];
+                let index = half >> self.word(at + window::SHIFT);
+                let index = index as usize & self.word(at + window::INDEX_MASK) as usize;
+                self.word(at + window::ROOT + index)
+            }
+            _ => self.word(at + window::OUTSIDE),
+        }
     }
 
     /// Of four words, the first first.

@@ -14,6 +14,21 @@ fn check(rules: &RuleSet, image: &Image, frame: &[u8]) {
     let matching: Vec<usize> = image.matching(&facts).collect();
     assert_eq!(matching, expected, "{facts:?}");
     assert_eq!(image.first_match(&facts), rules.first_match(&facts));
+    // Limits of odd rules are full.
+    for full in [false, true] {
+        let mut asked = Vec::new();
+        let mut asked_image = Vec::new();
+        let expected = rules.decide(&facts, |rule, limit| {
+            asked.push((rule, limit.per_second(), limit.burst()));
+            !(full && rule % 2 == 1)
+        });
+        let decision = image.decide(&facts, |rule, limit| {
+            let limit = image.limit(limit);
+            asked_image.push((rule, limit.per_second, limit.burst));
+            !(full && rule % 2 == 1)
+        });
+        assert_eq!((decision, asked_image), (expected, asked), "{facts:?}");
+    }
 }
 
 /// Rules of these matches, which deny.
