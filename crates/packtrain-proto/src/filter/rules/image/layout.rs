@@ -85,7 +85,7 @@ const _: () = {
     assert!(header::LIMIT_COUNT < header::DIMENSION);
     assert!(header::DIMENSION + 16 * DIMENSION_WORDS == HEADER_WORDS);
     assert!(DIMENSIONS <= 16, "a place each");
-    assert!(ENTRIES_MAX % 64 == 0);
+    assert!(ENTRIES_MAX.is_multiple_of(64));
     assert!(IMAGE_WORDS_MAX.is_power_of_two(), "it is a mask");
     assert!(IMAGE_WORDS_MAX <= REFERENCE_WINDOW as usize);
     assert!(ROWS_MAX - 1 <= u16::MAX as usize);
