@@ -41,11 +41,11 @@
 //!   IPv6    with the next bit too, a window (image/address6.rs), up to three one behind the other:
 //!           | mask, 4 | base, 4 | half | shift | index mask | reference outside | references by window value … |
 //!           without it, a leaf:
-//!           a count, and so often | the least address, 4 words, the first first | row |
+//!           a count, the row of the first, and for each that follows | the least address, 4 words, the first first | row |
 //! ```
 //!
 //! A value's place in a sorted list is the last that is not above it; the first of each list is not above anything that
-//! is looked for there. All offsets are words from the start, and all that they lead to is within the image.
+//! is looked for there, so that an IPv6 leaf does not say where it begins. All offsets are words from the start, and all that they lead to is within the image.
 //! A program that has to show that masks what it reads by [`IMAGE_WORDS_MAX`] less one.
 
 mod address4;

@@ -15,12 +15,12 @@
 //! together in some places. L is what leaves the least to be searched. A window lies in one half of the address, because
 //! that is a number to a program in the kernel, and all of the address is not.
 
-use super::layout::{REFERENCE_OFFSET, REFERENCE_WINDOW, ROOT6_BITS_MAX, WINDOWS_MAX, window};
+use super::layout::{REFERENCE_OFFSET, REFERENCE_WINDOW, ROOT6_BITS_MAX, window};
 use super::sweep::Interval;
 
 /// Longest list that no window is worth: it is searched in three steps.
 const LIST_MAX: usize = 8;
-/// Smallest root. Above it, it has four to eight references for a boundary, up to its largest.
+/// Smallest root. Above it, it has two to four references for a boundary, up to its largest.
 const ROOT_BITS_MIN: u32 = 4;
 
 /// Where the window is.
@@ -32,13 +32,9 @@ struct Window {
     base: u128,
 }
 
-/// Writes what finds an address, and returns the reference to it.
-pub(super) fn write(words: &mut Vec<u32>, intervals: &[Interval]) -> u32 {
-    write_list(words, intervals, WINDOWS_MAX)
-}
-
-/// `list`: its first is not above what is looked for. `windows`: how many there may be, one behind the other.
-fn write_list(words: &mut Vec<u32>, list: &[Interval], windows: u32) -> u32 {
+/// Writes what finds an address, and returns the reference to it. `list`: its first is not above what is looked for.
+/// `windows`: how many there may be, one behind the other.
+pub(super) fn write(words: &mut Vec<u32>, list: &[Interval], windows: u32) -> u32 {
     if let &[(_, row)] = list {
         return row.into();
     }
@@ -50,8 +46,9 @@ fn write_list(words: &mut Vec<u32>, list: &[Interval], windows: u32) -> u32 {
         }
     }
     let offset = words.len();
-    words.push(list.len() as u32);
-    for &(start, row) in list {
+    // Where the first begins, nobody asks.
+    words.extend([list.len() as u32, list[0].1.into()]);
+    for &(start, row) in &list[1..] {
         words.extend(words_of(start));
         words.push(row.into());
     }
@@ -81,7 +78,7 @@ fn write_window(words: &mut Vec<u32>, list: &[Interval], window: &Window, window
         list.extend(begins_before.then_some((start, row)));
         list.extend(of_slot);
         row = list[list.len() - 1].1;
-        words[offset + window::ROOT + slot] = write_list(words, &list, windows);
+        words[offset + window::ROOT + slot] = write(words, &list, windows);
     }
     let mut outside = before.to_vec();
     if let Some(end) = window.end() {
@@ -92,7 +89,7 @@ fn write_window(words: &mut Vec<u32>, list: &[Interval], window: &Window, window
     }
     // Empty: all is inside.
     if !outside.is_empty() {
-        words[offset + window::OUTSIDE] = write_list(words, &outside, windows);
+        words[offset + window::OUTSIDE] = write(words, &outside, windows);
     }
     REFERENCE_OFFSET | REFERENCE_WINDOW | offset as u32
 }
@@ -115,7 +112,7 @@ impl Window {
     fn best(list: &[Interval]) -> (Window, u64) {
         // The first begins where all that is looked for does, and tells nothing apart.
         let starts: Vec<u128> = list[1..].iter().map(|&(start, _)| start).collect();
-        let bits = (starts.len().ilog2() + 3).clamp(ROOT_BITS_MIN, ROOT6_BITS_MAX);
+        let bits = (starts.len().ilog2() + 2).clamp(ROOT_BITS_MIN, ROOT6_BITS_MAX);
         let in_a_half = (0..=64 - bits).chain(64..=128 - bits);
         let windows = in_a_half.map(|before| {
             let window = Window::behind_most(&starts, before, bits);
@@ -176,6 +173,7 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::filter::rules::image::WINDOWS_MAX;
 
     const SITE: u128 = 0x2001_0db8 << 96;
 
@@ -187,9 +185,9 @@ mod tests {
 
     #[test]
     fn the_window_lies_where_the_networks_differ() {
-        // Two thousand of one site, eight apart, which is 14 bits before the last 64: each has a slot of its own.
+        // Two thousand of one site, eight apart: each has a slot, with its end in it.
         let (window, cost) = Window::best(&networks((0..2000).map(|n| SITE | n << 67)));
-        assert_eq!((window.before, window.base, cost), (50, SITE, 0));
+        assert_eq!((window.before, window.base, cost), (48, SITE, 2000));
         // Sixty-four all over the addresses.
         let (window, cost) = Window::best(&networks((0..64).map(|n| n << 122)));
         assert_eq!((window.before, window.base, cost), (0, 0, 64));
@@ -227,7 +225,7 @@ mod tests {
             providers.dedup();
             for networks_of in [site, providers] {
                 let mut words = vec![0; 80];
-                let reference = write(&mut words, &networks(networks_of.into_iter()));
+                let reference = write(&mut words, &networks(networks_of.into_iter()), WINDOWS_MAX);
                 let (list, windows) = deepest(&words, reference);
                 assert!(list <= 16, "{count}: {list}");
                 assert!(windows <= WINDOWS_MAX);

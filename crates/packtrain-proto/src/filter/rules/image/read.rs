@@ -208,10 +208,11 @@ impl Image {
         let Some(leaf) = offset_of(reference) else {
             return reference;
         };
-        let at = |place: usize| leaf + 1 + place * LEAF6_WORDS;
+        // The first has no address before it.
+        let row = |place: usize| leaf + 1 + place * LEAF6_WORDS;
         let count = self.word(leaf) as usize;
-        let place = last_not_above(count, STEPS, |i| self.halves_at(at(i)) > address);
-        self.word(at(place) + 4)
+        let is_above = |place| self.halves_at(row(place) - 4) > address;
+        self.word(row(last_not_above(count, STEPS, is_above)))
     }
 
     fn behind_window(&self, reference: u32, address: [u64; 2]) -> u32 {

@@ -10,16 +10,36 @@ use crate::filter::rules::limit::{Limit, Per, Unit};
 use crate::filter::rules::rule::Verdict;
 use crate::filter::rules::set::RuleSet;
 
+/// What has no room with windows may have without them: it is searched longer then.
+const WINDOWS: [u32; 3] = [WINDOWS_MAX, 1, 0];
+
 pub(super) fn write(rules: &RuleSet) -> Result<Vec<u32>, ImageError> {
     let entries = Entries::of(rules)?;
+    let mut len = 0;
+    for windows in WINDOWS {
+        let words = write_with(rules, &entries, windows)?;
+        if words.len() <= IMAGE_WORDS_MAX {
+            return Ok(words);
+        }
+        len = words.len();
+    }
+    Err(ImageError::Words(len))
+}
+
+/// `windows`: of IPv6 addresses, one behind the other.
+fn write_with(
+    rules: &RuleSet,
+    entries: &Entries<'_>,
+    windows: u32,
+) -> Result<Vec<u32>, ImageError> {
     let mut rows = Rows::new(entries.rules.len());
     let mut words = vec![0; HEADER_WORDS];
-    write_verdicts(&mut words, rules, &entries);
+    write_verdicts(&mut words, rules, entries);
     for dimension in Dimension::ALL {
         let asked = &entries.asked[dimension as usize];
         if !asked.asks.is_empty() {
             words[header::DIMENSIONS] |= 1 << dimension as u32;
-            write_dimension(&mut words, dimension, asked, &mut rows)?;
+            write_dimension(&mut words, dimension, asked, windows, &mut rows)?;
         }
     }
     words[header::VERSION] = VERSION;
@@ -31,10 +51,7 @@ pub(super) fn write(rules: &RuleSet) -> Result<Vec<u32>, ImageError> {
         words.extend(row.iter().flat_map(|&bits| halves(bits)));
     }
     words[header::WORDS] = words.len() as u32;
-    match words.len() <= IMAGE_WORDS_MAX {
-        true => Ok(words),
-        false => Err(ImageError::Words(words.len())),
-    }
+    Ok(words)
 }
 
 fn write_verdicts(words: &mut Vec<u32>, rules: &RuleSet, entries: &Entries<'_>) {
@@ -82,6 +99,7 @@ fn write_dimension(
     words: &mut Vec<u32>,
     dimension: Dimension,
     asked: &Asked<'_>,
+    windows: u32,
     rows: &mut Rows,
 ) -> Result<(), ImageError> {
     let at = header::DIMENSION + dimension as usize * DIMENSION_WORDS;
@@ -91,7 +109,7 @@ fn write_dimension(
         let intervals = sweep::intervals(asked, space, rows)?;
         match (space, shape) {
             (Space::V4, _) => words[at + place::V4] = address4::write(words, &intervals),
-            (Space::V6, _) => words[at + place::V6] = address6::write(words, &intervals),
+            (Space::V6, _) => words[at + place::V6] = address6::write(words, &intervals, windows),
             (Space::Numbers { bits }, Shape::Table { .. }) => {
                 words[at + place::OFFSET] = words.len() as u32;
                 words[at + place::MASK] = (1 << bits) - 1;
