@@ -171,7 +171,7 @@ pub(super) fn address6() -> impl Strategy<Value = u128> {
         4 => (0u128..64, 0u128..4).prop_map(|(net, host)| SITE | net << 64 | host),
         2 => any::<u128>().prop_map(|n| SITE | n >> 32),
         // Hosts of one network, whose first 64 bits are the same.
-        2 => (0u128..600).prop_map(|n| SITE | 5 << 64 | n * 7),
+        2 => (0u128..600).prop_map(|n| SITE | 5 << 64 | (n * 7)),
         1 => select(vec![0, 1, u128::MAX, SITE - 1, SITE | (u128::MAX >> 32), 0xfe80 << 112 | 1]),
         1 => any::<u128>(),
     ]

@@ -39,11 +39,7 @@ pub(super) fn write(words: &mut Vec<u32>, list: &[Interval], windows: u32) -> u3
         return row.into();
     }
     if windows > 0 && list.len() > LIST_MAX {
-        let (window, cost) = Window::best(list);
-        // One that halves nothing is a load more, and nothing less.
-        if cost * 2 <= square(list.len()) {
-            return write_window(words, list, &window, windows - 1);
-        }
+        return write_window(words, list, &Window::best(list), windows - 1);
     }
     let offset = words.len();
     // Where the first begins, nobody asks.
@@ -108,17 +104,15 @@ fn words_of(address: u128) -> [u32; 4] {
 }
 
 impl Window {
-    /// That in which the lists are shortest, and its cost: the squares of their lengths, as frames go where the networks are.
-    fn best(list: &[Interval]) -> (Window, u64) {
+    /// That in which the lists are shortest.
+    fn best(list: &[Interval]) -> Window {
         // The first begins where all that is looked for does, and tells nothing apart.
         let starts: Vec<u128> = list[1..].iter().map(|&(start, _)| start).collect();
         let bits = (starts.len().ilog2() + 2).clamp(ROOT_BITS_MIN, ROOT6_BITS_MAX);
         let in_a_half = (0..=64 - bits).chain(64..=128 - bits);
-        let windows = in_a_half.map(|before| {
-            let window = Window::behind_most(&starts, before, bits);
-            (window, window.cost(&starts))
-        });
-        windows.min_by_key(|&(_, cost)| cost).expect("some windows")
+        let windows = in_a_half.map(|before| Window::behind_most(&starts, before, bits));
+        let best = windows.min_by_key(|window| window.cost(&starts));
+        best.expect("some windows")
     }
 
     /// That whose base most of `starts` have.
@@ -137,6 +131,7 @@ impl Window {
         window
     }
 
+    /// The squares of the lists' lengths, as frames go where the networks are.
     fn cost(&self, starts: &[u128]) -> u64 {
         let first = starts.partition_point(|&start| start < self.base);
         let inside = &starts[first..];
@@ -185,12 +180,17 @@ mod tests {
 
     #[test]
     fn the_window_lies_where_the_networks_differ() {
+        let best = |list: Vec<Interval>| {
+            let window = Window::best(&list);
+            let starts: Vec<u128> = list[1..].iter().map(|&(start, _)| start).collect();
+            (window.before, window.base, window.cost(&starts))
+        };
         // Two thousand of one site, eight apart: each has a slot, with its end in it.
-        let (window, cost) = Window::best(&networks((0..2000).map(|n| SITE | n << 67)));
-        assert_eq!((window.before, window.base, cost), (48, SITE, 2000));
+        let of_site = networks((0..2000).map(|n| SITE | n << 67));
+        assert_eq!(best(of_site), (48, SITE, 2000));
         // Sixty-four all over the addresses.
-        let (window, cost) = Window::best(&networks((0..64).map(|n| n << 122)));
-        assert_eq!((window.before, window.base, cost), (0, 0, 64));
+        let of_all = networks((0..64).map(|n| n << 122));
+        assert_eq!(best(of_all), (0, 0, 64));
     }
 
     /// Longest list that is searched for any address, and how many windows are before it.

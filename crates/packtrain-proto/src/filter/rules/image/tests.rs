@@ -109,12 +109,9 @@ fn only_what_is_asked_is_in_use() {
 #[test]
 fn an_entry_names_its_rule_and_what_it_says() {
     let rules = generate::rules_of(&[
-        (
-            "limit 10mbit/s burst 5kB per source",
-            "host 10.0.0.0/8 port 53",
-        ),
+        ("limit 10mbit/s burst 5kB", "host 10.0.0.0/8 port 53"),
         ("allow", "tcp"),
-        ("limit 7/s", "any"),
+        ("limit 7/s per source", "any"),
         ("deny", "any"),
     ]);
     let image = Image::compile(&rules).unwrap();
@@ -131,13 +128,13 @@ fn an_entry_names_its_rule_and_what_it_says() {
         per_second: 1_250_000,
         burst: 5000,
         in_bytes: true,
-        per_source: true,
+        per_source: false,
     };
     let slow = LimitWords {
         per_second: 7,
         burst: 5,
         in_bytes: false,
-        per_source: false,
+        per_source: true,
     };
     assert_eq!(limits, vec![fast, slow]);
 }

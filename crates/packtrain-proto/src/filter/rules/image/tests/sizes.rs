@@ -67,7 +67,7 @@ fn ten_thousand_ipv6_networks_are_told_apart_at_their_ends() {
 
 #[test]
 fn ten_thousand_hosts_of_an_ipv6_network_are_told_apart_too() {
-    let host = |n: u128| 0x2001_0db8 << 96 | 7 << 64 | n * 3;
+    let host = |n: u128| 0x2001_0db8 << 96 | 7 << 64 | (n * 3);
     let texts = (0..10_000).map(|n| core::net::Ipv6Addr::from_bits(host(n)).to_string());
     let rules = deny(&["src @many"], vec![set("many", texts)]);
     let image = Image::compile(&rules).unwrap();
@@ -113,7 +113,7 @@ fn what_has_no_room_is_refused_and_named() {
 
 #[test]
 fn what_has_no_room_with_windows_is_searched_without() {
-    let host = |n: u128| 0x2001_0db8 << 96 | (n * 0x1_0001 % 65_536) << 70 | n * 3;
+    let host = |n: u128| 0x2001_0db8 << 96 | (n * 0x1_0001 % 65_536) << 70 | (n * 3);
     let texts = (0..40_000).map(|n| core::net::Ipv6Addr::from_bits(host(n)).to_string());
     let rules = deny(&["src @many", "not dst @many"], vec![set("many", texts)]);
     let image = Image::compile(&rules).unwrap();
