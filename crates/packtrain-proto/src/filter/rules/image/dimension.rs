@@ -1,5 +1,6 @@
 //! What frames are told apart by, and what they have of it.
 
+use super::layout::kind;
 use crate::class::facts::UNTAGGED;
 use crate::filter::rules::condition::Cast;
 use crate::filter::rules::facts::{RuleFacts, SIZE_MAX};
@@ -22,7 +23,7 @@ pub enum Dimension {
     Dscp,
     SourceMac,
     DestinationMac,
-    /// Yes and no together: cast, fragment, SYN, no payload ([`kind_of`]).
+    /// Yes and no together: cast, fragment, SYN, no payload ([`super::kind`]).
     Kinds,
 }
 
@@ -49,12 +50,6 @@ pub(super) enum Value {
     V4(u32),
     V6(u128),
 }
-
-/// Bits of the kinds' number. Below them is the cast, of 2 bits: [`Cast`] in its order, 3 where nobody knows.
-pub(super) const FRAGMENT: u32 = 1 << 2;
-pub(super) const SYN: u32 = 1 << 3;
-pub(super) const EMPTY: u32 = 1 << 4;
-pub(super) const KINDS: u32 = 1 << 5;
 
 impl Dimension {
     pub const ALL: [Dimension; DIMENSIONS] = [
@@ -126,24 +121,24 @@ pub(super) fn mac_number(mac: crate::wire::ethernet::MacAddr) -> u64 {
 fn kind_of(facts: &RuleFacts) -> u32 {
     let bit = |is_set: bool, bit: u32| if is_set { bit } else { 0 };
     cast_number(facts.cast())
-        | bit(facts.fragment, FRAGMENT)
-        | bit(facts.syn, SYN)
-        | bit(facts.class.empty_tcp, EMPTY)
+        | bit(facts.fragment, kind::FRAGMENT)
+        | bit(facts.syn, kind::SYN)
+        | bit(facts.class.empty_tcp, kind::EMPTY)
 }
 
 pub(super) fn cast_number(cast: Option<Cast>) -> u32 {
     match cast {
-        Some(Cast::Unicast) => 0,
-        Some(Cast::Multicast) => 1,
-        Some(Cast::Broadcast) => 2,
-        None => 3,
+        Some(Cast::Unicast) => kind::UNICAST,
+        Some(Cast::Multicast) => kind::MULTICAST,
+        Some(Cast::Broadcast) => kind::BROADCAST,
+        None => kind::CAST_UNKNOWN,
     }
 }
 
 const _: () = {
     assert!(Dimension::Kinds as usize + 1 == DIMENSIONS);
     assert!(SIZE_MAX == u16::MAX as u32, "a table has all sizes");
-    assert!(KINDS == 1 << 5, "the bits of the kinds' table");
+    assert!(kind::COUNT == 1 << 5, "the bits of the kinds' table");
 };
 
 #[cfg(test)]

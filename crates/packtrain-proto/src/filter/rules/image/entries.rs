@@ -1,6 +1,7 @@
 //! From rules to entries: what is asked of each dimension by itself.
 
-use super::dimension::{Dimension, EMPTY, FRAGMENT, KINDS, SYN, Shape, cast_number, mac_number};
+use super::dimension::{Dimension, Shape, cast_number, mac_number};
+use super::layout::kind;
 use super::{ENTRIES_MAX, ImageError};
 use crate::class::prefix::Prefix;
 use crate::class::ranges::Ranges;
@@ -143,8 +144,8 @@ fn parts<'a>(test: &'a RuleTest, rules: &'a RuleSet) -> (Ends, Atom<'a>) {
         RuleTest::DestinationMac(macs) => (Ends::One(Dimension::DestinationMac), Atom::Macs(macs)),
         RuleTest::InnerVlan(ids) => (Ends::One(Dimension::InnerVlan), tag_atom(ids)),
         RuleTest::Cast(cast) => (Ends::One(Dimension::Kinds), Atom::Cast(*cast)),
-        RuleTest::Fragment => (Ends::One(Dimension::Kinds), Atom::Kind(FRAGMENT)),
-        RuleTest::Syn => (Ends::One(Dimension::Kinds), Atom::Kind(SYN)),
+        RuleTest::Fragment => (Ends::One(Dimension::Kinds), Atom::Kind(kind::FRAGMENT)),
+        RuleTest::Syn => (Ends::One(Dimension::Kinds), Atom::Kind(kind::SYN)),
     }
 }
 
@@ -160,7 +161,7 @@ fn class_parts(test: &Test) -> (Ends, Atom<'_>) {
             Atom::Numbers(ports),
         ),
         Test::Size(sizes) => (Ends::One(Dimension::Size), Atom::Numbers(sizes)),
-        Test::EmptyTcp => (Ends::One(Dimension::Kinds), Atom::Kind(EMPTY)),
+        Test::EmptyTcp => (Ends::One(Dimension::Kinds), Atom::Kind(kind::EMPTY)),
         Test::Mark { .. } => unreachable!("no rule can be written that asks for a mark"),
     }
 }
@@ -212,7 +213,7 @@ impl Atom<'_> {
     pub fn ranges(&self, space: Space) -> Vec<(u128, u128)> {
         let max = space.max();
         let kinds = |is_one: &dyn Fn(u32) -> bool| {
-            let kinds = (0..KINDS).filter(|&kind| is_one(kind));
+            let kinds = (0..kind::COUNT).filter(|&kind| is_one(kind));
             kinds.map(|kind| (kind.into(), kind.into())).collect()
         };
         match self {
@@ -233,8 +234,10 @@ impl Atom<'_> {
                 let macs = macs.iter().map(|&mac| u128::from(mac_number(mac)));
                 macs.map(|mac| (mac, mac)).collect()
             }
-            Atom::Cast(cast) => kinds(&|kind| kind & 3 == cast_number(Some(*cast))),
-            Atom::Kind(bit) => kinds(&|kind| kind & bit != 0),
+            Atom::Cast(cast) => {
+                kinds(&|number| number & kind::CAST_MASK == cast_number(Some(*cast)))
+            }
+            Atom::Kind(bit) => kinds(&|number| number & bit != 0),
         }
     }
 }

@@ -50,6 +50,22 @@ pub mod window {
     pub const ROOT: usize = 12;
 }
 
+/// The number that a frame has in [`Dimension::Kinds`](super::Dimension::Kinds): a cast, and a bit each.
+pub mod kind {
+    pub const UNICAST: u32 = 0;
+    pub const MULTICAST: u32 = 1;
+    pub const BROADCAST: u32 = 2;
+    /// Of a frame without a whole Ethernet header.
+    pub const CAST_UNKNOWN: u32 = 3;
+    pub const CAST_MASK: u32 = 3;
+    pub const FRAGMENT: u32 = 1 << 2;
+    /// SYN without ACK.
+    pub const SYN: u32 = 1 << 3;
+    /// TCP without payload.
+    pub const EMPTY: u32 = 1 << 4;
+    pub const COUNT: u32 = 1 << 5;
+}
+
 pub const DIMENSION_WORDS: usize = 4;
 pub const HEADER_WORDS: usize = 80;
 pub const LIMIT_WORDS: usize = 8;
