@@ -44,14 +44,14 @@
 //!           a count, the row of the first, and for each that follows | the least address, 4 words, the first first | row |
 //! ```
 //!
-//! What a frame has in each dimension, and when it has none (`absent`), is what [`RuleFacts`](super::RuleFacts) says: addresses,
-//! protocol and code point where the IP header and the transport's are whole; ports of TCP and UDP, but not of
-//! fragments; the EtherType behind up to two tags, 0 where the frame ends before; the size in bytes, at most 65,535; MAC addresses as
+//! What a frame has in each dimension, and when it has none, is what [`RuleFacts`](super::RuleFacts) says: addresses, protocol
+//! and code point where the headers of IP and of the transport are whole; ports of TCP and UDP, but not of fragments; the
+//! EtherType behind up to two tags, 0 where the frame ends before; the size in bytes, at most 65,535; MAC addresses as
 //! numbers of 48 bits, the first octet the most significant; kinds as [`kind`] has them.
 //!
-//! A value's place in a sorted list is the last that is not above it; the first of each list is not above anything that
-//! is looked for there, so that an IPv6 leaf does not say where it begins. All offsets are words from the start, and all that they lead to is within the image.
-//! A program that has to show that masks what it reads by [`IMAGE_WORDS_MAX`] less one.
+//! A value's place in a sorted list is the last that is not above it; the first of each list is not above anything that is
+//! looked for there, so that an IPv6 leaf does not say where it begins. All offsets are words from the start, and all that
+//! they lead to is within the image. A program that has to show that masks what it reads by [`IMAGE_WORDS_MAX`] less one.
 
 mod address4;
 mod address6;
