@@ -9,7 +9,7 @@ pub mod facts;
 pub mod prefix;
 pub mod ranges;
 pub mod table;
-mod text;
+pub(crate) mod text;
 pub mod words;
 
 use core::fmt;

@@ -9,6 +9,7 @@ pub mod host;
 pub mod policy;
 pub mod ports;
 pub mod reason;
+pub mod rules;
 
 pub use frame::Frame;
 pub use host::{Host, Interface, Listener};

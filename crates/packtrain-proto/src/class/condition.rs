@@ -112,7 +112,7 @@ impl Test {
     }
 
     #[inline]
-    fn holds(&self, facts: &Facts) -> bool {
+    pub(crate) fn holds(&self, facts: &Facts) -> bool {
         let flow = &facts.flow;
         match self {
             Test::EtherType(types) => types.contains(flow.ether_type.into()),
@@ -137,7 +137,7 @@ impl Test {
 }
 
 #[inline]
-fn address_holds(flow: &FlowFacts, side: Side, prefixes: &[Prefix]) -> bool {
+pub(crate) fn address_holds(flow: &FlowFacts, side: Side, prefixes: &[Prefix]) -> bool {
     let Some(ip) = flow.ip else { return false };
     let inside = |address| prefixes.iter().any(|p| p.contains(ip.version, address));
     side.any(|end| match end {

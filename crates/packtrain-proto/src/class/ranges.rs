@@ -42,7 +42,7 @@ impl Ranges {
 
     /// As it is written, with `name` for single numbers that have one, and `max` for the largest
     /// that there is.
-    pub(super) fn write(
+    pub(crate) fn write(
         &self,
         f: &mut fmt::Formatter<'_>,
         max: u32,

@@ -29,7 +29,7 @@ const TESTS: &str = "arp, ip, ip6, tcp, udp, icmp, icmp6, ethertype, proto, dscp
                      host, src, dst, size, vlan, mark, empty, any";
 const PORT_MAX: u32 = 65_535;
 const DSCP_MAX: u32 = 63;
-const VLAN_MAX: u32 = 4095;
+pub(crate) const VLAN_MAX: u32 = 4095;
 
 /// Why a text is no match.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -96,7 +96,7 @@ fn read_term(word: &str, words: &mut SplitWhitespace<'_>) -> Result<Condition, M
     Ok(Condition { negated, test })
 }
 
-fn read_test(word: &str, words: &mut SplitWhitespace<'_>) -> Result<Test, MatchError> {
+pub(crate) fn read_test(word: &str, words: &mut SplitWhitespace<'_>) -> Result<Test, MatchError> {
     let mut value = || words.next().ok_or_else(|| unfinished(word));
     let mut numbers = |names, max| read_ranges(word, value()?, names, max);
     Ok(match word {
@@ -133,7 +133,7 @@ fn read_name(word: &str) -> Result<Test, MatchError> {
     }
 }
 
-fn read_ranges(
+pub(crate) fn read_ranges(
     word: &str,
     text: &str,
     names: &[(&'static str, u32)],
@@ -213,11 +213,11 @@ fn read_mark(word: &str, text: &str) -> Result<Test, MatchError> {
     Ok(Test::Mark { value, mask })
 }
 
-fn unfinished(word: &str) -> MatchError {
+pub(crate) fn unfinished(word: &str) -> MatchError {
     MatchError::Unfinished(word.into())
 }
 
-fn check_count(what: &'static str, count: usize, max: usize) -> Result<(), MatchError> {
+pub(crate) fn check_count(what: &'static str, count: usize, max: usize) -> Result<(), MatchError> {
     match count <= max {
         true => Ok(()),
         false => Err(MatchError::TooMany { what, count, max }),
