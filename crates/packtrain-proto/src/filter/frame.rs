@@ -64,7 +64,7 @@ impl<'a> Frame<'a> {
             is_tagged,
             network_start: ETHERNET_LEN,
         };
-        for _ in 0..TAGS_MAX {
+        for _ in usize::from(is_tagged)..TAGS_MAX {
             if !matches!(frame.ether_type, VLAN | QINQ) {
                 break;
             }

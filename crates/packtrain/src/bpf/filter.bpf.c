@@ -20,6 +20,7 @@
 #include "filter_wants.bpf.h"
 #include "filter_arp.bpf.h"
 #include "filter_ports.bpf.h"
+#include "filter_rules.bpf.h"
 
 #define BROADCAST		0xffffffffffffULL
 /* 01:80:c2:00:00:00 to 2f: what bridges say to each other and to stations (IEEE 802.1D, 802.1Q). */
@@ -118,14 +119,24 @@ static __always_inline int judge_addresses(void *ctx, const struct filter_settin
 	return FILTER_OURS;
 }
 
+static __always_inline int is_watched(const struct filter_settings *set)
+{
+	return !set->lease_until_ns || bpf_ktime_get_coarse_ns() <= set->lease_until_ns;
+}
+
+/* `by_rules`: the reason that these have, or NOBODY. */
 static __always_inline int judge(void *ctx, const struct filter_settings *set, struct net_device *dev,
-				 const struct frame *frame, int behind_taps)
+				 const struct frame *frame, int behind_taps, int by_rules)
 {
 	struct where where = { .dev = dev, .behind_taps = behind_taps };
 	int reason, wanted;
 
-	if (set->lease_until_ns && bpf_ktime_get_coarse_ns() > set->lease_until_ns)
+	if (!is_watched(set))
 		return FILTER_UNREFRESHED;
+	if (by_rules >= 0)
+		return by_rules;
+	if (!frame->is_whole)
+		return FILTER_SHORT;
 	if (set->policy == FILTER_POLICY_NONE)
 		return FILTER_NO_POLICY;
 	if (set->line_ifindex)
@@ -147,19 +158,57 @@ static __always_inline void count(__u32 reason, __u64 bytes)
 	counter->bytes += bytes;
 }
 
+static __always_inline void read_xdp(struct frame *frame, struct xdp_md *ctx)
+{
+	read_frame(frame, (void *)(long)ctx->data, (void *)(long)ctx->data_end, NO_TAG);
+	frame->len = bpf_xdp_get_buff_len(ctx);
+}
+
+static __always_inline void read_skb(struct frame *frame, struct __sk_buff *skb)
+{
+	read_frame(frame, (void *)(long)skb->data, (void *)(long)skb->data_end,
+		   skb->vlan_present ? skb->vlan_tci & VLAN_ID_MASK : NO_TAG);
+	frame->len = skb->len;
+}
+
+/* Each a program by itself to the verifier, which would look at all that follows with each kind of frame otherwise. */
+__noinline int rules_of_xdp(struct xdp_md *ctx, __u32 image)
+{
+	struct rule_scratch *scratch = rules_scratch();
+	struct frame frame;
+
+	if (!scratch)
+		return NOBODY;
+	read_xdp(&frame, ctx);
+	facts_read(&frame, &scratch->facts);
+	return judge_rules(image);
+}
+
+__noinline int rules_of_skb(struct __sk_buff *skb, __u32 image)
+{
+	struct rule_scratch *scratch = rules_scratch();
+	struct frame frame;
+
+	if (!scratch)
+		return NOBODY;
+	read_skb(&frame, skb);
+	facts_read(&frame, &scratch->facts);
+	return judge_rules(image);
+}
+
 SEC("xdp.frags")
 int filter_xdp(struct xdp_md *ctx)
 {
+	struct xdp_buff *buffer = bpf_cast_to_kern_ctx(ctx);
 	struct filter_settings *set = &settings;
 	struct frame frame;
-	int reason = FILTER_SHORT;
+	int reason, by_rules = NOBODY;
 
-	if (read_frame(&frame, (void *)(long)ctx->data, (void *)(long)ctx->data_end, 0)) {
-		struct xdp_buff *buffer = bpf_cast_to_kern_ctx(ctx);
-
-		reason = judge(ctx, set, buffer->rxq->dev, &frame, 0);
-	}
-	count(reason, bpf_xdp_get_buff_len(ctx));
+	if (set->has_rules)
+		by_rules = rules_of_xdp(ctx, set->rules_image);
+	read_xdp(&frame, ctx);
+	reason = judge(ctx, set, buffer->rxq->dev, &frame, 0, by_rules);
+	count(reason, frame.len);
 	return reason < FILTER_FOREIGN_UNICAST || set->dry_run ? XDP_PASS : XDP_DROP;
 }
 
@@ -167,16 +216,17 @@ SEC("tc")
 int filter_tc(struct __sk_buff *skb)
 {
 	struct filter_settings *set = &settings;
+	struct sk_buff *kernel_skb;
 	struct frame frame;
-	int reason = FILTER_SHORT;
+	int reason, by_rules = NOBODY;
 
 	if (skb->data_end - skb->data < HEADERS_MAX)
 		bpf_skb_pull_data(skb, skb->len < HEADERS_MAX ? skb->len : HEADERS_MAX);
-	if (read_frame(&frame, (void *)(long)skb->data, (void *)(long)skb->data_end, skb->vlan_present)) {
-		struct sk_buff *kernel_skb = bpf_cast_to_kern_ctx(skb);
-
-		reason = judge(skb, set, kernel_skb->dev, &frame, 1);
-	}
+	if (set->has_rules)
+		by_rules = rules_of_skb(skb, set->rules_image);
+	read_skb(&frame, skb);
+	kernel_skb = bpf_cast_to_kern_ctx(skb);
+	reason = judge(skb, set, kernel_skb->dev, &frame, 1, by_rules);
 	count(reason, skb->len);
 	return reason < FILTER_FOREIGN_UNICAST || set->dry_run ? TC_ACT_UNSPEC : TC_ACT_SHOT;
 }

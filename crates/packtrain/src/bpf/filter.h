@@ -58,6 +58,8 @@ struct filter_settings {
 	__u32 line_ifindex;	/* the pt0 that this is a member link of; 0: none */
 	__u32 fib_seq;		/* the state of IPv4's routes that `local_addresses` tells of */
 	__u32 local_prefixes;	/* not 0: some of these are more than one address */
+	__u32 has_rules;	/* not 0: they are asked first */
+	__u32 rules_image;	/* which one, of all there were */
 	__u64 local_bits[FILTER_LOCAL_WORDS];	/* the bit of each address in `local_addresses` */
 };
 

@@ -144,7 +144,7 @@ static __always_inline int arp_is_for_others_too(struct net_device *dev, int is_
 static __always_inline int judge_arp(const struct filter_settings *set, const struct where *where,
 				     const struct frame *frame)
 {
-	struct arp_message *arp = frame->data + frame->network;
+	struct arp_message *arp = network_of(frame);
 	__be32 sender, target;
 	int is_announcement, found;
 

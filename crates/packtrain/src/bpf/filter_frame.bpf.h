@@ -24,36 +24,58 @@ struct frame {
 	void *data;
 	void *data_end;
 	__u64 destination;
+	__u32 len;		/* with what stands behind `data_end` */
 	__u32 network;		/* where the header after the tags begins */
 	__be16 ether_type;	/* after the tags */
-	__u8 tagged;
+	__u8 is_whole;		/* up to there */
+	__u8 tags;
+	__u16 ids[FILTER_TAGS_MAX];
 };
 
-/* 0: not even an Ethernet header is whole. */
-static __always_inline int read_frame(struct frame *frame, void *data, void *data_end, int tagged)
+/* The header after the tags. The mask is for the verifier, which may not see that no more than two tags precede it. */
+static __always_inline void *network_of(const struct frame *frame)
+{
+	return frame->data + (frame->network & 31);
+}
+
+#define NO_TAG	(-1)
+
+/* 0: it ends within its Ethernet header or a tag. `taken_out`: the id of a tag that is not among its bytes. */
+static __always_inline int read_frame(struct frame *frame, void *data, void *data_end, int taken_out)
 {
 	struct ethernet_header *header = data;
 	struct filter_tag *tag;
 
-	if ((void *)(header + 1) > data_end)
-		return 0;
 	frame->data = data;
 	frame->data_end = data_end;
+	frame->destination = 0;
+	frame->network = 0;
+	frame->ether_type = 0;
+	frame->is_whole = 0;
+	frame->tags = 0;
+	frame->ids[0] = frame->ids[1] = 0;
+	if ((void *)(header + 1) > data_end)
+		return 0;
 	frame->destination = destination_of(header);
 	frame->ether_type = header->ether_type;
 	frame->network = sizeof(*header);
-	frame->tagged = tagged;
+	if (taken_out != NO_TAG) {
+		frame->ids[0] = taken_out;
+		frame->tags = 1;
+	}
 	for (int i = 0; i < FILTER_TAGS_MAX; i++) {
-		if (frame->ether_type != bpf_htons(ETHERTYPE_VLAN) &&
-		    frame->ether_type != bpf_htons(ETHERTYPE_QINQ))
+		if (frame->tags >= FILTER_TAGS_MAX || (frame->ether_type != bpf_htons(ETHERTYPE_VLAN) &&
+						       frame->ether_type != bpf_htons(ETHERTYPE_QINQ)))
 			break;
 		tag = data + frame->network;
 		if ((void *)(tag + 1) > data_end)
 			return 0;
-		frame->tagged = 1;
+		frame->ids[frame->tags % FILTER_TAGS_MAX] = bpf_ntohs(tag->control) & VLAN_ID_MASK;
+		frame->tags++;
 		frame->ether_type = tag->ether_type;
 		frame->network += sizeof(*tag);
 	}
+	frame->is_whole = 1;
 	return 1;
 }
 

@@ -124,13 +124,13 @@ static __always_inline int is_closed(void *ctx, struct bpf_sock_tuple *tuple, __
 static __always_inline int judge_port(void *ctx, const struct where *where, const struct frame *frame)
 {
 	struct bpf_sock_tuple tuple = {};
-	void *network = frame->data + frame->network;
+	void *network = network_of(frame);
 	struct udphdr *ports;
 	__u32 size;
 	__u8 protocol;
 	int is_ipv6;
 
-	if (frame->tagged)
+	if (frame->tags)
 		return OPEN;
 	if (frame->ether_type == bpf_htons(ETHERTYPE_IPV4)) {
 		struct iphdr *ip = network;

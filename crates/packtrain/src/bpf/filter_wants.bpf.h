@@ -95,7 +95,7 @@ static __always_inline int who_wants(const struct where *where, const struct fra
 		found = takes_all(where->line, is_group);
 	if (found != NOBODY)
 		return found;
-	if (frame->tagged && bpf_core_field_exists(struct net_device, vlan_info) && where->dev->vlan_info)
+	if (frame->tags && bpf_core_field_exists(struct net_device, vlan_info) && where->dev->vlan_info)
 		return FILTER_VLAN;
 	if (!where->behind_taps) {
 		found = has_listener(where, 0);

@@ -72,6 +72,15 @@ pub(super) fn map_handle(object: &Object, name: &str) -> libbpf_rs::Result<MapHa
     MapHandle::try_from(&map)
 }
 
+/// The memory that is zero at first. Its name begins with the object's.
+pub(super) fn zeroed_memory(object: &Object) -> libbpf_rs::Result<MapHandle> {
+    let map = object.maps().find(|map| {
+        let name = libbpf_rs::MapCore::name(map).to_string_lossy();
+        name.ends_with(".bss")
+    });
+    MapHandle::try_from(&map.expect("an object with such memory"))
+}
+
 /// What to do about it, for an error's text.
 pub(super) fn hint(error: &libbpf_rs::Error) -> &'static str {
     match error.kind() {

@@ -4,11 +4,14 @@
 //! decided, the local IPv4 prefixes (with the state of the routes that they were read in, so that the program knows when
 //! they are old), the line above the interface, and that somebody still watches.
 
+mod rule_memory;
+
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use std::{fmt, io};
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ProgramInput};
+use packtrain_proto::filter::rules::image::Image;
 use packtrain_proto::filter::{Policy, Reason};
 use packtrain_proto::stats::Traffic;
 
@@ -17,6 +20,7 @@ use super::bpf_object::{self, KERNEL_TYPES, embedded, map_handle, program_fd};
 use super::netlink::{LocalPrefix, interface};
 use super::tcx::{self, Hook};
 use super::xdp::{self, Place};
+use rule_memory::RuleMemory;
 
 const DRIVER_PROGRAM: &str = "filter_xdp";
 const TC_PROGRAM: &str = "filter_tc";
@@ -27,8 +31,8 @@ pub const LOCAL_ADDRESSES_MAX: usize = 4096;
 pub const LOCAL_PREFIXES_MAX: usize = 2048;
 
 /// `struct filter_settings`, and what of it are words of 32 bits.
-const SETTINGS_LEN: usize = 32 + 8 * LOCAL_WORDS;
-const SETTINGS_WORDS: std::ops::Range<usize> = 8..32;
+const SETTINGS_LEN: usize = 40 + 8 * LOCAL_WORDS;
+const SETTINGS_WORDS: std::ops::Range<usize> = 8..40;
 /// As in bpf/filter.h.
 const LOCAL_WORDS: usize = 16;
 const LOCAL_FACTOR: u32 = 0x9e37_79b1;
@@ -123,6 +127,7 @@ pub struct Filter {
     has_prefixes: bool,
     /// A bit of each local address.
     local_bits: [u64; LOCAL_WORDS],
+    rules: RuleMemory,
     settings_map: MapHandle,
     looked: MapHandle,
     counters: MapHandle,
@@ -149,6 +154,7 @@ impl Filter {
             fib_seq: 0,
             has_prefixes: false,
             local_bits: [0; LOCAL_WORDS],
+            rules: RuleMemory::open(&object).map_err(not_loaded)?,
             settings_map: map(".data.settings")?,
             looked: map(".data.looked")?,
             counters: map("counters")?,
@@ -262,6 +268,21 @@ impl Filter {
         Ok(refused)
     }
 
+    /// Rules that are asked before the policy; `None`: there are none. They change in one moment, and what was counted of the
+    /// former ones is forgotten.
+    pub fn set_rules(&mut self, image: Option<&Image>) -> Result<(), FilterError> {
+        match image {
+            Some(image) => self.rules.write(image)?,
+            None => self.rules.ask_none(),
+        }
+        self.write_settings()
+    }
+
+    /// What each of the first so many rules has decided.
+    pub fn rule_counters(&self, rules: usize) -> Result<Vec<Traffic>, FilterError> {
+        Ok(self.rules.counters(rules)?)
+    }
+
     /// Frames and bytes by reason.
     pub fn counters(&self) -> Result<Counters, FilterError> {
         let mut counters = Counters::default();
@@ -286,6 +307,8 @@ impl Filter {
             set.line_ifindex.unwrap_or(0),
             self.fib_seq,
             self.has_prefixes.into(),
+            self.rules.is_asked().into(),
+            self.rules.image(),
         ];
         let mut value = [0; SETTINGS_LEN];
         value[..8].copy_from_slice(&set.lease_until_ns.unwrap_or(0).to_ne_bytes());

@@ -3,6 +3,7 @@
 mod as_the_model;
 mod frames;
 mod host_changes;
+mod rules;
 mod wanted;
 mod world;
 

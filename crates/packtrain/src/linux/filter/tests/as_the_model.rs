@@ -41,18 +41,13 @@ fn compare(mode: Mode, policy: Policy, asks_ports: bool, seed: u64) {
         let open = Open::new();
         let mut host = world.host();
         open.tell(&mut host);
-        let makes = Generator {
-            groups: groups_of("eth0"),
-            tcp: open.tcp_port(),
-            udp: open.udp_port(),
-        };
+        let makes = Generator::of(open.tcp_port(), open.udp_port());
         let mut random = Random::new(seed);
         let mut seen = BTreeMap::new();
         for _ in 0..FRAMES / BATCH {
-            let mut frames: Vec<_> = (0..BATCH).map(|_| makes.one(&mut random)).collect();
-            if mode == Mode::Tc {
-                frames.iter_mut().for_each(|bytes| make_whole(bytes));
-            }
+            let frames: Vec<_> = (0..BATCH)
+                .map(|_| makes.one_for(mode, &mut random))
+                .collect();
             let said = |bytes: &Vec<u8>| decide(bytes, false, &host, policy, asks_ports);
             for reason in compare_batch(world, &frames, said) {
                 *seen.entry(reason).or_insert(0) += 1;
@@ -158,13 +153,30 @@ impl Open {
     }
 }
 
-struct Generator {
+pub(super) struct Generator {
     groups: Vec<MacAddr>,
     tcp: u16,
     udp: u16,
 }
 
 impl Generator {
+    pub(super) fn of(tcp: u16, udp: u16) -> Generator {
+        Generator {
+            groups: groups_of("eth0"),
+            tcp,
+            udp,
+        }
+    }
+
+    /// As whole as the program wants it there.
+    pub(super) fn one_for(&self, mode: Mode, random: &mut Random) -> Vec<u8> {
+        let mut bytes = self.one(random);
+        if mode == Mode::Tc {
+            make_whole(&mut bytes);
+        }
+        bytes
+    }
+
     fn one(&self, random: &mut Random) -> Vec<u8> {
         let mut bytes = self.whole(random);
         for protocol in [0x8100, 0x88a8, 0x8100] {
