@@ -93,6 +93,17 @@ pub enum Request {
     },
     /// A class is no more.
     ClassRemove { name: String },
+    /// One more rule of a receive filter. Each text as a person writes it.
+    RuleAdd {
+        /// The filter gives it one otherwise.
+        name: Option<String>,
+        verdict: String,
+        matches: String,
+        /// Before the rule of this name.
+        before: Option<String>,
+    },
+    /// A rule is no more.
+    RuleRemove { name: String },
 }
 
 impl Request {
@@ -106,7 +117,9 @@ impl Request {
             | Request::LinkRemove { .. }
             | Request::LinkClear {}
             | Request::ClassAdd { .. }
-            | Request::ClassRemove { .. } => true,
+            | Request::ClassRemove { .. }
+            | Request::RuleAdd { .. }
+            | Request::RuleRemove { .. } => true,
         }
     }
 }
@@ -152,6 +165,8 @@ pub enum Response {
     ClassAdded(Value),
     /// The class, as it was at last in the status document.
     ClassRemoved(Value),
+    /// The rule: as in the document of its filter, or as it was there at last.
+    Rule(Value),
     /// Who asks may not.
     Denied,
     /// What was asked is understood, and cannot be done: as a command says it.

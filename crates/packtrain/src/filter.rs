@@ -9,6 +9,7 @@
 pub mod document;
 mod line_above;
 mod mode;
+mod rules;
 mod running;
 
 use std::time::Duration;

@@ -1,6 +1,7 @@
 //! `packtrain filter`: what is not for this host is dropped in the driver.
 
 mod arguments;
+mod rules;
 mod view;
 
 use super::error::CliError;
@@ -23,6 +24,15 @@ pub fn run(arguments: &FilterArguments) -> Result<(), CliError> {
         FilterCommand::On(arguments) => on(arguments),
         FilterCommand::Off { interface } => off(interface.as_ref()),
         FilterCommand::Status { interface, json } => status(interface.as_ref(), *json),
+        FilterCommand::Allow(rule) => rules::add(rule, "allow"),
+        FilterCommand::Deny(rule) => rules::add(rule, "deny"),
+        FilterCommand::Limit { limit, rule } => rules::add(rule, &format!("limit {limit}")),
+        FilterCommand::Remove {
+            interface,
+            rule,
+            json,
+        } => rules::remove(interface, rule, *json),
+        FilterCommand::Rules { interface, json } => rules::list(interface.as_ref(), *json),
     }
 }
 

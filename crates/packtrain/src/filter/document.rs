@@ -41,8 +41,25 @@ pub struct FilterDocument {
     pub useful: Amount,
     /// Those that did not; in a dry run, that would not have.
     pub dropped: Amount,
+    /// In the order in which they are asked.
+    #[serde(default)]
+    pub rules: Vec<RuleDocument>,
     /// By reason, each with its verdict.
     pub reasons: BTreeMap<String, ReasonCount>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuleDocument {
+    pub name: String,
+    /// `allow`, `deny` or `limit`.
+    pub verdict: String,
+    /// As in `1000/s burst 100 per source`.
+    pub limit: Option<String>,
+    #[serde(rename = "match")]
+    pub matches: String,
+    /// That it has decided about: of a limit, those above it.
+    pub frames: u64,
+    pub bytes: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,8 +6,9 @@ use std::time::Duration;
 use packtrain_proto::time::{Duration as Span, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::document::{FilterDocument, policy_name};
+use super::document::{FilterDocument, RuleDocument, policy_name};
 use super::line_above::{self, LineAbove};
+use super::rules::{NewRule, Rules, RulesError};
 use super::{FilterSettings, mode};
 use crate::cli::error::CliError;
 use crate::clock::Clock;
@@ -36,6 +37,7 @@ pub struct RunningFilter {
     filter: Filter,
     routes: LocalRoutes,
     monitor: Monitor,
+    rules: Rules,
     control: ControlServer,
     signals: Signals,
     clock: Clock,
@@ -76,6 +78,7 @@ impl RunningFilter {
             filter: Filter::load().map_err(failed)?,
             routes: LocalRoutes::open().map_err(sockets)?,
             monitor: Monitor::open().map_err(sockets)?,
+            rules: Rules::default(),
             control,
             signals,
             clock,
@@ -227,24 +230,52 @@ impl RunningFilter {
 
     /// Says whether it is to end.
     fn answer(&mut self) -> bool {
-        let mut ends = false;
-        let document = self.document();
-        self.control.handle(&mut |request, _| {
-            Reply::Now(match request {
-                Request::Status {} => match &document {
-                    Ok(document) => Response::Status(
-                        serde_json::to_value(document).expect("a document is plain JSON"),
-                    ),
-                    Err(error) => Response::Error(error.to_string()),
-                },
-                Request::Down {} => {
-                    ends = true;
-                    Response::Done
-                }
-                _ => Response::Error("this is a receive filter, and no line".into()),
-            })
+        let (mut ends, mut asked) = (false, Vec::new());
+        self.control.handle(&mut |request, asker| match request {
+            // Who has asked for it waits until it has come, and is told so by the server.
+            Request::Down {} => {
+                ends = true;
+                Response::Done.into()
+            }
+            request => {
+                asked.push((request, asker));
+                Reply::Later
+            }
         });
+        for (request, asker) in asked {
+            let response = self.respond(request);
+            self.control.answer_later(asker, &response);
+        }
         ends
+    }
+
+    fn respond(&mut self, request: Request) -> Response {
+        match request {
+            Request::Status {} => match self.document() {
+                Ok(document) => {
+                    Response::Status(serde_json::to_value(document).expect("plain JSON"))
+                }
+                Err(error) => Response::Error(error.to_string()),
+            },
+            Request::RuleAdd {
+                name,
+                verdict,
+                matches,
+                before,
+            } => {
+                let new = NewRule {
+                    name: name.as_deref(),
+                    verdict: &verdict,
+                    matches: &matches,
+                    before: before.as_deref(),
+                };
+                rule_response(self.rules.add(&new, &mut self.filter))
+            }
+            Request::RuleRemove { name } => {
+                rule_response(self.rules.remove(&name, &mut self.filter))
+            }
+            _ => Response::Error("this is a receive filter, and no line".into()),
+        }
     }
 
     fn document(&self) -> Result<FilterDocument, FilterError> {
@@ -264,9 +295,33 @@ impl RunningFilter {
             handled: Default::default(),
             useful: Default::default(),
             dropped: Default::default(),
+            rules: self.rules.documents(&self.filter)?,
             reasons: Default::default(),
         };
         document.count(&self.filter.counters()?);
         Ok(document)
+    }
+}
+
+fn rule_response(outcome: Result<RuleDocument, RulesError>) -> Response {
+    match outcome {
+        Ok(rule) => Response::Rule(serde_json::to_value(rule).expect("plain JSON")),
+        Err(error) => {
+            let (exit_code, hint) = match &error {
+                RulesError::Text(_) | RulesError::Twice(_) => (2, None),
+                RulesError::NoSuchRule { rules, .. } if rules.is_empty() => {
+                    (4, Some("the filter has no rules".into()))
+                }
+                RulesError::NoSuchRule { rules, .. } => {
+                    (4, Some(format!("the filter has: {}", rules.join(", "))))
+                }
+                RulesError::Filter(_) => (1, None),
+            };
+            Response::Refused {
+                exit_code,
+                message: error.to_string(),
+                hint,
+            }
+        }
     }
 }

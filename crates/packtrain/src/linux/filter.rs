@@ -283,6 +283,11 @@ impl Filter {
         Ok(self.rules.counters(rules)?)
     }
 
+    /// What the rules before the last [`Filter::set_rules`] had decided.
+    pub fn former_rule_counters(&self, rules: usize) -> Result<Vec<Traffic>, FilterError> {
+        Ok(self.rules.former_counters(rules)?)
+    }
+
     /// Frames and bytes by reason.
     pub fn counters(&self) -> Result<Counters, FilterError> {
         let mut counters = Counters::default();

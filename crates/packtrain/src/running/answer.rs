@@ -140,6 +140,9 @@ impl RunningLine {
                     Err(error) => refusal(&error),
                 })
             }
+            Request::RuleAdd { .. } | Request::RuleRemove { .. } => Some(Response::Error(
+                "this is a line, and no receive filter".into(),
+            )),
             Request::ClassRemove { name } => Some(match self.remove_class(&name) {
                 Ok(class) => Response::ClassRemoved(class),
                 Err(error) => refusal(&error),

@@ -220,6 +220,69 @@ fn ports_that_nobody_has_are_silent_and_the_others_as_before() {
 }
 
 #[test]
+fn rules_come_and_go_while_traffic_does_and_each_is_counted() {
+    live!();
+    let (a, b) = filtered("");
+    let pings = |count: u32, size: u32| -> u32 {
+        let line = format!("ping -n -q -c {count} -i 0.01 -W 1 -s {size} 10.1.0.1 || true");
+        let said = b.sh(&line);
+        let received = said.split(" received").next().unwrap();
+        received.rsplit(' ').next().unwrap().parse().unwrap()
+    };
+    let rules = || -> Value { serde_json::from_str(&a.done("filter rules --json").out).unwrap() };
+    assert_eq!(pings(5, 56), 5);
+    let added = a.words(&["filter", "deny", "eth1", "icmp size 500-"]);
+    assert_eq!(added.out, "eth1 has rule rule1: deny icmp size 500-\n");
+    assert_eq!((pings(5, 56), pings(5, 600)), (5, 0));
+    a.words(&[
+        "filter",
+        "limit",
+        "1/s burst 3",
+        "eth1",
+        "icmp",
+        "--name",
+        "few",
+    ]);
+    // Two more, should it take so long.
+    let passed = pings(10, 56);
+    assert!((3..=5).contains(&passed), "{passed}");
+    let refused = u64::from(10 - passed);
+    assert_eq!(rules()[0]["frames"], 5);
+    assert_eq!(rules()[1]["frames"], refused);
+    assert_eq!(rules()[1]["limit"], "1/s burst 3");
+    // Before the others; what these had counted is not forgotten.
+    a.words(&[
+        "filter",
+        "allow",
+        "eth1",
+        "src 10.1.0.2 icmp",
+        "--name",
+        "all",
+        "--before",
+        "rule1",
+    ]);
+    assert_eq!((pings(5, 56), pings(5, 600)), (5, 5));
+    let document = rules();
+    let names: Vec<&Value> = (0..3).map(|n| &document[n]["name"]).collect();
+    assert_eq!(names, ["all", "rule1", "few"]);
+    assert_eq!(document[1]["frames"], 5);
+    assert_eq!(document[2]["frames"], refused);
+    for rule in ["all", "few", "rule1"] {
+        let last = a.done(&format!("filter remove eth1 {rule} --json"));
+        let last: Value = serde_json::from_str(&last.out).unwrap();
+        assert!(last["frames"].as_u64() > Some(0), "{last}");
+    }
+    assert_eq!(pings(10, 600), 10);
+    a.fails(
+        "filter remove eth1 all",
+        4,
+        "error: there is no rule all\n       the filter has no rules\n",
+    );
+    let other = a.as_other("filter deny eth1 any");
+    assert_eq!(other.code, 7, "{}", other.err);
+}
+
+#[test]
 fn a_line_over_links_with_filters_carries_what_it_carried() {
     live!();
     let pair = Pair::cable("filter", 1500).unwrap();

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use packtrain_proto::filter::Policy;
+use packtrain_proto::filter::rules::{Limit, RuleMatch, RuleName};
 
 use crate::filter::{FilterSettings, ModePolicy};
 use crate::settings::values::{InterfaceName, LogLevel};
@@ -46,6 +47,89 @@ Examples:
         #[arg(long)]
         json: bool,
     },
+    /// Let frames pass, whatever the rules behind and the policy say.
+    #[command(after_help = "\
+Examples:
+  packtrain filter allow eth1 'src 192.0.2.0/24'
+  packtrain filter allow eth1 'tcp dport 22' --before rule1")]
+    Allow(RuleArguments),
+    /// Drop frames.
+    #[command(after_help = "\
+Examples:
+  packtrain filter deny eth1 'udp dport 1900,5353'
+  packtrain filter deny eth1 'vlan 7 not src 10.0.0.0/8' --name strangers")]
+    Deny(RuleArguments),
+    /// Drop what is more than so much a second; rules behind and the policy decide on the rest.
+    ///
+    /// As in 1000/s, 10mbit/s or 1MB/s, with `burst` and how much may come at once, and `per source` for a limit of
+    /// each IP address.
+    #[command(after_help = "\
+Examples:
+  packtrain filter limit 100/s eth1 'icmp'
+  packtrain filter limit '20/s burst 5 per source' eth1 'tcp syn dport 443'")]
+    Limit {
+        /// How much passes.
+        #[arg(value_name = "LIMIT")]
+        limit: Limit,
+
+        #[command(flatten)]
+        rule: RuleArguments,
+    },
+    /// Take a rule away.
+    #[command(after_help = "\
+Examples:
+  packtrain filter remove eth1 strangers")]
+    Remove {
+        /// The interface.
+        #[arg(value_name = "LINK")]
+        interface: InterfaceName,
+
+        /// The rule.
+        #[arg(value_name = "RULE")]
+        rule: RuleName,
+
+        /// Print the rule for programs, as it was at last.
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the rules of a filter in the order in which they are asked, and what each has decided.
+    #[command(after_help = "\
+Examples:
+  packtrain filter rules
+  packtrain filter rules eth1 --json | jq '.[] | {name, frames}'")]
+    Rules {
+        /// The interface [default: the only one that has a filter].
+        #[arg(value_name = "LINK")]
+        interface: Option<InterfaceName>,
+
+        /// Print them for programs: the `rules` of the status document.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// A rule of a filter that stands. The first that matches a frame decides.
+#[derive(Debug, Args)]
+pub struct RuleArguments {
+    /// The interface.
+    #[arg(value_name = "LINK")]
+    pub interface: InterfaceName,
+
+    /// Which frames: conditions that must all hold, as in 'udp dport 53 not src 10.0.0.0/8'; docs/filter.md has the words.
+    #[arg(value_name = "CONDITIONS")]
+    pub matches: RuleMatch,
+
+    /// What the rule is called [default: rule1, rule2 and so on].
+    #[arg(long, value_name = "RULE")]
+    pub name: Option<RuleName>,
+
+    /// It is asked before this one [default: behind all others].
+    #[arg(long, value_name = "RULE")]
+    pub before: Option<RuleName>,
+
+    /// Print the rule for programs, as in the status document.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Put a filter on an interface: a member link of a line, or any other.

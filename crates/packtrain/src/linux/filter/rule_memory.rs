@@ -117,7 +117,20 @@ impl RuleMemory {
 
     /// Frames and bytes that each of so many rules has decided about.
     pub(super) fn counters(&self, rules: usize) -> Result<Vec<Traffic>, MapError> {
-        let first = (self.image & 1) as usize * RULES_MAX;
+        self.counters_at((self.image & 1) as usize, rules)
+    }
+
+    /// The same, of those that were asked before the last change.
+    pub(super) fn former_counters(&self, rules: usize) -> Result<Vec<Traffic>, MapError> {
+        match self.is_asked {
+            true => self.counters_at((self.image & 1 ^ 1) as usize, rules),
+            // They stand where they stood, and none have taken their place.
+            false => self.counters(rules),
+        }
+    }
+
+    fn counters_at(&self, place: usize, rules: usize) -> Result<Vec<Traffic>, MapError> {
+        let first = place * RULES_MAX;
         let rules = first..first + rules.min(RULES_MAX);
         rules
             .map(|rule| read_traffic(COUNTERS_MAP, &self.counters, rule as u32))
