@@ -1,6 +1,7 @@
 //! `packtrain filter`: what is not for this host is dropped in the driver.
 
 mod arguments;
+mod explain;
 mod view;
 
 use super::error::CliError;
@@ -23,6 +24,7 @@ pub fn run(arguments: &FilterArguments) -> Result<(), CliError> {
         FilterCommand::On(arguments) => on(arguments),
         FilterCommand::Off { interface } => off(interface.as_ref()),
         FilterCommand::Status { interface, json } => status(interface.as_ref(), *json),
+        FilterCommand::Explain(arguments) => explain::run(arguments),
     }
 }
 

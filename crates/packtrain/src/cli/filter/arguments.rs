@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use packtrain_proto::filter::Policy;
 
+use super::explain::ExplainArguments;
 use crate::filter::{FilterSettings, ModePolicy};
 use crate::settings::values::{InterfaceName, LogLevel};
 
@@ -46,6 +47,7 @@ Examples:
         #[arg(long)]
         json: bool,
     },
+    Explain(ExplainArguments),
 }
 
 /// Put a filter on an interface: a member link of a line, or any other.
