@@ -7,7 +7,7 @@
 //! Nothing on the host is changed but the program on the interface, which goes with this process however it ends.
 
 pub mod document;
-mod line_above;
+pub mod line_above;
 mod mode;
 mod rules;
 mod running;

@@ -1,6 +1,7 @@
 //! `packtrain filter`: what is not for this host is dropped in the driver.
 
 mod arguments;
+mod explain;
 mod rules;
 mod view;
 
@@ -26,13 +27,14 @@ pub fn run(arguments: &FilterArguments) -> Result<(), CliError> {
         FilterCommand::Status { interface, json } => status(interface.as_ref(), *json),
         FilterCommand::Allow(rule) => rules::add(rule, "allow"),
         FilterCommand::Deny(rule) => rules::add(rule, "deny"),
-        FilterCommand::Limit { limit, rule } => rules::add(rule, &format!("limit {limit}")),
+        FilterCommand::Limit(rule) => rules::add_limit(rule),
         FilterCommand::Remove {
             interface,
             rule,
             json,
         } => rules::remove(interface, rule, *json),
         FilterCommand::Rules { interface, json } => rules::list(interface.as_ref(), *json),
+        FilterCommand::Explain(arguments) => explain::run(arguments),
     }
 }
 

@@ -93,7 +93,7 @@ impl FilterDocument {
     }
 }
 
-fn verdict_of(reason: Reason) -> &'static str {
+pub fn verdict_of(reason: Reason) -> &'static str {
     match reason.is_drop() {
         true => "drop",
         false => "pass",

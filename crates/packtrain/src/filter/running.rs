@@ -199,7 +199,7 @@ impl RunningFilter {
         self.refreshed_at = self.clock.now();
         self.tell()?;
         let lines = instance::running().unwrap_or_default();
-        let is_due = self.refreshes % LINE_SOUGHT_EVERY == 0;
+        let is_due = self.refreshes.is_multiple_of(LINE_SOUGHT_EVERY);
         self.refreshes = self.refreshes.wrapping_add(1);
         if !is_due && lines == self.lines {
             return Ok(());

@@ -3,6 +3,7 @@
 mod binary;
 mod classes;
 mod dictionary;
+mod filter;
 mod whatif;
 
 use binary::{Outcome, TestFile, packtrain};

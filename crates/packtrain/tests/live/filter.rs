@@ -237,8 +237,8 @@ fn rules_come_and_go_while_traffic_does_and_each_is_counted() {
     a.words(&[
         "filter",
         "limit",
-        "1/s burst 3",
         "eth1",
+        "1/s burst 3",
         "icmp",
         "--name",
         "few",

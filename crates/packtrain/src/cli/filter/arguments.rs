@@ -6,6 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use packtrain_proto::filter::Policy;
 use packtrain_proto::filter::rules::{Limit, RuleMatch, RuleName};
 
+use super::explain::ExplainArguments;
 use crate::filter::{FilterSettings, ModePolicy};
 use crate::settings::values::{InterfaceName, LogLevel};
 
@@ -65,16 +66,9 @@ Examples:
     /// each IP address.
     #[command(after_help = "\
 Examples:
-  packtrain filter limit 100/s eth1 'icmp'
-  packtrain filter limit '20/s burst 5 per source' eth1 'tcp syn dport 443'")]
-    Limit {
-        /// How much passes.
-        #[arg(value_name = "LIMIT")]
-        limit: Limit,
-
-        #[command(flatten)]
-        rule: RuleArguments,
-    },
+  packtrain filter limit eth1 100/s 'icmp'
+  packtrain filter limit eth1 '20/s burst 5 per source' 'tcp syn dport 443'")]
+    Limit(LimitArguments),
     /// Take a rule away.
     #[command(after_help = "\
 Examples:
@@ -106,9 +100,9 @@ Examples:
         #[arg(long)]
         json: bool,
     },
+    Explain(ExplainArguments),
 }
 
-/// A rule of a filter that stands. The first that matches a frame decides.
 #[derive(Debug, Args)]
 pub struct RuleArguments {
     /// The interface.
@@ -119,6 +113,30 @@ pub struct RuleArguments {
     #[arg(value_name = "CONDITIONS")]
     pub matches: RuleMatch,
 
+    #[command(flatten)]
+    pub options: RuleOptions,
+}
+
+#[derive(Debug, Args)]
+pub struct LimitArguments {
+    /// The interface.
+    #[arg(value_name = "LINK")]
+    pub interface: InterfaceName,
+
+    /// How much passes.
+    #[arg(value_name = "LIMIT")]
+    pub limit: Limit,
+
+    /// Of which frames: as in 'tcp syn dport 443'; docs/filter.md has the words.
+    #[arg(value_name = "CONDITIONS")]
+    pub matches: RuleMatch,
+
+    #[command(flatten)]
+    pub options: RuleOptions,
+}
+
+#[derive(Debug, Args)]
+pub struct RuleOptions {
     /// What the rule is called [default: rule1, rule2 and so on].
     #[arg(long, value_name = "RULE")]
     pub name: Option<RuleName>,

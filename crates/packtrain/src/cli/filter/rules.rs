@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use packtrain_proto::filter::rules::RuleName;
+use packtrain_proto::filter::rules::{RuleMatch, RuleName};
 use serde_json::Value;
 
-use super::arguments::RuleArguments;
+use super::arguments::{LimitArguments, RuleArguments, RuleOptions};
 use super::{ask, not_told, only, read};
 use crate::cli::error::CliError;
 use crate::cli::output::{self, HEADING};
@@ -15,28 +15,48 @@ use crate::filter::control_name;
 use crate::filter::document::RuleDocument;
 use crate::settings::values::InterfaceName;
 
-pub fn add(arguments: &RuleArguments, verdict: &str) -> Result<(), CliError> {
-    let interface = &arguments.interface;
+pub fn add(rule: &RuleArguments, verdict: &str) -> Result<(), CliError> {
+    let said = format!("{verdict} {}", rule.matches);
+    ask_for(
+        &rule.interface,
+        verdict,
+        &rule.matches,
+        &rule.options,
+        &said,
+    )
+}
+
+pub fn add_limit(rule: &LimitArguments) -> Result<(), CliError> {
+    let verdict = format!("limit {}", rule.limit);
+    let said = format!("{verdict}: {}", rule.matches);
+    ask_for(
+        &rule.interface,
+        &verdict,
+        &rule.matches,
+        &rule.options,
+        &said,
+    )
+}
+
+fn ask_for(
+    interface: &InterfaceName,
+    verdict: &str,
+    matches: &RuleMatch,
+    options: &RuleOptions,
+    said: &str,
+) -> Result<(), CliError> {
     let request = Request::RuleAdd {
-        name: arguments.name.as_ref().map(ToString::to_string),
+        name: options.name.as_ref().map(ToString::to_string),
         verdict: verdict.into(),
-        matches: arguments.matches.to_string(),
-        before: arguments.before.as_ref().map(ToString::to_string),
+        matches: matches.to_string(),
+        before: options.before.as_ref().map(ToString::to_string),
     };
     let rule = change(interface, request)?;
-    if arguments.json {
+    if options.json {
         return show::print_json(&rule);
     }
     let name = rule["name"].as_str().unwrap_or("a rule");
-    let colon = if verdict.starts_with("limit") {
-        ":"
-    } else {
-        ""
-    };
-    let matches = &arguments.matches;
-    output::text(&format!(
-        "{interface} has rule {name}: {verdict}{colon} {matches}\n"
-    ))
+    output::text(&format!("{interface} has rule {name}: {said}\n"))
 }
 
 pub fn remove(interface: &InterfaceName, rule: &RuleName, json: bool) -> Result<(), CliError> {
