@@ -12,27 +12,31 @@ use super::frames::{TCP, UDP, arp, frame, ipv4, ipv6, tagged};
 use super::world::{ELSEWHERE, GATEWAY, OWN, OWN_IPV4, OWN_IPV6, World, groups_of, with_filter_in};
 use super::*;
 
+/// Of the default policy, by which all that is there is asked. Of the others a part is enough: it is the same program.
 const FRAMES: usize = 100_000;
+const FEWER_FRAMES: usize = 25_000;
 const BATCH: usize = 500;
 /// A program is run on no less: of an Ethernet header and a byte, where that is cut off for it.
 const LEN_MIN: usize = 15;
 
 #[test]
 fn by_the_paper_the_driver_says_what_the_model_says() {
-    compare(Mode::Native, Policy::Nima, false, 1);
+    compare(Mode::Native, Policy::Nima, FEWER_FRAMES, 1);
 }
 
 #[test]
 fn for_a_host_the_driver_says_what_the_model_says() {
-    compare(Mode::Native, Policy::Host, true, 2);
+    compare(Mode::Native, Policy::Host, FRAMES, 2);
 }
 
 #[test]
 fn at_tc_the_program_says_what_the_model_says() {
-    compare(Mode::Tc, Policy::Host, true, 3);
+    compare(Mode::Tc, Policy::Host, FEWER_FRAMES, 3);
 }
 
-fn compare(mode: Mode, policy: Policy, asks_ports: bool, seed: u64) {
+fn compare(mode: Mode, policy: Policy, frames: usize, seed: u64) {
+    // The paper's algorithm knows no ports.
+    let asks_ports = policy == Policy::Host;
     with_filter_in(mode, move |world| {
         world.set(|set| {
             set.policy = policy;
@@ -44,7 +48,7 @@ fn compare(mode: Mode, policy: Policy, asks_ports: bool, seed: u64) {
         let makes = Generator::of(open.tcp_port(), open.udp_port());
         let mut random = Random::new(seed);
         let mut seen = BTreeMap::new();
-        for _ in 0..FRAMES / BATCH {
+        for _ in 0..frames / BATCH {
             let frames: Vec<_> = (0..BATCH)
                 .map(|_| makes.one_for(mode, &mut random))
                 .collect();
@@ -76,7 +80,7 @@ fn compare(mode: Mode, policy: Policy, asks_ports: bool, seed: u64) {
         }
         for reason in asked {
             let times = seen.get(&reason).copied().unwrap_or(0);
-            assert!(times >= 50, "{reason:?}: {times} of {FRAMES}");
+            assert!(times >= 20, "{reason:?}: {times} of {frames}");
         }
     });
 }
