@@ -40,5 +40,5 @@ pub fn control_name(interface: &InterfaceName) -> String {
 }
 
 pub fn log_name(interface: &InterfaceName) -> String {
-    format!("filter-{interface}")
+    format!("filter:{interface}")
 }

@@ -204,7 +204,7 @@ int filter_xdp(struct xdp_md *ctx)
 	struct frame frame;
 	int reason, by_rules = NOBODY;
 
-	if (set->has_rules)
+	if (set->has_rules && is_watched(set))
 		by_rules = rules_of_xdp(ctx, set->rules_image);
 	read_xdp(&frame, ctx);
 	reason = judge(ctx, set, buffer->rxq->dev, &frame, 0, by_rules);
@@ -222,7 +222,7 @@ int filter_tc(struct __sk_buff *skb)
 
 	if (skb->data_end - skb->data < HEADERS_MAX)
 		bpf_skb_pull_data(skb, skb->len < HEADERS_MAX ? skb->len : HEADERS_MAX);
-	if (set->has_rules)
+	if (set->has_rules && is_watched(set))
 		by_rules = rules_of_skb(skb, set->rules_image);
 	read_skb(&frame, skb);
 	kernel_skb = bpf_cast_to_kern_ctx(skb);

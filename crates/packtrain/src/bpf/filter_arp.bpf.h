@@ -84,6 +84,7 @@ static __always_inline __u64 number_of(struct net_device *dev)
 static __always_inline int is_neighbour(struct net_device *dev, __be32 address)
 {
 	struct neigh_hash_table *table;
+	struct neigh_table *tables;
 	struct hlist_node *at;
 	__u64 pointer, bucket;
 	__u32 hash;
@@ -95,7 +96,8 @@ static __always_inline int is_neighbour(struct net_device *dev, __be32 address)
 	pointer = number_of(dev);
 	if (!pointer)
 		return UNSEEN;
-	table = dev->ip_ptr->arp_parms->tbl->nht;
+	tables = dev->ip_ptr->arp_parms->tbl;
+	table = tables->nht;
 	hash = (address ^ (__u32)(pointer ^ pointer >> 32)) * table->hash_rnd[0];
 	if (table->hash_shift > BUCKETS_SHIFT_MAX)
 		return UNSEEN;
@@ -107,7 +109,8 @@ static __always_inline int is_neighbour(struct net_device *dev, __be32 address)
 		struct neighbour *neighbour;
 
 		if (!at)
-			return NO;
+			/* While the table grows, its entries go to another one, one by one. */
+			return tables->entries.counter > 1 << table->hash_shift ? UNSEEN : NO;
 		neighbour = as(struct neighbour, (void *)at - bpf_core_field_offset(struct neighbour, hash));
 		if (neighbour->dev == dev &&
 		    word_at((void *)neighbour + bpf_core_field_offset(struct neighbour, primary_key)) == address)
@@ -146,6 +149,8 @@ static __always_inline int judge_arp(const struct filter_settings *set, const st
 {
 	struct arp_message *arp = network_of(frame);
 	__be32 sender, target;
+	/* Before anything is looked up: what is looked up is of this state, or of a later one. */
+	__u32 told_of = *(volatile const __u32 *)&set->fib_seq;
 	int is_announcement, found;
 
 	if ((void *)(arp + 1) > frame->data_end)
@@ -173,7 +178,7 @@ static __always_inline int judge_arp(const struct filter_settings *set, const st
 	}
 	/* Of a state of the routes that nobody has told us of yet. */
 	if (!bpf_core_field_exists(where->dev->nd_net.net->ipv4.fib_seq) ||
-	    where->dev->nd_net.net->ipv4.fib_seq != set->fib_seq)
+	    where->dev->nd_net.net->ipv4.fib_seq != told_of)
 		return FILTER_CHANGING;
 	return FILTER_FOREIGN_ARP;
 }

@@ -47,7 +47,12 @@ struct neigh_hash_table {
 	__u32 hash_rnd[4];
 } __attribute__((preserve_access_index));
 
+typedef struct {
+	int counter;
+} __attribute__((preserve_access_index)) atomic_t;
+
 struct neigh_table {
+	atomic_t entries;
 	struct neigh_hash_table *nht;
 	void **phash_buckets;
 } __attribute__((preserve_access_index));
@@ -165,6 +170,8 @@ struct net_device {
 	struct list_head ptype_specific;
 	void *rx_handler;
 	void *vlan_info;
+	void *dsa_ptr;
+	__u64 features;
 	struct bpf_mprog_entry *tcx_ingress;	/* Linux 6.6 */
 	void *nf_hooks_ingress;
 	possible_net_t nd_net;

@@ -13,6 +13,9 @@
 #define IFF_PROMISC	0x100
 #define IFF_ALLMULTI	0x200
 
+/* NETIF_F_HW_VLAN_CTAG_RX: tags are taken out of frames before a program in the driver sees them. */
+#define TAGS_TAKEN_OUT	(1ULL << 8)
+
 #define NOBODY	(-1)
 
 /* The interface that a frame came in by, and the line above it. */
@@ -40,8 +43,8 @@ static __always_inline int has_ingress_programs(const struct where *where)
 		prog = as(struct bpf_mprog_fp, (void *)entry + i * bpf_core_type_size(struct bpf_mprog_fp))->prog;
 		if (!prog)
 			break;
-		if (!is_this_filter(as(struct bpf_prog, prog)) &&
-		    !(where->line && is_lines_guard(as(struct bpf_prog, prog))))
+		if (i == 2 || (!(where->behind_taps && is_this_filter(as(struct bpf_prog, prog))) &&
+			       !(where->line && is_lines_guard(as(struct bpf_prog, prog)))))
 			return YES;
 	}
 	/* Of both entries of a bundle the filters of a clsact stand before the first. */
@@ -82,6 +85,9 @@ static __always_inline int takes_all(struct net_device *dev, int is_group)
 		return FILTER_PROMISCUOUS;
 	if (dev->rx_handler)
 		return FILTER_HANDLER;
+	/* The way to a switch's ports, whose frames have an address of anybody's behind a tag of the switch's. */
+	if (bpf_core_field_exists(struct net_device, dsa_ptr) && dev->dsa_ptr)
+		return FILTER_HANDLER;
 	return NOBODY;
 }
 
@@ -95,7 +101,8 @@ static __always_inline int who_wants(const struct where *where, const struct fra
 		found = takes_all(where->line, is_group);
 	if (found != NOBODY)
 		return found;
-	if (frame->tags && bpf_core_field_exists(struct net_device, vlan_info) && where->dev->vlan_info)
+	if (bpf_core_field_exists(struct net_device, vlan_info) && where->dev->vlan_info &&
+	    (frame->tags || (!where->behind_taps && where->dev->features & TAGS_TAKEN_OUT)))
 		return FILTER_VLAN;
 	if (!where->behind_taps) {
 		found = has_listener(where, 0);

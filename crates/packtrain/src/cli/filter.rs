@@ -78,8 +78,10 @@ fn run_detached(settings: FilterSettings, arguments: &OnArguments) -> Result<(),
             return Err(error);
         }
     };
-    let log = detach::claim_log(&log_name).map_err(|e| CliError::failed("the log", e))?;
+    let log = detach::claim_log(&log_name).map_err(|e| CliError::failed("the log", e));
+    let log = log.inspect_err(detach::failed)?;
     if !detach::stands()? {
+        detach::remove_log(&log);
         return Err(CliError::Interrupted);
     }
     running.run(|| detach::remove_log(&log))

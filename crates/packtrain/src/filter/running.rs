@@ -44,9 +44,13 @@ pub struct RunningFilter {
     /// Lines that ran when the one above was last looked for.
     lines: Vec<InterfaceName>,
     line: Option<LineAbove>,
+    /// It is a port of a VRF, a bridge or the like.
+    has_master: bool,
     refreshes: u32,
     local: usize,
     local_refused: usize,
+    /// The state that they were read in.
+    routes_seq: u32,
     routes_are_old: bool,
     routes_read_at: Instant,
     refreshed_at: Instant,
@@ -84,9 +88,11 @@ impl RunningFilter {
             clock,
             lines: Vec::new(),
             line: None,
+            has_master: link.master.is_some(),
             refreshes: 0,
             local: 0,
             local_refused: 0,
+            routes_seq: 0,
             routes_are_old: true,
             routes_read_at: Instant::ZERO,
             refreshed_at: Instant::ZERO,
@@ -172,25 +178,38 @@ impl RunningFilter {
                 None => break,
             }
         }
+        if !look {
+            return Ok(false);
+        }
+        self.routes_are_old = true;
         // It may be in another namespace by now, which nobody tells as its end.
-        Ok(look && Netlink::open()?.link(self.ifindex)?.is_none())
+        let Some(link) = Netlink::open()?.link(self.ifindex)? else {
+            return Ok(true);
+        };
+        if self.has_master != link.master.is_some() {
+            self.has_master = link.master.is_some();
+            self.tell()?;
+        }
+        Ok(false)
     }
 
     fn read_routes(&mut self) -> Result<(), CliError> {
-        self.routes_are_old = false;
-        self.routes_read_at = self.clock.now();
+        self.routes_are_old = true;
         for _ in 0..READS_MAX {
             let Some(seq) = self.filter.fib_seq().map_err(failed)? else {
-                return Ok(());
+                break;
             };
             let local = self.routes.read()?;
             if self.filter.fib_seq().map_err(failed)? == Some(seq) {
                 self.local = local.len();
                 self.local_refused = self.filter.set_local(&local, seq).map_err(failed)?;
-                return Ok(());
+                self.routes_seq = seq;
+                self.routes_are_old = false;
+                break;
             }
         }
-        self.routes_are_old = true;
+        // Behind it, so that a host with very many routes is not read all the time.
+        self.routes_read_at = self.clock.now();
         Ok(())
     }
 
@@ -201,6 +220,10 @@ impl RunningFilter {
         let lines = instance::running().unwrap_or_default();
         let is_due = self.refreshes.is_multiple_of(LINE_SOUGHT_EVERY);
         self.refreshes = self.refreshes.wrapping_add(1);
+        // The kernel counts changes that it tells nobody of, as when a carrier comes back; and a route that goes may be
+        // counted before it has gone.
+        let seq = self.filter.fib_seq().map_err(failed)?;
+        self.routes_are_old |= is_due || seq.is_some_and(|seq| seq != self.routes_seq);
         if !is_due && lines == self.lines {
             return Ok(());
         }
@@ -216,7 +239,8 @@ impl RunningFilter {
     fn tell(&mut self) -> Result<(), CliError> {
         let settings = Settings {
             policy: self.settings.policy,
-            asks_ports: self.settings.asks_ports,
+            // Sockets of a VRF, whose port it is, are not found from below it.
+            asks_ports: self.settings.asks_ports && !self.has_master,
             dry_run: self.settings.dry_run,
             line_ifindex: self.line.as_ref().map(|line| line.ifindex),
             lease_until_ns: self.settings.watchdog.map(|time| self.lease(time)),

@@ -180,6 +180,22 @@ fn an_address_that_comes_answers_at_once_and_one_that_goes_is_followed() {
 }
 
 #[test]
+fn a_carrier_that_comes_back_leaves_a_filter_that_drops() {
+    live!();
+    let (a, b) = filtered("");
+    asks_for_others(&b);
+    assert!(frames(&a, "foreign_arp") > 0);
+    // The kernel counts its routes anew, and tells of none.
+    b.sh("ip link set eth1 down; ip link set eth1 up");
+    wait_for("it to drop again", SOON, || {
+        let before = frames(&a, "foreign_arp");
+        asks_for_others(&b);
+        frames(&a, "foreign_arp") > before
+    })
+    .unwrap();
+}
+
+#[test]
 fn a_gateway_that_moves_is_followed() {
     live!();
     let (a, b) = filtered("");

@@ -180,7 +180,7 @@ fn at_tc_rules_decide_as_the_model_says() {
 }
 
 fn compare(mode: Mode, seed: u64) {
-    const FRAMES: usize = 30_000;
+    const FRAMES: usize = 15_000;
     with_filter_in(mode, move |world| {
         let rules = many();
         world.set(|set| set.policy = Policy::None);
