@@ -1,8 +1,12 @@
 //! The programs by `BPF_PROG_TEST_RUN` on an interface of a namespace, against the model of packtrain-proto.
 
 mod as_the_model;
+mod corpora;
 mod frames;
 mod host_changes;
+mod jumbo;
+mod loops;
+mod oracle;
 mod rules;
 mod samples;
 mod stays;
