@@ -1,9 +1,9 @@
 //! A host without a filter: one interface whose cable we hold, with addresses, groups, neighbours, sockets and settings that a
 //! seed chooses.
 
-use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, TcpListener, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::{fs, io};
 
 use packtrain_proto::random::Random;
 use packtrain_proto::wire::ethernet::MacAddr;
@@ -79,10 +79,13 @@ impl Builder<'_> {
     }
 }
 
-/// Of the thread's namespace.
+/// Of the thread's namespace. Older kernels lack some.
 fn set(name: &str, value: u64) {
     let path = format!("/proc/sys/net/{name}");
-    fs::write(&path, value.to_string()).unwrap_or_else(|error| panic!("{path}: {error}"));
+    match fs::write(&path, value.to_string()) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => panic!("{path}: {error}"),
+        _ => {}
+    }
 }
 
 /// Nothing is sent by itself, or late, or less often than it is asked for; so that what comes of a frame is seen at once, and
