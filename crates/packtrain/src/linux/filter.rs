@@ -15,11 +15,12 @@ use packtrain_proto::filter::rules::image::Image;
 use packtrain_proto::filter::{Policy, Reason};
 use packtrain_proto::stats::Traffic;
 
+use super::bpf_link::Attached;
 use super::bpf_map::{MapError, Published, read_traffic, word_of};
 use super::bpf_object::{self, KERNEL_TYPES, embedded, map_handle, program_fd};
 use super::netlink::{LocalPrefix, interface};
-use super::tcx::{self, Hook};
 use super::xdp::{self, Place};
+use super::{guard, tcx};
 use rule_memory::RuleMemory;
 
 const DRIVER_PROGRAM: &str = "filter_xdp";
@@ -109,20 +110,13 @@ pub struct Settings {
     pub lease_until_ns: Option<u64>,
 }
 
-/// What keeps the program where it is.
-#[derive(Debug)]
-enum Hold {
-    Xdp(#[expect(dead_code, reason = "held")] xdp::Attached),
-    Tc(#[expect(dead_code, reason = "held")] tcx::Attached),
-}
-
 /// The programs of one interface, and what they look up.
 #[derive(Debug)]
 pub struct Filter {
     object: Object,
     /// The program of tc ingress, where that is used, with the same maps.
     object_at_tc: Option<Object>,
-    hold: Option<Hold>,
+    attached: Option<Attached>,
     settings: Settings,
     /// The state of the routes that the local addresses are of.
     fib_seq: u32,
@@ -151,7 +145,7 @@ impl Filter {
         let map = |name| map_handle(&object, name).map_err(not_loaded);
         let published = |name| Published::open(&object, name).map_err(not_loaded);
         Ok(Filter {
-            hold: None,
+            attached: None,
             settings: Settings::default(),
             fib_seq: 0,
             has_prefixes: false,
@@ -186,13 +180,14 @@ impl Filter {
         };
         let program = program.map_err(not_loaded)?;
         let attached = match mode {
-            Mode::Native => xdp::attach(program.as_fd(), ifindex, Place::Driver).map(Hold::Xdp),
-            Mode::Generic => xdp::attach(program.as_fd(), ifindex, Place::Generic).map(Hold::Xdp),
-            Mode::Tc => tcx::attach(program.as_fd(), ifindex, Hook::Ingress).map(Hold::Tc),
+            Mode::Native => xdp::attach(program.as_fd(), ifindex, Place::Driver),
+            Mode::Generic => xdp::attach(program.as_fd(), ifindex, Place::Generic),
+            // What is the line's is withheld first, and the guard goes on being the first.
+            Mode::Tc => tcx::attach_behind(program.as_fd(), ifindex, guard::INGRESS_PROGRAM),
         };
         match attached {
-            Ok(hold) => {
-                self.hold = Some(hold);
+            Ok(attached) => {
+                self.attached = Some(attached);
                 Ok(())
             }
             Err(error) if mode != Mode::Tc && is_taken(&error) => Err(FilterError::Taken {
