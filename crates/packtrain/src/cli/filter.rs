@@ -1,6 +1,7 @@
 //! `packtrain filter`: what is not for this host is dropped in the driver.
 
 mod arguments;
+mod confirm;
 mod explain;
 mod rules;
 mod view;
@@ -24,6 +25,7 @@ pub fn run(arguments: &FilterArguments) -> Result<(), CliError> {
     match &arguments.command {
         FilterCommand::On(arguments) => on(arguments),
         FilterCommand::Off { interface } => off(interface.as_ref()),
+        FilterCommand::Confirm { interface, json } => confirm::confirm(interface.as_ref(), *json),
         FilterCommand::Status { interface, json } => status(interface.as_ref(), *json),
         FilterCommand::Allow(rule) => rules::add(rule, "allow"),
         FilterCommand::Deny(rule) => rules::add(rule, "deny"),
@@ -31,8 +33,9 @@ pub fn run(arguments: &FilterArguments) -> Result<(), CliError> {
         FilterCommand::Remove {
             interface,
             rule,
+            confirm,
             json,
-        } => rules::remove(interface, rule, *json),
+        } => rules::remove(interface, rule, *confirm, *json),
         FilterCommand::Rules { interface, json } => rules::list(interface.as_ref(), *json),
         FilterCommand::Explain(arguments) => explain::run(arguments),
     }
@@ -44,7 +47,8 @@ fn on(arguments: &OnArguments) -> Result<(), CliError> {
         run_detached(settings, arguments)
     } else if arguments.foreground {
         log::start(arguments.log_level);
-        start(settings, &mut |note| tracing::warn!("{note}"))?.run(|| {})
+        let running = start(settings, &mut |note| tracing::warn!("{note}"))?;
+        Ok(running.run(|| {})?)
     } else {
         detach::launch("filter", &log_name(&settings.interface))
     }
@@ -59,7 +63,7 @@ fn start(settings: FilterSettings, note: &mut dyn FnMut(&str)) -> Result<Running
             pid,
         }
     })?;
-    RunningFilter::start(settings, control, signals, note)
+    Ok(RunningFilter::start(settings, control, signals, note)?)
 }
 
 /// The process that `filter on` has started, and waits for.
@@ -84,7 +88,7 @@ fn run_detached(settings: FilterSettings, arguments: &OnArguments) -> Result<(),
         detach::remove_log(&log);
         return Err(CliError::Interrupted);
     }
-    running.run(|| detach::remove_log(&log))
+    Ok(running.run(|| detach::remove_log(&log))?)
 }
 
 fn off(interface: Option<&InterfaceName>) -> Result<(), CliError> {
@@ -140,6 +144,7 @@ fn only(interface: Option<&InterfaceName>) -> Result<InterfaceName, CliError> {
         0 => Err(CliError::NoFilter {
             interface: "any interface".into(),
             running: Vec::new(),
+            log: None,
         }),
         _ => {
             let names: Vec<_> = running.iter().map(InterfaceName::as_str).collect();
@@ -183,7 +188,14 @@ fn not_told(interface: &InterfaceName, error: ControlError) -> CliError {
                 .iter()
                 .map(ToString::to_string)
                 .collect(),
+            log: log_left(interface),
         },
         other => CliError::from_control(&format!("the filter of {interface}"), other),
     }
+}
+
+/// Of one that has ended without being asked to.
+fn log_left(interface: &InterfaceName) -> Option<std::path::PathBuf> {
+    let path = instance::log_path(&log_name(interface)).ok()?;
+    path.exists().then_some(path)
 }

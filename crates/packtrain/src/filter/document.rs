@@ -17,7 +17,11 @@ pub struct Amount {
 /// `filter status --json` of one interface.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FilterDocument {
+    /// As it is called now.
     pub interface: String,
+    /// As it was called when the filter came: commands go on to say this.
+    #[serde(default)]
+    pub known_as: String,
     /// Of the program that runs it.
     pub version: String,
     pub pid: u32,
@@ -29,6 +33,12 @@ pub struct FilterDocument {
     pub dry_run: bool,
     /// Seconds without a refresh, after which everything passes; null: it is not watched.
     pub watchdog_seconds: Option<f64>,
+    /// What is undone unless it is confirmed, in words: "the filter", or which change of its rules; null: nothing.
+    #[serde(default)]
+    pub unconfirmed: Option<String>,
+    /// Seconds until then.
+    #[serde(default)]
+    pub confirm_seconds_left: Option<f64>,
     /// The line that the interface is a member link of.
     pub line: Option<String>,
     /// Prefixes that the host answers ARP for.

@@ -148,3 +148,31 @@ fn options_that_contradict_each_other_are_refused_and_help_shows_how() {
     assert!(help.out.contains(example), "{}", help.out);
     assert!(help.out.lines().all(|line| line.chars().count() <= 100));
 }
+
+#[test]
+fn how_long_a_confirmation_is_waited_for_is_bounded_and_help_shows_it() {
+    let on = ["filter", "on", "eth1"];
+    let deny = ["filter", "deny", "eth1", "icmp"];
+    let remove = ["filter", "remove", "eth1", "rule1"];
+    for command in [&on[..], &deny, &remove] {
+        for time in ["0", "3601s", "1.5", "2m", ""] {
+            let result = packtrain(&[command, &["--confirm", time]].concat());
+            assert_eq!(result.code, 2, "{command:?} {time}: {}", result.err);
+            let why = "a time in seconds, 1 to 3600";
+            assert!(
+                result.err.contains(why),
+                "{command:?} {time}: {}",
+                result.err
+            );
+        }
+    }
+    let help = packtrain(&["filter", "confirm", "--help"]);
+    assert_eq!(help.code, 0);
+    let example = "Examples:\n  packtrain filter confirm eth1";
+    assert!(help.out.contains(example), "{}", help.out);
+    let nobody = packtrain(&["filter", "confirm", "pt-none"]);
+    assert_eq!(
+        (nobody.code, nobody.err.as_str()),
+        (9, "error: no receive filter runs on pt-none\n")
+    );
+}
