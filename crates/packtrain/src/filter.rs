@@ -37,6 +37,8 @@ pub struct FilterSettings {
     pub watchdog: Option<Duration>,
     /// It ends after so long, unless somebody confirms it.
     pub confirm: Option<Duration>,
+    /// The program stays when its process ends, and its rules go on deciding; the rest passes when the watchdog has fired.
+    pub stays: bool,
 }
 
 /// What its control socket and its log are called, also when the interface has another name later: no line can have this

@@ -47,6 +47,10 @@ pub enum ConfirmError {
         seconds_left: f64,
         interface: String,
     },
+    #[error(
+        "the filter of {interface} stays, and its rules, whatever becomes of its process: no change of them can wait to be confirmed"
+    )]
+    Stays { interface: String },
     #[error("{0} seconds: a confirmation is waited for 1 to 3600")]
     Seconds(u64),
 }
@@ -56,7 +60,7 @@ impl ConfirmError {
         match self {
             ConfirmError::NothingWaits { .. } => 12,
             ConfirmError::Waits { .. } => 13,
-            ConfirmError::Seconds(_) => 2,
+            ConfirmError::Stays { .. } | ConfirmError::Seconds(_) => 2,
         }
     }
 
@@ -68,7 +72,7 @@ impl ConfirmError {
             ConfirmError::Waits { interface, .. } => Some(format!(
                 "it stays with: packtrain filter confirm {interface}"
             )),
-            ConfirmError::Seconds(_) => None,
+            ConfirmError::Stays { .. } | ConfirmError::Seconds(_) => None,
         }
     }
 }

@@ -24,7 +24,11 @@ pub struct FilterDocument {
     pub known_as: String,
     /// Of the program that runs it.
     pub version: String,
-    pub pid: u32,
+    /// None: it has stayed when its process ended, and only its rules decide.
+    pub pid: Option<u32>,
+    /// It stays when its process ends.
+    #[serde(default)]
+    pub stays: bool,
     pub policy: String,
     /// `native`, `generic` or `tc`.
     pub mode: String,
@@ -39,6 +43,9 @@ pub struct FilterDocument {
     /// Seconds until then.
     #[serde(default)]
     pub confirm_seconds_left: Option<f64>,
+    /// Whether the interface filters unicast addresses itself, so that few for others come; null: not known.
+    #[serde(default)]
+    pub filters_unicast: Option<bool>,
     /// The line that the interface is a member link of.
     pub line: Option<String>,
     /// Prefixes that the host answers ARP for.
@@ -54,6 +61,9 @@ pub struct FilterDocument {
     /// In the order in which they are asked.
     #[serde(default)]
     pub rules: Vec<RuleDocument>,
+    /// Goes up when they change.
+    #[serde(default)]
+    pub rules_version: u32,
     /// By reason, each with its verdict.
     pub reasons: BTreeMap<String, ReasonCount>,
 }

@@ -55,6 +55,8 @@ pub struct RunningFilter {
     line_search: LineSearch,
     /// It is a port of a VRF, a bridge or the like.
     has_master: bool,
+    /// The interface filters unicast addresses itself, as far as is known.
+    filters_unicast: Option<bool>,
     refreshes: u32,
     local: usize,
     local_refused: usize,
@@ -95,6 +97,7 @@ impl RunningFilter {
             lines: Vec::new(),
             line_search: LineSearch::new(link.ifindex),
             has_master: link.master.is_some(),
+            filters_unicast: None,
             refreshes: 0,
             local: 0,
             local_refused: 0,
@@ -108,6 +111,8 @@ impl RunningFilter {
         running.refresh()?;
         running.hear_lines()?;
         running.read_routes()?;
+        let filters_unicast = running.filter.filters_unicast(link.ifindex);
+        running.filters_unicast = filters_unicast?;
         if let Some(warning) = mode::warning(&link, running.settings.mode) {
             note(&warning);
         }
@@ -132,8 +137,20 @@ impl RunningFilter {
             self.wait()?;
             // Before it answers: who confirms too late is told so.
             self.undo_what_is_overdue()?;
-            if self.signals.caught() || self.answer() {
+            if self.signals.caught() {
+                // Who ends the process of a filter that is to stay has not said that it shall not.
+                let stays = if self.settings.stays {
+                    "; its program stays"
+                } else {
+                    ""
+                };
+                tracing::info!("the filter of {} ends{stays}", self.name);
+                at_clean_end();
+                return Ok(());
+            }
+            if self.answer() {
                 tracing::info!("the filter of {} ends", self.name);
+                self.filter.take_away()?;
                 at_clean_end();
                 return Ok(());
             }
@@ -289,6 +306,7 @@ impl RunningFilter {
             dry_run: self.settings.dry_run,
             line_ifindex: self.line_search.line().map(|line| line.ifindex),
             lease_until_ns: self.lease_until(),
+            stays: self.settings.stays,
         };
         Ok(self.filter.set(settings)?)
     }
@@ -370,7 +388,9 @@ impl RunningFilter {
             interface: self.name.clone(),
             known_as: settings.interface.to_string(),
             version: env!("CARGO_PKG_VERSION").into(),
-            pid: std::process::id(),
+            pid: Some(std::process::id()),
+            stays: settings.stays,
+            filters_unicast: self.filters_unicast,
             policy: policy_name(settings.policy).into(),
             mode: self.mode.as_str().into(),
             ports: if settings.asks_ports { "auto" } else { "off" }.into(),
@@ -386,6 +406,7 @@ impl RunningFilter {
             useful: Default::default(),
             dropped: Default::default(),
             rules: self.rules.documents(&self.filter)?,
+            rules_version: self.filter.rules_image(),
             reasons: Default::default(),
         };
         document.count(&self.filter.counters()?);

@@ -2,7 +2,7 @@
 
 use std::ffi::c_char;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use super::bpf_link::{self, no_options};
 use super::sys::check;
@@ -22,13 +22,26 @@ pub(super) enum Hook {
     Egress,
 }
 
+impl Hook {
+    fn kind(self) -> libbpf_sys::bpf_attach_type {
+        match self {
+            Hook::Ingress => libbpf_sys::BPF_TCX_INGRESS,
+            Hook::Egress => libbpf_sys::BPF_TCX_EGRESS,
+        }
+    }
+
+    fn place(self) -> u32 {
+        match self {
+            Hook::Ingress => libbpf_sys::BPF_F_BEFORE,
+            Hook::Egress => libbpf_sys::BPF_F_AFTER,
+        }
+    }
+}
+
 pub(super) fn attach(program: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io::Result<Attached> {
     let mut options = no_options();
-    let (kind, flags) = match hook {
-        Hook::Ingress => (libbpf_sys::BPF_TCX_INGRESS, libbpf_sys::BPF_F_BEFORE),
-        Hook::Egress => (libbpf_sys::BPF_TCX_EGRESS, libbpf_sys::BPF_F_AFTER),
-    };
-    options.flags = flags;
+    let kind = hook.kind();
+    options.flags = hook.place();
     bpf_link::attach(program, ifindex, kind, &options)
 }
 
@@ -39,20 +52,61 @@ pub(super) fn attach_behind(
     ifindex: u32,
     name: &str,
 ) -> io::Result<Attached> {
+    attach_at(ifindex, name, |place| {
+        let mut options = no_options();
+        options.flags = place.flags;
+        options.__bindgen_anon_1.tcx.expected_revision = place.revision;
+        options.__bindgen_anon_1.tcx.relative_id = place.behind;
+        bpf_link::attach(program, ifindex, libbpf_sys::BPF_TCX_INGRESS, &options)
+    })
+}
+
+/// The same, of a program that stays when its owner goes.
+pub(super) fn attach_behind_to_stay(program: RawFd, ifindex: u32, name: &str) -> io::Result<()> {
+    attach_at(ifindex, name, |place| {
+        let mut options = libbpf_sys::bpf_prog_attach_opts {
+            sz: size_of::<libbpf_sys::bpf_prog_attach_opts>() as libbpf_sys::size_t,
+            flags: place.flags,
+            expected_revision: place.revision,
+            ..Default::default()
+        };
+        options.__bindgen_anon_2.relative_id = place.behind;
+        let (ifindex, kind) = (ifindex as i32, libbpf_sys::BPF_TCX_INGRESS);
+        // SAFETY: the options outlive the call and say their size.
+        check(unsafe {
+            libbpf_sys::bpf_prog_attach_opts(program, ifindex, kind, &raw const options)
+        })
+        .map(drop)
+    })
+}
+
+/// On the way in, as it was when that was looked at.
+struct Place {
+    flags: u32,
+    /// The number of a program, where the flags say so.
+    behind: u32,
+    revision: u64,
+}
+
+fn attach_at<T>(
+    ifindex: u32,
+    name: &str,
+    attach: impl Fn(Place) -> io::Result<T>,
+) -> io::Result<T> {
     let mut looks = 0;
     loop {
-        let there = Programs::on_the_way_in(ifindex)?;
-        let mut options = no_options();
-        options.__bindgen_anon_1.tcx.expected_revision = there.revision;
-        match there.last_named(name) {
-            Some(id) => {
-                options.flags = libbpf_sys::BPF_F_AFTER | libbpf_sys::BPF_F_ID;
-                options.__bindgen_anon_1.tcx.relative_id = id;
-            }
-            None => options.flags = libbpf_sys::BPF_F_BEFORE,
-        }
+        let there = Programs::on(ifindex, Hook::Ingress)?;
+        let behind = there.last_named(name);
+        let place = Place {
+            flags: match behind {
+                Some(_) => libbpf_sys::BPF_F_AFTER | libbpf_sys::BPF_F_ID,
+                None => libbpf_sys::BPF_F_BEFORE,
+            },
+            behind: behind.unwrap_or(0),
+            revision: there.revision,
+        };
         looks += 1;
-        match bpf_link::attach(program, ifindex, libbpf_sys::BPF_TCX_INGRESS, &options) {
+        match attach(place) {
             Err(error) if looks < LOOKS_MAX && has_changed(&error) => {}
             outcome => return outcome,
         }
@@ -72,7 +126,7 @@ struct Programs {
 }
 
 impl Programs {
-    fn on_the_way_in(ifindex: u32) -> io::Result<Programs> {
+    fn on(ifindex: u32, hook: Hook) -> io::Result<Programs> {
         let mut ids = [0; PROGRAMS_MAX];
         let mut options = libbpf_sys::bpf_prog_query_opts {
             sz: size_of::<libbpf_sys::bpf_prog_query_opts>() as libbpf_sys::size_t,
@@ -80,7 +134,7 @@ impl Programs {
             ..Default::default()
         };
         options.__bindgen_anon_1.count = PROGRAMS_MAX as u32;
-        let kind = libbpf_sys::BPF_TCX_INGRESS;
+        let kind = hook.kind();
         // SAFETY: the list has room for as many as `count` says, and outlives the call.
         check(unsafe { libbpf_sys::bpf_prog_query_opts(ifindex as i32, kind, &raw mut options) })?;
         // SAFETY: of both fields that stand here, either is a plain number.
@@ -149,4 +203,21 @@ impl Attached {
             _ => Ok(first_link == info.id),
         }
     }
+}
+
+/// The numbers of the programs there, the first one first.
+pub(super) fn programs_on(ifindex: u32, hook: Hook) -> io::Result<Vec<u32>> {
+    Ok(Programs::on(ifindex, hook)?.ids)
+}
+
+/// Takes away a program that stays.
+pub(super) fn detach(program: RawFd, ifindex: u32, hook: Hook) -> io::Result<()> {
+    let options = libbpf_sys::bpf_prog_detach_opts {
+        sz: size_of::<libbpf_sys::bpf_prog_detach_opts>() as libbpf_sys::size_t,
+        ..Default::default()
+    };
+    let (ifindex, kind) = (ifindex as i32, hook.kind());
+    // SAFETY: as above.
+    check(unsafe { libbpf_sys::bpf_prog_detach_opts(program, ifindex, kind, &raw const options) })
+        .map(drop)
 }

@@ -2,6 +2,8 @@
 
 mod confirm;
 mod lines;
+mod sample;
+mod stay;
 
 use packtrain::lab::wait_for;
 use rustix::process::{Pid, Signal, kill_process};

@@ -8,6 +8,8 @@ use packtrain_proto::filter::Policy;
 use packtrain_proto::filter::rules::{Limit, RuleMatch, RuleName};
 
 use super::explain::ExplainArguments;
+use super::sample::SampleArguments;
+use crate::cli::error::CliError;
 use crate::filter::confirmation::CONFIRM_SECONDS;
 use crate::filter::{FilterSettings, ModePolicy};
 use crate::settings::values::{InterfaceName, LogLevel};
@@ -122,6 +124,7 @@ Examples:
         #[arg(long)]
         json: bool,
     },
+    Sample(SampleArguments),
     Explain(ExplainArguments),
 }
 
@@ -226,6 +229,11 @@ pub struct OnArguments {
     #[arg(long, value_name = "SECONDS", value_parser = parse_confirm)]
     confirm: Option<Duration>,
 
+    /// Leave the program where it is when its process ends, however that does: rules go on deciding, and everything else
+    /// passes from when the watchdog fires. The next `filter on` takes its place, `filter off` takes it away.
+    #[arg(long)]
+    stay: bool,
+
     /// Stay in the foreground, and log to standard error.
     #[arg(long)]
     pub foreground: bool,
@@ -290,8 +298,14 @@ fn parse_seconds(text: &str, allowed: RangeInclusive<u64>) -> Option<Duration> {
 }
 
 impl OnArguments {
-    pub fn settings(&self) -> FilterSettings {
-        FilterSettings {
+    /// What was asked for, if it can be had together.
+    pub fn settings(&self) -> Result<FilterSettings, CliError> {
+        if self.stay && self.watchdog.0.is_none() {
+            return Err(CliError::Usage(
+                "--stay needs the watchdog: what the process told the program would hold for ever otherwise".into(),
+            ));
+        }
+        Ok(FilterSettings {
             interface: self.interface.clone(),
             policy: match self.policy {
                 PolicyName::Host => Policy::Host,
@@ -303,6 +317,7 @@ impl OnArguments {
             dry_run: self.dry_run,
             watchdog: self.watchdog.0,
             confirm: self.confirm,
-        }
+            stays: self.stay,
+        })
     }
 }

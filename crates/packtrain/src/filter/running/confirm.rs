@@ -59,6 +59,11 @@ impl RunningFilter {
         }
         let wait = confirm_seconds.map(Duration::from_secs);
         let known_as = self.settings.interface.as_str();
+        if self.settings.stays && (wait.is_some() || self.confirmation.waiting().is_some()) {
+            return Err(ConfirmError::Stays {
+                interface: known_as.into(),
+            });
+        }
         self.confirmation
             .allows(wait, known_as, self.clock.boot())?;
         Ok(wait)
@@ -103,12 +108,16 @@ impl RunningFilter {
             return Ok(());
         };
         match overdue.undo {
-            Undo::Filter => Err(RunError::NotConfirmed {
-                interface: self.name.clone(),
-                known_as: self.settings.interface.to_string(),
-                wait: overdue.wait,
-            }),
+            Undo::Filter => {
+                self.filter.take_away()?;
+                Err(RunError::NotConfirmed {
+                    interface: self.name.clone(),
+                    known_as: self.settings.interface.to_string(),
+                    wait: overdue.wait,
+                })
+            }
             Undo::Rules(former) => {
+                // One that stays has no such change.
                 let back = self.rules.go_back(former, &mut self.filter);
                 back.map_err(RunError::NotUndone)?;
                 tracing::warn!(

@@ -5,6 +5,8 @@ mod beside_a_guard;
 mod frames;
 mod host_changes;
 mod rules;
+mod samples;
+mod stays;
 mod wanted;
 mod world;
 

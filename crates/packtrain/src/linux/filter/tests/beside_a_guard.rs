@@ -98,7 +98,10 @@ fn behind_a_guard_and_before_all_others_and_first_without_a_guard() {
         let other = filter(&link);
         let guard = guard(&link);
         let behind = filter(&link);
-        let is_first = |filter: &Filter| filter.attached.as_ref().unwrap().is_first().unwrap();
+        let is_first = |filter: &Filter| match &filter.hold {
+            Some(Hold::Link(attached)) => attached.is_first().unwrap(),
+            other => panic!("{other:?}"),
+        };
         assert!(!is_first(&other) && !is_first(&behind));
         drop(guard);
         assert!(is_first(&behind) && !is_first(&other));
