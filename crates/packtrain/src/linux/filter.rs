@@ -93,6 +93,11 @@ pub enum FilterError {
         mode: Mode,
         source: io::Error,
     },
+    #[error(
+        "on a kernel with PREEMPT_RT the programs of a processor interrupt each other, and rules need memory that they \
+         share: a filter has none there"
+    )]
+    Interrupted,
     #[error("cannot ask the filter about the kernel's routes: {0}")]
     Look(libbpf_rs::Error),
     #[error("{link} has a filter that has stayed: {source}")]
@@ -149,6 +154,8 @@ pub struct Filter {
     /// A bit of each local address.
     local_bits: [u64; LOCAL_WORDS],
     rules: RuleMemory,
+    /// [`bpf_object::are_programs_interrupted`]: one would go on with what another has found in a frame.
+    is_interrupted: bool,
     settings_map: MapHandle,
     looked: MapHandle,
     counters: MapHandle,
@@ -176,6 +183,7 @@ impl Filter {
             has_prefixes: false,
             local_bits: [0; LOCAL_WORDS],
             rules: RuleMemory::open(&object).map_err(not_loaded)?,
+            is_interrupted: bpf_object::are_programs_interrupted(),
             settings_map: map(SETTINGS_MAP)?,
             looked: map(LOOKED_MAP)?,
             counters: map(COUNTERS_MAP)?,
@@ -355,6 +363,7 @@ impl Filter {
     /// former ones is forgotten.
     pub fn set_rules(&mut self, image: Option<&Image>) -> Result<(), FilterError> {
         match image {
+            Some(_) if self.is_interrupted => return Err(FilterError::Interrupted),
             Some(image) => self.rules.write(image)?,
             None => self.rules.ask_none(),
         }

@@ -2,8 +2,12 @@
 
 mod as_the_model;
 mod beside_a_guard;
+mod corpora;
 mod frames;
 mod host_changes;
+mod jumbo;
+mod loops;
+mod oracle;
 mod rules;
 mod samples;
 mod stays;

@@ -126,7 +126,7 @@ fn the_numbers_of_an_image_are_those_of_the_header() {
 }
 
 /// Rules of every kind of condition, and so many that a row has several words.
-fn many() -> RuleSet {
+pub(super) fn many() -> RuleSet {
     let mut lines: Vec<String> = [
         "deny: udp dport 9 size 60-",
         "allow: tcp syn dport 53",
@@ -254,6 +254,19 @@ fn the_first_rule_that_matches_decides_before_the_policy_and_is_counted() {
         ask(world, &["deny: any"]);
         world.set(|set| set.lease_until_ns = Some(1));
         assert_eq!(world.reason(&ours), Reason::Unrefreshed);
+    });
+}
+
+#[test]
+fn where_programs_interrupt_each_other_there_are_no_rules() {
+    with_filter(|world| {
+        world.filter.is_interrupted = true;
+        let image = Image::compile(&rules(&["deny: any"])).unwrap();
+        let refused = world.filter.set_rules(Some(&image));
+        assert!(matches!(refused, Err(FilterError::Interrupted)));
+        let ours = ipv4(OWN, GATEWAY, OWN_IPV4, UDP, 53);
+        assert_eq!(world.reason(&ours), Reason::Ours);
+        world.filter.set_rules(None).unwrap();
     });
 }
 
