@@ -3,6 +3,7 @@
 mod arguments;
 mod explain;
 mod rules;
+mod top;
 mod view;
 
 use super::error::CliError;
@@ -16,6 +17,7 @@ use crate::settings::values::InterfaceName;
 
 pub use self::arguments::FilterArguments;
 use self::arguments::{FilterCommand, OnArguments};
+pub(crate) use self::view::words as reason_words;
 
 /// A filter ends within milliseconds; this is for a host that is starved.
 const END_WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(15);
@@ -34,6 +36,7 @@ pub fn run(arguments: &FilterArguments) -> Result<(), CliError> {
             json,
         } => rules::remove(interface, rule, *json),
         FilterCommand::Rules { interface, json } => rules::list(interface.as_ref(), *json),
+        FilterCommand::Top(arguments) => top::run(arguments),
         FilterCommand::Explain(arguments) => explain::run(arguments),
     }
 }

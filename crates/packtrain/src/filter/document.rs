@@ -21,6 +21,10 @@ pub struct FilterDocument {
     /// Of the program that runs it.
     pub version: String,
     pub pid: u32,
+    /// When all this was counted: nanoseconds of the host's monotonic clock (`CLOCK_MONOTONIC`), which no time of day is. What
+    /// two documents of one `pid` differ by, by the difference of these, are rates. 0: of a program that does not say so.
+    #[serde(default)]
+    pub time_ns: u64,
     pub policy: String,
     /// `native`, `generic` or `tc`.
     pub mode: String,

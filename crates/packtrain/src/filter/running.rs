@@ -308,6 +308,7 @@ impl RunningFilter {
             interface: settings.interface.to_string(),
             version: env!("CARGO_PKG_VERSION").into(),
             pid: std::process::id(),
+            time_ns: 0,
             policy: policy_name(settings.policy).into(),
             mode: self.mode.as_str().into(),
             ports: if settings.asks_ports { "auto" } else { "off" }.into(),
@@ -322,6 +323,7 @@ impl RunningFilter {
             rules: self.rules.documents(&self.filter)?,
             reasons: Default::default(),
         };
+        document.time_ns = self.clock.monotonic_nanos();
         document.count(&self.filter.counters()?);
         Ok(document)
     }

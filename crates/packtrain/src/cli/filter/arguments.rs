@@ -7,6 +7,7 @@ use packtrain_proto::filter::Policy;
 use packtrain_proto::filter::rules::{Limit, RuleMatch, RuleName};
 
 use super::explain::ExplainArguments;
+use super::top::TopArguments;
 use crate::filter::{FilterSettings, ModePolicy};
 use crate::settings::values::{InterfaceName, LogLevel};
 
@@ -100,6 +101,7 @@ Examples:
         #[arg(long)]
         json: bool,
     },
+    Top(TopArguments),
     Explain(ExplainArguments),
 }
 
