@@ -69,6 +69,7 @@ struct rule_walk {
 	__u32 size;
 	__u64 bits;				/* what is left of the last one */
 	__s32 reason;
+	__u32 rule;				/* that has decided */
 	__u32 version;
 	__u64 source[2];
 };
@@ -307,7 +308,8 @@ static long rules_step(__u32 index, void *context)
 		walk->reason = FILTER_LIMITED;
 	else
 		return 0;
-	count_rule(walk, verdict & ((1 << RULES_VERDICT_SHIFT) - 1));
+	walk->rule = verdict & ((1 << RULES_VERDICT_SHIFT) - 1);
+	count_rule(walk, walk->rule);
 	return 1;
 }
 

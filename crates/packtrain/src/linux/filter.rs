@@ -31,8 +31,8 @@ pub const LOCAL_ADDRESSES_MAX: usize = 4096;
 pub const LOCAL_PREFIXES_MAX: usize = 2048;
 
 /// `struct filter_settings`, and what of it are words of 32 bits.
-const SETTINGS_LEN: usize = 40 + 8 * LOCAL_WORDS;
-const SETTINGS_WORDS: std::ops::Range<usize> = 8..40;
+const SETTINGS_LEN: usize = SETTINGS_WORDS.end + 8 * LOCAL_WORDS;
+const SETTINGS_WORDS: std::ops::Range<usize> = 8..48;
 /// As in bpf/filter.h.
 const LOCAL_WORDS: usize = 16;
 const LOCAL_FACTOR: u32 = 0x9e37_79b1;
@@ -120,6 +120,8 @@ enum Hold {
 #[derive(Debug)]
 pub struct Filter {
     object: Object,
+    /// The program of tc ingress, where that is used, with the same maps.
+    object_at_tc: Option<Object>,
     hold: Option<Hold>,
     settings: Settings,
     /// The state of the routes that the local addresses are of.
@@ -161,16 +163,28 @@ impl Filter {
             local_addresses: published("local_addresses")?,
             local_prefixes: published("local_prefixes")?,
             object,
+            object_at_tc: None,
         })
+    }
+
+    /// What the kernel looks at is each time the dearest part of a filter's start: only what is used is loaded.
+    fn load_at_tc(&mut self) -> Result<&mut Object, FilterError> {
+        let loaded = match self.object_at_tc.take() {
+            Some(loaded) => loaded,
+            None => {
+                bpf_object::load_beside(embedded!("filter_tc"), &self.object).map_err(not_loaded)?
+            }
+        };
+        Ok(self.object_at_tc.insert(loaded))
     }
 
     /// From here on frames are judged.
     pub fn attach(&mut self, ifindex: u32, mode: Mode) -> Result<(), FilterError> {
         let program = match mode {
-            Mode::Native | Mode::Generic => DRIVER_PROGRAM,
-            Mode::Tc => TC_PROGRAM,
+            Mode::Native | Mode::Generic => program_fd(&self.object, DRIVER_PROGRAM),
+            Mode::Tc => program_fd(self.load_at_tc()?, TC_PROGRAM),
         };
-        let program = program_fd(&self.object, program).map_err(not_loaded)?;
+        let program = program.map_err(not_loaded)?;
         let attached = match mode {
             Mode::Native => xdp::attach(program.as_fd(), ifindex, Place::Driver).map(Hold::Xdp),
             Mode::Generic => xdp::attach(program.as_fd(), ifindex, Place::Generic).map(Hold::Xdp),
@@ -314,6 +328,8 @@ impl Filter {
             self.has_prefixes.into(),
             self.rules.is_asked().into(),
             self.rules.image(),
+            0,
+            0,
         ];
         let mut value = [0; SETTINGS_LEN];
         value[..8].copy_from_slice(&set.lease_until_ns.unwrap_or(0).to_ne_bytes());

@@ -95,15 +95,17 @@ impl World {
 
     /// Whether the frame passes.
     pub(super) fn passes(&self, bytes: &[u8]) -> bool {
-        let (name, pass) = match self.mode {
-            Mode::Tc => (TC_PROGRAM, u32::MAX),
-            Mode::Native | Mode::Generic => (DRIVER_PROGRAM, 2),
+        let filter = &self.filter;
+        let (object, name, pass) = match self.mode {
+            Mode::Tc => (filter.object_at_tc.as_ref(), TC_PROGRAM, u32::MAX),
+            Mode::Native | Mode::Generic => (Some(&filter.object), DRIVER_PROGRAM, 2),
         };
         let mut context = match self.mode {
             Mode::Tc => skb_context(self.ifindex),
             Mode::Native | Mode::Generic => xdp_context(self.ifindex, bytes.len()),
         };
-        let program = self.filter.object.progs_mut().find(|p| p.name() == name);
+        let object = object.expect("it is attached");
+        let program = object.progs_mut().find(|p| p.name() == name);
         let input = ProgramInput {
             data_in: Some(bytes),
             context_in: Some(&mut context),
