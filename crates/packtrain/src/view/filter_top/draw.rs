@@ -280,7 +280,7 @@ fn draw_sums(top: &FilterTop, filter: &Watched, reading: &Reading, frame: &mut F
         false => "dropped",
     };
     let rows: [(&str, Style, &Measured, &History); 3] = [
-        ("handled", theme.title, &reading.handled, &filter.handled),
+        ("handled", theme.chart, &reading.handled, &filter.handled),
         ("useful", theme.good, &reading.useful, &filter.useful),
         (not_passed, theme.bad, &reading.dropped, &filter.dropped),
     ];
@@ -299,7 +299,7 @@ fn draw_sums(top: &FilterTop, filter: &Watched, reading: &Reading, frame: &mut F
             Span::styled(format!("{name:10}"), style),
             Span::raw(text),
             // Now is at the right, as everywhere.
-            Span::styled(format!("{chart:>drawn$}"), theme.chart),
+            Span::styled(format!("{chart:>drawn$}"), style),
         ]));
     }
     frame.render_widget(Paragraph::new(lines), area);

@@ -443,7 +443,7 @@ fn lines_say_the_same_as_the_screen_and_nothing_before_there_is_a_rate() {
     assert_eq!(value["handled"]["frames_per_s"], passed as f64 / 2.0);
     let bytes = after.dropped.bytes - before.dropped.bytes;
     assert_eq!(value["dropped"]["bits_per_s"], bytes as f64 * 4.0);
-    assert_eq!(value["reasons"]["foreign_arp"]["verdict"], "drop");
+    assert_eq!(value["reasons"]["denied"]["verdict"], "drop");
     assert_eq!(value["rules"][2]["limit"], "20/s burst 5 per source");
     assert_eq!(value["rules"][2]["match"], "tcp syn dport 443");
     assert_eq!(value["rules"][2]["frames_per_s"], 25.0);
