@@ -115,7 +115,8 @@ impl FilterTop {
         let is_new = self.filters.iter().all(|f| f.interface != *interface);
         if is_new {
             self.filters.push(Watched::new(interface.clone()));
-            if self.filters.len() == 2 && self.paused.is_none() {
+            let nobody_reads = self.filters.iter().all(|f| f.state == State::Asked);
+            if self.filters.len() > 1 && nobody_reads {
                 // There is something to choose from.
                 self.focus = Pane::Filters;
             }

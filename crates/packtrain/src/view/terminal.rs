@@ -116,7 +116,8 @@ impl Screen {
     /// As Ctrl-Z does: the shell has the terminal until it lets us go on.
     pub fn stop_for_a_while(&mut self) -> io::Result<()> {
         restore();
-        // Where there is nobody to let us go on (no shell with jobs) the kernel does not stop us.
+        // It is the main thread that calls and that the kernel stops: here, not where the terminal is ours again. Where
+        // there is nobody to let us go on (no shell with jobs) it does not stop us.
         kill_current_process_group(Signal::TSTP)?;
         self.retake()
     }

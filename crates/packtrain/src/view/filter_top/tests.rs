@@ -122,28 +122,35 @@ fn name(text: &str) -> InterfaceName {
 /// One filter, looked at twelve times.
 fn top_of_busy(look: Look) -> FilterTop {
     let mut top = FilterTop::new(look, Duration::from_secs(1));
-    let eth1 = name("eth1");
-    top.watch(&eth1);
-    for n in 1..=12 {
-        let answer = Answer::Document(Box::new(busy(n, n * SECOND_NS)));
-        assert!(top.take(&eth1, answer, 0));
-    }
+    top.watch(&name("eth1"));
+    look_at_busy(&mut top);
     top
 }
 
+fn look_at_busy(top: &mut FilterTop) {
+    for n in 1..=12 {
+        let answer = Answer::Document(Box::new(busy(n, n * SECOND_NS)));
+        assert!(top.take(&name("eth1"), answer, 0));
+    }
+}
+
+/// The second drops nothing, and the third has ended.
 fn top_of_three(look: Look) -> FilterTop {
-    let mut top = top_of_busy(look);
-    for (interface, drops) in [("wlan0", 100), ("a-longer-name1", 0)] {
-        let interface = name(interface);
-        top.watch(&interface);
+    let mut top = FilterTop::new(look, Duration::from_secs(1));
+    let others = ["wlan0", "a-longer-name1"].map(name);
+    for interface in [&name("eth1"), &others[0], &others[1]] {
+        assert!(top.watch(interface));
+    }
+    look_at_busy(&mut top);
+    for (interface, drops) in others.iter().zip([100, 0]) {
         for n in 1..=3 {
             let mut document = document(interface.as_str(), 8, n * SECOND_NS, drops * n, 0);
             document.dry_run = true;
             document.rules.clear();
-            top.take(&interface, Answer::Document(Box::new(document)), 0);
+            top.take(interface, Answer::Document(Box::new(document)), 0);
         }
     }
-    top.take(&name("a-longer-name1"), Answer::Ended, 0);
+    top.take(&others[1], Answer::Ended, 0);
     top
 }
 

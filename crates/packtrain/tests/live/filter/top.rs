@@ -4,12 +4,13 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use nix::pty::{Winsize, openpty};
 use packtrain::lab::wait_for;
+use packtrain::view::terminal::Screen;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::termios::{LocalModes, Termios, tcgetattr, tcsetwinsize};
 use serde_json::Value;
@@ -18,6 +19,8 @@ use super::{document, filtered};
 use crate::cli::host::{Host, PACKTRAIN};
 
 const PATIENCE: Duration = Duration::from_secs(15);
+/// The terminal is that of a session, as a shell's is: what hangs up or changes is told by signals.
+const SESSION: [&str; 2] = ["setsid", "--ctty"];
 
 /// A program on a pseudo terminal, and what somebody would see there.
 struct OnTerminal {
@@ -31,7 +34,7 @@ struct OnTerminal {
 }
 
 impl OnTerminal {
-    fn start(host: &Host, arguments: &[&str]) -> OnTerminal {
+    fn start(command: &mut Command) -> OnTerminal {
         let size = Winsize {
             ws_row: 24,
             ws_col: 80,
@@ -42,9 +45,7 @@ impl OnTerminal {
         let (ours, theirs) = (File::from(pty.master), pty.slave);
         let before = tcgetattr(&theirs).unwrap();
         let end = || Stdio::from(theirs.try_clone().unwrap());
-        // The terminal is that of a session, as a shell's is: what hangs up or changes is told by signals.
-        let words = [&["setsid", "--ctty", PACKTRAIN], arguments].concat();
-        let child = (host.0.command(words))
+        let child = command
             .env("TERM", "xterm-256color")
             .env("LC_ALL", "C.UTF-8")
             .env_remove("NO_COLOR")
@@ -72,7 +73,8 @@ impl OnTerminal {
     }
 
     fn top(host: &Host, more: &[&str]) -> OnTerminal {
-        OnTerminal::start(host, &[&["filter", "top"], more].concat())
+        let words = [&SESSION[..], &[PACKTRAIN, "filter", "top"], more].concat();
+        OnTerminal::start(&mut host.0.command(words))
     }
 
     fn text(&self) -> String {
@@ -234,6 +236,31 @@ fn a_filter_that_hangs_does_not_keep_keys_waiting() {
     // Ctrl-C, which is a key here.
     top.types("\u{3}");
     assert!(top.ends().success());
+}
+
+/// Says to this test that it is the one on the terminal.
+const PANICS: &str = "PACKTRAIN_TEST_PANICS";
+
+#[test]
+fn a_view_that_panics_leaves_the_terminal_as_it_was_and_what_it_has_said_can_be_read() {
+    if std::env::var_os(PANICS).is_some() {
+        let _screen = Screen::take().unwrap();
+        // Not the thread that draws.
+        let _ = std::thread::spawn(|| panic!("a mistake of ours")).join();
+        unreachable!("it has ended with the thread");
+    }
+    live!();
+    let this = "filter::top::a_view_that_panics_leaves_the_terminal_as_it_was_and_what_it_has_said_can_be_read";
+    let mut command = Command::new(SESSION[0]);
+    command
+        .arg(SESSION[1])
+        .arg(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", this, "--nocapture"])
+        .env(PANICS, "1");
+    let mut view = OnTerminal::start(&mut command);
+    assert_eq!(view.ends().code(), Some(101));
+    view.shows("a mistake of ours");
 }
 
 #[test]
