@@ -9,7 +9,7 @@ use ratatui::style::{Color, Modifier, Style};
 /// What a person has asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum ThemeName {
-    /// As the terminal says (COLORFGBG, NO_COLOR); where it does not, colours for a dark one that can be read on a light one.
+    /// As the terminal says (COLORFGBG, TERM, NO_COLOR); where it does not, colours for a dark one that can be read on a light one.
     #[default]
     Auto,
     /// For a dark background.
@@ -50,6 +50,9 @@ impl Theme {
             ThemeName::Plain => Theme::PLAIN,
             ThemeName::Light => Theme::LIGHT,
             ThemeName::Dark => Theme::DARK,
+            ThemeName::Auto if lookup("TERM").is_some_and(|term| is_monochrome(&term)) => {
+                Theme::PLAIN
+            }
             ThemeName::Auto => match lookup("COLORFGBG").as_deref().and_then(is_light) {
                 Some(true) => Theme::LIGHT,
                 Some(false) | None => Theme::DARK,
@@ -91,6 +94,11 @@ impl Theme {
             ..plain
         }
     }
+}
+
+/// The terminals of old, and variants without colours (term(7)).
+fn is_monochrome(term: &str) -> bool {
+    matches!(term, "vt52" | "vt100" | "vt102" | "vt220") || term.ends_with("-m")
 }
 
 /// Of `COLORFGBG`, which rxvt, Konsole and others set: `15;0`, or `0;default;15`. White and the light grey are light.
@@ -171,7 +179,9 @@ mod tests {
         assert_eq!(theme(auto, &[("COLORFGBG", "0;default;15")]), Theme::LIGHT);
         assert_eq!(theme(auto, &[("COLORFGBG", "15;0")]), Theme::DARK);
         assert_eq!(theme(auto, &[("COLORFGBG", "default")]), Theme::DARK);
-        let light = [("COLORFGBG", "0;15")];
+        assert_eq!(theme(auto, &[("TERM", "xterm-256color")]), Theme::DARK);
+        assert_eq!(theme(auto, &[("TERM", "vt220")]), Theme::PLAIN);
+        let light = [("COLORFGBG", "0;15"), ("TERM", "vt220")];
         assert_eq!(theme(ThemeName::Dark, &light), Theme::DARK);
         assert_eq!(theme(ThemeName::Plain, &light), Theme::PLAIN);
     }

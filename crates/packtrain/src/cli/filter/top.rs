@@ -166,7 +166,7 @@ fn fill_screen(arguments: &TopArguments, clock: Clock) -> Result<(), CliError> {
     let failed = |error: io::Error| CliError::failed("the terminal", error);
     let inputs = Inputs::<Told>::start().map_err(|e| CliError::failed("signal handler", e))?;
     let mut screen = Screen::take().map_err(failed)?;
-    inputs.read_keys().map_err(failed)?;
+    inputs.read_keys();
     let watch = |top: &mut FilterTop, filters: Vec<InterfaceName>| {
         let mut has_more = false;
         for interface in filters {

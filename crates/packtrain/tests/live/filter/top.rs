@@ -188,10 +188,13 @@ fn a_terminal_shows_what_passes_a_second_and_is_as_before_when_it_ends() {
     top.types("x");
     top.shows("no rules: the policy decides");
     top.resize(5, 20);
-    top.shows("too small");
+    top.shows("small: 20 x 5");
     top.resize(40, 120);
     top.shows("BYTES   SHARE");
-    top.types("q");
+    // The first key behind a resize is heard too.
+    top.types("?");
+    top.shows("without preamble");
+    top.types("xq");
     assert!(top.ends().success());
 }
 
