@@ -19,10 +19,6 @@ impl History {
         self.values.push_back(value);
     }
 
-    pub fn clear(&mut self) {
-        self.values.clear();
-    }
-
     /// The last so many, the oldest first.
     pub fn last(&self, count: usize) -> impl Iterator<Item = f64> + '_ {
         let skipped = self.values.len().saturating_sub(count);
@@ -64,8 +60,7 @@ mod tests {
         assert!(history.last(3).eq([1021.0, 1022.0, 1023.0]));
         assert_eq!(history.last(usize::MAX).count(), VALUES_MAX);
         assert_eq!(history.peak(3), 1023.0);
-        history.clear();
-        assert_eq!(history.peak(3), 0.0);
+        assert_eq!(History::default().peak(3), 0.0);
     }
 
     #[test]
