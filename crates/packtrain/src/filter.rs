@@ -32,6 +32,8 @@ pub struct FilterSettings {
     pub dry_run: bool,
     /// Everything passes when the program was not refreshed for so long; `None`: it is not watched.
     pub watchdog: Option<Duration>,
+    /// The program stays when its process ends, and its rules go on deciding; the rest passes when the watchdog has fired.
+    pub stays: bool,
 }
 
 /// What its control socket and its log are called: no line can have this name.

@@ -60,7 +60,7 @@ struct filter_settings {
 	__u32 local_prefixes;	/* not 0: some of these are more than one address */
 	__u32 has_rules;	/* not 0: they are asked first */
 	__u32 rules_image;	/* which one, of all there were */
-	__u32 stay;		/* not 0: rules decide when nobody has refreshed the filter, too */
+	__u32 stay;		/* not 0: rules decide also when nobody has refreshed the filter */
 	__u32 unused;
 	__u64 local_bits[FILTER_LOCAL_WORDS];	/* the bit of each address in `local_addresses` */
 };
@@ -97,16 +97,20 @@ struct filter_looked {
 
 /* The one entry of the map `sampling`: of which frames somebody wants to have samples, written by whoever wants them. */
 struct filter_sampling {
-	__u64 until_ns;		/* CLOCK_MONOTONIC_COARSE: nobody wants any later */
+	__u64 until_ns;		/* CLOCK_MONOTONIC: nobody wants any later */
 	__u64 reasons;		/* a bit each */
 	__u64 interval_ns;	/* between two samples, on the average */
 	__u64 burst_ns;		/* how far ahead of that they may be */
 	__u32 len;		/* bytes of each frame, up to FILTER_SAMPLE_MAX */
 	__u32 holder;		/* whose process it is */
-	__u64 next_ns;		/* from here on the program's: when the next one is due */
+};
+
+/* The one entry of the map `sampled`: what has become of these frames. Set to 0 by whoever begins. */
+struct filter_sampled {
+	__u64 next_ns;		/* when the next sample is due */
 	__u64 seen;		/* frames that were dropped for these reasons */
 	__u64 taken;		/* of those, samples */
-	__u64 full;		/* of those, that found no room */
+	__u64 full;		/* of those that were due, what found no room */
 };
 
 /* An entry of the map `samples`, with the frame's first bytes behind it. */

@@ -6,8 +6,9 @@
 #include "filter_hook.bpf.h"
 #include "filter_rules.bpf.h"
 
-/* A map of one entry, of this name. */
+/* Maps of one entry, of these names. */
 struct filter_sampling sampling SEC(".data.sampling");
+struct filter_sampled sampled SEC(".data.sampled");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -30,12 +31,12 @@ struct {
 /* Whether one is due: as a bucket of rules gives, of the processor that comes first. */
 static __always_inline int is_sample_due(__u64 now)
 {
-	__u64 next = *(volatile __u64 *)&sampling.next_ns;
+	__u64 next = *(volatile __u64 *)&sampled.next_ns;
 	__u64 then = (next > now ? next : now) + sampling.interval_ns;
 
 	if (then > now + sampling.interval_ns + sampling.burst_ns)
 		return 0;
-	return __sync_val_compare_and_swap(&sampling.next_ns, next, then) == next;
+	return __sync_val_compare_and_swap(&sampled.next_ns, next, then) == next;
 }
 
 /* By itself to the verifier; a frame that somebody samples may cost more. */
@@ -48,7 +49,7 @@ __noinline int take_sample(filter_context *ctx, __u32 reason)
 
 	if (now > sampling.until_ns || !(sampling.reasons >> (reason & 63) & 1))
 		return 0;
-	__sync_fetch_and_add(&sampling.seen, 1);
+	__sync_fetch_and_add(&sampled.seen, 1);
 	scratch = bpf_map_lookup_elem(&sample_scratch, &zero);
 	if (!scratch || !rules || !is_sample_due(now))
 		return 0;
@@ -66,9 +67,9 @@ __noinline int take_sample(filter_context *ctx, __u32 reason)
 	scratch->head.rule = rules->walk.rule;
 	scratch->head.image = rules->walk.image;
 	if (bpf_ringbuf_output(&samples, scratch, sizeof(scratch->head) + len, 0))
-		__sync_fetch_and_add(&sampling.full, 1);
+		__sync_fetch_and_add(&sampled.full, 1);
 	else
-		__sync_fetch_and_add(&sampling.taken, 1);
+		__sync_fetch_and_add(&sampled.taken, 1);
 	return 0;
 }
 

@@ -2,7 +2,9 @@
 
 mod arguments;
 mod explain;
+mod left;
 mod rules;
+mod sample;
 mod top;
 mod view;
 
@@ -36,13 +38,14 @@ pub fn run(arguments: &FilterArguments) -> Result<(), CliError> {
             json,
         } => rules::remove(interface, rule, *json),
         FilterCommand::Rules { interface, json } => rules::list(interface.as_ref(), *json),
+        FilterCommand::Sample(arguments) => sample::run(arguments),
         FilterCommand::Top(arguments) => top::run(arguments),
         FilterCommand::Explain(arguments) => explain::run(arguments),
     }
 }
 
 fn on(arguments: &OnArguments) -> Result<(), CliError> {
-    let settings = arguments.settings();
+    let settings = arguments.settings()?;
     if arguments.detached {
         run_detached(settings, arguments)
     } else if arguments.foreground {
@@ -93,7 +96,10 @@ fn run_detached(settings: FilterSettings, arguments: &OnArguments) -> Result<(),
 fn off(interface: Option<&InterfaceName>) -> Result<(), CliError> {
     let interface = only(interface)?;
     let told = |error| not_told(&interface, error);
-    let mut connection = Connection::open(&control_name(&interface)).map_err(told)?;
+    let mut connection = match Connection::open(&control_name(&interface)) {
+        Err(ControlError::NotRunning) if left::take_away(&interface)? => return Ok(()),
+        connection => connection.map_err(told)?,
+    };
     connection.ask(Request::Down {}).map_err(told)?;
     connection.wait_for_end(END_WAIT_MAX).map_err(told)
 }
@@ -128,8 +134,13 @@ fn status(interface: Option<&InterfaceName>, json: bool) -> Result<(), CliError>
     output::text(&views?.join("\n"))
 }
 
+/// Those that have stayed without their process included.
 fn running() -> Result<Vec<InterfaceName>, CliError> {
-    instance::running_filters().map_err(|e| CliError::failed("/proc/net/unix", e))
+    let running = instance::running_filters();
+    let mut running = running.map_err(|e| CliError::failed("/proc/net/unix", e))?;
+    running.extend(left::interfaces(&running)?);
+    running.sort();
+    Ok(running)
 }
 
 /// The one that is meant where none need be named.
@@ -162,7 +173,12 @@ fn ask(interface: &InterfaceName) -> Result<serde_json::Value, CliError> {
             name: format!("the filter of {interface}"),
             reason: format!("an answer to something else: {other:?}"),
         }),
-        Err(error) => Err(not_told(interface, error)),
+        Err(error) => match (&error, left::document(interface)?) {
+            (ControlError::NotRunning, Some(document)) => {
+                Ok(serde_json::to_value(document).expect("plain JSON"))
+            }
+            _ => Err(not_told(interface, error)),
+        },
     }
 }
 

@@ -46,6 +46,8 @@ pub struct RunningFilter {
     line: Option<LineAbove>,
     /// It is a port of a VRF, a bridge or the like.
     has_master: bool,
+    /// The interface filters unicast addresses itself, as far as is known.
+    filters_unicast: Option<bool>,
     refreshes: u32,
     local: usize,
     local_refused: usize,
@@ -89,6 +91,7 @@ impl RunningFilter {
             lines: Vec::new(),
             line: None,
             has_master: link.master.is_some(),
+            filters_unicast: None,
             refreshes: 0,
             local: 0,
             local_refused: 0,
@@ -101,6 +104,8 @@ impl RunningFilter {
         // Before it is attached, so that it never judges by half of what there is.
         running.refresh()?;
         running.read_routes()?;
+        let filters_unicast = running.filter.filters_unicast(link.ifindex);
+        running.filters_unicast = filters_unicast.map_err(failed)?;
         if let Some(warning) = mode::warning(&link, running.settings.mode) {
             note(&warning);
         }
@@ -115,8 +120,20 @@ impl RunningFilter {
     pub fn run(mut self, at_clean_end: impl FnOnce()) -> Result<(), CliError> {
         loop {
             self.wait()?;
-            if self.signals.caught() || self.answer() {
+            if self.signals.caught() {
+                // Who ends the process of a filter that is to stay has not said that it shall not.
+                let stays = if self.settings.stays {
+                    "; its program stays"
+                } else {
+                    ""
+                };
+                tracing::info!("the filter of {} ends{stays}", self.settings.interface);
+                at_clean_end();
+                return Ok(());
+            }
+            if self.answer() {
                 tracing::info!("the filter of {} ends", self.settings.interface);
+                self.filter.take_away().map_err(failed)?;
                 at_clean_end();
                 return Ok(());
             }
@@ -244,6 +261,7 @@ impl RunningFilter {
             dry_run: self.settings.dry_run,
             line_ifindex: self.line.as_ref().map(|line| line.ifindex),
             lease_until_ns: self.settings.watchdog.map(|time| self.lease(time)),
+            stays: self.settings.stays,
         };
         self.filter.set(settings).map_err(failed)
     }
@@ -307,8 +325,10 @@ impl RunningFilter {
         let mut document = FilterDocument {
             interface: settings.interface.to_string(),
             version: env!("CARGO_PKG_VERSION").into(),
-            pid: std::process::id(),
+            pid: Some(std::process::id()),
             time_ns: 0,
+            stays: settings.stays,
+            filters_unicast: self.filters_unicast,
             policy: policy_name(settings.policy).into(),
             mode: self.mode.as_str().into(),
             ports: if settings.asks_ports { "auto" } else { "off" }.into(),
@@ -321,6 +341,7 @@ impl RunningFilter {
             useful: Default::default(),
             dropped: Default::default(),
             rules: self.rules.documents(&self.filter)?,
+            rules_version: self.filter.rules_image(),
             reasons: Default::default(),
         };
         document.time_ns = self.clock.monotonic_nanos();

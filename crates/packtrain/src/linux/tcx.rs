@@ -2,7 +2,7 @@
 //! however that ends, and all to whom it has passed them on.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use super::sys::check;
 
@@ -14,6 +14,22 @@ pub(super) enum Hook {
     Egress,
 }
 
+impl Hook {
+    fn kind(self) -> libbpf_sys::bpf_attach_type {
+        match self {
+            Hook::Ingress => libbpf_sys::BPF_TCX_INGRESS,
+            Hook::Egress => libbpf_sys::BPF_TCX_EGRESS,
+        }
+    }
+
+    fn place(self) -> u32 {
+        match self {
+            Hook::Ingress => libbpf_sys::BPF_F_BEFORE,
+            Hook::Egress => libbpf_sys::BPF_F_AFTER,
+        }
+    }
+}
+
 /// A program that is attached for as long as this lives.
 #[derive(Debug)]
 pub(super) struct Attached(OwnedFd);
@@ -22,11 +38,8 @@ pub(super) fn attach(program: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io::R
     // SAFETY: `bpf_link_create_opts` is plain integers, for which all zero is a value.
     let mut options: libbpf_sys::bpf_link_create_opts = unsafe { std::mem::zeroed() };
     options.sz = size_of_val(&options) as libbpf_sys::size_t;
-    let (kind, flags) = match hook {
-        Hook::Ingress => (libbpf_sys::BPF_TCX_INGRESS, libbpf_sys::BPF_F_BEFORE),
-        Hook::Egress => (libbpf_sys::BPF_TCX_EGRESS, libbpf_sys::BPF_F_AFTER),
-    };
-    options.flags = flags;
+    let kind = hook.kind();
+    options.flags = hook.place();
     // SAFETY: the options outlive the call and say their size; the descriptor that it returns is
     // new, and owned by us alone.
     unsafe {
@@ -89,4 +102,49 @@ impl Drop for Attached {
         // is gone, and the program with it.
         unsafe { libbpf_sys::bpf_link_detach(self.0.as_raw_fd()) };
     }
+}
+
+/// The numbers of the programs there, the first one first.
+pub(super) fn programs_on(ifindex: u32, hook: Hook) -> io::Result<Vec<u32>> {
+    /// As many as the kernel lets there be (`BPF_MPROG_MAX`).
+    const PROGRAMS_MAX: usize = 64;
+    let mut numbers = [0_u32; PROGRAMS_MAX];
+    let mut options = libbpf_sys::bpf_prog_query_opts {
+        sz: size_of::<libbpf_sys::bpf_prog_query_opts>() as libbpf_sys::size_t,
+        prog_ids: numbers.as_mut_ptr(),
+        ..Default::default()
+    };
+    options.__bindgen_anon_1.count = PROGRAMS_MAX as u32;
+    // SAFETY: the list has room for as many as `count` says, and outlives the call, which sets `count` to how many there are.
+    let count = unsafe {
+        let asked = libbpf_sys::bpf_prog_query_opts(ifindex as i32, hook.kind(), &raw mut options);
+        check(asked)?;
+        options.__bindgen_anon_1.count
+    };
+    Ok(numbers[..count as usize].to_vec())
+}
+
+/// Attaches a program that stays when its owner goes.
+pub(super) fn attach_to_stay(program: RawFd, ifindex: u32, hook: Hook) -> io::Result<()> {
+    let options = libbpf_sys::bpf_prog_attach_opts {
+        sz: size_of::<libbpf_sys::bpf_prog_attach_opts>() as libbpf_sys::size_t,
+        flags: hook.place(),
+        ..Default::default()
+    };
+    let (ifindex, kind) = (ifindex as i32, hook.kind());
+    // SAFETY: the options outlive the call and say their size.
+    check(unsafe { libbpf_sys::bpf_prog_attach_opts(program, ifindex, kind, &raw const options) })
+        .map(drop)
+}
+
+/// Takes away a program that stays.
+pub(super) fn detach(program: RawFd, ifindex: u32, hook: Hook) -> io::Result<()> {
+    let options = libbpf_sys::bpf_prog_detach_opts {
+        sz: size_of::<libbpf_sys::bpf_prog_detach_opts>() as libbpf_sys::size_t,
+        ..Default::default()
+    };
+    let (ifindex, kind) = (ifindex as i32, hook.kind());
+    // SAFETY: as above.
+    check(unsafe { libbpf_sys::bpf_prog_detach_opts(program, ifindex, kind, &raw const options) })
+        .map(drop)
 }

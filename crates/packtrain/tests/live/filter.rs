@@ -1,5 +1,7 @@
 //! The receive filter on real interfaces: what comes in is what the host wants, and nothing that it wants is missing.
 
+mod sample;
+mod stay;
 mod top;
 
 use packtrain::lab::wait_for;

@@ -7,7 +7,9 @@ use packtrain_proto::filter::Policy;
 use packtrain_proto::filter::rules::{Limit, RuleMatch, RuleName};
 
 use super::explain::ExplainArguments;
+use super::sample::SampleArguments;
 use super::top::TopArguments;
+use crate::cli::error::CliError;
 use crate::filter::{FilterSettings, ModePolicy};
 use crate::settings::values::{InterfaceName, LogLevel};
 
@@ -101,6 +103,7 @@ Examples:
         #[arg(long)]
         json: bool,
     },
+    Sample(SampleArguments),
     Top(TopArguments),
     Explain(ExplainArguments),
 }
@@ -190,6 +193,11 @@ pub struct OnArguments {
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_watchdog)]
     watchdog: Watchdog,
 
+    /// Leave the program where it is when its process ends, however that does: rules go on deciding, and everything else
+    /// passes from when the watchdog fires. The next `filter on` takes its place, `filter off` takes it away.
+    #[arg(long)]
+    stay: bool,
+
     /// Stay in the foreground, and log to standard error.
     #[arg(long)]
     pub foreground: bool,
@@ -244,8 +252,14 @@ fn parse_watchdog(text: &str) -> Result<Watchdog, String> {
 }
 
 impl OnArguments {
-    pub fn settings(&self) -> FilterSettings {
-        FilterSettings {
+    /// What was asked for, if it can be had together.
+    pub fn settings(&self) -> Result<FilterSettings, CliError> {
+        if self.stay && self.watchdog.0.is_none() {
+            return Err(CliError::Usage(
+                "--stay needs the watchdog: what the process told the program would hold for ever otherwise".into(),
+            ));
+        }
+        Ok(FilterSettings {
             interface: self.interface.clone(),
             policy: match self.policy {
                 PolicyName::Host => Policy::Host,
@@ -256,6 +270,7 @@ impl OnArguments {
             mode: self.mode,
             dry_run: self.dry_run,
             watchdog: self.watchdog.0,
-        }
+            stays: self.stay,
+        })
     }
 }

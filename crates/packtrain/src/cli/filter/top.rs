@@ -19,6 +19,7 @@ use crate::cli::error::CliError;
 use crate::cli::{output, signals};
 use crate::clock::Clock;
 use crate::events::local;
+use crate::instance;
 use crate::linux::local_time;
 use crate::settings::values::InterfaceName;
 use crate::view::filter_top::{Answer, FilterTop, Then, Watched, report};
@@ -100,11 +101,16 @@ fn meant(interface: Option<&InterfaceName>) -> Result<Vec<InterfaceName>, CliErr
         None => running()?,
     };
     match meant.is_empty() {
-        true => Err(CliError::NoFilter {
-            interface: "any interface".into(),
-            running: Vec::new(),
-        }),
+        true => Err(none_runs(None)),
         false => Ok(meant),
+    }
+}
+
+fn none_runs(interface: Option<&InterfaceName>) -> CliError {
+    let running = instance::running_filters().unwrap_or_default();
+    CliError::NoFilter {
+        interface: interface.map_or("any interface".into(), ToString::to_string),
+        running: running.iter().map(ToString::to_string).collect(),
     }
 }
 
@@ -209,7 +215,8 @@ fn fill_screen(arguments: &TopArguments, clock: Clock) -> Result<(), CliError> {
         if beat.is_due() {
             beat.passes();
             if arguments.interface.is_none() {
-                has_changed |= watch(&mut top, running().unwrap_or_default());
+                let running = instance::running_filters();
+                has_changed |= watch(&mut top, running.unwrap_or_default());
             }
         }
     }
@@ -255,24 +262,27 @@ fn print_lines(arguments: &TopArguments, clock: Clock) -> Result<(), CliError> {
     let mut watched: BTreeMap<InterfaceName, Watched> = BTreeMap::new();
     let mut beat = Beat::start(clock, arguments.interval);
     let mut left = arguments.count;
+    let mut filters = meant(arguments.interface.as_ref())?;
     loop {
-        let filters = meant(arguments.interface.as_ref())?;
-        watched.retain(|interface, _| filters.contains(interface));
         let mut text = String::new();
-        for interface in filters {
+        for interface in std::mem::take(&mut filters) {
             let answer = match ask_for(&interface) {
-                Ok(Answer::Ended) if arguments.interface.is_some() => {
-                    ask(&interface)?;
+                Ok(Answer::Ended) => {
+                    watched.remove(&interface);
                     continue;
                 }
                 Ok(answer) => answer,
                 // From the start on it is an error, later it may pass.
-                Err(error) if !watched.contains_key(&interface) => return Err(error),
+                Err(error) if arguments.interface.is_some() && watched.is_empty() => {
+                    return Err(error);
+                }
                 Err(error) => {
                     output::note(&error.to_string());
+                    filters.push(interface);
                     continue;
                 }
             };
+            filters.push(interface.clone());
             let filter = watched
                 .entry(interface.clone())
                 .or_insert_with(|| Watched::new(interface));
@@ -291,6 +301,14 @@ fn print_lines(arguments: &TopArguments, clock: Clock) -> Result<(), CliError> {
         }
         if left == Some(0) {
             return Ok(());
+        }
+        if arguments.interface.is_none() {
+            let running = instance::running_filters().unwrap_or_default();
+            let new = running.into_iter().filter(|f| !filters.contains(f));
+            filters.extend(new.collect::<Vec<_>>());
+        }
+        if filters.is_empty() {
+            return Err(none_runs(arguments.interface.as_ref()));
         }
         match ended.recv_timeout(beat.left()) {
             Err(RecvTimeoutError::Timeout) => beat.passes(),

@@ -20,6 +20,20 @@ pub fn status(document: &FilterDocument) -> String {
         "  policy {}, ports {}, mode {}{dry}",
         document.policy, document.ports, document.mode
     );
+    if document.pid.is_none() {
+        let _ = writeln!(
+            text,
+            "  {WARNING}its process has ended: what rules do not decide passes{WARNING:#}"
+        );
+    } else if document.stays {
+        let _ = writeln!(text, "  stays when its process ends");
+    }
+    if document.filters_unicast == Some(true) {
+        let _ = writeln!(
+            text,
+            "  the interface filters unicast addresses itself: few for others come"
+        );
+    }
     if let Some(line) = &document.line {
         let _ = writeln!(
             text,

@@ -4,6 +4,8 @@ mod as_the_model;
 mod frames;
 mod host_changes;
 mod rules;
+mod samples;
+mod stays;
 mod wanted;
 mod world;
 

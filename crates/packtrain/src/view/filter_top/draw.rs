@@ -162,7 +162,10 @@ fn state_words(filter: &Watched) -> String {
         (State::Runs, Some(reading)) => {
             let document = &reading.document;
             let dry = if document.dry_run { ", DRY RUN" } else { "" };
-            format!("{}, {}{dry}", document.policy, document.mode)
+            match document.pid {
+                Some(_) => format!("{}, {}{dry}", document.policy, document.mode),
+                None => format!("only its rules, {}{dry}", document.mode),
+            }
         }
         _ => "asked".into(),
     }
@@ -184,6 +187,9 @@ fn alarms(filter: &Watched) -> Vec<String> {
     }
     if let Some(reading) = &filter.reading {
         let document = &reading.document;
+        if document.pid.is_none() && filter.state == State::Runs {
+            alarms.push("Its process has ended: only its rules decide, and all else passes".into());
+        }
         if document.dry_run {
             alarms.push("DRY RUN: nothing is dropped, drops are only counted".into());
         }

@@ -20,8 +20,12 @@ pub fn text(filter: &Watched, time_of_day: &str) -> Option<String> {
         true => ", DRY RUN: nothing is dropped",
         false => "",
     };
+    let left = match document.pid {
+        Some(_) => "",
+        None => ", its process has ended: only its rules decide",
+    };
     let mut text = format!(
-        "{time_of_day} filter of {}: policy {}, mode {}, ports {}{line}{dry}\n",
+        "{time_of_day} filter of {}: policy {}, mode {}, ports {}{line}{dry}{left}\n",
         document.interface, document.policy, document.mode, document.ports
     );
     let _ = writeln!(

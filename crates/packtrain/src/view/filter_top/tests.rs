@@ -29,8 +29,11 @@ pub(in crate::view) fn document(
     let mut document = FilterDocument {
         interface: interface.into(),
         version: "0.1.0".into(),
-        pid,
+        pid: Some(pid),
         time_ns,
+        stays: false,
+        filters_unicast: None,
+        rules_version: 0,
         policy: "host".into(),
         mode: "native".into(),
         ports: "auto".into(),
@@ -309,6 +312,23 @@ fn a_filter_that_ends_or_is_silent_is_told_and_one_that_comes_back_goes_on() {
         !seen.contains("ended") && seen.contains("drop           42"),
         "{seen}"
     );
+}
+
+#[test]
+fn a_filter_that_has_stayed_without_its_process_is_told_as_such_and_counted() {
+    let mut top = FilterTop::new(PLAIN, Duration::from_secs(1));
+    top.watch(&name("eth1"));
+    for n in 1..=2 {
+        let mut document = document("eth1", 0, n * SECOND_NS, 30 * n, 0);
+        (document.pid, document.rules) = (None, Vec::new());
+        top.take(&name("eth1"), Answer::Document(Box::new(document)), 0);
+    }
+    let seen = text(&drawn(&mut top, 80, 24));
+    assert!(
+        seen.contains(" Its process has ended: only its rules decide"),
+        "{seen}"
+    );
+    assert!(seen.contains("drop           30"), "{seen}");
 }
 
 #[test]

@@ -148,7 +148,7 @@ mod tests {
         eth1.reset();
         eth1.take(Answer::Ended, 0);
         assert_eq!((eth1.state.clone(), last_rate(&eth1)), (State::Ended, None));
-        assert_eq!(eth1.reading.as_ref().unwrap().document.pid, 7);
+        assert_eq!(eth1.reading.as_ref().unwrap().document.pid, Some(7));
         // It has counted more by now than the former one had.
         eth1.take(answer(8, 9 * SECOND_NS, 4000), 0);
         assert_eq!((eth1.state.clone(), last_rate(&eth1)), (State::Runs, None));

@@ -9,7 +9,7 @@ use super::frames::{UDP, frame, ipv4, tagged};
 use super::world::{GATEWAY, OWN, OWN_IPV4, World, with_filter, with_filter_in};
 use super::*;
 
-fn rules(lines: &[&str]) -> RuleSet {
+pub(super) fn rules(lines: &[&str]) -> RuleSet {
     rules_with(lines, Vec::new())
 }
 
