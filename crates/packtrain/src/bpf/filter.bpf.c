@@ -160,6 +160,7 @@ __noinline int rules_of(filter_context *ctx, __u32 image)
 		return NOBODY;
 	read_of(&frame, ctx);
 	facts_read(&frame, &scratch->facts);
+	scratch->facts.packets = packets_of(ctx);
 	return judge_rules(image);
 }
 

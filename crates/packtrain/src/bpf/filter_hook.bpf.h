@@ -46,6 +46,14 @@ static __always_inline __u32 len_of(filter_context *ctx)
 	return ctx->len;
 }
 
+/* What GRO has put together by then, or its sender has not cut yet. */
+static __always_inline __u32 packets_of(filter_context *ctx)
+{
+	if (ctx->gso_segs > 1)
+		return ctx->gso_segs;
+	return ctx->gso_size ? (ctx->len + ctx->gso_size - 1) / ctx->gso_size : 1;
+}
+
 static __always_inline int taken_out_of(filter_context *ctx)
 {
 	return ctx->vlan_present ? ctx->vlan_tci & VLAN_ID_MASK : NO_TAG;
@@ -76,6 +84,11 @@ static __always_inline void have_headers(filter_context *ctx) {}
 static __always_inline __u32 len_of(filter_context *ctx)
 {
 	return bpf_xdp_get_buff_len(ctx);
+}
+
+static __always_inline __u32 packets_of(filter_context *ctx)
+{
+	return 1;
 }
 
 static __always_inline int taken_out_of(filter_context *ctx)

@@ -301,3 +301,26 @@ fn a_limit_lets_its_burst_pass_and_drops_what_is_more_and_each_source_has_its_ow
         assert_eq!(passed(world, &from(7), 1000), 1000);
     });
 }
+
+#[test]
+fn at_tc_what_was_put_together_counts_as_what_it_was_put_together_from() {
+    with_filter_in(Mode::Tc, |world| {
+        world.set(|set| set.policy = Policy::None);
+        let bytes = ipv4(OWN, GATEWAY, OWN_IPV4, UDP, 53);
+        let passed = |world: &World, segments: u32| {
+            (0..30)
+                .filter(|_| world.passes_in_segments(&bytes, segments))
+                .count()
+        };
+        let ask = |world: &mut World, line: &str| {
+            let image = Image::compile(&rules(&[line])).unwrap();
+            world.filter.set_rules(Some(&image)).unwrap();
+        };
+        ask(world, "limit 1/s burst 20: udp");
+        assert_eq!(passed(world, 5), 4);
+        // One that is longer than any burst passes when the bucket is full, and it takes as long until it is again.
+        ask(world, "limit 1/s burst 20: udp dport 53");
+        assert_eq!(passed(world, 44), 1);
+        assert_eq!(passed(world, 1), 0);
+    });
+}

@@ -95,13 +95,18 @@ impl World {
 
     /// Whether the frame passes.
     pub(super) fn passes(&self, bytes: &[u8]) -> bool {
+        self.passes_in_segments(bytes, 0)
+    }
+
+    /// The same, at tc: one that was put together from so many.
+    pub(super) fn passes_in_segments(&self, bytes: &[u8], segments: u32) -> bool {
         let filter = &self.filter;
         let (object, name, pass) = match self.mode {
             Mode::Tc => (filter.object_at_tc.as_ref(), TC_PROGRAM, u32::MAX),
             Mode::Native | Mode::Generic => (Some(&filter.object), DRIVER_PROGRAM, 2),
         };
         let mut context = match self.mode {
-            Mode::Tc => skb_context(self.ifindex),
+            Mode::Tc => skb_context(self.ifindex, segments),
             Mode::Native | Mode::Generic => xdp_context(self.ifindex, bytes.len()),
         };
         let object = object.expect("it is attached");
@@ -163,11 +168,14 @@ fn xdp_context(ifindex: u32, len: usize) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
 
-/// `struct __sk_buff`, of which only `ifindex` is said.
-fn skb_context(ifindex: u32) -> Vec<u8> {
+/// `struct __sk_buff`, of which only this is said.
+fn skb_context(ifindex: u32, segments: u32) -> Vec<u8> {
     const IFINDEX: usize = 40;
+    const GSO_SEGS: usize = 164;
     let mut context = vec![0; 192];
-    context[IFINDEX..IFINDEX + 4].copy_from_slice(&ifindex.to_ne_bytes());
+    for (at, word) in [(IFINDEX, ifindex), (GSO_SEGS, segments)] {
+        context[at..at + 4].copy_from_slice(&word.to_ne_bytes());
+    }
     context
 }
 
