@@ -6,6 +6,7 @@ mod explain;
 mod left;
 mod rules;
 mod sample;
+mod top;
 mod view;
 
 use super::error::CliError;
@@ -19,6 +20,7 @@ use crate::settings::values::InterfaceName;
 
 pub use self::arguments::FilterArguments;
 use self::arguments::{FilterCommand, OnArguments};
+pub(crate) use self::view::words as reason_words;
 
 /// A filter ends within milliseconds; this is for a host that is starved.
 const END_WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(15);
@@ -40,6 +42,7 @@ pub fn run(arguments: &FilterArguments) -> Result<(), CliError> {
         } => rules::remove(interface, rule, *confirm, *json),
         FilterCommand::Rules { interface, json } => rules::list(interface.as_ref(), *json),
         FilterCommand::Sample(arguments) => sample::run(arguments),
+        FilterCommand::Top(arguments) => top::run(arguments),
         FilterCommand::Explain(arguments) => explain::run(arguments),
     }
 }

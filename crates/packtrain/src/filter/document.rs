@@ -26,6 +26,10 @@ pub struct FilterDocument {
     pub version: String,
     /// None: it has stayed when its process ended, and only its rules decide.
     pub pid: Option<u32>,
+    /// When all this was counted: nanoseconds of the host's monotonic clock (`CLOCK_MONOTONIC`), which no time of day is. What
+    /// two documents of one `pid` differ by, by the difference of these, are rates. 0: of a program that does not say so.
+    #[serde(default)]
+    pub time_ns: u64,
     /// It stays when its process ends.
     #[serde(default)]
     pub stays: bool,

@@ -389,6 +389,7 @@ impl RunningFilter {
             known_as: settings.interface.to_string(),
             version: env!("CARGO_PKG_VERSION").into(),
             pid: Some(std::process::id()),
+            time_ns: 0,
             stays: settings.stays,
             filters_unicast: self.filters_unicast,
             policy: policy_name(settings.policy).into(),
@@ -409,6 +410,7 @@ impl RunningFilter {
             rules_version: self.filter.rules_image(),
             reasons: Default::default(),
         };
+        document.time_ns = self.clock.monotonic_nanos();
         document.count(&self.filter.counters()?);
         Ok(document)
     }

@@ -4,6 +4,7 @@ mod confirm;
 mod lines;
 mod sample;
 mod stay;
+mod top;
 
 use packtrain::lab::wait_for;
 use rustix::process::{Pid, Signal, kill_process};

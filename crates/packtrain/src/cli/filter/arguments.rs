@@ -9,6 +9,7 @@ use packtrain_proto::filter::rules::{Limit, RuleMatch, RuleName};
 
 use super::explain::ExplainArguments;
 use super::sample::SampleArguments;
+use super::top::TopArguments;
 use crate::cli::error::CliError;
 use crate::filter::confirmation::CONFIRM_SECONDS;
 use crate::filter::{FilterSettings, ModePolicy};
@@ -125,6 +126,7 @@ Examples:
         json: bool,
     },
     Sample(SampleArguments),
+    Top(TopArguments),
     Explain(ExplainArguments),
 }
 

@@ -1,6 +1,7 @@
 //! Filters that have stayed when their process ended: read from the program, and taken away.
 
 use crate::cli::error::CliError;
+use crate::clock::Clock;
 use crate::filter::document::{FilterDocument, policy_name};
 use crate::linux::filter::standing::{self, Standing, StandingError};
 use crate::linux::netlink::Netlink;
@@ -66,6 +67,7 @@ pub fn document(interface: &InterfaceName) -> Result<Option<FilterDocument>, Cli
         known_as: interface.to_string(),
         version: env!("CARGO_PKG_VERSION").into(),
         pid: None,
+        time_ns: Clock::start().monotonic_nanos(),
         stays: true,
         filters_unicast: None,
         policy: policy_name(told.policy).into(),
