@@ -133,7 +133,7 @@ pub struct Settings {
 /// What keeps the program where it is.
 #[derive(Debug)]
 enum Hold {
-    Link(Attached),
+    Link(#[cfg_attr(not(test), expect(dead_code, reason = "held"))] Attached),
     /// The interface itself, until it is taken away.
     Interface {
         ifindex: u32,
@@ -146,7 +146,7 @@ pub struct Filter {
     object: Object,
     /// The program of tc ingress, where that is used, with the same maps.
     object_at_tc: Option<Object>,
-    attached: Option<Attached>,
+    hold: Option<Hold>,
     settings: Settings,
     /// The state of the routes that the local addresses are of.
     fib_seq: u32,
@@ -177,7 +177,7 @@ impl Filter {
         let map = |name| map_handle(&object, name).map_err(not_loaded);
         let published = |name| Published::open(&object, name).map_err(not_loaded);
         Ok(Filter {
-            attached: None,
+            hold: None,
             settings: Settings::default(),
             fib_seq: 0,
             has_prefixes: false,
@@ -235,8 +235,8 @@ impl Filter {
             .map(Hold::Link)
         };
         match attached {
-            Ok(attached) => {
-                self.attached = Some(attached);
+            Ok(hold) => {
+                self.hold = Some(hold);
                 Ok(())
             }
             Err(error) if mode != Mode::Tc && is_taken(&error) => Err(FilterError::Taken {

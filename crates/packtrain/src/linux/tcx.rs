@@ -64,13 +64,13 @@ pub(super) fn attach_behind(
 /// The same, of a program that stays when its owner goes.
 pub(super) fn attach_behind_to_stay(program: RawFd, ifindex: u32, name: &str) -> io::Result<()> {
     attach_at(ifindex, name, |place| {
-        let mut options = libbpf_sys::bpf_prog_attach_opts {
+        let options = libbpf_sys::bpf_prog_attach_opts {
             sz: size_of::<libbpf_sys::bpf_prog_attach_opts>() as libbpf_sys::size_t,
             flags: place.flags,
+            relative_id: place.behind,
             expected_revision: place.revision,
             ..Default::default()
         };
-        options.__bindgen_anon_2.relative_id = place.behind;
         let (ifindex, kind) = (ifindex as i32, libbpf_sys::BPF_TCX_INGRESS);
         // SAFETY: the options outlive the call and say their size.
         check(unsafe {
