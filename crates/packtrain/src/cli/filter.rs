@@ -1,10 +1,12 @@
 //! `packtrain filter`: what is not for this host is dropped in the driver.
 
 mod arguments;
+mod confirm;
 mod explain;
 mod left;
 mod rules;
 mod sample;
+mod top;
 mod view;
 
 use super::error::CliError;
@@ -18,6 +20,7 @@ use crate::settings::values::InterfaceName;
 
 pub use self::arguments::FilterArguments;
 use self::arguments::{FilterCommand, OnArguments};
+pub(crate) use self::view::words as reason_words;
 
 /// A filter ends within milliseconds; this is for a host that is starved.
 const END_WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(15);
@@ -26,6 +29,7 @@ pub fn run(arguments: &FilterArguments) -> Result<(), CliError> {
     match &arguments.command {
         FilterCommand::On(arguments) => on(arguments),
         FilterCommand::Off { interface } => off(interface.as_ref()),
+        FilterCommand::Confirm { interface, json } => confirm::confirm(interface.as_ref(), *json),
         FilterCommand::Status { interface, json } => status(interface.as_ref(), *json),
         FilterCommand::Allow(rule) => rules::add(rule, "allow"),
         FilterCommand::Deny(rule) => rules::add(rule, "deny"),
@@ -33,10 +37,12 @@ pub fn run(arguments: &FilterArguments) -> Result<(), CliError> {
         FilterCommand::Remove {
             interface,
             rule,
+            confirm,
             json,
-        } => rules::remove(interface, rule, *json),
+        } => rules::remove(interface, rule, *confirm, *json),
         FilterCommand::Rules { interface, json } => rules::list(interface.as_ref(), *json),
         FilterCommand::Sample(arguments) => sample::run(arguments),
+        FilterCommand::Top(arguments) => top::run(arguments),
         FilterCommand::Explain(arguments) => explain::run(arguments),
     }
 }
@@ -47,7 +53,8 @@ fn on(arguments: &OnArguments) -> Result<(), CliError> {
         run_detached(settings, arguments)
     } else if arguments.foreground {
         log::start(arguments.log_level);
-        start(settings, &mut |note| tracing::warn!("{note}"))?.run(|| {})
+        let running = start(settings, &mut |note| tracing::warn!("{note}"))?;
+        Ok(running.run(|| {})?)
     } else {
         detach::launch("filter", &log_name(&settings.interface))
     }
@@ -62,7 +69,7 @@ fn start(settings: FilterSettings, note: &mut dyn FnMut(&str)) -> Result<Running
             pid,
         }
     })?;
-    RunningFilter::start(settings, control, signals, note)
+    Ok(RunningFilter::start(settings, control, signals, note)?)
 }
 
 /// The process that `filter on` has started, and waits for.
@@ -87,7 +94,7 @@ fn run_detached(settings: FilterSettings, arguments: &OnArguments) -> Result<(),
         detach::remove_log(&log);
         return Err(CliError::Interrupted);
     }
-    running.run(|| detach::remove_log(&log))
+    Ok(running.run(|| detach::remove_log(&log))?)
 }
 
 fn off(interface: Option<&InterfaceName>) -> Result<(), CliError> {
@@ -151,6 +158,7 @@ fn only(interface: Option<&InterfaceName>) -> Result<InterfaceName, CliError> {
         0 => Err(CliError::NoFilter {
             interface: "any interface".into(),
             running: Vec::new(),
+            log: None,
         }),
         _ => {
             let names: Vec<_> = running.iter().map(InterfaceName::as_str).collect();
@@ -199,7 +207,14 @@ fn not_told(interface: &InterfaceName, error: ControlError) -> CliError {
                 .iter()
                 .map(ToString::to_string)
                 .collect(),
+            log: log_left(interface),
         },
         other => CliError::from_control(&format!("the filter of {interface}"), other),
     }
+}
+
+/// Of one that has ended without being asked to.
+fn log_left(interface: &InterfaceName) -> Option<std::path::PathBuf> {
+    let path = instance::log_path(&log_name(interface)).ok()?;
+    path.exists().then_some(path)
 }

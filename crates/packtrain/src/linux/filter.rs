@@ -17,11 +17,12 @@ use packtrain_proto::filter::rules::image::Image;
 use packtrain_proto::filter::{Policy, Reason};
 use packtrain_proto::stats::Traffic;
 
+use super::bpf_link::Attached;
 use super::bpf_map::{MapError, Published, read_traffic, word_of};
 use super::bpf_object::{self, KERNEL_TYPES, embedded, map_handle, program_fd};
 use super::netlink::{LocalPrefix, interface};
-use super::tcx::{self, Hook};
 use super::xdp::{self, Place};
+use super::{guard, tcx};
 use rule_memory::RuleMemory;
 use standing::{Standing, StandingError};
 
@@ -132,8 +133,7 @@ pub struct Settings {
 /// What keeps the program where it is.
 #[derive(Debug)]
 enum Hold {
-    Xdp(#[expect(dead_code, reason = "held")] xdp::Attached),
-    Tc(#[expect(dead_code, reason = "held")] tcx::Attached),
+    Link(#[cfg_attr(not(test), expect(dead_code, reason = "held"))] Attached),
     /// The interface itself, until it is taken away.
     Interface {
         ifindex: u32,
@@ -227,12 +227,12 @@ impl Filter {
                 former.take_away().map_err(stayed)?;
             }
             match mode {
-                Mode::Native => xdp::attach(program.as_fd(), ifindex, Place::Driver).map(Hold::Xdp),
-                Mode::Generic => {
-                    xdp::attach(program.as_fd(), ifindex, Place::Generic).map(Hold::Xdp)
-                }
-                Mode::Tc => tcx::attach(program.as_fd(), ifindex, Hook::Ingress).map(Hold::Tc),
+                Mode::Native => xdp::attach(program.as_fd(), ifindex, Place::Driver),
+                Mode::Generic => xdp::attach(program.as_fd(), ifindex, Place::Generic),
+                // What is the line's is withheld first, and the guard goes on being the first.
+                Mode::Tc => tcx::attach_behind(program.as_fd(), ifindex, guard::INGRESS_PROGRAM),
             }
+            .map(Hold::Link)
         };
         match attached {
             Ok(hold) => {

@@ -1,9 +1,9 @@
-//! Programs in an interface's driver (XDP), by a link of their own (Linux 5.9): they go when their owner goes, however
-//! that ends, and nobody else's is replaced.
+//! Programs in an interface's driver (XDP), by a link of their own (Linux 5.9) or to stay: nobody else's is replaced.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{BorrowedFd, RawFd};
 
+use super::bpf_link::{self, Attached, no_options};
 use super::sys::check;
 
 /// Where the program runs.
@@ -15,26 +15,10 @@ pub(super) enum Place {
     Generic,
 }
 
-/// A program that is attached for as long as this lives.
-#[derive(Debug)]
-pub(super) struct Attached(OwnedFd);
-
 pub(super) fn attach(program: BorrowedFd<'_>, ifindex: u32, place: Place) -> io::Result<Attached> {
-    // SAFETY: `bpf_link_create_opts` is plain integers, for which all zero is a value.
-    let mut options: libbpf_sys::bpf_link_create_opts = unsafe { std::mem::zeroed() };
-    options.sz = size_of_val(&options) as libbpf_sys::size_t;
+    let mut options = no_options();
     options.flags = place.flag();
-    // SAFETY: the options outlive the call and say their size; the descriptor that it returns is
-    // new, and owned by us alone.
-    unsafe {
-        let fd = libbpf_sys::bpf_link_create(
-            program.as_raw_fd(),
-            ifindex as i32,
-            libbpf_sys::BPF_XDP,
-            &options,
-        );
-        Ok(Attached(OwnedFd::from_raw_fd(check(fd)?)))
-    }
+    bpf_link::attach(program, ifindex, libbpf_sys::BPF_XDP, &options)
 }
 
 /// The numbers of the programs on an interface, by where they run.
@@ -112,20 +96,5 @@ fn replacing(program: RawFd) -> libbpf_sys::bpf_xdp_attach_opts {
         sz: size_of::<libbpf_sys::bpf_xdp_attach_opts>() as libbpf_sys::size_t,
         old_prog_fd: program,
         ..Default::default()
-    }
-}
-
-impl AsFd for Attached {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
-impl Drop for Attached {
-    /// Closing the descriptor detaches later, and until then no other program can be attached.
-    fn drop(&mut self) {
-        // SAFETY: takes a descriptor that is open, and nothing else. It fails where the interface
-        // is gone, and the program with it.
-        unsafe { libbpf_sys::bpf_link_detach(self.0.as_raw_fd()) };
     }
 }

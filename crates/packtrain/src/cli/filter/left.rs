@@ -1,6 +1,7 @@
 //! Filters that have stayed when their process ended: read from the program, and taken away.
 
 use crate::cli::error::CliError;
+use crate::clock::Clock;
 use crate::filter::document::{FilterDocument, policy_name};
 use crate::linux::filter::standing::{self, Standing, StandingError};
 use crate::linux::netlink::Netlink;
@@ -63,8 +64,10 @@ pub fn document(interface: &InterfaceName) -> Result<Option<FilterDocument>, Cli
     let told = standing.told().map_err(failed(interface.as_str()))?;
     let mut document = FilterDocument {
         interface: interface.to_string(),
+        known_as: interface.to_string(),
         version: env!("CARGO_PKG_VERSION").into(),
         pid: None,
+        time_ns: Clock::start().monotonic_nanos(),
         stays: true,
         filters_unicast: None,
         policy: policy_name(told.policy).into(),
@@ -72,6 +75,8 @@ pub fn document(interface: &InterfaceName) -> Result<Option<FilterDocument>, Cli
         ports: if told.asks_ports { "auto" } else { "off" }.into(),
         dry_run: told.dry_run,
         watchdog_seconds: None,
+        unconfirmed: None,
+        confirm_seconds_left: None,
         line: None,
         local_prefixes: 0,
         local_prefixes_refused: 0,

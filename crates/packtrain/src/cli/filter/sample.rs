@@ -94,6 +94,7 @@ fn standing_on(interface: &InterfaceName) -> Result<Standing, CliError> {
     found.ok_or_else(|| CliError::NoFilter {
         interface: interface.to_string(),
         running: Vec::new(),
+        log: None,
     })
 }
 

@@ -11,6 +11,14 @@ pub fn status(document: &FilterDocument) -> String {
     let mut text = String::new();
     let interface = &document.interface;
     let _ = writeln!(text, "{HEADING}filter of {interface}{HEADING:#}");
+    text += &unconfirmed(document);
+    if !document.known_as.is_empty() && document.known_as != *interface {
+        let _ = writeln!(
+            text,
+            "  {WARNING}it was {known} when the filter came, and commands go on to call it so: packtrain filter off {known}{WARNING:#}",
+            known = document.known_as
+        );
+    }
     let dry = match document.dry_run {
         true => format!(", {WARNING}dry run: nothing is dropped{WARNING:#}"),
         false => String::new(),
@@ -97,6 +105,18 @@ pub fn status(document: &FilterDocument) -> String {
         );
     }
     text
+}
+
+/// What is undone soon, on a line of its own; otherwise nothing.
+pub fn unconfirmed(document: &FilterDocument) -> String {
+    let Some(what) = &document.unconfirmed else {
+        return String::new();
+    };
+    let seconds = document.confirm_seconds_left.unwrap_or(0.0);
+    let known_as = &document.known_as;
+    format!(
+        "  {WARNING}UNCONFIRMED: {what}: undone in {seconds:.0} s, unless you say: packtrain filter confirm {known_as}{WARNING:#}\n"
+    )
 }
 
 fn amount(amount: &Amount) -> String {

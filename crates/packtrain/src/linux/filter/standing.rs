@@ -12,6 +12,7 @@ use packtrain_proto::filter::{Policy, Reason};
 
 use super::{COUNTERS_MAP, Counters, DRIVER_PROGRAM, Mode, SETTINGS_LEN, SETTINGS_MAP, TC_PROGRAM};
 use crate::linux::bpf_map::{read_traffic, word_of};
+use crate::linux::guard;
 use crate::linux::tcx::{self, Hook};
 use crate::linux::xdp::{self, Place};
 
@@ -173,6 +174,6 @@ pub(super) fn attach(
     Ok(match mode {
         Mode::Native => xdp::attach_to_stay(program, ifindex, Place::Driver, in_place_of),
         Mode::Generic => xdp::attach_to_stay(program, ifindex, Place::Generic, in_place_of),
-        Mode::Tc => tcx::attach_to_stay(program, ifindex, Hook::Ingress),
+        Mode::Tc => tcx::attach_behind_to_stay(program, ifindex, guard::INGRESS_PROGRAM),
     })
 }

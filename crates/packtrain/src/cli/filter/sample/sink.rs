@@ -123,7 +123,7 @@ impl<W: Write> Sink for Lines<W> {
     fn sample(&mut self, named: &Named<'_>) -> io::Result<()> {
         const SECOND: u64 = 1_000_000_000;
         let unix_s = (named.unix_nanos / SECOND) as i64;
-        let of_day = (unix_s + i64::from(local_time::offset_s(unix_s))).rem_euclid(86_400);
+        let of_day = (unix_s + local_time::offset_s(unix_s)).rem_euclid(86_400);
         writeln!(
             self.out,
             "{:02}:{:02}:{:02}.{:06}  {:>5} B  {:<WHAT_WIDTH$}  {BAD}{}{BAD:#}",
