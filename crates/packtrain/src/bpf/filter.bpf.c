@@ -169,6 +169,10 @@ static __always_inline int filter(filter_context *ctx)
 	struct frame frame;
 	int reason, by_rules = NOBODY;
 
+	if (is_looped(ctx)) {
+		count(FILTER_LOOPED, len_of(ctx));
+		return PASS;
+	}
 	have_headers(ctx);
 	if (settings.has_rules && (settings.stay || is_watched()))
 		by_rules = rules_of(ctx, settings.rules_image);

@@ -29,15 +29,16 @@ enum filter_reason {
 	FILTER_UNREFRESHED = 18,	/* nobody has refreshed the filter */
 	FILTER_NO_POLICY = 19,		/* only rules decide, and none did */
 	FILTER_ALLOWED = 20,		/* by a rule */
-	FILTER_FOREIGN_UNICAST = 21,	/* to somebody else */
-	FILTER_FOREIGN_ARP = 22,	/* ARP that concerns others */
-	FILTER_FOREIGN_GROUP = 23,	/* to a group that nobody here has joined */
-	FILTER_FOREIGN_SOLICITATION = 24, /* IPv6's ARP, that asks for others */
-	FILTER_CLOSED_TCP = 25,		/* to a TCP port that no socket has */
-	FILTER_CLOSED_UDP = 26,
-	FILTER_DENIED = 27,		/* by a rule */
-	FILTER_LIMITED = 28,		/* more than a rule allows */
-	FILTER_REASONS = 29,
+	FILTER_LOOPED = 21,		/* what this host has sent itself, on its way back to its own sockets */
+	FILTER_FOREIGN_UNICAST = 22,	/* to somebody else */
+	FILTER_FOREIGN_ARP = 23,	/* ARP that concerns others */
+	FILTER_FOREIGN_GROUP = 24,	/* to a group that nobody here has joined */
+	FILTER_FOREIGN_SOLICITATION = 25, /* IPv6's ARP, that asks for others */
+	FILTER_CLOSED_TCP = 26,		/* to a TCP port that no socket has */
+	FILTER_CLOSED_UDP = 27,
+	FILTER_DENIED = 28,		/* by a rule */
+	FILTER_LIMITED = 29,		/* more than a rule allows */
+	FILTER_REASONS = 30,
 };
 
 enum filter_policy {
@@ -61,7 +62,7 @@ struct filter_settings {
 	__u32 has_rules;	/* not 0: they are asked first */
 	__u32 rules_image;	/* which one, of all there were */
 	__u32 stay;		/* not 0: rules decide also when nobody has refreshed the filter */
-	__u32 unused;
+	__u32 generic;		/* not 0: it stands before the stack, in generic mode */
 	__u64 local_bits[FILTER_LOCAL_WORDS];	/* the bit of each address in `local_addresses` */
 };
 

@@ -82,6 +82,35 @@ static __always_inline int has_listener(const struct where *where, __be16 type)
 				 type, where->line != NULL);
 }
 
+/* Of a frame that has a length where others have a type: ETH_P_802_3 and ETH_P_802_2. */
+#define TYPE_MIN		0x0600
+#define TYPE_RAW_802_3		0x0001
+#define TYPE_802_2		0x0004
+
+/* Whether a packet socket takes this type, as the kernel comes to it: it takes tags out one after the other, and looks each time. */
+static __always_inline int takes_type(const struct where *where, __u32 has_tags, __u32 ether_type)
+{
+	__be16 types[4] = { ether_type };
+	int found;
+
+	if (is_tag(ether_type))
+		return UNSEEN;
+	if (bpf_ntohs(ether_type) < TYPE_MIN) {
+		types[0] = bpf_htons(TYPE_802_2);
+		types[1] = bpf_htons(TYPE_RAW_802_3);
+	}
+	if (has_tags) {
+		types[2] = bpf_htons(ETHERTYPE_VLAN);
+		types[3] = bpf_htons(ETHERTYPE_QINQ);
+	}
+	for (int i = 0; i < 4; i++) {
+		found = types[i] ? has_listener(where, types[i]) : NO;
+		if (found != NO)
+			return found;
+	}
+	return NO;
+}
+
 /* What an interface above or below takes whatever its address. */
 static __always_inline int takes_all(struct net_device *dev, int is_group)
 {
@@ -120,7 +149,7 @@ __noinline int who_wants(filter_context *ctx, __u32 is_group, __u32 has_tags, __
 		if (found != NO)
 			return found == YES ? FILTER_CAPTURE : FILTER_UNSEEN;
 	}
-	found = has_listener(&where, ether_type);
+	found = takes_type(&where, has_tags, ether_type);
 	if (found != NO)
 		return found == YES ? FILTER_LISTENER : FILTER_UNSEEN;
 	found = has_ingress_programs(&where);

@@ -148,6 +148,7 @@ pub struct Filter {
     object_at_tc: Option<Object>,
     hold: Option<Hold>,
     settings: Settings,
+    is_generic: bool,
     /// The state of the routes that the local addresses are of.
     fib_seq: u32,
     has_prefixes: bool,
@@ -179,6 +180,7 @@ impl Filter {
         Ok(Filter {
             hold: None,
             settings: Settings::default(),
+            is_generic: false,
             fib_seq: 0,
             has_prefixes: false,
             local_bits: [0; LOCAL_WORDS],
@@ -216,6 +218,8 @@ impl Filter {
             link: interface(ifindex),
             source,
         };
+        self.is_generic = mode == Mode::Generic;
+        self.write_settings()?;
         let former = standing_without_process(ifindex).map_err(stayed)?;
         let attached = if self.settings.stays {
             let attached = standing::attach(&program, ifindex, mode, former.as_ref());
@@ -412,7 +416,7 @@ impl Filter {
             self.rules.is_asked().into(),
             self.rules.image(),
             set.stays.into(),
-            0,
+            self.is_generic.into(),
         ];
         let mut value = [0; SETTINGS_LEN];
         value[..8].copy_from_slice(&set.lease_until_ns.unwrap_or(0).to_ne_bytes());

@@ -111,6 +111,7 @@ fn none_runs(interface: Option<&InterfaceName>) -> CliError {
     CliError::NoFilter {
         interface: interface.map_or("any interface".into(), ToString::to_string),
         running: running.iter().map(ToString::to_string).collect(),
+        log: None,
     }
 }
 

@@ -154,6 +154,7 @@ pub fn words(reason: Reason) -> &'static str {
         Reason::Unrefreshed => "nobody had refreshed the filter",
         Reason::NoPolicy => "no policy",
         Reason::Allowed => "by a rule",
+        Reason::Looped => "sent by this host itself, on its way back to its own sockets",
         Reason::ForeignUnicast => "to somebody else",
         Reason::ForeignArp => "ARP that concerns others",
         Reason::ForeignGroup => "to a group that nobody here has joined",

@@ -1,5 +1,6 @@
 //! Samples of what is dropped, as people get them.
 
+use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
 
 use packtrain::lab::wait_for;
@@ -104,15 +105,15 @@ fn a_file_of_samples_is_one_that_tshark_reads_and_ends_when_it_is_told_to() {
 fn sampling_ends_with_the_filter() {
     live!();
     let (a, _b) = filtered("");
-    let child = sampling(&a, "");
-    wait_for("it to sample", SOON, || {
-        a.packtrain("filter sample eth1 --for 0.1").code == 10
-    })
-    .unwrap();
+    let mut child = sampling(&a, "");
+    let mut told = BufReader::new(child.stderr.take().expect("it is piped"));
+    let mut line = String::new();
+    told.read_line(&mut line).unwrap();
+    assert!(line.starts_with("sampling what"), "{line}");
     a.done("filter off eth1");
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(9), "{output:?}");
-    let text = String::from_utf8(output.stderr).unwrap();
+    let mut text = String::new();
+    told.read_to_string(&mut text).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(9), "{text}");
     assert!(
         text.contains("the filter of eth1 has ended: its program is not on the interface any more"),
         "{text}"

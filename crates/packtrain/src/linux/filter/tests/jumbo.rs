@@ -259,7 +259,7 @@ fn far_behind(extensions: u8, len: usize) -> Vec<u8> {
 
 /// A TAP has as much of a frame in one piece as its sender says, where the frame is longer than a page.
 #[test]
-fn on_a_tap_headers_are_seen_in_the_driver_and_at_tc_those_of_the_first_96_bytes() {
+fn on_a_tap_headers_are_seen_in_the_driver_and_at_tc_those_of_the_first_192_bytes() {
     in_namespace(|| {
         let tap = Tap::create("eth0", OWN).unwrap();
         ip("link set eth0 mtu 9000 up");
@@ -299,11 +299,11 @@ fn on_a_tap_headers_are_seen_in_the_driver_and_at_tc_those_of_the_first_96_bytes
         filter.attach(tap.ifindex(), Mode::Tc).unwrap();
         for len in [5000, 9014] {
             assert_eq!(put(&filter, Mode::Tc, 54, 8, len), 0);
-            // The ports end at byte 96, and behind it.
-            assert_eq!(put(&filter, Mode::Tc, 54, 32, len), 0);
-            assert_eq!(put(&filter, Mode::Tc, 54, 40, len), 1);
-            assert_eq!(put(&filter, Mode::Tc, 110, 40, len), 0);
+            // The header with the ports ends before byte 192, and behind it.
+            assert_eq!(put(&filter, Mode::Tc, 54, 128, len), 0);
+            assert_eq!(put(&filter, Mode::Tc, 54, 136, len), 1);
+            assert_eq!(put(&filter, Mode::Tc, 256, 136, len), 0);
         }
-        assert_eq!(put(&filter, Mode::Tc, 54, 40, 1000), 0);
+        assert_eq!(put(&filter, Mode::Tc, 54, 136, 1000), 0);
     });
 }

@@ -21,22 +21,14 @@ pub(super) enum Exception {
     /// IPv6 complains of hop-by-hop options that it does not know before it looks whether it is in the group (RFC 8200, section
     /// 4.2): to a stranger about what was for others. Rare, and nobody's loss.
     ComplaintAboutOptions,
-    /// A packet socket for 802.2 (LLC) or 802.3 takes frames that have a length where others have a type. The program
-    /// compares that length with the socket's number. To be mended.
-    LengthForType,
-    /// The kernel takes tags out one by one, as many as say nothing but a priority, and a packet socket gets the frame by the type that
-    /// stands there then: of another tag, or behind a third one. The program looks for the type behind two. To be mended.
-    TypeAmongTags,
 }
 
 impl Exception {
     /// Those that a few thousand frames need.
-    pub(super) const COMMON: [Exception; 5] = [
+    pub(super) const COMMON: [Exception; 3] = [
         Exception::NoReset,
         Exception::NoUnreachable,
         Exception::OfAnotherGroup,
-        Exception::LengthForType,
-        Exception::TypeAmongTags,
     ];
 
     /// By which one it may be dropped, if by any.
@@ -45,14 +37,6 @@ impl Exception {
             Reason::ClosedTcp => answers_only(effects, RESET).then_some(Exception::NoReset),
             Reason::ClosedUdp => {
                 answers_only(effects, UNREACHABLE).then_some(Exception::NoUnreachable)
-            }
-            _ if only(effects, |socket| BY_LENGTH.contains(&socket)) => {
-                Some(Exception::LengthForType)
-            }
-            _ if only(effects, |socket| socket.starts_with(PACKET_SOCKET))
-                && tags_of(frame) >= 2 =>
-            {
-                Some(Exception::TypeAmongTags)
             }
             Reason::ForeignGroup | Reason::ForeignSolicitation
                 if answers_only(effects, OTHER_ICMP6) && has_options(frame) =>
@@ -67,8 +51,6 @@ impl Exception {
     }
 }
 
-const PACKET_SOCKET: &str = "a packet socket for ";
-const BY_LENGTH: [&str; 2] = ["a packet socket for 802.2", "a packet socket for 802.3"];
 /// They get what this host sends to itself.
 const OF_ANSWERS: [&str; 2] = ["a raw socket for ICMP", "a raw socket for ICMPv6"];
 
@@ -81,13 +63,6 @@ fn answers_only(effects: &[Effect], answer: &str) -> bool {
         Effect::Neighbour(_) => true,
         Effect::ToReport(_) => false,
     })
-}
-
-/// Such sockets have had it, and nothing else has come of it.
-fn only(effects: &[Effect], is_such: impl Fn(&str) -> bool) -> bool {
-    effects
-        .iter()
-        .all(|effect| matches!(effect, Effect::Received(socket) if is_such(socket)))
 }
 
 /// How many tags a frame has, as far as they are there.
