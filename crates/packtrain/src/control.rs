@@ -21,6 +21,8 @@ use std::os::unix::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::filter::rule_texts::RulesDocument;
+
 pub use backlog::EVENTS_KEPT_MAX;
 pub use client::{Connection, ControlError, request};
 pub use followers::FOLLOWERS_MAX;
@@ -104,13 +106,27 @@ pub enum Request {
     },
     /// A rule is no more.
     RuleRemove { name: String },
+    /// All rules of a receive filter, and its sets with their prefixes.
+    Rules {},
+    /// Rules and sets in place of all that a receive filter has.
+    RulesLoad { rules: RulesDocument },
+    /// Prefixes come into a set of a receive filter, or go. A set that is not there comes with its first prefixes.
+    SetChange {
+        name: String,
+        #[serde(default)]
+        add: Vec<String>,
+        #[serde(default)]
+        remove: Vec<String>,
+    },
+    /// A set is no more, which no rule may use.
+    SetRemove { name: String },
 }
 
 impl Request {
     /// Whether only root may ask it.
     pub fn is_mutating(&self) -> bool {
         match self {
-            Request::Status {} | Request::Events { .. } => false,
+            Request::Status {} | Request::Events { .. } | Request::Rules {} => false,
             Request::Down {}
             | Request::LinkAdd { .. }
             | Request::LinkSet { .. }
@@ -119,7 +135,10 @@ impl Request {
             | Request::ClassAdd { .. }
             | Request::ClassRemove { .. }
             | Request::RuleAdd { .. }
-            | Request::RuleRemove { .. } => true,
+            | Request::RuleRemove { .. }
+            | Request::RulesLoad { .. }
+            | Request::SetChange { .. }
+            | Request::SetRemove { .. } => true,
         }
     }
 }
@@ -167,6 +186,12 @@ pub enum Response {
     ClassRemoved(Value),
     /// The rule: as in the document of its filter, or as it was there at last.
     Rule(Value),
+    /// The rules and sets of a receive filter.
+    Rules(Value),
+    /// What came, went and stayed.
+    RulesLoaded(Value),
+    /// What became of a set.
+    Set(Value),
     /// Who asks may not.
     Denied,
     /// What was asked is understood, and cannot be done: as a command says it.

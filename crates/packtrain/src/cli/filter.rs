@@ -3,8 +3,10 @@
 mod arguments;
 mod explain;
 mod left;
+mod load;
 mod rules;
 mod sample;
+mod sets;
 mod view;
 
 use super::error::CliError;
@@ -35,7 +37,17 @@ pub fn run(arguments: &FilterArguments) -> Result<(), CliError> {
             rule,
             json,
         } => rules::remove(interface, rule, *json),
-        FilterCommand::Rules { interface, json } => rules::list(interface.as_ref(), *json),
+        FilterCommand::Rules {
+            interface,
+            toml: true,
+            ..
+        } => load::print_file(interface.as_ref()),
+        FilterCommand::Rules {
+            interface, json, ..
+        } => rules::list(interface.as_ref(), *json),
+        FilterCommand::Load(arguments) => load::run(arguments),
+        FilterCommand::Set(arguments) => sets::change(arguments),
+        FilterCommand::Sets { interface, json } => sets::list(interface.as_ref(), *json),
         FilterCommand::Sample(arguments) => sample::run(arguments),
         FilterCommand::Explain(arguments) => explain::run(arguments),
     }

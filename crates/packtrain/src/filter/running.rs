@@ -6,10 +6,10 @@ use std::time::Duration;
 use packtrain_proto::time::{Duration as Span, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::document::{FilterDocument, RuleDocument, policy_name};
+use super::document::{FilterDocument, policy_name};
 use super::line_above::{self, LineAbove};
-use super::rules::{NewRule, Rules, RulesError};
-use super::{FilterSettings, mode};
+use super::rules::Rules;
+use super::{FilterSettings, mode, rule_requests};
 use crate::cli::error::CliError;
 use crate::clock::Clock;
 use crate::control::{ControlServer, Reply, Request, Response};
@@ -66,7 +66,7 @@ impl RunningFilter {
     /// Attached, and told all that it has to know.
     pub fn start(
         settings: FilterSettings,
-        control: ControlServer,
+        mut control: ControlServer,
         signals: Signals,
         note: &mut dyn FnMut(&str),
     ) -> Result<RunningFilter, CliError> {
@@ -77,6 +77,8 @@ impl RunningFilter {
             return Err(CliError::NotEthernet(name.into()));
         }
         let sockets = |error| CliError::failed("netlink", error);
+        // Sets of addresses are long.
+        control.take_long_requests();
         let clock = Clock::start();
         let mut running = RunningFilter {
             ifindex: link.ifindex,
@@ -102,6 +104,9 @@ impl RunningFilter {
             settings,
         };
         // Before it is attached, so that it never judges by half of what there is.
+        let rules = std::mem::take(&mut running.settings.rules);
+        let loaded = running.rules.load(rules, &mut running.filter);
+        loaded.map_err(|error| CliError::Failed(error.to_string()))?;
         running.refresh()?;
         running.read_routes()?;
         let filters_unicast = running.filter.filters_unicast(link.ifindex);
@@ -299,24 +304,7 @@ impl RunningFilter {
                 }
                 Err(error) => Response::Error(error.to_string()),
             },
-            Request::RuleAdd {
-                name,
-                verdict,
-                matches,
-                before,
-            } => {
-                let new = NewRule {
-                    name: name.as_deref(),
-                    verdict: &verdict,
-                    matches: &matches,
-                    before: before.as_deref(),
-                };
-                rule_response(self.rules.add(&new, &mut self.filter))
-            }
-            Request::RuleRemove { name } => {
-                rule_response(self.rules.remove(&name, &mut self.filter))
-            }
-            _ => Response::Error("this is a receive filter, and no line".into()),
+            request => rule_requests::respond(&mut self.rules, &mut self.filter, request),
         }
     }
 
@@ -345,28 +333,5 @@ impl RunningFilter {
         };
         document.count(&self.filter.counters()?);
         Ok(document)
-    }
-}
-
-fn rule_response(outcome: Result<RuleDocument, RulesError>) -> Response {
-    match outcome {
-        Ok(rule) => Response::Rule(serde_json::to_value(rule).expect("plain JSON")),
-        Err(error) => {
-            let (exit_code, hint) = match &error {
-                RulesError::Text(_) | RulesError::Twice(_) => (2, None),
-                RulesError::NoSuchRule { rules, .. } if rules.is_empty() => {
-                    (4, Some("the filter has no rules".into()))
-                }
-                RulesError::NoSuchRule { rules, .. } => {
-                    (4, Some(format!("the filter has: {}", rules.join(", "))))
-                }
-                RulesError::Filter(_) => (1, None),
-            };
-            Response::Refused {
-                exit_code,
-                message: error.to_string(),
-                hint,
-            }
-        }
     }
 }

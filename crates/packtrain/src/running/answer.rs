@@ -140,7 +140,12 @@ impl RunningLine {
                     Err(error) => refusal(&error),
                 })
             }
-            Request::RuleAdd { .. } | Request::RuleRemove { .. } => Some(Response::Error(
+            Request::RuleAdd { .. }
+            | Request::RuleRemove { .. }
+            | Request::Rules {}
+            | Request::RulesLoad { .. }
+            | Request::SetChange { .. }
+            | Request::SetRemove { .. } => Some(Response::Error(
                 "this is a line, and no receive filter".into(),
             )),
             Request::ClassRemove { name } => Some(match self.remove_class(&name) {

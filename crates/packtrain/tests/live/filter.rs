@@ -1,5 +1,6 @@
 //! The receive filter on real interfaces: what comes in is what the host wants, and nothing that it wants is missing.
 
+mod rules_file;
 mod sample;
 mod stay;
 
