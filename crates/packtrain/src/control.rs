@@ -22,6 +22,8 @@ use std::os::unix::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::filter::rule_texts::RulesDocument;
+
 pub use backlog::EVENTS_KEPT_MAX;
 pub use client::{ANSWER_WAIT_MAX, Connection, ControlError, request};
 pub use followers::FOLLOWERS_MAX;
@@ -106,6 +108,20 @@ pub enum Request {
     },
     /// A rule is no more.
     RuleRemove { name: String },
+    /// All rules of a receive filter, and its sets with their prefixes.
+    Rules {},
+    /// Rules and sets in place of all that a receive filter has.
+    RulesLoad { rules: RulesDocument },
+    /// Prefixes come into a set of a receive filter, or go. A set that is not there comes with its first prefixes.
+    SetChange {
+        name: String,
+        #[serde(default)]
+        add: Vec<String>,
+        #[serde(default)]
+        remove: Vec<String>,
+    },
+    /// A set is no more, which no rule may use.
+    SetRemove { name: String },
     /// A change of the rules of a receive filter, answered as such, which are as before after so long, unless
     /// [`Request::FilterConfirm`] comes.
     FilterTry {
@@ -120,7 +136,7 @@ impl Request {
     /// Whether only root may ask it.
     pub fn is_mutating(&self) -> bool {
         match self {
-            Request::Status {} | Request::Events { .. } => false,
+            Request::Status {} | Request::Events { .. } | Request::Rules {} => false,
             Request::Down {}
             | Request::LinkAdd { .. }
             | Request::LinkSet { .. }
@@ -131,7 +147,10 @@ impl Request {
             | Request::RuleAdd { .. }
             | Request::RuleRemove { .. }
             | Request::FilterTry { .. }
-            | Request::FilterConfirm {} => true,
+            | Request::FilterConfirm {}
+            | Request::RulesLoad { .. }
+            | Request::SetChange { .. }
+            | Request::SetRemove { .. } => true,
         }
     }
 }
@@ -179,6 +198,12 @@ pub enum Response {
     ClassRemoved(Value),
     /// The rule: as in the document of its filter, or as it was there at last.
     Rule(Value),
+    /// The rules and sets of a receive filter.
+    Rules(Value),
+    /// What came, went and stayed.
+    RulesLoaded(Value),
+    /// What became of a set.
+    Set(Value),
     /// It stays.
     Confirmed {
         /// In words, as in the document of the filter.

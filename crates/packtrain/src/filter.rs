@@ -6,17 +6,22 @@
 //!
 //! Nothing on the host is changed but the program on the interface, which goes with this process however it ends.
 
+pub mod changes;
 pub mod confirmation;
 pub mod document;
 mod error;
 pub mod line_above;
 mod mode;
-mod rules;
+mod rule_requests;
+pub mod rule_texts;
+pub mod rules;
+pub mod rules_file;
 mod running;
 
 use std::time::Duration;
 
 use packtrain_proto::filter::Policy;
+use packtrain_proto::filter::rules::RuleSet;
 
 use crate::settings::values::InterfaceName;
 
@@ -39,6 +44,8 @@ pub struct FilterSettings {
     pub confirm: Option<Duration>,
     /// The program stays when its process ends, and its rules go on deciding; the rest passes when the watchdog has fired.
     pub stays: bool,
+    /// That are asked from the first frame on.
+    pub rules: RuleSet,
 }
 
 /// What its control socket and its log are called, also when the interface has another name later: no line can have this

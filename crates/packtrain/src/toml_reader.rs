@@ -19,6 +19,8 @@ pub struct FileError {
     pub file: String,
     /// From 1.
     pub line: usize,
+    /// From 1, in characters; of files that say it.
+    pub column: Option<usize>,
     /// As in `link.name`; `None` where the file is no TOML.
     pub key: Option<String>,
     pub message: String,
@@ -26,7 +28,11 @@ pub struct FileError {
 
 impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: ", self.file, self.line)?;
+        write!(f, "{}:{}:", self.file, self.line)?;
+        if let Some(column) = self.column {
+            write!(f, "{column}:")?;
+        }
+        f.write_str(" ")?;
         if let Some(key) = &self.key {
             write!(f, "{key}: ")?;
         }
@@ -54,11 +60,23 @@ pub fn read<T>(
     text: &str,
     read: impl FnOnce(&mut Table<'_>, &mut Errors<'_>) -> Option<T>,
 ) -> Result<T, FileErrors> {
-    let mut errors = Errors {
-        file: path.display().to_string(),
-        text,
-        list: Vec::new(),
-    };
+    read_into(Errors::new(path, text, false), read)
+}
+
+/// As [`read`], and errors have columns too.
+pub fn read_with_columns<T>(
+    path: &Path,
+    text: &str,
+    read: impl FnOnce(&mut Table<'_>, &mut Errors<'_>) -> Option<T>,
+) -> Result<T, FileErrors> {
+    read_into(Errors::new(path, text, true), read)
+}
+
+fn read_into<T>(
+    mut errors: Errors<'_>,
+    read: impl FnOnce(&mut Table<'_>, &mut Errors<'_>) -> Option<T>,
+) -> Result<T, FileErrors> {
+    let text = errors.text;
     let root = match DeTable::parse(text) {
         Ok(root) => root,
         Err(error) => {
@@ -210,10 +228,20 @@ impl<'a> Table<'a> {
 pub struct Errors<'a> {
     file: String,
     text: &'a str,
+    with_columns: bool,
     list: Vec<FileError>,
 }
 
-impl Errors<'_> {
+impl<'a> Errors<'a> {
+    fn new(path: &Path, text: &'a str, with_columns: bool) -> Errors<'a> {
+        Errors {
+            file: path.display().to_string(),
+            text,
+            with_columns,
+            list: Vec::new(),
+        }
+    }
+
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -221,12 +249,20 @@ impl Errors<'_> {
     pub fn add(&mut self, span: Range<usize>, key: Option<String>, message: String) {
         let before = &self.text.as_bytes()[..span.start.min(self.text.len())];
         let line = before.iter().filter(|&&b| b == b'\n').count() + 1;
+        let of_line = before.rsplit(|&b| b == b'\n').next().unwrap_or(before);
+        let column = String::from_utf8_lossy(of_line).chars().count() + 1;
         self.list.push(FileError {
             file: self.file.clone(),
             line,
+            column: self.with_columns.then_some(column),
             key,
             message,
         });
+    }
+
+    /// Of a file that this one names.
+    pub fn add_of_another(&mut self, error: FileError) {
+        self.list.push(error);
     }
 
     pub fn take<T>(&mut self, span: Range<usize>, key: &str, read: Result<T, String>) -> Option<T> {
@@ -235,7 +271,12 @@ impl Errors<'_> {
     }
 
     fn into_result(mut self) -> FileErrors {
-        self.list.sort_by_key(|e| e.line);
+        // Those of other files stay as they came, behind our own.
+        let own = &self.file;
+        self.list.sort_by_key(|e| match e.file == *own {
+            true => (e.line, e.column),
+            false => (usize::MAX, None),
+        });
         FileErrors(self.list)
     }
 }

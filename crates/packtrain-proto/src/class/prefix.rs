@@ -15,7 +15,7 @@ pub fn number_of(address: IpAddr) -> u128 {
 }
 
 /// All addresses that begin with the same bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Prefix {
     version: IpVersion,
     /// Nothing is set behind the prefix.

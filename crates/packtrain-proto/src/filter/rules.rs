@@ -7,6 +7,7 @@
 //! The program that sees each frame first has no time to go from top to bottom: it reads an [`Image`] of the same rules,
 //! which costs it about the same for one rule as for hundreds.
 
+pub mod bucket;
 pub mod condition;
 pub mod facts;
 #[cfg(test)]
@@ -19,6 +20,7 @@ pub mod rule;
 pub mod set;
 pub mod text;
 
+pub use bucket::Buckets;
 pub use condition::{Cast, RuleCondition, RuleMatch, RuleTest};
 pub use facts::RuleFacts;
 pub use image::{Image, ImageError};
@@ -31,5 +33,6 @@ pub use text::RuleMatchError;
 
 /// Rules of a filter.
 pub const RULES_MAX: usize = 512;
-/// Prefixes of all named sets of a filter.
-pub const SET_PREFIXES_MAX: usize = 65_536;
+/// Prefixes of all named sets of a filter: of IPv4 all have room in an [`Image`], of IPv6 a hundred thousand that are asked of
+/// one end.
+pub const SET_PREFIXES_MAX: usize = 131_072;

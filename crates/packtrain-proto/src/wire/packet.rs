@@ -69,7 +69,7 @@ pub enum PacketError {
     TcpHeaderLength(usize),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum IpVersion {
     V4,
     V6,

@@ -30,7 +30,7 @@ struct rule_bucket {
 
 struct rule_source {
 	__u64 address[2];
-	__u32 limit;	/* of which image in the order of all there were, and which one of it */
+	__u32 limit;	/* which one of all there were */
 	__u32 version;
 };
 
@@ -245,7 +245,8 @@ static __always_inline int is_within(const struct rule_walk *walk, __u32 number)
 	__u32 at = rule_word(walk->base, RULES_HEAD_LIMITS) + number * RULES_LIMIT_WORDS;
 	__u64 per_second = rule_wide(walk->base, at), burst = rule_wide(walk->base, at + 2);
 	__u64 tokens = rule_word(walk->base, at + 4) ? walk->size : walk->packets;
-	__u32 place = number + (walk->base ? RULES_MAX : 0);
+	/* The same in each image for as long as the limit stays. */
+	__u32 place = rule_word(walk->base, at + RULES_LIMIT_BUCKET);
 	struct rule_bucket *bucket;
 
 	if (!rule_word(walk->base, at + 5)) {
@@ -253,7 +254,7 @@ static __always_inline int is_within(const struct rule_walk *walk, __u32 number)
 	} else {
 		struct rule_source source = {
 			.address = { walk->source[0], walk->source[1] },
-			.limit = walk->image << RULES_LIMIT_BITS | number,
+			.limit = place,
 			.version = walk->version,
 		};
 

@@ -52,6 +52,7 @@ enum rules_dimension {
 #define RULES_DIMENSION_WORDS	4
 
 #define RULES_LIMIT_WORDS	8
+#define RULES_LIMIT_BUCKET	6
 #define RULES_SORTED_WORDS	2
 #define RULES_LEAF6_WORDS	5
 #define RULES_ROW_WORDS_MAX	16
@@ -73,7 +74,6 @@ enum rules_dimension {
 #define RULES_VERDICT_DENY	1
 #define RULES_VERDICT_SHIFT	14
 #define RULES_LIMIT_SHIFT	16
-#define RULES_LIMIT_BITS	10
 
 /* Sources whose buckets are remembered, by all limits together: the one that was looked at least lately is forgotten. */
 #define RULES_SOURCES_MAX	65536

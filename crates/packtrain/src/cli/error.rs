@@ -250,7 +250,7 @@ pub const EXIT_CODES: &[(u8, &str)] = &[
     ),
     (
         4,
-        "no such interface, link or class, or not an Ethernet interface",
+        "no such interface, link, class, rule or set, or not an Ethernet interface",
     ),
     (5, "an interface is in a line already"),
     (6, "an MTU is too small"),

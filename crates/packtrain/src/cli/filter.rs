@@ -4,8 +4,10 @@ mod arguments;
 mod confirm;
 mod explain;
 mod left;
+mod load;
 mod rules;
 mod sample;
+mod sets;
 mod top;
 mod view;
 
@@ -40,7 +42,17 @@ pub fn run(arguments: &FilterArguments) -> Result<(), CliError> {
             confirm,
             json,
         } => rules::remove(interface, rule, *confirm, *json),
-        FilterCommand::Rules { interface, json } => rules::list(interface.as_ref(), *json),
+        FilterCommand::Rules {
+            interface,
+            toml: true,
+            ..
+        } => load::print_file(interface.as_ref()),
+        FilterCommand::Rules {
+            interface, json, ..
+        } => rules::list(interface.as_ref(), *json),
+        FilterCommand::Load(arguments) => load::run(arguments),
+        FilterCommand::Set(arguments) => sets::change(arguments),
+        FilterCommand::Sets { interface, json } => sets::list(interface.as_ref(), *json),
         FilterCommand::Sample(arguments) => sample::run(arguments),
         FilterCommand::Top(arguments) => top::run(arguments),
         FilterCommand::Explain(arguments) => explain::run(arguments),

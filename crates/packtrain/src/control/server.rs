@@ -14,6 +14,9 @@ use crate::events::{Stamp, What};
 
 /// Longest request, with its line feed: a class with all conditions and prefixes that it can have.
 const REQUEST_BYTES_MAX: usize = 8192;
+/// The same of who may change something, at a server that takes as much: all sets of a receive filter (131,072 prefixes of up
+/// to 46 bytes) and its 512 rules. Others cannot have it keep so much for them.
+const LONG_REQUEST_BYTES_MAX: usize = 12 << 20;
 const CLIENTS_MAX: usize = 16;
 /// The listener's mark in the epoll set; clients have their slot's number, and so have followers behind these.
 const LISTENER: u64 = u64::MAX;
@@ -43,6 +46,7 @@ pub struct ControlServer {
     has_news: bool,
     accepted: u64,
     own_uid: u32,
+    takes_long_requests: bool,
 }
 
 #[derive(Debug)]
@@ -52,6 +56,8 @@ struct Client {
     /// Counts up with each accepted client: the lowest is the oldest.
     serial: u64,
     input: Vec<u8>,
+    /// Most of it.
+    input_bytes_max: usize,
     output: Vec<u8>,
     written: usize,
     phase: Phase,
@@ -131,7 +137,13 @@ impl ControlServer {
             has_news: false,
             accepted: 0,
             own_uid,
+            takes_long_requests: false,
         })
+    }
+
+    /// From here on whoever may change something may say more at once.
+    pub fn take_long_requests(&mut self) {
+        self.takes_long_requests = true;
     }
 
     /// Readable when [`ControlServer::handle`] has something to do.
@@ -283,11 +295,17 @@ impl ControlServer {
             return;
         }
         self.accepted += 1;
+        let uid = credentials.uid.as_raw();
+        let may_change = uid == 0 || uid == self.own_uid;
         self.clients[slot] = Some(Client {
             stream,
-            uid: credentials.uid.as_raw(),
+            uid,
             serial: self.accepted,
             input: Vec::new(),
+            input_bytes_max: match self.takes_long_requests && may_change {
+                true => LONG_REQUEST_BYTES_MAX,
+                false => REQUEST_BYTES_MAX,
+            },
             output: Vec::new(),
             written: 0,
             phase: Phase::Reading,
@@ -297,7 +315,7 @@ impl ControlServer {
     }
 
     /// A slot for a newcomer. The oldest client that is neither parked nor owed an answer makes room:
-    /// whoever only connects and stays silent must not lock the others out.
+    /// whoever only connects and stays silent must not lock the others out. First of those who only may look.
     fn free_slot(&mut self) -> Option<usize> {
         if let Some(free) = self.clients.iter().position(Option::is_none) {
             return Some(free);
@@ -308,12 +326,10 @@ impl ControlServer {
             .iter()
             .enumerate()
             .filter_map(|(slot, client)| {
-                client
-                    .as_ref()
-                    .filter(|c| open(c))
-                    .map(|c| (slot, c.serial))
+                let client = client.as_ref().filter(|client| open(client))?;
+                Some((slot, (client.may_change(self.own_uid), client.serial)))
             })
-            .min_by_key(|&(_, serial)| serial)?;
+            .min_by_key(|&(_, rank)| rank)?;
         self.remove(slot);
         Some(slot)
     }
@@ -363,15 +379,18 @@ impl ControlServer {
 impl Client {
     fn read(&mut self, own_uid: u32, answer: Answer<'_>) -> Fate {
         let mut chunk = [0; REQUEST_BYTES_MAX];
+        let (before, max) = (self.input.len(), self.input_bytes_max);
         match self.stream.read(&mut chunk) {
             Ok(0) => return Fate::Goes,
             Ok(len) => self.input.extend_from_slice(&chunk[..len]),
             Err(error) => return fate_of(&error),
         }
-        let reply = match self.input.iter().position(|&b| b == b'\n') {
-            Some(end) if end < REQUEST_BYTES_MAX => self.respond(end, own_uid, answer),
-            None if self.input.len() < REQUEST_BYTES_MAX => return Fate::Stays,
-            _ => Response::Error(format!("a request has at most {REQUEST_BYTES_MAX} bytes")).into(),
+        // What came before has been looked through.
+        let end = self.input[before..].iter().position(|&b| b == b'\n');
+        let reply = match end.map(|end| before + end) {
+            Some(end) if end < max => self.respond(end, own_uid, answer),
+            None if self.input.len() < max => return Fate::Stays,
+            _ => Response::Error(format!("a request has at most {max} bytes")).into(),
         };
         self.input = Vec::new();
         match reply {

@@ -31,7 +31,13 @@ struct Serving {
 
 impl Serving {
     fn start(name: &str, answer: impl Fn(Request) -> Response + Send + 'static) -> Serving {
-        let mut server = ControlServer::bind(name).unwrap();
+        Serving::of(ControlServer::bind(name).unwrap(), answer)
+    }
+
+    fn of(
+        mut server: ControlServer,
+        answer: impl Fn(Request) -> Response + Send + 'static,
+    ) -> Serving {
         let stop = std::sync::Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let thread = std::thread::spawn(move || {
@@ -142,6 +148,33 @@ fn what_is_no_request_is_told_so_and_never_reaches_the_line() {
         );
     }
     assert_eq!(serving.stop(), 0);
+}
+
+#[test]
+fn who_may_change_something_may_say_much_to_a_server_that_takes_it() {
+    let set = |prefixes: usize| Request::SetChange {
+        name: "many".into(),
+        add: vec!["2001:db8:1234:5678:9abc:def0:1234:5678/128".into(); prefixes],
+        remove: Vec::new(),
+    };
+    let name = unique_name();
+    let mut server = ControlServer::bind(&name).unwrap();
+    server.take_long_requests();
+    let serving = Serving::of(server, |request| match request {
+        Request::SetChange { add, .. } => Response::Status(add.len().into()),
+        other => panic!("{other:?}"),
+    });
+    let ask = |prefixes| request(&name, set(prefixes));
+    assert_eq!(
+        ask(131_072).unwrap(),
+        Response::Status(131_072.into()),
+        "as many as there can be"
+    );
+    let error = ask(300_000).unwrap_err();
+    let is_said = matches!(error, ControlError::NotRunning | ControlError::Refused(_));
+    assert!(is_said, "{error}");
+    assert_eq!(ask(1).unwrap(), Response::Status(1.into()));
+    assert_eq!(serving.stop(), 2);
 }
 
 #[test]

@@ -124,6 +124,12 @@ pub fn verdict_of(reason: Reason) -> &'static str {
     }
 }
 
+/// The policy of a name.
+pub fn policy_of(name: &str) -> Option<Policy> {
+    let all = [Policy::None, Policy::Nima, Policy::Host];
+    all.into_iter().find(|policy| policy_name(*policy) == name)
+}
+
 pub fn policy_name(policy: Policy) -> &'static str {
     match policy {
         Policy::None => "none",

@@ -24,6 +24,8 @@ pub enum RunError {
         known_as: String,
         wait: Duration,
     },
+    #[error(transparent)]
+    Rules(RulesError),
     #[error("the rules cannot go back to what they were, so the filter ends: {0}")]
     NotUndone(RulesError),
     #[error("netlink: {0}")]

@@ -8,11 +8,11 @@ use packtrain_proto::time::{Duration as Span, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::confirmation::{self, Confirmation};
-use super::document::{FilterDocument, RuleDocument, policy_name};
+use super::document::{FilterDocument, policy_name};
 use super::error::RunError;
 use super::line_above::LineSearch;
-use super::rules::{NewRule, Rules, RulesError};
-use super::{FilterSettings, mode};
+use super::rules::Rules;
+use super::{FilterSettings, mode, rule_requests};
 use crate::clock::Clock;
 use crate::control::{ControlServer, Reply, Request, Response};
 use crate::instance;
@@ -71,7 +71,7 @@ impl RunningFilter {
     /// Attached, and told all that it has to know.
     pub fn start(
         settings: FilterSettings,
-        control: ControlServer,
+        mut control: ControlServer,
         signals: Signals,
         note: &mut dyn FnMut(&str),
     ) -> Result<RunningFilter, RunError> {
@@ -81,6 +81,8 @@ impl RunningFilter {
         if !link.is_ethernet {
             return Err(RunError::NotEthernet(name.into()));
         }
+        // Sets of addresses are long.
+        control.take_long_requests();
         let clock = Clock::start();
         let mut running = RunningFilter {
             ifindex: link.ifindex,
@@ -108,6 +110,11 @@ impl RunningFilter {
             settings,
         };
         // Before it is attached, so that it never judges by half of what there is.
+        let rules = std::mem::take(&mut running.settings.rules);
+        let loaded = running.rules.load(rules, &mut running.filter);
+        loaded.map_err(RunError::Rules)?;
+        // Nothing that could be gone back from.
+        running.rules.take_former();
         running.refresh()?;
         running.hear_lines()?;
         running.read_routes()?;
@@ -354,31 +361,13 @@ impl RunningFilter {
                 change,
             } => self.change_rules(*change, Some(confirm_seconds)),
             Request::FilterConfirm {} => self.confirm(),
+            Request::Rules {} => self.respond_about_rules(request),
             change => self.change_rules(change, None),
         }
     }
 
     fn respond_about_rules(&mut self, request: Request) -> Response {
-        match request {
-            Request::RuleAdd {
-                name,
-                verdict,
-                matches,
-                before,
-            } => {
-                let new = NewRule {
-                    name: name.as_deref(),
-                    verdict: &verdict,
-                    matches: &matches,
-                    before: before.as_deref(),
-                };
-                rule_response(self.rules.add(&new, &mut self.filter))
-            }
-            Request::RuleRemove { name } => {
-                rule_response(self.rules.remove(&name, &mut self.filter))
-            }
-            _ => Response::Error("this is a receive filter, and no line".into()),
-        }
+        rule_requests::respond(&mut self.rules, &mut self.filter, request)
     }
 
     fn document(&self) -> Result<FilterDocument, FilterError> {
@@ -413,28 +402,5 @@ impl RunningFilter {
         document.time_ns = self.clock.monotonic_nanos();
         document.count(&self.filter.counters()?);
         Ok(document)
-    }
-}
-
-fn rule_response(outcome: Result<RuleDocument, RulesError>) -> Response {
-    match outcome {
-        Ok(rule) => Response::Rule(serde_json::to_value(rule).expect("plain JSON")),
-        Err(error) => {
-            let (exit_code, hint) = match &error {
-                RulesError::Text(_) | RulesError::Twice(_) => (2, None),
-                RulesError::NoSuchRule { rules, .. } if rules.is_empty() => {
-                    (4, Some("the filter has no rules".into()))
-                }
-                RulesError::NoSuchRule { rules, .. } => {
-                    (4, Some(format!("the filter has: {}", rules.join(", "))))
-                }
-                RulesError::Filter(_) => (1, None),
-            };
-            Response::Refused {
-                exit_code,
-                message: error.to_string(),
-                hint,
-            }
-        }
     }
 }

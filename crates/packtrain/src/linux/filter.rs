@@ -23,7 +23,7 @@ use super::bpf_object::{self, KERNEL_TYPES, embedded, map_handle, program_fd};
 use super::netlink::{LocalPrefix, interface};
 use super::xdp::{self, Place};
 use super::{guard, tcx};
-use rule_memory::RuleMemory;
+use rule_memory::{Asked, RuleMemory};
 use standing::{Standing, StandingError};
 
 const DRIVER_PROGRAM: &str = "filter_xdp";
@@ -363,20 +363,39 @@ impl Filter {
         Ok(refused)
     }
 
-    /// Rules that are asked before the policy; `None`: there are none. They change in one moment, and what was counted of the
-    /// former ones is forgotten.
+    /// Rules that are asked before the policy; `None`: there are none. They change in one moment, or not at all, and what was
+    /// counted of the former ones is forgotten. Their buckets are full.
     pub fn set_rules(&mut self, image: Option<&Image>) -> Result<(), FilterError> {
         match image {
-            Some(_) if self.is_interrupted => return Err(FilterError::Interrupted),
-            Some(image) => self.rules.write(image)?,
-            None => self.rules.ask_none(),
+            Some(image) => self.change_rules(image, &[]),
+            None => self.ask(self.rules.none()),
         }
-        self.write_settings()
+    }
+
+    /// The same, where some limits stay: for each of the image's, the number that it has had among the former ones. Their
+    /// buckets stay as they are, each source's too.
+    pub fn change_rules(
+        &mut self,
+        image: &Image,
+        stays: &[Option<usize>],
+    ) -> Result<(), FilterError> {
+        if self.is_interrupted {
+            return Err(FilterError::Interrupted);
+        }
+        let next = self.rules.write(image, stays)?;
+        self.ask(next)
+    }
+
+    /// As long as the program was not told, the former ones are asked, by it and by us.
+    fn ask(&mut self, asked: Asked) -> Result<(), FilterError> {
+        self.write_settings_with(&asked)?;
+        self.rules.are_asked(asked);
+        Ok(())
     }
 
     /// Which rules are asked, of all that there were: samples name them by this and their place.
     pub fn rules_image(&self) -> u32 {
-        self.rules.image()
+        self.rules.asked().image
     }
 
     /// What each of the first so many rules has decided.
@@ -400,6 +419,10 @@ impl Filter {
     }
 
     fn write_settings(&self) -> Result<(), FilterError> {
+        self.write_settings_with(self.rules.asked())
+    }
+
+    fn write_settings_with(&self, asked: &Asked) -> Result<(), FilterError> {
         let set = &self.settings;
         let policy: u32 = match set.policy {
             Policy::None => 0,
@@ -413,8 +436,8 @@ impl Filter {
             set.line_ifindex.unwrap_or(0),
             self.fib_seq,
             self.has_prefixes.into(),
-            self.rules.is_asked().into(),
-            self.rules.image(),
+            asked.is_asked.into(),
+            asked.image,
             set.stays.into(),
             self.is_generic.into(),
         ];

@@ -143,7 +143,11 @@ impl RunningLine {
             Request::RuleAdd { .. }
             | Request::RuleRemove { .. }
             | Request::FilterTry { .. }
-            | Request::FilterConfirm {} => Some(Response::Error(
+            | Request::FilterConfirm {}
+            | Request::Rules {}
+            | Request::RulesLoad { .. }
+            | Request::SetChange { .. }
+            | Request::SetRemove { .. } => Some(Response::Error(
                 "this is a line, and no receive filter".into(),
             )),
             Request::ClassRemove { name } => Some(match self.remove_class(&name) {

@@ -134,8 +134,12 @@ fn options_that_contradict_each_other_are_refused_and_help_shows_how() {
             "cannot be used with",
         ),
         (
-            &["filter", "explain", "f", "--policy", "none"],
-            "'none' for '--policy <POLICY>'\n  [possible values: host, nima]",
+            &["filter", "explain", "f", "--policy", "all"],
+            "'all' for '--policy <POLICY>'\n  [possible values: host, nima, none]",
+        ),
+        (
+            &["filter", "explain", "f", "--rules", "r", "--no-rules"],
+            "cannot be used with",
         ),
     ] {
         let result = packtrain(arguments);
@@ -147,6 +151,118 @@ fn options_that_contradict_each_other_are_refused_and_help_shows_how() {
     let example = "Examples:\n  packtrain filter explain";
     assert!(help.out.contains(example), "{}", help.out);
     assert!(help.out.lines().all(|line| line.chars().count() <= 100));
+}
+
+const RULES: &str = "[sets]\nasking = ['10.1.0.0/28']\n[[rule]]\nname = 'few'\nlimit = '1/s burst 1'\nmatch = 'arp'\n";
+
+#[test]
+fn a_capture_is_judged_by_rules_of_a_file_first() {
+    let host = TestFile::new("ruled-host.toml", HOST);
+    let frames = TestFile::new("ruled.pcapng", two_frames());
+    let rules = TestFile::new("rules.toml", RULES);
+    let words = ["filter", "explain", frames.path(), "--as", host.path()];
+    let with_rules = [&words[..], &["--rules", rules.path()]].concat();
+    let shown = packtrain(&with_rules);
+    assert_eq!((shown.code, shown.err.as_str()), (0, ""));
+    // The second comes a quarter of a second later.
+    let last = shown.out.lines().nth(1).unwrap();
+    assert!(
+        last.ends_with("drop  more than a rule allows: few"),
+        "{last}"
+    );
+    // The file's policy, and the command line's before it.
+    let policy = TestFile::new("policy.toml", "policy = 'none'\n");
+    let by_file = [&words[..], &["--rules", policy.path(), "--json"]].concat();
+    let by_word = [&by_file[..], &["--policy", "nima"]].concat();
+    for (arguments, reason) in [(by_file, "no_policy"), (by_word, "foreign_arp")] {
+        let shown = packtrain(&arguments).out;
+        let last: Value = serde_json::from_str(shown.lines().nth(1).unwrap()).unwrap();
+        assert_eq!(last["reason"], reason);
+    }
+}
+
+#[test]
+fn a_file_of_rules_is_checked_before_any_filter_is_asked() {
+    let right = TestFile::new("right-rules.toml", RULES);
+    let wrong = TestFile::new(
+        "wrong-rules.toml",
+        "[[rule]]\nverdict = 'drop'\nmatch = 'arp'\n",
+    );
+    let told = |path: &str| {
+        format!(
+            "error: {path}:2:11: rule.verdict: \"drop\" is no verdict: allow or deny; for a limit write limit = \"1000/s\" instead\n"
+        )
+    };
+    for arguments in [
+        &["filter", "load", "pt-none", wrong.path()][..],
+        &["filter", "load", "pt-none", wrong.path(), "--dry-run"],
+        &["filter", "on", "pt-none", "--config", wrong.path()],
+    ] {
+        let result = packtrain(arguments);
+        assert_eq!(
+            (result.code, result.err),
+            (3, told(wrong.path())),
+            "{arguments:?}"
+        );
+    }
+    let missing = packtrain(&["filter", "load", "pt-none", "/nonexistent/r.toml"]);
+    assert_eq!(missing.code, 3);
+    assert!(missing.err.starts_with("error: /nonexistent/r.toml: "));
+    let nobody = packtrain(&["filter", "load", "pt-none", right.path()]);
+    assert_eq!(nobody.code, 9);
+    assert!(
+        nobody
+            .err
+            .starts_with("error: no receive filter runs on pt-none\n"),
+        "{}",
+        nobody.err
+    );
+    let checked = packtrain(&["filter", "load", "pt-none", right.path(), "--dry-run"]);
+    assert_eq!(
+        (checked.code, checked.err.as_str(), checked.out.as_str()),
+        (
+            0,
+            "note: no receive filter runs on pt-none\n",
+            "pt-none would have 1 rule and 1 set\n  added    few\n  set asking 1 prefix, added\n"
+        )
+    );
+}
+
+#[test]
+fn prefixes_of_a_set_are_read_before_any_filter_is_asked() {
+    for (arguments, text) in [
+        (
+            &["filter", "set", "eth1", "x", "add", "10.0.0.1/8"][..],
+            "10.0.0.1/8 has bits behind its prefix: write it as 10.0.0.0/8",
+        ),
+        (
+            &["filter", "set", "eth1", "1x", "add", "::1"],
+            "begins with a letter",
+        ),
+        (&["filter", "set", "eth1", "x", "add"], "<PREFIX>"),
+        (&["filter", "set", "eth1", "x", "remove"], "<PREFIX>"),
+        (
+            &["filter", "set", "eth1", "x", "remove", "::1", "--all"],
+            "cannot be used with",
+        ),
+        (
+            &["filter", "rules", "--json", "--toml"],
+            "cannot be used with",
+        ),
+    ] {
+        let result = packtrain(arguments);
+        assert_eq!(result.code, 2, "{arguments:?}: {}", result.err);
+        assert!(result.err.contains(text), "{arguments:?}: {}", result.err);
+    }
+    for command in ["load", "set", "sets", "on", "rules"] {
+        let help = packtrain(&["filter", command, "--help"]);
+        assert_eq!(help.code, 0);
+        assert!(
+            help.out.contains("Examples:\n  packtrain filter"),
+            "{}",
+            help.out
+        );
+    }
 }
 
 #[test]

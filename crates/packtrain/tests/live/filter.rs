@@ -2,6 +2,7 @@
 
 mod confirm;
 mod lines;
+mod rules_file;
 mod sample;
 mod stay;
 mod top;

@@ -26,7 +26,7 @@
 //!                                             |   limit    | kind |   rule    |  kind: 0 allow, 1 deny, 2 limit
 //!                                             +------------+------+-----------+
 //!       8   where the limits are            8 words each: rate, burst (64 bits, the low half first), unit (0 packets,
-//!                                           1 bytes), per (0 rule, 1 source), 0, 0
+//!                                           1 bytes), per (0 rule, 1 source), bucket, 0
 //!       9   limits
 //!      10 … 15  0
 //!      16 + 4·d  of dimension d (Dimension): two words by its shape, the row of frames that have no such value, 0
@@ -48,6 +48,10 @@
 //! and code point where the headers of IP and of the transport are whole; ports of TCP and UDP, but not of fragments; the
 //! EtherType behind up to two tags, 0 where the frame ends before; the size in bytes, at most 65,535; MAC addresses as
 //! numbers of 48 bits, the first octet the most significant; kinds as [`kind`] has them.
+//!
+//! A limit's *bucket* is what whoever runs the program gives it: the number of a bucket, or of sources, the number under
+//! which theirs are kept. It is the limit's own number at first. So the buckets of a limit that stays when others change
+//! stay too.
 //!
 //! A value's place in a sorted list is the last that is not above it; the first of each list is not above anything that is
 //! looked for there, so that an IPv6 leaf does not say where it begins. All offsets are words from the start, and all that
@@ -114,5 +118,11 @@ impl Image {
     /// What the program reads, from the first word on.
     pub fn words(&self) -> &[u32] {
         &self.words
+    }
+
+    /// Which word has the bucket of a limit.
+    pub fn bucket_word(&self, limit: usize) -> usize {
+        assert!(limit < self.limits());
+        self.words[header::LIMITS] as usize + limit * LIMIT_WORDS + LIMIT_BUCKET
     }
 }

@@ -2,9 +2,11 @@
 //!
 //! ```text
 //!  this machine │ a file that describes a host ──► Host ─┐
+//!         a file of rules │ a filter that runs ──► Rules ┤
 //!                             capture file ──► Frame ────┴► Judged ──► a line each │ Summary
 //! ```
-//! The model judges (`packtrain_proto::filter::decide`), against which the program in the driver is tested.
+//! The model judges (`packtrain_proto::filter::decide`, and `rules` before it), against which the program in the driver is
+//! tested.
 
 mod arguments;
 mod described;
@@ -13,6 +15,7 @@ mod groups;
 mod host;
 mod judged;
 mod kind;
+mod rules;
 mod summary;
 mod summary_view;
 #[cfg(test)]
@@ -26,6 +29,7 @@ pub use self::arguments::ExplainArguments;
 use self::frames::Lines;
 use self::judged::Judged;
 use self::kind::Kind;
+use self::rules::Rules;
 use self::summary::Summary;
 use self::summary_view::Terms;
 use crate::capture_file::{CaptureError, CaptureFile, LinkType};
@@ -38,16 +42,15 @@ pub fn run(arguments: &ExplainArguments) -> Result<(), CliError> {
         Some(path) => (path.display().to_string(), described::read_file(path)?),
         None => host::of_this_machine(arguments.interface.as_ref())?,
     };
+    let interface = arguments.described.is_none().then_some(name.as_str());
+    let (rules, policy) = rules::choose(arguments, interface)?;
     let mut capture = CaptureFile::open(&arguments.capture)?;
     let shape = Shape {
         summary: arguments.summary,
         json: arguments.json,
     };
-    let terms = Terms {
-        host: name,
-        policy: arguments.policy(),
-    };
-    let mut explained = Explained::new(host, terms, shape);
+    let terms = Terms { host: name, policy };
+    let mut explained = Explained::new(host, rules, terms, shape);
     let out: Box<dyn Write> = match arguments.json {
         true => Box::new(io::stdout().lock()),
         false => Box::new(anstream::stdout()),
@@ -86,6 +89,7 @@ enum Stop {
 #[derive(Debug)]
 struct Explained {
     host: Host,
+    rules: Rules,
     terms: Terms,
     shape: Shape,
     lines: Lines,
@@ -100,9 +104,10 @@ struct Explained {
 }
 
 impl Explained {
-    fn new(host: Host, terms: Terms, shape: Shape) -> Explained {
+    fn new(host: Host, rules: Rules, terms: Terms, shape: Shape) -> Explained {
         Explained {
             host,
+            rules,
             terms,
             shape,
             lines: Lines::default(),
@@ -125,12 +130,16 @@ impl Explained {
 
     fn frames(&mut self, capture: &mut CaptureFile, out: &mut dyn Write) -> Result<(), Stop> {
         while let Some(frame) = capture.next_frame().map_err(Stop::Capture)? {
-            let judged = Judged::new(frame, &self.host, self.terms.policy);
+            let by_rule = self.rules.decide(&frame);
+            let judged = Judged::new(frame, &self.host, self.terms.policy, by_rule);
             self.count(&judged);
+            let rule = judged
+                .rule
+                .map(|rule| self.rules.list()[rule].name.as_str());
             match self.shape {
                 Shape { summary: true, .. } => Ok(()),
-                Shape { json: true, .. } => frames::write_json(&judged, out),
-                Shape { .. } => self.lines.write(&judged, out),
+                Shape { json: true, .. } => frames::write_json(&judged, rule, out),
+                Shape { .. } => self.lines.write(&judged, rule, out),
             }
             .map_err(Stop::Output)?;
         }
@@ -152,11 +161,13 @@ impl Explained {
         let Shape { summary, json } = self.shape;
         match (summary, json) {
             (true, true) => {
-                let document = summary_view::document(&self.summary, &self.terms);
+                let document =
+                    summary_view::document(&self.summary, self.rules.list(), &self.terms);
                 writeln!(out, "{document:#}")?;
             }
             (true, false) => {
-                out.write_all(summary_view::text(&self.summary, &self.terms).as_bytes())?;
+                let text = summary_view::text(&self.summary, self.rules.list(), &self.terms);
+                out.write_all(text.as_bytes())?;
             }
             (false, true) => {}
             (false, false) => writeln!(

@@ -139,6 +139,9 @@ fn words(change: &Request, response: &Response) -> String {
             format!("rule {name} added")
         }
         (Request::RuleRemove { name }, _) => format!("rule {name} removed"),
+        (Request::RulesLoad { .. }, _) => "rules loaded".into(),
+        (Request::SetChange { name, .. }, _) => format!("set {name} changed"),
+        (Request::SetRemove { name }, _) => format!("set {name} removed"),
         _ => "the rules changed".into(),
     }
 }

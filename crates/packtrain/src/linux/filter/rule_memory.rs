@@ -18,6 +18,7 @@ const BUCKETS_MAP: &str = "rule_buckets";
 /// Of one value in a map of each processor.
 const COUNT_LEN: usize = 16;
 const BUCKET_LEN: usize = 8;
+const BUCKETS: u32 = 2 * RULES_MAX as u32;
 /// `MEMBARRIER_CMD_GLOBAL` (membarrier(2)).
 const MEMBARRIER_CMD_GLOBAL: libc::c_int = 1;
 
@@ -29,9 +30,35 @@ pub(super) struct RuleMemory {
     /// Keeps the memory's map for as long as it is mapped.
     #[expect(dead_code, reason = "held")]
     map: MapHandle,
+    asked: Asked,
+    /// Limits of sources that there were, of all images.
+    of_sources: u32,
+}
+
+/// Which rules are asked.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Asked {
+    pub(super) is_asked: bool,
     /// Of all images that there were: even ones stand in the first place, odd ones in the second.
-    image: u32,
-    is_asked: bool,
+    pub(super) image: u32,
+    /// Of each of its limits.
+    buckets: Vec<Bucket>,
+}
+
+/// Where a limit takes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bucket {
+    /// The one of this place in their map.
+    OfRule(u32),
+    /// Those of this number in the map of sources.
+    OfSources(u32),
+}
+
+impl Bucket {
+    fn word(self) -> u32 {
+        let (Bucket::OfRule(word) | Bucket::OfSources(word)) = self;
+        word
+    }
 }
 
 // SAFETY: the memory is ours until this goes, and nothing of it belongs to a thread.
@@ -62,29 +89,39 @@ impl RuleMemory {
             counters: map_handle(object, COUNTERS_MAP)?,
             buckets: map_handle(object, BUCKETS_MAP)?,
             map,
-            image: 0,
-            is_asked: false,
+            asked: Asked::default(),
+            of_sources: 0,
         })
     }
 
-    pub(super) fn is_asked(&self) -> bool {
-        self.is_asked
+    pub(super) fn asked(&self) -> &Asked {
+        &self.asked
     }
 
-    /// Which one is asked, of all there were.
-    pub(super) fn image(&self) -> u32 {
-        self.image
+    /// The program was told so.
+    pub(super) fn are_asked(&mut self, asked: Asked) {
+        self.asked = asked;
     }
 
-    pub(super) fn ask_none(&mut self) {
-        self.is_asked = false;
+    pub(super) fn none(&self) -> Asked {
+        Asked {
+            is_asked: false,
+            image: self.asked.image,
+            buckets: Vec::new(),
+        }
     }
 
-    /// Written to where nobody reads, with nothing counted yet: to be asked next.
-    pub(super) fn write(&mut self, image: &Image) -> Result<(), MapError> {
+    /// Written to where nobody reads, with nothing counted yet: to be asked next. `stays`: the limit of the image that is
+    /// asked now whose buckets each one takes over; the others' are full.
+    pub(super) fn write(
+        &mut self,
+        image: &Image,
+        stays: &[Option<usize>],
+    ) -> Result<Asked, MapError> {
         wait_for_readers();
-        let next = self.image.wrapping_add(1);
+        let next = self.asked.image.wrapping_add(1);
         let place = (next & 1) as usize;
+        let buckets = self.buckets_for(image, stays)?;
         let words = image.words();
         assert!(words.len() <= IMAGE_WORDS_MAX);
         // SAFETY: both places lie within the mapping, and `words` is no part of it. The program reads
@@ -92,11 +129,61 @@ impl RuleMemory {
         unsafe {
             let at = self.words.as_ptr().add(place * IMAGE_WORDS_MAX);
             std::ptr::copy_nonoverlapping(words.as_ptr(), at, words.len());
+            for (limit, bucket) in buckets.iter().enumerate() {
+                at.add(image.bucket_word(limit)).write(bucket.word());
+            }
         }
         self.forget(place)?;
-        self.image = next;
-        self.is_asked = true;
-        Ok(())
+        Ok(Asked {
+            is_asked: true,
+            image: next,
+            buckets,
+        })
+    }
+
+    fn buckets_for(
+        &mut self,
+        image: &Image,
+        stays: &[Option<usize>],
+    ) -> Result<Vec<Bucket>, MapError> {
+        let former = &self.asked.buckets;
+        let mut buckets: Vec<Option<Bucket>> = (0..image.limits())
+            .map(|limit| {
+                let stays = stays.get(limit).copied().flatten()?;
+                let bucket = former.get(stays).copied()?;
+                let is_of_sources = matches!(bucket, Bucket::OfSources(_));
+                (is_of_sources == image.limit(limit).per_source).then_some(bucket)
+            })
+            .collect();
+        let used = |place: &u32| {
+            let bucket = Bucket::OfRule(*place);
+            former.contains(&bucket)
+        };
+        // Twice as many as there are rules: for all of the former ones, and for as many new ones.
+        let free: Vec<u32> = (0..BUCKETS).filter(|place| !used(place)).collect();
+        let mut free = free.into_iter();
+        for (limit, bucket) in buckets.iter_mut().enumerate() {
+            if bucket.is_some() {
+                continue;
+            }
+            *bucket = Some(if image.limit(limit).per_source {
+                self.of_sources = self.of_sources.wrapping_add(1);
+                Bucket::OfSources(self.of_sources)
+            } else {
+                let place = free.next().expect("as many as there are rules");
+                let full = [0; BUCKET_LEN];
+                let written = self
+                    .buckets
+                    .update(&place.to_ne_bytes(), &full, MapFlags::ANY);
+                let failed = |source| MapError {
+                    map: BUCKETS_MAP,
+                    source,
+                };
+                written.map_err(failed)?;
+                Bucket::OfRule(place)
+            });
+        }
+        Ok(buckets.into_iter().flatten().collect())
     }
 
     fn forget(&self, place: usize) -> Result<(), MapError> {
@@ -108,22 +195,20 @@ impl RuleMemory {
             self.counters
                 .update_percpu(&key, &nothing, MapFlags::ANY)
                 .map_err(failed(COUNTERS_MAP))?;
-            self.buckets
-                .update(&key, &[0; BUCKET_LEN], MapFlags::ANY)
-                .map_err(failed(BUCKETS_MAP))?;
         }
         Ok(())
     }
 
     /// Frames and bytes that each of so many rules has decided about.
     pub(super) fn counters(&self, rules: usize) -> Result<Vec<Traffic>, MapError> {
-        self.counters_at((self.image & 1) as usize, rules)
+        self.counters_at((self.asked.image & 1) as usize, rules)
     }
 
-    /// The same, of those that were asked before the last change.
+    /// The same, of those that were asked before the last change, when nobody counts there any more.
     pub(super) fn former_counters(&self, rules: usize) -> Result<Vec<Traffic>, MapError> {
-        match self.is_asked {
-            true => self.counters_at((self.image & 1 ^ 1) as usize, rules),
+        wait_for_readers();
+        match self.asked.is_asked {
+            true => self.counters_at((self.asked.image & 1 ^ 1) as usize, rules),
             // They stand where they stood, and none have taken their place.
             false => self.counters(rules),
         }

@@ -5,7 +5,7 @@ use super::{ENTRIES_MAX, IMAGE_WORDS_MAX, ROWS_MAX};
 use crate::filter::rules::RULES_MAX;
 
 /// Of this layout. It says which words are read how; who does not know it reads nothing.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Words of the header.
 pub mod header {
@@ -69,6 +69,8 @@ pub mod kind {
 pub const DIMENSION_WORDS: usize = 4;
 pub const HEADER_WORDS: usize = 80;
 pub const LIMIT_WORDS: usize = 8;
+/// Of those, the one that names the bucket.
+pub const LIMIT_BUCKET: usize = 6;
 /// Of a value in a sorted list, and of one in an IPv6 leaf.
 pub const SORTED_WORDS: usize = 2;
 pub const LEAF6_WORDS: usize = 5;

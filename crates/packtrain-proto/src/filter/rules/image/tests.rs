@@ -137,6 +137,8 @@ fn an_entry_names_its_rule_and_what_it_says() {
         per_source: true,
     };
     assert_eq!(limits, vec![fast, slow]);
+    let buckets = [0, 1].map(|limit| image.words()[image.bucket_word(limit)]);
+    assert_eq!(buckets, [0, 1]);
 }
 
 #[test]

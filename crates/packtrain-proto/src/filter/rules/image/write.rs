@@ -76,12 +76,12 @@ fn write_verdicts(words: &mut Vec<u32>, rules: &RuleSet, entries: &Entries<'_>) 
     }
     words[header::LIMITS] = words.len() as u32;
     words[header::LIMIT_COUNT] = limits().count() as u32;
-    for (_, limit) in limits() {
-        words.extend(limit_words(limit));
+    for (bucket, (_, limit)) in limits().enumerate() {
+        words.extend(limit_words(limit, bucket as u32));
     }
 }
 
-fn limit_words(limit: &Limit) -> [u32; LIMIT_WORDS] {
+fn limit_words(limit: &Limit, bucket: u32) -> [u32; LIMIT_WORDS] {
     let [rate_low, rate_high] = halves(limit.per_second());
     let [burst_low, burst_high] = halves(limit.burst());
     let unit = match limit.unit() {
@@ -92,7 +92,9 @@ fn limit_words(limit: &Limit) -> [u32; LIMIT_WORDS] {
         Per::Rule => 0,
         Per::Source => 1,
     };
-    [rate_low, rate_high, burst_low, burst_high, unit, per, 0, 0]
+    [
+        rate_low, rate_high, burst_low, burst_high, unit, per, bucket, 0,
+    ]
 }
 
 fn write_dimension(

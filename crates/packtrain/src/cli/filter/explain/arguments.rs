@@ -12,12 +12,14 @@ use crate::settings::values::InterfaceName;
 /// Nothing is attached. The frames are judged as if they came in now: for an interface of this machine as it is, or for a
 /// host that a file describes, which needs no rights. Who else on the host may want frames (captures, bridges, VLANs,
 /// programs at the interface's way in) is not looked at here, unless the file says promiscuous = true; nor are ports.
+/// Rules are asked first; their limits fill in the capture's own time, and are full when it begins.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   packtrain filter explain capture.pcap
   packtrain filter explain capture.pcap --interface eth1 --summary
   packtrain filter explain capture.pcap --as printer.toml --policy nima
+  packtrain filter explain capture.pcap --rules rules.toml --summary
   packtrain filter explain capture.pcap --json | jq 'select(.verdict == \"drop\")'
   tcpdump -i eth1 -Q in -w - -c 1000 | packtrain filter explain - --summary
 
@@ -37,9 +39,17 @@ pub struct ExplainArguments {
     #[arg(long, value_name = "LINK", conflicts_with = "described")]
     pub interface: Option<InterfaceName>,
 
-    /// What is dropped.
-    #[arg(long, value_enum, default_value_t)]
-    policy: ExplainedPolicy,
+    /// What is dropped when no rule says otherwise [default: as the file of rules or the filter has it, or host].
+    #[arg(long, value_enum)]
+    policy: Option<ExplainedPolicy>,
+
+    /// Rules that are asked first, as `filter load` takes them [default: those of the interface's filter, if one runs].
+    #[arg(long, value_name = "FILE.toml", value_hint = ValueHint::FilePath)]
+    pub rules: Option<PathBuf>,
+
+    /// Without the rules of the interface's filter.
+    #[arg(long, conflicts_with = "rules")]
+    pub no_rules: bool,
 
     /// For the host that this file describes.
     #[arg(long = "as", id = "described", value_name = "FILE.toml", value_hint = ValueHint::FilePath)]
@@ -54,20 +64,23 @@ pub struct ExplainArguments {
     pub json: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+#[derive(Clone, Copy, Debug, ValueEnum)]
 enum ExplainedPolicy {
     /// What a host cannot want.
-    #[default]
     Host,
     /// The paper's algorithm, to the letter.
     Nima,
+    /// Nothing: rules alone decide.
+    None,
 }
 
 impl ExplainArguments {
-    pub fn policy(&self) -> Policy {
-        match self.policy {
+    /// If one was named.
+    pub fn policy(&self) -> Option<Policy> {
+        self.policy.map(|policy| match policy {
             ExplainedPolicy::Host => Policy::Host,
             ExplainedPolicy::Nima => Policy::Nima,
-        }
+            ExplainedPolicy::None => Policy::None,
+        })
     }
 }

@@ -26,7 +26,13 @@ pub struct Lines {
 }
 
 impl Lines {
-    pub fn write(&mut self, judged: &Judged<'_>, out: &mut dyn Write) -> io::Result<()> {
+    /// `rule`: the name of the one that has decided.
+    pub fn write(
+        &mut self,
+        judged: &Judged<'_>,
+        rule: Option<&str>,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         let first_at = self.first_at;
         let time = match judged.frame.at {
             Some(at) => format!("{:.6}", seconds_since(first_at.unwrap_or(at), at)),
@@ -37,17 +43,18 @@ impl Lines {
         let style = if judged.reason.is_drop() { BAD } else { GOOD };
         writeln!(
             out,
-            "{:>6}  {time:>12}  {:>5} B  {:<WHAT_WIDTH$}  {style}{verdict}{style:#}  {}",
+            "{:>6}  {time:>12}  {:>5} B  {:<WHAT_WIDTH$}  {style}{verdict}{style:#}  {}{}",
             judged.frame.number,
             judged.frame.len_on_wire,
             what(judged.frame.bytes, judged.kind.protocol),
-            words(judged.reason)
+            words(judged.reason),
+            rule.map_or(String::new(), |rule| format!(": {rule}"))
         )
     }
 }
 
 /// For programs.
-pub fn write_json(judged: &Judged<'_>, out: &mut dyn Write) -> io::Result<()> {
+pub fn write_json(judged: &Judged<'_>, rule: Option<&str>, out: &mut dyn Write) -> io::Result<()> {
     let frame = json!({
         "number": judged.frame.number,
         "time_s": judged.frame.at.map(|at| at.as_secs_f64()),
@@ -58,6 +65,7 @@ pub fn write_json(judged: &Judged<'_>, out: &mut dyn Write) -> io::Result<()> {
         "transport": judged.kind.transport.map(|transport| transport.key()),
         "verdict": verdict_of(judged.reason),
         "reason": judged.reason.as_str(),
+        "rule": rule,
     });
     writeln!(out, "{frame}")
 }

@@ -31,17 +31,29 @@ pub struct Judged<'a> {
     pub kind: Kind,
     pub cast: Cast,
     pub reason: Reason,
+    /// The place of the rule that has decided.
+    pub rule: Option<usize>,
 }
 
 impl<'a> Judged<'a> {
-    pub fn new(frame: Frame<'a>, host: &Host, policy: Policy) -> Judged<'a> {
+    /// `by_rule`: which one has decided, before the policy.
+    pub fn new(
+        frame: Frame<'a>,
+        host: &Host,
+        policy: Policy,
+        by_rule: Option<(usize, Reason)>,
+    ) -> Judged<'a> {
         let header = Header::parse(frame.bytes);
         Judged {
             frame,
             header,
             kind: Kind::of(frame.bytes),
             cast: header.map_or(Cast::Unknown, |header| cast(&header, host)),
-            reason: decide(frame.bytes, false, host, policy, false),
+            reason: match by_rule {
+                Some((_, reason)) => reason,
+                None => decide(frame.bytes, false, host, policy, false),
+            },
+            rule: by_rule.map(|(rule, _)| rule),
         }
     }
 

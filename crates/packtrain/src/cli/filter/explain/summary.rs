@@ -45,6 +45,8 @@ pub struct Summary {
     /// Bytes with checksum.
     pub size_sum: u64,
     pub reasons: BTreeMap<Reason, Amount>,
+    /// By the place of the rule that has decided.
+    pub rules: BTreeMap<usize, Amount>,
     /// By the index in [`MIX`].
     pub mix: [u64; MIX.len()],
 }
@@ -68,9 +70,12 @@ impl Summary {
         let fits = SIZES.iter().position(|(_, max)| size <= *max);
         self.sizes[fits.expect("the last takes all")] += 1;
         self.size_sum += size as u64;
-        let counted = self.reasons.entry(judged.reason).or_default();
-        counted.frames += 1;
-        counted.bytes += judged.frame.len_on_wire as u64;
+        let by_rule = judged.rule.map(|rule| self.rules.entry(rule).or_default());
+        let by_reason = self.reasons.entry(judged.reason).or_default();
+        for counted in by_rule.into_iter().chain([by_reason]) {
+            counted.frames += 1;
+            counted.bytes += judged.frame.len_on_wire as u64;
+        }
         self.mix[mix_index(judged)] += 1;
     }
 

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
+use packtrain_proto::filter::rules::Rule;
 use packtrain_proto::filter::{Policy, Reason};
+use packtrain_proto::stats::Traffic;
 use serde_json::{Map, Value, json};
 
 use super::kind::{Protocol, Transport};
@@ -10,7 +12,9 @@ use super::summary::{MIX, SIZES, Summary};
 use crate::cli::filter::view::words;
 use crate::cli::output::{BAD, GOOD, HEADING};
 use crate::cli::words::count;
-use crate::filter::document::{Amount, policy_name, verdict_of};
+use crate::filter::document::{Amount, RuleDocument, policy_name, verdict_of};
+use crate::filter::rule_texts::limit_text;
+use crate::filter::rules::document_of;
 
 /// For whom it was judged, and by what.
 #[derive(Clone, Debug)]
@@ -20,7 +24,7 @@ pub struct Terms {
     pub policy: Policy,
 }
 
-pub fn text(summary: &Summary, terms: &Terms) -> String {
+pub fn text(summary: &Summary, rules: &[Rule], terms: &Terms) -> String {
     let mut text = String::new();
     let whole = summary.frames;
     let _ = writeln!(
@@ -64,7 +68,36 @@ pub fn text(summary: &Summary, terms: &Terms) -> String {
     }
 
     verdicts(&mut text, summary);
+    by_rules(&mut text, summary, rules);
     text
+}
+
+/// All of them: one that decides nothing is worth knowing.
+fn by_rules(text: &mut String, summary: &Summary, rules: &[Rule]) {
+    if rules.is_empty() {
+        return;
+    }
+    let name_len = rules.iter().map(|rule| rule.name.as_str().len()).max();
+    let name_len = name_len.unwrap_or(0).max(10);
+    let _ = writeln!(
+        text,
+        "\n  {HEADING}{:<name_len$}{:>12}{:>16}{:>10}  decides{HEADING:#}",
+        "rule", "frames", "bytes", "share"
+    );
+    for (place, rule) in rules.iter().enumerate() {
+        let amount = summary.rules.get(&place).copied().unwrap_or_default();
+        let colon = if limit_text(rule).is_some() { ":" } else { "" };
+        let _ = writeln!(
+            text,
+            "  {:<name_len$}{:>12}{:>16}{:>10}  {}{colon} {}",
+            rule.name,
+            count(amount.frames),
+            count(amount.bytes),
+            share(amount.frames, summary.frames),
+            rule.verdict,
+            rule.matches
+        );
+    }
 }
 
 fn heading(text: &mut String, name: &str) {
@@ -137,8 +170,8 @@ fn over(summary: &Summary, protocol: Protocol, transport: Transport) -> u64 {
     summary.transports.get(&both).copied().unwrap_or(0)
 }
 
-/// `handled`, `useful`, `dropped` and `reasons` as in `filter status --json`.
-pub fn document(summary: &Summary, terms: &Terms) -> Value {
+/// `handled`, `useful`, `dropped`, `rules` and `reasons` as in `filter status --json`.
+pub fn document(summary: &Summary, rules: &[Rule], terms: &Terms) -> Value {
     let mut protocols = Map::new();
     for &protocol in Protocol::ALL {
         protocols.insert(protocol.key().into(), of(summary, protocol).into());
@@ -166,6 +199,11 @@ pub fn document(summary: &Summary, terms: &Terms) -> Value {
             (reason.as_str().into(), count)
         })
         .collect();
+    let rules = rules.iter().enumerate().map(|(place, rule)| {
+        let Amount { frames, bytes } = summary.rules.get(&place).copied().unwrap_or_default();
+        document_of(rule, Traffic { frames, bytes })
+    });
+    let rules: Vec<RuleDocument> = rules.collect();
     json!({
         "host": terms.host,
         "policy": policy_name(terms.policy),
@@ -181,6 +219,7 @@ pub fn document(summary: &Summary, terms: &Terms) -> Value {
         "handled": handled(summary),
         "useful": summary.amount(false),
         "dropped": summary.amount(true),
+        "rules": rules,
         "reasons": reasons,
     })
 }

@@ -119,7 +119,16 @@ fn explained(policy: Policy, summary: bool, json: bool) -> Explained {
         host: "a test's host".into(),
         policy,
     };
-    Explained::new(host, terms, Shape { summary, json })
+    Explained::new(host, Rules::default(), terms, Shape { summary, json })
+}
+
+fn with_rules(explained: Explained, rules: &str) -> Explained {
+    let path = std::path::Path::new("rules.toml");
+    let read = crate::filter::rules_file::parse(path, rules).unwrap();
+    Explained {
+        rules: Rules::of(read.rules, read.image),
+        ..explained
+    }
 }
 
 /// What is printed without a terminal, and the error behind it.
@@ -182,6 +191,7 @@ fn programs_get_a_line_for_each_frame() {
             "transport": null,
             "verdict": "drop",
             "reason": "foreign_arp",
+            "rule": null,
         })
     );
     let runt = &lines[13];
@@ -258,4 +268,132 @@ fn what_a_capture_lacks_is_noted() {
             "5 frames were captured in part: where that is too short to tell, a filter sees more",
         ]
     );
+}
+
+const RULES: &str = "\
+[sets]
+neighbours = ['10.1.0.0/24']
+[[rule]]
+name = 'groups'
+verdict = 'allow'
+match = 'dst 224.0.0.251'
+[[rule]]
+name = 'few'
+limit = '1/s burst 1 per source'
+match = 'udp src @neighbours'
+[[rule]]
+name = 'nothing'
+verdict = 'deny'
+match = 'vlan 7'
+[[rule]]
+name = 'short'
+verdict = 'deny'
+match = 'size -13'
+";
+
+#[test]
+fn rules_decide_first_and_are_named() {
+    let text = of_some(&mut with_rules(
+        explained(Policy::Host, false, false),
+        RULES,
+    ));
+    let lines: Vec<&str> = text.lines().collect();
+    for (number, ends) in [
+        (3, "pass  to an address of the interface"),
+        (7, "pass  by a rule: groups"),
+        // From the same source, 9 ms after the first.
+        (12, "drop  more than a rule allows: few"),
+        (14, "drop  by a rule: short"),
+    ] {
+        let line = lines[number - 1];
+        assert!(line.ends_with(ends), "{line}");
+    }
+    let text = of_some(&mut with_rules(explained(Policy::Host, false, true), RULES));
+    let named: Vec<(usize, String)> = text
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .enumerate()
+        .filter_map(|(at, line)| Some((at + 1, line["rule"].as_str()?.to_owned())))
+        .collect();
+    let named: Vec<(usize, &str)> = named.iter().map(|(at, rule)| (*at, &rule[..])).collect();
+    assert_eq!(named, [(7, "groups"), (12, "few"), (14, "short")]);
+}
+
+#[test]
+fn a_summary_counts_by_rule_also_those_that_decide_nothing() {
+    let text = of_some(&mut with_rules(explained(Policy::Host, true, false), RULES));
+    let expected = "
+  rule            frames           bytes     share  decides
+  groups               1             334     7.1 %  allow dst 224.0.0.251
+  few                  1             274     7.1 %  limit 1/s burst 1 per source: udp src @neighbours
+  nothing              0               0     0.0 %  deny vlan 7
+  short                1               8     7.1 %  deny size 0-13
+";
+    assert!(text.ends_with(expected), "{text}");
+    let text = of_some(&mut with_rules(explained(Policy::Host, true, true), RULES));
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        document["rules"][1],
+        serde_json::json!({
+            "name": "few",
+            "verdict": "limit",
+            "limit": "1/s burst 1 per source",
+            "match": "udp src @neighbours",
+            "frames": 1,
+            "bytes": 274,
+        })
+    );
+    assert_eq!(document["reasons"]["limited"]["frames"], 1);
+}
+
+/// Which of some UDP frames, so far apart and of these sources, a limit lets pass.
+fn limited(limit: &str, gaps_ms: &[u64], sources: &[u8], snap_len: usize) -> Vec<bool> {
+    let mut file = Vec::new();
+    pcapng::section_header(&mut file, "a test");
+    let interface = pcapng::Interface {
+        name: "eth1".into(),
+        description: None,
+        speed_bps: None,
+        snap_len: snap_len as u32,
+    };
+    pcapng::interface_description(&mut file, &interface);
+    let mut at = 1_700_000_000_000_000_000;
+    for (gap, source) in gaps_ms.iter().zip(sources) {
+        at += gap * 1_000_000;
+        let mut frame = ipv4(OWN, 17, [10, 1, 0, 1], 1480);
+        frame[14 + 15] = *source;
+        let packet = pcapng::Packet {
+            interface: 0,
+            unix_nanos: at,
+            bytes: &frame[..frame.len().min(snap_len)],
+            len: frame.len() as u32,
+            direction: None,
+            comment: None,
+        };
+        pcapng::enhanced_packet(&mut file, &packet);
+    }
+    let rules = format!("[[rule]]\nlimit = '{limit}'\nmatch = 'udp'");
+    let (text, error) = said(
+        &mut with_rules(explained(Policy::None, false, true), &rules),
+        file,
+    );
+    assert_eq!(error, None);
+    let passes = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap();
+    text.lines()
+        .map(|line| passes(line)["verdict"] == "pass")
+        .collect()
+}
+
+#[test]
+fn limits_fill_in_the_time_of_the_capture() {
+    let limit = "2/s burst 2";
+    let gaps = [0, 0, 0, 400, 100, 0];
+    let passed = limited(limit, &gaps, &[9; 6], 2000);
+    assert_eq!(passed, [true, true, false, false, true, false]);
+    // Of each source apart.
+    let passed = limited("2/s burst 2 per source", &gaps, &[9, 9, 8, 8, 9, 9], 2000);
+    assert_eq!(passed, [true, true, true, true, true, false]);
+    // In bytes of the frames as they were, also where little of them was captured.
+    let passed = limited("1514B/s burst 3028B", &[0, 0, 0, 1000], &[9; 4], 64);
+    assert_eq!(passed, [true, true, false, true]);
 }

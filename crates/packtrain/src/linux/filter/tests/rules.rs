@@ -98,6 +98,7 @@ fn the_numbers_of_an_image_are_those_of_the_header() {
         ("RULES_PLACE_ABSENT", place::ABSENT),
         ("RULES_DIMENSION_WORDS", image::DIMENSION_WORDS),
         ("RULES_LIMIT_WORDS", image::LIMIT_WORDS),
+        ("RULES_LIMIT_BUCKET", image::LIMIT_BUCKET),
         ("RULES_SORTED_WORDS", image::SORTED_WORDS),
         ("RULES_LEAF6_WORDS", image::LEAF6_WORDS),
         ("RULES_ROW_WORDS_MAX", image::ROW_WORDS_MAX),
@@ -312,6 +313,81 @@ fn a_limit_lets_its_burst_pass_and_drops_what_is_more_and_each_source_has_its_ow
         // A fast one fills while frames come: of so many not one is missing.
         ask(world, "limit 1000000000/s burst 5: udp");
         assert_eq!(passed(world, &from(7), 1000), 1000);
+    });
+}
+
+/// So slow that nothing comes back while the test runs.
+const SLOW: &str = "limit 1/s burst 20: udp dport 53";
+const SLOW_BY_SOURCE: &str = "limit 1/s burst 20 per source: udp dport 54";
+
+#[test]
+fn a_limit_that_stays_when_others_change_has_its_buckets_as_they_were() {
+    with_filter(|world| {
+        world.set(|set| set.policy = Policy::None);
+        let to = |port: u16| ipv4(OWN, GATEWAY, OWN_IPV4, UDP, port);
+        let passed = |world: &World, port: u16, times: usize| {
+            (0..times).filter(|_| world.passes(&to(port))).count()
+        };
+        let change = |world: &mut World, lines: &[&str], stays: &[Option<usize>]| {
+            let image = Image::compile(&rules(lines)).unwrap();
+            world.filter.change_rules(&image, stays).unwrap();
+        };
+        change(world, &[SLOW, SLOW_BY_SOURCE], &[]);
+        assert_eq!((passed(world, 53, 15), passed(world, 54, 12)), (15, 12));
+        // They change places, and one comes before them; several times, so that each place of images is written again.
+        let new = "limit 1/s burst 7: udp dport 55";
+        change(
+            world,
+            &[new, SLOW_BY_SOURCE, SLOW],
+            &[None, Some(1), Some(0)],
+        );
+        assert_eq!(passed(world, 55, 30), 7);
+        for stays in [[Some(0), Some(1), Some(2)]; 3] {
+            change(world, &[new, SLOW_BY_SOURCE, SLOW], &stays);
+        }
+        assert_eq!(passed(world, 55, 30), 0);
+        assert_eq!((passed(world, 53, 30), passed(world, 54, 30)), (5, 8));
+        // One that does not stay is full, and takes nobody else's.
+        change(world, &[SLOW, SLOW_BY_SOURCE, new], &[None, Some(1), None]);
+        assert_eq!((passed(world, 53, 30), passed(world, 54, 30)), (20, 0));
+        assert_eq!(passed(world, 55, 30), 7);
+        // Nor does what is of another kind.
+        change(world, &[SLOW_BY_SOURCE], &[Some(0)]);
+        assert_eq!(passed(world, 54, 30), 20);
+    });
+}
+
+#[test]
+fn rules_that_the_program_cannot_be_told_of_change_nothing() {
+    with_filter(|world| {
+        let ours = ipv4(OWN, GATEWAY, OWN_IPV4, UDP, 53);
+        let limited = Image::compile(&rules(&[SLOW, "deny: udp"])).unwrap();
+        world.filter.set_rules(Some(&limited)).unwrap();
+        for _ in 0..15 {
+            assert_eq!(world.reason(&ours), Reason::Denied);
+        }
+        let allowing = Image::compile(&rules(&["allow: udp"])).unwrap();
+        let swap = |world: &mut World| {
+            let filter = &mut world.filter;
+            // A map that takes no settings.
+            std::mem::swap(&mut filter.settings_map, &mut filter.looked);
+        };
+        for image in [Some(&allowing), Some(&limited), None] {
+            swap(world);
+            world.filter.set_rules(image).unwrap_err();
+            swap(world);
+            // What is told later tells of no rules that were not taken.
+            world.set(|set| set.dry_run = false);
+            assert_eq!(world.reason(&ours), Reason::Denied);
+        }
+        let counted = world.filter.rule_counters(2).unwrap();
+        assert_eq!((counted[0].frames, counted[1].frames), (0, 18));
+        // Two are left in the bucket.
+        assert_eq!(world.reason(&ours), Reason::Denied);
+        assert_eq!(world.reason(&ours), Reason::Denied);
+        assert_eq!(world.reason(&ours), Reason::Limited);
+        world.filter.set_rules(Some(&allowing)).unwrap();
+        assert_eq!(world.reason(&ours), Reason::Allowed);
     });
 }
 

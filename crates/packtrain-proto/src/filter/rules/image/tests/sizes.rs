@@ -128,3 +128,31 @@ fn what_has_no_room_with_windows_is_searched_without() {
         }
     }
 }
+
+#[test]
+fn a_hundred_thousand_of_either_version_have_room() {
+    // No two next to each other, so that each has two boundaries.
+    let v4 = |n: u32| core::net::Ipv4Addr::from_bits(0x0a00_0000 + n * 83);
+    let v6 = |n: u32| core::net::Ipv6Addr::from_bits(u128::from(n) << 70);
+    let check_set = |texts: Vec<String>, network: &dyn Fn(u32) -> Network| {
+        let rules = deny(&["src @many"], vec![set("many", texts.into_iter())]);
+        let image = Image::compile(&rules).unwrap();
+        for n in (0..100_000).step_by(9999) {
+            let frame = FrameShape {
+                network: network(n),
+                ..FrameShape::default()
+            };
+            check(&rules, &image, &frame.bytes());
+        }
+    };
+    check_set((0..100_000).map(|n| v4(n).to_string()).collect(), &|n| {
+        Network::V4([v4(n).to_bits() + n % 2, 1])
+    });
+    check_set((0..100_000).map(|n| v6(n).to_string()).collect(), &|n| {
+        let addresses = [v6(n).to_bits() + u128::from(n % 2), 1];
+        Network::V6 {
+            addresses,
+            extensions: 0,
+        }
+    });
+}
