@@ -1,5 +1,7 @@
 //! The receive filter on real interfaces: what comes in is what the host wants, and nothing that it wants is missing.
 
+mod applications;
+
 use packtrain::lab::wait_for;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;

@@ -1,0 +1,64 @@
+//! A few of the applications of `packtrain lab check filter`, those that take no time: what they are to people is the same with a
+//! filter; and by the paper's algorithm alone some are not, which shows that a difference is seen.
+
+use packtrain::filter::ModePolicy;
+use packtrain::lab::applications::{self, Filter, Options, Report, Row, Verdict};
+use packtrain_proto::filter::Policy;
+
+use crate::common::packtrain;
+
+fn run(policy: Policy, only: &[&str]) -> Report {
+    let options = Options {
+        only: only.iter().map(|&name| name.to_owned()).collect(),
+        policy,
+        mode: ModePolicy::Auto,
+        quiet: true,
+    };
+    applications::run(packtrain(), &options).unwrap()
+}
+
+fn told(row: &Row) -> String {
+    serde_json::to_string_pretty(row).unwrap()
+}
+
+#[test]
+fn applications_have_the_same_outcome_with_a_filter() {
+    live!();
+    let only = ["dhcp", "mdns", "video", "new-card", "bridge", "fragments"];
+    let report = run(Policy::Host, &only);
+    for row in &report.rows {
+        match &row.skipped {
+            Some(why) => println!("not shown: {}: {why}", row.application),
+            None => assert_eq!(row.verdict, Verdict::Same, "{}", told(row)),
+        }
+    }
+    // These need nothing that the lab does not.
+    for name in ["mdns", "video", "bridge", "fragments"] {
+        let rows = report.rows.iter().filter(|row| row.application == name);
+        let filters: Vec<Filter> = rows
+            .filter(|row| row.verdict == Verdict::Same)
+            .map(|row| row.filter)
+            .collect();
+        assert_eq!(filters, [Filter::Host, Filter::Ports], "{name}");
+    }
+}
+
+#[test]
+fn what_the_papers_algorithm_takes_away_is_seen() {
+    live!();
+    let report = run(Policy::Nima, &["foreign-protocol", "video-ipv6"]);
+    let verdict = |name: &str| {
+        let mut rows = report.rows.iter();
+        let row = rows.find(|row| row.application == name).unwrap();
+        (row.verdict, told(row))
+    };
+    let (foreign, row) = verdict("foreign-protocol");
+    assert_eq!(foreign, Verdict::Differs, "{row}");
+    let (video, row) = verdict("video-ipv6");
+    assert_eq!(video, Verdict::Same, "{row}");
+    assert!(!report.is_same());
+    assert_eq!(
+        report.problems(),
+        "other outcome with a filter: foreign-protocol"
+    );
+}
