@@ -297,7 +297,11 @@ fn check_filter(arguments: &FilterCheckArguments) -> Result<(), CliError> {
     let report = applications::run(&own_program()?, &options)?;
     match arguments.json {
         true => print_json(&json!(report))?,
-        false => output::text(&format!("\n{}", applications::table(&report)))?,
+        false => output::text(&format!(
+            "\n{}\n{}",
+            applications::table(&report),
+            applications::details(&report)
+        ))?,
     }
     match report.is_same() {
         true => Ok(()),

@@ -36,12 +36,13 @@ use crate::filter::ModePolicy;
 const AT_A_TIME: usize = 4;
 
 /// What somebody does on a network, and what it is to him.
+#[derive(Debug)]
 pub struct Application {
     pub name: &'static str,
     pub about: &'static str,
     needs: &'static [Need],
     ports: bool,
-    widens: Option<&'static str>,
+    widens: &'static [&'static str],
     run: fn(&Stage) -> Result<Outcome>,
 }
 
@@ -56,7 +57,7 @@ impl Application {
             about,
             needs: &[],
             ports: false,
-            widens: None,
+            widens: &[],
             run,
         }
     }
@@ -74,10 +75,11 @@ impl Application {
         }
     }
 
-    /// It wants frames that are for others: the filter has to pass some, for this reason, and may find none to drop meanwhile.
-    const fn widens(self, reason: &'static str) -> Application {
+    /// It wants frames that are for others: the filter has to pass some, for one of these reasons, and may
+    /// find none to drop meanwhile.
+    const fn widens(self, reasons: &'static [&'static str]) -> Application {
         Application {
-            widens: Some(reason),
+            widens: reasons,
             ..self
         }
     }
@@ -339,16 +341,17 @@ fn said_on(stage: &Stage, application: &Application) -> Said {
     }
 }
 
-fn verdict(without: &Said, with: &Said, frames: &Counted, widens: Option<&str>) -> Verdict {
-    if matches!(without, Said::Failed(_)) {
-        return Verdict::Broken;
+fn verdict(without: &Said, with: &Said, frames: &Counted, widens: &[&str]) -> Verdict {
+    match without {
+        Said::Outcome(outcome) if outcome.is_right() => {}
+        _ => return Verdict::Broken,
     }
     if with != without {
         return Verdict::Differs;
     }
     let has_shown = match widens {
-        None => frames.dropped > 0,
-        Some(reason) => frames.of(reason) > 0,
+        [] => frames.dropped > 0,
+        reasons => reasons.iter().any(|reason| frames.of(reason) > 0),
     };
     match frames.judged > 0 && has_shown {
         true => Verdict::Same,
@@ -400,25 +403,59 @@ fn text(said: Option<&Said>) -> String {
     }
 }
 
+/// As much of an outcome as a table has room for.
+const SHOWN: usize = 64;
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}
+
 /// A row for each, as it is printed at the end.
 pub fn table(report: &Report) -> Table {
-    let mut table = Table::new(&["application", "judged", "dropped", "", "without", "with"]);
+    let mut table = Table::new(&["application", "without", "with", "judged", "dropped", ""]);
     for row in &report.rows {
         let with = match (&row.skipped, row.with == row.without) {
             (Some(why), _) => why.clone(),
             (None, true) => "as without".to_owned(),
             (None, false) => text(row.with.as_ref()),
         };
+        let frames = |frames: u64| match &row.skipped {
+            Some(_) => "-".to_owned(),
+            None => grouped(frames as f64),
+        };
         table.row([
             name(row),
-            grouped(row.frames.judged as f64),
-            grouped(row.frames.dropped as f64),
+            shortened(&text(row.without.as_ref())),
+            shortened(&with),
+            frames(row.frames.judged),
+            frames(row.frames.dropped),
             word(row.verdict).to_owned(),
-            text(row.without.as_ref()),
-            with,
         ]);
     }
     table
+}
+
+/// What is not the same, in full.
+pub fn details(report: &Report) -> String {
+    let others = report
+        .rows
+        .iter()
+        .filter(|row| !matches!(row.verdict, Verdict::Same | Verdict::Skipped));
+    others
+        .map(|row| {
+            format!(
+                "{} {}\n  without: {}\n  with:    {}\n  frames:  {:?}\n",
+                word(row.verdict),
+                name(row),
+                text(row.without.as_ref()),
+                text(row.with.as_ref()),
+                row.frames.reasons
+            )
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -440,6 +477,10 @@ mod tests {
         Said::Outcome(Outcome::new().with("answers", answers))
     }
 
+    fn wrong(answers: u32) -> Said {
+        Said::Outcome(Outcome::new().wanted("answers", answers, 3))
+    }
+
     #[test]
     fn only_the_same_of_what_worked_beside_frames_that_were_dropped_is_the_same() {
         let failed = Said::Failed("no lease".to_owned());
@@ -451,18 +492,21 @@ mod tests {
             (failed.clone(), outcome(3), &busy, Verdict::Broken),
             // The same, and nothing is shown by it.
             (failed.clone(), failed, &busy, Verdict::Broken),
+            (wrong(2), wrong(2), &busy, Verdict::Broken),
+            (wrong(3), wrong(2), &busy, Verdict::Differs),
             (outcome(3), outcome(3), &frames(0, 0, 0), Verdict::Idle),
             (outcome(3), outcome(3), &frames(100, 0, 9), Verdict::Idle),
         ];
         for (without, with, frames, expected) in table {
-            let found = verdict(&without, &with, frames, None);
+            let found = verdict(&without, &with, frames, &[]);
             assert_eq!(found, expected, "{without:?} {with:?} {frames:?}");
         }
     }
 
     #[test]
     fn who_wants_what_is_for_others_is_to_be_recognised() {
-        let judge = |frames: Counted| verdict(&outcome(3), &outcome(3), &frames, Some("handler"));
+        let judge =
+            |frames: Counted| verdict(&outcome(3), &outcome(3), &frames, &["handler", "capture"]);
         assert_eq!(judge(frames(100, 0, 9)), Verdict::Same);
         assert_eq!(judge(frames(100, 50, 0)), Verdict::Idle);
     }

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use super::outcome::Outcome;
 use super::packets::{self, Kind, NUMBERS, PYTHON, while_sending};
-use super::stage::{HOST, HOST_MAC, LINK, PEER, SOON, Stage, ping, pings, transfer, unexpected};
+use super::stage::{
+    HOST, HOST_MAC, LINK, PEER, SOON, Stage, ping, pings, transfer, transfer_of, unexpected,
+};
 use super::{Application, Need};
 use crate::lab::namespaces::{Namespace, run};
 use crate::lab::{Result, wait_for, wire};
@@ -18,28 +20,38 @@ pub(super) const ALL: &[Application] = &[
         bridge,
     )
     .with_ports()
-    .widens("handler"),
+    .widens(&["handler", "promiscuous"]),
     Application::new(
         "macvlan",
         "a container with an Ethernet address of its own",
         macvlan,
     )
     .with_ports()
-    .widens("handler"),
+    .widens(&["handler", "promiscuous"]),
     Application::new(
         "capture",
         "tcpdump sees what others say to each other",
         capture,
     )
     .needs(&[Need::Program("tcpdump", "tcpdump")])
-    .widens("capture"),
+    .widens(&["capture", "promiscuous"]),
     Application::new(
         "mirror",
         "tc mirrors what comes in to another station",
         mirror,
     )
     .needs(&[Need::Program("tcpdump", "tcpdump")])
-    .widens("ingress"),
+    .widens(&["ingress"]),
+    Application::new(
+        "duplicate",
+        "nftables sends a copy of what comes in to another station",
+        duplicate,
+    )
+    .needs(&[
+        Need::Program("tcpdump", "tcpdump"),
+        Need::Program("nft", "nftables"),
+    ])
+    .widens(&["ingress"]),
     Application::new("lldp", "a program that listens to LLDP", lldp).needs(&[PYTHON]),
     Application::new(
         "pppoe",
@@ -53,17 +65,17 @@ pub(super) const ALL: &[Application] = &[
         wake_on_lan,
     )
     .needs(&[PYTHON])
-    .widens("listener"),
+    .widens(&["listener"]),
     Application::new(
         "foreign-protocol",
         "a program for an EtherType whose group nobody has joined",
         foreign_protocol,
     )
     .needs(&[PYTHON])
-    .widens("listener"),
+    .widens(&["listener"]),
     Application::new("vlan", "a VLAN interface on the host's", vlan)
         .needs(&[Need::Device("vlan")])
-        .widens("vlan"),
+        .widens(&["vlan"]),
     Application::new("vxlan", "a VXLAN between two addresses", vxlan).with_ports(),
     Application::new(
         "vxlan-group",
@@ -88,21 +100,19 @@ fn each_other(stage: &Stage, behind: &Namespace) -> Result<Outcome> {
     let at = |address: Ipv4Addr| SocketAddr::new(address.into(), 7200);
     wait_for("the station behind", SOON, || ping(peer, BEHIND.into()))?;
     Ok(Outcome::new()
-        .with("pings", pings(peer, BEHIND.into(), 5))
-        .with("pings back", pings(behind, PEER.into(), 5))
-        .with(
+        .wanted("pings", pings(peer, BEHIND.into(), 5), 5)
+        .wanted("pings back", pings(behind, PEER.into(), 5), 5)
+        .wanted(
             "IPv6",
             pings(peer, "fd07::40".parse().expect("an address"), 5),
+            5,
         )
         .and(transfer(peer, behind, at(BEHIND), MEBIBYTE)?)
-        .with(
+        .wanted(
             "whole back",
             transfer(behind, peer, at(PEER), MEBIBYTE)? == transfer_of(MEBIBYTE),
+            true,
         ))
-}
-
-fn transfer_of(bytes: u64) -> Outcome {
-    Outcome::new().with("bytes", bytes).with("whole", true)
 }
 
 fn behind() -> Result<Namespace> {
@@ -129,9 +139,10 @@ fn bridge(stage: &Stage) -> Result<Outcome> {
          && ip address add {HOST}/24 dev br0 && ip address add fd07::1/64 dev br0 nodad"
     ))?;
     let outcome = each_other(stage, &behind)?;
-    Ok(outcome.with(
+    Ok(outcome.wanted(
         "the host, pings",
         pings(&stage.peer.namespace, HOST.into(), 5),
+        5,
     ))
 }
 
@@ -154,9 +165,10 @@ fn macvlan(stage: &Stage) -> Result<Outcome> {
     ])?;
     give_addresses(&behind, "mv0")?;
     let outcome = each_other(stage, &behind)?;
-    Ok(outcome.with(
+    Ok(outcome.wanted(
         "the host, pings",
         pings(&stage.peer.namespace, HOST.into(), 5),
+        5,
     ))
 }
 
@@ -186,33 +198,49 @@ fn capture(stage: &Stage) -> Result<Outcome> {
     let of = "ether proto 0x88b6";
     while_sending(&stage.third, &kinds, || {
         Ok(Outcome::new()
-            .with("promiscuous", captured(host, &[], of)?)
+            .wanted("promiscuous", captured(host, &[], of)?, 2 * NUMBERS)
             // A veth brings what is for others as well.
-            .with("not promiscuous", captured(host, &["-p"], of)?)
-            .with(
+            .wanted("not promiscuous", captured(host, &["-p"], of)?, 2 * NUMBERS)
+            .wanted(
                 "of one type",
                 captured(host, &["-p"], "ether proto 0x88b6 and ether[0] & 1 = 1")?,
+                2 * NUMBERS,
             ))
     })
 }
 
 fn mirror(stage: &Stage) -> Result<Outcome> {
+    let rules = format!(
+        "tc qdisc add dev {LINK} clsact \
+         && tc filter add dev {LINK} ingress u32 match u32 0 0 action mirred egress mirror dev mirror"
+    );
+    watched(stage, &rules)
+}
+
+fn duplicate(stage: &Stage) -> Result<Outcome> {
+    let rules = format!(
+        "nft 'table netdev watch {{ chain all {{ type filter hook ingress device {LINK} priority 0; dup to mirror; }} }}'"
+    );
+    watched(stage, &rules)
+}
+
+/// What another station sees of all that comes in, by these rules of the host.
+fn watched(stage: &Stage, rules: &str) -> Result<Outcome> {
     let host = &stage.host.namespace;
     let watcher = Namespace::create("apps")?;
     wire::veth((host, "mirror"), (&watcher, LINK))?;
-    host.sh(&format!(
-        "tc qdisc add dev {LINK} clsact \
-         && tc filter add dev {LINK} ingress matchall action mirred egress mirror dev mirror"
-    ))?;
+    host.sh(rules)?;
     let kinds = [NOBODY, NO_GROUP].map(|to| Kind {
         to,
         ether_type: EXPERIMENT,
     });
     while_sending(&stage.third, &kinds, || {
         let seen = captured(&watcher, &[], "ether proto 0x88b6")?;
-        Ok(Outcome::new()
-            .with("frames", seen)
-            .with("pings", pings(&stage.peer.namespace, HOST.into(), 3)))
+        Ok(Outcome::new().wanted("frames", seen, 2 * NUMBERS).wanted(
+            "pings",
+            pings(&stage.peer.namespace, HOST.into(), 3),
+            3,
+        ))
     })
 }
 
@@ -236,8 +264,9 @@ fn pppoe(stage: &Stage) -> Result<Outcome> {
         to: [0x02, 0, 0x0a, 0x07, 0, 0x01],
         ether_type: 0x8864,
     };
-    let sessions = packets::taken(stage, session)?;
-    Ok(packets::taken(stage, discovery)?.with("sessions", sessions.to_string()))
+    Ok(packets::taken(stage, session)?
+        .called("sessions")
+        .and(packets::taken(stage, discovery)?))
 }
 
 fn wake_on_lan(stage: &Stage) -> Result<Outcome> {
@@ -245,8 +274,9 @@ fn wake_on_lan(stage: &Stage) -> Result<Outcome> {
         to,
         ether_type: 0x0842,
     };
-    let others = packets::taken(stage, to(NOBODY))?;
-    Ok(packets::taken(stage, to([0xff; 6]))?.with("to others", others.to_string()))
+    Ok(packets::taken(stage, to(NOBODY))?
+        .called("to others")
+        .and(packets::taken(stage, to([0xff; 6]))?))
 }
 
 fn foreign_protocol(stage: &Stage) -> Result<Outcome> {
@@ -273,10 +303,10 @@ fn tunnel(stage: &Stage, interface: &str) -> Result<Outcome> {
     let there = transfer(host, peer, SocketAddr::new(of_peer, 7200), 4 * MEBIBYTE)?;
     let back = transfer(peer, host, SocketAddr::new(of_host, 7200), 4 * MEBIBYTE)?;
     Ok(Outcome::new()
-        .with("pings", pings(host, of_peer, 5))
-        .with("pings back", pings(peer, of_host, 5))
+        .wanted("pings", pings(host, of_peer, 5), 5)
+        .wanted("pings back", pings(peer, of_host, 5), 5)
         .and(there)
-        .with("whole back", back == transfer_of(4 * MEBIBYTE)))
+        .wanted("whole back", back == transfer_of(4 * MEBIBYTE), true))
 }
 
 fn raise(stage: &Stage, add: impl Fn(Ipv4Addr, Ipv4Addr) -> String, interface: &str) -> Result<()> {

@@ -113,9 +113,10 @@ fn dhcp(stage: &Stage) -> Result<Outcome> {
         })?;
         client.terminate()?;
         let lines: Vec<String> = stage.text(way).lines().map(str::to_owned).collect();
-        outcome = outcome
-            .with(way, lines)
-            .with(&format!("{way} pings"), reaches);
+        outcome =
+            outcome
+                .with(way, lines)
+                .wanted(&format!("{way}, reaches the server"), reaches, true);
     }
     Ok(outcome)
 }
@@ -171,7 +172,7 @@ fn slaac(stage: &Stage) -> Result<Outcome> {
         &[
             "--port=0",
             "--enable-ra",
-            "--dhcp-range=fd09::,ra-only,64,1h",
+            "--dhcp-range=fd09::,ra-stateless,64,1h",
             "--dhcp-option=option6:dns-server,[fd07::2]",
         ],
         ListensBy::Udp,
@@ -201,7 +202,7 @@ fn slaac(stage: &Stage) -> Result<Outcome> {
     Ok(Outcome::new()
         .with("address", address)
         .with("router", router)
-        .with("answers", answered))
+        .wanted("answers", answered, true))
 }
 
 /// What became of an address: whether it is somebody else's.
@@ -233,16 +234,17 @@ fn duplicate_address(stage: &Stage) -> Result<Outcome> {
         looks_for_others(host)?;
     }
     let mut outcome = Outcome::new()
-        .with("peer's", duplicate(host, &PEER6.to_string())?)
-        .with("nobody's", duplicate(host, "fd07::51")?)
+        .wanted("peer's", duplicate(host, &PEER6.to_string())?, "somebody's")
+        .wanted("nobody's", duplicate(host, "fd07::51")?, "ours")
         // The host has to say that it has it.
-        .with("host's", duplicate(peer, &HOST6.to_string())?)
-        .with("the new one", duplicate(peer, "fd07::51")?)
-        .with("another", duplicate(peer, "fd07::52")?);
+        .wanted("host's", duplicate(peer, &HOST6.to_string())?, "somebody's")
+        .wanted("the new one", duplicate(peer, "fd07::51")?, "somebody's")
+        .wanted("another", duplicate(peer, "fd07::52")?, "ours");
     // Nobody who has lost an address is asked for it.
-    outcome = outcome.with(
+    outcome = outcome.wanted(
         "reached",
         ping(&stage.third, "fd07::51".parse().expect("an address")),
+        true,
     );
     Ok(outcome)
 }
@@ -263,8 +265,24 @@ fn arp_probe(stage: &Stage) -> Result<Outcome> {
         }
     };
     Ok(Outcome::new()
-        .with("peer's, by the host", probe(host, &PEER.to_string())?)
-        .with("host's, by the peer", probe(peer, &HOST.to_string())?)
-        .with("nobody's, by the host", probe(host, "10.7.0.50")?)
-        .with("nobody's, by the peer", probe(peer, "10.7.0.50")?))
+        .wanted(
+            "peer's, by the host",
+            probe(host, &PEER.to_string())?,
+            "somebody's",
+        )
+        .wanted(
+            "host's, by the peer",
+            probe(peer, &HOST.to_string())?,
+            "somebody's",
+        )
+        .wanted(
+            "nobody's, by the host",
+            probe(host, "10.7.0.50")?,
+            "nobody's",
+        )
+        .wanted(
+            "nobody's, by the peer",
+            probe(peer, "10.7.0.50")?,
+            "nobody's",
+        ))
 }

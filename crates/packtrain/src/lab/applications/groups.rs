@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use rustix::net::{self, AddressFamily, SocketType, sockopt};
 
-use super::Application;
 use super::outcome::Outcome;
 use super::stage::{
     AT_ONCE, HOST, HOST6, LINK, PEER, SOON, Stage, THIRD, socket_error, udp, unexpected,
 };
+use super::{Application, Need};
 use crate::lab::namespaces::Namespace;
 use crate::lab::{Result, now, pause, wait_for};
 
@@ -48,6 +48,19 @@ pub(super) const ALL: &[Application] = &[
         source_specific,
     )
     .with_ports(),
+    Application::new(
+        "many-groups",
+        "two hundred groups that one socket has joined",
+        many_groups,
+    )
+    .with_ports(),
+    Application::new(
+        "multicast-router",
+        "a host that passes a group on, and has not joined it",
+        multicast_router,
+    )
+    .needs(&[Need::Program("smcrouted", "smcroute")])
+    .widens(&["promiscuous"]),
     Application::new(
         "snooping",
         "a switch that asks who is in a group, and sends it nowhere else (IGMP, MLD)",
@@ -111,7 +124,7 @@ fn ssdp(stage: &Stage) -> Result<Outcome> {
     let hears = member(&stage.host.namespace, at, None)?;
     let tells = udp(&stage.peer.namespace, any(at))?;
     send(&tells, alive, at)?;
-    Ok(outcome.with("announcement", receives(&hears, alive).is_some()))
+    Ok(outcome.wanted("announcement", receives(&hears, alive).is_some(), true))
 }
 
 /// A question for one address of a name, as DNS has it: RFC 1035, 4.
@@ -156,13 +169,14 @@ fn converse(stage: &Stage, service: &Service, question: &[u8], answer: &[u8]) ->
                     receives(&asker, answer).is_some()
                 }
             };
-            outcome = outcome.with(
+            outcome = outcome.wanted(
                 &format!("{who}, {family}"),
                 match (heard, answered) {
                     (Some(_), true) => "answered",
                     (Some(_), false) => "heard",
                     _ => "not heard",
                 },
+                "answered",
             );
         }
     }
@@ -318,6 +332,11 @@ fn while_broadcast<T>(
 ) -> Result<T> {
     let peer = &stage.peer.namespace;
     let socket = udp(peer, any(group))?;
+    if group.is_ipv4() {
+        // Over a router, should there be one.
+        let far = socket.set_multicast_ttl_v4(4);
+        far.map_err(socket_error("hops"))?;
+    }
     let to = scoped(peer, group)?;
     let (next, over) = (AtomicU32::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
@@ -342,8 +361,8 @@ fn watched(stage: &Stage, group: SocketAddr) -> Result<Outcome> {
         }
         Ok(Outcome::new()
             .with("frames each time", FRAMES_SEEN)
-            .with("missed", missed)
-            .with("out of order", out_of_order))
+            .wanted("missed", missed, vec![0; 3])
+            .wanted("out of order", out_of_order, 0))
     })
 }
 
@@ -379,8 +398,65 @@ fn source_specific(stage: &Stage) -> Result<Outcome> {
         }
     }
     Ok(Outcome::new()
-        .with("of the source", of_peer)
-        .with("of another", of_others))
+        .wanted("of the source", of_peer, EACH)
+        .wanted("of another", of_others, 0))
+}
+
+fn many_groups(stage: &Stage) -> Result<Outcome> {
+    const GROUPS: u8 = 200;
+    let host = &stage.host.namespace;
+    host.sysctl("net/ipv4/igmp_max_memberships", "300")?;
+    let group = |number: u8| SocketAddr::new([239, 8, number, 1].into(), 5006);
+    let socket = member(host, group(0), None)?;
+    for number in 1..GROUPS {
+        let joined = socket.join_multicast_v4(&[239, 8, number, 1].into(), &HOST);
+        joined.map_err(socket_error("join"))?;
+    }
+    let sender = udp(&stage.peer.namespace, any(group(0)))?;
+    let mut came = 0;
+    for number in 0..GROUPS {
+        send(&sender, &[number], group(number))?;
+        came += u32::from(receives(&socket, &[number]).is_some());
+    }
+    Ok(Outcome::new().wanted("came", came, GROUPS))
+}
+
+fn multicast_router(stage: &Stage) -> Result<Outcome> {
+    let host = &stage.host.namespace;
+    let far = stage.network_behind(host, 1500)?;
+    let group = SocketAddr::new([239, 7, 7, 9].into(), 5004);
+    let configuration = stage.write(
+        "configuration",
+        format!(
+            "phyint {LINK} enable\nphyint eth2 enable\nmroute from {LINK} group {} to eth2\n",
+            group.ip()
+        ),
+    )?;
+    let (pid, socket) = (stage.path("pid"), stage.path("socket"));
+    let _router = host.spawn([
+        "smcrouted",
+        "-n",
+        "-N",
+        "-f",
+        &configuration,
+        "-P",
+        &pid,
+        "-u",
+        &socket,
+    ])?;
+    let member = member(&far, group, None)?;
+    let seen = while_broadcast(stage, group, |next| {
+        // Until the router does its work.
+        let mut buffer = [0; 2048];
+        wait_for("the first frame behind the router", SOON, || {
+            member.recv(&mut buffer).is_ok()
+        })?;
+        let first = next.load(Ordering::SeqCst);
+        watch(&member, first, FRAMES_SEEN)
+    })?;
+    Ok(Outcome::new()
+        .with("frames", FRAMES_SEEN)
+        .wanted("missed", seen.missed, 0))
 }
 
 fn snooping(stage: &Stage) -> Result<Outcome> {
@@ -420,8 +496,8 @@ fn snooping(stage: &Stage) -> Result<Outcome> {
             watch(&member, first, 1800)
         })?;
         outcome = outcome
-            .with(&format!("{family}, missed"), seen.missed)
-            .with(&format!("{family}, known still"), known(&group));
+            .wanted(&format!("{family}, missed"), seen.missed, 0)
+            .wanted(&format!("{family}, known still"), known(&group), true);
     }
     Ok(outcome)
 }
@@ -448,7 +524,7 @@ fn time_broadcast(stage: &Stage) -> Result<Outcome> {
             send(&server, &message, (to, 123).into())?;
             came += u32::from(receives(&client, &message).is_some());
         }
-        outcome = outcome.with(what, came);
+        outcome = outcome.wanted(what, came, EACH);
     }
     Ok(outcome)
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::outcome::Outcome;
 use super::stage::{
-    AT_ONCE, HOST, HOST_MAC, LINK, PEER, PEER_MAC, PEER6, SOON, Stage, THIRD_MAC, neighbour,
+    AT_ONCE, HOST, HOST_MAC, HOST6, LINK, PEER, PEER_MAC, PEER6, SOON, Stage, THIRD_MAC, neighbour,
     neighbour_becomes, ping, pings,
 };
 use super::{Application, Need};
@@ -18,6 +18,24 @@ pub(super) const ALL: &[Application] = &[
         "a neighbour's Ethernet address changes, and it says so",
         new_card,
     ),
+    Application::new(
+        "own-card",
+        "the host's own Ethernet address changes",
+        own_card,
+    )
+    .with_ports(),
+    Application::new(
+        "late-neighbour",
+        "who is asked for in vain comes, and says no more than that it is there",
+        late_neighbour,
+    )
+    .needs(&[Need::Program("arping", "iputils-arping")]),
+    Application::new(
+        "arp-accept",
+        "a host that learns of strangers by what they announce",
+        arp_accept,
+    )
+    .needs(&[Need::Program("arping", "iputils-arping")]),
     Application::new(
         "takeover",
         "addresses move to another station, which announces them (gratuitous ARP, unsolicited NA)",
@@ -55,10 +73,74 @@ fn new_card(stage: &Stage) -> Result<Outcome> {
     let after = addresses.map(|of| neighbour_becomes(host, of, NEW, AT_ONCE));
     let pings = addresses.map(|to| pings(host, to, 3));
     Ok(Outcome::new()
-        .with("before", before)
-        .with("IPv4 at", after[0].as_str())
-        .with("IPv6 at", after[1].as_str())
-        .with("pings", pings.to_vec()))
+        .wanted("before", before, vec![true; 2])
+        .wanted("IPv4 at", after[0].as_str(), NEW)
+        .wanted("IPv6 at", after[1].as_str(), NEW)
+        .wanted("pings", pings.to_vec(), vec![3; 2]))
+}
+
+fn own_card(stage: &Stage) -> Result<Outcome> {
+    const NEW: &str = "02:00:0a:07:00:78";
+    let (host, peer) = (&stage.host.namespace, &stage.peer.namespace);
+    let addresses: [IpAddr; 2] = [HOST.into(), HOST6.into()];
+    let before = addresses.map(|to| ping(peer, to));
+    host.sysctl("net/ipv4/conf/eth1/arp_notify", "1")?;
+    host.sysctl("net/ipv6/conf/eth1/ndisc_notify", "1")?;
+    host.exec(["ip", "link", "set", LINK, "address", NEW])?;
+    let after = addresses.map(|of| neighbour_becomes(peer, of, NEW, AT_ONCE));
+    let there = addresses.map(|to| pings(peer, to, 3));
+    let back = [PEER.into(), PEER6.into()].map(|to| pings(host, to, 3));
+    Ok(Outcome::new()
+        .wanted("before", before.to_vec(), vec![true; 2])
+        .wanted("at", after.to_vec(), vec![NEW; 2])
+        .wanted("pings", there.to_vec(), vec![3; 2])
+        .wanted("pings back", back.to_vec(), vec![3; 2]))
+}
+
+fn late_neighbour(stage: &Stage) -> Result<Outcome> {
+    const ADDRESS: &str = "10.7.0.50";
+    let (host, third) = (&stage.host.namespace, &stage.third);
+    // It answers nobody, so that what it announces is all that there is.
+    third.sysctl("net/ipv4/conf/eth1/arp_ignore", "8")?;
+    let asking = host.spawn(["ping", "-n", "-c", "1", "-W", "3", ADDRESS])?;
+    let shown = || host.exec(["ip", "neigh", "show", ADDRESS, "dev", LINK]);
+    wait_for("the host to ask", SOON, || {
+        shown().is_ok_and(|text| text.contains("INCOMPLETE"))
+    })?;
+    third.exec([
+        "ip",
+        "address",
+        "add",
+        &format!("{ADDRESS}/24"),
+        "dev",
+        LINK,
+    ])?;
+    third.exec(["arping", "-U", "-c", "1", "-I", LINK, ADDRESS])?;
+    let address: IpAddr = ADDRESS.parse().expect("an address");
+    let found = neighbour_becomes(host, address, THIRD_MAC, AT_ONCE);
+    drop(asking);
+    Ok(Outcome::new().wanted("at", found, THIRD_MAC))
+}
+
+fn arp_accept(stage: &Stage) -> Result<Outcome> {
+    let (host, third) = (&stage.host.namespace, &stage.third);
+    host.sysctl("net/ipv4/conf/eth1/arp_accept", "1")?;
+    let mut found = Vec::new();
+    for last in 90..95 {
+        let address = format!("10.7.0.{last}");
+        third.exec([
+            "ip",
+            "address",
+            "add",
+            &format!("{address}/24"),
+            "dev",
+            LINK,
+        ])?;
+        third.exec(["arping", "-U", "-c", "1", "-I", LINK, &address])?;
+        let address: IpAddr = address.parse().expect("an address");
+        found.push(neighbour_becomes(host, address, THIRD_MAC, AT_ONCE));
+    }
+    Ok(Outcome::new().wanted("at", found, vec![THIRD_MAC; 5]))
 }
 
 fn takeover(stage: &Stage) -> Result<Outcome> {
@@ -76,7 +158,7 @@ fn takeover(stage: &Stage) -> Result<Outcome> {
     let mut outcome = Outcome::new();
     change(peer, "add")?;
     let known = addresses.map(|to| ping(host, to));
-    outcome = outcome.with("known", known.to_vec());
+    outcome = outcome.wanted("known", known.to_vec(), vec![true; 2]);
     let moves = [
         ("there", peer, third, THIRD_MAC),
         ("and back", third, peer, PEER_MAC),
@@ -88,9 +170,9 @@ fn takeover(stage: &Stage) -> Result<Outcome> {
         let after = addresses.map(|of| neighbour_becomes(host, of, wanted, AT_ONCE));
         let pings: u32 = addresses.into_iter().map(|to| pings(host, to, 3)).sum();
         outcome = outcome
-            .with(&format!("{way}, IPv4 at"), after[0].as_str())
-            .with(&format!("{way}, IPv6 at"), after[1].as_str())
-            .with(&format!("{way}, pings"), pings);
+            .wanted(&format!("{way}, IPv4 at"), after[0].as_str(), wanted)
+            .wanted(&format!("{way}, IPv6 at"), after[1].as_str(), wanted)
+            .wanted(&format!("{way}, pings"), pings, 6);
     }
     Ok(outcome)
 }
@@ -148,26 +230,29 @@ fn vrrp(stage: &Stage) -> Result<Outcome> {
     let _first = start(third, &router(stage, "first", "MASTER", 200)?)?;
     wait_for("the first router", SOON, || has(third))?;
     let _second = start(host, &router(stage, "second", "BACKUP", 100)?)?;
-    let mut outcome = Outcome::new().with("answers", ping(peer, gateway));
+    let mut outcome = Outcome::new().wanted("answers", ping(peer, gateway), true);
     // It has its turn when it does not hear the other: so it is to be silent for longer than it would wait for that.
     let taken = wait_for("a second master", Duration::from_millis(1500), || has(host)).is_ok();
-    outcome = outcome
-        .with("backup stays backup", !taken)
-        .with("at first", neighbour(peer, gateway).unwrap_or_default());
+    outcome = outcome.wanted("backup stays backup", !taken, true).wanted(
+        "at first",
+        neighbour(peer, gateway).unwrap_or_default(),
+        THIRD_MAC,
+    );
     third.exec(["ip", "link", "set", LINK, "down"])?;
     outcome = outcome
-        .with(
+        .wanted(
             "then",
             neighbour_becomes(peer, gateway, HOST_MAC, Duration::from_secs(3)),
+            HOST_MAC,
         )
-        .with("answers then", pings(peer, gateway, 3));
+        .wanted("answers then", pings(peer, gateway, 3), 3);
     third.exec(["ip", "link", "set", LINK, "up"])?;
     let at_last = neighbour_becomes(peer, gateway, THIRD_MAC, SOON);
     let gave_way = wait_for("the backup to give way", AT_ONCE, || !has(host)).is_ok();
     Ok(outcome
-        .with("at last", at_last)
-        .with("backup gave way", gave_way)
-        .with("answers at last", pings(peer, gateway, 3)))
+        .wanted("at last", at_last, THIRD_MAC)
+        .wanted("backup gave way", gave_way, true)
+        .wanted("answers at last", pings(peer, gateway, 3), 3))
 }
 
 fn proxy_arp(stage: &Stage) -> Result<Outcome> {
@@ -189,14 +274,18 @@ fn proxy_arp(stage: &Stage) -> Result<Outcome> {
     host.sysctl("net/ipv4/neigh/eth1/proxy_delay", "0")?;
     host.sysctl("net/ipv6/neigh/eth1/proxy_delay", "0")?;
     let one: IpAddr = [10, 7, 0, 101].into();
-    outcome = outcome
-        .with("one, pings", pings(peer, one, 3))
-        .with("one, at", neighbour(peer, one).unwrap_or_default());
+    outcome = outcome.wanted("one, pings", pings(peer, one, 3), 3).wanted(
+        "one, at",
+        neighbour(peer, one).unwrap_or_default(),
+        HOST_MAC,
+    );
     host.sysctl("net/ipv4/conf/eth1/proxy_arp", "1")?;
     let any: IpAddr = [10, 7, 0, 100].into();
-    outcome = outcome
-        .with("any, pings", pings(peer, any, 3))
-        .with("any, at", neighbour(peer, any).unwrap_or_default());
+    outcome = outcome.wanted("any, pings", pings(peer, any, 3), 3).wanted(
+        "any, at",
+        neighbour(peer, any).unwrap_or_default(),
+        HOST_MAC,
+    );
     host.sysctl("net/ipv6/conf/all/proxy_ndp", "1")?;
     host.exec([
         "ip",
@@ -209,9 +298,11 @@ fn proxy_arp(stage: &Stage) -> Result<Outcome> {
         LINK,
     ])?;
     let v6: IpAddr = "fd07::100".parse().expect("an address");
-    Ok(outcome
-        .with("IPv6, pings", pings(peer, v6, 3))
-        .with("IPv6, at", neighbour(peer, v6).unwrap_or_default()))
+    Ok(outcome.wanted("IPv6, pings", pings(peer, v6, 3), 3).wanted(
+        "IPv6, at",
+        neighbour(peer, v6).unwrap_or_default(),
+        HOST_MAC,
+    ))
 }
 
 fn addresses(stage: &Stage) -> Result<Outcome> {
@@ -234,17 +325,22 @@ fn addresses(stage: &Stage) -> Result<Outcome> {
         let anycast: IpAddr = "fd07::".parse().expect("an address");
         ping(peer, anycast);
         let found = neighbour_becomes(peer, anycast, HOST_MAC, AT_ONCE);
+        // Any interface answers for any address of the host.
+        wire::add_address(host, "lo", "10.7.1.80/32")?;
+        peer.exec(["ip", "route", "add", "10.7.1.80/32", "dev", LINK])?;
+        let inner = ping(peer, [10, 7, 1, 80].into());
         // Who has lost an address does not answer for it.
         host.exec(["ip", "address", "del", "10.7.0.60/24", "dev", LINK])?;
         peer.exec(["ip", "neigh", "flush", "dev", LINK])?;
         let gone = !ping(peer, [10, 7, 0, 60].into());
         let stays = ping(peer, [10, 7, 0, 61].into());
         Ok(Outcome::new()
-            .with("steady", steady)
-            .with("IPv4", v4)
-            .with("IPv6", v6)
-            .with("anycast at", found)
-            .with("gone", gone)
-            .with("others stay", stays))
+            .wanted("steady", steady, 60)
+            .wanted("IPv4", v4, 10)
+            .wanted("IPv6", v6, 10)
+            .wanted("anycast at", found, HOST_MAC)
+            .wanted("of another interface", inner, true)
+            .wanted("gone", gone, true)
+            .wanted("others stay", stays, true))
     })
 }

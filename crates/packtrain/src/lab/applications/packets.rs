@@ -62,6 +62,7 @@ pub(super) fn taken(stage: &Stage, kind: Kind) -> Result<Outcome> {
     let (ether_type, count) = (format!("{:04x}", kind.ether_type), NUMBERS.to_string());
     let words = ["take", LINK, &ether_type, &destination, &count];
     while_sending(&stage.third, &[kind], || {
-        stage.python(&stage.host.namespace, SCRIPT, &words)
+        let said = stage.python(&stage.host.namespace, SCRIPT, &words)?;
+        Ok(said.is("frames", NUMBERS))
     })
 }

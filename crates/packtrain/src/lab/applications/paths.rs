@@ -1,12 +1,12 @@
 //! What routers on the way say, and packets that are not like most: fragments, extension headers.
 
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use super::outcome::Outcome;
 use super::packets::{PYTHON, SCRIPT};
 use super::stage::{
     AT_ONCE, FAR, FAR6, HOST, HOST6, PEER, PEER6, Stage, any_port, pings_of, socket_error,
-    transfer, udp, unexpected,
+    transfer, transfer_of, udp, unexpected,
 };
 use super::{Application, Need};
 use crate::lab::namespaces::Namespace;
@@ -41,6 +41,9 @@ pub(super) const ALL: &[Application] = &[
     .with_ports(),
 ];
 
+/// The peer's, on that side.
+const ROUTER6: Ipv6Addr = Ipv6Addr::new(0xfd08, 0, 0, 0, 0, 0, 0, 1);
+
 /// A network behind the peer, and the host's way there.
 fn behind_peer(stage: &Stage, mtu: u32) -> Result<Namespace> {
     let far = stage.network_behind(&stage.peer.namespace, mtu)?;
@@ -53,13 +56,16 @@ fn behind_peer(stage: &Stage, mtu: u32) -> Result<Namespace> {
 fn traceroute(stage: &Stage) -> Result<Outcome> {
     let far = behind_peer(stage, 1500)?;
     let mut outcome = Outcome::new();
-    let ends: [(&str, &Namespace, IpAddr); 4] = [
-        ("IPv4 there", &stage.host.namespace, FAR.into()),
-        ("IPv6 there", &stage.host.namespace, FAR6.into()),
-        ("IPv4 back", &far, HOST.into()),
-        ("IPv6 back", &far, HOST6.into()),
+    let host = &stage.host.namespace;
+    let ends: [(&str, &Namespace, [IpAddr; 2]); 4] = [
+        ("IPv4 there", host, [PEER.into(), FAR.into()]),
+        ("IPv6 there", host, [PEER6.into(), FAR6.into()]),
+        ("IPv4 back", &far, [[10, 8, 0, 1].into(), HOST.into()]),
+        ("IPv6 back", &far, [ROUTER6.into(), HOST6.into()]),
     ];
-    for (way, from, to) in ends {
+    for (way, from, hops) in ends {
+        let [_, to] = hops;
+        let right = hops.map(|hop| hop.to_string()).to_vec();
         let to = to.to_string();
         let words = [
             "traceroute",
@@ -81,7 +87,7 @@ fn traceroute(stage: &Stage) -> Result<Outcome> {
             .filter_map(|line| line.split_whitespace().nth(1))
             .map(str::to_owned)
             .collect();
-        outcome = outcome.with(way, hops);
+        outcome = outcome.wanted(way, hops, right);
     }
     Ok(outcome)
 }
@@ -104,15 +110,18 @@ fn path_mtu(stage: &Stage) -> Result<Outcome> {
         let route = host.exec(["ip", "route", "get", &there.to_string()])?;
         let mut words = route.split_whitespace();
         words.find(|&word| word == "mtu");
+        let whole = transfer_of(BYTES).to_string();
         outcome = outcome
-            .with(&format!("{family} there"), said.to_string())
-            .with(
+            .wanted(&format!("{family} there"), said.to_string(), whole.as_str())
+            .wanted(
                 &format!("{family}, learnt"),
                 words.next().unwrap_or("nothing"),
+                MTU.to_string(),
             )
-            .with(
+            .wanted(
                 &format!("{family} back"),
                 transfer(&far, host, SocketAddr::new(back, 7300), BYTES)?.to_string(),
+                whole.as_str(),
             );
     }
     Ok(outcome)
@@ -140,9 +149,11 @@ fn fragments(stage: &Stage) -> Result<Outcome> {
             sent.map_err(socket_error(&format!("to {at}")))?;
             right += u32::from(receives(&receiver, &bytes));
         }
-        outcome = outcome
-            .with(&format!("{way}, pings"), pings)
-            .with(&format!("{way}, datagrams"), right);
+        outcome = outcome.wanted(&format!("{way}, pings"), pings, 5).wanted(
+            &format!("{way}, datagrams"),
+            right,
+            20,
+        );
     }
     Ok(outcome)
 }
@@ -180,7 +191,7 @@ fn extension_headers(stage: &Stage) -> Result<Outcome> {
     }
     let each = |kind: usize| came[kind].to_vec();
     Ok(said
-        .with("hop-by-hop", each(0))
-        .with("destination options", each(1))
-        .with("both", each(2)))
+        .wanted("hop-by-hop", each(0), vec![EACH; 2])
+        .wanted("destination options", each(1), vec![EACH; 2])
+        .wanted("both", each(2), vec![EACH; 2]))
 }

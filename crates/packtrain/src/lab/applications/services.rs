@@ -1,12 +1,10 @@
 //! Servers and their clients as people use them: names, files, the Web, calls. The peer serves, but where it is said.
 
-use std::path::Path;
-
 use super::autoconfiguration::{DNSMASQ, dnsmasq};
 use super::outcome::Outcome;
 use super::stage::{HOST, ListensBy, PEER, PYTHON, SOON, Stage, serve, unexpected};
 use super::{Application, Need};
-use crate::lab::namespaces::{Namespace, run};
+use crate::lab::namespaces::run;
 use crate::lab::stream::pattern;
 use crate::lab::{Error, Result, wait_for};
 
@@ -129,8 +127,8 @@ fn dns(stage: &Stage) -> Result<Outcome> {
         let right = v4.len() == usize::from(NAMES) && v6.len() == usize::from(NAMES);
         outcome = outcome
             .with(&format!("names {whose}"), v4.len() + v6.len())
-            .with(&format!("{whose}, all"), right)
-            .with(&format!("{whose}, by TCP"), by_tcp)
+            .wanted(&format!("{whose}, all"), right, true)
+            .wanted(&format!("{whose}, by TCP"), by_tcp, vec!["192.0.2.1"])
             .with(
                 &format!("{whose}, long"),
                 texts.iter().map(String::len).sum::<usize>(),
@@ -162,8 +160,8 @@ fn tftp(stage: &Stage) -> Result<Outcome> {
     ];
     stage.host.namespace.exec(words)?;
     Ok(Outcome::new()
-        .with("bytes", stage.read("got")?.len())
-        .with("right", is_right(stage, "got", FILE_BYTES)?))
+        .wanted("bytes", stage.read("got")?.len(), FILE_BYTES)
+        .wanted("right", is_right(stage, "got", FILE_BYTES)?, true))
 }
 
 fn http(stage: &Stage) -> Result<Outcome> {
@@ -201,9 +199,9 @@ fn http(stage: &Stage) -> Result<Outcome> {
     let right =
         got.len() == CONNECTIONS * BYTES && got.chunks(BYTES).all(|chunk| chunk == contents(BYTES));
     Ok(Outcome::new()
-        .with("connections", connections)
+        .wanted("connections", connections, CONNECTIONS)
         .with("bytes", got.len())
-        .with("right", right))
+        .wanted("right", right, true))
 }
 
 /// A server and a client of the script, of one protocol.
@@ -217,7 +215,7 @@ fn by_script(stage: &Stage, protocol: &str, port: u16) -> Result<Outcome> {
     let put = || is_right(stage, "shared/file-put", FILE_BYTES);
     // By FTP the client knows before the server has closed its file.
     let _ = wait_for("the file to be whole", SOON, || put().unwrap_or(false));
-    Ok(outcome.with("put", put()?))
+    Ok(outcome.wanted("put", put()?, true))
 }
 
 fn ftp(stage: &Stage) -> Result<Outcome> {
@@ -294,9 +292,9 @@ LOG {{
     host.exec(["timeout", "30", "nfs-cp", &at("file"), &got])?;
     let listed = host.exec(["timeout", "10", "nfs-ls", &at("")])?;
     Ok(Outcome::new()
-        .with("put", right)
-        .with("got", is_right(stage, "got", FILE_BYTES)?)
-        .with("listed", listed.lines().count()))
+        .wanted("put", right, FILES)
+        .wanted("got", is_right(stage, "got", FILE_BYTES)?, true)
+        .wanted("listed", listed.lines().count(), FILES + 1))
 }
 
 fn rsync(stage: &Stage) -> Result<Outcome> {
@@ -331,8 +329,8 @@ fn rsync(stage: &Stage) -> Result<Outcome> {
     let same = run("diff", ["-r", &stage.path("own"), &back]).is_ok();
     let came = run("find", [back.as_str(), "-type", "f"])?;
     Ok(Outcome::new()
-        .with("files", came.lines().count())
-        .with("right", same))
+        .wanted("files", came.lines().count(), FILES)
+        .wanted("right", same, true))
 }
 
 fn ssh(stage: &Stage) -> Result<Outcome> {
@@ -370,8 +368,8 @@ fn ssh(stage: &Stage) -> Result<Outcome> {
     session(&format!("cat >{there}"), &format!("<{own}"))?;
     session(&format!("cat {there}"), &format!("</dev/null >{back}"))?;
     Ok(Outcome::new()
-        .with("there", is_right(stage, "there", FILE_BYTES)?)
-        .with("back", is_right(stage, "back", FILE_BYTES)?))
+        .wanted("there", is_right(stage, "there", FILE_BYTES)?, true)
+        .wanted("back", is_right(stage, "back", FILE_BYTES)?, true))
 }
 
 /// Eight seconds of G.711, by RTP.
@@ -379,52 +377,65 @@ const SPEECH: &str = "/usr/share/sip-tester/g711a.pcap";
 
 fn sip(stage: &Stage) -> Result<Outcome> {
     const CALLS: &str = "10";
-    let (host, peer) = (&stage.host.namespace, &stage.peer.namespace);
-    let mut outcome = Outcome::new();
+    // The scenario plays what it finds beside it.
+    let directory = stage.path("speech");
+    run(
+        "sh",
+        [
+            "-c",
+            &format!(
+                "mkdir -p {directory}/pcap && ln -s /usr/share/sip-tester/*.pcap {directory}/pcap/"
+            ),
+        ],
+    )?;
     let ends = [
-        ("to the peer", host, HOST, peer, PEER),
-        ("to the host", peer, PEER, host, HOST),
+        (
+            "to the peer",
+            &stage.host.namespace,
+            HOST,
+            &stage.peer.namespace,
+            PEER,
+        ),
+        (
+            "to the host",
+            &stage.peer.namespace,
+            PEER,
+            &stage.host.namespace,
+            HOST,
+        ),
     ];
-    for (way, from, own, to, at) in ends {
-        let called = at.to_string();
-        let words = [
-            "sipp",
-            "-sn",
-            "uas",
-            "-i",
-            &called,
-            "-p",
-            "5060",
-            "-nostdin",
-            "-rtp_echo",
-        ];
-        let server = serve(to, &words, ListensBy::Udp, 5060)?;
-        let said = call(stage, from, &own.to_string(), &called, CALLS)?;
-        drop(server);
-        outcome = outcome.with(&format!("calls {way}"), said);
+    let mut servers = Vec::new();
+    for (_, _, _, at, own) in ends {
+        let line = format!("sipp -sn uas -i {own} -p 5060 -mp 6000 -rtp_echo -nostdin");
+        let words: Vec<&str> = line.split(' ').collect();
+        servers.push(serve(at, &words, ListensBy::Udp, 5060)?);
+    }
+    // Both at once, for speech lasts.
+    let calls = std::thread::scope(|scope| {
+        let callers = ends.map(|(_, from, own, _, to)| {
+            let line = format!(
+                "cd {directory} && exec sipp -sn uac_pcap -i {own} -p 5070 -mp 16000 -m {CALLS} -r 20 -d 100 \
+                 -timeout 30 -nostdin {to}:5060"
+            );
+            scope.spawn(move || successful(&from.sh(&line)?))
+        });
+        callers.map(|caller| caller.join().expect("it has no reason to panic"))
+    });
+    let mut outcome = Outcome::new();
+    for ((way, ..), calls) in ends.into_iter().zip(calls) {
+        outcome = outcome.wanted(&format!("calls {way}"), calls?, CALLS);
     }
     Ok(outcome)
 }
 
-/// How many calls were successful.
-fn call(stage: &Stage, from: &Namespace, own: &str, to: &str, calls: &str) -> Result<String> {
-    // The scenario plays what it finds beside it.
-    let directory = stage.path("speech");
-    let linked = std::fs::create_dir_all(Path::new(&directory).join("pcap"));
-    linked.map_err(|source| Error::File {
-        path: directory.clone(),
-        source,
-    })?;
-    let line = format!(
-        "cd {directory} && ln -sf /usr/share/sip-tester/*.pcap pcap/ \
-         && exec sipp -sn uac_pcap -i {own} -p 5060 -m {calls} -r 20 -d 100 -timeout 30 -nostdin {to}:5060"
-    );
-    let said = from.sh(&line)?;
-    let successful = said
+/// How many calls were, as sipp says at its end.
+fn successful(said: &str) -> Result<String> {
+    let line = said
         .lines()
         .rev()
         .find(|line| line.contains("Successful call"));
-    let number = successful.and_then(|line| line.split_whitespace().last());
-    let number = number.ok_or_else(|| unexpected("sipp", said.clone()))?;
-    Ok(number.to_owned())
+    let number = line.and_then(|line| line.split_whitespace().last());
+    number
+        .map(str::to_owned)
+        .ok_or_else(|| unexpected("sipp", said))
 }

@@ -99,10 +99,10 @@ impl Stage {
             "switch",
             &["to-host", "to-peer", "to-third", "port"],
         )?;
-        // As a plain switch: groups go everywhere.
+        // As a plain switch: groups go everywhere. Nor does it keep LLDP to itself, as one without an own address.
         stage
             .switch
-            .sh("ip link set switch type bridge mcast_snooping 0")?;
+            .sh("ip link set switch type bridge mcast_snooping 0 group_fwd_mask 0x4000")?;
         wait_for("the switch to pass frames", SOON, || {
             ping(&stage.third, PEER.into()) && ping(&stage.third, HOST.into())
         })?;
@@ -291,8 +291,13 @@ pub(super) fn transfer(
 ) -> Result<Outcome> {
     let transfer = stream::transfer(from, to, at, Amount::Bytes(bytes), Protocol::Tcp, now())?;
     Ok(Outcome::new()
-        .with("bytes", transfer.right_bytes)
-        .with("whole", transfer.is_whole()))
+        .wanted("bytes", transfer.right_bytes, bytes)
+        .wanted("whole", transfer.is_whole(), true))
+}
+
+/// What it gives when all is right.
+pub(super) fn transfer_of(bytes: u64) -> Outcome {
+    Outcome::new().with("bytes", bytes).with("whole", true)
 }
 
 /// Why something of an application did not come to pass.

@@ -62,3 +62,29 @@ fn what_the_papers_algorithm_takes_away_is_seen() {
         "other outcome with a filter: foreign-protocol"
     );
 }
+
+#[test]
+fn the_command_lists_them_and_knows_no_others() {
+    let run = |words: &[&str]| {
+        let mut command = std::process::Command::new(packtrain());
+        command.args(["lab", "check", "filter"]).args(words);
+        let output = command.output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (
+            output.status.code(),
+            text(output.stdout),
+            text(output.stderr),
+        )
+    };
+    let (code, listed, _) = run(&["--list"]);
+    assert_eq!(code, Some(0));
+    let names: Vec<&str> = listed
+        .lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    let all: Vec<&str> = applications::all().map(|of| of.name).collect();
+    assert_eq!(names, all);
+    let (code, _, error) = run(&["dhcp", "telepathy"]);
+    assert_eq!(code, Some(2));
+    assert!(error.contains("telepathy"), "{error}");
+}
