@@ -219,7 +219,9 @@ fn mirror(stage: &Stage) -> Result<Outcome> {
 
 fn duplicate(stage: &Stage) -> Result<Outcome> {
     let rules = format!(
-        "nft 'table netdev watch {{ chain all {{ type filter hook ingress device {LINK} priority 0; dup to mirror; }} }}'"
+        "nft 'add table netdev watch; \
+              add chain netdev watch each {{ type filter hook ingress device {LINK} priority 0; }}; \
+              add rule netdev watch each dup to mirror'"
     );
     watched(stage, &rules)
 }

@@ -221,10 +221,10 @@ fn redirect(stage: &Stage) -> Result<Outcome> {
     let listener = host.in_namespace(|| TcpListener::bind(local))?;
     let _listener = listener.map_err(socket_error("listen"))?;
     let server = udp(host, local)?;
-    host.sh(
-        "nft 'table ip nat { chain before { type nat hook prerouting priority dstnat; \
-         tcp dport 80 redirect to :8000; udp dport 80 redirect to :8000; } }'",
-    )?;
+    host.sh("nft 'add table ip nat; \
+              add chain ip nat before { type nat hook prerouting priority -100; }; \
+              add rule ip nat before tcp dport 80 redirect to :8000; \
+              add rule ip nat before udp dport 80 redirect to :8000'")?;
     let at = SocketAddr::new(HOST.into(), 80);
     let connected = peer.in_namespace(|| TcpStream::connect_timeout(&at, AT_ONCE).is_ok())?;
     let client = udp(peer, any_port(at.ip()))?;
