@@ -49,6 +49,12 @@ pub(super) const ALL: &[Application] = &[
     )
     .with_ports(),
     Application::new(
+        "own-groups",
+        "programs of one host hear each other by groups and by broadcast",
+        own_groups,
+    )
+    .with_ports(),
+    Application::new(
         "many-groups",
         "two hundred groups that one socket has joined",
         many_groups,
@@ -183,6 +189,11 @@ fn converse(stage: &Stage, service: &Service, question: &[u8], answer: &[u8]) ->
     Ok(outcome)
 }
 
+/// Any address of that family, and this port.
+fn of_any_address(of: SocketAddr) -> SocketAddr {
+    SocketAddr::new(any(of).ip(), of.port())
+}
+
 /// Any address of that family, and any port.
 fn any(of: SocketAddr) -> SocketAddr {
     match of {
@@ -224,8 +235,7 @@ fn member(at: &Namespace, group: SocketAddr, source: Option<Ipv4Addr>) -> Result
         if group.is_ipv6() {
             sockopt::set_ipv6_v6only(&fd, true)?;
         }
-        let local = SocketAddr::new(any(group).ip(), group.port());
-        net::bind(&fd, &local)?;
+        net::bind(&fd, &of_any_address(group))?;
         match (group.ip(), source) {
             (IpAddr::V4(v4), None) => sockopt::set_ip_add_membership(&fd, &v4, &own)?,
             (IpAddr::V4(v4), Some(source)) => {
@@ -400,6 +410,45 @@ fn source_specific(stage: &Stage) -> Result<Outcome> {
     Ok(Outcome::new()
         .wanted("of the source", of_peer, EACH)
         .wanted("of another", of_others, 0))
+}
+
+/// The kernel gives what a host sends to a group back to the host itself, by the same interface.
+fn own_groups(stage: &Stage) -> Result<Outcome> {
+    const EACH: u32 = 10;
+    let host = &stage.host.namespace;
+    let broadcast = SocketAddr::new([10, 7, 0, 255].into(), 5007);
+    let mut outcome = Outcome::new();
+    let targets: [(&str, SocketAddr); 3] = [
+        ("IPv4", SocketAddr::new([224, 0, 0, 251].into(), 5353)),
+        (
+            "IPv6",
+            SocketAddr::new(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0xfb).into(), 5353),
+        ),
+        ("broadcast", broadcast),
+    ];
+    for (what, to) in targets {
+        let hears = match to == broadcast {
+            true => udp(host, of_any_address(to))?,
+            false => member(host, to, None)?,
+        };
+        let sender = udp(host, any(to))?;
+        sender
+            .set_broadcast(true)
+            .map_err(socket_error("broadcast"))?;
+        let to = scoped(host, to)?;
+        let mut came = 0;
+        for number in 0..EACH {
+            let message = number.to_be_bytes();
+            send(&sender, &message, to)?;
+            // Who does not hear the first hears none, and is not waited for ten times.
+            match receives(&hears, &message) {
+                Some(_) => came += 1,
+                None => break,
+            }
+        }
+        outcome = outcome.wanted(what, came, EACH);
+    }
+    Ok(outcome)
 }
 
 fn many_groups(stage: &Stage) -> Result<Outcome> {
