@@ -60,6 +60,8 @@ struct filter_settings {
 	__u32 local_prefixes;	/* not 0: some of these are more than one address */
 	__u32 has_rules;	/* not 0: they are asked first */
 	__u32 rules_image;	/* which one, of all there were */
+	__u32 stay;		/* not 0: rules decide also when nobody has refreshed the filter */
+	__u32 unused;
 	__u64 local_bits[FILTER_LOCAL_WORDS];	/* the bit of each address in `local_addresses` */
 };
 
@@ -83,6 +85,43 @@ struct filter_count {
 struct filter_looked {
 	__u32 fib_seq;
 	__u32 has_fib_seq;
+	__u32 ifindex;		/* of the interface, written by who asks */
+	__u32 has_interface;
+	__u32 filters_unicast;	/* not 0: it takes several addresses without taking all */
+};
+
+/* As much of a dropped frame as can be had. */
+#define FILTER_SAMPLE_MAX	2048
+/* Bytes of the ring of samples. */
+#define FILTER_SAMPLES_LEN	(1 << 20)
+
+/* The one entry of the map `sampling`: of which frames somebody wants to have samples, written by whoever wants them. */
+struct filter_sampling {
+	__u64 until_ns;		/* CLOCK_MONOTONIC: nobody wants any later */
+	__u64 reasons;		/* a bit each */
+	__u64 interval_ns;	/* between two samples, on the average */
+	__u64 burst_ns;		/* how far ahead of that they may be */
+	__u32 len;		/* bytes of each frame, up to FILTER_SAMPLE_MAX */
+	__u32 holder;		/* whose process it is */
+};
+
+/* The one entry of the map `sampled`: what has become of these frames. Set to 0 by whoever begins. */
+struct filter_sampled {
+	__u64 next_ns;		/* when the next sample is due */
+	__u64 seen;		/* frames that were dropped for these reasons */
+	__u64 taken;		/* of those, samples */
+	__u64 full;		/* of those that were due, what found no room */
+};
+
+/* An entry of the map `samples`, with the frame's first bytes behind it. */
+struct filter_sample {
+	__u64 time_ns;		/* CLOCK_MONOTONIC */
+	__u32 len;		/* of the frame */
+	__u32 captured;		/* bytes that follow */
+	__u32 reason;
+	__u32 rule;		/* its number, where a rule has decided */
+	__u32 image;		/* of the rules, that the number is of */
+	__u32 unused;
 };
 
 #endif

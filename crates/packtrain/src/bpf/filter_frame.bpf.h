@@ -32,11 +32,8 @@ struct frame {
 	__u16 ids[FILTER_TAGS_MAX];
 };
 
-/* The header after the tags. The mask is for the verifier, which may not see that no more than two tags precede it. */
-static __always_inline void *network_of(const struct frame *frame)
-{
-	return frame->data + (frame->network & 31);
-}
+/* The verifier may not see that no more than two tags precede the header after them. */
+#define NETWORK_MASK	31
 
 #define NO_TAG	(-1)
 
