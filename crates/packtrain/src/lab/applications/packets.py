@@ -3,7 +3,7 @@
     packets.py take INTERFACE ETHERTYPE DESTINATION COUNT
     packets.py extend ADDRESS PORT COUNT
 
-`take` ends when it has the frames numbered 0 to COUNT-1 to this destination, or after 5 seconds. `extend` sends
+`take` ends when it has the frames numbered 0 to COUNT-1 to this destination, or after 3 seconds. `extend` sends
 datagrams behind extension headers of each kind.
 """
 
@@ -12,7 +12,7 @@ import socket
 import sys
 import time
 
-WAIT_S = 5
+WAIT_S = 3
 NUMBER_AT = 14
 
 
