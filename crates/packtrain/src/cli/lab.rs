@@ -10,10 +10,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
+use packtrain_proto::filter::Policy;
 use serde_json::{Value, json};
 
 pub use arguments::LabArguments;
-use arguments::{LabCommand, UpArguments, WhichLab};
+use arguments::{
+    CheckArguments, CheckCommand, CheckedPolicy, FilterCheckArguments, LabCommand, UpArguments,
+    WhichLab,
+};
 
 use super::error::CliError;
 use super::output;
@@ -21,11 +25,11 @@ use super::show::print_json;
 use crate::lab::check::{self, Verdict};
 use crate::lab::emulator::protocol::{AskError, Request, WireChoice};
 use crate::lab::emulator::service;
-use crate::lab::namespaces::{Namespace, program_directories, program_exists};
+use crate::lab::namespaces::{self, Namespace, program_directories, program_exists};
 use crate::lab::standing::{Lab, LabName};
 use crate::lab::topology::change::ChangeError;
 use crate::lab::topology::{Change, Topology, file, graph, ready};
-use crate::lab::{self, Error};
+use crate::lab::{self, Error, applications};
 
 /// Of docs/lab.schema.json.
 const SCHEMA: u32 = 1;
@@ -60,7 +64,7 @@ pub fn run(command: LabCommand) -> Result<(), CliError> {
         }
         LabCommand::Capture(arguments) => capture::run(&arguments),
         LabCommand::Graph { lab, topology, svg } => draw(&lab, topology.as_deref(), svg),
-        LabCommand::Check { short, json } => check(short, json),
+        LabCommand::Check(arguments) => check(&arguments),
         LabCommand::Down { name, lab, all } => down(name.as_ref().or(lab.name.as_ref()), all),
         LabCommand::Emulate => service::run().map_err(CliError::from),
     }
@@ -269,7 +273,43 @@ fn draw(which: &WhichLab, topology: Option<&Path>, svg: bool) -> Result<(), CliE
     output::text(&drawing)
 }
 
-fn check(short: bool, as_json: bool) -> Result<(), CliError> {
+fn check(arguments: &CheckArguments) -> Result<(), CliError> {
+    match &arguments.what {
+        Some(CheckCommand::Filter(arguments)) => check_filter(arguments),
+        None => check_wires(arguments.short, arguments.json),
+    }
+}
+
+fn check_filter(arguments: &FilterCheckArguments) -> Result<(), CliError> {
+    if arguments.list {
+        return output::text(&view::applications());
+    }
+    let options = applications::Options {
+        only: arguments.only.clone(),
+        policy: match arguments.policy {
+            CheckedPolicy::Host => Policy::Host,
+            CheckedPolicy::Nima => Policy::Nima,
+        },
+        mode: arguments.mode,
+        quiet: arguments.json,
+    };
+    namespaces::clean_up_on_signals()?;
+    let report = applications::run(&own_program()?, &options)?;
+    match arguments.json {
+        true => print_json(&json!(report))?,
+        false => output::text(&format!(
+            "\n{}\n{}",
+            applications::table(&report),
+            applications::details(&report)
+        ))?,
+    }
+    match report.is_same() {
+        true => Ok(()),
+        false => Err(CliError::Failed(report.problems())),
+    }
+}
+
+fn check_wires(short: bool, as_json: bool) -> Result<(), CliError> {
     let packtrain = own_program()?;
     let quiet = as_json;
     let report = check::run(&packtrain, check::Options { short, quiet })?;

@@ -4,6 +4,7 @@
 //! Everything here runs real programs against real sockets, so it reads clocks and it waits; the
 //! engine below does neither.
 
+pub mod applications;
 pub mod bench_aggregation;
 pub mod bench_compression;
 pub mod bench_lab;

@@ -1,5 +1,6 @@
 //! The receive filter on real interfaces: what comes in is what the host wants, and nothing that it wants is missing.
 
+mod applications;
 mod confirm;
 mod lines;
 mod rules_file;

@@ -285,6 +285,15 @@ fn lateness(lateness: &LatenessSummary, real_time: bool) -> String {
     )
 }
 
+/// The applications of `lab check filter`, a line each.
+pub fn applications() -> String {
+    let all = || crate::lab::applications::all();
+    let width = all().map(|of| of.name.len()).max().unwrap_or(0);
+    all()
+        .map(|of| format!("{:width$}  {}\n", of.name, of.about))
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
