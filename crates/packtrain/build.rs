@@ -12,6 +12,7 @@ use std::process::{Command, exit};
 const PROGRAMS: &[(&str, &str, &[&str])] = &[
     ("direct", "direct", &[]),
     ("filter", "filter", &[]),
+    ("flood", "flood", &[]),
     ("floor", "floor", &[]),
     ("guard", "guard", &[]),
     ("guard_without_types", "guard", &["-DWITHOUT_KERNEL_TYPES"]),
