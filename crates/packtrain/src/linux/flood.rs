@@ -106,7 +106,8 @@ impl Flood {
         let data = vec![0; frame_len];
         let mut runs = CALL_FIRST;
         while !is_over() {
-            let took = run_live(program.as_fd().as_raw_fd(), &data, runs).map_err(FloodError::Send)?;
+            let took =
+                run_live(program.as_fd().as_raw_fd(), &data, runs).map_err(FloodError::Send)?;
             let as_long = f64::from(runs) * CALL.as_secs_f64() / took.as_secs_f64().max(1e-6);
             runs = (as_long as i32).clamp(CALL_FIRST / 20, CALL_MAX);
         }
@@ -136,7 +137,9 @@ impl Flood {
         let value = self.memory.lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
         let value = value.map_err(not_used)?.unwrap_or_default();
         let count = |at: usize| {
-            let bytes = value.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
+            let bytes = value
+                .get(at..at + 8)
+                .and_then(|bytes| bytes.try_into().ok());
             bytes.map_or(0, u64::from_ne_bytes)
         };
         Ok(Sent {
@@ -231,7 +234,13 @@ mod tests {
             run("ethtool -K near gro on");
             ip("link set near up");
             ip("link set far up");
-            let link = |name| Netlink::open().unwrap().link_by_name(name).unwrap().unwrap();
+            let link = |name| {
+                Netlink::open()
+                    .unwrap()
+                    .link_by_name(name)
+                    .unwrap()
+                    .unwrap()
+            };
             let flood = Flood::load(link("far").ifindex).unwrap();
             let before = received();
             let mut calls = 0;
