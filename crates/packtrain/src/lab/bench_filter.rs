@@ -27,7 +27,7 @@ use self::row::{Row, Runs, rows_table};
 use self::stage::Stage;
 use self::way::{Standing, Way};
 use super::bench_options::{Options, Rounds};
-use super::namespaces::{clean_up_on_signals, program_exists};
+use super::namespaces::{clean_up_on_signals, program_exists, run as run_program};
 use super::processors::Ticks;
 use super::table::grouped;
 use super::{Error, Result, wire};
@@ -111,8 +111,10 @@ pub fn run(packtrain: &Path, options: &Options<Part>) -> Result<bool> {
         kernel: wire::version_of("uname", "-r"),
         cpus: std::thread::available_parallelism().map_or(1, usize::from),
         rounds: bench.rounds,
-        xdp_filter: program_exists("xdp-filter")
-            .then(|| wire::version_of("xdp-filter", "--version")),
+        // Only its commands know theirs.
+        xdp_filter: run_program("xdp-filter", ["load", "--version"])
+            .ok()
+            .map(|text| text.trim_end().to_owned()),
         stolen: stolen.map(|(then, now)| now.stolen_since(then)),
         figures: bench.rows,
         table: bench.steps,

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
+use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
@@ -20,6 +22,8 @@ use crate::linux::scheduling::{stay_on, weigh_more};
 /// What still stands in queues when the flood ends has come by then.
 const DRAIN: Duration = Duration::from_millis(60);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// What comes while the driver has the processor does not find the socket full.
+const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
 /// Frames that were no flood's: an ARP of the host's own now and then.
 const OTHERS_MAX: u64 = 50;
 
@@ -107,13 +111,15 @@ pub fn flood_beside<T: Send>(
     let socket = listener(stage)?;
     let ends = AtomicBool::new(false);
     let stop = AtomicBool::new(false);
+    let (begins, begun) = channel();
     let reasons_before = standing.reasons()?;
     let before = Counts::now(stage)?;
     let ran_before = stage.driver_ran()?;
     let (mut flooded, done) = std::thread::scope(|scope| -> Result<(Flooded, T)> {
         let listening = scope.spawn(|| listen(&socket, &ends));
-        let flooding = scope.spawn(|| stage.wire.in_namespace(|| send(stage, load, &stop)));
-        let done = beside();
+        let flooding = scope.spawn(|| stage.wire.in_namespace(|| send(stage, load, begins, &stop)));
+        // Where it does not begin, it says why when it is waited for.
+        let done = begun.recv().ok().map(|()| beside());
         stop.store(true, Ordering::Relaxed);
         let flooded = flooding.join().expect("who floods has no reason to panic");
         pause(DRAIN);
@@ -127,7 +133,7 @@ pub fn flood_beside<T: Send>(
             program_s: listened.ran.as_secs_f64(),
             ..flooded??
         };
-        Ok((flooded, done?))
+        Ok((flooded, done.expect("what did not begin has failed")?))
     })?;
     flooded.driver_s = (stage.driver_ran()? - ran_before).as_secs_f64();
     flooded.counts = Counts::now(stage)? - before;
@@ -153,12 +159,13 @@ pub fn flood(stage: &Stage, standing: &Standing<'_>, load: Load<'_>) -> Result<F
     flood_beside(stage, standing, load, wait).map(|(flooded, ())| flooded)
 }
 
-fn send(stage: &Stage, load: Load<'_>, stop: &AtomicBool) -> Result<Flooded> {
+fn send(stage: &Stage, load: Load<'_>, begins: Sender<()>, stop: &AtomicBool) -> Result<Flooded> {
     let failed = |source: String| Error::Unavailable(format!("no flood: {source}"));
     stay_on(WIRE_CPU)
         .and_then(|()| weigh_more())
         .map_err(|error| failed(error.to_string()))?;
     let flood = Flood::load(stage.wire_ifindex).map_err(|error| failed(error.to_string()))?;
+    let _ = begins.send(());
     let start = now();
     let is_over = || stop.load(Ordering::Relaxed);
     let sent = flood
@@ -181,6 +188,8 @@ fn listener(stage: &Stage) -> Result<UdpSocket> {
         let socket = port::bind((Ipv4Addr::UNSPECIFIED, OPEN_PORT).into())?;
         socket.join_multicast_v4(&JOINED, &HOST)?;
         socket.set_read_timeout(Some(LOOK_EVERY))?;
+        // Without the right to force it the ordinary size has to do.
+        let _ = set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER_BYTES);
         Ok(socket)
     };
     stage
@@ -196,7 +205,7 @@ struct Listened {
 
 /// As a program does that takes one datagram a call.
 fn listen(socket: &UdpSocket, ends: &AtomicBool) -> io::Result<Listened> {
-    stay_on(HOST_CPU)?;
+    stay_on(HOST_CPU).and_then(|()| weigh_more())?;
     let mut buffer = [0; 2048];
     let mut datagrams = 0;
     loop {

@@ -14,7 +14,7 @@ use crate::linux::flood::Mix;
 
 const WAYS: [Way; 3] = [Way::Without, Way::Filter, Way::WithoutAgain];
 const FLOOD: Duration = Duration::from_millis(200);
-const FIRST_PER_SECOND: u64 = 20_000;
+const FIRST_PER_SECOND: u64 = 50_000;
 /// Each load is a quarter more than the one before.
 const STEP: (u64, u64) = (5, 4);
 /// Where less than this share of what is asked for is sent, there is no higher load.

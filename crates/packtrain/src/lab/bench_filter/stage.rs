@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::process::Pid;
+use rustix::process::{Pid, setpriority_process};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::mix::{HOST, HOST_MAC, PREFIX_LEN, WIRE, WIRE_MAC};
@@ -28,6 +28,9 @@ pub enum Layout {
 }
 
 const WIRE_END: &str = "wire0";
+/// As much as those threads of ours weigh that ask for it ([`crate::linux::scheduling::weigh_more`]): what else runs on the
+/// machine has less, and none of them more than another.
+const WEIGHT: i32 = -10;
 const THREAD_WITHIN: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
@@ -60,13 +63,18 @@ impl Stage {
         }
         wire.sh(&format!(
             "ip link add {WIRE_END} address {WIRE_MAC} type veth peer name {interface} address {HOST_MAC} netns {} && \
-             ip address add {WIRE}/{PREFIX_LEN} dev {WIRE_END} && ip link set {WIRE_END} up",
+             ip address add {WIRE}/{PREFIX_LEN} dev {WIRE_END}",
             host.name()
         ))?;
         // Without GRO or a program there, the driver takes no live frames at all.
         host.sh(&format!(
             "ip address add {HOST}/{PREFIX_LEN} dev {interface} && ethtool -K {interface} gro on && \
              ip link set {interface} up"
+        ))?;
+        // It looks when it comes up whether the other end takes them. A veth that can send large segments goes past the
+        // other end's ring where there is no program: then what else it sends would meet no flood.
+        wire.sh(&format!(
+            "ethtool -K {WIRE_END} tso off && ip link set {WIRE_END} up"
         ))?;
         let mut stage = Stage {
             host_ifindex: ifindex_of(&host, &interface)?,
@@ -104,10 +112,13 @@ impl Stage {
         let thread = found.expect("waited for");
         let mut cpu = CpuSet::new();
         cpu.set(HOST_CPU);
-        sched_setaffinity(Pid::from_raw(thread as i32), &cpu).map_err(|errno| Error::File {
-            path: format!("/proc/{thread}"),
-            source: errno.into(),
-        })?;
+        let pid = Pid::from_raw(thread as i32);
+        sched_setaffinity(pid, &cpu)
+            .and_then(|()| setpriority_process(pid, WEIGHT))
+            .map_err(|errno| Error::File {
+                path: format!("/proc/{thread}"),
+                source: errno.into(),
+            })?;
         Ok(thread)
     }
 

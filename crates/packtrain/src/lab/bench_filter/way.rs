@@ -95,10 +95,6 @@ impl Way {
         }
     }
 
-    pub fn is_xdp_filter(self) -> bool {
-        self.xdp_filter().is_some()
-    }
-
     /// Of `packtrain filter on`.
     fn options(self) -> Option<&'static [&'static str]> {
         match self {
