@@ -8,6 +8,7 @@ use rustix::process::{Pid, setpriority_process};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::mix::{HOST, HOST_MAC, PREFIX_LEN, WIRE, WIRE_MAC};
+use crate::lab::check::awake::Awake;
 use crate::lab::namespaces::Namespace;
 use crate::lab::{Error, Result, processors, wait_for};
 use crate::linux::netlink::Netlink;
@@ -43,6 +44,7 @@ pub struct Stage {
     pub wire_ifindex: u32,
     /// The thread of the driver, where it has one.
     driver: Option<u32>,
+    _awake: Awake,
 }
 
 impl Stage {
@@ -83,6 +85,10 @@ impl Stage {
             host,
             interface,
             driver: None,
+            // A ring of 256 is full before a processor that sleeps has woken up.
+            _awake: Awake::keep().map_err(|error| {
+                Error::Unavailable(format!("the processors cannot be kept awake: {error}"))
+            })?,
         };
         match layout {
             Layout::OneProcessor => stage.driver = Some(stage.thread_of_driver()?),
