@@ -3,6 +3,8 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
@@ -33,10 +35,9 @@ const FLOOD_LEN: usize = TEMPLATES + TEMPLATES_MAX * TEMPLATE_LEN;
 pub const FRAME_LEN_MAX: usize = 3000;
 /// As many as a card hands over at once (the kernel's `NAPI_POLL_WEIGHT`), and a quarter of a veth's ring.
 const BATCH: u32 = 64;
-/// Each call makes the pages anew, which is not to count.
-const CALL: Duration = Duration::from_millis(50);
-const CALL_FIRST: i32 = 20_000;
-const CALL_MAX: i32 = 10_000_000;
+/// One call for all, for each takes 20 ms to begin and to end, in which nothing is sent. It is interrupted when it is over.
+const RUNS: i32 = i32::MAX;
+const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 #[derive(Debug, thiserror::Error)]
 pub enum FloodError {
@@ -98,19 +99,33 @@ impl Flood {
         mix: &Mix,
         frame_len: usize,
         per_second: Option<u64>,
-        mut is_over: impl FnMut() -> bool,
+        is_over: impl Fn() -> bool + Sync,
     ) -> Result<Sent, FloodError> {
         assert!((60..=FRAME_LEN_MAX).contains(&frame_len));
         self.write(mix, per_second)?;
         let program = program_fd(&self.object, "flood_send").map_err(FloodError::Load)?;
         let data = vec![0; frame_len];
-        let mut runs = CALL_FIRST;
-        while !is_over() {
-            let took =
-                run_live(program.as_fd().as_raw_fd(), &data, runs).map_err(FloodError::Send)?;
-            let as_long = f64::from(runs) * CALL.as_secs_f64() / took.as_secs_f64().max(1e-6);
-            runs = (as_long as i32).clamp(CALL_FIRST / 20, CALL_MAX);
-        }
+        // Somebody has to listen to it, or it would end this process.
+        signal_hook::flag::register(libc::SIGUSR1, Arc::default()).map_err(FloodError::Send)?;
+        let has_ended = AtomicBool::new(false);
+        let sender = rustix::thread::gettid().as_raw_nonzero().get();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !has_ended.load(Ordering::Relaxed) {
+                    pause();
+                    // Again, should it have come before the call began.
+                    if is_over() {
+                        interrupt(sender);
+                    }
+                }
+            });
+            let mut ran = Ok(());
+            while ran.is_ok() && !is_over() {
+                ran = run_live(program.as_fd().as_raw_fd(), &data);
+            }
+            has_ended.store(true, Ordering::Relaxed);
+            ran.map_err(FloodError::Send)
+        })?;
         self.sent()
     }
 
@@ -156,22 +171,32 @@ fn not_used(source: libbpf_rs::Error) -> MapError {
     }
 }
 
-/// Runs the program so many times on frames of these bytes; how long that took.
-#[allow(clippy::disallowed_methods)] // a call's length is what is asked for
-fn run_live(program: i32, data: &[u8], runs: i32) -> io::Result<Duration> {
+/// Runs the program on frames of these bytes until this thread is interrupted.
+fn run_live(program: i32, data: &[u8]) -> io::Result<()> {
     let mut options = libbpf_sys::bpf_test_run_opts {
         sz: size_of::<libbpf_sys::bpf_test_run_opts>() as libbpf_sys::size_t,
         data_in: data.as_ptr().cast(),
         data_size_in: data.len() as u32,
-        repeat: runs,
+        repeat: RUNS,
         flags: libbpf_sys::BPF_F_TEST_XDP_LIVE_FRAMES,
         batch_size: BATCH,
         ..Default::default()
     };
-    let start = std::time::Instant::now();
     // SAFETY: the options say their size and point to `data`, which is read; both outlive the call.
-    check(unsafe { libbpf_sys::bpf_prog_test_run_opts(program, &raw mut options) })?;
-    Ok(start.elapsed())
+    match check(unsafe { libbpf_sys::bpf_prog_test_run_opts(program, &raw mut options) }) {
+        Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn interrupt(thread: i32) {
+    // SAFETY: no pointers. Of this process alone; a thread that has ended is none of it, which is an error and no harm.
+    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, libc::SIGUSR1) };
+}
+
+#[allow(clippy::disallowed_methods)] // a flood lasts as long as it is to
+fn pause() {
+    std::thread::sleep(LOOK_EVERY);
 }
 
 /// Drops everything in the driver of an interface for as long as this lives: the least that a program there costs.
@@ -195,6 +220,8 @@ impl DropAll {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicU32;
+
     use super::*;
     use crate::linux::netlink::Netlink;
     use crate::linux::test_namespace::{in_namespace, ip, run};
@@ -243,23 +270,16 @@ mod tests {
             };
             let flood = Flood::load(link("far").ifindex).unwrap();
             let before = received();
-            let mut calls = 0;
-            let once = || {
-                calls += 1;
-                calls > 1
-            };
-            let sent = flood.send(&mix(), LEN, None, once).unwrap();
+            let looks = AtomicU32::new(0);
+            let soon = || looks.fetch_add(1, Ordering::Relaxed) > 50;
+            let sent = flood.send(&mix(), LEN, None, soon).unwrap();
             assert!(sent.frames >= SENT_MIN, "{sent:?}");
             assert_eq!(received() - before, sent.frames);
             let dropping = DropAll::on(link("near").ifindex).unwrap();
-            let mut calls = 0;
-            let twice = || {
-                calls += 1;
-                calls > 2
-            };
+            looks.store(0, Ordering::Relaxed);
             let before = received();
             // So few that most of the runs send nothing.
-            let sent = flood.send(&mix(), LEN, Some(1000), twice).unwrap();
+            let sent = flood.send(&mix(), LEN, Some(1000), soon).unwrap();
             assert!((1..SENT_MIN).contains(&sent.frames), "{sent:?}");
             drop(dropping);
             // Frames that a program drops are counted as received.
