@@ -12,6 +12,7 @@ use std::process::{Command, exit};
 const PROGRAMS: &[(&str, &str, &[&str])] = &[
     ("direct", "direct", &[]),
     ("filter", "filter", &[]),
+    ("filter_tc", "filter", &["-DFILTER_AT_TC"]),
     ("flood", "flood", &[]),
     ("floor", "floor", &[]),
     ("guard", "guard", &[]),

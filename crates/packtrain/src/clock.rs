@@ -33,6 +33,13 @@ impl Clock {
         now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
     }
 
+    /// `CLOCK_BOOTTIME`, since the host was started: it goes on while the host is suspended, as does the time of a person
+    /// who waits. Compared with none but its own kind.
+    pub fn boot(&self) -> Instant {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        Instant::from_nanos(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
+    }
+
     /// What the calling thread has had of processors, ever; the difference of two is what lay between them.
     pub fn thread_cpu(&self) -> Duration {
         let had = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);

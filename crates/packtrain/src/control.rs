@@ -12,6 +12,7 @@
 mod backlog;
 mod client;
 mod followers;
+mod question;
 mod server;
 
 use std::io;
@@ -22,8 +23,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use backlog::EVENTS_KEPT_MAX;
-pub use client::{Connection, ControlError, request};
+pub use client::{ANSWER_WAIT_MAX, Connection, ControlError, request};
 pub use followers::FOLLOWERS_MAX;
+pub use question::Question;
 pub use server::{Asker, BindError, ControlServer, Reply};
 
 /// What may be asked.
@@ -104,6 +106,14 @@ pub enum Request {
     },
     /// A rule is no more.
     RuleRemove { name: String },
+    /// A change of the rules of a receive filter, answered as such, which are as before after so long, unless
+    /// [`Request::FilterConfirm`] comes.
+    FilterTry {
+        confirm_seconds: u64,
+        change: Box<Request>,
+    },
+    /// What of a receive filter waits for it is to stay.
+    FilterConfirm {},
 }
 
 impl Request {
@@ -119,7 +129,9 @@ impl Request {
             | Request::ClassAdd { .. }
             | Request::ClassRemove { .. }
             | Request::RuleAdd { .. }
-            | Request::RuleRemove { .. } => true,
+            | Request::RuleRemove { .. }
+            | Request::FilterTry { .. }
+            | Request::FilterConfirm {} => true,
         }
     }
 }
@@ -167,6 +179,13 @@ pub enum Response {
     ClassRemoved(Value),
     /// The rule: as in the document of its filter, or as it was there at last.
     Rule(Value),
+    /// It stays.
+    Confirmed {
+        /// In words, as in the document of the filter.
+        unconfirmed: String,
+        /// That there were left.
+        seconds_left: f64,
+    },
     /// Who asks may not.
     Denied,
     /// What was asked is understood, and cannot be done: as a command says it.

@@ -6,7 +6,9 @@
 //!
 //! Nothing on the host is changed but the program on the interface, which goes with this process however it ends.
 
+pub mod confirmation;
 pub mod document;
+mod error;
 pub mod line_above;
 mod mode;
 mod rules;
@@ -18,6 +20,7 @@ use packtrain_proto::filter::Policy;
 
 use crate::settings::values::InterfaceName;
 
+pub use error::RunError;
 pub use mode::ModePolicy;
 pub use running::RunningFilter;
 
@@ -32,9 +35,14 @@ pub struct FilterSettings {
     pub dry_run: bool,
     /// Everything passes when the program was not refreshed for so long; `None`: it is not watched.
     pub watchdog: Option<Duration>,
+    /// It ends after so long, unless somebody confirms it.
+    pub confirm: Option<Duration>,
+    /// The program stays when its process ends, and its rules go on deciding; the rest passes when the watchdog has fired.
+    pub stays: bool,
 }
 
-/// What its control socket and its log are called: no line can have this name.
+/// What its control socket and its log are called, also when the interface has another name later: no line can have this
+/// name.
 pub fn control_name(interface: &InterfaceName) -> String {
     format!("{}{interface}", crate::instance::FILTER_PREFIX)
 }

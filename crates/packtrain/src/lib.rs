@@ -20,3 +20,4 @@ pub mod status;
 pub mod stay;
 pub mod toml_reader;
 pub mod units;
+pub mod view;

@@ -10,8 +10,8 @@ const TAGS_MAX: usize = 2;
 
 pub(super) const IPV4: u16 = 0x0800;
 pub(super) const ARP: u16 = 0x0806;
-const VLAN: u16 = 0x8100;
-const QINQ: u16 = 0x88a8;
+pub(super) const VLAN: u16 = 0x8100;
+pub(super) const QINQ: u16 = 0x88a8;
 const IPV6: u16 = 0x86dd;
 pub(super) const PACKTRAIN: u16 = 0x88b5;
 

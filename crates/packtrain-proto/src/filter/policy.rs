@@ -1,6 +1,6 @@
 //! What is dropped of what comes in, when no rule says otherwise.
 
-use super::frame::{ARP, Frame, PACKTRAIN};
+use super::frame::{ARP, Frame, PACKTRAIN, QINQ, VLAN};
 use super::host::{Host, Listener};
 use super::ports;
 use super::reason::Reason;
@@ -130,8 +130,27 @@ fn who_wants(frame: &Frame, host: &Host) -> Option<Reason> {
     if host.listeners.contains(&Listener::AllTypes) {
         return Some(Reason::Capture);
     }
-    if host.listeners.contains(&Listener::Type(frame.ether_type)) {
+    // Only two tags are looked behind.
+    if is_tag(frame.ether_type) {
+        return Some(Reason::Unseen);
+    }
+    if types_of(frame).any(|ether_type| host.listeners.contains(&Listener::Type(ether_type))) {
         return Some(Reason::Listener);
     }
     host.has_ingress_programs.then_some(Reason::Ingress)
+}
+
+/// The types by which the kernel comes to a frame: it takes tags out one after the other, and looks each time. What has a length
+/// there is 802.2, or raw 802.3 (`ETH_P_802_2`, `ETH_P_802_3`).
+fn types_of(frame: &Frame) -> impl Iterator<Item = u16> + use<> {
+    let own = match frame.ether_type {
+        ..0x600 => [4, 1],
+        own => [own; 2],
+    };
+    let tags: &[u16] = if frame.is_tagged { &[VLAN, QINQ] } else { &[] };
+    own.into_iter().chain(tags.iter().copied())
+}
+
+fn is_tag(ether_type: u16) -> bool {
+    [VLAN, QINQ].contains(&ether_type)
 }

@@ -60,6 +60,8 @@ reasons! {
     NoPolicy = "no_policy",
     /// By a rule.
     Allowed = "allowed",
+    /// What this host has itself sent to all or to a group, and gets back for its own sockets: at tc ingress and in generic mode that is seen.
+    Looped = "looped",
     /// To somebody else.
     ForeignUnicast = "foreign_unicast",
     /// ARP that concerns others.

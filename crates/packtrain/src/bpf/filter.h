@@ -29,15 +29,16 @@ enum filter_reason {
 	FILTER_UNREFRESHED = 18,	/* nobody has refreshed the filter */
 	FILTER_NO_POLICY = 19,		/* only rules decide, and none did */
 	FILTER_ALLOWED = 20,		/* by a rule */
-	FILTER_FOREIGN_UNICAST = 21,	/* to somebody else */
-	FILTER_FOREIGN_ARP = 22,	/* ARP that concerns others */
-	FILTER_FOREIGN_GROUP = 23,	/* to a group that nobody here has joined */
-	FILTER_FOREIGN_SOLICITATION = 24, /* IPv6's ARP, that asks for others */
-	FILTER_CLOSED_TCP = 25,		/* to a TCP port that no socket has */
-	FILTER_CLOSED_UDP = 26,
-	FILTER_DENIED = 27,		/* by a rule */
-	FILTER_LIMITED = 28,		/* more than a rule allows */
-	FILTER_REASONS = 29,
+	FILTER_LOOPED = 21,		/* what this host has sent itself, on its way back to its own sockets */
+	FILTER_FOREIGN_UNICAST = 22,	/* to somebody else */
+	FILTER_FOREIGN_ARP = 23,	/* ARP that concerns others */
+	FILTER_FOREIGN_GROUP = 24,	/* to a group that nobody here has joined */
+	FILTER_FOREIGN_SOLICITATION = 25, /* IPv6's ARP, that asks for others */
+	FILTER_CLOSED_TCP = 26,		/* to a TCP port that no socket has */
+	FILTER_CLOSED_UDP = 27,
+	FILTER_DENIED = 28,		/* by a rule */
+	FILTER_LIMITED = 29,		/* more than a rule allows */
+	FILTER_REASONS = 30,
 };
 
 enum filter_policy {
@@ -60,6 +61,8 @@ struct filter_settings {
 	__u32 local_prefixes;	/* not 0: some of these are more than one address */
 	__u32 has_rules;	/* not 0: they are asked first */
 	__u32 rules_image;	/* which one, of all there were */
+	__u32 stay;		/* not 0: rules decide also when nobody has refreshed the filter */
+	__u32 generic;		/* not 0: it stands before the stack, in generic mode */
 	__u64 local_bits[FILTER_LOCAL_WORDS];	/* the bit of each address in `local_addresses` */
 };
 
@@ -83,6 +86,43 @@ struct filter_count {
 struct filter_looked {
 	__u32 fib_seq;
 	__u32 has_fib_seq;
+	__u32 ifindex;		/* of the interface, written by who asks */
+	__u32 has_interface;
+	__u32 filters_unicast;	/* not 0: it takes several addresses without taking all */
+};
+
+/* As much of a dropped frame as can be had. */
+#define FILTER_SAMPLE_MAX	2048
+/* Bytes of the ring of samples. */
+#define FILTER_SAMPLES_LEN	(1 << 20)
+
+/* The one entry of the map `sampling`: of which frames somebody wants to have samples, written by whoever wants them. */
+struct filter_sampling {
+	__u64 until_ns;		/* CLOCK_MONOTONIC: nobody wants any later */
+	__u64 reasons;		/* a bit each */
+	__u64 interval_ns;	/* between two samples, on the average */
+	__u64 burst_ns;		/* how far ahead of that they may be */
+	__u32 len;		/* bytes of each frame, up to FILTER_SAMPLE_MAX */
+	__u32 holder;		/* whose process it is */
+};
+
+/* The one entry of the map `sampled`: what has become of these frames. Set to 0 by whoever begins. */
+struct filter_sampled {
+	__u64 next_ns;		/* when the next sample is due */
+	__u64 seen;		/* frames that were dropped for these reasons */
+	__u64 taken;		/* of those, samples */
+	__u64 full;		/* of those that were due, what found no room */
+};
+
+/* An entry of the map `samples`, with the frame's first bytes behind it. */
+struct filter_sample {
+	__u64 time_ns;		/* CLOCK_MONOTONIC */
+	__u32 len;		/* of the frame */
+	__u32 captured;		/* bytes that follow */
+	__u32 reason;
+	__u32 rule;		/* its number, where a rule has decided */
+	__u32 image;		/* of the rules, that the number is of */
+	__u32 unused;
 };
 
 #endif

@@ -46,14 +46,14 @@ struct {
 	__type(value, __u8);
 } local_prefixes SEC(".maps");
 
-static __always_inline int is_local(const struct filter_settings *set, __be32 address)
+static __always_inline int is_local(__be32 address)
 {
 	struct filter_prefix prefix = { .length = 32, .address = address };
 	__u32 bit = (address * FILTER_LOCAL_FACTOR) >> FILTER_LOCAL_SHIFT;
 
-	if (set->local_bits[bit / 64] >> (bit % 64) & 1 && bpf_map_lookup_elem(&local_addresses, &address))
+	if (settings.local_bits[bit / 64] >> (bit % 64) & 1 && bpf_map_lookup_elem(&local_addresses, &address))
 		return 1;
-	return set->local_prefixes && bpf_map_lookup_elem(&local_prefixes, &prefix);
+	return settings.local_prefixes && bpf_map_lookup_elem(&local_prefixes, &prefix);
 }
 
 /* Of the interface, and of the line above it. */
@@ -144,16 +144,17 @@ static __always_inline int arp_is_for_others_too(struct net_device *dev, int is_
 	return 0;
 }
 
-static __always_inline int judge_arp(const struct filter_settings *set, const struct where *where,
-				     const struct frame *frame)
+/* `network`: where its message begins. */
+__noinline int judge_arp(filter_context *ctx, __u32 network)
 {
-	struct arp_message *arp = network_of(frame);
+	struct arp_message *arp = data_of(ctx) + (network & NETWORK_MASK);
+	struct where where;
 	__be32 sender, target;
 	/* Before anything is looked up: what is looked up is of this state, or of a later one. */
-	__u32 told_of = *(volatile const __u32 *)&set->fib_seq;
+	__u32 told_of = *(volatile const __u32 *)&settings.fib_seq;
 	int is_announcement, found;
 
-	if ((void *)(arp + 1) > frame->data_end)
+	if ((void *)(arp + 1) > data_end_of(ctx))
 		return FILTER_SHORT;
 	/* What it is about cannot be told. */
 	if (arp->hardware_type != bpf_htons(ARP_ETHERNET) || arp->hardware_len != 6 ||
@@ -161,24 +162,25 @@ static __always_inline int judge_arp(const struct filter_settings *set, const st
 		return FILTER_SHORT;
 	__builtin_memcpy(&sender, arp->sender, sizeof(sender));
 	__builtin_memcpy(&target, arp->target, sizeof(target));
-	if (is_local(set, target))
+	is_announcement = sender == target || arp->operation != bpf_htons(ARP_REQUEST);
+	if (is_local(target))
 		return FILTER_ARP_OURS;
-	if (set->policy == FILTER_POLICY_HOST) {
-		if (is_local(set, sender))
+	find_where(&where, ctx);
+	if (settings.policy == FILTER_POLICY_HOST) {
+		if (is_local(sender))
 			return FILTER_ARP_OURS;
-		found = is_neighbour(where->dev, sender);
-		if (found == NO && where->line)
-			found = is_neighbour(where->line, sender);
+		found = is_neighbour(where.dev, sender);
+		if (found == NO && where.line)
+			found = is_neighbour(where.line, sender);
 		if (found != NO)
 			return found == YES ? FILTER_ARP_NEIGHBOUR : FILTER_UNSEEN;
-		is_announcement = sender == target || arp->operation != bpf_htons(ARP_REQUEST);
-		if (arp_is_for_others_too(where->dev, is_announcement) ||
-		    (where->line && arp_is_for_others_too(where->line, is_announcement)))
+		if (arp_is_for_others_too(where.dev, is_announcement) ||
+		    (where.line && arp_is_for_others_too(where.line, is_announcement)))
 			return FILTER_ARP_SETTING;
 	}
 	/* Of a state of the routes that nobody has told us of yet. */
-	if (!bpf_core_field_exists(where->dev->nd_net.net->ipv4.fib_seq) ||
-	    where->dev->nd_net.net->ipv4.fib_seq != told_of)
+	if (!bpf_core_field_exists(where.dev->nd_net.net->ipv4.fib_seq) ||
+	    where.dev->nd_net.net->ipv4.fib_seq != told_of)
 		return FILTER_CHANGING;
 	return FILTER_FOREIGN_ARP;
 }

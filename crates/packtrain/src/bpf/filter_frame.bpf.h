@@ -32,13 +32,15 @@ struct frame {
 	__u16 ids[FILTER_TAGS_MAX];
 };
 
-/* The header after the tags. The mask is for the verifier, which may not see that no more than two tags precede it. */
-static __always_inline void *network_of(const struct frame *frame)
-{
-	return frame->data + (frame->network & 31);
-}
+/* The verifier may not see that no more than two tags precede the header after them. */
+#define NETWORK_MASK	31
 
 #define NO_TAG	(-1)
+
+static __always_inline int is_tag(__be16 ether_type)
+{
+	return ether_type == bpf_htons(ETHERTYPE_VLAN) || ether_type == bpf_htons(ETHERTYPE_QINQ);
+}
 
 /* 0: it ends within its Ethernet header or a tag. `taken_out`: the id of a tag that is not among its bytes. */
 static __always_inline int read_frame(struct frame *frame, void *data, void *data_end, int taken_out)
@@ -64,8 +66,7 @@ static __always_inline int read_frame(struct frame *frame, void *data, void *dat
 		frame->tags = 1;
 	}
 	for (int i = 0; i < FILTER_TAGS_MAX; i++) {
-		if (frame->tags >= FILTER_TAGS_MAX || (frame->ether_type != bpf_htons(ETHERTYPE_VLAN) &&
-						       frame->ether_type != bpf_htons(ETHERTYPE_QINQ)))
+		if (frame->tags >= FILTER_TAGS_MAX || !is_tag(frame->ether_type))
 			break;
 		tag = data + frame->network;
 		if ((void *)(tag + 1) > data_end)

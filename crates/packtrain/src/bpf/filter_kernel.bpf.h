@@ -158,7 +158,12 @@ struct tcx_entry {
 	struct bpf_mprog_bundle bundle;
 } __attribute__((preserve_access_index));
 
+enum netdev_priv_flags {
+	IFF_UNICAST_FLT = 1 << 12,
+};
+
 struct net_device {
+	unsigned long priv_flags:32;
 	unsigned int flags;
 	int ifindex;
 	const unsigned char *dev_addr;

@@ -120,23 +120,22 @@ static __always_inline int is_closed(void *ctx, struct bpf_sock_tuple *tuple, __
 	return 0;
 }
 
-/* The reason, or OPEN: also of what is no TCP or UDP, a fragment, or too short to tell. */
-static __always_inline int judge_port(void *ctx, const struct where *where, const struct frame *frame)
+/* Of a frame without tags: the reason, or OPEN; also of what is no TCP or UDP, a fragment, or too short to tell. */
+__noinline int judge_port(filter_context *ctx, __u32 ether_type)
 {
+	void *network = data_of(ctx) + sizeof(struct ethernet_header), *data_end = data_end_of(ctx);
+	struct net_device *dev = device_of(ctx);
 	struct bpf_sock_tuple tuple = {};
-	void *network = network_of(frame);
 	struct udphdr *ports;
 	__u32 size;
 	__u8 protocol;
 	int is_ipv6;
 
-	if (frame->tags)
-		return OPEN;
-	if (frame->ether_type == bpf_htons(ETHERTYPE_IPV4)) {
+	if (ether_type == bpf_htons(ETHERTYPE_IPV4)) {
 		struct iphdr *ip = network;
 
 		/* Options are rare, and may lead elsewhere. */
-		if ((void *)(ip + 1) > frame->data_end || ip->version != 4 || ip->ihl != 5 ||
+		if ((void *)(ip + 1) > data_end || ip->version != 4 || ip->ihl != 5 ||
 		    ip->frag_off & bpf_htons(FILTER_FRAGMENT))
 			return OPEN;
 		protocol = ip->protocol;
@@ -145,10 +144,10 @@ static __always_inline int judge_port(void *ctx, const struct where *where, cons
 		tuple.ipv4.daddr = ip->daddr;
 		is_ipv6 = 0;
 		size = sizeof(tuple.ipv4);
-	} else if (frame->ether_type == bpf_htons(ETHERTYPE_IPV6)) {
+	} else if (ether_type == bpf_htons(ETHERTYPE_IPV6)) {
 		struct ipv6hdr *ip = network;
 
-		if ((void *)(ip + 1) > frame->data_end || ip->version != 6)
+		if ((void *)(ip + 1) > data_end || ip->version != 6)
 			return OPEN;
 		protocol = ip->nexthdr;
 		ports = (void *)(ip + 1);
@@ -159,22 +158,22 @@ static __always_inline int judge_port(void *ctx, const struct where *where, cons
 	} else {
 		return OPEN;
 	}
-	if ((protocol != IPPROTO_TCP && protocol != IPPROTO_UDP) || (void *)(ports + 1) > frame->data_end)
+	if ((protocol != IPPROTO_TCP && protocol != IPPROTO_UDP) || (void *)(ports + 1) > data_end)
 		return OPEN;
 	if (is_ipv6) {
 		tuple.ipv6.sport = ports->source;
 		tuple.ipv6.dport = ports->dest;
-		if (!has_ipv6_address(where->dev, (struct in6_addr *)tuple.ipv6.daddr))
+		if (!has_ipv6_address(dev, (struct in6_addr *)tuple.ipv6.daddr))
 			return OPEN;
 	} else {
 		tuple.ipv4.sport = ports->source;
 		tuple.ipv4.dport = ports->dest;
-		if (!has_ipv4_address(where->dev, tuple.ipv4.daddr))
+		if (!has_ipv4_address(dev, tuple.ipv4.daddr))
 			return OPEN;
 	}
 	if (!is_closed(ctx, &tuple, size, protocol))
 		return OPEN;
-	if (port_is_redirected(where->dev, is_ipv6))
+	if (port_is_redirected(dev, is_ipv6))
 		return FILTER_REDIRECTED;
 	return protocol == IPPROTO_TCP ? FILTER_CLOSED_TCP : FILTER_CLOSED_UDP;
 }

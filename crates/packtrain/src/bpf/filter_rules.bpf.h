@@ -67,8 +67,10 @@ struct rule_walk {
 	__u32 places[PLACES];			/* of the row in each dimension */
 	__u32 at;				/* word of the rows that comes next */
 	__u32 size;
+	__u32 packets;				/* that the frame was put together from */
 	__u64 bits;				/* what is left of the last one */
 	__s32 reason;
+	__u32 rule;				/* that has decided */
 	__u32 version;
 	__u64 source[2];
 };
@@ -216,7 +218,10 @@ static __always_inline __u64 fill_time(__u64 tokens, __u64 per_second)
 	       (tokens * NANOS_PER_SECOND % per_second << SIXTEENTHS_SHIFT) / per_second;
 }
 
-/* Whether a bucket has so many tokens, which it then gives. */
+/*
+ * Whether a bucket has so many tokens, which it then gives. One that is full gives also more than it holds, and is in debt then: what
+ * others have put together may be longer than any burst.
+ */
 static __always_inline int bucket_gives(struct rule_bucket *bucket, __u64 per_second, __u64 burst,
 					__u64 tokens, __u64 now_ns)
 {
@@ -226,7 +231,7 @@ static __always_inline int bucket_gives(struct rule_bucket *bucket, __u64 per_se
 	for (int i = 0; i < TRIES_MAX; i++) {
 		full_at = *(volatile __u64 *)&bucket->full_at;
 		then = (full_at > now ? full_at : now) + price;
-		if (then > latest)
+		if (then > latest && full_at > now)
 			return 0;
 		if (__sync_val_compare_and_swap(&bucket->full_at, full_at, then) == full_at)
 			return 1;
@@ -239,7 +244,7 @@ static __always_inline int is_within(const struct rule_walk *walk, __u32 number)
 {
 	__u32 at = rule_word(walk->base, RULES_HEAD_LIMITS) + number * RULES_LIMIT_WORDS;
 	__u64 per_second = rule_wide(walk->base, at), burst = rule_wide(walk->base, at + 2);
-	__u64 tokens = rule_word(walk->base, at + 4) ? walk->size : 1;
+	__u64 tokens = rule_word(walk->base, at + 4) ? walk->size : walk->packets;
 	__u32 place = number + (walk->base ? RULES_MAX : 0);
 	struct rule_bucket *bucket;
 
@@ -307,7 +312,8 @@ static long rules_step(__u32 index, void *context)
 		walk->reason = FILTER_LIMITED;
 	else
 		return 0;
-	count_rule(walk, verdict & ((1 << RULES_VERDICT_SHIFT) - 1));
+	walk->rule = verdict & ((1 << RULES_VERDICT_SHIFT) - 1);
+	count_rule(walk, walk->rule);
 	return 1;
 }
 
@@ -365,6 +371,7 @@ __noinline int judge_rules(__u32 image)
 	walk->bits = 0;
 	walk->reason = -1;
 	walk->size = facts->numbers[RULES_SIZE];
+	walk->packets = facts->packets;
 	walk->version = facts->version;
 	walk->source[0] = facts->source.of[0];
 	walk->source[1] = facts->source.of[1];

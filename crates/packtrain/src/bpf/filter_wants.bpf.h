@@ -8,6 +8,7 @@
 
 #include "filter.h"
 #include "filter_frame.bpf.h"
+#include "filter_hook.bpf.h"
 #include "filter_kernel.bpf.h"
 
 #define IFF_PROMISC	0x100
@@ -22,8 +23,13 @@
 struct where {
 	struct net_device *dev;
 	struct net_device *line;	/* pt0, or NULL */
-	__u8 behind_taps;		/* at tc ingress: who takes every type has had the frame */
 };
+
+static __always_inline void find_where(struct where *where, filter_context *ctx)
+{
+	where->dev = device_of(ctx);
+	where->line = settings.line_ifindex ? device_beside(where->dev, settings.line_ifindex) : NULL;
+}
 
 /* Programs and filters at tc ingress, other than this one and a line's guard. */
 static __always_inline int has_ingress_programs(const struct where *where)
@@ -43,7 +49,7 @@ static __always_inline int has_ingress_programs(const struct where *where)
 		prog = as(struct bpf_mprog_fp, (void *)entry + i * bpf_core_type_size(struct bpf_mprog_fp))->prog;
 		if (!prog)
 			break;
-		if (i == 2 || (!(where->behind_taps && is_this_filter(as(struct bpf_prog, prog))) &&
+		if (i == 2 || (!(BEHIND_TAPS && is_this_filter(as(struct bpf_prog, prog))) &&
 			       !(where->line && is_lines_guard(as(struct bpf_prog, prog)))))
 			return YES;
 	}
@@ -76,6 +82,35 @@ static __always_inline int has_listener(const struct where *where, __be16 type)
 				 type, where->line != NULL);
 }
 
+/* Of a frame that has a length where others have a type: ETH_P_802_3 and ETH_P_802_2. */
+#define TYPE_MIN		0x0600
+#define TYPE_RAW_802_3		0x0001
+#define TYPE_802_2		0x0004
+
+/* Whether a packet socket takes this type, as the kernel comes to it: it takes tags out one after the other, and looks each time. */
+static __always_inline int takes_type(const struct where *where, __u32 has_tags, __u32 ether_type)
+{
+	__be16 types[4] = { ether_type };
+	int found;
+
+	if (is_tag(ether_type))
+		return UNSEEN;
+	if (bpf_ntohs(ether_type) < TYPE_MIN) {
+		types[0] = bpf_htons(TYPE_802_2);
+		types[1] = bpf_htons(TYPE_RAW_802_3);
+	}
+	if (has_tags) {
+		types[2] = bpf_htons(ETHERTYPE_VLAN);
+		types[3] = bpf_htons(ETHERTYPE_QINQ);
+	}
+	for (int i = 0; i < 4; i++) {
+		found = types[i] ? has_listener(where, types[i]) : NO;
+		if (found != NO)
+			return found;
+	}
+	return NO;
+}
+
 /* What an interface above or below takes whatever its address. */
 static __always_inline int takes_all(struct net_device *dev, int is_group)
 {
@@ -91,31 +126,36 @@ static __always_inline int takes_all(struct net_device *dev, int is_group)
 	return NOBODY;
 }
 
-/* The reason for which a frame passes though it is not for this host, or NOBODY. */
-static __always_inline int who_wants(const struct where *where, const struct frame *frame)
+/*
+ * The reason for which a frame passes though it is not for this host, or NOBODY. Functions that are not static are
+ * looked at once by the verifier, each by itself, and not with all that may have been found before.
+ */
+__noinline int who_wants(filter_context *ctx, __u32 is_group, __u32 has_tags, __u32 ether_type)
 {
-	int is_group = frame->destination >> 40 & 1, found;
+	struct where where;
+	int found;
 
-	found = takes_all(where->dev, is_group);
-	if (found == NOBODY && where->line)
-		found = takes_all(where->line, is_group);
+	find_where(&where, ctx);
+	found = takes_all(where.dev, is_group);
+	if (found == NOBODY && where.line)
+		found = takes_all(where.line, is_group);
 	if (found != NOBODY)
 		return found;
-	if (bpf_core_field_exists(struct net_device, vlan_info) && where->dev->vlan_info &&
-	    (frame->tags || (!where->behind_taps && where->dev->features & TAGS_TAKEN_OUT)))
+	if (bpf_core_field_exists(struct net_device, vlan_info) && where.dev->vlan_info &&
+	    (has_tags || (!BEHIND_TAPS && where.dev->features & TAGS_TAKEN_OUT)))
 		return FILTER_VLAN;
-	if (!where->behind_taps) {
-		found = has_listener(where, 0);
+	if (!BEHIND_TAPS) {
+		found = has_listener(&where, 0);
 		if (found != NO)
 			return found == YES ? FILTER_CAPTURE : FILTER_UNSEEN;
 	}
-	found = has_listener(where, frame->ether_type);
+	found = takes_type(&where, has_tags, ether_type);
 	if (found != NO)
 		return found == YES ? FILTER_LISTENER : FILTER_UNSEEN;
-	found = has_ingress_programs(where);
+	found = has_ingress_programs(&where);
 	if (found != NO)
 		return found == YES ? FILTER_INGRESS : FILTER_UNSEEN;
-	if (bpf_core_field_exists(struct net_device, nf_hooks_ingress) && where->dev->nf_hooks_ingress)
+	if (bpf_core_field_exists(struct net_device, nf_hooks_ingress) && where.dev->nf_hooks_ingress)
 		return FILTER_INGRESS;
 	return NOBODY;
 }

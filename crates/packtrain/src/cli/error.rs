@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use crate::capture_file::CaptureError;
 use crate::control::ControlError;
+use crate::filter::RunError;
 use crate::linux::netlink::NetlinkError;
 use crate::settings::file::FileErrors;
 use crate::settings::values::MtuError;
@@ -64,7 +65,12 @@ pub enum CliError {
     NoFilter {
         interface: String,
         running: Vec<String>,
+        /// Of the last one, which nobody has ended.
+        log: Option<PathBuf>,
     },
+    /// In the filter's own words.
+    #[error("{0}")]
+    NotConfirmed(String),
     /// While somebody was looking at it.
     #[error("{name} has ended: {because}")]
     LineEnded { name: String, because: String },
@@ -105,6 +111,7 @@ impl CliError {
             | CliError::NoFilter { .. } => 9,
             CliError::AlreadyRunning { .. } => 10,
             CliError::NoAnswer { .. } => 11,
+            CliError::NotConfirmed(_) => 14,
             // As a shell says it, and 128 + SIGINT.
             CliError::NoSuchProgram(_) => 127,
             CliError::Interrupted => 130,
@@ -142,6 +149,10 @@ impl CliError {
             CliError::NotRunning { running, .. } => Some(format!(
                 "running in this network namespace: {}",
                 running.join(", ")
+            )),
+            CliError::NoFilter { log: Some(log), .. } => Some(format!(
+                "the last one was not asked to end; it has left its log, {}",
+                log.display()
             )),
             CliError::NoFilter { running, .. } if !running.is_empty() => {
                 Some(format!("filters run on: {}", running.join(", ")))
@@ -194,6 +205,17 @@ impl From<NetlinkError> for CliError {
     }
 }
 
+impl From<RunError> for CliError {
+    fn from(error: RunError) -> CliError {
+        match error {
+            RunError::InterfaceMissing(name) => CliError::InterfaceMissing(name),
+            RunError::NotEthernet(name) => CliError::NotEthernet(name),
+            RunError::NotConfirmed { .. } => CliError::NotConfirmed(error.to_string()),
+            other => CliError::Failed(other.to_string()),
+        }
+    }
+}
+
 impl From<Contradiction> for CliError {
     fn from(contradiction: Contradiction) -> CliError {
         match contradiction {
@@ -237,6 +259,15 @@ pub const EXIT_CODES: &[(u8, &str)] = &[
     (9, "not running, or no longer"),
     (10, "running already"),
     (11, "the line does not answer"),
+    (12, "nothing of the filter waits to be confirmed"),
+    (
+        13,
+        "something of the filter waits to be confirmed, and nothing else changes until then",
+    ),
+    (
+        14,
+        "nobody has confirmed the filter in time, and it was taken off",
+    ),
     (127, "lab exec: no such program"),
     (130, "interrupted; everything is undone"),
 ];
@@ -311,6 +342,7 @@ mod tests {
                 name: String::new(),
                 reason: String::new(),
             },
+            CliError::NotConfirmed(String::new()),
             CliError::Interrupted,
         ];
         let told: Vec<u8> = EXIT_CODES.iter().map(|&(code, _)| code).collect();

@@ -1,8 +1,12 @@
 //! `packtrain filter`: what is not for this host is dropped in the driver.
 
 mod arguments;
+mod confirm;
 mod explain;
+mod left;
 mod rules;
+mod sample;
+mod top;
 mod view;
 
 use super::error::CliError;
@@ -16,6 +20,7 @@ use crate::settings::values::InterfaceName;
 
 pub use self::arguments::FilterArguments;
 use self::arguments::{FilterCommand, OnArguments};
+pub(crate) use self::view::words as reason_words;
 
 /// A filter ends within milliseconds; this is for a host that is starved.
 const END_WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(15);
@@ -24,6 +29,7 @@ pub fn run(arguments: &FilterArguments) -> Result<(), CliError> {
     match &arguments.command {
         FilterCommand::On(arguments) => on(arguments),
         FilterCommand::Off { interface } => off(interface.as_ref()),
+        FilterCommand::Confirm { interface, json } => confirm::confirm(interface.as_ref(), *json),
         FilterCommand::Status { interface, json } => status(interface.as_ref(), *json),
         FilterCommand::Allow(rule) => rules::add(rule, "allow"),
         FilterCommand::Deny(rule) => rules::add(rule, "deny"),
@@ -31,20 +37,24 @@ pub fn run(arguments: &FilterArguments) -> Result<(), CliError> {
         FilterCommand::Remove {
             interface,
             rule,
+            confirm,
             json,
-        } => rules::remove(interface, rule, *json),
+        } => rules::remove(interface, rule, *confirm, *json),
         FilterCommand::Rules { interface, json } => rules::list(interface.as_ref(), *json),
+        FilterCommand::Sample(arguments) => sample::run(arguments),
+        FilterCommand::Top(arguments) => top::run(arguments),
         FilterCommand::Explain(arguments) => explain::run(arguments),
     }
 }
 
 fn on(arguments: &OnArguments) -> Result<(), CliError> {
-    let settings = arguments.settings();
+    let settings = arguments.settings()?;
     if arguments.detached {
         run_detached(settings, arguments)
     } else if arguments.foreground {
         log::start(arguments.log_level);
-        start(settings, &mut |note| tracing::warn!("{note}"))?.run(|| {})
+        let running = start(settings, &mut |note| tracing::warn!("{note}"))?;
+        Ok(running.run(|| {})?)
     } else {
         detach::launch("filter", &log_name(&settings.interface))
     }
@@ -59,7 +69,7 @@ fn start(settings: FilterSettings, note: &mut dyn FnMut(&str)) -> Result<Running
             pid,
         }
     })?;
-    RunningFilter::start(settings, control, signals, note)
+    Ok(RunningFilter::start(settings, control, signals, note)?)
 }
 
 /// The process that `filter on` has started, and waits for.
@@ -84,13 +94,16 @@ fn run_detached(settings: FilterSettings, arguments: &OnArguments) -> Result<(),
         detach::remove_log(&log);
         return Err(CliError::Interrupted);
     }
-    running.run(|| detach::remove_log(&log))
+    Ok(running.run(|| detach::remove_log(&log))?)
 }
 
 fn off(interface: Option<&InterfaceName>) -> Result<(), CliError> {
     let interface = only(interface)?;
     let told = |error| not_told(&interface, error);
-    let mut connection = Connection::open(&control_name(&interface)).map_err(told)?;
+    let mut connection = match Connection::open(&control_name(&interface)) {
+        Err(ControlError::NotRunning) if left::take_away(&interface)? => return Ok(()),
+        connection => connection.map_err(told)?,
+    };
     connection.ask(Request::Down {}).map_err(told)?;
     connection.wait_for_end(END_WAIT_MAX).map_err(told)
 }
@@ -125,8 +138,13 @@ fn status(interface: Option<&InterfaceName>, json: bool) -> Result<(), CliError>
     output::text(&views?.join("\n"))
 }
 
+/// Those that have stayed without their process included.
 fn running() -> Result<Vec<InterfaceName>, CliError> {
-    instance::running_filters().map_err(|e| CliError::failed("/proc/net/unix", e))
+    let running = instance::running_filters();
+    let mut running = running.map_err(|e| CliError::failed("/proc/net/unix", e))?;
+    running.extend(left::interfaces(&running)?);
+    running.sort();
+    Ok(running)
 }
 
 /// The one that is meant where none need be named.
@@ -140,6 +158,7 @@ fn only(interface: Option<&InterfaceName>) -> Result<InterfaceName, CliError> {
         0 => Err(CliError::NoFilter {
             interface: "any interface".into(),
             running: Vec::new(),
+            log: None,
         }),
         _ => {
             let names: Vec<_> = running.iter().map(InterfaceName::as_str).collect();
@@ -159,7 +178,12 @@ fn ask(interface: &InterfaceName) -> Result<serde_json::Value, CliError> {
             name: format!("the filter of {interface}"),
             reason: format!("an answer to something else: {other:?}"),
         }),
-        Err(error) => Err(not_told(interface, error)),
+        Err(error) => match (&error, left::document(interface)?) {
+            (ControlError::NotRunning, Some(document)) => {
+                Ok(serde_json::to_value(document).expect("plain JSON"))
+            }
+            _ => Err(not_told(interface, error)),
+        },
     }
 }
 
@@ -183,7 +207,14 @@ fn not_told(interface: &InterfaceName, error: ControlError) -> CliError {
                 .iter()
                 .map(ToString::to_string)
                 .collect(),
+            log: log_left(interface),
         },
         other => CliError::from_control(&format!("the filter of {interface}"), other),
     }
+}
+
+/// Of one that has ended without being asked to.
+fn log_left(interface: &InterfaceName) -> Option<std::path::PathBuf> {
+    let path = instance::log_path(&log_name(interface)).ok()?;
+    path.exists().then_some(path)
 }

@@ -21,6 +21,7 @@ pub mod up;
 mod view;
 mod whatif;
 
+pub(crate) use self::filter::reason_words;
 pub(crate) use self::view::{path_reason, words};
 
 use std::path::Path;

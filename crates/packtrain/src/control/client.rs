@@ -9,9 +9,9 @@ use rustix::net::sockopt::socket_peercred;
 use super::{Request, Response, socket_address};
 
 /// A line answers within its event loop's turn; this is for one that is stopped or starved.
-const ANSWER_WAIT_MAX: Duration = Duration::from_secs(5);
+pub const ANSWER_WAIT_MAX: Duration = Duration::from_secs(5);
 /// Largest answer: a status document with full tables has some 2 MiB.
-const ANSWER_BYTES_MAX: u64 = 16 << 20;
+pub(super) const ANSWER_BYTES_MAX: u64 = 16 << 20;
 
 /// Why a line did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -70,18 +70,9 @@ pub fn request(name: &str, request: Request) -> Result<Response, ControlError> {
 impl Connection {
     pub fn open(name: &str) -> Result<Connection, ControlError> {
         let stream = UnixStream::connect_addr(&socket_address(name)?)?;
-        // Of an abstract name, these are the credentials of who called listen(2).
-        let server = socket_peercred(&stream).map_err(io::Error::from)?;
-        let uid = server.uid.as_raw();
-        if uid != 0 && uid != rustix::process::geteuid().as_raw() {
-            return Err(ControlError::Impostor {
-                uid,
-                pid: server.pid.as_raw_pid(),
-            });
-        }
+        let server_pid = trusted_pid(&stream)?;
         stream.set_read_timeout(Some(ANSWER_WAIT_MAX))?;
         stream.set_write_timeout(Some(ANSWER_WAIT_MAX))?;
-        let server_pid = server.pid.as_raw_pid();
         let stream = BufReader::new(stream);
         Ok(Connection { stream, server_pid })
     }
@@ -124,9 +115,7 @@ impl Connection {
     }
 
     fn send(&mut self, request: &Request) -> Result<(), ControlError> {
-        let mut line = serde_json::to_vec(request).expect("a request is plain JSON");
-        line.push(b'\n');
-        Ok(self.stream.get_mut().write_all(&line)?)
+        Ok(self.stream.get_mut().write_all(&line_of(request))?)
     }
 
     fn read_answer(&mut self, answer: &mut Vec<u8>) -> Result<(), ControlError> {
@@ -183,7 +172,24 @@ impl Connection {
     }
 }
 
-fn understand(answer: &[u8]) -> Result<Response, ControlError> {
+/// The process that took the name, if it may be believed.
+pub(super) fn trusted_pid(stream: &UnixStream) -> Result<i32, ControlError> {
+    // Of an abstract name, these are the credentials of who called listen(2).
+    let server = socket_peercred(stream).map_err(io::Error::from)?;
+    let (uid, pid) = (server.uid.as_raw(), server.pid.as_raw_pid());
+    match uid == 0 || uid == rustix::process::geteuid().as_raw() {
+        true => Ok(pid),
+        false => Err(ControlError::Impostor { uid, pid }),
+    }
+}
+
+pub(super) fn line_of(request: &Request) -> Vec<u8> {
+    let mut line = serde_json::to_vec(request).expect("a request is plain JSON");
+    line.push(b'\n');
+    line
+}
+
+pub(super) fn understand(answer: &[u8]) -> Result<Response, ControlError> {
     if answer.is_empty() {
         // It ended before it answered.
         return Err(ControlError::NotRunning);

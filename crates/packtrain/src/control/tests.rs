@@ -11,6 +11,7 @@ use super::*;
 use crate::events::{Record, Stamp, What};
 
 mod followers;
+mod question;
 
 /// Abstract names are shared by all of a namespace: each test takes its own.
 fn unique_name() -> String {

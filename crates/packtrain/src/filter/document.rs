@@ -17,10 +17,22 @@ pub struct Amount {
 /// `filter status --json` of one interface.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FilterDocument {
+    /// As it is called now.
     pub interface: String,
+    /// As it was called when the filter came: commands go on to say this.
+    #[serde(default)]
+    pub known_as: String,
     /// Of the program that runs it.
     pub version: String,
-    pub pid: u32,
+    /// None: it has stayed when its process ended, and only its rules decide.
+    pub pid: Option<u32>,
+    /// When all this was counted: nanoseconds of the host's monotonic clock (`CLOCK_MONOTONIC`), which no time of day is. What
+    /// two documents of one `pid` differ by, by the difference of these, are rates. 0: of a program that does not say so.
+    #[serde(default)]
+    pub time_ns: u64,
+    /// It stays when its process ends.
+    #[serde(default)]
+    pub stays: bool,
     pub policy: String,
     /// `native`, `generic` or `tc`.
     pub mode: String,
@@ -29,6 +41,15 @@ pub struct FilterDocument {
     pub dry_run: bool,
     /// Seconds without a refresh, after which everything passes; null: it is not watched.
     pub watchdog_seconds: Option<f64>,
+    /// What is undone unless it is confirmed, in words: "the filter", or which change of its rules; null: nothing.
+    #[serde(default)]
+    pub unconfirmed: Option<String>,
+    /// Seconds until then.
+    #[serde(default)]
+    pub confirm_seconds_left: Option<f64>,
+    /// Whether the interface filters unicast addresses itself, so that few for others come; null: not known.
+    #[serde(default)]
+    pub filters_unicast: Option<bool>,
     /// The line that the interface is a member link of.
     pub line: Option<String>,
     /// Prefixes that the host answers ARP for.
@@ -44,6 +65,9 @@ pub struct FilterDocument {
     /// In the order in which they are asked.
     #[serde(default)]
     pub rules: Vec<RuleDocument>,
+    /// Goes up when they change.
+    #[serde(default)]
+    pub rules_version: u32,
     /// By reason, each with its verdict.
     pub reasons: BTreeMap<String, ReasonCount>,
 }

@@ -12,8 +12,17 @@ use crate::linux::filter::{Filter, FilterError};
 /// In the order in which they are asked.
 #[derive(Debug, Default)]
 pub struct Rules {
-    rules: Vec<Rule>,
+    set: RuleSet,
     /// What each had decided before the last change: the program counts anew.
+    counted: BTreeMap<RuleName, Traffic>,
+    /// Before the last change.
+    former: Option<Former>,
+}
+
+/// Rules as they were before a change, and what each had decided by then: what [`Rules::go_back`] goes back to.
+#[derive(Debug, Default)]
+pub struct Former {
+    set: RuleSet,
     counted: BTreeMap<RuleName, Traffic>,
 }
 
@@ -54,75 +63,101 @@ impl Rules {
             verdict: new.verdict.parse().map_err(text)?,
             matches: new.matches.parse().map_err(text)?,
         };
-        if self.rules.iter().any(|other| other.name == rule.name) {
+        if self.set.rules().iter().any(|other| other.name == rule.name) {
             return Err(RulesError::Twice(rule.name));
         }
         let place = match new.before {
             Some(before) => self.place_of(before)?,
-            None => self.rules.len(),
+            None => self.set.rules().len(),
         };
-        let mut rules = self.rules.clone();
+        let mut rules = self.set.rules().to_vec();
         rules.insert(place, rule.clone());
-        self.change(rules, filter)?;
+        self.change(self.with(rules)?, filter)?;
         Ok(document_of(&rule, Traffic::default()))
     }
 
     /// The rule, as it was at last.
     pub fn remove(&mut self, name: &str, filter: &mut Filter) -> Result<RuleDocument, RulesError> {
         let place = self.place_of(name)?;
-        let mut rules = self.rules.clone();
+        let mut rules = self.set.rules().to_vec();
         let rule = rules.remove(place);
-        self.change(rules, filter)?;
-        let counted = self.counted.remove(&rule.name).unwrap_or_default();
-        Ok(document_of(&rule, counted))
+        self.change(self.with(rules)?, filter)?;
+        let former = self.former.as_ref().expect("they have just changed");
+        let counted = former.counted.get(&rule.name).copied();
+        Ok(document_of(&rule, counted.unwrap_or_default()))
     }
 
     pub fn documents(&self, filter: &Filter) -> Result<Vec<RuleDocument>, FilterError> {
-        let counted = filter.rule_counters(self.rules.len())?;
-        let documents = self.rules.iter().zip(counted).map(|(rule, lately)| {
+        let rules = self.set.rules();
+        let counted = filter.rule_counters(rules.len())?;
+        let documents = rules.iter().zip(counted).map(|(rule, lately)| {
             let before = self.counted.get(&rule.name).copied().unwrap_or_default();
             document_of(rule, sum(before, lately))
         });
         Ok(documents.collect())
     }
 
-    fn change(&mut self, rules: Vec<Rule>, filter: &mut Filter) -> Result<(), RulesError> {
-        let set = RuleSet::new(rules, Vec::new()).map_err(text)?;
+    /// All rules change for others in one moment. What a rule that stays has decided is not forgotten.
+    fn change(&mut self, set: RuleSet, filter: &mut Filter) -> Result<(), RulesError> {
         if set.rules().is_empty() {
             filter.set_rules(None)?;
         } else {
             filter.set_rules(Some(&Image::compile(&set).map_err(text)?))?;
         }
-        // The former ones are counted no more by now.
-        for (rule, lately) in self
-            .rules
-            .iter()
-            .zip(filter.former_rule_counters(self.rules.len())?)
-        {
-            let counted = self.counted.entry(rule.name.clone()).or_default();
+        // From here on it has happened: of what cannot be read the count is lost, and no more.
+        let former = std::mem::replace(&mut self.set, set);
+        let mut counted = std::mem::take(&mut self.counted);
+        let lately = filter.former_rule_counters(former.rules().len());
+        let lately = lately.unwrap_or_else(|error| {
+            tracing::warn!("what rules have decided is not counted: {error}");
+            Vec::new()
+        });
+        for (rule, lately) in former.rules().iter().zip(lately) {
+            let counted = counted.entry(rule.name.clone()).or_default();
             *counted = sum(*counted, lately);
         }
-        self.rules = set.rules().to_vec();
+        let stay = self.set.rules().iter();
+        let stay = stay.filter(|rule| former.rules().contains(rule));
+        self.counted = stay
+            .filter_map(|rule| Some((rule.name.clone(), *counted.get(&rule.name)?)))
+            .collect();
+        self.former = Some(Former {
+            set: former,
+            counted,
+        });
         Ok(())
     }
 
+    /// The rules before the last change; `None`: nothing has changed since this was asked.
+    pub fn take_former(&mut self) -> Option<Former> {
+        self.former.take()
+    }
+
+    /// As if what has changed since had not; but those that it had left have counted on meanwhile.
+    pub fn go_back(&mut self, former: Former, filter: &mut Filter) -> Result<(), RulesError> {
+        self.change(former.set, filter)?;
+        for (name, counted) in former.counted {
+            self.counted.entry(name).or_insert(counted);
+        }
+        self.former = None;
+        Ok(())
+    }
+
+    fn with(&self, rules: Vec<Rule>) -> Result<RuleSet, RulesError> {
+        RuleSet::new(rules, self.set.sets().to_vec()).map_err(text)
+    }
+
     fn place_of(&self, name: &str) -> Result<usize, RulesError> {
-        let place = self
-            .rules
-            .iter()
-            .position(|rule| rule.name.as_str() == name);
+        let rules = self.set.rules();
+        let place = rules.iter().position(|rule| rule.name.as_str() == name);
         place.ok_or_else(|| RulesError::NoSuchRule {
             name: name.into(),
-            rules: self
-                .rules
-                .iter()
-                .map(|rule| rule.name.to_string())
-                .collect(),
+            rules: rules.iter().map(|rule| rule.name.to_string()).collect(),
         })
     }
 
     fn free_name(&self) -> RuleName {
-        let is_taken = |name: &RuleName| self.rules.iter().any(|rule| rule.name == *name);
+        let is_taken = |name: &RuleName| self.set.rules().iter().any(|rule| rule.name == *name);
         (1..)
             .map(|number: u32| format!("rule{number}").parse().expect("a name"))
             .find(|name| !is_taken(name))
@@ -153,5 +188,62 @@ fn document_of(rule: &Rule, counted: Traffic) -> RuleDocument {
         matches: rule.matches.to_string(),
         frames: counted.frames,
         bytes: counted.bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linux::test_namespace::in_namespace;
+
+    fn rule<'a>(name: &'a str, before: Option<&'a str>) -> NewRule<'a> {
+        NewRule {
+            name: Some(name),
+            verdict: "limit 10/s",
+            matches: "udp dport 53",
+            before,
+        }
+    }
+
+    #[test]
+    fn whatever_was_changed_what_goes_back_is_as_it_was() {
+        // Programs are not loaded without rights.
+        in_namespace(|| {
+            let mut filter = Filter::load().unwrap();
+            let mut rules = Rules::default();
+            for name in ["a", "b", "c"] {
+                rules.add(&rule(name, None), &mut filter).unwrap();
+            }
+            let before = rules.documents(&filter).unwrap();
+            let names: Vec<&str> = before.iter().map(|rule| rule.name.as_str()).collect();
+            assert_eq!(names, ["a", "b", "c"]);
+
+            rules.take_former();
+            let is_back = |rules: &mut Rules, filter: &mut Filter| {
+                assert_ne!(rules.documents(filter).unwrap(), before);
+                let former = rules.take_former().expect("they have changed");
+                rules.go_back(former, filter).unwrap();
+                assert_eq!(rules.documents(filter).unwrap(), before);
+                assert!(rules.take_former().is_none());
+            };
+            rules.remove("b", &mut filter).unwrap();
+            is_back(&mut rules, &mut filter);
+            rules.add(&rule("d", Some("a")), &mut filter).unwrap();
+            is_back(&mut rules, &mut filter);
+            // As of a whole file of others, one of which has the name of another.
+            let other = Rule {
+                name: "b".parse().unwrap(),
+                verdict: "deny".parse().unwrap(),
+                matches: "icmp".parse().unwrap(),
+            };
+            let set = RuleSet::new(vec![other], Vec::new()).unwrap();
+            rules.change(set, &mut filter).unwrap();
+            is_back(&mut rules, &mut filter);
+            rules.change(RuleSet::default(), &mut filter).unwrap();
+            is_back(&mut rules, &mut filter);
+            // What was refused has changed nothing.
+            rules.remove("e", &mut filter).unwrap_err();
+            assert!(rules.take_former().is_none());
+        });
     }
 }

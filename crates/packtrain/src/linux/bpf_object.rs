@@ -1,9 +1,10 @@
 //! Loading the objects that build.rs compiled from `bpf/`.
 
+use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use libbpf_rs::{MapHandle, Object, ObjectBuilder, PrintLevel};
+use libbpf_rs::{MapCore, MapHandle, Object, ObjectBuilder, PrintLevel};
 
 /// Aligned as an ELF reader wants it.
 #[repr(align(8))]
@@ -49,13 +50,37 @@ pub(super) fn load_with(bytes: &[u8], shared: &[(&str, &MapHandle)]) -> libbpf_r
     })));
     let mut object = ObjectBuilder::default().open_memory(bytes)?;
     for mut map in object.maps_mut() {
-        let name = map.name().to_owned();
-        if let Some((_, other)) = shared.iter().find(|(shared, _)| name == **shared) {
+        let name = name_within(map.name());
+        if let Some((_, other)) = shared.iter().find(|(shared, _)| name == *shared) {
             map.reuse_fd(other.as_fd())?;
         }
     }
     object.load()
 }
+
+/// All maps that both have are the other object's.
+pub(super) fn load_beside(bytes: &[u8], other: &Object) -> libbpf_rs::Result<Object> {
+    let mut shared = Vec::new();
+    for map in other.maps() {
+        shared.push((name_within(map.name()), MapHandle::try_from(&map)?));
+    }
+    let shared: Vec<_> = shared
+        .iter()
+        .map(|(name, map)| (name.as_str(), map))
+        .collect();
+    load_with(bytes, &shared)
+}
+
+/// The name of the memory that is zero at first begins with the object's.
+fn name_within(name: &OsStr) -> String {
+    let name = name.to_string_lossy();
+    match name.ends_with(ZEROED) {
+        true => ZEROED.to_owned(),
+        false => name.into_owned(),
+    }
+}
+
+const ZEROED: &str = ".bss";
 
 /// The object is of our own source: a name that is not in it is our own mistake.
 pub(super) fn program_fd(object: &Object, name: &str) -> libbpf_rs::Result<OwnedFd> {
@@ -65,19 +90,14 @@ pub(super) fn program_fd(object: &Object, name: &str) -> libbpf_rs::Result<Owned
 }
 
 pub(super) fn map_handle(object: &Object, name: &str) -> libbpf_rs::Result<MapHandle> {
-    let map = object
-        .maps()
-        .find(|map| libbpf_rs::MapCore::name(map) == name);
+    let map = object.maps().find(|map| map.name() == name);
     let map = map.unwrap_or_else(|| panic!("no map {name}"));
     MapHandle::try_from(&map)
 }
 
-/// The memory that is zero at first. Its name begins with the object's.
+/// The memory that is zero at first.
 pub(super) fn zeroed_memory(object: &Object) -> libbpf_rs::Result<MapHandle> {
-    let map = object.maps().find(|map| {
-        let name = libbpf_rs::MapCore::name(map).to_string_lossy();
-        name.ends_with(".bss")
-    });
+    let map = object.maps().find(|map| name_within(map.name()) == ZEROED);
     MapHandle::try_from(&map.expect("an object with such memory"))
 }
 

@@ -595,6 +595,8 @@ mod arrive_tests;
 #[cfg(test)]
 mod class_tests;
 #[cfg(test)]
+mod close_tests;
+#[cfg(test)]
 mod leave_tests;
 #[cfg(test)]
 mod tests;

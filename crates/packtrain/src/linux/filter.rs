@@ -5,6 +5,8 @@
 //! they are old), the line above the interface, and that somebody still watches.
 
 mod rule_memory;
+pub mod samples;
+pub mod standing;
 
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
@@ -15,28 +17,35 @@ use packtrain_proto::filter::rules::image::Image;
 use packtrain_proto::filter::{Policy, Reason};
 use packtrain_proto::stats::Traffic;
 
+use super::bpf_link::Attached;
 use super::bpf_map::{MapError, Published, read_traffic, word_of};
 use super::bpf_object::{self, KERNEL_TYPES, embedded, map_handle, program_fd};
 use super::netlink::{LocalPrefix, interface};
-use super::tcx::{self, Hook};
 use super::xdp::{self, Place};
+use super::{guard, tcx};
 use rule_memory::RuleMemory;
+use standing::{Standing, StandingError};
 
 const DRIVER_PROGRAM: &str = "filter_xdp";
 const TC_PROGRAM: &str = "filter_tc";
 const LOOK_PROGRAM: &str = "filter_look";
+const SETTINGS_MAP: &str = ".data.settings";
+const LOOKED_MAP: &str = ".data.looked";
+const COUNTERS_MAP: &str = "counters";
 
 /// Half of what the maps of these names hold.
 pub const LOCAL_ADDRESSES_MAX: usize = 4096;
 pub const LOCAL_PREFIXES_MAX: usize = 2048;
 
 /// `struct filter_settings`, and what of it are words of 32 bits.
-const SETTINGS_LEN: usize = 40 + 8 * LOCAL_WORDS;
-const SETTINGS_WORDS: std::ops::Range<usize> = 8..40;
+const SETTINGS_LEN: usize = SETTINGS_WORDS.end + 8 * LOCAL_WORDS;
+const SETTINGS_WORDS: std::ops::Range<usize> = 8..48;
 /// As in bpf/filter.h.
 const LOCAL_WORDS: usize = 16;
 const LOCAL_FACTOR: u32 = 0x9e37_79b1;
 const LOCAL_SHIFT: u32 = 22;
+/// `struct filter_looked`.
+const LOOKED_LEN: usize = 20;
 /// As much as an Ethernet frame has to have for a program to be run on it.
 const LOOKED_AT: [u8; 14] = [0; 14];
 
@@ -84,8 +93,18 @@ pub enum FilterError {
         mode: Mode,
         source: io::Error,
     },
+    #[error(
+        "on a kernel with PREEMPT_RT the programs of a processor interrupt each other, and rules need memory that they \
+         share: a filter has none there"
+    )]
+    Interrupted,
     #[error("cannot ask the filter about the kernel's routes: {0}")]
     Look(libbpf_rs::Error),
+    #[error("{link} has a filter that has stayed: {source}")]
+    Stayed {
+        link: String,
+        source: standing::StandingError,
+    },
     #[error(transparent)]
     Map(#[from] MapError),
 }
@@ -107,27 +126,37 @@ pub struct Settings {
     pub line_ifindex: Option<u32>,
     /// Nanoseconds of `CLOCK_MONOTONIC`, after which everything passes; `None`: for ever.
     pub lease_until_ns: Option<u64>,
+    /// Rules decide after that, too; and [`Filter::attach`] leaves the program where it is when this process ends.
+    pub stays: bool,
 }
 
 /// What keeps the program where it is.
 #[derive(Debug)]
 enum Hold {
-    Xdp(#[expect(dead_code, reason = "held")] xdp::Attached),
-    Tc(#[expect(dead_code, reason = "held")] tcx::Attached),
+    Link(#[cfg_attr(not(test), expect(dead_code, reason = "held"))] Attached),
+    /// The interface itself, until it is taken away.
+    Interface {
+        ifindex: u32,
+    },
 }
 
 /// The programs of one interface, and what they look up.
 #[derive(Debug)]
 pub struct Filter {
     object: Object,
+    /// The program of tc ingress, where that is used, with the same maps.
+    object_at_tc: Option<Object>,
     hold: Option<Hold>,
     settings: Settings,
+    is_generic: bool,
     /// The state of the routes that the local addresses are of.
     fib_seq: u32,
     has_prefixes: bool,
     /// A bit of each local address.
     local_bits: [u64; LOCAL_WORDS],
     rules: RuleMemory,
+    /// [`bpf_object::are_programs_interrupted`]: one would go on with what another has found in a frame.
+    is_interrupted: bool,
     settings_map: MapHandle,
     looked: MapHandle,
     counters: MapHandle,
@@ -151,30 +180,63 @@ impl Filter {
         Ok(Filter {
             hold: None,
             settings: Settings::default(),
+            is_generic: false,
             fib_seq: 0,
             has_prefixes: false,
             local_bits: [0; LOCAL_WORDS],
             rules: RuleMemory::open(&object).map_err(not_loaded)?,
-            settings_map: map(".data.settings")?,
-            looked: map(".data.looked")?,
-            counters: map("counters")?,
+            is_interrupted: bpf_object::are_programs_interrupted(),
+            settings_map: map(SETTINGS_MAP)?,
+            looked: map(LOOKED_MAP)?,
+            counters: map(COUNTERS_MAP)?,
             local_addresses: published("local_addresses")?,
             local_prefixes: published("local_prefixes")?,
             object,
+            object_at_tc: None,
         })
+    }
+
+    /// What the kernel looks at is each time the dearest part of a filter's start: only what is used is loaded.
+    fn load_at_tc(&mut self) -> Result<&mut Object, FilterError> {
+        let loaded = match self.object_at_tc.take() {
+            Some(loaded) => loaded,
+            None => {
+                bpf_object::load_beside(embedded!("filter_tc"), &self.object).map_err(not_loaded)?
+            }
+        };
+        Ok(self.object_at_tc.insert(loaded))
     }
 
     /// From here on frames are judged.
     pub fn attach(&mut self, ifindex: u32, mode: Mode) -> Result<(), FilterError> {
         let program = match mode {
-            Mode::Native | Mode::Generic => DRIVER_PROGRAM,
-            Mode::Tc => TC_PROGRAM,
+            Mode::Native | Mode::Generic => program_fd(&self.object, DRIVER_PROGRAM),
+            Mode::Tc => program_fd(self.load_at_tc()?, TC_PROGRAM),
         };
-        let program = program_fd(&self.object, program).map_err(not_loaded)?;
-        let attached = match mode {
-            Mode::Native => xdp::attach(program.as_fd(), ifindex, Place::Driver).map(Hold::Xdp),
-            Mode::Generic => xdp::attach(program.as_fd(), ifindex, Place::Generic).map(Hold::Xdp),
-            Mode::Tc => tcx::attach(program.as_fd(), ifindex, Hook::Ingress).map(Hold::Tc),
+        let program = program.map_err(not_loaded)?;
+        let stayed = |source| FilterError::Stayed {
+            link: interface(ifindex),
+            source,
+        };
+        self.is_generic = mode == Mode::Generic;
+        self.write_settings()?;
+        let former = standing_without_process(ifindex).map_err(stayed)?;
+        let attached = if self.settings.stays {
+            let attached = standing::attach(&program, ifindex, mode, former.as_ref());
+            attached
+                .map_err(stayed)?
+                .map(|()| Hold::Interface { ifindex })
+        } else {
+            if let Some(former) = former {
+                former.take_away().map_err(stayed)?;
+            }
+            match mode {
+                Mode::Native => xdp::attach(program.as_fd(), ifindex, Place::Driver),
+                Mode::Generic => xdp::attach(program.as_fd(), ifindex, Place::Generic),
+                // What is the line's is withheld first, and the guard goes on being the first.
+                Mode::Tc => tcx::attach_behind(program.as_fd(), ifindex, guard::INGRESS_PROGRAM),
+            }
+            .map(Hold::Link)
         };
         match attached {
             Ok(hold) => {
@@ -193,6 +255,19 @@ impl Filter {
         }
     }
 
+    /// From here on nothing is judged, also where it was to stay.
+    pub fn take_away(&mut self) -> Result<(), FilterError> {
+        let Some(Hold::Interface { ifindex }) = self.hold.take() else {
+            return Ok(());
+        };
+        let found = standing_without_process(ifindex);
+        let gone = found.and_then(|found| found.map_or(Ok(()), |standing| standing.take_away()));
+        gone.map_err(|source| FilterError::Stayed {
+            link: interface(ifindex),
+            source,
+        })
+    }
+
     pub fn settings(&self) -> Settings {
         self.settings
     }
@@ -202,8 +277,29 @@ impl Filter {
         self.write_settings()
     }
 
+    /// Whether the interface takes several unicast addresses without taking all: it filters itself. `None`: not known.
+    pub fn filters_unicast(&self, ifindex: u32) -> Result<Option<bool>, FilterError> {
+        let failed = |source| MapError {
+            map: LOOKED_MAP,
+            source,
+        };
+        let mut value = [0; LOOKED_LEN];
+        value[8..12].copy_from_slice(&ifindex.to_ne_bytes());
+        let key = 0u32.to_ne_bytes();
+        let written = self.looked.update(&key, &value, MapFlags::ANY);
+        written.map_err(failed)?;
+        let [_, _, _, is_known, filters] = self.look()?;
+        Ok((is_known != 0).then_some(filters != 0))
+    }
+
     /// The state that the kernel's IPv4 routes are in; `None` where it keeps none, and foreign ARP passes.
     pub fn fib_seq(&self) -> Result<Option<u32>, FilterError> {
+        let [seq, is_known, ..] = self.look()?;
+        Ok((is_known != 0).then_some(seq))
+    }
+
+    /// `struct filter_looked`.
+    fn look(&self) -> Result<[u32; LOOKED_LEN / 4], FilterError> {
         let program = self.object.progs_mut().find(|p| p.name() == LOOK_PROGRAM);
         let input = ProgramInput {
             data_in: Some(&LOOKED_AT),
@@ -214,14 +310,13 @@ impl Filter {
             .test_run(input)
             .map_err(FilterError::Look)?;
         let failed = |source| MapError {
-            map: "looked",
+            map: LOOKED_MAP,
             source,
         };
         let value = self.looked.lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
         let value = value.map_err(failed)?.unwrap_or_default();
-        let [seq, is_known] =
-            [0, 4].map(|at| value.get(at..at + 4).map_or(0, |_| word_of(&value, at)));
-        Ok((is_known != 0).then_some(seq))
+        let value: [u8; LOOKED_LEN] = value.try_into().expect("as long as it is declared");
+        Ok(std::array::from_fn(|at| word_of(&value, 4 * at)))
     }
 
     /// The prefixes that the host answers for, as the routes say that were in this state.
@@ -272,10 +367,16 @@ impl Filter {
     /// former ones is forgotten.
     pub fn set_rules(&mut self, image: Option<&Image>) -> Result<(), FilterError> {
         match image {
+            Some(_) if self.is_interrupted => return Err(FilterError::Interrupted),
             Some(image) => self.rules.write(image)?,
             None => self.rules.ask_none(),
         }
         self.write_settings()
+    }
+
+    /// Which rules are asked, of all that there were: samples name them by this and their place.
+    pub fn rules_image(&self) -> u32 {
+        self.rules.image()
     }
 
     /// What each of the first so many rules has decided.
@@ -293,7 +394,7 @@ impl Filter {
         let mut counters = Counters::default();
         for reason in Reason::ALL {
             let index = *reason as usize;
-            counters.0[index] = read_traffic("counters", &self.counters, index as u32)?;
+            counters.0[index] = read_traffic(COUNTERS_MAP, &self.counters, index as u32)?;
         }
         Ok(counters)
     }
@@ -314,6 +415,8 @@ impl Filter {
             self.has_prefixes.into(),
             self.rules.is_asked().into(),
             self.rules.image(),
+            set.stays.into(),
+            self.is_generic.into(),
         ];
         let mut value = [0; SETTINGS_LEN];
         value[..8].copy_from_slice(&set.lease_until_ns.unwrap_or(0).to_ne_bytes());
@@ -325,12 +428,24 @@ impl Filter {
             place.copy_from_slice(&word.to_ne_bytes());
         }
         let failed = |source| MapError {
-            map: "settings",
+            map: SETTINGS_MAP,
             source,
         };
         let key = 0u32.to_ne_bytes();
         let written = self.settings_map.update(&key, &value, MapFlags::ANY);
         Ok(written.map_err(failed)?)
+    }
+}
+
+/// A filter that has stayed when its process ended: who may ask for it is the only one of this interface.
+fn standing_without_process(ifindex: u32) -> Result<Option<Standing>, StandingError> {
+    let Some(found) = standing::find(ifindex)? else {
+        return Ok(None);
+    };
+    match found.told() {
+        Ok(told) if !told.stays => Ok(None),
+        // Of another version: if it goes with a process, that will be found.
+        _ => Ok(Some(found)),
     }
 }
 

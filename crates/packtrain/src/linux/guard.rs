@@ -47,7 +47,8 @@ const CLSACT_PRIORITY: u16 = 0x7074;
 const CLSACT_HANDLE: u32 = 1;
 const CLSACT_NAME: &str = "packtrain_guard";
 
-const INGRESS_PROGRAM: &str = "guard_ingress";
+/// Also by which a filter tells it from others.
+pub(super) const INGRESS_PROGRAM: &str = "guard_ingress";
 const SOCKET_PROGRAM: &str = "guard_socket";
 const GIVEN_PROGRAM: &str = "guard_given";
 const HANDLED_PROGRAM: &str = "guard_handled";

@@ -30,6 +30,7 @@ pub mod udp_offload;
 pub mod vnet_header;
 
 mod af_packet;
+mod bpf_link;
 mod bpf_map;
 mod bpf_object;
 mod htb;

@@ -58,6 +58,11 @@ impl Host {
         Host { holder }
     }
 
+    /// The process that holds it.
+    pub(crate) fn id(&self) -> u32 {
+        self.holder.id()
+    }
+
     /// Takes over an interface of the thread's namespace.
     pub(crate) fn take(&self, interface: &str) {
         ip(&format!("link set {interface} netns {}", self.holder.id()));

@@ -1,9 +1,9 @@
-//! Programs in an interface's driver (XDP), by a link of their own (Linux 5.9): they go when their owner goes, however
-//! that ends, and nobody else's is replaced.
+//! Programs in an interface's driver (XDP), by a link of their own (Linux 5.9) or to stay: nobody else's is replaced.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{BorrowedFd, RawFd};
 
+use super::bpf_link::{self, Attached, no_options};
 use super::sys::check;
 
 /// Where the program runs.
@@ -15,62 +15,86 @@ pub(super) enum Place {
     Generic,
 }
 
-/// A program that is attached for as long as this lives.
-#[derive(Debug)]
-pub(super) struct Attached(OwnedFd);
-
 pub(super) fn attach(program: BorrowedFd<'_>, ifindex: u32, place: Place) -> io::Result<Attached> {
-    // SAFETY: `bpf_link_create_opts` is plain integers, for which all zero is a value.
-    let mut options: libbpf_sys::bpf_link_create_opts = unsafe { std::mem::zeroed() };
-    options.sz = size_of_val(&options) as libbpf_sys::size_t;
-    options.flags = match place {
-        Place::Driver => libbpf_sys::XDP_FLAGS_DRV_MODE,
-        Place::Generic => libbpf_sys::XDP_FLAGS_SKB_MODE,
-    };
-    // SAFETY: the options outlive the call and say their size; the descriptor that it returns is
-    // new, and owned by us alone.
-    unsafe {
-        let fd = libbpf_sys::bpf_link_create(
-            program.as_raw_fd(),
-            ifindex as i32,
-            libbpf_sys::BPF_XDP,
-            &options,
-        );
-        Ok(Attached(OwnedFd::from_raw_fd(check(fd)?)))
-    }
+    let mut options = no_options();
+    options.flags = place.flag();
+    bpf_link::attach(program, ifindex, libbpf_sys::BPF_XDP, &options)
 }
 
-/// The numbers of somebody's programs on an interface; none: there is none.
-pub(super) fn programs_on(ifindex: u32) -> io::Result<Vec<u32>> {
+/// The numbers of the programs on an interface, by where they run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Placed {
+    /// In the card.
+    pub(super) card: Option<u32>,
+    pub(super) driver: Option<u32>,
+    pub(super) generic: Option<u32>,
+}
+
+pub(super) fn placed_on(ifindex: u32) -> io::Result<Placed> {
     let mut options = libbpf_sys::bpf_xdp_query_opts {
         sz: size_of::<libbpf_sys::bpf_xdp_query_opts>() as libbpf_sys::size_t,
         ..Default::default()
     };
     // SAFETY: the options outlive the call and say their size.
     check(unsafe { libbpf_sys::bpf_xdp_query(ifindex as i32, 0, &raw mut options) })?;
-    let numbers = [
-        options.hw_prog_id,
-        options.drv_prog_id,
-        options.skb_prog_id,
-        options.prog_id,
-    ];
-    let mut numbers: Vec<u32> = numbers.into_iter().filter(|number| *number != 0).collect();
+    let number = |id: u32| (id != 0).then_some(id);
+    Ok(Placed {
+        card: number(options.hw_prog_id),
+        driver: number(options.drv_prog_id),
+        generic: number(options.skb_prog_id),
+    })
+}
+
+/// The numbers of somebody's programs on an interface; none: there is none.
+pub(super) fn programs_on(ifindex: u32) -> io::Result<Vec<u32>> {
+    let placed = placed_on(ifindex)?;
+    let numbers = [placed.card, placed.driver, placed.generic];
+    let mut numbers: Vec<u32> = numbers.into_iter().flatten().collect();
     numbers.sort_unstable();
     numbers.dedup();
     Ok(numbers)
 }
 
-impl AsFd for Attached {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+impl Place {
+    fn flag(self) -> u32 {
+        match self {
+            Place::Driver => libbpf_sys::XDP_FLAGS_DRV_MODE,
+            Place::Generic => libbpf_sys::XDP_FLAGS_SKB_MODE,
+        }
     }
 }
 
-impl Drop for Attached {
-    /// Closing the descriptor detaches later, and until then no other program can be attached.
-    fn drop(&mut self) {
-        // SAFETY: takes a descriptor that is open, and nothing else. It fails where the interface
-        // is gone, and the program with it.
-        unsafe { libbpf_sys::bpf_link_detach(self.0.as_raw_fd()) };
+/// Attaches a program that stays when its owner goes: where none is, or in the place of this one.
+pub(super) fn attach_to_stay(
+    program: RawFd,
+    ifindex: u32,
+    place: Place,
+    in_place_of: Option<RawFd>,
+) -> io::Result<()> {
+    let options = replacing(in_place_of.unwrap_or(-1));
+    let condition = match in_place_of {
+        Some(_) => libbpf_sys::XDP_FLAGS_REPLACE,
+        None => libbpf_sys::XDP_FLAGS_UPDATE_IF_NOEXIST,
+    };
+    let (ifindex, flags) = (ifindex as i32, place.flag() | condition);
+    let options = in_place_of.map_or(std::ptr::null(), |_| &raw const options);
+    // SAFETY: the options outlive the call and say their size; without any, libbpf takes none.
+    check(unsafe { libbpf_sys::bpf_xdp_attach(ifindex, program, flags, options) }).map(drop)
+}
+
+/// Takes away a program that stays, if it is still this one.
+pub(super) fn detach(program: RawFd, ifindex: u32, place: Place) -> io::Result<()> {
+    let options = replacing(program);
+    let flags = place.flag() | libbpf_sys::XDP_FLAGS_REPLACE;
+    // SAFETY: as above.
+    check(unsafe { libbpf_sys::bpf_xdp_detach(ifindex as i32, flags, &raw const options) })
+        .map(drop)
+}
+
+fn replacing(program: RawFd) -> libbpf_sys::bpf_xdp_attach_opts {
+    libbpf_sys::bpf_xdp_attach_opts {
+        sz: size_of::<libbpf_sys::bpf_xdp_attach_opts>() as libbpf_sys::size_t,
+        old_prog_fd: program,
+        ..Default::default()
     }
 }

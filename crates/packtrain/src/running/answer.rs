@@ -140,7 +140,10 @@ impl RunningLine {
                     Err(error) => refusal(&error),
                 })
             }
-            Request::RuleAdd { .. } | Request::RuleRemove { .. } => Some(Response::Error(
+            Request::RuleAdd { .. }
+            | Request::RuleRemove { .. }
+            | Request::FilterTry { .. }
+            | Request::FilterConfirm {} => Some(Response::Error(
                 "this is a line, and no receive filter".into(),
             )),
             Request::ClassRemove { name } => Some(match self.remove_class(&name) {

@@ -148,3 +148,95 @@ fn options_that_contradict_each_other_are_refused_and_help_shows_how() {
     assert!(help.out.contains(example), "{}", help.out);
     assert!(help.out.lines().all(|line| line.chars().count() <= 100));
 }
+
+#[test]
+fn how_long_a_confirmation_is_waited_for_is_bounded_and_help_shows_it() {
+    let on = ["filter", "on", "eth1"];
+    let deny = ["filter", "deny", "eth1", "icmp"];
+    let remove = ["filter", "remove", "eth1", "rule1"];
+    for command in [&on[..], &deny, &remove] {
+        for time in ["0", "3601s", "1.5", "2m", ""] {
+            let result = packtrain(&[command, &["--confirm", time]].concat());
+            assert_eq!(result.code, 2, "{command:?} {time}: {}", result.err);
+            let why = "a time in seconds, 1 to 3600";
+            assert!(
+                result.err.contains(why),
+                "{command:?} {time}: {}",
+                result.err
+            );
+        }
+    }
+    let help = packtrain(&["filter", "confirm", "--help"]);
+    assert_eq!(help.code, 0);
+    let example = "Examples:\n  packtrain filter confirm eth1";
+    assert!(help.out.contains(example), "{}", help.out);
+    let nobody = packtrain(&["filter", "confirm", "pt-none"]);
+    assert_eq!(
+        (nobody.code, nobody.err.as_str()),
+        (9, "error: no receive filter runs on pt-none\n")
+    );
+}
+
+#[test]
+fn top_says_what_it_takes_and_what_to_do_without_a_terminal() {
+    for (arguments, code, text) in [
+        // Before it looks for a filter.
+        (
+            &["filter", "top", "eth1"][..],
+            2,
+            "error: standard output is no terminal: `packtrain filter top eth1 --batch` prints text and `--json` JSON, \
+             again and again; `packtrain filter status eth1 --json` once\n",
+        ),
+        (
+            &["filter", "top", "--interval", "0.1"],
+            2,
+            "'0.1' for '--interval <SECONDS>': a time in seconds, 0.2 to 60",
+        ),
+        (
+            &["filter", "top", "-n", "3"],
+            2,
+            "required arguments were not provided",
+        ),
+        (
+            &["filter", "top", "-b", "-n", "0"],
+            2,
+            "'0' for '--count <COUNT>'",
+        ),
+        (
+            &["filter", "top", "--theme", "blue"],
+            2,
+            "'blue' for '--theme <THEME>'\n  [possible values: auto, dark, light, plain]",
+        ),
+        (
+            &["filter", "top", "pt-none", "--batch"],
+            9,
+            "error: no receive filter runs on pt-none\n",
+        ),
+        (
+            &["filter", "top", "pt-none", "--json", "--batch", "-n", "1"],
+            9,
+            "error: no receive filter runs on pt-none\n",
+        ),
+    ] {
+        let result = packtrain(arguments);
+        assert_eq!(result.code, code, "{arguments:?}: {}", result.err);
+        assert!(result.err.contains(text), "{arguments:?}: {}", result.err);
+        assert_eq!(result.out, "");
+    }
+    let help = packtrain(&["filter", "top", "--help"]);
+    assert_eq!(help.code, 0);
+    for text in [
+        "Examples:\n  packtrain filter top\n",
+        "one that is started anew counts anew",
+        "exit code 9",
+        "Keys:\n  q, Esc, Ctrl-C",
+    ] {
+        let flat = help.out.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            help.out.contains(text) || flat.contains(text),
+            "{}",
+            help.out
+        );
+    }
+    assert!(help.out.lines().all(|line| line.chars().count() <= 100));
+}

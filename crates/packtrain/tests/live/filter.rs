@@ -1,5 +1,11 @@
 //! The receive filter on real interfaces: what comes in is what the host wants, and nothing that it wants is missing.
 
+mod confirm;
+mod lines;
+mod sample;
+mod stay;
+mod top;
+
 use packtrain::lab::wait_for;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -21,6 +27,43 @@ fn frames(host: &Host, reason: &str) -> u64 {
 
 fn has_program(host: &Host) -> bool {
     host.sh("ip -d link show eth1").contains("xdp")
+}
+
+fn pid_of(host: &Host) -> Pid {
+    let pid = document(host)["pid"].as_u64().expect("a number");
+    Pid::from_raw(pid as i32).expect("a process")
+}
+
+/// A process that goes on when this is dropped, also after a failure.
+struct Stopped(Pid);
+
+impl Stopped {
+    fn stop(pid: Pid) -> Stopped {
+        kill_process(pid, Signal::STOP).unwrap();
+        Stopped(pid)
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        let _ = kill_process(self.0, Signal::CONT);
+    }
+}
+
+/// How many of so many questions are answered.
+fn pings(from: &Host, count: u32, size: u32) -> u32 {
+    let line = format!("ping -n -q -c {count} -i 0.01 -W 1 -s {size} 10.1.0.1 || true");
+    answered(&from.sh(&line))
+}
+
+/// By what `ping` has printed.
+fn answered(said: &str) -> u32 {
+    let received = said.split(" received").next().unwrap();
+    received.rsplit(' ').next().unwrap().parse().unwrap()
+}
+
+fn rules(host: &Host) -> Value {
+    serde_json::from_str(&host.done("filter rules --json").out).unwrap()
 }
 
 /// Two hosts on 10.1.0.0/24, of which the first has a filter.
@@ -239,13 +282,8 @@ fn ports_that_nobody_has_are_silent_and_the_others_as_before() {
 fn rules_come_and_go_while_traffic_does_and_each_is_counted() {
     live!();
     let (a, b) = filtered("");
-    let pings = |count: u32, size: u32| -> u32 {
-        let line = format!("ping -n -q -c {count} -i 0.01 -W 1 -s {size} 10.1.0.1 || true");
-        let said = b.sh(&line);
-        let received = said.split(" received").next().unwrap();
-        received.rsplit(' ').next().unwrap().parse().unwrap()
-    };
-    let rules = || -> Value { serde_json::from_str(&a.done("filter rules --json").out).unwrap() };
+    let pings = |count, size| pings(&b, count, size);
+    let rules = || rules(&a);
     assert_eq!(pings(5, 56), 5);
     let added = a.words(&["filter", "deny", "eth1", "icmp size 500-"]);
     assert_eq!(added.out, "eth1 has rule rule1: deny icmp size 500-\n");

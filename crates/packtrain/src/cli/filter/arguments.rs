@@ -1,5 +1,6 @@
 //! The words of `packtrain filter`.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -7,6 +8,10 @@ use packtrain_proto::filter::Policy;
 use packtrain_proto::filter::rules::{Limit, RuleMatch, RuleName};
 
 use super::explain::ExplainArguments;
+use super::sample::SampleArguments;
+use super::top::TopArguments;
+use crate::cli::error::CliError;
+use crate::filter::confirmation::CONFIRM_SECONDS;
 use crate::filter::{FilterSettings, ModePolicy};
 use crate::settings::values::{InterfaceName, LogLevel};
 
@@ -34,6 +39,22 @@ Examples:
         #[arg(value_name = "LINK")]
         interface: Option<InterfaceName>,
     },
+    /// Keep what waits for it: the filter after `on --confirm`, or a change of its rules after theirs.
+    ///
+    /// Say it when you see that the host can still be reached, by the way that the filter might have closed: in one line
+    /// with the command before, it would confirm whatever happens.
+    #[command(after_help = "\
+Examples:
+  packtrain filter confirm eth1")]
+    Confirm {
+        /// The interface [default: the only one that has a filter].
+        #[arg(value_name = "LINK")]
+        interface: Option<InterfaceName>,
+
+        /// Print what was confirmed, and how many seconds there were left, for programs.
+        #[arg(long)]
+        json: bool,
+    },
     /// Show what a filter has let pass and dropped, and why.
     #[command(after_help = "\
 Examples:
@@ -58,7 +79,8 @@ Examples:
     #[command(after_help = "\
 Examples:
   packtrain filter deny eth1 'udp dport 1900,5353'
-  packtrain filter deny eth1 'vlan 7 not src 10.0.0.0/8' --name strangers")]
+  packtrain filter deny eth1 'vlan 7 not src 10.0.0.0/8' --name strangers
+  packtrain filter deny eth1 'tcp not dport 22' --confirm 30s")]
     Deny(RuleArguments),
     /// Drop what is more than so much a second; rules behind and the policy decide on the rest.
     ///
@@ -82,6 +104,9 @@ Examples:
         #[arg(value_name = "RULE")]
         rule: RuleName,
 
+        #[command(flatten)]
+        confirm: ConfirmOption,
+
         /// Print the rule for programs, as it was at last.
         #[arg(long)]
         json: bool,
@@ -100,6 +125,8 @@ Examples:
         #[arg(long)]
         json: bool,
     },
+    Sample(SampleArguments),
+    Top(TopArguments),
     Explain(ExplainArguments),
 }
 
@@ -145,9 +172,19 @@ pub struct RuleOptions {
     #[arg(long, value_name = "RULE")]
     pub before: Option<RuleName>,
 
+    #[command(flatten)]
+    pub confirm: ConfirmOption,
+
     /// Print the rule for programs, as in the status document.
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Clone, Copy, Debug, Args)]
+pub struct ConfirmOption {
+    /// The rules are as before after so long, unless `packtrain filter confirm` comes: 1 to 3600.
+    #[arg(long, value_name = "SECONDS", value_parser = parse_confirm)]
+    pub confirm: Option<Duration>,
 }
 
 /// Put a filter on an interface: a member link of a line, or any other.
@@ -160,6 +197,7 @@ pub struct RuleOptions {
 Examples:
   packtrain filter on eth1
   packtrain filter on eth1 --ports auto
+  packtrain filter on eth1 --confirm 30s
   packtrain filter on eth1 --dry-run; sleep 60; packtrain filter status eth1
   packtrain filter on eth1 --policy nima --mode tc")]
 pub struct OnArguments {
@@ -187,6 +225,16 @@ pub struct OnArguments {
     /// Everything passes when the process has not refreshed the filter for so long: 2 to 3600, or off.
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_watchdog)]
     watchdog: Watchdog,
+
+    /// The filter goes after so long, unless `packtrain filter confirm` comes: 1 to 3600. Who locks himself out of a
+    /// remote host has it back then.
+    #[arg(long, value_name = "SECONDS", value_parser = parse_confirm)]
+    confirm: Option<Duration>,
+
+    /// Leave the program where it is when its process ends, however that does: rules go on deciding, and everything else
+    /// passes from when the watchdog fires. The next `filter on` takes its place, `filter off` takes it away.
+    #[arg(long)]
+    stay: bool,
 
     /// Stay in the foreground, and log to standard error.
     #[arg(long)]
@@ -226,24 +274,40 @@ enum PortsName {
 #[derive(Clone, Copy, Debug)]
 struct Watchdog(Option<Duration>);
 
-const WATCHDOG_SECONDS: std::ops::RangeInclusive<u64> = 2..=3600;
+const WATCHDOG_SECONDS: RangeInclusive<u64> = 2..=3600;
 
 fn parse_watchdog(text: &str) -> Result<Watchdog, String> {
     if text == "off" {
         return Ok(Watchdog(None));
     }
-    let seconds = text.strip_suffix('s').unwrap_or(text).parse();
-    match seconds {
-        Ok(seconds) if WATCHDOG_SECONDS.contains(&seconds) => {
-            Ok(Watchdog(Some(Duration::from_secs(seconds))))
-        }
-        _ => Err("a time in seconds, 2 to 3600, or off".into()),
+    let time = parse_seconds(text, WATCHDOG_SECONDS);
+    match time {
+        Some(time) => Ok(Watchdog(Some(time))),
+        None => Err("a time in seconds, 2 to 3600, or off".into()),
     }
 }
 
+fn parse_confirm(text: &str) -> Result<Duration, String> {
+    let time = parse_seconds(text, CONFIRM_SECONDS);
+    time.ok_or_else(|| "a time in seconds, 1 to 3600".into())
+}
+
+fn parse_seconds(text: &str, allowed: RangeInclusive<u64>) -> Option<Duration> {
+    let seconds = text.strip_suffix('s').unwrap_or(text).parse().ok()?;
+    allowed
+        .contains(&seconds)
+        .then(|| Duration::from_secs(seconds))
+}
+
 impl OnArguments {
-    pub fn settings(&self) -> FilterSettings {
-        FilterSettings {
+    /// What was asked for, if it can be had together.
+    pub fn settings(&self) -> Result<FilterSettings, CliError> {
+        if self.stay && self.watchdog.0.is_none() {
+            return Err(CliError::Usage(
+                "--stay needs the watchdog: what the process told the program would hold for ever otherwise".into(),
+            ));
+        }
+        Ok(FilterSettings {
             interface: self.interface.clone(),
             policy: match self.policy {
                 PolicyName::Host => Policy::Host,
@@ -254,6 +318,8 @@ impl OnArguments {
             mode: self.mode,
             dry_run: self.dry_run,
             watchdog: self.watchdog.0,
-        }
+            confirm: self.confirm,
+            stays: self.stay,
+        })
     }
 }

@@ -25,6 +25,7 @@ use packtrain_proto::filter::{Host, Policy};
 pub use self::arguments::ExplainArguments;
 use self::frames::Lines;
 use self::judged::Judged;
+use self::kind::Kind;
 use self::summary::Summary;
 use self::summary_view::Terms;
 use crate::capture_file::{CaptureError, CaptureFile, LinkType};
@@ -60,6 +61,11 @@ pub fn run(arguments: &ExplainArguments) -> Result<(), CliError> {
         Err(Stop::Output(error)) => Err(CliError::failed("standard output", error)),
         Err(Stop::Capture(error)) => Err(error.into()),
     }
+}
+
+/// A frame in a few words.
+pub fn in_words(bytes: &[u8]) -> String {
+    frames::what(bytes, Kind::of(bytes).protocol)
 }
 
 /// How it is told.

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use packtrain_proto::filter::rules::{RuleMatch, RuleName};
 use serde_json::Value;
 
-use super::arguments::{LimitArguments, RuleArguments, RuleOptions};
-use super::{ask, not_told, only, read};
+use super::arguments::{ConfirmOption, LimitArguments, RuleArguments, RuleOptions};
+use super::{ask, confirm, not_told, only, read, view};
 use crate::cli::error::CliError;
 use crate::cli::output::{self, HEADING};
 use crate::cli::show;
@@ -51,7 +51,8 @@ fn ask_for(
         matches: matches.to_string(),
         before: options.before.as_ref().map(ToString::to_string),
     };
-    let rule = change(interface, request)?;
+    let rule = change(interface, confirm::tried(request, options.confirm))?;
+    confirm::tell_how(interface, options.confirm);
     if options.json {
         return show::print_json(&rule);
     }
@@ -59,11 +60,17 @@ fn ask_for(
     output::text(&format!("{interface} has rule {name}: {said}\n"))
 }
 
-pub fn remove(interface: &InterfaceName, rule: &RuleName, json: bool) -> Result<(), CliError> {
+pub fn remove(
+    interface: &InterfaceName,
+    rule: &RuleName,
+    option: ConfirmOption,
+    json: bool,
+) -> Result<(), CliError> {
     let request = Request::RuleRemove {
         name: rule.to_string(),
     };
-    let last = change(interface, request)?;
+    let last = change(interface, confirm::tried(request, option))?;
+    confirm::tell_how(interface, option);
     match json {
         true => show::print_json(&last),
         false => output::text(&format!("{interface} has no rule {rule} any more\n")),
@@ -76,7 +83,9 @@ pub fn list(interface: Option<&InterfaceName>, json: bool) -> Result<(), CliErro
     if json {
         return show::print_json(&document["rules"]);
     }
-    output::text(&table(&read(document)?.rules))
+    let document = read(document)?;
+    let unconfirmed = view::unconfirmed(&document);
+    output::text(&(unconfirmed + &table(&document.rules)))
 }
 
 fn change(interface: &InterfaceName, request: Request) -> Result<Value, CliError> {

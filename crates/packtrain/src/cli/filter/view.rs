@@ -11,6 +11,14 @@ pub fn status(document: &FilterDocument) -> String {
     let mut text = String::new();
     let interface = &document.interface;
     let _ = writeln!(text, "{HEADING}filter of {interface}{HEADING:#}");
+    text += &unconfirmed(document);
+    if !document.known_as.is_empty() && document.known_as != *interface {
+        let _ = writeln!(
+            text,
+            "  {WARNING}it was {known} when the filter came, and commands go on to call it so: packtrain filter off {known}{WARNING:#}",
+            known = document.known_as
+        );
+    }
     let dry = match document.dry_run {
         true => format!(", {WARNING}dry run: nothing is dropped{WARNING:#}"),
         false => String::new(),
@@ -20,6 +28,20 @@ pub fn status(document: &FilterDocument) -> String {
         "  policy {}, ports {}, mode {}{dry}",
         document.policy, document.ports, document.mode
     );
+    if document.pid.is_none() {
+        let _ = writeln!(
+            text,
+            "  {WARNING}its process has ended: what rules do not decide passes{WARNING:#}"
+        );
+    } else if document.stays {
+        let _ = writeln!(text, "  stays when its process ends");
+    }
+    if document.filters_unicast == Some(true) {
+        let _ = writeln!(
+            text,
+            "  the interface filters unicast addresses itself: few for others come"
+        );
+    }
     if let Some(line) = &document.line {
         let _ = writeln!(
             text,
@@ -85,6 +107,18 @@ pub fn status(document: &FilterDocument) -> String {
     text
 }
 
+/// What is undone soon, on a line of its own; otherwise nothing.
+pub fn unconfirmed(document: &FilterDocument) -> String {
+    let Some(what) = &document.unconfirmed else {
+        return String::new();
+    };
+    let seconds = document.confirm_seconds_left.unwrap_or(0.0);
+    let known_as = &document.known_as;
+    format!(
+        "  {WARNING}UNCONFIRMED: {what}: undone in {seconds:.0} s, unless you say: packtrain filter confirm {known_as}{WARNING:#}\n"
+    )
+}
+
 fn amount(amount: &Amount) -> String {
     format!("{:>12} frames {:>16} bytes", amount.frames, amount.bytes)
 }
@@ -120,6 +154,7 @@ pub fn words(reason: Reason) -> &'static str {
         Reason::Unrefreshed => "nobody had refreshed the filter",
         Reason::NoPolicy => "no policy",
         Reason::Allowed => "by a rule",
+        Reason::Looped => "sent by this host itself, on its way back to its own sockets",
         Reason::ForeignUnicast => "to somebody else",
         Reason::ForeignArp => "ARP that concerns others",
         Reason::ForeignGroup => "to a group that nobody here has joined",

@@ -1,7 +1,7 @@
 //! Numbers as people write them.
 
 /// With a comma between thousands.
-pub(in crate::cli) fn count(n: u64) -> String {
+pub(crate) fn count(n: u64) -> String {
     let digits = n.to_string();
     let mut text = String::new();
     for (i, digit) in digits.chars().enumerate() {

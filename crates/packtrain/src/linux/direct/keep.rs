@@ -106,8 +106,9 @@ impl KeptPath {
 #[cfg(test)]
 mod tests {
     use super::super::OpenTo;
+    use super::super::close_tests::close;
     use super::super::tests::{GO_ON, REDIRECT};
-    use super::super::tests::{IPV4, PEER, PT0, close, destination, frame, leave, with_path};
+    use super::super::tests::{IPV4, PEER, PT0, destination, frame, leave, with_path};
     use super::*;
 
     fn kept(path: &DirectPath) -> KeptPath {

@@ -10,9 +10,10 @@ use packtrain_proto::offload::Offload;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
+use super::close_tests::close;
 use super::tests::{
-    GO_ON, PEER, PT0, REDIRECT, SEGMENT_HEADERS, close, destination, index_of, leave,
-    leave_in_segments, segment_of, with_path,
+    GO_ON, PEER, PT0, REDIRECT, SEGMENT_HEADERS, destination, index_of, leave, leave_in_segments,
+    segment_of, with_path,
 };
 use super::*;
 use crate::clock::Clock;

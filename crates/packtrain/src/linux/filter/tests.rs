@@ -1,9 +1,16 @@
 //! The programs by `BPF_PROG_TEST_RUN` on an interface of a namespace, against the model of packtrain-proto.
 
 mod as_the_model;
+mod beside_a_guard;
+mod corpora;
 mod frames;
 mod host_changes;
+mod jumbo;
+mod loops;
+mod oracle;
 mod rules;
+mod samples;
+mod stays;
 mod wanted;
 mod world;
 

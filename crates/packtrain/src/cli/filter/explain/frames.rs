@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use packtrain_proto::class::Facts;
 use packtrain_proto::filter;
+use packtrain_proto::wire::ethernet::Header;
 use packtrain_proto::wire::packet::Packet;
 use serde_json::json;
 
@@ -39,7 +40,7 @@ impl Lines {
             "{:>6}  {time:>12}  {:>5} B  {:<WHAT_WIDTH$}  {style}{verdict}{style:#}  {}",
             judged.frame.number,
             judged.frame.len_on_wire,
-            what(judged),
+            what(judged.frame.bytes, judged.kind.protocol),
             words(judged.reason)
         )
     }
@@ -62,17 +63,16 @@ pub fn write_json(judged: &Judged<'_>, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// The frame in a few words: what the verdict goes by, where that is no more than addresses.
-fn what(judged: &Judged<'_>) -> String {
-    let Some(header) = judged.header else {
+pub fn what(bytes: &[u8], protocol: Protocol) -> String {
+    let Some(header) = Header::parse(bytes) else {
         return "no Ethernet header".into();
     };
-    let bytes = judged.frame.bytes;
     let parsed = Packet::parse(bytes);
     let flow = Facts::of(bytes, &parsed, 0).flow;
     if flow.ip.is_some() {
         return frame_words::flow(&flow);
     }
-    let name = match judged.kind.protocol {
+    let name = match protocol {
         Protocol::Arp => return arp(bytes),
         // Of IEEE 802.3 with a link control that nobody here knows.
         Protocol::Other if flow.ether_type < 1536 => "802.3".into(),

@@ -13,7 +13,9 @@ use packtrain_proto::wire::ethernet::MacAddr;
 
 use crate::cli::error::CliError;
 use crate::cli::output;
-use crate::filter::line_above;
+use crate::clock::Clock;
+use crate::control::ANSWER_WAIT_MAX;
+use crate::filter::line_above::LineSearch;
 use crate::instance;
 use crate::linux::netlink::{Link, LocalRoutes, Netlink};
 use crate::settings::values::InterfaceName;
@@ -94,11 +96,12 @@ fn interface_of(netlink: &mut Netlink, link: &Link) -> Result<Interface, CliErro
 
 /// `pt0`, where the interface is a member link of it: what is there is this host's too.
 fn line_of(netlink: &mut Netlink, link: &Link) -> Result<Option<Interface>, CliError> {
-    let Ok(name) = link.name.parse() else {
-        return Ok(None);
-    };
-    let running = instance::running().unwrap_or_default();
-    let Some(line) = line_above::find(&name, &running) else {
+    let clock = Clock::start();
+    let mut search = LineSearch::new(link.ifindex);
+    search.ask(&instance::running().unwrap_or_default(), clock.now());
+    let heard = search.wait(&clock, ANSWER_WAIT_MAX);
+    heard.map_err(|error| CliError::failed("waiting", error))?;
+    let Some(line) = search.line() else {
         return Ok(None);
     };
     match netlink.link(line.ifindex)? {

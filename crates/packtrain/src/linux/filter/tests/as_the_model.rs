@@ -17,7 +17,7 @@ const FRAMES: usize = 100_000;
 const FEWER_FRAMES: usize = 25_000;
 const BATCH: usize = 500;
 /// A program is run on no less: of an Ethernet header and a byte, where that is cut off for it.
-const LEN_MIN: usize = 15;
+pub(super) const LEN_MIN: usize = 15;
 
 #[test]
 fn by_the_paper_the_driver_says_what_the_model_says() {
@@ -86,7 +86,7 @@ fn compare(mode: Mode, policy: Policy, frames: usize, seed: u64) {
 }
 
 /// A program at tc is not run on IP that ends before its header does.
-fn make_whole(bytes: &mut Vec<u8>) {
+pub(super) fn make_whole(bytes: &mut Vec<u8>) {
     const HEADERS_MAX: usize = 14 + 40;
     if matches!(bytes[12..14], [0x08, 0x00] | [0x86, 0xdd]) && bytes.len() < HEADERS_MAX {
         bytes.resize(HEADERS_MAX, 0);

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use packtrain_proto::wire::ethernet::MacAddr;
 
-use super::world::GATEWAY_MAC;
+use super::world::{GATEWAY, GATEWAY_MAC, OWN_IPV4};
 
 pub(super) const TCP: u8 = 6;
 pub(super) const UDP: u8 = 17;
@@ -82,4 +82,9 @@ pub(super) fn ipv6(
     packet.extend_from_slice(&destination.octets());
     packet.extend_from_slice(&transport);
     frame(mac, 0x86dd, &packet)
+}
+
+/// For this port of ours, from the gateway.
+pub(super) fn udp(mac: MacAddr, port: u16) -> Vec<u8> {
+    ipv4(mac, GATEWAY, OWN_IPV4, UDP, port)
 }

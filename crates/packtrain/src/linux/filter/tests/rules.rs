@@ -9,7 +9,7 @@ use super::frames::{UDP, frame, ipv4, tagged};
 use super::world::{GATEWAY, OWN, OWN_IPV4, World, with_filter, with_filter_in};
 use super::*;
 
-fn rules(lines: &[&str]) -> RuleSet {
+pub(super) fn rules(lines: &[&str]) -> RuleSet {
     rules_with(lines, Vec::new())
 }
 
@@ -126,7 +126,7 @@ fn the_numbers_of_an_image_are_those_of_the_header() {
 }
 
 /// Rules of every kind of condition, and so many that a row has several words.
-fn many() -> RuleSet {
+pub(super) fn many() -> RuleSet {
     let mut lines: Vec<String> = [
         "deny: udp dport 9 size 60-",
         "allow: tcp syn dport 53",
@@ -258,6 +258,19 @@ fn the_first_rule_that_matches_decides_before_the_policy_and_is_counted() {
 }
 
 #[test]
+fn where_programs_interrupt_each_other_there_are_no_rules() {
+    with_filter(|world| {
+        world.filter.is_interrupted = true;
+        let image = Image::compile(&rules(&["deny: any"])).unwrap();
+        let refused = world.filter.set_rules(Some(&image));
+        assert!(matches!(refused, Err(FilterError::Interrupted)));
+        let ours = ipv4(OWN, GATEWAY, OWN_IPV4, UDP, 53);
+        assert_eq!(world.reason(&ours), Reason::Ours);
+        world.filter.set_rules(None).unwrap();
+    });
+}
+
+#[test]
 fn a_limit_lets_its_burst_pass_and_drops_what_is_more_and_each_source_has_its_own() {
     with_filter(|world| {
         world.set(|set| set.policy = Policy::None);
@@ -299,5 +312,28 @@ fn a_limit_lets_its_burst_pass_and_drops_what_is_more_and_each_source_has_its_ow
         // A fast one fills while frames come: of so many not one is missing.
         ask(world, "limit 1000000000/s burst 5: udp");
         assert_eq!(passed(world, &from(7), 1000), 1000);
+    });
+}
+
+#[test]
+fn at_tc_what_was_put_together_counts_as_what_it_was_put_together_from() {
+    with_filter_in(Mode::Tc, |world| {
+        world.set(|set| set.policy = Policy::None);
+        let bytes = ipv4(OWN, GATEWAY, OWN_IPV4, UDP, 53);
+        let passed = |world: &World, segments: u32| {
+            (0..30)
+                .filter(|_| world.passes_in_segments(&bytes, segments))
+                .count()
+        };
+        let ask = |world: &mut World, line: &str| {
+            let image = Image::compile(&rules(&[line])).unwrap();
+            world.filter.set_rules(Some(&image)).unwrap();
+        };
+        ask(world, "limit 1/s burst 20: udp");
+        assert_eq!(passed(world, 5), 4);
+        // One that is longer than any burst passes when the bucket is full, and it takes as long until it is again.
+        ask(world, "limit 1/s burst 20: udp dport 53");
+        assert_eq!(passed(world, 44), 1);
+        assert_eq!(passed(world, 1), 0);
     });
 }

@@ -23,7 +23,7 @@ pub(super) struct World {
     pub(super) filter: Filter,
     pub(super) ifindex: u32,
     pub(super) mode: Mode,
-    #[expect(dead_code, reason = "its end of the cable")]
+    /// It has the other end of the cable, `far`.
     pub(super) peer: test_namespace::Host,
 }
 
@@ -95,22 +95,16 @@ impl World {
 
     /// Whether the frame passes.
     pub(super) fn passes(&self, bytes: &[u8]) -> bool {
-        let (name, pass) = match self.mode {
-            Mode::Tc => (TC_PROGRAM, u32::MAX),
-            Mode::Native | Mode::Generic => (DRIVER_PROGRAM, 2),
-        };
-        let mut context = match self.mode {
-            Mode::Tc => skb_context(self.ifindex),
+        self.passes_in_segments(bytes, 0)
+    }
+
+    /// The same, at tc: one that was put together from so many.
+    pub(super) fn passes_in_segments(&self, bytes: &[u8], segments: u32) -> bool {
+        let context = match self.mode {
+            Mode::Tc => skb_context(self.ifindex, segments),
             Mode::Native | Mode::Generic => xdp_context(self.ifindex, bytes.len()),
         };
-        let program = self.filter.object.progs_mut().find(|p| p.name() == name);
-        let input = ProgramInput {
-            data_in: Some(bytes),
-            context_in: Some(&mut context),
-            ..ProgramInput::default()
-        };
-        let output = program.unwrap().test_run(input).expect("a test run");
-        output.return_value == pass
+        run_once(&self.filter, self.mode, bytes, context).expect("a test run")
     }
 
     /// Why the frame passes or not, as it was counted; and it was counted once.
@@ -155,17 +149,43 @@ impl World {
     }
 }
 
-/// `struct xdp_md`: data, its end, metadata, ingress interface, receive queue, egress interface.
-fn xdp_context(ifindex: u32, len: usize) -> Vec<u8> {
+/// Whether a frame passes that comes in as the context says.
+pub(super) fn run_once(
+    filter: &Filter,
+    mode: Mode,
+    bytes: &[u8],
+    mut context: Vec<u8>,
+) -> libbpf_rs::Result<bool> {
+    let (object, name, pass) = match mode {
+        Mode::Tc => (filter.object_at_tc.as_ref(), TC_PROGRAM, u32::MAX),
+        Mode::Native | Mode::Generic => (Some(&filter.object), DRIVER_PROGRAM, 2),
+    };
+    let object = object.expect("it is loaded");
+    let program = object.progs_mut().find(|p| p.name() == name);
+    let input = ProgramInput {
+        data_in: Some(bytes),
+        context_in: Some(&mut context),
+        ..ProgramInput::default()
+    };
+    let output = program.expect("our own program").test_run(input)?;
+    Ok(output.return_value == pass)
+}
+
+/// `struct xdp_md`: data, its end, metadata, ingress interface, receive queue, egress interface. `len`: of what is in one
+/// piece.
+pub(super) fn xdp_context(ifindex: u32, len: usize) -> Vec<u8> {
     let words = [0, len as u32, 0, ifindex, 0, 0];
     words.iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
 
-/// `struct __sk_buff`, of which only `ifindex` is said.
-fn skb_context(ifindex: u32) -> Vec<u8> {
+/// `struct __sk_buff`, of which only this is said.
+fn skb_context(ifindex: u32, segments: u32) -> Vec<u8> {
     const IFINDEX: usize = 40;
+    const GSO_SEGS: usize = 164;
     let mut context = vec![0; 192];
-    context[IFINDEX..IFINDEX + 4].copy_from_slice(&ifindex.to_ne_bytes());
+    for (at, word) in [(IFINDEX, ifindex), (GSO_SEGS, segments)] {
+        context[at..at + 4].copy_from_slice(&word.to_ne_bytes());
+    }
     context
 }
 

@@ -1,0 +1,12 @@
+//! Readers of stats that draw them, in a terminal: what all of them share, and a view a file.
+//!
+//! A view polls a status document, as everybody may, and knows nothing of who wrote it.
+
+pub mod filter_top;
+pub mod history;
+pub mod inputs;
+pub mod numbers;
+pub mod rate;
+pub mod table;
+pub mod terminal;
+pub mod theme;
