@@ -13,6 +13,7 @@ const PROGRAMS: &[(&str, &str, &[&str])] = &[
     ("direct", "direct", &[]),
     ("filter", "filter", &[]),
     ("filter_tc", "filter", &["-DFILTER_AT_TC"]),
+    ("flood", "flood", &[]),
     ("floor", "floor", &[]),
     ("guard", "guard", &[]),
     ("guard_without_types", "guard", &["-DWITHOUT_KERNEL_TYPES"]),

@@ -34,8 +34,8 @@ use self::class::ClassCommand;
 use self::error::CliError;
 use self::link::LinkCommand;
 use crate::lab::{
-    bench_aggregation, bench_compression, bench_lab, bench_line, bench_links, bench_path,
-    bench_trunk, demo, relay,
+    bench_aggregation, bench_compression, bench_filter, bench_lab, bench_line, bench_links,
+    bench_path, bench_trunk, demo, relay,
 };
 
 /// Runs the command that the process was started with.
@@ -120,6 +120,9 @@ fn run(command: Command) -> Result<(), CliError> {
             }
             BenchCommand::Compression(options) => {
                 measure(|packtrain| bench_compression::run(packtrain, &options))
+            }
+            BenchCommand::Filter(options) => {
+                measure(|packtrain| bench_filter::run(packtrain, &options))
             }
             BenchCommand::Lab(options) => measure(|packtrain| bench_lab::run(packtrain, &options)),
             BenchCommand::Relay { link, tap } => {

@@ -4,7 +4,7 @@
 //! and when, is compared with what was set. A wire that ran late proves nothing, either way: such a run
 //! is told of, and made again.
 
-mod awake;
+pub(super) mod awake;
 mod checks;
 pub(crate) mod stage;
 

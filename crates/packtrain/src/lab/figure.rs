@@ -11,6 +11,7 @@ pub enum Unit {
     BitPerSecond,
     PerSecond,
     Microseconds,
+    Nanoseconds,
     Kibibytes,
     Count,
     Ratio,
@@ -124,6 +125,7 @@ impl Unit {
             Unit::BitPerSecond => rate(value),
             Unit::PerSecond | Unit::Count => grouped(value),
             Unit::Microseconds => time(value),
+            Unit::Nanoseconds => format!("{value:.0} ns"),
             Unit::Ratio => format!("{value:.3}"),
             Unit::Kibibytes => format!("{:.1} MiB", value / 1024.0),
         }

@@ -7,6 +7,7 @@
 pub mod applications;
 pub mod bench_aggregation;
 pub mod bench_compression;
+pub mod bench_filter;
 pub mod bench_lab;
 pub mod bench_line;
 pub mod bench_links;

@@ -3,8 +3,10 @@
 use std::io;
 use std::os::fd::{BorrowedFd, RawFd};
 
-use super::bpf_link::{self, Attached, no_options};
+use super::bpf_link::{self, no_options};
 use super::sys::check;
+
+pub(super) use super::bpf_link::Attached;
 
 /// Where the program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! The benchmarks of paths and of aggregation run, tell which path carried their frames, and leave nothing behind. Their
-//! figures are not judged here: that is for a machine that does nothing else.
+//! The benchmarks of paths, of aggregation and of the receive filter run, tell which path carried their frames or what became of
+//! them, and leave nothing behind. Their figures are not judged here: that is for a machine that does nothing else.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -104,6 +104,37 @@ fn each_row_of_what_packing_brings_says_which_path_carried_its_frames() {
         assert!(run.table.contains(carried), "{}", run.table);
     }
     assert_eq!(run.report["paths"].as_array().unwrap().len(), 5);
+}
+
+#[test]
+fn a_filters_figures_are_of_frames_that_it_has_judged() {
+    live!(one_processor());
+    let run = bench("filter", &["processor", "prefixes"]);
+    let figures = run.report["figures"].as_array().unwrap();
+    assert_eq!(figures.len(), 6, "{}", run.table);
+    for figure in figures {
+        let median = |way: &Value| {
+            let way = way.as_str().unwrap();
+            figure["measured"][way]["median"].as_f64().unwrap()
+        };
+        assert!(median(&figure["way"]) > 0.0, "{figure}");
+        assert!(median(&figure["against"]) > 0.0, "{figure}");
+        assert!(run.table.contains(figure["name"].as_str().unwrap()));
+    }
+    let carried = |number: usize| figures[number]["carried"].as_str().unwrap();
+    assert!(
+        carried(0).contains("foreign_unicast 61.0 %"),
+        "{}",
+        run.table
+    );
+    assert!(carried(0).contains("ours 5.0 %"), "{}", run.table);
+    assert!(carried(3).contains("(denied 100.0 %)"), "{}", run.table);
+}
+
+/// Why there is no flood here, if so.
+fn one_processor() -> Option<String> {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    (processors < 2).then(|| "a flood and who gets it need a processor each".into())
 }
 
 /// Its labs are no namespaces of the bench's own, and are taken away in a way of theirs.

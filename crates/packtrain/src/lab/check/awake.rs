@@ -15,13 +15,14 @@ use rustix::thread::{CpuSet, sched_getaffinity};
 use crate::linux::scheduling::{run_when_idle, stay_on};
 
 /// While it lives, each processor that this process may use has something to do that gives way to everything.
-pub(super) struct Awake {
+#[derive(Debug)]
+pub(in crate::lab) struct Awake {
     ends: Arc<AtomicBool>,
     spinners: Vec<JoinHandle<io::Result<()>>>,
 }
 
 impl Awake {
-    pub(super) fn keep() -> io::Result<Awake> {
+    pub(in crate::lab) fn keep() -> io::Result<Awake> {
         let allowed = sched_getaffinity(None)?;
         let mut awake = Awake {
             ends: Arc::default(),
