@@ -112,7 +112,7 @@ fn one_that_never_answered_is_no_line_above() {
     let name = format!("{}{silent}", crate::control::SOCKET_PREFIX);
     let address = SocketAddr::from_abstract_name(name).unwrap();
     let _stopped = UnixListener::bind_addr(&address).unwrap();
-    let mut lines = Lines::run(std::slice::from_ref(&well), [line(21, "eth1", ETH1)]);
+    let mut lines = Lines::run(std::array::from_ref(&well), [line(21, "eth1", ETH1)]);
     let running = [silent, well.clone()];
     let mut search = LineSearch::new(ETH1);
     assert!(!search.ask(&running, at(0)));
