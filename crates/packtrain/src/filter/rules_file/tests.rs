@@ -96,8 +96,10 @@ fn a_file_says_rules_sets_and_the_options_of_on() {
             ("rule1", "deny", "any"),
         ]
     );
-    assert_eq!(document.sets[0].prefixes, ["10.0.0.0/8", "2001:db8::/32"]);
-    assert_eq!(document.sets[0].rules, ["ssh"]);
+    // By name.
+    assert_eq!(document.sets[0].prefixes.len(), 0);
+    assert_eq!(document.sets[1].prefixes, ["10.0.0.0/8", "2001:db8::/32"]);
+    assert_eq!(document.sets[1].rules, ["ssh"]);
     assert_eq!(read_right("").options, FileOptions::default());
     assert_eq!(read_right("watchdog = 'off'").options.watchdog, Some(None));
 }
