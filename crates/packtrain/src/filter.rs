@@ -4,7 +4,8 @@
 //! host answers for, within milliseconds of each change; finds the line above the interface; refreshes it, so that
 //! a process that hangs leaves an interface on which everything passes; and answers who asks.
 //!
-//! Nothing on the host is changed but the program on the interface, which goes with this process however it ends.
+//! Nothing on the host is changed but the program on the interface, which goes with this process however it ends, unless it is to
+//! stay.
 
 pub mod changes;
 pub mod confirmation;

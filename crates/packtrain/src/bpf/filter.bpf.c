@@ -161,6 +161,7 @@ __noinline int rules_of(filter_context *ctx, __u32 image)
 	read_of(&frame, ctx);
 	facts_read(&frame, &scratch->facts);
 	scratch->facts.packets = packets_of(ctx);
+	scratch->facts.len = frame.len;
 	return judge_rules(image);
 }
 
@@ -169,12 +170,13 @@ static __always_inline int filter(filter_context *ctx)
 	struct frame frame;
 	int reason, by_rules = NOBODY;
 
-	if (is_looped(ctx)) {
+	/* What is to an address of the interface came in, however it begins. */
+	if (is_looped(ctx) && (BEHIND_TAPS || is_wanted_address(ctx, 0) == NO)) {
 		count(FILTER_LOOPED, len_of(ctx));
 		return PASS;
 	}
 	have_headers(ctx);
-	if (settings.has_rules && (settings.stay || is_watched()))
+	if (settings.has_rules && (settings.stay == FILTER_STAYS || is_watched()))
 		by_rules = rules_of(ctx, settings.rules_image);
 	read_of(&frame, ctx);
 	reason = judge(ctx, &frame, by_rules);

@@ -47,6 +47,13 @@ enum filter_policy {
 	FILTER_POLICY_HOST = 2,		/* the same, and whatever else this host may want */
 };
 
+/* What is said here, counted and sampled: to be changed with it, for a program may stay longer than its process. */
+#define FILTER_VERSION		1
+
+/* What `stay` may be. */
+#define FILTER_STAYS		1
+#define FILTER_STAYS_CONFIRMED	2	/* once it is confirmed */
+
 /* So many words of 64 bits: most addresses that are asked for are not this host's, which a look at a bit tells. */
 #define FILTER_LOCAL_WORDS	16
 
@@ -61,8 +68,10 @@ struct filter_settings {
 	__u32 local_prefixes;	/* not 0: some of these are more than one address */
 	__u32 has_rules;	/* not 0: they are asked first */
 	__u32 rules_image;	/* which one, of all there were */
-	__u32 stay;		/* not 0: rules decide also when nobody has refreshed the filter */
+	__u32 stay;		/* FILTER_STAYS: rules decide also when nobody has refreshed the filter */
 	__u32 generic;		/* not 0: it stands before the stack, in generic mode */
+	__u32 process;		/* who has attached it */
+	__u32 version;		/* FILTER_VERSION */
 	__u64 local_bits[FILTER_LOCAL_WORDS];	/* the bit of each address in `local_addresses` */
 };
 

@@ -20,6 +20,7 @@ struct halves {
 struct rule_facts {
 	__u32 numbers[RULES_DIMENSIONS];	/* of those that are tables */
 	__u32 version;				/* 4, 6, or 0 of what is not IP, or not whole */
+	__u32 len;				/* of the frame, also where that is more than the number of its size */
 	__u32 packets;				/* that it was put together from, where that is told; at least 1 */
 	struct halves source;
 	struct halves destination;

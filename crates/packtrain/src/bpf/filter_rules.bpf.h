@@ -371,7 +371,7 @@ __noinline int judge_rules(__u32 image)
 	walk->at = 0;
 	walk->bits = 0;
 	walk->reason = -1;
-	walk->size = facts->numbers[RULES_SIZE];
+	walk->size = facts->len;
 	walk->packets = facts->packets;
 	walk->version = facts->version;
 	walk->source[0] = facts->source.of[0];

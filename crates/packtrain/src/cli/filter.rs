@@ -134,6 +134,8 @@ fn status(interface: Option<&InterfaceName>, json: bool) -> Result<(), CliError>
             Ok(document) => documents.push(document),
             // It ended between the list and the question.
             Err(CliError::NoFilter { .. }) => {}
+            // Others are not to be hidden by one that has stayed and is not understood.
+            Err(error @ CliError::Failed(_)) => output::note(&error.to_string()),
             Err(error) => return Err(error),
         }
     }

@@ -65,7 +65,7 @@ pub struct FilterDocument {
     /// In the order in which they are asked.
     #[serde(default)]
     pub rules: Vec<RuleDocument>,
-    /// Goes up when they change.
+    /// Another one when there are others.
     #[serde(default)]
     pub rules_version: u32,
     /// By reason, each with its verdict.

@@ -11,6 +11,10 @@ use crate::linux::netlink::NetlinkError;
 pub enum RunError {
     #[error("no such interface: {0}")]
     InterfaceMissing(String),
+    #[error("{asked} is another name of {name}: say {name}")]
+    AnotherName { asked: String, name: String },
+    #[error("somebody has taken the filter's program from {0}")]
+    TakenAway(String),
     #[error("{0} is not an Ethernet interface")]
     NotEthernet(String),
     #[error("{0} is gone, and its filter with it")]

@@ -16,7 +16,7 @@ use super::{FilterSettings, mode, rule_requests};
 use crate::clock::Clock;
 use crate::control::{ControlServer, Reply, Request, Response};
 use crate::instance;
-use crate::linux::filter::{Filter, FilterError, Mode, Settings};
+use crate::linux::filter::{Filter, FilterError, Mode, Settings, Stay};
 use crate::linux::netlink::{LocalRoutes, Monitor, NetEvent, Netlink};
 use crate::running::Signals;
 use crate::settings::values::InterfaceName;
@@ -78,6 +78,12 @@ impl RunningFilter {
         let name = settings.interface.as_str();
         let link = Netlink::open()?.link_by_name(name)?;
         let link = link.ok_or_else(|| RunError::InterfaceMissing(name.into()))?;
+        if link.name != name {
+            return Err(RunError::AnotherName {
+                asked: name.into(),
+                name: link.name,
+            });
+        }
         if !link.is_ethernet {
             return Err(RunError::NotEthernet(name.into()));
         }
@@ -132,6 +138,9 @@ impl RunningFilter {
     /// Until it is told to end, or its interface is gone. `at_clean_end` comes before whoever has asked for the end knows
     /// of it.
     pub fn run(mut self, at_clean_end: impl FnOnce()) -> Result<(), RunError> {
+        if self.settings.confirm.is_none() {
+            self.filter.keep();
+        }
         let ended = self.turns(at_clean_end);
         if let Err(error) = &ended {
             tracing::error!("{error}");
@@ -146,7 +155,7 @@ impl RunningFilter {
             self.undo_what_is_overdue()?;
             if self.signals.caught() {
                 // Who ends the process of a filter that is to stay has not said that it shall not.
-                let stays = if self.settings.stays {
+                let stays = if self.settings.stays && self.settings.confirm.is_none() {
                     "; its program stays"
                 } else {
                     ""
@@ -267,6 +276,9 @@ impl RunningFilter {
         self.tell()?;
         let lines = instance::running().unwrap_or_default();
         let is_due = self.refreshes.is_multiple_of(LINE_SOUGHT_EVERY);
+        if is_due && self.refreshes > 0 && !self.filter.stands()? {
+            return Err(RunError::TakenAway(self.name.clone()));
+        }
         self.refreshes = self.refreshes.wrapping_add(1);
         // The kernel counts changes that it tells nobody of, as when a carrier comes back; and a route that goes may be
         // counted before it has gone.
@@ -313,7 +325,11 @@ impl RunningFilter {
             dry_run: self.settings.dry_run,
             line_ifindex: self.line_search.line().map(|line| line.ifindex),
             lease_until_ns: self.lease_until(),
-            stays: self.settings.stays,
+            stay: match (self.settings.stays, self.settings.confirm) {
+                (false, _) => Stay::Goes,
+                (true, None) => Stay::Stays,
+                (true, Some(_)) => Stay::StaysConfirmed,
+            },
         };
         Ok(self.filter.set(settings)?)
     }
@@ -342,6 +358,11 @@ impl RunningFilter {
             }
         });
         for (request, asker) in asked {
+            // A change of large sets takes its time, and many may have come at once: the program is not to believe meanwhile that
+            // nobody watches.
+            if let Err(error) = self.tell() {
+                tracing::warn!("{error}");
+            }
             let response = self.respond(request);
             self.control.answer_later(asker, &response);
         }

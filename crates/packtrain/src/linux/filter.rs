@@ -9,7 +9,7 @@ pub mod samples;
 pub mod standing;
 
 use std::collections::BTreeMap;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::{fmt, io};
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ProgramInput};
@@ -21,6 +21,7 @@ use super::bpf_link::Attached;
 use super::bpf_map::{MapError, Published, read_traffic, word_of};
 use super::bpf_object::{self, KERNEL_TYPES, embedded, map_handle, program_fd};
 use super::netlink::{LocalPrefix, interface};
+use super::sys::check;
 use super::xdp::{self, Place};
 use super::{guard, tcx};
 use rule_memory::{Asked, RuleMemory};
@@ -39,7 +40,8 @@ pub const LOCAL_PREFIXES_MAX: usize = 2048;
 
 /// `struct filter_settings`, and what of it are words of 32 bits.
 const SETTINGS_LEN: usize = SETTINGS_WORDS.end + 8 * LOCAL_WORDS;
-const SETTINGS_WORDS: std::ops::Range<usize> = 8..48;
+const SETTINGS_WORDS: std::ops::Range<usize> = 8..56;
+const SETTINGS_VERSION: u32 = 1;
 /// As in bpf/filter.h.
 const LOCAL_WORDS: usize = 16;
 const LOCAL_FACTOR: u32 = 0x9e37_79b1;
@@ -126,17 +128,28 @@ pub struct Settings {
     pub line_ifindex: Option<u32>,
     /// Nanoseconds of `CLOCK_MONOTONIC`, after which everything passes; `None`: for ever.
     pub lease_until_ns: Option<u64>,
-    /// Rules decide after that, too; and [`Filter::attach`] leaves the program where it is when this process ends.
-    pub stays: bool,
+    pub stay: Stay,
+}
+
+/// Whether the program stays on the interface when its process ends, and its rules go on deciding after the lease.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stay {
+    #[default]
+    Goes,
+    Stays,
+    /// Once it is confirmed. Until then it is left by a process that is killed, but lets everything pass after its lease.
+    StaysConfirmed,
 }
 
 /// What keeps the program where it is.
 #[derive(Debug)]
 enum Hold {
     Link(#[cfg_attr(not(test), expect(dead_code, reason = "held"))] Attached),
-    /// The interface itself, until it is taken away.
+    /// The interface itself, until it is taken away. `is_kept`: also when this process ends.
     Interface {
         ifindex: u32,
+        program: u32,
+        is_kept: bool,
     },
 }
 
@@ -221,11 +234,15 @@ impl Filter {
         self.is_generic = mode == Mode::Generic;
         self.write_settings()?;
         let former = standing_without_process(ifindex).map_err(stayed)?;
-        let attached = if self.settings.stays {
+        let attached = if self.settings.stay != Stay::Goes {
             let attached = standing::attach(&program, ifindex, mode, former.as_ref());
-            attached
-                .map_err(stayed)?
-                .map(|()| Hold::Interface { ifindex })
+            attached.map_err(stayed)?.and_then(|()| {
+                Ok(Hold::Interface {
+                    ifindex,
+                    program: number_of(&program)?,
+                    is_kept: false,
+                })
+            })
         } else {
             if let Some(former) = former {
                 former.take_away().map_err(stayed)?;
@@ -255,17 +272,45 @@ impl Filter {
         }
     }
 
-    /// From here on nothing is judged, also where it was to stay.
+    /// Where it is to stay, it does from here on: until then it goes with this, as all others do.
+    pub fn keep(&mut self) {
+        if let Some(Hold::Interface { is_kept, .. }) = &mut self.hold {
+            *is_kept = true;
+        }
+    }
+
+    /// From here on nothing is judged, also where it was to stay. Somebody else's, which has taken its place, stays there.
     pub fn take_away(&mut self) -> Result<(), FilterError> {
-        let Some(Hold::Interface { ifindex }) = self.hold.take() else {
+        let Some(Hold::Interface {
+            ifindex, program, ..
+        }) = self.hold.take()
+        else {
             return Ok(());
         };
-        let found = standing_without_process(ifindex);
-        let gone = found.and_then(|found| found.map_or(Ok(()), |standing| standing.take_away()));
+        let gone = match standing::find(ifindex) {
+            Ok(Some(found)) if found.program == program => found.take_away(),
+            Ok(_) => Ok(()),
+            Err(error) => Err(error),
+        };
         gone.map_err(|source| FilterError::Stayed {
             link: interface(ifindex),
             source,
         })
+    }
+
+    /// Whether its program is where it was attached. One that goes with its process is.
+    pub fn stands(&self) -> Result<bool, FilterError> {
+        let Some(Hold::Interface {
+            ifindex, program, ..
+        }) = self.hold
+        else {
+            return Ok(true);
+        };
+        let found = standing::find(ifindex).map_err(|source| FilterError::Stayed {
+            link: interface(ifindex),
+            source,
+        })?;
+        Ok(found.is_some_and(|found| found.program == program))
     }
 
     pub fn settings(&self) -> Settings {
@@ -438,8 +483,14 @@ impl Filter {
             self.has_prefixes.into(),
             asked.is_asked.into(),
             asked.image,
-            set.stays.into(),
+            match set.stay {
+                Stay::Goes => 0,
+                Stay::Stays => 1,
+                Stay::StaysConfirmed => 2,
+            },
             self.is_generic.into(),
+            std::process::id(),
+            SETTINGS_VERSION,
         ];
         let mut value = [0; SETTINGS_LEN];
         value[..8].copy_from_slice(&set.lease_until_ns.unwrap_or(0).to_ne_bytes());
@@ -460,16 +511,31 @@ impl Filter {
     }
 }
 
-/// A filter that has stayed when its process ended: who may ask for it is the only one of this interface.
+/// A filter that has stayed when its process ended.
 fn standing_without_process(ifindex: u32) -> Result<Option<Standing>, StandingError> {
-    let Some(found) = standing::find(ifindex)? else {
-        return Ok(None);
-    };
-    match found.told() {
-        Ok(told) if !told.stays => Ok(None),
-        // Of another version: if it goes with a process, that will be found.
-        _ => Ok(Some(found)),
+    Ok(standing::find(ifindex)?.filter(Standing::is_left))
+}
+
+impl Drop for Filter {
+    fn drop(&mut self) {
+        if matches!(self.hold, Some(Hold::Interface { is_kept: false, .. }))
+            && let Err(error) = self.take_away()
+        {
+            tracing::error!("{error}");
+        }
     }
+}
+
+/// The kernel's, of a program.
+fn number_of(program: &OwnedFd) -> io::Result<u32> {
+    // SAFETY: `bpf_prog_info` is plain integers, for which all zero is a value.
+    let mut info: libbpf_sys::bpf_prog_info = unsafe { std::mem::zeroed() };
+    let mut len = size_of_val(&info) as u32;
+    // SAFETY: the kernel writes at most `len` bytes, which `info` has, and to no list: it has none.
+    check(unsafe {
+        libbpf_sys::bpf_prog_get_info_by_fd(program.as_raw_fd(), &raw mut info, &raw mut len)
+    })?;
+    Ok(info.id)
 }
 
 /// Somebody has a program there.

@@ -316,7 +316,7 @@ pub struct ConfirmOption {
 
 /// Put a filter on an interface: a member link of a line, or any other.
 ///
-/// Returns when it stands. It goes with its process, however that ends. Where somebody on the host may want what is
+/// Returns when it stands. It goes with its process, however that ends, but with --stay. Where somebody on the host may want what is
 /// not for it (a capture, a bridge, a macvlan, rules at the interface's way in), it passes, and the status
 /// says why.
 #[derive(Debug, Args)]

@@ -18,11 +18,7 @@ fn find(ifindex: u32, interface: &str) -> Result<Option<Standing>, CliError> {
         return Ok(None);
     }
     let found = standing::find(ifindex).map_err(failed(interface))?;
-    let stays = |standing: &Standing| match standing.told() {
-        Ok(told) => told.stays,
-        Err(_) => true,
-    };
-    Ok(found.filter(stays))
+    Ok(found.filter(Standing::is_left))
 }
 
 fn find_by_name(interface: &InterfaceName) -> Result<Option<Standing>, CliError> {

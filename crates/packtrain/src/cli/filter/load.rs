@@ -83,6 +83,10 @@ pub fn running_texts(interface: &InterfaceName) -> Result<RulesDocument, CliErro
     match ask_patiently(interface, Request::Rules {}) {
         Ok(Response::Rules(rules)) => understood(interface, rules),
         Ok(other) => Err(unexpected(interface, &other)),
+        Err(ControlError::Denied) => Err(CliError::NotRoot {
+            action: "read all rules and sets of",
+            name: format!("the filter of {interface}"),
+        }),
         Err(error) => Err(not_told(interface, error)),
     }
 }

@@ -39,8 +39,8 @@ pub fn run(arguments: &SampleArguments) -> Result<(), CliError> {
         });
     }
     let interface = super::only(arguments.interface.as_ref())?;
-    let names = Names::of(&interface)?;
-    let standing = standing_on(&interface)?;
+    let (names, now_called) = Names::of(&interface)?;
+    let standing = standing_on(&now_called)?;
     let clock = Clock::start();
     let begun = Sampler::begin(&standing, arguments.wish(), clock.monotonic_nanos());
     let sampler = begun.map_err(|error| not_sampled(&interface, error))?;
@@ -86,19 +86,19 @@ pub fn run(arguments: &SampleArguments) -> Result<(), CliError> {
     }
 }
 
-fn standing_on(interface: &InterfaceName) -> Result<Standing, CliError> {
-    let missing = || CliError::InterfaceMissing(interface.to_string());
-    let link = Netlink::open()?.link_by_name(interface.as_str())?;
+fn standing_on(interface: &str) -> Result<Standing, CliError> {
+    let missing = || CliError::InterfaceMissing(interface.into());
+    let link = Netlink::open()?.link_by_name(interface)?;
     let ifindex = link.ok_or_else(missing)?.ifindex;
     let found = standing::find(ifindex).map_err(|error| not_sampled(interface, error.into()))?;
     found.ok_or_else(|| CliError::NoFilter {
-        interface: interface.to_string(),
+        interface: interface.into(),
         running: Vec::new(),
         log: None,
     })
 }
 
-fn not_sampled(interface: &InterfaceName, error: SampleError) -> CliError {
+fn not_sampled(interface: impl std::fmt::Display, error: SampleError) -> CliError {
     match error {
         SampleError::Taken { .. } => CliError::Told {
             exit_code: 10,
@@ -235,21 +235,22 @@ struct Names {
 }
 
 impl Names {
-    fn of(interface: &InterfaceName) -> Result<Names, CliError> {
+    /// And what the interface is called now.
+    fn of(interface: &InterfaceName) -> Result<(Names, String), CliError> {
         let mut names = Names {
             interface: interface.clone(),
             version: 0,
             names: Vec::new(),
         };
-        names.ask()?;
-        Ok(names)
+        let now_called = names.ask()?;
+        Ok((names, now_called))
     }
 
-    fn ask(&mut self) -> Result<(), CliError> {
+    fn ask(&mut self) -> Result<String, CliError> {
         let document = super::read(super::ask(&self.interface)?)?;
         self.version = document.rules_version;
         self.names = document.rules.into_iter().map(|rule| rule.name).collect();
-        Ok(())
+        Ok(document.interface)
     }
 
     /// None where they have changed meanwhile, or nobody knows.

@@ -54,11 +54,15 @@ pub fn change(arguments: &SetArguments) -> Result<(), CliError> {
         Response::Set(document) => document,
         other => return Err(unexpected(interface, &other)),
     };
-    confirm::tell_how(interface, option);
+    let set: SetDocument = understood(interface, document.clone())?;
+    // Where nothing has changed, nothing waits.
+    if is_gone || set.added + set.removed > 0 {
+        confirm::tell_how(interface, option);
+    }
     if json {
         return show::print_json(&document);
     }
-    output::text(&said(interface, &understood(interface, document)?, is_gone))
+    output::text(&said(interface, &set, is_gone))
 }
 
 fn said(interface: &InterfaceName, set: &SetDocument, is_gone: bool) -> String {

@@ -31,7 +31,7 @@ pub fn status(document: &FilterDocument) -> String {
     if document.pid.is_none() {
         let _ = writeln!(
             text,
-            "  {WARNING}its process has ended: what rules do not decide passes{WARNING:#}"
+            "  {WARNING}its process has ended: when its watchdog has fired, what rules do not decide passes{WARNING:#}"
         );
     } else if document.stays {
         let _ = writeln!(text, "  stays when its process ends");

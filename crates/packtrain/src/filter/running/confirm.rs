@@ -92,6 +92,10 @@ impl RunningFilter {
             });
         };
         tracing::info!("{}: confirmed", confirmed.what);
+        if matches!(confirmed.undo, Undo::Filter) {
+            self.settings.confirm = None;
+            self.filter.keep();
+        }
         // The program has been told until when; if it cannot be told anew, it is within a second.
         if let Err(error) = self.tell() {
             tracing::warn!("{error}");

@@ -3,14 +3,14 @@
 //! Who wants them says so in the program's memory, and until when: it ends by itself where he does not say it again.
 
 use std::cell::RefCell;
+use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
-use std::{fmt, io};
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, RingBuffer, RingBufferBuilder};
 use packtrain_proto::filter::Reason;
 
-use super::standing::{Standing, StandingError};
+use super::standing::{Standing, StandingError, is_alive};
 
 const SAMPLING_MAP: &str = ".data.sampling";
 const SAMPLED_MAP: &str = ".data.sampled";
@@ -92,13 +92,7 @@ impl Sampler {
         let sampling = standing.map(SAMPLING_MAP)?;
         let sampled = standing.map(SAMPLED_MAP)?;
         let samples = standing.map(SAMPLES_MAP)?;
-        let held = sampling.lookup(&KEY, MapFlags::ANY);
-        let held = held.map_err(SampleError::Ring)?.unwrap_or_default();
-        if held.len() != SAMPLING_LEN {
-            return Err(StandingError::OtherVersion.into());
-        }
-        let (until, pid) = (long_at(&held, 0), word_at(&held, 36));
-        if until > now && pid != std::process::id() && is_alive(pid) {
+        if let Some(pid) = holder(&sampling, now)? {
             return Err(SampleError::Taken { pid });
         }
         let read = Rc::new(RefCell::new(Vec::new()));
@@ -128,8 +122,11 @@ impl Sampler {
         Ok(sampler)
     }
 
-    /// Samples are taken for another [`LEASE`].
+    /// Samples are taken for another [`LEASE`]. Who has been stopped for so long may find that somebody else takes them.
     pub fn renew(&self, now: u64) -> Result<(), SampleError> {
+        if let Some(pid) = holder(&self.sampling, now)? {
+            return Err(SampleError::Taken { pid });
+        }
         self.write(now + LEASE.as_nanos() as u64)
     }
 
@@ -180,11 +177,25 @@ impl Sampler {
 impl Drop for Sampler {
     /// Where this fails it ends by itself, a moment later.
     fn drop(&mut self) {
-        let _ = self.write(0);
+        if matches!(holder(&self.sampling, 0), Ok(None)) {
+            let _ = self.write(0);
+        }
     }
 }
 
 const KEY: [u8; 4] = [0; 4];
+
+/// Another process that takes samples at this time.
+fn holder(sampling: &MapHandle, now: u64) -> Result<Option<u32>, SampleError> {
+    let held = sampling.lookup(&KEY, MapFlags::ANY);
+    let held = held.map_err(SampleError::Ring)?.unwrap_or_default();
+    if held.len() != SAMPLING_LEN {
+        return Err(StandingError::OtherVersion.into());
+    }
+    let (until, pid) = (long_at(&held, 0), word_at(&held, 36));
+    let is_others = pid != std::process::id() && is_alive(pid);
+    Ok((until > now && is_others).then_some(pid))
+}
 
 fn word_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
@@ -192,17 +203,6 @@ fn word_at(bytes: &[u8], at: usize) -> u32 {
 
 fn long_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
-}
-
-fn is_alive(pid: u32) -> bool {
-    let Some(pid) = rustix::process::Pid::from_raw(pid as i32) else {
-        return false;
-    };
-    // It may be another user's, whom we may not send anything.
-    !matches!(
-        rustix::process::test_kill_process(pid).map_err(io::Error::from),
-        Err(error) if error.raw_os_error() == Some(libc::ESRCH)
-    )
 }
 
 /// `struct filter_sample`; none: of a reason that this version does not know.

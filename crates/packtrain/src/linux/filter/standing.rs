@@ -10,7 +10,10 @@ use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions, ProgramInfo};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Program};
 use packtrain_proto::filter::{Policy, Reason};
 
-use super::{COUNTERS_MAP, Counters, DRIVER_PROGRAM, Mode, SETTINGS_LEN, SETTINGS_MAP, TC_PROGRAM};
+use super::{
+    COUNTERS_MAP, Counters, DRIVER_PROGRAM, Mode, SETTINGS_LEN, SETTINGS_MAP, SETTINGS_VERSION,
+    TC_PROGRAM,
+};
 use crate::linux::bpf_map::{read_traffic, word_of};
 use crate::linux::guard;
 use crate::linux::tcx::{self, Hook};
@@ -22,7 +25,7 @@ pub enum StandingError {
     Query(io::Error),
     #[error("cannot look into the filter's program: {0}")]
     Read(libbpf_rs::Error),
-    #[error("its program is of another version of packtrain")]
+    #[error("its program is of another version of packtrain; packtrain filter off takes it away")]
     OtherVersion,
     #[error("cannot take the filter away: {0}")]
     Detach(io::Error),
@@ -47,6 +50,8 @@ pub struct Told {
     pub has_rules: bool,
     /// It stays when its process ends.
     pub stays: bool,
+    /// Whose it is, or was.
+    pub process: u32,
     /// `CLOCK_MONOTONIC`; after that all but rules lets pass; `None`: for ever.
     pub lease_until_ns: Option<u64>,
 }
@@ -112,6 +117,9 @@ impl Standing {
             return Err(StandingError::OtherVersion);
         }
         let word = |number: usize| word_of(&value, 8 + 4 * number);
+        if word(11) != SETTINGS_VERSION {
+            return Err(StandingError::OtherVersion);
+        }
         let lease = u64::from_ne_bytes(value[..8].try_into().expect("eight bytes"));
         Ok(Told {
             policy: match word(0) {
@@ -123,6 +131,7 @@ impl Standing {
             dry_run: word(2) != 0,
             has_rules: word(6) != 0,
             stays: word(8) != 0,
+            process: word(10),
             lease_until_ns: (lease != 0).then_some(lease),
         })
     }
@@ -136,6 +145,17 @@ impl Standing {
                 counted.map_err(|error| StandingError::Read(error.source))?;
         }
         Ok(counters)
+    }
+
+    /// Whether it has stayed when its process ended; one of another version is nobody's who would know it.
+    pub fn is_left(&self) -> bool {
+        match self.told() {
+            Ok(told) => {
+                let is_own = told.process == std::process::id();
+                told.stays && (is_own || !is_alive(told.process))
+            }
+            Err(_) => true,
+        }
     }
 
     fn program_fd(&self) -> Result<OwnedFd, StandingError> {
@@ -175,5 +195,15 @@ pub(super) fn attach(
         Mode::Native => xdp::attach_to_stay(program, ifindex, Place::Driver, in_place_of),
         Mode::Generic => xdp::attach_to_stay(program, ifindex, Place::Generic, in_place_of),
         Mode::Tc => tcx::attach_behind_to_stay(program, ifindex, guard::INGRESS_PROGRAM),
+    })
+}
+
+/// Somebody has this number, and has not ended: who has, and was not waited for, is in the table of processes all the same.
+pub(super) fn is_alive(process: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"));
+    // Behind its name, which stands in brackets and may have any in it (proc_pid_stat(5)).
+    stat.is_ok_and(|stat| {
+        let behind = stat.rsplit(')').next().unwrap_or_default();
+        !behind.trim_start().starts_with(['Z', 'X'])
     })
 }

@@ -67,3 +67,33 @@ fn a_filter_that_stays_is_watched() {
         "error: --stay needs the watchdog: what the process told the program would hold for ever otherwise\n",
     );
 }
+
+#[test]
+fn a_filter_that_is_to_stay_once_it_is_confirmed_locks_nobody_out_before() {
+    live!();
+    let path = std::env::temp_dir().join(format!("pt-stay-{}.toml", std::process::id()));
+    std::fs::write(&path, "[[rule]]\nverdict = 'deny'\nmatch = 'icmp'\n").unwrap();
+    let more = format!("--stay --config {}", path.display());
+    let (a, b) = filtered(&format!("{more} --watchdog 60 --confirm 2"));
+    let pings = || b.sh("ping -n -c 1 -W 0.3 10.1.0.1 || true");
+    assert!(pings().contains("100% packet loss"));
+    let pid = Pid::from_raw(document(&a)["pid"].as_u64().unwrap() as i32).unwrap();
+    kill_process(pid, Signal::KILL).unwrap();
+    wait_for("everything to pass", SOON, || {
+        pings().contains(" 0% packet loss")
+    })
+    .unwrap();
+    // It is taken over as any other, and stays when somebody has confirmed it.
+    a.done(&format!("filter on eth1 {more} --confirm 60"));
+    a.done("filter confirm eth1");
+    std::fs::remove_file(&path).unwrap();
+    let pid = Pid::from_raw(document(&a)["pid"].as_u64().unwrap() as i32).unwrap();
+    kill_process(pid, Signal::TERM).unwrap();
+    wait_for("its process to be gone", SOON, || {
+        document(&a)["pid"] == Value::Null
+    })
+    .unwrap();
+    assert!(pings().contains("100% packet loss"));
+    a.done("filter off eth1");
+    assert!(!has_program(&a));
+}

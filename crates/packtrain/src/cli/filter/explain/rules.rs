@@ -86,7 +86,14 @@ pub fn choose(
     let Some(running) = running else {
         return Ok((Rules::default(), said.unwrap_or_default()));
     };
-    let set = running_rules(&running)?;
+    let set = match running_rules(&running) {
+        Ok(set) => set,
+        Err(error @ CliError::NotRoot { .. }) => {
+            output::note(&format!("{error}: judged without them"));
+            return Ok((Rules::default(), said.unwrap_or_default()));
+        }
+        Err(error) => return Err(error),
+    };
     let document = read(ask(&running)?)?;
     let policy = said.or(policy_of(&document.policy)).unwrap_or_default();
     output::note(&format!(

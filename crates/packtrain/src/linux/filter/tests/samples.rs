@@ -72,7 +72,7 @@ fn at_tc_they_are_of_the_reasons_that_are_asked_for() {
 fn there_are_no_more_than_so_many_a_second_and_all_are_counted() {
     with_filter(|world| {
         let foreign = udp(SOMEBODY, 8);
-        // One in ten seconds: the first comes at once.
+        // One a second: the first comes at once.
         let clock = Clock::start();
         let mut sampler = begin(world, &[Reason::ForeignUnicast], 1, 64);
         for _ in 0..20 {
@@ -123,6 +123,9 @@ fn one_at_a_time_samples_and_who_does_not_say_so_again_has_ended() {
         let now = Clock::start().monotonic_nanos();
         let taken = Sampler::begin(&standing, wish, now).unwrap_err();
         assert!(matches!(taken, SampleError::Taken { pid: 1 }), "{taken}");
+        let taken = sampler.renew(now).unwrap_err();
+        assert!(matches!(taken, SampleError::Taken { pid: 1 }), "{taken}");
+        map.update(&[0; 4], &[0; 40], MapFlags::ANY).unwrap();
         for (at, more) in [(now, 1), (0, 0)] {
             sampler.renew(at).unwrap();
             let before = sampler.counts().unwrap().dropped;

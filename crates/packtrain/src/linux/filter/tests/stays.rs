@@ -21,7 +21,7 @@ fn staying(policy: Policy) -> Filter {
     let mut filter = Filter::load().unwrap();
     let settings = Settings {
         policy,
-        stays: true,
+        stay: Stay::Stays,
         lease_until_ns: Some(1),
         ..Settings::default()
     };
@@ -45,7 +45,9 @@ fn rules_go_on_deciding_when_nobody_refreshes_it_and_nothing_else_does() {
         );
         world.set(|set| set.lease_until_ns = Some(1));
         assert_eq!(reasons(world), [Reason::Unrefreshed; 3]);
-        world.set(|set| set.stays = true);
+        world.set(|set| set.stay = Stay::StaysConfirmed);
+        assert_eq!(reasons(world), [Reason::Unrefreshed; 3]);
+        world.set(|set| set.stay = Stay::Stays);
         assert_eq!(
             reasons(world),
             [Reason::Denied, Reason::Unrefreshed, Reason::Unrefreshed]
@@ -61,6 +63,12 @@ fn it_is_there_when_its_owner_has_gone_until_it_is_taken_away() {
             assert!(standing::find(ifindex).unwrap().is_none(), "{mode}");
             let mut filter = staying(Policy::Nima);
             filter.attach(ifindex, mode).unwrap();
+            // Until it is kept it goes with its owner: nothing stays of a start that fails.
+            drop(filter);
+            assert!(standing::find(ifindex).unwrap().is_none(), "{mode}");
+            let mut filter = staying(Policy::Nima);
+            filter.attach(ifindex, mode).unwrap();
+            filter.keep();
             drop(filter);
             let left = standing::find(ifindex).unwrap().expect("it has stayed");
             assert_eq!(left.mode, mode);
@@ -93,6 +101,7 @@ fn the_next_one_takes_its_place() {
         ] {
             let mut filter = staying(Policy::Host);
             filter.attach(ifindex, first).unwrap();
+            filter.keep();
             drop(filter);
             let former = numbers("the first");
             let mut next = staying(Policy::Host);
@@ -107,6 +116,7 @@ fn the_next_one_takes_its_place() {
         // Also one that goes with its process.
         let mut filter = staying(Policy::Host);
         filter.attach(ifindex, Mode::Native).unwrap();
+        filter.keep();
         drop(filter);
         let mut next = Filter::load().unwrap();
         next.attach(ifindex, Mode::Native).unwrap();
@@ -124,5 +134,21 @@ fn somebody_elses_program_is_none_and_is_not_replaced() {
         let error = staying(Policy::Host).attach(ifindex, Mode::Native);
         let error = error.unwrap_err().to_string();
         assert!(error.contains("which is not replaced"), "{error}");
+    });
+}
+
+#[test]
+fn what_has_taken_its_place_is_not_taken_away_with_it() {
+    in_namespace(|| {
+        let ifindex = eth0();
+        let mut former = staying(Policy::Host);
+        former.attach(ifindex, Mode::Native).unwrap();
+        let mut next = staying(Policy::Host);
+        next.attach(ifindex, Mode::Native).unwrap();
+        assert!(!former.stands().unwrap() && next.stands().unwrap());
+        former.take_away().unwrap();
+        assert!(next.stands().unwrap());
+        drop(next);
+        assert!(standing::find(ifindex).unwrap().is_none());
     });
 }
