@@ -198,7 +198,8 @@ fn what_exceeds_the_engines_rate_goes_past_it() {
     let (first, second, directly) = scope(|scope| {
         let transfer = &transfer;
         // Several: one is not enough everywhere to leave the engine something unread whenever it reads.
-        let first = [7100, 7102, 7103].map(|port| scope.spawn(move || transfer(port)));
+        let first =
+            [7100, 7102, 7103, 7104, 7105, 7106].map(|port| scope.spawn(move || transfer(port)));
         wait_for("a full engine", SOON, takes_surplus).unwrap();
         assert_eq!(open_to(&status(a)), [Some("all"); 2]);
         let before = status(a).direct.tx.bytes;
