@@ -48,7 +48,7 @@ remove() {
         [ -e "/run/netns/$name" ] || continue
         # What lines and filters that were killed have left is of nobody's use then, and the next namespace may get the number.
         inode=$(stat -c %i "/run/netns/$name")
-        ip netns delete "$name" 2>/dev/null && rm -rf "/run/packtrain/$inode"
+        ip netns delete "$name" 2>/dev/null && [ -n "$inode" ] && rm -rf "/run/packtrain/$inode"
     done
     true
 }

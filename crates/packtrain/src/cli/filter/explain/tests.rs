@@ -81,8 +81,8 @@ fn some_frames() -> Vec<Vec<u8>> {
     ]
 }
 
-/// A millisecond between any two; no more than `snap_len` bytes are kept of each.
-fn capture(frames: &[Vec<u8>], snap_len: usize) -> Vec<u8> {
+/// Of a file that keeps no more than so much of each frame.
+fn beginning(snap_len: usize) -> Vec<u8> {
     let mut file = Vec::new();
     pcapng::section_header(&mut file, "a test");
     let interface = pcapng::Interface {
@@ -92,6 +92,12 @@ fn capture(frames: &[Vec<u8>], snap_len: usize) -> Vec<u8> {
         snap_len: snap_len as u32,
     };
     pcapng::interface_description(&mut file, &interface);
+    file
+}
+
+/// A millisecond between any two; no more than `snap_len` bytes are kept of each.
+fn capture(frames: &[Vec<u8>], snap_len: usize) -> Vec<u8> {
+    let mut file = beginning(snap_len);
     for (at, frame) in (0..).zip(frames) {
         let packet = pcapng::Packet {
             interface: 0,
@@ -348,15 +354,7 @@ fn a_summary_counts_by_rule_also_those_that_decide_nothing() {
 
 /// Which of some UDP frames, so far apart and of these sources, a limit lets pass.
 fn limited(limit: &str, gaps_ms: &[u64], sources: &[u8], snap_len: usize) -> Vec<bool> {
-    let mut file = Vec::new();
-    pcapng::section_header(&mut file, "a test");
-    let interface = pcapng::Interface {
-        name: "eth1".into(),
-        description: None,
-        speed_bps: None,
-        snap_len: snap_len as u32,
-    };
-    pcapng::interface_description(&mut file, &interface);
+    let mut file = beginning(snap_len);
     let mut at = 1_700_000_000_000_000_000;
     for (gap, source) in gaps_ms.iter().zip(sources) {
         at += gap * 1_000_000;
