@@ -74,12 +74,12 @@ fn a_filter_that_is_to_stay_once_it_is_confirmed_locks_nobody_out_before() {
     let path = std::env::temp_dir().join(format!("pt-stay-{}.toml", std::process::id()));
     std::fs::write(&path, "[[rule]]\nverdict = 'deny'\nmatch = 'icmp'\n").unwrap();
     let more = format!("--stay --config {}", path.display());
-    let (a, b) = filtered(&format!("{more} --watchdog 60 --confirm 2"));
+    let (a, b) = filtered(&format!("{more} --watchdog 60 --confirm 5"));
     let pings = || b.sh("ping -n -c 1 -W 0.3 10.1.0.1 || true");
     assert!(pings().contains("100% packet loss"));
     let pid = Pid::from_raw(document(&a)["pid"].as_u64().unwrap() as i32).unwrap();
     kill_process(pid, Signal::KILL).unwrap();
-    wait_for("everything to pass", SOON, || {
+    wait_for("everything to pass", SOON * 2, || {
         pings().contains(" 0% packet loss")
     })
     .unwrap();
