@@ -1,6 +1,9 @@
 //! Filters that have stayed when their process ended: read from the program, and taken away.
 
+use std::time::Duration;
+
 use crate::cli::error::CliError;
+use crate::cli::patience::Patience;
 use crate::clock::Clock;
 use crate::filter::document::{FilterDocument, policy_name};
 use crate::linux::filter::standing::{self, Standing, StandingError};
@@ -12,19 +15,37 @@ fn failed(interface: &str) -> impl FnOnce(StandingError) -> CliError {
     move |error| CliError::Failed(format!("the filter of {interface}: {error}"))
 }
 
-/// Without rights to look there are none.
 fn find(ifindex: u32, interface: &str) -> Result<Option<Standing>, CliError> {
+    Ok(find_any(ifindex, interface)?.filter(Standing::is_left))
+}
+
+/// Without rights to look there are none.
+fn find_any(ifindex: u32, interface: &str) -> Result<Option<Standing>, CliError> {
     if !rustix::process::geteuid().is_root() {
         return Ok(None);
     }
-    let found = standing::find(ifindex).map_err(failed(interface))?;
-    Ok(found.filter(Standing::is_left))
+    standing::find(ifindex).map_err(failed(interface))
 }
 
+/// Of a process that is just ending its socket goes before it does.
+const ENDING: Duration = Duration::from_millis(300);
+
 fn find_by_name(interface: &InterfaceName) -> Result<Option<Standing>, CliError> {
-    match Netlink::open()?.link_by_name(interface.as_str())? {
-        Some(link) => find(link.ifindex, interface.as_str()),
-        None => Ok(None),
+    let Some(link) = Netlink::open()?.link_by_name(interface.as_str())? else {
+        return Ok(None);
+    };
+    let mut patience = Patience::of(ENDING);
+    loop {
+        let found = find_any(link.ifindex, interface.as_str())?;
+        let Some(found) = found.filter(Standing::stays) else {
+            return Ok(None);
+        };
+        if found.is_left() {
+            return Ok(Some(found));
+        }
+        if !patience.wait() {
+            return Ok(None);
+        }
     }
 }
 

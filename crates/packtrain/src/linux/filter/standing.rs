@@ -147,6 +147,11 @@ impl Standing {
         Ok(counters)
     }
 
+    /// Whether it is to stay when its process ends.
+    pub fn stays(&self) -> bool {
+        self.told().map_or(true, |told| told.stays)
+    }
+
     /// Whether it has stayed when its process ended; one of another version is nobody's who would know it.
     pub fn is_left(&self) -> bool {
         match self.told() {
