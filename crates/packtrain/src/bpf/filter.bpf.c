@@ -115,20 +115,32 @@ static __always_inline int judge_addresses(filter_context *ctx, const struct fra
 	return FILTER_OURS;
 }
 
+/* The clock that the lease is of goes on with each tick, and no sooner: of each one it is asked once, which costs more than a tick's number. */
 static __always_inline int is_watched(void)
 {
-	return !settings.lease_until_ns || bpf_ktime_get_coarse_ns() <= settings.lease_until_ns;
+	__u64 until_ns = settings.lease_until_ns, tick;
+
+	if (!until_ns)
+		return 1;
+	tick = bpf_jiffies64();
+	if (remembered.watched_tick == tick && remembered.watched_until_ns == until_ns)
+		return 1;
+	if (bpf_ktime_get_coarse_ns() > until_ns)
+		return 0;
+	remembered.watched_until_ns = until_ns;
+	remembered.watched_tick = tick;
+	return 1;
 }
 
-/* `by_rules`: the reason that these have, or NOBODY. */
-static __always_inline int judge(filter_context *ctx, const struct frame *frame, int by_rules)
+/* What rules do not decide. */
+static __always_inline int judge(filter_context *ctx, int is_refreshed)
 {
+	struct frame whole, *frame = &whole;
 	int reason, wanted;
 
-	if (by_rules >= 0)
-		return by_rules;
-	if (!is_watched())
+	if (!is_refreshed)
 		return FILTER_UNREFRESHED;
+	read_of(frame, ctx);
 	if (!frame->is_whole)
 		return FILTER_SHORT;
 	if (settings.policy == FILTER_POLICY_NONE)
@@ -159,6 +171,7 @@ __noinline int rules_of(filter_context *ctx, __u32 image)
 	if (!scratch)
 		return NOBODY;
 	read_of(&frame, ctx);
+	frame.len = len_of(ctx);
 	facts_read(&frame, &scratch->facts);
 	scratch->facts.packets = packets_of(ctx);
 	scratch->facts.len = frame.len;
@@ -167,8 +180,7 @@ __noinline int rules_of(filter_context *ctx, __u32 image)
 
 static __always_inline int filter(filter_context *ctx)
 {
-	struct frame frame;
-	int reason, by_rules = NOBODY;
+	int reason = NOBODY, is_refreshed;
 
 	/* What is to an address of the interface came in, however it begins. */
 	if (is_looped(ctx) && (BEHIND_TAPS || is_wanted_address(ctx, 0) == NO)) {
@@ -176,11 +188,12 @@ static __always_inline int filter(filter_context *ctx)
 		return PASS;
 	}
 	have_headers(ctx);
-	if (settings.has_rules && (settings.stay == FILTER_STAYS || is_watched()))
-		by_rules = rules_of(ctx, settings.rules_image);
-	read_of(&frame, ctx);
-	reason = judge(ctx, &frame, by_rules);
-	count(reason, frame.len);
+	is_refreshed = is_watched();
+	if (settings.has_rules && (is_refreshed || settings.stay == FILTER_STAYS))
+		reason = rules_of(ctx, settings.rules_image);
+	if (reason < 0)
+		reason = judge(ctx, is_refreshed);
+	count(reason, len_of(ctx));
 	if (reason < FILTER_FOREIGN_UNICAST)
 		return PASS;
 	if (sampling.until_ns)

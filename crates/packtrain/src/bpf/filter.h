@@ -65,7 +65,7 @@ struct filter_settings {
 	__u32 dry_run;		/* not 0: counts, and drops nothing */
 	__u32 line_ifindex;	/* the pt0 that this is a member link of; 0: none */
 	__u32 fib_seq;		/* the state of IPv4's routes that `local_addresses` tells of */
-	__u32 local_prefixes;	/* not 0: some of these are more than one address */
+	__u32 local_prefixes;	/* a bit for each 32nd part of all addresses: some of it are there as a prefix of several */
 	__u32 has_rules;	/* not 0: they are asked first */
 	__u32 rules_image;	/* which one, of all there were */
 	__u32 stay;		/* FILTER_STAYS: rules decide also when nobody has refreshed the filter */
@@ -78,6 +78,8 @@ struct filter_settings {
 /* Which bit: the product's uppermost ones. */
 #define FILTER_LOCAL_FACTOR	0x9e3779b1U
 #define FILTER_LOCAL_SHIFT	22
+/* Which one of `local_prefixes`: the address's own uppermost ones. */
+#define FILTER_PREFIX_SHIFT	27
 
 /* Map `local_addresses`: IPv4 prefixes that this host has. */
 struct filter_prefix {

@@ -12,16 +12,15 @@
 #define SETTING_PROXY_ARP_PVLAN	24
 
 #define ARP_ETHERNET		1
+#define ARP_LENGTHS		0x0604
 #define ARP_REQUEST		1
 #define BUCKETS_SHIFT_MAX	20
 #define NEIGHBOURS_SEARCHED	32
 #define PROXIED_LISTS		16
 
 struct arp_message {
-	__be16 hardware_type;
-	__be16 protocol_type;
-	__u8 hardware_len;
-	__u8 protocol_len;
+	__be16 types[2];	/* of the hardware and of the protocol */
+	__be16 lengths;		/* of their addresses */
 	__be16 operation;
 	__u8 sender_mac[6];
 	__u8 sender[4];
@@ -53,31 +52,39 @@ static __always_inline int is_local(__be32 address)
 
 	if (settings.local_bits[bit / 64] >> (bit % 64) & 1 && bpf_map_lookup_elem(&local_addresses, &address))
 		return 1;
-	return settings.local_prefixes && bpf_map_lookup_elem(&local_prefixes, &prefix);
+	return settings.local_prefixes >> (bpf_ntohl(address) >> FILTER_PREFIX_SHIFT) & 1 &&
+	       bpf_map_lookup_elem(&local_prefixes, &prefix);
 }
 
-/* Of the interface, and of the line above it. */
-__u64 device_numbers[2] SEC(".data.numbers");
+/* Of one interface. */
+static __always_inline int can_remember(struct in_device *in)
+{
+	__u64 number, table;
+
+	if (bpf_probe_read_kernel(&table, sizeof(table),
+				  (void *)in->arp_parms + bpf_core_field_offset(struct neigh_parms, tbl)) ||
+	    bpf_probe_read_kernel(&number, sizeof(number), (void *)in + bpf_core_field_offset(struct in_device, dev)))
+		return 0;
+	remembered.neighbours = table;
+	/* Of two interfaces in turns each has a place. */
+	remembered.devices[number >> 6 & 1] = number;
+	return 1;
+}
 
 /*
  * A pointer as a number, which the verifier lets nobody make of one: but the kernel has it in its memory. What was read
- * is remembered, for a filter has one interface. 0: it cannot be read.
+ * is remembered, for a filter has one interface, and the table of IPv4's neighbours is the kernel's only one. 0: it was not read yet.
  */
 static __always_inline __u64 number_of(struct net_device *dev)
 {
-	__u64 number;
+	__u64 number = 0;
 
 	for (int i = 0; i < 2; i++) {
-		number = *(volatile __u64 *)&device_numbers[i];
+		number = *(volatile __u64 *)&remembered.devices[i];
 		if ((void *)number == dev)
 			return number;
 	}
-	if (bpf_probe_read_kernel(&number, sizeof(number),
-				  (void *)dev->ip_ptr + bpf_core_field_offset(struct in_device, dev)))
-		return 0;
-	/* Of two interfaces in turns each has a place. */
-	device_numbers[number >> 6 & 1] = number;
-	return number;
+	return 0;
 }
 
 /* Whether the kernel knows the Ethernet address of an IPv4 address there: arp_hashfn() of its net/arp.h. */
@@ -94,9 +101,13 @@ static __always_inline int is_neighbour(struct net_device *dev, __be32 address)
 	if (!dev->ip_ptr)
 		return NO;
 	pointer = number_of(dev);
-	if (!pointer)
-		return UNSEEN;
-	tables = dev->ip_ptr->arp_parms->tbl;
+	if (!pointer) {
+		if (can_remember(dev->ip_ptr))
+			pointer = number_of(dev);
+		if (!pointer)
+			return UNSEEN;
+	}
+	tables = as(struct neigh_table, remembered.neighbours);
 	table = tables->nht;
 	hash = (address ^ (__u32)(pointer ^ pointer >> 32)) * table->hash_rnd[0];
 	if (table->hash_shift > BUCKETS_SHIFT_MAX)
@@ -123,13 +134,16 @@ static __always_inline int is_neighbour(struct net_device *dev, __be32 address)
 /* Whether the host answers in others' place, or learns from whoever announces itself. */
 static __always_inline int arp_is_for_others_too(struct net_device *dev, int is_announcement)
 {
-	struct ipv4_devconf *all = dev->nd_net.net->ipv4.devconf_all, *own;
 	struct in_device *in = dev->ip_ptr;
+	struct ipv4_devconf *all, *own;
 	void *lists;
 
 	if (!in)
 		return 0;
 	own = &in->cnf;
+	if (!is_announcement && !own->data[SETTING_FORWARDING])
+		return 0;
+	all = dev->nd_net.net->ipv4.devconf_all;
 	if (is_announcement && (own->data[SETTING_ARP_ACCEPT] || all->data[SETTING_ARP_ACCEPT]))
 		return 1;
 	if (!own->data[SETTING_FORWARDING])
@@ -157,11 +171,11 @@ __noinline int judge_arp(filter_context *ctx, __u32 network)
 	if ((void *)(arp + 1) > data_end_of(ctx))
 		return FILTER_SHORT;
 	/* What it is about cannot be told. */
-	if (arp->hardware_type != bpf_htons(ARP_ETHERNET) || arp->hardware_len != 6 ||
-	    arp->protocol_type != bpf_htons(ETHERTYPE_IPV4) || arp->protocol_len != 4)
+	if (*(const be32_alias *)arp->types != bpf_htonl(ARP_ETHERNET << 16 | ETHERTYPE_IPV4) ||
+	    arp->lengths != bpf_htons(ARP_LENGTHS))
 		return FILTER_SHORT;
-	__builtin_memcpy(&sender, arp->sender, sizeof(sender));
-	__builtin_memcpy(&target, arp->target, sizeof(target));
+	sender = *(const be32_alias *)arp->sender;
+	target = *(const be32_alias *)arp->target;
 	is_announcement = sender == target || arp->operation != bpf_htons(ARP_REQUEST);
 	if (is_local(target))
 		return FILTER_ARP_OURS;

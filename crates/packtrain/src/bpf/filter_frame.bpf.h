@@ -24,7 +24,7 @@ struct frame {
 	void *data;
 	void *data_end;
 	__u64 destination;
-	__u32 len;		/* with what stands behind `data_end` */
+	__u32 len;		/* with what stands behind `data_end`; for rules */
 	__u32 network;		/* where the header after the tags begins */
 	__be16 ether_type;	/* after the tags */
 	__u8 is_whole;		/* up to there */

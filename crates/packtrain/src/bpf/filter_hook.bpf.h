@@ -16,6 +16,14 @@
 /* A map of one entry, of this name. */
 struct filter_settings settings SEC(".data.settings");
 
+/* What the program knows from one frame to the next. */
+struct {
+	__u64 watched_tick;		/* somebody had refreshed it at this one */
+	__u64 watched_until_ns;		/* by this lease */
+	__u64 devices[2];		/* the interface and the line above it, as numbers */
+	__u64 neighbours;		/* IPv4's, the table of all interfaces */
+} remembered SEC(".data.remembered");
+
 #ifdef FILTER_AT_TC
 
 typedef struct __sk_buff filter_context;
@@ -94,7 +102,12 @@ static __always_inline void have_headers(filter_context *ctx) {}
 
 static __always_inline __u32 len_of(filter_context *ctx)
 {
-	return bpf_xdp_get_buff_len(ctx);
+	struct xdp_buff *buffer = bpf_cast_to_kern_ctx(ctx);
+
+	/* XDP_FLAGS_HAS_FRAGS: that there is more of it behind `data_end`. */
+	if (buffer->flags & 1)
+		return bpf_xdp_get_buff_len(ctx);
+	return ctx->data_end - ctx->data;
 }
 
 static __always_inline __u32 packets_of(filter_context *ctx)
@@ -147,7 +160,6 @@ static __always_inline void *data_end_of(filter_context *ctx)
 static __always_inline void read_of(struct frame *frame, filter_context *ctx)
 {
 	read_frame(frame, data_of(ctx), data_end_of(ctx), taken_out_of(ctx));
-	frame->len = len_of(ctx);
 }
 
 #endif

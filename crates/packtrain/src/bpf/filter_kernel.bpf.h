@@ -87,7 +87,37 @@ struct inet6_ifaddr {
 	struct list_head if_list;
 } __attribute__((preserve_access_index));
 
+struct udp_hslot {
+	struct hlist_head head;
+} __attribute__((preserve_access_index));
+
+struct udp_table {
+	struct udp_hslot *hash;
+	unsigned int mask;
+} __attribute__((preserve_access_index));
+
+struct inet_bind_hashbucket {
+	struct hlist_head chain;
+} __attribute__((preserve_access_index));
+
+struct inet_hashinfo {
+	struct inet_bind_hashbucket *bhash;
+	unsigned int bhash_size;
+} __attribute__((preserve_access_index));
+
+struct inet_timewait_death_row {
+	struct inet_hashinfo *hashinfo;
+} __attribute__((preserve_access_index));
+
+struct bpf_prog_array;
+
+struct netns_bpf {
+	struct bpf_prog_array *run_array[2];
+} __attribute__((preserve_access_index));
+
 struct netns_ipv4 {
+	struct inet_timewait_death_row tcp_death_row;
+	struct udp_table *udp_table;	/* Linux 6.2 */
 	struct ipv4_devconf *devconf_all;
 	unsigned int fib_seq;
 } __attribute__((preserve_access_index));
@@ -115,11 +145,13 @@ struct netns_nf {
 } __attribute__((preserve_access_index));
 
 struct net {
+	__u32 hash_mix;
 	struct hlist_head *dev_index_head;
 	struct list_head ptype_all;	/* Linux 6.16 */
 	struct list_head ptype_specific;
 	struct netns_ipv4 ipv4;
 	struct netns_nf nf;
+	struct netns_bpf bpf;
 } __attribute__((preserve_access_index));
 
 typedef struct {
@@ -203,6 +235,7 @@ struct xdp_rxq_info {
 
 struct xdp_buff {
 	struct xdp_rxq_info *rxq;
+	__u32 flags;
 } __attribute__((preserve_access_index));
 
 struct sk_buff {

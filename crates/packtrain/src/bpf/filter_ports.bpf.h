@@ -106,10 +106,42 @@ static __always_inline int port_is_redirected(struct net_device *dev, int is_ipv
 	       may_redirect(hooks_at(net, is_ipv6, HOOK_LOCAL_IN), 1);
 }
 
-static __always_inline int is_closed(void *ctx, struct bpf_sock_tuple *tuple, __u32 size, __u8 protocol)
+/*
+ * Whether no socket of the host has this port or one that falls into the same list: then there is nothing to look for. All that have a port
+ * stand in these lists, those that are connected and those that close too, from before they can be found until they cannot.
+ */
+static __always_inline int is_nobodys(struct net *net, __u32 port, __u8 protocol)
 {
+	struct inet_hashinfo *hashes;
+	struct udp_table *table;
+	__u64 at = port + net->hash_mix;
+
+	if (protocol == IPPROTO_TCP) {
+		hashes = net->ipv4.tcp_death_row.hashinfo;
+		at &= hashes->bhash_size - 1;
+		return !as(struct inet_bind_hashbucket,
+			   (void *)hashes->bhash + at * bpf_core_type_size(struct inet_bind_hashbucket))->chain.first;
+	}
+	table = net->ipv4.udp_table;
+	at &= table->mask;
+	return !as(struct udp_hslot, (void *)table->hash + at * bpf_core_type_size(struct udp_hslot))->head.first;
+}
+
+/* Programs may give any frame to any socket: the second is BPF_SK_LOOKUP. */
+static __always_inline int lists_tell(struct net *net)
+{
+	return bpf_core_field_exists(net->hash_mix) && bpf_core_field_exists(net->ipv4.udp_table) &&
+	       bpf_core_field_exists(net->ipv4.tcp_death_row.hashinfo) && bpf_core_field_exists(net->bpf.run_array) &&
+	       !net->bpf.run_array[1];
+}
+
+static __always_inline int is_closed(filter_context *ctx, struct bpf_sock_tuple *tuple, __u32 size, __be16 port, __u8 protocol)
+{
+	struct net *net = device_of(ctx)->nd_net.net;
 	struct bpf_sock *socket;
 
+	if (lists_tell(net) && is_nobodys(net, bpf_ntohs(port), protocol))
+		return 1;
 	if (protocol == IPPROTO_TCP)
 		socket = bpf_skc_lookup_tcp(ctx, tuple, size, BPF_F_CURRENT_NETNS, 0);
 	else
@@ -171,7 +203,7 @@ __noinline int judge_port(filter_context *ctx, __u32 ether_type)
 		if (!has_ipv4_address(dev, tuple.ipv4.daddr))
 			return OPEN;
 	}
-	if (!is_closed(ctx, &tuple, size, protocol))
+	if (!is_closed(ctx, &tuple, size, ports->dest, protocol))
 		return OPEN;
 	if (port_is_redirected(dev, is_ipv6))
 		return FILTER_REDIRECTED;

@@ -48,7 +48,8 @@ struct {
 	__type(value, struct rule_bucket);
 } source_buckets SEC(".maps");
 
-#define PLACES			RULES_DIMENSIONS
+/* No less than RULES_DIMENSIONS, and a power of two. */
+#define PLACES			16
 
 #define NANOS_PER_SECOND	1000000000ULL
 #define SIXTEENTHS_SHIFT	4
@@ -64,7 +65,8 @@ struct rule_walk {
 	__u32 row_words;
 	__u32 rows;				/* where they begin: the first has all entries */
 	__u32 used;				/* dimensions, a bit each */
-	__u32 places[PLACES];			/* of the row in each dimension */
+	__u32 count;				/* of these */
+	__u32 places[PLACES];			/* of the row in each that is used */
 	__u32 at;				/* word of the rows that comes next */
 	__u32 size;
 	__u32 packets;				/* that the frame was put together from */
@@ -294,9 +296,8 @@ static long rules_step(__u32 index, void *context)
 		if (walk->at >= walk->row_words)
 			return 1;
 		bits = rule_wide(walk->base, walk->rows + walk->at * 2);
-		for (__u32 i = 0; i < PLACES; i++)
-			if (walk->used >> i & 1)
-				bits &= rule_wide(walk->base, walk->places[i] + walk->at * 2);
+		for (__u32 i = 0; i < RULES_DIMENSIONS && i < walk->count; i++)
+			bits &= rule_wide(walk->base, walk->places[i] + walk->at * 2);
 		walk->bits = bits;
 		walk->at++;
 		return 0;
@@ -318,17 +319,20 @@ static long rules_step(__u32 index, void *context)
 	return 1;
 }
 
-/*
- * Where a dimension is not in use its row is never read; but the verifier is shown a number that it does not know either way,
- * or it would look at all that follows for each of the dimensions in use and not.
- */
-#define SET_ROW(dimension, number)							\
+/* All is kept in memory, of which the verifier remembers nothing: it would look at all that follows for each of the dimensions in use and not. */
+static __always_inline void add_row(struct rule_walk *walk, __u32 number)
+{
+	walk->places[walk->count & (PLACES - 1)] = walk->rows + number * walk->row_words * 2;
+	walk->count++;
+}
+
+/* What its row is, is not asked where it is not in use. */
+#define ADD_ROW(dimension, number)							\
 	do {										\
 		__u32 head = RULES_HEAD_DIMENSION + (dimension) * RULES_DIMENSION_WORDS; \
-		__u32 row = walk->used >> (dimension) & 1 ? (number) :			\
-							    rule_word(base, RULES_HEAD_ZERO); \
 											\
-		walk->places[dimension] = walk->rows + row * walk->row_words * 2;	\
+		if (walk->used >> (dimension) & 1)					\
+			add_row(walk, number);						\
 	} while (0)
 
 /* What is too large for a stack, of each processor. */
@@ -368,6 +372,7 @@ __noinline int judge_rules(__u32 image)
 	walk->row_words = rule_word(base, RULES_HEAD_ROW_WORDS);
 	walk->rows = rule_word(base, RULES_HEAD_ROWS);
 	walk->used = rule_word(base, RULES_HEAD_DIMENSIONS);
+	walk->count = 0;
 	walk->at = 0;
 	walk->bits = 0;
 	walk->reason = -1;
@@ -376,19 +381,19 @@ __noinline int judge_rules(__u32 image)
 	walk->version = facts->version;
 	walk->source[0] = facts->source.of[0];
 	walk->source[1] = facts->source.of[1];
-	SET_ROW(RULES_SOURCE, rules_of_address(base, head, facts->version, &facts->source));
-	SET_ROW(RULES_DESTINATION, rules_of_address(base, head, facts->version, &facts->destination));
-	SET_ROW(RULES_SOURCE_PORT, rules_of_table(base, head, facts->numbers[RULES_SOURCE_PORT]));
-	SET_ROW(RULES_DESTINATION_PORT, rules_of_table(base, head, facts->numbers[RULES_DESTINATION_PORT]));
-	SET_ROW(RULES_PROTOCOL, rules_of_table(base, head, facts->numbers[RULES_PROTOCOL]));
-	SET_ROW(RULES_ETHER_TYPE, rules_of_table(base, head, facts->numbers[RULES_ETHER_TYPE]));
-	SET_ROW(RULES_SIZE, rules_of_table(base, head, facts->numbers[RULES_SIZE]));
-	SET_ROW(RULES_VLAN, rules_of_table(base, head, facts->numbers[RULES_VLAN]));
-	SET_ROW(RULES_INNER_VLAN, rules_of_table(base, head, facts->numbers[RULES_INNER_VLAN]));
-	SET_ROW(RULES_DSCP, rules_of_table(base, head, facts->numbers[RULES_DSCP]));
-	SET_ROW(RULES_SOURCE_MAC, rules_of_mac(base, head, facts->source_mac));
-	SET_ROW(RULES_DESTINATION_MAC, rules_of_mac(base, head, facts->destination_mac));
-	SET_ROW(RULES_KINDS, rules_of_table(base, head, facts->numbers[RULES_KINDS]));
+	ADD_ROW(RULES_SOURCE, rules_of_address(base, head, facts->version, &facts->source));
+	ADD_ROW(RULES_DESTINATION, rules_of_address(base, head, facts->version, &facts->destination));
+	ADD_ROW(RULES_SOURCE_PORT, rules_of_table(base, head, facts->numbers[RULES_SOURCE_PORT]));
+	ADD_ROW(RULES_DESTINATION_PORT, rules_of_table(base, head, facts->numbers[RULES_DESTINATION_PORT]));
+	ADD_ROW(RULES_PROTOCOL, rules_of_table(base, head, facts->numbers[RULES_PROTOCOL]));
+	ADD_ROW(RULES_ETHER_TYPE, rules_of_table(base, head, facts->numbers[RULES_ETHER_TYPE]));
+	ADD_ROW(RULES_SIZE, rules_of_table(base, head, facts->numbers[RULES_SIZE]));
+	ADD_ROW(RULES_VLAN, rules_of_table(base, head, facts->numbers[RULES_VLAN]));
+	ADD_ROW(RULES_INNER_VLAN, rules_of_table(base, head, facts->numbers[RULES_INNER_VLAN]));
+	ADD_ROW(RULES_DSCP, rules_of_table(base, head, facts->numbers[RULES_DSCP]));
+	ADD_ROW(RULES_SOURCE_MAC, rules_of_mac(base, head, facts->source_mac));
+	ADD_ROW(RULES_DESTINATION_MAC, rules_of_mac(base, head, facts->destination_mac));
+	ADD_ROW(RULES_KINDS, rules_of_table(base, head, facts->numbers[RULES_KINDS]));
 	bpf_loop(RULES_ENTRIES_MAX + RULES_ROW_WORDS_MAX + 1, rules_step, &walk, 0);
 	return walk->reason;
 }

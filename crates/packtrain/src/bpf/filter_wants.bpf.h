@@ -95,6 +95,8 @@ static __always_inline int takes_type(const struct where *where, __u32 has_tags,
 
 	if (is_tag(ether_type))
 		return UNSEEN;
+	if (!has_tags && bpf_ntohs(ether_type) >= TYPE_MIN)
+		return has_listener(where, ether_type);
 	if (bpf_ntohs(ether_type) < TYPE_MIN) {
 		types[0] = bpf_htons(TYPE_802_2);
 		types[1] = bpf_htons(TYPE_RAW_802_3);

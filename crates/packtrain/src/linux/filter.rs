@@ -46,6 +46,7 @@ const SETTINGS_VERSION: u32 = 1;
 const LOCAL_WORDS: usize = 16;
 const LOCAL_FACTOR: u32 = 0x9e37_79b1;
 const LOCAL_SHIFT: u32 = 22;
+const PREFIX_SHIFT: u32 = 27;
 /// `struct filter_looked`.
 const LOOKED_LEN: usize = 20;
 /// As much as an Ethernet frame has to have for a program to be run on it.
@@ -164,7 +165,8 @@ pub struct Filter {
     is_generic: bool,
     /// The state of the routes that the local addresses are of.
     fib_seq: u32,
-    has_prefixes: bool,
+    /// A bit for each 32nd part of all addresses in which there are some as a prefix.
+    prefix_parts: u32,
     /// A bit of each local address.
     local_bits: [u64; LOCAL_WORDS],
     rules: RuleMemory,
@@ -195,7 +197,7 @@ impl Filter {
             settings: Settings::default(),
             is_generic: false,
             fib_seq: 0,
-            has_prefixes: false,
+            prefix_parts: 0,
             local_bits: [0; LOCAL_WORDS],
             rules: RuleMemory::open(&object).map_err(not_loaded)?,
             is_interrupted: bpf_object::are_programs_interrupted(),
@@ -379,23 +381,24 @@ impl Filter {
         let known = single.iter().take(LOCAL_ADDRESSES_MAX);
         self.local_addresses
             .set_keys(known.map(|prefix| prefix.address.octets().to_vec()))?;
-        let wide: BTreeMap<_, _> = wide
-            .into_iter()
-            .take(LOCAL_PREFIXES_MAX)
-            .map(|prefix| (prefix_key(prefix), vec![1]))
-            .collect();
         let mut bits = [0; LOCAL_WORDS];
         for prefix in &single {
             let bit = local_bit(prefix);
             bits[bit / 64] |= 1 << (bit % 64);
         }
+        let parts = wide.iter().fold(0, |parts, prefix| parts | parts_of(prefix));
+        let wide: BTreeMap<_, _> = wide
+            .into_iter()
+            .take(LOCAL_PREFIXES_MAX)
+            .map(|prefix| (prefix_key(prefix), vec![1]))
+            .collect();
         // The program looks for what comes before it is there, and for what goes until it is gone.
-        self.has_prefixes |= !wide.is_empty();
+        self.prefix_parts |= parts;
         for (had, has) in self.local_bits.iter_mut().zip(bits) {
             *had |= has;
         }
         self.write_settings()?;
-        self.has_prefixes = !wide.is_empty();
+        self.prefix_parts = parts;
         self.local_bits = bits;
         self.local_prefixes.set(wide)?;
         if refused == 0 {
@@ -480,7 +483,7 @@ impl Filter {
             set.dry_run.into(),
             set.line_ifindex.unwrap_or(0),
             self.fib_seq,
-            self.has_prefixes.into(),
+            self.prefix_parts,
             asked.is_asked.into(),
             asked.image,
             match set.stay {
@@ -547,6 +550,13 @@ fn is_taken(error: &io::Error) -> bool {
 fn local_bit(prefix: &LocalPrefix) -> usize {
     let number = u32::from_ne_bytes(prefix.address.octets());
     (number.wrapping_mul(LOCAL_FACTOR) >> LOCAL_SHIFT) as usize
+}
+
+/// The bits of those parts of all addresses that a prefix has addresses in.
+fn parts_of(prefix: &LocalPrefix) -> u32 {
+    let first = u32::from(prefix.address) >> PREFIX_SHIFT;
+    let parts = 1_u64 << (32 - PREFIX_SHIFT).saturating_sub(prefix.len.into());
+    (((1_u64 << parts) - 1) as u32) << first
 }
 
 /// `struct filter_prefix`.

@@ -44,6 +44,7 @@ const USEFUL: Target = Target::RatioAtLeast(5.0);
 /// A line of the table.
 #[derive(Clone, Debug, Serialize)]
 pub struct Step {
+    pub layout: Layout,
     pub size: usize,
     pub way: Way,
     /// Of the wire; null: as many frames as there could be.
@@ -59,10 +60,17 @@ pub struct Step {
 }
 
 pub fn measure(bench: &mut Bench<'_>) -> Result<()> {
-    let stage = Stage::set(Layout::OneProcessor)?;
+    for layout in [Layout::Backlog, Layout::OneProcessor] {
+        climb(bench, layout)?;
+    }
+    Ok(())
+}
+
+fn climb(bench: &mut Bench<'_>, layout: Layout) -> Result<()> {
+    let stage = Stage::set(layout)?;
     let mixes = SIZES.map(|size| (size, paper(size)));
     let mut runs: BTreeMap<(usize, usize), Runs<Flooded>> = BTreeMap::new();
-    bench.in_turns("the paper's mix", &stage, &WAYS, |standing| {
+    bench.in_turns(&format!("the paper's mix, {}", layout.name()), &stage, &WAYS, |standing| {
         for (size, mix) in &mixes {
             for (step, mbit) in LOADS.iter().enumerate() {
                 let load = Load {
@@ -82,10 +90,10 @@ pub fn measure(bench: &mut Bench<'_>) -> Result<()> {
         for way in WAYS {
             for (step, &mbit) in LOADS.iter().enumerate() {
                 let runs = runs[&(size, step)].of(way);
-                bench.steps.push(Step::of(size, way, mbit, runs));
+                bench.steps.push(Step::of((layout, size), way, mbit, runs));
             }
         }
-        saturation(bench, size, &runs);
+        saturation(bench, (layout, size), &runs);
     }
     Ok(())
 }
@@ -94,7 +102,7 @@ fn frames_per_second(mbit: u64, size: usize) -> u64 {
     mbit * 1_000_000 / ((size + GAP_AND_PREAMBLE) as u64 * 8)
 }
 
-fn saturation(bench: &mut Bench<'_>, size: usize, runs: &BTreeMap<(usize, usize), Runs<Flooded>>) {
+fn saturation(bench: &mut Bench<'_>, (layout, size): (Layout, usize), runs: &BTreeMap<(usize, usize), Runs<Flooded>>) {
     let all = &runs[&(size, LOADS.len() - 1)];
     let by_filter = carried(all.of(Way::Filter));
     let number = |of: fn(&Flooded) -> u64| all.map(|flooded| flooded.per_second(of(flooded)));
@@ -102,7 +110,7 @@ fn saturation(bench: &mut Bench<'_>, size: usize, runs: &BTreeMap<(usize, usize)
     let both = Compared(Way::Filter, Way::Without);
     let shown = (Unit::PerSecond, Target::RatioShown);
     bench.push(Row::new(
-        format!("{size} B, saturation: useful, read by a program"),
+        format!("{size} B, saturation, {}: useful, read by a program", layout.name()),
         both,
         (Unit::PerSecond, USEFUL),
         &useful,
@@ -157,12 +165,18 @@ fn against_best(
 }
 
 impl Step {
-    fn of(size: usize, way: Way, mbit: Option<u64>, runs: &[Flooded]) -> Step {
+    fn of(
+        (layout, size): (Layout, usize),
+        way: Way,
+        mbit: Option<u64>,
+        runs: &[Flooded],
+    ) -> Step {
         let each = |of: fn(&Flooded) -> u64| {
             let numbers = runs.iter().map(|flooded| flooded.per_second(of(flooded)));
             numbers.collect()
         };
         Step {
+            layout,
             size,
             way,
             mbit,
@@ -185,6 +199,7 @@ impl Step {
 /// As the paper's Fig. 5 and 7: packets a second.
 pub fn steps_table(steps: &[Step]) -> Table {
     let mut table = Table::new(&[
+        "layout",
         "bytes",
         "host",
         "Mbit/s",
@@ -203,6 +218,7 @@ pub fn steps_table(steps: &[Step]) -> Table {
     // What is there to see the noise has rows of its own.
     for step in steps.iter().filter(|step| step.way != Way::WithoutAgain) {
         table.row([
+            step.layout.name().to_owned(),
             step.size.to_string(),
             step.way.name().to_owned(),
             step.mbit

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, setpriority_process};
 use rustix::thread::{CpuSet, sched_setaffinity};
+use serde::Serialize;
 
 use super::mix::{HOST, HOST_MAC, PREFIX_LEN, WIRE, WIRE_MAC};
 use crate::lab::check::awake::Awake;
@@ -18,7 +19,8 @@ pub const WIRE_CPU: usize = 0;
 pub const HOST_CPU: usize = 1;
 
 /// Which processor does what of the host's work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Layout {
     /// The host has one processor for all: its driver (a thread of the kernel, so that its time is known), its stack, its
     /// programs. What it does not come to is lost in the driver's ring, as it is in a card's.
@@ -26,6 +28,15 @@ pub enum Layout {
     /// As in the paper: the driver puts frames into a backlog queue, behind which another processor is, and is told when that
     /// is full. The driver runs where the flood is made.
     Backlog,
+}
+
+impl Layout {
+    pub fn name(self) -> &'static str {
+        match self {
+            Layout::OneProcessor => "one processor",
+            Layout::Backlog => "driver apart",
+        }
+    }
 }
 
 const WIRE_END: &str = "wire0";

@@ -8,6 +8,7 @@ mod host_changes;
 mod jumbo;
 mod loops;
 mod oracle;
+mod ports;
 mod rules;
 mod samples;
 mod stays;
@@ -37,4 +38,18 @@ fn the_reasons_are_those_of_the_header_in_the_same_order() {
         .collect();
     expected.push(("reasons".into(), Reason::ALL.len().to_string()));
     assert_eq!(names, expected);
+}
+
+#[test]
+fn a_prefix_has_a_bit_for_each_part_of_all_addresses_that_it_is_in() {
+    let of = |address: [u8; 4], len| {
+        let address = address.into();
+        parts_of(&LocalPrefix { address, len })
+    };
+    assert_eq!(of([0, 0, 0, 0], 0), u32::MAX);
+    assert_eq!(of([128, 0, 0, 0], 1), 0xffff_0000);
+    assert_eq!(of([64, 0, 0, 0], 3), 0x0f00);
+    assert_eq!(of([248, 0, 0, 0], 5), 1 << 31);
+    assert_eq!(of([127, 0, 0, 0], 8), 1 << 15);
+    assert_eq!(of([10, 1, 2, 3], 32), 2);
 }

@@ -1,10 +1,10 @@
 //! What a host joins, opens or changes is known to the next frame, with nobody told.
 
-use std::net::{Ipv4Addr, TcpListener, UdpSocket};
+use std::net::{Ipv4Addr, UdpSocket};
 
 use packtrain_proto::wire::ethernet::MacAddr;
 
-use super::frames::{TCP, UDP, arp, frame, ipv4};
+use super::frames::{UDP, arp, frame, ipv4};
 use super::world::{GATEWAY, OWN, OWN_IPV4, SECOND, with_filter};
 use super::*;
 use crate::linux::test_namespace::{ip, run};
@@ -81,6 +81,29 @@ fn a_prefix_that_is_local_as_a_whole_is_ours() {
     });
 }
 
+/// Whether there are prefixes at all is known by the address's first bits: of a wide one, of all that it has.
+#[test]
+fn a_wide_prefix_is_ours_from_its_first_address_to_its_last() {
+    with_filter(|world| {
+        ip("route add local 64.0.0.0/3 dev lo");
+        world.follow_routes();
+        let sender = Ipv4Addr::new(10, 1, 0, 99);
+        for (target, reason) in [
+            ([63, 255, 255, 255], Reason::ForeignArp),
+            ([64, 0, 0, 0], Reason::ArpOurs),
+            ([72, 1, 2, 3], Reason::ArpOurs),
+            ([90, 1, 2, 3], Reason::ArpOurs),
+            ([95, 255, 255, 255], Reason::ArpOurs),
+            ([96, 0, 0, 0], Reason::ForeignArp),
+            ([127, 9, 9, 9], Reason::ArpOurs),
+            ([128, 0, 0, 0], Reason::ForeignArp),
+        ] {
+            let asks = arp(1, sender, Ipv4Addr::from(target));
+            assert_eq!(world.reason(&asks), reason, "{target:?}");
+        }
+    });
+}
+
 #[test]
 fn who_is_known_may_announce_itself_and_a_stranger_may_not() {
     with_filter(|world| {
@@ -150,59 +173,5 @@ fn a_host_that_learns_or_answers_for_others_gets_their_arp() {
         assert_eq!(world.reason(&asks), Reason::ForeignArp);
         ip("neighbour add proxy 10.1.0.8 dev eth0");
         assert_eq!(world.reason(&asks), Reason::ArpSetting);
-    });
-}
-
-#[test]
-fn a_port_is_open_from_the_moment_that_a_socket_has_it() {
-    with_filter(|world| {
-        world.set(|set| set.asks_ports = true);
-        for (protocol, closed) in [(TCP, Reason::ClosedTcp), (UDP, Reason::ClosedUdp)] {
-            let bytes = ipv4(OWN, GATEWAY, OWN_IPV4, protocol, 7777);
-            assert_eq!(world.reason(&bytes), closed);
-            let on = |address: &str| match protocol {
-                TCP => Box::new(TcpListener::bind(address).unwrap()) as Box<dyn std::any::Any>,
-                _ => Box::new(UdpSocket::bind(address).unwrap()),
-            };
-            for address in ["10.1.0.1:7777", "0.0.0.0:7777", "[::]:7777"] {
-                let socket = on(address);
-                assert_eq!(world.reason(&bytes), Reason::Ours, "{address}");
-                drop(socket);
-                assert_eq!(world.reason(&bytes), closed, "{address}");
-            }
-            // Of another address, and of another kind.
-            let socket = on("127.0.0.1:7777");
-            assert_eq!(world.reason(&bytes), closed);
-            drop(socket);
-        }
-        // Not for an address of the interface's: it may be routed.
-        let elsewhere = ipv4(OWN, GATEWAY, Ipv4Addr::new(10, 2, 0, 1), UDP, 7777);
-        assert_eq!(world.reason(&elsewhere), Reason::Ours);
-        world.set(|set| set.asks_ports = false);
-        let bytes = ipv4(OWN, GATEWAY, OWN_IPV4, TCP, 7777);
-        assert_eq!(world.reason(&bytes), Reason::Ours);
-    });
-}
-
-#[test]
-fn where_rules_may_redirect_what_comes_no_port_is_closed() {
-    with_filter(|world| {
-        world.set(|set| set.asks_ports = true);
-        let bytes = ipv4(OWN, GATEWAY, OWN_IPV4, TCP, 7777);
-        assert_eq!(world.reason(&bytes), Reason::ClosedTcp);
-        run("nft add table inet t");
-        assert_eq!(world.reason(&bytes), Reason::ClosedTcp);
-        // A firewall that only looks at what is delivered redirects nothing, nor does tracking connections.
-        run("nft add chain inet t i { type filter hook input priority 0 ; }");
-        run("nft add rule inet t i ct state established accept");
-        assert_eq!(world.reason(&bytes), Reason::ClosedTcp);
-        run("nft add chain inet t n { type nat hook prerouting priority -100 ; }");
-        assert_eq!(world.reason(&bytes), Reason::Redirected);
-        run("nft delete chain inet t n");
-        assert_eq!(world.reason(&bytes), Reason::ClosedTcp);
-        run("nft add chain inet t m { type filter hook prerouting priority -150 ; }");
-        assert_eq!(world.reason(&bytes), Reason::Redirected);
-        run("nft flush ruleset");
-        assert_eq!(world.reason(&bytes), Reason::ClosedTcp);
     });
 }
