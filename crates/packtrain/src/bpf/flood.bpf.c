@@ -5,6 +5,7 @@
  * flood_send   run by BPF_PROG_TEST_RUN with BPF_F_TEST_XDP_LIVE_FRAMES: makes of each frame the next one of a mix, and
  *              sends it out of an interface. Whose driver is at the other end gets it as a card's driver does.
  * flood_drop   the least that a program in a driver costs: drops, and looks at nothing.
+ * flood_marked the least that a filter of this flood costs: who has made it says in a byte what is wanted.
  *
  * A page comes back with what was written into it before: each frame's header is written anew.
  */
@@ -115,6 +116,16 @@ int flood_send(struct xdp_md *ctx)
 		((u64_alias *)frame)[word] = ((u64_alias *)template->header)[word];
 	vary(frame, template->varies, number);
 	return bpf_redirect(f->ifindex, 0);
+}
+
+SEC("xdp.frags")
+int flood_marked(struct xdp_md *ctx)
+{
+	__u8 *frame = (void *)(long)ctx->data;
+
+	if (frame + FLOOD_MARK + 1 > (__u8 *)(long)ctx->data_end)
+		return XDP_PASS;
+	return frame[FLOOD_MARK] ? XDP_PASS : XDP_DROP;
 }
 
 SEC("xdp.frags")

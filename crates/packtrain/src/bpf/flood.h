@@ -14,6 +14,9 @@
 #define FLOOD_VARIES_IPV4	2	/* the sender's address and UDP port; with the former, the receiver's address */
 #define FLOOD_VARIES_ARP	4	/* who asks, and for whom */
 
+/* A byte of the sender's address that never varies. Not 0: the host wants it. */
+#define FLOOD_MARK	9
+
 struct flood_template {
 	__u8 header[FLOOD_HEADER_LEN];
 	__u32 varies;

@@ -68,9 +68,12 @@ impl DriverProgram {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linux::flood::DropAll;
+    use crate::linux::flood::{Dropping, Drops, MARK};
     use crate::linux::netlink::Netlink;
     use crate::linux::test_namespace::{in_namespace, ip};
+
+    /// `XDP_PASS` of the kernel's.
+    const PASS: u32 = 2;
 
     #[test]
     fn the_program_on_an_interface_is_found_and_run() {
@@ -80,10 +83,18 @@ mod tests {
             let link = Netlink::open().unwrap().link_by_name("near");
             let ifindex = link.unwrap().expect("it is there").ifindex;
             assert!(DriverProgram::on(ifindex).unwrap().is_none());
-            let _dropping = DropAll::on(ifindex).unwrap();
-            let program = DriverProgram::on(ifindex).unwrap().expect("one is there");
-            let judged = program.judge(&[0; 60], 1000).unwrap();
-            assert_eq!(judged.verdict, DROP);
+            let judged = |frame: &[u8]| {
+                let program = DriverProgram::on(ifindex).unwrap().expect("one is there");
+                program.judge(frame, 1000).unwrap().verdict
+            };
+            let dropping = Dropping::on(ifindex, Drops::All).unwrap();
+            assert_eq!(judged(&[0; 60]), DROP);
+            drop(dropping);
+            let _dropping = Dropping::on(ifindex, Drops::Unmarked).unwrap();
+            assert_eq!(judged(&[0; 60]), DROP);
+            let mut marked = [0; 60];
+            marked[MARK] = 1;
+            assert_eq!(judged(&marked), PASS);
         });
     }
 }

@@ -21,6 +21,7 @@ pub const SLOTS_MAX: usize = 128;
 pub const VARIES_DESTINATION: u32 = 1;
 pub const VARIES_IPV4: u32 = 2;
 pub const VARIES_ARP: u32 = 4;
+pub const MARK: usize = 9;
 
 /// `struct flood`: five counts, two words, the order, the templates.
 const SENT: usize = 24;
@@ -199,19 +200,32 @@ fn pause() {
     std::thread::sleep(LOOK_EVERY);
 }
 
-/// Drops everything in the driver of an interface for as long as this lives: the least that a program there costs.
+/// What is dropped without being looked at as a filter has to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drops {
+    /// The least that a program costs.
+    All,
+    /// What has no mark (`FLOOD_MARK` of bpf/flood.h): the least that a filter costs.
+    Unmarked,
+}
+
+/// Drops in the driver of an interface for as long as this lives.
 #[derive(Debug)]
-pub struct DropAll {
+pub struct Dropping {
     _object: Object,
     _attached: xdp::Attached,
 }
 
-impl DropAll {
-    pub fn on(ifindex: u32) -> Result<DropAll, FloodError> {
+impl Dropping {
+    pub fn on(ifindex: u32, drops: Drops) -> Result<Dropping, FloodError> {
         let object = bpf_object::load(embedded!("flood")).map_err(FloodError::Load)?;
-        let program = program_fd(&object, "flood_drop").map_err(FloodError::Load)?;
+        let name = match drops {
+            Drops::All => "flood_drop",
+            Drops::Unmarked => "flood_marked",
+        };
+        let program = program_fd(&object, name).map_err(FloodError::Load)?;
         let attached = xdp::attach(program.as_fd(), ifindex, Place::Driver);
-        Ok(DropAll {
+        Ok(Dropping {
             _attached: attached.map_err(FloodError::Attach)?,
             _object: object,
         })
@@ -275,7 +289,7 @@ mod tests {
             let sent = flood.send(&mix(), LEN, None, soon).unwrap();
             assert!(sent.frames >= SENT_MIN, "{sent:?}");
             assert_eq!(received() - before, sent.frames);
-            let dropping = DropAll::on(link("near").ifindex).unwrap();
+            let dropping = Dropping::on(link("near").ifindex, Drops::All).unwrap();
             looks.store(0, Ordering::Relaxed);
             let before = received();
             // So few that most of the runs send nothing.

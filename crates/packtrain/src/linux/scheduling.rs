@@ -8,12 +8,20 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::sys::check;
 
-/// Of the calling thread alone: those that it begins are of the ordinary class.
-fn set_class(policy: libc::c_int, sched_priority: libc::c_int) -> io::Result<()> {
+/// Of one thread alone, 0 for the calling one: those that it begins are of the ordinary class.
+fn set_class_of(
+    thread: libc::pid_t,
+    policy: libc::c_int,
+    sched_priority: libc::c_int,
+) -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority };
     let policy = policy | libc::SCHED_RESET_ON_FORK;
-    // SAFETY: 0 is the calling thread; the kernel reads one structure, which lives across the call.
-    check(unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) }).map(drop)
+    // SAFETY: the kernel reads one structure, which lives across the call.
+    check(unsafe { libc::sched_setscheduler(thread, policy, &raw const parameters) }).map(drop)
+}
+
+fn set_class(policy: libc::c_int, sched_priority: libc::c_int) -> io::Result<()> {
+    set_class_of(0, policy, sched_priority)
 }
 
 /// From now on this thread runs before all that is not of this class (`SCHED_RR`, least priority of
@@ -21,6 +29,11 @@ fn set_class(policy: libc::c_int, sched_priority: libc::c_int) -> io::Result<()>
 /// `EPERM`: CAP_SYS_NICE is missing.
 pub fn run_in_real_time() -> io::Result<()> {
     set_class(libc::SCHED_RR, 1)
+}
+
+/// The same of another thread, by its number. `ESRCH`: there is none.
+pub fn let_run_in_real_time(thread: u32) -> io::Result<()> {
+    set_class_of(thread as libc::pid_t, libc::SCHED_RR, 1)
 }
 
 /// From now on this thread runs before all others of its processor, those of [`run_in_real_time`] too (`SCHED_FIFO`). `EPERM`:

@@ -17,13 +17,13 @@ use super::stage::{HOST_CPU, Stage, WIRE_CPU};
 use super::way::{Standing, Way};
 use crate::lab::{Error, Result, now, pause, port};
 use crate::linux::flood::{Flood, Mix};
-use crate::linux::scheduling::{stay_on, weigh_more};
+use crate::linux::scheduling::{run_in_real_time, stay_on, weigh_more};
 
 /// What still stands in queues when the flood ends has come by then.
 const DRAIN: Duration = Duration::from_millis(60);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// What comes while the driver has the processor does not find the socket full.
-const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
+/// What comes while the driver has the processor does not find the socket full: its turn is of 100 ms, and each datagram is a page.
+const RECEIVE_BUFFER_BYTES: usize = 64 << 20;
 /// Frames that were no flood's: an ARP of the host's own now and then.
 const OTHERS_MAX: u64 = 50;
 
@@ -205,7 +205,7 @@ struct Listened {
 
 /// As a program does that takes one datagram a call.
 fn listen(socket: &UdpSocket, ends: &AtomicBool) -> io::Result<Listened> {
-    stay_on(HOST_CPU).and_then(|()| weigh_more())?;
+    stay_on(HOST_CPU).and_then(|()| run_in_real_time())?;
     let mut buffer = [0; 2048];
     let mut datagrams = 0;
     loop {

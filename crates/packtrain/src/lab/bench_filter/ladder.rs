@@ -20,13 +20,15 @@ use crate::lab::figure::{Target, Unit};
 use crate::lab::sample::Sample;
 use crate::lab::table::{Table, grouped};
 
-const WAYS: [Way; 4] = [
+const WAYS: [Way; 5] = [
     Way::Without,
     Way::Filter,
+    Way::Marked,
     Way::WithoutAgain,
     Way::FilterNima,
 ];
-const FLOOD: Duration = Duration::from_millis(500);
+/// Several turns of the driver and of the program.
+const FLOOD: Duration = Duration::from_millis(800);
 /// Of the wire, preamble and gap included: the paper's lower and higher rates; `None`: as many as there can be.
 const LOADS: [Option<u64>; 7] = [
     Some(10),
@@ -44,7 +46,6 @@ const USEFUL: Target = Target::RatioAtLeast(5.0);
 /// A line of the table.
 #[derive(Clone, Debug, Serialize)]
 pub struct Step {
-    pub layout: Layout,
     pub size: usize,
     pub way: Way,
     /// Of the wire; null: as many frames as there could be.
@@ -60,17 +61,10 @@ pub struct Step {
 }
 
 pub fn measure(bench: &mut Bench<'_>) -> Result<()> {
-    for layout in [Layout::Backlog, Layout::OneProcessor] {
-        climb(bench, layout)?;
-    }
-    Ok(())
-}
-
-fn climb(bench: &mut Bench<'_>, layout: Layout) -> Result<()> {
-    let stage = Stage::set(layout)?;
+    let stage = Stage::set(Layout::OneProcessor)?;
     let mixes = SIZES.map(|size| (size, paper(size)));
     let mut runs: BTreeMap<(usize, usize), Runs<Flooded>> = BTreeMap::new();
-    bench.in_turns(&format!("the paper's mix, {}", layout.name()), &stage, &WAYS, |standing| {
+    bench.in_turns("the paper's mix", &stage, &WAYS, |standing| {
         for (size, mix) in &mixes {
             for (step, mbit) in LOADS.iter().enumerate() {
                 let load = Load {
@@ -90,10 +84,10 @@ fn climb(bench: &mut Bench<'_>, layout: Layout) -> Result<()> {
         for way in WAYS {
             for (step, &mbit) in LOADS.iter().enumerate() {
                 let runs = runs[&(size, step)].of(way);
-                bench.steps.push(Step::of((layout, size), way, mbit, runs));
+                bench.steps.push(Step::of(size, way, mbit, runs));
             }
         }
-        saturation(bench, (layout, size), &runs);
+        saturation(bench, size, &runs);
     }
     Ok(())
 }
@@ -102,7 +96,7 @@ fn frames_per_second(mbit: u64, size: usize) -> u64 {
     mbit * 1_000_000 / ((size + GAP_AND_PREAMBLE) as u64 * 8)
 }
 
-fn saturation(bench: &mut Bench<'_>, (layout, size): (Layout, usize), runs: &BTreeMap<(usize, usize), Runs<Flooded>>) {
+fn saturation(bench: &mut Bench<'_>, size: usize, runs: &BTreeMap<(usize, usize), Runs<Flooded>>) {
     let all = &runs[&(size, LOADS.len() - 1)];
     let by_filter = carried(all.of(Way::Filter));
     let number = |of: fn(&Flooded) -> u64| all.map(|flooded| flooded.per_second(of(flooded)));
@@ -110,7 +104,7 @@ fn saturation(bench: &mut Bench<'_>, (layout, size): (Layout, usize), runs: &BTr
     let both = Compared(Way::Filter, Way::Without);
     let shown = (Unit::PerSecond, Target::RatioShown);
     bench.push(Row::new(
-        format!("{size} B, saturation, {}: useful, read by a program", layout.name()),
+        format!("{size} B, saturation: useful, read by a program"),
         both,
         (Unit::PerSecond, USEFUL),
         &useful,
@@ -121,6 +115,20 @@ fn saturation(bench: &mut Bench<'_>, (layout, size): (Layout, usize), runs: &BTr
         both,
         shown,
         &against_best(&useful, size, runs),
+        &by_filter,
+    ));
+    bench.push(Row::new(
+        "  … the ceiling: what no filter can be better than",
+        Compared(Way::Marked, Way::Without),
+        shown,
+        &useful,
+        carried(all.of(Way::Marked)),
+    ));
+    bench.push(Row::new(
+        "  … the filter against that",
+        Compared(Way::Filter, Way::Marked),
+        shown,
+        &useful,
         &by_filter,
     ));
     bench.push(Row::new(
@@ -165,18 +173,12 @@ fn against_best(
 }
 
 impl Step {
-    fn of(
-        (layout, size): (Layout, usize),
-        way: Way,
-        mbit: Option<u64>,
-        runs: &[Flooded],
-    ) -> Step {
+    fn of(size: usize, way: Way, mbit: Option<u64>, runs: &[Flooded]) -> Step {
         let each = |of: fn(&Flooded) -> u64| {
             let numbers = runs.iter().map(|flooded| flooded.per_second(of(flooded)));
             numbers.collect()
         };
         Step {
-            layout,
             size,
             way,
             mbit,
@@ -199,7 +201,6 @@ impl Step {
 /// As the paper's Fig. 5 and 7: packets a second.
 pub fn steps_table(steps: &[Step]) -> Table {
     let mut table = Table::new(&[
-        "layout",
         "bytes",
         "host",
         "Mbit/s",
@@ -218,7 +219,6 @@ pub fn steps_table(steps: &[Step]) -> Table {
     // What is there to see the noise has rows of its own.
     for step in steps.iter().filter(|step| step.way != Way::WithoutAgain) {
         table.row([
-            step.layout.name().to_owned(),
             step.size.to_string(),
             step.way.name().to_owned(),
             step.mbit

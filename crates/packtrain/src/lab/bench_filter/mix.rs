@@ -4,7 +4,9 @@ use std::net::Ipv4Addr;
 
 use packtrain_proto::wire::ethernet::MacAddr;
 
-use crate::linux::flood::{HEADER_LEN, Mix, Template, VARIES_ARP, VARIES_DESTINATION, VARIES_IPV4};
+use crate::linux::flood::{
+    HEADER_LEN, MARK, Mix, Template, VARIES_ARP, VARIES_DESTINATION, VARIES_IPV4,
+};
 
 /// Of the host that gets the flood, and of the other one.
 pub const HOST_MAC: MacAddr = MacAddr([0x02, 0x50, 0, 0, 0, 1]);
@@ -65,6 +67,17 @@ pub enum Kind {
     ClosedPort,
 }
 
+impl Kind {
+    /// Whether policy `host` lets it pass.
+    pub fn passes(self) -> bool {
+        use Kind::*;
+        matches!(
+            self,
+            Unicast | JoinedGroup | Ipx | Broadcast | SpanningTree | Lldp | ClosedPort
+        )
+    }
+}
+
 /// Fig. 3, in percent; what it calls "multicast" and "misc." in parts.
 const FIGURE_3: [(Kind, usize); 12] = [
     (Kind::Unicast, 5),
@@ -123,6 +136,12 @@ pub fn whole_frame(kind: Kind, size: usize) -> Vec<u8> {
 }
 
 fn template(kind: Kind, size: usize) -> Template {
+    let mut template = unmarked(kind, size);
+    template.header[MARK] = kind.passes().into();
+    template
+}
+
+fn unmarked(kind: Kind, size: usize) -> Template {
     let udp = |to: MacAddr, address, port, varies| Template {
         header: udp(to, address, port, size),
         varies: VARIES_IPV4 | varies,

@@ -4,23 +4,22 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::process::{Pid, setpriority_process};
+use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
-use serde::Serialize;
 
 use super::mix::{HOST, HOST_MAC, PREFIX_LEN, WIRE, WIRE_MAC};
 use crate::lab::check::awake::Awake;
 use crate::lab::namespaces::Namespace;
 use crate::lab::{Error, Result, processors, wait_for};
 use crate::linux::netlink::Netlink;
+use crate::linux::scheduling::let_run_in_real_time;
 
 /// Who floods, and the host's.
 pub const WIRE_CPU: usize = 0;
 pub const HOST_CPU: usize = 1;
 
 /// Which processor does what of the host's work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// The host has one processor for all: its driver (a thread of the kernel, so that its time is known), its stack, its
     /// programs. What it does not come to is lost in the driver's ring, as it is in a card's.
@@ -30,19 +29,7 @@ pub enum Layout {
     Backlog,
 }
 
-impl Layout {
-    pub fn name(self) -> &'static str {
-        match self {
-            Layout::OneProcessor => "one processor",
-            Layout::Backlog => "driver apart",
-        }
-    }
-}
-
 const WIRE_END: &str = "wire0";
-/// As much as those threads of ours weigh that ask for it ([`crate::linux::scheduling::weigh_more`]): what else runs on the
-/// machine has less, and none of them more than another.
-const WEIGHT: i32 = -10;
 const THREAD_WITHIN: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
@@ -130,12 +117,14 @@ impl Stage {
         let mut cpu = CpuSet::new();
         cpu.set(HOST_CPU);
         let pid = Pid::from_raw(thread as i32);
-        sched_setaffinity(pid, &cpu)
-            .and_then(|()| setpriority_process(pid, WEIGHT))
-            .map_err(|errno| Error::File {
-                path: format!("/proc/{thread}"),
-                source: errno.into(),
-            })?;
+        let failed = |source| Error::File {
+            path: format!("/proc/{thread}"),
+            source,
+        };
+        sched_setaffinity(pid, &cpu).map_err(|errno| failed(errno.into()))?;
+        // As the host's program: in turns, and before all else. Of the ordinary class, a session that is scheduled together
+        // (`sched_autogroup`) weighs as much as this thread alone or far less, whatever its threads ask for.
+        let_run_in_real_time(thread).map_err(failed)?;
         Ok(thread)
     }
 

@@ -13,7 +13,7 @@ use crate::filter::document::FilterDocument;
 use crate::lab::namespaces::Process;
 use crate::lab::{Error, Result, wait_for};
 use crate::linux::filter::Filter;
-use crate::linux::flood::DropAll;
+use crate::linux::flood::{Dropping, Drops};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -25,6 +25,8 @@ pub enum Way {
     WithoutAgain,
     /// A program that drops everything and looks at nothing.
     DropAll,
+    /// One that reads one byte, in which the flood says what `host` would let pass: what no filter can be better than.
+    Marked,
     /// packtrain's filter, policy `host`.
     Filter,
     FilterAgain,
@@ -56,6 +58,7 @@ impl Way {
             Way::Without => "without",
             Way::WithoutAgain => "without, again",
             Way::DropAll => "drops all unseen",
+            Way::Marked => "reads a mark",
             Way::Filter => "filter",
             Way::FilterAgain => "filter, again",
             Way::FilterNima => "filter --policy nima",
@@ -78,6 +81,15 @@ impl Way {
 
     pub fn drops_all(self) -> bool {
         self == Way::DropAll
+    }
+
+    /// Without a look at what it is.
+    fn drops(self) -> Option<Drops> {
+        match self {
+            Way::DropAll => Some(Drops::All),
+            Way::Marked => Some(Drops::Unmarked),
+            _ => None,
+        }
     }
 
     /// packtrain's.
@@ -127,7 +139,7 @@ enum Hold {
     /// Of this process.
     Own(Box<Filter>),
     #[expect(dead_code, reason = "held")]
-    DropAll(DropAll),
+    Dropping(Dropping),
     /// Who holds the file system in which xdp-filter keeps what it has loaded.
     XdpFilter(Option<Process>),
 }
@@ -166,12 +178,12 @@ impl<'a> Standing<'a> {
                 .host
                 .in_namespace(|| prefixes::attached(stage.host_ifindex, count))??;
             standing.hold = Hold::Own(Box::new(filter));
-        } else if way.drops_all() {
+        } else if let Some(drops) = way.drops() {
             let dropping = stage
                 .host
-                .in_namespace(|| DropAll::on(stage.host_ifindex))?;
+                .in_namespace(|| Dropping::on(stage.host_ifindex, drops))?;
             let dropping = dropping.map_err(|error| Error::Unavailable(error.to_string()))?;
-            standing.hold = Hold::DropAll(dropping);
+            standing.hold = Hold::Dropping(dropping);
         }
         Ok(standing)
     }
@@ -213,7 +225,7 @@ impl Drop for Standing<'_> {
     /// What fails here is seen by the next that is to stand.
     fn drop(&mut self) {
         match &mut self.hold {
-            Hold::Nothing | Hold::DropAll(_) | Hold::Own(_) => {}
+            Hold::Nothing | Hold::Dropping(_) | Hold::Own(_) => {}
             Hold::Filter => drop(self.filter(["off", &self.stage.interface])),
             Hold::XdpFilter(process) => {
                 drop(process.take());

@@ -13,7 +13,7 @@ use super::way::{Standing, Way};
 use super::{Bench, carried};
 use crate::lab::figure::{Target, Unit};
 use crate::lab::{Error, Result, now, pause, port};
-use crate::linux::scheduling::{run_in_real_time, stay_on, weigh_more};
+use crate::linux::scheduling::{run_before_all, run_in_real_time, stay_on};
 
 const WAYS: [Way; 4] = [Way::NoFlood, Way::Without, Way::Filter, Way::WithoutAgain];
 const SIZE: usize = 64;
@@ -153,7 +153,8 @@ fn serve<T>(standing: &Standing<'_>, beside: impl FnOnce() -> Result<T>) -> Resu
 
 /// An error is the client's to see.
 fn answer(mut stream: TcpStream, ends: &AtomicBool) -> io::Result<()> {
-    stay_on(HOST_CPU).and_then(|()| weigh_more())?;
+    // Before the driver: what is waited for is what that has not come to yet.
+    stay_on(HOST_CPU).and_then(|()| run_before_all())?;
     stream.set_nonblocking(false)?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(LOOK_EVERY))?;
