@@ -268,10 +268,14 @@ impl Engine {
             return false;
         };
         let (pool, drops, spread) = (&mut self.pool, &mut self.counters.drops, &mut self.spread);
-        let (mut frames, mut waiting) = (0, 0);
+        let vias = &self.vias;
+        let (mut frames, mut waiting, mut for_own_links) = (0, 0, 0);
         fattest.shed(SHED_MAX, |frame| {
             frames += 1;
             waiting += frame.waiting();
+            if !vias.links_of(frame.band.lane).is_empty() {
+                for_own_links += frame.waiting();
+            }
             drops.count(spread.on_dropped(&frame, DropReason::QueueFull));
             pool.give_back(frame.buffer);
         });
@@ -280,6 +284,9 @@ impl Engine {
             self.turns.leave(whose);
         }
         self.on_unqueued(frames, waiting);
+        // Its flows have their part of what the host is let send, whatever their links take of it: the others' part would
+        // else be measured too small.
+        self.taken_bytes += for_own_links as u64;
         if let Destination::Peer(slot) = whose {
             self.go_on_with_lane_change(slot, now);
         }

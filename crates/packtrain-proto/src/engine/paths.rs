@@ -47,7 +47,7 @@ pub(super) fn candidates<'a>(
             served: path.served,
             admission: path.admission,
             standing: standing(link, path),
-            in_doubt: flight.is_in_doubt(now),
+            in_doubt: flight.in_doubt_for(now),
             has_room,
             rate: match rate_bps {
                 Some(bps) => Rate::Measured(bps),
@@ -253,8 +253,15 @@ fn of_links(all: impl Iterator<Item = Candidate>, links: &LinkSet) -> Candidates
     own
 }
 
+/// By which links frames go of which no class says anything, as things are.
+pub(super) fn links_of_all(links: &[Link], peer: &Peer, policy: Policy, now: Instant) -> LinkSet {
+    let bytes = train_max(links, peer).unwrap_or(0);
+    let part = balance::taking_part(candidates(links, peer, now), policy, bytes);
+    part.iter().map(|(candidate, _)| candidate.link).collect()
+}
+
 /// Whether frames of the lane go by this link as things are.
-fn lets(links: &[Link], peer: &Peer, via: &LinkSet, link: LinkId) -> bool {
+pub(super) fn lets(links: &[Link], peer: &Peer, via: &LinkSet, link: LinkId) -> bool {
     let works = |path: &Path| {
         let link = link_of(links, path);
         via.has(path.link) && link.is_some_and(|link| standing(link, path) <= Standing::Held)
@@ -367,7 +374,13 @@ pub(super) fn best_path_again(
     let fits = |c: &Candidate| bytes <= train_bytes_max(links, &peer.paths[c.at]);
     let shows_life =
         |c: &Candidate| c.standing == Standing::Open && peer.paths[c.at].flight.shows_life(now);
-    let fitting = of_links(candidates(links, peer, now).filter(fits), of);
+    // A copy behind that of which it is one brings nothing, however late the others are.
+    let in_no_doubt = |candidate: Candidate| Candidate {
+        in_doubt: candidate.in_doubt.map(|_| Duration::MAX),
+        ..candidate
+    };
+    let all = candidates(links, peer, now).filter(fits).map(in_no_doubt);
+    let fitting = of_links(all, of);
     let part = balance::taking_part(fitting.into_iter(), policy, bytes);
     let alive = part.iter().map(|(c, _)| *c).filter(shows_life);
     let alive = balance::taking_part(alive, policy, bytes);
@@ -416,7 +429,7 @@ impl Engine {
         let policy = Policy::of(&self.config);
         // Of a moment of doubt nobody needs to be told.
         let all = candidates(&self.links, peer, now).map(|candidate| Candidate {
-            in_doubt: false,
+            in_doubt: None,
             ..candidate
         });
         let part = balance::taking_part(all, policy, bytes);

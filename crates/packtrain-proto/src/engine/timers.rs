@@ -1,6 +1,6 @@
 //! What happens because time passed.
 
-use super::paths::{is_ripe, waits_for_window};
+use super::paths::{is_ripe, lets, links_of_all, waits_for_window};
 use super::repair::LOSSLESS_WITHIN;
 use super::tell::marker_due;
 use super::{Duration, Engine, Event, PeerDownReason};
@@ -9,6 +9,7 @@ use crate::link::Link;
 use crate::peer::Peer;
 use crate::reassembly::Output;
 use crate::time::Instant;
+use crate::trunk::balance::Policy;
 use crate::trunk::join::Join;
 use crate::trunk::lane::LaneRx;
 use crate::trunk::receipts::Receipts;
@@ -211,21 +212,44 @@ impl Engine {
     }
 
     /// What waits until the bound of a path has grown, or for others to fill its train, says nothing of the
-    /// line's speed.
+    /// line's speed. Nor does what waits for links of its own: the host would be held back to these, with all that it
+    /// sends by others.
     fn bytes_that_wait_for_no_link(&self, now: Instant) -> usize {
         let peers = self.peers.iter().map(|(_, peer)| peer);
-        let waiting = peers.filter(|peer| {
+        let of_peer = |peer: &Peer| {
             let is_alone = peer.paths.len() == 1;
             let mut paths = peer.paths.iter();
-            !peer.queues.is_empty()
-                && (!is_ripe(&self.links, peer, now)
-                    || paths.any(|path| waits_for_window(&self.links, path, is_alone, now)))
-        });
-        let of_peers: usize = waiting.map(|peer| peer.queues.bytes()).sum();
+            if peer.queues.is_empty() {
+                0
+            } else if !is_ripe(&self.links, peer, now)
+                || paths.any(|path| waits_for_window(&self.links, path, is_alone, now))
+            {
+                peer.queues.bytes()
+            } else {
+                self.bytes_for_own_links(peer, now)
+            }
+        };
+        let of_peers: usize = peers.map(of_peer).sum();
         let stations = self.dfap_stations.iter().map(|(_, station)| station);
         // One that is full leaves, and is short of no link for longer than that.
         let unripe = stations.filter(|station| station.ripe_at().is_some_and(|at| at > now));
         of_peers + unripe.map(|station| station.waiting().1).sum::<usize>()
+    }
+
+    /// What waits for links that a class names, while all other frames to that peer have one besides.
+    fn bytes_for_own_links(&self, peer: &Peer, now: Instant) -> usize {
+        if self.vias.lanes() == 1 || peer.paths.len() == 1 {
+            return 0;
+        }
+        let of_all = links_of_all(&self.links, peer, Policy::of(&self.config), now);
+        let is_own = |lane| {
+            let via = self.vias.links_of(lane);
+            let keeps_to_it = !of_all
+                .iter()
+                .all(|link| lets(&self.links, peer, &via, link));
+            !via.is_empty() && keeps_to_it
+        };
+        peer.queues.bytes_of(is_own)
     }
 
     fn expire(&mut self, now: Instant) {

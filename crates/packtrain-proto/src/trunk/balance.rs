@@ -55,6 +55,11 @@ const SKEW_MAX: Duration = Duration::from_millis(200);
 const SPAN_TRAINS: u32 = 3072;
 const SPAN_LARGE_TRAINS: u32 = 192;
 
+/// A link that does not answer is believed to have died while a train arrives by another one later by no more than such a part of the time that
+/// it has not answered. It may be the peer that does not run for a moment, and then what goes by a slow link meanwhile holds up all that
+/// comes behind it: by a part of what the others waited for that peer anyway, though a slow link is often slower than it was seen to be.
+const DOUBT_PARTS: u32 = 4;
+
 /// How far the newest train may be ahead of the oldest that is under way. `bytes`: of a train.
 pub fn span_trains_max(bytes: usize) -> u32 {
     match bytes <= SMALL_CAPACITY {
@@ -110,8 +115,9 @@ pub struct Candidate {
     pub served: Served,
     pub admission: Admission,
     pub standing: Standing,
-    /// It may have died just now: others of equal right are used for as long.
-    pub in_doubt: bool,
+    /// It has not answered for so long, and may have died just now: others of equal right are used, unless they are late
+    /// (`DOUBT_PARTS`).
+    pub in_doubt: Option<Duration>,
     pub has_room: bool,
     pub rate: Rate,
     /// What has to leave, or arrive, before a train that is put there now.
@@ -166,9 +172,13 @@ pub fn taking_part(
         return part;
     };
     part.retain(|(c, _)| rank(c) == best);
-    let has_better = part.iter().any(|(c, _)| !c.in_doubt);
-    if has_better && policy.admits() && !keeps_flows {
-        part.retain(|(c, _)| !c.in_doubt);
+    let sure = part.iter().filter(|(c, _)| c.in_doubt.is_none());
+    if let Some(first) = sure.map(|(_, finish)| *finish).min()
+        && policy.admits()
+        && !keeps_flows
+    {
+        let others_are_late = |time, finish| first.saturating_sub(finish) > time / DOUBT_PARTS;
+        part.retain(|(c, finish)| c.in_doubt.is_none_or(|time| others_are_late(time, *finish)));
     }
     if policy.admits() && part.iter().any(|(c, _)| c.admission.takes_part()) {
         part.retain(|(c, _)| c.admission.takes_part());

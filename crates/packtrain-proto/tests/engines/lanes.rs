@@ -4,7 +4,7 @@
 use crate::segments::{Bed, Cable, numbered_of_type as frame, pt0};
 use packtrain_proto::class::{Action, Class};
 use packtrain_proto::config::{Config, LinkId, NodeId};
-use packtrain_proto::engine::Engine;
+use packtrain_proto::engine::{Engine, Event};
 use packtrain_proto::stats::DropReason;
 use packtrain_proto::time::Duration;
 use packtrain_proto::wire::train::Train;
@@ -62,6 +62,33 @@ impl Bed {
 fn lane_of(message: &[u8]) -> Option<u8> {
     let is_train = message[12..15] == [0x88, 0xb5, 0x11];
     is_train.then(|| Train::parse(&message[14..]).expect("our own").header.lane)
+}
+
+/// Whether the host of A is held back in half a second in which it sends 11 Mbit/s of each kind, and these links take 2.
+fn is_held_back(links: &[u8], slow: &[u8]) -> bool {
+    let mut bed = cables(2, links, |config| config.coded_trains = false);
+    bed.queues = slow.iter().map(|&link| ((A, LinkId(link)), 0)).collect();
+    for n in 0..500 {
+        for kind in [OWN, ANY] {
+            let mut frame = frame(kind, n);
+            frame.resize(1400, 0);
+            bed.send(A, &frame);
+        }
+        bed.run(MS);
+        let queues = bed.queues.values_mut();
+        queues.for_each(|queue| *queue = queue.saturating_sub(250));
+    }
+    let holds_back = |event: &Event| matches!(event, Event::IntakeRate { rate_bps: Some(_) });
+    bed.events[A].iter().any(holds_back)
+}
+
+/// It would be held back with all that it sends.
+#[test]
+fn a_host_is_not_held_back_for_what_waits_for_a_link_of_its_own() {
+    assert!(!is_held_back(&[1], &[1]));
+    // Of both links all frames have, and of none there is another.
+    assert!(is_held_back(&[0, 1], &[0, 1]));
+    assert!(is_held_back(&[1], &[0, 1]));
 }
 
 #[test]

@@ -90,6 +90,8 @@ pub struct Bed {
     pub plain_got: Vec<Vec<u8>>,
     /// Links whose local queue has no room.
     pub full: HashSet<(usize, LinkId)>,
+    /// Bytes that stand in the local queues of these links, of what was sent, until the test takes them out.
+    pub queues: HashMap<(usize, LinkId), usize>,
     /// Whether what a host sends by this link is lost.
     pub lose: Loss,
     /// What a host sends by this link arrives so much later.
@@ -139,6 +141,7 @@ impl Bed {
             events: vec![Vec::new(); hosts],
             plain_got: Vec::new(),
             full: HashSet::new(),
+            queues: HashMap::new(),
             lose: Box::new(|_, _, _| false),
             delay: None,
             on_the_wire: VecDeque::new(),
@@ -345,6 +348,9 @@ impl Bed {
             if frame[12..15] == [0x88, 0xb5, 0x12] && frame[0..6] == MacAddr::HELLO.0 {
                 self.last_group_hello.insert((side, link), frame.clone());
             }
+            if let Some(queue) = self.queues.get_mut(&(side, link)) {
+                *queue += frame.len();
+            }
             if (self.lose)(side, link, &frame) {
                 continue;
             }
@@ -357,8 +363,11 @@ impl Bed {
             }
         }
         for &(side, link) in self.carrier.keys().filter(|(of, _)| *of == side) {
-            let full = self.full.contains(&(side, link));
-            let queued = if full { 1 << 30 } else { 0 };
+            let queue = self.queues.get(&(side, link));
+            let queued = match self.full.contains(&(side, link)) {
+                true => 1 << 30,
+                false => queue.copied().unwrap_or(0),
+            };
             self.engines[side].handle_link_queue(link, queued, self.now);
         }
         moved

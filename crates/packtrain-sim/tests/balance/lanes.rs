@@ -89,3 +89,35 @@ fn flows_that_change_their_wires_while_they_send_overtake_nothing_and_lose_nothi
     line.send(2 * MS, 4 * SECOND + 100 * MS, SECOND);
     assert_whole(&line);
 }
+
+/// How long trains of 1,000 frames a second are held at most, beside a class that sends so many a second by a wire of 2 Mbit/s of its own,
+/// when the other host does not run for so long, ten times.
+fn held_max_beside(per_second: u32, stop: Duration) -> Duration {
+    let cables = [Cable::new(1000, 0), Cable::new(2, 0)];
+    let mut line = Line::new(&cables, 2, 200, |config| {
+        config.detection_time = Some(40 * MS);
+    });
+    line.give(class(&[1]), Duration::ZERO);
+    line.simulator.run_for(MS);
+    line.begin_flow(1, Duration::ZERO, SECOND / per_second, 5 * SECOND);
+    line.begin_flow(0, SECOND, MS, 4 * SECOND);
+    for n in 0..10 {
+        line.stop(1, SECOND + 317 * n * MS, stop);
+    }
+    line.simulator.run_for(7 * SECOND);
+    assert_eq!(line.simulator.checkers.violation(), None);
+    line.receiver().peers[0].hold.max
+}
+
+/// Nobody can tell at once whether the host does not run or the quick wire has died. What went by the slow one meanwhile held up all that
+/// came by the quick one, for several times as long as the host was away.
+#[test]
+fn a_slow_wire_delays_nobody_because_the_other_host_was_away_for_a_moment() {
+    // A quarter of what the wire carries, three quarters, and more than all.
+    for per_second in [250, 750, 2400] {
+        for stop in [2, 4, 6, 8, 10, 15, 20, 30] {
+            let held = held_max_beside(per_second, stop * MS);
+            assert!(held < MS, "{per_second}, {stop} ms: {held:?}");
+        }
+    }
+}

@@ -162,21 +162,37 @@ impl Line {
 
     pub fn begin(&mut self, gap: Duration, time: Duration) {
         for flow in 0..self.flows {
-            let source = Source {
-                flow,
-                arrivals: Arrivals::OnOff {
-                    frames: 1,
-                    gap,
-                    pause: gap,
-                },
-                random: Random::new(flow as u64),
-                next_sequence: self.simulator.checkers.frames_sent() as u32,
-                remaining: (time.as_nanos() / gap.as_nanos()) as u32,
-            };
             // Not all at once.
-            let at = self.simulator.now() + gap * flow as u32 / self.flows as u32;
-            self.simulator.add_source(source, at);
+            let after = gap * flow as u32 / self.flows as u32;
+            self.begin_flow(flow, after, gap, time);
         }
+    }
+
+    /// This one, so much later.
+    pub fn begin_flow(&mut self, flow: usize, after: Duration, gap: Duration, time: Duration) {
+        let source = Source {
+            flow,
+            arrivals: Arrivals::OnOff {
+                frames: 1,
+                gap,
+                pause: gap,
+            },
+            random: Random::new(flow as u64),
+            next_sequence: self.simulator.checkers.frames_sent() as u32,
+            remaining: (time.as_nanos() / gap.as_nanos()) as u32,
+        };
+        self.simulator
+            .add_source(source, self.simulator.now() + after);
+    }
+
+    /// The process of this station does not run for so long, so much later.
+    pub fn stop(&mut self, station: usize, after: Duration, time: Duration) {
+        let at = self.simulator.now() + after;
+        let event = Event::Stop {
+            station: StationId(station),
+            until: at + time,
+        };
+        self.simulator.queue.push(at, event);
     }
 
     pub fn sender(&self) -> Snapshot {

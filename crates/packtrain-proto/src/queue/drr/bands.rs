@@ -104,6 +104,15 @@ impl FlowQueues {
         self.served.place = band.place_of(link).unwrap_or(0);
     }
 
+    /// Bytes of flows whose next frame is of one of these lanes. A look at all flows.
+    pub fn bytes_of(&self, has: impl Fn(LaneId) -> bool) -> usize {
+        let lists = self.bands.iter().flat_map(|band| &band.turns);
+        let ids = lists.flat_map(|turns| turns.new.iter().chain(&turns.old));
+        let flows = ids.map(|&id| &self.flows[usize::from(id)]);
+        let of_these = flows.filter(|flow| has(flow.stand.band.lane));
+        of_these.map(|flow| flow.bytes).sum()
+    }
+
     /// Frames that may go by this link, of the lanes that it is one of.
     pub fn frames_for(&self, link: LinkId, of: impl Fn(LaneId) -> bool) -> usize {
         let bands = self.bands.iter().enumerate();

@@ -127,7 +127,7 @@ mod tests {
             served: Served::default(),
             admission: Admission::Admitted,
             standing: Standing::Open,
-            in_doubt: false,
+            in_doubt: None,
             has_room: true,
             rate: Rate::Measured(mbit * 1_000_000),
             ahead_bytes: 0,

@@ -9,7 +9,7 @@ fn candidate(at: usize, rate_mbit: u64, ahead_bytes: usize, delay_ms: u64) -> Ca
         served: Served::default(),
         admission: Admission::default(),
         standing: Standing::Open,
-        in_doubt: false,
+        in_doubt: None,
         has_room: true,
         rate: Rate::Measured(rate_mbit * 1_000_000),
         ahead_bytes,
@@ -281,7 +281,7 @@ proptest! {
 #[test]
 fn a_link_in_doubt_is_passed_over_for_those_of_its_tier_and_for_no_other() {
     let doubted = Candidate {
-        in_doubt: true,
+        in_doubt: Some(Duration::from_millis(20)),
         ..candidate(0, 100, 0, 1)
     };
     let policy = |balance| Policy {
@@ -299,6 +299,10 @@ fn a_link_in_doubt_is_passed_over_for_those_of_its_tier_and_for_no_other() {
         Balance::Weighted,
     ] {
         assert_eq!(part_of(&[doubted, other], balance), [1]);
+        let later = |ms: u64| candidate(1, 100, 0, 1 + ms);
+        assert_eq!(part_of(&[doubted, later(5)], balance), [1]);
+        assert_eq!(part_of(&[doubted, later(6)], balance), [0, 1]);
+        assert_eq!(part_of(&[doubted, later(6), other], balance), [1, 1]);
         let beyond = of_tier(other.settings.tier + 1, other);
         assert_eq!(part_of(&[doubted, beyond], balance), [0]);
         assert_eq!(part_of(&[doubted], balance), [0]);

@@ -187,10 +187,13 @@ impl Flight {
         }
     }
 
-    /// Its last trains went again, and nothing was acknowledged since: it may have died just now.
-    pub fn is_in_doubt(&self, now: Instant) -> bool {
+    /// Its last trains went again, and nothing was acknowledged since, for so long: it may have died just now.
+    pub fn in_doubt_for(&self, now: Instant) -> Option<Duration> {
         let tail_at = self.repair.tail_at;
-        self.repair.tails > 0 && tail_at >= self.last_progress && now.since(tail_at) < DOUBT_MAX
+        let is_in_doubt = self.repair.tails > 0
+            && tail_at >= self.last_progress
+            && now.since(tail_at) < DOUBT_MAX;
+        is_in_doubt.then(|| self.unanswered_for(now))
     }
 
     /// It was not named in all that time.

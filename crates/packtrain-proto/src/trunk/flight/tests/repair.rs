@@ -120,11 +120,12 @@ fn of_the_end_of_a_burst_a_few_go_again_when_no_acknowledgement_comes_and_more_a
     let due = flight.tail_due().expect("something is out");
     let after = due.since(at(200));
     assert_eq!(after, 5 * MS * 5 / 4 + 3 * MS);
-    assert!(!flight.is_in_doubt(due));
+    assert_eq!(flight.in_doubt_for(due), None);
     flight.take_tail(&mut copy_of, due);
     assert_eq!(missing(&mut flight), sent[..4]);
     assert_eq!(flight.outstanding_trains(), 6, "it may be only late");
-    assert!(flight.is_in_doubt(due) && !flight.is_in_doubt(due + 60 * MS));
+    assert!(flight.in_doubt_for(due).is_some());
+    assert_eq!(flight.in_doubt_for(due + 60 * MS), None);
     let next = flight.tail_due().expect("two more");
     assert_eq!(next.since(due), after * 2);
     flight.take_tail(&mut copy_of, next);
@@ -135,5 +136,5 @@ fn of_the_end_of_a_burst_a_few_go_again_when_no_acknowledgement_comes_and_more_a
     flight.on_ack(&ack(last.0, 0), at(304), &mut drop).unwrap();
     assert_eq!(missing(&mut flight), [0u32; 0]);
     assert_eq!((flight.lost_trains(), flight.copies()), (6, 0));
-    assert!(!flight.is_in_doubt(next), "it has answered");
+    assert_eq!(flight.in_doubt_for(next), None, "it has answered");
 }
