@@ -5,6 +5,7 @@
 pub mod alarm;
 pub mod capture_socket;
 pub mod coalescer;
+pub mod cpu_latency;
 pub mod direct;
 pub mod driver_program;
 pub mod epoll;

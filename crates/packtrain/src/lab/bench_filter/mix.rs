@@ -231,6 +231,8 @@ fn checksum(header: &[u8]) -> u16 {
 
 #[cfg(test)]
 mod tests {
+    use packtrain_proto::filter::{Host, Interface, Policy, decide};
+
     use super::*;
 
     #[test]
@@ -259,6 +261,30 @@ mod tests {
         // No kind stands in a row of its own.
         let longest = mix.order.chunk_by(|a, b| a == b).map(<[u8]>::len).max();
         assert!(longest < Some(12), "{longest:?}");
+    }
+
+    /// Whether policy `host` lets it pass is what the model says.
+    #[test]
+    fn what_is_marked_is_what_a_filter_lets_pass() {
+        let host = Host {
+            interface: Interface {
+                unicast: vec![HOST_MAC],
+                groups: vec![group(JOINED)],
+                addresses: vec![HOST.into()],
+                ..Interface::default()
+            },
+            local: vec![format!("{HOST}/32").parse().unwrap()],
+            ..Host::default()
+        };
+        let mut passes = 0;
+        for (kind, share) in FIGURE_3 {
+            let frame = whole_frame(kind, 64);
+            let decision = decide(&frame, false, &host, Policy::Host, false);
+            assert_eq!(kind.passes(), !decision.is_drop(), "{kind:?}: {decision:?}");
+            assert_eq!(frame[MARK] != 0, kind.passes(), "{kind:?}");
+            passes += if kind.passes() { share } else { 0 };
+        }
+        assert_eq!(passes, 16);
     }
 
     #[test]

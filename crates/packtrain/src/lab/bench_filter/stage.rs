@@ -8,9 +8,9 @@ use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::mix::{HOST, HOST_MAC, PREFIX_LEN, WIRE, WIRE_MAC};
-use crate::lab::check::awake::Awake;
 use crate::lab::namespaces::Namespace;
 use crate::lab::{Error, Result, processors, wait_for};
+use crate::linux::cpu_latency::NoSleep;
 use crate::linux::netlink::Netlink;
 use crate::linux::scheduling::let_run_in_real_time;
 
@@ -42,7 +42,8 @@ pub struct Stage {
     pub wire_ifindex: u32,
     /// The thread of the driver, where it has one.
     driver: Option<u32>,
-    _awake: Awake,
+    /// None where the kernel does not choose: then a few frames are lost at loads that leave the processor time to sleep.
+    _no_sleep: Option<NoSleep>,
 }
 
 impl Stage {
@@ -83,10 +84,9 @@ impl Stage {
             host,
             interface,
             driver: None,
-            // A ring of 256 is full before a processor that sleeps has woken up.
-            _awake: Awake::keep().map_err(|error| {
-                Error::Unavailable(format!("the processors cannot be kept awake: {error}"))
-            })?,
+            // A ring of 256 is full before a processor that sleeps has woken up. Not by threads that spin: a session that is
+            // scheduled together has its part of the processor for them.
+            _no_sleep: NoSleep::ask().ok(),
         };
         match layout {
             Layout::OneProcessor => stage.driver = Some(stage.thread_of_driver()?),
