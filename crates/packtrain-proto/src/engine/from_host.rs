@@ -238,7 +238,11 @@ impl Engine {
         while self.queued_frames > frames_max || self.queued_bytes > bytes_max {
             let dropped = match self.most_wait_for_lanes() {
                 true => self.drop_from_later(),
-                false => self.drop_from_fattest(now) || self.drop_from_later(),
+                false => {
+                    (self.most_wait_for_own_links() && self.drop_from_fattest(true, now))
+                        || self.drop_from_fattest(false, now)
+                        || self.drop_from_later()
+                }
             };
             if !dropped {
                 break;
@@ -249,9 +253,25 @@ impl Engine {
         counters.queue_bytes_max = counters.queue_bytes_max.max(self.queued_bytes);
     }
 
-    /// Makes room at the cost of the flow that holds most, wherever it goes. `false`: of all that
-    /// waits, pieces have left already.
-    fn drop_from_fattest(&mut self, now: Instant) -> bool {
+    /// Of what there is too much, more than half waits for links that classes name. The host is not held back for these, so they fill
+    /// all the room, and are not to take it from others: with many small flows none of them would be the fattest.
+    fn most_wait_for_own_links(&self) -> bool {
+        if self.vias.lanes() == 1 {
+            return false;
+        }
+        let is_own = |lane| !self.vias.links_of(lane).is_empty();
+        let queues = self.peers.iter().map(|(_, peer)| &peer.queues);
+        match self.queued_frames > self.config.limits.queued_frames_max {
+            true => queues.map(|of| of.frames_of(is_own)).sum::<usize>() * 2 > self.queued_frames,
+            false => queues.map(|of| of.bytes_of(is_own)).sum::<usize>() * 2 > self.queued_bytes,
+        }
+    }
+
+    /// Makes room at the cost of the flow that holds most, wherever it goes; `of_own_links`: of those that wait for links that a class
+    /// names. `false`: of all that waits, pieces have left already.
+    fn drop_from_fattest(&mut self, of_own_links: bool, now: Instant) -> bool {
+        let vias = &self.vias;
+        let may_lose = |lane| !of_own_links || !vias.links_of(lane).is_empty();
         let plain = self.plain.iter_mut();
         let plain = plain.map(|(link, queues)| (Destination::Plain(link), queues));
         let peers = self.peers.iter_mut();
@@ -261,16 +281,15 @@ impl Engine {
         let sizes = plain
             .chain(stations)
             .chain(peers)
-            .map(|(whose, queues)| (queues.fattest_bytes(), whose, queues));
+            .map(|(whose, queues)| (queues.fattest_bytes(may_lose), whose, queues));
         // Of equals the first: plain frames before those of peers.
         let fattest = sizes.reduce(|most, next| if next.0 > most.0 { next } else { most });
         let Some((_, whose, fattest)) = fattest else {
             return false;
         };
         let (pool, drops, spread) = (&mut self.pool, &mut self.counters.drops, &mut self.spread);
-        let vias = &self.vias;
         let (mut frames, mut waiting, mut for_own_links) = (0, 0, 0);
-        fattest.shed(SHED_MAX, |frame| {
+        fattest.shed(may_lose, SHED_MAX, |frame| {
             frames += 1;
             waiting += frame.waiting();
             if !vias.links_of(frame.band.lane).is_empty() {

@@ -253,10 +253,22 @@ fn of_links(all: impl Iterator<Item = Candidate>, links: &LinkSet) -> Candidates
     own
 }
 
+/// A moment of doubt changes nothing of how a line stands.
+fn whatever_doubt<'a>(
+    links: &'a [Link],
+    peer: &'a Peer,
+    now: Instant,
+) -> impl Iterator<Item = Candidate> + 'a {
+    candidates(links, peer, now).map(|candidate| Candidate {
+        in_doubt: None,
+        ..candidate
+    })
+}
+
 /// By which links frames go of which no class says anything, as things are.
 pub(super) fn links_of_all(links: &[Link], peer: &Peer, policy: Policy, now: Instant) -> LinkSet {
     let bytes = train_max(links, peer).unwrap_or(0);
-    let part = balance::taking_part(candidates(links, peer, now), policy, bytes);
+    let part = balance::taking_part(whatever_doubt(links, peer, now), policy, bytes);
     part.iter().map(|(candidate, _)| candidate.link).collect()
 }
 
@@ -427,12 +439,7 @@ impl Engine {
         }
         let bytes = train_max(&self.links, peer).unwrap_or(0);
         let policy = Policy::of(&self.config);
-        // Of a moment of doubt nobody needs to be told.
-        let all = candidates(&self.links, peer, now).map(|candidate| Candidate {
-            in_doubt: None,
-            ..candidate
-        });
-        let part = balance::taking_part(all, policy, bytes);
+        let part = balance::taking_part(whatever_doubt(&self.links, peer, now), policy, bytes);
         let takes_part = part.iter().any(|(c, _)| c.link == path.link);
         let is_beyond = || {
             !policy.spills

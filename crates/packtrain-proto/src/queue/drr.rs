@@ -28,6 +28,7 @@ use crate::queue::older::Older;
 use crate::queue::pressure::Pressure;
 use crate::stats::FlushReason;
 use crate::time::Instant;
+use crate::trunk::lane::LaneId;
 use crate::wire::ethernet;
 use crate::wire::{subframe, train};
 
@@ -452,25 +453,31 @@ impl FlowQueues {
         self.bytes -= payload_len;
     }
 
-    /// The flow that holds the most bytes, of those with a frame of which no piece has left.
-    fn fattest(&self) -> Option<usize> {
+    /// The flow that holds the most bytes, of those of these lanes with a frame of which no piece has left.
+    fn fattest(&self, of: impl Fn(LaneId) -> bool) -> Option<usize> {
         let turns = self.bands.iter().flat_map(|band| &band.turns);
         let lists = turns.flat_map(|turns| [&turns.new, &turns.old]);
         let ids = lists.flatten().map(|&id| usize::from(id));
         ids.filter(|&id| self.flows[id].frames.len() > self.flows[id].begun())
+            .filter(|&id| of(self.flows[id].stand.band.lane))
             .max_by_key(|&id| self.flows[id].bytes)
     }
 
     /// Bytes of the flow that [`FlowQueues::shed`] would take from.
-    pub fn fattest_bytes(&self) -> Option<usize> {
-        self.fattest().map(|id| self.flows[id].bytes)
+    pub fn fattest_bytes(&self, of: impl Fn(LaneId) -> bool) -> Option<usize> {
+        self.fattest(of).map(|id| self.flows[id].bytes)
     }
 
-    /// Takes the oldest frames out of the flow that holds the most bytes: half of these, at most
+    /// Takes the oldest frames out of the flow of these lanes that holds the most bytes: half of these, at most
     /// `frames_max` and at least one. None of which a piece has left, so perhaps none. Several at a
     /// time, because finding the flow is a look at all of them.
-    pub fn shed(&mut self, frames_max: usize, mut give: impl FnMut(QueuedFrame)) {
-        let Some(id) = self.fattest() else {
+    pub fn shed(
+        &mut self,
+        of: impl Fn(LaneId) -> bool,
+        frames_max: usize,
+        mut give: impl FnMut(QueuedFrame),
+    ) {
+        let Some(id) = self.fattest(of) else {
             return;
         };
         let flow = &mut self.flows[id];

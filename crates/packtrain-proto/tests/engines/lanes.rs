@@ -91,6 +91,35 @@ fn a_host_is_not_held_back_for_what_waits_for_a_link_of_its_own() {
     assert!(is_held_back(&[1], &[0, 1]));
 }
 
+/// None of many small flows holds as much as one of the others.
+#[test]
+fn many_flows_that_wait_for_a_link_of_their_own_take_no_room_from_others() {
+    let mut bed = cables(2, &[1], |config| config.limits.queued_frames_max = 256);
+    for link in [0, 1] {
+        bed.full.insert((A, LinkId(link)));
+    }
+    let send_own = |bed: &mut Bed, count: u32| {
+        for n in 0..count {
+            let mut frame = frame(OWN, n);
+            // From one of a hundred stations behind the host.
+            frame[6..12].copy_from_slice(&[0x02, 0x77, 0, 0, 0, (n % 100) as u8]);
+            bed.send(A, &frame);
+        }
+    };
+    send_own(&mut bed, 400);
+    for n in 0..20 {
+        let mut frame = frame(ANY, n);
+        frame.splice(14..14, [0; 1000]);
+        bed.send(A, &frame);
+    }
+    send_own(&mut bed, 200);
+    let dropped = bed.seen(A).drops.get(DropReason::QueueFull);
+    assert!(dropped > 300, "{dropped}");
+    bed.full.remove(&(A, LinkId(0)));
+    bed.run(200 * MS);
+    assert_eq!(bed.came(ANY), (0..20).collect::<Vec<_>>());
+}
+
 #[test]
 fn frames_of_such_a_class_go_by_its_links_and_all_others_by_any() {
     let mut bed = cables(3, &[1, 2], |_| {});

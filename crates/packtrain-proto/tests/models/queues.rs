@@ -319,9 +319,11 @@ impl Both {
     fn take(&mut self, step: Step) -> Result<(), TestCaseError> {
         if let Step::Shed { frames } = step {
             let slow = &mut self.slow;
-            self.queues.shed(frames, |frame| {
-                slow.drop_frame(frame.flow_hash, id_of(&frame))
-            });
+            self.queues.shed(
+                |_| true,
+                frames,
+                |frame| slow.drop_frame(frame.flow_hash, id_of(&frame)),
+            );
             return Ok(());
         }
         let Some((flow, expected)) = self.next()? else {

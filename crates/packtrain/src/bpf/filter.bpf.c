@@ -115,7 +115,7 @@ static __always_inline int judge_addresses(filter_context *ctx, const struct fra
 	return FILTER_OURS;
 }
 
-/* The clock that the lease is of goes on with each tick, and no sooner: of each one it is asked once, which costs more than a tick's number. */
+/* The clock that the lease is of goes on with the ticks: of each one it is asked once, which costs more than a tick's number. So the lease may end a tick later. */
 static __always_inline int is_watched(void)
 {
 	__u64 until_ns = settings.lease_until_ns, tick;

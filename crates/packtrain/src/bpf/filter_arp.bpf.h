@@ -56,39 +56,34 @@ static __always_inline int is_local(__be32 address)
 	       bpf_map_lookup_elem(&local_prefixes, &prefix);
 }
 
-/* Of one interface. */
-static __always_inline int can_remember(struct in_device *in)
+/*
+ * A pointer as a number, which the verifier lets nobody make of one: but the kernel has it in its memory. What was read
+ * is remembered, for a filter has one interface, with a line above it or not. So is the table of IPv4's neighbours, the kernel's only one. 0: it cannot
+ * be read.
+ */
+static __always_inline __u64 number_of(struct net_device *dev, int place)
 {
-	__u64 number, table;
+	__u64 number = *(volatile __u64 *)&remembered.devices[place], table;
+	struct in_device *in;
 
+	if ((void *)number == dev)
+		return number;
+	in = dev->ip_ptr;
 	if (bpf_probe_read_kernel(&table, sizeof(table),
 				  (void *)in->arp_parms + bpf_core_field_offset(struct neigh_parms, tbl)) ||
 	    bpf_probe_read_kernel(&number, sizeof(number), (void *)in + bpf_core_field_offset(struct in_device, dev)))
 		return 0;
-	remembered.neighbours = table;
-	/* Of two interfaces in turns each has a place. */
-	remembered.devices[number >> 6 & 1] = number;
-	return 1;
+	*(volatile __u64 *)&remembered.neighbours = table;
+	*(volatile __u64 *)&remembered.devices[place] = number;
+	return number;
 }
 
-/*
- * A pointer as a number, which the verifier lets nobody make of one: but the kernel has it in its memory. What was read
- * is remembered, for a filter has one interface, and the table of IPv4's neighbours is the kernel's only one. 0: it was not read yet.
- */
-static __always_inline __u64 number_of(struct net_device *dev)
-{
-	__u64 number = 0;
-
-	for (int i = 0; i < 2; i++) {
-		number = *(volatile __u64 *)&remembered.devices[i];
-		if ((void *)number == dev)
-			return number;
-	}
-	return 0;
-}
+/* The places of what is remembered. */
+#define OF_INTERFACE	0
+#define OF_LINE		1
 
 /* Whether the kernel knows the Ethernet address of an IPv4 address there: arp_hashfn() of its net/arp.h. */
-static __always_inline int is_neighbour(struct net_device *dev, __be32 address)
+static __always_inline int is_neighbour(struct net_device *dev, int place, __be32 address)
 {
 	struct neigh_hash_table *table;
 	struct neigh_table *tables;
@@ -100,15 +95,12 @@ static __always_inline int is_neighbour(struct net_device *dev, __be32 address)
 		return UNSEEN;
 	if (!dev->ip_ptr)
 		return NO;
-	pointer = number_of(dev);
-	if (!pointer) {
-		if (can_remember(dev->ip_ptr))
-			pointer = number_of(dev);
-		if (!pointer)
-			return UNSEEN;
-	}
-	tables = as(struct neigh_table, remembered.neighbours);
+	pointer = number_of(dev, place);
+	tables = as(struct neigh_table, *(volatile __u64 *)&remembered.neighbours);
 	table = tables->nht;
+	/* Who has another processor tell him of the one may not see the other yet. */
+	if (!pointer || !table)
+		return UNSEEN;
 	hash = (address ^ (__u32)(pointer ^ pointer >> 32)) * table->hash_rnd[0];
 	if (table->hash_shift > BUCKETS_SHIFT_MAX)
 		return UNSEEN;
@@ -183,9 +175,9 @@ __noinline int judge_arp(filter_context *ctx, __u32 network)
 	if (settings.policy == FILTER_POLICY_HOST) {
 		if (is_local(sender))
 			return FILTER_ARP_OURS;
-		found = is_neighbour(where.dev, sender);
+		found = is_neighbour(where.dev, OF_INTERFACE, sender);
 		if (found == NO && where.line)
-			found = is_neighbour(where.line, sender);
+			found = is_neighbour(where.line, OF_LINE, sender);
 		if (found != NO)
 			return found == YES ? FILTER_ARP_NEIGHBOUR : FILTER_UNSEEN;
 		if (arp_is_for_others_too(where.dev, is_announcement) ||

@@ -20,7 +20,7 @@ struct filter_settings settings SEC(".data.settings");
 struct {
 	__u64 watched_tick;		/* somebody had refreshed it at this one */
 	__u64 watched_until_ns;		/* by this lease */
-	__u64 devices[2];		/* the interface and the line above it, as numbers */
+	__u64 devices[2];		/* the interface and the line above it, as numbers; 0: not read yet */
 	__u64 neighbours;		/* IPv4's, the table of all interfaces */
 } remembered SEC(".data.remembered");
 

@@ -108,23 +108,27 @@ static __always_inline int port_is_redirected(struct net_device *dev, int is_ipv
 
 /*
  * Whether no socket of the host has this port or one that falls into the same list: then there is nothing to look for. All that have a port
- * stand in these lists, those that are connected and those that close too, from before they can be found until they cannot.
+ * stand in these lists, those that are connected and those that close too, from before they can be found, and leave them only when they close. What has
+ * no port of its own are the requests of TCP's that wait for the third packet: they are their listener's, which may have had another port.
  */
 static __always_inline int is_nobodys(struct net *net, __u32 port, __u8 protocol)
 {
 	struct inet_hashinfo *hashes;
 	struct udp_table *table;
 	__u64 at = port + net->hash_mix;
+	void *lists;
 
 	if (protocol == IPPROTO_TCP) {
 		hashes = net->ipv4.tcp_death_row.hashinfo;
+		lists = hashes->bhash;
 		at &= hashes->bhash_size - 1;
-		return !as(struct inet_bind_hashbucket,
-			   (void *)hashes->bhash + at * bpf_core_type_size(struct inet_bind_hashbucket))->chain.first;
+		return lists && !as(struct inet_bind_hashbucket,
+				    lists + at * bpf_core_type_size(struct inet_bind_hashbucket))->chain.first;
 	}
 	table = net->ipv4.udp_table;
+	lists = table->hash;
 	at &= table->mask;
-	return !as(struct udp_hslot, (void *)table->hash + at * bpf_core_type_size(struct udp_hslot))->head.first;
+	return lists && !as(struct udp_hslot, lists + at * bpf_core_type_size(struct udp_hslot))->head.first;
 }
 
 /* Programs may give any frame to any socket: the second is BPF_SK_LOOKUP. */
@@ -135,12 +139,14 @@ static __always_inline int lists_tell(struct net *net)
 	       !net->bpf.run_array[1];
 }
 
-static __always_inline int is_closed(filter_context *ctx, struct bpf_sock_tuple *tuple, __u32 size, __be16 port, __u8 protocol)
+/* `begins`: it is of no connection that there is, and of no request for one. */
+static __always_inline int is_closed(filter_context *ctx, struct bpf_sock_tuple *tuple, __u32 size, __be16 port,
+				     __u8 protocol, int begins)
 {
 	struct net *net = device_of(ctx)->nd_net.net;
 	struct bpf_sock *socket;
 
-	if (lists_tell(net) && is_nobodys(net, bpf_ntohs(port), protocol))
+	if (begins && lists_tell(net) && is_nobodys(net, bpf_ntohs(port), protocol))
 		return 1;
 	if (protocol == IPPROTO_TCP)
 		socket = bpf_skc_lookup_tcp(ctx, tuple, size, BPF_F_CURRENT_NETNS, 0);
@@ -159,9 +165,10 @@ __noinline int judge_port(filter_context *ctx, __u32 ether_type)
 	struct net_device *dev = device_of(ctx);
 	struct bpf_sock_tuple tuple = {};
 	struct udphdr *ports;
+	struct tcphdr *tcp;
 	__u32 size;
 	__u8 protocol;
-	int is_ipv6;
+	int is_ipv6, begins;
 
 	if (ether_type == bpf_htons(ETHERTYPE_IPV4)) {
 		struct iphdr *ip = network;
@@ -192,6 +199,8 @@ __noinline int judge_port(filter_context *ctx, __u32 ether_type)
 	}
 	if ((protocol != IPPROTO_TCP && protocol != IPPROTO_UDP) || (void *)(ports + 1) > data_end)
 		return OPEN;
+	tcp = (void *)ports;
+	begins = protocol == IPPROTO_UDP || ((void *)(tcp + 1) <= data_end && tcp->syn && !tcp->ack);
 	if (is_ipv6) {
 		tuple.ipv6.sport = ports->source;
 		tuple.ipv6.dport = ports->dest;
@@ -203,7 +212,7 @@ __noinline int judge_port(filter_context *ctx, __u32 ether_type)
 		if (!has_ipv4_address(dev, tuple.ipv4.daddr))
 			return OPEN;
 	}
-	if (!is_closed(ctx, &tuple, size, ports->dest, protocol))
+	if (!is_closed(ctx, &tuple, size, ports->dest, protocol, begins))
 		return OPEN;
 	if (port_is_redirected(dev, is_ipv6))
 		return FILTER_REDIRECTED;

@@ -386,7 +386,9 @@ impl Filter {
             let bit = local_bit(prefix);
             bits[bit / 64] |= 1 << (bit % 64);
         }
-        let parts = wide.iter().fold(0, |parts, prefix| parts | parts_of(prefix));
+        let parts = wide
+            .iter()
+            .fold(0, |parts, prefix| parts | parts_of(prefix));
         let wide: BTreeMap<_, _> = wide
             .into_iter()
             .take(LOCAL_PREFIXES_MAX)

@@ -104,7 +104,14 @@ impl FlowQueues {
         self.served.place = band.place_of(link).unwrap_or(0);
     }
 
-    /// Bytes of flows whose next frame is of one of these lanes. A look at all flows.
+    /// Frames of flows whose next one is of one of these lanes.
+    pub fn frames_of(&self, has: impl Fn(LaneId) -> bool) -> usize {
+        let bands = self.bands.iter().enumerate();
+        let of_these = bands.filter(|(place, _)| has(BandId::at(*place).lane));
+        of_these.map(|(_, band)| band.frames()).sum()
+    }
+
+    /// Bytes of these. A look at all flows.
     pub fn bytes_of(&self, has: impl Fn(LaneId) -> bool) -> usize {
         let lists = self.bands.iter().flat_map(|band| &band.turns);
         let ids = lists.flat_map(|turns| turns.new.iter().chain(&turns.old));

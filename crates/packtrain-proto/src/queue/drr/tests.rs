@@ -112,9 +112,17 @@ fn what_is_dropped_for_room_comes_from_the_fattest_flow_and_never_from_begun_fra
         .unwrap();
     queues.take_piece(flow, 100);
     let mut shed = Vec::new();
-    queues.shed(64, |frame| shed.push(*frame.buffer.last().unwrap()));
+    queues.shed(
+        |_| true,
+        64,
+        |frame| shed.push(*frame.buffer.last().unwrap()),
+    );
     assert_eq!(shed, [2]);
-    queues.shed(64, |_| panic!("a piece has left of all that is there"));
+    queues.shed(
+        |_| true,
+        64,
+        |_| panic!("a piece has left of all that is there"),
+    );
     assert_eq!((queues.frames(), queues.bytes()), (1, 59_900));
     for number in 0..100u8 {
         queues.push(QueuedFrame {
@@ -123,7 +131,11 @@ fn what_is_dropped_for_room_comes_from_the_fattest_flow_and_never_from_begun_fra
         });
     }
     shed.clear();
-    queues.shed(64, |frame| shed.push(*frame.buffer.last().unwrap()));
+    queues.shed(
+        |_| true,
+        64,
+        |frame| shed.push(*frame.buffer.last().unwrap()),
+    );
     assert_eq!(shed, (0..50).collect::<Vec<u8>>(), "half, the oldest first");
     assert_eq!((queues.frames(), queues.bytes()), (51, 109_900));
 }
@@ -196,7 +208,7 @@ fn frames_that_may_wait_are_ripe_when_a_train_is_full_or_their_time_is_over() {
     assert!(queues.is_ripe(208, at(2)), "it is full");
     queues.push(of(3, 60));
     assert!(queues.is_ripe(300, at(2)), "one may not wait");
-    queues.shed(1, |_| {});
+    queues.shed(|_| true, 1, |_| {});
     assert!(queues.is_ripe(300, at(3)));
     queues.drain().for_each(drop);
     assert_eq!(queues.ripe_at(), None);

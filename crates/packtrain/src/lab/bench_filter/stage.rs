@@ -86,7 +86,9 @@ impl Stage {
             driver: None,
             // A ring of 256 is full before a processor that sleeps has woken up. Not by threads that spin: a session that is
             // scheduled together has its part of the processor for them.
-            _no_sleep: NoSleep::ask().ok(),
+            _no_sleep: NoSleep::ask()
+                .inspect_err(|error| eprintln!("processors may sleep meanwhile: {error}"))
+                .ok(),
         };
         match layout {
             Layout::OneProcessor => stage.driver = Some(stage.thread_of_driver()?),
