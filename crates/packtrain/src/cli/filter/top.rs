@@ -152,6 +152,11 @@ impl Beat {
     fn passes(&mut self) {
         self.next = (self.next + self.interval).max(self.clock.now());
     }
+
+    /// A look that took long is not followed by the next at once: of a moment no rate can be told.
+    fn leaves_time(&mut self) {
+        self.next = self.next.max(self.clock.now() + self.interval / 2);
+    }
 }
 
 /// Of which filter, and when it came by the monotonic clock.
@@ -244,6 +249,7 @@ fn ask_for_ever(interface: &InterfaceName, interval: Duration, clock: Clock, tol
         if told.send(Input::Answer(answer)).is_err() {
             return;
         }
+        beat.leaves_time();
         std::thread::sleep(beat.left());
         beat.passes();
     }
@@ -311,6 +317,7 @@ fn print_lines(arguments: &TopArguments, clock: Clock) -> Result<(), CliError> {
         if filters.is_empty() {
             return Err(none_runs(arguments.interface.as_ref()));
         }
+        beat.leaves_time();
         match ended.recv_timeout(beat.left()) {
             Err(RecvTimeoutError::Timeout) => beat.passes(),
             Ok(()) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
