@@ -319,7 +319,10 @@ static long rules_step(__u32 index, void *context)
 	return 1;
 }
 
-/* All is kept in memory, of which the verifier remembers nothing: it would look at all that follows for each of the dimensions in use and not. */
+/*
+ * All is kept in memory, of which the verifier remembers nothing: else it would look at all that follows for each of the
+ * dimensions once as in use and once as not.
+ */
 static __always_inline void add_row(struct rule_walk *walk, __u32 number)
 {
 	walk->places[walk->count & (PLACES - 1)] = walk->rows + number * walk->row_words * 2;

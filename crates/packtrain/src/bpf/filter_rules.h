@@ -42,7 +42,6 @@ enum rules_dimension {
 #define RULES_HEAD_ROWS		5
 #define RULES_HEAD_VERDICTS	7
 #define RULES_HEAD_LIMITS	8
-#define RULES_HEAD_ZERO		15	/* is 0 */
 #define RULES_HEAD_DIMENSION	16
 #define RULES_PLACE_OFFSET	0
 #define RULES_PLACE_MASK	1

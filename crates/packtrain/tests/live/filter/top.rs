@@ -97,10 +97,11 @@ impl OnTerminal {
     fn resize(&self, rows: u16, columns: u16) {
         let mut size = rustix::termios::tcgetwinsize(&self.theirs).unwrap();
         (size.ws_row, size.ws_col) = (rows, columns);
-        tcsetwinsize(&self.ours, size).unwrap();
+        // As a terminal does: what is written for the new size is to find that there already.
         let mut shown = self.shown.lock().unwrap();
-        let size = |n: u16| n.try_into().unwrap();
-        shown.set_size(size(rows), size(columns));
+        let cells = |n: u16| n.try_into().unwrap();
+        shown.set_size(cells(rows), cells(columns));
+        tcsetwinsize(&self.ours, size).unwrap();
     }
 
     /// It has the terminal for itself.
