@@ -128,11 +128,8 @@ static __always_inline int takes_all(struct net_device *dev, int is_group)
 	return NOBODY;
 }
 
-/*
- * The reason for which a frame passes though it is not for this host, or NOBODY. Functions that are not static are
- * looked at once by the verifier, each by itself, and not with all that may have been found before.
- */
-__noinline int who_wants(filter_context *ctx, __u32 is_group, __u32 has_tags, __u32 ether_type)
+/* The reason for which a frame passes though it is not for this host, or NOBODY. Every drop pays for it, and would for a call. */
+static __always_inline int who_wants(filter_context *ctx, __u32 is_group, __u32 has_tags, __u32 ether_type)
 {
 	struct where where;
 	int found;
