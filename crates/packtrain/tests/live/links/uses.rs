@@ -44,12 +44,15 @@ fn a_link_of_a_higher_tier_carries_nothing_until_it_is_said_otherwise() {
     assert!(list.contains("eth2  2     3       20 Mbit/s"), "{list}");
 
     let many = |from: &StatusDocument| {
-        measure::ping_count(&a.namespace, B, Duration::from_millis(2), 200).unwrap();
+        let interval = Duration::from_millis(2);
+        let pings = measure::ping_count(&a.namespace, B, interval, 200).unwrap();
+        assert_eq!(pings.received, 200);
         let now = a.status().unwrap();
         ["eth1", "eth2"].map(|link| trains(&now, link) - trains(from, link))
     };
     let [first, second] = many(&a.status().unwrap());
-    assert!(first >= 200 && second == 0, "{first} and {second}");
+    // Two that meet go in one train.
+    assert!(first > 150 && second == 0, "{first} and {second}");
     assert_eq!(a.status().unwrap().peers[0].tier, Some(1));
 
     let set = done(&a, "link set pt0 eth1 --tier 3");
@@ -58,7 +61,7 @@ fn a_link_of_a_higher_tier_carries_nothing_until_it_is_said_otherwise() {
         ("eth1 has tier 3, weight 1\n", "")
     );
     let [first, second] = many(&a.status().unwrap());
-    assert!(second >= 200 && first == 0, "{first} and {second}");
+    assert!(second > 150 && first == 0, "{first} and {second}");
     assert_eq!(a.status().unwrap().peers[0].tier, Some(2));
     let set = json(&done(&a, "link set pt0 eth2 --weight 5 --rate none --json").out);
     assert_eq!(
