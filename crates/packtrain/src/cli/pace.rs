@@ -1,6 +1,7 @@
 //! `packtrain pace`: rate control kind to intermediate routers.
 
 mod arguments;
+mod tcp;
 
 use super::error::CliError;
 use super::output;
@@ -19,6 +20,7 @@ pub fn run(arguments: &PaceArguments) -> Result<(), CliError> {
     match &arguments.command {
         PaceCommand::Link(_) => Err(CliError::Failed("not built yet".into())),
         PaceCommand::Measure(_) => Err(CliError::Failed("not built yet".into())),
+        PaceCommand::Tcp(arguments) => tcp::run(arguments),
         PaceCommand::Off { interface: None } => off_all(),
         PaceCommand::Off {
             interface: Some(interface),
@@ -50,8 +52,11 @@ fn off_all() -> Result<(), CliError> {
 }
 
 fn status(interface: Option<&InterfaceName>, json: bool) -> Result<(), CliError> {
-    let _ = (interface, json);
-    Err(CliError::Failed("not built yet".into()))
+    let _ = interface;
+    if json {
+        return super::show::print_json(&ask(&Pacer::Tcp)?);
+    }
+    output::text(&tcp::status_text(ask(&Pacer::Tcp)?)?)
 }
 
 fn running() -> Result<Vec<Pacer>, CliError> {

@@ -21,6 +21,7 @@ pub mod late;
 pub mod local_time;
 pub mod mii;
 pub mod netlink;
+pub mod pace;
 pub mod packet_socket;
 pub mod port_rate;
 pub mod ring;

@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::tcp::TcpArguments;
 use crate::settings::values::{InterfaceName, LogLevel};
 
 /// Send so that routers on the way need not buffer: with gaps between frames.
@@ -20,6 +21,7 @@ pub struct PaceArguments {
 pub enum PaceCommand {
     Link(LinkArguments),
     Measure(MeasureArguments),
+    Tcp(TcpArguments),
     /// End a pacer, and undo everything that it has changed.
     #[command(after_help = "\
 Examples:
