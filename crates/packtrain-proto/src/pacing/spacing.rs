@@ -4,7 +4,9 @@
 //!             begin                    interval ≤ T, path unknown
 //!   Free ──────────────▶ Spacing ─────────────────────────────────▶ Clusters
 //!    ▲                      │                                           │
-//!    └──────────────────────┴───────── window ≥ ssthresh, loss ─────────┘
+//!    │ loss; a round after  │                     window ≥ ssthresh, or │
+//!    │ window ≥ ssthresh    │                                      loss │
+//!    └──────────────────────┴───────────────────────────────────────────┘
 //! ```
 //!
 //! Slow start goes on in rounds: a round ends when the window has been acknowledged that it began with. The window doubles in each, so a
@@ -62,6 +64,8 @@ pub struct Spacing {
     phase: Phase,
     /// The first flight is under way, of so many segments; 0: it is not.
     first_flight: u32,
+    /// The window has grown as far as it is to; this is the round that fills it.
+    filling: bool,
     /// Acknowledged as far as here, the round has ended.
     round_end: u32,
     /// Between two segments.
@@ -78,24 +82,32 @@ impl Spacing {
         (self.phase == Phase::Spacing).then_some(self.interval_ns)
     }
 
-    /// Slow start begins: at the handshake's end, after idle, after a timeout. `seen.cwnd` is the first flight.
+    /// Slow start begins: at the handshake's end, after idle, after a timeout. `seen.cwnd` is the first flight. To a path that is
+    /// remembered it is spaced also if it is all that the path takes.
     pub fn begin(&mut self, seen: &Seen, precision_ns: u64, path: Option<&Path>) {
         self.first_flight = seen.cwnd;
         self.round_end = seen.window_end();
-        self.phase = match seen.is_in_slow_start() {
+        self.filling = false;
+        self.phase = match seen.is_in_slow_start() || path.is_some() {
             true => Phase::Spacing,
             false => Phase::Free,
         };
         self.space(seen, seen.cwnd, precision_ns, path);
     }
 
-    /// An acknowledgement was taken in, and the window has grown by it.
+    /// An acknowledgement was taken in, and the window has grown by it. Of a loss [`Spacing::end`] tells instead.
     pub fn acknowledged(&mut self, seen: &Seen, precision_ns: u64, path: Option<&Path>) {
+        let has_ended = is_at_or_after(seen.una, self.round_end) || seen.una == seen.nxt;
         if !seen.is_in_slow_start() {
-            self.end();
+            if self.phase == Phase::Spacing && !self.filling {
+                self.filling = true;
+                self.round_end = seen.window_end();
+                self.space(seen, seen.cwnd, precision_ns, path);
+            } else if self.phase != Phase::Spacing || has_ended {
+                self.end();
+            }
             return;
         }
-        let has_ended = is_at_or_after(seen.una, self.round_end) || seen.una == seen.nxt;
         let window = match self.first_flight {
             // The answers to the first flight begin to leave: the window when it left counts.
             flight if flight > 0 && !has_ended => flight,
@@ -110,10 +122,11 @@ impl Spacing {
         self.space(seen, doubled, precision_ns, path);
     }
 
-    /// Slow start is over: by a loss, or because the window is large enough.
+    /// Slow start is over at once: by a loss.
     pub fn end(&mut self) {
         self.phase = Phase::Free;
         self.first_flight = 0;
+        self.filling = false;
     }
 
     /// So many segments are spread over the round trip that begins.

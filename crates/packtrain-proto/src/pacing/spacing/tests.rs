@@ -49,16 +49,18 @@ impl Rounds {
     /// Each segment of what was sent is acknowledged, and answered.
     fn round(&mut self) {
         let under_way = self.seen.nxt.wrapping_sub(self.seen.una) / MSS;
-        for _ in 0..under_way {
-            self.seen.una = self.seen.una.wrapping_add(MSS);
-            if self.seen.cwnd < self.seen.ssthresh {
-                self.seen.cwnd += 1;
-            }
-            self.spacing
-                .acknowledged(&self.seen, self.precision_ns, self.path.as_ref());
-            self.note();
-            self.send();
+        (0..under_way).for_each(|_| self.acknowledge_one());
+    }
+
+    fn acknowledge_one(&mut self) {
+        self.seen.una = self.seen.una.wrapping_add(MSS);
+        if self.seen.cwnd < self.seen.ssthresh {
+            self.seen.cwnd += 1;
         }
+        self.spacing
+            .acknowledged(&self.seen, self.precision_ns, self.path.as_ref());
+        self.note();
+        self.send();
     }
 
     fn note(&mut self) {
@@ -128,6 +130,10 @@ fn a_remembered_path_is_spaced_up_to_its_rate_and_slow_start_ends_there() {
         rounds.round();
     }
     assert_eq!(rounds.seen.cwnd, window);
+    // One more round, which fills the window.
+    assert_eq!(rounds.spacing.phase(), Phase::Spacing);
+    rounds.round();
+    rounds.round();
     assert_eq!(rounds.spacing.phase(), Phase::Free);
     // Ten doublings, of which the last one is as long as the path.
     let intervals = &rounds.intervals_ns;
@@ -138,7 +144,7 @@ fn a_remembered_path_is_spaced_up_to_its_rate_and_slow_start_ends_there() {
 }
 
 #[test]
-fn the_last_round_before_the_threshold_is_as_long_as_what_is_missing() {
+fn the_last_round_before_the_threshold_is_as_long_as_what_is_missing_and_so_is_one_more() {
     let mut rounds = Rounds::begin(100_000, 50, MS, None);
     rounds.round();
     rounds.round();
@@ -147,6 +153,43 @@ fn the_last_round_before_the_threshold_is_as_long_as_what_is_missing() {
         rounds.intervals_ns,
         [10_000_000, 5_000_000, 2_500_000, 2_000_000]
     );
+    let mut acknowledged = 0;
+    while rounds.spacing.phase() == Phase::Spacing {
+        assert_eq!(rounds.interval_ns(), Some(2_000_000));
+        if rounds.seen.cwnd == 50 {
+            acknowledged += 1;
+        }
+        rounds.acknowledge_one();
+    }
+    // The window was full when that one came that makes it 50; then 50 more.
+    assert_eq!(acknowledged, 50);
+    assert_eq!(rounds.spacing.phase(), Phase::Free);
+}
+
+#[test]
+fn a_loss_ends_spacing_at_once() {
+    let mut rounds = Rounds::begin(100_000, 50, MS, None);
+    rounds.round();
+    rounds.spacing.end();
+    rounds.seen.ssthresh = 5;
+    rounds.seen.cwnd = 5;
+    rounds.round();
+    assert_eq!(rounds.spacing.phase(), Phase::Free);
+}
+
+#[test]
+fn a_path_that_takes_no_more_than_the_first_flight_has_it_spaced() {
+    let path = Path {
+        rate_bytes_per_s: 144_800,
+        rtt_min_us: 100_000,
+    };
+    let mut rounds = Rounds::begin(100_000, path.window(MSS), MS, Some(path));
+    assert_eq!(rounds.intervals_ns, [10_000_000]);
+    rounds.round();
+    assert_eq!(rounds.spacing.phase(), Phase::Spacing);
+    rounds.round();
+    assert_eq!(rounds.spacing.phase(), Phase::Free);
+    assert_eq!(rounds.intervals_ns, [10_000_000]);
 }
 
 #[test]
