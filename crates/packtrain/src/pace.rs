@@ -5,6 +5,7 @@
 //! of them have in common is here: their names.
 
 pub mod link;
+pub mod measure;
 
 use std::fmt;
 
