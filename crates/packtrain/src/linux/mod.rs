@@ -14,6 +14,7 @@ pub mod fd_passing;
 pub mod filter;
 pub mod flood;
 pub mod floor;
+pub mod gap_qdisc;
 pub mod guard;
 pub mod host_state;
 pub mod intake;

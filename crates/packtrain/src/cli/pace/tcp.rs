@@ -3,8 +3,8 @@
 mod arguments;
 mod view;
 
-use super::off;
-use crate::cli::detach;
+use super::{ask, off};
+use crate::cli::{detach, output, show};
 use crate::cli::error::CliError;
 use crate::cli::up::{checks, log};
 use crate::pace::Pacer;
@@ -18,6 +18,8 @@ pub fn run(arguments: &TcpArguments) -> Result<(), CliError> {
     match &arguments.command {
         TcpCommand::On(arguments) => on(arguments),
         TcpCommand::Off {} => off(&Pacer::Tcp),
+        TcpCommand::Status { json: true } => show::print_json(&ask(&Pacer::Tcp)?),
+        TcpCommand::Status { json: false } => output::text(&status_text(ask(&Pacer::Tcp)?)?),
     }
 }
 

@@ -5,11 +5,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::linux::pace::{Counters, RememberedPath, Shown};
 
+/// Which pacer's document it is.
+pub const KIND: &str = "tcp";
+
 /// `pace status --json` of TCP.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TcpDocument {
-    /// `tcp`.
-    pub pacer: String,
+    /// [`KIND`].
+    pub kind: String,
     pub version: String,
     pub pid: u32,
     /// As the kernel calls the congestion control.

@@ -2,7 +2,7 @@
 
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::document::{PathDocument, StreamDocument, TcpDocument};
+use super::document::{KIND, PathDocument, StreamDocument, TcpDocument};
 use super::{RunError, TcpSettings};
 use crate::clock::Clock;
 use crate::control::{ControlServer, Reply, Request, Response};
@@ -128,7 +128,7 @@ impl RunningTcp {
         paths.retain(|path| settings.all_namespaces || path.netns == self.netns);
         paths.sort_by_key(|path| (path.netns, path.address));
         Ok(TcpDocument {
-            pacer: "tcp".into(),
+            kind: KIND.into(),
             version: env!("CARGO_PKG_VERSION").into(),
             pid: std::process::id(),
             congestion_control: self.pacer.name().into(),

@@ -30,6 +30,12 @@ pub enum TcpCommand {
     On(OnArguments),
     /// Stop: connections have again the congestion control that they had.
     Off {},
+    /// Show what was taken, how slow starts ended, what was lost when, and the paths that are remembered.
+    Status {
+        /// Print a JSON document, with each connection.
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// Space the TCP connections of this network namespace.
