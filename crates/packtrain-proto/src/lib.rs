@@ -25,6 +25,7 @@ pub mod intake;
 pub mod link;
 pub mod mac_map;
 pub mod offload;
+pub mod pacing;
 pub mod peer;
 pub mod peer_table;
 pub mod queue;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::control::SOCKET_PREFIX;
 use crate::linux::host_state::{Change, Outcome};
+use crate::pace::Pacer;
 use crate::settings::values::InterfaceName;
 
 /// `__SO_ACCEPTCON` of the kernel's `include/uapi/linux/net.h`: the socket listens.
@@ -13,6 +14,14 @@ const FLAG_LISTENS: u32 = 0x1_0000;
 
 /// What stands before an interface's name in the one of its filter's control socket. No line can have such a name.
 pub const FILTER_PREFIX: &str = "filter/";
+
+/// The same of the pacer of an interface.
+pub const PACE_LINK_PREFIX: &str = "pace-link/";
+
+/// The pacer of TCP connections, of which a network namespace has one: its prefix, and its name behind that. The prefix is
+/// not the other's, so an interface may be called so.
+pub const PACE_PREFIX: &str = "pace/";
+pub const PACE_TCP: &str = "tcp";
 
 /// Names of the lines that have a control socket in this network namespace, in order.
 pub fn running() -> io::Result<Vec<InterfaceName>> {
@@ -27,6 +36,19 @@ pub fn running_filters() -> io::Result<Vec<InterfaceName>> {
         &table,
         &format!("{SOCKET_PREFIX}{FILTER_PREFIX}"),
     ))
+}
+
+/// Pacers of this network namespace: of interfaces in the order of their names, and then that of TCP.
+pub fn running_pacers() -> io::Result<Vec<Pacer>> {
+    Ok(pacers(&fs::read_to_string("/proc/thread-self/net/unix")?))
+}
+
+fn pacers(table: &str) -> Vec<Pacer> {
+    let behind = |prefix| listening(table, &format!("{SOCKET_PREFIX}{prefix}"));
+    let links = behind(PACE_LINK_PREFIX).into_iter().map(Pacer::Link);
+    let tcp = behind(PACE_PREFIX);
+    let tcp = tcp.iter().any(|name| name.as_str() == PACE_TCP);
+    links.chain(tcp.then_some(Pacer::Tcp)).collect()
 }
 
 /// Reads `/proc/net/unix` (proc_pid_net(5)): names behind this prefix.
@@ -127,6 +149,8 @@ Num       RefCount Protocol Flags    Type St Inode Path
 0000000000000000: 00000002 00000000 00010000 0001 01 14410 /run/packtrain/pt4
 0000000000000000: 00000002 00000000 00010000 0001 01 14411 @packtrain/a/b
 0000000000000000: 00000002 00000000 00010000 0001 01 14413 @packtrain/filter/eth1
+0000000000000000: 00000002 00000000 00010000 0001 01 14415 @packtrain/pace-link/tcp
+0000000000000000: 00000002 00000000 00010000 0001 01 14416 @packtrain/pace/tcp
 0000000000000000: 00000002 00000000 00000000 0002 01 14412
 ";
         let filters: Vec<String> = listening(table, "packtrain/filter/")
@@ -134,6 +158,8 @@ Num       RefCount Protocol Flags    Type St Inode Path
             .map(|n| n.to_string())
             .collect();
         assert_eq!(filters, ["eth1"]);
+        let tcp = Pacer::Link("tcp".parse().unwrap());
+        assert_eq!(pacers(table), [tcp, Pacer::Tcp]);
         let names: Vec<String> = listening(table, SOCKET_PREFIX)
             .iter()
             .map(|n| n.to_string())

@@ -13,6 +13,7 @@ pub mod filter;
 pub mod instance;
 pub mod lab;
 pub mod linux;
+pub mod pace;
 pub mod pcapng;
 pub mod running;
 pub mod settings;

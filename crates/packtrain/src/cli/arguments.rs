@@ -67,6 +67,7 @@ pub enum Command {
     Events(super::events::EventsArguments),
     Capture(super::capture::CaptureArguments),
     Filter(super::filter::FilterArguments),
+    Pace(super::pace::PaceArguments),
     Dictionary(DictionaryArguments),
     Whatif(super::whatif::WhatifArguments),
     Down(DownArguments),

@@ -68,6 +68,13 @@ pub enum CliError {
         /// Of the last one, which nobody has ended.
         log: Option<PathBuf>,
     },
+    /// As in "the pacer of eth1".
+    #[error("{pacer} does not run")]
+    NoPacer {
+        pacer: String,
+        /// Of the last one, which nobody has ended.
+        log: Option<PathBuf>,
+    },
     /// In the filter's own words.
     #[error("{0}")]
     NotConfirmed(String),
@@ -108,7 +115,8 @@ impl CliError {
             CliError::NameTaken { .. } => 8,
             CliError::NotRunning { .. }
             | CliError::LineEnded { .. }
-            | CliError::NoFilter { .. } => 9,
+            | CliError::NoFilter { .. }
+            | CliError::NoPacer { .. } => 9,
             CliError::AlreadyRunning { .. } => 10,
             CliError::NoAnswer { .. } => 11,
             CliError::NotConfirmed(_) => 14,
@@ -150,7 +158,8 @@ impl CliError {
                 "running in this network namespace: {}",
                 running.join(", ")
             )),
-            CliError::NoFilter { log: Some(log), .. } => Some(format!(
+            CliError::NoFilter { log: Some(log), .. }
+            | CliError::NoPacer { log: Some(log), .. } => Some(format!(
                 "the last one was not asked to end; it has left its log, {}",
                 log.display()
             )),

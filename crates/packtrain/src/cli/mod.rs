@@ -14,6 +14,7 @@ mod keep;
 mod lab;
 mod link;
 mod output;
+mod pace;
 pub mod patience;
 mod show;
 mod signals;
@@ -92,6 +93,7 @@ fn run(command: Command) -> Result<(), CliError> {
         Command::Events(arguments) => events::run(&arguments),
         Command::Capture(arguments) => capture::run(&arguments),
         Command::Filter(arguments) => filter::run(&arguments),
+        Command::Pace(arguments) => pace::run(&arguments),
         Command::Whatif(arguments) => whatif::run(&arguments),
         Command::Dictionary(arguments) => match arguments.command {
             DictionaryCommand::Train(arguments) => dictionary::train(&arguments),

@@ -1,0 +1,207 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const MSS: u32 = 1448;
+const MS: u64 = 1_000_000;
+const OPEN: u32 = u32::MAX;
+
+/// A connection whose rounds are acknowledged as a whole: what the spacing decides is seen round by round.
+struct Rounds {
+    spacing: Spacing,
+    seen: Seen,
+    precision_ns: u64,
+    path: Option<Path>,
+    /// All that there were, each once.
+    intervals_ns: Vec<u64>,
+}
+
+impl Rounds {
+    fn begin(srtt_us: u32, ssthresh: u32, precision_ns: u64, path: Option<Path>) -> Rounds {
+        let seen = Seen {
+            // Sequence numbers wrap under way.
+            una: u32::MAX - 20_000,
+            nxt: u32::MAX - 20_000,
+            srtt_us,
+            cwnd: 10,
+            ssthresh,
+            mss: MSS,
+        };
+        let mut spacing = Spacing::default();
+        spacing.begin(&seen, precision_ns, path.as_ref());
+        let mut rounds = Rounds {
+            spacing,
+            seen,
+            precision_ns,
+            path,
+            intervals_ns: Vec::new(),
+        };
+        rounds.note();
+        rounds.send();
+        rounds
+    }
+
+    /// As much as the window has room for.
+    fn send(&mut self) {
+        self.seen.nxt = self.seen.una.wrapping_add(self.seen.cwnd * MSS);
+    }
+
+    /// Each segment of what was sent is acknowledged, and answered.
+    fn round(&mut self) {
+        let under_way = self.seen.nxt.wrapping_sub(self.seen.una) / MSS;
+        for _ in 0..under_way {
+            self.seen.una = self.seen.una.wrapping_add(MSS);
+            if self.seen.cwnd < self.seen.ssthresh {
+                self.seen.cwnd += 1;
+            }
+            self.spacing
+                .acknowledged(&self.seen, self.precision_ns, self.path.as_ref());
+            self.note();
+            self.send();
+        }
+    }
+
+    fn note(&mut self) {
+        if let Some(interval) = self.interval_ns()
+            && self.intervals_ns.last() != Some(&interval)
+        {
+            self.intervals_ns.push(interval);
+        }
+    }
+
+    fn interval_ns(&self) -> Option<u64> {
+        self.spacing.interval_ns()
+    }
+}
+
+#[test]
+fn each_round_is_spread_over_one_round_trip() {
+    let mut rounds = Rounds::begin(198_000, OPEN, MS, None);
+    // The first flight, of ten.
+    assert_eq!(rounds.interval_ns(), Some(19_800_000));
+    // The first acknowledgement begins the round of twenty, the last one that of forty.
+    rounds.round();
+    assert_eq!(rounds.intervals_ns, [19_800_000, 9_900_000, 4_950_000]);
+    rounds.round();
+    assert_eq!(
+        (rounds.seen.cwnd, rounds.interval_ns()),
+        (40, Some(2_475_000))
+    );
+    rounds.round();
+    assert_eq!(
+        (rounds.seen.cwnd, rounds.interval_ns()),
+        (80, Some(1_237_500))
+    );
+    rounds.round();
+    // 320 segments would be 0.62 ms apart.
+    assert_eq!(rounds.seen.cwnd, 160);
+    assert_eq!(rounds.spacing.phase(), Phase::Clusters);
+    assert_eq!(rounds.interval_ns(), None);
+}
+
+#[test]
+fn what_has_grown_into_clusters_is_not_spaced_again_before_slow_start_begins_again() {
+    let mut rounds = Rounds::begin(20_000, OPEN, MS, None);
+    rounds.round();
+    rounds.round();
+    assert_eq!(rounds.spacing.phase(), Phase::Clusters);
+    // A queue has made the round trip longer.
+    rounds.seen.srtt_us = 900_000;
+    rounds.round();
+    assert_eq!(rounds.spacing.phase(), Phase::Clusters);
+    rounds.spacing.end();
+    rounds.seen.cwnd = 10;
+    rounds.spacing.begin(&rounds.seen, MS, None);
+    assert_eq!(rounds.interval_ns(), Some(90_000_000));
+}
+
+#[test]
+fn a_remembered_path_is_spaced_up_to_its_rate_and_slow_start_ends_there() {
+    let path = Path {
+        rate_bytes_per_s: 72_280_000,
+        rtt_min_us: 198_000,
+    };
+    let window = path.window(MSS);
+    let mut rounds = Rounds::begin(198_000, window, 10 * MS, Some(path));
+    while rounds.seen.cwnd < window {
+        assert_eq!(rounds.spacing.phase(), Phase::Spacing);
+        rounds.round();
+    }
+    assert_eq!(rounds.seen.cwnd, window);
+    assert_eq!(rounds.spacing.phase(), Phase::Free);
+    // Ten doublings, of which the last one is as long as the path.
+    let intervals = &rounds.intervals_ns;
+    assert_eq!(intervals.len(), 11);
+    assert!(intervals.is_sorted_by(|earlier, later| earlier > later));
+    let least = path.interval_ns(MSS);
+    assert!((least..=least + 1).contains(&intervals[10]));
+}
+
+#[test]
+fn the_last_round_before_the_threshold_is_as_long_as_what_is_missing() {
+    let mut rounds = Rounds::begin(100_000, 50, MS, None);
+    rounds.round();
+    rounds.round();
+    // Not 80, but the 50 that it may become.
+    assert_eq!(
+        rounds.intervals_ns,
+        [10_000_000, 5_000_000, 2_500_000, 2_000_000]
+    );
+}
+
+#[test]
+fn no_round_trip_is_known_so_nothing_is_spaced() {
+    let rounds = Rounds::begin(0, OPEN, MS, None);
+    assert_eq!(rounds.spacing.phase(), Phase::Clusters);
+    let beyond = Rounds::begin(198_000, 10, MS, None);
+    assert_eq!(beyond.spacing.phase(), Phase::Free);
+}
+
+#[test]
+fn doublings_are_as_the_paper_has_them() {
+    // "At most 10 times since the maximum RTT is about 500 ms": with a window of one and a timer of a millisecond.
+    assert_eq!(doublings_max(500 * MS, MS, 1), 9);
+    assert_eq!(doublings_max(198 * MS, MS, 1), 8);
+    assert_eq!(doublings_max(198 * MS, 10 * MS, 1), 5);
+    assert_eq!(doublings_max(198 * MS, MS, 10), 5);
+    assert_eq!(doublings_max(198 * MS, 20_000, 10), 10);
+    assert_eq!(doublings_max(MS, MS, 10), 0);
+}
+
+/// ⌈log₂(RTT ÷ (T · IW))⌉ in floating point, away from its steps.
+fn doublings_by_logarithm(rtt_ns: u64, precision_ns: u64, window: u32) -> Option<u32> {
+    let exact = (rtt_ns as f64 / (precision_ns as f64 * f64::from(window))).log2();
+    ((exact - exact.round()).abs() > 1e-6).then(|| exact.ceil().max(0.0) as u32)
+}
+
+proptest! {
+    #[test]
+    fn doublings_are_a_logarithm(rtt_us in 1u64..2_000_000, precision_ns in 1_000u64..20_000_000, window in 1u32..100) {
+        if let Some(doublings) = doublings_by_logarithm(rtt_us * 1000, precision_ns, window) {
+            prop_assert_eq!(doublings_max(rtt_us * 1000, precision_ns, window), doublings);
+        }
+    }
+
+    #[test]
+    fn spacing_lasts_as_many_rounds_as_the_window_can_double(
+        srtt_us in 100u32..1_000_000, precision_ns in 10_000u64..10_000_000,
+    ) {
+        let mut rounds = Rounds::begin(srtt_us, OPEN, precision_ns, None);
+        let expected = doublings_max(u64::from(srtt_us) * 1000, precision_ns, 10);
+        prop_assume!(expected <= 12);
+        while rounds.spacing.phase() == Phase::Spacing {
+            rounds.round();
+        }
+        // Each flight has an interval of its own, the first one included.
+        prop_assert_eq!(rounds.intervals_ns.len() as u32, expected);
+        prop_assert!(rounds.intervals_ns.iter().all(|interval| *interval > precision_ns));
+    }
+
+    #[test]
+    fn rate_and_interval_are_of_the_same_stream(interval in 1_000u64..100_000_000, mss in 536u32..9000) {
+        let rate = rate_bytes_per_s(interval, mss);
+        let back = u64::from(mss) * 1_000_000_000 / rate.max(1);
+        prop_assert!(back >= interval);
+        prop_assert!(back - interval <= interval * 2 / rate.max(1) + 1 || rate < 1_000_000);
+    }
+}
