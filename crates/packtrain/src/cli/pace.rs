@@ -14,8 +14,8 @@ use super::{output, show};
 use crate::control::{self, Connection, ControlError, Request, Response};
 use crate::instance;
 use crate::linux::host_state::{Change, HostState, Recovery};
-use crate::pace::{self, Pacer};
 use crate::pace::link::document::{KIND, LinkPacerDocument};
+use crate::pace::{self, Pacer};
 use crate::settings::values::InterfaceName;
 
 pub use self::arguments::PaceArguments;

@@ -4,9 +4,9 @@ mod arguments;
 mod view;
 
 use super::{ask, off};
-use crate::cli::{detach, output, show};
 use crate::cli::error::CliError;
 use crate::cli::up::{checks, log};
+use crate::cli::{detach, output, show};
 use crate::pace::Pacer;
 use crate::pace::tcp::document::TcpDocument;
 use crate::pace::tcp::{RunningTcp, TcpSettings};
