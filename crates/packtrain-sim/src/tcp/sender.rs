@@ -426,7 +426,7 @@ impl Sender {
         Seen {
             una: self.board.acknowledged() as u32,
             nxt: self.board.next() as u32,
-            srtt_us: round_trip.unwrap_or(Duration::ZERO).as_micros() as u32,
+            rtt_us: round_trip.unwrap_or(Duration::ZERO).as_micros() as u32,
             cwnd: segments(self.window.cwnd()),
             ssthresh: segments(self.window.ssthresh()),
             mss: self.config.mss,

@@ -165,7 +165,7 @@ fn over_the_smoothed_round_trip_it_does_not_hold_with_delayed_acknowledgements()
     case.line.delayed_ack = Some(ms(40));
     let frames = |line: &Line| first_slow_start(line).0.bytes_max / FRAME_BYTES;
     assert_eq!(frames(&case.line), 255);
-    assert_eq!(frames(&case.spaced(RoundTrip::Smoothed)), 279);
+    assert_eq!(frames(&case.spaced(RoundTrip::Smoothed)), 262);
     assert_eq!(frames(&case.spaced(RoundTrip::Least)), 255);
 }
 

@@ -49,16 +49,19 @@ static __always_inline struct pace_stream *stream_of(struct sock *sk)
 	return bpf_sk_storage_get(&streams, sk, 0, 0);
 }
 
-static __always_inline __u32 srtt_us_of(const struct tcp_sock *tp)
+/* The least one so far. */
+static __always_inline __u32 rtt_us_of(const struct tcp_sock *tp)
 {
-	return tp->srtt_us >> 3;
+	__u32 least = tp->rtt_min.s[0].v;
+
+	return least == ~0U ? 0 : least;
 }
 
 static __always_inline void see(const struct tcp_sock *tp, struct pace_seen *seen)
 {
 	seen->una = tp->snd_una;
 	seen->nxt = tp->snd_nxt;
-	seen->srtt_us = srtt_us_of(tp);
+	seen->rtt_us = rtt_us_of(tp);
 	seen->cwnd = tp->snd_cwnd;
 	seen->ssthresh = tp->snd_ssthresh;
 	seen->mss = tp->mss_cache;
@@ -93,7 +96,7 @@ static __always_inline __u64 known_interval_ns(struct tcp_sock *tp, const struct
 
 	if (!path || !settings.remembers)
 		return 0;
-	rate = path_rate(path, srtt_us_of(tp), settings.age_max_ns, now);
+	rate = path_rate(path, rtt_us_of(tp), settings.age_max_ns, now);
 	others = path->sending > 1 ? path->sending : 1;
 	rate /= others;
 	return rate ? (__u64)tp->mss_cache * SECOND_NS / rate : 0;
@@ -196,7 +199,7 @@ void BPF_PROG(pace_acked, struct sock *sk, const struct ack_sample *sample)
 	path = path_of(sk);
 	if (!path)
 		return;
-	path_delivered(path, (__u64)delivered * tp->mss_cache, tp->rtt_min.s[0].v, bpf_ktime_get_ns());
+	path_delivered(path, (__u64)delivered * tp->mss_cache, rtt_us_of(tp), bpf_ktime_get_ns());
 	if (stream->is_sending && !tp->packets_out) {
 		stream->is_sending = 0;
 		__sync_fetch_and_add(&path->sending, -1);
@@ -248,11 +251,10 @@ void BPF_PROG(pace_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 		return;
 	}
 	see(tp, &seen);
-	if (stream->knows_path) {
-		if (seen.cwnd >= seen.ssthresh)
+	if (stream->knows_path && pace_decides(stream, &seen)) {
+		if (seen.cwnd >= seen.ssthresh && !stream->filling)
 			count(PACE_ENDED_AT_PATH, 1);
-		else if (stream->first_flight || pace_round_ended(stream, &seen))
-			interval_ns = known_interval_ns(tp, path_of(sk), bpf_ktime_get_ns());
+		interval_ns = known_interval_ns(tp, path_of(sk), bpf_ktime_get_ns());
 	}
 	pace_acknowledged(stream, &seen, settings.precision_ns, interval_ns);
 	pace_as_decided(sk, stream);

@@ -95,7 +95,7 @@ struct pace_hystart {
 	__u32 round_end;
 };
 
-/* A connection's. The first five are packtrain-proto, pacing/spacing.rs: Spacing. */
+/* A connection's. What spacing needs is packtrain-proto, pacing/spacing.rs: Spacing. */
 struct pace_stream {
 	__u64 interval_ns;
 	__u32 round_end;
@@ -104,6 +104,7 @@ struct pace_stream {
 	__u8 is_sending;		/* counted in its path's `sending` */
 	__u8 was_paced;			/* by somebody else */
 	__u8 knows_path;		/* slow start ends at what is remembered */
+	__u8 filling;			/* the round that fills the window */
 	__u32 delivered;		/* segments, when that was last looked at */
 	__u32 lost;
 	__u32 spaced_rounds;		/* ever */

@@ -62,13 +62,13 @@ static __always_inline struct pace_path *path_of_new(struct sock *sk)
 }
 
 /* What a connection with this round trip is told of the path: bytes a second and round trip; 0: nothing. */
-static __always_inline __u64 path_rate(const struct pace_path *path, __u32 srtt_us, __u64 age_max_ns, __u64 now)
+static __always_inline __u64 path_rate(const struct pace_path *path, __u32 rtt_us, __u64 age_max_ns, __u64 now)
 {
 	__u64 least = path->rtt_min_us;
 
 	if (!path->rate || !least || now - path->full_at_ns > age_max_ns)
 		return 0;
-	if (srtt_us < least / 2 || srtt_us > least * 4)
+	if (rtt_us < least / 2 || rtt_us > least * 4)
 		return 0;
 	return path->rate;
 }

@@ -14,7 +14,7 @@
 struct pace_seen {
 	__u32 una;
 	__u32 nxt;
-	__u32 srtt_us;
+	__u32 rtt_us;
 	__u32 cwnd;
 	__u32 ssthresh;
 	__u32 mss;
@@ -24,7 +24,7 @@ struct pace_seen {
 static __always_inline void pace_space(struct pace_stream *stream, const struct pace_seen *seen, __u32 segments,
 				       __u64 precision_ns, __u64 path_interval_ns)
 {
-	__u64 interval_ns = (__u64)seen->srtt_us * 1000 / (segments ? segments : 1);
+	__u64 interval_ns = (__u64)seen->rtt_us * 1000 / (segments ? segments : 1);
 
 	if (stream->phase != PACE_SPACING)
 		return;
@@ -43,7 +43,8 @@ static __always_inline void pace_begin(struct pace_stream *stream, const struct 
 {
 	stream->first_flight = seen->cwnd;
 	stream->round_end = seen->una + seen->cwnd * seen->mss;
-	stream->phase = seen->cwnd < seen->ssthresh ? PACE_SPACING : PACE_FREE;
+	stream->filling = 0;
+	stream->phase = seen->cwnd < seen->ssthresh || path_interval_ns ? PACE_SPACING : PACE_FREE;
 	pace_space(stream, seen, seen->cwnd, precision_ns, path_interval_ns);
 }
 
@@ -51,29 +52,47 @@ static __always_inline void pace_end(struct pace_stream *stream)
 {
 	stream->phase = PACE_FREE;
 	stream->first_flight = 0;
+	stream->filling = 0;
 }
 
-static __always_inline bool pace_round_ended(const struct pace_stream *stream, const struct pace_seen *seen)
+/* Bytes that are acknowledged beyond the round's window: what more than none begins the next one. */
+static __always_inline __s32 pace_beyond(const struct pace_stream *stream, const struct pace_seen *seen)
 {
-	return (__s32)(seen->una - stream->round_end) >= 0 || seen->una == seen->nxt;
+	return (__s32)(seen->una - stream->round_end);
+}
+
+/* Whether an interval may be decided when this is taken in: who asks has to know the path then. */
+static __always_inline bool pace_decides(const struct pace_stream *stream, const struct pace_seen *seen)
+{
+	return stream->first_flight || pace_beyond(stream, seen) > 0 || seen->cwnd >= seen->ssthresh;
 }
 
 static __always_inline void pace_acknowledged(struct pace_stream *stream, const struct pace_seen *seen,
 					      __u64 precision_ns, __u64 path_interval_ns)
 {
-	__u32 window;
+	__s32 beyond = pace_beyond(stream, seen);
+	__u32 window, answered;
 	__u64 doubled;
 
 	if (seen->cwnd >= seen->ssthresh) {
-		pace_end(stream);
+		if (stream->phase == PACE_SPACING && !stream->filling) {
+			stream->filling = 1;
+			stream->round_end = seen->una + seen->cwnd * seen->mss;
+			pace_space(stream, seen, seen->cwnd, precision_ns, path_interval_ns);
+		} else if (stream->phase != PACE_SPACING || beyond >= 0 || seen->una == seen->nxt) {
+			pace_end(stream);
+		}
 		return;
 	}
-	if (pace_round_ended(stream, seen)) {
-		stream->round_end = seen->una + seen->cwnd * seen->mss;
-		window = seen->cwnd;
+	if (beyond > 0) {
+		answered = (__u32)beyond / (seen->mss ? seen->mss : 1);
+		window = seen->cwnd > answered ? seen->cwnd - answered : 0;
+		stream->round_end += window * seen->mss;
 	} else if (stream->first_flight) {
 		window = stream->first_flight;
 	} else {
+		if (seen->una == seen->nxt)
+			stream->round_end = seen->una;
 		return;
 	}
 	stream->first_flight = 0;

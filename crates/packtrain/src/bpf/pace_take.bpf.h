@@ -99,22 +99,33 @@ int pace_established(struct bpf_sock_ops *ctx)
 	return 1;
 }
 
-static __always_inline bool is_our_name(const char *name)
+static __always_inline void name_of(const struct tcp_sock *tp, char *name)
 {
+	const struct tcp_congestion_ops *ops = tp->inet_conn.icsk_ca_ops;
+
+	bpf_probe_read_kernel(name, PACE_NAME, &ops->name);
+}
+
+static __always_inline bool is_ours(const struct tcp_sock *tp)
+{
+	char name[PACE_NAME] = {};
+
+	name_of(tp, name);
 	for (int i = 0; i < PACE_NAME; i++)
 		if (name[i] != settings.name[i])
 			return false;
 	return true;
 }
 
-/* By its name: it may be an earlier one's of this name, whose process has ended before it could give the connection back. */
-static __always_inline bool is_ours(const struct tcp_sock *tp)
+/* It may be one that has ended before it could give the connection back. Its number may differ from ours. */
+static __always_inline bool is_of_packtrain(const char *name)
 {
-	const struct tcp_congestion_ops *ops = tp->inet_conn.icsk_ca_ops;
-	char name[PACE_NAME] = {};
+	const char prefix[] = "packtrain_cps";
 
-	bpf_probe_read_kernel(name, PACE_NAME, &ops->name);
-	return is_our_name(name);
+	for (int i = 0; i < sizeof(prefix) - 1; i++)
+		if (name[i] != prefix[i])
+			return false;
+	return true;
 }
 
 /* What it had, and where that was ours already, what connections of its namespace have. */
@@ -122,7 +133,7 @@ static __always_inline void former_name(const struct sock_common *common, char *
 {
 	const struct tcp_congestion_ops *ops;
 
-	if (name[0] && !is_our_name(name))
+	if (name[0] && !is_of_packtrain(name))
 		return;
 	ops = BPF_CORE_READ(common, skc_net.net, ipv4.tcp_congestion_control);
 	bpf_probe_read_kernel(name, PACE_NAME, &ops->name);
@@ -169,14 +180,15 @@ int pace_take(struct bpf_iter__tcp *ctx)
 	struct pace_ends ends = {};
 	struct pace_stream *stream;
 	struct tcp_sock *tp;
-	char name[PACE_NAME];
+	char name[PACE_NAME] = {};
 
 	if (!common || !is_connected(common))
 		return 0;
 	tp = bpf_skc_to_tcp_sock(common);
 	if (!tp || !is_of_our_cgroup((struct sock *)tp))
 		return 0;
-	if (is_ours(tp) ? bpf_sk_storage_get(&streams, tp, 0, 0) != NULL : has_chosen(tp))
+	name_of(tp, name);
+	if (is_of_packtrain(name) ? bpf_sk_storage_get(&streams, tp, 0, 0) != NULL : has_chosen(tp))
 		return 0;
 	address_of(ends.remote, common, true);
 	ends.remote_port = bpf_ntohs(common->skc_dport);

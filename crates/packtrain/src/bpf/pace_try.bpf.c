@@ -20,6 +20,7 @@ int pace_try(struct pace_trial *trial)
 	stream.round_end = trial->round_end;
 	stream.first_flight = trial->first_flight;
 	stream.phase = trial->phase;
+	stream.filling = trial->filling;
 	stream.hystart = trial->hystart;
 	switch (trial->what) {
 	case PACE_TRY_BEGIN:
@@ -39,6 +40,7 @@ int pace_try(struct pace_trial *trial)
 	trial->round_end = stream.round_end;
 	trial->first_flight = stream.first_flight;
 	trial->phase = stream.phase;
+	trial->filling = stream.filling;
 	trial->hystart = stream.hystart;
 	return 0;
 }

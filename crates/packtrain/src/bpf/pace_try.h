@@ -26,6 +26,8 @@ struct pace_trial {
 	__u32 hystart_max_us;
 	__u32 verdict;
 	struct pace_hystart hystart;
+	__u32 filling;
+	__u32 reserved;
 };
 
 #endif

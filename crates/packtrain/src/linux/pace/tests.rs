@@ -13,7 +13,7 @@ use super::{u32_at, u64_at};
 use crate::linux::test_namespace::in_namespace;
 
 /// `sizeof(struct pace_trial)`, and where in it what is.
-const TRIAL_LEN: usize = 104;
+const TRIAL_LEN: usize = 112;
 const BEGIN: u32 = 0;
 const ACKNOWLEDGED: u32 = 1;
 const END: u32 = 2;
@@ -46,7 +46,7 @@ impl Trial<'_> {
         let words = [
             seen.una,
             seen.nxt,
-            seen.srtt_us,
+            seen.rtt_us,
             seen.cwnd,
             seen.ssthresh,
             seen.mss,
@@ -113,19 +113,19 @@ fn the_program_decides_as_it_is_written_down() {
         let mut seen = Seen {
             una: start,
             nxt: start,
-            srtt_us: of_any_size(&mut random, 20),
+            rtt_us: of_any_size(&mut random, 20),
             cwnd: 10,
             ssthresh: [u32::MAX, of_any_size(&mut random, 12)][random.up_to(1) as usize],
             mss: 536 + random.up_to(8500) as u32,
         };
         let path = Path {
             rate_bytes_per_s: 1 + u64::from(of_any_size(&mut random, 30)),
-            rtt_min_us: seen.srtt_us,
+            rtt_min_us: seen.rtt_us,
         };
         let path = (random.up_to(2) == 0).then_some(path);
         let precision_ns = u64::from(of_any_size(&mut random, 24));
         let thresholds = Thresholds::default();
-        let mut rtt_us = seen.srtt_us;
+        let mut rtt_us = seen.rtt_us;
         for step in 0..200 {
             let what = match random.up_to(99) {
                 _ if step == 0 => BEGIN,
@@ -149,7 +149,7 @@ fn the_program_decides_as_it_is_written_down() {
                 }
                 rtt_us = [0, rtt_us, rtt_us + rtt_us / 7][random.up_to(2) as usize]
                     .min(4_000_000)
-                    .max(seen.srtt_us * random.up_to(1) as u32);
+                    .max(seen.rtt_us * random.up_to(1) as u32);
             }
             trial.step(&Step {
                 what,
