@@ -54,7 +54,7 @@ fn what_is_not_there_is_told() {
         (
             &["pace", "measure", "pt-none"][..],
             4,
-            "error: no such interface: pt-none\n",
+            "error: no such interface: pt-none\n       ip link lists those there are\n",
         ),
         (
             &["pace", "measure", "lo"],

@@ -316,8 +316,8 @@ impl RunningPacer {
 }
 
 /// Why HTB and nothing else: as measured, in docs/pacing.md.
-const CARRIER_BECAUSE: &str = "it puts each frame's gap behind it, where tbf puts it before; fq, which would need no timer of \
-                               its own for each frame, is not used yet";
+const CARRIER_BECAUSE: &str =
+    "it puts each gap behind its frame, where tbf puts it before the next; fq is not used";
 
 fn find(netlink: &mut Netlink, name: &str) -> Result<Link, PaceError> {
     let link = netlink.link_by_name(name)?;
