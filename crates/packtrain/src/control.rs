@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::filter::rule_texts::RulesDocument;
+use crate::pace::link::wish::Wish;
 
 pub use backlog::EVENTS_KEPT_MAX;
 pub use client::{ANSWER_WAIT_MAX, Connection, ControlError, request};
@@ -130,6 +131,8 @@ pub enum Request {
     },
     /// What of a receive filter waits for it is to stay.
     FilterConfirm {},
+    /// The gap behind an interface's frames changes; of what is null, nothing.
+    PaceLink { wish: Wish },
 }
 
 impl Request {
@@ -148,6 +151,7 @@ impl Request {
             | Request::RuleRemove { .. }
             | Request::FilterTry { .. }
             | Request::FilterConfirm {}
+            | Request::PaceLink { .. }
             // Changes nothing, but the answer may be megabytes, which nobody else is to have kept for him.
             | Request::Rules {}
             | Request::RulesLoad { .. }

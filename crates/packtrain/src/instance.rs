@@ -98,23 +98,42 @@ pub fn remove_log(name: &str) {
 
 /// Lines of this network namespace that were killed and left a journal behind.
 pub fn left_behind() -> io::Result<Vec<InterfaceName>> {
+    let running = running()?;
+    let mut names: Vec<InterfaceName> = journals()?
+        .iter()
+        .filter_map(|name| name.parse().ok())
+        .filter(|name| !running.contains(name))
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+/// Whose journals lie in the state directory.
+fn journals() -> io::Result<Vec<String>> {
     let dir = match fs::read_dir(state_dir()?) {
         Ok(dir) => dir,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
-    let running = running()?;
     let mut names = Vec::new();
     for entry in dir {
         let file = entry?.file_name();
-        let name = file
-            .to_str()
-            .and_then(|f| f.strip_suffix(".json"))
-            .and_then(|n| n.parse().ok());
-        names.extend(name.filter(|name| !running.contains(name)));
+        let name = file.to_str().and_then(|f| f.strip_suffix(".json"));
+        names.extend(name.map(str::to_owned));
     }
-    names.sort();
     Ok(names)
+}
+
+/// Pacers of this network namespace that were killed and left a journal behind.
+pub fn pacers_left_behind() -> io::Result<Vec<Pacer>> {
+    let running = running_pacers()?;
+    let mut pacers: Vec<Pacer> = journals()?
+        .iter()
+        .filter_map(|name| Pacer::of_file_name(name))
+        .filter(|pacer| !running.contains(pacer))
+        .collect();
+    pacers.sort_by_key(Pacer::file_name);
+    Ok(pacers)
 }
 
 /// What became of the changes of a line that was killed, in words; nothing of those that need

@@ -5,6 +5,8 @@
 //! of them have in common is here: their names.
 
 pub mod link;
+pub mod measure;
+pub mod tcp;
 
 use std::fmt;
 

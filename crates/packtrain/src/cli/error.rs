@@ -8,6 +8,7 @@ use crate::capture_file::CaptureError;
 use crate::control::ControlError;
 use crate::filter::RunError;
 use crate::linux::netlink::NetlinkError;
+use crate::pace::link::PaceError;
 use crate::settings::file::FileErrors;
 use crate::settings::values::MtuError;
 use crate::settings::{Contradiction, LINK_MTU_MIN, LINKS_MAX};
@@ -75,6 +76,8 @@ pub enum CliError {
         /// Of the last one, which nobody has ended.
         log: Option<PathBuf>,
     },
+    #[error(transparent)]
+    Pace(#[from] PaceError),
     /// In the filter's own words.
     #[error("{0}")]
     NotConfirmed(String),
@@ -123,6 +126,7 @@ impl CliError {
             // As a shell says it, and 128 + SIGINT.
             CliError::NoSuchProgram(_) => 127,
             CliError::Interrupted => 130,
+            CliError::Pace(error) => error.exit_code(),
             CliError::Told { exit_code, .. } => *exit_code,
         }
     }
@@ -166,6 +170,7 @@ impl CliError {
             CliError::NoFilter { running, .. } if !running.is_empty() => {
                 Some(format!("filters run on: {}", running.join(", ")))
             }
+            CliError::Pace(error) => error.hint(),
             CliError::Told { hint, .. } => hint.clone(),
             _ => None,
         }
@@ -210,6 +215,12 @@ impl CliError {
 
 impl From<NetlinkError> for CliError {
     fn from(error: NetlinkError) -> CliError {
+        CliError::Failed(error.to_string())
+    }
+}
+
+impl From<crate::pace::tcp::RunError> for CliError {
+    fn from(error: crate::pace::tcp::RunError) -> CliError {
         CliError::Failed(error.to_string())
     }
 }

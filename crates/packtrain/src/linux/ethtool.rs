@@ -10,6 +10,12 @@ const ETHTOOL_GLINK: u32 = 0x0a;
 const ETHTOOL_GGRO: u32 = 0x2b;
 const ETHTOOL_SGRO: u32 = 0x2c;
 
+const ETHTOOL_GLINKSETTINGS: u32 = 0x4c;
+/// Command, speed (Mbit/s), eight bytes, four bytes, seven reserved words.
+const LINK_SETTINGS_WORDS: usize = 12;
+const LINK_SETTINGS_SPEED: usize = 1;
+const LINK_MODES_WORDS_MAX: usize = 3 * i8::MAX as usize;
+
 /// `struct ethtool_value`.
 #[repr(C)]
 struct Value {
@@ -36,6 +42,54 @@ pub fn link(interface: &str) -> io::Result<bool> {
     Ok(ethtool(interface, ETHTOOL_GLINK, 0)? != 0)
 }
 
+/// At which rate the interface says that it sends, bit/s. `None`: it does not know, as without a cable, or in a virtual machine.
+pub fn speed_bps(interface: &str) -> io::Result<Option<u64>> {
+    let mut settings = LinkSettings {
+        head: [0; LINK_SETTINGS_WORDS],
+        modes: [0; LINK_MODES_WORDS_MAX],
+    };
+    settings.head[0] = ETHTOOL_GLINKSETTINGS;
+    // The kernel is asked first how many words a set of link modes has: it says so as a negative number.
+    for _ in 0..2 {
+        let mut request = interface_request(interface)?;
+        request.ifr_ifru.ifru_data = (&raw mut settings).cast();
+        let socket = interface_socket()?;
+        // SAFETY: the request points to `settings`, which has room for the fixed part and for three sets of link modes of the
+        // most words that the kernel's signed byte can name, and both outlive the call.
+        check(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &mut request) })?;
+        let words = settings.mode_words();
+        if words >= 0 {
+            break;
+        }
+        settings.set_mode_words(words.saturating_neg());
+        settings.head[0] = ETHTOOL_GLINKSETTINGS;
+    }
+    Ok(match settings.head[LINK_SETTINGS_SPEED] {
+        0 | u32::MAX => None,
+        mbits => Some(u64::from(mbits) * 1_000_000),
+    })
+}
+
+/// `struct ethtool_link_settings` and the link modes behind it (supported, advertised, the partner's).
+#[repr(C)]
+struct LinkSettings {
+    head: [u32; LINK_SETTINGS_WORDS],
+    modes: [u32; LINK_MODES_WORDS_MAX],
+}
+
+impl LinkSettings {
+    /// `link_mode_masks_nwords`: after command, speed and seven bytes more.
+    fn mode_words(&self) -> i8 {
+        self.head[3].to_ne_bytes()[3] as i8
+    }
+
+    fn set_mode_words(&mut self, words: i8) {
+        let mut bytes = self.head[3].to_ne_bytes();
+        bytes[3] = words as u8;
+        self.head[3] = u32::from_ne_bytes(bytes);
+    }
+}
+
 fn ethtool(interface: &str, command: u32, data: u32) -> io::Result<u32> {
     let mut value = Value { command, data };
     let mut request = interface_request(interface)?;
@@ -51,6 +105,19 @@ fn ethtool(interface: &str, command: u32, data: u32) -> io::Result<u32> {
 mod tests {
     use super::*;
     use crate::linux::test_namespace::{in_namespace, ip, run};
+
+    #[test]
+    fn a_veth_says_ten_gigabits_and_lo_says_nothing() {
+        in_namespace(|| {
+            ip("link add a0 type veth peer name b0");
+            assert_eq!(speed_bps("a0").unwrap(), Some(10_000_000_000));
+            assert!(speed_bps("lo").is_err(), "it has no settings of the kind");
+            assert_eq!(
+                speed_bps("nothere").unwrap_err().raw_os_error(),
+                Some(libc::ENODEV)
+            );
+        });
+    }
 
     #[test]
     fn gro_is_as_ethtool_shows_it() {

@@ -31,6 +31,10 @@ pub(super) struct Class {
     pub(super) burst_ns: u64,
     /// DRR quantum among the leaves of one parent, bytes.
     pub(super) quantum: u32,
+    /// Bytes that each frame costs beside its own.
+    pub(super) overhead: u16,
+    /// That it costs at least, both together.
+    pub(super) least: u16,
 }
 
 /// The root qdisc, with all unclassified frames in its direct queue.
@@ -82,8 +86,9 @@ fn class_request(ifindex: u32, class: Class) -> Request {
     );
     let burst = u32::try_from(class.burst_ns / TICK_NS).unwrap_or(u32::MAX);
     let mut parameters = Vec::with_capacity(44);
-    parameters.extend_from_slice(&rate_spec(rate));
-    parameters.extend_from_slice(&rate_spec(ceil));
+    for rate in [rate, ceil] {
+        parameters.extend_from_slice(&rate_spec(rate, class.overhead, class.least));
+    }
     // Burst, burst at the ceiling, quantum, level (only read), priority.
     parameters.extend_from_slice(&words(&[burst, burst, class.quantum, 0, 0]));
     let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE;
@@ -111,15 +116,17 @@ fn bytes_per_second(rate_bps: u64) -> u64 {
 
 /// `struct tc_ratespec`: cell log (1), link layer (1), overhead (2), cell align (2), least packet
 /// (2), rate (4). A rate that does not fit is in the 64-bit attribute alone.
-fn rate_spec(bytes_per_second: u64) -> [u8; 12] {
+pub(super) fn rate_spec(bytes_per_second: u64, overhead: u16, least: u16) -> [u8; 12] {
     let mut spec = [0; 12];
     spec[1] = LINKLAYER_ETHERNET;
+    spec[2..4].copy_from_slice(&overhead.to_ne_bytes());
+    spec[6..8].copy_from_slice(&least.to_ne_bytes());
     let rate = u32::try_from(bytes_per_second).unwrap_or(u32::MAX);
     spec[8..12].copy_from_slice(&rate.to_ne_bytes());
     spec
 }
 
-fn words(values: &[u32]) -> Vec<u8> {
+pub(super) fn words(values: &[u32]) -> Vec<u8> {
     values
         .iter()
         .flat_map(|value| value.to_ne_bytes())
@@ -151,6 +158,8 @@ mod tests {
                     ceil_bps: rate_bps,
                     burst_ns: 1_000_000,
                     quantum: 3000,
+                    overhead: 0,
+                    least: 0,
                 };
                 set_class(&mut netlink, a0, class).unwrap();
                 let text = run("tc -d class show dev a0");

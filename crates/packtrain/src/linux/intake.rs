@@ -54,7 +54,7 @@ const MAJOR: u32 = 0x7074;
 const FIRST_LEAF: u32 = 16;
 const LEAVES: u32 = 256;
 
-pub(super) const QDISC: u32 = MAJOR << 16;
+pub const QDISC: u32 = MAJOR << 16;
 const RATE_CLASS: u32 = QDISC | 1;
 
 /// A rate that never holds a frame, for what waited when shaping ended.
@@ -303,6 +303,8 @@ fn rate_class(rate_bps: u64) -> Class {
         ceil_bps: rate_bps,
         burst_ns: BURST_NS,
         quantum: quantum(FRAME_BYTES_MAX),
+        overhead: 0,
+        least: 0,
     }
 }
 
@@ -354,6 +356,8 @@ fn set_leaves(
             ceil_bps: OPEN_RATE_BPS,
             burst_ns: LEAF_BURST_BYTES * 8 * 1_000_000_000 / rate_bps.max(1),
             quantum,
+            overhead: 0,
+            least: 0,
         };
         htb::set_class(netlink, ifindex, class)?;
     }

@@ -11,6 +11,7 @@
 
 use std::time::Duration;
 
+use packtrain_proto::pacing::gap::SizeTable;
 use packtrain_proto::wire::ethernet::HEADER_LEN;
 
 use super::htb::{self, Class};
@@ -42,17 +43,9 @@ const HANDLE: u32 = 0x1_0000;
 const CLASS: u32 = 0x1_0001;
 const LEAF: u32 = 0x2_0000;
 
-const TCA_STAB: u16 = 8;
-const TCA_STAB_BASE: u16 = 1;
-const TCA_STAB_DATA: u16 = 2;
-
-/// Two lengths share an entry of the table, an even one and the next.
-const CELL_LOG: u32 = 1;
+const CELL_LOG: u32 = SizeTable::CELL_LOG as u32;
 /// Entries are 16 bits wide, and 64 KB in segments are more than 65,535 bytes of wire.
-const SIZE_LOG: u32 = 1;
-/// As many as an attribute of netlink holds. The few lengths beyond are charged as the last one and a
-/// small frame.
-const ENTRIES: usize = 32_700;
+const SIZE_LOG: u8 = 1;
 
 const WIRE_OVERHEAD: usize = 24;
 const FRAME_MIN: usize = 60;
@@ -81,6 +74,8 @@ pub fn change(netlink: &mut Netlink, ifindex: u32, rate_bps: u64) -> Result<(), 
         ceil_bps: rate_bps,
         burst_ns: BURST.as_nanos() as u64,
         quantum: 3000,
+        overhead: 0,
+        least: 0,
     };
     htb::set_class(netlink, ifindex, class)
 }
@@ -111,21 +106,10 @@ pub fn clear(netlink: &mut Netlink, ifindex: u32) -> Result<(), NetlinkError> {
     )
 }
 
-/// `struct tc_sizespec` and the table.
 fn with_size_table(request: Request, rate: PortRate) -> Request {
-    let table: Vec<u8> = (0..ENTRIES)
-        .map(|cell| (counted_bytes(cell << CELL_LOG, rate) >> SIZE_LOG) as u16)
-        .flat_map(u16::to_ne_bytes)
-        .collect();
-    let mut spec = vec![CELL_LOG as u8, SIZE_LOG as u8, 0, 0];
-    // Overhead, link layer, least packet, MTU (for the program that made the table), entries.
-    for word in [0, 1, 0, (ENTRIES << CELL_LOG) as u32, ENTRIES as u32] {
-        spec.extend_from_slice(&word.to_ne_bytes());
-    }
-    request.nested(TCA_STAB, |stab| {
-        stab.attribute(TCA_STAB_BASE, &spec)
-            .attribute(TCA_STAB_DATA, &table)
-    })
+    let counted = |cell: usize| (counted_bytes(cell << CELL_LOG, rate) >> SIZE_LOG) as u16;
+    let entries: Vec<u16> = (0..SizeTable::ENTRIES).map(counted).collect();
+    tc::with_size_table(request, SIZE_LOG, &entries)
 }
 
 /// What a frame of `len` bytes counts for, Ethernet header included and FCS not.

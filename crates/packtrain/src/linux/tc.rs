@@ -3,6 +3,7 @@
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use packtrain_proto::config::LinkOrder;
+use packtrain_proto::pacing::gap::SizeTable;
 
 use super::netlink::message::{Attributes, Request, u32_at, value_string};
 use super::netlink::{Netlink, NetlinkError, interface};
@@ -40,6 +41,26 @@ pub(super) fn request(
     fixed[12..16].copy_from_slice(&parent.to_ne_bytes());
     fixed[16..20].copy_from_slice(&info.to_ne_bytes());
     Request::new(message, flags, &fixed)
+}
+
+const TCA_STAB: u16 = 8;
+const TCA_STAB_BASE: u16 = 1;
+const TCA_STAB_DATA: u16 = 2;
+
+/// How long frames count for a qdisc: `struct tc_sizespec` and the table. Two lengths share an entry, and an entry is in
+/// units of 2 to the power of `size_log`.
+pub(super) fn with_size_table(request: Request, size_log: u8, entries: &[u16]) -> Request {
+    let table: Vec<u8> = entries.iter().flat_map(|e| e.to_ne_bytes()).collect();
+    let mut spec = vec![SizeTable::CELL_LOG, size_log, 0, 0];
+    let lens = (entries.len() << SizeTable::CELL_LOG) as u32;
+    // Overhead, link layer, least packet, MTU (for the program that made the table), entries.
+    for word in [0, 1, 0, lens, entries.len() as u32] {
+        spec.extend_from_slice(&word.to_ne_bytes());
+    }
+    request.nested(TCA_STAB, |stab| {
+        stab.attribute(TCA_STAB_BASE, &spec)
+            .attribute(TCA_STAB_DATA, &table)
+    })
 }
 
 /// A place for one filter.
@@ -182,6 +203,10 @@ pub struct QueueStats {
 }
 
 const TCA_STATS2: u16 = 7;
+/// `struct gnet_stats_basic`: bytes (8), frames (4), of a GSO frame its segments.
+const TCA_STATS_BASIC: u16 = 1;
+/// The same frames, where 32 bits are too few.
+const TCA_STATS_PKT64: u16 = 8;
 /// `struct gnet_stats_queue`: frames, bytes, drops, requeues, overlimits; 4 bytes each.
 const TCA_STATS_QUEUE: u16 = 3;
 
@@ -211,16 +236,10 @@ pub fn link_queue(netlink: &mut Netlink, ifindex: u32) -> Result<Option<LinkQueu
     let Some(root) = all.iter().find(|qdisc| qdisc.parent == ROOT) else {
         return Ok(None);
     };
-    let below = all
-        .iter()
-        .filter(|qdisc| qdisc.parent >> 16 == root.handle >> 16 && root.handle != 0);
-    let below_are_fifos = below
-        .into_iter()
-        .all(|qdisc| FIFOS.contains(&qdisc.kind.as_str()));
     let is_one_queue = match root.kind.as_str() {
         fifo if FIFOS.contains(&fifo) => true,
-        "tbf" => below_are_fifos,
-        "htb" => below_are_fifos && classes(netlink, ifindex)? == 1,
+        "tbf" => below_is_one_queue(&all, root),
+        "htb" => below_is_one_queue(&all, root) && htb_classes(netlink, ifindex, root)? == 1,
         _ => false,
     };
     let order = match root.kind.as_str() {
@@ -235,10 +254,34 @@ pub fn link_queue(netlink: &mut Netlink, ifindex: u32) -> Result<Option<LinkQueu
     }))
 }
 
-fn classes(netlink: &mut Netlink, ifindex: u32) -> Result<usize, NetlinkError> {
+/// A shaper with one class keeps the order of what is in it.
+fn below_is_one_queue(all: &[Qdisc], above: &Qdisc) -> bool {
+    let is_below = |qdisc: &&Qdisc| {
+        qdisc.parent >> 16 == above.handle >> 16 && above.handle != 0 && qdisc.parent != ROOT
+    };
+    all.iter()
+        .filter(is_below)
+        .all(|qdisc| match qdisc.kind.as_str() {
+            "tbf" => below_is_one_queue(all, qdisc),
+            kind => FIFOS.contains(&kind),
+        })
+}
+
+/// Of the root's own: a TBF below it has one as well.
+fn htb_classes(netlink: &mut Netlink, ifindex: u32, root: &Qdisc) -> Result<usize, NetlinkError> {
     let request = request(libc::RTM_GETTCLASS, libc::NLM_F_DUMP, ifindex, 0, 0, 0);
     let action = format!("list the classes of {}", interface(ifindex));
-    Ok(netlink.dump(&action, request, |_| Some(()))?.len())
+    let classes = netlink.dump(&action, request, |payload| {
+        let handle = u32_at(payload.get(..TCMSG_LEN)?, 8);
+        (handle >> 16 == root.handle >> 16).then_some(())
+    })?;
+    Ok(classes.len())
+}
+
+/// The root qdisc, which every interface but a new one has.
+pub(super) fn root(netlink: &mut Netlink, ifindex: u32) -> Result<Option<Qdisc>, NetlinkError> {
+    let all = qdiscs(netlink, ifindex)?;
+    Ok(all.into_iter().find(|qdisc| qdisc.parent == ROOT))
 }
 
 /// What the link's root qdisc has dropped of all that was given to it, ever.
@@ -270,6 +313,34 @@ pub(super) fn queue_stats(
             bytes: u32_at(queue, 4),
             dropped: u32_at(queue, 8),
         })
+    })?;
+    Ok(found.into_iter().next())
+}
+
+/// Frames that have left a qdisc, ever; of a GSO frame each segment. `None`: no such qdisc.
+pub(super) fn sent_frames(
+    netlink: &mut Netlink,
+    ifindex: u32,
+    handle: u32,
+) -> Result<Option<u64>, NetlinkError> {
+    let request = request(libc::RTM_GETQDISC, libc::NLM_F_DUMP, ifindex, 0, 0, 0);
+    let action = format!("read the counters of {}", interface(ifindex));
+    let found = netlink.dump(&action, request, |payload| {
+        let header = payload.get(..TCMSG_LEN)?;
+        if u32_at(header, 4) != ifindex || u32_at(header, 8) != handle {
+            return None;
+        }
+        let (_, stats) = Attributes(&payload[TCMSG_LEN..]).find(|(kind, _)| *kind == TCA_STATS2)?;
+        let of = |kind| {
+            Attributes(stats)
+                .find(|(of, _)| *of == kind)
+                .map(|(_, v)| v)
+        };
+        let large = of(TCA_STATS_PKT64).and_then(|value| value.get(..8)?.try_into().ok());
+        match large {
+            Some(frames) => Some(u64::from_ne_bytes(frames)),
+            None => Some(u32_at(of(TCA_STATS_BASIC)?.get(..12)?, 8).into()),
+        }
     })?;
     Ok(found.into_iter().next())
 }

@@ -150,6 +150,9 @@ impl RunningLine {
             | Request::SetRemove { .. } => Some(Response::Error(
                 "this is a line, and no receive filter".into(),
             )),
+            Request::PaceLink { .. } => {
+                Some(Response::Error("this is a line, and no pacer".into()))
+            }
             Request::ClassRemove { name } => Some(match self.remove_class(&name) {
                 Ok(class) => Response::ClassRemoved(class),
                 Err(error) => refusal(&error),

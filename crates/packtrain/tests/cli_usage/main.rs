@@ -4,6 +4,7 @@ mod binary;
 mod classes;
 mod dictionary;
 mod filter;
+mod pace;
 mod whatif;
 
 use binary::{Outcome, TestFile, packtrain};

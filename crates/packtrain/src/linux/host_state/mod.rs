@@ -46,7 +46,10 @@ impl fmt::Display for Change {
         write!(
             f,
             "{} of {} ({} → {})",
-            self.setting, self.interface, self.before, self.ours
+            self.setting,
+            self.interface,
+            self.setting.value(self.before),
+            self.setting.value(self.ours)
         )
     }
 }
@@ -206,6 +209,16 @@ impl HostState {
         Ok(file::read(&path(directory, line))?.map(|record| record.owner))
     }
 
+    /// What an owner that has ended without undoing it has changed here; nothing while one lives.
+    pub fn left(directory: &Path, line: &str) -> Result<Vec<Change>, HostStateError> {
+        let path = path(directory, line);
+        let here = Place::here().map_err(|e| file::unreadable(&path, e))?;
+        let record = file::read(&path)?.filter(|record| {
+            record.place.differs_from(&here).is_none() && !record.owner.is_alive()
+        });
+        Ok(record.map(|record| record.changes).unwrap_or_default())
+    }
+
     pub fn changes(&self) -> &[Change] {
         &self.record.changes
     }
@@ -225,7 +238,7 @@ impl HostState {
             value: ours,
             source,
         };
-        let before = setting.read(&link).map_err(failed)?;
+        let before = setting.read(&mut self.netlink, &link).map_err(failed)?;
         if before == ours {
             return Ok(false);
         }
@@ -256,6 +269,17 @@ impl HostState {
             self.save()?;
         }
         Ok(())
+    }
+
+    /// Writes down that the interface is about to get our root qdisc in the place of the kernel's own; the caller puts it
+    /// there after ([`super::gap_qdisc::put`]).
+    pub fn expect_root_qdisc(&mut self, ifindex: u32) -> Result<(), HostStateError> {
+        let link = self.link(ifindex)?;
+        let ours = i64::from(super::gap_qdisc::HANDLE);
+        self.record
+            .changes
+            .push(change(&link, Setting::RootQdisc, 0, ours));
+        self.save()
     }
 
     /// Undoes what was changed on one interface: it leaves the line.
@@ -324,7 +348,7 @@ impl HostState {
         }
         let now = change
             .setting
-            .read(&link)
+            .read(&mut self.netlink, &link)
             .map_err(|error| error.to_string())?;
         if now != change.ours {
             return Ok(Outcome::NotOurs { now });

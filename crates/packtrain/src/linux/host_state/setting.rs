@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::linux::ethtool;
+use crate::linux::gap_qdisc::{self, Root};
 use crate::linux::netlink::{Link, Netlink};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +24,8 @@ pub enum Setting {
     Sysctl { family: String, key: String },
     /// Our filter on the link's clsact; `before` is whether the clsact was there.
     ClsactGuard,
+    /// The number of the root qdisc ([`gap_qdisc`]); 0: the kernel's own.
+    RootQdisc,
 }
 
 impl fmt::Display for Setting {
@@ -33,18 +36,35 @@ impl fmt::Display for Setting {
             Setting::Gro => f.write_str("generic-receive-offload"),
             Setting::Sysctl { family, key } => write!(f, "net.{family}.{key}"),
             Setting::ClsactGuard => f.write_str("the clsact"),
+            Setting::RootQdisc => f.write_str("the root qdisc"),
         }
     }
 }
 
 impl Setting {
+    /// A value of it in words.
+    pub(super) fn value(&self, value: i64) -> String {
+        match (self, u32::try_from(value)) {
+            (Setting::RootQdisc, Ok(0)) => "the kernel's own".into(),
+            (Setting::RootQdisc, Ok(handle)) => format!("{:x}:", handle >> 16),
+            _ => value.to_string(),
+        }
+    }
+
     /// `link` was just looked up.
-    pub(super) fn read(&self, link: &Link) -> io::Result<i64> {
+    pub(super) fn read(&self, netlink: &mut Netlink, link: &Link) -> io::Result<i64> {
         match self {
             Setting::Up => Ok(i64::from(link.up)),
             Setting::Mtu => Ok(i64::from(link.mtu)),
             Setting::Gro => ethtool::gro(&link.name).map(i64::from),
             Setting::Sysctl { family, key } => read_number(&sysctl_path(family, &link.name, key)),
+            Setting::RootQdisc => Ok(match gap_qdisc::root(netlink, link.ifindex)? {
+                Root::Default => 0,
+                Root::Ours => gap_qdisc::HANDLE.into(),
+                // The same number of another kind is none of ours.
+                Root::Foreign { handle, .. } if handle == gap_qdisc::HANDLE => -1,
+                Root::Foreign { handle, .. } => handle.into(),
+            }),
             Setting::ClsactGuard => unreachable!("it is known by its filter's name"),
         }
     }
@@ -62,6 +82,10 @@ impl Setting {
             Setting::Sysctl { family, key } => {
                 fs::write(sysctl_path(family, &link.name, key), value.to_string())
             }
+            Setting::RootQdisc if value == 0 => {
+                gap_qdisc::remove(netlink, link.ifindex).map_err(io::Error::from)
+            }
+            Setting::RootQdisc => unreachable!("it is put there by the pacer"),
             Setting::ClsactGuard => unreachable!("it is attached and removed by the guard"),
         }
     }

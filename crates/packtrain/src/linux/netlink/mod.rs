@@ -120,10 +120,27 @@ impl Netlink {
     /// Frames that an interface was given and did not send, ever: of a TAP, those that its ring had no
     /// room for.
     pub fn transmit_dropped(&mut self, ifindex: u32) -> Result<u64, NetlinkError> {
-        /// `tx_dropped` in `struct rtnl_link_stats64`, after seven counters of 8 bytes.
-        const TX_DROPPED: std::ops::Range<usize> = 56..64;
+        /// `tx_dropped`.
+        const TX_DROPPED: usize = 7;
+        self.link_counter(ifindex, TX_DROPPED, "drops")
+    }
+
+    /// Bytes of frames that an interface has sent, ever, as its driver counts them.
+    pub fn transmit_bytes(&mut self, ifindex: u32) -> Result<u64, NetlinkError> {
+        /// `tx_bytes`.
+        const TX_BYTES: usize = 3;
+        self.link_counter(ifindex, TX_BYTES, "bytes")
+    }
+
+    /// One of `struct rtnl_link_stats64`, by how many stand before it.
+    fn link_counter(
+        &mut self,
+        ifindex: u32,
+        number: usize,
+        what: &str,
+    ) -> Result<u64, NetlinkError> {
         let request = link_request(libc::RTM_GETLINK, libc::NLM_F_ACK, ifindex);
-        let mut dropped = 0;
+        let mut counted = 0;
         self.socket
             .transact(request, |message| {
                 let Some(attributes) = message.payload.get(IFINFO_LEN..) else {
@@ -131,16 +148,16 @@ impl Netlink {
                 };
                 let stats = Attributes(attributes)
                     .find(|(kind, _)| *kind == libc::IFLA_STATS64)
-                    .and_then(|(_, value)| value.get(TX_DROPPED)?.try_into().ok());
-                dropped = stats.map_or(dropped, u64::from_ne_bytes);
+                    .and_then(|(_, value)| value.get(8 * number..8 * number + 8)?.try_into().ok());
+                counted = stats.map_or(counted, u64::from_ne_bytes);
             })
             .map_err(|refusal| {
                 failed(
-                    format!("count the drops of {}", interface(ifindex)),
+                    format!("count the {what} of {}", interface(ifindex)),
                     refusal,
                 )
             })?;
-        Ok(dropped)
+        Ok(counted)
     }
 
     fn one_link(&mut self, action: &str, request: Request) -> Result<Option<Link>, NetlinkError> {

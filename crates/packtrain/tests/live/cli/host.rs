@@ -176,8 +176,9 @@ impl Host {
 }
 
 impl Drop for Host {
-    /// The namespace ends what runs in it; a line or a filter that could end by itself has no excuse.
+    /// The namespace ends what runs in it; a line, a filter or a pacer that could end by itself has no excuse.
     fn drop(&mut self) {
+        let _ = self.0.try_exec([PACKTRAIN, "pace", "off"]);
         let _ = self.0.try_exec([PACKTRAIN, "filter", "off"]);
         let _ = self.0.try_exec([PACKTRAIN, "down", "--all"]);
     }

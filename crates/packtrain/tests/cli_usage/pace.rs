@@ -1,0 +1,94 @@
+//! `packtrain pace`, used wrongly, and its help.
+
+use crate::binary::packtrain;
+
+#[test]
+fn wrong_gaps_are_refused_with_their_reason() {
+    let link = ["pace", "link", "eth1"];
+    for (more, text) in [
+        (
+            &["--gap", "11B"][..],
+            "a gap of 11 bytes is less than Ethernet's own: 12 at least on the wire",
+        ),
+        (
+            &["--gap", "soon"],
+            "\"soon\" is no gap: write it as in 512B or 4us",
+        ),
+        (
+            &["--gap", "4m"],
+            "\"4m\" is no gap: write it as in 512B or 4us",
+        ),
+        (&["--register", "7"], "7 is not in 8..=1023"),
+        (&["--register", "1024"], "1024 is not in 8..=1023"),
+        (&["--rate", "fast"], "\"fast\" is no rate"),
+        (
+            &["--gap", "512B", "--burst", "11ms"],
+            "11ms is too much: at most 10ms",
+        ),
+        (
+            &["--gap", "512B", "--line-rate", "own"],
+            "write it as in 100mbit, 64kbit or 1.5gbit, or auto",
+        ),
+        (
+            &["--gap", "512B", "--gso", "never"],
+            "[possible values: split, whole]",
+        ),
+        (&["--gap", "512B", "--rate", "1gbit"], "cannot be used with"),
+        (&["off", "--gap", "512B"], "cannot be used with"),
+        (&["on"], "[possible values: off]"),
+        (
+            &["--gso", "whole"],
+            "error: how large is the gap to be?\n       say one of --gap 512B, --gap 4us, --register 508 and --rate 599mbit\n",
+        ),
+    ] {
+        let result = packtrain(&[&link[..], more].concat());
+        assert_eq!(result.code, 2, "{more:?}: {}", result.err);
+        assert!(result.err.contains(text), "{more:?}: {}", result.err);
+        assert_eq!(result.out, "");
+    }
+}
+
+#[test]
+fn what_is_not_there_is_told() {
+    for (arguments, code, text) in [
+        (
+            &["pace", "measure", "pt-none"][..],
+            4,
+            "error: no such interface: pt-none\n",
+        ),
+        (
+            &["pace", "measure", "lo"],
+            4,
+            "error: lo is not an Ethernet interface\n",
+        ),
+        (
+            &["pace", "off", "pt-none"],
+            9,
+            "error: the pacer of pt-none does not run\n",
+        ),
+        (
+            &["pace", "status", "pt-none"],
+            9,
+            "error: the pacer of pt-none does not run\n",
+        ),
+    ] {
+        let result = packtrain(arguments);
+        let told = (result.code, result.err.as_str(), result.out.as_str());
+        assert_eq!(told, (code, text, ""), "{arguments:?}");
+    }
+}
+
+#[test]
+fn every_command_shows_how_it_is_used() {
+    for (command, text) in [
+        ("link", "packtrain pace link eth1 --rate 599mbit"),
+        ("measure", "packtrain pace measure eth1"),
+        ("off", "packtrain pace off eth1"),
+        ("status", "packtrain pace status"),
+    ] {
+        let help = packtrain(&["pace", command, "--help"]);
+        assert_eq!((help.code, help.err.as_str()), (0, ""));
+        assert!(help.out.contains(text), "{}", help.out);
+    }
+    assert_eq!(packtrain(&["pace"]).code, 2);
+}
