@@ -5,12 +5,20 @@
 
 mod connections;
 mod flow;
+mod gap;
+mod milliseconds;
+mod packets;
+mod plot;
 mod queue;
 mod row;
+mod senders;
+mod share;
 mod slow_start;
+mod spacing;
 mod stage;
 mod trace;
 mod way;
+mod work;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -19,7 +27,11 @@ use clap::{Args, ValueHint};
 use serde::Serialize;
 
 use self::connections::{Summary, connections_table};
+use self::gap::{GapRow, gaps_table};
+use self::packets::{Packets, packets_table};
 use self::row::{Row, rows_table};
+use self::senders::{SenderRow, senders_table};
+use self::spacing::{SpacingRow, spacings_table};
 use self::stage::Setting;
 use self::way::Way;
 use super::bench_options::{Options, Rounds};
@@ -29,8 +41,20 @@ use super::{Result, wire};
 /// What can be measured alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Part {
+    /// The paper's Fig. 1: gigabit and Fast Ethernet, short and long queue of the sender
+    Senders,
+    /// The paper's Fig. 2 and 4: packets in each millisecond at the receiver
+    Packets,
+    /// The paper's Fig. 3: throughput against the gap between frames
+    Gap,
     /// Loss in slow start and after it, the bottleneck's queue, 100 MB and 1 GB
     Connections,
+    /// How exactly segments are spaced on the wire
+    Spacing,
+    /// Processor time for a gigabyte
+    Work,
+    /// The share beside an ordinary connection
+    Share,
 }
 
 impl Rounds for Part {
@@ -107,8 +131,14 @@ struct Bench<'a> {
     offloads: Vec<bool>,
     /// Where plots go.
     plots: Option<&'a Path>,
+    /// There is no `pace link` here.
+    has_no_link_pacer: bool,
     rows: Vec<Row>,
+    senders: Vec<SenderRow>,
+    packets: Vec<Packets>,
+    gaps: Vec<GapRow>,
     connections: Vec<Summary>,
+    spacings: Vec<SpacingRow>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -121,7 +151,11 @@ struct Report {
     /// Why there are no figures of these ways.
     unavailable: Vec<String>,
     figures: Vec<Row>,
+    senders: Vec<SenderRow>,
+    packets: Vec<Packets>,
+    gaps: Vec<GapRow>,
     connections: Vec<Summary>,
+    spacings: Vec<SpacingRow>,
 }
 
 /// Measures everything, prints the tables, and writes the report. Whether every promise holds.
@@ -130,10 +164,18 @@ pub fn run(packtrain: &Path, options: &PaceOptions) -> Result<bool> {
     let since = Ticks::now().ok();
     let mut unavailable = Vec::new();
     let mut bench = Bench::new(packtrain, options, &mut unavailable);
-    let parts = [(
-        Part::Connections,
-        connections::measure as fn(&mut Bench<'_>) -> Result<()>,
-    )];
+    let parts = [
+        (
+            Part::Senders,
+            senders::measure as fn(&mut Bench<'_>) -> Result<()>,
+        ),
+        (Part::Packets, packets::measure),
+        (Part::Gap, gap::measure),
+        (Part::Connections, connections::measure),
+        (Part::Spacing, spacing::measure),
+        (Part::Work, work::measure),
+        (Part::Share, share::measure),
+    ];
     for (part, measure) in parts {
         if options.common.wants(&part) {
             measure(&mut bench)?;
@@ -147,7 +189,11 @@ pub fn run(packtrain: &Path, options: &PaceOptions) -> Result<bool> {
         stolen: stolen.map(|(then, now)| now.stolen_since(then)),
         unavailable,
         figures: bench.rows,
+        senders: bench.senders,
+        packets: bench.packets,
+        gaps: bench.gaps,
         connections: bench.connections,
+        spacings: bench.spacings,
     };
     print(&report);
     options.common.write(&report)?;
@@ -155,11 +201,22 @@ pub fn run(packtrain: &Path, options: &PaceOptions) -> Result<bool> {
 }
 
 fn print(report: &Report) {
-    if !report.connections.is_empty() {
-        print!("\n{}", connections_table(&report.connections));
+    let tables = [
+        (report.senders.is_empty(), senders_table(&report.senders)),
+        (report.packets.is_empty(), packets_table(&report.packets)),
+        (report.gaps.is_empty(), gaps_table(&report.gaps)),
+        (
+            report.connections.is_empty(),
+            connections_table(&report.connections),
+        ),
+        (report.spacings.is_empty(), spacings_table(&report.spacings)),
+        (report.figures.is_empty(), rows_table(&report.figures)),
+    ];
+    for (_, table) in tables.iter().filter(|(is_empty, _)| !is_empty) {
+        print!("\n{table}");
     }
-    if !report.figures.is_empty() {
-        print!("\n{}", rows_table(&report.figures));
+    if let Some(verdict) = senders::verdict(&report.senders) {
+        println!("\n{verdict}");
     }
     println!(
         "\nmedian [least … most] of {} rounds in turns; Linux {}, {} CPUs, {:.1} % of them stolen",
@@ -188,6 +245,10 @@ impl<'a> Bench<'a> {
             unavailable.push("no figures of cps: this packtrain has no `pace tcp`".into());
             ways.retain(|way| *way != way::CPS_FIRST);
         }
+        let has_no_link_pacer = !knows(packtrain, &["pace", "link"]);
+        if has_no_link_pacer && options.common.wants(&Part::Gap) {
+            unavailable.push("no figures of gaps: this packtrain has no `pace link`".into());
+        }
         Bench {
             packtrain,
             rounds: options.common.rounds(),
@@ -202,8 +263,13 @@ impl<'a> Bench<'a> {
                 Some(which) => vec![which == OnOff::On],
             },
             plots: options.plots.as_deref(),
+            has_no_link_pacer,
             rows: Vec::new(),
+            senders: Vec::new(),
+            packets: Vec::new(),
+            gaps: Vec::new(),
             connections: Vec::new(),
+            spacings: Vec::new(),
         }
     }
 

@@ -29,6 +29,7 @@ pub mod ring;
 pub mod scheduling;
 pub mod socket_filter;
 pub mod tap;
+pub mod tcp_pacing;
 pub mod udp_offload;
 pub mod vnet_header;
 

@@ -125,7 +125,7 @@ fn run_once(
             Err(flaw) => return Ok(Err(flaw)),
         }
     }
-    stage.down()?;
+    stage.end(way)?;
     Ok(Ok(measured))
 }
 

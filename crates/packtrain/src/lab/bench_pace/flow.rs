@@ -11,6 +11,7 @@ use crate::lab::namespaces::Namespace;
 use crate::lab::stream::{self, Amount, Protocol};
 use crate::lab::{Error, Result, now};
 use crate::linux::scheduling::stay_on;
+use crate::linux::tcp_pacing;
 
 const CHUNK_BYTES: usize = 1 << 17;
 /// Without a byte for so long a connection is broken: a timeout of TCP over 198 ms, doubled some times.
@@ -23,12 +24,16 @@ const LOOK: Duration = Duration::from_millis(100);
 pub struct Sender<'a> {
     pub host: &'a Namespace,
     pub congestion: Option<&'a str>,
+    /// Paced by the kernel to so many; `None`: as it comes.
+    pub bytes_per_second: Option<u64>,
 }
 
 /// What came of it at the receiver.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Flow {
     pub bytes: u64,
+    /// Of those that are carried for some time: what came in the second half of it.
+    pub late_bytes: u64,
     /// From the connection's beginning to its last byte, or to the end of its time.
     pub seconds: f64,
 }
@@ -42,14 +47,14 @@ impl Flow {
     }
 }
 
-/// Carries so much to a port of the receiver; what is to be carried for some time is broken off at its end. Programs stay on `cpu`,
-/// as those that the wires' process leaves to them.
+/// Carries so much to a port of the receiver; what is to be carried for some time is broken off at its end. The programs of the two
+/// stay on these processors.
 pub fn carry(
     from: Sender<'_>,
     to: &Namespace,
     at: SocketAddr,
     amount: Amount,
-    cpu: usize,
+    cpus: [usize; 2],
 ) -> Result<Flow> {
     let failed = |what: &str, source: io::Error| Error::Start {
         command: format!("connection to {at}: {what}"),
@@ -61,7 +66,7 @@ pub fn carry(
     let start = now();
     let mut sender = from
         .host
-        .in_namespace(|| connect(at, from.congestion))?
+        .in_namespace(|| connect(at, from))?
         .map_err(|error| failed("connect", error))?;
     sender
         .set_write_timeout(Some(SILENCE_MAX))
@@ -73,11 +78,11 @@ pub fn carry(
     std::thread::scope(|scope| {
         // It begins while the other end does not know yet that it is connected.
         let sending = scope.spawn(|| {
-            let _ = stay_on(cpu);
+            let _ = stay_on(cpus[0]);
             send(&mut sender, amount)
         });
         let receiving = scope.spawn(|| {
-            let _ = stay_on(cpu);
+            let _ = stay_on(cpus[1]);
             let (mut receiver, _) = listener.accept()?;
             receiver.set_read_timeout(Some(LOOK))?;
             let flow = receive(&mut receiver, start, until);
@@ -104,13 +109,16 @@ pub fn carry(
     })
 }
 
-fn connect(at: SocketAddr, congestion: Option<&str>) -> io::Result<TcpStream> {
+fn connect(at: SocketAddr, sender: Sender<'_>) -> io::Result<TcpStream> {
     let flags = SocketFlags::CLOEXEC;
     let tcp = Some(ipproto::TCP);
     let socket = net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, tcp)?;
-    if let Some(name) = congestion {
+    if let Some(name) = sender.congestion {
         // Before it is connected: a flow that begins as another keeps something of that (BBR's timers).
         set_tcp_congestion(&socket, name)?;
+    }
+    if let Some(rate) = sender.bytes_per_second {
+        tcp_pacing::limit(&socket, rate)?;
     }
     net::connect(&socket, &at)?;
     Ok(socket.into())
@@ -152,6 +160,9 @@ fn receive(stream: &mut TcpStream, start: std::time::Instant, until: Option<Dura
             Ok(0) => return flow,
             Ok(len) => {
                 flow.bytes += len as u64;
+                if until.is_some_and(|time| at - start >= time / 2) {
+                    flow.late_bytes += len as u64;
+                }
                 flow.seconds = (at - start).as_secs_f64();
                 last = at;
             }

@@ -76,6 +76,8 @@ pub struct Setting {
     pub offload: bool,
     /// Beside host a there is c, which sends too.
     pub two_senders: bool,
+    /// The sender's port has no rate: who paces the interface keeps it.
+    pub free_port: bool,
 }
 
 impl Setting {
@@ -85,6 +87,7 @@ impl Setting {
         buffer: None,
         offload: false,
         two_senders: false,
+        free_port: false,
     };
 
     /// What is on the way in a round trip.
@@ -110,6 +113,15 @@ impl Setting {
         let mut topology = ready::find(self.card.topology).expect("it is a ready one");
         for host in &mut topology.hosts {
             host.packtrain = false;
+        }
+        for wire in topology.wires.iter_mut().filter(|wire| wire.name != LINE) {
+            for direction in &mut wire.directions {
+                // It stands there only because somebody was away: nothing is to be lost but at the bottleneck.
+                direction.wire.queue.limit = QueueLimit::Bytes(NEVER_FULL_BYTES);
+                if self.free_port {
+                    direction.port.rate_bps = None;
+                }
+            }
         }
         let one_way_ns = self.one_way_ns();
         let buffer = self
@@ -146,6 +158,7 @@ impl fmt::Display for Setting {
     }
 }
 
+const NEVER_FULL_BYTES: u64 = 64 << 20;
 const FIRST_WIRE: &str = "a-r1.0";
 const SECOND_WIRE: &str = "c-r1.0";
 const LINE: &str = "r1-r2.0";
@@ -227,12 +240,23 @@ impl Stage {
         match way.pace {
             Pace::Plain => Ok(()),
             Pace::Tcp => self.a.packtrain(&["pace", "tcp", "on"]).map(drop),
-            Pace::Gap(bytes) => {
-                let gap = format!("{bytes}B");
-                let words = ["pace", "link", INTERFACE, "--gap", &gap];
+            Pace::Gap(register) => {
+                let register = register.to_string();
+                let line_rate = format!("{}bit", self.setting.card.bps);
+                let gap = ["--register", &register, "--line-rate", &line_rate];
+                let words = [&["pace", "link", INTERFACE][..], &gap].concat();
                 self.a.packtrain(&words).map(drop)
             }
         }
+    }
+
+    /// Takes back what was prepared, and the lab with it.
+    pub fn end(self, way: &Way) -> Result<()> {
+        match way.pace {
+            Pace::Plain => {}
+            Pace::Tcp | Pace::Gap(_) => drop(self.a.packtrain(&["pace", "off"])?),
+        }
+        self.lab.down()
     }
 
     /// One connection from the first host.
@@ -245,6 +269,7 @@ impl Stage {
         let sender = Sender {
             host: &host.namespace,
             congestion: way.congestion,
+            bytes_per_second: None,
         };
         let at = SocketAddr::new(self.at.ip(), self.at.port() + number);
         flow::carry(
@@ -252,7 +277,7 @@ impl Stage {
             &self.b.namespace,
             at,
             amount,
-            cpu_of_host(HOSTS_CPU),
+            [cpu_of_host(HOSTS_CPU); 2],
         )
     }
 
@@ -261,26 +286,28 @@ impl Stage {
         let mut wires = vec![(FIRST_WIRE, "a")];
         wires.extend(self.setting.two_senders.then_some((SECOND_WIRE, "c")));
         wires.extend([(LINE, "r1"), (LAST_WIRE, "r2")]);
+        let tracing = Tracing::begin(&self.lab, &wires)?;
+        let (result, mut carried) = self.counted(run)?;
+        let trace = tracing.end()?;
+        carried.dropped_elsewhere = trace.dropped_elsewhere;
+        Ok(Run {
+            result,
+            trace,
+            carried,
+        })
+    }
+
+    /// Runs it, and tells what the emulator counted meanwhile.
+    pub fn counted<T>(&self, run: impl FnOnce() -> Result<T>) -> Result<(T, Carried)> {
         self.lab.lateness()?;
         let before = self.lab.status()?;
-        let tracing = Tracing::begin(&self.lab, &wires)?;
         let result = run()?;
         wait_for("the line to be empty", EMPTY_WITHIN, || {
             self.lab.status().is_ok_and(|status| is_empty(&status))
         })?;
         pause(self.setting.round_trip);
         let lateness = self.lab.lateness()?;
-        let after = self.lab.status()?;
-        let trace = tracing.end()?;
-        Ok(Run {
-            carried: carried(&before, &after, lateness, &trace),
-            result,
-            trace,
-        })
-    }
-
-    pub fn down(self) -> Result<()> {
-        self.lab.down()
+        Ok((result, carried(&before, &self.lab.status()?, lateness)))
     }
 }
 
@@ -289,12 +316,7 @@ fn is_empty(status: &EmulatorStatus) -> bool {
     directions.all(|direction| direction.queued_bytes == 0)
 }
 
-fn carried(
-    before: &EmulatorStatus,
-    after: &EmulatorStatus,
-    lateness: LatenessSummary,
-    trace: &Trace,
-) -> Carried {
+fn carried(before: &EmulatorStatus, after: &EmulatorStatus, lateness: LatenessSummary) -> Carried {
     let line = |status: &EmulatorStatus| {
         let wire = status.wires.iter().find(|wire| wire.name == LINE);
         wire.expect("the line").directions[0].clone()
@@ -311,7 +333,7 @@ fn carried(
         bytes: last.sent_bytes - first.sent_bytes,
         dropped: last.dropped.total() - first.dropped.total(),
         emulator_late: late(after) - late(before),
-        dropped_elsewhere: trace.dropped_elsewhere,
+        dropped_elsewhere: 0,
         lateness,
     }
 }

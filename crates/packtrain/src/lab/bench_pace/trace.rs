@@ -200,7 +200,7 @@ fn read(mut from: BufReader<UnixStream>, places: Places) -> io::Result<Trace> {
 }
 
 /// The segment in a frame of which `frame_bytes` there were; its time is not in it. `None`: no TCP over IPv4.
-fn tcp_segment(bytes: &[u8], frame_bytes: u32) -> Option<Segment> {
+pub fn tcp_segment(bytes: &[u8], frame_bytes: u32) -> Option<Segment> {
     const ETHERNET: usize = 14;
     const TCP: u8 = 6;
     let be16 = |at: usize| -> Option<u16> {

@@ -10,7 +10,7 @@ pub enum Pace {
     Plain,
     /// `packtrain pace tcp on` in the sender's namespace, which spaces connections (CPS).
     Tcp,
-    /// `packtrain pace link`, with so many bytes between two frames.
+    /// `packtrain pace link`, with this in the paper's register: so many bytes between two frames, and 4 more.
     Gap(u16),
 }
 
