@@ -54,7 +54,7 @@ impl Errors {
             .collect();
         off.sort_by(f64::total_cmp);
         let last = off.len().checked_sub(1)?;
-        let at = |share: f64| off[(share * last as f64).round() as usize];
+        let at = |share: f64| off[(share * last as f64) as usize];
         let sum: f64 = intervals.iter().map(|(was, _)| was).sum();
         let together = intervals.iter().filter(|(was, _)| *was <= TOGETHER_US);
         Some(Errors {
