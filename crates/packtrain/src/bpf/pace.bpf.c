@@ -76,6 +76,16 @@ static __always_inline void no_hystart_of_its_own(struct sock *sk)
 	*found = 1;
 }
 
+/* The window at which the path is full. CUBIC, which has seen no loss yet, would look for it by a twentieth more each round trip. */
+static __always_inline void tell_window_max(struct sock *sk, __u32 window)
+{
+	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
+	__u32 *max = (void *)icsk->icsk_ca_priv + bpf_core_field_offset(struct bictcp, last_max_cwnd);
+
+	if (!*max)
+		*max = window;
+}
+
 static __always_inline void pace_as_decided(struct sock *sk, const struct pace_stream *stream)
 {
 	if (stream->was_paced)
@@ -252,8 +262,10 @@ void BPF_PROG(pace_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 	}
 	see(tp, &seen);
 	if (stream->knows_path && pace_decides(stream, &seen)) {
-		if (seen.cwnd >= seen.ssthresh && !stream->filling)
+		if (seen.cwnd >= seen.ssthresh && !stream->filling) {
 			count(PACE_ENDED_AT_PATH, 1);
+			tell_window_max(sk, seen.cwnd);
+		}
 		interval_ns = known_interval_ns(tp, path_of(sk), bpf_ktime_get_ns());
 	}
 	pace_acknowledged(stream, &seen, settings.precision_ns, interval_ns);

@@ -169,8 +169,9 @@ extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym
 extern void cubictcp_acked(struct sock *sk, const struct ack_sample *sample) __ksym;
 extern __u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
 
-/* CUBIC's own state, of which HyStart's verdict is written: slow start is ended here, and not by it. */
+/* CUBIC's own state, of which is written what it cannot know: that slow start is ended by others, and at which window. */
 struct bictcp {
+	__u32 last_max_cwnd;
 	__u8 found;
 } __attribute__((preserve_access_index));
 
