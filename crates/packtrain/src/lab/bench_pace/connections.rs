@@ -52,6 +52,9 @@ pub struct Summary {
     peak_in_slow_start_bytes: Sample,
     peak_bytes: Sample,
     last_round_bytes: Sample,
+    /// Off the even row that a spaced round should have been, at the receiver.
+    uneven_p50_us: Sample,
+    uneven_p99_us: Sample,
     carried_100_mb_s: Sample,
     carried_1_gb_s: Sample,
     /// By the emulator's counters, in each round.
@@ -209,6 +212,8 @@ impl Runs {
             peak_in_slow_start_bytes: self.sample(|run| run.start.peak_in_slow_start_bytes as f64),
             peak_bytes: self.sample(|run| run.start.peak_bytes as f64),
             last_round_bytes: self.sample(|run| run.start.last_round_bytes as f64),
+            uneven_p50_us: self.sample(|run| run.start.uneven.map_or(f64::NAN, |of| of.p50_us)),
+            uneven_p99_us: self.sample(|run| run.start.uneven.map_or(f64::NAN, |of| of.p99_us)),
             carried_100_mb_s: after(0),
             carried_1_gb_s: after(1),
             carried: self.runs.iter().map(|run| run.carried).collect(),
@@ -297,6 +302,7 @@ pub fn connections_table(rows: &[Summary]) -> Table {
         "in slow start",
         "after",
         "spaced",
+        "off by (50, 99 %)",
         "slow start",
         "peak queue in it",
         "of buffer",
@@ -322,6 +328,10 @@ pub fn connections_table(rows: &[Summary]) -> Table {
             row.lost_in_slow_start.show(grouped),
             grouped(row.lost_after.median()),
             format!("{:.2} s", row.spaced_s.median()),
+            match row.uneven_p50_us.median() {
+                median if median.is_nan() => String::new(),
+                median => format!("{}, {}", time(median), time(row.uneven_p99_us.median())),
+            },
             format!("{:.2} s", row.slow_start_s.median()),
             format!("{} kB", grouped(peak / 1e3)),
             format!("{:.2}", peak / row.buffer_bytes as f64),
@@ -392,6 +402,7 @@ mod tests {
             peak_bytes: peak,
             last_round_bytes: 0,
             rounds: 9,
+            uneven: None,
         };
         let measured = Measured {
             start,

@@ -17,6 +17,7 @@
 use serde::Serialize;
 
 use super::queue::{Line, Occupancy};
+use super::spacing::Errors;
 use super::trace::{Segment, Trace};
 
 /// Frames right behind each other.
@@ -68,12 +69,16 @@ pub struct SlowStart {
     /// Payload that came to the bottleneck in the last round of slow start.
     pub last_round_bytes: u64,
     pub rounds: usize,
+    /// By how much segments came to the receiver off the even row that each round that was spaced should have been.
+    pub uneven: Option<Errors>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Round {
     from: u64,
     bytes: u64,
+    /// Of its first byte.
+    sequence: u32,
 }
 
 impl SlowStart {
@@ -81,8 +86,9 @@ impl SlowStart {
     pub fn of(trace: &Trace, path: Path) -> Option<SlowStart> {
         let begins = trace.entered.first()?.at;
         let data: Vec<Segment> = carrying(&trace.entered);
+        let arrived: Vec<Segment> = carrying(&trace.arrived);
         let last = data.last()?.at;
-        let rounds = rounds(&data, &carrying(&trace.arrived), path.back);
+        let rounds = rounds(&data, &arrived, path.back);
         let again = first_sent_again(&data).unwrap_or(u64::MAX);
         let no_growth = end_of_growth(&rounds).unwrap_or(u64::MAX);
         let (ends, ended_by) = match again.min(no_growth) {
@@ -111,6 +117,7 @@ impl SlowStart {
             peak_bytes: occupancy.peak_until(u64::MAX),
             last_round_bytes: of_slow_start.clone().last().map_or(0, |round| round.bytes),
             rounds: of_slow_start.count(),
+            uneven: Errors::of(&off_even_rows(&rounds, &arrived, spaced_until)),
         })
     }
 }
@@ -145,6 +152,7 @@ fn rounds(data: &[Segment], arrived: &[Segment], back: u64) -> Vec<Round> {
         rounds.push(Round {
             from: first.at,
             bytes,
+            sequence: first.sequence,
         });
     }
     rounds
@@ -156,6 +164,31 @@ fn end_of_growth(rounds: &[Round]) -> Option<u64> {
     let mut pairs = whole.windows(2);
     let stopped = pairs.find(|pair| (pair[1].bytes as f64) < GROWTH_LEAST * pair[0].bytes as f64);
     stopped.map(|pair| pair[1].from)
+}
+
+/// What was between each two segments of a round at the receiver, and what was on average in that round, µs: of the rounds
+/// that were over before spacing was.
+fn off_even_rows(rounds: &[Round], arrived: &[Segment], spaced_until: u64) -> Vec<(f64, f64)> {
+    let mut intervals = Vec::new();
+    let mut arrived = arrived.iter().peekable();
+    let mut spaced = rounds.windows(2);
+    while let Some([round, next]) = spaced.next() {
+        if next.from > spaced_until {
+            break;
+        }
+        let mut times = Vec::new();
+        while let Some(came) = arrived.next_if(|came| came.sequence < next.sequence) {
+            if came.sequence >= round.sequence {
+                times.push(came.at as f64 / 1e3);
+            }
+        }
+        let (Some(first), Some(last)) = (times.first(), times.last()) else {
+            continue;
+        };
+        let even = (last - first) / (times.len() - 1).max(1) as f64;
+        intervals.extend(times.windows(2).map(|pair| (pair[1] - pair[0], even)));
+    }
+    intervals
 }
 
 /// When the first frame came of so many right behind each other.
@@ -344,6 +377,10 @@ mod tests {
         let found = SlowStart::of(&wires.trace, PATH).unwrap();
         assert!((found.spaced_s - ends).abs() < 1e-6, "{found:?}");
         assert_eq!(found.ended_by, EndedBy::TheEnd);
+        // 9 + 19 + 39 intervals, of which the two about the one that was late were not even.
+        let uneven = found.uneven.unwrap();
+        assert_eq!((uneven.intervals, uneven.p50_us.round()), (67, 0.0));
+        assert!(uneven.p99_us > 4000.0, "{uneven:?}");
         // All that was spaced found the line free, but for the two.
         let spaced = Occupancy::of(&wires.trace, PATH.line);
         assert_eq!(spaced.peak_until((ends * 1e9) as u64), 2 * 1514);

@@ -1,8 +1,9 @@
 //! How exactly segments are spaced on the wire: what is between two of them against what was asked for.
 //!
-//! Two kinds of wire: a bare veth, whose frames the kernel stamps at the receiver's end as they come in, where a socket is told
-//! its rate (`SO_MAX_PACING_RATE`), for intervals from 10 µs to 10 ms; and the long line, where a spaced connection
-//! has its own intervals, a round trip by the frames of its window.
+//! A socket is told its rate (`SO_MAX_PACING_RATE`), so that a full segment should leave each 10 µs to 10 ms: as TCP does it by
+//! itself, two segments at a time at least, and one by one (`gso_max_segs 1`). It is looked at on two wires: a bare veth,
+//! whose frames the kernel stamps at the receiver's end as they come in; and the long line of the other parts, where the
+//! capture has the emulator's own lateness in it.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -11,7 +12,9 @@ use serde::Serialize;
 
 use super::Bench;
 use super::flow::{self, Sender};
+use super::stage::{self, Setting};
 use super::trace::{Segment, tcp_segment};
+use super::way::CUBIC;
 use crate::lab::namespaces::Namespace;
 use crate::lab::one_link::stage::cpu_of_host;
 use crate::lab::sample::Sample;
@@ -74,6 +77,7 @@ impl Errors {
 #[derive(Clone, Debug, Serialize)]
 pub struct SpacingRow {
     how: &'static str,
+    wire: &'static str,
     asked_us: f64,
     mean_us: Sample,
     error_p50_us: Sample,
@@ -82,9 +86,10 @@ pub struct SpacingRow {
 }
 
 impl SpacingRow {
-    pub fn new(how: &'static str, asked_us: f64) -> SpacingRow {
+    fn new(how: &'static str, wire: &'static str, asked_us: f64) -> SpacingRow {
         SpacingRow {
             how,
+            wire,
             asked_us,
             mean_us: Sample::default(),
             error_p50_us: Sample::default(),
@@ -93,7 +98,7 @@ impl SpacingRow {
         }
     }
 
-    pub fn add(&mut self, errors: Errors) {
+    fn add(&mut self, errors: Errors) {
         self.mean_us.push(errors.mean_us);
         self.error_p50_us.push(errors.p50_us);
         self.error_p99_us.push(errors.p99_us);
@@ -101,52 +106,94 @@ impl SpacingRow {
     }
 }
 
-/// Which segments leave together where the kernel paces.
-const HOW: [(&str, bool); 2] = [
-    ("SO_MAX_PACING_RATE, no TSO", false),
-    ("SO_MAX_PACING_RATE, TSO", true),
+/// How many segments may leave in one piece, and how that is called.
+const HOW: [(&str, Option<u16>); 2] = [
+    ("SO_MAX_PACING_RATE", None),
+    ("SO_MAX_PACING_RATE, gso_max_segs 1", Some(1)),
 ];
+/// Faster than the line itself nothing comes out of it.
+const ON_THE_LINE_US: [u64; 4] = [100, 300, 1000, 10_000];
+/// Until a window is as large as the rate wants it.
+const LINE_LASTS: Duration = Duration::from_secs(6);
 
 pub fn measure(bench: &mut Bench<'_>) -> Result<()> {
-    let mut rows = Vec::new();
-    for (how, offload) in HOW {
-        if !bench.offloads.contains(&offload) {
-            continue;
+    let mut rows: Vec<SpacingRow> = Vec::new();
+    let mut add = |row: (&'static str, &'static str, u64), errors: Option<Errors>| {
+        let Some(errors) = errors else {
+            return;
+        };
+        let same =
+            |of: &&mut SpacingRow| (of.how, of.wire, of.asked_us) == (row.0, row.1, row.2 as f64);
+        match rows.iter_mut().find(same) {
+            Some(of) => of.add(errors),
+            None => {
+                let mut of = SpacingRow::new(row.0, row.1, row.2 as f64);
+                of.add(errors);
+                rows.push(of);
+            }
         }
-        let stage = Stage::set(offload)?;
-        let of_this = INTERVALS_US.map(|us| SpacingRow::new(how, us as f64));
-        let first = rows.len();
-        rows.extend(of_this);
-        for round in 0..bench.rounds {
+    };
+    for round in 0..bench.rounds {
+        for (how, most) in HOW {
             eprintln!("spacing: round {} of {}, {how}", round + 1, bench.rounds);
-            for (number, us) in INTERVALS_US.into_iter().enumerate() {
-                if let Some(errors) = stage.measure(us)? {
-                    rows[first + number].add(errors);
-                }
+            let stage = Stage::set(most)?;
+            for us in INTERVALS_US {
+                add((how, "veth", us), stage.measure(us)?);
+            }
+            for us in ON_THE_LINE_US {
+                add((how, "the long line", us), on_the_line(bench, most, us)?);
             }
         }
     }
+    rows.sort_by_key(|row| (row.how, std::cmp::Reverse(row.wire)));
     bench.spacings.extend(rows);
     Ok(())
 }
 
-/// Two hosts with a bare cable.
+/// Of one connection on the long line, which has it for itself.
+fn on_the_line(bench: &Bench<'_>, most: Option<u16>, interval_us: u64) -> Result<Option<Errors>> {
+    let stage = stage::Stage::set(bench.packtrain, Setting::PAPER)?;
+    send_in_pieces_of(&stage.a.namespace, most)?;
+    let rate = bytes_per_second(interval_us);
+    let run = stage.traced(|| stage.carry_paced(&CUBIC, Amount::Time(LINE_LASTS), rate))?;
+    let intervals = between(&run.trace.arrived, interval_us as f64, 0.5);
+    stage.end(&CUBIC)?;
+    Ok(Errors::of(&intervals))
+}
+
+fn bytes_per_second(interval_us: u64) -> u64 {
+    SEGMENT_BYTES * 1_000_000 / interval_us
+}
+
+/// TCP puts so many segments into one piece at most.
+fn send_in_pieces_of(host: &Namespace, most: Option<u16>) -> Result<()> {
+    // Where the way is short it otherwise makes large pieces whatever the rate is: this is about long ones.
+    host.sysctl("net/ipv4/tcp_tso_rtt_log", "0")?;
+    let Some(most) = most else {
+        return Ok(());
+    };
+    let most = most.to_string();
+    host.exec(["ip", "link", "set", "eth0", "gso_max_segs", &most])
+        .map(drop)
+}
+
+/// Two hosts with a bare cable, on which each segment is a frame.
 struct Stage {
     a: Namespace,
     b: Namespace,
 }
 
 impl Stage {
-    fn set(offload: bool) -> Result<Stage> {
+    fn set(most: Option<u16>) -> Result<Stage> {
         let (a, b) = (Namespace::create("space")?, Namespace::create("space")?);
         wire::veth((&a, "eth0"), (&b, "eth0"))?;
         for (number, host) in (1..).zip([&a, &b]) {
             wire::add_address(host, "eth0", &format!("{NETWORK}.{number}/24"))?;
-            let without: &[&str] = if offload { &[] } else { &["tso", "gso", "gro"] };
-            for feature in without {
+            for feature in ["tso", "gso", "gro"] {
                 wire::offload(host, "eth0", feature, false)?;
             }
         }
+        send_in_pieces_of(&a, most)?;
         Ok(Stage { a, b })
     }
 
@@ -169,17 +216,12 @@ impl Stage {
         let address: IpAddr = format!("{NETWORK}.2").parse().expect("an address");
         let sender = Sender {
             host: &self.a,
-            congestion: Some("cubic"),
-            bytes_per_second: Some(SEGMENT_BYTES * 1_000_000 / interval_us),
+            congestion: CUBIC.congestion,
+            bytes_per_second: Some(bytes_per_second(interval_us)),
         };
         let at = SocketAddr::new(address, PORT);
-        flow::carry(
-            sender,
-            &self.b,
-            at,
-            Amount::Time(lasts),
-            [0, 1].map(cpu_of_host),
-        )?;
+        let cpus = [0, 1].map(cpu_of_host);
+        flow::carry(sender, &self.b, at, Amount::Time(lasts), cpus)?;
         let mut buffer = FrameBuffer::default();
         let mut seen = Vec::new();
         while let Some(passed) = capture.receive(&mut buffer).map_err(failed)? {
@@ -190,18 +232,19 @@ impl Stage {
                 });
             }
         }
-        Ok(Errors::of(&between(&seen, interval_us as f64)))
+        Ok(Errors::of(&between(&seen, interval_us as f64, 0.2)))
     }
 }
 
 /// What was between each two full segments, and what should have been, µs: those of a frame in one piece came together. The
-/// first fifth of the time is none of it: a connection begins with a burst.
-fn between(seen: &[Segment], asked_us: f64) -> Vec<(f64, f64)> {
+/// first part of the time is none of it: a connection begins with a burst, and with a small window.
+fn between(seen: &[Segment], asked_us: f64, without: f64) -> Vec<(f64, f64)> {
     let data: Vec<&Segment> = seen.iter().filter(|segment| segment.payload > 0).collect();
     let (Some(first), Some(last)) = (data.first(), data.last()) else {
         return Vec::new();
     };
-    let from = first.at + last.at.saturating_sub(first.at) / 5;
+    let lasted = last.at.saturating_sub(first.at) as f64;
+    let from = first.at + (without * lasted) as u64;
     let mut intervals = Vec::new();
     for pair in data.windows(2).filter(|pair| pair[0].at >= from) {
         let was_us = pair[1].at.saturating_sub(pair[0].at) as f64 / 1e3;
@@ -215,6 +258,7 @@ fn between(seen: &[Segment], asked_us: f64) -> Vec<(f64, f64)> {
 pub fn spacings_table(rows: &[SpacingRow]) -> Table {
     let mut table = Table::new(&[
         "spaced by",
+        "on",
         "asked",
         "mean",
         "off by, p50",
@@ -224,6 +268,7 @@ pub fn spacings_table(rows: &[SpacingRow]) -> Table {
     for row in rows {
         table.row([
             row.how.to_owned(),
+            row.wire.to_owned(),
             time(row.asked_us),
             time(row.mean_us.median()),
             time(row.error_p50_us.median()),
@@ -269,12 +314,12 @@ mod tests {
             payload: 2 * 1448,
             ..full(14, 1000.0)
         });
-        let intervals = between(&seen, 100.0);
+        let intervals = between(&seen, 100.0, 0.2);
         assert_eq!(intervals.len(), 8 + 1);
         assert_eq!(intervals.iter().filter(|(was, _)| *was == 0.0).count(), 1);
         let errors = Errors::of(&intervals).unwrap();
         assert!((errors.together - 1.0 / 9.0).abs() < 1e-9);
         assert_eq!((errors.p50_us, errors.p99_us), (0.0, 100.0));
-        assert!(between(&[], 1.0).is_empty());
+        assert!(between(&[], 1.0, 0.2).is_empty());
     }
 }

@@ -270,14 +270,23 @@ impl Stage {
             congestion: way.congestion,
             bytes_per_second: None,
         };
+        self.send(sender, amount, number)
+    }
+
+    /// One from the first host, paced by the kernel.
+    pub fn carry_paced(&self, way: &Way, amount: Amount, bytes_per_second: u64) -> Result<Flow> {
+        let sender = Sender {
+            host: &self.a.namespace,
+            congestion: way.congestion,
+            bytes_per_second: Some(bytes_per_second),
+        };
+        self.send(sender, amount, 0)
+    }
+
+    fn send(&self, sender: Sender<'_>, amount: Amount, number: u16) -> Result<Flow> {
         let at = SocketAddr::new(self.at.ip(), self.at.port() + number);
-        flow::carry(
-            sender,
-            &self.b.namespace,
-            at,
-            amount,
-            [cpu_of_host(HOSTS_CPU); 2],
-        )
+        let cpus = [cpu_of_host(HOSTS_CPU); 2];
+        flow::carry(sender, &self.b.namespace, at, amount, cpus)
     }
 
     /// Runs it, and tells what the wires saw of it, until nothing of it is on its way any more.
