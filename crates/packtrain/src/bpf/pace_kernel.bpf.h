@@ -33,6 +33,7 @@ struct sock_cgroup_data {
 struct tcp_congestion_ops;
 
 struct netns_ipv4 {
+	__u8 sysctl_tcp_min_tso_segs;
 	const struct tcp_congestion_ops *tcp_congestion_control;
 } __attribute__((preserve_access_index));
 
@@ -102,6 +103,7 @@ struct tcp_sock {
 	__u32 mss_cache;
 	__u32 snd_cwnd;
 	__u32 snd_ssthresh;
+	__u32 data_segs_out;
 	__u32 snd_una;
 	__u32 snd_nxt;
 	__u32 srtt_us;
