@@ -19,6 +19,8 @@ const PROGRAMS: &[(&str, &str, &[&str])] = &[
     ("guard_without_types", "guard", &["-DWITHOUT_KERNEL_TYPES"]),
     ("intake", "intake", &[]),
     ("late", "late", &[]),
+    ("pace", "pace", &[]),
+    ("pace_try", "pace_try", &[]),
     ("ring", "ring", &[]),
 ];
 

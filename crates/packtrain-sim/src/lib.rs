@@ -18,5 +18,6 @@ pub mod random;
 pub mod sabotage;
 pub mod scenario;
 pub mod simulator;
+pub mod tcp;
 pub mod whatif;
 pub mod workload;

@@ -6,6 +6,7 @@
 
 pub mod link;
 pub mod measure;
+pub mod tcp;
 
 use std::fmt;
 

@@ -213,19 +213,55 @@ impl Block {
         self.kind() == ENHANCED_PACKET
     }
 
+    /// The frame in it, if there is one.
+    pub fn packet(&self) -> Option<Packet<'_>> {
+        /// Behind type and length.
+        const FIXED: usize = 28;
+        if !self.is_packet() {
+            return None;
+        }
+        let word = |at: usize| -> Option<u32> {
+            let bytes = self.bytes.get(at..at + 4)?;
+            Some(u32::from_le_bytes(bytes.try_into().expect("four bytes")))
+        };
+        let kept = word(20)? as usize;
+        let bytes = self.bytes.get(FIXED..FIXED.checked_add(kept)?)?;
+        let options = FIXED + kept.next_multiple_of(4);
+        let flags = self.option(options, option::EPB_FLAGS);
+        Some(Packet {
+            interface: word(8)?,
+            unix_nanos: u64::from(word(12)?) << 32 | u64::from(word(16)?),
+            bytes,
+            len: word(24)?,
+            direction: match flags.and_then(<[u8]>::first).map(|flags| flags & 3) {
+                Some(1) => Some(Direction::In),
+                Some(2) => Some(Direction::Out),
+                _ => None,
+            },
+            comment: self
+                .option(options, option::COMMENT)
+                .and_then(|text| std::str::from_utf8(text).ok()),
+        })
+    }
+
     /// Of statistics: how many frames the capture dropped.
     pub fn dropped(&self) -> Option<u64> {
         if self.kind() != INTERFACE_STATISTICS {
             return None;
         }
-        let mut options = self.bytes.get(20..self.bytes.len() - 4)?;
+        let value = self.option(20, option::ISB_IFDROP)?;
+        Some(u64::from_le_bytes(value.try_into().ok()?))
+    }
+
+    /// The value of the first option of this kind, of those that begin there.
+    fn option(&self, from: usize, wanted: u16) -> Option<&[u8]> {
+        let mut options = self.bytes.get(from..self.bytes.len() - 4)?;
         loop {
             let (head, rest) = options.split_at_checked(4)?;
             let code = u16::from_le_bytes([head[0], head[1]]);
             let len = usize::from(u16::from_le_bytes([head[2], head[3]]));
-            if code == option::ISB_IFDROP {
-                let value = rest.get(..8)?.try_into().expect("eight bytes");
-                return Some(u64::from_le_bytes(value));
+            if code == wanted {
+                return rest.get(..len);
             }
             options = rest.get(len.next_multiple_of(4)..)?;
         }
@@ -409,6 +445,38 @@ pub mod tests {
             assert_eq!(bare.comment(), None);
             assert_eq!(told.comment().as_deref(), Some("dropped: loss"));
         }
+    }
+
+    #[test]
+    fn what_was_written_is_read_again() {
+        for (len, direction, comment) in [
+            (14, None, None),
+            (15, None, Some("dropped: queue full")),
+            (60, Some(Direction::Out), None),
+            (61, Some(Direction::In), Some("late")),
+        ] {
+            let bytes: Vec<u8> = (0..len).collect();
+            let packet = Packet {
+                interface: 2,
+                unix_nanos: 0x1234_5678_9abc_def0,
+                bytes: &bytes,
+                len: 1514,
+                direction,
+                comment,
+            };
+            let mut file = Vec::new();
+            enhanced_packet(&mut file, &packet);
+            let block = Block::read(&mut &file[..]).unwrap().unwrap();
+            assert_eq!(block.packet(), Some(packet));
+            // Who says that more is kept than there is has no frame.
+            let mut lying = block.clone();
+            lying.bytes[20..24].copy_from_slice(&200u32.to_le_bytes());
+            assert_eq!(lying.packet(), None);
+        }
+        let mut file = Vec::new();
+        section_header(&mut file, "packtrain");
+        let block = Block::read(&mut &file[..]).unwrap().unwrap();
+        assert_eq!(block.packet(), None);
     }
 
     #[test]

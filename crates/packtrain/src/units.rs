@@ -202,6 +202,25 @@ number_with_unit! {
     }
 }
 
+number_with_unit! {
+    /// Seconds that something is kept.
+    Lifetime, LIFETIME = Kind {
+        what: "time",
+        like: "600s, 10min or 1h",
+        units: &[("h", 3600), ("min", 60), ("s", 1)],
+        bare: None,
+        finest: "1 s",
+        least: 1,
+        most: 86_400,
+    }
+}
+
+impl From<Lifetime> for Duration {
+    fn from(time: Lifetime) -> Duration {
+        Duration::from_secs(time.0)
+    }
+}
+
 impl From<Duration> for Time {
     fn from(of: Duration) -> Time {
         Time(of.as_nanos() as u64)

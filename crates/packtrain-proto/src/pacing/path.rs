@@ -19,9 +19,9 @@ pub struct Path {
 impl Path {
     /// Whether a connection with this round trip goes by the path that is remembered: an address may have moved, or its route
     /// have changed. A round trip may be longer than the least by what stands in queues.
-    pub fn holds(&self, srtt_us: u32) -> bool {
+    pub fn holds(&self, rtt_us: u32) -> bool {
         let least = u64::from(self.rtt_min_us);
-        let now = u64::from(srtt_us);
+        let now = u64::from(rtt_us);
         least > 0 && now >= least / 2 && now <= least * 4
     }
 

@@ -4,10 +4,12 @@
 //!             begin                    interval ≤ T, path unknown
 //!   Free ──────────────▶ Spacing ─────────────────────────────────▶ Clusters
 //!    ▲                      │                                           │
-//!    └──────────────────────┴───────── window ≥ ssthresh, loss ─────────┘
+//!    │ loss; a round after  │                     window ≥ ssthresh, or │
+//!    │ window ≥ ssthresh    │                                      loss │
+//!    └──────────────────────┴───────────────────────────────────────────┘
 //! ```
 //!
-//! Slow start goes on in rounds: a round ends when the window has been acknowledged that it began with. The window doubles in each, so a
+//! Slow start goes on in rounds: one is over when more is acknowledged than the window that it began with. The window doubles in each, so a
 //! round sends twice that window, and these segments are spread over one round trip. (With the window as it
 //! grows from one acknowledgement to the next, what each round brings would leave more and more behind: the window would grow by 1.76
 //! in a round trip, not by 2.) The first flight is the initial window.
@@ -38,8 +40,9 @@ pub struct Seen {
     pub una: u32,
     /// First byte that was never sent.
     pub nxt: u32,
-    /// Smoothed round trip; 0: not known yet.
-    pub srtt_us: u32,
+    /// The round trip that is spaced by; 0: not known yet. The smoothed one has in it what receivers wait before they acknowledge,
+    /// so that what is spaced by it lags behind its acknowledgements; the least one has not.
+    pub rtt_us: u32,
     pub cwnd: u32,
     pub ssthresh: u32,
     pub mss: u32,
@@ -62,6 +65,8 @@ pub struct Spacing {
     phase: Phase,
     /// The first flight is under way, of so many segments; 0: it is not.
     first_flight: u32,
+    /// The window has grown as far as it is to; this is the round that fills it.
+    filling: bool,
     /// Acknowledged as far as here, the round has ended.
     round_end: u32,
     /// Between two segments.
@@ -78,42 +83,60 @@ impl Spacing {
         (self.phase == Phase::Spacing).then_some(self.interval_ns)
     }
 
-    /// Slow start begins: at the handshake's end, after idle, after a timeout. `seen.cwnd` is the first flight.
+    /// Slow start begins: at the handshake's end, after idle, after a timeout. `seen.cwnd` is the first flight. To a path that is
+    /// remembered it is spaced also if it is all that the path takes.
     pub fn begin(&mut self, seen: &Seen, precision_ns: u64, path: Option<&Path>) {
         self.first_flight = seen.cwnd;
         self.round_end = seen.window_end();
-        self.phase = match seen.is_in_slow_start() {
+        self.filling = false;
+        self.phase = match seen.is_in_slow_start() || path.is_some() {
             true => Phase::Spacing,
             false => Phase::Free,
         };
         self.space(seen, seen.cwnd, precision_ns, path);
     }
 
-    /// An acknowledgement was taken in, and the window has grown by it.
+    /// An acknowledgement was taken in, and the window has grown by it. Of a loss [`Spacing::end`] tells instead.
     pub fn acknowledged(&mut self, seen: &Seen, precision_ns: u64, path: Option<&Path>) {
+        let beyond = seen.una.wrapping_sub(self.round_end) as i32;
         if !seen.is_in_slow_start() {
-            self.end();
+            if self.phase == Phase::Spacing && !self.filling {
+                self.filling = true;
+                self.round_end = seen.window_end();
+                self.space(seen, seen.cwnd, precision_ns, path);
+            } else if self.phase != Phase::Spacing || beyond >= 0 || seen.una == seen.nxt {
+                self.end();
+            }
             return;
         }
-        let has_ended = is_at_or_after(seen.una, self.round_end) || seen.una == seen.nxt;
         let window = match self.first_flight {
-            // The answers to the first flight begin to leave: the window when it left counts.
-            flight if flight > 0 && !has_ended => flight,
-            _ if has_ended => {
-                self.round_end = seen.window_end();
-                seen.cwnd
+            // The first answers to what the round before has sent: the window when that was acknowledged counts.
+            _ if beyond > 0 => {
+                let window = seen.cwnd.saturating_sub(beyond as u32 / seen.mss.max(1));
+                let bytes = window.wrapping_mul(seen.mss);
+                self.round_end = self.round_end.wrapping_add(bytes);
+                window
             }
-            _ => return,
+            // The answers to the first flight begin to leave, be it that all of it is acknowledged at once.
+            flight if flight > 0 => flight,
+            _ => {
+                // Nothing is under way: less was sent than the window had room for.
+                if seen.una == seen.nxt {
+                    self.round_end = seen.una;
+                }
+                return;
+            }
         };
         self.first_flight = 0;
         let doubled = window.saturating_mul(2).min(seen.ssthresh);
         self.space(seen, doubled, precision_ns, path);
     }
 
-    /// Slow start is over: by a loss, or because the window is large enough.
+    /// Slow start is over at once: by a loss.
     pub fn end(&mut self) {
         self.phase = Phase::Free;
         self.first_flight = 0;
+        self.filling = false;
     }
 
     /// So many segments are spread over the round trip that begins.
@@ -121,7 +144,7 @@ impl Spacing {
         if self.phase != Phase::Spacing {
             return;
         }
-        let interval_ns = interval_ns(seen.srtt_us, segments);
+        let interval_ns = interval_ns(seen.rtt_us, segments);
         match path {
             Some(path) => self.interval_ns = interval_ns.max(path.interval_ns(seen.mss)),
             None if interval_ns > precision_ns => self.interval_ns = interval_ns,
@@ -130,14 +153,9 @@ impl Spacing {
     }
 }
 
-/// Sequence numbers wrap.
-fn is_at_or_after(sequence: u32, other: u32) -> bool {
-    sequence.wrapping_sub(other) as i32 >= 0
-}
-
 /// RTT ÷ cwnd.
-pub fn interval_ns(srtt_us: u32, segments: u32) -> u64 {
-    u64::from(srtt_us) * 1000 / u64::from(segments.max(1))
+pub fn interval_ns(rtt_us: u32, segments: u32) -> u64 {
+    u64::from(rtt_us) * 1000 / u64::from(segments.max(1))
 }
 
 /// What a pacer is told for this interval: bytes of segments, without their headers, in a second.

@@ -1,10 +1,11 @@
 //! Segments: a cable between two ports, or a switch with many. It carries frames between ports and
 //! tells what happened; who is behind a port is not its business.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use packtrain_proto::offload::Offload;
 use packtrain_proto::time::Instant;
+use packtrain_proto::wire::ethernet::HEADER_LEN;
 
 use super::nic;
 use super::segment::Segment;
@@ -113,7 +114,10 @@ pub struct Sighting {
     /// When it arrived, or was dropped.
     pub at: Instant,
     pub wire: WireId,
+    /// Perhaps only its first bytes.
     pub frame: Frame,
+    /// How many bytes it had.
+    pub len: usize,
     pub dropped: Option<WireDrop>,
 }
 
@@ -126,7 +130,8 @@ pub struct Network {
     lost: Vec<Frame>,
     /// A GSO frame comes to a wire on which single frames count in the pieces that a card makes.
     cuts_where_frames_count: bool,
-    watched: BTreeSet<WireId>,
+    /// With how many bytes are kept of a frame.
+    watched: BTreeMap<WireId, usize>,
     sightings: Vec<Sighting>,
 }
 
@@ -172,7 +177,7 @@ impl Network {
             joins: BTreeMap::new(),
             lost: Vec::new(),
             cuts_where_frames_count: false,
-            watched: BTreeSet::new(),
+            watched: BTreeMap::new(),
             sightings: Vec::new(),
         }
     }
@@ -500,14 +505,22 @@ impl Network {
     }
 
     fn sighted(&mut self, wire: WireId, frame: &Frame, dropped: Option<WireDrop>, at: Instant) {
-        if self.watched.contains(&wire) {
-            self.sightings.push(Sighting {
-                at,
-                wire,
-                frame: frame.clone(),
-                dropped,
-            });
-        }
+        let Some(&keep) = self.watched.get(&wire) else {
+            return;
+        };
+        let len = frame.bytes.len();
+        // What is still to be cut, or finished, is wanted whole for that.
+        let kept = match frame.offload == Offload::NONE && keep < len {
+            true => Frame::new(frame.bytes[..keep.max(HEADER_LEN)].to_vec(), Offload::NONE),
+            false => frame.clone(),
+        };
+        self.sightings.push(Sighting {
+            at,
+            wire,
+            frame: kept,
+            len,
+            dropped,
+        });
     }
 
     /// Cuts one direction. *Seen*: what stands in its queue and is on its way is gone.
@@ -554,11 +567,12 @@ impl Network {
         &mut self.segments[id.segment].wires[id.wire]
     }
 
-    /// Remembers what becomes of each frame on a wire, until [`Network::take_sightings`] is asked.
-    pub fn watch(&mut self, wire: WireId, on: bool) {
-        match on {
-            true => self.watched.insert(wire),
-            false => self.watched.remove(&wire),
+    /// Remembers what becomes of each frame on a wire, until [`Network::take_sightings`] is asked, and so many bytes of it, where
+    /// nothing is left to be done to it. `None`: from now on nobody wants to know.
+    pub fn watch(&mut self, wire: WireId, keep: Option<usize>) {
+        match keep {
+            Some(bytes) => self.watched.insert(wire, bytes),
+            None => self.watched.remove(&wire),
         };
     }
 

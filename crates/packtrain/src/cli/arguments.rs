@@ -13,7 +13,7 @@ use super::link::LinkArguments;
 use crate::lab::bench_options::Options;
 use crate::lab::{
     bench_aggregation, bench_compression, bench_filter, bench_lab, bench_line, bench_links,
-    bench_path, bench_trunk,
+    bench_pace, bench_path, bench_trunk,
 };
 use crate::linux::netlink::IpPrefix;
 use crate::settings::compress::CompressPolicy;
@@ -418,6 +418,17 @@ Examples:
   packtrain bench filter
   packtrain bench filter --part drop --part prefixes --rounds 9 --json drop.json")]
     Filter(Options<bench_filter::Part>),
+    /// Rate control on a long line: what spacing saves of losses, queues and time.
+    ///
+    /// The line of the CPS paper (599 Mbit/s of IP, a round trip of 198 ms, a gigabit sender), with buffers of 5, 25 and 100 % of
+    /// what is on the way: CUBIC, Reno, BBR and spaced connections in turns. Losses in slow start and after it, the
+    /// bottleneck's queue and the time for 100 MB and 1 GB are read from captures of the wires; each row says
+    /// what carried it, and how late the wires ran. A full run takes hours.
+    #[command(after_help = "\
+Examples:
+  packtrain bench pace
+  packtrain bench pace --part connections --buffer 5 --tso off --rounds 1 --short")]
+    Pace(bench_pace::PaceOptions),
     /// The lab's wires: what they carry, and whether they do what is set.
     ///
     /// Throughput over 198 ms and over none, small frames, the time until 8 hosts stand, and all that

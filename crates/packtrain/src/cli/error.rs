@@ -219,6 +219,12 @@ impl From<NetlinkError> for CliError {
     }
 }
 
+impl From<crate::pace::tcp::RunError> for CliError {
+    fn from(error: crate::pace::tcp::RunError) -> CliError {
+        CliError::Failed(error.to_string())
+    }
+}
+
 impl From<RunError> for CliError {
     fn from(error: RunError) -> CliError {
         match error {

@@ -36,7 +36,7 @@ use self::error::CliError;
 use self::link::LinkCommand;
 use crate::lab::{
     bench_aggregation, bench_compression, bench_filter, bench_lab, bench_line, bench_links,
-    bench_path, bench_trunk, demo, relay,
+    bench_pace, bench_path, bench_trunk, demo, relay,
 };
 
 /// Runs the command that the process was started with.
@@ -125,6 +125,9 @@ fn run(command: Command) -> Result<(), CliError> {
             }
             BenchCommand::Filter(options) => {
                 measure(|packtrain| bench_filter::run(packtrain, &options))
+            }
+            BenchCommand::Pace(options) => {
+                measure(|packtrain| bench_pace::run(packtrain, &options))
             }
             BenchCommand::Lab(options) => measure(|packtrain| bench_lab::run(packtrain, &options)),
             BenchCommand::Relay { link, tap } => {

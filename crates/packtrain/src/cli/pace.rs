@@ -3,6 +3,7 @@
 mod arguments;
 mod link;
 mod measure;
+mod tcp;
 mod view;
 
 use serde_json::Value;
@@ -13,8 +14,8 @@ use super::{output, show};
 use crate::control::{self, Connection, ControlError, Request, Response};
 use crate::instance;
 use crate::linux::host_state::{Change, HostState, Recovery};
-use crate::pace::Pacer;
 use crate::pace::link::document::{KIND, LinkPacerDocument};
+use crate::pace::{self, Pacer};
 use crate::settings::values::InterfaceName;
 
 pub use self::arguments::PaceArguments;
@@ -27,6 +28,7 @@ pub fn run(arguments: &PaceArguments) -> Result<(), CliError> {
     match &arguments.command {
         PaceCommand::Link(arguments) => link::run(arguments),
         PaceCommand::Measure(arguments) => measure::run(arguments),
+        PaceCommand::Tcp(arguments) => tcp::run(arguments),
         PaceCommand::Off { interface: None } => off_all(),
         PaceCommand::Off {
             interface: Some(interface),
@@ -126,6 +128,7 @@ fn shown(document: Value) -> Result<String, CliError> {
     let kind = document["kind"].as_str().unwrap_or("none").to_owned();
     match kind.as_str() {
         KIND => Ok(view::status(&read(document)?)),
+        pace::tcp::document::KIND => tcp::status_text(document),
         other => Ok(format!(
             "a pacer that this program does not know ({other})\n"
         )),

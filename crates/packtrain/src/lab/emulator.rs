@@ -143,16 +143,22 @@ impl Emulator {
         wires: Vec<(WireId, Interface)>,
         limits: capture::Limits,
     ) -> Capture {
-        for &(wire, _) in &wires {
-            self.network.watch(wire, true);
-        }
+        let watched: Vec<WireId> = wires.iter().map(|&(wire, _)| wire).collect();
         let clock = (self.wall, self.now());
-        self.captures.begin(wires, limits, capture::BOUNDS, clock)
+        let begun = self.captures.begin(wires, limits, capture::BOUNDS, clock);
+        self.keep_for_captures(&watched);
+        begun
     }
 
     pub fn end_capture(&mut self, number: u64) {
-        for wire in self.captures.end(number) {
-            self.network.watch(wire, false);
+        let wires = self.captures.end(number);
+        self.keep_for_captures(&wires);
+    }
+
+    /// As much as the captures want of these wires' frames.
+    fn keep_for_captures(&mut self, wires: &[WireId]) {
+        for &wire in wires {
+            self.network.watch(wire, self.captures.wanted_of(wire));
         }
     }
 

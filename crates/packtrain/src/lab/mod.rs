@@ -12,6 +12,7 @@ pub mod bench_lab;
 pub mod bench_line;
 pub mod bench_links;
 pub mod bench_options;
+pub mod bench_pace;
 pub mod bench_path;
 pub mod bench_trunk;
 pub mod cable;

@@ -38,6 +38,10 @@ impl FromIterator<f64> for Sample {
 }
 
 impl Sample {
+    pub fn push(&mut self, round: f64) {
+        self.rounds.push(round);
+    }
+
     pub fn is_empty(&self) -> bool {
         self.rounds.is_empty()
     }

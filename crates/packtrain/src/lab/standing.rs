@@ -16,8 +16,13 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::emulator::protocol::{self, AskError, EmulatorStatus, Request, Response};
 use super::emulator::service::Spec;
@@ -79,9 +84,14 @@ fn making() -> MutexGuard<'static, Option<String>> {
     IN_THE_MAKING.lock().expect("no code panics with the lock")
 }
 
-/// Takes a lab that this process is making down again when the command is interrupted.
+/// Takes a lab that this process is making down again when the command is interrupted. Who makes one lab after the other
+/// may ask for it each time.
 pub fn clean_up_on_signals() -> Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    static IS_SEEN_TO: AtomicBool = AtomicBool::new(false);
+    if IS_SEEN_TO.load(Ordering::Relaxed) {
+        return Ok(());
+    }
     let signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP]);
     let mut signals = signals.map_err(|source| Error::Start {
         command: "signal handler".to_owned(),
@@ -89,6 +99,7 @@ pub fn clean_up_on_signals() -> Result<()> {
     })?;
     // A process that has hosts beside its lab hears of the signal twice, and ends when the first is done.
     namespaces::also_at_interrupt(remove_what_is_in_the_making);
+    IS_SEEN_TO.store(true, Ordering::Relaxed);
     std::thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
             remove_what_is_in_the_making();
@@ -200,6 +211,20 @@ impl Lab {
         // Nothing may come for as long as nobody sends.
         stream.get_ref().set_read_timeout(None)?;
         Ok(stream)
+    }
+
+    /// From now on the thread that carries frames runs on this processor alone: its captures, and whoever else, have the others.
+    pub fn keep_wires_on(&self, cpu: usize) -> Result<()> {
+        let emulator = self.record.emulator.filter(|emulator| emulator.is_alive());
+        let pid = emulator.and_then(|emulator| Pid::from_raw(emulator.pid as i32));
+        let mut set = CpuSet::new();
+        set.set(cpu);
+        // A process's number is that of its first thread, which is the one.
+        let kept = pid.map_or(Err(Errno::SRCH), |pid| sched_setaffinity(Some(pid), &set));
+        kept.map_err(|errno| Error::Start {
+            command: format!("the wires of {} on processor {cpu}", self.name()),
+            source: errno.into(),
+        })
     }
 
     pub fn status(&self) -> std::result::Result<EmulatorStatus, AskError> {

@@ -67,7 +67,8 @@ pub fn time(us: f64) -> String {
         us if us < 10.0 => format!("{us:.1} µs"),
         us if us < 1000.0 => format!("{us:.0} µs"),
         us if us < 100_000.0 => format!("{:.1} ms", us / 1e3),
-        us => format!("{:.0} ms", us / 1e3),
+        us if us < 10_000_000.0 => format!("{:.0} ms", us / 1e3),
+        us => format!("{:.1} s", us / 1e6),
     }
 }
 

@@ -44,10 +44,7 @@ pub(super) fn load(bytes: &[u8]) -> libbpf_rs::Result<Object> {
 
 /// Some of its maps are those of another object.
 pub(super) fn load_with(bytes: &[u8], shared: &[(&str, &MapHandle)]) -> libbpf_rs::Result<Object> {
-    // Where libbpf explains itself, the verifier's words included: not on our standard error.
-    libbpf_rs::set_print(Some((PrintLevel::Info, |_, text| {
-        tracing::debug!(target: "libbpf", "{}", text.trim_end());
-    })));
+    quietly();
     let mut object = ObjectBuilder::default().open_memory(bytes)?;
     for mut map in object.maps_mut() {
         let name = name_within(map.name());
@@ -56,6 +53,13 @@ pub(super) fn load_with(bytes: &[u8], shared: &[(&str, &MapHandle)]) -> libbpf_r
         }
     }
     object.load()
+}
+
+/// Where libbpf explains itself, the verifier's words included: not on our standard error.
+pub(super) fn quietly() {
+    libbpf_rs::set_print(Some((PrintLevel::Info, |_, text| {
+        tracing::debug!(target: "libbpf", "{}", text.trim_end());
+    })));
 }
 
 /// All maps that both have are the other object's.

@@ -22,12 +22,14 @@ pub mod late;
 pub mod local_time;
 pub mod mii;
 pub mod netlink;
+pub mod pace;
 pub mod packet_socket;
 pub mod port_rate;
 pub mod ring;
 pub mod scheduling;
 pub mod socket_filter;
 pub mod tap;
+pub mod tcp_pacing;
 pub mod udp_offload;
 pub mod vnet_header;
 

@@ -1,5 +1,5 @@
-//! The benchmarks of paths, of aggregation and of the receive filter run, tell which path carried their frames or what became of
-//! them, and leave nothing behind. Their figures are not judged here: that is for a machine that does nothing else.
+//! The benchmarks of paths, of aggregation, of the receive filter and of rate control run, tell which path carried their frames or
+//! what became of them, and leave nothing behind. Their figures are not judged here: that is for a machine that does nothing else.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -18,10 +18,15 @@ struct Run {
 
 /// One round of these parts of a benchmark.
 fn bench(what: &str, parts: &[&str]) -> Run {
+    bench_with(what, parts, &[])
+}
+
+/// … with further arguments.
+fn bench_with(what: &str, parts: &[&str], more: &[&str]) -> Run {
     let json = std::env::temp_dir().join(format!("packtrain-bench-{}.json", std::process::id()));
     let mut command = Command::new(packtrain());
     command.args(["bench", what, "--rounds", "1", "--json"]);
-    command.arg(&json).stdin(Stdio::null());
+    command.arg(&json).args(more).stdin(Stdio::null());
     for part in parts {
         command.args(["--part", part]);
     }
@@ -129,6 +134,35 @@ fn a_filters_figures_are_of_frames_that_it_has_judged() {
     );
     assert!(carried(0).contains("ours 5.0 %"), "{}", run.table);
     assert!(carried(3).contains("(denied 100.0 %)"), "{}", run.table);
+}
+
+#[test]
+fn a_connection_over_the_long_line_is_told_by_what_its_wires_saw() {
+    live!();
+    let more = ["--way", "bbr", "--buffer", "100", "--tso", "on", "--short"];
+    let run = bench_with("pace", &["connections"], &more);
+    let rows = run.report["connections"].as_array().unwrap();
+    let [row] = &rows[..] else {
+        panic!("one way, one buffer: {}", run.table)
+    };
+    let median = |what: &str| row[what]["median"].as_f64().unwrap();
+    // 198 ms to connect and half of it for the first byte, and no faster than the line.
+    let least_s = 0.297 + 100e6 * 8.0 / 599e6;
+    assert!(median("carried_100_mb_s") > least_s, "{}", run.table);
+    assert!(median("slow_start_s") > 0.198, "{}", run.table);
+    let buffer_bytes = row["buffer_bytes"].as_f64().unwrap();
+    let peak_bytes = median("peak_bytes");
+    // Frames in one piece are told as what they become, whose headers are more.
+    assert!(
+        peak_bytes > 1e5 && peak_bytes < 1.05 * buffer_bytes,
+        "{row}"
+    );
+    let lost = median("lost_in_slow_start") + median("lost_after");
+    let [carried] = &row["carried"].as_array().unwrap()[..] else {
+        panic!("one round: {row}")
+    };
+    assert_eq!(lost > 0.0, carried["dropped"].as_u64() > Some(0), "{row}");
+    assert!(run.table.contains("bbr"), "{}", run.table);
 }
 
 /// Why there is no flood here, if so.

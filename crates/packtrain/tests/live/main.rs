@@ -13,6 +13,7 @@ mod filter;
 mod foretold;
 mod lab;
 mod pace;
+mod pace_tcp;
 
 // A line between two hosts, and more of them.
 mod aggregates;

@@ -129,7 +129,8 @@ fn frames_are_spaced_as_was_said_and_what_waits_stays_when_that_changes() {
     assert_eq!((off.out.as_str(), off.err.as_str()), ("", ""));
     flow.has_brought(750);
     a.is_as(&before, "after off");
-    let sent = FRAME_LEN * 600;
+    // And perhaps a frame or two of the neighbours' own.
+    let sent = FRAME_LEN * 600 + 500;
     assert!(seen["bytes"].as_u64().unwrap() <= sent, "{seen:#}");
 }
 

@@ -17,12 +17,12 @@ struct Rounds {
 }
 
 impl Rounds {
-    fn begin(srtt_us: u32, ssthresh: u32, precision_ns: u64, path: Option<Path>) -> Rounds {
+    fn begin(rtt_us: u32, ssthresh: u32, precision_ns: u64, path: Option<Path>) -> Rounds {
         let seen = Seen {
             // Sequence numbers wrap under way.
             una: u32::MAX - 20_000,
             nxt: u32::MAX - 20_000,
-            srtt_us,
+            rtt_us,
             cwnd: 10,
             ssthresh,
             mss: MSS,
@@ -49,16 +49,18 @@ impl Rounds {
     /// Each segment of what was sent is acknowledged, and answered.
     fn round(&mut self) {
         let under_way = self.seen.nxt.wrapping_sub(self.seen.una) / MSS;
-        for _ in 0..under_way {
-            self.seen.una = self.seen.una.wrapping_add(MSS);
-            if self.seen.cwnd < self.seen.ssthresh {
-                self.seen.cwnd += 1;
-            }
-            self.spacing
-                .acknowledged(&self.seen, self.precision_ns, self.path.as_ref());
-            self.note();
-            self.send();
+        (0..under_way).for_each(|_| self.acknowledge_one());
+    }
+
+    fn acknowledge_one(&mut self) {
+        self.seen.una = self.seen.una.wrapping_add(MSS);
+        if self.seen.cwnd < self.seen.ssthresh {
+            self.seen.cwnd += 1;
         }
+        self.spacing
+            .acknowledged(&self.seen, self.precision_ns, self.path.as_ref());
+        self.note();
+        self.send();
     }
 
     fn note(&mut self) {
@@ -79,24 +81,38 @@ fn each_round_is_spread_over_one_round_trip() {
     let mut rounds = Rounds::begin(198_000, OPEN, MS, None);
     // The first flight, of ten.
     assert_eq!(rounds.interval_ns(), Some(19_800_000));
-    // The first acknowledgement begins the round of twenty, the last one that of forty.
-    rounds.round();
-    assert_eq!(rounds.intervals_ns, [19_800_000, 9_900_000, 4_950_000]);
-    rounds.round();
-    assert_eq!(
-        (rounds.seen.cwnd, rounds.interval_ns()),
-        (40, Some(2_475_000))
-    );
-    rounds.round();
-    assert_eq!(
-        (rounds.seen.cwnd, rounds.interval_ns()),
-        (80, Some(1_237_500))
-    );
+    // Its first acknowledgement begins the round of twenty, and the first of that the one of forty.
+    for (interval, segments) in [
+        (9_900_000, 20),
+        (4_950_000, 40),
+        (2_475_000, 80),
+        (1_237_500, 160),
+    ] {
+        rounds.round();
+        assert_eq!(
+            (rounds.interval_ns(), rounds.seen.cwnd),
+            (Some(interval), segments)
+        );
+    }
     rounds.round();
     // 320 segments would be 0.62 ms apart.
-    assert_eq!(rounds.seen.cwnd, 160);
+    assert_eq!(rounds.seen.cwnd, 320);
     assert_eq!(rounds.spacing.phase(), Phase::Clusters);
     assert_eq!(rounds.interval_ns(), None);
+}
+
+/// As it is where acknowledgements are put together on the way, or the first flight was a burst: there is still a round trip to be filled
+/// by the answers.
+#[test]
+fn a_flight_that_is_acknowledged_at_once_is_answered_over_a_whole_round_trip() {
+    let mut rounds = Rounds::begin(100_000, OPEN, MS, None);
+    for (window, interval) in [(20, 5_000_000), (40, 2_500_000), (80, 1_250_000)] {
+        rounds.seen.una = rounds.seen.nxt;
+        rounds.seen.cwnd = window;
+        rounds.spacing.acknowledged(&rounds.seen, MS, None);
+        rounds.send();
+        assert_eq!(rounds.interval_ns(), Some(interval), "{window}");
+    }
 }
 
 #[test]
@@ -106,7 +122,7 @@ fn what_has_grown_into_clusters_is_not_spaced_again_before_slow_start_begins_aga
     rounds.round();
     assert_eq!(rounds.spacing.phase(), Phase::Clusters);
     // A queue has made the round trip longer.
-    rounds.seen.srtt_us = 900_000;
+    rounds.seen.rtt_us = 900_000;
     rounds.round();
     assert_eq!(rounds.spacing.phase(), Phase::Clusters);
     rounds.spacing.end();
@@ -128,6 +144,10 @@ fn a_remembered_path_is_spaced_up_to_its_rate_and_slow_start_ends_there() {
         rounds.round();
     }
     assert_eq!(rounds.seen.cwnd, window);
+    // One more round, which fills the window.
+    assert_eq!(rounds.spacing.phase(), Phase::Spacing);
+    rounds.round();
+    rounds.round();
     assert_eq!(rounds.spacing.phase(), Phase::Free);
     // Ten doublings, of which the last one is as long as the path.
     let intervals = &rounds.intervals_ns;
@@ -138,15 +158,53 @@ fn a_remembered_path_is_spaced_up_to_its_rate_and_slow_start_ends_there() {
 }
 
 #[test]
-fn the_last_round_before_the_threshold_is_as_long_as_what_is_missing() {
+fn the_last_round_before_the_threshold_is_as_long_as_what_is_missing_and_so_is_one_more() {
     let mut rounds = Rounds::begin(100_000, 50, MS, None);
     rounds.round();
     rounds.round();
+    rounds.acknowledge_one();
     // Not 80, but the 50 that it may become.
     assert_eq!(
         rounds.intervals_ns,
         [10_000_000, 5_000_000, 2_500_000, 2_000_000]
     );
+    let mut acknowledged = 0;
+    while rounds.spacing.phase() == Phase::Spacing {
+        assert_eq!(rounds.interval_ns(), Some(2_000_000));
+        if rounds.seen.cwnd == 50 {
+            acknowledged += 1;
+        }
+        rounds.acknowledge_one();
+    }
+    // The window was full when that one came that makes it 50; then 50 more.
+    assert_eq!(acknowledged, 50);
+    assert_eq!(rounds.spacing.phase(), Phase::Free);
+}
+
+#[test]
+fn a_loss_ends_spacing_at_once() {
+    let mut rounds = Rounds::begin(100_000, 50, MS, None);
+    rounds.round();
+    rounds.spacing.end();
+    rounds.seen.ssthresh = 5;
+    rounds.seen.cwnd = 5;
+    rounds.round();
+    assert_eq!(rounds.spacing.phase(), Phase::Free);
+}
+
+#[test]
+fn a_path_that_takes_no_more_than_the_first_flight_has_it_spaced() {
+    let path = Path {
+        rate_bytes_per_s: 144_800,
+        rtt_min_us: 100_000,
+    };
+    let mut rounds = Rounds::begin(100_000, path.window(MSS), MS, Some(path));
+    assert_eq!(rounds.intervals_ns, [10_000_000]);
+    rounds.round();
+    assert_eq!(rounds.spacing.phase(), Phase::Spacing);
+    rounds.round();
+    assert_eq!(rounds.spacing.phase(), Phase::Free);
+    assert_eq!(rounds.intervals_ns, [10_000_000]);
 }
 
 #[test]
@@ -184,10 +242,10 @@ proptest! {
 
     #[test]
     fn spacing_lasts_as_many_rounds_as_the_window_can_double(
-        srtt_us in 100u32..1_000_000, precision_ns in 10_000u64..10_000_000,
+        rtt_us in 100u32..1_000_000, precision_ns in 10_000u64..10_000_000,
     ) {
-        let mut rounds = Rounds::begin(srtt_us, OPEN, precision_ns, None);
-        let expected = doublings_max(u64::from(srtt_us) * 1000, precision_ns, 10);
+        let mut rounds = Rounds::begin(rtt_us, OPEN, precision_ns, None);
+        let expected = doublings_max(u64::from(rtt_us) * 1000, precision_ns, 10);
         prop_assume!(expected <= 12);
         while rounds.spacing.phase() == Phase::Spacing {
             rounds.round();

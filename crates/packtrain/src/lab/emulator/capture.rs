@@ -106,6 +106,7 @@ impl Backlog {
 struct Feed {
     number: u64,
     interfaces: BTreeMap<WireId, u32>,
+    snap_len: u32,
     batches: Sender<Vec<Seen>>,
     backlog: Arc<Backlog>,
 }
@@ -139,6 +140,7 @@ impl Captures {
         self.feeds.push(Feed {
             number,
             interfaces: numbered.map(|((wire, _), i)| (*wire, i)).collect(),
+            snap_len: limits.snap_len,
             batches,
             backlog: backlog.clone(),
         });
@@ -156,19 +158,26 @@ impl Captures {
         }
     }
 
-    /// Nothing more is handed over to it. The wires that nobody watches any more.
+    /// Nothing more is handed over to it. The wires that it was of.
     pub fn end(&mut self, number: u64) -> Vec<WireId> {
         let Some(at) = self.feeds.iter().position(|feed| feed.number == number) else {
             return Vec::new();
         };
         let gone = self.feeds.swap_remove(at);
-        let wires = gone.interfaces.into_keys();
-        wires.filter(|wire| !self.is_watched(wire)).collect()
+        gone.interfaces.into_keys().collect()
     }
 
-    fn is_watched(&self, wire: &WireId) -> bool {
-        let mut feeds = self.feeds.iter();
-        feeds.any(|feed| feed.interfaces.contains_key(wire))
+    /// How many bytes of a frame on this wire, of the one who wants most; `None`: nobody wants any.
+    pub fn wanted_of(&self, wire: WireId) -> Option<usize> {
+        let of = |feed: &Feed| match feed.snap_len {
+            0 => usize::MAX,
+            snap_len => snap_len as usize,
+        };
+        let feeds = self.feeds.iter();
+        feeds
+            .filter(|feed| feed.interfaces.contains_key(&wire))
+            .map(of)
+            .max()
     }
 
     /// Hands over what was seen since the last time.
@@ -318,24 +327,24 @@ impl Capture {
         self.latest = self.latest.max(sighting.at);
         order.saw(sighting.at, rate);
         let comment = sighting.dropped.map(comment_on);
-        for (at, bytes) in on_the_wire(Arc::unwrap_or_clone(sighting), rate) {
-            order.put(interface, at, bytes, comment);
+        for seen in on_the_wire(Arc::unwrap_or_clone(sighting), rate) {
+            order.put(interface, seen, comment);
         }
     }
 
     fn write_due(&mut self, order: &mut Order, out: &mut Vec<u8>) {
         while !self.is_full() {
             let Some(held) = order.next() else { return };
-            let len = held.bytes.len();
+            let there = held.bytes.len();
             let kept = match self.limits.snap_len as usize {
-                0 => len,
-                snap_len => len.min(snap_len),
+                0 => there,
+                snap_len => there.min(snap_len),
             };
             let packet = Packet {
                 interface: held.interface,
                 unix_nanos: self.wall.unix_nanos(held.at),
                 bytes: &held.bytes[..kept],
-                len: len as u32,
+                len: held.len as u32,
                 direction: None,
                 comment: held.comment,
             };
@@ -369,6 +378,7 @@ struct Held {
     number: u64,
     interface: u32,
     bytes: Vec<u8>,
+    len: usize,
     comment: Option<&'static str>,
 }
 
@@ -402,14 +412,15 @@ impl Order {
         self.settled = self.settled.max(Instant::from_nanos(settled));
     }
 
-    fn put(&mut self, interface: u32, at: Instant, bytes: Vec<u8>, comment: Option<&'static str>) {
+    fn put(&mut self, interface: u32, seen: OnTheWire, comment: Option<&'static str>) {
         let number = self.put;
         self.put += 1;
         self.held.push(Reverse(Held {
-            at,
+            at: seen.at,
             number,
             interface,
-            bytes,
+            bytes: seen.bytes,
+            len: seen.len,
             comment,
         }));
     }
@@ -426,19 +437,37 @@ impl Order {
     }
 }
 
-/// What a wire would have carried of it, and when the last bit of each frame was there.
+/// A frame as a wire would have carried it.
+#[derive(Debug, PartialEq, Eq)]
+struct OnTheWire {
+    /// When its last bit was there.
+    at: Instant,
+    /// Perhaps only the first of them.
+    bytes: Vec<u8>,
+    len: usize,
+}
+
+/// What a wire would have carried of it.
 ///
 /// What crossed in one piece took its time as all that it becomes: the last was there when it was, and
 /// the others earlier by what the wire takes for those behind them. What was dropped was so at one time.
-fn on_the_wire(sighting: Sighting, rate: Option<RateConfig>) -> Vec<(Instant, Vec<u8>)> {
+fn on_the_wire(sighting: Sighting, rate: Option<RateConfig>) -> Vec<OnTheWire> {
     let Sighting {
-        at, frame, dropped, ..
+        at,
+        frame,
+        len,
+        dropped,
+        ..
     } = sighting;
     if frame.offload == Offload::NONE {
         let mut bytes = frame.bytes;
         // The card does so, behind whatever a virtual interface has seen.
-        bytes.resize(bytes.len().max(FRAME_BYTES_MIN), 0);
-        return vec![(at, bytes)];
+        let padded = len.max(FRAME_BYTES_MIN);
+        if bytes.len() == len {
+            bytes.resize(padded, 0);
+        }
+        let len = padded;
+        return vec![OnTheWire { at, bytes, len }];
     }
     let whole = frame.clone();
     // What no card can cut was dropped for it, and is shown as it came.
@@ -454,7 +483,11 @@ fn on_the_wire(sighting: Sighting, rate: Option<RateConfig>) -> Vec<(Instant, Ve
             });
             bits_behind += rate.map_or(0, |rate| rate.bits(&frame));
             let at = at.as_nanos().saturating_sub(earlier as u64);
-            (Instant::from_nanos(at), frame.bytes)
+            OnTheWire {
+                at: Instant::from_nanos(at),
+                len: frame.bytes.len(),
+                bytes: frame.bytes,
+            }
         })
         .collect();
     timed.reverse();

@@ -60,6 +60,7 @@ fn sighting(micros: u64, wire: WireId, frame: Frame) -> Sighting {
     Sighting {
         at: at(micros),
         wire,
+        len: frame.bytes.len(),
         frame,
         dropped: None,
     }
@@ -143,16 +144,16 @@ fn segments_of_a_frame_are_as_far_apart_as_their_own_wire_time() {
     // 10 Mbit/s: 1000 bytes of payload are 1042 and 24 on the wire, 852.8 µs; the last 60 and 24.
     let seen = sighting(10_000, THERE, train(3010, 1000));
     let frames = on_the_wire(seen.clone(), rated(10_000_000));
-    let nanos: Vec<u64> = frames.iter().map(|(at, _)| at.as_nanos()).collect();
+    let nanos: Vec<u64> = frames.iter().map(|seen| seen.at.as_nanos()).collect();
     let last = 10_000_000;
     let short = last - 67_200;
     assert_eq!(nanos, [short - 2 * 852_800, short - 852_800, short, last]);
-    let lens: Vec<usize> = frames.iter().map(|(_, bytes)| bytes.len()).collect();
+    let lens: Vec<usize> = frames.iter().map(|seen| seen.bytes.len()).collect();
     assert_eq!(lens, [1042, 1042, 1042, 60]);
-    assert_eq!(frames[1].1[42], (1000 % 256) as u8);
+    assert_eq!(frames[1].bytes[42], (1000 % 256) as u8);
     // Without a rate they take no time.
     let at_once = on_the_wire(seen, None);
-    assert!(at_once.iter().all(|&(time, _)| time == at(10_000)));
+    assert!(at_once.iter().all(|seen| seen.at == at(10_000)));
 }
 
 #[test]
@@ -162,7 +163,7 @@ fn segments_take_the_time_of_their_ip_packets_where_the_rate_counts_these() {
         level: RateLevel::Ip,
     };
     let frames = on_the_wire(sighting(9000, THERE, train(2000, 1000)), Some(rate));
-    let times: Vec<Instant> = frames.iter().map(|&(at, _)| at).collect();
+    let times: Vec<Instant> = frames.iter().map(|seen| seen.at).collect();
     assert_eq!(times, [at(9000 - 1028), at(9000)]);
 }
 
@@ -173,7 +174,7 @@ fn what_was_dropped_whole_was_dropped_at_one_time() {
         ..sighting(10_000, THERE, train(3000, 1000))
     };
     let frames = on_the_wire(seen, rated(10_000_000));
-    let times: Vec<Instant> = frames.iter().map(|&(at, _)| at).collect();
+    let times: Vec<Instant> = frames.iter().map(|seen| seen.at).collect();
     assert_eq!(times, [at(10_000); 3]);
 }
 
@@ -186,7 +187,12 @@ fn what_no_card_could_cut_is_shown_as_it_came() {
         dropped: Some(WireDrop::BadOffload),
         ..sighting(1, THERE, frame)
     };
-    assert_eq!(on_the_wire(seen, None), [(at(1), bytes)]);
+    let as_it_came = OnTheWire {
+        at: at(1),
+        len: bytes.len(),
+        bytes,
+    };
+    assert_eq!(on_the_wire(seen, None), [as_it_came]);
 }
 
 #[test]
@@ -310,15 +316,46 @@ fn a_wire_is_watched_until_the_last_capture_of_it_ends() {
     let one = captures.begin(wires, limits, ROOMY, (WALL, BEGAN));
     let seen = vec![sighting(1, THERE, plain(60)), sighting(2, BACK, plain(70))];
     captures.tell(seen, |_| None);
-    assert_eq!(captures.end(both.number), [THERE]);
+    assert_eq!(captures.end(both.number), [THERE, BACK]);
+    let wanted = |captures: &Captures| [THERE, BACK].map(|wire| captures.wanted_of(wire));
+    assert_eq!(wanted(&captures), [None, Some(usize::MAX)]);
     assert_eq!(captures.end(one.number), [BACK]);
     assert!(captures.end(one.number).is_empty());
+    assert_eq!(wanted(&captures), [None, None]);
     assert_eq!(of_kind(&written(both), 6).len(), 2);
     let file = written(one);
     let [frame] = of_kind(&file, 6)[..] else {
         panic!("one frame")
     };
     assert_eq!((word(&frame.body, 0), frame.frame().len()), (0, 70));
+}
+
+#[test]
+fn as_much_is_kept_of_a_frame_as_the_one_wants_who_wants_most() {
+    let mut captures = Captures::default();
+    let of = |snap_len| Limits {
+        snap_len,
+        ..Limits::default()
+    };
+    let little = both_ways(&mut captures, of(50), ROOMY);
+    assert_eq!(captures.wanted_of(THERE), Some(50));
+    let more = both_ways(&mut captures, of(70), ROOMY);
+    assert_eq!(captures.wanted_of(THERE), Some(70));
+    let cut = Sighting {
+        len: 1514,
+        ..sighting(1, THERE, plain(70))
+    };
+    captures.tell(vec![cut], |_| None);
+    captures.end(more.number);
+    assert_eq!(captures.wanted_of(THERE), Some(50));
+    captures.end(little.number);
+    for (capture, kept) in [(little, 50), (more, 70)] {
+        let file = written(capture);
+        let [frame] = of_kind(&file, 6)[..] else {
+            panic!("one frame")
+        };
+        assert_eq!((frame.frame().len(), word(&frame.body, 16)), (kept, 1514));
+    }
 }
 
 #[test]

@@ -1,0 +1,113 @@
+//! How long a round trip is (RFC 6298), as Linux reckons it.
+
+use packtrain_proto::time::Duration;
+
+/// Before anything was measured (RFC 6298, 2.1).
+const RTO_INITIAL: Duration = Duration::from_secs(1);
+/// Linux' `TCP_RTO_MAX`.
+const RTO_MAX: Duration = Duration::from_secs(120);
+/// Linux' `TCP_RTO_MIN`. The RFC has a second there, and for the whole timeout; Linux means the part that the
+/// variance stands for, so that on a long path that never varies 200 ms are left as well.
+const VARIANCE_PART_MIN: Duration = Duration::from_millis(200);
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RttEstimator {
+    smoothed: Option<Duration>,
+    variance: Duration,
+    min: Option<Duration>,
+    /// How often the timer has expired since something new was acknowledged.
+    expired: u32,
+}
+
+impl RttEstimator {
+    pub fn smoothed(&self) -> Option<Duration> {
+        self.smoothed
+    }
+
+    pub fn min(&self) -> Option<Duration> {
+        self.min
+    }
+
+    /// A round trip of what has been sent once (Karn's rule is the caller's). `shortest`: of the newest of
+    /// what was acknowledged together, which waited least.
+    pub fn sample(&mut self, rtt: Duration, shortest: Duration) {
+        self.min = Some(self.min.map_or(shortest, |min| min.min(shortest)));
+        let Some(smoothed) = self.smoothed else {
+            self.smoothed = Some(rtt);
+            self.variance = rtt / 2;
+            return;
+        };
+        self.variance = (self.variance * 3 + smoothed.abs_diff(rtt)) / 4;
+        self.smoothed = Some((smoothed * 7 + rtt) / 8);
+    }
+
+    /// How long to wait for an acknowledgement.
+    pub fn timeout(&self) -> Duration {
+        let once = self.timeout_unprolonged();
+        let prolonged = once.saturating_mul(1u32.checked_shl(self.expired).unwrap_or(u32::MAX));
+        prolonged.min(RTO_MAX)
+    }
+
+    /// The same, as if the timer had not expired lately.
+    pub fn timeout_unprolonged(&self) -> Duration {
+        match self.smoothed {
+            None => RTO_INITIAL,
+            Some(smoothed) => smoothed + (self.variance * 4).max(VARIANCE_PART_MIN),
+        }
+    }
+
+    /// Nothing came: the next wait is twice as long (5.5).
+    pub fn expire(&mut self) {
+        self.expired += 1;
+    }
+
+    /// Something new was acknowledged.
+    pub fn progress(&mut self) {
+        self.expired = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn the_timeout_is_a_second_then_three_round_trips_and_comes_near_to_one() {
+        let mut rtt = RttEstimator::default();
+        assert_eq!(rtt.timeout(), ms(1000));
+        rtt.sample(ms(400), ms(400));
+        assert_eq!(rtt.timeout(), ms(400) + ms(800));
+        (0..50).for_each(|_| rtt.sample(ms(400), ms(400)));
+        assert_eq!(rtt.timeout(), ms(600));
+    }
+
+    #[test]
+    fn a_sample_moves_the_mean_by_an_eighth_and_the_variance_by_a_quarter() {
+        let mut rtt = RttEstimator::default();
+        rtt.sample(ms(80), ms(80));
+        rtt.sample(ms(160), ms(150));
+        assert_eq!(rtt.smoothed(), Some(ms(90)));
+        assert_eq!(rtt.variance, ms(50));
+        assert_eq!(rtt.min(), Some(ms(80)));
+        rtt.sample(ms(90), ms(70));
+        assert_eq!(rtt.min(), Some(ms(70)));
+    }
+
+    #[test]
+    fn each_expiry_doubles_the_wait_up_to_two_minutes_and_progress_ends_that() {
+        let mut rtt = RttEstimator::default();
+        rtt.sample(ms(100), ms(100));
+        for wait in [300, 600, 1200, 2400] {
+            assert_eq!(rtt.timeout(), ms(wait));
+            rtt.expire();
+        }
+        (0..100).for_each(|_| rtt.expire());
+        assert_eq!(rtt.timeout(), RTO_MAX);
+        rtt.progress();
+        assert_eq!(rtt.timeout(), ms(300));
+    }
+}

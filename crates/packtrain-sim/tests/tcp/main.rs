@@ -1,0 +1,9 @@
+//! TCP in virtual time: small cases by hand, its parts against slow models, and what Clustered Packet Spacing
+//! is said to do.
+
+mod conservation;
+mod exact;
+mod loss;
+mod scoreboard;
+mod spacing;
+mod support;

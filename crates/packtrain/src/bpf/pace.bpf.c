@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * TCP that is kind to intermediate routers: a congestion control that spaces what slow start sends, and what gives it to
+ * connections.
+ *
+ * The window is the kernel's CUBIC's. What is added: in slow start segments leave RTT / cwnd apart (pace_spacing.bpf.h), by the
+ * kernel's own pacing; slow start ends at what is remembered of the path (pace_path.bpf.h), or when the round trip grows
+ * (pace_hystart.bpf.h). After that the socket is as unpaced as any.
+ *
+ * The kernel works out a pacing rate of its own at each acknowledgement. The one that counts is written where it asks how
+ * large segments may be, which is each time before it sends.
+ */
+#include "pace.h"
+#include "pace_kernel.bpf.h"
+#include "pace_spacing.bpf.h"
+#include "pace_hystart.bpf.h"
+#include "pace_path.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+const volatile struct pace_settings settings SEC(".data.settings");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, PACE_COUNTERS);
+	__type(key, __u32);
+	__type(value, __u64);
+} counters SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct pace_stream);
+} streams SEC(".maps");
+
+static __always_inline void count(__u32 counter, __u64 amount)
+{
+	__u64 *value = bpf_map_lookup_elem(&counters, &counter);
+
+	if (value)
+		*value += amount;
+}
+
+#include "pace_take.bpf.h"
+
+static __always_inline struct pace_stream *stream_of(struct sock *sk)
+{
+	return bpf_sk_storage_get(&streams, sk, 0, 0);
+}
+
+/* The least one so far. */
+static __always_inline __u32 rtt_us_of(const struct tcp_sock *tp)
+{
+	__u32 least = tp->rtt_min.s[0].v;
+
+	return least == ~0U ? 0 : least;
+}
+
+static __always_inline void see(const struct tcp_sock *tp, struct pace_seen *seen)
+{
+	seen->una = tp->snd_una;
+	seen->nxt = tp->snd_nxt;
+	seen->rtt_us = rtt_us_of(tp);
+	seen->cwnd = tp->snd_cwnd;
+	seen->ssthresh = tp->snd_ssthresh;
+	seen->mss = tp->mss_cache;
+}
+
+/* Linux' own HyStart takes the trains that spacing makes for a full path. */
+static __always_inline void no_hystart_of_its_own(struct sock *sk)
+{
+	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
+	__u8 *found = (__u8 *)icsk->icsk_ca_priv + bpf_core_field_offset(struct bictcp, found);
+
+	*found = 1;
+}
+
+/* The window at which the path is full. CUBIC, which has seen no loss yet, would look for it by a twentieth more each round trip. */
+static __always_inline void tell_window_max(struct sock *sk, __u32 window)
+{
+	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
+	__u32 *max = (void *)icsk->icsk_ca_priv + bpf_core_field_offset(struct bictcp, last_max_cwnd);
+
+	if (!*max)
+		*max = window;
+}
+
+static __always_inline void pace_as_decided(struct sock *sk, const struct pace_stream *stream)
+{
+	if (stream->was_paced)
+		return;
+	if (stream->phase == PACE_SPACING) {
+		if (sk->sk_pacing_status == SK_PACING_NONE)
+			sk->sk_pacing_status = SK_PACING_NEEDED;
+	} else if (sk->sk_pacing_status == SK_PACING_NEEDED) {
+		sk->sk_pacing_status = SK_PACING_NONE;
+	}
+}
+
+/* Of a path that is known: the interval of this one of the streams that share it. */
+static __always_inline __u64 known_interval_ns(struct tcp_sock *tp, const struct pace_stream *stream,
+					       const struct pace_path *path, __u64 now)
+{
+	__s32 streams;
+	__u64 rate;
+
+	if (!path || !settings.remembers)
+		return 0;
+	rate = path_rate(path, rtt_us_of(tp), settings.age_max_ns, now);
+	streams = path->sending + !stream->is_sending;
+	if (streams > 1)
+		rate /= (__u32)streams;
+	return rate ? (__u64)tp->mss_cache * SECOND_NS / rate : 0;
+}
+
+/* `is_new`: what the kernel remembers of the destination itself does not count. A window that was cut is not raised above that. */
+static __always_inline void begin(struct sock *sk, struct pace_stream *stream, bool is_new)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct pace_path *path = path_of_new(sk);
+	__u64 interval_ns = known_interval_ns(tp, stream, path, bpf_ktime_get_ns());
+	struct pace_seen seen;
+
+	stream->knows_path = interval_ns > 0;
+	if (interval_ns && path) {
+		__u32 window = path_window((__u64)tp->mss_cache * SECOND_NS / interval_ns, path->rtt_min_us,
+					   tp->mss_cache);
+
+		if (tp->snd_cwnd < window && (is_new || window < tp->snd_ssthresh))
+			tp->snd_ssthresh = window;
+	}
+	see(tp, &seen);
+	pace_begin(stream, &seen, settings.precision_ns, interval_ns);
+	hystart_begin(&stream->hystart, seen.nxt);
+	stream->css_credit = 0;
+	no_hystart_of_its_own(sk);
+	if (stream->phase == PACE_SPACING) {
+		count(PACE_BEGUN, 1);
+		if (interval_ns)
+			count(PACE_BEGUN_KNOWN, 1);
+	}
+	pace_as_decided(sk, stream);
+}
+
+SEC("struct_ops")
+void BPF_PROG(pace_init, struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct pace_stream *stream;
+	struct pace_path *path;
+
+	cubictcp_init(sk);
+	stream = bpf_sk_storage_get(&streams, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!stream) {
+		count(PACE_REFUSED, 1);
+		return;
+	}
+	stream->was_paced = sk->sk_pacing_status != SK_PACING_NONE;
+	stream->delivered = tp->delivered;
+	stream->lost = tp->lost;
+	path = path_of_new(sk);
+	if (path)
+		__sync_fetch_and_add(&path->connections, 1);
+	/* Of one that is taken later something may be under way. */
+	if (path && tp->packets_out && !stream->is_sending) {
+		stream->is_sending = 1;
+		path_sends_more(path);
+	}
+	begin(sk, stream, !tp->data_segs_out);
+}
+
+SEC("struct_ops")
+void BPF_PROG(pace_release, struct sock *sk)
+{
+	struct pace_stream *stream = stream_of(sk);
+	struct pace_path *path;
+
+	if (!stream)
+		return;
+	if (stream->is_sending) {
+		stream->is_sending = 0;
+		path = path_of(sk);
+		if (path)
+			path_sends_less(path);
+	}
+	pace_end(stream);
+	pace_as_decided(sk, stream);
+}
+
+static __always_inline void note_lost(struct tcp_sock *tp, struct pace_stream *stream)
+{
+	__u32 lost = tp->lost - stream->lost;
+	__u32 phase = stream->phase;
+
+	if (!lost || phase >= PACE_PHASES)
+		return;
+	stream->lost = tp->lost;
+	stream->lost_in[phase] += lost;
+	count(PACE_LOST_FREE + phase, lost);
+}
+
+SEC("struct_ops")
+void BPF_PROG(pace_acked, struct sock *sk, const struct ack_sample *sample)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct pace_stream *stream = stream_of(sk);
+	struct pace_path *path;
+	__u32 delivered;
+
+	cubictcp_acked(sk, sample);
+	if (!stream)
+		return;
+	note_lost(tp, stream);
+	delivered = tp->delivered - stream->delivered;
+	stream->delivered = tp->delivered;
+	path = path_of(sk);
+	if (!path)
+		return;
+	path_delivered(path, (__u64)delivered * tp->mss_cache, rtt_us_of(tp), bpf_ktime_get_ns());
+	if (stream->is_sending && !tp->packets_out) {
+		stream->is_sending = 0;
+		path_sends_less(path);
+	}
+	if (stream->phase != PACE_FREE && is_in_slow_start(tp) && settings.hystart) {
+		__u32 rtt_us = sample->rtt_us > 0 ? sample->rtt_us : 0;
+		enum pace_verdict verdict = hystart_acknowledged(&stream->hystart, tp->snd_una, tp->snd_nxt, rtt_us,
+								 settings.hystart_min_us, settings.hystart_max_us);
+
+		if (verdict == PACE_OVER) {
+			tp->snd_ssthresh = tp->snd_cwnd;
+			path_full(path, false, bpf_ktime_get_ns());
+			count(PACE_ENDED_BY_DELAY, 1);
+		}
+	}
+}
+
+/* A congestion control's window grows by what was acknowledged, in conservative slow start by a part of it. */
+static __always_inline __u32 grows_by(const struct tcp_sock *tp, struct pace_stream *stream, __u32 acked)
+{
+	__u32 credit;
+
+	if (!stream->hystart.css_baseline_min_us || !is_in_slow_start(tp))
+		return acked;
+	credit = stream->css_credit + acked;
+	stream->css_credit = credit % PACE_CSS_GROWTH_DIVISOR;
+	return credit / PACE_CSS_GROWTH_DIVISOR;
+}
+
+SEC("struct_ops")
+void BPF_PROG(pace_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct pace_stream *stream = stream_of(sk);
+	struct pace_seen seen;
+	__u64 interval_ns = 0;
+
+	if (!stream) {
+		cubictcp_cong_avoid(sk, ack, acked);
+		return;
+	}
+	acked = grows_by(tp, stream, acked);
+	if (acked)
+		cubictcp_cong_avoid(sk, ack, acked);
+	if (stream->phase == PACE_FREE) {
+		/* A window that was cut below its threshold by a timeout: slow start goes on from there. */
+		if (is_in_slow_start(tp))
+			begin(sk, stream, false);
+		return;
+	}
+	see(tp, &seen);
+	if (stream->knows_path && pace_decides(stream, &seen)) {
+		if (seen.cwnd >= seen.ssthresh && !stream->filling) {
+			count(PACE_ENDED_AT_PATH, 1);
+			tell_window_max(sk, seen.cwnd);
+		}
+		interval_ns = known_interval_ns(tp, stream, path_of(sk), bpf_ktime_get_ns());
+	}
+	pace_acknowledged(stream, &seen, settings.precision_ns, interval_ns);
+	pace_as_decided(sk, stream);
+}
+
+SEC("struct_ops")
+__u32 BPF_PROG(pace_ssthresh, struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct pace_stream *stream = stream_of(sk);
+	struct pace_path *path = path_of(sk);
+
+	if (stream) {
+		note_lost(tp, stream);
+		count(PACE_CUT_FREE + (stream->phase < PACE_PHASES ? stream->phase : 0), 1);
+		if (path) {
+			path_full(path, stream->phase != PACE_FREE, bpf_ktime_get_ns());
+			if (stream->phase != PACE_FREE)
+				__sync_fetch_and_add(&path->losses, 1);
+		}
+		pace_end(stream);
+		pace_as_decided(sk, stream);
+	}
+	return cubictcp_recalc_ssthresh(sk);
+}
+
+SEC("struct_ops")
+void BPF_PROG(pace_set_state, struct sock *sk, __u8 new_state)
+{
+	cubictcp_state(sk, new_state);
+	/* It has forgotten what it knew when it comes here after a timeout. */
+	if (new_state == TCP_CA_LOSS)
+		no_hystart_of_its_own(sk);
+}
+
+SEC("struct_ops")
+void BPF_PROG(pace_cwnd_event, struct sock *sk, enum tcp_ca_event event)
+{
+	struct pace_stream *stream;
+	struct pace_path *path;
+
+	cubictcp_cwnd_event(sk, event);
+	if (event != CA_EVENT_TX_START && event != CA_EVENT_CWND_RESTART)
+		return;
+	stream = stream_of(sk);
+	if (!stream)
+		return;
+	if (event == CA_EVENT_CWND_RESTART) {
+		begin(sk, stream, false);
+		return;
+	}
+	if (!stream->is_sending) {
+		path = path_of_new(sk);
+		if (path) {
+			stream->is_sending = 1;
+			path_sends_more(path);
+		}
+	}
+}
+
+SEC("struct_ops")
+__u32 BPF_PROG(pace_min_tso_segs, struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct pace_stream *stream = stream_of(sk);
+	__u64 rate;
+
+	if (!stream || stream->phase != PACE_SPACING || !stream->interval_ns)
+		return sk->__sk_common.skc_net.net->ipv4.sysctl_tcp_min_tso_segs;
+	rate = (__u64)tp->mss_cache * SECOND_NS / stream->interval_ns;
+	/* Whoever has set a lower one means it. */
+	if (rate > sk->sk_max_pacing_rate)
+		rate = sk->sk_max_pacing_rate;
+	sk->sk_pacing_rate = rate;
+	return 1;
+}
+
+SEC("struct_ops")
+__u32 BPF_PROG(pace_undo_cwnd, struct sock *sk)
+{
+	return tcp_reno_undo_cwnd(sk);
+}
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops pace_cps = {
+	.init = (void *)pace_init,
+	.release = (void *)pace_release,
+	.ssthresh = (void *)pace_ssthresh,
+	.cong_avoid = (void *)pace_cong_avoid,
+	.pkts_acked = (void *)pace_acked,
+	.set_state = (void *)pace_set_state,
+	.cwnd_event = (void *)pace_cwnd_event,
+	.min_tso_segs = (void *)pace_min_tso_segs,
+	.undo_cwnd = (void *)pace_undo_cwnd,
+	.name = "packtrain_cps",
+};
+
+/* As linux/pace.rs and its parts read and write them. */
+_Static_assert(sizeof(struct pace_settings) == 728, "settings");
+_Static_assert(sizeof(struct pace_path_key) == 24, "key of a path");
+_Static_assert(sizeof(struct pace_path) == 80, "path");
+_Static_assert(sizeof(struct pace_shown) == 128, "what is told of a connection");

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* What the decisions of pace.bpf.c are, asked one by one: for tests, which compare them with packtrain-proto's. */
+#include <stdbool.h>
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+#include "pace_spacing.bpf.h"
+#include "pace_hystart.bpf.h"
+#include "pace_try.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+SEC("syscall")
+int pace_try(struct pace_trial *trial)
+{
+	struct pace_seen seen = trial->seen;
+	struct pace_stream stream = {};
+
+	stream.interval_ns = trial->interval_ns;
+	stream.round_end = trial->round_end;
+	stream.first_flight = trial->first_flight;
+	stream.phase = trial->phase;
+	stream.filling = trial->filling;
+	stream.hystart = trial->hystart;
+	switch (trial->what) {
+	case PACE_TRY_BEGIN:
+		pace_begin(&stream, &seen, trial->precision_ns, trial->path_interval_ns);
+		hystart_begin(&stream.hystart, seen.nxt);
+		break;
+	case PACE_TRY_ACKNOWLEDGED:
+		pace_acknowledged(&stream, &seen, trial->precision_ns, trial->path_interval_ns);
+		trial->verdict = hystart_acknowledged(&stream.hystart, seen.una, seen.nxt, trial->rtt_us,
+						      trial->hystart_min_us, trial->hystart_max_us);
+		break;
+	case PACE_TRY_END:
+		pace_end(&stream);
+		break;
+	}
+	trial->interval_ns = stream.interval_ns;
+	trial->round_end = stream.round_end;
+	trial->first_flight = stream.first_flight;
+	trial->phase = stream.phase;
+	trial->filling = stream.filling;
+	trial->hystart = stream.hystart;
+	return 0;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* What pace_try.bpf.c and the tests of linux/pace.rs both know. */
+#ifndef PACKTRAIN_PACE_TRY_H
+#define PACKTRAIN_PACE_TRY_H
+
+#include "pace.h"
+
+enum pace_try_what {
+	PACE_TRY_BEGIN = 0,
+	PACE_TRY_ACKNOWLEDGED = 1,
+	PACE_TRY_END = 2,
+};
+
+/* A connection as it is, and after one step of it. */
+struct pace_trial {
+	__u64 precision_ns;
+	__u64 path_interval_ns;
+	__u64 interval_ns;
+	struct pace_seen seen;
+	__u32 round_end;
+	__u32 first_flight;
+	__u32 phase;
+	__u32 what;
+	__u32 rtt_us;
+	__u32 hystart_min_us;
+	__u32 hystart_max_us;
+	__u32 verdict;
+	struct pace_hystart hystart;
+	__u32 filling;
+	__u32 reserved;
+};
+
+#endif

@@ -1,0 +1,221 @@
+//! What the program decides, against packtrain-proto's decision: step by step, for connections that chance has drawn.
+
+use libbpf_rs::{Object, ProgramInput};
+use packtrain_proto::pacing::hystart::{
+    CSS_GROWTH_DIVISOR, CSS_ROUNDS, Hystart, MIN_RTT_DIVISOR, N_RTT_SAMPLE, Thresholds, Verdict,
+};
+use packtrain_proto::pacing::path::{Path, WINDOW_MIN};
+use packtrain_proto::pacing::spacing::{Phase, Seen, Spacing};
+use packtrain_proto::random::Random;
+
+use super::super::bpf_object::{self, embedded};
+use super::{u32_at, u64_at};
+use crate::linux::test_namespace::in_namespace;
+
+/// `sizeof(struct pace_trial)`, and where in it what is.
+const TRIAL_LEN: usize = 112;
+const BEGIN: u32 = 0;
+const ACKNOWLEDGED: u32 = 1;
+const END: u32 = 2;
+
+/// A connection in the program's keeping.
+struct Trial<'a> {
+    object: &'a mut Object,
+    bytes: [u8; TRIAL_LEN],
+}
+
+struct Step<'a> {
+    what: u32,
+    seen: &'a Seen,
+    precision_ns: u64,
+    path: Option<&'a Path>,
+    rtt_us: u32,
+    thresholds: &'a Thresholds,
+}
+
+impl Trial<'_> {
+    fn put(&mut self, at: usize, bytes: &[u8]) {
+        self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+
+    fn step(&mut self, step: &Step<'_>) {
+        let seen = step.seen;
+        let path_interval_ns = step.path.map_or(0, |path| path.interval_ns(seen.mss));
+        self.put(0, &step.precision_ns.to_ne_bytes());
+        self.put(8, &path_interval_ns.to_ne_bytes());
+        let words = [
+            seen.una,
+            seen.nxt,
+            seen.rtt_us,
+            seen.cwnd,
+            seen.ssthresh,
+            seen.mss,
+        ];
+        for (place, word) in words.into_iter().enumerate() {
+            self.put(24 + 4 * place, &word.to_ne_bytes());
+        }
+        for (at, word) in [
+            (60, step.what),
+            (64, step.rtt_us),
+            (68, step.thresholds.min_us),
+            (72, step.thresholds.max_us),
+        ] {
+            self.put(at, &word.to_ne_bytes());
+        }
+        let program = self.object.progs_mut().next().expect("the one program");
+        let input = ProgramInput {
+            context_in: Some(&mut self.bytes),
+            ..ProgramInput::default()
+        };
+        program.test_run(input).expect("it runs");
+    }
+
+    fn phase(&self) -> Phase {
+        match u32_at(&self.bytes, 56) {
+            0 => Phase::Free,
+            1 => Phase::Spacing,
+            2 => Phase::Clusters,
+            other => panic!("phase {other}"),
+        }
+    }
+
+    fn interval_ns(&self) -> Option<u64> {
+        (self.phase() == Phase::Spacing).then(|| u64_at(&self.bytes, 16))
+    }
+
+    fn verdict(&self) -> Verdict {
+        match u32_at(&self.bytes, 76) {
+            0 => Verdict::SlowStart,
+            1 => Verdict::Conservative,
+            2 => Verdict::Over,
+            other => panic!("verdict {other}"),
+        }
+    }
+}
+
+/// A number of so many bits at most, of which few have many: small ones are as likely as large ones.
+fn of_any_size(random: &mut Random, bits: u32) -> u32 {
+    let bits = random.up_to(u64::from(bits)) as u32;
+    (random.up_to((1 << bits) - 1)) as u32
+}
+
+#[test]
+fn the_program_decides_as_it_is_written_down() {
+    let mut object = bpf_object::load(embedded!("pace_try")).expect("it loads");
+    let mut random = Random::new(0x005b_ac1e);
+    for connection in 0..300 {
+        let mut trial = Trial {
+            object: &mut object,
+            bytes: [0; TRIAL_LEN],
+        };
+        let (mut spacing, mut hystart) = (Spacing::default(), Hystart::default());
+        let start = random.up_to(u64::MAX) as u32;
+        let mut seen = Seen {
+            una: start,
+            nxt: start,
+            rtt_us: of_any_size(&mut random, 20),
+            cwnd: 10,
+            ssthresh: [u32::MAX, of_any_size(&mut random, 12)][random.up_to(1) as usize],
+            mss: 536 + random.up_to(8500) as u32,
+        };
+        let path = Path {
+            rate_bytes_per_s: 1 + u64::from(of_any_size(&mut random, 30)),
+            rtt_min_us: seen.rtt_us,
+        };
+        let path = (random.up_to(2) == 0).then_some(path);
+        let precision_ns = u64::from(of_any_size(&mut random, 24));
+        let thresholds = Thresholds::default();
+        let mut rtt_us = seen.rtt_us;
+        for step in 0..200 {
+            let what = match random.up_to(99) {
+                _ if step == 0 => BEGIN,
+                0 => BEGIN,
+                1 => END,
+                _ => ACKNOWLEDGED,
+            };
+            if what == ACKNOWLEDGED {
+                let acked = random.up_to(3) as u32;
+                seen.una = seen.una.wrapping_add(acked * seen.mss);
+                seen.cwnd = match random.up_to(49) {
+                    0 => 1 + of_any_size(&mut random, 10),
+                    _ => seen.cwnd + acked,
+                };
+                // What is acknowledged was sent.
+                let sent = seen
+                    .una
+                    .wrapping_add(seen.cwnd * seen.mss * random.up_to(1) as u32);
+                if sent.wrapping_sub(seen.nxt) as i32 > 0 {
+                    seen.nxt = sent;
+                }
+                rtt_us = [0, rtt_us, rtt_us + rtt_us / 7][random.up_to(2) as usize]
+                    .min(4_000_000)
+                    .max(seen.rtt_us * random.up_to(1) as u32);
+            }
+            trial.step(&Step {
+                what,
+                seen: &seen,
+                precision_ns,
+                path: path.as_ref(),
+                rtt_us,
+                thresholds: &thresholds,
+            });
+            match what {
+                BEGIN => {
+                    spacing.begin(&seen, precision_ns, path.as_ref());
+                    hystart.begin(seen.nxt);
+                }
+                END => spacing.end(),
+                _ => {
+                    spacing.acknowledged(&seen, precision_ns, path.as_ref());
+                    let verdict = hystart.acknowledged(seen.una, seen.nxt, rtt_us, &thresholds);
+                    assert_eq!(trial.verdict(), verdict, "{connection}, {step}: {seen:?}");
+                }
+            }
+            let decided = (spacing.phase(), spacing.interval_ns());
+            assert_eq!(
+                (trial.phase(), trial.interval_ns()),
+                decided,
+                "{connection}, {step}: {seen:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_constants_of_the_program_are_those_of_the_decision() {
+    let header = include_str!("../../bpf/pace.h");
+    for (name, value) in [
+        ("PACE_WINDOW_MIN", WINDOW_MIN),
+        ("PACE_N_RTT_SAMPLE", N_RTT_SAMPLE),
+        ("PACE_MIN_RTT_DIVISOR", MIN_RTT_DIVISOR),
+        ("PACE_CSS_GROWTH_DIVISOR", CSS_GROWTH_DIVISOR),
+        ("PACE_CSS_ROUNDS", CSS_ROUNDS),
+        ("PACE_PORTS", super::PORTS_MAX as u32),
+        ("PACE_PREFIXES", super::PREFIXES_MAX as u32),
+        ("PACE_NAME", super::NAME_LEN as u32),
+    ] {
+        let defined = header
+            .lines()
+            .filter_map(|line| line.strip_prefix("#define "))
+            .find_map(|line| line.strip_prefix(name)?.split_whitespace().next());
+        assert_eq!(defined, Some(value.to_string().as_str()), "{name}");
+    }
+    assert!(header.contains(&format!("PACE_COUNTERS = {},", super::COUNTERS)));
+}
+
+#[test]
+fn a_congestion_control_is_there_as_long_as_its_owner_and_two_have_two_names() {
+    in_namespace(|| {
+        let settings = super::Settings::default();
+        let first = super::TcpPacer::load(&settings).expect("it loads");
+        let second = super::TcpPacer::load(&settings).expect("it loads");
+        assert_ne!(first.name(), second.name());
+        for pacer in [&first, &second] {
+            assert!(super::is_registered(pacer.name()), "{}", pacer.name());
+        }
+        let name = first.name().to_owned();
+        drop(first);
+        assert!(!super::is_registered(&name));
+        assert!(super::is_registered(second.name()));
+    });
+}

@@ -1,0 +1,161 @@
+//! The process of the pacer of TCP.
+
+use rustix::event::{PollFd, PollFlags, poll};
+
+use super::document::{KIND, PathDocument, StreamDocument, TcpDocument};
+use super::{RunError, TcpSettings};
+use crate::clock::Clock;
+use crate::control::{ControlServer, Reply, Request, Response};
+use crate::linux::pace::{Cgroup, Settings, TcpError, TcpPacer, netns_cookie};
+use crate::running::Signals;
+
+/// Connections that are paced for as long as this runs.
+#[derive(Debug)]
+pub struct RunningTcp {
+    settings: TcpSettings,
+    cgroup: Cgroup,
+    pacer: TcpPacer,
+    netns: u64,
+    control: ControlServer,
+    signals: Signals,
+    clock: Clock,
+}
+
+impl RunningTcp {
+    pub fn start(
+        settings: TcpSettings,
+        control: ControlServer,
+        signals: Signals,
+        note: &mut dyn FnMut(&str),
+    ) -> Result<RunningTcp, RunError> {
+        let cgroup = match &settings.cgroup {
+            Some(path) => Cgroup::find(path)?,
+            None => Cgroup::root()?,
+        };
+        let netns = netns_cookie()?;
+        let told = Settings {
+            netns: (!settings.all_namespaces).then_some(netns),
+            precision: settings.precision,
+            remembered: settings.remembered,
+            hystart: settings.hystart,
+            remote_ports: settings.remote_ports.clone(),
+            local_ports: settings.local_ports.clone(),
+            prefixes: settings.destinations.clone(),
+            cgroup: Some(cgroup.clone()),
+            overrides: settings.overrides,
+        };
+        let mut pacer = TcpPacer::load(&told)?;
+        pacer.attach(&cgroup)?;
+        if !settings.only_new {
+            pacer.take_existing()?;
+            let late = pacer.counters()?.taken_late;
+            if late > 0 {
+                tracing::info!("{late} connections that were there already");
+            }
+            if settings.all_namespaces {
+                note(
+                    "of other network namespaces only connections to come are paced, not those that are there already",
+                );
+            }
+        }
+        Ok(RunningTcp {
+            settings,
+            cgroup,
+            pacer,
+            netns,
+            control,
+            signals,
+            clock: Clock::start(),
+        })
+    }
+
+    /// Until it is told to end. `at_clean_end` comes before whoever has asked for the end knows of it.
+    pub fn run(mut self, at_clean_end: impl FnOnce()) -> Result<(), RunError> {
+        loop {
+            self.wait()?;
+            if self.signals.caught() || self.answer() {
+                break;
+            }
+        }
+        self.pacer.give_back()?;
+        tracing::info!("TCP is not paced any more");
+        at_clean_end();
+        Ok(())
+    }
+
+    fn wait(&self) -> Result<(), RunError> {
+        let mut fds = [self.control.fd(), self.signals.fd()]
+            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        match poll(&mut fds, None) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(RunError::Wait(error.into())),
+        }
+    }
+
+    /// Says whether it is to end.
+    fn answer(&mut self) -> bool {
+        let (mut ends, mut asked) = (false, Vec::new());
+        self.control.handle(&mut |request, asker| match request {
+            // Who has asked for it waits until it has come, and is told so by the server.
+            Request::Down {} => {
+                ends = true;
+                Response::Done.into()
+            }
+            request => {
+                asked.push((request, asker));
+                Reply::Later
+            }
+        });
+        for (request, asker) in asked {
+            let response = match request {
+                Request::Status {} => match self.document() {
+                    Ok(document) => {
+                        Response::Status(serde_json::to_value(document).expect("plain JSON"))
+                    }
+                    Err(error) => Response::Error(error.to_string()),
+                },
+                other => Response::Error(format!("the pacer of TCP does not take {other:?}")),
+            };
+            self.control.answer_later(asker, &response);
+        }
+        ends
+    }
+
+    fn document(&mut self) -> Result<TcpDocument, TcpError> {
+        let settings = &self.settings;
+        let now_ns = self.clock.monotonic_nanos();
+        let mut paths = self.pacer.paths()?;
+        paths.retain(|path| settings.all_namespaces || path.netns == self.netns);
+        paths.sort_by_key(|path| (path.netns, path.address));
+        Ok(TcpDocument {
+            kind: KIND.into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            pid: std::process::id(),
+            congestion_control: self.pacer.name().into(),
+            cgroup: self.cgroup.path().display().to_string(),
+            all_namespaces: settings.all_namespaces,
+            dport: settings.remote_ports.clone(),
+            sport: settings.local_ports.clone(),
+            dst: settings
+                .destinations
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
+            precision_ns: settings.precision.as_nanos() as u64,
+            remembered_seconds: settings.remembered.map(|time| time.as_secs_f64()),
+            hystart_us: settings.hystart.map(|it| (it.min_us, it.max_us)),
+            counters: self.pacer.counters()?.into(),
+            time_ns: now_ns,
+            streams: self
+                .pacer
+                .shown()?
+                .into_iter()
+                .map(StreamDocument::from)
+                .collect(),
+            paths: paths
+                .iter()
+                .map(|path| PathDocument::new(path, now_ns))
+                .collect(),
+        })
+    }
+}
