@@ -65,15 +65,16 @@ pub(super) fn plan(
         GapWish::Nanos(nanos) => line.gap_of_nanos(nanos)?,
         GapWish::PayloadRateBps(rate_bps) => line.gap_of_payload_rate(rate_bps)?,
     };
+    let charge = line.charge(gap);
     Ok(Plan {
         line,
         line_rate_source,
         gap,
         spacing: Spacing {
-            charge: line.charge(gap),
+            charge,
             mtu: link.mtu,
             burst: settings.burst,
-            gso: settings.gso.into(),
+            gso: settings.gso.decide(charge.nanos(line.full_len())),
             queue_frames_max: settings.queue_frames_max,
         },
     })
@@ -82,7 +83,8 @@ pub(super) fn plan(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pace::link::wish::Wish;
+    use crate::linux::gap_qdisc::Gso;
+    use crate::pace::link::wish::{GsoWish, Wish};
 
     fn link(kind: Option<&str>) -> Link {
         Link {
@@ -133,6 +135,27 @@ mod tests {
             .unwrap();
             assert_eq!(plan.gap.bytes(), 1012, "{gap:?}");
             assert_eq!(plan.spacing.charge.overhead, 1024);
+        }
+    }
+
+    #[test]
+    fn frames_are_cut_where_the_timer_can_space_their_segments_unless_somebody_decides() {
+        let gso = |gap, line_rate_bps, gso| {
+            let settings = PaceSettings {
+                gso,
+                ..settings(GapWish::Bytes(gap), LineRateWish::Bps(line_rate_bps))
+            };
+            plan(&settings, &link(None), None).unwrap().spacing.gso
+        };
+        // 12.3 µs, 16.3 µs and 1.6 µs with the gap.
+        for (gap, line_rate_bps, decided) in [
+            (12, GIGABIT, Gso::Whole),
+            (512, GIGABIT, Gso::Split),
+            (512, 10 * GIGABIT, Gso::Whole),
+        ] {
+            assert_eq!(gso(gap, line_rate_bps, GsoWish::Auto), decided);
+            assert_eq!(gso(gap, line_rate_bps, GsoWish::Split), Gso::Split);
+            assert_eq!(gso(gap, line_rate_bps, GsoWish::Whole), Gso::Whole);
         }
     }
 

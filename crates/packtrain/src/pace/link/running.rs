@@ -256,6 +256,7 @@ impl RunningPacer {
         let counters = counters.ok_or_else(|| PaceError::TakenAway(self.name.clone()))?;
         let sent_bytes = self.netlink.transmit_bytes(self.ifindex)?;
         let Plan { line, gap, .. } = self.plan;
+        let gso = self.plan.spacing.gso;
         Ok(LinkPacerDocument {
             kind: KIND.into(),
             interface: self.name.clone(),
@@ -274,7 +275,8 @@ impl RunningPacer {
                 mtu: line.mtu,
                 payload_rate_bps: line.payload_rate_bps(gap),
                 busy_factor: line.busy_factor(gap),
-                gso: self.settings.gso.as_str().into(),
+                gso: gso.as_str().into(),
+                gso_because: self.settings.gso.because(gso).into(),
                 burst_ns: self.settings.burst.as_nanos() as u64,
                 queue_frames_max: self.settings.queue_frames_max,
                 queue_frames: counters.queue_frames,
