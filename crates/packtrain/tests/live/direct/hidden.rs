@@ -17,6 +17,7 @@ const PACKETS_PER_SECOND: u64 = 2000;
 /// Much more than the wire carries one by one, and little for it when they are packed.
 const MESSAGES_PER_SECOND: u64 = 12_000;
 const SENT_FOR: Duration = Duration::from_secs(6);
+const QUEUE_PACKETS: u64 = 1000;
 
 /// Two hosts with a wire that carries so few packets, and whose own queues do not stand.
 fn over_a_capped_wire() -> Standing {
@@ -27,7 +28,7 @@ fn over_a_capped_wire() -> Standing {
     options.wires.rate = Some("none".parse().unwrap());
     let cap = format!("{PACKETS_PER_SECOND}");
     options.wires.packets_per_second = Some(cap.parse().unwrap());
-    options.wires.queue = Some("1000p".parse().unwrap());
+    options.wires.queue = Some(format!("{QUEUE_PACKETS}p").parse().unwrap());
     let standing = Standing::up("hidden", &options.topology().unwrap());
     for host in &standing.hosts {
         // A TAP has several bands, over which nothing goes direct.
@@ -70,11 +71,12 @@ fn a_wire_that_is_short_of_packets_is_found_out_and_what_it_is_sent_is_packed() 
         name,
         under_load,
         |&(direct, packed, trains, delivered, counted)| {
-            // Within a second, and nearly all of the rest by trains of several frames.
+            // Within a second, and nearly all of the rest by trains of several frames: no more of them than the wire
+            // carries, and what stands before it when the last is sent.
             direct > 0
                 && direct < MESSAGES_PER_SECOND
                 && packed > 4 * MESSAGES_PER_SECOND
-                && trains < PACKETS_PER_SECOND * SENT_FOR.as_secs()
+                && trains < PACKETS_PER_SECOND * SENT_FOR.as_secs() + QUEUE_PACKETS
                 && delivered > 4 * MESSAGES_PER_SECOND
                 && counted.closures == 1
         },

@@ -33,7 +33,7 @@ fn all_are(world: &World, reason: Reason) {
 
 fn all_are_dropped(world: &World) {
     for (bytes, reason) in foreign() {
-        assert_eq!(world.reason(&bytes), reason);
+        assert_eq!(world.reason_in_the_end(&bytes, reason), reason);
     }
 }
 
