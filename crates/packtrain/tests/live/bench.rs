@@ -153,7 +153,10 @@ fn a_connection_over_the_long_line_is_told_by_what_its_wires_saw() {
     let buffer_bytes = row["buffer_bytes"].as_f64().unwrap();
     let peak_bytes = median("peak_bytes");
     // Frames in one piece are told as what they become, whose headers are more.
-    assert!(peak_bytes > 1e5 && peak_bytes < 1.05 * buffer_bytes, "{row}");
+    assert!(
+        peak_bytes > 1e5 && peak_bytes < 1.05 * buffer_bytes,
+        "{row}"
+    );
     let lost = median("lost_in_slow_start") + median("lost_after");
     let [carried] = &row["carried"].as_array().unwrap()[..] else {
         panic!("one round: {row}")
