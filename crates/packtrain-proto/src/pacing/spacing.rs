@@ -111,10 +111,13 @@ impl Spacing {
         }
         let window = match self.first_flight {
             // The first answers to what the round before has sent: the window when that was acknowledged counts.
+            // Of that no more than half of the window can be acknowledged already, but for a hole that was closed after a timeout.
             _ if beyond > 0 => {
-                let window = seen.cwnd.saturating_sub(beyond as u32 / seen.mss.max(1));
-                let bytes = window.wrapping_mul(seen.mss);
-                self.round_end = self.round_end.wrapping_add(bytes);
+                let mss = u64::from(seen.mss.max(1));
+                let answered = u64::from(beyond.unsigned_abs()).min(u64::from(seen.cwnd / 2) * mss);
+                let window = seen.cwnd - (answered / mss) as u32;
+                let begun = seen.una.wrapping_sub(answered as u32);
+                self.round_end = begun.wrapping_add(window.wrapping_mul(seen.mss));
                 window
             }
             // The answers to the first flight begin to leave, be it that all of it is acknowledged at once.

@@ -76,6 +76,16 @@ static __always_inline void no_hystart_of_its_own(struct sock *sk)
 	*found = 1;
 }
 
+/* The window at which the path is full. CUBIC, which has seen no loss yet, would look for it by a twentieth more each round trip. */
+static __always_inline void tell_window_max(struct sock *sk, __u32 window)
+{
+	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
+	__u32 *max = (void *)icsk->icsk_ca_priv + bpf_core_field_offset(struct bictcp, last_max_cwnd);
+
+	if (!*max)
+		*max = window;
+}
+
 static __always_inline void pace_as_decided(struct sock *sk, const struct pace_stream *stream)
 {
 	if (stream->was_paced)
@@ -88,25 +98,28 @@ static __always_inline void pace_as_decided(struct sock *sk, const struct pace_s
 	}
 }
 
-/* Of a path that is known: the interval of one of its streams, and slow start is to end at its window. */
-static __always_inline __u64 known_interval_ns(struct tcp_sock *tp, const struct pace_path *path, __u64 now)
+/* Of a path that is known: the interval of this one of the streams that share it. */
+static __always_inline __u64 known_interval_ns(struct tcp_sock *tp, const struct pace_stream *stream,
+					       const struct pace_path *path, __u64 now)
 {
+	__s32 streams;
 	__u64 rate;
-	__u32 others;
 
 	if (!path || !settings.remembers)
 		return 0;
 	rate = path_rate(path, rtt_us_of(tp), settings.age_max_ns, now);
-	others = path->sending > 1 ? path->sending : 1;
-	rate /= others;
+	streams = path->sending + !stream->is_sending;
+	if (streams > 1)
+		rate /= (__u32)streams;
 	return rate ? (__u64)tp->mss_cache * SECOND_NS / rate : 0;
 }
 
-static __always_inline void begin(struct sock *sk, struct pace_stream *stream)
+/* `is_new`: what the kernel remembers of the destination itself does not count. A window that was cut is not raised above that. */
+static __always_inline void begin(struct sock *sk, struct pace_stream *stream, bool is_new)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct pace_path *path = path_of_new(sk);
-	__u64 interval_ns = known_interval_ns(tp, path, bpf_ktime_get_ns());
+	__u64 interval_ns = known_interval_ns(tp, stream, path, bpf_ktime_get_ns());
 	struct pace_seen seen;
 
 	stream->knows_path = interval_ns > 0;
@@ -114,7 +127,7 @@ static __always_inline void begin(struct sock *sk, struct pace_stream *stream)
 		__u32 window = path_window((__u64)tp->mss_cache * SECOND_NS / interval_ns, path->rtt_min_us,
 					   tp->mss_cache);
 
-		if (tp->snd_cwnd < window)
+		if (tp->snd_cwnd < window && (is_new || window < tp->snd_ssthresh))
 			tp->snd_ssthresh = window;
 	}
 	see(tp, &seen);
@@ -149,7 +162,12 @@ void BPF_PROG(pace_init, struct sock *sk)
 	path = path_of_new(sk);
 	if (path)
 		__sync_fetch_and_add(&path->connections, 1);
-	begin(sk, stream);
+	/* Of one that is taken later something may be under way. */
+	if (path && tp->packets_out && !stream->is_sending) {
+		stream->is_sending = 1;
+		path_sends_more(path);
+	}
+	begin(sk, stream, !tp->data_segs_out);
 }
 
 SEC("struct_ops")
@@ -164,7 +182,7 @@ void BPF_PROG(pace_release, struct sock *sk)
 		stream->is_sending = 0;
 		path = path_of(sk);
 		if (path)
-			__sync_fetch_and_add(&path->sending, -1);
+			path_sends_less(path);
 	}
 	pace_end(stream);
 	pace_as_decided(sk, stream);
@@ -202,7 +220,7 @@ void BPF_PROG(pace_acked, struct sock *sk, const struct ack_sample *sample)
 	path_delivered(path, (__u64)delivered * tp->mss_cache, rtt_us_of(tp), bpf_ktime_get_ns());
 	if (stream->is_sending && !tp->packets_out) {
 		stream->is_sending = 0;
-		__sync_fetch_and_add(&path->sending, -1);
+		path_sends_less(path);
 	}
 	if (stream->phase != PACE_FREE && is_in_slow_start(tp) && settings.hystart) {
 		__u32 rtt_us = sample->rtt_us > 0 ? sample->rtt_us : 0;
@@ -247,14 +265,16 @@ void BPF_PROG(pace_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 	if (stream->phase == PACE_FREE) {
 		/* A window that was cut below its threshold by a timeout: slow start goes on from there. */
 		if (is_in_slow_start(tp))
-			begin(sk, stream);
+			begin(sk, stream, false);
 		return;
 	}
 	see(tp, &seen);
 	if (stream->knows_path && pace_decides(stream, &seen)) {
-		if (seen.cwnd >= seen.ssthresh && !stream->filling)
+		if (seen.cwnd >= seen.ssthresh && !stream->filling) {
 			count(PACE_ENDED_AT_PATH, 1);
-		interval_ns = known_interval_ns(tp, path_of(sk), bpf_ktime_get_ns());
+			tell_window_max(sk, seen.cwnd);
+		}
+		interval_ns = known_interval_ns(tp, stream, path_of(sk), bpf_ktime_get_ns());
 	}
 	pace_acknowledged(stream, &seen, settings.precision_ns, interval_ns);
 	pace_as_decided(sk, stream);
@@ -303,14 +323,14 @@ void BPF_PROG(pace_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 	if (!stream)
 		return;
 	if (event == CA_EVENT_CWND_RESTART) {
-		begin(sk, stream);
+		begin(sk, stream, false);
 		return;
 	}
 	if (!stream->is_sending) {
 		path = path_of_new(sk);
 		if (path) {
 			stream->is_sending = 1;
-			__sync_fetch_and_add(&path->sending, 1);
+			path_sends_more(path);
 		}
 	}
 }
@@ -323,7 +343,7 @@ __u32 BPF_PROG(pace_min_tso_segs, struct sock *sk)
 	__u64 rate;
 
 	if (!stream || stream->phase != PACE_SPACING || !stream->interval_ns)
-		return 2;
+		return sk->__sk_common.skc_net.net->ipv4.sysctl_tcp_min_tso_segs;
 	rate = (__u64)tp->mss_cache * SECOND_NS / stream->interval_ns;
 	/* Whoever has set a lower one means it. */
 	if (rate > sk->sk_max_pacing_rate)

@@ -33,6 +33,7 @@ struct sock_cgroup_data {
 struct tcp_congestion_ops;
 
 struct netns_ipv4 {
+	__u8 sysctl_tcp_min_tso_segs;
 	const struct tcp_congestion_ops *tcp_congestion_control;
 } __attribute__((preserve_access_index));
 
@@ -102,6 +103,7 @@ struct tcp_sock {
 	__u32 mss_cache;
 	__u32 snd_cwnd;
 	__u32 snd_ssthresh;
+	__u32 data_segs_out;
 	__u32 snd_una;
 	__u32 snd_nxt;
 	__u32 srtt_us;
@@ -169,8 +171,9 @@ extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym
 extern void cubictcp_acked(struct sock *sk, const struct ack_sample *sample) __ksym;
 extern __u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
 
-/* CUBIC's own state, of which HyStart's verdict is written: slow start is ended here, and not by it. */
+/* CUBIC's own state, of which is written what it cannot know: that slow start is ended by others, and at which window. */
 struct bictcp {
+	__u32 last_max_cwnd;
 	__u8 found;
 } __attribute__((preserve_access_index));
 

@@ -39,6 +39,18 @@ static __always_inline void path_key(struct sock *sk, struct pace_path_key *key)
 	}
 }
 
+static __always_inline void path_sends_more(struct pace_path *path)
+{
+	__sync_fetch_and_add(&path->sending, 1);
+}
+
+/* An entry that was forgotten meanwhile has never heard of this one. */
+static __always_inline void path_sends_less(struct pace_path *path)
+{
+	if (path->sending > 0)
+		__sync_fetch_and_add(&path->sending, -1);
+}
+
 static __always_inline struct pace_path *path_of(struct sock *sk)
 {
 	struct pace_path_key key = {};

@@ -72,7 +72,7 @@ static __always_inline void pace_acknowledged(struct pace_stream *stream, const 
 {
 	__s32 beyond = pace_beyond(stream, seen);
 	__u32 window, answered;
-	__u64 doubled;
+	__u64 half, doubled;
 
 	if (seen->cwnd >= seen->ssthresh) {
 		if (stream->phase == PACE_SPACING && !stream->filling) {
@@ -85,9 +85,10 @@ static __always_inline void pace_acknowledged(struct pace_stream *stream, const 
 		return;
 	}
 	if (beyond > 0) {
-		answered = (__u32)beyond / (seen->mss ? seen->mss : 1);
-		window = seen->cwnd > answered ? seen->cwnd - answered : 0;
-		stream->round_end += window * seen->mss;
+		half = (__u64)(seen->cwnd / 2) * (seen->mss ? seen->mss : 1);
+		answered = (__u32)beyond < half ? (__u32)beyond : half;
+		window = seen->cwnd - answered / (seen->mss ? seen->mss : 1);
+		stream->round_end = seen->una - answered + window * seen->mss;
 	} else if (stream->first_flight) {
 		window = stream->first_flight;
 	} else {

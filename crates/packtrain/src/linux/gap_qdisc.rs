@@ -73,6 +73,15 @@ pub enum Gso {
     Whole,
 }
 
+impl Gso {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Gso::Split => "split",
+            Gso::Whole => "whole",
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// That stand in the queue.

@@ -31,7 +31,7 @@ fn wrong_gaps_are_refused_with_their_reason() {
         ),
         (
             &["--gap", "512B", "--gso", "never"],
-            "[possible values: split, whole]",
+            "[possible values: auto, split, whole]",
         ),
         (&["--gap", "512B", "--rate", "1gbit"], "cannot be used with"),
         (&["off", "--gap", "512B"], "cannot be used with"),
@@ -54,7 +54,7 @@ fn what_is_not_there_is_told() {
         (
             &["pace", "measure", "pt-none"][..],
             4,
-            "error: no such interface: pt-none\n",
+            "error: no such interface: pt-none\n       ip link lists those there are\n",
         ),
         (
             &["pace", "measure", "lo"],

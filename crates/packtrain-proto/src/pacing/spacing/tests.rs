@@ -115,6 +115,29 @@ fn a_flight_that_is_acknowledged_at_once_is_answered_over_a_whole_round_trip() {
     }
 }
 
+/// After a timeout a hole is closed, and what had arrived behind it is acknowledged at once: far more than the window is.
+#[test]
+fn what_is_acknowledged_far_beyond_the_window_begins_a_round_of_that_window() {
+    let mut rounds = Rounds::begin(100_000, OPEN, MS, None);
+    rounds.seen.cwnd = 1;
+    rounds.spacing.begin(&rounds.seen, MS, None);
+    assert_eq!(rounds.interval_ns(), Some(100_000_000));
+    rounds.seen.una = rounds.seen.una.wrapping_add(500 * MSS);
+    rounds.seen.nxt = rounds.seen.una.wrapping_add(100 * MSS);
+    rounds.seen.cwnd = 8;
+    rounds.spacing.acknowledged(&rounds.seen, MS, None);
+    assert_eq!(rounds.interval_ns(), Some(12_500_000));
+    // The rest of that round, and the next one of as many as the window has become.
+    for _ in 0..6 {
+        rounds.acknowledge_one();
+    }
+    assert!(
+        rounds.interval_ns() < Some(8_000_000),
+        "{:?}",
+        rounds.spacing
+    );
+}
+
 #[test]
 fn what_has_grown_into_clusters_is_not_spaced_again_before_slow_start_begins_again() {
     let mut rounds = Rounds::begin(20_000, OPEN, MS, None);

@@ -81,7 +81,7 @@ pub struct LinkArguments {
     #[arg(long, value_name = "RATE", value_parser = parse_line_rate)]
     line_rate: Option<LineRateWish>,
 
-    /// What becomes of frames that are many segments (GSO, TSO) [default: split].
+    /// What becomes of frames that are many segments (GSO, TSO) [default: auto].
     #[arg(long, value_enum)]
     gso: Option<GsoName>,
 
@@ -138,6 +138,7 @@ impl LinkArguments {
             gap: gap.or(register).or(rate),
             line_rate: self.line_rate,
             gso: self.gso.map(|gso| match gso {
+                GsoName::Auto => GsoWish::Auto,
                 GsoName::Split => GsoWish::Split,
                 GsoName::Whole => GsoWish::Whole,
             }),
@@ -149,6 +150,8 @@ impl LinkArguments {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum GsoName {
+    /// Split where a full-size frame with its gap takes 15 µs or more, which the timer can space; else whole.
+    Auto,
     /// They are cut, and each segment is followed by a gap.
     Split,
     /// They leave whole, and are followed by the gaps of all their segments: less work, and bursts.

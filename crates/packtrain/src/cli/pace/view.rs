@@ -81,7 +81,11 @@ fn spacing_text(spacing: &SpacingDocument) -> String {
             "frames that are many segments leave whole, and are followed by the gaps of all of them"
         }
     };
-    row(&mut text, "GSO", &format!("{gso}: {what}"));
+    row(
+        &mut text,
+        "GSO",
+        &format!("{gso} ({}): {what}", spacing.gso_because),
+    );
     let burst = Time(spacing.burst_ns);
     row(&mut text, "burst", &format!("{burst} may be made up for"));
     row(

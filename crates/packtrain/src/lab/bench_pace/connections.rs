@@ -133,7 +133,7 @@ fn run_once(
 }
 
 /// What the wires say of it, unless they cannot.
-fn judge<T>(run: &Run<T>, setting: Setting, amounts: &[u64]) -> Flawed<Measured> {
+fn judge(run: &Run, setting: Setting, amounts: &[u64]) -> Flawed<Measured> {
     let trace = &run.trace;
     if let Some(flaw) = flaw(trace, &run.carried) {
         return Err(flaw);
@@ -356,9 +356,8 @@ mod tests {
         ..Setting::PAPER
     };
 
-    fn run_of(trace: Trace) -> Run<()> {
+    fn run_of(trace: Trace) -> Run {
         Run {
-            result: (),
             trace,
             carried: Carried::default(),
         }

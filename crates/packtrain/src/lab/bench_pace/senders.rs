@@ -181,7 +181,7 @@ pub fn verdict(rows: &[SenderRow]) -> Option<String> {
     for row in rows {
         for (short, long) in [(GBE_100, GBE_25000), (FE_100, FE_25000)] {
             let ratio = middle(short, row)? / middle(long, row)?;
-            most = if (ratio.ln() as f64).abs() > f64::ln(most).abs() {
+            most = if ratio.ln().abs() > f64::ln(most).abs() {
                 ratio
             } else {
                 most

@@ -56,8 +56,11 @@ impl Errors {
             .map(|(was, asked)| (was - asked).abs())
             .collect();
         off.sort_by(f64::total_cmp);
-        let last = off.len().checked_sub(1)?;
-        let at = |share: f64| off[(share * last as f64).round() as usize];
+        if off.is_empty() {
+            return None;
+        }
+        // The least that so large a share does not exceed.
+        let at = |share: f64| off[(share * off.len() as f64).ceil() as usize - 1];
         let sum: f64 = intervals.iter().map(|(was, _)| was).sum();
         let together = intervals.iter().filter(|(was, _)| *was <= TOGETHER_US);
         Some(Errors {

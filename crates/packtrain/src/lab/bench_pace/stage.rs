@@ -184,10 +184,9 @@ impl Carried {
     }
 }
 
-/// A run: what its programs say, what the wires saw, and what the emulator counted.
+/// A run: what the wires saw, and what the emulator counted.
 #[derive(Debug)]
-pub struct Run<T> {
-    pub result: T,
+pub struct Run {
     pub trace: Trace,
     pub carried: Carried,
 }
@@ -291,19 +290,15 @@ impl Stage {
     }
 
     /// Runs it, and tells what the wires saw of it, until nothing of it is on its way any more.
-    pub fn traced<T>(&self, run: impl FnOnce() -> Result<T>) -> Result<Run<T>> {
+    pub fn traced<T>(&self, run: impl FnOnce() -> Result<T>) -> Result<Run> {
         let mut wires = vec![(FIRST_WIRE, "a")];
         wires.extend(self.setting.two_senders.then_some((SECOND_WIRE, "c")));
         wires.extend([(LINE, "r1"), (LAST_WIRE, "r2")]);
         let tracing = Tracing::begin(&self.lab, &wires)?;
-        let (result, mut carried) = self.counted(run)?;
+        let (_, mut carried) = self.counted(run)?;
         let trace = tracing.end()?;
         carried.dropped_elsewhere = trace.dropped_elsewhere;
-        Ok(Run {
-            result,
-            trace,
-            carried,
-        })
+        Ok(Run { trace, carried })
     }
 
     /// Runs it, and tells what the emulator counted meanwhile.

@@ -1,5 +1,6 @@
 //! The gap's queues against the kernel, in namespaces.
 
+use packtrain_proto::config::LinkOrder;
 use packtrain_proto::pacing::gap::{Gap, Line};
 
 use super::*;
@@ -50,7 +51,6 @@ fn tc_shows_what_was_put_and_what_it_was_changed_to() {
         shows(&[
             "qdisc htb 7063: root",
             "qdisc tbf 7064: parent 7063:1",
-            "burst 1522b",
             "qdisc pfifo 7065: parent 7064:1 limit 70p",
             "class htb 7063:1 root leaf 7064: prio 0",
             "rate 1Gbit overhead 524 ceil 1Gbit",
@@ -65,15 +65,21 @@ fn tc_shows_what_was_put_and_what_it_was_changed_to() {
         change(netlink, a0, whole).unwrap();
         shows(&[
             "tsize 32700",
-            "burst 512Kb",
             "limit 9p",
             "rate 1Gbit overhead 112 ceil 1Gbit",
         ]);
         change(netlink, a0, spacing(512, Gso::Split)).unwrap();
         assert!(!shown().contains("tsize"), "{}", shown());
 
+        // What the line above goes by.
+        let seen = tc::link_queue(netlink, a0).unwrap().unwrap();
+        assert_eq!((seen.kind.as_str(), seen.order), ("htb", LinkOrder::Whole));
+        let counted = counters(netlink, a0).unwrap().unwrap();
+        assert_eq!((counted.queue_frames, counted.dropped_frames), (0, 0));
+
         remove(netlink, a0).unwrap();
         assert_eq!(root(netlink, a0).unwrap(), Root::Default);
+        assert_eq!(counters(netlink, a0).unwrap(), None);
         assert_eq!(
             run("tc qdisc show dev a0"),
             "qdisc noqueue 0: root refcnt 2 \n"

@@ -4,9 +4,11 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use packtrain_proto::pacing::gap::{Gap, Line};
 use packtrain_proto::wire::ethernet::MacAddr;
 
 use super::*;
+use crate::linux::gap_qdisc::{self, Gso, Spacing};
 use crate::linux::guard::{Attachment, Guard, Host};
 use crate::linux::test_namespace::{in_namespace, ip, run};
 
@@ -88,6 +90,22 @@ fn change_everything(state: &mut HostState, a0: u32) {
     };
     let link = MacAddr([2, 0, 0, 0, 0, 2]);
     std::mem::forget(Guard::attach(a0, link, host, Attachment::Clsact).unwrap());
+    state.expect_root_qdisc(a0).unwrap();
+    gap_qdisc::put(&mut state.netlink, a0, spacing()).unwrap();
+}
+
+fn spacing() -> Spacing {
+    let line = Line {
+        rate_bps: 1_000_000_000,
+        mtu: 4000,
+    };
+    Spacing {
+        charge: line.charge(Gap::of_bytes(512).unwrap()),
+        mtu: line.mtu,
+        burst: std::time::Duration::ZERO,
+        gso: Gso::Whole,
+        queue_frames_max: 100,
+    }
 }
 
 #[test]
@@ -98,7 +116,7 @@ fn what_was_changed_is_restored_and_the_file_goes() {
         change_everything(&mut state, a0);
         assert_ne!(dump(), before);
         let outcomes = state.restore().unwrap();
-        assert_eq!(outcomes.len(), 5);
+        assert_eq!(outcomes.len(), 6);
         assert!(
             outcomes
                 .iter()
@@ -197,6 +215,25 @@ fn a_value_that_somebody_changed_since_is_theirs() {
         assert_eq!(what, expected);
         let link = Netlink::open().unwrap().link(a0).unwrap().unwrap();
         assert_eq!((link.mtu, link.up), (1300, false));
+    });
+}
+
+#[test]
+fn a_root_qdisc_that_somebody_has_put_in_the_place_of_ours_is_theirs() {
+    with_link(|directory, a0| {
+        let mut state = HostState::create(directory, "pt0").unwrap();
+        state.expect_root_qdisc(a0).unwrap();
+        gap_qdisc::put(&mut state.netlink, a0, spacing()).unwrap();
+        run("tc qdisc del dev a0 root");
+        run("tc qdisc add dev a0 root handle 7063: pfifo");
+        let before = dump();
+        assert_eq!(state.restore().unwrap()[0].1, Outcome::NotOurs { now: -1 });
+        assert_eq!(dump(), before);
+        // Written down, and never put there.
+        let mut state = HostState::create(directory, "pt0").unwrap();
+        run("tc qdisc del dev a0 root");
+        state.expect_root_qdisc(a0).unwrap();
+        assert_eq!(state.restore().unwrap()[0].1, Outcome::NotOurs { now: 0 });
     });
 }
 

@@ -46,6 +46,8 @@ pub struct SpacingDocument {
     pub busy_factor: f64,
     /// `split` or `whole`.
     pub gso: String,
+    /// Why that.
+    pub gso_because: String,
     /// What may be saved up, as time.
     pub burst_ns: u64,
     pub queue_frames_max: u32,

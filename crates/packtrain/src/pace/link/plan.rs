@@ -65,16 +65,136 @@ pub(super) fn plan(
         GapWish::Nanos(nanos) => line.gap_of_nanos(nanos)?,
         GapWish::PayloadRateBps(rate_bps) => line.gap_of_payload_rate(rate_bps)?,
     };
+    let charge = line.charge(gap);
     Ok(Plan {
         line,
         line_rate_source,
         gap,
         spacing: Spacing {
-            charge: line.charge(gap),
+            charge,
             mtu: link.mtu,
             burst: settings.burst,
-            gso: settings.gso.into(),
+            gso: settings.gso.decide(charge.nanos(line.full_len())),
             queue_frames_max: settings.queue_frames_max,
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linux::gap_qdisc::Gso;
+    use crate::pace::link::wish::{GsoWish, Wish};
+
+    fn link(kind: Option<&str>) -> Link {
+        Link {
+            ifindex: 3,
+            name: "eth1".into(),
+            address: Default::default(),
+            mtu: 1500,
+            mtu_min: None,
+            mtu_max: None,
+            is_ethernet: true,
+            up: true,
+            carrier: true,
+            reports_carrier: true,
+            carrier_losses: None,
+            master: None,
+            lower: None,
+            kind: kind.map(Into::into),
+            vlan_id: None,
+            qdisc: None,
+            promiscuity: 0,
+        }
+    }
+
+    fn settings(gap: GapWish, line_rate: LineRateWish) -> PaceSettings {
+        let wish = Wish {
+            gap: Some(gap),
+            line_rate: Some(line_rate),
+            ..Wish::default()
+        };
+        PaceSettings::of("eth1".parse().unwrap(), &wish).unwrap()
+    }
+
+    const GIGABIT: u64 = 1_000_000_000;
+
+    #[test]
+    fn the_same_gap_is_had_by_bytes_register_time_and_rate() {
+        for gap in [
+            GapWish::Bytes(1012),
+            GapWish::Register(1008),
+            GapWish::Nanos(8096),
+            GapWish::PayloadRateBps(591_016_549),
+        ] {
+            let plan = plan(
+                &settings(gap, LineRateWish::Auto),
+                &link(None),
+                Some(GIGABIT),
+            )
+            .unwrap();
+            assert_eq!(plan.gap.bytes(), 1012, "{gap:?}");
+            assert_eq!(plan.spacing.charge.overhead, 1024);
+        }
+    }
+
+    #[test]
+    fn frames_are_cut_where_the_timer_can_space_their_segments_unless_somebody_decides() {
+        let gso = |gap, line_rate_bps, gso| {
+            let settings = PaceSettings {
+                gso,
+                ..settings(GapWish::Bytes(gap), LineRateWish::Bps(line_rate_bps))
+            };
+            plan(&settings, &link(None), None).unwrap().spacing.gso
+        };
+        // 12.3 µs, 16.3 µs and 1.6 µs with the gap.
+        for (gap, line_rate_bps, decided) in [
+            (12, GIGABIT, Gso::Whole),
+            (512, GIGABIT, Gso::Split),
+            (512, 10 * GIGABIT, Gso::Whole),
+        ] {
+            assert_eq!(gso(gap, line_rate_bps, GsoWish::Auto), decided);
+            assert_eq!(gso(gap, line_rate_bps, GsoWish::Split), Gso::Split);
+            assert_eq!(gso(gap, line_rate_bps, GsoWish::Whole), Gso::Whole);
+        }
+    }
+
+    #[test]
+    fn who_is_asked_for_the_line_rate_and_who_is_believed() {
+        let planned = |line_rate, kind, speed_bps| {
+            plan(
+                &settings(GapWish::Bytes(12), line_rate),
+                &link(kind),
+                speed_bps,
+            )
+            .map(|plan| (plan.line.rate_bps, plan.line_rate_source))
+        };
+        let auto = LineRateWish::Auto;
+        let told = LineRateWish::Bps(5_000_000);
+        assert_eq!(
+            planned(auto, None, Some(GIGABIT)).unwrap(),
+            (GIGABIT, LineRateSource::Interface)
+        );
+        assert_eq!(
+            planned(auto, Some("veth"), Some(10 * GIGABIT)).unwrap(),
+            (10 * GIGABIT, LineRateSource::Veth)
+        );
+        for speed_bps in [None, Some(10_000_000)] {
+            assert_eq!(
+                planned(told, Some("tun"), speed_bps).unwrap(),
+                (5_000_000, LineRateSource::Told)
+            );
+        }
+        let unknown = |kind, speed| planned(auto, kind, speed).unwrap_err();
+        let error = unknown(Some("tun"), Some(10_000_000));
+        assert_eq!(
+            error.to_string(),
+            "the line rate of eth1 is not known: a TAP is as fast as its program"
+        );
+        assert_eq!(
+            error.hint().as_deref(),
+            Some("--line-rate says it, as in --line-rate 1gbit")
+        );
+        assert!(matches!(unknown(None, None), PaceError::NoLineRate { .. }));
+    }
 }

@@ -256,6 +256,7 @@ impl RunningPacer {
         let counters = counters.ok_or_else(|| PaceError::TakenAway(self.name.clone()))?;
         let sent_bytes = self.netlink.transmit_bytes(self.ifindex)?;
         let Plan { line, gap, .. } = self.plan;
+        let gso = self.plan.spacing.gso;
         Ok(LinkPacerDocument {
             kind: KIND.into(),
             interface: self.name.clone(),
@@ -274,7 +275,8 @@ impl RunningPacer {
                 mtu: line.mtu,
                 payload_rate_bps: line.payload_rate_bps(gap),
                 busy_factor: line.busy_factor(gap),
-                gso: self.settings.gso.as_str().into(),
+                gso: gso.as_str().into(),
+                gso_because: self.settings.gso.because(gso).into(),
                 burst_ns: self.settings.burst.as_nanos() as u64,
                 queue_frames_max: self.settings.queue_frames_max,
                 queue_frames: counters.queue_frames,
@@ -316,8 +318,8 @@ impl RunningPacer {
 }
 
 /// Why HTB and nothing else: as measured, in docs/pacing.md.
-const CARRIER_BECAUSE: &str = "it puts each frame's gap behind it, where tbf puts it before; fq, which would need no timer of \
-                               its own for each frame, is not used yet";
+const CARRIER_BECAUSE: &str =
+    "it puts each gap behind its frame, where tbf puts it before the next; fq is not used";
 
 fn find(netlink: &mut Netlink, name: &str) -> Result<Link, PaceError> {
     let link = netlink.link_by_name(name)?;

@@ -12,6 +12,9 @@ use crate::units::{BitRate, Time};
 /// As measured here ([docs/pacing.md](../../../../../docs/pacing.md)): the least with which 0.99 of the rate is kept.
 pub const BURST: Duration = Duration::from_micros(80);
 pub const BURST_MAX: Duration = Duration::from_millis(10);
+/// Shorter than the kernel's timer is late as a rule: there segments leave in pairs and more in any case, and cutting them costs
+/// some of the rate.
+const SPLIT_NANOS_MIN: u64 = 15_000;
 /// As many as an Ethernet interface's own queue holds by default.
 pub const QUEUE_FRAMES_MAX: u32 = 1000;
 
@@ -40,24 +43,29 @@ pub enum LineRateWish {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GsoWish {
+    /// Split, where the timer can tell segments apart.
+    Auto,
     Split,
     Whole,
 }
 
 impl GsoWish {
-    pub fn as_str(self) -> &'static str {
+    /// `frame_nanos` is what a full-size frame takes with its gap.
+    pub(super) fn decide(self, frame_nanos: u64) -> Gso {
         match self {
-            GsoWish::Split => "split",
-            GsoWish::Whole => "whole",
+            GsoWish::Auto if frame_nanos < SPLIT_NANOS_MIN => Gso::Whole,
+            GsoWish::Auto | GsoWish::Split => Gso::Split,
+            GsoWish::Whole => Gso::Whole,
         }
     }
-}
 
-impl From<GsoWish> for Gso {
-    fn from(wish: GsoWish) -> Gso {
-        match wish {
-            GsoWish::Split => Gso::Split,
-            GsoWish::Whole => Gso::Whole,
+    pub(super) fn because(self, gso: Gso) -> &'static str {
+        match (self, gso) {
+            (GsoWish::Auto, Gso::Split) => "the timer can tell them apart",
+            (GsoWish::Auto, Gso::Whole) => {
+                "segments would follow each other faster than the timer can tell them apart"
+            }
+            (GsoWish::Split | GsoWish::Whole, _) => "as was said",
         }
     }
 }
@@ -90,7 +98,7 @@ impl PaceSettings {
             interface,
             gap: wish.gap.ok_or(PaceError::NoGap)?,
             line_rate: LineRateWish::Auto,
-            gso: GsoWish::Split,
+            gso: GsoWish::Auto,
             burst: BURST,
             queue_frames_max: QUEUE_FRAMES_MAX,
         };
