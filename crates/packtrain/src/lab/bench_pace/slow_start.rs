@@ -7,12 +7,13 @@
 //!   leave its own startup for a loss; of what it loses there the part from then on is counted as after it.)
 //! - the beginning of the first round in which less than 1.25 times as much came to the bottleneck as in the round before:
 //!   in slow start it is twice as much. A round lasts from a first segment until the acknowledgement of that can be back at the
-//!   sender: its arrival at the receiver, and the way back.
+//!   sender: its arrival at the receiver, and the way back. Where something was dropped before such a round was over, that may be why
+//!   it is no larger, and what slow start has sent too much is lost in it: then it ends by the first of these two.
 //!
 //! **Spacing** lasts until four frames come from the sender's port one right behind the other, as fast as its
-//! interface carries them: a timer that was late sends two, and clusters have two frames in the round that follows spacing and
-//! four in the next, so this is never earlier than its end. A sender that does not space begins with such a
-//! row.
+//! interface carries them, once the first flight is over, which may be a burst of ten: a timer that was late sends two, and
+//! clusters have two frames in the round that follows spacing and four in the next, so this is never earlier than its
+//! end. A sender that does not space answers with such rows from the second round on.
 
 use serde::Serialize;
 
@@ -89,15 +90,18 @@ impl SlowStart {
         let arrived: Vec<Segment> = carrying(&trace.arrived);
         let last = data.last()?.at;
         let rounds = rounds(&data, &arrived, path.back);
+        let occupancy = Occupancy::of(trace, path.line);
         let again = first_sent_again(&data).unwrap_or(u64::MAX);
-        let no_growth = end_of_growth(&rounds).unwrap_or(u64::MAX);
+        let first_lost = occupancy.dropped.first().map(|segment| segment.at);
+        let no_growth = end_of_growth(&rounds, first_lost).unwrap_or(u64::MAX);
         let (ends, ended_by) = match again.min(no_growth) {
             u64::MAX => (last + 1, EndedBy::TheEnd),
             at if at == no_growth => (at, EndedBy::NoGrowth),
             at => (at, EndedBy::SentAgain),
         };
-        let spaced_until = first_row(&data, path.sender_bps).unwrap_or(ends).min(ends);
-        let occupancy = Occupancy::of(trace, path.line);
+        let second = rounds.get(1).map_or(u64::MAX, |round| round.from);
+        let spaced_until = first_row(&data, second, path.sender_bps).unwrap_or(ends);
+        let spaced_until = spaced_until.min(ends);
         let dropped_before = |until: u64| {
             let dropped = occupancy.dropped.iter();
             dropped.filter(|segment| segment.at < until).count() as u64
@@ -158,20 +162,21 @@ fn rounds(data: &[Segment], arrived: &[Segment], back: u64) -> Vec<Round> {
     rounds
 }
 
-/// The last round may have been cut off by the end of all.
-fn end_of_growth(rounds: &[Round]) -> Option<u64> {
-    let whole = &rounds[..rounds.len().saturating_sub(1)];
-    let mut pairs = whole.windows(2);
-    let stopped = pairs.find(|pair| (pair[1].bytes as f64) < GROWTH_LEAST * pair[0].bytes as f64);
-    stopped.map(|pair| pair[1].from)
+/// Of a round that was over before anything was lost. The last one may have been cut off by the end of all.
+fn end_of_growth(rounds: &[Round], first_lost: Option<u64>) -> Option<u64> {
+    let mut three = rounds.windows(3);
+    let stopped = three.find(|of| (of[1].bytes as f64) < GROWTH_LEAST * of[0].bytes as f64)?;
+    let is_over = stopped[2].from;
+    let nothing_lost = first_lost.is_none_or(|lost| lost >= is_over);
+    nothing_lost.then_some(stopped[1].from)
 }
 
 /// What was between each two segments of a round at the receiver, and what was on average in that round, µs: of the rounds
-/// that were over before spacing was.
+/// that were over before spacing was, without the first flight.
 fn off_even_rows(rounds: &[Round], arrived: &[Segment], spaced_until: u64) -> Vec<(f64, f64)> {
     let mut intervals = Vec::new();
     let mut arrived = arrived.iter().peekable();
-    let mut spaced = rounds.windows(2);
+    let mut spaced = rounds.windows(2).skip(1);
     while let Some([round, next]) = spaced.next() {
         if next.from > spaced_until {
             break;
@@ -191,8 +196,8 @@ fn off_even_rows(rounds: &[Round], arrived: &[Segment], spaced_until: u64) -> Ve
     intervals
 }
 
-/// When the first frame came of so many right behind each other.
-fn first_row(data: &[Segment], sender_bps: f64) -> Option<u64> {
+/// When the first frame came of so many right behind each other, from a time on.
+fn first_row(data: &[Segment], from: u64, sender_bps: f64) -> Option<u64> {
     let nanos = |segment: &Segment| {
         let bits = 8.0 * (f64::from(segment.frame_bytes) + FRAMING_BYTES);
         bits / sender_bps * 1e9
@@ -201,7 +206,8 @@ fn first_row(data: &[Segment], sender_bps: f64) -> Option<u64> {
         let apart = pair[1].at.saturating_sub(pair[0].at) as f64;
         apart <= BEHIND_EACH_OTHER * nanos(&pair[1])
     };
-    let mut rows = data.windows(ROW_FRAMES);
+    let begin = data.partition_point(|segment| segment.at < from);
+    let mut rows = data[begin..].windows(ROW_FRAMES);
     rows.find(|row| row.windows(2).all(is_behind))
         .map(|row| row[0].at)
 }
@@ -334,7 +340,9 @@ mod tests {
             in_slow_start: lost,
             after: lost_after,
         };
-        assert_eq!((found.lost, found.spaced_s), (expected, 0.0));
+        let second = (2.0 * BACK_US + 100.0) / 1e6;
+        assert_eq!(found.lost, expected);
+        assert!((found.spaced_s - second).abs() < 1e-6, "{found:?}");
         assert_eq!(found.peak_in_slow_start_bytes, 20 * 1514);
         assert_eq!((found.rounds, found.last_round_bytes), (4, 80 * 1448));
     }
@@ -352,11 +360,29 @@ mod tests {
         assert_eq!(found.lost, Lost::default());
     }
 
+    /// What was sent too much is lost in the round in which the sender has stopped to grow, and not after it.
+    #[test]
+    fn a_round_that_is_no_larger_because_of_losses_is_still_of_slow_start() {
+        let mut wires = Wires::new(20);
+        for frames in [10, 20, 40, 80, 84] {
+            wires.round(frames, SENDER_US);
+        }
+        let lost = wires.trace.dropped.len() as u64;
+        let again = (wires.trace.dropped[0].sequence / 1448).into();
+        let at = wires.now;
+        wires.one(again, at);
+        wires.round(40, LINE_US);
+        let found = SlowStart::of(&wires.trace, PATH).unwrap();
+        assert_eq!(found.ended_by, EndedBy::SentAgain);
+        assert_eq!((found.lost.in_slow_start, found.lost.after), (lost, 0));
+        assert_eq!(found.rounds, 5);
+    }
+
     #[test]
     fn spacing_lasts_until_four_come_right_behind_each_other() {
         let mut wires = Wires::new(1000);
         let begins_at = |wires: &Wires| wires.now / 1e6;
-        wires.round(10, 19_800.0);
+        wires.round(10, SENDER_US);
         wires.round(20, 9_900.0);
         // A timer that was late: two together.
         let begins = wires.now;
@@ -377,13 +403,10 @@ mod tests {
         let found = SlowStart::of(&wires.trace, PATH).unwrap();
         assert!((found.spaced_s - ends).abs() < 1e-6, "{found:?}");
         assert_eq!(found.ended_by, EndedBy::TheEnd);
-        // 9 + 19 + 39 intervals, of which the two about the one that was late were not even.
+        // 19 + 39 intervals, of which the two about the one that was late were not even.
         let uneven = found.uneven.unwrap();
-        assert_eq!((uneven.intervals, uneven.p50_us.round()), (67, 0.0));
+        assert_eq!((uneven.intervals, uneven.p50_us.round()), (58, 0.0));
         assert!(uneven.p99_us > 4000.0, "{uneven:?}");
-        // All that was spaced found the line free, but for the two.
-        let spaced = Occupancy::of(&wires.trace, PATH.line);
-        assert_eq!(spaced.peak_until((ends * 1e9) as u64), 2 * 1514);
     }
 
     #[test]
