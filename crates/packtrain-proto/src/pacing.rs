@@ -8,4 +8,5 @@
 pub mod gap;
 pub mod hystart;
 pub mod path;
+pub mod rate;
 pub mod spacing;

@@ -24,6 +24,7 @@ use serde_json::Value;
 
 use crate::filter::rule_texts::RulesDocument;
 use crate::pace::link::wish::Wish;
+use crate::pace::tcp::rules::RuleWish;
 
 pub use backlog::EVENTS_KEPT_MAX;
 pub use client::{ANSWER_WAIT_MAX, Connection, ControlError, request};
@@ -133,6 +134,10 @@ pub enum Request {
     FilterConfirm {},
     /// The gap behind an interface's frames changes; of what is null, nothing.
     PaceLink { wish: Wish },
+    /// One more rule of the pacer of TCP.
+    PaceRuleAdd { wish: RuleWish },
+    /// A rule of the pacer of TCP is no more.
+    PaceRuleRemove { name: String },
 }
 
 impl Request {
@@ -152,6 +157,8 @@ impl Request {
             | Request::FilterTry { .. }
             | Request::FilterConfirm {}
             | Request::PaceLink { .. }
+            | Request::PaceRuleAdd { .. }
+            | Request::PaceRuleRemove { .. }
             // Changes nothing, but the answer may be megabytes, which nobody else is to have kept for him.
             | Request::Rules {}
             | Request::RulesLoad { .. }

@@ -53,6 +53,11 @@ pub enum Side {
 }
 
 impl Match {
+    /// This one alone.
+    pub fn one(condition: Condition) -> Match {
+        Match(vec![condition])
+    }
+
     pub fn conditions(&self) -> &[Condition] {
         &self.0
     }

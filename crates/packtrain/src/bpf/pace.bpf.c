@@ -5,7 +5,8 @@
  *
  * The window is the kernel's CUBIC's. What is added: in slow start segments leave RTT / cwnd apart (pace_spacing.bpf.h), by the
  * kernel's own pacing; slow start ends at what is remembered of the path (pace_path.bpf.h), or when the round trip grows
- * (pace_hystart.bpf.h). After that the socket is as unpaced as any.
+ * (pace_hystart.bpf.h). After that the socket is as unpaced as any, unless a rule says at which rate it leaves
+ * (pace_rules.bpf.h).
  *
  * The kernel works out a pacing rate of its own at each acknowledgement. The one that counts is written where it asks how
  * large segments may be, which is each time before it sends.
@@ -15,6 +16,7 @@
 #include "pace_spacing.bpf.h"
 #include "pace_hystart.bpf.h"
 #include "pace_path.bpf.h"
+#include "pace_rules.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -90,7 +92,7 @@ static __always_inline void pace_as_decided(struct sock *sk, const struct pace_s
 {
 	if (stream->was_paced)
 		return;
-	if (stream->phase == PACE_SPACING) {
+	if (stream->phase == PACE_SPACING || stream->rule) {
 		if (sk->sk_pacing_status == SK_PACING_NONE)
 			sk->sk_pacing_status = SK_PACING_NEEDED;
 	} else if (sk->sk_pacing_status == SK_PACING_NEEDED) {
@@ -114,6 +116,20 @@ static __always_inline __u64 known_interval_ns(struct tcp_sock *tp, const struct
 	return rate ? (__u64)tp->mss_cache * SECOND_NS / rate : 0;
 }
 
+static __always_inline __u64 ruled_rate_of(struct sock *sk, const struct pace_stream *stream)
+{
+	return ruled_rate(sk, stream, rtt_us_of(tcp_sk(sk)), settings.age_max_ns);
+}
+
+/* Segments are no closer together than this: of a known path `interval_ns`, or as its rule has it. */
+static __always_inline __u64 interval_min_ns(struct sock *sk, const struct pace_stream *stream, __u64 interval_ns)
+{
+	__u64 rate = ruled_rate_of(sk, stream);
+	__u64 ruled_ns = rate ? (__u64)tcp_sk(sk)->mss_cache * SECOND_NS / rate : 0;
+
+	return ruled_ns > interval_ns ? ruled_ns : interval_ns;
+}
+
 /* `is_new`: what the kernel remembers of the destination itself does not count. A window that was cut is not raised above that. */
 static __always_inline void begin(struct sock *sk, struct pace_stream *stream, bool is_new)
 {
@@ -131,7 +147,7 @@ static __always_inline void begin(struct sock *sk, struct pace_stream *stream, b
 			tp->snd_ssthresh = window;
 	}
 	see(tp, &seen);
-	pace_begin(stream, &seen, settings.precision_ns, interval_ns);
+	pace_begin(stream, &seen, settings.precision_ns, interval_min_ns(sk, stream, interval_ns));
 	hystart_begin(&stream->hystart, seen.nxt);
 	stream->css_credit = 0;
 	no_hystart_of_its_own(sk);
@@ -141,6 +157,14 @@ static __always_inline void begin(struct sock *sk, struct pace_stream *stream, b
 			count(PACE_BEGUN_KNOWN, 1);
 	}
 	pace_as_decided(sk, stream);
+}
+
+/* A pacer that has ended without a word has left its connections paced. */
+static __always_inline bool is_paced_by_others(const struct sock *sk, const struct pace_stream *stream)
+{
+	if (sk->sk_pacing_status != SK_PACING_NEEDED)
+		return sk->sk_pacing_status == SK_PACING_FQ;
+	return !stream->was_ours || sk->sk_max_pacing_rate != ~0UL;
 }
 
 SEC("struct_ops")
@@ -156,17 +180,15 @@ void BPF_PROG(pace_init, struct sock *sk)
 		count(PACE_REFUSED, 1);
 		return;
 	}
-	stream->was_paced = sk->sk_pacing_status != SK_PACING_NONE;
+	stream->was_paced = is_paced_by_others(sk, stream);
 	stream->delivered = tp->delivered;
 	stream->lost = tp->lost;
 	path = path_of_new(sk);
 	if (path)
 		__sync_fetch_and_add(&path->connections, 1);
 	/* Of one that is taken later something may be under way. */
-	if (path && tp->packets_out && !stream->is_sending) {
-		stream->is_sending = 1;
-		path_sends_more(path);
-	}
+	if (tp->packets_out)
+		stream_sends(sk, stream);
 	begin(sk, stream, !tp->data_segs_out);
 }
 
@@ -174,16 +196,11 @@ SEC("struct_ops")
 void BPF_PROG(pace_release, struct sock *sk)
 {
 	struct pace_stream *stream = stream_of(sk);
-	struct pace_path *path;
 
 	if (!stream)
 		return;
-	if (stream->is_sending) {
-		stream->is_sending = 0;
-		path = path_of(sk);
-		if (path)
-			path_sends_less(path);
-	}
+	stream_rests(sk, stream);
+	set_rule(sk, stream, 0);
 	pace_end(stream);
 	pace_as_decided(sk, stream);
 }
@@ -218,10 +235,11 @@ void BPF_PROG(pace_acked, struct sock *sk, const struct ack_sample *sample)
 	if (!path)
 		return;
 	path_delivered(path, (__u64)delivered * tp->mss_cache, rtt_us_of(tp), bpf_ktime_get_ns());
-	if (stream->is_sending && !tp->packets_out) {
-		stream->is_sending = 0;
-		path_sends_less(path);
-	}
+	if (!tp->packets_out)
+		stream_rests(sk, stream);
+	/* Its rule may have come or gone. */
+	if (stream->phase == PACE_FREE)
+		pace_as_decided(sk, stream);
 	if (stream->phase != PACE_FREE && is_in_slow_start(tp) && settings.hystart) {
 		__u32 rtt_us = sample->rtt_us > 0 ? sample->rtt_us : 0;
 		enum pace_verdict verdict = hystart_acknowledged(&stream->hystart, tp->snd_una, tp->snd_nxt, rtt_us,
@@ -269,12 +287,15 @@ void BPF_PROG(pace_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 		return;
 	}
 	see(tp, &seen);
-	if (stream->knows_path && pace_decides(stream, &seen)) {
-		if (seen.cwnd >= seen.ssthresh && !stream->filling) {
-			count(PACE_ENDED_AT_PATH, 1);
-			tell_window_max(sk, seen.cwnd);
+	if ((stream->knows_path || stream->rule) && pace_decides(stream, &seen)) {
+		if (stream->knows_path) {
+			if (seen.cwnd >= seen.ssthresh && !stream->filling) {
+				count(PACE_ENDED_AT_PATH, 1);
+				tell_window_max(sk, seen.cwnd);
+			}
+			interval_ns = known_interval_ns(tp, stream, path_of(sk), bpf_ktime_get_ns());
 		}
-		interval_ns = known_interval_ns(tp, stream, path_of(sk), bpf_ktime_get_ns());
+		interval_ns = interval_min_ns(sk, stream, interval_ns);
 	}
 	pace_acknowledged(stream, &seen, settings.precision_ns, interval_ns);
 	pace_as_decided(sk, stream);
@@ -291,7 +312,7 @@ __u32 BPF_PROG(pace_ssthresh, struct sock *sk)
 		note_lost(tp, stream);
 		count(PACE_CUT_FREE + (stream->phase < PACE_PHASES ? stream->phase : 0), 1);
 		if (path) {
-			path_full(path, stream->phase != PACE_FREE, bpf_ktime_get_ns());
+			path_full(path, stream->phase != PACE_FREE || is_automatic(stream->rule), bpf_ktime_get_ns());
 			if (stream->phase != PACE_FREE)
 				__sync_fetch_and_add(&path->losses, 1);
 		}
@@ -314,7 +335,6 @@ SEC("struct_ops")
 void BPF_PROG(pace_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
 	struct pace_stream *stream;
-	struct pace_path *path;
 
 	cubictcp_cwnd_event(sk, event);
 	if (event != CA_EVENT_TX_START && event != CA_EVENT_CWND_RESTART)
@@ -322,17 +342,10 @@ void BPF_PROG(pace_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 	stream = stream_of(sk);
 	if (!stream)
 		return;
-	if (event == CA_EVENT_CWND_RESTART) {
+	if (event == CA_EVENT_CWND_RESTART)
 		begin(sk, stream, false);
-		return;
-	}
-	if (!stream->is_sending) {
-		path = path_of_new(sk);
-		if (path) {
-			stream->is_sending = 1;
-			path_sends_more(path);
-		}
-	}
+	else
+		stream_sends(sk, stream);
 }
 
 SEC("struct_ops")
@@ -340,11 +353,17 @@ __u32 BPF_PROG(pace_min_tso_segs, struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct pace_stream *stream = stream_of(sk);
-	__u64 rate;
+	__u64 rate = 0, ruled;
 
-	if (!stream || stream->phase != PACE_SPACING || !stream->interval_ns)
+	if (!stream)
 		return sk->__sk_common.skc_net.net->ipv4.sysctl_tcp_min_tso_segs;
-	rate = (__u64)tp->mss_cache * SECOND_NS / stream->interval_ns;
+	if (stream->phase == PACE_SPACING && stream->interval_ns)
+		rate = (__u64)tp->mss_cache * SECOND_NS / stream->interval_ns;
+	ruled = ruled_rate_of(sk, stream);
+	if (ruled && (!rate || ruled < rate))
+		rate = ruled;
+	if (!rate)
+		return sk->__sk_common.skc_net.net->ipv4.sysctl_tcp_min_tso_segs;
 	/* Whoever has set a lower one means it. */
 	if (rate > sk->sk_max_pacing_rate)
 		rate = sk->sk_max_pacing_rate;
@@ -373,7 +392,10 @@ struct tcp_congestion_ops pace_cps = {
 };
 
 /* As linux/pace.rs and its parts read and write them. */
-_Static_assert(sizeof(struct pace_settings) == 728, "settings");
+_Static_assert(sizeof(struct pace_settings) == 736, "settings");
+_Static_assert(sizeof(struct pace_rule) == 1288, "rule");
+_Static_assert(sizeof(struct pace_rate) == 16, "what a rule gives");
+_Static_assert(sizeof(struct pace_rules) == 16, "where the rules are");
 _Static_assert(sizeof(struct pace_path_key) == 24, "key of a path");
-_Static_assert(sizeof(struct pace_path) == 80, "path");
-_Static_assert(sizeof(struct pace_shown) == 128, "what is told of a connection");
+_Static_assert(sizeof(struct pace_path) == 88, "path");
+_Static_assert(sizeof(struct pace_shown) == 136, "what is told of a connection");

@@ -52,6 +52,8 @@ struct pace_settings {
 	__u32 prefixes;
 	__u32 cgroup_level;		/* of connections that are there already: how far below the root their cgroup is */
 	__u32 overrides;		/* also what an application has chosen itself */
+	__u32 spaces;			/* also connections that no rule is about */
+	__u32 only_new;			/* of these none that is there already */
 	__u32 reserved;
 	__u64 cgroup;			/* and its number; 0: any */
 	char name[PACE_NAME];		/* of our congestion control */
@@ -59,6 +61,71 @@ struct pace_settings {
 	struct pace_ports local_port[PACE_PORTS];
 	struct pace_prefix prefix[PACE_PREFIXES];
 };
+
+/* Rules are asked in their order; the first that holds says at which rate a stream leaves. */
+#define PACE_RULES		16
+#define PACE_ROWS		32	/* of a rule: values that a connection is compared with */
+
+enum pace_row_what {
+	PACE_ROW_PORT = 1,
+	PACE_ROW_ADDRESS = 2,
+	PACE_ROW_VERSION = 3,		/* of IP: 4 or 6, as `first` */
+};
+
+/* Rows of a condition follow each other, and one of them has to hold; if it is negated, none. All conditions have to hold. */
+struct pace_row {
+	__u8 what;
+	__u8 is_local;			/* this host's end */
+	__u8 is_negated;		/* the condition that ends here */
+	__u8 ends;			/* the condition */
+	__u16 first;			/* port */
+	__u16 last;
+	struct pace_prefix prefix;
+};
+
+struct pace_rule {
+	__u32 id;			/* never 0, and never another one's again */
+	__u32 rows;			/* in use; none: it holds for all */
+	struct pace_row row[PACE_ROWS];
+};
+
+/* Who has a rule's rate together. */
+enum pace_shared {
+	PACE_EACH_STREAM = 0,
+	PACE_EACH_DESTINATION = 1,
+	PACE_ALL_STREAMS = 2,
+};
+
+/* What a rule gives, by its id. */
+struct pace_rate {
+	__u64 rate;			/* bytes of IP packets a second, as full segments carry them; 0: what the path carries */
+	__u32 shared;
+	__u32 reserved;
+};
+
+/* Where the rules are: they are written to one half of their map while the other one is in use. */
+struct pace_rules {
+	__u64 lease_until_ns;		/* who has set them is there until then: after that they give nothing */
+	__u32 base;
+	__u32 count;
+};
+
+/* Streams that share a rule's rate. */
+struct pace_share_key {
+	__u64 netns;
+	__u32 address[4];		/* all bits zero where destinations do not matter */
+	__u32 rule;
+	__u32 reserved;
+};
+
+struct pace_share {
+	__s32 sending;
+	__u32 reserved;
+};
+
+/* packtrain-proto, pacing/rate.rs: a path's rate is tried a little more of, and then less, once in so many times. */
+#define PACE_PROBE_EVERY	16
+#define PACE_PROBE_DIVISOR	40
 
 struct pace_path_key {
 	__u64 netns;			/* cookie */
@@ -68,7 +135,7 @@ struct pace_path_key {
 /* A path as it is remembered, and what its streams do now. */
 struct pace_path {
 	__u64 rate;			/* bytes of segments without headers, a second: what it carried when it was full; 0: it was not */
-	__u64 full_at_ns;		/* when it was last full, or carried more */
+	__u64 full_at_ns;		/* when it was last full, or carried about as much, or more */
 	__u64 seen_at_ns;		/* an acknowledgement */
 	__u64 window_began_ns;		/* what is delivered is measured in windows of a quarter of a round trip */
 	__u64 window_bytes;
@@ -76,6 +143,7 @@ struct pace_path {
 	__u64 sustained_rate;		/* the lesser of the last two */
 	__u64 connections;		/* ever */
 	__u64 losses;			/* times that a window was cut in slow start */
+	__u64 cycle_began_ns;		/* of trying more and less */
 	__u32 rtt_min_us;
 	__s32 sending;			/* streams that have something under way */
 };
@@ -105,11 +173,13 @@ struct pace_stream {
 	__u8 was_paced;			/* by somebody else */
 	__u8 knows_path;		/* slow start ends at what is remembered */
 	__u8 filling;			/* the round that fills the window */
+	__u8 was_ours;			/* it comes from a pacer that has ended without a word */
 	__u32 delivered;		/* segments, when that was last looked at */
 	__u32 lost;
 	__u32 spaced_rounds;		/* ever */
 	__u32 lost_in[PACE_PHASES];	/* segments that were taken for lost in each phase */
 	__u32 css_credit;		/* acknowledged, and not yet a part of the window */
+	__u32 rule;			/* 0: none */
 	struct pace_hystart hystart;
 	char former[PACE_NAME];		/* the congestion control that it had */
 };
@@ -138,6 +208,8 @@ struct pace_shown {
 	__u8 knows_path;
 	__u8 is_sending;
 	__u8 state;			/* enum tcp_state */
+	__u32 rule;			/* 0: none */
+	__u64 ruled_rate;		/* bytes of segments a second that its rule gives it now; 0: no limit */
 };
 
 /* What events count, in the order of the map `counters`. */

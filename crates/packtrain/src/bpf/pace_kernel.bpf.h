@@ -100,6 +100,7 @@ struct minmax {
 
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
+	__u16 tcp_header_len;
 	__u32 mss_cache;
 	__u32 snd_cwnd;
 	__u32 snd_ssthresh;

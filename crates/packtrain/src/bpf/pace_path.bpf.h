@@ -95,6 +95,14 @@ static __always_inline __u32 path_window(__u64 rate, __u32 rtt_min_us, __u32 mss
 	return segments > 0xffffffffULL ? 0xffffffff : segments;
 }
 
+/* Deliveries of a time as long are some windows of what is measured. */
+static __always_inline __u64 path_unit_ns(__u32 rtt_min_us)
+{
+	__u64 rtt_ns = (__u64)rtt_min_us * 1000;
+
+	return rtt_ns > 4 * WINDOW_NS_MIN ? rtt_ns : 4 * WINDOW_NS_MIN;
+}
+
 /* The path was full. `is_less`: what is remembered was too much. */
 static __always_inline void path_full(struct pace_path *path, bool is_less, __u64 now)
 {
@@ -103,6 +111,8 @@ static __always_inline void path_full(struct pace_path *path, bool is_less, __u6
 	if (rate && (is_less || rate > path->rate))
 		path->rate = rate;
 	path->full_at_ns = now;
+	/* Not more of it at once. */
+	path->cycle_began_ns = now - 2 * path_unit_ns(path->rtt_min_us);
 }
 
 /* So many bytes have arrived there. */
@@ -138,9 +148,13 @@ static __always_inline void path_delivered(struct pace_path *path, __u64 bytes, 
 	if (former < rate)
 		rate = former;
 	path->sustained_rate = rate;
-	if (path->rate && rate > path->rate) {
+	if (!path->rate || rate < path->rate - path->rate / 8)
+		return;
+	path->full_at_ns = now;
+	if (rate > path->rate) {
 		path->rate = rate;
-		path->full_at_ns = now;
+		/* There may be still more. */
+		path->cycle_began_ns = now;
 	}
 }
 

@@ -12,13 +12,6 @@
 #define TCP_ESTABLISHED	1
 #define TCP_CLOSE_WAIT	8
 
-/* A connection's ends: ports in the order of this machine, addresses in that of the network. */
-struct pace_ends {
-	__u32 remote[4];
-	__u16 remote_port;
-	__u16 local_port;
-};
-
 static __always_inline bool one_has(const volatile struct pace_ports *ranges, __u32 count, __u16 port)
 {
 	for (__u32 i = 0; i < PACE_PORTS && i < count; i++)
@@ -29,7 +22,7 @@ static __always_inline bool one_has(const volatile struct pace_ports *ranges, __
 
 static __noinline bool is_meant(const struct pace_ends *ends)
 {
-	if (!ends || !one_has(settings.remote_port, settings.remote_ports, ends->remote_port) ||
+	if (!ends || !settings.spaces || !one_has(settings.remote_port, settings.remote_ports, ends->remote_port) ||
 	    !one_has(settings.local_port, settings.local_ports, ends->local_port))
 		return false;
 	for (__u32 i = 0; i < PACE_PREFIXES && i < settings.prefixes; i++) {
@@ -64,12 +57,17 @@ int pace_established(struct bpf_sock_ops *ctx)
 	struct bpf_sock *sk = ctx->sk;
 	struct tcp_sock *tp;
 	char name[PACE_NAME];
-	__u32 remote4;
+	__u32 local4, remote4, rule;
 
 	if (ctx->op != BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB && ctx->op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB)
 		return 1;
 	if (!sk || (settings.netns && bpf_get_netns_cookie(ctx) != settings.netns))
 		return 1;
+	local4 = LOAD(ctx->local_ip4);
+	ends.local[0] = LOAD(ctx->local_ip6[0]);
+	ends.local[1] = LOAD(ctx->local_ip6[1]);
+	ends.local[2] = LOAD(ctx->local_ip6[2]);
+	ends.local[3] = LOAD(ctx->local_ip6[3]);
 	remote4 = LOAD(ctx->remote_ip4);
 	ends.remote[0] = LOAD(ctx->remote_ip6[0]);
 	ends.remote[1] = LOAD(ctx->remote_ip6[1]);
@@ -80,17 +78,24 @@ int pace_established(struct bpf_sock_ops *ctx)
 		ends.remote[1] = 0;
 		ends.remote[2] = bpf_htonl(0xffff);
 		ends.remote[3] = remote4;
+		ends.local[0] = 0;
+		ends.local[1] = 0;
+		ends.local[2] = bpf_htonl(0xffff);
+		ends.local[3] = local4;
 	}
 	ends.remote_port = bpf_ntohl(ctx->remote_port);
 	ends.local_port = ctx->local_port;
-	if (!is_meant(&ends))
+	rule = rule_of(&ends);
+	if (!rule && !is_meant(&ends))
 		return 1;
 	tp = bpf_skc_to_tcp_sock(sk);
-	if (!tp || has_chosen(tp))
+	if (!tp || (!rule && has_chosen(tp)))
 		return 1;
 	stream = bpf_sk_storage_get(&streams, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	if (stream)
+	if (stream) {
+		stream->rule = rule;
 		bpf_getsockopt(ctx, SOL_TCP, TCP_CONGESTION, stream->former, PACE_NAME);
+	}
 	copy_name(name);
 	if (stream && !bpf_setsockopt(ctx, SOL_TCP, TCP_CONGESTION, name, PACE_NAME))
 		count(PACE_TAKEN, 1);
@@ -172,32 +177,58 @@ static __always_inline bool is_connected(const struct sock_common *common)
 	return common->skc_state == TCP_ESTABLISHED || common->skc_state == TCP_CLOSE_WAIT;
 }
 
-/* For each connection of this namespace that is there already. */
+static __always_inline void give_back(struct tcp_sock *tp, const struct sock_common *common,
+				      const struct pace_stream *stream)
+{
+	char name[PACE_NAME] = {};
+
+	if (stream)
+		__builtin_memcpy(name, stream->former, PACE_NAME);
+	former_name(common, name);
+	bpf_setsockopt(tp, SOL_TCP, TCP_CONGESTION, name, PACE_NAME);
+}
+
+/* For each connection of this namespace that is there: what is meant is taken, has its rule, or is given back. */
 SEC("iter/tcp")
-int pace_take(struct bpf_iter__tcp *ctx)
+int pace_settle(struct bpf_iter__tcp *ctx)
 {
 	struct sock_common *common = ctx->sk_common;
 	struct pace_ends ends = {};
 	struct pace_stream *stream;
 	struct tcp_sock *tp;
 	char name[PACE_NAME] = {};
+	bool is_one_of_us;
+	__u32 rule;
 
 	if (!common || !is_connected(common))
 		return 0;
 	tp = bpf_skc_to_tcp_sock(common);
 	if (!tp || !is_of_our_cgroup((struct sock *)tp))
 		return 0;
-	name_of(tp, name);
-	if (is_of_packtrain(name) ? bpf_sk_storage_get(&streams, tp, 0, 0) != NULL : has_chosen(tp))
-		return 0;
 	address_of(ends.remote, common, true);
+	address_of(ends.local, common, false);
 	ends.remote_port = bpf_ntohs(common->skc_dport);
 	ends.local_port = common->skc_num;
-	if (!is_meant(&ends))
+	rule = rule_of(&ends);
+	name_of(tp, name);
+	is_one_of_us = is_of_packtrain(name);
+	stream = bpf_sk_storage_get(&streams, tp, 0, 0);
+	if (is_one_of_us && stream) {
+		if (rule || is_meant(&ends)) {
+			set_rule((struct sock *)tp, stream, rule);
+		} else {
+			give_back(tp, common, stream);
+		}
+		return 0;
+	}
+	if (!rule && (settings.only_new || !is_meant(&ends) || (!is_one_of_us && has_chosen(tp))))
 		return 0;
 	stream = bpf_sk_storage_get(&streams, tp, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	if (stream)
+	if (stream) {
+		stream->rule = rule;
+		stream->was_ours = is_one_of_us;
 		bpf_getsockopt(tp, SOL_TCP, TCP_CONGESTION, stream->former, PACE_NAME);
+	}
 	copy_name(name);
 	if (stream && !bpf_setsockopt(tp, SOL_TCP, TCP_CONGESTION, name, PACE_NAME))
 		count(PACE_TAKEN_LATE, 1);
@@ -211,20 +242,13 @@ SEC("iter/tcp")
 int pace_give_back(struct bpf_iter__tcp *ctx)
 {
 	struct sock_common *common = ctx->sk_common;
-	struct pace_stream *stream;
 	struct tcp_sock *tp;
-	char name[PACE_NAME] = {};
 
 	if (!common || !is_connected(common))
 		return 0;
 	tp = bpf_skc_to_tcp_sock(common);
-	if (!tp || !is_ours(tp))
-		return 0;
-	stream = bpf_sk_storage_get(&streams, tp, 0, 0);
-	if (stream)
-		__builtin_memcpy(name, stream->former, PACE_NAME);
-	former_name(common, name);
-	bpf_setsockopt(tp, SOL_TCP, TCP_CONGESTION, name, PACE_NAME);
+	if (tp && is_ours(tp))
+		give_back(tp, common, bpf_sk_storage_get(&streams, tp, 0, 0));
 	return 0;
 }
 
@@ -269,6 +293,8 @@ int pace_show(struct bpf_iter__tcp *ctx)
 	shown.phase = stream->phase;
 	shown.knows_path = stream->knows_path;
 	shown.is_sending = stream->is_sending;
+	shown.rule = stream->rule;
+	shown.ruled_rate = ruled_rate((struct sock *)tp, stream, shown.rtt_min_us, settings.age_max_ns);
 	bpf_seq_write(ctx->meta->seq, &shown, sizeof(shown));
 	return 0;
 }

@@ -6,6 +6,7 @@
 
 #include "pace_spacing.bpf.h"
 #include "pace_hystart.bpf.h"
+#include "pace_rate.bpf.h"
 #include "pace_try.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
@@ -35,6 +36,12 @@ int pace_try(struct pace_trial *trial)
 	case PACE_TRY_END:
 		pace_end(&stream);
 		break;
+	case PACE_TRY_SHARE:
+		trial->interval_ns = rate_share(trial->precision_ns, seen.cwnd, seen.mss, seen.rtt_us);
+		return 0;
+	case PACE_TRY_PROBING:
+		trial->interval_ns = rate_probing(trial->precision_ns, trial->path_interval_ns, trial->interval_ns);
+		return 0;
 	}
 	trial->interval_ns = stream.interval_ns;
 	trial->round_end = stream.round_end;

@@ -9,6 +9,8 @@ enum pace_try_what {
 	PACE_TRY_BEGIN = 0,
 	PACE_TRY_ACKNOWLEDGED = 1,
 	PACE_TRY_END = 2,
+	PACE_TRY_SHARE = 3,		/* of the rate in precision_ns: cwnd streams, headers of rtt_us; the answer in interval_ns */
+	PACE_TRY_PROBING = 4,		/* the rate in precision_ns, path_interval_ns after the cycle began, in units of interval_ns */
 };
 
 /* A connection as it is, and after one step of it. */

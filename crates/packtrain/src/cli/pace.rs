@@ -3,6 +3,7 @@
 mod arguments;
 mod link;
 mod measure;
+mod rule;
 mod tcp;
 mod view;
 
@@ -29,6 +30,7 @@ pub fn run(arguments: &PaceArguments) -> Result<(), CliError> {
         PaceCommand::Link(arguments) => link::run(arguments),
         PaceCommand::Measure(arguments) => measure::run(arguments),
         PaceCommand::Tcp(arguments) => tcp::run(arguments),
+        PaceCommand::Rule(arguments) => rule::run(arguments),
         PaceCommand::Off { interface: None } => off_all(),
         PaceCommand::Off {
             interface: Some(interface),

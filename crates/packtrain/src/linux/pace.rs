@@ -5,6 +5,7 @@
 //! decides is in the kernel.
 
 mod cgroup;
+mod rules;
 mod settings;
 mod shown;
 
@@ -19,6 +20,7 @@ use super::bpf_map::MapError;
 use super::bpf_object::{self, KERNEL_TYPES, embedded, map_handle};
 
 pub use cgroup::{Cgroup, CgroupError};
+pub use rules::{RULES_MAX, Rows, RowsError, Rule, Shared};
 pub use settings::{PORTS_MAX, PREFIXES_MAX, Ports, Settings, netns_cookie};
 pub use shown::Shown;
 
@@ -99,6 +101,7 @@ pub struct TcpPacer {
     settings: MapHandle,
     counters: MapHandle,
     paths: MapHandle,
+    rules: rules::Told,
 }
 
 /// A path, and to whom.
@@ -120,6 +123,10 @@ pub struct RememberedPath {
 
 fn not_loaded(source: libbpf_rs::Error) -> TcpError {
     TcpError::Load { source }
+}
+
+fn map_error(map: &'static str) -> impl Fn(libbpf_rs::Error) -> TcpError {
+    move |source| TcpError::Map(MapError { map, source })
 }
 
 impl TcpPacer {
@@ -150,6 +157,7 @@ impl TcpPacer {
                 settings: map(SETTINGS_MAP)?,
                 counters: map(COUNTERS_MAP)?,
                 paths: map(PATHS_MAP)?,
+                rules: rules::Told::open(&object).map_err(not_loaded)?,
                 object,
                 name,
                 established: None,
@@ -169,12 +177,20 @@ impl TcpPacer {
     pub fn tell(&self, settings: &Settings) -> Result<(), TcpError> {
         let value = settings.encode(&self.name);
         let told = self.settings.update(&[0; 4], &value, MapFlags::ANY);
-        told.map_err(|source| {
-            TcpError::Map(MapError {
-                map: SETTINGS_MAP,
-                source,
-            })
-        })
+        told.map_err(map_error(SETTINGS_MAP))
+    }
+
+    /// These and no others, until then (`CLOCK_MONOTONIC`) unless [`TcpPacer::extend_rules`] comes. Connections of this network
+    /// namespace that are there already have them when this returns.
+    pub fn set_rules(&mut self, rules: &[Rule], lease_until_ns: u64) -> Result<(), TcpError> {
+        self.rules.tell(rules, lease_until_ns)?;
+        self.settle()?;
+        self.rules.forget_others(rules)
+    }
+
+    /// So many rules go on until then.
+    pub fn extend_rules(&self, count: usize, lease_until_ns: u64) -> Result<(), TcpError> {
+        self.rules.extend(count, lease_until_ns)
     }
 
     /// From here on new connections of this cgroup have it.
@@ -192,9 +208,9 @@ impl TcpPacer {
         Ok(())
     }
 
-    /// Gives it to connections of this network namespace that are there already.
-    pub fn take_existing(&mut self) -> Result<(), TcpError> {
-        self.for_each_connection("pace_take").map(drop)
+    /// Of connections of this network namespace that are there already those that are meant have it, and no others.
+    pub fn settle(&mut self) -> Result<(), TcpError> {
+        self.for_each_connection("pace_settle").map(drop)
     }
 
     /// Those that have it have again what they had, and new ones come by as ever.
@@ -272,7 +288,7 @@ impl TcpPacer {
 /// `struct pace_path_key` and `struct pace_path`.
 fn remembered(key: &[u8], value: &[u8]) -> RememberedPath {
     let address: [u8; 16] = key[8..24].try_into().expect("sixteen bytes");
-    let rtt_min_us = u32_at(value, 72);
+    let rtt_min_us = u32_at(value, 80);
     let rate = u64_at(value, 0);
     RememberedPath {
         netns: u64_at(key, 0),
@@ -286,7 +302,7 @@ fn remembered(key: &[u8], value: &[u8]) -> RememberedPath {
         seen_at_ns: u64_at(value, 16),
         connections: u64_at(value, 56),
         losses: u64_at(value, 64),
-        sending: u32_at(value, 76) as i32,
+        sending: u32_at(value, 84) as i32,
     }
 }
 

@@ -150,7 +150,9 @@ impl RunningLine {
             | Request::SetRemove { .. } => Some(Response::Error(
                 "this is a line, and no receive filter".into(),
             )),
-            Request::PaceLink { .. } => {
+            Request::PaceLink { .. }
+            | Request::PaceRuleAdd { .. }
+            | Request::PaceRuleRemove { .. } => {
                 Some(Response::Error("this is a line, and no pacer".into()))
             }
             Request::ClassRemove { name } => Some(match self.remove_class(&name) {

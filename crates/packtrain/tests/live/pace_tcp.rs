@@ -5,6 +5,9 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use packtrain::capture_file::CaptureFile;
@@ -13,6 +16,7 @@ use packtrain::lab::wait_for;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use crate::common::cabled::pause;
 use crate::common::packtrain;
 use crate::common::steady::judge;
 
@@ -238,6 +242,150 @@ fn a_second_connection_does_not_lose_what_the_first_one_did() {
         status["counters"]["ended_at_path"].as_u64() >= Some(1),
         "{status}"
     );
+}
+
+/// Connections to b that send without an end, and what they have sent.
+struct Streams {
+    sent: Arc<AtomicU64>,
+    sockets: Vec<TcpStream>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Streams {
+    fn begin(lab: &Lab, count: usize) -> Streams {
+        let listener = lab
+            .host("b")
+            .in_namespace(|| TcpListener::bind((TO, PORT)))
+            .unwrap();
+        let listener = listener.unwrap();
+        let mut streams = Streams {
+            sent: Arc::default(),
+            sockets: Vec::new(),
+            threads: Vec::new(),
+        };
+        for _ in 0..count {
+            let stream = lab
+                .host("a")
+                .in_namespace(|| TcpStream::connect((TO, PORT)))
+                .unwrap();
+            let mut stream = stream.unwrap();
+            streams.sockets.push(stream.try_clone().unwrap());
+            let (mut other, _) = listener.accept().unwrap();
+            let sent = Arc::clone(&streams.sent);
+            streams.threads.push(thread::spawn(move || {
+                let mut bytes = vec![0; 65_536];
+                while let Ok(len @ 1..) = other.read(&mut bytes) {
+                    sent.fetch_add(len as u64, Ordering::Relaxed);
+                }
+            }));
+            streams.threads.push(thread::spawn(move || {
+                let bytes = vec![0; 65_536];
+                while stream.write_all(&bytes).is_ok() {}
+            }));
+        }
+        streams
+    }
+
+    /// Megabits of what arrives, a second, all of them together.
+    fn megabits(&self, time: Duration) -> f64 {
+        let before = self.sent.load(Ordering::Relaxed);
+        pause(time);
+        (self.sent.load(Ordering::Relaxed) - before) as f64 * 8e-6 / time.as_secs_f64()
+    }
+}
+
+impl Drop for Streams {
+    fn drop(&mut self) {
+        for socket in &self.sockets {
+            let _ = socket.shutdown(std::net::Shutdown::Both);
+        }
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+#[test]
+fn streams_of_a_rule_have_its_rate_together_and_are_as_before_without_it_also_when_its_pacer_was_killed()
+ {
+    live!(alone);
+    let lab = Lab::up('r', &["--rate", "200mbit", "--delay", "2ms"]);
+    let streams = Streams::begin(&lab, 3);
+    const FOR: Duration = Duration::from_millis(800);
+    let free = streams.megabits(FOR);
+    assert!(free > 60.0, "{free} Mbit/s, and nothing is paced");
+    // They are there already, and have a congestion control of their own.
+    let text = lab.pace("rule add --match any --rate 30mbit");
+    assert!(
+        text.starts_with("rule rule1: any leaves at 30 Mbit/s"),
+        "{text}"
+    );
+    let settled = || pause(Duration::from_millis(300));
+    settled();
+    // 1448 of 1500 bytes: 28.96.
+    judge(
+        "three streams at 30 Mbit/s",
+        || streams.megabits(FOR),
+        |rate| (24.0..31.0).contains(rate),
+    );
+    let document = lab.status();
+    let rule = &document["rules"][0];
+    assert_eq!(
+        (&rule["streams"], &rule["sending"]),
+        (&3.into(), &3.into()),
+        "{document}"
+    );
+    for stream in document["streams"].as_array().unwrap() {
+        // A third of it.
+        assert_eq!(stream["ruled_bps"], 9_653_328, "{stream}");
+        assert_eq!(stream["rule"], "rule1");
+    }
+    // The first that matches, which each stream has for itself.
+    lab.pace("rule add --name own --before rule1 --match ip --rate 20mbit --share stream");
+    settled();
+    judge(
+        "three times 20 Mbit/s",
+        || streams.megabits(FOR),
+        |rate| (48.0..61.0).contains(rate),
+    );
+    lab.pace("rule remove own");
+    settled();
+    judge(
+        "three streams again",
+        || streams.megabits(FOR),
+        |rate| (24.0..31.0).contains(rate),
+    );
+    // Nobody is there to say that the rule holds.
+    let pid = lab.status()["pid"].as_u64().unwrap() as i32;
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+    wait_for("streams to be free again", PATIENCE, || {
+        streams.megabits(FOR / 4) > 60.0
+    })
+    .unwrap();
+    lab.pace("rule add --match any --rate 30mbit --share rule");
+    settled();
+    judge(
+        "taken again",
+        || streams.megabits(FOR),
+        |rate| (24.0..31.0).contains(rate),
+    );
+    lab.pace("rule remove rule1");
+    wait_for("streams to be free again", PATIENCE, || {
+        streams.megabits(FOR / 4) > 60.0
+    })
+    .unwrap();
+    let before = lab.congestion_control();
+    assert_eq!(before, "reno", "it has again what it had");
+    // Nor is spacing in the way of rules.
+    lab.pace("rule add --match any --rate 40mbit");
+    lab.pace("tcp on");
+    let document = lab.status();
+    assert_eq!(
+        (&document["rules_only"], &document["rules"][0]["name"]),
+        (&false.into(), &"rule1".into()),
+        "{document}"
+    );
+    lab.pace("tcp off");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum, value_parser};
 use packtrain_proto::pacing::gap::{Gap, REGISTER_MAX, REGISTER_MIN};
 
+use super::rule::RuleArguments;
 use super::tcp::TcpArguments;
 use crate::pace::link::wish::{BURST_MAX, GapWish, GsoWish, LineRateWish, Wish};
 use crate::settings::values::{InterfaceName, LogLevel};
@@ -27,6 +28,7 @@ pub enum PaceCommand {
     Link(LinkArguments),
     Measure(MeasureArguments),
     Tcp(TcpArguments),
+    Rule(RuleArguments),
     /// End a pacer, and undo everything that it has changed.
     #[command(after_help = "\
 Examples:

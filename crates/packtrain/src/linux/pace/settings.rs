@@ -19,7 +19,7 @@ pub const PREFIXES_MAX: usize = 16;
 pub type Ports = (u16, u16);
 
 /// An address and its mask as the program compares them: IPv4 as ::ffff:0:0/96.
-fn mapped(prefix: &Prefix) -> (u128, u128) {
+pub(super) fn mapped(prefix: &Prefix) -> (u128, u128) {
     let (address, mask) = prefix.address_and_mask();
     match prefix.version() {
         IpVersion::V6 => (address, mask),
@@ -46,10 +46,14 @@ pub struct Settings {
     pub cgroup: Option<Cgroup>,
     /// Also connections whose application has chosen a congestion control itself.
     pub overrides: bool,
+    /// Also connections that no rule is about; …
+    pub spaces: bool,
+    /// … of these none that is there already.
+    pub only_new: bool,
 }
 
 /// `sizeof(struct pace_settings)`.
-const SETTINGS_LEN: usize = 728;
+const SETTINGS_LEN: usize = 736;
 
 impl Settings {
     /// Of lists no more than [`PORTS_MAX`] and [`PREFIXES_MAX`] count: who fills them asks for no more.
@@ -78,6 +82,8 @@ impl Settings {
             count(self.prefixes.len(), PREFIXES_MAX),
             level,
             u32::from(self.overrides),
+            u32::from(self.spaces),
+            u32::from(self.only_new),
             0,
         ] {
             bytes.extend(word.to_ne_bytes());
@@ -137,6 +143,8 @@ mod tests {
             prefixes: vec!["192.0.2.0/24".parse().unwrap()],
             cgroup: None,
             overrides: true,
+            spaces: true,
+            only_new: false,
         };
         let bytes = settings.encode("packtrain_cps");
         assert_eq!(bytes.len(), SETTINGS_LEN);
@@ -154,18 +162,19 @@ mod tests {
             (u32_at(40), u32_at(44), u32_at(48), u32_at(56)),
             (2, 0, 1, 1)
         );
-        assert_eq!(&bytes[72..86], b"packtrain_cps\0");
+        assert_eq!((u32_at(60), u32_at(64)), (1, 0));
+        assert_eq!(&bytes[80..94], b"packtrain_cps\0");
         assert_eq!(
-            bytes[88..96],
+            bytes[96..104],
             [80u16, 80, 8000, 8999].map(u16::to_ne_bytes).concat()
         );
         // ::ffff:192.0.2.0, and 120 bits of mask.
         assert_eq!(
-            bytes[216..232],
+            bytes[224..240],
             [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 0]
         );
         assert_eq!(
-            bytes[232..248],
+            bytes[240..256],
             [0xff; 15].into_iter().chain([0]).collect::<Vec<_>>()
         );
     }

@@ -7,7 +7,7 @@ use packtrain_proto::pacing::spacing::Phase;
 use super::{u32_at, u64_at};
 
 /// `sizeof(struct pace_shown)`.
-const LEN: usize = 128;
+const LEN: usize = 136;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shown {
@@ -35,6 +35,10 @@ pub struct Shown {
     pub phase: Phase,
     pub knows_path: bool,
     pub is_sending: bool,
+    /// The rule's id.
+    pub rule: Option<u32>,
+    /// Bytes of segments a second that its rule gives it now; `None`: as many as go.
+    pub ruled_rate: Option<u64>,
 }
 
 /// `TCP_INFINITE_SSTHRESH`.
@@ -73,6 +77,8 @@ impl Shown {
             },
             knows_path: bytes[121] != 0,
             is_sending: bytes[122] != 0,
+            rule: Some(word(124)).filter(|rule| *rule > 0),
+            ruled_rate: some(u64_at(bytes, 128)),
         }
     }
 }

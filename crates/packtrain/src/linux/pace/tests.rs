@@ -5,6 +5,7 @@ use packtrain_proto::pacing::hystart::{
     CSS_GROWTH_DIVISOR, CSS_ROUNDS, Hystart, MIN_RTT_DIVISOR, N_RTT_SAMPLE, Thresholds, Verdict,
 };
 use packtrain_proto::pacing::path::{Path, WINDOW_MIN};
+use packtrain_proto::pacing::rate;
 use packtrain_proto::pacing::spacing::{Phase, Seen, Spacing};
 use packtrain_proto::random::Random;
 
@@ -62,6 +63,10 @@ impl Trial<'_> {
         ] {
             self.put(at, &word.to_ne_bytes());
         }
+        self.run();
+    }
+
+    fn run(&mut self) {
         let program = self.object.progs_mut().next().expect("the one program");
         let input = ProgramInput {
             context_in: Some(&mut self.bytes),
@@ -182,6 +187,47 @@ fn the_program_decides_as_it_is_written_down() {
 }
 
 #[test]
+fn the_program_shares_a_rate_and_tries_more_of_it_as_it_is_written_down() {
+    const SHARE: u32 = 3;
+    const PROBING: u32 = 4;
+    let mut object = bpf_object::load(embedded!("pace_try")).expect("it loads");
+    let mut random = Random::new(0x5a4e);
+    for _ in 0..3000 {
+        let bits = random.up_to(40);
+        let rate = 1 + random.up_to((1 << bits) - 1);
+        let mut trial = Trial {
+            object: &mut object,
+            bytes: [0; TRIAL_LEN],
+        };
+        let streams = of_any_size(&mut random, 12);
+        let mss = 1 + of_any_size(&mut random, 16);
+        let headers = random.up_to(120) as u32;
+        let mut ask = |what: u32, path_interval_ns: u64, interval_ns: u64| {
+            trial.put(0, &rate.to_ne_bytes());
+            trial.put(8, &path_interval_ns.to_ne_bytes());
+            trial.put(16, &interval_ns.to_ne_bytes());
+            trial.put(24 + 8, &headers.to_ne_bytes());
+            trial.put(24 + 12, &streams.to_ne_bytes());
+            trial.put(24 + 20, &mss.to_ne_bytes());
+            trial.put(60, &what.to_ne_bytes());
+            trial.run();
+            u64_at(&trial.bytes, 16)
+        };
+        let shared = rate::share(rate, streams, mss, headers);
+        assert_eq!(ask(SHARE, 0, 0), shared, "{rate} {streams} {mss} {headers}");
+        let rtt_min_us = of_any_size(&mut random, 22);
+        let unit_ns = (u64::from(rtt_min_us) * 1000).max(rate::UNIT_MIN_NS);
+        let since_ns = random.up_to(40 * unit_ns);
+        let probing = rate::probing(rate, since_ns, rtt_min_us);
+        assert_eq!(
+            ask(PROBING, since_ns, unit_ns),
+            probing,
+            "{rate} {since_ns}"
+        );
+    }
+}
+
+#[test]
 fn the_constants_of_the_program_are_those_of_the_decision() {
     let header = include_str!("../../bpf/pace.h");
     for (name, value) in [
@@ -193,6 +239,10 @@ fn the_constants_of_the_program_are_those_of_the_decision() {
         ("PACE_PORTS", super::PORTS_MAX as u32),
         ("PACE_PREFIXES", super::PREFIXES_MAX as u32),
         ("PACE_NAME", super::NAME_LEN as u32),
+        ("PACE_RULES", super::RULES_MAX as u32),
+        ("PACE_ROWS", super::rules::ROWS_MAX as u32),
+        ("PACE_PROBE_EVERY", rate::PROBE_EVERY as u32),
+        ("PACE_PROBE_DIVISOR", rate::PROBE_DIVISOR as u32),
     ] {
         let defined = header
             .lines()

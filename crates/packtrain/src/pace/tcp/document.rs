@@ -3,6 +3,7 @@
 use packtrain_proto::pacing::spacing::Phase;
 use serde::{Deserialize, Serialize};
 
+use super::rules::{NamedRule, RuleRate, RuleWish, Rules, Share};
 use crate::linux::pace::{Counters, RememberedPath, Shown};
 
 /// Which pacer's document it is.
@@ -20,6 +21,10 @@ pub struct TcpDocument {
     /// Whose connections are taken.
     pub cgroup: String,
     pub all_namespaces: bool,
+    /// Only connections that a rule is about.
+    pub rules_only: bool,
+    /// In the order in which they are asked.
+    pub rules: Vec<RuleDocument>,
     /// None: all.
     pub dport: Vec<(u16, u16)>,
     pub sport: Vec<(u16, u16)>,
@@ -65,6 +70,22 @@ pub struct ByPhase {
     pub free: u64,
 }
 
+/// Streams that match, and how fast they leave.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RuleDocument {
+    pub name: String,
+    #[serde(rename = "match")]
+    pub matches: String,
+    /// Bits of IP packets a second, as full-size segments carry them; null: what the path carries.
+    pub rate_bps: Option<u64>,
+    /// Who has it together: each `stream` has it, all to a `destination`, or all of the `rule`.
+    pub share: Share,
+    /// That it is about now.
+    pub streams: u64,
+    /// Those that send now.
+    pub sending: u64,
+}
+
 /// A connection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StreamDocument {
@@ -88,6 +109,12 @@ pub struct StreamDocument {
     pub retransmitted: u32,
     pub lost: ByPhase,
     pub knows_path: bool,
+    /// Something of it is under way.
+    pub is_sending: bool,
+    /// The rule that it is of.
+    pub rule: Option<String>,
+    /// Bits of segments without headers, a second, that the rule gives it now; null: as many as go.
+    pub ruled_bps: Option<u64>,
 }
 
 /// A destination.
@@ -139,8 +166,40 @@ impl From<Counters> for CountersDocument {
     }
 }
 
-impl From<Shown> for StreamDocument {
-    fn from(of: Shown) -> StreamDocument {
+impl RuleDocument {
+    pub fn new(of: &NamedRule, streams: &[Shown]) -> RuleDocument {
+        let of_it = streams.iter().filter(|it| it.rule == Some(of.told.id));
+        let sending = of_it.clone().filter(|it| it.is_sending).count() as u64;
+        RuleDocument {
+            name: of.name.clone(),
+            matches: of.matches.to_string(),
+            rate_bps: match of.rate {
+                RuleRate::Bps(bps) => Some(bps),
+                RuleRate::Auto => None,
+            },
+            share: of.share,
+            streams: of_it.count() as u64,
+            sending,
+        }
+    }
+
+    /// To ask for it once more.
+    pub fn wish(&self) -> RuleWish {
+        RuleWish {
+            name: Some(self.name.clone()),
+            matches: self.matches.clone(),
+            rate: self.rate_bps.map_or(RuleRate::Auto, RuleRate::Bps),
+            share: self.share,
+            before: None,
+        }
+    }
+}
+
+impl StreamDocument {
+    pub fn new(of: &Shown, rules: &Rules) -> StreamDocument {
+        let rule = of
+            .rule
+            .and_then(|id| rules.iter().find(|it| it.told.id == id));
         StreamDocument {
             local: of.local.to_string(),
             remote: of.remote.to_string(),
@@ -157,6 +216,9 @@ impl From<Shown> for StreamDocument {
             retransmitted: of.retransmitted,
             lost: by_phase(of.lost_in),
             knows_path: of.knows_path,
+            is_sending: of.is_sending,
+            rule: rule.map(|rule| rule.name.clone()),
+            ruled_bps: of.ruled_rate.map(|rate| rate * 8),
         }
     }
 }

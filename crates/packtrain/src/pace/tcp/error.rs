@@ -12,4 +12,6 @@ pub enum RunError {
     Cgroup(#[from] CgroupError),
     #[error(transparent)]
     Tcp(#[from] TcpError),
+    #[error(transparent)]
+    Rule(#[from] super::rules::RuleError),
 }

@@ -1,18 +1,29 @@
 //! The process of the pacer of TCP.
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::document::{KIND, PathDocument, StreamDocument, TcpDocument};
+use super::document::{KIND, PathDocument, RuleDocument, StreamDocument, TcpDocument};
+use super::rules::{NamedRule, RuleError, Rules};
 use super::{RunError, TcpSettings};
 use crate::clock::Clock;
 use crate::control::{ControlServer, Reply, Request, Response};
 use crate::linux::pace::{Cgroup, Settings, TcpError, TcpPacer, netns_cookie};
 use crate::running::Signals;
 
+/// How long rules hold for when nothing is heard of us: who is killed leaves no connection slow.
+const LEASE_NS: u64 = 5_000_000_000;
+const LEASE_EXTENDED_EVERY_NS: u64 = 1_000_000_000;
+
+fn lease_until_ns(clock: &Clock) -> u64 {
+    clock.monotonic_nanos() + LEASE_NS
+}
+
 /// Connections that are paced for as long as this runs.
 #[derive(Debug)]
 pub struct RunningTcp {
     settings: TcpSettings,
+    rules: Rules,
+    rules_extended_at_ns: u64,
     cgroup: Cgroup,
     pacer: TcpPacer,
     netns: u64,
@@ -43,29 +54,33 @@ impl RunningTcp {
             prefixes: settings.destinations.clone(),
             cgroup: Some(cgroup.clone()),
             overrides: settings.overrides,
+            spaces: !settings.rules_only,
+            only_new: settings.only_new,
         };
+        let rules = Rules::of(&settings.rules)?;
         let mut pacer = TcpPacer::load(&told)?;
+        let clock = Clock::start();
         pacer.attach(&cgroup)?;
-        if !settings.only_new {
-            pacer.take_existing()?;
-            let late = pacer.counters()?.taken_late;
-            if late > 0 {
-                tracing::info!("{late} connections that were there already");
-            }
-            if settings.all_namespaces {
-                note(
-                    "of other network namespaces only connections to come are paced, not those that are there already",
-                );
-            }
+        pacer.set_rules(&rules.told(), lease_until_ns(&clock))?;
+        let late = pacer.counters()?.taken_late;
+        if late > 0 {
+            tracing::info!("{late} connections that were there already");
+        }
+        if settings.all_namespaces && !settings.only_new {
+            note(
+                "of other network namespaces only connections to come are paced, not those that are there already",
+            );
         }
         Ok(RunningTcp {
             settings,
+            rules,
+            rules_extended_at_ns: 0,
             cgroup,
             pacer,
             netns,
             control,
             signals,
-            clock: Clock::start(),
+            clock,
         })
     }
 
@@ -73,6 +88,7 @@ impl RunningTcp {
     pub fn run(mut self, at_clean_end: impl FnOnce()) -> Result<(), RunError> {
         loop {
             self.wait()?;
+            self.go_on_with_rules()?;
             if self.signals.caught() || self.answer() {
                 break;
             }
@@ -83,10 +99,27 @@ impl RunningTcp {
         Ok(())
     }
 
+    /// They hold for a while longer, also for a connection whose application has chosen something else meanwhile.
+    fn go_on_with_rules(&mut self) -> Result<(), RunError> {
+        let now_ns = self.clock.monotonic_nanos();
+        if self.rules.is_empty() || now_ns < self.rules_extended_at_ns + LEASE_EXTENDED_EVERY_NS {
+            return Ok(());
+        }
+        self.rules_extended_at_ns = now_ns;
+        let count = self.rules.iter().count();
+        self.pacer.extend_rules(count, now_ns + LEASE_NS)?;
+        Ok(self.pacer.settle()?)
+    }
+
     fn wait(&self) -> Result<(), RunError> {
         let mut fds = [self.control.fd(), self.signals.fd()]
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-        match poll(&mut fds, None) {
+        // Rules are extended meanwhile.
+        let at_most = (!self.rules.is_empty()).then_some(Timespec {
+            tv_sec: 0,
+            tv_nsec: LEASE_EXTENDED_EVERY_NS as i64 / 2,
+        });
+        match poll(&mut fds, at_most.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(RunError::Wait(error.into())),
         }
@@ -114,11 +147,41 @@ impl RunningTcp {
                     }
                     Err(error) => Response::Error(error.to_string()),
                 },
+                Request::PaceRuleAdd { wish } => self.changed(|rules| {
+                    let place = rules.add(&wish)?;
+                    Ok(rules.iter().nth(place).expect("it is there now").clone())
+                }),
+                Request::PaceRuleRemove { name } => self.changed(|rules| rules.remove(&name)),
                 other => Response::Error(format!("the pacer of TCP does not take {other:?}")),
             };
             self.control.answer_later(asker, &response);
         }
         ends
+    }
+
+    /// A rule that has come or gone, once connections have it, or have it no more.
+    fn changed(
+        &mut self,
+        change: impl FnOnce(&mut Rules) -> Result<NamedRule, RuleError>,
+    ) -> Response {
+        let mut rules = self.rules.clone();
+        let rule = match change(&mut rules) {
+            Ok(rule) => rule,
+            Err(error) => return Response::Error(error.to_string()),
+        };
+        let told = self
+            .pacer
+            .set_rules(&rules.told(), lease_until_ns(&self.clock));
+        // The kernel may have taken a part of it.
+        self.rules = rules;
+        let shown = told.and_then(|()| self.pacer.shown());
+        match shown {
+            Ok(streams) => {
+                let document = RuleDocument::new(&rule, &streams);
+                Response::Rule(serde_json::to_value(document).expect("plain JSON"))
+            }
+            Err(error) => Response::Error(error.to_string()),
+        }
     }
 
     fn document(&mut self) -> Result<TcpDocument, TcpError> {
@@ -127,6 +190,7 @@ impl RunningTcp {
         let mut paths = self.pacer.paths()?;
         paths.retain(|path| settings.all_namespaces || path.netns == self.netns);
         paths.sort_by_key(|path| (path.netns, path.address));
+        let streams = self.pacer.shown()?;
         Ok(TcpDocument {
             kind: KIND.into(),
             version: env!("CARGO_PKG_VERSION").into(),
@@ -134,6 +198,12 @@ impl RunningTcp {
             congestion_control: self.pacer.name().into(),
             cgroup: self.cgroup.path().display().to_string(),
             all_namespaces: settings.all_namespaces,
+            rules_only: settings.rules_only,
+            rules: self
+                .rules
+                .iter()
+                .map(|rule| RuleDocument::new(rule, &streams))
+                .collect(),
             dport: settings.remote_ports.clone(),
             sport: settings.local_ports.clone(),
             dst: settings
@@ -146,11 +216,9 @@ impl RunningTcp {
             hystart_us: settings.hystart.map(|it| (it.min_us, it.max_us)),
             counters: self.pacer.counters()?.into(),
             time_ns: now_ns,
-            streams: self
-                .pacer
-                .shown()?
-                .into_iter()
-                .map(StreamDocument::from)
+            streams: streams
+                .iter()
+                .map(|it| StreamDocument::new(it, &self.rules))
                 .collect(),
             paths: paths
                 .iter()

@@ -10,6 +10,7 @@ use packtrain_proto::pacing::hystart::Thresholds;
 use crate::cli::error::CliError;
 use crate::linux::pace::{PORTS_MAX, PREFIXES_MAX};
 use crate::pace::tcp::TcpSettings;
+use crate::pace::tcp::rules::RuleWish;
 use crate::settings::values::LogLevel;
 use crate::units::{Lifetime, Time};
 
@@ -108,6 +109,8 @@ pub struct OnArguments {
 struct Switch<T>(Option<T>);
 
 const PRECISION: Duration = Duration::from_millis(1);
+/// As the option has it.
+const REMEMBERED: Duration = Duration::from_secs(600);
 const PRECISION_MIN: Duration = Duration::from_micros(10);
 const PRECISION_MAX: Duration = Duration::from_millis(100);
 
@@ -156,6 +159,24 @@ fn read_ports(text: &str) -> Result<(u16, u16), String> {
     ports.ok_or_else(|| "a port, or a range of ports, as in 443 or 8000-8999".into())
 }
 
+/// Of a pacer that paces by rules alone.
+pub fn settings_of_rules(rules: Vec<RuleWish>) -> TcpSettings {
+    TcpSettings {
+        cgroup: None,
+        all_namespaces: false,
+        remote_ports: Vec::new(),
+        local_ports: Vec::new(),
+        destinations: Vec::new(),
+        precision: PRECISION,
+        remembered: Some(REMEMBERED),
+        hystart: Some(Thresholds::default()),
+        only_new: false,
+        overrides: false,
+        rules_only: true,
+        rules,
+    }
+}
+
 impl OnArguments {
     pub fn settings(&self) -> Result<TcpSettings, CliError> {
         for (option, given, most) in [
@@ -180,6 +201,8 @@ impl OnArguments {
             hystart: self.hystart.0,
             only_new: self.only_new,
             overrides: self.overrides,
+            rules_only: false,
+            rules: Vec::new(),
         })
     }
 }

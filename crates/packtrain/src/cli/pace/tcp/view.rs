@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use crate::cli::output::{BAD, HEADING};
+use crate::cli::pace::rule::table;
 use crate::cli::words;
-use crate::pace::tcp::document::{ByPhase, PathDocument, TcpDocument};
+use crate::pace::tcp::document::{ByPhase, PathDocument, RuleDocument, TcpDocument};
 
 /// Paths that are shown: those that were full last.
 const PATHS_SHOWN: usize = 10;
@@ -14,7 +15,14 @@ pub fn status(document: &TcpDocument) -> String {
     let mut line = |name: &str, value: String| {
         let _ = writeln!(text, "  {name:<11}{value}");
     };
-    line("takes", taken(document));
+    if document.rules_only {
+        line(
+            "takes",
+            "connections that a rule is about, of this network namespace".into(),
+        );
+    } else {
+        line("takes", taken(document));
+    }
     line(
         "spaces",
         format!(
@@ -55,7 +63,19 @@ pub fn status(document: &TcpDocument) -> String {
         ),
     );
     line("lost", lost(&counters.lost));
+    text += &rules(&document.rules);
     text += &paths(&document.paths);
+    text
+}
+
+fn rules(rules: &[RuleDocument]) -> String {
+    if rules.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from("\n");
+    for line in table(rules).lines() {
+        let _ = writeln!(text, "  {line}");
+    }
     text
 }
 

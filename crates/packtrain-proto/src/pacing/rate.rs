@@ -1,0 +1,79 @@
+//! How fast a stream leaves whose rate somebody has said, or that has the rate of its path.
+//!
+//! Streams that share a rate have equal parts of it while they send. Who is paced to what his path has carried would never see that it
+//! carries more by now: so a little more is tried for a round trip now and then, and a little less after that, in which drains
+//! what has queued.
+
+/// A little more is tried once in so many round trips.
+pub const PROBE_EVERY: u64 = 16;
+/// How much is a little: the rate divided by this. Less than what a buffer of 5 % of what is under way holds.
+pub const PROBE_DIVISOR: u64 = 40;
+/// Deliveries are measured in windows: in this time there are some, however short the round trip is.
+pub const UNIT_MIN_NS: u64 = 40_000_000;
+
+/// The part of one of so many streams of a rate of IP packets, in bytes of segments without their headers, both a second.
+/// Segments are as full as they get.
+pub fn share(bytes_per_s: u64, streams: u32, mss: u32, headers: u32) -> u64 {
+    let share = bytes_per_s / u64::from(streams.max(1));
+    let (mss, whole) = (u64::from(mss), u64::from(mss) + u64::from(headers));
+    if whole == 0 {
+        return share;
+    }
+    (share / whole * mss + share % whole * mss / whole).max(1)
+}
+
+/// A path's rate, so long after its cycle began.
+pub fn probing(bytes_per_s: u64, since_ns: u64, rtt_min_us: u32) -> u64 {
+    let unit_ns = (u64::from(rtt_min_us) * 1000).max(UNIT_MIN_NS);
+    let little = bytes_per_s / PROBE_DIVISOR;
+    match since_ns / unit_ns % PROBE_EVERY {
+        0 => bytes_per_s + little,
+        1 => bytes_per_s - little,
+        _ => bytes_per_s,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MEGABIT: u64 = 1_000_000 / 8;
+
+    #[test]
+    fn packets_are_as_fast_as_was_said_and_segments_slower_by_their_headers() {
+        // 1448 of 1500 bytes.
+        assert_eq!(share(40 * MEGABIT, 1, 1448, 52), 4_826_666);
+        assert_eq!(share(40 * MEGABIT, 4, 1448, 52), 1_206_666);
+        assert_eq!(share(1500, 0, 1448, 52), 1448);
+    }
+
+    #[test]
+    fn a_little_more_is_tried_and_given_back() {
+        let ms = |ms: u64| probing(40_000_000, ms * 1_000_000, 100_000);
+        assert_eq!([ms(0), ms(99)], [41_000_000; 2]);
+        assert_eq!([ms(100), ms(199)], [39_000_000; 2]);
+        assert_eq!([ms(200), ms(1599)], [40_000_000; 2]);
+        assert_eq!(ms(1600), 41_000_000);
+        let cycle: u64 = (0..PROBE_EVERY).map(|trip| ms(trip * 100)).sum();
+        assert_eq!(cycle, PROBE_EVERY * 40_000_000, "no more in all");
+    }
+
+    #[test]
+    fn a_short_round_trip_is_not_the_measure_of_it() {
+        assert_eq!(probing(4000, 39_999_999, 200), 4100);
+        assert_eq!(probing(4000, 40_000_000, 200), 3900);
+    }
+
+    proptest! {
+        /// In real numbers, and never more than was said by all of them together.
+        #[test]
+        fn a_share_is_what_it_should_be_to_the_byte(
+            rate in 1u64..1 << 40, streams in 1u32..1000, mss in 1u32..65_000, headers in 0u32..120
+        ) {
+            let exact = u128::from(rate / u64::from(streams)) * u128::from(mss) / u128::from(mss + headers);
+            let got = share(rate, streams, mss, headers);
+            prop_assert_eq!(u128::from(got), exact.max(1));
+        }
+    }
+}
