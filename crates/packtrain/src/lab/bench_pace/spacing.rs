@@ -1,11 +1,14 @@
 //! How exactly segments are spaced on the wire: what is between two of them against what was asked for.
 //!
-//! A socket is told its rate (`SO_MAX_PACING_RATE`), so that a full segment should leave each 10 µs to 10 ms: as TCP does it by
-//! itself, two segments at a time at least, and one by one (`gso_max_segs 1`). It is looked at on two wires: a bare veth,
-//! whose frames the kernel stamps at the receiver's end as they come in; and the long line of the other parts, where the
-//! capture has the emulator's own lateness in it.
+//! A full segment should leave each 10 µs to 10 ms. The socket is told its rate (`SO_MAX_PACING_RATE`, which is also all that a
+//! program of `sock_ops` could do), or a rule gives it (`packtrain pace rule`, by the congestion control); each as TCP makes its
+//! pieces by itself, a millisecond's worth at a time, and one by one (`gso_max_segs 1`). It is looked at on two wires: a bare
+//! veth, whose frames the kernel stamps at the receiver's end as they come in; and the long line of the other parts, where
+//! the capture has the emulator's own lateness in it.
 
+use std::ffi::OsStr;
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -32,6 +35,8 @@ const LASTS_LEAST: Duration = Duration::from_millis(500);
 const INTERVALS_LEAST: u32 = 200;
 /// Payload of a full segment.
 const SEGMENT_BYTES: u64 = 1448;
+/// And its whole packet.
+const PACKET_BITS: u64 = 1500 * 8;
 const SNAP_LEN: u32 = 134;
 /// Segments so soon behind another were sent with it.
 const TOGETHER_US: f64 = 2.0;
@@ -106,11 +111,73 @@ impl SpacingRow {
     }
 }
 
-/// How many segments may leave in one piece, and how that is called.
-const HOW: [(&str, Option<u16>); 2] = [
-    ("SO_MAX_PACING_RATE", None),
-    ("SO_MAX_PACING_RATE, gso_max_segs 1", Some(1)),
+/// Who says how fast, and how many segments may leave in one piece.
+#[derive(Clone, Copy)]
+struct How {
+    name: &'static str,
+    by_rule: bool,
+    most: Option<u16>,
+}
+
+const HOW: [How; 4] = [
+    How {
+        name: "SO_MAX_PACING_RATE",
+        by_rule: false,
+        most: None,
+    },
+    How {
+        name: "SO_MAX_PACING_RATE, gso_max_segs 1",
+        by_rule: false,
+        most: Some(1),
+    },
+    How {
+        name: "packtrain's rule",
+        by_rule: true,
+        most: None,
+    },
+    How {
+        name: "packtrain's rule, gso_max_segs 1",
+        by_rule: true,
+        most: Some(1),
+    },
 ];
+
+impl How {
+    /// What the socket itself is told.
+    fn bytes_per_second(self, interval_us: u64) -> Option<u64> {
+        (!self.by_rule).then_some(SEGMENT_BYTES * 1_000_000 / interval_us)
+    }
+
+    /// The congestion control that a sender asks for. A rule brings its own.
+    fn congestion(self) -> Option<&'static str> {
+        match self.by_rule {
+            true => None,
+            false => CUBIC.congestion,
+        }
+    }
+
+    fn prepare(self, host: &Namespace, packtrain: &Path, interval_us: u64) -> Result<()> {
+        if !self.by_rule {
+            return Ok(());
+        }
+        let packtrain = packtrain.as_os_str();
+        let rate = format!("{}bit", PACKET_BITS * 1_000_000 / interval_us);
+        let words = [
+            "pace", "rule", "add", "--match", "any", "--share", "stream", "--rate", &rate,
+        ];
+        let words = words.map(OsStr::new);
+        host.exec([&[packtrain][..], &words].concat()).map(drop)
+    }
+
+    fn end(self, host: &Namespace, packtrain: &Path) -> Result<()> {
+        if !self.by_rule {
+            return Ok(());
+        }
+        let words = ["pace", "tcp", "off"].map(OsStr::new);
+        host.exec([&[packtrain.as_os_str()][..], &words].concat())
+            .map(drop)
+    }
+}
 /// Faster than the line itself nothing comes out of it.
 const ON_THE_LINE_US: [u64; 4] = [100, 300, 1000, 10_000];
 /// Until a window is as large as the rate wants it.
@@ -134,14 +201,17 @@ pub fn measure(bench: &mut Bench<'_>) -> Result<()> {
         }
     };
     for round in 0..bench.rounds {
-        for (how, most) in HOW {
-            eprintln!("spacing: round {} of {}, {how}", round + 1, bench.rounds);
-            let stage = Stage::set(most)?;
+        for how in HOW {
+            let name = how.name;
+            eprintln!("spacing: round {} of {}, {name}", round + 1, bench.rounds);
+            let stage = Stage::set(how.most)?;
             for us in INTERVALS_US {
-                add((how, "veth", us), stage.measure(us)?);
+                how.prepare(&stage.a, bench.packtrain, us)?;
+                add((name, "veth", us), stage.measure(how, us)?);
+                how.end(&stage.a, bench.packtrain)?;
             }
             for us in ON_THE_LINE_US {
-                add((how, "the long line", us), on_the_line(bench, most, us)?);
+                add((name, "the long line", us), on_the_line(bench, how, us)?);
             }
         }
     }
@@ -151,18 +221,18 @@ pub fn measure(bench: &mut Bench<'_>) -> Result<()> {
 }
 
 /// Of one connection on the long line, which has it for itself.
-fn on_the_line(bench: &Bench<'_>, most: Option<u16>, interval_us: u64) -> Result<Option<Errors>> {
+fn on_the_line(bench: &Bench<'_>, how: How, interval_us: u64) -> Result<Option<Errors>> {
     let stage = stage::Stage::set(bench.packtrain, Setting::PAPER)?;
-    send_in_pieces_of(&stage.a.namespace, most)?;
-    let rate = bytes_per_second(interval_us);
-    let run = stage.traced(|| stage.carry_paced(&CUBIC, Amount::Time(LINE_LASTS), rate))?;
+    let a = &stage.a.namespace;
+    send_in_pieces_of(a, how.most)?;
+    how.prepare(a, bench.packtrain, interval_us)?;
+    let rate = how.bytes_per_second(interval_us);
+    let amount = Amount::Time(LINE_LASTS);
+    let run = stage.traced(|| stage.carry_paced(how.congestion(), amount, rate))?;
     let intervals = between(&run.trace.arrived, interval_us as f64, 0.5);
+    how.end(a, bench.packtrain)?;
     stage.end(&CUBIC)?;
     Ok(Errors::of(&intervals))
-}
-
-fn bytes_per_second(interval_us: u64) -> u64 {
-    SEGMENT_BYTES * 1_000_000 / interval_us
 }
 
 /// TCP puts so many segments into one piece at most.
@@ -197,7 +267,7 @@ impl Stage {
         Ok(Stage { a, b })
     }
 
-    fn measure(&self, interval_us: u64) -> Result<Option<Errors>> {
+    fn measure(&self, how: How, interval_us: u64) -> Result<Option<Errors>> {
         let failed = |source| Error::Start {
             command: "capture at the receiver".into(),
             source,
@@ -216,8 +286,8 @@ impl Stage {
         let address: IpAddr = format!("{NETWORK}.2").parse().expect("an address");
         let sender = Sender {
             host: &self.a,
-            congestion: CUBIC.congestion,
-            bytes_per_second: Some(bytes_per_second(interval_us)),
+            congestion: how.congestion(),
+            bytes_per_second: how.bytes_per_second(interval_us),
         };
         let at = SocketAddr::new(address, PORT);
         let cpus = [0, 1].map(cpu_of_host);

@@ -273,12 +273,17 @@ impl Stage {
         self.send(sender, amount, number)
     }
 
-    /// One from the first host, paced by the kernel.
-    pub fn carry_paced(&self, way: &Way, amount: Amount, bytes_per_second: u64) -> Result<Flow> {
+    /// One from the first host, paced by the kernel to so many, where somebody says so.
+    pub fn carry_paced(
+        &self,
+        congestion: Option<&str>,
+        amount: Amount,
+        bytes_per_second: Option<u64>,
+    ) -> Result<Flow> {
         let sender = Sender {
             host: &self.a.namespace,
-            congestion: way.congestion,
-            bytes_per_second: Some(bytes_per_second),
+            congestion,
+            bytes_per_second,
         };
         self.send(sender, amount, 0)
     }
