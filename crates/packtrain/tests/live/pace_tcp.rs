@@ -244,6 +244,92 @@ fn a_second_connection_does_not_lose_what_the_first_one_did() {
     );
 }
 
+/// A connection to b, and its other end.
+fn connected(lab: &Lab) -> (TcpStream, TcpStream) {
+    let listener = lab
+        .host("b")
+        .in_namespace(|| TcpListener::bind((TO, PORT)))
+        .unwrap();
+    let listener = listener.unwrap();
+    let stream = lab
+        .host("a")
+        .in_namespace(|| TcpStream::connect((TO, PORT)))
+        .unwrap();
+    (stream.unwrap(), listener.accept().unwrap().0)
+}
+
+#[test]
+fn after_a_pause_and_after_a_timeout_slow_start_is_spaced_again() {
+    live!(alone);
+    let lab = Lab::up(
+        'i',
+        &["--rate", "100mbit", "--delay", "50ms", "--queue", "1mb"],
+    );
+    // T is no path's here: a round of the second slow start is above it, too.
+    lab.pace("tcp on --precision 100us --hystart off --remember off");
+    let (mut stream, mut other) = connected(&lab);
+    let begun = || lab.status()["counters"]["slow_starts"].as_u64().unwrap();
+    let mut send = |bytes: usize| {
+        std::thread::scope(|scope| {
+            scope.spawn(|| other.read_exact(&mut vec![0; bytes]).unwrap());
+            stream.write_all(&vec![0; bytes]).unwrap();
+        });
+    };
+    send(200_000);
+    let first = begun();
+    // Longer than a timeout, which is 300 ms here: the window is as small as at the beginning.
+    let idle = || {
+        pause(Duration::from_secs(2));
+        lab.captured_us(|| send(100_000))
+    };
+    let before = begun();
+    assert_eq!(before, first);
+    let times = idle();
+    assert!(begun() > before, "no slow start began after a pause");
+    // Ten or so leave at once, and each of the 20 that follow 5 ms behind the other; at once they would be in 0.3 ms.
+    let apart = times.windows(2).filter(|pair| pair[1] - pair[0] >= 1000);
+    let apart = apart.count();
+    assert!(apart >= 20, "{apart} of {} apart: {times:?}", times.len());
+
+    // What is under way is lost, and what follows it.
+    let before = begun();
+    std::thread::scope(|scope| {
+        let bytes = 400_000;
+        scope.spawn(|| other.read_exact(&mut vec![0; bytes]).unwrap());
+        stream.write_all(&vec![0; bytes]).unwrap();
+        lab.lab("cut", &["--silent", "a-b.0"]);
+        pause(Duration::from_millis(900));
+        lab.lab("mend", &["a-b.0"]);
+    });
+    assert!(begun() > before, "no slow start began after a timeout");
+}
+
+#[test]
+fn who_may_not_pace_is_told_and_mptcp_is_spaced_as_tcp_is() {
+    live!();
+    let lab = Lab::up('p', &["--rate", "100mbit"]);
+    let program = packtrain().to_str().expect("a path of letters");
+    let as_nobody = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", program, "pace"];
+    for words in [&["tcp", "on"][..], &["rule", "add", "--match", "any", "--rate", "1mbit"]] {
+        let output = lab.host("a").try_exec([&as_nobody[..], words].concat()).unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(7), "{error}");
+    }
+    lab.pace("tcp on");
+    let script = "import socket\n\
+         l = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)\n\
+         l.bind(('127.0.0.1', 0)); l.listen()\n\
+         s = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)\n\
+         s.connect(l.getsockname())\n\
+         c, _ = l.accept()\n\
+         s.sendall(b'x' * 100); c.recv(100)\n";
+    let output = lab.host("a").try_exec(["python3", "-c", script]).unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{error}");
+    // Both ends are here.
+    assert_eq!(lab.status()["counters"]["taken"], 2);
+}
+
 /// Connections to b that send without an end, and what they have sent.
 struct Streams {
     sent: Arc<AtomicU64>,
