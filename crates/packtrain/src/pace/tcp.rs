@@ -6,6 +6,7 @@
 
 pub mod document;
 mod error;
+pub mod precision;
 mod running;
 
 use std::path::PathBuf;
@@ -28,8 +29,8 @@ pub struct TcpSettings {
     pub remote_ports: Vec<(u16, u16)>,
     pub local_ports: Vec<(u16, u16)>,
     pub destinations: Vec<Prefix>,
-    /// T.
-    pub precision: Duration,
+    /// T; `None`: it is measured.
+    pub precision: Option<Duration>,
     /// How long paths are remembered; `None`: they are not.
     pub remembered: Option<Duration>,
     pub hystart: Option<Thresholds>,

@@ -1,8 +1,9 @@
 //! The process of the pacer of TCP.
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::document::{KIND, PathDocument, StreamDocument, TcpDocument};
+use super::precision::Precision;
 use super::{RunError, TcpSettings};
 use crate::clock::Clock;
 use crate::control::{ControlServer, Reply, Request, Response};
@@ -13,6 +14,9 @@ use crate::running::Signals;
 #[derive(Debug)]
 pub struct RunningTcp {
     settings: TcpSettings,
+    /// As the kernel has them.
+    told: Settings,
+    precision: Precision,
     cgroup: Cgroup,
     pacer: TcpPacer,
     netns: u64,
@@ -33,9 +37,11 @@ impl RunningTcp {
             None => Cgroup::root()?,
         };
         let netns = netns_cookie()?;
+        let clock = Clock::start();
+        let precision = Precision::start(settings.precision, || clock.now(), note);
         let told = Settings {
             netns: (!settings.all_namespaces).then_some(netns),
-            precision: settings.precision,
+            precision: precision.used(),
             remembered: settings.remembered,
             hystart: settings.hystart,
             remote_ports: settings.remote_ports.clone(),
@@ -60,12 +66,14 @@ impl RunningTcp {
         }
         Ok(RunningTcp {
             settings,
+            told,
+            precision,
             cgroup,
             pacer,
             netns,
             control,
             signals,
-            clock: Clock::start(),
+            clock,
         })
     }
 
@@ -73,6 +81,10 @@ impl RunningTcp {
     pub fn run(mut self, at_clean_end: impl FnOnce()) -> Result<(), RunError> {
         loop {
             self.wait()?;
+            if let Some(precision) = self.precision.turn(self.clock.now()) {
+                self.told.precision = precision;
+                self.pacer.tell(&self.told)?;
+            }
             if self.signals.caught() || self.answer() {
                 break;
             }
@@ -86,7 +98,9 @@ impl RunningTcp {
     fn wait(&self) -> Result<(), RunError> {
         let mut fds = [self.control.fd(), self.signals.fd()]
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-        match poll(&mut fds, None) {
+        let timeout = self.precision.timeout(self.clock.now());
+        let timeout = timeout.and_then(|it| Timespec::try_from(it).ok());
+        match poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(RunError::Wait(error.into())),
         }
@@ -141,7 +155,8 @@ impl RunningTcp {
                 .iter()
                 .map(ToString::to_string)
                 .collect(),
-            precision_ns: settings.precision.as_nanos() as u64,
+            precision_ns: self.told.precision.as_nanos() as u64,
+            precision: self.precision.document(self.clock.now()),
             remembered_seconds: settings.remembered.map(|time| time.as_secs_f64()),
             hystart_us: settings.hystart.map(|it| (it.min_us, it.max_us)),
             counters: self.pacer.counters()?.into(),
