@@ -15,9 +15,9 @@ use self::measure::Measuring;
 use self::watch::Watch;
 use crate::lab::processors::Ticks;
 
-/// What the kernel paces leaves in groups of so much time's worth where that is more than one segment (`sk_pacing_shift`): however
-/// exact timers are, single segments are not closer.
-const GROUPED: Duration = Duration::from_millis(1);
+/// The kernel sends as one frame what a paced connection's rate carries in 1/1024 s (`sk_pacing_shift`): two segments, once they are less than
+/// 0.49 ms apart. However exact timers are, single segments are not closer than this.
+const SINGLE_LEAST: Duration = Duration::from_micros(500);
 /// Where it was not told and cannot be measured.
 const UNKNOWN: Duration = Duration::from_millis(1);
 /// So often it is looked whether a measurement is over.
@@ -57,7 +57,7 @@ impl Precision {
         if let Some(precision) = told {
             return Precision(Source::Told(precision));
         }
-        match Measuring::begin(GROUPED).and_then(Measuring::found) {
+        match Measuring::begin(SINGLE_LEAST).and_then(Measuring::found) {
             Ok(found) => Precision(Source::Measured(Box::new(Measured::new(found, now())))),
             Err(error) => {
                 note(&format!(
@@ -174,7 +174,7 @@ impl Measured {
             .map(|(now, before)| now.used_since(before));
         self.ticks = ticks;
         if self.watch.look(now, load) && self.under_way.is_none() {
-            match Measuring::begin(GROUPED) {
+            match Measuring::begin(SINGLE_LEAST) {
                 Ok(measuring) => self.under_way = Some(measuring),
                 Err(error) => tracing::warn!("T cannot be measured again: {error}"),
             }
