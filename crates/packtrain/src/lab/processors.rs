@@ -52,6 +52,13 @@ impl Ticks {
         self.stolen.saturating_sub(before.stolen) as f64 / all as f64
     }
 
+    /// The share of their time since then that was used, by us or by whoever else the machine belongs to.
+    pub fn used_since(self, before: Ticks) -> f64 {
+        let used = |ticks: Ticks| ticks.busy + ticks.stolen;
+        let all = self.all.saturating_sub(before.all).max(1);
+        used(self).saturating_sub(used(before)) as f64 / all as f64
+    }
+
     /// How long they were busy since then, seconds of one processor.
     pub fn busy_since_s(self, before: Ticks) -> f64 {
         let ticks = self.busy.saturating_sub(before.busy);
@@ -151,6 +158,7 @@ mod tests {
             stolen: 30,
         };
         assert_eq!(ticks.stolen_since(before), 0.25);
+        assert_eq!(ticks.used_since(before), 0.615);
     }
 
     #[test]

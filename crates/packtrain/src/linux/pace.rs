@@ -5,6 +5,7 @@
 //! decides is in the kernel.
 
 mod cgroup;
+pub mod probe;
 mod rules;
 mod settings;
 mod shown;

@@ -41,6 +41,17 @@ pub(super) fn set_option<T: Copy>(
     check(result).map(drop)
 }
 
+/// What the kernel says of an option that is a number.
+pub(super) fn get_option(fd: c_int, level: c_int, option: c_int) -> io::Result<c_int> {
+    let mut value: c_int = 0;
+    let mut len = size_of::<c_int>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `len` bytes, which `value` has.
+    let result =
+        unsafe { libc::getsockopt(fd, level, option, (&raw mut value).cast(), &raw mut len) };
+    check(result)?;
+    Ok(value)
+}
+
 /// By which interfaces are asked.
 pub(super) fn interface_socket() -> io::Result<OwnedFd> {
     // SAFETY: no pointers; the descriptor is checked, and owned here alone.

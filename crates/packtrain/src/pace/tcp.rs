@@ -8,6 +8,7 @@
 
 pub mod document;
 mod error;
+pub mod precision;
 pub mod rules;
 mod running;
 
@@ -32,8 +33,8 @@ pub struct TcpSettings {
     pub remote_ports: Vec<(u16, u16)>,
     pub local_ports: Vec<(u16, u16)>,
     pub destinations: Vec<Prefix>,
-    /// T.
-    pub precision: Duration,
+    /// T; `None`: it is measured.
+    pub precision: Option<Duration>,
     /// How long paths are remembered; `None`: they are not.
     pub remembered: Option<Duration>,
     pub hystart: Option<Thresholds>,

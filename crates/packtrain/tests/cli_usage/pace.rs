@@ -49,6 +49,19 @@ fn wrong_gaps_are_refused_with_their_reason() {
 }
 
 #[test]
+fn a_precision_is_a_time_or_is_measured() {
+    for wrong in ["9us", "101ms", "1", "often"] {
+        let result = packtrain(&["pace", "tcp", "on", "--precision", wrong]);
+        assert_eq!(result.code, 2, "{wrong}: {}", result.err);
+        let text = "a time from 10us to 100ms, or auto";
+        assert!(result.err.contains(text), "{wrong}: {}", result.err);
+    }
+    let help = packtrain(&["pace", "tcp", "on", "--help"]);
+    assert_eq!((help.code, help.err.as_str()), (0, ""));
+    assert!(help.out.contains("[default: auto]"), "{}", help.out);
+}
+
+#[test]
 fn what_is_not_there_is_told() {
     for (arguments, code, text) in [
         (

@@ -238,7 +238,11 @@ impl Stage {
     pub fn prepare(&self, way: &Way) -> Result<()> {
         match way.pace {
             Pace::Plain => Ok(()),
-            Pace::Tcp => self.a.packtrain(&["pace", "tcp", "on"]).map(drop),
+            // As in the paper, whatever this machine could do.
+            Pace::Tcp => self
+                .a
+                .packtrain(&["pace", "tcp", "on", "--precision", "1ms"])
+                .map(drop),
             Pace::Gap(register) => {
                 let register = register.to_string();
                 let line_rate = format!("{}bit", self.setting.card.bps);

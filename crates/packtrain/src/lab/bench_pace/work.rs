@@ -82,7 +82,7 @@ fn run(bench: &Bench<'_>, way: &Way) -> Result<Worked> {
         wire::add_address(&host.namespace, "eth0", &address)?;
     }
     if way.pace == Pace::Tcp {
-        a.packtrain(&["pace", "tcp", "on"])?;
+        a.packtrain(&["pace", "tcp", "on", "--precision", "1ms"])?;
     }
     let sender = Sender {
         host: &a.namespace,

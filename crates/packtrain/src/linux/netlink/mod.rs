@@ -226,6 +226,21 @@ impl Netlink {
         )
     }
 
+    /// How many segments the host's stack puts into one frame for this interface at most.
+    pub fn set_gso_max_segs(&mut self, ifindex: u32, segments: u32) -> Result<(), NetlinkError> {
+        let request = link_request(libc::RTM_NEWLINK, libc::NLM_F_ACK, ifindex)
+            .attribute_u32(libc::IFLA_GSO_MAX_SEGS, segments);
+        self.change(
+            || {
+                format!(
+                    "set the segments in a frame of {} to {segments}",
+                    interface(ifindex)
+                )
+            },
+            request,
+        )
+    }
+
     pub fn set_mac_address(&mut self, ifindex: u32, mac: MacAddr) -> Result<(), NetlinkError> {
         let request = link_request(libc::RTM_NEWLINK, libc::NLM_F_ACK, ifindex)
             .attribute(libc::IFLA_ADDRESS, &mac.0);

@@ -3,6 +3,7 @@
 use packtrain_proto::pacing::spacing::Phase;
 use serde::{Deserialize, Serialize};
 
+use super::precision::PrecisionDocument;
 use super::rules::{NamedRule, RuleRate, RuleWish, Rules, Share};
 use crate::linux::pace::{Counters, RememberedPath, Shown};
 
@@ -31,6 +32,7 @@ pub struct TcpDocument {
     pub dst: Vec<String>,
     /// T.
     pub precision_ns: u64,
+    pub precision: PrecisionDocument,
     /// Seconds; null: paths are not remembered.
     pub remembered_seconds: Option<f64>,
     /// MIN_RTT_THRESH and MAX_RTT_THRESH; null: HyStart++ is off.

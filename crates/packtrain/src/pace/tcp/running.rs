@@ -1,8 +1,11 @@
 //! The process of the pacer of TCP.
 
+use std::time::Duration;
+
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::document::{KIND, PathDocument, RuleDocument, StreamDocument, TcpDocument};
+use super::precision::Precision;
 use super::rules::{NamedRule, RuleError, Rules};
 use super::{RunError, TcpSettings};
 use crate::clock::Clock;
@@ -12,7 +15,7 @@ use crate::running::Signals;
 
 /// How long rules hold for when nothing is heard of us: who is killed leaves no connection slow.
 const LEASE_NS: u64 = 5_000_000_000;
-const LEASE_EXTENDED_EVERY_NS: u64 = 1_000_000_000;
+const LEASE_EXTENDED_EVERY: Duration = Duration::from_secs(1);
 
 fn lease_until_ns(clock: &Clock) -> u64 {
     clock.monotonic_nanos() + LEASE_NS
@@ -24,6 +27,9 @@ pub struct RunningTcp {
     settings: TcpSettings,
     rules: Rules,
     rules_extended_at_ns: u64,
+    /// As the kernel has them.
+    told: Settings,
+    precision: Precision,
     cgroup: Cgroup,
     pacer: TcpPacer,
     netns: u64,
@@ -44,9 +50,11 @@ impl RunningTcp {
             None => Cgroup::root()?,
         };
         let netns = netns_cookie()?;
+        let clock = Clock::start();
+        let precision = Precision::start(settings.precision, || clock.now(), note);
         let told = Settings {
             netns: (!settings.all_namespaces).then_some(netns),
-            precision: settings.precision,
+            precision: precision.used(),
             remembered: settings.remembered,
             hystart: settings.hystart,
             remote_ports: settings.remote_ports.clone(),
@@ -75,6 +83,8 @@ impl RunningTcp {
             settings,
             rules,
             rules_extended_at_ns: 0,
+            told,
+            precision,
             cgroup,
             pacer,
             netns,
@@ -89,6 +99,10 @@ impl RunningTcp {
         loop {
             self.wait()?;
             self.go_on_with_rules()?;
+            if let Some(precision) = self.precision.turn(self.clock.now()) {
+                self.told.precision = precision;
+                self.pacer.tell(&self.told)?;
+            }
             if self.signals.caught() || self.answer() {
                 break;
             }
@@ -102,7 +116,9 @@ impl RunningTcp {
     /// They hold for a while longer, also for a connection whose application has chosen something else meanwhile.
     fn go_on_with_rules(&mut self) -> Result<(), RunError> {
         let now_ns = self.clock.monotonic_nanos();
-        if self.rules.is_empty() || now_ns < self.rules_extended_at_ns + LEASE_EXTENDED_EVERY_NS {
+        if self.rules.is_empty()
+            || now_ns < self.rules_extended_at_ns + LEASE_EXTENDED_EVERY.as_nanos() as u64
+        {
             return Ok(());
         }
         self.rules_extended_at_ns = now_ns;
@@ -114,12 +130,12 @@ impl RunningTcp {
     fn wait(&self) -> Result<(), RunError> {
         let mut fds = [self.control.fd(), self.signals.fd()]
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        let of_precision = self.precision.timeout(self.clock.now());
         // Rules are extended meanwhile.
-        let at_most = (!self.rules.is_empty()).then_some(Timespec {
-            tv_sec: 0,
-            tv_nsec: LEASE_EXTENDED_EVERY_NS as i64 / 2,
-        });
-        match poll(&mut fds, at_most.as_ref()) {
+        let of_rules = (!self.rules.is_empty()).then_some(LEASE_EXTENDED_EVERY / 2);
+        let timeout = [of_precision, of_rules].into_iter().flatten().min();
+        let timeout = timeout.and_then(|it| Timespec::try_from(it).ok());
+        match poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(RunError::Wait(error.into())),
         }
@@ -211,7 +227,8 @@ impl RunningTcp {
                 .iter()
                 .map(ToString::to_string)
                 .collect(),
-            precision_ns: settings.precision.as_nanos() as u64,
+            precision_ns: self.told.precision.as_nanos() as u64,
+            precision: self.precision.document(self.clock.now()),
             remembered_seconds: settings.remembered.map(|time| time.as_secs_f64()),
             hystart_us: settings.hystart.map(|it| (it.min_us, it.max_us)),
             counters: self.pacer.counters()?.into(),

@@ -69,9 +69,10 @@ pub struct OnArguments {
     #[arg(long, value_name = "PREFIX", value_delimiter = ',')]
     dst: Vec<Prefix>,
 
-    /// T: segments that would be closer together are not spaced any more, 10us to 100ms [default: 1ms].
-    #[arg(long, value_name = "TIME", value_parser = read_precision)]
-    precision: Option<Duration>,
+    /// T: segments that would be closer together are not spaced any more, 10us to 100ms; or auto, as this machine's timers allow,
+    /// which is measured now and when its load becomes another one.
+    #[arg(long, value_name = "TIME", value_parser = read_precision, default_value = "auto")]
+    precision: Switch<Duration>,
 
     /// How long a path is remembered that was full, 1s to 24h, or off. The next connection to it is spaced up to its rate, and
     /// ends slow start there.
@@ -104,11 +105,10 @@ pub struct OnArguments {
     pub detached: bool,
 }
 
-/// `None`: off.
+/// `None`: off, or auto.
 #[derive(Clone, Copy, Debug)]
 struct Switch<T>(Option<T>);
 
-const PRECISION: Duration = Duration::from_millis(1);
 /// As the option has it.
 const REMEMBERED: Duration = Duration::from_secs(600);
 const PRECISION_MIN: Duration = Duration::from_micros(10);
@@ -119,9 +119,14 @@ fn read_time(text: &str, least: Duration, most: Duration) -> Option<Duration> {
     (least..=most).contains(&time).then_some(time)
 }
 
-fn read_precision(text: &str) -> Result<Duration, String> {
-    let time = read_time(text, PRECISION_MIN, PRECISION_MAX);
-    time.ok_or_else(|| "a time from 10us to 100ms".into())
+fn read_precision(text: &str) -> Result<Switch<Duration>, String> {
+    if text == "auto" {
+        return Ok(Switch(None));
+    }
+    match read_time(text, PRECISION_MIN, PRECISION_MAX) {
+        None => Err("a time from 10us to 100ms, or auto".into()),
+        time => Ok(Switch(time)),
+    }
 }
 
 fn read_remember(text: &str) -> Result<Switch<Duration>, String> {
@@ -167,7 +172,7 @@ pub fn settings_of_rules(rules: Vec<RuleWish>) -> TcpSettings {
         remote_ports: Vec::new(),
         local_ports: Vec::new(),
         destinations: Vec::new(),
-        precision: PRECISION,
+        precision: None,
         remembered: Some(REMEMBERED),
         hystart: Some(Thresholds::default()),
         only_new: false,
@@ -196,7 +201,7 @@ impl OnArguments {
             remote_ports: self.dport.clone(),
             local_ports: self.sport.clone(),
             destinations: self.dst.clone(),
-            precision: self.precision.unwrap_or(PRECISION),
+            precision: self.precision.0,
             remembered: self.remember.0,
             hystart: self.hystart.0,
             only_new: self.only_new,

@@ -31,6 +31,7 @@ pub fn status(document: &TcpDocument) -> String {
             document.congestion_control
         ),
     );
+    line("precision", precision(document));
     line("slow start", ends(document));
     let counters = &document.counters;
     let late = match counters.taken_late {
@@ -109,6 +110,29 @@ fn taken(document: &TcpDocument) -> String {
         "connections{whose}{dst}{}{}, {of}",
         ports("to port", &document.dport),
         ports("from port", &document.sport)
+    )
+}
+
+fn precision(document: &TcpDocument) -> String {
+    let precision = &document.precision;
+    if let Some(why) = &precision.why_unknown {
+        return format!("{BAD}could not be measured{BAD:#} ({why})");
+    }
+    let Some(timer_ns) = precision.timer_precision_ns else {
+        return "as it was told".into();
+    };
+    let us = |time: Option<f64>| duration(time.map_or(0, |us| (us * 1e3) as u64));
+    let age = precision.measured_seconds_ago.unwrap_or(0.0);
+    let holds = match precision.holds {
+        Some(false) => format!("; {BAD}that is too much{BAD:#}"),
+        _ => String::new(),
+    };
+    format!(
+        "timers space down to {}, measured {} ago; at T gaps are off by {} (p50) and {} (p90){holds}",
+        duration(timer_ns),
+        words::duration(age),
+        us(precision.off_p50_us),
+        us(precision.off_p90_us)
     )
 }
 

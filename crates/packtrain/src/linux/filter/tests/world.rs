@@ -128,6 +128,7 @@ impl World {
 
     /// Why it passes or not once what was closed is closed: a process that another test is about to start holds
     /// all descriptors that there are until it runs its program.
+    #[allow(clippy::disallowed_methods)] // another process's time is real
     pub(super) fn reason_in_the_end(&self, bytes: &[u8], expected: Reason) -> Reason {
         for _ in 0..1000 {
             if self.reason(bytes) == expected {
