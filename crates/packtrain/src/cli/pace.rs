@@ -4,6 +4,7 @@ mod arguments;
 mod link;
 mod measure;
 mod tcp;
+mod top;
 mod view;
 
 use serde_json::Value;
@@ -29,6 +30,7 @@ pub fn run(arguments: &PaceArguments) -> Result<(), CliError> {
         PaceCommand::Link(arguments) => link::run(arguments),
         PaceCommand::Measure(arguments) => measure::run(arguments),
         PaceCommand::Tcp(arguments) => tcp::run(arguments),
+        PaceCommand::Top(arguments) => top::run(arguments),
         PaceCommand::Off { interface: None } => off_all(),
         PaceCommand::Off {
             interface: Some(interface),

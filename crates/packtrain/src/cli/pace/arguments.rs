@@ -6,6 +6,7 @@ use clap::{Args, Subcommand, ValueEnum, value_parser};
 use packtrain_proto::pacing::gap::{Gap, REGISTER_MAX, REGISTER_MIN};
 
 use super::tcp::TcpArguments;
+use super::top::TopArguments;
 use crate::pace::link::wish::{BURST_MAX, GapWish, GsoWish, LineRateWish, Wish};
 use crate::settings::values::{InterfaceName, LogLevel};
 use crate::units::{BitRate, Bytes, Packets, Time, ValueError};
@@ -27,6 +28,7 @@ pub enum PaceCommand {
     Link(LinkArguments),
     Measure(MeasureArguments),
     Tcp(TcpArguments),
+    Top(TopArguments),
     /// End a pacer, and undo everything that it has changed.
     #[command(after_help = "\
 Examples:

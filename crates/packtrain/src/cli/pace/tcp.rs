@@ -74,10 +74,12 @@ fn run_detached(settings: TcpSettings, arguments: &OnArguments) -> Result<(), Cl
 }
 
 pub fn status_text(document: serde_json::Value) -> Result<String, CliError> {
-    let document: TcpDocument =
-        serde_json::from_value(document).map_err(|error| CliError::NoAnswer {
-            name: Pacer::Tcp.to_string(),
-            reason: format!("its status is not understood: {error}"),
-        })?;
-    Ok(view::status(&document))
+    Ok(view::status(&read(document)?))
+}
+
+pub fn read(document: serde_json::Value) -> Result<TcpDocument, CliError> {
+    serde_json::from_value(document).map_err(|error| CliError::NoAnswer {
+        name: Pacer::Tcp.to_string(),
+        reason: format!("its status is not understood: {error}"),
+    })
 }
