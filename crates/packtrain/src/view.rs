@@ -6,7 +6,10 @@ pub mod filter_top;
 pub mod history;
 pub mod inputs;
 pub mod numbers;
+pub mod pace_top;
 pub mod rate;
+#[cfg(test)]
+mod screens;
 pub mod table;
 pub mod terminal;
 pub mod theme;

@@ -18,6 +18,7 @@ mod pace;
 pub mod patience;
 mod show;
 mod signals;
+mod top;
 pub mod up;
 mod view;
 mod whatif;

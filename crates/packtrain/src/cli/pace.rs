@@ -5,6 +5,7 @@ mod link;
 mod measure;
 mod rule;
 mod tcp;
+mod top;
 mod view;
 
 use serde_json::Value;
@@ -31,6 +32,7 @@ pub fn run(arguments: &PaceArguments) -> Result<(), CliError> {
         PaceCommand::Measure(arguments) => measure::run(arguments),
         PaceCommand::Tcp(arguments) => tcp::run(arguments),
         PaceCommand::Rule(arguments) => rule::run(arguments),
+        PaceCommand::Top(arguments) => top::run(arguments),
         PaceCommand::Off { interface: None } => off_all(),
         PaceCommand::Off {
             interface: Some(interface),

@@ -14,20 +14,9 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use self::watched::State;
 pub use self::watched::{Answer, Watched};
+use super::inputs::Then;
 use super::table::{Look, Scroll, Step};
 use crate::settings::values::InterfaceName;
-
-/// What follows from a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Then {
-    Nothing,
-    Draw,
-    Quit,
-    /// All of it: the terminal shows something else.
-    DrawAnew,
-    /// Until the shell lets us go on.
-    Stop,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pane {

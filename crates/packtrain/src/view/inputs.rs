@@ -29,6 +29,18 @@ pub enum Input<A> {
     Answer(A),
 }
 
+/// What follows from a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    Nothing,
+    Draw,
+    Quit,
+    /// All of it: the terminal shows something else.
+    DrawAnew,
+    /// Until the shell lets us go on.
+    Stop,
+}
+
 pub type Sender<A> = SyncSender<Input<A>>;
 
 #[derive(Debug)]

@@ -27,6 +27,32 @@ pub fn short_or_unknown(value: Option<f64>) -> String {
     value.map_or_else(|| "-".into(), short)
 }
 
+/// A time in six letters, three digits of which count: as in `812us`, `1.25ms`, `198ms`, `12.3s`, `59min`, `47h`.
+pub fn short_time(seconds: f64) -> String {
+    const UNITS: [(f64, f64, &str); 6] = [
+        (1e-6, 1e3, "us"),
+        (1e-3, 1e3, "ms"),
+        (1.0, 60.0, "s"),
+        (60.0, 60.0, "min"),
+        (3600.0, 48.0, "h"),
+        (86_400.0, f64::INFINITY, "d"),
+    ];
+    for (unit, most, name) in UNITS {
+        let value = seconds / unit;
+        let text = match value {
+            // Minutes and hours are those that have passed.
+            _ if unit >= 60.0 => format!("{:.0}", value.floor()),
+            v if v < 9.995 => format!("{v:.2}"),
+            v if v < 99.95 => format!("{v:.1}"),
+            v => format!("{v:.0}"),
+        };
+        if text.parse::<f64>().is_ok_and(|shown| shown < most) {
+            return text + name;
+        }
+    }
+    "never".into()
+}
+
 /// Whole, with a comma between thousands; short where that takes more letters than there are.
 pub fn count(n: u64, letters: usize) -> String {
     let text = crate::cli::words::count(n);
@@ -71,6 +97,28 @@ mod tests {
             assert_eq!(short(value), text, "{value}");
         }
         assert_eq!(short_or_unknown(None), "-");
+    }
+
+    #[test]
+    fn short_times_have_six_letters_at_most_and_never_round_to_the_next_unit() {
+        for (seconds, text) in [
+            (0.0, "0.00us"),
+            (12.3e-6, "12.3us"),
+            (999.4e-6, "999us"),
+            (999.6e-6, "1.00ms"),
+            (1.25e-3, "1.25ms"),
+            (0.198, "198ms"),
+            (2.0, "2.00s"),
+            (59.94, "59.9s"),
+            (59.96, "1min"),
+            (3599.0, "59min"),
+            (3600.0, "1h"),
+            (172_799.0, "47h"),
+            (172_800.0, "2d"),
+            (f64::INFINITY, "never"),
+        ] {
+            assert_eq!(short_time(seconds), text, "{seconds}");
+        }
     }
 
     #[test]

@@ -119,6 +119,32 @@ impl Scroll {
     }
 }
 
+/// Rows of the table that keys do not go to, if it has so many.
+const ROWS_BESIDE: usize = 3;
+
+/// How many rows of each of two tables are seen in so much room: of the one that keys go to as many as can be.
+pub fn shared_room(room: usize, first: usize, second: usize, is_second: bool) -> (usize, usize) {
+    let second_room = match is_second {
+        _ if first + second <= room => second,
+        true => room.saturating_sub(ROWS_BESIDE.min(first)).min(second),
+        false => ROWS_BESIDE
+            .min(second)
+            .max(room.saturating_sub(first).min(second)),
+    };
+    (room.saturating_sub(second_room).min(first), second_room)
+}
+
+/// A row that only says something, in the widest column.
+pub fn said(text: &str, columns: usize, style: Style) -> TableRow {
+    let mut cells = vec![String::new(); columns];
+    cells[columns - 1] = text.into();
+    TableRow {
+        cells,
+        kind: style,
+        style,
+    }
+}
+
 /// A heading, and rows below it. The heading says which of them are seen when that is not all.
 pub fn draw(
     frame: &mut Frame,
@@ -204,6 +230,19 @@ mod tests {
         assert_eq!(scroll.seen(0, 0), 0..0);
         scroll.step(Step::Start);
         assert_eq!(scroll.seen(20, 5), 0..5);
+    }
+
+    #[test]
+    fn of_two_tables_the_one_that_keys_go_to_has_the_more_room() {
+        assert_eq!(shared_room(20, 8, 5, true), (8, 5));
+        assert_eq!(shared_room(10, 8, 5, false), (7, 3));
+        assert_eq!(shared_room(10, 8, 5, true), (5, 5));
+        assert_eq!(shared_room(10, 50, 50, true), (3, 7));
+        assert_eq!(shared_room(10, 50, 1, false), (9, 1));
+        for room in 0..3 {
+            let (first, second) = shared_room(room, 50, 50, false);
+            assert!(first + second <= room.max(3));
+        }
     }
 
     #[test]

@@ -98,10 +98,56 @@ fn every_command_shows_how_it_is_used() {
         ("measure", "packtrain pace measure eth1"),
         ("off", "packtrain pace off eth1"),
         ("status", "packtrain pace status"),
+        ("top", "packtrain pace top --batch -n 1"),
     ] {
         let help = packtrain(&["pace", command, "--help"]);
         assert_eq!((help.code, help.err.as_str()), (0, ""));
         assert!(help.out.contains(text), "{}", help.out);
     }
     assert_eq!(packtrain(&["pace"]).code, 2);
+}
+
+#[test]
+fn top_says_what_it_takes_and_what_to_do_without_a_terminal() {
+    for (more, code, text) in [
+        // Before it looks for a pacer.
+        (
+            &[][..],
+            2,
+            "error: standard output is no terminal: `packtrain pace top --batch` prints text and `--json` JSON, again and \
+             again; `packtrain pace tcp status --json` once\n",
+        ),
+        (
+            &["--interval", "61"],
+            2,
+            "'61' for '--interval <SECONDS>': a time in seconds, 0.2 to 60",
+        ),
+        (&["-n", "3"], 2, "required arguments were not provided"),
+        (&["-b", "-n", "0"], 2, "'0' for '--count <COUNT>'"),
+        (&["eth1"], 2, "unexpected argument 'eth1'"),
+        (&["--batch"], 9, "error: the pacer of TCP does not run\n"),
+        (
+            &["--json", "-n", "1"],
+            9,
+            "error: the pacer of TCP does not run\n",
+        ),
+    ] {
+        let result = packtrain(&[&["pace", "top"], more].concat());
+        assert_eq!(result.code, code, "{more:?}: {}", result.err);
+        assert!(result.err.contains(text), "{more:?}: {}", result.err);
+        assert_eq!(result.out, "");
+    }
+    let help = packtrain(&["pace", "top", "--help"]).out;
+    assert!(
+        help.starts_with("Watch the TCP streams that are paced"),
+        "{help}"
+    );
+    assert!(help.contains("Keys:\n  q, Esc, Ctrl-C"), "{help}");
+    assert!(help.contains("exit code 9"), "{help}");
+    assert!(help.lines().all(|line| line.chars().count() <= 100));
+    let script = packtrain(&["completions", "bash"]).out;
+    assert!(
+        script.contains("packtrain__subcmd__pace__subcmd__top"),
+        "no completions of it"
+    );
 }

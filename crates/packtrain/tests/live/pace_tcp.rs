@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -76,6 +76,10 @@ impl Lab {
 
     /// So many bytes from a to b, on a connection of their own.
     fn send(&self, bytes: usize) {
+        self.send_by(|stream| stream.write_all(&vec![0; bytes]).unwrap());
+    }
+
+    fn send_by(&self, write: impl FnOnce(&mut TcpStream)) {
         let listener = self
             .host("b")
             .in_namespace(|| TcpListener::bind((TO, PORT)))
@@ -92,7 +96,7 @@ impl Lab {
                 .in_namespace(|| TcpStream::connect((TO, PORT)))
                 .unwrap();
             let mut stream = stream.unwrap();
-            stream.write_all(&vec![0; bytes]).unwrap();
+            write(&mut stream);
             stream.shutdown(std::net::Shutdown::Write).unwrap();
             let mut end = Vec::new();
             stream.read_to_end(&mut end).unwrap();
@@ -564,4 +568,69 @@ fn only_connections_that_are_meant_are_taken_and_none_whose_application_has_chos
     lab.pace("tcp off");
     lab.pace("tcp on --precision 1ms --override");
     assert_eq!(chosen(reno), 2);
+}
+
+#[test]
+fn top_shows_a_stream_that_is_sending_and_ends_with_the_pacer() {
+    live!();
+    let lab = Lab::up('t', &["--rate", "100mbit", "--delay", "50ms"]);
+    lab.pace("tcp on");
+    let is_seen = AtomicBool::new(false);
+    let watched = std::thread::scope(|scope| {
+        // Until it was looked at, and not for ever.
+        let blocks = (0..800).take_while(|_| !is_seen.load(Ordering::Relaxed));
+        let write = |stream: &mut TcpStream| {
+            blocks.for_each(|_| stream.write_all(&[0; 125_000]).unwrap());
+        };
+        let sending = scope.spawn(|| lab.send_by(write));
+        // Taken as soon as it is established.
+        let is_there = || !lab.status()["streams"].as_array().unwrap().is_empty();
+        wait_for("the stream to be there", PATIENCE, is_there).unwrap();
+        let watched = lab.pace("top --json -n 2 -d 0.2");
+        let text = lab.pace("top --batch -n 1 -d 0.2");
+        assert!(
+            text.contains("  PHASE ") && text.contains(&format!(" {TO}:{PORT}\n")),
+            "{text}"
+        );
+        sending.join().unwrap();
+        watched
+    });
+    let lines: Vec<Value> = watched
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines.len(), 2);
+    for line in &lines {
+        let stream = &line["streams"][0];
+        assert_eq!(stream["remote"], format!("{TO}:{PORT}"));
+        let phase = stream["phase"].as_str().unwrap();
+        assert!(["spacing", "clusters", "free"].contains(&phase), "{line}");
+        let rate = stream["bits_per_s"].as_f64().expect("it is measured");
+        // Of a quarter of a second that may begin and end anywhere in a round trip; no more than the wire carries.
+        assert!(rate > 0.0 && rate < 150e6, "{line}");
+        assert_eq!(line["bits_per_s"], stream["bits_per_s"]);
+    }
+    // While it is watched.
+    let packtrain = packtrain().to_str().unwrap();
+    let watch = [packtrain, "pace", "top", "--json", "-d", "0.2"];
+    let mut watching = lab.host("a").command(watch);
+    let mut watching = watching
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = [0];
+    watching
+        .stdout
+        .as_mut()
+        .unwrap()
+        .read_exact(&mut first)
+        .unwrap();
+    lab.pace("tcp off");
+    let output = watching.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(9));
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "error: the pacer of TCP has ended: what begins now is not spaced\n"
+    );
 }

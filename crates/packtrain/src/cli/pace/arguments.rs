@@ -7,6 +7,7 @@ use packtrain_proto::pacing::gap::{Gap, REGISTER_MAX, REGISTER_MIN};
 
 use super::rule::RuleArguments;
 use super::tcp::TcpArguments;
+use super::top::TopArguments;
 use crate::pace::link::wish::{BURST_MAX, GapWish, GsoWish, LineRateWish, Wish};
 use crate::settings::values::{InterfaceName, LogLevel};
 use crate::units::{BitRate, Bytes, Packets, Time, ValueError};
@@ -29,6 +30,7 @@ pub enum PaceCommand {
     Measure(MeasureArguments),
     Tcp(TcpArguments),
     Rule(RuleArguments),
+    Top(TopArguments),
     /// End a pacer, and undo everything that it has changed.
     #[command(after_help = "\
 Examples:

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::tcp::{document_of, run_detached, settings_of_rules};
+use super::tcp::{read, run_detached, settings_of_rules};
 use super::{ask, not_told};
 use crate::cli::error::CliError;
 use crate::cli::output::{self, HEADING};
@@ -42,7 +42,7 @@ fn add(arguments: &AddArguments) -> Result<(), CliError> {
         // The first one brings a pacer that does nothing else.
         Err(CliError::NoPacer { .. }) if wish.before.is_none() => {
             detach::launch("pacer of TCP", &Pacer::Tcp.file_name())?;
-            let document = document_of(ask(&Pacer::Tcp)?)?;
+            let document = read(ask(&Pacer::Tcp)?)?;
             let rule = document.rules.into_iter().next();
             let rule = rule.ok_or_else(|| CliError::Failed("the rule is gone already".into()))?;
             serde_json::to_value(rule).expect("plain JSON")
@@ -95,7 +95,7 @@ fn change(request: Request) -> Result<Value, CliError> {
 
 fn list(json: bool) -> Result<(), CliError> {
     let rules = match ask(&Pacer::Tcp) {
-        Ok(document) => document_of(document)?.rules,
+        Ok(document) => read(document)?.rules,
         Err(CliError::NoPacer { .. }) => Vec::new(),
         Err(error) => return Err(error),
     };

@@ -57,7 +57,7 @@ fn start(mut settings: TcpSettings, note: &mut dyn FnMut(&str)) -> Result<Runnin
 /// Those of a pacer that has paced by rules alone, which ends: this one goes on with them.
 fn rules_taken_over(settings: &TcpSettings) -> Result<Vec<RuleWish>, CliError> {
     let document = match ask(&Pacer::Tcp) {
-        Ok(document) => document_of(document)?,
+        Ok(document) => read(document)?,
         Err(CliError::NoPacer { .. }) => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
@@ -99,10 +99,10 @@ pub(super) fn run_detached(settings: TcpSettings, log_level: LogLevel) -> Result
 }
 
 pub fn status_text(document: serde_json::Value) -> Result<String, CliError> {
-    Ok(view::status(&document_of(document)?))
+    Ok(view::status(&read(document)?))
 }
 
-pub(super) fn document_of(document: serde_json::Value) -> Result<TcpDocument, CliError> {
+pub fn read(document: serde_json::Value) -> Result<TcpDocument, CliError> {
     serde_json::from_value(document).map_err(|error| CliError::NoAnswer {
         name: Pacer::Tcp.to_string(),
         reason: format!("its status is not understood: {error}"),

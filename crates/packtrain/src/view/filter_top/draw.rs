@@ -13,7 +13,9 @@ use super::watched::{State, Watched};
 use super::{FilterTop, Pane, Sort};
 use crate::view::history::{History, sparkline};
 use crate::view::numbers::{count, share, short_or_unknown};
-use crate::view::table::{Column, Look, TableRow, draw as draw_table, draw_line};
+use crate::view::table::{
+    Column, Look, TableRow, draw as draw_table, draw_line, said, shared_room,
+};
 
 /// Less says too little.
 const COLUMNS_MIN: u16 = 60;
@@ -22,8 +24,6 @@ const LINES_MIN: u16 = 12;
 const COLUMNS_WIDE: u16 = 110;
 /// Of the list of filters.
 const FILTERS_SEEN_MAX: usize = 6;
-/// Rows of the table that keys do not go to, if it has so many.
-const ROWS_BESIDE: usize = 3;
 const TOTAL_LETTERS: u16 = 13;
 
 pub(super) fn draw(top: &mut FilterTop, frame: &mut Frame) {
@@ -315,17 +315,8 @@ fn draw_tables(top: &mut FilterTop, reading: &Reading, frame: &mut Frame, area: 
     let (reasons, rules) = (reading.reasons.len(), reading.rules.len());
     // A line before each, and its heading.
     let room = usize::from(area.height).saturating_sub(4);
-    let rules_wanted = rules.max(1);
-    let rules_room = match top.focus {
-        _ if reasons.max(1) + rules_wanted <= room => rules_wanted,
-        Pane::Rules => room
-            .saturating_sub(ROWS_BESIDE.min(reasons.max(1)))
-            .min(rules_wanted),
-        Pane::Reasons | Pane::Filters => ROWS_BESIDE
-            .min(rules_wanted)
-            .max(room.saturating_sub(reasons.max(1)).min(rules_wanted)),
-    };
-    let reasons_room = room.saturating_sub(rules_room).min(reasons.max(1));
+    let is_second = top.focus == Pane::Rules;
+    let (reasons_room, rules_room) = shared_room(room, reasons.max(1), rules.max(1), is_second);
     let [_, first, _, second, _] = Layout::vertical([
         Constraint::Length(1),
         Constraint::Length(1 + reasons_room as u16),
@@ -456,17 +447,6 @@ fn draw_rules(top: &mut FilterTop, reading: &Reading, frame: &mut Frame, area: R
     let is_focused = top.focus == Pane::Rules;
     let scroll = &mut top.rules_scroll;
     draw_table(frame, area, &look, &COLUMNS, &rows, scroll, is_focused);
-}
-
-/// A row that only says something, in the widest column.
-fn said(text: &str, columns: usize, style: Style) -> TableRow {
-    let mut cells = vec![String::new(); columns];
-    cells[columns - 1] = text.into();
-    TableRow {
-        cells,
-        kind: style,
-        style,
-    }
 }
 
 fn draw_help(top: &FilterTop, frame: &mut Frame, area: Rect) {

@@ -1,15 +1,11 @@
 //! What is drawn of given answers, on terminals of several sizes, letter by letter.
 
-use std::fmt::Write as _;
-
 use packtrain_proto::filter::Reason;
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
-use ratatui::style::{Color, Modifier};
 
 use super::*;
 use crate::filter::document::{Amount, FilterDocument, ReasonCount, RuleDocument, verdict_of};
+use crate::view::screens::{self, styles, text};
 use crate::view::theme::{Glyphs, Theme};
 
 pub(in crate::view) const SECOND_NS: u64 = 1_000_000_000;
@@ -165,63 +161,11 @@ fn press(top: &mut FilterTop, code: KeyCode) -> Then {
 }
 
 fn drawn(top: &mut FilterTop, width: u16, height: u16) -> Buffer {
-    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal.draw(|frame| top.draw(frame)).unwrap();
-    terminal.backend().buffer().clone()
+    screens::drawn(width, height, |frame| top.draw(frame))
 }
 
-fn text(buffer: &Buffer) -> String {
-    let width = usize::from(buffer.area().width);
-    let rows = buffer.content().chunks(width);
-    let lines = rows.map(|row| {
-        let line: String = row.iter().map(|cell| cell.symbol()).collect();
-        format!("{}\n", line.trim_end())
-    });
-    lines.collect()
-}
-
-/// A letter for each cell: its colour, or how else it stands out; in capitals what is turned round.
-fn styles(buffer: &Buffer) -> String {
-    let width = usize::from(buffer.area().width);
-    let letter = |cell: &ratatui::buffer::Cell| {
-        assert_eq!(cell.bg, Color::Reset);
-        let letter = match cell.fg {
-            Color::Reset if cell.modifier.contains(Modifier::REVERSED) => 'x',
-            Color::Reset if cell.modifier.contains(Modifier::BOLD) => 'o',
-            Color::Reset if cell.modifier.contains(Modifier::UNDERLINED) => '_',
-            Color::Reset if cell.modifier.contains(Modifier::DIM) => '-',
-            Color::Reset => '.',
-            Color::Green => 'g',
-            Color::Red => 'r',
-            Color::LightRed => 'l',
-            Color::Cyan => 'c',
-            Color::Blue => 'b',
-            other => panic!("{other}"),
-        };
-        match cell.modifier.contains(Modifier::REVERSED) {
-            true => letter.to_ascii_uppercase(),
-            false => letter,
-        }
-    };
-    let mut lines = String::new();
-    for row in buffer.content().chunks(width) {
-        let line: String = row.iter().map(letter).collect();
-        let _ = writeln!(lines, "{}", line.trim_end_matches('.'));
-    }
-    lines
-}
-
-/// What a file beside this one says. `PACKTRAIN_WRITE_SCREENS=1` writes it anew: read what has changed.
 fn is_as(file: &str, seen: &str) {
-    let path = format!(
-        "{}/src/view/filter_top/tests/{file}",
-        env!("CARGO_MANIFEST_DIR")
-    );
-    if std::env::var_os("PACKTRAIN_WRITE_SCREENS").is_some() {
-        std::fs::write(&path, seen).unwrap();
-    }
-    let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(expected == seen, "{file} is otherwise:\n{seen}");
+    screens::is_as("filter_top", file, seen);
 }
 
 #[test]
