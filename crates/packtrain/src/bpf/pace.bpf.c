@@ -342,8 +342,9 @@ void BPF_PROG(pace_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 	stream = stream_of(sk);
 	if (!stream)
 		return;
+	/* The kernel tells of it before it makes the window small. */
 	if (event == CA_EVENT_CWND_RESTART)
-		begin(sk, stream, false);
+		stream->restarts = 1;
 	else
 		stream_sends(sk, stream);
 }
@@ -357,6 +358,10 @@ __u32 BPF_PROG(pace_min_tso_segs, struct sock *sk)
 
 	if (!stream)
 		return sk->__sk_common.skc_net.net->ipv4.sysctl_tcp_min_tso_segs;
+	if (stream->restarts) {
+		stream->restarts = 0;
+		begin(sk, stream, false);
+	}
 	if (stream->phase == PACE_SPACING && stream->interval_ns)
 		rate = (__u64)tp->mss_cache * SECOND_NS / stream->interval_ns;
 	ruled = ruled_rate_of(sk, stream);

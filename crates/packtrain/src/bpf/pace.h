@@ -173,6 +173,7 @@ struct pace_stream {
 	__u8 was_paced;			/* by somebody else */
 	__u8 knows_path;		/* slow start ends at what is remembered */
 	__u8 filling;			/* the round that fills the window */
+	__u8 restarts;			/* after a pause: the window is about to become a small one */
 	__u8 was_ours;			/* it comes from a pacer that has ended without a word */
 	__u32 delivered;		/* segments, when that was last looked at */
 	__u32 lost;
