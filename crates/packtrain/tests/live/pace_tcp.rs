@@ -588,6 +588,7 @@ fn top_shows_a_stream_that_is_sending_and_ends_with_the_pacer() {
         wait_for("the stream to be there", PATIENCE, is_there).unwrap();
         let watched = lab.pace("top --json -n 2 -d 0.2");
         let text = lab.pace("top --batch -n 1 -d 0.2");
+        is_seen.store(true, Ordering::Relaxed);
         assert!(
             text.contains("  PHASE ") && text.contains(&format!(" {TO}:{PORT}\n")),
             "{text}"

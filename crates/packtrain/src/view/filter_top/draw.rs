@@ -13,9 +13,7 @@ use super::watched::{State, Watched};
 use super::{FilterTop, Pane, Sort};
 use crate::view::history::{History, sparkline};
 use crate::view::numbers::{count, share, short_or_unknown};
-use crate::view::table::{
-    Column, Look, TableRow, draw as draw_table, draw_line, said, shared_room,
-};
+use crate::view::table::{Column, Look, TableRow, draw as draw_table, draw_line, shared_room};
 
 /// Less says too little.
 const COLUMNS_MIN: u16 = 60;
@@ -447,6 +445,17 @@ fn draw_rules(top: &mut FilterTop, reading: &Reading, frame: &mut Frame, area: R
     let is_focused = top.focus == Pane::Rules;
     let scroll = &mut top.rules_scroll;
     draw_table(frame, area, &look, &COLUMNS, &rows, scroll, is_focused);
+}
+
+/// A row that only says something, in the widest column.
+fn said(text: &str, columns: usize, style: Style) -> TableRow {
+    let mut cells = vec![String::new(); columns];
+    cells[columns - 1] = text.into();
+    TableRow {
+        cells,
+        kind: style,
+        style,
+    }
 }
 
 fn draw_help(top: &FilterTop, frame: &mut Frame, area: Rect) {

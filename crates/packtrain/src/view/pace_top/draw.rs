@@ -11,17 +11,16 @@ use super::order::{has_words, words_of};
 use super::reading::{Reading, StreamReading, Totals};
 use super::watched::{State, Watched};
 use super::{PaceTop, Pane};
-use crate::cli::words::duration;
 use crate::pace::tcp::document::{PathDocument, TcpDocument};
 use crate::view::history::sparkline;
 use crate::view::numbers::{short, short_or_unknown, short_time};
-use crate::view::table::{
-    Column, Look, Scroll, TableRow, draw as draw_table, draw_line, said, shared_room,
-};
+use crate::view::table::{Column, Look, TableRow, draw as draw_table, draw_line, shared_room};
 
 /// Less says too little.
 const COLUMNS_MIN: u16 = 60;
 const LINES_MIN: u16 = 12;
+/// With less room than for so many rows one table has it all.
+const ROWS_OF_BOTH_MIN: usize = 4;
 /// What is left and right of the chart.
 const SUMS_LETTERS: u16 = 12 + 7 + 8 + 9 + 9 + 8 + 2;
 
@@ -130,7 +129,7 @@ fn alarm(tcp: &Watched) -> Option<String> {
                 .into(),
         ),
         State::Ended { log: Some(log) } => Some(format!(
-            "The pacer of TCP was not asked to end, and has: see {}. It is waited for; q quits.",
+            "The pacer of TCP ended unasked: see {}. It is waited for; q quits.",
             log.display()
         )),
         State::Silent(reason) => Some(format!(
@@ -177,20 +176,34 @@ fn settings_words(document: &TcpDocument) -> String {
         cgroup => format!("   cgroup {cgroup}"),
     };
     let remembered = match document.remembered_seconds {
-        Some(seconds) => duration(seconds),
+        Some(seconds) => set_time(seconds),
         None => "not".into(),
     };
     let hystart = match document.hystart_us {
         Some((least, most)) => {
-            let [least, most] = [least, most].map(|us| short_time(f64::from(us) / 1e6));
+            let [least, most] = [least, most].map(|us| set_time(f64::from(us) / 1e6));
             format!("{least}..{most}")
         }
         None => "off".into(),
     };
     format!(
         "{whose}{cgroup}   T {}   paths remembered {remembered}   HyStart++ {hystart}",
-        short_time(document.precision_ns as f64 / 1e9)
+        set_time(document.precision_ns as f64 / 1e9)
     )
+}
+
+/// As somebody has set it: `1ms`, and not `1.00ms`.
+fn set_time(seconds: f64) -> String {
+    let text = short_time(seconds);
+    let Some((whole, rest)) = text.split_once('.') else {
+        return text;
+    };
+    let letters = rest.find(char::is_alphabetic).unwrap_or(rest.len());
+    let (part, unit) = rest.split_at(letters);
+    match part.trim_end_matches('0') {
+        "" => format!("{whole}{unit}"),
+        part => format!("{whole}.{part}{unit}"),
+    }
 }
 
 /// All streams, with what they carried lately, and what slow starts came to.
@@ -267,19 +280,25 @@ fn draw_tables(top: &mut PaceTop, reading: &Reading, frame: &mut Frame, area: Re
     let mut paths = reading.document.paths.clone();
     paths.retain(|path| has_words(&top.words, &path.destination));
     top.paths_sort.sort(&mut paths, top.is_turned);
-    // A line before each, and its heading.
     let room = usize::from(area.height).saturating_sub(4);
     let is_second = top.focus == Pane::Paths;
-    let (streams_room, paths_room) =
-        shared_room(room, streams.len().max(1), paths.len().max(1), is_second);
-    let [_, first, _, second, _] = Layout::vertical([
-        Constraint::Length(1),
-        Constraint::Length(1 + streams_room as u16),
-        Constraint::Length(1),
-        Constraint::Length(1 + paths_room as u16),
-        Constraint::Fill(1),
-    ])
-    .areas(area);
+    let (streams_room, paths_room) = match room < ROWS_OF_BOTH_MIN {
+        // One says something, two do not.
+        true if is_second => (None, Some(room + 2)),
+        true => (Some(room + 2), None),
+        false => {
+            let wanted = [streams.len().max(1), paths.len().max(1)];
+            let (first, second) = shared_room(room, wanted[0], wanted[1], is_second);
+            (Some(first), Some(second))
+        }
+    };
+    // A line before it, and its heading.
+    let lines = |rows: Option<usize>| match rows {
+        Some(rows) => [1, 1 + rows as u16],
+        None => [0, 0],
+    };
+    let [[a, b], [c, d]] = [streams_room, paths_room].map(lines);
+    let [_, first, _, second] = Layout::vertical([a, b, c, d]).areas(area);
     draw_streams(top, reading, &streams, frame, first);
     draw_paths(top, reading, &paths, frame, second);
 }
@@ -292,13 +311,13 @@ fn draw_streams(
     area: Rect,
 ) {
     let theme = top.look.theme;
-    let columns = fitting(&STREAMS, area.width, NAME_LETTERS);
-    let mut rows: Vec<TableRow> = streams
+    let shown = fitting(&STREAMS, area.width, NAME_LETTERS);
+    let rows: Vec<TableRow> = streams
         .iter()
         .map(|stream| {
             let is_quiet = stream.bits_per_s.is_none_or(|bits| bits == 0.0);
             TableRow {
-                cells: cells(&columns, stream),
+                cells: cells(&shown, stream),
                 kind: match stream.stream.phase.as_str() {
                     "spacing" => theme.chart,
                     "clusters" => theme.good,
@@ -308,16 +327,22 @@ fn draw_streams(
             }
         })
         .collect();
-    if rows.is_empty() {
-        let text = match reading.streams.len() {
-            0 => "there are none now".into(),
-            all => format!("none of {all} has {:?}", top.words),
-        };
-        rows.push(said(&text, columns.len(), theme.faint));
-    }
+    let nothing = match reading.streams.len() {
+        0 => "there are none now".into(),
+        all => format!("none of {all} has {:?}", top.words),
+    };
+    let columns = grown(&shown, &rows, area.width);
     let is_focused = top.focus == Pane::Streams;
-    let scroll = &mut top.streams_scroll;
-    draw_rows(frame, area, &top.look, &columns, &rows, scroll, is_focused);
+    draw_table(
+        frame,
+        area,
+        &top.look,
+        &columns,
+        &rows,
+        &mut top.streams_scroll,
+        is_focused,
+    );
+    draw_nothing(top, &nothing, rows.is_empty(), frame, area);
 }
 
 fn draw_paths(
@@ -328,8 +353,8 @@ fn draw_paths(
     area: Rect,
 ) {
     let theme = top.look.theme;
-    let columns = fitting(&PATHS, area.width, NAME_LETTERS);
-    let mut rows: Vec<TableRow> = paths
+    let shown = fitting(&PATHS, area.width, NAME_LETTERS);
+    let rows: Vec<TableRow> = paths
         .iter()
         .map(|path| {
             let style = match path.sending > 0 {
@@ -337,43 +362,64 @@ fn draw_paths(
                 false => theme.faint,
             };
             TableRow {
-                cells: cells(&columns, path),
+                cells: cells(&shown, path),
                 kind: style,
                 style,
             }
         })
         .collect();
-    if rows.is_empty() {
-        let text = match (
-            reading.document.paths.len(),
-            reading.document.remembered_seconds,
-        ) {
-            (0, Some(_)) => "none is known yet".into(),
-            (0, None) => "they are not remembered".into(),
-            (all, _) => format!("none of {all} has {:?}", top.words),
-        };
-        rows.push(said(&text, columns.len(), theme.faint));
-    }
+    let nothing = match (
+        reading.document.paths.len(),
+        reading.document.remembered_seconds,
+    ) {
+        (0, Some(_)) => "none is known yet".into(),
+        (0, None) => "they are not remembered".into(),
+        (all, _) => format!("none of {all} has {:?}", top.words),
+    };
+    let columns = grown(&shown, &rows, area.width);
     let is_focused = top.focus == Pane::Paths;
-    let scroll = &mut top.paths_scroll;
-    draw_rows(frame, area, &top.look, &columns, &rows, scroll, is_focused);
+    draw_table(
+        frame,
+        area,
+        &top.look,
+        &columns,
+        &rows,
+        &mut top.paths_scroll,
+        is_focused,
+    );
+    draw_nothing(top, &nothing, rows.is_empty(), frame, area);
+}
+
+/// In the place of the first row.
+fn draw_nothing(top: &PaceTop, text: &str, is_so: bool, frame: &mut Frame, area: Rect) {
+    if is_so && area.height > 1 {
+        let first = Rect::new(area.x, area.y + 1, area.width, 1);
+        let text = top.look.glyphs.fitted(text, usize::from(area.width));
+        draw_line(frame, first, [Span::styled(text, top.look.theme.faint)]);
+    }
 }
 
 fn cells<T>(columns: &[&CellColumn<T>], of: &T) -> Vec<String> {
     columns.iter().map(|column| (column.cell)(of)).collect()
 }
 
-fn draw_rows<T>(
-    frame: &mut Frame,
-    area: Rect,
-    look: &Look,
-    columns: &[&CellColumn<T>],
-    rows: &[TableRow],
-    scroll: &mut Scroll,
-    is_focused: bool,
-) {
-    let columns: Vec<Column> = columns.iter().map(|column| column.column).collect();
-    draw_table(frame, area, look, &columns, rows, scroll, is_focused);
+/// Names but the last one have the letters that the last one does not need.
+fn grown<T>(shown: &[&CellColumn<T>], rows: &[TableRow], width: u16) -> Vec<Column> {
+    let mut columns: Vec<Column> = shown.iter().map(|column| column.column).collect();
+    let longest = |at: usize| {
+        let letters = rows.iter().map(|row| row.cells[at].chars().count());
+        letters.max().unwrap_or(0) as u16
+    };
+    let last = columns.len() - 1;
+    let given: u16 = columns.iter().map(|column| column.letters + 1).sum();
+    let needed = longest(last).max(NAME_LETTERS);
+    let left = (width + 1).saturating_sub(given + needed);
+    for (at, column) in columns.iter_mut().enumerate() {
+        if column.letters == NAME_LETTERS {
+            column.letters += left.min(longest(at).saturating_sub(NAME_LETTERS));
+        }
+    }
+    columns
 }
 
 fn draw_help(top: &PaceTop, frame: &mut Frame, area: Rect) {
@@ -406,11 +452,12 @@ fn draw_help(top: &PaceTop, frame: &mut Frame, area: Rect) {
     }
     lines.push(Line::default());
     for text in [
-        "Bits are those acknowledged between two looks, without headers; - is not known. k is 1000.",
-        "RTT is smoothed, MIN the least; CWND and FLIGHT are segments, INTERVAL is between two of them.",
-        "RETRANS: sent again in all, and + since the look before. LOST: taken for lost while spacing, in",
-        "clusters, and free. PATH: whether it was remembered when the stream began.",
-        "Paths: what one carried when it was FULL, how long ago; streams SENDING now, streams TAKEN, CUT windows.",
+        "BIT/S: acknowledged between two looks, without headers; - is not known.",
+        "RTT is smoothed, MIN the least. CWND and FLIGHT are segments, and INTERVAL is",
+        "between two of them. RETRANS: sent again in all, and + since the look before.",
+        "LOST: taken for lost while spacing, in clusters, free. PATH: known when it began.",
+        "Paths: what one carried when it was FULL, and how long ago that is; streams",
+        "SENDING now and TAKEN so far; windows CUT in slow start. k is 1000.",
     ] {
         lines.push(Line::raw(text));
     }

@@ -73,7 +73,8 @@ pub struct Reading {
     pub streams: Vec<StreamReading>,
     /// Streams that are in it now.
     pub phases: ByPhase,
-    /// Of all streams that are in both documents: what one carried that ended in between is not told any more.
+    /// Of all streams that are in both documents: what one carried that ended in between is not told any more. `None`: all of
+    /// them are new, or no time is known.
     pub bits_per_s: Option<f64>,
     pub retransmitted_lately: Option<u64>,
     pub totals: Totals,
@@ -109,11 +110,15 @@ impl Reading {
             .collect();
         let totals = Totals::of(&after.counters);
         let zero = zero.map(|zero| Totals::of(&zero.counters));
+        let is_known = streams.is_empty() || streams.iter().any(|s| s.bits_per_s.is_some());
+        // Of none it is 0, and not -0 as floats are added up.
+        let bits = streams.iter().filter_map(|s| s.bits_per_s);
+        let bits = bits.fold(0.0, |sum, bits| sum + bits);
         let lately = streams.iter().filter_map(|s| s.retransmitted_lately);
         Reading {
             time,
             phases: phases(&after.streams),
-            bits_per_s: time.map(|_| streams.iter().filter_map(|s| s.bits_per_s).sum()),
+            bits_per_s: time.filter(|_| is_known).map(|_| bits),
             retransmitted_lately: time.map(|_| lately.map(u64::from).sum()),
             totals: totals.since(&zero.unwrap_or_default()),
             streams,
@@ -243,6 +248,14 @@ mod tests {
         assert_eq!(reading.bits_per_s, Some(8000.0));
         let reading = Reading::new(Some(&documents[1]), &documents[2], None);
         assert_eq!(rates(&reading), [Some(8000.0)]);
+        let only_new = document(7, 4 * SECOND_NS, vec![stream(3, 6000)]);
+        assert_eq!(
+            Reading::new(Some(&documents[2]), &only_new, None).bits_per_s,
+            None
+        );
+        let none = document(7, 5 * SECOND_NS, Vec::new());
+        let sum = Reading::new(Some(&only_new), &none, None).bits_per_s;
+        assert!(sum.is_some_and(|sum| sum == 0.0 && sum.is_sign_positive()));
         assert_eq!(reading.streams[0].stream.remote, stream(2, 0).remote);
     }
 

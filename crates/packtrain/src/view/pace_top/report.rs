@@ -16,8 +16,11 @@ pub fn text(tcp: &Watched, time_of_day: &str) -> Option<String> {
     let reading = tcp.measured()?;
     let (phases, totals) = (&reading.phases, &reading.totals);
     let mut text = format!(
-        "{time_of_day} pace of TCP: {} streams (spacing {}, clusters {}, free {}), {} bit/s, {} segments sent again\n",
-        reading.streams.len(),
+        "{time_of_day} pace of TCP: {} (spacing {}, clusters {}, free {}), {} bit/s, {} segments sent again\n",
+        match reading.streams.len() {
+            1 => "1 stream".into(),
+            n => format!("{n} streams"),
+        },
         phases.spacing,
         phases.clusters,
         phases.free,
