@@ -35,7 +35,7 @@ impl<T> CellColumn<T> {
 pub const NAME_LETTERS: u16 = 21;
 
 /// Of streams, in the order in which they stand.
-pub const STREAMS: [CellColumn<StreamReading>; 12] = [
+pub const STREAMS: [CellColumn<StreamReading>; 14] = [
     CellColumn::text(0, "PHASE", 8, |s| s.stream.phase.clone()),
     CellColumn::number(1, "BIT/S", 6, |s| short_or_unknown(s.bits_per_s)),
     CellColumn::number(2, "RTT", 6, |s| micros(s.stream.srtt_us)),
@@ -46,6 +46,10 @@ pub const STREAMS: [CellColumn<StreamReading>; 12] = [
     CellColumn::number(5, "RETRANS", 11, retransmitted),
     CellColumn::number(9, "LOST S/C/F", 11, lost),
     CellColumn::text(6, "PATH", 5, |s| knows(s.stream.knows_path).into()),
+    CellColumn::text(11, "RULE", 8, |s| rule(s.stream.rule.as_deref())),
+    CellColumn::number(12, "GIVES", 6, |s| {
+        short_or_unknown(s.stream.ruled_bps.map(|bps| bps as f64))
+    }),
     CellColumn::text(10, "LOCAL", NAME_LETTERS, |s| s.stream.local.clone()),
     CellColumn::text(0, "REMOTE", 0, |s| s.stream.remote.clone()),
 ];
@@ -88,6 +92,11 @@ fn retransmitted(of: &StreamReading) -> String {
 fn lost(of: &StreamReading) -> String {
     let [s, c, f] = [of.lost.spacing, of.lost.clusters, of.lost.free].map(|n| short(n as f64));
     format!("{s}/{c}/{f}")
+}
+
+/// The rule that it is of.
+fn rule(name: Option<&str>) -> String {
+    name.unwrap_or("-").into()
 }
 
 /// Whether its path was remembered.

@@ -124,7 +124,8 @@ pub fn has_words(words: &str, row: &str) -> bool {
 /// What words are looked for in.
 pub fn words_of(of: &StreamReading) -> String {
     let stream = &of.stream;
-    format!("{} {} {}", stream.local, stream.remote, stream.phase)
+    let rule = stream.rule.as_deref().unwrap_or_default();
+    format!("{} {} {} {rule}", stream.local, stream.remote, stream.phase)
 }
 
 #[cfg(test)]

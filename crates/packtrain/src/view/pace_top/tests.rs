@@ -29,6 +29,9 @@ pub(in crate::view) fn stream(n: u16, bytes_acked: u64) -> StreamDocument {
         "retransmitted": 0,
         "lost": {"spacing": 0, "clusters": 0, "free": 0},
         "knows_path": false,
+        "is_sending": true,
+        "rule": null,
+        "ruled_bps": null,
     }))
     .unwrap()
 }
@@ -63,10 +66,16 @@ pub(in crate::view) fn document(
         "congestion_control": "packtrain_cps",
         "cgroup": "/",
         "all_namespaces": false,
+        "rules_only": false,
+        "rules": [],
         "dport": [],
         "sport": [],
         "dst": [],
         "precision_ns": 1_000_000,
+        "precision": {
+            "source": "told", "why_unknown": null, "timer_precision_ns": null, "measured_seconds_ago": null,
+            "measurements": 0, "holds": null, "off_p50_us": null, "off_p90_us": null,
+        },
         "remembered_seconds": 600.0,
         "hystart_us": [4000, 16_000],
         "counters": CountersDocument::default(),
@@ -92,6 +101,7 @@ fn busy(n: u64, time_ns: u64) -> TcpDocument {
         .collect();
     (streams[0].phase, streams[0].interval_ns) = ("spacing".into(), Some(2_530_000));
     (streams[1].phase, streams[1].knows_path) = ("clusters".into(), true);
+    (streams[2].rule, streams[2].ruled_bps) = (Some("backup".into()), Some(38_613_000));
     streams[1].retransmitted = 12 + 3 * n as u32;
     streams[1].lost.clusters = 12;
     streams[2].retransmitted = 123_456;
