@@ -20,6 +20,7 @@ const PROGRAMS: &[(&str, &str, &[&str])] = &[
     ("intake", "intake", &[]),
     ("late", "late", &[]),
     ("pace", "pace", &[]),
+    ("pace_class", "pace_class", &[]),
     ("pace_try", "pace_try", &[]),
     ("ring", "ring", &[]),
 ];

@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::filter::rule_texts::RulesDocument;
+use crate::pace::link::rules::LinkRuleWish;
 use crate::pace::link::wish::Wish;
 use crate::pace::tcp::rules::RuleWish;
 
@@ -136,7 +137,9 @@ pub enum Request {
     PaceLink { wish: Wish },
     /// One more rule of the pacer of TCP.
     PaceRuleAdd { wish: RuleWish },
-    /// A rule of the pacer of TCP is no more.
+    /// One more rule of an interface's pacer.
+    PaceLinkRuleAdd { wish: LinkRuleWish },
+    /// A rule of the pacer of TCP, or of an interface's, is no more.
     PaceRuleRemove { name: String },
 }
 
@@ -158,6 +161,7 @@ impl Request {
             | Request::FilterConfirm {}
             | Request::PaceLink { .. }
             | Request::PaceRuleAdd { .. }
+            | Request::PaceLinkRuleAdd { .. }
             | Request::PaceRuleRemove { .. }
             // Changes nothing, but the answer may be megabytes, which nobody else is to have kept for him.
             | Request::Rules {}

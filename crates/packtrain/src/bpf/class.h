@@ -9,7 +9,10 @@
 #ifndef PACKTRAIN_CLASS_H
 #define PACKTRAIN_CLASS_H
 
+/* Who has fewer says so before. */
+#ifndef CLASS_COMPARISONS
 #define CLASS_COMPARISONS	4096
+#endif
 
 /* Facts that are numbers: within `low[0]` and `high[0]`. What a frame has not is within nothing. */
 #define CLASS_ETHER_TYPE	0

@@ -189,6 +189,7 @@ fn left(pacer: &Pacer) -> Result<Option<Value>, CliError> {
         pid: None,
         undo: changes.iter().map(Change::to_string).collect(),
         spacing: None,
+        rules: Vec::new(),
     };
     Ok(Some(serde_json::to_value(document).expect("plain JSON")))
 }

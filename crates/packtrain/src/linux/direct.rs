@@ -22,7 +22,7 @@ use super::netlink::interface;
 use super::tcx::{self, Hook};
 
 mod arrived;
-mod classes;
+pub(super) mod classes;
 mod keep;
 mod tally;
 

@@ -79,6 +79,19 @@ pub(super) fn set_class(
     )
 }
 
+/// Deletes a class that no other is below of; what waits there is lost.
+pub(super) fn delete_class(
+    netlink: &mut Netlink,
+    ifindex: u32,
+    handle: u32,
+) -> Result<(), NetlinkError> {
+    let request = tc::request(libc::RTM_DELTCLASS, libc::NLM_F_ACK, ifindex, handle, 0, 0);
+    netlink.change(
+        || format!("delete an HTB class of {}", interface(ifindex)),
+        request,
+    )
+}
+
 fn class_request(ifindex: u32, class: Class) -> Request {
     let (rate, ceil) = (
         bytes_per_second(class.rate_bps),

@@ -239,7 +239,7 @@ pub fn link_queue(netlink: &mut Netlink, ifindex: u32) -> Result<Option<LinkQueu
     let is_one_queue = match root.kind.as_str() {
         fifo if FIFOS.contains(&fifo) => true,
         "tbf" => below_is_one_queue(&all, root),
-        "htb" => below_is_one_queue(&all, root) && htb_classes(netlink, ifindex, root)? == 1,
+        "htb" => below_is_one_queue(&all, root) && htb_leaves(netlink, ifindex, root)? == 1,
         _ => false,
     };
     let order = match root.kind.as_str() {
@@ -267,15 +267,20 @@ fn below_is_one_queue(all: &[Qdisc], above: &Qdisc) -> bool {
         })
 }
 
-/// Of the root's own: a TBF below it has one as well.
-fn htb_classes(netlink: &mut Netlink, ifindex: u32, root: &Qdisc) -> Result<usize, NetlinkError> {
+/// Of the root's own classes, for a TBF below it has one as well: those that no other is below of.
+fn htb_leaves(netlink: &mut Netlink, ifindex: u32, root: &Qdisc) -> Result<usize, NetlinkError> {
     let request = request(libc::RTM_GETTCLASS, libc::NLM_F_DUMP, ifindex, 0, 0, 0);
     let action = format!("list the classes of {}", interface(ifindex));
     let classes = netlink.dump(&action, request, |payload| {
-        let handle = u32_at(payload.get(..TCMSG_LEN)?, 8);
-        (handle >> 16 == root.handle >> 16).then_some(())
+        let header = payload.get(..TCMSG_LEN)?;
+        let (handle, parent) = (u32_at(header, 8), u32_at(header, 12));
+        (handle >> 16 == root.handle >> 16).then_some((handle, parent))
     })?;
-    Ok(classes.len())
+    let is_leaf = |handle: u32| classes.iter().all(|(_, parent)| *parent != handle);
+    Ok(classes
+        .iter()
+        .filter(|(handle, _)| is_leaf(*handle))
+        .count())
 }
 
 /// The root qdisc, which every interface but a new one has.
@@ -317,12 +322,20 @@ pub(super) fn queue_stats(
     Ok(found.into_iter().next())
 }
 
-/// Frames that have left a qdisc, ever; of a GSO frame each segment. `None`: no such qdisc.
-pub(super) fn sent_frames(
+/// What has left a qdisc, ever.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sent {
+    /// Of a GSO frame each segment.
+    pub(super) frames: u64,
+    pub(super) bytes: u64,
+}
+
+/// `None`: no such qdisc.
+pub(super) fn sent(
     netlink: &mut Netlink,
     ifindex: u32,
     handle: u32,
-) -> Result<Option<u64>, NetlinkError> {
+) -> Result<Option<Sent>, NetlinkError> {
     let request = request(libc::RTM_GETQDISC, libc::NLM_F_DUMP, ifindex, 0, 0, 0);
     let action = format!("read the counters of {}", interface(ifindex));
     let found = netlink.dump(&action, request, |payload| {
@@ -336,11 +349,14 @@ pub(super) fn sent_frames(
                 .find(|(of, _)| *of == kind)
                 .map(|(_, v)| v)
         };
-        let large = of(TCA_STATS_PKT64).and_then(|value| value.get(..8)?.try_into().ok());
-        match large {
-            Some(frames) => Some(u64::from_ne_bytes(frames)),
-            None => Some(u32_at(of(TCA_STATS_BASIC)?.get(..12)?, 8).into()),
-        }
+        let word = |value: &[u8]| value.get(..8)?.try_into().ok().map(u64::from_ne_bytes);
+        let basic = of(TCA_STATS_BASIC)?.get(..12)?;
+        Some(Sent {
+            frames: of(TCA_STATS_PKT64)
+                .and_then(word)
+                .unwrap_or_else(|| u32_at(basic, 8).into()),
+            bytes: word(basic)?,
+        })
     })?;
     Ok(found.into_iter().next())
 }

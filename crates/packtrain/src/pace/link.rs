@@ -6,6 +6,7 @@
 pub mod document;
 mod error;
 mod plan;
+pub mod rules;
 mod running;
 pub mod wish;
 

@@ -152,6 +152,7 @@ impl RunningLine {
             )),
             Request::PaceLink { .. }
             | Request::PaceRuleAdd { .. }
+            | Request::PaceLinkRuleAdd { .. }
             | Request::PaceRuleRemove { .. } => {
                 Some(Response::Error("this is a line, and no pacer".into()))
             }

@@ -62,6 +62,53 @@ fn a_precision_is_a_time_or_is_measured() {
 }
 
 #[test]
+fn what_a_rule_of_an_interface_cannot_have_is_refused_with_the_reason() {
+    let rate = ["--rate", "40mbit"];
+    let link = ["--link", "pt-none"];
+    for (matches, more, text) in [
+        (
+            "udp dport 443",
+            &[&rate[..]][..],
+            "UDP is paced where it leaves, and not at its sockets as TCP is: say by which interface, as in --link eth1",
+        ),
+        (
+            "tcp",
+            &[&rate, &link],
+            "TCP is paced at its sockets, which lose nothing by it: leave out --link",
+        ),
+        (
+            "icmp",
+            &[&rate, &link],
+            "no UDP datagram can match \"icmp\", and rules of an interface are about UDP",
+        ),
+        (
+            "udp",
+            &[&["--auto"], &link],
+            "--auto is nothing for UDP, which nobody acknowledges where we see it: say a --rate",
+        ),
+        (
+            "udp",
+            &[&rate, &link, &["--share", "stream"]],
+            "what a rule of an interface is about waits in one queue, and shares its rate: --share rule is all that it can have",
+        ),
+        (
+            "tcp",
+            &[&rate, &["--queue", "9"]],
+            "required arguments were not provided",
+        ),
+    ] {
+        let words = [
+            &["pace", "rule", "add", "--match", matches],
+            &more.concat()[..],
+        ]
+        .concat();
+        let result = packtrain(&words);
+        assert_eq!((result.code, result.out.as_str()), (2, ""), "{words:?}");
+        assert!(result.err.contains(text), "{words:?}: {}", result.err);
+    }
+}
+
+#[test]
 fn what_is_not_there_is_told() {
     for (arguments, code, text) in [
         (
@@ -81,6 +128,11 @@ fn what_is_not_there_is_told() {
         ),
         (
             &["pace", "status", "pt-none"],
+            9,
+            "error: the pacer of pt-none does not run\n",
+        ),
+        (
+            &["pace", "rule", "remove", "a", "--link", "pt-none"],
             9,
             "error: the pacer of pt-none does not run\n",
         ),

@@ -13,6 +13,8 @@ use crate::cli::host::Host;
 use crate::common::undo::SOON;
 use crate::common::{B, Pair, transfer};
 
+mod rules;
+
 const PAYLOAD_LEN: usize = 1000;
 /// With IPv4's and UDP's headers and Ethernet's.
 const FRAME_LEN: u64 = 1042;

@@ -7,26 +7,29 @@ use crate::cli::error::CliError;
 use crate::cli::up::{checks, log};
 use crate::control::{Connection, ControlError, Request};
 use crate::pace::Pacer;
-use crate::pace::link::RunningPacer;
+use crate::pace::link::rules::LinkRuleWish;
 use crate::pace::link::wish::PaceSettings;
+use crate::pace::link::{PaceError, RunningPacer};
+use crate::settings::values::LogLevel;
 
 pub fn run(arguments: &LinkArguments) -> Result<(), CliError> {
     let pacer = Pacer::Link(arguments.interface.clone());
     if arguments.off.is_some() {
         return off(&pacer);
     }
+    let settings = || PaceSettings::of(arguments.interface.clone(), &arguments.wish());
     if arguments.detached {
-        return run_detached(&pacer, arguments);
+        return run_detached(&pacer, settings, &[], arguments.log_level);
     }
     if arguments.foreground {
         log::start(arguments.log_level);
-        let running = start(&pacer, arguments, &mut |note| tracing::warn!("{note}"))?;
+        let running = start(&pacer, settings, &[], &mut |note| tracing::warn!("{note}"))?;
         return Ok(running.run(|| {})?);
     }
     match change(&pacer, arguments) {
         Err(CliError::NoPacer { .. }) => {
             // Before a process is started for nothing.
-            PaceSettings::of(arguments.interface.clone(), &arguments.wish())?;
+            settings()?;
             detach::launch("pacer", &pacer.file_name())
         }
         changed => changed,
@@ -49,10 +52,11 @@ fn change(pacer: &Pacer, arguments: &LinkArguments) -> Result<(), CliError> {
 
 fn start(
     pacer: &Pacer,
-    arguments: &LinkArguments,
+    settings: impl Fn() -> Result<PaceSettings, PaceError>,
+    rules: &[LinkRuleWish],
     note: &mut dyn FnMut(&str),
 ) -> Result<RunningPacer, CliError> {
-    let settings = PaceSettings::of(arguments.interface.clone(), &arguments.wish())?;
+    let settings = settings()?;
     checks::rights()?;
     let signals = crate::running::Signals::catch()?;
     let control =
@@ -60,14 +64,21 @@ fn start(
             name: pacer.to_string(),
             pid,
         })?;
-    Ok(RunningPacer::start(settings, control, signals, note)?)
+    Ok(RunningPacer::start(
+        settings, rules, control, signals, note,
+    )?)
 }
 
-/// The process that `pace link` has started, and waits for.
-fn run_detached(pacer: &Pacer, arguments: &LinkArguments) -> Result<(), CliError> {
+/// The process that `pace link` or `pace rule add` has started, and waits for.
+pub(super) fn run_detached(
+    pacer: &Pacer,
+    settings: impl Fn() -> Result<PaceSettings, PaceError>,
+    rules: &[LinkRuleWish],
+    log_level: LogLevel,
+) -> Result<(), CliError> {
     detach::begin();
-    log::start(arguments.log_level);
-    let started = start(pacer, arguments, &mut |note| {
+    log::start(log_level);
+    let started = start(pacer, settings, rules, &mut |note| {
         tracing::warn!("{note}");
         detach::note(note);
     });

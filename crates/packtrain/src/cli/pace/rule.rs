@@ -1,6 +1,7 @@
 //! `packtrain pace rule`: at which rate which streams leave.
 
 mod arguments;
+mod of_link;
 
 use std::fmt::Write as _;
 
@@ -16,13 +17,28 @@ use crate::pace::Pacer;
 use crate::pace::tcp::document::RuleDocument;
 use crate::pace::tcp::rules::{RuleRate, RuleWish, Rules};
 
+pub(super) use self::of_link::table as table_of_links;
+
 pub use self::arguments::RuleArguments;
 use self::arguments::{AddArguments, RuleCommand};
 
 pub fn run(arguments: &RuleArguments) -> Result<(), CliError> {
     match &arguments.command {
-        RuleCommand::Add(arguments) => add(arguments),
-        RuleCommand::Remove { name, json } => remove(name.as_str(), *json),
+        RuleCommand::Add(arguments) => match &arguments.link {
+            Some(link) => of_link::add(link, arguments),
+            None => add(arguments),
+        },
+        RuleCommand::Remove { name, link, json } => {
+            let name = name.as_str();
+            let last = match link {
+                Some(link) => of_link::remove(link, name)?,
+                None => change(&Pacer::Tcp, Request::PaceRuleRemove { name: name.into() })?,
+            };
+            match json {
+                true => show::print_json(&last),
+                false => output::text(&format!("there is no rule {name} any more\n")),
+            }
+        }
         RuleCommand::List { json } => list(*json),
     }
 }
@@ -38,7 +54,8 @@ fn add(arguments: &AddArguments) -> Result<(), CliError> {
     if arguments.detached {
         return run_detached(settings_of_rules(vec![wish]), arguments.log_level);
     }
-    let rule = match change(Request::PaceRuleAdd { wish: wish.clone() }) {
+    let request = Request::PaceRuleAdd { wish: wish.clone() };
+    let rule = match change(&Pacer::Tcp, request) {
         // The first one brings a pacer that does nothing else.
         Err(CliError::NoPacer { .. }) if wish.before.is_none() => {
             detach::launch("pacer of TCP", &Pacer::Tcp.file_name())?;
@@ -49,17 +66,16 @@ fn add(arguments: &AddArguments) -> Result<(), CliError> {
         }
         answer => answer?,
     };
-    match arguments.json {
-        true => show::print_json(&rule),
-        false => {
-            let name = rule["name"].as_str().unwrap_or("a rule");
-            output::text(&format!(
-                "rule {name}: {} leaves at {}\n",
-                wish.matches,
-                rate(wish.rate, wish.share.as_str())
-            ))
-        }
+    let rate = rate(wish.rate, wish.share.as_str());
+    said(&rule, &wish.matches, &rate, arguments.json)
+}
+
+fn said(rule: &Value, matches: &str, rate: &str, json: bool) -> Result<(), CliError> {
+    if json {
+        return show::print_json(rule);
     }
+    let name = rule["name"].as_str().unwrap_or("a rule");
+    output::text(&format!("rule {name}: {matches} leaves at {rate}\n"))
 }
 
 fn rate(rate: RuleRate, share: &str) -> String {
@@ -70,39 +86,47 @@ fn rate(rate: RuleRate, share: &str) -> String {
     }
 }
 
-fn remove(name: &str, json: bool) -> Result<(), CliError> {
-    let last = change(Request::PaceRuleRemove { name: name.into() })?;
-    match json {
-        true => show::print_json(&last),
-        false => output::text(&format!("there is no rule {name} any more\n")),
-    }
-}
-
-fn change(request: Request) -> Result<Value, CliError> {
-    match control::request(&Pacer::Tcp.control_name(), request) {
+fn change(pacer: &Pacer, request: Request) -> Result<Value, CliError> {
+    match control::request(&pacer.control_name(), request) {
         Ok(Response::Rule(rule)) => Ok(rule),
         Ok(other) => Err(CliError::NoAnswer {
-            name: Pacer::Tcp.to_string(),
+            name: pacer.to_string(),
             reason: format!("an answer to something else: {other:?}"),
         }),
         Err(ControlError::Denied) => Err(CliError::NotRoot {
             action: "change",
-            name: Pacer::Tcp.to_string(),
+            name: pacer.to_string(),
         }),
-        Err(error) => Err(not_told(&Pacer::Tcp, error)),
+        Err(error) => Err(not_told(pacer, error)),
     }
 }
 
+/// Those of TCP, and those of each interface.
 fn list(json: bool) -> Result<(), CliError> {
     let rules = match ask(&Pacer::Tcp) {
         Ok(document) => read(document)?.rules,
         Err(CliError::NoPacer { .. }) => Vec::new(),
         Err(error) => return Err(error),
     };
-    match json {
-        true => show::print_json(&serde_json::to_value(rules).expect("plain JSON")),
-        false if rules.is_empty() => output::text("no rule paces anything\n"),
-        false => output::text(&table(&rules)),
+    let of_links = of_link::all()?;
+    if json {
+        let mut all = serde_json::to_value(rules).expect("plain JSON");
+        let of_links = of_links
+            .iter()
+            .map(|rule| serde_json::to_value(rule).expect("plain JSON"));
+        all.as_array_mut().expect("a list").extend(of_links);
+        return show::print_json(&all);
+    }
+    let mut tables = Vec::new();
+    if !rules.is_empty() {
+        tables.push(table(&rules));
+    }
+    if !of_links.is_empty() {
+        tables.push(of_link::table(&of_links));
+    }
+    match tables.is_empty() {
+        true => output::text("no rule paces anything\n"),
+        false => output::text(&tables.join("\n")),
     }
 }
 

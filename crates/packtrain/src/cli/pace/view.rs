@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use packtrain_proto::pacing::gap::AROUND_LEN;
 
+use super::rule::table_of_links;
 use crate::cli::output::{HEADING, WARNING};
 use crate::cli::words::count;
 use crate::pace::link::document::{LinkPacerDocument, SpacingDocument};
@@ -21,12 +22,23 @@ pub fn status(document: &LinkPacerDocument) -> String {
     }
     match &document.spacing {
         Some(spacing) => text += &spacing_text(spacing),
+        None if document.pid.is_some() => row(
+            &mut text,
+            "gap",
+            "Ethernet's own: what no rule is about goes past the queue",
+        ),
         None => {
             let _ = writeln!(
                 text,
                 "  {WARNING}its process was killed, and what it has changed stands: packtrain pace off {known}{WARNING:#}"
             );
         }
+    }
+    if !document.rules.is_empty() {
+        let table = table_of_links(&document.rules);
+        table
+            .lines()
+            .for_each(|line| text += &format!("  {line}\n"));
     }
     for change in &document.undo {
         row(&mut text, "undone", &format!("in the end: {change}"));

@@ -2,11 +2,11 @@
 
 use packtrain_proto::class::prefix::Prefix;
 use packtrain_proto::class::ranges::Ranges;
-use packtrain_proto::class::{Class, Condition, KernelPath, Pack, Side, Test};
+use packtrain_proto::class::{Class, Condition, KernelPath, Match, Pack, Side, Test};
 use packtrain_proto::wire::packet::IpVersion;
 
 /// `struct class_comparison`.
-pub(super) const COMPARISON_LEN: usize = 40;
+pub(in crate::linux) const COMPARISON_LEN: usize = 40;
 
 const ENDS_CONDITION: u8 = 1;
 const ENDS_CLASS: u8 = 2;
@@ -33,7 +33,7 @@ enum Fact {
 /// What a class says that the program acts upon.
 #[derive(Clone, Copy, Debug)]
 struct Verdict {
-    path: KernelPath,
+    path: u8,
     /// All frames of its flows go ahead of others.
     urgent: bool,
 }
@@ -69,9 +69,14 @@ impl Comparison {
             bytes[at..at + 8].copy_from_slice(&(value as u64).to_ne_bytes());
             bytes[at + 8..at + 16].copy_from_slice(&((value >> 64) as u64).to_ne_bytes());
         }
-        let path = number_of(verdict.path);
-        let urgent = verdict.urgent.into();
-        bytes[32..37].copy_from_slice(&[self.fact as u8, negated.into(), ends, path, urgent]);
+        let Verdict { path, urgent } = verdict;
+        bytes[32..37].copy_from_slice(&[
+            self.fact as u8,
+            negated.into(),
+            ends,
+            path,
+            urgent.into(),
+        ]);
         bytes
     }
 }
@@ -94,12 +99,13 @@ pub(super) fn compile(classes: &[Class]) -> Compiled {
     for class in classes {
         let conditions = class.matches.conditions();
         flows_are_whole &= conditions.iter().all(|condition| condition.test.is_fixed());
+        let path = class.action.kernel_path();
         let verdict = Verdict {
-            path: class.action.kernel_path(),
+            path: number_of(path),
             urgent: flows_are_whole && class.action.pack == Pack::Now,
         };
-        put(class, verdict, &mut compiled.comparisons);
-        if verdict.path != KernelPath::Auto {
+        put(&class.matches, verdict, &mut compiled.comparisons);
+        if path != KernelPath::Auto {
             compiled.paths = compiled.comparisons.len();
         }
         if verdict.urgent {
@@ -111,8 +117,19 @@ pub(super) fn compile(classes: &[Class]) -> Compiled {
     compiled
 }
 
-fn put(class: &Class, verdict: Verdict, into: &mut Vec<[u8; COMPARISON_LEN]>) {
-    let conditions = class.matches.conditions();
+/// What is compared with a frame to know whether it matches; `number` is what a program that walks through them finds then.
+pub(in crate::linux) fn comparisons_of(matches: &Match, number: u8) -> Vec<[u8; COMPARISON_LEN]> {
+    let verdict = Verdict {
+        path: number,
+        urgent: false,
+    };
+    let mut comparisons = Vec::new();
+    put(matches, verdict, &mut comparisons);
+    comparisons
+}
+
+fn put(matches: &Match, verdict: Verdict, into: &mut Vec<[u8; COMPARISON_LEN]>) {
+    let conditions = matches.conditions();
     if conditions.is_empty() {
         let any = Comparison::range(Fact::Size, (0, u32::MAX.into()));
         into.push(any.bytes(false, ENDS_CONDITION | ENDS_CLASS, verdict));

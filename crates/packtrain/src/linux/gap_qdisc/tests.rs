@@ -12,7 +12,7 @@ fn spacing(gap: u64, gso: Gso) -> Spacing {
         mtu: 1500,
     };
     Spacing {
-        charge: line.charge(Gap::of_bytes(gap).unwrap()),
+        gap: Some(line.charge(Gap::of_bytes(gap).unwrap())),
         mtu: line.mtu,
         burst: Duration::from_micros(64),
         gso,
@@ -50,9 +50,10 @@ fn tc_shows_what_was_put_and_what_it_was_changed_to() {
         assert_eq!(root(netlink, a0).unwrap(), Root::Ours);
         shows(&[
             "qdisc htb 7063: root",
-            "qdisc tbf 7064: parent 7063:1",
+            "qdisc tbf 7064: parent 7063:2",
             "qdisc pfifo 7065: parent 7064:1 limit 70p",
-            "class htb 7063:1 root leaf 7064: prio 0",
+            "class htb 7063:1 root rate 1Gbit overhead 524",
+            "class htb 7063:2 parent 7063:1 leaf 7064: prio 0 quantum 1522 rate 8bit ceil 1Tbit",
             "rate 1Gbit overhead 524 ceil 1Gbit",
             "mpu 584b",
         ]);
@@ -84,6 +85,64 @@ fn tc_shows_what_was_put_and_what_it_was_changed_to() {
             run("tc qdisc show dev a0"),
             "qdisc noqueue 0: root refcnt 2 \n"
         );
+    });
+}
+
+#[test]
+fn rules_have_classes_below_the_lines_and_keep_them_when_that_changes() {
+    with_link(|netlink, a0| {
+        let rule = |slot, rate_bps| rules::RuleClass {
+            slot: rules::Slot(slot),
+            rate_bps,
+            queue_frames_max: 30,
+        };
+        let without_gap = Spacing {
+            gap: None,
+            gso: Gso::Whole,
+            ..spacing(12, Gso::Whole)
+        };
+        put(netlink, a0, without_gap).unwrap();
+        for (slot, rate_bps) in [(0, 15_000_000), (15, 30_000_000)] {
+            rules::put(netlink, a0, rule(slot, rate_bps), without_gap).unwrap();
+        }
+        let of_rules = [
+            "class htb 7063:10 parent 7063:1 leaf 7100: prio 0",
+            "class htb 7063:1f parent 7063:1 leaf 710f: prio 0",
+            "rate 8bit ceil 15140Kbit",
+            "rate 8bit ceil 30280Kbit",
+            "qdisc tbf 7100: parent 7063:10",
+            "qdisc pfifo 7200: parent 7100:1 limit 30p",
+            "qdisc pfifo 720f: parent 710f:1 limit 30p",
+        ];
+        shows(&of_rules);
+        shows(&["class htb 7063:1 root rate 1Tbit ceil 1Tbit"]);
+        assert!(!shown().contains("tsize"), "{}", shown());
+        let seen = tc::link_queue(netlink, a0).unwrap().unwrap();
+        assert_eq!((seen.kind.as_str(), seen.order), ("htb", LinkOrder::Flow));
+
+        let mut sorter = Sorter::load().unwrap();
+        let matches = "port 53".parse().unwrap();
+        let told = [(rules::Slot(15), &matches)].into_iter();
+        sorter.tell(told, Otherwise::Spaced).unwrap();
+        sorter.attach(netlink, a0).unwrap();
+        assert!(run("tc filter show dev a0").contains("packtrain_pace direct-action"));
+        change(netlink, a0, spacing(512, Gso::Split)).unwrap();
+        shows(&of_rules);
+        shows(&["rate 1Gbit overhead 524 ceil 1Gbit"]);
+        rules::set(netlink, a0, rule(15, 60_000_000), spacing(512, Gso::Split)).unwrap();
+        shows(&["rate 8bit ceil 60560Kbit"]);
+        let counted = rules::counters(netlink, a0, rules::Slot(15)).unwrap();
+        assert_eq!(counted, Some(rules::RuleCounters::default()));
+
+        sorter.detach(netlink, a0).unwrap();
+        for slot in [0, 15] {
+            rules::remove(netlink, a0, rules::Slot(slot)).unwrap();
+        }
+        assert_eq!(rules::counters(netlink, a0, rules::Slot(0)).unwrap(), None);
+        let seen = tc::link_queue(netlink, a0).unwrap().unwrap();
+        assert_eq!(seen.order, LinkOrder::Whole);
+        remove(netlink, a0).unwrap();
+        assert_eq!(root(netlink, a0).unwrap(), Root::Default);
     });
 }
 

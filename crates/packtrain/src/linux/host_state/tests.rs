@@ -100,7 +100,7 @@ fn spacing() -> Spacing {
         mtu: 4000,
     };
     Spacing {
-        charge: line.charge(Gap::of_bytes(512).unwrap()),
+        gap: Some(line.charge(Gap::of_bytes(512).unwrap())),
         mtu: line.mtu,
         burst: std::time::Duration::ZERO,
         gso: Gso::Whole,

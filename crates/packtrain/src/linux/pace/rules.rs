@@ -55,8 +55,7 @@ pub struct Rows(Vec<[u8; ROW_LEN]>);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RowsError {
     #[error(
-        "UDP cannot be paced by a rule: the kernel paces TCP's sockets itself, and those of UDP only where a queue does \
-         (fq), which is not used; QUIC paces itself. A whole interface is paced by `packtrain pace link`"
+        "UDP is paced where it leaves, and not at its sockets as TCP is: say by which interface, as in --link eth1"
     )]
     Udp,
     #[error("no TCP connection can match {0:?}")]

@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::rules::LinkRule;
 use super::wish::GapWish;
+use crate::linux::gap_qdisc::rules::RuleCounters;
+use crate::pace::tcp::rules::Share;
 
 /// What tells it from the documents of other pacers.
 pub const KIND: &str = "link";
@@ -22,8 +25,51 @@ pub struct LinkPacerDocument {
     pub pid: Option<u32>,
     /// What is undone when it ends.
     pub undo: Vec<String>,
-    /// Null: nothing of it runs.
+    /// Null: frames are followed by no gap, or nothing of it runs.
     pub spacing: Option<SpacingDocument>,
+    /// In the order in which they are asked.
+    #[serde(default)]
+    pub rules: Vec<LinkRuleDocument>,
+}
+
+/// Frames that match, and how fast they leave.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LinkRuleDocument {
+    /// The interface, as commands call it.
+    pub link: String,
+    pub name: String,
+    #[serde(rename = "match")]
+    pub matches: String,
+    /// Bits of IP packets a second, as full-size packets carry them.
+    pub rate_bps: u64,
+    /// All of the `rule`.
+    pub share: Share,
+    pub queue_frames_max: u32,
+    pub queue_frames: u32,
+    pub queue_bytes: u32,
+    /// Segments, of a GSO frame.
+    pub sent_frames: u64,
+    pub sent_bytes: u64,
+    /// That found no room in its queue.
+    pub dropped_frames: u64,
+}
+
+impl LinkRuleDocument {
+    pub(super) fn new(link: &str, rule: &LinkRule, counters: RuleCounters) -> LinkRuleDocument {
+        LinkRuleDocument {
+            link: link.into(),
+            name: rule.name.clone(),
+            matches: rule.matches.to_string(),
+            rate_bps: rule.class.rate_bps,
+            share: Share::Rule,
+            queue_frames_max: rule.class.queue_frames_max,
+            queue_frames: counters.queue_frames,
+            queue_bytes: counters.queue_bytes,
+            sent_frames: counters.sent_frames,
+            sent_bytes: counters.sent_bytes,
+            dropped_frames: counters.dropped_frames,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

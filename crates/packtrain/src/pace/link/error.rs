@@ -4,10 +4,11 @@ use std::io;
 
 use packtrain_proto::pacing::gap::GapError;
 
-use crate::linux::gap_qdisc;
+use crate::linux::gap_qdisc::{self, SorterError};
 use crate::linux::host_state::HostStateError;
 use crate::linux::intake;
 use crate::linux::netlink::NetlinkError;
+use crate::pace::tcp::rules::RuleError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum PaceError {
@@ -37,6 +38,10 @@ pub enum PaceError {
         kind: String,
         handle: u32,
     },
+    #[error(transparent)]
+    Rule(#[from] RuleError),
+    #[error(transparent)]
+    Sorter(#[from] SorterError),
     #[error("somebody has taken the pacer's queue from {0}")]
     TakenAway(String),
     #[error(transparent)]

@@ -4,7 +4,7 @@ use packtrain_proto::pacing::gap::{Gap, Line};
 
 use super::PaceError;
 use super::wish::{GapWish, LineRateWish, PaceSettings};
-use crate::linux::gap_qdisc::Spacing;
+use crate::linux::gap_qdisc::{Gso, Spacing};
 use crate::linux::netlink::Link;
 
 /// Who has said at which rate the interface's bits leave.
@@ -30,10 +30,17 @@ impl LineRateSource {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
+    /// `None`: frames are followed by no more than Ethernet's own gap, and nobody need know at which rate they leave.
+    pub(super) gap: Option<PlannedGap>,
+    pub(super) spacing: Spacing,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PlannedGap {
+    pub(super) asked: GapWish,
     pub(super) line: Line,
     pub(super) line_rate_source: LineRateSource,
     pub(super) gap: Gap,
-    pub(super) spacing: Spacing,
 }
 
 /// `speed_bps` is what the interface says.
@@ -42,6 +49,33 @@ pub(super) fn plan(
     link: &Link,
     speed_bps: Option<u64>,
 ) -> Result<Plan, PaceError> {
+    let gap = settings
+        .gap
+        .map(|asked| plan_gap(asked, settings, link, speed_bps));
+    let gap = gap.transpose()?;
+    let charge = gap.map(|gap| gap.line.charge(gap.gap));
+    let gso = match (gap, charge) {
+        (Some(gap), Some(charge)) => settings.gso.decide(charge.nanos(gap.line.full_len())),
+        _ => Gso::Whole,
+    };
+    Ok(Plan {
+        gap,
+        spacing: Spacing {
+            gap: charge,
+            mtu: link.mtu,
+            burst: settings.burst,
+            gso,
+            queue_frames_max: settings.queue_frames_max,
+        },
+    })
+}
+
+fn plan_gap(
+    asked: GapWish,
+    settings: &PaceSettings,
+    link: &Link,
+    speed_bps: Option<u64>,
+) -> Result<PlannedGap, PaceError> {
     let unknown = |because| PaceError::NoLineRate {
         interface: link.name.clone(),
         because,
@@ -59,31 +93,23 @@ pub(super) fn plan(
         rate_bps,
         mtu: link.mtu,
     };
-    let gap = match settings.gap {
+    let gap = match asked {
         GapWish::Bytes(bytes) => Gap::of_bytes(bytes)?,
         GapWish::Register(value) => Gap::of_register(value)?,
         GapWish::Nanos(nanos) => line.gap_of_nanos(nanos)?,
         GapWish::PayloadRateBps(rate_bps) => line.gap_of_payload_rate(rate_bps)?,
     };
-    let charge = line.charge(gap);
-    Ok(Plan {
+    Ok(PlannedGap {
+        asked,
         line,
         line_rate_source,
         gap,
-        spacing: Spacing {
-            charge,
-            mtu: link.mtu,
-            burst: settings.burst,
-            gso: settings.gso.decide(charge.nanos(line.full_len())),
-            queue_frames_max: settings.queue_frames_max,
-        },
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linux::gap_qdisc::Gso;
     use crate::pace::link::wish::{GsoWish, Wish};
 
     fn link(kind: Option<&str>) -> Link {
@@ -133,8 +159,8 @@ mod tests {
                 Some(GIGABIT),
             )
             .unwrap();
-            assert_eq!(plan.gap.bytes(), 1012, "{gap:?}");
-            assert_eq!(plan.spacing.charge.overhead, 1024);
+            assert_eq!(plan.gap.unwrap().gap.bytes(), 1012, "{gap:?}");
+            assert_eq!(plan.spacing.gap.unwrap().overhead, 1024);
         }
     }
 
@@ -160,6 +186,14 @@ mod tests {
     }
 
     #[test]
+    fn who_wants_no_gap_need_not_know_the_line_rate() {
+        let settings = PaceSettings::without_gap("tap0".parse().unwrap());
+        let plan = plan(&settings, &link(Some("tun")), None).unwrap();
+        assert_eq!((plan.gap, plan.spacing.gap), (None, None));
+        assert_eq!(plan.spacing.gso, Gso::Whole);
+    }
+
+    #[test]
     fn who_is_asked_for_the_line_rate_and_who_is_believed() {
         let planned = |line_rate, kind, speed_bps| {
             plan(
@@ -167,7 +201,8 @@ mod tests {
                 &link(kind),
                 speed_bps,
             )
-            .map(|plan| (plan.line.rate_bps, plan.line_rate_source))
+            .map(|plan| plan.gap.unwrap())
+            .map(|gap| (gap.line.rate_bps, gap.line_rate_source))
         };
         let auto = LineRateWish::Auto;
         let told = LineRateWish::Bps(5_000_000);

@@ -6,18 +6,20 @@ use packtrain_proto::time::{Duration as Span, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::PaceError;
-use super::document::{KIND, LinkPacerDocument, SpacingDocument};
+use super::document::LinkRuleDocument;
 use super::plan::{LineRateSource, Plan, plan};
+use super::rules::{FramesError, LinkRuleWish, LinkRules};
 use super::wish::{PaceSettings, Wish};
 use crate::cli::error::CliError;
 use crate::clock::Clock;
-use crate::control::{ControlServer, Request, Response};
+use crate::control::{Asker, ControlServer, Reply, Request, Response};
 use crate::instance;
 use crate::linux::ethtool;
-use crate::linux::gap_qdisc::{self, Root};
-use crate::linux::host_state::{Change, HostState, Outcome, Recovery};
-use crate::linux::netlink::{Link, Monitor, NetEvent, Netlink, NetlinkError};
+use crate::linux::gap_qdisc::{self, Root, Sorter};
+use crate::linux::host_state::{HostState, Outcome, Recovery};
+use crate::linux::netlink::{Link, Monitor, NetEvent, Netlink};
 use crate::pace::Pacer;
+use crate::pace::tcp::rules::RuleError;
 use crate::running::Signals;
 
 /// How often somebody looks whether the queue is still there: nobody tells.
@@ -25,6 +27,9 @@ const LOOKED_AFTER_EVERY: Span = Span::from_secs(2);
 /// What waits leaves within milliseconds once nothing holds it.
 const DRAIN_STEP: Duration = Duration::from_millis(2);
 const DRAIN_STEPS_MAX: u32 = 100;
+
+mod rules;
+mod shown;
 
 /// A pacer that stands. What it changed is undone before its control socket goes: who waits for its end sees it undone.
 #[derive(Debug)]
@@ -34,6 +39,9 @@ pub struct RunningPacer {
     /// As the interface is called now.
     name: String,
     plan: Plan,
+    rules: LinkRules,
+    /// As long as there are rules.
+    sorter: Option<Sorter>,
     netlink: Netlink,
     state: HostState,
     monitor: Monitor,
@@ -43,17 +51,21 @@ pub struct RunningPacer {
     /// That the interface had sent before.
     sent_bytes_before: u64,
     control: ControlServer,
+    /// To those who have taken the last rule away: once all is undone.
+    answers_at_end: Vec<(Asker, Response)>,
 }
 
 impl RunningPacer {
     /// Its queue stands when this returns. Of what it was told by an earlier run, and of the interface, `note` tells.
     pub fn start(
         settings: PaceSettings,
+        wishes: &[LinkRuleWish],
         control: ControlServer,
         signals: Signals,
         note: &mut dyn FnMut(&str),
     ) -> Result<RunningPacer, PaceError> {
         let pacer = Pacer::Link(settings.interface.clone());
+        LinkRules::of(wishes)?;
         let directory = instance::state_dir().map_err(PaceError::Wait)?;
         let recovered = HostState::recover(&directory, &pacer.file_name())?;
         if let Recovery::Undone { changes } = recovered {
@@ -72,7 +84,8 @@ impl RunningPacer {
             });
         }
         let plan = plan(&settings, &link, speed_bps(&link))?;
-        if plan.line_rate_source == LineRateSource::Veth {
+        let source = plan.gap.map(|gap| gap.line_rate_source);
+        if source == Some(LineRateSource::Veth) {
             note(&format!(
                 "{} is a veth, which says 10 Gbit/s whatever carries it: --line-rate says how fast it is",
                 link.name
@@ -86,11 +99,13 @@ impl RunningPacer {
             return Err(error.into());
         }
         tracing::info!("{}", said(&link.name, &plan));
-        Ok(RunningPacer {
+        let mut pacer = RunningPacer {
             settings,
             ifindex: link.ifindex,
             name: link.name,
             plan,
+            rules: LinkRules::default(),
+            sorter: None,
             netlink,
             state,
             monitor,
@@ -99,7 +114,13 @@ impl RunningPacer {
             looked_at: Instant::ZERO,
             sent_bytes_before,
             control,
-        })
+            answers_at_end: Vec::new(),
+        };
+        if let Err(error) = pacer.begin_rules(wishes) {
+            pacer.stop()?;
+            return Err(error);
+        }
+        Ok(pacer)
     }
 
     /// Until it is told to end, or its interface is gone. `at_clean_end` comes before whoever has asked for the end knows
@@ -110,6 +131,9 @@ impl RunningPacer {
             tracing::error!("{error}");
         }
         self.undo()?;
+        for (asker, response) in std::mem::take(&mut self.answers_at_end) {
+            self.control.answer_later(asker, &response);
+        }
         if ended.is_ok() {
             tracing::info!("the pacer of {} ends", self.name);
             at_clean_end();
@@ -189,11 +213,11 @@ impl RunningPacer {
         Ok(())
     }
 
-    fn space(&mut self, plan: Plan) -> Result<(), NetlinkError> {
+    fn space(&mut self, plan: Plan) -> Result<(), PaceError> {
         gap_qdisc::change(&mut self.netlink, self.ifindex, plan.spacing)?;
         tracing::info!("{}", said(&self.name, &plan));
         self.plan = plan;
-        Ok(())
+        Ok(self.space_rules()?)
     }
 
     /// Says whether it is to end.
@@ -207,10 +231,11 @@ impl RunningPacer {
             }
             request => {
                 asked.push((request, asker));
-                crate::control::Reply::Later
+                Reply::Later
             }
         });
         for (request, asker) in asked {
+            let takes_away = matches!(request, Request::PaceRuleRemove { .. });
             let response = self.respond(request).unwrap_or_else(|error| {
                 let error = CliError::from(error);
                 Response::Refused {
@@ -219,9 +244,18 @@ impl RunningPacer {
                     hint: error.hint(),
                 }
             });
-            self.control.answer_later(asker, &response);
+            match takes_away && self.is_idle() {
+                true => self.answers_at_end.push((asker, response)),
+                false => self.control.answer_later(asker, &response),
+            }
         }
-        ends
+        // Unless another rule has come in the same moment.
+        ends || (self.is_idle() && !self.answers_at_end.is_empty())
+    }
+
+    /// Nobody has asked for anything that is left.
+    fn is_idle(&self) -> bool {
+        self.settings.gap.is_none() && self.rules.is_empty()
     }
 
     fn respond(&mut self, request: Request) -> Result<Response, PaceError> {
@@ -234,6 +268,9 @@ impl RunningPacer {
                 self.change(&wish)?;
                 Ok(Response::Done)
             }
+            Request::PaceLinkRuleAdd { wish } => rule_answer(self.add_rule(&wish)?),
+            Request::PaceRuleRemove { name } => rule_answer(self.remove_rule(&name)?),
+            Request::PaceRuleAdd { .. } => Err(RuleError::Frames(FramesError::Tcp).into()),
             _ => Ok(Response::Error(
                 "a pacer of an interface knows no such request".into(),
             )),
@@ -251,43 +288,6 @@ impl RunningPacer {
         Ok(())
     }
 
-    fn document(&mut self) -> Result<LinkPacerDocument, PaceError> {
-        let counters = gap_qdisc::counters(&mut self.netlink, self.ifindex)?;
-        let counters = counters.ok_or_else(|| PaceError::TakenAway(self.name.clone()))?;
-        let sent_bytes = self.netlink.transmit_bytes(self.ifindex)?;
-        let Plan { line, gap, .. } = self.plan;
-        let gso = self.plan.spacing.gso;
-        Ok(LinkPacerDocument {
-            kind: KIND.into(),
-            interface: self.name.clone(),
-            known_as: self.settings.interface.to_string(),
-            version: env!("CARGO_PKG_VERSION").into(),
-            pid: Some(std::process::id()),
-            undo: self.state.changes().iter().map(Change::to_string).collect(),
-            spacing: Some(SpacingDocument {
-                carrier: "htb".into(),
-                carrier_because: CARRIER_BECAUSE.into(),
-                asked: self.settings.gap,
-                gap_bytes: gap.bytes(),
-                gap_ns: line.nanos(gap.bytes().into()),
-                line_rate_bps: line.rate_bps,
-                line_rate_source: self.plan.line_rate_source.as_str().into(),
-                mtu: line.mtu,
-                payload_rate_bps: line.payload_rate_bps(gap),
-                busy_factor: line.busy_factor(gap),
-                gso: gso.as_str().into(),
-                gso_because: self.settings.gso.because(gso).into(),
-                burst_ns: self.settings.burst.as_nanos() as u64,
-                queue_frames_max: self.settings.queue_frames_max,
-                queue_frames: counters.queue_frames,
-                queue_bytes: counters.queue_bytes,
-                sent_frames: counters.sent_frames,
-                sent_bytes: sent_bytes.saturating_sub(self.sent_bytes_before),
-                dropped_frames: counters.dropped_frames,
-            }),
-        })
-    }
-
     /// What waits is let go first: with the queue it would be lost.
     fn undo(&mut self) -> Result<(), PaceError> {
         if gap_qdisc::root(&mut self.netlink, self.ifindex).is_ok_and(|root| root == Root::Ours) {
@@ -303,7 +303,8 @@ impl RunningPacer {
 
     fn drain(&mut self) {
         let step = Timespec::try_from(DRAIN_STEP).expect("milliseconds");
-        if gap_qdisc::open(&mut self.netlink, self.ifindex).is_err() {
+        let opened = gap_qdisc::open(&mut self.netlink, self.ifindex);
+        if opened.and_then(|()| self.open_rules()).is_err() {
             return;
         }
         for _ in 0..DRAIN_STEPS_MAX {
@@ -316,10 +317,6 @@ impl RunningPacer {
         }
     }
 }
-
-/// Why HTB and nothing else: as measured, in docs/pacing.md.
-const CARRIER_BECAUSE: &str =
-    "it puts each gap behind its frame, where tbf puts it before the next; fq is not used";
 
 fn find(netlink: &mut Netlink, name: &str) -> Result<Link, PaceError> {
     let link = netlink.link_by_name(name)?;
@@ -341,10 +338,19 @@ fn speed_bps(link: &Link) -> Option<u64> {
     ethtool::speed_bps(&link.name).ok().flatten()
 }
 
+fn rule_answer(rule: LinkRuleDocument) -> Result<Response, PaceError> {
+    Ok(Response::Rule(
+        serde_json::to_value(rule).expect("plain JSON"),
+    ))
+}
+
 fn said(name: &str, plan: &Plan) -> String {
-    format!(
-        "each frame of {name} is followed by a gap of {} byte times at {} bit/s",
-        plan.gap.bytes(),
-        plan.line.rate_bps
-    )
+    match plan.gap {
+        Some(planned) => format!(
+            "each frame of {name} is followed by a gap of {} byte times at {} bit/s",
+            planned.gap.bytes(),
+            planned.line.rate_bps
+        ),
+        None => format!("frames of {name} are paced by rules alone"),
+    }
 }

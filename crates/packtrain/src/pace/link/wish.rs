@@ -85,7 +85,8 @@ pub struct Wish {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PaceSettings {
     pub interface: InterfaceName,
-    pub gap: GapWish,
+    /// `None`: Ethernet's own. It is there for its rules.
+    pub gap: Option<GapWish>,
     pub line_rate: LineRateWish,
     pub gso: GsoWish,
     pub burst: Duration,
@@ -94,21 +95,28 @@ pub struct PaceSettings {
 
 impl PaceSettings {
     pub fn of(interface: InterfaceName, wish: &Wish) -> Result<PaceSettings, PaceError> {
-        let settings = PaceSettings {
+        match wish.gap {
+            Some(_) => Ok(PaceSettings::without_gap(interface).changed(wish)),
+            None => Err(PaceError::NoGap),
+        }
+    }
+
+    /// Of one that paces by rules alone.
+    pub fn without_gap(interface: InterfaceName) -> PaceSettings {
+        PaceSettings {
             interface,
-            gap: wish.gap.ok_or(PaceError::NoGap)?,
+            gap: None,
             line_rate: LineRateWish::Auto,
             gso: GsoWish::Auto,
             burst: BURST,
             queue_frames_max: QUEUE_FRAMES_MAX,
-        };
-        Ok(settings.changed(wish))
+        }
     }
 
     pub fn changed(&self, wish: &Wish) -> PaceSettings {
         PaceSettings {
             interface: self.interface.clone(),
-            gap: wish.gap.unwrap_or(self.gap),
+            gap: wish.gap.or(self.gap),
             line_rate: wish.line_rate.unwrap_or(self.line_rate),
             gso: wish.gso.unwrap_or(self.gso),
             burst: wish.burst_ns.map_or(self.burst, Duration::from_nanos),
@@ -150,7 +158,7 @@ mod tests {
         };
         let changed = settings.changed(&then);
         assert_eq!(changed.gso, GsoWish::Whole);
-        assert_eq!(changed.gap, GapWish::Register(8));
+        assert_eq!(changed.gap, Some(GapWish::Register(8)));
         assert_eq!(changed.burst, Duration::from_nanos(5));
     }
 

@@ -8,6 +8,7 @@ use packtrain_proto::filter::rules::{NameError, RuleName};
 use serde::{Deserialize, Serialize};
 
 use crate::linux::pace::{RULES_MAX, Rows, RowsError, Rule, Shared};
+use crate::pace::link::rules::FramesError;
 
 /// How fast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,6 +80,8 @@ pub enum RuleError {
     Match(#[from] MatchError),
     #[error(transparent)]
     Rows(#[from] RowsError),
+    #[error(transparent)]
+    Frames(#[from] FramesError),
 }
 
 fn known(rules: &[String]) -> String {
