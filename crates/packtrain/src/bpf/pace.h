@@ -78,7 +78,7 @@ struct pace_row {
 	__u8 is_local;			/* this host's end */
 	__u8 is_negated;		/* the condition that ends here */
 	__u8 ends;			/* the condition */
-	__u16 first;			/* port */
+	__u16 first;			/* port; of an address IP's version */
 	__u16 last;
 	struct pace_prefix prefix;
 };

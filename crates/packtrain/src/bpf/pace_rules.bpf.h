@@ -65,6 +65,9 @@ static __always_inline bool row_holds(const struct pace_row *row, const struct p
 		port = row->is_local ? ends->local_port : ends->remote_port;
 		return port >= row->first && port <= row->last;
 	case PACE_ROW_ADDRESS:
+		/* ::/0 is none of IPv4's. */
+		if (is_mapped(ends->remote) != (row->first == 4))
+			return false;
 		return row->is_local ? is_inside(ends->local, &row->prefix) : is_inside(ends->remote, &row->prefix);
 	case PACE_ROW_VERSION:
 		return is_mapped(ends->remote) == (row->first == 4);

@@ -63,10 +63,13 @@ impl Lab {
     }
 
     fn pace(&self, words: &str) -> String {
+        self.pace_by(&words.split_whitespace().collect::<Vec<_>>())
+    }
+
+    fn pace_by(&self, words: &[&str]) -> String {
         let packtrain = packtrain().to_str().expect("a path of letters");
-        let words: Vec<&str> = words.split_whitespace().collect();
         self.host("a")
-            .exec([&[packtrain, "pace"], &words[..]].concat())
+            .exec([&[packtrain, "pace"], words].concat())
             .unwrap()
     }
 
@@ -439,7 +442,20 @@ fn streams_of_a_rule_have_its_rate_together_and_are_as_before_without_it_also_wh
         assert_eq!(stream["rule"], "rule1");
     }
     // The first that matches, which each stream has for itself.
-    lab.pace("rule add --name own --before rule1 --match ip --rate 20mbit --share stream");
+    lab.pace_by(&[
+        "rule",
+        "add",
+        "--before",
+        "rule1",
+        "--match",
+        "not dst ::/0 dport 1-6000 src 10.9.0.0/24",
+        "--rate",
+        "20mbit",
+        "--share",
+        "stream",
+        "--name",
+        "own",
+    ]);
     settled();
     judge(
         "three times 20 Mbit/s",

@@ -3,6 +3,7 @@
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 use packtrain_proto::class::condition::{Match, Side, Test};
 use packtrain_proto::class::prefix::Prefix;
+use packtrain_proto::wire::packet::IpVersion;
 
 use super::settings::mapped;
 use super::{TcpError, map_error, map_handle};
@@ -92,7 +93,10 @@ impl Row {
         Row {
             what: ROW_ADDRESS,
             is_local,
-            first: 0,
+            first: match prefix.version() {
+                IpVersion::V4 => 4,
+                IpVersion::V6 => 6,
+            },
             last: 0,
             prefix: mapped(prefix),
         }
@@ -301,7 +305,7 @@ mod tests {
             whole[0][8..24],
             [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 0]
         );
-        assert_eq!(whole[4][4], 4);
+        assert_eq!([whole[0][4], whole[1][4], whole[4][4]], [4, 6, 4], "of IP");
         assert_eq!(rows("any").unwrap().0.len(), 0);
         assert_eq!(rows("tcp not udp").unwrap().0.len(), 0);
         assert_eq!(rows("host 10.0.0.1").unwrap().0.len(), 2, "either end");
