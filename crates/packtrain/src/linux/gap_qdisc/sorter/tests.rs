@@ -157,8 +157,8 @@ fn the_constants_of_the_program_are_ours() {
     let header = include_str!("../../../bpf/pace_class.h");
     let defined = |name: &str| {
         let lines = header.lines().filter_map(|it| it.strip_prefix("#define "));
-        let value = lines.filter_map(|it| it.strip_prefix(name)?.split_whitespace().next());
-        let value = value.last().unwrap_or_else(|| panic!("no {name}"));
+        let mut values = lines.filter_map(|it| it.strip_prefix(name)?.split_whitespace().next());
+        let value = values.next().unwrap_or_else(|| panic!("no {name}"));
         match value.strip_prefix("0x") {
             Some(hex) => u32::from_str_radix(hex, 16).unwrap(),
             None => value.parse().unwrap(),
