@@ -3,6 +3,7 @@
 //! A view polls a status document, as everybody may, and knows nothing of who wrote it.
 
 pub mod filter_top;
+mod help;
 pub mod history;
 pub mod inputs;
 pub mod numbers;

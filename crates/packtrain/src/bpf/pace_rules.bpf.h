@@ -183,10 +183,12 @@ static __always_inline void set_rule(struct sock *sk, struct pace_stream *stream
 
 static __always_inline __u32 headers_of(const struct sock *sk)
 {
-	struct pace_path_key key = {};
+	const struct sock_common *common = &sk->__sk_common;
+	const __be32 *address = common->skc_v6_daddr.in6_u.u6_addr32;
+	bool is_ipv4 = common->skc_family != AF_INET6 ||
+		       (!address[0] && !address[1] && address[2] == bpf_htonl(0xffff));
 
-	path_key((struct sock *)sk, &key);
-	return ((const struct tcp_sock *)sk)->tcp_header_len + (is_mapped(key.address) ? 20 : 40);
+	return ((const struct tcp_sock *)sk)->tcp_header_len + (is_ipv4 ? 20 : 40);
 }
 
 /* What the path carries, for one of the streams that send there. */
@@ -211,13 +213,16 @@ static __always_inline __u64 rate_of_path(struct sock *sk, const struct pace_str
 static __always_inline __u64 ruled_rate(struct sock *sk, const struct pace_stream *stream, __u32 rtt_us,
 					__u64 age_max_ns)
 {
-	__u64 now = bpf_ktime_get_ns();
 	const struct pace_rate *rate;
 	struct pace_share_key key = {};
 	const struct pace_share *share = NULL;
 	__u32 rule = stream->rule;
+	__u64 now;
 
-	if (!rule || now > rules_now.lease_until_ns)
+	if (!rule)
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (now > rules_now.lease_until_ns)
 		return 0;
 	rate = bpf_map_lookup_elem(&rates, &rule);
 	if (!rate)

@@ -10,7 +10,7 @@ mod watched;
 use std::time::Duration;
 
 use ratatui::Frame;
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::crossterm::event::{KeyCode, KeyEvent};
 
 use self::watched::State;
 pub use self::watched::{Answer, Watched};
@@ -134,13 +134,8 @@ impl FilterTop {
     }
 
     pub fn handle_key(&mut self, key: KeyEvent) -> Then {
-        if key.modifiers.contains(KeyModifiers::CONTROL) {
-            return match key.code {
-                KeyCode::Char('c') => Then::Quit,
-                KeyCode::Char('z') => Then::Stop,
-                KeyCode::Char('l') => Then::DrawAnew,
-                _ => Then::Nothing,
-            };
+        if let Some(then) = Then::of_control(&key) {
+            return then;
         }
         if self.shows_help {
             self.shows_help = false;

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use ratatui::crossterm::event::{self, Event, KeyEvent, KeyEventKind};
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -39,6 +39,19 @@ pub enum Then {
     DrawAnew,
     /// Until the shell lets us go on.
     Stop,
+}
+
+impl Then {
+    /// Of a key with Ctrl, which means the same in every view.
+    pub fn of_control(key: &KeyEvent) -> Option<Then> {
+        let has_control = key.modifiers.contains(KeyModifiers::CONTROL);
+        has_control.then_some(match key.code {
+            KeyCode::Char('c') => Then::Quit,
+            KeyCode::Char('z') => Then::Stop,
+            KeyCode::Char('l') => Then::DrawAnew,
+            _ => Then::Nothing,
+        })
+    }
 }
 
 pub type Sender<A> = SyncSender<Input<A>>;

@@ -12,7 +12,7 @@ mod watched;
 use std::time::Duration;
 
 use ratatui::Frame;
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::crossterm::event::{KeyCode, KeyEvent};
 
 use self::order::{PathSort, StreamSort};
 use self::watched::State;
@@ -82,13 +82,8 @@ impl PaceTop {
     }
 
     pub fn handle_key(&mut self, key: KeyEvent) -> Then {
-        if key.modifiers.contains(KeyModifiers::CONTROL) {
-            return match key.code {
-                KeyCode::Char('c') => Then::Quit,
-                KeyCode::Char('z') => Then::Stop,
-                KeyCode::Char('l') => Then::DrawAnew,
-                _ => Then::Nothing,
-            };
+        if let Some(then) = Then::of_control(&key) {
+            return then;
         }
         if self.shows_help {
             self.shows_help = false;

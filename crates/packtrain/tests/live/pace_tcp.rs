@@ -83,22 +83,14 @@ impl Lab {
     }
 
     fn send_by(&self, write: impl FnOnce(&mut TcpStream)) {
-        let listener = self
-            .host("b")
-            .in_namespace(|| TcpListener::bind((TO, PORT)))
-            .unwrap();
-        let listener = listener.unwrap();
+        let listener = listening(self);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let (mut stream, _) = listener.accept().unwrap();
                 std::io::copy(&mut stream, &mut std::io::sink()).unwrap();
                 stream.write_all(b".").unwrap();
             });
-            let stream = self
-                .host("a")
-                .in_namespace(|| TcpStream::connect((TO, PORT)))
-                .unwrap();
-            let mut stream = stream.unwrap();
+            let mut stream = connect(self);
             write(&mut stream);
             stream.shutdown(std::net::Shutdown::Write).unwrap();
             let mut end = Vec::new();
@@ -151,6 +143,26 @@ impl Drop for Lab {
             .args(["lab", "down", &self.name])
             .output();
     }
+}
+
+/// Who takes connections at b.
+fn listening(lab: &Lab) -> TcpListener {
+    let listener = lab.host("b").in_namespace(|| TcpListener::bind((TO, PORT)));
+    listener.unwrap().unwrap()
+}
+
+/// A connection to b.
+fn connect(lab: &Lab) -> TcpStream {
+    let stream = lab
+        .host("a")
+        .in_namespace(|| TcpStream::connect((TO, PORT)));
+    stream.unwrap().unwrap()
+}
+
+/// A connection to b, and its other end.
+fn connected(lab: &Lab) -> (TcpStream, TcpStream) {
+    let listener = listening(lab);
+    (connect(lab), listener.accept().unwrap().0)
 }
 
 fn said(command: &mut Command) -> String {
@@ -251,20 +263,6 @@ fn a_second_connection_does_not_lose_what_the_first_one_did() {
     );
 }
 
-/// A connection to b, and its other end.
-fn connected(lab: &Lab) -> (TcpStream, TcpStream) {
-    let listener = lab
-        .host("b")
-        .in_namespace(|| TcpListener::bind((TO, PORT)))
-        .unwrap();
-    let listener = listener.unwrap();
-    let stream = lab
-        .host("a")
-        .in_namespace(|| TcpStream::connect((TO, PORT)))
-        .unwrap();
-    (stream.unwrap(), listener.accept().unwrap().0)
-}
-
 #[test]
 fn after_a_pause_and_after_a_timeout_slow_start_is_spaced_again() {
     live!(alone);
@@ -354,22 +352,14 @@ struct Streams {
 
 impl Streams {
     fn begin(lab: &Lab, count: usize) -> Streams {
-        let listener = lab
-            .host("b")
-            .in_namespace(|| TcpListener::bind((TO, PORT)))
-            .unwrap();
-        let listener = listener.unwrap();
+        let listener = listening(lab);
         let mut streams = Streams {
             sent: Arc::default(),
             sockets: Vec::new(),
             threads: Vec::new(),
         };
         for _ in 0..count {
-            let stream = lab
-                .host("a")
-                .in_namespace(|| TcpStream::connect((TO, PORT)))
-                .unwrap();
-            let mut stream = stream.unwrap();
+            let mut stream = connect(lab);
             streams.sockets.push(stream.try_clone().unwrap());
             let (mut other, _) = listener.accept().unwrap();
             let sent = Arc::clone(&streams.sent);
@@ -506,17 +496,7 @@ fn streams_of_a_rule_have_its_rate_together_and_are_as_before_without_it_also_wh
 fn connections_that_are_there_are_taken_and_given_back_and_after_kill_9_taken_again() {
     live!();
     let lab = Lab::up('e', &["--rate", "100mbit"]);
-    let listener = lab
-        .host("b")
-        .in_namespace(|| TcpListener::bind((TO, PORT)))
-        .unwrap();
-    let listener = listener.unwrap();
-    let stream = lab
-        .host("a")
-        .in_namespace(|| TcpStream::connect((TO, PORT)))
-        .unwrap();
-    let _stream = stream.unwrap();
-    let (_other, _) = listener.accept().unwrap();
+    let _ends = connected(&lab);
     let before = lab.congestion_control();
     assert!(!before.starts_with("packtrain"), "{before}");
 

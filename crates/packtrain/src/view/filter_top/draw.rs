@@ -11,6 +11,7 @@ use ratatui::widgets::{Paragraph, Wrap};
 use super::reading::{Flow, Measured, Reading};
 use super::watched::{State, Watched};
 use super::{FilterTop, Pane, Sort};
+use crate::view::help::draw_help_page;
 use crate::view::history::{History, sparkline};
 use crate::view::numbers::{count, share, short_or_unknown};
 use crate::view::table::{Column, Look, TableRow, draw as draw_table, draw_line, shared_room};
@@ -459,7 +460,7 @@ fn said(text: &str, columns: usize, style: Style) -> TableRow {
 }
 
 fn draw_help(top: &FilterTop, frame: &mut Frame, area: Rect) {
-    const KEYS: [(&str, &str); 9] = [
+    const KEYS: &[(&str, &str)] = &[
         ("q, Esc, Ctrl-C", "quit"),
         (
             "s",
@@ -482,23 +483,11 @@ fn draw_help(top: &FilterTop, frame: &mut Frame, area: Rect) {
         ),
         ("h, ?", "this; any key leaves it"),
     ];
-    let theme = &top.look.theme;
-    let mut lines = vec![Line::styled("packtrain filter top", theme.title)];
-    for (key, what) in KEYS {
-        let what = top.look.glyphs.fitted(what, usize::from(area.width));
-        lines.push(Line::from(vec![
-            Span::styled(format!("  {key:<16}"), theme.title),
-            Span::raw(what),
-        ]));
-    }
-    lines.push(Line::default());
-    for text in [
+    const TEXTS: &[&str] = &[
         "Rates are of the time between two looks, as the filter has measured it; - is not known.",
         "Handled: all frames that were judged. Useful: those that went on to the stack.",
         "Bits and bytes are of frames, without preamble, checksum and gap. k is 1000.",
         "Charts have one scale, from nothing to the peak of what was handled.",
-    ] {
-        lines.push(Line::raw(text));
-    }
-    frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }), area);
+    ];
+    draw_help_page(frame, area, &top.look, "packtrain filter top", KEYS, TEXTS);
 }

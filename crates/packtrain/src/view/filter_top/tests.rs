@@ -2,6 +2,7 @@
 
 use packtrain_proto::filter::Reason;
 use ratatui::buffer::Buffer;
+use ratatui::crossterm::event::KeyModifiers;
 
 use super::*;
 use crate::filter::document::{Amount, FilterDocument, ReasonCount, RuleDocument, verdict_of};

@@ -12,6 +12,7 @@ use super::reading::{Reading, StreamReading, Totals};
 use super::watched::{State, Watched};
 use super::{PaceTop, Pane};
 use crate::pace::tcp::document::{PathDocument, TcpDocument};
+use crate::view::help::draw_help_page;
 use crate::view::history::sparkline;
 use crate::view::numbers::{short, short_or_unknown, short_time};
 use crate::view::table::{Column, Look, TableRow, draw as draw_table, draw_line, shared_room};
@@ -423,7 +424,7 @@ fn grown<T>(shown: &[&CellColumn<T>], rows: &[TableRow], width: u16) -> Vec<Colu
 }
 
 fn draw_help(top: &PaceTop, frame: &mut Frame, area: Rect) {
-    const KEYS: [(&str, &str); 10] = [
+    const KEYS: &[(&str, &str)] = &[
         ("q, Esc, Ctrl-C", "quit"),
         (
             "s",
@@ -441,25 +442,13 @@ fn draw_help(top: &PaceTop, frame: &mut Frame, area: Rect) {
         ),
         ("h, ?", "this; any key leaves it"),
     ];
-    let theme = &top.look.theme;
-    let mut lines = vec![Line::styled("packtrain pace top", theme.title)];
-    for (key, what) in KEYS {
-        let what = top.look.glyphs.fitted(what, usize::from(area.width));
-        lines.push(Line::from(vec![
-            Span::styled(format!("  {key:<16}"), theme.title),
-            Span::raw(what),
-        ]));
-    }
-    lines.push(Line::default());
-    for text in [
+    const TEXTS: &[&str] = &[
         "BIT/S: acknowledged between two looks, without headers; - is not known.",
         "RTT is smoothed, MIN the least. CWND and FLIGHT are segments, and INTERVAL is",
         "between two of them. RETRANS: sent again in all, and + since the look before.",
         "LOST: taken for lost while spacing, in clusters, free. PATH: known when it began.",
         "Paths: what one carried when it was FULL, and how long ago that is; streams",
         "SENDING now and TAKEN so far; windows CUT in slow start. k is 1000.",
-    ] {
-        lines.push(Line::raw(text));
-    }
-    frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }), area);
+    ];
+    draw_help_page(frame, area, &top.look, "packtrain pace top", KEYS, TEXTS);
 }

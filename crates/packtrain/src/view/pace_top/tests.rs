@@ -1,6 +1,7 @@
 //! What is drawn of given answers, on terminals of several sizes, letter by letter.
 
 use ratatui::buffer::Buffer;
+use ratatui::crossterm::event::KeyModifiers;
 use serde_json::json;
 
 use super::*;
