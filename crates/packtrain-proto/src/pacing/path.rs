@@ -40,6 +40,15 @@ impl Path {
         u32::try_from(segments).unwrap_or(u32::MAX).max(WINDOW_MIN)
     }
 
+    /// The window that a stream may go on with at once: half of its part of what nobody else has of the path, neither by what arrives
+    /// there now nor by a jump of which nothing has arrived yet.
+    pub fn jump(&self, streams: u32, taken_bytes_per_s: u64, mss: u32) -> u32 {
+        let free = self.rate_bytes_per_s.saturating_sub(taken_bytes_per_s);
+        let half = free / (2 * u64::from(streams.max(1)));
+        let bytes = u128::from(half) * u128::from(self.rtt_min_us) / 1_000_000;
+        u32::try_from(bytes / u128::from(mss.max(1))).unwrap_or(u32::MAX)
+    }
+
     /// Between two segments at the path's rate.
     pub fn interval_ns(&self, mss: u32) -> u64 {
         u64::from(mss) * SECOND_NS / self.rate_bytes_per_s.max(1)
@@ -69,6 +78,34 @@ mod tests {
         let shared = OC12.shared(4);
         assert_eq!(shared.window(1448), 9883 / 4);
         assert_eq!(OC12.shared(0), OC12);
+    }
+
+    #[test]
+    fn a_jump_is_half_of_what_is_free() {
+        let rate = OC12.rate_bytes_per_s;
+        assert_eq!(OC12.jump(1, 0, 1448), 9883 / 2);
+        assert_eq!(OC12.jump(4, 0, 1448), 9883 / 8);
+        assert_eq!(OC12.jump(1, rate / 2, 1448), 9883 / 4);
+        assert_eq!(OC12.jump(1, rate, 1448), 0);
+        assert_eq!(OC12.jump(1, 2 * rate, 1448), 0);
+        assert_eq!(OC12.jump(0, 0, 1448), 9883 / 2);
+    }
+
+    /// Whatever others have taken before it, each by the same rule: not even half of the path by jumps alone.
+    #[test]
+    fn jumps_that_follow_each_other_do_not_fill_the_path() {
+        let mut taken = 0;
+        for _ in 0..20 {
+            let window = u64::from(OC12.jump(1, taken, 1448));
+            taken += window * 1448 * 1_000_000 / u64::from(OC12.rtt_min_us);
+        }
+        assert!(taken <= OC12.rate_bytes_per_s);
+        let mut taken = 0;
+        for _ in 0..20 {
+            let window = u64::from(OC12.jump(20, taken, 1448));
+            taken += window * 1448 * 1_000_000 / u64::from(OC12.rtt_min_us);
+        }
+        assert!(taken <= OC12.rate_bytes_per_s / 2);
     }
 
     #[test]

@@ -65,6 +65,8 @@ pub struct Spacing {
     phase: Phase,
     /// The first flight is under way, of so many segments; 0: it is not.
     first_flight: u32,
+    /// What follows it may be more than twice as much: nothing was lost that told of the path.
+    jumps: bool,
     /// The window has grown as far as it is to; this is the round that fills it.
     filling: bool,
     /// Acknowledged as far as here, the round has ended.
@@ -84,15 +86,32 @@ impl Spacing {
     }
 
     /// Slow start begins: at the handshake's end, after idle, after a timeout. `seen.cwnd` is the first flight. To a path that is
-    /// remembered it is spaced also if it is all that the path takes.
-    pub fn begin(&mut self, seen: &Seen, precision_ns: u64, path: Option<&Path>) {
+    /// remembered it is spaced also if it is all that the path takes. `jumps`: it does not begin because of a loss.
+    pub fn begin(&mut self, seen: &Seen, precision_ns: u64, path: Option<&Path>, jumps: bool) {
         self.first_flight = seen.cwnd;
+        self.jumps = jumps && path.is_some();
         self.round_end = seen.window_end();
         self.filling = false;
         self.phase = match seen.is_in_slow_start() || path.is_some() {
             true => Phase::Spacing,
             false => Phase::Free,
         };
+        self.space(seen, seen.cwnd, precision_ns, path);
+    }
+
+    /// Whether this acknowledgement is the first answer to a first flight on a path that is remembered: then its window may be
+    /// [another one](super::jump).
+    pub fn may_jump(&self, seen: &Seen) -> bool {
+        self.jumps && self.first_flight > 0 && seen.is_in_slow_start()
+    }
+
+    /// The first answer has come, and the window was made this large, which is sent over one round trip. In place of
+    /// [`Spacing::acknowledged`].
+    pub fn jumped(&mut self, seen: &Seen, precision_ns: u64, path: Option<&Path>) {
+        self.first_flight = 0;
+        self.jumps = false;
+        // Beyond what is under way now begin the answers to it.
+        self.round_end = seen.nxt;
         self.space(seen, seen.cwnd, precision_ns, path);
     }
 

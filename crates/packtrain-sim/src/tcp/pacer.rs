@@ -4,6 +4,7 @@
 //! before, data that go again included. Virtual time keeps any interval exactly, so the precision T that the decision
 //! goes by is a setting, and not a property of this timer.
 
+use packtrain_proto::pacing::jump::Jump;
 use packtrain_proto::pacing::path::Path;
 use packtrain_proto::pacing::spacing::{Phase, Seen, Spacing};
 use packtrain_proto::time::{Duration, Instant};
@@ -40,6 +41,7 @@ pub struct Spaced {
 pub struct Pacer {
     config: Option<SpacingConfig>,
     spacing: Spacing,
+    jump: Jump,
     last_sent: Option<Instant>,
     /// Every change.
     pub log: Vec<Spaced>,
@@ -66,12 +68,49 @@ impl Pacer {
         self.spacing.phase()
     }
 
-    pub fn slow_start_begins(&mut self, seen: &Seen, now: Instant) {
+    /// `jumps`: it does not begin because of a loss.
+    pub fn slow_start_begins(&mut self, seen: &Seen, now: Instant, jumps: bool) {
+        self.jump.end();
         if let Some(config) = self.config {
             let precision_ns = config.precision.as_nanos() as u64;
-            self.spacing.begin(seen, precision_ns, config.path.as_ref());
+            let path = config.path.as_ref();
+            self.spacing.begin(seen, precision_ns, path, jumps);
             self.note(now);
         }
+    }
+
+    /// The window to go on with when this acknowledgement has been taken in, in segments, where it is a larger one. Nobody else
+    /// is on the path.
+    pub fn jumps_to(&self, seen: &Seen) -> Option<u32> {
+        let path = self.path().filter(|_| self.spacing.may_jump(seen))?;
+        let window = path.jump(1, 0, seen.mss).min(seen.ssthresh);
+        (window > seen.cwnd).then_some(window)
+    }
+
+    /// The window is the one that was asked for. `delivered`: segments, ever.
+    pub fn jumped(&mut self, seen: &Seen, delivered: u32, now: Instant) {
+        if let Some(config) = self.config {
+            let precision_ns = config.precision.as_nanos() as u64;
+            self.jump.made(seen.una, seen.cwnd, seen.mss, delivered);
+            let path = config.path.as_ref();
+            self.spacing.jumped(seen, precision_ns, path);
+            self.note(now);
+        }
+    }
+
+    /// Something is lost: the window that is left of a jump, in segments, while that is all that is known.
+    pub fn retreats_to(&mut self, delivered: u32) -> Option<u32> {
+        self.jump.lost(delivered)
+    }
+
+    /// The same, while that is repaired.
+    pub fn still_retreats_to(
+        &mut self,
+        seen: &Seen,
+        delivered: u32,
+        is_repairing: bool,
+    ) -> Option<u32> {
+        self.jump.acknowledged(seen.una, delivered, is_repairing)
     }
 
     pub fn acknowledged(&mut self, seen: &Seen, now: Instant) {

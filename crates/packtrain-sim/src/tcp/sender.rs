@@ -91,6 +91,8 @@ pub struct Sender {
     rtt: RttEstimator,
     pacer: Pacer,
     recovery: Option<Recovery>,
+    /// Bytes that have arrived, ever, in order or not.
+    delivered: u64,
     /// Where what the application has written ends.
     written: u64,
     /// What the other end has room for ends here.
@@ -126,6 +128,7 @@ impl Sender {
             rtt: RttEstimator::default(),
             pacer: Pacer::new(config.spacing),
             recovery: None,
+            delivered: 0,
             written: 0,
             room_to: 0,
             window_scale: 0,
@@ -220,7 +223,7 @@ impl Sender {
             let bytes = u64::from(segments) * u64::from(self.config.mss);
             self.window.set_ssthresh(bytes);
         }
-        self.pacer.slow_start_begins(&self.seen(), now);
+        self.pacer.slow_start_begins(&self.seen(), now, true);
         self.note_window(now);
     }
 
@@ -235,14 +238,29 @@ impl Sender {
             let under_way = self.board.flight() > 0;
             self.expires = under_way.then(|| now + self.rtt.timeout());
         }
+        self.delivered += news.delivered;
         self.grow(&news);
         self.recover();
         self.first_slow_start &= self.window.in_slow_start();
         match self.recovery {
             Some(Recovery::Fast { .. }) => self.pacer.slow_start_ends(now),
-            _ => self.pacer.acknowledged(&self.seen(), now),
+            _ => self.space(now),
         }
         self.note_window(now);
+    }
+
+    fn space(&mut self, now: Instant) {
+        let Some(window) = self.pacer.jumps_to(&self.seen()) else {
+            return self.pacer.acknowledged(&self.seen(), now);
+        };
+        self.window
+            .jump(u64::from(window) * u64::from(self.config.mss));
+        self.pacer
+            .jumped(&self.seen(), self.delivered_segments(), now);
+    }
+
+    fn delivered_segments(&self) -> u32 {
+        (self.delivered / u64::from(self.config.mss)) as u32
     }
 
     /// The window grows by what has arrived, unless it is halved for a loss, or was not what held us back.
@@ -262,7 +280,11 @@ impl Sender {
         let acknowledged = self.board.acknowledged();
         self.recovery
             .take_if(|recovery| acknowledged >= recovery.until());
+        let (seen, delivered) = (self.seen(), self.delivered_segments());
+        let is_repairing = matches!(self.recovery, Some(Recovery::Fast { .. }));
+        let mut left = self.pacer.still_retreats_to(&seen, delivered, is_repairing);
         if self.recovery.is_none() && self.board.has_loss() {
+            left = self.pacer.retreats_to(delivered);
             self.window.reduce(self.board.flight());
             self.board.begin_recovery();
             self.counters.fast_recoveries += 1;
@@ -270,6 +292,10 @@ impl Sender {
                 until: self.board.next(),
                 first: true,
             });
+        }
+        if let Some(segments) = left {
+            self.window
+                .retreat(u64::from(segments) * u64::from(self.config.mss));
         }
     }
 
@@ -299,7 +325,7 @@ impl Sender {
             until: self.board.next(),
         });
         self.first_slow_start = false;
-        self.pacer.slow_start_begins(&self.seen(), now);
+        self.pacer.slow_start_begins(&self.seen(), now, false);
         self.note_window(now);
     }
 
@@ -346,7 +372,7 @@ impl Sender {
             .restart(u64::from(self.config.initial_window_segments));
         self.counters.restarts += 1;
         self.first_slow_start = false;
-        self.pacer.slow_start_begins(&self.seen(), now);
+        self.pacer.slow_start_begins(&self.seen(), now, true);
         self.note_window(now);
         // Once, though the other end may have no room yet.
         self.last_sent = now;

@@ -3,6 +3,7 @@
 
 mod conservation;
 mod exact;
+mod jump;
 mod loss;
 mod scoreboard;
 mod spacing;

@@ -4,8 +4,8 @@
  * connections.
  *
  * The window is the kernel's CUBIC's. What is added: in slow start segments leave RTT / cwnd apart (pace_spacing.bpf.h), by the
- * kernel's own pacing; slow start ends at what is remembered of the path (pace_path.bpf.h), or when the round trip grows
- * (pace_hystart.bpf.h). After that the socket is as unpaced as any, unless a rule says at which rate it leaves
+ * kernel's own pacing; slow start ends at what is remembered of the path (pace_path.bpf.h), of which it takes half at once
+ * (pace_jump.bpf.h), or when the round trip grows (pace_hystart.bpf.h). After that the socket is as unpaced as any, unless a rule says at which rate it leaves
  * (pace_rules.bpf.h).
  *
  * The kernel works out a pacing rate of its own at each acknowledgement. The one that counts is written where it asks how
@@ -16,6 +16,7 @@
 #include "pace_spacing.bpf.h"
 #include "pace_hystart.bpf.h"
 #include "pace_path.bpf.h"
+#include "pace_jump.bpf.h"
 #include "pace_rules.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
@@ -130,8 +131,13 @@ static __always_inline __u64 interval_min_ns(struct sock *sk, const struct pace_
 	return ruled_ns > interval_ns ? ruled_ns : interval_ns;
 }
 
-/* `is_new`: what the kernel remembers of the destination itself does not count. A window that was cut is not raised above that. */
-static __always_inline void begin(struct sock *sk, struct pace_stream *stream, bool is_new)
+enum begins {
+	BEGINS_NEW,			/* what the kernel remembers of the destination itself does not count */
+	BEGINS_AFTER_PAUSE,		/* a window that was cut is not raised above that */
+	BEGINS_AFTER_LOSS,		/* nor is more taken at once */
+};
+
+static __always_inline void begin(struct sock *sk, struct pace_stream *stream, enum begins why)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct pace_path *path = path_of_new(sk);
@@ -143,11 +149,13 @@ static __always_inline void begin(struct sock *sk, struct pace_stream *stream, b
 		__u32 window = path_window((__u64)tp->mss_cache * SECOND_NS / interval_ns, path->rtt_min_us,
 					   tp->mss_cache);
 
-		if (tp->snd_cwnd < window && (is_new || window < tp->snd_ssthresh))
+		if (tp->snd_cwnd < window && (why == BEGINS_NEW || window < tp->snd_ssthresh))
 			tp->snd_ssthresh = window;
 	}
 	see(tp, &seen);
-	pace_begin(stream, &seen, settings.precision_ns, interval_min_ns(sk, stream, interval_ns));
+	pace_begin(stream, &seen, settings.precision_ns, interval_min_ns(sk, stream, interval_ns),
+		   stream->knows_path && why != BEGINS_AFTER_LOSS);
+	stream->jump.state = PACE_JUMP_NONE;
 	hystart_begin(&stream->hystart, seen.nxt);
 	stream->css_credit = 0;
 	no_hystart_of_its_own(sk);
@@ -189,7 +197,7 @@ void BPF_PROG(pace_init, struct sock *sk)
 	/* Of one that is taken later something may be under way. */
 	if (tp->packets_out)
 		stream_sends(sk, stream);
-	begin(sk, stream, !tp->data_segs_out);
+	begin(sk, stream, tp->data_segs_out ? BEGINS_AFTER_LOSS : BEGINS_NEW);
 }
 
 SEC("struct_ops")
@@ -217,6 +225,20 @@ static __always_inline void note_lost(struct tcp_sock *tp, struct pace_stream *s
 	count(PACE_LOST_FREE + phase, lost);
 }
 
+/* While a loss of the jump is repaired, what arrives tells how large the window is. The kernel reads that each time. */
+static __always_inline void retreat(struct sock *sk, struct pace_stream *stream)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	__u8 state = ((struct inet_connection_sock *)sk)->icsk_ca_state;
+	__u32 window;
+
+	if (stream->jump.state == PACE_JUMP_NONE)
+		return;
+	window = jump_acknowledged(&stream->jump, tp->snd_una, tp->delivered, state >= TCP_CA_RECOVERY);
+	if (window > tp->snd_ssthresh)
+		tp->snd_ssthresh = window;
+}
+
 SEC("struct_ops")
 void BPF_PROG(pace_acked, struct sock *sk, const struct ack_sample *sample)
 {
@@ -229,6 +251,7 @@ void BPF_PROG(pace_acked, struct sock *sk, const struct ack_sample *sample)
 	if (!stream)
 		return;
 	note_lost(tp, stream);
+	retreat(sk, stream);
 	delivered = tp->delivered - stream->delivered;
 	stream->delivered = tp->delivered;
 	path = path_of(sk);
@@ -265,6 +288,35 @@ static __always_inline __u32 grows_by(const struct tcp_sock *tp, struct pace_str
 	return credit / PACE_CSS_GROWTH_DIVISOR;
 }
 
+/* The first answers have come: half of what is free of the path is sent over the next round trip, if that is more. */
+static __always_inline bool jump(struct sock *sk, struct pace_stream *stream, struct pace_seen *seen)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct pace_path *path = path_of(sk);
+	__u64 now = bpf_ktime_get_ns();
+	__u64 interval_ns = known_interval_ns(tp, stream, path, now);
+	__u32 window;
+
+	if (!path || !interval_ns)
+		return false;
+	window = jump_window(path_rate(path, seen->rtt_us, settings.age_max_ns, now), path_taken(path, now),
+			     path->sending + !stream->is_sending, path->rtt_min_us, seen->mss);
+	if (window > seen->ssthresh)
+		window = seen->ssthresh;
+	if (window <= seen->cwnd)
+		return false;
+	tp->snd_cwnd = window;
+	/* It is as good as used, or the kernel would take it back for not being so. */
+	tp->snd_cwnd_stamp = bpf_jiffies64();
+	path_jumped(path, (__u64)window * seen->mss * 1000000 / (path->rtt_min_us ? path->rtt_min_us : 1), now);
+	seen->cwnd = window;
+	jump_made(&stream->jump, seen->una, window, seen->mss, tp->delivered);
+	pace_jumped(stream, seen, settings.precision_ns, interval_min_ns(sk, stream, interval_ns));
+	pace_as_decided(sk, stream);
+	count(PACE_JUMPED, 1);
+	return true;
+}
+
 SEC("struct_ops")
 void BPF_PROG(pace_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 {
@@ -283,10 +335,12 @@ void BPF_PROG(pace_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 	if (stream->phase == PACE_FREE) {
 		/* A window that was cut below its threshold by a timeout: slow start goes on from there. */
 		if (is_in_slow_start(tp))
-			begin(sk, stream, false);
+			begin(sk, stream, BEGINS_AFTER_LOSS);
 		return;
 	}
 	see(tp, &seen);
+	if (pace_may_jump(stream, &seen) && jump(sk, stream, &seen))
+		return;
 	if ((stream->knows_path || stream->rule) && pace_decides(stream, &seen)) {
 		if (stream->knows_path) {
 			if (seen.cwnd >= seen.ssthresh && !stream->filling) {
@@ -307,6 +361,7 @@ __u32 BPF_PROG(pace_ssthresh, struct sock *sk)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct pace_stream *stream = stream_of(sk);
 	struct pace_path *path = path_of(sk);
+	__u32 window = 0, cubic;
 
 	if (stream) {
 		note_lost(tp, stream);
@@ -318,8 +373,12 @@ __u32 BPF_PROG(pace_ssthresh, struct sock *sk)
 		}
 		pace_end(stream);
 		pace_as_decided(sk, stream);
+		if (stream->jump.state == PACE_JUMP_UNPROVEN)
+			count(PACE_RETREATED, 1);
+		window = jump_lost(&stream->jump, tp->delivered);
 	}
-	return cubictcp_recalc_ssthresh(sk);
+	cubic = cubictcp_recalc_ssthresh(sk);
+	return window && window < cubic ? window : cubic;
 }
 
 SEC("struct_ops")
@@ -360,7 +419,7 @@ __u32 BPF_PROG(pace_min_tso_segs, struct sock *sk)
 		return sk->__sk_common.skc_net.net->ipv4.sysctl_tcp_min_tso_segs;
 	if (stream->restarts) {
 		stream->restarts = 0;
-		begin(sk, stream, false);
+		begin(sk, stream, BEGINS_AFTER_PAUSE);
 	}
 	if (stream->phase == PACE_SPACING && stream->interval_ns)
 		rate = (__u64)tp->mss_cache * SECOND_NS / stream->interval_ns;
@@ -402,5 +461,5 @@ _Static_assert(sizeof(struct pace_rule) == 1288, "rule");
 _Static_assert(sizeof(struct pace_rate) == 16, "what a rule gives");
 _Static_assert(sizeof(struct pace_rules) == 16, "where the rules are");
 _Static_assert(sizeof(struct pace_path_key) == 24, "key of a path");
-_Static_assert(sizeof(struct pace_path) == 88, "path");
+_Static_assert(sizeof(struct pace_path) == 104, "path");
 _Static_assert(sizeof(struct pace_shown) == 136, "what is told of a connection");

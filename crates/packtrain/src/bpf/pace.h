@@ -144,6 +144,8 @@ struct pace_path {
 	__u64 connections;		/* ever */
 	__u64 losses;			/* times that a window was cut in slow start */
 	__u64 cycle_began_ns;		/* of trying more and less */
+	__u64 jumped_rate;		/* that streams have taken by jumps of which nothing has arrived yet */
+	__u64 jumped_at_ns;		/* the last of them */
 	__u32 rtt_min_us;
 	__s32 sending;			/* streams that have something under way */
 };
@@ -163,6 +165,21 @@ struct pace_hystart {
 	__u32 round_end;
 };
 
+/* packtrain-proto, pacing/jump.rs. */
+#define PACE_RETREAT_MIN	2	/* segments */
+
+enum pace_jump_state {
+	PACE_JUMP_NONE = 0,
+	PACE_JUMP_UNPROVEN = 1,
+	PACE_JUMP_RETREAT = 2,
+};
+
+struct pace_jump {
+	__u32 state;
+	__u32 proven_at;
+	__u32 delivered_before;
+};
+
 /* A connection's. What spacing needs is packtrain-proto, pacing/spacing.rs: Spacing. */
 struct pace_stream {
 	__u64 interval_ns;
@@ -175,6 +192,7 @@ struct pace_stream {
 	__u8 filling;			/* the round that fills the window */
 	__u8 restarts;			/* after a pause: the window is about to become a small one */
 	__u8 was_ours;			/* it comes from a pacer that has ended without a word */
+	__u8 jumps;			/* what follows the first flight may be more than twice as much */
 	__u32 delivered;		/* segments, when that was last looked at */
 	__u32 lost;
 	__u32 spaced_rounds;		/* ever */
@@ -182,6 +200,7 @@ struct pace_stream {
 	__u32 css_credit;		/* acknowledged, and not yet a part of the window */
 	__u32 rule;			/* 0: none */
 	struct pace_hystart hystart;
+	struct pace_jump jump;
 	char former[PACE_NAME];		/* the congestion control that it had */
 };
 
@@ -228,7 +247,9 @@ enum pace_counter {
 	PACE_LOST_CLUSTERS = 10,
 	PACE_ENDED_AT_PATH = 11,	/* slow starts that ended at a remembered window */
 	PACE_ENDED_BY_DELAY = 12,	/* because the round trip had grown */
-	PACE_COUNTERS = 13,
+	PACE_JUMPED = 13,		/* slow starts that went on with a window that was remembered */
+	PACE_RETREATED = 14,		/* of those, whose window was too large */
+	PACE_COUNTERS = 15,
 };
 
 #endif

@@ -86,6 +86,7 @@ struct inet_connection_sock {
 	struct inet_sock icsk_inet;
 	const struct tcp_congestion_ops *icsk_ca_ops;
 	__u8 icsk_ca_setsockopt:1;
+	__u8 icsk_ca_state:5;
 	__u64 icsk_ca_priv[13];
 } __attribute__((preserve_access_index));
 
@@ -103,6 +104,7 @@ struct tcp_sock {
 	__u16 tcp_header_len;
 	__u32 mss_cache;
 	__u32 snd_cwnd;
+	__u32 snd_cwnd_stamp;
 	__u32 snd_ssthresh;
 	__u32 data_segs_out;
 	__u32 snd_una;
@@ -129,6 +131,7 @@ enum tcp_ca_event {
 	CA_EVENT_LOSS = 3,
 };
 
+#define TCP_CA_RECOVERY	3
 #define TCP_CA_LOSS	4
 
 struct ack_sample {

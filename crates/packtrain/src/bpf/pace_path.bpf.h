@@ -103,6 +103,26 @@ static __always_inline __u64 path_unit_ns(__u32 rtt_min_us)
 	return rtt_ns > 4 * WINDOW_NS_MIN ? rtt_ns : 4 * WINDOW_NS_MIN;
 }
 
+/* Bytes a second of it that somebody has now: what arrives there, and what streams have jumped to in the last round trip and a
+ * quarter, of which nothing was measured yet. Two at the same moment may not see each other. */
+static __always_inline __u64 path_taken(const struct pace_path *path, __u64 now)
+{
+	__u64 unit_ns = path_unit_ns(path->rtt_min_us);
+	__u64 taken = now - path->window_began_ns > unit_ns ? 0 : path->window_rate;
+
+	if (now - path->jumped_at_ns < unit_ns + unit_ns / 4)
+		taken += path->jumped_rate;
+	return taken;
+}
+
+static __always_inline void path_jumped(struct pace_path *path, __u64 rate, __u64 now)
+{
+	__u64 unit_ns = path_unit_ns(path->rtt_min_us);
+
+	path->jumped_rate = now - path->jumped_at_ns < unit_ns + unit_ns / 4 ? path->jumped_rate + rate : rate;
+	path->jumped_at_ns = now;
+}
+
 /* The path was full. `is_less`: what is remembered was too much. */
 static __always_inline void path_full(struct pace_path *path, bool is_less, __u64 now)
 {

@@ -39,9 +39,10 @@ static __always_inline void pace_space(struct pace_stream *stream, const struct 
 }
 
 static __always_inline void pace_begin(struct pace_stream *stream, const struct pace_seen *seen, __u64 precision_ns,
-				       __u64 path_interval_ns)
+				       __u64 path_interval_ns, bool jumps)
 {
 	stream->first_flight = seen->cwnd;
+	stream->jumps = jumps && path_interval_ns;
 	stream->round_end = seen->una + seen->cwnd * seen->mss;
 	stream->filling = 0;
 	stream->phase = seen->cwnd < seen->ssthresh || path_interval_ns ? PACE_SPACING : PACE_FREE;
@@ -53,6 +54,22 @@ static __always_inline void pace_end(struct pace_stream *stream)
 	stream->phase = PACE_FREE;
 	stream->first_flight = 0;
 	stream->filling = 0;
+}
+
+/* Whether this is the first answer to a first flight on a path that is remembered. */
+static __always_inline bool pace_may_jump(const struct pace_stream *stream, const struct pace_seen *seen)
+{
+	return stream->jumps && stream->first_flight && seen->cwnd < seen->ssthresh;
+}
+
+/* The window was made this large; in place of pace_acknowledged(). */
+static __always_inline void pace_jumped(struct pace_stream *stream, const struct pace_seen *seen, __u64 precision_ns,
+					__u64 path_interval_ns)
+{
+	stream->first_flight = 0;
+	stream->jumps = 0;
+	stream->round_end = seen->nxt;
+	pace_space(stream, seen, seen->cwnd, precision_ns, path_interval_ns);
 }
 
 /* Bytes that are acknowledged beyond the round's window: what more than none begins the next one. */

@@ -6,6 +6,7 @@
 
 #include "pace_spacing.bpf.h"
 #include "pace_hystart.bpf.h"
+#include "pace_jump.bpf.h"
 #include "pace_rate.bpf.h"
 #include "pace_try.h"
 
@@ -23,18 +24,33 @@ int pace_try(struct pace_trial *trial)
 	stream.phase = trial->phase;
 	stream.filling = trial->filling;
 	stream.hystart = trial->hystart;
+	stream.jumps = trial->jumps;
+	stream.jump = trial->jump;
+	trial->window = 0;
 	switch (trial->what) {
 	case PACE_TRY_BEGIN:
-		pace_begin(&stream, &seen, trial->precision_ns, trial->path_interval_ns);
+		pace_begin(&stream, &seen, trial->precision_ns, trial->path_interval_ns, trial->may);
+		stream.jump.state = PACE_JUMP_NONE;
 		hystart_begin(&stream.hystart, seen.nxt);
 		break;
 	case PACE_TRY_ACKNOWLEDGED:
+		trial->window = jump_acknowledged(&stream.jump, seen.una, trial->delivered, trial->may);
 		pace_acknowledged(&stream, &seen, trial->precision_ns, trial->path_interval_ns);
 		trial->verdict = hystart_acknowledged(&stream.hystart, seen.una, seen.nxt, trial->rtt_us,
 						      trial->hystart_min_us, trial->hystart_max_us);
 		break;
 	case PACE_TRY_END:
+		trial->window = jump_lost(&stream.jump, trial->delivered);
 		pace_end(&stream);
+		break;
+	case PACE_TRY_JUMP:
+		if (!pace_may_jump(&stream, &seen))
+			return 0;
+		trial->window = jump_window(trial->interval_ns, trial->path_interval_ns, trial->rtt_us, seen.rtt_us, seen.mss);
+		return 0;
+	case PACE_TRY_JUMPED:
+		jump_made(&stream.jump, seen.una, seen.cwnd, seen.mss, trial->delivered);
+		pace_jumped(&stream, &seen, trial->precision_ns, trial->path_interval_ns);
 		break;
 	case PACE_TRY_SHARE:
 		trial->interval_ns = rate_share(trial->precision_ns, seen.cwnd, seen.mss, seen.rtt_us);
@@ -48,6 +64,8 @@ int pace_try(struct pace_trial *trial)
 	trial->first_flight = stream.first_flight;
 	trial->phase = stream.phase;
 	trial->filling = stream.filling;
+	trial->jumps = stream.jumps;
+	trial->jump = stream.jump;
 	trial->hystart = stream.hystart;
 	return 0;
 }

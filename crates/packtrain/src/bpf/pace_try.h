@@ -10,6 +10,8 @@ enum pace_try_what {
 	PACE_TRY_ACKNOWLEDGED = 1,
 	PACE_TRY_END = 2,
 	PACE_TRY_SHARE = 3,		/* of the rate in precision_ns: cwnd streams, headers of rtt_us; the answer in interval_ns */
+	PACE_TRY_JUMP = 5,		/* whether, and to which window: of the rate in interval_ns, rtt_us streams, path_interval_ns taken */
+	PACE_TRY_JUMPED = 6,		/* the window is cwnd now */
 	PACE_TRY_PROBING = 4,		/* the rate in precision_ns, path_interval_ns after the cycle began, in units of interval_ns */
 };
 
@@ -29,7 +31,11 @@ struct pace_trial {
 	__u32 verdict;
 	struct pace_hystart hystart;
 	__u32 filling;
-	__u32 reserved;
+	struct pace_jump jump;
+	__u32 jumps;
+	__u32 may;			/* BEGIN: jump; ACKNOWLEDGED: a loss is being repaired */
+	__u32 delivered;
+	__u32 window;			/* the answer: to jump or retreat to; 0: none */
 };
 
 #endif

@@ -87,9 +87,12 @@ pub struct Counters {
     pub lost: [u64; 3],
     pub ended_at_path: u64,
     pub ended_by_delay: u64,
+    /// Slow starts that went on with a remembered window, and those of them for which that was too much.
+    pub jumped: u64,
+    pub retreated: u64,
 }
 
-const COUNTERS: u32 = 13;
+const COUNTERS: u32 = 15;
 
 /// The congestion control at work.
 #[derive(Debug)]
@@ -255,7 +258,7 @@ impl TcpPacer {
             *sum = values.iter().flatten().map(|value| u64_at(value, 0)).sum();
         }
         let [taken, taken_late, refused, begun, begun_known, ..] = sums;
-        let [.., ended_at_path, ended_by_delay] = sums;
+        let [.., ended_at_path, ended_by_delay, jumped, retreated] = sums;
         Ok(Counters {
             taken,
             taken_late,
@@ -266,6 +269,8 @@ impl TcpPacer {
             lost: [sums[8], sums[9], sums[10]],
             ended_at_path,
             ended_by_delay,
+            jumped,
+            retreated,
         })
     }
 
@@ -289,7 +294,7 @@ impl TcpPacer {
 /// `struct pace_path_key` and `struct pace_path`.
 fn remembered(key: &[u8], value: &[u8]) -> RememberedPath {
     let address: [u8; 16] = key[8..24].try_into().expect("sixteen bytes");
-    let rtt_min_us = u32_at(value, 80);
+    let rtt_min_us = u32_at(value, 96);
     let rate = u64_at(value, 0);
     RememberedPath {
         netns: u64_at(key, 0),
@@ -303,7 +308,7 @@ fn remembered(key: &[u8], value: &[u8]) -> RememberedPath {
         seen_at_ns: u64_at(value, 16),
         connections: u64_at(value, 56),
         losses: u64_at(value, 64),
-        sending: u32_at(value, 84) as i32,
+        sending: u32_at(value, 100) as i32,
     }
 }
 

@@ -28,7 +28,7 @@ impl Rounds {
             mss: MSS,
         };
         let mut spacing = Spacing::default();
-        spacing.begin(&seen, precision_ns, path.as_ref());
+        spacing.begin(&seen, precision_ns, path.as_ref(), true);
         let mut rounds = Rounds {
             spacing,
             seen,
@@ -120,7 +120,7 @@ fn a_flight_that_is_acknowledged_at_once_is_answered_over_a_whole_round_trip() {
 fn what_is_acknowledged_far_beyond_the_window_begins_a_round_of_that_window() {
     let mut rounds = Rounds::begin(100_000, OPEN, MS, None);
     rounds.seen.cwnd = 1;
-    rounds.spacing.begin(&rounds.seen, MS, None);
+    rounds.spacing.begin(&rounds.seen, MS, None, false);
     assert_eq!(rounds.interval_ns(), Some(100_000_000));
     rounds.seen.una = rounds.seen.una.wrapping_add(500 * MSS);
     rounds.seen.nxt = rounds.seen.una.wrapping_add(100 * MSS);
@@ -150,7 +150,7 @@ fn what_has_grown_into_clusters_is_not_spaced_again_before_slow_start_begins_aga
     assert_eq!(rounds.spacing.phase(), Phase::Clusters);
     rounds.spacing.end();
     rounds.seen.cwnd = 10;
-    rounds.spacing.begin(&rounds.seen, MS, None);
+    rounds.spacing.begin(&rounds.seen, MS, None, false);
     assert_eq!(rounds.interval_ns(), Some(90_000_000));
 }
 
@@ -178,6 +178,57 @@ fn a_remembered_path_is_spaced_up_to_its_rate_and_slow_start_ends_there() {
     assert!(intervals.is_sorted_by(|earlier, later| earlier > later));
     let least = path.interval_ns(MSS);
     assert!((least..=least + 1).contains(&intervals[10]));
+}
+
+#[test]
+fn a_jump_is_sent_over_one_round_trip_and_doubled_in_the_next() {
+    let path = Path {
+        rate_bytes_per_s: 72_280_000,
+        rtt_min_us: 198_000,
+    };
+    let window = path.window(MSS);
+    let mut rounds = Rounds::begin(198_000, window, 10 * MS, Some(path));
+    rounds.seen.una = rounds.seen.una.wrapping_add(MSS);
+    assert!(rounds.spacing.may_jump(&rounds.seen));
+    rounds.seen.cwnd = path.jump(1, 0, MSS);
+    rounds.spacing.jumped(&rounds.seen, 10 * MS, Some(&path));
+    rounds.note();
+    assert!(!rounds.spacing.may_jump(&rounds.seen));
+    // What else the first flight is answered by makes no round, and nor does the window.
+    rounds.seen.una = rounds.seen.nxt;
+    rounds
+        .spacing
+        .acknowledged(&rounds.seen, 10 * MS, Some(&path));
+    rounds.note();
+    rounds.send();
+    while rounds.spacing.phase() == Phase::Spacing {
+        rounds.round();
+    }
+    // 9883 is an odd number: the last one of the window makes a round of its own.
+    let [first, half, full, _] = rounds.intervals_ns[..] else {
+        panic!("{:?}", rounds.intervals_ns);
+    };
+    assert_eq!(first, 19_800_000);
+    let least = path.interval_ns(MSS);
+    assert!((2 * least..=2 * least + 20).contains(&half), "{half}");
+    assert!((least..=least + 20).contains(&full), "{full}");
+    assert_eq!(rounds.seen.cwnd, window);
+}
+
+#[test]
+fn nobody_jumps_after_a_loss_or_on_a_path_that_is_not_known_or_twice() {
+    let path = Path {
+        rate_bytes_per_s: 72_280_000,
+        rtt_min_us: 198_000,
+    };
+    let mut rounds = Rounds::begin(198_000, 9883, MS, Some(path));
+    assert!(rounds.spacing.may_jump(&rounds.seen));
+    rounds.acknowledge_one();
+    assert!(!rounds.spacing.may_jump(&rounds.seen), "it was answered");
+    rounds.spacing.begin(&rounds.seen, MS, Some(&path), false);
+    assert!(!rounds.spacing.may_jump(&rounds.seen), "a loss");
+    rounds.spacing.begin(&rounds.seen, MS, None, true);
+    assert!(!rounds.spacing.may_jump(&rounds.seen), "nothing is known");
 }
 
 #[test]

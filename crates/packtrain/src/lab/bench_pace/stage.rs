@@ -65,6 +65,11 @@ pub const GBE_25000: Card = card("GbE", "lfn-gbe-25000", 1000, 25_000);
 pub const FE_100: Card = card("FE", "lfn-fe", 100, 100);
 pub const FE_25000: Card = card("FE", "lfn-fe-25000", 100, 25_000);
 
+/// What is on the way in a round trip fits into its half.
+pub const RECEIVE_BUFFER: u64 = 32 << 20;
+/// As far as a receive buffer may grow.
+const RECEIVE_BUFFER_MAX: u64 = 128 << 20;
+
 /// How the way is to be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Setting {
@@ -78,6 +83,9 @@ pub struct Setting {
     pub two_senders: bool,
     /// The sender's port has no rate: who paces the interface keeps it.
     pub free_port: bool,
+    /// The receiver's room for a new connection (the middle of `tcp_rmem`): its first window is half of it, and the window
+    /// grows to three times as much in a round trip at most.
+    pub receive_buffer: u64,
 }
 
 impl Setting {
@@ -88,6 +96,7 @@ impl Setting {
         offload: false,
         two_senders: false,
         free_port: false,
+        receive_buffer: RECEIVE_BUFFER,
     };
 
     /// What is on the way in a round trip.
@@ -214,6 +223,8 @@ impl Stage {
             setting,
             lab,
         };
+        let rmem = format!("4096 {} {RECEIVE_BUFFER_MAX}", setting.receive_buffer);
+        stage.b.namespace.sysctl("net/ipv4/tcp_rmem", &rmem)?;
         let several = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1);
         if several {
             stage.lab.keep_wires_on(WIRES_CPU)?;

@@ -4,6 +4,7 @@ use libbpf_rs::{Object, ProgramInput};
 use packtrain_proto::pacing::hystart::{
     CSS_GROWTH_DIVISOR, CSS_ROUNDS, Hystart, MIN_RTT_DIVISOR, N_RTT_SAMPLE, Thresholds, Verdict,
 };
+use packtrain_proto::pacing::jump::{Jump, RETREAT_MIN};
 use packtrain_proto::pacing::path::{Path, WINDOW_MIN};
 use packtrain_proto::pacing::rate;
 use packtrain_proto::pacing::spacing::{Phase, Seen, Spacing};
@@ -14,10 +15,12 @@ use super::{u32_at, u64_at};
 use crate::linux::test_namespace::in_namespace;
 
 /// `sizeof(struct pace_trial)`, and where in it what is.
-const TRIAL_LEN: usize = 112;
+const TRIAL_LEN: usize = 136;
 const BEGIN: u32 = 0;
 const ACKNOWLEDGED: u32 = 1;
 const END: u32 = 2;
+const JUMP: u32 = 5;
+const JUMPED: u32 = 6;
 
 /// A connection in the program's keeping.
 struct Trial<'a> {
@@ -32,6 +35,10 @@ struct Step<'a> {
     path: Option<&'a Path>,
     rtt_us: u32,
     thresholds: &'a Thresholds,
+    /// Jump, or a loss is being repaired.
+    may: bool,
+    /// Segments.
+    delivered: u32,
 }
 
 impl Trial<'_> {
@@ -60,6 +67,8 @@ impl Trial<'_> {
             (64, step.rtt_us),
             (68, step.thresholds.min_us),
             (72, step.thresholds.max_us),
+            (124, u32::from(step.may)),
+            (128, step.delivered),
         ] {
             self.put(at, &word.to_ne_bytes());
         }
@@ -88,6 +97,29 @@ impl Trial<'_> {
         (self.phase() == Phase::Spacing).then(|| u64_at(&self.bytes, 16))
     }
 
+    fn window(&self) -> Option<u32> {
+        Some(u32_at(&self.bytes, 132)).filter(|window| *window > 0)
+    }
+
+    /// Whether it is time for a jump, and to which window.
+    fn jump(&mut self, path: &Path, streams: u32, taken: u64, seen: &Seen) -> Option<u32> {
+        let before = self.bytes;
+        self.put(8, &taken.to_ne_bytes());
+        self.put(16, &path.rate_bytes_per_s.to_ne_bytes());
+        for (at, word) in [
+            (32, path.rtt_min_us),
+            (36, seen.cwnd),
+            (60, JUMP),
+            (64, streams),
+        ] {
+            self.put(at, &word.to_ne_bytes());
+        }
+        self.run();
+        let window = self.window();
+        self.bytes = before;
+        window
+    }
+
     fn verdict(&self) -> Verdict {
         match u32_at(&self.bytes, 76) {
             0 => Verdict::SlowStart,
@@ -108,12 +140,15 @@ fn of_any_size(random: &mut Random, bits: u32) -> u32 {
 fn the_program_decides_as_it_is_written_down() {
     let mut object = bpf_object::load(embedded!("pace_try")).expect("it loads");
     let mut random = Random::new(0x005b_ac1e);
-    for connection in 0..300 {
+    let (mut jumps, mut retreats) = (0, 0);
+    for connection in 0..600 {
         let mut trial = Trial {
             object: &mut object,
             bytes: [0; TRIAL_LEN],
         };
         let (mut spacing, mut hystart) = (Spacing::default(), Hystart::default());
+        let mut jump = Jump::default();
+        let mut delivered = random.up_to(u64::MAX) as u32;
         let start = random.up_to(u64::MAX) as u32;
         let mut seen = Seen {
             una: start,
@@ -127,20 +162,21 @@ fn the_program_decides_as_it_is_written_down() {
             rate_bytes_per_s: 1 + u64::from(of_any_size(&mut random, 30)),
             rtt_min_us: seen.rtt_us,
         };
-        let path = (random.up_to(2) == 0).then_some(path);
+        let path = (random.up_to(1) == 0).then_some(path);
         let precision_ns = u64::from(of_any_size(&mut random, 24));
         let thresholds = Thresholds::default();
         let mut rtt_us = seen.rtt_us;
         for step in 0..200 {
-            let what = match random.up_to(99) {
+            let mut what = match random.up_to(99) {
                 _ if step == 0 => BEGIN,
                 0 => BEGIN,
-                1 => END,
+                1..=3 => END,
                 _ => ACKNOWLEDGED,
             };
             if what == ACKNOWLEDGED {
                 let acked = random.up_to(3) as u32;
                 seen.una = seen.una.wrapping_add(acked * seen.mss);
+                delivered = delivered.wrapping_add(acked + random.up_to(1) as u32);
                 seen.cwnd = match random.up_to(49) {
                     0 => 1 + of_any_size(&mut random, 10),
                     _ => seen.cwnd + acked,
@@ -156,6 +192,24 @@ fn the_program_decides_as_it_is_written_down() {
                     .min(4_000_000)
                     .max(seen.rtt_us * random.up_to(1) as u32);
             }
+            let may = random.up_to(1) == 0;
+            if let (ACKNOWLEDGED, Some(path)) = (what, &path) {
+                let (streams, taken) = (
+                    random.up_to(3) as u32,
+                    u64::from(of_any_size(&mut random, 30)),
+                );
+                let window = spacing
+                    .may_jump(&seen)
+                    .then(|| path.jump(streams, taken, seen.mss))
+                    .filter(|window| *window > 0);
+                let (answer, asked) = (trial.jump(path, streams, taken, &seen), seen);
+                assert_eq!(answer, window, "{connection}, {step}: {asked:?}");
+                if let Some(window) = window.filter(|window| *window > seen.cwnd) {
+                    seen.cwnd = window;
+                    what = JUMPED;
+                    jumps += 1;
+                }
+            }
             trial.step(&Step {
                 what,
                 seen: &seen,
@@ -163,16 +217,30 @@ fn the_program_decides_as_it_is_written_down() {
                 path: path.as_ref(),
                 rtt_us,
                 thresholds: &thresholds,
+                may,
+                delivered,
             });
+            let (una, path) = (seen.una, path.as_ref());
             match what {
                 BEGIN => {
-                    spacing.begin(&seen, precision_ns, path.as_ref());
+                    spacing.begin(&seen, precision_ns, path, may);
                     hystart.begin(seen.nxt);
+                    jump.end();
                 }
-                END => spacing.end(),
+                END => {
+                    assert_eq!(trial.window(), jump.lost(delivered), "{connection}, {step}");
+                    retreats += u32::from(trial.window().is_some());
+                    spacing.end();
+                }
+                JUMPED => {
+                    jump.made(una, seen.cwnd, seen.mss, delivered);
+                    spacing.jumped(&seen, precision_ns, path);
+                }
                 _ => {
-                    spacing.acknowledged(&seen, precision_ns, path.as_ref());
-                    let verdict = hystart.acknowledged(seen.una, seen.nxt, rtt_us, &thresholds);
+                    let left = jump.acknowledged(una, delivered, may);
+                    assert_eq!(trial.window(), left, "{connection}, {step}: {seen:?}");
+                    spacing.acknowledged(&seen, precision_ns, path);
+                    let verdict = hystart.acknowledged(una, seen.nxt, rtt_us, &thresholds);
                     assert_eq!(trial.verdict(), verdict, "{connection}, {step}: {seen:?}");
                 }
             }
@@ -184,6 +252,7 @@ fn the_program_decides_as_it_is_written_down() {
             );
         }
     }
+    assert!(jumps > 10 && retreats > 10, "{jumps} {retreats}");
 }
 
 #[test]
@@ -232,6 +301,7 @@ fn the_constants_of_the_program_are_those_of_the_decision() {
     let header = include_str!("../../bpf/pace.h");
     for (name, value) in [
         ("PACE_WINDOW_MIN", WINDOW_MIN),
+        ("PACE_RETREAT_MIN", RETREAT_MIN),
         ("PACE_N_RTT_SAMPLE", N_RTT_SAMPLE),
         ("PACE_MIN_RTT_DIVISOR", MIN_RTT_DIVISOR),
         ("PACE_CSS_GROWTH_DIVISOR", CSS_GROWTH_DIVISOR),

@@ -55,6 +55,11 @@ pub struct CountersDocument {
     /// Slow starts that began spaced, and those of them whose path was remembered.
     pub slow_starts: u64,
     pub slow_starts_known: u64,
+    /// Of these, those that went on with half of the remembered window, and those of them that lost by that.
+    #[serde(default)]
+    pub jumped: u64,
+    #[serde(default)]
+    pub retreated: u64,
     /// Windows that were cut.
     pub cut: ByPhase,
     /// Segments that were taken for lost.
@@ -160,6 +165,8 @@ impl From<Counters> for CountersDocument {
             refused: of.refused,
             slow_starts: of.begun,
             slow_starts_known: of.begun_known,
+            jumped: of.jumped,
+            retreated: of.retreated,
             cut: by_phase(of.cut),
             lost: by_phase(of.lost),
             ended_at_path: of.ended_at_path,

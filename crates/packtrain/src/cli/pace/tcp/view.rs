@@ -42,6 +42,10 @@ pub fn status(document: &TcpDocument) -> String {
         0 => String::new(),
         refused => format!("; {BAD}{refused} could not be{BAD:#}"),
     };
+    let retreated = match counters.retreated {
+        0 => String::new(),
+        retreated => format!(" ({retreated} lost by that)"),
+    };
     let now = document.streams.len();
     line(
         "paced",
@@ -50,8 +54,8 @@ pub fn status(document: &TcpDocument) -> String {
     line(
         "begun",
         format!(
-            "{} slow starts, {} of them on a path that was remembered",
-            counters.slow_starts, counters.slow_starts_known
+            "{} slow starts, {} of them on a path that was remembered, {} by a jump to half of it{retreated}",
+            counters.slow_starts, counters.slow_starts_known, counters.jumped
         ),
     );
     line(
