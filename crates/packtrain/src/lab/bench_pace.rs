@@ -85,6 +85,12 @@ pub struct PaceOptions {
     #[arg(long)]
     short: bool,
 
+    /// The receiver's buffer for a new connection (the middle of its tcp_rmem) of `--part connections`: its first window is half of it, and
+    /// grows to three times as much in a round trip. Linux has 128.
+    #[arg(long, value_name = "KIB", default_value_t = (stage::RECEIVE_BUFFER >> 10) as u32,
+          value_parser = clap::value_parser!(u32).range(4..=131_072))]
+    receive_buffer: u32,
+
     /// Write plots (SVG) and what they are of (CSV) into this directory.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     plots: Option<PathBuf>,
@@ -129,6 +135,7 @@ struct Bench<'a> {
     ways: Vec<Way>,
     buffers: Vec<u16>,
     offloads: Vec<bool>,
+    receive_buffer: u64,
     /// Where plots go.
     plots: Option<&'a Path>,
     /// There is no `pace link` here.
@@ -262,6 +269,7 @@ impl<'a> Bench<'a> {
                 None => vec![false, true],
                 Some(which) => vec![which == OnOff::On],
             },
+            receive_buffer: u64::from(options.receive_buffer) << 10,
             plots: options.plots.as_deref(),
             has_no_link_pacer,
             rows: Vec::new(),
@@ -281,6 +289,7 @@ impl<'a> Bench<'a> {
             buffers.map(move |&percent| Setting {
                 buffer: Some(f64::from(percent) / 100.0),
                 offload,
+                receive_buffer: self.receive_buffer,
                 ..Setting::PAPER
             })
         });
