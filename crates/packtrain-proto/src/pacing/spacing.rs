@@ -5,7 +5,8 @@
 //!   Free ──────────────▶ Spacing ─────────────────────────────────▶ Clusters
 //!    ▲                      │                                           │
 //!    │ loss; a round after  │                     window ≥ ssthresh, or │
-//!    │ window ≥ ssthresh    │                                      loss │
+//!    │ window ≥ ssthresh,   │                                      loss │
+//!    │ and it was full      │                                           │
 //!    └──────────────────────┴───────────────────────────────────────────┘
 //! ```
 //!
@@ -21,6 +22,13 @@
 use super::path::Path;
 
 const SECOND_NS: u64 = 1_000_000_000;
+/// A window of which no more than this part is missing is full: less than what a buffer of 5 % of what is under way holds.
+pub const MISSING_DIVISOR: u32 = 32;
+/// What is missing of a full window is sent with intervals that are shorter by this part of them, or it would be missing for ever
+/// where timers are late.
+pub const CATCH_UP_DIVISOR: u64 = 64;
+/// And for so many rounds, if it does not come to that.
+pub const FILLING_ROUNDS: u8 = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Phase {
@@ -67,8 +75,10 @@ pub struct Spacing {
     first_flight: u32,
     /// What follows it may be more than twice as much: nothing was lost that told of the path.
     jumps: bool,
-    /// The window has grown as far as it is to; this is the round that fills it.
-    filling: bool,
+    /// The window has grown as far as it is to, and is filled: in which round that is; 0: not yet.
+    filling: u8,
+    /// What the window let go when the last acknowledgement had been taken in ends here.
+    allowed_to: u32,
     /// Acknowledged as far as here, the round has ended.
     round_end: u32,
     /// Between two segments.
@@ -91,7 +101,7 @@ impl Spacing {
         self.first_flight = seen.cwnd;
         self.jumps = jumps && path.is_some();
         self.round_end = seen.window_end();
-        self.filling = false;
+        self.filling = 0;
         self.phase = match seen.is_in_slow_start() || path.is_some() {
             true => Phase::Spacing,
             false => Phase::Free,
@@ -119,13 +129,7 @@ impl Spacing {
     pub fn acknowledged(&mut self, seen: &Seen, precision_ns: u64, path: Option<&Path>) {
         let beyond = seen.una.wrapping_sub(self.round_end) as i32;
         if !seen.is_in_slow_start() {
-            if self.phase == Phase::Spacing && !self.filling {
-                self.filling = true;
-                self.round_end = seen.window_end();
-                self.space(seen, seen.cwnd, precision_ns, path);
-            } else if self.phase != Phase::Spacing || beyond >= 0 || seen.una == seen.nxt {
-                self.end();
-            }
+            self.fill(seen, precision_ns, path);
             return;
         }
         let window = match self.first_flight {
@@ -154,11 +158,42 @@ impl Spacing {
         self.space(seen, doubled, precision_ns, path);
     }
 
+    /// The window grows no more, and for one more round what it lets go is spaced. A sender that has not kept up with its interval, or
+    /// had less to send, would have all that is missing leave at once after that: so on a path that is known spacing ends when
+    /// the window was full once. At the path's rate that is so a round trip after the last pause.
+    fn fill(&mut self, seen: &Seen, precision_ns: u64, path: Option<&Path>) {
+        let window_bytes = seen.cwnd.wrapping_mul(seen.mss);
+        let missing = self.allowed_to.wrapping_sub(seen.nxt) as i32;
+        let is_full = missing <= (window_bytes / MISSING_DIVISOR) as i32;
+        let is_over = seen.una.wrapping_sub(self.round_end) as i32 >= 0 || seen.una == seen.nxt;
+        self.allowed_to = seen.window_end();
+        if self.phase != Phase::Spacing {
+            return self.end();
+        }
+        if self.filling == 0 {
+            self.filling = 1;
+            self.round_end = seen.window_end();
+            return self.space(seen, seen.cwnd, precision_ns, path);
+        }
+        if !is_over && self.filling == 1 {
+            return;
+        }
+        let Some(path) = path.filter(|_| !is_full && self.filling < FILLING_ROUNDS) else {
+            return self.end();
+        };
+        if is_over {
+            self.filling += 1;
+            self.round_end = seen.window_end();
+            let least_ns = path.interval_ns(seen.mss);
+            self.interval_ns = least_ns - least_ns / CATCH_UP_DIVISOR;
+        }
+    }
+
     /// Slow start is over at once: by a loss.
     pub fn end(&mut self) {
         self.phase = Phase::Free;
         self.first_flight = 0;
-        self.filling = false;
+        self.filling = 0;
     }
 
     /// So many segments are spread over the round trip that begins.

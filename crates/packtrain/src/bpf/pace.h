@@ -15,6 +15,12 @@ enum pace_phase {
 	PACE_PHASES = 3,
 };
 
+/* A window of which this part is missing is full; what is missing leaves this part sooner; for so many rounds. packtrain-proto,
+ * pacing/spacing.rs. */
+#define PACE_MISSING_DIVISOR	32
+#define PACE_CATCH_UP_DIVISOR	64
+#define PACE_FILLING_ROUNDS	8
+
 /* The least window that slow start is ended at, segments. packtrain-proto, pacing/path.rs: WINDOW_MIN. */
 #define PACE_WINDOW_MIN		10
 
@@ -184,12 +190,13 @@ struct pace_jump {
 struct pace_stream {
 	__u64 interval_ns;
 	__u32 round_end;
+	__u32 allowed_to;		/* what the window let go ends here */
 	__u32 first_flight;
 	__u8 phase;
 	__u8 is_sending;		/* counted in its path's `sending` */
 	__u8 was_paced;			/* by somebody else */
 	__u8 knows_path;		/* slow start ends at what is remembered */
-	__u8 filling;			/* the round that fills the window */
+	__u8 filling;			/* the window: in which round; 0: not yet */
 	__u8 restarts;			/* after a pause: the window is about to become a small one */
 	__u8 was_ours;			/* it comes from a pacer that has ended without a word */
 	__u8 jumps;			/* what follows the first flight may be more than twice as much */

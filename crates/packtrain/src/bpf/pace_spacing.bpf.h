@@ -84,6 +84,31 @@ static __always_inline bool pace_decides(const struct pace_stream *stream, const
 	return stream->first_flight || pace_beyond(stream, seen) > 0 || seen->cwnd >= seen->ssthresh;
 }
 
+static __always_inline void pace_fill(struct pace_stream *stream, const struct pace_seen *seen, __u64 precision_ns,
+				      __u64 path_interval_ns)
+{
+	__u32 window_bytes = seen->cwnd * seen->mss;
+	bool is_full = (__s32)(stream->allowed_to - seen->nxt) <= (__s32)(window_bytes / PACE_MISSING_DIVISOR);
+	bool is_over = pace_beyond(stream, seen) >= 0 || seen->una == seen->nxt;
+
+	stream->allowed_to = seen->una + window_bytes;
+	if (stream->phase != PACE_SPACING) {
+		pace_end(stream);
+	} else if (!stream->filling) {
+		stream->filling = 1;
+		stream->round_end = stream->allowed_to;
+		pace_space(stream, seen, seen->cwnd, precision_ns, path_interval_ns);
+	} else if (!is_over && stream->filling == 1) {
+		return;
+	} else if (is_full || !path_interval_ns || stream->filling >= PACE_FILLING_ROUNDS) {
+		pace_end(stream);
+	} else if (is_over) {
+		stream->filling++;
+		stream->round_end = stream->allowed_to;
+		stream->interval_ns = path_interval_ns - path_interval_ns / PACE_CATCH_UP_DIVISOR;
+	}
+}
+
 static __always_inline void pace_acknowledged(struct pace_stream *stream, const struct pace_seen *seen,
 					      __u64 precision_ns, __u64 path_interval_ns)
 {
@@ -92,13 +117,7 @@ static __always_inline void pace_acknowledged(struct pace_stream *stream, const 
 	__u64 half, doubled;
 
 	if (seen->cwnd >= seen->ssthresh) {
-		if (stream->phase == PACE_SPACING && !stream->filling) {
-			stream->filling = 1;
-			stream->round_end = seen->una + seen->cwnd * seen->mss;
-			pace_space(stream, seen, seen->cwnd, precision_ns, path_interval_ns);
-		} else if (stream->phase != PACE_SPACING || beyond >= 0 || seen->una == seen->nxt) {
-			pace_end(stream);
-		}
+		pace_fill(stream, seen, precision_ns, path_interval_ns);
 		return;
 	}
 	if (beyond > 0) {

@@ -24,6 +24,7 @@ int pace_try(struct pace_trial *trial)
 	stream.phase = trial->phase;
 	stream.filling = trial->filling;
 	stream.hystart = trial->hystart;
+	stream.allowed_to = trial->allowed_to;
 	stream.jumps = trial->jumps;
 	stream.jump = trial->jump;
 	trial->window = 0;
@@ -64,6 +65,7 @@ int pace_try(struct pace_trial *trial)
 	trial->first_flight = stream.first_flight;
 	trial->phase = stream.phase;
 	trial->filling = stream.filling;
+	trial->allowed_to = stream.allowed_to;
 	trial->jumps = stream.jumps;
 	trial->jump = stream.jump;
 	trial->hystart = stream.hystart;

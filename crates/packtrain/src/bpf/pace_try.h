@@ -36,6 +36,8 @@ struct pace_trial {
 	__u32 may;			/* BEGIN: jump; ACKNOWLEDGED: a loss is being repaired */
 	__u32 delivered;
 	__u32 window;			/* the answer: to jump or retreat to; 0: none */
+	__u32 allowed_to;
+	__u32 reserved;
 };
 
 #endif

@@ -215,6 +215,66 @@ fn a_jump_is_sent_over_one_round_trip_and_doubled_in_the_next() {
     assert_eq!(rounds.seen.cwnd, window);
 }
 
+/// A path of a thousand segments, and a window that has become that.
+fn filling() -> (Rounds, Path) {
+    let path = Path {
+        rate_bytes_per_s: 14_480_000,
+        rtt_min_us: 100_000,
+    };
+    let mut rounds = Rounds::begin(100_000, 1000, MS, Some(path));
+    while rounds.seen.cwnd < 1000 {
+        rounds.round();
+    }
+    (rounds, path)
+}
+
+impl Rounds {
+    /// So many are acknowledged, and answered but for what is missing of the window.
+    fn acknowledge_missing(&mut self, segments: u32, missing: u32) {
+        for _ in 0..segments {
+            self.seen.una = self.seen.una.wrapping_add(MSS);
+            self.spacing
+                .acknowledged(&self.seen, self.precision_ns, self.path.as_ref());
+            self.send();
+            self.seen.nxt = self.seen.nxt.wrapping_sub(missing * MSS);
+        }
+    }
+}
+
+/// It did not keep up, or had nothing to send: what is missing would leave at once.
+#[test]
+fn a_window_that_was_never_full_is_spaced_until_it_is() {
+    let (mut rounds, path) = filling();
+    let least = path.interval_ns(MSS);
+    assert_eq!(rounds.interval_ns(), Some(least));
+    rounds.acknowledge_missing(3000, 200);
+    let sooner = least - least / CATCH_UP_DIVISOR;
+    assert_eq!(rounds.interval_ns(), Some(sooner));
+    // Nothing is under way for a while.
+    rounds.seen.una = rounds.seen.nxt;
+    rounds.spacing.acknowledged(&rounds.seen, MS, Some(&path));
+    assert_eq!(rounds.interval_ns(), Some(sooner));
+    rounds.acknowledge_missing(10, 32);
+    assert_eq!(rounds.interval_ns(), Some(sooner));
+    rounds.acknowledge_missing(2, 31);
+    assert_eq!(rounds.spacing.phase(), Phase::Free);
+}
+
+#[test]
+fn a_sender_that_never_fills_its_window_is_not_spaced_for_ever() {
+    let (mut rounds, _) = filling();
+    let mut acknowledged = 0;
+    while rounds.spacing.phase() == Phase::Spacing {
+        rounds.acknowledge_missing(1, 200);
+        acknowledged += 1;
+    }
+    let most = u32::from(FILLING_ROUNDS) * 1000;
+    assert!(
+        (most - 100..=most + 10).contains(&acknowledged),
+        "{acknowledged}"
+    );
+}
+
 #[test]
 fn nobody_jumps_after_a_loss_or_on_a_path_that_is_not_known_or_twice() {
     let path = Path {

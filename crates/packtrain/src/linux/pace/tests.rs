@@ -7,7 +7,9 @@ use packtrain_proto::pacing::hystart::{
 use packtrain_proto::pacing::jump::{Jump, RETREAT_MIN};
 use packtrain_proto::pacing::path::{Path, WINDOW_MIN};
 use packtrain_proto::pacing::rate;
-use packtrain_proto::pacing::spacing::{Phase, Seen, Spacing};
+use packtrain_proto::pacing::spacing::{
+    CATCH_UP_DIVISOR, FILLING_ROUNDS, MISSING_DIVISOR, Phase, Seen, Spacing,
+};
 use packtrain_proto::random::Random;
 
 use super::super::bpf_object::{self, embedded};
@@ -15,7 +17,7 @@ use super::{u32_at, u64_at};
 use crate::linux::test_namespace::in_namespace;
 
 /// `sizeof(struct pace_trial)`, and where in it what is.
-const TRIAL_LEN: usize = 136;
+const TRIAL_LEN: usize = 144;
 const BEGIN: u32 = 0;
 const ACKNOWLEDGED: u32 = 1;
 const END: u32 = 2;
@@ -302,6 +304,9 @@ fn the_constants_of_the_program_are_those_of_the_decision() {
     for (name, value) in [
         ("PACE_WINDOW_MIN", WINDOW_MIN),
         ("PACE_RETREAT_MIN", RETREAT_MIN),
+        ("PACE_MISSING_DIVISOR", MISSING_DIVISOR),
+        ("PACE_FILLING_ROUNDS", u32::from(FILLING_ROUNDS)),
+        ("PACE_CATCH_UP_DIVISOR", CATCH_UP_DIVISOR as u32),
         ("PACE_N_RTT_SAMPLE", N_RTT_SAMPLE),
         ("PACE_MIN_RTT_DIVISOR", MIN_RTT_DIVISOR),
         ("PACE_CSS_GROWTH_DIVISOR", CSS_GROWTH_DIVISOR),
