@@ -397,7 +397,9 @@ mod tests {
                 wanted += obvious_nanos(line, 66 + rest, gap(bytes));
             }
             let is = charge.nanos(table.counted(66 + payload)) as f64;
-            prop_assert!((is / wanted - 1.0).abs() < 0.002, "{} {}", is, wanted);
+            // A cell of the table has several lengths: of some of them the last segment, of a few bytes, is one more or less.
+            let few = obvious_nanos(line, 67, gap(bytes));
+            prop_assert!((is - wanted).abs() < 0.002 * wanted + few, "{} {}", is, wanted);
         }
     }
 }

@@ -29,6 +29,9 @@ pub const MISSING_DIVISOR: u32 = 32;
 pub const CATCH_UP_DIVISOR: u64 = 64;
 /// And for so many rounds, if it does not come to that.
 pub const FILLING_ROUNDS: u8 = 8;
+/// The window of a jump is open for what leaves in so many nanoseconds, five pieces as the kernel sends them, and for some segments.
+pub const AHEAD_NS: u64 = 5_000_000;
+pub const AHEAD_SEGMENTS: u64 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Phase {
@@ -77,6 +80,8 @@ pub struct Spacing {
     jumps: bool,
     /// The window has grown as far as it is to, and is filled: in which round that is; 0: not yet.
     filling: u8,
+    /// The window may be opened as far as this before it grows by itself, as segments leave; 0: it may not.
+    opens_to: u32,
     /// What the window let go when the last acknowledgement had been taken in ends here.
     allowed_to: u32,
     /// Acknowledged as far as here, the round has ended.
@@ -102,6 +107,7 @@ impl Spacing {
         self.jumps = jumps && path.is_some();
         self.round_end = seen.window_end();
         self.filling = 0;
+        self.opens_to = 0;
         self.phase = match seen.is_in_slow_start() || path.is_some() {
             true => Phase::Spacing,
             false => Phase::Free,
@@ -115,14 +121,26 @@ impl Spacing {
         self.jumps && self.first_flight > 0 && seen.is_in_slow_start()
     }
 
-    /// The first answer has come, and the window was made this large, which is sent over one round trip. In place of
+    /// The first answer has come, and the window is to be this large, which is sent over one round trip. In place of
     /// [`Spacing::acknowledged`].
-    pub fn jumped(&mut self, seen: &Seen, precision_ns: u64, path: Option<&Path>) {
+    pub fn jumps_to(&mut self, seen: &Seen, window: u32, precision_ns: u64, path: Option<&Path>) {
         self.first_flight = 0;
         self.jumps = false;
+        self.opens_to = window;
         // Beyond what is under way now begin the answers to it.
         self.round_end = seen.nxt;
-        self.space(seen, seen.cwnd, precision_ns, path);
+        self.space(seen, window, precision_ns, path);
+    }
+
+    /// The window before a segment is sent, where it is another one: of a jump no more is open than is about to leave. Whatever goes wrong
+    /// with who spaces, or if somebody else decides about this connection from now on, nothing large leaves at once.
+    pub fn opens(&self, in_flight: u32, cwnd: u32) -> Option<u32> {
+        if self.phase != Phase::Spacing || self.opens_to <= cwnd {
+            return None;
+        }
+        let soon = AHEAD_NS / self.interval_ns.max(1) + AHEAD_SEGMENTS;
+        let window = (u64::from(in_flight) + soon).min(u64::from(self.opens_to)) as u32;
+        (window > cwnd).then_some(window)
     }
 
     /// An acknowledgement was taken in, and the window has grown by it. Of a loss [`Spacing::end`] tells instead.
@@ -154,8 +172,14 @@ impl Spacing {
             }
         };
         self.first_flight = 0;
-        let doubled = window.saturating_mul(2).min(seen.ssthresh);
-        self.space(seen, doubled, precision_ns, path);
+        // What a jump has to send goes on at its rate if it had to wait for room at the receiver.
+        self.opens_to = if seen.cwnd < self.opens_to {
+            self.opens_to
+        } else {
+            0
+        };
+        let doubled = window.saturating_mul(2).max(self.opens_to);
+        self.space(seen, doubled.min(seen.ssthresh), precision_ns, path);
     }
 
     /// The window grows no more, and for one more round what it lets go is spaced. A sender that has not kept up with its interval, or
@@ -193,6 +217,7 @@ impl Spacing {
     pub fn end(&mut self) {
         self.phase = Phase::Free;
         self.first_flight = 0;
+        self.opens_to = 0;
         self.filling = 0;
     }
 

@@ -64,7 +64,7 @@ impl Reno {
     }
 
     /// The window is this one, as somebody knows of the path; not above the threshold.
-    pub fn jump(&mut self, bytes: u64) {
+    pub fn open(&mut self, bytes: u64) {
         self.cwnd = bytes.min(self.ssthresh);
     }
 

@@ -87,15 +87,20 @@ impl Pacer {
         (window > seen.cwnd).then_some(window)
     }
 
-    /// The window is the one that was asked for. `delivered`: segments, ever.
-    pub fn jumped(&mut self, seen: &Seen, delivered: u32, now: Instant) {
+    /// That is what it jumps to. `delivered`: segments, ever.
+    pub fn jumps(&mut self, seen: &Seen, window: u32, delivered: u32, now: Instant) {
         if let Some(config) = self.config {
             let precision_ns = config.precision.as_nanos() as u64;
-            self.jump.made(seen.una, seen.cwnd, seen.mss, delivered);
+            self.jump.made(seen.una, window, seen.mss, delivered);
             let path = config.path.as_ref();
-            self.spacing.jumped(seen, precision_ns, path);
+            self.spacing.jumps_to(seen, window, precision_ns, path);
             self.note(now);
         }
+    }
+
+    /// The window before a segment is sent, where it is another one; all in segments.
+    pub fn opens(&self, in_flight: u32, cwnd: u32) -> Option<u32> {
+        self.spacing.opens(in_flight, cwnd)
     }
 
     /// Something is lost: the window that is left of a jump, in segments, while that is all that is known.

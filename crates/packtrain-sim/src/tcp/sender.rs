@@ -250,13 +250,24 @@ impl Sender {
     }
 
     fn space(&mut self, now: Instant) {
-        let Some(window) = self.pacer.jumps_to(&self.seen()) else {
-            return self.pacer.acknowledged(&self.seen(), now);
-        };
-        self.window
-            .jump(u64::from(window) * u64::from(self.config.mss));
-        self.pacer
-            .jumped(&self.seen(), self.delivered_segments(), now);
+        let seen = self.seen();
+        match self.pacer.jumps_to(&seen) {
+            None => self.pacer.acknowledged(&seen, now),
+            Some(window) => {
+                let delivered = self.delivered_segments();
+                self.pacer.jumps(&seen, window, delivered, now);
+            }
+        }
+    }
+
+    /// As a jump lets it.
+    fn open_window(&mut self) {
+        let mss = u64::from(self.config.mss);
+        let segments = |bytes: u64| (bytes / mss) as u32;
+        let (in_flight, cwnd) = (self.board.pipe(), self.window.cwnd());
+        if let Some(window) = self.pacer.opens(segments(in_flight), segments(cwnd)) {
+            self.window.open(u64::from(window) * mss);
+        }
     }
 
     fn delivered_segments(&self) -> u32 {
@@ -342,6 +353,7 @@ impl Sender {
         }
         self.held = false;
         self.restart_after_idleness(now);
+        self.open_window();
         let choice = self.choose()?;
         if self.pacer.ready() > now {
             self.held = true;

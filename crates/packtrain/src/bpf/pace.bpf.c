@@ -289,7 +289,7 @@ static __always_inline __u32 grows_by(const struct tcp_sock *tp, struct pace_str
 }
 
 /* The first answers have come: half of what is free of the path is sent over the next round trip, if that is more. */
-static __always_inline bool jump(struct sock *sk, struct pace_stream *stream, struct pace_seen *seen)
+static __always_inline bool jump(struct sock *sk, struct pace_stream *stream, const struct pace_seen *seen)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct pace_path *path = path_of(sk);
@@ -305,13 +305,9 @@ static __always_inline bool jump(struct sock *sk, struct pace_stream *stream, st
 		window = seen->ssthresh;
 	if (window <= seen->cwnd)
 		return false;
-	tp->snd_cwnd = window;
-	/* It is as good as used, or the kernel would take it back for not being so. */
-	tp->snd_cwnd_stamp = bpf_jiffies64();
 	path_jumped(path, (__u64)window * seen->mss * 1000000 / (path->rtt_min_us ? path->rtt_min_us : 1), now);
-	seen->cwnd = window;
 	jump_made(&stream->jump, seen->una, window, seen->mss, tp->delivered);
-	pace_jumped(stream, seen, settings.precision_ns, interval_min_ns(sk, stream, interval_ns));
+	pace_jumps_to(stream, seen, window, settings.precision_ns, interval_min_ns(sk, stream, interval_ns));
 	pace_as_decided(sk, stream);
 	count(PACE_JUMPED, 1);
 	return true;
@@ -408,6 +404,19 @@ void BPF_PROG(pace_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 		stream_sends(sk, stream);
 }
 
+/* As a jump lets it, before the kernel looks whether there is room for a segment. */
+static __always_inline void open_window(struct tcp_sock *tp, const struct pace_stream *stream)
+{
+	__u32 in_flight = tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
+	__u32 window = pace_opens(stream, in_flight, tp->snd_cwnd);
+
+	if (!window)
+		return;
+	tp->snd_cwnd = window;
+	/* It is used, or the kernel would take it back for not being so. */
+	tp->snd_cwnd_stamp = bpf_jiffies64();
+}
+
 SEC("struct_ops")
 __u32 BPF_PROG(pace_min_tso_segs, struct sock *sk)
 {
@@ -421,6 +430,8 @@ __u32 BPF_PROG(pace_min_tso_segs, struct sock *sk)
 		stream->restarts = 0;
 		begin(sk, stream, BEGINS_AFTER_PAUSE);
 	}
+	if (stream->opens_to)
+		open_window(tp, stream);
 	if (stream->phase == PACE_SPACING && stream->interval_ns)
 		rate = (__u64)tp->mss_cache * SECOND_NS / stream->interval_ns;
 	ruled = ruled_rate_of(sk, stream);

@@ -21,6 +21,10 @@ enum pace_phase {
 #define PACE_CATCH_UP_DIVISOR	64
 #define PACE_FILLING_ROUNDS	8
 
+/* The window of a jump is open for what leaves in so many nanoseconds, and these segments. The same file. */
+#define PACE_AHEAD_NS		5000000
+#define PACE_AHEAD_SEGMENTS	4
+
 /* The least window that slow start is ended at, segments. packtrain-proto, pacing/path.rs: WINDOW_MIN. */
 #define PACE_WINDOW_MIN		10
 
@@ -191,6 +195,7 @@ struct pace_stream {
 	__u64 interval_ns;
 	__u32 round_end;
 	__u32 allowed_to;		/* what the window let go ends here */
+	__u32 opens_to;			/* so far the window of a jump may be opened; 0: there is none */
 	__u32 first_flight;
 	__u8 phase;
 	__u8 is_sending;		/* counted in its path's `sending` */

@@ -45,6 +45,7 @@ static __always_inline void pace_begin(struct pace_stream *stream, const struct 
 	stream->jumps = jumps && path_interval_ns;
 	stream->round_end = seen->una + seen->cwnd * seen->mss;
 	stream->filling = 0;
+	stream->opens_to = 0;
 	stream->phase = seen->cwnd < seen->ssthresh || path_interval_ns ? PACE_SPACING : PACE_FREE;
 	pace_space(stream, seen, seen->cwnd, precision_ns, path_interval_ns);
 }
@@ -53,6 +54,7 @@ static __always_inline void pace_end(struct pace_stream *stream)
 {
 	stream->phase = PACE_FREE;
 	stream->first_flight = 0;
+	stream->opens_to = 0;
 	stream->filling = 0;
 }
 
@@ -62,14 +64,29 @@ static __always_inline bool pace_may_jump(const struct pace_stream *stream, cons
 	return stream->jumps && stream->first_flight && seen->cwnd < seen->ssthresh;
 }
 
-/* The window was made this large; in place of pace_acknowledged(). */
-static __always_inline void pace_jumped(struct pace_stream *stream, const struct pace_seen *seen, __u64 precision_ns,
-					__u64 path_interval_ns)
+/* The window is to be this large; in place of pace_acknowledged(). */
+static __always_inline void pace_jumps_to(struct pace_stream *stream, const struct pace_seen *seen, __u32 window,
+					  __u64 precision_ns, __u64 path_interval_ns)
 {
 	stream->first_flight = 0;
 	stream->jumps = 0;
+	stream->opens_to = window;
 	stream->round_end = seen->nxt;
-	pace_space(stream, seen, seen->cwnd, precision_ns, path_interval_ns);
+	pace_space(stream, seen, window, precision_ns, path_interval_ns);
+}
+
+/* The window before a segment is sent; 0: as it is. */
+static __always_inline __u32 pace_opens(const struct pace_stream *stream, __u32 in_flight, __u32 cwnd)
+{
+	__u64 interval_ns = stream->interval_ns ? stream->interval_ns : 1;
+	__u64 window;
+
+	if (stream->phase != PACE_SPACING || stream->opens_to <= cwnd)
+		return 0;
+	window = (__u64)in_flight + PACE_AHEAD_NS / interval_ns + PACE_AHEAD_SEGMENTS;
+	if (window > stream->opens_to)
+		window = stream->opens_to;
+	return window > cwnd ? window : 0;
 }
 
 /* Bytes that are acknowledged beyond the round's window: what more than none begins the next one. */
@@ -133,7 +150,11 @@ static __always_inline void pace_acknowledged(struct pace_stream *stream, const 
 		return;
 	}
 	stream->first_flight = 0;
+	if (seen->cwnd >= stream->opens_to)
+		stream->opens_to = 0;
 	doubled = 2ULL * window;
+	if (doubled < stream->opens_to)
+		doubled = stream->opens_to;
 	if (doubled > seen->ssthresh)
 		doubled = seen->ssthresh;
 	pace_space(stream, seen, doubled, precision_ns, path_interval_ns);

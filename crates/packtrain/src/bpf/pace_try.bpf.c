@@ -25,6 +25,7 @@ int pace_try(struct pace_trial *trial)
 	stream.filling = trial->filling;
 	stream.hystart = trial->hystart;
 	stream.allowed_to = trial->allowed_to;
+	stream.opens_to = trial->opens_to;
 	stream.jumps = trial->jumps;
 	stream.jump = trial->jump;
 	trial->window = 0;
@@ -50,8 +51,8 @@ int pace_try(struct pace_trial *trial)
 		trial->window = jump_window(trial->interval_ns, trial->path_interval_ns, trial->rtt_us, seen.rtt_us, seen.mss);
 		return 0;
 	case PACE_TRY_JUMPED:
-		jump_made(&stream.jump, seen.una, seen.cwnd, seen.mss, trial->delivered);
-		pace_jumped(&stream, &seen, trial->precision_ns, trial->path_interval_ns);
+		jump_made(&stream.jump, seen.una, trial->may, seen.mss, trial->delivered);
+		pace_jumps_to(&stream, &seen, trial->may, trial->precision_ns, trial->path_interval_ns);
 		break;
 	case PACE_TRY_SHARE:
 		trial->interval_ns = rate_share(trial->precision_ns, seen.cwnd, seen.mss, seen.rtt_us);
@@ -66,6 +67,8 @@ int pace_try(struct pace_trial *trial)
 	trial->phase = stream.phase;
 	trial->filling = stream.filling;
 	trial->allowed_to = stream.allowed_to;
+	trial->opens_to = stream.opens_to;
+	trial->opened = pace_opens(&stream, (seen.nxt - seen.una) / (seen.mss ? seen.mss : 1), seen.cwnd);
 	trial->jumps = stream.jumps;
 	trial->jump = stream.jump;
 	trial->hystart = stream.hystart;

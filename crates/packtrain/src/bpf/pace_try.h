@@ -11,7 +11,7 @@ enum pace_try_what {
 	PACE_TRY_END = 2,
 	PACE_TRY_SHARE = 3,		/* of the rate in precision_ns: cwnd streams, headers of rtt_us; the answer in interval_ns */
 	PACE_TRY_JUMP = 5,		/* whether, and to which window: of the rate in interval_ns, rtt_us streams, path_interval_ns taken */
-	PACE_TRY_JUMPED = 6,		/* the window is cwnd now */
+	PACE_TRY_JUMPED = 6,		/* the window is to be what `may` says */
 	PACE_TRY_PROBING = 4,		/* the rate in precision_ns, path_interval_ns after the cycle began, in units of interval_ns */
 };
 
@@ -37,6 +37,8 @@ struct pace_trial {
 	__u32 delivered;
 	__u32 window;			/* the answer: to jump or retreat to; 0: none */
 	__u32 allowed_to;
+	__u32 opens_to;
+	__u32 opened;			/* the answer: the window before a segment is sent; 0: as it is */
 	__u32 reserved;
 };
 

@@ -8,7 +8,8 @@ use packtrain_proto::pacing::jump::{Jump, RETREAT_MIN};
 use packtrain_proto::pacing::path::{Path, WINDOW_MIN};
 use packtrain_proto::pacing::rate;
 use packtrain_proto::pacing::spacing::{
-    CATCH_UP_DIVISOR, FILLING_ROUNDS, MISSING_DIVISOR, Phase, Seen, Spacing,
+    AHEAD_NS, AHEAD_SEGMENTS, CATCH_UP_DIVISOR, FILLING_ROUNDS, MISSING_DIVISOR, Phase, Seen,
+    Spacing,
 };
 use packtrain_proto::random::Random;
 
@@ -17,7 +18,7 @@ use super::{u32_at, u64_at};
 use crate::linux::test_namespace::in_namespace;
 
 /// `sizeof(struct pace_trial)`, and where in it what is.
-const TRIAL_LEN: usize = 144;
+const TRIAL_LEN: usize = 152;
 const BEGIN: u32 = 0;
 const ACKNOWLEDGED: u32 = 1;
 const END: u32 = 2;
@@ -37,8 +38,8 @@ struct Step<'a> {
     path: Option<&'a Path>,
     rtt_us: u32,
     thresholds: &'a Thresholds,
-    /// Jump, or a loss is being repaired.
-    may: bool,
+    /// Jump, or a loss is being repaired; or the window to jump to.
+    may: u32,
     /// Segments.
     delivered: u32,
 }
@@ -69,7 +70,7 @@ impl Trial<'_> {
             (64, step.rtt_us),
             (68, step.thresholds.min_us),
             (72, step.thresholds.max_us),
-            (124, u32::from(step.may)),
+            (124, step.may),
             (128, step.delivered),
         ] {
             self.put(at, &word.to_ne_bytes());
@@ -101,6 +102,10 @@ impl Trial<'_> {
 
     fn window(&self) -> Option<u32> {
         Some(u32_at(&self.bytes, 132)).filter(|window| *window > 0)
+    }
+
+    fn opens(&self) -> Option<u32> {
+        Some(u32_at(&self.bytes, 144)).filter(|window| *window > 0)
     }
 
     /// Whether it is time for a jump, and to which window.
@@ -142,7 +147,7 @@ fn of_any_size(random: &mut Random, bits: u32) -> u32 {
 fn the_program_decides_as_it_is_written_down() {
     let mut object = bpf_object::load(embedded!("pace_try")).expect("it loads");
     let mut random = Random::new(0x005b_ac1e);
-    let (mut jumps, mut retreats) = (0, 0);
+    let (mut jumps, mut retreats, mut opened) = (0, 0, 0);
     for connection in 0..600 {
         let mut trial = Trial {
             object: &mut object,
@@ -195,6 +200,7 @@ fn the_program_decides_as_it_is_written_down() {
                     .max(seen.rtt_us * random.up_to(1) as u32);
             }
             let may = random.up_to(1) == 0;
+            let mut jumps_to = 0;
             if let (ACKNOWLEDGED, Some(path)) = (what, &path) {
                 let (streams, taken) = (
                     random.up_to(3) as u32,
@@ -207,7 +213,7 @@ fn the_program_decides_as_it_is_written_down() {
                 let (answer, asked) = (trial.jump(path, streams, taken, &seen), seen);
                 assert_eq!(answer, window, "{connection}, {step}: {asked:?}");
                 if let Some(window) = window.filter(|window| *window > seen.cwnd) {
-                    seen.cwnd = window;
+                    jumps_to = window;
                     what = JUMPED;
                     jumps += 1;
                 }
@@ -219,7 +225,11 @@ fn the_program_decides_as_it_is_written_down() {
                 path: path.as_ref(),
                 rtt_us,
                 thresholds: &thresholds,
-                may,
+                may: if what == JUMPED {
+                    jumps_to
+                } else {
+                    u32::from(may)
+                },
                 delivered,
             });
             let (una, path) = (seen.una, path.as_ref());
@@ -235,8 +245,8 @@ fn the_program_decides_as_it_is_written_down() {
                     spacing.end();
                 }
                 JUMPED => {
-                    jump.made(una, seen.cwnd, seen.mss, delivered);
-                    spacing.jumped(&seen, precision_ns, path);
+                    jump.made(una, jumps_to, seen.mss, delivered);
+                    spacing.jumps_to(&seen, jumps_to, precision_ns, path);
                 }
                 _ => {
                     let left = jump.acknowledged(una, delivered, may);
@@ -246,15 +256,19 @@ fn the_program_decides_as_it_is_written_down() {
                     assert_eq!(trial.verdict(), verdict, "{connection}, {step}: {seen:?}");
                 }
             }
-            let decided = (spacing.phase(), spacing.interval_ns());
+            let in_flight = seen.nxt.wrapping_sub(seen.una) / seen.mss;
+            let opens = spacing.opens(in_flight, seen.cwnd);
+            let decided = (spacing.phase(), spacing.interval_ns(), opens);
+            opened += u32::from(opens.is_some());
             assert_eq!(
-                (trial.phase(), trial.interval_ns()),
+                (trial.phase(), trial.interval_ns(), trial.opens()),
                 decided,
                 "{connection}, {step}: {seen:?}"
             );
         }
     }
-    assert!(jumps > 10 && retreats > 10, "{jumps} {retreats}");
+    let seen = (jumps, retreats, opened);
+    assert!(jumps > 10 && retreats > 10 && opened > 10, "{seen:?}");
 }
 
 #[test]
@@ -304,6 +318,8 @@ fn the_constants_of_the_program_are_those_of_the_decision() {
     for (name, value) in [
         ("PACE_WINDOW_MIN", WINDOW_MIN),
         ("PACE_RETREAT_MIN", RETREAT_MIN),
+        ("PACE_AHEAD_NS", AHEAD_NS as u32),
+        ("PACE_AHEAD_SEGMENTS", AHEAD_SEGMENTS as u32),
         ("PACE_MISSING_DIVISOR", MISSING_DIVISOR),
         ("PACE_FILLING_ROUNDS", u32::from(FILLING_ROUNDS)),
         ("PACE_CATCH_UP_DIVISOR", CATCH_UP_DIVISOR as u32),
