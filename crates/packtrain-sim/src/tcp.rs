@@ -18,6 +18,7 @@
 //! | [`usage`] | whether that is what holds it back | RFC 7661 |
 //! | [`rtt`] | how long a round trip is, and when to give up | RFC 6298 |
 //! | [`pacer`] | when the next segment may leave | CPS, section 4 |
+//! | [`auto`] | the same, by what the path carries | CPS, section 5 |
 //!
 //! [`dumbbell`] drives ends and wires; [`record`] is what it saw.
 //!
@@ -25,6 +26,7 @@
 //! undoing of a reduction that was for nothing, time stamps, ECN, an end of the connection (FIN), data that
 //! go both ways, acknowledgements at once while a connection is young.
 
+pub mod auto;
 pub mod congestion;
 pub mod dumbbell;
 pub mod pacer;

@@ -22,11 +22,15 @@ pub fn share(bytes_per_s: u64, streams: u32, mss: u32, headers: u32) -> u64 {
     (share / whole * mss + share % whole * mss / whole).max(1)
 }
 
+/// For how long more, or less, is tried.
+pub fn unit_ns(rtt_min_us: u32) -> u64 {
+    (u64::from(rtt_min_us) * 1000).max(UNIT_MIN_NS)
+}
+
 /// A path's rate, so long after its cycle began.
 pub fn probing(bytes_per_s: u64, since_ns: u64, rtt_min_us: u32) -> u64 {
-    let unit_ns = (u64::from(rtt_min_us) * 1000).max(UNIT_MIN_NS);
     let little = bytes_per_s / PROBE_DIVISOR;
-    match since_ns / unit_ns % PROBE_EVERY {
+    match since_ns / unit_ns(rtt_min_us) % PROBE_EVERY {
         0 => bytes_per_s + little,
         1 => bytes_per_s - little,
         _ => bytes_per_s,

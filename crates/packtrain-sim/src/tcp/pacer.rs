@@ -57,6 +57,13 @@ impl Pacer {
         self.config.as_ref()?.path.as_ref()
     }
 
+    /// What is remembered is something else now.
+    pub fn remember(&mut self, path: Option<Path>) {
+        if let Some(config) = &mut self.config {
+            config.path = path;
+        }
+    }
+
     pub fn round_trip(&self) -> RoundTrip {
         self.config
             .map_or(RoundTrip::Smoothed, |config| config.round_trip)

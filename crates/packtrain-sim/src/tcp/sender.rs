@@ -13,9 +13,14 @@
 //! each of them, and whenever the interface has room, [`Sender::poll_transmit`] until it gives nothing. Times never
 //! go back.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use packtrain_proto::pacing::path::Path;
 use packtrain_proto::pacing::spacing::Seen;
 use packtrain_proto::time::{Duration, Instant};
 
+use super::auto::{Auto, Destination};
 use super::congestion::Reno;
 use super::pacer::{Pacer, RoundTrip, SpacingConfig};
 use super::recovery::{self, Choice, Recovery};
@@ -34,6 +39,8 @@ pub struct SenderConfig {
     pub ssthresh_segments: Option<u32>,
     /// `None`: segments leave as fast as the interface takes them.
     pub spacing: Option<SpacingConfig>,
+    /// It leaves at its part of what the path carries, by what all flows that do so have found out.
+    pub auto: bool,
 }
 
 impl Default for SenderConfig {
@@ -43,6 +50,7 @@ impl Default for SenderConfig {
             initial_window_segments: 10,
             ssthresh_segments: None,
             spacing: None,
+            auto: false,
         }
     }
 }
@@ -90,6 +98,7 @@ pub struct Sender {
     usage: Usage,
     rtt: RttEstimator,
     pacer: Pacer,
+    auto: Option<Auto>,
     recovery: Option<Recovery>,
     /// Where what the application has written ends.
     written: u64,
@@ -125,6 +134,7 @@ impl Sender {
             usage: Usage::default(),
             rtt: RttEstimator::default(),
             pacer: Pacer::new(config.spacing),
+            auto: None,
             recovery: None,
             written: 0,
             room_to: 0,
@@ -138,6 +148,12 @@ impl Sender {
             opened: None,
             config,
         }
+    }
+
+    /// Whose rate it has a part of, if its configuration says so.
+    pub fn join(&mut self, destination: &Rc<RefCell<Destination>>) {
+        let joins = self.config.auto;
+        self.auto = joins.then(|| Auto::new(Rc::clone(destination)));
     }
 
     pub fn numbering(&self) -> Numbering {
@@ -215,6 +231,7 @@ impl Sender {
             // RFC 5681, 3.1: what opens the connection was lost, or its answer.
             self.window.collapse_again();
         }
+        self.recall(now);
         if let Some(path) = self.pacer.path() {
             let segments = path.window(self.config.mss);
             let bytes = u64::from(segments) * u64::from(self.config.mss);
@@ -235,14 +252,44 @@ impl Sender {
             let under_way = self.board.flight() > 0;
             self.expires = under_way.then(|| now + self.rtt.timeout());
         }
+        let rests = self.board.flight() == 0;
+        if let Some(auto) = &mut self.auto {
+            auto.delivered(news.delivered, self.rtt.min(), rests, now);
+        }
         self.grow(&news);
-        self.recover();
+        self.recover(now);
+        self.recall(now);
         self.first_slow_start &= self.window.in_slow_start();
         match self.recovery {
             Some(Recovery::Fast { .. }) => self.pacer.slow_start_ends(now),
             _ => self.pacer.acknowledged(&self.seen(), now),
         }
         self.note_window(now);
+    }
+
+    /// What is remembered of the path may have changed, or who shares it.
+    fn recall(&mut self, now: Instant) {
+        let Some(auto) = &self.auto else {
+            return;
+        };
+        let (path, rate) = (
+            auto.path(self.rtt.min(), now),
+            auto.rate(self.rtt.min(), now),
+        );
+        // Slow start is no faster than the rule lets it be.
+        self.pacer.remember(path.zip(rate).map(|(path, rate)| Path {
+            rate_bytes_per_s: path.rate_bytes_per_s.min(rate),
+            ..path
+        }));
+    }
+
+    /// The earliest time for the next segment.
+    fn ready(&self) -> Instant {
+        match &self.auto {
+            Some(auto) if auto.is_unpaced() => Instant::ZERO,
+            Some(auto) => self.pacer.ready().max(auto.ready()),
+            None => self.pacer.ready(),
+        }
     }
 
     /// The window grows by what has arrived, unless it is halved for a loss, or was not what held us back.
@@ -258,12 +305,15 @@ impl Sender {
         }
     }
 
-    fn recover(&mut self) {
+    fn recover(&mut self, now: Instant) {
         let acknowledged = self.board.acknowledged();
         self.recovery
             .take_if(|recovery| acknowledged >= recovery.until());
         if self.recovery.is_none() && self.board.has_loss() {
             self.window.reduce(self.board.flight());
+            if let Some(auto) = &mut self.auto {
+                auto.cut(now);
+            }
             self.board.begin_recovery();
             self.counters.fast_recoveries += 1;
             self.recovery = Some(Recovery::Fast {
@@ -274,7 +324,7 @@ impl Sender {
     }
 
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let ready = self.held.then(|| self.pacer.ready());
+        let ready = self.held.then(|| self.ready());
         self.expires.into_iter().chain(ready).min()
     }
 
@@ -291,7 +341,12 @@ impl Sender {
         self.counters.timeouts += 1;
         // A loss that the window was reduced for already, whether by this timer or before it, is one loss.
         match self.recovery {
-            None => self.window.collapse(self.board.flight()),
+            None => {
+                self.window.collapse(self.board.flight());
+                if let Some(auto) = &mut self.auto {
+                    auto.cut(now);
+                }
+            }
             Some(_) => self.window.collapse_again(),
         }
         self.board.lose_all();
@@ -299,6 +354,7 @@ impl Sender {
             until: self.board.next(),
         });
         self.first_slow_start = false;
+        self.recall(now);
         self.pacer.slow_start_begins(&self.seen(), now);
         self.note_window(now);
     }
@@ -317,7 +373,7 @@ impl Sender {
         self.held = false;
         self.restart_after_idleness(now);
         let choice = self.choose()?;
-        if self.pacer.ready() > now {
+        if self.ready() > now {
             self.held = true;
             return None;
         }
@@ -346,6 +402,7 @@ impl Sender {
             .restart(u64::from(self.config.initial_window_segments));
         self.counters.restarts += 1;
         self.first_slow_start = false;
+        self.recall(now);
         self.pacer.slow_start_begins(&self.seen(), now);
         self.note_window(now);
         // Once, though the other end may have no room yet.
@@ -394,6 +451,9 @@ impl Sender {
         let (acknowledged, next) = (self.board.acknowledged(), self.board.next());
         self.usage.sent(flight, is_full, acknowledged, next);
         self.pacer.sent(now);
+        if let Some(auto) = &mut self.auto {
+            auto.sent(part.len, self.rtt.min(), now);
+        }
         self.last_sent = now;
         // RFC 6298, 5.1.
         let timeout = self.rtt.timeout();

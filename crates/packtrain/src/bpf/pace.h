@@ -127,6 +127,9 @@ struct pace_share {
 #define PACE_PROBE_EVERY	16
 #define PACE_PROBE_DIVISOR	40
 
+/* packtrain-proto, pacing/memory.rs: shorter windows would measure how acknowledgements were bunched. */
+#define PACE_WINDOW_NS_MIN	10000000
+
 struct pace_path_key {
 	__u64 netns;			/* cookie */
 	__u32 address[4];		/* network order; IPv4 as ::ffff:0:0/96 */

@@ -6,6 +6,7 @@
 
 #include "pace_spacing.bpf.h"
 #include "pace_hystart.bpf.h"
+#include "pace_memory.bpf.h"
 #include "pace_rate.bpf.h"
 #include "pace_try.h"
 
@@ -16,6 +17,8 @@ int pace_try(struct pace_trial *trial)
 {
 	struct pace_seen seen = trial->seen;
 	struct pace_stream stream = {};
+	/* On the stack: nothing is added at once to what a program is called with. */
+	struct pace_path path = trial->path;
 
 	stream.interval_ns = trial->interval_ns;
 	stream.round_end = trial->round_end;
@@ -41,6 +44,17 @@ int pace_try(struct pace_trial *trial)
 		return 0;
 	case PACE_TRY_PROBING:
 		trial->interval_ns = rate_probing(trial->precision_ns, trial->path_interval_ns, trial->interval_ns);
+		return 0;
+	case PACE_TRY_DELIVERED:
+		path_delivered(&path, seen.cwnd, trial->rtt_us, trial->precision_ns);
+		trial->path = path;
+		return 0;
+	case PACE_TRY_FULL:
+		path_full(&path, trial->filling, trial->precision_ns);
+		trial->path = path;
+		return 0;
+	case PACE_TRY_PATH:
+		trial->interval_ns = path_rate(&path, trial->rtt_us, trial->path_interval_ns, trial->precision_ns);
 		return 0;
 	}
 	trial->interval_ns = stream.interval_ns;

@@ -4,6 +4,7 @@ use libbpf_rs::{Object, ProgramInput};
 use packtrain_proto::pacing::hystart::{
     CSS_GROWTH_DIVISOR, CSS_ROUNDS, Hystart, MIN_RTT_DIVISOR, N_RTT_SAMPLE, Thresholds, Verdict,
 };
+use packtrain_proto::pacing::memory::{Memory, WINDOW_NS_MIN};
 use packtrain_proto::pacing::path::{Path, WINDOW_MIN};
 use packtrain_proto::pacing::rate;
 use packtrain_proto::pacing::spacing::{Phase, Seen, Spacing};
@@ -14,7 +15,8 @@ use super::{u32_at, u64_at};
 use crate::linux::test_namespace::in_namespace;
 
 /// `sizeof(struct pace_trial)`, and where in it what is.
-const TRIAL_LEN: usize = 112;
+const TRIAL_LEN: usize = 200;
+const PATH_AT: usize = 112;
 const BEGIN: u32 = 0;
 const ACKNOWLEDGED: u32 = 1;
 const END: u32 = 2;
@@ -227,6 +229,94 @@ fn the_program_shares_a_rate_and_tries_more_of_it_as_it_is_written_down() {
     }
 }
 
+impl Trial<'_> {
+    /// What is remembered of a path, in the program's keeping.
+    fn memory(&self) -> Memory {
+        let word = |place: usize| u64_at(&self.bytes, PATH_AT + 8 * place);
+        Memory {
+            rate_bytes_per_s: word(0),
+            full_at_ns: word(1),
+            window_began_ns: word(3),
+            window_bytes: word(4),
+            window_rate: word(5),
+            sustained_rate: word(6),
+            cycle_began_ns: word(9),
+            rtt_min_us: u32_at(&self.bytes, PATH_AT + 80),
+        }
+    }
+}
+
+/// A path that carries what it does for some time, then more or less, with pauses and losses.
+#[test]
+fn the_program_remembers_a_path_as_it_is_written_down() {
+    const DELIVERED: u32 = 5;
+    const FULL: u32 = 6;
+    const PATH: u32 = 7;
+    let mut object = bpf_object::load(embedded!("pace_try")).expect("it loads");
+    let mut random = Random::new(0x3e30);
+    let (mut known, mut more, mut halved, mut told) = (0, 0, 0, 0);
+    for path in 0..100 {
+        let mut trial = Trial {
+            object: &mut object,
+            bytes: [0; TRIAL_LEN],
+        };
+        let mut memory = Memory::default();
+        let rtt_us = 1 + of_any_size(&mut random, 19);
+        let window_ns = (u64::from(rtt_us) * 250).max(WINDOW_NS_MIN);
+        let mut rate = 1000 + u64::from(of_any_size(&mut random, 30));
+        let mut now_ns = random.up_to(1 << 40);
+        for step in 0..300 {
+            let what = match random.up_to(99) {
+                0..=3 => FULL,
+                4..=9 => PATH,
+                _ => DELIVERED,
+            };
+            let length_ns = match random.up_to(59) {
+                0 => random.up_to(8 * window_ns),
+                1 => {
+                    rate = (rate * (1 + random.up_to(7)) / 4).clamp(1000, 1 << 32);
+                    0
+                }
+                _ => random.up_to(window_ns),
+            };
+            now_ns += length_ns;
+            let bytes = (u128::from(rate) * u128::from(length_ns) / 1_000_000_000) as u32;
+            let seen_us =
+                [0, rtt_us, rtt_us + of_any_size(&mut random, 20)][random.up_to(2) as usize];
+            let age_max_ns = random.up_to(20 * window_ns);
+            let is_less = random.up_to(1) as u32;
+            trial.put(0, &now_ns.to_ne_bytes());
+            trial.put(8, &age_max_ns.to_ne_bytes());
+            trial.put(24 + 12, &bytes.to_ne_bytes());
+            trial.put(60, &what.to_ne_bytes());
+            trial.put(64, &seen_us.to_ne_bytes());
+            trial.put(104, &is_less.to_ne_bytes());
+            trial.run();
+            let before = memory;
+            match what {
+                DELIVERED => memory.delivered(u64::from(bytes), seen_us, now_ns),
+                FULL => memory.full(is_less == 1, now_ns),
+                _ => {
+                    let answer = memory.path(seen_us, age_max_ns, now_ns);
+                    let rate = answer.map_or(0, |path| path.rate_bytes_per_s);
+                    assert_eq!(u64_at(&trial.bytes, 16), rate, "{path}, {step}: {memory:?}");
+                    told += u32::from(answer.is_some());
+                }
+            }
+            assert_eq!(trial.memory(), memory, "{path}, {step}");
+            let (was, is) = (before.rate_bytes_per_s, memory.rate_bytes_per_s);
+            known += u32::from(was == 0 && is > 0);
+            more += u32::from(was > 0 && is > was);
+            halved += u32::from(was > 0 && is == was / 2);
+        }
+    }
+    let figures = (known, more, halved, told);
+    assert!(
+        known > 80 && more > 500 && halved > 50 && told > 200,
+        "{figures:?}"
+    );
+}
+
 #[test]
 fn the_constants_of_the_program_are_those_of_the_decision() {
     let header = include_str!("../../bpf/pace.h");
@@ -241,6 +331,7 @@ fn the_constants_of_the_program_are_those_of_the_decision() {
         ("PACE_NAME", super::NAME_LEN as u32),
         ("PACE_RULES", super::RULES_MAX as u32),
         ("PACE_ROWS", super::rules::ROWS_MAX as u32),
+        ("PACE_WINDOW_NS_MIN", WINDOW_NS_MIN as u32),
         ("PACE_PROBE_EVERY", rate::PROBE_EVERY as u32),
         ("PACE_PROBE_DIVISOR", rate::PROBE_DIVISOR as u32),
     ] {

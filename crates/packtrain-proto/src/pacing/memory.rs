@@ -1,0 +1,208 @@
+//! How it is found out what a path carries, from the acknowledgements of all streams of a destination together.
+//!
+//! Deliveries are measured in windows of a quarter of a round trip, of which two in a row count as the lesser: acknowledgements
+//! that were held up come in a bunch behind a pause, and one bunch is no rate. What was sustained so when a window was cut
+//! is what the path carries. More than that is more; less is less only where something was lost though that much was known.
+//!
+//! ```text
+//!           cut: what was sustained             more is sustained: that
+//!  unknown ─────────────────────────▶ rate r ◀──────────────────────────┐
+//!                                       │  └────────────────────────────┘
+//!                                       │ cut of one that is paced by r: what was sustained,
+//!                                       └ and r ÷ 2 at least
+//! ```
+
+use super::path::Path;
+use super::rate;
+
+const SECOND_NS: u64 = 1_000_000_000;
+/// Shorter windows would measure how acknowledgements were bunched.
+pub const WINDOW_NS_MIN: u64 = 10_000_000;
+
+/// Of one destination. Times are nanoseconds of whatever clock the caller has, and do not go back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Memory {
+    /// Bytes of segments without their headers; 0: the path was never full.
+    pub rate_bytes_per_s: u64,
+    /// When it was last full, or carried about as much, or more.
+    pub full_at_ns: u64,
+    pub window_began_ns: u64,
+    pub window_bytes: u64,
+    /// Of the last window that is complete.
+    pub window_rate: u64,
+    /// The lesser of the last two.
+    pub sustained_rate: u64,
+    /// Of trying more and less ([`rate::probing`]).
+    pub cycle_began_ns: u64,
+    /// 0: not known.
+    pub rtt_min_us: u32,
+}
+
+impl Memory {
+    /// So many bytes have arrived there, of a stream with this least round trip (0: not known).
+    pub fn delivered(&mut self, bytes: u64, rtt_us: u32, now_ns: u64) {
+        let length = now_ns.wrapping_sub(self.window_began_ns);
+        // By the round trip that was known when the window began.
+        let window_ns = (u64::from(self.rtt_min_us) * 1000 / 4).max(WINDOW_NS_MIN);
+        if rtt_us > 0 && (self.rtt_min_us == 0 || rtt_us < self.rtt_min_us) {
+            self.rtt_min_us = rtt_us;
+        }
+        self.window_bytes += bytes;
+        if length < window_ns {
+            return;
+        }
+        self.window_began_ns = now_ns;
+        let bytes = core::mem::take(&mut self.window_bytes);
+        // A pause is not a measure: what comes after one begins a window.
+        if length > 4 * window_ns {
+            self.window_rate = 0;
+            self.sustained_rate = 0;
+            return;
+        }
+        let rate = per_second(bytes, length);
+        self.sustained_rate = rate.min(self.window_rate);
+        self.window_rate = rate;
+        self.sustains(now_ns);
+    }
+
+    fn sustains(&mut self, now_ns: u64) {
+        let (known, sustained) = (self.rate_bytes_per_s, self.sustained_rate);
+        if known == 0 || sustained < known - known / 8 {
+            return;
+        }
+        self.full_at_ns = now_ns;
+        if sustained > known {
+            self.rate_bytes_per_s = sustained;
+            // There may be still more.
+            self.cycle_began_ns = now_ns;
+        }
+    }
+
+    /// The path was full: a window was cut, or the round trip had grown. `is_less`: what is remembered was too much, because
+    /// whoever was cut went by it.
+    ///
+    /// A loss may have been by chance, and what was sustained then be what a slow start had reached, or what windows that
+    /// were cut before it let through: so one loss takes half at most. A path that carries less than that loses again.
+    pub fn full(&mut self, is_less: bool, now_ns: u64) {
+        let (known, sustained) = (self.rate_bytes_per_s, self.sustained_rate);
+        if sustained > 0 && (is_less || sustained > known) {
+            self.rate_bytes_per_s = sustained.max(known / 2);
+        }
+        self.full_at_ns = now_ns;
+        // Not more of it at once.
+        let unit_ns = rate::unit_ns(self.rtt_min_us);
+        self.cycle_began_ns = now_ns.wrapping_sub(2 * unit_ns);
+    }
+
+    /// What a stream with this round trip is told, if it goes by this path and the memory is not too old.
+    pub fn path(&self, rtt_us: u32, age_max_ns: u64, now_ns: u64) -> Option<Path> {
+        let path = Path {
+            rate_bytes_per_s: self.rate_bytes_per_s,
+            rtt_min_us: self.rtt_min_us,
+        };
+        let is_old = now_ns.wrapping_sub(self.full_at_ns) > age_max_ns;
+        (path.rate_bytes_per_s > 0 && !is_old && path.holds(rtt_us)).then_some(path)
+    }
+
+    /// The rate that all streams of the destination have together now: a little more or less is tried.
+    pub fn probing(&self, now_ns: u64) -> u64 {
+        let since_ns = now_ns.wrapping_sub(self.cycle_began_ns);
+        rate::probing(self.rate_bytes_per_s, since_ns, self.rtt_min_us)
+    }
+}
+
+/// In integers that do not overflow: to the byte below 2³³ bytes, which is what a window of one second has at 68 Gbit/s.
+fn per_second(bytes: u64, length_ns: u64) -> u64 {
+    match bytes < 1 << 33 {
+        true => bytes * SECOND_NS / length_ns,
+        false => bytes / (length_ns / SECOND_NS + 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT_US: u32 = 100_000;
+    const MS: u64 = 1_000_000;
+
+    /// An acknowledgement each millisecond from `from_ms` on, of so many bytes.
+    fn delivers(memory: &mut Memory, from_ms: u64, for_ms: u64, bytes: u64) {
+        for ms in from_ms..from_ms + for_ms {
+            memory.delivered(bytes, RTT_US, ms * MS);
+        }
+    }
+
+    #[test]
+    fn what_was_sustained_when_a_window_was_cut_is_what_the_path_carries_and_more_than_that_is_more()
+     {
+        let mut memory = Memory::default();
+        delivers(&mut memory, 1000, 200, 5000);
+        assert_eq!(memory.rate_bytes_per_s, 0, "it was not full");
+        memory.full(true, 1200 * MS);
+        assert_eq!(memory.rate_bytes_per_s, 5_000_000);
+        delivers(&mut memory, 1200, 100, 4000);
+        assert_eq!(
+            (memory.rate_bytes_per_s, memory.full_at_ns),
+            (5_000_000, 1200 * MS)
+        );
+        // About as much keeps it young, and more begins the cycle in which still more is tried.
+        delivers(&mut memory, 1300, 100, 4500);
+        assert_eq!(memory.full_at_ns, 1375 * MS);
+        delivers(&mut memory, 1400, 101, 6000);
+        assert_eq!(memory.rate_bytes_per_s, 6_000_000);
+        assert_eq!(memory.cycle_began_ns, 1450 * MS);
+        assert_eq!(memory.probing(1451 * MS), 6_150_000);
+    }
+
+    #[test]
+    fn one_bunch_behind_a_pause_is_no_rate_and_what_comes_after_a_long_one_begins_anew() {
+        let mut memory = Memory::default();
+        delivers(&mut memory, 1000, 200, 5000);
+        memory.full(true, 1200 * MS);
+        // Held up for 20 ms, of which each window is 25 long.
+        memory.delivered(100_000, RTT_US, 1220 * MS);
+        delivers(&mut memory, 1221, 100, 5000);
+        assert_eq!(memory.rate_bytes_per_s, 5_000_000);
+        delivers(&mut memory, 1421, 1, 900_000);
+        assert_eq!(memory.sustained_rate, 0);
+    }
+
+    #[test]
+    fn a_loss_takes_half_at_most_and_only_from_whom_it_was_too_much() {
+        let full = |sustained, is_less| {
+            let mut memory = Memory {
+                rate_bytes_per_s: 8000,
+                sustained_rate: sustained,
+                rtt_min_us: RTT_US,
+                ..Memory::default()
+            };
+            memory.full(is_less, 1000 * MS);
+            memory.rate_bytes_per_s
+        };
+        assert_eq!(
+            [7000, 4000, 3999, 1].map(|rate| full(rate, true)),
+            [7000, 4000, 4000, 4000]
+        );
+        assert_eq!(full(7000, false), 8000);
+        assert_eq!(
+            [true, false].map(|is_less| full(9000, is_less)),
+            [9000, 9000]
+        );
+        assert_eq!(full(0, true), 8000, "after a pause nothing is known of it");
+    }
+
+    #[test]
+    fn nobody_is_told_of_what_is_old_or_of_another_path() {
+        let mut memory = Memory::default();
+        assert_eq!(memory.path(RTT_US, u64::MAX, 0), None);
+        delivers(&mut memory, 1000, 200, 5000);
+        memory.full(true, 1200 * MS);
+        let told = |rtt_us, ms: u64| memory.path(rtt_us, 1000 * MS, ms * MS).is_some();
+        assert!(told(RTT_US, 2200) && !told(RTT_US, 2201));
+        assert!(!told(RTT_US / 3, 1200) && told(3 * RTT_US, 1200) && !told(5 * RTT_US, 1200));
+        // The cycle goes on where nothing more is tried at once.
+        let tried = [1200, 1300, 2599, 2600].map(|ms| memory.probing(ms * MS));
+        assert_eq!(tried, [5_000_000, 5_000_000, 5_000_000, 5_125_000]);
+    }
+}
