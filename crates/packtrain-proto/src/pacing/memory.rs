@@ -8,9 +8,13 @@
 //!           cut: what was sustained             more is sustained: that
 //!  unknown ─────────────────────────▶ rate r ◀──────────────────────────┐
 //!                                       │  └────────────────────────────┘
-//!                                       │ cut of one that is paced by r: what was sustained,
-//!                                       └ and r ÷ 2 at least
+//!                                       │ cut of one that is paced by r: what was sustained, and what is in
+//!                                       └ the round trip that follows if that is less; and r ÷ 2 at least
 //! ```
+//!
+//! Why also the round trip that follows: a loss is known about a round trip after the path has become slower, and the windows that
+//! are complete by then may have been before that. What is acknowledged in the next one was sent before anybody knew, so the
+//! path was full of it. Later the windows that were cut are what holds back, and nothing is measured by them.
 
 use super::path::Path;
 use super::rate;
@@ -34,6 +38,10 @@ pub struct Memory {
     pub sustained_rate: u64,
     /// Of trying more and less ([`rate::probing`]).
     pub cycle_began_ns: u64,
+    /// The first of the cuts of one round trip; 0: none.
+    pub cut_at_ns: u64,
+    /// These leave so much.
+    pub cut_rate_min: u64,
     /// 0: not known.
     pub rtt_min_us: u32,
 }
@@ -67,6 +75,10 @@ impl Memory {
 
     fn sustains(&mut self, now_ns: u64) {
         let (known, sustained) = (self.rate_bytes_per_s, self.sustained_rate);
+        if sustained > 0 && sustained < known && self.is_of_last_cut(now_ns) {
+            self.rate_bytes_per_s = known.min(sustained.max(self.cut_rate_min));
+            return;
+        }
         if known == 0 || sustained < known - known / 8 {
             return;
         }
@@ -82,16 +94,30 @@ impl Memory {
     /// whoever was cut went by it.
     ///
     /// A loss may have been by chance, and what was sustained then be what a slow start had reached, or what windows that
-    /// were cut before it let through: so one loss takes half at most. A path that carries less than that loses again.
+    /// were cut before it let through. So it takes half at most, and what all streams lose in one round trip is one loss.
+    /// A path that carries less than that loses again.
     pub fn full(&mut self, is_less: bool, now_ns: u64) {
         let (known, sustained) = (self.rate_bytes_per_s, self.sustained_rate);
-        if sustained > 0 && (is_less || sustained > known) {
-            self.rate_bytes_per_s = sustained.max(known / 2);
+        if is_less {
+            if !self.is_of_last_cut(now_ns) {
+                self.cut_at_ns = now_ns;
+                self.cut_rate_min = known / 2;
+            }
+            if sustained > 0 {
+                self.rate_bytes_per_s = sustained.max(self.cut_rate_min);
+            }
+        } else if sustained > known {
+            self.rate_bytes_per_s = sustained;
         }
         self.full_at_ns = now_ns;
         // Not more of it at once.
         let unit_ns = rate::unit_ns(self.rtt_min_us);
         self.cycle_began_ns = now_ns.wrapping_sub(2 * unit_ns);
+    }
+
+    fn is_of_last_cut(&self, now_ns: u64) -> bool {
+        let since_ns = now_ns.wrapping_sub(self.cut_at_ns);
+        self.cut_at_ns > 0 && since_ns < u64::from(self.rtt_min_us) * 1000
     }
 
     /// What a stream with this round trip is told, if it goes by this path and the memory is not too old.
@@ -190,6 +216,30 @@ mod tests {
             [9000, 9000]
         );
         assert_eq!(full(0, true), 8000, "after a pause nothing is known of it");
+    }
+
+    #[test]
+    fn what_the_round_trip_after_a_loss_carries_counts_if_it_is_less_and_its_losses_are_one() {
+        let mut memory = Memory::default();
+        delivers(&mut memory, 1000, 200, 5000);
+        memory.full(true, 1200 * MS);
+        assert_eq!(memory.rate_bytes_per_s, 5_000_000);
+        let slower = |bytes, cuts: &[u64], for_ms| {
+            let mut memory = memory;
+            for ms in 2000..2000 + for_ms {
+                memory.delivered(bytes, RTT_US, ms * MS);
+                if cuts.contains(&ms) {
+                    memory.full(true, ms * MS);
+                }
+            }
+            memory.rate_bytes_per_s
+        };
+        // A pause; the first window is complete at 2025, two are at 2050.
+        assert_eq!(slower(3000, &[2030], 49), 5_000_000);
+        assert_eq!(slower(3000, &[2030], 60), 3_000_000);
+        assert_eq!(slower(1000, &[2030, 2060, 2090], 200), 2_500_000);
+        assert_eq!(slower(1000, &[2030, 2131], 200), 1_250_000);
+        assert_eq!(slower(3000, &[], 400), 5_000_000);
     }
 
     #[test]

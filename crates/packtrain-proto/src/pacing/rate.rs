@@ -1,8 +1,9 @@
 //! How fast a stream leaves whose rate somebody has said, or that has the rate of its path.
 //!
 //! Streams that share a rate have equal parts of it while they send. Who is paced to what his path has carried would never see that it
-//! carries more by now: so a little more is tried for a round trip now and then, and a little less after that, in which drains
-//! what has queued.
+//! carries more by now: so a little more is tried for a round trip now and then, and twice as much less after that. In that drains what has
+//! queued, and of a queue that stood there before as much again: where all streams together send what the path carries, nothing
+//! else would ever drain it (the first flights of streams that begin, or the time before a slower path was noticed).
 
 /// A little more is tried once in so many round trips.
 pub const PROBE_EVERY: u64 = 16;
@@ -27,12 +28,12 @@ pub fn unit_ns(rtt_min_us: u32) -> u64 {
     (u64::from(rtt_min_us) * 1000).max(UNIT_MIN_NS)
 }
 
-/// A path's rate, so long after its cycle began.
+/// A path's rate, so long after its cycle began: a little more, then twice as much less, and as it is for the rest of the cycle.
 pub fn probing(bytes_per_s: u64, since_ns: u64, rtt_min_us: u32) -> u64 {
     let little = bytes_per_s / PROBE_DIVISOR;
     match since_ns / unit_ns(rtt_min_us) % PROBE_EVERY {
         0 => bytes_per_s + little,
-        1 => bytes_per_s - little,
+        1 => bytes_per_s - 2 * little,
         _ => bytes_per_s,
     }
 }
@@ -53,20 +54,24 @@ mod tests {
     }
 
     #[test]
-    fn a_little_more_is_tried_and_given_back() {
+    fn a_little_more_is_tried_and_twice_as_much_is_given_back() {
         let ms = |ms: u64| probing(40_000_000, ms * 1_000_000, 100_000);
         assert_eq!([ms(0), ms(99)], [41_000_000; 2]);
-        assert_eq!([ms(100), ms(199)], [39_000_000; 2]);
+        assert_eq!([ms(100), ms(199)], [38_000_000; 2]);
         assert_eq!([ms(200), ms(1599)], [40_000_000; 2]);
         assert_eq!(ms(1600), 41_000_000);
         let cycle: u64 = (0..PROBE_EVERY).map(|trip| ms(trip * 100)).sum();
-        assert_eq!(cycle, PROBE_EVERY * 40_000_000, "no more in all");
+        assert_eq!(
+            cycle,
+            PROBE_EVERY * 40_000_000 - 1_000_000,
+            "less in all, by 1/640"
+        );
     }
 
     #[test]
     fn a_short_round_trip_is_not_the_measure_of_it() {
         assert_eq!(probing(4000, 39_999_999, 200), 4100);
-        assert_eq!(probing(4000, 40_000_000, 200), 3900);
+        assert_eq!(probing(4000, 40_000_000, 200), 3800);
     }
 
     proptest! {

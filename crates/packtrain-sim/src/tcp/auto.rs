@@ -89,13 +89,7 @@ impl Auto {
     }
 
     /// So many bytes have arrived; `rests`: and nothing is under way any more.
-    pub fn delivered(
-        &mut self,
-        bytes: u64,
-        rtt_min: Option<Duration>,
-        rests: bool,
-        now: Instant,
-    ) {
+    pub fn delivered(&mut self, bytes: u64, rtt_min: Option<Duration>, rests: bool, now: Instant) {
         let mut destination = self.destination.borrow_mut();
         destination
             .memory

@@ -22,6 +22,7 @@ use packtrain_proto::time::{Duration, Instant};
 
 use super::auto::{Auto, Destination};
 use super::congestion::Reno;
+use super::cubic::Cubic;
 use super::pacer::{Pacer, RoundTrip, SpacingConfig};
 use super::recovery::{self, Choice, Recovery};
 use super::rtt::RttEstimator;
@@ -41,6 +42,8 @@ pub struct SenderConfig {
     pub spacing: Option<SpacingConfig>,
     /// It leaves at its part of what the path carries, by what all flows that do so have found out.
     pub auto: bool,
+    /// The window is CUBIC's, out of slow start, and not Reno's.
+    pub cubic: bool,
 }
 
 impl Default for SenderConfig {
@@ -51,6 +54,7 @@ impl Default for SenderConfig {
             ssthresh_segments: None,
             spacing: None,
             auto: false,
+            cubic: false,
         }
     }
 }
@@ -95,6 +99,7 @@ pub struct Sender {
     connection: Connection,
     board: Scoreboard,
     window: Reno,
+    cubic: Option<Cubic>,
     usage: Usage,
     rtt: RttEstimator,
     pacer: Pacer,
@@ -131,6 +136,7 @@ impl Sender {
             connection: Connection::Closed,
             board: Scoreboard::new(mss),
             window,
+            cubic: config.cubic.then(Cubic::default),
             usage: Usage::default(),
             rtt: RttEstimator::default(),
             pacer: Pacer::new(config.spacing),
@@ -229,7 +235,7 @@ impl Sender {
             self.rtt.sample(rtt, rtt);
         } else {
             // RFC 5681, 3.1: what opens the connection was lost, or its answer.
-            self.window.collapse_again();
+            self.window.collapse();
         }
         self.recall(now);
         if let Some(path) = self.pacer.path() {
@@ -256,7 +262,7 @@ impl Sender {
         if let Some(auto) = &mut self.auto {
             auto.delivered(news.delivered, self.rtt.min(), rests, now);
         }
-        self.grow(&news);
+        self.grow(&news, now);
         self.recover(now);
         self.recall(now);
         self.first_slow_start &= self.window.in_slow_start();
@@ -293,15 +299,45 @@ impl Sender {
     }
 
     /// The window grows by what has arrived, unless it is halved for a loss, or was not what held us back.
-    fn grow(&mut self, news: &News) {
+    fn grow(&mut self, news: &News, now: Instant) {
         let in_slow_start = self.window.in_slow_start();
         let may_grow = match self.recovery {
             Some(Recovery::Fast { .. }) => false,
             Some(Recovery::Timeout { .. }) => true,
             None => news.advanced > 0 && self.usage.may_grow(self.window.cwnd(), in_slow_start),
         };
-        if may_grow {
+        if !may_grow {
+            return;
+        }
+        let Some(cubic) = &mut self.cubic else {
             self.window.grow(news.delivered);
+            return;
+        };
+        let segments = self.window.cwnd_segments();
+        if in_slow_start {
+            self.window.grow(news.delivered);
+            if !self.window.in_slow_start() && self.pacer.path().is_some() {
+                cubic.is_full_at(segments);
+            }
+            return;
+        }
+        let acked = news.delivered / u64::from(self.config.mss);
+        let rtt_min = self.rtt.min().unwrap_or(Duration::ZERO);
+        let each = cubic.each(segments, acked, rtt_min, now);
+        self.window.grow_for_each(each, news.delivered);
+    }
+
+    /// The window is cut for a loss.
+    fn cut(&mut self, now: Instant) {
+        match &mut self.cubic {
+            Some(cubic) => {
+                let segments = cubic.cut(self.window.cwnd_segments());
+                self.window.reduce_to(segments);
+            }
+            None => self.window.reduce(self.board.flight()),
+        }
+        if let Some(auto) = &mut self.auto {
+            auto.cut(now);
         }
     }
 
@@ -310,10 +346,7 @@ impl Sender {
         self.recovery
             .take_if(|recovery| acknowledged >= recovery.until());
         if self.recovery.is_none() && self.board.has_loss() {
-            self.window.reduce(self.board.flight());
-            if let Some(auto) = &mut self.auto {
-                auto.cut(now);
-            }
+            self.cut(now);
             self.board.begin_recovery();
             self.counters.fast_recoveries += 1;
             self.recovery = Some(Recovery::Fast {
@@ -333,21 +366,25 @@ impl Sender {
             return; // it is the pacer's
         }
         self.expires = None;
+        // A loss that the window was reduced for already, whether by this timer or before it, is one loss. As Linux has it, it is
+        // another one if something new was acknowledged since the timer expired.
+        let is_another = match self.recovery {
+            None => true,
+            Some(Recovery::Fast { .. }) => false,
+            Some(Recovery::Timeout { .. }) => !self.rtt.has_expired(),
+        };
         self.rtt.expire();
         if let Connection::Opening { send, .. } = &mut self.connection {
             *send = true;
             return;
         }
         self.counters.timeouts += 1;
-        // A loss that the window was reduced for already, whether by this timer or before it, is one loss.
-        match self.recovery {
-            None => {
-                self.window.collapse(self.board.flight());
-                if let Some(auto) = &mut self.auto {
-                    auto.cut(now);
-                }
-            }
-            Some(_) => self.window.collapse_again(),
+        if is_another {
+            self.cut(now);
+        }
+        self.window.collapse();
+        if let Some(cubic) = &mut self.cubic {
+            cubic.reset();
         }
         self.board.lose_all();
         self.recovery = Some(Recovery::Timeout {

@@ -402,5 +402,5 @@ _Static_assert(sizeof(struct pace_rule) == 1288, "rule");
 _Static_assert(sizeof(struct pace_rate) == 16, "what a rule gives");
 _Static_assert(sizeof(struct pace_rules) == 16, "where the rules are");
 _Static_assert(sizeof(struct pace_path_key) == 24, "key of a path");
-_Static_assert(sizeof(struct pace_path) == 88, "path");
+_Static_assert(sizeof(struct pace_path) == 104, "path");
 _Static_assert(sizeof(struct pace_shown) == 136, "what is told of a connection");

@@ -149,6 +149,8 @@ struct pace_path {
 	__u64 cycle_began_ns;		/* of trying more and less */
 	__u32 rtt_min_us;
 	__s32 sending;			/* streams that have something under way */
+	__u64 cut_at_ns;		/* the first of the cuts of one round trip; 0: none */
+	__u64 cut_rate_min;		/* these leave so much */
 };
 
 /* packtrain-proto, pacing/hystart.rs, in RFC 9406's words. */

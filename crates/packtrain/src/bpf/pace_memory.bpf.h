@@ -8,6 +8,8 @@
 #ifndef PACKTRAIN_PACE_MEMORY_BPF_H
 #define PACKTRAIN_PACE_MEMORY_BPF_H
 
+#include <stdbool.h>
+
 #include "pace.h"
 
 /* What a connection with this round trip is told of the path: bytes a second and round trip; 0: nothing. */
@@ -30,17 +32,31 @@ static __always_inline __u64 path_unit_ns(__u32 rtt_min_us)
 	return rtt_ns > 4 * PACE_WINDOW_NS_MIN ? rtt_ns : 4 * PACE_WINDOW_NS_MIN;
 }
 
+/* Streams that lose in one round trip lose by one cause. */
+static __always_inline bool path_is_of_last_cut(const struct pace_path *path, __u64 now)
+{
+	return path->cut_at_ns && now - path->cut_at_ns < (__u64)path->rtt_min_us * 1000;
+}
+
 /*
  * The path was full. `is_less`: what is remembered was too much. The loss may have been by chance, and what was sustained then be
- * what a slow start had reached, or what windows that were cut before it let through: so one loss takes half at most. A path
- * that carries less than that loses again.
+ * what a slow start had reached, or what windows that were cut before it let through: so it takes half at most. A path that
+ * carries less than that loses again.
  */
 static __always_inline void path_full(struct pace_path *path, bool is_less, __u64 now)
 {
 	__u64 rate = path->sustained_rate;
 
-	if (rate && (is_less || rate > path->rate))
-		path->rate = rate > path->rate / 2 ? rate : path->rate / 2;
+	if (is_less) {
+		if (!path_is_of_last_cut(path, now)) {
+			path->cut_at_ns = now;
+			path->cut_rate_min = path->rate / 2;
+		}
+		if (rate)
+			path->rate = rate > path->cut_rate_min ? rate : path->cut_rate_min;
+	} else if (rate > path->rate) {
+		path->rate = rate;
+	}
 	path->full_at_ns = now;
 	/* Not more of it at once. */
 	path->cycle_began_ns = now - 2 * path_unit_ns(path->rtt_min_us);
@@ -79,6 +95,14 @@ static __always_inline void path_delivered(struct pace_path *path, __u64 bytes, 
 	if (former < rate)
 		rate = former;
 	path->sustained_rate = rate;
+	/* What is acknowledged in the round trip after a loss was sent before anybody knew of it: the path was full of that. */
+	if (rate && rate < path->rate && path_is_of_last_cut(path, now)) {
+		if (rate < path->cut_rate_min)
+			rate = path->cut_rate_min;
+		if (rate < path->rate)
+			path->rate = rate;
+		return;
+	}
 	if (!path->rate || rate < path->rate - path->rate / 8)
 		return;
 	path->full_at_ns = now;

@@ -18,7 +18,7 @@ static __always_inline __u64 rate_share(__u64 rate, __s32 streams, __u32 mss, __
 	return share ? share : 1;
 }
 
-/* A path's rate: a little more for a while, then less, so that what has queued drains, and as it is for the rest of the cycle. */
+/* A path's rate: a little more for a while, then twice as much less, so that what has queued drains, and as it is for the rest. */
 static __always_inline __u64 rate_probing(__u64 rate, __u64 since_ns, __u64 unit_ns)
 {
 	__u64 place = since_ns / (unit_ns ? unit_ns : 1) % PACE_PROBE_EVERY;
@@ -26,7 +26,7 @@ static __always_inline __u64 rate_probing(__u64 rate, __u64 since_ns, __u64 unit
 	if (place == 0)
 		return rate + rate / PACE_PROBE_DIVISOR;
 	if (place == 1)
-		return rate - rate / PACE_PROBE_DIVISOR;
+		return rate - 2 * (rate / PACE_PROBE_DIVISOR);
 	return rate;
 }
 

@@ -15,7 +15,7 @@ use super::{u32_at, u64_at};
 use crate::linux::test_namespace::in_namespace;
 
 /// `sizeof(struct pace_trial)`, and where in it what is.
-const TRIAL_LEN: usize = 200;
+const TRIAL_LEN: usize = 216;
 const PATH_AT: usize = 112;
 const BEGIN: u32 = 0;
 const ACKNOWLEDGED: u32 = 1;
@@ -242,6 +242,8 @@ impl Trial<'_> {
             sustained_rate: word(6),
             cycle_began_ns: word(9),
             rtt_min_us: u32_at(&self.bytes, PATH_AT + 80),
+            cut_at_ns: word(11),
+            cut_rate_min: word(12),
         }
     }
 }
