@@ -131,9 +131,9 @@ impl Memory {
     }
 
     /// The rate that all streams of the destination have together now: a little more or less is tried.
-    pub fn probing(&self, now_ns: u64) -> u64 {
+    pub fn probing(&self, mss: u32, now_ns: u64) -> u64 {
         let since_ns = now_ns.wrapping_sub(self.cycle_began_ns);
-        rate::probing(self.rate_bytes_per_s, since_ns, self.rtt_min_us)
+        rate::probing(self.rate_bytes_per_s, since_ns, self.rtt_min_us, mss)
     }
 }
 
@@ -178,7 +178,7 @@ mod tests {
         delivers(&mut memory, 1400, 101, 6000);
         assert_eq!(memory.rate_bytes_per_s, 6_000_000);
         assert_eq!(memory.cycle_began_ns, 1450 * MS);
-        assert_eq!(memory.probing(1451 * MS), 6_150_000);
+        assert_eq!(memory.probing(1448, 1451 * MS), 6_150_000);
     }
 
     #[test]
@@ -252,7 +252,7 @@ mod tests {
         assert!(told(RTT_US, 2200) && !told(RTT_US, 2201));
         assert!(!told(RTT_US / 3, 1200) && told(3 * RTT_US, 1200) && !told(5 * RTT_US, 1200));
         // The cycle goes on where nothing more is tried at once.
-        let tried = [1200, 1300, 2599, 2600].map(|ms| memory.probing(ms * MS));
+        let tried = [1200, 1300, 2599, 2600].map(|ms| memory.probing(1448, ms * MS));
         assert_eq!(tried, [5_000_000, 5_000_000, 5_000_000, 5_125_000]);
     }
 }

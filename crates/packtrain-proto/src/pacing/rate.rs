@@ -9,6 +9,11 @@
 pub const PROBE_EVERY: u64 = 16;
 /// How much is a little: the rate divided by this. Less than what a buffer of 5 % of what is under way holds.
 pub const PROBE_DIVISOR: u64 = 40;
+/// But so many segments at least: one in each window of what is measured,
+pub const PROBE_SEGMENTS: u64 = 4;
+/// and no more than the rate divided by this.
+pub const PROBE_DIVISOR_MIN: u64 = 4;
+const SECOND_NS: u64 = 1_000_000_000;
 /// Deliveries are measured in windows: in this time there are some, however short the round trip is.
 pub const UNIT_MIN_NS: u64 = 40_000_000;
 
@@ -29,13 +34,20 @@ pub fn unit_ns(rtt_min_us: u32) -> u64 {
 }
 
 /// A path's rate, so long after its cycle began: a little more, then twice as much less, and as it is for the rest of the cycle.
-pub fn probing(bytes_per_s: u64, since_ns: u64, rtt_min_us: u32) -> u64 {
-    let little = bytes_per_s / PROBE_DIVISOR;
-    match since_ns / unit_ns(rtt_min_us) % PROBE_EVERY {
+pub fn probing(bytes_per_s: u64, since_ns: u64, rtt_min_us: u32, mss: u32) -> u64 {
+    let unit_ns = unit_ns(rtt_min_us);
+    let little = little(bytes_per_s, unit_ns, mss);
+    match since_ns / unit_ns % PROBE_EVERY {
         0 => bytes_per_s + little,
         1 => bytes_per_s - 2 * little,
         _ => bytes_per_s,
     }
+}
+
+/// Of a slow path a fortieth is less than a segment in a window of what is measured, which nobody would see.
+fn little(bytes_per_s: u64, unit_ns: u64, mss: u32) -> u64 {
+    let segments = u64::from(mss) * PROBE_SEGMENTS * SECOND_NS / unit_ns;
+    segments.clamp(bytes_per_s / PROBE_DIVISOR, bytes_per_s / PROBE_DIVISOR_MIN)
 }
 
 #[cfg(test)]
@@ -55,7 +67,7 @@ mod tests {
 
     #[test]
     fn a_little_more_is_tried_and_twice_as_much_is_given_back() {
-        let ms = |ms: u64| probing(40_000_000, ms * 1_000_000, 100_000);
+        let ms = |ms: u64| probing(40_000_000, ms * 1_000_000, 100_000, 1448);
         assert_eq!([ms(0), ms(99)], [41_000_000; 2]);
         assert_eq!([ms(100), ms(199)], [38_000_000; 2]);
         assert_eq!([ms(200), ms(1599)], [40_000_000; 2]);
@@ -70,8 +82,22 @@ mod tests {
 
     #[test]
     fn a_short_round_trip_is_not_the_measure_of_it() {
-        assert_eq!(probing(4000, 39_999_999, 200), 4100);
-        assert_eq!(probing(4000, 40_000_000, 200), 3800);
+        assert_eq!(probing(40_000_000, 39_999_999, 200, 1448), 41_000_000);
+        assert_eq!(probing(40_000_000, 40_000_000, 200, 1448), 38_000_000);
+    }
+
+    #[test]
+    fn of_a_slow_path_some_segments_more_are_tried() {
+        let tried = |rate| {
+            let at = |ms: u64| probing(rate, ms * 1_000_000, 100_000, 1000);
+            [at(0), at(100), at(200)]
+        };
+        // 4 segments in 100 ms, of 200, 100, 20 and 10.
+        assert_eq!(tried(2_000_000), [2_050_000, 1_900_000, 2_000_000]);
+        assert_eq!(tried(1_000_000), [1_040_000, 920_000, 1_000_000]);
+        assert_eq!(tried(200_000), [240_000, 120_000, 200_000]);
+        assert_eq!(tried(100_000), [125_000, 50_000, 100_000]);
+        assert_eq!(tried(3), [3, 3, 3]);
     }
 
     proptest! {

@@ -53,15 +53,17 @@ impl Destination {
 #[derive(Debug)]
 pub struct Auto {
     destination: Rc<RefCell<Destination>>,
+    mss: u32,
     is_sending: bool,
     sent: u64,
     ready: Instant,
 }
 
 impl Auto {
-    pub fn new(destination: Rc<RefCell<Destination>>) -> Auto {
+    pub fn new(destination: Rc<RefCell<Destination>>, mss: u32) -> Auto {
         Auto {
             destination,
+            mss,
             is_sending: false,
             sent: 0,
             ready: Instant::ZERO,
@@ -80,7 +82,7 @@ impl Auto {
     pub fn rate(&self, rtt_min: Option<Duration>, now: Instant) -> Option<u64> {
         self.path(rtt_min, now)?;
         let destination = self.destination.borrow();
-        let together = destination.memory.probing(now.as_nanos());
+        let together = destination.memory.probing(self.mss, now.as_nanos());
         Some(rate::share(together, self.streams(&destination), 1, 0))
     }
 

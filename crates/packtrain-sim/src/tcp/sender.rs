@@ -159,7 +159,7 @@ impl Sender {
     /// Whose rate it has a part of, if its configuration says so.
     pub fn join(&mut self, destination: &Rc<RefCell<Destination>>) {
         let joins = self.config.auto;
-        self.auto = joins.then(|| Auto::new(Rc::clone(destination)));
+        self.auto = joins.then(|| Auto::new(Rc::clone(destination), self.config.mss));
     }
 
     pub fn numbering(&self) -> Numbering {

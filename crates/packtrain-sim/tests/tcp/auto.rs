@@ -146,7 +146,12 @@ impl Run {
             dumbbell.now() < until
         });
         Seen {
-            segments: self.had().iter().zip(before).map(|(now, before)| now - before).collect(),
+            segments: self
+                .had()
+                .iter()
+                .zip(before)
+                .map(|(now, before)| now - before)
+                .collect(),
             dropped: self.dumbbell.router().dropped() - dropped,
             queue_min,
             queue_max,
@@ -180,9 +185,22 @@ fn explore_steady() {
         let mut line = String::new();
         for _ in 0..8 {
             let seen = run.goes_on(32);
-            line += &format!(" {:.3}/{:.3}/{}/{}-{}", seen.all() / case.carries(case.bps, 32), seen.jain(), seen.dropped, seen.queue_min / FRAME_BYTES, seen.queue_max / FRAME_BYTES);
+            line += &format!(
+                " {:.3}/{:.3}/{}/{}-{}",
+                seen.all() / case.carries(case.bps, 32),
+                seen.jain(),
+                seen.dropped,
+                seen.queue_min / FRAME_BYTES,
+                seen.queue_max / FRAME_BYTES
+            );
         }
-        println!("{seed} n {} rtt {:?} {} Mbit {} packets{line}", case.streams, case.rtt, case.bps / 1_000_000, case.packets);
+        println!(
+            "{seed} n {} rtt {:?} {} Mbit {} packets{line}",
+            case.streams,
+            case.rtt,
+            case.bps / 1_000_000,
+            case.packets
+        );
     }
 }
 
@@ -197,9 +215,20 @@ fn explore_double() {
         let mut line = String::new();
         for _ in 0..12 {
             let seen = run.goes_on(32);
-            line += &format!(" {:.2}/{:.2}/{}", seen.all() / case.carries(2 * case.bps, 32), seen.jain(), seen.dropped);
+            line += &format!(
+                " {:.2}/{:.2}/{}",
+                seen.all() / case.carries(2 * case.bps, 32),
+                seen.jain(),
+                seen.dropped
+            );
         }
-        println!("{seed} n {} rtt {:?} {} Mbit {} packets{line}", case.streams, case.rtt, case.bps / 1_000_000, case.packets);
+        println!(
+            "{seed} n {} rtt {:?} {} Mbit {} packets{line}",
+            case.streams,
+            case.rtt,
+            case.bps / 1_000_000,
+            case.packets
+        );
     }
 }
 
@@ -213,9 +242,22 @@ fn explore_half() {
         let mut line = String::new();
         for _ in 0..12 {
             let seen = run.goes_on(16);
-            line += &format!(" {:.2}/{:.2}/{}/{}-{}", seen.all() / case.carries(case.bps / 2, 16), seen.jain(), seen.dropped, seen.queue_min / FRAME_BYTES, seen.queue_max / FRAME_BYTES);
+            line += &format!(
+                " {:.2}/{:.2}/{}/{}-{}",
+                seen.all() / case.carries(case.bps / 2, 16),
+                seen.jain(),
+                seen.dropped,
+                seen.queue_min / FRAME_BYTES,
+                seen.queue_max / FRAME_BYTES
+            );
         }
-        println!("{seed} n {} rtt {:?} {} Mbit {} packets{line}", case.streams, case.rtt, case.bps / 1_000_000, case.packets);
+        println!(
+            "{seed} n {} rtt {:?} {} Mbit {} packets{line}",
+            case.streams,
+            case.rtt,
+            case.bps / 1_000_000,
+            case.packets
+        );
     }
 }
 
@@ -231,8 +273,21 @@ fn explore_newcomer() {
         for _ in 0..12 {
             let seen = run.goes_on(4);
             let new = *seen.segments.last().unwrap() as f64;
-            line += &format!(" {:.2} {:.2}/{}/{}-{}", new * starts.len() as f64 / case.carries(case.bps, 4), seen.all() / case.carries(case.bps, 4), seen.dropped, seen.queue_min / FRAME_BYTES, seen.queue_max / FRAME_BYTES);
+            line += &format!(
+                " {:.2} {:.2}/{}/{}-{}",
+                new * starts.len() as f64 / case.carries(case.bps, 4),
+                seen.all() / case.carries(case.bps, 4),
+                seen.dropped,
+                seen.queue_min / FRAME_BYTES,
+                seen.queue_max / FRAME_BYTES
+            );
         }
-        println!("{seed} n {} rtt {:?} {} Mbit {} packets{line}", case.streams, case.rtt, case.bps / 1_000_000, case.packets);
+        println!(
+            "{seed} n {} rtt {:?} {} Mbit {} packets{line}",
+            case.streams,
+            case.rtt,
+            case.bps / 1_000_000,
+            case.packets
+        );
     }
 }
