@@ -22,6 +22,8 @@ use super::rate;
 const SECOND_NS: u64 = 1_000_000_000;
 /// Shorter windows would measure how acknowledgements were bunched.
 pub const WINDOW_NS_MIN: u64 = 10_000_000;
+/// A rate that has grown by less than this part of it has not grown: half of what is tried.
+pub const RAISED_DIVISOR: u64 = 2 * rate::PROBE_DIVISOR;
 
 /// Of one destination. Times are nanoseconds of whatever clock the caller has, and do not go back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -42,6 +44,11 @@ pub struct Memory {
     pub cut_at_ns: u64,
     /// These leave so much.
     pub cut_rate_min: u64,
+    /// When it was last counted that more is carried, and how much that was;
+    pub raised_at_ns: u64,
+    pub raised_rate: u64,
+    /// and how often in a row it was counted.
+    pub raised: u32,
     /// 0: not known.
     pub rtt_min_us: u32,
 }
@@ -85,9 +92,27 @@ impl Memory {
         self.full_at_ns = now_ns;
         if sustained > known {
             self.rate_bytes_per_s = sustained;
-            // There may be still more.
-            self.cycle_began_ns = now_ns;
+            self.raise(now_ns);
         }
+    }
+
+    /// More is carried: there may be still more. Twice as much more, if what was tried is carried and not a little more by chance.
+    fn raise(&mut self, now_ns: u64) {
+        let (before, rate) = (self.raised_rate, self.rate_bytes_per_s);
+        self.cycle_began_ns = now_ns;
+        let since_ns = now_ns.wrapping_sub(self.raised_at_ns);
+        let unit_ns = rate::unit_ns(self.rtt_min_us);
+        if since_ns < unit_ns || rate < before + before / RAISED_DIVISOR {
+            return;
+        }
+        let in_a_row = since_ns < 4 * unit_ns;
+        self.raised = if in_a_row {
+            (self.raised + 1).min(rate::RAISED_MAX)
+        } else {
+            1
+        };
+        self.raised_at_ns = now_ns;
+        self.raised_rate = rate;
     }
 
     /// The path was full: a window was cut, or the round trip had grown. `is_less`: what is remembered was too much, because
@@ -110,6 +135,8 @@ impl Memory {
             self.rate_bytes_per_s = sustained;
         }
         self.full_at_ns = now_ns;
+        self.raised = 0;
+        self.raised_rate = self.rate_bytes_per_s;
         // Not more of it at once.
         let unit_ns = rate::unit_ns(self.rtt_min_us);
         self.cycle_began_ns = now_ns.wrapping_sub(2 * unit_ns);
@@ -133,7 +160,13 @@ impl Memory {
     /// The rate that all streams of the destination have together now: a little more or less is tried.
     pub fn probing(&self, mss: u32, now_ns: u64) -> u64 {
         let since_ns = now_ns.wrapping_sub(self.cycle_began_ns);
-        rate::probing(self.rate_bytes_per_s, since_ns, self.rtt_min_us, mss)
+        rate::probing(
+            self.rate_bytes_per_s,
+            since_ns,
+            self.rtt_min_us,
+            mss,
+            self.raised,
+        )
     }
 }
 

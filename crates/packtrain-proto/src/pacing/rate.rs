@@ -13,6 +13,8 @@ pub const PROBE_DIVISOR: u64 = 40;
 pub const PROBE_SEGMENTS: u64 = 4;
 /// and no more than the rate divided by this.
 pub const PROBE_DIVISOR_MIN: u64 = 4;
+/// It is doubled so often at most.
+pub const RAISED_MAX: u32 = 3;
 const SECOND_NS: u64 = 1_000_000_000;
 /// Deliveries are measured in windows: in this time there are some, however short the round trip is.
 pub const UNIT_MIN_NS: u64 = 40_000_000;
@@ -34,10 +36,14 @@ pub fn unit_ns(rtt_min_us: u32) -> u64 {
 }
 
 /// A path's rate, so long after its cycle began: a little more, then twice as much less, and as it is for the rest of the cycle.
-pub fn probing(bytes_per_s: u64, since_ns: u64, rtt_min_us: u32, mss: u32) -> u64 {
+/// `raised`: how often in a row more was carried when the cycle began, which lets twice as much more be tried each time.
+pub fn probing(bytes_per_s: u64, since_ns: u64, rtt_min_us: u32, mss: u32, raised: u32) -> u64 {
     let unit_ns = unit_ns(rtt_min_us);
-    let little = little(bytes_per_s, unit_ns, mss);
-    match since_ns / unit_ns % PROBE_EVERY {
+    let units = since_ns / unit_ns;
+    let raised = if units < 2 { raised.min(RAISED_MAX) } else { 0 };
+    let most = bytes_per_s / PROBE_DIVISOR_MIN;
+    let little = (little(bytes_per_s, unit_ns, mss) << raised).min(most);
+    match units % PROBE_EVERY {
         0 => bytes_per_s + little,
         1 => bytes_per_s - 2 * little,
         _ => bytes_per_s,
@@ -67,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_little_more_is_tried_and_twice_as_much_is_given_back() {
-        let ms = |ms: u64| probing(40_000_000, ms * 1_000_000, 100_000, 1448);
+        let ms = |ms: u64| probing(40_000_000, ms * 1_000_000, 100_000, 1448, 0);
         assert_eq!([ms(0), ms(99)], [41_000_000; 2]);
         assert_eq!([ms(100), ms(199)], [38_000_000; 2]);
         assert_eq!([ms(200), ms(1599)], [40_000_000; 2]);
@@ -82,14 +88,14 @@ mod tests {
 
     #[test]
     fn a_short_round_trip_is_not_the_measure_of_it() {
-        assert_eq!(probing(40_000_000, 39_999_999, 200, 1448), 41_000_000);
-        assert_eq!(probing(40_000_000, 40_000_000, 200, 1448), 38_000_000);
+        assert_eq!(probing(40_000_000, 39_999_999, 200, 1448, 0), 41_000_000);
+        assert_eq!(probing(40_000_000, 40_000_000, 200, 1448, 0), 38_000_000);
     }
 
     #[test]
     fn of_a_slow_path_some_segments_more_are_tried() {
         let tried = |rate| {
-            let at = |ms: u64| probing(rate, ms * 1_000_000, 100_000, 1000);
+            let at = |ms: u64| probing(rate, ms * 1_000_000, 100_000, 1000, 0);
             [at(0), at(100), at(200)]
         };
         // 4 segments in 100 ms, of 200, 100, 20 and 10.
