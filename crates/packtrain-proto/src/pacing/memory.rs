@@ -25,6 +25,9 @@ pub const WINDOW_NS_MIN: u64 = 10_000_000;
 /// A rate that has grown by less than this part of it has not grown: half of what is tried.
 pub const RAISED_DIVISOR: u64 = 2 * rate::PROBE_DIVISOR;
 
+/// For so long after a loss others are its consequences.
+pub const REPAIR_ROUND_TRIPS: u64 = 4;
+
 /// Of one destination. Times are nanoseconds of whatever clock the caller has, and do not go back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Memory {
@@ -82,7 +85,7 @@ impl Memory {
 
     fn sustains(&mut self, now_ns: u64) {
         let (known, sustained) = (self.rate_bytes_per_s, self.sustained_rate);
-        if sustained > 0 && sustained < known && self.is_of_last_cut(now_ns) {
+        if sustained > 0 && sustained < known && self.is_within(1, now_ns) {
             self.rate_bytes_per_s = known.min(sustained.max(self.cut_rate_min));
             return;
         }
@@ -118,19 +121,18 @@ impl Memory {
     /// The path was full: a window was cut, or the round trip had grown. `is_less`: what is remembered was too much, because
     /// whoever was cut went by it.
     ///
-    /// A loss may have been by chance, and what was sustained then be what a slow start had reached, or what windows that
-    /// were cut before it let through. So it takes half at most, and what all streams lose in one round trip is one loss.
-    /// A path that carries less than that loses again.
+    /// A loss may have been by chance, and what was sustained then be what a slow start had reached. So it takes half at most,
+    /// and what all streams lose in one round trip is one loss. In the next ones it is repaired, by windows that were cut and by
+    /// timers: what is lost then is no reason to believe what they let through. A path that carries less loses again.
     pub fn full(&mut self, is_less: bool, now_ns: u64) {
         let (known, sustained) = (self.rate_bytes_per_s, self.sustained_rate);
-        if is_less {
-            if !self.is_of_last_cut(now_ns) {
-                self.cut_at_ns = now_ns;
-                self.cut_rate_min = known / 2;
-            }
-            if sustained > 0 {
-                self.rate_bytes_per_s = sustained.max(self.cut_rate_min);
-            }
+        let is_new = !self.is_within(REPAIR_ROUND_TRIPS, now_ns);
+        if is_less && is_new {
+            self.cut_at_ns = now_ns;
+            self.cut_rate_min = known / 2;
+        }
+        if is_less && sustained > 0 && (is_new || self.is_within(1, now_ns)) {
+            self.rate_bytes_per_s = sustained.max(self.cut_rate_min);
         } else if sustained > known {
             self.rate_bytes_per_s = sustained;
         }
@@ -142,9 +144,10 @@ impl Memory {
         self.cycle_began_ns = now_ns.wrapping_sub(2 * unit_ns);
     }
 
-    fn is_of_last_cut(&self, now_ns: u64) -> bool {
+    /// So many round trips of the last cut that counted.
+    fn is_within(&self, round_trips: u64, now_ns: u64) -> bool {
         let since_ns = now_ns.wrapping_sub(self.cut_at_ns);
-        self.cut_at_ns > 0 && since_ns < u64::from(self.rtt_min_us) * 1000
+        self.cut_at_ns > 0 && since_ns < round_trips * u64::from(self.rtt_min_us) * 1000
     }
 
     /// What a stream with this round trip is told, if it goes by this path and the memory is not too old.
@@ -211,7 +214,37 @@ mod tests {
         delivers(&mut memory, 1400, 101, 6000);
         assert_eq!(memory.rate_bytes_per_s, 6_000_000);
         assert_eq!(memory.cycle_began_ns, 1450 * MS);
-        assert_eq!(memory.probing(1448, 1451 * MS), 6_150_000);
+        assert_eq!(memory.probing(1448, 1451 * MS), 6_300_000);
+    }
+
+    #[test]
+    fn more_is_tried_each_time_that_it_is_carried_and_as_little_as_ever_after_a_loss() {
+        let mut memory = Memory::default();
+        delivers(&mut memory, 1000, 200, 5000);
+        memory.full(true, 1200 * MS);
+        let mut tried = Vec::new();
+        let mut ms = 1200;
+        for bytes in [5020, 5100, 5400, 6000, 7000, 8000] {
+            delivers(&mut memory, ms, 150, bytes);
+            ms += 150;
+            let rate = memory.rate_bytes_per_s;
+            tried.push((
+                rate,
+                (memory.probing(1448, memory.cycle_began_ns) - rate) * 40 / rate,
+            ));
+        }
+        let rates = [
+            5_020_000, 5_100_000, 5_400_000, 6_000_000, 7_000_000, 8_000_000,
+        ];
+        assert_eq!(
+            tried,
+            rates
+                .into_iter()
+                .zip([0, 1, 3, 7, 7, 7])
+                .collect::<Vec<_>>()
+        );
+        memory.full(true, ms * MS);
+        assert_eq!((memory.raised, memory.rate_bytes_per_s), (0, 8_000_000));
     }
 
     #[test]
@@ -271,7 +304,8 @@ mod tests {
         assert_eq!(slower(3000, &[2030], 49), 5_000_000);
         assert_eq!(slower(3000, &[2030], 60), 3_000_000);
         assert_eq!(slower(1000, &[2030, 2060, 2090], 200), 2_500_000);
-        assert_eq!(slower(1000, &[2030, 2131], 200), 1_250_000);
+        assert_eq!(slower(1000, &[2030, 2131, 2429], 500), 2_500_000);
+        assert_eq!(slower(1000, &[2030, 2430], 500), 1_250_000);
         assert_eq!(slower(3000, &[], 400), 5_000_000);
     }
 

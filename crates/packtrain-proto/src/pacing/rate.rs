@@ -93,6 +93,20 @@ mod tests {
     }
 
     #[test]
+    fn twice_as_much_is_tried_each_time_that_it_was_carried_and_a_quarter_at_most() {
+        let tried = |raised| {
+            let at = |ms: u64| probing(40_000_000, ms * 1_000_000, 100_000, 1448, raised);
+            [at(0), at(100), at(200), at(1600)]
+        };
+        let little = |more, less| [40_000_000 + more, 40_000_000 - less, 40_000_000, 41_000_000];
+        assert_eq!(tried(1), little(2_000_000, 4_000_000));
+        assert_eq!(tried(3), little(8_000_000, 16_000_000));
+        assert_eq!(tried(9), tried(3));
+        let slow = |raised| probing(1_000_000, 0, 100_000, 10_000, raised);
+        assert_eq!([slow(0), slow(3)], [1_250_000; 2]);
+    }
+
+    #[test]
     fn of_a_slow_path_some_segments_more_are_tried() {
         let tried = |rate| {
             let at = |ms: u64| probing(rate, ms * 1_000_000, 100_000, 1000, 0);

@@ -103,10 +103,15 @@ impl Auto {
         }
     }
 
-    /// The window was cut.
-    pub fn cut(&mut self, now: Instant) {
+    /// The window was cut. `interval`: while slow start was spaced by this. What is remembered was too much for it only if that
+    /// had come up to it: a first flight is a burst, and until slow start has come so far all streams together carry less, because
+    /// they leave it its part already.
+    pub fn cut(&mut self, interval: Option<Duration>, rtt_min: Option<Duration>, now: Instant) {
+        let known = self.path(rtt_min, now);
+        let known = known.map_or(0, |path| path.interval_ns(self.mss));
+        let is_less = interval.is_none_or(|interval| interval.as_nanos() as u64 <= known);
         let mut destination = self.destination.borrow_mut();
-        destination.memory.full(true, now.as_nanos());
+        destination.memory.full(is_less, now.as_nanos());
         destination.note(now);
     }
 

@@ -73,6 +73,11 @@ impl Pacer {
         self.spacing.phase()
     }
 
+    /// Between two segments, while they are spaced.
+    pub fn interval(&self) -> Option<Duration> {
+        self.spacing.interval_ns().map(Duration::from_nanos)
+    }
+
     pub fn slow_start_begins(&mut self, seen: &Seen, now: Instant) {
         if let Some(config) = self.config {
             let precision_ns = config.precision.as_nanos() as u64;
@@ -97,7 +102,7 @@ impl Pacer {
     }
 
     fn note(&mut self, at: Instant) {
-        let interval = self.spacing.interval_ns().map(Duration::from_nanos);
+        let interval = self.interval();
         if self.log.last().and_then(|last| last.interval) != interval {
             self.log.push(Spaced { at, interval });
         }

@@ -337,7 +337,7 @@ impl Sender {
             None => self.window.reduce(self.board.flight()),
         }
         if let Some(auto) = &mut self.auto {
-            auto.cut(now);
+            auto.cut(self.pacer.interval(), self.rtt.min(), now);
         }
     }
 

@@ -16,6 +16,8 @@ use packtrain_sim::tcp::sender::SenderConfig;
 
 use crate::support::{FRAME_BYTES, MSS, PACKET_BYTES, ms, ns};
 
+const BUFFER_FRAMES_MIN: u64 = 12;
+
 #[derive(Clone, Debug)]
 struct Case {
     seed: u64,
@@ -33,7 +35,7 @@ fn draw(seed: u64, streams: u32) -> Case {
     let mut random = Random::new(seed);
     let packets_min = u64::from(streams * 25).max(100);
     let (rtt_ns, bps, packets) = loop {
-        let rtt_ns = random.magnitude(5_000_000, 300_000_000);
+        let rtt_ns = random.magnitude(40_000_000, 300_000_000);
         let bps = random.magnitude(1_000_000, 1_000_000_000);
         let packets = bps / 8 * rtt_ns / 1_000_000_000 / PACKET_BYTES;
         if (packets_min..=400).contains(&packets) {
@@ -46,7 +48,7 @@ fn draw(seed: u64, streams: u32) -> Case {
         rtt: ns(rtt_ns),
         bps,
         packets,
-        buffer_bytes: (packets / 20) as usize * FRAME_BYTES,
+        buffer_bytes: (packets / 20).max(BUFFER_FRAMES_MIN) as usize * FRAME_BYTES,
     }
 }
 

@@ -301,6 +301,21 @@ void BPF_PROG(pace_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 	pace_as_decided(sk, stream);
 }
 
+/*
+ * Whether what is remembered of the path was too much for a stream that has lost. With a rule that gives it the path's rate it is, out of slow
+ * start and where slow start has come up to that rate; below that it is what else goes there, or chance, or a first flight
+ * that leaves in a burst. And what all streams carry is less for that time: they leave it its part already.
+ */
+static __always_inline bool was_too_much(struct sock *sk, const struct pace_stream *stream,
+					 const struct pace_path *path)
+{
+	if (!is_automatic(stream->rule))
+		return stream->phase != PACE_FREE;
+	if (stream->phase != PACE_SPACING)
+		return true;
+	return stream->interval_ns <= known_interval_ns(tcp_sk(sk), stream, path, bpf_ktime_get_ns());
+}
+
 SEC("struct_ops")
 __u32 BPF_PROG(pace_ssthresh, struct sock *sk)
 {
@@ -312,7 +327,7 @@ __u32 BPF_PROG(pace_ssthresh, struct sock *sk)
 		note_lost(tp, stream);
 		count(PACE_CUT_FREE + (stream->phase < PACE_PHASES ? stream->phase : 0), 1);
 		if (path) {
-			path_full(path, stream->phase != PACE_FREE || is_automatic(stream->rule), bpf_ktime_get_ns());
+			path_full(path, was_too_much(sk, stream, path), bpf_ktime_get_ns());
 			if (stream->phase != PACE_FREE)
 				__sync_fetch_and_add(&path->losses, 1);
 		}
@@ -402,5 +417,5 @@ _Static_assert(sizeof(struct pace_rule) == 1288, "rule");
 _Static_assert(sizeof(struct pace_rate) == 16, "what a rule gives");
 _Static_assert(sizeof(struct pace_rules) == 16, "where the rules are");
 _Static_assert(sizeof(struct pace_path_key) == 24, "key of a path");
-_Static_assert(sizeof(struct pace_path) == 104, "path");
+_Static_assert(sizeof(struct pace_path) == 128, "path");
 _Static_assert(sizeof(struct pace_shown) == 136, "what is told of a connection");

@@ -126,9 +126,14 @@ struct pace_share {
 /* packtrain-proto, pacing/rate.rs: a path's rate is tried a little more of, and then less, once in so many times. */
 #define PACE_PROBE_EVERY	16
 #define PACE_PROBE_DIVISOR	40
+#define PACE_PROBE_SEGMENTS	4	/* at least, */
+#define PACE_PROBE_DIVISOR_MIN	4	/* and at most */
+#define PACE_RAISED_MAX		3	/* doublings of it */
 
 /* packtrain-proto, pacing/memory.rs: shorter windows would measure how acknowledgements were bunched. */
 #define PACE_WINDOW_NS_MIN	10000000
+#define PACE_REPAIR_ROUND_TRIPS	4	/* after a loss others are its consequences */
+#define PACE_RAISED_DIVISOR	80	/* a rate that has grown by less has not grown */
 
 struct pace_path_key {
 	__u64 netns;			/* cookie */
@@ -151,6 +156,10 @@ struct pace_path {
 	__s32 sending;			/* streams that have something under way */
 	__u64 cut_at_ns;		/* the first of the cuts of one round trip; 0: none */
 	__u64 cut_rate_min;		/* these leave so much */
+	__u64 raised_at_ns;		/* when it was last counted that more is carried, */
+	__u64 raised_rate;		/* how much that was, */
+	__u32 raised;			/* and how often in a row it was counted */
+	__u32 reserved;
 };
 
 /* packtrain-proto, pacing/hystart.rs, in RFC 9406's words. */

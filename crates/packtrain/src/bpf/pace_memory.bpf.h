@@ -32,34 +32,53 @@ static __always_inline __u64 path_unit_ns(__u32 rtt_min_us)
 	return rtt_ns > 4 * PACE_WINDOW_NS_MIN ? rtt_ns : 4 * PACE_WINDOW_NS_MIN;
 }
 
-/* Streams that lose in one round trip lose by one cause. */
-static __always_inline bool path_is_of_last_cut(const struct pace_path *path, __u64 now)
+/* So many round trips of the last cut that counted. */
+static __always_inline bool path_is_within(const struct pace_path *path, __u32 round_trips, __u64 now)
 {
-	return path->cut_at_ns && now - path->cut_at_ns < (__u64)path->rtt_min_us * 1000;
+	return path->cut_at_ns && now - path->cut_at_ns < round_trips * ((__u64)path->rtt_min_us * 1000);
 }
 
 /*
  * The path was full. `is_less`: what is remembered was too much. The loss may have been by chance, and what was sustained then be
- * what a slow start had reached, or what windows that were cut before it let through: so it takes half at most. A path that
- * carries less than that loses again.
+ * what a slow start had reached: so it takes half at most, and what all streams lose in one round trip is one loss. In the next ones
+ * it is repaired, by windows that were cut and by timers: what is lost then is no reason to believe what they let through. A
+ * path that carries less loses again.
  */
 static __always_inline void path_full(struct pace_path *path, bool is_less, __u64 now)
 {
 	__u64 rate = path->sustained_rate;
+	bool is_new = !path_is_within(path, PACE_REPAIR_ROUND_TRIPS, now);
 
-	if (is_less) {
-		if (!path_is_of_last_cut(path, now)) {
-			path->cut_at_ns = now;
-			path->cut_rate_min = path->rate / 2;
-		}
-		if (rate)
-			path->rate = rate > path->cut_rate_min ? rate : path->cut_rate_min;
-	} else if (rate > path->rate) {
-		path->rate = rate;
+	if (is_less && is_new) {
+		path->cut_at_ns = now;
+		path->cut_rate_min = path->rate / 2;
 	}
+	if (is_less && rate && (is_new || path_is_within(path, 1, now)))
+		path->rate = rate > path->cut_rate_min ? rate : path->cut_rate_min;
+	else if (rate > path->rate)
+		path->rate = rate;
 	path->full_at_ns = now;
+	path->raised = 0;
+	path->raised_rate = path->rate;
 	/* Not more of it at once. */
 	path->cycle_began_ns = now - 2 * path_unit_ns(path->rtt_min_us);
+}
+
+/* More is carried: there may be still more. Twice as much more, if what was tried is carried and not a little more by chance. */
+static __always_inline void path_raised(struct pace_path *path, __u64 now)
+{
+	__u64 since = now - path->raised_at_ns;
+	__u64 unit = path_unit_ns(path->rtt_min_us);
+
+	path->cycle_began_ns = now;
+	if (since < unit || path->rate < path->raised_rate + path->raised_rate / PACE_RAISED_DIVISOR)
+		return;
+	if (since >= 4 * unit)
+		path->raised = 1;
+	else if (path->raised < PACE_RAISED_MAX)
+		path->raised++;
+	path->raised_at_ns = now;
+	path->raised_rate = path->rate;
 }
 
 /* So many bytes have arrived there. */
@@ -96,7 +115,7 @@ static __always_inline void path_delivered(struct pace_path *path, __u64 bytes, 
 		rate = former;
 	path->sustained_rate = rate;
 	/* What is acknowledged in the round trip after a loss was sent before anybody knew of it: the path was full of that. */
-	if (rate && rate < path->rate && path_is_of_last_cut(path, now)) {
+	if (rate && rate < path->rate && path_is_within(path, 1, now)) {
 		if (rate < path->cut_rate_min)
 			rate = path->cut_rate_min;
 		if (rate < path->rate)
@@ -108,8 +127,7 @@ static __always_inline void path_delivered(struct pace_path *path, __u64 bytes, 
 	path->full_at_ns = now;
 	if (rate > path->rate) {
 		path->rate = rate;
-		/* There may be still more. */
-		path->cycle_began_ns = now;
+		path_raised(path, now);
 	}
 }
 

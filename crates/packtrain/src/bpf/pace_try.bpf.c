@@ -43,7 +43,8 @@ int pace_try(struct pace_trial *trial)
 		trial->interval_ns = rate_share(trial->precision_ns, seen.cwnd, seen.mss, seen.rtt_us);
 		return 0;
 	case PACE_TRY_PROBING:
-		trial->interval_ns = rate_probing(trial->precision_ns, trial->path_interval_ns, trial->interval_ns);
+		trial->interval_ns = rate_probing(trial->precision_ns, trial->path_interval_ns, trial->interval_ns,
+						  seen.mss, seen.cwnd);
 		return 0;
 	case PACE_TRY_DELIVERED:
 		path_delivered(&path, seen.cwnd, trial->rtt_us, trial->precision_ns);

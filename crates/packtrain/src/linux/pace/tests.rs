@@ -4,7 +4,7 @@ use libbpf_rs::{Object, ProgramInput};
 use packtrain_proto::pacing::hystart::{
     CSS_GROWTH_DIVISOR, CSS_ROUNDS, Hystart, MIN_RTT_DIVISOR, N_RTT_SAMPLE, Thresholds, Verdict,
 };
-use packtrain_proto::pacing::memory::{Memory, WINDOW_NS_MIN};
+use packtrain_proto::pacing::memory::{Memory, RAISED_DIVISOR, REPAIR_ROUND_TRIPS, WINDOW_NS_MIN};
 use packtrain_proto::pacing::path::{Path, WINDOW_MIN};
 use packtrain_proto::pacing::rate;
 use packtrain_proto::pacing::spacing::{Phase, Seen, Spacing};
@@ -15,7 +15,7 @@ use super::{u32_at, u64_at};
 use crate::linux::test_namespace::in_namespace;
 
 /// `sizeof(struct pace_trial)`, and where in it what is.
-const TRIAL_LEN: usize = 216;
+const TRIAL_LEN: usize = 240;
 const PATH_AT: usize = 112;
 const BEGIN: u32 = 0;
 const ACKNOWLEDGED: u32 = 1;
@@ -204,7 +204,7 @@ fn the_program_shares_a_rate_and_tries_more_of_it_as_it_is_written_down() {
         let streams = of_any_size(&mut random, 12);
         let mss = 1 + of_any_size(&mut random, 16);
         let headers = random.up_to(120) as u32;
-        let mut ask = |what: u32, path_interval_ns: u64, interval_ns: u64| {
+        let mut ask = |what: u32, streams: u32, path_interval_ns: u64, interval_ns: u64| {
             trial.put(0, &rate.to_ne_bytes());
             trial.put(8, &path_interval_ns.to_ne_bytes());
             trial.put(16, &interval_ns.to_ne_bytes());
@@ -216,13 +216,18 @@ fn the_program_shares_a_rate_and_tries_more_of_it_as_it_is_written_down() {
             u64_at(&trial.bytes, 16)
         };
         let shared = rate::share(rate, streams, mss, headers);
-        assert_eq!(ask(SHARE, 0, 0), shared, "{rate} {streams} {mss} {headers}");
+        assert_eq!(
+            ask(SHARE, streams, 0, 0),
+            shared,
+            "{rate} {streams} {mss} {headers}"
+        );
         let rtt_min_us = of_any_size(&mut random, 22);
         let unit_ns = (u64::from(rtt_min_us) * 1000).max(rate::UNIT_MIN_NS);
         let since_ns = random.up_to(40 * unit_ns);
-        let probing = rate::probing(rate, since_ns, rtt_min_us);
+        let raised = streams % 6;
+        let probing = rate::probing(rate, since_ns, rtt_min_us, mss, raised);
         assert_eq!(
-            ask(PROBING, since_ns, unit_ns),
+            ask(PROBING, raised, since_ns, unit_ns),
             probing,
             "{rate} {since_ns}"
         );
@@ -244,6 +249,9 @@ impl Trial<'_> {
             rtt_min_us: u32_at(&self.bytes, PATH_AT + 80),
             cut_at_ns: word(11),
             cut_rate_min: word(12),
+            raised_at_ns: word(13),
+            raised_rate: word(14),
+            raised: u32_at(&self.bytes, PATH_AT + 120),
         }
     }
 }
@@ -336,6 +344,11 @@ fn the_constants_of_the_program_are_those_of_the_decision() {
         ("PACE_WINDOW_NS_MIN", WINDOW_NS_MIN as u32),
         ("PACE_PROBE_EVERY", rate::PROBE_EVERY as u32),
         ("PACE_PROBE_DIVISOR", rate::PROBE_DIVISOR as u32),
+        ("PACE_PROBE_SEGMENTS", rate::PROBE_SEGMENTS as u32),
+        ("PACE_PROBE_DIVISOR_MIN", rate::PROBE_DIVISOR_MIN as u32),
+        ("PACE_RAISED_MAX", rate::RAISED_MAX),
+        ("PACE_RAISED_DIVISOR", RAISED_DIVISOR as u32),
+        ("PACE_REPAIR_ROUND_TRIPS", REPAIR_ROUND_TRIPS as u32),
     ] {
         let defined = header
             .lines()
