@@ -1,3 +1,6 @@
+//! Streams that share a path, each at its part of what the path carries (`pace rule add --auto`), and the same without:
+//! `cargo run --release -p packtrain-sim --example auto`
+
 use packtrain_proto::time::{Duration, Instant};
 use packtrain_sim::net::queue::QueueConfig;
 use packtrain_sim::net::rate::{RateConfig, RateLevel};
@@ -7,103 +10,107 @@ use packtrain_sim::tcp::pacer::{RoundTrip, SpacingConfig};
 use packtrain_sim::tcp::receiver::ReceiverConfig;
 use packtrain_sim::tcp::sender::SenderConfig;
 
-fn arg(n: usize, d: u64) -> u64 {
-    std::env::args().nth(n).map_or(d, |a| a.parse().unwrap())
-}
+const RTT: Duration = Duration::from_millis(50);
+/// Of IP packets.
+const BOTTLENECK_BPS: u64 = 100_000_000;
+const INTERFACE_BPS: u64 = 1_000_000_000;
+const FRAME_BYTES: usize = 1514;
+/// What is looked at: the beginning, and after it.
+const BEGINNING: Duration = Duration::from_secs(10);
+const LATER: Duration = Duration::from_secs(50);
+
 fn main() {
-    let (n, rtt_ms, mbit, percent, auto, secs, change) = (
-        arg(1, 1),
-        arg(2, 50),
-        arg(3, 100),
-        arg(4, 5),
-        arg(5, 1),
-        arg(6, 20),
-        arg(7, 100),
+    println!(
+        "{RTT:?}, 100 Mbit/s, CUBIC, streams that begin 100 ms after each other; queues in frames of 1514 bytes\n\n\
+         streams  buffer  paced   goodput, first 10 s   lost    then  lost  queue, mean  most  least part"
     );
-    let rtt = Duration::from_millis(rtt_ms);
-    let product = mbit * 125 * rtt_ms;
-    let flow = FlowConfig {
+    for streams in [1, 4] {
+        for percent in [5, 25, 100] {
+            for auto in [false, true] {
+                print(streams, percent, auto);
+            }
+        }
+    }
+}
+
+fn print(streams: usize, percent: u64, auto: bool) {
+    let mut dumbbell = dumbbell(streams, percent, auto);
+    let (beginning, lost, _, _) = goes_on(&mut dumbbell, streams, BEGINNING);
+    let (later, lost_later, mean, most) = goes_on(&mut dumbbell, streams, LATER);
+    let all: f64 = later.iter().sum();
+    let least = later.iter().copied().fold(f64::INFINITY, f64::min);
+    println!(
+        "{streams:7} {percent:5} %  {:5} {:14.1} Mbit/s {lost:6} {all:7.1} {lost_later:5} {mean:12.1} {most:5} {:11.2}",
+        if auto { "auto" } else { "none" },
+        beginning.iter().sum::<f64>(),
+        least * streams as f64 / all,
+    );
+}
+
+fn dumbbell(streams: usize, percent: u64, auto: bool) -> Dumbbell {
+    let product_bytes = BOTTLENECK_BPS / 8 * RTT.as_millis() as u64 / 1000;
+    let spacing = SpacingConfig {
+        precision: Duration::from_millis(1),
+        path: None,
+        round_trip: RoundTrip::Least,
+    };
+    let flow = |place: u32| FlowConfig {
         sender: SenderConfig {
-            spacing: (auto > 0).then_some(SpacingConfig {
-                precision: Duration::from_millis(1),
-                path: None,
-                round_trip: RoundTrip::Least,
-            }),
-            auto: auto > 0,
-            cubic: arg(8, 1) > 0,
+            spacing: auto.then_some(spacing),
+            auto,
+            cubic: true,
             ..SenderConfig::default()
         },
         receiver: ReceiverConfig::default(),
-        interface: WireConfig::perfect(1_000_000_000, Duration::ZERO),
-        starts: Duration::ZERO,
-        writes: vec![(Duration::ZERO, 100_000_000_000)],
+        interface: WireConfig::perfect(INTERFACE_BPS, Duration::ZERO),
+        starts: Duration::from_millis(100) * place,
+        writes: vec![(Duration::ZERO, 1 << 40)],
     };
-    let flows = (0..n)
-        .map(|i| FlowConfig {
-            starts: Duration::from_micros(i * 1370 * rtt_ms / 10),
-            ..flow.clone()
-        })
-        .collect();
-    let bottleneck = WireConfig {
-        rate: Some(RateConfig {
-            bps: mbit * 1_000_000,
-            level: RateLevel::Ip,
-        }),
-        queue: QueueConfig::drop_tail((product * percent / 100).max(6056) as usize),
-        ..WireConfig::unrated(rtt / 2)
-    };
-    let mut d = Dumbbell::new(&DumbbellConfig {
-        flows,
-        bottleneck: bottleneck.clone(),
-        way_back: WireConfig::unrated(rtt / 2),
+    Dumbbell::new(&DumbbellConfig {
+        flows: (0..streams as u32).map(flow).collect(),
+        bottleneck: WireConfig {
+            rate: Some(RateConfig {
+                bps: BOTTLENECK_BPS,
+                level: RateLevel::Ip,
+            }),
+            queue: QueueConfig::drop_tail((product_bytes * percent / 100) as usize),
+            ..WireConfig::unrated(RTT / 2)
+        },
+        way_back: WireConfig::unrated(RTT / 2),
         seed: 1,
+    })
+}
+
+/// For so long: Mbit/s of each, frames that were lost, and the queue's mean and longest.
+fn goes_on(dumbbell: &mut Dumbbell, streams: usize, time: Duration) -> (Vec<f64>, u64, f64, usize) {
+    let until = dumbbell.now() + time;
+    let had = |dumbbell: &Dumbbell| -> Vec<u64> {
+        (0..streams)
+            .map(|flow| dumbbell.sender(flow).acknowledged())
+            .collect()
+    };
+    let (before, dropped) = (had(dumbbell), dumbbell.router().dropped());
+    let (mut most, mut area, mut last) = (0, 0.0, (dumbbell.now(), 0));
+    dumbbell.run_while(|dumbbell| {
+        let (now, queued) = (dumbbell.now(), dumbbell.bottleneck().queued_bytes());
+        area += last.1 as f64 * since(now, last.0);
+        last = (now, queued);
+        most = most.max(queued);
+        now < until
     });
-    let mut last = vec![0; n as usize];
-    let mut drops = 0;
-    for s in 1..=secs {
-        let until = Instant::ZERO + rtt * (10 * s as u32);
-        if s == secs / 2 && change != 100 {
-            d.set_bottleneck(&WireConfig {
-                rate: Some(RateConfig {
-                    bps: mbit * 10_000 * change,
-                    level: RateLevel::Ip,
-                }),
-                ..bottleneck.clone()
-            });
-        }
-        let mut q = 0;
-        let mut qmin = usize::MAX;
-        d.run_while(|d| {
-            let b = d.bottleneck().queued_bytes();
-            q = q.max(b);
-            qmin = qmin.min(b);
-            d.now() < until
-        });
-        let got: Vec<f64> = (0..n as usize)
-            .map(|i| {
-                let a = d.sender(i).acknowledged();
-                let r = (a - last[i]) as f64 * 8.0 / 1e6 / (rtt.as_secs_f64() * 10.0);
-                last[i] = a;
-                r
-            })
-            .collect();
-        let w: Vec<u64> = (0..n as usize)
-            .map(|i| d.sender(i).window().cwnd_segments())
-            .collect();
-        let dr = d.router().dropped();
-        println!(
-            "{:4} rtt  sum {:8.2} of {:.2}  mem {:8.2} sending {} drops {:5} q {:5}..{:5} frames  each {:.1?} w {:?}",
-            s * 10,
-            got.iter().sum::<f64>(),
-            mbit as f64 * 1460.0 / 1500.0,
-            d.destination().memory.rate_bytes_per_s as f64 * 8.0 / 1e6,
-            d.destination().sending,
-            dr - drops,
-            qmin / 1514,
-            q / 1514,
-            got,
-            w
-        );
-        drops = dr;
-    }
+    let after = had(dumbbell);
+    let rates = after
+        .iter()
+        .zip(before)
+        .map(|(now, before)| (now - before) as f64 * 8.0 / 1e6 / time.as_secs_f64());
+    (
+        rates.collect(),
+        dumbbell.router().dropped() - dropped,
+        area / time.as_secs_f64() / FRAME_BYTES as f64,
+        most / FRAME_BYTES,
+    )
+}
+
+fn since(now: Instant, before: Instant) -> f64 {
+    now.since(before).as_secs_f64()
 }

@@ -290,7 +290,7 @@ mod tests {
         delivers(&mut memory, 1000, 200, 5000);
         memory.full(true, 1200 * MS);
         assert_eq!(memory.rate_bytes_per_s, 5_000_000);
-        let slower = |bytes, cuts: &[u64], for_ms| {
+        let slower = |bytes, cuts: &[u64], for_ms: u64| {
             let mut memory = memory;
             for ms in 2000..2000 + for_ms {
                 memory.delivered(bytes, RTT_US, ms * MS);

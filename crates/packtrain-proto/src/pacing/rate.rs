@@ -98,7 +98,8 @@ mod tests {
             let at = |ms: u64| probing(40_000_000, ms * 1_000_000, 100_000, 1448, raised);
             [at(0), at(100), at(200), at(1600)]
         };
-        let little = |more, less| [40_000_000 + more, 40_000_000 - less, 40_000_000, 41_000_000];
+        let little =
+            |more: u64, less: u64| [40_000_000 + more, 40_000_000 - less, 40_000_000, 41_000_000];
         assert_eq!(tried(1), little(2_000_000, 4_000_000));
         assert_eq!(tried(3), little(8_000_000, 16_000_000));
         assert_eq!(tried(9), tried(3));
