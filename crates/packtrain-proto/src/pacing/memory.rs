@@ -203,18 +203,19 @@ mod tests {
         assert_eq!(memory.rate_bytes_per_s, 0, "it was not full");
         memory.full(true, 1200 * MS);
         assert_eq!(memory.rate_bytes_per_s, 5_000_000);
-        delivers(&mut memory, 1200, 100, 4000);
+        delivers(&mut memory, 1200, 200, 5000);
+        delivers(&mut memory, 1400, 100, 4000);
         assert_eq!(
             (memory.rate_bytes_per_s, memory.full_at_ns),
-            (5_000_000, 1200 * MS)
+            (5_000_000, 1400 * MS)
         );
         // About as much keeps it young, and more begins the cycle in which still more is tried.
-        delivers(&mut memory, 1300, 100, 4500);
-        assert_eq!(memory.full_at_ns, 1375 * MS);
-        delivers(&mut memory, 1400, 101, 6000);
+        delivers(&mut memory, 1500, 100, 4500);
+        assert_eq!(memory.full_at_ns, 1575 * MS);
+        delivers(&mut memory, 1600, 101, 6000);
         assert_eq!(memory.rate_bytes_per_s, 6_000_000);
-        assert_eq!(memory.cycle_began_ns, 1450 * MS);
-        assert_eq!(memory.probing(1448, 1451 * MS), 6_300_000);
+        assert_eq!(memory.cycle_began_ns, 1650 * MS);
+        assert_eq!(memory.probing(1448, 1651 * MS), 6_300_000);
     }
 
     #[test]

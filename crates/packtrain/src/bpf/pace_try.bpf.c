@@ -12,14 +12,23 @@
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
+/* The path that is tried: who asks writes and reads it here. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct pace_path);
+} tried SEC(".maps");
+
 SEC("syscall")
 int pace_try(struct pace_trial *trial)
 {
 	struct pace_seen seen = trial->seen;
 	struct pace_stream stream = {};
-	/* On the stack: nothing is added at once to what a program is called with. */
-	struct pace_path path = trial->path;
+	struct pace_path *path = bpf_map_lookup_elem(&tried, &(__u32){ 0 });
 
+	if (!path)
+		return 1;
 	stream.interval_ns = trial->interval_ns;
 	stream.round_end = trial->round_end;
 	stream.first_flight = trial->first_flight;
@@ -47,15 +56,13 @@ int pace_try(struct pace_trial *trial)
 						  seen.mss, seen.cwnd);
 		return 0;
 	case PACE_TRY_DELIVERED:
-		path_delivered(&path, seen.cwnd, trial->rtt_us, trial->precision_ns);
-		trial->path = path;
-		return 0;
+		path_delivered(path, seen.cwnd, trial->rtt_us, trial->precision_ns);
+		break;
 	case PACE_TRY_FULL:
-		path_full(&path, trial->filling, trial->precision_ns);
-		trial->path = path;
-		return 0;
+		path_full(path, trial->filling, trial->precision_ns);
+		break;
 	case PACE_TRY_PATH:
-		trial->interval_ns = path_rate(&path, trial->rtt_us, trial->path_interval_ns, trial->precision_ns);
+		trial->interval_ns = path_rate(path, trial->rtt_us, trial->path_interval_ns, trial->precision_ns);
 		return 0;
 	}
 	trial->interval_ns = stream.interval_ns;

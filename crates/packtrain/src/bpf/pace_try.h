@@ -11,9 +11,9 @@ enum pace_try_what {
 	PACE_TRY_END = 2,
 	PACE_TRY_SHARE = 3,		/* of the rate in precision_ns: cwnd streams, headers of rtt_us; the answer in interval_ns */
 	PACE_TRY_PROBING = 4,		/* the rate in precision_ns, path_interval_ns after the cycle began, in units of interval_ns; mss, cwnd times raised */
-	PACE_TRY_DELIVERED = 5,		/* to `path`: cwnd bytes, a round trip of rtt_us, at precision_ns */
-	PACE_TRY_FULL = 6,		/* `path`, at precision_ns; `filling`: what is remembered was too much */
-	PACE_TRY_PATH = 7,		/* what rtt_us is told of `path` at precision_ns, aged path_interval_ns: in interval_ns */
+	PACE_TRY_DELIVERED = 5,		/* to the path in the map: cwnd bytes, a round trip of rtt_us, at precision_ns */
+	PACE_TRY_FULL = 6,		/* that path, at precision_ns; `filling`: what is remembered was too much */
+	PACE_TRY_PATH = 7,		/* what rtt_us is told of it at precision_ns, aged path_interval_ns: in interval_ns */
 };
 
 /* A connection as it is, and after one step of it. */
@@ -33,7 +33,6 @@ struct pace_trial {
 	struct pace_hystart hystart;
 	__u32 filling;
 	__u32 reserved;
-	struct pace_path path;
 };
 
 #endif

@@ -1,6 +1,6 @@
 //! What the program decides, against packtrain-proto's decision: step by step, for connections that chance has drawn.
 
-use libbpf_rs::{Object, ProgramInput};
+use libbpf_rs::{MapCore, MapFlags, Object, ProgramInput};
 use packtrain_proto::pacing::hystart::{
     CSS_GROWTH_DIVISOR, CSS_ROUNDS, Hystart, MIN_RTT_DIVISOR, N_RTT_SAMPLE, Thresholds, Verdict,
 };
@@ -15,8 +15,9 @@ use super::{u32_at, u64_at};
 use crate::linux::test_namespace::in_namespace;
 
 /// `sizeof(struct pace_trial)`, and where in it what is.
-const TRIAL_LEN: usize = 240;
-const PATH_AT: usize = 112;
+const TRIAL_LEN: usize = 112;
+/// `sizeof(struct pace_path)`.
+const PATH_LEN: usize = 128;
 const BEGIN: u32 = 0;
 const ACKNOWLEDGED: u32 = 1;
 const END: u32 = 2;
@@ -235,9 +236,25 @@ fn the_program_shares_a_rate_and_tries_more_of_it_as_it_is_written_down() {
 }
 
 impl Trial<'_> {
+    fn tried(&self) -> libbpf_rs::MapImpl<'_> {
+        let mut maps = self.object.maps();
+        maps.next().expect("the one map")
+    }
+
+    fn forget(&self) {
+        let (key, empty) = (0u32.to_ne_bytes(), [0; PATH_LEN]);
+        let tried = self.tried();
+        tried
+            .update(&key, &empty, MapFlags::ANY)
+            .expect("it is there");
+    }
+
     /// What is remembered of a path, in the program's keeping.
     fn memory(&self) -> Memory {
-        let word = |place: usize| u64_at(&self.bytes, PATH_AT + 8 * place);
+        let value = self.tried().lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
+        let bytes = value.expect("it is read").expect("it is there");
+        assert_eq!(bytes.len(), PATH_LEN);
+        let word = |place: usize| u64_at(&bytes, 8 * place);
         Memory {
             rate_bytes_per_s: word(0),
             full_at_ns: word(1),
@@ -246,12 +263,12 @@ impl Trial<'_> {
             window_rate: word(5),
             sustained_rate: word(6),
             cycle_began_ns: word(9),
-            rtt_min_us: u32_at(&self.bytes, PATH_AT + 80),
+            rtt_min_us: u32_at(&bytes, 80),
             cut_at_ns: word(11),
             cut_rate_min: word(12),
             raised_at_ns: word(13),
             raised_rate: word(14),
-            raised: u32_at(&self.bytes, PATH_AT + 120),
+            raised: u32_at(&bytes, 120),
         }
     }
 }
@@ -270,6 +287,7 @@ fn the_program_remembers_a_path_as_it_is_written_down() {
             object: &mut object,
             bytes: [0; TRIAL_LEN],
         };
+        trial.forget();
         let mut memory = Memory::default();
         let rtt_us = 1 + of_any_size(&mut random, 19);
         let window_ns = (u64::from(rtt_us) * 250).max(WINDOW_NS_MIN);
