@@ -241,7 +241,7 @@ mod tests {
             tried,
             rates
                 .into_iter()
-                .zip([0, 1, 3, 7, 7, 7])
+                .zip([1, 2, 4, 8, 8, 8])
                 .collect::<Vec<_>>()
         );
         memory.full(true, ms * MS);
