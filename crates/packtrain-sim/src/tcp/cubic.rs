@@ -121,7 +121,8 @@ mod tests {
         let mut counted = 0;
         let trips = (0..round_trips).map(|trip| {
             let now = from + RTT * trip as u32;
-            for _ in 0..window {
+            let in_this_one = window;
+            for _ in 0..in_this_one {
                 let each = cubic.each(window, 1, RTT, now);
                 counted += 1;
                 if counted >= each {

@@ -142,7 +142,7 @@ struct Seen {
 
 impl Run {
     fn goes_on(&mut self, round_trips: u32) -> Seen {
-        self.until = self.until + self.rtt * round_trips;
+        self.until += self.rtt * round_trips;
         let until = self.until;
         let (before, dropped) = (self.had(), self.dumbbell.router().dropped());
         let (mut queue_min, mut queue_max) = (usize::MAX, 0);
