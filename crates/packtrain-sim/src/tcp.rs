@@ -15,17 +15,21 @@
 //! | [`scoreboard`] | what is under way, what is lost, what goes again | RFC 6675 |
 //! | [`recovery`] | what goes next | RFC 6675 |
 //! | [`congestion`] | how much may be under way | RFC 5681, RFC 3465 |
+//! | [`cubic`] | the same, as most hosts have it | RFC 9438 |
 //! | [`usage`] | whether that is what holds it back | RFC 7661 |
 //! | [`rtt`] | how long a round trip is, and when to give up | RFC 6298 |
 //! | [`pacer`] | when the next segment may leave | CPS, section 4 |
+//! | [`auto`] | the same, by what the path carries | CPS, section 5 |
 //!
 //! [`dumbbell`] drives ends and wires; [`record`] is what it saw.
 //!
-//! What it does not have yet, and Linux has: CUBIC, RACK and tail loss probes, proportional rate reduction,
+//! What it does not have yet, and Linux has: RACK and tail loss probes, proportional rate reduction,
 //! undoing of a reduction that was for nothing, time stamps, ECN, an end of the connection (FIN), data that
 //! go both ways, acknowledgements at once while a connection is young.
 
+pub mod auto;
 pub mod congestion;
+pub mod cubic;
 pub mod dumbbell;
 pub mod pacer;
 pub mod ranges;

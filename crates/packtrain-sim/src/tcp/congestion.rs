@@ -49,18 +49,33 @@ impl Reno {
 
     /// So many bytes have arrived. What slow start does not need counts in congestion avoidance, which adds a
     /// segment for each window.
-    pub fn grow(&mut self, mut bytes: u64) {
+    pub fn grow(&mut self, bytes: u64) {
+        let bytes = self.grow_in_slow_start(bytes);
+        self.counted += bytes;
+        while self.counted >= self.cwnd {
+            self.counted -= self.cwnd;
+            self.cwnd += self.mss;
+        }
+    }
+
+    /// The same, but congestion avoidance adds a segment for each so many.
+    pub fn grow_for_each(&mut self, segments: u64, bytes: u64) {
+        let bytes = self.grow_in_slow_start(bytes);
+        self.counted += bytes;
+        let more = self.counted / (segments * self.mss);
+        self.counted -= more * segments * self.mss;
+        self.cwnd += more * self.mss;
+    }
+
+    /// What it does not need.
+    fn grow_in_slow_start(&mut self, mut bytes: u64) -> u64 {
         if self.in_slow_start() {
             let step = bytes.min(self.ssthresh - self.cwnd);
             self.cwnd += step;
             bytes -= step;
             self.counted = 0;
         }
-        self.counted += bytes;
-        while self.counted >= self.cwnd {
-            self.counted -= self.cwnd;
-            self.cwnd += self.mss;
-        }
+        bytes
     }
 
     /// The window is this one, as somebody knows of the path; not above the threshold.
@@ -81,14 +96,15 @@ impl Reno {
         self.cwnd = self.ssthresh;
     }
 
-    /// Nothing came back at all: one segment, and slow start to half of what was under way.
-    pub fn collapse(&mut self, flight: u64) {
-        self.halve(flight);
-        self.collapse_again();
+    /// Something was lost, and so many segments are left.
+    pub fn reduce_to(&mut self, segments: u64) {
+        self.ssthresh = segments.max(2) * self.mss;
+        self.cwnd = self.ssthresh;
+        self.counted = 0;
     }
 
-    /// The same, for a loss that the window was halved for already.
-    pub fn collapse_again(&mut self) {
+    /// Nothing came back at all: one segment, and slow start to what the window was reduced to.
+    pub fn collapse(&mut self) {
         self.cwnd = self.mss;
         self.counted = 0;
     }
@@ -148,8 +164,9 @@ mod tests {
     #[test]
     fn a_timeout_leaves_a_segment_and_is_one_loss_however_often_it_comes() {
         let mut reno = Reno::new(100, 10);
-        reno.collapse(1000);
-        reno.collapse_again();
+        reno.reduce(1000);
+        reno.collapse();
+        reno.collapse();
         assert_eq!((reno.cwnd(), reno.ssthresh()), (100, 500));
         assert!(reno.in_slow_start());
     }
@@ -160,7 +177,7 @@ mod tests {
         reno.grow(1000);
         reno.restart(10);
         assert_eq!(reno.cwnd(), 1000);
-        reno.collapse(1000);
+        reno.collapse();
         reno.restart(10);
         assert_eq!(reno.cwnd(), 100);
     }

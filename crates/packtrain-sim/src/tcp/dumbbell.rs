@@ -6,8 +6,12 @@
 //! interface is about to send: as with a small queue below the socket (Linux' TSQ), what waits has not been cut into
 //! segments yet, and what goes again does not stand behind it.
 
+use std::cell::{Ref, RefCell};
+use std::rc::Rc;
+
 use packtrain_proto::time::{Duration, Instant};
 
+use super::auto::Destination;
 use super::receiver::{Receiver, ReceiverConfig};
 use super::record::{Arrived, Router};
 use super::segment::{self, Data};
@@ -79,6 +83,8 @@ pub struct Dumbbell {
     bottleneck: Wire,
     way_back: Wire,
     router: Router,
+    /// All flows go to one.
+    destination: Rc<RefCell<Destination>>,
 }
 
 impl Dumbbell {
@@ -92,6 +98,7 @@ impl Dumbbell {
             bottleneck: Wire::new(&config.bottleneck, &mut random),
             way_back: Wire::new(&config.way_back, &mut random),
             router: Router::default(),
+            destination: Rc::default(),
         };
         for (index, flow) in (0..).zip(&config.flows) {
             dumbbell.add(index, flow, &mut random);
@@ -102,8 +109,10 @@ impl Dumbbell {
     fn add(&mut self, index: u16, config: &FlowConfig, random: &mut Random) {
         // Anywhere, so that numbers wrap.
         let initial_sequence = random.next() as u32;
+        let mut sender = Sender::new(config.sender, index, initial_sequence);
+        sender.join(&self.destination);
         self.flows.push(Flow {
-            sender: Sender::new(config.sender, index, initial_sequence),
+            sender,
             receiver: Receiver::new(config.receiver),
             arrived: Arrived::default(),
             sender_due: None,
@@ -129,6 +138,16 @@ impl Dumbbell {
     /// Its counters are of all frames: data, and what opens connections.
     pub fn bottleneck(&self) -> &Wire {
         &self.bottleneck
+    }
+
+    /// From now on it is another one.
+    pub fn set_bottleneck(&mut self, config: &WireConfig) {
+        self.bottleneck.set(config);
+    }
+
+    /// What senders with `auto` remember.
+    pub fn destination(&self) -> Ref<'_, Destination> {
+        self.destination.borrow()
     }
 
     pub fn sender(&self, flow: usize) -> &Sender {

@@ -59,6 +59,13 @@ impl Pacer {
         self.config.as_ref()?.path.as_ref()
     }
 
+    /// What is remembered is something else now.
+    pub fn remember(&mut self, path: Option<Path>) {
+        if let Some(config) = &mut self.config {
+            config.path = path;
+        }
+    }
+
     pub fn round_trip(&self) -> RoundTrip {
         self.config
             .map_or(RoundTrip::Smoothed, |config| config.round_trip)
@@ -66,6 +73,15 @@ impl Pacer {
 
     pub fn phase(&self) -> Phase {
         self.spacing.phase()
+    }
+
+    /// Between two segments, while they are spaced.
+    pub fn interval(&self) -> Option<Duration> {
+        self.spacing.interval_ns().map(Duration::from_nanos)
+    }
+
+    pub fn is_jump_unproven(&self) -> bool {
+        self.jump.is_unproven()
     }
 
     /// `jumps`: it does not begin because of a loss.
@@ -134,7 +150,7 @@ impl Pacer {
     }
 
     fn note(&mut self, at: Instant) {
-        let interval = self.spacing.interval_ns().map(Duration::from_nanos);
+        let interval = self.interval();
         if self.log.last().and_then(|last| last.interval) != interval {
             self.log.push(Spaced { at, interval });
         }

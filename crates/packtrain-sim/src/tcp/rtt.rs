@@ -56,6 +56,11 @@ impl RttEstimator {
         }
     }
 
+    /// It has, and nothing new was acknowledged since.
+    pub fn has_expired(&self) -> bool {
+        self.expired > 0
+    }
+
     /// Nothing came: the next wait is twice as long (5.5).
     pub fn expire(&mut self) {
         self.expired += 1;

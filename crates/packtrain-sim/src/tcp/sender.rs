@@ -13,10 +13,16 @@
 //! each of them, and whenever the interface has room, [`Sender::poll_transmit`] until it gives nothing. Times never
 //! go back.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use packtrain_proto::pacing::path::Path;
 use packtrain_proto::pacing::spacing::Seen;
 use packtrain_proto::time::{Duration, Instant};
 
+use super::auto::{Auto, Destination};
 use super::congestion::Reno;
+use super::cubic::Cubic;
 use super::pacer::{Pacer, RoundTrip, SpacingConfig};
 use super::recovery::{self, Choice, Recovery};
 use super::rtt::RttEstimator;
@@ -34,6 +40,10 @@ pub struct SenderConfig {
     pub ssthresh_segments: Option<u32>,
     /// `None`: segments leave as fast as the interface takes them.
     pub spacing: Option<SpacingConfig>,
+    /// It leaves at its part of what the path carries, by what all flows that do so have found out.
+    pub auto: bool,
+    /// The window is CUBIC's, out of slow start, and not Reno's.
+    pub cubic: bool,
 }
 
 impl Default for SenderConfig {
@@ -43,6 +53,8 @@ impl Default for SenderConfig {
             initial_window_segments: 10,
             ssthresh_segments: None,
             spacing: None,
+            auto: false,
+            cubic: false,
         }
     }
 }
@@ -87,9 +99,11 @@ pub struct Sender {
     connection: Connection,
     board: Scoreboard,
     window: Reno,
+    cubic: Option<Cubic>,
     usage: Usage,
     rtt: RttEstimator,
     pacer: Pacer,
+    auto: Option<Auto>,
     recovery: Option<Recovery>,
     /// Bytes that have arrived, ever, in order or not.
     delivered: u64,
@@ -124,9 +138,11 @@ impl Sender {
             connection: Connection::Closed,
             board: Scoreboard::new(mss),
             window,
+            cubic: config.cubic.then(Cubic::default),
             usage: Usage::default(),
             rtt: RttEstimator::default(),
             pacer: Pacer::new(config.spacing),
+            auto: None,
             recovery: None,
             delivered: 0,
             written: 0,
@@ -141,6 +157,12 @@ impl Sender {
             opened: None,
             config,
         }
+    }
+
+    /// Whose rate it has a part of, if its configuration says so.
+    pub fn join(&mut self, destination: &Rc<RefCell<Destination>>) {
+        let joins = self.config.auto;
+        self.auto = joins.then(|| Auto::new(Rc::clone(destination), self.config.mss));
     }
 
     pub fn numbering(&self) -> Numbering {
@@ -216,8 +238,9 @@ impl Sender {
             self.rtt.sample(rtt, rtt);
         } else {
             // RFC 5681, 3.1: what opens the connection was lost, or its answer.
-            self.window.collapse_again();
+            self.window.collapse();
         }
+        self.recall(now);
         if let Some(path) = self.pacer.path() {
             let segments = path.window(self.config.mss);
             let bytes = u64::from(segments) * u64::from(self.config.mss);
@@ -239,8 +262,13 @@ impl Sender {
             self.expires = under_way.then(|| now + self.rtt.timeout());
         }
         self.delivered += news.delivered;
-        self.grow(&news);
-        self.recover();
+        let rests = self.board.flight() == 0;
+        if let Some(auto) = &mut self.auto {
+            auto.delivered(news.delivered, self.rtt.min(), rests, now);
+        }
+        self.grow(&news, now);
+        self.recover(now);
+        self.recall(now);
         self.first_slow_start &= self.window.in_slow_start();
         match self.recovery {
             Some(Recovery::Fast { .. }) => self.pacer.slow_start_ends(now),
@@ -274,20 +302,78 @@ impl Sender {
         (self.delivered / u64::from(self.config.mss)) as u32
     }
 
+    /// What is remembered of the path may have changed, or who shares it.
+    fn recall(&mut self, now: Instant) {
+        let Some(auto) = &self.auto else {
+            return;
+        };
+        let (path, rate) = (
+            auto.path(self.rtt.min(), now),
+            auto.rate(self.rtt.min(), now),
+        );
+        // Slow start is no faster than the rule lets it be.
+        self.pacer.remember(path.zip(rate).map(|(path, rate)| Path {
+            rate_bytes_per_s: path.rate_bytes_per_s.min(rate),
+            ..path
+        }));
+    }
+
+    /// The earliest time for the next segment.
+    fn ready(&self) -> Instant {
+        match &self.auto {
+            Some(auto) if auto.is_unpaced() => Instant::ZERO,
+            Some(auto) => self.pacer.ready().max(auto.ready()),
+            None => self.pacer.ready(),
+        }
+    }
+
     /// The window grows by what has arrived, unless it is halved for a loss, or was not what held us back.
-    fn grow(&mut self, news: &News) {
+    fn grow(&mut self, news: &News, now: Instant) {
         let in_slow_start = self.window.in_slow_start();
         let may_grow = match self.recovery {
             Some(Recovery::Fast { .. }) => false,
             Some(Recovery::Timeout { .. }) => true,
             None => news.advanced > 0 && self.usage.may_grow(self.window.cwnd(), in_slow_start),
         };
-        if may_grow {
+        if !may_grow {
+            return;
+        }
+        let Some(cubic) = &mut self.cubic else {
             self.window.grow(news.delivered);
+            return;
+        };
+        let segments = self.window.cwnd_segments();
+        if in_slow_start {
+            self.window.grow(news.delivered);
+            if !self.window.in_slow_start() && self.pacer.path().is_some() {
+                cubic.is_full_at(segments);
+            }
+            return;
+        }
+        let acked = news.delivered / u64::from(self.config.mss);
+        let rtt_min = self.rtt.min().unwrap_or(Duration::ZERO);
+        let each = cubic.each(segments, acked, rtt_min, now);
+        self.window.grow_for_each(each, news.delivered);
+    }
+
+    /// The window is cut for a loss.
+    fn cut(&mut self, now: Instant) {
+        match &mut self.cubic {
+            Some(cubic) => {
+                let segments = cubic.cut(self.window.cwnd_segments());
+                self.window.reduce_to(segments);
+            }
+            None => self.window.reduce(self.board.flight()),
+        }
+        if let Some(auto) = &mut self.auto {
+            // Whoever has jumped went by all of it.
+            let interval = self.pacer.interval();
+            let interval = interval.filter(|_| !self.pacer.is_jump_unproven());
+            auto.cut(interval, self.rtt.min(), now);
         }
     }
 
-    fn recover(&mut self) {
+    fn recover(&mut self, now: Instant) {
         let acknowledged = self.board.acknowledged();
         self.recovery
             .take_if(|recovery| acknowledged >= recovery.until());
@@ -295,8 +381,8 @@ impl Sender {
         let is_repairing = matches!(self.recovery, Some(Recovery::Fast { .. }));
         let mut left = self.pacer.still_retreats_to(&seen, delivered, is_repairing);
         if self.recovery.is_none() && self.board.has_loss() {
+            self.cut(now);
             left = self.pacer.retreats_to(delivered);
-            self.window.reduce(self.board.flight());
             self.board.begin_recovery();
             self.counters.fast_recoveries += 1;
             self.recovery = Some(Recovery::Fast {
@@ -311,7 +397,7 @@ impl Sender {
     }
 
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let ready = self.held.then(|| self.pacer.ready());
+        let ready = self.held.then(|| self.ready());
         self.expires.into_iter().chain(ready).min()
     }
 
@@ -320,22 +406,32 @@ impl Sender {
             return; // it is the pacer's
         }
         self.expires = None;
+        // A loss that the window was reduced for already, whether by this timer or before it, is one loss. As Linux has it, it is
+        // another one if something new was acknowledged since the timer expired.
+        let is_another = match self.recovery {
+            None => true,
+            Some(Recovery::Fast { .. }) => false,
+            Some(Recovery::Timeout { .. }) => !self.rtt.has_expired(),
+        };
         self.rtt.expire();
         if let Connection::Opening { send, .. } = &mut self.connection {
             *send = true;
             return;
         }
         self.counters.timeouts += 1;
-        // A loss that the window was reduced for already, whether by this timer or before it, is one loss.
-        match self.recovery {
-            None => self.window.collapse(self.board.flight()),
-            Some(_) => self.window.collapse_again(),
+        if is_another {
+            self.cut(now);
+        }
+        self.window.collapse();
+        if let Some(cubic) = &mut self.cubic {
+            cubic.reset();
         }
         self.board.lose_all();
         self.recovery = Some(Recovery::Timeout {
             until: self.board.next(),
         });
         self.first_slow_start = false;
+        self.recall(now);
         self.pacer.slow_start_begins(&self.seen(), now, false);
         self.note_window(now);
     }
@@ -355,7 +451,7 @@ impl Sender {
         self.restart_after_idleness(now);
         self.open_window();
         let choice = self.choose()?;
-        if self.pacer.ready() > now {
+        if self.ready() > now {
             self.held = true;
             return None;
         }
@@ -384,6 +480,7 @@ impl Sender {
             .restart(u64::from(self.config.initial_window_segments));
         self.counters.restarts += 1;
         self.first_slow_start = false;
+        self.recall(now);
         self.pacer.slow_start_begins(&self.seen(), now, true);
         self.note_window(now);
         // Once, though the other end may have no room yet.
@@ -432,6 +529,9 @@ impl Sender {
         let (acknowledged, next) = (self.board.acknowledged(), self.board.next());
         self.usage.sent(flight, is_full, acknowledged, next);
         self.pacer.sent(now);
+        if let Some(auto) = &mut self.auto {
+            auto.sent(part.len, self.rtt.min(), now);
+        }
         self.last_sent = now;
         // RFC 6298, 5.1.
         let timeout = self.rtt.timeout();

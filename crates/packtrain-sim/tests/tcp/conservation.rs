@@ -76,6 +76,7 @@ fn any_flow(random: &mut Random) -> FlowConfig {
             initial_window_segments: random.between(1, 20) as u32,
             ssthresh_segments: random.chance(0.3).then(|| random.between(1, 50) as u32),
             spacing: random.chance(0.5).then_some(spacing),
+            ..SenderConfig::default()
         },
         receiver: ReceiverConfig {
             window_bytes: random.magnitude(3000, 10_000_000),

@@ -1,6 +1,7 @@
 //! TCP in virtual time: small cases by hand, its parts against slow models, and what Clustered Packet Spacing
 //! is said to do.
 
+mod auto;
 mod conservation;
 mod exact;
 mod jump;

@@ -257,7 +257,8 @@ void BPF_PROG(pace_acked, struct sock *sk, const struct ack_sample *sample)
 	path = path_of(sk);
 	if (!path)
 		return;
-	path_delivered(path, (__u64)delivered * tp->mss_cache, rtt_us_of(tp), bpf_ktime_get_ns());
+	path_delivered(path, (__u64)delivered * tp->mss_cache, rtt_us_of(tp), is_automatic(stream->rule),
+		       bpf_ktime_get_ns());
 	if (!tp->packets_out)
 		stream_rests(sk, stream);
 	/* Its rule may have come or gone. */
@@ -351,6 +352,21 @@ void BPF_PROG(pace_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 	pace_as_decided(sk, stream);
 }
 
+/*
+ * Whether what is remembered of the path was too much for a stream that has lost. With a rule that gives it the path's rate it is, out of slow
+ * start and where slow start has come up to that rate; below that it is what else goes there, or chance, or a first flight
+ * that leaves in a burst. And what all streams carry is less for that time: they leave it its part already.
+ */
+static __always_inline bool was_too_much(struct sock *sk, const struct pace_stream *stream,
+					 const struct pace_path *path)
+{
+	if (!is_automatic(stream->rule) || stream->jump.state == PACE_JUMP_UNPROVEN)
+		return stream->phase != PACE_FREE;
+	if (stream->phase != PACE_SPACING)
+		return true;
+	return stream->interval_ns <= known_interval_ns(tcp_sk(sk), stream, path, bpf_ktime_get_ns());
+}
+
 SEC("struct_ops")
 __u32 BPF_PROG(pace_ssthresh, struct sock *sk)
 {
@@ -363,7 +379,7 @@ __u32 BPF_PROG(pace_ssthresh, struct sock *sk)
 		note_lost(tp, stream);
 		count(PACE_CUT_FREE + (stream->phase < PACE_PHASES ? stream->phase : 0), 1);
 		if (path) {
-			path_full(path, stream->phase != PACE_FREE || is_automatic(stream->rule), bpf_ktime_get_ns());
+			path_full(path, was_too_much(sk, stream, path), bpf_ktime_get_ns());
 			if (stream->phase != PACE_FREE)
 				__sync_fetch_and_add(&path->losses, 1);
 		}
@@ -472,5 +488,5 @@ _Static_assert(sizeof(struct pace_rule) == 1288, "rule");
 _Static_assert(sizeof(struct pace_rate) == 16, "what a rule gives");
 _Static_assert(sizeof(struct pace_rules) == 16, "where the rules are");
 _Static_assert(sizeof(struct pace_path_key) == 24, "key of a path");
-_Static_assert(sizeof(struct pace_path) == 104, "path");
+_Static_assert(sizeof(struct pace_path) == 152, "path");
 _Static_assert(sizeof(struct pace_shown) == 136, "what is told of a connection");

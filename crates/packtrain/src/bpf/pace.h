@@ -136,6 +136,14 @@ struct pace_share {
 /* packtrain-proto, pacing/rate.rs: a path's rate is tried a little more of, and then less, once in so many times. */
 #define PACE_PROBE_EVERY	16
 #define PACE_PROBE_DIVISOR	40
+#define PACE_PROBE_SEGMENTS	4	/* at least, */
+#define PACE_PROBE_DIVISOR_MIN	4	/* and at most */
+#define PACE_RAISED_MAX		3	/* doublings of it */
+
+/* packtrain-proto, pacing/memory.rs: shorter windows would measure how acknowledgements were bunched. */
+#define PACE_WINDOW_NS_MIN	10000000
+#define PACE_REPAIR_ROUND_TRIPS	4	/* after a loss others are its consequences */
+#define PACE_RAISED_DIVISOR	80	/* a rate that has grown by less has not grown */
 
 struct pace_path_key {
 	__u64 netns;			/* cookie */
@@ -150,14 +158,21 @@ struct pace_path {
 	__u64 window_began_ns;		/* what is delivered is measured in windows of a quarter of a round trip */
 	__u64 window_bytes;
 	__u64 window_rate;		/* of the last one that is complete */
-	__u64 sustained_rate;		/* the lesser of the last two */
+	__u64 sustained_rate;		/* the least of the last three */
 	__u64 connections;		/* ever */
 	__u64 losses;			/* times that a window was cut in slow start */
 	__u64 cycle_began_ns;		/* of trying more and less */
-	__u64 jumped_rate;		/* that streams have taken by jumps of which nothing has arrived yet */
-	__u64 jumped_at_ns;		/* the last of them */
 	__u32 rtt_min_us;
 	__s32 sending;			/* streams that have something under way */
+	__u64 cut_at_ns;		/* the first of the cuts of one round trip; 0: none */
+	__u64 cut_rate_min;		/* these leave so much */
+	__u64 raised_at_ns;		/* when it was last counted that more is carried, */
+	__u64 raised_rate;		/* how much that was, */
+	__u32 raised;			/* and how often in a row it was counted */
+	__u32 reserved;
+	__u64 former_rate;		/* of the window before the last one */
+	__u64 jumped_rate;		/* that streams have taken by jumps of which nothing has arrived yet */
+	__u64 jumped_at_ns;		/* the last of them */
 };
 
 /* packtrain-proto, pacing/hystart.rs, in RFC 9406's words. */

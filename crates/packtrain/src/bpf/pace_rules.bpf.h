@@ -205,7 +205,8 @@ static __always_inline __u64 rate_of_path(struct sock *sk, const struct pace_str
 	if (!rate)
 		return 0;
 	streams = path->sending + !stream->is_sending;
-	rate = rate_probing(rate, now - path->cycle_began_ns, path_unit_ns(path->rtt_min_us));
+	rate = rate_probing(rate, now - path->cycle_began_ns, path_unit_ns(path->rtt_min_us),
+			    ((struct tcp_sock *)sk)->mss_cache, path->raised);
 	return rate_share(rate, streams, 1, 0);
 }
 

@@ -20,6 +20,13 @@ static __always_inline bool one_has(const volatile struct pace_ports *ranges, __
 	return count == 0;
 }
 
+/* All bits of ::ffff:0:0/96 count. */
+static __always_inline bool is_of_ipv4(const volatile struct pace_prefix *prefix)
+{
+	return !(~prefix->mask[0] | ~prefix->mask[1] | ~prefix->mask[2]) && !prefix->address[0] &&
+	       !prefix->address[1] && prefix->address[2] == bpf_htonl(0xffff);
+}
+
 static __noinline bool is_meant(const struct pace_ends *ends)
 {
 	if (!ends || !settings.spaces || !one_has(settings.remote_port, settings.remote_ports, ends->remote_port) ||
@@ -28,6 +35,9 @@ static __noinline bool is_meant(const struct pace_ends *ends)
 	for (__u32 i = 0; i < PACE_PREFIXES && i < settings.prefixes; i++) {
 		const volatile struct pace_prefix *prefix = &settings.prefix[i];
 
+		/* ::/0 is none of IPv4's. */
+		if (is_mapped(ends->remote) != is_of_ipv4(prefix))
+			continue;
 		if ((ends->remote[0] & prefix->mask[0]) == prefix->address[0] &&
 		    (ends->remote[1] & prefix->mask[1]) == prefix->address[1] &&
 		    (ends->remote[2] & prefix->mask[2]) == prefix->address[2] &&

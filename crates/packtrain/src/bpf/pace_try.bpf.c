@@ -7,17 +7,29 @@
 #include "pace_spacing.bpf.h"
 #include "pace_hystart.bpf.h"
 #include "pace_jump.bpf.h"
+#include "pace_memory.bpf.h"
 #include "pace_rate.bpf.h"
 #include "pace_try.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+/* The path that is tried: who asks writes and reads it here. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct pace_path);
+} tried SEC(".maps");
 
 SEC("syscall")
 int pace_try(struct pace_trial *trial)
 {
 	struct pace_seen seen = trial->seen;
 	struct pace_stream stream = {};
+	struct pace_path *path = bpf_map_lookup_elem(&tried, &(__u32){ 0 });
 
+	if (!path)
+		return 1;
 	stream.interval_ns = trial->interval_ns;
 	stream.round_end = trial->round_end;
 	stream.first_flight = trial->first_flight;
@@ -58,7 +70,17 @@ int pace_try(struct pace_trial *trial)
 		trial->interval_ns = rate_share(trial->precision_ns, seen.cwnd, seen.mss, seen.rtt_us);
 		return 0;
 	case PACE_TRY_PROBING:
-		trial->interval_ns = rate_probing(trial->precision_ns, trial->path_interval_ns, trial->interval_ns);
+		trial->interval_ns = rate_probing(trial->precision_ns, trial->path_interval_ns, trial->interval_ns,
+						  seen.mss, seen.cwnd);
+		return 0;
+	case PACE_TRY_DELIVERED:
+		path_delivered(path, seen.cwnd, trial->rtt_us, trial->filling, trial->precision_ns);
+		break;
+	case PACE_TRY_FULL:
+		path_full(path, trial->filling, trial->precision_ns);
+		break;
+	case PACE_TRY_PATH:
+		trial->interval_ns = path_rate(path, trial->rtt_us, trial->path_interval_ns, trial->precision_ns);
 		return 0;
 	}
 	trial->interval_ns = stream.interval_ns;

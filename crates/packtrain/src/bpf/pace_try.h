@@ -10,9 +10,12 @@ enum pace_try_what {
 	PACE_TRY_ACKNOWLEDGED = 1,
 	PACE_TRY_END = 2,
 	PACE_TRY_SHARE = 3,		/* of the rate in precision_ns: cwnd streams, headers of rtt_us; the answer in interval_ns */
-	PACE_TRY_JUMP = 5,		/* whether, and to which window: of the rate in interval_ns, rtt_us streams, path_interval_ns taken */
-	PACE_TRY_JUMPED = 6,		/* the window is to be what `may` says */
-	PACE_TRY_PROBING = 4,		/* the rate in precision_ns, path_interval_ns after the cycle began, in units of interval_ns */
+	PACE_TRY_PROBING = 4,		/* the rate in precision_ns, path_interval_ns after the cycle began, in units of interval_ns; mss, cwnd times raised */
+	PACE_TRY_DELIVERED = 5,		/* to the path in the map: cwnd bytes, a round trip of rtt_us, at precision_ns; `filling`: of one that is paced */
+	PACE_TRY_FULL = 6,		/* that path, at precision_ns; `filling`: what is remembered was too much */
+	PACE_TRY_PATH = 7,		/* what rtt_us is told of it at precision_ns, aged path_interval_ns: in interval_ns */
+	PACE_TRY_JUMP = 8,		/* whether, and to which window: of the rate in interval_ns, rtt_us streams, path_interval_ns taken */
+	PACE_TRY_JUMPED = 9,		/* the window is to be what `may` says */
 };
 
 /* A connection as it is, and after one step of it. */

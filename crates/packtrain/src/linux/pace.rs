@@ -294,7 +294,7 @@ impl TcpPacer {
 /// `struct pace_path_key` and `struct pace_path`.
 fn remembered(key: &[u8], value: &[u8]) -> RememberedPath {
     let address: [u8; 16] = key[8..24].try_into().expect("sixteen bytes");
-    let rtt_min_us = u32_at(value, 96);
+    let rtt_min_us = u32_at(value, 80);
     let rate = u64_at(value, 0);
     RememberedPath {
         netns: u64_at(key, 0),
@@ -308,7 +308,7 @@ fn remembered(key: &[u8], value: &[u8]) -> RememberedPath {
         seen_at_ns: u64_at(value, 16),
         connections: u64_at(value, 56),
         losses: u64_at(value, 64),
-        sending: u32_at(value, 100) as i32,
+        sending: u32_at(value, 84) as i32,
     }
 }
 

@@ -538,7 +538,8 @@ fn only_connections_that_are_meant_are_taken_and_none_whose_application_has_chos
     let taken = || lab.status()["counters"]["taken"].as_u64().unwrap();
     for (options, expected) in [
         ("--dst 10.9.0.0/24", 1),
-        ("--dst 192.0.2.0/24,fd00::/8", 0),
+        ("--dst 192.0.2.0/24,fd00::/8,::/0", 0),
+        ("--dst 0.0.0.0/0", 1),
         ("--dport 80,5000-6000", 1),
         ("--dport 80", 0),
         ("--sport 1-1023", 0),
@@ -550,7 +551,7 @@ fn only_connections_that_are_meant_are_taken_and_none_whose_application_has_chos
         lab.pace("tcp off");
     }
     // By IPv6 too, and both ends in one namespace.
-    lab.pace("tcp on --precision 1ms --dst ::1");
+    lab.pace("tcp on --precision 1ms --dst ::1,0.0.0.0/0");
     let chosen = |words: &str| {
         let script = format!(
             "import socket\n\

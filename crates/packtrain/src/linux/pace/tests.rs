@@ -1,10 +1,11 @@
 //! What the program decides, against packtrain-proto's decision: step by step, for connections that chance has drawn.
 
-use libbpf_rs::{Object, ProgramInput};
+use libbpf_rs::{MapCore, MapFlags, Object, ProgramInput};
 use packtrain_proto::pacing::hystart::{
     CSS_GROWTH_DIVISOR, CSS_ROUNDS, Hystart, MIN_RTT_DIVISOR, N_RTT_SAMPLE, Thresholds, Verdict,
 };
 use packtrain_proto::pacing::jump::{Jump, RETREAT_MIN};
+use packtrain_proto::pacing::memory::{Memory, RAISED_DIVISOR, REPAIR_ROUND_TRIPS, WINDOW_NS_MIN};
 use packtrain_proto::pacing::path::{Path, WINDOW_MIN};
 use packtrain_proto::pacing::rate;
 use packtrain_proto::pacing::spacing::{
@@ -19,11 +20,13 @@ use crate::linux::test_namespace::in_namespace;
 
 /// `sizeof(struct pace_trial)`, and where in it what is.
 const TRIAL_LEN: usize = 152;
+/// `sizeof(struct pace_path)`.
+const PATH_LEN: usize = 152;
 const BEGIN: u32 = 0;
 const ACKNOWLEDGED: u32 = 1;
 const END: u32 = 2;
-const JUMP: u32 = 5;
-const JUMPED: u32 = 6;
+const JUMP: u32 = 8;
+const JUMPED: u32 = 9;
 
 /// A connection in the program's keeping.
 struct Trial<'a> {
@@ -287,7 +290,7 @@ fn the_program_shares_a_rate_and_tries_more_of_it_as_it_is_written_down() {
         let streams = of_any_size(&mut random, 12);
         let mss = 1 + of_any_size(&mut random, 16);
         let headers = random.up_to(120) as u32;
-        let mut ask = |what: u32, path_interval_ns: u64, interval_ns: u64| {
+        let mut ask = |what: u32, streams: u32, path_interval_ns: u64, interval_ns: u64| {
             trial.put(0, &rate.to_ne_bytes());
             trial.put(8, &path_interval_ns.to_ne_bytes());
             trial.put(16, &interval_ns.to_ne_bytes());
@@ -299,17 +302,133 @@ fn the_program_shares_a_rate_and_tries_more_of_it_as_it_is_written_down() {
             u64_at(&trial.bytes, 16)
         };
         let shared = rate::share(rate, streams, mss, headers);
-        assert_eq!(ask(SHARE, 0, 0), shared, "{rate} {streams} {mss} {headers}");
+        assert_eq!(
+            ask(SHARE, streams, 0, 0),
+            shared,
+            "{rate} {streams} {mss} {headers}"
+        );
         let rtt_min_us = of_any_size(&mut random, 22);
         let unit_ns = (u64::from(rtt_min_us) * 1000).max(rate::UNIT_MIN_NS);
         let since_ns = random.up_to(40 * unit_ns);
-        let probing = rate::probing(rate, since_ns, rtt_min_us);
+        let raised = streams % 6;
+        let probing = rate::probing(rate, since_ns, rtt_min_us, mss, raised);
         assert_eq!(
-            ask(PROBING, since_ns, unit_ns),
+            ask(PROBING, raised, since_ns, unit_ns),
             probing,
             "{rate} {since_ns}"
         );
     }
+}
+
+impl Trial<'_> {
+    fn tried(&self) -> libbpf_rs::MapImpl<'_> {
+        let mut maps = self.object.maps();
+        maps.next().expect("the one map")
+    }
+
+    fn forget(&self) {
+        let (key, empty) = (0u32.to_ne_bytes(), [0; PATH_LEN]);
+        let tried = self.tried();
+        tried
+            .update(&key, &empty, MapFlags::ANY)
+            .expect("it is there");
+    }
+
+    /// What is remembered of a path, in the program's keeping.
+    fn memory(&self) -> Memory {
+        let value = self.tried().lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
+        let bytes = value.expect("it is read").expect("it is there");
+        assert_eq!(bytes.len(), PATH_LEN);
+        let word = |place: usize| u64_at(&bytes, 8 * place);
+        Memory {
+            rate_bytes_per_s: word(0),
+            full_at_ns: word(1),
+            window_began_ns: word(3),
+            window_bytes: word(4),
+            window_rate: word(5),
+            sustained_rate: word(6),
+            cycle_began_ns: word(9),
+            rtt_min_us: u32_at(&bytes, 80),
+            cut_at_ns: word(11),
+            cut_rate_min: word(12),
+            raised_at_ns: word(13),
+            raised_rate: word(14),
+            raised: u32_at(&bytes, 120),
+            former_rate: word(16),
+        }
+    }
+}
+
+/// A path that carries what it does for some time, then more or less, with pauses and losses.
+#[test]
+fn the_program_remembers_a_path_as_it_is_written_down() {
+    const DELIVERED: u32 = 5;
+    const FULL: u32 = 6;
+    const PATH: u32 = 7;
+    let mut object = bpf_object::load(embedded!("pace_try")).expect("it loads");
+    let mut random = Random::new(0x3e30);
+    let (mut known, mut more, mut halved, mut told) = (0, 0, 0, 0);
+    for path in 0..100 {
+        let mut trial = Trial {
+            object: &mut object,
+            bytes: [0; TRIAL_LEN],
+        };
+        trial.forget();
+        let mut memory = Memory::default();
+        let rtt_us = 1 + of_any_size(&mut random, 19);
+        let window_ns = (u64::from(rtt_us) * 250).max(WINDOW_NS_MIN);
+        let mut rate = 1000 + u64::from(of_any_size(&mut random, 30));
+        let mut now_ns = random.up_to(1 << 40);
+        for step in 0..300 {
+            let what = match random.up_to(99) {
+                0..=3 => FULL,
+                4..=9 => PATH,
+                _ => DELIVERED,
+            };
+            let length_ns = match random.up_to(59) {
+                0 => random.up_to(8 * window_ns),
+                1 => {
+                    rate = (rate * (1 + random.up_to(7)) / 4).clamp(1000, 1 << 32);
+                    0
+                }
+                _ => random.up_to(window_ns),
+            };
+            now_ns += length_ns;
+            let bytes = (u128::from(rate) * u128::from(length_ns) / 1_000_000_000) as u32;
+            let seen_us =
+                [0, rtt_us, rtt_us + of_any_size(&mut random, 20)][random.up_to(2) as usize];
+            let age_max_ns = random.up_to(20 * window_ns);
+            let is_less = random.up_to(1) as u32;
+            trial.put(0, &now_ns.to_ne_bytes());
+            trial.put(8, &age_max_ns.to_ne_bytes());
+            trial.put(24 + 12, &bytes.to_ne_bytes());
+            trial.put(60, &what.to_ne_bytes());
+            trial.put(64, &seen_us.to_ne_bytes());
+            trial.put(104, &is_less.to_ne_bytes());
+            trial.run();
+            let before = memory;
+            match what {
+                DELIVERED => memory.delivered(u64::from(bytes), seen_us, is_less == 1, now_ns),
+                FULL => memory.full(is_less == 1, now_ns),
+                _ => {
+                    let answer = memory.path(seen_us, age_max_ns, now_ns);
+                    let rate = answer.map_or(0, |path| path.rate_bytes_per_s);
+                    assert_eq!(u64_at(&trial.bytes, 16), rate, "{path}, {step}: {memory:?}");
+                    told += u32::from(answer.is_some());
+                }
+            }
+            assert_eq!(trial.memory(), memory, "{path}, {step}");
+            let (was, is) = (before.rate_bytes_per_s, memory.rate_bytes_per_s);
+            known += u32::from(was == 0 && is > 0);
+            more += u32::from(was > 0 && is > was);
+            halved += u32::from(was > 0 && is == was / 2);
+        }
+    }
+    let figures = (known, more, halved, told);
+    assert!(
+        known > 80 && more > 500 && halved > 50 && told > 200,
+        "{figures:?}"
+    );
 }
 
 #[test]
@@ -332,8 +451,14 @@ fn the_constants_of_the_program_are_those_of_the_decision() {
         ("PACE_NAME", super::NAME_LEN as u32),
         ("PACE_RULES", super::RULES_MAX as u32),
         ("PACE_ROWS", super::rules::ROWS_MAX as u32),
+        ("PACE_WINDOW_NS_MIN", WINDOW_NS_MIN as u32),
         ("PACE_PROBE_EVERY", rate::PROBE_EVERY as u32),
         ("PACE_PROBE_DIVISOR", rate::PROBE_DIVISOR as u32),
+        ("PACE_PROBE_SEGMENTS", rate::PROBE_SEGMENTS as u32),
+        ("PACE_PROBE_DIVISOR_MIN", rate::PROBE_DIVISOR_MIN as u32),
+        ("PACE_RAISED_MAX", rate::RAISED_MAX),
+        ("PACE_RAISED_DIVISOR", RAISED_DIVISOR as u32),
+        ("PACE_REPAIR_ROUND_TRIPS", REPAIR_ROUND_TRIPS as u32),
     ] {
         let defined = header
             .lines()
