@@ -323,8 +323,8 @@ mod tests {
             let mut memory = Memory::default();
             delivers(&mut memory, 1000, 200, 5000);
             memory.full(true, 1200 * MS);
-            for ms in 1200..1400 {
-                let bytes = if (1201..=1250).contains(&ms) {
+            for ms in 1200..1600 {
+                let bytes = if (1401..=1450).contains(&ms) {
                     6000
                 } else {
                     5000
