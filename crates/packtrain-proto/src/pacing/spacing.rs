@@ -191,6 +191,8 @@ impl Spacing {
         let is_full = missing <= (window_bytes / MISSING_DIVISOR) as i32;
         let is_over = seen.una.wrapping_sub(self.round_end) as i32 >= 0 || seen.una == seen.nxt;
         self.allowed_to = seen.window_end();
+        // Slow start may have been ended by a round trip that had grown, before all of a jump was sent.
+        self.opens_to = 0;
         if self.phase != Phase::Spacing {
             return self.end();
         }

@@ -109,6 +109,7 @@ static __always_inline void pace_fill(struct pace_stream *stream, const struct p
 	bool is_over = pace_beyond(stream, seen) >= 0 || seen->una == seen->nxt;
 
 	stream->allowed_to = seen->una + window_bytes;
+	stream->opens_to = 0;
 	if (stream->phase != PACE_SPACING) {
 		pace_end(stream);
 	} else if (!stream->filling) {

@@ -302,8 +302,14 @@ fn a_jump_that_waits_for_the_receiver_goes_on_at_its_rate() {
     }
     assert_eq!(rounds.interval_ns(), interval);
     assert!(rounds.spacing.opens(300, rounds.seen.cwnd).is_some());
-    rounds.spacing.end();
-    assert_eq!(rounds.spacing.opens(300, 190), None);
+    let mut ended = rounds.spacing;
+    ended.end();
+    assert_eq!(ended.opens(300, rounds.seen.cwnd), None);
+    // The round trip has grown: slow start ends where it is.
+    rounds.seen.ssthresh = rounds.seen.cwnd;
+    rounds.acknowledge_one();
+    assert_eq!(rounds.spacing.phase(), Phase::Spacing);
+    assert_eq!(rounds.spacing.opens(300, rounds.seen.cwnd), None);
 }
 
 #[test]
