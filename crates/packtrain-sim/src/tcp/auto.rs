@@ -86,6 +86,11 @@ impl Auto {
         Some(rate::share(together, self.streams(&destination), 1, 0))
     }
 
+    /// Nobody else sends there.
+    pub fn is_alone(&self) -> bool {
+        self.streams(&self.destination.borrow()) == 1
+    }
+
     fn streams(&self, destination: &Destination) -> u32 {
         destination.sending + u32::from(!self.is_sending)
     }

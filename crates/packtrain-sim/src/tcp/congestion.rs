@@ -83,13 +83,6 @@ impl Reno {
         self.cwnd = bytes.min(self.ssthresh);
     }
 
-    /// What a jump was for is lost: this is what is left of it.
-    pub fn retreat(&mut self, bytes: u64) {
-        self.ssthresh = bytes.max(2 * self.mss);
-        self.cwnd = self.ssthresh;
-        self.counted = 0;
-    }
-
     /// Something was lost, of so many bytes that were under way: half of them, or two segments.
     pub fn reduce(&mut self, flight: u64) {
         self.halve(flight);

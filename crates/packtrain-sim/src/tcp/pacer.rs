@@ -95,8 +95,8 @@ impl Pacer {
         }
     }
 
-    /// The window to go on with when this acknowledgement has been taken in, in segments, where it is a larger one. Nobody else
-    /// is on the path.
+    /// The window to go on with when this acknowledgement has been taken in, in segments, where it is a larger one, if nobody
+    /// else is on the path.
     pub fn jumps_to(&self, seen: &Seen) -> Option<u32> {
         let path = self.path().filter(|_| self.spacing.may_jump(seen))?;
         let window = path.jump(1, 0, seen.mss).min(seen.ssthresh);

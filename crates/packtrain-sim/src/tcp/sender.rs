@@ -279,7 +279,9 @@ impl Sender {
 
     fn space(&mut self, now: Instant) {
         let seen = self.seen();
-        match self.pacer.jumps_to(&seen) {
+        // Who shares the path leaves the others what they have of it: as in the program, nothing is free then.
+        let is_alone = self.auto.as_ref().is_none_or(Auto::is_alone);
+        match self.pacer.jumps_to(&seen).filter(|_| is_alone) {
             None => self.pacer.acknowledged(&seen, now),
             Some(window) => {
                 let delivered = self.delivered_segments();
@@ -391,8 +393,7 @@ impl Sender {
             });
         }
         if let Some(segments) = left {
-            self.window
-                .retreat(u64::from(segments) * u64::from(self.config.mss));
+            self.window.reduce_to(u64::from(segments));
         }
     }
 

@@ -26,13 +26,17 @@ fn papers(divisor: u64) -> Line {
     }
 }
 
-fn with(mut line: Line, path: Option<Path>) -> Dumbbell {
+fn spaced(mut line: Line, path: Option<Path>) -> Line {
     line.sender.spacing = Some(SpacingConfig {
         precision: ms(1),
         path,
         round_trip: RoundTrip::Least,
     });
-    line.run()
+    line
+}
+
+fn with(line: Line, path: Option<Path>) -> Dumbbell {
+    spaced(line, path).run()
 }
 
 fn carried_after(dumbbell: &Dumbbell) -> Duration {
@@ -81,15 +85,7 @@ fn one_loss_does_not_throw_away_what_the_rest_of_the_jump_has_shown() {
     for lost in [12, 100, 3000, 4900] {
         let mut line = papers(1);
         line.lost = vec![lost];
-        let mut dumbbell = {
-            let mut line = line.clone();
-            line.sender.spacing = Some(SpacingConfig {
-                precision: ms(1),
-                path: Some(PAPERS),
-                round_trip: RoundTrip::Least,
-            });
-            line.dumbbell()
-        };
+        let mut dumbbell = spaced(line.clone(), Some(PAPERS)).dumbbell();
         dumbbell.run_while(|dumbbell| {
             let recoveries = dumbbell.sender(0).counters.fast_recoveries;
             recoveries == 0 || dumbbell.sender(0).acknowledged() < (jump + 10) * MSS
@@ -127,13 +123,7 @@ fn on_no_path_is_more_lost_by_a_jump_than_it_sent() {
             ..Line::sends(4000)
         };
         let jump = u64::from(path.jump(1, 0, MSS as u32));
-        let mut config = line.clone();
-        config.sender.spacing = Some(SpacingConfig {
-            precision: ms(1),
-            path: Some(path),
-            round_trip: RoundTrip::Least,
-        });
-        let mut dumbbell = config.dumbbell();
+        let mut dumbbell = spaced(line.clone(), Some(path)).dumbbell();
         dumbbell.run_while(|dumbbell| {
             dumbbell.sender(0).is_in_first_slow_start() && !dumbbell.is_done()
         });

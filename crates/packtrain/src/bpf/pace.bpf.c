@@ -5,8 +5,8 @@
  *
  * The window is the kernel's CUBIC's. What is added: in slow start segments leave RTT / cwnd apart (pace_spacing.bpf.h), by the
  * kernel's own pacing; slow start ends at what is remembered of the path (pace_path.bpf.h), of which it takes half at once
- * (pace_jump.bpf.h), or when the round trip grows (pace_hystart.bpf.h). After that the socket is as unpaced as any, unless a rule says at which rate it leaves
- * (pace_rules.bpf.h).
+ * (pace_jump.bpf.h), or when the round trip grows (pace_hystart.bpf.h). After that the socket is as unpaced as any, unless a rule
+ * says at which rate it leaves (pace_rules.bpf.h).
  *
  * The kernel works out a pacing rate of its own at each acknowledgement. The one that counts is written where it asks how
  * large segments may be, which is each time before it sends.
@@ -134,7 +134,7 @@ static __always_inline __u64 interval_min_ns(struct sock *sk, const struct pace_
 enum begins {
 	BEGINS_NEW,			/* what the kernel remembers of the destination itself does not count */
 	BEGINS_AFTER_PAUSE,		/* a window that was cut is not raised above that */
-	BEGINS_AFTER_LOSS,		/* nor is more taken at once */
+	BEGINS_AFTER_LOSS,		/* nor is more taken at once; nor by one that was there before us */
 };
 
 static __always_inline void begin(struct sock *sk, struct pace_stream *stream, enum begins why)
