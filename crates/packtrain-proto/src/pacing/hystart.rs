@@ -8,6 +8,9 @@
 //!          it was less again: it had not been the queue
 //! ```
 //!
+//! In CSS the window still grows, to three times as much until it is over, and many a connection has carried all of its bytes by then. That the
+//! path is full, which is worth remembering, is believed earlier: after one whole round that was in CSS.
+//!
 //! The names are the RFC's. Linux' own HyStart also takes long trains of acknowledgements for a full path, which spaced segments
 //! always bring: it is of no use beside spacing.
 
@@ -17,8 +20,10 @@ pub const N_RTT_SAMPLE: u32 = 8;
 pub const MIN_RTT_DIVISOR: u32 = 8;
 /// Growth in CSS: a segment for so many that were acknowledged.
 pub const CSS_GROWTH_DIVISOR: u32 = 4;
-/// Rounds after which it is believed.
+/// Rounds after which slow start is over.
 pub const CSS_ROUNDS: u32 = 5;
+/// Rounds, of which the first was in CSS only at its end, after which the path is taken for full.
+pub const FULL_ROUNDS: u32 = 2;
 
 /// The bounds of what counts as growth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +48,8 @@ pub enum Verdict {
     SlowStart,
     /// The window grows by one segment for [`CSS_GROWTH_DIVISOR`].
     Conservative,
+    /// As `Conservative`; and a round ends after which the path is taken for full.
+    Full,
     /// ssthresh is the window.
     Over,
 }
@@ -76,7 +83,8 @@ impl Hystart {
         rtt_us: u32,
         thresholds: &Thresholds,
     ) -> Verdict {
-        if una.wrapping_sub(self.round_end) as i32 >= 0 {
+        let ends_round = una.wrapping_sub(self.round_end) as i32 >= 0;
+        if ends_round {
             self.round_end = nxt;
             self.last_round_min_us = self.current_round_min_us;
             self.current_round_min_us = 0;
@@ -97,6 +105,7 @@ impl Hystart {
         self.judge(thresholds);
         match self.css_baseline_min_us {
             0 => Verdict::SlowStart,
+            _ if ends_round && self.css_rounds >= FULL_ROUNDS => Verdict::Full,
             _ => Verdict::Conservative,
         }
     }
@@ -170,8 +179,11 @@ mod tests {
         let verdicts = rounds.round(126_000);
         assert_eq!(verdicts[..7], [Verdict::SlowStart; 7]);
         assert_eq!(verdicts[7..], [Verdict::Conservative; 3]);
-        for _ in 0..4 {
-            assert_eq!(rounds.round(130_000), [Verdict::Conservative; 10]);
+        assert_eq!(rounds.round(130_000), [Verdict::Conservative; 10]);
+        for _ in 0..3 {
+            let verdicts = rounds.round(130_000);
+            assert_eq!(verdicts[0], Verdict::Full);
+            assert_eq!(verdicts[1..], [Verdict::Conservative; 9]);
         }
         assert_eq!(rounds.round(130_000)[0], Verdict::Over);
     }

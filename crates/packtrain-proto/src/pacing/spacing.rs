@@ -5,8 +5,7 @@
 //!   Free ──────────────▶ Spacing ─────────────────────────────────▶ Clusters
 //!    ▲                      │                                           │
 //!    │ loss; a round after  │                     window ≥ ssthresh, or │
-//!    │ window ≥ ssthresh,   │                                      loss │
-//!    │ and it was full      │                                           │
+//!    │ window ≥ ssthresh    │                                      loss │
 //!    └──────────────────────┴───────────────────────────────────────────┘
 //! ```
 //!
@@ -17,18 +16,17 @@
 //!
 //! T is the precision of who sends: what it cannot space it sends as ordinary TCP does, and the seeds that are
 //! set by then grow into clusters, T apart. Where the path is [remembered](super::path), spacing goes on below T, as well as it
-//! can be done, and never above the path's rate.
+//! can be done, and never above the path's rate. And there segments go on to leave evenly when slow start is over, until the first loss: acknowledgements
+//! that come in a bunch behind a pause would be answered in a burst, which a small buffer has no room for.
 
 use super::path::Path;
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// A window of which no more than this part is missing is full: less than what a buffer of 5 % of what is under way holds.
-pub const MISSING_DIVISOR: u32 = 32;
-/// What is missing of a full window is sent with intervals that are shorter by this part of them, or it would be missing for ever
-/// where timers are late.
+/// After slow start a whole window would leave in a round trip less this part of it: what timers that were late have left behind
+/// would be missing for ever.
 pub const CATCH_UP_DIVISOR: u64 = 64;
-/// And for so many rounds, if it does not come to that.
-pub const FILLING_ROUNDS: u8 = 8;
+/// Of round trips that are shorter than so many times T nothing is made even: it leaves in pieces that take a T.
+pub const EVEN_PRECISIONS: u64 = 16;
 /// The window of a jump is open for what leaves in so many nanoseconds, five pieces as the kernel sends them, and for some segments.
 pub const AHEAD_NS: u64 = 5_000_000;
 pub const AHEAD_SEGMENTS: u64 = 4;
@@ -42,6 +40,17 @@ pub enum Phase {
     Spacing,
     /// Slow start that is not spaced any more: each acknowledgement is answered at once.
     Clusters,
+}
+
+/// What becomes of a window that has grown as far as it is to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+enum Fill {
+    #[default]
+    NotYet,
+    /// For one more round what it lets go is spaced as in slow start.
+    Filling,
+    /// What it lets go leaves evenly, out of slow start.
+    Even,
 }
 
 /// What a sender knows when an acknowledgement has been taken in. Sequence numbers in bytes, windows in segments.
@@ -78,12 +87,9 @@ pub struct Spacing {
     first_flight: u32,
     /// What follows it may be more than twice as much: nothing was lost that told of the path.
     jumps: bool,
-    /// The window has grown as far as it is to, and is filled: in which round that is; 0: not yet.
-    filling: u8,
+    fill: Fill,
     /// The window may be opened as far as this before it grows by itself, as segments leave; 0: it may not.
     opens_to: u32,
-    /// What the window let go when the last acknowledgement had been taken in ends here.
-    allowed_to: u32,
     /// Acknowledged as far as here, the round has ended.
     round_end: u32,
     /// Between two segments.
@@ -97,7 +103,13 @@ impl Spacing {
 
     /// Between two segments, while they are spaced.
     pub fn interval_ns(&self) -> Option<u64> {
-        (self.phase == Phase::Spacing).then_some(self.interval_ns)
+        let is_spaced = self.phase == Phase::Spacing || self.is_even();
+        is_spaced.then_some(self.interval_ns)
+    }
+
+    /// Slow start is over, and segments leave evenly.
+    pub fn is_even(&self) -> bool {
+        self.fill == Fill::Even
     }
 
     /// Slow start begins: at the handshake's end, after idle, after a timeout. `seen.cwnd` is the first flight. To a path that is
@@ -106,7 +118,7 @@ impl Spacing {
         self.first_flight = seen.cwnd;
         self.jumps = jumps && path.is_some();
         self.round_end = seen.window_end();
-        self.filling = 0;
+        self.fill = Fill::NotYet;
         self.opens_to = 0;
         self.phase = match seen.is_in_slow_start() || path.is_some() {
             true => Phase::Spacing,
@@ -182,45 +194,45 @@ impl Spacing {
         self.space(seen, doubled.min(seen.ssthresh), precision_ns, path);
     }
 
-    /// The window grows no more, and for one more round what it lets go is spaced. A sender that has not kept up with its interval, or
-    /// had less to send, would have all that is missing leave at once after that: so on a path that is known spacing ends when
-    /// the window was full once. At the path's rate that is so a round trip after the last pause.
+    /// Slow start has ended, and for one more round what the window lets go is spaced. On a path that is not known all is
+    /// ordinary then; on one that is it leaves evenly.
     fn fill(&mut self, seen: &Seen, precision_ns: u64, path: Option<&Path>) {
-        let window_bytes = seen.cwnd.wrapping_mul(seen.mss);
-        let missing = self.allowed_to.wrapping_sub(seen.nxt) as i32;
-        let is_full = missing <= (window_bytes / MISSING_DIVISOR) as i32;
-        let is_over = seen.una.wrapping_sub(self.round_end) as i32 >= 0 || seen.una == seen.nxt;
-        self.allowed_to = seen.window_end();
-        // Slow start may have been ended by a round trip that had grown, before all of a jump was sent.
+        // It may have been ended by a round trip that had grown, before all of a jump was sent.
         self.opens_to = 0;
-        if self.phase != Phase::Spacing {
-            return self.end();
-        }
-        if self.filling == 0 {
-            self.filling = 1;
-            self.round_end = seen.window_end();
-            return self.space(seen, seen.cwnd, precision_ns, path);
-        }
-        if !is_over && self.filling == 1 {
-            return;
-        }
-        let Some(path) = path.filter(|_| !is_full && self.filling < FILLING_ROUNDS) else {
-            return self.end();
-        };
-        if is_over {
-            self.filling += 1;
-            self.round_end = seen.window_end();
-            let least_ns = path.interval_ns(seen.mss);
-            self.interval_ns = least_ns - least_ns / CATCH_UP_DIVISOR;
+        match (self.phase, self.fill) {
+            (Phase::Free, Fill::Even) => self.make_even(seen),
+            (Phase::Spacing, Fill::NotYet) => {
+                self.fill = Fill::Filling;
+                self.round_end = seen.window_end();
+                self.space(seen, seen.cwnd, precision_ns, path);
+            }
+            (Phase::Spacing, _) => {
+                let beyond = seen.una.wrapping_sub(self.round_end) as i32;
+                if beyond < 0 && seen.una != seen.nxt {
+                    return;
+                }
+                self.end();
+                let rtt_ns = u64::from(seen.rtt_us) * 1000;
+                if path.is_some() && rtt_ns / EVEN_PRECISIONS >= precision_ns {
+                    self.fill = Fill::Even;
+                    self.make_even(seen);
+                }
+            }
+            _ => self.end(),
         }
     }
 
-    /// Slow start is over at once: by a loss.
+    fn make_even(&mut self, seen: &Seen) {
+        let interval_ns = interval_ns(seen.rtt_us, seen.cwnd);
+        self.interval_ns = interval_ns - interval_ns / CATCH_UP_DIVISOR;
+    }
+
+    /// Slow start is over at once, or what came after it: by a loss.
     pub fn end(&mut self) {
         self.phase = Phase::Free;
         self.first_flight = 0;
         self.opens_to = 0;
-        self.filling = 0;
+        self.fill = Fill::NotYet;
     }
 
     /// So many segments are spread over the round trip that begins.

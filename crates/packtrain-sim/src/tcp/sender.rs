@@ -17,7 +17,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use packtrain_proto::pacing::path::Path;
-use packtrain_proto::pacing::spacing::Seen;
+use packtrain_proto::pacing::spacing::{self, Seen};
 use packtrain_proto::time::{Duration, Instant};
 
 use super::auto::{Auto, Destination};
@@ -369,8 +369,9 @@ impl Sender {
         }
         if let Some(auto) = &mut self.auto {
             // Whoever has jumped went by all of it.
-            let interval = self.pacer.interval();
-            let interval = interval.filter(|_| !self.pacer.is_jump_unproven());
+            let is_spaced =
+                self.pacer.phase() == spacing::Phase::Spacing && !self.pacer.is_jump_unproven();
+            let interval = self.pacer.interval().filter(|_| is_spaced);
             auto.cut(interval, self.rtt.min(), now);
         }
     }

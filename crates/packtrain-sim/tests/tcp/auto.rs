@@ -318,6 +318,29 @@ fn a_newcomer_has_its_part_after_twelve_round_trips_and_nobody_loses() {
     }
 }
 
+/// The other leaves it its part from its first segment on, so that both carry less for a while: that is not what the path carries.
+/// Where the burst that a first flight is makes the other one lose something, too, half is taken at most, as by any loss.
+#[test]
+fn what_a_newcomer_alone_loses_of_its_first_flight_takes_nothing_from_what_is_remembered() {
+    let mut alone = 0;
+    for seed in 0..40 {
+        let mut case = draw(seed, 1);
+        case.buffer_bytes = 8 * FRAME_BYTES;
+        let mut run = case.of(&[ns(0), case.rtt * SETTLED]);
+        run.goes_on(SETTLED);
+        let of_other = |run: &Run| run.dumbbell.sender(0).counters.fast_recoveries;
+        let rate = |run: &Run| run.dumbbell.destination().memory.rate_bytes_per_s;
+        let before = (rate(&run), of_other(&run));
+        let begins = run.goes_on(12);
+        assert!(begins.dropped > 0, "{case:?} {begins:?}");
+        if of_other(&run) == before.1 {
+            alone += 1;
+            assert!(rate(&run) >= before.0 * 19 / 20, "{case:?} {before:?}");
+        }
+    }
+    assert!(alone >= 5, "{alone}");
+}
+
 /// One frame, which nobody had to drop.
 #[test]
 fn a_loss_by_chance_takes_half_at_most_and_is_made_good() {

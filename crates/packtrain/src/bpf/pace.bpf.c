@@ -5,8 +5,8 @@
  *
  * The window is the kernel's CUBIC's. What is added: in slow start segments leave RTT / cwnd apart (pace_spacing.bpf.h), by the
  * kernel's own pacing; slow start ends at what is remembered of the path (pace_path.bpf.h), of which it takes half at once
- * (pace_jump.bpf.h), or when the round trip grows (pace_hystart.bpf.h). After that the socket is as unpaced as any, unless a rule
- * says at which rate it leaves (pace_rules.bpf.h).
+ * (pace_jump.bpf.h), or when the round trip grows (pace_hystart.bpf.h). After that the socket is as unpaced as any, unless the path was
+ * remembered, until the first loss, or a rule says at which rate it leaves (pace_rules.bpf.h).
  *
  * The kernel works out a pacing rate of its own at each acknowledgement. The one that counts is written where it asks how
  * large segments may be, which is each time before it sends.
@@ -93,7 +93,7 @@ static __always_inline void pace_as_decided(struct sock *sk, const struct pace_s
 {
 	if (stream->was_paced)
 		return;
-	if (stream->phase == PACE_SPACING || stream->rule) {
+	if (stream->phase == PACE_SPACING || stream->fill == PACE_EVEN || stream->rule) {
 		if (sk->sk_pacing_status == SK_PACING_NONE)
 			sk->sk_pacing_status = SK_PACING_NEEDED;
 	} else if (sk->sk_pacing_status == SK_PACING_NEEDED) {
@@ -269,9 +269,10 @@ void BPF_PROG(pace_acked, struct sock *sk, const struct ack_sample *sample)
 		enum pace_verdict verdict = hystart_acknowledged(&stream->hystart, tp->snd_una, tp->snd_nxt, rtt_us,
 								 settings.hystart_min_us, settings.hystart_max_us);
 
+		if (verdict == PACE_FULL || verdict == PACE_OVER)
+			path_full(path, false, bpf_ktime_get_ns());
 		if (verdict == PACE_OVER) {
 			tp->snd_ssthresh = tp->snd_cwnd;
-			path_full(path, false, bpf_ktime_get_ns());
 			count(PACE_ENDED_BY_DELAY, 1);
 		}
 	}
@@ -331,8 +332,12 @@ void BPF_PROG(pace_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 		cubictcp_cong_avoid(sk, ack, acked);
 	if (stream->phase == PACE_FREE) {
 		/* A window that was cut below its threshold by a timeout: slow start goes on from there. */
-		if (is_in_slow_start(tp))
+		if (is_in_slow_start(tp)) {
 			begin(sk, stream, BEGINS_AFTER_LOSS);
+		} else if (stream->fill == PACE_EVEN) {
+			see(tp, &seen);
+			pace_make_even(stream, &seen);
+		}
 		return;
 	}
 	see(tp, &seen);
@@ -340,7 +345,7 @@ void BPF_PROG(pace_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 		return;
 	if ((stream->knows_path || stream->rule) && pace_decides(stream, &seen)) {
 		if (stream->knows_path) {
-			if (seen.cwnd >= seen.ssthresh && !stream->filling) {
+			if (seen.cwnd >= seen.ssthresh && stream->fill == PACE_NOT_FILLED) {
 				count(PACE_ENDED_AT_PATH, 1);
 				tell_window_max(sk, seen.cwnd);
 			}
@@ -360,11 +365,17 @@ void BPF_PROG(pace_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 static __always_inline bool was_too_much(struct sock *sk, const struct pace_stream *stream,
 					 const struct pace_path *path)
 {
-	if (!is_automatic(stream->rule) || stream->jump.state == PACE_JUMP_UNPROVEN)
-		return stream->phase != PACE_FREE;
+	__u64 known_ns = known_interval_ns(tcp_sk(sk), stream, path, bpf_ktime_get_ns());
+
+	if (!is_automatic(stream->rule) || stream->jump.state == PACE_JUMP_UNPROVEN) {
+		if (stream->phase != PACE_FREE)
+			return true;
+		/* Not one whose window has grown beyond what is remembered: it asked for more. */
+		return stream->fill == PACE_EVEN && stream->interval_ns >= known_ns - known_ns / 16;
+	}
 	if (stream->phase != PACE_SPACING)
 		return true;
-	return stream->interval_ns <= known_interval_ns(tcp_sk(sk), stream, path, bpf_ktime_get_ns());
+	return stream->interval_ns <= known_ns;
 }
 
 SEC("struct_ops")
@@ -448,7 +459,7 @@ __u32 BPF_PROG(pace_min_tso_segs, struct sock *sk)
 	}
 	if (stream->opens_to)
 		open_window(tp, stream);
-	if (stream->phase == PACE_SPACING && stream->interval_ns)
+	if ((stream->phase == PACE_SPACING || stream->fill == PACE_EVEN) && stream->interval_ns)
 		rate = (__u64)tp->mss_cache * SECOND_NS / stream->interval_ns;
 	ruled = ruled_rate_of(sk, stream);
 	if (ruled && (!rate || ruled < rate))

@@ -17,9 +17,8 @@ enum pace_phase {
 
 /* A window of which this part is missing is full; what is missing leaves this part sooner; for so many rounds. packtrain-proto,
  * pacing/spacing.rs. */
-#define PACE_MISSING_DIVISOR	32
 #define PACE_CATCH_UP_DIVISOR	64
-#define PACE_FILLING_ROUNDS	8
+#define PACE_EVEN_PRECISIONS	16
 
 /* The window of a jump is open for what leaves in so many nanoseconds, and these segments. The same file. */
 #define PACE_AHEAD_NS		5000000
@@ -180,6 +179,7 @@ struct pace_path {
 #define PACE_MIN_RTT_DIVISOR	8
 #define PACE_CSS_GROWTH_DIVISOR	4
 #define PACE_CSS_ROUNDS		5
+#define PACE_FULL_ROUNDS	2
 
 struct pace_hystart {
 	__u32 last_round_min_us;
@@ -205,18 +205,24 @@ struct pace_jump {
 	__u32 delivered_before;
 };
 
+/* What becomes of a window that has grown as far as it is to. */
+enum pace_fill {
+	PACE_NOT_FILLED = 0,
+	PACE_FILLING = 1,		/* for one more round what it lets go is spaced as in slow start */
+	PACE_EVEN = 2,			/* what it lets go leaves evenly, out of slow start */
+};
+
 /* A connection's. What spacing needs is packtrain-proto, pacing/spacing.rs: Spacing. */
 struct pace_stream {
 	__u64 interval_ns;
 	__u32 round_end;
-	__u32 allowed_to;		/* what the window let go ends here */
 	__u32 opens_to;			/* so far the window of a jump may be opened; 0: there is none */
 	__u32 first_flight;
 	__u8 phase;
 	__u8 is_sending;		/* counted in its path's `sending` */
 	__u8 was_paced;			/* by somebody else */
 	__u8 knows_path;		/* slow start ends at what is remembered */
-	__u8 filling;			/* the window: in which round; 0: not yet */
+	__u8 fill;			/* enum pace_fill */
 	__u8 restarts;			/* after a pause: the window is about to become a small one */
 	__u8 was_ours;			/* it comes from a pacer that has ended without a word */
 	__u8 jumps;			/* what follows the first flight may be more than twice as much */

@@ -3,12 +3,15 @@
 #ifndef PACKTRAIN_PACE_HYSTART_BPF_H
 #define PACKTRAIN_PACE_HYSTART_BPF_H
 
+#include <stdbool.h>
+
 #include "pace.h"
 
 enum pace_verdict {
 	PACE_SLOW_START = 0,
 	PACE_CONSERVATIVE = 1,
 	PACE_OVER = 2,
+	PACE_FULL = 3,			/* conservative, and the path is taken for full */
 };
 
 static __always_inline void hystart_begin(struct pace_hystart *hystart, __u32 nxt)
@@ -43,7 +46,9 @@ static __always_inline void hystart_judge(struct pace_hystart *hystart, __u32 mi
 static __always_inline enum pace_verdict hystart_acknowledged(struct pace_hystart *hystart, __u32 una, __u32 nxt,
 							      __u32 rtt_us, __u32 min_us, __u32 max_us)
 {
-	if ((__s32)(una - hystart->round_end) >= 0) {
+	bool ends_round = (__s32)(una - hystart->round_end) >= 0;
+
+	if (ends_round) {
 		hystart->round_end = nxt;
 		hystart->last_round_min_us = hystart->current_round_min_us;
 		hystart->current_round_min_us = 0;
@@ -57,7 +62,9 @@ static __always_inline enum pace_verdict hystart_acknowledged(struct pace_hystar
 			hystart->current_round_min_us = rtt_us;
 	}
 	hystart_judge(hystart, min_us, max_us);
-	return hystart->css_baseline_min_us ? PACE_CONSERVATIVE : PACE_SLOW_START;
+	if (!hystart->css_baseline_min_us)
+		return PACE_SLOW_START;
+	return ends_round && hystart->css_rounds >= PACE_FULL_ROUNDS ? PACE_FULL : PACE_CONSERVATIVE;
 }
 
 #endif

@@ -44,7 +44,7 @@ static __always_inline void pace_begin(struct pace_stream *stream, const struct 
 	stream->first_flight = seen->cwnd;
 	stream->jumps = jumps && path_interval_ns;
 	stream->round_end = seen->una + seen->cwnd * seen->mss;
-	stream->filling = 0;
+	stream->fill = PACE_NOT_FILLED;
 	stream->opens_to = 0;
 	stream->phase = seen->cwnd < seen->ssthresh || path_interval_ns ? PACE_SPACING : PACE_FREE;
 	pace_space(stream, seen, seen->cwnd, precision_ns, path_interval_ns);
@@ -55,7 +55,7 @@ static __always_inline void pace_end(struct pace_stream *stream)
 	stream->phase = PACE_FREE;
 	stream->first_flight = 0;
 	stream->opens_to = 0;
-	stream->filling = 0;
+	stream->fill = PACE_NOT_FILLED;
 }
 
 /* Whether this is the first answer to a first flight on a path that is remembered. */
@@ -101,29 +101,32 @@ static __always_inline bool pace_decides(const struct pace_stream *stream, const
 	return stream->first_flight || pace_beyond(stream, seen) > 0 || seen->cwnd >= seen->ssthresh;
 }
 
+/* After slow start on a path that is known. */
+static __always_inline void pace_make_even(struct pace_stream *stream, const struct pace_seen *seen)
+{
+	__u64 interval_ns = (__u64)seen->rtt_us * 1000 / (seen->cwnd ? seen->cwnd : 1);
+
+	stream->interval_ns = interval_ns - interval_ns / PACE_CATCH_UP_DIVISOR;
+}
+
 static __always_inline void pace_fill(struct pace_stream *stream, const struct pace_seen *seen, __u64 precision_ns,
 				      __u64 path_interval_ns)
 {
-	__u32 window_bytes = seen->cwnd * seen->mss;
-	bool is_full = (__s32)(stream->allowed_to - seen->nxt) <= (__s32)(window_bytes / PACE_MISSING_DIVISOR);
-	bool is_over = pace_beyond(stream, seen) >= 0 || seen->una == seen->nxt;
-
-	stream->allowed_to = seen->una + window_bytes;
 	stream->opens_to = 0;
-	if (stream->phase != PACE_SPACING) {
+	if (stream->phase == PACE_FREE && stream->fill == PACE_EVEN) {
+		pace_make_even(stream, seen);
+	} else if (stream->phase != PACE_SPACING) {
 		pace_end(stream);
-	} else if (!stream->filling) {
-		stream->filling = 1;
-		stream->round_end = stream->allowed_to;
+	} else if (stream->fill == PACE_NOT_FILLED) {
+		stream->fill = PACE_FILLING;
+		stream->round_end = seen->una + seen->cwnd * seen->mss;
 		pace_space(stream, seen, seen->cwnd, precision_ns, path_interval_ns);
-	} else if (!is_over && stream->filling == 1) {
-		return;
-	} else if (is_full || !path_interval_ns || stream->filling >= PACE_FILLING_ROUNDS) {
+	} else if (pace_beyond(stream, seen) >= 0 || seen->una == seen->nxt) {
 		pace_end(stream);
-	} else if (is_over) {
-		stream->filling++;
-		stream->round_end = stream->allowed_to;
-		stream->interval_ns = path_interval_ns - path_interval_ns / PACE_CATCH_UP_DIVISOR;
+		if (path_interval_ns && (__u64)seen->rtt_us * 1000 / PACE_EVEN_PRECISIONS >= precision_ns) {
+			stream->fill = PACE_EVEN;
+			pace_make_even(stream, seen);
+		}
 	}
 }
 

@@ -285,7 +285,7 @@ int pace_show(struct bpf_iter__tcp *ctx)
 	shown.local_port = common->skc_num;
 	shown.state = common->skc_state;
 	shown.pacing_rate = ((struct sock *)tp)->sk_pacing_rate;
-	shown.interval_ns = stream->phase == PACE_SPACING ? stream->interval_ns : 0;
+	shown.interval_ns = stream->phase == PACE_SPACING || stream->fill == PACE_EVEN ? stream->interval_ns : 0;
 	shown.bytes_acked = tp->bytes_acked;
 	shown.bytes_retrans = tp->bytes_retrans;
 	if (tp->rate_interval_us)

@@ -34,9 +34,8 @@ int pace_try(struct pace_trial *trial)
 	stream.round_end = trial->round_end;
 	stream.first_flight = trial->first_flight;
 	stream.phase = trial->phase;
-	stream.filling = trial->filling;
+	stream.fill = trial->fill;
 	stream.hystart = trial->hystart;
-	stream.allowed_to = trial->allowed_to;
 	stream.opens_to = trial->opens_to;
 	stream.jumps = trial->jumps;
 	stream.jump = trial->jump;
@@ -74,10 +73,10 @@ int pace_try(struct pace_trial *trial)
 						  seen.mss, seen.cwnd);
 		return 0;
 	case PACE_TRY_DELIVERED:
-		path_delivered(path, seen.cwnd, trial->rtt_us, trial->filling, trial->precision_ns);
+		path_delivered(path, seen.cwnd, trial->rtt_us, trial->fill, trial->precision_ns);
 		break;
 	case PACE_TRY_FULL:
-		path_full(path, trial->filling, trial->precision_ns);
+		path_full(path, trial->fill, trial->precision_ns);
 		break;
 	case PACE_TRY_PATH:
 		trial->interval_ns = path_rate(path, trial->rtt_us, trial->path_interval_ns, trial->precision_ns);
@@ -87,8 +86,7 @@ int pace_try(struct pace_trial *trial)
 	trial->round_end = stream.round_end;
 	trial->first_flight = stream.first_flight;
 	trial->phase = stream.phase;
-	trial->filling = stream.filling;
-	trial->allowed_to = stream.allowed_to;
+	trial->fill = stream.fill;
 	trial->opens_to = stream.opens_to;
 	trial->opened = pace_opens(&stream, (seen.nxt - seen.una) / (seen.mss ? seen.mss : 1), seen.cwnd);
 	trial->jumps = stream.jumps;

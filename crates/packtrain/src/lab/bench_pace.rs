@@ -3,6 +3,7 @@
 //! bottleneck. Losses, queues and times are read from captures of the lab's wires and the emulator's counters, never from
 //! what a sender says of itself; with each row stands what carried it, and how late the wires ran.
 
+mod auto;
 mod connections;
 mod flow;
 mod gap;
@@ -16,6 +17,8 @@ mod share;
 mod slow_start;
 mod spacing;
 mod stage;
+mod timeline;
+mod told;
 mod trace;
 mod way;
 mod work;
@@ -55,6 +58,8 @@ pub enum Part {
     Work,
     /// The share beside an ordinary connection
     Share,
+    /// Streams that share a path, by a rule with `--auto`, and without
+    Auto,
 }
 
 impl Rounds for Part {
@@ -91,7 +96,7 @@ pub struct PaceOptions {
           value_parser = clap::value_parser!(u32).range(4..=131_072))]
     receive_buffer: u32,
 
-    /// Write plots (SVG) and what they are of (CSV) into this directory.
+    /// Write plots (SVG) and what they are of (CSV) into this directory; of `--part connections` a time line of each run (CSV).
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     plots: Option<PathBuf>,
 }
@@ -182,6 +187,7 @@ pub fn run(packtrain: &Path, options: &PaceOptions) -> Result<bool> {
         (Part::Spacing, spacing::measure),
         (Part::Work, work::measure),
         (Part::Share, share::measure),
+        (Part::Auto, auto::measure),
     ];
     for (part, measure) in parts {
         if options.common.wants(&part) {

@@ -172,9 +172,9 @@ fn a_remembered_path_is_spaced_up_to_its_rate_and_slow_start_ends_there() {
     rounds.round();
     rounds.round();
     assert_eq!(rounds.spacing.phase(), Phase::Free);
-    // Ten doublings, of which the last one is as long as the path.
+    // Ten doublings, of which the last one is as long as the path; and then what leaves evenly.
     let intervals = &rounds.intervals_ns;
-    assert_eq!(intervals.len(), 11);
+    assert_eq!(intervals.len(), 12);
     assert!(intervals.is_sorted_by(|earlier, later| earlier > later));
     let least = path.interval_ns(MSS);
     assert!((least..=least + 1).contains(&intervals[10]));
@@ -215,7 +215,7 @@ fn a_jump_is_sent_over_one_round_trip_and_doubled_in_the_next() {
         rounds.round();
     }
     // 9883 is an odd number: the last one of the window makes a round of its own.
-    let [first, half, full, _] = rounds.intervals_ns[..] else {
+    let [first, half, full, _, _] = rounds.intervals_ns[..] else {
         panic!("{:?}", rounds.intervals_ns);
     };
     assert_eq!(first, 19_800_000);
@@ -226,63 +226,52 @@ fn a_jump_is_sent_over_one_round_trip_and_doubled_in_the_next() {
 }
 
 /// A path of a thousand segments, and a window that has become that.
-fn filling() -> (Rounds, Path) {
+fn filled() -> Rounds {
     let path = Path {
         rate_bytes_per_s: 14_480_000,
         rtt_min_us: 100_000,
     };
     let mut rounds = Rounds::begin(100_000, 1000, MS, Some(path));
-    while rounds.seen.cwnd < 1000 {
+    while rounds.spacing.phase() == Phase::Spacing {
         rounds.round();
     }
-    (rounds, path)
+    rounds
 }
 
-impl Rounds {
-    /// So many are acknowledged, and answered but for what is missing of the window.
-    fn acknowledge_missing(&mut self, segments: u32, missing: u32) {
-        for _ in 0..segments {
-            self.seen.una = self.seen.una.wrapping_add(MSS);
-            self.spacing
-                .acknowledged(&self.seen, self.precision_ns, self.path.as_ref());
-            self.send();
-            self.seen.nxt = self.seen.nxt.wrapping_sub(missing * MSS);
-        }
-    }
-}
-
-/// It did not keep up, or had nothing to send: what is missing would leave at once.
 #[test]
-fn a_window_that_was_never_full_is_spaced_until_it_is() {
-    let (mut rounds, path) = filling();
-    let least = path.interval_ns(MSS);
-    assert_eq!(rounds.interval_ns(), Some(least));
-    rounds.acknowledge_missing(3000, 200);
-    let sooner = least - least / CATCH_UP_DIVISOR;
-    assert_eq!(rounds.interval_ns(), Some(sooner));
-    // Nothing is under way for a while.
-    rounds.seen.una = rounds.seen.nxt;
-    rounds.spacing.acknowledged(&rounds.seen, MS, Some(&path));
-    assert_eq!(rounds.interval_ns(), Some(sooner));
-    rounds.acknowledge_missing(10, 32);
-    assert_eq!(rounds.interval_ns(), Some(sooner));
-    rounds.acknowledge_missing(2, 31);
+fn on_a_path_that_is_known_a_window_leaves_evenly_after_slow_start_until_the_first_loss() {
+    let mut rounds = filled();
+    assert_eq!(rounds.seen.cwnd, 1000);
+    // A window leaves in a little less than a round trip, or what a late timer has left behind would be missing for ever.
+    assert_eq!(rounds.interval_ns(), Some(100_000 - 100_000 / 64));
+    for _ in 0..50 {
+        rounds.round();
+    }
+    rounds.seen.cwnd = 2000;
+    rounds.acknowledge_one();
     assert_eq!(rounds.spacing.phase(), Phase::Free);
+    assert_eq!(rounds.interval_ns(), Some(50_000 - 50_000 / 64));
+    rounds.spacing.end();
+    assert_eq!(rounds.interval_ns(), None);
+    rounds.acknowledge_one();
+    assert_eq!(rounds.interval_ns(), None);
 }
 
 #[test]
-fn a_sender_that_never_fills_its_window_is_not_spaced_for_ever() {
-    let (mut rounds, _) = filling();
-    let mut acknowledged = 0;
-    while rounds.spacing.phase() == Phase::Spacing {
-        rounds.acknowledge_missing(1, 200);
-        acknowledged += 1;
-    }
-    let most = u32::from(FILLING_ROUNDS) * 1000;
-    assert!(
-        (most - 2000..=most).contains(&acknowledged),
-        "{acknowledged}"
-    );
+fn over_a_short_round_trip_all_is_ordinary_after_slow_start() {
+    let is_even = |rtt_us, is_known: bool| {
+        let path = Path {
+            rate_bytes_per_s: 1_000_000_000,
+            rtt_min_us: rtt_us,
+        };
+        let mut rounds = Rounds::begin(rtt_us, 1000, MS, is_known.then_some(path));
+        while rounds.spacing.phase() != Phase::Free {
+            rounds.round();
+        }
+        rounds.spacing.is_even()
+    };
+    assert!(is_even(16_000, true) && !is_even(15_999, true));
+    assert!(!is_even(100_000, false));
 }
 
 /// The receiver has no room for more than a part of it: what it has room for leaves at the jump's rate, in the rounds after it as well.
@@ -375,7 +364,7 @@ fn a_path_that_takes_no_more_than_the_first_flight_has_it_spaced() {
     assert_eq!(rounds.spacing.phase(), Phase::Spacing);
     rounds.round();
     assert_eq!(rounds.spacing.phase(), Phase::Free);
-    assert_eq!(rounds.intervals_ns, [10_000_000]);
+    assert_eq!(rounds.intervals_ns, [10_000_000, 9_843_750]);
 }
 
 #[test]

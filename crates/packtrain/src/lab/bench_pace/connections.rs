@@ -4,9 +4,13 @@
 use serde::Serialize;
 
 use super::Bench;
+use super::plot;
+use super::queue::Occupancy;
 use super::row::{Of, Row};
 use super::slow_start::{SlowStart, carried_after};
 use super::stage::{Carried, Run, Setting, Stage};
+use super::timeline;
+use super::told::Told;
 use super::trace::Trace;
 use super::way::{CPS_FIRST, CPS_SECOND, CUBIC, Connection, Pace, Way};
 use crate::lab::figure::{Target, Unit};
@@ -26,6 +30,8 @@ struct Measured {
     /// 100 MB and 1 GB, s.
     carried_after: Vec<f64>,
     carried: Carried,
+    /// Of those that are spaced.
+    told: Option<Told>,
 }
 
 /// All runs of one way with one setting.
@@ -59,6 +65,8 @@ pub struct Summary {
     carried_1_gb_s: Sample,
     /// By the emulator's counters, in each round.
     carried: Vec<Carried>,
+    /// By the pacer itself, in each round; null: there was none.
+    told: Vec<Option<Told>>,
 }
 
 pub fn measure(bench: &mut Bench<'_>) -> Result<()> {
@@ -68,7 +76,7 @@ pub fn measure(bench: &mut Bench<'_>) -> Result<()> {
         for setting in bench.settings() {
             for way in &ways {
                 bench.tell("connections", round, &setting, way.name);
-                for (way, measured) in run(bench, setting, way)? {
+                for (way, measured) in run(bench, setting, way, round)? {
                     let same = |runs: &&mut Runs| runs.setting == setting && runs.way == way;
                     match all.iter_mut().find(same) {
                         Some(runs) => runs.runs.push(measured),
@@ -89,10 +97,15 @@ pub fn measure(bench: &mut Bench<'_>) -> Result<()> {
 }
 
 /// What one host sends by this way; of those that remember, a second connection follows the first.
-fn run(bench: &Bench<'_>, setting: Setting, way: &Way) -> Result<Vec<(Way, Measured)>> {
+fn run(
+    bench: &Bench<'_>,
+    setting: Setting,
+    way: &Way,
+    round: usize,
+) -> Result<Vec<(Way, Measured)>> {
     let mut flaw = String::new();
     for _ in 0..TRIES {
-        match run_once(bench, setting, way)? {
+        match run_once(bench, setting, way, round)? {
             Ok(measured) => return Ok(measured),
             Err(why) => flaw = why,
         }
@@ -110,6 +123,7 @@ fn run_once(
     bench: &Bench<'_>,
     setting: Setting,
     way: &Way,
+    round: usize,
 ) -> Result<Flawed<Vec<(Way, Measured)>>> {
     let stage = Stage::set(bench.packtrain, setting)?;
     stage.prepare(way)?;
@@ -123,8 +137,25 @@ fn run_once(
     let mut measured = Vec::new();
     for way in connections {
         let run = stage.traced(|| stage.carry(way, Amount::Bytes(last)))?;
+        if let Some(directory) = bench.plots {
+            let trace = &run.trace;
+            let occupancy = Occupancy::of(trace, setting.path().line);
+            let text = timeline::csv(&trace.entered, &trace.arrived, &occupancy);
+            let name = format!("connections {setting}, {} {}.csv", way.name, round + 1);
+            let name = name
+                .replace(", ", "-")
+                .replace(' ', "-")
+                .replace('%', "percent");
+            plot::write(directory, &name, &text)?;
+        }
         match judge(&run, setting, &amounts) {
-            Ok(one) => measured.push((*way, one)),
+            Ok(one) => {
+                let told = match way.pace {
+                    Pace::Tcp => Some(Told::by(&stage.a)?),
+                    _ => None,
+                };
+                measured.push((*way, Measured { told, ..one }));
+            }
             Err(flaw) => return Ok(Err(flaw)),
         }
     }
@@ -156,6 +187,7 @@ fn judge(run: &Run, setting: Setting, amounts: &[u64]) -> Flawed<Measured> {
         start,
         carried_after: carried_after(&trace, amounts),
         carried: run.carried,
+        told: None,
     })
 }
 
@@ -217,6 +249,7 @@ impl Runs {
             carried_100_mb_s: after(0),
             carried_1_gb_s: after(1),
             carried: self.runs.iter().map(|run| run.carried).collect(),
+            told: self.runs.iter().map(|run| run.told).collect(),
         }
     }
 
@@ -408,6 +441,7 @@ mod tests {
             start,
             carried_after: vec![seconds],
             carried: Carried::default(),
+            told: None,
         };
         Runs {
             setting: SETTING,

@@ -19,7 +19,7 @@ const LASTS: Duration = Duration::from_secs(8);
 /// The beginning, and a time at which slow start has long ended.
 const SHOWN_FROM_MS: [(usize, &str); 2] = [(0, "start"), (5000, "later")];
 /// Of a full packet on the line.
-const PACKET_NS: f64 = 8.0 * 1500.0 / LINE_BPS * 1e9;
+const PACKET_NS: f64 = 8.0 * 1500.0 / LINE_BPS as f64 * 1e9;
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Packets {

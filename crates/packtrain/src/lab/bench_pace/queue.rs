@@ -68,6 +68,17 @@ impl Occupancy {
         let levels = self.levels.iter().take_while(|level| level.at < until);
         levels.map(|level| level.bytes).max().unwrap_or(0)
     }
+
+    /// The mean of what stood there with each that came from then on.
+    pub fn mean_from(&self, from: u64) -> f64 {
+        let levels = self.levels.iter().skip_while(|level| level.at < from);
+        let (mut bytes, mut count) = (0, 0u32);
+        for level in levels {
+            bytes += level.bytes;
+            count += 1;
+        }
+        bytes as f64 / f64::from(count.max(1))
+    }
 }
 
 #[cfg(test)]
@@ -103,6 +114,10 @@ mod tests {
         assert!(occupancy.dropped.is_empty());
         assert_eq!(occupancy.peak_until(36_000), 2 * 1514);
         assert_eq!(occupancy.peak_until(u64::MAX), 3 * 1514);
+        assert_eq!(
+            occupancy.mean_from(24_000),
+            (2.0 + 3.0 * 3.0) / 4.0 * 1514.0
+        );
     }
 
     #[test]
@@ -133,5 +148,6 @@ mod tests {
     fn a_queue_to_which_nothing_came_was_empty() {
         let occupancy = Occupancy::of(&Trace::default(), LINE);
         assert_eq!(occupancy.peak_until(u64::MAX), 0);
+        assert_eq!(occupancy.mean_from(0), 0.0);
     }
 }

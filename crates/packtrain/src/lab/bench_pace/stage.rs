@@ -26,12 +26,12 @@ use crate::lab::host::Host;
 use crate::lab::one_link::stage::cpu_of_host;
 use crate::lab::standing::HeldLab;
 use crate::lab::stream::Amount;
-use crate::lab::topology::direction::QueueLimit;
+use crate::lab::topology::direction::{Counts, QueueLimit, Rate};
 use crate::lab::topology::{Direction, Name, Topology, ready};
 use crate::lab::{Error, Result, pause, wait_for, wire};
 
 /// Of IP packets.
-pub const LINE_BPS: f64 = 599e6;
+pub const LINE_BPS: u64 = 599_000_000;
 pub const ROUND_TRIP: Duration = Duration::from_millis(198);
 
 const INTERFACE: &str = "eth0";
@@ -75,6 +75,8 @@ const RECEIVE_BUFFER_MAX: u64 = 128 << 20;
 pub struct Setting {
     pub card: Card,
     pub round_trip: Duration,
+    /// Of the bottleneck, IP packets.
+    pub line_bps: u64,
     /// Of what is on the way in a round trip; `None`: as the ready topology has it, 512 kB.
     pub buffer: Option<f64>,
     /// Whether hosts segment late (TSO and GSO), or before their card as the paper's did.
@@ -92,6 +94,7 @@ impl Setting {
     pub const PAPER: Setting = Setting {
         card: GBE_25000,
         round_trip: ROUND_TRIP,
+        line_bps: LINE_BPS,
         buffer: None,
         offload: false,
         two_senders: false,
@@ -101,7 +104,7 @@ impl Setting {
 
     /// What is on the way in a round trip.
     pub fn product_bytes(&self) -> f64 {
-        LINE_BPS * self.round_trip.as_secs_f64() / 8.0
+        self.line_bps as f64 * self.round_trip.as_secs_f64() / 8.0
     }
 
     fn one_way_ns(&self) -> u64 {
@@ -139,6 +142,10 @@ impl Setting {
         let line = topology.wires.iter_mut().find(|wire| wire.name == LINE);
         for direction in &mut line.expect("the line of the paper").directions {
             direction.wire.delay_ns = one_way_ns;
+            direction.wire.rate = Some(Rate {
+                bps: self.line_bps,
+                counts: Counts::Ip,
+            });
             if let Some(bytes) = buffer {
                 direction.wire.queue.limit = QueueLimit::Bytes(bytes);
             }
@@ -254,6 +261,10 @@ impl Stage {
                 .a
                 .packtrain(&["pace", "tcp", "on", "--precision", "1ms"])
                 .map(drop),
+            Pace::Auto => self
+                .a
+                .packtrain(&["pace", "rule", "add", "--match", "any", "--auto"])
+                .map(drop),
             Pace::Gap(register) => {
                 let register = register.to_string();
                 let line_rate = format!("{}bit", self.setting.card.bps);
@@ -268,7 +279,7 @@ impl Stage {
     pub fn end(self, way: &Way) -> Result<()> {
         match way.pace {
             Pace::Plain => {}
-            Pace::Tcp | Pace::Gap(_) => drop(self.a.packtrain(&["pace", "off"])?),
+            Pace::Tcp | Pace::Auto | Pace::Gap(_) => drop(self.a.packtrain(&["pace", "off"])?),
         }
         self.lab.down()
     }

@@ -10,6 +10,8 @@ pub enum Pace {
     Plain,
     /// `packtrain pace tcp on` in the sender's namespace, which spaces connections (CPS).
     Tcp,
+    /// `packtrain pace rule add --auto` there: each connection leaves at its part of what the path carries.
+    Auto,
     /// `packtrain pace link`, with this in the paper's register: so many bytes between two frames, and 4 more.
     Gap(u16),
 }
@@ -49,6 +51,12 @@ pub const CPS_FIRST: Way = Way {
     name: "cps, first",
     congestion: None,
     pace: Pace::Tcp,
+    connection: Connection::First,
+};
+pub const AUTO: Way = Way {
+    name: "auto",
+    congestion: None,
+    pace: Pace::Auto,
     connection: Connection::First,
 };
 pub const CPS_SECOND: Way = Way {

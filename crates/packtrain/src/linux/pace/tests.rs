@@ -2,15 +2,15 @@
 
 use libbpf_rs::{MapCore, MapFlags, Object, ProgramInput};
 use packtrain_proto::pacing::hystart::{
-    CSS_GROWTH_DIVISOR, CSS_ROUNDS, Hystart, MIN_RTT_DIVISOR, N_RTT_SAMPLE, Thresholds, Verdict,
+    CSS_GROWTH_DIVISOR, CSS_ROUNDS, FULL_ROUNDS, Hystart, MIN_RTT_DIVISOR, N_RTT_SAMPLE,
+    Thresholds, Verdict,
 };
 use packtrain_proto::pacing::jump::{Jump, RETREAT_MIN};
 use packtrain_proto::pacing::memory::{Memory, RAISED_DIVISOR, REPAIR_ROUND_TRIPS, WINDOW_NS_MIN};
 use packtrain_proto::pacing::path::{Path, WINDOW_MIN};
 use packtrain_proto::pacing::rate;
 use packtrain_proto::pacing::spacing::{
-    AHEAD_NS, AHEAD_SEGMENTS, CATCH_UP_DIVISOR, FILLING_ROUNDS, MISSING_DIVISOR, Phase, Seen,
-    Spacing,
+    AHEAD_NS, AHEAD_SEGMENTS, CATCH_UP_DIVISOR, EVEN_PRECISIONS, Phase, Seen, Spacing,
 };
 use packtrain_proto::random::Random;
 
@@ -22,6 +22,8 @@ use crate::linux::test_namespace::in_namespace;
 const TRIAL_LEN: usize = 152;
 /// `sizeof(struct pace_path)`.
 const PATH_LEN: usize = 152;
+/// `enum pace_fill`.
+const EVEN: u32 = 2;
 const BEGIN: u32 = 0;
 const ACKNOWLEDGED: u32 = 1;
 const END: u32 = 2;
@@ -100,7 +102,8 @@ impl Trial<'_> {
     }
 
     fn interval_ns(&self) -> Option<u64> {
-        (self.phase() == Phase::Spacing).then(|| u64_at(&self.bytes, 16))
+        let is_spaced = self.phase() == Phase::Spacing || u32_at(&self.bytes, 104) == EVEN;
+        is_spaced.then(|| u64_at(&self.bytes, 16))
     }
 
     fn window(&self) -> Option<u32> {
@@ -108,7 +111,7 @@ impl Trial<'_> {
     }
 
     fn opens(&self) -> Option<u32> {
-        Some(u32_at(&self.bytes, 144)).filter(|window| *window > 0)
+        Some(u32_at(&self.bytes, 140)).filter(|window| *window > 0)
     }
 
     /// Whether it is time for a jump, and to which window.
@@ -135,6 +138,7 @@ impl Trial<'_> {
             0 => Verdict::SlowStart,
             1 => Verdict::Conservative,
             2 => Verdict::Over,
+            3 => Verdict::Full,
             other => panic!("verdict {other}"),
         }
     }
@@ -151,7 +155,8 @@ fn the_program_decides_as_it_is_written_down() {
     let mut object = bpf_object::load(embedded!("pace_try")).expect("it loads");
     let mut random = Random::new(0x005b_ac1e);
     let (mut jumps, mut retreats, mut opened) = (0, 0, 0);
-    for connection in 0..600 {
+    let (mut verdicts, mut even) = ([0; 4], 0);
+    for connection in 0..1000 {
         let mut trial = Trial {
             object: &mut object,
             bytes: [0; TRIAL_LEN],
@@ -176,6 +181,8 @@ fn the_program_decides_as_it_is_written_down() {
         let precision_ns = u64::from(of_any_size(&mut random, 24));
         let thresholds = Thresholds::default();
         let mut rtt_us = seen.rtt_us;
+        // A queue that stands from some step on, and rounds short enough for slow start to end by it.
+        let stands_from = [u32::MAX, random.up_to(99) as u32][random.up_to(1) as usize];
         for step in 0..200 {
             let mut what = match random.up_to(99) {
                 _ if step == 0 => BEGIN,
@@ -184,7 +191,10 @@ fn the_program_decides_as_it_is_written_down() {
                 _ => ACKNOWLEDGED,
             };
             if what == ACKNOWLEDGED {
-                let acked = random.up_to(3) as u32;
+                let acked = match stands_from {
+                    u32::MAX => random.up_to(3) as u32,
+                    _ => random.up_to(u64::from(seen.cwnd.min(200))) as u32,
+                };
                 seen.una = seen.una.wrapping_add(acked * seen.mss);
                 delivered = delivered.wrapping_add(acked + random.up_to(1) as u32);
                 seen.cwnd = match random.up_to(49) {
@@ -201,6 +211,9 @@ fn the_program_decides_as_it_is_written_down() {
                 rtt_us = [0, rtt_us, rtt_us + rtt_us / 7][random.up_to(2) as usize]
                     .min(4_000_000)
                     .max(seen.rtt_us * random.up_to(1) as u32);
+                if stands_from != u32::MAX {
+                    rtt_us = seen.rtt_us + 20_000 * u32::from(step >= stands_from);
+                }
             }
             let may = random.up_to(1) == 0;
             let mut jumps_to = 0;
@@ -257,12 +270,14 @@ fn the_program_decides_as_it_is_written_down() {
                     spacing.acknowledged(&seen, precision_ns, path);
                     let verdict = hystart.acknowledged(una, seen.nxt, rtt_us, &thresholds);
                     assert_eq!(trial.verdict(), verdict, "{connection}, {step}: {seen:?}");
+                    verdicts[verdict as usize] += 1;
                 }
             }
             let in_flight = seen.nxt.wrapping_sub(seen.una) / seen.mss;
             let opens = spacing.opens(in_flight, seen.cwnd);
             let decided = (spacing.phase(), spacing.interval_ns(), opens);
             opened += u32::from(opens.is_some());
+            even += u32::from(spacing.is_even());
             assert_eq!(
                 (trial.phase(), trial.interval_ns(), trial.opens()),
                 decided,
@@ -270,8 +285,9 @@ fn the_program_decides_as_it_is_written_down() {
             );
         }
     }
-    let seen = (jumps, retreats, opened);
-    assert!(jumps > 10 && retreats > 10 && opened > 10, "{seen:?}");
+    let seen = [jumps, retreats, opened, even];
+    assert!(seen.iter().all(|times| *times > 10), "{seen:?}");
+    assert!(verdicts.iter().all(|times| *times > 10), "{verdicts:?}");
 }
 
 #[test]
@@ -439,13 +455,13 @@ fn the_constants_of_the_program_are_those_of_the_decision() {
         ("PACE_RETREAT_MIN", RETREAT_MIN),
         ("PACE_AHEAD_NS", AHEAD_NS as u32),
         ("PACE_AHEAD_SEGMENTS", AHEAD_SEGMENTS as u32),
-        ("PACE_MISSING_DIVISOR", MISSING_DIVISOR),
-        ("PACE_FILLING_ROUNDS", u32::from(FILLING_ROUNDS)),
+        ("PACE_EVEN_PRECISIONS", EVEN_PRECISIONS as u32),
         ("PACE_CATCH_UP_DIVISOR", CATCH_UP_DIVISOR as u32),
         ("PACE_N_RTT_SAMPLE", N_RTT_SAMPLE),
         ("PACE_MIN_RTT_DIVISOR", MIN_RTT_DIVISOR),
         ("PACE_CSS_GROWTH_DIVISOR", CSS_GROWTH_DIVISOR),
         ("PACE_CSS_ROUNDS", CSS_ROUNDS),
+        ("PACE_FULL_ROUNDS", FULL_ROUNDS),
         ("PACE_PORTS", super::PORTS_MAX as u32),
         ("PACE_PREFIXES", super::PREFIXES_MAX as u32),
         ("PACE_NAME", super::NAME_LEN as u32),
