@@ -365,17 +365,11 @@ void BPF_PROG(pace_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 static __always_inline bool was_too_much(struct sock *sk, const struct pace_stream *stream,
 					 const struct pace_path *path)
 {
-	__u64 known_ns = known_interval_ns(tcp_sk(sk), stream, path, bpf_ktime_get_ns());
-
-	if (!is_automatic(stream->rule) || stream->jump.state == PACE_JUMP_UNPROVEN) {
-		if (stream->phase != PACE_FREE)
-			return true;
-		/* Not one whose window has grown beyond what is remembered: it asked for more. */
-		return stream->fill == PACE_EVEN && stream->interval_ns >= known_ns - known_ns / 16;
-	}
+	if (!is_automatic(stream->rule) || stream->jump.state == PACE_JUMP_UNPROVEN)
+		return stream->phase != PACE_FREE;
 	if (stream->phase != PACE_SPACING)
 		return true;
-	return stream->interval_ns <= known_ns;
+	return stream->interval_ns <= known_interval_ns(tcp_sk(sk), stream, path, bpf_ktime_get_ns());
 }
 
 SEC("struct_ops")

@@ -20,6 +20,7 @@ use packtrain_sim::net::network::{NetEvent, Network, Outcome, PortId, WireId};
 use packtrain_sim::random::Random;
 
 use crate::clock::{Clock, Wall};
+use crate::lab::pause;
 use crate::linux::epoll::{Epoll, Interest};
 use crate::pcapng::Interface;
 
@@ -41,6 +42,16 @@ const BATCH_FRAMES: usize = 32;
 
 /// Nothing came for so long: nobody needs to look.
 const TRAFFIC_FOR: Duration = Duration::from_millis(100);
+
+/// The kernel keeps 5 % of each second for what is not of the real-time class, and takes that at once: who has run for 950 ms of a second
+/// is kept from his processor for 50. So the wires leave as much by themselves, of each 2 ms.
+const SHARED_IN: Duration = Duration::from_millis(2);
+const LEFT_TO_OTHERS: Duration = Duration::from_micros(120);
+/// A wait that is not longer is the call itself.
+const CALL: Duration = Duration::from_micros(2);
+
+/// To set a timer, to sleep and to be woken take about as long: what comes sooner is waited for awake.
+const AWAKE_FOR: Duration = Duration::from_micros(10);
 
 const TOKEN_COMMANDS: u64 = u64::MAX;
 
@@ -70,6 +81,9 @@ pub struct Emulator {
     next_look: Option<Instant>,
     /// When a frame came last.
     traffic_at: Instant,
+    /// What others had of the processor since then.
+    shared_since: Instant,
+    left_to_others: Duration,
     /// Frames that the host did not take, its interface being down.
     pub not_taken: u64,
 }
@@ -108,6 +122,8 @@ impl Emulator {
             lateness: Lateness::default(),
             next_look: None,
             traffic_at: Instant::ZERO,
+            shared_since: Instant::ZERO,
+            left_to_others: Duration::ZERO,
             not_taken: 0,
         })
     }
@@ -145,7 +161,7 @@ impl Emulator {
     ) -> Capture {
         let watched: Vec<WireId> = wires.iter().map(|&(wire, _)| wire).collect();
         let clock = (self.wall, self.now());
-        let begun = self.captures.begin(wires, limits, capture::BOUNDS, clock);
+        let begun = self.captures.begin(wires, limits, limits.bounds(), clock);
         self.keep_for_captures(&watched);
         begun
     }
@@ -182,16 +198,42 @@ impl Emulator {
             .min();
         let timeout = match self.readable.contains(&true) {
             true => Some(Duration::ZERO),
-            false => next.map(|at| at.since(now)),
+            false => next.map(|at| at.since(now)).map(|until| {
+                if until < AWAKE_FOR {
+                    Duration::ZERO
+                } else {
+                    until
+                }
+            }),
         };
         let mut woken = Woken::ByFrames;
-        for ready in self.epoll.wait(timeout)? {
+        let begins = self.share(now);
+        let ready = self.epoll.wait(timeout)?;
+        let waited = self.clock.now().since(begins);
+        self.left_to_others += waited.saturating_sub(CALL);
+        for ready in ready {
             match ready.token {
                 TOKEN_COMMANDS => woken = Woken::ByCommand,
                 index => self.readable[index as usize] = true,
             }
         }
         Ok(woken)
+    }
+
+    /// Leaves to others what they have not had yet: what is due meanwhile is late by that, and nothing by 50 ms. The time after it.
+    fn share(&mut self, now: Instant) -> Instant {
+        if now.since(self.shared_since) < SHARED_IN {
+            return now;
+        }
+        let missing = LEFT_TO_OTHERS.saturating_sub(self.left_to_others);
+        self.left_to_others = Duration::ZERO;
+        self.shared_since = now;
+        if missing.is_zero() {
+            return now;
+        }
+        pause(missing);
+        self.shared_since = self.clock.now();
+        self.shared_since
     }
 
     /// Takes a bounded batch from a host's port into the wire that begins there.

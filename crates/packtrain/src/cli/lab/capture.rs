@@ -32,6 +32,7 @@ pub fn run(arguments: &CaptureArguments) -> Result<(), CliError> {
         wires: wires(&arguments.wires, arguments.from.as_deref()),
         frames_max: arguments.count,
         snap_len: arguments.snap_len,
+        held: false,
     };
     let lab = find(&arguments.lab)?;
     let stream = lab.capture(&request).map_err(|error| asked(&lab, error))?;

@@ -160,6 +160,8 @@ impl Tracing {
             wires: wires.iter().map(choice).collect(),
             frames_max: None,
             snap_len: SNAP_LEN,
+            // It would take as much of the processors as the wires do.
+            held: true,
         };
         let captured = lab.capture(&request)?;
         let places = Places {

@@ -9,7 +9,7 @@
 //! of its file, and no wire runs late for it. How many are lost is in the file's statistics.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
@@ -25,7 +25,7 @@ use packtrain_sim::net::rate::RateConfig;
 use packtrain_sim::net::wire::WireDrop;
 
 use crate::clock::Wall;
-use crate::lab::wait_for;
+use crate::lab::{pause, wait_for};
 use crate::pcapng::{self, Interface, Packet, Statistics};
 
 /// Most that waits for a capture's thread: a fifth of a second at 3 Gbit/s.
@@ -40,10 +40,18 @@ pub const BOUNDS: Bounds = Bounds {
     bytes: 64 << 20,
 };
 
+/// Of a capture that is held: some gigabytes on the wires, of which it keeps the heads.
+pub const HELD_BOUNDS: Bounds = Bounds {
+    frames: 1 << 23,
+    bytes: 2 << 30,
+};
+
 /// Written at once.
 const WRITE_BYTES: usize = 64 * 1024;
 /// How long nothing may come before we look whether somebody still reads.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+/// The same where it is held.
+const HELD_LOOK_INTERVAL: Duration = Duration::from_millis(20);
 /// The largest frame that is still to be cut: its first segment is so much older than its last.
 const LARGEST_FRAME_BYTES: u64 = 64 * 1024;
 /// Frames are not held longer than this to be put in order, on however slow a wire: somebody watches.
@@ -59,6 +67,14 @@ pub struct Limits {
     pub frames: Option<u64>,
     /// Most bytes of each; 0: all.
     pub snap_len: u32,
+    /// Nothing is put in order and written before the reader wants no more: meanwhile the processors have nothing to do with it.
+    pub held: bool,
+}
+
+impl Limits {
+    pub fn bounds(&self) -> Bounds {
+        if self.held { HELD_BOUNDS } else { BOUNDS }
+    }
 }
 
 /// What was seen, on which of the capture's interfaces, and how fast its wire was then.
@@ -150,6 +166,7 @@ impl Captures {
             captured: vec![0; wires.len()],
             interfaces: wires.into_iter().map(|(_, interface)| interface).collect(),
             batches: receiver,
+            held: VecDeque::new(),
             backlog,
             limits,
             wall,
@@ -230,6 +247,8 @@ pub struct Capture {
     /// By interface: frames that were written.
     captured: Vec<u64>,
     batches: Receiver<Vec<Seen>>,
+    /// What came of them while nothing was to be written.
+    held: VecDeque<Vec<Seen>>,
     backlog: Arc<Backlog>,
     limits: Limits,
     wall: Wall,
@@ -251,6 +270,12 @@ impl Capture {
         let mut stop = Some(stop);
         let mut out = Vec::with_capacity(2 * WRITE_BYTES);
         self.write_head(&mut out);
+        if self.limits.held {
+            to.write_all(&out)?;
+            to.flush()?;
+            out.clear();
+            self.hold_until(&mut has_gone);
+        }
         let mut order = Order::default();
         // The head is due at once: who reads wants to see that it has begun.
         let mut idle = true;
@@ -295,8 +320,24 @@ impl Capture {
         to.flush()
     }
 
+    fn hold_until(&mut self, has_gone: &mut impl FnMut() -> bool) {
+        while !has_gone() {
+            match self.batches.recv_timeout(HELD_LOOK_INTERVAL) {
+                Ok(batch) => self.held.push_back(batch),
+                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            self.held.extend(self.batches.try_iter());
+            // One waking for many of them.
+            pause(HELD_LOOK_INTERVAL);
+        }
+    }
+
     /// Without a wait where there is none to be: that costs a look at the clock.
-    fn next_batch(&self, wait: Duration) -> Result<Vec<Seen>, RecvTimeoutError> {
+    fn next_batch(&mut self, wait: Duration) -> Result<Vec<Seen>, RecvTimeoutError> {
+        if let Some(batch) = self.held.pop_front() {
+            return Ok(batch);
+        }
         match self.batches.try_recv() {
             Ok(batch) => Ok(batch),
             Err(TryRecvError::Disconnected) => Err(RecvTimeoutError::Disconnected),

@@ -39,6 +39,9 @@ pub enum Request {
         frames_max: Option<u64>,
         /// Most bytes of each; 0: all.
         snap_len: u32,
+        /// It comes when who asked has said that he wants no more.
+        #[serde(default)]
+        held: bool,
     },
     /// How late the wires ran since it was last reset.
     Lateness {

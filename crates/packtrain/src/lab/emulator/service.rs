@@ -417,10 +417,12 @@ fn converse(stream: UnixStream, asker: &Asker) -> io::Result<()> {
             wires,
             frames_max,
             snap_len,
+            held,
         }) => {
             let limits = Limits {
                 frames: frames_max,
                 snap_len,
+                held,
             };
             begin_capture(stream, wires, limits, asker)
         }

@@ -1,3 +1,5 @@
+use std::cell::{Cell, RefCell};
+
 use packtrain_proto::offload::{Gso, GsoKind};
 use packtrain_sim::net::rate::RateLevel;
 
@@ -291,6 +293,7 @@ fn it_ends_after_so_many_frames_and_keeps_so_much_of_each() {
     let limits = Limits {
         frames: Some(2),
         snap_len: 50,
+        held: false,
     };
     let mut captures = Captures::default();
     let capture = both_ways(&mut captures, limits, ROOMY);
@@ -305,6 +308,44 @@ fn it_ends_after_so_many_frames_and_keeps_so_much_of_each() {
     );
     assert_eq!(word(&of_kind(&file, 1)[0].body, 4), 50);
     assert_eq!(statistics(&file)[0], (2, 0));
+}
+
+#[test]
+fn what_is_held_is_written_when_the_reader_wants_no_more() {
+    let mut captures = Captures::default();
+    let limits = Limits {
+        held: true,
+        ..Limits::default()
+    };
+    let capture = both_ways(&mut captures, limits, limits.bounds());
+    let number = capture.number;
+    captures.tell(vec![sighting(1, THERE, plain(60))], |_| None);
+    captures.tell(vec![sighting(2, BACK, plain(70))], |_| None);
+    let file = RefCell::new(Vec::new());
+    let frames = || of_kind(&Read::all(&file.borrow()), 6).len();
+    let looks = Cell::new(0);
+    let gone = || {
+        looks.set(looks.get() + 1);
+        assert_eq!(frames(), 0, "the head alone");
+        looks.get() > 3
+    };
+    let stop = || drop(captures.end(number));
+    capture.stream(Into(&file), gone, stop).unwrap();
+    assert_eq!((frames(), looks.get() > 3), (2, true));
+    assert!(captures.end(number).is_empty(), "it was asked to end");
+}
+
+/// A file that can be read meanwhile.
+struct Into<'a>(&'a RefCell<Vec<u8>>);
+
+impl Write for Into<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.borrow_mut().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 #[test]
