@@ -145,6 +145,10 @@ impl Dumbbell {
         self.bottleneck.set(config);
     }
 
+    pub fn set_way_back(&mut self, config: &WireConfig) {
+        self.way_back.set(config);
+    }
+
     /// What senders with `auto` remember.
     pub fn destination(&self) -> Ref<'_, Destination> {
         self.destination.borrow()

@@ -2,6 +2,8 @@
 
 use packtrain_proto::pacing::path::Path;
 use packtrain_proto::time::{Duration, Instant};
+use packtrain_sim::net::rate::RateConfig;
+use packtrain_sim::net::wire::WireConfig;
 use packtrain_sim::random::Random;
 use packtrain_sim::tcp::dumbbell::Dumbbell;
 use packtrain_sim::tcp::pacer::{RoundTrip, SpacingConfig};
@@ -56,6 +58,34 @@ fn the_papers_path_is_full_after_three_round_trips() {
     let off = took.max(expected) - took.min(expected);
     assert!(off < ms(25), "{took:?}, expected {expected:?}");
     assert!(dumbbell.router().bytes_max() <= 4 * FRAME_BYTES);
+}
+
+/// Acknowledgements are held up for 20 ms, as by a host that is busy with something else, and then they are all there. Nothing is made even
+/// where T is so long that it could not be, and what is ordinary then answers in a burst.
+#[test]
+fn a_bunch_of_acknowledgements_is_no_burst_where_segments_leave_evenly() {
+    let lost = |precision: Duration| {
+        let mut line = spaced(papers(1), Some(PAPERS));
+        line.sender.spacing.as_mut().expect("spaced").precision = precision;
+        let mut dumbbell = line.dumbbell();
+        let goes_on = |dumbbell: &mut Dumbbell, until: Duration| {
+            dumbbell.run_while(|dumbbell| dumbbell.now() < Instant::ZERO + until);
+        };
+        goes_on(&mut dumbbell, ms(1000));
+        let free = WireConfig::unrated(line.rtt / 2);
+        // An acknowledgement takes 20 ms.
+        dumbbell.set_way_back(&WireConfig {
+            rate: Some(RateConfig::ethernet(84 * 8 * 50)),
+            ..free.clone()
+        });
+        goes_on(&mut dumbbell, ms(1005));
+        dumbbell.set_way_back(&free);
+        dumbbell.run(Duration::from_secs(600));
+        assert!(dumbbell.is_done());
+        dumbbell.router().dropped()
+    };
+    assert_eq!(lost(ms(1)), 0);
+    assert!(lost(ms(20)) > 100);
 }
 
 /// A path that has become much slower than is remembered: at most the window of the jump is lost, and the connection is done sooner

@@ -90,9 +90,11 @@ pub struct Counters {
     /// Slow starts that went on with a remembered window, and those of them for which that was too much.
     pub jumped: u64,
     pub retreated: u64,
+    /// Windows that were cut, about which the programs were not asked at once.
+    pub not_asked: u64,
 }
 
-const COUNTERS: u32 = 15;
+const COUNTERS: u32 = 16;
 
 /// The congestion control at work.
 #[derive(Debug)]
@@ -258,7 +260,14 @@ impl TcpPacer {
             *sum = values.iter().flatten().map(|value| u64_at(value, 0)).sum();
         }
         let [taken, taken_late, refused, begun, begun_known, ..] = sums;
-        let [.., ended_at_path, ended_by_delay, jumped, retreated] = sums;
+        let [
+            ..,
+            ended_at_path,
+            ended_by_delay,
+            jumped,
+            retreated,
+            not_asked,
+        ] = sums;
         Ok(Counters {
             taken,
             taken_late,
@@ -271,6 +280,7 @@ impl TcpPacer {
             ended_by_delay,
             jumped,
             retreated,
+            not_asked,
         })
     }
 
