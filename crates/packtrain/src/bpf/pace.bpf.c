@@ -191,7 +191,6 @@ void BPF_PROG(pace_init, struct sock *sk)
 	stream->was_paced = is_paced_by_others(sk, stream);
 	stream->delivered = tp->delivered;
 	stream->lost = tp->lost;
-	stream->cut_at = tp->high_seq;
 	path = path_of_new(sk);
 	if (path)
 		__sync_fetch_and_add(&path->connections, 1);
@@ -240,64 +239,6 @@ static __always_inline void retreat(struct sock *sk, struct pace_stream *stream)
 		tp->snd_ssthresh = window;
 }
 
-/*
- * Whether what is remembered of the path was too much for a stream that has lost. With a rule that gives it the path's rate it is, out of slow
- * start and where slow start has come up to that rate; below that it is what else goes there, or chance, or a first flight
- * that leaves in a burst. And what all streams carry is less for that time: they leave it its part already.
- */
-static __always_inline bool was_too_much(struct sock *sk, const struct pace_stream *stream,
-					 const struct pace_path *path)
-{
-	if (!is_automatic(stream->rule) || stream->jump.state == PACE_JUMP_UNPROVEN)
-		return stream->phase != PACE_FREE;
-	if (stream->phase != PACE_SPACING)
-		return true;
-	return stream->interval_ns <= known_interval_ns(tcp_sk(sk), stream, path, bpf_ktime_get_ns());
-}
-
-/* Something is lost: the threshold that is left. */
-static __always_inline __u32 cut(struct sock *sk, struct pace_stream *stream)
-{
-	struct tcp_sock *tp = tcp_sk(sk);
-	struct pace_path *path = path_of(sk);
-	__u32 window, cubic;
-
-	stream->cut_at = tp->high_seq;
-	note_lost(tp, stream);
-	count(PACE_CUT_FREE + (stream->phase < PACE_PHASES ? stream->phase : 0), 1);
-	if (path) {
-		path_full(path, was_too_much(sk, stream, path), bpf_ktime_get_ns());
-		if (stream->phase != PACE_FREE)
-			__sync_fetch_and_add(&path->losses, 1);
-	}
-	pace_end(stream);
-	pace_as_decided(sk, stream);
-	if (stream->jump.state == PACE_JUMP_UNPROVEN)
-		count(PACE_RETREATED, 1);
-	window = jump_lost(&stream->jump, tp->delivered);
-	cubic = cubictcp_recalc_ssthresh(sk);
-	return window && window < cubic ? window : cubic;
-}
-
-/*
- * In some softirqs the kernel calls no program, and takes for its answer what it finds in its place: of a threshold mostly one that is
- * not reached, so that a connection in slow start goes on doubling through all of its losses. The next acknowledgement sees that. How
- * much is left while losses are repaired is worked out anew each time.
- */
-static __always_inline void cut_if_not_asked(struct sock *sk, struct pace_stream *stream)
-{
-	struct tcp_sock *tp = tcp_sk(sk);
-	__u8 state = ((struct inet_connection_sock *)sk)->icsk_ca_state;
-	__u32 window = tp->snd_cwnd;
-
-	if ((state != TCP_CA_CWR && state != TCP_CA_RECOVERY) || stream->cut_at == tp->high_seq)
-		return;
-	count(PACE_NOT_ASKED, 1);
-	tp->snd_cwnd = tp->prior_cwnd;
-	tp->snd_ssthresh = cut(sk, stream);
-	tp->snd_cwnd = window;
-}
-
 SEC("struct_ops")
 void BPF_PROG(pace_acked, struct sock *sk, const struct ack_sample *sample)
 {
@@ -310,7 +251,6 @@ void BPF_PROG(pace_acked, struct sock *sk, const struct ack_sample *sample)
 	if (!stream)
 		return;
 	note_lost(tp, stream);
-	cut_if_not_asked(sk, stream);
 	retreat(sk, stream);
 	delivered = tp->delivered - stream->delivered;
 	stream->delivered = tp->delivered;
@@ -417,12 +357,45 @@ void BPF_PROG(pace_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
 	pace_as_decided(sk, stream);
 }
 
+/*
+ * Whether what is remembered of the path was too much for a stream that has lost. With a rule that gives it the path's rate it is, out of slow
+ * start and where slow start has come up to that rate; below that it is what else goes there, or chance, or a first flight
+ * that leaves in a burst. And what all streams carry is less for that time: they leave it its part already.
+ */
+static __always_inline bool was_too_much(struct sock *sk, const struct pace_stream *stream,
+					 const struct pace_path *path)
+{
+	if (!is_automatic(stream->rule) || stream->jump.state == PACE_JUMP_UNPROVEN)
+		return stream->phase != PACE_FREE;
+	if (stream->phase != PACE_SPACING)
+		return true;
+	return stream->interval_ns <= known_interval_ns(tcp_sk(sk), stream, path, bpf_ktime_get_ns());
+}
+
 SEC("struct_ops")
 __u32 BPF_PROG(pace_ssthresh, struct sock *sk)
 {
+	struct tcp_sock *tp = tcp_sk(sk);
 	struct pace_stream *stream = stream_of(sk);
+	struct pace_path *path = path_of(sk);
+	__u32 window = 0, cubic;
 
-	return stream ? cut(sk, stream) : cubictcp_recalc_ssthresh(sk);
+	if (stream) {
+		note_lost(tp, stream);
+		count(PACE_CUT_FREE + (stream->phase < PACE_PHASES ? stream->phase : 0), 1);
+		if (path) {
+			path_full(path, was_too_much(sk, stream, path), bpf_ktime_get_ns());
+			if (stream->phase != PACE_FREE)
+				__sync_fetch_and_add(&path->losses, 1);
+		}
+		pace_end(stream);
+		pace_as_decided(sk, stream);
+		if (stream->jump.state == PACE_JUMP_UNPROVEN)
+			count(PACE_RETREATED, 1);
+		window = jump_lost(&stream->jump, tp->delivered);
+	}
+	cubic = cubictcp_recalc_ssthresh(sk);
+	return window && window < cubic ? window : cubic;
 }
 
 SEC("struct_ops")

@@ -228,7 +228,6 @@ struct pace_stream {
 	__u8 jumps;			/* what follows the first flight may be more than twice as much */
 	__u32 delivered;		/* segments, when that was last looked at */
 	__u32 lost;
-	__u32 cut_at;			/* high_seq when its window was last cut */
 	__u32 spaced_rounds;		/* ever */
 	__u32 lost_in[PACE_PHASES];	/* segments that were taken for lost in each phase */
 	__u32 css_credit;		/* acknowledged, and not yet a part of the window */
@@ -283,8 +282,7 @@ enum pace_counter {
 	PACE_ENDED_BY_DELAY = 12,	/* because the round trip had grown */
 	PACE_JUMPED = 13,		/* slow starts that went on with a window that was remembered */
 	PACE_RETREATED = 14,		/* of those, whose window was too large */
-	PACE_NOT_ASKED = 15,		/* windows that were cut, and nobody here was asked about it at once */
-	PACE_COUNTERS = 16,
+	PACE_COUNTERS = 15,
 };
 
 #endif

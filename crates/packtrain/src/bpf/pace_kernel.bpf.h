@@ -106,8 +106,6 @@ struct tcp_sock {
 	__u32 snd_cwnd;
 	__u32 snd_cwnd_stamp;
 	__u32 snd_ssthresh;
-	__u32 prior_cwnd;
-	__u32 high_seq;
 	__u32 data_segs_out;
 	__u32 snd_una;
 	__u32 snd_nxt;
@@ -133,7 +131,6 @@ enum tcp_ca_event {
 	CA_EVENT_LOSS = 3,
 };
 
-#define TCP_CA_CWR	2
 #define TCP_CA_RECOVERY	3
 #define TCP_CA_LOSS	4
 

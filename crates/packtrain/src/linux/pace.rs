@@ -90,11 +90,9 @@ pub struct Counters {
     /// Slow starts that went on with a remembered window, and those of them for which that was too much.
     pub jumped: u64,
     pub retreated: u64,
-    /// Windows that were cut, about which the programs were not asked at once.
-    pub not_asked: u64,
 }
 
-const COUNTERS: u32 = 16;
+const COUNTERS: u32 = 15;
 
 /// The congestion control at work.
 #[derive(Debug)]
@@ -260,14 +258,7 @@ impl TcpPacer {
             *sum = values.iter().flatten().map(|value| u64_at(value, 0)).sum();
         }
         let [taken, taken_late, refused, begun, begun_known, ..] = sums;
-        let [
-            ..,
-            ended_at_path,
-            ended_by_delay,
-            jumped,
-            retreated,
-            not_asked,
-        ] = sums;
+        let [.., ended_at_path, ended_by_delay, jumped, retreated] = sums;
         Ok(Counters {
             taken,
             taken_late,
@@ -280,7 +271,6 @@ impl TcpPacer {
             ended_by_delay,
             jumped,
             retreated,
-            not_asked,
         })
     }
 

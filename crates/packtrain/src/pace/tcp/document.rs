@@ -60,9 +60,6 @@ pub struct CountersDocument {
     pub jumped: u64,
     #[serde(default)]
     pub retreated: u64,
-    /// Of the windows that were cut, those of which the kernel did not tell at once: nobody was asked what is left.
-    #[serde(default)]
-    pub not_asked: u64,
     /// Windows that were cut.
     pub cut: ByPhase,
     /// Segments that were taken for lost.
@@ -170,7 +167,6 @@ impl From<Counters> for CountersDocument {
             slow_starts_known: of.begun_known,
             jumped: of.jumped,
             retreated: of.retreated,
-            not_asked: of.not_asked,
             cut: by_phase(of.cut),
             lost: by_phase(of.lost),
             ended_at_path: of.ended_at_path,
