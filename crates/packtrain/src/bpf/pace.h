@@ -15,7 +15,7 @@ enum pace_phase {
 	PACE_PHASES = 3,
 };
 
-/* A window of which this part is missing is full; what is missing leaves this part sooner; for so many rounds. packtrain-proto,
+/* After slow start a window leaves in a round trip less this part of it; over round trips of so many times T and more. packtrain-proto,
  * pacing/spacing.rs. */
 #define PACE_CATCH_UP_DIVISOR	64
 #define PACE_EVEN_PRECISIONS	16

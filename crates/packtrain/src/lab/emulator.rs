@@ -184,7 +184,7 @@ impl Emulator {
     }
 
     fn wait(&mut self) -> io::Result<Woken> {
-        let now = self.clock.now();
+        let now = self.share(self.clock.now());
         if let Some(at) = self.next_look {
             self.lateness.record_look(now.since(at));
         }
@@ -198,18 +198,11 @@ impl Emulator {
             .min();
         let timeout = match self.readable.contains(&true) {
             true => Some(Duration::ZERO),
-            false => next.map(|at| at.since(now)).map(|until| {
-                if until < AWAKE_FOR {
-                    Duration::ZERO
-                } else {
-                    until
-                }
-            }),
+            false => next.map(|at| asleep_for(at.since(now))),
         };
         let mut woken = Woken::ByFrames;
-        let begins = self.share(now);
         let ready = self.epoll.wait(timeout)?;
-        let waited = self.clock.now().since(begins);
+        let waited = self.clock.now().since(now);
         self.left_to_others += waited.saturating_sub(CALL);
         for ready in ready {
             match ready.token {
@@ -303,5 +296,13 @@ impl Emulator {
         if self.ports[index].send(&delivery).is_err() {
             self.not_taken += 1;
         }
+    }
+}
+
+/// Of the time until something is due.
+fn asleep_for(until: Duration) -> Duration {
+    match until < AWAKE_FOR {
+        true => Duration::ZERO,
+        false => until,
     }
 }

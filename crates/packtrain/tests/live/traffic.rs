@@ -81,8 +81,9 @@ fn an_mtu_set_by_hand_is_followed() {
 fn small_messages_are_packed_when_they_queue_and_arrive_once_and_in_order() {
     live!(alone, wire::shaping_unavailable());
     let pair = Pair::cable("pack", 1500).unwrap();
+    // 24,000 small frames a second: fewer than any sender makes.
     for host in [&pair.a, &pair.b] {
-        wire::shape(&host.namespace, "eth1", 100).unwrap();
+        wire::shape(&host.namespace, "eth1", 20).unwrap();
     }
     // Past the engine they would go one by one, as long as the link keeps up.
     pair.a_up(&["--path", "engine"]).unwrap();
