@@ -44,7 +44,7 @@ const BATCH_FRAMES: usize = 32;
 const TRAFFIC_FOR: Duration = Duration::from_millis(100);
 
 /// The kernel keeps 5 % of each second for what is not of the real-time class, and takes that at once: who has run for 950 ms of a second
-/// is kept from his processor for 50. So the wires leave as much by themselves, of each 2 ms.
+/// is kept from his processor for 50. Who waits awake leaves nothing by waiting: so the wires leave as much of each 2 ms on purpose.
 const SHARED_IN: Duration = Duration::from_millis(2);
 const LEFT_TO_OTHERS: Duration = Duration::from_micros(120);
 /// A wait that is not longer is the call itself.

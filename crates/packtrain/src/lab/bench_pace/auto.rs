@@ -55,7 +55,7 @@ pub fn measure(bench: &mut Bench<'_>) -> Result<()> {
         for setting in settings(bench) {
             for streams in STREAMS {
                 for way in ways {
-                    let name = format!("{streams} streams, {}", way.name);
+                    let name = format!("{}, {}", together(streams), way.name);
                     bench.tell("auto", round, &setting, &name);
                     let measured = run(bench, setting, streams, way, lasts)?;
                     let same = |runs: &&mut Runs| {
@@ -150,6 +150,13 @@ fn judge(run: &Run, setting: Setting, all: f64, late: &[f64], lasts: Duration) -
     })
 }
 
+fn together(streams: u16) -> String {
+    match streams {
+        1 => "1 stream".into(),
+        several => format!("{several} streams"),
+    }
+}
+
 fn rows(all: &[Runs]) -> Vec<Row> {
     let mut rows = Vec::new();
     for auto in all.iter().filter(|runs| runs.way == AUTO) {
@@ -157,7 +164,7 @@ fn rows(all: &[Runs]) -> Vec<Row> {
         let cubic = all.iter().filter(|runs| runs.way == CUBIC).find(same);
         let mut row = |name: &str, number: fn(&Measured) -> f64, kind| {
             let of = |runs: &Runs| Of(runs.way.name, runs.runs.iter().map(number).collect());
-            let name = format!("{name}, {} streams, {}", auto.streams, auto.setting);
+            let name = format!("{name}, {}, {}", together(auto.streams), auto.setting);
             rows.push(Row::new(
                 name,
                 of(auto),

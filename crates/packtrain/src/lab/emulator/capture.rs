@@ -6,7 +6,8 @@
 //!                            └─ no room: counted              └─► cut, put in order, written
 //! ```
 //! The emulator only hands over what it has seen, and never waits: a reader that is too slow loses frames
-//! of its file, and no wire runs late for it. How many are lost is in the file's statistics.
+//! of its file, and no wire runs late for it. How many are lost is in the file's statistics. To put frames in order and to write them
+//! takes about as much of a processor as to carry them: who measures has them held until he has measured.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
