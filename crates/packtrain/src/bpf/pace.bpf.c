@@ -207,6 +207,8 @@ void BPF_PROG(pace_release, struct sock *sk)
 
 	if (!stream)
 		return;
+	if (is_connected(&sk->__sk_common))
+		count(PACE_LEFT, 1);
 	stream_rests(sk, stream);
 	set_rule(sk, stream, 0);
 	pace_end(stream);

@@ -282,7 +282,8 @@ enum pace_counter {
 	PACE_ENDED_BY_DELAY = 12,	/* because the round trip had grown */
 	PACE_JUMPED = 13,		/* slow starts that went on with a window that was remembered */
 	PACE_RETREATED = 14,		/* of those, whose window was too large */
-	PACE_COUNTERS = 15,
+	PACE_LEFT = 15,			/* connections that had it, and have another congestion control now */
+	PACE_COUNTERS = 16,
 };
 
 #endif

@@ -3,6 +3,7 @@
 //! bottleneck. Losses, queues and times are read from captures of the lab's wires and the emulator's counters, never from
 //! what a sender says of itself; with each row stands what carried it, and how late the wires ran.
 
+mod again;
 mod auto;
 mod connections;
 mod flow;
@@ -23,6 +24,7 @@ mod trace;
 mod way;
 mod work;
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -96,7 +98,7 @@ pub struct PaceOptions {
           value_parser = clap::value_parser!(u32).range(4..=131_072))]
     receive_buffer: u32,
 
-    /// Write plots (SVG) and what they are of (CSV) into this directory; of `--part connections` a time line of each run (CSV).
+    /// Write plots (SVG) and what they are of (CSV) into this directory; of `--part connections` and `auto` a time line of each run (CSV).
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     plots: Option<PathBuf>,
 }
@@ -145,6 +147,8 @@ struct Bench<'a> {
     plots: Option<&'a Path>,
     /// There is no `pace link` here.
     has_no_link_pacer: bool,
+    /// Runs that were made again, because the wires could not tell.
+    made_again: Cell<u32>,
     rows: Vec<Row>,
     senders: Vec<SenderRow>,
     packets: Vec<Packets>,
@@ -162,6 +166,8 @@ struct Report {
     stolen: Option<f64>,
     /// Why there are no figures of these ways.
     unavailable: Vec<String>,
+    /// Runs of connections, alone and together (`auto`), that were made again because the wires were away or could not tell.
+    made_again: u32,
     figures: Vec<Row>,
     senders: Vec<SenderRow>,
     packets: Vec<Packets>,
@@ -201,6 +207,7 @@ pub fn run(packtrain: &Path, options: &PaceOptions) -> Result<bool> {
         rounds: bench.rounds,
         stolen: stolen.map(|(then, now)| now.stolen_since(then)),
         unavailable,
+        made_again: bench.made_again.get(),
         figures: bench.rows,
         senders: bench.senders,
         packets: bench.packets,
@@ -238,6 +245,12 @@ fn print(report: &Report) {
         report.cpus,
         100.0 * report.stolen.unwrap_or(f64::NAN)
     );
+    if report.made_again > 0 {
+        println!(
+            "{} runs were made again: the wires were away, or could not tell",
+            report.made_again
+        );
+    }
     for why in &report.unavailable {
         println!("{why}");
     }
@@ -278,6 +291,7 @@ impl<'a> Bench<'a> {
             receive_buffer: u64::from(options.receive_buffer) << 10,
             plots: options.plots.as_deref(),
             has_no_link_pacer,
+            made_again: Cell::new(0),
             rows: Vec::new(),
             senders: Vec::new(),
             packets: Vec::new(),

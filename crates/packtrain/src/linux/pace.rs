@@ -90,9 +90,13 @@ pub struct Counters {
     /// Slow starts that went on with a remembered window, and those of them for which that was too much.
     pub jumped: u64,
     pub retreated: u64,
+    /// Connections that had it and have another congestion control now: their applications have chosen one.
+    pub left: u64,
 }
 
-const COUNTERS: u32 = 15;
+const COUNTERS: u32 = 16;
+const REFUSED: u32 = 2;
+const LEFT: u32 = 15;
 
 /// The congestion control at work.
 #[derive(Debug)]
@@ -248,17 +252,10 @@ impl TcpPacer {
     pub fn counters(&self) -> Result<Counters, TcpError> {
         let mut sums = [0u64; COUNTERS as usize];
         for (index, sum) in (0..COUNTERS).zip(&mut sums) {
-            let values = self
-                .counters
-                .lookup_percpu(&index.to_ne_bytes(), MapFlags::ANY);
-            let values = values.map_err(|source| MapError {
-                map: COUNTERS_MAP,
-                source,
-            })?;
-            *sum = values.iter().flatten().map(|value| u64_at(value, 0)).sum();
+            *sum = self.counter(index)?;
         }
         let [taken, taken_late, refused, begun, begun_known, ..] = sums;
-        let [.., ended_at_path, ended_by_delay, jumped, retreated] = sums;
+        let [.., ended_at_path, ended_by_delay, jumped, retreated, left] = sums;
         Ok(Counters {
             taken,
             taken_late,
@@ -271,7 +268,22 @@ impl TcpPacer {
             ended_by_delay,
             jumped,
             retreated,
+            left,
         })
+    }
+
+    /// Of all processors.
+    fn counter(&self, index: u32) -> Result<u64, TcpError> {
+        let values = self
+            .counters
+            .lookup_percpu(&index.to_ne_bytes(), MapFlags::ANY);
+        let values = values.map_err(map_error(COUNTERS_MAP))?;
+        Ok(values.iter().flatten().map(|value| u64_at(value, 0)).sum())
+    }
+
+    /// Grows when a connection may not have what it should: it has left, or the kernel would not have it.
+    pub fn unsettled(&self) -> Result<u64, TcpError> {
+        Ok(self.counter(REFUSED)? + self.counter(LEFT)?)
     }
 
     /// All that are remembered, in no order.

@@ -13,6 +13,7 @@ use std::time::Duration;
 use packtrain::capture_file::CaptureFile;
 use packtrain::lab::namespaces::Namespace;
 use packtrain::lab::wait_for;
+use rustix::net::sockopt::set_tcp_congestion;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -529,6 +530,26 @@ fn connections_that_are_there_are_taken_and_given_back_and_after_kill_9_taken_ag
     assert_eq!(lab.status()["counters"]["taken_late"], 1);
     lab.pace("off");
     assert_eq!(lab.congestion_control(), before);
+}
+
+#[test]
+fn one_that_a_rule_is_about_is_taken_again_when_its_application_chooses_another_congestion_control()
+{
+    live!();
+    let lab = Lab::up('l', &["--rate", "100mbit"]);
+    lab.pace("rule add --match any --rate 30mbit");
+    let (stream, _end) = connected(&lab);
+    let has_ours = || lab.congestion_control().starts_with("packtrain_cps");
+    assert!(has_ours());
+    for times in 1..=2 {
+        set_tcp_congestion(&stream, "reno").unwrap();
+        wait_for("it to be taken again", PATIENCE, has_ours).unwrap();
+        let counters = &lab.status()["counters"];
+        let counted = ["taken", "taken_late", "left"].map(|name| counters[name].as_u64().unwrap());
+        assert_eq!(counted, [1, times, times]);
+    }
+    lab.pace("rule remove rule1");
+    assert_eq!(lab.congestion_control(), "reno", "what it has chosen");
 }
 
 #[test]

@@ -5,14 +5,16 @@
 use std::time::Duration;
 
 use super::Bench;
+use super::again::{Flawed, until_wires_tell};
 use super::queue::Occupancy;
 use super::row::{Of, Row};
 use super::stage::{Carried, Run, Setting, Stage};
+use super::timeline;
 use super::way::{AUTO, CUBIC, Way};
 use crate::lab::figure::{Target, Unit};
 use crate::lab::stream::Amount;
 use crate::lab::table::{grouped, time};
-use crate::lab::{Error, Result};
+use crate::lab::Result;
 
 const LINE_BPS: u64 = 100_000_000;
 const ROUND_TRIP: Duration = Duration::from_millis(50);
@@ -57,7 +59,11 @@ pub fn measure(bench: &mut Bench<'_>) -> Result<()> {
                 for way in ways {
                     let name = format!("{}, {}", together(streams), way.name);
                     bench.tell("auto", round, &setting, &name);
-                    let measured = run(bench, setting, streams, way, lasts)?;
+                    let measured = until_wires_tell(
+        &bench.made_again,
+                        || run(bench, setting, streams, way, (lasts, round)),
+                        |measured| vec![measured.carried],
+                    )?;
                     let same = |runs: &&mut Runs| {
                         (runs.setting, runs.streams, runs.way) == (setting, streams, way)
                     };
@@ -79,13 +85,16 @@ pub fn measure(bench: &mut Bench<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Segments cross one by one: what enters the bottleneck is what streams have spaced.
+/// Segments cross one by one: what enters the bottleneck is what streams have spaced. And they leave TCP one by one: where the
+/// kernel does not come to ask the congestion control how large a piece may be, it takes a whole window for one
+/// ([design 22](../../../../../docs/design/0022-rate-per-stream.md)).
 fn settings(bench: &Bench<'_>) -> Vec<Setting> {
     let buffers = bench.buffers.iter();
     let of = |&percent: &u16| Setting {
         round_trip: ROUND_TRIP,
         line_bps: LINE_BPS,
         buffer: Some(f64::from(percent) / 100.0),
+        one_by_one: true,
         ..Setting::PAPER
     };
     buffers.map(of).collect()
@@ -96,8 +105,8 @@ fn run(
     setting: Setting,
     streams: u16,
     way: Way,
-    lasts: Duration,
-) -> Result<Measured> {
+    (lasts, round): (Duration, usize),
+) -> Result<Flawed<Measured>> {
     let stage = Stage::set(bench.packtrain, setting)?;
     stage.prepare(&way)?;
     let amount = Amount::Time(lasts);
@@ -117,19 +126,31 @@ fn run(
         Ok(())
     })?;
     stage.end(&way)?;
+    if let Some(directory) = bench.plots {
+        let name = format!(
+            "auto {setting}, {}, {} {}",
+            together(streams),
+            way.name,
+            round + 1
+        );
+        timeline::write(directory, &name, &run.trace, setting)?;
+    }
     let late: Vec<f64> = flows.iter().map(|flow| flow.late_bytes as f64).collect();
     let all: f64 = flows.iter().map(|flow| flow.bytes as f64).sum();
-    judge(&run, setting, all, &late, lasts)
+    Ok(judge(&run, setting, all, &late, lasts))
 }
 
 /// `all`: bytes of all streams; `late`: of each in the second half.
-fn judge(run: &Run, setting: Setting, all: f64, late: &[f64], lasts: Duration) -> Result<Measured> {
+fn judge(
+    run: &Run,
+    setting: Setting,
+    all: f64,
+    late: &[f64],
+    lasts: Duration,
+) -> Flawed<Measured> {
     let trace = &run.trace;
     if trace.missed > 0 {
-        return Err(Error::Unexpected {
-            program: "the lab's wires".into(),
-            text: format!("{} frames are not in the capture", trace.missed),
-        });
+        return Err(format!("{} frames are not in the capture", trace.missed));
     }
     let begins = trace.entered.first().map_or(0, |segment| segment.at);
     let middle = begins + lasts.as_nanos() as u64 / 2;

@@ -4,8 +4,7 @@
 use serde::Serialize;
 
 use super::Bench;
-use super::plot;
-use super::queue::Occupancy;
+use super::again::{Flawed, until_wires_tell};
 use super::row::{Of, Row};
 use super::slow_start::{SlowStart, carried_after};
 use super::stage::{Carried, Run, Setting, Stage};
@@ -17,12 +16,10 @@ use crate::lab::figure::{Target, Unit};
 use crate::lab::sample::Sample;
 use crate::lab::stream::Amount;
 use crate::lab::table::{Table, grouped, time};
-use crate::lab::{Error, Result};
+use crate::lab::Result;
 
 const SHORT_BYTES: u64 = 100_000_000;
 const LONG_BYTES: u64 = 1_000_000_000;
-/// A run of which the wires cannot tell is made again.
-const TRIES: usize = 3;
 
 #[derive(Clone, Debug)]
 struct Measured {
@@ -103,21 +100,12 @@ fn run(
     way: &Way,
     round: usize,
 ) -> Result<Vec<(Way, Measured)>> {
-    let mut flaw = String::new();
-    for _ in 0..TRIES {
-        match run_once(bench, setting, way, round)? {
-            Ok(measured) => return Ok(measured),
-            Err(why) => flaw = why,
-        }
-        eprintln!("once more: {flaw}");
-    }
-    Err(Error::Unexpected {
-        program: "the lab's wires".into(),
-        text: flaw,
-    })
+    until_wires_tell(
+        &bench.made_again,
+        || run_once(bench, setting, way, round),
+        |measured| measured.iter().map(|(_, of)| of.carried).collect(),
+    )
 }
-
-type Flawed<T> = std::result::Result<T, String>;
 
 fn run_once(
     bench: &Bench<'_>,
@@ -138,15 +126,8 @@ fn run_once(
     for way in connections {
         let run = stage.traced(|| stage.carry(way, Amount::Bytes(last)))?;
         if let Some(directory) = bench.plots {
-            let trace = &run.trace;
-            let occupancy = Occupancy::of(trace, setting.path().line);
-            let text = timeline::csv(&trace.entered, &trace.arrived, &occupancy);
-            let name = format!("connections {setting}, {} {}.csv", way.name, round + 1);
-            let name = name
-                .replace(", ", "-")
-                .replace(' ', "-")
-                .replace('%', "percent");
-            plot::write(directory, &name, &text)?;
+            let name = format!("connections {setting}, {} {}", way.name, round + 1);
+            timeline::write(directory, &name, &run.trace, setting)?;
         }
         match judge(&run, setting, &amounts) {
             Ok(one) => {

@@ -81,6 +81,8 @@ pub struct Setting {
     pub buffer: Option<f64>,
     /// Whether hosts segment late (TSO and GSO), or before their card as the paper's did.
     pub offload: bool,
+    /// TCP itself hands down one segment at a time, whatever its rate (`gso_max_segs 1`).
+    pub one_by_one: bool,
     /// Beside host a there is c, which sends too.
     pub two_senders: bool,
     /// The sender's port has no rate: who paces the interface keeps it.
@@ -97,6 +99,7 @@ impl Setting {
         line_bps: LINE_BPS,
         buffer: None,
         offload: false,
+        one_by_one: false,
         two_senders: false,
         free_port: false,
         receive_buffer: RECEIVE_BUFFER,
@@ -247,6 +250,10 @@ impl Stage {
             };
             for feature in without {
                 wire::offload(&host.namespace, INTERFACE, feature, false)?;
+            }
+            if setting.one_by_one {
+                let one = ["ip", "link", "set", INTERFACE, "gso_max_segs", "1"];
+                host.namespace.exec(one)?;
             }
         }
         Ok(stage)

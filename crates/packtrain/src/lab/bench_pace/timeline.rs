@@ -1,9 +1,13 @@
 //! A run millisecond by millisecond: what came to the bottleneck, what it dropped, what stood there, and what came to the receiver.
 
 use std::fmt::Write as _;
+use std::path::Path as FilePath;
 
+use super::plot;
 use super::queue::Occupancy;
-use super::trace::Segment;
+use super::stage::Setting;
+use super::trace::{Segment, Trace};
+use crate::lab::Result;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Millisecond {
@@ -14,8 +18,19 @@ struct Millisecond {
     arrived: u32,
 }
 
+/// Into this directory, as a file whose name is made of this one.
+pub fn write(directory: &FilePath, name: &str, trace: &Trace, setting: Setting) -> Result<()> {
+    let occupancy = Occupancy::of(trace, setting.path().line);
+    let text = csv(&trace.entered, &trace.arrived, &occupancy);
+    let name = name
+        .replace(", ", "-")
+        .replace(' ', "-")
+        .replace('%', "percent");
+    plot::write(directory, &format!("{name}.csv"), &text)
+}
+
 /// As CSV, from the first segment on; frames that carry nothing count too.
-pub fn csv(entered: &[Segment], arrived: &[Segment], occupancy: &Occupancy) -> String {
+fn csv(entered: &[Segment], arrived: &[Segment], occupancy: &Occupancy) -> String {
     let mut rows: Vec<Millisecond> = Vec::new();
     let begins = entered.first().map_or(0, |segment| segment.at);
     let mut at = |time: u64, note: &mut dyn FnMut(&mut Millisecond)| {

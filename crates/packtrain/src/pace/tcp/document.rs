@@ -52,6 +52,9 @@ pub struct CountersDocument {
     pub taken_late: u64,
     /// That the kernel would not have.
     pub refused: u64,
+    /// That have another congestion control by now, because their application has chosen one.
+    #[serde(default)]
+    pub left: u64,
     /// Slow starts that began spaced, and those of them whose path was remembered.
     pub slow_starts: u64,
     pub slow_starts_known: u64,
@@ -163,6 +166,7 @@ impl From<Counters> for CountersDocument {
             taken: of.taken,
             taken_late: of.taken_late,
             refused: of.refused,
+            left: of.left,
             slow_starts: of.begun,
             slow_starts_known: of.begun_known,
             jumped: of.jumped,

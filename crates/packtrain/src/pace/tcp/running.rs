@@ -27,6 +27,8 @@ pub struct RunningTcp {
     settings: TcpSettings,
     rules: Rules,
     rules_extended_at_ns: u64,
+    /// Connections that had left, or were refused, when it was last seen to.
+    unsettled: u64,
     /// As the kernel has them.
     told: Settings,
     precision: Precision,
@@ -83,6 +85,7 @@ impl RunningTcp {
             settings,
             rules,
             rules_extended_at_ns: 0,
+            unsettled: 0,
             told,
             precision,
             cgroup,
@@ -124,7 +127,13 @@ impl RunningTcp {
         self.rules_extended_at_ns = now_ns;
         let count = self.rules.iter().count();
         self.pacer.extend_rules(count, now_ns + LEASE_NS)?;
-        Ok(self.pacer.settle()?)
+        // To go through all connections takes the kernel some milliseconds, in which this processor does nothing else.
+        let unsettled = self.pacer.unsettled()?;
+        if unsettled != self.unsettled {
+            self.unsettled = unsettled;
+            self.pacer.settle()?;
+        }
+        Ok(())
     }
 
     fn wait(&self) -> Result<(), RunError> {
