@@ -11,10 +11,10 @@ use super::row::{Of, Row};
 use super::stage::{Carried, Run, Setting, Stage};
 use super::timeline;
 use super::way::{AUTO, CUBIC, Way};
+use crate::lab::Result;
 use crate::lab::figure::{Target, Unit};
 use crate::lab::stream::Amount;
 use crate::lab::table::{grouped, time};
-use crate::lab::Result;
 
 const LINE_BPS: u64 = 100_000_000;
 const ROUND_TRIP: Duration = Duration::from_millis(50);
@@ -60,7 +60,7 @@ pub fn measure(bench: &mut Bench<'_>) -> Result<()> {
                     let name = format!("{}, {}", together(streams), way.name);
                     bench.tell("auto", round, &setting, &name);
                     let measured = until_wires_tell(
-        &bench.made_again,
+                        &bench.made_again,
                         || run(bench, setting, streams, way, (lasts, round)),
                         |measured| vec![measured.carried],
                     )?;
@@ -141,13 +141,7 @@ fn run(
 }
 
 /// `all`: bytes of all streams; `late`: of each in the second half.
-fn judge(
-    run: &Run,
-    setting: Setting,
-    all: f64,
-    late: &[f64],
-    lasts: Duration,
-) -> Flawed<Measured> {
+fn judge(run: &Run, setting: Setting, all: f64, late: &[f64], lasts: Duration) -> Flawed<Measured> {
     let trace = &run.trace;
     if trace.missed > 0 {
         return Err(format!("{} frames are not in the capture", trace.missed));

@@ -12,11 +12,11 @@ use super::timeline;
 use super::told::Told;
 use super::trace::Trace;
 use super::way::{CPS_FIRST, CPS_SECOND, CUBIC, Connection, Pace, Way};
+use crate::lab::Result;
 use crate::lab::figure::{Target, Unit};
 use crate::lab::sample::Sample;
 use crate::lab::stream::Amount;
 use crate::lab::table::{Table, grouped, time};
-use crate::lab::Result;
 
 const SHORT_BYTES: u64 = 100_000_000;
 const LONG_BYTES: u64 = 1_000_000_000;
