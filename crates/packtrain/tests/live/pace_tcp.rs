@@ -35,16 +35,14 @@ struct Lab {
 impl Lab {
     /// `tag` is a letter.
     fn up(tag: char, wire: &[&str]) -> Lab {
+        Lab::up_with(tag, &[&["--no-packtrain"], wire].concat())
+    }
+
+    fn up_with(tag: char, words: &[&str]) -> Lab {
         let name = format!("pct{}{tag}", std::process::id());
         let lab = Lab { name };
-        lab.lab(
-            "up",
-            &[
-                &["--links", "1", "--no-packtrain", "--port-rate", "1gbit"],
-                wire,
-            ]
-            .concat(),
-        );
+        let links = ["--links", "1", "--port-rate", "1gbit"];
+        lab.lab("up", &[&links, words].concat());
         // Where BBR is what connections have by default they are paced already.
         let reno = ["sysctl", "-qw", "net.ipv4.tcp_congestion_control=reno"];
         lab.host("a").exec(reno).unwrap();
@@ -102,6 +100,14 @@ impl Lab {
 
     /// When full segments to b were on the wire, in microseconds since the first.
     fn captured_us(&self, during: impl FnOnce()) -> Vec<u64> {
+        self.captured_of_us(
+            |frame| frame.get(36..38) == Some(&PORT.to_be_bytes()),
+            during,
+        )
+    }
+
+    /// Of full frames of this kind.
+    fn captured_of_us(&self, is_one: impl Fn(&[u8]) -> bool, during: impl FnOnce()) -> Vec<u64> {
         let file: PathBuf = std::env::temp_dir().join(format!("packtrain-{}.pcapng", self.name));
         let _ = fs::remove_file(&file);
         let capture = Command::new(packtrain())
@@ -117,8 +123,7 @@ impl Lab {
         let mut times = Vec::new();
         let mut frames = CaptureFile::open(&file).unwrap();
         while let Some(frame) = frames.next_frame().unwrap() {
-            let port = frame.bytes.get(36..38);
-            if frame.len_on_wire >= FULL_BYTES && port == Some(&PORT.to_be_bytes()) {
+            if frame.len_on_wire >= FULL_BYTES && is_one(&frame.bytes) {
                 times.push(frame.at.unwrap().as_micros() as u64);
             }
         }
@@ -210,6 +215,23 @@ fn what_slow_start_sends_is_spread_over_the_round_trip_on_the_wire() {
     lab.pace("tcp off");
     let after = apart();
     assert!(after < 0.3, "{after} apart after it was ended");
+}
+
+/// Nothing waits that a train could be made of: its packer does not hold back what comes alone.
+#[test]
+fn what_is_spaced_stays_so_on_its_way_through_a_line() {
+    live!(alone);
+    let wire = ["--rate", "100mbit", "--delay", "50ms", "--queue", "1mb"];
+    let lab = Lab::up_with('p', &wire);
+    // Of whatever kind: no train has room for two full segments.
+    let apart = || share_apart(&lab.captured_of_us(|_| true, || lab.send(600_000)));
+    let plain = apart();
+    assert!(plain < 0.5, "{plain} apart, where nothing is spaced");
+    lab.pace("tcp on --precision 1ms");
+    judge("share of segments that are apart", apart, |share| {
+        *share > 0.8
+    });
+    lab.pace("off");
 }
 
 #[test]
