@@ -123,7 +123,7 @@ impl Lab {
         let mut times = Vec::new();
         let mut frames = CaptureFile::open(&file).unwrap();
         while let Some(frame) = frames.next_frame().unwrap() {
-            if frame.len_on_wire >= FULL_BYTES && is_one(&frame.bytes) {
+            if frame.len_on_wire >= FULL_BYTES && is_one(frame.bytes) {
                 times.push(frame.at.unwrap().as_micros() as u64);
             }
         }
