@@ -41,6 +41,10 @@ const HOSTS_CPU: usize = 1;
 /// What stands in full buffers leaves within this.
 const EMPTY_WITHIN: Duration = Duration::from_secs(10);
 
+/// Payload and IP packet of a full segment with time stamps.
+const SEGMENT_BYTES: f64 = 1448.0;
+const PACKET_BYTES: f64 = 1500.0;
+
 /// The sender's card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Card {
@@ -108,6 +112,12 @@ impl Setting {
     /// What is on the way in a round trip.
     pub fn product_bytes(&self) -> f64 {
         self.line_bps as f64 * self.round_trip.as_secs_f64() / 8.0
+    }
+
+    /// No less time passes before so many bytes have come, the first of them sent at once: full segments, and the way of the last one.
+    pub fn least_time(&self, bytes: u64) -> Duration {
+        let payload_bps = self.line_bps as f64 * SEGMENT_BYTES / PACKET_BYTES;
+        Duration::from_secs_f64(8.0 * bytes as f64 / payload_bps) + self.round_trip / 2
     }
 
     fn one_way_ns(&self) -> u64 {
@@ -392,6 +402,8 @@ mod tests {
             ..Setting::PAPER
         };
         assert_eq!(setting.product_bytes(), 14_825_250.0);
+        // 1 GB is 8 Gbit, of which 578.2 Mbit cross in a second; and 99 ms.
+        assert_eq!(setting.least_time(1_000_000_000).as_millis(), 13_934);
         let topology = setting.topology();
         assert_eq!(topology.check(), []);
         let names: Vec<&str> = topology.wires.iter().map(|w| w.name.as_str()).collect();
