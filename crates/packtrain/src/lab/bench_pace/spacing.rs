@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::Bench;
 use super::flow::{self, Sender};
-use super::stage::{self, Setting};
+use super::stage::{self, SEGMENT_BYTES, Setting};
 use super::trace::{Segment, tcp_segment};
 use super::way::CUBIC;
 use crate::lab::namespaces::Namespace;
@@ -33,9 +33,7 @@ const PORT: u16 = 5003;
 /// So long at least, and so many intervals.
 const LASTS_LEAST: Duration = Duration::from_millis(500);
 const INTERVALS_LEAST: u32 = 200;
-/// Payload of a full segment.
-const SEGMENT_BYTES: u64 = 1448;
-/// And its whole packet.
+/// The whole packet of a full segment.
 const PACKET_BITS: u64 = 1500 * 8;
 const SNAP_LEN: u32 = 134;
 /// Segments so soon behind another were sent with it.

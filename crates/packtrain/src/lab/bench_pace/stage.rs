@@ -42,8 +42,8 @@ const HOSTS_CPU: usize = 1;
 const EMPTY_WITHIN: Duration = Duration::from_secs(10);
 
 /// Payload and IP packet of a full segment with time stamps.
-const SEGMENT_BYTES: f64 = 1448.0;
-const PACKET_BYTES: f64 = 1500.0;
+pub const SEGMENT_BYTES: u64 = 1448;
+const PACKET_BYTES: u64 = 1500;
 
 /// The sender's card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -116,7 +116,7 @@ impl Setting {
 
     /// No less time passes before so many bytes have come, the first of them sent at once: full segments, and the way of the last one.
     pub fn least_time(&self, bytes: u64) -> Duration {
-        let payload_bps = self.line_bps as f64 * SEGMENT_BYTES / PACKET_BYTES;
+        let payload_bps = (self.line_bps * SEGMENT_BYTES) as f64 / PACKET_BYTES as f64;
         Duration::from_secs_f64(8.0 * bytes as f64 / payload_bps) + self.round_trip / 2
     }
 
