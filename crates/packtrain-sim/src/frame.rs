@@ -35,10 +35,15 @@ impl Frame {
 
     /// How many frames it is once it is on a wire that knows no GSO.
     pub fn segment_count(&self) -> usize {
+        self.segment_count_of(self.bytes.len())
+    }
+
+    /// The same, if it had so many bytes.
+    pub fn segment_count_of(&self, len: usize) -> usize {
         match self.offload.gso {
             None => 1,
             Some(gso) => {
-                let payload = self.bytes.len().saturating_sub(usize::from(gso.header_len));
+                let payload = len.saturating_sub(usize::from(gso.header_len));
                 payload.div_ceil(usize::from(gso.segment_len).max(1)).max(1)
             }
         }

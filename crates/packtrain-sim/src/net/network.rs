@@ -108,6 +108,15 @@ impl PortId {
     }
 }
 
+/// How much is kept of a frame on a wire that is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keep {
+    pub bytes: usize,
+    /// Of what is still to be cut, or finished, no more than its headers either. Whoever cuts it afterwards has zeros for its content, and
+    /// checksums of these. Otherwise it is kept whole.
+    pub heads_only: bool,
+}
+
 /// What became of a frame on a wire that is watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sighting {
@@ -121,6 +130,20 @@ pub struct Sighting {
     pub dropped: Option<WireDrop>,
 }
 
+impl Sighting {
+    /// The frame in its length: what was not kept of it is zero.
+    pub fn in_full(&self) -> Frame {
+        let mut frame = self.frame.clone();
+        frame.bytes.resize(self.len, 0);
+        frame
+    }
+
+    /// How many frames it is once it is on a wire that knows no GSO.
+    pub fn segment_count(&self) -> usize {
+        self.frame.segment_count_of(self.len)
+    }
+}
+
 #[derive(Debug)]
 pub struct Network {
     segments: Vec<Segment>,
@@ -130,8 +153,7 @@ pub struct Network {
     lost: Vec<Frame>,
     /// A GSO frame comes to a wire on which single frames count in the pieces that a card makes.
     cuts_where_frames_count: bool,
-    /// With how many bytes are kept of a frame.
-    watched: BTreeMap<WireId, usize>,
+    watched: BTreeMap<WireId, Keep>,
     sightings: Vec<Sighting>,
 }
 
@@ -509,9 +531,15 @@ impl Network {
             return;
         };
         let len = frame.bytes.len();
+        let headers = frame
+            .offload
+            .gso
+            .map_or(HEADER_LEN, |gso| gso.header_len.into());
+        let head = keep.bytes.max(headers);
         // What is still to be cut, or finished, is wanted whole for that.
-        let kept = match frame.offload == Offload::NONE && keep < len {
-            true => Frame::new(frame.bytes[..keep.max(HEADER_LEN)].to_vec(), Offload::NONE),
+        let cuts = frame.offload == Offload::NONE || keep.heads_only;
+        let kept = match cuts && head < len {
+            true => Frame::new(frame.bytes[..head].to_vec(), frame.offload),
             false => frame.clone(),
         };
         self.sightings.push(Sighting {
@@ -567,11 +595,11 @@ impl Network {
         &mut self.segments[id.segment].wires[id.wire]
     }
 
-    /// Remembers what becomes of each frame on a wire, until [`Network::take_sightings`] is asked, and so many bytes of it, where
-    /// nothing is left to be done to it. `None`: from now on nobody wants to know.
-    pub fn watch(&mut self, wire: WireId, keep: Option<usize>) {
+    /// Remembers what becomes of each frame on a wire, until [`Network::take_sightings`] is asked, and so much of it. `None`: from now on
+    /// nobody wants to know.
+    pub fn watch(&mut self, wire: WireId, keep: Option<Keep>) {
         match keep {
-            Some(bytes) => self.watched.insert(wire, bytes),
+            Some(keep) => self.watched.insert(wire, keep),
             None => self.watched.remove(&wire),
         };
     }

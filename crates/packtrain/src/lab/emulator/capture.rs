@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use packtrain_proto::offload::Offload;
 use packtrain_proto::time::Instant;
-use packtrain_sim::frame::{FRAME_BYTES_MIN, Frame};
-use packtrain_sim::net::network::{Sighting, WireId};
+use packtrain_sim::frame::FRAME_BYTES_MIN;
+use packtrain_sim::net::network::{Keep, Sighting, WireId};
 use packtrain_sim::net::nic;
 use packtrain_sim::net::rate::RateConfig;
 use packtrain_sim::net::wire::WireDrop;
@@ -68,7 +68,8 @@ pub struct Limits {
     pub frames: Option<u64>,
     /// Most bytes of each; 0: all.
     pub snap_len: u32,
-    /// Nothing is put in order and written before the reader wants no more: meanwhile the processors have nothing to do with it.
+    /// Nothing is put in order and written before the reader wants no more: meanwhile the processors have nothing to do with it. Of what
+    /// crosses in one piece only the headers are kept: some gigabytes of content would be more than there is room for.
     pub held: bool,
 }
 
@@ -98,23 +99,23 @@ struct Backlog {
 
 impl Backlog {
     /// Whether there is room. Only the emulator adds, so what it finds free stays free.
-    fn admit(&self, interface: u32, frame: &Frame) -> bool {
-        let len = frame.bytes.len();
+    fn admit(&self, interface: u32, sighting: &Sighting) -> bool {
+        let len = sighting.frame.bytes.len();
         let has_room = self.frames.load(Relaxed) < self.bounds.frames
             && self.bytes.load(Relaxed) + len <= self.bounds.bytes;
         if has_room {
             self.frames.fetch_add(1, Relaxed);
             self.bytes.fetch_add(len, Relaxed);
         } else {
-            let frames = frame.segment_count() as u64;
+            let frames = sighting.segment_count() as u64;
             self.dropped[interface as usize].fetch_add(frames, Relaxed);
         }
         has_room
     }
 
-    fn release(&self, frame: &Frame) {
+    fn release(&self, sighting: &Sighting) {
         self.frames.fetch_sub(1, Relaxed);
-        self.bytes.fetch_sub(frame.bytes.len(), Relaxed);
+        self.bytes.fetch_sub(sighting.frame.bytes.len(), Relaxed);
     }
 }
 
@@ -123,7 +124,7 @@ impl Backlog {
 struct Feed {
     number: u64,
     interfaces: BTreeMap<WireId, u32>,
-    snap_len: u32,
+    limits: Limits,
     batches: Sender<Vec<Seen>>,
     backlog: Arc<Backlog>,
 }
@@ -157,7 +158,7 @@ impl Captures {
         self.feeds.push(Feed {
             number,
             interfaces: numbered.map(|((wire, _), i)| (*wire, i)).collect(),
-            snap_len: limits.snap_len,
+            limits,
             batches,
             backlog: backlog.clone(),
         });
@@ -185,17 +186,23 @@ impl Captures {
         gone.interfaces.into_keys().collect()
     }
 
-    /// How many bytes of a frame on this wire, of the one who wants most; `None`: nobody wants any.
-    pub fn wanted_of(&self, wire: WireId) -> Option<usize> {
-        let of = |feed: &Feed| match feed.snap_len {
-            0 => usize::MAX,
-            snap_len => snap_len as usize,
+    /// How much of a frame on this wire, by the one who wants most; `None`: nobody wants any.
+    pub fn wanted_of(&self, wire: WireId) -> Option<Keep> {
+        let of = |feed: &Feed| Keep {
+            bytes: match feed.limits.snap_len {
+                0 => usize::MAX,
+                snap_len => snap_len as usize,
+            },
+            heads_only: feed.limits.held,
         };
         let feeds = self.feeds.iter();
         feeds
             .filter(|feed| feed.interfaces.contains_key(&wire))
             .map(of)
-            .max()
+            .reduce(|one, other| Keep {
+                bytes: one.bytes.max(other.bytes),
+                heads_only: one.heads_only && other.heads_only,
+            })
     }
 
     /// Hands over what was seen since the last time.
@@ -214,7 +221,7 @@ impl Captures {
                 let Some(&interface) = feed.interfaces.get(&sighting.wire) else {
                     continue;
                 };
-                if feed.backlog.admit(interface, &sighting.frame) {
+                if feed.backlog.admit(interface, sighting) {
                     batch.push(Seen {
                         interface,
                         sighting: sighting.clone(),
@@ -365,7 +372,7 @@ impl Capture {
             sighting,
             rate,
         } = seen;
-        self.backlog.release(&sighting.frame);
+        self.backlog.release(&sighting);
         self.latest = self.latest.max(sighting.at);
         order.saw(sighting.at, rate);
         let comment = sighting.dropped.map(comment_on);
@@ -494,15 +501,9 @@ struct OnTheWire {
 /// What crossed in one piece took its time as all that it becomes: the last was there when it was, and
 /// the others earlier by what the wire takes for those behind them. What was dropped was so at one time.
 fn on_the_wire(sighting: Sighting, rate: Option<RateConfig>) -> Vec<OnTheWire> {
-    let Sighting {
-        at,
-        frame,
-        len,
-        dropped,
-        ..
-    } = sighting;
-    if frame.offload == Offload::NONE {
-        let mut bytes = frame.bytes;
+    let (at, len, dropped) = (sighting.at, sighting.len, sighting.dropped);
+    if sighting.frame.offload == Offload::NONE {
+        let mut bytes = sighting.frame.bytes;
         // The card does so, behind whatever a virtual interface has seen.
         let padded = len.max(FRAME_BYTES_MIN);
         if bytes.len() == len {
@@ -511,9 +512,8 @@ fn on_the_wire(sighting: Sighting, rate: Option<RateConfig>) -> Vec<OnTheWire> {
         let len = padded;
         return vec![OnTheWire { at, bytes, len }];
     }
-    let whole = frame.clone();
     // What no card can cut was dropped for it, and is shown as it came.
-    let frames = nic::to_wire(frame).unwrap_or_else(|| vec![whole]);
+    let frames = nic::to_wire(sighting.in_full()).unwrap_or_else(|| vec![sighting.frame]);
     let rate = rate.filter(|_| dropped.is_none());
     let mut bits_behind = 0;
     let mut timed: Vec<_> = frames

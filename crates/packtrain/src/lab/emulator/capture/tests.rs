@@ -1,6 +1,7 @@
 use std::cell::{Cell, RefCell};
 
 use packtrain_proto::offload::{Gso, GsoKind};
+use packtrain_sim::frame::Frame;
 use packtrain_sim::net::rate::RateLevel;
 
 use super::*;
@@ -27,9 +28,10 @@ fn plain(len: usize) -> Frame {
     Frame::new(vec![0; len], Offload::NONE)
 }
 
+const HEADERS: usize = 14 + 20 + 8;
+
 /// A UDP datagram in one piece, to be cut into datagrams of so many bytes.
 fn train(payload_len: usize, segment_len: u16) -> Frame {
-    const HEADERS: usize = 14 + 20 + 8;
     let mut bytes = vec![0; HEADERS + payload_len];
     bytes[12..14].copy_from_slice(&[0x08, 0x00]);
     bytes[14] = 0x45;
@@ -359,7 +361,11 @@ fn a_wire_is_watched_until_the_last_capture_of_it_ends() {
     captures.tell(seen, |_| None);
     assert_eq!(captures.end(both.number), [THERE, BACK]);
     let wanted = |captures: &Captures| [THERE, BACK].map(|wire| captures.wanted_of(wire));
-    assert_eq!(wanted(&captures), [None, Some(usize::MAX)]);
+    let whole = Keep {
+        bytes: usize::MAX,
+        heads_only: false,
+    };
+    assert_eq!(wanted(&captures), [None, Some(whole)]);
     assert_eq!(captures.end(one.number), [BACK]);
     assert!(captures.end(one.number).is_empty());
     assert_eq!(wanted(&captures), [None, None]);
@@ -378,17 +384,18 @@ fn as_much_is_kept_of_a_frame_as_the_one_wants_who_wants_most() {
         snap_len,
         ..Limits::default()
     };
+    let wanted = |captures: &Captures| captures.wanted_of(THERE).map(|keep| keep.bytes);
     let little = both_ways(&mut captures, of(50), ROOMY);
-    assert_eq!(captures.wanted_of(THERE), Some(50));
+    assert_eq!(wanted(&captures), Some(50));
     let more = both_ways(&mut captures, of(70), ROOMY);
-    assert_eq!(captures.wanted_of(THERE), Some(70));
+    assert_eq!(wanted(&captures), Some(70));
     let cut = Sighting {
         len: 1514,
         ..sighting(1, THERE, plain(70))
     };
     captures.tell(vec![cut], |_| None);
     captures.end(more.number);
-    assert_eq!(captures.wanted_of(THERE), Some(50));
+    assert_eq!(wanted(&captures), Some(50));
     captures.end(little.number);
     for (capture, kept) in [(little, 50), (more, 70)] {
         let file = written(capture);
@@ -429,4 +436,59 @@ fn what_was_seen_is_written_when_nothing_follows() {
     captures.finish();
     thread.join().unwrap().unwrap();
     assert_eq!(next().dropped(), Some(0));
+}
+
+#[test]
+fn heads_alone_are_wanted_where_nobody_wants_more() {
+    let mut captures = Captures::default();
+    let held = Limits {
+        snap_len: 134,
+        held: true,
+        ..Limits::default()
+    };
+    let _measures = both_ways(&mut captures, held, ROOMY);
+    let heads = Keep {
+        bytes: 134,
+        heads_only: true,
+    };
+    assert_eq!(captures.wanted_of(THERE), Some(heads));
+    let watches = both_ways(&mut captures, Limits::default(), ROOMY);
+    let whole = Keep {
+        bytes: usize::MAX,
+        heads_only: false,
+    };
+    assert_eq!(captures.wanted_of(THERE), Some(whole));
+    captures.end(watches.number);
+    assert_eq!(captures.wanted_of(THERE), Some(heads));
+}
+
+#[test]
+fn the_head_of_a_train_tells_all_of_its_segments() {
+    let whole = sighting(9000, THERE, train(2500, 1000));
+    let mut head = whole.clone();
+    head.frame.bytes.truncate(HEADERS);
+    assert_eq!(head.segment_count(), 3);
+    let [of_whole, of_head] = [whole, head].map(|seen| on_the_wire(seen, rated(10_000_000)));
+    let told = |frames: &[OnTheWire]| -> Vec<(Instant, usize, Vec<u8>)> {
+        let headers = |seen: &OnTheWire| {
+            let mut headers = seen.bytes[..HEADERS].to_vec();
+            // The checksum of content that was not kept.
+            headers[40..42].fill(0);
+            (seen.at, seen.len, headers)
+        };
+        frames.iter().map(headers).collect()
+    };
+    assert_eq!(told(&of_head), told(&of_whole));
+}
+
+#[test]
+fn what_finds_no_room_is_counted_by_its_segments_though_only_its_head_was_kept() {
+    let mut captures = Captures::default();
+    let none = Bounds { frames: 0, ..ROOMY };
+    let capture = both_ways(&mut captures, Limits::default(), none);
+    let mut head = sighting(1, THERE, train(2500, 1000));
+    head.frame.bytes.truncate(HEADERS);
+    captures.tell(vec![head], |_| None);
+    captures.end(capture.number);
+    assert_eq!(statistics(&written(capture))[0], (3, 3));
 }
