@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use packtrain_proto::offload::Offload;
 use packtrain_proto::time::Instant;
-use packtrain_proto::wire::ethernet::HEADER_LEN;
 
+pub use self::sighting::{Keep, Sighting};
 use super::nic;
 use super::segment::Segment;
 pub use super::segment::{SegmentConfig, SegmentKind};
@@ -17,6 +17,7 @@ use crate::random::Random;
 
 mod hub;
 mod look;
+mod sighting;
 
 /// Where a station's link is plugged in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -105,42 +106,6 @@ impl PortId {
             segment: self.segment,
             wire,
         }
-    }
-}
-
-/// How much is kept of a frame on a wire that is watched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Keep {
-    pub bytes: usize,
-    /// Of what is still to be cut, or finished, no more than its headers either. Whoever cuts it afterwards has zeros for its content, and
-    /// checksums of these. Otherwise it is kept whole.
-    pub heads_only: bool,
-}
-
-/// What became of a frame on a wire that is watched.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sighting {
-    /// When it arrived, or was dropped.
-    pub at: Instant,
-    pub wire: WireId,
-    /// Perhaps only its first bytes.
-    pub frame: Frame,
-    /// How many bytes it had.
-    pub len: usize,
-    pub dropped: Option<WireDrop>,
-}
-
-impl Sighting {
-    /// The frame in its length: what was not kept of it is zero.
-    pub fn in_full(&self) -> Frame {
-        let mut frame = self.frame.clone();
-        frame.bytes.resize(self.len, 0);
-        frame
-    }
-
-    /// How many frames it is once it is on a wire that knows no GSO.
-    pub fn segment_count(&self) -> usize {
-        self.frame.segment_count_of(self.len)
     }
 }
 
@@ -530,23 +495,11 @@ impl Network {
         let Some(&keep) = self.watched.get(&wire) else {
             return;
         };
-        let len = frame.bytes.len();
-        let headers = frame
-            .offload
-            .gso
-            .map_or(HEADER_LEN, |gso| gso.header_len.into());
-        let head = keep.bytes.max(headers);
-        // What is still to be cut, or finished, is wanted whole for that.
-        let cuts = frame.offload == Offload::NONE || keep.heads_only;
-        let kept = match cuts && head < len {
-            true => Frame::new(frame.bytes[..head].to_vec(), frame.offload),
-            false => frame.clone(),
-        };
         self.sightings.push(Sighting {
             at,
             wire,
-            frame: kept,
-            len,
+            frame: keep.of(frame),
+            len: frame.bytes.len(),
             dropped,
         });
     }
