@@ -497,6 +497,25 @@ impl Arrivals {
         Ok(())
     }
 
+    /// As long as the first gap may be waited for. Whether that was for a copy.
+    fn wait_to_the_end(&mut self) -> Result<bool, Failure> {
+        // A link that was away, and the sender had nothing to say of: for as long what is lost may go again.
+        let known_at = self
+            .model
+            .doubt_until()
+            .map_or(self.now, |at| at.max(self.now));
+        // And as long a sender that repairs may take to say what goes again.
+        let word = WAITS.0.max(self.model.word_awaited_for());
+        let has_copy = self.model.has_copy();
+        self.now = known_at
+            + match has_copy {
+                true => word.max(COPIES_SILENT_MAX),
+                false => word,
+            };
+        self.poll()?;
+        Ok(has_copy)
+    }
+
     /// Everything that is under way arrives, and each link brings something newer: nothing is held any more.
     pub fn end(&mut self) -> Result<(), Failure> {
         while let Some(number) = self.waiting.pop_first() {
@@ -516,19 +535,11 @@ impl Arrivals {
         self.put_marker(0);
         let marker = self.wires[0].pop().expect("just sent");
         self.arrive(marker)?;
-        // A link that was away, and the sender had nothing to say of: for as long what is lost may go again.
-        let known_at = self
-            .model
-            .doubt_until()
-            .map_or(self.now, |at| at.max(self.now));
-        // And as long a sender that repairs may take to say what goes again.
-        let word = WAITS.0.max(self.model.word_awaited_for());
-        self.now = known_at
-            + match self.model.has_copy() {
-                true => word.max(COPIES_SILENT_MAX),
-                false => word,
-            };
-        self.poll()?;
+        let waited_for_copies = self.wait_to_the_end()?;
+        // Behind what was given up stands one, perhaps, of which the sender has a copy.
+        if !waited_for_copies && self.model.has_copy() {
+            self.wait_to_the_end()?;
+        }
         if !self.honest || !self.checks_promises {
             return Ok(());
         }

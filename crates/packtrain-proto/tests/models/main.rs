@@ -166,6 +166,22 @@ fn a_train_for_which_there_was_no_room_is_not_promised() {
     assert_eq!(receive((1, 6000), &steps, None), Ok(()));
 }
 
+/// Found once by chance: the gaps before it were given up long before it, and the test had waited for those alone.
+#[test]
+fn a_train_with_a_copy_is_waited_for_behind_gaps_that_nobody_can_fill() {
+    use arrival_step::Step;
+    let steps = [
+        Step::Stream {
+            trains: 1150,
+            lost_every: 9,
+        },
+        Step::Repairs,
+        Step::SendMany { trains: 3 },
+        Step::Lost { link: 0, nth: 0 },
+    ];
+    assert_eq!(receive((1, ROOM), &steps, None), Ok(()));
+}
+
 /// Found once by chance: of a link that the peer had closed the model did not see that nobody heard it any more.
 #[test]
 fn a_train_that_fits_only_a_link_that_nobody_has_heard_for_long_is_too_large() {

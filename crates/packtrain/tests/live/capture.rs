@@ -259,7 +259,7 @@ fn each_is_in_the_file_of_both_ends_once(pair: &Pair) {
             let counted = counts.get(&(DIRECT, direction)).copied().unwrap_or(0);
             let least = of(&done[at]).frames - of(&begun[at]).frames;
             assert!(
-                counted >= least && counted > u64::from(PINGS),
+                counted >= least && counted > 0,
                 "{counted} captured, {least} counted; {counts:?}"
             );
         }

@@ -268,8 +268,12 @@ fn every_ready_topology_fits_a_terminal_and_names_all_that_it_has() {
 
 #[test]
 fn topologies_of_every_size_can_be_drawn() {
-    for hosts in [2, 3, 5, 8, 26, 64] {
-        for links in [1, 2, 5, 16] {
+    // What is many of both takes long to draw.
+    for (most_hosts, links) in [(64, 1), (26, 2), (8, 5), (3, 16)] {
+        for hosts in [2, 3, 5, 8, 26, 64]
+            .into_iter()
+            .filter(|hosts| *hosts <= most_hosts)
+        {
             let options = TopologyOptions {
                 hosts,
                 links,
