@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use proptest::prelude::*;
@@ -268,12 +268,8 @@ fn every_ready_topology_fits_a_terminal_and_names_all_that_it_has() {
 
 #[test]
 fn topologies_of_every_size_can_be_drawn() {
-    // What is many of both takes long to draw.
-    for (most_hosts, links) in [(64, 1), (26, 2), (8, 5), (3, 16)] {
-        for hosts in [2, 3, 5, 8, 26, 64]
-            .into_iter()
-            .filter(|hosts| *hosts <= most_hosts)
-        {
+    for hosts in [2, 3, 5, 8, 26, 64] {
+        for links in [1, 2, 5, 16] {
             let options = TopologyOptions {
                 hosts,
                 links,
@@ -281,11 +277,10 @@ fn topologies_of_every_size_can_be_drawn() {
             };
             let topology = options.topology().unwrap();
             let drawing = text::draw(&topology, None);
+            // Once for all names: the largest drawing has some tens of megabytes.
+            let words: BTreeSet<&str> = drawing.split(' ').collect();
             for name in names(&topology) {
-                assert!(
-                    drawing.contains(&format!(" {name} ")),
-                    "{name} of {hosts} and {links}"
-                );
+                assert!(words.contains(&*name), "{name} of {hosts} and {links}");
             }
         }
     }
