@@ -31,7 +31,7 @@ pub struct Remembered {
 #[derive(Debug, Default)]
 pub struct Destination {
     pub memory: Memory,
-    /// Streams that have something under way.
+    /// Streams that have something under way, or wait for their time.
     pub sending: u32,
     /// Every change of the rate.
     pub log: Vec<Remembered>,
@@ -95,7 +95,7 @@ impl Auto {
         destination.sending + u32::from(!self.is_sending)
     }
 
-    /// So many bytes have arrived; `rests`: and nothing is under way any more.
+    /// So many bytes have arrived; `rests`: and nothing is under way any more, or waits for its time.
     pub fn delivered(&mut self, bytes: u64, rtt_min: Option<Duration>, rests: bool, now: Instant) {
         let mut destination = self.destination.borrow_mut();
         destination

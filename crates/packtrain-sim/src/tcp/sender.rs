@@ -262,7 +262,8 @@ impl Sender {
             self.expires = under_way.then(|| now + self.rtt.timeout());
         }
         self.delivered += news.delivered;
-        let rests = self.board.flight() == 0;
+        // Over a path whose round trip is shorter than its interval, a stream has nothing under way most of the time.
+        let rests = self.board.flight() == 0 && self.new_len().is_none();
         if let Some(auto) = &mut self.auto {
             auto.delivered(news.delivered, self.rtt.min(), rests, now);
         }

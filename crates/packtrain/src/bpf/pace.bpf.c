@@ -241,6 +241,16 @@ static __always_inline void retreat(struct sock *sk, struct pace_stream *stream)
 		tp->snd_ssthresh = window;
 }
 
+/* Over a path whose round trip is shorter than its interval a stream has nothing under way most of the time, and has its part all the
+ * same. What its peer has no room for waits for that, and leaves the others its part. */
+static __always_inline bool waits_for_its_time(const struct tcp_sock *tp)
+{
+	__u32 unsent = tp->write_seq - tp->snd_nxt, room = tp->snd_una + tp->snd_wnd - tp->snd_nxt;
+	__u32 next = unsent < tp->mss_cache ? unsent : tp->mss_cache;
+
+	return next && room <= 0x7fffffff && room >= next;
+}
+
 SEC("struct_ops")
 void BPF_PROG(pace_acked, struct sock *sk, const struct ack_sample *sample)
 {
@@ -261,7 +271,7 @@ void BPF_PROG(pace_acked, struct sock *sk, const struct ack_sample *sample)
 		return;
 	path_delivered(path, (__u64)delivered * tp->mss_cache, rtt_us_of(tp), is_automatic(stream->rule),
 		       bpf_ktime_get_ns());
-	if (!tp->packets_out)
+	if (!tp->packets_out && !waits_for_its_time(tp))
 		stream_rests(sk, stream);
 	/* Its rule may have come or gone. */
 	if (stream->phase == PACE_FREE)

@@ -162,7 +162,7 @@ struct pace_path {
 	__u64 losses;			/* times that a window was cut in slow start */
 	__u64 cycle_began_ns;		/* of trying more and less */
 	__u32 rtt_min_us;
-	__s32 sending;			/* streams that have something under way */
+	__s32 sending;			/* streams that have something under way, or wait for their time */
 	__u64 cut_at_ns;		/* the first of the cuts of one round trip; 0: none */
 	__u64 cut_rate_min;		/* these leave so much */
 	__u64 raised_at_ns;		/* when it was last counted that more is carried, */

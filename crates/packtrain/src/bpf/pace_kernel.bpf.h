@@ -109,6 +109,8 @@ struct tcp_sock {
 	__u32 data_segs_out;
 	__u32 snd_una;
 	__u32 snd_nxt;
+	__u32 snd_wnd;
+	__u32 write_seq;
 	__u32 srtt_us;
 	__u32 packets_out;
 	__u32 delivered;

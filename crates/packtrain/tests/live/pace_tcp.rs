@@ -458,6 +458,16 @@ fn streams_of_a_rule_have_its_rate_together_and_are_as_before_without_it_also_wh
         assert_eq!(stream["ruled_bps"], 9_653_328, "{stream}");
         assert_eq!(stream["rule"], "rule1");
     }
+    // A segment is acknowledged long before the next one's time.
+    lab.lab("set", &["a-b.0", "--delay", "0ms"]);
+    settled();
+    judge(
+        "three streams over a path that is shorter than their interval",
+        || streams.megabits(FOR),
+        |rate| (24.0..31.0).contains(rate),
+    );
+    assert_eq!(lab.status()["rules"][0]["sending"], 3);
+    lab.lab("set", &["a-b.0", "--delay", "2ms"]);
     // The first that matches, which each stream has for itself.
     lab.pace_by(&[
         "rule",
