@@ -98,7 +98,7 @@ impl Receiver {
             return None;
         }
         let fills = range.start.max(self.next)..range.end.max(self.next);
-        if self.out_of_order.insert(fills).is_empty() {
+        if self.out_of_order.insert(fills) == 0 {
             self.counters.duplicates += 1;
             self.acknowledge(data.flow, false);
             return None;
