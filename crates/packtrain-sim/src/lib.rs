@@ -10,6 +10,7 @@ pub mod checker;
 pub mod checksum;
 pub mod dictionaries;
 pub mod event_queue;
+pub mod fabric;
 pub mod frame;
 pub mod host;
 pub mod net;
