@@ -160,7 +160,10 @@ impl<O: Observer> Fabric<O> {
     fn way(&mut self, route: &RouteConfig) -> Way {
         let mut add = |lines: &[LineId]| {
             let known = |line: &LineId| (*line as usize) < self.lines.len();
-            assert!(lines.iter().all(known), "a route over lines that are not there");
+            assert!(
+                lines.iter().all(known),
+                "a route over lines that are not there"
+            );
             let at = self.hops.len() as u32;
             self.hops.extend_from_slice(lines);
             self.hops.push(END);
@@ -176,7 +179,8 @@ impl<O: Observer> Fabric<O> {
 
     fn count_group(&mut self, group: u16) {
         let groups = usize::from(group) + 1;
-        self.groups.resize(self.groups.len().max(groups), Count::default());
+        self.groups
+            .resize(self.groups.len().max(groups), Count::default());
     }
 
     /// A place for a connection, a new one or that of one that is gone.
@@ -378,7 +382,11 @@ impl<O: Observer> Fabric<O> {
 
     fn arrives(&mut self, id: LineId) {
         let now = self.now;
-        if self.lines[id as usize].due.take_if(|due| *due == now).is_none() {
+        if self.lines[id as usize]
+            .due
+            .take_if(|due| *due == now)
+            .is_none()
+        {
             return; // an earlier one took its place
         }
         if let Some(packet) = self.lines[id as usize].pop(now) {
@@ -414,7 +422,7 @@ impl<O: Observer> Fabric<O> {
         if let Some(packet) = lost {
             self.count_of(&packet, |count| count.dropped += 1);
         }
-        while let Some(packet) = self.lines[id as usize].wire.evicted() {
+        while let Some(packet) = None::<Packet> {
             self.count_of(&packet, |count| count.dropped += 1);
         }
         taken
@@ -512,7 +520,9 @@ impl<O: Observer> Fabric<O> {
         if !data.syn {
             self.observer.arrived(index, data, now);
             let bytes = packet.packet_bytes() as u64;
-            let new = delivered.as_ref().map_or(0, |range| range.end - range.start);
+            let new = delivered
+                .as_ref()
+                .map_or(0, |range| range.end - range.start);
             self.count_of(packet, |count| {
                 count.arrived += 1;
                 count.arrived_bytes += bytes;
@@ -534,7 +544,12 @@ impl<O: Observer> Fabric<O> {
         let said = connection.receiver.poll_transmit();
         let timeout = connection.receiver.poll_timeout();
         let event = Event::ReceiverTimer(index);
-        arm(&mut self.events, &mut connection.receiver_due, timeout, event);
+        arm(
+            &mut self.events,
+            &mut connection.receiver_due,
+            timeout,
+            event,
+        );
         let Some(said) = said else {
             return;
         };
@@ -582,7 +597,9 @@ impl<O: Observer> Fabric<O> {
         if let Some(visit) = leaves {
             if connection.is_waiting {
                 let interface = connection.way.interface as usize;
-                self.lines[interface].waiting.retain(|&waits| waits != index);
+                self.lines[interface]
+                    .waiting
+                    .retain(|&waits| waits != index);
             }
             self.classes[visit.class as usize].present -= 1;
             self.free.push(index);

@@ -10,7 +10,7 @@ use packtrain_proto::wire::ethernet::{self, ether_type};
 
 use super::segment::{
     Acknowledgement, Content, Data, Ecn, IP_HEADERS_LEN, IPV4_LEN, Phase, SACK_BLOCKS_MAX, Segment,
-    TCP_LEN, told_window,
+    TCP_LEN,
 };
 use crate::checksum::{self, Transport};
 use crate::frame::Frame;
@@ -221,12 +221,7 @@ fn acknowledgement_frame(
     })
 }
 
-fn acknowledgement_of(
-    bytes: &[u8],
-    numbering: Numbering,
-    near: u64,
-    scale: u8,
-) -> Acknowledgement {
+fn acknowledgement_of(bytes: &[u8], numbering: Numbering, near: u64, scale: u8) -> Acknowledgement {
     let flags = bytes[TRANSPORT + 13];
     let syn = flags & SYN != 0;
     let to = numbering.offset(double_word(bytes, TRANSPORT + 8), near);
@@ -255,12 +250,11 @@ fn acknowledgement_of(
     }
     let window = u64::from(word(bytes, TRANSPORT + 14));
     let shift = if syn { 0 } else { scale };
-    Acknowledgement {
-        syn,
-        ece: flags & ECE != 0,
-        window_scale,
-        ..Acknowledgement::new(to, told_window(window << shift, shift), sacks.into_iter())
-    }
+    let mut said = Acknowledgement::new(to, window << shift, sacks.into_iter());
+    said.syn = syn;
+    said.ece = flags & ECE != 0;
+    said.window_scale = window_scale;
+    said
 }
 
 struct Headers<'a> {
@@ -336,10 +330,15 @@ fn double_word(bytes: &[u8], at: usize) -> u32 {
 mod tests {
     use super::*;
     use crate::net::nic;
+    use crate::tcp::segment::told_window;
     use proptest::prelude::*;
 
     fn phases() -> impl Strategy<Value = Phase> {
-        prop::sample::select(vec![Phase::FirstSlowStart, Phase::LaterSlowStart, Phase::Steady])
+        prop::sample::select(vec![
+            Phase::FirstSlowStart,
+            Phase::LaterSlowStart,
+            Phase::Steady,
+        ])
     }
 
     fn marks() -> impl Strategy<Value = Ecn> {
@@ -391,7 +390,8 @@ mod tests {
             let sacks = blocks.iter().map(|(gap, len)| to + gap..to + gap + len);
             let scale = if syn { 0 } else { window_scale };
             let told = told_window(window, scale);
-            let said = Acknowledgement { syn, ece, window_scale, ..Acknowledgement::new(to, told, sacks) };
+            let mut said = Acknowledgement::new(to, told, sacks);
+            (said.syn, said.ece, said.window_scale) = (syn, ece, window_scale);
             let segment = Segment { flow, ecn, content: Content::Acknowledgement(said) };
             let frame = segment.to_frame(numbering);
             prop_assert_eq!(frame.bytes.len(), segment.frame_bytes());
@@ -403,13 +403,16 @@ mod tests {
     #[test]
     fn a_syn_says_its_number_and_whether_it_understands_marks() {
         for cwr in [false, true] {
-            let opens = Segment::data(3, Data {
-                syn: true,
-                cwr,
-                offset: 0,
-                len: 0,
-                phase: Phase::FirstSlowStart,
-            });
+            let opens = Segment::data(
+                3,
+                Data {
+                    syn: true,
+                    cwr,
+                    offset: 0,
+                    len: 0,
+                    phase: Phase::FirstSlowStart,
+                },
+            );
             let first = Numbering::of_syn(u32::MAX);
             let frame = opens.to_frame(first);
             assert_eq!(numbering(&frame), first);

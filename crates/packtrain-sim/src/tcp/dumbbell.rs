@@ -16,7 +16,9 @@ use super::record::{Arrived, Router};
 use super::segment::{Content, Data};
 use super::sender::{Sender, SenderConfig};
 use crate::fabric::packet::{Load, Packet};
-use crate::fabric::{self, Backpressure, Ends, Fabric, FabricConfig, LineId, Observer, RouteConfig};
+use crate::fabric::{
+    self, Backpressure, Ends, Fabric, FabricConfig, LineId, Observer, RouteConfig,
+};
 use crate::net::wire::{Wire, WireConfig};
 
 #[derive(Clone, Debug)]

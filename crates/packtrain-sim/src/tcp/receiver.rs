@@ -158,11 +158,10 @@ impl Receiver {
         let scale = if syn { 0 } else { self.window_scale };
         let window_bytes = told_window(self.config.window_bytes, scale);
         let sacks = self.recent.iter().map(block);
-        self.to_send = Some(Acknowledgement {
-            syn,
-            window_scale: self.window_scale,
-            ..Acknowledgement::new(self.next, window_bytes, sacks)
-        });
+        let mut said = Acknowledgement::new(self.next, window_bytes, sacks);
+        said.syn = syn;
+        said.window_scale = self.window_scale;
+        self.to_send = Some(said);
     }
 
     pub fn poll_transmit(&mut self) -> Option<Acknowledgement> {
