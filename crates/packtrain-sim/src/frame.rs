@@ -7,7 +7,7 @@ use packtrain_proto::wire::ethernet::{HEADER_LEN, Header, ether_type};
 /// Preamble, start delimiter, FCS and the gap between frames: paid on the wire, seen by nobody.
 pub const WIRE_OVERHEAD_BYTES: usize = 24;
 /// Frame check sequence: what the receiver finds flipped bits by.
-const FCS_BYTES: usize = 4;
+pub const FCS_BYTES: usize = 4;
 /// Shortest frame on a real wire, without FCS.
 pub const FRAME_BYTES_MIN: usize = 60;
 const VLAN_TAG_BYTES: usize = 4;

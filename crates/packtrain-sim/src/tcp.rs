@@ -29,6 +29,7 @@
 //! go both ways, acknowledgements at once while a connection is young.
 
 pub mod auto;
+pub mod codec;
 pub mod congestion;
 pub mod cubic;
 pub mod dumbbell;

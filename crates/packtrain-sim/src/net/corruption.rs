@@ -39,14 +39,23 @@ impl Corruption {
         }
     }
 
-    pub fn strike(&mut self, bytes: &mut [u8]) -> Corrupted {
+    /// Whether the frame that passes now is hit, and who notices. No bit is flipped yet.
+    pub fn hits(&mut self) -> Corrupted {
         if !self.random.chance(self.config.probability) {
             return Corrupted::No;
         }
         self.frames_corrupted += 1;
-        if self.config.fcs {
-            // CRC-32 finds every error of a few bits in a frame of this length.
-            return Corrupted::Seen;
+        // CRC-32 finds every error of a few bits in a frame of this length.
+        match self.config.fcs {
+            true => Corrupted::Seen,
+            false => Corrupted::Unseen,
+        }
+    }
+
+    pub fn strike(&mut self, bytes: &mut [u8]) -> Corrupted {
+        let corrupted = self.hits();
+        if corrupted != Corrupted::Unseen {
+            return corrupted;
         }
         let before = bytes.to_vec();
         while bytes == before {

@@ -1,6 +1,7 @@
 //! Cables and switches: one impairment a file, put together in [`wire`], [`segment`] and [`network`].
 
 pub mod bit_errors;
+pub mod carried;
 pub mod corruption;
 pub mod cut;
 pub mod delay;

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use packtrain_proto::queue::codel::{Codel, CodelParams};
 use packtrain_proto::time::Instant;
 
-use super::ecn::{self, Marking};
+use super::carried::Carried;
+use super::ecn::Marking;
 use crate::frame::Frame;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,16 +50,16 @@ impl QueueConfig {
 }
 
 #[derive(Debug)]
-struct Waiting {
-    frame: Frame,
+struct Waiting<F> {
+    frame: F,
     entered: Instant,
 }
 
 #[derive(Debug)]
-pub struct Queue {
+pub struct Queue<F = Frame> {
     config: QueueConfig,
     /// The first one may be on the wire already; it counts until its last bit has left.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<Waiting<F>>,
     bytes: usize,
     segments: usize,
     codel: Codel,
@@ -75,8 +76,8 @@ pub enum Verdict {
     Drop,
 }
 
-impl Queue {
-    pub fn new(config: QueueConfig) -> Queue {
+impl<F: Carried> Queue<F> {
+    pub fn new(config: QueueConfig) -> Queue<F> {
         Queue {
             config,
             waiting: VecDeque::new(),
@@ -119,21 +120,21 @@ impl Queue {
     }
 
     /// Puts a frame at the end. Whether it was marked; `Err`: there is no room.
-    pub fn push(&mut self, mut frame: Frame, now: Instant) -> Result<bool, Frame> {
-        let segments = frame.segment_count();
-        if !self.has_room(frame.bytes.len(), segments) {
+    pub fn push(&mut self, mut frame: F, now: Instant) -> Result<bool, F> {
+        let (bytes, segments) = (frame.len_bytes(), frame.segment_count());
+        if !self.has_room(bytes, segments) {
             return Err(frame);
         }
         let marked = match self.config.discipline {
             Discipline::MarkAbove { bytes } if self.bytes > bytes => {
-                ecn::mark(&mut frame) == Marking::Marked
+                frame.mark() == Marking::Marked
             }
             _ => false,
         };
         self.segments += segments;
-        self.bytes += frame.bytes.len();
+        self.bytes += bytes;
         self.bytes_max_seen = self.bytes_max_seen.max(self.bytes);
-        self.frame_bytes_max = self.frame_bytes_max.max(frame.bytes.len());
+        self.frame_bytes_max = self.frame_bytes_max.max(bytes);
         self.waiting.push_back(Waiting {
             frame,
             entered: now,
@@ -142,7 +143,7 @@ impl Queue {
     }
 
     /// The first frame, and when it came.
-    pub fn first(&self) -> Option<(&Frame, Instant)> {
+    pub fn first(&self) -> Option<(&F, Instant)> {
         let first = self.waiting.front()?;
         Some((&first.frame, first.entered))
     }
@@ -156,7 +157,7 @@ impl Queue {
         let Some(first) = self.waiting.front_mut() else {
             return Verdict::Send;
         };
-        let behind = self.bytes - first.frame.bytes.len();
+        let behind = self.bytes - first.frame.len_bytes();
         let sojourn = now.since(first.entered);
         let codel = &mut self.codel;
         if !codel.should_drop(sojourn, behind, self.frame_bytes_max, now, &params) {
@@ -165,7 +166,7 @@ impl Queue {
         // As Linux does it: what carries the mark already is as good as marked now.
         match ecn {
             false => Verdict::Drop,
-            true => match ecn::mark(&mut first.frame) {
+            true => match first.frame.mark() {
                 Marking::NotCapable => Verdict::Drop,
                 Marking::Marked => Verdict::SendMarked,
                 Marking::MarkedBefore => Verdict::Send,
@@ -174,15 +175,15 @@ impl Queue {
     }
 
     /// The first frame has left, or is dropped.
-    pub fn pop(&mut self) -> Frame {
+    pub fn pop(&mut self) -> F {
         let frame = self.waiting.pop_front().expect("there is one").frame;
-        self.bytes -= frame.bytes.len();
+        self.bytes -= frame.len_bytes();
         self.segments -= frame.segment_count();
         frame
     }
 
     /// Everything, what was being sent included.
-    pub fn clear(&mut self) -> Vec<Frame> {
+    pub fn clear(&mut self) -> Vec<F> {
         (self.bytes, self.segments) = (0, 0);
         self.codel = Codel::new();
         self.waiting

@@ -13,6 +13,7 @@
 use packtrain_proto::time::{Duration, Instant};
 
 use super::bit_errors::{BitErrorConfig, BitErrors};
+use super::carried::Carried;
 use super::corruption::{Corrupted, Corruption, CorruptionConfig};
 use super::delay::Delay;
 use super::duplication::Duplication;
@@ -172,9 +173,9 @@ impl WireCounters {
 
 /// What a frame met on its way.
 #[derive(Debug)]
-pub enum Passed {
-    Arrives(Instant, Frame),
-    Dropped(WireDrop, Frame),
+pub enum Passed<F = Frame> {
+    Arrives(Instant, F),
+    Dropped(WireDrop, F),
 }
 
 /// The first frame of the queue, on the wire.
@@ -198,10 +199,10 @@ enum Impairment {
 
 /// Something is being sent whenever something stands in the queue.
 #[derive(Debug)]
-pub struct Wire {
+pub struct Wire<F: Carried = Frame> {
     config: WireConfig,
     seed: u64,
-    queue: Queue,
+    queue: Queue<F>,
     rate: Option<Rate>,
     packet_cap: Option<PacketCap>,
     sending: Option<Sending>,
@@ -219,12 +220,14 @@ pub struct Wire {
     /// A cable that is cut; `true`: its ends know.
     cut: Option<bool>,
     healed: bool,
+    /// Anything may happen on the way but a delay: most wires only queue and delay, and have a short way through here.
+    harms: bool,
     pub counters: WireCounters,
 }
 
-impl Wire {
+impl<F: Carried> Wire<F> {
     /// Draws one number, whatever the configuration: what is drawn after it does not depend on that.
-    pub fn new(config: &WireConfig, random: &mut Random) -> Wire {
+    pub fn new(config: &WireConfig, random: &mut Random) -> Wire<F> {
         let bare = WireConfig::unrated(config.delay);
         let mut wire = Wire {
             seed: random.next(),
@@ -243,6 +246,7 @@ impl Wire {
             epoch: 0,
             cut: None,
             healed: false,
+            harms: false,
             counters: WireCounters::default(),
             config: bare,
         };
@@ -289,6 +293,14 @@ impl Wire {
             let new = |reordering| Reordering::new(reordering, random(Impairment::Reordering));
             self.reordering = config.reordering.map(new);
         }
+        self.harms = self.may_harm();
+    }
+
+    fn may_harm(&self) -> bool {
+        let loses = self.loss.is_some() || self.bit_errors.is_some() || self.corruption.is_some();
+        let moves = self.duplication.is_some() || self.reordering.is_some();
+        // Jitter goes on when it is healed.
+        self.cut.is_some() || self.jitter.is_some() || !self.healed && (loses || moves)
     }
 
     pub fn config(&self) -> &WireConfig {
@@ -325,13 +337,9 @@ impl Wire {
 
     /// Puts a frame into the queue. `Ok(Some(t))`: it is alone, and has left at t; on a wire without a
     /// rate that may be now.
-    pub fn offer(
-        &mut self,
-        frame: Frame,
-        now: Instant,
-    ) -> Result<Option<Instant>, (Frame, WireDrop)> {
+    pub fn offer(&mut self, frame: F, now: Instant) -> Result<Option<Instant>, (F, WireDrop)> {
         self.counters.offered += 1;
-        self.counters.offered_bytes += frame.bytes.len() as u64;
+        self.counters.offered_bytes += frame.len_bytes() as u64;
         if self.cut == Some(true) {
             self.counters.count(WireDrop::Cut);
             return Err((frame, WireDrop::Cut));
@@ -351,12 +359,12 @@ impl Wire {
 
     /// The first frame of the queue has left; `passed` hears of each copy of it, and of what CoDel
     /// drops then. Returns when the next one will have left.
-    pub fn sent(&mut self, now: Instant, mut passed: impl FnMut(Passed)) -> Option<Instant> {
+    pub fn sent(&mut self, now: Instant, mut passed: impl FnMut(Passed<F>)) -> Option<Instant> {
         let sending = self.sending.take().expect("something was being sent");
         assert!(sending.ends <= now, "it leaves at {:?}", sending.ends);
         let frame = self.queue.pop();
         self.counters.left += 1;
-        self.counters.left_bytes += frame.bytes.len() as u64;
+        self.counters.left_bytes += frame.len_bytes() as u64;
         self.counters.busy += sending.ends.since(sending.begins);
         self.pass(frame, sending.ends, &mut passed);
         self.begin(&mut passed)
@@ -365,7 +373,7 @@ impl Wire {
     /// Begins to send the first frame that CoDel lets live. It begins when the frame before has left,
     /// the bucket has a token, and it is there: behind a packet cap that may be later than now, and is
     /// decided now, by what stands behind it now.
-    fn begin(&mut self, passed: &mut impl FnMut(Passed)) -> Option<Instant> {
+    fn begin(&mut self, passed: &mut impl FnMut(Passed<F>)) -> Option<Instant> {
         loop {
             let (frame, entered) = self.queue.first()?;
             let segments = frame.segment_count() as u64;
@@ -396,7 +404,16 @@ impl Wire {
         }
     }
 
-    fn pass(&mut self, mut frame: Frame, leaves: Instant, passed: &mut impl FnMut(Passed)) {
+    fn pass(&mut self, frame: F, leaves: Instant, passed: &mut impl FnMut(Passed<F>)) {
+        if self.harms {
+            return self.pass_harmed(frame, leaves, passed);
+        }
+        self.counters.arriving += 1;
+        let at = self.delay.in_order(self.delay.on_time(leaves));
+        passed(Passed::Arrives(at, frame));
+    }
+
+    fn pass_harmed(&mut self, mut frame: F, leaves: Instant, passed: &mut impl FnMut(Passed<F>)) {
         if let Some(reason) = self.fate(&mut frame) {
             self.counters.count(reason);
             return passed(Passed::Dropped(reason, frame));
@@ -411,7 +428,7 @@ impl Wire {
         passed(Passed::Arrives(self.arrival(leaves), frame));
     }
 
-    fn fate(&mut self, frame: &mut Frame) -> Option<WireDrop> {
+    fn fate(&mut self, frame: &mut F) -> Option<WireDrop> {
         if self.cut.is_some() {
             return Some(WireDrop::Cut);
         }
@@ -425,7 +442,7 @@ impl Wire {
         if self.bit_errors.as_mut().is_some_and(hit) {
             return Some(WireDrop::BitErrors);
         }
-        let strike = |c: &mut Corruption| c.strike(&mut frame.bytes);
+        let strike = |corruption: &mut Corruption| frame.strike(corruption);
         match self.corruption.as_mut().map_or(Corrupted::No, strike) {
             Corrupted::No => None,
             Corrupted::Seen => Some(WireDrop::Corrupted),
@@ -448,8 +465,9 @@ impl Wire {
     }
 
     /// The cable is pulled. Returns what stood in the queue, all of it gone.
-    pub fn cut(&mut self, seen: bool) -> Vec<Frame> {
+    pub fn cut(&mut self, seen: bool) -> Vec<F> {
         self.cut = Some(seen);
+        self.harms = true;
         if !seen {
             return Vec::new(); // frames go on leaving, into nothing
         }
@@ -465,6 +483,7 @@ impl Wire {
 
     pub fn mend(&mut self) {
         self.cut = None;
+        self.harms = self.may_harm();
     }
 
     /// A frame that was on its way already.
@@ -475,6 +494,7 @@ impl Wire {
     /// From now on nothing is lost, altered, doubled or overtaken; rate, delay and jitter stay.
     pub fn heal(&mut self) {
         self.healed = true;
+        self.harms = self.may_harm();
     }
 
     /// The configured faults, and whether each has happened yet.

@@ -7,7 +7,7 @@ use core::ops::Range;
 use packtrain_proto::time::{Duration, Instant};
 
 use super::ranges::Ranges;
-use super::segment::{Acknowledgement, Data, Numbering, SACK_BLOCKS_MAX};
+use super::segment::{Acknowledgement, Data, SACK_BLOCKS_MAX, told_window};
 
 /// The largest scale that a window has (RFC 7323, 2.3).
 const WINDOW_SCALE_MAX: u8 = 14;
@@ -87,20 +87,20 @@ impl Receiver {
     /// What is delivered by this segment.
     pub fn handle(&mut self, data: &Data, now: Instant) -> Option<Range<u64>> {
         if data.syn {
-            self.acknowledge(data.flow, true);
+            self.acknowledge(true);
             return None;
         }
         self.counters.segments += 1;
         let range = data.offset..data.offset + u64::from(data.len);
         if range.end > self.next + self.config.window_bytes {
             self.counters.refused += 1;
-            self.acknowledge(data.flow, false);
+            self.acknowledge(false);
             return None;
         }
         let fills = range.start.max(self.next)..range.end.max(self.next);
         if self.out_of_order.insert(fills) == 0 {
             self.counters.duplicates += 1;
-            self.acknowledge(data.flow, false);
+            self.acknowledge(false);
             return None;
         }
         let has_more = self.out_of_order.len() > 1;
@@ -111,9 +111,9 @@ impl Receiver {
         // Out of order, or a part of a gap or all of it: at once, so that what is lost is soon known.
         let plain = |delivered: &Range<u64>| !has_more && delivered.end == range.end;
         if delivered.as_ref().is_some_and(plain) {
-            self.count_in_order(data.flow, now);
+            self.count_in_order(now);
         } else {
-            self.acknowledge(data.flow, false);
+            self.acknowledge(false);
         }
         delivered
     }
@@ -135,39 +135,39 @@ impl Receiver {
         self.recent.truncate(SACK_BLOCKS_MAX);
     }
 
-    fn count_in_order(&mut self, flow: u16, now: Instant) {
+    fn count_in_order(&mut self, now: Instant) {
         self.unacknowledged += 1;
         match self.config.delayed_ack {
             Some(delay) if self.unacknowledged < 2 => {
-                self.prepare(flow, false);
+                self.prepare(false);
                 self.delayed_until = Some(now + delay);
             }
-            _ => self.acknowledge(flow, false),
+            _ => self.acknowledge(false),
         }
     }
 
-    fn acknowledge(&mut self, flow: u16, syn: bool) {
-        self.prepare(flow, syn);
+    fn acknowledge(&mut self, syn: bool) {
+        self.prepare(syn);
         self.delayed_until = None;
         self.unacknowledged = 0;
     }
 
-    fn prepare(&mut self, flow: u16, syn: bool) {
+    fn prepare(&mut self, syn: bool) {
         let block = |&byte: &u64| self.out_of_order.containing(byte).expect("kept in step");
-        self.to_send = Some(Acknowledgement {
-            flow,
-            syn,
-            to: self.next,
-            window_bytes: self.config.window_bytes,
-            window_scale: self.window_scale,
-            sacks: self.recent.iter().map(block).collect(),
-        });
+        // The window of a SYN is not scaled (RFC 7323, 2.2).
+        let scale = if syn { 0 } else { self.window_scale };
+        let window_bytes = told_window(self.config.window_bytes, scale);
+        let sacks = self.recent.iter().map(block);
+        let mut said = Acknowledgement::new(self.next, window_bytes, sacks);
+        said.syn = syn;
+        said.window_scale = self.window_scale;
+        self.to_send = Some(said);
     }
 
-    pub fn poll_transmit(&mut self, numbering: Numbering) -> Option<crate::frame::Frame> {
+    pub fn poll_transmit(&mut self) -> Option<Acknowledgement> {
         let acknowledgement = self.to_send.take_if(|_| self.delayed_until.is_none())?;
         self.counters.acknowledgements += 1;
-        Some(acknowledgement.to_frame(numbering))
+        Some(acknowledgement)
     }
 
     pub fn poll_timeout(&self) -> Option<Instant> {
@@ -199,8 +199,8 @@ mod tests {
     /// Segment number `n` comes at `ms`: what is delivered, and what is said.
     fn comes(receiver: &mut Receiver, n: u64, ms: u64) -> (Option<Range<u64>>, Option<String>) {
         let data = Data {
-            flow: 0,
             syn: false,
+            cwr: false,
             offset: n * u64::from(MSS),
             len: MSS,
             phase: Phase::Steady,
@@ -211,10 +211,8 @@ mod tests {
     }
 
     fn said(receiver: &mut Receiver) -> Option<String> {
-        let numbering = Numbering::of_syn(77);
-        let frame = receiver.poll_transmit(numbering)?;
-        let acknowledgement = Acknowledgement::of_frame(&frame, numbering, 0, 0);
-        let sacks = acknowledgement.sacks;
+        let acknowledgement = receiver.poll_transmit()?;
+        let sacks: Vec<_> = acknowledgement.sacks().collect();
         Some(format!("{} {sacks:?}", acknowledgement.to))
     }
 

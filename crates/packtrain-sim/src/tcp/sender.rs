@@ -27,9 +27,8 @@ use super::pacer::{Pacer, RoundTrip, SpacingConfig};
 use super::recovery::{self, Choice, Recovery};
 use super::rtt::RttEstimator;
 use super::scoreboard::{News, Scoreboard};
-use super::segment::{Acknowledgement, Data, Numbering, Phase};
+use super::segment::{Acknowledgement, Data, Phase, SACK_BLOCKS_MAX};
 use super::usage::Usage;
-use crate::frame::Frame;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SenderConfig {
@@ -94,8 +93,6 @@ enum Connection {
 #[derive(Debug)]
 pub struct Sender {
     config: SenderConfig,
-    flow: u16,
-    numbering: Numbering,
     connection: Connection,
     board: Scoreboard,
     window: Reno,
@@ -111,7 +108,6 @@ pub struct Sender {
     written: u64,
     /// What the other end has room for ends here.
     room_to: u64,
-    window_scale: u8,
     expires: Option<Instant>,
     last_sent: Instant,
     /// Something could leave if it were not for the pacer.
@@ -125,16 +121,13 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// `initial_sequence`: the number of its SYN.
-    pub fn new(config: SenderConfig, flow: u16, initial_sequence: u32) -> Sender {
+    pub fn new(config: SenderConfig) -> Sender {
         let mss = u64::from(config.mss);
         let mut window = Reno::new(mss, u64::from(config.initial_window_segments));
         if let Some(segments) = config.ssthresh_segments {
             window.set_ssthresh(u64::from(segments) * mss);
         }
         Sender {
-            flow,
-            numbering: Numbering::of_syn(initial_sequence),
             connection: Connection::Closed,
             board: Scoreboard::new(mss),
             window,
@@ -147,7 +140,6 @@ impl Sender {
             delivered: 0,
             written: 0,
             room_to: 0,
-            window_scale: 0,
             expires: None,
             last_sent: Instant::ZERO,
             held: false,
@@ -163,10 +155,6 @@ impl Sender {
     pub fn join(&mut self, destination: &Rc<RefCell<Destination>>) {
         let joins = self.config.auto;
         self.auto = joins.then(|| Auto::new(Rc::clone(destination), self.config.mss));
-    }
-
-    pub fn numbering(&self) -> Numbering {
-        self.numbering
     }
 
     pub fn window(&self) -> &Reno {
@@ -213,13 +201,11 @@ impl Sender {
         self.written += bytes;
     }
 
-    pub fn handle(&mut self, frame: &Frame, now: Instant) {
-        let near = self.board.acknowledged();
-        let read = Acknowledgement::of_frame(frame, self.numbering, near, self.window_scale);
+    pub fn handle(&mut self, read: &Acknowledgement, now: Instant) {
         if read.syn {
-            self.open(&read, now);
+            self.open(read, now);
         } else {
-            self.acknowledge(&read, now);
+            self.acknowledge(read, now);
         }
     }
 
@@ -229,7 +215,6 @@ impl Sender {
         };
         self.connection = Connection::Open;
         self.opened = Some(now);
-        self.window_scale = answer.window_scale;
         self.room_to = answer.window_bytes;
         self.expires = None;
         self.rtt.progress();
@@ -251,7 +236,13 @@ impl Sender {
     }
 
     fn acknowledge(&mut self, read: &Acknowledgement, now: Instant) {
-        let news = self.board.acknowledge(read.to, &read.sacks, now);
+        let mut sacks: [_; SACK_BLOCKS_MAX] = Default::default();
+        let mut told = 0;
+        for (sack, block) in sacks.iter_mut().zip(read.sacks()) {
+            *sack = block;
+            told += 1;
+        }
+        let news = self.board.acknowledge(read.to, &sacks[..told], now);
         self.room_to = self.room_to.max(read.to + read.window_bytes);
         if let Some((oldest, newest)) = news.rtt {
             self.rtt.sample(oldest, newest);
@@ -439,14 +430,14 @@ impl Sender {
         self.note_window(now);
     }
 
-    /// The next frame for the interface, if it is time for one.
-    pub fn poll_transmit(&mut self, now: Instant) -> Option<Frame> {
+    /// The next segment for the interface, if it is time for one.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Data> {
         match &mut self.connection {
             Connection::Closed => return None,
             Connection::Opening { sent, send } => {
                 let due = core::mem::take(send);
                 *sent += u32::from(due);
-                return due.then(|| self.open_frame(now));
+                return due.then(|| self.open_segment(now));
             }
             Connection::Open => {}
         }
@@ -461,17 +452,16 @@ impl Sender {
         Some(self.send(choice, now))
     }
 
-    fn open_frame(&mut self, now: Instant) -> Frame {
+    fn open_segment(&mut self, now: Instant) -> Data {
         self.last_sent = now;
         self.expires = Some(now + self.rtt.timeout());
-        let syn = Data {
-            flow: self.flow,
+        Data {
             syn: true,
+            cwr: false,
             offset: 0,
             len: 0,
             phase: self.phase(),
-        };
-        syn.to_frame(self.numbering)
+        }
     }
 
     fn restart_after_idleness(&mut self, now: Instant) {
@@ -511,7 +501,7 @@ impl Sender {
         fits.then_some(len as u32)
     }
 
-    fn send(&mut self, choice: Choice, now: Instant) -> Frame {
+    fn send(&mut self, choice: Choice, now: Instant) -> Data {
         let part = match choice {
             Choice::New(len) => self.board.send_new(len, now),
             Choice::Again(part) => {
@@ -539,14 +529,13 @@ impl Sender {
         // RFC 6298, 5.1.
         let timeout = self.rtt.timeout();
         self.expires.get_or_insert(now + timeout);
-        let data = Data {
-            flow: self.flow,
+        Data {
             syn: false,
+            cwr: false,
             offset: part.offset,
             len: part.len,
             phase: self.phase(),
-        };
-        data.to_frame(self.numbering)
+        }
     }
 
     fn phase(&self) -> Phase {

@@ -4,6 +4,7 @@ pub mod arrivals;
 pub mod flow;
 pub mod identity;
 pub mod mix;
+pub mod sizes;
 
 pub use arrivals::Arrivals;
 pub use flow::{Dress, Flow, Recipient};
