@@ -29,7 +29,7 @@ pub use self::observer::Observer;
 use self::packet::{Datagram, Load, Packet};
 use self::source::Station;
 use self::visitors::Class;
-use crate::event_queue::EventQueue;
+use crate::event_queue::{EventQueue, Queue};
 use crate::net::wire::{Passed, Wire, WireConfig};
 use crate::random::Random;
 use crate::tcp::auto::Destination;
@@ -49,8 +49,9 @@ pub mod visitors;
 /// Behind the last line of a way.
 const END: LineId = LineId::MAX;
 
+/// What is planned.
 #[derive(Clone, Copy, Debug)]
-enum Event {
+pub enum Event {
     Connect(u32),
     Write(u32, u64),
     /// The first frame of a line's queue has left.
@@ -67,8 +68,8 @@ enum Event {
 }
 
 #[derive(Debug)]
-pub struct Fabric<O: Observer = ()> {
-    events: EventQueue<Event>,
+pub struct Fabric<O: Observer = (), Q: Queue<Event> = EventQueue<Event>> {
+    events: Q,
     now: Instant,
     lines: Vec<Line>,
     /// All ways, one behind the other, each with an [`END`].
@@ -93,11 +94,18 @@ impl<O: Observer> Fabric<O> {
     /// # Panics
     /// If a route has no lines, or names one that is not there.
     pub fn new(config: &FabricConfig, observer: O) -> Fabric<O> {
+        Fabric::on(EventQueue::default(), config, observer)
+    }
+}
+
+impl<O: Observer, Q: Queue<Event>> Fabric<O, Q> {
+    /// The same, on an empty queue of another kind.
+    pub fn on(events: Q, config: &FabricConfig, observer: O) -> Fabric<O, Q> {
         let mut random = Random::new(config.seed);
         let lines = config.lines.iter();
         let lines = lines.map(|wire| Line::new(Wire::new(wire, &mut random)));
         let mut fabric = Fabric {
-            events: EventQueue::default(),
+            events,
             now: Instant::ZERO,
             lines: lines.collect(),
             hops: Vec::new(),
@@ -205,7 +213,7 @@ impl<O: Observer> Fabric<O> {
 }
 
 /// What is seen from outside.
-impl<O: Observer> Fabric<O> {
+impl<O: Observer, Q: Queue<Event>> Fabric<O, Q> {
     pub fn now(&self) -> Instant {
         self.now
     }
@@ -257,7 +265,8 @@ impl<O: Observer> Fabric<O> {
     }
 
     pub fn group(&self, group: u16) -> Count {
-        self.groups[usize::from(group)]
+        let group = self.groups.get(usize::from(group));
+        group.copied().unwrap_or_default()
     }
 
     pub fn class(&self, class: u32) -> &Class {
@@ -291,7 +300,7 @@ impl<O: Observer> Fabric<O> {
 }
 
 /// What happens.
-impl<O: Observer> Fabric<O> {
+impl<O: Observer, Q: Queue<Event>> Fabric<O, Q> {
     /// Everything that is due by then.
     pub fn run_until(&mut self, until: Instant) {
         while self.events.next_at().is_some_and(|at| at <= until) {
@@ -474,7 +483,7 @@ impl<O: Observer> Fabric<O> {
 }
 
 /// Connections.
-impl<O: Observer> Fabric<O> {
+impl<O: Observer, Q: Queue<Event>> Fabric<O, Q> {
     /// The sender sends as much as it wants to and the interface takes.
     fn pump(&mut self, index: u32) {
         let now = self.now;
@@ -608,7 +617,7 @@ impl<O: Observer> Fabric<O> {
 }
 
 /// Datagrams.
-impl<O: Observer> Fabric<O> {
+impl<O: Observer, Q: Queue<Event>> Fabric<O, Q> {
     fn send_datagram(&mut self, number: u32) {
         let now = self.now;
         let station = &mut self.stations[number as usize];
@@ -675,7 +684,7 @@ impl<O: Observer> Fabric<O> {
 /// One event waits for a timer, if any: it is void when an earlier one has taken its place, and an
 /// early one asks again.
 fn arm(
-    events: &mut EventQueue<Event>,
+    events: &mut impl Queue<Event>,
     due: &mut Option<Instant>,
     timeout: Option<Instant>,
     event: Event,

@@ -1,0 +1,6 @@
+//! Lines, and who sends over them.
+
+mod conservation;
+mod datagrams;
+mod exact;
+mod support;
