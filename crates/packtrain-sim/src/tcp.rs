@@ -34,6 +34,7 @@ pub mod congestion;
 pub mod cubic;
 pub mod dumbbell;
 pub mod hystart;
+pub mod marks;
 pub mod pacer;
 pub mod prr;
 pub mod rack;
