@@ -1,7 +1,7 @@
 //! One direction of a cable: a queue, a rate, and everything that happens on the way.
 //!
 //! ```text
-//! offer → queue → packet cap, rate → cut → loss → bit errors → corruption
+//! offer → queue → processing → packet cap, rate → cut → loss → bit errors → corruption
 //!       → duplication → delay, jitter → reordering → arrival
 //! ```
 //!
@@ -20,6 +20,7 @@ use super::duplication::Duplication;
 use super::jitter::{Jitter, JitterConfig};
 use super::loss::{Loss, LossConfig};
 use super::packet_cap::{PacketCap, PacketCapConfig};
+use super::processing::{Processing, ProcessingConfig, lookups_per_1500};
 use super::queue::{Discipline, Queue, QueueConfig, QueueLimit, Verdict};
 use super::rate::{Rate, RateConfig};
 use super::reordering::{Reordering, ReorderingConfig};
@@ -33,6 +34,8 @@ pub struct WireConfig {
     pub queue: QueueConfig,
     /// Most frames a second, however short.
     pub packet_cap: Option<PacketCapConfig>,
+    /// What a router does with each data unit before it sends it.
+    pub processing: Option<ProcessingConfig>,
     pub loss: Option<LossConfig>,
     pub bit_errors: Option<BitErrorConfig>,
     pub corruption: Option<CorruptionConfig>,
@@ -58,6 +61,7 @@ impl WireConfig {
             rate: None,
             queue: QueueConfig::drop_tail(512 * 1024),
             packet_cap: None,
+            processing: None,
             loss: None,
             bit_errors: None,
             corruption: None,
@@ -86,14 +90,16 @@ impl WireConfig {
         self.reordering.is_some() || self.jitter.is_some_and(|jitter| !jitter.keeps_order)
     }
 
-    /// The longest that a frame of so many bytes takes when nothing stands before it and it has its
-    /// token.
+    /// The longest that a frame of so many bytes, which is not to be cut any more, takes when nothing stands before it and it
+    /// has its token.
     pub fn passage_max(&self, bytes: usize) -> Duration {
         let bits = 8 * (bytes + WIRE_OVERHEAD_BYTES) as u64;
         let nanos = self.rate.map_or(0, |rate| 1_000_000_000 * bits / rate.bps);
+        let processing = self.processing.map(|processing| processing.per_unit);
         let jitter = self.jitter.map(|jitter| jitter.distribution.max());
         let hold = self.reordering.map(|reordering| reordering.hold_max);
         Duration::from_nanos(nanos)
+            + processing.unwrap_or_default()
             + self.delay
             + jitter.unwrap_or_default()
             + hold.unwrap_or_default()
@@ -147,6 +153,10 @@ pub struct WireCounters {
     pub arriving: u64,
     /// How long something was being sent, of what has left.
     pub busy: Duration,
+    /// Of data units, of which a frame that is still to be cut is several. What CoDel drops was not looked up.
+    pub lookups: u64,
+    /// Between the begins of two look-ups on a line that was busy in between: the queue never ran empty.
+    pub longest_pause: Duration,
 }
 
 impl WireCounters {
@@ -162,6 +172,11 @@ impl WireCounters {
             WireDrop::BadOffload => self.bad_offload += 1,
             WireDrop::Collisions => unreachable!("a hub counts them at its stations"),
         }
+    }
+
+    /// What its look-ups cost, relative to packets of 1500 bytes: [`lookups_per_1500`] of what has left.
+    pub fn lookups_per_1500(&self) -> f64 {
+        lookups_per_1500(self.lookups, self.left_bytes)
     }
 
     pub fn dropped(&self) -> u64 {
@@ -205,6 +220,7 @@ pub struct Wire<F: Carried = Frame> {
     queue: Queue<F>,
     rate: Option<Rate>,
     packet_cap: Option<PacketCap>,
+    processing: Option<Processing>,
     sending: Option<Sending>,
     /// When what was sent last has left: nothing begins before.
     free: Instant,
@@ -234,6 +250,7 @@ impl<F: Carried> Wire<F> {
             queue: Queue::new(bare.queue),
             rate: None,
             packet_cap: None,
+            processing: None,
             sending: None,
             free: Instant::ZERO,
             loss: None,
@@ -264,6 +281,9 @@ impl<F: Carried> Wire<F> {
         }
         if config.packet_cap != before.packet_cap {
             self.packet_cap = config.packet_cap.map(PacketCap::new);
+        }
+        if config.processing != before.processing {
+            self.processing = config.processing.map(Processing::new);
         }
         self.queue.set(config.queue);
         self.delay.set(config.delay);
@@ -370,17 +390,20 @@ impl<F: Carried> Wire<F> {
         self.begin(&mut passed)
     }
 
-    /// Begins to send the first frame that CoDel lets live. It begins when the frame before has left,
+    /// Begins to send the first frame that CoDel lets live. Its turn comes when the frame before has left,
     /// the bucket has a token, and it is there: behind a packet cap that may be later than now, and is
-    /// decided now, by what stands behind it now.
+    /// decided now, by what stands behind it now. It begins then, or when it has been looked up.
     fn begin(&mut self, passed: &mut impl FnMut(Passed<F>)) -> Option<Instant> {
         loop {
-            let (frame, entered) = self.queue.first()?;
+            let Some((frame, entered)) = self.queue.first() else {
+                self.processing.iter_mut().for_each(Processing::idle);
+                return None;
+            };
             let segments = frame.segment_count() as u64;
             let token = self.packet_cap.as_ref().map(|cap| cap.ready(segments));
-            let from = entered.max(token.unwrap_or(Instant::ZERO));
-            let begins = from.max(self.free);
-            match self.queue.verdict(begins) {
+            let mut from = entered.max(token.unwrap_or(Instant::ZERO));
+            let turn = from.max(self.free);
+            match self.queue.verdict(turn) {
                 Verdict::Send => {}
                 Verdict::SendMarked => self.counters.marked += 1,
                 Verdict::Drop => {
@@ -389,6 +412,15 @@ impl<F: Carried> Wire<F> {
                     continue;
                 }
             }
+            if let Some(processing) = &mut self.processing {
+                let (ready, pause) = processing.process(segments, entered, turn);
+                self.counters.lookups += segments;
+                let longest = &mut self.counters.longest_pause;
+                *longest = pause.unwrap_or_default().max(*longest);
+                from = from.max(ready);
+                processing.begun(from.max(self.free));
+            }
+            let begins = from.max(self.free);
             if let Some(cap) = &mut self.packet_cap {
                 cap.take(segments, begins);
             }
@@ -477,6 +509,7 @@ impl<F: Carried> Wire<F> {
         self.sending = None;
         self.free = Instant::ZERO;
         self.rate = self.config.rate.map(|rate| Rate::new(rate, self.free));
+        self.processing = self.config.processing.map(Processing::new);
         self.counters.cut += gone.len() as u64;
         gone
     }

@@ -11,6 +11,7 @@ use packtrain_sim::net::corruption::CorruptionConfig;
 use packtrain_sim::net::jitter::{JitterConfig, JitterDistribution};
 use packtrain_sim::net::loss::LossConfig;
 use packtrain_sim::net::packet_cap::PacketCapConfig;
+use packtrain_sim::net::processing::ProcessingConfig;
 use packtrain_sim::net::queue::{Discipline, QueueConfig, QueueLimit};
 use packtrain_sim::net::rate::{RateConfig, RateLevel};
 use packtrain_sim::net::reordering::ReorderingConfig;
@@ -94,7 +95,15 @@ fn any_config() -> impl Strategy<Value = WireConfig> {
         probability,
         hold_max,
     });
-    let line = (option::of(rate), any_queue(), option::of(cap), duration(8));
+    let processing = (duration(5), any::<bool>())
+        .prop_map(|(per_unit, masked)| ProcessingConfig { per_unit, masked });
+    let line = (
+        option::of(rate),
+        any_queue(),
+        option::of(cap),
+        option::of(processing),
+        duration(8),
+    );
     let harm = (
         option::of(any_loss()),
         option::of(errors),
@@ -103,18 +112,21 @@ fn any_config() -> impl Strategy<Value = WireConfig> {
         option::of(any_jitter()),
         option::weighted(0.3, reordering),
     );
-    (line, harm).prop_map(|((rate, queue, packet_cap, delay), harm)| WireConfig {
-        rate,
-        queue,
-        packet_cap,
-        loss: harm.0,
-        bit_errors: harm.1,
-        corruption: harm.2,
-        duplication: harm.3,
-        delay,
-        jitter: harm.4,
-        reordering: harm.5,
-    })
+    (line, harm).prop_map(
+        |((rate, queue, packet_cap, processing, delay), harm)| WireConfig {
+            rate,
+            queue,
+            packet_cap,
+            processing,
+            loss: harm.0,
+            bit_errors: harm.1,
+            corruption: harm.2,
+            duplication: harm.3,
+            delay,
+            jitter: harm.4,
+            reordering: harm.5,
+        },
+    )
 }
 
 #[derive(Clone, Debug)]
@@ -383,6 +395,13 @@ fn only_a_rate_a_queue_of_bytes_and_a_delay_do_not_count_frames() {
             packet_cap: Some(PacketCapConfig {
                 frames_per_second: 1000,
                 burst_frames: 1,
+            }),
+            ..plain.clone()
+        },
+        WireConfig {
+            processing: Some(ProcessingConfig {
+                per_unit: Duration::from_micros(1),
+                masked: true,
             }),
             ..plain.clone()
         },
