@@ -497,14 +497,18 @@ impl<O: Observer, Q: Queue<Event>> Fabric<O, Q> {
                 }
                 break;
             }
-            let Some(data) = connection.sender.poll_transmit(now) else {
+            let Some((data, ecn)) = connection.sender.poll_transmit(now) else {
                 break;
+            };
+            let segment = Segment {
+                ecn,
+                ..Segment::data(index, data)
             };
             let packet = Packet {
                 at: connection.way.forward,
                 generation: connection.generation,
                 group: connection.group,
-                load: Load::Segment(Segment::data(index, data)),
+                load: Load::Segment(segment),
             };
             let bytes = packet.packet_bytes() as u64;
             self.count_of(&packet, |count| {
@@ -525,7 +529,8 @@ impl<O: Observer, Q: Queue<Event>> Fabric<O, Q> {
         let Content::Data(data) = &segment.content else {
             return;
         };
-        let delivered = self.connections[index as usize].receiver.handle(data, now);
+        let receiver = &mut self.connections[index as usize].receiver;
+        let delivered = receiver.handle(data, segment.ecn, now);
         if !data.syn {
             self.observer.arrived(index, data, now);
             let bytes = packet.packet_bytes() as u64;

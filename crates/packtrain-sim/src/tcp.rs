@@ -12,7 +12,8 @@
 //!
 //! | part | what it answers | by |
 //! |---|---|---|
-//! | [`scoreboard`] | what is under way, what is lost, what goes again | RFC 6675 |
+//! | [`scoreboard`] | what is under way, what is lost, what goes again | RFC 5681, RFC 6582, RFC 6675, RFC 8985 |
+//! | [`rack`] | what it knows of time | RFC 8985 |
 //! | [`recovery`] | what goes next | RFC 6675 |
 //! | [`congestion`] | how much may be under way | RFC 5681, RFC 3465 |
 //! | [`cubic`] | the same, as most hosts have it | RFC 9438 |
@@ -32,7 +33,11 @@ pub mod codec;
 pub mod congestion;
 pub mod cubic;
 pub mod dumbbell;
+pub mod hystart;
+pub mod marks;
 pub mod pacer;
+pub mod prr;
+pub mod rack;
 pub mod ranges;
 pub mod receiver;
 pub mod record;
@@ -41,4 +46,5 @@ pub mod rtt;
 pub mod scoreboard;
 pub mod segment;
 pub mod sender;
+pub mod tlp;
 pub mod usage;

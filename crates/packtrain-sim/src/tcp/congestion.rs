@@ -102,6 +102,22 @@ impl Reno {
         self.counted = 0;
     }
 
+    /// The same, and as much as is still under way may stay there.
+    pub fn collapse_beside(&mut self, pipe: u64) {
+        self.collapse();
+        self.cwnd += pipe;
+    }
+
+    /// The window while it comes down: somebody else says how.
+    pub fn hold(&mut self, bytes: u64) {
+        self.cwnd = bytes;
+    }
+
+    /// It has come down.
+    pub fn settle(&mut self) {
+        self.cwnd = self.ssthresh;
+    }
+
     /// What was sent by limited transmit is under way, too, but no part of the window (RFC 3042).
     fn halve(&mut self, flight: u64) {
         self.ssthresh = (flight.min(self.cwnd) / 2).max(2 * self.mss);

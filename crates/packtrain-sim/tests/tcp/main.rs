@@ -6,6 +6,7 @@ mod conservation;
 mod exact;
 mod jump;
 mod loss;
+mod rack;
 mod scoreboard;
 mod spacing;
 mod support;
