@@ -109,9 +109,12 @@ impl WireConfig {
 /// Why a frame went no further on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WireDrop {
+    /// It found no room, or had to make room for another one.
     QueueFull,
     /// The queue stood for too long.
     Codel,
+    /// By random early detection, before the queue was full.
+    Early,
     Cut,
     /// What stands between the ends takes less than they do, and does not say so.
     TooLong,
@@ -131,8 +134,10 @@ pub enum WireDrop {
 pub struct WireCounters {
     pub offered: u64,
     pub offered_bytes: u64,
+    /// Those that made room for others among them.
     pub queue_full: u64,
     pub codel: u64,
+    pub early: u64,
     /// Those that were on their way have been counted as arriving, too.
     pub cut: u64,
     /// The same.
@@ -164,6 +169,7 @@ impl WireCounters {
         match reason {
             WireDrop::QueueFull => self.queue_full += 1,
             WireDrop::Codel => self.codel += 1,
+            WireDrop::Early => self.early += 1,
             WireDrop::Cut => self.cut += 1,
             WireDrop::TooLong => self.too_long += 1,
             WireDrop::Loss => self.lost += 1,
@@ -182,7 +188,8 @@ impl WireCounters {
     pub fn dropped(&self) -> u64 {
         let by_chance = self.lost + self.bit_errors + self.corrupted;
         let on_the_way = self.cut + self.too_long;
-        self.queue_full + self.codel + on_the_way + by_chance + self.bad_offload
+        let at_the_queue = self.queue_full + self.codel + self.early;
+        at_the_queue + on_the_way + by_chance + self.bad_offload
     }
 }
 
@@ -210,6 +217,13 @@ enum Impairment {
     Duplication,
     Jitter,
     Reordering,
+    Early,
+}
+
+impl Impairment {
+    fn random(self, seed: u64) -> Random {
+        Random::new(mix(seed).wrapping_add(self as u64))
+    }
 }
 
 /// Something is being sent whenever something stands in the queue.
@@ -245,9 +259,10 @@ impl<F: Carried> Wire<F> {
     /// Draws one number, whatever the configuration: what is drawn after it does not depend on that.
     pub fn new(config: &WireConfig, random: &mut Random) -> Wire<F> {
         let bare = WireConfig::unrated(config.delay);
+        let seed = random.next();
         let mut wire = Wire {
-            seed: random.next(),
-            queue: Queue::new(bare.queue),
+            seed,
+            queue: Queue::new(bare.queue, Impairment::Early.random(seed)),
             rate: None,
             packet_cap: None,
             processing: None,
@@ -285,10 +300,11 @@ impl<F: Carried> Wire<F> {
         if config.processing != before.processing {
             self.processing = config.processing.map(Processing::new);
         }
-        self.queue.set(config.queue);
+        let rate_bps = config.rate.map(|rate| rate.bps);
+        self.queue.set(config.queue, rate_bps);
         self.delay.set(config.delay);
         let seed = self.seed;
-        let random = |of: Impairment| Random::new(mix(seed).wrapping_add(of as u64));
+        let random = |of: Impairment| of.random(seed);
         if config.loss != before.loss {
             let loss = config.loss.clone();
             self.loss = loss.map(|loss| Loss::new(loss, random(Impairment::Loss)));
@@ -340,7 +356,7 @@ impl<F: Carried> Wire<F> {
         self.queue.bytes_max_seen
     }
 
-    /// Whether the queue takes so much more, in so many frames.
+    /// [`Queue::has_room`].
     pub fn has_room(&self, bytes: usize, frames: usize) -> bool {
         self.queue.has_room(bytes, frames)
     }
@@ -356,7 +372,7 @@ impl<F: Carried> Wire<F> {
     }
 
     /// Puts a frame into the queue. `Ok(Some(t))`: it is alone, and has left at t; on a wire without a
-    /// rate that may be now.
+    /// rate that may be now. Whatever the result, others may have made room for it: [`Wire::evicted`].
     pub fn offer(&mut self, frame: F, now: Instant) -> Result<Option<Instant>, (F, WireDrop)> {
         self.counters.offered += 1;
         self.counters.offered_bytes += frame.len_bytes() as u64;
@@ -364,11 +380,13 @@ impl<F: Carried> Wire<F> {
             self.counters.count(WireDrop::Cut);
             return Err((frame, WireDrop::Cut));
         }
-        match self.queue.push(frame, now) {
+        let taken = self.queue.push(frame, now);
+        self.counters.queue_full += self.queue.evicted_count() as u64;
+        match taken {
             Ok(marked) => self.counters.marked += u64::from(marked),
-            Err(frame) => {
-                self.counters.count(WireDrop::QueueFull);
-                return Err((frame, WireDrop::QueueFull));
+            Err((frame, reason)) => {
+                self.counters.count(reason);
+                return Err((frame, reason));
             }
         }
         if self.sending.is_some() {
@@ -377,12 +395,18 @@ impl<F: Carried> Wire<F> {
         Ok(self.begin(&mut |_| unreachable!("CoDel never drops the last one")))
     }
 
+    /// A frame that was dropped from the queue to make room for the last one that was offered; counted already as
+    /// [`WireDrop::QueueFull`]. To be asked after each offer until there are no more: the next one forgets them.
+    pub fn evicted(&mut self) -> Option<F> {
+        self.queue.evicted()
+    }
+
     /// The first frame of the queue has left; `passed` hears of each copy of it, and of what CoDel
     /// drops then. Returns when the next one will have left.
     pub fn sent(&mut self, now: Instant, mut passed: impl FnMut(Passed<F>)) -> Option<Instant> {
         let sending = self.sending.take().expect("something was being sent");
         assert!(sending.ends <= now, "it leaves at {:?}", sending.ends);
-        let frame = self.queue.pop();
+        let frame = self.queue.pop(sending.ends);
         self.counters.left += 1;
         self.counters.left_bytes += frame.len_bytes() as u64;
         self.counters.busy += sending.ends.since(sending.begins);
@@ -408,7 +432,8 @@ impl<F: Carried> Wire<F> {
                 Verdict::SendMarked => self.counters.marked += 1,
                 Verdict::Drop => {
                     self.counters.count(WireDrop::Codel);
-                    passed(Passed::Dropped(WireDrop::Codel, self.queue.pop()));
+                    let frame = self.queue.pop(turn);
+                    passed(Passed::Dropped(WireDrop::Codel, frame));
                     continue;
                 }
             }
