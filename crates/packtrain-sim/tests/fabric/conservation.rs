@@ -30,6 +30,29 @@ fn any_line(random: &mut Random) -> WireConfig {
             ecn: random.chance(0.5),
         },
         Discipline::MarkAbove { bytes: 5000 },
+        Discipline::Drr {
+            quantum_bytes: 1514,
+            flow_limit_bytes: random.chance(0.5).then_some(10_000),
+        },
+        Discipline::FqCodel {
+            quantum_bytes: 1514,
+            params: CodelParams {
+                target: ms(5),
+                interval: ms(100),
+            },
+            ecn: random.chance(0.5),
+        },
+        Discipline::ShortFirst {
+            threshold_bytes: 50_000,
+        },
+        Discipline::Red {
+            min_bytes: 5000,
+            max_bytes: 15_000,
+            max_probability: 0.1,
+            weight: 0.002,
+            ecn: random.chance(0.5),
+            gentle: true,
+        },
     ];
     let limit = match random.chance(0.5) {
         true => QueueLimit::Bytes(random.magnitude(3000, 300_000) as usize),

@@ -29,7 +29,8 @@ fn losses_at_even_distances_leave_what_its_response_function_says() {
                 },
             )
         };
-        let measured = path.segments_per_second(Duration::from_secs(100), Duration::from_secs(seconds));
+        let measured =
+            path.segments_per_second(Duration::from_secs(100), Duration::from_secs(seconds));
         let told = window(loss, rtt) / rtt.as_secs_f64();
         let reno = mathis_segments_per_second(loss, rtt, 1);
         let ratio = measured / told.max(reno);

@@ -28,7 +28,8 @@ fn by_rounds(loss: f64) -> f64 {
 fn losses_at_even_distances_leave_what_mathis_says() {
     for (loss, seconds) in [(0.001, 600), (0.01, 300)] {
         let path = Path::lossy(RTT, even(loss));
-        let measured = path.segments_per_second(Duration::from_secs(30), Duration::from_secs(seconds));
+        let measured =
+            path.segments_per_second(Duration::from_secs(30), Duration::from_secs(seconds));
         let ratio = measured / mathis_segments_per_second(loss, RTT, 1);
         let exact = measured * RTT.as_secs_f64() / by_rounds(loss);
         println!("even, {loss}: {ratio:.3}, by rounds {exact:.3}");
@@ -42,7 +43,8 @@ fn losses_at_even_distances_leave_what_mathis_says() {
 fn losses_by_chance_leave_it_within_the_spread_that_is_known_of_it() {
     for (loss, seconds) in [(0.001, 1500), (0.01, 600)] {
         let path = Path::lossy(RTT, LossConfig::Bernoulli { probability: loss });
-        let measured = path.segments_per_second(Duration::from_secs(30), Duration::from_secs(seconds));
+        let measured =
+            path.segments_per_second(Duration::from_secs(30), Duration::from_secs(seconds));
         let ratio = measured / mathis_segments_per_second(loss, RTT, 1);
         println!("by chance, {loss}: {ratio:.3}");
         // Ott, Kemperman and Mathis (1996): by chance the constant is 1.31 and not 1.22; and two losses in a window are
@@ -74,7 +76,8 @@ fn reno_is_what_padhye_says_within_the_spread_of_his_own_measurements() {
             }),
             ..Path::lossy(RTT, LossConfig::Bernoulli { probability: loss })
         };
-        let measured = path.segments_per_second(Duration::from_secs(30), Duration::from_secs(seconds));
+        let measured =
+            path.segments_per_second(Duration::from_secs(30), Duration::from_secs(seconds));
         let padhye = Padhye {
             rtt: RTT,
             // The variance's part is 200 ms at least.

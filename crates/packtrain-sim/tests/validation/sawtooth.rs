@@ -36,7 +36,10 @@ fn reno_keeps_three_quarters_of_a_line_without_a_queue_and_all_of_it_with_a_prod
         let used = utilisation(SenderConfig::default(), buffer, 120);
         let told = aimd_utilisation(RENO_BETA, buffer);
         println!("reno, {buffer}: {used:.3}, told {told:.3}");
-        assert!((used - told).abs() < 0.03, "with {buffer}: {used}, told {told}");
+        assert!(
+            (used - told).abs() < 0.03,
+            "with {buffer}: {used}, told {told}"
+        );
     }
 }
 
@@ -48,8 +51,14 @@ fn cubic_keeps_more() {
     };
     for buffer in [0.05, 0.25] {
         let used = utilisation(cubic, buffer, 120);
-        let (straight, told) = (aimd_utilisation(CUBIC_BETA, buffer), cubic_utilisation(buffer));
+        let (straight, told) = (
+            aimd_utilisation(CUBIC_BETA, buffer),
+            cubic_utilisation(buffer),
+        );
         println!("cubic, {buffer}: {used:.3}, told {told:.3}, straight {straight:.3}");
-        assert!((used - told).abs() < 0.05, "with {buffer}: {used}, told {told}");
+        assert!(
+            (used - told).abs() < 0.05,
+            "with {buffer}: {used}, told {told}"
+        );
     }
 }

@@ -29,7 +29,10 @@ fn so_many_segments_take_so_many_round_trips() {
         let rounds = slow_start_rounds(segments, u64::from(initial), 1);
         let took = fabric.now().since(Instant::ZERO).as_secs_f64();
         let told = RTT.as_secs_f64() * (f64::from(rounds) + 0.5);
-        assert!((took / told - 1.0).abs() < 0.01, "{segments} from {initial}: {took} {told}");
+        assert!(
+            (took / told - 1.0).abs() < 0.01,
+            "{segments} from {initial}: {took} {told}"
+        );
     }
 }
 
