@@ -21,5 +21,6 @@ pub mod scenario;
 pub mod simulator;
 pub mod statistics;
 pub mod tcp;
+pub mod theory;
 pub mod whatif;
 pub mod workload;

@@ -191,6 +191,7 @@ pub fn config_of(direction: &Direction) -> WireConfig {
             frames_per_second: cap.rate.into(),
             burst_frames: cap.burst.into(),
         }),
+        processing: None,
         loss: wire.loss.as_ref().map(loss_of),
         bit_errors: wire.bit_error_rate.map(|rate| BitErrorConfig { rate }),
         corruption: wire.corrupt.map(|probability| CorruptionConfig {
