@@ -56,16 +56,16 @@ impl Script {
     }
 
     /// So many segments have come, and these behind them; what leaves at that.
-    pub fn acks(&mut self, ms: u64, to: u64, sacks: &[Range<u64>]) -> Vec<u64> {
-        self.echoes(ms, to, sacks, false)
+    pub fn acks(&mut self, ms: u64, to: u64, sacked: Range<u64>) -> Vec<u64> {
+        self.echoes(ms, to, sacked, false)
     }
 
-    pub fn echoes(&mut self, ms: u64, to: u64, sacks: &[Range<u64>], ece: bool) -> Vec<u64> {
+    pub fn echoes(&mut self, ms: u64, to: u64, sacked: Range<u64>, ece: bool) -> Vec<u64> {
         let now = at_ms(ms);
         let due = self.sender.poll_timeout();
         assert!(due.is_none_or(|due| due > now), "a timer was due {due:?}");
-        let sacks = sacks.iter().map(|range| range.start * MSS..range.end * MSS);
-        let mut said = Acknowledgement::new(to * MSS, 1 << 30, sacks);
+        let sacks = (!sacked.is_empty()).then(|| sacked.start * MSS..sacked.end * MSS);
+        let mut said = Acknowledgement::new(to * MSS, 1 << 30, sacks.into_iter());
         said.ece = ece;
         self.sender.handle(&said, now);
         self.leaves(now)
