@@ -8,6 +8,7 @@ mod jump;
 mod linux;
 mod linux_path;
 mod loss;
+mod newreno;
 mod rack;
 mod scoreboard;
 mod script;

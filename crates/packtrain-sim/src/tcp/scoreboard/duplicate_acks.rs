@@ -8,7 +8,8 @@
 //!
 //! Of what two duplicate acknowledgements let leave before a loss is known (RFC 3042) the same is true.
 //!
-//! What is left out: RFC 6582's heuristics (section 4), and its "impatient" timer: each partial acknowledgement sets it
+//! Where a partial acknowledgement takes in what came before the recovery began, the RFC's window falls below its threshold for that;
+//! here, as in Linux, it does not. What is left out: RFC 6582's heuristics (section 4), and its "impatient" timer: each partial acknowledgement sets it
 //! anew.
 
 /// When a fast recovery ends.
