@@ -21,9 +21,8 @@ impl Marked {
         self.is_agreed = asked && answered;
     }
 
-    /// An acknowledgement with an echo, or without one: whether the window is to be cut, unless it was just now.
-    pub fn asks_to_cut(&self, echo: bool) -> bool {
-        self.is_agreed && echo
+    pub fn is_agreed(&self) -> bool {
+        self.is_agreed
     }
 
     /// The window was cut, for a mark or for a loss.
@@ -100,14 +99,14 @@ mod tests {
         marked.open(true, false);
         marked.cut();
         assert_eq!(marked.says(true), (Ecn::NotCapable, false));
-        assert!(!marked.asks_to_cut(true));
+        assert!(!marked.is_agreed());
     }
 
     #[test]
     fn the_next_new_data_tell_of_a_cut_once() {
         let mut marked = Marked::default();
         marked.open(true, true);
-        assert!(marked.asks_to_cut(true) && !marked.asks_to_cut(false));
+        assert!(marked.is_agreed());
         marked.cut();
         assert_eq!(marked.says(false), (Ecn::NotCapable, false));
         assert_eq!(marked.says(true), (Ecn::Capable, true));

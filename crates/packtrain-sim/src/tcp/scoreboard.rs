@@ -1,7 +1,7 @@
 //! What is under way, what is lost, and what goes again, by segments.
 //!
-//! Three ways to find out what is lost: by duplicate acknowledgements ([`duplicate_acks`]), by what came behind (RFC 6675), and
-//! by time (RACK, [`by_time`]). Segments stay as they were cut, so all bytes of one share a fate, and everything is kept up with
+//! Three ways to find out what is lost: by duplicate acknowledgements (`duplicate_acks`), by what came behind (RFC 6675), and
+//! by time (RACK, `by_time`). Segments stay as they were cut, so all bytes of one share a fate, and everything is kept up with
 //! each acknowledgement, in time that does not grow with the window; `tests/tcp/scoreboard.rs` has RFC 6675's own words, which
 //! reckon in bytes and each time anew, beside it, and `tests/tcp/rack.rs` those of RFC 8985.
 //!
@@ -13,17 +13,21 @@
 
 use core::ops::Range;
 
-use packtrain_proto::time::{Duration, Instant};
+use packtrain_proto::time::Instant;
 
 use super::rack::{Came, Seen};
 use super::ranges::Ranges;
 use by_time::ByTime;
 use duplicate_acks::DuplicateAcks;
 pub use duplicate_acks::Ends;
+use news::Gathered;
+pub use news::News;
 use segments::{Segments, Sent};
 
+mod again;
 mod by_time;
 mod duplicate_acks;
+mod news;
 mod segments;
 
 /// RFC 6675: so many that came behind it, and a segment is lost.
@@ -64,43 +68,6 @@ enum Detector {
 pub struct Part {
     pub offset: u64,
     pub len: u32,
-}
-
-/// What an acknowledgement said that was not known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct News {
-    /// Bytes that the other end now has with all before them.
-    pub advanced: u64,
-    /// Bytes that it has and was not known to have.
-    pub delivered: u64,
-    /// Round trips of the oldest and the newest of those, of what was sent once.
-    pub rtt: Option<(Duration, Duration)>,
-}
-
-/// The same, while it is being gathered.
-struct Gathered {
-    now: Instant,
-    delivered: u64,
-    /// When the oldest and the newest of what was sent once were.
-    sent: Option<(Instant, Instant)>,
-    has_ambiguous: bool,
-}
-
-impl Gathered {
-    fn add(&mut self, sent: &Sent) {
-        self.delivered += u64::from(sent.len);
-        if sent.ambiguous {
-            self.has_ambiguous = true;
-            return;
-        }
-        let (oldest, newest) = self.sent.unwrap_or((sent.at, sent.at));
-        self.sent = Some((oldest.min(sent.at), newest.max(sent.at)));
-    }
-
-    fn rtt(&self) -> Option<(Duration, Duration)> {
-        let (oldest, newest) = self.sent?;
-        Some((self.now.since(oldest), self.now.since(newest)))
-    }
 }
 
 #[derive(Debug)]
@@ -216,12 +183,7 @@ impl Scoreboard {
     /// If something is acknowledged that was never sent, or a part of a segment.
     pub fn acknowledge(&mut self, to: u64, sacks: &[Range<u64>], now: Instant) -> News {
         assert!(to <= self.next, "{to} is not sent, but up to {}", self.next);
-        let mut gathered = Gathered {
-            now,
-            delivered: 0,
-            sent: None,
-            has_ambiguous: false,
-        };
+        let mut gathered = Gathered::new(now);
         if let Detector::Rack(by_time) = &mut self.detector {
             by_time.rack.begin();
         }
@@ -447,79 +409,5 @@ impl Scoreboard {
             Detector::Sack { marked_to, .. } => *marked_to = self.segments.end(),
             Detector::Rack(_) => {}
         }
-    }
-
-    /// NextSeg's first rule: what is lost and goes again, of what was sent before `below`; by time, of all.
-    pub fn lost(&mut self, below: u64) -> Option<Part> {
-        if let Detector::Rack(by_time) = &mut self.detector {
-            let number = by_time.next_to_resend(&self.segments)?;
-            return self.segments.get(number).map(Sent::part);
-        }
-        let sent = self.first_to_resend(below)?;
-        sent.lost.then(|| sent.part())
-    }
-
-    /// Its third rule: what is missing before something that came, though it does not count as lost yet.
-    pub fn missing(&mut self, below: u64) -> Option<Part> {
-        let Detector::Sack { .. } = &self.detector else {
-            return None;
-        };
-        let end = self.sacked.end()?;
-        let sent = self.first_to_resend(below)?;
-        (sent.offset < end).then(|| sent.part())
-    }
-
-    fn first_to_resend(&mut self, below: u64) -> Option<Sent> {
-        // What came since is not looked at again.
-        self.resend_from = self.resend_from.max(self.segments.first());
-        while self.segments.get(self.resend_from)?.sacked {
-            self.resend_from += 1;
-        }
-        let sent = self.segments.get(self.resend_from);
-        sent.filter(|sent| sent.offset < below).copied()
-    }
-
-    /// Its fourth: once in a recovery, the last segment that is missing, behind which nothing can come.
-    pub fn rescue(&self) -> Option<Part> {
-        match &self.detector {
-            Detector::Sack { rescued: false, .. } => self.last_missing(),
-            _ => None,
-        }
-    }
-
-    /// The last segment that is missing.
-    pub fn last_missing(&self) -> Option<Part> {
-        let mut missing = self.segments.descending().filter(|sent| !sent.sacked);
-        missing.next().map(Sent::part)
-    }
-
-    /// What [`Scoreboard::lost`], [`Scoreboard::missing`] or [`Scoreboard::last_missing`] has named goes again.
-    pub fn resend(&mut self, part: Part, now: Instant) {
-        let number = self.resend_any(part, now);
-        let sent = self.segments.get_mut(number);
-        self.pipe -= sent.share();
-        sent.resent = true;
-        self.pipe += sent.share();
-        self.resend_from = number + 1;
-        if let Detector::Rack(by_time) = &mut self.detector {
-            by_time.resent(number, now);
-        }
-    }
-
-    /// What [`Scoreboard::rescue`] has named goes again; it does not count as under way twice.
-    pub fn resend_rescue(&mut self, part: Part, now: Instant) {
-        self.resend_any(part, now);
-        if let Detector::Sack { rescued, .. } = &mut self.detector {
-            *rescued = true;
-        }
-    }
-
-    fn resend_any(&mut self, part: Part, now: Instant) -> u64 {
-        let number = self.segments.number(part.offset, self.mss);
-        let sent = self.segments.get_mut(number);
-        debug_assert_eq!(sent.part(), part);
-        sent.at = now;
-        sent.ambiguous = true;
-        number
     }
 }

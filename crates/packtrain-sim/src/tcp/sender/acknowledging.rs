@@ -19,7 +19,7 @@ impl Sender {
             *sack = block;
             told += 1;
         }
-        let lost_before = self.board.lost_ever();
+        let (lost_before, flight_before) = (self.board.lost_ever(), self.board.flight());
         let news = self.board.acknowledge(read.to, &sacks[..told], now);
         self.room_to = self.room_to.max(read.to + read.window_bytes);
         if let Some((oldest, newest)) = news.rtt {
@@ -40,7 +40,7 @@ impl Sender {
         self.grow(&news, now);
         self.detect(now);
         self.answer_of_probe(read.to, &news, now);
-        self.recover(read.ece, now);
+        self.recover(read.ece.then_some(flight_before), now);
         let loses_more = self.board.lost_ever() > lost_before;
         self.come_down(news.delivered, news.advanced > 0 && !loses_more);
         self.recall(now);
@@ -72,19 +72,15 @@ impl Sender {
 
     /// Before the queue is full, if there is a sign of it.
     fn end_slow_start(&mut self, news: &News, now: Instant) {
+        if self.is_reducing() || !self.window.in_slow_start() {
+            return;
+        }
         let Some(hystart) = &mut self.hystart else {
             return;
         };
         let (Some((_, newest)), Some(rtt_min)) = (news.rtt, self.rtt.min()) else {
             return;
         };
-        let is_reducing = matches!(
-            self.recovery,
-            Some(Recovery::Fast { .. } | Recovery::Marked { .. })
-        );
-        if is_reducing || !self.window.in_slow_start() {
-            return;
-        }
         let seen = hystart::Seen {
             acknowledged: self.board.acknowledged(),
             next: self.board.next(),
@@ -149,18 +145,18 @@ impl Sender {
         let is_duplicate = news.advanced == 0 && news.delivered == 0;
         if self.tlp.acknowledged(to, is_duplicate) && self.recovery.is_none() {
             self.counters.probes_repaired += 1;
-            self.cut(now);
+            self.cut(self.board.flight(), now);
         }
     }
 
-    /// The window is cut for a loss, or a mark.
-    pub(super) fn cut(&mut self, now: Instant) {
+    /// The window is cut for a loss, or a mark, of so much that was under way.
+    pub(super) fn cut(&mut self, flight: u64, now: Instant) {
         match &mut self.cubic {
             Some(cubic) => {
                 let segments = cubic.cut(self.window.cwnd_segments());
                 self.window.reduce_to(segments);
             }
-            None => self.window.reduce(self.board.flight()),
+            None => self.window.reduce(flight),
         }
         self.first_slow_start = false;
         self.marked.cut();
@@ -174,9 +170,9 @@ impl Sender {
     }
 
     /// The same, and the window comes down to that in its own time.
-    fn begin_reduction(&mut self, now: Instant) {
+    fn begin_reduction(&mut self, flight: u64, now: Instant) {
         let prior = self.window.cwnd();
-        self.cut(now);
+        self.cut(flight, now);
         if self.config.recovery == Reduction::Prr {
             let mss = u64::from(self.config.mss);
             self.prr = Some(Prr::new(mss, prior, self.window.ssthresh()));
@@ -194,8 +190,8 @@ impl Sender {
         }
     }
 
-    /// A recovery ends, or begins. `echo`: of a mark.
-    pub(super) fn recover(&mut self, echo: bool, now: Instant) {
+    /// A recovery ends, or begins. `echo`: of a mark; and what was under way then.
+    pub(super) fn recover(&mut self, echo: Option<u64>, now: Instant) {
         let acknowledged = self.board.acknowledged();
         let ended = self
             .recovery
@@ -212,7 +208,7 @@ impl Sender {
         let is_marked = matches!(self.recovery, Some(Recovery::Marked { .. }));
         if (is_marked || self.recovery.is_none()) && self.board.has_loss() {
             if !is_marked {
-                self.begin_reduction(now);
+                self.begin_reduction(self.board.flight(), now);
             }
             left = self.pacer.retreats_to(self.delivered_segments());
             self.counters.fast_recoveries += 1;
@@ -221,8 +217,11 @@ impl Sender {
                 until: self.board.begin_recovery(),
                 first: true,
             });
-        } else if self.recovery.is_none() && self.marked.asks_to_cut(echo) {
-            self.begin_reduction(now);
+        } else if let Some(flight) = echo
+            && self.recovery.is_none()
+            && self.marked.is_agreed()
+        {
+            self.begin_reduction(flight, now);
             self.counters.marks += 1;
             // That the window was cut is told with the next new data, and until they are acknowledged an echo is old.
             self.recovery = Some(Recovery::Marked {

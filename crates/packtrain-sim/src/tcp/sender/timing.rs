@@ -39,7 +39,7 @@ impl Sender {
             return;
         }
         let was_repairing = self.is_repairing();
-        self.recover(false, now);
+        self.recover(None, now);
         if !was_repairing {
             // As if a segment had come, so that there is a window.
             self.come_down(u64::from(self.config.mss), false);
@@ -88,7 +88,7 @@ impl Sender {
         }
         self.counters.timeouts += 1;
         if is_another {
-            self.cut(now);
+            self.cut(self.board.flight(), now);
         }
         self.prr = None;
         self.forget_probe();
