@@ -225,18 +225,20 @@ fn a_seed_gives_the_same_run_on_either_queue_of_events() {
 
 #[test]
 fn nothing_grows_while_a_line_is_full() {
-    let mut config = FabricConfig::default();
-    config.lines = vec![
-        WireConfig::perfect(100_000_000, ms(20)),
-        WireConfig::perfect(1_000_000_000, ms(20)),
-    ];
     let route = || crate::support::route(&[0], &[1]);
-    config.flows = (0..4).map(|_| flow(route(), 1 << 40)).collect();
-    config.visitors = vec![visitors(
-        vec![route()],
-        ms(20),
-        Sizes::Fixed { bytes: 20_000 },
-    )];
+    let config = FabricConfig {
+        lines: vec![
+            WireConfig::perfect(100_000_000, ms(20)),
+            WireConfig::perfect(1_000_000_000, ms(20)),
+        ],
+        flows: (0..4).map(|_| flow(route(), 1 << 40)).collect(),
+        visitors: vec![visitors(
+            vec![route()],
+            ms(20),
+            Sizes::Fixed { bytes: 20_000 },
+        )],
+        ..FabricConfig::default()
+    };
     let mut fabric = Fabric::new(&config, ());
     fabric.run_for(Duration::from_secs(5));
     let mut most = 0;
