@@ -618,7 +618,8 @@ impl<O: Observer, Q: Queue<Event>> Fabric<O, Q> {
                     .waiting
                     .retain(|&waits| waits != index);
             }
-            self.classes[visit.class as usize].present -= 1;
+            let counters = connection.sender.counters;
+            self.classes[visit.class as usize].leaves(&counters);
             self.free.push(index);
         }
     }

@@ -7,6 +7,7 @@ pub mod read;
 
 use std::path::Path;
 
+use packtrain_proto::time::Duration;
 use packtrain_settings::toml_reader::{Errors, Table};
 
 use crate::model::Model;
@@ -20,11 +21,15 @@ pub const NAMES: &[&str] = &["network"];
 #[cfg(test)]
 pub const NAMES: &[&str] = &["network", "fake"];
 
+pub type ReadCapture = fn(&Path) -> Result<Vec<(Duration, u32)>, String>;
+
 /// Where a scenario stands.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Place<'a> {
     /// What it names stands beside it; `None`: it is built in.
     pub directory: Option<&'a Path>,
+    /// When each IP packet of a capture came, from the first on, and its bytes as IP counts them.
+    pub read_capture: Option<ReadCapture>,
 }
 
 /// Reads the sections of the kind out of the whole file, in which every expression is a number by now.

@@ -5,6 +5,7 @@ use packtrain_proto::time::{Duration, Instant};
 use super::config::VisitorsConfig;
 use super::connection::{Visit, Way};
 use crate::random::Random;
+use crate::tcp::sender::SenderCounters;
 use crate::whatif::histogram::Histogram;
 
 #[derive(Debug)]
@@ -25,6 +26,8 @@ pub struct VisitCounters {
     pub turned_away: u64,
     pub finished: u64,
     pub finished_bytes: u64,
+    /// Of those who have gone.
+    pub senders: SenderCounters,
 }
 
 impl Class {
@@ -60,6 +63,12 @@ impl Class {
             began: now,
         };
         Some((visit, way))
+    }
+
+    /// He knows that everything came, and goes.
+    pub fn leaves(&mut self, counters: &SenderCounters) {
+        self.present -= 1;
+        self.counters.senders += *counters;
     }
 
     /// The last byte has come.

@@ -28,6 +28,19 @@ impl Histogram {
         self.max_nanos = self.max_nanos.max(nanos);
     }
 
+    /// All that another has.
+    pub fn add(&mut self, other: &Histogram) {
+        if other.counts.len() > self.counts.len() {
+            self.counts.resize(other.counts.len(), 0);
+        }
+        for (count, more) in self.counts.iter_mut().zip(&other.counts) {
+            *count += more;
+        }
+        self.total += other.total;
+        self.sum_nanos += other.sum_nanos;
+        self.max_nanos = self.max_nanos.max(other.max_nanos);
+    }
+
     pub fn count(&self) -> u64 {
         self.total
     }

@@ -44,6 +44,15 @@ pub struct Empirical {
 }
 
 impl Empirical {
+    /// The least and the most bytes of a flow.
+    pub fn range(&self) -> (u64, u64) {
+        let ends = (self.points.first(), self.points.last());
+        let (Some((least, _)), Some((most, _))) = ends else {
+            unreachable!("there is one with a share of 1")
+        };
+        (*least, *most)
+    }
+
     pub fn new(points: Vec<(u64, f64)>) -> Result<Empirical, Problem> {
         let right = |share: f64| (0.0..=1.0).contains(&share);
         if let Some((_, share)) = points.iter().find(|(_, share)| !right(*share)) {

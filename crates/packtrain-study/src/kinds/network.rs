@@ -3,20 +3,19 @@
 //! [`file`] reads the sections of the file into plain settings, which say everything that a simulation needs;
 //! [`facts`] is what a run of it will know.
 
+pub mod build;
 pub mod facts;
 pub mod file;
 pub mod line;
+pub mod simulate;
 pub mod tcp;
-pub mod traffic;
-
-use std::path::PathBuf;
 
 use packtrain_proto::time::Duration;
 use packtrain_settings::toml_reader::{Errors, Table};
+use packtrain_sim::workload::{Process, Sizes};
 
 use self::line::LineSettings;
 use self::tcp::TcpSettings;
-use self::traffic::{ArrivalSettings, SizeSettings};
 use super::Place;
 use crate::model::{Model, Outcome, Progress};
 
@@ -79,9 +78,9 @@ pub struct VisitorSettings {
     pub name: String,
     pub path: PathSettings,
     pub tcp: TcpSettings,
-    pub arrivals: ArrivalSettings,
+    pub arrivals: Process,
     /// Bytes of content.
-    pub sizes: SizeSettings,
+    pub sizes: Sizes,
     /// Who comes when so many are there is turned away.
     pub at_once: u32,
     pub starts: Duration,
@@ -104,8 +103,8 @@ pub struct DatagramSettings {
 pub enum SourceSettings {
     /// Sizes of packets, as IP counts them.
     Drawn {
-        arrivals: ArrivalSettings,
-        sizes: SizeSettings,
+        arrivals: Process,
+        sizes: Sizes,
     },
     /// The next one leaves so long after the answer to the one before, or after the patience.
     AfterReply {
@@ -113,8 +112,8 @@ pub enum SourceSettings {
         patience: Duration,
         packet_bytes: u32,
     },
-    /// What a capture has.
-    Capture(PathBuf),
+    /// What a capture has: when each packet left, and its bytes as IP counts them.
+    Capture(Vec<(Duration, u32)>),
 }
 
 /// Of a path that says nothing else.
@@ -140,9 +139,8 @@ struct Network {
 }
 
 impl Model for Network {
-    fn run(&self, _seed: u64, progress: &dyn Progress) -> Outcome {
-        progress.at(1.0);
-        unimplemented!("scenarios of the kind network are read, and cannot be run yet")
+    fn run(&self, seed: u64, progress: &dyn Progress) -> Outcome {
+        simulate::run(&self.settings, seed, progress)
     }
 
     fn knows_fact(&self, fact: &str, of: &[&str]) -> Result<(), String> {

@@ -102,6 +102,19 @@ pub struct SenderCounters {
     pub marks: u64,
 }
 
+impl core::ops::AddAssign for SenderCounters {
+    fn add_assign(&mut self, other: SenderCounters) {
+        self.segments += other.segments;
+        self.retransmitted += other.retransmitted;
+        self.fast_recoveries += other.fast_recoveries;
+        self.timeouts += other.timeouts;
+        self.restarts += other.restarts;
+        self.probes += other.probes;
+        self.probes_repaired += other.probes_repaired;
+        self.marks += other.marks;
+    }
+}
+
 /// The window at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {

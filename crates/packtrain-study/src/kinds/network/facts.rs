@@ -18,21 +18,20 @@ pub const OF_LINES: [&str; 10] = [
     "energy",
 ];
 /// Of flows and of visitors.
-pub const OF_CONNECTIONS: [&str; 13] = [
+pub const OF_CONNECTIONS: [&str; 10] = [
     "rate",
     "goodput",
-    "goodput_mean",
-    "goodput_least",
-    "goodput_most",
     "sent",
     "dropped",
+    "lost",
     "drop_rate",
     "loss_events",
     "loss_event_rate",
     "retransmitted",
     "timeouts",
-    "cwnd_mean",
 ];
+/// Of those who stay.
+pub const OF_FLOWS: [&str; 4] = ["goodput_mean", "goodput_least", "goodput_most", "cwnd_mean"];
 pub const OF_VISITORS: [&str; 6] = [
     "came",
     "finished",
@@ -41,11 +40,12 @@ pub const OF_VISITORS: [&str; 6] = [
     "duration_p50",
     "duration_p99",
 ];
-pub const OF_DATAGRAMS: [&str; 12] = [
+pub const OF_DATAGRAMS: [&str; 13] = [
     "rate",
     "goodput",
     "sent",
     "dropped",
+    "lost",
     "drop_rate",
     "delay_mean",
     "delay_p50",
@@ -63,6 +63,7 @@ pub fn names() -> Vec<String> {
     let all = OF_LINES
         .iter()
         .chain(&OF_CONNECTIONS)
+        .chain(&OF_FLOWS)
         .chain(&OF_VISITORS)
         .chain(&OF_DATAGRAMS);
     let mut names: Vec<String> = all.map(|name| (*name).to_owned()).collect();
@@ -111,7 +112,8 @@ fn names_with(settings: &NetworkSettings, fact: &str) -> Vec<String> {
         add(OF_LINES.contains(&fact), &line.name);
     }
     for flow in &settings.flows {
-        add(OF_CONNECTIONS.contains(&fact), &flow.name);
+        let has = OF_CONNECTIONS.contains(&fact) || OF_FLOWS.contains(&fact);
+        add(has, &flow.name);
     }
     for visitors in &settings.visitors {
         let has = OF_CONNECTIONS.contains(&fact) || OF_VISITORS.contains(&fact);

@@ -2,11 +2,11 @@
 
 use packtrain_proto::time::Duration;
 use packtrain_settings::toml_reader::{Errors, Table, parse_str, string, wrong_type};
+use packtrain_sim::workload::Sizes;
 use toml::de::DeValue;
 
 use super::line::{self, LineSettings};
 use super::tcp::{self, TcpSettings};
-use super::traffic::SizeSettings;
 use super::{
     DATAGRAM_HEADER_BYTES, DatagramSettings, FlowSettings, LineIndex, NetworkSettings,
     PACKET_BYTES_MAX, PATIENCE, PathSettings, RunTimes, SourceSettings, Starts, VisitorSettings,
@@ -244,7 +244,7 @@ impl Reader<'_> {
             "arrivals" => {
                 let arrivals = table.required("arrivals", errors, parse_str);
                 let sizes = table.required("sizes", errors, |v| {
-                    let sizes = parse_str::<SizeSettings>(v)?;
+                    let sizes = parse_str::<Sizes>(v)?;
                     packet_sizes(&sizes).map(|()| sizes)
                 });
                 Some(SourceSettings::Drawn {
@@ -257,11 +257,11 @@ impl Reader<'_> {
                 let mut patience = PATIENCE;
                 table.optional("patience", errors, &mut patience, seconds(1e-6));
                 let packet_bytes = table.required("sizes", errors, |v| {
-                    let sizes = parse_str::<SizeSettings>(v)?;
+                    let sizes = parse_str::<Sizes>(v)?;
                     packet_sizes(&sizes)?;
                     match sizes {
-                        SizeSettings::Fixed(bytes) => Ok(bytes as u32),
-                        _ => Err("after a reply all have one size, as in fixed:200b".into()),
+                        Sizes::Fixed { bytes } => Ok(bytes as u32),
+                        _ => Err("after a reply all have one size, as in fixed:200B".into()),
                     }
                 });
                 if reply.is_none() {
@@ -282,9 +282,15 @@ impl Reader<'_> {
                         return Err("a scenario that is built in has no files beside it".to_owned());
                     };
                     let path = directory.join(path);
-                    match path.is_file() {
-                        true => Ok(path),
-                        false => Err(format!("there is no file {}", path.display())),
+                    if !path.is_file() {
+                        return Err(format!("there is no file {}", path.display()));
+                    }
+                    let read = place.read_capture.ok_or("nothing here reads captures")?;
+                    match read(&path)? {
+                        packets if packets.is_empty() => {
+                            Err(format!("{} has no IP packets", path.display()))
+                        }
+                        packets => Ok(packets),
                     }
                 });
                 file.map(SourceSettings::Capture)
@@ -364,19 +370,15 @@ fn starts_of(value: &DeValue<'_>) -> Result<Starts, String> {
 }
 
 /// Those of a distribution without end are cut when they are drawn.
-fn packet_sizes(sizes: &SizeSettings) -> Result<(), String> {
+fn packet_sizes(sizes: &Sizes) -> Result<(), String> {
     let (least, most) = match sizes {
-        SizeSettings::Fixed(bytes) => (*bytes, *bytes),
-        SizeSettings::Uniform { least, most } => (*least, *most),
-        SizeSettings::Empirical(all) => {
-            let sizes = || all.iter().map(|(bytes, _)| *bytes);
-            (sizes().min().unwrap_or(0), sizes().max().unwrap_or(0))
-        }
-        SizeSettings::Exponential { .. }
-        | SizeSettings::Lomax { .. }
-        | SizeSettings::Pareto { .. } => {
-            return Ok(());
-        }
+        Sizes::Fixed { bytes } => (*bytes, *bytes),
+        Sizes::Uniform {
+            low_bytes,
+            high_bytes,
+        } => (*low_bytes, *high_bytes),
+        Sizes::Empirical(empirical) => empirical.range(),
+        Sizes::Exponential { .. } | Sizes::Lomax { .. } | Sizes::Pareto { .. } => return Ok(()),
     };
     match least >= DATAGRAM_HEADER_BYTES.into() && most <= PACKET_BYTES_MAX.into() {
         true => Ok(()),

@@ -29,7 +29,8 @@ pub enum SharedDiscipline {
     /// Shreedhar and Varghese, 1995: flows take turns, each with a bound of its own.
     Drr {
         quantum_bytes: u64,
-        flow_bytes_max: u64,
+        /// `None`: only the whole queue is bounded, and the longest loses its last.
+        flow_bytes_max: Option<u64>,
     },
     /// RFC 8290.
     FqCodel {
@@ -44,6 +45,11 @@ pub enum SharedDiscipline {
         interval: Duration,
     },
     /// Floyd and Jacobson, 1993: from `least` to `most` ever more, of the mean queue.
+    /// Who has sent less than this goes first.
+    ShortFirst {
+        threshold_bytes: u64,
+    },
+    /// Random early detection.
     Red {
         least_bytes: u64,
         most_bytes: u64,
@@ -187,7 +193,14 @@ impl std::str::FromStr for Queueing {
         let shared = match (kind, parts.as_slice(), ecn) {
             ("drr", [quantum, limit], false) => SharedDiscipline::Drr {
                 quantum_bytes: bytes(quantum)?,
-                flow_bytes_max: bytes(limit)?,
+                flow_bytes_max: Some(bytes(limit)?),
+            },
+            ("drr", [quantum], false) => SharedDiscipline::Drr {
+                quantum_bytes: bytes(quantum)?,
+                flow_bytes_max: None,
+            },
+            ("short-first", [threshold], false) => SharedDiscipline::ShortFirst {
+                threshold_bytes: bytes(threshold)?,
             },
             ("fq-codel", [], _) => SharedDiscipline::FqCodel {
                 quantum_bytes: FQ_CODEL_QUANTUM_BYTES,
@@ -238,7 +251,7 @@ impl std::str::FromStr for Queueing {
                     }
                     Err(_) => Err(LineError(format!(
                         "{text:?} is no queue discipline: write it as in drop-tail, \
-                         drr:19500b,1250kb (quantum, a flow's bound), codel, codel:5ms,100ms, \
+                         drr:19500b or drr:19500b,1250kb (quantum, a flow's bound), short-first:50kb, codel, codel:5ms,100ms, \
                          fq-codel, fq-codel:1514b,5ms,100ms, red:100kb,300kb,10%, each of the last three \
                          with ,ecn at will, or ecn:30kb"
                     ))),
@@ -289,7 +302,7 @@ mod tests {
             shared("drr:19500b,1220kb"),
             SharedDiscipline::Drr {
                 quantum_bytes: 19_500,
-                flow_bytes_max: 1220 * 1024
+                flow_bytes_max: Some(1220 * 1024)
             }
         );
         assert_eq!(shared("fq-codel:1514b,5ms,100ms"), shared("fq-codel"));

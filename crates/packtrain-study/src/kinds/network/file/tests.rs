@@ -3,7 +3,7 @@ use std::path::Path;
 use packtrain_settings::toml_reader;
 
 use super::super::tcp::{Congestion, Detection, Halving, Preset};
-use super::super::traffic::ArrivalSettings;
+use packtrain_sim::workload::Process;
 use super::*;
 
 const WHOLE: &str = r#"
@@ -58,7 +58,7 @@ starts = "5s"
 name = "mice"
 path = ["bottleneck"]
 arrivals = "poisson:100/s"
-sizes = "lomax:1.2,20kb"
+sizes = "lomax:1.2,20kB"
 at_once = 50
 
 [[datagrams]]
@@ -66,14 +66,14 @@ name = "calls"
 count = 3
 path = ["bottleneck"]
 arrivals = "periodic:20ms"
-sizes = "fixed:200"
+sizes = "fixed:200B"
 reply = 200
 
 [[datagrams]]
 name = "asks"
 path = ["bottleneck"]
 after_reply = "0s"
-sizes = "fixed:100b"
+sizes = "fixed:100B"
 reply = "1kb"
 "#;
 
@@ -147,7 +147,9 @@ fn everything_that_the_file_says_is_in_the_settings() {
     let mice = &network.visitors[0];
     assert_eq!(
         mice.arrivals,
-        ArrivalSettings::Poisson { per_second: 100.0 }
+        Process::Poisson {
+            mean_gap: Duration::from_millis(10)
+        }
     );
     assert_eq!(mice.at_once, 50);
     assert_eq!(network.datagrams[0].reply_bytes, Some(200));
@@ -243,8 +245,8 @@ fn what_does_not_fit_together_is_told_at_its_line() {
             "n.toml:54: visitors.at_once: \"0\" is not a whole number from 1 to 100000",
         ),
         (
-            "fixed:200",
-            "fixed:20",
+            "fixed:200B",
+            "fixed:20B",
             "n.toml:61: datagrams.sizes: packets have 28 to 65535 bytes",
         ),
         (

@@ -1,0 +1,372 @@
+//! A run of a network: what is counted once its beginning is over, and what is looked at as it goes on.
+
+use packtrain_proto::time::{Duration, Instant};
+use packtrain_sim::fabric::visitors::VisitCounters;
+use packtrain_sim::fabric::{Count, Fabric, LineId};
+use packtrain_sim::net::processing::lookups_per_1500;
+use packtrain_sim::net::wire::WireCounters;
+use packtrain_sim::statistics::Histogram;
+use packtrain_sim::tcp::sender::SenderCounters;
+
+use super::build::{Built, build, group};
+use super::{LineIndex, NetworkSettings};
+use crate::model::{Facts, Outcome, Progress, Series};
+
+/// What is averaged over time is looked at so often, or as often as series are taken.
+const LOOK: Duration = Duration::from_millis(10);
+const ETHERNET_HEADER_BYTES: u64 = 14;
+
+pub fn run(settings: &NetworkSettings, seed: u64, progress: &dyn Progress) -> Outcome {
+    let built = build(settings, seed);
+    let fabric = Fabric::new(&built.config, ());
+    let looks = Looks::new(settings);
+    let mut run = Run {
+        settings,
+        built,
+        fabric,
+        looks,
+    };
+    let before = run.goes_on(progress);
+    run.outcome(&before)
+}
+
+struct Run<'a> {
+    settings: &'a NetworkSettings,
+    built: Built,
+    fabric: Fabric,
+    looks: Looks,
+}
+
+/// What is looked at again and again.
+struct Looks {
+    count: u64,
+    /// Sums over all looks.
+    queued_bytes: Vec<f64>,
+    cwnd_bytes: Vec<f64>,
+    queued_bytes_max: Vec<usize>,
+    /// What lines had carried and dropped, and flows had brought, when a series was last continued.
+    lines_last: Vec<(u64, u64)>,
+    flows_last: Vec<u64>,
+    series: Vec<Series>,
+}
+
+impl Looks {
+    fn new(settings: &NetworkSettings) -> Looks {
+        let (lines, flows) = (settings.lines.len(), settings.flows.len());
+        let of_lines = settings.lines.iter().flat_map(|line| {
+            [
+                ("throughput", "bit/s"),
+                ("queue", "bytes"),
+                ("drops", "1/s"),
+            ]
+            .map(|(series, unit)| Looks::series(series, &line.name, unit))
+        });
+        let of_flows = settings.flows.iter().flat_map(|flow| {
+            [("rate", "bit/s"), ("cwnd", "bytes")]
+                .map(|(series, unit)| Looks::series(series, &flow.name, unit))
+        });
+        Looks {
+            count: 0,
+            queued_bytes: vec![0.0; lines],
+            cwnd_bytes: vec![0.0; flows],
+            queued_bytes_max: vec![0; lines],
+            lines_last: vec![(0, 0); lines],
+            flows_last: vec![0; flows],
+            series: match settings.times.sample {
+                Some(_) => of_lines.chain(of_flows).collect(),
+                None => Vec::new(),
+            },
+        }
+    }
+
+    fn series(series: &str, name: &str, unit: &str) -> Series {
+        Series {
+            name: format!("{series}({name})"),
+            unit: unit.into(),
+            points: Vec::new(),
+        }
+    }
+}
+
+/// Everything that was counted up to a time.
+struct Before {
+    at: Instant,
+    lines: Vec<WireCounters>,
+    flows: Vec<Vec<(Count, SenderCounters)>>,
+    groups: Vec<Count>,
+    visits: Vec<VisitCounters>,
+    replies: Vec<u64>,
+}
+
+impl Run<'_> {
+    /// To its end; what had been counted when its beginning was over.
+    fn goes_on(&mut self, progress: &dyn Progress) -> Before {
+        let times = self.settings.times;
+        let sample = times.sample.unwrap_or(LOOK);
+        let looks_per_sample = sample.as_nanos().div_ceil(LOOK.as_nanos()).max(1) as u32;
+        let step = (sample / looks_per_sample).max(Duration::from_nanos(1));
+        let ends = Instant::ZERO + times.length;
+        let mut before = None;
+        let mut steps = 0u64;
+        while self.fabric.now() < ends {
+            let now = self.fabric.now();
+            if before.is_none() && now >= Instant::ZERO + times.ignore {
+                self.fabric.forget_durations();
+                before = Some(self.counted());
+            }
+            self.fabric.run_until((now + step).min(ends));
+            steps += 1;
+            if before.is_some() {
+                self.look();
+            }
+            if times.sample.is_some() && steps.is_multiple_of(looks_per_sample.into()) {
+                self.sample(step * looks_per_sample);
+            }
+            if steps.is_multiple_of(100) {
+                let share = self.fabric.now().since(Instant::ZERO).as_secs_f64();
+                progress.at(share / times.length.as_secs_f64());
+            }
+        }
+        progress.at(1.0);
+        before.unwrap_or_else(|| self.counted())
+    }
+
+    fn look(&mut self) {
+        self.looks.count += 1;
+        for line in 0..self.settings.lines.len() {
+            let queued = self.fabric.wire(line as LineId).queued_bytes();
+            self.looks.queued_bytes[line] += queued as f64;
+            let most = &mut self.looks.queued_bytes_max[line];
+            *most = (*most).max(queued);
+        }
+        for class in 0..self.built.flows.len() {
+            self.looks.cwnd_bytes[class] += self.cwnd_bytes(class);
+        }
+    }
+
+    /// The mean over a class.
+    fn cwnd_bytes(&self, class: usize) -> f64 {
+        let flows = self.built.flows[class].clone();
+        let count = flows.len() as f64;
+        let windows = flows.map(|flow| self.fabric.sender(flow).window().cwnd());
+        windows.map(|window| window as f64).sum::<f64>() / count
+    }
+
+    /// Continues all series by what was over so much time.
+    fn sample(&mut self, over: Duration) {
+        let at = self.fabric.now().since(Instant::ZERO).as_secs_f64();
+        let over = over.as_secs_f64();
+        let mut values = Vec::with_capacity(self.looks.series.len());
+        for line in 0..self.settings.lines.len() {
+            let wire = self.fabric.wire(line as LineId);
+            let (bytes, drops) = (packet_bytes(&wire.counters), wire.counters.dropped());
+            let (bytes_last, drops_last) =
+                std::mem::replace(&mut self.looks.lines_last[line], (bytes, drops));
+            values.push((bytes - bytes_last) as f64 * 8.0 / over);
+            values.push(wire.queued_bytes() as f64);
+            values.push((drops - drops_last) as f64 / over);
+        }
+        for class in 0..self.built.flows.len() {
+            let bytes = self.fabric.group(group(class)).arrived_bytes;
+            let last = std::mem::replace(&mut self.looks.flows_last[class], bytes);
+            values.push((bytes - last) as f64 * 8.0 / over);
+            values.push(self.cwnd_bytes(class));
+        }
+        for (series, value) in self.looks.series.iter_mut().zip(values) {
+            series.points.push((at, value));
+        }
+    }
+
+    fn counted(&self) -> Before {
+        let fabric = &self.fabric;
+        let lines = 0..self.settings.lines.len();
+        let of_flow = |flow| (fabric.count(flow), fabric.sender(flow).counters);
+        let flows = self.built.flows.iter();
+        let settings = self.settings;
+        let classes = settings.flows.len() + settings.visitors.len() + settings.datagrams.len();
+        let stations = self.built.datagrams.iter();
+        Before {
+            at: fabric.now(),
+            lines: lines
+                .map(|line| fabric.wire(line as LineId).counters)
+                .collect(),
+            flows: flows
+                .map(|class| class.clone().map(of_flow).collect())
+                .collect(),
+            groups: (0..classes)
+                .map(|class| fabric.group(group(class)))
+                .collect(),
+            visits: (0..settings.visitors.len() as u32)
+                .map(|class| fabric.class(class).counters)
+                .collect(),
+            replies: stations
+                .map(|class| class.clone().map(|one| fabric.station(one).replies).sum())
+                .collect(),
+        }
+    }
+
+    fn outcome(mut self, before: &Before) -> Outcome {
+        let mut facts = Facts::default();
+        let seconds = self.fabric.now().since(before.at).as_secs_f64();
+        for line in 0..self.settings.lines.len() {
+            self.facts_of_line(line, before, seconds, &mut facts);
+        }
+        for class in 0..self.built.flows.len() {
+            self.facts_of_flows(class, before, seconds, &mut facts);
+        }
+        for class in 0..self.settings.visitors.len() {
+            self.facts_of_visitors(class, before, seconds, &mut facts);
+        }
+        for class in 0..self.built.datagrams.len() {
+            self.facts_of_datagrams(class, before, seconds, &mut facts);
+        }
+        Outcome {
+            facts,
+            series: std::mem::take(&mut self.looks.series),
+            events: self.fabric.events_done(),
+            hops: self.fabric.hops_done(),
+        }
+    }
+
+    fn facts_of_line(&self, line: LineIndex, before: &Before, seconds: f64, facts: &mut Facts) {
+        let settings = &self.settings.lines[line];
+        let wire = self.fabric.wire(line as LineId);
+        let (now, then) = (&wire.counters, &before.lines[line]);
+        let looks = self.looks.count.max(1) as f64;
+        let bytes = packet_bytes(now) - packet_bytes(then);
+        // A router whose time does not count looks each unit up all the same.
+        let lookups = match settings.processing {
+            Some(_) => now.lookups - then.lookups,
+            None => now.left - then.left,
+        };
+        let mut set = |fact: &str, value: f64| facts.set(fact, &[&settings.name], value);
+        set("throughput", bytes as f64 * 8.0 / seconds);
+        set("utilisation", (now.busy - then.busy).as_secs_f64() / seconds);
+        set("queue_mean", self.looks.queued_bytes[line] / looks);
+        set("queue_max", self.looks.queued_bytes_max[line] as f64);
+        set("drops", (now.dropped() - then.dropped()) as f64);
+        set("marks", (now.marked - then.marked) as f64);
+        set("sent", (now.left - then.left) as f64);
+        set("lookups", lookups as f64);
+        set("longest_pause", now.longest_pause.as_secs_f64());
+        set("energy", lookups_per_1500(lookups, bytes));
+    }
+
+    fn facts_of_flows(&self, class: usize, before: &Before, seconds: f64, facts: &mut Facts) {
+        let name = self.settings.flows[class].name.as_str();
+        let flows = self.built.flows[class].clone();
+        let then = &before.flows[class];
+        let mut rates = Vec::with_capacity(then.len());
+        let mut goodputs = Vec::with_capacity(then.len());
+        let mut seen = Seen::default();
+        for (flow, (count, counters)) in flows.zip(then) {
+            let count = self.fabric.count(flow) - *count;
+            let now = self.fabric.sender(flow).counters;
+            rates.push(count.arrived_bytes as f64 * 8.0 / seconds);
+            goodputs.push(count.delivered_bytes as f64 * 8.0 / seconds);
+            seen.add(&now, counters);
+        }
+        let looks = self.looks.count.max(1) as f64;
+        let mean = goodputs.iter().sum::<f64>() / goodputs.len() as f64;
+        let least = goodputs.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = goodputs.iter().copied().fold(0.0, f64::max);
+        facts.set("goodput_mean", &[name], mean);
+        facts.set("goodput_least", &[name], least);
+        facts.set("goodput_most", &[name], most);
+        facts.set("cwnd_mean", &[name], self.looks.cwnd_bytes[class] / looks);
+        facts.set_each(name, rates);
+        let count = self.count_since(class, before);
+        set_count(name, &count, seconds, facts);
+        seen.set(name, count.sent, facts);
+    }
+
+    fn count_since(&self, class: usize, before: &Before) -> Count {
+        self.fabric.group(group(class)) - before.groups[class]
+    }
+
+    fn facts_of_visitors(&self, class: usize, before: &Before, seconds: f64, facts: &mut Facts) {
+        let name = self.settings.visitors[class].name.as_str();
+        let visitors = self.fabric.class(class as u32);
+        let (now, then) = (&visitors.counters, &before.visits[class]);
+        let count = self.count_since(self.settings.flows.len() + class, before);
+        set_count(name, &count, seconds, facts);
+        let mut seen = Seen::default();
+        seen.add(&now.senders, &then.senders);
+        seen.set(name, count.sent, facts);
+        facts.set("came", &[name], (now.came - then.came) as f64);
+        facts.set("finished", &[name], (now.finished - then.finished) as f64);
+        let turned_away = now.turned_away - then.turned_away;
+        facts.set("turned_away", &[name], turned_away as f64);
+        set_times("duration", name, &visitors.durations, facts);
+    }
+
+    fn facts_of_datagrams(&self, class: usize, before: &Before, seconds: f64, facts: &mut Facts) {
+        let name = self.settings.datagrams[class].name.as_str();
+        let earlier = self.settings.flows.len() + self.settings.visitors.len();
+        let count = self.count_since(earlier + class, before);
+        set_count(name, &count, seconds, facts);
+        let (mut delays, mut round_trips) = (Histogram::default(), Histogram::default());
+        let mut replies = 0;
+        for station in self.built.datagrams[class].clone() {
+            let station = self.fabric.station(station);
+            delays.add(&station.delays);
+            round_trips.add(&station.round_trips);
+            replies += station.replies;
+        }
+        let answered = replies - before.replies[class];
+        facts.set("answered", &[name], answered as f64);
+        set_times("delay", name, &delays, facts);
+        set_times("round_trip", name, &round_trips, facts);
+    }
+}
+
+/// What senders count, of a class.
+#[derive(Default)]
+struct Seen {
+    loss_events: u64,
+    retransmitted: u64,
+    timeouts: u64,
+}
+
+impl Seen {
+    fn add(&mut self, now: &SenderCounters, then: &SenderCounters) {
+        let events = |of: &SenderCounters| {
+            of.fast_recoveries + of.timeouts + of.marks + of.probes_repaired
+        };
+        self.loss_events += events(now) - events(then);
+        self.retransmitted += now.retransmitted - then.retransmitted;
+        self.timeouts += now.timeouts - then.timeouts;
+    }
+
+    fn set(&self, name: &str, sent: u64, facts: &mut Facts) {
+        facts.set("loss_events", &[name], self.loss_events as f64);
+        let rate = self.loss_events as f64 / sent.max(1) as f64;
+        facts.set("loss_event_rate", &[name], rate);
+        facts.set("retransmitted", &[name], self.retransmitted as f64);
+        facts.set("timeouts", &[name], self.timeouts as f64);
+    }
+}
+
+fn set_count(name: &str, count: &Count, seconds: f64, facts: &mut Facts) {
+    let mut set = |fact: &str, value: f64| facts.set(fact, &[name], value);
+    set("rate", count.arrived_bytes as f64 * 8.0 / seconds);
+    set("goodput", count.delivered_bytes as f64 * 8.0 / seconds);
+    set("sent", count.sent as f64);
+    set("dropped", count.dropped as f64);
+    set("lost", count.lost as f64);
+    set("drop_rate", count.drop_rate());
+}
+
+fn set_times(of: &str, name: &str, times: &Histogram, facts: &mut Facts) {
+    let mut set = |what: &str, time: Duration| {
+        facts.set(&format!("{of}_{what}"), &[name], time.as_secs_f64());
+    };
+    set("mean", times.mean());
+    set("p50", times.quantile(0.5));
+    set("p99", times.quantile(0.99));
+}
+
+/// What has left, as IP counts it.
+fn packet_bytes(counters: &WireCounters) -> u64 {
+    counters.left_bytes - ETHERNET_HEADER_BYTES * counters.left
+}
