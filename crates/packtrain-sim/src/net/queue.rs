@@ -3,6 +3,7 @@
 //! Whoever sends from it asks for [`Queue::first`], whether that is to be sent ([`Queue::verdict`]), and takes it out when it
 //! has left ([`Queue::pop`]). What was chosen stays chosen, whatever comes meanwhile, and counts until it has left.
 
+mod config;
 mod drr;
 mod flows;
 mod fq_codel;
@@ -13,90 +14,19 @@ mod testing;
 
 use std::collections::VecDeque;
 
-use packtrain_proto::queue::codel::{Codel, CodelParams};
+use packtrain_proto::queue::codel::Codel;
 use packtrain_proto::time::Instant;
 
+pub use self::config::{Discipline, QueueConfig, QueueLimit};
 use self::drr::Drr;
 use self::fq_codel::FqCodel;
-use self::red::{Red, RedConfig};
+use self::red::Red;
 use self::short_first::ShortFirst;
 use super::carried::Carried;
 use super::ecn::Marking;
 use super::wire::WireDrop;
 use crate::frame::Frame;
 use crate::random::Random;
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct QueueConfig {
-    pub limit: QueueLimit,
-    pub discipline: Discipline,
-}
-
-/// The most that stands there, the frame that is being sent included. An empty queue takes any frame,
-/// as a NIC's ring does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QueueLimit {
-    Bytes(usize),
-    /// A frame that is still to be cut counts as what it becomes.
-    Frames(usize),
-}
-
-/// What becomes of frames within the limit, and which goes first.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Discipline {
-    DropTail,
-    /// RFC 8289, at the head. `ecn`: what is capable of it is marked, and not dropped.
-    Codel {
-        params: CodelParams,
-        ecn: bool,
-    },
-    /// What is ECN-capable and comes to a queue of more than so many bytes is marked: the step of a
-    /// data centre's switch (RFC 8257, section 3.1).
-    MarkAbove {
-        bytes: usize,
-    },
-    /// Deficit round robin: each flow an equal share in bytes.
-    Drr {
-        /// What a flow may send more in each round: no less than the longest frame, if choosing is to take a constant time.
-        quantum_bytes: usize,
-        /// The most that waits of one flow, what is being sent not counted; the first that waits may be longer. `None`: the
-        /// limit of all alone, and where something does not fit the longest flow loses its last frame for it.
-        flow_limit_bytes: Option<usize>,
-    },
-    /// RFC 8290.
-    FqCodel {
-        quantum_bytes: usize,
-        params: CodelParams,
-        ecn: bool,
-    },
-    /// Frames of flows that have brought fewer bytes so far go first, and may push out others.
-    ShortFirst {
-        threshold_bytes: u64,
-    },
-    /// Random early detection, in bytes: Floyd and Jacobson 1993.
-    Red {
-        /// Of the average queue: nothing is hit below.
-        min_bytes: usize,
-        /// Where the longest frames are hit with `max_probability`.
-        max_bytes: usize,
-        max_probability: f64,
-        /// Of the queue as it is, in its average.
-        weight: f64,
-        /// What is hit and capable of it is marked, and not dropped, however long the average.
-        ecn: bool,
-        /// Above `max_bytes` the probability grows to 1 at twice as many; otherwise all that comes is hit.
-        gentle: bool,
-    },
-}
-
-impl QueueConfig {
-    pub fn drop_tail(bytes: usize) -> QueueConfig {
-        QueueConfig {
-            limit: QueueLimit::Bytes(bytes),
-            discipline: Discipline::DropTail,
-        }
-    }
-}
 
 #[derive(Clone, Debug)]
 struct Waiting<F> {
@@ -230,7 +160,11 @@ impl<F: Carried> Queue<F> {
 
     fn begin_discipline(&mut self) {
         self.codel = Codel::new();
-        self.red = red_of(&self.config.discipline).map(|red| Red::new(red, self.random.clone()));
+        self.red = self
+            .config
+            .discipline
+            .red()
+            .map(|red| Red::new(red, self.random.clone()));
         let mut order = Order::new(&self.config.discipline);
         // The first of a plain queue is chosen where it stands, and elsewhere taken out.
         if self.begun && self.chosen.is_none() {
@@ -470,26 +404,6 @@ impl<F: Carried> Queue<F> {
     }
 }
 
-fn red_of(discipline: &Discipline) -> Option<RedConfig> {
-    match *discipline {
-        Discipline::Red {
-            min_bytes,
-            max_bytes,
-            max_probability,
-            weight,
-            gentle,
-            ecn: _,
-        } => Some(RedConfig {
-            min_bytes,
-            max_bytes,
-            max_probability,
-            weight,
-            gentle,
-        }),
-        _ => None,
-    }
-}
-
 /// As Linux does it: what carries the mark already is as good as marked now.
 fn judge(drops: bool, ecn: bool, frame: &mut impl Carried) -> Verdict {
     match (drops, ecn) {
@@ -508,6 +422,7 @@ mod tests {
     use super::testing::Fed;
     use super::*;
     use packtrain_proto::offload::Offload;
+    use packtrain_proto::queue::codel::CodelParams;
     use packtrain_proto::time::Duration;
 
     fn frame(len: usize) -> Frame {

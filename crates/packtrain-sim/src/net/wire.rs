@@ -10,188 +10,27 @@
 //! anything is offered that comes later. It may be told late: what leaves and arrives has the time that
 //! it was due at, so that lateness does not add up. Times never go back.
 
-use packtrain_proto::time::{Duration, Instant};
+mod config;
+mod counters;
 
-use super::bit_errors::{BitErrorConfig, BitErrors};
+use packtrain_proto::time::Instant;
+
+pub use self::config::WireConfig;
+pub use self::counters::{WireCounters, WireDrop};
+use super::bit_errors::BitErrors;
 use super::carried::Carried;
-use super::corruption::{Corrupted, Corruption, CorruptionConfig};
+use super::corruption::{Corrupted, Corruption};
 use super::delay::Delay;
 use super::duplication::Duplication;
-use super::jitter::{Jitter, JitterConfig};
-use super::loss::{Loss, LossConfig};
-use super::packet_cap::{PacketCap, PacketCapConfig};
-use super::processing::{Processing, ProcessingConfig, lookups_per_1500};
-use super::queue::{Discipline, Queue, QueueConfig, QueueLimit, Verdict};
-use super::rate::{Rate, RateConfig};
-use super::reordering::{Reordering, ReorderingConfig};
-use crate::frame::{Frame, WIRE_OVERHEAD_BYTES};
+use super::jitter::Jitter;
+use super::loss::Loss;
+use super::packet_cap::PacketCap;
+use super::processing::Processing;
+use super::queue::{Queue, Verdict};
+use super::rate::Rate;
+use super::reordering::Reordering;
+use crate::frame::Frame;
 use crate::random::{Random, mix};
-
-#[derive(Clone, Debug, PartialEq)]
-pub struct WireConfig {
-    /// `None`: what is offered leaves at once.
-    pub rate: Option<RateConfig>,
-    pub queue: QueueConfig,
-    /// Most frames a second, however short.
-    pub packet_cap: Option<PacketCapConfig>,
-    /// What a router does with each data unit before it sends it.
-    pub processing: Option<ProcessingConfig>,
-    pub loss: Option<LossConfig>,
-    pub bit_errors: Option<BitErrorConfig>,
-    pub corruption: Option<CorruptionConfig>,
-    /// Probability of a frame to come again.
-    pub duplication: Option<f64>,
-    pub delay: Duration,
-    pub jitter: Option<JitterConfig>,
-    pub reordering: Option<ReorderingConfig>,
-}
-
-impl WireConfig {
-    /// A wire that does nothing to its frames but carry them.
-    pub fn perfect(rate_bps: u64, delay: Duration) -> WireConfig {
-        WireConfig {
-            rate: Some(RateConfig::ethernet(rate_bps)),
-            ..WireConfig::unrated(delay)
-        }
-    }
-
-    /// The same, as fast as it is fed.
-    pub fn unrated(delay: Duration) -> WireConfig {
-        WireConfig {
-            rate: None,
-            queue: QueueConfig::drop_tail(512 * 1024),
-            packet_cap: None,
-            processing: None,
-            loss: None,
-            bit_errors: None,
-            corruption: None,
-            duplication: None,
-            delay,
-            jitter: None,
-            reordering: None,
-        }
-    }
-
-    /// Whether it makes a difference to the wire if several frames come as one that is still to be cut.
-    /// Who drives it cuts them first where it does.
-    pub fn counts_frames(&self) -> bool {
-        let carries_only = WireConfig {
-            rate: self.rate,
-            queue: self.queue,
-            ..WireConfig::unrated(self.delay)
-        };
-        let by_bytes = matches!(self.queue.limit, QueueLimit::Bytes(_));
-        let drops_tail = self.queue.discipline == Discipline::DropTail;
-        *self != carries_only || !by_bytes || !drops_tail
-    }
-
-    /// Whether a frame may arrive before one that left before it.
-    pub fn reorders(&self) -> bool {
-        self.reordering.is_some() || self.jitter.is_some_and(|jitter| !jitter.keeps_order)
-    }
-
-    /// The longest that a frame of so many bytes, which is not to be cut any more, takes when nothing stands before it and it
-    /// has its token.
-    pub fn passage_max(&self, bytes: usize) -> Duration {
-        let bits = 8 * (bytes + WIRE_OVERHEAD_BYTES) as u64;
-        let nanos = self.rate.map_or(0, |rate| 1_000_000_000 * bits / rate.bps);
-        let processing = self.processing.map(|processing| processing.per_unit);
-        let jitter = self.jitter.map(|jitter| jitter.distribution.max());
-        let hold = self.reordering.map(|reordering| reordering.hold_max);
-        Duration::from_nanos(nanos)
-            + processing.unwrap_or_default()
-            + self.delay
-            + jitter.unwrap_or_default()
-            + hold.unwrap_or_default()
-    }
-}
-
-/// Why a frame went no further on the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WireDrop {
-    /// It found no room, or had to make room for another one.
-    QueueFull,
-    /// The queue stood for too long.
-    Codel,
-    /// By random early detection, before the queue was full.
-    Early,
-    Cut,
-    /// What stands between the ends takes less than they do, and does not say so.
-    TooLong,
-    Loss,
-    /// The receiving card found a wrong FCS, because of bits that flip by themselves.
-    BitErrors,
-    /// The same, because of what strikes a frame.
-    Corrupted,
-    /// Metadata that contradicts the frame: no card could cut it.
-    BadOffload,
-    /// At a hub: each of its attempts collided with another's.
-    Collisions,
-}
-
-/// Frames, by what became of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WireCounters {
-    pub offered: u64,
-    pub offered_bytes: u64,
-    /// Those that made room for others among them.
-    pub queue_full: u64,
-    pub codel: u64,
-    pub early: u64,
-    /// Those that were on their way have been counted as arriving, too.
-    pub cut: u64,
-    /// The same.
-    pub too_long: u64,
-    pub lost: u64,
-    pub bit_errors: u64,
-    pub corrupted: u64,
-    /// Went on with Congestion Experienced.
-    pub marked: u64,
-    pub bad_offload: u64,
-    /// Arrived altered, with nobody to notice.
-    pub altered: u64,
-    /// The last bit has been sent, whatever happens then.
-    pub left: u64,
-    pub left_bytes: u64,
-    /// Arrivals of more copies than were sent.
-    pub more_copies: u64,
-    pub arriving: u64,
-    /// How long something was being sent, of what has left.
-    pub busy: Duration,
-    /// Of data units, of which a frame that is still to be cut is several. What CoDel drops was not looked up.
-    pub lookups: u64,
-    /// Between the begins of two look-ups on a line that was busy in between: the queue never ran empty.
-    pub longest_pause: Duration,
-}
-
-impl WireCounters {
-    fn count(&mut self, reason: WireDrop) {
-        match reason {
-            WireDrop::QueueFull => self.queue_full += 1,
-            WireDrop::Codel => self.codel += 1,
-            WireDrop::Early => self.early += 1,
-            WireDrop::Cut => self.cut += 1,
-            WireDrop::TooLong => self.too_long += 1,
-            WireDrop::Loss => self.lost += 1,
-            WireDrop::BitErrors => self.bit_errors += 1,
-            WireDrop::Corrupted => self.corrupted += 1,
-            WireDrop::BadOffload => self.bad_offload += 1,
-            WireDrop::Collisions => unreachable!("a hub counts them at its stations"),
-        }
-    }
-
-    /// What its look-ups cost, relative to packets of 1500 bytes: [`lookups_per_1500`] of what has left.
-    pub fn lookups_per_1500(&self) -> f64 {
-        lookups_per_1500(self.lookups, self.left_bytes)
-    }
-
-    pub fn dropped(&self) -> u64 {
-        let by_chance = self.lost + self.bit_errors + self.corrupted;
-        let on_the_way = self.cut + self.too_long;
-        let at_the_queue = self.queue_full + self.codel + self.early;
-        at_the_queue + on_the_way + by_chance + self.bad_offload
-    }
-}
 
 /// What a frame met on its way.
 #[derive(Debug)]
@@ -605,8 +444,13 @@ impl<F: Carried> Wire<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::jitter::JitterDistribution;
+    use crate::net::bit_errors::BitErrorConfig;
+    use crate::net::corruption::CorruptionConfig;
+    use crate::net::jitter::{JitterConfig, JitterDistribution};
+    use crate::net::loss::LossConfig;
+    use crate::net::reordering::ReorderingConfig;
     use packtrain_proto::offload::Offload;
+    use packtrain_proto::time::Duration;
 
     fn faulty() -> WireConfig {
         WireConfig {
