@@ -18,6 +18,8 @@ pub mod random;
 pub mod sabotage;
 pub mod scenario;
 pub mod simulator;
+pub mod statistics;
 pub mod tcp;
+pub mod theory;
 pub mod whatif;
 pub mod workload;
