@@ -199,7 +199,7 @@ fn parameter(name: &str, table: &mut Table<'_>, errors: &mut Errors<'_>) -> Opti
     let says = words(table, "says", errors);
     let mut one_of = Vec::new();
     table.optional("one_of", errors, &mut one_of, texts);
-    let default = table.required("default", errors, |value| scalar(value));
+    let default = table.required("default", errors, scalar);
     let mut limits = [None, None];
     let [least, most] = &mut limits;
     table.optional("least", errors, least, |value| scalar(value).map(Some));

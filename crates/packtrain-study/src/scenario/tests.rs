@@ -192,8 +192,8 @@ fn expressions_that_cannot_be_computed_are_told_where_they_stand() {
          \"level(t9) / level(a)\")"
     );
     assert_eq!(
-        changed("2 * ratio", "2 * rates(a)"),
-        "s.toml:58: value.is: there is no function rates (near it: abs) (at character 5 of \"2 * rates(a) + after * 0 + \
+        changed("2 * ratio", "2 * levels(a)"),
+        "s.toml:58: value.is: there is no function levels (near it: level) (at character 5 of \"2 * levels(a) + after * 0 + \
          length(a) * 0\")"
     );
     assert_eq!(
