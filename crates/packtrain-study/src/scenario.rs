@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use packtrain_settings::toml_reader::{FileError, FileErrors};
 
 use crate::expression::{Argument, Expression, Names, Value};
+use crate::kinds::ReadCapture;
 use crate::model::{Model, names_of};
 use crate::parameters::{Parameters, SettingError, Settings};
 use crate::vary::{Vary, VaryError};
@@ -22,6 +23,8 @@ pub struct Scenario {
     pub path: PathBuf,
     /// What it names stands there; `None`: it is built in.
     pub directory: Option<PathBuf>,
+    /// Who reads the captures that it names.
+    pub read_capture: Option<ReadCapture>,
     pub text: String,
     pub title: String,
     pub kind: String,

@@ -87,6 +87,7 @@ fn scenario<'a>(
         name: name.into_owned(),
         path: path.to_owned(),
         directory: None,
+        read_capture: None,
         text: text.to_owned(),
         title: title.unwrap_or_default(),
         kind,

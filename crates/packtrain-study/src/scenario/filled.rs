@@ -25,6 +25,7 @@ pub fn read(scenario: &Scenario, scope: &Scope<'_>) -> Result<Box<dyn Model>, Fi
             });
             let place = Place {
                 directory: scenario.directory.as_deref(),
+                read_capture: scenario.read_capture,
             };
             let model = kinds::read(&scenario.kind, table, place, errors);
             table.refuse_the_rest(errors);
