@@ -109,6 +109,7 @@ pub struct Expect {
     /// Of a sweep over this parameter; else at each point.
     pub over: Option<String>,
     line: usize,
+    quick_line: usize,
 }
 
 impl Expect {
@@ -258,12 +259,13 @@ impl Scenario {
                     &over_all
                 }
             };
-            for (key, that) in [
-                ("that", Some(&expect.that)),
-                ("quick", expect.quick.as_ref()),
-            ] {
+            let both = [
+                ("that", expect.line, Some(&expect.that)),
+                ("quick", expect.quick_line, expect.quick.as_ref()),
+            ];
+            for (key, line, that) in both {
                 if let Some(Err(error)) = that.map(|that| that.check(scope)) {
-                    errors.push(self.error(expect.line, format!("expect.{key}"), &error));
+                    errors.push(self.error(line, format!("expect.{key}"), &error));
                 }
             }
         }

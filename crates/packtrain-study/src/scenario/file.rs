@@ -518,5 +518,6 @@ fn expect(
         quick,
         over,
         line: line_of(table, "that", errors),
+        quick_line: line_of(table, "quick", errors),
     })
 }
