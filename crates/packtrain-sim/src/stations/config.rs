@@ -107,7 +107,7 @@ pub struct TransactionsConfig {
     pub file_bytes: (u64, u64),
     /// What the server takes for a request, one after the other.
     pub service: Duration,
-    /// Between transactions of a loop.
+    /// What a client takes from an answer to its loop's next request.
     pub think: Duration,
     pub starts: Duration,
 }

@@ -227,13 +227,25 @@ impl Transactions {
         }
         asks.serial = 0;
         asks.step += 1;
-        if asks.step < self.config.kinds[asks.kind].steps.len() {
-            return self.ask(number, core);
+        if self.has_ended(number) {
+            self.report.ended(self.loops[number].began, now);
         }
-        self.report.ended(asks.began, now);
         match self.config.think.is_zero() {
-            true => self.begin(number, core),
+            true => self.go_on(number, core),
             false => self.wake(core, self.config.think, THINK, number as u64),
+        }
+    }
+
+    fn has_ended(&self, number: usize) -> bool {
+        let asks = &self.loops[number];
+        asks.step == self.config.kinds[asks.kind].steps.len()
+    }
+
+    /// With the next request, or the next transaction.
+    fn go_on(&mut self, number: usize, core: &mut Core) {
+        match self.has_ended(number) {
+            true => self.begin(number, core),
+            false => self.ask(number, core),
         }
     }
 
@@ -317,7 +329,7 @@ impl Application for Transactions {
     fn timer(&mut self, token: u64, core: &mut Core) {
         let number = token & ((1 << WHAT_SHIFT) - 1);
         match token >> WHAT_SHIFT {
-            THINK => self.begin(number as usize, core),
+            THINK => self.go_on(number as usize, core),
             SERVE => self.reply(number, core),
             _ => {
                 let mut loops = self.loops.iter();
