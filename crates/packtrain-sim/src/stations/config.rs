@@ -163,6 +163,8 @@ pub struct CopiesConfig {
     /// At once, of which so many go to the other host.
     pub copies: usize,
     pub remote: usize,
+    /// All begin with the next file when the last one has come to the end of this one; else each by itself.
+    pub together: bool,
     /// What is read or written at a time.
     pub chunk_bytes: u64,
     /// No more is read while so much waits for its acknowledgement.

@@ -53,6 +53,8 @@ struct Copy {
     there: u64,
     chunk: u64,
     began: Instant,
+    /// It waits for the others.
+    has_ended: bool,
 }
 
 #[derive(Debug)]
@@ -76,6 +78,7 @@ impl Copies {
             there: 0,
             chunk: 0,
             began: Instant::ZERO,
+            has_ended: false,
         });
         let copies = copies.collect();
         core.plan(Instant::ZERO + config.starts, Event::Start { application });
@@ -125,15 +128,23 @@ impl Copies {
     fn begin(&mut self, number: usize, core: &mut Core) {
         let copy = &mut self.copies[number];
         (copy.read, copy.there, copy.began) = (0, 0, core.now());
+        copy.has_ended = false;
         self.read(number, core);
     }
 
     fn there(&mut self, number: usize, bytes: u64, core: &mut Core) {
         let copy = &mut self.copies[number];
         copy.there += bytes;
-        if copy.there == self.config.file_bytes {
-            self.report.ended(copy.began, core.now());
-            self.begin(number, core);
+        if copy.there < self.config.file_bytes {
+            return;
+        }
+        copy.has_ended = true;
+        self.report.ended(copy.began, core.now());
+        if !self.config.together {
+            return self.begin(number, core);
+        }
+        if self.copies.iter().all(|copy| copy.has_ended) {
+            (0..self.copies.len()).for_each(|number| self.begin(number, core));
         }
     }
 }
@@ -182,7 +193,8 @@ impl Application for Copies {
             }
             (State::Writing, _) => {
                 self.there(number, chunk, core);
-                if self.copies[number].state == State::Writing {
+                let copy = &self.copies[number];
+                if copy.state == State::Writing && !copy.has_ended {
                     self.read(number, core);
                 }
             }

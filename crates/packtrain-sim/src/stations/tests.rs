@@ -233,6 +233,7 @@ fn copies(remote: usize) -> Stations {
         file_bytes: 1 << 20,
         copies: 8,
         remote,
+        together: false,
         chunk_bytes: 64 << 10,
         socket_bytes: 64 << 10,
         ends: Ends::default(),

@@ -283,7 +283,7 @@ fn acknowledgement_frame(
         ports: [SERVER, client],
         sequence: 0,
         acknowledged: numbering.number(said.to),
-        flags: ACK | u8::from(said.syn) * SYN | u8::from(said.ece) * ECE,
+        flags: ACK | (u8::from(said.syn) * SYN) | (u8::from(said.ece) * ECE),
         window: window as u16,
         options: &options,
         content_len: 0,
