@@ -11,6 +11,8 @@ use packtrain_sim::stations::{
     ApplicationConfig, BulkConfig, CopiesConfig, Disks, Kind, Line, Over, PingPongConfig, Setup,
     StationConfig, Stations, TransactionKind, TransactionsConfig, segments,
 };
+use packtrain_sim::tcp::receiver::ReceiverConfig;
+use packtrain_sim::tcp::sender::SenderConfig;
 
 const STARTS: Duration = Duration::from_millis(100);
 /// Until then nothing is counted.
@@ -23,6 +25,18 @@ fn main() {
     table_1();
     tokens();
     copies();
+}
+
+/// As hosts have them; acknowledgements ride with answers, or nearly so.
+fn ends() -> Ends {
+    Ends {
+        sender: SenderConfig::linux(),
+        receiver: ReceiverConfig {
+            delayed_ack: Some(Duration::from_millis(40)),
+            ..ReceiverConfig::default()
+        },
+        ..Ends::default()
+    }
 }
 
 fn port(port: usize) -> PortId {
@@ -73,9 +87,9 @@ fn shared_ethernet() {
     );
     for (rate_bps, over, name) in [
         (10_000_000, Over::udp(), "UDP"),
-        (10_000_000, Over::Tcp(Ends::default()), "TCP"),
+        (10_000_000, Over::Tcp(ends()), "TCP"),
         (100_000_000, Over::udp(), "UDP"),
-        (100_000_000, Over::Tcp(Ends::default()), "TCP"),
+        (100_000_000, Over::Tcp(ends()), "TCP"),
     ] {
         for way in WAYS {
             let time = Duration::from_secs(if rate_bps == 10_000_000 { 10 } else { 2 });
@@ -157,7 +171,7 @@ fn table_1() {
     ] {
         let config = BulkConfig {
             streams: vec![(0, 1)],
-            ends: Ends::default(),
+            ends: ends(),
             starts: STARTS,
         };
         let setup = trunk(links, dead, ApplicationConfig::Bulk(config));
@@ -190,7 +204,7 @@ fn tokens() {
                     pairs: vec![(0, 1); pairs],
                     bytes,
                     turnaround: Duration::from_micros(20),
-                    ends: Ends::default(),
+                    ends: ends(),
                     starts: STARTS,
                 };
                 let setup = trunk(links, false, ApplicationConfig::PingPong(config));
@@ -223,7 +237,7 @@ fn copies() {
                 together: true,
                 chunk_bytes: 64 << 10,
                 socket_bytes: 64 << 10,
-                ends: Ends::default(),
+                ends: ends(),
                 starts: STARTS,
             };
             let setup = trunk(links, false, ApplicationConfig::Copies(config));

@@ -30,7 +30,7 @@ use self::packet::{Datagram, Load, Packet};
 use self::source::Station;
 use self::visitors::Class;
 use crate::event_queue::{EventQueue, Queue};
-use crate::net::wire::{Passed, Wire, WireConfig};
+use crate::net::wire::{Passed, Wire, WireConfig, WireDrop};
 use crate::random::Random;
 use crate::tcp::auto::Destination;
 use crate::tcp::receiver::Receiver;
@@ -83,7 +83,7 @@ pub struct Fabric<O: Observer = (), Q: Queue<Event> = EventQueue<Event>> {
     /// All flows go to one.
     destination: Rc<RefCell<Destination>>,
     /// Kept for its room.
-    dropped: Vec<Packet>,
+    dropped: Vec<(WireDrop, Packet)>,
     /// Packets of connections that had gone when they came.
     late: u64,
     events_done: u64,
@@ -366,14 +366,17 @@ impl<O: Observer, Q: Queue<Event>> Fabric<O, Q> {
         let dropped = &mut self.dropped;
         let next = wire.sent(now, |passed| match passed {
             Passed::Arrives(at, packet) => line::insert(under_way, at, packet),
-            Passed::Dropped(_, packet) => dropped.push(packet),
+            Passed::Dropped(reason, packet) => dropped.push((reason, packet)),
         });
         if let Some(at) = next {
             self.events.push(at, Event::Left(id));
         }
         self.plan_arrival(id);
-        while let Some(packet) = self.dropped.pop() {
-            self.count_of(&packet, |count| count.lost += 1);
+        while let Some((reason, packet)) = self.dropped.pop() {
+            self.count_of(&packet, |count| match reason {
+                WireDrop::QueueFull | WireDrop::Codel | WireDrop::Early => count.dropped += 1,
+                _ => count.lost += 1,
+            });
         }
         // One has left, so there is room for one.
         if let Some(index) = self.lines[id as usize].waiting.pop_front() {
@@ -431,7 +434,7 @@ impl<O: Observer, Q: Queue<Event>> Fabric<O, Q> {
         if let Some(packet) = lost {
             self.count_of(&packet, |count| count.dropped += 1);
         }
-        while let Some(packet) = None::<Packet> {
+        while let Some(packet) = self.lines[id as usize].wire.evicted() {
             self.count_of(&packet, |count| count.dropped += 1);
         }
         taken
@@ -497,14 +500,18 @@ impl<O: Observer, Q: Queue<Event>> Fabric<O, Q> {
                 }
                 break;
             }
-            let Some(data) = connection.sender.poll_transmit(now) else {
+            let Some((data, ecn)) = connection.sender.poll_transmit(now) else {
                 break;
+            };
+            let segment = Segment {
+                ecn,
+                ..Segment::data(index, data)
             };
             let packet = Packet {
                 at: connection.way.forward,
                 generation: connection.generation,
                 group: connection.group,
-                load: Load::Segment(Segment::data(index, data)),
+                load: Load::Segment(segment),
             };
             let bytes = packet.packet_bytes() as u64;
             self.count_of(&packet, |count| {
@@ -525,7 +532,8 @@ impl<O: Observer, Q: Queue<Event>> Fabric<O, Q> {
         let Content::Data(data) = &segment.content else {
             return;
         };
-        let delivered = self.connections[index as usize].receiver.handle(data, now);
+        let receiver = &mut self.connections[index as usize].receiver;
+        let delivered = receiver.handle(data, segment.ecn, now);
         if !data.syn {
             self.observer.arrived(index, data, now);
             let bytes = packet.packet_bytes() as u64;

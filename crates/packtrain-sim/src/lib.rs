@@ -22,5 +22,6 @@ pub mod simulator;
 pub mod stations;
 pub mod statistics;
 pub mod tcp;
+pub mod theory;
 pub mod whatif;
 pub mod workload;

@@ -91,6 +91,16 @@ impl Random {
         Duration::from_nanos(nanos as u64)
     }
 
+    /// Pareto's distribution: the share above x is (least / x)^alpha.
+    pub fn pareto(&mut self, alpha: f64, least: f64) -> f64 {
+        least * pow(1.0 - self.unit(), -1.0 / alpha)
+    }
+
+    /// Lomax's, which is Pareto's from zero on: the share above x is (1 + x / scale)^−alpha.
+    pub fn lomax(&mut self, alpha: f64, scale: f64) -> f64 {
+        scale * (pow(1.0 - self.unit(), -1.0 / alpha) - 1.0)
+    }
+
     /// A normal deviate of mean 0 and deviation 1: Marsaglia's polar method, of which one of the two
     /// is thrown away, so that nothing is kept between calls.
     pub fn normal(&mut self) -> f64 {
@@ -106,7 +116,7 @@ impl Random {
 
 /// Natural logarithm for 0 < x, from basic operations alone: the platform's `ln` may differ in its
 /// last bit from one machine to the next, and one bit is another run.
-fn ln(x: f64) -> f64 {
+pub fn ln(x: f64) -> f64 {
     debug_assert!(x > 0.0);
     let bits = x.to_bits();
     let exponent = ((bits >> 52) & 0x7ff) as i64 - 1023;
@@ -119,6 +129,32 @@ fn ln(x: f64) -> f64 {
         power *= square;
     }
     2.0 * sum + exponent as f64 * core::f64::consts::LN_2
+}
+
+/// e to the x from basic operations alone, for the same reason. Beyond what a double holds, infinity or 0;
+/// so small that it would have fewer digits, 0 as well.
+pub fn exp(x: f64) -> f64 {
+    if x > 709.0 {
+        return f64::INFINITY;
+    }
+    if x < -708.0 {
+        return 0.0;
+    }
+    // ln 2 in two parts, of which the first times a small whole number is exact.
+    const LN_2_HIGH: f64 = 355.0 / 512.0;
+    const LN_2_LOW: f64 = -2.121_944_400_546_905_8e-4;
+    let power = (x / core::f64::consts::LN_2 + 0.5).floor();
+    let rest = x - power * LN_2_HIGH - power * LN_2_LOW;
+    // |rest| ≤ ln 2 / 2: 14 terms leave less than 1e−17.
+    let sum = (1..=14)
+        .rev()
+        .fold(1.0, |sum, k| 1.0 + sum * rest / f64::from(k));
+    sum * f64::from_bits(((power as i64 + 1023) as u64) << 52)
+}
+
+/// x to the y, for 0 < x. The logarithm's error of 1e−13 counts y times.
+pub fn pow(x: f64, y: f64) -> f64 {
+    exp(y * ln(x))
 }
 
 #[cfg(test)]
@@ -174,6 +210,46 @@ mod tests {
         for x in [1e-9, 0.1, 0.5, 0.999_999, 1.0, 1.5, 2.0, 12345.678] {
             assert!((ln(x) - f64::ln(x)).abs() < 1e-10, "ln {x}");
         }
+    }
+
+    #[test]
+    fn the_exponential_is_one() {
+        for n in -7080..=7090 {
+            let x = f64::from(n) / 10.0 + 0.001 * f64::from(n % 7);
+            if (-708.0..=709.0).contains(&x) {
+                assert!((exp(x) / f64::exp(x) - 1.0).abs() < 1e-14, "e to the {x}");
+            }
+        }
+        assert_eq!(
+            (exp(0.0), exp(1000.0), exp(-1000.0)),
+            (1.0, f64::INFINITY, 0.0)
+        );
+    }
+
+    #[test]
+    fn powers_are_powers() {
+        for x in [
+            1e-16, 1e-9, 0.1, 0.5, 0.999_999, 1.0, 1.5, 1.999_999, 12345.678,
+        ] {
+            for y in [-5.0, -1.2, -1.0 / 1.2, -0.2, 0.0, 0.5, 1.0, 3.0, 5.0] {
+                let error = pow(x, y) / f64::powf(x, y) - 1.0;
+                assert!(error.abs() < 1e-12, "{x} to the {y}: {error}");
+            }
+        }
+    }
+
+    /// Written down once: neither a compiler nor a machine may change a bit of it.
+    #[test]
+    fn powers_have_the_same_bits_for_ever() {
+        let bits = [(0.3, -1.0 / 1.2), (2.5, 0.7), (1e-9, -0.9)].map(|(x, y)| pow(x, y).to_bits());
+        assert_eq!(
+            bits,
+            [
+                4613323743597320118,
+                4611231805555595243,
+                4728220914908903691
+            ]
+        );
     }
 
     #[test]

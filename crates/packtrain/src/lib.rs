@@ -19,6 +19,6 @@ pub mod running;
 pub mod settings;
 pub mod status;
 pub mod stay;
-pub mod toml_reader;
-pub mod units;
 pub mod view;
+
+pub use packtrain_settings::{toml_reader, units};

@@ -5,8 +5,7 @@ use packtrain_proto::time::Duration;
 use crate::net::wire::WireConfig;
 use crate::tcp::receiver::ReceiverConfig;
 use crate::tcp::sender::SenderConfig;
-use crate::workload::arrivals::Arrivals;
-use crate::workload::sizes::Sizes;
+use crate::workload::{Process, Sizes};
 
 /// Of [`FabricConfig::lines`].
 pub type LineId = u32;
@@ -75,7 +74,7 @@ pub struct VisitorsConfig {
     /// Each takes one of them, drawn.
     pub routes: Vec<RouteConfig>,
     pub group: u16,
-    pub arrivals: Arrivals,
+    pub arrivals: Process,
     pub sizes: Sizes,
     /// Who comes when so many are there is turned away, and counted.
     pub at_once_max: u32,
@@ -98,7 +97,7 @@ pub struct DatagramsConfig {
 #[derive(Clone, Debug)]
 pub enum Source {
     /// Sizes of packets, as IP counts them, between 28 and 65,535 bytes.
-    Drawn { arrivals: Arrivals, sizes: Sizes },
+    Drawn { arrivals: Process, sizes: Sizes },
     /// The next one leaves so long after the answer to the one before; without one after `patience` as well.
     AfterReply {
         think: Duration,

@@ -19,7 +19,8 @@ pub struct Station {
     pub config: DatagramsConfig,
     pub way: Way,
     random: Random,
-    sent: u32,
+    /// Of [`Source::Given`], the next one.
+    at: usize,
     /// Of a request that is not answered yet.
     pub waits_since: Option<Instant>,
     pub count: Count,
@@ -36,7 +37,7 @@ impl Station {
             config,
             way,
             random,
-            sent: 0,
+            at: 0,
             waits_since: None,
             count: Count::default(),
             delays: Histogram::default(),
@@ -48,12 +49,10 @@ impl Station {
     /// The one that is sent now, and how long after it the next one will be; `None` after that: the last was sent, or an
     /// answer decides it.
     pub fn next(&mut self, source: u32, now: Instant) -> (Datagram, Option<Duration>) {
-        let index = self.sent;
-        self.sent = self.sent.wrapping_add(1);
         let (bytes, gap) = match &self.config.source {
             Source::Drawn { arrivals, sizes } => {
                 let bytes = sizes.draw(&mut self.random);
-                (bytes, Some(arrivals.gap(index, &mut self.random)))
+                (bytes, Some(arrivals.next_gap(&mut self.random)))
             }
             Source::AfterReply {
                 packet_bytes,
@@ -64,8 +63,9 @@ impl Station {
                 (u64::from(*packet_bytes), Some(*patience))
             }
             Source::Given(given) => {
-                let (at, bytes) = given[index as usize];
-                let next = given.get(index as usize + 1);
+                let (at, bytes) = given[self.at];
+                self.at += 1;
+                let next = given.get(self.at);
                 let gap = next.map(|(next, _)| next.saturating_sub(at));
                 (u64::from(bytes), gap)
             }

@@ -12,7 +12,6 @@ pub struct Class {
     pub config: VisitorsConfig,
     ways: Vec<Way>,
     random: Random,
-    arrived: u32,
     pub present: u32,
     pub counters: VisitCounters,
     /// From its first SYN to the last byte at the application, of those who have come since it was last emptied.
@@ -34,7 +33,6 @@ impl Class {
             config,
             ways,
             random,
-            arrived: 0,
             present: 0,
             counters: VisitCounters::default(),
             durations: Histogram::default(),
@@ -43,9 +41,7 @@ impl Class {
 
     /// From this arrival to the next.
     pub fn gap(&mut self) -> Duration {
-        let index = self.arrived;
-        self.arrived = self.arrived.wrapping_add(1);
-        self.config.arrivals.gap(index, &mut self.random)
+        self.config.arrivals.next_gap(&mut self.random)
     }
 
     /// Somebody comes: what he sends, and which way; `None`: he is turned away.

@@ -13,6 +13,7 @@ pub mod medium;
 pub mod network;
 pub mod nic;
 pub mod packet_cap;
+pub mod processing;
 pub mod queue;
 pub mod rate;
 pub mod reordering;

@@ -18,6 +18,8 @@ use crate::random::Random;
 mod hub;
 mod look;
 mod sighting;
+#[cfg(test)]
+mod tests;
 
 /// Where a station's link is plugged in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -221,10 +223,11 @@ impl Network {
         if !self.segments[port.segment].wires[port.port].has_room(total, frames.len()) {
             return self.refuse(port, whole, now);
         }
+        let mut result = Ok(());
         for frame in frames {
-            self.enter(port, frame, now, queue)?;
+            result = result.and(self.enter(port, frame, now, queue));
         }
-        Ok(())
+        result
     }
 
     fn refuse(&mut self, port: PortId, frame: Frame, now: Instant) -> Result<(), Refused> {
@@ -281,7 +284,11 @@ impl Network {
     ) -> Result<(), Refused> {
         let wire = self.wire_mut(id);
         let epoch = wire.epoch;
-        match wire.offer(frame, now) {
+        let offered = wire.offer(frame, now);
+        while let Some(other) = self.wire_mut(id).evicted() {
+            self.dropped(id, other, WireDrop::QueueFull, now);
+        }
+        match offered {
             Ok(None) => Ok(()),
             Ok(Some(at)) => {
                 queue.push(at, NetEvent::Sent { wire: id, epoch }.into());

@@ -1,7 +1,7 @@
 //! One direction of a cable: a queue, a rate, and everything that happens on the way.
 //!
 //! ```text
-//! offer → queue → packet cap, rate → cut → loss → bit errors → corruption
+//! offer → queue → processing → packet cap, rate → cut → loss → bit errors → corruption
 //!       → duplication → delay, jitter → reordering → arrival
 //! ```
 //!
@@ -20,6 +20,7 @@ use super::duplication::Duplication;
 use super::jitter::{Jitter, JitterConfig};
 use super::loss::{Loss, LossConfig};
 use super::packet_cap::{PacketCap, PacketCapConfig};
+use super::processing::{Processing, ProcessingConfig, lookups_per_1500};
 use super::queue::{Discipline, Queue, QueueConfig, QueueLimit, Verdict};
 use super::rate::{Rate, RateConfig};
 use super::reordering::{Reordering, ReorderingConfig};
@@ -33,6 +34,8 @@ pub struct WireConfig {
     pub queue: QueueConfig,
     /// Most frames a second, however short.
     pub packet_cap: Option<PacketCapConfig>,
+    /// What a router does with each data unit before it sends it.
+    pub processing: Option<ProcessingConfig>,
     pub loss: Option<LossConfig>,
     pub bit_errors: Option<BitErrorConfig>,
     pub corruption: Option<CorruptionConfig>,
@@ -58,6 +61,7 @@ impl WireConfig {
             rate: None,
             queue: QueueConfig::drop_tail(512 * 1024),
             packet_cap: None,
+            processing: None,
             loss: None,
             bit_errors: None,
             corruption: None,
@@ -86,14 +90,16 @@ impl WireConfig {
         self.reordering.is_some() || self.jitter.is_some_and(|jitter| !jitter.keeps_order)
     }
 
-    /// The longest that a frame of so many bytes takes when nothing stands before it and it has its
-    /// token.
+    /// The longest that a frame of so many bytes, which is not to be cut any more, takes when nothing stands before it and it
+    /// has its token.
     pub fn passage_max(&self, bytes: usize) -> Duration {
         let bits = 8 * (bytes + WIRE_OVERHEAD_BYTES) as u64;
         let nanos = self.rate.map_or(0, |rate| 1_000_000_000 * bits / rate.bps);
+        let processing = self.processing.map(|processing| processing.per_unit);
         let jitter = self.jitter.map(|jitter| jitter.distribution.max());
         let hold = self.reordering.map(|reordering| reordering.hold_max);
         Duration::from_nanos(nanos)
+            + processing.unwrap_or_default()
             + self.delay
             + jitter.unwrap_or_default()
             + hold.unwrap_or_default()
@@ -103,9 +109,12 @@ impl WireConfig {
 /// Why a frame went no further on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WireDrop {
+    /// It found no room, or had to make room for another one.
     QueueFull,
     /// The queue stood for too long.
     Codel,
+    /// By random early detection, before the queue was full.
+    Early,
     Cut,
     /// What stands between the ends takes less than they do, and does not say so.
     TooLong,
@@ -125,8 +134,10 @@ pub enum WireDrop {
 pub struct WireCounters {
     pub offered: u64,
     pub offered_bytes: u64,
+    /// Those that made room for others among them.
     pub queue_full: u64,
     pub codel: u64,
+    pub early: u64,
     /// Those that were on their way have been counted as arriving, too.
     pub cut: u64,
     /// The same.
@@ -147,6 +158,10 @@ pub struct WireCounters {
     pub arriving: u64,
     /// How long something was being sent, of what has left.
     pub busy: Duration,
+    /// Of data units, of which a frame that is still to be cut is several. What CoDel drops was not looked up.
+    pub lookups: u64,
+    /// Between the begins of two look-ups on a line that was busy in between: the queue never ran empty.
+    pub longest_pause: Duration,
 }
 
 impl WireCounters {
@@ -154,6 +169,7 @@ impl WireCounters {
         match reason {
             WireDrop::QueueFull => self.queue_full += 1,
             WireDrop::Codel => self.codel += 1,
+            WireDrop::Early => self.early += 1,
             WireDrop::Cut => self.cut += 1,
             WireDrop::TooLong => self.too_long += 1,
             WireDrop::Loss => self.lost += 1,
@@ -164,10 +180,16 @@ impl WireCounters {
         }
     }
 
+    /// What its look-ups cost, relative to packets of 1500 bytes: [`lookups_per_1500`] of what has left.
+    pub fn lookups_per_1500(&self) -> f64 {
+        lookups_per_1500(self.lookups, self.left_bytes)
+    }
+
     pub fn dropped(&self) -> u64 {
         let by_chance = self.lost + self.bit_errors + self.corrupted;
         let on_the_way = self.cut + self.too_long;
-        self.queue_full + self.codel + on_the_way + by_chance + self.bad_offload
+        let at_the_queue = self.queue_full + self.codel + self.early;
+        at_the_queue + on_the_way + by_chance + self.bad_offload
     }
 }
 
@@ -195,6 +217,13 @@ enum Impairment {
     Duplication,
     Jitter,
     Reordering,
+    Early,
+}
+
+impl Impairment {
+    fn random(self, seed: u64) -> Random {
+        Random::new(mix(seed).wrapping_add(self as u64))
+    }
 }
 
 /// Something is being sent whenever something stands in the queue.
@@ -205,6 +234,7 @@ pub struct Wire<F: Carried = Frame> {
     queue: Queue<F>,
     rate: Option<Rate>,
     packet_cap: Option<PacketCap>,
+    processing: Option<Processing>,
     sending: Option<Sending>,
     /// When what was sent last has left: nothing begins before.
     free: Instant,
@@ -229,11 +259,13 @@ impl<F: Carried> Wire<F> {
     /// Draws one number, whatever the configuration: what is drawn after it does not depend on that.
     pub fn new(config: &WireConfig, random: &mut Random) -> Wire<F> {
         let bare = WireConfig::unrated(config.delay);
+        let seed = random.next();
         let mut wire = Wire {
-            seed: random.next(),
-            queue: Queue::new(bare.queue),
+            seed,
+            queue: Queue::new(bare.queue, Impairment::Early.random(seed)),
             rate: None,
             packet_cap: None,
+            processing: None,
             sending: None,
             free: Instant::ZERO,
             loss: None,
@@ -265,10 +297,14 @@ impl<F: Carried> Wire<F> {
         if config.packet_cap != before.packet_cap {
             self.packet_cap = config.packet_cap.map(PacketCap::new);
         }
-        self.queue.set(config.queue);
+        if config.processing != before.processing {
+            self.processing = config.processing.map(Processing::new);
+        }
+        let rate_bps = config.rate.map(|rate| rate.bps);
+        self.queue.set(config.queue, rate_bps);
         self.delay.set(config.delay);
         let seed = self.seed;
-        let random = |of: Impairment| Random::new(mix(seed).wrapping_add(of as u64));
+        let random = |of: Impairment| of.random(seed);
         if config.loss != before.loss {
             let loss = config.loss.clone();
             self.loss = loss.map(|loss| Loss::new(loss, random(Impairment::Loss)));
@@ -320,7 +356,7 @@ impl<F: Carried> Wire<F> {
         self.queue.bytes_max_seen
     }
 
-    /// Whether the queue takes so much more, in so many frames.
+    /// [`Queue::has_room`].
     pub fn has_room(&self, bytes: usize, frames: usize) -> bool {
         self.queue.has_room(bytes, frames)
     }
@@ -336,7 +372,7 @@ impl<F: Carried> Wire<F> {
     }
 
     /// Puts a frame into the queue. `Ok(Some(t))`: it is alone, and has left at t; on a wire without a
-    /// rate that may be now.
+    /// rate that may be now. Whatever the result, others may have made room for it: [`Wire::evicted`].
     pub fn offer(&mut self, frame: F, now: Instant) -> Result<Option<Instant>, (F, WireDrop)> {
         self.counters.offered += 1;
         self.counters.offered_bytes += frame.len_bytes() as u64;
@@ -344,11 +380,13 @@ impl<F: Carried> Wire<F> {
             self.counters.count(WireDrop::Cut);
             return Err((frame, WireDrop::Cut));
         }
-        match self.queue.push(frame, now) {
+        let taken = self.queue.push(frame, now);
+        self.counters.queue_full += self.queue.evicted_count() as u64;
+        match taken {
             Ok(marked) => self.counters.marked += u64::from(marked),
-            Err(frame) => {
-                self.counters.count(WireDrop::QueueFull);
-                return Err((frame, WireDrop::QueueFull));
+            Err((frame, reason)) => {
+                self.counters.count(reason);
+                return Err((frame, reason));
             }
         }
         if self.sending.is_some() {
@@ -357,12 +395,18 @@ impl<F: Carried> Wire<F> {
         Ok(self.begin(&mut |_| unreachable!("CoDel never drops the last one")))
     }
 
+    /// A frame that was dropped from the queue to make room for the last one that was offered; counted already as
+    /// [`WireDrop::QueueFull`]. To be asked after each offer until there are no more: the next one forgets them.
+    pub fn evicted(&mut self) -> Option<F> {
+        self.queue.evicted()
+    }
+
     /// The first frame of the queue has left; `passed` hears of each copy of it, and of what CoDel
     /// drops then. Returns when the next one will have left.
     pub fn sent(&mut self, now: Instant, mut passed: impl FnMut(Passed<F>)) -> Option<Instant> {
         let sending = self.sending.take().expect("something was being sent");
         assert!(sending.ends <= now, "it leaves at {:?}", sending.ends);
-        let frame = self.queue.pop();
+        let frame = self.queue.pop(sending.ends);
         self.counters.left += 1;
         self.counters.left_bytes += frame.len_bytes() as u64;
         self.counters.busy += sending.ends.since(sending.begins);
@@ -370,25 +414,38 @@ impl<F: Carried> Wire<F> {
         self.begin(&mut passed)
     }
 
-    /// Begins to send the first frame that CoDel lets live. It begins when the frame before has left,
+    /// Begins to send the first frame that CoDel lets live. Its turn comes when the frame before has left,
     /// the bucket has a token, and it is there: behind a packet cap that may be later than now, and is
-    /// decided now, by what stands behind it now.
+    /// decided now, by what stands behind it now. It begins then, or when it has been looked up.
     fn begin(&mut self, passed: &mut impl FnMut(Passed<F>)) -> Option<Instant> {
         loop {
-            let (frame, entered) = self.queue.first()?;
+            let Some((frame, entered)) = self.queue.first() else {
+                self.processing.iter_mut().for_each(Processing::idle);
+                return None;
+            };
             let segments = frame.segment_count() as u64;
             let token = self.packet_cap.as_ref().map(|cap| cap.ready(segments));
-            let from = entered.max(token.unwrap_or(Instant::ZERO));
-            let begins = from.max(self.free);
-            match self.queue.verdict(begins) {
+            let mut from = entered.max(token.unwrap_or(Instant::ZERO));
+            let turn = from.max(self.free);
+            match self.queue.verdict(turn) {
                 Verdict::Send => {}
                 Verdict::SendMarked => self.counters.marked += 1,
                 Verdict::Drop => {
                     self.counters.count(WireDrop::Codel);
-                    passed(Passed::Dropped(WireDrop::Codel, self.queue.pop()));
+                    let frame = self.queue.pop(turn);
+                    passed(Passed::Dropped(WireDrop::Codel, frame));
                     continue;
                 }
             }
+            if let Some(processing) = &mut self.processing {
+                let (ready, pause) = processing.process(segments, entered, turn);
+                self.counters.lookups += segments;
+                let longest = &mut self.counters.longest_pause;
+                *longest = pause.unwrap_or_default().max(*longest);
+                from = from.max(ready);
+                processing.begun(from.max(self.free));
+            }
+            let begins = from.max(self.free);
             if let Some(cap) = &mut self.packet_cap {
                 cap.take(segments, begins);
             }
@@ -477,6 +534,7 @@ impl<F: Carried> Wire<F> {
         self.sending = None;
         self.free = Instant::ZERO;
         self.rate = self.config.rate.map(|rate| Rate::new(rate, self.free));
+        self.processing = self.config.processing.map(Processing::new);
         self.counters.cut += gone.len() as u64;
         gone
     }

@@ -241,10 +241,11 @@ impl Core {
         let (numbering, scale) = (connection.numbering, connection.window_scale);
         let application = connection.application;
         let connection = index;
-        match Segment::of_frame(frame, numbering, near, scale).content {
+        let segment = Segment::of_frame(frame, numbering, near, scale);
+        match segment.content {
             Content::Data(data) => {
                 let receiver = &mut self.connections[index as usize].receiver;
-                let delivered = receiver.handle(&data, now);
+                let delivered = receiver.handle(&data, segment.ecn, now);
                 self.answer(index);
                 let bytes = delivered.map(|range| range.end - range.start)?;
                 Some((application, Came::Bytes { connection, bytes }))
@@ -282,10 +283,13 @@ impl Core {
         let now = self.now();
         let connection = &mut self.connections[index as usize];
         while connection.waiting_frames < connection.waiting_frames_max {
-            let Some(data) = connection.sender.poll_transmit(now) else {
+            let Some((data, ecn)) = connection.sender.poll_transmit(now) else {
                 break;
             };
-            let segment = Segment::data(index, data);
+            let segment = Segment {
+                ecn,
+                ..Segment::data(index, data)
+            };
             let frame = segment.to_frame_between(&connection.hosts, connection.numbering);
             connection.waiting_frames += 1;
             self.outlets[connection.from.0].push(Some(index), frame);

@@ -61,9 +61,16 @@ impl Reno {
     /// The same, but congestion avoidance adds a segment for each so many.
     pub fn grow_for_each(&mut self, segments: u64, bytes: u64) {
         let bytes = self.grow_in_slow_start(bytes);
+        let each = segments * self.mss;
+        // What was counted while it took more adds a segment, and no more: else the end of a plateau, where it takes a hundred
+        // windows, would be a leap (Linux' `tcp_cong_avoid_ai`).
+        if self.counted >= each {
+            self.counted = 0;
+            self.cwnd += self.mss;
+        }
         self.counted += bytes;
-        let more = self.counted / (segments * self.mss);
-        self.counted -= more * segments * self.mss;
+        let more = self.counted / each;
+        self.counted -= more * each;
         self.cwnd += more * self.mss;
     }
 
@@ -100,6 +107,22 @@ impl Reno {
     pub fn collapse(&mut self) {
         self.cwnd = self.mss;
         self.counted = 0;
+    }
+
+    /// The same, and as much as is still under way may stay there.
+    pub fn collapse_beside(&mut self, pipe: u64) {
+        self.collapse();
+        self.cwnd += pipe;
+    }
+
+    /// The window while it comes down: somebody else says how.
+    pub fn hold(&mut self, bytes: u64) {
+        self.cwnd = bytes;
+    }
+
+    /// It has come down.
+    pub fn settle(&mut self) {
+        self.cwnd = self.ssthresh;
     }
 
     /// What was sent by limited transmit is under way, too, but no part of the window (RFC 3042).
@@ -143,6 +166,19 @@ mod tests {
             (0..windows).for_each(|_| reno.grow(100));
             assert_eq!(reno.cwnd(), cwnd);
         }
+    }
+
+    #[test]
+    fn what_was_counted_while_a_segment_took_more_is_no_leap() {
+        let mut reno = Reno::new(100, 10);
+        reno.reduce(2000);
+        reno.grow_for_each(500, 40_000);
+        assert_eq!(reno.cwnd(), 500);
+        reno.grow_for_each(5, 100);
+        assert_eq!(reno.cwnd(), 600);
+        // And from there as it is said.
+        (0..4).for_each(|_| reno.grow_for_each(5, 100));
+        assert_eq!(reno.cwnd(), 700);
     }
 
     #[test]

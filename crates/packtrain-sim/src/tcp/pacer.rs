@@ -43,16 +43,24 @@ pub struct Pacer {
     spacing: Spacing,
     jump: Jump,
     last_sent: Option<Instant>,
-    /// Every change.
+    records: bool,
+    /// Every change, if it is recorded.
     pub log: Vec<Spaced>,
 }
 
 impl Pacer {
-    pub fn new(config: Option<SpacingConfig>) -> Pacer {
+    /// `records`: changes are kept.
+    pub fn new(config: Option<SpacingConfig>, records: bool) -> Pacer {
         Pacer {
             config,
+            records,
             ..Pacer::default()
         }
+    }
+
+    /// Whether it does anything.
+    pub fn is_on(&self) -> bool {
+        self.config.is_some()
     }
 
     pub fn path(&self) -> Option<&Path> {
@@ -150,6 +158,9 @@ impl Pacer {
     }
 
     fn note(&mut self, at: Instant) {
+        if !self.records {
+            return;
+        }
         let interval = self.interval();
         if self.log.last().and_then(|last| last.interval) != interval {
             self.log.push(Spaced { at, interval });

@@ -6,8 +6,9 @@ use core::ops::Range;
 
 use packtrain_proto::time::{Duration, Instant};
 
+use super::marks::Echo;
 use super::ranges::Ranges;
-use super::segment::{Acknowledgement, Data, SACK_BLOCKS_MAX, told_window};
+use super::segment::{Acknowledgement, Data, Ecn, SACK_BLOCKS_MAX, told_window};
 
 /// The largest scale that a window has (RFC 7323, 2.3).
 const WINDOW_SCALE_MAX: u8 = 14;
@@ -50,6 +51,7 @@ pub struct Receiver {
     /// Everything before it is delivered.
     next: u64,
     out_of_order: Ranges,
+    echo: Echo,
     /// The newest first: a byte of each range that was reported lately.
     recent: Vec<u64>,
     /// Segments that came in order since the last acknowledgement.
@@ -67,6 +69,7 @@ impl Receiver {
             config,
             next: 0,
             out_of_order: Ranges::default(),
+            echo: Echo::default(),
             recent: Vec::new(),
             unacknowledged: 0,
             delayed_until: None,
@@ -84,21 +87,32 @@ impl Receiver {
         self.out_of_order.bytes()
     }
 
-    /// What is delivered by this segment.
-    pub fn handle(&mut self, data: &Data, now: Instant) -> Option<Range<u64>> {
+    /// What is delivered by this segment, which came with this codepoint.
+    pub fn handle(&mut self, data: &Data, ecn: Ecn, now: Instant) -> Option<Range<u64>> {
         if data.syn {
+            self.echo.open(data.cwr);
             self.acknowledge(true);
             return None;
         }
         self.counters.segments += 1;
-        let range = data.offset..data.offset + u64::from(data.len);
+        let range = data.range();
         if range.end > self.next + self.config.window_bytes {
             self.counters.refused += 1;
             self.acknowledge(false);
             return None;
         }
+        let echoes_at_once = self.echo.came(ecn, data.cwr);
+        // The usual case: nothing is missing.
+        if self.out_of_order.is_empty() && range.start == self.next && data.len > 0 {
+            self.next = range.end;
+            match echoes_at_once {
+                true => self.acknowledge(false),
+                false => self.count_in_order(now),
+            }
+            return Some(range);
+        }
         let fills = range.start.max(self.next)..range.end.max(self.next);
-        if self.out_of_order.insert(fills).is_empty() {
+        if self.out_of_order.insert(fills) == 0 {
             self.counters.duplicates += 1;
             self.acknowledge(false);
             return None;
@@ -109,7 +123,8 @@ impl Receiver {
             self.report_first(range.start);
         }
         // Out of order, or a part of a gap or all of it: at once, so that what is lost is soon known.
-        let plain = |delivered: &Range<u64>| !has_more && delivered.end == range.end;
+        let plain =
+            |delivered: &Range<u64>| !has_more && delivered.end == range.end && !echoes_at_once;
         if delivered.as_ref().is_some_and(plain) {
             self.count_in_order(now);
         } else {
@@ -159,7 +174,7 @@ impl Receiver {
         let window_bytes = told_window(self.config.window_bytes, scale);
         let sacks = self.recent.iter().map(block);
         let mut said = Acknowledgement::new(self.next, window_bytes, sacks);
-        said.syn = syn;
+        (said.syn, said.ece) = (syn, self.echo.says(syn));
         said.window_scale = self.window_scale;
         self.to_send = Some(said);
     }
@@ -206,7 +221,7 @@ mod tests {
             phase: Phase::Steady,
         };
         let now = Instant::from_nanos(ms * 1_000_000);
-        let delivered = receiver.handle(&data, now);
+        let delivered = receiver.handle(&data, Ecn::NotCapable, now);
         (delivered, said(receiver))
     }
 

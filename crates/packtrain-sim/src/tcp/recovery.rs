@@ -1,4 +1,7 @@
 //! What goes next while a loss is repaired, and otherwise (RFC 6675, sections 4 and 5; RFC 5681, 3.1).
+//!
+//! A loss that is found while the window comes down for a mark begins a recovery of its own length, though no reduction of its
+//! own; Linux ends both together.
 
 use super::scoreboard::{Part, Scoreboard};
 
@@ -9,12 +12,16 @@ pub enum Recovery {
     Fast { until: u64, first: bool },
     /// Slow start from one segment.
     Timeout { until: u64 },
+    /// Nothing is lost, but the window is cut for a mark, and for a loss that is found now it is not cut again.
+    Marked { until: u64 },
 }
 
 impl Recovery {
     pub fn until(self) -> u64 {
         match self {
-            Recovery::Fast { until, .. } | Recovery::Timeout { until } => until,
+            Recovery::Fast { until, .. }
+            | Recovery::Timeout { until }
+            | Recovery::Marked { until } => until,
         }
     }
 }
@@ -46,7 +53,7 @@ pub fn choose(
         }
         _ if !has_room => None,
         Some(Recovery::Timeout { until }) => board.lost(until).map(Choice::Again).or(new),
-        None => new,
+        Some(Recovery::Marked { .. }) | None => new,
     }
 }
 

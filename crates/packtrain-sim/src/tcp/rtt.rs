@@ -8,52 +8,58 @@ const RTO_INITIAL: Duration = Duration::from_secs(1);
 const RTO_MAX: Duration = Duration::from_secs(120);
 /// Linux' `TCP_RTO_MIN`. The RFC has a second there, and for the whole timeout; Linux means the part that the
 /// variance stands for, so that on a long path that never varies 200 ms are left as well.
-const VARIANCE_PART_MIN: Duration = Duration::from_millis(200);
+const VARIANCE_PART_MIN_NS: u64 = 200_000_000;
 
+/// In nanoseconds: it is reckoned with for each acknowledgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RttEstimator {
-    smoothed: Option<Duration>,
-    variance: Duration,
-    min: Option<Duration>,
+    smoothed_ns: Option<u64>,
+    variance_ns: u64,
+    min_ns: Option<u64>,
     /// How often the timer has expired since something new was acknowledged.
     expired: u32,
 }
 
 impl RttEstimator {
     pub fn smoothed(&self) -> Option<Duration> {
-        self.smoothed
+        self.smoothed_ns.map(Duration::from_nanos)
     }
 
     pub fn min(&self) -> Option<Duration> {
-        self.min
+        self.min_ns.map(Duration::from_nanos)
     }
 
     /// A round trip of what has been sent once (Karn's rule is the caller's). `shortest`: of the newest of
     /// what was acknowledged together, which waited least.
     pub fn sample(&mut self, rtt: Duration, shortest: Duration) {
-        self.min = Some(self.min.map_or(shortest, |min| min.min(shortest)));
-        let Some(smoothed) = self.smoothed else {
-            self.smoothed = Some(rtt);
-            self.variance = rtt / 2;
+        let [rtt, shortest] = [rtt, shortest].map(|time| time.as_nanos() as u64);
+        self.min_ns = Some(self.min_ns.map_or(shortest, |min| min.min(shortest)));
+        let Some(smoothed) = self.smoothed_ns else {
+            self.smoothed_ns = Some(rtt);
+            self.variance_ns = rtt / 2;
             return;
         };
-        self.variance = (self.variance * 3 + smoothed.abs_diff(rtt)) / 4;
-        self.smoothed = Some((smoothed * 7 + rtt) / 8);
+        self.variance_ns = (self.variance_ns * 3 + smoothed.abs_diff(rtt)) / 4;
+        self.smoothed_ns = Some((smoothed * 7 + rtt) / 8);
     }
 
     /// How long to wait for an acknowledgement.
     pub fn timeout(&self) -> Duration {
         let once = self.timeout_unprolonged();
+        if self.expired == 0 {
+            return once.min(RTO_MAX);
+        }
         let prolonged = once.saturating_mul(1u32.checked_shl(self.expired).unwrap_or(u32::MAX));
         prolonged.min(RTO_MAX)
     }
 
     /// The same, as if the timer had not expired lately.
     pub fn timeout_unprolonged(&self) -> Duration {
-        match self.smoothed {
-            None => RTO_INITIAL,
-            Some(smoothed) => smoothed + (self.variance * 4).max(VARIANCE_PART_MIN),
-        }
+        let Some(smoothed) = self.smoothed_ns else {
+            return RTO_INITIAL;
+        };
+        let part = (self.variance_ns * 4).max(VARIANCE_PART_MIN_NS);
+        Duration::from_nanos(smoothed + part)
     }
 
     /// It has, and nothing new was acknowledged since.
@@ -96,7 +102,7 @@ mod tests {
         rtt.sample(ms(80), ms(80));
         rtt.sample(ms(160), ms(150));
         assert_eq!(rtt.smoothed(), Some(ms(90)));
-        assert_eq!(rtt.variance, ms(50));
+        assert_eq!(rtt.variance_ns, 50_000_000);
         assert_eq!(rtt.min(), Some(ms(80)));
         rtt.sample(ms(90), ms(70));
         assert_eq!(rtt.min(), Some(ms(70)));

@@ -1,53 +1,66 @@
-//! What is under way, what is lost, and what goes again: RFC 6675's scoreboard, by segments.
+//! What is under way, what is lost, and what goes again, by segments.
 //!
-//! The RFC reckons in bytes, each time anew. Segments stay as they were cut, so all bytes of one share a fate,
-//! and everything is kept up with each acknowledgement instead, in time that does not grow with the window;
-//! `tests/tcp/scoreboard.rs` has the RFC's own words beside it.
+//! Three ways to find out what is lost: by duplicate acknowledgements (`duplicate_acks`), by what came behind (RFC 6675), and
+//! by time (RACK, `by_time`). Segments stay as they were cut, so all bytes of one share a fate, and everything is kept up with
+//! each acknowledgement, in time that does not grow with the window; `tests/tcp/scoreboard.rs` has RFC 6675's own words, which
+//! reckon in bytes and each time anew, beside it, and `tests/tcp/rack.rs` those of RFC 8985.
 //!
-//! A difference: within a recovery nothing goes again that was first sent after it began. What of that is lost asks
-//! for a reduction of its own, and goes again in the recovery that begins then.
+//! A difference from RFC 6675: within a recovery nothing goes again that was first sent after it began. What of that is lost asks
+//! for a reduction of its own, and goes again in the recovery that begins then. By time, all that is lost goes again at once, as
+//! in Linux.
 //!
 //! The receiver never takes back what it said it had (RFC 2018 lets it), so SACKs are kept after a timeout.
 
 use core::ops::Range;
-use std::collections::VecDeque;
 
-use packtrain_proto::time::{Duration, Instant};
+use packtrain_proto::time::Instant;
 
+use super::rack::{Came, Seen};
 use super::ranges::Ranges;
+use by_time::ByTime;
+use duplicate_acks::DuplicateAcks;
+pub use duplicate_acks::Ends;
+use news::Gathered;
+pub use news::News;
+use segments::{Segments, Sent};
+
+mod again;
+mod by_time;
+mod duplicate_acks;
+mod news;
+mod segments;
 
 /// RFC 6675: so many that came behind it, and a segment is lost.
 const DUP_THRESH: usize = 3;
 
-/// A segment that was sent and is not acknowledged with all before it.
-#[derive(Clone, Copy, Debug)]
-struct Sent {
-    offset: u64,
-    len: u32,
-    /// The last time.
-    at: Instant,
-    sacked: bool,
-    lost: bool,
-    /// In the recovery that is going on. The RFC: it ends at or before HighRxt.
-    resent: bool,
-    /// Ever: its round trip says nothing (Karn).
-    ambiguous: bool,
+/// How a loss is found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Detection {
+    /// Without SACK.
+    DuplicateAcks(Ends),
+    /// RFC 6675.
+    #[default]
+    Sack,
+    /// RFC 8985.
+    Rack,
 }
 
-impl Sent {
-    fn end(&self) -> u64 {
-        self.offset + u64::from(self.len)
-    }
+impl Detection {
+    pub const RENO: Detection = Detection::DuplicateAcks(Ends::AtAnyProgress);
+    pub const NEW_RENO: Detection = Detection::DuplicateAcks(Ends::AtAll);
+}
 
-    /// What it adds to the pipe (RFC 6675, 4, SetPipe).
-    fn share(&self) -> u64 {
-        let copies = u64::from(!self.lost) + u64::from(self.resent);
-        if self.sacked {
-            0
-        } else {
-            copies * u64::from(self.len)
-        }
-    }
+/// The same, with what it has to know.
+#[derive(Debug)]
+enum Detector {
+    DuplicateAcks(DuplicateAcks),
+    Sack {
+        /// What is lost has been marked before this number.
+        marked_to: u64,
+        /// RescueRxt.
+        rescued: bool,
+    },
+    Rack(ByTime),
 }
 
 /// A part of the stream that is to be sent.
@@ -57,59 +70,50 @@ pub struct Part {
     pub len: u32,
 }
 
-/// What an acknowledgement said that was not known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct News {
-    /// Bytes that the other end now has with all before them.
-    pub advanced: u64,
-    /// Bytes that it has and was not known to have.
-    pub delivered: u64,
-    /// Round trips of the oldest and the newest of those, of what was sent once.
-    pub rtt: Option<(Duration, Duration)>,
-}
-
-impl News {
-    fn delivers(&mut self, sent: &Sent, now: Instant) {
-        self.delivered += u64::from(sent.len);
-        if sent.ambiguous {
-            return;
-        }
-        let rtt = now.since(sent.at);
-        let (oldest, newest) = self.rtt.unwrap_or((rtt, rtt));
-        self.rtt = Some((oldest.max(rtt), newest.min(rtt)));
-    }
-}
-
 #[derive(Debug)]
 pub struct Scoreboard {
     mss: u64,
-    /// In order, without gaps.
-    sent: VecDeque<Sent>,
+    detector: Detector,
+    segments: Segments,
     /// Everything before it is acknowledged.
     acknowledged: u64,
     next: u64,
     sacked: Ranges,
+    sacked_segments: u64,
+    lost_segments: u64,
+    /// Bytes that were lost, ever; each time that they were.
+    lost_ever: u64,
     pipe: u64,
-    /// What is lost before it has been marked.
-    marked_to: u64,
-    /// HighRxt: the next one that goes again begins here or later.
+    /// HighRxt: the next one that goes again has this number or a later one.
     resend_from: u64,
-    /// RescueRxt.
-    rescued: bool,
 }
 
 impl Scoreboard {
+    /// By RFC 6675.
     pub fn new(mss: u64) -> Scoreboard {
+        Scoreboard::with(mss, Detection::Sack)
+    }
+
+    pub fn with(mss: u64, detection: Detection) -> Scoreboard {
         Scoreboard {
             mss,
-            sent: VecDeque::new(),
+            detector: match detection {
+                Detection::DuplicateAcks(ends) => Detector::DuplicateAcks(DuplicateAcks::new(ends)),
+                Detection::Sack => Detector::Sack {
+                    marked_to: 0,
+                    rescued: false,
+                },
+                Detection::Rack => Detector::Rack(ByTime::default()),
+            },
+            segments: Segments::default(),
             acknowledged: 0,
             next: 0,
             sacked: Ranges::default(),
+            sacked_segments: 0,
+            lost_segments: 0,
+            lost_ever: 0,
             pipe: 0,
-            marked_to: 0,
             resend_from: 0,
-            rescued: false,
         }
     }
 
@@ -127,84 +131,174 @@ impl Scoreboard {
         self.next - self.acknowledged
     }
 
+    /// The same, in segments.
+    pub fn flight_segments(&self) -> u64 {
+        self.segments.end() - self.segments.first()
+    }
+
     /// What is thought to be in the network.
     pub fn pipe(&self) -> u64 {
-        self.pipe
+        match &self.detector {
+            Detector::DuplicateAcks(state) => self.pipe.saturating_sub(state.left()),
+            Detector::Sack { .. } | Detector::Rack(_) => self.pipe,
+        }
     }
 
     pub fn sacked_bytes(&self) -> u64 {
         self.sacked.bytes()
     }
 
-    /// Whether the first segment that is missing is lost: a recovery begins, unless one is going on.
+    /// Bytes that were lost, ever; what is lost again counts again.
+    pub fn lost_ever(&self) -> u64 {
+        self.lost_ever
+    }
+
+    /// A recovery begins, unless one is going on: the first segment that is missing is lost, or, by time, any.
     pub fn has_loss(&self) -> bool {
-        self.sent.front().is_some_and(|first| first.lost)
+        match &self.detector {
+            Detector::Rack(_) => self.lost_segments > 0,
+            _ => self.segments.front().is_some_and(|first| first.lost),
+        }
     }
 
     pub fn send_new(&mut self, len: u32, now: Instant) -> Part {
-        let part = Part {
+        let sent = Sent {
             offset: self.next,
-            len,
-        };
-        self.sent.push_back(Sent {
-            offset: part.offset,
-            len,
             at: now,
+            len,
             sacked: false,
             lost: false,
             resent: false,
             ambiguous: false,
-        });
+        };
+        self.segments.push(sent);
         self.next += u64::from(len);
         self.pipe += u64::from(len);
-        part
+        sent.part()
     }
 
+    /// By time nothing is lost yet then: ask [`Scoreboard::detect`].
+    ///
     /// # Panics
     /// If something is acknowledged that was never sent, or a part of a segment.
     pub fn acknowledge(&mut self, to: u64, sacks: &[Range<u64>], now: Instant) -> News {
         assert!(to <= self.next, "{to} is not sent, but up to {}", self.next);
-        let mut news = News::default();
-        for sack in sacks {
-            assert!(sack.end <= self.next, "{sack:?} is not sent");
-            let range = sack.start.max(self.acknowledged)..sack.end.max(self.acknowledged);
-            for part in self.sacked.insert(range) {
-                self.sack(part, now, &mut news);
+        let mut gathered = Gathered::new(now);
+        if let Detector::Rack(by_time) = &mut self.detector {
+            by_time.rack.begin();
+        }
+        if !matches!(self.detector, Detector::DuplicateAcks(_)) {
+            for sack in sacks {
+                self.sack(sack, &mut gathered);
             }
         }
-        while let Some(first) = self.sent.front().filter(|first| first.end() <= to) {
+        let first_len = self
+            .segments
+            .front()
+            .map_or(0, |first| u64::from(first.len));
+        while let Some(&first) = self.segments.front()
+            && first.end() <= to
+        {
+            self.segments.pop();
             self.pipe -= first.share();
+            self.sacked_segments -= u64::from(first.sacked);
             if !first.sacked {
-                news.delivers(first, now);
+                self.came(&first, &mut gathered);
             }
-            self.sent.pop_front();
         }
-        let whole = self.sent.front().is_none_or(|first| first.offset >= to);
+        let front = self.segments.front();
+        let whole = front.is_none_or(|first| first.offset >= to);
         assert!(whole, "{to} is within a segment");
-        if to > self.acknowledged {
-            news.advanced = to - self.acknowledged;
+        let advanced = to.saturating_sub(self.acknowledged);
+        let is_duplicate = to == self.acknowledged && front.is_some();
+        if advanced > 0 {
             self.acknowledged = to;
             self.sacked.remove_below(to);
         }
-        self.mark_lost();
+        let mut news = News {
+            advanced,
+            delivered: gathered.delivered,
+            rtt: gathered.rtt(),
+        };
+        match &mut self.detector {
+            Detector::DuplicateAcks(_) => {
+                if advanced > 0 || is_duplicate {
+                    news.delivered = self.count(advanced, first_len);
+                }
+                // What had come before waited for what went again, and was not told of: that is no round trip.
+                news.rtt = news.rtt.filter(|_| !gathered.has_ambiguous);
+            }
+            Detector::Sack { .. } => self.mark_lost(),
+            Detector::Rack(_) => {}
+        }
         news
     }
 
-    fn sack(&mut self, part: Range<u64>, now: Instant, news: &mut News) {
-        let first = self.position(part.start);
-        for sent in self.sent.range_mut(first..) {
-            if sent.offset >= part.end {
-                break;
+    fn sack(&mut self, sack: &Range<u64>, gathered: &mut Gathered) {
+        assert!(sack.end <= self.next, "{sack:?} is not sent");
+        let range = sack.start.max(self.acknowledged)..sack.end.max(self.acknowledged);
+        // Most were told of before.
+        if self
+            .sacked
+            .containing(range.start)
+            .is_some_and(|known| known.end >= range.end)
+        {
+            return;
+        }
+        let mut sacked = core::mem::take(&mut self.sacked);
+        sacked.insert_each(range, |part| {
+            let first = self.segments.number(part.start, self.mss);
+            for number in first.. {
+                let Some(&sent) = self
+                    .segments
+                    .get(number)
+                    .filter(|sent| sent.offset < part.end)
+                else {
+                    break;
+                };
+                self.pipe -= sent.share();
+                self.sacked_segments += 1;
+                self.segments.get_mut(number).sacked = true;
+                self.came(&sent, gathered);
             }
-            self.pipe -= sent.share();
-            sent.sacked = true;
-            news.delivers(sent, now);
+        });
+        self.sacked = sacked;
+    }
+
+    /// A segment was not known to have come.
+    fn came(&mut self, sent: &Sent, gathered: &mut Gathered) {
+        self.lost_segments -= u64::from(sent.lost);
+        gathered.add(sent);
+        if let Detector::Rack(by_time) = &mut self.detector {
+            let came = Came {
+                sent: sent.at,
+                end: sent.end(),
+                is_ambiguous: sent.ambiguous,
+            };
+            by_time.rack.came(came, gathered.now);
         }
     }
 
-    /// The first segment that begins there or later.
-    fn position(&self, offset: u64) -> usize {
-        self.sent.partition_point(|sent| sent.offset < offset)
+    /// A duplicate acknowledgement, or one that advances. What is delivered by it.
+    fn count(&mut self, advanced: u64, first_len: u64) -> u64 {
+        let Detector::DuplicateAcks(state) = &mut self.detector else {
+            unreachable!("the caller has looked");
+        };
+        let meaning = match advanced {
+            0 => {
+                let behind = self.next - self.acknowledged - first_len;
+                state.duplicate(self.mss, behind, self.acknowledged)
+            }
+            _ => state.advanced(advanced, first_len, self.acknowledged),
+        };
+        if let Some(first) = self.segments.front_mut().filter(|_| meaning.first_is_lost) {
+            self.pipe -= first.share();
+            self.lost_segments += u64::from(!first.lost);
+            self.lost_ever += u64::from(first.len);
+            (first.lost, first.resent) = (true, false);
+            self.pipe += first.share();
+        }
+        meaning.delivered
     }
 
     /// Everything missing before this is lost (RFC 6675, 4, IsLost): so much, or so many ranges, came behind.
@@ -220,101 +314,100 @@ impl Scoreboard {
     }
 
     fn mark_lost(&mut self) {
-        let to = self.lost_below();
-        if to <= self.marked_to {
+        if self.sacked.is_empty() {
             return;
         }
-        let first = self.position(self.marked_to);
-        for sent in self.sent.range_mut(first..) {
-            if sent.offset >= to {
-                break;
+        let to = self.lost_below();
+        let Detector::Sack { marked_to, .. } = &mut self.detector else {
+            unreachable!("the caller has looked");
+        };
+        *marked_to = (*marked_to).max(self.segments.first());
+        while self
+            .segments
+            .get(*marked_to)
+            .is_some_and(|sent| sent.offset < to)
+        {
+            let sent = self.segments.get_mut(*marked_to);
+            if !sent.sacked && !sent.lost {
+                self.pipe -= u64::from(sent.len);
+                self.lost_segments += 1;
+                self.lost_ever += u64::from(sent.len);
+            }
+            sent.lost |= !sent.sacked;
+            *marked_to += 1;
+        }
+    }
+
+    /// What is lost by time, when an acknowledgement has been taken in or it is [`Scoreboard::detects_at`].
+    pub fn detect(&mut self, seen: &Seen, now: Instant) {
+        let Detector::Rack(by_time) = &mut self.detector else {
+            return;
+        };
+        let sacked = self.sacked_segments;
+        by_time.detect(&mut self.segments, seen, sacked, now, |sent| {
+            self.pipe -= sent.share();
+            self.lost_segments += u64::from(!sent.lost);
+            self.lost_ever += u64::from(sent.len);
+            (sent.lost, sent.resent) = (true, false);
+        });
+    }
+
+    /// Something is lost then if nothing comes.
+    pub fn detects_at(&self) -> Option<Instant> {
+        match &self.detector {
+            Detector::Rack(by_time) => by_time.due,
+            Detector::DuplicateAcks(_) | Detector::Sack { .. } => None,
+        }
+    }
+
+    /// A recovery begins: what is lost goes again from the bottom. It ends when so much is acknowledged.
+    pub fn begin_recovery(&mut self) -> u64 {
+        self.resend_from = self.segments.first();
+        match &mut self.detector {
+            Detector::DuplicateAcks(state) => state.begin_recovery(self.acknowledged, self.next),
+            Detector::Sack { rescued, .. } => {
+                *rescued = false;
+                self.next
+            }
+            Detector::Rack(_) => self.next,
+        }
+    }
+
+    /// The timer has expired: nothing that is missing is thought to be in the network, except, by time, what was sent less
+    /// than a round trip ago (RFC 8985, 6.3).
+    pub fn time_out(&mut self, now: Instant) {
+        let since = match &self.detector {
+            Detector::Rack(by_time) => now - by_time.rack.rtt(),
+            Detector::DuplicateAcks(_) | Detector::Sack { .. } => now,
+        };
+        self.lose_sent_until(since);
+    }
+
+    /// The same, whenever it was sent.
+    pub fn lose_all(&mut self) {
+        self.lose_sent_until(Instant::from_nanos(u64::MAX));
+    }
+
+    fn lose_sent_until(&mut self, until: Instant) {
+        let first = self.segments.first();
+        for (number, sent) in (first..).zip(self.segments.iter_mut()) {
+            let is_lost = !sent.sacked && (sent.at <= until || number == first);
+            if !is_lost || sent.lost && !sent.resent {
+                continue;
             }
             self.pipe -= sent.share();
-            sent.lost = true;
-            self.pipe += sent.share();
+            self.lost_segments += u64::from(!sent.lost);
+            self.lost_ever += u64::from(sent.len);
+            (sent.lost, sent.resent) = (true, false);
+            if let Detector::Rack(by_time) = &mut self.detector {
+                by_time.is_lost(number);
+            }
         }
-        self.marked_to = to;
-    }
-
-    /// A recovery begins: what is lost goes again from the bottom.
-    pub fn begin_recovery(&mut self) {
-        self.resend_from = self.acknowledged;
-        self.rescued = false;
-        let again = |sent: &Sent| sent.resent && !sent.sacked;
-        debug_assert!(!self.sent.iter().any(again), "of the recovery before");
-    }
-
-    /// The timer has expired: nothing that is missing is thought to be in the network.
-    pub fn lose_all(&mut self) {
-        for sent in &mut self.sent {
-            sent.lost = true;
-            sent.resent = false;
-        }
-        self.pipe = 0;
-        self.marked_to = self.next;
         self.begin_recovery();
-    }
-
-    /// NextSeg's first rule: what is lost and goes again, of what was sent before `below`.
-    pub fn lost(&mut self, below: u64) -> Option<Part> {
-        let sent = self.first_to_resend(below)?;
-        sent.lost.then(|| sent.part())
-    }
-
-    /// Its third rule: what is missing before something that came, though it does not count as lost yet.
-    pub fn missing(&mut self, below: u64) -> Option<Part> {
-        let highest = self.sacked.descending().next()?;
-        let sent = self.first_to_resend(below)?;
-        (sent.offset < highest.end).then(|| sent.part())
-    }
-
-    fn first_to_resend(&mut self, below: u64) -> Option<Sent> {
-        let first = self.position(self.resend_from.max(self.acknowledged));
-        let sent = self.sent.range(first..).find(|sent| !sent.sacked)?;
-        let sent = *sent;
-        // What came since is not looked at again.
-        self.resend_from = sent.offset;
-        (sent.offset < below).then_some(sent)
-    }
-
-    /// Its fourth: once in a recovery, the last segment that is missing, behind which nothing can come.
-    pub fn rescue(&self) -> Option<Part> {
-        if self.rescued {
-            return None;
-        }
-        let last = self.sent.iter().rev().find(|sent| !sent.sacked)?;
-        Some(last.part())
-    }
-
-    /// What [`Scoreboard::lost`] or [`Scoreboard::missing`] has named goes again.
-    pub fn resend(&mut self, part: Part, now: Instant) {
-        let sent = self.resend_any(part, now);
-        sent.resent = true;
-        self.pipe += u64::from(part.len);
-        self.resend_from = part.offset + u64::from(part.len);
-    }
-
-    /// What [`Scoreboard::rescue`] has named goes again; it does not count as under way twice.
-    pub fn resend_rescue(&mut self, part: Part, now: Instant) {
-        self.resend_any(part, now);
-        self.rescued = true;
-    }
-
-    fn resend_any(&mut self, part: Part, now: Instant) -> &mut Sent {
-        let index = self.position(part.offset);
-        let sent = &mut self.sent[index];
-        debug_assert_eq!(sent.part(), part);
-        sent.at = now;
-        sent.ambiguous = true;
-        sent
-    }
-}
-
-impl Sent {
-    fn part(&self) -> Part {
-        Part {
-            offset: self.offset,
-            len: self.len,
+        match &mut self.detector {
+            Detector::DuplicateAcks(state) => state.timed_out(self.next),
+            Detector::Sack { marked_to, .. } => *marked_to = self.segments.end(),
+            Detector::Rack(_) => {}
         }
     }
 }

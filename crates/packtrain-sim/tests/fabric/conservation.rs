@@ -12,8 +12,7 @@ use packtrain_sim::net::queue::{Discipline, QueueConfig, QueueLimit};
 use packtrain_sim::net::reordering::ReorderingConfig;
 use packtrain_sim::net::wire::WireConfig;
 use packtrain_sim::random::Random;
-use packtrain_sim::workload::arrivals::Arrivals;
-use packtrain_sim::workload::sizes::Sizes;
+use packtrain_sim::workload::{Process, Sizes};
 
 use crate::support::{datagrams, flow, ms, us, visitors};
 
@@ -31,6 +30,29 @@ fn any_line(random: &mut Random) -> WireConfig {
             ecn: random.chance(0.5),
         },
         Discipline::MarkAbove { bytes: 5000 },
+        Discipline::Drr {
+            quantum_bytes: 1514,
+            flow_limit_bytes: random.chance(0.5).then_some(10_000),
+        },
+        Discipline::FqCodel {
+            quantum_bytes: 1514,
+            params: CodelParams {
+                target: ms(5),
+                interval: ms(100),
+            },
+            ecn: random.chance(0.5),
+        },
+        Discipline::ShortFirst {
+            threshold_bytes: 50_000,
+        },
+        Discipline::Red {
+            min_bytes: 5000,
+            max_bytes: 15_000,
+            max_probability: 0.1,
+            weight: 0.002,
+            ecn: random.chance(0.5),
+            gentle: true,
+        },
     ];
     let limit = match random.chance(0.5) {
         true => QueueLimit::Bytes(random.magnitude(3000, 300_000) as usize),
@@ -89,7 +111,9 @@ fn any(random: &mut Random) -> FabricConfig {
         let mut class = visitors(
             routes,
             random.duration(ms(10), ms(300)),
-            Sizes::Fixed(random.magnitude(1, 100_000)),
+            Sizes::Fixed {
+                bytes: random.magnitude(1, 100_000),
+            },
         );
         class.at_once_max = random.between(1, 30) as u32;
         class
@@ -99,10 +123,12 @@ fn any(random: &mut Random) -> FabricConfig {
         let packet_bytes = random.between(28, 9000);
         let source = match random.chance(0.5) {
             true => Source::Drawn {
-                arrivals: Arrivals::Poisson {
+                arrivals: Process::Poisson {
                     mean_gap: random.duration(us(500), ms(50)),
                 },
-                sizes: Sizes::Fixed(packet_bytes),
+                sizes: Sizes::Fixed {
+                    bytes: packet_bytes,
+                },
             },
             false => Source::AfterReply {
                 think: random.duration(Duration::ZERO, ms(10)),
@@ -199,14 +225,20 @@ fn a_seed_gives_the_same_run_on_either_queue_of_events() {
 
 #[test]
 fn nothing_grows_while_a_line_is_full() {
-    let mut config = FabricConfig::default();
-    config.lines = vec![
-        WireConfig::perfect(100_000_000, ms(20)),
-        WireConfig::perfect(1_000_000_000, ms(20)),
-    ];
     let route = || crate::support::route(&[0], &[1]);
-    config.flows = (0..4).map(|_| flow(route(), 1 << 40)).collect();
-    config.visitors = vec![visitors(vec![route()], ms(20), Sizes::Fixed(20_000))];
+    let config = FabricConfig {
+        lines: vec![
+            WireConfig::perfect(100_000_000, ms(20)),
+            WireConfig::perfect(1_000_000_000, ms(20)),
+        ],
+        flows: (0..4).map(|_| flow(route(), 1 << 40)).collect(),
+        visitors: vec![visitors(
+            vec![route()],
+            ms(20),
+            Sizes::Fixed { bytes: 20_000 },
+        )],
+        ..FabricConfig::default()
+    };
     let mut fabric = Fabric::new(&config, ());
     fabric.run_for(Duration::from_secs(5));
     let mut most = 0;

@@ -3,8 +3,7 @@
 use packtrain_proto::time::{Duration, Instant};
 use packtrain_sim::fabric::{Fabric, FabricConfig, Source};
 use packtrain_sim::net::loss::LossConfig;
-use packtrain_sim::workload::arrivals::Arrivals;
-use packtrain_sim::workload::sizes::Sizes;
+use packtrain_sim::workload::{Process, Sizes};
 
 use crate::support::{datagrams, line, ms, route};
 
@@ -13,10 +12,10 @@ fn sojourn(load: f64, seconds: u64) -> f64 {
     // 1250 + 14 + 24 bytes at 103.04 Mbit/s: 100 µs each.
     let service = 100_000.0;
     let source = Source::Drawn {
-        arrivals: Arrivals::Poisson {
+        arrivals: Process::Poisson {
             mean_gap: Duration::from_nanos((service / load) as u64),
         },
-        sizes: Sizes::Fixed(1250),
+        sizes: Sizes::Fixed { bytes: 1250 },
     };
     let config = FabricConfig {
         lines: vec![line(103_040_000, Duration::ZERO)],
@@ -43,8 +42,8 @@ fn a_queue_of_equal_packets_that_come_at_random_is_an_m_d_1_queue() {
 #[test]
 fn what_is_lost_on_the_way_is_counted_as_that() {
     let source = Source::Drawn {
-        arrivals: Arrivals::Saturating { gap: ms(1) },
-        sizes: Sizes::Fixed(100),
+        arrivals: Process::Periodic { gap: ms(1) },
+        sizes: Sizes::Fixed { bytes: 100 },
     };
     let mut config = FabricConfig {
         lines: vec![line(10_000_000, ms(1))],

@@ -2,7 +2,7 @@
 
 use packtrain_proto::time::{Duration, Instant};
 use packtrain_sim::fabric::{Fabric, FabricConfig, Source};
-use packtrain_sim::workload::sizes::Sizes;
+use packtrain_sim::workload::Sizes;
 
 use crate::support::{datagrams, flow, line, ms, periodic, route, us, visitors};
 
@@ -79,7 +79,9 @@ fn a_visit_takes_the_handshake_and_a_round_trip_for_each_window() {
     // 10 segments in the first window, 20 in the second.
     let mss = 1460;
     let durations = [1, 10, 11, 30].map(|segments| {
-        let sizes = Sizes::Fixed(segments * mss);
+        let sizes = Sizes::Fixed {
+            bytes: segments * mss,
+        };
         let config = FabricConfig {
             lines: vec![line(1_000_000_000, ms(10)), line(1_000_000_000, ms(10))],
             visitors: vec![visitors(vec![route(&[0], &[1])], ms(1000), sizes)],

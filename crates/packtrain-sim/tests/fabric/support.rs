@@ -6,8 +6,7 @@ use packtrain_sim::fabric::{
 };
 use packtrain_sim::net::queue::QueueConfig;
 use packtrain_sim::net::wire::WireConfig;
-use packtrain_sim::workload::arrivals::Arrivals;
-use packtrain_sim::workload::sizes::Sizes;
+use packtrain_sim::workload::{Process, Sizes};
 
 pub const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
@@ -50,7 +49,7 @@ pub fn visitors(routes: Vec<RouteConfig>, mean_gap: Duration, sizes: Sizes) -> V
         },
         routes,
         group: 0,
-        arrivals: Arrivals::Poisson { mean_gap },
+        arrivals: Process::Poisson { mean_gap },
         sizes,
         at_once_max: 10_000,
         starts: Duration::ZERO,
@@ -71,7 +70,9 @@ pub fn datagrams(route: RouteConfig, source: Source) -> DatagramsConfig {
 /// Datagrams at an even pace.
 pub fn periodic(gap: Duration, packet_bytes: u64) -> Source {
     Source::Drawn {
-        arrivals: Arrivals::Saturating { gap },
-        sizes: Sizes::Fixed(packet_bytes),
+        arrivals: Process::Periodic { gap },
+        sizes: Sizes::Fixed {
+            bytes: packet_bytes,
+        },
     }
 }

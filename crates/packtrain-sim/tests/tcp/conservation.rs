@@ -4,20 +4,22 @@ use packtrain_proto::pacing::path::Path;
 use packtrain_proto::time::Duration;
 use packtrain_sim::net::jitter::{JitterConfig, JitterDistribution};
 use packtrain_sim::net::loss::LossConfig;
-use packtrain_sim::net::queue::QueueConfig;
+use packtrain_sim::net::queue::{Discipline, QueueConfig};
 use packtrain_sim::net::reordering::ReorderingConfig;
 use packtrain_sim::net::wire::WireConfig;
 use packtrain_sim::random::Random;
 use packtrain_sim::tcp::dumbbell::{Dumbbell, DumbbellConfig, FlowConfig};
 use packtrain_sim::tcp::pacer::{RoundTrip, SpacingConfig};
 use packtrain_sim::tcp::receiver::ReceiverConfig;
-use packtrain_sim::tcp::sender::SenderConfig;
+use packtrain_sim::tcp::scoreboard::Detection;
+use packtrain_sim::tcp::sender::{Reduction, SenderConfig, SenderCounters};
 
 use crate::support::{Line, MSS, ms};
 
 const SEEDS: u64 = 1000;
 
-/// Rates, losses in both directions, duplicates, reordering, small windows and buffers, segments of any length.
+/// Rates, losses in both directions, duplicates, reordering, small windows and buffers, marks, segments of any length, and senders of
+/// any parts.
 fn any(random: &mut Random) -> DumbbellConfig {
     let hard = |random: &mut Random, wire: WireConfig| WireConfig {
         loss: random.chance(0.5).then(|| LossConfig::Bernoulli {
@@ -38,13 +40,20 @@ fn any(random: &mut Random) -> DumbbellConfig {
     };
     let delay = random.duration(Duration::from_micros(100), ms(100));
     let rate_bps = random.magnitude(500_000, 1_000_000_000);
-    let buffer = QueueConfig::drop_tail(random.magnitude(3000, 300_000) as usize);
+    let buffer = random.magnitude(3000, 300_000) as usize;
+    let queue = QueueConfig {
+        discipline: match random.chance(0.3) {
+            true => Discipline::MarkAbove { bytes: buffer / 4 },
+            false => Discipline::DropTail,
+        },
+        ..QueueConfig::drop_tail(buffer)
+    };
     let bottleneck = WireConfig {
-        queue: buffer,
+        queue,
         ..WireConfig::perfect(rate_bps, delay)
     };
     let flows = (0..random.between(1, 3))
-        .map(|_| any_flow(random))
+        .map(|_| any_flow(random, buffer as u64))
         .collect();
     DumbbellConfig {
         flows,
@@ -54,7 +63,8 @@ fn any(random: &mut Random) -> DumbbellConfig {
     }
 }
 
-fn any_flow(random: &mut Random) -> FlowConfig {
+/// Two segments fit into the buffer, and into the receiver's window.
+fn any_flow(random: &mut Random, buffer: u64) -> FlowConfig {
     let path = Path {
         rate_bytes_per_s: random.magnitude(10_000, 100_000_000),
         rtt_min_us: random.between(100, 200_000) as u32,
@@ -70,16 +80,37 @@ fn any_flow(random: &mut Random) -> FlowConfig {
     });
     let mut writes: Vec<_> = writes.collect();
     writes.sort();
+    let detections = [
+        Detection::RENO,
+        Detection::NEW_RENO,
+        Detection::Sack,
+        Detection::Rack,
+    ];
+    let detection = *random.pick(&detections);
+    let window_bytes = random.magnitude(3000, 10_000_000);
+    let mss_max = (buffer.min(window_bytes) / 2 - 60).min(65_000);
+    let mss = match random.chance(0.8) {
+        true => random.between(200, mss_max.min(1460)),
+        false => random.magnitude(200, mss_max),
+    };
+    let cubic = random.chance(0.5);
     FlowConfig {
         sender: SenderConfig {
-            mss: random.between(200, 1460) as u32,
+            detection,
+            cubic,
+            hystart: cubic && random.chance(0.5),
+            recovery: *random.pick(&[Reduction::Halving, Reduction::Prr]),
+            tail_probe: detection == Detection::Rack && random.chance(0.7),
+            ecn: random.chance(0.4),
+            record: random.chance(0.5),
+            mss: mss as u32,
             initial_window_segments: random.between(1, 20) as u32,
             ssthresh_segments: random.chance(0.3).then(|| random.between(1, 50) as u32),
             spacing: random.chance(0.5).then_some(spacing),
             ..SenderConfig::default()
         },
         receiver: ReceiverConfig {
-            window_bytes: random.magnitude(3000, 10_000_000),
+            window_bytes,
             delayed_ack: random.chance(0.5).then_some(ms(40)),
         },
         interface: WireConfig::perfect(random.magnitude(1_000_000, 1_000_000_000), Duration::ZERO),
@@ -98,7 +129,8 @@ fn run(seed: u64) -> (DumbbellConfig, Dumbbell) {
 
 #[test]
 fn every_byte_is_delivered_once_and_in_order() {
-    let (mut lost, mut timeouts, mut refused) = (0, 0, 0);
+    let (mut lost, mut refused) = (0, 0);
+    let mut all = SenderCounters::default();
     for seed in 0..SEEDS {
         let (config, dumbbell) = run(seed);
         for (index, flow) in config.flows.iter().enumerate() {
@@ -117,13 +149,18 @@ fn every_byte_is_delivered_once_and_in_order() {
                 0,
                 "seed {seed}, flow {index}"
             );
-            timeouts += sender.counters.timeouts;
+            all.timeouts += sender.counters.timeouts;
+            all.fast_recoveries += sender.counters.fast_recoveries;
+            all.probes += sender.counters.probes;
+            all.marks += sender.counters.marks;
             refused += receiver.counters.refused;
         }
         lost += dumbbell.bottleneck().counters.dropped();
     }
     // It was no idle walk; and nobody was sent more than he had room for.
-    assert!(lost > 5000 && timeouts > 1000, "{lost} {timeouts}");
+    assert!(lost > 5000 && all.timeouts > 1000, "{lost} {all:?}");
+    assert!(all.fast_recoveries > 1000, "{all:?}");
+    assert!(all.probes > 30 && all.marks > 100, "{all:?}");
     assert_eq!(refused, 0);
 }
 
@@ -135,6 +172,7 @@ fn a_seed_gives_the_same_run() {
         assert_eq!(one.router(), other.router());
         assert_eq!(one.arrived(0).segments, other.arrived(0).segments);
         assert_eq!(one.sender(0).windows, other.sender(0).windows);
+        assert_eq!(one.sender(0).counters, other.sender(0).counters);
     }
 }
 

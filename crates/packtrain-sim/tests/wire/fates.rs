@@ -11,6 +11,7 @@ use packtrain_sim::net::corruption::CorruptionConfig;
 use packtrain_sim::net::jitter::{JitterConfig, JitterDistribution};
 use packtrain_sim::net::loss::LossConfig;
 use packtrain_sim::net::packet_cap::PacketCapConfig;
+use packtrain_sim::net::processing::ProcessingConfig;
 use packtrain_sim::net::queue::{Discipline, QueueConfig, QueueLimit};
 use packtrain_sim::net::rate::{RateConfig, RateLevel};
 use packtrain_sim::net::reordering::ReorderingConfig;
@@ -51,6 +52,30 @@ fn any_queue() -> impl Strategy<Value = QueueConfig> {
         Just(Discipline::DropTail),
         any::<bool>().prop_map(move |ecn| Discipline::Codel { params, ecn }),
         (0usize..50_000).prop_map(|bytes| Discipline::MarkAbove { bytes }),
+        (1500usize..20_000, option::of(1000usize..30_000)).prop_map(
+            |(quantum_bytes, flow_limit_bytes)| Discipline::Drr {
+                quantum_bytes,
+                flow_limit_bytes,
+            }
+        ),
+        (300usize..20_000, any::<bool>()).prop_map(move |(quantum_bytes, ecn)| {
+            Discipline::FqCodel {
+                quantum_bytes,
+                params,
+                ecn,
+            }
+        }),
+        (0u64..20_000).prop_map(|threshold_bytes| Discipline::ShortFirst { threshold_bytes }),
+        (0usize..20_000, 1usize..20_000, any::<(bool, bool)>()).prop_map(
+            |(min_bytes, more, (ecn, gentle))| Discipline::Red {
+                min_bytes,
+                max_bytes: min_bytes + more,
+                max_probability: 0.2,
+                weight: 0.1,
+                ecn,
+                gentle,
+            }
+        ),
     ];
     (limit, discipline).prop_map(|(limit, discipline)| QueueConfig { limit, discipline })
 }
@@ -94,7 +119,15 @@ fn any_config() -> impl Strategy<Value = WireConfig> {
         probability,
         hold_max,
     });
-    let line = (option::of(rate), any_queue(), option::of(cap), duration(8));
+    let processing = (duration(5), any::<bool>())
+        .prop_map(|(per_unit, masked)| ProcessingConfig { per_unit, masked });
+    let line = (
+        option::of(rate),
+        any_queue(),
+        option::of(cap),
+        option::of(processing),
+        duration(8),
+    );
     let harm = (
         option::of(any_loss()),
         option::of(errors),
@@ -103,18 +136,21 @@ fn any_config() -> impl Strategy<Value = WireConfig> {
         option::of(any_jitter()),
         option::weighted(0.3, reordering),
     );
-    (line, harm).prop_map(|((rate, queue, packet_cap, delay), harm)| WireConfig {
-        rate,
-        queue,
-        packet_cap,
-        loss: harm.0,
-        bit_errors: harm.1,
-        corruption: harm.2,
-        duplication: harm.3,
-        delay,
-        jitter: harm.4,
-        reordering: harm.5,
-    })
+    (line, harm).prop_map(
+        |((rate, queue, packet_cap, processing, delay), harm)| WireConfig {
+            rate,
+            queue,
+            packet_cap,
+            processing,
+            loss: harm.0,
+            bit_errors: harm.1,
+            corruption: harm.2,
+            duplication: harm.3,
+            delay,
+            jitter: harm.4,
+            reordering: harm.5,
+        },
+    )
 }
 
 #[derive(Clone, Debug)]
@@ -158,7 +194,8 @@ fn nothing_is_unaccounted_for(driven: &Driven) {
             Fate::Dropped(number, reason) => {
                 assert!(gone.insert(number), "{number} is dropped twice");
                 match reason {
-                    WireDrop::QueueFull => unreachable!("it was refused"),
+                    WireDrop::QueueFull => told.queue_full += 1,
+                    WireDrop::Early => unreachable!("it was refused"),
                     WireDrop::BadOffload => unreachable!("the network refuses it"),
                     WireDrop::Collisions => unreachable!("it is no hub"),
                     WireDrop::TooLong => unreachable!("a segment says that"),
@@ -173,10 +210,11 @@ fn nothing_is_unaccounted_for(driven: &Driven) {
     }
     assert!(arrived.is_disjoint(&gone));
     assert_eq!((arrived.len() + gone.len()) as u64 + held, counters.offered);
-    // A frame that a cut wire refuses is counted as cut, and another one as refused.
+    // A frame that a cut wire refuses is counted as cut, and another one as refused, or as hit early.
     let refused = gone.len() as u64 - told.dropped();
     let cut_at_once = counters.cut - told.cut;
-    assert_eq!(refused, counters.queue_full + cut_at_once);
+    let refused_for_room = counters.queue_full - told.queue_full;
+    assert_eq!(refused, refused_for_room + counters.early + cut_at_once);
     let by_reason = |c: &WireCounters| [c.codel, c.lost, c.bit_errors, c.corrupted];
     assert_eq!(by_reason(counters), by_reason(&told));
     assert_eq!(
@@ -232,7 +270,14 @@ proptest! {
     ) {
         let in_order = |config: &WireConfig| {
             let jitter = config.jitter.map(|jitter| JitterConfig { keeps_order: true, ..jitter });
-            WireConfig { jitter, reordering: None, ..config.clone() }
+            let discipline = match config.queue.discipline {
+                Discipline::Drr { .. } | Discipline::FqCodel { .. } | Discipline::ShortFirst { .. } => {
+                    Discipline::DropTail
+                }
+                one_after_the_other => one_after_the_other,
+            };
+            let queue = QueueConfig { discipline, ..config.queue };
+            WireConfig { jitter, reordering: None, queue, ..config.clone() }
         };
         let steps: Vec<Step> = steps
             .into_iter()
@@ -383,6 +428,13 @@ fn only_a_rate_a_queue_of_bytes_and_a_delay_do_not_count_frames() {
             packet_cap: Some(PacketCapConfig {
                 frames_per_second: 1000,
                 burst_frames: 1,
+            }),
+            ..plain.clone()
+        },
+        WireConfig {
+            processing: Some(ProcessingConfig {
+                per_unit: Duration::from_micros(1),
+                masked: true,
             }),
             ..plain.clone()
         },

@@ -72,7 +72,12 @@ impl Driven {
         self.run_until(self.now);
         frame.bytes[..4].copy_from_slice(&self.offered.to_be_bytes());
         self.offered += 1;
-        match self.wire.offer(frame, self.now) {
+        let offered = self.wire.offer(frame, self.now);
+        while let Some(other) = self.wire.evicted() {
+            self.fates
+                .push(Fate::Dropped(number(&other), WireDrop::QueueFull));
+        }
+        match offered {
             Ok(due) => {
                 assert!(due.is_none() || self.due.is_none());
                 self.due = self.due.or(due);

@@ -13,7 +13,6 @@ pub mod file;
 pub mod graph;
 pub mod options;
 pub mod ready;
-pub mod spelling;
 
 use std::fmt;
 use std::str::FromStr;

@@ -541,6 +541,7 @@ fn comment_on(reason: WireDrop) -> &'static str {
     match reason {
         WireDrop::QueueFull => "dropped: queue full",
         WireDrop::Codel => "dropped: codel",
+        WireDrop::Early => "dropped: early",
         WireDrop::Cut => "dropped: cut",
         WireDrop::TooLong => "dropped: too long",
         WireDrop::Loss => "dropped: loss",

@@ -7,23 +7,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use packtrain_proto::queue::codel::CodelParams;
 use packtrain_proto::wire::ethernet::MacAddr;
-use packtrain_sim::net::bit_errors::BitErrorConfig;
-use packtrain_sim::net::corruption::CorruptionConfig;
 use packtrain_sim::net::cut::Cut;
-use packtrain_sim::net::jitter::{JitterConfig, JitterDistribution};
-use packtrain_sim::net::loss::LossConfig;
 use packtrain_sim::net::network::{PortId, SegmentConfig, SegmentKind, WireId};
-use packtrain_sim::net::packet_cap::PacketCapConfig;
-use packtrain_sim::net::queue::{self, QueueConfig};
-use packtrain_sim::net::rate::{RateConfig, RateLevel};
-use packtrain_sim::net::reordering::ReorderingConfig;
+use packtrain_sim::net::queue::QueueLimit;
 use packtrain_sim::net::wire::WireConfig;
 
 use super::port::PortPlan;
-use crate::lab::topology::direction::{Counts, Discipline, JitterKind, Loss, QueueLimit, Rate};
-use crate::lab::topology::{Direction, Name, NodeKind, Topology, WireSettings};
+use crate::lab::topology::{Direction, Name, NodeKind, Topology};
 use crate::linux::port_rate::{BURST, Counted, PortRate};
 
 #[derive(Clone, Debug)]
@@ -183,111 +174,22 @@ pub fn port_rate_of(direction: &Direction, mtu: u16) -> Option<PortRate> {
 
 /// The simulator's word for one direction.
 pub fn config_of(direction: &Direction) -> WireConfig {
-    let wire = &direction.wire;
-    WireConfig {
-        rate: wire.rate.map(rate_of),
-        queue: queue_of(direction),
-        packet_cap: wire.packets_per_second.map(|cap| PacketCapConfig {
-            frames_per_second: cap.rate.into(),
-            burst_frames: cap.burst.into(),
-        }),
-        loss: wire.loss.as_ref().map(loss_of),
-        bit_errors: wire.bit_error_rate.map(|rate| BitErrorConfig { rate }),
-        corruption: wire.corrupt.map(|probability| CorruptionConfig {
-            probability,
-            bits_max: 1,
-            fcs: false,
-        }),
-        duplication: wire.duplicate,
-        delay: Duration::from_nanos(wire.delay_ns),
-        jitter: wire.jitter.map(|jitter| {
-            let size = Duration::from_nanos(jitter.size_ns);
-            JitterConfig {
-                distribution: match jitter.kind {
-                    JitterKind::Uniform => JitterDistribution::Uniform { max: size },
-                    JitterKind::Normal => JitterDistribution::Normal { deviation: size },
-                    JitterKind::Pareto => JitterDistribution::Pareto { mean: size },
-                },
-                keeps_order: jitter.keep_order,
-            }
-        }),
-        reordering: wire.reorder.map(|reorder| ReorderingConfig {
-            probability: reorder.share,
-            hold_max: Duration::from_nanos(reorder.hold_ns),
-        }),
-    }
-}
-
-fn rate_of(rate: Rate) -> RateConfig {
-    RateConfig {
-        bps: rate.bps,
-        level: match rate.counts {
-            Counts::Ethernet => RateLevel::Ethernet,
-            Counts::Ip => RateLevel::Ip,
-        },
-    }
-}
-
-fn queue_of(direction: &Direction) -> QueueConfig {
-    let WireSettings { rate, queue, .. } = &direction.wire;
-    let limit = match queue.limit {
-        QueueLimit::Bytes(bytes) => queue::QueueLimit::Bytes(bytes as usize),
-        QueueLimit::Packets(packets) => queue::QueueLimit::Frames(packets as usize),
-    };
-    let discipline = match queue.discipline {
-        Discipline::DropTail => queue::Discipline::DropTail,
-        Discipline::CoDel {
-            target_us,
-            interval_us,
-        } => queue::Discipline::Codel {
-            params: CodelParams {
-                target: Duration::from_micros(target_us),
-                interval: Duration::from_micros(interval_us),
-            },
-            ecn: false,
-        },
-        Discipline::EcnAbove { bytes } => queue::Discipline::MarkAbove {
-            bytes: bytes as usize,
-        },
-    };
-    let limit = match (limit, direction.port.rate_bps, rate) {
+    let mut config = direction.wire.config();
+    config.queue.limit = match (config.queue.limit, direction.port.rate_bps, config.rate) {
         // Behind a port of the same rate only that stands here which the port lets through at once,
         // and the bound is the port's own.
-        (queue::QueueLimit::Bytes(bytes), Some(port), Some(rate)) if port <= rate.bps => {
-            queue::QueueLimit::Bytes(bytes.max(burst_bytes(port)))
+        (QueueLimit::Bytes(bytes), Some(port), Some(rate)) if port <= rate.bps => {
+            QueueLimit::Bytes(bytes.max(burst_bytes(port)))
         }
         (limit, ..) => limit,
     };
-    QueueConfig { limit, discipline }
+    config
 }
 
 /// Twice what a port may send at once, and the largest frame on top.
 fn burst_bytes(rate_bps: u64) -> usize {
     let burst = u128::from(rate_bps) * BURST.as_nanos() / 8_000_000_000;
     2 * burst as usize + 2 * (1 << 16)
-}
-
-fn loss_of(loss: &Loss) -> LossConfig {
-    match loss {
-        Loss::Independent { share } => LossConfig::Bernoulli {
-            probability: *share,
-        },
-        Loss::GilbertElliott {
-            good_to_bad,
-            bad_to_good,
-            loss_in_good,
-            loss_in_bad,
-        } => LossConfig::GilbertElliott {
-            good_to_bad: *good_to_bad,
-            bad_to_good: *bad_to_good,
-            loss_in_good: *loss_in_good,
-            loss_in_bad: *loss_in_bad,
-        },
-        Loss::Periodic { every } => LossConfig::Periodic { every: *every },
-        Loss::Frames { numbers } => LossConfig::Given {
-            frames: numbers.clone(),
-        },
-    }
 }
 
 #[cfg(test)]
@@ -477,9 +379,9 @@ mod tests {
         change.apply(&mut direction);
         let limit = |direction: &Direction| config_of(direction).queue.limit;
         // 4 ms at a gigabit are 500,000 bytes.
-        let wanted = queue::QueueLimit::Bytes(2 * 500_000 + 2 * 65_536);
+        let wanted = QueueLimit::Bytes(2 * 500_000 + 2 * 65_536);
         assert_eq!(limit(&direction), wanted);
         direction.port.rate_bps = None;
-        assert_eq!(limit(&direction), queue::QueueLimit::Bytes(10_240));
+        assert_eq!(limit(&direction), QueueLimit::Bytes(10_240));
     }
 }

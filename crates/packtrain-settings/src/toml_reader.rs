@@ -60,7 +60,17 @@ pub fn read<T>(
     text: &str,
     read: impl FnOnce(&mut Table<'_>, &mut Errors<'_>) -> Option<T>,
 ) -> Result<T, FileErrors> {
-    read_into(Errors::new(path, text, false), read)
+    read_into(Errors::new(path, text, false), |_, _| (), read)
+}
+
+/// As [`read`], and `change` has the document before: what it fills in has the place of what stood there.
+pub fn read_changed<T>(
+    path: &Path,
+    text: &str,
+    change: impl FnOnce(&mut DeTable<'_>, &mut Errors<'_>),
+    read: impl FnOnce(&mut Table<'_>, &mut Errors<'_>) -> Option<T>,
+) -> Result<T, FileErrors> {
+    read_into(Errors::new(path, text, false), change, read)
 }
 
 /// As [`read`], and errors have columns too.
@@ -69,15 +79,16 @@ pub fn read_with_columns<T>(
     text: &str,
     read: impl FnOnce(&mut Table<'_>, &mut Errors<'_>) -> Option<T>,
 ) -> Result<T, FileErrors> {
-    read_into(Errors::new(path, text, true), read)
+    read_into(Errors::new(path, text, true), |_, _| (), read)
 }
 
 fn read_into<T>(
     mut errors: Errors<'_>,
+    change: impl FnOnce(&mut DeTable<'_>, &mut Errors<'_>),
     read: impl FnOnce(&mut Table<'_>, &mut Errors<'_>) -> Option<T>,
 ) -> Result<T, FileErrors> {
     let text = errors.text;
-    let root = match DeTable::parse(text) {
+    let mut root = match DeTable::parse(text) {
         Ok(root) => root,
         Err(error) => {
             errors.add(
@@ -88,6 +99,7 @@ fn read_into<T>(
             return Err(errors.into_result());
         }
     };
+    change(root.get_mut(), &mut errors);
     match read(
         &mut Table::new(root.get_ref(), root.span(), ""),
         &mut errors,
@@ -246,9 +258,15 @@ impl<'a> Errors<'a> {
         self.list.is_empty()
     }
 
-    pub fn add(&mut self, span: Range<usize>, key: Option<String>, message: String) {
+    /// From 1.
+    pub fn line_of(&self, span: &Range<usize>) -> usize {
         let before = &self.text.as_bytes()[..span.start.min(self.text.len())];
-        let line = before.iter().filter(|&&b| b == b'\n').count() + 1;
+        before.iter().filter(|&&b| b == b'\n').count() + 1
+    }
+
+    pub fn add(&mut self, span: Range<usize>, key: Option<String>, message: String) {
+        let line = self.line_of(&span);
+        let before = &self.text.as_bytes()[..span.start.min(self.text.len())];
         let of_line = before.rsplit(|&b| b == b'\n').next().unwrap_or(before);
         let column = String::from_utf8_lossy(of_line).chars().count() + 1;
         self.list.push(FileError {

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::direction::{
+use super::{
     CODEL_INTERVAL_US, CODEL_TARGET_US, Counts, Discipline, Jitter, JitterKind, Loss, PacketRate,
     QueueLimit, Rate, Reorder,
 };

@@ -1,0 +1,8 @@
+//! The simulator against theory: closed forms that others have derived, and what real and simulated machines of others do
+//! (docs/validation.md).
+
+mod cubic;
+mod losses;
+mod sawtooth;
+mod slow_start;
+mod support;

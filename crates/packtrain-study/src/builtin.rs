@@ -1,0 +1,37 @@
+//! The scenarios that come along.
+
+use packtrain_settings::toml_reader::FileErrors;
+
+use crate::scenario::Scenario;
+
+/// By name; the texts are those of `scenarios/`.
+pub const ALL: [(&str, &str); 3] = [
+    (
+        "xlf-droptail",
+        include_str!("../scenarios/xlf-droptail.toml"),
+    ),
+    ("xlf-drr", include_str!("../scenarios/xlf-drr.toml")),
+    (
+        "xlf-processing",
+        include_str!("../scenarios/xlf-processing.toml"),
+    ),
+];
+
+/// `None`: there is none of this name.
+pub fn text(name: &str) -> Option<&'static str> {
+    let found = ALL.iter().find(|(known, _)| *known == name);
+    found.map(|(_, text)| *text)
+}
+
+pub fn names() -> impl Iterator<Item = &'static str> {
+    ALL.iter().map(|(name, _)| *name)
+}
+
+/// One of those that come along. Its errors name it as a file that it is not on this machine.
+pub fn read(name: &str) -> Option<Result<Scenario, FileErrors>> {
+    let text = text(name)?;
+    Some(Scenario::built_in(name, text))
+}
+
+#[cfg(test)]
+mod tests;

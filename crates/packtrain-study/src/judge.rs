@@ -1,0 +1,257 @@
+//! Whether what was expected came: at each point by itself, and over a parameter that was varied.
+
+use crate::expression::{Argument, Expression, Value};
+use crate::scenario::{Expect, Scenario, Scope};
+use crate::sweep::{Point, Results, words_at};
+use crate::vary::Vary;
+
+/// What became of one expectation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    pub says: String,
+    pub that: String,
+    /// Empty where it was not judged.
+    pub checks: Vec<Check>,
+    /// Why it was not judged.
+    pub why_not: Option<String>,
+}
+
+/// At one point, or over some.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Check {
+    /// As in `F = 13` or `over F, n = 5`.
+    pub at: String,
+    pub met: bool,
+    /// What the expression is made of, and how large it was.
+    pub terms: Vec<(String, f64)>,
+    /// What kept it from being judged by numbers.
+    pub trouble: Option<String>,
+}
+
+impl Verdict {
+    /// `None`: it was not judged.
+    pub fn met(&self) -> Option<bool> {
+        match self.checks.is_empty() {
+            true => None,
+            false => Some(self.checks.iter().all(|check| check.met)),
+        }
+    }
+}
+
+/// Whether nothing that was judged has failed.
+pub fn all_met(verdicts: &[Verdict]) -> bool {
+    verdicts.iter().all(|verdict| verdict.met() != Some(false))
+}
+
+pub fn judge(scenario: &Scenario, results: &Results) -> Vec<Verdict> {
+    let expects = scenario.expects.iter();
+    expects
+        .map(|expect| verdict(scenario, results, expect))
+        .collect()
+}
+
+fn verdict(scenario: &Scenario, results: &Results, expect: &Expect) -> Verdict {
+    let that = expect.that(results.plan.quick);
+    let varied = &results.plan.varied;
+    let mut verdict = Verdict {
+        says: expect.says.clone(),
+        that: that.text().to_owned(),
+        checks: Vec::new(),
+        why_not: None,
+    };
+    match &expect.over {
+        None => {
+            let points = results.points.iter();
+            let checks = points.map(|point| {
+                let at = words_at(scenario, varied, &point.settings);
+                check(at, that, &at_point(scenario, point))
+            });
+            verdict.checks = checks.collect();
+        }
+        Some(over) => match varied.iter().find(|vary| vary.name == *over) {
+            Some(vary) if vary.values.len() > 1 => {
+                let others: Vec<Vary> = varied
+                    .iter()
+                    .filter(|vary| vary.name != *over)
+                    .cloned()
+                    .collect();
+                for group in groups(results, &others) {
+                    verdict
+                        .checks
+                        .push(over_group(scenario, that, over, &others, &group));
+                }
+            }
+            _ => verdict.why_not = Some(format!("only a sweep over {over} shows it")),
+        },
+    }
+    verdict
+}
+
+/// Parameters, what is computed of them, and the means of the values.
+fn at_point<'a>(scenario: &Scenario, point: &Point) -> Scope<'a> {
+    let mut scope = Scope::of(&point.settings, &point.lets);
+    for (value, mean) in scenario.values.iter().zip(&point.means) {
+        scope
+            .names
+            .push((value.name.clone(), Value::Number(mean.mean)));
+    }
+    scope
+}
+
+/// Points that differ in one parameter alone.
+fn groups<'a>(results: &'a Results, others: &[Vary]) -> Vec<Vec<&'a Point>> {
+    let mut groups: Vec<Vec<&Point>> = Vec::new();
+    let same = |a: &Point, b: &Point| {
+        let mut names = others.iter().map(|vary| &vary.name);
+        names.all(|name| a.settings.get(name) == b.settings.get(name))
+    };
+    for point in &results.points {
+        match groups.iter_mut().find(|group| same(group[0], point)) {
+            Some(group) => group.push(point),
+            None => groups.push(vec![point]),
+        }
+    }
+    groups
+}
+
+fn over_group(
+    scenario: &Scenario,
+    that: &Expression,
+    over: &str,
+    others: &[Vary],
+    group: &[&Point],
+) -> Check {
+    let x_of = |point: &Point| {
+        point
+            .settings
+            .get(over)
+            .and_then(Value::number)
+            .unwrap_or(f64::NAN)
+    };
+    let mut group = group.to_vec();
+    group.sort_by(|a, b| x_of(a).total_cmp(&x_of(b)));
+    let xs: Vec<f64> = group.iter().map(|point| x_of(point)).collect();
+    let mut scope = Scope::of(&group[0].settings, &group[0].lets);
+    scope.exclude(over);
+    for (name, value) in &group[0].lets {
+        let same = |point: &&Point| point.lets.iter().any(|(n, v)| n == name && v == value);
+        if !group.iter().all(same) {
+            scope.exclude(name);
+        }
+    }
+    scenario
+        .values
+        .iter()
+        .for_each(|value| scope.exclude(&value.name));
+    let constants: Vec<(String, Value)> = scope.names.clone();
+    let call = |function: &str, arguments: &[Argument<'_>]| {
+        let (Some(Argument::Name(name)), rest) = (arguments.first(), &arguments[1..]) else {
+            return None;
+        };
+        let index = scenario
+            .values
+            .iter()
+            .position(|value| value.name == *name)?;
+        let ys: Vec<f64> = group.iter().map(|point| point.means[index].mean).collect();
+        let x = match rest.first() {
+            Some(Argument::Number(x)) => Some(*x),
+            Some(Argument::Name(name)) => {
+                let known = constants.iter().find(|(known, _)| known == name);
+                known.and_then(|(_, value)| value.number())
+            }
+            None => None,
+        };
+        over_all(function, &xs, &ys, x)
+    };
+    scope.over = Some(&call);
+    let at = match others.is_empty() {
+        true => format!("over {over}"),
+        false => format!(
+            "over {over}, {}",
+            words_at(scenario, others, &group[0].settings)
+        ),
+    };
+    check(at, that, &scope)
+}
+
+/// A function of a value at all points; the points are in the order of `xs`.
+fn over_all(function: &str, xs: &[f64], ys: &[f64], x: Option<f64>) -> Option<Result<f64, String>> {
+    // What is unknown somewhere is unknown of all.
+    let fold = |choose: fn(f64, f64) -> f64| {
+        let either = |a: f64, b: f64| {
+            if a.is_nan() || b.is_nan() {
+                f64::NAN
+            } else {
+                choose(a, b)
+            }
+        };
+        ys.iter().copied().reduce(either).unwrap_or(f64::NAN)
+    };
+    Some(Ok(match function {
+        "slope" => slope(xs, ys),
+        "first" => *ys.first()?,
+        "last" => *ys.last()?,
+        "least" => fold(f64::min),
+        "most" => fold(f64::max),
+        "mean" => ys.iter().sum::<f64>() / ys.len() as f64,
+        "rises" => {
+            let known = ys.iter().all(|y| !y.is_nan());
+            f64::from(u8::from(
+                known && ys.windows(2).all(|pair| pair[0] <= pair[1]),
+            ))
+        }
+        "at" => {
+            let x = x?;
+            let near = |other: f64| (other - x).abs() <= 1e-9 * x.abs().max(1e-9);
+            match xs.iter().position(|other| near(*other)) {
+                Some(index) => ys[index],
+                None => {
+                    let at = crate::quantity::number(x);
+                    return Some(Err(format!("no point is at {at}")));
+                }
+            }
+        }
+        _ => return None,
+    }))
+}
+
+/// Of ln y over ln x, by least squares: the power of x with which y grows.
+fn slope(xs: &[f64], ys: &[f64]) -> f64 {
+    let logs = |of: &[f64]| -> Vec<f64> { of.iter().map(|value| value.ln()).collect() };
+    let (xs, ys) = (logs(xs), logs(ys));
+    let count = xs.len() as f64;
+    let mean = |of: &[f64]| of.iter().sum::<f64>() / count;
+    let (x, y) = (mean(&xs), mean(&ys));
+    let products: f64 = xs.iter().zip(&ys).map(|(a, b)| (a - x) * (b - y)).sum();
+    let squares: f64 = xs.iter().map(|a| (a - x).powi(2)).sum();
+    let slope = products / squares;
+    // Nothing and less has no logarithm.
+    if slope.is_finite() { slope } else { f64::NAN }
+}
+
+fn check(at: String, that: &Expression, scope: &Scope<'_>) -> Check {
+    let mut check = Check {
+        at,
+        met: false,
+        terms: Vec::new(),
+        trouble: None,
+    };
+    for term in that.terms() {
+        if let Ok(value) = term.number(scope) {
+            check.terms.push((term.text().to_owned(), value));
+        }
+    }
+    match that.number(scope) {
+        Ok(truth) => check.met = truth != 0.0,
+        Err(error) => check.trouble = Some(error.to_string()),
+    }
+    // Of what is not known nothing is true, not even that it is not larger.
+    if let Some((name, _)) = check.terms.iter().find(|(_, value)| value.is_nan()) {
+        check.met = false;
+        check.trouble.get_or_insert(format!("{name} is no number"));
+    }
+    check
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! What a run of a network will know: each fact by what it is of.
+
+use super::NetworkSettings;
+use crate::expression::near;
+use crate::model::JAIN;
+
+/// Of a line.
+pub const OF_LINES: [&str; 10] = [
+    "throughput",
+    "utilisation",
+    "queue_mean",
+    "queue_max",
+    "drops",
+    "marks",
+    "sent",
+    "lookups",
+    "longest_pause",
+    "energy",
+];
+/// Of flows and of visitors.
+pub const OF_CONNECTIONS: [&str; 13] = [
+    "rate",
+    "goodput",
+    "goodput_mean",
+    "goodput_least",
+    "goodput_most",
+    "sent",
+    "dropped",
+    "drop_rate",
+    "loss_events",
+    "loss_event_rate",
+    "retransmitted",
+    "timeouts",
+    "cwnd_mean",
+];
+pub const OF_VISITORS: [&str; 6] = [
+    "came",
+    "finished",
+    "turned_away",
+    "duration_mean",
+    "duration_p50",
+    "duration_p99",
+];
+pub const OF_DATAGRAMS: [&str; 12] = [
+    "rate",
+    "goodput",
+    "sent",
+    "dropped",
+    "drop_rate",
+    "delay_mean",
+    "delay_p50",
+    "delay_p99",
+    "answered",
+    "round_trip_mean",
+    "round_trip_p50",
+    "round_trip_p99",
+];
+const SERIES_OF_LINES: [&str; 3] = ["throughput", "queue", "drops"];
+const SERIES_OF_CONNECTIONS: [&str; 2] = ["rate", "cwnd"];
+
+/// Each once.
+pub fn names() -> Vec<String> {
+    let all = OF_LINES
+        .iter()
+        .chain(&OF_CONNECTIONS)
+        .chain(&OF_VISITORS)
+        .chain(&OF_DATAGRAMS);
+    let mut names: Vec<String> = all.map(|name| (*name).to_owned()).collect();
+    names.push(JAIN.into());
+    names.sort();
+    names.dedup();
+    names
+}
+
+pub fn knows(settings: &NetworkSettings, fact: &str, of: &[&str]) -> Result<(), String> {
+    if fact == JAIN {
+        let flows: Vec<String> = settings
+            .flows
+            .iter()
+            .map(|flow| flow.name.clone())
+            .collect();
+        let unknown = of
+            .iter()
+            .find(|name| flows.iter().all(|flow| flow != *name));
+        return match unknown {
+            Some(unknown) => Err(format!(
+                "{JAIN} is of flows: {unknown} is none ({})",
+                near(unknown, &flows)
+            )),
+            None => Ok(()),
+        };
+    }
+    let known = names_with(settings, fact);
+    match of {
+        [name] if known.iter().any(|known| known == name) => Ok(()),
+        [name] if known.is_empty() => Err(format!("nothing here has {fact}: not {name}")),
+        [name] => Err(format!("{name} has no {fact} ({})", near(name, &known))),
+        _ => Err(format!("{fact} is of one name ({})", near("", &known))),
+    }
+}
+
+/// Those that have such a fact.
+fn names_with(settings: &NetworkSettings, fact: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut add = |has: bool, name: &String| {
+        if has {
+            names.push(name.clone());
+        }
+    };
+    for line in &settings.lines {
+        add(OF_LINES.contains(&fact), &line.name);
+    }
+    for flow in &settings.flows {
+        add(OF_CONNECTIONS.contains(&fact), &flow.name);
+    }
+    for visitors in &settings.visitors {
+        let has = OF_CONNECTIONS.contains(&fact) || OF_VISITORS.contains(&fact);
+        add(has, &visitors.name);
+    }
+    for datagrams in &settings.datagrams {
+        add(OF_DATAGRAMS.contains(&fact), &datagrams.name);
+    }
+    names
+}
+
+pub fn knows_series(settings: &NetworkSettings, name: &str) -> Result<(), String> {
+    let mut known = Vec::new();
+    for line in &settings.lines {
+        known.extend(SERIES_OF_LINES.map(|series| format!("{series}({})", line.name)));
+    }
+    for flow in &settings.flows {
+        known.extend(SERIES_OF_CONNECTIONS.map(|series| format!("{series}({})", flow.name)));
+    }
+    match known.iter().any(|series| series == name) {
+        true if settings.times.sample.is_none() => {
+            Err("series are taken where [run] says how often: sample = \"100ms\"".into())
+        }
+        true => Ok(()),
+        false => Err(format!(
+            "there is no series {name} ({})",
+            near(name, &known)
+        )),
+    }
+}

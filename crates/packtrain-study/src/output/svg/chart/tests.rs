@@ -1,0 +1,102 @@
+use super::*;
+use crate::output::tests::check_xml;
+
+fn chart(points: Vec<Mark>, log: bool) -> Chart {
+    Chart {
+        title: "T".into(),
+        note: None,
+        x_label: "x".into(),
+        log_x: log,
+        log_y: log,
+        panels: vec![Panel {
+            y_label: "m".into(),
+            lines: vec![Line {
+                name: "a".into(),
+                points,
+                marked: true,
+                reported: false,
+            }],
+        }],
+    }
+}
+
+fn mark(x: f64, y: f64, half: Option<f64>) -> Mark {
+    Mark { x, y, half }
+}
+
+#[test]
+fn a_point_stands_where_its_axes_say() {
+    // From 0 to 10 both: the middle of the panel is at half of its width and height.
+    let svg = chart(
+        vec![
+            mark(0.0, 0.0, None),
+            mark(5.0, 5.0, None),
+            mark(10.0, 10.0, None),
+        ],
+        false,
+    )
+    .svg();
+    check_xml(&svg);
+    let (x, y) = ((LEFT + WIDTH - RIGHT) / 2.0, HEAD + PANEL / 2.0);
+    assert!(
+        svg.contains(&format!("cx=\"{x:.1}\" cy=\"{y:.1}\"")),
+        "{svg}"
+    );
+    assert!(svg.contains(&format!("cx=\"{LEFT:.1}\" cy=\"{:.1}\"", HEAD + PANEL)));
+}
+
+#[test]
+fn an_interval_is_drawn_within_the_panel() {
+    let bars = |svg: &str| svg.matches("class=\"bar").count();
+    let points = vec![
+        mark(1.0, 5.0, Some(2.0)),
+        mark(2.0, 6.0, Some(0.0)),
+        mark(3.0, 7.0, None),
+    ];
+    assert_eq!(bars(&chart(points, false).svg()), 1);
+    // On a logarithmic axis one that reaches below zero ends at the panel's end.
+    let svg = chart(
+        vec![mark(1.0, 5.0, Some(9.0)), mark(10.0, 50.0, None)],
+        true,
+    )
+    .svg();
+    check_xml(&svg);
+    assert!(svg.contains(&format!(" {:.1}V", HEAD + PANEL)), "{svg}");
+}
+
+#[test]
+fn what_has_no_place_breaks_the_line_and_nothing_else() {
+    let points = vec![
+        mark(1.0, 5.0, None),
+        mark(2.0, f64::NAN, None),
+        mark(3.0, 0.0, Some(f64::NAN)),
+        mark(4.0, 7.0, Some(f64::INFINITY)),
+    ];
+    let svg = chart(points, true).svg();
+    check_xml(&svg);
+    assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+    assert_eq!(
+        svg.matches("<circle").count(),
+        2 + 1,
+        "two points, and the legend"
+    );
+    assert!(!chart(vec![mark(1.0, f64::NAN, None)], false).has_points());
+}
+
+#[test]
+fn of_many_points_the_highest_and_the_lowest_stay() {
+    let mut points: Vec<Option<(f64, f64)>> =
+        (0..100_000).map(|i| Some((f64::from(i), 1.0))).collect();
+    points[12_345] = Some((12_345.0, 99.0));
+    points[54_321] = Some((54_321.0, -99.0));
+    points[60_000] = None;
+    let thin = thinned(&points);
+    assert!(thin.len() <= 4 * COLUMNS_MAX, "{}", thin.len());
+    assert!(thin.contains(&points[12_345]) && thin.contains(&points[54_321]));
+    assert_eq!((thin[0], thin[thin.len() - 1]), (points[0], points[99_999]));
+    assert!(
+        thin.iter().flatten().is_sorted_by(|a, b| a.0 <= b.0),
+        "in their order"
+    );
+    assert_eq!(thinned(&points[..100]), points[..100]);
+}

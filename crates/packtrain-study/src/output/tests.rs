@@ -1,0 +1,312 @@
+use std::path::Path;
+
+use super::*;
+use crate::judge::judge;
+use crate::sweep::{Plan, single, sweep};
+
+const TEXT: &str = r#"
+title = "Levels & <things>"
+kind = "fake"
+paper = "P, Fig. 1"
+shows = "What it shows."
+assumes = ["nothing"]
+[parameters.F]
+says = "how many"
+default = 2
+least = 1
+[parameters.rtt]
+default = "100ms"
+[parameters.how]
+default = "a, b"
+one_of = ["a, b", "c"]
+[[thing]]
+name = "a"
+level = "${F * 100}"
+noise = 1
+kind = "${how}"
+[[value]]
+name = "level"
+is = "level(a)"
+unit = "m"
+says = "how high"
+[[value]]
+name = "third"
+is = "level / 3"
+[[value]]
+name = "none"
+is = "0 / 0 * level"
+[[plot]]
+title = "Levels & <more>"
+x = "F"
+y = ["level", "third"]
+log = "xy"
+paper = "P, Fig. 1"
+[[plot]]
+title = "Over time"
+x = "time"
+y = ["level(a)"]
+[[reported]]
+value = "level"
+points = [[1, 110], [3, 290]]
+[[expect]]
+says = "high enough"
+that = "level > 99"
+[[expect]]
+says = "low enough"
+that = "level < 250"
+[[expect]]
+says = "it grows"
+over = "F"
+that = "abs(slope(level) - 1) < 0.1"
+"#;
+
+fn scenario() -> Scenario {
+    Scenario::read(Path::new("levels.toml"), TEXT).unwrap()
+}
+
+fn study<T>(vary: &[&str], seeds: &[u64], with: impl FnOnce(&Study<'_>) -> T) -> T {
+    let scenario = scenario();
+    let vary: Vec<String> = vary.iter().map(|text| (*text).to_owned()).collect();
+    let plan = Plan {
+        quick: false,
+        settings: scenario.settings(false, &[]).unwrap(),
+        varied: scenario.varied(false, &vary).unwrap(),
+        seeds: seeds.to_vec(),
+    };
+    let results = match vary.is_empty() {
+        true => single(&scenario, plan, &()),
+        false => sweep(&scenario, plan, 2, None, &()),
+    };
+    let results = results.unwrap();
+    let verdicts = judge(&scenario, &results);
+    with(&Study {
+        scenario: &scenario,
+        results: &results,
+        verdicts: &verdicts,
+        command: "packtrain sim sweep levels.toml --vary 'F=1..3'",
+        version: "0.1.0",
+    })
+}
+
+/// Whether each element is closed in its order, and nothing stands where it must not.
+pub fn check_xml(text: &str) {
+    let mut open: Vec<&str> = Vec::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('<') {
+        assert!(!before.contains('>'), "a > in text: {before}");
+        for (at, _) in before.match_indices('&') {
+            let entity = &before[at..];
+            let known = ["&lt;", "&gt;", "&amp;", "&quot;"];
+            assert!(
+                known.iter().any(|known| entity.starts_with(known)),
+                "{entity}"
+            );
+        }
+        let (tag, behind) = after.split_once('>').expect("a tag ends");
+        rest = behind;
+        let name = tag
+            .trim_start_matches('/')
+            .split([' ', '/'])
+            .next()
+            .unwrap();
+        assert!(tag.matches('"').count().is_multiple_of(2), "{tag}");
+        if tag.starts_with('/') {
+            assert_eq!(open.pop(), Some(name), "in {text}");
+        } else if !tag.ends_with('/') {
+            open.push(name);
+            // Of style and no markup: it has > at will.
+            if name == "style" {
+                rest = &rest[rest.find("</style>").expect("it ends")..];
+            }
+        }
+    }
+    assert!(open.is_empty() && rest.trim().is_empty(), "{open:?}");
+}
+
+#[test]
+fn a_sweep_is_printed_as_a_table_with_its_verdicts() {
+    let text = study(&["F=1..3"], &[1], text::text);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "Levels & <things> (levels; P, Fig. 1)");
+    assert_eq!(lines[1], "rtt = 100ms, how = a, b, seed 1");
+    let words = |line: usize| lines[line].split_whitespace().collect::<Vec<_>>();
+    assert_eq!(words(3), ["F", "level", "third", "none"]);
+    assert_eq!(words(4), ["m"]);
+    assert_eq!(words(5)[0], "1");
+    assert_eq!(words(5)[3], "nan");
+    assert_eq!(
+        lines[9],
+        "met      high enough: level > 99 (at each of 3 points)"
+    );
+    assert_eq!(lines[10], "NOT MET  low enough: level < 250");
+    assert!(
+        lines[11].starts_with("           F = 3: level = "),
+        "{}",
+        lines[11]
+    );
+    assert!(
+        lines[12]
+            .starts_with("met      it grows: abs(slope(level) - 1) < 0.1 (over F: slope(level) = ")
+    );
+    assert_eq!(lines.len(), 13);
+}
+
+#[test]
+fn a_run_is_printed_with_what_each_value_is() {
+    let text = study(&[], &[4], text::text);
+    let row = text.lines().find(|line| line.starts_with("level")).unwrap();
+    assert!(row.contains(" m  how high"), "{row}");
+    assert!(
+        text.contains(
+            "-        it grows: abs(slope(level) - 1) < 0.1 (only a sweep over F shows it)"
+        )
+    );
+    let several = study(&["F=1..2"], &[1, 2, 3], text::text);
+    assert!(
+        several.contains(" ± ") && several.contains("3 seeds"),
+        "{several}"
+    );
+}
+
+#[test]
+fn what_is_explained_is_what_can_be_set_and_what_is_expected() {
+    let text = text::explain(&scenario());
+    for part in [
+        "levels: Levels & <things>\nPaper: P, Fig. 1\n\nWhat it shows.\n",
+        "  F = 2: how many; a number of at least 1\n",
+        "  rtt = 100ms: a time, as in 100ms, 5us or 2s\n",
+        "  how = a, b: one of a, b, c\n",
+        "Assumed:\n  nothing\n",
+        "  level [m]: how high\n",
+        "  it grows: abs(slope(level) - 1) < 0.1, over F\n",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+}
+
+/// Fields of a line of RFC 4180 without line breaks in them.
+fn fields(line: &str) -> Vec<String> {
+    let mut fields = vec![String::new()];
+    let mut quoted = false;
+    let mut chars = line.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' if quoted && chars.peek() == Some(&'"') => {
+                fields.last_mut().unwrap().push(chars.next().unwrap())
+            }
+            '"' => quoted = !quoted,
+            ',' if !quoted => fields.push(String::new()),
+            c => fields.last_mut().unwrap().push(c),
+        }
+    }
+    fields
+}
+
+#[test]
+fn csv_is_read_back_as_the_very_same_numbers() {
+    study(&["F=1..3", "how=c"], &[1, 2], |study| {
+        let text = csv::csv(study);
+        let mut lines = text.lines();
+        assert_eq!(lines.next(), Some("F,how,seed,level,third,none"));
+        for point in &study.results.points {
+            for run in &point.runs {
+                let fields = fields(lines.next().unwrap());
+                let f = point.settings.get("F").unwrap().number().unwrap();
+                assert_eq!(fields[0].parse::<f64>(), Ok(f));
+                assert_eq!(fields[1], "c");
+                assert_eq!(fields[2].parse::<u64>(), Ok(run.seed));
+                let numbers = [fields[3].parse::<f64>(), fields[4].parse::<f64>()];
+                assert_eq!(numbers, [Ok(run.values[0]), Ok(run.values[1])]);
+                assert_eq!(fields[5], "", "what is none is empty");
+            }
+        }
+        assert_eq!(lines.next(), None);
+    });
+    assert_eq!(fields("a,\"b, \"\"c\"\"\",d"), ["a", "b, \"c\"", "d"]);
+}
+
+#[test]
+fn the_document_has_every_number_and_null_for_what_is_none() {
+    study(&["F=1..3"], &[1, 2], |study| {
+        let document: serde_json::Value = serde_json::from_str(&json::text(study)).unwrap();
+        assert_eq!(document["packtrain_sim"], 1);
+        assert_eq!(document["varied"][0], "F");
+        assert_eq!(document["settings"][0]["text"], "100ms");
+        let third = &document["points"][2];
+        assert_eq!(third["at"]["F"], 3);
+        let level = &third["values"]["level"];
+        assert!((level["mean"].as_f64().unwrap() - 300.0).abs() < 1.0);
+        assert!(level["half_width"].as_f64().unwrap() > 0.0);
+        assert_eq!(level["runs"].as_array().unwrap().len(), 2);
+        assert!(third["values"]["none"]["mean"].is_null());
+        assert_eq!(document["expectations"][1]["met"], false);
+        assert_eq!(document["met"], false);
+    });
+    let run: serde_json::Value = serde_json::from_str(&study(&[], &[1], json::text)).unwrap();
+    assert_eq!(run["series"][0]["points"].as_array().unwrap().len(), 10);
+    assert!(run["expectations"][2]["met"].is_null());
+}
+
+#[test]
+fn plots_are_drawn_of_what_there_is_and_are_well_formed() {
+    study(&["F=1..3"], &[1, 2], |study| {
+        let plots = svg::plots(study);
+        let files: Vec<&str> = plots.iter().map(|plot| plot.file.as_str()).collect();
+        assert_eq!(files, ["levels-1.svg"], "a sweep has nothing over time");
+        let svg = plots[0].chart.svg();
+        check_xml(&svg);
+        assert!(svg.contains("Levels &amp; &lt;more&gt;"));
+        assert!(svg.contains("Beside it: P, Fig. 1"));
+        assert!(svg.contains("level, as the paper has it"));
+        assert_eq!(plots[0].chart.panels.len(), 2, "one for each unit");
+    });
+    let time = study(&[], &[1], |study| svg::plots(study).pop().unwrap());
+    assert_eq!(time.file, "levels-2.svg");
+    check_xml(&time.chart.svg());
+}
+
+#[test]
+fn a_line_is_drawn_for_each_combination_of_what_else_is_varied() {
+    study(&["F=1..3", "rtt=10ms,20ms"], &[1], |study| {
+        let chart = &svg::plots(study)[0].chart;
+        let names: Vec<&str> = chart.panels[0]
+            .lines
+            .iter()
+            .map(|line| line.name.as_str())
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "level, rtt = 10ms",
+                "level, rtt = 20ms",
+                "level, as the paper has it"
+            ]
+        );
+    });
+}
+
+#[test]
+fn the_page_has_everything_and_names_no_other_file() {
+    study(&["F=1..3"], &[1, 2], |study| {
+        let page = html::html(study);
+        for part in [
+            "<h1>Levels &amp; &lt;things&gt;</h1>",
+            "What it shows.",
+            "<svg ",
+            "not met",
+            "packtrain sim sweep levels.toml --vary 'F=1..3'",
+            "<td>F<td>1, 2, 3<td>how many",
+            "<li>nothing</li>",
+        ] {
+            assert!(page.contains(part), "{part}");
+        }
+        for other in ["src=", "href=", "@import", "url("] {
+            assert!(!page.contains(other), "{other}");
+        }
+        assert_eq!(page.matches("<style>").count(), 1);
+        for drawn in page.split("<svg ").skip(1) {
+            let end = drawn.find("</svg>").unwrap() + "</svg>".len();
+            check_xml(&format!("<svg {}", &drawn[..end]));
+        }
+    });
+}

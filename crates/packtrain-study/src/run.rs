@@ -1,0 +1,42 @@
+//! One run: what the model found out, and the values that the scenario makes of it.
+
+use crate::expression::Value;
+use crate::model::{Progress, Series};
+use crate::scenario::{Prepared, Scenario, Scope};
+
+/// What a run of a seed came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    pub seed: u64,
+    /// In the order of the scenario's values; `NaN` where there is none.
+    pub values: Vec<f64>,
+    pub events: u64,
+    pub hops: u64,
+}
+
+/// The run, and what went on during it.
+pub fn run(
+    scenario: &Scenario,
+    prepared: &Prepared,
+    seed: u64,
+    progress: &dyn Progress,
+) -> Result<(Run, Vec<Series>), String> {
+    let outcome = prepared.model.run(seed, progress);
+    let fact = |fact: &str, of: &[&str]| outcome.facts.get(fact, of);
+    let mut scope = Scope::of(&prepared.settings, &prepared.lets);
+    scope.facts = Some((&fact, outcome.facts.names()));
+    let mut values = Vec::with_capacity(scenario.values.len());
+    for of in &scenario.values {
+        let value = of.is.number(&scope);
+        let value = value.map_err(|error| format!("the value {}: {error}", of.name))?;
+        scope.names.push((of.name.clone(), Value::Number(value)));
+        values.push(value);
+    }
+    let run = Run {
+        seed,
+        values,
+        events: outcome.events,
+        hops: outcome.hops,
+    };
+    Ok((run, outcome.series))
+}

@@ -1,0 +1,408 @@
+//! A scenario: what is simulated, with which parameters, what is reported of it and what is expected.
+//!
+//! A file is read twice. Once for what is the same in every run: its parameters, its expressions, what is
+//! drawn and expected ([`Scenario::read`]). And once for each setting of the parameters, when every
+//! `${expression}` in it is a number and its kind can be read ([`Scenario::prepare`]).
+
+mod file;
+mod filled;
+
+use std::path::{Path, PathBuf};
+
+use packtrain_settings::toml_reader::{FileError, FileErrors};
+
+use crate::expression::{Argument, Expression, Names, Value};
+use crate::model::{Model, names_of};
+use crate::parameters::{Parameters, SettingError, Settings};
+use crate::vary::{Vary, VaryError};
+
+pub struct Scenario {
+    /// Of the file, without its ending.
+    pub name: String,
+    pub path: PathBuf,
+    /// What it names stands there; `None`: it is built in.
+    pub directory: Option<PathBuf>,
+    pub text: String,
+    pub title: String,
+    pub kind: String,
+    /// What of a paper it stands beside.
+    pub paper: Option<String>,
+    pub shows: String,
+    pub assumes: Vec<String>,
+    pub parameters: Parameters,
+    /// What the quick form sets.
+    pub quick: Vec<(String, Value)>,
+    pub sweep: SweepPlan,
+    pub lets: Vec<Let>,
+    pub values: Vec<ValueSpec>,
+    pub plots: Vec<Plot>,
+    /// What a paper reports.
+    pub reported: Vec<Reported>,
+    pub expects: Vec<Expect>,
+}
+
+/// What a sweep does that is not told what to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SweepPlan {
+    pub vary: Vec<Vary>,
+    pub seeds: u32,
+    /// Of the quick form, where it is another.
+    pub quick_vary: Option<Vec<Vary>>,
+    pub quick_seeds: Option<u32>,
+}
+
+/// A named value, which may use parameters and those above it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Let {
+    pub name: String,
+    pub is: Expression,
+    line: usize,
+}
+
+/// What is reported.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ValueSpec {
+    pub name: String,
+    pub is: Expression,
+    pub unit: String,
+    pub says: String,
+    line: usize,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plot {
+    pub title: String,
+    pub x: X,
+    /// Values, or series where `x` is the time.
+    pub y: Vec<String>,
+    pub log_x: bool,
+    pub log_y: bool,
+    /// What of a paper's figure it stands beside.
+    pub paper: Option<String>,
+    line: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum X {
+    /// Of one run.
+    Time,
+    /// Over the points of a sweep.
+    Parameter(String),
+}
+
+/// Numbers of a paper, to be drawn beside ours.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reported {
+    pub value: String,
+    pub points: Vec<(f64, f64)>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expect {
+    pub says: String,
+    pub that: Expression,
+    /// Where the quick form needs another.
+    pub quick: Option<Expression>,
+    /// Of a sweep over this parameter; else at each point.
+    pub over: Option<String>,
+    line: usize,
+}
+
+impl Expect {
+    pub fn that(&self, quick: bool) -> &Expression {
+        match &self.quick {
+            Some(other) if quick => other,
+            _ => &self.that,
+        }
+    }
+}
+
+/// A scenario at one setting of its parameters.
+pub struct Prepared {
+    pub settings: Settings,
+    pub lets: Vec<(String, Value)>,
+    pub model: Box<dyn Model>,
+}
+
+/// Functions of expressions over a sweep: of a value at all points.
+pub const OVER: [&str; 8] = [
+    "slope", "first", "last", "least", "most", "mean", "rises", "at",
+];
+
+impl Scenario {
+    /// Reads it, and looks whether its kind can be read with the defaults: all mistakes at once.
+    pub fn read(path: &Path, text: &str) -> Result<Scenario, FileErrors> {
+        Scenario::read_beside(path, path.parent(), text)
+    }
+
+    /// One that is no file here.
+    pub fn built_in(name: &str, text: &str) -> Result<Scenario, FileErrors> {
+        Scenario::read_beside(Path::new(&format!("{name}.toml")), None, text)
+    }
+
+    fn read_beside(
+        path: &Path,
+        directory: Option<&Path>,
+        text: &str,
+    ) -> Result<Scenario, FileErrors> {
+        let (mut scenario, mut errors) = file::read(path, text)?;
+        scenario.directory = directory.map(Path::to_owned);
+        let defaults = scenario.parameters.defaults();
+        match scenario.prepare(&defaults) {
+            Ok(_) if errors.is_empty() => return Ok(scenario),
+            Ok(_) => {}
+            Err(more) => errors.extend(more.0),
+        }
+        errors.sort_by_key(|error| error.line);
+        Err(once(errors))
+    }
+
+    /// The settings with what the quick form sets, and what somebody sets above that.
+    pub fn settings(&self, quick: bool, sets: &[String]) -> Result<Settings, SettingError> {
+        let mut settings = self.parameters.defaults();
+        if quick {
+            for (name, value) in &self.quick {
+                settings.set(name, value.clone());
+            }
+        }
+        settings.apply(&self.parameters, sets)?;
+        Ok(settings)
+    }
+
+    /// What is varied: as asked, or as the file has it.
+    pub fn varied(&self, quick: bool, asked: &[String]) -> Result<Vec<Vary>, VaryError> {
+        if !asked.is_empty() {
+            let read = asked.iter().map(|text| Vary::parse(text, &self.parameters));
+            return read.collect();
+        }
+        Ok(match &self.sweep.quick_vary {
+            Some(vary) if quick => vary.clone(),
+            _ => self.sweep.vary.clone(),
+        })
+    }
+
+    pub fn seeds(&self, quick: bool) -> u32 {
+        match self.sweep.quick_seeds {
+            Some(seeds) if quick => seeds,
+            _ => self.sweep.seeds,
+        }
+    }
+
+    /// As it is at these settings, ready to be run.
+    pub fn prepare(&self, settings: &Settings) -> Result<Prepared, FileErrors> {
+        let lets = self
+            .lets(settings)
+            .map_err(|error| FileErrors(vec![error]))?;
+        let scope = Scope::of(settings, &lets);
+        let model = filled::read(self, &scope).map_err(|errors| once(errors.0))?;
+        let errors = self.check(settings, &lets, model.as_ref());
+        if !errors.is_empty() {
+            return Err(FileErrors(errors));
+        }
+        Ok(Prepared {
+            settings: settings.clone(),
+            lets,
+            model,
+        })
+    }
+
+    fn lets(&self, settings: &Settings) -> Result<Vec<(String, Value)>, FileError> {
+        let mut lets: Vec<(String, Value)> = Vec::new();
+        for of in &self.lets {
+            let value = of.is.evaluate(&Scope::of(settings, &lets));
+            let value =
+                value.map_err(|error| self.error(of.line, format!("let.{}", of.name), &error))?;
+            lets.push((of.name.clone(), value));
+        }
+        Ok(lets)
+    }
+
+    /// Whether everything that is asked of a run will be there, before hours are spent on it.
+    fn check(
+        &self,
+        settings: &Settings,
+        lets: &[(String, Value)],
+        model: &dyn Model,
+    ) -> Vec<FileError> {
+        let mut errors = Vec::new();
+        let fact = |fact: &str, of: &[&str]| model.knows_fact(fact, of).map(|()| 1.0);
+        let mut scope = Scope::of(settings, lets);
+        scope.facts = Some((&fact, model.fact_names()));
+        for value in &self.values {
+            if let Err(error) = value.is.check(&scope) {
+                errors.push(self.error(value.line, "value.is".into(), &error));
+            }
+            scope.names.push((value.name.clone(), Value::Number(1.0)));
+        }
+        let values: Vec<String> = self.values.iter().map(|value| value.name.clone()).collect();
+        for plot in self.plots.iter().filter(|plot| plot.x == X::Time) {
+            for y in &plot.y {
+                if let Err(error) = model.knows_series(y) {
+                    errors.push(self.error(plot.line, "plot.y".into(), &error));
+                }
+            }
+        }
+        scope.facts = None;
+        let over = |function: &str, of: &[Argument<'_>]| check_over(function, of, &values);
+        for expect in &self.expects {
+            let mut over_all = Scope::of(settings, lets);
+            over_all.over = Some(&over);
+            let scope = match &expect.over {
+                None => &scope,
+                Some(parameter) => {
+                    over_all.exclude(parameter);
+                    values.iter().for_each(|value| over_all.exclude(value));
+                    &over_all
+                }
+            };
+            for (key, that) in [
+                ("that", Some(&expect.that)),
+                ("quick", expect.quick.as_ref()),
+            ] {
+                if let Some(Err(error)) = that.map(|that| that.check(scope)) {
+                    errors.push(self.error(expect.line, format!("expect.{key}"), &error));
+                }
+            }
+        }
+        errors
+    }
+
+    fn error(&self, line: usize, key: String, what: &dyn std::fmt::Display) -> FileError {
+        FileError {
+            file: self.path.display().to_string(),
+            line,
+            column: None,
+            key: Some(key),
+            message: what.to_string(),
+        }
+    }
+
+    pub fn value(&self, name: &str) -> Option<&ValueSpec> {
+        self.values.iter().find(|value| value.name == name)
+    }
+}
+
+/// The first mistake of each place: what could not be computed is no number either, and each copy of a table has
+/// the same.
+fn once(mut errors: Vec<FileError>) -> FileErrors {
+    errors.dedup_by(|next, first| next.line == first.line && next.key == first.key);
+    FileErrors(errors)
+}
+
+impl std::fmt::Debug for Scenario {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Scenario({})", self.path.display())
+    }
+}
+
+impl std::fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Prepared({:?})", self.settings)
+    }
+}
+
+/// Whether a function over a sweep is called as it has to be.
+fn check_over(
+    function: &str,
+    arguments: &[Argument<'_>],
+    values: &[String],
+) -> Option<Result<f64, String>> {
+    if !OVER.contains(&function) {
+        return None;
+    }
+    let of_value = |name: &str| match values.iter().any(|value| value == name) {
+        true => Ok(1.0),
+        false => {
+            let near = crate::expression::near(name, values);
+            Err(format!("{function} is of a value: {name} is none ({near})"))
+        }
+    };
+    Some(match (function, arguments) {
+        ("at", [Argument::Name(name), _]) => of_value(name),
+        ("at", _) => Err("at has a value and a number, as in at(ratio, 13)".into()),
+        (_, [Argument::Name(name)]) => of_value(name),
+        _ => Err(format!(
+            "{function} is of one value, as in {function}(ratio)"
+        )),
+    })
+}
+
+type FactOf<'a> = &'a dyn Fn(&str, &[&str]) -> Result<f64, String>;
+type OverOf<'a> = &'a dyn Fn(&str, &[Argument<'_>]) -> Option<Result<f64, String>>;
+
+/// What names stand for at a place of a scenario.
+pub struct Scope<'a> {
+    pub names: Vec<(String, Value)>,
+    /// Facts of a run, and what they are called.
+    pub facts: Option<(FactOf<'a>, Vec<String>)>,
+    /// Functions over a sweep.
+    pub over: Option<OverOf<'a>>,
+    /// Names that stand for nothing here, and why.
+    pub without: Vec<(String, String)>,
+}
+
+impl std::fmt::Debug for Scope<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Scope({:?})", self.names)
+    }
+}
+
+impl<'a> Scope<'a> {
+    pub fn of(settings: &Settings, lets: &[(String, Value)]) -> Scope<'a> {
+        Scope {
+            names: settings.0.iter().chain(lets).cloned().collect(),
+            facts: None,
+            over: None,
+            without: Vec::new(),
+        }
+    }
+
+    /// What has a value at each point has none over all of them.
+    pub fn exclude(&mut self, name: &str) {
+        self.names.retain(|(known, _)| known != name);
+        let message = format!(
+            "{name} differs from point to point: say of which, as in mean({name}), first({name}) or \
+             at({name}, 13)"
+        );
+        self.without.push((name.to_owned(), message));
+    }
+}
+
+impl Names for Scope<'_> {
+    fn value(&self, name: &str) -> Option<Value> {
+        let found = self.names.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.clone())
+    }
+
+    fn call(&self, function: &str, arguments: &[Argument<'_>]) -> Option<Result<f64, String>> {
+        if let Some(over) = self.over {
+            return over(function, arguments);
+        }
+        let (fact, known) = self.facts.as_ref()?;
+        if !known.iter().any(|name| name == function) {
+            return None;
+        }
+        let names = names_of(function, arguments);
+        Some(names.and_then(|names| fact(function, &names)))
+    }
+
+    fn why_not(&self, name: &str) -> Option<String> {
+        let found = self.without.iter().find(|(without, _)| without == name);
+        found.map(|(_, why)| why.clone())
+    }
+
+    fn known_names(&self) -> Vec<String> {
+        self.names.iter().map(|(name, _)| name.clone()).collect()
+    }
+
+    fn known_functions(&self) -> Vec<String> {
+        match (&self.facts, self.over) {
+            (_, Some(_)) => OVER.map(str::to_owned).into(),
+            (Some((_, known)), _) => known.clone(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+pub mod tests;
