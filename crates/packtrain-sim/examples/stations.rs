@@ -23,6 +23,7 @@ const CABLE: Duration = Duration::from_micros(1);
 fn main() {
     shared_ethernet();
     table_1();
+    pulled_cable();
     tokens();
     copies();
 }
@@ -134,16 +135,17 @@ fn transactions(rate_bps: u64, over: Over, way: &str) -> Setup {
     }
 }
 
-/// A server with links of 100 Mbit/s, of which the last may be dead, and a host with a gigabit, on a switch.
-fn trunk(links: usize, dead: bool, application: ApplicationConfig) -> Setup {
+/// A server with links of 100 Mbit/s and a host with a gigabit, on a switch. The last link of the server's is cut then, or never; `seen`:
+/// it has no carrier.
+fn trunk(links: usize, cut: Option<(Duration, bool)>, application: ApplicationConfig) -> Setup {
     let mut rates = vec![LINK_BPS; links];
     rates.push(1_000_000_000);
     let mut switch = segments::switch(&rates, CABLE);
-    if dead {
+    if let Some((from, seen)) = cut {
         switch.cut = Cut::new(vec![Outage {
-            from: Instant::ZERO,
+            from: Instant::ZERO + from,
             until: Instant::ZERO + Duration::from_secs(100_000),
-            seen: true,
+            seen,
             lag: [Duration::ZERO; 2],
             port: Some(links - 1),
         }]);
@@ -160,6 +162,14 @@ fn trunk(links: usize, dead: bool, application: ApplicationConfig) -> Setup {
     }
 }
 
+fn bulk() -> ApplicationConfig {
+    ApplicationConfig::Bulk(BulkConfig {
+        streams: vec![(0, 1)],
+        ends: ends(),
+        starts: STARTS,
+    })
+}
+
 fn table_1() {
     println!(
         "\nELT, Table 1: bulk from the server, Mbit/s of content, and each link's part of its bytes\n"
@@ -169,12 +179,7 @@ fn table_1() {
         ("AFT: one of two dead", 2, true, 89.40),
         ("two links", 2, false, 176.35),
     ] {
-        let config = BulkConfig {
-            streams: vec![(0, 1)],
-            ends: ends(),
-            starts: STARTS,
-        };
-        let setup = trunk(links, dead, ApplicationConfig::Bulk(config));
+        let setup = trunk(links, dead.then_some((Duration::ZERO, true)), bulk());
         let stations = counted(setup, Duration::from_secs(2));
         let ports = &stations.counts().stations[0].ports;
         let all: u64 = ports.iter().map(|port| port.bytes).sum();
@@ -185,6 +190,17 @@ fn table_1() {
             stations.goodput_bps(0) / 1e6,
             parts.join(" : ")
         );
+    }
+}
+
+fn pulled_cable() {
+    println!(
+        "\nELT, a pulled cable: longest time without a byte of bulk over two links, one of which is cut\n"
+    );
+    for (name, seen) in [("seen by both cards", true), ("seen by nobody", false)] {
+        let setup = trunk(2, Some((Duration::from_millis(700), seen)), bulk());
+        let stations = counted(setup, Duration::from_secs(2));
+        println!("{name:22} {:?}", stations.report(0).longest_pause);
     }
 }
 
@@ -207,7 +223,7 @@ fn tokens() {
                     ends: ends(),
                     starts: STARTS,
                 };
-                let setup = trunk(links, false, ApplicationConfig::PingPong(config));
+                let setup = trunk(links, None, ApplicationConfig::PingPong(config));
                 let stations = counted(setup, Duration::from_millis(100));
                 let rate = stations.goodput_bps(0) / 8e6;
                 line.push_str(&format!(" {rate:6.2}"));
@@ -240,7 +256,7 @@ fn copies() {
                 ends: ends(),
                 starts: STARTS,
             };
-            let setup = trunk(links, false, ApplicationConfig::Copies(config));
+            let setup = trunk(links, None, ApplicationConfig::Copies(config));
             let stations = counted(setup, Duration::from_secs(1));
             line.push_str(&format!(" {:5.1}", stations.goodput_bps(0) / 8e6));
         }
