@@ -20,6 +20,7 @@ pub mod random;
 pub mod sabotage;
 pub mod scenario;
 pub mod simulator;
+pub mod stations;
 pub mod statistics;
 pub mod tcp;
 pub mod theory;
