@@ -62,6 +62,7 @@ pub fn build(settings: &NetworkSettings, seed: u64) -> Built {
                 group,
                 starts: starts(&class.starts, &mut random),
                 writes: vec![(Duration::ZERO, class.writes.unwrap_or(UNLIMITED_BYTES))],
+                feeds: None,
             });
         }
         built.flows.push(first..first + class.count);
