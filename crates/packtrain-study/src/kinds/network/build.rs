@@ -61,9 +61,18 @@ pub fn build(settings: &NetworkSettings, seed: u64) -> Built {
                 route,
                 group,
                 starts: starts(&class.starts, &mut random),
-                writes: vec![(Duration::ZERO, class.writes.unwrap_or(UNLIMITED_BYTES))],
+                writes: match class.fed_by {
+                    Some(_) => Vec::new(),
+                    None => vec![(Duration::ZERO, class.writes.unwrap_or(UNLIMITED_BYTES))],
+                },
                 feeds: None,
             });
+        }
+        if let Some(by) = class.fed_by {
+            let feeders = built.flows[by].clone();
+            for (from, to) in feeders.zip(first..) {
+                built.config.flows[from as usize].feeds = Some(to);
+            }
         }
         built.flows.push(first..first + class.count);
     }
@@ -122,6 +131,8 @@ fn wire(line: &LineSettings) -> WireConfig {
         per_unit: processing.time,
         masked: processing.masked,
     });
+    wire.arq = line.arq;
+    wire.fec = line.fec;
     if let Some(shared) = &line.shared {
         wire.queue.discipline = discipline(shared);
     }

@@ -5,7 +5,7 @@ use crate::expression::near;
 use crate::model::JAIN;
 
 /// Of a line.
-pub const OF_LINES: [&str; 10] = [
+pub const OF_LINES: [&str; 11] = [
     "throughput",
     "utilisation",
     "queue_mean",
@@ -16,6 +16,7 @@ pub const OF_LINES: [&str; 10] = [
     "lookups",
     "longest_pause",
     "energy",
+    "repeated",
 ];
 /// Of flows and of visitors.
 pub const OF_CONNECTIONS: [&str; 10] = [

@@ -250,6 +250,7 @@ impl Run<'_> {
         set("drops", (now.dropped() - then.dropped()) as f64);
         set("marks", (now.marked - then.marked) as f64);
         set("sent", (now.left - then.left) as f64);
+        set("repeated", (now.repeated - then.repeated) as f64);
         set("lookups", lookups as f64);
         set("longest_pause", now.longest_pause.as_secs_f64());
         set("energy", lookups_per_1500(lookups, bytes));
