@@ -5,7 +5,11 @@ use packtrain_settings::toml_reader::FileErrors;
 use crate::scenario::Scenario;
 
 /// By name; the texts are those of `scenarios/`.
-pub const ALL: [(&str, &str); 3] = [
+pub const ALL: [(&str, &str); 7] = [
+    ("lfn-buffer", include_str!("../scenarios/lfn-buffer.toml")),
+    ("lfn-fig1", include_str!("../scenarios/lfn-fig1.toml")),
+    ("lfn-fig2", include_str!("../scenarios/lfn-fig2.toml")),
+    ("lfn-fig3", include_str!("../scenarios/lfn-fig3.toml")),
     (
         "xlf-droptail",
         include_str!("../scenarios/xlf-droptail.toml"),

@@ -196,6 +196,7 @@ fn over_all(function: &str, xs: &[f64], ys: &[f64], x: Option<f64>) -> Option<Re
         "least" => fold(f64::min),
         "most" => fold(f64::max),
         "mean" => ys.iter().sum::<f64>() / ys.len() as f64,
+        "middle" => middle(ys),
         "rises" => {
             let known = ys.iter().all(|y| !y.is_nan());
             f64::from(u8::from(
@@ -215,6 +216,18 @@ fn over_all(function: &str, xs: &[f64], ys: &[f64], x: Option<f64>) -> Option<Re
         }
         _ => return None,
     }))
+}
+
+/// The median.
+fn middle(ys: &[f64]) -> f64 {
+    let mut sorted = ys.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let unknown = ys.is_empty() || ys.iter().any(|y| y.is_nan());
+    match (unknown, ys.len() / 2) {
+        (true, _) => f64::NAN,
+        (false, half) if ys.len() % 2 == 1 => sorted[half],
+        (false, half) => (sorted[half - 1] + sorted[half]) / 2.0,
+    }
 }
 
 /// Of ln y over ln x, by least squares: the power of x with which y grows.

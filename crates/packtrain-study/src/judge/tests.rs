@@ -76,7 +76,7 @@ fn over_a_sweep_the_points_are_seen_together_in_order() {
     for that in [
         "abs(slope(y) - p) < 1e-9",
         "first(y) == 1 and last(y) == 16",
-        "least(y) == 1 and most(y) == 16 and mean(y) == 7.5",
+        "least(y) == 1 and most(y) == 16 and mean(y) == 7.5 and middle(y) == 6.5",
         "rises(y)",
         "at(y, 3) == 9 and at(y, p) == 4",
         "half == 1",

@@ -106,22 +106,27 @@ impl Sender {
         if !may_grow {
             return;
         }
+        let mss = u64::from(self.config.mss);
+        let delivered = match self.config.counts_acknowledgements {
+            true => news.delivered.min(mss),
+            false => news.delivered,
+        };
         let Some(cubic) = &mut self.cubic else {
-            self.window.grow(news.delivered);
+            self.window.grow(delivered);
             return;
         };
         let segments = self.window.cwnd_segments();
         if in_slow_start {
-            self.window.grow(news.delivered);
+            self.window.grow(delivered);
             if !self.window.in_slow_start() && self.pacer.path().is_some() {
                 cubic.is_full_at(segments);
             }
             return;
         }
-        let acked = news.delivered / u64::from(self.config.mss);
+        let acked = delivered / mss;
         let rtt_min = self.rtt.min().unwrap_or(Duration::ZERO);
         let each = cubic.each(segments, acked, rtt_min, now);
-        self.window.grow_for_each(each, news.delivered);
+        self.window.grow_for_each(each, delivered);
     }
 
     /// What is lost by time.

@@ -17,7 +17,7 @@ use packtrain_sim::tcp::scoreboard;
 use packtrain_sim::tcp::sender::{Reduction, SenderConfig};
 
 use super::line::{LineSettings, SharedDiscipline};
-use super::tcp::{Congestion, Detection, Halving, Preset, TcpSettings};
+use super::tcp::{Congestion, Counting, Detection, Halving, Preset, TcpSettings};
 use super::{NetworkSettings, PathSettings, SourceSettings, Starts};
 
 /// Of RED's average: an eighth of what Floyd and Jacobson call a good lower bound for bursts of fifty packets.
@@ -256,6 +256,7 @@ fn sender(tcp: &TcpSettings) -> SenderConfig {
         }),
         auto: tcp.auto.unwrap_or(preset.auto),
         cubic,
+        counts_acknowledgements: tcp.counting == Some(Counting::Acknowledgements),
         hystart: cubic && tcp.hystart.unwrap_or(preset.hystart),
         detection,
         recovery: tcp
