@@ -178,9 +178,54 @@ fn what_is_explained_is_what_can_be_set_and_what_is_expected() {
         "  how = a, b: one of a, b, c\n",
         "Assumed:\n  nothing\n",
         "  level [m]: how high\n",
+        "  Levels & <more>, over F (P, Fig. 1)\n",
+        "  Over time, over time, of a run\n",
         "  it grows: abs(slope(level) - 1) < 0.1, over F\n",
     ] {
         assert!(text.contains(part), "{part}\n{text}");
+    }
+}
+
+#[test]
+fn a_list_has_a_row_a_scenario_and_a_sweep_is_explained_with_its_values() {
+    let scenarios = [scenario(), crate::scenario::tests::whole()];
+    assert_eq!(
+        text::list(&scenarios),
+        "NAME    PAPER      TITLE\nlevels  P, Fig. 1  Levels & <things>\nthings  P, Fig. 1  Things\n"
+    );
+    let list: serde_json::Value = serde_json::from_str(&json::list(&scenarios)).unwrap();
+    assert_eq!(list[1]["name"], "things");
+    let swept = "\nSwept (sim sweep):\n  F = 1, 2, 3; how = drr, drop-tail, with 3 seeds; quick F = 1, 2, with 3 seeds\n";
+    let text = text::explain(&scenarios[1]);
+    assert!(text.contains(swept), "{text}");
+    assert!(!text::explain(&scenarios[0]).contains("Swept"));
+}
+
+#[test]
+fn what_is_explained_to_programs_has_base_units_and_bounds() {
+    let scenario = crate::scenario::tests::whole();
+    let of: serde_json::Value = serde_json::from_str(&json::explain(&scenario)).unwrap();
+    let rtt = &of["parameters"][1];
+    assert_eq!((&rtt["default"], &rtt["quick"]), (&0.1.into(), &0.01.into()));
+    assert_eq!((&rtt["least"], rtt["most"].is_null()), (&0.001.into(), true));
+    assert_eq!(of["parameters"][2]["one_of"][1], "drr");
+    assert_eq!(of["sweep"]["vary"]["how"][0], "drr");
+    assert_eq!(of["quick_sweep"]["vary"].as_object().unwrap().len(), 1);
+    assert_eq!(of["expectations"][1]["quick"], "rises(ratio)");
+    assert_eq!(of["plots"][1]["x"], "time");
+}
+
+#[test]
+fn what_was_expected_is_coloured_where_there_are_colours() {
+    let text = study(&["F=1..3"], &[1], |study| {
+        text::text_with(study, |part, text| format!("<{part:?} {text}>"))
+    });
+    for part in [
+        "<Title Levels & <things>> (levels; P, Fig. 1)\n",
+        "\n<Met met     > high enough: ",
+        "\n<NotMet NOT MET > low enough: ",
+    ] {
+        assert!(text.contains(part), "{text}");
     }
 }
 

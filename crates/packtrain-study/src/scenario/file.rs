@@ -31,7 +31,7 @@ pub const COMMON: [&str; 13] = [
     "reported",
     "expect",
 ];
-const SEEDS_MAX: u32 = 10_000;
+pub const SEEDS_MAX: u32 = 10_000;
 
 /// The scenario as far as it could be read, and what is wrong; an error where nothing could be.
 pub fn read(path: &Path, text: &str) -> Result<(Scenario, Vec<FileError>), FileErrors> {
