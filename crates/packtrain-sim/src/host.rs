@@ -418,7 +418,7 @@ impl Host {
         }
         let waiting = self.has_frames_waiting();
         world.checkers.waits(self.station, waiting, now);
-        if waiting && settled {
+        if waiting && settled && !world.checkers.only_hand_on() {
             self.show_what_waits(now, world);
         } else {
             world.checkers.nothing_waits(self.station);

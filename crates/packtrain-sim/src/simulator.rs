@@ -422,6 +422,14 @@ impl Simulator {
                     host.drained(port, now, &mut world);
                 }
             }
+            Outcome::MediumDrained { segment } => {
+                for at in 0..self.ports.len() {
+                    let (port, station) = self.ports[at];
+                    if port.segment == segment {
+                        self.with_host(station, |host, now, world| host.drained(port, now, world));
+                    }
+                }
+            }
             Outcome::Delivered(port, frame) => {
                 let (station, mut world) = self.split(self.behind(port));
                 match station {
@@ -463,10 +471,16 @@ impl Simulator {
         let frame = self.checkers.flows()[flow].frame(sequence);
         let from = self.checkers.flows()[flow].from;
         self.checkers.sent(flow, sequence, now);
-        let (station, mut world) = self.split(from);
+        self.hand_over(from, &frame);
+    }
+
+    /// Gives a host a frame of one of its applications now.
+    pub fn hand_over(&mut self, station: StationId, frame: &Frame) {
+        let now = self.now;
+        let (station, mut world) = self.split(station);
         match station {
-            Station::Packtrain(host) => host.send(&frame, now, &mut world),
-            Station::Plain(host) => host.send(&frame, now, &mut world),
+            Station::Packtrain(host) => host.send(frame, now, &mut world),
+            Station::Plain(host) => host.send(frame, now, &mut world),
         }
     }
 

@@ -1,5 +1,7 @@
 //! Whether what was expected came: at each point by itself, and over a parameter that was varied.
 
+use packtrain_sim::statistics::Line;
+
 use crate::expression::{Argument, Expression, Value};
 use crate::scenario::{Expect, Scenario, Scope};
 use crate::sweep::{Point, Results, words_at};
@@ -217,16 +219,9 @@ fn over_all(function: &str, xs: &[f64], ys: &[f64], x: Option<f64>) -> Option<Re
 
 /// Of ln y over ln x, by least squares: the power of x with which y grows.
 fn slope(xs: &[f64], ys: &[f64]) -> f64 {
-    let logs = |of: &[f64]| -> Vec<f64> { of.iter().map(|value| value.ln()).collect() };
-    let (xs, ys) = (logs(xs), logs(ys));
-    let count = xs.len() as f64;
-    let mean = |of: &[f64]| of.iter().sum::<f64>() / count;
-    let (x, y) = (mean(&xs), mean(&ys));
-    let products: f64 = xs.iter().zip(&ys).map(|(a, b)| (a - x) * (b - y)).sum();
-    let squares: f64 = xs.iter().map(|a| (a - x).powi(2)).sum();
-    let slope = products / squares;
+    let points: Vec<(f64, f64)> = xs.iter().copied().zip(ys.iter().copied()).collect();
     // Nothing and less has no logarithm.
-    if slope.is_finite() { slope } else { f64::NAN }
+    Line::through_logarithms(&points).map_or(f64::NAN, |line| line.slope)
 }
 
 fn check(at: String, that: &Expression, scope: &Scope<'_>) -> Check {

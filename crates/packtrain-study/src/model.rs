@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use packtrain_sim::statistics::jain_index;
+
 use crate::expression::{Argument, near};
 
 /// A kind of scenario, ready to be run.
@@ -91,7 +93,7 @@ impl Facts {
         })
     }
 
-    /// Jain, Chiu and Hawe, 1984: 1 where all have the same, 1/n where one has all.
+    /// 1 where all have the same, 1/n where one has all.
     fn jain(&self, of: &[&str]) -> Result<f64, String> {
         if let Some(unknown) = of.iter().find(|name| !self.each.contains_key(**name)) {
             let known: Vec<String> = self.each.keys().cloned().collect();
@@ -103,9 +105,8 @@ impl Facts {
         let asked = |class: &&String| of.is_empty() || of.contains(&class.as_str());
         let classes = self.each.iter().filter(|(class, _)| asked(class));
         let rates: Vec<f64> = classes.flat_map(|(_, rates)| rates).copied().collect();
-        let sum: f64 = rates.iter().sum();
-        let squares: f64 = rates.iter().map(|rate| rate * rate).sum();
-        Ok(sum * sum / (rates.len() as f64 * squares))
+        // Where nobody has anything nothing is known.
+        Ok(jain_index(&rates).unwrap_or(f64::NAN))
     }
 
     /// Each once.

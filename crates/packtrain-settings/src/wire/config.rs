@@ -146,6 +146,7 @@ mod tests {
                     ecn: false,
                 },
             },
+            processing: None,
             packet_cap: Some(PacketCapConfig {
                 frames_per_second: 5000,
                 burst_frames: 64,

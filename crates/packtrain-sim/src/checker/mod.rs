@@ -119,6 +119,9 @@ pub struct Checkers {
     found_dead: FoundDead,
     held_within: HeldWithin,
     record: Option<Record>,
+    /// `Some`: frames are those of applications, which see for themselves what they get. It is kept for them, and nothing
+    /// is checked but that hosts send what cards take.
+    handed_on: Option<Vec<(StationId, Frame)>>,
     violation: Option<Violation>,
     pumps: u64,
     pub frames_delivered: u64,
@@ -149,11 +152,32 @@ impl Checkers {
             held_within: HeldWithin::new(station_count),
             stations,
             record: None,
+            handed_on: None,
             violation: None,
             pumps: 0,
             frames_delivered: 0,
             frames_aggregated: 0,
             coded: CodedTrains::default(),
+        }
+    }
+
+    /// Of hosts whose frames are those of applications.
+    pub fn for_applications(stations: Vec<StationFacts>) -> Checkers {
+        Checkers {
+            handed_on: Some(Vec::new()),
+            ..Checkers::new(Vec::new(), stations, NetworkFaults::default())
+        }
+    }
+
+    /// Nothing is checked of what hosts do in between.
+    pub fn only_hand_on(&self) -> bool {
+        self.handed_on.is_some()
+    }
+
+    /// What came out since the last call, for applications; `room` is empty, and kept for the next time.
+    pub fn take_handed_on(&mut self, room: &mut Vec<(StationId, Frame)>) {
+        if let Some(frames) = &mut self.handed_on {
+            core::mem::swap(frames, room);
         }
     }
 
@@ -224,6 +248,9 @@ impl Checkers {
         frame: &Frame,
         now: Instant,
     ) -> bool {
+        if self.only_hand_on() {
+            return false;
+        }
         if frame.header().ether_type == ether_type::PACKTRAIN {
             return self.message_transmitted(station, frame, now);
         }
@@ -321,6 +348,9 @@ impl Checkers {
 
     /// A frame has come to a host, by a link.
     pub fn came(&mut self, station: StationId, frame: &Frame) {
+        if self.only_hand_on() {
+            return;
+        }
         if frame.header().ether_type == ether_type::PACKTRAIN {
             return;
         }
@@ -338,12 +368,18 @@ impl Checkers {
 
     /// An engine says that it let go what waited, for want of room.
     pub fn let_go(&mut self, station: StationId, now: Instant) {
+        if self.only_hand_on() {
+            return;
+        }
         self.excused.let_go(station, now);
     }
 
     /// A frame came out at a host.
     pub fn delivered(&mut self, station: StationId, frame: &Frame, now: Instant) {
         self.frames_delivered += 1;
+        if let Some(frames) = &mut self.handed_on {
+            return frames.push((station, frame.clone()));
+        }
         if let Err((checker, text)) = self.judge(station, frame) {
             let text = format!("{station:?} is given {}: {text}", describe(frame));
             self.object(checker, now, text);
@@ -352,6 +388,9 @@ impl Checkers {
 
     /// The network dropped a frame.
     pub fn lost(&mut self, frame: &Frame) {
+        if self.only_hand_on() {
+            return;
+        }
         if frame.header().ether_type == ether_type::PACKTRAIN {
             self.accounted.train_lost(inside::items(&frame.bytes));
             return;
@@ -387,11 +426,17 @@ impl Checkers {
 
     /// A train with something in it is on a wire.
     pub fn train_left(&mut self, station: StationId, port: PortId, now: Instant) {
+        if self.only_hand_on() {
+            return;
+        }
         self.work_conserving.train_left(station, port, now);
     }
 
     /// Whether frames wait in a station's engine, after each of its steps.
     pub fn waits(&mut self, station: StationId, waiting: bool, now: Instant) {
+        if self.only_hand_on() {
+            return;
+        }
         self.work_conserving.waits(station, waiting, now);
     }
 
@@ -414,6 +459,9 @@ impl Checkers {
         frame: &Frame,
         now: Instant,
     ) -> Option<(u16, Pack)> {
+        if self.only_hand_on() {
+            return None;
+        }
         let what = identify(&frame.bytes, &self.flows)?;
         let to = self.flows[usize::from(what.flow)].to;
         let pack = self.held_within.came(station, frame, (what, to), now);
@@ -433,6 +481,9 @@ impl Checkers {
 
     /// A station's engine is called.
     pub fn called(&mut self, station: StationId, now: Instant) {
+        if self.only_hand_on() {
+            return;
+        }
         if self.faults.alters {
             return;
         }
@@ -443,6 +494,9 @@ impl Checkers {
 
     /// Nothing waits in a station's engine.
     pub fn nothing_waits(&mut self, station: StationId) {
+        if self.only_hand_on() {
+            return;
+        }
         self.held_within.nothing_waits(station);
     }
 
@@ -520,6 +574,9 @@ impl Checkers {
     }
 
     pub fn wants_snapshot(&mut self) -> bool {
+        if self.only_hand_on() {
+            return false;
+        }
         self.pumps += 1;
         self.pumps.is_multiple_of(Self::PUMPS_PER_SNAPSHOT)
     }

@@ -67,6 +67,10 @@ pub enum Outcome {
     Nothing,
     /// The port's local queue is shorter by a frame.
     Drained(PortId),
+    /// That of one or more of a hub's ports is.
+    MediumDrained {
+        segment: usize,
+    },
     Delivered(PortId, Frame),
     /// Carrier of one port of the segment; `None`: of all.
     Carrier {
@@ -312,7 +316,10 @@ impl Network {
                 if self.segments[segment].medium_due == Some(due) {
                     self.run_medium(segment, now, queue);
                 }
-                Outcome::Nothing
+                match self.has_drained(segment) {
+                    true => Outcome::MediumDrained { segment },
+                    false => Outcome::Nothing,
+                }
             }
             NetEvent::CutStarts {
                 segment: number,
@@ -396,7 +403,8 @@ impl Network {
         if wire.epoch != epoch {
             return Outcome::Nothing; // it was cut off
         }
-        let is_first = id.wire < segment.config.up.len();
+        // What has left a wire to a hub stands before its medium.
+        let is_first = id.wire < segment.config.up.len() && segment.medium.is_none();
         let mut dropped = Vec::new();
         let next = wire.sent(now, |passed| match passed {
             Passed::Dropped(reason, frame) => dropped.push((reason, frame)),

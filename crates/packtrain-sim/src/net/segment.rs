@@ -57,6 +57,8 @@ pub struct Segment {
     pub(super) medium: Option<Medium>,
     /// When the network looks at it next.
     pub(super) medium_due: Option<Instant>,
+    /// Frames that it was done with when somebody was told last.
+    pub(super) medium_done: u64,
 }
 
 impl Segment {
@@ -84,6 +86,7 @@ impl Segment {
         Segment {
             medium,
             medium_due: None,
+            medium_done: 0,
             carrier: vec![true; config.up.len()],
             port_mtus: vec![config.mtu; config.up.len()],
             path_mtu: None,

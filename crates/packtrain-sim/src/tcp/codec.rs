@@ -2,11 +2,11 @@
 //! RFC 2018), and a checksum that is left to the card.
 //!
 //! The ends count bytes of a stream from 0, in 64 bits. In a frame they have 32-bit numbers, which wrap.
-//! Content begins with its own offset in the stream, as far as it has room: who reads a number wrongly
-//! is found out.
+//! Content begins with its own offset in the stream, as far as it has room, and goes on with what follows from that and
+//! cannot be compressed: who reads a number wrongly, or changes a byte on the way, is found out.
 
 use packtrain_proto::offload::{Offload, PartialChecksum};
-use packtrain_proto::wire::ethernet::{self, ether_type};
+use packtrain_proto::wire::ethernet::{self, MacAddr, ether_type};
 
 use super::segment::{
     Acknowledgement, Content, Data, Ecn, IP_HEADERS_LEN, IPV4_LEN, Phase, SACK_BLOCKS_MAX, Segment,
@@ -14,6 +14,7 @@ use super::segment::{
 };
 use crate::checksum::{self, Transport};
 use crate::frame::Frame;
+use crate::random::mix;
 
 const NETWORK: usize = ethernet::HEADER_LEN;
 const TRANSPORT: usize = NETWORK + IPV4_LEN;
@@ -89,6 +90,59 @@ impl Numbering {
     }
 }
 
+/// Where a host is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostAddress {
+    pub mac: MacAddr,
+    pub ip: [u8; 4],
+}
+
+impl HostAddress {
+    /// Locally administered, and says the port: for those of whom nobody on the way looks at where they are.
+    fn of_port(port: u16) -> HostAddress {
+        let [high, low] = port.to_be_bytes();
+        HostAddress {
+            mac: MacAddr([0x02, 0, 0, 0, high, low]),
+            ip: [10, 0, high, low],
+        }
+    }
+}
+
+/// Where the two ends of a connection are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hosts {
+    pub sender: HostAddress,
+    pub receiver: HostAddress,
+}
+
+/// Fills content that begins at this offset of its stream.
+pub fn fill(content: &mut [u8], offset: u64) {
+    for (words, bytes) in (0u64..).zip(content.chunks_mut(8)) {
+        let word = word_of(offset, words).to_be_bytes();
+        bytes.copy_from_slice(&word[..bytes.len()]);
+    }
+}
+
+/// Whether it is what [`fill`] made.
+pub fn is_filled(content: &[u8], offset: u64) -> bool {
+    (0u64..).zip(content.chunks(8)).all(|(words, bytes)| {
+        let word = word_of(offset, words).to_be_bytes();
+        *bytes == word[..bytes.len()]
+    })
+}
+
+fn word_of(offset: u64, words: u64) -> u64 {
+    match words {
+        0 => offset,
+        words => mix(offset.wrapping_add(words << 48)),
+    }
+}
+
+/// Of which flow a frame of a connection is, and whether it comes from its sender.
+pub fn end(frame: &Frame) -> (u32, bool) {
+    (flow(&frame.bytes), is_from_sender(&frame.bytes))
+}
+
 /// Which flow a frame belongs to, whichever way it goes.
 fn flow(bytes: &[u8]) -> u32 {
     let ports = [TRANSPORT, TRANSPORT + 2].map(|at| word(bytes, at));
@@ -104,14 +158,27 @@ impl Segment {
     /// # Panics
     /// If the flow has no port.
     pub fn to_frame(&self, numbering: Numbering) -> Frame {
-        let client = u32::from(CLIENTS) + self.flow;
-        let client = u16::try_from(client).expect("every flow has a port");
+        let hosts = Hosts {
+            sender: HostAddress::of_port(self.client()),
+            receiver: HostAddress::of_port(SERVER),
+        };
+        self.to_frame_between(&hosts, numbering)
+    }
+
+    /// The same, of ends that are somewhere.
+    pub fn to_frame_between(&self, hosts: &Hosts, numbering: Numbering) -> Frame {
+        let client = self.client();
         match &self.content {
-            Content::Data(data) => data_frame(data, client, self.ecn, numbering),
+            Content::Data(data) => data_frame(data, hosts, client, self.ecn, numbering),
             Content::Acknowledgement(said) => {
-                acknowledgement_frame(said, client, self.ecn, numbering)
+                acknowledgement_frame(said, hosts, client, self.ecn, numbering)
             }
         }
+    }
+
+    fn client(&self) -> u16 {
+        let client = u32::from(CLIENTS) + self.flow;
+        u16::try_from(client).expect("every flow has a port")
     }
 
     /// `near`: an offset less than 2³¹ away. `scale`: what the answer to the SYN said.
@@ -137,7 +204,7 @@ pub fn numbering(syn: &Frame) -> Numbering {
     Numbering::of_syn(double_word(&syn.bytes, TRANSPORT + 4))
 }
 
-fn data_frame(data: &Data, client: u16, ecn: Ecn, numbering: Numbering) -> Frame {
+fn data_frame(data: &Data, hosts: &Hosts, client: u16, ecn: Ecn, numbering: Numbering) -> Frame {
     let options: &[u8] = match data.syn {
         true => &[option::SACK_PERMITTED, 2, option::NOP, option::NOP],
         false => &[],
@@ -150,6 +217,7 @@ fn data_frame(data: &Data, client: u16, ecn: Ecn, numbering: Numbering) -> Frame
         false => (numbering.number(data.offset), ACK),
     };
     let mut frame = frame(&Headers {
+        hosts: [&hosts.sender, &hosts.receiver],
         ports: [client, SERVER],
         sequence,
         acknowledged: 0,
@@ -159,9 +227,7 @@ fn data_frame(data: &Data, client: u16, ecn: Ecn, numbering: Numbering) -> Frame
         content_len: data.len as usize,
         traffic_class: (dscp(data.phase) << 2) | codepoint(ecn),
     });
-    let content = &mut frame.bytes[OPTIONS + options.len()..];
-    let told = content.len().min(8);
-    content[..told].copy_from_slice(&data.offset.to_be_bytes()[..told]);
+    fill(&mut frame.bytes[OPTIONS + options.len()..], data.offset);
     frame
 }
 
@@ -174,8 +240,10 @@ fn data_of(bytes: &[u8], numbering: Numbering, near: u64) -> Data {
         true => 0,
         false => numbering.offset(double_word(bytes, TRANSPORT + 4), near),
     };
-    let told = content.len().min(8);
-    assert_eq!(content[..told], offset.to_be_bytes()[..told]);
+    assert!(
+        is_filled(content, offset),
+        "content that does not belong at {offset}"
+    );
     Data {
         syn,
         cwr: flags & CWR != 0,
@@ -187,6 +255,7 @@ fn data_of(bytes: &[u8], numbering: Numbering, near: u64) -> Data {
 
 fn acknowledgement_frame(
     said: &Acknowledgement,
+    hosts: &Hosts,
     client: u16,
     ecn: Ecn,
     numbering: Numbering,
@@ -210,6 +279,7 @@ fn acknowledgement_frame(
     let scale = if said.syn { 0 } else { said.window_scale };
     let window = (said.window_bytes >> scale).min(u64::from(u16::MAX));
     frame(&Headers {
+        hosts: [&hosts.receiver, &hosts.sender],
         ports: [SERVER, client],
         sequence: 0,
         acknowledged: numbering.number(said.to),
@@ -258,6 +328,8 @@ fn acknowledgement_of(bytes: &[u8], numbering: Numbering, near: u64, scale: u8) 
 }
 
 struct Headers<'a> {
+    /// From and to.
+    hosts: [&'a HostAddress; 2],
     ports: [u16; 2],
     sequence: u32,
     acknowledged: u32,
@@ -272,11 +344,9 @@ fn frame(headers: &Headers<'_>) -> Frame {
     let packet_len = IP_HEADERS_LEN + headers.options.len() + headers.content_len;
     let total = u16::try_from(packet_len).expect("a segment fits into an IP packet");
     let mut bytes = vec![0; NETWORK + packet_len];
-    // Locally administered addresses that say the port; nobody on the way looks at them.
-    bytes[0] = 0x02;
-    bytes[4..6].copy_from_slice(&headers.ports[1].to_be_bytes());
-    bytes[6] = 0x02;
-    bytes[10..12].copy_from_slice(&headers.ports[0].to_be_bytes());
+    let [from, to] = headers.hosts;
+    bytes[..6].copy_from_slice(&to.mac.0);
+    bytes[6..12].copy_from_slice(&from.mac.0);
     bytes[12..14].copy_from_slice(&ether_type::IPV4.to_be_bytes());
     let network = &mut bytes[NETWORK..TRANSPORT];
     network[0] = 0x45;
@@ -285,10 +355,8 @@ fn frame(headers: &Headers<'_>) -> Frame {
     network[6] = 0x40; // don't fragment
     network[8] = 64;
     network[9] = checksum::TCP;
-    network[12] = 10;
-    network[14..16].copy_from_slice(&headers.ports[0].to_be_bytes());
-    network[16] = 10;
-    network[18..20].copy_from_slice(&headers.ports[1].to_be_bytes());
+    network[12..16].copy_from_slice(&from.ip);
+    network[16..20].copy_from_slice(&to.ip);
     let check = !checksum::sum(0, network);
     network[10..12].copy_from_slice(&check.to_be_bytes());
     let transport = &mut bytes[TRANSPORT..];
@@ -401,6 +469,38 @@ mod tests {
             prop_assert_eq!(frame.wire_bits(), segment.wire_bits());
             prop_assert_eq!(Segment::of_frame(&frame, numbering, near, window_scale), segment);
         }
+    }
+
+    #[test]
+    fn ends_that_are_somewhere_are_told_which_way_it_goes_and_content_that_changed_is_found_out() {
+        let at = |n: u8| HostAddress {
+            mac: MacAddr([2, 0, 0, 0, 0, n]),
+            ip: [10, 0, 0, n],
+        };
+        let hosts = Hosts {
+            sender: at(1),
+            receiver: at(2),
+        };
+        let numbering = Numbering::of_syn(7);
+        let said = Acknowledgement::new(10, 0, core::iter::empty());
+        let said = Segment::acknowledgement(3, said).to_frame_between(&hosts, numbering);
+        assert_eq!(end(&said), (3, false));
+        assert_eq!(said.header().source, at(2).mac);
+        assert_eq!(said.header().destination, at(1).mac);
+        let data = Data {
+            syn: false,
+            cwr: false,
+            phase: Phase::Steady,
+            len: 101,
+            offset: 1000,
+        };
+        let frame = Segment::data(3, data).to_frame_between(&hosts, numbering);
+        assert_eq!(end(&frame), (3, true));
+        assert_eq!(frame.bytes[NETWORK + 12..][..8], [10, 0, 0, 1, 10, 0, 0, 2]);
+        let mut content = frame.bytes[OPTIONS..].to_vec();
+        assert!(is_filled(&content, 1000) && !is_filled(&content, 1001));
+        content[100] ^= 1;
+        assert!(!is_filled(&content, 1000));
     }
 
     #[test]

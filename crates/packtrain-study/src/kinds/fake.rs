@@ -3,7 +3,7 @@
 use packtrain_settings::toml_reader::{Errors, Table, string};
 use packtrain_sim::random::{Random, mix};
 
-use super::read::{name, quantity};
+use super::read::{name, quantity, whole};
 use crate::expression::near;
 use crate::model::{Facts, Model, Outcome, Progress, Series};
 use crate::quantity::Dimension;
@@ -15,6 +15,8 @@ struct Thing {
     level: f64,
     noise: f64,
     kind: String,
+    /// Turns of a loop: some runs take longer than others.
+    work: u32,
 }
 
 pub fn read(table: &mut Table<'_>, errors: &mut Errors<'_>) -> Option<Box<dyn Model>> {
@@ -31,12 +33,15 @@ pub fn read(table: &mut Table<'_>, errors: &mut Errors<'_>) -> Option<Box<dyn Mo
         );
         let mut kind = String::new();
         table.optional("kind", errors, &mut kind, |v| string(v).map(str::to_owned));
+        let mut work = 0;
+        table.optional("work", errors, &mut work, whole(0, 100_000_000));
         table.refuse_the_rest(errors);
         Some(Thing {
             name: thing_name?,
             level: level?,
             noise,
             kind,
+            work,
         })
     });
     Some(Box::new(Things(things)))
@@ -47,6 +52,9 @@ impl Model for Things {
         let mut outcome = Outcome::default();
         progress.at(0.5);
         for (number, thing) in (0..).zip(&self.0) {
+            for turn in 0..thing.work {
+                std::hint::black_box(turn);
+            }
             let mut random = Random::new(mix(seed) ^ mix(number));
             let drawn = (random.next() >> 11) as f64 / (1_u64 << 53) as f64;
             let level = thing.level + thing.noise * (drawn - 0.5);

@@ -206,8 +206,14 @@ fn what_is_explained_to_programs_has_base_units_and_bounds() {
     let scenario = crate::scenario::tests::whole();
     let of: serde_json::Value = serde_json::from_str(&json::explain(&scenario)).unwrap();
     let rtt = &of["parameters"][1];
-    assert_eq!((&rtt["default"], &rtt["quick"]), (&0.1.into(), &0.01.into()));
-    assert_eq!((&rtt["least"], rtt["most"].is_null()), (&0.001.into(), true));
+    assert_eq!(
+        (&rtt["default"], &rtt["quick"]),
+        (&0.1.into(), &0.01.into())
+    );
+    assert_eq!(
+        (&rtt["least"], rtt["most"].is_null()),
+        (&0.001.into(), true)
+    );
     assert_eq!(of["parameters"][2]["one_of"][1], "drr");
     assert_eq!(of["sweep"]["vary"]["how"][0], "drr");
     assert_eq!(of["quick_sweep"]["vary"].as_object().unwrap().len(), 1);
@@ -354,4 +360,49 @@ fn the_page_has_everything_and_names_no_other_file() {
             check_xml(&format!("<svg {}", &drawn[..end]));
         }
     });
+}
+
+#[test]
+fn the_documents_are_what_their_schema_says() {
+    for vary in [&[][..], &["F=1..3", "how=c"]] {
+        check_schema(None, &study(vary, &[1], json::text));
+    }
+    let scenarios = [scenario(), crate::scenario::tests::whole()];
+    check_schema(Some("list"), &json::list(&scenarios));
+    scenarios
+        .iter()
+        .for_each(|scenario| check_schema(Some("explain"), &json::explain(scenario)));
+}
+
+/// `part`: of its definitions.
+fn check_schema(part: Option<&str>, document: &str) {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/sim.schema.json");
+    let schema = std::fs::read_to_string(path).unwrap();
+    let mut schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
+    only_what_is_named(&mut schema);
+    if let Some(part) = part {
+        schema = schema["$defs"][part].take();
+    }
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    let document: serde_json::Value = serde_json::from_str(document).unwrap();
+    let errors: Vec<String> = schema
+        .iter_errors(&document)
+        .map(|e| e.to_string())
+        .collect();
+    assert_eq!(errors, [""; 0]);
+}
+
+/// A field that the schema forgot is a mistake here; a reader has to bear with it.
+fn only_what_is_named(schema: &mut serde_json::Value) {
+    match schema {
+        serde_json::Value::Object(fields) => {
+            fields.values_mut().for_each(only_what_is_named);
+            let is_named = fields.get("properties").is_some_and(|p| p.is_object());
+            if is_named && fields.get("type").is_some_and(|t| t == "object") {
+                fields.insert("additionalProperties".into(), false.into());
+            }
+        }
+        serde_json::Value::Array(items) => items.iter_mut().for_each(only_what_is_named),
+        _ => {}
+    }
 }

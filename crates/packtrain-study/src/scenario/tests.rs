@@ -198,16 +198,16 @@ fn expressions_that_cannot_be_computed_are_told_where_they_stand() {
     );
     assert_eq!(
         changed("y = \"level(a)\"", "y = \"level(b)\""),
-        "s.toml:70: plot.y: there is no series level(b) (near it: level(a), level(t1), level(t2))"
+        "s.toml:69: plot.y: there is no series level(b) (near it: level(a), level(t1), level(t2))"
     );
     assert_eq!(
         changed("ratio == F", "ratio == level(a)"),
-        "s.toml:78: expect.that: there is no function level (known here: if, min, max, abs, sqrt, ln, exp, floor, ceil, \
+        "s.toml:77: expect.that: there is no function level (known here: if, min, max, abs, sqrt, ln, exp, floor, ceil, \
          round) (at character 10 of \"ratio == level(a)\")"
     );
     assert_eq!(
         changed("slope(ratio) - 1", "slope(ratio) - ratio"),
-        "s.toml:83: expect.that: ratio differs from point to point: say of which, as in mean(ratio), first(ratio) or \
+        "s.toml:82: expect.that: ratio differs from point to point: say of which, as in mean(ratio), first(ratio) or \
          at(ratio, 13) (at character 20 of \"abs(slope(ratio) - ratio) < 0.1 and at(ratio, 1) == 1\")"
     );
     assert_eq!(
@@ -217,7 +217,7 @@ fn expressions_that_cannot_be_computed_are_told_where_they_stand() {
     );
     assert_eq!(
         changed("at(ratio, 1)", "at(ratio)"),
-        "s.toml:83: expect.that: at has a value and a number, as in at(ratio, 13) (at character 37 of \
+        "s.toml:82: expect.that: at has a value and a number, as in at(ratio, 13) (at character 33 of \
          \"abs(slope(ratio) - 1) < 0.1 and at(ratio) == 1\")"
     );
 }

@@ -194,7 +194,9 @@ impl CliError {
             CliError::NoSuchScenario { .. } => {
                 Some("packtrain sim list shows those that come along; others are files".into())
             }
-            CliError::SweepInterrupted(_) => Some("the same command goes on with the others".into()),
+            CliError::SweepInterrupted(_) => {
+                Some("the same command goes on with the others".into())
+            }
             CliError::Told { hint, .. } => hint.clone(),
             _ => None,
         }

@@ -91,7 +91,12 @@ fn run_once(arguments: &RunArguments) -> Result<Done, CliError> {
     let results = sweep::single(&scenario, plan, &progress);
     progress.ends();
     let outputs = &arguments.outputs;
-    Ok(Done::of(&scenario, &results?, &arguments.command(), outputs))
+    Ok(Done::of(
+        &scenario,
+        &results?,
+        &arguments.command(),
+        outputs,
+    ))
 }
 
 fn sweep_all(arguments: &SweepArguments) -> Result<Done, CliError> {
@@ -117,7 +122,12 @@ fn sweep_all(arguments: &SweepArguments) -> Result<Done, CliError> {
     let results = sweep::sweep(&scenario, plan, jobs, store.as_mut(), &progress);
     progress.ends();
     let outputs = &arguments.outputs;
-    Ok(Done::of(&scenario, &results?, &arguments.command(), outputs))
+    Ok(Done::of(
+        &scenario,
+        &results?,
+        &arguments.command(),
+        outputs,
+    ))
 }
 
 /// Each run is in the store as soon as it has ended, a line at a time: there is nothing to wait for.
@@ -177,7 +187,9 @@ impl Done {
         if let Some(report) = &outputs.report {
             files.push((report.clone(), html::html(&study)));
         }
-        let unmet = verdicts.iter().filter(|verdict| verdict.met() == Some(false));
+        let unmet = verdicts
+            .iter()
+            .filter(|verdict| verdict.met() == Some(false));
         let unmet: Vec<String> = unmet.map(|verdict| verdict.says.clone()).collect();
         debug_assert_eq!(unmet.is_empty(), all_met(&verdicts));
         Done {

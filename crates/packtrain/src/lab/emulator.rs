@@ -277,7 +277,7 @@ impl Emulator {
                     self.lateness.record(self.clock.now().since(at));
                     self.give(place, &frame);
                 }
-                Outcome::Nothing | Outcome::Drained(_) => {}
+                Outcome::Nothing | Outcome::Drained(_) | Outcome::MediumDrained { .. } => {}
                 Outcome::Carrier { .. } => unreachable!("a lab's cuts are commands"),
             }
         }

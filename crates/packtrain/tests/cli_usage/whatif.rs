@@ -74,7 +74,7 @@ fn schema() -> Value {
 }
 
 /// The published schema lets later versions have more fields; the one that this version is held to does not.
-pub fn close(value: &mut Value) {
+fn close(value: &mut Value) {
     match value {
         Value::Object(map) => {
             map.values_mut().for_each(close);

@@ -101,6 +101,20 @@ impl Network {
         }
     }
 
+    /// Whether a hub's medium is done with frames of which nobody was told.
+    pub(super) fn has_drained(&mut self, segment: usize) -> bool {
+        let segment = &mut self.segments[segment];
+        let Some(medium) = &segment.medium else {
+            return false;
+        };
+        let done = (0..segment.config.up.len()).map(|station| {
+            let counters = medium.station_counters(station);
+            counters.sent_frames + counters.excessive_collisions + counters.cut
+        });
+        let done = done.sum();
+        core::mem::replace(&mut segment.medium_done, done) != done
+    }
+
     /// What a hub's port has met; `None` for other ports.
     pub fn station_counters(&self, port: PortId) -> Option<&StationCounters> {
         let medium = self.segments[port.segment].medium.as_ref()?;

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use packtrain_proto::time::{Duration, Instant};
 
-use super::{Network, PortId, SegmentConfig};
+use super::{Network, PortId, SegmentConfig, SegmentKind};
 use crate::net::segment::Segment;
 use crate::net::wire::{Wire, WireConfig};
 
 impl Network {
+    /// What stands behind a port's card, at a hub what waits for the medium included.
     pub fn local_queue_bytes(&self, port: PortId) -> usize {
-        self.segments[port.segment].wires[port.port].queued_bytes()
+        let waiting = self.station_queued_bytes(port).unwrap_or(0);
+        self.segments[port.segment].wires[port.port].queued_bytes() + waiting
     }
 
     pub fn mtu(&self, segment: usize) -> u16 {
@@ -62,7 +64,11 @@ impl Network {
     }
 
     pub fn rate_bps(&self, port: PortId) -> Option<u64> {
-        let wire = &self.segments[port.segment].config.up[port.port];
+        let config = &self.segments[port.segment].config;
+        if let SegmentKind::Hub { rate_bps } = config.kind {
+            return Some(rate_bps);
+        }
+        let wire = &config.up[port.port];
         wire.rate.map(|rate| rate.bps)
     }
 

@@ -219,15 +219,17 @@ fn sender(tcp: &TcpSettings) -> SenderConfig {
         Some(Preset::Linux) => SenderConfig::linux(),
         None => SenderConfig::default(),
     };
-    let cubic = tcp.congestion.map_or(preset.cubic, |congestion| {
-        congestion == Congestion::Cubic
-    });
-    let detection = tcp.detection.map_or(preset.detection, |detection| match detection {
-        Detection::Reno => scoreboard::Detection::RENO,
-        Detection::NewReno => scoreboard::Detection::NEW_RENO,
-        Detection::Sack => scoreboard::Detection::Sack,
-        Detection::Rack => scoreboard::Detection::Rack,
-    });
+    let cubic = tcp
+        .congestion
+        .map_or(preset.cubic, |congestion| congestion == Congestion::Cubic);
+    let detection = tcp
+        .detection
+        .map_or(preset.detection, |detection| match detection {
+            Detection::Reno => scoreboard::Detection::RENO,
+            Detection::NewReno => scoreboard::Detection::NEW_RENO,
+            Detection::Sack => scoreboard::Detection::Sack,
+            Detection::Rack => scoreboard::Detection::Rack,
+        });
     let is_rack = detection == scoreboard::Detection::Rack;
     SenderConfig {
         mss: tcp.mss.unwrap_or(preset.mss),
@@ -244,10 +246,12 @@ fn sender(tcp: &TcpSettings) -> SenderConfig {
         cubic,
         hystart: cubic && tcp.hystart.unwrap_or(preset.hystart),
         detection,
-        recovery: tcp.halving.map_or(preset.recovery, |halving| match halving {
-            Halving::Classic => Reduction::Halving,
-            Halving::Prr => Reduction::Prr,
-        }),
+        recovery: tcp
+            .halving
+            .map_or(preset.recovery, |halving| match halving {
+                Halving::Classic => Reduction::Halving,
+                Halving::Prr => Reduction::Prr,
+            }),
         tail_probe: is_rack && tcp.tail_probe.unwrap_or(preset.tail_probe),
         ecn: tcp.ecn.unwrap_or(preset.ecn),
         record: false,

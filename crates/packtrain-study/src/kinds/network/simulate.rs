@@ -241,7 +241,10 @@ impl Run<'_> {
         };
         let mut set = |fact: &str, value: f64| facts.set(fact, &[&settings.name], value);
         set("throughput", bytes as f64 * 8.0 / seconds);
-        set("utilisation", (now.busy - then.busy).as_secs_f64() / seconds);
+        set(
+            "utilisation",
+            (now.busy - then.busy).as_secs_f64() / seconds,
+        );
         set("queue_mean", self.looks.queued_bytes[line] / looks);
         set("queue_max", self.looks.queued_bytes_max[line] as f64);
         set("drops", (now.dropped() - then.dropped()) as f64);
@@ -330,9 +333,8 @@ struct Seen {
 
 impl Seen {
     fn add(&mut self, now: &SenderCounters, then: &SenderCounters) {
-        let events = |of: &SenderCounters| {
-            of.fast_recoveries + of.timeouts + of.marks + of.probes_repaired
-        };
+        let events =
+            |of: &SenderCounters| of.fast_recoveries + of.timeouts + of.marks + of.probes_repaired;
         self.loss_events += events(now) - events(then);
         self.retransmitted += now.retransmitted - then.retransmitted;
         self.timeouts += now.timeouts - then.timeouts;

@@ -112,9 +112,11 @@ impl Chart {
             };
             frame.draw(&mut out, &panel.y_label, i + 1 == self.panels.len());
             for line in &panel.lines {
-                frame.line(&mut out, line, number % STYLES);
-                legend.push((line, number % STYLES));
-                number += 1;
+                // What somebody else reports looks like the line that it stands behind.
+                number += usize::from(!line.reported);
+                let style = number.saturating_sub(1) % STYLES;
+                frame.line(&mut out, line, style);
+                legend.push((line, style));
             }
             top += height + BETWEEN;
         }

@@ -55,7 +55,9 @@ impl Watcher for Progress {
         let before = *told.before.get_or_insert(share);
         let now = Instant::now();
         let elapsed = now.duration_since(since);
-        let is_due = told.last.is_none_or(|last| now.duration_since(last) >= EVERY);
+        let is_due = told
+            .last
+            .is_none_or(|last| now.duration_since(last) >= EVERY);
         if elapsed >= AFTER && is_due {
             told.last = Some(now);
             output::progress(&line(share, done, runs, left(before, share, elapsed)));

@@ -107,18 +107,28 @@ fn a_scenario_of_a_file_is_run_and_told_as_text_as_json_and_as_csv() {
     let text = plain(&run);
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], "Two through one queue (tiny)");
-    assert_eq!(lines[1], "rate = 4mbit, least = 0.9, seed 3, the quick form");
+    assert_eq!(
+        lines[1],
+        "rate = 4mbit, least = 0.9, seed 3, the quick form"
+    );
     assert!(lines[3].starts_with("carried "), "{text}");
-    assert!(lines[3].ends_with(" Mbit/s  what the bottleneck carries"), "{text}");
     assert!(
-        text.contains("\nmet      it is full: carried >= least * rate / 1e6 (these settings: carried = "),
+        lines[3].ends_with(" Mbit/s  what the bottleneck carries"),
+        "{text}"
+    );
+    assert!(
+        text.contains(
+            "\nmet      it is full: carried >= least * rate / 1e6 (these settings: carried = "
+        ),
         "{text}"
     );
     assert!(run.unmet.is_empty() && run.files.is_empty());
 
     let json = done(&["run", &file, "--quick", "--seed", "3", "--json"]).unwrap();
     let document: serde_json::Value = serde_json::from_str(&json.printed).unwrap();
-    let mean = document["points"][0]["values"]["carried"]["mean"].as_f64().unwrap();
+    let mean = document["points"][0]["values"]["carried"]["mean"]
+        .as_f64()
+        .unwrap();
     assert!((3.6..=4.0).contains(&mean), "{mean}");
     assert_eq!(document["seeds"][0], 3);
     let command = format!("packtrain sim run {file} --seed 3 --quick");
@@ -136,7 +146,10 @@ fn what_is_not_met_is_told_behind_what_has_come_out() {
     let file = folder.file("tiny.toml", TINY);
     let run = done(&["run", &file, "--quick", "--set", "least=2"]).unwrap();
     assert!(plain(&run).contains("\nNOT MET  it is full: "));
-    assert_eq!((run.unmet, run.expectations), (vec!["it is full".into()], 1));
+    assert_eq!(
+        (run.unmet, run.expectations),
+        (vec!["it is full".into()], 1)
+    );
 }
 
 #[test]
@@ -145,7 +158,9 @@ fn a_sweep_writes_its_plots_and_its_page_and_runs_nothing_twice() {
     let file = folder.file("tiny.toml", TINY);
     let places = ["plots", "page.html", "kept"].map(|name| folder.0.join(name));
     let [plots, page, kept] = places.each_ref().map(|path| path.to_str().unwrap());
-    let words = ["sweep", &file, "--resume", kept, "--svg", plots, "--report", page, "--csv"];
+    let words = [
+        "sweep", &file, "--resume", kept, "--svg", plots, "--report", page, "--csv",
+    ];
     let plan = |words: &[&str]| {
         let done = done(words).unwrap();
         (done.printed.clone(), done)
@@ -154,12 +169,22 @@ fn a_sweep_writes_its_plots_and_its_page_and_runs_nothing_twice() {
     let without = [&words[..2], &words[4..]].concat();
     let (csv, swept) = plan(&without);
     assert_eq!(csv.lines().count(), 1 + 2 * 2);
-    assert!(csv.starts_with("rate,seed,carried,fairness\n2000000,1,"), "{csv}");
-    let names: Vec<_> = swept.files.iter().map(|(path, _)| path.file_name().unwrap()).collect();
+    assert!(
+        csv.starts_with("rate,seed,carried,fairness\n2000000,1,"),
+        "{csv}"
+    );
+    let names: Vec<_> = swept
+        .files
+        .iter()
+        .map(|(path, _)| path.file_name().unwrap())
+        .collect();
     assert_eq!(names, ["tiny-1.svg", "page.html"]);
     assert!(fs::metadata(plots).unwrap().is_dir());
     let page = &swept.files[1].1;
-    assert!(page.contains(&format!("packtrain sim sweep {file}\n") .replace('\n', "</pre>")), "{page}");
+    assert!(
+        page.contains(&format!("packtrain sim sweep {file}\n").replace('\n', "</pre>")),
+        "{page}"
+    );
     assert_eq!(plan(&[&without[..], &["--jobs", "1"]].concat()).0, csv);
 }
 
@@ -171,15 +196,50 @@ fn what_is_asked_for_wrongly_is_told_before_anything_is_run() {
     let missing = folder.0.join("no").join("page.html");
     let missing = missing.to_str().unwrap();
     for (words, code, text) in [
-        (&["run", &file, "--set", "rate=21mbit"][..], 2, "rate=21mbit: rate is a rate from 1mbit to 20mbit".to_owned()),
-        (&["sweep", &file, "--vary", "rate=2mbit", "--set", "rate=3mbit"], 2, "rate is set and varied".into()),
-        (&["sweep", &file, "--vary", "F=1..3"], 2, "there is no parameter F (known here: rate, least)".into()),
-        (&["run", "xlf-dr"], 3, "there is no scenario xlf-dr (near it: xlf-drr)".into()),
-        (&["run", &wrong], 3, format!("{wrong}:26: line.delay: \"5\" is no time: write it as in 20ms, 5us or 2s")),
-        (&["run", &file, "--report", missing], 1, format!("{missing}: No such file or directory (os error 2)")),
+        (
+            &["run", &file, "--set", "rate=21mbit"][..],
+            2,
+            "rate=21mbit: rate is a rate from 1mbit to 20mbit".to_owned(),
+        ),
+        (
+            &[
+                "sweep",
+                &file,
+                "--vary",
+                "rate=2mbit",
+                "--set",
+                "rate=3mbit",
+            ],
+            2,
+            "rate is set and varied".into(),
+        ),
+        (
+            &["sweep", &file, "--vary", "F=1..3"],
+            2,
+            "there is no parameter F (known here: rate, least)".into(),
+        ),
+        (
+            &["run", "xlf-dr"],
+            3,
+            "there is no scenario xlf-dr (near it: xlf-drr)".into(),
+        ),
+        (
+            &["run", &wrong],
+            3,
+            format!("{wrong}:26: line.delay: \"5\" is no time: write it as in 20ms, 5us or 2s"),
+        ),
+        (
+            &["run", &file, "--report", missing],
+            1,
+            format!("{missing}: No such file or directory (os error 2)"),
+        ),
     ] {
         let error = done(words).unwrap_err();
-        assert_eq!((error.exit_code(), error.to_string()), (code, text), "{words:?}");
+        assert_eq!(
+            (error.exit_code(), error.to_string()),
+            (code, text),
+            "{words:?}"
+        );
     }
 }
 
@@ -252,7 +312,13 @@ fn of_a_capture_ip_packets_count_as_ip_counts_them_in_the_order_of_their_times()
     let ms = Duration::from_millis;
     assert_eq!(
         captured::packets(Path::new(&file)).unwrap(),
-        [(ms(0), 40), (ms(10), 1500), (ms(20), 140), (ms(30), 3000), (ms(40), 28)]
+        [
+            (ms(0), 40),
+            (ms(10), 1500),
+            (ms(20), 140),
+            (ms(30), 3000),
+            (ms(40), 28)
+        ]
     );
     let none = folder.file("none.pcap", "no capture");
     assert_eq!(
@@ -283,6 +349,8 @@ fn a_scenario_sends_what_a_capture_beside_it_has() {
     let line = 1 + text[..text.find("pcap =").unwrap()].matches('\n').count();
     assert_eq!(
         error.to_string(),
-        format!("{file}:{line}: datagrams.pcap: {file}: not a capture file: neither pcap nor pcapng")
+        format!(
+            "{file}:{line}: datagrams.pcap: {file}: not a capture file: neither pcap nor pcapng"
+        )
     );
 }

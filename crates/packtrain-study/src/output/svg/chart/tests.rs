@@ -100,3 +100,26 @@ fn of_many_points_the_highest_and_the_lowest_stay() {
     );
     assert_eq!(thinned(&points[..100]), points[..100]);
 }
+
+#[test]
+fn what_is_reported_is_hollow_and_has_the_colour_and_the_shape_of_ours() {
+    let mut chart = chart(vec![mark(1.0, 5.0, None), mark(2.0, 6.0, None)], false);
+    let line = |name: &str, reported| Line {
+        name: name.into(),
+        reported,
+        ..chart.panels[0].lines[0].clone()
+    };
+    let more = [line("a, as the paper has it", true), line("b", false)];
+    chart.panels[0].lines.extend(more);
+    let svg = chart.svg();
+    check_xml(&svg);
+    // Two points each, and one in the legend.
+    assert_eq!(svg.matches("<circle class=\"mark m0\"").count(), 3);
+    assert_eq!(svg.matches("<circle class=\"hollow m0\"").count(), 3);
+    assert_eq!(svg.matches("<rect class=\"mark m1\"").count(), 3);
+    assert_eq!(
+        svg.matches("class=\"path s0\"").count(),
+        2,
+        "none between theirs"
+    );
+}
