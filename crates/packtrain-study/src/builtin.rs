@@ -31,6 +31,12 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     ALL.iter().map(|(name, _)| *name)
 }
 
+/// Those that somebody may have meant, in words.
+pub fn near(name: &str) -> String {
+    let known: Vec<String> = names().map(str::to_owned).collect();
+    crate::expression::near(name, &known)
+}
+
 /// One of those that come along. Its errors name it as a file that it is not on this machine.
 pub fn read(name: &str) -> Option<Result<Scenario, FileErrors>> {
     let text = text(name)?;
