@@ -9,6 +9,7 @@ pub mod announcement;
 pub mod checker;
 pub mod checksum;
 pub mod dictionaries;
+pub mod endpoint;
 pub mod event_queue;
 pub mod fabric;
 pub mod frame;
