@@ -8,6 +8,7 @@
 pub mod announcement;
 pub mod checker;
 pub mod checksum;
+pub mod data_units;
 pub mod dictionaries;
 pub mod endpoint;
 pub mod event_queue;
