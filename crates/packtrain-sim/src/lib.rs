@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod announcement;
+pub mod bit_error_law;
 pub mod checker;
 pub mod checksum;
 pub mod data_units;
