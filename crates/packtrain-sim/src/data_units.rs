@@ -60,7 +60,7 @@ pub enum Drawing {
     Independent,
     /// The mean of many: of n flows one is drawn from each n-th part of the distribution, and of the last part, in
     /// which a good tenth of all bytes is, one from each half, quarter and so on, which counts as such a part of a flow. With 20,000
-    /// the bytes in elephants are then 88.9 to 89.2 % with any seed, and the ratio at 1 MB is within 0.05 points.
+    /// the bytes in elephants are then 88.6 to 89.3 % with a hundred seeds, and the ratio at 1 MB is 8.24 to 8.28 %.
     Strata,
 }
 
