@@ -169,13 +169,17 @@ pub struct TcpResult {
 
 /// Of a segment's frame, what is not content: Ethernet with its check sequence, and IP and TCP.
 const AROUND_BYTES: u64 = 14 + FCS_BYTES as u64 + 40;
+/// With one byte of content.
+pub const FRAME_BYTES_MIN: u64 = AROUND_BYTES + 1;
+/// With the longest IP packet.
+pub const FRAME_BYTES_MAX: u64 = 14 + FCS_BYTES as u64 + 65_535;
 
 /// # Panics
 /// If the frame is too short for content, or longer than an IP packet can be.
 pub fn tcp(config: &TcpConfig) -> TcpResult {
     let frame_bytes = (config.theta / config.bit_error_rate / 8.0).round() as u64;
     assert!(
-        (AROUND_BYTES + 1..=65_553).contains(&frame_bytes),
+        (FRAME_BYTES_MIN..=FRAME_BYTES_MAX).contains(&frame_bytes),
         "a frame of {frame_bytes} bytes"
     );
     let mss = (frame_bytes - AROUND_BYTES) as u32;

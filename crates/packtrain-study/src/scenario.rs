@@ -131,8 +131,8 @@ pub struct Prepared {
 }
 
 /// Functions of expressions over a sweep: of a value at all points.
-pub const OVER: [&str; 8] = [
-    "slope", "first", "last", "least", "most", "mean", "rises", "at",
+pub const OVER: [&str; 9] = [
+    "slope", "first", "last", "least", "most", "mean", "argmax", "rises", "at",
 ];
 
 impl Scenario {
