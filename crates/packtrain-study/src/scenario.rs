@@ -133,8 +133,8 @@ pub struct Prepared {
 }
 
 /// Functions of expressions over a sweep: of a value at all points.
-pub const OVER: [&str; 9] = [
-    "slope", "first", "last", "least", "most", "mean", "middle", "rises", "at",
+pub const OVER: [&str; 10] = [
+    "slope", "first", "last", "least", "most", "mean", "middle", "argmax", "rises", "at",
 ];
 
 impl Scenario {

@@ -100,7 +100,9 @@ impl Sender {
         let in_slow_start = self.window.in_slow_start();
         let may_grow = match self.recovery {
             Some(Recovery::Fast { .. } | Recovery::Marked { .. }) => false,
-            Some(Recovery::Timeout { .. }) => true,
+            // Not by what comes behind a hole: one whose repair is lost again would let it grow for a whole timeout, which with
+            // short round trips is many, and is cut for once (RFC 5681, 3.1; Linux' `tcp_may_raise_cwnd`).
+            Some(Recovery::Timeout { .. }) => news.advanced > 0,
             None => news.advanced > 0 && self.usage.may_grow(self.window.cwnd(), in_slow_start),
         };
         if !may_grow {

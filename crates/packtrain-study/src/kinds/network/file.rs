@@ -13,11 +13,9 @@ use super::{
 };
 use crate::expression::near;
 use crate::kinds::Place;
-use crate::kinds::read::{bytes, name, packet_bytes, quantity, some, truth, whole};
+use crate::kinds::read::{SECONDS_MAX, bytes, name, packet_bytes, seconds, some, truth, whole};
 use crate::quantity::{Dimension, Quantity};
 
-/// A day of virtual time.
-const SECONDS_MAX: f64 = 86_400.0;
 const FLOWS_MAX: u32 = 100_000;
 const CONTENT_BYTES_MAX: u64 = 1 << 50;
 
@@ -109,18 +107,6 @@ fn times(table: &mut Table<'_>, errors: &mut Errors<'_>) -> Option<RunTimes> {
         ignore,
         sample,
     })
-}
-
-/// A time, or a number of seconds.
-fn seconds(least: f64) -> impl Fn(&DeValue<'_>) -> Result<Duration, String> {
-    let time = quantity(Dimension::Time, least, SECONDS_MAX);
-    let number = quantity(Dimension::Number, least, SECONDS_MAX);
-    move |value| {
-        let alone = packtrain_settings::toml_reader::parse_scalar::<String>(value)?;
-        let alone = Quantity::parse(&alone).is_some_and(|q| q.dimension == Dimension::Number);
-        let seconds = if alone { number(value) } else { time(value) };
-        Ok(Duration::from_nanos((seconds? * 1e9).round() as u64))
-    }
 }
 
 struct Reader<'a> {
