@@ -100,7 +100,7 @@ impl Sender {
         let in_slow_start = self.window.in_slow_start();
         let may_grow = match self.recovery {
             Some(Recovery::Fast { .. } | Recovery::Marked { .. }) => false,
-            Some(Recovery::Timeout { .. }) => true,
+            Some(Recovery::Timeout { .. }) => news.advanced > 0,
             None => news.advanced > 0 && self.usage.may_grow(self.window.cwnd(), in_slow_start),
         };
         if !may_grow {
@@ -159,6 +159,7 @@ impl Sender {
             None => self.window.reduce(flight),
         }
         self.first_slow_start = false;
+        self.first_cut.get_or_insert(now);
         self.marked.cut();
         if let Some(auto) = &mut self.auto {
             // Whoever has jumped went by all of it.
@@ -196,6 +197,9 @@ impl Sender {
         let ended = self
             .recovery
             .take_if(|recovery| acknowledged >= recovery.until());
+        if ended.is_some() {
+            self.first_repaired.get_or_insert(now);
+        }
         if ended.is_some() && self.prr.take().is_some() {
             self.window.settle();
         }
