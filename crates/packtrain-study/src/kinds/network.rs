@@ -102,10 +102,7 @@ pub struct DatagramSettings {
 #[derive(Clone, Debug, PartialEq)]
 pub enum SourceSettings {
     /// Sizes of packets, as IP counts them.
-    Drawn {
-        arrivals: Process,
-        sizes: Sizes,
-    },
+    Drawn { arrivals: Process, sizes: Sizes },
     /// The next one leaves so long after the answer to the one before, or after the patience.
     AfterReply {
         think: Duration,

@@ -18,7 +18,7 @@ use packtrain_sim::tcp::sender::{Reduction, SenderConfig};
 
 use super::line::{LineSettings, SharedDiscipline};
 use super::tcp::{Congestion, Detection, Halving, Preset, TcpSettings};
-use super::{NetworkSettings, PathSettings, SourceSettings, Starts};
+use super::{HEADER_BYTES, NetworkSettings, PathSettings, SourceSettings, Starts};
 
 /// Of RED's average: an eighth of what Floyd and Jacobson call a good lower bound for bursts of fifty packets.
 const RED_WEIGHT: f64 = 0.002;
@@ -213,21 +213,28 @@ fn ends(tcp: &TcpSettings) -> Ends {
     ends
 }
 
+/// Of its data units, as IP counts them.
+pub fn packet_bytes_max(tcp: &TcpSettings) -> u32 {
+    sender(tcp).mss + HEADER_BYTES
+}
+
 /// What the file does not say is as the preset has it, unless what it says excludes that.
 fn sender(tcp: &TcpSettings) -> SenderConfig {
     let preset = match tcp.preset {
         Some(Preset::Linux) => SenderConfig::linux(),
         None => SenderConfig::default(),
     };
-    let cubic = tcp.congestion.map_or(preset.cubic, |congestion| {
-        congestion == Congestion::Cubic
-    });
-    let detection = tcp.detection.map_or(preset.detection, |detection| match detection {
-        Detection::Reno => scoreboard::Detection::RENO,
-        Detection::NewReno => scoreboard::Detection::NEW_RENO,
-        Detection::Sack => scoreboard::Detection::Sack,
-        Detection::Rack => scoreboard::Detection::Rack,
-    });
+    let cubic = tcp
+        .congestion
+        .map_or(preset.cubic, |congestion| congestion == Congestion::Cubic);
+    let detection = tcp
+        .detection
+        .map_or(preset.detection, |detection| match detection {
+            Detection::Reno => scoreboard::Detection::RENO,
+            Detection::NewReno => scoreboard::Detection::NEW_RENO,
+            Detection::Sack => scoreboard::Detection::Sack,
+            Detection::Rack => scoreboard::Detection::Rack,
+        });
     let is_rack = detection == scoreboard::Detection::Rack;
     SenderConfig {
         mss: tcp.mss.unwrap_or(preset.mss),
@@ -244,10 +251,12 @@ fn sender(tcp: &TcpSettings) -> SenderConfig {
         cubic,
         hystart: cubic && tcp.hystart.unwrap_or(preset.hystart),
         detection,
-        recovery: tcp.halving.map_or(preset.recovery, |halving| match halving {
-            Halving::Classic => Reduction::Halving,
-            Halving::Prr => Reduction::Prr,
-        }),
+        recovery: tcp
+            .halving
+            .map_or(preset.recovery, |halving| match halving {
+                Halving::Classic => Reduction::Halving,
+                Halving::Prr => Reduction::Prr,
+            }),
         tail_probe: is_rack && tcp.tail_probe.unwrap_or(preset.tail_probe),
         ecn: tcp.ecn.unwrap_or(preset.ecn),
         record: false,

@@ -46,9 +46,7 @@ pub enum SharedDiscipline {
     },
     /// Floyd and Jacobson, 1993: from `least` to `most` ever more, of the mean queue.
     /// Who has sent less than this goes first.
-    ShortFirst {
-        threshold_bytes: u64,
-    },
+    ShortFirst { threshold_bytes: u64 },
     /// Random early detection.
     Red {
         least_bytes: u64,

@@ -1,16 +1,17 @@
 //! A run of a network: what is counted once its beginning is over, and what is looked at as it goes on.
 
 use packtrain_proto::time::{Duration, Instant};
+use packtrain_sim::fabric::packet::Packet;
 use packtrain_sim::fabric::visitors::VisitCounters;
-use packtrain_sim::fabric::{Count, Fabric, LineId};
+use packtrain_sim::fabric::{Count, Fabric, LineId, Observer};
 use packtrain_sim::net::processing::lookups_per_1500;
 use packtrain_sim::net::wire::WireCounters;
 use packtrain_sim::statistics::Histogram;
 use packtrain_sim::tcp::sender::SenderCounters;
 
-use super::build::{Built, build, group};
+use super::build::{Built, build, group, packet_bytes_max};
 use super::{LineIndex, NetworkSettings};
-use crate::model::{Facts, Outcome, Progress, Series};
+use crate::model::{Facts, Outcome, Progress, SIZE, Series};
 
 /// What is averaged over time is looked at so often, or as often as series are taken.
 const LOOK: Duration = Duration::from_millis(10);
@@ -18,7 +19,7 @@ const ETHERNET_HEADER_BYTES: u64 = 14;
 
 pub fn run(settings: &NetworkSettings, seed: u64, progress: &dyn Progress) -> Outcome {
     let built = build(settings, seed);
-    let fabric = Fabric::new(&built.config, ());
+    let fabric = Fabric::new(&built.config, Bursts::new(settings.lines.len()));
     let looks = Looks::new(settings);
     let mut run = Run {
         settings,
@@ -33,8 +34,37 @@ pub fn run(settings: &NetworkSettings, seed: u64, progress: &dyn Progress) -> Ou
 struct Run<'a> {
     settings: &'a NetworkSettings,
     built: Built,
-    fabric: Fabric,
+    fabric: Fabric<Bursts>,
     looks: Looks,
+}
+
+/// Of each line that has a name, what came and was refused one after the other, whosever it was. What a discipline drops
+/// that was in the queue is no part of it.
+#[derive(Debug)]
+struct Bursts {
+    now: Vec<u64>,
+    longest: Vec<u64>,
+}
+
+impl Bursts {
+    fn new(lines: usize) -> Bursts {
+        Bursts {
+            now: vec![0; lines],
+            longest: vec![0; lines],
+        }
+    }
+}
+
+impl Observer for Bursts {
+    fn offered(&mut self, line: LineId, _: &Packet, taken: bool, _: usize) {
+        let line = line as usize;
+        // Interfaces come behind, and have no names.
+        let Some(now) = self.now.get_mut(line) else {
+            return;
+        };
+        *now = if taken { 0 } else { *now + 1 };
+        self.longest[line] = self.longest[line].max(*now);
+    }
 }
 
 /// What is looked at again and again.
@@ -47,6 +77,9 @@ struct Looks {
     /// What lines had carried and dropped, and flows had brought, when a series was last continued.
     lines_last: Vec<(u64, u64)>,
     flows_last: Vec<u64>,
+    /// What was dropped of a class until all of it had repaired its first loss.
+    first_drops: Vec<u64>,
+    first_repaired: Vec<bool>,
     series: Vec<Series>,
 }
 
@@ -72,6 +105,8 @@ impl Looks {
             queued_bytes_max: vec![0; lines],
             lines_last: vec![(0, 0); lines],
             flows_last: vec![0; flows],
+            first_drops: vec![0; flows],
+            first_repaired: vec![false; flows],
             series: match settings.times.sample {
                 Some(_) => of_lines.chain(of_flows).collect(),
                 None => Vec::new(),
@@ -112,6 +147,7 @@ impl Run<'_> {
             let now = self.fabric.now();
             if before.is_none() && now >= Instant::ZERO + times.ignore {
                 self.fabric.forget_durations();
+                self.fabric.observer = Bursts::new(self.settings.lines.len());
                 before = Some(self.counted());
             }
             self.fabric.run_until((now + step).min(ends));
@@ -119,6 +155,7 @@ impl Run<'_> {
             if before.is_some() {
                 self.look();
             }
+            self.look_at_first_losses();
             if times.sample.is_some() && steps.is_multiple_of(looks_per_sample.into()) {
                 self.sample(step * looks_per_sample);
             }
@@ -142,6 +179,40 @@ impl Run<'_> {
         for class in 0..self.built.flows.len() {
             self.looks.cwnd_bytes[class] += self.cwnd_bytes(class);
         }
+    }
+
+    /// From the very beginning: it is there that they happen.
+    fn look_at_first_losses(&mut self) {
+        for class in 0..self.built.flows.len() {
+            if self.looks.first_repaired[class] {
+                continue;
+            }
+            self.looks.first_drops[class] = self.fabric.group(group(class)).dropped;
+            let mut flows = self.built.flows[class].clone();
+            let repaired = |flow| self.fabric.sender(flow).first_repaired.is_some();
+            self.looks.first_repaired[class] = flows.all(repaired);
+        }
+    }
+
+    /// When the first loss, or mark, was known, after the connection had opened, and how long it took from there until
+    /// everything had come that was under way: means over a class. Who has none by the end has it then.
+    fn first_losses(&self, class: usize) -> (f64, f64) {
+        let ends = self.fabric.now();
+        let flows = self.built.flows[class].clone();
+        let count = flows.len() as f64;
+        let of_flow = |flow| {
+            let sender = self.fabric.sender(flow);
+            let cut = sender.first_cut.unwrap_or(ends);
+            let repaired = sender.first_repaired.unwrap_or(ends);
+            let opened = sender.opened.unwrap_or(ends);
+            (
+                cut.since(opened).as_secs_f64(),
+                repaired.since(cut).as_secs_f64(),
+            )
+        };
+        let sum = |(a, b): (f64, f64), (c, d)| (a + c, b + d);
+        let (cut, repair) = flows.map(of_flow).fold((0.0, 0.0), sum);
+        (cut / count, repair / count)
     }
 
     /// The mean over a class.
@@ -241,7 +312,10 @@ impl Run<'_> {
         };
         let mut set = |fact: &str, value: f64| facts.set(fact, &[&settings.name], value);
         set("throughput", bytes as f64 * 8.0 / seconds);
-        set("utilisation", (now.busy - then.busy).as_secs_f64() / seconds);
+        set(
+            "utilisation",
+            (now.busy - then.busy).as_secs_f64() / seconds,
+        );
         set("queue_mean", self.looks.queued_bytes[line] / looks);
         set("queue_max", self.looks.queued_bytes_max[line] as f64);
         set("drops", (now.dropped() - then.dropped()) as f64);
@@ -250,6 +324,8 @@ impl Run<'_> {
         set("lookups", lookups as f64);
         set("longest_pause", now.longest_pause.as_secs_f64());
         set("energy", lookups_per_1500(lookups, bytes));
+        let longest_burst = self.fabric.observer.longest[line];
+        set("longest_burst", longest_burst as f64);
     }
 
     fn facts_of_flows(&self, class: usize, before: &Before, seconds: f64, facts: &mut Facts) {
@@ -274,6 +350,13 @@ impl Run<'_> {
         facts.set("goodput_least", &[name], least);
         facts.set("goodput_most", &[name], most);
         facts.set("cwnd_mean", &[name], self.looks.cwnd_bytes[class] / looks);
+        let size = packet_bytes_max(&self.settings.flows[class].tcp);
+        facts.set(SIZE, &[name], size.into());
+        let (first_cut, first_repair) = self.first_losses(class);
+        facts.set("first_cut", &[name], first_cut);
+        facts.set("first_repair", &[name], first_repair);
+        let first_drops = self.looks.first_drops[class];
+        facts.set("first_drops", &[name], first_drops as f64);
         facts.set_each(name, rates);
         let count = self.count_since(class, before);
         set_count(name, &count, seconds, facts);
@@ -330,9 +413,8 @@ struct Seen {
 
 impl Seen {
     fn add(&mut self, now: &SenderCounters, then: &SenderCounters) {
-        let events = |of: &SenderCounters| {
-            of.fast_recoveries + of.timeouts + of.marks + of.probes_repaired
-        };
+        let events =
+            |of: &SenderCounters| of.fast_recoveries + of.timeouts + of.marks + of.probes_repaired;
         self.loss_events += events(now) - events(then);
         self.retransmitted += now.retransmitted - then.retransmitted;
         self.timeouts += now.timeouts - then.timeouts;
@@ -370,3 +452,6 @@ fn set_times(of: &str, name: &str, times: &Histogram, facts: &mut Facts) {
 fn packet_bytes(counters: &WireCounters) -> u64 {
     counters.left_bytes - ETHERNET_HEADER_BYTES * counters.left
 }
+
+#[cfg(test)]
+mod tests;

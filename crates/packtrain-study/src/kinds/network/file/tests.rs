@@ -3,8 +3,8 @@ use std::path::Path;
 use packtrain_settings::toml_reader;
 
 use super::super::tcp::{Congestion, Detection, Halving, Preset};
-use packtrain_sim::workload::Process;
 use super::*;
+use packtrain_sim::workload::Process;
 
 const WHOLE: &str = r#"
 [run]
