@@ -5,7 +5,13 @@ use packtrain_settings::toml_reader::FileErrors;
 use crate::scenario::Scenario;
 
 /// By name; the texts are those of `scenarios/`.
-pub const ALL: [(&str, &str); 3] = [
+pub const ALL: [(&str, &str); 7] = [
+    ("endpoint", include_str!("../scenarios/endpoint.toml")),
+    (
+        "endpoint-saturation",
+        include_str!("../scenarios/endpoint-saturation.toml"),
+    ),
+    ("xlf-ber", include_str!("../scenarios/xlf-ber.toml")),
     (
         "xlf-droptail",
         include_str!("../scenarios/xlf-droptail.toml"),
@@ -15,6 +21,7 @@ pub const ALL: [(&str, &str); 3] = [
         "xlf-processing",
         include_str!("../scenarios/xlf-processing.toml"),
     ),
+    ("xlf-units", include_str!("../scenarios/xlf-units.toml")),
 ];
 
 /// `None`: there is none of this name.
