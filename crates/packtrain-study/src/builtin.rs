@@ -5,11 +5,17 @@ use packtrain_settings::toml_reader::FileErrors;
 use crate::scenario::Scenario;
 
 /// By name; the texts are those of `scenarios/`.
-pub const ALL: [(&str, &str); 7] = [
+pub const ALL: [(&str, &str); 12] = [
+    ("endpoint", include_str!("../scenarios/endpoint.toml")),
+    (
+        "endpoint-saturation",
+        include_str!("../scenarios/endpoint-saturation.toml"),
+    ),
     ("lfn-buffer", include_str!("../scenarios/lfn-buffer.toml")),
     ("lfn-fig1", include_str!("../scenarios/lfn-fig1.toml")),
     ("lfn-fig2", include_str!("../scenarios/lfn-fig2.toml")),
     ("lfn-fig3", include_str!("../scenarios/lfn-fig3.toml")),
+    ("xlf-ber", include_str!("../scenarios/xlf-ber.toml")),
     (
         "xlf-droptail",
         include_str!("../scenarios/xlf-droptail.toml"),
@@ -18,6 +24,11 @@ pub const ALL: [(&str, &str); 7] = [
     (
         "xlf-processing",
         include_str!("../scenarios/xlf-processing.toml"),
+    ),
+    ("xlf-units", include_str!("../scenarios/xlf-units.toml")),
+    (
+        "xlf-wireless",
+        include_str!("../scenarios/xlf-wireless.toml"),
     ),
 ];
 

@@ -336,7 +336,10 @@ impl Run<'_> {
             (now.busy - then.busy).as_secs_f64() / seconds,
         );
         set("queue_mean", self.looks.queued_bytes[line] / looks);
-        set("queue_max", self.fabric.observer.line(line).queued_bytes_max as f64);
+        set(
+            "queue_max",
+            self.fabric.observer.line(line).queued_bytes_max as f64,
+        );
         set("drops", (now.dropped() - then.dropped()) as f64);
         set("marks", (now.marked - then.marked) as f64);
         set("sent", (now.left - then.left) as f64);
