@@ -132,7 +132,7 @@ impl Over {
 /// Requests, one after the other, of which each has its answer before the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransactionKind {
-    pub name: &'static str,
+    pub name: String,
     /// How often, in proportion.
     pub weight: u64,
     pub steps: Vec<Step>,
@@ -194,8 +194,8 @@ impl TransactionKind {
             file: Some(file),
             ..plain
         };
-        let kind = |name, steps| TransactionKind {
-            name,
+        let kind = |name: &str, steps| TransactionKind {
+            name: name.into(),
             weight: 1,
             steps,
         };
