@@ -5,7 +5,29 @@ use packtrain_settings::toml_reader::FileErrors;
 use crate::scenario::Scenario;
 
 /// By name; the texts are those of `scenarios/`.
-pub const ALL: [(&str, &str); 3] = [
+pub const ALL: [(&str, &str); 10] = [
+    (
+        "shared-ethernet",
+        include_str!("../scenarios/shared-ethernet.toml"),
+    ),
+    (
+        "shared-ethernet-load",
+        include_str!("../scenarios/shared-ethernet-load.toml"),
+    ),
+    (
+        "shared-ethernet-netpipe",
+        include_str!("../scenarios/shared-ethernet-netpipe.toml"),
+    ),
+    ("trunk-cut", include_str!("../scenarios/trunk-cut.toml")),
+    ("trunk-files", include_str!("../scenarios/trunk-files.toml")),
+    (
+        "trunk-table1",
+        include_str!("../scenarios/trunk-table1.toml"),
+    ),
+    (
+        "trunk-tokens",
+        include_str!("../scenarios/trunk-tokens.toml"),
+    ),
     (
         "xlf-droptail",
         include_str!("../scenarios/xlf-droptail.toml"),

@@ -4,6 +4,7 @@
 pub mod fake;
 pub mod network;
 pub mod read;
+pub mod stations;
 
 use std::path::Path;
 
@@ -16,10 +17,10 @@ use crate::model::Model;
 pub const DEFAULT: &str = "network";
 
 #[cfg(not(test))]
-pub const NAMES: &[&str] = &["network"];
+pub const NAMES: &[&str] = &["network", "stations"];
 /// And one that is nothing but numbers, to test what is around the kinds.
 #[cfg(test)]
-pub const NAMES: &[&str] = &["network", "fake"];
+pub const NAMES: &[&str] = &["network", "stations", "fake"];
 
 pub type ReadCapture = fn(&Path) -> Result<Vec<(Duration, u32)>, String>;
 
@@ -41,6 +42,7 @@ pub fn read(
 ) -> Option<Box<dyn Model>> {
     match kind {
         "network" => network::read(table, place, errors),
+        "stations" => stations::read(table, errors),
         #[cfg(test)]
         "fake" => fake::read(table, errors),
         kind => unreachable!("{kind} is none of {NAMES:?}"),
