@@ -142,6 +142,11 @@ impl Stations {
         self.report(application).bytes as f64 * 8.0 / self.counting_for().as_secs_f64()
     }
 
+    /// Longest time without a byte of it, since counting began.
+    pub fn longest_pause(&self, application: usize) -> Duration {
+        self.report(application).longest_pause(self.now())
+    }
+
     /// What the senders of its connections have counted, ever.
     pub fn senders(&self, application: usize) -> SenderCounters {
         let mut all = SenderCounters::default();

@@ -5,7 +5,11 @@ use packtrain_settings::toml_reader::FileErrors;
 use crate::scenario::Scenario;
 
 /// By name; the texts are those of `scenarios/`.
-pub const ALL: [(&str, &str); 10] = [
+pub const ALL: [(&str, &str); 14] = [
+    ("lfn-buffer", include_str!("../scenarios/lfn-buffer.toml")),
+    ("lfn-fig1", include_str!("../scenarios/lfn-fig1.toml")),
+    ("lfn-fig2", include_str!("../scenarios/lfn-fig2.toml")),
+    ("lfn-fig3", include_str!("../scenarios/lfn-fig3.toml")),
     (
         "shared-ethernet",
         include_str!("../scenarios/shared-ethernet.toml"),
@@ -47,6 +51,12 @@ pub fn text(name: &str) -> Option<&'static str> {
 
 pub fn names() -> impl Iterator<Item = &'static str> {
     ALL.iter().map(|(name, _)| *name)
+}
+
+/// Those that somebody may have meant, in words.
+pub fn near(name: &str) -> String {
+    let known: Vec<String> = names().map(str::to_owned).collect();
+    crate::expression::near(name, &known)
 }
 
 /// One of those that come along. Its errors name it as a file that it is not on this machine.

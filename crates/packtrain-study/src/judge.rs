@@ -196,6 +196,8 @@ fn over_all(function: &str, xs: &[f64], ys: &[f64], x: Option<f64>) -> Option<Re
         "least" => fold(f64::min),
         "most" => fold(f64::max),
         "mean" => ys.iter().sum::<f64>() / ys.len() as f64,
+        "middle" => middle(ys),
+        "argmax" => argmax(xs, ys),
         "rises" => {
             let known = ys.iter().all(|y| !y.is_nan());
             f64::from(u8::from(
@@ -215,6 +217,37 @@ fn over_all(function: &str, xs: &[f64], ys: &[f64], x: Option<f64>) -> Option<Re
         }
         _ => return None,
     }))
+}
+
+/// The median.
+fn middle(ys: &[f64]) -> f64 {
+    let mut sorted = ys.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let unknown = ys.is_empty() || ys.iter().any(|y| y.is_nan());
+    match (unknown, ys.len() / 2) {
+        (true, _) => f64::NAN,
+        (false, half) if ys.len() % 2 == 1 => sorted[half],
+        (false, half) => (sorted[half - 1] + sorted[half]) / 2.0,
+    }
+}
+
+/// Where y is greatest: the top of the parabola through the greatest and its neighbours, which lies between the points. Where the
+/// greatest is the first or the last of all, that one: nobody has seen what is beyond.
+fn argmax(xs: &[f64], ys: &[f64]) -> f64 {
+    if xs.iter().chain(ys).any(|number| number.is_nan()) {
+        return f64::NAN;
+    }
+    let Some(greatest) = (0..ys.len()).reduce(|a, b| if ys[b] > ys[a] { b } else { a }) else {
+        return f64::NAN;
+    };
+    if greatest == 0 || greatest + 1 == ys.len() {
+        return xs[greatest];
+    }
+    let before = greatest - 1;
+    let rise = |at: usize| (ys[at + 1] - ys[at]) / (xs[at + 1] - xs[at]);
+    // The first of the greatest has less before it, so it bends.
+    let bend = (rise(greatest) - rise(before)) / (xs[greatest + 1] - xs[before]);
+    (xs[before] + xs[greatest]) / 2.0 - rise(before) / (2.0 * bend)
 }
 
 /// Of ln y over ln x, by least squares: the power of x with which y grows.

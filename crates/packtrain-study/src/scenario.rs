@@ -10,6 +10,8 @@ mod scope;
 
 use std::path::{Path, PathBuf};
 
+pub use file::settable::SEEDS_MAX;
+
 use packtrain_settings::toml_reader::{FileError, FileErrors};
 
 pub use self::scope::Scope;
@@ -131,28 +133,39 @@ pub struct Prepared {
 }
 
 /// Functions of expressions over a sweep: of a value at all points.
-pub const OVER: [&str; 8] = [
-    "slope", "first", "last", "least", "most", "mean", "rises", "at",
+pub const OVER: [&str; 10] = [
+    "slope", "first", "last", "least", "most", "mean", "middle", "argmax", "rises", "at",
 ];
 
 impl Scenario {
     /// Reads it, and looks whether its kind can be read with the defaults: all mistakes at once.
     pub fn read(path: &Path, text: &str) -> Result<Scenario, FileErrors> {
-        Scenario::read_beside(path, path.parent(), text)
+        Scenario::read_beside(path, path.parent(), None, text)
+    }
+
+    /// As [`Scenario::read`], and captures that it names are read by `read_capture`.
+    pub fn read_with_captures(
+        path: &Path,
+        text: &str,
+        read_capture: ReadCapture,
+    ) -> Result<Scenario, FileErrors> {
+        Scenario::read_beside(path, path.parent(), Some(read_capture), text)
     }
 
     /// One that is no file here.
     pub fn built_in(name: &str, text: &str) -> Result<Scenario, FileErrors> {
-        Scenario::read_beside(Path::new(&format!("{name}.toml")), None, text)
+        Scenario::read_beside(Path::new(&format!("{name}.toml")), None, None, text)
     }
 
     fn read_beside(
         path: &Path,
         directory: Option<&Path>,
+        read_capture: Option<ReadCapture>,
         text: &str,
     ) -> Result<Scenario, FileErrors> {
         let (mut scenario, mut errors) = file::read(path, text)?;
         scenario.directory = directory.map(Path::to_owned);
+        scenario.read_capture = read_capture;
         let defaults = scenario.parameters.defaults();
         match scenario.prepare(&defaults) {
             Ok(_) if errors.is_empty() => return Ok(scenario),

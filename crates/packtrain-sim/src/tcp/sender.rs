@@ -88,6 +88,8 @@ pub struct Sender {
     last_sent: Instant,
     /// Something could leave if it were not for the pacer.
     held: bool,
+    /// The other end is to be asked whether it has room.
+    asks: bool,
     first_slow_start: bool,
     pub counters: SenderCounters,
     /// Every change, if it is recorded.
@@ -128,6 +130,7 @@ impl Sender {
             probes: false,
             last_sent: Instant::ZERO,
             held: false,
+            asks: false,
             first_slow_start: true,
             counters: SenderCounters::default(),
             windows: Vec::new(),

@@ -61,6 +61,8 @@ pub struct FlowSettings {
     pub path: PathSettings,
     pub tcp: TcpSettings,
     pub starts: Starts,
+    /// The flows of this class come from a proxy, where those of that one end (split TCP), one for one.
+    pub fed_by: Option<usize>,
     /// Bytes of content of each; `None`: without end.
     pub writes: Option<u64>,
 }

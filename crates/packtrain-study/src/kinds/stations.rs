@@ -153,6 +153,21 @@ pub enum ApplicationKind {
     },
 }
 
+impl ApplicationKind {
+    /// Whoever takes part in it.
+    pub fn classes(&self) -> Vec<ClassIndex> {
+        match self {
+            ApplicationKind::Bulk(ways) | ApplicationKind::PingPong { ways, .. } => {
+                [&ways.from[..], &ways.to].concat()
+            }
+            ApplicationKind::Transactions {
+                server, clients, ..
+            } => [&[*server], &clients[..]].concat(),
+            ApplicationKind::Copies { server, reader, .. } => vec![*server, *reader],
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
     Udp { timeout: Duration },

@@ -1,6 +1,6 @@
 //! What of a scenario's file is the same in every run.
 
-mod settable;
+pub mod settable;
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -17,7 +17,7 @@ use packtrain_sim::tcp::scoreboard;
 use packtrain_sim::tcp::sender::{Reduction, SenderConfig};
 
 use super::line::{LineSettings, SharedDiscipline};
-use super::tcp::{Congestion, Detection, Halving, Preset, TcpSettings};
+use super::tcp::{Congestion, Counting, Detection, Halving, Preset, TcpSettings};
 use super::{NetworkSettings, PathSettings, SourceSettings, Starts};
 
 /// Of RED's average: an eighth of what Floyd and Jacobson call a good lower bound for bursts of fifty packets.
@@ -61,8 +61,18 @@ pub fn build(settings: &NetworkSettings, seed: u64) -> Built {
                 route,
                 group,
                 starts: starts(&class.starts, &mut random),
-                writes: vec![(Duration::ZERO, class.writes.unwrap_or(UNLIMITED_BYTES))],
+                writes: match class.fed_by {
+                    Some(_) => Vec::new(),
+                    None => vec![(Duration::ZERO, class.writes.unwrap_or(UNLIMITED_BYTES))],
+                },
+                feeds: None,
             });
+        }
+        if let Some(by) = class.fed_by {
+            let feeders = built.flows[by].clone();
+            for (from, to) in feeders.zip(first..) {
+                built.config.flows[from as usize].feeds = Some(to);
+            }
         }
         built.flows.push(first..first + class.count);
     }
@@ -121,6 +131,8 @@ pub fn wire(line: &LineSettings) -> WireConfig {
         per_unit: processing.time,
         masked: processing.masked,
     });
+    wire.arq = line.arq;
+    wire.fec = line.fec;
     if let Some(shared) = &line.shared {
         wire.queue.discipline = discipline(shared);
     }
@@ -244,6 +256,7 @@ fn sender(tcp: &TcpSettings) -> SenderConfig {
         }),
         auto: tcp.auto.unwrap_or(preset.auto),
         cubic,
+        counts_acknowledgements: tcp.counting == Some(Counting::Acknowledgements),
         hystart: cubic && tcp.hystart.unwrap_or(preset.hystart),
         detection,
         recovery: tcp

@@ -5,7 +5,7 @@ use crate::expression::near;
 use crate::model::JAIN;
 
 /// Of a line.
-pub const OF_LINES: [&str; 10] = [
+pub const OF_LINES: [&str; 11] = [
     "throughput",
     "utilisation",
     "queue_mean",
@@ -16,7 +16,10 @@ pub const OF_LINES: [&str; 10] = [
     "lookups",
     "longest_pause",
     "energy",
+    "repeated",
 ];
+/// Of lines and of flows, where series are taken.
+pub const OF_SAMPLES: [&str; 2] = ["packets_most", "packets_none"];
 /// Of flows and of visitors.
 pub const OF_CONNECTIONS: [&str; 10] = [
     "rate",
@@ -55,13 +58,14 @@ pub const OF_DATAGRAMS: [&str; 13] = [
     "round_trip_p50",
     "round_trip_p99",
 ];
-const SERIES_OF_LINES: [&str; 3] = ["throughput", "queue", "drops"];
-const SERIES_OF_CONNECTIONS: [&str; 2] = ["rate", "cwnd"];
+const SERIES_OF_LINES: [&str; 4] = ["throughput", "queue", "drops", "packets"];
+const SERIES_OF_CONNECTIONS: [&str; 3] = ["rate", "cwnd", "packets"];
 
 /// Each once.
 pub fn names() -> Vec<String> {
     let all = OF_LINES
         .iter()
+        .chain(&OF_SAMPLES)
         .chain(&OF_CONNECTIONS)
         .chain(&OF_FLOWS)
         .chain(&OF_VISITORS)
@@ -91,6 +95,11 @@ pub fn knows(settings: &NetworkSettings, fact: &str, of: &[&str]) -> Result<(), 
             None => Ok(()),
         };
     }
+    if OF_SAMPLES.contains(&fact) && settings.times.sample.is_none() {
+        return Err(format!(
+            "{fact} is of samples: [run] says how often they are taken, as in sample = \"1ms\""
+        ));
+    }
     let known = names_with(settings, fact);
     match of {
         [name] if known.iter().any(|known| known == name) => Ok(()),
@@ -109,11 +118,12 @@ fn names_with(settings: &NetworkSettings, fact: &str) -> Vec<String> {
         }
     };
     for line in &settings.lines {
-        add(OF_LINES.contains(&fact), &line.name);
+        let has = OF_LINES.contains(&fact) || OF_SAMPLES.contains(&fact);
+        add(has, &line.name);
     }
     for flow in &settings.flows {
-        let has = OF_CONNECTIONS.contains(&fact) || OF_FLOWS.contains(&fact);
-        add(has, &flow.name);
+        let of = [&OF_CONNECTIONS[..], &OF_FLOWS, &OF_SAMPLES];
+        add(of.iter().any(|facts| facts.contains(&fact)), &flow.name);
     }
     for visitors in &settings.visitors {
         let has = OF_CONNECTIONS.contains(&fact) || OF_VISITORS.contains(&fact);

@@ -1,8 +1,9 @@
 //! A run of a network: what is counted once its beginning is over, and what is looked at as it goes on.
 
 use packtrain_proto::time::{Duration, Instant};
+use packtrain_sim::fabric::packet::Packet;
 use packtrain_sim::fabric::visitors::VisitCounters;
-use packtrain_sim::fabric::{Count, Fabric, LineId};
+use packtrain_sim::fabric::{Count, Fabric, LineId, Observer};
 use packtrain_sim::net::processing::lookups_per_1500;
 use packtrain_sim::net::wire::WireCounters;
 use packtrain_sim::statistics::Histogram;
@@ -18,7 +19,7 @@ const ETHERNET_HEADER_BYTES: u64 = 14;
 
 pub fn run(settings: &NetworkSettings, seed: u64, progress: &dyn Progress) -> Outcome {
     let built = build(settings, seed);
-    let fabric = Fabric::new(&built.config, ());
+    let fabric = Fabric::new(&built.config, Peaks::new(built.config.lines.len()));
     let looks = Looks::new(settings);
     let mut run = Run {
         settings,
@@ -33,8 +34,57 @@ pub fn run(settings: &NetworkSettings, seed: u64, progress: &dyn Progress) -> Ou
 struct Run<'a> {
     settings: &'a NetworkSettings,
     built: Built,
-    fabric: Fabric,
+    fabric: Fabric<Peaks>,
     looks: Looks,
+}
+
+/// The longest that each line's queue has been: between two looks it may have been longer than at either.
+struct Peaks {
+    bytes: Vec<usize>,
+}
+
+impl Peaks {
+    fn new(lines: usize) -> Peaks {
+        Peaks {
+            bytes: vec![0; lines],
+        }
+    }
+}
+
+impl Observer for Peaks {
+    fn offered(&mut self, line: LineId, _: &Packet, _: bool, queued_bytes: usize) {
+        let most = &mut self.bytes[line as usize];
+        *most = (*most).max(queued_bytes);
+    }
+}
+
+/// Packets in each sample.
+#[derive(Clone, Copy, Default)]
+struct InSamples {
+    /// Up to the last sample.
+    before: u64,
+    /// Of one sample.
+    most: u64,
+    /// Samples without any.
+    none: u64,
+}
+
+impl InSamples {
+    /// How many have come since. Only what `counts` is remembered.
+    fn next(&mut self, packets: u64, counts: bool) -> u64 {
+        let now = packets - std::mem::replace(&mut self.before, packets);
+        if counts {
+            self.most = self.most.max(now);
+            self.none += u64::from(now == 0);
+        }
+        now
+    }
+
+    fn set(&self, name: &str, samples: u64, facts: &mut Facts) {
+        facts.set("packets_most", &[name], self.most as f64);
+        let none = self.none as f64 / samples.max(1) as f64;
+        facts.set("packets_none", &[name], none);
+    }
 }
 
 /// What is looked at again and again.
@@ -43,10 +93,14 @@ struct Looks {
     /// Sums over all looks.
     queued_bytes: Vec<f64>,
     cwnd_bytes: Vec<f64>,
-    queued_bytes_max: Vec<usize>,
     /// What lines had carried and dropped, and flows had brought, when a series was last continued.
     lines_last: Vec<(u64, u64)>,
     flows_last: Vec<u64>,
+    /// Of lines what has left, of flows what has come.
+    packets_of_lines: Vec<InSamples>,
+    packets_of_flows: Vec<InSamples>,
+    /// That count.
+    samples: u64,
     series: Vec<Series>,
 }
 
@@ -58,20 +112,23 @@ impl Looks {
                 ("throughput", "bit/s"),
                 ("queue", "bytes"),
                 ("drops", "1/s"),
+                ("packets", "packets"),
             ]
             .map(|(series, unit)| Looks::series(series, &line.name, unit))
         });
         let of_flows = settings.flows.iter().flat_map(|flow| {
-            [("rate", "bit/s"), ("cwnd", "bytes")]
+            [("rate", "bit/s"), ("cwnd", "bytes"), ("packets", "packets")]
                 .map(|(series, unit)| Looks::series(series, &flow.name, unit))
         });
         Looks {
             count: 0,
             queued_bytes: vec![0.0; lines],
             cwnd_bytes: vec![0.0; flows],
-            queued_bytes_max: vec![0; lines],
             lines_last: vec![(0, 0); lines],
             flows_last: vec![0; flows],
+            packets_of_lines: vec![InSamples::default(); lines],
+            packets_of_flows: vec![InSamples::default(); flows],
+            samples: 0,
             series: match settings.times.sample {
                 Some(_) => of_lines.chain(of_flows).collect(),
                 None => Vec::new(),
@@ -112,6 +169,7 @@ impl Run<'_> {
             let now = self.fabric.now();
             if before.is_none() && now >= Instant::ZERO + times.ignore {
                 self.fabric.forget_durations();
+                self.forget_peaks();
                 before = Some(self.counted());
             }
             self.fabric.run_until((now + step).min(ends));
@@ -120,7 +178,7 @@ impl Run<'_> {
                 self.look();
             }
             if times.sample.is_some() && steps.is_multiple_of(looks_per_sample.into()) {
-                self.sample(step * looks_per_sample);
+                self.sample(step * looks_per_sample, before.is_some());
             }
             if steps.is_multiple_of(100) {
                 let share = self.fabric.now().since(Instant::ZERO).as_secs_f64();
@@ -131,13 +189,19 @@ impl Run<'_> {
         before.unwrap_or_else(|| self.counted())
     }
 
+    /// From now on only what stands in the queues now counts, and what comes.
+    fn forget_peaks(&mut self) {
+        for line in 0..self.fabric.observer.bytes.len() {
+            let queued = self.fabric.wire(line as LineId).queued_bytes();
+            self.fabric.observer.bytes[line] = queued;
+        }
+    }
+
     fn look(&mut self) {
         self.looks.count += 1;
         for line in 0..self.settings.lines.len() {
             let queued = self.fabric.wire(line as LineId).queued_bytes();
             self.looks.queued_bytes[line] += queued as f64;
-            let most = &mut self.looks.queued_bytes_max[line];
-            *most = (*most).max(queued);
         }
         for class in 0..self.built.flows.len() {
             self.looks.cwnd_bytes[class] += self.cwnd_bytes(class);
@@ -152,10 +216,11 @@ impl Run<'_> {
         windows.map(|window| window as f64).sum::<f64>() / count
     }
 
-    /// Continues all series by what was over so much time.
-    fn sample(&mut self, over: Duration) {
+    /// Continues all series by what was over so much time, in which the beginning was over or was not.
+    fn sample(&mut self, over: Duration, counts: bool) {
         let at = self.fabric.now().since(Instant::ZERO).as_secs_f64();
         let over = over.as_secs_f64();
+        self.looks.samples += u64::from(counts);
         let mut values = Vec::with_capacity(self.looks.series.len());
         for line in 0..self.settings.lines.len() {
             let wire = self.fabric.wire(line as LineId);
@@ -165,12 +230,17 @@ impl Run<'_> {
             values.push((bytes - bytes_last) as f64 * 8.0 / over);
             values.push(wire.queued_bytes() as f64);
             values.push((drops - drops_last) as f64 / over);
+            let packets = &mut self.looks.packets_of_lines[line];
+            values.push(packets.next(wire.counters.left, counts) as f64);
         }
         for class in 0..self.built.flows.len() {
-            let bytes = self.fabric.group(group(class)).arrived_bytes;
+            let count = self.fabric.group(group(class));
+            let bytes = count.arrived_bytes;
             let last = std::mem::replace(&mut self.looks.flows_last[class], bytes);
             values.push((bytes - last) as f64 * 8.0 / over);
             values.push(self.cwnd_bytes(class));
+            let packets = &mut self.looks.packets_of_flows[class];
+            values.push(packets.next(count.arrived, counts) as f64);
         }
         for (series, value) in self.looks.series.iter_mut().zip(values) {
             series.points.push((at, value));
@@ -246,13 +316,18 @@ impl Run<'_> {
             (now.busy - then.busy).as_secs_f64() / seconds,
         );
         set("queue_mean", self.looks.queued_bytes[line] / looks);
-        set("queue_max", self.looks.queued_bytes_max[line] as f64);
+        set("queue_max", self.fabric.observer.bytes[line] as f64);
         set("drops", (now.dropped() - then.dropped()) as f64);
         set("marks", (now.marked - then.marked) as f64);
         set("sent", (now.left - then.left) as f64);
+        set("repeated", (now.repeated - then.repeated) as f64);
         set("lookups", lookups as f64);
         set("longest_pause", now.longest_pause.as_secs_f64());
         set("energy", lookups_per_1500(lookups, bytes));
+        if self.settings.times.sample.is_some() {
+            let packets = &self.looks.packets_of_lines[line];
+            packets.set(&settings.name, self.looks.samples, facts);
+        }
     }
 
     fn facts_of_flows(&self, class: usize, before: &Before, seconds: f64, facts: &mut Facts) {
@@ -281,6 +356,9 @@ impl Run<'_> {
         let count = self.count_since(class, before);
         set_count(name, &count, seconds, facts);
         seen.set(name, count.sent, facts);
+        if self.settings.times.sample.is_some() {
+            self.looks.packets_of_flows[class].set(name, self.looks.samples, facts);
+        }
     }
 
     fn count_since(&self, class: usize, before: &Before) -> Count {
@@ -372,3 +450,6 @@ fn set_times(of: &str, name: &str, times: &Histogram, facts: &mut Facts) {
 fn packet_bytes(counters: &WireCounters) -> u64 {
     counters.left_bytes - ETHERNET_HEADER_BYTES * counters.left
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,6 +16,7 @@ pub struct TcpSettings {
     /// Bytes of content of a segment.
     pub mss: Option<u32>,
     pub congestion: Option<Congestion>,
+    pub counting: Option<Counting>,
     pub detection: Option<Detection>,
     pub halving: Option<Halving>,
     pub hystart: Option<bool>,
@@ -46,6 +47,15 @@ pub enum Congestion {
     Reno,
     /// RFC 9438.
     Cubic,
+}
+
+/// What the window grows by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counting {
+    /// RFC 3465, without its limit.
+    Bytes,
+    /// One segment at most for each, as before that.
+    Acknowledgements,
 }
 
 /// How a loss is known.
@@ -85,6 +95,11 @@ pub fn read(table: &mut Table<'_>, errors: &mut Errors<'_>) -> TcpSettings {
         &mut tcp.congestion,
         some(word(congestions)),
     );
+    let countings = [
+        ("bytes", Counting::Bytes),
+        ("acknowledgements", Counting::Acknowledgements),
+    ];
+    table.optional("counting", errors, &mut tcp.counting, some(word(countings)));
     let detections = [
         ("reno", Detection::Reno),
         ("newreno", Detection::NewReno),

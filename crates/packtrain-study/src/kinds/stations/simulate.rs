@@ -141,13 +141,11 @@ impl Run<'_> {
         let mut facts = Facts::default();
         let seconds = self.stations.counting_for().as_secs_f64();
         let counts = self.stations.counts();
-        let mut content_bits = 0.0;
         for application in 0..self.settings.applications.len() {
-            content_bits += self.stations.report(application).bytes as f64 * 8.0;
             self.facts_of_application(application, before, seconds, &mut facts);
         }
         for (segment, count) in counts.segments.iter().enumerate() {
-            self.facts_of_segment(segment, count, content_bits, seconds, &mut facts);
+            self.facts_of_segment(segment, count, seconds, &mut facts);
         }
         for class in 0..self.settings.stations.len() {
             self.facts_of_stations(class, &counts, &mut facts);
@@ -174,7 +172,10 @@ impl Run<'_> {
         let then = &before.senders[number];
         let mut set = |fact: &str, value: f64| facts.set(fact, &[name], value);
         set("goodput", report.bytes as f64 * 8.0 / seconds);
-        set("longest_pause", report.longest_pause.as_secs_f64());
+        set(
+            "longest_pause",
+            self.stations.longest_pause(number).as_secs_f64(),
+        );
         set("sent", (senders.segments - then.segments) as f64);
         let retransmitted = senders.retransmitted - then.retransmitted;
         set("retransmitted", retransmitted as f64);
@@ -199,7 +200,6 @@ impl Run<'_> {
         &self,
         number: usize,
         count: &SegmentCount,
-        content_bits: f64,
         seconds: f64,
         facts: &mut Facts,
     ) {
@@ -223,9 +223,23 @@ impl Run<'_> {
             set("failed_attempts", count.failed_attempts as f64);
             set("collision_share", collision);
             set("carried_share", busy - collision);
-            set("efficiency", content_bits / (rate_bps as f64 * seconds));
+            let bits = self.content_bytes_on(number) as f64 * 8.0;
+            set("efficiency", bits / (rate_bps as f64 * seconds));
             set("given_up", count.given_up as f64);
         }
+    }
+
+    /// Of the applications that have all of their stations there.
+    fn content_bytes_on(&self, segment: usize) -> u64 {
+        let is_there = |class: &usize| {
+            let mut links = self.settings.stations[*class].links.iter();
+            links.any(|link| link.on == segment)
+        };
+        let applications = self.settings.applications.iter().enumerate();
+        let there = applications.filter(|(_, of)| of.kind.classes().iter().all(is_there));
+        there
+            .map(|(number, _)| self.stations.report(number).bytes)
+            .sum()
     }
 
     fn ports_of(&self, segment: usize) -> usize {
