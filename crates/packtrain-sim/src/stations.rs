@@ -28,6 +28,7 @@ mod copies;
 mod core;
 mod counts;
 mod datagram;
+mod flood;
 mod outlet;
 mod ping_pong;
 mod report;
@@ -41,13 +42,14 @@ use packtrain_proto::time::{Duration, Instant};
 use self::application::Application;
 use self::bulk::Bulk;
 pub use self::config::{
-    ApplicationConfig, BulkConfig, CopiesConfig, Disks, Kind, Line, Over, PingPongConfig, Setup,
-    StationConfig, Step, TransactionKind, TransactionsConfig, With,
+    ApplicationConfig, BulkConfig, CopiesConfig, Disks, FloodConfig, Kind, Line, Over,
+    PingPongConfig, Setup, StationConfig, Step, TransactionKind, TransactionsConfig, With,
 };
 use self::copies::Copies;
 use self::core::{Came, Core, Event};
 pub use self::counts::{Counts, PortCount, SegmentCount, StationCount};
-pub use self::datagram::BYTES_MAX as DATAGRAM_BYTES_MAX;
+pub use self::datagram::{BYTES_MAX as DATAGRAM_BYTES_MAX, BYTES_MIN as DATAGRAM_BYTES_MIN};
+use self::flood::Flood;
 use self::ping_pong::PingPong;
 pub use self::report::Report;
 use self::transactions::Transactions;
@@ -72,6 +74,7 @@ impl Stations {
         for (number, config) in setup.applications.into_iter().enumerate() {
             applications.push(match config {
                 ApplicationConfig::Bulk(config) => Box::new(Bulk::new(config, number, &mut core)),
+                ApplicationConfig::Flood(config) => Box::new(Flood::new(config, number, &mut core)),
                 ApplicationConfig::PingPong(config) => {
                     Box::new(PingPong::new(config, number, &mut core))
                 }

@@ -68,6 +68,7 @@ impl Default for Line {
 #[derive(Clone, Debug)]
 pub enum ApplicationConfig {
     Bulk(BulkConfig),
+    Flood(FloodConfig),
     PingPong(PingPongConfig),
     Transactions(TransactionsConfig),
     Copies(CopiesConfig),
@@ -79,6 +80,18 @@ pub struct BulkConfig {
     /// From and to, a connection each.
     pub streams: Vec<(usize, usize)>,
     pub ends: Ends,
+    pub starts: Duration,
+}
+
+/// As many datagrams as the network takes.
+#[derive(Clone, Debug)]
+pub struct FloodConfig {
+    /// From and to.
+    pub streams: Vec<(usize, usize)>,
+    /// Of content of each.
+    pub bytes: u32,
+    /// Datagrams of each stream that have not arrived.
+    pub under_way: u32,
     pub starts: Duration,
 }
 

@@ -15,6 +15,8 @@ pub struct Report {
     pub times: Histogram,
     /// Requests that were sent again.
     pub again: u64,
+    /// Datagrams of a flood that never came.
+    pub lost: u64,
     /// Longest time without a byte between two that came.
     longest_pause: Duration,
     last_at: Option<Instant>,

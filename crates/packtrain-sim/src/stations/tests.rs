@@ -5,6 +5,7 @@ use packtrain_proto::time::{Duration, Instant};
 use super::*;
 use crate::fabric::Ends;
 use crate::net::cut::{Cut, Outage};
+use crate::net::loss::LossConfig;
 use crate::net::network::{PortId, SegmentConfig};
 
 const PORTS: [PortId; 2] = [
@@ -273,6 +274,34 @@ fn a_sender_whose_repairs_are_lost_is_not_shut_out_by_the_queue_that_it_has_fill
     }
 }
 
+#[test]
+fn a_flood_fills_the_line_and_replaces_what_is_lost() {
+    for (packtrain, loss) in [(false, None), (true, None), (false, Some(0.1))] {
+        let mut cable = segments::cable(100_000_000, Duration::from_micros(1));
+        cable.up[0].loss = loss.map(|probability| LossConfig::Bernoulli { probability });
+        let flood = FloodConfig {
+            streams: vec![(0, 1)],
+            bytes: 1000,
+            under_way: 32,
+            starts: MET,
+        };
+        let stations = Stations::new(Setup {
+            segments: vec![cable],
+            stations: PORTS.map(|port| station(packtrain, &[port])).to_vec(),
+            applications: vec![ApplicationConfig::Flood(flood)],
+            seed: 1,
+        });
+        let stations = after_a_while(stations, Duration::from_millis(500));
+        let came = stations.goodput_bps(0) / 1e8;
+        println!("{packtrain} {loss:?}: {came}");
+        let lost = stations.report(0).lost as f64 / (500e-3 * 1e8 / 8.0 / 1066.0);
+        match loss {
+            None => assert!(came > 0.92 && lost == 0.0, "{packtrain}: {came} {lost}"),
+            Some(_) => assert!((0.08..0.12).contains(&lost) && came > 0.8, "{came} {lost}"),
+        }
+    }
+}
+
 fn copies(remote: usize) -> Stations {
     let config = CopiesConfig {
         server: 0,
@@ -308,7 +337,7 @@ fn local_copies_have_the_disks_and_remote_ones_the_line() {
 #[test]
 fn a_lost_request_is_sent_again() {
     let mut cable = segments::cable(100_000_000, Duration::from_micros(1));
-    cable.up[0].loss = Some(crate::net::loss::LossConfig::Bernoulli { probability: 0.05 });
+    cable.up[0].loss = Some(LossConfig::Bernoulli { probability: 0.05 });
     let timeout = Duration::from_millis(5);
     let stations = with_requests(cable, timeout);
     let report = stations.report(0);

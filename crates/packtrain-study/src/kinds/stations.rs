@@ -125,6 +125,11 @@ pub struct Ways {
 #[derive(Clone, Debug, PartialEq)]
 pub enum ApplicationKind {
     Bulk(Ways),
+    Flood {
+        ways: Ways,
+        bytes: u32,
+        under_way: u32,
+    },
     PingPong {
         ways: Ways,
         bytes: u64,
@@ -157,9 +162,9 @@ impl ApplicationKind {
     /// Whoever takes part in it.
     pub fn classes(&self) -> Vec<ClassIndex> {
         match self {
-            ApplicationKind::Bulk(ways) | ApplicationKind::PingPong { ways, .. } => {
-                [&ways.from[..], &ways.to].concat()
-            }
+            ApplicationKind::Bulk(ways)
+            | ApplicationKind::Flood { ways, .. }
+            | ApplicationKind::PingPong { ways, .. } => [&ways.from[..], &ways.to].concat(),
             ApplicationKind::Transactions {
                 server, clients, ..
             } => [&[*server], &clients[..]].concat(),

@@ -7,7 +7,9 @@ use packtrain_proto::time::Duration;
 use packtrain_settings::toml_reader::{Errors, Table, parse_scalar, parse_str, string, wrong_type};
 use packtrain_settings::units::Bytes;
 use packtrain_settings::wire::Rate;
-use packtrain_sim::stations::{DATAGRAM_BYTES_MAX, Disks, Step, TransactionKind, With};
+use packtrain_sim::stations::{
+    DATAGRAM_BYTES_MAX, DATAGRAM_BYTES_MIN, Disks, Step, TransactionKind, With,
+};
 use toml::de::DeValue;
 
 use super::file::take_name;
@@ -15,7 +17,7 @@ use super::{ApplicationKind, ApplicationSettings, ClassIndex, Over, StationSetti
 use crate::expression::near;
 use crate::kinds::network::file::tables;
 use crate::kinds::network::tcp::{self, time};
-use crate::kinds::read::{bytes, truth, whole, word};
+use crate::kinds::read::{bytes, packet_bytes, truth, whole, word};
 
 /// Hosts with packtrain have met by then.
 const STARTS: Duration = Duration::from_millis(100);
@@ -38,13 +40,15 @@ pub struct Applications<'a> {
 #[derive(Clone, Copy)]
 enum Kind {
     Bulk,
+    Flood,
     PingPong,
     Transactions,
     Copies,
 }
 
-const KINDS: [(&str, Kind); 4] = [
+const KINDS: [(&str, Kind); 5] = [
     ("bulk", Kind::Bulk),
+    ("flood", Kind::Flood),
     ("ping-pong", Kind::PingPong),
     ("transactions", Kind::Transactions),
     ("copies", Kind::Copies),
@@ -76,6 +80,7 @@ pub fn read(
     };
     let kind = match kind {
         Kind::Bulk => applications.ways(table, errors).map(ApplicationKind::Bulk),
+        Kind::Flood => applications.flood(table, errors),
         Kind::PingPong => applications.ping_pong(table, errors),
         Kind::Transactions => applications.transactions(table, errors),
         Kind::Copies => applications.copies(table, errors),
@@ -89,11 +94,12 @@ pub fn read(
 }
 
 /// Of any kind: of one that is none, they are no mistakes of their own.
-const KEYS: [&str; 22] = [
+const KEYS: [&str; 23] = [
     "from",
     "to",
     "count",
     "bytes",
+    "under_way",
     "turnaround",
     "server",
     "clients",

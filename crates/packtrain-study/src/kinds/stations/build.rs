@@ -12,8 +12,8 @@ use packtrain_sim::net::cut::{Cut, Outage};
 use packtrain_sim::net::network::{self, PortId, SegmentConfig};
 use packtrain_sim::net::wire::WireConfig;
 use packtrain_sim::stations::{
-    self, ApplicationConfig, BulkConfig, CopiesConfig, Kind, Line, PingPongConfig, Setup,
-    StationConfig, TransactionsConfig,
+    self, ApplicationConfig, BulkConfig, CopiesConfig, FloodConfig, Kind, Line, PingPongConfig,
+    Setup, StationConfig, TransactionsConfig,
 };
 
 use super::{
@@ -168,6 +168,16 @@ fn application(settings: &ApplicationSettings, stations: &[Range<usize>]) -> App
         ApplicationKind::Bulk(ways) => ApplicationConfig::Bulk(BulkConfig {
             streams: pairs(ways, stations),
             ends,
+            starts,
+        }),
+        ApplicationKind::Flood {
+            ways,
+            bytes,
+            under_way,
+        } => ApplicationConfig::Flood(FloodConfig {
+            streams: pairs(ways, stations),
+            bytes: *bytes,
+            under_way: *under_way,
             starts,
         }),
         ApplicationKind::PingPong {

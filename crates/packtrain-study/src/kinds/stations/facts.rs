@@ -20,6 +20,8 @@ pub const OF_DONE: [&str; 5] = [
     "time_p50",
     "time_p99",
 ];
+/// Of a flood.
+pub const LOST: &str = "lost";
 /// Of transactions over UDP.
 pub const AGAIN: &str = "again";
 pub const OF_SEGMENTS: [&str; 6] = [
@@ -64,7 +66,7 @@ pub fn names() -> Vec<String> {
     let all = OF_APPLICATIONS
         .iter()
         .chain(&OF_DONE)
-        .chain([&AGAIN])
+        .chain([&AGAIN, &LOST])
         .chain(&OF_SEGMENTS)
         .chain(&OF_HUBS)
         .chain(&OF_STATIONS);
@@ -103,6 +105,15 @@ pub fn knows(settings: &StationsSettings, fact: &str, of: &[&str]) -> Result<(),
     }
 }
 
+/// Again and again.
+pub fn comes_to_an_end(application: &ApplicationSettings) -> bool {
+    !matches!(application.kind, ApplicationKind::Bulk(_)) && !is_flood(application)
+}
+
+pub fn is_flood(application: &ApplicationSettings) -> bool {
+    matches!(application.kind, ApplicationKind::Flood { .. })
+}
+
 pub fn is_over_udp(application: &ApplicationSettings) -> bool {
     let ApplicationKind::Transactions { over, .. } = &application.kind else {
         return false;
@@ -128,9 +139,9 @@ fn names_with(settings: &StationsSettings, fact: &str) -> Vec<String> {
         add(OF_STATIONS.contains(&fact) || has_link, &station.name);
     }
     for application in &settings.applications {
-        let is_bulk = matches!(application.kind, ApplicationKind::Bulk(_));
         let has = OF_APPLICATIONS.contains(&fact)
-            || !is_bulk && OF_DONE.contains(&fact)
+            || comes_to_an_end(application) && OF_DONE.contains(&fact)
+            || fact == LOST && is_flood(application)
             || fact == AGAIN && is_over_udp(application);
         add(has, &application.name);
     }

@@ -5,8 +5,8 @@ use packtrain_sim::stations::{Counts, SegmentCount, StationCount, Stations};
 use packtrain_sim::tcp::sender::SenderCounters;
 
 use super::build::{Built, build};
-use super::facts::{self, AGAIN, SHARE};
-use super::{ApplicationKind, SegmentKind, StationsSettings};
+use super::facts::{self, AGAIN, LOST, SHARE};
+use super::{SegmentKind, StationsSettings};
 use crate::model::{Facts, Outcome, Progress, Series};
 
 /// So many times one hears how far a run is.
@@ -180,12 +180,15 @@ impl Run<'_> {
         let retransmitted = senders.retransmitted - then.retransmitted;
         set("retransmitted", retransmitted as f64);
         set("timeouts", (senders.timeouts - then.timeouts) as f64);
-        if !matches!(settings.kind, ApplicationKind::Bulk(_)) {
+        if facts::comes_to_an_end(settings) {
             set("done", report.done as f64);
             set("done_per_second", report.done as f64 / seconds);
             set("time_mean", report.times.mean().as_secs_f64());
             set("time_p50", report.times.quantile(0.5).as_secs_f64());
             set("time_p99", report.times.quantile(0.99).as_secs_f64());
+        }
+        if facts::is_flood(settings) {
+            set(LOST, report.lost as f64);
         }
         if facts::is_over_udp(settings) {
             set(AGAIN, report.again as f64);

@@ -307,7 +307,7 @@ fn what_does_not_fit_together_is_told_at_its_line() {
         (
             "kind = \"bulk\"",
             "kind = \"stream\"",
-            "s.toml:48: application.kind: \"stream\" is none of bulk, ping-pong, transactions, copies",
+            "s.toml:48: application.kind: \"stream\" is none of bulk, flood, ping-pong, transactions, copies",
         ),
         (
             "turnaround",
