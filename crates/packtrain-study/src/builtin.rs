@@ -5,7 +5,7 @@ use packtrain_settings::toml_reader::FileErrors;
 use crate::scenario::Scenario;
 
 /// By name; the texts are those of `scenarios/`.
-pub const ALL: [(&str, &str); 12] = [
+pub const ALL: [(&str, &str); 19] = [
     ("endpoint", include_str!("../scenarios/endpoint.toml")),
     (
         "endpoint-saturation",
@@ -15,6 +15,28 @@ pub const ALL: [(&str, &str); 12] = [
     ("lfn-fig1", include_str!("../scenarios/lfn-fig1.toml")),
     ("lfn-fig2", include_str!("../scenarios/lfn-fig2.toml")),
     ("lfn-fig3", include_str!("../scenarios/lfn-fig3.toml")),
+    (
+        "shared-ethernet",
+        include_str!("../scenarios/shared-ethernet.toml"),
+    ),
+    (
+        "shared-ethernet-load",
+        include_str!("../scenarios/shared-ethernet-load.toml"),
+    ),
+    (
+        "shared-ethernet-netpipe",
+        include_str!("../scenarios/shared-ethernet-netpipe.toml"),
+    ),
+    ("trunk-cut", include_str!("../scenarios/trunk-cut.toml")),
+    ("trunk-files", include_str!("../scenarios/trunk-files.toml")),
+    (
+        "trunk-table1",
+        include_str!("../scenarios/trunk-table1.toml"),
+    ),
+    (
+        "trunk-tokens",
+        include_str!("../scenarios/trunk-tokens.toml"),
+    ),
     ("xlf-ber", include_str!("../scenarios/xlf-ber.toml")),
     (
         "xlf-droptail",

@@ -125,7 +125,7 @@ impl Built {
     }
 }
 
-fn wire(line: &LineSettings) -> WireConfig {
+pub fn wire(line: &LineSettings) -> WireConfig {
     let mut wire = line.wire.config();
     wire.processing = line.processing.map(|processing| ProcessingConfig {
         per_unit: processing.time,
@@ -205,7 +205,7 @@ fn source(settings: &SourceSettings) -> Source {
     }
 }
 
-fn ends(tcp: &TcpSettings) -> Ends {
+pub fn ends(tcp: &TcpSettings) -> Ends {
     let mut ends = Ends {
         sender: sender(tcp),
         ..Ends::default()

@@ -66,7 +66,8 @@ pub fn read(
     })
 }
 
-fn tables<'a, T>(
+/// All tables of a key, without what is wrong in them.
+pub fn tables<'a, T>(
     table: &mut Table<'a>,
     key: &'static str,
     errors: &mut Errors<'_>,
@@ -80,7 +81,8 @@ fn tables<'a, T>(
     })
 }
 
-fn times(table: &mut Table<'_>, errors: &mut Errors<'_>) -> Option<RunTimes> {
+/// Of `[run]`.
+pub fn times(table: &mut Table<'_>, errors: &mut Errors<'_>) -> Option<RunTimes> {
     let Some(value) = table.get("run") else {
         let message = "is missing: [run] says how long, as in seconds = 60".to_owned();
         table.refuse(Some("run"), message, errors);
