@@ -74,12 +74,17 @@ def arguments():
     parser.add_argument("--write-segments", type=count, default=44, help="a sender writes so much at once")
     parser.add_argument("--routing", choices=("static", "global", "nix"), default="static")
     parser.add_argument("--scheduler", choices=SCHEDULERS, default="map")
-    parser.add_argument("--seed", type=int, default=1, help="of the moments in the first second at which flows start")
+    parser.add_argument("--loss", type=float, help="probability of a frame to be lost behind the bottleneck, towards the sinks")
+    parser.add_argument("--loss-every", type=count, help="in its place: each so-many-th frame is")
+    parser.add_argument("--seed", type=int, default=1,
+                        help="of the moments in the first second at which flows start, and of losses")
     options = parser.parse_args()
     if options.flows < 1 or options.flows > 1 << 14:
         parser.error("--flows: 1 to 16384")
     if options.rtt_ms <= 4 * ACCESS_DELAY_MS:
         parser.error(f"--rtt-ms: more than {4 * ACCESS_DELAY_MS}")
+    if options.loss is not None and options.loss_every is not None:
+        parser.error("--loss or --loss-every")
     if not 0 <= options.ignore_s < options.seconds:
         parser.error("--ignore-s: less than --seconds")
     if options.access_bps is None:
@@ -114,6 +119,7 @@ def configure(ns, options):
         ("TcpCubic::HyStart", boolean(not options.no_hystart)),
     ):
         ns.Config.SetDefault(f"ns3::{name}", value)
+    ns.RngSeedManager.SetRun(options.seed)
     ns.Simulator.SetScheduler(ns.ObjectFactory(f"ns3::{SCHEDULERS[options.scheduler]}"))
 
 
@@ -126,6 +132,23 @@ def pair(ns, here, there, rate_bps, delay_ms, queue_bytes):
     # No flow control between device and traffic control: so no queue disc is put above the device either.
     helper.DisableFlowControl()
     return helper.Install(here, there)
+
+
+def lose(ns, device, options):
+    """What comes to this device from its link is lost by chance, or by its number."""
+    if options.loss is not None:
+        model = ns.CreateObject[ns.RateErrorModel]()
+        model.SetAttribute("ErrorUnit", ns.StringValue("ERROR_UNIT_PACKET"))
+        model.SetAttribute("ErrorRate", ns.DoubleValue(options.loss))
+    elif options.loss_every is not None:
+        import cppyy
+        model = ns.CreateObject[ns.ReceiveListErrorModel]()
+        # As many as the line could carry of full frames, at most.
+        most = int(options.seconds * options.bottleneck_bps / 8 / options.segment_bytes)
+        model.SetList(cppyy.gbl.std.list["uint32_t"](range(options.loss_every, most, options.loss_every)))
+    else:
+        return
+    device.GetObject[ns.PointToPointNetDevice]().SetReceiveErrorModel(model)
 
 
 class Dumbbell:
@@ -149,6 +172,7 @@ class Dumbbell:
         left, right = self.routers.Get(0), self.routers.Get(1)
         self.bottleneck = pair(ns, left, right, options.bottleneck_bps, options.rtt_ms / 2 - 2 * ACCESS_DELAY_MS,
                                options.queue_bytes)
+        lose(ns, self.bottleneck.Get(1), options)
         self.access = [pair(ns, self.sources.Get(flow), left, options.access_bps, ACCESS_DELAY_MS,
                             options.source_queue_bytes) for flow in range(options.flows)]
         self.leaves = [pair(ns, self.sinks.Get(flow), right, 10 * options.access_bps, ACCESS_DELAY_MS,
