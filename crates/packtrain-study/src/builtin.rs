@@ -5,11 +5,37 @@ use packtrain_settings::toml_reader::FileErrors;
 use crate::scenario::Scenario;
 
 /// By name; the texts are those of `scenarios/`.
-pub const ALL: [(&str, &str); 7] = [
+pub const ALL: [(&str, &str); 19] = [
     ("endpoint", include_str!("../scenarios/endpoint.toml")),
     (
         "endpoint-saturation",
         include_str!("../scenarios/endpoint-saturation.toml"),
+    ),
+    ("lfn-buffer", include_str!("../scenarios/lfn-buffer.toml")),
+    ("lfn-fig1", include_str!("../scenarios/lfn-fig1.toml")),
+    ("lfn-fig2", include_str!("../scenarios/lfn-fig2.toml")),
+    ("lfn-fig3", include_str!("../scenarios/lfn-fig3.toml")),
+    (
+        "shared-ethernet",
+        include_str!("../scenarios/shared-ethernet.toml"),
+    ),
+    (
+        "shared-ethernet-load",
+        include_str!("../scenarios/shared-ethernet-load.toml"),
+    ),
+    (
+        "shared-ethernet-netpipe",
+        include_str!("../scenarios/shared-ethernet-netpipe.toml"),
+    ),
+    ("trunk-cut", include_str!("../scenarios/trunk-cut.toml")),
+    ("trunk-files", include_str!("../scenarios/trunk-files.toml")),
+    (
+        "trunk-table1",
+        include_str!("../scenarios/trunk-table1.toml"),
+    ),
+    (
+        "trunk-tokens",
+        include_str!("../scenarios/trunk-tokens.toml"),
     ),
     ("xlf-ber", include_str!("../scenarios/xlf-ber.toml")),
     (
@@ -22,6 +48,10 @@ pub const ALL: [(&str, &str); 7] = [
         include_str!("../scenarios/xlf-processing.toml"),
     ),
     ("xlf-units", include_str!("../scenarios/xlf-units.toml")),
+    (
+        "xlf-wireless",
+        include_str!("../scenarios/xlf-wireless.toml"),
+    ),
 ];
 
 /// `None`: there is none of this name.
@@ -32,6 +62,12 @@ pub fn text(name: &str) -> Option<&'static str> {
 
 pub fn names() -> impl Iterator<Item = &'static str> {
     ALL.iter().map(|(name, _)| *name)
+}
+
+/// Those that somebody may have meant, in words.
+pub fn near(name: &str) -> String {
+    let known: Vec<String> = names().map(str::to_owned).collect();
+    crate::expression::near(name, &known)
 }
 
 /// One of those that come along. Its errors name it as a file that it is not on this machine.

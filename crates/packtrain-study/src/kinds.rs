@@ -6,6 +6,7 @@ pub mod endpoint;
 pub mod fake;
 pub mod network;
 pub mod read;
+pub mod stations;
 pub mod units;
 pub mod unnamed;
 
@@ -20,10 +21,10 @@ use crate::model::Model;
 pub const DEFAULT: &str = "network";
 
 #[cfg(not(test))]
-pub const NAMES: &[&str] = &["network", "units", "bits", "endpoint"];
+pub const NAMES: &[&str] = &["network", "units", "bits", "endpoint", "stations"];
 /// And one that is nothing but numbers, to test what is around the kinds.
 #[cfg(test)]
-pub const NAMES: &[&str] = &["network", "units", "bits", "endpoint", "fake"];
+pub const NAMES: &[&str] = &["network", "units", "bits", "endpoint", "stations", "fake"];
 
 pub type ReadCapture = fn(&Path) -> Result<Vec<(Duration, u32)>, String>;
 
@@ -48,6 +49,7 @@ pub fn read(
         "units" => units::read(table, errors),
         "bits" => bits::read(table, errors),
         "endpoint" => endpoint::read(table, errors),
+        "stations" => stations::read(table, errors),
         #[cfg(test)]
         "fake" => fake::read(table, errors),
         kind => unreachable!("{kind} is none of {NAMES:?}"),
