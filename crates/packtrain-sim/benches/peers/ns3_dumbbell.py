@@ -4,16 +4,16 @@
     pip install ns3        (Linux on x86_64; pick a version of Python for which ns3 has a wheel, as 3.11 for 3.44)
     ns3_dumbbell.py [--flows 100] [--bottleneck-bps 1e9] [--seconds 60] [--tcp newreno|linuxreno|cubic] ...
 
-It is what `packtrain-sim` is measured against: by speed (`run_wall_s`, `events`, `packet_hops`) and by result
-(`goodput_bps`, `loss_rate`). One topology, the XLF paper's: each of the sources has its own access link to the left
+It is what `packtrain-sim` is measured against: by speed (`run`, and `measured` without what --ignore-s leaves out) and by
+result (`goodput_bps`, `loss_rate`). One topology, the XLF paper's: each of the sources has its own access link to the left
 router, the bottleneck joins the routers, each sink has a link ten times as fast as the sources'.
 
     source 0 --- access --+                                  +-- 10 x access --- sink 0
     source 1 --- access --+-- router === bottleneck === router +-- 10 x access --- sink 1
 
 Python only builds the network and reads counters once the run has stopped. What is timed is Simulator::Run alone, all
-of it C++. Nothing is traced. Of the ways to set up ns-3 that give the same result, the defaults are the fastest ones
-we found (`--scheduler`, `--routing`, `--write-segments`), and packets carry no more than ns-3 gives them by itself.
+of it C++, and nothing is traced. What may make ns-3 faster without another result can be tried: `--scheduler`, `--routing`,
+`--write-segments`. The memory that Python and its compiler take is in `rss_before_kib`.
 
 What a comparison has to know:
 - A frame is the segment, 20 to 60 bytes of TCP with timestamps (12) and SACK, 20 of IPv4, 2 of PPP: a segment of 1448 bytes
@@ -21,13 +21,16 @@ What a comparison has to know:
 - A queue in bytes does not count the frame that is being sent. There is no other queue: the traffic control layer has
   no queue disc, and a device never stops the stack above it; it drops.
 - The sender's timeout is at least --min-rto-ms (ns-3 itself: 1000; Linux, and here: 200), its clock ticks in 1 ms.
-- `newreno` is RFC 6582's window, `linuxreno` counts segments as Linux does; neither is held back when the window is not
-  used. `cubic` has HyStart on, as ns-3 and Linux have.
+- `newreno` grows by segment^2/window each acknowledgement, whether or not the window is used, and halves what is in flight;
+  `linuxreno` counts segments acknowledged, grows only a window that is used, and halves the window. `cubic` too grows
+  only a window that is used; HyStart is on, as ns-3 and Linux have it, fast convergence also, beta 0.7, C 0.4.
 - Recovery is by SACK (RFC 6675), its window by PRR (RFC 6937, ns-3's own choice) or `--recovery classic`.
 - `events` is Simulator::GetEventCount: what was executed, set-up included. `packet_hops` counts a frame once for each device
   that began to send it, acknowledgements included.
 - Is this ns-3 built for speed? `build` says so: the profile that its CMake files were installed for, whether assertions
-  and logging are compiled in (then each function pays for a look at whether it should log).
+  and logging are compiled in (then each function pays for a look at whether it should log). The wheel of 3.44 has both.
+- For each segment that it sends ns-3 walks through all that are in flight (TcpTxBuffer::NextSeg): a long window makes it slow.
+  With a source queue as long as the bottleneck's (the paper's text may be read so) its windows are thousands of segments.
 """
 
 import argparse
@@ -60,7 +63,7 @@ def arguments():
     parser.add_argument("--access-bps", type=rate, help="of each source (default: 1.2 x bottleneck / flows)")
     parser.add_argument("--rtt-ms", type=float, default=100, help="propagation there and back, all links together")
     parser.add_argument("--queue-bytes", type=rate, help=f"at the bottleneck (default: its rate x {QUEUE_MS} ms)")
-    parser.add_argument("--source-queue-bytes", type=rate, help="(default: 1.2 x that of the bottleneck)")
+    parser.add_argument("--source-queue-bytes", type=rate, help=f"(default: 1.2 x access rate x {QUEUE_MS} ms)")
     parser.add_argument("--tcp", choices=TCP_TYPES, default="newreno")
     parser.add_argument("--recovery", choices=RECOVERY_TYPES, default="prr")
     parser.add_argument("--min-rto-ms", type=float, default=200)
@@ -92,7 +95,7 @@ def arguments():
     if options.queue_bytes is None:
         options.queue_bytes = options.bottleneck_bps * QUEUE_MS // 8000
     if options.source_queue_bytes is None:
-        options.source_queue_bytes = options.queue_bytes * 12 // 10
+        options.source_queue_bytes = 12 * options.access_bps * QUEUE_MS // 80000
     if options.socket_buffer_bytes is None:
         options.socket_buffer_bytes = options.queue_bytes + int(4 * options.access_bps * options.rtt_ms / 8000)
     return options
