@@ -135,6 +135,7 @@ impl FixedRun {
                 group: 0,
                 starts: random.duration(Duration::ZERO, Duration::from_secs(1)),
                 writes: vec![(Duration::ZERO, UNLIMITED_BYTES)],
+                feeds: None,
             }
         });
         FabricConfig {
