@@ -29,7 +29,7 @@ writes = "{writes}"
     let read = toml_reader::read(Path::new("n.toml"), &text, |table, errors| {
         file::read(table, Place::default(), errors)
     });
-    run(&read.unwrap().unwrap(), 1, &()).facts
+    run(&read.unwrap(), 1, &()).facts
 }
 
 fn get(facts: &Facts, fact: &str, of: &str) -> f64 {
