@@ -200,7 +200,7 @@ fn pulled_cable() {
     for (name, seen) in [("seen by both cards", true), ("seen by nobody", false)] {
         let setup = trunk(2, Some((Duration::from_millis(700), seen)), bulk());
         let stations = counted(setup, Duration::from_secs(2));
-        println!("{name:22} {:?}", stations.report(0).longest_pause);
+        println!("{name:22} {:?}", stations.longest_pause(0));
     }
 }
 

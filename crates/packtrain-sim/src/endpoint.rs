@@ -19,9 +19,9 @@ pub use self::backlog::{BacklogConfig, Level};
 pub use self::machine::{Counts, Endpoint, ProcessorTime};
 pub use self::traffic::{Kind, Mix, Pace, TrafficConfig};
 
-pub mod backlog;
+mod backlog;
 mod machine;
-pub mod traffic;
+mod traffic;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndpointConfig {

@@ -6,8 +6,10 @@
 #![forbid(unsafe_code)]
 
 pub mod announcement;
+pub mod bit_error_law;
 pub mod checker;
 pub mod checksum;
+pub mod data_units;
 pub mod dictionaries;
 pub mod endpoint;
 pub mod event_queue;

@@ -28,6 +28,7 @@ mod copies;
 mod core;
 mod counts;
 mod datagram;
+mod flood;
 mod outlet;
 mod ping_pong;
 mod report;
@@ -41,21 +42,25 @@ use packtrain_proto::time::{Duration, Instant};
 use self::application::Application;
 use self::bulk::Bulk;
 pub use self::config::{
-    ApplicationConfig, BulkConfig, CopiesConfig, Disks, Kind, Line, Over, PingPongConfig, Setup,
-    StationConfig, Step, TransactionKind, TransactionsConfig, With,
+    ApplicationConfig, BulkConfig, CopiesConfig, Disks, FloodConfig, Kind, Line, Over,
+    PingPongConfig, Setup, StationConfig, Step, TransactionKind, TransactionsConfig, With,
 };
 use self::copies::Copies;
 use self::core::{Came, Core, Event};
 pub use self::counts::{Counts, PortCount, SegmentCount, StationCount};
+pub use self::datagram::{BYTES_MAX as DATAGRAM_BYTES_MAX, BYTES_MIN as DATAGRAM_BYTES_MIN};
+use self::flood::Flood;
 use self::ping_pong::PingPong;
 pub use self::report::Report;
 use self::transactions::Transactions;
 use crate::simulator::Simulator;
+use crate::tcp::sender::SenderCounters;
 
 #[derive(Debug)]
 pub struct Stations {
     core: Core,
     applications: Vec<Box<dyn Application>>,
+    events: u64,
     counting_since: Instant,
     counts_before: Counts,
 }
@@ -69,6 +74,7 @@ impl Stations {
         for (number, config) in setup.applications.into_iter().enumerate() {
             applications.push(match config {
                 ApplicationConfig::Bulk(config) => Box::new(Bulk::new(config, number, &mut core)),
+                ApplicationConfig::Flood(config) => Box::new(Flood::new(config, number, &mut core)),
                 ApplicationConfig::PingPong(config) => {
                     Box::new(PingPong::new(config, number, &mut core))
                 }
@@ -84,6 +90,7 @@ impl Stations {
         Stations {
             core,
             applications,
+            events: 0,
             counting_since: Instant::ZERO,
             counts_before,
         }
@@ -99,6 +106,7 @@ impl Stations {
     /// If a byte arrives that is not what was sent, or a host sends what no card takes.
     pub fn run_until(&mut self, until: Instant) {
         while let Some(event) = self.core.next(until) {
+            self.events += 1;
             self.happen(event);
         }
         self.core.idle_until(until);
@@ -137,9 +145,29 @@ impl Stations {
         self.report(application).bytes as f64 * 8.0 / self.counting_for().as_secs_f64()
     }
 
-    /// Segments with content that went again, of all connections, ever.
-    pub fn retransmitted(&self) -> u64 {
-        self.core.retransmitted()
+    /// Longest time without a byte of it, since counting began.
+    pub fn longest_pause(&self, application: usize) -> Duration {
+        self.report(application).longest_pause(self.now())
+    }
+
+    /// What the senders of its connections have counted, ever.
+    pub fn senders(&self, application: usize) -> SenderCounters {
+        let mut all = SenderCounters::default();
+        for connection in self.core.connections_of(application) {
+            all += connection.sender.counters;
+        }
+        all
+    }
+
+    /// Bytes of content that each of its connections has brought, ever.
+    pub fn delivered(&self, application: usize) -> impl Iterator<Item = u64> {
+        let connections = self.core.connections_of(application);
+        connections.map(|connection| connection.receiver.next())
+    }
+
+    /// All of the network's at a time are one.
+    pub fn events_done(&self) -> u64 {
+        self.events
     }
 
     pub fn simulator(&self) -> &Simulator {

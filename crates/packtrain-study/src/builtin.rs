@@ -5,16 +5,26 @@ use packtrain_settings::toml_reader::FileErrors;
 use crate::scenario::Scenario;
 
 /// By name; the texts are those of `scenarios/`.
-pub const ALL: [(&str, &str); 3] = [
-    (
-        "xlf-droptail",
-        include_str!("../scenarios/xlf-droptail.toml"),
-    ),
+pub const ALL: [(&str, &str); 19] = [
+    ("endpoint", include_str!("../scenarios/endpoint.toml")),
+    ("endpoint-saturation", include_str!("../scenarios/endpoint-saturation.toml")),
+    ("lfn-buffer", include_str!("../scenarios/lfn-buffer.toml")),
+    ("lfn-fig1", include_str!("../scenarios/lfn-fig1.toml")),
+    ("lfn-fig2", include_str!("../scenarios/lfn-fig2.toml")),
+    ("lfn-fig3", include_str!("../scenarios/lfn-fig3.toml")),
+    ("shared-ethernet", include_str!("../scenarios/shared-ethernet.toml")),
+    ("shared-ethernet-load", include_str!("../scenarios/shared-ethernet-load.toml")),
+    ("shared-ethernet-netpipe", include_str!("../scenarios/shared-ethernet-netpipe.toml")),
+    ("trunk-cut", include_str!("../scenarios/trunk-cut.toml")),
+    ("trunk-files", include_str!("../scenarios/trunk-files.toml")),
+    ("trunk-table1", include_str!("../scenarios/trunk-table1.toml")),
+    ("trunk-tokens", include_str!("../scenarios/trunk-tokens.toml")),
+    ("xlf-ber", include_str!("../scenarios/xlf-ber.toml")),
+    ("xlf-droptail", include_str!("../scenarios/xlf-droptail.toml")),
     ("xlf-drr", include_str!("../scenarios/xlf-drr.toml")),
-    (
-        "xlf-processing",
-        include_str!("../scenarios/xlf-processing.toml"),
-    ),
+    ("xlf-processing", include_str!("../scenarios/xlf-processing.toml")),
+    ("xlf-units", include_str!("../scenarios/xlf-units.toml")),
+    ("xlf-wireless", include_str!("../scenarios/xlf-wireless.toml")),
 ];
 
 /// `None`: there is none of this name.

@@ -1,9 +1,14 @@
 //! The kinds of scenarios, each with sections of its own in the file.
 
+pub mod bits;
+pub mod endpoint;
 #[cfg(test)]
 pub mod fake;
 pub mod network;
 pub mod read;
+pub mod stations;
+pub mod units;
+pub mod unnamed;
 
 use std::path::Path;
 
@@ -16,10 +21,10 @@ use crate::model::Model;
 pub const DEFAULT: &str = "network";
 
 #[cfg(not(test))]
-pub const NAMES: &[&str] = &["network"];
+pub const NAMES: &[&str] = &["network", "units", "bits", "endpoint", "stations"];
 /// And one that is nothing but numbers, to test what is around the kinds.
 #[cfg(test)]
-pub const NAMES: &[&str] = &["network", "fake"];
+pub const NAMES: &[&str] = &["network", "units", "bits", "endpoint", "stations", "fake"];
 
 pub type ReadCapture = fn(&Path) -> Result<Vec<(Duration, u32)>, String>;
 
@@ -41,6 +46,10 @@ pub fn read(
 ) -> Option<Box<dyn Model>> {
     match kind {
         "network" => network::read(table, place, errors),
+        "units" => units::read(table, errors),
+        "bits" => bits::read(table, errors),
+        "endpoint" => endpoint::read(table, errors),
+        "stations" => stations::read(table, errors),
         #[cfg(test)]
         "fake" => fake::read(table, errors),
         kind => unreachable!("{kind} is none of {NAMES:?}"),

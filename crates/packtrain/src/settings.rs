@@ -7,7 +7,6 @@ pub mod dictionary;
 pub mod file;
 pub mod links;
 pub mod liveness;
-pub mod packing;
 pub mod repair;
 pub mod values;
 
@@ -17,6 +16,7 @@ use packtrain_proto::class::{self, Action, Class, ClassName, Pack};
 use packtrain_proto::config::Balance;
 use packtrain_proto::dfap::stations::STATIONS_MAX;
 use packtrain_proto::wire::ethernet::MacAddr;
+pub use packtrain_settings::packing;
 
 use crate::linux::netlink::IpPrefix;
 use crate::settings::compress::CompressPolicy;

@@ -102,7 +102,7 @@ impl Endpoint {
         let (costs, bytes) = (&config.costs, config.traffic.frame_bytes);
         let driver_ps = costs.driver_picos(bytes, false);
         let mut traffic = Traffic::new(&config.traffic);
-        let next = traffic.next();
+        let next = traffic.arrival();
         Endpoint {
             intake: config.intake,
             filters: config.filter,
@@ -156,7 +156,7 @@ impl Endpoint {
     /// Until the next frame, which comes.
     fn step(&mut self) {
         let (at_ps, kind) = self.next;
-        self.next = self.traffic.next();
+        self.next = self.traffic.arrival();
         self.advance(at_ps);
         self.counts.offered += 1;
         if self.ring.len() == self.ring_slots {
@@ -190,7 +190,8 @@ impl Endpoint {
                 self.driver_done(job);
                 continue;
             }
-            let Some((kind, left_ps)) = self.stack.take().or_else(|| self.from_backlog()) else {
+            let Some((kind, left_ps)) = self.stack.take().or_else(|| self.take_from_backlog())
+            else {
                 break;
             };
             let spent_ps = left_ps.min(until_ps - self.now_ps);
@@ -212,7 +213,7 @@ impl Endpoint {
         self.now_ps = until_ps;
     }
 
-    fn from_backlog(&mut self) -> Option<(Kind, u64)> {
+    fn take_from_backlog(&mut self) -> Option<(Kind, u64)> {
         let kind = self.backlog.take()?;
         Some((kind, self.stack_ps[kind as usize]))
     }
@@ -225,7 +226,7 @@ impl Endpoint {
         let kind = self.ring.pop_front().expect("the driver had one");
         match (self.filters && !kind.passes(), self.intake) {
             (true, _) => self.counts.rejected += 1,
-            (false, Intake::Interrupts) => self.to_backlog(kind),
+            (false, Intake::Interrupts) => self.offer(kind),
             (false, Intake::Polling) => {
                 self.stack = Some((kind, self.stack_ps[kind as usize]));
                 return;
@@ -236,7 +237,7 @@ impl Endpoint {
         }
     }
 
-    fn to_backlog(&mut self, kind: Kind) {
+    fn offer(&mut self, kind: Kind) {
         let level = self.backlog.offer(kind);
         self.counts.levels[level as usize] += 1;
         match level {

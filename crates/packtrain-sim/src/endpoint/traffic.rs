@@ -173,8 +173,8 @@ impl Traffic {
         }
     }
 
-    /// When its last bit has come, and what it is.
-    pub fn next(&mut self) -> (u64, Kind) {
+    /// The next one: when its last bit has come, and what it is.
+    pub fn arrival(&mut self) -> (u64, Kind) {
         let config = &self.config;
         let bits = config.frame_bits();
         let spent_ps = picos(u128::from(bits), config.wire_bps);
@@ -232,8 +232,11 @@ mod tests {
             assert_eq!(config.wire_per_second().floor(), printed);
             for pace in [Pace::Periodic, Pace::Poisson] {
                 let mut traffic = traffic(frame_bytes, config.wire_bps, pace);
-                let (first_ps, _) = traffic.next();
-                let last_ps = (0..10_000).map(|_| traffic.next().0).last().expect("many");
+                let (first_ps, _) = traffic.arrival();
+                let last_ps = (0..10_000)
+                    .map(|_| traffic.arrival().0)
+                    .last()
+                    .expect("many");
                 let per_second = 1e4 * 1e12 / (last_ps - first_ps) as f64;
                 let off = per_second / printed - 1.0;
                 let tolerance = match pace {
@@ -248,14 +251,14 @@ mod tests {
     #[test]
     fn frames_come_when_their_last_bit_has() {
         let mut periodic = traffic(64, 10_000_000, Pace::Periodic);
-        let come: Vec<u64> = (0..3).map(|_| periodic.next().0).collect();
+        let come: Vec<u64> = (0..3).map(|_| periodic.arrival().0).collect();
         assert_eq!(come, [576_000, 67_776_000, 134_976_000]);
     }
 
     #[test]
     fn a_poisson_process_has_its_mean_and_frames_do_not_overlap() {
         let mut poisson = traffic(300, 250_000_000, Pace::Poisson);
-        let come: Vec<u64> = (0..20_000).map(|_| poisson.next().0).collect();
+        let come: Vec<u64> = (0..20_000).map(|_| poisson.arrival().0).collect();
         assert!(come.windows(2).all(|pair| pair[1] - pair[0] >= 2_560_000));
         let mean_ps = come[come.len() - 1] as f64 / come.len() as f64;
         assert!((mean_ps / 10_240_000.0 - 1.0).abs() < 0.02, "{mean_ps}");
@@ -265,7 +268,7 @@ mod tests {
     fn each_kind_has_its_share_of_the_mix() {
         let mut traffic = traffic(64, 10_000_000, Pace::Periodic);
         let mut seen = [0; Kind::ALL.len()];
-        (0..20_000).for_each(|_| seen[traffic.next().1 as usize] += 1);
+        (0..20_000).for_each(|_| seen[traffic.arrival().1 as usize] += 1);
         for kind in Kind::ALL {
             let share = f64::from(seen[kind as usize]) / 20_000.0;
             let exact = Mix::default().share(kind);

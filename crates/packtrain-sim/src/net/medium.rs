@@ -91,6 +91,8 @@ pub struct MediumCounters {
     pub busy: Duration,
     /// Of that: what collided, jam included.
     pub collision: Duration,
+    /// Times that several were sending at once.
+    pub collisions: u64,
 }
 
 /// A carrier's beginning or end, on its way. All ways are equally long: first in, first out.
@@ -438,6 +440,7 @@ impl Medium {
         self.counters.busy += lasted;
         if std::mem::take(&mut self.collided) {
             self.counters.collision += lasted;
+            self.counters.collisions += 1;
         }
     }
 

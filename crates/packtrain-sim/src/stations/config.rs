@@ -68,6 +68,7 @@ impl Default for Line {
 #[derive(Clone, Debug)]
 pub enum ApplicationConfig {
     Bulk(BulkConfig),
+    Flood(FloodConfig),
     PingPong(PingPongConfig),
     Transactions(TransactionsConfig),
     Copies(CopiesConfig),
@@ -79,6 +80,18 @@ pub struct BulkConfig {
     /// From and to, a connection each.
     pub streams: Vec<(usize, usize)>,
     pub ends: Ends,
+    pub starts: Duration,
+}
+
+/// As many datagrams as the network takes.
+#[derive(Clone, Debug)]
+pub struct FloodConfig {
+    /// From and to.
+    pub streams: Vec<(usize, usize)>,
+    /// Of content of each.
+    pub bytes: u32,
+    /// Datagrams of each stream that have not arrived.
+    pub under_way: u32,
     pub starts: Duration,
 }
 
@@ -132,7 +145,7 @@ impl Over {
 /// Requests, one after the other, of which each has its answer before the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransactionKind {
-    pub name: &'static str,
+    pub name: String,
     /// How often, in proportion.
     pub weight: u64,
     pub steps: Vec<Step>,
@@ -194,8 +207,8 @@ impl TransactionKind {
             file: Some(file),
             ..plain
         };
-        let kind = |name, steps| TransactionKind {
-            name,
+        let kind = |name: &str, steps| TransactionKind {
+            name: name.into(),
             weight: 1,
             steps,
         };

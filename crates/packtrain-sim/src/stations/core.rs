@@ -111,9 +111,9 @@ impl Core {
         counts::of(&self.simulator, &self.stations)
     }
 
-    pub fn retransmitted(&self) -> u64 {
+    pub fn connections_of(&self, application: usize) -> impl Iterator<Item = &Connection> {
         let connections = self.connections.iter();
-        connections.map(|c| c.sender.counters.retransmitted).sum()
+        connections.filter(move |connection| connection.application == application)
     }
 
     /// For an application of its own.

@@ -19,7 +19,8 @@ pub struct SegmentCount {
     /// That hosts have sent on it whole, and their bytes without preamble, padding and check sequence.
     pub frames: u64,
     pub bytes: u64,
-    /// Attempts that failed: two or more of them in each collision.
+    /// Of a hub, and attempts that failed: two or more in each of them.
+    pub collisions: u64,
     pub failed_attempts: u64,
     /// How long somebody was sending, and of that: what collided, jams included.
     pub busy: Duration,
@@ -72,6 +73,7 @@ impl SegmentCount {
         SegmentCount {
             frames: self.frames - before.frames,
             bytes: self.bytes - before.bytes,
+            collisions: self.collisions - before.collisions,
             failed_attempts: self.failed_attempts - before.failed_attempts,
             busy: self.busy - before.busy,
             collision: self.collision - before.collision,
@@ -138,6 +140,7 @@ fn of_hub(network: &Network, segment: usize, ports: usize) -> SegmentCount {
     let mut count = SegmentCount {
         busy: medium.busy,
         collision: medium.collision,
+        collisions: medium.collisions,
         ..SegmentCount::default()
     };
     for port in 0..ports {

@@ -15,8 +15,10 @@ pub struct Report {
     pub times: Histogram,
     /// Requests that were sent again.
     pub again: u64,
-    /// Longest time without a byte.
-    pub longest_pause: Duration,
+    /// Datagrams of a flood that never came.
+    pub lost: u64,
+    /// Longest time without a byte between two that came.
+    longest_pause: Duration,
     last_at: Option<Instant>,
 }
 
@@ -26,6 +28,12 @@ impl Report {
             last_at: Some(now),
             ..Report::default()
         };
+    }
+
+    /// Longest time without a byte; the one that still lasts is one, too.
+    pub(super) fn longest_pause(&self, now: Instant) -> Duration {
+        let lasts = now.since(self.last_at.unwrap_or(now));
+        self.longest_pause.max(lasts)
     }
 
     pub(super) fn came(&mut self, bytes: u64, now: Instant) {

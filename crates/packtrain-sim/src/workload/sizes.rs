@@ -99,22 +99,38 @@ impl Empirical {
 
 impl Sizes {
     pub fn draw(&self, random: &mut Random) -> u64 {
-        let real = match *self {
+        match *self {
+            Sizes::Fixed { bytes } => bytes,
+            Sizes::Uniform {
+                low_bytes,
+                high_bytes,
+            } => random.between(low_bytes, high_bytes),
+            Sizes::Empirical(ref empirical) => whole(empirical.draw(random.unit())),
+            _ => self.exceeded_by(1.0 - random.unit()),
+        }
+    }
+
+    /// The size that so large a share of all is above, 0 < share ≤ 1: what a draw is, where the share is drawn evenly.
+    pub fn exceeded_by(&self, share: f64) -> u64 {
+        assert!(0.0 < share && share <= 1.0, "a share of {share}");
+        whole(match *self {
             Sizes::Fixed { bytes } => return bytes,
             Sizes::Uniform {
                 low_bytes,
                 high_bytes,
-            } => return random.between(low_bytes, high_bytes),
+            } => {
+                let sizes = high_bytes - low_bytes + 1;
+                return high_bytes.min(low_bytes + ((1.0 - share) * sizes as f64) as u64);
+            }
             Sizes::Lomax { alpha, mean_bytes } => {
-                random.lomax(alpha, lomax_scale(alpha, mean_bytes))
+                lomax_scale(alpha, mean_bytes) * (pow(share, -1.0 / alpha) - 1.0)
             }
             Sizes::Pareto { alpha, mean_bytes } => {
-                random.pareto(alpha, pareto_least(alpha, mean_bytes))
+                pareto_least(alpha, mean_bytes) * pow(share, -1.0 / alpha)
             }
-            Sizes::Exponential { mean_bytes } => -ln(1.0 - random.unit()) * mean_bytes as f64,
-            Sizes::Empirical(ref empirical) => empirical.draw(random.unit()),
-        };
-        (real.round() as u64).max(1)
+            Sizes::Exponential { mean_bytes } => -ln(share) * mean_bytes as f64,
+            Sizes::Empirical(ref empirical) => empirical.draw((1.0 - share).min(BELOW_ONE)),
+        })
     }
 
     pub fn mean_bytes(&self) -> f64 {
@@ -181,6 +197,13 @@ impl Sizes {
             }
         }
     }
+}
+
+/// The greatest there is.
+const BELOW_ONE: f64 = 1.0 - f64::EPSILON / 2.0;
+
+fn whole(bytes: f64) -> u64 {
+    (bytes.round() as u64).max(1)
 }
 
 fn lomax_scale(alpha: f64, mean_bytes: u64) -> f64 {

@@ -15,12 +15,15 @@ kind = "fake"
 default = 2
 [parameters.p]
 default = 2
+[parameters.how]
+default = "slow"
+one_of = ["slow", "very-fast"]
 [let]
 half = "p / 2"
 double = "2 * F"
 [[thing]]
 name = "a"
-level = "${{F ^ p}}"
+level = "${{F ^ p * if(how == 'slow', 1, 3)}}"
 [[value]]
 name = "y"
 is = "level(a)"
@@ -76,8 +79,9 @@ fn over_a_sweep_the_points_are_seen_together_in_order() {
     for that in [
         "abs(slope(y) - p) < 1e-9",
         "first(y) == 1 and last(y) == 16",
-        "least(y) == 1 and most(y) == 16 and mean(y) == 7.5",
+        "least(y) == 1 and most(y) == 16 and mean(y) == 7.5 and middle(y) == 6.5",
         "rises(y)",
+        "argmax(y) == 4",
         "at(y, 3) == 9 and at(y, p) == 4",
         "half == 1",
     ] {
@@ -108,6 +112,21 @@ fn each_combination_of_the_others_is_judged_by_itself() {
         .map(|check| (check.at.as_str(), check.met))
         .collect();
     assert_eq!(checks, [("over F, p = 1", false), ("over F, p = 2", true)]);
+}
+
+#[test]
+fn over_words_a_point_is_asked_for_by_its_word() {
+    let over_how = |that: &str| over_f(that).replace("over = \"F\"", "over = \"how\"");
+    let vary = ["how=very-fast,slow", "F=2,4"];
+    let right =
+        "at(y, 'very-fast') == 3 * at(y, 'slow') and least(y) == F ^ p and most(y) == 3 * F ^ p";
+    let verdicts = judged(&over_how(right), &vary, false);
+    assert_eq!(verdicts[0].met(), Some(true), "{verdicts:?}");
+    assert_eq!(verdicts[0].checks[1].at, "over how, F = 4");
+    let verdicts = judged(&over_how("at(y, 'fast') > 0"), &vary, false);
+    assert_eq!(verdicts[0].met(), Some(false));
+    let trouble = verdicts[0].checks[0].trouble.clone().unwrap();
+    assert!(trouble.starts_with("no point is at fast"), "{trouble}");
 }
 
 #[test]
@@ -155,7 +174,42 @@ fn the_quick_form_may_have_an_expectation_of_its_own() {
     assert_eq!((quick.met(), quick.that.as_str()), (Some(true), "y == 4"));
 }
 
+#[test]
+fn the_top_is_that_of_the_parabola_through_the_greatest_and_its_neighbours_or_an_end() {
+    let parabola = |x: f64| 7.0 - 2.0 * (x - 3.2) * (x - 3.2);
+    let xs = [0.5, 1.0, 2.0, 3.0, 5.0, 9.0];
+    let found = argmax(&xs, &xs.map(parabola));
+    assert!((found - 3.2).abs() < 1e-12, "{found}");
+    for (ys, found) in [
+        ([5.0, 4.0, 3.0], 1.0),
+        ([3.0, 4.0, 5.0], 4.0),
+        ([2.0, 2.0, 2.0], 1.0),
+        ([1.0, 2.0, 2.0], 3.0),
+        ([-5.0, -2.0, -5.0], 2.5),
+    ] {
+        let top = argmax(&[1.0, 2.0, 4.0], &ys);
+        assert!((top - found).abs() < 1e-12, "{ys:?}: {top}");
+    }
+    assert_eq!(argmax(&[2.0], &[7.0]), 2.0);
+    assert!(argmax(&[], &[]).is_nan());
+    assert!(argmax(&[1.0, 2.0, 4.0], &[1.0, f64::NAN, 0.0]).is_nan());
+    // Words have no place on an axis.
+    assert!(argmax(&[f64::NAN, f64::NAN], &[1.0, 2.0]).is_nan());
+}
+
 proptest! {
+    #[test]
+    fn a_top_lies_beside_the_greatest(ys in prop::collection::vec(0_u8..20, 1..10), steps in prop::collection::vec(1_u8..9, 10)) {
+        let ys: Vec<f64> = ys.into_iter().map(f64::from).collect();
+        let mut x = 0.0;
+        let xs: Vec<f64> = steps.iter().take(ys.len()).map(|step| { x += f64::from(*step); x }).collect();
+        let top = argmax(&xs, &ys);
+        let most = ys.iter().copied().fold(0.0, f64::max);
+        let greatest = ys.iter().position(|y| *y == most).expect("there is one");
+        let beside = xs[greatest.saturating_sub(1)]..=xs[(greatest + 1).min(xs.len() - 1)];
+        prop_assert!(beside.contains(&top), "{} of {:?}, {:?}", top, xs, ys);
+    }
+
     #[test]
     fn the_slope_of_a_power_is_its_exponent(power in -3.0..3.0_f64, factor in 0.1..10.0_f64, xs in prop::collection::btree_set(1_u32..100, 2..10)) {
         let xs: Vec<f64> = xs.into_iter().map(f64::from).collect();

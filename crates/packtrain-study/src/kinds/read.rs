@@ -1,5 +1,6 @@
 //! Values as the sections of a kind have them: numbers within limits, with units, and words.
 
+use packtrain_proto::time::Duration;
 use packtrain_settings::toml_reader::{boolean, parse_scalar, string};
 use toml::de::DeValue;
 
@@ -24,13 +25,19 @@ pub fn quantity(
 
 /// A whole number within limits.
 pub fn whole(least: u32, most: u32) -> impl Fn(&DeValue<'_>) -> Result<u32, String> {
+    let read = count(least.into(), most.into());
+    move |value| read(value).map(|value| value as u32)
+}
+
+/// As [`whole`], up to what a floating-point number says exactly.
+pub fn count(least: u64, most: u64) -> impl Fn(&DeValue<'_>) -> Result<u64, String> {
     let range = Range {
-        least: Some(least.into()),
-        most: Some(most.into()),
+        least: Some(least as f64),
+        most: Some(most as f64),
         whole: true,
         ..Range::default()
     };
-    move |value| within(range, value).map(|value| value as u32)
+    move |value| within(range, value).map(|value| value as u64)
 }
 
 /// Bytes, with their unit.
@@ -39,14 +46,31 @@ pub fn bytes(least: u64, most: u64) -> impl Fn(&DeValue<'_>) -> Result<u64, Stri
     move |value| read(value).map(|bytes| bytes.round() as u64)
 }
 
-/// Bytes of a packet, where a number without a unit is one of bytes as well.
+/// Where a number without a unit is one of bytes as well.
+pub fn plain_bytes(least: u64, most: u64) -> impl Fn(&DeValue<'_>) -> Result<u64, String> {
+    let with_unit = bytes(least, most);
+    let alone = count(least, most);
+    move |value| with_unit(value).or_else(|_| alone(value))
+}
+
+/// As [`plain_bytes`], of a packet.
 pub fn packet_bytes(least: u32, most: u32) -> impl Fn(&DeValue<'_>) -> Result<u32, String> {
-    let with_unit = bytes(least.into(), most.into());
-    let alone = whole(least, most);
+    let read = plain_bytes(least.into(), most.into());
+    move |value| read(value).map(|bytes| bytes as u32)
+}
+
+/// A day of virtual time.
+pub const SECONDS_MAX: f64 = 86_400.0;
+
+/// A time, or a number of seconds.
+pub fn seconds(least: f64) -> impl Fn(&DeValue<'_>) -> Result<Duration, String> {
+    let time = quantity(Dimension::Time, least, SECONDS_MAX);
+    let number = quantity(Dimension::Number, least, SECONDS_MAX);
     move |value| {
-        with_unit(value)
-            .map(|bytes| bytes as u32)
-            .or_else(|_| alone(value))
+        let alone = parse_scalar::<String>(value)?;
+        let alone = Quantity::parse(&alone).is_some_and(|q| q.dimension == Dimension::Number);
+        let seconds = if alone { number(value) } else { time(value) };
+        Ok(Duration::from_nanos((seconds? * 1e9).round() as u64))
     }
 }
 

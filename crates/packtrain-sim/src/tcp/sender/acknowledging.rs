@@ -100,28 +100,35 @@ impl Sender {
         let in_slow_start = self.window.in_slow_start();
         let may_grow = match self.recovery {
             Some(Recovery::Fast { .. } | Recovery::Marked { .. }) => false,
-            Some(Recovery::Timeout { .. }) => true,
+            // Not by what comes behind a hole: one whose repair is lost again would let it grow for a whole timeout, which with
+            // short round trips is many, and is cut for once (RFC 5681, 3.1; Linux' `tcp_may_raise_cwnd`).
+            Some(Recovery::Timeout { .. }) => news.advanced > 0,
             None => news.advanced > 0 && self.usage.may_grow(self.window.cwnd(), in_slow_start),
         };
         if !may_grow {
             return;
         }
+        let mss = u64::from(self.config.mss);
+        let delivered = match self.config.counts_acknowledgements {
+            true => news.delivered.min(mss),
+            false => news.delivered,
+        };
         let Some(cubic) = &mut self.cubic else {
-            self.window.grow(news.delivered);
+            self.window.grow(delivered);
             return;
         };
         let segments = self.window.cwnd_segments();
         if in_slow_start {
-            self.window.grow(news.delivered);
+            self.window.grow(delivered);
             if !self.window.in_slow_start() && self.pacer.path().is_some() {
                 cubic.is_full_at(segments);
             }
             return;
         }
-        let acked = news.delivered / u64::from(self.config.mss);
+        let acked = delivered / mss;
         let rtt_min = self.rtt.min().unwrap_or(Duration::ZERO);
         let each = cubic.each(segments, acked, rtt_min, now);
-        self.window.grow_for_each(each, news.delivered);
+        self.window.grow_for_each(each, delivered);
     }
 
     /// What is lost by time.
@@ -159,6 +166,7 @@ impl Sender {
             None => self.window.reduce(flight),
         }
         self.first_slow_start = false;
+        self.first_cut.get_or_insert(now);
         self.marked.cut();
         if let Some(auto) = &mut self.auto {
             // Whoever has jumped went by all of it.
@@ -196,6 +204,9 @@ impl Sender {
         let ended = self
             .recovery
             .take_if(|recovery| acknowledged >= recovery.until());
+        if ended.is_some() {
+            self.first_repaired.get_or_insert(now);
+        }
         if ended.is_some() && self.prr.take().is_some() {
             self.window.settle();
         }

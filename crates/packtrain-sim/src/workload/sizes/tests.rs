@@ -154,3 +154,35 @@ fn what_is_no_distribution_is_told_with_its_reason_and_a_right_one() {
         assert_eq!(text.parse::<Sizes>().unwrap_err().to_string(), told);
     }
 }
+
+#[test]
+fn what_a_share_exceeds_is_exceeded_by_that_share() {
+    for text in [
+        "lomax:1.2,100kB",
+        "pareto:1.2,100kB",
+        "exp:100kB",
+        "uniform:1..100kB",
+        "empirical:100:0.001,1000:0.5,30000000:1",
+    ] {
+        let sizes = sizes(text);
+        for share in [0.9, 0.5, 0.1, 0.01] {
+            let told = sizes.share_above(sizes.exceeded_by(share));
+            assert!(
+                (told / share - 1.0).abs() < 0.005,
+                "{text}, {share}: {told}"
+            );
+        }
+        assert!(sizes.exceeded_by(1e-18) >= sizes.exceeded_by(1e-3));
+    }
+    assert_eq!(sizes("fixed:50kB").exceeded_by(0.5), 50_000);
+}
+
+/// Written down once, as those of chance itself.
+#[test]
+fn a_seed_draws_the_same_sizes_for_ever() {
+    let drawn = ["lomax:1.2,100kB", "pareto:1.2,100kB", "exp:100kB"].map(|text| {
+        let mut random = Random::new(1);
+        [(); 2].map(|()| sizes(text).draw(&mut random))
+    });
+    assert_eq!(drawn, [[13518, 21824], [27932, 34854], [61961, 88530]]);
+}

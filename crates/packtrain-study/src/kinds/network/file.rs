@@ -13,11 +13,9 @@ use super::{
 };
 use crate::expression::near;
 use crate::kinds::Place;
-use crate::kinds::read::{bytes, name, packet_bytes, quantity, some, truth, whole};
+use crate::kinds::read::{SECONDS_MAX, bytes, name, packet_bytes, seconds, some, truth, whole};
 use crate::quantity::{Dimension, Quantity};
 
-/// A day of virtual time.
-const SECONDS_MAX: f64 = 86_400.0;
 const FLOWS_MAX: u32 = 100_000;
 const CONTENT_BYTES_MAX: u64 = 1 << 50;
 
@@ -30,6 +28,7 @@ pub fn read(
     let mut reader = Reader {
         lines: Vec::new(),
         taken: Vec::new(),
+        flows: Vec::new(),
         place,
         incomplete: false,
     };
@@ -67,7 +66,8 @@ pub fn read(
     })
 }
 
-fn tables<'a, T>(
+/// All tables of a key, without what is wrong in them.
+pub fn tables<'a, T>(
     table: &mut Table<'a>,
     key: &'static str,
     errors: &mut Errors<'_>,
@@ -81,7 +81,8 @@ fn tables<'a, T>(
     })
 }
 
-fn times(table: &mut Table<'_>, errors: &mut Errors<'_>) -> Option<RunTimes> {
+/// Of `[run]`.
+pub fn times(table: &mut Table<'_>, errors: &mut Errors<'_>) -> Option<RunTimes> {
     let Some(value) = table.get("run") else {
         let message = "is missing: [run] says how long, as in seconds = 60".to_owned();
         table.refuse(Some("run"), message, errors);
@@ -110,21 +111,11 @@ fn times(table: &mut Table<'_>, errors: &mut Errors<'_>) -> Option<RunTimes> {
     })
 }
 
-/// A time, or a number of seconds.
-fn seconds(least: f64) -> impl Fn(&DeValue<'_>) -> Result<Duration, String> {
-    let time = quantity(Dimension::Time, least, SECONDS_MAX);
-    let number = quantity(Dimension::Number, least, SECONDS_MAX);
-    move |value| {
-        let alone = packtrain_settings::toml_reader::parse_scalar::<String>(value)?;
-        let alone = Quantity::parse(&alone).is_some_and(|q| q.dimension == Dimension::Number);
-        let seconds = if alone { number(value) } else { time(value) };
-        Ok(Duration::from_nanos((seconds? * 1e9).round() as u64))
-    }
-}
-
 struct Reader<'a> {
     lines: Vec<LineSettings>,
     taken: Vec<String>,
+    /// Those before this one, by name and number.
+    flows: Vec<(String, u32)>,
     place: Place<'a>,
     /// A line could not be read: what is said of names would be wrong.
     incomplete: bool,
@@ -158,7 +149,32 @@ impl Reader<'_> {
             Some("unlimited") => Ok(None),
             _ => bytes(1, CONTENT_BYTES_MAX)(v).map(Some),
         });
+        let says_writes = table.get("writes").is_some();
+        let mut fed_by = None;
+        let flows = &self.flows;
+        table.optional("fed_by", errors, &mut fed_by, |v| {
+            let by = string(v)?;
+            let known = || flows.iter().map(|(name, _)| name.clone());
+            let at = known().position(|name| name == by).ok_or_else(|| {
+                let known: Vec<String> = known().collect();
+                format!("no [[flow]] before it is {by} ({})", near(by, &known))
+            })?;
+            match flows[at].1 == count {
+                true => Ok(Some(at)),
+                false => Err(format!(
+                    "of {by} there are {}, and of it {count}",
+                    flows[at].1
+                )),
+            }
+        });
+        if fed_by.is_some() && says_writes {
+            let message = "what feeds it says what it writes".to_owned();
+            table.refuse(Some("writes"), message, errors);
+        }
+        // Also one that cannot be read has a place.
+        self.flows.push((name.clone().unwrap_or_default(), count));
         Some(FlowSettings {
+            fed_by,
             name: name?,
             count,
             path: path?,

@@ -58,6 +58,7 @@ fn two_that_begin_at_once_collide_jam_and_draw_who_goes_first() {
         run(&mut medium, at(133));
         assert!(medium.stations.iter().all(|s| s.sending.is_none()));
         assert_eq!(medium.counters().collision, BIT * 133);
+        assert_eq!(medium.counters().collisions, 1);
         for (station, draw) in draws.into_iter().enumerate() {
             let counters = medium.station_counters(station);
             assert_eq!((counters.collisions, counters.late_collisions), (1, 0));

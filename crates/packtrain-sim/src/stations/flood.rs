@@ -1,0 +1,89 @@
+//! Stations that always have something to send: datagrams, of which so many are under way all the time.
+//!
+//! Whoever sends knows at once what has arrived, and nothing goes over the network for that: what is measured is the medium, and
+//! not how answers share it. Datagrams of a stream keep their order, so one that is missing is lost, and another one
+//! goes in its place.
+
+use packtrain_proto::time::Instant;
+
+use super::application::Application;
+use super::config::FloodConfig;
+use super::core::{Core, Event};
+use super::datagram::Datagram;
+use super::report::Report;
+
+#[derive(Debug, Default)]
+struct Stream {
+    sent: u64,
+    /// Serials below it have come, or are lost.
+    came_to: u64,
+}
+
+#[derive(Debug)]
+pub struct Flood {
+    application: usize,
+    config: FloodConfig,
+    streams: Vec<Stream>,
+    report: Report,
+}
+
+impl Flood {
+    pub fn new(config: FloodConfig, application: usize, core: &mut Core) -> Flood {
+        core.plan(Instant::ZERO + config.starts, Event::Start { application });
+        Flood {
+            application,
+            streams: config.streams.iter().map(|_| Stream::default()).collect(),
+            config,
+            report: Report::default(),
+        }
+    }
+
+    fn send(&mut self, number: usize, core: &mut Core) {
+        let stream = &mut self.streams[number];
+        let datagram = Datagram {
+            application: self.application as u16,
+            is_reply: false,
+            from: number as u32,
+            serial: stream.sent,
+            reply_bytes: 0,
+            bytes: self.config.bytes,
+        };
+        stream.sent += 1;
+        core.send(self.config.streams[number], datagram);
+    }
+}
+
+impl Application for Flood {
+    fn start(&mut self, core: &mut Core) {
+        for number in 0..self.streams.len() {
+            for _ in 0..self.config.under_way {
+                self.send(number, core);
+            }
+        }
+    }
+
+    fn delivered(&mut self, _connection: u32, _bytes: u64, _core: &mut Core) {
+        unreachable!("it has no connections");
+    }
+
+    fn datagram(&mut self, datagram: &Datagram, core: &mut Core) {
+        self.report.came(u64::from(datagram.bytes), core.now());
+        let number = datagram.from as usize;
+        let stream = &mut self.streams[number];
+        let done = (datagram.serial + 1).saturating_sub(stream.came_to);
+        stream.came_to += done;
+        // All but this one are lost.
+        self.report.lost += done.saturating_sub(1);
+        for _ in 0..done {
+            self.send(number, core);
+        }
+    }
+
+    fn report(&self) -> &Report {
+        &self.report
+    }
+
+    fn report_mut(&mut self) -> &mut Report {
+        &mut self.report
+    }
+}
