@@ -42,6 +42,7 @@ fn dumbbell(flows: u32, bps: u64, seed: u64) -> FabricConfig {
             group: 0,
             starts: random.duration(Duration::ZERO, Duration::from_secs(1)),
             writes: vec![(Duration::ZERO, UNLIMITED_BYTES)],
+            feeds: None,
         }
     });
     FabricConfig {

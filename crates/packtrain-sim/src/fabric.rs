@@ -123,6 +123,11 @@ impl<O: Observer, Q: Queue<Event>> Fabric<O, Q> {
         for flow in &config.flows {
             fabric.add_flow(flow);
         }
+        for (from, flow) in (0..).zip(&config.flows) {
+            if let Some(to) = flow.feeds {
+                fabric.connections[to as usize].fed_by = Some(from);
+            }
+        }
         for class in &config.visitors {
             fabric.add_visitors(class, random.fork());
         }
@@ -134,8 +139,12 @@ impl<O: Observer, Q: Queue<Event>> Fabric<O, Q> {
 
     fn add_flow(&mut self, config: &FlowConfig) {
         let way = self.way(&config.route);
-        let index = self.place(&config.ends, way, config.group);
-        self.connections[index as usize].writes_left = config.writes.len();
+        let mut ends = config.ends;
+        ends.receiver.is_taken = config.feeds.is_some();
+        let index = self.place(&ends, way, config.group);
+        let connection = &mut self.connections[index as usize];
+        connection.writes_left = config.writes.len();
+        connection.feeds = config.feeds;
         let starts = Instant::ZERO + config.starts;
         self.events.push(starts, Event::Connect(index));
         for &(after, bytes) in &config.writes {
@@ -475,6 +484,7 @@ impl<O: Observer, Q: Queue<Event>> Fabric<O, Q> {
                         let index = segment.flow;
                         let now = self.now;
                         self.connections[index as usize].sender.handle(said, now);
+                        self.take_on(index);
                         self.pump(index);
                         self.leave_if_done(index);
                     }
@@ -551,9 +561,28 @@ impl<O: Observer, Q: Queue<Event>> Fabric<O, Q> {
             if let Some(visit) = connection.visit.filter(|visit| range.end == visit.bytes) {
                 self.classes[visit.class as usize].completes(&visit, now);
             }
+            let feeds = connection.feeds;
+            let bytes = range.end - range.start;
             self.observer.delivered(index, range, now);
+            if let Some(next) = feeds {
+                self.connections[next as usize].sender.write(bytes);
+                self.pump(next);
+            }
         }
         self.answer(index);
+    }
+
+    /// What a proxy's further end has acknowledged makes room at its nearer one.
+    fn take_on(&mut self, index: u32) {
+        let connection = &mut self.connections[index as usize];
+        let Some(from) = connection.fed_by else {
+            return;
+        };
+        let acknowledged = connection.sender.acknowledged();
+        let more = acknowledged - connection.fed_acknowledged;
+        connection.fed_acknowledged = acknowledged;
+        self.connections[from as usize].receiver.take(more);
+        self.answer(from);
     }
 
     fn answer(&mut self, index: u32) {

@@ -5,12 +5,16 @@ use packtrain_settings::toml_reader::FileErrors;
 use crate::scenario::Scenario;
 
 /// By name; the texts are those of `scenarios/`.
-pub const ALL: [(&str, &str); 7] = [
+pub const ALL: [(&str, &str); 12] = [
     ("endpoint", include_str!("../scenarios/endpoint.toml")),
     (
         "endpoint-saturation",
         include_str!("../scenarios/endpoint-saturation.toml"),
     ),
+    ("lfn-buffer", include_str!("../scenarios/lfn-buffer.toml")),
+    ("lfn-fig1", include_str!("../scenarios/lfn-fig1.toml")),
+    ("lfn-fig2", include_str!("../scenarios/lfn-fig2.toml")),
+    ("lfn-fig3", include_str!("../scenarios/lfn-fig3.toml")),
     ("xlf-ber", include_str!("../scenarios/xlf-ber.toml")),
     (
         "xlf-droptail",
@@ -22,6 +26,10 @@ pub const ALL: [(&str, &str); 7] = [
         include_str!("../scenarios/xlf-processing.toml"),
     ),
     ("xlf-units", include_str!("../scenarios/xlf-units.toml")),
+    (
+        "xlf-wireless",
+        include_str!("../scenarios/xlf-wireless.toml"),
+    ),
 ];
 
 /// `None`: there is none of this name.
@@ -32,6 +40,12 @@ pub fn text(name: &str) -> Option<&'static str> {
 
 pub fn names() -> impl Iterator<Item = &'static str> {
     ALL.iter().map(|(name, _)| *name)
+}
+
+/// Those that somebody may have meant, in words.
+pub fn near(name: &str) -> String {
+    let known: Vec<String> = names().map(str::to_owned).collect();
+    crate::expression::near(name, &known)
 }
 
 /// One of those that come along. Its errors name it as a file that it is not on this machine.

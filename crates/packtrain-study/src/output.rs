@@ -1,8 +1,10 @@
 //! What is printed, written and drawn of a study: a form a file.
 
+pub mod command;
 pub mod csv;
 pub mod html;
 pub mod json;
+pub mod progress;
 pub mod svg;
 pub mod text;
 

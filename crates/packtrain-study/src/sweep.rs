@@ -2,6 +2,7 @@
 //!
 //! What comes out does not depend on how many ran at once, nor on what was kept of an earlier try.
 
+mod plan;
 pub mod store;
 
 use std::sync::Mutex;
@@ -9,6 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use packtrain_settings::toml_reader::FileErrors;
+
+pub use plan::Plan;
 
 use self::store::{Store, StoreError};
 use crate::expression::Value;
@@ -18,15 +21,6 @@ use crate::parameters::Settings;
 use crate::run::{Run, run};
 use crate::scenario::Scenario;
 use crate::vary::{Vary, VaryError, points};
-
-/// What is run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
-    pub quick: bool,
-    pub settings: Settings,
-    pub varied: Vec<Vary>,
-    pub seeds: Vec<u64>,
-}
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Results {

@@ -24,6 +24,8 @@ pub enum VaryError {
     Range { text: String, what: String },
     #[error("{name} is varied twice")]
     Twice { name: String },
+    #[error("{name} is set and varied")]
+    SetAndVaried { name: String },
     #[error("{points} points, and {POINTS_MAX} are the most")]
     TooMany { points: usize },
     #[error(transparent)]

@@ -153,6 +153,8 @@ mod tests {
             }),
             loss: Some(LossConfig::Periodic { every: 100 }),
             bit_errors: Some(BitErrorConfig { rate: 1e-6 }),
+            fec: None,
+            arq: None,
             corruption: Some(CorruptionConfig {
                 probability: 0.07,
                 bits_max: 1,

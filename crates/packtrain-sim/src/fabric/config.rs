@@ -65,6 +65,9 @@ pub struct FlowConfig {
     pub starts: Duration,
     /// What the application writes, how long after `starts`.
     pub writes: Vec<(Duration, u64)>,
+    /// Its other end is a proxy (split TCP, RFC 3135): what arrives there goes on by the flow of this number, which comes later
+    /// in the list. What the proxy holds, sent on and not acknowledged yet or still to be sent, stands in this flow's window.
+    pub feeds: Option<u32>,
 }
 
 /// Connections that come, send something, and go.

@@ -41,6 +41,11 @@ pub struct Connection {
     /// It stands in its interface's list.
     pub is_waiting: bool,
     pub writes_left: usize,
+    /// What comes here goes on there.
+    pub feeds: Option<u32>,
+    /// What goes out here came there, and how much of it the other end has acknowledged.
+    pub fed_by: Option<u32>,
+    pub fed_acknowledged: u64,
     pub visit: Option<Visit>,
     pub count: Count,
 }
@@ -61,6 +66,9 @@ impl Connection {
             receiver_due: None,
             is_waiting: false,
             writes_left: 0,
+            feeds: None,
+            fed_by: None,
+            fed_acknowledged: 0,
             visit: None,
             count: Count::default(),
         }

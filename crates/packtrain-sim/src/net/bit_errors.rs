@@ -1,6 +1,7 @@
 //! Bits that flip each by itself, as noise has it: the longer a frame, the sooner it dies. The FCS
 //! finds them, and the receiver's NIC drops the frame.
 
+use super::fec::FecConfig;
 use crate::random::Random;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,6 +17,8 @@ const REMEMBERED: usize = 64;
 #[derive(Debug)]
 pub struct BitErrors {
     config: BitErrorConfig,
+    /// And of a block of it to be beyond mending.
+    code: Option<(FecConfig, f64)>,
     random: Random,
     /// Bits of a frame and the probability of its death, by the length in bytes modulo their number.
     deaths: [(u64, f64); REMEMBERED],
@@ -24,20 +27,30 @@ pub struct BitErrors {
 
 impl BitErrors {
     pub fn new(config: BitErrorConfig, random: Random) -> BitErrors {
+        BitErrors::coded(config, None, random)
+    }
+
+    /// Of a link whose code mends some.
+    pub fn coded(config: BitErrorConfig, code: Option<FecConfig>, random: Random) -> BitErrors {
         assert!((0.0..=1.0).contains(&config.rate));
         BitErrors {
             config,
+            code: code.map(|code| (code, code.block_failure(death(config.rate, 8)))),
             random,
             deaths: [(0, 0.0); REMEMBERED],
             frames_hit: 0,
         }
     }
 
-    /// Whether at least one of the bits of the frame that passes now has flipped.
+    /// Whether at least one of the bits of the frame that passes now has flipped, and was not mended.
     pub fn hit(&mut self, bits: u64) -> bool {
         let place = (bits / 8) as usize % REMEMBERED;
         if self.deaths[place].0 != bits {
-            self.deaths[place] = (bits, death(self.config.rate, bits));
+            let dies = match &self.code {
+                None => death(self.config.rate, bits),
+                Some((code, of_block)) => death(*of_block, code.blocks(bits)),
+            };
+            self.deaths[place] = (bits, dies);
         }
         let hit = self.random.chance(self.deaths[place].1);
         self.frames_hit += u64::from(hit);

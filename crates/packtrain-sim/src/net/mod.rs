@@ -1,5 +1,6 @@
 //! Cables and switches: one impairment a file, put together in [`wire`], [`segment`] and [`network`].
 
+pub mod arq;
 pub mod bit_errors;
 pub mod carried;
 pub mod corruption;
@@ -7,6 +8,7 @@ pub mod cut;
 pub mod delay;
 pub mod duplication;
 pub mod ecn;
+pub mod fec;
 pub mod jitter;
 pub mod loss;
 pub mod medium;

@@ -17,6 +17,7 @@ use packtrain_proto::time::Instant;
 
 pub use self::config::WireConfig;
 pub use self::counters::{WireCounters, WireDrop};
+use super::arq::Arq;
 use super::bit_errors::BitErrors;
 use super::carried::Carried;
 use super::corruption::{Corrupted, Corruption};
@@ -79,6 +80,9 @@ pub struct Wire<F: Carried = Frame> {
     free: Instant,
     loss: Option<Loss>,
     bit_errors: Option<BitErrors>,
+    arq: Option<Arq>,
+    /// What chance did to the frame that leaves now, where that had to be known before.
+    known: Option<Option<WireDrop>>,
     corruption: Option<Corruption>,
     duplication: Option<Duplication>,
     delay: Delay,
@@ -109,6 +113,8 @@ impl<F: Carried> Wire<F> {
             free: Instant::ZERO,
             loss: None,
             bit_errors: None,
+            arq: None,
+            known: None,
             corruption: None,
             duplication: None,
             delay: Delay::new(bare.delay),
@@ -148,9 +154,13 @@ impl<F: Carried> Wire<F> {
             let loss = config.loss.clone();
             self.loss = loss.map(|loss| Loss::new(loss, random(Impairment::Loss)));
         }
-        if config.bit_errors != before.bit_errors {
-            let new = |errors| BitErrors::new(errors, random(Impairment::BitErrors));
+        if (config.bit_errors, config.fec) != (before.bit_errors, before.fec) {
+            let random = || random(Impairment::BitErrors);
+            let new = |errors| BitErrors::coded(errors, config.fec, random());
             self.bit_errors = config.bit_errors.map(new);
+        }
+        if config.arq != before.arq {
+            self.arq = config.arq.map(Arq::new);
         }
         if config.corruption != before.corruption {
             let new = |corruption| Corruption::new(corruption, random(Impairment::Corruption));
@@ -245,12 +255,41 @@ impl<F: Carried> Wire<F> {
     pub fn sent(&mut self, now: Instant, mut passed: impl FnMut(Passed<F>)) -> Option<Instant> {
         let sending = self.sending.take().expect("something was being sent");
         assert!(sending.ends <= now, "it leaves at {:?}", sending.ends);
+        if let Some(again) = self.tries_again(sending) {
+            return Some(again);
+        }
         let frame = self.queue.pop(sending.ends);
         self.counters.left += 1;
         self.counters.left_bytes += frame.len_bytes() as u64;
         self.counters.busy += sending.ends.since(sending.begins);
         self.pass(frame, sending.ends, &mut passed);
         self.begin(&mut passed)
+    }
+
+    /// What was being sent is lost on a line that repeats, and its next attempt will be over then.
+    fn tries_again(&mut self, sending: Sending) -> Option<Instant> {
+        if self.arq.is_none() || self.cut.is_some() || self.healed {
+            return None;
+        }
+        let (first, _) = self.queue.first()?;
+        let bits = first.checked_bits();
+        let lost = self.lost(bits);
+        let turn_round = self.arq.as_mut()?.ends(lost.is_some());
+        let Some(turn_round) = turn_round else {
+            self.known = Some(lost);
+            return None;
+        };
+        self.counters.repeated += 1;
+        self.counters.busy += sending.ends.since(sending.begins);
+        let begins = sending.ends + turn_round;
+        let (first, _) = self.queue.first()?;
+        let ends = match &mut self.rate {
+            Some(rate) => send(rate, &self.config, first, begins),
+            None => begins,
+        };
+        self.free = ends;
+        self.sending = Some(Sending { begins, ends });
+        Some(ends)
     }
 
     /// Begins to send the first frame that CoDel lets live. Its turn comes when the frame before has left,
@@ -291,7 +330,7 @@ impl<F: Carried> Wire<F> {
             let (frame, _) = self.queue.first().expect("it is to be sent");
             // The rate knows by itself when it is free, and to the fraction of a nanosecond.
             let ends = match &mut self.rate {
-                Some(rate) => rate.send(frame, from),
+                Some(rate) => send(rate, &self.config, frame, from),
                 None => begins,
             };
             self.free = ends;
@@ -331,12 +370,12 @@ impl<F: Carried> Wire<F> {
         if self.healed {
             return None;
         }
-        if self.loss.as_mut().is_some_and(Loss::takes) {
-            return Some(WireDrop::Loss);
-        }
-        let hit = |errors: &mut BitErrors| errors.hit(frame.checked_bits());
-        if self.bit_errors.as_mut().is_some_and(hit) {
-            return Some(WireDrop::BitErrors);
+        let lost = match self.known.take() {
+            Some(known) => known,
+            None => self.lost(frame.checked_bits()),
+        };
+        if lost.is_some() {
+            return lost;
         }
         let strike = |corruption: &mut Corruption| frame.strike(corruption);
         match self.corruption.as_mut().map_or(Corrupted::No, strike) {
@@ -347,6 +386,16 @@ impl<F: Carried> Wire<F> {
                 None
             }
         }
+    }
+
+    /// What chance does to a frame of so many bits.
+    fn lost(&mut self, bits: u64) -> Option<WireDrop> {
+        if self.loss.as_mut().is_some_and(Loss::takes) {
+            return Some(WireDrop::Loss);
+        }
+        let hit = |errors: &mut BitErrors| errors.hit(bits);
+        let is_hit = self.bit_errors.as_mut().is_some_and(hit);
+        is_hit.then_some(WireDrop::BitErrors)
     }
 
     fn arrival(&mut self, leaves: Instant) -> Instant {
@@ -438,6 +487,17 @@ impl<F: Carried> Wire<F> {
 
     pub fn alters(&self) -> bool {
         self.counters.altered > 0
+    }
+}
+
+/// When the last bit of a frame has left that is sent from then on, with what its code adds.
+fn send<F: Carried>(rate: &mut Rate, config: &WireConfig, frame: &F, from: Instant) -> Instant {
+    match &config.fec {
+        None => rate.send(frame, from),
+        Some(code) => {
+            let level = config.rate.expect("there is a rate");
+            rate.send_bits(code.coded_bits(level.bits(frame)), from)
+        }
     }
 }
 

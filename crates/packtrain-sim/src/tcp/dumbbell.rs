@@ -103,6 +103,7 @@ impl Dumbbell {
             group: 0,
             starts: flow.starts,
             writes: flow.writes.clone(),
+            feeds: None,
         });
         let config = FabricConfig {
             lines,

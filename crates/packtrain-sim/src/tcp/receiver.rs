@@ -20,6 +20,8 @@ pub struct ReceiverConfig {
     /// `Some`: every second segment is acknowledged, and a single one after this time (Linux: 40 ms at least).
     /// What comes out of order always is at once.
     pub delayed_ack: Option<Duration>,
+    /// What is in order is not read at once, but when somebody takes it ([`Receiver::take`]), and stands in the window until then.
+    pub is_taken: bool,
 }
 
 impl Default for ReceiverConfig {
@@ -27,6 +29,7 @@ impl Default for ReceiverConfig {
         ReceiverConfig {
             window_bytes: 1 << 30,
             delayed_ack: None,
+            is_taken: false,
         }
     }
 }
@@ -50,6 +53,11 @@ pub struct Receiver {
     window_scale: u8,
     /// Everything before it is delivered.
     next: u64,
+    /// In order, and not taken yet.
+    untaken: u64,
+    /// Where the window that was told last ends.
+    told_to: u64,
+    segment_bytes_max: u64,
     out_of_order: Ranges,
     echo: Echo,
     /// The newest first: a byte of each range that was reported lately.
@@ -68,6 +76,9 @@ impl Receiver {
             window_scale: (0..WINDOW_SCALE_MAX).find(fits).unwrap_or(WINDOW_SCALE_MAX),
             config,
             next: 0,
+            untaken: 0,
+            told_to: 0,
+            segment_bytes_max: 0,
             out_of_order: Ranges::default(),
             echo: Echo::default(),
             recent: Vec::new(),
@@ -96,7 +107,8 @@ impl Receiver {
         }
         self.counters.segments += 1;
         let range = data.range();
-        if range.end > self.next + self.config.window_bytes {
+        self.segment_bytes_max = self.segment_bytes_max.max(u64::from(data.len));
+        if range.end > self.next + self.window_bytes() {
             self.counters.refused += 1;
             self.acknowledge(false);
             return None;
@@ -104,7 +116,7 @@ impl Receiver {
         let echoes_at_once = self.echo.came(ecn, data.cwr);
         // The usual case: nothing is missing.
         if self.out_of_order.is_empty() && range.start == self.next && data.len > 0 {
-            self.next = range.end;
+            self.advance(range.end);
             match echoes_at_once {
                 true => self.acknowledge(false),
                 false => self.count_in_order(now),
@@ -133,9 +145,31 @@ impl Receiver {
         delivered
     }
 
+    fn advance(&mut self, to: u64) {
+        if self.config.is_taken {
+            self.untaken += to - self.next;
+        }
+        self.next = to;
+    }
+
+    /// What there is room for.
+    fn window_bytes(&self) -> u64 {
+        self.config.window_bytes - self.untaken
+    }
+
+    /// So much of what is in order has been taken. The other end hears of the room at once if it is worth it: two segments, or
+    /// half of all (RFC 9293, 3.8.6.2.2).
+    pub fn take(&mut self, bytes: u64) {
+        self.untaken -= bytes;
+        let worth = (2 * self.segment_bytes_max).min(self.config.window_bytes / 2);
+        if self.next + self.window_bytes() >= self.told_to + worth {
+            self.acknowledge(false);
+        }
+    }
+
     fn deliver(&mut self) -> Option<Range<u64>> {
         let first = self.out_of_order.containing(self.next)?;
-        self.next = first.end;
+        self.advance(first.end);
         self.out_of_order.remove_below(first.end);
         let (next, out_of_order) = (self.next, &self.out_of_order);
         self.recent
@@ -171,7 +205,8 @@ impl Receiver {
         let block = |&byte: &u64| self.out_of_order.containing(byte).expect("kept in step");
         // The window of a SYN is not scaled (RFC 7323, 2.2).
         let scale = if syn { 0 } else { self.window_scale };
-        let window_bytes = told_window(self.config.window_bytes, scale);
+        let window_bytes = told_window(self.window_bytes(), scale);
+        self.told_to = self.next + window_bytes;
         let sacks = self.recent.iter().map(block);
         let mut said = Acknowledgement::new(self.next, window_bytes, sacks);
         (said.syn, said.ece) = (syn, self.echo.says(syn));
@@ -208,6 +243,7 @@ mod tests {
         Receiver::new(ReceiverConfig {
             window_bytes: 2000,
             delayed_ack,
+            is_taken: false,
         })
     }
 
@@ -306,6 +342,39 @@ mod tests {
             (1900, 1)
         );
         assert_eq!(comes(&mut receiver, 0, 0).0, Some(0..2000));
+    }
+
+    #[test]
+    fn what_nobody_takes_stands_in_the_window_and_room_is_told_when_it_is_worth_it() {
+        let mut receiver = Receiver::new(ReceiverConfig {
+            window_bytes: 1000,
+            delayed_ack: None,
+            is_taken: true,
+        });
+        let room = |receiver: &mut Receiver| receiver.poll_transmit().map(|said| said.window_bytes);
+        for n in 0..10 {
+            let data = Data {
+                syn: false,
+                cwr: false,
+                offset: n * u64::from(MSS),
+                len: MSS,
+                phase: Phase::Steady,
+            };
+            assert!(
+                receiver
+                    .handle(&data, Ecn::NotCapable, Instant::ZERO)
+                    .is_some()
+            );
+            assert_eq!(room(&mut receiver), Some(900 - 100 * n));
+        }
+        // The eleventh has no room.
+        assert_eq!(comes(&mut receiver, 10, 0).0, None);
+        assert_eq!(receiver.counters.refused, 1);
+        receiver.take(100);
+        assert_eq!(room(&mut receiver), None);
+        receiver.take(100);
+        assert_eq!(room(&mut receiver), Some(200));
+        assert_eq!(comes(&mut receiver, 10, 0).0, Some(1000..1100));
     }
 
     #[test]

@@ -88,12 +88,17 @@ pub struct Sender {
     last_sent: Instant,
     /// Something could leave if it were not for the pacer.
     held: bool,
+    /// The other end is to be asked whether it has room.
+    asks: bool,
     first_slow_start: bool,
     pub counters: SenderCounters,
     /// Every change, if it is recorded.
     pub windows: Vec<Window>,
     /// When the handshake ended.
     pub opened: Option<Instant>,
+    /// When the window was cut for the first time, and when everything that was under way then had come.
+    pub first_cut: Option<Instant>,
+    pub first_repaired: Option<Instant>,
 }
 
 impl Sender {
@@ -128,10 +133,13 @@ impl Sender {
             probes: false,
             last_sent: Instant::ZERO,
             held: false,
+            asks: false,
             first_slow_start: true,
             counters: SenderCounters::default(),
             windows: Vec::new(),
             opened: None,
+            first_cut: None,
+            first_repaired: None,
             config,
         }
     }

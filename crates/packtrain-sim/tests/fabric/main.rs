@@ -3,4 +3,5 @@
 mod conservation;
 mod datagrams;
 mod exact;
+mod proxy;
 mod support;

@@ -38,6 +38,7 @@ pub fn flow(route: RouteConfig, bytes: u64) -> FlowConfig {
         group: 0,
         starts: Duration::ZERO,
         writes: vec![(Duration::ZERO, bytes)],
+        feeds: None,
     }
 }
 

@@ -84,6 +84,7 @@ impl Case {
             receiver: ReceiverConfig {
                 window_bytes: 1 << 30,
                 delayed_ack: None,
+                ..ReceiverConfig::default()
             },
             interface: WireConfig::perfect(10 * self.bps, ns(0)),
             starts,

@@ -112,6 +112,7 @@ fn any_flow(random: &mut Random, buffer: u64) -> FlowConfig {
         receiver: ReceiverConfig {
             window_bytes,
             delayed_ack: random.chance(0.5).then_some(ms(40)),
+            ..ReceiverConfig::default()
         },
         interface: WireConfig::perfect(random.magnitude(1_000_000, 1_000_000_000), Duration::ZERO),
         starts: random.duration(Duration::ZERO, ms(100)),

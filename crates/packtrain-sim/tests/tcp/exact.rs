@@ -158,3 +158,23 @@ fn a_window_that_is_not_used_does_not_grow() {
     };
     assert_eq!(line.run().sender(0).window().cwnd(), 14 * MSS);
 }
+
+/// As TCP was before RFC 3465: of two segments that are acknowledged together one counts.
+#[test]
+fn delayed_acknowledgements_slow_the_doubling_down_where_they_are_counted_and_not_their_bytes() {
+    let mut line = Line {
+        delayed_ack: Some(ms(40)),
+        ..Line::sends(2000)
+    };
+    line.sender.counts_acknowledgements = true;
+    let dumbbell = line.run();
+    let round_trip = EVEN_RTT + ns(EVEN_SERVICE_NS);
+    for (round, cwnd) in [10, 15].into_iter().enumerate() {
+        let end = at(EVEN_OPENED + round_trip * (round as u32 + 1) - ns(1));
+        assert_eq!(cwnd_at(&dumbbell, end), cwnd, "round {round}");
+    }
+    // Half of what is acknowledged, 10 · 1.5⁵, and a half more where a round is odd and its last waits for no second.
+    let end = at(EVEN_OPENED + round_trip * 6 - ns(1));
+    let cwnd = cwnd_at(&dumbbell, end);
+    assert!((75..=80).contains(&cwnd), "{cwnd}");
+}

@@ -72,6 +72,7 @@ impl Line {
             receiver: ReceiverConfig {
                 window_bytes: self.window_bytes,
                 delayed_ack: self.delayed_ack,
+                ..ReceiverConfig::default()
             },
             interface: WireConfig::perfect(self.interface_bps, ns(0)),
             starts: ns(0),

@@ -55,6 +55,7 @@ impl Path {
             group: 0,
             starts: Duration::ZERO,
             writes: vec![(Duration::ZERO, bytes)],
+            feeds: None,
         };
         // The interface is twice as fast as what it leads to.
         let interface = WireConfig::perfect(2 * self.bps, Duration::ZERO);

@@ -59,4 +59,5 @@ fn every_scenario_says_what_it_shows_what_is_reported_and_what_is_expected() {
     }
     assert!(names().is_sorted());
     assert!(read("nothing").is_none());
+    assert_eq!(near("xlf-processng"), "near it: xlf-processing");
 }

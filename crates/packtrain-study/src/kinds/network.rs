@@ -9,6 +9,7 @@ pub mod file;
 pub mod line;
 pub mod simulate;
 pub mod tcp;
+mod watch;
 
 use packtrain_proto::time::Duration;
 use packtrain_settings::toml_reader::{Errors, Table};
@@ -61,6 +62,8 @@ pub struct FlowSettings {
     pub path: PathSettings,
     pub tcp: TcpSettings,
     pub starts: Starts,
+    /// The flows of this class come from a proxy, where those of that one end (split TCP), one for one.
+    pub fed_by: Option<usize>,
     /// Bytes of content of each; `None`: without end.
     pub writes: Option<u64>,
 }

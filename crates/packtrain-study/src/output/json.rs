@@ -1,12 +1,17 @@
 //! The document that programs read: `docs/sim.schema.json`. Parameters and values are in their base units and their own
 //! unit; what is no number is null.
 
+mod explain;
+
+pub use explain::{explain, list};
+
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
 
 use super::Study;
 use crate::expression::Value;
 use crate::interval::Interval;
+use crate::scenario::Scenario;
 
 /// Of the document; it rises when a reader of the old one would be misled.
 pub const VERSION: u32 = 1;
@@ -54,6 +59,17 @@ struct ValueAbout {
     says: String,
 }
 
+impl ValueAbout {
+    fn all(scenario: &Scenario) -> Vec<ValueAbout> {
+        let values = scenario.values.iter().map(|value| ValueAbout {
+            name: value.name.clone(),
+            unit: value.unit.clone(),
+            says: value.says.clone(),
+        });
+        values.collect()
+    }
+}
+
 #[derive(Debug, Serialize)]
 struct Point {
     at: Map<String, Json>,
@@ -76,7 +92,7 @@ struct Mean {
 struct Series {
     name: String,
     unit: String,
-    /// Seconds, and what it was then.
+    /// Seconds, and what it was then; or bytes of a flow's data units, where its name says `by size`.
     points: Vec<[Json; 2]>,
 }
 
@@ -135,15 +151,7 @@ pub fn document(study: &Study<'_>) -> Document {
             .map(|vary| vary.name.clone())
             .collect(),
         seeds: results.plan.seeds.clone(),
-        values: scenario
-            .values
-            .iter()
-            .map(|value| ValueAbout {
-                name: value.name.clone(),
-                unit: value.unit.clone(),
-                says: value.says.clone(),
-            })
-            .collect(),
+        values: ValueAbout::all(scenario),
         points: results.points.iter().map(|at| point(study, at)).collect(),
         series: results
             .series

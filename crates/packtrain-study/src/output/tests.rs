@@ -178,9 +178,60 @@ fn what_is_explained_is_what_can_be_set_and_what_is_expected() {
         "  how = a, b: one of a, b, c\n",
         "Assumed:\n  nothing\n",
         "  level [m]: how high\n",
+        "  Levels & <more>, over F (P, Fig. 1)\n",
+        "  Over time, over time, of a run\n",
         "  it grows: abs(slope(level) - 1) < 0.1, over F\n",
     ] {
         assert!(text.contains(part), "{part}\n{text}");
+    }
+}
+
+#[test]
+fn a_list_has_a_row_a_scenario_and_a_sweep_is_explained_with_its_values() {
+    let scenarios = [scenario(), crate::scenario::tests::whole()];
+    assert_eq!(
+        text::list(&scenarios),
+        "NAME    PAPER      TITLE\nlevels  P, Fig. 1  Levels & <things>\nthings  P, Fig. 1  Things\n"
+    );
+    let list: serde_json::Value = serde_json::from_str(&json::list(&scenarios)).unwrap();
+    assert_eq!(list[1]["name"], "things");
+    let swept = "\nSwept (sim sweep):\n  F = 1, 2, 3; how = drr, drop-tail, with 3 seeds; quick F = 1, 2, with 3 seeds\n";
+    let text = text::explain(&scenarios[1]);
+    assert!(text.contains(swept), "{text}");
+    assert!(!text::explain(&scenarios[0]).contains("Swept"));
+}
+
+#[test]
+fn what_is_explained_to_programs_has_base_units_and_bounds() {
+    let scenario = crate::scenario::tests::whole();
+    let of: serde_json::Value = serde_json::from_str(&json::explain(&scenario)).unwrap();
+    let rtt = &of["parameters"][1];
+    assert_eq!(
+        (&rtt["default"], &rtt["quick"]),
+        (&0.1.into(), &0.01.into())
+    );
+    assert_eq!(
+        (&rtt["least"], rtt["most"].is_null()),
+        (&0.001.into(), true)
+    );
+    assert_eq!(of["parameters"][2]["one_of"][1], "drr");
+    assert_eq!(of["sweep"]["vary"]["how"][0], "drr");
+    assert_eq!(of["quick_sweep"]["vary"].as_object().unwrap().len(), 1);
+    assert_eq!(of["expectations"][1]["quick"], "rises(ratio)");
+    assert_eq!(of["plots"][1]["x"], "time");
+}
+
+#[test]
+fn what_was_expected_is_coloured_where_there_are_colours() {
+    let text = study(&["F=1..3"], &[1], |study| {
+        text::text_with(study, |part, text| format!("<{part:?} {text}>"))
+    });
+    for part in [
+        "<Title Levels & <things>> (levels; P, Fig. 1)\n",
+        "\n<Met met     > high enough: ",
+        "\n<NotMet NOT MET > low enough: ",
+    ] {
+        assert!(text.contains(part), "{text}");
     }
 }
 
@@ -312,21 +363,33 @@ fn the_page_has_everything_and_names_no_other_file() {
 }
 
 #[test]
-fn the_document_is_what_its_schema_says() {
+fn the_documents_are_what_their_schema_says() {
+    for vary in [&[][..], &["F=1..3", "how=c"]] {
+        check_schema(None, &study(vary, &[1], json::text));
+    }
+    let scenarios = [scenario(), crate::scenario::tests::whole()];
+    check_schema(Some("list"), &json::list(&scenarios));
+    scenarios
+        .iter()
+        .for_each(|scenario| check_schema(Some("explain"), &json::explain(scenario)));
+}
+
+/// `part`: of its definitions.
+fn check_schema(part: Option<&str>, document: &str) {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/sim.schema.json");
     let schema = std::fs::read_to_string(path).unwrap();
     let mut schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
     only_what_is_named(&mut schema);
-    let schema = jsonschema::validator_for(&schema).unwrap();
-    for vary in [&[][..], &["F=1..3", "how=c"]] {
-        let document: serde_json::Value =
-            serde_json::from_str(&study(vary, &[1], json::text)).unwrap();
-        let errors: Vec<String> = schema
-            .iter_errors(&document)
-            .map(|e| e.to_string())
-            .collect();
-        assert_eq!(errors, [""; 0]);
+    if let Some(part) = part {
+        schema = schema["$defs"][part].take();
     }
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    let document: serde_json::Value = serde_json::from_str(document).unwrap();
+    let errors: Vec<String> = schema
+        .iter_errors(&document)
+        .map(|e| e.to_string())
+        .collect();
+    assert_eq!(errors, [""; 0]);
 }
 
 /// A field that the schema forgot is a mistake here; a reader has to bear with it.

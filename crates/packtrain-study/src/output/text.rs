@@ -7,18 +7,32 @@ use crate::judge::{Check, Verdict};
 use crate::quantity::short;
 use crate::sweep::Point;
 
-/// What `explain` prints.
-pub use explain::explain;
+/// What is printed before anything is run.
+pub use explain::{explain, list};
 
 mod explain;
 
+/// What is told apart where there are colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Title,
+    Met,
+    NotMet,
+    NotJudged,
+}
+
 /// The values with their units, and what became of what was expected.
 pub fn text(study: &Study<'_>) -> String {
+    text_with(study, |_, text| text.to_owned())
+}
+
+/// As [`text`], with some of its parts as `style` makes them.
+pub fn text_with(study: &Study<'_>, style: impl Fn(Part, &str) -> String) -> String {
     let scenario = study.scenario;
     let paper = scenario.paper.as_ref().map(|paper| format!("; {paper}"));
     let mut out = format!(
         "{} ({}{})\n",
-        scenario.title,
+        style(Part::Title, &scenario.title),
         scenario.name,
         paper.unwrap_or_default()
     );
@@ -32,7 +46,7 @@ pub fn text(study: &Study<'_>) -> String {
         out.push('\n');
     }
     for of in study.verdicts {
-        out += &verdict(of);
+        out += &verdict(of, &style);
     }
     out
 }
@@ -115,18 +129,22 @@ fn table(rows: &[Vec<String>], right: &[bool]) -> String {
     out
 }
 
-fn verdict(verdict: &Verdict) -> String {
+fn verdict(verdict: &Verdict, style: impl Fn(Part, &str) -> String) -> String {
     let failed: Vec<&Check> = verdict.checks.iter().filter(|check| !check.met).collect();
-    let (word, detail) = match verdict.met() {
-        None => ("-", verdict.why_not.clone().unwrap_or_default()),
-        Some(true) => ("met", summary(&verdict.checks)),
-        Some(false) => ("NOT MET", String::new()),
+    let (part, word, detail) = match verdict.met() {
+        None => {
+            let why_not = verdict.why_not.clone();
+            (Part::NotJudged, "-", why_not.unwrap_or_default())
+        }
+        Some(true) => (Part::Met, "met", summary(&verdict.checks)),
+        Some(false) => (Part::NotMet, "NOT MET", String::new()),
     };
     let detail = match detail.is_empty() {
         true => String::new(),
         false => format!(" ({detail})"),
     };
-    let mut out = format!("{word:<8} {}: {}{detail}\n", verdict.says, verdict.that);
+    let word = style(part, &format!("{word:<8}"));
+    let mut out = format!("{word} {}: {}{detail}\n", verdict.says, verdict.that);
     for check in failed {
         let _ = writeln!(out, "{:<8}   {}: {}", "", check.at, numbers(check));
     }

@@ -70,6 +70,7 @@ pub enum Command {
     Pace(super::pace::PaceArguments),
     Dictionary(DictionaryArguments),
     Whatif(super::whatif::WhatifArguments),
+    Sim(super::sim::SimArguments),
     Down(DownArguments),
     /// Show packtrain at work: three hosts in network namespaces, with and without it.
     Demo,
@@ -524,7 +525,7 @@ mod tests {
                 .to_string();
             assert!(help.contains("Examples:"), "{name}");
         }
-        for group in ["link", "peer", "class"] {
+        for group in ["link", "peer", "class", "sim"] {
             for command in root.find_subcommand(group).unwrap().get_subcommands() {
                 let help = command.get_after_help().map(ToString::to_string);
                 let shown = help.is_some_and(|help| help.contains("Examples:"));

@@ -4,6 +4,9 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
 
+use packtrain_study::sweep::SweepError;
+use packtrain_study::sweep::store::StoreError;
+
 use crate::capture_file::CaptureError;
 use crate::control::ControlError;
 use crate::filter::RunError;
@@ -88,6 +91,18 @@ pub enum CliError {
     AlreadyRunning { name: String, pid: String },
     #[error("{name}: {reason}")]
     NoAnswer { name: String, reason: String },
+    #[error("there is no scenario {name} ({near})")]
+    NoSuchScenario { name: String, near: String },
+    #[error(transparent)]
+    Sweep(#[from] SweepError),
+    /// In the scenario's own words.
+    #[error("{} of {expectations} expectations not met: {}", .unmet.len(), .unmet.join("; "))]
+    NotMet {
+        unmet: Vec<String>,
+        expectations: usize,
+    },
+    #[error("interrupted; the runs that have ended are kept in {}", .0.display())]
+    SweepInterrupted(PathBuf),
     #[error("no such program: {0}")]
     NoSuchProgram(String),
     #[error("interrupted; everything is undone")]
@@ -106,7 +121,11 @@ impl CliError {
         match self {
             CliError::Failed(_) | CliError::FileExists(_) => 1,
             CliError::Usage(_) | CliError::OnlyLink { .. } => 2,
-            CliError::FileUnread { .. } | CliError::File(_) | CliError::Capture(_) => 3,
+            CliError::FileUnread { .. }
+            | CliError::File(_)
+            | CliError::Capture(_)
+            | CliError::NoSuchScenario { .. } => 3,
+            CliError::Sweep(error) => of_sweep(error),
             CliError::NoSuchInterface(_)
             | CliError::InterfaceMissing(_)
             | CliError::NotEthernet(_)
@@ -123,9 +142,10 @@ impl CliError {
             CliError::AlreadyRunning { .. } => 10,
             CliError::NoAnswer { .. } => 11,
             CliError::NotConfirmed(_) => 14,
+            CliError::NotMet { .. } => 15,
             // As a shell says it, and 128 + SIGINT.
             CliError::NoSuchProgram(_) => 127,
-            CliError::Interrupted => 130,
+            CliError::Interrupted | CliError::SweepInterrupted(_) => 130,
             CliError::Pace(error) => error.exit_code(),
             CliError::Told { exit_code, .. } => *exit_code,
         }
@@ -171,6 +191,12 @@ impl CliError {
                 Some(format!("filters run on: {}", running.join(", ")))
             }
             CliError::Pace(error) => error.hint(),
+            CliError::NoSuchScenario { .. } => {
+                Some("packtrain sim list shows those that come along; others are files".into())
+            }
+            CliError::SweepInterrupted(_) => {
+                Some("the same command goes on with the others".into())
+            }
             CliError::Told { hint, .. } => hint.clone(),
             _ => None,
         }
@@ -210,6 +236,15 @@ impl CliError {
     /// Of the system, while doing `what`.
     pub fn failed(what: &str, error: impl std::fmt::Display) -> CliError {
         CliError::Failed(format!("{what}: {error}"))
+    }
+}
+
+/// What is asked for, the system, or the scenario's file and what is kept of it.
+fn of_sweep(error: &SweepError) -> u8 {
+    match error {
+        SweepError::Vary(_) => 2,
+        SweepError::Store(StoreError::File { .. }) => 1,
+        SweepError::Store(_) | SweepError::Point { .. } | SweepError::Run { .. } => 3,
     }
 }
 
@@ -266,7 +301,7 @@ pub const EXIT_CODES: &[(u8, &str)] = &[
     ),
     (
         3,
-        "a configuration file cannot be read, or is wrong (file, line and key are named), or a capture (its place is named)",
+        "a configuration file or a scenario cannot be read, or is wrong (file, line and key are named), or a capture (its place is named)",
     ),
     (
         4,
@@ -288,6 +323,7 @@ pub const EXIT_CODES: &[(u8, &str)] = &[
         14,
         "nobody has confirmed the filter in time, and it was taken off",
     ),
+    (15, "what a scenario of sim expects has not come"),
     (127, "lab exec: no such program"),
     (130, "interrupted; everything is undone"),
 ];
@@ -363,6 +399,15 @@ mod tests {
                 reason: String::new(),
             },
             CliError::NotConfirmed(String::new()),
+            CliError::NoSuchScenario {
+                name: String::new(),
+                near: String::new(),
+            },
+            CliError::NotMet {
+                unmet: Vec::new(),
+                expectations: 0,
+            },
+            CliError::SweepInterrupted(PathBuf::new()),
             CliError::Interrupted,
         ];
         let told: Vec<u8> = EXIT_CODES.iter().map(|&(code, _)| code).collect();

@@ -18,6 +18,7 @@ mod pace;
 pub mod patience;
 mod show;
 mod signals;
+mod sim;
 mod top;
 pub mod up;
 mod view;
@@ -96,6 +97,7 @@ fn run(command: Command) -> Result<(), CliError> {
         Command::Filter(arguments) => filter::run(&arguments),
         Command::Pace(arguments) => pace::run(&arguments),
         Command::Whatif(arguments) => whatif::run(&arguments),
+        Command::Sim(arguments) => sim::run(&arguments),
         Command::Dictionary(arguments) => match arguments.command {
             DictionaryCommand::Train(arguments) => dictionary::train(&arguments),
         },

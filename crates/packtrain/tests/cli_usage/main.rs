@@ -5,6 +5,7 @@ mod classes;
 mod dictionary;
 mod filter;
 mod pace;
+mod sim;
 mod whatif;
 
 use binary::{Outcome, TestFile, packtrain};
@@ -299,6 +300,16 @@ fn help_has_examples_and_exit_codes_and_version_says_itself() {
         assert!(help.out.lines().all(|line| line.chars().count() <= 100));
     }
     assert!(!packtrain(&["up", "--help"]).out.contains("--detached"));
+    for command in ["list", "explain", "run", "sweep"] {
+        let help = packtrain(&["sim", command, "--help"]);
+        let example = format!("Examples:\n  packtrain sim {command}");
+        assert!(
+            help.code == 0 && help.out.contains(&example),
+            "{}",
+            help.out
+        );
+        assert!(help.out.lines().all(|line| line.chars().count() <= 100));
+    }
     for command in LAB_COMMANDS {
         let help = packtrain(&["lab", command, "--help"]);
         let example = format!("Examples:\n  packtrain lab {command}");

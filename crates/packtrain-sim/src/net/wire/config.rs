@@ -3,8 +3,10 @@
 use packtrain_proto::time::Duration;
 
 use crate::frame::WIRE_OVERHEAD_BYTES;
+use crate::net::arq::ArqConfig;
 use crate::net::bit_errors::BitErrorConfig;
 use crate::net::corruption::CorruptionConfig;
+use crate::net::fec::FecConfig;
 use crate::net::jitter::JitterConfig;
 use crate::net::loss::LossConfig;
 use crate::net::packet_cap::PacketCapConfig;
@@ -24,6 +26,10 @@ pub struct WireConfig {
     pub processing: Option<ProcessingConfig>,
     pub loss: Option<LossConfig>,
     pub bit_errors: Option<BitErrorConfig>,
+    /// What flipped bits are mended by.
+    pub fec: Option<FecConfig>,
+    /// What `loss` and `bit_errors` take goes again.
+    pub arq: Option<ArqConfig>,
     pub corruption: Option<CorruptionConfig>,
     /// Probability of a frame to come again.
     pub duplication: Option<f64>,
@@ -50,6 +56,8 @@ impl WireConfig {
             processing: None,
             loss: None,
             bit_errors: None,
+            fec: None,
+            arq: None,
             corruption: None,
             duplication: None,
             delay,

@@ -54,6 +54,8 @@ pub struct WireCounters {
     /// Arrivals of more copies than were sent.
     pub more_copies: u64,
     pub arriving: u64,
+    /// Attempts that were made again, because one was lost that was not the last.
+    pub repeated: u64,
     /// How long something was being sent, of what has left.
     pub busy: Duration,
     /// Of data units, of which a frame that is still to be cut is several. What CoDel drops was not looked up.

@@ -108,22 +108,27 @@ impl Sender {
         if !may_grow {
             return;
         }
+        let mss = u64::from(self.config.mss);
+        let delivered = match self.config.counts_acknowledgements {
+            true => news.delivered.min(mss),
+            false => news.delivered,
+        };
         let Some(cubic) = &mut self.cubic else {
-            self.window.grow(news.delivered);
+            self.window.grow(delivered);
             return;
         };
         let segments = self.window.cwnd_segments();
         if in_slow_start {
-            self.window.grow(news.delivered);
+            self.window.grow(delivered);
             if !self.window.in_slow_start() && self.pacer.path().is_some() {
                 cubic.is_full_at(segments);
             }
             return;
         }
-        let acked = news.delivered / u64::from(self.config.mss);
+        let acked = delivered / mss;
         let rtt_min = self.rtt.min().unwrap_or(Duration::ZERO);
         let each = cubic.each(segments, acked, rtt_min, now);
-        self.window.grow_for_each(each, news.delivered);
+        self.window.grow_for_each(each, delivered);
     }
 
     /// What is lost by time.
@@ -161,6 +166,7 @@ impl Sender {
             None => self.window.reduce(flight),
         }
         self.first_slow_start = false;
+        self.first_cut.get_or_insert(now);
         self.marked.cut();
         if let Some(auto) = &mut self.auto {
             // Whoever has jumped went by all of it.
@@ -198,6 +204,9 @@ impl Sender {
         let ended = self
             .recovery
             .take_if(|recovery| acknowledged >= recovery.until());
+        if ended.is_some() {
+            self.first_repaired.get_or_insert(now);
+        }
         if ended.is_some() && self.prr.take().is_some() {
             self.window.settle();
         }

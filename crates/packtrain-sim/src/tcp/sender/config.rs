@@ -28,6 +28,9 @@ pub struct SenderConfig {
     pub auto: bool,
     /// The window is CUBIC's, out of slow start, and not Reno's.
     pub cubic: bool,
+    /// The window grows by acknowledgements, and not by what they acknowledge: with delayed ones by half as much in slow start, as
+    /// before RFC 3465 (Linux before 2.6.14).
+    pub counts_acknowledgements: bool,
     /// Of CUBIC: slow start ends before the queue is full.
     pub hystart: bool,
     pub detection: Detection,
@@ -50,6 +53,7 @@ impl Default for SenderConfig {
             spacing: None,
             auto: false,
             cubic: false,
+            counts_acknowledgements: false,
             hystart: false,
             detection: Detection::Sack,
             recovery: Reduction::Halving,

@@ -22,7 +22,13 @@ impl Sender {
         self.held = false;
         self.restart_after_idleness(now);
         self.open_window();
-        let choice = self.choose()?;
+        if core::mem::take(&mut self.asks) {
+            return Some((self.question(now), Ecn::NotCapable));
+        }
+        let Some(choice) = self.choose() else {
+            self.plan_question(now);
+            return None;
+        };
         if self.ready() > now {
             self.held = true;
             return None;
@@ -40,6 +46,23 @@ impl Sender {
             len: 0,
             phase: self.phase(),
         }
+    }
+
+    /// A segment without content, which is answered.
+    fn question(&mut self, now: Instant) -> Data {
+        self.expires = Some(now + self.rtt.timeout());
+        Data {
+            syn: false,
+            cwr: false,
+            offset: self.board.next(),
+            len: 0,
+            phase: self.phase(),
+        }
+    }
+
+    /// There is something to send, and no room for it at the other end.
+    pub(super) fn is_shut(&self) -> bool {
+        self.unsent() > 0 && self.new_len().is_none()
     }
 
     fn restart_after_idleness(&mut self, now: Instant) {

@@ -72,8 +72,20 @@ impl Sender {
         self.probes = false;
     }
 
+    /// The other end has no room, and nothing is under way that could tell of any: it is asked (RFC 9293, 3.8.6.1).
+    pub(super) fn plan_question(&mut self, now: Instant) {
+        if self.expires.is_none() && self.board.flight() == 0 && self.is_shut() {
+            self.expires = Some(now + self.rtt.timeout());
+        }
+    }
+
     fn expire(&mut self, now: Instant) {
         self.expires = None;
+        if self.board.flight() == 0 && self.connection == Connection::Open {
+            self.asks = self.is_shut();
+            self.rtt.expire();
+            return;
+        }
         // A loss that the window was reduced for already, whether by this timer or before it, is one loss. As Linux has it, it is
         // another one if something new was acknowledged since the timer expired.
         let is_another = match self.recovery {

@@ -17,8 +17,8 @@ use packtrain_sim::tcp::scoreboard;
 use packtrain_sim::tcp::sender::{Reduction, SenderConfig};
 
 use super::line::{LineSettings, SharedDiscipline};
-use super::tcp::{Congestion, Detection, Halving, Preset, TcpSettings};
-use super::{NetworkSettings, PathSettings, SourceSettings, Starts};
+use super::tcp::{Congestion, Counting, Detection, Halving, Preset, TcpSettings};
+use super::{HEADER_BYTES, NetworkSettings, PathSettings, SourceSettings, Starts};
 
 /// Of RED's average: an eighth of what Floyd and Jacobson call a good lower bound for bursts of fifty packets.
 const RED_WEIGHT: f64 = 0.002;
@@ -61,8 +61,18 @@ pub fn build(settings: &NetworkSettings, seed: u64) -> Built {
                 route,
                 group,
                 starts: starts(&class.starts, &mut random),
-                writes: vec![(Duration::ZERO, class.writes.unwrap_or(UNLIMITED_BYTES))],
+                writes: match class.fed_by {
+                    Some(_) => Vec::new(),
+                    None => vec![(Duration::ZERO, class.writes.unwrap_or(UNLIMITED_BYTES))],
+                },
+                feeds: None,
             });
+        }
+        if let Some(by) = class.fed_by {
+            let feeders = built.flows[by].clone();
+            for (from, to) in feeders.zip(first..) {
+                built.config.flows[from as usize].feeds = Some(to);
+            }
         }
         built.flows.push(first..first + class.count);
     }
@@ -121,6 +131,8 @@ fn wire(line: &LineSettings) -> WireConfig {
         per_unit: processing.time,
         masked: processing.masked,
     });
+    wire.arq = line.arq;
+    wire.fec = line.fec;
     if let Some(shared) = &line.shared {
         wire.queue.discipline = discipline(shared);
     }
@@ -213,6 +225,11 @@ fn ends(tcp: &TcpSettings) -> Ends {
     ends
 }
 
+/// Of its data units, as IP counts them.
+pub fn packet_bytes_max(tcp: &TcpSettings) -> u32 {
+    sender(tcp).mss + HEADER_BYTES
+}
+
 /// What the file does not say is as the preset has it, unless what it says excludes that.
 fn sender(tcp: &TcpSettings) -> SenderConfig {
     let preset = match tcp.preset {
@@ -244,6 +261,7 @@ fn sender(tcp: &TcpSettings) -> SenderConfig {
         }),
         auto: tcp.auto.unwrap_or(preset.auto),
         cubic,
+        counts_acknowledgements: tcp.counting == Some(Counting::Acknowledgements),
         hystart: cubic && tcp.hystart.unwrap_or(preset.hystart),
         detection,
         recovery: tcp

@@ -28,6 +28,7 @@ pub fn read(
     let mut reader = Reader {
         lines: Vec::new(),
         taken: Vec::new(),
+        flows: Vec::new(),
         place,
         incomplete: false,
     };
@@ -111,6 +112,8 @@ fn times(table: &mut Table<'_>, errors: &mut Errors<'_>) -> Option<RunTimes> {
 struct Reader<'a> {
     lines: Vec<LineSettings>,
     taken: Vec<String>,
+    /// Those before this one, by name and number.
+    flows: Vec<(String, u32)>,
     place: Place<'a>,
     /// A line could not be read: what is said of names would be wrong.
     incomplete: bool,
@@ -144,7 +147,32 @@ impl Reader<'_> {
             Some("unlimited") => Ok(None),
             _ => bytes(1, CONTENT_BYTES_MAX)(v).map(Some),
         });
+        let says_writes = table.get("writes").is_some();
+        let mut fed_by = None;
+        let flows = &self.flows;
+        table.optional("fed_by", errors, &mut fed_by, |v| {
+            let by = string(v)?;
+            let known = || flows.iter().map(|(name, _)| name.clone());
+            let at = known().position(|name| name == by).ok_or_else(|| {
+                let known: Vec<String> = known().collect();
+                format!("no [[flow]] before it is {by} ({})", near(by, &known))
+            })?;
+            match flows[at].1 == count {
+                true => Ok(Some(at)),
+                false => Err(format!(
+                    "of {by} there are {}, and of it {count}",
+                    flows[at].1
+                )),
+            }
+        });
+        if fed_by.is_some() && says_writes {
+            let message = "what feeds it says what it writes".to_owned();
+            table.refuse(Some("writes"), message, errors);
+        }
+        // Also one that cannot be read has a place.
+        self.flows.push((name.clone().unwrap_or_default(), count));
         Some(FlowSettings {
+            fed_by,
             name: name?,
             count,
             path: path?,

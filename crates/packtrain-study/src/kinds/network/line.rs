@@ -3,12 +3,15 @@
 use std::fmt;
 
 use packtrain_proto::time::Duration;
-use packtrain_settings::toml_reader::{Errors, Table, parse_scalar, parse_str};
+use packtrain_settings::toml_reader::{Errors, Table, parse_scalar, parse_str, string};
 use packtrain_settings::units::{Bytes, ErrorRate, Share, Time};
 use packtrain_settings::wire::{
     CODEL_INTERVAL_US, CODEL_TARGET_US, Discipline, Jitter, Loss, PacketRate, QueueLimit, Rate,
     Reorder, WireSettings,
 };
+
+use packtrain_sim::net::arq::ArqConfig;
+use packtrain_sim::net::fec::FecConfig;
 
 use crate::kinds::read::{name, or_none, parts};
 
@@ -21,6 +24,8 @@ pub struct LineSettings {
     /// `None`: the wire's own discipline holds.
     pub shared: Option<SharedDiscipline>,
     pub processing: Option<Processing>,
+    pub arq: Option<ArqConfig>,
+    pub fec: Option<FecConfig>,
 }
 
 /// A queue's discipline that knows flows, or is drawn.
@@ -136,6 +141,19 @@ pub fn interface(name: String, table: &mut Table<'_>, errors: &mut Errors<'_>) -
     );
     let mut processing = None;
     table.optional("processing", errors, &mut processing, or_none(parse_scalar));
+    let (mut arq, mut fec) = (None, None);
+    table.optional(
+        "arq",
+        errors,
+        &mut arq,
+        or_none(|v| string(v).and_then(arq_of)),
+    );
+    table.optional(
+        "fec",
+        errors,
+        &mut fec,
+        or_none(|v| string(v).and_then(fec_of)),
+    );
     let shared = match discipline {
         Queueing::Wire(discipline) => {
             wire.queue.discipline = discipline;
@@ -148,6 +166,8 @@ pub fn interface(name: String, table: &mut Table<'_>, errors: &mut Errors<'_>) -
         wire,
         shared,
         processing,
+        arq,
+        fec,
     }
 }
 
@@ -260,6 +280,40 @@ impl std::str::FromStr for Queueing {
     }
 }
 
+/// Attempts, and how long after a failed one the next begins.
+fn arq_of(text: &str) -> Result<ArqConfig, String> {
+    let like =
+        || format!("{text:?} is no way to repeat: write it as in 7:200us, attempts and turn-round");
+    let (attempts, turn_round) = text.split_once(':').ok_or_else(like)?;
+    let attempts = attempts.parse::<u32>().ok();
+    let attempts = attempts.filter(|attempts| (1..=100).contains(attempts));
+    let attempts_max = attempts.ok_or_else(|| format!("{text:?}: from 1 to 100 attempts"))?;
+    let turn_round = turn_round
+        .parse::<Time>()
+        .map_err(|error| error.to_string())?;
+    Ok(ArqConfig {
+        attempts_max,
+        turn_round: turn_round.into(),
+    })
+}
+
+/// Bytes of a block, and those of data in it.
+fn fec_of(text: &str) -> Result<FecConfig, String> {
+    let like =
+        || format!("{text:?} is no code: write it as in 255,239, bytes of a block and of its data");
+    let (block, data) = text.split_once(',').ok_or_else(like)?;
+    let (Ok(block_bytes), Ok(data_bytes)) = (block.parse::<u32>(), data.parse::<u32>()) else {
+        return Err(like());
+    };
+    let is_code = (1..block_bytes).contains(&data_bytes) && block_bytes <= 255;
+    is_code
+        .then_some(FecConfig {
+            block_bytes,
+            data_bytes,
+        })
+        .ok_or_else(|| format!("{text:?}: a block has up to 255 bytes, and fewer of data"))
+}
+
 impl std::str::FromStr for Processing {
     type Err = LineError;
 
@@ -315,6 +369,33 @@ mod tests {
                 ecn: true
             }
         );
+    }
+
+    #[test]
+    fn links_that_repeat_and_codes_are_read_as_they_are_written() {
+        let arq = arq_of("7:200us").unwrap();
+        assert_eq!(
+            (arq.attempts_max, arq.turn_round),
+            (7, Duration::from_micros(200))
+        );
+        assert_eq!(
+            arq_of("0:1us").unwrap_err(),
+            "\"0:1us\": from 1 to 100 attempts"
+        );
+        assert!(arq_of("7").unwrap_err().contains("write it as in 7:200us"));
+        let fec = fec_of("255,239").unwrap();
+        assert_eq!((fec.block_bytes, fec.data_bytes), (255, 239));
+        assert!(
+            fec_of("239")
+                .unwrap_err()
+                .contains("write it as in 255,239")
+        );
+        for text in ["239,239", "300,200", "255,0"] {
+            assert!(
+                fec_of(text).unwrap_err().ends_with("and fewer of data"),
+                "{text}"
+            );
+        }
     }
 
     #[test]

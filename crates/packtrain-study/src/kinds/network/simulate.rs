@@ -8,9 +8,10 @@ use packtrain_sim::net::wire::WireCounters;
 use packtrain_sim::statistics::Histogram;
 use packtrain_sim::tcp::sender::SenderCounters;
 
-use super::build::{Built, build, group};
+use super::build::{Built, build, group, packet_bytes_max};
+use super::watch::Watch;
 use super::{LineIndex, NetworkSettings};
-use crate::model::{Facts, Outcome, Progress, Series};
+use crate::model::{Facts, Outcome, Progress, SIZE, Series};
 
 /// What is averaged over time is looked at so often, or as often as series are taken.
 const LOOK: Duration = Duration::from_millis(10);
@@ -18,7 +19,7 @@ const ETHERNET_HEADER_BYTES: u64 = 14;
 
 pub fn run(settings: &NetworkSettings, seed: u64, progress: &dyn Progress) -> Outcome {
     let built = build(settings, seed);
-    let fabric = Fabric::new(&built.config, ());
+    let fabric = Fabric::new(&built.config, Watch::new(built.config.lines.len()));
     let looks = Looks::new(settings);
     let mut run = Run {
         settings,
@@ -33,8 +34,37 @@ pub fn run(settings: &NetworkSettings, seed: u64, progress: &dyn Progress) -> Ou
 struct Run<'a> {
     settings: &'a NetworkSettings,
     built: Built,
-    fabric: Fabric,
+    fabric: Fabric<Watch>,
     looks: Looks,
+}
+
+/// Packets in each sample.
+#[derive(Clone, Copy, Default)]
+struct InSamples {
+    /// Up to the last sample.
+    before: u64,
+    /// Of one sample.
+    most: u64,
+    /// Samples without any.
+    none: u64,
+}
+
+impl InSamples {
+    /// How many have come since. Only what `counts` is remembered.
+    fn next(&mut self, packets: u64, counts: bool) -> u64 {
+        let now = packets - std::mem::replace(&mut self.before, packets);
+        if counts {
+            self.most = self.most.max(now);
+            self.none += u64::from(now == 0);
+        }
+        now
+    }
+
+    fn set(&self, name: &str, samples: u64, facts: &mut Facts) {
+        facts.set("packets_most", &[name], self.most as f64);
+        let none = self.none as f64 / samples.max(1) as f64;
+        facts.set("packets_none", &[name], none);
+    }
 }
 
 /// What is looked at again and again.
@@ -43,10 +73,17 @@ struct Looks {
     /// Sums over all looks.
     queued_bytes: Vec<f64>,
     cwnd_bytes: Vec<f64>,
-    queued_bytes_max: Vec<usize>,
     /// What lines had carried and dropped, and flows had brought, when a series was last continued.
     lines_last: Vec<(u64, u64)>,
     flows_last: Vec<u64>,
+    /// Of lines what has left, of flows what has come.
+    packets_of_lines: Vec<InSamples>,
+    packets_of_flows: Vec<InSamples>,
+    /// That count.
+    samples: u64,
+    /// What was dropped of a class until all of it had repaired its first loss.
+    first_drops: Vec<u64>,
+    first_repaired: Vec<bool>,
     series: Vec<Series>,
 }
 
@@ -58,20 +95,25 @@ impl Looks {
                 ("throughput", "bit/s"),
                 ("queue", "bytes"),
                 ("drops", "1/s"),
+                ("packets", "packets"),
             ]
             .map(|(series, unit)| Looks::series(series, &line.name, unit))
         });
         let of_flows = settings.flows.iter().flat_map(|flow| {
-            [("rate", "bit/s"), ("cwnd", "bytes")]
+            [("rate", "bit/s"), ("cwnd", "bytes"), ("packets", "packets")]
                 .map(|(series, unit)| Looks::series(series, &flow.name, unit))
         });
         Looks {
             count: 0,
             queued_bytes: vec![0.0; lines],
             cwnd_bytes: vec![0.0; flows],
-            queued_bytes_max: vec![0; lines],
             lines_last: vec![(0, 0); lines],
             flows_last: vec![0; flows],
+            packets_of_lines: vec![InSamples::default(); lines],
+            packets_of_flows: vec![InSamples::default(); flows],
+            samples: 0,
+            first_drops: vec![0; flows],
+            first_repaired: vec![false; flows],
             series: match settings.times.sample {
                 Some(_) => of_lines.chain(of_flows).collect(),
                 None => Vec::new(),
@@ -112,6 +154,7 @@ impl Run<'_> {
             let now = self.fabric.now();
             if before.is_none() && now >= Instant::ZERO + times.ignore {
                 self.fabric.forget_durations();
+                self.forget_peaks();
                 before = Some(self.counted());
             }
             self.fabric.run_until((now + step).min(ends));
@@ -119,8 +162,9 @@ impl Run<'_> {
             if before.is_some() {
                 self.look();
             }
+            self.look_at_first_losses();
             if times.sample.is_some() && steps.is_multiple_of(looks_per_sample.into()) {
-                self.sample(step * looks_per_sample);
+                self.sample(step * looks_per_sample, before.is_some());
             }
             if steps.is_multiple_of(100) {
                 let share = self.fabric.now().since(Instant::ZERO).as_secs_f64();
@@ -131,17 +175,57 @@ impl Run<'_> {
         before.unwrap_or_else(|| self.counted())
     }
 
+    /// From now on only what stands in the queues now counts, and what comes.
+    fn forget_peaks(&mut self) {
+        for line in 0..self.built.config.lines.len() {
+            let queued = self.fabric.wire(line as LineId).queued_bytes();
+            self.fabric.observer.forget(line, queued);
+        }
+    }
+
     fn look(&mut self) {
         self.looks.count += 1;
         for line in 0..self.settings.lines.len() {
             let queued = self.fabric.wire(line as LineId).queued_bytes();
             self.looks.queued_bytes[line] += queued as f64;
-            let most = &mut self.looks.queued_bytes_max[line];
-            *most = (*most).max(queued);
         }
         for class in 0..self.built.flows.len() {
             self.looks.cwnd_bytes[class] += self.cwnd_bytes(class);
         }
+    }
+
+    /// From the very beginning: it is there that they happen.
+    fn look_at_first_losses(&mut self) {
+        for class in 0..self.built.flows.len() {
+            if self.looks.first_repaired[class] {
+                continue;
+            }
+            self.looks.first_drops[class] = self.fabric.group(group(class)).dropped;
+            let mut flows = self.built.flows[class].clone();
+            let repaired = |flow| self.fabric.sender(flow).first_repaired.is_some();
+            self.looks.first_repaired[class] = flows.all(repaired);
+        }
+    }
+
+    /// When the first loss, or mark, was known, after the connection had opened, and how long it took from there until
+    /// everything had come that was under way: means over a class. Who has none by the end has it then.
+    fn first_losses(&self, class: usize) -> (f64, f64) {
+        let ends = self.fabric.now();
+        let flows = self.built.flows[class].clone();
+        let count = flows.len() as f64;
+        let of_flow = |flow| {
+            let sender = self.fabric.sender(flow);
+            let cut = sender.first_cut.unwrap_or(ends);
+            let repaired = sender.first_repaired.unwrap_or(ends);
+            let opened = sender.opened.unwrap_or(ends);
+            (
+                cut.since(opened).as_secs_f64(),
+                repaired.since(cut).as_secs_f64(),
+            )
+        };
+        let sum = |(a, b): (f64, f64), (c, d)| (a + c, b + d);
+        let (cut, repair) = flows.map(of_flow).fold((0.0, 0.0), sum);
+        (cut / count, repair / count)
     }
 
     /// The mean over a class.
@@ -152,10 +236,11 @@ impl Run<'_> {
         windows.map(|window| window as f64).sum::<f64>() / count
     }
 
-    /// Continues all series by what was over so much time.
-    fn sample(&mut self, over: Duration) {
+    /// Continues all series by what was over so much time, in which the beginning was over or was not.
+    fn sample(&mut self, over: Duration, counts: bool) {
         let at = self.fabric.now().since(Instant::ZERO).as_secs_f64();
         let over = over.as_secs_f64();
+        self.looks.samples += u64::from(counts);
         let mut values = Vec::with_capacity(self.looks.series.len());
         for line in 0..self.settings.lines.len() {
             let wire = self.fabric.wire(line as LineId);
@@ -165,12 +250,17 @@ impl Run<'_> {
             values.push((bytes - bytes_last) as f64 * 8.0 / over);
             values.push(wire.queued_bytes() as f64);
             values.push((drops - drops_last) as f64 / over);
+            let packets = &mut self.looks.packets_of_lines[line];
+            values.push(packets.next(wire.counters.left, counts) as f64);
         }
         for class in 0..self.built.flows.len() {
-            let bytes = self.fabric.group(group(class)).arrived_bytes;
+            let count = self.fabric.group(group(class));
+            let bytes = count.arrived_bytes;
             let last = std::mem::replace(&mut self.looks.flows_last[class], bytes);
             values.push((bytes - last) as f64 * 8.0 / over);
             values.push(self.cwnd_bytes(class));
+            let packets = &mut self.looks.packets_of_flows[class];
+            values.push(packets.next(count.arrived, counts) as f64);
         }
         for (series, value) in self.looks.series.iter_mut().zip(values) {
             series.points.push((at, value));
@@ -246,13 +336,23 @@ impl Run<'_> {
             (now.busy - then.busy).as_secs_f64() / seconds,
         );
         set("queue_mean", self.looks.queued_bytes[line] / looks);
-        set("queue_max", self.looks.queued_bytes_max[line] as f64);
+        set(
+            "queue_max",
+            self.fabric.observer.line(line).queued_bytes_max as f64,
+        );
         set("drops", (now.dropped() - then.dropped()) as f64);
         set("marks", (now.marked - then.marked) as f64);
         set("sent", (now.left - then.left) as f64);
+        set("repeated", (now.repeated - then.repeated) as f64);
         set("lookups", lookups as f64);
         set("longest_pause", now.longest_pause.as_secs_f64());
         set("energy", lookups_per_1500(lookups, bytes));
+        let longest_burst = self.fabric.observer.line(line).longest_burst;
+        set("longest_burst", longest_burst as f64);
+        if self.settings.times.sample.is_some() {
+            let packets = &self.looks.packets_of_lines[line];
+            packets.set(&settings.name, self.looks.samples, facts);
+        }
     }
 
     fn facts_of_flows(&self, class: usize, before: &Before, seconds: f64, facts: &mut Facts) {
@@ -277,10 +377,20 @@ impl Run<'_> {
         facts.set("goodput_least", &[name], least);
         facts.set("goodput_most", &[name], most);
         facts.set("cwnd_mean", &[name], self.looks.cwnd_bytes[class] / looks);
+        let size = packet_bytes_max(&self.settings.flows[class].tcp);
+        facts.set(SIZE, &[name], size.into());
+        let (first_cut, first_repair) = self.first_losses(class);
+        facts.set("first_cut", &[name], first_cut);
+        facts.set("first_repair", &[name], first_repair);
+        let first_drops = self.looks.first_drops[class];
+        facts.set("first_drops", &[name], first_drops as f64);
         facts.set_each(name, rates);
         let count = self.count_since(class, before);
         set_count(name, &count, seconds, facts);
         seen.set(name, count.sent, facts);
+        if self.settings.times.sample.is_some() {
+            self.looks.packets_of_flows[class].set(name, self.looks.samples, facts);
+        }
     }
 
     fn count_since(&self, class: usize, before: &Before) -> Count {
@@ -372,3 +482,6 @@ fn set_times(of: &str, name: &str, times: &Histogram, facts: &mut Facts) {
 fn packet_bytes(counters: &WireCounters) -> u64 {
     counters.left_bytes - ETHERNET_HEADER_BYTES * counters.left
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,6 +16,7 @@ pub struct TcpSettings {
     /// Bytes of content of a segment.
     pub mss: Option<u32>,
     pub congestion: Option<Congestion>,
+    pub counting: Option<Counting>,
     pub detection: Option<Detection>,
     pub halving: Option<Halving>,
     pub hystart: Option<bool>,
@@ -46,6 +47,15 @@ pub enum Congestion {
     Reno,
     /// RFC 9438.
     Cubic,
+}
+
+/// What the window grows by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counting {
+    /// RFC 3465, without its limit.
+    Bytes,
+    /// One segment at most for each, as before that.
+    Acknowledgements,
 }
 
 /// How a loss is known.
@@ -85,6 +95,11 @@ pub fn read(table: &mut Table<'_>, errors: &mut Errors<'_>) -> TcpSettings {
         &mut tcp.congestion,
         some(word(congestions)),
     );
+    let countings = [
+        ("bytes", Counting::Bytes),
+        ("acknowledgements", Counting::Acknowledgements),
+    ];
+    table.optional("counting", errors, &mut tcp.counting, some(word(countings)));
     let detections = [
         ("reno", Detection::Reno),
         ("newreno", Detection::NewReno),
@@ -110,7 +125,12 @@ pub fn read(table: &mut Table<'_>, errors: &mut Errors<'_>) -> TcpSettings {
     table.optional("initial_window", errors, into, some(whole(1, 1000)));
     let into = &mut tcp.ssthresh_segments;
     table.optional("ssthresh", errors, into, some(whole(2, 1_000_000)));
-    table.optional("spacing", errors, &mut tcp.spacing, some(time(1e-6, 1.0)));
+    table.optional(
+        "spacing",
+        errors,
+        &mut tcp.spacing,
+        or_none(time(1e-6, 1.0)),
+    );
     let backpressure = some(or_none(whole(1, 100_000)));
     table.optional("backpressure", errors, &mut tcp.backpressure, backpressure);
     tcp

@@ -2,9 +2,23 @@
 
 use std::fmt::Write as _;
 
-use crate::scenario::Scenario;
+use super::table;
+use crate::parameters::Parameters;
+use crate::scenario::{Scenario, X};
+use crate::vary::Vary;
 
 const WIDTH: usize = 96;
+
+/// A row each.
+pub fn list(scenarios: &[Scenario]) -> String {
+    let heading = ["NAME", "PAPER", "TITLE"].map(str::to_owned);
+    let mut rows = vec![heading.to_vec()];
+    rows.extend(scenarios.iter().map(|scenario| {
+        let paper = scenario.paper.clone().unwrap_or_default();
+        vec![scenario.name.clone(), paper, scenario.title.clone()]
+    }));
+    table(&rows, &[false; 3])
+}
 
 /// Title, paper, what it shows, parameters with what is allowed, assumptions, what is reported and expected.
 pub fn explain(scenario: &Scenario) -> String {
@@ -35,7 +49,10 @@ pub fn explain(scenario: &Scenario) -> String {
         );
         out += &wrapped("  ", &line);
     }
-    list(&mut out, "Assumed", scenario.assumes.iter().cloned());
+    if let Some(swept) = swept(scenario) {
+        let _ = write!(out, "\nSwept (sim sweep):\n{}", wrapped("  ", &swept));
+    }
+    items(&mut out, "Assumed", scenario.assumes.iter().cloned());
     let values = scenario.values.iter().map(|value| {
         let unit = if value.unit.is_empty() {
             String::new()
@@ -52,7 +69,17 @@ pub fn explain(scenario: &Scenario) -> String {
             }
         )
     });
-    list(&mut out, "Reported", values);
+    items(&mut out, "Reported", values);
+    let plots = scenario.plots.iter().map(|plot| {
+        let over = match &plot.x {
+            X::Time => "time, of a run",
+            X::Size => "the size of data units, of a run",
+            X::Parameter(name) => name,
+        };
+        let paper = plot.paper.as_ref().map(|paper| format!(" ({paper})"));
+        format!("{}, over {over}{}", plot.title, paper.unwrap_or_default())
+    });
+    items(&mut out, "Drawn (--svg, --report)", plots);
     let expects = scenario.expects.iter().map(|expect| {
         let over = expect.over.as_ref().map(|over| format!(", over {over}"));
         format!(
@@ -62,11 +89,42 @@ pub fn explain(scenario: &Scenario) -> String {
             over.unwrap_or_default()
         )
     });
-    list(&mut out, "Expected", expects);
+    items(&mut out, "Expected", expects);
     out
 }
 
-fn list(out: &mut String, title: &str, items: impl Iterator<Item = String>) {
+/// As in `F = 1, 4, 13 with 5 seeds; quick F = 1, 13 with 2`.
+fn swept(scenario: &Scenario) -> Option<String> {
+    let sweep = &scenario.sweep;
+    let words = |vary: &[Vary], seeds: u32| {
+        let vary = vary.iter().map(|vary| values(vary, &scenario.parameters));
+        let vary = vary.collect::<Vec<_>>().join("; ");
+        let seeds = match seeds {
+            1 => "1 seed".to_owned(),
+            seeds => format!("{seeds} seeds"),
+        };
+        match vary.is_empty() {
+            true => seeds,
+            false => format!("{vary}, with {seeds}"),
+        }
+    };
+    let whole = words(&sweep.vary, sweep.seeds);
+    let quick_vary = sweep.quick_vary.as_ref().unwrap_or(&sweep.vary);
+    let quick = words(quick_vary, scenario.seeds(true));
+    match (whole == quick, sweep.vary.is_empty() && sweep.seeds == 1) {
+        (true, true) => None,
+        (true, false) => Some(whole),
+        (false, _) => Some(format!("{whole}; quick {quick}")),
+    }
+}
+
+fn values(vary: &Vary, parameters: &Parameters) -> String {
+    let parameter = parameters.get(&vary.name).expect("it was read so");
+    let values = vary.values.iter().map(|value| parameter.print(value));
+    format!("{} = {}", vary.name, values.collect::<Vec<_>>().join(", "))
+}
+
+fn items(out: &mut String, title: &str, items: impl Iterator<Item = String>) {
     let mut items = items.peekable();
     if items.peek().is_some() {
         let _ = writeln!(out, "\n{title}:");

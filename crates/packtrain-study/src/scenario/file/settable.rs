@@ -12,7 +12,8 @@ use crate::parameters::{Kind, Parameter, Parameters, Range};
 use crate::quantity::Quantity;
 use crate::vary::Vary;
 
-const SEEDS_MAX: u32 = 10_000;
+/// Of a point.
+pub const SEEDS_MAX: u32 = 10_000;
 
 pub fn parameters(
     table: &mut Table<'_>,

@@ -2,7 +2,7 @@ use std::path::Path;
 
 use packtrain_settings::toml_reader;
 
-use super::super::tcp::{Congestion, Detection, Halving, Preset};
+use super::super::tcp::{Congestion, Counting, Detection, Halving, Preset};
 use super::*;
 use packtrain_sim::workload::Process;
 
@@ -35,6 +35,7 @@ interface = { rate = "120mbit:ip", queue = "15000000b" }
 path = ["bottleneck"]
 back = ["back"]
 congestion = "reno"
+counting = "acknowledgements"
 detection = "sack"
 halving = "classic"
 delayed_ack = "none"
@@ -122,6 +123,7 @@ fn everything_that_the_file_says_is_in_the_settings() {
     let expected = TcpSettings {
         mss: Some(19_460),
         congestion: Some(Congestion::Reno),
+        counting: Some(Counting::Acknowledgements),
         detection: Some(Detection::Sack),
         halving: Some(Halving::Classic),
         ecn: Some(true),
@@ -222,47 +224,47 @@ fn what_does_not_fit_together_is_told_at_its_line() {
         (
             "window = \"1gb\"",
             "window = \"2gb\"",
-            "n.toml:33: flow.window: \"2gb\" is not a size from 536b to 1gb",
+            "n.toml:34: flow.window: \"2gb\" is not a size from 536b to 1gb",
         ),
         (
             "ecn = \"1\"",
             "ecn = \"yes\"",
-            "n.toml:37: flow.ecn: expected true or false, found a string",
+            "n.toml:38: flow.ecn: expected true or false, found a string",
         ),
         (
             "starts = \"0s..1s\"",
             "starts = \"2s..1s\"",
-            "n.toml:36: flow.starts: \"2s..1s\" is no time to begin: write it as in 0s or, drawn for each, 0s..1s",
+            "n.toml:37: flow.starts: \"2s..1s\" is no time to begin: write it as in 0s or, drawn for each, 0s..1s",
         ),
         (
             "name = \"mice\"",
             "name = \"sand\"",
-            "n.toml:50: visitors.name: sand is the name of two",
+            "n.toml:51: visitors.name: sand is the name of two",
         ),
         (
             "at_once = 50",
             "at_once = 0",
-            "n.toml:54: visitors.at_once: \"0\" is not a whole number from 1 to 100000",
+            "n.toml:55: visitors.at_once: \"0\" is not a whole number from 1 to 100000",
         ),
         (
             "fixed:200B",
             "fixed:20B",
-            "n.toml:61: datagrams.sizes: packets have 28 to 65535 bytes",
+            "n.toml:62: datagrams.sizes: packets have 28 to 65535 bytes",
         ),
         (
             "reply = \"1kb\"",
             "",
-            "n.toml:67: datagrams.after_reply: nothing answers: say reply, as in reply = 200",
+            "n.toml:68: datagrams.after_reply: nothing answers: say reply, as in reply = 200",
         ),
         (
             "arrivals = \"periodic:20ms\"\n",
             "",
-            "n.toml:56: datagrams: one of arrivals, after_reply and pcap says when they leave",
+            "n.toml:57: datagrams: one of arrivals, after_reply and pcap says when they leave",
         ),
         (
             "after_reply = \"0s\"",
             "pcap = \"a.pcap\"",
-            "n.toml:67: datagrams.pcap: a scenario that is built in has no files beside it",
+            "n.toml:68: datagrams.pcap: a scenario that is built in has no files beside it",
         ),
         (
             "[run]",
