@@ -5,7 +5,7 @@ use packtrain_settings::toml_reader::FileErrors;
 use crate::scenario::Scenario;
 
 /// By name; the texts are those of `scenarios/`.
-pub const ALL: [(&str, &str); 12] = [
+pub const ALL: [(&str, &str); 16] = [
     ("endpoint", include_str!("../scenarios/endpoint.toml")),
     (
         "endpoint-saturation",
@@ -21,9 +21,16 @@ pub const ALL: [(&str, &str); 12] = [
         include_str!("../scenarios/xlf-droptail.toml"),
     ),
     ("xlf-drr", include_str!("../scenarios/xlf-drr.toml")),
+    ("xlf-ecn", include_str!("../scenarios/xlf-ecn.toml")),
+    ("xlf-mice", include_str!("../scenarios/xlf-mice.toml")),
     (
         "xlf-processing",
         include_str!("../scenarios/xlf-processing.toml"),
+    ),
+    ("xlf-sizes", include_str!("../scenarios/xlf-sizes.toml")),
+    (
+        "xlf-slowstart",
+        include_str!("../scenarios/xlf-slowstart.toml"),
     ),
     ("xlf-units", include_str!("../scenarios/xlf-units.toml")),
     (
