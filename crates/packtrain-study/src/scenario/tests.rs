@@ -291,7 +291,7 @@ fn names_are_given_once_and_an_each_is_a_range() {
     assert!(errors("title = \"x\nkind").starts_with("s.toml:"));
     assert!(
         errors("title = \"x\"\nkind = \"none\"").contains(
-            "kind: there is no kind none; there are network, units, bits, endpoint, fake"
+            "kind: there is no kind none; there are network, units, bits, endpoint, stations, fake"
         )
     );
 }

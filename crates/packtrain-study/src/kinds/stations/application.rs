@@ -216,7 +216,11 @@ impl Applications<'_> {
     fn copies(&self, table: &mut Table<'_>, errors: &mut Errors<'_>) -> Option<ApplicationKind> {
         let server = table.required("server", errors, |v| self.one(v));
         let reader = table.required("reader", errors, |v| self.one(v));
-        if server.is_some() && server == reader {
+        let mut name = |key| {
+            let value = table.get(key)?;
+            value.get_ref().as_str().map(str::to_owned)
+        };
+        if server.is_some() && reader.is_some() && name("server") == name("reader") {
             let message = "the other host is another one than the server".to_owned();
             table.refuse(Some("reader"), message, errors);
         }
