@@ -5,7 +5,7 @@ use packtrain_settings::toml_reader::FileErrors;
 use crate::scenario::Scenario;
 
 /// By name; the texts are those of `scenarios/`.
-pub const ALL: [(&str, &str); 19] = [
+pub const ALL: [(&str, &str); 23] = [
     ("endpoint", include_str!("../scenarios/endpoint.toml")),
     ("endpoint-saturation", include_str!("../scenarios/endpoint-saturation.toml")),
     ("lfn-buffer", include_str!("../scenarios/lfn-buffer.toml")),
@@ -22,7 +22,11 @@ pub const ALL: [(&str, &str); 19] = [
     ("xlf-ber", include_str!("../scenarios/xlf-ber.toml")),
     ("xlf-droptail", include_str!("../scenarios/xlf-droptail.toml")),
     ("xlf-drr", include_str!("../scenarios/xlf-drr.toml")),
+    ("xlf-ecn", include_str!("../scenarios/xlf-ecn.toml")),
+    ("xlf-mice", include_str!("../scenarios/xlf-mice.toml")),
     ("xlf-processing", include_str!("../scenarios/xlf-processing.toml")),
+    ("xlf-sizes", include_str!("../scenarios/xlf-sizes.toml")),
+    ("xlf-slowstart", include_str!("../scenarios/xlf-slowstart.toml")),
     ("xlf-units", include_str!("../scenarios/xlf-units.toml")),
     ("xlf-wireless", include_str!("../scenarios/xlf-wireless.toml")),
 ];

@@ -111,7 +111,7 @@ impl Facts {
     /// 1 where all have the same, 1/n where one has all.
     fn jain(&self, of: &[&str]) -> Result<f64, String> {
         self.are_flows(JAIN, of)?;
-        let asked = |class: &str| of.is_empty() || of.iter().any(|name| is_of(class, name));
+        let asked = |class: &str| of.is_empty() || self.is_asked(class, of);
         let classes = self.each.iter().filter(|(class, _)| asked(class));
         let rates: Vec<f64> = classes.flat_map(|(_, rates)| rates).copied().collect();
         // Where nobody has anything nothing is known.
@@ -121,10 +121,18 @@ impl Facts {
     /// Something of each class beside the size of its data units.
     pub fn by_size(&self, fact: &str, of: &[&str]) -> Result<Vec<(f64, f64)>, String> {
         self.are_flows(POWER_OF_SIZE, of)?;
-        let asked = |class: &&String| of.iter().any(|name| is_of(class, name));
-        let classes = self.each.keys().filter(asked);
+        let classes = self.each.keys().filter(|class| self.is_asked(class, of));
         let point = |class: &String| Ok((self.get(SIZE, &[class])?, self.get(fact, &[class])?));
         classes.map(point).collect()
+    }
+
+    /// What a class itself is called is that one alone: east1 is not east10.
+    fn is_asked(&self, class: &str, of: &[&str]) -> bool {
+        let mut names = of.iter();
+        names.any(|name| match self.each.contains_key(*name) {
+            true => class == *name,
+            false => is_of(class, name),
+        })
     }
 
     fn are_flows(&self, fact: &str, of: &[&str]) -> Result<(), String> {
