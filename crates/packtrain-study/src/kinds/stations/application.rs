@@ -135,10 +135,10 @@ impl Applications<'_> {
 
     fn flood(&self, table: &mut Table<'_>, errors: &mut Errors<'_>) -> Option<ApplicationKind> {
         let ways = self.ways(table, errors);
-        let content = packet_bytes(DATAGRAM_BYTES_MIN as u32, DATAGRAM_BYTES_MAX as u32);
-        let bytes = table.required("bytes", errors, content);
-        let mut under_way = 2;
-        table.optional("under_way", errors, &mut under_way, whole(1, 1000));
+        let (least, most) = (DATAGRAM_BYTES_MIN as u32, DATAGRAM_BYTES_MAX as u32);
+        let bytes = table.required("bytes", errors, packet_bytes(least, most));
+        let mut under_way = 16;
+        table.optional("under_way", errors, &mut under_way, whole(1, 10_000));
         Some(ApplicationKind::Flood {
             ways: ways?,
             bytes: bytes?,
