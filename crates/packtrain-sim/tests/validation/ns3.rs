@@ -136,7 +136,11 @@ fn lossy(rtt: Duration, loss: LossConfig, sender: SenderConfig) -> Dumbbell {
 #[track_caller]
 fn judge(what: &str, ours: f64, ns3: f64, within: f64) {
     let ratio = ours / ns3;
-    println!("{what}: {:.3} Mbit/s, ns-3 {:.3}, ratio {ratio:.4}", ours / 1e6, ns3 / 1e6);
+    println!(
+        "{what}: {:.3} Mbit/s, ns-3 {:.3}, ratio {ratio:.4}",
+        ours / 1e6,
+        ns3 / 1e6
+    );
     assert!((ratio - 1.0).abs() <= within, "{what}: {ours}, ns-3 {ns3}");
 }
 
@@ -153,18 +157,31 @@ fn losses_at_even_distances() {
         (1000, 20, classic(), "newreno, classic", 20_323_085.0),
     ] {
         let ours = lossy(ms(rtt), LossConfig::Periodic { every }, sender).goodput_bps(30, 130);
-        judge(&format!("{name}, each {every}th lost, {rtt} ms"), ours, ns3, 1.0);
+        judge(
+            &format!("{name}, each {every}th lost, {rtt} ms"),
+            ours,
+            ns3,
+            1.0,
+        );
     }
 }
 
 #[test]
 fn losses_by_chance() {
-    for (sender, name, ns3) in [(newreno(), "newreno", 12_835_000.0), (cubic(), "cubic", 14_800_000.0)] {
+    for (sender, name, ns3) in [
+        (newreno(), "newreno", 12_835_000.0),
+        (cubic(), "cubic", 14_800_000.0),
+    ] {
         let ours = (1..=5).map(|seed| {
             let loss = LossConfig::Bernoulli { probability: 0.01 };
-            let one = Dumbbell { flows: 10, seed, ..lossy(ms(100), loss, sender) };
-            let o= one.goodput_bps(10, 60);
-            println!("{o}"); o
+            let one = Dumbbell {
+                flows: 10,
+                seed,
+                ..lossy(ms(100), loss, sender)
+            };
+            let o = one.goodput_bps(10, 60);
+            println!("{o}");
+            o
         });
         let mean = ours.sum::<f64>() / 5.0;
         judge(&format!("{name}, by chance"), mean, ns3, 1.0);
@@ -181,8 +198,21 @@ fn small_queues() {
         (6_250, 20, newreno(), "newreno", 1.0),
         (6_250, 20, cubic(), "cubic", 1.0),
     ] {
-        let one = Dumbbell { flows: 1, bps: 10_000_000, rtt: ms(rtt), queue_bytes, loss: None, sender, seed: 1 };
+        let one = Dumbbell {
+            flows: 1,
+            bps: 10_000_000,
+            rtt: ms(rtt),
+            queue_bytes,
+            loss: None,
+            sender,
+            seed: 1,
+        };
         let ours = one.goodput_bps(40, 160);
-        judge(&format!("{name}, queue of {queue_bytes}, {rtt} ms"), ours, ns3, 1e9);
+        judge(
+            &format!("{name}, queue of {queue_bytes}, {rtt} ms"),
+            ours,
+            ns3,
+            1e9,
+        );
     }
 }

@@ -289,11 +289,9 @@ fn names_are_given_once_and_an_each_is_a_range() {
     );
     assert_eq!(errors("kind = \"fake\"\n"), "s.toml:1: title: is missing");
     assert!(errors("title = \"x\nkind").starts_with("s.toml:"));
-    assert!(
-        errors("title = \"x\"\nkind = \"none\"").contains(
-            "kind: there is no kind none; there are network, units, bits, endpoint, stations, fake"
-        )
-    );
+    assert!(errors("title = \"x\"\nkind = \"none\"").contains(
+        "kind: there is no kind none; there are network, units, bits, endpoint, stations, fake"
+    ));
 }
 
 #[test]
