@@ -213,6 +213,7 @@ pub fn tcp(config: &TcpConfig) -> TcpResult {
                 group: 0,
                 starts: Duration::ZERO,
                 writes: vec![(Duration::ZERO, UNLIMITED_BYTES)],
+                feeds: None,
             }],
             seed: config.seed,
             ..FabricConfig::default()

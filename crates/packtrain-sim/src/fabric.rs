@@ -374,7 +374,10 @@ impl<O: Observer, Q: Queue<Event>> Fabric<O, Q> {
         let (wire, under_way) = line.parts();
         let dropped = &mut self.dropped;
         let next = wire.sent(now, |passed| match passed {
-            Passed::Arrives(at, packet) => line::insert(under_way, at, packet),
+            Passed::Arrives(at, mut packet) => {
+                packet.at += 1;
+                line::insert(under_way, at, packet);
+            }
             Passed::Dropped(reason, packet) => dropped.push((reason, packet)),
         });
         if let Some(at) = next {
@@ -412,13 +415,12 @@ impl<O: Observer, Q: Queue<Event>> Fabric<O, Q> {
         }
         if let Some(packet) = self.lines[id as usize].pop(now) {
             self.plan_arrival(id);
-            self.forward(packet);
+            self.begin(packet);
         }
     }
 
-    /// On to the next line of its way, or to its end.
-    fn forward(&mut self, mut packet: Packet) {
-        packet.at += 1;
+    /// The next line of its way, or its end at once where there is none.
+    fn begin(&mut self, packet: Packet) {
         match self.hops[packet.at as usize] {
             END => self.receive(&packet),
             line => {
@@ -605,17 +607,7 @@ impl<O: Observer, Q: Queue<Event>> Fabric<O, Q> {
             group: connection.group,
             load: Load::Segment(Segment::acknowledgement(index, said)),
         };
-        self.begin_back(packet);
-    }
-
-    /// The first line of the way back, or at once where there is none.
-    fn begin_back(&mut self, packet: Packet) {
-        match self.hops[packet.at as usize] {
-            END => self.receive(&packet),
-            line => {
-                self.offer(line, packet);
-            }
-        }
+        self.begin(packet);
     }
 
     fn visit(&mut self, number: u32) {
@@ -710,7 +702,7 @@ impl<O: Observer, Q: Queue<Event>> Fabric<O, Q> {
                 is_reply: true,
                 ..*datagram
             };
-            self.begin_back(Packet {
+            self.begin(Packet {
                 at: back,
                 load: Load::Datagram(reply),
                 ..*packet

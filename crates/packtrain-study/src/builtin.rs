@@ -5,42 +5,30 @@ use packtrain_settings::toml_reader::FileErrors;
 use crate::scenario::Scenario;
 
 /// By name; the texts are those of `scenarios/`.
-pub const ALL: [(&str, &str); 14] = [
+pub const ALL: [(&str, &str); 23] = [
+    ("endpoint", include_str!("../scenarios/endpoint.toml")),
+    ("endpoint-saturation", include_str!("../scenarios/endpoint-saturation.toml")),
     ("lfn-buffer", include_str!("../scenarios/lfn-buffer.toml")),
     ("lfn-fig1", include_str!("../scenarios/lfn-fig1.toml")),
     ("lfn-fig2", include_str!("../scenarios/lfn-fig2.toml")),
     ("lfn-fig3", include_str!("../scenarios/lfn-fig3.toml")),
-    (
-        "shared-ethernet",
-        include_str!("../scenarios/shared-ethernet.toml"),
-    ),
-    (
-        "shared-ethernet-load",
-        include_str!("../scenarios/shared-ethernet-load.toml"),
-    ),
-    (
-        "shared-ethernet-netpipe",
-        include_str!("../scenarios/shared-ethernet-netpipe.toml"),
-    ),
+    ("shared-ethernet", include_str!("../scenarios/shared-ethernet.toml")),
+    ("shared-ethernet-load", include_str!("../scenarios/shared-ethernet-load.toml")),
+    ("shared-ethernet-netpipe", include_str!("../scenarios/shared-ethernet-netpipe.toml")),
     ("trunk-cut", include_str!("../scenarios/trunk-cut.toml")),
     ("trunk-files", include_str!("../scenarios/trunk-files.toml")),
-    (
-        "trunk-table1",
-        include_str!("../scenarios/trunk-table1.toml"),
-    ),
-    (
-        "trunk-tokens",
-        include_str!("../scenarios/trunk-tokens.toml"),
-    ),
-    (
-        "xlf-droptail",
-        include_str!("../scenarios/xlf-droptail.toml"),
-    ),
+    ("trunk-table1", include_str!("../scenarios/trunk-table1.toml")),
+    ("trunk-tokens", include_str!("../scenarios/trunk-tokens.toml")),
+    ("xlf-ber", include_str!("../scenarios/xlf-ber.toml")),
+    ("xlf-droptail", include_str!("../scenarios/xlf-droptail.toml")),
     ("xlf-drr", include_str!("../scenarios/xlf-drr.toml")),
-    (
-        "xlf-processing",
-        include_str!("../scenarios/xlf-processing.toml"),
-    ),
+    ("xlf-ecn", include_str!("../scenarios/xlf-ecn.toml")),
+    ("xlf-mice", include_str!("../scenarios/xlf-mice.toml")),
+    ("xlf-processing", include_str!("../scenarios/xlf-processing.toml")),
+    ("xlf-sizes", include_str!("../scenarios/xlf-sizes.toml")),
+    ("xlf-slowstart", include_str!("../scenarios/xlf-slowstart.toml")),
+    ("xlf-units", include_str!("../scenarios/xlf-units.toml")),
+    ("xlf-wireless", include_str!("../scenarios/xlf-wireless.toml")),
 ];
 
 /// `None`: there is none of this name.

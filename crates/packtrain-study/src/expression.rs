@@ -11,7 +11,8 @@
 //! primary:  number | 'text' | name | name "(" ( or ( "," or )* )? ")" | "(" or ")"
 //! ```
 //!
-//! True is 1 and false is 0. Texts can only be compared and chosen.
+//! True is 1 and false is 0. Texts can be compared and chosen, and a sum of which one side is a text is a text: what one side
+//! is, and behind it what the other one is.
 
 mod evaluate;
 mod parse;

@@ -131,6 +131,7 @@ fn over_group(
             .unwrap_or(f64::NAN)
     };
     let mut group = group.to_vec();
+    // Words have no order but that of the sweep.
     group.sort_by(|a, b| x_of(a).total_cmp(&x_of(b)));
     let xs: Vec<f64> = group.iter().map(|point| x_of(point)).collect();
     let mut scope = Scope::of(&group[0].settings, &group[0].lets);
@@ -155,15 +156,28 @@ fn over_group(
             .iter()
             .position(|value| value.name == *name)?;
         let ys: Vec<f64> = group.iter().map(|point| point.means[index].mean).collect();
-        let x = match rest.first() {
-            Some(Argument::Number(x)) => Some(*x),
-            Some(Argument::Name(name)) => {
-                let known = constants.iter().find(|(known, _)| known == name);
-                known.and_then(|(_, value)| value.number())
-            }
-            None => None,
-        };
-        over_all(function, &xs, &ys, x)
+        if function == "at" {
+            let x = match *rest.first()? {
+                Argument::Number(x) => Value::Number(x),
+                Argument::Text(word) => Value::Text(word.to_owned()),
+                Argument::Name(name) => {
+                    let known = constants.iter().find(|(known, _)| known == name);
+                    known.map(|(_, value)| value.clone())?
+                }
+            };
+            let index = group.iter().position(|point| {
+                point
+                    .settings
+                    .get(over)
+                    .is_some_and(|value| is_at(value, &x))
+            });
+            return Some(
+                index
+                    .map(|index| ys[index])
+                    .ok_or_else(|| format!("no point is at {x}")),
+            );
+        }
+        over_all(function, &xs, &ys)
     };
     scope.over = Some(&call);
     let at = match others.is_empty() {
@@ -176,8 +190,18 @@ fn over_group(
     check(at, that, &scope)
 }
 
+/// Whether a point is the one that is asked for.
+fn is_at(value: &Value, asked: &Value) -> bool {
+    match (value, asked) {
+        (Value::Number(value), Value::Number(asked)) => {
+            (value - asked).abs() <= 1e-9 * asked.abs().max(1e-9)
+        }
+        _ => value == asked,
+    }
+}
+
 /// A function of a value at all points; the points are in the order of `xs`.
-fn over_all(function: &str, xs: &[f64], ys: &[f64], x: Option<f64>) -> Option<Result<f64, String>> {
+fn over_all(function: &str, xs: &[f64], ys: &[f64]) -> Option<Result<f64, String>> {
     // What is unknown somewhere is unknown of all.
     let fold = |choose: fn(f64, f64) -> f64| {
         let either = |a: f64, b: f64| {
@@ -203,17 +227,6 @@ fn over_all(function: &str, xs: &[f64], ys: &[f64], x: Option<f64>) -> Option<Re
             f64::from(u8::from(
                 known && ys.windows(2).all(|pair| pair[0] <= pair[1]),
             ))
-        }
-        "at" => {
-            let x = x?;
-            let near = |other: f64| (other - x).abs() <= 1e-9 * x.abs().max(1e-9);
-            match xs.iter().position(|other| near(*other)) {
-                Some(index) => ys[index],
-                None => {
-                    let at = crate::quantity::number(x);
-                    return Some(Err(format!("no point is at {at}")));
-                }
-            }
         }
         _ => return None,
     }))

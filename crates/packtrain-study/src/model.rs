@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use packtrain_sim::statistics::jain_index;
+use packtrain_sim::statistics::{Line, jain_index};
 
 use crate::expression::{Argument, near};
 
@@ -41,13 +41,13 @@ pub struct Outcome {
     pub hops: u64,
 }
 
-/// What goes on during a run.
+/// What goes on during a run, or is of each of its flows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
     /// As in `cwnd(xl)`.
     pub name: String,
     pub unit: String,
-    /// Seconds, and what it was then.
+    /// Seconds, and what it was then; or bytes of a data unit.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -61,6 +61,15 @@ pub struct Facts {
 
 /// The fact that is computed here, of what each flow of some classes has.
 pub const JAIN: &str = "jain";
+/// Likewise: the power of its data units' size with which something of a flow grows, over the flows of some classes.
+pub const POWER_OF_SIZE: &str = "power_of_size";
+pub const SIZE: &str = "size";
+
+/// Whether a class is called so, or is one of several, as those of an `each`, that are called so with a number each.
+pub fn is_of(class: &str, name: &str) -> bool {
+    let number = class.strip_prefix(name);
+    number.is_some_and(|number| number.bytes().all(|b| b.is_ascii_digit()))
+}
 
 impl Facts {
     pub fn set(&mut self, fact: &str, of: &[&str], value: f64) {
@@ -74,8 +83,14 @@ impl Facts {
     }
 
     pub fn get(&self, fact: &str, of: &[&str]) -> Result<f64, String> {
-        if fact == JAIN {
-            return self.jain(of);
+        match (fact, of) {
+            (JAIN, _) => return self.jain(of),
+            (POWER_OF_SIZE, [fact, of @ ..]) => {
+                let points = self.by_size(fact, of)?;
+                let line = Line::through_logarithms(&points);
+                return Ok(line.map_or(f64::NAN, |line| line.slope));
+            }
+            _ => {}
         }
         let owned: Vec<String> = of.iter().map(|name| (*name).to_owned()).collect();
         if let Some(value) = self.all.get(&(fact.to_owned(), owned)) {
@@ -95,29 +110,62 @@ impl Facts {
 
     /// 1 where all have the same, 1/n where one has all.
     fn jain(&self, of: &[&str]) -> Result<f64, String> {
-        if let Some(unknown) = of.iter().find(|name| !self.each.contains_key(**name)) {
-            let known: Vec<String> = self.each.keys().cloned().collect();
-            return Err(format!(
-                "{JAIN} is of flows: no {unknown} ({})",
-                near(unknown, &known)
-            ));
-        }
-        let asked = |class: &&String| of.is_empty() || of.contains(&class.as_str());
+        self.are_flows(JAIN, of)?;
+        let asked = |class: &str| of.is_empty() || self.is_asked(class, of);
         let classes = self.each.iter().filter(|(class, _)| asked(class));
         let rates: Vec<f64> = classes.flat_map(|(_, rates)| rates).copied().collect();
         // Where nobody has anything nothing is known.
         Ok(jain_index(&rates).unwrap_or(f64::NAN))
     }
 
+    /// Something of each class beside the size of its data units.
+    pub fn by_size(&self, fact: &str, of: &[&str]) -> Result<Vec<(f64, f64)>, String> {
+        self.are_flows(POWER_OF_SIZE, of)?;
+        let classes = self.each.keys().filter(|class| self.is_asked(class, of));
+        let point = |class: &String| Ok((self.get(SIZE, &[class])?, self.get(fact, &[class])?));
+        classes.map(point).collect()
+    }
+
+    /// What a class itself is called is that one alone: east1 is not east10.
+    fn is_asked(&self, class: &str, of: &[&str]) -> bool {
+        let mut names = of.iter();
+        names.any(|name| match self.each.contains_key(*name) {
+            true => class == *name,
+            false => is_of(class, name),
+        })
+    }
+
+    fn are_flows(&self, fact: &str, of: &[&str]) -> Result<(), String> {
+        let is_none = |name: &&&str| self.each.keys().all(|class| !is_of(class, name));
+        let Some(unknown) = of.iter().find(is_none) else {
+            return Ok(());
+        };
+        let known: Vec<String> = self.each.keys().cloned().collect();
+        Err(format!(
+            "{fact} is of flows: no {unknown} ({})",
+            near(unknown, &known)
+        ))
+    }
+
     /// Each once.
     pub fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = self.all.keys().map(|(name, _)| name.clone()).collect();
         if !self.each.is_empty() {
-            names.push(JAIN.into());
+            names.extend([JAIN, POWER_OF_SIZE].map(str::to_owned));
         }
         names.sort();
         names.dedup();
         names
+    }
+}
+
+/// Of facts that flows have.
+pub fn unit_of(fact: &str) -> &'static str {
+    match fact {
+        "rate" | "goodput" | "goodput_mean" | "goodput_least" | "goodput_most" => "bit/s",
+        "size" | "cwnd_mean" => "bytes",
+        "first_cut" | "first_repair" => "s",
+        _ => "",
     }
 }
 
@@ -128,6 +176,9 @@ pub fn names_of<'a>(fact: &str, arguments: &[Argument<'a>]) -> Result<Vec<&'a st
         Argument::Number(number) => Err(format!(
             "{fact} is of names, as in {fact}(bottleneck), and not of {}",
             crate::quantity::number(number)
+        )),
+        Argument::Text(text) => Err(format!(
+            "{fact} is of names, as in {fact}(bottleneck), and not of '{text}'"
         )),
     };
     arguments.iter().map(name).collect()
@@ -161,6 +212,48 @@ mod tests {
             names_of("drops", &[Argument::Number(2.0)]).unwrap_err(),
             "drops is of names, as in drops(bottleneck), and not of 2"
         );
+    }
+
+    #[test]
+    fn a_power_of_the_size_is_over_all_flows_that_are_called_so_with_a_number() {
+        let mut facts = Facts::default();
+        for (class, size) in [
+            ("east1", 1e3),
+            ("east2", 2e3),
+            ("east10", 9e3),
+            ("easter", 5.0),
+        ] {
+            facts.set(SIZE, &[class], size);
+            facts.set("rate", &[class], 7.0 * size.sqrt());
+            facts.set("drops", &[class], if size < 5e3 { 0.0 } else { 1.0 });
+            facts.set_each(class, vec![1.0]);
+        }
+        let power = facts.get(POWER_OF_SIZE, &["rate", "east"]).unwrap();
+        assert!((power - 0.5).abs() < 1e-12);
+        assert_eq!(facts.by_size("rate", &["east"]).unwrap().len(), 3);
+        assert_eq!(
+            facts.by_size("rate", &["east1", "easter"]).unwrap().len(),
+            2
+        );
+        // Nothing has no logarithm, and one flow no slope.
+        assert!(
+            facts
+                .get(POWER_OF_SIZE, &["drops", "east"])
+                .unwrap()
+                .is_nan()
+        );
+        assert!(
+            facts
+                .get(POWER_OF_SIZE, &["rate", "easter"])
+                .unwrap()
+                .is_nan()
+        );
+        let error = facts.get(POWER_OF_SIZE, &["rate", "west"]).unwrap_err();
+        assert!(
+            error.starts_with("power_of_size is of flows: no west"),
+            "{error}"
+        );
+        assert_eq!(facts.get(JAIN, &["east"]), Ok(1.0));
     }
 
     #[test]

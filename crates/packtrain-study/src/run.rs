@@ -1,8 +1,8 @@
 //! One run: what the model found out, and the values that the scenario makes of it.
 
 use crate::expression::Value;
-use crate::model::{Progress, Series};
-use crate::scenario::{Prepared, Scenario, Scope};
+use crate::model::{Facts, Progress, Series, unit_of};
+use crate::scenario::{Prepared, Scenario, Scope, fact_of_flows};
 
 /// What a run of a seed came to.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,7 +21,8 @@ pub fn run(
     seed: u64,
     progress: &dyn Progress,
 ) -> Result<(Run, Vec<Series>), String> {
-    let outcome = prepared.model.run(seed, progress);
+    let mut outcome = prepared.model.run(seed, progress);
+    over_size(scenario, &outcome.facts, &mut outcome.series)?;
     let fact = |fact: &str, of: &[&str]| outcome.facts.get(fact, of);
     let mut scope = Scope::of(&prepared.settings, &prepared.lets);
     scope.facts = Some((&fact, outcome.facts.names()));
@@ -39,4 +40,23 @@ pub fn run(
         hops: outcome.hops,
     };
     Ok((run, outcome.series))
+}
+
+/// What a series of something of each flow by the size of its data units is called.
+pub fn by_size(of: &str) -> String {
+    format!("{of} by size")
+}
+
+fn over_size(scenario: &Scenario, facts: &Facts, series: &mut Vec<Series>) -> Result<(), String> {
+    for of in scenario.over_size() {
+        let (fact, flows) = fact_of_flows(of)?;
+        let mut points = facts.by_size(fact, &[flows])?;
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        series.push(Series {
+            name: by_size(of),
+            unit: unit_of(fact).into(),
+            points,
+        });
+    }
+    Ok(())
 }

@@ -17,8 +17,8 @@ use packtrain_settings::toml_reader::{FileError, FileErrors};
 pub use self::scope::Scope;
 use crate::expression::{Argument, Expression, Value};
 use crate::kinds::ReadCapture;
-use crate::model::Model;
-use crate::parameters::{Parameters, SettingError, Settings};
+use crate::model::{Model, POWER_OF_SIZE};
+use crate::parameters::{Kind, Parameters, SettingError, Settings};
 use crate::vary::{Vary, VaryError};
 
 pub struct Scenario {
@@ -80,7 +80,7 @@ pub struct ValueSpec {
 pub struct Plot {
     pub title: String,
     pub x: X,
-    /// Values, or series where `x` is the time.
+    /// Values; series where `x` is the time; facts of flows where it is the size.
     pub y: Vec<String>,
     pub log_x: bool,
     pub log_y: bool,
@@ -93,6 +93,8 @@ pub struct Plot {
 pub enum X {
     /// Of one run.
     Time,
+    /// Of one run, over its flows: the size of their data units.
+    Size,
     /// Over the points of a sweep.
     Parameter(String),
 }
@@ -261,9 +263,20 @@ impl Scenario {
                 }
             }
         }
+        for y in self.over_size() {
+            let known = fact_of_flows(y)
+                .and_then(|(fact, of)| model.knows_fact(POWER_OF_SIZE, &[fact, of]));
+            if let Err(error) = known {
+                let plot = self.plots.iter().find(|plot| plot.y.contains(y));
+                let line = plot.map_or(0, |plot| plot.line);
+                errors.push(self.error(line, "plot.y".into(), &error));
+            }
+        }
         scope.facts = None;
-        let over = |function: &str, of: &[Argument<'_>]| check_over(function, of, &values);
         for expect in &self.expects {
+            let words = expect.over.as_deref().filter(|over| self.has_words(over));
+            let over =
+                |function: &str, of: &[Argument<'_>]| check_over(function, of, &values, words);
             let mut over_all = Scope::of(settings, lets);
             over_all.over = Some(&over);
             let scope = match &expect.over {
@@ -287,6 +300,11 @@ impl Scenario {
         errors
     }
 
+    fn has_words(&self, parameter: &str) -> bool {
+        let parameter = self.parameters.get(parameter);
+        parameter.is_ok_and(|parameter| matches!(parameter.kind, Kind::Choice(_)))
+    }
+
     fn error(&self, line: usize, key: String, what: &dyn std::fmt::Display) -> FileError {
         FileError {
             file: self.path.display().to_string(),
@@ -297,9 +315,26 @@ impl Scenario {
         }
     }
 
+    /// What is plotted over the size, as in `rate(east)`; each once.
+    pub fn over_size(&self) -> Vec<&String> {
+        let plots = self.plots.iter().filter(|plot| plot.x == X::Size);
+        let mut all: Vec<&String> = plots.flat_map(|plot| &plot.y).collect();
+        all.sort();
+        all.dedup();
+        all
+    }
+
     pub fn value(&self, name: &str) -> Option<&ValueSpec> {
         self.values.iter().find(|value| value.name == name)
     }
+}
+
+/// `rate(east)` is the rate of each flow that is called so.
+pub fn fact_of_flows(text: &str) -> Result<(&str, &str), String> {
+    let parts = text.strip_suffix(')').and_then(|text| text.split_once('('));
+    parts.ok_or_else(|| {
+        format!("{text:?}: write it as in rate(east), of all that are called east, east1, east2")
+    })
 }
 
 /// The first mistake of each place: what could not be computed is no number either, and each copy of a table has
@@ -321,11 +356,12 @@ impl std::fmt::Debug for Prepared {
     }
 }
 
-/// Whether a function over a sweep is called as it has to be.
+/// Whether a function over a sweep is called as it has to be. `words`: the parameter, if it is one of words.
 fn check_over(
     function: &str,
     arguments: &[Argument<'_>],
     values: &[String],
+    words: Option<&str>,
 ) -> Option<Result<f64, String>> {
     if !OVER.contains(&function) {
         return None;
@@ -337,6 +373,13 @@ fn check_over(
             Err(format!("{function} is of a value: {name} is none ({near})"))
         }
     };
+    if let Some(words) = words
+        && ["slope", "first", "last", "rises"].contains(&function)
+    {
+        return Some(Err(format!(
+            "{words} has words, and no order: say of which, as in at(ratio, 'drr')"
+        )));
+    }
     Some(match (function, arguments) {
         ("at", [Argument::Name(name), _]) => of_value(name),
         ("at", _) => Err("at has a value and a number, as in at(ratio, 13)".into()),

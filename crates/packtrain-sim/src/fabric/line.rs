@@ -33,8 +33,10 @@ impl Line {
     }
 
     pub fn pop(&mut self, now: Instant) -> Option<Packet> {
-        let is_due = self.first_at().is_some_and(|at| at <= now);
-        is_due.then(|| self.under_way.pop_front().expect("it is the first").1)
+        if self.first_at()? > now {
+            return None;
+        }
+        self.under_way.pop_front().map(|(_, packet)| packet)
     }
 
     pub fn packets_under_way(&self) -> usize {

@@ -30,7 +30,7 @@ pub enum Load {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// Where on its way it is: an index of the fabric's hops.
+    /// Where on its way it is, and under way where it will be next: an index of the fabric's hops.
     pub at: u32,
     /// Of the connection that had its place when it was sent.
     pub generation: u32,
@@ -64,6 +64,7 @@ impl Carried for Packet {
         1
     }
 
+    #[inline]
     fn wire_bits(&self) -> u64 {
         8 * (self.len_bytes().max(FRAME_BYTES_MIN) + WIRE_OVERHEAD_BYTES) as u64
     }

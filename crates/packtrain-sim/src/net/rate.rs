@@ -48,6 +48,16 @@ pub struct Rate {
     /// When the last bit so far has left: whole nanoseconds, and what is over in those units; less than bps.
     free_nanos: u64,
     free_parts: u64,
+    /// The length that was sent last, and what it took: most are as long as the one before, and need no division.
+    last: Length,
+}
+
+/// So many bits take so many nanoseconds and parts of one.
+#[derive(Clone, Copy, Debug, Default)]
+struct Length {
+    bits: u64,
+    nanos: u64,
+    parts: u64,
 }
 
 impl Rate {
@@ -57,6 +67,7 @@ impl Rate {
             config,
             free_nanos: free.as_nanos(),
             free_parts: 0,
+            last: Length::default(),
         }
     }
 
@@ -71,25 +82,33 @@ impl Rate {
         if from.as_nanos() > self.free_nanos {
             (self.free_nanos, self.free_parts) = (from.as_nanos(), 0);
         }
-        let bps = self.config.bps;
-        // Up to 2.3 GB at once, less a part of a second at rates of 10^18 bit/s: everything that is a frame.
-        let parts = bits
-            .checked_mul(NANOS_PER_SECOND)
-            .and_then(|parts| parts.checked_add(self.free_parts));
-        let (nanos, parts) = match parts {
-            Some(parts) => (parts / bps, parts % bps),
-            None => self.long(bits),
-        };
-        self.free_nanos += nanos;
-        self.free_parts = parts;
-        Instant::from_nanos(self.free_nanos + u64::from(parts > 0))
+        if bits != self.last.bits {
+            self.last = self.length(bits);
+        }
+        self.free_nanos += self.last.nanos;
+        // Both are less than a nanosecond.
+        let rest = self.config.bps - self.last.parts;
+        if self.free_parts >= rest {
+            self.free_nanos += 1;
+            self.free_parts -= rest;
+        } else {
+            self.free_parts += self.last.parts;
+        }
+        Instant::from_nanos(self.free_nanos + u64::from(self.free_parts > 0))
     }
 
-    #[cold]
-    fn long(&self, bits: u64) -> (u64, u64) {
-        let bps = u128::from(self.config.bps);
-        let parts = u128::from(bits) * u128::from(NANOS_PER_SECOND) + u128::from(self.free_parts);
-        ((parts / bps) as u64, (parts % bps) as u64)
+    fn length(&self, bits: u64) -> Length {
+        let bps = self.config.bps;
+        // Up to 2.3 GB at once: everything that is a frame.
+        let (nanos, parts) = match bits.checked_mul(NANOS_PER_SECOND) {
+            Some(parts) => (parts / bps, parts % bps),
+            None => {
+                let parts = u128::from(bits) * u128::from(NANOS_PER_SECOND);
+                let bps = u128::from(bps);
+                ((parts / bps) as u64, (parts % bps) as u64)
+            }
+        };
+        Length { bits, nanos, parts }
     }
 }
 

@@ -96,6 +96,9 @@ pub struct Sender {
     pub windows: Vec<Window>,
     /// When the handshake ended.
     pub opened: Option<Instant>,
+    /// When the window was cut for the first time, and when everything that was under way then had come.
+    pub first_cut: Option<Instant>,
+    pub first_repaired: Option<Instant>,
 }
 
 impl Sender {
@@ -135,6 +138,8 @@ impl Sender {
             counters: SenderCounters::default(),
             windows: Vec::new(),
             opened: None,
+            first_cut: None,
+            first_repaired: None,
             config,
         }
     }

@@ -3,6 +3,7 @@
 use packtrain_proto::time::Duration;
 use packtrain_sim::tcp::sender::{SenderConfig, SenderCounters};
 
+use crate::script::Script;
 use crate::support::{
     EVEN_INTERFACE_NS, EVEN_OPENED, EVEN_RTT, EVEN_SERVICE_NS, Line, MSS, at, cwnd_at, ms, ns,
 };
@@ -107,6 +108,24 @@ fn a_timeout_leaves_one_segment_and_slow_start_to_half_of_what_was_under_way() {
         .map(|n| cwnd_at(&dumbbell, collapsed.at + EVEN_RTT * n + ms(1)))
         .collect();
     assert_eq!(rounds, [2, 4, 8, before / 2]);
+}
+
+/// RFC 5681, 3.1: slow start counts what is acknowledged in order. Else a flow whose first hole is not repaired would open its
+/// window for ever by what comes behind it.
+#[test]
+fn after_a_timeout_the_window_grows_by_what_comes_in_order_alone() {
+    let config = SenderConfig {
+        initial_window_segments: 4,
+        ..SenderConfig::default()
+    };
+    let (mut script, first) = Script::opens(config, 100);
+    assert_eq!(first, [0, 1, 2, 3]);
+    assert_eq!(script.waits_until(450), [(400_000, vec![0])]);
+    assert_eq!(script.cwnd(), 1);
+    script.acks(500, 0, 1..4);
+    assert_eq!(script.cwnd(), 1);
+    script.acks(510, 4, 0..0);
+    assert_eq!(script.cwnd(), 2);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod cubic;
 mod losses;
+mod ns3;
 mod sawtooth;
 mod slow_start;
 mod support;

@@ -144,6 +144,8 @@ fn any_config() -> impl Strategy<Value = WireConfig> {
             processing,
             loss: harm.0,
             bit_errors: harm.1,
+            fec: None,
+            arq: None,
             corruption: harm.2,
             duplication: harm.3,
             delay,

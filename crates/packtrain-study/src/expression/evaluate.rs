@@ -26,6 +26,8 @@ pub enum Argument<'a> {
     /// One alone: of a line or a flow, or of a value.
     Name(&'a str),
     Number(f64),
+    /// In quotes: a word that is none of a name's.
+    Text(&'a str),
 }
 
 /// With the least and the most number of arguments.
@@ -76,6 +78,14 @@ pub fn evaluate(text: &str, node: &Node, names: &dyn Names) -> Result<Value, Exp
             }
             truth((left == right) == (*operator == Operator::Equal))
         }
+        Kind::Binary(Operator::Add, of) => {
+            let [left, right] = [&of[0], &of[1]].map(|node| evaluate(text, node, names));
+            match (left?, right?) {
+                (Value::Number(left), Value::Number(right)) => left + right,
+                // As each is put into a text.
+                (left, right) => return Ok(Value::Text(format!("{left}{right}"))),
+            }
+        }
         Kind::Binary(operator, of) => binary(*operator, number(&of[0])?, number(&of[1])?),
         Kind::Call(function, arguments) => {
             check_arguments(text, node, function, arguments)?;
@@ -93,6 +103,7 @@ pub fn evaluate(text: &str, node: &Node, names: &dyn Names) -> Result<Value, Exp
                         .iter()
                         .map(|argument| match &argument.kind {
                             Kind::Name(name) => Ok(Argument::Name(name)),
+                            Kind::Text(found) => Ok(Argument::Text(found)),
                             _ => number(argument).map(Argument::Number),
                         })
                         .collect();
@@ -126,6 +137,7 @@ pub fn check(text: &str, node: &Node, names: &dyn Names) -> Result<(), Expressio
                 given.push(match &argument.kind {
                     Kind::Name(name) => Argument::Name(name),
                     Kind::Number(number) => Argument::Number(*number),
+                    Kind::Text(found) => Argument::Text(found),
                     _ => {
                         check(text, argument, names)?;
                         Argument::Number(1.0)
@@ -233,12 +245,11 @@ fn binary(operator: Operator, a: f64, b: f64) -> f64 {
         Operator::LessOrEqual => truth(a <= b),
         Operator::Greater => truth(a > b),
         Operator::GreaterOrEqual => truth(a >= b),
-        Operator::Add => a + b,
         Operator::Subtract => a - b,
         Operator::Multiply => a * b,
         Operator::Divide => a / b,
         Operator::Power => a.powf(b),
-        Operator::Equal | Operator::NotEqual | Operator::And | Operator::Or => {
+        Operator::Add | Operator::Equal | Operator::NotEqual | Operator::And | Operator::Or => {
             unreachable!("evaluated by itself")
         }
     }

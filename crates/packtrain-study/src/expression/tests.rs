@@ -78,6 +78,9 @@ fn what_binds_closer_is_computed_first() {
     }
     let chosen = Expression::parse("if(F == 1, 'drop-tail', how)").unwrap();
     assert_eq!(chosen.evaluate(&known()), Ok(Value::Text("drr".into())));
+    let joined = Expression::parse("how + ':' + 1500 * F + 'b,' + (1 + 1) / 4").unwrap();
+    let text = Value::Text("drr:19500b,0.5".into());
+    assert_eq!(joined.evaluate(&known()), Ok(text));
 }
 
 #[test]
@@ -165,8 +168,8 @@ fn what_is_wrong_is_said_with_its_place() {
             "min has at least 1 argument, and not 0 (at character 1 of \"min()\")",
         ),
         (
-            "1 + how",
-            "the text \"drr\", where a number is wanted (at character 5 of \"1 + how\")",
+            "1 - how",
+            "the text \"drr\", where a number is wanted (at character 5 of \"1 - how\")",
         ),
         (
             "F == 'drr'",

@@ -15,12 +15,15 @@ kind = "fake"
 default = 2
 [parameters.p]
 default = 2
+[parameters.how]
+default = "slow"
+one_of = ["slow", "very-fast"]
 [let]
 half = "p / 2"
 double = "2 * F"
 [[thing]]
 name = "a"
-level = "${{F ^ p}}"
+level = "${{F ^ p * if(how == 'slow', 1, 3)}}"
 [[value]]
 name = "y"
 is = "level(a)"
@@ -109,6 +112,21 @@ fn each_combination_of_the_others_is_judged_by_itself() {
         .map(|check| (check.at.as_str(), check.met))
         .collect();
     assert_eq!(checks, [("over F, p = 1", false), ("over F, p = 2", true)]);
+}
+
+#[test]
+fn over_words_a_point_is_asked_for_by_its_word() {
+    let over_how = |that: &str| over_f(that).replace("over = \"F\"", "over = \"how\"");
+    let vary = ["how=very-fast,slow", "F=2,4"];
+    let right =
+        "at(y, 'very-fast') == 3 * at(y, 'slow') and least(y) == F ^ p and most(y) == 3 * F ^ p";
+    let verdicts = judged(&over_how(right), &vary, false);
+    assert_eq!(verdicts[0].met(), Some(true), "{verdicts:?}");
+    assert_eq!(verdicts[0].checks[1].at, "over how, F = 4");
+    let verdicts = judged(&over_how("at(y, 'fast') > 0"), &vary, false);
+    assert_eq!(verdicts[0].met(), Some(false));
+    let trouble = verdicts[0].checks[0].trouble.clone().unwrap();
+    assert!(trouble.starts_with("no point is at fast"), "{trouble}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use packtrain_sim::random::{Random, mix};
 
 use super::read::{name, quantity, whole};
 use crate::expression::near;
-use crate::model::{Facts, Model, Outcome, Progress, Series};
+use crate::model::{Facts, JAIN, Model, Outcome, POWER_OF_SIZE, Progress, SIZE, Series};
 use crate::quantity::Dimension;
 
 struct Things(Vec<Thing>);
@@ -62,6 +62,7 @@ impl Model for Things {
             outcome
                 .facts
                 .set("length", &[&thing.name], thing.kind.len() as f64);
+            outcome.facts.set(SIZE, &[&thing.name], number as f64);
             outcome.facts.set_each(&thing.name, vec![level]);
             outcome.series.push(Series {
                 name: format!("level({})", thing.name),
@@ -82,13 +83,16 @@ impl Model for Things {
         for thing in &self.0 {
             facts.set("level", &[&thing.name], 0.0);
             facts.set("length", &[&thing.name], 0.0);
+            facts.set(SIZE, &[&thing.name], 1.0);
             facts.set_each(&thing.name, vec![1.0]);
         }
         facts.get(fact, of).map(|_| ())
     }
 
     fn fact_names(&self) -> Vec<String> {
-        vec!["level".into(), "length".into(), "jain".into()]
+        ["level", "length", SIZE, JAIN, POWER_OF_SIZE]
+            .map(str::to_owned)
+            .into()
     }
 
     fn knows_series(&self, name: &str) -> Result<(), String> {

@@ -9,6 +9,7 @@ pub mod file;
 pub mod line;
 pub mod simulate;
 pub mod tcp;
+mod watch;
 
 use packtrain_proto::time::Duration;
 use packtrain_settings::toml_reader::{Errors, Table};

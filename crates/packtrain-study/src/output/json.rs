@@ -92,7 +92,7 @@ struct Mean {
 struct Series {
     name: String,
     unit: String,
-    /// Seconds, and what it was then.
+    /// Seconds, and what it was then; or bytes of a flow's data units, where its name says `by size`.
     points: Vec<[Json; 2]>,
 }
 

@@ -7,6 +7,7 @@ pub use chart::{Chart, Line, Mark, Panel, STYLE};
 
 use super::Study;
 use crate::expression::Value;
+use crate::run::by_size;
 use crate::scenario::{Plot, X};
 use crate::sweep::{Point, words_at};
 use crate::vary::Vary;
@@ -23,7 +24,8 @@ pub fn plots(study: &Study<'_>) -> Vec<Drawn> {
     let plots = study.scenario.plots.iter().enumerate();
     let drawn = plots.filter_map(|(number, plot)| {
         let panels = match &plot.x {
-            X::Time => over_time(study, plot),
+            X::Time => of_one_run(study, plot, str::to_owned),
+            X::Size => of_one_run(study, plot, by_size),
             X::Parameter(name) => over_parameter(study, plot, name),
         };
         let chart = Chart {
@@ -34,6 +36,7 @@ pub fn plots(study: &Study<'_>) -> Vec<Drawn> {
                 .map(|paper| format!("Beside it: {paper}")),
             x_label: match &plot.x {
                 X::Time => "time [s]".into(),
+                X::Size => "size of a data unit [bytes]".into(),
                 X::Parameter(name) => x_label(study, name),
             },
             log_x: plot.log_x,
@@ -59,14 +62,15 @@ fn x_label(study: &Study<'_>, name: &str) -> String {
     }
 }
 
-fn over_time(study: &Study<'_>, plot: &Plot) -> Vec<Panel> {
+/// `called`: the series of what is plotted.
+fn of_one_run(study: &Study<'_>, plot: &Plot, called: fn(&str) -> String) -> Vec<Panel> {
     let mut panels: Vec<Panel> = Vec::new();
     for name in &plot.y {
         let Some(series) = study
             .results
             .series
             .iter()
-            .find(|series| series.name == *name)
+            .find(|series| series.name == called(name))
         else {
             continue;
         };
@@ -80,7 +84,7 @@ fn over_time(study: &Study<'_>, plot: &Plot) -> Vec<Panel> {
             Line {
                 name: name.clone(),
                 points: points.collect(),
-                marked: false,
+                marked: plot.x == X::Size,
                 reported: false,
             },
         );

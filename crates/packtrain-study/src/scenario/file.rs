@@ -14,7 +14,8 @@ use toml::de::DeValue;
 use self::settable::{parameters, quick, sweep};
 use super::{Expect, Let, Plot, Reported, Scenario, ValueSpec, X};
 use crate::expression::{Expression, check_name, near};
-use crate::parameters::{Kind, Parameters};
+use crate::model::SIZE;
+use crate::parameters::Parameters;
 use crate::quantity::Quantity;
 
 /// What every kind has: read here, with its expressions.
@@ -258,11 +259,12 @@ fn plot(
             "time" => Ok(X::Time),
             name => match parameters.get(name) {
                 Ok(_) => Ok(X::Parameter(name.to_owned())),
-                Err(error) => Err(format!("time, or a parameter: {error}")),
+                Err(_) if name == SIZE => Ok(X::Size),
+                Err(error) => Err(format!("time, {SIZE}, or a parameter: {error}")),
             },
         }
     });
-    let over_time = x == Some(X::Time);
+    let of_one_run = matches!(x, Some(X::Time | X::Size));
     let known: Vec<String> = values.iter().map(|value| value.name.clone()).collect();
     let y = table.required("y", errors, |v| {
         let names = match v {
@@ -271,7 +273,7 @@ fn plot(
         };
         match names
             .iter()
-            .find(|name| !over_time && !known.contains(name))
+            .find(|name| !of_one_run && !known.contains(name))
         {
             _ if names.is_empty() => Err("at least one".into()),
             Some(unknown) => Err(no_value(unknown, &known)),
@@ -349,11 +351,8 @@ fn expect(
     let mut over = None;
     table.optional("over", errors, &mut over, |v| {
         let name = string(v)?;
-        let parameter = parameters.get(name).map_err(|error| error.to_string())?;
-        match parameter.kind {
-            Kind::Number(_) => Ok(Some(name.to_owned())),
-            Kind::Choice(_) => Err(format!("{name} is no number, and has no order")),
-        }
+        parameters.get(name).map_err(|error| error.to_string())?;
+        Ok(Some(name.to_owned()))
     });
     Some(Expect {
         says: says?,

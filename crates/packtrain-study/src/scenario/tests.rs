@@ -128,6 +128,31 @@ fn a_scenario_is_read_and_its_values_are_what_its_expressions_say() {
     assert_eq!(values(&scenario, &set), [3.0, 6.0]);
 }
 
+/// The fake ones have their number for a size: t1, t2 … have a level of so many times F squared.
+#[test]
+fn what_each_of_several_has_is_fitted_and_plotted_by_their_size() {
+    let text = WHOLE
+        .replace("level(t1) / level(a)", "power_of_size(level, t)")
+        .replace("x = \"time\"", "x = \"size\"")
+        .replace("y = \"level(a)\"", "y = \"level(t)\"");
+    let scenario = Scenario::read(Path::new("s.toml"), &text).unwrap();
+    let prepared = scenario.prepare(&scenario.parameters.defaults()).unwrap();
+    let (run, series) = run(&scenario, &prepared, 1, &()).unwrap();
+    assert!((run.values[0] - 1.0).abs() < 1e-9, "{run:?}");
+    let by_size = series
+        .iter()
+        .find(|series| series.name == "level(t) by size");
+    let points = [(1.0, 16.0), (2.0, 32.0), (3.0, 48.0), (4.0, 64.0)];
+    assert_eq!(by_size.unwrap().points, points);
+    assert!(
+        errors(&text.replace("\"level(t)\"", "\"level(u)\""))
+            .contains("plot.y: power_of_size is of flows: no u")
+    );
+    assert!(
+        errors(&text.replace("\"level(t)\"", "\"level\"")).contains("write it as in rate(east)")
+    );
+}
+
 #[test]
 fn a_sweep_is_as_the_file_has_it_or_as_it_is_asked_for() {
     let scenario = whole();
@@ -215,6 +240,16 @@ fn expressions_that_cannot_be_computed_are_told_where_they_stand() {
         "s.toml:83: expect.quick: rises is of a value: a is none (known here: ratio, twice) (at character 1 of \
          \"rises(a)\")"
     );
+    let over_words = WHOLE.replace("over = \"F\"", "over = \"how\"");
+    assert_eq!(
+        errors(
+            &over_words
+                .replace(" and at(ratio, 1) == 1", "")
+                .replace("rises(ratio)", "at(ratio, 'drr')")
+        ),
+        "s.toml:82: expect.that: how has words, and no order: say of which, as in at(ratio, 'drr') (at character 5 of \
+         \"abs(slope(ratio) - 1) < 0.1\")"
+    );
     assert_eq!(
         changed("at(ratio, 1)", "at(ratio)"),
         "s.toml:82: expect.that: at has a value and a number, as in at(ratio, 13) (at character 33 of \
@@ -256,7 +291,7 @@ fn names_are_given_once_and_an_each_is_a_range() {
     assert!(errors("title = \"x\nkind").starts_with("s.toml:"));
     assert!(
         errors("title = \"x\"\nkind = \"none\"").contains(
-            "kind: there is no kind none; there are network, units, bits, endpoint, fake"
+            "kind: there is no kind none; there are network, units, bits, endpoint, stations, fake"
         )
     );
 }

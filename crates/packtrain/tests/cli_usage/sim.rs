@@ -60,7 +60,7 @@ over = "rate"
 that = "rises(carried)"
 "#;
 
-fn document(outcome: &Outcome) -> Value {
+fn read(outcome: &Outcome) -> Value {
     serde_json::from_str(&outcome.out).unwrap_or_else(|e| panic!("{e}: {}", outcome.out))
 }
 
@@ -69,7 +69,7 @@ fn scenarios_that_come_along_are_listed_and_explained() {
     let list = packtrain(&["sim", "list"]);
     assert_eq!((list.code, list.err.as_str()), (0, ""));
     assert!(list.out.starts_with("NAME "), "{}", list.out);
-    let document = document(&packtrain(&["sim", "list", "--json"]));
+    let document = read(&packtrain(&["sim", "list", "--json"]));
     for scenario in document.as_array().unwrap() {
         let name = scenario["name"].as_str().unwrap();
         assert!(list.out.contains(&format!("\n{name} ")), "{name}");
@@ -81,7 +81,7 @@ fn scenarios_that_come_along_are_listed_and_explained() {
             .contains("\nParameters (--set NAME=VALUE):\n  F = 13: ")
     );
     let explained = packtrain(&["sim", "explain", "xlf-drr", "--json"]);
-    let document = document(&explained);
+    let document = read(&explained);
     assert_eq!(document["parameters"][0]["most"], 43);
 }
 
@@ -90,13 +90,13 @@ fn runs_and_sweeps_are_told_to_programs_and_to_people() {
     let file = TestFile::new("sim-small.toml", SMALL);
     let run = packtrain(&["sim", "run", file.path(), "--json"]);
     assert_eq!((run.code, run.err.as_str()), (0, ""));
-    let document = document(&run);
+    let document = read(&run);
     assert_eq!(document["points"][0]["values"]["none"]["mean"], Value::Null);
     assert_eq!(document["series"].as_array().unwrap().len(), 5);
     assert_eq!(document["expectations"][1]["met"], Value::Null);
     let words = ["sim", "sweep", file.path(), "--seeds", "2"];
     let sweep = packtrain(&[&words[..], &["--json"]].concat());
-    let document = document(&sweep);
+    let document = read(&sweep);
     assert_eq!(document["points"][1]["at"], json!({"rate": 2_000_000}));
     assert_eq!(document["met"], true);
     // Standard output has the result alone; it has no colours where it is no terminal, and is the same each time.
@@ -129,17 +129,17 @@ fn what_is_wrong_with_a_scenario_has_code_3_and_with_the_command_2() {
         (
             3,
             format!(
-                "error: {path}:20: line.delay: \"5\" is no time: write it as in 20ms, 5us or 2s\n\
-                 error: {path}:23: flow.path: there is no line onyl (near it: only)\n"
+                "error: {path}:22: line.delay: \"5\" is no time: write it as in 20ms, 5us or 2s\n\
+                 error: {path}:25: flow.path: there is no line onyl (near it: only)\n"
             )
         )
     );
     let small = TestFile::new("sim-right.toml", SMALL);
     for (words, code, text) in [
         (
-            &["run", "xlf-dr"][..],
+            &["run", "xlf-processng"][..],
             3,
-            "error: there is no scenario xlf-dr (near it: xlf-drr)\n       packtrain sim list shows those that come along; \
+            "error: there is no scenario xlf-processng (near it: xlf-processing)\n       packtrain sim list shows those that come along; \
              others are files\n",
         ),
         (

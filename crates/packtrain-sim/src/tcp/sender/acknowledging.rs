@@ -166,6 +166,7 @@ impl Sender {
             None => self.window.reduce(flight),
         }
         self.first_slow_start = false;
+        self.first_cut.get_or_insert(now);
         self.marked.cut();
         if let Some(auto) = &mut self.auto {
             // Whoever has jumped went by all of it.
@@ -203,6 +204,9 @@ impl Sender {
         let ended = self
             .recovery
             .take_if(|recovery| acknowledged >= recovery.until());
+        if ended.is_some() {
+            self.first_repaired.get_or_insert(now);
+        }
         if ended.is_some() && self.prr.take().is_some() {
             self.window.settle();
         }

@@ -8,9 +8,13 @@ use super::{Connection, Sender};
 
 impl Sender {
     pub fn poll_timeout(&self) -> Option<Instant> {
+        let earlier = |a: Option<Instant>, b: Option<Instant>| match (a, b) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
         let ready = self.held.then(|| self.ready());
-        let timers = [self.expires, ready, self.probes_at, self.board.detects_at()];
-        timers.into_iter().flatten().min()
+        let lost = earlier(self.board.detects_at(), self.probes_at);
+        earlier(earlier(self.expires, ready), lost)
     }
 
     pub fn handle_timeout(&mut self, now: Instant) {

@@ -246,6 +246,14 @@ fn facts_are_what_the_simulator_counted() {
     assert!((fact("busy") - 1.0).abs() < 0.01);
     let times: f64 = TIMES[1..].iter().map(|name| fact(name)).sum();
     assert!((times - fact("busy")).abs() < 1e-9);
+    // Of 65.66 parts 5.16 are of use, and no filter rejects the others.
+    let useful = 5.16 / 65.66;
+    assert!((fact("useful") / fact("handled") / useful - 1.0).abs() < 0.1);
+    assert!((fact("time_useful") / fact("time_useless") / useful - 1.0).abs() < 0.2);
+    assert_eq!((fact("rejected"), fact("time_filter")), (0.0, 0.0));
+    let polls = |fact: &str| facts.get(fact, &["polls"]).unwrap();
+    assert!((polls("rejected") / polls("handled") - 0.858).abs() < 0.02);
+    assert!(fact("level_drop") > 0.5 && fact("level_drop") > fact("level_high"));
     let levels: f64 = LEVELS.iter().map(|name| fact(name)).sum();
     assert!((levels - 1.0).abs() < 1e-9);
     let went = ["handled", "ring_drops", "backlog_drops"].map(fact);

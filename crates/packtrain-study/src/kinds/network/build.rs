@@ -18,7 +18,7 @@ use packtrain_sim::tcp::sender::{Reduction, SenderConfig};
 
 use super::line::{LineSettings, SharedDiscipline};
 use super::tcp::{Congestion, Counting, Detection, Halving, Preset, TcpSettings};
-use super::{NetworkSettings, PathSettings, SourceSettings, Starts};
+use super::{HEADER_BYTES, NetworkSettings, PathSettings, SourceSettings, Starts};
 
 /// Of RED's average: an eighth of what Floyd and Jacobson call a good lower bound for bursts of fifty packets.
 const RED_WEIGHT: f64 = 0.002;
@@ -223,6 +223,11 @@ pub fn ends(tcp: &TcpSettings) -> Ends {
         };
     }
     ends
+}
+
+/// Of its data units, as IP counts them.
+pub fn packet_bytes_max(tcp: &TcpSettings) -> u32 {
+    sender(tcp).mss + HEADER_BYTES
 }
 
 /// What the file does not say is as the preset has it, unless what it says excludes that.

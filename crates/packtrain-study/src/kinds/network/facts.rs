@@ -2,10 +2,10 @@
 
 use super::NetworkSettings;
 use crate::expression::near;
-use crate::model::JAIN;
+use crate::model::{JAIN, POWER_OF_SIZE, SIZE, is_of};
 
 /// Of a line.
-pub const OF_LINES: [&str; 11] = [
+pub const OF_LINES: [&str; 12] = [
     "throughput",
     "utilisation",
     "queue_mean",
@@ -17,6 +17,7 @@ pub const OF_LINES: [&str; 11] = [
     "longest_pause",
     "energy",
     "repeated",
+    "longest_burst",
 ];
 /// Of lines and of flows, where series are taken.
 pub const OF_SAMPLES: [&str; 2] = ["packets_most", "packets_none"];
@@ -34,7 +35,16 @@ pub const OF_CONNECTIONS: [&str; 10] = [
     "timeouts",
 ];
 /// Of those who stay.
-pub const OF_FLOWS: [&str; 4] = ["goodput_mean", "goodput_least", "goodput_most", "cwnd_mean"];
+pub const OF_FLOWS: [&str; 8] = [
+    SIZE,
+    "goodput_mean",
+    "goodput_least",
+    "goodput_most",
+    "cwnd_mean",
+    "first_cut",
+    "first_repair",
+    "first_drops",
+];
 pub const OF_VISITORS: [&str; 6] = [
     "came",
     "finished",
@@ -71,29 +81,28 @@ pub fn names() -> Vec<String> {
         .chain(&OF_VISITORS)
         .chain(&OF_DATAGRAMS);
     let mut names: Vec<String> = all.map(|name| (*name).to_owned()).collect();
-    names.push(JAIN.into());
+    names.extend([JAIN, POWER_OF_SIZE].map(str::to_owned));
     names.sort();
     names.dedup();
     names
 }
 
 pub fn knows(settings: &NetworkSettings, fact: &str, of: &[&str]) -> Result<(), String> {
-    if fact == JAIN {
-        let flows: Vec<String> = settings
-            .flows
-            .iter()
-            .map(|flow| flow.name.clone())
-            .collect();
-        let unknown = of
-            .iter()
-            .find(|name| flows.iter().all(|flow| flow != *name));
-        return match unknown {
-            Some(unknown) => Err(format!(
-                "{JAIN} is of flows: {unknown} is none ({})",
-                near(unknown, &flows)
-            )),
-            None => Ok(()),
-        };
+    match (fact, of) {
+        (JAIN, _) => return are_flows(settings, JAIN, of),
+        (POWER_OF_SIZE, [fact, of @ ..]) if !of.is_empty() => {
+            if !OF_CONNECTIONS.contains(fact) && !OF_FLOWS.contains(fact) {
+                let all: Vec<&str> = OF_CONNECTIONS.iter().chain(&OF_FLOWS).copied().collect();
+                let all: Vec<String> = all.into_iter().map(str::to_owned).collect();
+                return Err(format!("flows have no {fact} ({})", near(fact, &all)));
+            }
+            return are_flows(settings, POWER_OF_SIZE, of);
+        }
+        (POWER_OF_SIZE, _) => {
+            let message = "write it as in power_of_size(rate, east), of all flows that are called east, east1, east2";
+            return Err(message.into());
+        }
+        _ => {}
     }
     if OF_SAMPLES.contains(&fact) && settings.times.sample.is_none() {
         return Err(format!(
@@ -106,6 +115,19 @@ pub fn knows(settings: &NetworkSettings, fact: &str, of: &[&str]) -> Result<(), 
         [name] if known.is_empty() => Err(format!("nothing here has {fact}: not {name}")),
         [name] => Err(format!("{name} has no {fact} ({})", near(name, &known))),
         _ => Err(format!("{fact} is of one name ({})", near("", &known))),
+    }
+}
+
+fn are_flows(settings: &NetworkSettings, fact: &str, of: &[&str]) -> Result<(), String> {
+    let flows = settings.flows.iter();
+    let flows: Vec<String> = flows.map(|flow| flow.name.clone()).collect();
+    let is_none = |name: &&&str| flows.iter().all(|flow| !is_of(flow, name));
+    match of.iter().find(is_none) {
+        Some(unknown) => Err(format!(
+            "{fact} is of flows: {unknown} is none ({})",
+            near(unknown, &flows)
+        )),
+        None => Ok(()),
     }
 }
 

@@ -1,17 +1,17 @@
 //! A run of a network: what is counted once its beginning is over, and what is looked at as it goes on.
 
 use packtrain_proto::time::{Duration, Instant};
-use packtrain_sim::fabric::packet::Packet;
 use packtrain_sim::fabric::visitors::VisitCounters;
-use packtrain_sim::fabric::{Count, Fabric, LineId, Observer};
+use packtrain_sim::fabric::{Count, Fabric, LineId};
 use packtrain_sim::net::processing::lookups_per_1500;
 use packtrain_sim::net::wire::WireCounters;
 use packtrain_sim::statistics::Histogram;
 use packtrain_sim::tcp::sender::SenderCounters;
 
-use super::build::{Built, build, group};
+use super::build::{Built, build, group, packet_bytes_max};
+use super::watch::Watch;
 use super::{LineIndex, NetworkSettings};
-use crate::model::{Facts, Outcome, Progress, Series};
+use crate::model::{Facts, Outcome, Progress, SIZE, Series};
 
 /// What is averaged over time is looked at so often, or as often as series are taken.
 const LOOK: Duration = Duration::from_millis(10);
@@ -19,7 +19,7 @@ const ETHERNET_HEADER_BYTES: u64 = 14;
 
 pub fn run(settings: &NetworkSettings, seed: u64, progress: &dyn Progress) -> Outcome {
     let built = build(settings, seed);
-    let fabric = Fabric::new(&built.config, Peaks::new(built.config.lines.len()));
+    let fabric = Fabric::new(&built.config, Watch::new(built.config.lines.len()));
     let looks = Looks::new(settings);
     let mut run = Run {
         settings,
@@ -34,28 +34,8 @@ pub fn run(settings: &NetworkSettings, seed: u64, progress: &dyn Progress) -> Ou
 struct Run<'a> {
     settings: &'a NetworkSettings,
     built: Built,
-    fabric: Fabric<Peaks>,
+    fabric: Fabric<Watch>,
     looks: Looks,
-}
-
-/// The longest that each line's queue has been: between two looks it may have been longer than at either.
-struct Peaks {
-    bytes: Vec<usize>,
-}
-
-impl Peaks {
-    fn new(lines: usize) -> Peaks {
-        Peaks {
-            bytes: vec![0; lines],
-        }
-    }
-}
-
-impl Observer for Peaks {
-    fn offered(&mut self, line: LineId, _: &Packet, _: bool, queued_bytes: usize) {
-        let most = &mut self.bytes[line as usize];
-        *most = (*most).max(queued_bytes);
-    }
 }
 
 /// Packets in each sample.
@@ -101,6 +81,9 @@ struct Looks {
     packets_of_flows: Vec<InSamples>,
     /// That count.
     samples: u64,
+    /// What was dropped of a class until all of it had repaired its first loss.
+    first_drops: Vec<u64>,
+    first_repaired: Vec<bool>,
     series: Vec<Series>,
 }
 
@@ -129,6 +112,8 @@ impl Looks {
             packets_of_lines: vec![InSamples::default(); lines],
             packets_of_flows: vec![InSamples::default(); flows],
             samples: 0,
+            first_drops: vec![0; flows],
+            first_repaired: vec![false; flows],
             series: match settings.times.sample {
                 Some(_) => of_lines.chain(of_flows).collect(),
                 None => Vec::new(),
@@ -177,6 +162,7 @@ impl Run<'_> {
             if before.is_some() {
                 self.look();
             }
+            self.look_at_first_losses();
             if times.sample.is_some() && steps.is_multiple_of(looks_per_sample.into()) {
                 self.sample(step * looks_per_sample, before.is_some());
             }
@@ -191,9 +177,9 @@ impl Run<'_> {
 
     /// From now on only what stands in the queues now counts, and what comes.
     fn forget_peaks(&mut self) {
-        for line in 0..self.fabric.observer.bytes.len() {
+        for line in 0..self.built.config.lines.len() {
             let queued = self.fabric.wire(line as LineId).queued_bytes();
-            self.fabric.observer.bytes[line] = queued;
+            self.fabric.observer.forget(line, queued);
         }
     }
 
@@ -206,6 +192,40 @@ impl Run<'_> {
         for class in 0..self.built.flows.len() {
             self.looks.cwnd_bytes[class] += self.cwnd_bytes(class);
         }
+    }
+
+    /// From the very beginning: it is there that they happen.
+    fn look_at_first_losses(&mut self) {
+        for class in 0..self.built.flows.len() {
+            if self.looks.first_repaired[class] {
+                continue;
+            }
+            self.looks.first_drops[class] = self.fabric.group(group(class)).dropped;
+            let mut flows = self.built.flows[class].clone();
+            let repaired = |flow| self.fabric.sender(flow).first_repaired.is_some();
+            self.looks.first_repaired[class] = flows.all(repaired);
+        }
+    }
+
+    /// When the first loss, or mark, was known, after the connection had opened, and how long it took from there until
+    /// everything had come that was under way: means over a class. Who has none by the end has it then.
+    fn first_losses(&self, class: usize) -> (f64, f64) {
+        let ends = self.fabric.now();
+        let flows = self.built.flows[class].clone();
+        let count = flows.len() as f64;
+        let of_flow = |flow| {
+            let sender = self.fabric.sender(flow);
+            let cut = sender.first_cut.unwrap_or(ends);
+            let repaired = sender.first_repaired.unwrap_or(ends);
+            let opened = sender.opened.unwrap_or(ends);
+            (
+                cut.since(opened).as_secs_f64(),
+                repaired.since(cut).as_secs_f64(),
+            )
+        };
+        let sum = |(a, b): (f64, f64), (c, d)| (a + c, b + d);
+        let (cut, repair) = flows.map(of_flow).fold((0.0, 0.0), sum);
+        (cut / count, repair / count)
     }
 
     /// The mean over a class.
@@ -316,7 +336,10 @@ impl Run<'_> {
             (now.busy - then.busy).as_secs_f64() / seconds,
         );
         set("queue_mean", self.looks.queued_bytes[line] / looks);
-        set("queue_max", self.fabric.observer.bytes[line] as f64);
+        set(
+            "queue_max",
+            self.fabric.observer.line(line).queued_bytes_max as f64,
+        );
         set("drops", (now.dropped() - then.dropped()) as f64);
         set("marks", (now.marked - then.marked) as f64);
         set("sent", (now.left - then.left) as f64);
@@ -324,6 +347,8 @@ impl Run<'_> {
         set("lookups", lookups as f64);
         set("longest_pause", now.longest_pause.as_secs_f64());
         set("energy", lookups_per_1500(lookups, bytes));
+        let longest_burst = self.fabric.observer.line(line).longest_burst;
+        set("longest_burst", longest_burst as f64);
         if self.settings.times.sample.is_some() {
             let packets = &self.looks.packets_of_lines[line];
             packets.set(&settings.name, self.looks.samples, facts);
@@ -352,6 +377,13 @@ impl Run<'_> {
         facts.set("goodput_least", &[name], least);
         facts.set("goodput_most", &[name], most);
         facts.set("cwnd_mean", &[name], self.looks.cwnd_bytes[class] / looks);
+        let size = packet_bytes_max(&self.settings.flows[class].tcp);
+        facts.set(SIZE, &[name], size.into());
+        let (first_cut, first_repair) = self.first_losses(class);
+        facts.set("first_cut", &[name], first_cut);
+        facts.set("first_repair", &[name], first_repair);
+        let first_drops = self.looks.first_drops[class];
+        facts.set("first_drops", &[name], first_drops as f64);
         facts.set_each(name, rates);
         let count = self.count_since(class, before);
         set_count(name, &count, seconds, facts);

@@ -125,7 +125,12 @@ pub fn read(table: &mut Table<'_>, errors: &mut Errors<'_>) -> TcpSettings {
     table.optional("initial_window", errors, into, some(whole(1, 1000)));
     let into = &mut tcp.ssthresh_segments;
     table.optional("ssthresh", errors, into, some(whole(2, 1_000_000)));
-    table.optional("spacing", errors, &mut tcp.spacing, some(time(1e-6, 1.0)));
+    table.optional(
+        "spacing",
+        errors,
+        &mut tcp.spacing,
+        or_none(time(1e-6, 1.0)),
+    );
     let backpressure = some(or_none(whole(1, 100_000)));
     table.optional("backpressure", errors, &mut tcp.backpressure, backpressure);
     tcp

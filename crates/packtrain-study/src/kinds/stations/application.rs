@@ -133,6 +133,19 @@ impl Applications<'_> {
         })
     }
 
+    fn flood(&self, table: &mut Table<'_>, errors: &mut Errors<'_>) -> Option<ApplicationKind> {
+        let ways = self.ways(table, errors);
+        let (least, most) = (DATAGRAM_BYTES_MIN as u32, DATAGRAM_BYTES_MAX as u32);
+        let bytes = table.required("bytes", errors, packet_bytes(least, most));
+        let mut under_way = 16;
+        table.optional("under_way", errors, &mut under_way, whole(1, 10_000));
+        Some(ApplicationKind::Flood {
+            ways: ways?,
+            bytes: bytes?,
+            under_way,
+        })
+    }
+
     fn ping_pong(&self, table: &mut Table<'_>, errors: &mut Errors<'_>) -> Option<ApplicationKind> {
         let ways = self.ways(table, errors);
         let bytes = table.required("bytes", errors, bytes(1, BLOCK_BYTES_MAX));
@@ -203,7 +216,11 @@ impl Applications<'_> {
     fn copies(&self, table: &mut Table<'_>, errors: &mut Errors<'_>) -> Option<ApplicationKind> {
         let server = table.required("server", errors, |v| self.one(v));
         let reader = table.required("reader", errors, |v| self.one(v));
-        if server.is_some() && server == reader {
+        let mut name = |key| {
+            let value = table.get(key)?;
+            value.get_ref().as_str().map(str::to_owned)
+        };
+        if server.is_some() && reader.is_some() && name("server") == name("reader") {
             let message = "the other host is another one than the server".to_owned();
             table.refuse(Some("reader"), message, errors);
         }

@@ -110,6 +110,7 @@ pub fn explain(scenario: &Scenario) -> String {
                 title: &plot.title,
                 x: match &plot.x {
                     X::Time => "time",
+                    X::Size => "size",
                     X::Parameter(name) => name,
                 },
                 y: &plot.y,

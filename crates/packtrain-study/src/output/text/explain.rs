@@ -73,6 +73,7 @@ pub fn explain(scenario: &Scenario) -> String {
     let plots = scenario.plots.iter().map(|plot| {
         let over = match &plot.x {
             X::Time => "time, of a run",
+            X::Size => "the size of data units, of a run",
             X::Parameter(name) => name,
         };
         let paper = plot.paper.as_ref().map(|paper| format!(" ({paper})"));

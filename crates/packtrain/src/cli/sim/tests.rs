@@ -219,14 +219,14 @@ fn what_is_asked_for_wrongly_is_told_before_anything_is_run() {
             "there is no parameter F (known here: rate, least)".into(),
         ),
         (
-            &["run", "xlf-dr"],
+            &["run", "xlf-processng"],
             3,
-            "there is no scenario xlf-dr (near it: xlf-drr)".into(),
+            "there is no scenario xlf-processng (near it: xlf-processing)".into(),
         ),
         (
             &["run", &wrong],
             3,
-            format!("{wrong}:26: line.delay: \"5\" is no time: write it as in 20ms, 5us or 2s"),
+            format!("{wrong}:23: line.delay: \"5\" is no time: write it as in 20ms, 5us or 2s"),
         ),
         (
             &["run", &file, "--report", missing],

@@ -214,7 +214,7 @@ fn what_does_not_fit_together_is_told_at_its_line() {
         (
             "interface = {",
             "interface = { port = 1,",
-            "n.toml:26: flow.interface.port: unknown key (known here: bit_errors, corrupt, delay, duplicate, jitter, loss, packets_per_second, processing, queue, queue_discipline, rate, reorder)",
+            "n.toml:26: flow.interface.port: unknown key (known here: arq, bit_errors, corrupt, delay, duplicate, fec, jitter, loss, packets_per_second, processing, queue, queue_discipline, rate, reorder)",
         ),
         (
             "congestion = \"reno\"",

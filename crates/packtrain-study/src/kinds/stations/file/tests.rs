@@ -29,7 +29,7 @@ rate = "10mbit"
 
 [[station]]
 name = "server"
-links = [{ on = "switch", count = 2, rate = "100mbit", cut = ["1s..2s"] }, { on = "switch", cut = "none" }, "hub"]
+links = [{ on = "switch", rate = "100mbit", cut = ["1s..2s"] }, { on = "switch", count = 1, rate = "100mbit" }, { on = "switch", cut = "none" }, "hub"]
 pack = "500us on-backlog"
 default_classes = false
 balance = "round-robin"
@@ -129,7 +129,7 @@ fn everything_that_the_file_says_is_in_the_settings() {
     let server = &all.stations[0];
     assert_eq!(server.links.len(), 4);
     assert_eq!(server.links[1].rate, "100mbit".parse().ok());
-    assert!(server.links[1].cuts[0].seen && server.links[2].cuts.is_empty());
+    assert!(server.links[0].cuts[0].seen && server.links[2].cuts.is_empty());
     let line = server.packtrain.unwrap();
     assert_eq!(line.pack.pack, Pack::Within(Duration::from_micros(500)));
     assert!(line.pack.on_backlog && !line.default_classes && !line.coded);
@@ -225,34 +225,34 @@ fn what_does_not_fit_together_is_told_at_its_line() {
             "s.toml:16: segment.name: hub is a cable, which has two ends, and 6 are plugged in",
         ),
         (
-            "on = \"switch\", count = 2",
+            "on = \"switch\", count = 1",
             "on = \"swich\", count = 2",
             "s.toml:22: station.links.on: there is no segment swich (near it: switch)",
         ),
         (
-            "count = 2, rate",
+            "count = 1, rate",
             "count = 17, rate",
             "s.toml:22: station.links.count: \"17\" is not a whole number from 0 to 16",
         ),
         (
             "mode = \"plain\"\nlinks = [\"hub\"]",
             "mode = \"plain\"\nlinks = [\"hub\", \"switch\"]",
-            "s.toml:36: station.links: one without packtrain has one link, and not 2",
+            "s.toml:35: station.links: one without packtrain has one link, and not 2",
         ),
         (
             "mode = \"plain\"\nlinks = [\"hub\"]",
             "mode = \"plain\"\nlinks = [{ on = \"hub\", rate = \"1gbit\" }]",
-            "s.toml:36: station.links.rate: a hub's links all have the hub's rate",
+            "s.toml:35: station.links.rate: a hub's links all have the hub's rate",
         ),
         (
             "mode = \"plain\"\nlinks = [\"hub\"]",
             "mode = \"plain\"",
-            "s.toml:32: station.links: is missing: where it is plugged in, as in links = [\"hub\"]",
+            "s.toml:31: station.links: is missing: where it is plugged in, as in links = [\"hub\"]",
         ),
         (
             "mode = \"plain\"",
             "mode = \"packets\"",
-            "s.toml:35: station.mode: \"packets\" is none of plain, trains, dfap",
+            "s.toml:34: station.mode: \"packets\" is none of plain, trains, dfap",
         ),
         (
             "\"500us on-backlog\"",
@@ -267,7 +267,7 @@ fn what_does_not_fit_together_is_told_at_its_line() {
         (
             "name = \"clients\"",
             "name = \"hub\"",
-            "s.toml:33: station.name: hub is the name of two",
+            "s.toml:32: station.name: hub is the name of two",
         ),
         (
             "from = \"clients\"",
@@ -297,7 +297,7 @@ fn what_does_not_fit_together_is_told_at_its_line() {
         (
             "remote = 3",
             "remote = 9",
-            "s.toml:84: application.remote: \"9\" is not a whole number from 0 to 8",
+            "s.toml:85: application.remote: \"9\" is not a whole number from 0 to 8",
         ),
         (
             "reader = \"server2\"",
@@ -312,7 +312,7 @@ fn what_does_not_fit_together_is_told_at_its_line() {
         (
             "turnaround",
             "turn",
-            "s.toml:60: application.turn: unknown key (known here: auto, backpressure, bytes, congestion, count, delayed_ack, detection, ecn, from, halving, hystart, initial_window, kind, mss, name, preset, size, spacing, ssthresh, starts, tail_probe, to, turnaround, window)",
+            "s.toml:60: application.turn: unknown key (known here: auto, backpressure, bytes, congestion, count, counting, delayed_ack, detection, ecn, from, halving, hystart, initial_window, kind, mss, name, preset, size, spacing, ssthresh, starts, tail_probe, to, turnaround, window)",
         ),
         (
             "[[segment]]\nname = \"switch\"",
@@ -336,7 +336,7 @@ fn what_could_not_be_read_is_the_only_mistake_of_those_who_name_it() {
     );
     assert_eq!(
         changed("name = \"clients\"", "name = \"cli-ents\""),
-        "s.toml:33: station.name: \"cli-ents\" is no name: letters, digits and _, beginning with a letter, at most 32"
+        "s.toml:32: station.name: \"cli-ents\" is no name: letters, digits and _, beginning with a letter, at most 32"
     );
     let nothing = settings("[run]\nseconds = 1\n").unwrap_err();
     assert!(
@@ -365,13 +365,13 @@ fn facts_are_of_those_that_have_them() {
         (
             "done",
             "stream",
-            "stream has no done (there are copies, files, pings)",
+            "stream has no done (known here: pings, files, copies)",
         ),
-        ("again", "pings", "pings has no again (there are files)"),
+        ("again", "pings", "pings has no again (known here: files)"),
         (
             "collisions",
             "switch",
-            "switch has no collisions (there are hub)",
+            "switch has no collisions (known here: hub)",
         ),
         ("share_5", "server", "nothing here has share_5: not server"),
     ] {

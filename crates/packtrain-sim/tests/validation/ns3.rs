@@ -1,0 +1,188 @@
+//! The same dumbbell in ns-3 3.44 (docs/validation.md), whose results stand here as numbers.
+//!
+//! They are what `benches/peers/ns3_dumbbell.py` printed as `goodput_bps` with the arguments beside them. Each of the flows has
+//! an access line of its own, which delays as its leaf does by 1 ms; a segment has 1448 bytes and is 1502 long on each line.
+
+use packtrain_proto::time::Duration;
+use packtrain_sim::fabric::{
+    Backpressure, Ends, Fabric, FabricConfig, FlowConfig, LineId, RouteConfig, UNLIMITED_BYTES,
+};
+use packtrain_sim::net::loss::LossConfig;
+use packtrain_sim::net::queue::QueueConfig;
+use packtrain_sim::net::rate::{RateConfig, RateLevel};
+use packtrain_sim::net::wire::WireConfig;
+use packtrain_sim::random::Random;
+use packtrain_sim::tcp::receiver::ReceiverConfig;
+use packtrain_sim::tcp::sender::{Reduction, SenderConfig};
+
+use crate::support::{ms, unrecorded};
+
+/// Of ns-3: content, and all of the frame. Ours has no time stamps, and its lines count what IP counts: the difference is content.
+const SEGMENT_BYTES: u64 = 1448;
+const FRAME_BYTES: u64 = 1502;
+const MSS: u32 = FRAME_BYTES as u32 - 40;
+const ACCESS_BPS: u64 = 100_000_000;
+/// As our queues count it, with Ethernet's header.
+const QUEUED_BYTES: u64 = FRAME_BYTES + 14;
+
+#[derive(Clone, Debug)]
+struct Dumbbell {
+    flows: u32,
+    bps: u64,
+    rtt: Duration,
+    /// As ns-3 counts them, without what is being sent.
+    queue_bytes: u64,
+    loss: Option<LossConfig>,
+    sender: SenderConfig,
+    seed: u64,
+}
+
+impl Dumbbell {
+    fn fabric(&self) -> Fabric {
+        let line = |bps: u64, delay: Duration, queue_bytes: u64| {
+            let queue_bytes = queue_bytes * QUEUED_BYTES / FRAME_BYTES + QUEUED_BYTES;
+            WireConfig {
+                rate: Some(RateConfig {
+                    bps,
+                    level: RateLevel::Ip,
+                }),
+                queue: QueueConfig::drop_tail(queue_bytes as usize),
+                ..WireConfig::unrated(delay)
+            }
+        };
+        let (between, large) = (self.rtt / 2 - ms(2), 1_500_000);
+        let mut lines = vec![line(self.bps, between, self.queue_bytes); 2];
+        lines[0].loss = self.loss.clone();
+        let mut random = Random::new(self.seed);
+        let flows = (0..self.flows).map(|_| {
+            let first = lines.len() as LineId;
+            let [access, leaf] = [ACCESS_BPS, 10 * ACCESS_BPS].map(|bps| line(bps, ms(1), large));
+            lines.extend([access.clone(), leaf.clone(), leaf, access]);
+            FlowConfig {
+                ends: Ends {
+                    sender: SenderConfig {
+                        mss: MSS,
+                        ..unrecorded(self.sender)
+                    },
+                    receiver: ReceiverConfig::default(),
+                    backpressure: Backpressure::None,
+                },
+                route: RouteConfig {
+                    forward: vec![first, 0, first + 1],
+                    back: vec![first + 2, 1, first + 3],
+                },
+                group: 0,
+                starts: random.duration(Duration::ZERO, Duration::from_secs(1)),
+                writes: vec![(Duration::ZERO, UNLIMITED_BYTES)],
+            }
+        });
+        let config = FabricConfig {
+            flows: flows.collect(),
+            lines,
+            seed: self.seed,
+            ..FabricConfig::default()
+        };
+        Fabric::new(&config, ())
+    }
+
+    /// Content of segments as ns-3 has them, in bit/s, of all flows.
+    fn goodput_bps(&self, ignored: u64, until: u64) -> f64 {
+        let mut fabric = self.fabric();
+        fabric.run_for(Duration::from_secs(ignored));
+        let before = fabric.group(0);
+        let seconds = until - ignored;
+        fabric.run_for(Duration::from_secs(seconds));
+        let delivered = (fabric.group(0) - before).delivered_bytes as f64;
+        let segments = delivered / f64::from(MSS);
+        8.0 * segments * SEGMENT_BYTES as f64 / seconds as f64
+    }
+}
+
+/// `--tcp newreno --recovery classic`
+fn classic() -> SenderConfig {
+    SenderConfig::default()
+}
+
+/// `--tcp newreno`
+fn newreno() -> SenderConfig {
+    SenderConfig {
+        recovery: Reduction::Prr,
+        ..SenderConfig::default()
+    }
+}
+
+/// `--tcp cubic`
+fn cubic() -> SenderConfig {
+    SenderConfig {
+        cubic: true,
+        hystart: true,
+        ..newreno()
+    }
+}
+
+/// `--flows 1 --bottleneck-bps 1e8 --access-bps 1e8 --source-queue-bytes 1500000`
+fn lossy(rtt: Duration, loss: LossConfig, sender: SenderConfig) -> Dumbbell {
+    Dumbbell {
+        flows: 1,
+        bps: 100_000_000,
+        rtt,
+        queue_bytes: 1_250_000,
+        loss: Some(loss),
+        sender,
+        seed: 1,
+    }
+}
+
+#[track_caller]
+fn judge(what: &str, ours: f64, ns3: f64, within: f64) {
+    let ratio = ours / ns3;
+    println!("{what}: {:.3} Mbit/s, ns-3 {:.3}, ratio {ratio:.4}", ours / 1e6, ns3 / 1e6);
+    assert!((ratio - 1.0).abs() <= within, "{what}: {ours}, ns-3 {ns3}");
+}
+
+/// `--seconds 130 --ignore-s 30`, with `--loss-every` and `--rtt-ms`
+#[test]
+fn losses_at_even_distances() {
+    for (every, rtt, sender, name, ns3) in [
+        (1000, 100, classic(), "newreno, classic", 4_121_703.0),
+        (1000, 100, newreno(), "newreno", 4_211_479.0),
+        (1000, 100, cubic(), "cubic", 5_128_468.0),
+        (100, 100, classic(), "newreno, classic", 1_088_664.0),
+        (100, 100, newreno(), "newreno", 1_166_045.0),
+        (100, 100, cubic(), "cubic", 1_362_510.0),
+        (1000, 20, classic(), "newreno, classic", 20_323_085.0),
+    ] {
+        let ours = lossy(ms(rtt), LossConfig::Periodic { every }, sender).goodput_bps(30, 130);
+        judge(&format!("{name}, each {every}th lost, {rtt} ms"), ours, ns3, 1.0);
+    }
+}
+
+#[test]
+fn losses_by_chance() {
+    for (sender, name, ns3) in [(newreno(), "newreno", 12_835_000.0), (cubic(), "cubic", 14_800_000.0)] {
+        let ours = (1..=5).map(|seed| {
+            let loss = LossConfig::Bernoulli { probability: 0.01 };
+            let one = Dumbbell { flows: 10, seed, ..lossy(ms(100), loss, sender) };
+            let o= one.goodput_bps(10, 60);
+            println!("{o}"); o
+        });
+        let mean = ours.sum::<f64>() / 5.0;
+        judge(&format!("{name}, by chance"), mean, ns3, 1.0);
+    }
+}
+
+#[test]
+fn small_queues() {
+    for (queue_bytes, rtt, sender, name, ns3) in [
+        (31_250, 100, classic(), "newreno, classic", 1.0),
+        (31_250, 100, newreno(), "newreno", 1.0),
+        (31_250, 100, cubic(), "cubic", 1.0),
+        (6_250, 20, classic(), "newreno, classic", 1.0),
+        (6_250, 20, newreno(), "newreno", 1.0),
+        (6_250, 20, cubic(), "cubic", 1.0),
+    ] {
+        let one = Dumbbell { flows: 1, bps: 10_000_000, rtt: ms(rtt), queue_bytes, loss: None, sender, seed: 1 };
+        let ours = one.goodput_bps(40, 160);
+        judge(&format!("{name}, queue of {queue_bytes}, {rtt} ms"), ours, ns3, 1e9);
+    }
+}
