@@ -74,6 +74,7 @@ impl Dumbbell {
                 group: 0,
                 starts: random.duration(Duration::ZERO, Duration::from_secs(1)),
                 writes: vec![(Duration::ZERO, UNLIMITED_BYTES)],
+                feeds: None,
             }
         });
         let config = FabricConfig {
