@@ -49,10 +49,9 @@ pub enum SharedDiscipline {
         target: Duration,
         interval: Duration,
     },
-    /// Floyd and Jacobson, 1993: from `least` to `most` ever more, of the mean queue.
     /// Who has sent less than this goes first.
     ShortFirst { threshold_bytes: u64 },
-    /// Random early detection.
+    /// Random early detection (Floyd and Jacobson 1993): from `least` to `most` ever more, of the mean queue.
     Red {
         least_bytes: u64,
         most_bytes: u64,
