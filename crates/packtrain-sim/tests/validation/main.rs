@@ -2,6 +2,7 @@
 //! (docs/validation.md).
 
 mod cubic;
+mod kernel;
 mod losses;
 mod ns3;
 mod sawtooth;
