@@ -92,7 +92,7 @@ fn runs_and_sweeps_are_told_to_programs_and_to_people() {
     assert_eq!((run.code, run.err.as_str()), (0, ""));
     let document = read(&run);
     assert_eq!(document["points"][0]["values"]["none"]["mean"], Value::Null);
-    assert_eq!(document["series"].as_array().unwrap().len(), 5);
+    assert_eq!(document["series"].as_array().unwrap().len(), 7);
     assert_eq!(document["expectations"][1]["met"], Value::Null);
     let words = ["sim", "sweep", file.path(), "--seeds", "2"];
     let sweep = packtrain(&[&words[..], &["--json"]].concat());
